@@ -1,0 +1,131 @@
+# Graphlane. `make help` lists what there is to make.
+#
+# Every folder's module.mk says what it builds with four words:
+#   $(eval $(call library,NAME,SOURCES))              build/VARIANT/lib/libNAME.a
+#   $(eval $(call program,NAME,SOURCES,LIBS,LDLIBS))  build/VARIANT/bin/NAME
+#   $(eval $(call gtest,NAME,SOURCES,LIBS,LDLIBS))    build/VARIANT/tests/NAME, run by `make test`
+#   $(eval $(call plain_program,NAME,SOURCES,LDLIBS)) build/VARIANT/engines/NAME, knows nothing of us
+# LIBS are names of libraries above, the most dependent first.
+
+VERSION := 0.1.0
+VARIANT ?= release
+PREFIX ?= /usr/local
+DESTDIR ?=
+BUILD := build/$(VARIANT)
+CXX ?= g++
+CC ?= gcc
+AR ?= ar
+PKG_CONFIG ?= pkg-config
+PYTHON ?= python3
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-5s %s\n' '$(1)' '$(2)')
+
+ifeq ($(VARIANT),release)
+  OPTIMIZE := -O2 -g
+else ifeq ($(VARIANT),debug)
+  OPTIMIZE := -Og -g -D_GLIBCXX_ASSERTIONS
+else ifeq ($(VARIANT),asan)
+  OPTIMIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+else ifeq ($(VARIANT),tsan)
+  OPTIMIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
+else
+  $(error VARIANT=$(VARIANT): choose release, debug, asan or tsan)
+endif
+
+WARN := -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wpointer-arith -Wcast-qual
+CPPFLAGS += -I. -DGRAPHLANE_VERSION='"$(VERSION)"' -D_FILE_OFFSET_BITS=64
+CXXFLAGS += -std=c++20 -pthread $(WARN) $(OPTIMIZE)
+LDFLAGS += -pthread $(filter -fsanitize=%,$(OPTIMIZE))
+
+# What the linker is asked for, by the name of the package that brings it.
+pkg = $(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null)
+pkg_cflags = $(shell $(PKG_CONFIG) --cflags $(1) 2>/dev/null)
+
+.DEFAULT_GOAL := all
+PROGRAMS :=
+TESTS :=
+ENGINES :=
+OBJECTS :=
+
+objects = $(patsubst %.cc,$(BUILD)/obj/%.o,$(1))
+archives = $(foreach lib,$(1),$(BUILD)/lib/lib$(lib).a)
+
+define library
+OBJECTS += $(call objects,$(2))
+$(BUILD)/lib/lib$(1).a: $(call objects,$(2))
+	@mkdir -p $$(@D)
+	$$(call say,AR,$$@)
+	$(Q)rm -f $$@ && $(AR) rcs $$@ $$^
+endef
+
+define linked
+OBJECTS += $(call objects,$(3))
+$(BUILD)/$(1)/$(2): $(call objects,$(3)) $(call archives,$(4))
+	@mkdir -p $$(@D)
+	$$(call say,LD,$$@)
+	$(Q)$(CXX) $(LDFLAGS) -o $$@ $$^ $(5)
+endef
+
+define program
+PROGRAMS += $(BUILD)/bin/$(1)
+$(call linked,bin,$(1),$(2),$(3),$(4))
+endef
+
+define gtest
+TESTS += $(BUILD)/tests/$(1)
+$(call linked,tests,$(1),$(2),$(3),$(4) -lgtest -lgtest_main)
+endef
+
+define plain_program
+ENGINES += $(BUILD)/engines/$(1)
+$(call linked,engines,$(1),$(2),,$(3))
+endef
+
+include iomgr/module.mk graphfmt/module.mk shim/module.mk fuse/module.mk cli/module.mk tests/module.mk
+
+$(BUILD)/obj/%.o: %.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(EXTRA_CXXFLAGS) -MMD -MP -c -o $@ $<
+
+-include $(OBJECTS:.o=.d)
+
+.PHONY: all deps test check demo install uninstall clean help
+
+all: $(PROGRAMS) $(SHIM) $(ENGINES) ## build everything that is installed (the default)
+
+deps: ## install the packages and the Python environment that are missing, and say which
+	@tests/deps
+
+test: deps ## build and run all tests (VARIANT=asan and so on; GRAPHLANE_TEST_DATA=DIR for real graphs)
+	@$(MAKE) --no-print-directory tests VARIANT=$(VARIANT)
+	@GRAPHLANE_BUILD=$(CURDIR)/$(BUILD) build/venv/bin/python tests/run.py $(TESTFLAGS)
+
+.PHONY: tests
+tests: all $(TESTS) # what the tests run
+
+check: ## run the tests as debug, asan and tsan builds
+	@$(MAKE) --no-print-directory test VARIANT=debug
+	@$(MAKE) --no-print-directory test VARIANT=asan
+	@$(MAKE) --no-print-directory test VARIANT=tsan
+
+demo: deps ## show it: GRAPH=snap.txt (else R-MAT), DEVICES="d0 d1 …", GRIDGRAPH_BIN=DIR, GRAPHCHI_ROOT=DIR
+	@$(MAKE) --no-print-directory all VARIANT=$(VARIANT)
+	@GRAPHLANE_BUILD=$(CURDIR)/$(BUILD) build/venv/bin/python -m experiments.demo
+
+install: all ## install into $(DESTDIR)$(PREFIX)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/graphlane $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 755 $(BUILD)/bin/graphlane $(DESTDIR)$(PREFIX)/bin/graphlane
+	install -m 755 $(SHIM) $(DESTDIR)$(PREFIX)/lib/graphlane/libgraphlane.so
+	install -m 644 cli/graphlane.1 $(DESTDIR)$(PREFIX)/share/man/man1/graphlane.1
+
+uninstall: ## remove what install put there
+	rm -f $(DESTDIR)$(PREFIX)/bin/graphlane $(DESTDIR)$(PREFIX)/share/man/man1/graphlane.1
+	rm -rf $(DESTDIR)$(PREFIX)/lib/graphlane
+
+clean: ## remove what was built (the Python environment stays)
+	rm -rf build/release build/debug build/asan build/tsan
+
+help: ## print this
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

@@ -1,0 +1,55 @@
+// Mutex and lock with clang's thread-safety annotations, which gcc ignores.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+
+#if defined(__clang__)
+#define GRAPHLANE_THREAD_ANNOTATION(x) __attribute__((x))
+#else
+#define GRAPHLANE_THREAD_ANNOTATION(x)
+#endif
+#define GUARDED_BY(mutex) GRAPHLANE_THREAD_ANNOTATION(guarded_by(mutex))
+#define REQUIRES(mutex) GRAPHLANE_THREAD_ANNOTATION(requires_capability(mutex))
+
+namespace graphlane {
+
+class GRAPHLANE_THREAD_ANNOTATION(capability("mutex")) Mutex {
+ public:
+  void lock() GRAPHLANE_THREAD_ANNOTATION(acquire_capability()) { mu_.lock(); }
+  void unlock() GRAPHLANE_THREAD_ANNOTATION(release_capability()) { mu_.unlock(); }
+
+ private:
+  friend class CondVar;
+  std::mutex mu_;
+};
+
+class GRAPHLANE_THREAD_ANNOTATION(scoped_lockable) MutexLock {
+ public:
+  explicit MutexLock(Mutex& mu) GRAPHLANE_THREAD_ANNOTATION(acquire_capability(mu)) : mu_(mu) {
+    mu_.lock();
+  }
+  ~MutexLock() GRAPHLANE_THREAD_ANNOTATION(release_capability()) { mu_.unlock(); }
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
+
+ private:
+  Mutex& mu_;
+};
+
+class CondVar {
+ public:
+  // The caller holds `mu`; it is released while waiting.
+  void wait(Mutex& mu) REQUIRES(mu) {
+    std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
+    cv_.wait(lock);
+    lock.release();
+  }
+  void notify_one() { cv_.notify_one(); }
+  void notify_all() { cv_.notify_all(); }
+
+ private:
+  std::condition_variable cv_;
+};
+
+}  // namespace graphlane

@@ -1,0 +1,103 @@
+// Lanes: every device's own queue with the threads that serve it alone
+// (CSMqGraph §3.2, "multi-external-storage multi-queue").
+//
+//   read(file, range)          map, decompose, merge: one LaneIo a device (lane_io.h)
+//       │          │
+//   ┌───▼──┐   ┌───▼──┐
+//   │lane 0│   │lane 1│ …      a queue sorted by place on the device; its threads
+//   └───┬──┘   └───┬──┘        keep `depth` I/Os in flight (io_queue.h)
+//   device 0   device 1
+//
+// What is to come has its place here: merging across requests and deadlines in
+// Lane's queue (lane.h), prefetch and cache between read() and the lanes.
+//
+// Threads: everything is safe from any thread; requests of different callers
+// are in flight at once.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "iomgr/base/error.h"
+#include "iomgr/io_queue.h"
+#include "iomgr/memory_limit.h"
+#include "iomgr/part_files.h"
+#include "iomgr/volume.h"
+
+namespace graphlane {
+
+// A striped file of an open volume, with its parts open for reading (or, while
+// it is being imported, for writing). Immutable and shared.
+class StripedFile {
+ public:
+  // `name` is what messages call it. Errors name the device and the part.
+  static Outcome<std::shared_ptr<const StripedFile>> open(const Volume& volume,
+                                                          const Layout& layout,
+                                                          std::string_view name,
+                                                          int flags = O_RDONLY);
+
+  const Layout& layout() const { return layout_; }
+  const StripeMap& map() const { return map_; }
+  uint64_t size() const { return layout_.logical_size; }  // bytes
+  const PartFiles& parts() const { return parts_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  StripedFile() = default;
+  Layout layout_;
+  StripeMap map_;
+  PartFiles parts_;
+  std::string name_;
+};
+
+struct LaneOptions {
+  IoBackend backend = IoBackend::kAuto;
+  uint32_t depth = 0;  // I/Os in flight a device; 0: by the device (2 rotational, 16 else)
+};
+
+// What one lane has done since it was started.
+struct LaneStats {
+  std::string device;         // the directory
+  uint64_t io_count = 0;
+  uint64_t bytes_read = 0;
+  uint64_t bytes_written = 0;
+  uint64_t segment_count = 0;  // stripe units touched; the rest was merged
+};
+
+class Lane;
+
+class Lanes {
+ public:
+  // Starts the threads. The backend that was taken is in backend().
+  static Outcome<std::unique_ptr<Lanes>> start(const Volume& volume, const LaneOptions& options);
+  ~Lanes();  // nothing may be in flight
+
+  // Reads [range) of the file into `buffer`; blocks. The bytes read: fewer than
+  // asked only at end of file; or -errno. `direct`: past the page cache, as far
+  // as buffer, offset and length are multiples of kBlockSize.
+  ssize_t read(const StripedFile& file, ByteRange range, void* buffer, bool direct);
+
+  // Writes the range, which may extend the parts; blocks. 0 or -errno.
+  int write(const StripedFile& file, ByteRange range, const void* buffer, bool direct);
+
+  // Counts bytes that a caller moved itself (FUSE splices them).
+  void count_read(uint32_t device_index, uint64_t bytes);
+
+  IoBackend backend() const { return backend_; }
+  std::vector<LaneStats> stats() const;
+
+ private:
+  Lanes() = default;
+  int64_t transfer(IoOp op, const StripedFile& file, ByteRange range, void* buffer, bool direct);
+
+  IoBackend backend_ = IoBackend::kAuto;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+};
+
+}  // namespace graphlane

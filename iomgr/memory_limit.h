@@ -1,0 +1,23 @@
+// How much memory this process may still use, and what follows from it: a file
+// that fits goes through the page cache, so that a second sweep is as warm as
+// on plain files; a larger one goes past it (O_DIRECT), because a cyclic sweep
+// under LRU would find nothing of it again.
+//
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <cstdint>
+
+namespace graphlane {
+
+enum class IoMode { kAuto, kDirect, kBuffered };
+
+// Bytes: the smallest of what the machine has available and what every memory
+// cgroup (v1 or v2) above this process leaves, its page cache counted as free.
+uint64_t memory_available_bytes();
+
+// Whether to read a file of `size_bytes` past the page cache. `asked`: the
+// program itself opened it with O_DIRECT.
+bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked);
+
+}  // namespace graphlane

@@ -1,0 +1,1 @@
+$(eval $(call library,iomgr,$(wildcard iomgr/base/*.cc) $(wildcard iomgr/*.cc)))

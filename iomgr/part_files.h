@@ -1,0 +1,69 @@
+// PartFiles: the open parts of one striped file, in the order of the devices.
+//
+// Each part is opened through the page cache, and a second time past it
+// (O_DIRECT) when that is first asked for; a filesystem without O_DIRECT
+// serves both ways through the page cache.
+//
+// Threads: everything but open() and close() is safe from any thread.
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "iomgr/base/result.h"
+#include "iomgr/stub.h"
+
+namespace graphlane {
+
+// "parts/3f/3f0c…": a part's name below its device's root.
+struct PartName {
+  explicit PartName(const Uuid& file_id);
+  const char* c_str() const { return text; }
+  char text[48];
+};
+
+// Why a file's parts could not be opened, and on which device.
+struct PartError {
+  int code = 0;               // errno; EIO: a part shorter than the layout says
+  uint32_t device_index = 0;
+  uint64_t size_expected = 0;  // bytes; of a short part
+  uint64_t size_found = 0;
+};
+
+class PartFiles {
+ public:
+  // Descriptors get numbers from `fd_floor` on, out of the way of programs
+  // that count on low ones.
+  explicit PartFiles(int fd_floor = 0) : fd_floor_(fd_floor) {}
+  PartFiles(const PartFiles&) = delete;
+  PartFiles& operator=(const PartFiles&) = delete;
+  ~PartFiles() { close(); }
+
+  // `roots` are N directory descriptors (AT_FDCWD-relative names are not
+  // needed). flags: O_RDONLY or O_RDWR. Checks the sizes of a closed file.
+  Result<void, PartError> open(std::span<const int> roots, const Layout& layout, int flags);
+  void close();
+
+  uint32_t count() const { return count_; }
+  int buffered(uint32_t device_index) const { return buffered_[device_index]; }
+
+  // The O_DIRECT descriptor, or buffered() where the filesystem has none.
+  int direct(uint32_t device_index) const;
+
+  // Whether `fd` is one of ours (a program that closes all descriptors).
+  bool owns(int fd) const;
+
+ private:
+  int raised(int fd) const;
+
+  const int fd_floor_;
+  uint32_t count_ = 0;
+  int flags_ = 0;
+  int buffered_[kDeviceCountMax];
+  // -1: not opened yet. The first opener wins; a loser closes its own.
+  mutable std::atomic<int> direct_[kDeviceCountMax];
+};
+
+}  // namespace graphlane

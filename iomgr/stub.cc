@@ -1,0 +1,126 @@
+#include "iomgr/stub.h"
+
+#include <bit>
+#include <cstring>
+
+#include "iomgr/base/crc32c.h"
+#include "iomgr/base/file_io.h"
+
+namespace graphlane {
+namespace {
+
+// The record is copied as it lies in memory (FORMAT.md: little-endian).
+static_assert(std::endian::native == std::endian::little);
+
+constexpr uint32_t kVersion = 1;
+constexpr uint8_t kHeadMagic[8] = {0x89, 'G', 'L', 'S', 'T', 'U', 'B', '\n'};
+constexpr uint8_t kTailMagic[8] = {'\n', 'B', 'U', 'T', 'S', 'L', 'G', 0x89};
+constexpr char kBanner[] =
+    "\nThis is a Graphlane stub: the data lies striped over the devices of the volume.\n"
+    "Read it through a mount (graphlane mount) or the preload library (graphlane run).\n";
+
+// Little-endian, naturally aligned, no padding.
+struct Record {
+  uint8_t magic[8];
+  uint32_t version;
+  uint32_t stub_size;
+  Uuid volume;
+  Uuid file_id;
+  uint64_t stripe_depth_bytes;
+  uint32_t device_count;
+  uint32_t first_device;
+  uint64_t logical_size;
+  uint32_t state;
+  uint32_t codec;
+};
+static_assert(sizeof(Record) == 80);
+
+constexpr size_t kBannerAt = 128;
+constexpr size_t kTailMagicAt = 4080;
+constexpr size_t kChecksumAt = kStubSize - sizeof(uint32_t);
+static_assert(sizeof(Record) <= kBannerAt && kBannerAt + sizeof(kBanner) <= kTailMagicAt);
+
+bool has_head_magic(std::span<const uint8_t> bytes) {
+  return bytes.size() >= sizeof kHeadMagic &&
+         std::memcmp(bytes.data(), kHeadMagic, sizeof kHeadMagic) == 0;
+}
+
+bool has_tail_magic(std::span<const uint8_t> bytes) {
+  return bytes.size() == kStubSize &&
+         std::memcmp(bytes.data() + kTailMagicAt, kTailMagic, sizeof kTailMagic) == 0;
+}
+
+}  // namespace
+
+const char* describe(StubVerdict verdict) {
+  switch (verdict) {
+    case StubVerdict::kStub: return "valid stub";
+    case StubVerdict::kNotAStub: return "not a stub";
+    case StubVerdict::kCutShort: return "stub is not 4096 bytes long";
+    case StubVerdict::kBadChecksum: return "stub checksum mismatch";
+    case StubVerdict::kBadVersion: return "stub of an unknown format version";
+    case StubVerdict::kBadField: return "stub with an impossible layout";
+  }
+  return "unknown verdict";
+}
+
+StubBytes encode_stub(const Layout& layout) {
+  StubBytes bytes;
+  bytes.fill(0xff);
+  Record record{.magic = {},
+                .version = kVersion,
+                .stub_size = kStubSize,
+                .volume = layout.volume,
+                .file_id = layout.file_id,
+                .stripe_depth_bytes = layout.geometry.stripe_depth_bytes,
+                .device_count = layout.geometry.device_count,
+                .first_device = layout.geometry.first_device,
+                .logical_size = layout.logical_size,
+                .state = static_cast<uint32_t>(layout.state),
+                .codec = static_cast<uint32_t>(layout.codec)};
+  std::memcpy(record.magic, kHeadMagic, sizeof kHeadMagic);
+  std::memcpy(bytes.data(), &record, sizeof record);
+  std::memcpy(bytes.data() + kBannerAt, kBanner, sizeof kBanner - 1);
+  std::memcpy(bytes.data() + kTailMagicAt, kTailMagic, sizeof kTailMagic);
+  const uint32_t checksum = crc32c(bytes.data(), kChecksumAt);
+  std::memcpy(bytes.data() + kChecksumAt, &checksum, sizeof checksum);
+  return bytes;
+}
+
+StubVerdict decode_stub(std::span<const uint8_t> bytes, Layout* layout) {
+  if (!has_head_magic(bytes) && !has_tail_magic(bytes)) return StubVerdict::kNotAStub;
+  if (bytes.size() != kStubSize) return StubVerdict::kCutShort;
+  uint32_t checksum = 0;
+  std::memcpy(&checksum, bytes.data() + kChecksumAt, sizeof checksum);
+  if (checksum != crc32c(bytes.data(), kChecksumAt)) return StubVerdict::kBadChecksum;
+  Record record;
+  std::memcpy(&record, bytes.data(), sizeof record);
+  if (record.version != kVersion || record.stub_size != kStubSize) return StubVerdict::kBadVersion;
+  const Layout decoded{.volume = record.volume,
+                       .file_id = record.file_id,
+                       .geometry = {.stripe_depth_bytes = record.stripe_depth_bytes,
+                                    .device_count = record.device_count,
+                                    .first_device = record.first_device},
+                       .logical_size = record.logical_size,
+                       .state = static_cast<FileState>(record.state),
+                       .codec = static_cast<Codec>(record.codec)};
+  const bool state_known =
+      decoded.state == FileState::kOpen || decoded.state == FileState::kClosed;
+  const bool size_possible = decoded.logical_size <= INT64_MAX;
+  if (!decoded.geometry.valid() || !state_known || !size_possible ||
+      decoded.codec != Codec::kNone) {
+    return StubVerdict::kBadField;
+  }
+  *layout = decoded;
+  return StubVerdict::kStub;
+}
+
+Result<StubVerdict> read_stub(int fd, uint64_t file_size, Layout* layout) {
+  if (file_size < sizeof kHeadMagic || file_size > kStubSize) return StubVerdict::kNotAStub;
+  StubBytes bytes;
+  const Result<size_t> got = pread_full(fd, bytes.data(), bytes.size(), 0);
+  if (!got) return got.error();
+  return decode_stub({bytes.data(), *got}, layout);
+}
+
+}  // namespace graphlane

@@ -1,0 +1,69 @@
+// Stub: the 4096-byte regular file that stands in the volume directory for a
+// striped file. It is the file's inode: owner, mode, times, name and links are
+// its own. What it says of the file is a Layout.
+//
+// FORMAT.md has the offset table. A magic stands at both ends and a CRC32C
+// covers the whole, so that a stub that was cut short or flipped anywhere is
+// still known as a stub, and refused, instead of passing for a plain file. All
+// else is 0xff: a program that reads it as vertex IDs meets -1, not edges of
+// vertex 0.
+//
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "iomgr/base/result.h"
+#include "iomgr/base/uuid.h"
+#include "iomgr/stripe.h"
+
+namespace graphlane {
+
+inline constexpr size_t kStubSize = 4096;
+
+enum class FileState : uint32_t {
+  kOpen = 1,    // being written: the size is what the parts say
+  kClosed = 2,  // the size is what the stub says
+};
+
+enum class Codec : uint32_t { kNone = 0 };
+
+struct Layout {
+  Uuid volume;
+  Uuid file_id;
+  StripeGeometry geometry;
+  uint64_t logical_size = 0;  // bytes
+  FileState state = FileState::kClosed;
+  Codec codec = Codec::kNone;
+
+  friend bool operator==(const Layout&, const Layout&) = default;
+  StripeMap map() const { return StripeMap(geometry); }
+};
+
+enum class StubVerdict {
+  kStub,         // whole and valid
+  kNotAStub,     // an ordinary file
+  kCutShort,     // begins as a stub, has fewer or more than 4096 bytes
+  kBadChecksum,  // a byte was changed
+  kBadVersion,   // written by a later Graphlane
+  kBadField,     // whole, but says what cannot be (N, S, f, state)
+};
+
+// "stub cut short", "stub checksum mismatch", …
+const char* describe(StubVerdict verdict);
+
+using StubBytes = std::array<uint8_t, kStubSize>;
+
+StubBytes encode_stub(const Layout& layout);
+
+// `bytes` is the whole content of a file, or its first 4096 bytes and more when
+// it has more. `layout` is set only for kStub.
+StubVerdict decode_stub(std::span<const uint8_t> bytes, Layout* layout);
+
+// Reads a file of `file_size` bytes and decodes it. Files that cannot be stubs
+// for their size cost no read. Fails with the errno of the read.
+Result<StubVerdict> read_stub(int fd, uint64_t file_size, Layout* layout);
+
+}  // namespace graphlane

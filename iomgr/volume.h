@@ -1,0 +1,94 @@
+// Volume: a directory whose large files are striped over devices, which are
+// directories too, each on a block device of its own.
+//
+//   VOL/.graphlane/volume.json                      format, uuid, devices, depth, policy
+//   VOL/.graphlane/run/                             lock, sockets
+//   VOL/NAME                                        plain file, or the stub of a striped one
+//   DEVICE_i/graphlane-<uuid>/device.json           volume uuid, ordinal i, count N
+//   DEVICE_i/graphlane-<uuid>/parts/<xx>/<file-id>  part i, xx = the id's first two digits
+//
+// Opening a volume checks every device's identity; a missing, swapped or
+// foreign one is named in the error, and nothing is opened.
+//
+// Threads: a Volume does not change once it is open; share it freely.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "iomgr/base/error.h"
+#include "iomgr/base/fd.h"
+#include "iomgr/base/uuid.h"
+#include "iomgr/stripe.h"
+#include "iomgr/stub.h"
+
+namespace graphlane {
+
+inline constexpr std::string_view kControlDirectory = ".graphlane";
+inline constexpr uint64_t kStripeDepthDefault = 12u << 20;  // CSMqGraph §4: 12 MiB is best on disks
+inline constexpr uint64_t kStripedSizeMinDefault = 1u << 20;
+
+// Which files become striped when they are imported.
+struct StripePolicy {
+  std::vector<std::string> globs;  // matched against the file's last name; none: every file
+  uint64_t size_min_bytes = kStripedSizeMinDefault;
+
+  bool wants(std::string_view name, uint64_t size_bytes) const;
+};
+
+// One directory with its identity checked.
+struct Device {
+  std::string directory;  // as the user gave it, made absolute
+  std::string root;       // directory/graphlane-<uuid>
+  Fd root_fd;             // O_DIRECTORY | O_RDONLY on `root`
+};
+
+struct VolumeOptions {
+  std::string root;                  // must not exist, or be an empty directory
+  std::vector<std::string> devices;  // existing, writable, distinct directories
+  uint64_t stripe_depth_bytes = kStripeDepthDefault;
+  StripePolicy policy;
+};
+
+class Volume {
+ public:
+  // Makes root and devices; on an error nothing of it is left behind.
+  static Outcome<std::shared_ptr<const Volume>> create(const VolumeOptions& options);
+
+  static Outcome<std::shared_ptr<const Volume>> open(const std::string& root);
+
+  const std::string& root() const { return root_; }  // absolute, no symbolic links
+  int root_fd() const { return root_fd_.get(); }     // O_DIRECTORY | O_RDONLY, from before any mount
+  const Uuid& uuid() const { return uuid_; }
+  const std::vector<Device>& devices() const { return devices_; }
+  uint32_t device_count() const { return static_cast<uint32_t>(devices_.size()); }
+  uint64_t stripe_depth_bytes() const { return stripe_depth_bytes_; }
+  const StripePolicy& policy() const { return policy_; }
+
+  // "/mnt/d1/graphlane-<uuid>/parts/3f/3f0c…", for messages and for openat on
+  // the device: part_name() is the piece below the device's root.
+  std::string part_path(uint32_t device_index, const Uuid& file_id) const;
+
+  // Whether the stub is one of this volume's; the reason if not.
+  Outcome<void> accept(const Layout& layout, std::string_view name) const;
+
+ private:
+  Volume() = default;
+  friend struct VolumeFiles;
+
+  std::string root_;
+  Fd root_fd_;
+  Uuid uuid_;
+  std::vector<Device> devices_;
+  uint64_t stripe_depth_bytes_ = 0;
+  StripePolicy policy_;
+};
+
+// The root of the volume that holds `path` (which need not exist): the nearest
+// directory above it, or itself, with a .graphlane/volume.json. ENOENT: none.
+Outcome<std::string> find_volume_root(const std::string& path);
+
+}  // namespace graphlane

@@ -1,0 +1,1 @@
+include $(wildcard tests/*/module.mk)
