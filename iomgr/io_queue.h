@@ -3,19 +3,19 @@
 //
 //   UringQueue   io_uring; the default
 //   AioQueue     libaio, where a sandbox forbids io_uring
-//   SyncQueue    preadv and pwritev, done within submit(); what always works
+//   SyncQueue    preadv and pwritev, done within submit(): what always works
 //
 // A completion is the kernel's own: bytes >= 0, or -errno. Short transfers are
-// the caller's business (read_striped(), Lane).
+// for settle() (lane_io.h).
 //
 // Threads: one owner at a time submits and reaps.
-// Invariant: in_flight() <= capacity(); submit() takes at most the difference.
-// No exceptions; allocation only in the factory.
+// Invariant: in_flight() <= capacity().
+// No allocation, no exceptions: the preload library uses this too.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "iomgr/base/result.h"
 #include "iomgr/lane_io.h"
@@ -31,12 +31,14 @@ class IoQueue {
  public:
   virtual ~IoQueue() = default;
 
-  // Queues the first of `ios`, as many as there is room for; that number.
-  virtual Result<uint32_t> submit(std::span<LaneIo* const> ios) = 0;
+  // Starts one I/O; the caller keeps it alive until its completion.
+  // Precondition: in_flight() < capacity().
+  virtual void push(LaneIo* io) = 0;
 
-  // Waits for at least `count_min` completions (never more than are in
-  // flight) and takes what has completed, at most completions.size().
-  virtual Result<uint32_t> reap(std::span<IoCompletion> completions, uint32_t count_min) = 0;
+  // Sends what was pushed, waits for at least one completion if any is in
+  // flight, and takes at most completions.size(). An error is the queue's own
+  // (a ring that a program closed under us): what was in flight is lost.
+  virtual Result<uint32_t> reap(std::span<IoCompletion> completions) = 0;
 
   virtual uint32_t capacity() const = 0;
   virtual uint32_t in_flight() const = 0;
@@ -44,17 +46,22 @@ class IoQueue {
 
 enum class IoBackend { kAuto, kUring, kAio, kThreads };
 
-// "auto", "io_uring", "libaio", "threads".
-std::string_view name_of(IoBackend backend);
+// "auto", "io_uring", "libaio", "threads"; parse gives EINVAL for another name.
+const char* name_of(IoBackend backend);
+Result<IoBackend> parse_io_backend(const char* name);
 
-// Sizes of the objects, so that a caller can give the memory.
 inline constexpr uint32_t kQueueDepthMax = 64;
 
-// Makes a queue in `storage` (kIoQueueSize bytes, aligned to max_align_t); the
-// caller ends it with ->~IoQueue(). EPERM, ENOSYS, EAGAIN, ENOMEM …: the kernel
-// or the sandbox does not allow that one. kAuto tries them in order.
-inline constexpr size_t kIoQueueSize = 8192;
-Result<IoQueue*> make_io_queue(IoBackend backend, uint32_t depth, void* storage,
-                               IoBackend* chosen = nullptr);
+// Memory for one queue of any kind.
+struct alignas(std::max_align_t) IoQueueStorage {
+  unsigned char bytes[8192];
+};
+
+// Makes a queue in `storage`; the caller ends it with ->~IoQueue(). kAuto takes
+// the first that works. Otherwise EPERM, ENOSYS, EAGAIN, ENOMEM …: what kernel
+// or sandbox say. `chosen` gets the backend that was taken. The ring's
+// descriptor gets a number from `fd_floor` on.
+Result<IoQueue*> make_io_queue(IoBackend backend, uint32_t depth, IoQueueStorage* storage,
+                               IoBackend* chosen, int fd_floor = 0);
 
 }  // namespace graphlane

@@ -3,41 +3,108 @@
 #include <algorithm>
 
 namespace graphlane {
+namespace {
 
-void LaneIo::advance(uint64_t bytes) {
-  part_offset += bytes;
-  length_bytes -= bytes;
-  expected_bytes -= std::min(bytes, expected_bytes);
-  uint32_t skipped = 0;
-  while (skipped < iov_count && bytes >= iov[skipped].iov_len) bytes -= iov[skipped++].iov_len;
-  iov_count -= skipped;
-  std::copy(iov + skipped, iov + skipped + iov_count, iov);
-  if (iov_count > 0) {
-    iov[0].iov_base = static_cast<char*>(iov[0].iov_base) + bytes;
-    iov[0].iov_len -= bytes;
+constexpr bool is_aligned(uint64_t value) { return value % kBlockSize == 0; }
+constexpr uint64_t round_up(uint64_t value) {
+  return (value + kBlockSize - 1) / kBlockSize * kBlockSize;
+}
+
+// Drops what has been moved.
+void advance(LaneIo* io, uint64_t bytes) {
+  io->part_offset += bytes;
+  io->length_bytes -= bytes;
+  io->expected_bytes -= bytes;
+  uint32_t whole = 0;
+  while (whole < io->iov_count && bytes >= io->iov[whole].iov_len) bytes -= io->iov[whole++].iov_len;
+  io->iov_count -= whole;
+  std::copy(io->iov + whole, io->iov + whole + io->iov_count, io->iov);
+  if (io->iov_count > 0) {
+    io->iov[0].iov_base = static_cast<char*>(io->iov[0].iov_base) + bytes;
+    io->iov[0].iov_len -= bytes;
   }
 }
 
-bool RunCutter::next(LaneIo* io, uint64_t part_size) {
-  if (run_.length_bytes == 0) return false;
-  const uint64_t depth = map_.geometry().stripe_depth_bytes;
+}  // namespace
+
+IoStep settle(LaneIo* io, int64_t result, int* error) {
+  if (result == -EINTR || result == -EAGAIN) return IoStep::kAgain;
+  if (result == -EINVAL && io->fd != io->fd_buffered) {
+    io->fd = io->fd_buffered;  // the filesystem wants another alignment than 4096
+    return IoStep::kAgain;
+  }
+  if (result < 0) {
+    *error = static_cast<int>(-result);
+    return IoStep::kFailed;
+  }
+  const uint64_t moved = std::min(static_cast<uint64_t>(result), io->expected_bytes);
+  io->moved_bytes += moved;
+  if (moved == io->expected_bytes) return IoStep::kDone;
+  if (moved == 0) {  // the part ends before the layout says so
+    *error = EIO;
+    return IoStep::kFailed;
+  }
+  advance(io, moved);
+  if (!is_aligned(moved)) io->fd = io->fd_buffered;
+  return IoStep::kAgain;
+}
+
+uint64_t prepare_read(PartRequest* request) {
+  ByteRange& range = request->range;
+  const uint64_t asked_end = range.end();
+  if (range.offset >= request->size_bytes) {
+    range.length_bytes = 0;
+    return 0;
+  }
+  range.length_bytes = std::min(range.length_bytes, request->size_bytes - range.offset);
+  const uint64_t readable = range.length_bytes;
+  if (!request->direct) return readable;
+  const uint64_t fetch_end = std::min(round_up(range.end()), asked_end);
+  request->direct = is_aligned(range.offset) && is_aligned(fetch_end) &&
+                    is_aligned(reinterpret_cast<uintptr_t>(request->buffer));
+  if (request->direct) range.length_bytes = fetch_end - range.offset;
+  return readable;
+}
+
+bool RequestCutter::next_run() {
+  const uint32_t device_count = request_.map.geometry().device_count;
+  const uint32_t first = request_.map.locate(request_.range.offset).device_index;
+  while (devices_begun_ < device_count) {
+    device_index_ = (first + devices_begun_++) % device_count;
+    run_ = request_.map.run(device_index_, request_.range);
+    if (run_.length_bytes > 0) return true;
+  }
+  return false;
+}
+
+bool RequestCutter::next(LaneIo* io) {
+  if (run_.length_bytes == 0 && !next_run()) return false;
+  const StripeMap& map = request_.map;
+  const uint64_t depth = map.geometry().stripe_depth_bytes;
+  char* const buffer = static_cast<char*>(request_.buffer);
+  io->op = request_.op;
   io->device_index = device_index_;
+  io->fd_buffered = request_.parts.buffered(device_index_);
+  io->fd = request_.direct ? request_.parts.direct(device_index_) : io->fd_buffered;
   io->part_offset = run_.offset;
   io->length_bytes = 0;
+  io->moved_bytes = 0;
   io->iov_count = 0;
   while (run_.length_bytes > 0 && io->iov_count < kIovMax && io->length_bytes < io_size_max_) {
-    const uint64_t length =
-        std::min({depth - run_.offset % depth, run_.length_bytes, io_size_max_ - io->length_bytes});
+    const uint64_t length = std::min(
+        {depth - run_.offset % depth, run_.length_bytes, io_size_max_ - io->length_bytes});
     const uint64_t logical =
-        map_.logical_offset({.device_index = device_index_, .part_offset = run_.offset});
-    io->iov[io->iov_count++] = {.iov_base = buffer_ + (logical - request_.offset),
+        map.logical_offset({.device_index = device_index_, .part_offset = run_.offset});
+    io->iov[io->iov_count++] = {.iov_base = buffer + (logical - request_.range.offset),
                                 .iov_len = length};
     io->length_bytes += length;
     run_.offset += length;
     run_.length_bytes -= length;
   }
-  const uint64_t available = part_size > io->part_offset ? part_size - io->part_offset : 0;
-  io->expected_bytes = std::min(io->length_bytes, available);
+  io->segment_count = io->iov_count;
+  const uint64_t part_end = map.part_size(device_index_, request_.size_bytes);
+  io->expected_bytes =
+      part_end > io->part_offset ? std::min(io->length_bytes, part_end - io->part_offset) : 0;
   return true;
 }
 

@@ -5,14 +5,18 @@
 //   buffer    |..2..|     |  4  |     |..6..|      iov[0] iov[1] iov[2]
 //   part 0    |..2..4..6..|                        one preadv, no copy
 //
-// RunCutter cuts a device's run into LaneIos that fit the largest I/O size and
-// the number of iovecs; with ordinary stripe depths that is a single one.
+// RequestCutter turns a request into LaneIos: one a device, unless the run is
+// longer than the largest I/O or touches more stripe units than there are
+// iovecs.
+//
+// No allocation, no exceptions: the preload library uses this too.
 #pragma once
 
 #include <sys/uio.h>
 
 #include <cstdint>
 
+#include "iomgr/part_files.h"
 #include "iomgr/stripe.h"
 
 namespace graphlane {
@@ -24,42 +28,61 @@ inline constexpr uint64_t kLaneIoMax = 24u << 20;
 
 struct LaneIo {
   IoOp op = IoOp::kRead;
-  int fd = -1;
   uint32_t device_index = 0;
+  int fd = -1;
+  int fd_buffered = -1;         // taken when `fd` is O_DIRECT and refuses
   uint32_t iov_count = 0;
+  uint32_t segment_count = 0;   // stripe units when it was cut
   uint64_t part_offset = 0;
   uint64_t length_bytes = 0;    // sum of the iovecs
   uint64_t expected_bytes = 0;  // fewer than length_bytes only past the part's end
-  void* owner = nullptr;        // of whoever submitted it
+  uint64_t moved_bytes = 0;     // so far, over all tries
+  void* owner = nullptr;        // whose it is; RequestCutter leaves it alone
+  LaneIo* next = nullptr;       // in a lane's queue
   iovec iov[kIovMax];
-
-  // Drops the first `bytes` after a short transfer.
-  void advance(uint64_t bytes);
 };
 
-class RunCutter {
- public:
-  // `request` is what to transfer, `buffer` where its first byte belongs.
-  RunCutter(const StripeMap& map, uint32_t device_index, ByteRange request, void* buffer,
-            uint64_t io_size_max = kLaneIoMax)
-      : map_(map),
-        device_index_(device_index),
-        request_(request),
-        buffer_(static_cast<char*>(buffer)),
-        io_size_max_(io_size_max),
-        run_(map.run(device_index, request)) {}
+// What to do with an I/O after a completion.
+enum class IoStep {
+  kDone,      // all that was expected has moved
+  kAgain,     // submit it again: the rest of a short transfer, or EINTR, EAGAIN
+  kFailed,    // *error has the errno
+};
+IoStep settle(LaneIo* io, int64_t result, int* error);
 
-  // Fills everything of `io` but op, fd, owner; false when the run is done.
-  // `part_size` clips expected_bytes.
-  bool next(LaneIo* io, uint64_t part_size);
+// A request against the parts of a file.
+struct PartRequest {
+  const StripeMap& map;
+  const PartFiles& parts;
+  uint64_t size_bytes = 0;  // of the file; for writes: past the end of the range
+  IoOp op = IoOp::kRead;
+  bool direct = false;
+  ByteRange range;
+  void* buffer = nullptr;  // of the range's first byte
+};
+
+// Clips a read to the file, and settles whether it can go past the page cache:
+// offset, buffer and length must be multiples of kBlockSize; only at the end of
+// the file may the length be rounded up, as far as the buffer has room.
+// Returns the bytes that the caller will have read.
+uint64_t prepare_read(PartRequest* request);
+
+class RequestCutter {
+ public:
+  explicit RequestCutter(const PartRequest& request, uint64_t io_size_max = kLaneIoMax)
+      : request_(request), io_size_max_(io_size_max) {}
+
+  // Fills all of `io` but owner and next; false when the request is cut up.
+  bool next(LaneIo* io);
 
  private:
-  const StripeMap& map_;
-  const uint32_t device_index_;
-  const ByteRange request_;
-  char* const buffer_;
+  bool next_run();
+
+  const PartRequest& request_;
   const uint64_t io_size_max_;
-  ByteRange run_;  // what is left
+  uint32_t devices_begun_ = 0;
+  uint32_t device_index_ = 0;
+  ByteRange run_;  // what is left of this device's part
 };
 
 }  // namespace graphlane

@@ -26,6 +26,7 @@
 
 #include "iomgr/base/error.h"
 #include "iomgr/io_queue.h"
+#include "iomgr/lane_io.h"
 #include "iomgr/memory_limit.h"
 #include "iomgr/part_files.h"
 #include "iomgr/volume.h"
@@ -94,7 +95,7 @@ class Lanes {
 
  private:
   Lanes() = default;
-  int64_t transfer(IoOp op, const StripedFile& file, ByteRange range, void* buffer, bool direct);
+  int transfer(const PartRequest& request);  // 0 or an errno
 
   IoBackend backend_ = IoBackend::kAuto;
   std::vector<std::unique_ptr<Lane>> lanes_;

@@ -3,6 +3,7 @@
 //
 //   VOL/.graphlane/volume.json                      format, uuid, devices, depth, policy
 //   VOL/.graphlane/run/                             lock, sockets
+//   VOL/.graphlane/tmp/                             imports under construction
 //   VOL/NAME                                        plain file, or the stub of a striped one
 //   DEVICE_i/graphlane-<uuid>/device.json           volume uuid, ordinal i, count N
 //   DEVICE_i/graphlane-<uuid>/parts/<xx>/<file-id>  part i, xx = the id's first two digits
@@ -58,6 +59,7 @@ class Volume {
   // Makes root and devices; on an error nothing of it is left behind.
   static Outcome<std::shared_ptr<const Volume>> create(const VolumeOptions& options);
 
+  // Where a mount of ours covers the root, takes the directory beneath it.
   static Outcome<std::shared_ptr<const Volume>> open(const std::string& root);
 
   const std::string& root() const { return root_; }  // absolute, no symbolic links
@@ -77,7 +79,6 @@ class Volume {
 
  private:
   Volume() = default;
-  friend struct VolumeFiles;
 
   std::string root_;
   Fd root_fd_;

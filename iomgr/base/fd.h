@@ -1,10 +1,9 @@
 // Fd: owns one file descriptor.
 #pragma once
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <utility>
+
+#include "iomgr/base/sys.h"
 
 namespace graphlane {
 
@@ -25,7 +24,7 @@ class Fd {
   explicit operator bool() const { return fd_ >= 0; }
   int release() { return std::exchange(fd_, -1); }
   void reset(int fd = -1) {
-    if (fd_ >= 0) ::close(fd_);
+    if (fd_ >= 0) sys::close(fd_);
     fd_ = fd;
   }
 

@@ -1,6 +1,6 @@
 #include "iomgr/base/file_io.h"
 
-#include <unistd.h>
+#include "iomgr/base/sys.h"
 
 namespace graphlane {
 namespace {
@@ -30,22 +30,22 @@ Result<void> all_written(Result<size_t> done, size_t length) {
 
 Result<size_t> pread_full(int fd, void* buffer, size_t length, uint64_t offset) {
   return repeat(length, [&](size_t done) {
-    return ::pread(fd, static_cast<char*>(buffer) + done, length - done,
-                   static_cast<off_t>(offset + done));
+    return sys::pread(fd, static_cast<char*>(buffer) + done, length - done,
+                   offset + done);
   });
 }
 
 Result<size_t> read_full(int fd, void* buffer, size_t length) {
   return repeat(length, [&](size_t done) {
-    return ::read(fd, static_cast<char*>(buffer) + done, length - done);
+    return sys::read(fd, static_cast<char*>(buffer) + done, length - done);
   });
 }
 
 Result<void> pwrite_full(int fd, const void* buffer, size_t length, uint64_t offset) {
   return all_written(repeat(length,
                             [&](size_t done) {
-                              return ::pwrite(fd, static_cast<const char*>(buffer) + done,
-                                              length - done, static_cast<off_t>(offset + done));
+                              return sys::pwrite(fd, static_cast<const char*>(buffer) + done,
+                                              length - done, offset + done);
                             }),
                      length);
 }
@@ -53,7 +53,7 @@ Result<void> pwrite_full(int fd, const void* buffer, size_t length, uint64_t off
 Result<void> write_full(int fd, const void* buffer, size_t length) {
   return all_written(repeat(length,
                             [&](size_t done) {
-                              return ::write(fd, static_cast<const char*>(buffer) + done,
+                              return sys::write(fd, static_cast<const char*>(buffer) + done,
                                              length - done);
                             }),
                      length);

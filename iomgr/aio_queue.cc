@@ -1,0 +1,65 @@
+#include "iomgr/aio_queue.h"
+
+#include <algorithm>
+
+namespace graphlane {
+
+Result<void> AioQueue::open(uint32_t depth) {
+  assert(depth <= kQueueDepthMax);
+  const int status = io_setup(static_cast<int>(depth), &context_);
+  if (status < 0) return Errno{-status};
+  depth_ = depth;
+  for (uint32_t i = 0; i < depth; ++i) free_[free_count_++] = &control_blocks_[i];
+  return {};
+}
+
+AioQueue::~AioQueue() {
+  if (depth_ > 0) io_destroy(context_);
+}
+
+void AioQueue::push(LaneIo* io) {
+  assert(in_flight_ < depth_);
+  iocb* block = free_[--free_count_];
+  const int count = static_cast<int>(io->iov_count);
+  const auto offset = static_cast<long long>(io->part_offset);
+  if (io->op == IoOp::kRead) {
+    io_prep_preadv(block, io->fd, io->iov, count, offset);
+  } else {
+    io_prep_pwritev(block, io->fd, io->iov, count, offset);
+  }
+  block->data = io;
+  ++in_flight_;
+  int status;
+  do {
+    status = io_submit(context_, 1, &block);
+  } while (status == -EINTR);
+  if (status == 1) return;
+  free_[free_count_++] = block;
+  refused_[refused_count_++] = {.io = io, .result = status < 0 ? status : -EAGAIN};
+}
+
+Result<uint32_t> AioQueue::reap(std::span<IoCompletion> completions) {
+  uint32_t count = 0;
+  while (refused_count_ > 0 && count < completions.size()) {
+    completions[count++] = refused_[--refused_count_];
+  }
+  io_event events[kQueueDepthMax];
+  const auto room = static_cast<long>(
+      std::min<size_t>({completions.size() - count, in_flight_ - count, kQueueDepthMax}));
+  int status = 0;
+  if (room > 0) {
+    do {
+      status = io_getevents(context_, count > 0 ? 0 : 1, room, events, nullptr);
+    } while (status == -EINTR);
+  }
+  if (status < 0) return Errno{-status};
+  for (int i = 0; i < status; ++i) {
+    completions[count++] = {.io = static_cast<LaneIo*>(events[i].data),
+                            .result = static_cast<int64_t>(events[i].res)};
+    free_[free_count_++] = events[i].obj;
+  }
+  in_flight_ -= count;
+  return count;
+}
+
+}  // namespace graphlane

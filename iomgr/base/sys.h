@@ -1,0 +1,58 @@
+// System calls, straight to the kernel.
+//
+// The preload library links this code into programs whose read(), open() and
+// close() it replaces. What iomgr does to its own descriptors must not come back
+// through those replacements, so it does not go through libc's names at all.
+// Results and errno are as libc's. 64-bit Linux only: there the kernel's struct
+// stat is glibc's and offsets fit one register.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace graphlane::sys {
+
+static_assert(sizeof(long) == 8, "Graphlane is for 64-bit Linux");
+
+inline ssize_t read(int fd, void* buffer, size_t length) {
+  return ::syscall(SYS_read, fd, buffer, length);
+}
+inline ssize_t write(int fd, const void* buffer, size_t length) {
+  return ::syscall(SYS_write, fd, buffer, length);
+}
+inline ssize_t pread(int fd, void* buffer, size_t length, uint64_t offset) {
+  return ::syscall(SYS_pread64, fd, buffer, length, offset);
+}
+inline ssize_t pwrite(int fd, const void* buffer, size_t length, uint64_t offset) {
+  return ::syscall(SYS_pwrite64, fd, buffer, length, offset);
+}
+// The last argument of the vectored calls is the offset's upper half, which a
+// 64-bit kernel ignores.
+inline ssize_t preadv(int fd, const iovec* iov, uint32_t count, uint64_t offset) {
+  return ::syscall(SYS_preadv, fd, iov, count, offset, 0);
+}
+inline ssize_t pwritev(int fd, const iovec* iov, uint32_t count, uint64_t offset) {
+  return ::syscall(SYS_pwritev, fd, iov, count, offset, 0);
+}
+inline int openat(int directory, const char* path, int flags, mode_t mode = 0) {
+  return static_cast<int>(::syscall(SYS_openat, directory, path, flags, mode));
+}
+inline int close(int fd) { return static_cast<int>(::syscall(SYS_close, fd)); }
+inline int fcntl(int fd, int command, long argument = 0) {
+  return static_cast<int>(::syscall(SYS_fcntl, fd, command, argument));
+}
+inline int fstat(int fd, struct stat* st) {
+  return static_cast<int>(::syscall(SYS_fstat, fd, st));
+}
+inline off_t lseek(int fd, off_t offset, int whence) {
+  return ::syscall(SYS_lseek, fd, offset, whence);
+}
+
+}  // namespace graphlane::sys

@@ -1,0 +1,160 @@
+#include "iomgr/lanes.h"
+
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "iomgr/base/file_io.h"
+#include "iomgr/lane.h"
+
+namespace graphlane {
+namespace {
+
+// Two on a disk: the next request waits in the kernel while the head moves on;
+// more streams only make it seek. SSDs want 8 to 32.
+constexpr uint32_t kDepthRotational = 2;
+constexpr uint32_t kDepthDefault = 16;
+
+// Whether /sys/dev/block says that the filesystem of `fd` lies on a disk. A
+// partition's queue is its disk's; what has no block device counts as fast.
+bool is_rotational(int fd) {
+  struct stat st;
+  if (sys::fstat(fd, &st) != 0) return false;
+  for (const char* up : {"", "/.."}) {
+    const std::string path = fmt::format("/sys/dev/block/{}:{}{}/queue/rotational",
+                                         major(st.st_dev), minor(st.st_dev), up);
+    const Fd file(sys::openat(AT_FDCWD, path.c_str(), O_RDONLY | O_CLOEXEC));
+    char digit = 0;
+    if (file && read_full(file.get(), &digit, 1)) return digit == '1';
+  }
+  return false;
+}
+
+// The first backend that this kernel and sandbox allow, or the one asked for.
+Outcome<IoBackend> choose_backend(IoBackend asked) {
+  IoQueueStorage storage;
+  IoBackend chosen;
+  const Result<IoQueue*> queue = make_io_queue(asked, 1, &storage, &chosen);
+  if (!queue) {
+    return make_error(queue.error().code, "backend {}: {}", name_of(asked),
+                      std::strerror(queue.error().code));
+  }
+  (*queue)->~IoQueue();
+  return chosen;
+}
+
+Error part_error(const Volume& volume, const Layout& layout, std::string_view name,
+                 const PartError& error) {
+  const std::string part = volume.part_path(error.device_index, layout.file_id);
+  if (error.size_found < error.size_expected) {
+    return make_error(EIO, "{}: part {} has {} bytes, expected {}", name, part, error.size_found,
+                      error.size_expected);
+  }
+  return make_error(error.code, "{}: part {}: {}", name, part, std::strerror(error.code));
+}
+
+}  // namespace
+
+Outcome<std::shared_ptr<const StripedFile>> StripedFile::open(const Volume& volume,
+                                                              const Layout& layout,
+                                                              std::string_view name, int flags) {
+  const Outcome<void> accepted = volume.accept(layout, name);
+  if (!accepted) return accepted.error();
+  std::array<int, kDeviceCountMax> roots;
+  for (uint32_t d = 0; d < volume.device_count(); ++d) {
+    roots[d] = volume.devices()[d].root_fd.get();
+  }
+  std::shared_ptr<StripedFile> file(new StripedFile());
+  file->layout_ = layout;
+  file->map_ = layout.map();
+  file->name_ = name;
+  const Result<void, PartError> opened = file->parts_.open(roots, layout, flags);
+  if (!opened) return part_error(volume, layout, name, opened.error());
+  return std::shared_ptr<const StripedFile>(std::move(file));
+}
+
+Outcome<std::unique_ptr<Lanes>> Lanes::start(const Volume& volume, const LaneOptions& options) {
+  if (options.depth > kQueueDepthMax) {
+    return make_error(EINVAL, "depth {}: at most {}", options.depth, kQueueDepthMax);
+  }
+  const Outcome<IoBackend> backend = choose_backend(options.backend);
+  if (!backend) return backend.error();
+  std::unique_ptr<Lanes> lanes(new Lanes());
+  lanes->backend_ = *backend;
+  for (const Device& device : volume.devices()) {
+    uint32_t depth = options.depth;
+    if (depth == 0) depth = is_rotational(device.root_fd.get()) ? kDepthRotational : kDepthDefault;
+    Outcome<std::unique_ptr<Lane>> lane = Lane::start(device.directory, *backend, depth);
+    if (!lane) return lane.error();
+    lanes->lanes_.push_back(std::move(*lane));
+  }
+  return lanes;
+}
+
+Lanes::~Lanes() = default;
+
+// Queues every lane I/O before waiting for any: a request over four devices
+// costs one latency, not four.
+int Lanes::transfer(const PartRequest& request) {
+  LaneRequest pending;
+  RequestCutter cutter(request);
+  LaneIo cut;
+  while (cutter.next(&cut)) {
+    Lane& lane = *lanes_[cut.device_index];
+    LaneIo* io = lane.acquire();
+    *io = cut;
+    io->owner = &pending;
+    pending.begin();
+    lane.push(io);
+  }
+  return pending.wait();
+}
+
+ssize_t Lanes::read(const StripedFile& file, ByteRange range, void* buffer, bool direct) {
+  PartRequest request{.map = file.map(),
+                      .parts = file.parts(),
+                      .size_bytes = file.size(),
+                      .op = IoOp::kRead,
+                      .direct = direct,
+                      .range = range,
+                      .buffer = buffer};
+  const uint64_t readable = prepare_read(&request);
+  if (readable == 0) return 0;
+  const int error = transfer(request);
+  return error != 0 ? -error : static_cast<ssize_t>(readable);
+}
+
+int Lanes::write(const StripedFile& file, ByteRange range, const void* buffer, bool direct) {
+  if (range.length_bytes == 0) return 0;
+  const bool aligned = range.offset % kBlockSize == 0 && range.length_bytes % kBlockSize == 0 &&
+                       reinterpret_cast<uintptr_t>(buffer) % kBlockSize == 0;
+  const PartRequest request{.map = file.map(),
+                            .parts = file.parts(),
+                            .size_bytes = std::max(file.size(), range.end()),
+                            .op = IoOp::kWrite,
+                            .direct = direct && aligned,
+                            .range = range,
+                            .buffer = const_cast<void*>(buffer)};
+  return -transfer(request);
+}
+
+void Lanes::count_read(uint32_t device_index, uint64_t bytes) {
+  lanes_[device_index]->counters().count(IoOp::kRead, bytes, 1);
+}
+
+std::vector<LaneStats> Lanes::stats() const {
+  std::vector<LaneStats> stats;
+  for (const auto& lane : lanes_) {
+    const LaneCounters& counters = lane->counters();
+    stats.push_back({.device = lane->device(),
+                     .io_count = counters.io_count.load(std::memory_order_relaxed),
+                     .bytes_read = counters.bytes_read.load(std::memory_order_relaxed),
+                     .bytes_written = counters.bytes_written.load(std::memory_order_relaxed),
+                     .segment_count = counters.segment_count.load(std::memory_order_relaxed)});
+  }
+  return stats;
+}
+
+}  // namespace graphlane

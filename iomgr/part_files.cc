@@ -1,0 +1,93 @@
+#include "iomgr/part_files.h"
+
+#include <cstring>
+
+#include "iomgr/base/sys.h"
+
+namespace graphlane {
+
+PartName::PartName(const Uuid& file_id) {
+  const UuidText id(file_id);
+  std::memcpy(text, "parts/", 6);
+  std::memcpy(text + 6, id.text, 2);
+  text[8] = '/';
+  std::memcpy(text + 9, id.text, sizeof id.text);
+}
+
+// Moves a descriptor to a number above the floor; keeps it where there is none.
+int PartFiles::raised(int fd) const {
+  if (fd < 0 || fd >= fd_floor_) return fd;
+  const int high = sys::fcntl(fd, F_DUPFD_CLOEXEC, fd_floor_);
+  if (high < 0) return fd;
+  sys::close(fd);
+  return high;
+}
+
+Result<void, PartError> PartFiles::open(std::span<const int> roots, const Layout& layout,
+                                        int flags) {
+  const StripeMap map = layout.map();
+  const PartName name(layout.file_id);
+  flags_ = flags | O_CLOEXEC;
+  for (uint32_t d = 0; d < layout.geometry.device_count; ++d) {
+    const int fd = raised(sys::openat(roots[d], name.c_str(), flags_));
+    if (fd < 0) {
+      const PartError error{.code = errno, .device_index = d};
+      close();
+      return error;
+    }
+    buffered_[d] = fd;
+    direct_[d].store(-1, std::memory_order_relaxed);  // not shared yet
+    count_ = d + 1;
+    struct stat st;
+    if (sys::fstat(fd, &st) != 0) st.st_size = 0;
+    const uint64_t expected = map.part_size(d, layout.logical_size);
+    const uint64_t found = static_cast<uint64_t>(st.st_size);
+    if (layout.state == FileState::kClosed && found < expected) {
+      close();
+      return PartError{
+          .code = EIO, .device_index = d, .size_expected = expected, .size_found = found};
+    }
+  }
+  return {};
+}
+
+void PartFiles::close() {
+  for (uint32_t d = 0; d < count_; ++d) {
+    const int direct_fd = direct_[d].load(std::memory_order_relaxed);  // no one reads any more
+    if (direct_fd >= 0 && direct_fd != buffered_[d]) sys::close(direct_fd);
+    sys::close(buffered_[d]);
+  }
+  count_ = 0;
+}
+
+int PartFiles::direct(uint32_t device_index) const {
+  // Acquire and release: whoever sees the number sees the open file behind it.
+  int fd = direct_[device_index].load(std::memory_order_acquire);
+  if (fd >= 0) return fd;
+  // Through /proc, so that neither the name nor the directory has to be kept.
+  char path[32] = "/proc/self/fd/";
+  char digits[12];
+  int length = 0;
+  for (int n = buffered_[device_index]; n > 0 || length == 0; n /= 10) {
+    digits[length++] = static_cast<char>('0' + n % 10);
+  }
+  for (int i = 0; i < length; ++i) path[14 + i] = digits[length - 1 - i];
+  const int saved_errno = errno;
+  int mine = raised(sys::openat(AT_FDCWD, path, flags_ | O_DIRECT));
+  errno = saved_errno;
+  if (mine < 0) mine = buffered_[device_index];  // no O_DIRECT here
+  if (direct_[device_index].compare_exchange_strong(fd, mine, std::memory_order_acq_rel)) {
+    return mine;
+  }
+  if (mine != buffered_[device_index]) sys::close(mine);
+  return fd;
+}
+
+bool PartFiles::owns(int fd) const {
+  for (uint32_t d = 0; d < count_; ++d) {
+    if (fd == buffered_[d] || fd == direct_[d].load(std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
+}  // namespace graphlane

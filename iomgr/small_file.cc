@@ -1,0 +1,66 @@
+#include "iomgr/small_file.h"
+
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "iomgr/base/fd.h"
+#include "iomgr/base/file_io.h"
+
+namespace graphlane {
+namespace {
+
+constexpr size_t kSmallFileMax = 1u << 20;
+
+// What fails is told by the name that the caller knows, not by the temporary.
+Outcome<void> write_temporary(const std::string& temporary, const std::string& path,
+                              std::string_view content, mode_t mode) {
+  const Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  if (!file) return os_error(errno, path, "cannot create");
+  if (Result<void> written = write_full(file.get(), content.data(), content.size()); !written) {
+    return os_error(written.error().code, path, "cannot write");
+  }
+  // The umask must not hide from other users what they need to find the parts.
+  if (::fchmod(file.get(), mode) != 0) return os_error(errno, path, "cannot set the mode");
+  if (::fsync(file.get()) != 0) return os_error(errno, path, "cannot write");
+  return {};
+}
+
+}  // namespace
+
+Outcome<void> write_small_file(const std::string& path, std::string_view content, mode_t mode) {
+  const std::string temporary = fmt::format("{}.{}~", path, ::getpid());
+  Outcome<void> written = write_temporary(temporary, path, content, mode);
+  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) {
+    written = os_error(errno, path, "cannot create");
+  }
+  if (!written) {
+    ::unlink(temporary.c_str());
+    return written;
+  }
+  return sync_directory(std::filesystem::path(path).parent_path().string());
+}
+
+Outcome<std::string> read_small_file(int directory_fd, const char* name, std::string_view path) {
+  const Fd file(::openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (!file) return os_error(errno, path, "cannot open");
+  std::string content(kSmallFileMax + 1, '\0');
+  const Result<size_t> got = pread_full(file.get(), content.data(), content.size(), 0);
+  if (!got) return os_error(got.error().code, path, "cannot read");
+  if (*got > kSmallFileMax) return make_error(EFBIG, "{}: too large to be one of Graphlane's", path);
+  content.resize(*got);
+  return content;
+}
+
+Outcome<void> sync_directory(const std::string& path) {
+  const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return os_error(errno, path, "cannot open");
+  // Some network filesystems do not sync directories: EINVAL.
+  if (::fsync(directory.get()) != 0 && errno != EINVAL) {
+    return os_error(errno, path, "cannot sync");
+  }
+  return {};
+}
+
+}  // namespace graphlane

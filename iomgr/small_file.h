@@ -1,0 +1,24 @@
+// Small files (volume.json, device.json, stubs) that are there whole or not at
+// all: written under another name, synced, and renamed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+
+#include "iomgr/base/error.h"
+
+namespace graphlane {
+
+// Writes `path` and syncs it and its directory. On an error nothing is left.
+Outcome<void> write_small_file(const std::string& path, std::string_view content, mode_t mode);
+
+// The content of a file below `directory_fd`; `path` is what messages call it.
+// EFBIG: larger than 1 MiB, which none of ours is.
+Outcome<std::string> read_small_file(int directory_fd, const char* name, std::string_view path);
+
+// Makes the names in a directory durable.
+Outcome<void> sync_directory(const std::string& path);
+
+}  // namespace graphlane

@@ -1,0 +1,61 @@
+#include "iomgr/uring_queue.h"
+
+#include "iomgr/base/sys.h"
+
+namespace graphlane {
+
+Result<void> UringQueue::open(uint32_t depth, int fd_floor) {
+  // COOP_TASKRUN (5.19): completions are handled when we enter the kernel
+  // anyway, instead of by interrupting the program's computation.
+  int status = io_uring_queue_init(depth, &ring_, IORING_SETUP_COOP_TASKRUN);
+  if (status == -EINVAL) status = io_uring_queue_init(depth, &ring_, 0);
+  if (status < 0) return Errno{-status};
+  if (ring_.ring_fd < fd_floor) {
+    const int high = sys::fcntl(ring_.ring_fd, F_DUPFD_CLOEXEC, fd_floor);
+    if (high >= 0) {
+      sys::close(ring_.ring_fd);
+      ring_.ring_fd = ring_.enter_ring_fd = high;
+    }
+  }
+  depth_ = depth;
+  return {};
+}
+
+UringQueue::~UringQueue() {
+  if (depth_ > 0) io_uring_queue_exit(&ring_);
+}
+
+void UringQueue::push(LaneIo* io) {
+  assert(in_flight_ < depth_);
+  io_uring_sqe* sqe = io_uring_get_sqe(&ring_);  // never null: depth_ entries
+  if (io->op == IoOp::kRead) {
+    io_uring_prep_readv(sqe, io->fd, io->iov, io->iov_count, io->part_offset);
+  } else {
+    io_uring_prep_writev(sqe, io->fd, io->iov, io->iov_count, io->part_offset);
+  }
+  io_uring_sqe_set_data(sqe, io);
+  ++in_flight_;
+}
+
+Result<uint32_t> UringQueue::reap(std::span<IoCompletion> completions) {
+  if (in_flight_ == 0 || completions.empty()) return 0u;
+  // One call sends and waits. EAGAIN and EBUSY (the kernel is short of memory,
+  // or wants completions taken first) and EINTR leave the entries in the ring.
+  while (true) {
+    const int status = io_uring_submit_and_wait(&ring_, 1);
+    if (status >= 0 || status == -EBUSY) break;
+    if (status != -EINTR && status != -EAGAIN) return Errno{-status};
+    if (io_uring_cq_ready(&ring_) > 0) break;
+  }
+  uint32_t count = 0;
+  io_uring_cqe* cqe = nullptr;
+  while (count < completions.size() && io_uring_peek_cqe(&ring_, &cqe) == 0) {
+    completions[count++] = {.io = static_cast<LaneIo*>(io_uring_cqe_get_data(cqe)),
+                            .result = cqe->res};
+    io_uring_cqe_seen(&ring_, cqe);
+  }
+  in_flight_ -= count;
+  return count;
+}
+
+}  // namespace graphlane

@@ -1,0 +1,172 @@
+#include "iomgr/volume.h"
+
+#include <fnmatch.h>
+#include <linux/magic.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "iomgr/part_files.h"
+#include "iomgr/small_file.h"
+#include "iomgr/volume_files.h"
+#include "iomgr/volume_json.h"
+
+namespace graphlane {
+namespace fs = std::filesystem;
+
+bool StripePolicy::wants(std::string_view name, uint64_t size_bytes) const {
+  if (size_bytes == 0 || size_bytes < size_min_bytes) return false;
+  const std::string text(name);
+  return globs.empty() || std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
+           return ::fnmatch(glob.c_str(), text.c_str(), 0) == 0;
+         });
+}
+
+namespace {
+
+// A directory without the device of this volume: say what is there instead.
+Error missing_device(const std::string& directory, uint32_t ordinal, const Uuid& volume) {
+  std::error_code error;
+  if (!fs::is_directory(directory, error)) {
+    return make_error(ENODEV, "{}: missing: device {} of volume {} is not there", directory,
+                      ordinal, UuidText(volume).view());
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("graphlane-")) {
+      return make_error(ENODEV, "{}: foreign: holds {}, expected device {} of volume {}", directory,
+                        name, ordinal, UuidText(volume).view());
+    }
+  }
+  return make_error(ENODEV, "{}: holds no device of any volume, expected device {} of volume {} "
+                    "(not mounted?)", directory, ordinal, UuidText(volume).view());
+}
+
+Outcome<void> check_identity(const DeviceRecord& found, const DeviceRecord& expected,
+                             const std::string& directory) {
+  if (found.volume != expected.volume) {
+    return make_error(ENODEV, "{}: foreign: holds a device of volume {}, expected volume {}",
+                      directory, UuidText(found.volume).view(), UuidText(expected.volume).view());
+  }
+  if (found.ordinal != expected.ordinal) {
+    return make_error(ENODEV, "{}: holds device {} of volume {}, expected device {} (swapped?)",
+                      directory, found.ordinal, UuidText(found.volume).view(), expected.ordinal);
+  }
+  if (found.device_count != expected.device_count) {
+    return make_error(ENODEV, "{}: holds a device of a volume of {} devices, expected {}",
+                      directory, found.device_count, expected.device_count);
+  }
+  return {};
+}
+
+Outcome<Device> open_device(const std::string& directory, const DeviceRecord& expected) {
+  Device device{.directory = directory,
+                .root = device_root(directory, expected.volume),
+                .root_fd = {}};
+  device.root_fd.reset(::open(device.root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!device.root_fd && errno == ENOENT) {
+    return missing_device(directory, expected.ordinal, expected.volume);
+  }
+  if (!device.root_fd) return os_error(errno, device.root, "cannot open");
+  const std::string path = device.root + "/device.json";
+  const Outcome<std::string> text = read_small_file(device.root_fd.get(), "device.json", path);
+  if (!text) return text.error();
+  const Outcome<DeviceRecord> found = parse_device_json(*text, path);
+  if (!found) return found.error();
+  if (Outcome<void> same = check_identity(*found, expected, directory); !same) return same.error();
+  return device;
+}
+
+// Opens the directory `path`. Where a mount of Graphlane's covers it, that
+// shows whole files; we want the stubs beneath. A copy of the mount that holds
+// the parent directory has no mounts upon it, so it shows them (root only).
+Outcome<Fd> open_root(const std::string& path) {
+  Fd root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return os_error(errno, path, "cannot open");
+  struct statfs info;
+  if (::fstatfs(root.get(), &info) != 0 || info.f_type != FUSE_SUPER_MAGIC) return root;
+  const fs::path parent = fs::path(path).parent_path();
+  struct stat own, above;
+  if (::fstat(root.get(), &own) != 0 || ::stat(parent.c_str(), &above) != 0 ||
+      own.st_dev == above.st_dev) {
+    return root;  // not the root of a mount: a volume that lies on somebody's FUSE filesystem
+  }
+  const Fd copy(::open_tree(AT_FDCWD, parent.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+  if (!copy) return root;
+  Fd beneath(::openat(copy.get(), fs::path(path).filename().c_str(),
+                      O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const bool has_volume =
+      beneath && ::faccessat(beneath.get(), kVolumeJson, F_OK, 0) == 0;
+  return has_volume ? std::move(beneath) : std::move(root);
+}
+
+}  // namespace
+
+Outcome<std::shared_ptr<const Volume>> Volume::open(const std::string& root) {
+  std::error_code error;
+  const fs::path real = fs::canonical(root, error);
+  if (error) return os_error(error.value(), root, "cannot open the volume");
+  Outcome<Fd> root_fd = open_root(real.string());
+  if (!root_fd) return root_fd.error();
+
+  const std::string path = (real / kVolumeJson).string();
+  if (::faccessat(root_fd->get(), kVolumeJson, F_OK, 0) != 0 && errno == ENOENT) {
+    return make_error(ENOENT, "{}: not a Graphlane volume (no {})", root, kVolumeJson);
+  }
+  const Outcome<std::string> text = read_small_file(root_fd->get(), kVolumeJson, path);
+  if (!text) return text.error();
+  Outcome<VolumeRecord> record = parse_volume_json(*text, path);
+  if (!record) return record.error();
+
+  std::shared_ptr<Volume> volume(new Volume);
+  volume->root_ = real.string();
+  volume->root_fd_ = std::move(*root_fd);
+  volume->uuid_ = record->uuid;
+  volume->stripe_depth_bytes_ = record->stripe_depth_bytes;
+  volume->policy_ = std::move(record->policy);
+  const auto count = static_cast<uint32_t>(record->devices.size());
+  for (uint32_t i = 0; i < count; ++i) {
+    Outcome<Device> device = open_device(
+        record->devices[i], {.volume = record->uuid, .ordinal = i, .device_count = count});
+    if (!device) return device.error();
+    volume->devices_.push_back(std::move(*device));
+  }
+  return std::shared_ptr<const Volume>(std::move(volume));
+}
+
+std::string Volume::part_path(uint32_t device_index, const Uuid& file_id) const {
+  return fmt::format("{}/{}", devices_[device_index].root, PartName(file_id).c_str());
+}
+
+Outcome<void> Volume::accept(const Layout& layout, std::string_view name) const {
+  if (layout.volume != uuid_) {
+    return make_error(EIO, "{}: stub of another volume ({})", name,
+                      UuidText(layout.volume).view());
+  }
+  if (layout.geometry.device_count != device_count()) {
+    return make_error(EIO, "{}: striped over {} devices, but the volume has {}", name,
+                      layout.geometry.device_count, device_count());
+  }
+  return {};
+}
+
+Outcome<std::string> find_volume_root(const std::string& path) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  fs::path real = fs::weakly_canonical(absolute, error);
+  if (error) return os_error(error.value(), path, "cannot resolve");
+  if (!real.has_filename()) real = real.parent_path();  // "/a/b/" that does not exist
+  for (fs::path at = real;; at = at.parent_path()) {
+    if (fs::exists(at / kVolumeJson, error)) return at.string();
+    if (at == at.parent_path()) break;
+  }
+  if (real == absolute.lexically_normal()) {
+    return make_error(ENOENT, "{}: not in a Graphlane volume", path);
+  }
+  return make_error(ENOENT, "{}: not in a Graphlane volume (it is {})", path, real.string());
+}
+
+}  // namespace graphlane

@@ -1,0 +1,221 @@
+// Volume::create: checks first, then makes devices, then the root; volume.json
+// comes last, so that a directory is a volume only when everything is there.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "iomgr/small_file.h"
+#include "iomgr/volume.h"
+#include "iomgr/volume_files.h"
+#include "iomgr/volume_json.h"
+
+namespace graphlane {
+namespace fs = std::filesystem;
+namespace {
+
+// What has been made so far; it goes again, last first, unless keep() is called.
+class Scaffold {
+ public:
+  Scaffold() = default;
+  Scaffold(const Scaffold&) = delete;
+  ~Scaffold() {
+    for (auto path = made_.rbegin(); path != made_.rend(); ++path) ::remove(path->c_str());
+  }
+  void keep() { made_.clear(); }
+
+  Outcome<void> make_directory(const std::string& path, mode_t mode) {
+    if (::mkdir(path.c_str(), mode) != 0) return os_error(errno, path, "cannot create");
+    made_.push_back(path);
+    return {};
+  }
+
+  // A directory that other users must get through, whatever our umask says.
+  Outcome<void> make_open_directory(const std::string& path) {
+    if (Outcome<void> made = make_directory(path, 0755); !made) return made;
+    if (::chmod(path.c_str(), 0755) != 0) return os_error(errno, path, "cannot set the mode");
+    return {};
+  }
+
+  Outcome<void> make_file(const std::string& path, std::string_view content) {
+    if (Outcome<void> made = write_small_file(path, content, 0644); !made) return made;
+    made_.push_back(path);
+    return {};
+  }
+
+ private:
+  std::vector<std::string> made_;
+};
+
+bool is_within(const fs::path& path, const fs::path& directory) {
+  const auto [end, at] = std::mismatch(directory.begin(), directory.end(), path.begin(), path.end());
+  return end == directory.end();
+}
+
+Outcome<void> check_depth(uint64_t depth_bytes) {
+  if (depth_bytes == 0) return make_error(EINVAL, "stripe depth 0: must be at least 4096 bytes");
+  if (depth_bytes % kBlockSize != 0) {
+    return make_error(EINVAL, "stripe depth {}: not a multiple of 4096 bytes", depth_bytes);
+  }
+  if (depth_bytes > kStripeDepthMax) {
+    return make_error(EINVAL, "stripe depth {}: larger than 1T", depth_bytes);
+  }
+  return {};
+}
+
+Outcome<void> check_policy(const StripePolicy& policy) {
+  for (const std::string& glob : policy.globs) {
+    if (glob.empty() || glob.find('/') != std::string::npos) {
+      return make_error(EINVAL, "'{}': a glob is matched against file names, without '/'", glob);
+    }
+  }
+  return {};
+}
+
+// The root with its parent resolved. It is new, or an empty directory.
+Outcome<fs::path> check_root(const std::string& root) {
+  std::error_code error;
+  fs::path path = fs::absolute(root, error).lexically_normal();
+  if (root.empty() || error) return make_error(EINVAL, "'{}': not a path for a volume", root);
+  if (!path.has_filename()) path = path.parent_path();
+  const fs::path parent = fs::canonical(path.parent_path(), error);
+  if (error) return os_error(error.value(), path.parent_path().string(), "cannot open");
+  if (const Outcome<std::string> outer = find_volume_root(parent.string())) {
+    return make_error(EINVAL, "{}: lies inside the volume {}", root, *outer);
+  }
+  if (!fs::exists(fs::symlink_status(path, error))) return parent / path.filename();
+  if (!fs::is_directory(path, error)) return make_error(ENOTDIR, "{}: not a directory", root);
+  if (fs::exists(path / kVolumeJson, error)) {
+    return make_error(EEXIST, "{}: is a Graphlane volume already", root);
+  }
+  return fs::canonical(path, error);
+}
+
+// The directory as the volume will remember it: absolute, as the user gave it.
+// With ".." in it only the resolved name is safe from a moved link.
+Outcome<std::string> check_device(const std::string& directory, const fs::path& root) {
+  std::error_code error;
+  const fs::path real = fs::canonical(directory, error);
+  if (error) return os_error(error.value(), directory, "cannot open the device");
+  if (!fs::is_directory(real, error)) {
+    return make_error(ENOTDIR, "{}: not a directory (a device is a directory on it, so make a "
+                      "filesystem and mount it)", directory);
+  }
+  if (is_within(real, root)) {
+    return make_error(EINVAL, "{}: device lies inside the volume {}", directory, root.string());
+  }
+  if (is_within(root, real)) {
+    return make_error(EINVAL, "{}: device contains the volume {}", directory, root.string());
+  }
+  if (const Outcome<std::string> outer = find_volume_root(real.string())) {
+    return make_error(EINVAL, "{}: device lies inside the volume {}", directory, *outer);
+  }
+  const fs::path given(directory);
+  if (std::find(given.begin(), given.end(), "..") != given.end()) return real.string();
+  fs::path absolute = fs::absolute(given, error).lexically_normal();
+  if (!absolute.has_filename() && absolute.has_relative_path()) absolute = absolute.parent_path();
+  return absolute.string();
+}
+
+Outcome<std::vector<std::string>> check_devices(const std::vector<std::string>& given,
+                                                const fs::path& root) {
+  if (given.size() < kDeviceCountMin) {
+    return make_error(EINVAL, "{}: a volume needs at least two devices, not {}", root.string(),
+                      given.size());
+  }
+  if (given.size() > kDeviceCountMax) {
+    return make_error(EINVAL, "{}: a volume takes at most {} devices, not {}", root.string(),
+                      kDeviceCountMax, given.size());
+  }
+  std::vector<std::string> devices;
+  std::vector<std::pair<dev_t, ino_t>> seen;
+  for (const std::string& directory : given) {
+    Outcome<std::string> device = check_device(directory, root);
+    if (!device) return device.error();
+    struct stat info;
+    if (::stat(device->c_str(), &info) != 0) return os_error(errno, directory, "cannot open");
+    const std::pair identity(info.st_dev, info.st_ino);
+    if (const auto twin = std::find(seen.begin(), seen.end(), identity); twin != seen.end()) {
+      return make_error(EINVAL, "{}: the same directory as device {}", directory,
+                        twin - seen.begin());
+    }
+    seen.push_back(identity);
+    devices.push_back(std::move(*device));
+  }
+  return devices;
+}
+
+Outcome<void> make_device(const std::string& directory, const DeviceRecord& record,
+                          Scaffold* scaffold) {
+  const std::string root = device_root(directory, record.volume);
+  for (const std::string& path : {root, root + "/parts"}) {
+    if (Outcome<void> made = scaffold->make_open_directory(path); !made) return made;
+  }
+  if (Outcome<void> made = scaffold->make_file(root + "/device.json", to_json(record)); !made) {
+    return made;
+  }
+  return sync_directory(directory);
+}
+
+Outcome<void> make_root(const fs::path& root, const std::string& volume_json, Scaffold* scaffold) {
+  std::error_code error;
+  if (!fs::exists(root, error)) {
+    if (Outcome<void> made = scaffold->make_directory(root.string(), 0777); !made) return made;
+  } else if (!fs::is_empty(root, error)) {
+    return make_error(ENOTEMPTY, "{}: directory is not empty", root.string());
+  }
+  const std::string control = (root / kControlDirectory).string();
+  for (const std::string& path : {control, control + "/run"}) {
+    if (Outcome<void> made = scaffold->make_open_directory(path); !made) return made;
+  }
+  // Half-made files are nobody else's business.
+  if (Outcome<void> made = scaffold->make_directory((root / kStagingDirectory).string(), 0700);
+      !made) {
+    return made;
+  }
+  if (Outcome<void> made = scaffold->make_file((root / kLockFile).string(), ""); !made) return made;
+  if (Outcome<void> made = scaffold->make_file((root / kVolumeJson).string(), volume_json); !made) {
+    return made;
+  }
+  if (Outcome<void> synced = sync_directory(root.string()); !synced) return synced;
+  return sync_directory(root.parent_path().string());
+}
+
+}  // namespace
+
+Outcome<std::shared_ptr<const Volume>> Volume::create(const VolumeOptions& options) {
+  if (Outcome<void> checked = check_depth(options.stripe_depth_bytes); !checked) {
+    return checked.error();
+  }
+  if (Outcome<void> checked = check_policy(options.policy); !checked) return checked.error();
+  const Outcome<fs::path> root = check_root(options.root);
+  if (!root) return root.error();
+  Outcome<std::vector<std::string>> devices = check_devices(options.devices, *root);
+  if (!devices) return devices.error();
+  std::error_code error;
+  if (fs::exists(*root, error) && !fs::is_empty(*root, error)) {
+    return make_error(ENOTEMPTY, "{}: directory is not empty", options.root);
+  }
+
+  const VolumeRecord record{.uuid = Uuid::random(),
+                            .devices = std::move(*devices),
+                            .stripe_depth_bytes = options.stripe_depth_bytes,
+                            .policy = options.policy};
+  const Outcome<std::string> volume_json = to_json(record);
+  if (!volume_json) return volume_json.error();
+
+  Scaffold scaffold;
+  const auto count = static_cast<uint32_t>(record.devices.size());
+  for (uint32_t i = 0; i < count; ++i) {
+    const DeviceRecord device{.volume = record.uuid, .ordinal = i, .device_count = count};
+    if (Outcome<void> made = make_device(record.devices[i], device, &scaffold); !made) {
+      return made.error();
+    }
+  }
+  if (Outcome<void> made = make_root(*root, *volume_json, &scaffold); !made) return made.error();
+  Outcome<std::shared_ptr<const Volume>> volume = open(root->string());
+  if (volume) scaffold.keep();
+  return volume;
+}
+
+}  // namespace graphlane

@@ -1,0 +1,36 @@
+// volume.json and device.json: what they say, to text and back (FORMAT.md).
+//
+// The preload library reads the same files with a parser of its own, so the
+// keys are part of the format: exactly these, no others are looked at.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "iomgr/volume.h"
+
+namespace graphlane {
+
+struct VolumeRecord {
+  Uuid uuid;
+  std::vector<std::string> devices;  // absolute, in order
+  uint64_t stripe_depth_bytes = 0;
+  StripePolicy policy;
+};
+
+struct DeviceRecord {
+  Uuid volume;
+  uint32_t ordinal = 0;
+  uint32_t device_count = 0;
+};
+
+// EILSEQ: a path or a glob is not UTF-8, which JSON cannot hold.
+Outcome<std::string> to_json(const VolumeRecord& record);
+std::string to_json(const DeviceRecord& record);
+
+// `path` is what messages call the file. Errors say what is wrong with it; a
+// format of a later Graphlane is told from a damaged file.
+Outcome<VolumeRecord> parse_volume_json(const std::string& text, std::string_view path);
+Outcome<DeviceRecord> parse_device_json(const std::string& text, std::string_view path);
+
+}  // namespace graphlane
