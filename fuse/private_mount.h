@@ -1,0 +1,33 @@
+// A mount for one command alone: `graphlane run -- CMD`.
+//
+//   caller P ──fork── daemon D, one a volume        the caller's namespaces, own session
+//      └──────fork── command C                     a mount namespace of its own
+//                      /dev/fuse, mount(2) over VOL;  the descriptor goes to D
+//                      execvp(CMD)
+//
+// The mount lives in the command's mount namespace (for an ordinary user in a
+// user namespace too, with his own IDs), so it goes when the command's last
+// process goes, however that ends, and nobody else ever sees it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fuse/mount.h"
+#include "iomgr/volume.h"
+
+namespace graphlane {
+
+// Runs `argv` with every volume mounted over its own directory; its exit status
+// as env(1) reports it: the command's own, 128 + n when signal n ended it, 126
+// or 127 when it could not be started. An Error: the private mount cannot be
+// made here, and the command was not started.
+//
+// SIGINT, SIGTERM, SIGHUP and SIGQUIT sent to the caller reach the command.
+// Of `options`, mountpoint and foreground do not matter.
+Outcome<int> run_in_private_mounts(const std::vector<std::shared_ptr<const Volume>>& volumes,
+                                   const MountOptions& options,
+                                   const std::vector<std::string>& argv);
+
+}  // namespace graphlane
