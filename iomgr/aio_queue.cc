@@ -2,11 +2,31 @@
 
 #include <algorithm>
 
+#include "iomgr/base/sys.h"
+
 namespace graphlane {
+namespace {
+
+// libaio's own functions carry symbol versions, which an archive of it cannot
+// bring into the preload library; its header is used, its calls are these. They
+// return what libaio's do: a count, or -errno.
+int result_of(long status) { return static_cast<int>(status < 0 ? -errno : status); }
+
+int setup(uint32_t depth, io_context_t* context) {
+  return result_of(::syscall(SYS_io_setup, depth, context));
+}
+int submit_one(io_context_t context, iocb* block) {
+  return result_of(::syscall(SYS_io_submit, context, 1L, &block));
+}
+int get_events(io_context_t context, long count_min, long count_max, io_event* events) {
+  return result_of(::syscall(SYS_io_getevents, context, count_min, count_max, events, nullptr));
+}
+
+}  // namespace
 
 Result<void> AioQueue::open(uint32_t depth) {
   assert(depth <= kQueueDepthMax);
-  const int status = io_setup(static_cast<int>(depth), &context_);
+  const int status = setup(depth, &context_);
   if (status < 0) return Errno{-status};
   depth_ = depth;
   for (uint32_t i = 0; i < depth; ++i) free_[free_count_++] = &control_blocks_[i];
@@ -14,7 +34,7 @@ Result<void> AioQueue::open(uint32_t depth) {
 }
 
 AioQueue::~AioQueue() {
-  if (depth_ > 0) io_destroy(context_);
+  if (depth_ > 0) ::syscall(SYS_io_destroy, context_);
 }
 
 void AioQueue::push(LaneIo* io) {
@@ -31,7 +51,7 @@ void AioQueue::push(LaneIo* io) {
   ++in_flight_;
   int status;
   do {
-    status = io_submit(context_, 1, &block);
+    status = submit_one(context_, block);
   } while (status == -EINTR);
   if (status == 1) return;
   free_[free_count_++] = block;
@@ -49,7 +69,7 @@ Result<uint32_t> AioQueue::reap(std::span<IoCompletion> completions) {
   int status = 0;
   if (room > 0) {
     do {
-      status = io_getevents(context_, count > 0 ? 0 : 1, room, events, nullptr);
+      status = get_events(context_, count > 0 ? 0 : 1, room, events);
     } while (status == -EINTR);
   }
   if (status < 0) return Errno{-status};

@@ -42,6 +42,9 @@ class IoQueue {
 
   virtual uint32_t capacity() const = 0;
   virtual uint32_t in_flight() const = 0;
+
+  // The descriptor that the queue holds open, or -1.
+  virtual int internal_fd() const { return -1; }
 };
 
 enum class IoBackend { kAuto, kUring, kAio, kThreads };

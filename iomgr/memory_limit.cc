@@ -100,6 +100,13 @@ uint64_t cgroups_available(const CgroupFiles& files, char* group) {
 
 }  // namespace
 
+Result<IoMode> parse_io_mode(const char* name) {
+  if (std::strcmp(name, "auto") == 0) return IoMode::kAuto;
+  if (std::strcmp(name, "direct") == 0) return IoMode::kDirect;
+  if (std::strcmp(name, "buffered") == 0) return IoMode::kBuffered;
+  return Errno{EINVAL};
+}
+
 uint64_t memory_available_bytes() {
   uint64_t available = machine_available();
   char groups[4096];

@@ -8,9 +8,14 @@
 
 #include <cstdint>
 
+#include "iomgr/base/result.h"
+
 namespace graphlane {
 
 enum class IoMode { kAuto, kDirect, kBuffered };
+
+// "auto", "direct", "buffered"; EINVAL for another name.
+Result<IoMode> parse_io_mode(const char* name);
 
 // Bytes: the smallest of what the machine has available and what every memory
 // cgroup (v1 or v2) above this process leaves, its page cache counted as free.

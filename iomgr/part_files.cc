@@ -83,11 +83,4 @@ int PartFiles::direct(uint32_t device_index) const {
   return fd;
 }
 
-bool PartFiles::owns(int fd) const {
-  for (uint32_t d = 0; d < count_; ++d) {
-    if (fd == buffered_[d] || fd == direct_[d].load(std::memory_order_relaxed)) return true;
-  }
-  return false;
-}
-
 }  // namespace graphlane

@@ -52,8 +52,10 @@ class PartFiles {
   // The O_DIRECT descriptor, or buffered() where the filesystem has none.
   int direct(uint32_t device_index) const;
 
-  // Whether `fd` is one of ours (a program that closes all descriptors).
-  bool owns(int fd) const;
+  // The same without opening it: -1 when no one has asked for it yet.
+  int direct_if_open(uint32_t device_index) const {
+    return direct_[device_index].load(std::memory_order_acquire);
+  }
 
  private:
   int raised(int fd) const;

@@ -20,6 +20,7 @@ class UringQueue final : public IoQueue {
   Result<uint32_t> reap(std::span<IoCompletion> completions) override;
   uint32_t capacity() const override { return depth_; }
   uint32_t in_flight() const override { return in_flight_; }
+  int internal_fd() const override { return depth_ > 0 ? ring_.ring_fd : -1; }
 
  private:
   io_uring ring_{};

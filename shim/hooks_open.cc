@@ -1,0 +1,121 @@
+// Opening, closing and duplicating: the descriptor is always the kernel's own;
+// what is kept here is that the table forgets in time, that a striped file is
+// not opened for writing by its stub, and that a program which closes every
+// descriptor leaves ours alone.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "shim/hooks.h"
+#include "shim/open_file.h"
+#include "shim/real.h"
+#include "shim/stub_path.h"
+
+namespace graphlane {
+namespace {
+
+bool is_internal(int fd) { return FdTable::covers(fd) && fd_table.load(fd) == FdEntry::internal(); }
+
+// Whether an open would write to (or truncate) the stub in place of the file.
+bool would_write_stub(int directory, const char* path, int flags) {
+  if ((flags & O_ACCMODE) == O_RDONLY && (flags & O_TRUNC) == 0) return false;
+  if ((flags & O_PATH) != 0 || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) return false;
+  Layout layout;
+  const int nofollow = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
+  if (!is_stub_at(directory, path, nofollow, &layout)) return false;
+  explain_once(Refusal::kWrite);
+  errno = EROFS;
+  return true;
+}
+
+// A new descriptor: whatever the table said of its number is past.
+int opened(int fd) {
+  if (fd >= 0) forget(fd);
+  return fd;
+}
+
+int close_span(unsigned first, unsigned last, int flags) {
+  return first > last ? 0 : real::close_range(first, last, flags);
+}
+
+}  // namespace
+}  // namespace graphlane
+
+using namespace graphlane;
+
+#define OPEN_HOOK(name, parameters, arguments, directory)                  \
+  int hook_##name parameters {                                             \
+    if (would_write_stub(directory, path, flags)) return -1;               \
+    return opened(real::name arguments);                                   \
+  }
+OPEN_HOOK(open, (const char* path, int flags, mode_t mode), (path, flags, mode), AT_FDCWD)
+OPEN_HOOK(open64, (const char* path, int flags, mode_t mode), (path, flags, mode), AT_FDCWD)
+OPEN_HOOK(__open_2, (const char* path, int flags), (path, flags), AT_FDCWD)
+OPEN_HOOK(__open64_2, (const char* path, int flags), (path, flags), AT_FDCWD)
+OPEN_HOOK(openat, (int at, const char* path, int flags, mode_t mode), (at, path, flags, mode), at)
+OPEN_HOOK(openat64, (int at, const char* path, int flags, mode_t mode), (at, path, flags, mode), at)
+OPEN_HOOK(__openat_2, (int at, const char* path, int flags), (at, path, flags), at)
+OPEN_HOOK(__openat64_2, (int at, const char* path, int flags), (at, path, flags), at)
+#undef OPEN_HOOK
+
+int hook_creat(const char* path, mode_t mode) {
+  return hook_open(path, O_WRONLY | O_CREAT | O_TRUNC, mode);
+}
+
+int hook_creat64(const char* path, mode_t mode) { return hook_creat(path, mode); }
+
+int hook_close(int fd) {
+  if (is_internal(fd)) {  // to the program this number is not open
+    errno = EBADF;
+    return -1;
+  }
+  forget(fd);
+  return real::close(fd);
+}
+
+int hook_close_range(unsigned first, unsigned last, int flags) {
+  const bool unshared = (flags & CLOSE_RANGE_UNSHARE) != 0;
+  const bool closes = (flags & CLOSE_RANGE_CLOEXEC) == 0;
+  if (first > last || unshared) return real::close_range(first, last, flags);
+  // In pieces, around what is ours.
+  const unsigned last_known = last < FdTable::kFdMax ? last : FdTable::kFdMax - 1;
+  const unsigned limit = static_cast<unsigned>(internal_fd_floor()) * 2;
+  const unsigned scanned = last_known < limit ? last_known : limit;
+  unsigned begin = first;
+  int status = 0;
+  for (unsigned fd = first; fd <= scanned; ++fd) {
+    if (closes && !is_internal(static_cast<int>(fd))) forget(static_cast<int>(fd));
+    if (!is_internal(static_cast<int>(fd))) continue;
+    if (fd > begin) status |= close_span(begin, fd - 1, flags);
+    begin = fd + 1;
+  }
+  return status | close_span(begin, last, flags);
+}
+
+void hook_closefrom(int first) {
+  if (hook_close_range(first < 0 ? 0 : static_cast<unsigned>(first), ~0u, 0) != 0) {
+    real::closefrom(first);  // a kernel without close_range
+  }
+}
+
+int hook_dup(int fd) { return opened(real::dup(fd)); }
+
+int hook_dup2(int fd, int target) {
+  if (fd != target) forget(target);
+  return real::dup2(fd, target);
+}
+
+int hook_dup3(int fd, int target, int flags) {
+  if (fd != target) forget(target);
+  return real::dup3(fd, target, flags);
+}
+
+int hook_fcntl(int fd, int command, long argument) {
+  const int result = real::fcntl(fd, command, argument);
+  if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return opened(result);
+  if (command == F_SETFL && result == 0 && acquire(fd)) forget(fd);  // O_DIRECT on or off
+  return result;
+}
+
+int hook_fcntl64(int fd, int command, long argument) { return hook_fcntl(fd, command, argument); }

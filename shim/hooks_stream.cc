@@ -1,0 +1,116 @@
+// Streams. libc's own stdio calls read() where no preload sees it.
+//
+// Over a mount that is no matter: FUSE serves it. Without one the stream would
+// read the stub, so fopen() of a stub gives a stream (fopencookie) whose reads
+// and seeks come back here. Its descriptor is the stub's own, and fileno() tells
+// it, because libstdc++'s ifstream asks for it and then reads by itself.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "iomgr/base/sys.h"
+#include "shim/hooks.h"
+#include "shim/open_file.h"
+#include "shim/real.h"
+#include "shim/stub_path.h"
+
+namespace graphlane {
+namespace {
+
+int cookie_fd(void* cookie) { return static_cast<int>(reinterpret_cast<intptr_t>(cookie)); }
+
+ssize_t cookie_read(void* cookie, char* buffer, size_t size) {
+  return hook_read(cookie_fd(cookie), buffer, size);
+}
+
+int cookie_seek(void* cookie, off64_t* offset, int whence) {
+  const off_t position = hook_lseek(cookie_fd(cookie), *offset, whence);
+  if (position < 0) return -1;
+  *offset = position;
+  return 0;
+}
+
+int cookie_close(void* cookie) { return hook_close(cookie_fd(cookie)); }
+
+// A stream over the stub's descriptor, which it takes over; null: out of memory.
+FILE* stub_stream(int fd) {
+  const cookie_io_functions_t functions = {
+      .read = cookie_read, .write = nullptr, .seek = cookie_seek, .close = cookie_close};
+  FILE* stream = fopencookie(reinterpret_cast<void*>(static_cast<intptr_t>(fd)), "r", functions);
+  // glibc marks such a stream with a number below 0; any that is not -1 is open
+  // to it. A true one makes fileno() answer.
+  if (stream != nullptr) stream->_fileno = fd;
+  return stream;
+}
+
+bool mode_writes(const char* mode) { return std::strpbrk(mode, "wa+") != nullptr; }
+
+bool would_write_stub(const char* path, const char* mode) {
+  Layout layout;
+  if (!mode_writes(mode) || !is_stub_at(AT_FDCWD, path, 0, &layout)) return false;
+  explain_once(Refusal::kWrite);
+  errno = EROFS;
+  return true;
+}
+
+// Keeps a stream over an ordinary file, exchanges one over a stub.
+FILE* opened(FILE* stream) {
+  if (stream == nullptr) return nullptr;
+  const int fd = ::fileno(stream);
+  forget(fd);
+  struct stat st;
+  if (sys::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size != kStubSize) return stream;
+  if (!acquire_stub(fd)) return stream;
+  const int own = real::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (own < 0) return stream;
+  if ((sys::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0) sys::fcntl(own, F_SETFD, 0);
+  forget(own);
+  hook_fclose(stream);
+  return stub_stream(own);
+}
+
+}  // namespace
+}  // namespace graphlane
+
+using namespace graphlane;
+
+FILE* hook_fopen(const char* path, const char* mode) {
+  if (would_write_stub(path, mode)) return nullptr;
+  return opened(real::fopen(path, mode));
+}
+
+FILE* hook_fopen64(const char* path, const char* mode) {
+  if (would_write_stub(path, mode)) return nullptr;
+  return opened(real::fopen64(path, mode));
+}
+
+FILE* hook_fdopen(int fd, const char* mode) {
+  if (!mode_writes(mode) && acquire_stub(fd)) return stub_stream(fd);
+  return real::fdopen(fd, mode);
+}
+
+#define FREOPEN_HOOK(name)                                                 \
+  FILE* hook_##name(const char* path, const char* mode, FILE* stream) {    \
+    if (path != nullptr && would_write_stub(path, mode)) return nullptr;   \
+    Layout layout;                                                         \
+    if (path != nullptr && is_stub_at(AT_FDCWD, path, 0, &layout)) {       \
+      explain_once(Refusal::kFreopen);                                     \
+      errno = ENOTSUP;                                                     \
+      return nullptr;                                                      \
+    }                                                                      \
+    forget(::fileno(stream));                                              \
+    FILE* result = real::name(path, mode, stream);                         \
+    if (result != nullptr) forget(::fileno(result));                       \
+    return result;                                                         \
+  }
+FREOPEN_HOOK(freopen)
+FREOPEN_HOOK(freopen64)
+#undef FREOPEN_HOOK
+
+int hook_fclose(FILE* stream) {
+  if (stream != nullptr) forget(::fileno(stream));
+  return real::fclose(stream);
+}

@@ -1,0 +1,237 @@
+// Without a mount: what reveals a striped file's size answers with the logical
+// one, what would reach the stub's bytes past us is refused.
+//
+// A copy that the kernel makes by itself (copy_file_range, sendfile, splice, a
+// reflink) is refused with the errno that sends programs back to read() and
+// write().
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "iomgr/base/sys.h"
+#include "shim/hooks.h"
+#include "shim/open_file.h"
+#include "shim/real.h"
+#include "shim/stub_path.h"
+
+namespace graphlane {
+namespace {
+
+bool has_stub_size(const struct stat& st) {
+  return S_ISREG(st.st_mode) && st.st_size == static_cast<off_t>(kStubSize);
+}
+
+int with_logical_size(int status, int directory, const char* path, int flags, struct stat* st) {
+  Layout layout;
+  if (status != 0 || !has_stub_size(*st)) return status;
+  if ((flags & AT_EMPTY_PATH) != 0 && path != nullptr && *path == '\0') {
+    const OpenFileRef file = acquire_stub(directory);
+    if (file && file->origin == Origin::kStub) {
+      layout.logical_size = file->size_bytes;
+      fill_stat(layout, st);
+    }
+  } else if (is_stub_at(directory, path, flags & AT_SYMLINK_NOFOLLOW, *st, &layout)) {
+    fill_stat(layout, st);
+  }
+  return status;
+}
+
+int with_logical_size(int status, int fd, struct stat* st) {
+  return with_logical_size(status, fd, "", AT_EMPTY_PATH, st);
+}
+
+// SEEK_END, SEEK_DATA and SEEK_HOLE by the logical size; the offset itself is
+// the kernel's. A striped file has no holes of its own.
+off_t seek_stub(int fd, uint64_t size_bytes, off_t offset, int whence) {
+  const off_t size = static_cast<off_t>(size_bytes);
+  off_t target = 0;
+  switch (whence) {
+    case SEEK_END:
+      if (__builtin_add_overflow(size, offset, &target)) {
+        errno = EOVERFLOW;
+        return -1;
+      }
+      break;
+    case SEEK_DATA:
+    case SEEK_HOLE:
+      if (offset < 0 || offset >= size) {
+        errno = ENXIO;
+        return -1;
+      }
+      target = whence == SEEK_DATA ? offset : size;
+      break;
+    default: return sys::lseek(fd, offset, whence);
+  }
+  return sys::lseek(fd, target, SEEK_SET);
+}
+
+int refuse_write_access(int status, int directory, const char* path, int mode) {
+  Layout layout;
+  if (status != 0 || (mode & W_OK) == 0 || !is_stub_at(directory, path, 0, &layout)) return status;
+  errno = EROFS;
+  return -1;
+}
+
+template <class Value>
+Value refuse(int error, Value value) {
+  errno = error;
+  return value;
+}
+
+}  // namespace
+}  // namespace graphlane
+
+using namespace graphlane;
+
+off_t hook_lseek(int fd, off_t offset, int whence) {
+  if (whence != SEEK_SET && whence != SEEK_CUR) {
+    const OpenFileRef file = acquire_stub(fd);
+    if (file && file->origin == Origin::kStub) {
+      return seek_stub(fd, file->size_bytes, offset, whence);
+    }
+  }
+  return real::lseek(fd, offset, whence);
+}
+
+off_t hook_lseek64(int fd, off_t offset, int whence) { return hook_lseek(fd, offset, whence); }
+
+int hook_stat(const char* path, struct stat* st) {
+  return with_logical_size(real::stat(path, st), AT_FDCWD, path, 0, st);
+}
+int hook_stat64(const char* path, struct stat* st) {
+  return with_logical_size(real::stat64(path, st), AT_FDCWD, path, 0, st);
+}
+int hook_lstat(const char* path, struct stat* st) {
+  return with_logical_size(real::lstat(path, st), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st);
+}
+int hook_lstat64(const char* path, struct stat* st) {
+  return with_logical_size(real::lstat64(path, st), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st);
+}
+int hook_fstat(int fd, struct stat* st) { return with_logical_size(real::fstat(fd, st), fd, st); }
+int hook_fstat64(int fd, struct stat* st) {
+  return with_logical_size(real::fstat64(fd, st), fd, st);
+}
+int hook_fstatat(int directory, const char* path, struct stat* st, int flags) {
+  return with_logical_size(real::fstatat(directory, path, st, flags), directory, path, flags, st);
+}
+int hook_fstatat64(int directory, const char* path, struct stat* st, int flags) {
+  return with_logical_size(real::fstatat64(directory, path, st, flags), directory, path, flags,
+                           st);
+}
+
+// The names of programs built before glibc 2.33.
+int hook___xstat(int version, const char* path, struct stat* st) {
+  return with_logical_size(real::__xstat(version, path, st), AT_FDCWD, path, 0, st);
+}
+int hook___xstat64(int version, const char* path, struct stat* st) {
+  return with_logical_size(real::__xstat64(version, path, st), AT_FDCWD, path, 0, st);
+}
+int hook___lxstat(int version, const char* path, struct stat* st) {
+  return with_logical_size(real::__lxstat(version, path, st), AT_FDCWD, path,
+                           AT_SYMLINK_NOFOLLOW, st);
+}
+int hook___lxstat64(int version, const char* path, struct stat* st) {
+  return with_logical_size(real::__lxstat64(version, path, st), AT_FDCWD, path,
+                           AT_SYMLINK_NOFOLLOW, st);
+}
+int hook___fxstat(int version, int fd, struct stat* st) {
+  return with_logical_size(real::__fxstat(version, fd, st), fd, st);
+}
+int hook___fxstat64(int version, int fd, struct stat* st) {
+  return with_logical_size(real::__fxstat64(version, fd, st), fd, st);
+}
+int hook___fxstatat(int version, int directory, const char* path, struct stat* st, int flags) {
+  return with_logical_size(real::__fxstatat(version, directory, path, st, flags), directory, path,
+                           flags, st);
+}
+int hook___fxstatat64(int version, int directory, const char* path, struct stat* st, int flags) {
+  return with_logical_size(real::__fxstatat64(version, directory, path, st, flags), directory,
+                           path, flags, st);
+}
+
+int hook_statx(int directory, const char* path, int flags, unsigned mask, struct statx* stx) {
+  const int status = real::statx(directory, path, flags, mask, stx);
+  if (status != 0 || stx->stx_size != kStubSize) return status;
+  struct stat st {};
+  st.st_mode = stx->stx_mode;
+  st.st_size = static_cast<off_t>(stx->stx_size);
+  with_logical_size(0, directory, path, flags, &st);
+  if (st.st_size == static_cast<off_t>(kStubSize)) return status;
+  stx->stx_size = static_cast<uint64_t>(st.st_size);
+  stx->stx_blocks = static_cast<uint64_t>(st.st_blocks);
+  stx->stx_blksize = static_cast<uint32_t>(st.st_blksize);
+  return status;
+}
+
+int hook_access(const char* path, int mode) {
+  return refuse_write_access(real::access(path, mode), AT_FDCWD, path, mode);
+}
+int hook_faccessat(int directory, const char* path, int mode, int flags) {
+  return refuse_write_access(real::faccessat(directory, path, mode, flags), directory, path, mode);
+}
+int hook_euidaccess(const char* path, int mode) {
+  return refuse_write_access(real::euidaccess(path, mode), AT_FDCWD, path, mode);
+}
+int hook_eaccess(const char* path, int mode) {
+  return refuse_write_access(real::eaccess(path, mode), AT_FDCWD, path, mode);
+}
+
+void* hook_mmap(void* address, size_t length, int protection, int flags, int fd, off_t offset) {
+  if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0 && acquire_stub(fd)) {
+    explain_once(Refusal::kMmap);
+    return refuse(ENODEV, MAP_FAILED);
+  }
+  return real::mmap(address, length, protection, flags, fd, offset);
+}
+void* hook_mmap64(void* address, size_t length, int protection, int flags, int fd, off_t offset) {
+  return hook_mmap(address, length, protection, flags, fd, offset);
+}
+
+int hook_truncate(const char* path, off_t length) {
+  Layout layout;
+  if (is_stub_at(AT_FDCWD, path, 0, &layout)) {
+    explain_once(Refusal::kWrite);
+    return refuse(EROFS, -1);
+  }
+  return real::truncate(path, length);
+}
+int hook_truncate64(const char* path, off_t length) { return hook_truncate(path, length); }
+
+// A descriptor that may write to a stub was opened before us; it is refused
+// what its opener would have been.
+int hook_ftruncate(int fd, off_t length) {
+  if (acquire_stub(fd)) return refuse(EROFS, -1);
+  return real::ftruncate(fd, length);
+}
+int hook_ftruncate64(int fd, off_t length) { return hook_ftruncate(fd, length); }
+
+ssize_t hook_copy_file_range(int in, off_t* in_offset, int out, off_t* out_offset, size_t count,
+                             unsigned flags) {
+  if (acquire_stub(in)) return refuse<ssize_t>(EXDEV, -1);
+  return real::copy_file_range(in, in_offset, out, out_offset, count, flags);
+}
+ssize_t hook_sendfile(int out, int in, off_t* offset, size_t count) {
+  if (acquire_stub(in)) return refuse<ssize_t>(EINVAL, -1);
+  return real::sendfile(out, in, offset, count);
+}
+ssize_t hook_sendfile64(int out, int in, off_t* offset, size_t count) {
+  return hook_sendfile(out, in, offset, count);
+}
+ssize_t hook_splice(int in, off_t* in_offset, int out, off_t* out_offset, size_t count,
+                    unsigned flags) {
+  if (acquire_stub(in)) return refuse<ssize_t>(EINVAL, -1);
+  return real::splice(in, in_offset, out, out_offset, count, flags);
+}
+
+int hook_ioctl(int fd, unsigned long request, void* argument) {
+  int source = -1;
+  if (request == FICLONE) source = static_cast<int>(reinterpret_cast<intptr_t>(argument));
+  if (request == FICLONERANGE && argument != nullptr) {
+    source = static_cast<int>(static_cast<file_clone_range*>(argument)->src_fd);
+  }
+  if (source >= 0 && acquire_stub(source)) return refuse(EOPNOTSUPP, -1);
+  return real::ioctl(fd, request, argument);
+}

@@ -1,0 +1,131 @@
+#include "shim/locate.h"
+
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
+
+#include <cstring>
+
+#include "iomgr/base/fd.h"
+#include "shim/volume_files.h"
+
+namespace graphlane {
+namespace {
+
+VolumeDevices devices;  // of the file located last; under the SlowLock
+
+bool lies_on_fuse(int fd) {
+  struct statfs fs;
+  return ::fstatfs(fd, &fs) == 0 && fs.f_type == FUSE_SUPER_MAGIC;
+}
+
+// The value of kLayoutXattr: 4096 bytes of stub, then N directories, each with
+// its NUL.
+bool parse_layout_value(const char* value, size_t length, Layout* layout) {
+  if (length < kStubSize) return false;
+  const auto* bytes = reinterpret_cast<const uint8_t*>(value);
+  if (decode_stub({bytes, kStubSize}, layout) != StubVerdict::kStub) return false;
+  devices.volume = layout->volume;
+  devices.count = layout->geometry.device_count;
+  size_t at = kStubSize;
+  for (uint32_t d = 0; d < devices.count; ++d) {
+    const size_t n = strnlen(value + at, length - at);
+    if (n == length - at) return false;
+    devices.roots[d] = PathText();
+    devices.roots[d] << std::string_view(value + at, n);
+    at += n + 1;
+  }
+  return true;
+}
+
+struct Failure {
+  const char* subject = nullptr;  // null: none
+  const char* reason = nullptr;
+};
+
+// Opens the devices' directories, checking identities if asked, then the parts.
+Failure open_parts(const Layout& layout, bool check_identity, PartFiles* parts) {
+  Fd roots[kDeviceCountMax];
+  int root_fds[kDeviceCountMax];
+  for (uint32_t d = 0; d < devices.count; ++d) {
+    const char* path = devices.roots[d].c_str();
+    roots[d] = Fd(sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!roots[d]) return {path, strerrordesc_np(errno)};
+    root_fds[d] = roots[d].get();
+    const char* wrong = check_identity ? check_device_file(root_fds[d], devices, d) : nullptr;
+    if (wrong != nullptr) return {path, wrong};
+  }
+  const Result<void, PartError> opened =
+      parts->open({root_fds, devices.count}, layout, O_RDONLY);
+  if (opened) return {};
+  const PartError& error = opened.error();
+  return {devices.roots[error.device_index].c_str(),
+          error.size_found < error.size_expected ? "the part is shorter than it should be"
+                                                 : strerrordesc_np(error.code)};
+}
+
+Located locate_on_mount(int fd, PartFiles* parts) {
+  static char value[kStubSize + kDeviceCountMax * 4096];
+  const ssize_t length = ::fgetxattr(fd, kLayoutXattr, value, sizeof value);
+  Located located;
+  if (length < 0 || !parse_layout_value(value, static_cast<size_t>(length), &located.layout)) {
+    return {};
+  }
+  // The mount has checked the devices. What we may not open, FUSE serves.
+  if (open_parts(located.layout, false, parts).subject != nullptr) return {};
+  located.origin = Origin::kMount;
+  return located;
+}
+
+Located locate_stub(int fd, const struct stat& st, PartFiles* parts) {
+  Located located;
+  const Result<StubVerdict> verdict =
+      read_stub(fd, static_cast<uint64_t>(st.st_size), &located.layout);
+  if (!verdict || *verdict == StubVerdict::kNotAStub) return {};
+  located.origin = Origin::kDamaged;
+  const PathText path = path_of(fd);
+  if (*verdict != StubVerdict::kStub) {
+    complain(path.view(), describe(*verdict));
+    return located;
+  }
+  const char* wrong = read_volume_file(path.view(), &devices);
+  if (wrong == nullptr && devices.volume != located.layout.volume) {
+    wrong = "stub of another volume";
+  }
+  if (wrong == nullptr && devices.count != located.layout.geometry.device_count) {
+    wrong = "stub for another number of devices";
+  }
+  if (wrong == nullptr && located.layout.state != FileState::kClosed) {
+    wrong = "was not written to its end; run graphlane check --repair";
+  }
+  if (wrong != nullptr) {
+    complain(path.view(), wrong);
+    return located;
+  }
+  const Failure failure = open_parts(located.layout, true, parts);
+  if (failure.subject != nullptr) {
+    Text<512> reason;
+    reason << failure.subject << ": " << failure.reason;
+    complain(path.view(), reason.view());
+    return located;
+  }
+  located.origin = Origin::kStub;
+  return located;
+}
+
+}  // namespace
+
+Located locate(int fd, const struct stat& st, PartFiles* parts) {
+  if (lies_on_fuse(fd)) return locate_on_mount(fd, parts);
+  return locate_stub(fd, st, parts);
+}
+
+const char* located_device(uint32_t device_index) { return devices.roots[device_index].c_str(); }
+
+bool is_stub(int fd, const struct stat& st, Layout* layout) {
+  if (!S_ISREG(st.st_mode) || st.st_size != kStubSize || lies_on_fuse(fd)) return false;
+  const Result<StubVerdict> verdict = read_stub(fd, kStubSize, layout);
+  return verdict && *verdict == StubVerdict::kStub;
+}
+
+}  // namespace graphlane

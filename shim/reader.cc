@@ -1,0 +1,212 @@
+#include "shim/reader.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <new>
+
+#include "iomgr/base/sys.h"
+#include "iomgr/io_queue.h"
+#include "iomgr/lane_io.h"
+#include "shim/report.h"
+#include "shim/settings.h"
+
+namespace graphlane {
+namespace {
+
+// More reads at once than this are served without a queue.
+constexpr uint32_t kQueueCount = 16;
+// I/Os in flight of one read: 16 of up to 24 MiB each.
+constexpr uint32_t kDepth = 16;
+
+struct QueueSlot {
+  std::atomic<bool> busy{false};
+  // Owned by whoever set busy.
+  IoQueue* queue = nullptr;
+  uint32_t epoch = 0;  // of the process that made it
+  bool refused = false;
+  IoQueueStorage storage;
+  LaneIo ios[kDepth];
+};
+
+QueueSlot slots[kQueueCount];
+std::atomic<IoBackend> backend{IoBackend::kAuto};
+
+// Counts forks on the way to this process: the page reads 0 in a new child.
+// Null: such a page cannot be had; then no queue is used at all.
+std::atomic<std::atomic<uint32_t>*> fork_page{nullptr};
+std::atomic<uint32_t> epoch_next{1};
+
+uint32_t process_epoch() {
+  std::atomic<uint32_t>* page = fork_page.load(std::memory_order_acquire);
+  if (page == nullptr) {
+    void* fresh = reinterpret_cast<void*>(
+        ::syscall(SYS_mmap, nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (fresh == MAP_FAILED) return 0;
+    if (::madvise(fresh, 4096, MADV_WIPEONFORK) != 0) {
+      ::syscall(SYS_munmap, fresh, 4096);
+      return 0;
+    }
+    auto* mine = new (fresh) std::atomic<uint32_t>(0);
+    if (fork_page.compare_exchange_strong(page, mine, std::memory_order_acq_rel)) {
+      page = mine;
+    } else {
+      ::syscall(SYS_munmap, fresh, 4096);
+    }
+  }
+  uint32_t epoch = page->load(std::memory_order_acquire);
+  if (epoch == 0) {
+    const uint32_t fresh = epoch_next.fetch_add(1, std::memory_order_relaxed);
+    if (page->compare_exchange_strong(epoch, fresh, std::memory_order_acq_rel)) {
+      epoch = fresh;
+      // Slots that other threads of the parent were using are free here.
+      for (QueueSlot& slot : slots) {
+        if (slot.epoch != 0 && slot.epoch != epoch) slot.busy.store(false, std::memory_order_release);
+      }
+    }
+  }
+  return epoch;
+}
+
+// Makes the slot's queue if it has none of this process.
+bool ready(QueueSlot& slot, uint32_t epoch) {
+  if (slot.queue != nullptr && slot.epoch == epoch) return true;
+  if (slot.queue != nullptr) {
+    slot.queue->~IoQueue();  // the parent's: unmaps and closes our copies of it
+    slot.queue = nullptr;
+  }
+  if (slot.refused) return false;
+  IoBackend chosen = IoBackend::kThreads;
+  const Result<IoQueue*> queue =
+      make_io_queue(settings().backend, kDepth, &slot.storage, &chosen, internal_fd_floor());
+  // A synchronous queue is no better than none.
+  if (!queue || chosen == IoBackend::kThreads) {
+    slot.refused = true;
+    backend.store(IoBackend::kThreads, std::memory_order_relaxed);
+    return false;
+  }
+  const int fd = (*queue)->internal_fd();
+  if (FdTable::covers(fd)) fd_table.exchange(fd, FdEntry::internal());
+  slot.queue = *queue;
+  slot.epoch = epoch;
+  backend.store(chosen, std::memory_order_relaxed);
+  return true;
+}
+
+// A queue for the time of one read; null when there is none.
+QueueSlot* borrow_queue() {
+  if (settings().backend == IoBackend::kThreads) return nullptr;
+  const uint32_t epoch = process_epoch();
+  if (epoch == 0) return nullptr;
+  for (QueueSlot& slot : slots) {
+    if (slot.busy.exchange(true, std::memory_order_acquire)) continue;
+    if (ready(slot, epoch)) return &slot;
+    slot.busy.store(false, std::memory_order_release);
+    return nullptr;
+  }
+  return nullptr;
+}
+
+void count(const OpenFile& file, const LaneIo& io) {
+  file.counters[io.device_index]->count(io.moved_bytes);
+}
+
+// Device after device. 0 or an errno.
+int read_in_turn(const OpenFile& file, RequestCutter& cutter) {
+  LaneIo io;
+  while (cutter.next(&io)) {
+    IoStep step;
+    int error = 0;
+    do {
+      const ssize_t moved = sys::preadv(io.fd, io.iov, io.iov_count, io.part_offset);
+      step = settle(&io, moved < 0 ? -errno : moved, &error);
+    } while (step == IoStep::kAgain);
+    if (step == IoStep::kFailed) return error;
+    count(file, io);
+  }
+  return 0;
+}
+
+// All devices at once. 0 or an errno; EBADF and the like of the queue itself
+// are in *queue_failed.
+int read_at_once(const OpenFile& file, RequestCutter& cutter, QueueSlot& slot,
+                 bool* queue_failed) {
+  IoQueue& queue = *slot.queue;
+  LaneIo* free_ios[kDepth];
+  uint32_t free_count = kDepth;
+  for (uint32_t i = 0; i < kDepth; ++i) free_ios[i] = &slot.ios[kDepth - 1 - i];
+  bool more = true;
+  int first_error = 0;
+  while (true) {
+    while (more && first_error == 0 && free_count > 0) {
+      LaneIo* io = free_ios[free_count - 1];
+      more = cutter.next(io);
+      if (!more) break;
+      --free_count;
+      queue.push(io);
+    }
+    if (queue.in_flight() == 0) return first_error;
+    IoCompletion completions[kDepth];
+    const Result<uint32_t> reaped = queue.reap(completions);
+    if (!reaped) {
+      *queue_failed = true;
+      return reaped.error().code;
+    }
+    for (uint32_t i = 0; i < *reaped; ++i) {
+      LaneIo* io = completions[i].io;
+      int error = 0;
+      const IoStep step = settle(io, completions[i].result, &error);
+      if (step == IoStep::kAgain && first_error == 0) {
+        queue.push(io);
+        continue;
+      }
+      if (step == IoStep::kDone) count(file, *io);
+      if (step == IoStep::kFailed && first_error == 0) first_error = error;
+      free_ios[free_count++] = io;
+    }
+  }
+}
+
+bool within_one_unit(const PartRequest& request) {
+  const uint64_t depth = request.map.geometry().stripe_depth_bytes;
+  return request.range.offset / depth == (request.range.end() - 1) / depth;
+}
+
+int read_request(const OpenFile& file, const PartRequest& request) {
+  QueueSlot* slot = within_one_unit(request) ? nullptr : borrow_queue();
+  if (slot != nullptr) {
+    RequestCutter cutter(request);
+    bool queue_failed = false;
+    const int error = read_at_once(file, cutter, *slot, &queue_failed);
+    if (queue_failed) {  // the program closed the ring under us: make another next time
+      slot->queue->~IoQueue();
+      slot->queue = nullptr;
+    }
+    slot->busy.store(false, std::memory_order_release);
+    if (!queue_failed) return error;
+  }
+  RequestCutter cutter(request);
+  return read_in_turn(file, cutter);
+}
+
+}  // namespace
+
+ssize_t read_striped(const OpenFile& file, bool direct, uint64_t offset, void* buffer,
+                     size_t count_wanted) {
+  const int saved_errno = errno;
+  PartRequest request{.map = file.map,
+                      .parts = *file.parts,
+                      .size_bytes = file.size_bytes,
+                      .op = IoOp::kRead,
+                      .direct = direct,
+                      .range = {.offset = offset, .length_bytes = count_wanted},
+                      .buffer = buffer};
+  const uint64_t readable = prepare_read(&request);
+  const int error = readable == 0 ? 0 : read_request(file, request);
+  errno = saved_errno;
+  return error != 0 ? -error : static_cast<ssize_t>(readable);
+}
+
+const char* backend_in_use() { return name_of(backend.load(std::memory_order_relaxed)); }
+
+}  // namespace graphlane

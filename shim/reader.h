@@ -1,0 +1,28 @@
+// Reading a striped file in the thread that asked: no thread of ours lives in a
+// stranger's process.
+//
+// A read within one stripe unit is a pread on the part. A larger one takes an
+// I/O queue from a small pool, sends one I/O to every device, and waits for all;
+// when no queue is free (more threads than queues, a signal handler, a sandbox),
+// it reads device after device.
+//
+// Threads, signal handlers: lock-free. After fork() the child makes queues of
+// its own: a page that the kernel wipes on fork tells it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+#include "shim/open_file.h"
+
+namespace graphlane {
+
+// Bytes read, fewer than `count` only at end of file; or -errno. Keeps errno.
+ssize_t read_striped(const OpenFile& file, bool direct, uint64_t offset, void* buffer,
+                     size_t count);
+
+// The backend of the pool's queues, for the report.
+const char* backend_in_use();
+
+}  // namespace graphlane

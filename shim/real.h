@@ -1,0 +1,52 @@
+// The originals of the functions in calls.def: real::pread() and so on.
+//
+// Each is looked up (dlsym RTLD_NEXT) when it is first called, so that a hook
+// works before our constructor has run, and what a libc does not have costs
+// nothing unless it is called (then it fails with ENOSYS).
+#pragma once
+
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <type_traits>
+
+namespace graphlane::real {
+
+// The next definition of `name` after ours; null: there is none.
+void* resolve(const char* name);
+
+// What a failed call returns: -1, or null, or nothing.
+template <class T>
+T absent() {
+  errno = ENOSYS;
+  if constexpr (std::is_same_v<T, FILE*>) {
+    return nullptr;
+  } else if constexpr (std::is_pointer_v<T>) {
+    return reinterpret_cast<T>(-1);  // MAP_FAILED
+  } else if constexpr (!std::is_void_v<T>) {
+    return -1;
+  }
+}
+
+// Relaxed everywhere: every thread that races here stores the same address.
+#define CALL(group, result, name, parameters, arguments)                  \
+  inline std::atomic<void*> address_of_##name{nullptr};                   \
+  inline result name parameters {                                         \
+    using Function = result(*) parameters;                                \
+    void* original = address_of_##name.load(std::memory_order_relaxed);   \
+    if (__builtin_expect(original == nullptr, 0)) {                       \
+      original = resolve(#name);                                          \
+      if (original == nullptr) return absent<result>();                   \
+      address_of_##name.store(original, std::memory_order_relaxed);       \
+    }                                                                     \
+    return reinterpret_cast<Function>(original) arguments;                \
+  }
+#include "shim/calls.def"
+#undef CALL
+
+}  // namespace graphlane::real

@@ -1,0 +1,146 @@
+#include "shim/report.h"
+
+#include "iomgr/base/fd.h"
+#include "iomgr/base/file_io.h"
+#include "shim/reader.h"
+#include "shim/settings.h"
+
+namespace graphlane {
+namespace {
+
+// Several volumes may be open at once; beyond, all share the last entry.
+constexpr uint32_t kDeviceEntries = 128;
+constexpr uint32_t kFileEntries = 256;
+
+DeviceCounters device_table[kDeviceEntries];
+std::atomic<uint32_t> device_entries{0};
+FileCounters file_table[kFileEntries];
+std::atomic<uint32_t> file_entries{0};
+
+// The entry with this name, or a new one, filled by `fill` before it counts.
+template <class Entry, uint32_t kEntries, class Name, class Fill>
+Entry* find_or_add(Entry (&table)[kEntries], std::atomic<uint32_t>& used, Name name,
+                   std::string_view wanted, Fill fill) {
+  const uint32_t count = used.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (name(table[i]) == wanted) return &table[i];
+  }
+  if (count == kEntries) return &table[kEntries - 1];
+  fill(table[count]);
+  used.store(count + 1, std::memory_order_release);
+  return &table[count];
+}
+
+const char* way_of(const FileCounters& file) {
+  switch (file.origin) {
+    case Origin::kMount: return "devices, over the mount";
+    case Origin::kStub: return "devices, without a mount";
+    case Origin::kDamaged: return "refused: damaged";
+    case Origin::kForeign: break;
+  }
+  return "libc";
+}
+
+using ReportText = Text<65536>;
+
+void append_json_string(ReportText& out, std::string_view text) {
+  out << "\"";
+  for (const char& c : text) {
+    if (c == '"' || c == '\\') out << "\\";
+    if (static_cast<unsigned char>(c) >= 0x20) out << std::string_view(&c, 1);
+  }
+  out << "\"";
+}
+
+uint64_t value(const std::atomic<uint64_t>& counter) {
+  return counter.load(std::memory_order_relaxed);
+}
+
+PathText program_path() {
+  char target[4096];
+  PathText path;
+  const long n = ::syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", target, sizeof target);
+  if (n > 0) path << std::string_view(target, static_cast<size_t>(n));
+  return path;
+}
+
+void write_json(ReportText& out) {
+  out << "{\"pid\":" << static_cast<uint64_t>(::syscall(SYS_getpid)) << ",\"program\":";
+  append_json_string(out, program_path().view());
+  out << ",\"backend\":\"" << backend_in_use() << "\",\"devices\":[";
+  for (uint32_t i = 0; i < device_entries.load(std::memory_order_acquire); ++i) {
+    const DeviceCounters& device = device_table[i];
+    out << (i > 0 ? "," : "") << "{\"path\":";
+    append_json_string(out, device.directory.view());
+    out << ",\"ios\":" << value(device.io_count)
+        << ",\"bytes_read\":" << value(device.bytes_read) << "}";
+  }
+  out << "],\"files\":[";
+  for (uint32_t i = 0; i < file_entries.load(std::memory_order_acquire); ++i) {
+    const FileCounters& file = file_table[i];
+    out << (i > 0 ? "," : "") << "{\"path\":";
+    append_json_string(out, file.path.view());
+    out << ",\"way\":\"" << way_of(file) << "\",\"reads\":" << value(file.read_count)
+        << ",\"bytes_read\":" << value(file.bytes_read)
+        << ",\"left_to_fuse\":" << value(file.left_to_fuse) << "}";
+  }
+  out << "]}\n";
+}
+
+void write_table(ReportText& out) {
+  out << "graphlane: report of " << program_path().view() << " (pid "
+      << static_cast<uint64_t>(::syscall(SYS_getpid)) << ", " << backend_in_use() << ")\n";
+  for (uint32_t i = 0; i < file_entries.load(std::memory_order_acquire); ++i) {
+    const FileCounters& file = file_table[i];
+    out << "graphlane:   file   " << file.path.view() << ": " << value(file.read_count)
+        << " reads, " << value(file.bytes_read) << " bytes from the " << way_of(file);
+    if (value(file.left_to_fuse) > 0) out << ", " << value(file.left_to_fuse) << " left to FUSE";
+    out << "\n";
+  }
+  for (uint32_t i = 0; i < device_entries.load(std::memory_order_acquire); ++i) {
+    const DeviceCounters& device = device_table[i];
+    out << "graphlane:   device " << device.directory.view() << ": " << value(device.io_count)
+        << " I/Os, " << value(device.bytes_read) << " bytes\n";
+  }
+}
+
+ReportText report;
+
+// A process that read no striped file says nothing: most of a shell's children.
+__attribute__((destructor)) void print_report() {
+  const char* target = settings().report;
+  if (target == nullptr || file_entries.load(std::memory_order_acquire) == 0) return;
+  if (std::string_view(target) == "1") {
+    write_table(report);
+    (void)!sys::write(STDERR_FILENO, report.c_str(), report.view().size());
+    return;
+  }
+  write_json(report);
+  const Fd fd(
+      sys::openat(AT_FDCWD, target, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!fd || !write_full(fd.get(), report.c_str(), report.view().size())) {
+    complain(target, "cannot write the report");
+  }
+}
+
+}  // namespace
+
+DeviceCounters* counters_of_device(const char* root) {
+  std::string_view directory(root);
+  directory = directory.substr(0, directory.rfind('/'));
+  return find_or_add(
+      device_table, device_entries, [](const auto& d) { return d.directory.view(); }, directory,
+      [&](DeviceCounters& device) { device.directory << directory; });
+}
+
+FileCounters* counters_of_file(int fd, Origin origin) {
+  const PathText path = path_of(fd);
+  return find_or_add(
+      file_table, file_entries, [](const auto& f) { return f.path.view(); }, path.view(),
+      [&](FileCounters& file) {
+        file.path << path.view();
+        file.origin = origin;
+      });
+}
+
+}  // namespace graphlane

@@ -1,0 +1,44 @@
+// What this process read, by device and by file, and which way it took:
+// GRAPHLANE_REPORT prints it when the process ends.
+//
+// Threads: counters are relaxed atomics, because nothing is ordered by them.
+// Tables are filled under the caller's SlowLock.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "shim/locate.h"
+#include "shim/text.h"
+
+namespace graphlane {
+
+struct DeviceCounters {
+  Text<1024> directory;
+  std::atomic<uint64_t> io_count{0};
+  std::atomic<uint64_t> bytes_read{0};
+
+  void count(uint64_t bytes) {
+    io_count.fetch_add(1, std::memory_order_relaxed);
+    bytes_read.fetch_add(bytes, std::memory_order_relaxed);
+  }
+};
+
+struct FileCounters {
+  Text<1024> path;
+  Origin origin = Origin::kForeign;
+  std::atomic<uint64_t> read_count{0};
+  std::atomic<uint64_t> bytes_read{0};
+  std::atomic<uint64_t> left_to_fuse{0};  // reads that failed here and went on to FUSE
+};
+
+// The counters of the device whose root is ".../graphlane-<uuid>".
+DeviceCounters* counters_of_device(const char* root);
+
+// The counters of the file that `fd` shows. When the table is full, one entry
+// serves all that come later.
+FileCounters* counters_of_file(int fd, Origin origin);
+
+}  // namespace graphlane

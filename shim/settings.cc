@@ -1,0 +1,45 @@
+#include "shim/settings.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "shim/text.h"
+
+namespace graphlane {
+namespace {
+
+Settings values;
+std::atomic<bool> is_read{false};
+
+Settings read_environment() {
+  Settings settings;
+  if (const char* io = getenv("GRAPHLANE_IO"); io != nullptr) {
+    const Result<IoMode> mode = parse_io_mode(io);
+    if (mode) settings.io_mode = *mode;
+    else complain("GRAPHLANE_IO", "not auto, direct or buffered: ignored");
+  }
+  if (const char* name = getenv("GRAPHLANE_BACKEND"); name != nullptr) {
+    const Result<IoBackend> backend = parse_io_backend(name);
+    if (backend) settings.backend = *backend;
+    else complain("GRAPHLANE_BACKEND", "not auto, io_uring, libaio or threads: ignored");
+  }
+  const char* report = getenv("GRAPHLANE_REPORT");
+  if (report != nullptr && *report != '\0' && std::strcmp(report, "0") != 0) {
+    settings.report = report;
+  }
+  return settings;
+}
+
+}  // namespace
+
+const Settings& settings() {
+  // Two threads that come first at once read the same environment.
+  if (!is_read.load(std::memory_order_acquire)) {
+    values = read_environment();
+    is_read.store(true, std::memory_order_release);
+  }
+  return values;
+}
+
+}  // namespace graphlane

@@ -1,0 +1,53 @@
+#include "shim/stub_path.h"
+
+#include <atomic>
+#include <cerrno>
+
+#include "iomgr/base/fd.h"
+#include "shim/locate.h"
+#include "shim/text.h"
+
+namespace graphlane {
+
+bool is_stub_at(int directory, const char* path, int flags, const struct stat& st,
+                Layout* layout) {
+  if (!S_ISREG(st.st_mode) || st.st_size != kStubSize) return false;
+  const int saved_errno = errno;
+  const int nofollow = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0;
+  // NONBLOCK: should the name have become a pipe meanwhile.
+  const Fd fd(sys::openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | nofollow));
+  struct stat opened;
+  const bool stub =
+      fd && sys::fstat(fd.get(), &opened) == 0 && is_stub(fd.get(), opened, layout);
+  errno = saved_errno;
+  return stub;
+}
+
+bool is_stub_at(int directory, const char* path, int flags, Layout* layout) {
+  if (path == nullptr || *path == '\0') return false;
+  const int saved_errno = errno;
+  struct stat st;
+  const bool found = ::syscall(SYS_newfstatat, directory, path, &st, flags) == 0;
+  errno = saved_errno;
+  return found && is_stub_at(directory, path, flags, st, layout);
+}
+
+void fill_stat(const Layout& layout, struct stat* st) {
+  st->st_size = static_cast<off_t>(layout.logical_size);
+  st->st_blocks = static_cast<blkcnt_t>((layout.logical_size + 511) / 512);
+  st->st_blksize = 1 << 20;  // stdio and cp read in this
+}
+
+void explain_once(Refusal refusal) {
+  static std::atomic<bool> said[3];
+  if (said[static_cast<int>(refusal)].exchange(true, std::memory_order_relaxed)) return;
+  constexpr const char* kWhat[] = {"cannot be mapped (mmap: ENODEV)",
+                                   "cannot be written (EROFS)",
+                                   "cannot replace an open stream (freopen: ENOTSUP)"};
+  complain("a striped file", Text<256>()
+                                 .operator<<(kWhat[static_cast<int>(refusal)])
+                                 .operator<<(" without a mount; see graphlane mount")
+                                 .view());
+}
+
+}  // namespace graphlane

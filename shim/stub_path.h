@@ -1,0 +1,28 @@
+// Names of stubs: what the hooks that take a path ask before they let libc loose
+// on it. Over a mount every answer is "no", and FUSE does what is to be done.
+#pragma once
+
+#include <sys/stat.h>
+
+#include "iomgr/stub.h"
+
+namespace graphlane {
+
+// Whether the name is a valid stub's that this process may read. `flags`:
+// AT_SYMLINK_NOFOLLOW. Costs one fstatat for a name that cannot be one. Keeps
+// errno.
+bool is_stub_at(int directory, const char* path, int flags, Layout* layout);
+
+// The same when libc has filled `st` for that name.
+bool is_stub_at(int directory, const char* path, int flags, const struct stat& st,
+                Layout* layout);
+
+// What stat() says of a striped file.
+void fill_stat(const Layout& layout, struct stat* st);
+
+// Tells, once for each of our refusals, that a program asked for what needs a
+// mount.
+enum class Refusal { kMmap, kWrite, kFreopen };
+void explain_once(Refusal refusal);
+
+}  // namespace graphlane

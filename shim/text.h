@@ -1,0 +1,53 @@
+// Text without allocation: paths and messages in fixed buffers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace graphlane {
+
+// Appends until it is full; ok() tells whether all went in.
+template <size_t kSize>
+class Text {
+ public:
+  Text& operator<<(std::string_view piece) {
+    const size_t room = kSize - 1 - length_;
+    if (piece.size() > room) complete_ = false;
+    const size_t n = piece.size() < room ? piece.size() : room;
+    std::memcpy(text_ + length_, piece.data(), n);
+    length_ += n;
+    text_[length_] = '\0';
+    return *this;
+  }
+  Text& operator<<(uint64_t number) {
+    char digits[20];
+    size_t n = 0;
+    do {
+      digits[sizeof digits - ++n] = static_cast<char>('0' + number % 10);
+      number /= 10;
+    } while (number > 0);
+    return *this << std::string_view(digits + sizeof digits - n, n);
+  }
+
+  void cut(size_t length) { text_[length_ = length] = '\0'; }
+  bool ok() const { return complete_; }
+  const char* c_str() const { return text_; }
+  std::string_view view() const { return {text_, length_}; }
+
+ private:
+  char text_[kSize] = "";
+  size_t length_ = 0;
+  bool complete_ = true;
+};
+
+using PathText = Text<4096>;
+
+// The program's name of an open descriptor; "" when /proc does not tell.
+PathText path_of(int fd);
+
+// "graphlane: SUBJECT: REASON" on stderr, in one write.
+void complain(std::string_view subject, std::string_view reason);
+
+}  // namespace graphlane

@@ -1,0 +1,179 @@
+#include "shim/volume_files.h"
+
+#define JSMN_STATIC
+#define JSMN_STRICT
+#include <jsmn.h>
+
+#include <optional>
+
+#include "iomgr/base/fd.h"
+#include "iomgr/base/file_io.h"
+
+namespace graphlane {
+namespace {
+
+constexpr size_t kFileMax = 512 * 1024;  // 64 devices with the longest of paths
+constexpr unsigned kTokenMax = 1024;
+
+// One JSON file at a time, parsed in place.
+class Document {
+ public:
+  // False: unreadable, too long, or not one JSON object.
+  bool read(int directory, const char* path) {
+    const Fd fd(sys::openat(directory, path, O_RDONLY | O_CLOEXEC));
+    if (!fd) return false;
+    const Result<size_t> got = read_full(fd.get(), text_, sizeof text_);
+    if (!got || *got == sizeof text_) return false;
+    jsmn_parser parser;
+    jsmn_init(&parser);
+    token_count_ = jsmn_parse(&parser, text_, *got, tokens_, kTokenMax);
+    return token_count_ > 0 && tokens_[0].type == JSMN_OBJECT;
+  }
+
+  // The token of a key's value in the outermost object; -1: no such key.
+  int find(std::string_view key) const {
+    int token = 1;
+    for (int member = 0; member < tokens_[0].size; ++member) {
+      if (raw(token) == key) return token + 1;
+      token = after(token + 1);
+    }
+    return -1;
+  }
+
+  std::string_view raw(int token) const {
+    const jsmntok_t& t = tokens_[token];
+    return {text_ + t.start, static_cast<size_t>(t.end - t.start)};
+  }
+
+  std::optional<uint64_t> number(std::string_view key) const {
+    const int token = find(key);
+    if (token < 0 || tokens_[token].type != JSMN_PRIMITIVE) return std::nullopt;
+    uint64_t value = 0;
+    for (const char c : raw(token)) {
+      if (c < '0' || c > '9' || value > UINT64_MAX / 10 - 9) return std::nullopt;
+      value = value * 10 + static_cast<uint64_t>(c - '0');
+    }
+    return value;
+  }
+
+  std::optional<Uuid> uuid(std::string_view key) const {
+    const int token = find(key);
+    if (token < 0 || tokens_[token].type != JSMN_STRING) return std::nullopt;
+    return Uuid::parse(raw(token));
+  }
+
+  // The elements of an array of strings; 0: there is no such array.
+  int array_size(std::string_view key) const {
+    const int token = find(key);
+    return token < 0 || tokens_[token].type != JSMN_ARRAY ? 0 : tokens_[token].size;
+  }
+  // An element with its escapes resolved.
+  PathText element(std::string_view key, int index) const {
+    PathText value;
+    const int token = find(key) + 1 + index;
+    if (tokens_[token].type != JSMN_STRING) return value;
+    unescape(raw(token), &value);
+    return value;
+  }
+
+ private:
+  // The token behind a value and all that is within it.
+  int after(int token) const {
+    const int end = tokens_[token].end;
+    while (token < token_count_ && tokens_[token].start < end) ++token;
+    return token;
+  }
+
+  static void unescape(std::string_view text, PathText* out) {
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] != '\\') {
+        *out << text.substr(i, 1);
+        continue;
+      }
+      ++i;  // jsmn has checked that something valid follows
+      if (text[i] == 'u') {
+        append_code_point(text.substr(i + 1, 4), out);
+        i += 4;
+        continue;
+      }
+      constexpr std::string_view kNames = "bfnrt";
+      constexpr std::string_view kCharacters = "\b\f\n\r\t";
+      const size_t named = kNames.find(text[i]);
+      *out << (named == kNames.npos ? text.substr(i, 1) : kCharacters.substr(named, 1));
+    }
+  }
+
+  // \uXXXX as UTF-8. Surrogates do not occur: the writer escapes control
+  // characters only.
+  static void append_code_point(std::string_view digits, PathText* out) {
+    unsigned code = 0;
+    for (const char c : digits) {
+      const unsigned digit = c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
+      code = code * 16 + digit;
+    }
+    char utf8[3];
+    size_t n = 0;
+    if (code >= 0x800) {
+      utf8[n++] = static_cast<char>(0xe0 | code >> 12);
+      utf8[n++] = static_cast<char>(0x80 | (code >> 6 & 0x3f));
+      utf8[n++] = static_cast<char>(0x80 | (code & 0x3f));
+    } else if (code >= 0x80) {
+      utf8[n++] = static_cast<char>(0xc0 | code >> 6);
+      utf8[n++] = static_cast<char>(0x80 | (code & 0x3f));
+    } else {
+      utf8[n++] = static_cast<char>(code);
+    }
+    *out << std::string_view(utf8, n);
+  }
+
+  char text_[kFileMax];
+  jsmntok_t tokens_[kTokenMax];
+  int token_count_ = 0;
+};
+
+Document document;  // under the SlowLock
+
+// Opens the volume.json of the nearest directory above.
+bool read_nearest(std::string_view file) {
+  PathText path;
+  path << file;
+  while (true) {
+    const size_t slash = path.view().rfind('/');
+    if (slash == std::string_view::npos) return false;
+    path.cut(slash);
+    path << "/.graphlane/volume.json";
+    if (document.read(AT_FDCWD, path.c_str())) return true;
+    path.cut(slash);
+  }
+}
+
+}  // namespace
+
+const char* read_volume_file(std::string_view file, VolumeDevices* devices) {
+  if (!read_nearest(file)) return "no readable .graphlane/volume.json above the stub";
+  const std::optional<Uuid> uuid = document.uuid("uuid");
+  const int count = document.array_size("devices");
+  if (document.number("format") != 1u || !uuid || count < static_cast<int>(kDeviceCountMin) ||
+      count > static_cast<int>(kDeviceCountMax)) {
+    return "the volume's volume.json is damaged or of another format";
+  }
+  devices->volume = *uuid;
+  devices->count = static_cast<uint32_t>(count);
+  for (int i = 0; i < count; ++i) {
+    PathText& root = devices->roots[i];
+    root = document.element("devices", i);
+    root << "/graphlane-" << UuidText(*uuid).view();
+    if (!root.ok()) return "a device's path in volume.json is too long";
+  }
+  return nullptr;
+}
+
+const char* check_device_file(int root_fd, const VolumeDevices& devices, uint32_t index) {
+  if (!document.read(root_fd, "device.json")) return "device.json is missing or damaged";
+  if (document.uuid("volume") != devices.volume) return "belongs to another volume";
+  if (document.number("count") != devices.count) return "counts other devices than the volume";
+  if (document.number("ordinal") != index) return "is another device of the volume (swapped?)";
+  return nullptr;
+}
+
+}  // namespace graphlane

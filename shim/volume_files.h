@@ -1,0 +1,31 @@
+// volume.json and device.json, read with jsmn: no allocation. The format is in
+// iomgr/FORMAT.md; iomgr/volume.cc writes it.
+//
+// Threads: under the caller's SlowLock (static buffers).
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "iomgr/base/uuid.h"
+#include "iomgr/stripe.h"
+#include "shim/text.h"
+
+namespace graphlane {
+
+// The device directories of a volume, with "/graphlane-<uuid>" appended.
+struct VolumeDevices {
+  Uuid volume;
+  uint32_t count = 0;
+  PathText roots[kDeviceCountMax];
+};
+
+// Reads the volume.json of the nearest directory above `file`. Null on success,
+// else the reason in a few words.
+const char* read_volume_file(std::string_view file, VolumeDevices* devices);
+
+// Whether the open directory `root_fd` is device `index` of that volume. Null if
+// so, else the reason.
+const char* check_device_file(int root_fd, const VolumeDevices& devices, uint32_t index);
+
+}  // namespace graphlane
