@@ -117,7 +117,8 @@ StubVerdict decode_stub(std::span<const uint8_t> bytes, Layout* layout) {
 
 Result<StubVerdict> read_stub(int fd, uint64_t file_size, Layout* layout) {
   if (file_size < sizeof kHeadMagic || file_size > kStubSize) return StubVerdict::kNotAStub;
-  StubBytes bytes;
+  // Aligned: the descriptor may be one that a program opened with O_DIRECT.
+  alignas(kBlockSize) StubBytes bytes;
   const Result<size_t> got = pread_full(fd, bytes.data(), bytes.size(), 0);
   if (!got) return got.error();
   return decode_stub({bytes.data(), *got}, layout);

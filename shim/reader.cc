@@ -207,6 +207,9 @@ ssize_t read_striped(const OpenFile& file, bool direct, uint64_t offset, void* b
   return error != 0 ? -error : static_cast<ssize_t>(readable);
 }
 
-const char* backend_in_use() { return name_of(backend.load(std::memory_order_relaxed)); }
+const char* backend_in_use() {
+  const IoBackend used = backend.load(std::memory_order_relaxed);
+  return used == IoBackend::kUring || used == IoBackend::kAio ? name_of(used) : "preadv";
+}
 
 }  // namespace graphlane

@@ -22,7 +22,7 @@ namespace graphlane {
 ssize_t read_striped(const OpenFile& file, bool direct, uint64_t offset, void* buffer,
                      size_t count);
 
-// The backend of the pool's queues, for the report.
+// What has read so far, for the report: a backend's name, or "preadv".
 const char* backend_in_use();
 
 }  // namespace graphlane

@@ -106,13 +106,24 @@ void write_table(ReportText& out) {
 
 ReportText report;
 
+// Kept from the start: many programs close their stderr before the library's
+// end is reached (coreutils do, to notice a full disk).
+int report_fd = -1;
+
+__attribute__((constructor)) void keep_stderr() {
+  const char* target = settings().report;
+  if (target == nullptr || std::string_view(target) != "1") return;
+  report_fd = sys::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, internal_fd_floor());
+  if (FdTable::covers(report_fd)) fd_table.exchange(report_fd, FdEntry::internal());
+}
+
 // A process that read no striped file says nothing: most of a shell's children.
 __attribute__((destructor)) void print_report() {
   const char* target = settings().report;
   if (target == nullptr || file_entries.load(std::memory_order_acquire) == 0) return;
   if (std::string_view(target) == "1") {
     write_table(report);
-    (void)!sys::write(STDERR_FILENO, report.c_str(), report.view().size());
+    (void)!sys::write(report_fd, report.c_str(), report.view().size());
     return;
   }
   write_json(report);
