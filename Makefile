@@ -91,6 +91,9 @@ $(BUILD)/obj/%.o: %.cc
 
 -include $(OBJECTS:.o=.d)
 
+# `make test` and `make demo` build on all cores, unless -j says otherwise.
+JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+
 .PHONY: all deps test check demo install uninstall clean help
 
 all: $(PROGRAMS) $(SHIM) $(ENGINES) ## build everything that is installed (the default)
@@ -99,7 +102,7 @@ deps: ## install the packages and the Python environment that are missing, and s
 	@tests/deps
 
 test: deps ## build and run all tests (VARIANT=asan and so on; GRAPHLANE_TEST_DATA=DIR for real graphs)
-	@$(MAKE) --no-print-directory tests VARIANT=$(VARIANT)
+	@$(MAKE) --no-print-directory $(JOBS) tests VARIANT=$(VARIANT)
 	@GRAPHLANE_BUILD=$(CURDIR)/$(BUILD) build/venv/bin/python tests/run.py $(TESTFLAGS)
 
 .PHONY: tests
@@ -111,7 +114,7 @@ check: ## run the tests as debug, asan and tsan builds
 	@$(MAKE) --no-print-directory test VARIANT=tsan
 
 demo: deps ## show it: GRAPH=snap.txt (else R-MAT), DEVICES="d0 d1 …", GRIDGRAPH_BIN=DIR, GRAPHCHI_ROOT=DIR
-	@$(MAKE) --no-print-directory all VARIANT=$(VARIANT)
+	@$(MAKE) --no-print-directory $(JOBS) all VARIANT=$(VARIANT)
 	@GRAPHLANE_BUILD=$(CURDIR)/$(BUILD) build/venv/bin/python -m experiments.demo
 
 install: all ## install into $(DESTDIR)$(PREFIX)

@@ -1,0 +1,108 @@
+"""Graphs for tests: where they come from, and what is true of them.
+
+An edge list is a numpy array of shape (n, 2), int32. The grid that is written
+here follows GridGraph's own preprocessing and nothing of ours, so that it can
+vouch for `graphlane convert`.
+"""
+
+import lzma
+import os
+from pathlib import Path
+
+import igraph
+import numpy as np
+import pytest
+
+
+def load(name: str) -> np.ndarray:
+    """A real graph of $GRAPHLANE_TEST_DATA, or a skip."""
+    data = os.environ.get("GRAPHLANE_TEST_DATA")
+    if not data:
+        pytest.skip("GRAPHLANE_TEST_DATA is not set: no real graphs")
+    path = Path(data) / f"{name}.u32.xz"
+    if not path.exists():
+        pytest.skip(f"{path} is missing")
+    with lzma.open(path) as file:
+        return np.frombuffer(file.read(), dtype="<u4").reshape(-1, 2).astype(np.int32)
+
+
+def random_edges(vertex_count: int, edge_count: int, seed: int) -> np.ndarray:
+    """Skewed as graphs are: a source is drawn as the square of a uniform number."""
+    random = np.random.default_rng(seed)
+    source = (random.random(edge_count) ** 2 * vertex_count).astype(np.int32)
+    target = random.integers(0, vertex_count, edge_count, dtype=np.int32)
+    return np.stack([source, target], axis=1)
+
+
+def write_snap(path: Path, edges: np.ndarray) -> Path:
+    with open(path, "wb") as file:
+        file.write(b"# Directed graph\n# FromNodeId\tToNodeId\n")
+        np.savetxt(file, edges, fmt="%d", delimiter="\t")
+    return path
+
+
+def write_bin(path: Path, edges: np.ndarray) -> Path:
+    np.ascontiguousarray(edges, dtype="<i4").tofile(path)
+    return path
+
+
+def write_grid(directory: Path, edges: np.ndarray, vertex_count: int, partitions: int) -> Path:
+    """Blocks keep the order of the edge list, as GridGraph's do with one thread."""
+    directory.mkdir(parents=True)
+    quotient, remainder = divmod(vertex_count, partitions)
+    begins = np.arange(partitions) * quotient + np.minimum(np.arange(partitions), remainder)
+    block = np.searchsorted(begins, edges, side="right") - 1
+    for order, (outer, inner) in {"column": (1, 0), "row": (0, 1)}.items():
+        at = block[:, outer] * partitions + block[:, inner]
+        write_bin(directory / order, edges[np.argsort(at, kind="stable")])
+        offsets = np.zeros(partitions**2 + 1, dtype="<i8")
+        offsets[1:] = np.cumsum(np.bincount(at, minlength=partitions**2)) * 8
+        offsets.tofile(directory / f"{order}_offset")
+    for i in range(partitions):
+        for j in range(partitions):
+            here = (block[:, 0] == i) & (block[:, 1] == j)
+            write_bin(directory / f"block-{i}-{j}", edges[here])
+    (directory / "meta").write_text(f"0 {vertex_count} {len(edges)} {partitions}")
+    return directory
+
+
+class Truth:
+    """What another library says of a graph."""
+
+    def __init__(self, edges: np.ndarray):
+        self.edges = edges
+        self.vertex_count = int(edges.max()) + 1
+        self.graph = igraph.Graph(n=self.vertex_count, edges=edges, directed=True)
+
+    def labels(self) -> np.ndarray:
+        """Every vertex's lowest vertex in its weak component."""
+        membership = np.array(self.graph.connected_components(mode="weak").membership)
+        lowest = np.full(membership.max() + 1, self.vertex_count)
+        np.minimum.at(lowest, membership, np.arange(self.vertex_count))
+        return lowest[membership].astype(np.int32)
+
+    def parents(self, root: int) -> np.ndarray:
+        """Every vertex's lowest neighbour one level nearer to root; -1: not reached."""
+        level = np.array(self.graph.distances(source=root, mode="out")[0])
+        source, target = self.edges.T
+        tree = np.isfinite(level[target]) & (level[target] == level[source] + 1)
+        parent = np.full(self.vertex_count, self.vertex_count, dtype=np.int32)
+        np.minimum.at(parent, target[tree], source[tree])
+        parent[parent == self.vertex_count] = -1
+        parent[root] = root
+        return parent
+
+    def pagerank(self, iterations: int) -> np.ndarray:
+        """GridGraph's: rank = 0.15 + 0.85 * sum(rank / out-degree), from 1; in float64."""
+        source, target = self.edges.T
+        degree = np.bincount(source, minlength=self.vertex_count)
+        rank = np.ones(self.vertex_count)
+        for _ in range(iterations):
+            share = rank / np.maximum(degree, 1)
+            rank = 0.15 + 0.85 * np.bincount(target, share[source], self.vertex_count)
+        return rank
+
+    def pagerank_limit(self) -> np.ndarray:
+        """The fixed point by igraph, which scales to a sum of 1. Only for graphs
+        without dead ends: igraph lets rank leave a dead end, GridGraph does not."""
+        return np.array(self.graph.pagerank(damping=0.85)) * self.vertex_count

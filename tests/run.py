@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Runs all tests: the GoogleTest programs of $GRAPHLANE_BUILD/tests, then pytest
+over tests/. `make test` builds them first and calls this.
+
+The last line is "N passed, N failed, N skipped". Exit status 1: something
+failed, or there was nothing to run. Where CI=true a skipped test counts as
+failed unless its reason starts with "not applicable": what CI lacks, it must
+not pass over in silence.
+"""
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parent.parent
+BINARY_SECONDS_MAX = 300
+PYTEST_SECONDS_MAX = 1800
+TAIL_LINES = 40
+
+# The text rather than gtest's JSON: only the text has the reason of a skip, and
+# a program that crashes has not written its JSON yet.
+GTEST_EVENT = re.compile(r"\[( RUN      |       OK |  SKIPPED |  FAILED  )\] (\S+?)(?:, where .*)?(?: \((\d+) ms\))?$")
+
+
+@dataclass
+class Tally:
+    passed: int = 0
+    failed: list[str] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)  # name -> reason
+
+    def add(self, other: "Tally") -> None:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped |= other.skipped
+
+    def count(self) -> int:
+        return self.passed + len(self.failed) + len(self.skipped)
+
+
+def run_group(command: list[str], seconds_max: int, **kwargs) -> tuple[int | None, str]:
+    """Runs a command as a process group that is gone afterwards, whatever it
+    started. The exit status, None when it took too long, and what it printed."""
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, text=True, errors="replace",
+        start_new_session=True, **kwargs)
+    try:
+        output, _ = process.communicate(timeout=seconds_max)
+        return process.returncode, output or ""
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        return None, output or ""
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def ending(status: int | None) -> str:
+    if status is None:
+        return "took too long"
+    if status < 0:
+        return f"died of {signal.Signals(-status).name}"
+    return f"exited with status {status}"
+
+
+def parse_gtest(program: str, output: str, status: int | None) -> tuple[Tally, str]:
+    """What became of every test, and the text of those that failed."""
+    tally = Tally()
+    failures = []
+    running = None  # the test that has begun and not ended
+    lines: list[str] = []
+    for line in output.splitlines():
+        event = GTEST_EVENT.search(line)
+        if not event:
+            lines.append(line)
+            continue
+        kind, name, milliseconds = event.groups()
+        if kind.strip() == "RUN":
+            running, lines = name, []
+            continue
+        if milliseconds is None or name != running:
+            continue  # the summary at the end
+        running = None
+        if kind.strip() == "OK":
+            tally.passed += 1
+        elif kind.strip() == "SKIPPED":
+            tally.skipped[f"{program}: {name}"] = lines[-1].strip() if lines else ""
+        else:
+            tally.failed.append(f"{program}: {name}")
+            failures.append("\n".join([name, *lines]))
+    if status != 0 and not failures:
+        # A crash, a sanitizer's report at exit, or no test at all.
+        tally.failed.append(f"{program}: {running or 'program'} {ending(status)}")
+        failures.append("\n".join(output.splitlines()[-TAIL_LINES:]))
+    elif running:
+        tally.failed.append(f"{program}: {running} {ending(status)}")
+        failures.append("\n".join(lines[-TAIL_LINES:]))
+    return tally, "\n".join(failures)
+
+
+def run_gtest(binary: Path, pattern: str | None) -> Tally:
+    command = [str(binary), "--gtest_color=no"]
+    if pattern:
+        command.append(f"--gtest_filter=*{pattern}*")
+    start = time.monotonic()
+    status, output = run_group(
+        command, BINARY_SECONDS_MAX, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    tally, failures = parse_gtest(binary.name, output, status)
+    if tally.count() > 0 or not pattern:
+        word = "FAILED" if tally.failed else "ok"
+        skipped = f", {len(tally.skipped)} skipped" if tally.skipped else ""
+        print(f"{word:6} {binary.name}: {tally.count()} tests{skipped}, "
+              f"{time.monotonic() - start:.1f} s", flush=True)
+        if failures:
+            print(failures, flush=True)
+    return tally
+
+
+def run_pytest(pattern: str | None, paths: list[str]) -> Tally:
+    tally = Tally()
+    with tempfile.TemporaryDirectory() as scratch:
+        report = Path(scratch) / "report.xml"
+        command = [sys.executable, "-m", "pytest", "-q", "-rN", f"--junitxml={report}"]
+        if pattern:
+            command += ["-k", pattern]
+        status, _ = run_group([*command, *(paths or ["tests"])], PYTEST_SECONDS_MAX)
+        if report.exists():
+            for case in ElementTree.parse(report).iter("testcase"):
+                name = f"{case.get('classname')}: {case.get('name')}"
+                if case.find("failure") is not None or case.find("error") is not None:
+                    tally.failed.append(name)
+                elif (skip := case.find("skipped")) is not None:
+                    tally.skipped[name] = skip.get("message") or ""
+                else:
+                    tally.passed += 1
+    nothing_collected = status == 5
+    if status != 0 and not nothing_collected and not tally.failed:
+        tally.failed.append(f"pytest {ending(status)}")
+    return tally
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run Graphlane's tests.")
+    parser.add_argument("-k", metavar="PATTERN", help="only tests whose name has PATTERN")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--gtest", action="store_true", help="only the GoogleTest programs")
+    kinds.add_argument("--pytest", action="store_true", help="only pytest")
+    parser.add_argument("paths", nargs="*", metavar="FILE", help="only these files of pytest")
+    arguments = parser.parse_args()
+
+    build = Path(os.environ.get("GRAPHLANE_BUILD", ROOT / "build/release"))
+    tally = Tally()
+    if not arguments.pytest and not arguments.paths:
+        for binary in sorted((build / "tests").glob("*")):
+            if binary.is_file() and os.access(binary, os.X_OK):
+                tally.add(run_gtest(binary, arguments.k))
+    if not arguments.gtest:
+        tally.add(run_pytest(arguments.k, arguments.paths))
+
+    for name, reason in tally.skipped.items():
+        print(f"skipped {name}: {reason}")
+    if os.environ.get("CI") == "true":
+        for name, reason in list(tally.skipped.items()):
+            if not reason.startswith("not applicable"):
+                del tally.skipped[name]
+                tally.failed.append(f"{name}: skipped, and CI must not skip")
+    for name in tally.failed:
+        print(f"FAILED {name}")
+    if tally.count() == 0:
+        print("There was no test to run.")
+    print(f"{tally.passed} passed, {len(tally.failed)} failed, {len(tally.skipped)} skipped")
+    return 1 if tally.failed or tally.count() == 0 else 0
+
+
+if __name__ == "__main__":
+    # make and CI stop us with SIGTERM: then the tests' processes are to go too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    sys.exit(main())
