@@ -1,0 +1,1 @@
+$(eval $(call gtest,iomgr_test,$(wildcard tests/iomgr/*_test.cc),iomgr,-lfmt -luring))

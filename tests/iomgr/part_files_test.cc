@@ -1,0 +1,88 @@
+#include "iomgr/part_files.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include "tests/iomgr/striped_fixture.h"
+
+namespace graphlane {
+namespace {
+
+class PartFilesTest : public StripedFixture {
+ protected:
+  std::vector<int> root_fds() const {
+    std::vector<int> fds;
+    for (const Fd& root : roots_) fds.push_back(root.get());
+    return fds;
+  }
+  std::string part(uint32_t device_index) const {
+    return device(device_index) + "/" + PartName(layout_.file_id).c_str();
+  }
+  void SetUp() override {
+    StripedFixture::SetUp();
+    make_file({.stripe_depth_bytes = 4096, .device_count = 3, .first_device = 1}, 50000);
+  }
+};
+
+TEST_F(PartFilesTest, NamesTheDeviceWhosePartIsMissing) {
+  std::filesystem::remove(part(2));
+  PartFiles parts;
+  const auto opened = parts.open(root_fds(), layout_, O_RDONLY);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ENOENT);
+  EXPECT_EQ(opened.error().device_index, 2u);
+}
+
+TEST_F(PartFilesTest, NamesTheDeviceWhosePartIsShort) {
+  const uint64_t size = std::filesystem::file_size(part(1));
+  std::filesystem::resize_file(part(1), size - 1);
+  PartFiles parts;
+  const auto opened = parts.open(root_fds(), layout_, O_RDONLY);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, EIO);
+  EXPECT_EQ(opened.error().device_index, 1u);
+  EXPECT_EQ(opened.error().size_expected, size);
+  EXPECT_EQ(opened.error().size_found, size - 1);
+}
+
+TEST_F(PartFilesTest, AFileThatIsBeingWrittenMayHaveShortParts) {
+  std::filesystem::resize_file(part(1), 0);
+  layout_.state = FileState::kOpen;
+  PartFiles parts;
+  EXPECT_TRUE(parts.open(root_fds(), layout_, O_RDONLY));
+}
+
+TEST_F(PartFilesTest, LeaveLowDescriptorNumbersToTheProgram) {
+  PartFiles parts(500);
+  ASSERT_TRUE(parts.open(root_fds(), layout_, O_RDONLY));
+  for (uint32_t d = 0; d < parts.count(); ++d) {
+    EXPECT_GE(parts.buffered(d), 500);
+    EXPECT_GE(parts.direct(d), 500);
+  }
+}
+
+int count_descriptors() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    (void)entry;
+    ++count;
+  }
+  return count;
+}
+
+TEST_F(PartFilesTest, CloseWhatTheyOpenedAlsoAfterAFailure) {
+  const int before = count_descriptors();
+  {
+    PartFiles parts;
+    ASSERT_TRUE(parts.open(root_fds(), layout_, O_RDONLY));
+    parts.direct(0);
+  }
+  EXPECT_EQ(count_descriptors(), before);
+  std::filesystem::remove(part(2));
+  PartFiles parts;
+  ASSERT_FALSE(parts.open(root_fds(), layout_, O_RDONLY));
+  EXPECT_EQ(count_descriptors(), before);
+}
+
+}  // namespace
+}  // namespace graphlane

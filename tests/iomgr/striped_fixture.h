@@ -1,0 +1,115 @@
+// A striped file laid out by hand in temporary device directories, without a
+// volume: for tests of what lies below Volume.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "iomgr/base/fd.h"
+#include "iomgr/base/file_io.h"
+#include "iomgr/io_queue.h"
+#include "iomgr/lane_io.h"
+
+namespace graphlane {
+
+class StripedFixture : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "graphlane_test_XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+  }
+  void TearDown() override {
+    parts_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  // Random content, dealt out byte range by byte range as the format says.
+  void make_file(const StripeGeometry& geometry, uint64_t size_bytes) {
+    layout_ = {.volume = Uuid::random(),
+               .file_id = Uuid::random(),
+               .geometry = geometry,
+               .logical_size = size_bytes};
+    map_ = layout_.map();
+    content_.resize(size_bytes);
+    std::mt19937_64 random(size_bytes);
+    for (char& c : content_) c = static_cast<char>(random());
+    std::vector<std::string> parts(geometry.device_count);
+    for (uint64_t at = 0; at < size_bytes; at += geometry.stripe_depth_bytes) {
+      const uint64_t unit = at / geometry.stripe_depth_bytes;
+      parts[(unit + geometry.first_device) % geometry.device_count] +=
+          content_.substr(at, geometry.stripe_depth_bytes);
+    }
+    std::vector<int> roots;
+    roots_.clear();
+    for (uint32_t d = 0; d < geometry.device_count; ++d) {
+      const std::string path = device(d) + "/" + PartName(layout_.file_id).c_str();
+      std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+      const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT, 0600));
+      ASSERT_TRUE(write_full(fd.get(), parts[d].data(), parts[d].size()));
+      roots_.emplace_back(::open(device(d).c_str(), O_RDONLY | O_DIRECTORY));
+      roots.push_back(roots_.back().get());
+    }
+    parts_ = std::make_unique<PartFiles>();
+    ASSERT_TRUE(parts_->open(roots, layout_, O_RDONLY));
+  }
+
+  std::string device(uint32_t index) const { return directory_ + "/d" + std::to_string(index); }
+
+  PartRequest read_request(ByteRange range, void* buffer) const {
+    return {.map = map_,
+            .parts = *parts_,
+            .size_bytes = layout_.logical_size,
+            .op = IoOp::kRead,
+            .direct = false,
+            .range = range,
+            .buffer = buffer};
+  }
+
+  // Drives a queue as an owner does; 0 or an errno.
+  static int run(IoQueue& queue, const PartRequest& request, uint64_t io_size_max) {
+    RequestCutter cutter(request, io_size_max);
+    std::vector<LaneIo> ios(queue.capacity());
+    std::vector<LaneIo*> free_ios;
+    for (LaneIo& io : ios) free_ios.push_back(&io);
+    bool more = true;
+    int result = 0;
+    while (true) {
+      while (more && !free_ios.empty()) {
+        more = cutter.next(free_ios.back());
+        if (!more) break;
+        queue.push(free_ios.back());
+        free_ios.pop_back();
+      }
+      if (queue.in_flight() == 0) return result;
+      IoCompletion completions[8];
+      const Result<uint32_t> count = queue.reap(completions);
+      if (!count) return count.error().code;
+      for (uint32_t i = 0; i < *count; ++i) {
+        int error = 0;
+        const IoStep step = settle(completions[i].io, completions[i].result, &error);
+        if (step == IoStep::kAgain) {
+          queue.push(completions[i].io);
+          continue;
+        }
+        if (step == IoStep::kFailed) result = error;
+        free_ios.push_back(completions[i].io);
+      }
+    }
+  }
+
+  std::string directory_;
+  Layout layout_;
+  StripeMap map_;
+  std::string content_;
+  std::vector<Fd> roots_;
+  std::unique_ptr<PartFiles> parts_;
+};
+
+}  // namespace graphlane
