@@ -1,1 +1,1 @@
-# not yet
+$(eval $(call library,graphfmt,$(wildcard graphfmt/*.cc)))

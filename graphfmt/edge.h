@@ -1,0 +1,70 @@
+// Edge: what edge lists hold, and the stream in which edges travel between a
+// source (edge_list.h reads files, rmat.h generates) and a sink (edge_writer.h
+// writes files, grid_build.cc sorts into blocks).
+//
+//                    any thread         one at a time,       any thread
+//                                       in input order
+//   source ──batch──▶ prepare(batch) ──▶ take(batch) ──────▶ settle()
+//                     heavy work on      append, write       heavy work on what
+//                     this batch alone                       take() completed
+//
+// A batch's records are bytes of the binary edge list itself (FORMAT.md), so
+// that nothing is converted on the way.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "graphfmt/buffer.h"
+#include "iomgr/base/error.h"
+
+namespace graphlane {
+
+struct Edge {
+  uint32_t source;
+  uint32_t target;
+};
+static_assert(sizeof(Edge) == 8);
+
+struct WeightedEdge {
+  uint32_t source;
+  uint32_t target;
+  float weight;
+};
+static_assert(sizeof(WeightedEdge) == 12);
+
+// Engines keep vertex numbers, and one more than the largest, in an int32.
+inline constexpr uint32_t kVertexMax = 2147483646;
+inline constexpr uint64_t kVertexCountMax = uint64_t{kVertexMax} + 1;
+
+constexpr size_t edge_size_bytes(bool weighted) {
+  return weighted ? sizeof(WeightedEdge) : sizeof(Edge);
+}
+
+struct EdgeBatch {
+  bool weighted = false;
+  size_t edge_count = 0;
+  Buffer records;  // edge_count × edge_size_bytes(weighted), host (little) endian
+  Buffer text;     // scratch of the sink: what prepare() leaves for take()
+  size_t text_bytes = 0;
+
+  size_t records_bytes() const { return edge_count * edge_size_bytes(weighted); }
+};
+
+// EdgeSink: where a stream of edges goes. An error from any step ends the
+// stream; the source hands it on.
+class EdgeSink {
+ public:
+  virtual ~EdgeSink() = default;
+
+  // Concurrently, in any order.
+  virtual Outcome<void> prepare(EdgeBatch&) { return {}; }
+
+  // Every batch once, in input order, one call at a time, from any thread.
+  virtual Outcome<void> take(EdgeBatch& batch) = 0;
+
+  // After a take(), by the same thread, while others go on.
+  virtual Outcome<void> settle() { return {}; }
+};
+
+}  // namespace graphlane

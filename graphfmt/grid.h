@@ -1,0 +1,72 @@
+// GridGraph's grid: edges sorted into P × P blocks by the partition of their
+// source (row i) and of their target (column j).
+//
+//              target  0     1     2
+//   source 0       | 0,0 | 0,1 | 0,2 |     `row`     0,0 0,1 0,2 1,0 1,1 …
+//          1       | 1,0 | 1,1 | 1,2 |     `column`  0,0 1,0 2,0 0,1 1,1 …
+//          2       | 2,0 | 2,1 | 2,2 |     `block-i-j` each block alone
+//
+// build_grid() writes what GridGraph's own `preprocess` writes with one thread,
+// byte for byte, with any number of threads; FORMAT.md has the details. Graphs
+// may be far larger than the memory budget: the input is then sorted in runs that
+// are spilled beside the output (at most one more copy of the edges), and read
+// back block by block.
+//
+// The grid is built in a sibling directory `.NAME.partial-PID` and renamed when it
+// is complete. An error removes that directory; if the process is killed, the
+// next build of the same grid does. A power failure is not guarded against.
+//
+// Partitions, if not given: one for each 2^20 vertices, rounded down, at least
+// one, which is what `preprocess` does without -p (and where it would divide by
+// zero, one). Selective scheduling wants more; GridGraph's paper uses 4 to 32.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "graphfmt/edge_list.h"
+
+namespace graphlane {
+
+inline constexpr uint32_t kPartitionsMax = 2048;
+
+struct GridOptions {
+  std::string input;
+  EdgeFormat format = EdgeFormat::kSnap;
+  std::string output;          // a directory
+  bool weighted = false;       // edge type 1: int32, int32, float32
+  uint64_t vertices = 0;       // 0: the largest vertex number + 1
+  uint32_t partitions = 0;     // 0: choose
+  uint64_t memory_budget_bytes = uint64_t{1} << 30;
+  unsigned threads = 0;        // 0: one for each core we may use, as memory allows
+  bool overwrite = false;      // replace an existing grid (never anything else)
+  uint32_t run_edges = 0;      // for tests: edges in a run; 0: 24 MiB, as GridGraph reads
+};
+
+struct GridSummary {
+  uint64_t vertex_count = 0;
+  uint64_t edge_count = 0;
+  uint32_t partitions = 0;
+  uint64_t output_bytes = 0;   // of all files
+  uint64_t spilled_bytes = 0;  // 0: the graph fitted into the memory budget
+};
+
+Outcome<GridSummary> build_grid(const GridOptions& options);
+
+struct GridInfo {
+  bool weighted = false;
+  uint64_t vertex_count = 0;
+  uint64_t edge_count = 0;
+  uint32_t partitions = 0;
+};
+
+// What the grid in `dir` says of itself, after checking that its files agree:
+// `meta`, the size of every block, both offset tables, the sizes of row and column.
+// Anything missing, truncated or foreign gives one line: file, offset, reason.
+Outcome<GridInfo> read_grid(const std::string& dir);
+
+// read_grid(), and then every edge of `row`, `column` and the blocks: each vertex
+// lies in the partition that its place says, and the three copies are equal.
+Outcome<GridInfo> check_grid(const std::string& dir);
+
+}  // namespace graphlane

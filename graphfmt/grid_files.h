@@ -1,0 +1,30 @@
+// The files of a grid: names, and the shape of what stands in them. FORMAT.md
+// has the whole description. Writer and readers share this.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "graphfmt/grid.h"
+
+namespace graphlane {
+
+inline std::string block_path(const std::string& dir, uint32_t i, uint32_t j) {
+  return dir + "/block-" + std::to_string(i) + "-" + std::to_string(j);
+}
+
+// The offset tables have one entry for each block and one for the end.
+constexpr uint64_t offset_table_bytes(uint32_t partitions) {
+  return (uint64_t{partitions} * partitions + 1) * sizeof(int64_t);
+}
+
+// `preprocess` reads its input in pieces of this size. A block that gets exactly
+// one edge from a piece has it held back until kHeldBytes of such edges have come
+// together, or until the end: only so do its files come out byte for byte.
+inline constexpr size_t kRunBytes = size_t{24} << 20;
+inline constexpr size_t kHeldBytes = 768;
+static_assert(kRunBytes % sizeof(Edge) == 0 && kRunBytes % sizeof(WeightedEdge) == 0);
+static_assert(kHeldBytes % sizeof(Edge) == 0 && kHeldBytes % sizeof(WeightedEdge) == 0);
+
+}  // namespace graphlane

@@ -1,0 +1,58 @@
+// SNAP text, in memory: a piece of it to edges and back. Pure functions; the
+// reader (edge_list.h) cuts files into pieces at line ends and runs them on all
+// cores.
+//
+//   # comment        '#' or '%' first on a line
+//   0<TAB>1          SOURCE TARGET, tabs or spaces between, LF or CRLF at the end
+//   0 2 1.5          a third column, the weight, exactly if `weighted`
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "graphfmt/edge.h"
+
+namespace graphlane {
+
+struct SnapDialect {
+  bool weighted = false;
+  uint64_t vertices = 0;  // every number must be below this; 0: any up to kVertexMax
+};
+
+// Why a line is not an edge; lines count from 0 within the piece.
+struct SnapIssue {
+  uint64_t line_index = 0;
+  std::string reason;
+};
+
+struct SnapParsed {
+  size_t edge_count = 0;
+  uint64_t line_count = 0;   // line ends seen
+  uint32_t vertex_max = 0;
+  std::optional<SnapIssue> issue;  // then the rest of the piece was not looked at
+};
+
+// The shortest edge, "0 0\n", takes 4 bytes of text and 8 of records; with a
+// weight 6 and 12. A last line may lack its line end.
+constexpr size_t snap_records_bytes_max(size_t text_bytes) { return 2 * text_bytes + 16; }
+
+// `records` has room for snap_records_bytes_max(text.size()).
+SnapParsed parse_snap(std::string_view text, const SnapDialect& dialect, char* records);
+
+// Bytes that an edge takes at most: two numbers, a float, two tabs, a line end.
+constexpr size_t snap_line_bytes_max(bool weighted) { return weighted ? 40 : 22; }
+
+// "0\t1\n" for every edge; `text` has room for edge_count × snap_line_bytes_max().
+// Returns the end of what was written.
+char* format_snap(const EdgeBatch& batch, char* text);
+
+// What stands in a message for text that someone else wrote: at most 24
+// characters, printable, in quotes.
+std::string quoted(std::string_view token);
+
+// Why `number` cannot be a vertex, e.g. "'7' is not below the 5 vertices".
+std::string vertex_out_of_range(std::string_view number, uint64_t vertices);
+
+}  // namespace graphlane

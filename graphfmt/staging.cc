@@ -1,0 +1,146 @@
+#include "graphfmt/staging.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+namespace graphlane {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kAttempts = 100;
+
+// Opens PATH and takes its lock; an empty Fd if someone else has it, or if PATH
+// was replaced or removed before the lock was ours.
+Fd lock_entry(const std::string& path, int flags) {
+  Fd fd(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return Fd();
+  struct stat held, named;
+  if (::fstat(fd.get(), &held) != 0 || ::lstat(path.c_str(), &named) != 0 ||
+      held.st_ino != named.st_ino || held.st_dev != named.st_dev) {
+    errno = EWOULDBLOCK;
+    return Fd();
+  }
+  return fd;
+}
+
+// Removes what killed builds of the same name left: whatever nobody has locked.
+void remove_leftovers(const fs::path& parent, const std::string& prefix) {
+  std::error_code ignored;
+  std::vector<fs::path> leftovers;
+  for (fs::directory_iterator it(parent, ignored), end; it != end; it.increment(ignored)) {
+    if (it->path().filename().string().starts_with(prefix)) leftovers.push_back(it->path());
+  }
+  for (const fs::path& leftover : leftovers) {
+    if (const Fd lock = lock_entry(leftover, O_RDONLY)) fs::remove_all(leftover, ignored);
+  }
+}
+
+// The path with symlinks resolved and without a slash at its end.
+Outcome<fs::path> resolved(const std::string& path) {
+  if (path.empty()) return make_error(EINVAL, "no output path given");
+  std::error_code status;
+  fs::path absolute = fs::weakly_canonical(fs::absolute(path), status);
+  if (status) return os_error(status.value(), path, "cannot resolve");
+  if (!absolute.has_filename()) absolute = absolute.parent_path();
+  if (!absolute.has_filename()) return make_error(EINVAL, "'{}': no file name", path);
+  return absolute;
+}
+
+Outcome<void> may_replace(const std::string& path, Staging::Kind kind, bool overwrite) {
+  struct stat st;
+  if (::lstat(path.c_str(), &st) != 0) return {};
+  if (!overwrite) return make_error(EEXIST, "{}: exists already, and is not to be overwritten", path);
+  if (kind == Staging::Kind::kDirectory && !S_ISDIR(st.st_mode)) {
+    return make_error(ENOTDIR, "{}: exists and is not a directory", path);
+  }
+  if (kind == Staging::Kind::kFile && !S_ISREG(st.st_mode)) {
+    return make_error(EEXIST, "{}: exists and is not a regular file", path);
+  }
+  return {};
+}
+
+}  // namespace
+
+Outcome<Staging> Staging::create(const std::string& final_path, Kind kind, bool overwrite) {
+  auto target = resolved(final_path);
+  if (!target) return target.error();
+  if (auto allowed = may_replace(*target, kind, overwrite); !allowed) return allowed.error();
+  const fs::path parent = target->parent_path();
+  const std::string prefix = "." + target->filename().string() + ".partial-";
+  remove_leftovers(parent, prefix);
+
+  Staging staging;
+  staging.kind_ = kind;
+  staging.overwrite_ = overwrite;
+  // A namesake is another build that runs: in this process, or with our process
+  // number in another container.
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const std::string suffix = attempt == 0 ? "" : "-" + std::to_string(attempt);
+    const std::string path = (parent / (prefix + std::to_string(::getpid()) + suffix)).string();
+    if (kind == Kind::kDirectory) {
+      if (::mkdir(path.c_str(), 0755) != 0) {
+        if (errno == EEXIST) continue;
+        return os_error(errno, path, "cannot create");
+      }
+      staging.fd_ = lock_entry(path, O_RDONLY | O_DIRECTORY);
+      if (!staging.fd_) ::rmdir(path.c_str());
+    } else {
+      staging.fd_ = lock_entry(path, O_RDWR | O_CREAT | O_EXCL);
+      if (!staging.fd_ && errno != EEXIST && errno != EWOULDBLOCK) {
+        return os_error(errno, path, "cannot create");
+      }
+    }
+    if (!staging.fd_) continue;
+    staging.path_ = path;
+    staging.final_path_ = target->string();
+    return staging;
+  }
+  return make_error(EEXIST, "{}: cannot lock a temporary name beside it", target->string());
+}
+
+Outcome<void> Staging::commit() {
+  // What is replaced keeps its name until this very call, and then has ours.
+  const unsigned flags = overwrite_ ? RENAME_EXCHANGE : RENAME_NOREPLACE;
+  int status = ::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, final_path_.c_str(), flags);
+  const bool exchanged = status == 0 && overwrite_;
+  if (status != 0 && overwrite_ && errno == ENOENT) {
+    status = ::rename(path_.c_str(), final_path_.c_str());
+  } else if (status != 0 && (errno == EINVAL || errno == ENOSYS)) {
+    // A filesystem without these two: not atomic, but the same in the end.
+    std::error_code ignored;
+    if (overwrite_) fs::remove_all(final_path_, ignored);
+    status = ::rename(path_.c_str(), final_path_.c_str());
+  }
+  if (status != 0) return os_error(errno, final_path_, "cannot rename the finished output to this");
+  std::error_code failed;
+  if (exchanged) fs::remove_all(path_, failed);
+  const std::string old_path = std::exchange(path_, "");
+  fd_.reset();
+  if (failed) return os_error(failed.value(), old_path, "written, but cannot remove what it replaces");
+  return {};
+}
+
+void Staging::swap(Staging& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(final_path_, other.final_path_);
+  std::swap(kind_, other.kind_);
+  std::swap(overwrite_, other.overwrite_);
+  std::swap(fd_, other.fd_);
+}
+
+Staging::~Staging() {
+  if (path_.empty()) return;
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+}  // namespace graphlane

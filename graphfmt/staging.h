@@ -1,0 +1,51 @@
+// Staging: builds a file or directory beside its final name and renames it when
+// it is complete, so that nothing half-made ever has that name.
+//
+//   /data/.grid.partial-4711   while building, locked (flock) by us
+//   /data/grid                 after commit()
+//
+// Destroying an uncommitted Staging removes what was built. A killed process
+// cannot; its leftover is known by the lock that nobody holds any more, and is
+// removed by the next Staging for the same name.
+#pragma once
+
+#include <string>
+
+#include "iomgr/base/error.h"
+#include "iomgr/base/fd.h"
+
+namespace graphlane {
+
+class Staging {
+ public:
+  enum class Kind { kFile, kDirectory };
+
+  // EEXIST: `final_path` exists and `overwrite` is not set, or is of another kind.
+  static Outcome<Staging> create(const std::string& final_path, Kind kind, bool overwrite);
+
+  Staging() = default;
+  Staging(Staging&& other) noexcept { swap(other); }
+  Staging& operator=(Staging&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Staging();
+
+  const std::string& path() const { return path_; }              // where to build
+  const std::string& final_path() const { return final_path_; }  // symlinks resolved
+  int fd() const { return fd_.get(); }                            // a file: open for writing
+
+  // Renames; what was there before, if it may be replaced, is removed.
+  Outcome<void> commit();
+
+ private:
+  void swap(Staging& other) noexcept;
+
+  std::string path_;  // empty: nothing to remove
+  std::string final_path_;
+  Kind kind_ = Kind::kFile;
+  bool overwrite_ = false;
+  Fd fd_;  // holds the lock
+};
+
+}  // namespace graphlane
