@@ -1,0 +1,48 @@
+"""What leaves libgraphlane.so: the names of calls.def, and nothing else."""
+
+import re
+import subprocess
+
+from conftest import BUILD, ROOT, run
+
+LIBRARY = BUILD / "lib/libgraphlane.so"
+
+
+def table_names():
+    text = (ROOT / "shim/calls.def").read_text()
+    return set(re.findall(r"^CALL\(\w+, [^,]+, (\w+),", text, re.MULTILINE))
+
+
+def exported_names():
+    lines = run("nm", "-D", "--defined-only", LIBRARY).stdout.splitlines()
+    return {line.split()[-1].split("@")[0] for line in lines}
+
+
+def test_exports_are_the_table():
+    assert exported_names() == table_names()
+    assert len(table_names()) > 60
+
+
+def test_every_name_is_one_of_libc():
+    """A misspelt name would be a hook that nothing ever calls."""
+    libc = next(line.split()[2] for line in run("ldd", LIBRARY).stdout.splitlines()
+                if "libc.so" in line)
+    known = {line.split()[-1].split("@")[0]
+             for line in run("nm", "-D", "--defined-only", libc).stdout.splitlines()}
+    # __xstat and its like are in libc for old programs; closefrom and
+    # close_range came with glibc 2.34.
+    assert table_names() <= known
+
+
+def test_no_cxx_runtime_is_needed():
+    needed = run("readelf", "-d", LIBRARY).stdout
+    libraries = set(re.findall(r"\(NEEDED\).*\[(.+)\]", needed))
+    assert libraries <= {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}, libraries
+
+
+def test_programs_that_read_nothing_of_ours_are_left_alone():
+    plain = subprocess.run(["ls", "-l", "/"], capture_output=True, check=True)
+    preloaded = subprocess.run(["ls", "-l", "/"], capture_output=True, check=True,
+                               env={"LD_PRELOAD": str(LIBRARY), "GRAPHLANE_REPORT": "1"})
+    assert preloaded.stdout == plain.stdout
+    assert preloaded.stderr == b""
