@@ -1,10 +1,18 @@
 // check_volume: does what the stubs say agree with what lies on the devices?
+//
+//   stubs ──names──► parts       every part there, of the right size
+//   parts ──named by──► stubs    else an orphan: of a dead import, or of a stub
+//                                that was removed with rm(1)
+//
+// Holds the volume's lock while it compares, so that an import under way does
+// not look like a dead one: EBUSY if there is one.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "iomgr/bulk_copy.h"
 #include "iomgr/volume.h"
 
 namespace graphlane {
@@ -18,12 +26,17 @@ struct CheckReport {
 };
 
 struct CheckOptions {
-  // Closes files in state `open` with the size that their parts have, and
-  // removes parts that no stub names. Never touches another volume's parts.
+  // Closes files in state `open` with the size that their parts have, cuts parts
+  // that are longer than their file, removes what dead imports left and parts
+  // that no stub names. Such parts stay while the volume holds a damaged stub,
+  // which may be the one that named them; so does whatever is not a part. Never
+  // touches another volume's parts.
   bool repair = false;
   bool scrub = false;  // also read every byte of every part
+  Interrupt interrupt = nullptr;
 };
 
+// What is in `repaired` is not in `problems`.
 Outcome<CheckReport> check_volume(const Volume& volume, const CheckOptions& options);
 
 }  // namespace graphlane

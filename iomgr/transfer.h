@@ -1,15 +1,23 @@
 // Files into a volume and out of it.
 //
 // Crash rule (FORMAT.md): the parts are written and synced first, the stub is
-// renamed into place last. A killed import leaves parts that no stub names,
-// which check_volume() with repair removes, and the file that was there before.
+// renamed into place last; an import is built below .graphlane/tmp, and appears
+// in the volume when all of it is there (tree.h). An error or an interrupt
+// removes what was built. A killed import leaves it to check_volume() with
+// repair; what was in the volume before is untouched in either case.
+//
+// Directories are copied as `cp -a` copies them: symbolic links as links, hard
+// links as hard links, special files anew; owner, mode, times and extended
+// attributes are kept as far as the kernel lets us. The source itself is
+// followed if it is a link. An existing directory of the same name is merged
+// with, and keeps its own mode; "DIR/." means what is in DIR.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "iomgr/lanes.h"
+#include "iomgr/bulk_copy.h"
 #include "iomgr/volume.h"
 
 namespace graphlane {
@@ -17,12 +25,12 @@ namespace graphlane {
 struct ImportOptions {
   std::string source;       // a file, or a directory, taken with all below it
   std::string destination;  // below the volume's root, "" for the root itself; cp's rules
-  uint64_t stripe_depth_bytes = 0;  // 0: the volume's
+  uint64_t stripe_depth_bytes = 0;  // 0: the volume's; else no striped file may be smaller
   bool overwrite = false;           // replace files that are there
   // Which files become striped; a single file named as source always is,
   // unless it is empty. Default: the volume's policy.
   const StripePolicy* policy = nullptr;
-  LaneOptions lanes;
+  Interrupt interrupt = nullptr;
 };
 
 struct TransferSummary {
@@ -37,7 +45,7 @@ struct ExportOptions {
   std::string source;       // below the volume's root
   std::string destination;  // a file or directory outside; cp's rules
   bool overwrite = false;
-  LaneOptions lanes;
+  Interrupt interrupt = nullptr;
 };
 
 Outcome<TransferSummary> export_files(const Volume& volume, const ExportOptions& options);

@@ -47,22 +47,6 @@ class Scaffold {
   std::vector<std::string> made_;
 };
 
-bool is_within(const fs::path& path, const fs::path& directory) {
-  const auto [end, at] = std::mismatch(directory.begin(), directory.end(), path.begin(), path.end());
-  return end == directory.end();
-}
-
-Outcome<void> check_depth(uint64_t depth_bytes) {
-  if (depth_bytes == 0) return make_error(EINVAL, "stripe depth 0: must be at least 4096 bytes");
-  if (depth_bytes % kBlockSize != 0) {
-    return make_error(EINVAL, "stripe depth {}: not a multiple of 4096 bytes", depth_bytes);
-  }
-  if (depth_bytes > kStripeDepthMax) {
-    return make_error(EINVAL, "stripe depth {}: larger than 1T", depth_bytes);
-  }
-  return {};
-}
-
 Outcome<void> check_policy(const StripePolicy& policy) {
   for (const std::string& glob : policy.globs) {
     if (glob.empty() || glob.find('/') != std::string::npos) {
@@ -184,7 +168,7 @@ Outcome<void> make_root(const fs::path& root, const std::string& volume_json, Sc
 }  // namespace
 
 Outcome<std::shared_ptr<const Volume>> Volume::create(const VolumeOptions& options) {
-  if (Outcome<void> checked = check_depth(options.stripe_depth_bytes); !checked) {
+  if (Outcome<void> checked = check_stripe_depth(options.stripe_depth_bytes); !checked) {
     return checked.error();
   }
   if (Outcome<void> checked = check_policy(options.policy); !checked) return checked.error();

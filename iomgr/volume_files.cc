@@ -1,10 +1,138 @@
 #include "iomgr/volume_files.h"
 
+#include <linux/openat2.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 
-#include <cerrno>
+#include <algorithm>
+#include <array>
+
+#include "iomgr/base/file_io.h"
+#include "iomgr/parts.h"
 
 namespace graphlane {
+namespace fs = std::filesystem;
+namespace {
+
+Result<Fd> open_beneath(int root_fd, const char* path, uint64_t flags) {
+  const open_how how{.flags = flags | O_CLOEXEC, .mode = 0, .resolve = RESOLVE_BENEATH};
+  const long fd = ::syscall(SYS_openat2, root_fd, path, &how, sizeof how);
+  if (fd < 0) return last_errno();
+  return Fd(static_cast<int>(fd));
+}
+
+// A stub that can be removed with its parts, or a plain file.
+Outcome<void> check_removable(const Volume& volume, int fd, const TreePlace& place) {
+  Layout layout;
+  const Result<StubVerdict> verdict = inspect_stub(fd, &layout);
+  if (!verdict) return place.error(verdict.error().code, "cannot read");
+  if (*verdict == StubVerdict::kStub) return volume.accept(layout, place.shown);
+  if (*verdict == StubVerdict::kNotAStub) return {};
+  return make_error(EIO, "{}: {}; rm(1) removes it, then `graphlane check --repair` its parts",
+                    place.shown, describe(*verdict));
+}
+
+Fd open_regular(const TreePlace& place) {
+  return Fd(::openat(place.directory_fd, place.path.c_str(),
+                     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+}
+
+// Removes one name. If it was a stub's last, `orphans` gets the file.
+Outcome<void> remove_node(const Volume& volume, const TreeNode& node, const TreePlace& place,
+                          std::vector<Uuid>* orphans) {
+  const int flags = S_ISDIR(node.info.st_mode) ? AT_REMOVEDIR : 0;
+  const Fd fd = S_ISREG(node.info.st_mode) ? open_regular(place) : Fd();
+  if (::unlinkat(place.directory_fd, place.path.c_str(), flags) != 0) {
+    return place.error(errno, "cannot remove");
+  }
+  Layout layout;
+  struct stat left;
+  if (!fd || ::fstat(fd.get(), &left) != 0 || left.st_nlink > 0) return {};
+  const Result<StubVerdict> verdict = inspect_stub(fd.get(), &layout);
+  if (verdict && *verdict == StubVerdict::kStub && volume.accept(layout, place.shown)) {
+    orphans->push_back(layout.file_id);
+  }
+  return {};
+}
+
+}  // namespace
+
+bool is_within(const fs::path& path, const fs::path& directory) {
+  const auto [end, at] = std::mismatch(directory.begin(), directory.end(), path.begin(), path.end());
+  return end == directory.end();
+}
+
+Outcome<void> check_stripe_depth(uint64_t depth_bytes) {
+  if (depth_bytes == 0) return make_error(EINVAL, "stripe depth 0: must be at least 4096 bytes");
+  if (depth_bytes % kBlockSize != 0) {
+    return make_error(EINVAL, "stripe depth {}: not a multiple of 4096 bytes", depth_bytes);
+  }
+  if (depth_bytes > kStripeDepthMax) {
+    return make_error(EINVAL, "stripe depth {}: larger than 1T", depth_bytes);
+  }
+  return {};
+}
+
+Outcome<TreePlace> locate_in_volume(const Volume& volume, const std::string& path) {
+  const TreePlace root{.directory_fd = volume.root_fd(), .path = ".", .shown = volume.root()};
+  fs::path below = fs::path(path).relative_path();
+  if (!below.has_filename()) below = below.parent_path();  // "a/b/"
+  if (below.empty() || below == ".") return root;
+  const std::string shown = volume.root() + "/" + below.string();
+  if (below.filename() == ".." || below.filename() == ".") {
+    return make_error(EINVAL, "{}: ends in '.' or '..'", shown);
+  }
+  const std::string parent = below.has_parent_path() ? below.parent_path().string() : ".";
+  const Result<Fd> directory = open_beneath(volume.root_fd(), parent.c_str(), O_PATH | O_DIRECTORY);
+  if (!directory) {
+    const int code = directory.error().code;
+    if (code == EXDEV) return make_error(EXDEV, "{}: leads out of the volume", shown);
+    return os_error(code, volume.root() + "/" + parent, "cannot open");
+  }
+  // Where that really is, seen from the root: a way that the *at() calls can go.
+  std::error_code error;
+  const fs::path at = fs::read_symlink(fmt::format("/proc/self/fd/{}", directory->get()), error);
+  const fs::path base = fs::read_symlink(fmt::format("/proc/self/fd/{}", volume.root_fd()), error);
+  if (error) return os_error(error.value(), "/proc/self/fd", "cannot read");
+  const fs::path real = (at.lexically_relative(base) / below.filename()).lexically_normal();
+  if (*real.begin() == kControlDirectory) {
+    return make_error(EINVAL, "{}: is Graphlane's own", shown);
+  }
+  return TreePlace{.directory_fd = volume.root_fd(), .path = real.string(), .shown = shown};
+}
+
+Result<StubVerdict> inspect_stub(int fd, Layout* layout) {
+  std::array<uint8_t, kStubSize + 1> bytes;
+  const Result<size_t> got = pread_full(fd, bytes.data(), bytes.size(), 0);
+  if (!got) return got.error();
+  return decode_stub({bytes.data(), *got}, layout);
+}
+
+Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, bool force) {
+  const Outcome<std::vector<TreeNode>> nodes = list_tree(top);
+  if (!nodes) return nodes.error();
+  for (const TreeNode& node : *nodes) {
+    if (force || !S_ISREG(node.info.st_mode)) continue;
+    const TreePlace place = top.at(node.path);
+    const Fd fd = open_regular(place);
+    if (!fd) return place.error(errno, "cannot open");
+    if (Outcome<void> checked = check_removable(volume, fd.get(), place); !checked) return checked;
+  }
+  std::vector<Uuid> orphans;
+  for (auto node = nodes->rbegin(); node != nodes->rend(); ++node) {
+    Outcome<void> removed = remove_node(volume, *node, top.at(node->path), &orphans);
+    if (!removed) return removed;
+  }
+  if (orphans.empty()) return {};
+  // A stub that a power failure brings back must find its parts.
+  (void)::syncfs(volume.root_fd());
+  Outcome<void> result;
+  for (const Uuid& file_id : orphans) {
+    if (Outcome<void> removed = remove_parts(volume, file_id); !removed) result = removed;
+  }
+  return result;
+}
+
 
 std::string device_root(const std::string& directory, const Uuid& uuid) {
   return fmt::format("{}/graphlane-{}", directory, UuidText(uuid).view());

@@ -7,8 +7,10 @@
 //                      who must know that nobody does (check with repair)
 #pragma once
 
+#include <filesystem>
 #include <string>
 
+#include "iomgr/tree.h"
 #include "iomgr/volume.h"
 
 namespace graphlane {
@@ -19,6 +21,27 @@ inline constexpr char kLockFile[] = ".graphlane/run/lock";
 
 // "DIRECTORY/graphlane-<uuid>"
 std::string device_root(const std::string& directory, const Uuid& uuid);
+
+// Whether `path` is `directory` or below it; both without links and "..".
+bool is_within(const std::filesystem::path& path, const std::filesystem::path& directory);
+
+// EINVAL with the reason: 0, not a multiple of 4096, too large.
+Outcome<void> check_stripe_depth(uint64_t depth_bytes);
+
+// What lies at `path` below the root, for messages and for the *at() calls. The
+// directories on the way must not lead out of the volume (EXDEV), whatever
+// links or ".." are in them, nor into its control directory; the last name is
+// not followed and need not exist. "" is the root itself.
+Outcome<TreePlace> locate_in_volume(const Volume& volume, const std::string& path);
+
+// Whether the open file is a stub. Unlike read_stub(), also knows one that has
+// grown. Reads at most two pages.
+Result<StubVerdict> inspect_stub(int fd, Layout* layout);
+
+// Removes a file or a tree, then the parts of the stubs whose last name that
+// was. A damaged stub, or one of another volume, stops it before anything is
+// removed; with `force` such a stub is removed without looking for its parts.
+Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, bool force);
 
 // Holds the volume's lock until it is destroyed; the kernel releases it if we
 // are killed. EBUSY: somebody holds it in a way that excludes us; nobody waits.

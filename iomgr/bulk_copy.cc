@@ -1,0 +1,107 @@
+#include "iomgr/bulk_copy.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "iomgr/base/mutex.h"
+
+namespace graphlane {
+namespace {
+
+class Copier {
+ public:
+  explicit Copier(const BulkCopy& copy) : copy_(copy) {}
+
+  Outcome<void> run() {
+    const uint64_t chunk_count = (copy_.size_bytes + kCopyChunk - 1) / kCopyChunk;
+    const uint64_t thread_count =
+        std::min({uint64_t{copy_.thread_count}, uint64_t{kCopyThreadsMax}, chunk_count});
+    std::vector<std::thread> helpers;
+    for (uint64_t i = 1; i < thread_count; ++i) helpers.emplace_back([this] { work(); });
+    work();
+    for (std::thread& helper : helpers) helper.join();
+    MutexLock lock(mu_);
+    if (error_) return *error_;
+    return {};
+  }
+
+ private:
+  void work() {
+    const auto unmap = [](void* memory) { ::munmap(memory, kCopyChunk); };
+    void* const memory = ::mmap(nullptr, kCopyChunk, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return fail(make_error(ENOMEM, "no memory for a copy buffer"));
+    const std::unique_ptr<void, decltype(unmap)> owner(memory, unmap);
+    char* const buffer = static_cast<char*>(memory);
+    while (const std::optional<ByteRange> range = take(buffer)) {
+      if (Outcome<void> done = move(*range, buffer); !done) return fail(done.error());
+      if (copy_.progress != nullptr) copy_.progress->add(range->length_bytes);
+    }
+  }
+
+  // The next range; with read_in_turn, read already. Nothing: we are done.
+  std::optional<ByteRange> take(char* buffer) {
+    MutexLock lock(mu_);
+    if (error_) return std::nullopt;
+    if (Outcome<void> go_on = check_interrupt(copy_.interrupt); !go_on) error_ = go_on.error();
+    skip_hole();
+    if (error_ || next_ >= copy_.size_bytes) return std::nullopt;
+    const ByteRange range{.offset = next_,
+                          .length_bytes = std::min(kCopyChunk, copy_.size_bytes - next_)};
+    next_ += range.length_bytes;
+    if (copy_.read_in_turn) {
+      if (Outcome<void> got = copy_.read(range, buffer); !got) error_ = got.error();
+    }
+    if (error_) return std::nullopt;
+    return range;
+  }
+
+  // Stays a multiple of the chunk, so that direct I/O remains possible.
+  void skip_hole() REQUIRES(mu_) {
+    if (!copy_.next_data || next_ >= copy_.size_bytes) return;
+    const uint64_t data = std::min(copy_.next_data(next_), copy_.size_bytes);
+    const uint64_t to = data == copy_.size_bytes ? data : data / kCopyChunk * kCopyChunk;
+    if (to <= next_) return;
+    if (copy_.progress != nullptr) copy_.progress->add(to - next_);
+    next_ = to;
+  }
+
+  Outcome<void> move(ByteRange range, char* buffer) {
+    if (!copy_.read_in_turn) {
+      if (Outcome<void> got = copy_.read(range, buffer); !got) return got;
+    }
+    const bool all_zero =
+        buffer[0] == 0 && std::memcmp(buffer, buffer + 1, range.length_bytes - 1) == 0;
+    if (all_zero) return {};
+    return copy_.write(range, buffer);
+  }
+
+  void fail(const Error& error) {
+    MutexLock lock(mu_);
+    if (!error_) error_ = error;
+  }
+
+  const BulkCopy& copy_;
+  Mutex mu_;
+  uint64_t next_ GUARDED_BY(mu_) = 0;
+  std::optional<Error> error_ GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+Outcome<void> run(const BulkCopy& copy) { return Copier(copy).run(); }
+
+Outcome<void> check_interrupt(Interrupt interrupt) {
+  // Relaxed: the flag carries nothing but itself.
+  if (interrupt != nullptr && interrupt->load(std::memory_order_relaxed)) {
+    return make_error(EINTR, "interrupted");
+  }
+  return {};
+}
+
+}  // namespace graphlane

@@ -1,0 +1,311 @@
+#include "iomgr/check.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "iomgr/base/file_io.h"
+#include "iomgr/base/mutex.h"
+#include "iomgr/base/progress.h"
+#include "iomgr/part_files.h"
+#include "iomgr/parts.h"
+#include "iomgr/tree.h"
+#include "iomgr/volume_files.h"
+
+namespace graphlane {
+namespace {
+
+// A striped file that has been found, by its first name.
+struct Found {
+  std::string shown;
+  dev_t device;
+  ino_t inode;
+  Layout layout;
+};
+
+class Check {
+ public:
+  Check(const Volume& volume, const CheckOptions& options) : volume_(volume), options_(options) {}
+
+  Outcome<CheckReport> run() {
+    {
+      const Outcome<VolumeLock> lock = VolumeLock::take(volume_, VolumeLock::kExclusive);
+      if (!lock) return lock.error();
+      if (Outcome<void> done = check_leftovers(); !done) return done.error();
+      if (Outcome<void> done = check_files(); !done) return done.error();
+      if (Outcome<void> done = check_devices(); !done) return done.error();
+    }
+    if (options_.scrub) scrub();  // may take hours: others may go on meanwhile
+    if (Outcome<void> go_on = check_interrupt(options_.interrupt); !go_on) return go_on.error();
+    return report_;
+  }
+
+ private:
+  template <class... Args>
+  void problem(fmt::format_string<Args...> format, Args&&... args) {
+    report_.problems.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+  template <class... Args>
+  void repaired(fmt::format_string<Args...> format, Args&&... args) {
+    report_.repaired.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+  int root_fd(uint32_t device_index) const { return volume_.devices()[device_index].root_fd.get(); }
+
+  // With the exclusive lock nobody is at work below .graphlane/tmp.
+  Outcome<void> check_leftovers() {
+    const TreePlace tmp{.directory_fd = volume_.root_fd(),
+                        .path = kStagingDirectory,
+                        .shown = volume_.root() + "/" + kStagingDirectory};
+    if (::faccessat(tmp.directory_fd, tmp.path.c_str(), F_OK, 0) != 0) return {};
+    const Outcome<std::vector<TreeNode>> nodes = list_tree(tmp);
+    if (!nodes) return nodes.error();
+    for (const TreeNode& node : *nodes) {
+      if (node.path.empty() || node.path.find('/') != std::string::npos) continue;
+      const TreePlace place = tmp.at(node.path);
+      if (!options_.repair) {
+        problem("{}: left by an import that died", place.shown);
+      } else if (Outcome<void> removed = remove_volume_tree(volume_, place, true); !removed) {
+        problem("{}", removed.error().text);
+      } else {
+        repaired("{}: removed what a dead import left", place.shown);
+      }
+    }
+    return {};
+  }
+
+  Outcome<void> check_files() {
+    const TreePlace top{.directory_fd = volume_.root_fd(), .path = ".", .shown = volume_.root()};
+    const Outcome<std::vector<TreeNode>> nodes = list_tree(top);
+    if (!nodes) return nodes.error();
+    for (const TreeNode& node : *nodes) {
+      if (Outcome<void> go_on = check_interrupt(options_.interrupt); !go_on) return go_on;
+      if (!S_ISREG(node.info.st_mode) || is_within(node.path, kControlDirectory)) continue;
+      check_file(top.at(node.path), node.info);
+    }
+    return {};
+  }
+
+  void check_file(const TreePlace& place, const struct stat& info) {
+    const Fd fd(::openat(place.directory_fd, place.path.c_str(),
+                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    Layout layout;
+    const Result<StubVerdict> verdict =
+        fd ? inspect_stub(fd.get(), &layout) : Result<StubVerdict>(last_errno());
+    if (!verdict) {
+      problem("{}: cannot read: {}", place.shown, std::strerror(verdict.error().code));
+      has_unknown_stub_ = true;
+    } else if (*verdict == StubVerdict::kNotAStub) {
+      report_.plain_count += 1;
+    } else if (*verdict != StubVerdict::kStub) {
+      problem("{}: {}", place.shown, describe(*verdict));
+      has_unknown_stub_ = true;
+    } else if (Outcome<void> accepted = volume_.accept(layout, place.shown); !accepted) {
+      problem("{}", accepted.error().text);
+    } else {
+      check_striped(place, info, layout);
+    }
+  }
+
+  void check_striped(const TreePlace& place, const struct stat& info, const Layout& layout) {
+    const auto [known, is_new] =
+        found_.try_emplace(layout.file_id.bytes,
+                           Found{place.shown, info.st_dev, info.st_ino, layout});
+    if (!is_new) {  // another name of the same inode is as it should be
+      if (known->second.inode != info.st_ino || known->second.device != info.st_dev) {
+        problem("{}: copy of the stub {}: both name the same parts", place.shown,
+                known->second.shown);
+      }
+      return;
+    }
+    report_.striped_count += 1;
+    if (layout.state == FileState::kOpen) return check_open(place, &known->second.layout);
+    report_.bytes += layout.logical_size;
+    for (uint32_t d = 0; d < volume_.device_count(); ++d) check_part(place, layout, d);
+  }
+
+  // The size of a part, or an errno.
+  Result<uint64_t> part_size(const Layout& layout, uint32_t d) const {
+    struct stat info;
+    if (::fstatat(root_fd(d), PartName(layout.file_id).c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+      return last_errno();
+    }
+    if (!S_ISREG(info.st_mode)) return Errno{EINVAL};
+    return static_cast<uint64_t>(info.st_size);
+  }
+
+  void check_part(const TreePlace& place, const Layout& layout, uint32_t d) {
+    const std::string part = volume_.part_path(d, layout.file_id);
+    const uint64_t expected = layout.map().part_size(d, layout.logical_size);
+    const Result<uint64_t> size = part_size(layout, d);
+    if (!size && size.error().code == ENOENT) {
+      problem("{}: part {} is missing", place.shown, part);
+    } else if (!size) {
+      problem("{}: part {}: {}", place.shown, part, std::strerror(size.error().code));
+    } else if (*size < expected) {
+      problem("{}: part {} is short: {} bytes, expected {}", place.shown, part, *size, expected);
+    } else if (*size > expected && !options_.repair) {
+      problem("{}: part {} is long: {} bytes, expected {}", place.shown, part, *size, expected);
+    } else if (*size > expected) {
+      resize_part(place, layout, d, expected);
+    }
+  }
+
+  // false: it could not; the problem is noted.
+  bool resize_part(const TreePlace& place, const Layout& layout, uint32_t d, uint64_t size) {
+    const std::string path = volume_.part_path(d, layout.file_id);
+    const Fd part(::openat(root_fd(d), PartName(layout.file_id).c_str(),
+                           O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+    if (!part || ::ftruncate(part.get(), static_cast<off_t>(size)) != 0 ||
+        ::fsync(part.get()) != 0) {
+      problem("{}: part {}: cannot set its size: {}", place.shown, path, std::strerror(errno));
+      return false;
+    }
+    repaired("{}: part {} has {} bytes now", place.shown, path, size);
+    return true;
+  }
+
+  // A writer died. What the parts hold is the file.
+  void check_open(const TreePlace& place, Layout* layout) {
+    std::vector<uint64_t> sizes;
+    for (uint32_t d = 0; d < volume_.device_count(); ++d) {
+      const Result<uint64_t> size = part_size(*layout, d);
+      if (!size) {
+        problem("{}: was never closed, and part {}: {}", place.shown,
+                volume_.part_path(d, layout->file_id), std::strerror(size.error().code));
+        return;
+      }
+      sizes.push_back(*size);
+    }
+    const uint64_t logical_size = layout->map().logical_size(sizes);
+    report_.bytes += logical_size;
+    if (!options_.repair) {
+      problem("{}: was never closed; its parts make {} bytes", place.shown, logical_size);
+      return;
+    }
+    for (uint32_t d = 0; d < volume_.device_count(); ++d) {
+      const uint64_t expected = layout->map().part_size(d, logical_size);
+      if (sizes[d] != expected && !resize_part(place, *layout, d, expected)) return;
+    }
+    layout->logical_size = logical_size;
+    layout->state = FileState::kClosed;
+    close_stub(place, *layout);
+  }
+
+  // In place: the stub is the inode, which other names may share. One write of
+  // one block.
+  void close_stub(const TreePlace& place, const Layout& layout) {
+    const Fd stub(::openat(place.directory_fd, place.path.c_str(),
+                           O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+    const StubBytes bytes = encode_stub(layout);
+    if (!stub || !pwrite_full(stub.get(), bytes.data(), bytes.size(), 0) ||
+        ::fsync(stub.get()) != 0) {
+      problem("{}: cannot close it: {}", place.shown, std::strerror(errno));
+      return;
+    }
+    repaired("{}: closed with {} bytes", place.shown, layout.logical_size);
+  }
+
+  Outcome<void> check_devices() {
+    for (uint32_t d = 0; d < volume_.device_count(); ++d) {
+      const TreePlace parts{.directory_fd = root_fd(d),
+                            .path = "parts",
+                            .shown = volume_.devices()[d].root + "/parts"};
+      const Outcome<std::vector<TreeNode>> nodes = list_tree(parts);
+      if (!nodes) {
+        problem("{}", nodes.error().text);
+        continue;
+      }
+      for (const TreeNode& node : *nodes) {
+        if (!is_directory_of_parts(node)) check_stray(parts.at(node.path), node);
+      }
+    }
+    return {};
+  }
+
+  static bool is_directory_of_parts(const TreeNode& node) {
+    const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+    return S_ISDIR(node.info.st_mode) &&
+           (node.path.empty() ||
+            (node.path.size() == 2 && is_hex(node.path[0]) && is_hex(node.path[1])));
+  }
+
+  void check_stray(const TreePlace& place, const TreeNode& node) {
+    const size_t slash = node.path.rfind('/');
+    const auto id = Uuid::parse(std::string_view(node.path).substr(slash + 1));
+    const bool is_part =
+        id && S_ISREG(node.info.st_mode) && "parts/" + node.path == PartName(*id).c_str();
+    if (!is_part) {
+      problem("{}: is no part; left alone", place.shown);
+    } else if (found_.contains(id->bytes)) {
+      return;
+    } else if (!options_.repair) {
+      problem("{}: no stub names this part ({} bytes)", place.shown, node.info.st_size);
+    } else if (has_unknown_stub_) {
+      problem("{}: no stub names this part ({} bytes); kept, a damaged stub may be its own",
+              place.shown, node.info.st_size);
+    } else if (::unlinkat(place.directory_fd, place.path.c_str(), 0) != 0) {
+      problem("{}: cannot remove: {}", place.shown, std::strerror(errno));
+    } else {
+      repaired("{}: removed, no stub named it ({} bytes)", place.shown, node.info.st_size);
+      const std::string directory = place.path.substr(0, place.path.rfind('/'));
+      (void)::unlinkat(place.directory_fd, directory.c_str(), AT_REMOVEDIR);  // when empty
+    }
+  }
+
+  void scrub() {
+    uint64_t total = 0;
+    for (const auto& [id, found] : found_) total += found.layout.logical_size;
+    Progress progress("scrub", total);
+    Mutex mu;
+    std::vector<std::thread> threads;
+    for (uint32_t d = 0; d < volume_.device_count(); ++d) {
+      threads.emplace_back([&, d] {
+        for (const auto& [id, found] : found_) {
+          const Outcome<void> good = scrub_part(found, d, &progress);
+          MutexLock lock(mu);
+          if (!good) problem("{}", good.error().text);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  Outcome<void> scrub_part(const Found& found, uint32_t d, Progress* progress) const {
+    const std::string path = volume_.part_path(d, found.layout.file_id);
+    const Fd part(::openat(root_fd(d), PartName(found.layout.file_id).c_str(),
+                           O_RDONLY | O_CLOEXEC));
+    if (!part) return {};  // told above, or removed meanwhile
+    std::vector<char> buffer(kCopyChunk);
+    for (uint64_t offset = 0;;) {
+      if (Outcome<void> go_on = check_interrupt(options_.interrupt); !go_on) return {};
+      const Result<size_t> got = pread_full(part.get(), buffer.data(), buffer.size(), offset);
+      if (!got) {
+        return make_error(got.error().code, "{}: part {}: cannot read between {} and {}: {}",
+                          found.shown, path, offset, offset + buffer.size(),
+                          std::strerror(got.error().code));
+      }
+      progress->add(*got);
+      // What was read once does not push others out of the page cache.
+      (void)::posix_fadvise(part.get(), static_cast<off_t>(offset), static_cast<off_t>(*got),
+                            POSIX_FADV_DONTNEED);
+      if (*got < buffer.size()) return {};
+      offset += *got;
+    }
+  }
+
+  const Volume& volume_;
+  const CheckOptions& options_;
+  CheckReport report_;
+  std::map<std::array<uint8_t, 16>, Found> found_;  // by file id
+  bool has_unknown_stub_ = false;                   // one that cannot say which parts are its own
+};
+
+}  // namespace
+
+Outcome<CheckReport> check_volume(const Volume& volume, const CheckOptions& options) {
+  return Check(volume, options).run();
+}
+
+}  // namespace graphlane

@@ -1,0 +1,151 @@
+#include "iomgr/parts.h"
+
+#include <sys/stat.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "iomgr/base/sys.h"
+#include "iomgr/file_attributes.h"
+#include "iomgr/part_files.h"
+
+namespace graphlane {
+namespace {
+
+Error part_error(const Volume& volume, uint32_t device_index, const Uuid& file_id, int code,
+                 std::string_view action, std::string_view name) {
+  return make_error(code, "{}: part {}: {}: {}", name, volume.part_path(device_index, file_id),
+                    action, std::strerror(code));
+}
+
+// "parts/3f": where a part's directory is below the device's root.
+std::string part_directory(const Uuid& file_id) {
+  return std::string(PartName(file_id).c_str(), sizeof "parts/3f" - 1);
+}
+
+// Makes the part's directory if need be. Whoever removes a part removes an empty
+// directory too, so it can go between our two calls.
+Result<Fd> open_new_part(int root_fd, const Uuid& file_id) {
+  const std::string directory = part_directory(file_id);
+  for (;;) {
+    if (::mkdirat(root_fd, directory.c_str(), 0755) == 0) {
+      (void)::fchmodat(root_fd, directory.c_str(), 0755, 0);  // whatever our umask
+    } else if (errno != EEXIST) {
+      return last_errno();
+    }
+    Fd part(::openat(root_fd, PartName(file_id).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                     0600));
+    if (part) return part;
+    if (errno != ENOENT) return last_errno();
+  }
+}
+
+// 0 or an errno.
+int create_part(int root_fd, const Uuid& file_id, uint64_t size_bytes, bool allocate) {
+  const Result<Fd> opened = open_new_part(root_fd, file_id);
+  if (!opened) return opened.error().code;
+  const Fd& part = *opened;
+  const auto size = static_cast<off_t>(size_bytes);
+  if (allocate && size > 0 && ::fallocate(part.get(), 0, 0, size) != 0 && errno != EOPNOTSUPP) {
+    return errno;
+  }
+  return ::ftruncate(part.get(), size) == 0 ? 0 : errno;
+}
+
+int sync_directory_at(int root_fd, const std::string& path) {
+  const Fd directory(::openat(root_fd, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return errno;
+  return ::fsync(directory.get()) == 0 || errno == EINVAL ? 0 : errno;
+}
+
+int seal_part(int root_fd, int part_fd, const Uuid& file_id, int like_fd) {
+  copy_access(like_fd, part_fd);
+  if (::fsync(part_fd) != 0) return errno;
+  if (const int error = sync_directory_at(root_fd, part_directory(file_id))) return error;
+  return sync_directory_at(root_fd, "parts");
+}
+
+// Does one I/O to its end. 0 or an errno.
+int finish(LaneIo* io) {
+  for (;;) {
+    const ssize_t moved = io->op == IoOp::kRead
+                              ? sys::preadv(io->fd, io->iov, io->iov_count, io->part_offset)
+                              : sys::pwritev(io->fd, io->iov, io->iov_count, io->part_offset);
+    int error = 0;
+    switch (settle(io, moved < 0 ? -errno : moved, &error)) {
+      case IoStep::kDone: return 0;
+      case IoStep::kAgain: break;
+      case IoStep::kFailed: return error;
+    }
+  }
+}
+
+}  // namespace
+
+Outcome<void> create_parts(const Volume& volume, const Layout& layout, std::string_view name,
+                           bool allocate) {
+  for (uint32_t d = 0; d < volume.device_count(); ++d) {
+    const uint64_t size = layout.map().part_size(d, layout.logical_size);
+    const int error =
+        create_part(volume.devices()[d].root_fd.get(), layout.file_id, size, allocate);
+    if (error != 0) {
+      (void)remove_parts(volume, layout.file_id);
+      return part_error(volume, d, layout.file_id, error, "cannot create", name);
+    }
+  }
+  return {};
+}
+
+Outcome<void> transfer_striped(const Volume& volume, const StripedFile& file, IoOp op,
+                               ByteRange range, void* buffer) {
+  const PartRequest request{.map = file.map(),
+                            .parts = file.parts(),
+                            .size_bytes = file.size(),
+                            .op = op,
+                            .direct = false,
+                            .range = range,
+                            .buffer = buffer};
+  RequestCutter cutter(request);
+  for (LaneIo io; cutter.next(&io);) {
+    if (const int error = finish(&io); error != 0) {
+      return part_error(volume, io.device_index, file.layout().file_id, error,
+                        op == IoOp::kRead ? "cannot read" : "cannot write", file.name());
+    }
+  }
+  return {};
+}
+
+Outcome<void> seal_parts(const Volume& volume, const StripedFile& file, int like_fd) {
+  const uint32_t count = volume.device_count();
+  std::vector<int> errors(count, 0);
+  std::vector<std::thread> threads;
+  for (uint32_t d = 0; d < count; ++d) {  // every device writes back at the same time
+    threads.emplace_back([&, d] {
+      errors[d] = seal_part(volume.devices()[d].root_fd.get(), file.parts().buffered(d),
+                            file.layout().file_id, like_fd);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (uint32_t d = 0; d < count; ++d) {
+    if (errors[d] != 0) {
+      return part_error(volume, d, file.layout().file_id, errors[d], "cannot write", file.name());
+    }
+  }
+  return {};
+}
+
+Outcome<void> remove_parts(const Volume& volume, const Uuid& file_id) {
+  Outcome<void> removed;
+  for (uint32_t d = 0; d < volume.device_count(); ++d) {
+    const int root_fd = volume.devices()[d].root_fd.get();
+    if (::unlinkat(root_fd, PartName(file_id).c_str(), 0) != 0 && errno != ENOENT && removed) {
+      removed = os_error(errno, volume.part_path(d, file_id), "cannot remove");
+    }
+    // Goes only when it is empty.
+    (void)::unlinkat(root_fd, part_directory(file_id).c_str(), AT_REMOVEDIR);
+  }
+  return removed;
+}
+
+}  // namespace graphlane

@@ -1,0 +1,29 @@
+// The parts of a striped file as they come and go. Everybody who makes or
+// removes parts does it here, holding the volume's lock (volume_files.h).
+#pragma once
+
+#include <string_view>
+
+#include "iomgr/lanes.h"
+#include "iomgr/volume.h"
+
+namespace graphlane {
+
+// Makes the N parts of a new file, empty but of their final size, readable by
+// us alone. `allocate` reserves their blocks, so that a full device is known
+// now. All or none.
+Outcome<void> create_parts(const Volume& volume, const Layout& layout, std::string_view name,
+                           bool allocate);
+
+// Reads or writes the range at once, in this thread, through the page cache.
+// Errors name the part. A read past the end of a part is an error.
+Outcome<void> transfer_striped(const Volume& volume, const StripedFile& file, IoOp op,
+                               ByteRange range, void* buffer);
+
+// Gives the parts owner and mode of the file `like_fd` and makes them durable.
+Outcome<void> seal_parts(const Volume& volume, const StripedFile& file, int like_fd);
+
+// Removes what is there of a file's parts; the error of the first that cannot.
+Outcome<void> remove_parts(const Volume& volume, const Uuid& file_id);
+
+}  // namespace graphlane

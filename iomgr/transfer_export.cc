@@ -1,0 +1,172 @@
+// export_files and remove_files: see transfer.h for what they promise.
+#include "iomgr/base/file_io.h"
+#include "iomgr/file_attributes.h"
+#include "iomgr/parts.h"
+#include "iomgr/transfer_common.h"
+#include "iomgr/volume_files.h"
+
+namespace graphlane {
+namespace fs = std::filesystem;
+namespace {
+
+// A directory beside the target, gone with all in it at the end.
+class Stage {
+ public:
+  static Outcome<Stage> create(const fs::path& beside) {
+    const std::string id(UuidText(Uuid::random()).view().substr(0, 8));
+    const fs::path own = beside / (".graphlane-export-" + id);
+    if (::mkdir(own.c_str(), 0700) != 0) return os_error(errno, own.string(), "cannot create");
+    return Stage(own);
+  }
+  Stage(Stage&& other) noexcept : own_(std::exchange(other.own_, {})) {}
+  ~Stage() {
+    std::error_code error;
+    if (!own_.empty()) fs::remove_all(own_, error);
+  }
+  TreePlace top() const {
+    return {.directory_fd = AT_FDCWD, .path = own_ / "top", .shown = own_ / "top"};
+  }
+
+ private:
+  explicit Stage(fs::path own) : own_(std::move(own)) {}
+  fs::path own_;
+};
+
+// The name of the copy: into a directory that is there, or as it was given.
+Outcome<TreePlace> resolve_target(const Volume& volume, const std::string& given,
+                                  const std::string& name, bool contents) {
+  std::error_code error;
+  fs::path target = fs::absolute(parse_copy_path(given).path, error).lexically_normal();
+  if (fs::is_directory(target, error)) {
+    target = fs::canonical(target, error);
+    if (!contents) target /= name;
+  }
+  const fs::path parent = fs::canonical(target.parent_path(), error);
+  if (error) return os_error(error.value(), target.parent_path().string(), "cannot open");
+  const fs::path real = parent / target.filename();
+  if (is_within(real, volume.root())) {
+    return make_error(EINVAL, "{}: lies inside the volume (cp or mv copy there, through a mount)",
+                      given);
+  }
+  return TreePlace{.directory_fd = AT_FDCWD, .path = real.string(), .shown = target.string()};
+}
+
+Outcome<void> export_striped(const Volume& volume, int stub_fd, const Layout& layout,
+                             const TreePlace& from, const TreePlace& to, TransferState* state) {
+  if (layout.state != FileState::kClosed) {
+    return make_error(EBUSY, "{}: whoever wrote it did not close it (`graphlane check --repair`)",
+                      from.shown);
+  }
+  const auto file = StripedFile::open(volume, layout, from.shown);
+  if (!file) return file.error();
+  const Outcome<Fd> target = create_file(to, layout.logical_size);
+  if (!target) return target.error();
+  const BulkCopy copy{
+      .size_bytes = layout.logical_size,
+      .thread_count = 2 * volume.device_count(),
+      .read_in_turn = false,
+      .read = [&](ByteRange range, char* buffer) {
+        return transfer_striped(volume, **file, IoOp::kRead, range, buffer);
+      },
+      .write = [&](ByteRange range, const char* buffer) -> Outcome<void> {
+        const Result<void> written =
+            pwrite_full(target->get(), buffer, range.length_bytes, range.offset);
+        if (!written) return to.error(written.error().code, "cannot write");
+        return {};
+      },
+      .next_data = {},
+      .progress = state->progress,
+      .interrupt = state->interrupt};
+  if (Outcome<void> copied = run(copy); !copied) return copied;
+  copy_attributes(stub_fd, target->get());
+  state->summary.striped_count += 1;
+  state->summary.bytes += layout.logical_size;
+  return {};
+}
+
+Outcome<void> export_file(const Volume& volume, int fd, const TreePlace& from,
+                          const struct stat& info, const TreePlace& to, TransferState* state) {
+  if (Outcome<void> go_on = check_interrupt(state->interrupt); !go_on) return go_on;
+  Layout layout;
+  const Result<StubVerdict> verdict = inspect_stub(fd, &layout);
+  if (!verdict) return from.error(verdict.error().code, "cannot read");
+  if (*verdict == StubVerdict::kNotAStub) return copy_plain(fd, from, info, to, state);
+  if (*verdict == StubVerdict::kStub) {
+    return export_striped(volume, fd, layout, from, to, state);
+  }
+  return make_error(EIO, "{}: {}", from.shown, describe(*verdict));
+}
+
+// Stubs count as what they stand for.
+uint64_t logical_bytes(const std::vector<TreeNode>& nodes, const TreePlace& top) {
+  uint64_t bytes = total_bytes(nodes);
+  for (const TreeNode& node : nodes) {
+    if (!S_ISREG(node.info.st_mode) || node.info.st_size != kStubSize) continue;
+    const TreePlace place = top.at(node.path);
+    const Fd fd(::openat(place.directory_fd, place.path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    Layout layout;
+    const Result<StubVerdict> verdict = inspect_stub(fd.get(), &layout);
+    if (verdict && *verdict == StubVerdict::kStub) bytes += layout.logical_size - kStubSize;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Outcome<TransferSummary> export_files(const Volume& volume, const ExportOptions& options) {
+  const CopyPath source = parse_copy_path(options.source);
+  const Outcome<TreePlace> from = locate_in_volume(volume, source.path);
+  if (!from) return from.error();
+  Outcome<std::vector<TreeNode>> nodes = list_tree(*from);
+  if (!nodes) return nodes.error();
+  std::erase_if(*nodes, [&](const TreeNode& node) {
+    return from->path == "." && is_within(node.path, kControlDirectory);
+  });
+  const std::string name = fs::path(from->shown).filename().string();
+  const Outcome<TreePlace> target =
+      resolve_target(volume, options.destination, name, source.contents);
+  if (!target) return target.error();
+  if (Outcome<void> checked = check_target(*from, *nodes, *target, options.overwrite); !checked) {
+    return checked.error();
+  }
+
+  Outcome<Stage> stage = Stage::create(fs::path(target->path).parent_path());
+  if (!stage) return stage.error();
+  Progress progress("export", logical_bytes(*nodes, *from));
+  TransferState state{.progress = &progress, .interrupt = options.interrupt, .summary = {}};
+  Outcome<void> done = copy_tree(
+      *from, *nodes, stage->top(),
+      [&](int fd, const TreePlace& file, const struct stat& info, const TreePlace& to) {
+        return export_file(volume, fd, file, info, to, &state);
+      });
+  FileReplacer replace;
+  if (options.overwrite) {
+    replace = [](const TreePlace& staged, const TreePlace& existing) -> Outcome<void> {
+      if (::rename(staged.path.c_str(), existing.path.c_str()) == 0) return {};
+      return existing.error(errno, "cannot replace");
+    };
+  }
+  if (done) done = move_tree(stage->top(), *nodes, *from, *target, replace);
+  if (!done) return done.error();
+  return state.summary;
+}
+
+Outcome<void> remove_files(const Volume& volume, const std::string& path, bool recursive) {
+  const Outcome<TreePlace> place = locate_in_volume(volume, path);
+  if (!place) return place.error();
+  if (place->path == ".") {
+    return make_error(EINVAL, "{}: is the volume itself", volume.root());
+  }
+  struct stat info;
+  if (::fstatat(place->directory_fd, place->path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    return place->error(errno, "cannot remove");
+  }
+  if (S_ISDIR(info.st_mode) && !recursive) {
+    return make_error(EISDIR, "{}: is a directory (--recursive removes it)", place->shown);
+  }
+  const Outcome<VolumeLock> lock = VolumeLock::take(volume, VolumeLock::kShared);
+  if (!lock) return lock.error();
+  return remove_volume_tree(volume, *place, /*force=*/false);
+}
+
+}  // namespace graphlane

@@ -1,0 +1,301 @@
+// import_files: see transfer.h for what it promises.
+#include <algorithm>
+#include <optional>
+
+#include "iomgr/base/file_io.h"
+#include "iomgr/file_attributes.h"
+#include "iomgr/parts.h"
+#include "iomgr/transfer_common.h"
+#include "iomgr/volume_files.h"
+
+namespace graphlane {
+namespace fs = std::filesystem;
+namespace {
+
+// A directory of our own below .graphlane/tmp, gone with all in it at the end.
+class Stage {
+ public:
+  static Outcome<Stage> create(const Volume& volume) {
+    const TreePlace tmp{.directory_fd = volume.root_fd(),
+                        .path = kStagingDirectory,
+                        .shown = volume.root() + "/" + kStagingDirectory};
+    (void)::mkdirat(tmp.directory_fd, tmp.path.c_str(), 0700);
+    TreePlace own = tmp.at(UuidText(Uuid::random()).c_str());
+    if (::mkdirat(own.directory_fd, own.path.c_str(), 0700) != 0) {
+      return own.error(errno, "cannot create");
+    }
+    return Stage(volume, std::move(own));
+  }
+  Stage(Stage&& other) noexcept
+      : volume_(std::exchange(other.volume_, nullptr)), own_(std::move(other.own_)) {}
+  ~Stage() {
+    if (volume_ != nullptr) (void)remove_volume_tree(*volume_, own_, /*force=*/true);
+  }
+  TreePlace top() const { return own_.at("top"); }
+
+ private:
+  Stage(const Volume& volume, TreePlace own) : volume_(&volume), own_(std::move(own)) {}
+  const Volume* volume_;
+  TreePlace own_;
+};
+
+// The tree to be imported. Its name is what cp would call the copy.
+struct Source {
+  TreePlace place;
+  std::string name;
+  bool contents = false;
+  std::vector<TreeNode> nodes;
+  bool is_directory() const { return S_ISDIR(nodes.front().info.st_mode); }
+};
+
+// A copy must not meet itself.
+Outcome<void> check_apart(const Volume& volume, const fs::path& source, std::string_view shown) {
+  const fs::path root(volume.root());
+  if (is_within(source, root) && !is_within(source, root / kStagingDirectory)) {
+    return make_error(EINVAL, "{}: lies inside the volume already", shown);
+  }
+  if (is_within(root, source)) return make_error(EINVAL, "{}: contains the volume", shown);
+  for (const Device& device : volume.devices()) {
+    std::error_code error;
+    const fs::path parts = fs::canonical(device.root, error);
+    if (!error && (is_within(parts, source) || is_within(source, parts))) {
+      return make_error(EINVAL, "{}: holds parts of the volume ({})", shown, device.root);
+    }
+  }
+  return {};
+}
+
+Outcome<Source> resolve_source(const Volume& volume, const std::string& given) {
+  const CopyPath parsed = parse_copy_path(given);
+  std::error_code error;
+  const fs::path real = fs::canonical(given, error);
+  if (error) return os_error(error.value(), given, "cannot open");
+  if (Outcome<void> apart = check_apart(volume, real, given); !apart) return apart.error();
+  fs::path name = fs::path(parsed.path).filename();
+  if (name.empty() || name == "." || name == "..") name = real.filename();
+  Source source{.place = {.directory_fd = AT_FDCWD, .path = real.string(), .shown = parsed.path},
+                .name = name.string(),
+                .contents = parsed.contents,
+                .nodes = {}};
+  Outcome<std::vector<TreeNode>> nodes = list_tree(source.place);
+  if (!nodes) return nodes.error();
+  source.nodes = std::move(*nodes);
+  const mode_t type = source.nodes.front().info.st_mode;
+  if (!S_ISDIR(type) && !S_ISREG(type)) {
+    return make_error(EINVAL, "{}: neither a regular file nor a directory", given);
+  }
+  return source;
+}
+
+// Where the top of the tree goes: into a directory that is there, or under the
+// name that was given.
+Outcome<TreePlace> resolve_target(const Volume& volume, const std::string& destination,
+                                  const Source& source) {
+  const CopyPath parsed = parse_copy_path(destination);
+  const Outcome<TreePlace> place = locate_in_volume(volume, parsed.path);
+  if (!place) return place.error();
+  struct stat info;
+  const bool exists = ::fstatat(place->directory_fd, place->path.c_str(), &info, 0) == 0;
+  if (!exists || !S_ISDIR(info.st_mode)) {
+    if (parsed.slash && !source.is_directory()) {
+      return make_error(ENOTDIR, "{}: not a directory", place->shown);
+    }
+    return *place;
+  }
+  Outcome<TreePlace> below = locate_in_volume(volume, parsed.path + "/" + source.name);
+  if (!below || !source.contents) return below;
+  // In the directory itself; its path as the place below shows it, links resolved.
+  const std::string path = fs::path(below->path).parent_path().string();
+  return TreePlace{.directory_fd = place->directory_fd,
+                   .path = path.empty() ? "." : path,
+                   .shown = place->shown};
+}
+
+class Import {
+ public:
+  Import(const Volume& volume, const ImportOptions& options, const Source& source)
+      : volume_(volume),
+        options_(options),
+        source_(source),
+        policy_(options.policy != nullptr ? *options.policy : volume.policy()),
+        next_first_device_(Uuid::random().bytes[0]) {}
+
+  Outcome<TransferSummary> run(const TreePlace& target) {
+    if (Outcome<void> checked = check(target); !checked) return checked.error();
+    Progress progress("import", total_bytes(source_.nodes));
+    state_ = {.progress = &progress, .interrupt = options_.interrupt, .summary = {}};
+
+    const Outcome<VolumeLock> lock = VolumeLock::take(volume_, VolumeLock::kShared);
+    if (!lock) return lock.error();
+    Outcome<Stage> stage = Stage::create(volume_);
+    if (!stage) return stage.error();
+    Outcome<void> done = copy_tree(
+        source_.place, source_.nodes, stage->top(),
+        [this](int fd, const TreePlace& from, const struct stat& info, const TreePlace& to) {
+          return copy_file(fd, from, info, to);
+        });
+    if (done) done = put_in_place(*stage, target);
+    if (!done) return done.error();
+    return state_.summary;
+  }
+
+ private:
+  Outcome<void> check(const TreePlace& target) const {
+    const uint64_t depth = options_.stripe_depth_bytes;
+    for (const TreeNode& node : source_.nodes) {
+      const auto size = static_cast<uint64_t>(node.info.st_size);
+      if (depth != 0 && wants_striping(node) && size < depth) {
+        return make_error(EINVAL, "{}: has {} bytes, less than one stripe of {}",
+                          source_.place.at(node.path).shown, size, depth);
+      }
+      if (node.path == kControlDirectory && target.path == ".") {
+        return make_error(EINVAL, "{}: is a name of Graphlane's own",
+                          source_.place.at(node.path).shown);
+      }
+    }
+    if (Outcome<void> valid = check_stripe_depth(depth == 0 ? volume_.stripe_depth_bytes() : depth);
+        !valid) {
+      return valid;
+    }
+    return check_target(source_.place, source_.nodes, target, options_.overwrite);
+  }
+
+  bool wants_striping(const TreeNode& node) const {
+    if (!S_ISREG(node.info.st_mode)) return false;
+    if (node.path.empty()) return node.info.st_size > 0;  // the one file that was named
+    return policy_.wants(fs::path(node.path).filename().string(),
+                         static_cast<uint64_t>(node.info.st_size));
+  }
+
+  Outcome<void> copy_file(int fd, const TreePlace& from, const struct stat& info,
+                          const TreePlace& to) {
+    if (Outcome<void> go_on = check_interrupt(options_.interrupt); !go_on) return go_on;
+    Layout layout;
+    const Result<StubVerdict> verdict = inspect_stub(fd, &layout);
+    if (verdict && *verdict != StubVerdict::kNotAStub) {
+      return make_error(EINVAL, "{}: is a stub of a volume, not data (import what "
+                        "`graphlane export` makes of it)", from.shown);
+    }
+    const std::string below = from.path.size() > source_.place.path.size()
+                                  ? from.path.substr(source_.place.path.size() + 1)
+                                  : "";
+    if (!wants_striping({.path = below, .info = info})) {
+      return copy_plain(fd, from, info, to, &state_);
+    }
+    return stripe_file(fd, from, info, to);
+  }
+
+  Outcome<void> stripe_file(int fd, const TreePlace& from, const struct stat& info,
+                            const TreePlace& to) {
+    const uint64_t depth = options_.stripe_depth_bytes;
+    const Layout layout{
+        .volume = volume_.uuid(),
+        .file_id = Uuid::random(),
+        .geometry = {.stripe_depth_bytes = depth != 0 ? depth : volume_.stripe_depth_bytes(),
+                     .device_count = volume_.device_count(),
+                     .first_device = next_first_device_++ % volume_.device_count()},
+        .logical_size = static_cast<uint64_t>(info.st_size),
+        .state = FileState::kClosed,
+        .codec = Codec::kNone};
+    // What has holes keeps them.
+    const bool is_dense = info.st_blocks * 512 >= info.st_size;
+    if (Outcome<void> made = create_parts(volume_, layout, from.shown, is_dense); !made) return made;
+    Outcome<void> written = write_striped(fd, from, info, layout);
+    if (written) written = write_stub(fd, to, layout);
+    if (!written) (void)remove_parts(volume_, layout.file_id);
+    return written;
+  }
+
+  Outcome<void> write_striped(int fd, const TreePlace& from, const struct stat& info,
+                              const Layout& layout) {
+    const auto file = StripedFile::open(volume_, layout, from.shown, O_RDWR);
+    if (!file) return file.error();
+    const BulkCopy copy{
+        .size_bytes = layout.logical_size,
+        .thread_count = 2 * volume_.device_count(),
+        .read_in_turn = true,
+        .read = [&](ByteRange range, char* buffer) { return read_source(fd, from, range, buffer); },
+        .write = [&](ByteRange range, const char* buffer) {
+          return transfer_striped(volume_, **file, IoOp::kWrite, range, const_cast<char*>(buffer));
+        },
+        .next_data =
+            [&](uint64_t offset) { return next_data_offset(fd, offset, layout.logical_size); },
+        .progress = state_.progress,
+        .interrupt = state_.interrupt};
+    if (Outcome<void> copied = graphlane::run(copy); !copied) return copied;
+    if (Outcome<void> same = check_unchanged(fd, from, info); !same) return same;
+    return seal_parts(volume_, **file, fd);
+  }
+
+  Outcome<void> write_stub(int like_fd, const TreePlace& to, const Layout& layout) {
+    const Outcome<Fd> stub = create_file(to, 0);
+    if (!stub) return stub.error();
+    const StubBytes bytes = encode_stub(layout);
+    if (Result<void> written = write_full(stub->get(), bytes.data(), bytes.size()); !written) {
+      ::unlinkat(to.directory_fd, to.path.c_str(), 0);
+      return to.error(written.error().code, "cannot write");
+    }
+    copy_attributes(like_fd, stub->get());
+    state_.summary.striped_count += 1;
+    state_.summary.bytes += layout.logical_size;
+    return {};
+  }
+
+  Outcome<void> put_in_place(const Stage& stage, const TreePlace& target) {
+    if (Outcome<void> go_on = check_interrupt(options_.interrupt); !go_on) return go_on;
+    // Stubs and plain files, before they get their names.
+    if (::syncfs(volume_.root_fd()) != 0) return os_error(errno, volume_.root(), "cannot write");
+    FileReplacer replace;
+    if (options_.overwrite) {
+      replace = [this](const TreePlace& staged, const TreePlace& existing) {
+        return replace_file(staged, existing);
+      };
+    }
+    Outcome<void> moved = move_tree(stage.top(), source_.nodes, source_.place, target, replace);
+    // The new names, before the parts of the old ones go.
+    (void)::syncfs(volume_.root_fd());
+    for (const Uuid& file_id : replaced_) {
+      if (Outcome<void> removed = remove_parts(volume_, file_id); !removed && moved) {
+        moved = removed;
+      }
+    }
+    return moved;
+  }
+
+  Outcome<void> replace_file(const TreePlace& staged, const TreePlace& existing) {
+    const Fd old(::openat(existing.directory_fd, existing.path.c_str(),
+                          O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    if (::renameat(staged.directory_fd, staged.path.c_str(), existing.directory_fd,
+                   existing.path.c_str()) != 0) {
+      return existing.error(errno, "cannot replace");
+    }
+    Layout layout;
+    struct stat left;
+    if (!old || ::fstat(old.get(), &left) != 0 || left.st_nlink > 0) return {};
+    const Result<StubVerdict> verdict = inspect_stub(old.get(), &layout);
+    if (verdict && *verdict == StubVerdict::kStub && volume_.accept(layout, existing.shown)) {
+      replaced_.push_back(layout.file_id);
+    }
+    return {};
+  }
+
+  const Volume& volume_;
+  const ImportOptions& options_;
+  const Source& source_;
+  const StripePolicy& policy_;
+  uint32_t next_first_device_;  // begins anywhere, so that single imports balance too
+  TransferState state_;
+  std::vector<Uuid> replaced_;
+};
+
+}  // namespace
+
+Outcome<TransferSummary> import_files(const Volume& volume, const ImportOptions& options) {
+  const Outcome<Source> source = resolve_source(volume, options.source);
+  if (!source) return source.error();
+  const Outcome<TreePlace> target = resolve_target(volume, options.destination, *source);
+  if (!target) return target.error();
+  return Import(volume, options, *source).run(*target);
+}
+
+}  // namespace graphlane
