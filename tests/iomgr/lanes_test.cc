@@ -1,0 +1,139 @@
+// Lanes over a real volume, with every backend that this kernel allows.
+#include "iomgr/lanes.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "iomgr/base/fd.h"
+#include "iomgr/base/file_io.h"
+#include "iomgr/transfer.h"
+
+namespace graphlane {
+namespace {
+
+constexpr uint64_t kFileSize = 5'000'011;
+
+class LanesTest : public ::testing::TestWithParam<IoBackend> {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "graphlane_lanes_XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+    VolumeOptions options{.root = directory_ + "/vol", .devices = {}, .stripe_depth_bytes = 65536,
+                          .policy = {}};
+    for (int d = 0; d < 3; ++d) {
+      options.devices.push_back(directory_ + "/d" + std::to_string(d));
+      std::filesystem::create_directory(options.devices.back());
+    }
+    auto volume = Volume::create(options);
+    ASSERT_TRUE(volume) << volume.error().text;
+    volume_ = *volume;
+    content_.resize(kFileSize);
+    std::mt19937_64 random(7);
+    for (char& c : content_) c = static_cast<char>(random());
+    const std::string source = directory_ + "/source";
+    const Fd fd(::open(source.c_str(), O_WRONLY | O_CREAT, 0600));
+    ASSERT_TRUE(write_full(fd.get(), content_.data(), content_.size()));
+    ImportOptions import;
+    import.source = source;
+    const auto imported = import_files(*volume_, import);
+    ASSERT_TRUE(imported) << imported.error().text;
+    const Fd stub(::open((volume_->root() + "/source").c_str(), O_RDONLY));
+    Layout layout;
+    ASSERT_EQ(*read_stub(stub.get(), kStubSize, &layout), StubVerdict::kStub);
+    auto file = StripedFile::open(*volume_, layout, "source");
+    ASSERT_TRUE(file) << file.error().text;
+    file_ = *file;
+    auto lanes = Lanes::start(*volume_, {.backend = GetParam(), .depth = 4});
+    if (!lanes) GTEST_SKIP() << "not applicable: " << lanes.error().text;
+    lanes_ = std::move(*lanes);
+  }
+  void TearDown() override {
+    lanes_.reset();
+    file_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  std::string directory_;
+  std::string content_;
+  std::shared_ptr<const Volume> volume_;
+  std::shared_ptr<const StripedFile> file_;
+  std::unique_ptr<Lanes> lanes_;
+};
+
+TEST_P(LanesTest, ReadsTheWholeFileAndCountsEveryByteOnce) {
+  std::vector<char> buffer(kFileSize + 4096);
+  ASSERT_EQ(lanes_->read(*file_, {.offset = 0, .length_bytes = buffer.size()}, buffer.data(), false),
+            static_cast<ssize_t>(kFileSize));
+  EXPECT_EQ(std::string(buffer.data(), kFileSize), content_);
+  uint64_t bytes = 0;
+  uint64_t segments = 0;
+  for (const LaneStats& lane : lanes_->stats()) {
+    bytes += lane.bytes_read;
+    segments += lane.segment_count;
+    EXPECT_LE(lane.io_count, 1u + lane.segment_count / kIovMax) << lane.device;
+  }
+  EXPECT_EQ(bytes, kFileSize);
+  EXPECT_EQ(segments, (kFileSize + 65535) / 65536);
+}
+
+TEST_P(LanesTest, ReadsAtAndPastTheEnd) {
+  char buffer[100];
+  EXPECT_EQ(lanes_->read(*file_, {.offset = kFileSize - 7, .length_bytes = 100}, buffer, false), 7);
+  EXPECT_EQ(lanes_->read(*file_, {.offset = kFileSize, .length_bytes = 100}, buffer, false), 0);
+  EXPECT_EQ(lanes_->read(*file_, {.offset = kFileSize * 9, .length_bytes = 100}, buffer, false), 0);
+  EXPECT_EQ(lanes_->read(*file_, {.offset = 5, .length_bytes = 0}, buffer, false), 0);
+}
+
+// Also what the thread sanitizer looks at.
+TEST_P(LanesTest, ServesManyReadersAtOnce) {
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(6, 0);
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937_64 random(t);
+      for (int round = 0; round < 100; ++round) {
+        const uint64_t offset = random() % kFileSize / 4096 * 4096;
+        const uint64_t length = (1 + random() % 200) * 4096;
+        auto* buffer = static_cast<char*>(std::aligned_alloc(4096, length));
+        const ssize_t n = lanes_->read(*file_, {.offset = offset, .length_bytes = length}, buffer,
+                                       random() % 2 == 0);
+        const uint64_t expected = std::min(length, kFileSize - offset);
+        if (n != static_cast<ssize_t>(expected) ||
+            content_.compare(offset, expected, buffer, expected) != 0) {
+          ++wrong[t];
+        }
+        std::free(buffer);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, std::vector<int>(6, 0));
+}
+
+TEST_P(LanesTest, FailsAReadWhosePartHasBeenCutWhileOpen) {
+  const std::string part = volume_->part_path(1, file_->layout().file_id);
+  std::filesystem::resize_file(part, 65536);
+  std::vector<char> buffer(kFileSize);
+  EXPECT_EQ(lanes_->read(*file_, {.offset = 0, .length_bytes = kFileSize}, buffer.data(), false),
+            -EIO);
+  // What the other devices hold is served.
+  uint64_t offset = 0;
+  while (file_->map().locate(offset).device_index == 1) offset += 65536;
+  EXPECT_EQ(lanes_->read(*file_, {.offset = offset, .length_bytes = 65536}, buffer.data(), false),
+            65536);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, LanesTest,
+                         ::testing::Values(IoBackend::kUring, IoBackend::kAio, IoBackend::kThreads),
+                         [](const auto& row) { return std::string(name_of(row.param)); });
+
+}  // namespace
+}  // namespace graphlane
