@@ -1,1 +1,1 @@
-# not yet
+$(eval $(call program,graphlane,$(wildcard cli/*.cc),graphfmt iomgr,-lfmt -lz -luring))

@@ -32,7 +32,8 @@ Outcome<std::vector<std::string>> list_names(const TreePlace& directory) {
   return names;
 }
 
-Outcome<void> list_below(const TreePlace& top, const std::string& path,
+// `depth_max` 0: the node alone.
+Outcome<void> list_below(const TreePlace& top, const std::string& path, unsigned depth_max,
                          std::vector<TreeNode>* nodes) {
   const TreePlace place = top.at(path);
   TreeNode node{.path = path};
@@ -40,12 +41,12 @@ Outcome<void> list_below(const TreePlace& top, const std::string& path,
     return place.error(errno, "cannot read");
   }
   nodes->push_back(node);
-  if (!S_ISDIR(node.info.st_mode)) return {};
+  if (!S_ISDIR(node.info.st_mode) || depth_max == 0) return {};
   const Outcome<std::vector<std::string>> names = list_names(place);
   if (!names) return names.error();
   for (const std::string& name : *names) {
     const std::string below = path.empty() ? name : path + "/" + name;
-    if (Outcome<void> listed = list_below(top, below, nodes); !listed) return listed;
+    if (Outcome<void> listed = list_below(top, below, depth_max - 1, nodes); !listed) return listed;
   }
   return {};
 }
@@ -121,7 +122,13 @@ TreePlace TreePlace::at(const std::string& below) const {
 
 Outcome<std::vector<TreeNode>> list_tree(const TreePlace& top) {
   std::vector<TreeNode> nodes;
-  if (Outcome<void> listed = list_below(top, "", &nodes); !listed) return listed.error();
+  if (Outcome<void> listed = list_below(top, "", UINT_MAX, &nodes); !listed) return listed.error();
+  return nodes;
+}
+
+Outcome<std::vector<TreeNode>> list_directory(const TreePlace& top) {
+  std::vector<TreeNode> nodes;
+  if (Outcome<void> listed = list_below(top, "", 1, &nodes); !listed) return listed.error();
   return nodes;
 }
 

@@ -45,6 +45,9 @@ struct TreeNode {
 // The top and all below it, a directory before what it holds, names in order.
 Outcome<std::vector<TreeNode>> list_tree(const TreePlace& top);
 
+// The top and, if it is a directory, what is directly in it.
+Outcome<std::vector<TreeNode>> list_directory(const TreePlace& top);
+
 // Makes the regular file `to` from `from`; attributes are the copier's matter.
 using FileCopier = std::function<Outcome<void>(int from_fd, const TreePlace& from,
                                                const struct stat& info, const TreePlace& to)>;

@@ -1,0 +1,82 @@
+// What the commands of `graphlane` share: how each adds itself to the parser,
+// how it reports, and how it finds the volume that a path lies in.
+//
+//   main.cc        parses, runs the command that was chosen, turns its outcome
+//                  into one line on stderr and an exit status
+//   command_*.cc   one command each, or a group: options, help, and the work
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "iomgr/base/error.h"
+#include "iomgr/volume.h"
+
+namespace graphlane::cli {
+
+enum ExitStatus {
+  kOk = 0,
+  kFailed = 1,           // one line on stderr says why
+  kUsage = 2,            // the command line is wrong; nothing was done
+  kRunFailed = 125,      // `run`: could not do its own part; as env(1)
+  kCannotExecute = 126,  // `run`: the command is there, but cannot be executed
+  kNotFound = 127,       // `run`: there is no such command
+};
+
+// What a command does once the line is parsed: an exit status, or what to say
+// before exiting with kFailed.
+using Action = std::function<Outcome<int>()>;
+
+struct Parser {
+  CLI::App app;
+  Action action;                        // of the command that was chosen
+  std::vector<std::string> after_dashes;  // what stood after "--"; `run` takes it
+
+  // Adds a command; `example` ends its help.
+  CLI::App* add(const std::string& name, const std::string& description,
+                const std::string& example);
+
+  // Has `work` called with `options` when `command` is chosen.
+  template <class Options>
+  void on_chosen(CLI::App* command, std::shared_ptr<Options> options,
+                 Outcome<int> (*work)(const Options&)) {
+    command->callback([this, options, work] { action = [=] { return work(*options); }; });
+  }
+};
+
+void add_create(Parser& parser);
+void add_import(Parser& parser);
+void add_export(Parser& parser);
+void add_ls(Parser& parser);
+void add_info(Parser& parser);
+void add_check(Parser& parser);
+void add_rm(Parser& parser);
+void add_convert(Parser& parser);
+void add_gen(Parser& parser);
+
+// "12M" and the like; what is not a size is a usage error.
+CLI::Option* add_size(CLI::App* command, const std::string& names, std::optional<uint64_t>* size,
+                      const std::string& description);
+
+// A path in a volume, as the user gives it: "VOL", "VOL/dir/file", from anywhere.
+struct VolumePath {
+  std::shared_ptr<const Volume> volume;
+  std::string below;  // "" for the volume itself; keeps a "/" or "/." at the end
+};
+Outcome<VolumePath> open_volume_of(const std::string& path);
+
+// From now on SIGINT, SIGTERM and SIGHUP set this flag instead of ending the
+// program, so that whatever polls it can clean up. main() then dies of the signal.
+const std::atomic<bool>* catch_interrupts();
+int caught_signal();  // 0: none
+
+// Whether --quiet was given: results of queries are printed all the same.
+extern bool quiet;
+
+}  // namespace graphlane::cli

@@ -1,0 +1,50 @@
+#include "iomgr/check.h"
+
+#include "cli/command.h"
+#include "iomgr/base/size.h"
+
+namespace graphlane::cli {
+namespace {
+
+struct Options {
+  std::string root;
+  bool repair = false;
+  bool scrub = false;
+};
+
+Outcome<int> check(const Options& options) {
+  const auto volume = Volume::open(options.root);
+  if (!volume) return volume.error();
+  const Outcome<CheckReport> report =
+      check_volume(**volume, {.repair = options.repair,
+                              .scrub = options.scrub,
+                              .interrupt = catch_interrupts()});
+  if (!report) return report.error();
+  for (const std::string& line : report->repaired) fmt::print("repaired: {}\n", line);
+  for (const std::string& line : report->problems) fmt::print("problem: {}\n", line);
+  if (!quiet) {
+    fmt::print("{}: {} striped files ({}), {} plain files, {}\n", (*volume)->root(),
+               report->striped_count, format_size(report->bytes), report->plain_count,
+               report->problems.empty() ? "no problems"
+                                        : fmt::format("{} problems", report->problems.size()));
+  }
+  return report->problems.empty() ? kOk : kFailed;
+}
+
+}  // namespace
+
+void add_check(Parser& parser) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command =
+      parser.add("check", "compare a volume's stubs with what is on its devices",
+                 "graphlane check --repair graphs\n\n"
+                 "Exit status 1 if there are problems (left, with --repair). It changes nothing\n"
+                 "without --repair, and never removes what it does not know.");
+  command->add_option("VOL", options->root, "the volume")->required();
+  command->add_flag("--repair", options->repair,
+                    "close files whose writer died; remove what dead imports left");
+  command->add_flag("--scrub", options->scrub, "also read every byte");
+  parser.on_chosen(command, options, check);
+}
+
+}  // namespace graphlane::cli

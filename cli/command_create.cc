@@ -1,0 +1,47 @@
+#include "cli/stripe_options.h"
+#include "iomgr/base/size.h"
+
+namespace graphlane::cli {
+namespace {
+
+struct Options {
+  std::string root;
+  std::vector<std::string> devices;
+  StripeOptions stripe;
+};
+
+Outcome<int> create(const Options& options) {
+  const auto volume =
+      Volume::create({.root = options.root,
+                      .devices = options.devices,
+                      .stripe_depth_bytes = options.stripe.depth_bytes.value_or(kStripeDepthDefault),
+                      .policy = options.stripe.policy({})});
+  if (!volume) return volume.error();
+  if (!quiet) {
+    fmt::print("created {}: {} devices, stripe depth {}\n", (*volume)->root(),
+               (*volume)->device_count(), format_size((*volume)->stripe_depth_bytes()));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_create(Parser& parser) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command =
+      parser.add("create", "make a volume over several devices",
+                 "graphlane create graphs --device /mnt/d0 --device /mnt/d1 --stripe column\n\n"
+                 "A device is a directory, best on a disk of its own. The stripe depth is 12M\n"
+                 "unless given. Without --stripe all files of at least --min-size (1M) are\n"
+                 "striped when they are imported.");
+  command->add_option("VOL", options->root, "new or empty directory")->required();
+  command->add_option("-d,--device", options->devices, "a device, in order (at least two)")
+      ->type_name("DIR")
+      ->expected(1)
+      ->take_all()
+      ->required();
+  options->stripe.add_to(command);
+  parser.on_chosen(command, options, create);
+}
+
+}  // namespace graphlane::cli

@@ -1,0 +1,85 @@
+#include <map>
+
+#include "cli/command.h"
+#include "iomgr/base/size.h"
+#include "iomgr/tree.h"
+#include "iomgr/volume_files.h"
+
+namespace graphlane::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> paths;
+  bool recursive = false;
+};
+
+// "12M x 4 from 2": the layout; or what else it is.
+std::string describe_node(const TreePlace& place, const struct stat& info, uint64_t* size_bytes) {
+  if (S_ISDIR(info.st_mode)) return "directory";
+  if (S_ISLNK(info.st_mode)) return "link";
+  if (!S_ISREG(info.st_mode)) return "special";
+  const Fd fd(::openat(place.directory_fd, place.path.c_str(),
+                       O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!fd) return "unreadable";
+  Layout layout;
+  const Result<StubVerdict> verdict = inspect_stub(fd.get(), &layout);
+  if (!verdict) return "unreadable";
+  if (*verdict == StubVerdict::kNotAStub) return "plain";
+  if (*verdict != StubVerdict::kStub) return describe(*verdict);
+  *size_bytes = layout.logical_size;
+  return fmt::format("{} x {} from {}{}", format_size(layout.geometry.stripe_depth_bytes),
+                     layout.geometry.device_count, layout.geometry.first_device,
+                     layout.state == FileState::kOpen ? ", not closed" : "");
+}
+
+void print_node(const TreePlace& place, const struct stat& info, const std::string& name) {
+  uint64_t size_bytes = S_ISREG(info.st_mode) ? static_cast<uint64_t>(info.st_size) : 0;
+  const std::string what = describe_node(place, info, &size_bytes);
+  const std::string size = S_ISREG(info.st_mode) ? format_size(size_bytes) : "-";
+  fmt::print("{:>9}  {:<16}  {}{}\n", size, what, name, S_ISDIR(info.st_mode) ? "/" : "");
+}
+
+Outcome<void> list(const VolumePath& path, bool recursive) {
+  std::string below = path.below;
+  if (below.ends_with("/.")) below.resize(below.size() - 2);
+  const Outcome<TreePlace> top = locate_in_volume(*path.volume, below);
+  if (!top) return top.error();
+  const Outcome<std::vector<TreeNode>> nodes =
+      recursive ? list_tree(*top) : list_directory(*top);
+  if (!nodes) return nodes.error();
+  for (const TreeNode& node : *nodes) {
+    const bool is_directory = S_ISDIR(node.info.st_mode);
+    if (top->path == "." && is_within(node.path, kControlDirectory)) continue;
+    if (!node.path.empty()) {
+      print_node(top->at(node.path), node.info, node.path);
+    } else if (!is_directory) {
+      print_node(*top, node.info, std::filesystem::path(top->shown).filename().string());
+    }
+  }
+  return {};
+}
+
+Outcome<int> ls(const Options& options) {
+  for (const std::string& path : options.paths) {
+    const Outcome<VolumePath> place = open_volume_of(path);
+    if (!place) return place.error();
+    if (options.paths.size() > 1) fmt::print("{}:\n", path);
+    if (Outcome<void> listed = list(*place, options.recursive); !listed) return listed.error();
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_ls(Parser& parser) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command =
+      parser.add("ls", "list files with their true sizes and layouts",
+                 "graphlane ls graphs/twitter-grid\n\n"
+                 "\"12M x 4 from 2\" is a striped file: stripe depth, devices, the first device.");
+  command->add_option("PATH", options->paths, "VOL or a path in it")->required();
+  command->add_flag("-R,--recursive", options->recursive, "directories with all in them");
+  parser.on_chosen(command, options, ls);
+}
+
+}  // namespace graphlane::cli

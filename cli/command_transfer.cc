@@ -1,0 +1,117 @@
+// import, export, rm.
+#include "cli/stripe_options.h"
+#include "iomgr/base/size.h"
+#include "iomgr/transfer.h"
+#include "iomgr/volume_files.h"
+
+namespace graphlane::cli {
+namespace {
+
+void print_summary(std::string_view done, const TransferSummary& summary) {
+  if (quiet) return;
+  fmt::print("{}: {} striped and {} plain files, {}\n", done, summary.striped_count,
+             summary.plain_count, format_size(summary.bytes));
+}
+
+struct ImportCommand {
+  std::string source;
+  std::string destination;
+  bool overwrite = false;
+  StripeOptions stripe;
+};
+
+Outcome<int> import(const ImportCommand& options) {
+  const Outcome<VolumePath> to = open_volume_of(options.destination);
+  if (!to) return to.error();
+  if (options.stripe.depth_bytes) {
+    if (Outcome<void> valid = check_stripe_depth(*options.stripe.depth_bytes); !valid) {
+      return valid.error();
+    }
+  }
+  const StripePolicy policy = options.stripe.policy(to->volume->policy());
+  const Outcome<TransferSummary> summary =
+      import_files(*to->volume, {.source = options.source,
+                                 .destination = to->below,
+                                 .stripe_depth_bytes = options.stripe.depth_bytes.value_or(0),
+                                 .overwrite = options.overwrite,
+                                 .policy = &policy,
+                                 .interrupt = catch_interrupts()});
+  if (!summary) return summary.error();
+  print_summary("imported", *summary);
+  return kOk;
+}
+
+struct ExportCommand {
+  std::string source;
+  std::string destination;
+  bool overwrite = false;
+};
+
+Outcome<int> export_(const ExportCommand& options) {
+  const Outcome<VolumePath> from = open_volume_of(options.source);
+  if (!from) return from.error();
+  const Outcome<TransferSummary> summary =
+      export_files(*from->volume, {.source = from->below,
+                                   .destination = options.destination,
+                                   .overwrite = options.overwrite,
+                                   .interrupt = catch_interrupts()});
+  if (!summary) return summary.error();
+  print_summary("exported", *summary);
+  return kOk;
+}
+
+struct RemoveCommand {
+  std::vector<std::string> paths;
+  bool recursive = false;
+};
+
+Outcome<int> remove(const RemoveCommand& options) {
+  for (const std::string& path : options.paths) {
+    const Outcome<VolumePath> place = open_volume_of(path);
+    if (!place) return place.error();
+    Outcome<void> removed = remove_files(*place->volume, place->below, options.recursive);
+    if (!removed) return removed.error();
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_import(Parser& parser) {
+  const auto options = std::make_shared<ImportCommand>();
+  CLI::App* command = parser.add(
+      "import", "copy files into a volume, striping large ones",
+      "graphlane import twitter-grid graphs\n\n"
+      "Names and attributes are treated as `cp -a` treats them. A file that is named\n"
+      "itself is always striped; of a directory's files, those that the volume's policy,\n"
+      "or --stripe and --min-size here, say. Nothing appears before all of it is there.");
+  command->add_option("SRC", options->source, "file or directory")->required();
+  command->add_option("DST", options->destination, "VOL or a path in it")->required();
+  command->add_flag("-f,--overwrite", options->overwrite, "replace files that are there");
+  options->stripe.add_to(command);
+  parser.on_chosen(command, options, import);
+}
+
+void add_export(Parser& parser) {
+  const auto options = std::make_shared<ExportCommand>();
+  CLI::App* command = parser.add("export", "copy files out of a volume, as plain files",
+                                 "graphlane export graphs/twitter-grid /backup");
+  command->add_option("SRC", options->source, "VOL or a path in it")->required();
+  command->add_option("DST", options->destination, "file or directory outside")->required();
+  command->add_flag("-f,--overwrite", options->overwrite, "replace files that are there");
+  parser.on_chosen(command, options, export_);
+}
+
+void add_rm(Parser& parser) {
+  const auto options = std::make_shared<RemoveCommand>();
+  CLI::App* command =
+      parser.add("rm", "remove files from a volume, with their parts",
+                 "graphlane rm --recursive graphs/twitter-grid\n\n"
+                 "rm(1) in the volume's directory leaves the parts on the devices, where\n"
+                 "`graphlane check --repair` finds and removes them.");
+  command->add_option("PATH", options->paths, "in a volume")->required();
+  command->add_flag("-r,--recursive", options->recursive, "directories with all in them");
+  parser.on_chosen(command, options, remove);
+}
+
+}  // namespace graphlane::cli

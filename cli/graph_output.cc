@@ -1,0 +1,106 @@
+#include "cli/graph_output.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "iomgr/transfer.h"
+#include "iomgr/volume_files.h"
+
+namespace graphlane::cli {
+namespace fs = std::filesystem;
+namespace {
+
+// A directory that goes, with all in it.
+class Scratch {
+ public:
+  explicit Scratch(fs::path path) : path_(std::move(path)) {}
+  Scratch(const Scratch&) = delete;
+  ~Scratch() {
+    std::error_code error;
+    fs::remove_all(path_, error);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  const fs::path path_;
+};
+
+bool exists(const TreePlace& place) {
+  struct stat info;
+  return ::fstatat(place.directory_fd, place.path.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+// graphfmt goes by names, so the stubs must be where the volume's name says.
+Outcome<void> check_not_covered(const Volume& volume) {
+  struct stat named, opened;
+  if (::stat(volume.root().c_str(), &named) == 0 && ::fstat(volume.root_fd(), &opened) == 0 &&
+      named.st_dev == opened.st_dev && named.st_ino == opened.st_ino) {
+    return {};
+  }
+  return make_error(EBUSY, "{}: is mounted over itself; unmount it first, or write outside and "
+                    "import", volume.root());
+}
+
+// Imports under a name beside the target, then swaps the two.
+Outcome<void> import_over(const Volume& volume, const std::string& source,
+                          const TreePlace& target) {
+  const fs::path own(target.path);
+  const std::string id(UuidText(Uuid::random()).view().substr(0, 8));
+  const fs::path beside =
+      own.parent_path() / fmt::format(".{}.partial-{}", own.filename().string(), id);
+  const auto imported = import_files(
+      volume, {.source = source, .destination = beside.string(), .interrupt = catch_interrupts()});
+  if (!imported) return imported.error();
+  if (::renameat2(target.directory_fd, beside.c_str(), target.directory_fd, target.path.c_str(),
+                  RENAME_EXCHANGE) != 0) {
+    const Error error = target.error(errno, "cannot replace");
+    (void)remove_files(volume, beside.string(), /*recursive=*/true);
+    return error;
+  }
+  return remove_files(volume, beside.string(), /*recursive=*/true);
+}
+
+Outcome<void> write_in_volume(const VolumePath& out, bool overwrite,
+                              const std::function<Outcome<void>(const std::string&)>& build) {
+  const Volume& volume = *out.volume;
+  const std::string below = fs::path(out.below).has_filename()
+                                ? out.below
+                                : fs::path(out.below).parent_path().string();
+  if (below.empty()) {
+    return make_error(EINVAL, "{}: is the volume; name a file or directory in it", volume.root());
+  }
+  const Outcome<TreePlace> target = locate_in_volume(volume, below);
+  if (!target) return target.error();
+  if (exists(*target) && !overwrite) {
+    return make_error(EEXIST, "{}: exists already (--overwrite replaces it)", target->shown);
+  }
+  if (Outcome<void> free = check_not_covered(volume); !free) return free;
+  // Shared: what is below .graphlane/tmp is not taken for a dead import's.
+  const Outcome<VolumeLock> lock = VolumeLock::take(volume, VolumeLock::kShared);
+  if (!lock) return lock.error();
+  const fs::path tmp = fs::path(volume.root()) / kStagingDirectory;
+  const Scratch scratch(tmp / UuidText(Uuid::random()).c_str());
+  if (::mkdir(scratch.path().c_str(), 0700) != 0) {
+    return os_error(errno, scratch.path().string(), "cannot create");
+  }
+  const std::string built = scratch.path() / fs::path(below).filename();
+  if (Outcome<void> done = build(built); !done) return done;
+  if (exists(*target)) return import_over(volume, built, *target);
+  const auto imported = import_files(
+      volume, {.source = built, .destination = target->path, .interrupt = catch_interrupts()});
+  if (!imported) return imported.error();
+  return {};
+}
+
+}  // namespace
+
+Outcome<void> write_graph(const std::string& out, bool overwrite,
+                          const std::function<Outcome<void>(const std::string& path)>& build) {
+  if (!find_volume_root(out)) return build(out);
+  const Outcome<VolumePath> path = open_volume_of(out);
+  if (!path) return path.error();
+  return write_in_volume(*path, overwrite, build);
+}
+
+}  // namespace graphlane::cli
