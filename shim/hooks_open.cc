@@ -35,6 +35,14 @@ int opened(int fd) {
   return fd;
 }
 
+// A part whose number became another file's would be read as if it were the
+// part. dup2() knows EBUSY for a number that is just being taken.
+bool may_replace(int target) {
+  if (!is_internal(target)) return true;
+  errno = EBUSY;
+  return false;
+}
+
 int close_span(unsigned first, unsigned last, int flags) {
   return first > last ? 0 : real::close_range(first, last, flags);
 }
@@ -102,11 +110,13 @@ void hook_closefrom(int first) {
 int hook_dup(int fd) { return opened(real::dup(fd)); }
 
 int hook_dup2(int fd, int target) {
+  if (!may_replace(target)) return -1;
   if (fd != target) forget(target);
   return real::dup2(fd, target);
 }
 
 int hook_dup3(int fd, int target, int flags) {
+  if (!may_replace(target)) return -1;
   if (fd != target) forget(target);
   return real::dup3(fd, target, flags);
 }

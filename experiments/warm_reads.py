@@ -1,0 +1,125 @@
+"""What does reading a striped file cost when it is in memory?
+
+fio sweeps a file by 24 MiB preads, warm: the plain file, and the striped one
+preloaded and mounted, in turn. What counts is the ratio of each round's pair;
+the raw samples are kept as JSON.
+"""
+
+import json
+import os
+import platform
+import shlex
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from experiments.workspace import StepFailed, stop_on_sigterm, workspace
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = Path(os.environ.get("GRAPHLANE_BUILD", ROOT / "build/release"))
+GRAPHLANE = BUILD / "bin/graphlane"
+BLOCK = 24 << 20
+SPREAD_DOUBTFUL = 0.25  # (max - min) / median of a way's ratios
+
+
+def sweep(path: Path, loops: int, prefix=()) -> tuple[float, list[str]]:
+    """fio's bytes a second, and the command."""
+    command = [*map(str, prefix), "fio", "--name=sweep", "--readonly", "--rw=read",
+               f"--bs={BLOCK}", "--ioengine=psync", "--invalidate=0", f"--loops={loops}",
+               "--output-format=json", f"--filename={path}"]
+    result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if result.returncode != 0:
+        raise StepFailed(f"{shlex.join(command)}: {result.stderr.strip()}")
+    text = result.stdout
+    job = json.loads(text[text.index("{"):])["jobs"][0]["read"]
+    return job["io_bytes"] / job["runtime"] * 1000, command
+
+
+def graphlane(*words) -> None:
+    result = subprocess.run([str(GRAPHLANE), *map(str, words)], capture_output=True, text=True)
+    if result.returncode != 0:
+        raise StepFailed(result.stderr.strip())
+
+
+def prepare(directory: Path, undo, size: int, depth: str) -> dict[str, tuple[Path, list]]:
+    """The file, plain and striped. Way -> (path, what goes before the command)."""
+    plain = directory / "plain"
+    with plain.open("wb") as file:
+        for _ in range(size // BLOCK):
+            file.write(os.urandom(BLOCK))
+    volume = directory / "vol"
+    devices = [directory / f"d{i}" for i in range(4)]
+    for device in devices:
+        device.mkdir()
+    graphlane("create", volume, "--stripe-depth", depth,
+              *(word for device in devices for word in ("--device", device)))
+    graphlane("import", plain, volume)
+    ways = {"plain": (plain, []),
+            "preloaded on stubs": (volume / "plain", [GRAPHLANE, "run", "--no-mount", "--"])}
+    mounted = directory / "mnt"
+    mounted.mkdir()
+    try:
+        graphlane("mount", volume, mounted)
+    except StepFailed as failed:
+        print(f"left out the mount: {failed}", file=sys.stderr)
+        return ways
+    undo.callback(graphlane, "umount", mounted)
+    ways["preloaded over a mount"] = (mounted / "plain", [GRAPHLANE, "run", "--"])
+    ways["mounted"] = (mounted / "plain", [])
+    return ways
+
+
+def measure(ways, rounds: int, loops: int) -> dict:
+    samples = {way: [] for way in ways}
+    commands = {}
+    for number in range(rounds + 1):
+        for way, (path, prefix) in ways.items():
+            speed, commands[way] = sweep(path, loops, prefix)
+            if number > 0:  # the first round warms
+                samples[way].append(speed)
+    return {"samples": samples, "commands": commands}
+
+
+def table(samples) -> Table:
+    shown = Table("way", "GiB/s, median", "of plain, median", "least", "most")
+    for way, speeds in samples.items():
+        ratios = [a / b for a, b in zip(speeds, samples["plain"])]
+        middle = statistics.median(ratios)
+        doubtful = " (doubtful: wide)" if max(ratios) - min(ratios) > SPREAD_DOUBTFUL * middle else ""
+        shown.add_row(way, f"{statistics.median(speeds) / 2**30:.2f}", f"{middle:.2f}{doubtful}",
+                      f"{min(ratios):.2f}", f"{max(ratios):.2f}")
+    return shown
+
+
+@click.command(help=__doc__)
+@click.option("--size", "size_mib", default=480, show_default=True, help="MiB of the file.")
+@click.option("--depth", default="12M", show_default=True, help="Stripe depth.")
+@click.option("--rounds", default=9, show_default=True)
+@click.option("--loops", default=8, show_default=True, help="Sweeps a run.")
+@click.option("--out", type=click.Path(path_type=Path), help="Keep the samples as JSON.")
+def main(size_mib, depth, rounds, loops, out):
+    console = Console()
+    stop_on_sigterm()
+    size = size_mib * 2**20 // BLOCK * BLOCK
+    try:
+        with workspace(console, 2 * size) as (directory, undo):
+            measured = measure(prepare(directory, undo, size, depth), rounds, loops)
+    except StepFailed as failed:
+        print(f"warm_reads: {failed}", file=sys.stderr)
+        sys.exit(1)
+    console.print(table(measured["samples"]))
+    if out:
+        commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"],
+                                capture_output=True, text=True).stdout.strip()
+        out.write_text(json.dumps({**measured, "commit": commit, "argv": sys.argv[1:],
+                                   "size_bytes": size, "machine": platform.platform(),
+                                   "cores": os.cpu_count()}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
