@@ -23,8 +23,8 @@
 namespace graphlane {
 
 struct ImportOptions {
-  std::string source;       // a file, or a directory, taken with all below it
-  std::string destination;  // below the volume's root, "" for the root itself; cp's rules
+  std::string source = {};  // a file, or a directory, taken with all below it
+  std::string destination = {};  // below the volume's root, "" for the root itself; cp's rules
   uint64_t stripe_depth_bytes = 0;  // 0: the volume's; else no striped file may be smaller
   bool overwrite = false;           // replace files that are there
   // Which files become striped; a single file named as source always is,
@@ -42,8 +42,8 @@ struct TransferSummary {
 Outcome<TransferSummary> import_files(const Volume& volume, const ImportOptions& options);
 
 struct ExportOptions {
-  std::string source;       // below the volume's root
-  std::string destination;  // a file or directory outside; cp's rules
+  std::string source = {};       // below the volume's root
+  std::string destination = {};  // a file or directory outside; cp's rules
   bool overwrite = false;
   Interrupt interrupt = nullptr;
 };

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <climits>
 #include <filesystem>
 
 #include "iomgr/small_file.h"
@@ -47,9 +48,15 @@ class Scaffold {
   std::vector<std::string> made_;
 };
 
+// The preload library reads volume.json into memory of a fixed size.
+constexpr size_t kGlobCountMax = 256;
+
 Outcome<void> check_policy(const StripePolicy& policy) {
+  if (policy.globs.size() > kGlobCountMax) {
+    return make_error(EINVAL, "{} globs: at most {}", policy.globs.size(), kGlobCountMax);
+  }
   for (const std::string& glob : policy.globs) {
-    if (glob.empty() || glob.find('/') != std::string::npos) {
+    if (glob.empty() || glob.size() > NAME_MAX || glob.find('/') != std::string::npos) {
       return make_error(EINVAL, "'{}': a glob is matched against file names, without '/'", glob);
     }
   }
