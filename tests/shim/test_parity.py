@@ -36,8 +36,8 @@ def parity(plain, striped, *options, prefix=(), environment=None):
 
 def test_the_probe_agrees_with_itself_and_can_fail(tmp_path):
     plain, other = tmp_path / "plain", tmp_path / "other"
-    plain.write_bytes(b"\1" * 100_000)
-    other.write_bytes(b"\1" * 99_999 + b"\2")
+    plain.write_bytes(b"\1" * 3_000_000)
+    other.write_bytes(b"\1" * 2_999_999 + b"\2")
     parity(plain, plain, "--map")
     assert run(BUILD / "engines/parity", plain, other, 1, check=False).returncode == 1
 
