@@ -18,7 +18,7 @@ def load(name: str) -> np.ndarray:
     """A real graph of $GRAPHLANE_TEST_DATA, or a skip."""
     data = os.environ.get("GRAPHLANE_TEST_DATA")
     if not data:
-        pytest.skip("GRAPHLANE_TEST_DATA is not set: no real graphs")
+        pytest.skip("not applicable: GRAPHLANE_TEST_DATA is not set: no real graphs")
     path = Path(data) / f"{name}.u32.xz"
     if not path.exists():
         pytest.skip(f"{path} is missing")
@@ -35,9 +35,9 @@ def random_edges(vertex_count: int, edge_count: int, seed: int) -> np.ndarray:
 
 
 def write_snap(path: Path, edges: np.ndarray) -> Path:
-    with open(path, "wb") as file:
-        file.write(b"# Directed graph\n# FromNodeId\tToNodeId\n")
-        np.savetxt(file, edges, fmt="%d", delimiter="\t")
+    with open(path, "w") as file:
+        file.write("# Directed graph\n# FromNodeId\tToNodeId\n")
+        file.writelines(f"{source}\t{target}\n" for source, target in edges.tolist())
     return path
 
 
