@@ -1,0 +1,1 @@
+"""Graphlane shown and measured."""

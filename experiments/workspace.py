@@ -1,0 +1,131 @@
+"""A place to work in, and commands that run there, gone without a trace
+afterwards: also when a step fails, on Ctrl-C and on SIGTERM."""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+STOP_SECONDS_MAX = 10
+TAIL_LINES = 10
+
+
+class StepFailed(Exception):
+    """One line for the user: what was tried, and what came of it."""
+
+
+def size(size_bytes: float) -> str:
+    """33554432 -> '32.0 MiB'."""
+    for unit in ["B", "KiB", "MiB", "GiB"]:
+        if size_bytes < 1024:
+            return f"{size_bytes:.0f} B" if unit == "B" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1024
+    return f"{size_bytes:.1f} TiB"
+
+
+@contextmanager
+def workspace(console: Console, need_bytes: int):
+    """An empty directory under $TMPDIR with that much room, and a stack for
+    what else is to be undone."""
+    parent = Path(tempfile.gettempdir())
+    free_bytes = shutil.disk_usage(parent).free
+    if free_bytes < need_bytes:
+        raise StepFailed(f"{parent}: {size(free_bytes)} free, about {size(need_bytes)} needed: "
+                         "set TMPDIR to a larger place")
+    with ExitStack() as undo:
+        with signals_held():
+            directory = Path(tempfile.mkdtemp(prefix="graphlane-demo-"))
+            undo.callback(remove, console, directory)
+        try:
+            yield directory, undo
+        finally:
+            # Nothing interrupts the way out. The order is the stack's: unmount first.
+            with signals_held():
+                undo.close()
+
+
+def remove(console: Console, directory: Path) -> None:
+    """Deletes a tree, but never through a mount that would not go away."""
+    mounted = [path for path in directory.iterdir() if is_mounted(path)]
+    if mounted:
+        console.print(f"left behind, because it is still mounted: {mounted[0]}")
+        return
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def is_mounted(path: Path) -> bool:
+    """Also when its daemon is dead: os.path.ismount() says no then."""
+    return any(line.split()[1] == str(path).replace(" ", "\\040")
+               for line in Path("/proc/self/mounts").read_text().splitlines())
+
+
+@contextmanager
+def signals_held():
+    """SIGINT and SIGTERM wait until the block is done."""
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+
+def stop_on_sigterm() -> None:
+    """SIGTERM unwinds the stack as Ctrl-C does."""
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+
+
+@dataclass
+class Runner:
+    """Runs commands in the workspace, showing them, and stops the one that runs
+    when we are stopped."""
+
+    console: Console
+    work: Path
+    build: Path
+
+    def __call__(self, *words, show=True, talkative=False, environment=None) -> str:
+        """What the command printed on stdout. Its stderr is the user's to see,
+        but a talkative command's is shown when it fails, and the end of it only."""
+        command = [str(word) for word in words]
+        if show:
+            self.console.print("$ " + self.shown(command), style="dim", markup=False,
+                               soft_wrap=True)
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE if talkative else None, text=True, errors="replace",
+                cwd=self.work, env=os.environ | (environment or {}))
+        except OSError as error:
+            raise StepFailed(f"{command[0]}: {error.strerror}") from None
+        try:
+            output, complaints = process.communicate()
+        except BaseException:
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS_MAX)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            raise
+        if process.returncode != 0:
+            for line in (complaints or "").splitlines()[-TAIL_LINES:]:
+                self.console.print(line, markup=False)
+            raise StepFailed(f"{self.shown(command)}: exit status {process.returncode}")
+        return output
+
+    def shown(self, command: list[str]) -> str:
+        """As one would type it in the workspace, with our programs in PATH."""
+        line = shlex.join(command)
+        for directory in [self.work, self.build / "bin", self.build / "engines"]:
+            line = line.replace(f"{directory}/", "")
+        return line
