@@ -46,23 +46,29 @@ def write_bin(path: Path, edges: np.ndarray) -> Path:
     return path
 
 
-def write_grid(directory: Path, edges: np.ndarray, vertex_count: int, partitions: int) -> Path:
+def write_grid(directory: Path, edges: np.ndarray, vertex_count: int, partitions: int,
+               weights: np.ndarray | None = None) -> Path:
     """Blocks keep the order of the edge list, as GridGraph's do with one thread."""
     directory.mkdir(parents=True)
+    records = np.ascontiguousarray(edges, dtype="<i4")
+    if weights is not None:
+        records = np.column_stack([records, weights.astype("<f4").view("<i4")])
+    edge_bytes = records.itemsize * records.shape[1]
     quotient, remainder = divmod(vertex_count, partitions)
     begins = np.arange(partitions) * quotient + np.minimum(np.arange(partitions), remainder)
     block = np.searchsorted(begins, edges, side="right") - 1
     for order, (outer, inner) in {"column": (1, 0), "row": (0, 1)}.items():
         at = block[:, outer] * partitions + block[:, inner]
-        write_bin(directory / order, edges[np.argsort(at, kind="stable")])
+        records[np.argsort(at, kind="stable")].tofile(directory / order)
         offsets = np.zeros(partitions**2 + 1, dtype="<i8")
-        offsets[1:] = np.cumsum(np.bincount(at, minlength=partitions**2)) * 8
+        offsets[1:] = np.cumsum(np.bincount(at, minlength=partitions**2)) * edge_bytes
         offsets.tofile(directory / f"{order}_offset")
     for i in range(partitions):
         for j in range(partitions):
             here = (block[:, 0] == i) & (block[:, 1] == j)
-            write_bin(directory / f"block-{i}-{j}", edges[here])
-    (directory / "meta").write_text(f"0 {vertex_count} {len(edges)} {partitions}")
+            records[here].tofile(directory / f"block-{i}-{j}")
+    kind = 0 if weights is None else 1
+    (directory / "meta").write_text(f"{kind} {vertex_count} {len(edges)} {partitions}")
     return directory
 
 

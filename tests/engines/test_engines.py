@@ -171,6 +171,16 @@ def test_grid_engine_agrees_with_igraph_on_a_graph_of_many_components(engines, t
     assert (np.fromfile(out, "<i4") == truth.parents(3)).all()
 
 
+def test_grid_engine_steps_over_weights(engines, tmp_path):
+    truth = graphs.Truth(graphs.random_edges(20_000, 60_000, seed=9))
+    grid = graphs.write_grid(tmp_path / "grid", truth.edges, truth.vertex_count, 4,
+                             weights=np.ones(len(truth.edges)))
+    out = tmp_path / "out"
+    for memory in ["1G", "32K"]:
+        run(engines / "grid_engine", "pagerank", grid, "--memory", memory, "--out", out)
+        assert np.allclose(np.fromfile(out), truth.pagerank(10), rtol=1e-9)
+
+
 def test_grid_engine_stops_at_a_read_that_is_short(engines, tmp_path):
     edges = graphs.random_edges(1000, 5000, seed=1)
     grid = graphs.write_grid(tmp_path / "grid", edges, 1000, 2)
@@ -270,6 +280,18 @@ def test_gridgraph_bfs(gridgraph, gowalla, grid_stage, any_way):
     result = grid_stage.run(any_way, gridgraph / "bfs", "{dir}", 100, 8)
     reached = int((gowalla.parents(100) >= 0).sum())
     assert f"discovered {reached} vertices from 100" in result.stdout
+
+
+def test_gridgraph_spmv(gridgraph, graphlane, gowalla, tmp_path, any_way):
+    weights = np.random.default_rng(5).random(len(gowalla.edges), dtype="f4")
+    grid = graphs.write_grid(
+        tmp_path / "weighted", gowalla.edges, gowalla.vertex_count, PARTITIONS, weights)
+    stage = Stage(graphlane, grid, tmp_path)
+    stage.run(any_way, gridgraph / "spmv", "{dir}", 8)
+    output = np.fromfile(vertex_file(stage, any_way, "output"), "<f4")
+    source, target = gowalla.edges.T
+    expected = np.bincount(target, source * weights.astype("f8"), gowalla.vertex_count)
+    assert np.allclose(output[:gowalla.vertex_count], expected, rtol=1e-4)
 
 
 def test_graphchi_connected_components(
