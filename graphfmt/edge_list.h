@@ -53,7 +53,7 @@ struct EdgeListOutput {
   std::string path;
   EdgeFormat format = EdgeFormat::kBin;
   bool overwrite = false;     // without it, an existing path is refused
-  std::string comment;        // text only: one '#' line each at the top
+  std::string comment = {};   // text only: one '#' line each at the top
 };
 
 // Reads one list and writes another; output appears under its name when it is

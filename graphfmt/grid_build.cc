@@ -225,6 +225,7 @@ class GridBuilder : public EdgeSink {
 
   Outcome<GridSummary> finish(const EdgeListSummary& read) {
     GridWriteJob job{.dir = staging_.path(),
+                     .label = "write " + options_.output,
                      .weighted = options_.weighted,
                      .vertex_count = vertex_count_,
                      .layout = *layout_,

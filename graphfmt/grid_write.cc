@@ -64,7 +64,7 @@ class GridWriter {
     lay_out();
     if (auto opened = open(); !opened) return opened.error();
     const std::vector<Group> groups = divide();
-    Progress progress("write " + job_.dir, 3 * row_start_.back());
+    Progress progress(job_.label, 3 * row_start_.back());
     auto done = for_each_index<Scratch>(
         job_.threads, groups.size(), [&](size_t index, Scratch& scratch) -> Outcome<void> {
           const Group& group = groups[index];

@@ -21,6 +21,7 @@ namespace graphlane {
 
 struct GridWriteJob {
   std::string dir;
+  std::string label;  // for Progress
   bool weighted = false;
   uint64_t vertex_count = 0;
   GridLayout layout;

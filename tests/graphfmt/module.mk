@@ -1,0 +1,1 @@
+$(eval $(call gtest,graphfmt_test,$(wildcard tests/graphfmt/*.cc),graphfmt iomgr,-lfmt -lz))
