@@ -59,6 +59,8 @@ void add_check(Parser& parser);
 void add_rm(Parser& parser);
 void add_convert(Parser& parser);
 void add_gen(Parser& parser);
+void add_run(Parser& parser);
+void add_stat(Parser& parser);
 
 // "12M" and the like; what is not a size is a usage error.
 CLI::Option* add_size(CLI::App* command, const std::string& names, std::optional<uint64_t>* size,

@@ -1,14 +1,12 @@
 #include "iomgr/volume.h"
 
 #include <fnmatch.h>
-#include <linux/magic.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/statfs.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "iomgr/mount_table.h"
 #include "iomgr/part_files.h"
 #include "iomgr/small_file.h"
 #include "iomgr/volume_files.h"
@@ -80,36 +78,35 @@ Outcome<Device> open_device(const std::string& directory, const DeviceRecord& ex
   return device;
 }
 
-// Opens the directory `path`. Where a mount of Graphlane's covers it, that
-// shows whole files; we want the stubs beneath. A copy of the mount that holds
-// the parent directory has no mounts upon it, so it shows them (root only).
-Outcome<Fd> open_root(const std::string& path) {
-  Fd root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!root) return os_error(errno, path, "cannot open");
-  struct statfs info;
-  if (::fstatfs(root.get(), &info) != 0 || info.f_type != FUSE_SUPER_MAGIC) return root;
-  const fs::path parent = fs::path(path).parent_path();
-  struct stat own, above;
-  if (::fstat(root.get(), &own) != 0 || ::stat(parent.c_str(), &above) != 0 ||
-      own.st_dev == above.st_dev) {
-    return root;  // not the root of a mount: a volume that lies on somebody's FUSE filesystem
+// Opens the directory `path`. Where a mount of the volume covers it, that shows
+// whole files, and we want the stubs beneath. A copy of the mount that holds the
+// parent directory has no mounts upon it, so it shows them (to root only).
+Outcome<Fd> open_root(const fs::path& path, bool is_covered) {
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+  if (!is_covered) {
+    Fd root(::open(path.c_str(), kFlags));
+    if (!root) return os_error(errno, path.string(), "cannot open");
+    return root;
   }
-  const Fd copy(::open_tree(AT_FDCWD, parent.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
-  if (!copy) return root;
-  Fd beneath(::openat(copy.get(), fs::path(path).filename().c_str(),
-                      O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const bool has_volume =
-      beneath && ::faccessat(beneath.get(), kVolumeJson, F_OK, 0) == 0;
-  return has_volume ? std::move(beneath) : std::move(root);
+  const Fd above(::open_tree(AT_FDCWD, path.parent_path().c_str(),
+                             OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+  Fd root(above ? ::openat(above.get(), path.filename().c_str(), kFlags) : -1);
+  if (root && ::faccessat(root.get(), kVolumeJson, F_OK, 0) == 0) return root;
+  return make_error(EBUSY, "{}: is mounted over itself, which hides the stubs; unmount it first "
+                    "(graphlane umount {})", path.string(), path.string());
 }
 
 }  // namespace
 
 Outcome<std::shared_ptr<const Volume>> Volume::open(const std::string& root) {
   std::error_code error;
-  const fs::path real = fs::canonical(root, error);
+  fs::path real = fs::canonical(root, error);
   if (error) return os_error(error.value(), root, "cannot open the volume");
-  Outcome<Fd> root_fd = open_root(real.string());
+  const std::optional<VolumeMount> mount = find_volume_mount(real.string());
+  // At a mount elsewhere the volume itself is meant.
+  if (mount) real = mount->volume_root;
+  const bool is_covered = mount && find_volume_mount(real.string());
+  Outcome<Fd> root_fd = open_root(real, is_covered);
   if (!root_fd) return root_fd.error();
 
   const std::string path = (real / kVolumeJson).string();

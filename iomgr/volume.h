@@ -48,10 +48,10 @@ struct Device {
 };
 
 struct VolumeOptions {
-  std::string root;                  // must not exist, or be an empty directory
-  std::vector<std::string> devices;  // existing, writable, distinct directories
+  std::string root = {};                  // must not exist, or be an empty directory
+  std::vector<std::string> devices = {};  // existing, writable, distinct directories
   uint64_t stripe_depth_bytes = kStripeDepthDefault;
-  StripePolicy policy;
+  StripePolicy policy = {};
 };
 
 class Volume {
@@ -59,7 +59,8 @@ class Volume {
   // Makes root and devices; on an error nothing of it is left behind.
   static Outcome<std::shared_ptr<const Volume>> create(const VolumeOptions& options);
 
-  // Where a mount of ours covers the root, takes the directory beneath it.
+  // Also from the root of a mount of it. Where a mount covers the volume's own
+  // root, takes the directory beneath; EBUSY: we may not (only root may).
   static Outcome<std::shared_ptr<const Volume>> open(const std::string& root);
 
   const std::string& root() const { return root_; }  // absolute, no symbolic links

@@ -1,0 +1,50 @@
+#include "iomgr/mount_table.h"
+
+#include <fstream>
+#include <sstream>
+
+namespace graphlane {
+namespace {
+
+// Blank, tab, newline and backslash stand there as \040 and so on (proc(5)).
+std::string unescape(const std::string& text) {
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 3 < text.size()) {
+      plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
+                                 (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+}  // namespace
+
+// 36 35 98:0 /root /mnt/point rw,noatime master:1 - type source options
+std::vector<VolumeMount> list_volume_mounts() {
+  std::vector<VolumeMount> mounts;
+  std::ifstream table("/proc/self/mountinfo");
+  for (std::string line; std::getline(table, line);) {
+    const size_t dash = line.find(" - ");
+    if (dash == std::string::npos) continue;
+    std::istringstream before(line.substr(0, dash)), after(line.substr(dash + 3));
+    std::string skipped, point, type, source;
+    before >> skipped >> skipped >> skipped >> skipped >> point;
+    after >> type >> source;
+    if (type == kMountType) mounts.push_back({unescape(point), unescape(source)});
+  }
+  return mounts;
+}
+
+std::optional<VolumeMount> find_volume_mount(const std::string& path) {
+  std::optional<VolumeMount> found;
+  for (VolumeMount& mount : list_volume_mounts()) {
+    if (mount.point == path) found = std::move(mount);
+  }
+  return found;
+}
+
+}  // namespace graphlane

@@ -1,0 +1,25 @@
+// The mounts of volumes that this process sees, from /proc/self/mountinfo. They
+// have the type "fuse.graphlane", and the volume's root as their source.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace graphlane {
+
+inline constexpr char kMountType[] = "fuse.graphlane";
+
+struct VolumeMount {
+  std::string point;        // where it is mounted
+  std::string volume_root;  // what is mounted there
+};
+
+// In the order of mounting; of several at one place the last is seen. Empty
+// where there is no /proc.
+std::vector<VolumeMount> list_volume_mounts();
+
+// The mount whose root `path` is; a path without links.
+std::optional<VolumeMount> find_volume_mount(const std::string& path);
+
+}  // namespace graphlane
