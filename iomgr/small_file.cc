@@ -11,7 +11,7 @@
 namespace graphlane {
 namespace {
 
-constexpr size_t kSmallFileMax = 1u << 20;
+constexpr size_t kSmallFileMax = 512u << 10;
 
 // What fails is told by the name that the caller knows, not by the temporary.
 Outcome<void> write_temporary(const std::string& temporary, const std::string& path,

@@ -15,7 +15,7 @@ namespace graphlane {
 Outcome<void> write_small_file(const std::string& path, std::string_view content, mode_t mode);
 
 // The content of a file below `directory_fd`; `path` is what messages call it.
-// EFBIG: larger than 1 MiB, which none of ours is.
+// EFBIG: larger than 512 KiB, which none of ours is.
 Outcome<std::string> read_small_file(int directory_fd, const char* name, std::string_view path);
 
 // Makes the names in a directory durable.

@@ -6,7 +6,7 @@
 namespace graphlane {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;  // keys in the order of FORMAT.md
 
 constexpr uint64_t kFormat = 1;
 
