@@ -33,7 +33,7 @@ struct MountOptions {
   std::string mountpoint;     // empty: the volume's own directory
   bool foreground = false;    // serve in this process until unmounted
   bool read_only = false;
-  bool allow_other = false;   // root always allows others
+  bool allow_other = false;   // root always does
   uint32_t thread_count = 0;  // 0: twice the processors; never below kMountThreadsMin
   uint64_t max_read_bytes = 1u << 20;
   double entry_timeout_seconds = 1.0;     // how long the kernel believes a name
@@ -41,6 +41,7 @@ struct MountOptions {
   double negative_timeout_seconds = 0.0;  // … and that there is no such name
   IoMode io_mode = IoMode::kAuto;
   LaneOptions lanes;
+  std::vector<std::string> kernel_flags;  // "nosuid", "noexec", … as given
 
   // Takes one list as mount(8) gives it: "ro,threads=8,io=direct". What mount(8)
   // and fstab pass to everyone (rw, defaults, noauto, _netdev, …) is accepted.

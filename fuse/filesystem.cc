@@ -1,0 +1,123 @@
+#include "fuse/filesystem.h"
+
+#include <linux/securebits.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "fuse/striped.h"
+
+namespace graphlane {
+namespace {
+
+constexpr uint64_t kRequestMin = 4096;
+
+// Splicing a request needs a pipe larger than it. Where the pipe may not grow
+// so far (pipe-max-size is 1 MiB by default), libfuse would allocate and copy
+// for every request: 0.1 of native throughput. 512 KiB always fit.
+uint64_t largest_spliced_request() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return kRequestMax / 2;
+  const Fd reader(ends[0]), writer(ends[1]);
+  return ::fcntl(writer.get(), F_SETPIPE_SZ, 2 * kRequestMax) < 0 ? kRequestMax / 2 : kRequestMax;
+}
+
+}  // namespace
+
+uint64_t largest_request(const MountOptions& options) {
+  const uint64_t asked = options.max_read_bytes / kRequestMin * kRequestMin;
+  return std::clamp(asked, kRequestMin, largest_spliced_request());
+}
+
+Filesystem::Filesystem(std::shared_ptr<const Volume> served, const MountOptions& asked)
+    : volume(std::move(served)),
+      options(asked),
+      privileged(::geteuid() == 0),
+      read_bytes_max(largest_request(asked)),
+      inodes(volume->root_fd()) {}
+
+Outcome<std::unique_ptr<Filesystem>> Filesystem::start(std::shared_ptr<const Volume> volume,
+                                                       const MountOptions& options) {
+  auto fs = std::make_unique<Filesystem>(std::move(volume), options);
+  Outcome<std::unique_ptr<Lanes>> lanes = Lanes::start(*fs->volume, options.lanes);
+  if (!lanes) return lanes.error();
+  fs->lanes = std::move(*lanes);
+  return fs;
+}
+
+// libc's setfsuid() would change all threads' IDs; the system call changes ours.
+AsCaller::AsCaller(const Filesystem& fs, fuse_req_t req) : active_(fs.privileged) {
+  if (!active_) return;
+  const fuse_ctx* caller = ::fuse_req_ctx(req);
+  ::syscall(SYS_setfsgid, caller->gid);
+  ::syscall(SYS_setfsuid, caller->uid);
+}
+
+AsCaller::~AsCaller() {
+  if (!active_) return;
+  ::syscall(SYS_setfsuid, ::geteuid());
+  ::syscall(SYS_setfsgid, ::getegid());
+}
+
+void prepare_identities() {
+  ::umask(0);  // the kernel has applied the caller's
+  // Without this bit, setfsuid() to a user takes CAP_DAC_OVERRIDE away, and the
+  // host would check the caller again, without his supplementary groups.
+  if (::geteuid() == 0) ::prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0);
+}
+
+int refuse_change(const Filesystem& fs, const Inode& parent, const char* name) {
+  const bool is_control = parent.control ||
+                          (&parent == &fs.inodes.root() && name == kControlDirectory);
+  return is_control ? EROFS : 0;
+}
+
+void drop_set_id_bits(const Filesystem& fs, fuse_req_t req, int fd) {
+  if (!fs.clears_set_id_bits || !fs.privileged || ::fuse_req_ctx(req)->uid == 0) return;
+  struct stat st;
+  if (::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return;
+  mode_t drop = st.st_mode & S_ISUID;
+  if ((st.st_mode & S_IXGRP) != 0) drop |= st.st_mode & S_ISGID;
+  // Best effort: the write itself has its own result.
+  if (drop != 0) (void)::fchmod(fd, (st.st_mode & ~drop) & 07777);
+}
+
+int show_attributes(Filesystem& fs, Inode& inode, struct stat* st) {
+  if (::fstatat(inode.fd.get(), "", st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) return errno;
+  if (inode.control) return 0;
+  const StubView view = inode.stub.look(inode.fd.get(), *st);
+  if (view.striped() && fs.volume->accept(view.layout, "")) {
+    show_as_striped(current_layout(*fs.volume, view.layout), st);
+  }
+  return 0;
+}
+
+int look_up(Filesystem& fs, Inode& parent, const char* name, fuse_entry_param* entry) {
+  *entry = {};
+  Fd fd(::openat(parent.fd.get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) return errno;
+  struct stat st;
+  if (::fstatat(fd.get(), "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) return errno;
+  const bool control = refuse_change(fs, parent, name) != 0;
+  Inode& inode = fs.inodes.acquire(std::move(fd), st, control);
+  entry->ino = InodeTable::nodeid_of(inode);
+  entry->attr_timeout = fs.options.attr_timeout_seconds;
+  entry->entry_timeout = fs.options.entry_timeout_seconds;
+  const int error = show_attributes(fs, inode, &entry->attr);
+  if (error != 0) fs.inodes.forget(entry->ino, 1);
+  return error;
+}
+
+int answer_entry(Filesystem& fs, fuse_req_t req, Inode& parent, const char* name) {
+  fuse_entry_param entry;
+  const int error = look_up(fs, parent, name, &entry);
+  if (error != 0) return error;
+  // The kernel did not wait for the answer, so it will not forget it either.
+  if (::fuse_reply_entry(req, &entry) == -ENOENT) fs.inodes.forget(entry.ino, 1);
+  return 0;
+}
+
+}  // namespace graphlane

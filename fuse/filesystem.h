@@ -1,0 +1,77 @@
+// Filesystem: what all operations of one mount share.
+//
+// Threads: constant once init() has run, but for `inodes`, which is safe from
+// any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "fuse/fuse_api.h"
+#include "fuse/inode_table.h"
+#include "fuse/mount.h"
+#include "iomgr/lanes.h"
+#include "iomgr/volume.h"
+
+namespace graphlane {
+
+// No request of the kernel's is larger: what libfuse 3.14 can take.
+inline constexpr uint64_t kRequestMax = 1u << 20;
+
+struct Filesystem {
+  // Starts the lanes.
+  static Outcome<std::unique_ptr<Filesystem>> start(std::shared_ptr<const Volume> volume,
+                                                    const MountOptions& options);
+
+  Filesystem(std::shared_ptr<const Volume> served, const MountOptions& asked);
+
+  const std::shared_ptr<const Volume> volume;
+  const MountOptions options;
+  const bool privileged;          // root: new files are given to the caller
+  const uint64_t read_bytes_max;  // the largest request that the kernel shall make
+  InodeTable inodes;
+  std::unique_ptr<Lanes> lanes;
+
+  // What this libfuse and kernel offer; set by init().
+  bool direct_io_with_mmap = false;  // FOPEN_DIRECT_IO and yet mmap
+  bool clears_set_id_bits = false;   // on write, instead of the kernel
+};
+
+// What an operation does for itself, it does on the host with the caller's
+// filesystem IDs, so that new files are the caller's. Ours keep their
+// capabilities (prepare_identities()); the kernel has checked permissions.
+class AsCaller {
+ public:
+  AsCaller(const Filesystem& fs, fuse_req_t req);
+  ~AsCaller();
+  AsCaller(const AsCaller&) = delete;
+  AsCaller& operator=(const AsCaller&) = delete;
+
+ private:
+  const bool active_;
+};
+
+// Before the first worker starts: no umask of ours, and capabilities that
+// survive AsCaller. Of the process; there is no way back.
+void prepare_identities();
+
+// Whether `name` in `parent` is not to be made, replaced or removed: .graphlane
+// and all below it. EROFS, else 0.
+int refuse_change(const Filesystem& fs, const Inode& parent, const char* name);
+
+// As a write by the caller would: a host that saw root write keeps them.
+void drop_set_id_bits(const Filesystem& fs, fuse_req_t req, int fd);
+
+// The attributes of a file as the mount shows them. 0 or an errno.
+int show_attributes(Filesystem& fs, Inode& inode, struct stat* st);
+
+// The largest request, bytes, of a mount with these options made by this process.
+uint64_t largest_request(const MountOptions& options);
+
+// Looks `name` up and counts the look-up. 0 or an errno.
+int look_up(Filesystem& fs, Inode& parent, const char* name, fuse_entry_param* entry);
+
+// Answers with the entry of a name that the operation has just made.
+int answer_entry(Filesystem& fs, fuse_req_t req, Inode& parent, const char* name);
+
+}  // namespace graphlane

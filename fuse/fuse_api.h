@@ -1,0 +1,6 @@
+// libfuse's low-level interface, in the one version that all of fuse/ uses.
+// 3.14 is Debian 12's; what later ones add is guarded by the capability's macro.
+#pragma once
+
+#define FUSE_USE_VERSION 314
+#include <fuse_lowlevel.h>

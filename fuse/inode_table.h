@@ -1,0 +1,83 @@
+// InodeTable: the files that the kernel knows, by (st_dev, st_ino).
+//
+//   kernel's nodeid = Inode*  ──►  O_PATH descriptor of the host's file
+//
+// An Inode lives as long as the kernel holds a look-up of it. Its descriptor
+// keeps the host's inode from being reused meanwhile, so a key never changes
+// its meaning, and st_ino can be the host's.
+//
+// Threads: everything is safe from any thread.
+// Invariant: an Inode is in the table iff lookup_count > 0; the root always is.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+#include "fuse/fuse_api.h"
+#include "fuse/stub_cache.h"
+#include "iomgr/base/fd.h"
+#include "iomgr/base/mutex.h"
+
+namespace graphlane {
+
+struct InodeKey {
+  dev_t device = 0;
+  ino_t number = 0;
+  friend bool operator==(const InodeKey&, const InodeKey&) = default;
+};
+
+struct InodeKeyHash {
+  size_t operator()(const InodeKey& key) const {
+    return std::hash<uint64_t>{}(key.number * 0x9e3779b97f4a7c15u ^ key.device);
+  }
+};
+
+// "/proc/self/fd/7": the way from an O_PATH descriptor to calls that take none.
+struct ProcPath {
+  explicit ProcPath(int fd);
+  const char* c_str() const { return text; }
+  char text[32];
+};
+
+struct Inode {
+  // Constant after construction.
+  InodeKey key;
+  Fd fd;                 // O_PATH
+  bool control = false;  // .graphlane, or below it: read-only
+
+  StubCache stub;             // what it is, if it is a stub
+  uint64_t lookup_count = 0;  // guarded by the table's mutex
+};
+
+class InodeTable {
+ public:
+  // `root_fd` is duplicated.
+  explicit InodeTable(int root_fd);
+
+  Inode& root() const { return *root_; }
+  Inode& of(fuse_ino_t nodeid) {
+    return nodeid == FUSE_ROOT_ID ? *root_ : *reinterpret_cast<Inode*>(nodeid);
+  }
+  static fuse_ino_t nodeid_of(const Inode& inode) { return reinterpret_cast<fuse_ino_t>(&inode); }
+
+  // The inode of the O_PATH descriptor `fd`, with one more look-up.
+  Inode& acquire(Fd fd, const struct stat& st, bool control);
+
+  // Gives `count` look-ups back; the last one ends the inode.
+  void forget(fuse_ino_t nodeid, uint64_t count);
+
+  // Whether so few descriptors are left that look-ups nobody asked for
+  // (readdirplus) should not be made.
+  bool crowded();
+
+ private:
+  const std::unique_ptr<Inode> root_;
+  const size_t crowded_at_;
+  Mutex mu_;
+  std::unordered_map<InodeKey, std::unique_ptr<Inode>, InodeKeyHash> inodes_ GUARDED_BY(mu_);
+};
+
+}  // namespace graphlane

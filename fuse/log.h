@@ -1,0 +1,26 @@
+// The filesystem's messages: one line each, on stderr while somebody watches it,
+// to syslog once the daemon has left its terminal.
+//
+// Threads: log_line() from any; the rest before the first worker starts.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+namespace graphlane {
+
+void log_to_syslog();
+
+void log_line(const std::string& text);
+
+template <class... Args>
+void log_line(fmt::format_string<Args...> format, Args&&... args) {
+  log_line(fmt::format(format, std::forward<Args>(args)...));
+}
+
+// libfuse's own messages go the same way.
+void log_fuse_messages();
+
+}  // namespace graphlane

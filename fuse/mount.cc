@@ -1,0 +1,115 @@
+#include "fuse/mount.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "fuse/background.h"
+#include "fuse/filesystem.h"
+#include "fuse/log.h"
+#include "fuse/mount_table.h"
+#include "fuse/session.h"
+
+namespace graphlane {
+namespace {
+
+Outcome<void> check_device_file() {
+  struct stat st;
+  if (::stat("/dev/fuse", &st) != 0) {
+    return make_error(errno, "/dev/fuse: {} (modprobe fuse; in a container: --device /dev/fuse)",
+                      std::strerror(errno));
+  }
+  return {};
+}
+
+// A mount below VOL would be found by its own daemon, which then waits for
+// itself; one inside a device would be covered or cover parts.
+Outcome<void> check_place(const Volume& volume, const std::string& mountpoint) {
+  if (mountpoint != volume.root() && is_within(mountpoint, volume.root())) {
+    return make_error(EINVAL, "{}: lies inside the volume {}; mount over the volume or outside it",
+                      mountpoint, volume.root());
+  }
+  for (const Device& device : volume.devices()) {
+    if (is_within(mountpoint, device.directory)) {
+      return make_error(EINVAL, "{}: lies inside the volume's device {}", mountpoint,
+                        device.directory);
+    }
+  }
+  return {};
+}
+
+Outcome<std::string> check_mountpoint(const Volume& volume, const MountOptions& options) {
+  const std::string& asked = options.mountpoint.empty() ? volume.root() : options.mountpoint;
+  Outcome<std::string> path = absolute_mountpoint(asked);
+  if (!path) return path.error();
+  if (find_graphlane_mount(*path)) {
+    struct stat st;
+    const bool dead = ::stat(path->c_str(), &st) != 0 && errno == ENOTCONN;
+    if (dead) {
+      return make_error(EBUSY, "{0}: a mount whose daemon has died; first: graphlane umount {0}",
+                        *path);
+    }
+    return make_error(EBUSY, "{}: a Graphlane volume is mounted there already", *path);
+  }
+  struct stat st;
+  if (::stat(path->c_str(), &st) != 0) return os_error(errno, asked, "cannot mount there");
+  if (!S_ISDIR(st.st_mode)) return make_error(ENOTDIR, "{}: not a directory", asked);
+  if (Outcome<void> place = check_place(volume, *path); !place) return place.error();
+  return path;
+}
+
+// Runs beside the workers: asks the mount for its root, as a user would.
+class Herald {
+ public:
+  Herald(std::string mountpoint, std::function<void()> on_ready) {
+    // The workers' owner handles signals; this thread would swallow them.
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([mountpoint = std::move(mountpoint), on_ready = std::move(on_ready)] {
+      struct stat st;
+      if (::stat(mountpoint.c_str(), &st) != 0) return;  // ended before it began
+      raise_read_ahead(fmt::format("{}:{}", major(st.st_dev), minor(st.st_dev)));
+      on_ready();
+    });
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  ~Herald() { thread_.join(); }
+
+ private:
+  std::thread thread_;
+};
+
+Outcome<void> serve_mount(const std::shared_ptr<const Volume>& volume, const MountOptions& options,
+                          const std::string& mountpoint, std::function<void()> on_ready) {
+  prepare_server_process();
+  Outcome<std::unique_ptr<Filesystem>> fs = Filesystem::start(volume, options);
+  if (!fs) return fs.error();
+  Outcome<std::unique_ptr<Session>> session = Session::make(**fs);
+  if (!session) return session.error();
+  if (Outcome<void> mounted = (*session)->mount(mountpoint); !mounted) return mounted;
+  const Herald herald(mountpoint, std::move(on_ready));
+  return (*session)->serve(true);
+}
+
+}  // namespace
+
+Outcome<void> mount_volume(std::shared_ptr<const Volume> volume, const MountOptions& options) {
+  if (Outcome<void> available = check_device_file(); !available) return available;
+  const Outcome<std::string> mountpoint = check_mountpoint(*volume, options);
+  if (!mountpoint) return mountpoint.error();
+  if (options.foreground) return serve_mount(volume, options, *mountpoint, [] {});
+  return run_in_background([&](std::function<void()> on_ready) {
+    return serve_mount(volume, options, *mountpoint, std::move(on_ready));
+  });
+}
+
+}  // namespace graphlane

@@ -1,0 +1,115 @@
+// The list behind -o.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+
+#include "fuse/mount.h"
+#include "iomgr/base/size.h"
+
+namespace graphlane {
+namespace {
+
+using Applied = Outcome<void>;
+
+// What mount(8), fstab and systemd say to every filesystem and mean for themselves.
+bool is_for_others(std::string_view name) {
+  static constexpr std::array<std::string_view, 12> kNames = {
+      "rw",   "defaults", "auto",  "noauto",  "user",   "nouser",
+      "users", "owner",   "group", "_netdev", "nofail", "default_permissions"};
+  return name.starts_with("x-") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+bool is_kernel_flag(std::string_view name) {
+  static constexpr std::array<std::string_view, 10> kNames = {
+      "suid", "nosuid", "dev", "nodev", "exec", "noexec", "atime", "noatime", "sync", "dirsync"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+Error bad_value(std::string_view name, std::string_view value, std::string_view expected) {
+  return make_error(EINVAL, "option {}={}: expected {}", name, value, expected);
+}
+
+Applied set_count(std::string_view name, std::string_view value, uint32_t max, uint32_t* count) {
+  uint32_t number = 0;
+  const char* end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, number);
+  if (error != std::errc() || stop != end || number < 1 || number > max) {
+    return bad_value(name, value, fmt::format("a number from 1 to {}", max));
+  }
+  *count = number;
+  return {};
+}
+
+Applied set_seconds(std::string_view name, std::string_view value, double* seconds) {
+  const std::string text(value);
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !(number >= 0 && number <= 1e9)) {
+    return bad_value(name, value, "seconds");
+  }
+  *seconds = number;
+  return {};
+}
+
+Applied set_size(std::string_view name, std::string_view value, uint64_t* bytes) {
+  const Outcome<uint64_t> size = parse_size(value);
+  if (!size || *size < 4096) return bad_value(name, value, "a size of at least 4K");
+  *bytes = *size;
+  return {};
+}
+
+Applied set_io_mode(std::string_view value, IoMode* mode) {
+  if (value == "auto") *mode = IoMode::kAuto;
+  else if (value == "direct") *mode = IoMode::kDirect;
+  else if (value == "buffered") *mode = IoMode::kBuffered;
+  else return bad_value("io", value, "auto, direct or buffered");
+  return {};
+}
+
+Applied set_backend(std::string_view value, IoBackend* backend) {
+  for (const IoBackend known :
+       {IoBackend::kAuto, IoBackend::kUring, IoBackend::kAio, IoBackend::kThreads}) {
+    if (value == name_of(known)) return *backend = known, Applied{};
+  }
+  return bad_value("backend", value, "auto, io_uring, libaio or threads");
+}
+
+Applied apply(MountOptions& options, std::string_view option) {
+  const size_t equals = option.find('=');
+  const std::string_view name = option.substr(0, equals);
+  if (equals == std::string_view::npos) {
+    if (name == "ro") return options.read_only = true, Applied{};
+    if (name == "allow_other") return options.allow_other = true, Applied{};
+    if (is_kernel_flag(name)) return options.kernel_flags.emplace_back(name), Applied{};
+    if (is_for_others(name)) return {};
+    return make_error(EINVAL, "unknown mount option \"{}\"", option);
+  }
+  const std::string_view value = option.substr(equals + 1);
+  if (name == "threads") return set_count(name, value, 256, &options.thread_count);
+  if (name == "depth") return set_count(name, value, kQueueDepthMax, &options.lanes.depth);
+  if (name == "io") return set_io_mode(value, &options.io_mode);
+  if (name == "backend") return set_backend(value, &options.lanes.backend);
+  if (name == "max_read") return set_size(name, value, &options.max_read_bytes);
+  if (name == "entry_timeout") return set_seconds(name, value, &options.entry_timeout_seconds);
+  if (name == "attr_timeout") return set_seconds(name, value, &options.attr_timeout_seconds);
+  if (name == "negative_timeout") return set_seconds(name, value, &options.negative_timeout_seconds);
+  if (is_for_others(name)) return {};  // x-systemd.…=
+  return make_error(EINVAL, "unknown mount option \"{}\"", option);
+}
+
+}  // namespace
+
+Outcome<void> MountOptions::parse(std::string_view list) {
+  while (!list.empty()) {
+    const size_t comma = std::min(list.find(','), list.size());
+    const std::string_view option = list.substr(0, comma);
+    if (!option.empty()) {
+      if (Applied applied = apply(*this, option); !applied) return applied.error();
+    }
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return {};
+}
+
+}  // namespace graphlane

@@ -1,0 +1,94 @@
+// getattr and setattr: size, owner, mode and times.
+#include <sys/stat.h>
+
+#include "fuse/open_file.h"
+#include "fuse/operations.h"
+#include "fuse/striped.h"
+
+namespace graphlane {
+namespace {
+
+int set_mode(Filesystem& fs, Inode& inode, const StubView& view, mode_t mode) {
+  if (view.striped()) {
+    const Result<void> moved = chmod_parts(*fs.volume, view.layout, mode);
+    if (!moved) return moved.error().code;
+  }
+  return ::chmod(ProcPath(inode.fd.get()).c_str(), mode & 07777) != 0 ? errno : 0;
+}
+
+int set_owner(Filesystem& fs, Inode& inode, const StubView& view, const struct stat& wanted,
+              int which) {
+  const uid_t uid = (which & FUSE_SET_ATTR_UID) != 0 ? wanted.st_uid : static_cast<uid_t>(-1);
+  const gid_t gid = (which & FUSE_SET_ATTR_GID) != 0 ? wanted.st_gid : static_cast<gid_t>(-1);
+  if (view.striped()) {
+    const Result<void> moved = chown_parts(*fs.volume, view.layout, uid, gid);
+    if (!moved) return moved.error().code;
+  }
+  const int flags = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW;
+  return ::fchownat(inode.fd.get(), "", uid, gid, flags) != 0 ? errno : 0;
+}
+
+int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, const StubView& view, off_t size,
+             fuse_file_info* fi) {
+  if (view.striped()) return EROFS;  // issue 3
+  if (!view.plain()) return EIO;
+  if (fi != nullptr) {
+    const int fd = OpenFile::of(fi).fd.get();
+    if (::ftruncate(fd, size) != 0) return errno;
+    drop_set_id_bits(fs, req, fd);
+    return 0;
+  }
+  const Fd fd(::open(ProcPath(inode.fd.get()).c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd) return errno;
+  if (::ftruncate(fd.get(), size) != 0) return errno;
+  drop_set_id_bits(fs, req, fd.get());
+  return 0;
+}
+
+timespec chosen_time(int which, int set, int now, const timespec& time) {
+  if ((which & now) != 0) return {.tv_sec = 0, .tv_nsec = UTIME_NOW};
+  if ((which & set) != 0) return time;
+  return {.tv_sec = 0, .tv_nsec = UTIME_OMIT};
+}
+
+int set_times(Inode& inode, const struct stat& wanted, int which) {
+  const timespec times[2] = {
+      chosen_time(which, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, wanted.st_atim),
+      chosen_time(which, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, wanted.st_mtim)};
+  return ::utimensat(AT_FDCWD, ProcPath(inode.fd.get()).c_str(), times, 0) != 0 ? errno : 0;
+}
+
+}  // namespace
+
+int op::getattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
+  struct stat st;
+  const int error = show_attributes(fs, fs.inodes.of(ino), &st);
+  if (error != 0) return error;
+  ::fuse_reply_attr(req, &st, fs.options.attr_timeout_seconds);
+  return 0;
+}
+
+int op::setattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, struct stat* wanted, int which,
+                fuse_file_info* fi) {
+  Inode& inode = fs.inodes.of(ino);
+  if (inode.control) return EROFS;
+  struct stat st;
+  if (::fstatat(inode.fd.get(), "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) return errno;
+  StubView view = inode.stub.look(inode.fd.get(), st);
+  // Another volume's parts are not ours to change.
+  if (view.striped() && !fs.volume->accept(view.layout, "")) view.verdict = StubVerdict::kBadField;
+  int error = 0;
+  if ((which & FUSE_SET_ATTR_MODE) != 0) error = set_mode(fs, inode, view, wanted->st_mode);
+  if (error == 0 && (which & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {
+    error = set_owner(fs, inode, view, *wanted, which);
+  }
+  if (error == 0 && (which & FUSE_SET_ATTR_SIZE) != 0) {
+    error = set_size(fs, req, inode, view, wanted->st_size, fi);
+  }
+  if (error == 0 && (which & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME)) != 0) {
+    error = set_times(inode, *wanted, which);
+  }
+  return error != 0 ? error : getattr(fs, req, ino, fi);
+}
+
+}  // namespace graphlane

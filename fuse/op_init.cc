@@ -1,0 +1,41 @@
+// The capabilities of the connection, agreed on with the kernel once.
+#include <algorithm>
+
+#include "fuse/operations.h"
+
+namespace graphlane {
+namespace {
+
+// More requests in flight than libfuse's 12: read-ahead of several streams over
+// several devices.
+constexpr unsigned kBackgroundMax = 64;
+
+bool want(fuse_conn_info* conn, unsigned capability) {
+  if ((conn->capable & capability) == 0) return false;
+  conn->want |= capability;
+  return true;
+}
+
+}  // namespace
+
+void op::init(void* userdata, fuse_conn_info* conn) {
+  Filesystem& fs = *static_cast<Filesystem*>(userdata);
+  conn->max_read = static_cast<unsigned>(fs.read_bytes_max);
+  conn->max_write = std::min(conn->max_write, static_cast<unsigned>(fs.read_bytes_max));
+  conn->max_background = kBackgroundMax;
+  conn->congestion_threshold = kBackgroundMax * 3 / 4;
+  want(conn, FUSE_CAP_SPLICE_WRITE);  // replies: page cache of the parts to the kernel
+  want(conn, FUSE_CAP_SPLICE_READ);   // writes, the other way
+  // Set-id bits on write: with version 2 the kernel leaves them to us and saves
+  // a getxattr before every write; version 1 saves it nothing, so let it.
+  conn->want &= ~static_cast<unsigned>(FUSE_CAP_HANDLE_KILLPRIV);
+#ifdef FUSE_CAP_HANDLE_KILLPRIV_V2
+  fs.clears_set_id_bits = want(conn, FUSE_CAP_HANDLE_KILLPRIV_V2);
+#endif
+#ifdef FUSE_CAP_DIRECT_IO_ALLOW_MMAP
+  fs.direct_io_with_mmap = want(conn, FUSE_CAP_DIRECT_IO_ALLOW_MMAP);
+#endif
+  // Here FUSE_CAP_PASSTHROUGH will be asked for (libfuse 3.17): op_open.cc.
+}
+
+}  // namespace graphlane

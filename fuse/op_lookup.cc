@@ -1,0 +1,72 @@
+// Names to inodes and back; links' targets; the filesystem's size.
+#include <limits.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "fuse/operations.h"
+
+namespace graphlane {
+
+int op::lookup(Filesystem& fs, fuse_req_t req, fuse_ino_t parent, const char* name) {
+  fuse_entry_param entry;
+  const int error = look_up(fs, fs.inodes.of(parent), name, &entry);
+  if (error == ENOENT && fs.options.negative_timeout_seconds > 0) {
+    entry = {};  // inode 0: "there is none", and the kernel may remember it
+    entry.entry_timeout = fs.options.negative_timeout_seconds;
+  } else if (error != 0) {
+    return error;
+  }
+  if (::fuse_reply_entry(req, &entry) == -ENOENT && entry.ino != 0) fs.inodes.forget(entry.ino, 1);
+  return 0;
+}
+
+int op::forget(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, uint64_t count) {
+  fs.inodes.forget(ino, count);
+  ::fuse_reply_none(req);
+  return 0;
+}
+
+int op::forget_multi(Filesystem& fs, fuse_req_t req, size_t count, fuse_forget_data* forgets) {
+  for (size_t i = 0; i < count; ++i) fs.inodes.forget(forgets[i].ino, forgets[i].nlookup);
+  ::fuse_reply_none(req);
+  return 0;
+}
+
+int op::readlink(Filesystem& fs, fuse_req_t req, fuse_ino_t ino) {
+  char target[PATH_MAX + 1];
+  const ssize_t length = ::readlinkat(fs.inodes.of(ino).fd.get(), "", target, sizeof target);
+  if (length < 0) return errno;
+  if (length == sizeof target) return ENAMETOOLONG;
+  target[length] = '\0';
+  ::fuse_reply_readlink(req, target);
+  return 0;
+}
+
+// The volume's own filesystem and the devices', each counted once.
+int op::statfs(Filesystem& fs, fuse_req_t req, fuse_ino_t ino) {
+  struct statvfs total;
+  struct stat st;
+  const int own_fd = fs.inodes.of(ino).fd.get();
+  if (::fstatvfs(own_fd, &total) != 0 || ::fstat(own_fd, &st) != 0) return errno;
+  std::vector<dev_t> counted = {st.st_dev};
+  for (const Device& device : fs.volume->devices()) {
+    struct statvfs more;
+    const int fd = device.root_fd.get();
+    if (::fstat(fd, &st) != 0 || ::fstatvfs(fd, &more) != 0 || total.f_frsize == 0) continue;
+    if (std::find(counted.begin(), counted.end(), st.st_dev) != counted.end()) continue;
+    counted.push_back(st.st_dev);
+    const double scale = static_cast<double>(more.f_frsize) / static_cast<double>(total.f_frsize);
+    const auto scaled = [scale](fsblkcnt_t blocks) {
+      return static_cast<fsblkcnt_t>(static_cast<double>(blocks) * scale);
+    };
+    total.f_blocks += scaled(more.f_blocks);
+    total.f_bfree += scaled(more.f_bfree);
+    total.f_bavail += scaled(more.f_bavail);
+  }
+  ::fuse_reply_statfs(req, &total);
+  return 0;
+}
+
+}  // namespace graphlane

@@ -1,0 +1,83 @@
+// Names made, moved and removed.
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "fuse/operations.h"
+#include "fuse/striped.h"
+
+namespace graphlane {
+namespace {
+
+// Answers with the entry that `make` made in the caller's name.
+template <class Make>
+int make_entry(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char* name,
+               const Make& make) {
+  Inode& parent = fs.inodes.of(parent_ino);
+  if (const int error = refuse_change(fs, parent, name); error != 0) return error;
+  {
+    const AsCaller caller(fs, req);
+    if (make(parent.fd.get()) != 0) return errno;
+  }
+  return answer_entry(fs, req, parent, name);
+}
+
+}  // namespace
+
+int op::mkdir(Filesystem& fs, fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) {
+  return make_entry(fs, req, parent, name,
+                    [&](int directory) { return ::mkdirat(directory, name, mode); });
+}
+
+int op::mknod(Filesystem& fs, fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
+              dev_t rdev) {
+  return make_entry(fs, req, parent, name,
+                    [&](int directory) { return ::mknodat(directory, name, mode, rdev); });
+}
+
+int op::symlink(Filesystem& fs, fuse_req_t req, const char* target, fuse_ino_t parent,
+                const char* name) {
+  return make_entry(fs, req, parent, name,
+                    [&](int directory) { return ::symlinkat(target, directory, name); });
+}
+
+int op::link(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent,
+             const char* new_name) {
+  Inode& inode = fs.inodes.of(ino);
+  Inode& parent = fs.inodes.of(new_parent);
+  if (inode.control) return EROFS;
+  if (const int error = refuse_change(fs, parent, new_name); error != 0) return error;
+  if (::linkat(AT_FDCWD, ProcPath(inode.fd.get()).c_str(), parent.fd.get(), new_name,
+               AT_SYMLINK_FOLLOW) != 0) {
+    return errno;
+  }
+  return answer_entry(fs, req, parent, new_name);
+}
+
+int op::unlink(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char* name) {
+  Inode& parent = fs.inodes.of(parent_ino);
+  if (const int error = refuse_change(fs, parent, name); error != 0) return error;
+  LastLink victim(*fs.volume, parent.fd.get(), name);
+  if (::unlinkat(parent.fd.get(), name, 0) != 0) return errno;
+  victim.reap();
+  return answer_result(req, 0);
+}
+
+int op::rmdir(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char* name) {
+  Inode& parent = fs.inodes.of(parent_ino);
+  if (const int error = refuse_change(fs, parent, name); error != 0) return error;
+  return answer_result(req, ::unlinkat(parent.fd.get(), name, AT_REMOVEDIR));
+}
+
+int op::rename(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char* name,
+               fuse_ino_t new_parent_ino, const char* new_name, unsigned flags) {
+  Inode& parent = fs.inodes.of(parent_ino);
+  Inode& new_parent = fs.inodes.of(new_parent_ino);
+  if (const int error = refuse_change(fs, parent, name); error != 0) return error;
+  if (const int error = refuse_change(fs, new_parent, new_name); error != 0) return error;
+  LastLink victim(*fs.volume, new_parent.fd.get(), new_name);  // survives RENAME_EXCHANGE
+  if (::renameat2(parent.fd.get(), name, new_parent.fd.get(), new_name, flags) != 0) return errno;
+  victim.reap();
+  return answer_result(req, 0);
+}
+
+}  // namespace graphlane

@@ -1,0 +1,109 @@
+// Extended attributes: the host's, and two that exist only at the mount.
+//
+//   user.graphlane.layout   on a closed striped file: the 4096 bytes of its stub,
+//                           then each device's directory with a NUL, in order.
+//                           The preload library reads the parts itself with it.
+//   user.graphlane.stats    on the root: what the lanes did, as JSON
+//
+// Neither is listed, so that tools that copy attributes leave them alone.
+#include <sys/xattr.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "fuse/operations.h"
+#include "fuse/stats.h"
+
+namespace graphlane {
+namespace {
+
+constexpr std::string_view kLayout = "user.graphlane.layout";
+constexpr std::string_view kStats = "user.graphlane.stats";
+
+bool is_virtual(std::string_view name) { return name == kLayout || name == kStats; }
+
+int answer_value(fuse_req_t req, std::string_view value, size_t size) {
+  if (size == 0) {
+    ::fuse_reply_xattr(req, value.size());
+  } else if (size < value.size()) {
+    return ERANGE;
+  } else {
+    ::fuse_reply_buf(req, value.data(), value.size());
+  }
+  return 0;
+}
+
+int get_layout(Filesystem& fs, fuse_req_t req, Inode& inode, size_t size) {
+  struct stat st;
+  if (::fstat(inode.fd.get(), &st) != 0) return errno;
+  const StubView view = inode.stub.look(inode.fd.get(), st);
+  if (inode.control || !view.striped() || view.layout.state != FileState::kClosed ||
+      !fs.volume->accept(view.layout, "")) {
+    return ENODATA;
+  }
+  const StubBytes stub = encode_stub(view.layout);
+  std::string value(reinterpret_cast<const char*>(stub.data()), stub.size());
+  for (const Device& device : fs.volume->devices()) {
+    value += device.root;
+    value += '\0';
+  }
+  return answer_value(req, value, size);
+}
+
+// Calls `get(buffer, size)` and answers with what it got.
+template <class Get>
+int answer_host(fuse_req_t req, size_t size, const Get& get) {
+  if (size == 0) {
+    const ssize_t length = get(nullptr, 0);
+    if (length < 0) return errno;
+    ::fuse_reply_xattr(req, static_cast<size_t>(length));
+    return 0;
+  }
+  const auto value = std::make_unique<char[]>(size);
+  const ssize_t length = get(value.get(), size);
+  if (length < 0) return errno;
+  ::fuse_reply_buf(req, value.get(), static_cast<size_t>(length));
+  return 0;
+}
+
+}  // namespace
+
+int op::getxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
+  Inode& inode = fs.inodes.of(ino);
+  if (name == kLayout) return get_layout(fs, req, inode, size);
+  if (name == kStats) {
+    if (ino != FUSE_ROOT_ID) return ENODATA;
+    return answer_value(req, stats_json(*fs.lanes), size);
+  }
+  const ProcPath path(inode.fd.get());
+  return answer_host(req, size, [&](char* value, size_t room) {
+    return ::getxattr(path.c_str(), name, value, room);
+  });
+}
+
+int op::listxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size) {
+  const ProcPath path(fs.inodes.of(ino).fd.get());
+  return answer_host(req, size, [&](char* names, size_t room) {
+    return ::listxattr(path.c_str(), names, room);
+  });
+}
+
+int op::setxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* name,
+                 const char* value, size_t size, int flags) {
+  Inode& inode = fs.inodes.of(ino);
+  if (inode.control) return EROFS;
+  if (is_virtual(name)) return EPERM;
+  const ProcPath path(inode.fd.get());
+  return answer_result(req, ::setxattr(path.c_str(), name, value, size, flags));
+}
+
+int op::removexattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* name) {
+  Inode& inode = fs.inodes.of(ino);
+  if (inode.control) return EROFS;
+  if (is_virtual(name)) return EPERM;
+  const ProcPath path(inode.fd.get());
+  return answer_result(req, ::removexattr(path.c_str(), name));
+}
+
+}  // namespace graphlane

@@ -1,0 +1,25 @@
+// OpenFile: what a file handle of the kernel's stands for.
+//
+// Threads: constant after open().
+#pragma once
+
+#include <memory>
+
+#include "fuse/fuse_api.h"
+#include "iomgr/base/fd.h"
+#include "iomgr/lanes.h"
+
+namespace graphlane {
+
+struct OpenFile {
+  Fd fd;                                      // a plain file
+  std::shared_ptr<const StripedFile> striped;  // or a striped one
+  bool direct = false;                        // its parts are read past the page cache
+
+  static OpenFile& of(const fuse_file_info* fi) { return *reinterpret_cast<OpenFile*>(fi->fh); }
+  static void give(std::unique_ptr<OpenFile> file, fuse_file_info* fi) {
+    fi->fh = reinterpret_cast<uint64_t>(file.release());
+  }
+};
+
+}  // namespace graphlane

@@ -1,0 +1,118 @@
+#include "fuse/session.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <thread>
+
+#include <algorithm>
+#include <cstring>
+
+#include "fuse/log.h"
+#include "fuse/mount_table.h"
+#include "fuse/operations.h"
+#include "fuse/stderr_catcher.h"
+
+namespace graphlane {
+namespace {
+
+uint32_t worker_count(const MountOptions& options) {
+  const uint32_t wanted =
+      options.thread_count != 0 ? options.thread_count : 2 * std::thread::hardware_concurrency();
+  return std::max(wanted, kMountThreadsMin);
+}
+
+struct FreeArgs {
+  ~FreeArgs() { ::fuse_opt_free_args(&args); }
+  fuse_args args = FUSE_ARGS_INIT(0, nullptr);
+};
+
+// "-o fsname=VOL,subtype=graphlane,…", what libfuse passes to the kernel.
+bool add_mount_options(const Filesystem& fs, fuse_args* args) {
+  const MountOptions& options = fs.options;
+  char* list = nullptr;
+  bool ok = ::fuse_opt_add_opt_escaped(&list, ("fsname=" + fs.volume->root()).c_str()) == 0;
+  const auto add = [&](const std::string& option) {
+    ok = ok && ::fuse_opt_add_opt(&list, option.c_str()) == 0;
+  };
+  add("subtype=graphlane");
+  add("default_permissions");
+  if (options.allow_other || fs.privileged) add("allow_other");
+  if (options.read_only) add("ro");
+  add(fmt::format("max_read={}", fs.read_bytes_max));
+  for (const std::string& flag : options.kernel_flags) add(flag);
+  ok = ok && ::fuse_opt_add_arg(args, "graphlane") == 0 && ::fuse_opt_add_arg(args, "-o") == 0 &&
+       ::fuse_opt_add_arg(args, list) == 0;
+  std::free(list);
+  return ok;
+}
+
+}  // namespace
+
+void prepare_server_process() {
+  struct rlimit limit;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    (void)::setrlimit(RLIMIT_NOFILE, &limit);  // one a file that the kernel knows
+  }
+  prepare_identities();
+  log_fuse_messages();
+}
+
+Outcome<std::unique_ptr<Session>> Session::make(Filesystem& fs) {
+  FreeArgs owned;
+  if (!add_mount_options(fs, &owned.args)) return make_error(ENOMEM, "out of memory");
+  std::unique_ptr<Session> session(new Session(fs));
+  session->session_ =
+      ::fuse_session_new(&owned.args, &operations(), sizeof(fuse_lowlevel_ops), &fs);
+  if (session->session_ == nullptr) return make_error(EINVAL, "libfuse refuses the mount options");
+  return session;
+}
+
+Session::~Session() {
+  if (session_ == nullptr) return;
+  if (mounted_) ::fuse_session_unmount(session_);
+  ::fuse_session_destroy(session_);
+}
+
+Outcome<void> Session::mount(const std::string& mountpoint) {
+  // fusermount3 and libfuse say why on stderr; we say it in our one line.
+  StderrCatcher said;
+  const int result = ::fuse_session_mount(session_, mountpoint.c_str());
+  const std::string reason = said.first_line();
+  if (result != 0) {
+    return make_error(EPERM, "{}: cannot mount: {}", mountpoint,
+                      reason.empty() ? "no reason given" : reason);
+  }
+  mounted_ = true;
+  return {};
+}
+
+Outcome<void> Session::adopt(Fd device) {
+  const std::string name = fmt::format("/dev/fd/{}", device.get());
+  if (::fuse_session_mount(session_, name.c_str()) != 0) {
+    return make_error(EIO, "{}: libfuse does not take the descriptor", name);
+  }
+  (void)device.release();  // the session's now
+  return {};
+}
+
+Outcome<void> Session::serve(bool until_signal) {
+  if (until_signal && ::fuse_set_signal_handlers(session_) != 0) {
+    return make_error(EINVAL, "cannot handle signals");
+  }
+  fuse_loop_config* config = ::fuse_loop_cfg_create();
+  ::fuse_loop_cfg_set_max_threads(config, worker_count(fs_.options));
+  ::fuse_loop_cfg_set_idle_threads(config, worker_count(fs_.options));
+  const int result = ::fuse_session_loop_mt(session_, config);
+  ::fuse_loop_cfg_destroy(config);
+  if (until_signal) ::fuse_remove_signal_handlers(session_);
+  if (mounted_) {
+    ::fuse_session_unmount(session_);
+    mounted_ = false;
+  }
+  // Positive: the signal that ended it, as asked for.
+  if (result < 0) return make_error(-result, "the connection to the kernel failed: {}", std::strerror(-result));
+  return {};
+}
+
+}  // namespace graphlane

@@ -1,0 +1,35 @@
+#include "fuse/stats.h"
+
+#include <fmt/format.h>
+
+namespace graphlane {
+
+std::string json_quoted(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      quoted += '\\';
+      quoted += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + '"';
+}
+
+std::string stats_json(const Lanes& lanes) {
+  std::string text = fmt::format("{{\"backend\":{},\"devices\":[", json_quoted(name_of(lanes.backend())));
+  const char* separator = "";
+  for (const LaneStats& lane : lanes.stats()) {
+    text += fmt::format(
+        "{}{{\"path\":{},\"ios\":{},\"bytes_read\":{},\"bytes_written\":{},\"segments\":{}}}",
+        separator, json_quoted(lane.device), lane.io_count, lane.bytes_read, lane.bytes_written,
+        lane.segment_count);
+    separator = ",";
+  }
+  return text + "]}";
+}
+
+}  // namespace graphlane

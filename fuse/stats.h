@@ -1,0 +1,18 @@
+// What the lanes did, as the JSON of user.graphlane.stats:
+// {"backend":"io_uring","devices":[{"path":"/mnt/d0","ios":8,"bytes_read":8388608,
+//  "bytes_written":0,"segments":8}, …]}
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "iomgr/lanes.h"
+
+namespace graphlane {
+
+std::string stats_json(const Lanes& lanes);
+
+// A JSON string literal. Bytes that are no control characters pass as they are.
+std::string json_quoted(std::string_view text);
+
+}  // namespace graphlane

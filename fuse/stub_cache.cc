@@ -1,0 +1,54 @@
+#include "fuse/stub_cache.h"
+
+#include "fuse/inode_table.h"
+
+namespace graphlane {
+namespace {
+
+// A stub that was cut short is shorter, never longer: read_stub() says what
+// else cannot be one, but only after it was opened.
+bool size_of_a_stub(const struct stat& st) {
+  return S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size <= static_cast<off_t>(kStubSize);
+}
+
+StubView read_view(int path_fd, const struct stat& st) {
+  StubView view;
+  const Fd file(::open(ProcPath(path_fd).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return view;
+  const Result<StubVerdict> verdict =
+      read_stub(file.get(), static_cast<uint64_t>(st.st_size), &view.layout);
+  if (verdict) view.verdict = *verdict;
+  return view;
+}
+
+}  // namespace
+
+StubView StubCache::look(int path_fd, const struct stat& st) {
+  if (!size_of_a_stub(st)) return {};
+  MutexLock lock(mu_);
+  const bool unchanged = known_ && size_ == st.st_size && ctime_.tv_sec == st.st_ctim.tv_sec &&
+                         ctime_.tv_nsec == st.st_ctim.tv_nsec;
+  if (!unchanged) {
+    view_ = read_view(path_fd, st);
+    ctime_ = st.st_ctim;
+    size_ = st.st_size;
+    known_ = true;
+  }
+  return view_;
+}
+
+std::shared_ptr<const StripedFile> StubCache::opened(const Layout& layout) {
+  MutexLock lock(mu_);
+  std::shared_ptr<const StripedFile> file = opened_.lock();
+  return file && file->layout() == layout ? file : nullptr;
+}
+
+bool StubCache::remember(const std::shared_ptr<const StripedFile>& file) {
+  MutexLock lock(mu_);
+  const bool same = last_opened_ == file->layout().file_id;
+  opened_ = file;
+  last_opened_ = file->layout().file_id;
+  return same;
+}
+
+}  // namespace graphlane

@@ -1,0 +1,52 @@
+// StubCache: what one file of the volume is, as its stub says. Reading a stub
+// costs an open; it is done again only when the file's ctime or size changed.
+//
+// Also remembers the opened parts, so that all who have the file open at the
+// same time share one set of descriptors.
+//
+// Threads: everything is safe from any thread.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <memory>
+#include <optional>
+
+#include "iomgr/base/mutex.h"
+#include "iomgr/lanes.h"
+#include "iomgr/stub.h"
+
+namespace graphlane {
+
+struct StubView {
+  StubVerdict verdict = StubVerdict::kNotAStub;
+  Layout layout;  // for kStub
+
+  bool plain() const { return verdict == StubVerdict::kNotAStub; }
+  bool striped() const { return verdict == StubVerdict::kStub; }
+};
+
+class StubCache {
+ public:
+  // `path_fd` is the file, `st` its attributes as they are now. A file that we
+  // may not read counts as plain: whoever opens it gets the host's errno.
+  StubView look(int path_fd, const struct stat& st);
+
+  // The parts, if somebody has them open already.
+  std::shared_ptr<const StripedFile> opened(const Layout& layout);
+
+  // Keeps `file` findable for as long as somebody holds it. Whether it is the
+  // same content as at the last open, so that the kernel may keep its pages.
+  bool remember(const std::shared_ptr<const StripedFile>& file);
+
+ private:
+  Mutex mu_;
+  bool known_ GUARDED_BY(mu_) = false;
+  timespec ctime_ GUARDED_BY(mu_) = {};
+  off_t size_ GUARDED_BY(mu_) = 0;
+  StubView view_ GUARDED_BY(mu_);
+  std::weak_ptr<const StripedFile> opened_ GUARDED_BY(mu_);
+  std::optional<Uuid> last_opened_ GUARDED_BY(mu_);
+};
+
+}  // namespace graphlane
