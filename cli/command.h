@@ -59,6 +59,8 @@ void add_check(Parser& parser);
 void add_rm(Parser& parser);
 void add_convert(Parser& parser);
 void add_gen(Parser& parser);
+void add_mount(Parser& parser);
+void add_umount(Parser& parser);
 void add_run(Parser& parser);
 void add_stat(Parser& parser);
 

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/preload.h"
+#include "fuse/private_mount.h"
 #include "iomgr/mount_table.h"
 
 namespace graphlane::cli {
@@ -73,15 +74,35 @@ Outcome<int> become(const std::vector<std::string>& command) {
   return code == ENOENT ? kNotFound : kCannotExecute;
 }
 
+IoMode io_mode(const std::string& name) {
+  if (name == "direct") return IoMode::kDirect;
+  return name == "buffered" ? IoMode::kBuffered : IoMode::kAuto;
+}
+
+Outcome<int> run_mounted(const Options& options,
+                         const std::vector<std::shared_ptr<const Volume>>& volumes) {
+  MountOptions mount;
+  mount.io_mode = io_mode(options.io);
+  const Outcome<int> status = run_in_private_mounts(volumes, mount, options.command);
+  if (status) return *status;
+  fmt::print(stderr, "graphlane: no private mount: {}; by the preload library alone\n",
+             status.error().text);
+  return become(options.command);
+}
+
 Outcome<int> prepare_and_run(const Options& options) {
   const Outcome<std::set<std::string>> roots = find_roots(options);
   if (!roots) return roots.error();
   if (Outcome<void> set = set_environment(options); !set) return set.error();
+  std::vector<std::shared_ptr<const Volume>> volumes;  // that are to be mounted
   for (const std::string& root : *roots) {
     if (find_volume_mount(root)) continue;
-    if (const auto volume = Volume::open(root); !volume) return volume.error();
+    const auto volume = Volume::open(root);
+    if (!volume) return volume.error();
+    volumes.push_back(*volume);
   }
-  return become(options.command);
+  if (options.no_mount || volumes.empty()) return become(options.command);
+  return run_mounted(options, volumes);
 }
 
 Outcome<int> run(const Options& options) {

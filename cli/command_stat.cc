@@ -10,7 +10,7 @@
 namespace graphlane::cli {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 constexpr char kStatsXattr[] = "user.graphlane.stats";
 

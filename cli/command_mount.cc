@@ -1,0 +1,69 @@
+// mount, umount.
+#include "cli/command.h"
+#include "fuse/mount.h"
+
+namespace graphlane::cli {
+namespace {
+
+struct MountCommand {
+  std::string volume;
+  std::string mountpoint;
+  std::vector<std::string> options;
+  bool foreground = false;
+};
+
+Outcome<int> mount(const MountCommand& options) {
+  auto volume = Volume::open(options.volume);
+  if (!volume) return volume.error();
+  MountOptions mount;
+  for (const std::string& list : options.options) {
+    if (Outcome<void> parsed = mount.parse(list); !parsed) return parsed.error();
+  }
+  mount.mountpoint = options.mountpoint;
+  mount.foreground = options.foreground;
+  if (Outcome<void> mounted = mount_volume(std::move(*volume), mount); !mounted) {
+    return mounted.error();
+  }
+  return kOk;
+}
+
+struct UnmountCommand {
+  std::vector<std::string> mountpoints;
+};
+
+Outcome<int> umount(const UnmountCommand& options) {
+  for (const std::string& mountpoint : options.mountpoints) {
+    if (Outcome<void> done = unmount(mountpoint); !done) return done.error();
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_mount(Parser& parser) {
+  const auto options = std::make_shared<MountCommand>();
+  CLI::App* command =
+      parser.add("mount", "serve a volume as a filesystem",
+                 "graphlane mount graphs /mnt/graphs\n\n"
+                 "Without MNT over the volume's own directory, so that its paths stay as they\n"
+                 "are. Options as for mount(8): ro, allow_other, threads=N, max_read=SIZE,\n"
+                 "io=auto|direct|buffered.");
+  command->add_option("VOL", options->volume, "the volume")->required();
+  command->add_option("MNT", options->mountpoint, "an existing directory");
+  command->add_option("-o", options->options, "mount options, with commas between them")
+      ->type_name("OPTIONS")
+      ->expected(1)
+      ->take_all();
+  command->add_flag("-f,--foreground", options->foreground, "serve until interrupted");
+  parser.on_chosen(command, options, mount);
+}
+
+void add_umount(Parser& parser) {
+  const auto options = std::make_shared<UnmountCommand>();
+  CLI::App* command =
+      parser.add("umount", "unmount a volume", "graphlane umount /mnt/graphs");
+  command->add_option("MNT", options->mountpoints, "where it is mounted")->required();
+  parser.on_chosen(command, options, umount);
+}
+
+}  // namespace graphlane::cli
