@@ -34,7 +34,7 @@ void log_line(const std::string& text) {
     ::syslog(LOG_WARNING, "%s", text.c_str());
     return;
   }
-  const std::string line = "graphlane: " + text + "\n";
+  const std::string line = fmt::format("{}{}\n", kLogPrefix, text);
   (void)write_full(STDERR_FILENO, line.data(), line.size());  // nobody to tell
 }
 

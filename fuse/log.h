@@ -7,9 +7,12 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace graphlane {
+
+inline constexpr std::string_view kLogPrefix = "graphlane: ";  // on stderr
 
 void log_to_syslog();
 

@@ -4,8 +4,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -15,19 +13,17 @@
 #include "fuse/background.h"
 #include "fuse/filesystem.h"
 #include "fuse/log.h"
-#include "fuse/mount_table.h"
+#include "fuse/mountpoint.h"
 #include "fuse/session.h"
+#include "iomgr/mount_table.h"
 
 namespace graphlane {
 namespace {
 
 Outcome<void> check_device_file() {
-  struct stat st;
-  if (::stat("/dev/fuse", &st) != 0) {
-    return make_error(errno, "/dev/fuse: {} (modprobe fuse; in a container: --device /dev/fuse)",
-                      std::strerror(errno));
-  }
-  return {};
+  if (::access("/dev/fuse", R_OK | W_OK) == 0) return {};
+  const char* advice = errno == ENOENT ? " (modprobe fuse; in a container: --device /dev/fuse)" : "";
+  return make_error(errno, "/dev/fuse: {}{}", std::strerror(errno), advice);
 }
 
 // A mount below VOL would be found by its own daemon, which then waits for
@@ -50,7 +46,7 @@ Outcome<std::string> check_mountpoint(const Volume& volume, const MountOptions& 
   const std::string& asked = options.mountpoint.empty() ? volume.root() : options.mountpoint;
   Outcome<std::string> path = absolute_mountpoint(asked);
   if (!path) return path.error();
-  if (find_graphlane_mount(*path)) {
+  if (find_volume_mount(*path)) {
     struct stat st;
     const bool dead = ::stat(path->c_str(), &st) != 0 && errno == ENOTCONN;
     if (dead) {
@@ -77,7 +73,7 @@ class Herald {
     thread_ = std::thread([mountpoint = std::move(mountpoint), on_ready = std::move(on_ready)] {
       struct stat st;
       if (::stat(mountpoint.c_str(), &st) != 0) return;  // ended before it began
-      raise_read_ahead(fmt::format("{}:{}", major(st.st_dev), minor(st.st_dev)));
+      raise_read_ahead(st.st_dev);
       on_ready();
     });
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -59,7 +59,4 @@ Outcome<void> mount_volume(std::shared_ptr<const Volume> volume, const MountOpti
 // no Graphlane mount at `mountpoint`.
 Outcome<void> unmount(const std::string& mountpoint);
 
-// Where `volume_root` is mounted in this process's mount namespace; empty: nowhere.
-std::vector<std::string> mountpoints_of(const std::string& volume_root);
-
 }  // namespace graphlane

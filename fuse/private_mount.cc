@@ -5,7 +5,6 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,9 +17,10 @@
 #include "fuse/descriptor_socket.h"
 #include "fuse/filesystem.h"
 #include "fuse/log.h"
-#include "fuse/mount_table.h"
+#include "fuse/mountpoint.h"
 #include "fuse/session.h"
 #include "iomgr/base/file_io.h"
+#include "iomgr/mount_table.h"
 
 namespace graphlane {
 namespace {
@@ -127,7 +127,7 @@ Outcome<Fd> mount_privately(const Volume& volume, uint64_t max_read_bytes, bool 
                   device.get(), static_cast<unsigned>(S_IFDIR), ::geteuid(), ::getegid(), max_read_bytes);
   const std::string& root = volume.root();
   const unsigned long flags = MS_NODEV | MS_NOSUID | (read_only ? MS_RDONLY : 0);
-  if (::mount(root.c_str(), root.c_str(), kFilesystemType, flags, options.c_str()) != 0) {
+  if (::mount(root.c_str(), root.c_str(), kMountType, flags, options.c_str()) != 0) {
     return os_error(errno, root, "no private mount: cannot mount");
   }
   return device;
@@ -150,7 +150,7 @@ Outcome<void> mount_all(const Volumes& volumes, const MountOptions& options,
     if (report->code != 0) return *report;
     struct stat st;
     if (::stat(volumes[i]->root().c_str(), &st) == 0) {
-      raise_read_ahead(fmt::format("{}:{}", major(st.st_dev), minor(st.st_dev)));
+      raise_read_ahead(st.st_dev);
     }
   }
   return {};

@@ -1,14 +1,13 @@
 #include "fuse/session.h"
 
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <thread>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "fuse/log.h"
-#include "fuse/mount_table.h"
 #include "fuse/operations.h"
 #include "fuse/stderr_catcher.h"
 
@@ -78,7 +77,8 @@ Outcome<void> Session::mount(const std::string& mountpoint) {
   // fusermount3 and libfuse say why on stderr; we say it in our one line.
   StderrCatcher said;
   const int result = ::fuse_session_mount(session_, mountpoint.c_str());
-  const std::string reason = said.first_line();
+  std::string reason = said.first_line();
+  if (reason.starts_with(kLogPrefix)) reason.erase(0, kLogPrefix.size());  // by way of the log
   if (result != 0) {
     return make_error(EPERM, "{}: cannot mount: {}", mountpoint,
                       reason.empty() ? "no reason given" : reason);

@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
@@ -8,8 +7,9 @@
 #include <cstring>
 
 #include "fuse/mount.h"
-#include "fuse/mount_table.h"
+#include "fuse/mountpoint.h"
 #include "fuse/stderr_catcher.h"
+#include "iomgr/mount_table.h"
 
 namespace graphlane {
 namespace {
@@ -40,7 +40,7 @@ Outcome<void> unmount_as_user(const std::string& mountpoint) {
 Outcome<void> unmount(const std::string& mountpoint) {
   const Outcome<std::string> path = absolute_mountpoint(mountpoint);
   if (!path) return path.error();
-  if (!find_graphlane_mount(*path)) {
+  if (!find_volume_mount(*path)) {
     return make_error(EINVAL, "{}: no Graphlane volume is mounted there", mountpoint);
   }
   if (::umount2(path->c_str(), UMOUNT_NOFOLLOW) == 0) return {};

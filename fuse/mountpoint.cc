@@ -1,0 +1,46 @@
+#include "fuse/mountpoint.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/sysmacros.h>
+
+#include <cstdlib>
+
+#include "iomgr/base/fd.h"
+#include "iomgr/base/file_io.h"
+
+namespace graphlane {
+namespace {
+
+constexpr std::string_view kReadAheadKib = "4096";
+
+}  // namespace
+
+Outcome<std::string> absolute_mountpoint(const std::string& path) {
+  char real[PATH_MAX];
+  if (::realpath(path.c_str(), real) != nullptr) return std::string(real);
+  if (errno != ENOTCONN) return os_error(errno, path, "cannot find");
+  const size_t end = path.find_last_not_of('/');
+  const std::string trimmed = path.substr(0, end + 1);
+  const size_t slash = trimmed.rfind('/');
+  const std::string parent = slash == std::string::npos ? "." : trimmed.substr(0, slash + 1);
+  if (::realpath(parent.c_str(), real) == nullptr) return os_error(errno, path, "cannot find");
+  const std::string above = real;
+  return (above == "/" ? "" : above) + "/" + trimmed.substr(slash + 1);
+}
+
+bool is_within(std::string_view path, std::string_view directory) {
+  if (directory == "/") return true;
+  return path.starts_with(directory) &&
+         (path.size() == directory.size() || path[directory.size()] == '/');
+}
+
+void raise_read_ahead(dev_t device) {
+  const std::string path =
+      fmt::format("/sys/class/bdi/{}:{}/read_ahead_kb", major(device), minor(device));
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  // Only root may; without it buffered reads are slower, not wrong.
+  if (file) (void)write_full(file.get(), kReadAheadKib.data(), kReadAheadKib.size());
+}
+
+}  // namespace graphlane
