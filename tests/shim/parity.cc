@@ -421,7 +421,8 @@ void compare_kernel_copies(const char* plain, const char* striped) {
     int64_t n = sendfile(fileno(target), fd, nullptr, 3000000);
     off_t from = 1000;
     off_t to = 5000000;
-    n += copy_file_range(fd, &from, fileno(target), &to, 100000, 0) > 0;
+    // Between two filesystems it may refuse (EXDEV), as it does natively.
+    n += copy_file_range(fd, &from, fileno(target), &to, 100000, 0) > 0 || errno == EXDEV;
     const ssize_t got = pread(fileno(target), buffer, kBufferSize, 0);
     fclose(target);
     return Outcome{n, 0, digest_of(buffer, static_cast<size_t>(got) < 3000000 ? 0 : 3000000)};
