@@ -64,7 +64,7 @@ OBJECTS += $(call objects,$(3))
 $(BUILD)/$(1)/$(2): $(call objects,$(3)) $(call archives,$(4))
 	@mkdir -p $$(@D)
 	$$(call say,LD,$$@)
-	$(Q)$(CXX) $(LDFLAGS) -o $$@ $$^ $(5)
+	$(Q)$(CXX) $$(LDFLAGS) -o $$@ $$^ $(5)
 endef
 
 define program
@@ -77,8 +77,11 @@ TESTS += $(BUILD)/tests/$(1)
 $(call linked,tests,$(1),$(2),$(3),$(4) -lgtest -lgtest_main)
 endef
 
+# In every variant these are what strangers' programs are: not sanitized, or the
+# preload library, which is not either, could not be loaded into them.
 define plain_program
 ENGINES += $(BUILD)/engines/$(1)
+$(BUILD)/engines/$(1): OPTIMIZE := -O2 -g
 $(call linked,engines,$(1),$(2),,$(3))
 endef
 

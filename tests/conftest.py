@@ -97,13 +97,6 @@ def fuse() -> None:
         pytest.skip("fusermount3 is missing")
 
 
-@pytest.fixture(scope="session")
-def preload() -> None:
-    """Skips where the preload library is built with a sanitizer."""
-    if BUILD.name in ("asan", "tsan"):
-        pytest.skip(f"not applicable: {BUILD.name} must be the first library of a program")
-
-
 @pytest.fixture
 def volume(graphlane, tmp_path):
     """Makes volumes: volume(depth="64K", stripe=["column"])."""

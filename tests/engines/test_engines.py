@@ -51,8 +51,6 @@ class Stage:
 
 def possible(request) -> str:
     """The way that is asked for, or a skip where this machine lacks it."""
-    if request.param in ["preload", "private mount"]:
-        request.getfixturevalue("preload")
     if request.param in ["private mount", "mount"]:
         request.getfixturevalue("fuse")
     return request.param
