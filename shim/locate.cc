@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "iomgr/base/fd.h"
-#include "shim/volume_files.h"
+#include "shim/volume_json.h"
 
 namespace graphlane {
 namespace {

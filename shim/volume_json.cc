@@ -1,4 +1,4 @@
-#include "shim/volume_files.h"
+#include "shim/volume_json.h"
 
 #define JSMN_STATIC
 #define JSMN_STRICT
