@@ -3,6 +3,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "iomgr/base/interrupt.h"
 #include "iomgr/base/size.h"
 
 namespace graphlane::cli {
@@ -27,43 +28,53 @@ CLI::Option* add_size(CLI::App* command, const std::string& names, std::optional
   return command->add_option_function<std::string>(names, parse, description)->type_name("SIZE");
 }
 
-Outcome<VolumePath> open_volume_of(const std::string& path) {
-  const Outcome<std::string> root = find_volume_root(path);
-  if (!root) return root.error();
-  auto volume = Volume::open(*root);
-  if (!volume) return volume.error();
-  // Links on the way are resolved, the last name is not: it may be what is meant.
+namespace {
+
+// Resolves the links on the way, but not the last name: a link in a volume is a
+// file of the volume. A link to a volume from outside is that volume.
+Outcome<std::pair<std::string, fs::path>> find_root_and_path(const std::string& path) {
   std::error_code error;
   const fs::path given = fs::absolute(path, error);
-  const bool contents = path == "." || path.ends_with("/.");
-  fs::path real = fs::weakly_canonical(given, error);
-  const fs::path last = given.filename();
-  const bool is_root = real.lexically_normal() == fs::path(*root);
-  if (!is_root && !last.empty() && last != "." && last != "..") {
-    real = fs::weakly_canonical(given.parent_path(), error) / last;
+  if (fs::is_symlink(given, error)) {
+    const fs::path parent = fs::canonical(given.parent_path(), error);
+    const Outcome<std::string> root = find_volume_root(parent.string());
+    if (root) return std::pair(*root, parent / given.filename());
   }
-  std::string below = real.lexically_relative(*root).string();
-  if (below == ".") below.clear();
-  if (contents && !below.empty()) below += "/.";
-  if (last.empty() && !below.empty() && !below.ends_with('/')) below += "/";
+  const Outcome<std::string> root = find_volume_root(path);
+  if (!root) return root.error();
+  return std::pair(*root, fs::weakly_canonical(given, error));
+}
+
+}  // namespace
+
+Outcome<VolumePath> open_volume_of(const std::string& path) {
+  const auto found = find_root_and_path(path);
+  if (!found) return found.error();
+  const auto& [root, real] = *found;
+  auto volume = Volume::open(root);
+  if (!volume) return volume.error();
+  std::string below = real.lexically_relative(root).string();
+  if (below == "." || below == "./") below.clear();
+  if (below.ends_with('/')) below.pop_back();
+  if (!below.empty() && path.ends_with("/.")) below += "/.";
+  if (!below.empty() && path.ends_with('/')) below += "/";
   return VolumePath{std::move(*volume), below};
 }
 
 namespace {
 
-std::atomic<bool> interrupted{false};
 std::atomic<int> signal_number{0};
-static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+static_assert(std::atomic<int>::is_always_lock_free);
 
 extern "C" void on_interrupt(int number) {
-  // Relaxed: whoever polls needs nothing but the flag.
+  // Relaxed: read when the work has ended, by the thread that this interrupts.
   signal_number.store(number, std::memory_order_relaxed);
-  interrupted.store(true, std::memory_order_relaxed);
+  interrupt_requested.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace
 
-const std::atomic<bool>* catch_interrupts() {
+void catch_interrupts() {
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
   action.sa_flags = SA_RESTART;
@@ -73,7 +84,6 @@ const std::atomic<bool>* catch_interrupts() {
     if (::sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
     ::sigaction(number, &action, nullptr);
   }
-  return &interrupted;
 }
 
 int caught_signal() { return signal_number.load(std::memory_order_relaxed); }

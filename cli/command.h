@@ -7,7 +7,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <atomic>
 
 #include <functional>
 #include <memory>
@@ -75,9 +74,9 @@ struct VolumePath {
 };
 Outcome<VolumePath> open_volume_of(const std::string& path);
 
-// From now on SIGINT, SIGTERM and SIGHUP set this flag instead of ending the
-// program, so that whatever polls it can clean up. main() then dies of the signal.
-const std::atomic<bool>* catch_interrupts();
+// From now on SIGINT, SIGTERM and SIGHUP do not end the program, but the work it
+// does (base/interrupt.h), which cleans up; main() then dies of the signal.
+void catch_interrupts();
 int caught_signal();  // 0: none
 
 // Whether --quiet was given: results of queries are printed all the same.

@@ -15,10 +15,9 @@ struct Options {
 Outcome<int> check(const Options& options) {
   const auto volume = Volume::open(options.root);
   if (!volume) return volume.error();
+  catch_interrupts();
   const Outcome<CheckReport> report =
-      check_volume(**volume, {.repair = options.repair,
-                              .scrub = options.scrub,
-                              .interrupt = catch_interrupts()});
+      check_volume(**volume, {.repair = options.repair, .scrub = options.scrub});
   if (!report) return report.error();
   for (const std::string& line : report->repaired) fmt::print("repaired: {}\n", line);
   for (const std::string& line : report->problems) fmt::print("problem: {}\n", line);

@@ -28,14 +28,14 @@ Outcome<int> import(const ImportCommand& options) {
       return valid.error();
     }
   }
+  catch_interrupts();
   const StripePolicy policy = options.stripe.policy(to->volume->policy());
   const Outcome<TransferSummary> summary =
       import_files(*to->volume, {.source = options.source,
                                  .destination = to->below,
                                  .stripe_depth_bytes = options.stripe.depth_bytes.value_or(0),
                                  .overwrite = options.overwrite,
-                                 .policy = &policy,
-                                 .interrupt = catch_interrupts()});
+                                 .policy = &policy});
   if (!summary) return summary.error();
   print_summary("imported", *summary);
   return kOk;
@@ -50,11 +50,11 @@ struct ExportCommand {
 Outcome<int> export_(const ExportCommand& options) {
   const Outcome<VolumePath> from = open_volume_of(options.source);
   if (!from) return from.error();
+  catch_interrupts();
   const Outcome<TransferSummary> summary =
       export_files(*from->volume, {.source = from->below,
                                    .destination = options.destination,
-                                   .overwrite = options.overwrite,
-                                   .interrupt = catch_interrupts()});
+                                   .overwrite = options.overwrite});
   if (!summary) return summary.error();
   print_summary("exported", *summary);
   return kOk;

@@ -49,8 +49,8 @@ Outcome<void> import_over(const Volume& volume, const std::string& source,
   const std::string id(UuidText(Uuid::random()).view().substr(0, 8));
   const fs::path beside =
       own.parent_path() / fmt::format(".{}.partial-{}", own.filename().string(), id);
-  const auto imported = import_files(
-      volume, {.source = source, .destination = beside.string(), .interrupt = catch_interrupts()});
+  const auto imported =
+      import_files(volume, {.source = source, .destination = beside.string()});
   if (!imported) return imported.error();
   if (::renameat2(target.directory_fd, beside.c_str(), target.directory_fd, target.path.c_str(),
                   RENAME_EXCHANGE) != 0) {
@@ -87,8 +87,7 @@ Outcome<void> write_in_volume(const VolumePath& out, bool overwrite,
   const std::string built = scratch.path() / fs::path(below).filename();
   if (Outcome<void> done = build(built); !done) return done;
   if (exists(*target)) return import_over(volume, built, *target);
-  const auto imported = import_files(
-      volume, {.source = built, .destination = target->path, .interrupt = catch_interrupts()});
+  const auto imported = import_files(volume, {.source = built, .destination = target->path});
   if (!imported) return imported.error();
   return {};
 }
@@ -97,6 +96,7 @@ Outcome<void> write_in_volume(const VolumePath& out, bool overwrite,
 
 Outcome<void> write_graph(const std::string& out, bool overwrite,
                           const std::function<Outcome<void>(const std::string& path)>& build) {
+  catch_interrupts();
   if (!find_volume_root(out)) return build(out);
   const Outcome<VolumePath> path = open_volume_of(out);
   if (!path) return path.error();

@@ -12,7 +12,8 @@
 //
 // Errors: the one that belongs first in the order of the stream is reported
 // (of load, work and unload; an error of settle ends the line at once), so the
-// answer does not depend on the number of threads.
+// answer does not depend on the number of threads. An interrupt is an error of
+// load.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "iomgr/base/error.h"
+#include "iomgr/base/interrupt.h"
 #include "iomgr/base/mutex.h"
 
 namespace graphlane {
@@ -93,7 +95,9 @@ class Line {
   Outcome<bool> next(Item& item, uint64_t& ticket) {
     MutexLock lock(load_mu_);
     if (ended_) return false;
-    Outcome<bool> loaded = or_no_memory([&] { return load(item); });
+    const Outcome<void> go_on = check_interrupt();
+    Outcome<bool> loaded =
+        go_on ? or_no_memory([&] { return load(item); }) : Outcome<bool>(go_on.error());
     ended_ = !loaded || !*loaded;
     ticket = ticket_count_;
     if (!loaded || *loaded) ++ticket_count_;

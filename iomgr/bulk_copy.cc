@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "iomgr/base/interrupt.h"
 #include "iomgr/base/mutex.h"
 
 namespace graphlane {
@@ -48,7 +49,7 @@ class Copier {
   std::optional<ByteRange> take(char* buffer) {
     MutexLock lock(mu_);
     if (error_) return std::nullopt;
-    if (Outcome<void> go_on = check_interrupt(copy_.interrupt); !go_on) error_ = go_on.error();
+    if (Outcome<void> go_on = check_interrupt(); !go_on) error_ = go_on.error();
     skip_hole();
     if (error_ || next_ >= copy_.size_bytes) return std::nullopt;
     const ByteRange range{.offset = next_,
@@ -95,13 +96,5 @@ class Copier {
 }  // namespace
 
 Outcome<void> run(const BulkCopy& copy) { return Copier(copy).run(); }
-
-Outcome<void> check_interrupt(Interrupt interrupt) {
-  // Relaxed: the flag carries nothing but itself.
-  if (interrupt != nullptr && interrupt->load(std::memory_order_relaxed)) {
-    return make_error(EINTR, "interrupted");
-  }
-  return {};
-}
 
 }  // namespace graphlane

@@ -11,7 +11,6 @@
 // Memory: thread_count * kCopyChunk, at most 64 MiB.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 
@@ -24,9 +23,6 @@ namespace graphlane {
 inline constexpr uint64_t kCopyChunk = 4u << 20;
 inline constexpr uint32_t kCopyThreadsMax = 16;
 
-// Polled while copying. Null: nobody interrupts.
-using Interrupt = const std::atomic<bool>*;
-
 struct BulkCopy {
   uint64_t size_bytes = 0;
   uint32_t thread_count = 2;  // clipped to kCopyThreadsMax, and to the chunks there are
@@ -37,13 +33,10 @@ struct BulkCopy {
   // Optional: the first offset from here on where the source has data.
   std::function<uint64_t(uint64_t offset)> next_data;
   Progress* progress = nullptr;
-  Interrupt interrupt = nullptr;
 };
 
-// Returns when no thread is left. The first error ends the copy.
+// Returns when no thread is left. The first error ends the copy, and so does an
+// interrupt.
 Outcome<void> run(const BulkCopy& copy);
-
-// EINTR "interrupted" if it was.
-Outcome<void> check_interrupt(Interrupt interrupt);
 
 }  // namespace graphlane

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "iomgr/base/file_io.h"
+#include "iomgr/base/interrupt.h"
 #include "iomgr/base/mutex.h"
 #include "iomgr/base/progress.h"
 #include "iomgr/part_files.h"
@@ -16,6 +17,8 @@
 
 namespace graphlane {
 namespace {
+
+constexpr uint64_t kScrubChunk = 4u << 20;
 
 // A striped file that has been found, by its first name.
 struct Found {
@@ -38,7 +41,7 @@ class Check {
       if (Outcome<void> done = check_devices(); !done) return done.error();
     }
     if (options_.scrub) scrub();  // may take hours: others may go on meanwhile
-    if (Outcome<void> go_on = check_interrupt(options_.interrupt); !go_on) return go_on.error();
+    if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on.error();
     return report_;
   }
 
@@ -80,7 +83,7 @@ class Check {
     const Outcome<std::vector<TreeNode>> nodes = list_tree(top);
     if (!nodes) return nodes.error();
     for (const TreeNode& node : *nodes) {
-      if (Outcome<void> go_on = check_interrupt(options_.interrupt); !go_on) return go_on;
+      if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
       if (!S_ISREG(node.info.st_mode) || is_within(node.path, kControlDirectory)) continue;
       check_file(top.at(node.path), node.info);
     }
@@ -277,9 +280,9 @@ class Check {
     const Fd part(::openat(root_fd(d), PartName(found.layout.file_id).c_str(),
                            O_RDONLY | O_CLOEXEC));
     if (!part) return {};  // told above, or removed meanwhile
-    std::vector<char> buffer(kCopyChunk);
+    std::vector<char> buffer(kScrubChunk);
     for (uint64_t offset = 0;;) {
-      if (Outcome<void> go_on = check_interrupt(options_.interrupt); !go_on) return {};
+      if (Outcome<void> go_on = check_interrupt(); !go_on) return {};
       const Result<size_t> got = pread_full(part.get(), buffer.data(), buffer.size(), offset);
       if (!got) {
         return make_error(got.error().code, "{}: part {}: cannot read between {} and {}: {}",

@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "iomgr/bulk_copy.h"
 #include "iomgr/volume.h"
 
 namespace graphlane {
@@ -33,7 +32,6 @@ struct CheckOptions {
   // touches another volume's parts.
   bool repair = false;
   bool scrub = false;  // also read every byte of every part
-  Interrupt interrupt = nullptr;
 };
 
 // What is in `repaired` is not in `problems`.

@@ -3,7 +3,7 @@
 // Crash rule (FORMAT.md): the parts are written and synced first, the stub is
 // renamed into place last; an import is built below .graphlane/tmp, and appears
 // in the volume when all of it is there (tree.h). An error or an interrupt
-// removes what was built. A killed import leaves it to check_volume() with
+// (base/interrupt.h) removes what was built. A killed import leaves it to check_volume() with
 // repair; what was in the volume before is untouched in either case.
 //
 // Directories are copied as `cp -a` copies them: symbolic links as links, hard
@@ -17,7 +17,6 @@
 #include <string>
 #include <vector>
 
-#include "iomgr/bulk_copy.h"
 #include "iomgr/volume.h"
 
 namespace graphlane {
@@ -30,7 +29,6 @@ struct ImportOptions {
   // Which files become striped; a single file named as source always is,
   // unless it is empty. Default: the volume's policy.
   const StripePolicy* policy = nullptr;
-  Interrupt interrupt = nullptr;
 };
 
 struct TransferSummary {
@@ -45,7 +43,6 @@ struct ExportOptions {
   std::string source = {};       // below the volume's root
   std::string destination = {};  // a file or directory outside; cp's rules
   bool overwrite = false;
-  Interrupt interrupt = nullptr;
 };
 
 Outcome<TransferSummary> export_files(const Volume& volume, const ExportOptions& options);

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "iomgr/base/file_io.h"
+#include "iomgr/bulk_copy.h"
 #include "iomgr/file_attributes.h"
 
 namespace graphlane {
@@ -58,8 +59,7 @@ Outcome<void> copy_plain(int from_fd, const TreePlace& from, const struct stat& 
         return {};
       },
       .next_data = [&](uint64_t offset) { return next_data_offset(from_fd, offset, size); },
-      .progress = state->progress,
-      .interrupt = state->interrupt};
+      .progress = state->progress};
   if (Outcome<void> copied = run(copy); !copied) return copied;
   if (Outcome<void> same = check_unchanged(from_fd, from, info); !same) return same;
   copy_attributes(from_fd, target->get());

@@ -13,7 +13,6 @@ namespace graphlane {
 // One import or export under way: its files add to `summary`.
 struct TransferState {
   Progress* progress = nullptr;
-  Interrupt interrupt = nullptr;
   TransferSummary summary;
 };
 

@@ -1,5 +1,7 @@
 // export_files and remove_files: see transfer.h for what they promise.
 #include "iomgr/base/file_io.h"
+#include "iomgr/base/interrupt.h"
+#include "iomgr/bulk_copy.h"
 #include "iomgr/file_attributes.h"
 #include "iomgr/parts.h"
 #include "iomgr/transfer_common.h"
@@ -75,8 +77,7 @@ Outcome<void> export_striped(const Volume& volume, int stub_fd, const Layout& la
         return {};
       },
       .next_data = {},
-      .progress = state->progress,
-      .interrupt = state->interrupt};
+      .progress = state->progress};
   if (Outcome<void> copied = run(copy); !copied) return copied;
   copy_attributes(stub_fd, target->get());
   state->summary.striped_count += 1;
@@ -86,7 +87,7 @@ Outcome<void> export_striped(const Volume& volume, int stub_fd, const Layout& la
 
 Outcome<void> export_file(const Volume& volume, int fd, const TreePlace& from,
                           const struct stat& info, const TreePlace& to, TransferState* state) {
-  if (Outcome<void> go_on = check_interrupt(state->interrupt); !go_on) return go_on;
+  if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
   Layout layout;
   const Result<StubVerdict> verdict = inspect_stub(fd, &layout);
   if (!verdict) return from.error(verdict.error().code, "cannot read");
@@ -133,7 +134,7 @@ Outcome<TransferSummary> export_files(const Volume& volume, const ExportOptions&
   Outcome<Stage> stage = Stage::create(fs::path(target->path).parent_path());
   if (!stage) return stage.error();
   Progress progress("export", logical_bytes(*nodes, *from));
-  TransferState state{.progress = &progress, .interrupt = options.interrupt, .summary = {}};
+  TransferState state{.progress = &progress, .summary = {}};
   Outcome<void> done = copy_tree(
       *from, *nodes, stage->top(),
       [&](int fd, const TreePlace& file, const struct stat& info, const TreePlace& to) {

@@ -3,6 +3,8 @@
 #include <optional>
 
 #include "iomgr/base/file_io.h"
+#include "iomgr/base/interrupt.h"
+#include "iomgr/bulk_copy.h"
 #include "iomgr/file_attributes.h"
 #include "iomgr/parts.h"
 #include "iomgr/transfer_common.h"
@@ -123,7 +125,7 @@ class Import {
   Outcome<TransferSummary> run(const TreePlace& target) {
     if (Outcome<void> checked = check(target); !checked) return checked.error();
     Progress progress("import", total_bytes(source_.nodes));
-    state_ = {.progress = &progress, .interrupt = options_.interrupt, .summary = {}};
+    state_ = {.progress = &progress, .summary = {}};
 
     const Outcome<VolumeLock> lock = VolumeLock::take(volume_, VolumeLock::kShared);
     if (!lock) return lock.error();
@@ -169,7 +171,7 @@ class Import {
 
   Outcome<void> copy_file(int fd, const TreePlace& from, const struct stat& info,
                           const TreePlace& to) {
-    if (Outcome<void> go_on = check_interrupt(options_.interrupt); !go_on) return go_on;
+    if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
     Layout layout;
     const Result<StubVerdict> verdict = inspect_stub(fd, &layout);
     if (verdict && *verdict != StubVerdict::kNotAStub) {
@@ -220,8 +222,7 @@ class Import {
         },
         .next_data =
             [&](uint64_t offset) { return next_data_offset(fd, offset, layout.logical_size); },
-        .progress = state_.progress,
-        .interrupt = state_.interrupt};
+        .progress = state_.progress};
     if (Outcome<void> copied = graphlane::run(copy); !copied) return copied;
     if (Outcome<void> same = check_unchanged(fd, from, info); !same) return same;
     return seal_parts(volume_, **file, fd);
@@ -242,7 +243,7 @@ class Import {
   }
 
   Outcome<void> put_in_place(const Stage& stage, const TreePlace& target) {
-    if (Outcome<void> go_on = check_interrupt(options_.interrupt); !go_on) return go_on;
+    if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
     // Stubs and plain files, before they get their names.
     if (::syncfs(volume_.root_fd()) != 0) return os_error(errno, volume_.root(), "cannot write");
     FileReplacer replace;

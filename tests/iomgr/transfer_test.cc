@@ -5,6 +5,8 @@
 #include <thread>
 
 #include "iomgr/base/file_io.h"
+#include "iomgr/base/interrupt.h"
+#include "iomgr/bulk_copy.h"
 #include "tests/iomgr/volume_fixture.h"
 
 namespace graphlane {
@@ -261,16 +263,17 @@ TEST_F(TransferTest, LeavesNothingWhenInterrupted) {
   const Fd fd(::open(path("big").c_str(), O_WRONLY | O_CREAT, 0644));
   const std::string chunk = random_bytes(kCopyChunk);
   for (int i = 0; i < 32; ++i) ASSERT_TRUE(write_full(fd.get(), chunk.data(), chunk.size()));
-  std::atomic<bool> interrupt = true;
-  EXPECT_EQ(error_of({.source = path("big"), .interrupt = &interrupt}), "interrupted");
+  interrupt_requested = true;
+  EXPECT_EQ(error_of({.source = path("big")}), "interrupted");
 
-  interrupt = false;
+  interrupt_requested = false;
   std::thread later([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    interrupt = true;
+    interrupt_requested = true;
   });
-  const auto imported = import_files(*volume_, {.source = path("big"), .interrupt = &interrupt});
+  const auto imported = import(path("big"));
   later.join();
+  interrupt_requested = false;
   EXPECT_EQ(fs::exists(in_volume("big")), imported.has_value());
   EXPECT_TRUE(fs::is_empty(in_volume(".graphlane/tmp")));
 }
