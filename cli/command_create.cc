@@ -37,8 +37,7 @@ void add_create(Parser& parser) {
   command->add_option("VOL", options->root, "new or empty directory")->required();
   command->add_option("-d,--device", options->devices, "a device, in order (at least two)")
       ->type_name("DIR")
-      ->expected(1)
-      ->take_all()
+      ->allow_extra_args(false)
       ->required();
   options->stripe.add_to(command);
   parser.on_chosen(command, options, create);

@@ -52,8 +52,7 @@ void add_mount(Parser& parser) {
   command->add_option("MNT", options->mountpoint, "an existing directory");
   command->add_option("-o", options->options, "mount options, with commas between them")
       ->type_name("OPTIONS")
-      ->expected(1)
-      ->take_all();
+      ->allow_extra_args(false);
   command->add_flag("-f,--foreground", options->foreground, "serve until interrupted");
   parser.on_chosen(command, options, mount);
 }

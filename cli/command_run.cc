@@ -124,8 +124,7 @@ void add_run(Parser& parser) {
       "mounted is mounted for the command alone, where the system allows that.");
   command->add_option("--volume", options->volumes, "a volume that the command will use")
       ->type_name("VOL")
-      ->expected(1)
-      ->take_all();
+      ->allow_extra_args(false);
   command->add_flag("--no-mount", options->no_mount, "by the preload library alone");
   command->add_flag("--report{1}", options->report,
                     "tell at the end what was read and how; =FILE appends JSON there");

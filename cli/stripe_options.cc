@@ -7,8 +7,7 @@ void StripeOptions::add_to(CLI::App* command) {
            "bytes on one device before the next one's turn, a multiple of 4096");
   command->add_option("--stripe", globs, "stripe files of this name only (may be repeated)")
       ->type_name("GLOB")
-      ->expected(1)
-      ->take_all();
+      ->allow_extra_args(false);
   add_size(command, "--min-size", &size_min_bytes, "stripe files of this size and more");
 }
 
