@@ -1,0 +1,86 @@
+"""What the tests of the command line share."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import run
+
+
+def snapshot(*roots: Path) -> dict[str, tuple]:
+    """Every path below, with type, mode and content, except the age of things."""
+    found = {}
+    for root in roots:
+        for path in [root, *sorted(root.rglob("*"))]:
+            info = path.lstat()
+            content = path.read_bytes() if path.is_file() and not path.is_symlink() else None
+            found[str(path)] = (info.st_mode, content)
+    return found
+
+
+@pytest.fixture
+def refused(graphlane, tmp_path):
+    """refused("import", …, naming="x"): fails with one line that names the culprit,
+    and leaves everything below tmp_path as it was."""
+
+    def check(*words, naming, status=1, **kwargs) -> str:
+        before = snapshot(tmp_path)
+        result = graphlane(*words, check=False, **kwargs)
+        assert result.returncode == status, result.stdout + result.stderr
+        lines = result.stderr.splitlines()
+        assert len(lines) == 1, result.stderr
+        assert lines[0].startswith("graphlane: ")
+        assert str(naming) in lines[0], lines[0]
+        assert snapshot(tmp_path) == before
+        return lines[0]
+
+    return check
+
+
+@pytest.fixture
+def root() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+
+
+@pytest.fixture
+def small_filesystem(root, tmp_path):
+    """small_filesystem(path, "8M"): a filesystem of that size, gone afterwards."""
+    mounted = []
+
+    def make(path: Path, size: str, options: str = "") -> Path:
+        path.mkdir(exist_ok=True)
+        if run("mount", "-t", "tmpfs", "-o", f"size={size}{options}", "tmpfs", path,
+               check=False).returncode != 0:
+            pytest.skip("mount of a tmpfs is not allowed here")
+        mounted.append(path)
+        return path
+
+    yield make
+    for path in reversed(mounted):
+        run("umount", "-l", path, check=False)
+
+
+class Job:
+    """A graphlane command that is stopped while it works."""
+
+    def __init__(self, program: Path, *words):
+        self.process = subprocess.Popen(
+            [str(program), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True)
+
+    def wait_until(self, condition) -> None:
+        deadline = time.monotonic() + 60
+        while not condition():
+            assert self.process.poll() is None, self.process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+
+    def stop(self, number: signal.Signals) -> str:
+        """What it said on stderr."""
+        self.process.send_signal(number)
+        return self.process.communicate(timeout=60)[1]

@@ -1,0 +1,125 @@
+"""graphlane check, after all that can stop an import."""
+
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from tests.cli.conftest import Job, snapshot
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """Large enough to be stopped in the middle."""
+    path = tmp_path_factory.mktemp("source") / "large"
+    block = random.Random(1).randbytes(1 << 20)
+    with open(path, "wb") as file:
+        for number in range(192):
+            file.write(number.to_bytes(8, "little") + block[8:])
+    return path
+
+
+def has_parts(made) -> bool:
+    return any(any(device.glob("*/parts/*/*")) for device in made.devices)
+
+
+def test_a_good_volume_has_no_problems(graphlane, volume, large):
+    made = volume()
+    graphlane("import", large, made.path)
+    result = graphlane("check", "--scrub", made.path)
+    assert result.stdout == f"{made.path}: 1 striped files (192M), 0 plain files, no problems\n"
+
+
+def test_problems_are_status_1_and_change_nothing(graphlane, volume, large):
+    made = volume()
+    graphlane("import", large, made.path)
+    (made.path / "large").unlink()
+    before = {path: info[0] for path, info in snapshot(*made.devices).items()}
+    result = graphlane("check", made.path, check=False)
+    assert result.returncode == 1
+    assert result.stdout.count("no stub names this part") == len(made.devices)
+    assert {path: info[0] for path, info in snapshot(*made.devices).items()} == before
+    assert graphlane("check", "--repair", made.path).stdout.count("repaired: ") == len(made.devices)
+    assert not has_parts(made)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_import_cleans_up(graphlane, volume, large, number):
+    made = volume()
+    before = snapshot(made.path, *made.devices)
+    job = Job(graphlane.program, "import", large, made.path)
+    job.wait_until(lambda: has_parts(made))
+    assert job.stop(number) == "graphlane: interrupted\n"
+    assert job.process.returncode == -number
+    assert snapshot(made.path, *made.devices) == before
+
+
+def test_a_killed_import_is_repaired(graphlane, volume, large):
+    made = volume()
+    (made.path / "plain").write_text("mine")
+    job = Job(graphlane.program, "import", large, made.path)
+    job.wait_until(lambda: has_parts(made))
+    job.stop(signal.SIGKILL)
+    assert not (made.path / "large").exists()
+    assert graphlane("check", made.path, check=False).returncode == 1
+    graphlane("check", "--repair", made.path)
+    graphlane("check", made.path)
+    assert not has_parts(made)
+    assert (made.path / "plain").read_text() == "mine"
+    assert not any((made.path / ".graphlane/tmp").iterdir())
+
+
+def test_an_import_killed_at_any_time_loses_nothing(graphlane, volume, large, tmp_path):
+    """The file that was there is whole until the new one is."""
+    made = volume()
+    old = b"old" * 1_000_000
+    (tmp_path / "old").write_bytes(old)
+    graphlane("import", tmp_path / "old", made.path / "file")
+    start = time.monotonic()
+    graphlane("import", large, made.path / "other")
+    whole = time.monotonic() - start
+    for step in range(8):
+        job = Job(graphlane.program, "import", "--overwrite", large, made.path / "file")
+        time.sleep(whole * step / 7)
+        job.stop(signal.SIGKILL)
+        graphlane("check", "--repair", made.path)
+        graphlane("check", made.path)
+        graphlane("export", "--overwrite", made.path / "file", tmp_path / "back")
+        assert (tmp_path / "back").read_bytes() in (old, large.read_bytes())
+
+
+def test_a_repair_does_not_disturb_a_running_import(graphlane, volume, large):
+    made = volume()
+    job = Job(graphlane.program, "import", large, made.path)
+    job.wait_until(lambda: has_parts(made))
+    os.kill(job.process.pid, signal.SIGSTOP)
+    try:
+        result = graphlane("check", "--repair", made.path, check=False)
+    finally:
+        os.kill(job.process.pid, signal.SIGCONT)
+    assert result.returncode == 1
+    assert "busy" in result.stderr
+    assert job.process.wait(60) == 0
+    graphlane("check", made.path)
+
+
+def test_imports_run_at_the_same_time(graphlane, volume, large):
+    made = volume()
+    jobs = [Job(graphlane.program, "import", large, made.path / f"copy{i}") for i in range(4)]
+    for job in jobs:
+        job.process.communicate(timeout=120)
+        assert job.process.returncode == 0
+    graphlane("check", made.path)
+
+
+def test_another_volume_on_the_same_devices_is_left_alone(graphlane, volume, large, tmp_path):
+    made = volume()
+    words = ["create", tmp_path / "second"]
+    for device in made.devices:
+        words += ["--device", device]
+    graphlane(*words)
+    graphlane("import", large, tmp_path / "second")
+    graphlane("check", "--repair", made.path)
+    graphlane("check", tmp_path / "second")

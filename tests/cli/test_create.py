@@ -1,0 +1,133 @@
+"""graphlane create, and the command line itself."""
+
+import json
+import os
+
+import pytest
+
+
+@pytest.fixture
+def devices(tmp_path):
+    made = [tmp_path / f"d{i}" for i in range(3)]
+    for device in made:
+        device.mkdir()
+    return made
+
+
+def words(devices, *more):
+    return ["create", *more, *(f"--device={device}" for device in devices)]
+
+
+def test_what_was_asked_for_is_what_info_says(graphlane, devices, tmp_path):
+    graphlane(*words(devices, tmp_path / "vol"), "--stripe-depth", "64K", "--stripe", "column",
+              "--stripe", "*.adj", "--min-size", "10KB")
+    info = json.loads(graphlane("info", "--json", tmp_path / "vol").stdout)
+    assert info["stripe_depth"] == 65536
+    assert info["policy"] == {"stripe": ["column", "*.adj"], "size_min": 10000}
+    assert [device["path"] for device in info["devices"]] == [str(d) for d in devices]
+
+
+def test_devices_may_be_named_from_the_working_directory(graphlane, devices, tmp_path):
+    graphlane("create", "-d", "d0", "-d", "./d1/", "-d", "../" + tmp_path.name + "/d2", "vol",
+              cwd=tmp_path)
+    info = json.loads(graphlane("info", "--json", tmp_path / "vol", cwd="/").stdout)
+    assert [device["path"] for device in info["devices"]] == [str(d) for d in devices]
+
+
+def test_one_device_is_too_few(refused, devices, tmp_path):
+    refused(*words(devices[:1], tmp_path / "vol"), naming="at least two devices")
+
+
+@pytest.mark.parametrize(("depth", "reason"), [
+    ("0", "stripe depth 0"), ("1000", "not a multiple of 4096"), ("6K", "not a multiple of 4096"),
+    ("2T", "larger than 1T")])
+def test_impossible_stripe_depths(refused, devices, tmp_path, depth, reason):
+    refused(*words(devices, tmp_path / "vol"), "--stripe-depth", depth, naming=reason)
+
+
+@pytest.mark.parametrize("depth", ["12X", "-4096", "", "4096 ", "1e6", "99999999999G"])
+def test_what_is_not_a_size_is_a_usage_error(refused, devices, tmp_path, depth):
+    refused(*words(devices, tmp_path / "vol"), f"--stripe-depth={depth}", naming="--stripe-depth",
+            status=2)
+
+
+def test_the_same_device_twice(refused, devices, tmp_path):
+    (tmp_path / "alias").symlink_to(devices[1])
+    refused(*words([*devices, tmp_path / "alias"], tmp_path / "vol"), naming=tmp_path / "alias")
+
+
+def test_a_device_in_the_volume_and_the_volume_in_a_device(refused, devices, tmp_path):
+    refused(*words(devices, devices[0] / "vol"), naming=devices[0])
+    (tmp_path / "vol/d").mkdir(parents=True)
+    refused(*words([*devices, tmp_path / "vol/d"], tmp_path / "vol"), naming=tmp_path / "vol/d")
+
+
+def test_a_device_that_is_missing_or_a_file(refused, devices, tmp_path):
+    refused(*words([*devices, tmp_path / "none"], tmp_path / "vol"), naming=tmp_path / "none")
+    (tmp_path / "file").write_text("x")
+    refused(*words([*devices, tmp_path / "file"], tmp_path / "vol"), naming=tmp_path / "file")
+
+
+def test_a_volume_is_not_made_twice(graphlane, refused, devices, tmp_path):
+    graphlane(*words(devices, tmp_path / "vol"))
+    refused(*words(devices, tmp_path / "vol"), naming="is a Graphlane volume already")
+
+
+def test_a_directory_with_something_in_it(refused, devices, tmp_path):
+    (tmp_path / "vol").mkdir()
+    (tmp_path / "vol/precious").write_text("x")
+    refused(*words(devices, tmp_path / "vol"), naming="not empty")
+
+
+def test_a_read_only_device(refused, devices, small_filesystem, tmp_path):
+    device = small_filesystem(tmp_path / "readonly", "1M", ",ro")
+    refused(*words([*devices, device], tmp_path / "vol"), naming=device)
+
+
+def test_a_full_device(refused, devices, small_filesystem, tmp_path):
+    device = small_filesystem(tmp_path / "full", "64K")
+    try:
+        (device / "filler").write_bytes(b"x" * (1 << 20))
+    except OSError:
+        pass
+    line = refused(*words([*devices, device], tmp_path / "vol"), naming=device)
+    assert "No space left on device" in line
+
+
+def test_a_device_that_we_may_not_write(graphlane, devices, tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip("not applicable: root may write everywhere")
+    devices[2].chmod(0o555)
+    result = graphlane(*words(devices, tmp_path / "vol"), check=False)
+    devices[2].chmod(0o755)
+    assert result.returncode == 1
+    assert str(devices[2]) in result.stderr
+    assert not (tmp_path / "vol").exists()
+    assert list(devices[0].iterdir()) == []
+
+
+def test_help_and_version(graphlane):
+    assert "create" in graphlane("--help").stdout
+    assert graphlane("--version").stdout.startswith("graphlane ")
+    for command in ["create", "import", "export", "ls", "info", "check", "rm", "convert", "gen",
+                    "mount", "umount", "run", "stat"]:
+        text = graphlane(command, "--help").stdout
+        assert f"Usage: graphlane {command}" in text
+        assert "Example:" in text
+        assert len(text.splitlines()) < 40
+
+
+@pytest.mark.parametrize("line", [[], ["frobnicate"], ["import"], ["ls", "--colour", "x"],
+                                  ["gen"], ["run"], ["run", "--io", "fast", "--", "true"]])
+def test_a_wrong_command_line_is_status_2(refused, line):
+    refused(*line, naming="--help", status=2)
+
+
+def test_stdout_that_is_full_is_an_error(graphlane, volume):
+    made = volume()
+    with open("/dev/full", "w") as full:
+        import subprocess
+        result = subprocess.run([graphlane.program, "info", made.path], stdout=full,
+                                stderr=subprocess.PIPE, text=True)
+    assert result.returncode == 1
+    assert "stdout" in result.stderr

@@ -1,0 +1,124 @@
+"""graphlane convert and gen."""
+
+import gzip
+import json
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import Job, snapshot
+
+
+@pytest.fixture
+def edges(graphlane, tmp_path):
+    path = tmp_path / "edges.bin"
+    graphlane("gen", "rmat", "--scale", 14, "--edges", "256K", "--seed", 7, path)
+    return path
+
+
+def test_gen_makes_the_same_graph_again(graphlane, edges, tmp_path):
+    assert edges.stat().st_size == 256 * 1024 * 8
+    graphlane("gen", "rmat", "--scale", 14, "--edges", 262144, "--seed", 7, "--threads", 1,
+              tmp_path / "again.bin")
+    assert (tmp_path / "again.bin").read_bytes() == edges.read_bytes()
+    graphlane("gen", "rmat", "--scale", 14, "--edges", 262144, "--seed", 8, tmp_path / "other.bin")
+    assert (tmp_path / "other.bin").read_bytes() != edges.read_bytes()
+
+
+def test_lists_convert_into_each_other(graphlane, edges, tmp_path):
+    graphlane("convert", "--from", "bin", "--to", "snap", edges, tmp_path / "edges.txt")
+    text = np.loadtxt(tmp_path / "edges.txt", dtype=np.int32, comments="#")
+    assert (text == np.fromfile(edges, dtype=np.int32).reshape(-1, 2)).all()
+    with gzip.open(tmp_path / "edges.txt.gz", "wb") as file:
+        file.write((tmp_path / "edges.txt").read_bytes())
+    graphlane("convert", "--to", "bin", tmp_path / "edges.txt.gz", tmp_path / "back.bin")
+    assert (tmp_path / "back.bin").read_bytes() == edges.read_bytes()
+
+
+def test_a_grid_in_a_volume_is_the_grid_outside(graphlane, volume, edges, tmp_path):
+    made = volume(depth="64K", stripe=["column", "row"])
+    graphlane("convert", "-p", 4, edges, tmp_path / "grid")
+    graphlane("convert", "-p", 4, edges, made.path / "grid")
+    assert json.loads(graphlane("info", "--json", made.path / "grid/column").stdout)["striped"]
+    graphlane("export", made.path / "grid", tmp_path / "back")
+    assert ({k.replace("/back", "/grid"): v for k, v in snapshot(tmp_path / "back").items()}
+            == snapshot(tmp_path / "grid"))
+    assert not any((made.path / ".graphlane/tmp").iterdir())
+    graphlane("check", made.path)
+
+
+def test_a_list_generated_into_a_volume_is_striped(graphlane, volume, edges, tmp_path):
+    made = volume(depth="64K")
+    graphlane("gen", "rmat", "--scale", 14, "--edges", "256K", "--seed", 7, made.path / "e.bin")
+    graphlane("export", made.path / "e.bin", tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == edges.read_bytes()
+    assert json.loads(graphlane("info", "--json", made.path / "e.bin").stdout)["striped"]
+
+
+def test_what_is_there_is_replaced_only_when_asked(graphlane, refused, volume, edges, tmp_path):
+    made = volume(depth="64K")
+    graphlane("convert", "-p", 8, edges, made.path / "grid")
+    refused("convert", "-p", 4, edges, made.path / "grid", naming=made.path / "grid")
+    graphlane("convert", "-f", "-p", 4, edges, made.path / "grid")
+    assert not (made.path / "grid/block-7-7").exists(), "of the old grid"
+    graphlane("check", made.path)
+    assert sorted(path.name for path in made.path.iterdir()) == [".graphlane", "grid"]
+
+
+BAD_LISTS = {
+    "truncated": (b"1 2\n3", "line 2"),
+    "empty": (b"", "no edge"),
+    "comments only": (b"# nothing\n", "no edge"),
+    "not a number": (b"1 2\nabc 3\n", "line 2: 'abc'"),
+    "negative": (b"1 2\n3 -4\n", "line 2: '-4'"),
+    "too large": (b"1 2\n2147483647 3\n", "line 2: '2147483647'"),
+    "far too large": (b"1 99999999999999999999\n", "line 1"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_LISTS)
+@pytest.mark.parametrize("in_volume", [False, True])
+def test_a_bad_list_is_told_by_file_line_and_reason(refused, volume, tmp_path, case, in_volume):
+    content, reason = BAD_LISTS[case]
+    source = tmp_path / "bad.txt"
+    source.write_bytes(content)
+    target = volume().path / "grid" if in_volume else tmp_path / "grid"
+    line = refused("convert", source, target, naming=reason)
+    assert str(source) in line
+
+
+def test_a_truncated_binary_list(refused, edges, tmp_path):
+    os.truncate(edges, 1003)
+    refused("convert", edges, tmp_path / "grid", naming=f"{edges}: byte 1000")
+
+
+@pytest.mark.parametrize("words", [["--from", "csv"], ["--to", "csv"]])
+def test_unknown_formats(refused, edges, tmp_path, words):
+    refused("convert", *words, edges, tmp_path / "out", naming="csv")
+
+
+def test_targets_in_no_directory_or_the_volume_itself(refused, volume, edges, tmp_path):
+    made = volume()
+    refused("convert", edges, made.path, naming=made.path)
+    refused("convert", edges, made.path / "no/grid", naming=made.path / "no")
+    refused("gen", "rmat", "--scale", 31, tmp_path / "x", naming="scale")
+
+
+def test_an_interrupted_conversion_leaves_nothing(graphlane, volume, tmp_path):
+    made = volume()
+    graphlane("gen", "rmat", "--scale", 18, "--edges", "16M", tmp_path / "large.bin")
+    for target in [tmp_path / "out/grid", made.path / "grid"]:
+        target.parent.mkdir(exist_ok=True)
+        job = Job(graphlane.program, "convert", "-p", 16, tmp_path / "large.bin", target)
+        time.sleep(0.2)
+        said = job.stop(signal.SIGINT)
+        if job.process.returncode == 0:
+            pytest.skip("not applicable: the conversion was too fast to be interrupted")
+        assert job.process.returncode == -signal.SIGINT
+        assert said == "graphlane: interrupted\n"
+        assert not target.exists()
+    assert list((tmp_path / "out").iterdir()) == []
+    assert not any((made.path / ".graphlane/tmp").iterdir())

@@ -1,0 +1,77 @@
+"""graphlane mount, umount, stat. What the filesystem does is in tests/fuse."""
+
+import json
+import random
+import signal
+
+import pytest
+
+from tests.cli.conftest import Job
+from tests.conftest import is_mounted
+
+SIZE = 3_000_017
+
+
+@pytest.fixture
+def striped(graphlane, volume, tmp_path, fuse):
+    made = volume(depth="64K")
+    (tmp_path / "data").write_bytes(random.Random(1).randbytes(SIZE))
+    graphlane("import", tmp_path / "data", made.path)
+    return made
+
+
+def test_stat_counts_what_was_read(graphlane, striped, mount, tmp_path):
+    with mount(striped) as at:
+        assert (at / "data").read_bytes() == (tmp_path / "data").read_bytes()
+        for path in [striped.path, at]:
+            stats = json.loads(graphlane("stat", "--json", path).stdout)
+            assert [d["path"] for d in stats["devices"]] == [str(d) for d in striped.devices]
+            assert sum(d["bytes_read"] for d in stats["devices"]) >= SIZE
+        lines = graphlane("stat", at).stdout.splitlines()
+        assert [line.split()[-1] for line in lines[2:]] == [str(d) for d in striped.devices]
+
+
+def test_stat_of_what_is_not_mounted(refused, striped, tmp_path):
+    refused("stat", striped.path, naming=f"{striped.path}: not mounted")
+    refused("stat", tmp_path / "none", naming=tmp_path / "none")
+
+
+def test_commands_take_the_mount_for_the_volume(graphlane, striped, mount, tmp_path):
+    with mount(striped) as at:
+        assert "64K x 4" in graphlane("ls", at).stdout
+        graphlane("check", at)
+        graphlane("import", tmp_path / "data", at / "second")
+        graphlane("export", at / "second", tmp_path / "back")
+        assert (tmp_path / "back").read_bytes() == (tmp_path / "data").read_bytes()
+        assert (at / "second").stat().st_size == SIZE
+
+
+def test_commands_see_beneath_a_mount_over_the_volume(graphlane, striped, root, tmp_path):
+    graphlane("mount", striped.path)
+    try:
+        assert (striped.path / "data").stat().st_size == SIZE
+        assert "64K x 4" in graphlane("ls", striped.path).stdout
+        graphlane("import", tmp_path / "data", striped.path / "second")
+        assert (striped.path / "second").stat().st_size == SIZE
+        graphlane("rm", striped.path / "second")
+        graphlane("check", striped.path)
+    finally:
+        graphlane("umount", striped.path)
+    assert (striped.path / "data").stat().st_size == 4096
+
+
+def test_in_the_foreground_until_interrupted(graphlane, striped, tmp_path):
+    (tmp_path / "mnt").mkdir()
+    job = Job(graphlane.program, "mount", "-f", striped.path, tmp_path / "mnt")
+    job.wait_until(lambda: is_mounted(tmp_path / "mnt"))
+    job.stop(signal.SIGINT)
+    assert not is_mounted(tmp_path / "mnt")
+
+
+def test_what_cannot_be_mounted(refused, striped, tmp_path):
+    refused("mount", striped.path, tmp_path / "none", naming=tmp_path / "none")
+    refused("mount", tmp_path, naming=tmp_path)
+    (tmp_path / "mnt").mkdir()
+    refused("mount", "-o", "frobnicate", striped.path, tmp_path / "mnt", naming="frobnicate")
+    refused("umount", tmp_path / "mnt", naming=tmp_path / "mnt")
+    assert not is_mounted(tmp_path / "mnt")
