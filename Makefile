@@ -106,7 +106,7 @@ deps: ## install the packages and the Python environment that are missing, and s
 
 test: deps ## build and run all tests (VARIANT=asan and so on; GRAPHLANE_TEST_DATA=DIR for real graphs)
 	@$(MAKE) --no-print-directory $(JOBS) tests VARIANT=$(VARIANT)
-	@GRAPHLANE_BUILD=$(CURDIR)/$(BUILD) build/venv/bin/python tests/run.py $(TESTFLAGS)
+	@GRAPHLANE_BUILD=$(CURDIR)/$(BUILD) exec build/venv/bin/python tests/run.py $(TESTFLAGS)
 
 .PHONY: tests
 tests: all $(TESTS) # what the tests run
@@ -118,7 +118,7 @@ check: ## run the tests as debug, asan and tsan builds
 
 demo: deps ## show it: GRAPH=snap.txt (else R-MAT), DEVICES="d0 d1 …", GRIDGRAPH_BIN=DIR, GRAPHCHI_ROOT=DIR
 	@$(MAKE) --no-print-directory $(JOBS) all VARIANT=$(VARIANT)
-	@GRAPHLANE_BUILD=$(CURDIR)/$(BUILD) build/venv/bin/python -m experiments.demo
+	@GRAPHLANE_BUILD=$(CURDIR)/$(BUILD) exec build/venv/bin/python -m experiments.demo
 
 install: all ## install into $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/graphlane $(DESTDIR)$(PREFIX)/share/man/man1
