@@ -76,7 +76,7 @@ int refuse_change(const Filesystem& fs, const Inode& parent, const char* name) {
 }
 
 void drop_set_id_bits(const Filesystem& fs, fuse_req_t req, int fd) {
-  if (!fs.clears_set_id_bits || !fs.privileged || ::fuse_req_ctx(req)->uid == 0) return;
+  if (!fs.privileged || ::fuse_req_ctx(req)->uid == 0) return;
   struct stat st;
   if (::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return;
   mode_t drop = st.st_mode & S_ISUID;

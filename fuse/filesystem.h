@@ -34,7 +34,6 @@ struct Filesystem {
 
   // What this libfuse and kernel offer; set by init().
   bool direct_io_with_mmap = false;  // FOPEN_DIRECT_IO and yet mmap
-  bool clears_set_id_bits = false;   // on write, instead of the kernel
 };
 
 // What an operation does for itself, it does on the host with the caller's
@@ -59,7 +58,8 @@ void prepare_identities();
 // and all below it. EROFS, else 0.
 int refuse_change(const Filesystem& fs, const Inode& parent, const char* name);
 
-// As a write by the caller would: a host that saw root write keeps them.
+// As the caller's own write would: the host sees root write, and keeps them. The
+// kernel does it before writes where it must (libfuse 3.14), never at O_TRUNC.
 void drop_set_id_bits(const Filesystem& fs, fuse_req_t req, int fd);
 
 // The attributes of a file as the mount shows them. 0 or an errno.

@@ -20,7 +20,7 @@ struct OpenDirectory {
 
   Mutex mu;
   DIR* stream GUARDED_BY(mu) = nullptr;
-  off_t offset GUARDED_BY(mu) = 0;  // of the next entry
+  off_t offset GUARDED_BY(mu) = 0;  // where `stream` stands
 };
 
 bool is_dot_or_dotdot(std::string_view name) { return name == "." || name == ".."; }
@@ -42,8 +42,8 @@ class Listing {
       // What is in the buffer has been counted as looked up, so it goes out; the
       // error comes again with the next call.
       if (entry == nullptr) return used_ > 0 ? 0 : errno;
+      open.offset = entry->d_off;  // also of one that finds no room: it is asked for again
       if (!hidden(entry->d_name) && !add(*entry)) return 0;
-      open.offset = entry->d_off;
     }
   }
 

@@ -26,11 +26,12 @@ void op::init(void* userdata, fuse_conn_info* conn) {
   conn->congestion_threshold = kBackgroundMax * 3 / 4;
   want(conn, FUSE_CAP_SPLICE_WRITE);  // replies: page cache of the parts to the kernel
   want(conn, FUSE_CAP_SPLICE_READ);   // writes, the other way
-  // Set-id bits on write: with version 2 the kernel leaves them to us and saves
-  // a getxattr before every write; version 1 saves it nothing, so let it.
+  // Set-id bits on write: with version 2 the kernel leaves them to us
+  // (drop_set_id_bits) and saves a getxattr before every write; version 1 saves
+  // nothing.
   conn->want &= ~static_cast<unsigned>(FUSE_CAP_HANDLE_KILLPRIV);
 #ifdef FUSE_CAP_HANDLE_KILLPRIV_V2
-  fs.clears_set_id_bits = want(conn, FUSE_CAP_HANDLE_KILLPRIV_V2);
+  want(conn, FUSE_CAP_HANDLE_KILLPRIV_V2);
 #endif
 #ifdef FUSE_CAP_DIRECT_IO_ALLOW_MMAP
   fs.direct_io_with_mmap = want(conn, FUSE_CAP_DIRECT_IO_ALLOW_MMAP);

@@ -271,16 +271,19 @@ int exit_status(int status) {
 
 Outcome<int> run_in_private_mounts(const Volumes& volumes, const MountOptions& options,
                                    const std::vector<std::string>& argv) {
-  int ends[2];
   if (argv.empty()) return make_error(EINVAL, "no command given");
-  if (::pipe2(ends, O_CLOEXEC) != 0) return os_error(errno, "pipe", "cannot make");
-  Fd reader(ends[0]), writer(ends[1]);
   const HeldSignals signals;
   Daemons daemons;
   if (Outcome<void> started = start_daemons(volumes, options, &daemons); !started) {
     daemons.wait(signals);
     return started.error();
   }
+  int ends[2];  // made after the daemons, which would keep it open
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    daemons.wait(signals);
+    return os_error(errno, "pipe", "cannot make");
+  }
+  Fd reader(ends[0]), writer(ends[1]);
   const pid_t command = ::fork();
   if (command == 0) {
     reader.reset();

@@ -1,0 +1,50 @@
+#include <gtest/gtest.h>
+
+#include "fuse/mount.h"
+#include "fuse/mountpoint.h"
+#include "fuse/stats.h"
+
+namespace graphlane {
+namespace {
+
+TEST(MountOptionsTest, TakesAListAsMountGivesIt) {
+  MountOptions options;
+  ASSERT_TRUE(options.parse("ro,threads=8,io=direct,backend=libaio,depth=4,max_read=256K,,"
+                            "attr_timeout=2.5,noatime,rw,_netdev,x-systemd.requires=/mnt"));
+  ASSERT_TRUE(options.parse("allow_other"));
+  EXPECT_TRUE(options.read_only && options.allow_other);
+  EXPECT_EQ(options.thread_count, 8u);
+  EXPECT_EQ(options.io_mode, IoMode::kDirect);
+  EXPECT_EQ(options.lanes.backend, IoBackend::kAio);
+  EXPECT_EQ(options.lanes.depth, 4u);
+  EXPECT_EQ(options.max_read_bytes, 256u << 10);
+  EXPECT_EQ(options.attr_timeout_seconds, 2.5);
+  EXPECT_EQ(options.kernel_flags, std::vector<std::string>{"noatime"});
+}
+
+TEST(MountOptionsTest, SaysWhichOptionIsWrong) {
+  for (const char* wrong : {"bogus", "threads", "threads=", "threads=0", "threads=9999", "threads=4x",
+                            "io=", "io=fast", "depth=65", "max_read=1", "max_read=-5",
+                            "attr_timeout=nan", "attr_timeout=", "remount"}) {
+    MountOptions options;
+    const Outcome<void> parsed = options.parse(std::string("ro,") + wrong);
+    ASSERT_FALSE(parsed) << wrong;
+    EXPECT_EQ(parsed.error().code, EINVAL);
+    EXPECT_NE(parsed.error().text.find(wrong), std::string::npos) << parsed.error().text;
+  }
+}
+
+TEST(MountpointTest, WithinMeansTheDirectoryOrBelowIt) {
+  EXPECT_TRUE(is_within("/a/b", "/a/b"));
+  EXPECT_TRUE(is_within("/a/b/c", "/a/b"));
+  EXPECT_TRUE(is_within("/a", "/"));
+  EXPECT_FALSE(is_within("/a/bc", "/a/b"));
+  EXPECT_FALSE(is_within("/a", "/a/b"));
+}
+
+TEST(StatsTest, QuotesForJson) {
+  EXPECT_EQ(json_quoted("/mnt/\"d\\0\n"), "\"/mnt/\\\"d\\\\0\\u000a\"");
+}
+
+}  // namespace
+}  // namespace graphlane

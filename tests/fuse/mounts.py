@@ -1,0 +1,59 @@
+"""What the tests of the mount share; tests import the fixtures they use."""
+
+import os
+import random
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from conftest import is_mounted, run
+
+
+def random_bytes(size: int, seed: int = 1) -> bytes:
+    return random.Random(seed).randbytes(size)
+
+
+@pytest.fixture
+def mounted(graphlane, fuse, tmp_path):
+    """`with mounted(volume, "-o", "io=direct") as path:`, at= for another place."""
+
+    @contextmanager
+    def mount(volume, *options, at: Path | None = None):
+        at = at or tmp_path / "mnt"
+        at.mkdir(exist_ok=True)
+        graphlane("mount", volume.path, at, *options)
+        try:
+            yield at
+        finally:
+            stopped = graphlane("umount", at, check=False)
+            if is_mounted(at):
+                run("fusermount3", "-u", "-z", at, check=False)
+                pytest.fail(f"graphlane umount {at}: {stopped.stderr}", pytrace=False)
+
+    return mount
+
+
+@pytest.fixture
+def striped(volume, graphlane, tmp_path):
+    """A volume with the striped file `data`, and its bytes.
+
+    The size is no multiple of a page, of a unit, or of a row of units.
+    """
+
+    def make(size=10_000_123, depth="64K", **options):
+        content = random_bytes(size)
+        source = tmp_path / "data"
+        source.write_bytes(content)
+        made = volume(depth=depth, **options)
+        graphlane("import", source, made.path)
+        return made, content
+
+    return make
+
+
+@pytest.fixture
+def root() -> None:
+    """Skips where we are not root."""
+    if os.geteuid() != 0:
+        pytest.skip("not root")

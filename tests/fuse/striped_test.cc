@@ -1,0 +1,106 @@
+#include "fuse/striped.h"
+
+#include "tests/fuse/temporary_volume.h"
+
+namespace graphlane {
+namespace {
+
+StubView look(StubCache& cache, const TemporaryVolume& volume, const std::string& name) {
+  const Fd fd = open_path(volume.path(name));
+  return cache.look(fd.get(), attributes(fd));
+}
+
+TEST(StubCacheTest, TellsStubsFromPlainFilesAndDamagedOnes) {
+  const TemporaryVolume volume;
+  const Layout layout = volume.add_striped("striped", 50'000);
+  volume.write("empty", "");
+  volume.write("plain", std::string(4096, 'p'));
+  volume.write("large", std::string(5000, 'p'));
+  const StubBytes stub = encode_stub(layout);
+  volume.write("cut", std::string(reinterpret_cast<const char*>(stub.data()), 100));
+  EXPECT_EQ(look(*std::make_unique<StubCache>(), volume, "striped").layout, layout);
+  for (const char* plain : {"empty", "plain", "large"}) {
+    EXPECT_TRUE(look(*std::make_unique<StubCache>(), volume, plain).plain()) << plain;
+  }
+  EXPECT_EQ(look(*std::make_unique<StubCache>(), volume, "cut").verdict, StubVerdict::kCutShort);
+}
+
+TEST(StubCacheTest, LooksAgainWhenTheFileHasChanged) {
+  const TemporaryVolume volume;
+  const Layout first = volume.add_striped("f", 50'000);
+  StubCache cache;
+  EXPECT_EQ(look(cache, volume, "f").layout, first);
+  ::usleep(20'000);  // a tick of the filesystem's clock
+  const Layout second = volume.add_striped("f", 60'000);
+  EXPECT_EQ(look(cache, volume, "f").layout, second);
+  ::usleep(20'000);
+  volume.write("f", "plain now");
+  EXPECT_TRUE(look(cache, volume, "f").plain());
+}
+
+TEST(StubCacheTest, SharesThePartsOfWhoHasThemOpen) {
+  const TemporaryVolume volume;
+  const Layout layout = volume.add_striped("f", 50'000);
+  StubCache cache;
+  EXPECT_EQ(cache.opened(layout), nullptr);
+  auto file = StripedFile::open(*volume, layout, "f");
+  ASSERT_TRUE(file);
+  EXPECT_FALSE(cache.remember(*file));  // nothing of it can be in the page cache yet
+  EXPECT_TRUE(cache.remember(*file));
+  EXPECT_EQ(cache.opened(layout), *file);
+  file->reset();
+  EXPECT_EQ(cache.opened(layout), nullptr);
+}
+
+TEST(StripedTest, AnOpenFileHasTheSizeOfItsParts) {
+  const TemporaryVolume volume;
+  Layout layout = volume.add_striped("f", 50'001, FileState::kOpen);
+  layout.logical_size = 7;
+  EXPECT_EQ(current_layout(*volume, layout).logical_size, 50'001u);
+  layout.state = FileState::kClosed;
+  EXPECT_EQ(current_layout(*volume, layout).logical_size, 7u);
+}
+
+TEST(StripedTest, ThePartsGoWithTheLastLinkOnly) {
+  const TemporaryVolume volume;
+  const Layout layout = volume.add_striped("a", 50'000);
+  std::filesystem::create_hard_link(volume.path("a"), volume.path("b"));
+  for (const auto& [name, left] : {std::pair{"a", 3u}, std::pair{"b", 0u}}) {
+    LastLink victim(*volume, (*volume).root_fd(), name);
+    std::filesystem::remove(volume.path(name));
+    victim.reap();
+    EXPECT_EQ(volume.count_parts(layout), left) << name;
+  }
+}
+
+TEST(StripedTest, AFileThatIsStillThereKeepsItsParts) {
+  const TemporaryVolume volume;
+  const Layout layout = volume.add_striped("a", 50'000);
+  LastLink(*volume, (*volume).root_fd(), "a").reap();  // the rename did not happen
+  LastLink(*volume, (*volume).root_fd(), "absent").reap();
+  EXPECT_EQ(volume.count_parts(layout), 3u);
+}
+
+TEST(StripedTest, AStubOfAnotherVolumeTakesNoParts) {
+  const TemporaryVolume volume, other;
+  const Layout layout = volume.add_striped("a", 50'000);
+  std::filesystem::copy_file(volume.path("a"), other.path("a"));
+  LastLink victim(*other, (*other).root_fd(), "a");
+  std::filesystem::remove(other.path("a"));
+  victim.reap();
+  EXPECT_EQ(volume.count_parts(layout), 3u);
+}
+
+TEST(StripedTest, ModeGoesToEveryPart) {
+  const TemporaryVolume volume;
+  const Layout layout = volume.add_striped("a", 50'000);
+  ASSERT_TRUE(chmod_parts(*volume, layout, S_IFREG | 06640));
+  for (uint32_t d = 0; d < 3; ++d) {
+    struct stat st;
+    ASSERT_EQ(::stat((*volume).part_path(d, layout.file_id).c_str(), &st), 0);
+    EXPECT_EQ(st.st_mode & 07777, 0640u);
+  }
+}
+
+}  // namespace
+}  // namespace graphlane

@@ -1,0 +1,116 @@
+"""Memory maps, alone and beside O_DIRECT calls, as GridGraph's BigVector uses them."""
+
+import mmap
+import os
+import random
+
+import pytest
+
+from mounts import mounted, striped  # noqa: F401, fixtures
+
+PAGE = 4096
+SIZE = 200 * PAGE
+
+
+def aligned(size: int) -> mmap.mmap:
+    """Memory at a page's start, as O_DIRECT wants it."""
+    return mmap.mmap(-1, size)
+
+
+@pytest.fixture
+def directory(volume, mounted):
+    with mounted(volume()) as at:
+        yield at
+
+
+def test_a_file_opened_with_o_direct_can_be_mapped_shared_and_writable(directory):
+    path = directory / "vertices"
+    fd = os.open(path, os.O_CREAT | os.O_WRONLY)
+    for _ in range(SIZE // PAGE):
+        os.write(fd, b"\1" * PAGE)  # BigVector writes page by page
+    os.close(fd)
+    fd = os.open(path, os.O_RDWR | os.O_DIRECT)
+    with mmap.mmap(fd, SIZE) as memory:
+        memory[5 * PAGE:5 * PAGE + 3] = b"abc"
+        memory[SIZE - 1] = 7
+    os.close(fd)
+    content = path.read_bytes()
+    assert content[5 * PAGE:5 * PAGE + 3] == b"abc" and content[-1] == 7
+
+
+def test_the_host_sees_what_a_map_wrote(volume, mounted):
+    made = volume()
+    with mounted(made) as at:
+        (at / "f").write_bytes(bytes(SIZE))
+        fd = os.open(at / "f", os.O_RDWR)
+        with mmap.mmap(fd, SIZE) as memory:
+            memory[:] = b"\5" * SIZE
+        os.close(fd)
+    assert (made.path / "f").read_bytes() == b"\5" * SIZE
+
+
+def test_direct_calls_and_maps_alternate_coherently(directory):
+    seed = random.randrange(1 << 32)
+    rng = random.Random(seed)
+    fd = os.open(directory / "f", os.O_CREAT | os.O_RDWR | os.O_DIRECT)
+    os.ftruncate(fd, SIZE)
+    model = bytearray(SIZE)
+    buffer = aligned(SIZE)
+    memory = mmap.mmap(fd, SIZE)
+    for step in range(300):
+        first = rng.randrange(SIZE // PAGE)
+        pages = rng.randrange(1, SIZE // PAGE - first + 1)
+        begin, end = first * PAGE, (first + pages) * PAGE
+        value = rng.randrange(256)
+        action = rng.randrange(5)
+        if action == 0:
+            memory[begin + 1:end - 1] = bytes([value]) * (end - begin - 2)
+            model[begin + 1:end - 1] = bytes([value]) * (end - begin - 2)
+        elif action == 1:
+            buffer[:end - begin] = bytes([value]) * (end - begin)
+            assert os.pwritev(fd, [memoryview(buffer)[:end - begin]], begin) == end - begin
+            model[begin:end] = bytes([value]) * (end - begin)
+        elif action == 2:
+            assert os.preadv(fd, [memoryview(buffer)[:end - begin]], begin) == end - begin
+            assert buffer[:end - begin] == model[begin:end], f"seed {seed}, step {step}"
+        elif action == 3:
+            assert memory[begin:end] == model[begin:end], f"seed {seed}, step {step}"
+        else:
+            memory.close()
+            memory = mmap.mmap(fd, SIZE)
+    memory.close()
+    os.close(fd)
+    assert (directory / "f").read_bytes() == model, f"seed {seed}"
+
+
+def test_a_direct_write_rounded_up_grows_the_file(directory):
+    path = directory / "f"
+    path.write_bytes(bytes(5000))
+    fd = os.open(path, os.O_RDWR | os.O_DIRECT)
+    buffer = aligned(2 * PAGE)
+    assert os.preadv(fd, [buffer], 0) == 5000
+    assert os.pwritev(fd, [buffer], 0) == 2 * PAGE
+    os.close(fd)
+    assert path.stat().st_size == 2 * PAGE
+
+
+@pytest.mark.parametrize("flags", [0, os.O_DIRECT], ids=["buffered", "O_DIRECT"])
+@pytest.mark.parametrize("kind", [mmap.MAP_SHARED, mmap.MAP_PRIVATE], ids=["shared", "private"])
+@pytest.mark.parametrize("io", ["buffered", "direct"])
+def test_a_striped_file_can_be_mapped(striped, mounted, flags, kind, io):
+    volume, content = striped(size=1_000_123)
+    with mounted(volume, "-o", f"io={io}") as at:
+        fd = os.open(at / "data", os.O_RDONLY | flags)
+        with mmap.mmap(fd, len(content), flags=kind, prot=mmap.PROT_READ) as memory:
+            assert memory[:] == content
+        os.close(fd)
+
+
+def test_a_private_map_of_a_striped_file_can_be_written(striped, mounted):
+    volume, content = striped(size=100_000)
+    with mounted(volume) as at:
+        with open(at / "data", "rb") as file, \
+                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) as memory:
+            memory[:3] = b"xyz"
+            assert memory[3:] == content[3:]
+        assert (at / "data").read_bytes() == content

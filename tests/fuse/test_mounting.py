@@ -1,0 +1,239 @@
+"""Mounting, unmounting, and what can go wrong with it."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import is_mounted, run
+from mounts import mounted, root, striped  # noqa: F401, fixtures
+
+SECONDS_MAX = 20
+
+
+def wait_until(condition) -> None:
+    end = time.monotonic() + SECONDS_MAX
+    while not condition():
+        assert time.monotonic() < end, "took too long"
+        time.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "(zombie)" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def foreground(graphlane, fuse, tmp_path):
+    """A daemon that we may kill; what is left of its mount goes at the end."""
+    at = tmp_path / "mnt"
+    at.mkdir()
+    started = []
+
+    def start(volume, *options):
+        daemon = subprocess.Popen(
+            [graphlane.program, "mount", "-f", volume.path, at, *options],
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        started.append(daemon)
+        wait_until(lambda: is_mounted(at) or daemon.poll() is not None)
+        os.listdir(at)
+        return daemon, at
+
+    yield start
+    for daemon in started:
+        daemon.kill()
+        daemon.communicate()
+    if is_mounted(at):
+        run("fusermount3", "-u", "-z", at, check=False)
+
+
+def test_the_mount_command_returns_when_the_mount_answers(striped, mounted):
+    volume, content = striped(size=100_000)
+    with mounted(volume) as at:
+        assert (at / "data").read_bytes() == content
+        line = next(line for line in Path("/proc/self/mounts").read_text().splitlines()
+                    if f" {at} " in line)
+        assert line.startswith(f"{volume.path} {at} fuse.graphlane ")
+    assert os.listdir(at) == []
+
+
+def test_over_the_volumes_own_directory(striped, mounted):
+    volume, content = striped(size=100_000)
+    with mounted(volume, at=volume.path) as at:
+        assert (at / "data").read_bytes() == content
+        (at / "plain").write_bytes(b"plain")
+    assert (volume.path / "data").stat().st_size == 4096
+    assert (volume.path / "plain").read_bytes() == b"plain"
+
+
+def test_two_mounts_of_one_volume(striped, mounted, tmp_path):
+    volume, content = striped(size=100_000)
+    with mounted(volume) as one, mounted(volume, at=tmp_path / "other") as two:
+        (one / "f").write_bytes(b"f")
+        assert (two / "f").read_bytes() == b"f"
+        assert (two / "data").read_bytes() == content
+
+
+def test_read_only(striped, mounted):
+    volume, content = striped(size=100_000)
+    with mounted(volume, "-o", "ro") as at:
+        assert (at / "data").read_bytes() == content
+        for call in (lambda: (at / "f").touch(), lambda: os.unlink(at / "data")):
+            with pytest.raises(OSError, match="Read-only"):
+                call()
+
+
+@pytest.mark.parametrize("options", [
+    "threads=1", "threads=16", "max_read=64K", "max_read=16M", "backend=threads", "depth=1",
+    "noatime,nosuid,rw,defaults,_netdev,x-systemd.automount", "allow_other",
+    "attr_timeout=60,entry_timeout=60,negative_timeout=1.5"])
+def test_options_are_taken(striped, mounted, root, options):
+    volume, content = striped(size=3_000_000)
+    with mounted(volume, "-o", options) as at:
+        assert (at / "data").read_bytes() == content
+        assert not (at / "absent").exists()
+
+
+@pytest.mark.parametrize("options, reason", [
+    ("nonsense", 'unknown mount option "nonsense"'),
+    ("threads=0", "option threads=0: expected a number from 1 to 256"),
+    ("io=fast", "option io=fast: expected auto, direct or buffered"),
+    ("backend=aio", "option backend=aio: expected auto, io_uring, libaio or threads"),
+    ("max_read=7", "option max_read=7: expected a size of at least 4K"),
+    ("attr_timeout=-1", "option attr_timeout=-1: expected seconds")])
+def test_wrong_options_are_one_line(graphlane, volume, tmp_path, options, reason):
+    result = graphlane("mount", volume().path, tmp_path, "-o", options, check=False)
+    assert result.returncode != 0
+    assert reason in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_wrong_places_are_one_line(graphlane, fuse, volume, tmp_path):
+    made = volume()
+    (tmp_path / "file").touch()
+    (made.path / "sub").mkdir()
+    (made.devices[0] / "sub").mkdir()
+    for place, reason in ((tmp_path / "absent", "No such file or directory"),
+                          (tmp_path / "file", "not a directory"),
+                          (made.path / "sub", "lies inside the volume"),
+                          (made.devices[0], "lies inside the volume's device"),
+                          (made.devices[0] / "sub", "lies inside the volume's device")):
+        result = graphlane("mount", made.path, place, check=False)
+        assert result.returncode != 0
+        assert reason in result.stderr and result.stderr.count("\n") == 1, place
+
+
+def test_a_second_mount_at_the_same_place_is_refused(volume, mounted, graphlane):
+    made = volume()
+    with mounted(made) as at:
+        result = graphlane("mount", made.path, at, check=False)
+        assert result.returncode != 0 and "mounted there already" in result.stderr
+    with mounted(made, at=made.path):
+        result = graphlane("mount", made.path, check=False)
+        assert result.returncode != 0 and "mounted there already" in result.stderr
+
+
+def test_unmounting_what_is_in_use_is_refused(volume, mounted, graphlane):
+    with mounted(volume()) as at:
+        (at / "f").touch()
+        with open(at / "f", "rb"):
+            result = graphlane("umount", at, check=False)
+            assert result.returncode != 0 and "in use" in result.stderr
+            assert is_mounted(at)
+
+
+def test_unmounting_what_is_no_mount_is_refused(graphlane, tmp_path):
+    for place in (tmp_path, tmp_path / "absent", "/proc"):
+        result = graphlane("umount", place, check=False)
+        assert result.returncode != 0 and result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_unmounts(striped, foreground, number):
+    volume, _ = striped(size=100_000)
+    daemon, at = foreground(volume)
+    daemon.send_signal(number)
+    assert daemon.wait(SECONDS_MAX) == 0
+    assert not is_mounted(at)
+    assert daemon.stderr.read() == ""
+
+
+def test_umount_ends_the_daemon(striped, foreground, graphlane):
+    volume, _ = striped(size=100_000)
+    daemon, at = foreground(volume)
+    graphlane("umount", at)
+    assert daemon.wait(SECONDS_MAX) == 0
+
+
+def test_a_killed_daemon_leaves_a_stale_mount_that_umount_clears(striped, foreground, graphlane):
+    volume, content = striped(size=100_000)
+    daemon, at = foreground(volume)
+    (at / "f").write_bytes(b"written before")
+    daemon.kill()
+    daemon.wait()
+    with pytest.raises(OSError):
+        os.listdir(at)
+    result = graphlane("mount", volume.path, at, check=False)
+    assert result.returncode != 0 and "graphlane umount" in result.stderr
+    graphlane("umount", at)
+    assert not is_mounted(at)
+    assert (volume.path / "f").read_bytes() == b"written before"
+    graphlane("check", volume.path)
+    with graphlane.mounted(volume, at):
+        assert (at / "data").read_bytes() == content
+
+
+def test_a_damaged_stub_is_told_in_one_line(striped, foreground):
+    volume, _ = striped(size=100_000)
+    (volume.path / "cut").write_bytes((volume.path / "data").read_bytes()[:100])
+    daemon, at = foreground(volume)
+    with pytest.raises(OSError):
+        (at / "cut").read_bytes()
+    daemon.terminate()
+    _, said = daemon.communicate(timeout=SECONDS_MAX)
+    assert said.count("\n") == 1 and "stub is not 4096 bytes long" in said
+
+
+def test_a_volume_path_with_odd_characters(graphlane, fuse, tmp_path):
+    volume = graphlane.create(tmp_path / "a, b\\c")
+    at = tmp_path / "mnt point"
+    at.mkdir()
+    graphlane("mount", volume.path, at)
+    try:
+        (at / "f").write_bytes(b"f")
+        result = graphlane("mount", volume.path, at, check=False)
+        assert "mounted there already" in result.stderr
+    finally:
+        graphlane("umount", at)
+    assert (volume.path / "f").read_bytes() == b"f"
+
+
+def test_a_missing_device_is_named(graphlane, fuse, volume, tmp_path):
+    made = volume()
+    made.devices[1].rename(tmp_path / "away")
+    result = graphlane("mount", made.path, tmp_path, check=False)
+    assert result.returncode != 0
+    assert str(made.devices[1]) in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_the_daemon_leaves_no_descriptor_behind(striped, foreground):
+    volume, content = striped(size=100_000)
+    daemon, at = foreground(volume, "-o", "entry_timeout=0,attr_timeout=0")
+
+    def descriptors() -> int:
+        return len(os.listdir(f"/proc/{daemon.pid}/fd"))
+
+    def work() -> None:
+        for i in range(100):
+            (at / f"f{i}").write_bytes(b"x")
+            assert (at / "data").read_bytes() == content
+            os.unlink(at / f"f{i}")
+
+    work()
+    before = descriptors()
+    work()
+    assert descriptors() <= before + 8  # pipes of threads that came later

@@ -1,0 +1,304 @@
+"""Striped files through the mount: one file of its logical size, read-only."""
+
+import errno
+import json
+import mmap
+import os
+import random
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from conftest import run
+from mounts import mounted, random_bytes, striped  # noqa: F401, fixtures
+
+UNIT = 64 * 1024
+
+
+def parts(volume) -> int:
+    return sum(1 for device in volume.devices for path in device.glob("*/parts/*/*"))
+
+
+def stats(at) -> dict:
+    return json.loads(os.getxattr(at, "user.graphlane.stats"))
+
+
+@pytest.mark.parametrize("io", ["auto", "buffered", "direct"])
+@pytest.mark.parametrize("depth", ["4K", "64K", "12M"])
+def test_reads_at_odd_places_agree_with_the_plain_bytes(striped, mounted, io, depth):
+    volume, content = striped(depth=depth, size=3_000_123)
+    seed = random.randrange(1 << 32)
+    rng = random.Random(seed)
+    with mounted(volume, "-o", f"io={io}") as at:
+        fd = os.open(at / "data", os.O_RDONLY)
+        for _ in range(300):
+            offset = rng.randrange(len(content) + 5000)
+            length = rng.choice([1, 100, 4096, UNIT, 3 * UNIT, 1 << 20, len(content)])
+            length = rng.randrange(1, length + 1)
+            assert os.pread(fd, length, offset) == content[offset:offset + length], \
+                f"seed {seed}: {length} bytes at {offset}"
+        os.close(fd)
+
+
+@pytest.mark.parametrize("io", ["auto", "buffered", "direct"])
+def test_direct_reads_agree_and_end_exactly_at_the_end(striped, mounted, io):
+    volume, content = striped()
+    buffer = mmap.mmap(-1, 24 << 20)
+    with mounted(volume, "-o", f"io={io}") as at:
+        fd = os.open(at / "data", os.O_RDONLY | os.O_DIRECT)
+        assert os.preadv(fd, [buffer], 0) == len(content)
+        assert buffer[:len(content)] == content
+        for offset in (4096, UNIT - 4096, 3 * UNIT, len(content) // 4096 * 4096):
+            assert os.preadv(fd, [buffer], offset) == len(content) - offset
+            assert buffer[:len(content) - offset] == content[offset:]
+        assert os.preadv(fd, [buffer], (len(content) // 4096 + 1) * 4096) == 0
+        os.close(fd)
+
+
+@pytest.mark.parametrize("flags", [0, os.O_DIRECT], ids=["buffered", "O_DIRECT"])
+def test_two_jobs_of_four_threads_at_the_same_time(striped, mounted, flags):
+    volume, content = striped(size=40_000_000, depth="1M")
+    with mounted(volume) as at:
+        def sweep(_):
+            fd = os.open(at / "data", os.O_RDONLY | flags)
+            buffer = mmap.mmap(-1, 4 << 20)
+            for offset in range(0, len(content), 4 << 20):
+                got = os.preadv(fd, [buffer], offset)
+                if buffer[:got] != content[offset:offset + (4 << 20)]:
+                    return f"at {offset}"
+            os.close(fd)
+            return "same"
+        with ThreadPoolExecutor(8) as jobs:
+            assert set(jobs.map(sweep, range(8))) == {"same"}
+
+
+def test_ordinary_tools_read_it(striped, mounted, tmp_path):
+    volume, content = striped()
+    plain = tmp_path / "plain"
+    plain.write_bytes(content)
+    with mounted(volume) as at:
+        data = at / "data"
+        run("cmp", plain, data)
+        assert run("sha256sum", data).stdout.split()[0] == run("sha256sum", plain).stdout.split()[0]
+        assert run("sh", "-c", f"tail -c 12345 {data} | md5sum").stdout == \
+            run("sh", "-c", f"tail -c 12345 {plain} | md5sum").stdout
+        run("cp", data, tmp_path / "copy")
+        assert (tmp_path / "copy").read_bytes() == content
+        shutil.copyfile(data, tmp_path / "sent")  # sendfile
+        run("cmp", plain, tmp_path / "sent")
+        run("dd", f"if={data}", f"of={tmp_path}/dd", "bs=24M", "iflag=direct")
+        run("cmp", plain, tmp_path / "dd")
+        run("cp", data, at / "beside")  # copy_file_range within the mount
+        assert (at / "beside").read_bytes() == content
+
+
+def test_attributes_are_the_files_own(striped, mounted):
+    volume, content = striped()
+    with mounted(volume) as at:
+        shown, stub = os.stat(at / "data"), os.stat(volume.path / "data")
+        assert stub.st_size == 4096
+        assert shown.st_size == len(content)
+        assert shown.st_blocks == (len(content) + 511) // 512
+        assert shown.st_blksize == 1 << 20
+        for field in ("st_ino", "st_mode", "st_uid", "st_gid", "st_nlink", "st_mtime_ns"):
+            assert getattr(shown, field) == getattr(stub, field), field
+        assert os.listdir(at) == ["data"]
+
+
+def test_changing_its_bytes_is_refused_and_changes_nothing(striped, mounted):
+    volume, content = striped(size=100_000)
+    with mounted(volume) as at:
+        data = at / "data"
+        refused = [lambda: os.open(data, os.O_WRONLY), lambda: os.open(data, os.O_RDWR),
+                   lambda: os.open(data, os.O_RDONLY | os.O_TRUNC),
+                   lambda: os.open(data, os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
+                   lambda: os.truncate(data, 5), lambda: data.write_bytes(b"x")]
+        for call in refused:
+            with pytest.raises(OSError) as raised:
+                call()
+            assert raised.value.errno == errno.EROFS
+        with pytest.raises(OSError) as raised:
+            os.open(data, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        assert raised.value.errno == errno.EEXIST
+        assert data.read_bytes() == content
+
+
+def test_seeking(striped, mounted):
+    volume, content = striped(size=100_000)
+    with mounted(volume) as at:
+        fd = os.open(at / "data", os.O_RDONLY)
+        assert os.lseek(fd, 0, os.SEEK_END) == len(content)
+        assert os.lseek(fd, 5, os.SEEK_DATA) == 5
+        assert os.lseek(fd, 5, os.SEEK_HOLE) == len(content)
+        with pytest.raises(OSError) as raised:
+            os.lseek(fd, len(content), os.SEEK_DATA)
+        assert raised.value.errno == errno.ENXIO
+        os.close(fd)
+
+
+def test_mode_and_times_go_to_the_stub_and_mode_to_the_parts(striped, mounted):
+    volume, _ = striped(size=100_000)
+    with mounted(volume) as at:
+        os.chmod(at / "data", 0o640)
+        os.utime(at / "data", ns=(7, 8))
+        assert os.stat(at / "data").st_mode & 0o7777 == 0o640
+    assert os.stat(volume.path / "data").st_mtime_ns == 8
+    modes = {os.stat(path).st_mode & 0o7777
+             for device in volume.devices for path in device.glob("*/parts/*/*")}
+    assert modes == {0o640}
+
+
+def test_the_last_unlink_removes_the_parts_and_open_descriptors_keep_reading(striped, mounted):
+    volume, content = striped()
+    with mounted(volume) as at:
+        os.link(at / "data", at / "second")
+        fd = os.open(at / "data", os.O_RDONLY)
+        direct = os.open(at / "data", os.O_RDONLY | os.O_DIRECT)
+        os.unlink(at / "data")
+        assert parts(volume) == 4
+        assert (at / "second").read_bytes() == content
+        os.unlink(at / "second")
+        assert parts(volume) == 0
+        assert os.pread(fd, len(content), 0) == content
+        buffer = mmap.mmap(-1, 16 << 20)
+        assert os.preadv(direct, [buffer], 0) == len(content)
+        assert os.fstat(fd).st_nlink == 0
+        os.close(fd)
+        os.close(direct)
+
+
+def test_a_rename_over_it_removes_its_parts(striped, mounted):
+    volume, content = striped(size=100_000)
+    with mounted(volume) as at:
+        os.rename(at / "data", at / "moved")
+        assert (at / "moved").read_bytes() == content and parts(volume) == 4
+        (at / "plain").write_bytes(b"plain")
+        os.rename(at / "plain", at / "moved")
+        assert (at / "moved").read_bytes() == b"plain" and parts(volume) == 0
+
+
+def test_the_layout_names_the_parts(striped, mounted):
+    volume, _ = striped(size=100_000)
+    with mounted(volume) as at:
+        value = os.getxattr(at / "data", "user.graphlane.layout")
+        assert value[:4096] == (volume.path / "data").read_bytes()
+        roots = value[4096:].split(b"\0")[:-1]
+        assert [os.path.dirname(root.decode()) for root in roots] == \
+            [str(device) for device in volume.devices]
+        assert "user.graphlane.layout" not in os.listxattr(at / "data")
+        (at / "plain").touch()
+        for call in (lambda: os.getxattr(at / "plain", "user.graphlane.layout"),
+                     lambda: os.getxattr(at, "user.graphlane.layout")):
+            with pytest.raises(OSError) as raised:
+                call()
+            assert raised.value.errno == errno.ENODATA
+        for call in (lambda: os.setxattr(at / "data", "user.graphlane.layout", b"x"),
+                     lambda: os.removexattr(at / "data", "user.graphlane.layout")):
+            with pytest.raises(OSError) as raised:
+                call()
+            assert raised.value.errno == errno.EPERM
+
+
+@pytest.mark.parametrize("io", ["buffered", "direct"])
+def test_statistics_count_every_byte_on_its_device(striped, mounted, io):
+    volume, content = striped(size=16 * UNIT, depth="64K")
+    with mounted(volume, "-o", f"io={io}") as at:
+        before = stats(at)
+        assert [device["path"] for device in before["devices"]] == \
+            [str(device) for device in volume.devices]
+        assert sum(device["bytes_read"] for device in before["devices"]) == 0
+        assert (at / "data").read_bytes() == content
+        after = stats(at)["devices"]
+        assert [device["bytes_read"] for device in after] == [4 * UNIT] * 4
+        assert all(device["ios"] > 0 for device in after)
+
+
+def test_a_damaged_stub_gives_eio_and_harms_nothing_else(striped, mounted):
+    volume, content = striped(size=100_000)
+    stub = (volume.path / "data").read_bytes()
+    flipped = bytearray(stub)
+    flipped[1000] ^= 1
+    (volume.path / "flipped").write_bytes(flipped)
+    (volume.path / "cut").write_bytes(stub[:2000])
+    with mounted(volume) as at:
+        for name, size in (("flipped", 4096), ("cut", 2000)):
+            assert os.stat(at / name).st_size == size
+            for flags in (os.O_RDONLY, os.O_RDWR):
+                with pytest.raises(OSError) as raised:
+                    os.open(at / name, flags)
+                assert raised.value.errno == errno.EIO
+            with pytest.raises(OSError):
+                os.truncate(at / name, 0)
+            os.unlink(at / name)
+        assert (at / "data").read_bytes() == content
+
+
+def test_a_stub_of_another_volume_gives_eio(striped, volume, mounted):
+    one, _ = striped(size=100_000)
+    other = volume()
+    shutil.copyfile(one.path / "data", other.path / "foreign")
+    with mounted(other) as at:
+        assert os.stat(at / "foreign").st_size == 4096
+        with pytest.raises(OSError) as raised:
+            os.open(at / "foreign", os.O_RDONLY)
+        assert raised.value.errno == errno.EIO
+        os.chmod(at / "foreign", 0o600)
+        os.unlink(at / "foreign")
+    assert parts(one) == 4
+
+
+def test_a_short_part_gives_eio_and_says_which(striped, graphlane, fuse, tmp_path):
+    volume, _ = striped(size=1_000_000)
+    part = next(volume.devices[2].glob("*/parts/*/*"))
+    os.truncate(part, 100)
+    (tmp_path / "mnt").mkdir()
+    with graphlane.mounted(volume, tmp_path / "mnt") as at:
+        with pytest.raises(OSError) as raised:
+            os.open(at / "data", os.O_RDONLY)
+        assert raised.value.errno == errno.EIO
+
+
+@pytest.mark.parametrize("io", ["buffered", "direct"])
+def test_a_part_cut_while_open_gives_eio_not_zeros(striped, mounted, io):
+    volume, content = striped(size=1_000_000)
+    with mounted(volume, "-o", f"io={io}") as at:
+        fd = os.open(at / "data", os.O_RDONLY)
+        os.truncate(next(volume.devices[2].glob("*/parts/*/*")), 100)
+        with pytest.raises(OSError) as raised:
+            for offset in range(0, len(content), UNIT):
+                got = os.pread(fd, UNIT, offset)
+                assert got == content[offset:offset + UNIT]
+        assert raised.value.errno == errno.EIO
+        os.close(fd)
+
+
+def test_a_replaced_file_is_seen_by_the_next_open(striped, mounted, graphlane, tmp_path):
+    volume, content = striped(size=100_000)
+    with mounted(volume, "-o", "entry_timeout=0,attr_timeout=0") as at:
+        assert (at / "data").read_bytes() == content
+        other = random_bytes(150_000, seed=2)
+        (tmp_path / "data").write_bytes(other)
+        graphlane("import", "--overwrite", tmp_path / "data", volume.path)
+        assert (at / "data").read_bytes() == other
+
+
+def test_the_control_directory_is_there_by_name_and_read_only(striped, mounted):
+    volume, _ = striped(size=100_000)
+    with mounted(volume) as at:
+        control = at / ".graphlane"
+        assert ".graphlane" not in os.listdir(at)
+        assert (control / "volume.json").read_bytes() == \
+            (volume.path / ".graphlane/volume.json").read_bytes()
+        changes = [lambda: (control / "x").touch(), lambda: os.unlink(control / "volume.json"),
+                   lambda: os.rename(control, at / "x"), lambda: os.mkdir(control),
+                   lambda: os.chmod(control / "volume.json", 0o777), lambda: os.rmdir(control),
+                   lambda: os.link(control / "volume.json", at / "x"),
+                   lambda: os.open(control / "volume.json", os.O_WRONLY),
+                   lambda: os.truncate(control / "volume.json", 0)]
+        for change in changes:
+            with pytest.raises(OSError) as raised:
+                change()
+            assert raised.value.errno in (errno.EROFS, errno.EEXIST)
+        run("rm", "-rf", *at.iterdir())
+        assert (control / "volume.json").exists()
