@@ -79,6 +79,8 @@ class Copier {
     const bool all_zero =
         buffer[0] == 0 && std::memcmp(buffer, buffer + 1, range.length_bytes - 1) == 0;
     if (all_zero) return {};
+    if (!copy_.write_in_turn) return copy_.write(range, buffer);
+    MutexLock lock(write_mu_);
     return copy_.write(range, buffer);
   }
 
@@ -88,6 +90,7 @@ class Copier {
   }
 
   const BulkCopy& copy_;
+  Mutex write_mu_;
   Mutex mu_;
   uint64_t next_ GUARDED_BY(mu_) = 0;
   std::optional<Error> error_ GUARDED_BY(mu_);

@@ -4,8 +4,10 @@
 //   thread 1        read 1 ──► write 1          read 4 …
 //   thread 2             read 2 ──► write 2
 //
-// With `read_in_turn` one thread reads at a time, so that the source sees one
-// sequential stream whatever the number of writers. Chunks of nothing but zeros
+// With `read_in_turn` one thread reads at a time, so that a plain source sees one
+// sequential stream whatever the number of writers. With `write_in_turn` one
+// writes at a time: a plain target's inode lock lets no more in, and the kernel
+// would spin on it. Chunks of nothing but zeros
 // are not written: what the target has there is a hole already.
 //
 // Memory: thread_count * kCopyChunk, at most 64 MiB.
@@ -27,6 +29,7 @@ struct BulkCopy {
   uint64_t size_bytes = 0;
   uint32_t thread_count = 2;  // clipped to kCopyThreadsMax, and to the chunks there are
   bool read_in_turn = false;
+  bool write_in_turn = false;
   // Fills the buffer with all of the range, or says why not.
   std::function<Outcome<void>(ByteRange, char* buffer)> read;
   std::function<Outcome<void>(ByteRange, const char* buffer)> write;

@@ -51,6 +51,7 @@ Outcome<void> copy_plain(int from_fd, const TreePlace& from, const struct stat& 
       .size_bytes = size,
       .thread_count = 2,
       .read_in_turn = true,
+      .write_in_turn = true,
       .read = [&](ByteRange range, char* buffer) { return read_source(from_fd, from, range, buffer); },
       .write = [&](ByteRange range, const char* buffer) -> Outcome<void> {
         const Result<void> written =

@@ -67,6 +67,7 @@ Outcome<void> export_striped(const Volume& volume, int stub_fd, const Layout& la
       .size_bytes = layout.logical_size,
       .thread_count = 2 * volume.device_count(),
       .read_in_turn = false,
+      .write_in_turn = true,
       .read = [&](ByteRange range, char* buffer) {
         return transfer_striped(volume, **file, IoOp::kRead, range, buffer);
       },
