@@ -85,8 +85,7 @@ Outcome<int> run_mounted(const Options& options,
   mount.io_mode = io_mode(options.io);
   const Outcome<int> status = run_in_private_mounts(volumes, mount, options.command);
   if (status) return *status;
-  fmt::print(stderr, "graphlane: no private mount: {}; by the preload library alone\n",
-             status.error().text);
+  fmt::print(stderr, "graphlane: {}; by the preload library alone\n", status.error().text);
   return become(options.command);
 }
 

@@ -64,7 +64,7 @@ int die_of(int number) {
 int run_action(const Parser& parser) {
   const Outcome<int> status = parser.action();
   if (!status) complain(status.error().text);
-  if (caught_signal() != 0) return die_of(caught_signal());
+  if (!status && caught_signal() != 0) return die_of(caught_signal());
   if (std::fflush(stdout) != 0) {
     complain("cannot write to stdout");
     return kFailed;

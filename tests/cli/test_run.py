@@ -13,6 +13,8 @@ import pytest
 from tests.conftest import is_mounted
 
 SIZE = 3_000_017
+# A program that is built with the address sanitizer wants to be told.
+PRELOADED = {"ASAN_OPTIONS": "verify_asan_link_order=0"}
 
 
 @pytest.fixture
@@ -145,7 +147,7 @@ def test_the_environment_keeps_what_is_in_it(graphlane):
     library = subprocess.run(["sh", "-c", "ldd /bin/sh | grep -o '/[^ ]*libc.so[^ ]*'"],
                              capture_output=True, text=True).stdout.strip()
     said = graphlane("run", "--io", "direct", "--", "sh", "-c", "echo $LD_PRELOAD $GRAPHLANE_IO",
-                     cwd="/", env=os.environ | {"LD_PRELOAD": library}).stdout.split()
+                     cwd="/", env=os.environ | PRELOADED | {"LD_PRELOAD": library}).stdout.split()
     ours, theirs = said[0].split(":")
     assert ours.endswith("/libgraphlane.so")
     assert theirs == library
@@ -154,10 +156,10 @@ def test_the_environment_keeps_what_is_in_it(graphlane):
 
 def test_the_program_itself_is_not_preloaded(graphlane, striped, tmp_path):
     library = graphlane("run", "--", "sh", "-c", "echo $LD_PRELOAD", cwd="/").stdout.strip()
-    graphlane("check", striped.path, env=os.environ | {"LD_PRELOAD": library})
+    graphlane("check", striped.path, env=os.environ | PRELOADED | {"LD_PRELOAD": library})
     # And a run within a run has it once.
     said = graphlane("run", "--", "sh", "-c", f"{graphlane.program} run sh -c 'echo $LD_PRELOAD'",
-                     cwd="/").stdout.strip()
+                     cwd="/", env=os.environ | PRELOADED).stdout.strip()
     assert said == library
 
 
