@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,22 +66,29 @@ def is_mounted(path: Path) -> bool:
                for line in Path("/proc/self/mounts").read_text().splitlines())
 
 
-@contextmanager
-def signals_held():
-    """SIGINT and SIGTERM wait until the block is done."""
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+def interrupt(*_) -> None:
+    raise KeyboardInterrupt
 
 
 def stop_on_sigterm() -> None:
     """SIGTERM unwinds the stack as Ctrl-C does."""
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
     signal.signal(signal.SIGTERM, interrupt)
+
+
+@contextmanager
+def signals_held():
+    """SIGINT and SIGTERM wait until the block is done. (Blocking them would not
+    do: numpy has threads, and one of them would take the signal.)"""
+    pending = []
+    before = {number: signal.signal(number, lambda number, _: pending.append(number))
+              for number in [signal.SIGINT, signal.SIGTERM]}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if pending:
+        raise KeyboardInterrupt
 
 
 @dataclass
@@ -104,24 +111,29 @@ class Runner:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE if talkative else None, text=True, errors="replace",
-                cwd=self.work, env=os.environ | (environment or {}))
+                cwd=self.work, env=os.environ | (environment or {}),
+                # Ctrl-C is for us; we end the command, when that is right.
+                process_group=0)
         except OSError as error:
             raise StepFailed(f"{command[0]}: {error.strerror}") from None
         try:
             output, complaints = process.communicate()
         except BaseException:
-            process.terminate()
-            try:
-                process.wait(STOP_SECONDS_MAX)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            self.stop(process)
             raise
         if process.returncode != 0:
             for line in (complaints or "").splitlines()[-TAIL_LINES:]:
                 self.console.print(line, markup=False)
             raise StepFailed(f"{self.shown(command)}: exit status {process.returncode}")
         return output
+
+    @staticmethod
+    def stop(process: subprocess.Popen) -> None:
+        for number in [signal.SIGTERM, signal.SIGKILL]:
+            if process.poll() is None:
+                os.killpg(process.pid, number)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(STOP_SECONDS_MAX)
 
     def shown(self, command: list[str]) -> str:
         """As one would type it in the workspace, with our programs in PATH."""
