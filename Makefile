@@ -100,6 +100,7 @@ JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 .PHONY: all deps test check demo install uninstall clean help
 
 all: $(PROGRAMS) $(SHIM) $(ENGINES) ## build everything that is installed (the default)
+	@: # quiet when there is nothing to do
 
 deps: ## install the packages and the Python environment that are missing, and say which
 	@tests/deps
