@@ -41,6 +41,7 @@ EDGES_PER_VERTEX = 16
 EDGE_BYTES = 8
 PARTITIONS = 4
 SHARDS = 4
+CAP_SYS_ADMIN = 21  # linux/capability.h
 STRIPE_DEPTH = "1M"
 STRIPED = ["column", "row", "*.adj"]
 
@@ -215,8 +216,15 @@ def why_no_fuse() -> str | None:
     """Why this user cannot mount here; None: he can."""
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         return "/dev/fuse is missing or not open to this user"
-    if shutil.which("fusermount3") is None and os.geteuid() != 0:
+    status = dict(line.split(":\t", 1) for line in
+                  Path("/proc/self/status").read_text().splitlines() if ":\t" in line)
+    if os.geteuid() == 0:
+        may_mount = int(status["CapEff"], 16) >> CAP_SYS_ADMIN & 1
+        return None if may_mount else "this root lacks CAP_SYS_ADMIN, as in most containers"
+    if shutil.which("fusermount3") is None:
         return "fusermount3 is missing"
+    if status.get("NoNewPrivs") == "1":
+        return "fusermount3 cannot become root here (no_new_privs)"
     return None
 
 
@@ -320,7 +328,7 @@ def demonstrate(demo: Demo, graph, devices, gridgraph, graphchi, scale, iteratio
         console.print("Mounted, the kernel keeps what it has read: the devices are asked once.",
                       style="dim")
     else:
-        console.print(f"left out: the mounted way, because {no_fuse}")
+        console.print(f"left out: the mounted way, because {no_fuse}", soft_wrap=True)
     console.print("All results agree." if agreed else "RESULTS DIFFER.",
                   style="green" if agreed else "red")
     return agreed
