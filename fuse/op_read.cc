@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "fuse/log.h"
@@ -27,8 +28,12 @@ struct SplicePieces {
   fuse_bufvec head = {};
   fuse_buf rest[kSplicePiecesMax - 1] = {};
 
-  fuse_buf& add() { return head.buf[head.count++]; }
+  fuse_buf& add() {
+    const size_t index = head.count++;
+    return index == 0 ? head.buf[0] : rest[index - 1];
+  }
 };
+static_assert(offsetof(SplicePieces, rest) == offsetof(fuse_bufvec, buf) + sizeof(fuse_buf));
 
 int read_plain(fuse_req_t req, int fd, size_t size, off_t offset) {
   fuse_bufvec data = FUSE_BUFVEC_INIT(size);

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import run
+from harness import run
 
 
 def snapshot(*roots: Path) -> dict[str, tuple]:

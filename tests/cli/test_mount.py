@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from tests.cli.conftest import Job
-from tests.conftest import is_mounted
+from harness import is_mounted
 
 SIZE = 3_000_017
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tests.conftest import is_mounted
+from harness import is_mounted
 
 SIZE = 3_000_017
 # A program that is built with the address sanitizer wants to be told.

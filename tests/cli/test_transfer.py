@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import snapshot
-from tests.conftest import Graphlane, Volume
+from harness import Graphlane, Volume
 
 
 @pytest.fixture

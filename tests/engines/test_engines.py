@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import graphs
-from conftest import run
+from harness import run
 
 PARTITIONS = 4
 SHARDS = 3

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import is_mounted, run
+from harness import is_mounted, run
 
 
 def random_bytes(size: int, seed: int = 1) -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import is_mounted, run
+from harness import is_mounted, run
 from mounts import mounted, root, striped  # noqa: F401, fixtures
 
 SECONDS_MAX = 20

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import run
+from harness import run
 from mounts import random_bytes
 
 BLOCK = random_bytes(300_000)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import run
+from harness import run
 from mounts import striped  # noqa: F401, fixtures
 
 SECONDS_MAX = 20

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import run
+from harness import run
 from mounts import mounted, random_bytes, striped  # noqa: F401, fixtures
 
 UNIT = 64 * 1024

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import run
+from harness import run
 from mounts import mounted, random_bytes, root, striped  # noqa: F401, fixtures
 
 NOBODY = 65534

@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from conftest import BUILD, ROOT, run
+from harness import BUILD, ROOT, run
 
 LIBRARY = BUILD / "lib/libgraphlane.so"
 

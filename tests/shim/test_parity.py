@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, run
+from harness import BUILD, run
 
 SIZE = 30_000_123  # no multiple of a page, a unit, or a row of units
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from conftest import run
+from harness import run
 
 SIZE = 20_000_123
 MOUNTLESS_FIO = ["psync", "pvsync", "pvsync2", "sync", "vsync"]

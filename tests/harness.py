@@ -1,0 +1,76 @@
+"""What tests that run whole programs share: running a command, volumes, mounts.
+The fixtures are in conftest.py."""
+
+import os
+import shutil
+import subprocess
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = Path(os.environ.get("GRAPHLANE_BUILD", ROOT / "build/release"))
+COMMAND_SECONDS_MAX = 120
+
+
+def run(*command, check=True, **kwargs) -> subprocess.CompletedProcess:
+    """A command, its output captured; a failure shows what it said."""
+    kwargs.setdefault("timeout", COMMAND_SECONDS_MAX)
+    kwargs.setdefault("stdin", subprocess.DEVNULL)
+    result = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, **kwargs)
+    if check and result.returncode != 0:
+        words = " ".join(str(word) for word in command)
+        pytest.fail(f"{words}: status {result.returncode}\n{result.stdout}{result.stderr}",
+                    pytrace=False)
+    return result
+
+
+def is_mounted(path: Path) -> bool:
+    """Also when its daemon is dead: os.path.ismount() says no then."""
+    return f" {path} " in Path("/proc/self/mounts").read_text()
+
+
+@dataclass
+class Volume:
+    path: Path
+    devices: list[Path]
+
+
+class Graphlane:
+    """The graphlane command."""
+
+    def __init__(self, program: Path):
+        self.program = program
+
+    def __call__(self, *arguments, **kwargs) -> subprocess.CompletedProcess:
+        return run(self.program, *arguments, **kwargs)
+
+    def create(self, directory: Path, device_count=4, depth="1M", stripe=()) -> Volume:
+        """A volume directory/vol on the devices directory/d0, d1, …"""
+        devices = [directory / f"d{i}" for i in range(device_count)]
+        for device in devices:
+            device.mkdir(parents=True)
+        volume = Volume(directory / "vol", devices)
+        words = ["create", volume.path, "--stripe-depth", depth]
+        for device in devices:
+            words += ["--device", device]
+        for glob in stripe:
+            words += ["--stripe", glob]
+        self(*words)
+        return volume
+
+    @contextmanager
+    def mounted(self, volume: Volume, at: Path):
+        """The volume at another place, and gone from there afterwards."""
+        at.mkdir(exist_ok=True)
+        self("mount", volume.path, at)
+        try:
+            yield at
+        finally:
+            stopped = self("umount", at, check=False)
+            if is_mounted(at):
+                run("fusermount3", "-u", "-z", at, check=False)
+                pytest.fail(f"graphlane umount {at}: {stopped.stderr}", pytrace=False)
