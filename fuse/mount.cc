@@ -16,6 +16,7 @@
 #include "fuse/mountpoint.h"
 #include "fuse/session.h"
 #include "iomgr/mount_table.h"
+#include "iomgr/volume_files.h"
 
 namespace graphlane {
 namespace {
