@@ -16,7 +16,6 @@
 #include "fuse/mountpoint.h"
 #include "fuse/session.h"
 #include "iomgr/mount_table.h"
-#include "iomgr/volume_files.h"
 
 namespace graphlane {
 namespace {

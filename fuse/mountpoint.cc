@@ -5,7 +5,6 @@
 #include <sys/sysmacros.h>
 
 #include <cstdlib>
-#include <string_view>
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/file_io.h"
@@ -13,10 +12,7 @@
 namespace graphlane {
 namespace {
 
-// More than a stripe unit (12 MiB by default), so that one stream keeps two
-// devices busy. More still would hurt random faults in maps, which read this
-// much around themselves.
-constexpr std::string_view kReadAheadKib = "16384";
+constexpr std::string_view kReadAheadKib = "4096";
 
 }  // namespace
 
@@ -31,6 +27,12 @@ Outcome<std::string> absolute_mountpoint(const std::string& path) {
   if (::realpath(parent.c_str(), real) == nullptr) return os_error(errno, path, "cannot find");
   const std::string above = real;
   return (above == "/" ? "" : above) + "/" + trimmed.substr(slash + 1);
+}
+
+bool is_within(std::string_view path, std::string_view directory) {
+  if (directory == "/") return true;
+  return path.starts_with(directory) &&
+         (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
 void raise_read_ahead(dev_t device) {

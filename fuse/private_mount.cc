@@ -21,7 +21,6 @@
 #include "fuse/session.h"
 #include "iomgr/base/file_io.h"
 #include "iomgr/mount_table.h"
-#include "iomgr/volume_files.h"
 
 namespace graphlane {
 namespace {

@@ -36,7 +36,6 @@ class Session {
 
  private:
   explicit Session(Filesystem& fs) : fs_(fs) {}
-  int run_workers();
 
   Filesystem& fs_;
   fuse_session* session_ = nullptr;

@@ -3,7 +3,6 @@
 #include <linux/openat2.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -14,10 +13,6 @@
 namespace graphlane {
 namespace fs = std::filesystem;
 namespace {
-
-// Two seconds for another holder to let go of the lock.
-constexpr int kLockAttempts = 41;
-constexpr useconds_t kLockIntervalUs = 50'000;
 
 Result<Fd> open_beneath(int root_fd, const char* path, uint64_t flags) {
   const open_how how{.flags = flags | O_CLOEXEC, .mode = 0, .resolve = RESOLVE_BENEATH};
@@ -147,17 +142,12 @@ Outcome<VolumeLock> VolumeLock::take(const Volume& volume, Mode mode) {
   const std::string path = volume.root() + "/" + kLockFile;
   Fd file(::openat(volume.root_fd(), kLockFile, O_RDONLY | O_CREAT | O_CLOEXEC, 0644));
   if (!file) return os_error(errno, path, "cannot open");
-  // A mount's daemon ends a moment after `umount` has returned: wait that long.
-  for (int attempt = 0; attempt < kLockAttempts; ++attempt) {
-    if (attempt > 0) ::usleep(kLockIntervalUs);
-    if (::flock(file.get(), (mode == kExclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) {
-      return VolumeLock(std::move(file));
-    }
-    if (errno != EWOULDBLOCK) break;
+  if (::flock(file.get(), (mode == kExclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) {
+    return VolumeLock(std::move(file));
   }
   if (errno != EWOULDBLOCK) return os_error(errno, path, "cannot lock");
   return make_error(EBUSY, "{}: busy: {}", volume.root(),
-                    mode == kExclusive ? "it is mounted, or an import or a removal is running"
+                    mode == kExclusive ? "an import or a removal is running"
                                        : "a repair is running");
 }
 
