@@ -347,7 +347,7 @@ TEST_F(GridTest, SaysHowMuchMemoryItNeeds) {
 // A graph of 240 MB in a budget of 96 MB: counted by the kernel.
 TEST_F(GridTest, KeepsToItsMemoryBudget) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's own memory would count";
+  GTEST_SKIP() << "not applicable: a sanitizer's own memory would count";
 #endif
   ASSERT_TRUE(write_rmat({.scale = 20, .edges = 30'000'000, .seed = 5},
                          {.path = path("in"), .format = EdgeFormat::kBin}));
