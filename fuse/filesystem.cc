@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "fuse/reply.h"
 #include "fuse/striped.h"
 
 namespace graphlane {
@@ -42,6 +43,10 @@ Filesystem::Filesystem(std::shared_ptr<const Volume> served, const MountOptions&
 Outcome<std::unique_ptr<Filesystem>> Filesystem::start(std::shared_ptr<const Volume> volume,
                                                        const MountOptions& options) {
   auto fs = std::make_unique<Filesystem>(std::move(volume), options);
+  Outcome<VolumeLock> lock = VolumeLock::take(*fs->volume, VolumeLock::kShared);
+  if (lock) fs->lock = std::move(*lock);
+  // Who may not even touch the lock file can move no names either.
+  else if (lock.error().code == EBUSY) return lock.error();
   Outcome<std::unique_ptr<Lanes>> lanes = Lanes::start(*fs->volume, options.lanes);
   if (!lanes) return lanes.error();
   fs->lanes = std::move(*lanes);
@@ -116,7 +121,7 @@ int answer_entry(Filesystem& fs, fuse_req_t req, Inode& parent, const char* name
   const int error = look_up(fs, parent, name, &entry);
   if (error != 0) return error;
   // The kernel did not wait for the answer, so it will not forget it either.
-  if (::fuse_reply_entry(req, &entry) == -ENOENT) fs.inodes.forget(entry.ino, 1);
+  if (reply::entry(req, &entry) == -ENOENT) fs.inodes.forget(entry.ino, 1);
   return 0;
 }
 

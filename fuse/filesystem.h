@@ -5,13 +5,14 @@
 #pragma once
 
 #include <memory>
-#include <string>
+#include <optional>
 
 #include "fuse/fuse_api.h"
 #include "fuse/inode_table.h"
 #include "fuse/mount.h"
 #include "iomgr/lanes.h"
 #include "iomgr/volume.h"
+#include "iomgr/volume_files.h"
 
 namespace graphlane {
 
@@ -19,7 +20,8 @@ namespace graphlane {
 inline constexpr uint64_t kRequestMax = 1u << 20;
 
 struct Filesystem {
-  // Starts the lanes.
+  // Starts the lanes and takes the volume's lock, so that `check --repair` waits
+  // for the unmount: a name that moves while it looks would seem to be gone.
   static Outcome<std::unique_ptr<Filesystem>> start(std::shared_ptr<const Volume> volume,
                                                     const MountOptions& options);
 
@@ -30,6 +32,7 @@ struct Filesystem {
   const bool privileged;          // root: new files are given to the caller
   const uint64_t read_bytes_max;  // the largest request that the kernel shall make
   InodeTable inodes;
+  std::optional<VolumeLock> lock;
   std::unique_ptr<Lanes> lanes;
 
   // What this libfuse and kernel offer; set by init().

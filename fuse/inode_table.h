@@ -42,6 +42,13 @@ struct ProcPath {
   char text[32];
 };
 
+// Opens the file of an O_PATH descriptor.
+inline Fd reopen(int path_fd, int flags) {
+  // By sys::, like everything that an Fd closes: ThreadSanitizer follows libc's
+  // open() and would miss the close.
+  return Fd(sys::openat(AT_FDCWD, ProcPath(path_fd).c_str(), flags | O_CLOEXEC));
+}
+
 struct Inode {
   // Constant after construction.
   InodeKey key;

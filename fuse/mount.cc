@@ -16,13 +16,15 @@
 #include "fuse/mountpoint.h"
 #include "fuse/session.h"
 #include "iomgr/mount_table.h"
+#include "iomgr/volume_files.h"
 
 namespace graphlane {
 namespace {
 
 Outcome<void> check_device_file() {
   if (::access("/dev/fuse", R_OK | W_OK) == 0) return {};
-  const char* advice = errno == ENOENT ? " (modprobe fuse; in a container: --device /dev/fuse)" : "";
+  const char* advice =
+      errno == ENOENT ? " (modprobe fuse; in a container: --device /dev/fuse)" : "";
   return make_error(errno, "/dev/fuse: {}{}", std::strerror(errno), advice);
 }
 

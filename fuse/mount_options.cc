@@ -93,7 +93,9 @@ Applied apply(MountOptions& options, std::string_view option) {
   if (name == "max_read") return set_size(name, value, &options.max_read_bytes);
   if (name == "entry_timeout") return set_seconds(name, value, &options.entry_timeout_seconds);
   if (name == "attr_timeout") return set_seconds(name, value, &options.attr_timeout_seconds);
-  if (name == "negative_timeout") return set_seconds(name, value, &options.negative_timeout_seconds);
+  if (name == "negative_timeout") {
+    return set_seconds(name, value, &options.negative_timeout_seconds);
+  }
   if (is_for_others(name)) return {};  // x-systemd.…=
   return make_error(EINVAL, "unknown mount option \"{}\"", option);
 }

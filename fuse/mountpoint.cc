@@ -5,6 +5,7 @@
 #include <sys/sysmacros.h>
 
 #include <cstdlib>
+#include <string_view>
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/file_io.h"
@@ -12,7 +13,10 @@
 namespace graphlane {
 namespace {
 
-constexpr std::string_view kReadAheadKib = "4096";
+// More than a stripe unit (12 MiB by default), so that one stream keeps two
+// devices busy. More still would hurt random faults in maps, which read this
+// much around themselves.
+constexpr std::string_view kReadAheadKib = "16384";
 
 }  // namespace
 
@@ -29,16 +33,10 @@ Outcome<std::string> absolute_mountpoint(const std::string& path) {
   return (above == "/" ? "" : above) + "/" + trimmed.substr(slash + 1);
 }
 
-bool is_within(std::string_view path, std::string_view directory) {
-  if (directory == "/") return true;
-  return path.starts_with(directory) &&
-         (path.size() == directory.size() || path[directory.size()] == '/');
-}
-
 void raise_read_ahead(dev_t device) {
   const std::string path =
       fmt::format("/sys/class/bdi/{}:{}/read_ahead_kb", major(device), minor(device));
-  const Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  const Fd file(sys::openat(AT_FDCWD, path.c_str(), O_WRONLY | O_CLOEXEC));
   // Only root may; without it buffered reads are slower, not wrong.
   if (file) (void)write_full(file.get(), kReadAheadKib.data(), kReadAheadKib.size());
 }

@@ -1,8 +1,9 @@
 // Where a volume may be mounted, in paths.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
-#include <string_view>
 
 #include "iomgr/base/error.h"
 
@@ -10,9 +11,6 @@ namespace graphlane {
 
 // Absolute, without symbolic links; the last name may be a dead mount.
 Outcome<std::string> absolute_mountpoint(const std::string& path);
-
-// Whether `path` is `directory` or below it; both absolute.
-bool is_within(std::string_view path, std::string_view directory);
 
 // As root: how far ahead the kernel reads on the mount of device `device`
 // (st_dev). 128 KiB, its default, would cut every buffered read into requests

@@ -30,7 +30,7 @@ int set_owner(Filesystem& fs, Inode& inode, const StubView& view, const struct s
 
 int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, const StubView& view, off_t size,
              fuse_file_info* fi) {
-  if (view.striped()) return EROFS;  // issue 3
+  if (view.striped()) return EROFS;  // not writable yet
   if (!view.plain()) return EIO;
   if (fi != nullptr) {
     const int fd = OpenFile::of(fi).fd.get();
@@ -38,7 +38,7 @@ int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, const StubView& view,
     drop_set_id_bits(fs, req, fd);
     return 0;
   }
-  const Fd fd(::open(ProcPath(inode.fd.get()).c_str(), O_WRONLY | O_CLOEXEC));
+  const Fd fd = reopen(inode.fd.get(), O_WRONLY);
   if (!fd) return errno;
   if (::ftruncate(fd.get(), size) != 0) return errno;
   drop_set_id_bits(fs, req, fd.get());
@@ -64,7 +64,7 @@ int op::getattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info*)
   struct stat st;
   const int error = show_attributes(fs, fs.inodes.of(ino), &st);
   if (error != 0) return error;
-  ::fuse_reply_attr(req, &st, fs.options.attr_timeout_seconds);
+  reply::attr(req, &st, fs.options.attr_timeout_seconds);
   return 0;
 }
 

@@ -98,7 +98,7 @@ int list(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t offs
     MutexLock lock(open.mu);
     if (const int error = listing.fill(open, offset); error != 0) return error;
   }
-  ::fuse_reply_buf(req, listing.data(), listing.size());
+  reply::buf(req, listing.data(), listing.size());
   return 0;
 }
 
@@ -112,7 +112,7 @@ int op::opendir(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* 
   if (open->stream == nullptr) return errno;
   (void)fd.release();  // the stream's now
   fi->fh = reinterpret_cast<uint64_t>(open.release());
-  if (::fuse_reply_open(req, fi) == -ENOENT) delete &OpenDirectory::of(fi);
+  if (reply::open(req, fi) == -ENOENT) delete &OpenDirectory::of(fi);
   return 0;
 }
 

@@ -18,19 +18,19 @@ int op::lookup(Filesystem& fs, fuse_req_t req, fuse_ino_t parent, const char* na
   } else if (error != 0) {
     return error;
   }
-  if (::fuse_reply_entry(req, &entry) == -ENOENT && entry.ino != 0) fs.inodes.forget(entry.ino, 1);
+  if (reply::entry(req, &entry) == -ENOENT && entry.ino != 0) fs.inodes.forget(entry.ino, 1);
   return 0;
 }
 
 int op::forget(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, uint64_t count) {
   fs.inodes.forget(ino, count);
-  ::fuse_reply_none(req);
+  reply::none(req);
   return 0;
 }
 
 int op::forget_multi(Filesystem& fs, fuse_req_t req, size_t count, fuse_forget_data* forgets) {
   for (size_t i = 0; i < count; ++i) fs.inodes.forget(forgets[i].ino, forgets[i].nlookup);
-  ::fuse_reply_none(req);
+  reply::none(req);
   return 0;
 }
 
@@ -40,7 +40,7 @@ int op::readlink(Filesystem& fs, fuse_req_t req, fuse_ino_t ino) {
   if (length < 0) return errno;
   if (length == sizeof target) return ENAMETOOLONG;
   target[length] = '\0';
-  ::fuse_reply_readlink(req, target);
+  reply::readlink(req, target);
   return 0;
 }
 
@@ -65,7 +65,7 @@ int op::statfs(Filesystem& fs, fuse_req_t req, fuse_ino_t ino) {
     total.f_bfree += scaled(more.f_bfree);
     total.f_bavail += scaled(more.f_bavail);
   }
-  ::fuse_reply_statfs(req, &total);
+  reply::statfs(req, &total);
   return 0;
 }
 

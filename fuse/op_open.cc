@@ -32,7 +32,7 @@ bool writes(int flags) {
 Result<std::unique_ptr<OpenFile>> open_plain(Filesystem& fs, fuse_req_t req, Inode& inode,
                                              fuse_file_info* fi) {
   auto file = std::make_unique<OpenFile>();
-  file->fd.reset(::open(ProcPath(inode.fd.get()).c_str(), host_flags(fi->flags)));
+  file->fd = reopen(inode.fd.get(), host_flags(fi->flags));
   if (!file->fd) return last_errno();
   if ((fi->flags & O_TRUNC) != 0) drop_set_id_bits(fs, req, file->fd.get());
   fi->keep_cache = 1;
@@ -42,7 +42,7 @@ Result<std::unique_ptr<OpenFile>> open_plain(Filesystem& fs, fuse_req_t req, Ino
 
 Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, Inode& inode, const Layout& layout,
                                              const struct stat& stub, fuse_file_info* fi) {
-  if (writes(fi->flags)) return Errno{EROFS};  // issue 3
+  if (writes(fi->flags)) return Errno{EROFS};  // not writable yet
   auto file = std::make_unique<OpenFile>();
   file->striped = inode.stub.opened(layout);
   if (!file->striped) {
@@ -80,7 +80,7 @@ int op::open(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi)
   if (!file) return file.error().code;
   OpenFile::give(std::move(*file), fi);
   // The kernel did not wait for the answer: it will not release it either.
-  if (::fuse_reply_open(req, fi) == -ENOENT) delete &OpenFile::of(fi);
+  if (reply::open(req, fi) == -ENOENT) delete &OpenFile::of(fi);
   return 0;
 }
 
@@ -111,7 +111,7 @@ int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
     file = std::move(*existing);
   }
   OpenFile::give(std::move(file), fi);
-  if (::fuse_reply_create(req, &entry, fi) == -ENOENT) {
+  if (reply::create(req, &entry, fi) == -ENOENT) {
     delete &OpenFile::of(fi);
     fs.inodes.forget(entry.ino, 1);
   }

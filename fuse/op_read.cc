@@ -40,7 +40,7 @@ int read_plain(fuse_req_t req, int fd, size_t size, off_t offset) {
   data.buf[0].flags = static_cast<fuse_buf_flags>(FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK);
   data.buf[0].fd = fd;
   data.buf[0].pos = offset;
-  ::fuse_reply_data(req, &data, static_cast<fuse_buf_copy_flags>(0));
+  reply::data(req, &data);
   return 0;
 }
 
@@ -70,7 +70,8 @@ int splice_pieces(const StripedFile& file, ByteRange range, SplicePieces* pieces
     }
     fuse_buf& piece = pieces->add();
     piece.size = segment.length_bytes;
-    piece.flags = static_cast<fuse_buf_flags>(FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK | FUSE_BUF_FD_RETRY);
+    piece.flags =
+        static_cast<fuse_buf_flags>(FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK | FUSE_BUF_FD_RETRY);
     piece.fd = file.parts().buffered(segment.device_index);
     piece.pos = static_cast<off_t>(segment.part_offset);
     range.offset += segment.length_bytes;
@@ -96,7 +97,7 @@ int read_into_buffer(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteR
              range.offset, std::strerror(static_cast<int>(-got)));
     return static_cast<int>(-got);
   }
-  ::fuse_reply_buf(req, static_cast<const char*>(buffer), static_cast<size_t>(got));
+  reply::buf(req, static_cast<const char*>(buffer), static_cast<size_t>(got));
   return 0;
 }
 
@@ -104,14 +105,14 @@ int read_striped(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteRange
   const StripedFile& striped = *file.striped;
   const uint64_t left = range.offset < striped.size() ? striped.size() - range.offset : 0;
   range.length_bytes = std::min(range.length_bytes, left);
-  if (range.length_bytes == 0) return ::fuse_reply_buf(req, nullptr, 0), 0;
+  if (range.length_bytes == 0) return reply::buf(req, nullptr, 0), 0;
   if (file.direct) return read_into_buffer(fs, req, file, range);
   SplicePieces pieces;
   bool fits;
   if (const int error = splice_pieces(striped, range, &pieces, &fits); error != 0) return error;
   if (!fits) return read_into_buffer(fs, req, file, range);
   count_pieces(fs, striped, range);
-  ::fuse_reply_data(req, &pieces.head, static_cast<fuse_buf_copy_flags>(0));
+  reply::data(req, &pieces.head);
   return 0;
 }
 
@@ -140,7 +141,7 @@ int op::lseek(Filesystem&, fuse_req_t req, fuse_ino_t, off_t offset, int whence,
     found = ::lseek(file.fd.get(), offset, whence);
   }
   if (found < 0) return errno;
-  ::fuse_reply_lseek(req, found);
+  reply::lseek(req, found);
   return 0;
 }
 

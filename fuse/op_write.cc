@@ -17,7 +17,7 @@ int op::write_buf(Filesystem& fs, fuse_req_t req, fuse_ino_t, fuse_bufvec* data,
   const ssize_t written = ::fuse_buf_copy(&host, data, static_cast<fuse_buf_copy_flags>(0));
   if (written < 0) return static_cast<int>(-written);
   drop_set_id_bits(fs, req, fd);
-  ::fuse_reply_write(req, static_cast<size_t>(written));
+  reply::write(req, static_cast<size_t>(written));
   return 0;
 }
 
@@ -39,7 +39,7 @@ int op::copy_file_range(Filesystem& fs, fuse_req_t req, fuse_ino_t, off_t in_off
                                            length, static_cast<unsigned>(flags));
   if (copied < 0) return errno;
   drop_set_id_bits(fs, req, out.fd.get());
-  ::fuse_reply_write(req, static_cast<size_t>(copied));
+  reply::write(req, static_cast<size_t>(copied));
   return 0;
 }
 

@@ -25,11 +25,11 @@ bool is_virtual(std::string_view name) { return name == kLayout || name == kStat
 
 int answer_value(fuse_req_t req, std::string_view value, size_t size) {
   if (size == 0) {
-    ::fuse_reply_xattr(req, value.size());
+    reply::xattr(req, value.size());
   } else if (size < value.size()) {
     return ERANGE;
   } else {
-    ::fuse_reply_buf(req, value.data(), value.size());
+    reply::buf(req, value.data(), value.size());
   }
   return 0;
 }
@@ -57,13 +57,13 @@ int answer_host(fuse_req_t req, size_t size, const Get& get) {
   if (size == 0) {
     const ssize_t length = get(nullptr, 0);
     if (length < 0) return errno;
-    ::fuse_reply_xattr(req, static_cast<size_t>(length));
+    reply::xattr(req, static_cast<size_t>(length));
     return 0;
   }
   const auto value = std::make_unique<char[]>(size);
   const ssize_t length = get(value.get(), size);
   if (length < 0) return errno;
-  ::fuse_reply_buf(req, value.get(), static_cast<size_t>(length));
+  reply::buf(req, value.get(), static_cast<size_t>(length));
   return 0;
 }
 

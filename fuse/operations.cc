@@ -12,6 +12,7 @@ struct Edge;
 template <class... Args, int (*kOperation)(Filesystem&, fuse_req_t, Args...)>
 struct Edge<kOperation> {
   static void call(fuse_req_t req, Args... args) {
+    reply::after_request();
     int error;
     try {
       error = kOperation(*static_cast<Filesystem*>(::fuse_req_userdata(req)), req, args...);
@@ -20,7 +21,7 @@ struct Edge<kOperation> {
     } catch (...) {
       error = EIO;
     }
-    if (error != 0) ::fuse_reply_err(req, error);
+    if (error != 0) reply::err(req, error);
   }
 };
 

@@ -13,6 +13,7 @@
 
 #include "fuse/filesystem.h"
 #include "fuse/fuse_api.h"
+#include "fuse/reply.h"
 
 namespace graphlane {
 
@@ -22,7 +23,7 @@ const fuse_lowlevel_ops& operations();
 // Answers "done", or passes the failed call's errno on.
 inline int answer_result(fuse_req_t req, int result) {
   if (result < 0) return errno;
-  ::fuse_reply_err(req, 0);
+  reply::err(req, 0);
   return 0;
 }
 

@@ -1,9 +1,7 @@
 #include "fuse/private_mount.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,11 +14,13 @@
 #include "fuse/background.h"
 #include "fuse/descriptor_socket.h"
 #include "fuse/filesystem.h"
+#include "fuse/held_signals.h"
 #include "fuse/log.h"
 #include "fuse/mountpoint.h"
-#include "fuse/session.h"
+#include "fuse/private_daemon.h"
 #include "iomgr/base/file_io.h"
 #include "iomgr/mount_table.h"
+#include "iomgr/volume_files.h"
 
 namespace graphlane {
 namespace {
@@ -31,56 +31,6 @@ constexpr int kStatusNotFound = 127;  // as env(1)
 constexpr int kStatusNotExecutable = 126;
 constexpr int kSignalStatus = 128;
 constexpr auto kDaemonGrace = std::chrono::seconds(1);
-
-// --- the daemon ------------------------------------------------------------
-
-// P has ended: whoever reads a pipe that was P's stderr shall see its end,
-// although processes that the command left behind still need us.
-void let_stderr_go(int) {
-  const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-  if (null >= 0) ::dup2(null, STDERR_FILENO);
-}
-
-void leave_the_terminal() {
-  ::setsid();  // the terminal's signals are for the command
-  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE}) ::signal(signal, SIG_IGN);
-  ::signal(SIGUSR1, let_stderr_go);
-  ::prctl(PR_SET_PDEATHSIG, SIGUSR1);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (null < 0) return;
-  ::dup2(null, STDIN_FILENO);
-  ::dup2(null, STDOUT_FILENO);
-  ::close(null);
-  (void)!::chdir("/");  // keep no directory busy
-}
-
-// Waits for the command's /dev/fuse descriptor and serves it. The command hears
-// through `socket` whether we do.
-Outcome<void> serve_received(std::shared_ptr<const Volume> volume, const MountOptions& options,
-                             Fd& socket) {
-  prepare_server_process();
-  Outcome<std::unique_ptr<Filesystem>> fs = Filesystem::start(std::move(volume), options);
-  if (!fs) return fs.error();
-  Outcome<std::unique_ptr<Session>> session = Session::make(**fs);
-  if (!session) return session.error();
-  Result<Fd> device = receive_descriptor(socket.get());
-  if (!device) return make_error(device.error().code, "no /dev/fuse came");  // C gave up
-  if (Outcome<void> adopted = (*session)->adopt(std::move(*device)); !adopted) return adopted;
-  send_report(socket.get(), {.code = 0, .text = ""});
-  socket.reset();
-  return (*session)->serve(false);
-}
-
-[[noreturn]] void run_daemon(std::shared_ptr<const Volume> volume, const MountOptions& options,
-                             Fd socket) {
-  leave_the_terminal();
-  const Outcome<void> served = serve_received(std::move(volume), options, socket);
-  if (!served && socket) send_report(socket.get(), served.error());
-  ::_exit(served ? 0 : 1);
-}
 
 // --- the command -----------------------------------------------------------
 
@@ -104,12 +54,10 @@ Outcome<void> enter_namespaces() {
     }
     // The kernel wants setgroups denied before an ordinary user maps a group.
     if (Outcome<void> done = write_file("/proc/self/setgroups", "deny"); !done) return done;
-    if (Outcome<void> done = write_file("/proc/self/uid_map", fmt::format("{0} {0} 1\n", uid)); !done) {
-      return done;
-    }
-    if (Outcome<void> done = write_file("/proc/self/gid_map", fmt::format("{0} {0} 1\n", gid)); !done) {
-      return done;
-    }
+    const std::string own_uid = fmt::format("{0} {0} 1\n", uid);
+    const std::string own_gid = fmt::format("{0} {0} 1\n", gid);
+    if (Outcome<void> done = write_file("/proc/self/uid_map", own_uid); !done) return done;
+    if (Outcome<void> done = write_file("/proc/self/gid_map", own_gid); !done) return done;
   }
   // What the host mounts later still appears; what we mount stays here.
   if (::mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) {
@@ -123,8 +71,10 @@ Outcome<Fd> mount_privately(const Volume& volume, uint64_t max_read_bytes, bool 
   Fd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
   if (!device) return os_error(errno, "/dev/fuse", "no private mount: cannot open");
   const std::string options =
-      fmt::format("fd={},rootmode={:o},user_id={},group_id={},default_permissions,allow_other,max_read={}",
-                  device.get(), static_cast<unsigned>(S_IFDIR), ::geteuid(), ::getegid(), max_read_bytes);
+      fmt::format("fd={},rootmode={:o},user_id={},group_id={},max_read={},default_permissions,"
+                  "allow_other",
+                  device.get(), static_cast<unsigned>(S_IFDIR), ::geteuid(), ::getegid(),
+                  max_read_bytes);
   const std::string& root = volume.root();
   const unsigned long flags = MS_NODEV | MS_NOSUID | (read_only ? MS_RDONLY : 0);
   if (::mount(root.c_str(), root.c_str(), kMountType, flags, options.c_str()) != 0) {
@@ -146,7 +96,9 @@ Outcome<void> mount_all(const Volumes& volumes, const MountOptions& options,
       return os_error(sent.error().code, volumes[i]->root(), "no private mount: no daemon");
     }
     const std::optional<Error> report = receive_report(sockets[i].get());
-    if (!report) return make_error(EIO, "{}: the daemon of the private mount died", volumes[i]->root());
+    if (!report) {
+      return make_error(EIO, "{}: the daemon of the private mount died", volumes[i]->root());
+    }
     if (report->code != 0) return *report;
     struct stat st;
     if (::stat(volumes[i]->root().c_str(), &st) == 0) {
@@ -187,53 +139,6 @@ void enter_directory_again(const Volumes& volumes) {
 
 // --- the caller ------------------------------------------------------------
 
-// The signals that the caller passes on, blocked while it lives, and SIGCHLD.
-class HeldSignals {
- public:
-  HeldSignals() {
-    ::sigemptyset(&held_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) ::sigaddset(&held_, signal);
-    ::sigprocmask(SIG_BLOCK, &held_, &before_);
-    struct sigaction action = {};
-    action.sa_handler = SIG_DFL;  // an inherited SIG_IGN would reap the command
-    ::sigaction(SIGCHLD, &action, &child_before_);
-  }
-  ~HeldSignals() {
-    ::sigaction(SIGCHLD, &child_before_, nullptr);
-    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
-  }
-
-  const sigset_t& before() const { return before_; }
-
-  // Waits for `child`; its status as wait() reports it.
-  int wait_for(pid_t child) const {
-    int status;
-    while (::waitpid(child, &status, WNOHANG) != child) {
-      siginfo_t info;
-      if (::sigwaitinfo(&held_, &info) < 0 || info.si_signo == SIGCHLD) continue;
-      // What the terminal sends (SI_KERNEL), the command gets by itself.
-      if (info.si_code <= 0) ::kill(child, info.si_signo);
-    }
-    return status;
-  }
-
-  // Waits at most until `deadline`.
-  void wait_for(pid_t child, std::chrono::steady_clock::time_point deadline) const {
-    while (::waitpid(child, nullptr, WNOHANG) == 0) {
-      const auto left = deadline - std::chrono::steady_clock::now();
-      if (left <= left.zero()) return;
-      const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
-      const timespec limit{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
-      ::sigtimedwait(&held_, nullptr, &limit);
-    }
-  }
-
- private:
-  sigset_t held_;
-  sigset_t before_;
-  struct sigaction child_before_;
-};
-
 struct Daemons {
   std::vector<pid_t> children;
   std::vector<Fd> sockets;  // the command's ends
@@ -255,7 +160,7 @@ Outcome<void> start_daemons(const Volumes& volumes, const MountOptions& options,
     if (child == 0) {
       daemons->sockets.clear();  // or an earlier daemon would not see C's end close
       pair->first.reset();
-      run_daemon(volume, options, std::move(pair->second));
+      run_private_daemon(volume, options, std::move(pair->second));
     }
     daemons->children.push_back(child);
     daemons->sockets.push_back(std::move(pair->first));

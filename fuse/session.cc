@@ -97,22 +97,23 @@ Outcome<void> Session::adopt(Fd device) {
 }
 
 Outcome<void> Session::serve(bool until_signal) {
-  if (until_signal && ::fuse_set_signal_handlers(session_) != 0) {
-    return make_error(EINVAL, "cannot handle signals");
-  }
+  const bool handled = !until_signal || ::fuse_set_signal_handlers(session_) == 0;
+  const int result = handled ? run_workers() : -EINVAL;
+  if (until_signal && handled) ::fuse_remove_signal_handlers(session_);
+  if (mounted_) ::fuse_session_unmount(session_);
+  mounted_ = false;
+  if (result >= 0) return {};  // positive: the signal that was to end it
+  return make_error(-result, "the connection to the kernel failed: {}", std::strerror(-result));
+}
+
+int Session::run_workers() {
   fuse_loop_config* config = ::fuse_loop_cfg_create();
+  if (config == nullptr) return -ENOMEM;
   ::fuse_loop_cfg_set_max_threads(config, worker_count(fs_.options));
   ::fuse_loop_cfg_set_idle_threads(config, worker_count(fs_.options));
   const int result = ::fuse_session_loop_mt(session_, config);
   ::fuse_loop_cfg_destroy(config);
-  if (until_signal) ::fuse_remove_signal_handlers(session_);
-  if (mounted_) {
-    ::fuse_session_unmount(session_);
-    mounted_ = false;
-  }
-  // Positive: the signal that ended it, as asked for.
-  if (result < 0) return make_error(-result, "the connection to the kernel failed: {}", std::strerror(-result));
-  return {};
+  return result;
 }
 
 }  // namespace graphlane

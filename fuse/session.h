@@ -36,6 +36,7 @@ class Session {
 
  private:
   explicit Session(Filesystem& fs) : fs_(fs) {}
+  int run_workers();
 
   Filesystem& fs_;
   fuse_session* session_ = nullptr;

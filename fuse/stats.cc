@@ -20,7 +20,8 @@ std::string json_quoted(std::string_view text) {
 }
 
 std::string stats_json(const Lanes& lanes) {
-  std::string text = fmt::format("{{\"backend\":{},\"devices\":[", json_quoted(name_of(lanes.backend())));
+  std::string text =
+      fmt::format("{{\"backend\":{},\"devices\":[", json_quoted(name_of(lanes.backend())));
   const char* separator = "";
   for (const LaneStats& lane : lanes.stats()) {
     text += fmt::format(

@@ -13,7 +13,7 @@ bool size_of_a_stub(const struct stat& st) {
 
 StubView read_view(int path_fd, const struct stat& st) {
   StubView view;
-  const Fd file(::open(ProcPath(path_fd).c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd file = reopen(path_fd, O_RDONLY);
   if (!file) return view;
   const Result<StubVerdict> verdict =
       read_stub(file.get(), static_cast<uint64_t>(st.st_size), &view.layout);

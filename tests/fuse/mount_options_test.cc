@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include "fuse/mount.h"
-#include "fuse/mountpoint.h"
 #include "fuse/stats.h"
 
 namespace graphlane {
@@ -32,14 +31,6 @@ TEST(MountOptionsTest, SaysWhichOptionIsWrong) {
     EXPECT_EQ(parsed.error().code, EINVAL);
     EXPECT_NE(parsed.error().text.find(wrong), std::string::npos) << parsed.error().text;
   }
-}
-
-TEST(MountpointTest, WithinMeansTheDirectoryOrBelowIt) {
-  EXPECT_TRUE(is_within("/a/b", "/a/b"));
-  EXPECT_TRUE(is_within("/a/b/c", "/a/b"));
-  EXPECT_TRUE(is_within("/a", "/"));
-  EXPECT_FALSE(is_within("/a/bc", "/a/b"));
-  EXPECT_FALSE(is_within("/a", "/a/b"));
 }
 
 TEST(StatsTest, QuotesForJson) {
