@@ -11,6 +11,7 @@ struct Options {
 };
 
 Outcome<int> create(const Options& options) {
+  catch_interrupts();
   const auto volume =
       Volume::create({.root = options.root,
                       .devices = options.devices,

@@ -149,8 +149,7 @@ class Demo:
         words = [word for device in devices for word in ("--device", device)]
         words += [word for glob in STRIPED for word in ("--stripe", glob)]
         self.undo.callback(self.clear, devices)
-        with signals_held():  # half a volume would not say what is its own
-            self.run(GRAPHLANE, "create", self.volume, "--stripe-depth", STRIPE_DEPTH, *words)
+        self.run(GRAPHLANE, "create", self.volume, "--stripe-depth", STRIPE_DEPTH, *words)
         for engine in engines:
             self.run(GRAPHLANE, "import", "--min-size", "64K", engine.plain,
                      self.volume / engine.plain.name)

@@ -1,8 +1,6 @@
 #include "fuse/mount.h"
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +13,7 @@
 #include "fuse/log.h"
 #include "fuse/mountpoint.h"
 #include "fuse/session.h"
+#include "fuse/stop_signals.h"
 #include "iomgr/mount_table.h"
 #include "iomgr/volume_files.h"
 
@@ -67,19 +66,13 @@ Outcome<std::string> check_mountpoint(const Volume& volume, const MountOptions& 
 // Runs beside the workers: asks the mount for its root, as a user would.
 class Herald {
  public:
-  Herald(std::string mountpoint, std::function<void()> on_ready) {
-    // The workers' owner handles signals; this thread would swallow them.
-    sigset_t all, before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([mountpoint = std::move(mountpoint), on_ready = std::move(on_ready)] {
-      struct stat st;
-      if (::stat(mountpoint.c_str(), &st) != 0) return;  // ended before it began
-      raise_read_ahead(st.st_dev);
-      on_ready();
-    });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  }
+  Herald(std::string mountpoint, std::function<void()> on_ready)
+      : thread_([mountpoint = std::move(mountpoint), on_ready = std::move(on_ready)] {
+          struct stat st;
+          if (::stat(mountpoint.c_str(), &st) != 0) return;  // ended before it began
+          raise_read_ahead(st.st_dev);
+          on_ready();
+        }) {}
   ~Herald() { thread_.join(); }
 
  private:
@@ -88,6 +81,7 @@ class Herald {
 
 Outcome<void> serve_mount(const std::shared_ptr<const Volume>& volume, const MountOptions& options,
                           const std::string& mountpoint, std::function<void()> on_ready) {
+  StopSignals stop;
   prepare_server_process();
   Outcome<std::unique_ptr<Filesystem>> fs = Filesystem::start(volume, options);
   if (!fs) return fs.error();
@@ -95,7 +89,7 @@ Outcome<void> serve_mount(const std::shared_ptr<const Volume>& volume, const Mou
   if (!session) return session.error();
   if (Outcome<void> mounted = (*session)->mount(mountpoint); !mounted) return mounted;
   const Herald herald(mountpoint, std::move(on_ready));
-  return (*session)->serve(true);
+  return (*session)->serve(&stop);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ Outcome<void> serve_received(std::shared_ptr<const Volume> volume, const MountOp
   if (Outcome<void> adopted = (*session)->adopt(std::move(*device)); !adopted) return adopted;
   send_report(socket.get(), {.code = 0, .text = ""});
   socket.reset();
-  return (*session)->serve(false);
+  return (*session)->serve(nullptr);
 }
 
 }  // namespace

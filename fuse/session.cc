@@ -96,13 +96,13 @@ Outcome<void> Session::adopt(Fd device) {
   return {};
 }
 
-Outcome<void> Session::serve(bool until_signal) {
-  const bool handled = !until_signal || ::fuse_set_signal_handlers(session_) == 0;
-  const int result = handled ? run_workers() : -EINVAL;
-  if (until_signal && handled) ::fuse_remove_signal_handlers(session_);
+Outcome<void> Session::serve(StopSignals* stop) {
+  if (stop != nullptr) stop->guard(session_);
+  const int result = run_workers();
+  if (stop != nullptr) stop->release();
   if (mounted_) ::fuse_session_unmount(session_);
   mounted_ = false;
-  if (result >= 0) return {};  // positive: the signal that was to end it
+  if (result == 0) return {};
   return make_error(-result, "the connection to the kernel failed: {}", std::strerror(-result));
 }
 

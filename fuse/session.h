@@ -10,6 +10,7 @@
 
 #include "fuse/filesystem.h"
 #include "fuse/fuse_api.h"
+#include "fuse/stop_signals.h"
 
 namespace graphlane {
 
@@ -30,9 +31,9 @@ class Session {
   // Serves a mount that somebody else has made on this /dev/fuse descriptor.
   Outcome<void> adopt(Fd device);
 
-  // Answers requests until the mount is gone or, with `until_signal`, SIGINT,
-  // SIGTERM or SIGHUP arrives; then unmounts what mount() made.
-  Outcome<void> serve(bool until_signal);
+  // Answers requests until the mount is gone or a signal of `stop` (null: none)
+  // arrives; then unmounts what mount() made.
+  Outcome<void> serve(StopSignals* stop);
 
  private:
   explicit Session(Filesystem& fs) : fs_(fs) {}

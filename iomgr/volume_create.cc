@@ -6,6 +6,7 @@
 #include <climits>
 #include <filesystem>
 
+#include "iomgr/base/interrupt.h"
 #include "iomgr/small_file.h"
 #include "iomgr/volume.h"
 #include "iomgr/volume_files.h"
@@ -26,6 +27,7 @@ class Scaffold {
   void keep() { made_.clear(); }
 
   Outcome<void> make_directory(const std::string& path, mode_t mode) {
+    if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
     if (::mkdir(path.c_str(), mode) != 0) return os_error(errno, path, "cannot create");
     made_.push_back(path);
     return {};
@@ -39,6 +41,7 @@ class Scaffold {
   }
 
   Outcome<void> make_file(const std::string& path, std::string_view content) {
+    if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
     if (Outcome<void> made = write_small_file(path, content, 0644); !made) return made;
     made_.push_back(path);
     return {};

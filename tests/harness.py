@@ -3,7 +3,9 @@ The fixtures are in conftest.py."""
 
 import os
 import shutil
+import signal
 import subprocess
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,17 @@ def run(*command, check=True, **kwargs) -> subprocess.CompletedProcess:
         pytest.fail(f"{words}: status {result.returncode}\n{result.stdout}{result.stderr}",
                     pytrace=False)
     return result
+
+
+def snapshot(*roots: Path) -> dict[str, tuple]:
+    """Every path below, with type, mode and content, except the age of things."""
+    found = {}
+    for root in roots:
+        for path in [root, *sorted(root.rglob("*"))]:
+            info = path.lstat()
+            content = path.read_bytes() if path.is_file() and not path.is_symlink() else None
+            found[str(path)] = (info.st_mode, content)
+    return found
 
 
 def is_mounted(path: Path) -> bool:
@@ -74,3 +87,24 @@ class Graphlane:
             if is_mounted(at):
                 run("fusermount3", "-u", "-z", at, check=False)
                 pytest.fail(f"graphlane umount {at}: {stopped.stderr}", pytrace=False)
+
+
+class Job:
+    """A graphlane command that is stopped while it works."""
+
+    def __init__(self, program: Path, *words):
+        self.process = subprocess.Popen(
+            [str(program), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True)
+
+    def wait_until(self, condition) -> None:
+        deadline = time.monotonic() + 60
+        while not condition():
+            assert self.process.poll() is None, self.process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+
+    def stop(self, number: signal.Signals) -> str:
+        """What it said on stderr."""
+        self.process.send_signal(number)
+        return self.process.communicate(timeout=60)[1]

@@ -1,25 +1,11 @@
 """What the tests of the command line share."""
 
 import os
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from harness import run
-
-
-def snapshot(*roots: Path) -> dict[str, tuple]:
-    """Every path below, with type, mode and content, except the age of things."""
-    found = {}
-    for root in roots:
-        for path in [root, *sorted(root.rglob("*"))]:
-            info = path.lstat()
-            content = path.read_bytes() if path.is_file() and not path.is_symlink() else None
-            found[str(path)] = (info.st_mode, content)
-    return found
+from harness import run, snapshot
 
 
 @pytest.fixture
@@ -63,24 +49,3 @@ def small_filesystem(root, tmp_path):
     yield make
     for path in reversed(mounted):
         run("umount", "-l", path, check=False)
-
-
-class Job:
-    """A graphlane command that is stopped while it works."""
-
-    def __init__(self, program: Path, *words):
-        self.process = subprocess.Popen(
-            [str(program), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True)
-
-    def wait_until(self, condition) -> None:
-        deadline = time.monotonic() + 60
-        while not condition():
-            assert self.process.poll() is None, self.process.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
-
-    def stop(self, number: signal.Signals) -> str:
-        """What it said on stderr."""
-        self.process.send_signal(number)
-        return self.process.communicate(timeout=60)[1]

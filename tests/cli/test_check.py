@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.cli.conftest import Job, snapshot
+from harness import Job, snapshot
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,12 @@
 
 import json
 import os
+import signal
+import subprocess
 
 import pytest
+
+from harness import Job, snapshot
 
 
 @pytest.fixture
@@ -94,6 +98,19 @@ def test_a_full_device(refused, devices, small_filesystem, tmp_path):
     assert "No space left on device" in line
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_midway_leaves_nothing(graphlane, tmp_path, number):
+    devices = [tmp_path / f"d{i}" for i in range(64)]
+    for device in devices:
+        device.mkdir()
+    before = snapshot(tmp_path)
+    job = Job(graphlane.program, *words(devices, tmp_path / "vol"))
+    job.wait_until(lambda: any(devices[0].iterdir()))
+    assert job.stop(number) == "graphlane: interrupted\n"
+    assert job.process.returncode == -number
+    assert snapshot(tmp_path) == before
+
+
 def test_a_device_that_we_may_not_write(graphlane, devices, tmp_path):
     if os.geteuid() == 0:
         pytest.skip("not applicable: root may write everywhere")
@@ -126,7 +143,6 @@ def test_a_wrong_command_line_is_status_2(refused, line):
 def test_stdout_that_is_full_is_an_error(graphlane, volume):
     made = volume()
     with open("/dev/full", "w") as full:
-        import subprocess
         result = subprocess.run([graphlane.program, "info", made.path], stdout=full,
                                 stderr=subprocess.PIPE, text=True)
     assert result.returncode == 1

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from tests.cli.conftest import Job, snapshot
+from harness import Job, snapshot
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import signal
 
 import pytest
 
-from tests.cli.conftest import Job
-from harness import is_mounted
+from harness import Job, is_mounted
 
 SIZE = 3_000_017
 
@@ -61,12 +60,15 @@ def test_commands_see_beneath_a_mount_over_the_volume(graphlane, striped, root, 
 
 
 def test_in_the_foreground_until_interrupted(graphlane, striped, tmp_path):
-    (tmp_path / "mnt").mkdir()
-    job = Job(graphlane.program, "mount", "-f", striped.path, tmp_path / "mnt")
-    # That it answers, not that it is mounted: signals are handled from then on.
-    job.wait_until(lambda: (tmp_path / "mnt/data").exists())
-    job.stop(signal.SIGINT)
-    assert not is_mounted(tmp_path / "mnt")
+    """Also by a signal that comes before the mount answers its first request."""
+    at = tmp_path / "mnt"
+    at.mkdir()
+    for answers in [lambda: is_mounted(at), lambda: (at / "data").exists()]:
+        job = Job(graphlane.program, "mount", "-f", striped.path, at)
+        job.wait_until(answers)
+        assert job.stop(signal.SIGINT) == ""
+        assert job.process.returncode == 0
+        assert not is_mounted(at)
 
 
 def test_what_cannot_be_mounted(refused, striped, tmp_path):

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import snapshot
-from harness import Graphlane, Volume
+from harness import Graphlane, Volume, snapshot
 
 
 @pytest.fixture
