@@ -43,10 +43,6 @@ Filesystem::Filesystem(std::shared_ptr<const Volume> served, const MountOptions&
 Outcome<std::unique_ptr<Filesystem>> Filesystem::start(std::shared_ptr<const Volume> volume,
                                                        const MountOptions& options) {
   auto fs = std::make_unique<Filesystem>(std::move(volume), options);
-  Outcome<VolumeLock> lock = VolumeLock::take(*fs->volume, VolumeLock::kShared);
-  if (lock) fs->lock = std::move(*lock);
-  // Who may not even touch the lock file can move no names either.
-  else if (lock.error().code == EBUSY) return lock.error();
   Outcome<std::unique_ptr<Lanes>> lanes = Lanes::start(*fs->volume, options.lanes);
   if (!lanes) return lanes.error();
   fs->lanes = std::move(*lanes);

@@ -5,14 +5,12 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "fuse/fuse_api.h"
 #include "fuse/inode_table.h"
 #include "fuse/mount.h"
 #include "iomgr/lanes.h"
 #include "iomgr/volume.h"
-#include "iomgr/volume_files.h"
 
 namespace graphlane {
 
@@ -20,8 +18,7 @@ namespace graphlane {
 inline constexpr uint64_t kRequestMax = 1u << 20;
 
 struct Filesystem {
-  // Starts the lanes and takes the volume's lock, so that `check --repair` waits
-  // for the unmount: a name that moves while it looks would seem to be gone.
+  // Starts the lanes.
   static Outcome<std::unique_ptr<Filesystem>> start(std::shared_ptr<const Volume> volume,
                                                     const MountOptions& options);
 
@@ -32,7 +29,6 @@ struct Filesystem {
   const bool privileged;          // root: new files are given to the caller
   const uint64_t read_bytes_max;  // the largest request that the kernel shall make
   InodeTable inodes;
-  std::optional<VolumeLock> lock;
   std::unique_ptr<Lanes> lanes;
 
   // What this libfuse and kernel offer; set by init().

@@ -74,6 +74,11 @@ int op::rename(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
   Inode& new_parent = fs.inodes.of(new_parent_ino);
   if (const int error = refuse_change(fs, parent, name); error != 0) return error;
   if (const int error = refuse_change(fs, new_parent, new_name); error != 0) return error;
+  std::optional<NamesHeld> held;
+  if (moves_stubs(parent.fd.get(), name) ||
+      ((flags & RENAME_EXCHANGE) != 0 && moves_stubs(new_parent.fd.get(), new_name))) {
+    held.emplace(*fs.volume);
+  }
   LastLink victim(*fs.volume, new_parent.fd.get(), new_name);  // survives RENAME_EXCHANGE
   if (::renameat2(parent.fd.get(), name, new_parent.fd.get(), new_name, flags) != 0) return errno;
   victim.reap();

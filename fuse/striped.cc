@@ -1,10 +1,13 @@
 #include "fuse/striped.h"
 
+#include <sys/file.h>
+
 #include <array>
 #include <cstring>
 
 #include "fuse/log.h"
 #include "iomgr/part_files.h"
+#include "iomgr/volume_files.h"
 
 namespace graphlane {
 namespace {
@@ -82,6 +85,18 @@ Result<void> chown_parts(const Volume& volume, const Layout& layout, uid_t uid, 
   return {};
 }
 
+bool moves_stubs(int directory_fd, const char* name) {
+  const Fd fd(::openat(directory_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat st;
+  if (!fd || ::fstat(fd.get(), &st) != 0) return false;
+  return S_ISDIR(st.st_mode) || StubCache().look(fd.get(), st).striped();
+}
+
+NamesHeld::NamesHeld(const Volume& volume)
+    : file_(sys::openat(volume.root_fd(), kLockFile, O_RDONLY | O_CREAT | O_CLOEXEC, 0644)) {
+  while (file_ && ::flock(file_.get(), LOCK_SH) != 0 && errno == EINTR) continue;
+}
+
 LastLink::LastLink(const Volume& volume, int directory_fd, const char* name) : volume_(volume) {
   Fd fd(::openat(directory_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat st;
@@ -91,6 +106,7 @@ LastLink::LastLink(const Volume& volume, int directory_fd, const char* name) : v
   if (!owns_parts(volume, view.layout, st)) return;
   layout_ = view.layout;
   fd_ = std::move(fd);
+  held_.emplace(volume);
 }
 
 void LastLink::reap() {

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "fuse/inode_table.h"
@@ -34,6 +35,20 @@ Result<std::shared_ptr<const StripedFile>> open_striped(const Volume& volume, co
 Result<void> chmod_parts(const Volume& volume, const Layout& layout, mode_t mode);
 Result<void> chown_parts(const Volume& volume, const Layout& layout, uid_t uid, gid_t gid);
 
+// Whether moving this name moves stubs: it is one, or a directory.
+bool moves_stubs(int directory_fd, const char* name);
+
+// Holds the volume's lock shared; waits while `check` has it. A stub that moved
+// from where check has not been to where it has would seem to be gone, and a
+// repair would take its parts.
+class NamesHeld {
+ public:
+  explicit NamesHeld(const Volume& volume);
+
+ private:
+  Fd file_;  // none: who may not even open the lock file, moves no stubs
+};
+
 // A name that is about to go. If the file's last link went, so do its parts:
 //
 //   LastLink victim(volume, directory_fd, name);
@@ -48,6 +63,7 @@ class LastLink {
   const Volume& volume_;
   Fd fd_;  // O_PATH; none if it is no striped file of this volume
   Layout layout_;
+  std::optional<NamesHeld> held_;  // if it is one
 };
 
 }  // namespace graphlane

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <thread>
 
 #include "iomgr/base/file_io.h"
 #include "iomgr/parts.h"
@@ -13,6 +15,16 @@
 namespace graphlane {
 namespace fs = std::filesystem;
 namespace {
+
+// A rename in a mount holds the lock for a moment; an import, for its whole time.
+constexpr auto kLockPatience = std::chrono::seconds(2);
+constexpr auto kLockInterval = std::chrono::milliseconds(5);
+
+Error busy(const Volume& volume, VolumeLock::Mode mode) {
+  return make_error(EBUSY, "{}: busy: {}", volume.root(),
+                    mode == VolumeLock::kExclusive ? "an import or a removal is running"
+                                                   : "a check is running");
+}
 
 Result<Fd> open_beneath(int root_fd, const char* path, uint64_t flags) {
   const open_how how{.flags = flags | O_CLOEXEC, .mode = 0, .resolve = RESOLVE_BENEATH};
@@ -133,7 +145,6 @@ Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, boo
   return result;
 }
 
-
 std::string device_root(const std::string& directory, const Uuid& uuid) {
   return fmt::format("{}/graphlane-{}", directory, UuidText(uuid).view());
 }
@@ -142,13 +153,14 @@ Outcome<VolumeLock> VolumeLock::take(const Volume& volume, Mode mode) {
   const std::string path = volume.root() + "/" + kLockFile;
   Fd file(::openat(volume.root_fd(), kLockFile, O_RDONLY | O_CREAT | O_CLOEXEC, 0644));
   if (!file) return os_error(errno, path, "cannot open");
-  if (::flock(file.get(), (mode == kExclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) {
-    return VolumeLock(std::move(file));
+  const int operation = (mode == kExclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
+  const auto deadline = std::chrono::steady_clock::now() + kLockPatience;
+  while (::flock(file.get(), operation) != 0) {
+    if (errno != EWOULDBLOCK) return os_error(errno, path, "cannot lock");
+    if (std::chrono::steady_clock::now() >= deadline) return busy(volume, mode);
+    std::this_thread::sleep_for(kLockInterval);
   }
-  if (errno != EWOULDBLOCK) return os_error(errno, path, "cannot lock");
-  return make_error(EBUSY, "{}: busy: {}", volume.root(),
-                    mode == kExclusive ? "an import or a removal is running"
-                                       : "a repair is running");
+  return VolumeLock(std::move(file));
 }
 
 }  // namespace graphlane

@@ -4,7 +4,7 @@
 //   .graphlane/tmp/    imports under construction, on the volume's filesystem, so
 //                      that a rename puts them in place; see staging.h
 //   .graphlane/run/lock   shared by whoever makes or removes parts, exclusive for
-//                      who must know that nobody does (check with repair)
+//                      who must know that nobody does (check)
 #pragma once
 
 #include <filesystem>
@@ -44,7 +44,7 @@ Result<StubVerdict> inspect_stub(int fd, Layout* layout);
 Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, bool force);
 
 // Holds the volume's lock until it is destroyed; the kernel releases it if we
-// are killed. EBUSY: somebody holds it in a way that excludes us; nobody waits.
+// are killed. EBUSY: for two seconds somebody held it in a way that excludes us.
 class VolumeLock {
  public:
   enum Mode { kShared, kExclusive };

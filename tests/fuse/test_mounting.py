@@ -137,14 +137,6 @@ def test_a_second_mount_at_the_same_place_is_refused(volume, mounted, graphlane)
         assert result.returncode != 0 and "mounted there already" in result.stderr
 
 
-def test_a_repair_waits_for_the_unmount(striped, mounted, graphlane):
-    volume, _ = striped(size=100_000)
-    with mounted(volume):
-        result = graphlane("check", "--repair", volume.path, check=False)
-        assert result.returncode != 0 and "busy" in result.stderr
-    graphlane("check", "--repair", volume.path)
-
-
 def test_unmounting_what_is_in_use_is_refused(volume, mounted, graphlane):
     with mounted(volume()) as at:
         (at / "f").touch()

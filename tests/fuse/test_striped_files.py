@@ -1,12 +1,13 @@
 """Striped files through the mount: one file of its logical size, read-only."""
 
 import errno
+import fcntl
 import json
 import mmap
 import os
 import random
 import shutil
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, TimeoutError
 
 import pytest
 
@@ -176,6 +177,24 @@ def test_a_rename_over_it_removes_its_parts(striped, mounted):
         (at / "plain").write_bytes(b"plain")
         os.rename(at / "plain", at / "moved")
         assert (at / "moved").read_bytes() == b"plain" and parts(volume) == 0
+
+
+@pytest.mark.parametrize("change", [
+    lambda at: os.rename(at / "sub", at / "moved"), lambda at: os.unlink(at / "sub/data")],
+    ids=["rename", "unlink"])
+def test_names_stand_still_while_a_check_looks(striped, mounted, change):
+    """A repair that misses a stub because it moved takes its parts for orphans."""
+    volume, _ = striped(size=100_000)
+    with mounted(volume) as at, ThreadPoolExecutor(1) as other:
+        (at / "sub").mkdir()
+        os.rename(at / "data", at / "sub/data")
+        with open(volume.path / ".graphlane/run/lock", "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            changed = other.submit(change, at)
+            with pytest.raises(TimeoutError):
+                changed.result(0.3)
+            (at / "plain").touch()  # everything else goes on
+        changed.result(10)
 
 
 def test_the_layout_names_the_parts(striped, mounted):
