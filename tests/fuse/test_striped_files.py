@@ -180,20 +180,20 @@ def test_a_rename_over_it_removes_its_parts(striped, mounted):
 
 
 @pytest.mark.parametrize("change", [
-    lambda at: os.rename(at / "sub", at / "moved"), lambda at: os.unlink(at / "sub/data")],
-    ids=["rename", "unlink"])
+    lambda at: os.rename(at / "top/sub", at / "top/moved"),
+    lambda at: os.unlink(at / "top/sub/data")], ids=["rename", "unlink"])
 def test_names_stand_still_while_a_check_looks(striped, mounted, change):
     """A repair that misses a stub because it moved takes its parts for orphans."""
     volume, _ = striped(size=100_000)
     with mounted(volume) as at, ThreadPoolExecutor(1) as other:
-        (at / "sub").mkdir()
-        os.rename(at / "data", at / "sub/data")
+        (at / "top/sub").mkdir(parents=True)
+        os.rename(at / "data", at / "top/sub/data")
         with open(volume.path / ".graphlane/run/lock", "rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             changed = other.submit(change, at)
             with pytest.raises(TimeoutError):
                 changed.result(0.3)
-            (at / "plain").touch()  # everything else goes on
+            (at / "plain").touch()  # other directories go on
         changed.result(10)
 
 
