@@ -38,7 +38,14 @@ Filesystem::Filesystem(std::shared_ptr<const Volume> served, const MountOptions&
       options(asked),
       privileged(::geteuid() == 0),
       read_bytes_max(largest_request(asked)),
-      inodes(volume->root_fd()) {}
+      inodes(volume->root_fd()),
+      live(*volume),
+      files_made_(Uuid::random().bytes[0]) {}  // so that single files balance too
+
+uint32_t Filesystem::next_first_device() {
+  // Relaxed: which file gets which does not matter.
+  return files_made_.fetch_add(1, std::memory_order_relaxed) % volume->device_count();
+}
 
 Outcome<std::unique_ptr<Filesystem>> Filesystem::start(std::shared_ptr<const Volume> volume,
                                                        const MountOptions& options) {
@@ -91,7 +98,7 @@ int show_attributes(Filesystem& fs, Inode& inode, struct stat* st) {
   if (inode.control) return 0;
   const StubView view = inode.stub.look(inode.fd.get(), *st);
   if (view.striped() && fs.volume->accept(view.layout, "")) {
-    show_as_striped(current_layout(*fs.volume, view.layout), st);
+    show_as_striped(fs, view.layout, st);
   }
   return 0;
 }

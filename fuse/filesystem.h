@@ -1,13 +1,15 @@
 // Filesystem: what all operations of one mount share.
 //
-// Threads: constant once init() has run, but for `inodes`, which is safe from
-// any thread.
+// Threads: constant once init() has run, but for `inodes` and `live`, which are
+// safe from any thread.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "fuse/fuse_api.h"
 #include "fuse/inode_table.h"
+#include "fuse/live_files.h"
 #include "fuse/mount.h"
 #include "iomgr/lanes.h"
 #include "iomgr/volume.h"
@@ -29,10 +31,17 @@ struct Filesystem {
   const bool privileged;          // root: new files are given to the caller
   const uint64_t read_bytes_max;  // the largest request that the kernel shall make
   InodeTable inodes;
+  LiveFiles live;
   std::unique_ptr<Lanes> lanes;
+
+  // The device that the next new file begins on: short files spread out.
+  uint32_t next_first_device();
 
   // What this libfuse and kernel offer; set by init().
   bool direct_io_with_mmap = false;  // FOPEN_DIRECT_IO and yet mmap
+
+ private:
+  std::atomic<uint32_t> files_made_;
 };
 
 // What an operation does for itself, it does on the host with the caller's

@@ -8,19 +8,25 @@
 namespace graphlane {
 namespace {
 
-int set_mode(Filesystem& fs, Inode& inode, const StubView& view, mode_t mode) {
-  if (view.striped()) {
+// A file without a name has parts without names; what is open of it stays so.
+bool has_named_parts(const StubView& view, const struct stat& st) {
+  return view.striped() && st.st_nlink > 0;
+}
+
+int set_mode(Filesystem& fs, Inode& inode, const StubView& view, const struct stat& st,
+             mode_t mode) {
+  if (has_named_parts(view, st)) {
     const Result<void> moved = chmod_parts(*fs.volume, view.layout, mode);
     if (!moved) return moved.error().code;
   }
   return ::chmod(ProcPath(inode.fd.get()).c_str(), mode & 07777) != 0 ? errno : 0;
 }
 
-int set_owner(Filesystem& fs, Inode& inode, const StubView& view, const struct stat& wanted,
-              int which) {
+int set_owner(Filesystem& fs, Inode& inode, const StubView& view, const struct stat& st,
+              const struct stat& wanted, int which) {
   const uid_t uid = (which & FUSE_SET_ATTR_UID) != 0 ? wanted.st_uid : static_cast<uid_t>(-1);
   const gid_t gid = (which & FUSE_SET_ATTR_GID) != 0 ? wanted.st_gid : static_cast<gid_t>(-1);
-  if (view.striped()) {
+  if (has_named_parts(view, st)) {
     const Result<void> moved = chown_parts(*fs.volume, view.layout, uid, gid);
     if (!moved) return moved.error().code;
   }
@@ -28,9 +34,27 @@ int set_owner(Filesystem& fs, Inode& inode, const StubView& view, const struct s
   return ::fchownat(inode.fd.get(), "", uid, gid, flags) != 0 ? errno : 0;
 }
 
-int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, const StubView& view, off_t size,
-             fuse_file_info* fi) {
-  if (view.striped()) return EROFS;  // not writable yet
+int resize(const Filesystem& fs, fuse_req_t req, LiveFile& live, off_t size) {
+  const Result<void> done = live.resize(static_cast<uint64_t>(size));
+  if (!done) return done.error().code;
+  live.touch();
+  drop_set_id_bits(fs, req, live.stub_fd());
+  return 0;
+}
+
+int set_striped_size(Filesystem& fs, fuse_req_t req, Inode& inode, const StubView& view,
+                     const struct stat& st, off_t size, const fuse_file_info* fi) {
+  if (fi != nullptr) return resize(fs, req, *OpenFile::of(fi).live, size);
+  const auto live = open_live(fs, inode, view.layout, st);
+  if (!live) return live.error().code;
+  const int error = resize(fs, req, **live, size);
+  fs.live.release(**live);
+  return error;
+}
+
+int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, const StubView& view,
+             const struct stat& st, off_t size, fuse_file_info* fi) {
+  if (view.striped()) return set_striped_size(fs, req, inode, view, st, size, fi);
   if (!view.plain()) return EIO;
   if (fi != nullptr) {
     const int fd = OpenFile::of(fi).fd.get();
@@ -78,12 +102,12 @@ int op::setattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, struct stat* wan
   // Another volume's parts are not ours to change.
   if (view.striped() && !fs.volume->accept(view.layout, "")) view.verdict = StubVerdict::kBadField;
   int error = 0;
-  if ((which & FUSE_SET_ATTR_MODE) != 0) error = set_mode(fs, inode, view, wanted->st_mode);
+  if ((which & FUSE_SET_ATTR_MODE) != 0) error = set_mode(fs, inode, view, st, wanted->st_mode);
   if (error == 0 && (which & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {
-    error = set_owner(fs, inode, view, *wanted, which);
+    error = set_owner(fs, inode, view, st, *wanted, which);
   }
   if (error == 0 && (which & FUSE_SET_ATTR_SIZE) != 0) {
-    error = set_size(fs, req, inode, view, wanted->st_size, fi);
+    error = set_size(fs, req, inode, view, st, wanted->st_size, fi);
   }
   if (error == 0 && (which & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME)) != 0) {
     error = set_times(inode, *wanted, which);

@@ -58,7 +58,7 @@ int op::unlink(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
   if (const int error = refuse_change(fs, parent, name); error != 0) return error;
   LastLink victim(*fs.volume, parent.fd.get(), name);
   if (::unlinkat(parent.fd.get(), name, 0) != 0) return errno;
-  victim.reap();
+  if (victim.reap()) fs.live.drop(victim.file_id());
   return answer_result(req, 0);
 }
 
@@ -81,7 +81,7 @@ int op::rename(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
   }
   LastLink victim(*fs.volume, new_parent.fd.get(), new_name);  // survives RENAME_EXCHANGE
   if (::renameat2(parent.fd.get(), name, new_parent.fd.get(), new_name, flags) != 0) return errno;
-  victim.reap();
+  if (victim.reap()) fs.live.drop(victim.file_id());
   return answer_result(req, 0);
 }
 

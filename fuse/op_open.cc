@@ -40,20 +40,56 @@ Result<std::unique_ptr<OpenFile>> open_plain(Filesystem& fs, fuse_req_t req, Ino
   return file;
 }
 
-Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, Inode& inode, const Layout& layout,
-                                             const struct stat& stub, fuse_file_info* fi) {
-  if (writes(fi->flags)) return Errno{EROFS};  // not writable yet
+// The file as readers have it: from who has it open already, or anew.
+Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode,
+                                                  const Layout& layout, const struct stat& stub) {
+  if (const auto live = fs.live.find(layout.file_id)) return live->file();
+  if (layout.state == FileState::kOpen) {
+    // What a dead writer left is closed before long; if we cannot, somebody else
+    // is writing, or nobody may, and the parts tell the size.
+    if (const auto live = open_live(fs, inode, layout, stub)) {
+      fs.live.release(**live);
+      return (*live)->file();
+    }
+  }
+  if (auto file = inode.stub.opened(layout)) {
+    file->set_size(current_layout(*fs.volume, layout).logical_size);
+    return file;
+  }
+  return open_striped(*fs.volume, layout, stub);
+}
+
+Result<void> empty(const Filesystem& fs, fuse_req_t req, LiveFile& live) {
+  if (Result<void> done = live.resize(0); !done) return done;
+  live.touch();
+  drop_set_id_bits(fs, req, live.stub_fd());
+  return {};
+}
+
+Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, fuse_req_t req, Inode& inode,
+                                             const Layout& layout, const struct stat& stub,
+                                             fuse_file_info* fi) {
   auto file = std::make_unique<OpenFile>();
-  file->striped = inode.stub.opened(layout);
-  if (!file->striped) {
-    auto opened = open_striped(*fs.volume, layout, stub);
+  if (writes(fi->flags)) {
+    auto live = open_live(fs, inode, layout, stub);
+    if (!live) return live.error();
+    if ((fi->flags & O_TRUNC) != 0) {
+      if (Result<void> done = empty(fs, req, **live); !done) {
+        fs.live.release(**live);
+        return done.error();
+      }
+    }
+    file->live = std::move(*live);
+    file->striped = file->live->file();
+  } else {
+    auto opened = open_to_read(fs, inode, layout, stub);
     if (!opened) return opened.error();
     file->striped = std::move(*opened);
   }
+  inode.stub.remember(file->striped);
   const bool asked = (fi->flags & O_DIRECT) != 0;
   file->direct = wants_direct(fs.options.io_mode, file->striped->size(), asked);
-  const bool same_content = inode.stub.remember(file->striped);
-  fi->keep_cache = layout.state == FileState::kClosed && same_content;
+  fi->keep_cache = inode.stub.same_content(layout.file_id, stub.st_mtim);
   fi->direct_io = file->direct && !asked && fs.direct_io_with_mmap;
   return file;
 }
@@ -68,9 +104,33 @@ Result<std::unique_ptr<OpenFile>> open_inode(Filesystem& fs, fuse_req_t req, Ino
   if (::fstat(inode.fd.get(), &st) != 0) return last_errno();
   const StubView view = inode.stub.look(inode.fd.get(), st);
   if (view.plain()) return open_plain(fs, req, inode, fi);
-  if (view.striped()) return open_parts(fs, inode, view.layout, st, fi);
+  if (view.striped()) return open_parts(fs, req, inode, view.layout, st, fi);
   log_line("{}: inode {}: {}", fs.volume->root(), st.st_ino, describe(view.verdict));
   return Errno{EIO};
+}
+
+// Makes the name, exclusively: one that appeared meanwhile is opened like any
+// other, for it may be a stub, which O_TRUNC would destroy, or a link.
+Result<std::unique_ptr<OpenFile>> create_new(Filesystem& fs, fuse_req_t req, Inode& parent,
+                                             const char* name, mode_t mode, fuse_file_info* fi) {
+  auto file = std::make_unique<OpenFile>();
+  fi->keep_cache = 1;
+  if (fs.volume->policy().wants_new(name)) {
+    auto live = create_striped(fs, req, parent.fd.get(), name, mode);
+    if (!live) return live.error();
+    file->striped = (*live)->file();
+    file->live = std::move(*live);
+    return file;
+  }
+  const AsCaller caller(fs, req);
+  file->fd.reset(::openat(parent.fd.get(), name, host_flags(fi->flags) | O_CREAT | O_EXCL, mode));
+  if (!file->fd) return last_errno();
+  return file;
+}
+
+void give_back(Filesystem& fs, OpenFile* file) {
+  if (file->live) fs.live.release(*file->live);
+  delete file;
 }
 
 }  // namespace
@@ -80,7 +140,7 @@ int op::open(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi)
   if (!file) return file.error().code;
   OpenFile::give(std::move(*file), fi);
   // The kernel did not wait for the answer: it will not release it either.
-  if (reply::open(req, fi) == -ENOENT) delete &OpenFile::of(fi);
+  if (reply::open(req, fi) == -ENOENT) give_back(fs, &OpenFile::of(fi));
   return 0;
 }
 
@@ -88,31 +148,26 @@ int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
                mode_t mode, fuse_file_info* fi) {
   Inode& parent = fs.inodes.of(parent_ino);
   if (const int error = refuse_change(fs, parent, name); error != 0) return error;
-  auto file = std::make_unique<OpenFile>();
-  {
-    // Exclusive, so that a name that appeared meanwhile is opened like any
-    // other: it may be a stub, which O_TRUNC would destroy, or a link.
-    const AsCaller caller(fs, req);
-    file->fd.reset(::openat(parent.fd.get(), name, host_flags(fi->flags) | O_CREAT | O_EXCL, mode));
-  }
-  if (!file->fd && (errno != EEXIST || (fi->flags & O_EXCL) != 0)) return errno;
+  Result<std::unique_ptr<OpenFile>> file = create_new(fs, req, parent, name, mode, fi);
+  const bool exists = !file && file.error().code == EEXIST && (fi->flags & O_EXCL) == 0;
+  if (!file && !exists) return file.error().code;
   fuse_entry_param entry;
-  if (const int error = look_up(fs, parent, name, &entry); error != 0) return error;
-  if (file->fd) {
-    fi->keep_cache = 1;
-  } else {
-    Result<std::unique_ptr<OpenFile>> existing =
-        S_ISREG(entry.attr.st_mode) ? open_inode(fs, req, fs.inodes.of(entry.ino), fi)
-                                    : Result<std::unique_ptr<OpenFile>>(Errno{EEXIST});
-    if (!existing) {
+  int error = look_up(fs, parent, name, &entry);
+  if (error == 0 && exists) {
+    file = S_ISREG(entry.attr.st_mode) ? open_inode(fs, req, fs.inodes.of(entry.ino), fi)
+                                       : Result<std::unique_ptr<OpenFile>>(Errno{EEXIST});
+    if (!file) {
       fs.inodes.forget(entry.ino, 1);
-      return existing.error().code;
+      return file.error().code;
     }
-    file = std::move(*existing);
   }
-  OpenFile::give(std::move(file), fi);
+  if (error != 0) {
+    if (file) give_back(fs, file->release());
+    return error;
+  }
+  OpenFile::give(std::move(*file), fi);
   if (reply::create(req, &entry, fi) == -ENOENT) {
-    delete &OpenFile::of(fi);
+    give_back(fs, &OpenFile::of(fi));
     fs.inodes.forget(entry.ino, 1);
   }
   return 0;
@@ -126,15 +181,26 @@ int op::flush(Filesystem&, fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
   return copy < 0 ? errno : answer_result(req, ::close(copy));
 }
 
-int op::fsync(Filesystem&, fuse_req_t req, fuse_ino_t, int data_only, fuse_file_info* fi) {
+int op::fsync(Filesystem& fs, fuse_req_t req, fuse_ino_t, int data_only, fuse_file_info* fi) {
   const OpenFile& file = OpenFile::of(fi);
-  if (file.striped) return answer_result(req, 0);
+  if (file.striped) {
+    const auto live = fs.live.find(file.striped->layout().file_id);
+    const Result<void> done = live ? live->sync(data_only != 0) : Result<void>();
+    return done ? answer_result(req, 0) : done.error().code;
+  }
   return answer_result(req,
                        data_only != 0 ? ::fdatasync(file.fd.get()) : ::fsync(file.fd.get()));
 }
 
-int op::release(Filesystem&, fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
-  delete &OpenFile::of(fi);
+int op::release(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
+  OpenFile* file = &OpenFile::of(fi);
+  if (file->live) {  // what is cached now is what we wrote
+    struct stat st;
+    if (::fstat(file->live->stub_fd(), &st) == 0) {
+      (void)fs.inodes.of(ino).stub.same_content(file->striped->layout().file_id, st.st_mtim);
+    }
+  }
+  give_back(fs, file);
   return answer_result(req, 0);
 }
 

@@ -1,6 +1,7 @@
 // Extended attributes: the host's, and two that exist only at the mount.
 //
-//   user.graphlane.layout   on a closed striped file: the 4096 bytes of its stub,
+//   user.graphlane.layout   on a striped file that nobody writes: the 4096 bytes of
+//                           its stub (as if closed),
 //                           then each device's directory with a NUL, in order.
 //                           The preload library reads the parts itself with it.
 //   user.graphlane.stats    on the root: what the lanes did, as JSON
@@ -38,11 +39,15 @@ int get_layout(Filesystem& fs, fuse_req_t req, Inode& inode, size_t size) {
   struct stat st;
   if (::fstat(inode.fd.get(), &st) != 0) return errno;
   const StubView view = inode.stub.look(inode.fd.get(), st);
-  if (inode.control || !view.striped() || view.layout.state != FileState::kClosed ||
-      !fs.volume->accept(view.layout, "")) {
-    return ENODATA;
+  if (inode.control || !view.striped() || !fs.volume->accept(view.layout, "")) return ENODATA;
+  Layout layout = view.layout;
+  if (const auto live = fs.live.find(layout.file_id)) {
+    if (fs.live.has_writers(layout.file_id)) return ENODATA;
+    layout.state = FileState::kClosed;  // for as long as nobody opens it for writing
+    layout.logical_size = live->size();
   }
-  const StubBytes stub = encode_stub(view.layout);
+  if (layout.state != FileState::kClosed) return ENODATA;
+  const StubBytes stub = encode_stub(layout);
   std::string value(reinterpret_cast<const char*>(stub.data()), stub.size());
   for (const Device& device : fs.volume->devices()) {
     value += device.root;

@@ -7,14 +7,18 @@
 
 #include "fuse/fuse_api.h"
 #include "iomgr/base/fd.h"
-#include "iomgr/lanes.h"
+#include "iomgr/live_file.h"
 
 namespace graphlane {
 
 struct OpenFile {
-  Fd fd;                                      // a plain file
-  std::shared_ptr<const StripedFile> striped;  // or a striped one
-  bool direct = false;                        // its parts are read past the page cache
+  Fd fd;                                // a plain file
+  std::shared_ptr<StripedFile> striped;  // or a striped one
+  std::shared_ptr<LiveFile> live;        // the same, if this handle may write
+  bool direct = false;                   // its parts are read past the page cache
+
+  // What carries the file's owner, mode and times.
+  int host_fd() const { return live ? live->stub_fd() : fd.get(); }
 
   static OpenFile& of(const fuse_file_info* fi) { return *reinterpret_cast<OpenFile*>(fi->fh); }
   static void give(std::unique_ptr<OpenFile> file, fuse_file_info* fi) {

@@ -2,11 +2,14 @@
 
 #include <sys/file.h>
 
-#include <array>
 #include <cstring>
 
+#include "fuse/filesystem.h"
 #include "fuse/log.h"
+#include "iomgr/base/file_io.h"
+#include "iomgr/file_attributes.h"
 #include "iomgr/part_files.h"
+#include "iomgr/parts.h"
 #include "iomgr/volume_files.h"
 
 namespace graphlane {
@@ -30,41 +33,103 @@ bool owns_parts(const Volume& volume, const Layout& layout, const struct stat& s
   return true;
 }
 
+std::string name_of(const Volume& volume, const struct stat& stub) {
+  return fmt::format("{}: inode {}", volume.root(), stub.st_ino);
+}
+
+bool may_serve(const Volume& volume, const Layout& layout, const struct stat& stub,
+               const std::string& name) {
+  if (!volume.accept(layout, name) || owns_parts(volume, layout, stub)) return true;
+  log_line("{}: the stub belongs to user {}, its parts do not: not served", name, stub.st_uid);
+  return false;
+}
+
+// A file that has just been made; its parts are readable by us alone.
+Result<std::shared_ptr<LiveFile>> open_new(Filesystem& fs, const Layout& layout, Fd stub) {
+  struct stat st;
+  if (::fstat(stub.get(), &st) != 0) return last_errno();
+  auto live = fs.live.acquire(layout, std::move(stub), name_of(*fs.volume, st), nullptr);
+  if (!live) return live;
+  for (uint32_t d = 0; d < fs.volume->device_count(); ++d) {
+    copy_access((*live)->stub_fd(), (*live)->writable().parts().buffered(d));
+  }
+  return live;
+}
+
 }  // namespace
 
 Layout current_layout(const Volume& volume, const Layout& layout) {
   if (layout.state == FileState::kClosed || !volume.accept(layout, "")) return layout;
-  const PartName name(layout.file_id);
-  std::array<uint64_t, kDeviceCountMax> sizes{};
-  for (uint32_t d = 0; d < volume.device_count(); ++d) {
-    struct stat st;
-    if (::fstatat(device_fd(volume, d), name.c_str(), &st, 0) == 0) {
-      sizes[d] = static_cast<uint64_t>(st.st_size);
-    }
-  }
   Layout sized = layout;
-  sized.logical_size = layout.map().logical_size({sizes.data(), volume.device_count()});
+  sized.logical_size = stat_parts(volume, layout).logical_size;
   return sized;
 }
 
-void show_as_striped(const Layout& layout, struct stat* st) {
-  st->st_size = static_cast<off_t>(layout.logical_size);
-  st->st_blocks = static_cast<blkcnt_t>((layout.logical_size + 511) / 512);
+void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st) {
+  const PartsStat parts = stat_parts(*fs.volume, layout);
+  uint64_t size = layout.logical_size;
+  if (const auto live = fs.live.find(layout.file_id)) size = live->size();
+  else if (layout.state == FileState::kOpen) size = parts.logical_size;
+  st->st_size = static_cast<off_t>(size);
+  st->st_blocks = static_cast<blkcnt_t>(parts.block_count);
   st->st_blksize = kPreferredIoBytes;
 }
 
-Result<std::shared_ptr<const StripedFile>> open_striped(const Volume& volume, const Layout& layout,
-                                                        const struct stat& stub) {
-  const std::string name = fmt::format("{}: inode {}", volume.root(), stub.st_ino);
-  if (volume.accept(layout, name) && !owns_parts(volume, layout, stub)) {
-    log_line("{}: the stub belongs to user {}, its parts do not: not served", name, stub.st_uid);
-    return Errno{EIO};
+Result<std::shared_ptr<StripedFile>> open_striped(const Volume& volume, const Layout& layout,
+                                                  const struct stat& stub) {
+  const std::string name = name_of(volume, stub);
+  if (!may_serve(volume, layout, stub, name)) return Errno{EIO};
+  auto file = StripedFile::open(volume, current_layout(volume, layout), name, O_RDWR);
+  if (!file && (file.error().code == EACCES || file.error().code == EROFS)) {
+    file = StripedFile::open(volume, current_layout(volume, layout), name, O_RDONLY);
   }
-  Outcome<std::shared_ptr<const StripedFile>> file =
-      StripedFile::open(volume, current_layout(volume, layout), name);
   if (file) return std::move(*file);
   log_line(file.error().text);
   return Errno{file.error().code == ENOMEM ? ENOMEM : EIO};
+}
+
+Result<std::shared_ptr<LiveFile>> open_live(Filesystem& fs, Inode& inode, const Layout& layout,
+                                            const struct stat& stub) {
+  const std::string name = name_of(*fs.volume, stub);
+  if (!may_serve(*fs.volume, layout, stub, name)) return Errno{EIO};
+  Fd fd = reopen(inode.fd.get(), O_RDWR);
+  if (!fd) return last_errno();
+  return fs.live.acquire(layout, std::move(fd), name, inode.stub.opened(layout));
+}
+
+Result<std::shared_ptr<LiveFile>> create_striped(Filesystem& fs, fuse_req_t req, int directory_fd,
+                                                 const char* name, mode_t mode) {
+  const Volume& volume = *fs.volume;
+  const NamesHeld held(volume);  // for check, these parts would be orphans
+  const Layout layout{.volume = volume.uuid(),
+                      .file_id = Uuid::random(),
+                      .geometry = {.stripe_depth_bytes = volume.stripe_depth_bytes(),
+                                   .device_count = volume.device_count(),
+                                   .first_device = fs.next_first_device()},
+                      .state = FileState::kOpen};
+  if (const Outcome<void> made = create_parts(volume, layout, name, false); !made) {
+    log_line(made.error().text);
+    return Errno{made.error().code};
+  }
+  const auto refuse = [&](Errno reason) {
+    (void)remove_parts(volume, layout.file_id);
+    return reason;
+  };
+  Fd fd;
+  {
+    const AsCaller caller(fs, req);
+    fd.reset(::openat(directory_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+  }
+  if (!fd) return refuse(last_errno());
+  const StubBytes bytes = encode_stub(layout);
+  Result<void> done = pwrite_full(fd.get(), bytes.data(), bytes.size(), 0);
+  if (done) {
+    auto live = open_new(fs, layout, std::move(fd));
+    if (live) return live;
+    done = live.error();
+  }
+  (void)::unlinkat(directory_fd, name, 0);
+  return refuse(done.error());
 }
 
 Result<void> chmod_parts(const Volume& volume, const Layout& layout, mode_t mode) {
@@ -109,9 +174,9 @@ LastLink::LastLink(const Volume& volume, int directory_fd, const char* name) : v
   held_.emplace(volume);
 }
 
-void LastLink::reap() {
+bool LastLink::reap() {
   struct stat st;
-  if (!fd_ || ::fstat(fd_.get(), &st) != 0 || st.st_nlink > 0) return;
+  if (!fd_ || ::fstat(fd_.get(), &st) != 0 || st.st_nlink > 0) return false;
   const PartName name(layout_.file_id);
   for (uint32_t d = 0; d < volume_.device_count(); ++d) {
     if (::unlinkat(device_fd(volume_, d), name.c_str(), 0) != 0 && errno != ENOENT) {
@@ -119,6 +184,7 @@ void LastLink::reap() {
                volume_.part_path(d, layout_.file_id), std::strerror(errno));
     }
   }
+  return true;
 }
 
 }  // namespace graphlane

@@ -1,5 +1,5 @@
-// Striped files as the filesystem shows them: size, opening, owner and mode of
-// the parts, and the end of the parts with the last link of their stub.
+// Striped files as the filesystem shows them: size, opening and making, owner and
+// mode of the parts, and the end of the parts with the last link of their stub.
 //
 // Whose bytes does a stub give access to? As root we could read anyone's parts,
 // so a stub is believed only where its owner also owns the parts, or root owns
@@ -14,21 +14,34 @@
 #include <optional>
 #include <string_view>
 
+#include "fuse/fuse_api.h"
 #include "fuse/inode_table.h"
-#include "iomgr/lanes.h"
+#include "iomgr/live_file.h"
 #include "iomgr/volume.h"
 
 namespace graphlane {
+
+struct Filesystem;
 
 // The layout with its size as it is: of a file in state `open`, what the parts say.
 Layout current_layout(const Volume& volume, const Layout& layout);
 
 // Makes a stub's attributes those of the file it stands for.
-void show_as_striped(const Layout& layout, struct stat* st);
+void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st);
 
 // Opens the parts for reading. EIO, EPERM, …; the reason has gone to the log.
-Result<std::shared_ptr<const StripedFile>> open_striped(const Volume& volume, const Layout& layout,
-                                                        const struct stat& stub);
+Result<std::shared_ptr<StripedFile>> open_striped(const Volume& volume, const Layout& layout,
+                                                  const struct stat& stub);
+
+// Opens a file that is to be changed, or that a dead writer has left; the caller
+// gives it back to fs.live.
+Result<std::shared_ptr<LiveFile>> open_live(Filesystem& fs, Inode& inode, const Layout& layout,
+                                            const struct stat& stub);
+
+// A new striped file, open, for the caller; the caller gives it back to fs.live.
+// Fails like open(2) with O_CREAT | O_EXCL and leaves nothing then.
+Result<std::shared_ptr<LiveFile>> create_striped(Filesystem& fs, fuse_req_t req, int directory_fd,
+                                                 const char* name, mode_t mode);
 
 // Gives the parts the mode, or the owner, that the stub gets. Parts that cannot
 // follow are an error; those before have moved.
@@ -53,11 +66,12 @@ class NamesHeld {
 //
 //   LastLink victim(volume, directory_fd, name);
 //   ... unlinkat() or renameat() succeeded ...
-//   victim.reap();
+//   if (victim.reap()) live.drop(victim.file_id());
 class LastLink {
  public:
   LastLink(const Volume& volume, int directory_fd, const char* name);
-  void reap();
+  bool reap();  // whether the parts went
+  const Uuid& file_id() const { return layout_.file_id; }
 
  private:
   const Volume& volume_;

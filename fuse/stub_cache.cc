@@ -37,17 +37,23 @@ StubView StubCache::look(int path_fd, const struct stat& st) {
   return view_;
 }
 
-std::shared_ptr<const StripedFile> StubCache::opened(const Layout& layout) {
+std::shared_ptr<StripedFile> StubCache::opened(const Layout& layout) {
   MutexLock lock(mu_);
-  std::shared_ptr<const StripedFile> file = opened_.lock();
-  return file && file->layout() == layout ? file : nullptr;
+  std::shared_ptr<StripedFile> file = opened_.lock();
+  return file && file->layout().file_id == layout.file_id ? file : nullptr;
 }
 
-bool StubCache::remember(const std::shared_ptr<const StripedFile>& file) {
+void StubCache::remember(const std::shared_ptr<StripedFile>& file) {
   MutexLock lock(mu_);
-  const bool same = last_opened_ == file->layout().file_id;
   opened_ = file;
-  last_opened_ = file->layout().file_id;
+}
+
+bool StubCache::same_content(const Uuid& file_id, const timespec& mtime) {
+  MutexLock lock(mu_);
+  const bool same = content_ == file_id && content_mtime_.tv_sec == mtime.tv_sec &&
+                    content_mtime_.tv_nsec == mtime.tv_nsec;
+  content_ = file_id;
+  content_mtime_ = mtime;
   return same;
 }
 

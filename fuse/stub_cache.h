@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "iomgr/base/mutex.h"
-#include "iomgr/lanes.h"
+#include "iomgr/striped_file.h"
 #include "iomgr/stub.h"
 
 namespace graphlane {
@@ -32,12 +32,16 @@ class StubCache {
   // may not read counts as plain: whoever opens it gets the host's errno.
   StubView look(int path_fd, const struct stat& st);
 
-  // The parts, if somebody has them open already.
-  std::shared_ptr<const StripedFile> opened(const Layout& layout);
+  // The file, if somebody has it open already.
+  std::shared_ptr<StripedFile> opened(const Layout& layout);
 
-  // Keeps `file` findable for as long as somebody holds it. Whether it is the
-  // same content as at the last open, so that the kernel may keep its pages.
-  bool remember(const std::shared_ptr<const StripedFile>& file);
+  // Keeps `file` findable for as long as somebody holds it.
+  void remember(const std::shared_ptr<StripedFile>& file);
+
+  // Whether the content is the one of the last call, going by file id and mtime,
+  // so that the kernel may keep its pages. Called at each open, and when a writer
+  // of ours has gone.
+  bool same_content(const Uuid& file_id, const timespec& mtime);
 
  private:
   Mutex mu_;
@@ -45,8 +49,9 @@ class StubCache {
   timespec ctime_ GUARDED_BY(mu_) = {};
   off_t size_ GUARDED_BY(mu_) = 0;
   StubView view_ GUARDED_BY(mu_);
-  std::weak_ptr<const StripedFile> opened_ GUARDED_BY(mu_);
-  std::optional<Uuid> last_opened_ GUARDED_BY(mu_);
+  std::weak_ptr<StripedFile> opened_ GUARDED_BY(mu_);
+  std::optional<Uuid> content_ GUARDED_BY(mu_);
+  timespec content_mtime_ GUARDED_BY(mu_) = {};
 };
 
 }  // namespace graphlane

@@ -10,6 +10,7 @@
 #include "iomgr/base/interrupt.h"
 #include "iomgr/base/mutex.h"
 #include "iomgr/base/progress.h"
+#include "iomgr/live_file.h"
 #include "iomgr/part_files.h"
 #include "iomgr/parts.h"
 #include "iomgr/tree.h"
@@ -107,11 +108,12 @@ class Check {
     } else if (Outcome<void> accepted = volume_.accept(layout, place.shown); !accepted) {
       problem("{}", accepted.error().text);
     } else {
-      check_striped(place, info, layout);
+      check_striped(place, fd.get(), info, layout);
     }
   }
 
-  void check_striped(const TreePlace& place, const struct stat& info, const Layout& layout) {
+  void check_striped(const TreePlace& place, int stub_fd, const struct stat& info,
+                     const Layout& layout) {
     const auto [known, is_new] =
         found_.try_emplace(layout.file_id.bytes,
                            Found{place.shown, info.st_dev, info.st_ino, layout});
@@ -123,6 +125,10 @@ class Check {
       return;
     }
     report_.striped_count += 1;
+    if (is_being_changed(stub_fd)) {
+      report_.bytes += stat_parts(volume_, layout).logical_size;
+      return;
+    }
     if (layout.state == FileState::kOpen) return check_open(place, &known->second.layout);
     report_.bytes += layout.logical_size;
     for (uint32_t d = 0; d < volume_.device_count(); ++d) check_part(place, layout, d);
@@ -151,63 +157,65 @@ class Check {
     } else if (*size > expected && !options_.repair) {
       problem("{}: part {} is long: {} bytes, expected {}", place.shown, part, *size, expected);
     } else if (*size > expected) {
-      resize_part(place, layout, d, expected);
+      cut_part(place, layout, d, expected);
     }
   }
 
-  // false: it could not; the problem is noted.
-  bool resize_part(const TreePlace& place, const Layout& layout, uint32_t d, uint64_t size) {
+  void cut_part(const TreePlace& place, const Layout& layout, uint32_t d, uint64_t size) {
     const std::string path = volume_.part_path(d, layout.file_id);
-    const Fd part(::openat(root_fd(d), PartName(layout.file_id).c_str(),
-                           O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (!part || ::ftruncate(part.get(), static_cast<off_t>(size)) != 0 ||
-        ::fsync(part.get()) != 0) {
-      problem("{}: part {}: cannot set its size: {}", place.shown, path, std::strerror(errno));
-      return false;
+    const auto live = take(place, layout);
+    if (!live) return problem("{}", live.error().text);
+    const int part = (*live)->writable().parts().buffered(d);
+    if (::ftruncate(part, static_cast<off_t>(size)) != 0 || ::fsync(part) != 0) {
+      return problem("{}: part {}: cannot set its size: {}", place.shown, path,
+                     std::strerror(errno));
     }
     repaired("{}: part {} has {} bytes now", place.shown, path, size);
-    return true;
+  }
+
+  // The file, changed by nobody but us from now on.
+  Outcome<std::shared_ptr<LiveFile>> take(const TreePlace& place, const Layout& layout) const {
+    Fd stub(::openat(place.directory_fd, place.path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+    if (!stub) return place.error(errno, "cannot mend it");
+    auto live = LiveFile::open(volume_, layout, std::move(stub), place.shown);
+    if (!live) return live;
+    Layout now;
+    const Result<StubVerdict> verdict = inspect_stub((*live)->stub_fd(), &now);
+    if (!verdict || *verdict != StubVerdict::kStub || now != layout) {
+      return place.error(EBUSY, "changed while it was looked at");
+    }
+    return live;
   }
 
   // A writer died. What the parts hold is the file.
   void check_open(const TreePlace& place, Layout* layout) {
-    std::vector<uint64_t> sizes;
     for (uint32_t d = 0; d < volume_.device_count(); ++d) {
-      const Result<uint64_t> size = part_size(*layout, d);
-      if (!size) {
-        problem("{}: was never closed, and part {}: {}", place.shown,
-                volume_.part_path(d, layout->file_id), std::strerror(size.error().code));
-        return;
+      if (const Result<uint64_t> size = part_size(*layout, d); !size) {
+        return problem("{}: was never closed, and part {}: {}", place.shown,
+                       volume_.part_path(d, layout->file_id), std::strerror(size.error().code));
       }
-      sizes.push_back(*size);
     }
-    const uint64_t logical_size = layout->map().logical_size(sizes);
-    report_.bytes += logical_size;
+    const uint64_t size = stat_parts(volume_, *layout).logical_size;
+    report_.bytes += size;
     if (!options_.repair) {
-      problem("{}: was never closed; its parts make {} bytes", place.shown, logical_size);
-      return;
+      return problem("{}: was never closed; its parts make {} bytes", place.shown, size);
     }
-    for (uint32_t d = 0; d < volume_.device_count(); ++d) {
-      const uint64_t expected = layout->map().part_size(d, logical_size);
-      if (sizes[d] != expected && !resize_part(place, *layout, d, expected)) return;
+    if (Outcome<void> closed = close_file(place, *layout); !closed) {
+      return problem("{}", closed.error().text);
     }
-    layout->logical_size = logical_size;
+    layout->logical_size = size;
     layout->state = FileState::kClosed;
-    close_stub(place, *layout);
+    repaired("{}: closed with {} bytes", place.shown, size);
   }
 
-  // In place: the stub is the inode, which other names may share. One write of
-  // one block.
-  void close_stub(const TreePlace& place, const Layout& layout) {
-    const Fd stub(::openat(place.directory_fd, place.path.c_str(),
-                           O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
-    const StubBytes bytes = encode_stub(layout);
-    if (!stub || !pwrite_full(stub.get(), bytes.data(), bytes.size(), 0) ||
-        ::fsync(stub.get()) != 0) {
-      problem("{}: cannot close it: {}", place.shown, std::strerror(errno));
-      return;
-    }
-    repaired("{}: closed with {} bytes", place.shown, layout.logical_size);
+  Outcome<void> close_file(const TreePlace& place, const Layout& layout) const {
+    const auto live = take(place, layout);
+    if (!live) return live.error();
+    const uint64_t change_count = (*live)->change_count();
+    Result<void> done = (*live)->sync(/*data_only=*/true);
+    if (done) done = (*live)->close(change_count);
+    if (!done) return place.error(done.error().code, "cannot close it");
+    return {};
   }
 
   Outcome<void> check_devices() {

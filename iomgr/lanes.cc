@@ -3,7 +3,6 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "iomgr/base/file_io.h"
@@ -45,35 +44,7 @@ Outcome<IoBackend> choose_backend(IoBackend asked) {
   return chosen;
 }
 
-Error part_error(const Volume& volume, const Layout& layout, std::string_view name,
-                 const PartError& error) {
-  const std::string part = volume.part_path(error.device_index, layout.file_id);
-  if (error.size_found < error.size_expected) {
-    return make_error(EIO, "{}: part {} has {} bytes, expected {}", name, part, error.size_found,
-                      error.size_expected);
-  }
-  return make_error(error.code, "{}: part {}: {}", name, part, std::strerror(error.code));
-}
-
 }  // namespace
-
-Outcome<std::shared_ptr<const StripedFile>> StripedFile::open(const Volume& volume,
-                                                              const Layout& layout,
-                                                              std::string_view name, int flags) {
-  const Outcome<void> accepted = volume.accept(layout, name);
-  if (!accepted) return accepted.error();
-  std::array<int, kDeviceCountMax> roots;
-  for (uint32_t d = 0; d < volume.device_count(); ++d) {
-    roots[d] = volume.devices()[d].root_fd.get();
-  }
-  std::shared_ptr<StripedFile> file(new StripedFile());
-  file->layout_ = layout;
-  file->map_ = layout.map();
-  file->name_ = name;
-  const Result<void, PartError> opened = file->parts_.open(roots, layout, flags);
-  if (!opened) return part_error(volume, layout, name, opened.error());
-  return std::shared_ptr<const StripedFile>(std::move(file));
-}
 
 Outcome<std::unique_ptr<Lanes>> Lanes::start(const Volume& volume, const LaneOptions& options) {
   if (options.depth > kQueueDepthMax) {
@@ -140,8 +111,8 @@ int Lanes::write(const StripedFile& file, ByteRange range, const void* buffer, b
   return -transfer(request);
 }
 
-void Lanes::count_read(uint32_t device_index, uint64_t bytes) {
-  lanes_[device_index]->counters().count(IoOp::kRead, bytes, 1);
+void Lanes::count(IoOp op, uint32_t device_index, uint64_t bytes) {
+  lanes_[device_index]->counters().count(op, bytes, 1);
 }
 
 std::vector<LaneStats> Lanes::stats() const {

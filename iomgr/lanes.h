@@ -28,34 +28,10 @@
 #include "iomgr/io_queue.h"
 #include "iomgr/lane_io.h"
 #include "iomgr/memory_limit.h"
-#include "iomgr/part_files.h"
+#include "iomgr/striped_file.h"
 #include "iomgr/volume.h"
 
 namespace graphlane {
-
-// A striped file of an open volume, with its parts open for reading (or, while
-// it is being imported, for writing). Immutable and shared.
-class StripedFile {
- public:
-  // `name` is what messages call it. Errors name the device and the part.
-  static Outcome<std::shared_ptr<const StripedFile>> open(const Volume& volume,
-                                                          const Layout& layout,
-                                                          std::string_view name,
-                                                          int flags = O_RDONLY);
-
-  const Layout& layout() const { return layout_; }
-  const StripeMap& map() const { return map_; }
-  uint64_t size() const { return layout_.logical_size; }  // bytes
-  const PartFiles& parts() const { return parts_; }
-  const std::string& name() const { return name_; }
-
- private:
-  StripedFile() = default;
-  Layout layout_;
-  StripeMap map_;
-  PartFiles parts_;
-  std::string name_;
-};
 
 struct LaneOptions {
   IoBackend backend = IoBackend::kAuto;
@@ -88,7 +64,7 @@ class Lanes {
   int write(const StripedFile& file, ByteRange range, const void* buffer, bool direct);
 
   // Counts bytes that a caller moved itself (FUSE splices them).
-  void count_read(uint32_t device_index, uint64_t bytes);
+  void count(IoOp op, uint32_t device_index, uint64_t bytes);
 
   IoBackend backend() const { return backend_; }
   std::vector<LaneStats> stats() const;

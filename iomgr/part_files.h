@@ -8,6 +8,8 @@
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
 
+#include <fcntl.h>
+
 #include <atomic>
 #include <cstdint>
 #include <span>
@@ -47,6 +49,7 @@ class PartFiles {
   void close();
 
   uint32_t count() const { return count_; }
+  bool writable() const { return (flags_ & O_ACCMODE) == O_RDWR; }
   int buffered(uint32_t device_index) const { return buffered_[device_index]; }
 
   // The O_DIRECT descriptor, or buffered() where the filesystem has none.

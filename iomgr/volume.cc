@@ -16,11 +16,14 @@ namespace graphlane {
 namespace fs = std::filesystem;
 
 bool StripePolicy::wants(std::string_view name, uint64_t size_bytes) const {
-  if (size_bytes == 0 || size_bytes < size_min_bytes) return false;
+  return size_bytes > 0 && size_bytes >= size_min_bytes && (globs.empty() || wants_new(name));
+}
+
+bool StripePolicy::wants_new(std::string_view name) const {
   const std::string text(name);
-  return globs.empty() || std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
-           return ::fnmatch(glob.c_str(), text.c_str(), 0) == 0;
-         });
+  return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
+    return ::fnmatch(glob.c_str(), text.c_str(), 0) == 0;
+  });
 }
 
 namespace {

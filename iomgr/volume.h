@@ -32,12 +32,15 @@ inline constexpr std::string_view kControlDirectory = ".graphlane";
 inline constexpr uint64_t kStripeDepthDefault = 12u << 20;  // CSMqGraph §4: 12 MiB is best on disks
 inline constexpr uint64_t kStripedSizeMinDefault = 1u << 20;
 
-// Which files become striped when they are imported.
+// Which files become striped.
 struct StripePolicy {
   std::vector<std::string> globs;  // matched against the file's last name; none: every file
   uint64_t size_min_bytes = kStripedSizeMinDefault;
 
+  // When it is imported.
   bool wants(std::string_view name, uint64_t size_bytes) const;
+  // When it is made, and its size is to come: only what a glob names.
+  bool wants_new(std::string_view name) const;
 };
 
 // One directory with its identity checked.

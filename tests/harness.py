@@ -61,19 +61,21 @@ class Graphlane:
     def __call__(self, *arguments, **kwargs) -> subprocess.CompletedProcess:
         return run(self.program, *arguments, **kwargs)
 
-    def create(self, directory: Path, device_count=4, depth="1M", stripe=()) -> Volume:
+    def create(self, directory: Path, device_count=4, **options) -> Volume:
         """A volume directory/vol on the devices directory/d0, d1, …"""
         devices = [directory / f"d{i}" for i in range(device_count)]
         for device in devices:
             device.mkdir(parents=True)
-        volume = Volume(directory / "vol", devices)
-        words = ["create", volume.path, "--stripe-depth", depth]
+        return self.create_on(directory / "vol", devices, **options)
+
+    def create_on(self, path: Path, devices: list[Path], depth="1M", stripe=()) -> Volume:
+        words = ["create", path, "--stripe-depth", depth]
         for device in devices:
             words += ["--device", device]
         for glob in stripe:
             words += ["--stripe", glob]
         self(*words)
-        return volume
+        return Volume(path, devices)
 
     @contextmanager
     def mounted(self, volume: Volume, at: Path):

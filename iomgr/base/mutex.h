@@ -1,6 +1,7 @@
 // Mutex and lock with clang's thread-safety annotations, which gcc ignores.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
@@ -43,6 +44,11 @@ class CondVar {
   void wait(Mutex& mu) REQUIRES(mu) {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
     cv_.wait(lock);
+    lock.release();
+  }
+  void wait_until(Mutex& mu, std::chrono::steady_clock::time_point deadline) REQUIRES(mu) {
+    std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
+    cv_.wait_until(lock, deadline);
     lock.release();
   }
   void notify_one() { cv_.notify_one(); }

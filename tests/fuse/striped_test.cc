@@ -45,11 +45,20 @@ TEST(StubCacheTest, SharesThePartsOfWhoHasThemOpen) {
   EXPECT_EQ(cache.opened(layout), nullptr);
   auto file = StripedFile::open(*volume, layout, "f");
   ASSERT_TRUE(file);
-  EXPECT_FALSE(cache.remember(*file));  // nothing of it can be in the page cache yet
-  EXPECT_TRUE(cache.remember(*file));
+  cache.remember(*file);
   EXPECT_EQ(cache.opened(layout), *file);
   file->reset();
   EXPECT_EQ(cache.opened(layout), nullptr);
+}
+
+TEST(StubCacheTest, KnowsWhetherTheKernelsPagesAreStillTheFiles) {
+  StubCache cache;
+  const Uuid first = Uuid::random(), second = Uuid::random();
+  EXPECT_FALSE(cache.same_content(first, {10, 1}));  // nothing of it can be cached yet
+  EXPECT_TRUE(cache.same_content(first, {10, 1}));
+  EXPECT_FALSE(cache.same_content(first, {10, 2}));  // somebody else has written
+  EXPECT_FALSE(cache.same_content(second, {10, 2}));
+  EXPECT_TRUE(cache.same_content(second, {10, 2}));
 }
 
 TEST(StripedTest, AnOpenFileHasTheSizeOfItsParts) {
@@ -68,7 +77,7 @@ TEST(StripedTest, ThePartsGoWithTheLastLinkOnly) {
   for (const auto& [name, left] : {std::pair{"a", 3u}, std::pair{"b", 0u}}) {
     LastLink victim(*volume, (*volume).root_fd(), name);
     std::filesystem::remove(volume.path(name));
-    victim.reap();
+    EXPECT_EQ(victim.reap(), left == 0) << name;
     EXPECT_EQ(volume.count_parts(layout), left) << name;
   }
 }
@@ -76,8 +85,8 @@ TEST(StripedTest, ThePartsGoWithTheLastLinkOnly) {
 TEST(StripedTest, AFileThatIsStillThereKeepsItsParts) {
   const TemporaryVolume volume;
   const Layout layout = volume.add_striped("a", 50'000);
-  LastLink(*volume, (*volume).root_fd(), "a").reap();  // the rename did not happen
-  LastLink(*volume, (*volume).root_fd(), "absent").reap();
+  EXPECT_FALSE(LastLink(*volume, (*volume).root_fd(), "a").reap());  // no rename happened
+  EXPECT_FALSE(LastLink(*volume, (*volume).root_fd(), "absent").reap());
   EXPECT_EQ(volume.count_parts(layout), 3u);
 }
 
@@ -87,7 +96,7 @@ TEST(StripedTest, AStubOfAnotherVolumeTakesNoParts) {
   std::filesystem::copy_file(volume.path("a"), other.path("a"));
   LastLink victim(*other, (*other).root_fd(), "a");
   std::filesystem::remove(other.path("a"));
-  victim.reap();
+  EXPECT_FALSE(victim.reap());
   EXPECT_EQ(volume.count_parts(layout), 3u);
 }
 

@@ -1,6 +1,6 @@
-// ReadBuffer: one worker's memory for replies that cannot be spliced: aligned
-// for direct I/O, on huge pages, kept for the worker's life. So the read path
-// neither allocates nor faults pages in.
+// RequestBuffer: one worker's memory for requests that cannot be spliced: aligned
+// for direct I/O, on huge pages, kept for the worker's life. So the data
+// path neither allocates nor faults pages in.
 //
 // Threads: one a thread.
 #pragma once
@@ -12,25 +12,25 @@
 
 namespace graphlane {
 
-class ReadBuffer {
+class RequestBuffer {
  public:
   // This thread's buffer of at least `size` bytes; the size never changes.
   static void* of_this_thread(size_t size) {
-    thread_local ReadBuffer buffer(size);
+    thread_local RequestBuffer buffer(size);
     return buffer.memory_;
   }
 
  private:
   static constexpr size_t kHugePage = 2u << 20;
 
-  explicit ReadBuffer(size_t size) : size_((size + kHugePage - 1) / kHugePage * kHugePage) {
+  explicit RequestBuffer(size_t size) : size_((size + kHugePage - 1) / kHugePage * kHugePage) {
     memory_ = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory_ == MAP_FAILED) throw std::bad_alloc();
     (void)::madvise(memory_, size_, MADV_HUGEPAGE);  // only a hint
   }
-  ~ReadBuffer() { ::munmap(memory_, size_); }
-  ReadBuffer(const ReadBuffer&) = delete;
-  ReadBuffer& operator=(const ReadBuffer&) = delete;
+  ~RequestBuffer() { ::munmap(memory_, size_); }
+  RequestBuffer(const RequestBuffer&) = delete;
+  RequestBuffer& operator=(const RequestBuffer&) = delete;
 
   const size_t size_;
   void* memory_;

@@ -1,0 +1,166 @@
+#include "fuse/live_files.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+
+#include "fuse/log.h"
+
+namespace graphlane {
+namespace {
+
+constexpr auto kIdle = std::chrono::seconds(5);
+
+// From this many files on, syncing whole filesystems is cheaper than each file.
+constexpr size_t kSyncSinglyMax = 8;
+
+void start_thread(std::thread* thread, std::function<void()> work) {
+  sigset_t all, before;  // signals are for the session's owner
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  *thread = std::thread(std::move(work));
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+bool has_no_name(const LiveFile& file) {
+  struct stat st;
+  return ::fstat(file.stub_fd(), &st) == 0 && st.st_nlink == 0;
+}
+
+}  // namespace
+
+size_t LiveFiles::IdHash::operator()(const Uuid& id) const {
+  size_t hash;  // random bytes already
+  std::memcpy(&hash, id.bytes.data(), sizeof hash);
+  return hash;
+}
+
+LiveFiles::LiveFiles(const Volume& volume) : volume_(volume) {
+  start_thread(&closer_, [this] { run(); });
+}
+
+LiveFiles::~LiveFiles() {
+  {
+    MutexLock lock(mu_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  closer_.join();
+}
+
+std::shared_ptr<LiveFile> LiveFiles::find(const Uuid& file_id) {
+  MutexLock lock(mu_);
+  const auto entry = entries_.find(file_id);
+  return entry == entries_.end() ? nullptr : entry->second.file;
+}
+
+bool LiveFiles::has_writers(const Uuid& file_id) {
+  MutexLock lock(mu_);
+  const auto entry = entries_.find(file_id);
+  return entry != entries_.end() && entry->second.writer_count > 0;
+}
+
+Result<std::shared_ptr<LiveFile>> LiveFiles::acquire(const Layout& layout, Fd stub,
+                                                     std::string_view name,
+                                                     std::shared_ptr<StripedFile> shared) {
+  MutexLock lock(mu_);
+  auto entry = entries_.find(layout.file_id);
+  if (entry == entries_.end()) {
+    auto opened = LiveFile::open(volume_, layout, std::move(stub), name, std::move(shared));
+    if (!opened) {
+      log_line(opened.error().text);
+      return Errno{opened.error().code};
+    }
+    entry = entries_.emplace(layout.file_id, Entry{.file = std::move(*opened)}).first;
+  }
+  entry->second.writer_count += 1;
+  return entry->second.file;
+}
+
+void LiveFiles::release(const LiveFile& file) {
+  MutexLock lock(mu_);
+  Entry& entry = entries_.at(file.file()->layout().file_id);
+  entry.writer_count -= 1;
+  if (entry.writer_count > 0) return;
+  entry.idle_since = Clock::now();
+  if (has_no_name(file)) entries_.erase(file.file()->layout().file_id);
+  else changed_.notify_one();
+}
+
+void LiveFiles::drop(const Uuid& file_id) {
+  MutexLock lock(mu_);
+  const auto entry = entries_.find(file_id);
+  if (entry != entries_.end() && entry->second.writer_count == 0) entries_.erase(entry);
+}
+
+std::vector<std::shared_ptr<LiveFile>> LiveFiles::take_idle(Clock::time_point since) {
+  std::vector<std::shared_ptr<LiveFile>> files;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.writer_count == 0 && entry.idle_since <= since) files.push_back(entry.file);
+  }
+  return files;
+}
+
+void LiveFiles::run() {
+  MutexLock lock(mu_);
+  for (;;) {
+    const bool last = stopping_;
+    const Clock::time_point now = Clock::now();
+    const auto idle = take_idle(last ? Clock::time_point::max() : now - kIdle);
+    if (!idle.empty()) {
+      mu_.unlock();
+      close(idle);
+      mu_.lock();
+      drop_closed(idle);
+    }
+    if (last) return;
+    if (stopping_) continue;
+    if (entries_.empty()) changed_.wait(mu_);
+    else changed_.wait_until(mu_, now + kIdle);
+  }
+}
+
+// Data before the word of it.
+void LiveFiles::close(const std::vector<std::shared_ptr<LiveFile>>& files) {
+  std::vector<uint64_t> change_counts;
+  for (const auto& file : files) change_counts.push_back(file->change_count());
+  const bool together = files.size() > kSyncSinglyMax;
+  bool synced = true;
+  if (together) {
+    std::vector<std::thread> threads(volume_.device_count());
+    std::atomic<bool> all{true};
+    for (uint32_t d = 0; d < volume_.device_count(); ++d) {
+      start_thread(&threads[d], [&, d] {
+        if (::syncfs(volume_.devices()[d].root_fd.get()) != 0) all = false;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    synced = all;
+  }
+  for (size_t i = 0; i < files.size(); ++i) {
+    LiveFile& file = *files[i];
+    if (!file.is_open() || has_no_name(file)) continue;
+    Result<void> done = !together ? file.sync(true) : synced ? Result<void>() : Errno{EIO};
+    if (done) done = file.close(change_counts[i]);
+    // It stays `open`, which loses nothing.
+    if (!done && done.error().code != EAGAIN) {
+      log_line("{}: cannot be closed: {}", file.file()->name(), std::strerror(done.error().code));
+    }
+  }
+}
+
+void LiveFiles::drop_closed(const std::vector<std::shared_ptr<LiveFile>>& files) {
+  for (const auto& file : files) {
+    const auto entry = entries_.find(file->file()->layout().file_id);
+    if (entry == entries_.end() || entry->second.writer_count > 0) continue;
+    if (file->is_open() && !has_no_name(*file)) entry->second.idle_since = Clock::now();
+    else entries_.erase(entry);
+  }
+}
+
+}  // namespace graphlane

@@ -1,0 +1,71 @@
+// LiveFiles: the striped files that this mount changes.
+//
+//   acquire() ──► writers > 0 ──release()──► idle ──5 s later──► synced, closed, dropped
+//                     ▲───────── acquire() ────┘
+//
+// (A file without a name is dropped when its last writer goes.)
+//
+// A file stays after its last writer has gone: one that is rewritten all the time
+// (GraphChi's blocks) would be synced each time otherwise. Whoever opens it
+// meanwhile shares it.
+//
+// Threads: everything is safe from any thread; one thread of its own closes.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "iomgr/base/mutex.h"
+#include "iomgr/live_file.h"
+
+namespace graphlane {
+
+class LiveFiles {
+ public:
+  explicit LiveFiles(const Volume& volume);
+  ~LiveFiles();  // closes what is left; nobody may be writing
+  LiveFiles(const LiveFiles&) = delete;
+  LiveFiles& operator=(const LiveFiles&) = delete;
+
+  // The file if it is here.
+  std::shared_ptr<LiveFile> find(const Uuid& file_id);
+  bool has_writers(const Uuid& file_id);
+
+  // The file with one more writer. As LiveFile::open(); `stub` is not used if the
+  // file is here already. The reason of an error has gone to the log.
+  Result<std::shared_ptr<LiveFile>> acquire(const Layout& layout, Fd stub, std::string_view name,
+                                            std::shared_ptr<StripedFile> shared);
+  void release(const LiveFile& file);
+
+  // The file has no name any more: without writers it goes at once, and its
+  // blocks with it.
+  void drop(const Uuid& file_id);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Entry {
+    std::shared_ptr<LiveFile> file;
+    uint32_t writer_count = 0;
+    Clock::time_point idle_since = {};
+  };
+  struct IdHash {
+    size_t operator()(const Uuid& id) const;
+  };
+
+  void run();
+  std::vector<std::shared_ptr<LiveFile>> take_idle(Clock::time_point since) REQUIRES(mu_);
+  void close(const std::vector<std::shared_ptr<LiveFile>>& files);
+  void drop_closed(const std::vector<std::shared_ptr<LiveFile>>& files) REQUIRES(mu_);
+
+  const Volume& volume_;
+  Mutex mu_;
+  CondVar changed_;
+  bool stopping_ GUARDED_BY(mu_) = false;
+  std::unordered_map<Uuid, Entry, IdHash> entries_ GUARDED_BY(mu_);
+  std::thread closer_;
+};
+
+}  // namespace graphlane

@@ -1,0 +1,203 @@
+#include "iomgr/live_file.h"
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "iomgr/base/file_io.h"
+
+namespace graphlane {
+namespace {
+
+// Behind everything that a program locks.
+constexpr off_t kLockOffset = off_t{1} << 62;
+
+struct flock lock_of_type(short type) {
+  return {.l_type = type, .l_whence = SEEK_SET, .l_start = kLockOffset, .l_len = 1, .l_pid = 0};
+}
+
+}  // namespace
+
+Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const Layout& layout,
+                                                  Fd stub, std::string_view name,
+                                                  std::shared_ptr<StripedFile> shared) {
+  struct flock lock = lock_of_type(F_WRLCK);
+  if (::fcntl(stub.get(), F_OFD_SETLK, &lock) != 0) {
+    const int code = errno == EAGAIN || errno == EACCES ? EBUSY : errno;
+    return os_error(code, std::string(name), "cannot be written here");
+  }
+  std::shared_ptr<LiveFile> live(new LiveFile(std::move(stub), layout));
+  Layout now = layout;
+  if (now.state == FileState::kOpen) now.logical_size = stat_parts(volume, layout).logical_size;
+  live->file_ = std::move(shared);
+  if (!live->file_ || !live->file_->parts().writable()) {
+    auto opened = StripedFile::open(volume, now, name, O_RDWR);
+    if (!opened) return opened.error();
+    live->writable_ = std::move(*opened);
+    if (!live->file_) live->file_ = live->writable_;
+  } else {
+    live->writable_ = live->file_;
+  }
+  live->file_->set_size(now.logical_size);
+  if (now.state == FileState::kOpen) {  // a write of the dead may have left gaps
+    MutexLock held(live->mu_);
+    if (Result<void> even = live->set_part_sizes(now.logical_size); !even) {
+      return os_error(even.error().code, std::string(name), "cannot be taken over from a dead writer");
+    }
+  }
+  return live;
+}
+
+// The content of the stub, in place: one block.
+Result<void> LiveFile::say(FileState state, uint64_t size) {
+  Layout layout = layout_;
+  layout.state = state;
+  layout.logical_size = size;
+  const StubBytes bytes = encode_stub(layout);
+  if (Result<void> written = pwrite_full(stub_.get(), bytes.data(), bytes.size(), 0); !written) {
+    return written;
+  }
+  layout_ = layout;
+  // Release: who sees `open` also sees the count that goes with it.
+  is_open_.store(state == FileState::kOpen, std::memory_order_release);
+  return {};
+}
+
+// Durably: else a power failure could keep the new parts and the old stub.
+Result<void> LiveFile::prepare_change() {
+  change_count_.fetch_add(1, std::memory_order_acq_rel);
+  if (layout_.state == FileState::kOpen) return {};
+  if (Result<void> said = say(FileState::kOpen, 0); !said) return said;
+  if (::fdatasync(stub_.get()) != 0) return last_errno();
+  return {};
+}
+
+Result<void> LiveFile::set_part_sizes(uint64_t size) {
+  const StripeMap& map = file_->map();
+  for (uint32_t d = 0; d < map.geometry().device_count; ++d) {
+    if (::ftruncate(part_fd(d), static_cast<off_t>(map.part_size(d, size))) != 0) {
+      return last_errno();
+    }
+  }
+  return {};
+}
+
+void LiveFile::set_size(uint64_t size) {
+  file_->set_size(size);
+  writable_->set_size(size);
+}
+
+Result<void> LiveFile::Write::begin() {
+  if (range_.end() <= file_.size()) return {};
+  extends_.lock();
+  const uint64_t size = file_.size();
+  if (range_.end() <= size) return {};
+  Result<void> ready = file_.prepare_change();
+  // A gap before the range becomes a hole. Without one, the parts are as they
+  // have to be already.
+  if (ready && range_.offset > size) ready = file_.set_part_sizes(range_.offset);
+  return ready;
+}
+
+void LiveFile::Write::end(uint64_t written_end) {
+  if (!extends_.owns_lock()) return;
+  const uint64_t size = file_.size();
+  const uint64_t grown = written_end > range_.offset ? std::max(size, written_end) : size;
+  if (written_end < range_.end() && range_.end() > size) {
+    (void)file_.set_part_sizes(grown);  // best effort: reads end at the size anyway
+  }
+  if (grown > size) file_.set_size(grown);
+  extends_.unlock();
+}
+
+Result<void> LiveFile::resize(uint64_t size) {
+  MutexLock held(mu_);
+  const uint64_t before = file_->size();
+  if (size == before) return {};
+  if (Result<void> ready = prepare_change(); !ready) return ready;
+  // Readers see the smaller size first: none shall run into a part's new end.
+  if (size < before) set_size(size);
+  if (Result<void> done = set_part_sizes(size); !done) {
+    (void)set_part_sizes(before);
+    set_size(before);
+    return done;
+  }
+  set_size(size);
+  return {};
+}
+
+Result<void> LiveFile::allocate(int mode, ByteRange range) {
+  constexpr int kPossible = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
+  if ((mode & ~kPossible) != 0) return Errno{EOPNOTSUPP};
+  MutexLock held(mu_);
+  const StripeMap& map = file_->map();
+  const uint64_t before = file_->size();
+  const bool extends = (mode & FALLOC_FL_KEEP_SIZE) == 0 && range.end() > before;
+  if (extends) {
+    if (Result<void> ready = prepare_change(); !ready) return ready;
+  }
+  Result<void> done;
+  for (uint32_t d = 0; d < map.geometry().device_count && done; ++d) {
+    const ByteRange run = map.run(d, range);
+    if (run.length_bytes == 0) continue;
+    // Each keeps its size: an error on the third device leaves nothing to undo
+    // but blocks behind the end.
+    if (::fallocate(part_fd(d), mode | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(run.offset),
+                    static_cast<off_t>(run.length_bytes)) != 0) {
+      done = last_errno();
+    }
+  }
+  if (!extends) return done;
+  if (done) done = set_part_sizes(range.end());
+  if (!done) {
+    (void)set_part_sizes(before);
+    return done;
+  }
+  set_size(range.end());
+  return {};
+}
+
+Result<void> LiveFile::sync(bool data_only) {
+  const uint32_t count = file_->map().geometry().device_count;
+  // Begun on all devices before one is waited for; only a hint.
+  for (uint32_t d = 0; d < count; ++d) {
+    (void)::sync_file_range(part_fd(d), 0, 0, SYNC_FILE_RANGE_WRITE);
+  }
+  for (uint32_t d = 0; d < count; ++d) {
+    if (::fdatasync(part_fd(d)) != 0) return last_errno();
+  }
+  if ((data_only ? ::fdatasync(stub_.get()) : ::fsync(stub_.get())) != 0) return last_errno();
+  return {};
+}
+
+void LiveFile::touch() {
+  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, {.tv_sec = 0, .tv_nsec = UTIME_NOW}};
+  if (::futimens(stub_.get(), times) == 0) return;
+  // Only the owner may set times, but whoever writes changes them.
+  MutexLock held(mu_);
+  const StubBytes bytes = encode_stub(layout_);
+  (void)pwrite_full(stub_.get(), bytes.data(), bytes.size(), 0);
+}
+
+Result<void> LiveFile::close(uint64_t synced_change_count) {
+  MutexLock held(mu_);
+  if (change_count() != synced_change_count) return Errno{EAGAIN};
+  if (layout_.state == FileState::kClosed) return {};
+  struct stat before;
+  const bool known = ::fstat(stub_.get(), &before) == 0;
+  if (Result<void> said = say(FileState::kClosed, file_->size()); !said) return said;
+  if (known) {
+    const timespec times[2] = {before.st_atim, before.st_mtim};
+    (void)::futimens(stub_.get(), times);  // somebody else's file: the owner may, we may not
+  }
+  return {};
+}
+
+bool is_being_changed(int stub_fd) {
+  struct flock lock = lock_of_type(F_RDLCK);
+  return ::fcntl(stub_fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+}  // namespace graphlane

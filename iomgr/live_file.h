@@ -1,0 +1,118 @@
+// LiveFile: a striped file that may change.
+//
+//   stub says   closed ──size changes──► open ──parts synced──► closed
+//   size is     the stub's               the parts'             the stub's
+//
+// A write that leaves the size as it is leaves the stub's content alone, as on
+// any filesystem; what changes the size says `open` first, durably. So whenever
+// we are killed, the size follows from whichever tells the truth, and no byte
+// that was synced is out of reach (FORMAT.md, "Crash rule").
+//
+// While it lives, nobody else changes the file: it holds a lock on the stub (an
+// open-file-description lock far behind its end, where programs' own locks do
+// not meet it), which the kernel releases when we die. So an `open` stub without
+// a lock is a dead writer's, and open() takes the file over.
+//
+// Threads: everything is safe from any thread. A resize() waits for writes that
+// extend the file; that none runs beside it in place, the caller sees to, as the
+// kernel does for its files.
+// Invariant: each part has the size that it has in a closed file of size() bytes;
+// only while a Write extends the file may it be larger.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "iomgr/base/fd.h"
+#include "iomgr/base/mutex.h"
+#include "iomgr/striped_file.h"
+#include "iomgr/volume.h"
+
+namespace graphlane {
+
+class LiveFile {
+ public:
+  // `stub` is open for writing; `name` is what messages call it. `shared`, if not
+  // null, is the file as readers have it open: they see the size change. EBUSY:
+  // somebody else changes the file.
+  static Outcome<std::shared_ptr<LiveFile>> open(const Volume& volume, const Layout& layout,
+                                                 Fd stub, std::string_view name,
+                                                 std::shared_ptr<StripedFile> shared = nullptr);
+  LiveFile(const LiveFile&) = delete;
+  LiveFile& operator=(const LiveFile&) = delete;
+
+  // For readers; its size is ours.
+  const std::shared_ptr<StripedFile>& file() const { return file_; }
+  // The parts, open for writing. Only within a Write.
+  const StripedFile& writable() const { return *writable_; }
+  int stub_fd() const { return stub_.get(); }
+  uint64_t size() const { return file_->size(); }  // bytes
+
+  // A write to the parts, from before its first byte to after its last. Those
+  // that extend the file go one after the other.
+  class Write {
+   public:
+    Write(LiveFile& file, ByteRange range)
+        : file_(file), range_(range), extends_(file.mu_, std::defer_lock) {}
+    ~Write() { end(range_.offset); }
+    Write(const Write&) = delete;
+    Write& operator=(const Write&) = delete;
+
+    // An error leaves the file as it was.
+    Result<void> begin();
+    // The bytes before `written_end` are there; what a failed write has left
+    // behind it is cut off again.
+    void end(uint64_t written_end);
+
+   private:
+    LiveFile& file_;
+    const ByteRange range_;
+    std::unique_lock<Mutex> extends_;
+  };
+
+  // As ftruncate(2): shorter, or longer with a hole.
+  Result<void> resize(uint64_t size);
+
+  // As fallocate(2). EOPNOTSUPP: what moves data (collapse, insert), or what the
+  // devices' filesystem cannot do.
+  Result<void> allocate(int mode, ByteRange range);
+
+  // As fsync(2): the parts, then the stub. All devices write at the same time.
+  Result<void> sync(bool data_only);
+
+  // The file was written to: now is its mtime.
+  void touch();
+
+  // Whether the stub says `open`.
+  bool is_open() const { return is_open_.load(std::memory_order_acquire); }
+
+  // To say `closed`: take change_count(), sync the parts, then close(). EAGAIN:
+  // the size has changed since. The stub keeps its mtime.
+  uint64_t change_count() const { return change_count_.load(std::memory_order_acquire); }
+  Result<void> close(uint64_t synced_change_count);
+
+ private:
+  LiveFile(Fd stub, const Layout& layout)
+      : stub_(std::move(stub)), layout_(layout), is_open_(layout.state == FileState::kOpen) {}
+  Result<void> say(FileState state, uint64_t size) REQUIRES(mu_);
+  Result<void> prepare_change() REQUIRES(mu_);
+  Result<void> set_part_sizes(uint64_t size) REQUIRES(mu_);
+  void set_size(uint64_t size) REQUIRES(mu_);
+  int part_fd(uint32_t device_index) const { return writable_->parts().buffered(device_index); }
+
+  // Constant after open().
+  const Fd stub_;
+  std::shared_ptr<StripedFile> file_;
+  std::shared_ptr<StripedFile> writable_;  // file_, if its parts are open for writing
+
+  Mutex mu_;                       // held while the size changes
+  Layout layout_ GUARDED_BY(mu_);  // what the stub says
+  std::atomic<bool> is_open_;
+  std::atomic<uint64_t> change_count_{0};
+};
+
+// Whether somebody holds a LiveFile of this stub. `stub_fd` is open for reading.
+bool is_being_changed(int stub_fd);
+
+}  // namespace graphlane

@@ -1,0 +1,77 @@
+#include "iomgr/striped_file.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace graphlane {
+namespace {
+
+Error part_error(const Volume& volume, const Layout& layout, std::string_view name,
+                 const PartError& error) {
+  const std::string part = volume.part_path(error.device_index, layout.file_id);
+  if (error.size_found < error.size_expected) {
+    return make_error(EIO, "{}: part {} has {} bytes, expected {}", name, part, error.size_found,
+                      error.size_expected);
+  }
+  return make_error(error.code, "{}: part {}: {}", name, part, std::strerror(error.code));
+}
+
+}  // namespace
+
+Outcome<std::shared_ptr<StripedFile>> StripedFile::open(const Volume& volume,
+                                                        const Layout& layout,
+                                                        std::string_view name, int flags) {
+  const Outcome<void> accepted = volume.accept(layout, name);
+  if (!accepted) return accepted.error();
+  std::array<int, kDeviceCountMax> roots;
+  for (uint32_t d = 0; d < volume.device_count(); ++d) {
+    roots[d] = volume.devices()[d].root_fd.get();
+  }
+  std::shared_ptr<StripedFile> file(new StripedFile());
+  file->layout_ = layout;
+  file->map_ = layout.map();
+  file->name_ = name;
+  file->set_size(layout.logical_size);
+  const Result<void, PartError> opened = file->parts_.open(roots, layout, flags);
+  if (!opened) return part_error(volume, layout, name, opened.error());
+  return file;
+}
+
+// Each part answers as far as it goes; the first of the answers is the file's.
+Result<uint64_t> StripedFile::seek(uint64_t offset, int whence) const {
+  const uint64_t end = size();
+  if (offset >= end) return Errno{ENXIO};
+  uint64_t first = end;
+  for (uint32_t d = 0; d < map_.geometry().device_count; ++d) {
+    const uint64_t begin = map_.part_size(d, offset);
+    if (begin == map_.part_size(d, end)) continue;  // no byte of it from here on
+    const off_t found = ::lseek(parts_.buffered(d), static_cast<off_t>(begin), whence);
+    if (found < 0 && errno == ENXIO) continue;
+    if (found < 0) return last_errno();
+    const PartLocation at{.device_index = d, .part_offset = static_cast<uint64_t>(found)};
+    first = std::min(first, std::max(offset, map_.logical_offset(at)));
+  }
+  if (whence == SEEK_DATA && first == end) return Errno{ENXIO};
+  return first;
+}
+
+PartsStat stat_parts(const Volume& volume, const Layout& layout) {
+  const PartName name(layout.file_id);
+  PartsStat found;
+  std::array<uint64_t, kDeviceCountMax> sizes{};
+  for (uint32_t d = 0; d < volume.device_count(); ++d) {
+    struct stat st;
+    const int root_fd = volume.devices()[d].root_fd.get();
+    if (::fstatat(root_fd, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    sizes[d] = static_cast<uint64_t>(st.st_size);
+    found.block_count += static_cast<uint64_t>(st.st_blocks);
+  }
+  found.logical_size = layout.map().logical_size({sizes.data(), volume.device_count()});
+  return found;
+}
+
+}  // namespace graphlane

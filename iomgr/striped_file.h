@@ -1,0 +1,57 @@
+// StripedFile: a striped file that is open, with its parts.
+//
+// Threads: everything is safe from any thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "iomgr/base/error.h"
+#include "iomgr/part_files.h"
+#include "iomgr/volume.h"
+
+namespace graphlane {
+
+// A striped file of an open volume, with its parts open for reading, or for
+// writing too. Shared; constant but for its size.
+class StripedFile {
+ public:
+  // `name` is what messages call it. Errors name the device and the part.
+  static Outcome<std::shared_ptr<StripedFile>> open(const Volume& volume, const Layout& layout,
+                                                    std::string_view name, int flags = O_RDONLY);
+
+  // As it was when the file was opened.
+  const Layout& layout() const { return layout_; }
+  const StripeMap& map() const { return map_; }
+  // Acquire: who sees a size also sees the bytes before it.
+  uint64_t size() const { return size_.load(std::memory_order_acquire); }  // bytes
+  void set_size(uint64_t size) { size_.store(size, std::memory_order_release); }
+  const PartFiles& parts() const { return parts_; }
+  const std::string& name() const { return name_; }
+
+  // As lseek(2) with SEEK_DATA or SEEK_HOLE. ENXIO: nothing there.
+  Result<uint64_t> seek(uint64_t offset, int whence) const;
+
+ private:
+  StripedFile() = default;
+  Layout layout_;
+  StripeMap map_;
+  PartFiles parts_;
+  std::string name_;
+  std::atomic<uint64_t> size_{0};
+};
+
+// What the parts of a file say of it, looked up by name; one that lacks counts
+// as empty.
+struct PartsStat {
+  uint64_t logical_size = 0;  // bytes
+  uint64_t block_count = 0;   // of 512 bytes
+};
+PartsStat stat_parts(const Volume& volume, const Layout& layout);
+
+}  // namespace graphlane

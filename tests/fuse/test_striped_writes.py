@@ -1,0 +1,392 @@
+"""Striped files made and changed through the mount: as on any filesystem."""
+
+import ctypes
+import errno
+import mmap
+import os
+import random
+import signal
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import pytest
+
+from harness import is_mounted, run
+from mounts import mounted  # noqa: F401, a fixture
+
+DEPTH = 64 << 10
+SIZE_MAX = 3_000_000
+
+KEEP_SIZE, PUNCH_HOLE, COLLAPSE_RANGE, ZERO_RANGE, INSERT_RANGE = 1, 2, 8, 16, 32
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+
+
+def fallocate(fd: int, mode: int, offset: int, length: int) -> int:
+    """0 or an errno."""
+    return ctypes.get_errno() if libc.fallocate(fd, mode, offset, length) != 0 else 0
+
+
+@pytest.fixture
+def striping(volume, mounted):
+    """A mounted volume that stripes every file whose name begins with s."""
+    made = volume(depth="64K", stripe=["s*"])
+    with mounted(made) as at:
+        yield made, at
+
+
+def is_striped(volume, name: str) -> bool:
+    """As the volume says, beneath the mount."""
+    return (volume.path / name).stat().st_size == 4096
+
+
+def parts(volume) -> list:
+    return [path for device in volume.devices for path in device.glob("graphlane-*/parts/*/*")]
+
+
+class Pair:
+    """A striped file and a plain one on the host, to which the same is done."""
+
+    def __init__(self, ours, reference):
+        self.ours, self.reference = ours, reference
+        self.fds = [os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+                    for path in (ours, reference)]
+
+    def close(self):
+        for fd in self.fds:
+            os.close(fd)
+
+    def agree(self, what):
+        ours, reference = self.fds
+        size = os.fstat(reference).st_size
+        assert os.fstat(ours).st_size == size, what
+        assert os.pread(ours, size + 10, 0) == os.pread(reference, size + 10, 0), what
+
+
+def do_write(r, pair, offset, length):
+    content = r.randbytes(length)
+    assert [os.pwrite(fd, content, offset) for fd in pair.fds] == [length, length]
+
+
+def do_append(r, pair, offset, length):
+    for path in (pair.ours, pair.reference):
+        with open(path, "ab") as file:
+            file.write(bytes([offset % 256]) * (length % 5000))
+
+
+def do_read(r, pair, offset, length):
+    ours, reference = (os.pread(fd, length, offset) for fd in pair.fds)
+    assert ours == reference
+
+
+def do_truncate(r, pair, offset, length):
+    for fd in pair.fds:
+        os.ftruncate(fd, offset)
+
+
+def do_truncate_by_name(r, pair, offset, length):
+    for path in (pair.ours, pair.reference):
+        os.truncate(path, offset)
+
+
+def do_fallocate(mode):
+    def do(r, pair, offset, length):
+        ours, reference = (fallocate(fd, mode, offset, length) for fd in pair.fds)
+        assert ours == reference
+    return do
+
+
+def do_map(r, pair, offset, length):
+    size = os.fstat(pair.fds[1]).st_size
+    if size == 0:
+        return
+    offset %= size
+    content = r.randbytes(min(length, size - offset))
+    for fd in pair.fds:
+        with mmap.mmap(fd, size) as view:
+            view[offset:offset + len(content)] = content
+
+
+def do_direct(r, pair, offset, length):
+    offset, length = offset // 4096 * 4096, min(length // 4096 * 4096 + 4096, 1 << 20)
+    with mmap.mmap(-1, 1 << 20) as buffer:
+        buffer[:length] = r.randbytes(length)
+        for path in (pair.ours, pair.reference):
+            fd = os.open(path, os.O_RDWR | os.O_DIRECT)
+            with memoryview(buffer) as view, view[:length] as piece:
+                assert os.pwritev(fd, [piece], offset) == length
+            os.close(fd)
+
+
+def do_reopen(r, pair, offset, length):
+    pair.close()
+    pair.fds = [os.open(path, os.O_RDWR) for path in (pair.ours, pair.reference)]
+
+
+def do_sync(r, pair, offset, length):
+    os.fsync(pair.fds[0])
+
+
+OPERATIONS = [do_write, do_write, do_append, do_read, do_truncate, do_truncate_by_name,
+              do_fallocate(0), do_fallocate(KEEP_SIZE), do_fallocate(KEEP_SIZE | PUNCH_HOLE),
+              do_map, do_direct, do_reopen, do_sync]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_done_it_reads_as_on_the_host(striping, tmp_path, graphlane, seed):
+    volume, at = striping
+    pair = Pair(at / "s", tmp_path / "reference")
+    r = random.Random(seed)
+    for step in range(120):
+        operation = r.choice(OPERATIONS)
+        offset, length = r.randrange(SIZE_MAX), r.randrange(1, r.choice([10, 5_000, 1_500_000]))
+        operation(r, pair, offset, length)
+        pair.agree((seed, step, operation, offset, length))
+    pair.close()
+    assert is_striped(volume, "s")
+    graphlane("umount", at)
+    assert "no problems" in wait_for_a_clean_check(graphlane, volume)
+    graphlane("export", volume.path / "s", tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == (tmp_path / "reference").read_bytes()
+    graphlane("mount", volume.path, at)  # for the fixture to unmount
+    assert (at / "s").read_bytes() == (tmp_path / "reference").read_bytes()
+
+
+def wait_for_a_clean_check(graphlane, volume) -> str:
+    """The daemon writes on for a moment when umount has returned."""
+    deadline = time.monotonic() + 30
+    while True:
+        said = graphlane("check", volume.path, check=False).stdout
+        if "no problems" in said or time.monotonic() > deadline:
+            return said
+        time.sleep(0.05)
+
+
+def test_the_policy_says_which_new_files_are_striped(striping):
+    volume, at = striping
+    for name in ("s1", "plain"):
+        (at / name).write_bytes(b"x" * 300_000)
+    assert is_striped(volume, "s1")
+    assert (volume.path / "plain").read_bytes() == b"x" * 300_000
+    assert len(parts(volume)) == len(volume.devices)
+
+
+def test_short_files_lie_whole_on_one_device_each_in_turn(striping):
+    volume, at = striping
+    for i in range(8):
+        (at / f"s{i}").write_bytes(bytes(DEPTH))
+    used = [[path for path in parts(volume) if device in path.parents and path.stat().st_size > 0]
+            for device in volume.devices]
+    assert [len(paths) for paths in used] == [2, 2, 2, 2]
+
+
+def test_an_existing_file_keeps_its_kind(striping):
+    volume, at = striping
+    (at / "other").write_bytes(b"plain")
+    os.rename(at / "other", at / "s")
+    (at / "s").write_bytes(b"still plain")
+    assert (volume.path / "s").read_bytes() == b"still plain"
+
+
+def test_creating_exclusively(striping):
+    _, at = striping
+    (at / "s").write_bytes(b"first")
+    with pytest.raises(FileExistsError):
+        os.open(at / "s", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    assert (at / "s").read_bytes() == b"first"
+
+
+def test_a_new_file_is_the_callers_and_so_are_its_parts(striping):
+    volume, at = striping
+    before = os.umask(0o027)
+    try:
+        (at / "s").write_bytes(b"x")
+    finally:
+        os.umask(before)
+    assert (at / "s").stat().st_mode & 0o7777 == 0o640
+    assert (at / "s").stat().st_uid == os.geteuid()
+    assert {path.stat().st_mode & 0o7777 for path in parts(volume)} == {0o640}
+
+
+def test_who_reads_sees_what_is_written_beside_him(striping):
+    _, at = striping
+    (at / "s").write_bytes(b"a" * 100_000)
+    with open(at / "s", "rb", buffering=0) as reader, open(at / "s", "r+b", buffering=0) as writer:
+        assert reader.read() == b"a" * 100_000
+        writer.seek(0, os.SEEK_END)
+        writer.write(b"b" * 100_000)
+        assert reader.read() == b"b" * 100_000
+        writer.truncate(10)
+        assert os.fstat(reader.fileno()).st_size == 10
+        assert os.pread(reader.fileno(), 100, 0) == b"a" * 10
+
+
+def test_maps_and_calls_see_each_other(striping):
+    _, at = striping
+    (at / "s").write_bytes(bytes(300_000))
+    with open(at / "s", "r+b", buffering=0) as file, mmap.mmap(file.fileno(), 300_000) as view:
+        view[100_000:100_005] = b"mapped"[:5]
+        assert os.pread(file.fileno(), 5, 100_000) == b"mappe"
+        os.pwrite(file.fileno(), b"written", 200_000)
+        assert view[200_000:200_007] == b"written"
+    assert (at / "s").read_bytes()[100_000:100_005] == b"mappe"
+
+
+def test_writing_what_has_no_name_any_more(striping):
+    volume, at = striping
+    with open(at / "s", "w+b", buffering=0) as file:
+        file.write(b"x" * 200_000)
+        os.unlink(at / "s")
+        assert parts(volume) == []
+        os.fchmod(file.fileno(), 0o600)
+        file.write(b"y" * 200_000)
+        file.truncate(350_000)
+        os.fsync(file.fileno())
+        file.seek(0)
+        assert file.read() == b"x" * 200_000 + b"y" * 150_000
+    assert parts(volume) == [] and os.listdir(at) == []
+
+
+def test_many_threads_write_one_file(striping):
+    _, at = striping
+    piece, count = 50_000, 64
+    fd = os.open(at / "s", os.O_RDWR | os.O_CREAT)
+    with ThreadPoolExecutor(8) as threads:
+        order = random.Random(5).sample(range(count), count)
+        list(threads.map(lambda i: os.pwrite(fd, bytes([i + 1]) * piece, i * piece), order))
+    os.close(fd)
+    assert (at / "s").read_bytes() == b"".join(bytes([i + 1]) * piece for i in range(count))
+
+
+def test_appenders_do_not_overwrite_each_other(striping):
+    _, at = striping
+    script = "import os,sys\nfd=os.open(sys.argv[1],os.O_WRONLY|os.O_APPEND|os.O_CREAT)\n" \
+             "for _ in range(200): os.write(fd,sys.argv[2].encode()*500)"
+    writers = [subprocess.Popen(["python3", "-c", script, at / "s", letter]) for letter in "abcd"]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0, 0]
+    content = (at / "s").read_bytes()
+    assert len(content) == 4 * 200 * 500
+    assert all(len(set(content[i:i + 500])) == 1 for i in range(0, len(content), 500))
+
+
+def test_times_follow_the_writes(striping):
+    _, at = striping
+    (at / "s").write_bytes(b"x" * 100_000)
+    for change in [lambda: os.truncate(at / "s", 100_000), lambda: os.truncate(at / "s", 50_000),
+                   lambda: open(at / "s", "r+b").write(b"y")]:
+        os.utime(at / "s", (1_000, 1_000))
+        change()
+        assert (at / "s").stat().st_mtime > 1_000_000_000
+
+
+def test_what_moves_data_is_not_supported(striping):
+    _, at = striping
+    (at / "s").write_bytes(b"x" * 100_000)
+    with open(at / "s", "r+b") as file:
+        for mode in (COLLAPSE_RANGE, INSERT_RANGE):
+            assert fallocate(file.fileno(), mode, 0, 4096) == errno.EOPNOTSUPP
+    assert (at / "s").read_bytes() == b"x" * 100_000
+
+
+def test_holes_take_no_room(striping):
+    _, at = striping
+    with open(at / "s", "wb") as file:
+        file.write(b"begin")
+        file.truncate(100 << 20)
+        file.seek(50 << 20)
+        file.write(b"middle")
+        file.flush()
+        assert os.stat(at / "s").st_blocks * 512 < 1 << 20
+        assert os.lseek(file.fileno(), 1 << 20, os.SEEK_DATA) <= 50 << 20
+        assert os.lseek(file.fileno(), 0, os.SEEK_HOLE) < 1 << 20
+
+
+def test_a_full_device_ends_the_write_there(small_device_volume, mounted):
+    """As a full disk does: what fitted is there, ENOSPC, nothing else is lost."""
+    volume = small_device_volume
+    with mounted(volume) as at:
+        (at / "s-before").write_bytes(b"b" * 500_000)
+        content = random.Random(1).randbytes(16 << 20)
+        fd = os.open(at / "s", os.O_WRONLY | os.O_CREAT)
+        written = 0
+        with pytest.raises(OSError) as raised:
+            while written < len(content):
+                written += os.write(fd, content[written:written + 300_000])
+        assert raised.value.errno == errno.ENOSPC
+        os.close(fd)
+        assert (at / "s").read_bytes() == content[:written]
+        assert (at / "s-before").read_bytes() == b"b" * 500_000
+        os.unlink(at / "s")
+        (at / "s-after").write_bytes(b"a" * 500_000)
+        assert (at / "s-after").read_bytes() == b"a" * 500_000
+
+
+@pytest.fixture
+def small_device_volume(graphlane, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    devices = [tmp_path / f"d{i}" for i in range(4)]
+    for device in devices:
+        device.mkdir()
+    run("mount", "-t", "tmpfs", "-o", "size=2M", "tmpfs", devices[2])
+    try:
+        yield graphlane.create_on(tmp_path / "vol", devices, depth="64K", stripe=["s*"])
+    finally:
+        run("umount", "-l", devices[2], check=False)
+
+
+def test_a_killed_daemon_loses_nothing_that_was_synced(striping, graphlane, tmp_path):
+    volume, at = striping
+    content = random.Random(2).randbytes(1_000_000)
+    fd = os.open(at / "s", os.O_RDWR | os.O_CREAT)
+    os.write(fd, content)
+    os.fsync(fd)
+    os.write(fd, b"not synced")
+    (daemon,) = run("pgrep", "-f", f"mount {volume.path} {at}$").stdout.split()
+    os.kill(int(daemon), signal.SIGKILL)
+    with pytest.raises(OSError):
+        while True:
+            os.write(fd, b"more")
+    with suppress(OSError):
+        os.close(fd)
+    graphlane("umount", at)
+    assert not is_mounted(at)
+    graphlane("mount", volume.path, at)
+    assert (at / "s").read_bytes()[:len(content)] == content
+    with open(at / "s", "ab") as file:  # taken over from the dead
+        file.write(b"the end")
+    assert (at / "s").read_bytes().endswith(b"the end")
+    graphlane("umount", at)
+    assert "no problems" in wait_for_a_clean_check(graphlane, volume)
+    graphlane("mount", volume.path, at)
+
+
+def test_a_file_that_another_mount_writes_is_busy(striping, graphlane, tmp_path):
+    volume, at = striping
+    second = tmp_path / "second"
+    second.mkdir()
+    graphlane("mount", volume.path, second)
+    try:
+        with open(at / "s", "wb", buffering=0) as file:
+            file.write(b"x" * 100_000)
+            with pytest.raises(OSError) as raised:
+                open(second / "s", "r+b")
+            assert raised.value.errno == errno.EBUSY
+            assert (second / "s").stat().st_size == 100_000
+            assert (second / "s").read_bytes() == b"x" * 100_000
+    finally:
+        graphlane("umount", second)
+
+
+def test_a_check_beside_a_writer_finds_nothing_wrong(striping, graphlane):
+    volume, at = striping
+    with open(at / "s", "wb", buffering=0) as file:
+        file.write(b"x" * 100_000)
+        assert "no problems" in graphlane("check", volume.path).stdout
+        file.write(b"y" * 100_000)
+        graphlane("check", "--repair", volume.path)
+        file.write(b"z" * 100_000)
+    assert (at / "s").read_bytes() == b"x" * 100_000 + b"y" * 100_000 + b"z" * 100_000

@@ -1,0 +1,256 @@
+#include "iomgr/live_file.h"
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "iomgr/lanes.h"
+#include "tests/iomgr/volume_fixture.h"
+
+namespace graphlane {
+namespace {
+
+constexpr uint32_t kDeviceCount = 3;
+constexpr uint64_t kDepth = 4096;
+
+class LiveFileTest : public VolumeFixture {
+ protected:
+  void SetUp() override {
+    VolumeFixture::SetUp();
+    create_volume(kDeviceCount, kDepth);
+    auto lanes = Lanes::start(*volume_, {.backend = IoBackend::kThreads});
+    ASSERT_TRUE(lanes) << lanes.error().text;
+    lanes_ = std::move(*lanes);
+  }
+  void TearDown() override {
+    lanes_.reset();
+    VolumeFixture::TearDown();
+  }
+
+  // A striped file "f" of the volume with this content.
+  void make(const std::string& content) {
+    write(path("f"), content);
+    const auto imported = import(path("f"));
+    ASSERT_TRUE(imported) << imported.error().text;
+  }
+
+  Outcome<std::shared_ptr<LiveFile>> open() const {
+    Fd stub(::open(in_volume("f").c_str(), O_RDWR | O_CLOEXEC));
+    return LiveFile::open(*volume_, layout_of("f"), std::move(stub), "f");
+  }
+
+  std::shared_ptr<LiveFile> opened() const {
+    auto live = open();
+    EXPECT_TRUE(live) << live.error().text;
+    return *live;
+  }
+
+  void put(LiveFile& live, uint64_t offset, const std::string& bytes) {
+    const ByteRange range{.offset = offset, .length_bytes = bytes.size()};
+    LiveFile::Write write(live, range);
+    ASSERT_TRUE(write.begin());
+    ASSERT_EQ(lanes_->write(live.writable(), range, bytes.data(), false), 0);
+    write.end(range.end());
+  }
+
+  std::string get(const LiveFile& live) {
+    std::string bytes(live.size(), 'x');
+    const ssize_t got = lanes_->read(*live.file(), {0, bytes.size()}, bytes.data(), false);
+    EXPECT_EQ(got, static_cast<ssize_t>(bytes.size()));
+    return bytes;
+  }
+
+  // The invariant of the header.
+  void expect_exact_parts(const LiveFile& live) const {
+    for (uint32_t d = 0; d < kDeviceCount; ++d) {
+      const auto size = static_cast<uint64_t>(stat_of(part_of("f", d)).st_size);
+      EXPECT_EQ(size, live.file()->map().part_size(d, live.size())) << "device " << d;
+    }
+  }
+
+  // As a writer does that ends properly.
+  static void close(LiveFile& live) {
+    const uint64_t change_count = live.change_count();
+    ASSERT_TRUE(live.sync(true));
+    ASSERT_TRUE(live.close(change_count));
+  }
+
+  std::unique_ptr<Lanes> lanes_;
+};
+
+TEST_F(LiveFileTest, AgreesWithAModelWhateverIsDoneToIt) {
+  for (const uint32_t seed : {1, 2, 3, 4}) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const auto below = [&](uint64_t end) { return random() % end; };
+    std::filesystem::remove(in_volume("f"));
+    std::string model = random_bytes(1 + below(60'000), seed);
+    make(model);
+    std::shared_ptr<LiveFile> live = opened();
+    for (int step = 0; step < 120; ++step) {
+      const uint64_t offset = below(80'000), length = 1 + below(20'000);
+      switch (below(6)) {
+        case 0:
+        case 1: {
+          const std::string bytes = random_bytes(length, random());
+          put(*live, offset, bytes);
+          model.resize(std::max(model.size(), offset + length));
+          model.replace(offset, length, bytes);
+          break;
+        }
+        case 2:
+          ASSERT_TRUE(live->resize(offset));
+          model.resize(offset);
+          break;
+        case 3: {  // what the filesystem below cannot, changes nothing
+          const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+          if (!live->allocate(mode, {offset, length})) break;
+          const uint64_t end = std::min<uint64_t>(offset + length, model.size());
+          if (offset < end) std::fill(model.begin() + offset, model.begin() + end, '\0');
+          break;
+        }
+        case 4:
+          if (!live->allocate(0, {offset, length})) break;
+          model.resize(std::max(model.size(), offset + length));
+          break;
+        case 5:
+          if (below(2) == 0) close(*live);
+          live.reset();  // or killed
+          live = opened();
+          break;
+      }
+      ASSERT_EQ(live->size(), model.size()) << "step " << step;
+      ASSERT_EQ(get(*live), model) << "step " << step;
+      expect_exact_parts(*live);
+    }
+    close(*live);
+    live.reset();
+    EXPECT_EQ(layout_of("f").state, FileState::kClosed);
+    EXPECT_EQ(content_of("f"), model);
+  }
+}
+
+TEST_F(LiveFileTest, AWriteInPlaceLeavesTheStubClosed) {
+  make(random_bytes(50'000));
+  const auto live = opened();
+  put(*live, 10'000, "in place");
+  EXPECT_FALSE(live->is_open());
+  put(*live, 49'999, "beyond");
+  EXPECT_TRUE(live->is_open());
+  EXPECT_EQ(layout_of("f").state, FileState::kOpen);
+}
+
+TEST_F(LiveFileTest, AChangeSinceTheSyncKeepsItOpen) {
+  make(random_bytes(10'000));
+  const auto live = opened();
+  ASSERT_TRUE(live->resize(20'000));
+  const uint64_t change_count = live->change_count();
+  ASSERT_TRUE(live->resize(30'000));
+  const Result<void> closed = live->close(change_count);
+  ASSERT_FALSE(closed);
+  EXPECT_EQ(closed.error().code, EAGAIN);
+  EXPECT_TRUE(live->is_open());
+}
+
+TEST_F(LiveFileTest, ClosingKeepsTheTimeOfTheLastWrite) {
+  make(random_bytes(10'000));
+  const auto live = opened();
+  ASSERT_TRUE(live->resize(20'000));
+  const timespec times[2] = {{1'000'000, 5}, {2'000'000, 7}};
+  ASSERT_EQ(::futimens(live->stub_fd(), times), 0);
+  close(*live);
+  EXPECT_EQ(stat_of(in_volume("f")).st_mtim.tv_sec, 2'000'000);
+  EXPECT_EQ(stat_of(in_volume("f")).st_mtim.tv_nsec, 7);
+}
+
+TEST_F(LiveFileTest, HasOneWriterOnly) {
+  make(random_bytes(10'000));
+  const Fd stub(::open(in_volume("f").c_str(), O_RDONLY | O_CLOEXEC));
+  {
+    const auto live = opened();
+    EXPECT_TRUE(is_being_changed(stub.get()));
+    const auto second = open();
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, EBUSY);
+  }
+  EXPECT_FALSE(is_being_changed(stub.get()));
+  EXPECT_TRUE(open());
+}
+
+TEST_F(LiveFileTest, ReadersSeeTheSizeChange) {
+  make(random_bytes(10'000));
+  auto reading = StripedFile::open(*volume_, layout_of("f"), "f", O_RDONLY);
+  ASSERT_TRUE(reading);
+  Fd stub(::open(in_volume("f").c_str(), O_RDWR | O_CLOEXEC));
+  const auto live = LiveFile::open(*volume_, layout_of("f"), std::move(stub), "f", *reading);
+  ASSERT_TRUE(live) << live.error().text;
+  put(**live, 20'000, "more");
+  EXPECT_EQ((*reading)->size(), 20'004u);
+  ASSERT_TRUE((*live)->resize(5));
+  EXPECT_EQ((*reading)->size(), 5u);
+}
+
+TEST_F(LiveFileTest, TakesOverWhatADeadWriterLeftUneven) {
+  const std::string content = random_bytes(kDeviceCount * kDepth * 2);
+  make(content);
+  ASSERT_TRUE(opened()->resize(content.size() + 1));  // and dies
+  // Its next write reached only the third device.
+  ASSERT_EQ(::truncate(part_of("f", 2).c_str(), 5 * kDepth), 0);
+  const auto live = opened();
+  EXPECT_GT(live->size(), content.size());
+  expect_exact_parts(*live);
+  EXPECT_EQ(get(*live).substr(0, content.size()), content);
+}
+
+TEST_F(LiveFileTest, AFailedWriteLeavesNoTail) {
+  make(random_bytes(10'000));
+  const auto live = opened();
+  const ByteRange range{.offset = 10'000, .length_bytes = 50'000};
+  const std::string bytes = random_bytes(50'000);
+  {
+    LiveFile::Write write(*live, range);
+    ASSERT_TRUE(write.begin());
+    ASSERT_EQ(lanes_->write(live->writable(), range, bytes.data(), false), 0);
+    write.end(range.offset + 7);  // say that the rest failed
+  }
+  EXPECT_EQ(live->size(), 10'007u);
+  expect_exact_parts(*live);
+}
+
+TEST_F(LiveFileTest, MovingDataIsNotSupported) {
+  make(random_bytes(10'000));
+  const auto live = opened();
+  for (const int mode : {FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE}) {
+    const Result<void> done = live->allocate(mode, {0, 4096});
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, EOPNOTSUPP);
+  }
+}
+
+TEST_F(LiveFileTest, SeeksDataAndHolesOverAllParts) {
+  make(std::string(1, 'a'));
+  const auto live = opened();
+  const uint64_t far = 40 * kDepth;
+  put(*live, far, "z");
+  for (const uint64_t offset : {uint64_t{0}, uint64_t{1}, kDepth, far - 1, far}) {
+    const Result<uint64_t> data = live->file()->seek(offset, SEEK_DATA);
+    ASSERT_TRUE(data);
+    EXPECT_TRUE(*data == offset || *data <= far) << offset;
+    const Result<uint64_t> hole = live->file()->seek(offset, SEEK_HOLE);
+    ASSERT_TRUE(hole);
+    EXPECT_GE(*hole, offset);
+    EXPECT_LE(*hole, live->size());
+  }
+  EXPECT_EQ(live->file()->seek(0, SEEK_DATA).value(), 0u);
+  EXPECT_EQ(live->file()->seek(far, SEEK_HOLE).value(), far + 1);
+  const Result<uint64_t> behind = live->file()->seek(far + 1, SEEK_DATA);
+  ASSERT_FALSE(behind);
+  EXPECT_EQ(behind.error().code, ENXIO);
+}
+
+}  // namespace
+}  // namespace graphlane
