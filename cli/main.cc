@@ -1,4 +1,5 @@
 // graphlane: the one command. What it can do is in command_*.cc.
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <new>
