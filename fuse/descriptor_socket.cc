@@ -7,7 +7,6 @@
 namespace graphlane {
 namespace {
 
-// One byte goes along: a message without any is no message.
 struct Envelope {
   Envelope() {
     message.msg_iov = &piece;
@@ -15,8 +14,8 @@ struct Envelope {
     message.msg_control = control;
     message.msg_controllen = sizeof control;
   }
-  char byte = 0;
-  iovec piece{.iov_base = &byte, .iov_len = 1};
+  dev_t device_number = 0;
+  iovec piece{.iov_base = &device_number, .iov_len = sizeof device_number};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message = {};
 };
@@ -31,8 +30,10 @@ Outcome<SocketPair> make_socket_pair() {
   return SocketPair{.first = Fd(ends[0]), .second = Fd(ends[1])};
 }
 
-Result<void> send_descriptor(int socket, int fd) {
+Result<void> send_mounted(int socket, const MountedDevice& mounted) {
   Envelope envelope;
+  envelope.device_number = mounted.device_number;
+  const int fd = mounted.fuse.get();
   cmsghdr* header = CMSG_FIRSTHDR(&envelope.message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
@@ -45,7 +46,7 @@ Result<void> send_descriptor(int socket, int fd) {
   return {};
 }
 
-Result<Fd> receive_descriptor(int socket) {
+Result<MountedDevice> receive_mounted(int socket) {
   Envelope envelope;
   ssize_t received;
   do received = ::recvmsg(socket, &envelope.message, MSG_CMSG_CLOEXEC);
@@ -57,7 +58,7 @@ Result<Fd> receive_descriptor(int socket) {
   }
   int fd;
   std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-  return Fd(fd);
+  return MountedDevice{.fuse = Fd(fd), .device_number = envelope.device_number};
 }
 
 }  // namespace graphlane

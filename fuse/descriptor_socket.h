@@ -1,5 +1,8 @@
-// A descriptor on its way to another process (SCM_RIGHTS).
+// The /dev/fuse descriptor of a private mount on its way to the daemon
+// (SCM_RIGHTS), with the mount's st_dev.
 #pragma once
+
+#include <sys/types.h>
 
 #include "iomgr/base/error.h"
 #include "iomgr/base/fd.h"
@@ -13,9 +16,14 @@ struct SocketPair {
 
 Outcome<SocketPair> make_socket_pair();
 
-Result<void> send_descriptor(int socket, int fd);
+struct MountedDevice {
+  Fd fuse;
+  dev_t device_number = 0;
+};
+
+Result<void> send_mounted(int socket, const MountedDevice& mounted);
 
 // ENOTCONN: the other end was closed.
-Result<Fd> receive_descriptor(int socket);
+Result<MountedDevice> receive_mounted(int socket);
 
 }  // namespace graphlane

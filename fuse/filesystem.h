@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 
 #include "fuse/fuse_api.h"
 #include "fuse/inode_table.h"
@@ -33,6 +34,9 @@ struct Filesystem {
   InodeTable inodes;
   LiveFiles live;
   std::unique_ptr<Lanes> lanes;
+
+  // The value of kServerXattr; set before the first request.
+  std::string server_name;
 
   // The device that the next new file begins on: short files spread out.
   uint32_t next_first_device();

@@ -50,6 +50,14 @@ Inode& InodeTable::acquire(Fd fd, const struct stat& st, bool control) {
   return *slot;
 }
 
+Inode* InodeTable::find(uint64_t number) {
+  MutexLock lock(mu_);
+  const auto found = inodes_.find({.device = root_->key.device, .number = number});
+  if (found == inodes_.end()) return nullptr;
+  ++found->second->lookup_count;
+  return found->second.get();
+}
+
 void InodeTable::forget(fuse_ino_t nodeid, uint64_t count) {
   if (nodeid == FUSE_ROOT_ID) return;
   std::unique_ptr<Inode> last;  // closed after the mutex is released

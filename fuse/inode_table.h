@@ -73,6 +73,10 @@ class InodeTable {
   // The inode of the O_PATH descriptor `fd`, with one more look-up.
   Inode& acquire(Fd fd, const struct stat& st, bool control);
 
+  // The inode with this number on the root's filesystem, with one more look-up;
+  // null: the kernel does not know it.
+  Inode* find(uint64_t number);
+
   // Gives `count` look-ups back; the last one ends the inode.
   void forget(fuse_ino_t nodeid, uint64_t count);
 

@@ -78,17 +78,19 @@ Result<std::shared_ptr<LiveFile>> LiveFiles::acquire(const Layout& layout, Fd st
     }
     entry = entries_.emplace(layout.file_id, Entry{.file = std::move(*opened)}).first;
   }
-  entry->second.writer_count += 1;
+  if (entry->second.writer_count++ == 0) generations_.advance(layout.file_id);
   return entry->second.file;
 }
 
 void LiveFiles::release(const LiveFile& file) {
   MutexLock lock(mu_);
-  Entry& entry = entries_.at(file.file()->layout().file_id);
+  const Uuid& file_id = file.file()->layout().file_id;
+  Entry& entry = entries_.at(file_id);
   entry.writer_count -= 1;
   if (entry.writer_count > 0) return;
+  generations_.advance(file_id);
   entry.idle_since = Clock::now();
-  if (has_no_name(file)) entries_.erase(file.file()->layout().file_id);
+  if (has_no_name(file)) entries_.erase(file_id);
   else changed_.notify_one();
 }
 

@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "fuse/generations.h"
 #include "iomgr/base/mutex.h"
 #include "iomgr/live_file.h"
 
@@ -40,6 +41,9 @@ class LiveFiles {
                                             std::shared_ptr<StripedFile> shared);
   void release(const LiveFile& file);
 
+  // Moved when a file's first writer comes and when its last one has gone.
+  const Generations& generations() const { return generations_; }
+
   // The file has no name any more: without writers it goes at once, and its
   // blocks with it.
   void drop(const Uuid& file_id);
@@ -61,6 +65,7 @@ class LiveFiles {
   void drop_closed(const std::vector<std::shared_ptr<LiveFile>>& files) REQUIRES(mu_);
 
   const Volume& volume_;
+  Generations generations_;
   Mutex mu_;
   CondVar changed_;
   bool stopping_ GUARDED_BY(mu_) = false;

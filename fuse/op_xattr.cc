@@ -1,9 +1,7 @@
 // Extended attributes: the host's, and two that exist only at the mount.
 //
-//   user.graphlane.layout   on a striped file that nobody writes: the 4096 bytes of
-//                           its stub (as if closed),
-//                           then each device's directory with a NUL, in order.
-//                           The preload library reads the parts itself with it.
+//   user.graphlane.server   on a striped file: the socket that the preload library
+//                           asks for its parts (part_server.h)
 //   user.graphlane.stats    on the root: what the lanes did, as JSON
 //
 // Neither is listed, so that tools that copy attributes leave them alone.
@@ -15,14 +13,15 @@
 
 #include "fuse/operations.h"
 #include "fuse/stats.h"
+#include "iomgr/server_protocol.h"
 
 namespace graphlane {
 namespace {
 
-constexpr std::string_view kLayout = "user.graphlane.layout";
+constexpr std::string_view kServer = kServerXattr;
 constexpr std::string_view kStats = "user.graphlane.stats";
 
-bool is_virtual(std::string_view name) { return name == kLayout || name == kStats; }
+bool is_virtual(std::string_view name) { return name == kServer || name == kStats; }
 
 int answer_value(fuse_req_t req, std::string_view value, size_t size) {
   if (size == 0) {
@@ -35,25 +34,12 @@ int answer_value(fuse_req_t req, std::string_view value, size_t size) {
   return 0;
 }
 
-int get_layout(Filesystem& fs, fuse_req_t req, Inode& inode, size_t size) {
+int get_server(Filesystem& fs, fuse_req_t req, Inode& inode, size_t size) {
   struct stat st;
   if (::fstat(inode.fd.get(), &st) != 0) return errno;
   const StubView view = inode.stub.look(inode.fd.get(), st);
-  if (inode.control || !view.striped() || !fs.volume->accept(view.layout, "")) return ENODATA;
-  Layout layout = view.layout;
-  if (const auto live = fs.live.find(layout.file_id)) {
-    if (fs.live.has_writers(layout.file_id)) return ENODATA;
-    layout.state = FileState::kClosed;  // for as long as nobody opens it for writing
-    layout.logical_size = live->size();
-  }
-  if (layout.state != FileState::kClosed) return ENODATA;
-  const StubBytes stub = encode_stub(layout);
-  std::string value(reinterpret_cast<const char*>(stub.data()), stub.size());
-  for (const Device& device : fs.volume->devices()) {
-    value += device.root;
-    value += '\0';
-  }
-  return answer_value(req, value, size);
+  if (inode.control || !view.striped() || fs.server_name.empty()) return ENODATA;
+  return answer_value(req, fs.server_name, size);
 }
 
 // Calls `get(buffer, size)` and answers with what it got.
@@ -76,7 +62,7 @@ int answer_host(fuse_req_t req, size_t size, const Get& get) {
 
 int op::getxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
   Inode& inode = fs.inodes.of(ino);
-  if (name == kLayout) return get_layout(fs, req, inode, size);
+  if (name == kServer) return get_server(fs, req, inode, size);
   if (name == kStats) {
     if (ino != FUSE_ROOT_ID) return ENODATA;
     return answer_value(req, stats_json(*fs.lanes), size);

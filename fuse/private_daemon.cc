@@ -44,9 +44,10 @@ Outcome<void> serve_received(std::shared_ptr<const Volume> volume, const MountOp
   if (!fs) return fs.error();
   Outcome<std::unique_ptr<Session>> session = Session::make(**fs);
   if (!session) return session.error();
-  Result<Fd> device = receive_descriptor(socket.get());
-  if (!device) return make_error(device.error().code, "no /dev/fuse came");  // C gave up
-  if (Outcome<void> adopted = (*session)->adopt(std::move(*device)); !adopted) return adopted;
+  Result<MountedDevice> mounted = receive_mounted(socket.get());
+  if (!mounted) return make_error(mounted.error().code, "no /dev/fuse came");  // C gave up
+  Outcome<void> adopted = (*session)->adopt(std::move(mounted->fuse), mounted->device_number);
+  if (!adopted) return adopted;
   send_report(socket.get(), {.code = 0, .text = ""});
   socket.reset();
   return (*session)->serve(nullptr);

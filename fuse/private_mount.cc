@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,7 +68,7 @@ Outcome<void> enter_namespaces() {
 }
 
 // /dev/fuse has to be opened in the user namespace that mounts.
-Outcome<Fd> mount_privately(const Volume& volume, uint64_t max_read_bytes, bool read_only) {
+Outcome<MountedDevice> mount_privately(const Volume& volume, uint64_t max_read_bytes, bool read_only) {
   Fd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
   if (!device) return os_error(errno, "/dev/fuse", "no private mount: cannot open");
   const std::string options =
@@ -80,7 +81,12 @@ Outcome<Fd> mount_privately(const Volume& volume, uint64_t max_read_bytes, bool 
   if (::mount(root.c_str(), root.c_str(), kMountType, flags, options.c_str()) != 0) {
     return os_error(errno, root, "no private mount: cannot mount");
   }
-  return device;
+  struct statx st;  // without asking the daemon, which does not answer yet
+  if (::statx(AT_FDCWD, root.c_str(), AT_STATX_DONT_SYNC, STATX_INO, &st) != 0) {
+    return os_error(errno, root, "no private mount: cannot look at it");
+  }
+  return MountedDevice{.fuse = std::move(device),
+                       .device_number = makedev(st.stx_dev_major, st.stx_dev_minor)};
 }
 
 // Mounts every volume and hands it to its daemon.
@@ -90,9 +96,9 @@ Outcome<void> mount_all(const Volumes& volumes, const MountOptions& options,
   for (size_t i = 0; i < volumes.size(); ++i) {
     // The daemon's own estimate of the largest request, made from the same facts.
     const uint64_t max_read_bytes = largest_request(options);
-    Outcome<Fd> device = mount_privately(*volumes[i], max_read_bytes, options.read_only);
-    if (!device) return device.error();
-    if (Result<void> sent = send_descriptor(sockets[i].get(), device->get()); !sent) {
+    const auto mounted = mount_privately(*volumes[i], max_read_bytes, options.read_only);
+    if (!mounted) return mounted.error();
+    if (Result<void> sent = send_mounted(sockets[i].get(), *mounted); !sent) {
       return os_error(sent.error().code, volumes[i]->root(), "no private mount: no daemon");
     }
     const std::optional<Error> report = receive_report(sockets[i].get());
@@ -100,10 +106,7 @@ Outcome<void> mount_all(const Volumes& volumes, const MountOptions& options,
       return make_error(EIO, "{}: the daemon of the private mount died", volumes[i]->root());
     }
     if (report->code != 0) return *report;
-    struct stat st;
-    if (::stat(volumes[i]->root().c_str(), &st) == 0) {
-      raise_read_ahead(st.st_dev);
-    }
+    raise_read_ahead(mounted->device_number);
   }
   return {};
 }

@@ -1,6 +1,9 @@
 #include "fuse/session.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -84,15 +87,29 @@ Outcome<void> Session::mount(const std::string& mountpoint) {
                       reason.empty() ? "no reason given" : reason);
   }
   mounted_ = true;
+  // Without asking the filesystem, which does not answer yet.
+  struct statx root;
+  if (::statx(AT_FDCWD, mountpoint.c_str(), AT_STATX_DONT_SYNC, STATX_INO, &root) == 0) {
+    start_server(makedev(root.stx_dev_major, root.stx_dev_minor));
+  }
   return {};
 }
 
-Outcome<void> Session::adopt(Fd device) {
+// Without it the preload library leaves everything to us.
+void Session::start_server(dev_t device_number) {
+  auto server = PartServer::start(fs_, device_number);
+  if (!server) return log_line(server.error().text);
+  server_ = std::move(*server);
+  fs_.server_name = server_->name();
+}
+
+Outcome<void> Session::adopt(Fd device, dev_t device_number) {
   const std::string name = fmt::format("/dev/fd/{}", device.get());
   if (::fuse_session_mount(session_, name.c_str()) != 0) {
     return make_error(EIO, "{}: libfuse does not take the descriptor", name);
   }
   (void)device.release();  // the session's now
+  start_server(device_number);
   return {};
 }
 
@@ -100,6 +117,7 @@ Outcome<void> Session::serve(StopSignals* stop) {
   if (stop != nullptr) stop->guard(session_);
   const int result = run_workers();
   if (stop != nullptr) stop->release();
+  server_.reset();
   if (mounted_) ::fuse_session_unmount(session_);
   mounted_ = false;
   if (result == 0) return {};

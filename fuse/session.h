@@ -10,6 +10,7 @@
 
 #include "fuse/filesystem.h"
 #include "fuse/fuse_api.h"
+#include "fuse/part_server.h"
 #include "fuse/stop_signals.h"
 
 namespace graphlane {
@@ -28,8 +29,9 @@ class Session {
   // Mounts at `mountpoint`, by ourselves as root, else with fusermount3.
   Outcome<void> mount(const std::string& mountpoint);
 
-  // Serves a mount that somebody else has made on this /dev/fuse descriptor.
-  Outcome<void> adopt(Fd device);
+  // Serves a mount that somebody else has made on this /dev/fuse descriptor;
+  // `device_number` is the st_dev of its files.
+  Outcome<void> adopt(Fd device, dev_t device_number);
 
   // Answers requests until the mount is gone or a signal of `stop` (null: none)
   // arrives; then unmounts what mount() made.
@@ -37,9 +39,11 @@ class Session {
 
  private:
   explicit Session(Filesystem& fs) : fs_(fs) {}
+  void start_server(dev_t device_number);
   int run_workers();
 
   Filesystem& fs_;
+  std::unique_ptr<PartServer> server_;
   fuse_session* session_ = nullptr;
   bool mounted_ = false;
 };

@@ -37,11 +37,26 @@ std::string name_of(const Volume& volume, const struct stat& stub) {
   return fmt::format("{}: inode {}", volume.root(), stub.st_ino);
 }
 
-bool may_serve(const Volume& volume, const Layout& layout, const struct stat& stub,
-               const std::string& name) {
-  if (!volume.accept(layout, name) || owns_parts(volume, layout, stub)) return true;
-  log_line("{}: the stub belongs to user {}, its parts do not: not served", name, stub.st_uid);
-  return false;
+Outcome<void> check_owner(const Volume& volume, const Layout& layout, const struct stat& stub,
+                          const std::string& name) {
+  if (!volume.accept(layout, name) || owns_parts(volume, layout, stub)) return {};
+  return make_error(EIO, "{}: the stub belongs to user {}, its parts do not: not served", name,
+                    stub.st_uid);
+}
+
+Outcome<std::shared_ptr<StripedFile>> open_with(const Volume& volume, const Layout& layout,
+                                                const struct stat& stub, int flags) {
+  const std::string name = name_of(volume, stub);
+  if (Outcome<void> checked = check_owner(volume, layout, stub, name); !checked) {
+    return checked.error();
+  }
+  return StripedFile::open(volume, layout, name, flags);
+}
+
+Result<std::shared_ptr<StripedFile>> or_log(Outcome<std::shared_ptr<StripedFile>> file) {
+  if (file) return std::move(*file);
+  log_line(file.error().text);
+  return Errno{file.error().code == ENOMEM ? ENOMEM : EIO};
 }
 
 // A file that has just been made; its parts are readable by us alone.
@@ -77,21 +92,26 @@ void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st) {
 
 Result<std::shared_ptr<StripedFile>> open_striped(const Volume& volume, const Layout& layout,
                                                   const struct stat& stub) {
-  const std::string name = name_of(volume, stub);
-  if (!may_serve(volume, layout, stub, name)) return Errno{EIO};
-  auto file = StripedFile::open(volume, current_layout(volume, layout), name, O_RDWR);
+  const Layout now = current_layout(volume, layout);
+  auto file = open_with(volume, now, stub, O_RDWR);
   if (!file && (file.error().code == EACCES || file.error().code == EROFS)) {
-    file = StripedFile::open(volume, current_layout(volume, layout), name, O_RDONLY);
+    file = open_with(volume, now, stub, O_RDONLY);
   }
-  if (file) return std::move(*file);
-  log_line(file.error().text);
-  return Errno{file.error().code == ENOMEM ? ENOMEM : EIO};
+  return or_log(std::move(file));
+}
+
+Result<std::shared_ptr<StripedFile>> open_parts_to_read(const Volume& volume, const Layout& layout,
+                                                        const struct stat& stub) {
+  return or_log(open_with(volume, layout, stub, O_RDONLY));
 }
 
 Result<std::shared_ptr<LiveFile>> open_live(Filesystem& fs, Inode& inode, const Layout& layout,
                                             const struct stat& stub) {
   const std::string name = name_of(*fs.volume, stub);
-  if (!may_serve(*fs.volume, layout, stub, name)) return Errno{EIO};
+  if (Outcome<void> checked = check_owner(*fs.volume, layout, stub, name); !checked) {
+    log_line(checked.error().text);
+    return Errno{EIO};
+  }
   Fd fd = reopen(inode.fd.get(), O_RDWR);
   if (!fd) return last_errno();
   return fs.live.acquire(layout, std::move(fd), name, inode.stub.opened(layout));

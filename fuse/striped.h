@@ -29,9 +29,14 @@ Layout current_layout(const Volume& volume, const Layout& layout);
 // Makes a stub's attributes those of the file it stands for.
 void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st);
 
-// Opens the parts for reading. EIO, EPERM, …; the reason has gone to the log.
+// Opens the parts, for writing too where we may: whoever changes the file later
+// shares them. EIO, EPERM, …; the reason has gone to the log.
 Result<std::shared_ptr<StripedFile>> open_striped(const Volume& volume, const Layout& layout,
                                                   const struct stat& stub);
+
+// The same for reading only: descriptors that may be given away.
+Result<std::shared_ptr<StripedFile>> open_parts_to_read(const Volume& volume, const Layout& layout,
+                                                        const struct stat& stub);
 
 // Opens a file that is to be changed, or that a dead writer has left; the caller
 // gives it back to fs.live.

@@ -51,6 +51,15 @@ Result<void, PartError> PartFiles::open(std::span<const int> roots, const Layout
   return {};
 }
 
+void PartFiles::adopt(std::span<const int> fds) {
+  flags_ = O_RDONLY | O_CLOEXEC;
+  for (const int fd : fds) {
+    buffered_[count_] = raised(fd);
+    direct_[count_].store(-1, std::memory_order_relaxed);  // not shared yet
+    ++count_;
+  }
+}
+
 void PartFiles::close() {
   for (uint32_t d = 0; d < count_; ++d) {
     const int direct_fd = direct_[d].load(std::memory_order_relaxed);  // no one reads any more

@@ -2,11 +2,11 @@
 
 #include <linux/magic.h>
 #include <sys/vfs.h>
-#include <sys/xattr.h>
 
 #include <cstring>
 
 #include "iomgr/base/fd.h"
+#include "shim/ask_server.h"
 #include "shim/volume_json.h"
 
 namespace graphlane {
@@ -19,20 +19,14 @@ bool lies_on_fuse(int fd) {
   return ::fstatfs(fd, &fs) == 0 && fs.f_type == FUSE_SUPER_MAGIC;
 }
 
-// The value of kLayoutXattr: 4096 bytes of stub, then N directories, each with
-// its NUL.
-bool parse_layout_value(const char* value, size_t length, Layout* layout) {
-  if (length < kStubSize) return false;
-  const auto* bytes = reinterpret_cast<const uint8_t*>(value);
-  if (decode_stub({bytes, kStubSize}, layout) != StubVerdict::kStub) return false;
-  devices.volume = layout->volume;
-  devices.count = layout->geometry.device_count;
-  size_t at = kStubSize;
+// N directories, each with its NUL, for the report.
+bool parse_directories(const char* text, size_t length) {
+  size_t at = 0;
   for (uint32_t d = 0; d < devices.count; ++d) {
-    const size_t n = strnlen(value + at, length - at);
+    const size_t n = strnlen(text + at, length - at);
     if (n == length - at) return false;
     devices.roots[d] = PathText();
-    devices.roots[d] << std::string_view(value + at, n);
+    devices.roots[d] << std::string_view(text + at, n);
     at += n + 1;
   }
   return true;
@@ -43,8 +37,8 @@ struct Failure {
   const char* reason = nullptr;
 };
 
-// Opens the devices' directories, checking identities if asked, then the parts.
-Failure open_parts(const Layout& layout, bool check_identity, PartFiles* parts) {
+// Opens the devices' directories, checking identities, then the parts.
+Failure open_parts(const Layout& layout, PartFiles* parts) {
   Fd roots[kDeviceCountMax];
   int root_fds[kDeviceCountMax];
   for (uint32_t d = 0; d < devices.count; ++d) {
@@ -52,7 +46,7 @@ Failure open_parts(const Layout& layout, bool check_identity, PartFiles* parts) 
     roots[d] = Fd(sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!roots[d]) return {path, strerrordesc_np(errno)};
     root_fds[d] = roots[d].get();
-    const char* wrong = check_identity ? check_device_file(root_fds[d], devices, d) : nullptr;
+    const char* wrong = check_device_file(root_fds[d], devices, d);
     if (wrong != nullptr) return {path, wrong};
   }
   const Result<void, PartError> opened =
@@ -65,15 +59,21 @@ Failure open_parts(const Layout& layout, bool check_identity, PartFiles* parts) 
 }
 
 Located locate_on_mount(int fd, PartFiles* parts) {
-  static char value[kStubSize + kDeviceCountMax * 4096];
-  const ssize_t length = ::fgetxattr(fd, kLayoutXattr, value, sizeof value);
   Located located;
-  if (length < 0 || !parse_layout_value(value, static_cast<size_t>(length), &located.layout)) {
-    return {};
+  // Who may write by this descriptor is himself the writer.
+  if ((sys::fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY) return located;
+  const ServerAnswer answer = ask_server(fd);
+  located.counter = answer.counter;
+  located.generation = answer.generation;
+  if (answer.error == EAGAIN) located.origin = Origin::kWritten;
+  if (answer.error != 0) return located;
+  parts->adopt({answer.parts, answer.reply->device_count});
+  devices.count = answer.reply->device_count;
+  if (decode_stub(answer.reply->stub, &located.layout) == StubVerdict::kStub &&
+      located.layout.geometry.device_count == devices.count &&
+      parse_directories(answer.directories, answer.directories_length)) {
+    located.origin = Origin::kMount;
   }
-  // The mount has checked the devices. What we may not open, FUSE serves.
-  if (open_parts(located.layout, false, parts).subject != nullptr) return {};
-  located.origin = Origin::kMount;
   return located;
 }
 
@@ -102,7 +102,7 @@ Located locate_stub(int fd, const struct stat& st, PartFiles* parts) {
     complain(path.view(), wrong);
     return located;
   }
-  const Failure failure = open_parts(located.layout, true, parts);
+  const Failure failure = open_parts(located.layout, parts);
   if (failure.subject != nullptr) {
     Text<512> reason;
     reason << failure.subject << ": " << failure.reason;

@@ -1,8 +1,8 @@
 // From a descriptor to a striped file: what layout it has and where its parts
 // are. Two sources:
 //
-//   over a mount       the filesystem answers fgetxattr(kLayoutXattr) with the
-//                      stub and the devices' directories
+//   over a mount       the mount's server, which is shown the descriptor, sends
+//                      the layout and the parts (ask_server.h)
 //   without a mount    the descriptor is the stub's; VOL/.graphlane/volume.json
 //                      names the devices, and each device.json is checked
 //
@@ -12,15 +12,15 @@
 #include <sys/stat.h>
 
 #include "iomgr/part_files.h"
+#include "iomgr/server_protocol.h"
 #include "iomgr/stub.h"
 
 namespace graphlane {
 
-inline constexpr char kLayoutXattr[] = "user.graphlane.layout";
-
 enum class Origin : uint8_t {
   kForeign,    // an ordinary file
   kMount,      // striped, and FUSE stands behind the descriptor
+  kWritten,    // the same, but somebody writes it now: FUSE serves it
   kStub,       // striped, and the descriptor is the stub's
   kDamaged,    // a stub that cannot be served; a complaint has been printed
 };
@@ -28,10 +28,13 @@ enum class Origin : uint8_t {
 struct Located {
   Origin origin = Origin::kForeign;
   Layout layout;
+  // Of a file over a mount: how long that holds.
+  const Generation* counter = nullptr;
+  uint64_t generation = 0;
 };
 
 // `st` is the descriptor's. For kMount and kStub `parts` is open; a striped file
-// over a mount whose parts this process may not open is kForeign: FUSE serves it.
+// over a mount whose server does not answer is kForeign: FUSE serves it.
 Located locate(int fd, const struct stat& st, PartFiles* parts);
 
 // Device i's directory ("/mnt/d1/graphlane-<uuid>") of the file located last.

@@ -51,13 +51,22 @@ bool reference(OpenFile* file) {
   return false;
 }
 
+// Whether nobody has begun or ceased to write the file since it was identified.
+bool still_holds(const OpenFile& file) {
+  // Acquire: who sees the old value may read what was there then.
+  return file.counter == nullptr ||
+         file.counter->load(std::memory_order_acquire) == file.generation;
+}
+
 // A file that is open already, with a reference more. Under the lock.
 OpenFile* find_open(const struct stat& st) {
   const uint32_t used = slots_used.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < used; ++i) {
     OpenFile& file = open_files[i];
     if (!file.in_use.load(std::memory_order_acquire) || !reference(&file)) continue;
-    if (file.device_number == st.st_dev && file.inode == st.st_ino) return &file;
+    if (file.device_number == st.st_dev && file.inode == st.st_ino && still_holds(file)) {
+      return &file;
+    }
     unreference(&file);
   }
   return nullptr;
@@ -98,10 +107,12 @@ OpenFile* open_slot(int fd, const struct stat& st, bool direct) {
   file->device_number = st.st_dev;
   file->inode = st.st_ino;
   file->origin = located.origin;
+  file->counter = located.counter;
+  file->generation = located.generation;
   file->size_bytes = located.layout.logical_size;
   file->parts = parts;
   file->file_counters = counters_of_file(fd, located.origin);
-  if (located.origin != Origin::kDamaged) {
+  if (located.origin == Origin::kMount || located.origin == Origin::kStub) {
     file->map = located.layout.map();
     file->too_large_for_memory = wants_direct(settings().io_mode, file->size_bytes, false);
     protect(*parts, direct || file->too_large_for_memory);
@@ -112,6 +123,15 @@ OpenFile* open_slot(int fd, const struct stat& st, bool direct) {
   file->references.store(1, std::memory_order_relaxed);
   file->in_use.store(true, std::memory_order_release);
   return file;
+}
+
+// What the caller gets of a file that he holds a reference of: one that somebody
+// writes is the filesystem's.
+OpenFileRef hand_out(OpenFile* file, bool direct) {
+  if (file->origin != Origin::kWritten) return {file, direct};
+  file->file_counters->left_to_fuse.fetch_add(1, std::memory_order_relaxed);
+  unreference(file);
+  return {};
 }
 
 // A reference for the table and one for the caller. Null: foreign.
@@ -127,7 +147,7 @@ OpenFileRef identify(int fd) {
   if (readable && S_ISREG(st.st_mode)) {
     file = find_open(st);
     if (file == nullptr) file = open_slot(fd, st, direct);
-    else if (direct && file->origin != Origin::kDamaged) protect(*file->parts, true);
+    else if (direct) protect(*file->parts, true);
   }
   if (file == nullptr) {
     if (FdTable::covers(fd)) fd_table.replace(fd, FdEntry::unknown(), FdEntry::foreign());
@@ -139,7 +159,7 @@ OpenFileRef identify(int fd) {
       unreference(file);  // another thread closed or identified it meanwhile
     }
   }
-  return {file, direct};
+  return hand_out(file, direct);
 }
 
 // Whether the number still means the file that the table says.
@@ -160,12 +180,13 @@ OpenFileRef acquire_slow(int fd) {
     if (!entry.is_ours()) return {};
     OpenFile* file = &open_files[entry.slot()];
     if (!reference(file)) continue;  // closed by another thread just now
-    if (fd_table.load(fd) == entry && still_open(*file, fd)) {
+    if (fd_table.load(fd) == entry && still_open(*file, fd) && still_holds(*file)) {
       errno = saved_errno;
-      return {file, entry.direct()};
+      return hand_out(file, entry.direct());
     }
     unreference(file);
-    // Closed in a way that we did not see; the number is another file's now.
+    // Closed in a way that we did not see, and the number is another file's now;
+    // or a writer has come or gone.
     if (fd_table.replace(fd, entry, FdEntry::unknown())) unreference(file);
   }
 }

@@ -29,6 +29,8 @@ struct OpenFile {
   dev_t device_number = 0;
   ino_t inode = 0;
   Origin origin = Origin::kForeign;
+  const Generation* counter = nullptr;  // over a mount
+  uint64_t generation = 0;              // what is said here holds while *counter is this
   uint64_t size_bytes = 0;
   bool too_large_for_memory = false;  // past the page cache, whoever asks
   StripeMap map;

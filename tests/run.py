@@ -185,4 +185,8 @@ def main() -> int:
 if __name__ == "__main__":
     # make and CI stop us with SIGTERM: then the tests' processes are to go too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # nohup(1) and background jobs ignore these, and programs that the tests stop
+    # by them would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     sys.exit(main())

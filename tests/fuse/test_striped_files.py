@@ -181,23 +181,19 @@ def test_names_stand_still_while_a_check_looks(striped, mounted, change):
         changed.result(10)
 
 
-def test_the_layout_names_the_parts(striped, mounted):
+def test_the_servers_name_is_there_to_be_asked_for(striped, mounted):
     volume, _ = striped(size=100_000)
+    name = "user.graphlane.server"
     with mounted(volume) as at:
-        value = os.getxattr(at / "data", "user.graphlane.layout")
-        assert value[:4096] == (volume.path / "data").read_bytes()
-        roots = value[4096:].split(b"\0")[:-1]
-        assert [os.path.dirname(root.decode()) for root in roots] == \
-            [str(device) for device in volume.devices]
-        assert "user.graphlane.layout" not in os.listxattr(at / "data")
+        assert os.getxattr(at / "data", name).startswith(b"graphlane-")
+        assert name not in os.listxattr(at / "data")
         (at / "plain").touch()
-        for call in (lambda: os.getxattr(at / "plain", "user.graphlane.layout"),
-                     lambda: os.getxattr(at, "user.graphlane.layout")):
+        for call in (lambda: os.getxattr(at / "plain", name), lambda: os.getxattr(at, name)):
             with pytest.raises(OSError) as raised:
                 call()
             assert raised.value.errno == errno.ENODATA
-        for call in (lambda: os.setxattr(at / "data", "user.graphlane.layout", b"x"),
-                     lambda: os.removexattr(at / "data", "user.graphlane.layout")):
+        for call in (lambda: os.setxattr(at / "data", name, b"x"),
+                     lambda: os.removexattr(at / "data", name)):
             with pytest.raises(OSError) as raised:
                 call()
             assert raised.value.errno == errno.EPERM

@@ -71,7 +71,7 @@ def test_permissions_are_checked(root, open_tmp, striped, mounted):
         for command in (["cat", at / "secret"], ["cat", at / "data"], ["touch", at / "new"],
                         ["rm", "-f", at / "data"], ["chmod", "777", at / "data"],
                         ["python3", "-c", "import os,sys; os.getxattr(sys.argv[1], "
-                         "'user.graphlane.layout')", at / "data"]):
+                         "'user.graphlane.server')", at / "data"]):
             result = as_user(*command)
             assert result.returncode != 0, command
             assert "denied" in result.stderr or "not permitted" in result.stderr

@@ -1,0 +1,36 @@
+// Generations: the counters of ../iomgr/server_protocol.h, in memory that clients
+// map read-only.
+//
+// Threads: everything is safe from any thread.
+#pragma once
+
+#include "iomgr/base/fd.h"
+#include "iomgr/base/result.h"
+#include "iomgr/server_protocol.h"
+
+namespace graphlane {
+
+class Generations {
+ public:
+  Generations();  // throws bad_alloc
+  ~Generations();
+  Generations(const Generations&) = delete;
+  Generations& operator=(const Generations&) = delete;
+
+  void advance(const Uuid& file_id) {
+    // Release: who sees the new value sees all that was done to the file before.
+    at(file_id).fetch_add(1, std::memory_order_acq_rel);
+  }
+  uint64_t of(const Uuid& file_id) const { return at(file_id).load(std::memory_order_acquire); }
+
+  // A memfd that nobody can write or resize any more.
+  int fd() const { return fd_.get(); }
+
+ private:
+  Generation& at(const Uuid& file_id) const { return counters_[generation_index(file_id)]; }
+
+  Fd fd_;
+  Generation* counters_ = nullptr;
+};
+
+}  // namespace graphlane

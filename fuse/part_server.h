@@ -1,0 +1,49 @@
+// PartServer: answers the preload library's question for a file's parts
+// (../iomgr/server_protocol.h). Every mount has one.
+//
+// A client proves that it may read the file by sending a descriptor of it. What
+// kind of descriptor that is, is looked at without asking its filesystem: it may
+// be a stranger's FUSE that never answers.
+//
+// Threads: one of its own; start() and the end belong to the session's owner.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "fuse/filesystem.h"
+
+namespace graphlane {
+
+class PartServer {
+ public:
+  // `device`: st_dev of the files of this mount.
+  static Outcome<std::unique_ptr<PartServer>> start(Filesystem& fs, dev_t device);
+  ~PartServer();
+  PartServer(const PartServer&) = delete;
+  PartServer& operator=(const PartServer&) = delete;
+
+  // The value of kServerXattr.
+  const std::string& name() const { return name_; }
+
+ private:
+  struct Answer;
+
+  PartServer(Filesystem& fs, dev_t device) : fs_(fs), device_(device) {}
+  void run();
+  void serve(int connection) const;
+  Answer answer(int file_fd) const;
+  Answer answer(Inode& inode) const;
+
+  Filesystem& fs_;
+  const dev_t device_;
+  std::string name_;
+  Fd listening_;
+  Fd stopping_;  // eventfd
+  std::thread thread_;
+};
+
+}  // namespace graphlane

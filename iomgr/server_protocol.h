@@ -1,0 +1,62 @@
+// What the preload library asks a mount, and is told. One question a connection:
+//
+//   client ──Request + its descriptor of the file──►  server (every mount)
+//          ◄──Reply + generations + the N parts────
+//
+// The server is found by the extended attribute kServerXattr of a striped file,
+// its abstract Unix socket's name. Who shows a descriptor that is open for reading
+// gets the file's parts for reading, however its directories are protected.
+//
+// **Generations** are counters in a page that the server writes and clients map.
+// A file's counter moves when its first writer comes and when its last one has
+// gone, before either's open() or close() is answered. So a client that finds the
+// counter as it was when it asked may read the parts; any other asks again.
+//
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+#include "iomgr/stripe.h"
+#include "iomgr/stub.h"
+
+namespace graphlane {
+
+inline constexpr char kServerXattr[] = "user.graphlane.server";
+inline constexpr uint32_t kServerNameSize = 42;  // "graphlane-" and 32 digits, no NUL
+
+// Files share counters: a stranger's writer only makes us ask once more.
+inline constexpr uint32_t kGenerationCount = 8192;
+using Generation = std::atomic<uint64_t>;
+inline constexpr size_t kGenerationsBytes = kGenerationCount * sizeof(Generation);
+static_assert(Generation::is_always_lock_free);
+
+inline uint32_t generation_index(const Uuid& file_id) {
+  uint32_t bits;  // random already
+  std::memcpy(&bits, file_id.bytes.data(), sizeof bits);
+  return bits % kGenerationCount;
+}
+
+struct ServerRequest {
+  static constexpr uint32_t kMagic = 0x31514c47;  // "GLQ1"
+  uint32_t magic = kMagic;
+};
+
+struct ServerReply {
+  static constexpr uint32_t kMagic = 0x31524c47;  // "GLR1"
+  uint32_t magic = kMagic;
+  int32_t error = 0;             // 0; EAGAIN: somebody writes it; or another errno
+  uint64_t generation = 0;       // for 0 and EAGAIN
+  uint32_t generation_index = 0;
+  uint32_t device_count = 0;
+  StubBytes stub = {};           // the layout, state closed; for 0
+  // Then device_count directories, each with its NUL. Descriptors that go along:
+  // the generations (0 and EAGAIN), then the parts (0).
+};
+
+inline constexpr uint32_t kServerDescriptorsMax = 1 + kDeviceCountMax;
+inline constexpr size_t kServerReplyMax = sizeof(ServerReply) + kDeviceCountMax * 4096;
+
+}  // namespace graphlane

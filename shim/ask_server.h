@@ -1,0 +1,32 @@
+// The question to a mount's server (iomgr/server_protocol.h): which parts does
+// the file behind this descriptor have, and may they be read now?
+//
+// Threads: under the caller's SlowLock (static buffers).
+#pragma once
+
+#include <cstddef>
+
+#include "iomgr/server_protocol.h"
+
+namespace graphlane {
+
+struct ServerAnswer {
+  // 0; EAGAIN: somebody writes the file; else: leave it to the filesystem.
+  int error = 0;
+
+  // For 0 and EAGAIN: as long as *counter is `generation`, the answer holds.
+  const Generation* counter = nullptr;
+  uint64_t generation = 0;
+
+  // For 0: the parts, open for reading, the caller's to close, and what the reply
+  // said of the file. `directories` are N names, each with its NUL.
+  const ServerReply* reply = nullptr;
+  int parts[kDeviceCountMax] = {};
+  const char* directories = nullptr;
+  size_t directories_length = 0;
+};
+
+// Answers within two seconds, whatever the server does. Keeps no descriptor open.
+ServerAnswer ask_server(int fd);
+
+}  // namespace graphlane

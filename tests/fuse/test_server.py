@@ -1,0 +1,172 @@
+"""The mount's server: who gets which parts, and when the generation moves
+(iomgr/server_protocol.h)."""
+
+import array
+import errno
+import mmap
+import os
+import socket
+import struct
+
+import pytest
+
+from harness import run
+from mounts import mounted, striped  # noqa: F401, fixtures
+
+REQUEST = struct.pack("<I", 0x31514c47)
+REPLY = struct.Struct("<IiQII")
+STUB_SIZE = 4096
+DESCRIPTORS_MAX = 65
+
+
+class Answer:
+    """What the server says of a descriptor."""
+
+    def __init__(self, reply: bytes, fds: list[int]):
+        magic, self.error, self.generation, self.index, self.device_count = \
+            REPLY.unpack_from(reply)
+        assert magic == 0x31524c47
+        self.stub = reply[REPLY.size:REPLY.size + STUB_SIZE]
+        self.directories = reply[REPLY.size + STUB_SIZE:].split(b"\0")[:-1]
+        self.counters, self.parts = (fds[0] if fds else None), fds[1:]
+
+    def counter(self) -> int:
+        with mmap.mmap(self.counters, 0, prot=mmap.PROT_READ) as view:
+            return struct.unpack_from("<Q", view, 8 * self.index)[0]
+
+
+def connect(name: bytes) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.settimeout(10)
+    connection.connect(b"\0" + name)
+    return connection
+
+
+@pytest.fixture
+def asking(striped, mounted):
+    """The volume, its mount, its content, and ask(fd)."""
+    volume, content = striped(size=1_000_003, stripe=["data", "s*"])
+    with mounted(volume) as at:
+        name = os.getxattr(at / "data", "user.graphlane.server")
+
+        def ask(fd: int) -> Answer:
+            with connect(name) as connection:
+                socket.send_fds(connection, [REQUEST], [fd])
+                reply, fds, _, _ = socket.recv_fds(connection, 1 << 20, DESCRIPTORS_MAX)
+            opened.extend(fds)
+            return Answer(reply, fds)
+
+        opened = []
+        ask.name = name
+        yield volume, at, content, ask
+        for fd in opened:
+            os.close(fd)
+
+
+def test_a_reader_gets_the_parts_for_reading(asking):
+    volume, at, content, ask = asking
+    with open(at / "data", "rb") as file:
+        answer = ask(file.fileno())
+    assert answer.error == 0
+    assert answer.stub == (volume.path / "data").read_bytes()
+    assert [os.path.dirname(path.decode()) for path in answer.directories] == \
+        [str(device) for device in volume.devices]
+    assert sum(os.fstat(part).st_size for part in answer.parts) == len(content)
+    assert os.pread(answer.parts[answer.stub[0x3c]], 1000, 0) == content[:1000]
+    for part in answer.parts:
+        with pytest.raises(OSError) as raised:
+            os.write(part, b"x")
+        assert raised.value.errno == errno.EBADF
+
+
+def test_the_counters_cannot_be_written_or_cut(asking):
+    _, at, _, ask = asking
+    with open(at / "data", "rb") as file:
+        counters = ask(file.fileno()).counters
+    for call in (lambda: os.ftruncate(counters, 0), lambda: os.pwrite(counters, b"x", 0),
+                 lambda: mmap.mmap(counters, 0, prot=mmap.PROT_READ | mmap.PROT_WRITE)):
+        with pytest.raises(OSError):
+            call()
+
+
+def test_who_cannot_read_gets_nothing(asking, tmp_path):
+    _, at, _, ask = asking
+    (at / "plain").write_bytes(b"plain")
+    (tmp_path / "outside").touch()
+    for path, flags, error in [(at / "data", os.O_WRONLY, errno.EACCES),
+                               (at / "data", os.O_PATH, errno.EACCES),
+                               (at / "plain", os.O_RDONLY, errno.EIO),
+                               (at, os.O_RDONLY, errno.ESTALE),
+                               (at / ".graphlane/volume.json", os.O_RDONLY, errno.EIO),
+                               (tmp_path / "outside", os.O_RDONLY, errno.EXDEV)]:
+        fd = os.open(path, flags)
+        answer = ask(fd)
+        os.close(fd)
+        assert (answer.error, answer.parts, answer.counters) == (error, [], None), path
+
+
+def test_the_generation_moves_with_the_first_writer_and_the_last(asking):
+    _, at, content, ask = asking
+    with open(at / "data", "rb") as reader:
+        before = ask(reader.fileno())
+        assert before.counter() == before.generation
+        with open(at / "data", "r+b", buffering=0) as writer:
+            assert before.counter() > before.generation
+            written = ask(reader.fileno())
+            assert (written.error, written.parts) == (errno.EAGAIN, [])
+            assert written.counter() == written.generation
+            writer.truncate(2_000_000)
+        (at / "data").stat()
+        answer = ask_until(ask, reader.fileno(), 0)
+        assert written.counter() > written.generation
+        assert sum(os.fstat(part).st_size for part in answer.parts) == 2_000_000
+        for change in (lambda: os.truncate(at / "data", 5), lambda: (at / "data").write_bytes(b"")):
+            change()
+            assert answer.counter() > answer.generation
+            answer = ask_until(ask, reader.fileno(), 0)
+
+
+def ask_until(ask, fd: int, error: int) -> Answer:
+    """The kernel tells the daemon of a close() a moment after it."""
+    for _ in range(10_000):
+        answer = ask(fd)
+        if answer.error == error:
+            return answer
+    pytest.fail(f"still {errno.errorcode[answer.error]}")
+
+
+def test_a_new_file_is_there_for_readers_when_its_writer_has_gone(asking):
+    _, at, _, ask = asking
+    with open(at / "s", "wb") as file:
+        file.write(b"x" * 300_000)
+    with open(at / "s", "rb") as file:
+        answer = ask_until(ask, file.fileno(), 0)
+    assert sum(os.fstat(part).st_size for part in answer.parts) == 300_000
+
+
+def test_strange_clients_hold_nobody_up(asking):
+    _, at, _, ask = asking
+    with open(at / "data", "rb") as file:
+        silent = [connect(ask.name) for _ in range(20)]
+        for message, fds in [(b"", []), (b"x", []), (b"x" * 100_000, []), (REQUEST, []),
+                             (b"nonsense", [file.fileno()]), (REQUEST, [file.fileno()] * 20)]:
+            with connect(ask.name) as connection:
+                socket.send_fds(connection, [message or b"\0"], fds)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as nested:
+            nested.connect(b"\0" + ask.name)
+            nested.sendmsg([REQUEST], [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
+                                        array.array("i", [nested.fileno()]))])
+        assert ask(file.fileno()).error == 0
+        for connection in silent:
+            connection.close()
+
+
+def test_the_socket_goes_with_the_mount(striped, mounted):
+    volume, _ = striped(size=100_000)
+    with mounted(volume) as at:
+        name = os.getxattr(at / "data", "user.graphlane.server").decode()
+        assert f"@{name}" in run("cat", "/proc/net/unix").stdout
+    for _ in range(10_000):  # the daemon ends a moment after umount
+        if f"@{name}" not in run("cat", "/proc/net/unix").stdout:
+            return
+    pytest.fail("the socket is still there")
