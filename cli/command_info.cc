@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "iomgr/base/size.h"
 #include "iomgr/part_files.h"
+#include "iomgr/striped_file.h"
 #include "iomgr/volume_files.h"
 
 namespace graphlane::cli {
@@ -71,7 +72,7 @@ Outcome<json> file_info(const Volume& volume, const std::string& below) {
   }
   return json{{"path", place->shown},
               {"striped", true},
-              {"size", layout.logical_size},
+              {"size", current_layout(volume, layout).logical_size},
               {"id", UuidText(layout.file_id).c_str()},
               {"stripe_depth", layout.geometry.stripe_depth_bytes},
               {"first_device", layout.geometry.first_device},

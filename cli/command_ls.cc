@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "iomgr/base/size.h"
+#include "iomgr/live_file.h"
 #include "iomgr/tree.h"
 #include "iomgr/volume_files.h"
 
@@ -14,7 +15,8 @@ struct Options {
 };
 
 // "12M x 4 from 2": the layout; or what else it is.
-std::string describe_node(const TreePlace& place, const struct stat& info, uint64_t* size_bytes) {
+std::string describe_node(const Volume& volume, const TreePlace& place, const struct stat& info,
+                          uint64_t* size_bytes) {
   if (S_ISDIR(info.st_mode)) return "directory";
   if (S_ISLNK(info.st_mode)) return "link";
   if (!S_ISREG(info.st_mode)) return "special";
@@ -26,15 +28,17 @@ std::string describe_node(const TreePlace& place, const struct stat& info, uint6
   if (!verdict) return "unreadable";
   if (*verdict == StubVerdict::kNotAStub) return "plain";
   if (*verdict != StubVerdict::kStub) return describe(*verdict);
-  *size_bytes = layout.logical_size;
+  *size_bytes = current_layout(volume, layout).logical_size;
+  const char* state = layout.state == FileState::kClosed ? ""
+                      : is_being_changed(fd.get())       ? ", in use"
+                                                         : ", not closed";
   return fmt::format("{} x {} from {}{}", format_size(layout.geometry.stripe_depth_bytes),
-                     layout.geometry.device_count, layout.geometry.first_device,
-                     layout.state == FileState::kOpen ? ", not closed" : "");
+                     layout.geometry.device_count, layout.geometry.first_device, state);
 }
 
-void print_node(const TreePlace& place, const struct stat& info, const std::string& name) {
+void print_node(const Volume& volume, const TreePlace& place, const struct stat& info, const std::string& name) {
   uint64_t size_bytes = S_ISREG(info.st_mode) ? static_cast<uint64_t>(info.st_size) : 0;
-  const std::string what = describe_node(place, info, &size_bytes);
+  const std::string what = describe_node(volume, place, info, &size_bytes);
   const std::string size = S_ISREG(info.st_mode) ? format_size(size_bytes) : "-";
   fmt::print("{:>9}  {:<16}  {}{}\n", size, what, name, S_ISDIR(info.st_mode) ? "/" : "");
 }
@@ -51,9 +55,10 @@ Outcome<void> list(const VolumePath& path, bool recursive) {
     const bool is_directory = S_ISDIR(node.info.st_mode);
     if (top->path == "." && is_within(node.path, kControlDirectory)) continue;
     if (!node.path.empty()) {
-      print_node(top->at(node.path), node.info, node.path);
+      print_node(*path.volume, top->at(node.path), node.info, node.path);
     } else if (!is_directory) {
-      print_node(*top, node.info, std::filesystem::path(top->shown).filename().string());
+      print_node(*path.volume, *top, node.info,
+                 std::filesystem::path(top->shown).filename().string());
     }
   }
   return {};

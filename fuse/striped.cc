@@ -73,13 +73,6 @@ Result<std::shared_ptr<LiveFile>> open_new(Filesystem& fs, const Layout& layout,
 
 }  // namespace
 
-Layout current_layout(const Volume& volume, const Layout& layout) {
-  if (layout.state == FileState::kClosed || !volume.accept(layout, "")) return layout;
-  Layout sized = layout;
-  sized.logical_size = stat_parts(volume, layout).logical_size;
-  return sized;
-}
-
 void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st) {
   const PartsStat parts = stat_parts(*fs.volume, layout);
   uint64_t size = layout.logical_size;

@@ -23,9 +23,6 @@ namespace graphlane {
 
 struct Filesystem;
 
-// The layout with its size as it is: of a file in state `open`, what the parts say.
-Layout current_layout(const Volume& volume, const Layout& layout);
-
 // Makes a stub's attributes those of the file it stands for.
 void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st);
 

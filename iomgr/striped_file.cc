@@ -74,4 +74,11 @@ PartsStat stat_parts(const Volume& volume, const Layout& layout) {
   return found;
 }
 
+Layout current_layout(const Volume& volume, const Layout& layout) {
+  if (layout.state == FileState::kClosed || !volume.accept(layout, "")) return layout;
+  Layout now = layout;
+  now.logical_size = stat_parts(volume, layout).logical_size;
+  return now;
+}
+
 }  // namespace graphlane

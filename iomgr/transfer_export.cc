@@ -3,6 +3,7 @@
 #include "iomgr/base/interrupt.h"
 #include "iomgr/bulk_copy.h"
 #include "iomgr/file_attributes.h"
+#include "iomgr/live_file.h"
 #include "iomgr/parts.h"
 #include "iomgr/transfer_common.h"
 #include "iomgr/volume_files.h"
@@ -53,12 +54,13 @@ Outcome<TreePlace> resolve_target(const Volume& volume, const std::string& given
   return TreePlace{.directory_fd = AT_FDCWD, .path = real.string(), .shown = target.string()};
 }
 
-Outcome<void> export_striped(const Volume& volume, int stub_fd, const Layout& layout,
+Outcome<void> export_striped(const Volume& volume, int stub_fd, const Layout& stub,
                              const TreePlace& from, const TreePlace& to, TransferState* state) {
-  if (layout.state != FileState::kClosed) {
+  if (stub.state != FileState::kClosed && !is_being_changed(stub_fd)) {
     return make_error(EBUSY, "{}: whoever wrote it did not close it (`graphlane check --repair`)",
                       from.shown);
   }
+  const Layout layout = current_layout(volume, stub);
   const auto file = StripedFile::open(volume, layout, from.shown);
   if (!file) return file.error();
   const Outcome<Fd> target = create_file(to, layout.logical_size);

@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+import json
 import mmap
 import os
 import random
@@ -379,6 +380,18 @@ def test_a_file_that_another_mount_writes_is_busy(striping, graphlane, tmp_path)
             assert (second / "s").read_bytes() == b"x" * 100_000
     finally:
         graphlane("umount", second)
+
+
+def test_commands_see_what_is_being_written(striping, graphlane, tmp_path):
+    volume, at = striping
+    with open(at / "s", "wb", buffering=0) as file:
+        file.write(b"x" * 1_000_000)
+        assert "977 KiB" in graphlane("ls", volume.path).stdout
+        assert "in use" in graphlane("ls", volume.path).stdout
+        info = json.loads(graphlane("info", "--json", volume.path / "s").stdout)
+        assert (info["size"], info["state"]) == (1_000_000, "open")
+        graphlane("export", volume.path / "s", tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == b"x" * 1_000_000
 
 
 def test_a_check_beside_a_writer_finds_nothing_wrong(striping, graphlane):
