@@ -65,17 +65,14 @@ bool LiveFiles::has_writers(const Uuid& file_id) {
   return entry != entries_.end() && entry->second.writer_count > 0;
 }
 
-Result<std::shared_ptr<LiveFile>> LiveFiles::acquire(const Layout& layout, Fd stub,
-                                                     std::string_view name,
-                                                     std::shared_ptr<StripedFile> shared) {
+Outcome<std::shared_ptr<LiveFile>> LiveFiles::acquire(const Layout& layout, Fd stub,
+                                                      std::string_view name,
+                                                      std::shared_ptr<StripedFile> shared) {
   MutexLock lock(mu_);
   auto entry = entries_.find(layout.file_id);
   if (entry == entries_.end()) {
     auto opened = LiveFile::open(volume_, layout, std::move(stub), name, std::move(shared));
-    if (!opened) {
-      log_line(opened.error().text);
-      return Errno{opened.error().code};
-    }
+    if (!opened) return opened.error();
     entry = entries_.emplace(layout.file_id, Entry{.file = std::move(*opened)}).first;
   }
   if (entry->second.writer_count++ == 0) generations_.advance(layout.file_id);

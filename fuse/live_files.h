@@ -36,9 +36,9 @@ class LiveFiles {
   bool has_writers(const Uuid& file_id);
 
   // The file with one more writer. As LiveFile::open(); `stub` is not used if the
-  // file is here already. The reason of an error has gone to the log.
-  Result<std::shared_ptr<LiveFile>> acquire(const Layout& layout, Fd stub, std::string_view name,
-                                            std::shared_ptr<StripedFile> shared);
+  // file is here already.
+  Outcome<std::shared_ptr<LiveFile>> acquire(const Layout& layout, Fd stub, std::string_view name,
+                                             std::shared_ptr<StripedFile> shared);
   void release(const LiveFile& file);
 
   // Moved when a file's first writer comes and when its last one has gone.

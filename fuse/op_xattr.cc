@@ -1,7 +1,7 @@
 // Extended attributes: the host's, and two that exist only at the mount.
 //
-//   user.graphlane.server   on a striped file: the socket that the preload library
-//                           asks for its parts (part_server.h)
+//   user.graphlane.server   on a striped file and on the root: the socket that the
+//                           preload library asks for the parts (part_server.h)
 //   user.graphlane.stats    on the root: what the lanes did, as JSON
 //
 // Neither is listed, so that tools that copy attributes leave them alone.
@@ -37,8 +37,10 @@ int answer_value(fuse_req_t req, std::string_view value, size_t size) {
 int get_server(Filesystem& fs, fuse_req_t req, Inode& inode, size_t size) {
   struct stat st;
   if (::fstat(inode.fd.get(), &st) != 0) return errno;
-  const StubView view = inode.stub.look(inode.fd.get(), st);
-  if (inode.control || !view.striped() || fs.server_name.empty()) return ENODATA;
+  const bool has_one =
+      &inode == &fs.inodes.root() ||
+      (!inode.control && inode.stub.look(inode.fd.get(), st).striped());
+  if (!has_one || fs.server_name.empty()) return ENODATA;
   return answer_value(req, fs.server_name, size);
 }
 

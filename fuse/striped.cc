@@ -2,7 +2,9 @@
 
 #include <sys/file.h>
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "fuse/filesystem.h"
 #include "fuse/log.h"
@@ -16,6 +18,10 @@ namespace graphlane {
 namespace {
 
 constexpr blksize_t kPreferredIoBytes = 1 << 20;
+
+// The daemon of a mount that has just ended may still be closing its files.
+constexpr auto kTakeOverPatience = std::chrono::seconds(3);
+constexpr auto kTakeOverInterval = std::chrono::milliseconds(10);
 
 int device_fd(const Volume& volume, uint32_t device_index) {
   return volume.devices()[device_index].root_fd.get();
@@ -53,17 +59,25 @@ Outcome<std::shared_ptr<StripedFile>> open_with(const Volume& volume, const Layo
   return StripedFile::open(volume, layout, name, flags);
 }
 
-Result<std::shared_ptr<StripedFile>> or_log(Outcome<std::shared_ptr<StripedFile>> file) {
-  if (file) return std::move(*file);
-  log_line(file.error().text);
-  return Errno{file.error().code == ENOMEM ? ENOMEM : EIO};
+template <class T>
+Result<T> or_log(Outcome<T> opened) {
+  if (opened) return std::move(*opened);
+  log_line(opened.error().text);
+  return Errno{opened.error().code};
+}
+
+// What is wrong with the parts of a file is an I/O error to who opens it.
+Result<std::shared_ptr<StripedFile>> or_io_error(Outcome<std::shared_ptr<StripedFile>> file) {
+  auto opened = or_log(std::move(file));
+  if (!opened && opened.error().code != ENOMEM) return Errno{EIO};
+  return opened;
 }
 
 // A file that has just been made; its parts are readable by us alone.
 Result<std::shared_ptr<LiveFile>> open_new(Filesystem& fs, const Layout& layout, Fd stub) {
   struct stat st;
   if (::fstat(stub.get(), &st) != 0) return last_errno();
-  auto live = fs.live.acquire(layout, std::move(stub), name_of(*fs.volume, st), nullptr);
+  auto live = or_log(fs.live.acquire(layout, std::move(stub), name_of(*fs.volume, st), nullptr));
   if (!live) return live;
   for (uint32_t d = 0; d < fs.volume->device_count(); ++d) {
     copy_access((*live)->stub_fd(), (*live)->writable().parts().buffered(d));
@@ -90,12 +104,12 @@ Result<std::shared_ptr<StripedFile>> open_striped(const Volume& volume, const La
   if (!file && (file.error().code == EACCES || file.error().code == EROFS)) {
     file = open_with(volume, now, stub, O_RDONLY);
   }
-  return or_log(std::move(file));
+  return or_io_error(std::move(file));
 }
 
 Result<std::shared_ptr<StripedFile>> open_parts_to_read(const Volume& volume, const Layout& layout,
                                                         const struct stat& stub) {
-  return or_log(open_with(volume, layout, stub, O_RDONLY));
+  return or_io_error(open_with(volume, layout, stub, O_RDONLY));
 }
 
 Result<std::shared_ptr<LiveFile>> open_live(Filesystem& fs, Inode& inode, const Layout& layout,
@@ -105,9 +119,15 @@ Result<std::shared_ptr<LiveFile>> open_live(Filesystem& fs, Inode& inode, const 
     log_line(checked.error().text);
     return Errno{EIO};
   }
-  Fd fd = reopen(inode.fd.get(), O_RDWR);
-  if (!fd) return last_errno();
-  return fs.live.acquire(layout, std::move(fd), name, inode.stub.opened(layout));
+  const auto deadline = std::chrono::steady_clock::now() + kTakeOverPatience;
+  for (;;) {
+    Fd fd = reopen(inode.fd.get(), O_RDWR);
+    if (!fd) return last_errno();
+    auto live = fs.live.acquire(layout, std::move(fd), name, inode.stub.opened(layout));
+    const bool busy = !live && live.error().code == EBUSY;
+    if (!busy || std::chrono::steady_clock::now() > deadline) return or_log(std::move(live));
+    std::this_thread::sleep_for(kTakeOverInterval);
+  }
 }
 
 Result<std::shared_ptr<LiveFile>> create_striped(Filesystem& fs, fuse_req_t req, int directory_fd,

@@ -1,15 +1,24 @@
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstddef>
 #include <cstring>
+#include <thread>
 
 #include "fuse/mount.h"
 #include "fuse/mountpoint.h"
 #include "fuse/stderr_catcher.h"
 #include "iomgr/mount_table.h"
+#include "iomgr/server_protocol.h"
 
 namespace graphlane {
 namespace {
@@ -35,6 +44,60 @@ Outcome<void> unmount_as_user(const std::string& mountpoint) {
   return make_error(EPERM, "{}: cannot unmount: {}", mountpoint, reason);
 }
 
+// The daemon of a mount. What was written through it lies on the devices when it
+// has ended, and nobody else can write those files before.
+class Daemon {
+ public:
+  explicit Daemon(const std::string& mountpoint) {
+    char name[kServerNameSize];
+    if (::getxattr(mountpoint.c_str(), kServerXattr, name, sizeof name) != sizeof name) return;
+    address_.sun_family = AF_UNIX;  // abstract: the name begins with a NUL
+    std::memcpy(address_.sun_path + 1, name, sizeof name);
+    const Fd socket = connect();
+    ucred peer{};
+    socklen_t length = sizeof peer;
+    if (socket && ::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0) {
+      process_.reset(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
+    }
+  }
+
+  // At once if it serves on, because the mount is elsewhere too (a bind mount,
+  // another namespace), or if there is none that we can see.
+  void wait_for_the_end() const {
+    if (!process_) return;
+    const auto deadline = std::chrono::steady_clock::now() + kEndBegins;
+    while (connect()) {
+      if (std::chrono::steady_clock::now() > deadline) return;
+      std::this_thread::sleep_for(kInterval);
+    }
+    pollfd ended{process_.get(), POLLIN, 0};
+    while (::poll(&ended, 1, -1) < 0 && errno == EINTR) continue;
+  }
+
+ private:
+  static constexpr auto kEndBegins = std::chrono::seconds(1);
+  static constexpr auto kInterval = std::chrono::milliseconds(2);
+
+  Fd connect() const {
+    Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    constexpr socklen_t kLength = offsetof(sockaddr_un, sun_path) + 1 + kServerNameSize;
+    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address_), kLength) == 0) {
+      return socket;
+    }
+    return {};
+  }
+
+  sockaddr_un address_{};
+  Fd process_;  // a pidfd
+};
+
+Outcome<void> unmount_there(const std::string& path) {
+  if (::umount2(path.c_str(), UMOUNT_NOFOLLOW) == 0) return {};
+  if (errno == EPERM) return unmount_as_user(path);
+  if (errno == EBUSY) return busy(path);
+  return os_error(errno, path, "cannot unmount");
+}
+
 }  // namespace
 
 Outcome<void> unmount(const std::string& mountpoint) {
@@ -43,10 +106,10 @@ Outcome<void> unmount(const std::string& mountpoint) {
   if (!find_volume_mount(*path)) {
     return make_error(EINVAL, "{}: no Graphlane volume is mounted there", mountpoint);
   }
-  if (::umount2(path->c_str(), UMOUNT_NOFOLLOW) == 0) return {};
-  if (errno == EPERM) return unmount_as_user(*path);
-  if (errno == EBUSY) return busy(*path);
-  return os_error(errno, *path, "cannot unmount");
+  const Daemon daemon(*path);
+  if (Outcome<void> done = unmount_there(*path); !done) return done;
+  daemon.wait_for_the_end();
+  return {};
 }
 
 }  // namespace graphlane

@@ -28,9 +28,15 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
     const int code = errno == EAGAIN || errno == EACCES ? EBUSY : errno;
     return os_error(code, std::string(name), "cannot be written here");
   }
-  std::shared_ptr<LiveFile> live(new LiveFile(std::move(stub), layout));
-  Layout now = layout;
-  if (now.state == FileState::kOpen) now.logical_size = stat_parts(volume, layout).logical_size;
+  // What it says now that nobody else can change it.
+  Layout now;
+  const Result<StubVerdict> verdict = read_stub(stub.get(), kStubSize, &now);
+  if (!verdict) return os_error(verdict.error().code, std::string(name), "cannot read the stub");
+  if (*verdict != StubVerdict::kStub || now.file_id != layout.file_id) {
+    return make_error(ESTALE, "{}: has become another file", name);
+  }
+  std::shared_ptr<LiveFile> live(new LiveFile(std::move(stub), now));
+  if (now.state == FileState::kOpen) now.logical_size = stat_parts(volume, now).logical_size;
   live->file_ = std::move(shared);
   if (!live->file_ || !live->file_->parts().writable()) {
     auto opened = StripedFile::open(volume, now, name, O_RDWR);

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <new>
@@ -162,10 +163,13 @@ OpenFileRef identify(int fd) {
   return hand_out(file, direct);
 }
 
-// Whether the number still means the file that the table says.
+// Whether the number still means the file that the table says. The filesystem is
+// not asked: that would cost a message now and then, and fail when it has died.
 bool still_open(const OpenFile& file, int fd) {
-  struct stat st;
-  return sys::fstat(fd, &st) == 0 && st.st_dev == file.device_number && st.st_ino == file.inode;
+  struct statx st;
+  return ::syscall(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) == 0 &&
+         makedev(st.stx_dev_major, st.stx_dev_minor) == file.device_number &&
+         st.stx_ino == file.inode;
 }
 
 OpenFileRef acquire_slow(int fd) {

@@ -1,0 +1,108 @@
+"""Killed at any instant: every file is whole, in its old or its new form, and what
+fsync() confirmed is there. GRAPHLANE_KILLS=200 for the record; a few each time."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from harness import is_mounted, run
+
+KILLS = int(os.environ.get("GRAPHLANE_KILLS", "5"))
+SECONDS_MAX = 0.4
+
+# Appends numbered records, says which are confirmed, and in between rewrites,
+# renames and removes small striped files.
+WRITER = """
+import os, sys
+at = sys.argv[1]
+log = os.open(at + "/s-log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+number = os.fstat(log).st_size // 1000
+while True:
+    for _ in range(7):
+        os.write(log, b"%09d\\n" % number * 100)
+        number += 1
+    os.fsync(log)
+    print(number, flush=True)
+    name = at + "/s-%d" % (number % 5)
+    with open(name + ".new", "wb") as file:
+        file.write(bytes([number % 251]) * 200_000)
+    os.rename(name + ".new", name)
+    os.truncate(name, 100_000 + number % 1000)
+    if number % 3 == 0:
+        os.unlink(name)
+"""
+
+
+def check_records(path, confirmed: int) -> None:
+    content = path.read_bytes()
+    assert len(content) >= confirmed * 1000
+    for number in range(len(content) // 1000):
+        assert content[number * 1000:(number + 1) * 1000] == b"%09d\n" % number * 100
+
+
+def check_small_files(at) -> None:
+    for path in at.glob("s-[0-9]"):
+        content = path.read_bytes()
+        assert len(set(content)) == 1
+        assert len(content) == 200_000 or 100_000 <= len(content) < 101_000
+
+
+@pytest.mark.parametrize("victim", ["daemon", "writer"])
+def test_killed_while_it_writes_through_a_mount(volume, graphlane, fuse, tmp_path, victim):
+    made = volume(depth="64K", stripe=["s-*"])
+    at = tmp_path / "mnt"
+    at.mkdir()
+    seed = random.randrange(1 << 32)
+    r = random.Random(seed)
+    confirmed = 0
+    for kill in range(KILLS):
+        graphlane("mount", made.path, at)
+        try:
+            if kill > 0:
+                check_records(at / "s-log", confirmed)
+                check_small_files(at)
+            writer = subprocess.Popen([sys.executable, "-c", WRITER, at], text=True,
+                                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            said = writer.stdout.readline()
+            time.sleep(r.random() * SECONDS_MAX)
+            if victim == "daemon":
+                (pid,) = run("pgrep", "-f", f"mount {made.path} {at}$").stdout.split()
+                os.kill(int(pid), signal.SIGKILL)
+            else:
+                writer.kill()
+            said += writer.communicate(timeout=30)[0]
+            confirmed = int(said.split("\n")[-2])
+        finally:
+            graphlane("umount", at)
+        assert not is_mounted(at), seed
+    graphlane("check", "--repair", made.path, check=False)
+    assert "no problems" in graphlane("check", made.path).stdout, seed
+
+
+def test_killed_while_it_imports(volume, graphlane, tmp_path):
+    made = volume(depth="64K")
+    old, new = tmp_path / "old", tmp_path / "new"
+    for source, fill in ((old, b"o"), (new, b"n")):
+        source.mkdir()
+        (source / "large").write_bytes(fill * 30_000_000)
+        (source / "small").write_bytes(fill * 10)
+    graphlane("import", old, made.path / "graph")
+    r = random.Random(random.randrange(1 << 32))
+    for _ in range(KILLS):
+        job = subprocess.Popen([graphlane.program, "import", "--overwrite", new,
+                                made.path / "graph"], stderr=subprocess.DEVNULL)
+        time.sleep(r.random() * SECONDS_MAX)
+        job.kill()
+        job.wait(30)
+        graphlane("check", "--repair", made.path, check=False)
+        assert "no problems" in graphlane("check", made.path).stdout
+        back = tmp_path / "back"
+        graphlane("export", "--overwrite", made.path / "graph", back)
+        for name, size in (("large", 30_000_000), ("small", 10)):
+            content = (back / name).read_bytes()
+            assert len(content) == size and content in (b"o" * size, b"n" * size)
