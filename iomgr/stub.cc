@@ -1,10 +1,13 @@
 #include "iomgr/stub.h"
 
+#include <sys/mman.h>
+
 #include <bit>
 #include <cstring>
 
 #include "iomgr/base/crc32c.h"
 #include "iomgr/base/file_io.h"
+#include "iomgr/base/sys.h"
 
 namespace graphlane {
 namespace {
@@ -117,11 +120,17 @@ StubVerdict decode_stub(std::span<const uint8_t> bytes, Layout* layout) {
 
 Result<StubVerdict> read_stub(int fd, uint64_t file_size, Layout* layout) {
   if (file_size < sizeof kHeadMagic || file_size > kStubSize) return StubVerdict::kNotAStub;
-  // Aligned: the descriptor may be one that a program opened with O_DIRECT.
-  alignas(kBlockSize) StubBytes bytes;
-  const Result<size_t> got = pread_full(fd, bytes.data(), bytes.size(), 0);
-  if (!got) return got.error();
-  return decode_stub({bytes.data(), *got}, layout);
+  // A page of its own: aligned, because the descriptor may be one that a program
+  // opened with O_DIRECT; and not on the stack, which may be a 16 KiB one.
+  const long page = ::syscall(SYS_mmap, nullptr, kStubSize, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == -1) return last_errno();
+  auto* bytes = reinterpret_cast<uint8_t*>(page);
+  const Result<size_t> got = pread_full(fd, bytes, kStubSize, 0);
+  const Result<StubVerdict> verdict =
+      got ? Result<StubVerdict>(decode_stub({bytes, *got}, layout)) : got.error();
+  ::syscall(SYS_munmap, page, kStubSize);
+  return verdict;
 }
 
 }  // namespace graphlane

@@ -8,14 +8,8 @@
 // taken on a descriptor that is not ours; no exception, no C++ runtime.
 #pragma once
 
-#include <sys/stat.h>
-#include <sys/types.h>
-#include <sys/uio.h>
-
-#include <cstddef>
-#include <cstdio>
+#include "shim/call_types.h"
 
 #define CALL(group, result, name, parameters, arguments) \
   extern "C" __attribute__((visibility("default"))) result hook_##name parameters __asm__(#name);
 #include "shim/calls.def"
-#undef CALL

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "shim/hooks.h"
 #include "shim/open_file.h"
@@ -33,6 +34,20 @@ bool would_write_stub(int directory, const char* path, int flags) {
 int opened(int fd) {
   if (fd >= 0) forget(fd);
   return fd;
+}
+
+// Descriptors that came with a message (SCM_RIGHTS).
+void forget_received(const msghdr& message) {
+  if (message.msg_control == nullptr) return;
+  auto* const all = const_cast<msghdr*>(&message);  // what the macros want
+  for (cmsghdr* one = CMSG_FIRSTHDR(all); one != nullptr; one = CMSG_NXTHDR(all, one)) {
+    if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
+    for (size_t at = CMSG_LEN(0); at + sizeof(int) <= one->cmsg_len; at += sizeof(int)) {
+      int fd = -1;
+      std::memcpy(&fd, reinterpret_cast<const char*>(one) + at, sizeof fd);
+      forget(fd);
+    }
+  }
 }
 
 // A part whose number became another file's would be read as if it were the
@@ -73,6 +88,30 @@ int hook_creat(const char* path, mode_t mode) {
 
 int hook_creat64(const char* path, mode_t mode) { return hook_creat(path, mode); }
 
+int hook___open(const char* path, int flags, mode_t mode) { return hook_open(path, flags, mode); }
+
+int hook___open64(const char* path, int flags, mode_t mode) { return hook_open(path, flags, mode); }
+
+int hook_open_by_handle_at(int mount, file_handle* handle, int flags) {
+  return opened(real::open_by_handle_at(mount, handle, flags));
+}
+
+int hook_pidfd_getfd(int process, int fd, unsigned flags) {
+  return opened(real::pidfd_getfd(process, fd, flags));
+}
+
+ssize_t hook_recvmsg(int socket, msghdr* message, int flags) {
+  const ssize_t received = real::recvmsg(socket, message, flags);
+  if (received >= 0) forget_received(*message);
+  return received;
+}
+
+int hook_recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
+  const int received = real::recvmmsg(socket, messages, count, flags, timeout);
+  for (int i = 0; i < received; ++i) forget_received(messages[i].msg_hdr);
+  return received;
+}
+
 int hook_close(int fd) {
   if (is_internal(fd)) {  // to the program this number is not open
     errno = EBADF;
@@ -81,6 +120,8 @@ int hook_close(int fd) {
   forget(fd);
   return real::close(fd);
 }
+
+int hook___close(int fd) { return hook_close(fd); }
 
 int hook_close_range(unsigned first, unsigned last, int flags) {
   const bool unshared = (flags & CLOSE_RANGE_UNSHARE) != 0;
@@ -115,6 +156,8 @@ int hook_dup2(int fd, int target) {
   return real::dup2(fd, target);
 }
 
+int hook___dup2(int fd, int target) { return hook_dup2(fd, target); }
+
 int hook_dup3(int fd, int target, int flags) {
   if (!may_replace(target)) return -1;
   if (fd != target) forget(target);
@@ -129,3 +172,5 @@ int hook_fcntl(int fd, int command, long argument) {
 }
 
 int hook_fcntl64(int fd, int command, long argument) { return hook_fcntl(fd, command, argument); }
+
+int hook___fcntl(int fd, int command, long argument) { return hook_fcntl(fd, command, argument); }

@@ -4,7 +4,7 @@
 // read() reserves its range by moving the offset first, which is atomic, and
 // moves it back by what it did not get.
 #include <fcntl.h>
-#include <limits.h>
+#include <pthread.h>
 
 #include "iomgr/base/sys.h"
 #include "shim/hooks.h"
@@ -19,98 +19,126 @@ namespace {
 // The kernel moves no more in one call (MAX_RW_COUNT).
 constexpr size_t kReadMax = 0x7ffff000;
 
-// Reads at an offset into several buffers. Bytes or -errno.
-ssize_t read_vector(const OpenFileRef& file, const iovec* iov, int count, uint64_t offset) {
-  if (file->origin == Origin::kDamaged) return -EIO;
-  ssize_t total = 0;
-  for (int i = 0; i < count; ++i) {
-    const size_t length = iov[i].iov_len < kReadMax - static_cast<size_t>(total)
-                              ? iov[i].iov_len
-                              : kReadMax - static_cast<size_t>(total);
-    if (length == 0) continue;
-    const ssize_t n = read_striped(*file, file.direct(), offset + static_cast<uint64_t>(total),
-                                   iov[i].iov_base, length);
-    if (n < 0) return n;
-    total += n;
-    if (static_cast<size_t>(n) < length) break;
-  }
-  FileCounters& counters = *file->file_counters;
-  counters.read_count.fetch_add(1, std::memory_order_relaxed);
-  counters.bytes_read.fetch_add(static_cast<uint64_t>(total), std::memory_order_relaxed);
-  return total;
+// What a descriptor is read into: the arguments of preadv2(), or of pread().
+struct Target {
+  const iovec* iov = nullptr;
+  int count = 0;
+  int flags = 0;
+  bool is_vector = false;  // the program's own array, which may be anywhere
+};
+
+// Whether the kernel takes the arguments: it is asked to read far behind the end
+// of a part. So what is wrong with them (EFAULT, EINVAL, an unknown flag) the
+// kernel says itself, and nothing of ours stumbles over it.
+bool kernel_accepts(const OpenFile& file, const Target& target) {
+  constexpr uint64_t kFarOff = uint64_t{1} << 62;
+  const bool plain = !target.is_vector && target.iov->iov_len <= kReadMax;
+  if (plain && target.flags == 0) return true;
+  const int part = file.parts->buffered(0);
+  const int saved_errno = errno;
+  const long n = target.is_vector
+                     ? ::syscall(SYS_preadv2, part, target.iov, target.count, kFarOff, 0, target.flags)
+                     : sys::pread(part, target.iov->iov_base, target.iov->iov_len, kFarOff);
+  errno = saved_errno;
+  return n >= 0;
 }
 
-// A libc result from a read's; over a mount a failure is FUSE's to repeat: it
-// says the same, or serves what we could not.
-template <class Original>
-ssize_t finish(const OpenFileRef& file, ssize_t result, Original original) {
-  if (result >= 0) return result;
-  if (!file.on_stub()) {
-    file->file_counters->left_to_fuse.fetch_add(1, std::memory_order_relaxed);
-    return original();
+// What the kernel would move at most.
+size_t wanted_bytes(const Target& target) {
+  size_t total = 0;
+  for (int i = 0; i < target.count && total < kReadMax; ++i) total += target.iov[i].iov_len;
+  return total < kReadMax ? total : kReadMax;
+}
+
+// Bytes or -errno.
+ssize_t read_vector(const OpenFileRef& file, const Target& target, uint64_t offset) {
+  size_t total = 0;
+  const size_t wanted = wanted_bytes(target);
+  for (int i = 0; total < wanted; ++i) {
+    const size_t left = wanted - total;
+    const size_t length = target.iov[i].iov_len < left ? target.iov[i].iov_len : left;
+    if (length == 0) continue;
+    const ssize_t n =
+        read_striped(*file, file.direct(), offset + total, target.iov[i].iov_base, length);
+    // Only memory that is not there cuts a read short: what is before it arrives.
+    if (n < 0 && (total == 0 || n != -EFAULT)) return n;
+    total += n < 0 ? 0 : static_cast<size_t>(n);
+    if (n < static_cast<ssize_t>(length)) break;
   }
+  file->file_counters->count_read(total);
+  return static_cast<ssize_t>(total);
+}
+
+// At the file offset, which moves.
+ssize_t read_sequential(const OpenFileRef& file, int fd, const Target& target) {
+  const auto wanted = static_cast<off_t>(wanted_bytes(target));
+  const int saved_errno = errno;
+  const off_t end = sys::lseek(fd, wanted, SEEK_CUR);
+  if (end < 0) {
+    const int error = errno;
+    errno = saved_errno;
+    return -error;
+  }
+  const ssize_t result = read_vector(file, target, static_cast<uint64_t>(end - wanted));
+  const off_t unread = wanted - (result > 0 ? result : 0);
+  if (unread > 0) sys::lseek(fd, -unread, SEEK_CUR);
+  return result;
+}
+
+// As preadv2() has it.
+constexpr off_t kAtFileOffset = -1;
+
+enum class Attempt { kDone, kDeclined, kLost };
+
+// Reads past the kernel's single queue, unless the kernel must have it.
+Attempt attempt(int fd, const Target& target, off_t offset, ssize_t* result) {
+  const OpenFileRef file = acquire(fd);
+  if (!file) return Attempt::kDeclined;
+  if (file->origin == Origin::kDamaged) {
+    *result = -file->error;
+    return Attempt::kDone;
+  }
+  // Flags ask for what we cannot promise (RWF_NOWAIT): FUSE's, if it is there.
+  if (target.flags != 0 && !file.on_stub()) return Attempt::kDeclined;
+  if (!kernel_accepts(*file, target)) return Attempt::kDeclined;
+  *result = offset == kAtFileOffset
+                ? read_sequential(file, fd, target)
+                : read_vector(file, target, static_cast<uint64_t>(offset));
+  if (*result == -EBADF && !file->lost.exchange(true, std::memory_order_relaxed)) {
+    return Attempt::kLost;
+  }
+  if (*result < 0 && !file.on_stub()) {
+    file->file_counters->failed_count.fetch_add(1, std::memory_order_relaxed);
+    return Attempt::kDeclined;  // FUSE says the same, or serves what we could not
+  }
+  return Attempt::kDone;
+}
+
+// No reference is held where libc's own call may end the thread (cancellation).
+template <class Original>
+ssize_t read_target(int fd, const Target& target, off_t offset, Original original) {
+  if (is_known_foreign(fd) || offset < kAtFileOffset) return original();
+  pthread_testcancel();
+  ssize_t result = 0;
+  Attempt outcome = attempt(fd, target, offset, &result);
+  if (outcome == Attempt::kLost) outcome = attempt(fd, target, offset, &result);
+  if (outcome == Attempt::kDeclined) return original();
+  if (result >= 0) return result;
   errno = static_cast<int>(-result);
   return -1;
 }
 
-bool valid_vector(const iovec* iov, int count) {
-  if (count < 0 || count > IOV_MAX) return false;
-  size_t total = 0;
-  for (int i = 0; i < count; ++i) {
-    if (iov[i].iov_len > SSIZE_MAX - total) return false;
-    total += iov[i].iov_len;
-  }
-  return true;
+template <class Original>
+ssize_t read_one(int fd, void* buffer, size_t count, off_t offset, Original original) {
+  const iovec one{.iov_base = buffer, .iov_len = count};
+  return read_target(fd, {.iov = &one, .count = 1}, offset, original);
 }
 
 template <class Original>
-ssize_t read_at(int fd, const iovec* iov, int count, off_t offset, Original original) {
-  const OpenFileRef file = acquire(fd);
-  // What the kernel would refuse, it shall refuse itself.
-  if (!file || offset < 0 || !valid_vector(iov, count)) return original();
-  return finish(file, read_vector(file, iov, count, static_cast<uint64_t>(offset)), original);
-}
-
-template <class Original>
-ssize_t read_on(int fd, const iovec* iov, int count, Original original) {
-  const OpenFileRef file = acquire(fd);
-  if (!file || !valid_vector(iov, count)) return original();
-  off_t wanted = 0;
-  for (int i = 0; i < count; ++i) wanted += static_cast<off_t>(iov[i].iov_len);
-  if (wanted > static_cast<off_t>(kReadMax)) wanted = kReadMax;
-  const int saved_errno = errno;
-  const off_t end = sys::lseek(fd, wanted, SEEK_CUR);
-  if (end < 0) {
-    errno = saved_errno;
-    return original();
-  }
-  const ssize_t result = read_vector(file, iov, count, static_cast<uint64_t>(end - wanted));
-  const off_t unread = wanted - (result > 0 ? result : 0);
-  if (unread > 0) sys::lseek(fd, -unread, SEEK_CUR);
-  return finish(file, result, original);
-}
-
-template <class Original>
-ssize_t read_at(int fd, void* buffer, size_t count, off_t offset, Original original) {
-  const iovec one{.iov_base = buffer, .iov_len = count < kReadMax ? count : kReadMax};
-  return read_at(fd, &one, 1, offset, original);
-}
-
-template <class Original>
-ssize_t read_on(int fd, void* buffer, size_t count, Original original) {
-  const iovec one{.iov_base = buffer, .iov_len = count < kReadMax ? count : kReadMax};
-  return read_on(fd, &one, 1, original);
-}
-
-// preadv2 with an offset of -1 reads at the file offset. Flags ask for what we
-// cannot promise (RWF_NOWAIT), so over a mount they are FUSE's; a stub's
-// descriptor has no one else.
-template <class Original>
-ssize_t read_flagged(int fd, const iovec* iov, int count, off_t offset, int flags,
-                     Original original) {
-  if (flags != 0 && !acquire_stub(fd)) return original();
-  return offset == -1 ? read_on(fd, iov, count, original)
-                      : read_at(fd, iov, count, offset, original);
+ssize_t read_many(int fd, const iovec* iov, int count, off_t offset, int flags,
+                  Original original) {
+  return read_target(fd, {.iov = iov, .count = count, .flags = flags, .is_vector = true}, offset,
+                     original);
 }
 
 }  // namespace
@@ -119,25 +147,33 @@ ssize_t read_flagged(int fd, const iovec* iov, int count, off_t offset, int flag
 using namespace graphlane;
 
 ssize_t hook_read(int fd, void* buffer, size_t count) {
-  return read_on(fd, buffer, count, [=] { return real::read(fd, buffer, count); });
+  return read_one(fd, buffer, count, kAtFileOffset, [=] { return real::read(fd, buffer, count); });
 }
+
+ssize_t hook___read(int fd, void* buffer, size_t count) { return hook_read(fd, buffer, count); }
 
 ssize_t hook___read_chk(int fd, void* buffer, size_t count, size_t room) {
   const auto original = [=] { return real::__read_chk(fd, buffer, count, room); };
-  return count > room ? original() : read_on(fd, buffer, count, original);
+  return count > room ? original() : read_one(fd, buffer, count, kAtFileOffset, original);
 }
 
 ssize_t hook_pread(int fd, void* buffer, size_t count, off_t offset) {
-  return read_at(fd, buffer, count, offset, [=] { return real::pread(fd, buffer, count, offset); });
+  const auto original = [=] { return real::pread(fd, buffer, count, offset); };
+  return offset < 0 ? original() : read_one(fd, buffer, count, offset, original);
 }
 
 ssize_t hook_pread64(int fd, void* buffer, size_t count, off_t offset) {
   return hook_pread(fd, buffer, count, offset);
 }
 
+ssize_t hook___pread64(int fd, void* buffer, size_t count, off_t offset) {
+  return hook_pread(fd, buffer, count, offset);
+}
+
 ssize_t hook___pread_chk(int fd, void* buffer, size_t count, off_t offset, size_t room) {
   const auto original = [=] { return real::__pread_chk(fd, buffer, count, offset, room); };
-  return count > room ? original() : read_at(fd, buffer, count, offset, original);
+  if (count > room || offset < 0) return original();
+  return read_one(fd, buffer, count, offset, original);
 }
 
 ssize_t hook___pread64_chk(int fd, void* buffer, size_t count, off_t offset, size_t room) {
@@ -145,11 +181,12 @@ ssize_t hook___pread64_chk(int fd, void* buffer, size_t count, off_t offset, siz
 }
 
 ssize_t hook_readv(int fd, const iovec* iov, int count) {
-  return read_on(fd, iov, count, [=] { return real::readv(fd, iov, count); });
+  return read_many(fd, iov, count, kAtFileOffset, 0, [=] { return real::readv(fd, iov, count); });
 }
 
 ssize_t hook_preadv(int fd, const iovec* iov, int count, off_t offset) {
-  return read_at(fd, iov, count, offset, [=] { return real::preadv(fd, iov, count, offset); });
+  const auto original = [=] { return real::preadv(fd, iov, count, offset); };
+  return offset < 0 ? original() : read_many(fd, iov, count, offset, 0, original);
 }
 
 ssize_t hook_preadv64(int fd, const iovec* iov, int count, off_t offset) {
@@ -157,8 +194,8 @@ ssize_t hook_preadv64(int fd, const iovec* iov, int count, off_t offset) {
 }
 
 ssize_t hook_preadv2(int fd, const iovec* iov, int count, off_t offset, int flags) {
-  return read_flagged(fd, iov, count, offset, flags,
-                      [=] { return real::preadv2(fd, iov, count, offset, flags); });
+  return read_many(fd, iov, count, offset, flags,
+                   [=] { return real::preadv2(fd, iov, count, offset, flags); });
 }
 
 ssize_t hook_preadv64v2(int fd, const iovec* iov, int count, off_t offset, int flags) {

@@ -15,6 +15,7 @@
 #include "shim/hooks.h"
 #include "shim/open_file.h"
 #include "shim/real.h"
+#include "shim/settings.h"
 #include "shim/stub_path.h"
 
 namespace graphlane {
@@ -56,20 +57,32 @@ bool would_write_stub(const char* path, const char* mode) {
   return true;
 }
 
+bool has_stub_size(int fd) {
+  struct stat st;
+  return sys::fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == kStubSize;
+}
+
 // Keeps a stream over an ordinary file, exchanges one over a stub.
 FILE* opened(FILE* stream) {
   if (stream == nullptr) return nullptr;
   const int fd = ::fileno(stream);
   forget(fd);
-  struct stat st;
-  if (sys::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size != kStubSize) return stream;
-  if (!acquire_stub(fd)) return stream;
+  if (settings().report != nullptr) acquire_stub(fd, Group::stream);  // counts it
+  if (!has_stub_size(fd) || !acquire_stub(fd)) return stream;
   const int own = real::fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (own < 0) return stream;
   if ((sys::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0) sys::fcntl(own, F_SETFD, 0);
   forget(own);
   hook_fclose(stream);
   return stub_stream(own);
+}
+
+// A program that was started with `< VOL/file` reads a stream that libc made.
+__attribute__((constructor)) void open_stdin() {
+  if (has_stub_size(STDIN_FILENO) && acquire_stub(STDIN_FILENO)) {
+    FILE* stream = stub_stream(STDIN_FILENO);
+    if (stream != nullptr) stdin = stream;
+  }
 }
 
 }  // namespace
@@ -88,7 +101,7 @@ FILE* hook_fopen64(const char* path, const char* mode) {
 }
 
 FILE* hook_fdopen(int fd, const char* mode) {
-  if (!mode_writes(mode) && acquire_stub(fd)) return stub_stream(fd);
+  if (!mode_writes(mode) && acquire_stub(fd, Group::stream)) return stub_stream(fd);
   return real::fdopen(fd, mode);
 }
 

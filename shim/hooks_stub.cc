@@ -75,6 +75,13 @@ int refuse_write_access(int status, int directory, const char* path, int mode) {
   return -1;
 }
 
+// Whether libc's own threads, which read for aio, would read a stub.
+bool is_unservable(const aiocb& request) {
+  if (!acquire_stub(request.aio_fildes, Group::aio)) return false;
+  explain_once(Refusal::kAio);
+  return true;
+}
+
 template <class Value>
 Value refuse(int error, Value value) {
   errno = error;
@@ -97,6 +104,8 @@ off_t hook_lseek(int fd, off_t offset, int whence) {
 }
 
 off_t hook_lseek64(int fd, off_t offset, int whence) { return hook_lseek(fd, offset, whence); }
+off_t hook___lseek(int fd, off_t offset, int whence) { return hook_lseek(fd, offset, whence); }
+off_t hook_llseek(int fd, off_t offset, int whence) { return hook_lseek(fd, offset, whence); }
 
 int hook_stat(const char* path, struct stat* st) {
   return with_logical_size(real::stat(path, st), AT_FDCWD, path, 0, st);
@@ -180,7 +189,7 @@ int hook_eaccess(const char* path, int mode) {
 }
 
 void* hook_mmap(void* address, size_t length, int protection, int flags, int fd, off_t offset) {
-  if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0 && acquire_stub(fd)) {
+  if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0 && acquire_stub(fd, Group::map)) {
     explain_once(Refusal::kMmap);
     return refuse(ENODEV, MAP_FAILED);
   }
@@ -203,18 +212,18 @@ int hook_truncate64(const char* path, off_t length) { return hook_truncate(path,
 // A descriptor that may write to a stub was opened before us; it is refused
 // what its opener would have been.
 int hook_ftruncate(int fd, off_t length) {
-  if (acquire_stub(fd)) return refuse(EROFS, -1);
+  if (acquire_stub(fd, Group::write)) return refuse(EROFS, -1);
   return real::ftruncate(fd, length);
 }
 int hook_ftruncate64(int fd, off_t length) { return hook_ftruncate(fd, length); }
 
 ssize_t hook_copy_file_range(int in, off_t* in_offset, int out, off_t* out_offset, size_t count,
                              unsigned flags) {
-  if (acquire_stub(in)) return refuse<ssize_t>(EXDEV, -1);
+  if (acquire_stub(in, Group::copy)) return refuse<ssize_t>(EXDEV, -1);
   return real::copy_file_range(in, in_offset, out, out_offset, count, flags);
 }
 ssize_t hook_sendfile(int out, int in, off_t* offset, size_t count) {
-  if (acquire_stub(in)) return refuse<ssize_t>(EINVAL, -1);
+  if (acquire_stub(in, Group::copy)) return refuse<ssize_t>(EINVAL, -1);
   return real::sendfile(out, in, offset, count);
 }
 ssize_t hook_sendfile64(int out, int in, off_t* offset, size_t count) {
@@ -222,7 +231,7 @@ ssize_t hook_sendfile64(int out, int in, off_t* offset, size_t count) {
 }
 ssize_t hook_splice(int in, off_t* in_offset, int out, off_t* out_offset, size_t count,
                     unsigned flags) {
-  if (acquire_stub(in)) return refuse<ssize_t>(EINVAL, -1);
+  if (acquire_stub(in, Group::copy)) return refuse<ssize_t>(EINVAL, -1);
   return real::splice(in, in_offset, out, out_offset, count, flags);
 }
 
@@ -232,6 +241,23 @@ int hook_ioctl(int fd, unsigned long request, void* argument) {
   if (request == FICLONERANGE && argument != nullptr) {
     source = static_cast<int>(static_cast<file_clone_range*>(argument)->src_fd);
   }
-  if (source >= 0 && acquire_stub(source)) return refuse(EOPNOTSUPP, -1);
+  if (source >= 0 && acquire_stub(source, Group::copy)) return refuse(EOPNOTSUPP, -1);
   return real::ioctl(fd, request, argument);
+}
+
+int hook_aio_read(aiocb* request) {
+  if (is_unservable(*request)) return refuse(ENOSYS, -1);
+  return real::aio_read(request);
+}
+int hook_aio_read64(aiocb* request) { return hook_aio_read(request); }
+
+int hook_lio_listio(int mode, aiocb* const* requests, int count, sigevent* event) {
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] == nullptr || requests[i]->aio_lio_opcode != LIO_READ) continue;
+    if (is_unservable(*requests[i])) return refuse(ENOSYS, -1);
+  }
+  return real::lio_listio(mode, requests, count, event);
+}
+int hook_lio_listio64(int mode, aiocb* const* requests, int count, sigevent* event) {
+  return hook_lio_listio(mode, requests, count, event);
 }

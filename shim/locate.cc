@@ -12,7 +12,9 @@
 namespace graphlane {
 namespace {
 
-VolumeDevices devices;  // of the file located last; under the SlowLock
+// Under the SlowLock.
+VolumeDevices devices;  // of the file located last
+PathText stub_path;
 
 bool lies_on_fuse(int fd) {
   struct statfs fs;
@@ -25,7 +27,7 @@ bool parse_directories(const char* text, size_t length) {
   for (uint32_t d = 0; d < devices.count; ++d) {
     const size_t n = strnlen(text + at, length - at);
     if (n == length - at) return false;
-    devices.roots[d] = PathText();
+    devices.roots[d].cut(0);
     devices.roots[d] << std::string_view(text + at, n);
     at += n + 1;
   }
@@ -35,7 +37,14 @@ bool parse_directories(const char* text, size_t length) {
 struct Failure {
   const char* subject = nullptr;  // null: none
   const char* reason = nullptr;
+  int code = EIO;  // what a read fails with
 };
+
+// A lack of descriptors or memory is the program's own; all else is to it a
+// device that does not read.
+int read_error(int code) {
+  return code == EMFILE || code == ENFILE || code == ENOMEM ? code : EIO;
+}
 
 // Opens the devices' directories, checking identities, then the parts.
 Failure open_parts(const Layout& layout, PartFiles* parts) {
@@ -44,7 +53,7 @@ Failure open_parts(const Layout& layout, PartFiles* parts) {
   for (uint32_t d = 0; d < devices.count; ++d) {
     const char* path = devices.roots[d].c_str();
     roots[d] = Fd(sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!roots[d]) return {path, strerrordesc_np(errno)};
+    if (!roots[d]) return {path, strerrordesc_np(errno), read_error(errno)};
     root_fds[d] = roots[d].get();
     const char* wrong = check_device_file(root_fds[d], devices, d);
     if (wrong != nullptr) return {path, wrong};
@@ -55,7 +64,8 @@ Failure open_parts(const Layout& layout, PartFiles* parts) {
   const PartError& error = opened.error();
   return {devices.roots[error.device_index].c_str(),
           error.size_found < error.size_expected ? "the part is shorter than it should be"
-                                                 : strerrordesc_np(error.code)};
+                                                 : strerrordesc_np(error.code),
+          read_error(error.code)};
 }
 
 Located locate_on_mount(int fd, PartFiles* parts) {
@@ -83,12 +93,14 @@ Located locate_stub(int fd, const struct stat& st, PartFiles* parts) {
       read_stub(fd, static_cast<uint64_t>(st.st_size), &located.layout);
   if (!verdict || *verdict == StubVerdict::kNotAStub) return {};
   located.origin = Origin::kDamaged;
-  const PathText path = path_of(fd);
+  located.error = EIO;
+  find_path(fd, &stub_path);
+  const std::string_view path = stub_path.view();
   if (*verdict != StubVerdict::kStub) {
-    complain(path.view(), describe(*verdict));
+    complain(path, describe(*verdict));
     return located;
   }
-  const char* wrong = read_volume_file(path.view(), &devices);
+  const char* wrong = read_volume_file(path, &devices);
   if (wrong == nullptr && devices.volume != located.layout.volume) {
     wrong = "stub of another volume";
   }
@@ -99,14 +111,15 @@ Located locate_stub(int fd, const struct stat& st, PartFiles* parts) {
     wrong = "was not written to its end; run graphlane check --repair";
   }
   if (wrong != nullptr) {
-    complain(path.view(), wrong);
+    complain(path, wrong);
     return located;
   }
   const Failure failure = open_parts(located.layout, parts);
   if (failure.subject != nullptr) {
     Text<512> reason;
     reason << failure.subject << ": " << failure.reason;
-    complain(path.view(), reason.view());
+    complain(path, reason.view());
+    located.error = failure.code;
     return located;
   }
   located.origin = Origin::kStub;

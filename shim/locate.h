@@ -27,6 +27,7 @@ enum class Origin : uint8_t {
 
 struct Located {
   Origin origin = Origin::kForeign;
+  int error = 0;  // kDamaged: what a read fails with
   Layout layout;
   // Of a file over a mount: how long that holds.
   const Generation* counter = nullptr;

@@ -3,7 +3,8 @@
 # It carries its own position-independent copies of the iomgr files that it
 # needs, without exceptions, and is linked by the C compiler: no libstdc++, no
 # symbol of ours or of liburing but the names in calls.def. It is
-# never built with a sanitizer: it lives in programs that are not.
+# never built with a sanitizer: it lives in programs that are not. No frame is
+# large, because a thread's whole stack may be 16 KiB.
 
 SHIM := $(BUILD)/lib/libgraphlane.so
 SHIM_IOMGR := base/file_io base/uuid stub part_files lane_io io_queue uring_queue aio_queue \
@@ -11,7 +12,7 @@ SHIM_IOMGR := base/file_io base/uuid stub part_files lane_io io_queue uring_queu
 SHIM_OBJECTS := $(patsubst %.cc,$(BUILD)/shim/%.o,$(wildcard shim/*.cc)) \
   $(patsubst %,$(BUILD)/shim/iomgr/%.o,$(SHIM_IOMGR))
 SHIM_CXXFLAGS := -std=c++20 -O2 -g -pthread $(WARN) -fPIC -fvisibility=hidden -fno-exceptions \
-  -fno-rtti -fno-threadsafe-statics -ftls-model=initial-exec
+  -fno-rtti -fno-threadsafe-statics -ftls-model=initial-exec -Wframe-larger-than=2560
 
 $(BUILD)/shim/%.o: %.cc
 	@mkdir -p $(@D)

@@ -9,6 +9,7 @@
 
 #include "iomgr/base/sys.h"
 #include "iomgr/memory_limit.h"
+#include "shim/process.h"
 #include "shim/report.h"
 #include "shim/settings.h"
 #include "shim/slow_lock.h"
@@ -65,9 +66,8 @@ OpenFile* find_open(const struct stat& st) {
   for (uint32_t i = 0; i < used; ++i) {
     OpenFile& file = open_files[i];
     if (!file.in_use.load(std::memory_order_acquire) || !reference(&file)) continue;
-    if (file.device_number == st.st_dev && file.inode == st.st_ino && still_holds(file)) {
-      return &file;
-    }
+    const bool same = file.device_number == st.st_dev && file.inode == st.st_ino;
+    if (same && !file.lost.load(std::memory_order_relaxed) && still_holds(file)) return &file;
     unreference(&file);
   }
   return nullptr;
@@ -107,9 +107,14 @@ OpenFile* open_slot(int fd, const struct stat& st, bool direct) {
   }
   file->device_number = st.st_dev;
   file->inode = st.st_ino;
+  // What is short now (descriptors, memory) is tried again at the next read.
+  // Relaxed: references publishes it.
+  file->lost.store(located.error == EMFILE || located.error == ENFILE || located.error == ENOMEM,
+                   std::memory_order_relaxed);
   file->origin = located.origin;
   file->counter = located.counter;
   file->generation = located.generation;
+  file->error = located.error;
   file->size_bytes = located.layout.logical_size;
   file->parts = parts;
   file->file_counters = counters_of_file(fd, located.origin);
@@ -137,8 +142,9 @@ OpenFileRef hand_out(OpenFile* file, bool direct) {
 
 // A reference for the table and one for the caller. Null: foreign.
 OpenFileRef identify(int fd) {
-  SlowLockGuard lock(slow_lock);
-  if (!lock) return {};  // a signal handler within identify(): FUSE serves it
+  process_epoch();  // so that in_vfork_child() can tell
+  if (in_vfork_child()) return {};  // the parts would be open there, and not here
+  const SlowLockGuard lock(slow_lock);
   const int flags = sys::fcntl(fd, F_GETFL);
   struct stat st;
   if (flags < 0 || sys::fstat(fd, &st) != 0) return {};
@@ -167,7 +173,8 @@ OpenFileRef identify(int fd) {
 // not asked: that would cost a message now and then, and fail when it has died.
 bool still_open(const OpenFile& file, int fd) {
   struct statx st;
-  return ::syscall(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) == 0 &&
+  return !file.lost.load(std::memory_order_relaxed) &&
+         ::syscall(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) == 0 &&
          makedev(st.stx_dev_major, st.stx_dev_minor) == file.device_number &&
          st.stx_ino == file.inode;
 }
@@ -189,6 +196,7 @@ OpenFileRef acquire_slow(int fd) {
       return hand_out(file, entry.direct());
     }
     unreference(file);
+    if (in_vfork_child()) return {};  // the number is still the file's where we belong
     // Closed in a way that we did not see, and the number is another file's now;
     // or a writer has come or gone.
     if (fd_table.replace(fd, entry, FdEntry::unknown())) unreference(file);
@@ -214,14 +222,7 @@ OpenFileRef::~OpenFileRef() {
   if (file_ != nullptr) unreference(file_);
 }
 
-OpenFileRef acquire(int fd) {
-  if (fd < 0) return {};
-  if (FdTable::covers(fd)) {
-    const FdEntry entry = fd_table.load(fd);
-    if (entry == FdEntry::foreign() || entry == FdEntry::internal()) return {};
-  }
-  return acquire_slow(fd);
-}
+OpenFileRef acquire(int fd) { return is_known_foreign(fd) ? OpenFileRef() : acquire_slow(fd); }
 
 OpenFileRef acquire_stub(int fd) {
   OpenFileRef file = acquire(fd);
@@ -229,10 +230,19 @@ OpenFileRef acquire_stub(int fd) {
   return file;
 }
 
+OpenFileRef acquire_stub(int fd, Group group) {
+  OpenFileRef file = acquire(fd);
+  if (!file || file.on_stub()) return file;
+  file->file_counters->count_left(group);
+  return {};
+}
+
 void forget(int fd) {
   if (!FdTable::covers(fd)) return;
   FdEntry entry = fd_table.load(fd);
   if (entry == FdEntry::unknown()) return;
+  // A child by vfork closes a descriptor of its own, not ours.
+  if (entry.is_ours() && in_vfork_child()) return;
   entry = fd_table.exchange(fd, FdEntry::unknown());
   if (entry.is_ours()) unreference(&open_files[entry.slot()]);
 }

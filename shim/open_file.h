@@ -13,6 +13,7 @@
 
 #include "iomgr/part_files.h"
 #include "shim/fd_table.h"
+#include "shim/groups.h"
 #include "shim/locate.h"
 
 namespace graphlane {
@@ -24,6 +25,9 @@ struct OpenFile {
   // 0: not in use, or being closed. Only the SlowLock's holder raises it from 0.
   std::atomic<uint32_t> references{0};
   std::atomic<bool> in_use{false};
+  // The program closed our parts in a way that we did not see: whoever comes next
+  // opens them anew.
+  mutable std::atomic<bool> lost{false};
 
   // Constant while references > 0.
   dev_t device_number = 0;
@@ -31,6 +35,7 @@ struct OpenFile {
   Origin origin = Origin::kForeign;
   const Generation* counter = nullptr;  // over a mount
   uint64_t generation = 0;              // what is said here holds while *counter is this
+  int error = 0;  // what a read of a kDamaged one fails with
   uint64_t size_bytes = 0;
   bool too_large_for_memory = false;  // past the page cache, whoever asks
   StripeMap map;
@@ -64,11 +69,20 @@ class OpenFileRef {
   bool direct_ = false;
 };
 
+// Whether the table knows that the descriptor is no striped file's: one load.
+inline bool is_known_foreign(int fd) {
+  if (!FdTable::covers(fd)) return fd < 0;
+  const FdEntry entry = fd_table.load(fd);
+  return entry == FdEntry::foreign() || entry == FdEntry::internal();
+}
+
 // What the descriptor is, identifying it if need be. Keeps errno.
 OpenFileRef acquire(int fd);
 
-// As acquire(), but only for what matters without a mount.
+// As acquire(), but only for what matters without a mount. With a group: a call
+// that over a mount is left to FUSE, and counted as such.
 OpenFileRef acquire_stub(int fd);
+OpenFileRef acquire_stub(int fd, Group group);
 
 // The descriptor was opened, closed or replaced: forget what is known of it.
 void forget(int fd);

@@ -1,13 +1,13 @@
 #include "shim/reader.h"
 
-#include <sys/mman.h>
-
+#include <atomic>
 #include <cerrno>
-#include <new>
 
 #include "iomgr/base/sys.h"
 #include "iomgr/io_queue.h"
 #include "iomgr/lane_io.h"
+#include "shim/held_signals.h"
+#include "shim/process.h"
 #include "shim/report.h"
 #include "shim/settings.h"
 
@@ -20,8 +20,10 @@ constexpr uint32_t kQueueCount = 16;
 constexpr uint32_t kDepth = 16;
 
 struct QueueSlot {
-  std::atomic<bool> busy{false};
-  // Owned by whoever set busy.
+  // The process_epoch() of the process whose thread has it, or 0. A slot that a
+  // thread of our parent had is free: that thread does not exist here.
+  std::atomic<uint32_t> holder{0};
+  // Owned by the holder.
   IoQueue* queue = nullptr;
   uint32_t epoch = 0;  // of the process that made it
   bool refused = false;
@@ -31,42 +33,6 @@ struct QueueSlot {
 
 QueueSlot slots[kQueueCount];
 std::atomic<IoBackend> backend{IoBackend::kAuto};
-
-// Counts forks on the way to this process: the page reads 0 in a new child.
-// Null: such a page cannot be had; then no queue is used at all.
-std::atomic<std::atomic<uint32_t>*> fork_page{nullptr};
-std::atomic<uint32_t> epoch_next{1};
-
-uint32_t process_epoch() {
-  std::atomic<uint32_t>* page = fork_page.load(std::memory_order_acquire);
-  if (page == nullptr) {
-    void* fresh = reinterpret_cast<void*>(
-        ::syscall(SYS_mmap, nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    if (fresh == MAP_FAILED) return 0;
-    if (::madvise(fresh, 4096, MADV_WIPEONFORK) != 0) {
-      ::syscall(SYS_munmap, fresh, 4096);
-      return 0;
-    }
-    auto* mine = new (fresh) std::atomic<uint32_t>(0);
-    if (fork_page.compare_exchange_strong(page, mine, std::memory_order_acq_rel)) {
-      page = mine;
-    } else {
-      ::syscall(SYS_munmap, fresh, 4096);
-    }
-  }
-  uint32_t epoch = page->load(std::memory_order_acquire);
-  if (epoch == 0) {
-    const uint32_t fresh = epoch_next.fetch_add(1, std::memory_order_relaxed);
-    if (page->compare_exchange_strong(epoch, fresh, std::memory_order_acq_rel)) {
-      epoch = fresh;
-      // Slots that other threads of the parent were using are free here.
-      for (QueueSlot& slot : slots) {
-        if (slot.epoch != 0 && slot.epoch != epoch) slot.busy.store(false, std::memory_order_release);
-      }
-    }
-  }
-  return epoch;
-}
 
 // Makes the slot's queue if it has none of this process.
 bool ready(QueueSlot& slot, uint32_t epoch) {
@@ -99,9 +65,13 @@ QueueSlot* borrow_queue() {
   const uint32_t epoch = process_epoch();
   if (epoch == 0) return nullptr;
   for (QueueSlot& slot : slots) {
-    if (slot.busy.exchange(true, std::memory_order_acquire)) continue;
+    uint32_t holder = slot.holder.load(std::memory_order_relaxed);
+    if (holder == epoch ||
+        !slot.holder.compare_exchange_strong(holder, epoch, std::memory_order_acquire)) {
+      continue;
+    }
     if (ready(slot, epoch)) return &slot;
-    slot.busy.store(false, std::memory_order_release);
+    slot.holder.store(0, std::memory_order_release);
     return nullptr;
   }
   return nullptr;
@@ -172,21 +142,47 @@ bool within_one_unit(const PartRequest& request) {
   return request.range.offset / depth == (request.range.end() - 1) / depth;
 }
 
-int read_request(const OpenFile& file, const PartRequest& request) {
-  QueueSlot* slot = within_one_unit(request) ? nullptr : borrow_queue();
-  if (slot != nullptr) {
-    RequestCutter cutter(request);
-    bool queue_failed = false;
-    const int error = read_at_once(file, cutter, *slot, &queue_failed);
-    if (queue_failed) {  // the program closed the ring under us: make another next time
-      slot->queue->~IoQueue();
-      slot->queue = nullptr;
-    }
-    slot->busy.store(false, std::memory_order_release);
-    if (!queue_failed) return error;
+// Reads by a queue, if one is to be had; false: it must be done without.
+bool read_by_queue(const OpenFile& file, const PartRequest& request, int* error) {
+  const HeldSignals signals;
+  QueueSlot* slot = borrow_queue();
+  if (slot == nullptr) return false;
+  RequestCutter cutter(request);
+  bool queue_failed = false;
+  *error = read_at_once(file, cutter, *slot, &queue_failed);
+  if (queue_failed) {  // the program closed the ring under us: make another next time
+    slot->queue->~IoQueue();
+    slot->queue = nullptr;
   }
+  slot->holder.store(0, std::memory_order_release);
+  return !queue_failed;
+}
+
+int read_request(const OpenFile& file, const PartRequest& request) {
+  int error = 0;
+  if (!within_one_unit(request) && read_by_queue(file, request, &error)) return error;
   RequestCutter cutter(request);
   return read_in_turn(file, cutter);
+}
+
+// A buffer that ends in memory which is not there: as from the kernel, what fits
+// in front of it arrives.
+ssize_t read_up_to_fault(const OpenFile& file, PartRequest request) {
+  constexpr uint64_t kPage = 4096;
+  auto* const begin = static_cast<char*>(request.buffer);
+  const uint64_t end = request.range.end();
+  uint64_t done = 0;
+  while (request.range.offset < end) {
+    const uint64_t in_page = kPage - reinterpret_cast<uintptr_t>(begin + done) % kPage;
+    const uint64_t left = end - request.range.offset;
+    request.range.length_bytes = in_page < left ? in_page : left;
+    request.buffer = begin + done;
+    RequestCutter cutter(request);
+    if (read_in_turn(file, cutter) != 0) break;
+    done += request.range.length_bytes;
+    request.range.offset += request.range.length_bytes;
+  }
+  return done > 0 ? static_cast<ssize_t>(done) : -EFAULT;
 }
 
 }  // namespace
@@ -203,8 +199,10 @@ ssize_t read_striped(const OpenFile& file, bool direct, uint64_t offset, void* b
                       .buffer = buffer};
   const uint64_t readable = prepare_read(&request);
   const int error = readable == 0 ? 0 : read_request(file, request);
+  ssize_t result = error != 0 ? -error : static_cast<ssize_t>(readable);
+  if (error == EFAULT && !request.direct) result = read_up_to_fault(file, request);
   errno = saved_errno;
-  return error != 0 ? -error : static_cast<ssize_t>(readable);
+  return result;
 }
 
 const char* backend_in_use() {

@@ -3,11 +3,11 @@
 //
 // A read within one stripe unit is a pread on the part. A larger one takes an
 // I/O queue from a small pool, sends one I/O to every device, and waits for all;
-// when no queue is free (more threads than queues, a signal handler, a sandbox),
-// it reads device after device.
+// when no queue is free (more threads than queues, a sandbox), it reads device
+// after device.
 //
-// Threads, signal handlers: lock-free. After fork() the child makes queues of
-// its own: a page that the kernel wipes on fork tells it.
+// Threads, signal handlers: lock-free; signals are held while a queue is used.
+// After fork() the child makes queues of its own (process.h).
 #pragma once
 
 #include <sys/types.h>

@@ -5,15 +5,11 @@
 // nothing unless it is called (then it fails with ENOSYS).
 #pragma once
 
-#include <sys/stat.h>
-#include <sys/types.h>
-#include <sys/uio.h>
-
 #include <atomic>
 #include <cerrno>
-#include <cstddef>
-#include <cstdio>
 #include <type_traits>
+
+#include "shim/call_types.h"
 
 namespace graphlane::real {
 
@@ -24,10 +20,10 @@ void* resolve(const char* name);
 template <class T>
 T absent() {
   errno = ENOSYS;
-  if constexpr (std::is_same_v<T, FILE*>) {
-    return nullptr;
-  } else if constexpr (std::is_pointer_v<T>) {
+  if constexpr (std::is_same_v<T, void*>) {
     return reinterpret_cast<T>(-1);  // MAP_FAILED
+  } else if constexpr (std::is_pointer_v<T>) {
+    return nullptr;
   } else if constexpr (!std::is_void_v<T>) {
     return -1;
   }
@@ -47,6 +43,5 @@ T absent() {
     return reinterpret_cast<Function>(original) arguments;                \
   }
 #include "shim/calls.def"
-#undef CALL
 
 }  // namespace graphlane::real

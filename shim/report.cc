@@ -57,17 +57,28 @@ uint64_t value(const std::atomic<uint64_t>& counter) {
   return counter.load(std::memory_order_relaxed);
 }
 
-PathText program_path() {
-  char target[4096];
-  PathText path;
-  const long n = ::syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", target, sizeof target);
-  if (n > 0) path << std::string_view(target, static_cast<size_t>(n));
-  return path;
+// What of the file FUSE served, and why.
+template <class Visit>
+void for_each_left(const FileCounters& file, Visit visit) {
+  if (const uint64_t count = value(file.failed_count); count > 0) {
+    visit(count, "could not be read from the devices");
+  }
+  for (size_t i = 0; i < kGroupCount; ++i) {
+    if (const uint64_t count = value(file.left_count[i]); count > 0) visit(count, kGroups[i].phrase);
+  }
+}
+
+std::string_view program_path() {
+  static PathText path;
+  path.assign([](char* room, size_t size) {
+    return ::syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", room, size);
+  });
+  return path.view();
 }
 
 void write_json(ReportText& out) {
   out << "{\"pid\":" << static_cast<uint64_t>(::syscall(SYS_getpid)) << ",\"program\":";
-  append_json_string(out, program_path().view());
+  append_json_string(out, program_path());
   out << ",\"backend\":\"" << backend_in_use() << "\",\"devices\":[";
   for (uint32_t i = 0; i < device_entries.load(std::memory_order_acquire); ++i) {
     const DeviceCounters& device = device_table[i];
@@ -83,20 +94,29 @@ void write_json(ReportText& out) {
     append_json_string(out, file.path.view());
     out << ",\"way\":\"" << way_of(file) << "\",\"reads\":" << value(file.read_count)
         << ",\"bytes_read\":" << value(file.bytes_read)
-        << ",\"left_to_fuse\":" << value(file.left_to_fuse) << "}";
+        << ",\"left_to_fuse\":[";
+    const char* comma = "";
+    for_each_left(file, [&](uint64_t count, const char* why) {
+      out << comma << "{\"calls\":" << count << ",\"why\":\"" << why << "\"}";
+      comma = ",";
+    });
+    out << "]}";
   }
   out << "]}\n";
 }
 
 void write_table(ReportText& out) {
-  out << "graphlane: report of " << program_path().view() << " (pid "
+  out << "graphlane: report of " << program_path() << " (pid "
       << static_cast<uint64_t>(::syscall(SYS_getpid)) << ", " << backend_in_use() << ")\n";
   for (uint32_t i = 0; i < file_entries.load(std::memory_order_acquire); ++i) {
     const FileCounters& file = file_table[i];
     out << "graphlane:   file   " << file.path.view() << ": " << value(file.read_count)
         << " reads, " << value(file.bytes_read) << " bytes from the " << way_of(file);
-    if (value(file.left_to_fuse) > 0) out << ", " << value(file.left_to_fuse) << " left to FUSE";
     out << "\n";
+    for_each_left(file, [&](uint64_t count, const char* why) {
+      out << "graphlane:     left to FUSE, " << count << (count == 1 ? " call: " : " calls: ")
+          << why << "\n";
+    });
   }
   for (uint32_t i = 0; i < device_entries.load(std::memory_order_acquire); ++i) {
     const DeviceCounters& device = device_table[i];
@@ -146,7 +166,8 @@ DeviceCounters* counters_of_device(const char* root) {
 }
 
 FileCounters* counters_of_file(int fd, Origin origin) {
-  const PathText path = path_of(fd);
+  static PathText path;  // under the SlowLock
+  find_path(fd, &path);
   return find_or_add(
       file_table, file_entries, [](const auto& f) { return f.path.view(); }, path.view(),
       [&](FileCounters& file) {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "shim/groups.h"
 #include "shim/locate.h"
 #include "shim/text.h"
 
@@ -31,7 +32,16 @@ struct FileCounters {
   Origin origin = Origin::kForeign;
   std::atomic<uint64_t> read_count{0};
   std::atomic<uint64_t> bytes_read{0};
-  std::atomic<uint64_t> left_to_fuse{0};  // reads that failed here and went on to FUSE
+  std::atomic<uint64_t> failed_count{0};  // reads that failed here and went on to FUSE
+  std::atomic<uint64_t> left_count[kGroupCount] = {};  // calls that FUSE serves anyway
+
+  void count_read(uint64_t bytes) {
+    read_count.fetch_add(1, std::memory_order_relaxed);
+    bytes_read.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  void count_left(Group group) {
+    left_count[static_cast<size_t>(group)].fetch_add(1, std::memory_order_relaxed);
+  }
 };
 
 // The counters of the device whose root is ".../graphlane-<uuid>".

@@ -6,16 +6,14 @@
 
 namespace graphlane {
 
-PathText path_of(int fd) {
+void find_path(int fd, PathText* path) {
   Text<40> link;
   link << "/proc/self/fd/" << static_cast<uint64_t>(fd);
-  char target[4096];
   const int saved_errno = errno;
-  const long n = ::syscall(SYS_readlinkat, AT_FDCWD, link.c_str(), target, sizeof target);
+  path->assign([&](char* room, size_t size) {
+    return ::syscall(SYS_readlinkat, AT_FDCWD, link.c_str(), room, size);
+  });
   errno = saved_errno;
-  PathText path;
-  if (n > 0) path << std::string_view(target, static_cast<size_t>(n));
-  return path;
 }
 
 void complain(std::string_view subject, std::string_view reason) {

@@ -32,6 +32,13 @@ class Text {
   }
 
   void cut(size_t length) { text_[length_ = length] = '\0'; }
+  // Writes by `fill(room, size)`, which returns the length or less than 0.
+  template <class Fill>
+  void assign(Fill fill) {
+    const long n = fill(text_, kSize - 1);
+    complete_ = n >= 0;
+    cut(n > 0 ? static_cast<size_t>(n) : 0);
+  }
   bool ok() const { return complete_; }
   const char* c_str() const { return text_; }
   std::string_view view() const { return {text_, length_}; }
@@ -44,8 +51,10 @@ class Text {
 
 using PathText = Text<4096>;
 
-// The program's name of an open descriptor; "" when /proc does not tell.
-PathText path_of(int fd);
+// The program's name of an open descriptor; "" when /proc does not tell. A path
+// takes a quarter of the smallest stack that a thread can have, so the callers
+// keep theirs elsewhere.
+void find_path(int fd, PathText* path);
 
 // "graphlane: SUBJECT: REASON" on stderr, in one write.
 void complain(std::string_view subject, std::string_view reason);

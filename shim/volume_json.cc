@@ -68,12 +68,10 @@ class Document {
     return token < 0 || tokens_[token].type != JSMN_ARRAY ? 0 : tokens_[token].size;
   }
   // An element with its escapes resolved.
-  PathText element(std::string_view key, int index) const {
-    PathText value;
+  void element(std::string_view key, int index, PathText* value) const {
+    value->cut(0);
     const int token = find(key) + 1 + index;
-    if (tokens_[token].type != JSMN_STRING) return value;
-    unescape(raw(token), &value);
-    return value;
+    if (tokens_[token].type == JSMN_STRING) unescape(raw(token), value);
   }
 
  private:
@@ -135,7 +133,8 @@ Document document;  // under the SlowLock
 
 // Opens the volume.json of the nearest directory above.
 bool read_nearest(std::string_view file) {
-  PathText path;
+  static PathText path;  // under the SlowLock
+  path.cut(0);
   path << file;
   while (true) {
     const size_t slash = path.view().rfind('/');
@@ -161,7 +160,7 @@ const char* read_volume_file(std::string_view file, VolumeDevices* devices) {
   devices->count = static_cast<uint32_t>(count);
   for (int i = 0; i < count; ++i) {
     PathText& root = devices->roots[i];
-    root = document.element("devices", i);
+    document.element("devices", i, &root);
     root << "/graphlane-" << UuidText(*uuid).view();
     if (!root.ok()) return "a device's path in volume.json is too long";
   }

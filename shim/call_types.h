@@ -1,0 +1,16 @@
+// What the parameters in calls.def are made of.
+#pragma once
+
+#include <aio.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <ftw.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <ctime>

@@ -1,0 +1,63 @@
+"""What shows a file's size shows a striped file's own, whether or not there is a mount."""
+
+import random
+
+import pytest
+
+from harness import BUILD, run
+
+SIZE = 3_000_017
+
+
+@pytest.fixture
+def trees(volume, graphlane, tmp_path):
+    """A tree of plain files, and a volume with the same, where the large ones are striped."""
+    plain = tmp_path / "native/tree"
+    (plain / "below").mkdir(parents=True)
+    for name in ["striped", "below/striped"]:
+        (plain / name).write_bytes(random.Random(name).randbytes(SIZE))
+    (plain / "small").write_bytes(b"small")
+    (plain / "page").write_bytes(b"x" * 4096)  # as large as a stub, and none
+    (plain / "link").symlink_to("striped")
+    made = volume(depth="64K", stripe=["striped"])
+    graphlane("import", plain, made.path / "tree")
+    assert (made.path / "tree/striped").stat().st_size == 4096
+    return plain, made
+
+
+def listing(tree, prefix=()):
+    return run(*prefix, BUILD / "engines/listing", tree).stdout.replace(str(tree), "TREE")
+
+
+def test_the_program_notices_a_stub(trees):
+    plain, made = trees
+    assert f"fts_children striped {SIZE} file\n" in listing(plain)
+    assert "fts_children striped 4096 file\n" in listing(made.path / "tree")
+
+
+@pytest.mark.parametrize("way", ["--no-mount", "private mount"])
+def test_preloaded(trees, graphlane, request, way):
+    plain, made = trees
+    words = ["--no-mount"]
+    if way == "private mount":
+        request.getfixturevalue("fuse")
+        words = []
+    assert listing(made.path / "tree", [graphlane.program, "run", *words, "--"]) == listing(plain)
+
+
+def test_mounted(trees, mount):
+    plain, made = trees
+    with mount(made) as at:
+        assert listing(at / "tree") == listing(plain)
+
+
+def test_find_and_du_without_a_mount(trees, graphlane):
+    """find walks with fts of its own, du too."""
+    plain, made = trees
+    words = ["-type", "f", "-printf", "%P %s\n"]
+    prefix = [graphlane.program, "run", "--no-mount", "--"]
+    found = run(*prefix, "find", made.path / "tree", *words).stdout.splitlines()
+    assert sorted(found) == sorted(run("find", plain, *words).stdout.splitlines())
+    words = ["-b", "-a", "striped", "below/striped"]
+    assert (run(*prefix, "du", *words, cwd=made.path / "tree").stdout
+            == run("du", *words, cwd=plain).stdout)
