@@ -1,0 +1,224 @@
+"""graphlane explain."""
+
+import json
+import os
+import random
+import shutil
+import struct
+import subprocess
+
+import pytest
+
+from harness import BUILD, ROOT, run
+
+READS = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+char buffer[4096];
+int main(int argc, char** argv) {
+  int fd = open(argv[argc - 1], O_RDONLY);
+  if (pread(fd, buffer, sizeof buffer, 0) < 0) return 1;
+  void* map = mmap(0, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+  return syscall(SYS_read, fd, buffer, 10) < 0 || map == MAP_FAILED;
+}
+"""
+SHOWS = """
+#include <fcntl.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  char buffer[4];
+  return read(open(argv[1], O_RDONLY), buffer, 4) != 4 || write(1, buffer, 4) != 4;
+}
+"""
+STREAM = "#include <stdio.h>\nint main(void) { return getc(stdin); }\n"
+NOTHING = "int main(void) { return 0; }\n"
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    """compiled(SOURCE, "-static", …): the path of a program."""
+    made = 0
+
+    def compile_it(source, *options, name=None):
+        nonlocal made
+        made += 1
+        path = tmp_path / (name or f"program{made}")
+        run("gcc", "-O1", "-x", "c", "-", "-o", path, *options, input=source, stdin=None)
+        return path
+
+    return compile_it
+
+
+@pytest.fixture
+def explained(graphlane):
+    def explain(program, **kwargs):
+        return json.loads(graphlane("explain", "--json", program, **kwargs).stdout)
+
+    return explain
+
+
+def by_way(one) -> dict[str, set[str]]:
+    names = {}
+    for call in one["calls"]:
+        names.setdefault(call["way"], set()).update(call["names"])
+    return names
+
+
+def test_calls_are_sorted_by_the_way_that_they_go(compiled, explained):
+    about = explained(compiled(READS))
+    assert about["preload"] and about["reason"] is None
+    assert by_way(about["executable"]) == {
+        "devices": {"pread"}, "fuse": {"mmap"}, "not seen": {"syscall"}, "no data": {"open"}}
+    assert about["verdict"] == "the preload library takes its reads to the devices"
+
+
+def test_a_program_of_stdio_alone_is_left_to_the_mount(compiled, explained):
+    about = explained(compiled(STREAM))
+    assert by_way(about["executable"]) == {"fuse": {"getc"}}
+    assert about["verdict"] == "the preload library leaves its reads to a mount"
+
+
+def test_a_program_that_reads_nothing(compiled, explained):
+    assert explained(compiled(NOTHING))["verdict"] == "it calls nothing itself that reads files"
+
+
+@pytest.mark.parametrize("options", [
+    ["-O2", "-D_FORTIFY_SOURCE=2", "-D_FILE_OFFSET_BITS=64"], ["-s"], ["-no-pie"]])
+def test_however_it_is_built(compiled, explained, options):
+    about = explained(compiled(READS, *options))
+    assert "devices" in by_way(about["executable"])
+
+
+def test_what_its_libraries_call_is_found_beside_it(compiled, explained, tmp_path):
+    compiled("#include <unistd.h>\nint get(void) { char c; return read(0, &c, 1); }\n",
+             "-shared", "-fPIC", name="libget.so")
+    program = compiled("int get(void);\nint main(void) { return get(); }\n", f"-L{tmp_path}", "-lget",
+                       "-Wl,-rpath,$ORIGIN")
+    about = explained(program)
+    (library,) = about["libraries"]
+    assert library["path"] == str(tmp_path / "libget.so")
+    assert by_way(library) == {"devices": {"read"}}
+    (tmp_path / "libget.so").unlink()
+    assert explained(program)["libraries_missing"] == ["libget.so"]
+
+
+@pytest.mark.parametrize("options, reason", [
+    (["-static"], "statically linked"), (["-static-pie"], "statically linked"),
+    (["-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"], "linked to musl")])
+def test_programs_that_no_preload_library_gets_into(compiled, graphlane, explained, options, reason):
+    program = compiled(READS, *options)
+    about = explained(program)
+    assert not about["preload"] and about["reason"].startswith(reason)
+    said = graphlane("explain", program).stdout
+    assert said.startswith(f"{program}: everything goes through a mount") and reason in said
+
+
+def test_a_static_program_does_read_the_stub(compiled, graphlane, volume, tmp_path):
+    """What the explanation says is so."""
+    (tmp_path / "data").write_bytes(b"data" * 30_000)
+    made = volume(depth="64K")
+    graphlane("import", tmp_path / "data", made.path)
+    for options, shown in [(["-static"], b"\x89GLS"), ([], b"data")]:
+        program = compiled(SHOWS, *options)
+        result = subprocess.run([graphlane.program, "run", "--no-mount", "--", program,
+                                 made.path / "data"], capture_output=True, timeout=60)
+        assert result.stdout == shown
+
+
+def test_go(explained, graphlane, tmp_path):
+    if shutil.which("go") is None:
+        pytest.skip("not applicable: no Go compiler")
+    (tmp_path / "main.go").write_text('package main\nimport "os"\nfunc main() { os.ReadFile("x") }\n')
+    run("go", "build", "-o", tmp_path / "program", "main.go", cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path), "GOFLAGS": "-mod=mod", "GO111MODULE": "off"})
+    assert explained(tmp_path / "program")["reason"].startswith("a Go program")
+
+
+@pytest.mark.parametrize("bit", [0o4000, 0o2000])
+def test_set_id(compiled, explained, root, bit):
+    program = compiled(READS)
+    program.chmod(0o755 | bit)
+    assert explained(program)["preload"], "root's own: nothing changes for root"
+    os.chown(program, 12345, 12345)
+    program.chmod(0o755 | bit)
+    assert explained(program)["reason"].startswith("set-user-ID or set-group-ID")
+
+
+def test_scripts_are_followed_to_what_runs_them(compiled, explained, tmp_path):
+    reader = compiled(READS, name="reader")
+    script = tmp_path / "script"
+    script.write_text(f"#! {reader} -x\nanything\n")
+    outer = tmp_path / "outer"
+    outer.write_text("#!/usr/bin/env -S script -y\n")
+    for path in (script, outer):
+        path.chmod(0o755)
+    about = explained(outer, env={"PATH": f"{tmp_path}:/usr/bin"})
+    assert [one["path"] for one in about["scripts"]] == [str(outer), str(script)]
+    assert about["scripts"][1]["line"] == f"{reader} -x"
+    assert about["executable"]["path"] == str(reader)
+    bare = tmp_path / "bare"
+    bare.write_text("echo\n")
+    assert explained(bare)["executable"]["path"] == "/bin/sh"
+
+
+def test_a_name_is_looked_for_in_the_path(compiled, explained, tmp_path):
+    compiled(READS, name="reader")
+    assert explained("reader", env={"PATH": f"/nowhere:{tmp_path}"})["executable"]["path"] == str(
+        tmp_path / "reader")
+
+
+def test_refusals(compiled, refused, tmp_path):
+    refused("explain", tmp_path / "missing", naming="missing")
+    refused("explain", "no-such-name", naming="in $PATH")
+    refused("explain", tmp_path, naming="not a program")
+    refused("explain", compiled(NOTHING, "-shared", "-fPIC"), naming="a library")
+    loop = tmp_path / "loop"
+    loop.write_text(f"#!{loop}\n")
+    refused("explain", loop, naming="too many #! lines")
+    lost = tmp_path / "lost"
+    lost.write_text("#!/no/such/interpreter\n")
+    refused("explain", lost, naming="/no/such/interpreter")
+    empty = tmp_path / "env"
+    empty.write_text("#!/usr/bin/env\n")
+    refused("explain", empty, naming="names no program")
+
+
+def test_a_damaged_file_is_an_error_or_an_answer_but_no_crash(compiled, graphlane, tmp_path):
+    whole = compiled(READS).read_bytes()
+    broken = tmp_path / "broken"
+    seed = random.randrange(1 << 32)
+    chance = random.Random(seed)
+    for length in [4, 5, 16, 63, 64, 100, 1000, len(whole) // 2, len(whole) - 1]:
+        broken.write_bytes(whole[:length])
+        assert graphlane("explain", broken, check=False).returncode in (0, 1), length
+    places = [chance.randrange(64) for _ in range(20)]
+    (table,) = struct.unpack_from("<Q", whole, 0x28)  # of the sections
+    places += [chance.randrange(table, len(whole)) for _ in range(40)]
+    for at in places:
+        broken.write_bytes(whole[:at] + bytes([whole[at] ^ chance.randrange(1, 256)]) + whole[at + 1:])
+        result = graphlane("explain", "--json", broken, check=False)
+        assert result.returncode in (0, 1), f"seed {seed}, byte {at}: {result.stderr}"
+
+
+def test_the_report_says_it_in_the_same_words(compiled, graphlane, explained, volume, fuse, tmp_path):
+    (tmp_path / "data").write_bytes(random.Random(1).randbytes(100_000))
+    made = volume(depth="64K")
+    graphlane("import", tmp_path / "data", made.path)
+    program = compiled(READS)
+    graphlane("run", f"--report={tmp_path}/report", "--", program, made.path / "data")
+    (file,) = json.loads((tmp_path / "report").read_text())["files"]
+    assert file["reads"] == 1
+    foretold = {call["why"]: call["way"] for call in explained(program)["executable"]["calls"]}
+    (left,) = file["left_to_fuse"]
+    assert left["calls"] == 1 and foretold[left["why"]] == "fuse"
+    assert "mapping" in left["why"]
+    said = graphlane("run", "--report", "--", program, made.path / "data").stderr
+    assert f"left to FUSE, 1 call: {left['why']}\n" in said
+
+
+def test_the_manual_knows_it():
+    assert ".Cm explain" in (ROOT / "cli/graphlane.1").read_text()
+    assert "explain" in run(BUILD / "bin/graphlane", "--help").stdout
