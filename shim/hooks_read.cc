@@ -4,6 +4,7 @@
 // read() reserves its range by moving the offset first, which is atomic, and
 // moves it back by what it did not get.
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 
 #include "iomgr/base/sys.h"
@@ -69,21 +70,25 @@ ssize_t read_vector(const OpenFileRef& file, const Target& target, uint64_t offs
   return static_cast<ssize_t>(total);
 }
 
-// At the file offset, which moves.
-ssize_t read_sequential(const OpenFileRef& file, int fd, const Target& target) {
-  const auto wanted = static_cast<off_t>(wanted_bytes(target));
-  const int saved_errno = errno;
-  const off_t end = sys::lseek(fd, wanted, SEEK_CUR);
-  if (end < 0) {
-    const int error = errno;
+// A range of the file, reserved by moving the file offset over it.
+struct Reserved {
+  Reserved(int fd_, size_t wanted_bytes) : fd(fd_), wanted(static_cast<off_t>(wanted_bytes)) {
+    const int saved_errno = errno;
+    end = sys::lseek(fd, wanted, SEEK_CUR);
     errno = saved_errno;
-    return -error;
   }
-  const ssize_t result = read_vector(file, target, static_cast<uint64_t>(end - wanted));
-  const off_t unread = wanted - (result > 0 ? result : 0);
-  if (unread > 0) sys::lseek(fd, -unread, SEEK_CUR);
-  return result;
-}
+  explicit operator bool() const { return end >= 0; }
+  uint64_t begin() const { return static_cast<uint64_t>(end - wanted); }
+  // Moves back by what was not read.
+  void settle(ssize_t result) const {
+    const off_t unread = wanted - (result > 0 ? result : 0);
+    if (unread > 0) sys::lseek(fd, -unread, SEEK_CUR);
+  }
+
+  const int fd;
+  const off_t wanted;
+  off_t end = -1;
+};
 
 // As preadv2() has it.
 constexpr off_t kAtFileOffset = -1;
@@ -101,9 +106,16 @@ Attempt attempt(int fd, const Target& target, off_t offset, ssize_t* result) {
   // Flags ask for what we cannot promise (RWF_NOWAIT): FUSE's, if it is there.
   if (target.flags != 0 && !file.on_stub()) return Attempt::kDeclined;
   if (!kernel_accepts(*file, target)) return Attempt::kDeclined;
-  *result = offset == kAtFileOffset
-                ? read_sequential(file, fd, target)
-                : read_vector(file, target, static_cast<uint64_t>(offset));
+  const size_t wanted = wanted_bytes(target);
+  if (offset == kAtFileOffset) {
+    const Reserved range(fd, wanted);
+    if (!range) return Attempt::kDeclined;  // beyond the largest offset
+    *result = read_vector(file, target, range.begin());
+    range.settle(*result);
+  } else {
+    if (offset > LLONG_MAX - static_cast<off_t>(wanted)) return Attempt::kDeclined;
+    *result = read_vector(file, target, static_cast<uint64_t>(offset));
+  }
   if (*result == -EBADF && !file->lost.exchange(true, std::memory_order_relaxed)) {
     return Attempt::kLost;
   }

@@ -40,8 +40,8 @@ struct Failure {
   int code = EIO;  // what a read fails with
 };
 
-// A lack of descriptors or memory is the program's own; all else is to it a
-// device that does not read.
+// What a read fails with. A lack of descriptors or memory is the program's own;
+// all else is to it a device that does not read.
 int read_error(int code) {
   return code == EMFILE || code == ENFILE || code == ENOMEM ? code : EIO;
 }
@@ -56,7 +56,7 @@ Failure open_parts(const Layout& layout, PartFiles* parts) {
     if (!roots[d]) return {path, strerrordesc_np(errno), read_error(errno)};
     root_fds[d] = roots[d].get();
     const char* wrong = check_device_file(root_fds[d], devices, d);
-    if (wrong != nullptr) return {path, wrong};
+    if (wrong != nullptr) return {path, wrong, read_error(errno)};
   }
   const Result<void, PartError> opened =
       parts->open({root_fds, devices.count}, layout, O_RDONLY);
@@ -100,6 +100,7 @@ Located locate_stub(int fd, const struct stat& st, PartFiles* parts) {
     complain(path, describe(*verdict));
     return located;
   }
+  errno = 0;  // what is wrong may have one
   const char* wrong = read_volume_file(path, &devices);
   if (wrong == nullptr && devices.volume != located.layout.volume) {
     wrong = "stub of another volume";
@@ -111,6 +112,7 @@ Located locate_stub(int fd, const struct stat& st, PartFiles* parts) {
     wrong = "was not written to its end; run graphlane check --repair";
   }
   if (wrong != nullptr) {
+    located.error = read_error(errno);
     complain(path, wrong);
     return located;
   }

@@ -1,0 +1,66 @@
+"""What programs do that preload libraries are known to get wrong (README.md says
+which hazard is where): the same on a plain file and on a striped one."""
+
+import os
+import random
+import shutil
+import subprocess
+
+import pytest
+
+from harness import BUILD, run
+
+SIZE = 3_500_017
+PROGRAM = BUILD / "engines/hazards"
+LIBRARY = BUILD / "lib/libgraphlane.so"
+# Names that the program knows, for pytest; test_none_is_forgotten compares.
+HAZARDS = [
+    "a-vfork-child-closes", "all-is-closed", "all-is-closed-by-raw-system-calls",
+    "an-exec-that-fails", "by-every-name", "cancelled", "errors", "few-descriptors",
+    "fewer-descriptors-later", "forked-by-a-raw-system-call", "handlers-leave", "handlers-read",
+    "loaded-late", "on-a-small-stack", "received-under-a-known-number",
+    "replaced-by-a-raw-system-call", "sent-to-another-process", "spawned",
+    "the-environment-is-cleared", "unlinked-and-renamed"]
+
+
+@pytest.fixture
+def pair(volume, graphlane, tmp_path):
+    """A plain file and its striped twin, in units of 64K."""
+    plain = tmp_path / "plain"
+    plain.write_bytes(random.Random(3).randbytes(SIZE))
+    made = volume(depth="64K")
+    graphlane("import", plain, made.path)
+    return plain, made
+
+
+def seen(hazard, path, prefix=(), environment=None):
+    result = subprocess.run([*map(str, prefix), PROGRAM, hazard, path], capture_output=True,
+                            text=True, timeout=100, stdin=subprocess.DEVNULL,
+                            env={**os.environ, **(environment or {})})
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def test_none_is_forgotten():
+    assert run(PROGRAM).stdout.split() == HAZARDS
+
+
+@pytest.mark.parametrize("backend", ["io_uring", "threads"])
+@pytest.mark.parametrize("hazard", HAZARDS)
+def test_without_a_mount(pair, graphlane, hazard, backend):
+    plain, made = pair
+    environment = {"GRAPHLANE_BACKEND": backend}
+    if hazard == "loaded-late":  # by the program itself
+        environment["LIBRARY"] = str(LIBRARY)
+        prefix = []
+    else:
+        prefix = [graphlane.program, "run", "--no-mount", "--"]
+    striped = seen(hazard, made.path / "plain", prefix, environment)
+    assert striped == seen(hazard, plain)
+
+
+@pytest.mark.parametrize("hazard", HAZARDS)
+def test_over_a_private_mount(pair, graphlane, fuse, hazard):
+    plain, made = pair
+    striped = seen(hazard, made.path / "plain", [graphlane.program, "run", "--"])
+    assert striped == seen(hazard, plain)
