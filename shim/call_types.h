@@ -11,6 +11,8 @@
 #include <sys/uio.h>
 
 #include <csignal>
+#include <cstdarg>
 #include <cstddef>
 #include <cstdio>
 #include <ctime>
+#include <cwchar>

@@ -43,7 +43,11 @@ FILE* stub_stream(int fd) {
   FILE* stream = fopencookie(reinterpret_cast<void*>(static_cast<intptr_t>(fd)), "r", functions);
   // glibc marks such a stream with a number below 0; any that is not -1 is open
   // to it. A true one makes fileno() answer.
-  if (stream != nullptr) stream->_fileno = fd;
+  // And it marks the want of wide characters so that freopen() would crash.
+  if (stream != nullptr) {
+    stream->_fileno = fd;
+    stream->_wide_data = nullptr;
+  }
   return stream;
 }
 
@@ -75,6 +79,15 @@ FILE* opened(FILE* stream) {
   forget(own);
   hook_fclose(stream);
   return stub_stream(own);
+}
+
+// libc makes its custom streams without room for wide characters, and crashes
+// when it is used.
+bool lacks_wide(FILE* stream) {
+  if (stream->_wide_data != nullptr) return false;
+  explain_once(Refusal::kWide);
+  errno = ENOTSUP;
+  return true;
 }
 
 // A program that was started with `< VOL/file` reads a stream that libc made.
@@ -126,4 +139,46 @@ FREOPEN_HOOK(freopen64)
 int hook_fclose(FILE* stream) {
   if (stream != nullptr) forget(::fileno(stream));
   return real::fclose(stream);
+}
+
+#define WIDE_HOOK(result, name, parameters, arguments, failure) \
+  result hook_##name parameters {                               \
+    return lacks_wide(stream) ? failure : real::name arguments; \
+  }
+WIDE_HOOK(wint_t, fgetwc, (FILE* stream), (stream), WEOF)
+WIDE_HOOK(wint_t, getwc, (FILE* stream), (stream), WEOF)
+WIDE_HOOK(wint_t, fgetwc_unlocked, (FILE* stream), (stream), WEOF)
+WIDE_HOOK(wint_t, getwc_unlocked, (FILE* stream), (stream), WEOF)
+WIDE_HOOK(wint_t, ungetwc, (wint_t character, FILE* stream), (character, stream), WEOF)
+WIDE_HOOK(wchar_t*, fgetws, (wchar_t* line, int room, FILE* stream), (line, room, stream), nullptr)
+WIDE_HOOK(wchar_t*, fgetws_unlocked, (wchar_t* line, int room, FILE* stream), (line, room, stream), nullptr)
+WIDE_HOOK(wchar_t*, __fgetws_chk, (wchar_t* line, size_t size, int room, FILE* stream),
+          (line, size, room, stream), nullptr)
+WIDE_HOOK(wchar_t*, __fgetws_unlocked_chk, (wchar_t* line, size_t size, int room, FILE* stream),
+          (line, size, room, stream), nullptr)
+WIDE_HOOK(int, vfwscanf, (FILE* stream, const wchar_t* format, va_list values),
+          (stream, format, values), EOF)
+WIDE_HOOK(int, __isoc99_vfwscanf, (FILE* stream, const wchar_t* format, va_list values),
+          (stream, format, values), EOF)
+#undef WIDE_HOOK
+
+// A stream that is asked for its orientation says "bytes".
+int hook_fwide(FILE* stream, int mode) {
+  return mode > 0 && lacks_wide(stream) ? -1 : real::fwide(stream, mode);
+}
+
+int hook_fwscanf(FILE* stream, const wchar_t* format, ...) {
+  va_list values;
+  va_start(values, format);
+  const int count = hook_vfwscanf(stream, format, values);
+  va_end(values);
+  return count;
+}
+
+int hook___isoc99_fwscanf(FILE* stream, const wchar_t* format, ...) {
+  va_list values;
+  va_start(values, format);
+  const int count = hook___isoc99_vfwscanf(stream, format, values);
+  va_end(values);
+  return count;
 }

@@ -39,12 +39,13 @@ void fill_stat(const Layout& layout, struct stat* st) {
 }
 
 void explain_once(Refusal refusal) {
-  static std::atomic<bool> said[4];
+  static std::atomic<bool> said[5];
   if (said[static_cast<int>(refusal)].exchange(true, std::memory_order_relaxed)) return;
   constexpr const char* kWhat[] = {"cannot be mapped (mmap: ENODEV)",
                                    "cannot be written (EROFS)",
                                    "cannot replace an open stream (freopen: ENOTSUP)",
-                                   "cannot be read by aio_read (ENOSYS)"};
+                                   "cannot be read by aio_read (ENOSYS)",
+                                   "cannot be read as wide characters (ENOTSUP)"};
   complain("a striped file", Text<256>()
                                  .operator<<(kWhat[static_cast<int>(refusal)])
                                  .operator<<(" without a mount; see graphlane mount")
