@@ -145,6 +145,7 @@ OpenFileRef identify(int fd) {
   process_epoch();  // so that in_vfork_child() can tell
   if (in_vfork_child()) return {};  // the parts would be open there, and not here
   const SlowLockGuard lock(slow_lock);
+  if (!lock) return {};
   const int flags = sys::fcntl(fd, F_GETFL);
   struct stat st;
   if (flags < 0 || sys::fstat(fd, &st) != 0) return {};

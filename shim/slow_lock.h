@@ -1,8 +1,10 @@
 // SlowLock: held while a descriptor is identified, never while data is read.
 //
-// It knows its owner's process: a child that was forked while another thread held
-// it takes it over, for that thread does not exist there. Signals are held with
-// it, so that no handler waits for the thread that it interrupted.
+// It knows its owner, for two reasons. A child that was forked while another thread
+// held it takes it over, for that thread does not exist there. And who comes back
+// to it in the same thread gets `false` instead of waiting for itself for ever: a
+// sanitizer that stands before memcmp() maps files of its own. (No signal handler
+// does: signals are held with it.)
 #pragma once
 
 #include <sched.h>
@@ -15,32 +17,47 @@ namespace graphlane {
 
 class SlowLock {
  public:
-  void lock() {
-    const auto me = static_cast<pid_t>(::syscall(SYS_getpid));
-    pid_t owner = 0;
-    while (!owner_.compare_exchange_weak(owner, me, std::memory_order_acquire)) {
-      if (owner != me) continue;  // 0, or the parent's: tried again as it is now
-      owner = 0;
+  // False: this thread holds it already.
+  bool lock() {
+    const uint64_t me = identity();
+    while (true) {
+      uint64_t owner = 0;
+      if (owner_.compare_exchange_strong(owner, me, std::memory_order_acquire)) return true;
+      if (owner == me) return false;
+      const bool other_process = owner >> 32 != me >> 32;
+      if (other_process &&
+          owner_.compare_exchange_strong(owner, me, std::memory_order_acquire)) {
+        return true;
+      }
       sched_yield();
     }
   }
   void unlock() { owner_.store(0, std::memory_order_release); }
 
  private:
-  std::atomic<pid_t> owner_{0};  // the process whose thread holds it
+  static uint64_t identity() {
+    const auto process = static_cast<uint64_t>(::syscall(SYS_getpid));
+    const auto thread = static_cast<uint64_t>(::syscall(SYS_gettid));
+    return process << 32 | thread;
+  }
+  std::atomic<uint64_t> owner_{0};
 };
 
-// Holds a SlowLock, and signals, for a scope.
+// Holds a SlowLock, and signals, for a scope; false when it could not.
 class SlowLockGuard {
  public:
-  explicit SlowLockGuard(SlowLock& lock) : lock_(lock) { lock_.lock(); }
-  ~SlowLockGuard() { lock_.unlock(); }
+  explicit SlowLockGuard(SlowLock& lock) : lock_(lock), held_(lock.lock()) {}
+  ~SlowLockGuard() {
+    if (held_) lock_.unlock();
+  }
+  explicit operator bool() const { return held_; }
   SlowLockGuard(const SlowLockGuard&) = delete;
   SlowLockGuard& operator=(const SlowLockGuard&) = delete;
 
  private:
   const HeldSignals signals_;  // first held, last let go
   SlowLock& lock_;
+  const bool held_;
 };
 
 }  // namespace graphlane

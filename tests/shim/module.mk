@@ -4,3 +4,4 @@ $(BUILD)/obj/tests/shim/parity.o: EXTRA_CXXFLAGS := -U_FORTIFY_SOURCE -D_FORTIFY
 $(eval $(call plain_program,listing,tests/shim/listing.cc,))
 $(eval $(call plain_program,hazards,tests/shim/hazards.cc,))
 $(eval $(call plain_program,streams,tests/shim/streams.cc,))
+$(eval $(call plain_program,storm,tests/shim/storm.cc,))

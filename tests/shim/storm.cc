@@ -1,0 +1,109 @@
+// storm PLAIN FILE VISITS FORKS SEED: 32 threads open, read and close FILE while the
+// process forks, and its children do the same; PLAIN is what it must contain. It
+// knows nothing of Graphlane.
+//
+// Fails for a wrong byte or a call that fails; says how many descriptors are open in
+// the end that were not in the beginning.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr int kThreads = 32;
+constexpr size_t kReadMax = 400'000;
+
+const char* path = nullptr;
+std::vector<char> expected;  // the plain file's bytes
+std::atomic<int> failures{0};
+
+void fail(const char* what) {
+  if (failures.fetch_add(1) < 5) std::fprintf(stderr, "%s: %s\n", what, std::strerror(errno));
+}
+
+// One open, a few reads of each kind, one close.
+void visit(std::mt19937& chance, char* buffer) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return fail("open");
+  off_t position = 0;
+  for (int i = 0; i < 3; ++i) {
+    const size_t length = chance() % kReadMax;
+    const bool sequential = i == 1;
+    const off_t offset = sequential ? position : static_cast<off_t>(chance() % expected.size());
+    const size_t readable = std::min(length, expected.size() - static_cast<size_t>(offset));
+    const ssize_t n = sequential ? read(fd, buffer, length) : pread(fd, buffer, length, offset);
+    if (n != static_cast<ssize_t>(readable)) fail("a read of another length");
+    else if (std::memcmp(buffer, expected.data() + offset, readable) != 0) fail("wrong bytes");
+    if (sequential) position += n;
+  }
+  if (close(fd) != 0) fail("close");
+}
+
+void work(int rounds, unsigned seed) {
+  std::mt19937 chance(seed);
+  std::vector<char> buffer(kReadMax);
+  for (int i = 0; i < rounds; ++i) visit(chance, buffer.data());
+}
+
+// Some threads of its own in a child, whose parent was in the midst of things.
+[[noreturn]] void be_a_child(unsigned seed) {
+  failures = 0;
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t) threads.emplace_back(work, 5, seed + t);
+  for (std::thread& thread : threads) thread.join();
+  _exit(failures == 0 ? 0 : 1);
+}
+
+int open_descriptors() {
+  int count = 0;
+  DIR* directory = opendir("/proc/self/fd");
+  while (readdir(directory) != nullptr) ++count;
+  closedir(directory);
+  return count;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 6) {
+    std::fprintf(stderr, "usage: storm PLAIN FILE VISITS FORKS SEED\n");
+    return 2;
+  }
+  path = argv[2];
+  const int visits = std::atoi(argv[3]);
+  const int forks = std::atoi(argv[4]);
+  const auto seed = static_cast<unsigned>(std::strtoul(argv[5], nullptr, 10));
+  const int plain = open(argv[1], O_RDONLY);
+  struct stat st;
+  if (plain < 0 || fstat(plain, &st) != 0) return 2;
+  expected.resize(static_cast<size_t>(st.st_size));
+  if (pread(plain, expected.data(), expected.size(), 0) != st.st_size) return 2;
+  const int open_before = open_descriptors();
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t) {
+    threads.emplace_back(work, (visits + kThreads - 1) / kThreads, seed + 1000 + t);
+  }
+  int children_failed = 0;
+  for (int i = 0; i < forks; ++i) {
+    const pid_t child = fork();
+    if (child == 0) be_a_child(seed + 5000 + 10 * static_cast<unsigned>(i));
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) ++children_failed;
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::printf("%d failures, %d failed children, %d descriptors more\n", failures.load(),
+              children_failed, open_descriptors() - open_before);
+  return failures == 0 && children_failed == 0 ? 0 : 1;
+}
