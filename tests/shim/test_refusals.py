@@ -1,0 +1,151 @@
+"""What the library cannot do it refuses, with the errno that programs know, and says so
+once; what it may not do it leaves to FUSE; and damage hits the bytes that it hit."""
+
+import errno
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from harness import run
+
+SIZE = 2_000_000
+UNIT = 65536
+
+# Each line is evaluated with `path` the striped file and `fd` open on it, and must raise
+# the error before it.
+REFUSALS = {
+    "mmap": ("ENODEV", "mmap.mmap(fd, 4096, prot=mmap.PROT_READ)"),
+    "open for writing": ("EROFS", "os.open(path, os.O_RDWR)"),
+    "open and truncate": ("EROFS", "os.open(path, os.O_RDONLY | os.O_TRUNC)"),
+    "creat": ("EROFS", "os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)"),
+    "truncate": ("EROFS", "os.truncate(path, 5)"),
+    "access": ("EROFS", "call('access', path.encode(), os.W_OK)"),
+    "fopen": ("EROFS", "call('fopen', path.encode(), b'r+', pointer=True)"),
+    "sendfile": ("EINVAL", "os.sendfile(other, fd, 0, 100)"),
+    "copy_file_range": ("EXDEV", "os.copy_file_range(fd, other, 100)"),
+    "splice": ("EINVAL", "os.splice(fd, os.pipe()[1], 100)"),
+    "reflink": ("EOPNOTSUPP", "fcntl.ioctl(other, 0x40049409, fd)"),
+    "freopen": ("ENOTSUP", "call('freopen', path.encode(), b'r', stdin(), pointer=True)"),
+    "aio_read": ("ENOSYS", "call('aio_read', request(fd))"),
+    "lio_listio": ("ENOSYS", "call('lio_listio', 0, "
+                   "(ctypes.POINTER(ctypes.c_int * 64) * 1)(ctypes.pointer(request(fd))), 1, None)"),
+}
+PRELUDE = """
+import ctypes, errno, fcntl, mmap, os, sys
+path = sys.argv[1]
+fd = os.open(path, os.O_RDONLY)
+other = os.open(sys.argv[2], os.O_RDWR | os.O_CREAT)
+libc = ctypes.CDLL(None, use_errno=True)
+
+def call(name, *arguments, pointer=False):
+    function = getattr(libc, name)
+    function.restype = ctypes.c_void_p if pointer else ctypes.c_int
+    result = function(*arguments)
+    if (result is None) if pointer else result < 0:
+        raise OSError(ctypes.get_errno(), name)
+
+def stdin():
+    return ctypes.c_void_p.in_dll(libc, "stdin")
+
+def request(fd):  # struct aiocb: the descriptor, LIO_READ, then zeros
+    block = (ctypes.c_int * 64)()
+    block[0] = fd
+    return block
+
+"""
+
+
+@pytest.fixture
+def striped(volume, graphlane, tmp_path):
+    plain = tmp_path / "plain"
+    plain.write_bytes(random.Random(7).randbytes(SIZE))
+    made = volume(depth="64K")
+    graphlane("import", plain, made.path)
+    return made
+
+
+def python(graphlane, striped, tmp_path, program, *way, path=None):
+    return run(graphlane.program, "run", *way, "--", sys.executable, "-c", PRELUDE + program,
+               path or striped.path / "plain", tmp_path / "other")
+
+
+@pytest.mark.parametrize("what", REFUSALS)
+def test_without_a_mount(graphlane, striped, tmp_path, what):
+    name, line = REFUSALS[what]
+    before = {path: path.read_bytes() for path in striped.path.rglob("*") if path.is_file()}
+    said = python(graphlane, striped, tmp_path, f"""
+for attempt in range(2):
+    try:
+        {line}
+        sys.exit("it was done")
+    except OSError as error:
+        assert error.errno == errno.{name}, error
+assert os.pread(fd, 10, 0)
+""", "--no-mount").stderr
+    assert said.count("graphlane: ") <= 1, "said more than once"
+    assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize("what", ["mmap", "sendfile", "splice"])
+def test_over_a_mount_it_is_done(graphlane, striped, fuse, tmp_path, what):
+    assert python(graphlane, striped, tmp_path, REFUSALS[what][1]).stderr == ""
+
+
+def test_parts_that_the_caller_may_not_read_are_left_to_fuse(graphlane, fuse):
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    directory = Path(tempfile.mkdtemp())  # pytest's own is root's alone
+    try:
+        directory.chmod(0o755)
+        content = random.Random(8).randbytes(SIZE)
+        (directory / "plain").write_bytes(content)
+        made = graphlane.create(directory, depth="64K")
+        graphlane("import", directory / "plain", made.path)
+        for device in made.devices:
+            for part in device.rglob("parts/*/*"):
+                part.chmod(0o600)
+        with graphlane.mounted(made, directory / "mnt") as at:
+            out = subprocess.run(
+                [graphlane.program, "run", f"--report={directory}/report", "--", "cat", at / "plain"],
+                capture_output=True, user=65534, group=65534, extra_groups=[], timeout=60)
+            assert (out.returncode, out.stderr) == (0, b"")
+            assert out.stdout == content
+            assert not (directory / "report").exists()
+    finally:
+        shutil.rmtree(directory)
+
+
+@pytest.mark.parametrize("when", ["before it is opened", "while it is open"])
+def test_a_part_that_was_cut(graphlane, striped, tmp_path, when):
+    (part,) = striped.devices[1].rglob("parts/*/*")
+    cut = UNIT * 3  # of its units the fourth is gone, and what comes after
+    program = f"""
+part, plain = {str(part)!r}, open({str(tmp_path / "plain")!r}, "rb").read()
+assert os.pread(fd, 10, 0) == plain[:10]
+whole_units = os.path.getsize(part) // {UNIT}
+os.truncate(part, {cut})
+bad = 0
+for n in range({SIZE} // {UNIT}):
+    try:
+        assert os.pread(fd, {UNIT}, n * {UNIT}) == plain[n * {UNIT}:(n + 1) * {UNIT}]
+    except OSError as error:
+        assert error.errno == errno.EIO
+        bad += 1
+sys.exit(0 if bad == whole_units - 3 else f"{{bad}} units lost")
+"""
+    if when == "while it is open":
+        python(graphlane, striped, tmp_path, program, "--no-mount")
+        return
+    os.truncate(part, cut)
+    result = subprocess.run(
+        [graphlane.program, "run", "--no-mount", "--", "cat", striped.path / "plain"],
+        capture_output=True, text=True, timeout=60)
+    assert result.returncode == 1 and result.stdout == ""
+    assert f"{striped.devices[1]}/" in result.stderr and "shorter" in result.stderr
+    assert os.strerror(errno.EIO) in result.stderr
