@@ -135,7 +135,7 @@ OpenFile* open_slot(int fd, const struct stat& st, bool direct) {
 // writes is the filesystem's.
 OpenFileRef hand_out(OpenFile* file, bool direct) {
   if (file->origin != Origin::kWritten) return {file, direct};
-  file->file_counters->left_to_fuse.fetch_add(1, std::memory_order_relaxed);
+  file->file_counters->written_count.fetch_add(1, std::memory_order_relaxed);
   unreference(file);
   return {};
 }

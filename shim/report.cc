@@ -63,6 +63,9 @@ void for_each_left(const FileCounters& file, Visit visit) {
   if (const uint64_t count = value(file.failed_count); count > 0) {
     visit(count, "could not be read from the devices");
   }
+  if (const uint64_t count = value(file.written_count); count > 0) {
+    visit(count, "somebody was writing the file");
+  }
   for (size_t i = 0; i < kGroupCount; ++i) {
     if (const uint64_t count = value(file.left_count[i]); count > 0) visit(count, kGroups[i].phrase);
   }

@@ -33,6 +33,7 @@ struct FileCounters {
   std::atomic<uint64_t> read_count{0};
   std::atomic<uint64_t> bytes_read{0};
   std::atomic<uint64_t> failed_count{0};  // reads that failed here and went on to FUSE
+  std::atomic<uint64_t> written_count{0};  // calls while somebody wrote the file
   std::atomic<uint64_t> left_count[kGroupCount] = {};  // calls that FUSE serves anyway
 
   void count_read(uint64_t bytes) {

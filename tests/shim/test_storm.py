@@ -56,10 +56,11 @@ def test_over_a_mount(pair, graphlane, mount):
         storm(plain, at / "plain", 10_000, [graphlane.program, "run", "--"])
 
 
-@pytest.mark.parametrize("sanitizer, forks", [("address,undefined", 20), ("thread", 0)])
-def test_a_sanitized_program(pair, graphlane, tmp_path, sanitizer, forks):
+@pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
+def test_a_sanitized_program(pair, graphlane, tmp_path, sanitizer):
     """The library is not sanitized itself, but a program may be: the sanitizer's own read()
-    then stands behind the library's. A child of threads may not make threads under tsan."""
+    then stands behind the library's. Without forks: gcc 12's sanitizers may wait in the child
+    for a lock that another thread held."""
     plain, made = pair
     program = tmp_path / "storm"
     run("g++", "-std=c++20", "-O1", "-g", f"-fsanitize={sanitizer}", "-pthread",
@@ -67,5 +68,6 @@ def test_a_sanitized_program(pair, graphlane, tmp_path, sanitizer, forks):
     # What it sees the library do, it does not see ordered.
     (tmp_path / "suppressions").write_text("called_from_lib:libgraphlane.so\n")
     storm(plain, made.path / "plain", 1000, [graphlane.program, "run", "--no-mount", "--"],
-          {"ASAN_OPTIONS": "verify_asan_link_order=0", "TSAN_OPTIONS": f"halt_on_error=1:suppressions={tmp_path}/suppressions"},
-          program=program, forks=forks)
+          {"ASAN_OPTIONS": "verify_asan_link_order=0",
+           "TSAN_OPTIONS": f"halt_on_error=1:suppressions={tmp_path}/suppressions"},
+          program=program, forks=0)
