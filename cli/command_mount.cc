@@ -13,14 +13,19 @@ struct MountCommand {
 };
 
 Outcome<int> mount(const MountCommand& options) {
-  auto volume = Volume::open(options.volume);
-  if (!volume) return volume.error();
   MountOptions mount;
   for (const std::string& list : options.options) {
     if (Outcome<void> parsed = mount.parse(list); !parsed) return parsed.error();
   }
   mount.mountpoint = options.mountpoint;
   mount.foreground = options.foreground;
+  if (mount.remount) {
+    if (mount.mountpoint.empty()) mount.mountpoint = options.volume;
+    if (Outcome<void> done = remount(mount); !done) return done.error();
+    return kOk;
+  }
+  auto volume = Volume::open(options.volume);
+  if (!volume) return volume.error();
   if (Outcome<void> mounted = mount_volume(std::move(*volume), mount); !mounted) {
     return mounted.error();
   }

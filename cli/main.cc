@@ -73,7 +73,14 @@ int run_action(const Parser& parser) {
   return status ? *status : kFailed;
 }
 
+// mount(8) has mount.fuse3 run "graphlane VOL MNT -o OPTIONS" for the type
+// fuse.graphlane, VOL being absolute. No command has a slash in its name.
+void name_command_of_mount8(std::vector<std::string>* words) {
+  if (!words->empty() && words->front().starts_with('/')) words->insert(words->begin(), "mount");
+}
+
 int parse_and_run(Parser& parser, std::vector<std::string> words) {
+  name_command_of_mount8(&words);
   parser.after_dashes = split_at_dashes(&words);
   std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
   try {

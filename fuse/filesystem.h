@@ -48,6 +48,12 @@ struct Filesystem {
   std::atomic<uint32_t> files_made_;
 };
 
+// -o noatime is the mount's, and times are the host's: reading moves none then.
+// (The host allows it to root and a file's owner only.)
+inline int access_time_flag(const Filesystem& fs) {
+  return fs.options.no_access_times && fs.privileged ? O_NOATIME : 0;
+}
+
 // What an operation does for itself, it does on the host with the caller's
 // filesystem IDs, so that new files are the caller's. Ours keep their
 // capabilities (prepare_identities()); the kernel has checked permissions.

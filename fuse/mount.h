@@ -41,7 +41,9 @@ struct MountOptions {
   double negative_timeout_seconds = 0.0;  // … and that there is no such name
   IoMode io_mode = IoMode::kAuto;
   LaneOptions lanes;
-  std::vector<std::string> kernel_flags;  // "nosuid", "noexec", … as given
+  bool no_access_times = false;           // noatime, for the host's files as well
+  bool remount = false;                   // no new mount: kernel_flags for the one that is there
+  std::vector<std::string> kernel_flags;  // "nosuid", "ro", … in the order given
 
   // Takes one list as mount(8) gives it: "ro,threads=8,io=direct". What mount(8)
   // and fstab pass to everyone (rw, defaults, noauto, _netdev, …) is accepted.
@@ -54,6 +56,10 @@ struct MountOptions {
 // daemon, a child in a session of its own, never returns from the call.
 // EBUSY: mounted there already.
 Outcome<void> mount_volume(std::shared_ptr<const Volume> volume, const MountOptions& options);
+
+// Gives the mount at options.mountpoint the options' kernel_flags. EINVAL: there
+// is no Graphlane mount; EPERM: only root may.
+Outcome<void> remount(const MountOptions& options);
 
 // Unmounts a volume, also one whose daemon died. EBUSY: in use; EINVAL: there is
 // no Graphlane mount at `mountpoint`.

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "fuse/kernel_flags.h"
 #include "fuse/mount.h"
 #include "iomgr/base/size.h"
 
@@ -14,16 +15,15 @@ using Applied = Outcome<void>;
 
 // What mount(8), fstab and systemd say to every filesystem and mean for themselves.
 bool is_for_others(std::string_view name) {
-  static constexpr std::array<std::string_view, 12> kNames = {
-      "rw",   "defaults", "auto",  "noauto",  "user",   "nouser",
-      "users", "owner",   "group", "_netdev", "nofail", "default_permissions"};
+  static constexpr std::array<std::string_view, 11> kNames = {
+      "defaults", "auto",  "noauto",  "user",   "nouser",             "users",
+      "owner",    "group", "_netdev", "nofail", "default_permissions"};
   return name.starts_with("x-") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
-bool is_kernel_flag(std::string_view name) {
-  static constexpr std::array<std::string_view, 10> kNames = {
-      "suid", "nosuid", "dev", "nodev", "exec", "noexec", "atime", "noatime", "sync", "dirsync"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+// What the kernel shows of a mount, and mount(8) therefore gives back at a remount.
+bool is_shown_by_kernel(std::string_view name) {
+  return name == "user_id" || name == "group_id" || name == "blksize";
 }
 
 Error bad_value(std::string_view name, std::string_view value, std::string_view expected) {
@@ -75,13 +75,20 @@ Applied set_backend(std::string_view value, IoBackend* backend) {
   return bad_value("backend", value, "auto, io_uring, libaio or threads");
 }
 
+void set_kernel_flag(MountOptions& options, std::string_view name) {
+  if (name == "ro" || name == "rw") options.read_only = name == "ro";
+  if (name == "noatime") options.no_access_times = true;
+  if (name == "atime" || name == "relatime") options.no_access_times = false;
+  options.kernel_flags.emplace_back(name);
+}
+
 Applied apply(MountOptions& options, std::string_view option) {
   const size_t equals = option.find('=');
   const std::string_view name = option.substr(0, equals);
   if (equals == std::string_view::npos) {
-    if (name == "ro") return options.read_only = true, Applied{};
     if (name == "allow_other") return options.allow_other = true, Applied{};
-    if (is_kernel_flag(name)) return options.kernel_flags.emplace_back(name), Applied{};
+    if (name == "remount") return options.remount = true, Applied{};
+    if (find_kernel_flag(name) != nullptr) return set_kernel_flag(options, name), Applied{};
     if (is_for_others(name)) return {};
     return make_error(EINVAL, "unknown mount option \"{}\"", option);
   }
@@ -96,7 +103,7 @@ Applied apply(MountOptions& options, std::string_view option) {
   if (name == "negative_timeout") {
     return set_seconds(name, value, &options.negative_timeout_seconds);
   }
-  if (is_for_others(name)) return {};  // x-systemd.…=
+  if (is_for_others(name) || is_shown_by_kernel(name)) return {};  // x-systemd.…=
   return make_error(EINVAL, "unknown mount option \"{}\"", option);
 }
 

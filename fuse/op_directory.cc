@@ -106,7 +106,8 @@ int list(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t offs
 
 int op::opendir(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   auto open = std::make_unique<OpenDirectory>();
-  Fd fd(::openat(fs.inodes.of(ino).fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | access_time_flag(fs);
+  Fd fd(::openat(fs.inodes.of(ino).fd.get(), ".", flags));
   if (!fd) return errno;
   open->stream = ::fdopendir(fd.get());
   if (open->stream == nullptr) return errno;

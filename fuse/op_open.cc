@@ -21,8 +21,9 @@ namespace {
 
 // Without O_APPEND: the kernel knows the end of the file and says where to
 // write; ours would append even when the program has switched it off.
-int host_flags(int flags) {
-  return (flags & ~(O_DIRECT | O_APPEND | O_NOFOLLOW | O_CREAT | O_EXCL)) | O_CLOEXEC;
+int host_flags(const Filesystem& fs, int flags) {
+  const int kept = flags & ~(O_DIRECT | O_APPEND | O_NOFOLLOW | O_CREAT | O_EXCL);
+  return kept | O_CLOEXEC | access_time_flag(fs);
 }
 
 bool writes(int flags) {
@@ -32,7 +33,7 @@ bool writes(int flags) {
 Result<std::unique_ptr<OpenFile>> open_plain(Filesystem& fs, fuse_req_t req, Inode& inode,
                                              fuse_file_info* fi) {
   auto file = std::make_unique<OpenFile>();
-  file->fd = reopen(inode.fd.get(), host_flags(fi->flags));
+  file->fd = reopen(inode.fd.get(), host_flags(fs, fi->flags));
   if (!file->fd) return last_errno();
   if ((fi->flags & O_TRUNC) != 0) drop_set_id_bits(fs, req, file->fd.get());
   fi->keep_cache = 1;
@@ -123,7 +124,7 @@ Result<std::unique_ptr<OpenFile>> create_new(Filesystem& fs, fuse_req_t req, Ino
     return file;
   }
   const AsCaller caller(fs, req);
-  file->fd.reset(::openat(parent.fd.get(), name, host_flags(fi->flags) | O_CREAT | O_EXCL, mode));
+  file->fd.reset(::openat(parent.fd.get(), name, host_flags(fs, fi->flags) | O_CREAT | O_EXCL, mode));
   if (!file->fd) return last_errno();
   return file;
 }

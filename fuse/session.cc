@@ -10,6 +10,7 @@
 #include <cstring>
 #include <thread>
 
+#include "fuse/kernel_flags.h"
 #include "fuse/log.h"
 #include "fuse/operations.h"
 #include "fuse/stderr_catcher.h"
@@ -39,9 +40,10 @@ bool add_mount_options(const Filesystem& fs, fuse_args* args) {
   add("subtype=graphlane");
   add("default_permissions");
   if (options.allow_other || fs.privileged) add("allow_other");
-  if (options.read_only) add("ro");
   add(fmt::format("max_read={}", fs.read_bytes_max));
-  for (const std::string& flag : options.kernel_flags) add(flag);
+  for (const std::string& flag : options.kernel_flags) {
+    if (find_kernel_flag(flag)->for_libfuse) add(flag);
+  }
   ok = ok && ::fuse_opt_add_arg(args, "graphlane") == 0 && ::fuse_opt_add_arg(args, "-o") == 0 &&
        ::fuse_opt_add_arg(args, list) == 0;
   std::free(list);
