@@ -110,8 +110,12 @@ int look_up(Filesystem& fs, Inode& parent, const char* name, fuse_entry_param* e
   struct stat st;
   if (::fstatat(fd.get(), "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) return errno;
   const bool control = refuse_change(fs, parent, name) != 0;
-  Inode& inode = fs.inodes.acquire(std::move(fd), st, control);
-  entry->ino = InodeTable::nodeid_of(inode);
+  return describe_entry(fs, fs.inodes.acquire(std::move(fd), st, control), entry);
+}
+
+int describe_entry(Filesystem& fs, Inode& inode, fuse_entry_param* entry) {
+  *entry = {};
+  entry->ino = inode.nodeid;
   entry->attr_timeout = fs.options.attr_timeout_seconds;
   entry->entry_timeout = fs.options.entry_timeout_seconds;
   const int error = show_attributes(fs, inode, &entry->attr);

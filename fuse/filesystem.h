@@ -89,6 +89,9 @@ uint64_t largest_request(const MountOptions& options);
 // Looks `name` up and counts the look-up. 0 or an errno.
 int look_up(Filesystem& fs, Inode& parent, const char* name, fuse_entry_param* entry);
 
+// Fills in the entry of an inode that was just acquired; gives it back on failure.
+int describe_entry(Filesystem& fs, Inode& inode, fuse_entry_param* entry);
+
 // Answers with the entry of a name that the operation has just made.
 int answer_entry(Filesystem& fs, fuse_req_t req, Inode& parent, const char* name);
 

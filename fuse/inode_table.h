@@ -1,6 +1,10 @@
 // InodeTable: the files that the kernel knows, by (st_dev, st_ino).
 //
-//   kernel's nodeid = Inode*  ──►  O_PATH descriptor of the host's file
+//   kernel's nodeid  ──►  Inode  ──►  O_PATH descriptor of the host's file
+//
+// Where the host's handles allow it (host_handles.h), the nodeid is the file's
+// for ever, and the kernel may come back with it after it has forgotten it;
+// else it is a number that no other file had before.
 //
 // An Inode lives as long as the kernel holds a look-up of it. Its descriptor
 // keeps the host's inode from being reused meanwhile, so a key never changes
@@ -17,6 +21,7 @@
 #include <unordered_map>
 
 #include "fuse/fuse_api.h"
+#include "fuse/host_handles.h"
 #include "fuse/stub_cache.h"
 #include "iomgr/base/fd.h"
 #include "iomgr/base/mutex.h"
@@ -52,6 +57,7 @@ inline Fd reopen(int path_fd, int flags) {
 struct Inode {
   // Constant after construction.
   InodeKey key;
+  fuse_ino_t nodeid = FUSE_ROOT_ID;
   Fd fd;                 // O_PATH
   bool control = false;  // .graphlane, or below it: read-only
 
@@ -65,10 +71,7 @@ class InodeTable {
   explicit InodeTable(int root_fd);
 
   Inode& root() const { return *root_; }
-  Inode& of(fuse_ino_t nodeid) {
-    return nodeid == FUSE_ROOT_ID ? *root_ : *reinterpret_cast<Inode*>(nodeid);
-  }
-  static fuse_ino_t nodeid_of(const Inode& inode) { return reinterpret_cast<fuse_ino_t>(&inode); }
+  Inode& of(fuse_ino_t nodeid);
 
   // The inode of the O_PATH descriptor `fd`, with one more look-up.
   Inode& acquire(Fd fd, const struct stat& st, bool control);
@@ -76,6 +79,12 @@ class InodeTable {
   // The inode with this number on the root's filesystem, with one more look-up;
   // null: the kernel does not know it.
   Inode* find(uint64_t number);
+
+  // The inode that the kernel knew by this number once, with one more look-up.
+  // ESTALE: there is none any more.
+  Result<Inode*> acquire_again(fuse_ino_t nodeid);
+
+  const HostHandles& handles() const { return handles_; }
 
   // Gives `count` look-ups back; the last one ends the inode.
   void forget(fuse_ino_t nodeid, uint64_t count);
@@ -86,9 +95,15 @@ class InodeTable {
 
  private:
   const std::unique_ptr<Inode> root_;
+  const HostHandles handles_;
   const size_t crowded_at_;
   Mutex mu_;
   std::unordered_map<InodeKey, std::unique_ptr<Inode>, InodeKeyHash> inodes_ GUARDED_BY(mu_);
+  std::unordered_map<fuse_ino_t, Inode*> by_nodeid_ GUARDED_BY(mu_);
+  uint64_t made_up_count_ GUARDED_BY(mu_) = 0;
+
+  Inode* count_look_up(const InodeKey& key) REQUIRES(mu_);
+  fuse_ino_t free_nodeid(std::optional<uint64_t> wanted) REQUIRES(mu_);
 };
 
 }  // namespace graphlane

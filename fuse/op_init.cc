@@ -26,6 +26,7 @@ void op::init(void* userdata, fuse_conn_info* conn) {
   conn->congestion_threshold = kBackgroundMax * 3 / 4;
   want(conn, FUSE_CAP_SPLICE_WRITE);  // replies: page cache of the parts to the kernel
   want(conn, FUSE_CAP_SPLICE_READ);   // writes, the other way
+  if (fs.inodes.handles().usable()) want(conn, FUSE_CAP_EXPORT_SUPPORT);  // open_by_handle_at
   // Set-id bits on write: with version 2 the kernel leaves them to us
   // (drop_set_id_bits) and saves a getxattr before every write; version 1 saves
   // nothing.

@@ -3,15 +3,39 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "fuse/operations.h"
 
 namespace graphlane {
+namespace {
+
+bool is_dot(std::string_view name) { return name == "." || name == ".."; }
+
+// open_by_handle_at(): the kernel has a number only. It asks for the file itself
+// as ".", and then for the directories above as "..".
+int look_up_again(Filesystem& fs, fuse_ino_t nodeid, std::string_view name,
+                  fuse_entry_param* entry) {
+  if (name == ".") {
+    const Result<Inode*> inode = fs.inodes.acquire_again(nodeid);
+    return inode ? describe_entry(fs, **inode, entry) : inode.error().code;
+  }
+  const Inode& inode = fs.inodes.of(nodeid);
+  if (!fs.inodes.handles().is_below_root(inode.fd.get())) return ESTALE;
+  if (&inode == &fs.inodes.root()) return describe_entry(fs, fs.inodes.root(), entry);
+  Fd above(::openat(inode.fd.get(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  struct stat st;
+  if (!above || ::fstat(above.get(), &st) != 0) return errno;
+  return describe_entry(fs, fs.inodes.acquire(std::move(above), st, inode.control), entry);
+}
+
+}  // namespace
 
 int op::lookup(Filesystem& fs, fuse_req_t req, fuse_ino_t parent, const char* name) {
   fuse_entry_param entry;
-  const int error = look_up(fs, fs.inodes.of(parent), name, &entry);
+  const int error = is_dot(name) ? look_up_again(fs, parent, name, &entry)
+                                 : look_up(fs, fs.inodes.of(parent), name, &entry);
   if (error == ENOENT && fs.options.negative_timeout_seconds > 0) {
     entry = {};  // inode 0: "there is none", and the kernel may remember it
     entry.entry_timeout = fs.options.negative_timeout_seconds;

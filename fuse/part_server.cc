@@ -172,7 +172,7 @@ PartServer::Answer PartServer::answer(int file_fd) const {
   Inode* inode = fs_.inodes.find(seen.stx_ino);
   if (inode == nullptr) return refuse(ESTALE);
   Answer answer = this->answer(*inode);
-  fs_.inodes.forget(InodeTable::nodeid_of(*inode), 1);
+  fs_.inodes.forget(inode->nodeid, 1);
   return answer;
 }
 

@@ -23,7 +23,7 @@ TEST(InodeTableTest, OneFileIsOneInodeByWhateverName) {
   EXPECT_EQ(&acquire(table, volume.path("b")), &a);
   EXPECT_NE(&acquire(table, volume.path("c")), &a);
   EXPECT_EQ(a.lookup_count, 2u);
-  EXPECT_EQ(&table.of(InodeTable::nodeid_of(a)), &a);
+  EXPECT_EQ(&table.of(a.nodeid), &a);
   EXPECT_EQ(&table.of(FUSE_ROOT_ID), &table.root());
 }
 
@@ -34,10 +34,10 @@ TEST(InodeTableTest, AnInodeLivesUntilTheLastLookupIsForgotten) {
   Inode& a = acquire(table, volume.path("a"));
   acquire(table, volume.path("a"));
   const int fd = a.fd.get();
-  table.forget(InodeTable::nodeid_of(a), 1);
+  table.forget(a.nodeid, 1);
   EXPECT_EQ(a.lookup_count, 1u);
   EXPECT_NE(::fcntl(fd, F_GETFD), -1);
-  table.forget(InodeTable::nodeid_of(a), 1);
+  table.forget(a.nodeid, 1);
   EXPECT_EQ(::fcntl(fd, F_GETFD), -1);
 }
 
@@ -57,7 +57,7 @@ TEST(InodeTableTest, LookupsAndForgetsOfManyThreadsBalance) {
     threads.emplace_back([&] {
       for (int i = 0; i < 2000; ++i) {
         const std::string path = volume.path(std::to_string(i % 4));
-        table.forget(InodeTable::nodeid_of(acquire(table, path)), 1);
+        table.forget(acquire(table, path).nodeid, 1);
       }
     });
   }
