@@ -1,12 +1,15 @@
 #include "fuse/filesystem.h"
 
 #include <linux/securebits.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <vector>
 
 #include "fuse/reply.h"
 #include "fuse/striped.h"
@@ -56,25 +59,44 @@ Outcome<std::unique_ptr<Filesystem>> Filesystem::start(std::shared_ptr<const Vol
   return fs;
 }
 
+bool leave_common_umask() {
+  // The working directory goes with it, and must not keep a filesystem busy.
+  thread_local const bool alone = ::unshare(CLONE_FS) == 0 && ::chdir("/") == 0;
+  return alone;
+}
+
 // libc's setfsuid() would change all threads' IDs; the system call changes ours.
 AsCaller::AsCaller(const Filesystem& fs, fuse_req_t req) : active_(fs.privileged) {
   if (!active_) return;
   const fuse_ctx* caller = ::fuse_req_ctx(req);
+  if (fs.applies_umask && leave_common_umask()) ::umask(caller->umask);
   ::syscall(SYS_setfsgid, caller->gid);
   ::syscall(SYS_setfsuid, caller->uid);
 }
 
 AsCaller::~AsCaller() {
   if (!active_) return;
+  ::umask(0);
   ::syscall(SYS_setfsuid, ::geteuid());
   ::syscall(SYS_setfsgid, ::getegid());
 }
 
 void prepare_identities() {
-  ::umask(0);  // the kernel has applied the caller's
+  ::umask(0);  // the kernel has applied the caller's, or AsCaller does
   // Without this bit, setfsuid() to a user takes CAP_DAC_OVERRIDE away, and the
   // host would check the caller again, without his supplementary groups.
   if (::geteuid() == 0) ::prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0);
+}
+
+bool is_in_group(fuse_req_t req, gid_t group) {
+  if (::fuse_req_ctx(req)->gid == group) return true;
+  std::array<gid_t, 64> few;
+  const int count = ::fuse_req_getgroups(req, few.size(), few.data());
+  if (count <= 0) return false;  // also where we cannot see the caller's process
+  std::vector<gid_t> groups(few.begin(), few.end());
+  groups.resize(static_cast<size_t>(count));
+  if (groups.size() > few.size()) ::fuse_req_getgroups(req, count, groups.data());
+  return std::find(groups.begin(), groups.end(), group) != groups.end();
 }
 
 int refuse_change(const Filesystem& fs, const Inode& parent, const char* name) {
@@ -87,8 +109,9 @@ void drop_set_id_bits(const Filesystem& fs, fuse_req_t req, int fd) {
   if (!fs.privileged || ::fuse_req_ctx(req)->uid == 0) return;
   struct stat st;
   if (::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return;
-  mode_t drop = st.st_mode & S_ISUID;
-  if ((st.st_mode & S_IXGRP) != 0) drop |= st.st_mode & S_ISGID;
+  mode_t drop = st.st_mode & (S_ISUID | S_ISGID);
+  const bool for_locking = (drop & S_ISGID) != 0 && (st.st_mode & S_IXGRP) == 0;
+  if (for_locking && is_in_group(req, st.st_gid)) drop &= ~static_cast<mode_t>(S_ISGID);
   // Best effort: the write itself has its own result.
   if (drop != 0) (void)::fchmod(fd, (st.st_mode & ~drop) & 07777);
 }

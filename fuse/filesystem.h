@@ -43,6 +43,7 @@ struct Filesystem {
 
   // What this libfuse and kernel offer; set by init().
   bool direct_io_with_mmap = false;  // FOPEN_DIRECT_IO and yet mmap
+  bool applies_umask = false;        // POSIX ACLs: a directory's default ACL stands in for the umask
 
  private:
   std::atomic<uint32_t> files_made_;
@@ -54,8 +55,13 @@ inline int access_time_flag(const Filesystem& fs) {
   return fs.options.no_access_times && fs.privileged ? O_NOATIME : 0;
 }
 
+// umask() is the process's, but for threads that have left the others. False:
+// this thread may not.
+bool leave_common_umask();
+
 // What an operation does for itself, it does on the host with the caller's
-// filesystem IDs, so that new files are the caller's. Ours keep their
+// filesystem IDs, so that new files are the caller's, and with his umask where
+// the kernel leaves that to us. Ours keep their
 // capabilities (prepare_identities()); the kernel has checked permissions.
 class AsCaller {
  public:
@@ -75,6 +81,9 @@ void prepare_identities();
 // Whether `name` in `parent` is not to be made, replaced or removed: .graphlane
 // and all below it. EROFS, else 0.
 int refuse_change(const Filesystem& fs, const Inode& parent, const char* name);
+
+// Whether the caller's process has this group, as supplementary one too.
+bool is_in_group(fuse_req_t req, gid_t group);
 
 // As the caller's own write would: the host sees root write, and keeps them. The
 // kernel does it before writes where it must (libfuse 3.14), never at O_TRUNC.

@@ -101,7 +101,8 @@ Result<Inode*> InodeTable::acquire_again(fuse_ino_t nodeid) {
 
 Inode* InodeTable::find(uint64_t number) {
   MutexLock lock(mu_);
-  return count_look_up({.device = root_->key.device, .number = number});
+  const InodeKey key{.device = root_->key.device, .number = number};
+  return key == root_->key ? nullptr : count_look_up(key);
 }
 
 void InodeTable::forget(fuse_ino_t nodeid, uint64_t count) {

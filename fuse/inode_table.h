@@ -77,7 +77,7 @@ class InodeTable {
   Inode& acquire(Fd fd, const struct stat& st, bool control);
 
   // The inode with this number on the root's filesystem, with one more look-up;
-  // null: the kernel does not know it.
+  // null: the kernel does not know it, or it is the root.
   Inode* find(uint64_t number);
 
   // The inode that the kernel knew by this number once, with one more look-up.

@@ -9,7 +9,8 @@ struct KernelFlag {
   std::string_view name;
   unsigned long set = 0;    // MS_…
   unsigned long clear = 0;  // … of those that were set before
-  bool for_libfuse = true;  // libfuse takes it when mounting; if not, it is what a mount begins with
+  bool for_libfuse = true;  // libfuse takes it; if not, it is for remounts, as a new mount
+                            // begins with it, or the times are the host's
 };
 
 // nullptr: there is no such flag.

@@ -27,6 +27,10 @@ void op::init(void* userdata, fuse_conn_info* conn) {
   want(conn, FUSE_CAP_SPLICE_WRITE);  // replies: page cache of the parts to the kernel
   want(conn, FUSE_CAP_SPLICE_READ);   // writes, the other way
   if (fs.inodes.handles().usable()) want(conn, FUSE_CAP_EXPORT_SUPPORT);  // open_by_handle_at
+  // The host keeps the ACLs, and applies them to new files; the kernel checks them.
+  // In a user's own mount there is one user.
+  fs.applies_umask = fs.privileged && leave_common_umask() && want(conn, FUSE_CAP_POSIX_ACL) &&
+                     want(conn, FUSE_CAP_DONT_MASK);
   // Set-id bits on write: with version 2 the kernel leaves them to us
   // (drop_set_id_bits) and saves a getxattr before every write; version 1 saves
   // nothing.

@@ -5,6 +5,7 @@
 //   user.graphlane.stats    on the root: what the lanes did, as JSON
 //
 // Neither is listed, so that tools that copy attributes leave them alone.
+#include <sys/stat.h>
 #include <sys/xattr.h>
 
 #include <memory>
@@ -20,6 +21,9 @@ namespace {
 
 constexpr std::string_view kServer = kServerXattr;
 constexpr std::string_view kStats = "user.graphlane.stats";
+
+constexpr std::string_view kAccessAcl = "system.posix_acl_access";
+constexpr std::string_view kDefaultAcl = "system.posix_acl_default";
 
 bool is_virtual(std::string_view name) { return name == kServer || name == kStats; }
 
@@ -60,6 +64,23 @@ int answer_host(fuse_req_t req, size_t size, const Get& get) {
   return 0;
 }
 
+// An access ACL is a mode as well. The parts of a striped file have the mode only,
+// so its file cannot have more than that.
+int set_access_acl(fuse_req_t req, Inode& inode, const char* value, size_t size,
+                   int flags) {
+  struct stat st;
+  if (::fstat(inode.fd.get(), &st) != 0) return errno;
+  if (!inode.stub.look(inode.fd.get(), st).plain()) return EOPNOTSUPP;
+  const ProcPath path(inode.fd.get());
+  if (::setxattr(path.c_str(), kAccessAcl.data(), value, size, flags) != 0) return errno;
+  // As chmod: who is not in the group cannot set it with the bit. The host saw root.
+  if (::fuse_req_ctx(req)->uid != 0 && (st.st_mode & S_ISGID) != 0 &&
+      !is_in_group(req, st.st_gid) && ::fstat(inode.fd.get(), &st) == 0) {
+    (void)::chmod(path.c_str(), st.st_mode & 07777 & ~static_cast<mode_t>(S_ISGID));
+  }
+  return answer_result(req, 0);
+}
+
 }  // namespace
 
 int op::getxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
@@ -70,9 +91,12 @@ int op::getxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* nam
     return answer_value(req, stats_json(*fs.lanes), size);
   }
   const ProcPath path(inode.fd.get());
-  return answer_host(req, size, [&](char* value, size_t room) {
+  const int error = answer_host(req, size, [&](char* value, size_t room) {
     return ::getxattr(path.c_str(), name, value, room);
   });
+  // On a host without ACLs no file has one; an error would deny access.
+  const bool is_acl = name == kAccessAcl || name == kDefaultAcl;
+  return is_acl && error == EOPNOTSUPP ? ENODATA : error;
 }
 
 int op::listxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size) {
@@ -88,6 +112,7 @@ int op::setxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* nam
   if (inode.control) return EROFS;
   if (is_virtual(name)) return EPERM;
   const ProcPath path(inode.fd.get());
+  if (name == kAccessAcl) return set_access_acl(req, inode, value, size, flags);
   return answer_result(req, ::setxattr(path.c_str(), name, value, size, flags));
 }
 

@@ -14,7 +14,7 @@
 namespace graphlane {
 namespace {
 
-constexpr std::array<KernelFlag, 21> kKernelFlags = {{
+constexpr std::array<KernelFlag, 22> kKernelFlags = {{
     {.name = "ro", .set = MS_RDONLY},
     {.name = "rw", .clear = MS_RDONLY},
     {.name = "suid", .clear = MS_NOSUID},
@@ -29,6 +29,7 @@ constexpr std::array<KernelFlag, 21> kKernelFlags = {{
     {.name = "atime", .clear = MS_NOATIME, .for_libfuse = false},
     {.name = "noatime", .set = MS_NOATIME, .clear = MS_RELATIME | MS_STRICTATIME},
     {.name = "diratime", .clear = MS_NODIRATIME, .for_libfuse = false},
+    {.name = "nodiratime", .set = MS_NODIRATIME, .for_libfuse = false},
     {.name = "relatime", .set = MS_RELATIME, .clear = MS_NOATIME | MS_STRICTATIME, .for_libfuse = false},
     {.name = "norelatime", .clear = MS_RELATIME, .for_libfuse = false},
     {.name = "nostrictatime", .clear = MS_STRICTATIME, .for_libfuse = false},

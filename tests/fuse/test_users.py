@@ -1,8 +1,10 @@
 """Whose files, whose rights: the mount of root serves all users, each with his own."""
 
+import errno
 import os
 import shutil
 import stat
+import struct
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
@@ -101,6 +103,108 @@ def test_a_write_by_a_user_clears_set_id_bits(root, open_tmp, volume, mounted):
             os.chmod(program, 0o6777)
             assert as_user("sh", "-c", script, "sh", program).returncode == 0
             assert oct(os.stat(made.path / "program").st_mode & 0o7777) == oct(0o777), script
+
+
+LOCKING_MODE = 0o2666  # set-group-ID without group execution
+
+
+@pytest.mark.parametrize("groups", [[], [1234]], ids=["a stranger", "a member"])
+def test_a_set_group_id_bit_without_execution_stays_for_members(
+        root, open_tmp, volume, mounted, groups):
+    with mounted(volume()) as at:
+        (open_tmp / "native").mkdir(0o755)
+        for script in ("fallocate -l 8192 $1", "echo x >> $1", "truncate -s 1 $1",
+                       "fallocate -p -o 0 -l 4096 $1"):
+            modes = []
+            for file in (open_tmp / "native/f", at / "f"):
+                file.write_bytes(b"x" * 8192)
+                os.chown(file, 0, 1234)
+                os.chmod(file, LOCKING_MODE)
+                assert as_user("sh", "-c", script, "sh", file, groups=groups).returncode == 0
+                modes.append(oct(os.stat(file).st_mode & 0o7777))
+            assert modes[0] == modes[1], script
+
+
+def access_list(*entries, owner=7, group=5, mask=7, other=0) -> bytes:
+    """As the kernel takes it; `entries` are (user, permissions)."""
+    none = 0xFFFFFFFF
+    rows = [(0x01, owner, none), *((0x02, rights, user) for user, rights in entries),
+            (0x04, group, none), (0x10, mask, none), (0x20, other, none)]
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *row) for row in rows)
+
+
+ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
+
+
+@pytest.fixture
+def with_lists(root, open_tmp, volume, mounted):
+    """A native directory and one on a mount, on a host that keeps access lists."""
+    native = open_tmp / "native"
+    native.mkdir()
+    try:
+        os.setxattr(native, DEFAULT, access_list())
+    except OSError:
+        pytest.skip("not applicable: the host has no access control lists")
+    os.removexattr(native, DEFAULT)
+    with mounted(volume()) as at:
+        for directory in (native, at):
+            os.chmod(directory, 0o777)
+        yield native, at
+
+
+def test_an_access_list_counts(with_lists):
+    for directory in with_lists:
+        file = directory / "f"
+        file.write_bytes(b"content")
+        os.chmod(file, 0o640)
+        assert as_user("cat", file).returncode != 0
+        os.setxattr(file, ACCESS, access_list((NOBODY, 4), group=0))
+        assert as_user("cat", file).stdout == "content"
+        assert as_user("cat", file, uid=1234).returncode != 0
+        assert os.stat(file).st_mode & 0o777 == 0o770  # the group's bits are the mask
+        os.chmod(file, 0o700)  # … so this takes the user's right
+        assert as_user("cat", file).returncode != 0
+
+
+def test_a_default_list_stands_in_for_the_umask(with_lists):
+    seen = []
+    script = "umask $2; cd $1; > f$2; mkdir d$2; mkfifo p$2; stat -c '%n %a' f$2 d$2 p$2"
+    for directory in with_lists:
+        (directory / "listed").mkdir()
+        os.chmod(directory / "listed", 0o777)
+        os.setxattr(directory / "listed", DEFAULT, access_list((1234, 6), mask=7, other=5))
+        for place in (directory, directory / "listed"):
+            for mask in ("077", "022", "0"):
+                seen.append(as_user("sh", "-c", script, "sh", place, mask).stdout)
+        seen.append([os.getxattr(directory / "listed/f077", ACCESS),
+                     os.getxattr(directory / "listed/d077", DEFAULT)])
+    assert seen[7:] == seen[:7]
+    assert seen[0].splitlines()[0] == "f077 600" and seen[3].splitlines()[0] == "f077 664"
+
+
+def test_a_stranger_to_the_group_loses_its_bit_by_an_access_list(with_lists):
+    script = f"import os, sys; os.setxattr(sys.argv[1], '{ACCESS}', bytes.fromhex(sys.argv[2]))"
+    for directory in with_lists:
+        modes = []
+        for groups in ([1234], []):
+            file = directory / "g"
+            file.touch()
+            os.chown(file, NOBODY, 1234)
+            os.chmod(file, 0o2777)
+            result = as_user("python3", "-c", script, file, access_list(group=7, other=7).hex(),
+                             groups=groups)
+            assert result.returncode == 0, result.stderr
+            modes.append(oct(os.stat(file).st_mode & 0o7777))
+        assert modes == ["0o2777", "0o777"], directory
+
+
+def test_a_striped_file_has_no_access_list(root, striped, mounted):
+    volume, _ = striped(size=100_000)
+    with mounted(volume) as at:
+        with pytest.raises(OSError) as caught:
+            os.setxattr(at / "data", ACCESS, access_list((NOBODY, 4)))
+        assert caught.value.errno == errno.EOPNOTSUPP
+        assert "acl" not in " ".join(os.listxattr(at / "data"))
 
 
 def test_a_forged_stub_gives_no_access_to_another_users_parts(root, open_tmp, striped, mounted):
