@@ -105,7 +105,7 @@ int refuse_change(const Filesystem& fs, const Inode& parent, const char* name) {
   return is_control ? EROFS : 0;
 }
 
-void drop_set_id_bits(const Filesystem& fs, fuse_req_t req, int fd) {
+void drop_set_id_bits(Filesystem& fs, fuse_req_t req, int fd) {
   if (!fs.privileged || ::fuse_req_ctx(req)->uid == 0) return;
   struct stat st;
   if (::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return;
@@ -113,7 +113,12 @@ void drop_set_id_bits(const Filesystem& fs, fuse_req_t req, int fd) {
   const bool for_locking = (drop & S_ISGID) != 0 && (st.st_mode & S_IXGRP) == 0;
   if (for_locking && is_in_group(req, st.st_gid)) drop &= ~static_cast<mode_t>(S_ISGID);
   // Best effort: the write itself has its own result.
-  if (drop != 0) (void)::fchmod(fd, (st.st_mode & ~drop) & 07777);
+  if (drop == 0 || ::fchmod(fd, (st.st_mode & ~drop) & 07777) != 0) return;
+  // The kernel does not expect it where the group cannot execute.
+  Inode* inode = for_locking ? fs.inodes.find(st.st_ino) : nullptr;
+  if (inode == nullptr) return;
+  (void)::fuse_lowlevel_notify_inval_inode(fs.session, inode->nodeid, -1, 0);  // not its pages
+  fs.inodes.forget(inode->nodeid, 1);
 }
 
 int show_attributes(Filesystem& fs, Inode& inode, struct stat* st) {

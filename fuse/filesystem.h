@@ -32,6 +32,7 @@ struct Filesystem {
   const bool privileged;          // root: new files are given to the caller
   const uint64_t read_bytes_max;  // the largest request that the kernel shall make
   InodeTable inodes;
+  fuse_session* session = nullptr;  // set before it serves
   LiveFiles live;
   std::unique_ptr<Lanes> lanes;
 
@@ -49,10 +50,11 @@ struct Filesystem {
   std::atomic<uint32_t> files_made_;
 };
 
-// -o noatime is the mount's, and times are the host's: reading moves none then.
+// noatime and ro are the mount's, and times are the host's: reading moves none then.
 // (The host allows it to root and a file's owner only.)
 inline int access_time_flag(const Filesystem& fs) {
-  return fs.options.no_access_times && fs.privileged ? O_NOATIME : 0;
+  const bool moves_none = fs.options.no_access_times || fs.options.read_only;
+  return moves_none && fs.privileged ? O_NOATIME : 0;
 }
 
 // umask() is the process's, but for threads that have left the others. False:
@@ -87,7 +89,7 @@ bool is_in_group(fuse_req_t req, gid_t group);
 
 // As the caller's own write would: the host sees root write, and keeps them. The
 // kernel does it before writes where it must (libfuse 3.14), never at O_TRUNC.
-void drop_set_id_bits(const Filesystem& fs, fuse_req_t req, int fd);
+void drop_set_id_bits(Filesystem& fs, fuse_req_t req, int fd);
 
 // The attributes of a file as the mount shows them. 0 or an errno.
 int show_attributes(Filesystem& fs, Inode& inode, struct stat* st);

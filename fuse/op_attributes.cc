@@ -34,7 +34,7 @@ int set_owner(Filesystem& fs, Inode& inode, const StubView& view, const struct s
   return ::fchownat(inode.fd.get(), "", uid, gid, flags) != 0 ? errno : 0;
 }
 
-int resize(const Filesystem& fs, fuse_req_t req, LiveFile& live, off_t size) {
+int resize(Filesystem& fs, fuse_req_t req, LiveFile& live, off_t size) {
   const Result<void> done = live.resize(static_cast<uint64_t>(size));
   if (!done) return done.error().code;
   live.touch();

@@ -60,7 +60,7 @@ Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode,
   return open_striped(*fs.volume, layout, stub);
 }
 
-Result<void> empty(const Filesystem& fs, fuse_req_t req, LiveFile& live) {
+Result<void> empty(Filesystem& fs, fuse_req_t req, LiveFile& live) {
   if (Result<void> done = live.resize(0); !done) return done;
   live.touch();
   drop_set_id_bits(fs, req, live.stub_fd());

@@ -69,6 +69,7 @@ Outcome<std::unique_ptr<Session>> Session::make(Filesystem& fs) {
   session->session_ =
       ::fuse_session_new(&owned.args, &operations(), sizeof(fuse_lowlevel_ops), &fs);
   if (session->session_ == nullptr) return make_error(EINVAL, "libfuse refuses the mount options");
+  fs.session = session->session_;
   return session;
 }
 
