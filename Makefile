@@ -97,7 +97,7 @@ $(BUILD)/obj/%.o: %.cc
 # `make test` and `make demo` build on all cores, unless -j says otherwise.
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
-.PHONY: all deps test check demo install uninstall clean help
+.PHONY: all deps test check conformance demo install uninstall clean help
 
 all: $(PROGRAMS) $(SHIM) $(ENGINES) ## build everything that is installed (the default)
 	@: # quiet when there is nothing to do
@@ -117,6 +117,10 @@ check: ## run the tests as debug, asan and tsan builds
 	@$(MAKE) --no-print-directory test VARIANT=asan
 	@$(MAKE) --no-print-directory test VARIANT=tsan
 
+conformance: deps ## run strangers' test suites on a mount, as root (CONFORMANCEFLAGS="--ops 1000000 fsx"; --help)
+	@$(MAKE) --no-print-directory $(JOBS) all VARIANT=$(VARIANT)
+	@GRAPHLANE_BUILD=$(CURDIR)/$(BUILD) exec build/venv/bin/python -m tests.conformance $(CONFORMANCEFLAGS)
+
 demo: deps ## show it: GRAPH=snap.txt (else R-MAT), DEVICES="d0 d1 …", GRIDGRAPH_BIN=DIR, GRAPHCHI_ROOT=DIR
 	@$(MAKE) --no-print-directory $(JOBS) all VARIANT=$(VARIANT)
 	@GRAPHLANE_BUILD=$(CURDIR)/$(BUILD) exec build/venv/bin/python -m experiments.demo
@@ -135,4 +139,4 @@ clean: ## remove what was built (the Python environment stays)
 	rm -rf build/release build/debug build/asan build/tsan
 
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

@@ -1,0 +1,106 @@
+"""What a suite found, and what is known of its failures."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CARD = ROOT / "fuse/CONFORMANCE.md"
+
+# Suite, test (a glob), and why it fails: either no FUSE filesystem can do it or
+# the machine lacks something. Everything else that fails makes the command fail.
+KNOWN_FAILURES: list[tuple[str, str, str]] = [
+    ("xfstests generic/quick", "generic/003",
+     "strictatime: a read from FUSE's page cache moves no access time"),
+    ("xfstests generic/quick", "generic/394", "raises ulimit -f: this machine's root may not"),
+    ("xfstests generic/quick", "generic/451",
+     "the kernel keeps pages that were read while an asynchronous O_DIRECT write was under way"),
+    ("xfstests generic/quick", "generic/564", "raises ulimit -f: this machine's root may not"),
+]
+
+INTRODUCTION = """\
+# Conformance
+
+What test suites of strangers found on a mount. `make conformance` writes the first ones ([how](../tests/conformance/README.md)),
+[`tests/external/run`](../tests/external/README.md) those that you have built yourself. A test that fails on the host's
+filesystem as well counts as not applicable.
+
+"""
+TABLE_HEAD = "| suite | version | passed | failed | not applicable | on |\n|---|---|---|---|---|---|\n"
+
+
+@dataclass
+class SuiteResult:
+    suite: str
+    version: str
+    passed: int = 0
+    failed: dict[str, str] = field(default_factory=dict)          # test -> what it said
+    not_applicable: dict[str, str] = field(default_factory=dict)  # test -> why
+    setting: str = ""  # what it ran on
+
+    def reason(self, test: str) -> str | None:
+        """Why the failure is known; None: it is not."""
+        for suite, pattern, reason in KNOWN_FAILURES:
+            if suite == self.suite and fnmatchcase(test, pattern):
+                return reason
+        return None
+
+    def unknown(self) -> list[str]:
+        return [test for test in self.failed if self.reason(test) is None]
+
+    def line(self) -> str:
+        return (f"{self.suite} {self.version}: {self.passed} passed, {len(self.failed)} failed, "
+                f"{len(self.not_applicable)} not applicable")
+
+
+def report(result: SuiteResult) -> None:
+    """For the terminal: what failed, with what it said, and the count."""
+    for test, said in result.failed.items():
+        reason = result.reason(test)
+        print(f"FAILED {result.suite}: {test}: {f'known: {reason}' if reason else said}")
+    print(result.line(), flush=True)
+
+
+def _row(result: SuiteResult) -> str:
+    return (f"| {result.suite} | {result.version} | {result.passed} | {len(result.failed)} | "
+            f"{len(result.not_applicable)} | {result.setting} |\n")
+
+
+def _by_reason(tests: dict[str, str]) -> str:
+    """`- reason: test, test`, because hundreds share a reason."""
+    grouped: dict[str, list[str]] = {}
+    for test, reason in tests.items():
+        grouped.setdefault(reason, []).append(test)
+    return "".join(f"- {reason}: {', '.join(names)}\n" for reason, names in sorted(grouped.items()))
+
+
+def _section(result: SuiteResult) -> str:
+    text = f"\n## {result.suite}\n"
+    if result.failed:
+        reasons = {test: result.reason(test) or f"**unknown** ({said})"
+                   for test, said in result.failed.items()}
+        text += f"\nFailed:\n\n{_by_reason(reasons)}"
+    if result.not_applicable:
+        text += f"\nNot applicable:\n\n{_by_reason(result.not_applicable)}"
+    return text if result.failed or result.not_applicable else ""
+
+
+def write_card(results: list[SuiteResult], card: Path = CARD) -> None:
+    """Puts these suites' results into the card; the others' stay."""
+    mine = {result.suite for result in results}
+    rows, sections = [], []
+    if card.exists():
+        head, *others = card.read_text().split("\n## ")
+        rows = [line + "\n" for line in head.splitlines()
+                if line.startswith("| ") and line.split("|")[1].strip() not in mine | {"suite"}]
+        sections = ["\n## " + other.rstrip("\n") + "\n" for other in others
+                    if other.splitlines()[0].strip() not in mine]
+    rows += map(_row, results)
+    sections += filter(None, map(_section, results))
+    card.write_text(INTRODUCTION + TABLE_HEAD + "".join(sorted(rows)) + "".join(sorted(sections)))
+
+
+def write_json(results: list[SuiteResult], path: Path) -> None:
+    found = [asdict(result) | {"unknown": result.unknown()} for result in results]
+    path.write_text(json.dumps(found, indent=2) + "\n")

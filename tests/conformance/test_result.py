@@ -1,0 +1,38 @@
+"""The card: what is known, what is not, and what another run has found."""
+
+import json
+
+import pytest
+
+from tests.conformance import result as results
+from tests.conformance.result import SuiteResult, write_card, write_json
+
+
+@pytest.fixture
+def one_known(monkeypatch):
+    monkeypatch.setattr(results, "KNOWN_FAILURES", [("suite", "group/*", "no kernel has it")])
+
+
+def test_only_a_failure_whose_reason_is_known_is_known(one_known):
+    result = SuiteResult("suite", "1", failed={"group/1": "x", "other/1": "y"})
+    assert result.unknown() == ["other/1"]
+    assert SuiteResult("another", "1", failed={"group/1": "x"}).unknown() == ["group/1"]
+
+
+def test_the_card_keeps_what_other_suites_found(one_known, tmp_path):
+    card = tmp_path / "card.md"
+    write_card([SuiteResult("a", "1", passed=5, not_applicable={"t": "no users"}),
+                SuiteResult("suite", "1", passed=1, failed={"group/1": "x"})], card)
+    write_card([SuiteResult("suite", "2", passed=3, failed={"group/2": "x", "z": "broken"})], card)
+    text = card.read_text()
+    assert text.count("| a | 1 | 5 | 0 | 1 |") == 1
+    assert text.count("| suite | 2 | 3 | 2 | 0 |") == 1 and "| suite | 1 |" not in text
+    assert "- no users: t\n" in text
+    assert "- no kernel has it: group/2\n" in text and "group/1" not in text
+    assert "- **unknown** (broken): z\n" in text
+    assert text.count("## a\n") == 1 and text.count("## suite\n") == 1
+
+
+def test_json_says_what_is_unknown(one_known, tmp_path):
+    write_json([SuiteResult("suite", "1", failed={"group/1": "x", "z": "y"})], tmp_path / "r")
+    assert json.loads((tmp_path / "r").read_text())[0]["unknown"] == ["z"]
