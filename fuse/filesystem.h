@@ -42,9 +42,12 @@ struct Filesystem {
   // The device that the next new file begins on: short files spread out.
   uint32_t next_first_device();
 
+  int connection_fd = -1;  // /dev/fuse; set before the first request
+
   // What this libfuse and kernel offer; set by init().
   bool direct_io_with_mmap = false;  // FOPEN_DIRECT_IO and yet mmap
   bool applies_umask = false;        // POSIX ACLs: a directory's default ACL stands in for the umask
+  bool passthrough = false;          // plain files without us
 
  private:
   std::atomic<uint32_t> files_made_;

@@ -22,6 +22,7 @@
 
 #include "fuse/fuse_api.h"
 #include "fuse/host_handles.h"
+#include "fuse/passthrough.h"
 #include "fuse/stub_cache.h"
 #include "iomgr/base/fd.h"
 #include "iomgr/base/mutex.h"
@@ -62,6 +63,7 @@ struct Inode {
   bool control = false;  // .graphlane, or below it: read-only
 
   StubCache stub;             // what it is, if it is a stub
+  Passthrough passthrough;    // of a plain file
   uint64_t lookup_count = 0;  // guarded by the table's mutex
 };
 

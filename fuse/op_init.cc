@@ -41,7 +41,9 @@ void op::init(void* userdata, fuse_conn_info* conn) {
 #ifdef FUSE_CAP_DIRECT_IO_ALLOW_MMAP
   fs.direct_io_with_mmap = want(conn, FUSE_CAP_DIRECT_IO_ALLOW_MMAP);
 #endif
-  // Here FUSE_CAP_PASSTHROUGH will be asked for (libfuse 3.17): op_open.cc.
+#ifdef FUSE_CAP_PASSTHROUGH
+  fs.passthrough = fs.privileged && want(conn, FUSE_CAP_PASSTHROUGH);
+#endif
 }
 
 }  // namespace graphlane

@@ -1,6 +1,8 @@
 // Opening and creating; what a handle's end asks for.
 //
 // How the kernel treats the pages of an open file (../fuse/README.md, measured):
+//   plain, passed through        none: the host's file is the kernel's to read,
+//                                write and map (passthrough.h)
 //   plain                        its page cache, kept between opens: maps and
 //                                O_DIRECT calls stay coherent. The host's file
 //                                is opened without O_DIRECT: write-back comes
@@ -30,14 +32,39 @@ bool writes(int flags) {
   return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
 }
 
+// Whether calls by this descriptor come to us although the file is passed through.
+// The kernel keeps a file of the host's for it, with the flags of open(2) for ever:
+//   O_APPEND   that one would append even when the program has switched it off;
+//   O_DIRECT   that one refuses the unaligned tail for which dd switches it off.
+// And set-id bits outlive the writes of root, but not those of others.
+bool calls_us(int flags, mode_t mode) {
+  if ((flags & O_ACCMODE) == O_RDONLY) return false;
+  return (flags & (O_APPEND | O_DIRECT)) != 0 || (mode & (S_ISUID | S_ISGID)) != 0;
+}
+
+// Before the answer to the open of a plain file. ESTALE: the inode is another's
+// by now; the kernel looks again.
+Result<void> choose_way(const Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_info* fi) {
+  struct stat st;
+  if (::fstat(file.fd.get(), &st) != 0) return last_errno();
+  if (InodeKey{.device = st.st_dev, .number = st.st_ino} != inode.key) return Errno{ESTALE};
+  file.way.emplace(inode.passthrough, fs.passthrough ? fs.connection_fd : -1, file.fd.get());
+#ifdef FUSE_CAP_PASSTHROUGH
+  fi->backing_id = file.way->backing_id();
+#endif
+  const bool passed = file.way->backing_id() != 0;
+  fi->direct_io = passed && calls_us(fi->flags, st.st_mode);
+  fi->keep_cache = !passed;  // which the kernel takes for a contradiction
+  return {};
+}
+
 Result<std::unique_ptr<OpenFile>> open_plain(Filesystem& fs, fuse_req_t req, Inode& inode,
                                              fuse_file_info* fi) {
   auto file = std::make_unique<OpenFile>();
   file->fd = reopen(inode.fd.get(), host_flags(fs, fi->flags));
   if (!file->fd) return last_errno();
   if ((fi->flags & O_TRUNC) != 0) drop_set_id_bits(fs, req, file->fd.get());
-  fi->keep_cache = 1;
-  // Here a plain file gets its backing_id (FUSE passthrough, libfuse 3.17).
+  if (Result<void> chosen = choose_way(fs, inode, *file, fi); !chosen) return chosen.error();
   return file;
 }
 
@@ -115,8 +142,8 @@ Result<std::unique_ptr<OpenFile>> open_inode(Filesystem& fs, fuse_req_t req, Ino
 Result<std::unique_ptr<OpenFile>> create_new(Filesystem& fs, fuse_req_t req, Inode& parent,
                                              const char* name, mode_t mode, fuse_file_info* fi) {
   auto file = std::make_unique<OpenFile>();
-  fi->keep_cache = 1;
   if (fs.volume->policy().wants_new(name)) {
+    fi->keep_cache = 1;
     auto live = create_striped(fs, req, parent.fd.get(), name, mode);
     if (!live) return live.error();
     file->striped = (*live)->file();
@@ -153,18 +180,20 @@ int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
   const bool exists = !file && file.error().code == EEXIST && (fi->flags & O_EXCL) == 0;
   if (!file && !exists) return file.error().code;
   fuse_entry_param entry;
-  int error = look_up(fs, parent, name, &entry);
-  if (error == 0 && exists) {
-    file = S_ISREG(entry.attr.st_mode) ? open_inode(fs, req, fs.inodes.of(entry.ino), fi)
-                                       : Result<std::unique_ptr<OpenFile>>(Errno{EEXIST});
-    if (!file) {
-      fs.inodes.forget(entry.ino, 1);
-      return file.error().code;
-    }
-  }
-  if (error != 0) {
+  if (const int error = look_up(fs, parent, name, &entry); error != 0) {
     if (file) give_back(fs, file->release());
     return error;
+  }
+  Inode& inode = fs.inodes.of(entry.ino);
+  if (exists) {
+    file = S_ISREG(entry.attr.st_mode) ? open_inode(fs, req, inode, fi)
+                                       : Result<std::unique_ptr<OpenFile>>(Errno{EEXIST});
+  } else if (!(*file)->striped) {
+    if (Result<void> chosen = choose_way(fs, inode, **file, fi); !chosen) file = chosen.error();
+  }
+  if (!file) {
+    fs.inodes.forget(entry.ino, 1);
+    return file.error().code;
   }
   OpenFile::give(std::move(*file), fi);
   if (reply::create(req, &entry, fi) == -ENOENT) {

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "fuse/fuse_api.h"
+#include "fuse/passthrough.h"
 #include "iomgr/base/fd.h"
 #include "iomgr/live_file.h"
 
@@ -13,6 +15,7 @@ namespace graphlane {
 
 struct OpenFile {
   Fd fd;                                // a plain file
+  std::optional<Passthrough::Open> way;  // … and how the kernel goes about it
   std::shared_ptr<StripedFile> striped;  // or a striped one
   std::shared_ptr<LiveFile> live;        // the same, if this handle may write
   bool direct = false;                   // its parts are read past the page cache

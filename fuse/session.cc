@@ -117,6 +117,7 @@ Outcome<void> Session::adopt(Fd device, dev_t device_number) {
 }
 
 Outcome<void> Session::serve(StopSignals* stop) {
+  fs_.connection_fd = ::fuse_session_fd(session_);
   if (stop != nullptr) stop->guard(session_);
   const int result = run_workers();
   if (stop != nullptr) stop->release();

@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import mmap
 import os
 import shutil
 import stat
@@ -288,6 +289,36 @@ def rewriting_blocks_as_graphchi_does(d):
     return results
 
 
+def a_direct_writer_with_an_odd_tail(d):
+    """dd switches O_DIRECT off for it."""
+    run("dd", "if=/dev/zero", f"of={d / 'f'}", "bs=4096", "count=10001", "iflag=count_bytes",
+        "oflag=direct")
+    return (d / "f").stat().st_size
+
+
+def opens_of_all_kinds_beside_each_other(d):
+    """Whatever the first open was, the kernel must take the others."""
+    kinds = [os.O_RDONLY, os.O_RDWR, os.O_WRONLY | os.O_APPEND, os.O_RDWR | os.O_DIRECT,
+             os.O_RDONLY | os.O_DIRECT, os.O_RDWR | os.O_TRUNC]
+    results = []
+    for first in range(len(kinds)):
+        fds = [os.open(d / f"f{first}", os.O_CREAT | kinds[first])]
+        fds += [os.open(d / f"f{first}", kind) for kind in kinds]
+        os.write(fds[3], b"appended")
+        os.pwrite(fds[2], b"A", 0)
+        page = mmap.mmap(-1, mmap.PAGESIZE)
+        results.append([os.pread(fds[1], 20, 0), os.preadv(fds[4], [page], 0), page[:8]])
+        os.chmod(d / f"f{first}", 0o6755)
+        fds.append(os.open(d / f"f{first}", os.O_RDWR))
+        with mmap.mmap(fds[-1], 8) as memory:
+            memory[1] = ord("B")
+            os.pwrite(fds[-1], b"C", 2)
+            results.append([memory[:], os.pread(fds[1], 20, 0), os.fstat(fds[1]).st_size])
+        for fd in fds:
+            os.close(fd)
+    return results
+
+
 def closing_after(case, directory):
     """The case's result; the descriptors that it left open are closed."""
     before = os.open("/dev/null", os.O_RDONLY)  # the lowest free one
@@ -302,7 +333,8 @@ CASES = [write_and_read, open_flags, create_modes,
          fallocate, renames, rename_flags, links, symbolic_links, directories,
          removing_while_listing, inodes_of_a_listing_are_those_of_stat, unlinked_while_open, times,
          a_write_moves_mtime, modes, extended_attributes, locks, copies, vectors, syncs,
-         special_files, rewriting_blocks_as_graphchi_does]
+         special_files, rewriting_blocks_as_graphchi_does, a_direct_writer_with_an_odd_tail,
+         opens_of_all_kinds_beside_each_other]
 
 
 @pytest.fixture(scope="module")

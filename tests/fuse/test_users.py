@@ -208,6 +208,34 @@ def test_a_striped_file_has_no_access_list(root, striped, mounted):
         assert "acl" not in " ".join(os.listxattr(at / "data"))
 
 
+def test_set_id_bits_that_come_while_a_user_writes_go_with_his_next_write(
+        root, open_tmp, volume, mounted):
+    made = volume()
+    script = "exec 3<>$1; echo opened; read go; echo x >&3"
+    with mounted(made) as at:
+        program = at / "program"
+        program.write_bytes(b"#!/bin/sh\n")
+        os.chmod(program, 0o777)
+        with subprocess.Popen(["sh", "-c", script, "sh", program], user=NOBODY, group=NOBODY,
+                              extra_groups=[], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True) as writer:
+            assert writer.stdout.readline() == "opened\n"
+            os.chmod(program, 0o6777)
+            writer.communicate("go\n", timeout=60)
+        assert oct(os.stat(made.path / "program").st_mode & 0o7777) == oct(0o777)
+
+
+def test_a_write_by_root_keeps_set_id_bits(root, open_tmp, volume, mounted):
+    made = volume()
+    with mounted(made) as at:
+        program = at / "program"
+        program.write_bytes(b"#!/bin/sh\n")
+        os.chmod(program, 0o6777)
+        for script in ("echo x >> $1", "dd if=/dev/zero of=$1 bs=1 count=1 conv=notrunc"):
+            run("sh", "-c", script, "sh", program)
+            assert oct(os.stat(made.path / "program").st_mode & 0o7777) == oct(0o6777), script
+
+
 def test_a_forged_stub_gives_no_access_to_another_users_parts(root, open_tmp, striped, mounted):
     """Anyone can write 4096 bytes that name somebody's parts; the daemon, as
     root, could open and remove them."""
