@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 #include "fuse/kernel_flags.h"
@@ -22,6 +23,18 @@ uint32_t worker_count(const MountOptions& options) {
   const uint32_t wanted =
       options.thread_count != 0 ? options.thread_count : 2 * std::thread::hardware_concurrency();
   return std::max(wanted, kMountThreadsMin);
+}
+
+// One descriptor a file that the kernel knows, two or more if it is open.
+void raise_descriptor_limit() {
+  rlim_t most = 0;
+  std::ifstream("/proc/sys/fs/nr_open") >> most;
+  const struct rlimit all = {.rlim_cur = most, .rlim_max = most};
+  if (most > 0 && ::setrlimit(RLIMIT_NOFILE, &all) == 0) return;  // CAP_SYS_RESOURCE
+  struct rlimit limit;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 struct FreeArgs {
@@ -53,11 +66,7 @@ bool add_mount_options(const Filesystem& fs, fuse_args* args) {
 }  // namespace
 
 void prepare_server_process() {
-  struct rlimit limit;
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    limit.rlim_cur = limit.rlim_max;
-    (void)::setrlimit(RLIMIT_NOFILE, &limit);  // one a file that the kernel knows
-  }
+  raise_descriptor_limit();
   prepare_identities();
   log_fuse_messages();
 }

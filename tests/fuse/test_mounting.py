@@ -1,6 +1,7 @@
 """Mounting, unmounting, and what can go wrong with it."""
 
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -237,3 +238,21 @@ def test_the_daemon_leaves_no_descriptor_behind(striped, foreground):
     before = descriptors()
     work()
     assert descriptors() <= before + 8  # pipes of threads that came later
+
+
+def test_the_daemon_takes_all_the_descriptors_that_it_may(foreground, volume):
+    """Each file that the kernel knows costs one."""
+    capabilities = next(line for line in Path("/proc/self/status").read_text().splitlines()
+                        if line.startswith("CapEff:")).split()[1]
+    may_raise = int(capabilities, 16) >> 24 & 1  # CAP_SYS_RESOURCE
+    most = int(Path("/proc/sys/fs/nr_open").read_text()) if may_raise else \
+        resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, hard), hard))
+    try:
+        daemon, _ = foreground(volume())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    limits = Path(f"/proc/{daemon.pid}/limits").read_text()
+    line = next(line for line in limits.splitlines() if line.startswith("Max open files"))
+    assert int(line.split()[3]) == most
