@@ -2,6 +2,7 @@
 
 #include <sys/file.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -91,7 +92,7 @@ void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st) {
   const PartsStat parts = stat_parts(*fs.volume, layout);
   uint64_t size = layout.logical_size;
   if (const auto live = fs.live.find(layout.file_id)) size = live->size();
-  else if (layout.state == FileState::kOpen) size = parts.logical_size;
+  else if (layout.state == FileState::kOpen) size = std::min(size, parts.logical_size);
   st->st_size = static_cast<off_t>(size);
   st->st_blocks = static_cast<blkcnt_t>(parts.block_count);
   st->st_blksize = kPreferredIoBytes;
@@ -134,16 +135,18 @@ Result<std::shared_ptr<LiveFile>> create_striped(Filesystem& fs, fuse_req_t req,
                                                  const char* name, mode_t mode) {
   const Volume& volume = *fs.volume;
   const NamesHeld held(volume);  // for check, these parts would be orphans
-  const Layout layout{.volume = volume.uuid(),
-                      .file_id = Uuid::random(),
-                      .geometry = {.stripe_depth_bytes = volume.stripe_depth_bytes(),
-                                   .device_count = volume.device_count(),
-                                   .first_device = fs.next_first_device()},
-                      .state = FileState::kOpen};
+  Layout layout{.volume = volume.uuid(),
+                .file_id = Uuid::random(),
+                .geometry = {.stripe_depth_bytes = volume.stripe_depth_bytes(),
+                             .device_count = volume.device_count(),
+                             .first_device = fs.next_first_device()},
+                .logical_size = 0,
+                .state = FileState::kOpen};
   if (const Outcome<void> made = create_parts(volume, layout, name, false); !made) {
     log_line(made.error().text);
     return Errno{made.error().code};
   }
+  layout.logical_size = kNoBound;
   const auto refuse = [&](Errno reason) {
     (void)remove_parts(volume, layout.file_id);
     return reason;

@@ -126,7 +126,7 @@ class Check {
     }
     report_.striped_count += 1;
     if (is_being_changed(stub_fd)) {
-      report_.bytes += stat_parts(volume_, layout).logical_size;
+      report_.bytes += current_layout(volume_, layout).logical_size;
       return;
     }
     if (layout.state == FileState::kOpen) return check_open(place, &known->second.layout);
@@ -195,7 +195,7 @@ class Check {
                        volume_.part_path(d, layout->file_id), std::strerror(size.error().code));
       }
     }
-    const uint64_t size = stat_parts(volume_, *layout).logical_size;
+    const uint64_t size = current_layout(volume_, *layout).logical_size;
     report_.bytes += size;
     if (!options_.repair) {
       return problem("{}: was never closed; its parts make {} bytes", place.shown, size);

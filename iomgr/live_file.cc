@@ -36,7 +36,7 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
     return make_error(ESTALE, "{}: has become another file", name);
   }
   std::shared_ptr<LiveFile> live(new LiveFile(std::move(stub), now));
-  if (now.state == FileState::kOpen) now.logical_size = stat_parts(volume, now).logical_size;
+  now = current_layout(volume, now);
   live->file_ = std::move(shared);
   if (!live->file_ || !live->file_->parts().writable()) {
     auto opened = StripedFile::open(volume, now, name, O_RDWR);
@@ -71,12 +71,14 @@ Result<void> LiveFile::say(FileState state, uint64_t size) {
   return {};
 }
 
-// Durably: else a power failure could keep the new parts and the old stub.
-Result<void> LiveFile::prepare_change() {
+// The first time durably: else a power failure could keep the new parts and the
+// stub that says `closed`.
+Result<void> LiveFile::prepare_change(uint64_t bound) {
   change_count_.fetch_add(1, std::memory_order_acq_rel);
-  if (layout_.state == FileState::kOpen) return {};
-  if (Result<void> said = say(FileState::kOpen, 0); !said) return said;
-  if (::fdatasync(stub_.get()) != 0) return last_errno();
+  const bool was_closed = layout_.state == FileState::kClosed;
+  if (!was_closed && layout_.logical_size == bound) return {};
+  if (Result<void> said = say(FileState::kOpen, bound); !said) return said;
+  if (was_closed && ::fdatasync(stub_.get()) != 0) return last_errno();
   return {};
 }
 
@@ -100,7 +102,7 @@ Result<void> LiveFile::Write::begin() {
   extends_.lock();
   const uint64_t size = file_.size();
   if (range_.end() <= size) return {};
-  Result<void> ready = file_.prepare_change();
+  Result<void> ready = file_.prepare_change(kNoBound);
   // A gap before the range becomes a hole. Without one, the parts are as they
   // have to be already.
   if (ready && range_.offset > size) ready = file_.set_part_sizes(range_.offset);
@@ -122,12 +124,13 @@ Result<void> LiveFile::resize(uint64_t size) {
   MutexLock held(mu_);
   const uint64_t before = file_->size();
   if (size == before) return {};
-  if (Result<void> ready = prepare_change(); !ready) return ready;
+  // The bound makes it happen at once, although the parts are cut one by one.
+  const Result<void> ready = prepare_change(size < before ? size : kNoBound);
+  if (!ready) return ready;
   // Readers see the smaller size first: none shall run into a part's new end.
   if (size < before) set_size(size);
   if (Result<void> done = set_part_sizes(size); !done) {
-    (void)set_part_sizes(before);
-    set_size(before);
+    if (size > before) (void)set_part_sizes(before);
     return done;
   }
   set_size(size);
@@ -142,7 +145,7 @@ Result<void> LiveFile::allocate(int mode, ByteRange range) {
   const uint64_t before = file_->size();
   const bool extends = (mode & FALLOC_FL_KEEP_SIZE) == 0 && range.end() > before;
   if (extends) {
-    if (Result<void> ready = prepare_change(); !ready) return ready;
+    if (Result<void> ready = prepare_change(kNoBound); !ready) return ready;
   }
   Result<void> done;
   for (uint32_t d = 0; d < map.geometry().device_count && done; ++d) {

@@ -1,7 +1,8 @@
 // LiveFile: a striped file that may change.
 //
 //   stub says   closed ──size changes──► open ──parts synced──► closed
-//   size is     the stub's               the parts'             the stub's
+//   size is     the stub's               the parts', within     the stub's
+//                                        the stub's bound
 //
 // A write that leaves the size as it is leaves the stub's content alone, as on
 // any filesystem; what changes the size says `open` first, durably. So whenever
@@ -97,7 +98,8 @@ class LiveFile {
   LiveFile(Fd stub, const Layout& layout)
       : stub_(std::move(stub)), layout_(layout), is_open_(layout.state == FileState::kOpen) {}
   Result<void> say(FileState state, uint64_t size) REQUIRES(mu_);
-  Result<void> prepare_change() REQUIRES(mu_);
+  // Says `open`; `bound`: what the parts may say at most from now on.
+  Result<void> prepare_change(uint64_t bound) REQUIRES(mu_);
   Result<void> set_part_sizes(uint64_t size) REQUIRES(mu_);
   void set_size(uint64_t size) REQUIRES(mu_);
   int part_fd(uint32_t device_index) const { return writable_->parts().buffered(device_index); }

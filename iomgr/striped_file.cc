@@ -77,7 +77,7 @@ PartsStat stat_parts(const Volume& volume, const Layout& layout) {
 Layout current_layout(const Volume& volume, const Layout& layout) {
   if (layout.state == FileState::kClosed || !volume.accept(layout, "")) return layout;
   Layout now = layout;
-  now.logical_size = stat_parts(volume, layout).logical_size;
+  now.logical_size = std::min(layout.logical_size, stat_parts(volume, layout).logical_size);
   return now;
 }
 

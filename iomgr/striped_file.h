@@ -55,7 +55,7 @@ struct PartsStat {
 PartsStat stat_parts(const Volume& volume, const Layout& layout);
 
 // The layout with its size as it is now: of a file in state `open`, what the
-// parts say.
+// parts say, within its bound.
 Layout current_layout(const Volume& volume, const Layout& layout);
 
 }  // namespace graphlane

@@ -24,9 +24,12 @@ namespace graphlane {
 inline constexpr size_t kStubSize = 4096;
 
 enum class FileState : uint32_t {
-  kOpen = 1,    // being written: the size is what the parts say
+  kOpen = 1,    // being written: the size is what the parts say, at most the stub's
   kClosed = 2,  // the size is what the stub says
 };
+
+// The size that the stub of an open file names when there is no bound.
+inline constexpr uint64_t kNoBound = INT64_MAX;
 
 enum class Codec : uint32_t { kNone = 0 };
 
@@ -34,7 +37,7 @@ struct Layout {
   Uuid volume;
   Uuid file_id;
   StripeGeometry geometry;
-  uint64_t logical_size = 0;  // bytes
+  uint64_t logical_size = 0;  // bytes; of an open file, a bound
   FileState state = FileState::kClosed;
   Codec codec = Codec::kNone;
 

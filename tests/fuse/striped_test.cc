@@ -61,11 +61,13 @@ TEST(StubCacheTest, KnowsWhetherTheKernelsPagesAreStillTheFiles) {
   EXPECT_TRUE(cache.same_content(second, {10, 2}));
 }
 
-TEST(StripedTest, AnOpenFileHasTheSizeOfItsParts) {
+TEST(StripedTest, AnOpenFileHasTheSizeOfItsPartsWithinItsBound) {
   const TemporaryVolume volume;
   Layout layout = volume.add_striped("f", 50'001, FileState::kOpen);
-  layout.logical_size = 7;
+  layout.logical_size = kNoBound;
   EXPECT_EQ(current_layout(*volume, layout).logical_size, 50'001u);
+  layout.logical_size = 7;
+  EXPECT_EQ(current_layout(*volume, layout).logical_size, 7u);
   layout.state = FileState::kClosed;
   EXPECT_EQ(current_layout(*volume, layout).logical_size, 7u);
 }

@@ -117,7 +117,7 @@ TEST_F(CheckTest, RemovesOrphansAndNothingElse) {
 TEST_F(CheckTest, ClosesAnOpenFileWithTheSizeOfItsParts) {
   Layout layout = layout_of("file");
   layout.state = FileState::kOpen;
-  layout.logical_size = 7;
+  layout.logical_size = kNoBound;
   write_stub(layout);
   EXPECT_EQ(problem(), in_volume("file") + ": was never closed; its parts make 50000 bytes");
   EXPECT_EQ(check(true).repaired.size(), 1u);

@@ -206,6 +206,24 @@ TEST_F(LiveFileTest, TakesOverWhatADeadWriterLeftUneven) {
   EXPECT_EQ(get(*live).substr(0, content.size()), content);
 }
 
+// Killed when the stub had its bound, and the parts were still long.
+TEST_F(LiveFileTest, ATruncationIsDoneWhenTheStubSaysSo) {
+  const std::string content = random_bytes(kDeviceCount * kDepth * 3);
+  make(content);
+  std::vector<uint64_t> sizes;
+  for (uint32_t d = 0; d < kDeviceCount; ++d) sizes.push_back(stat_of(part_of("f", d)).st_size);
+  ASSERT_TRUE(opened()->resize(5'000));
+  for (uint32_t d = 1; d < kDeviceCount; ++d) {
+    ASSERT_EQ(::truncate(part_of("f", d).c_str(), static_cast<off_t>(sizes[d])), 0);
+  }
+  auto live = opened();
+  EXPECT_EQ(live->size(), 5'000u);
+  expect_exact_parts(*live);
+  put(*live, 20'000, "and longer again");
+  live = nullptr;
+  EXPECT_EQ(opened()->size(), 20'016u);
+}
+
 TEST_F(LiveFileTest, AFailedWriteLeavesNoTail) {
   make(random_bytes(10'000));
   const auto live = opened();
