@@ -27,16 +27,22 @@ BLOCK = 24 << 20
 SPREAD_DOUBTFUL = 0.25  # (max - min) / median of a way's ratios
 
 
-def sweep(path: Path, loops: int, prefix=()) -> tuple[float, list[str]]:
-    """fio's bytes a second, and the command."""
-    command = [*map(str, prefix), "fio", "--name=sweep", "--readonly", "--rw=read",
-               f"--bs={BLOCK}", "--ioengine=psync", "--invalidate=0", f"--loops={loops}",
-               "--output-format=json", f"--filename={path}"]
+def fio(path: Path, prefix, *words) -> tuple[list[dict], list[str]]:
+    """What fio says of each of its jobs, and the command."""
+    command = [*map(str, prefix), "fio", "--name=sweep", "--ioengine=psync", "--invalidate=0",
+               "--output-format=json", f"--filename={path}", *map(str, words)]
     result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if result.returncode != 0:
         raise StepFailed(f"{shlex.join(command)}: {result.stderr.strip()}")
     text = result.stdout
-    job = json.loads(text[text.index("{"):])["jobs"][0]["read"]
+    return json.loads(text[text.index("{"):])["jobs"], command
+
+
+def sweep(path: Path, loops: int, prefix=()) -> tuple[float, list[str]]:
+    """Bytes a second, and the command."""
+    jobs, command = fio(path, prefix, "--readonly", "--rw=read", f"--bs={BLOCK}",
+                        f"--loops={loops}")
+    job = jobs[0]["read"]
     return job["io_bytes"] / job["runtime"] * 1000, command
 
 
@@ -96,6 +102,15 @@ def table(samples) -> Table:
     return shown
 
 
+def save(out: Path, size: int, measured: dict) -> None:
+    """The samples, with what they are of."""
+    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"],
+                            capture_output=True, text=True).stdout.strip()
+    out.write_text(json.dumps({**measured, "commit": commit, "argv": sys.argv[1:],
+                               "size_bytes": size, "machine": platform.platform(),
+                               "cores": os.cpu_count()}, indent=1))
+
+
 @click.command(help=__doc__)
 @click.option("--size", "size_mib", default=480, show_default=True, help="MiB of the file.")
 @click.option("--depth", default="12M", show_default=True, help="Stripe depth.")
@@ -114,11 +129,7 @@ def main(size_mib, depth, rounds, loops, out):
         sys.exit(1)
     console.print(table(measured["samples"]))
     if out:
-        commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"],
-                                capture_output=True, text=True).stdout.strip()
-        out.write_text(json.dumps({**measured, "commit": commit, "argv": sys.argv[1:],
-                                   "size_bytes": size, "machine": platform.platform(),
-                                   "cores": os.cpu_count()}, indent=1))
+        save(out, size, measured)
 
 
 if __name__ == "__main__":
