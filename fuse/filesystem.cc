@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <vector>
 
 #include "fuse/reply.h"
@@ -19,21 +20,37 @@ namespace {
 
 constexpr uint64_t kRequestMin = 4096;
 
+constexpr uint64_t kRequestAlwaysSpliced = 512u << 10;
+constexpr int kFirstLibfuseWithLargeRequests = 317;
+
+// What libfuse and the kernel (fs.fuse.max_pages_limit, 1 MiB by default) allow.
+uint64_t largest_allowed_request() {
+  if (::fuse_version() < kFirstLibfuseWithLargeRequests) return kOldLibfuseRequestMax;
+  uint64_t pages = 0;
+  std::ifstream("/proc/sys/fs/fuse/max_pages_limit") >> pages;
+  if (pages == 0) return kOldLibfuseRequestMax;  // Linux before 6.14
+  return std::min(pages * static_cast<uint64_t>(::getpagesize()), kRequestMax);
+}
+
 // Splicing a request needs a pipe larger than it. Where the pipe may not grow
 // so far (pipe-max-size is 1 MiB by default), libfuse would allocate and copy
 // for every request: 0.1 of native throughput. 512 KiB always fit.
-uint64_t largest_spliced_request() {
+uint64_t largest_spliced_request(uint64_t wanted) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return kRequestMax / 2;
+  if (::pipe2(ends, O_CLOEXEC) != 0) return kRequestAlwaysSpliced;
   const Fd reader(ends[0]), writer(ends[1]);
-  return ::fcntl(writer.get(), F_SETPIPE_SZ, 2 * kRequestMax) < 0 ? kRequestMax / 2 : kRequestMax;
+  while (wanted > kRequestAlwaysSpliced &&
+         ::fcntl(writer.get(), F_SETPIPE_SZ, static_cast<int>(2 * wanted)) < 0) {
+    wanted /= 2;
+  }
+  return std::max(wanted / kRequestMin * kRequestMin, kRequestMin);
 }
 
 }  // namespace
 
 uint64_t largest_request(const MountOptions& options) {
   const uint64_t asked = options.max_read_bytes / kRequestMin * kRequestMin;
-  return std::clamp(asked, kRequestMin, largest_spliced_request());
+  return std::clamp(asked, kRequestMin, largest_spliced_request(largest_allowed_request()));
 }
 
 Filesystem::Filesystem(std::shared_ptr<const Volume> served, const MountOptions& asked)

@@ -17,8 +17,10 @@
 
 namespace graphlane {
 
-// No request of the kernel's is larger: what libfuse 3.14 can take.
-inline constexpr uint64_t kRequestMax = 1u << 20;
+// No request of the kernel's is larger: libfuse before 3.17 takes 1 MiB (a mount that
+// asks for more dies), and 16 MiB a worker is enough to set aside.
+inline constexpr uint64_t kOldLibfuseRequestMax = 1u << 20;
+inline constexpr uint64_t kRequestMax = 16u << 20;
 
 struct Filesystem {
   // Starts the lanes.

@@ -35,7 +35,7 @@ struct MountOptions {
   bool read_only = false;
   bool allow_other = false;   // root always does
   uint32_t thread_count = 0;  // 0: twice the processors; never below kMountThreadsMin
-  uint64_t max_read_bytes = 1u << 20;
+  uint64_t max_read_bytes = 16u << 20;  // kernel, libfuse and pipes may allow less
   double entry_timeout_seconds = 1.0;     // how long the kernel believes a name
   double attr_timeout_seconds = 1.0;      // … and size, owner and times
   double negative_timeout_seconds = 0.0;  // … and that there is no such name

@@ -28,7 +28,7 @@ int read_plain(fuse_req_t req, int fd, size_t size, off_t offset) {
 }
 
 int read_into_buffer(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteRange range) {
-  void* buffer = RequestBuffer::of_this_thread(kRequestMax);
+  void* buffer = RequestBuffer::of_this_thread(fs.read_bytes_max);
   const ssize_t got = fs.lanes->read(*file.striped, range, buffer, file.direct);
   if (got < 0) {
     log_line("{}: read of {} bytes at {}: {}", file.striped->name(), range.length_bytes,
@@ -67,7 +67,7 @@ int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t, size_t size, off_t offs
              fuse_file_info* fi) {
   const OpenFile& file = OpenFile::of(fi);
   if (!file.striped) return read_plain(req, file.fd.get(), size, offset);
-  if (size > kRequestMax) return EIO;  // never: op_init.cc
+  if (size > fs.read_bytes_max) return EIO;  // never: op_init.cc
   return read_striped(fs, req, file,
                       {.offset = static_cast<uint64_t>(offset), .length_bytes = size});
 }

@@ -29,7 +29,7 @@ ssize_t write_plain(int fd, fuse_bufvec* data, off_t offset) {
 
 ssize_t write_from_buffer(Filesystem& fs, const LiveFile& live, fuse_bufvec* data,
                           ByteRange range) {
-  void* buffer = RequestBuffer::of_this_thread(kRequestMax);
+  void* buffer = RequestBuffer::of_this_thread(fs.read_bytes_max);
   fuse_bufvec memory = FUSE_BUFVEC_INIT(range.length_bytes);
   memory.buf[0].mem = buffer;
   const ssize_t got = ::fuse_buf_copy(&memory, data, kNoCopyFlags);
