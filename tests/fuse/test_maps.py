@@ -114,3 +114,23 @@ def test_a_private_map_of_a_striped_file_can_be_written(striped, mounted):
             memory[:3] = b"xyz"
             assert memory[3:] == content[3:]
         assert (at / "data").read_bytes() == content
+
+
+@pytest.mark.parametrize("io", ["auto", "direct"])
+def test_a_reader_past_the_page_cache_sees_a_writer_within_it(volume, mounted, io):
+    """io=direct: who created the file has pages, who opens it next has none (but in a map)."""
+    with mounted(volume(stripe=["s"], depth="64K"), "-o", f"io={io}") as at:
+        writer = os.open(at / "s", os.O_CREAT | os.O_RDWR)
+        os.ftruncate(writer, SIZE)
+        reader = os.open(at / "s", os.O_RDWR)
+        with mmap.mmap(writer, SIZE) as cached, mmap.mmap(reader, SIZE) as mapped:
+            os.pwrite(writer, b"call", 0)
+            assert os.pread(reader, 4, 0) == mapped[:4] == b"call"
+            cached[5000:5003] = b"map"
+            assert os.pread(reader, 3, 5000) == mapped[5000:5003] == b"map"
+            mapped[9000:9003] = b"new"
+            assert os.pread(writer, 3, 9000) == os.pread(reader, 3, 9000) == b"new"
+            os.pwrite(reader, b"back", 2)
+            assert os.pread(writer, 6, 0) == cached[:6] == mapped[:6] == b"caback"
+        os.close(reader)
+        os.close(writer)
