@@ -154,7 +154,7 @@ def test_devices_that_are_missing_or_swapped(graphlane, refused, volume, data):
 def test_a_short_part_is_named(graphlane, refused, volume, data, tmp_path):
     made = volume()
     graphlane("import", data, made.path)
-    part = parts(made)[0]
+    part = max(parts(made), key=lambda part: part.stat().st_size)  # short files leave some empty
     os.truncate(part, part.stat().st_size - 1)
     refused("export", made.path / "data", tmp_path / "x", naming=part)
 
