@@ -12,6 +12,7 @@ namespace graphlane {
 namespace {
 
 bool to_syslog = false;
+int log_fd = STDERR_FILENO;
 
 void log_fuse(fuse_log_level level, const char* format, va_list arguments) {
   if (level > FUSE_LOG_WARNING) return;
@@ -29,13 +30,15 @@ void log_to_syslog() {
   to_syslog = true;
 }
 
+void log_to(int fd) { log_fd = fd; }
+
 void log_line(const std::string& text) {
   if (to_syslog) {
     ::syslog(LOG_WARNING, "%s", text.c_str());
     return;
   }
   const std::string line = fmt::format("{}{}\n", kLogPrefix, text);
-  (void)write_full(STDERR_FILENO, line.data(), line.size());  // nobody to tell
+  (void)write_full(log_fd, line.data(), line.size());  // nobody to tell
 }
 
 void log_fuse_messages() { ::fuse_set_log_func(log_fuse); }

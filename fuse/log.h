@@ -16,6 +16,9 @@ inline constexpr std::string_view kLogPrefix = "graphlane: ";  // on stderr
 
 void log_to_syslog();
 
+// To another descriptor than stderr, where libfuse writes for itself (perror).
+void log_to(int fd);
+
 void log_line(const std::string& text);
 
 template <class... Args>

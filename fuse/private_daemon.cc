@@ -7,6 +7,7 @@
 #include "fuse/background.h"
 #include "fuse/descriptor_socket.h"
 #include "fuse/filesystem.h"
+#include "fuse/log.h"
 #include "fuse/session.h"
 
 namespace graphlane {
@@ -14,9 +15,10 @@ namespace {
 
 // P has ended: whoever reads a pipe that was P's stderr shall see its end,
 // although processes that the command left behind still need us.
+int messages = STDERR_FILENO;
 void let_stderr_go(int) {
   const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-  if (null >= 0) ::dup2(null, STDERR_FILENO);
+  if (null >= 0) ::dup3(null, messages, O_CLOEXEC);
 }
 
 void leave_the_terminal() {
@@ -31,6 +33,14 @@ void leave_the_terminal() {
   if (null < 0) return;
   ::dup2(null, STDIN_FILENO);
   ::dup2(null, STDOUT_FILENO);
+  // libfuse says by perror() that a request was cut short when the last process
+  // of the mount ended; that is no news to the command's user.
+  const int own = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (own >= 0) {
+    messages = own;
+    log_to(own);
+    ::dup2(null, STDERR_FILENO);
+  }
   ::close(null);
   (void)!::chdir("/");  // keep no directory busy
 }
