@@ -30,8 +30,6 @@ constexpr uint64_t kMadeUpFirst = 0xffff'ffff'0000'0000u;
 
 }  // namespace
 
-ProcPath::ProcPath(int fd) { std::snprintf(text, sizeof text, "/proc/self/fd/%d", fd); }
-
 InodeTable::InodeTable(int root_fd)
     : root_(make_root(root_fd)), handles_(root_->fd.get()), crowded_at_(half_of_descriptors()) {}
 

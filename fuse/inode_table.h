@@ -24,8 +24,8 @@
 #include "fuse/host_handles.h"
 #include "fuse/passthrough.h"
 #include "fuse/stub_cache.h"
-#include "iomgr/base/fd.h"
 #include "iomgr/base/mutex.h"
+#include "iomgr/base/reopen.h"
 
 namespace graphlane {
 
@@ -40,20 +40,6 @@ struct InodeKeyHash {
     return std::hash<uint64_t>{}(key.number * 0x9e3779b97f4a7c15u ^ key.device);
   }
 };
-
-// "/proc/self/fd/7": the way from an O_PATH descriptor to calls that take none.
-struct ProcPath {
-  explicit ProcPath(int fd);
-  const char* c_str() const { return text; }
-  char text[32];
-};
-
-// Opens the file of an O_PATH descriptor.
-inline Fd reopen(int path_fd, int flags) {
-  // By sys::, like everything that an Fd closes: ThreadSanitizer follows libc's
-  // open() and would miss the close.
-  return Fd(sys::openat(AT_FDCWD, ProcPath(path_fd).c_str(), flags | O_CLOEXEC));
-}
 
 struct Inode {
   // Constant after construction.

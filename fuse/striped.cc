@@ -9,7 +9,6 @@
 
 #include "fuse/filesystem.h"
 #include "fuse/log.h"
-#include "iomgr/base/file_io.h"
 #include "iomgr/file_attributes.h"
 #include "iomgr/part_files.h"
 #include "iomgr/parts.h"
@@ -157,8 +156,7 @@ Result<std::shared_ptr<LiveFile>> create_striped(Filesystem& fs, fuse_req_t req,
     fd.reset(::openat(directory_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   }
   if (!fd) return refuse(last_errno());
-  const StubBytes bytes = encode_stub(layout);
-  Result<void> done = pwrite_full(fd.get(), bytes.data(), bytes.size(), 0);
+  Result<void> done = write_stub(fd.get(), layout);
   if (done) {
     auto live = open_new(fs, layout, std::move(fd));
     if (live) return live;

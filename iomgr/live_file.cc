@@ -6,16 +6,13 @@
 
 #include <algorithm>
 
-#include "iomgr/base/file_io.h"
 
 namespace graphlane {
 namespace {
 
-// Behind everything that a program locks.
-constexpr off_t kLockOffset = off_t{1} << 62;
-
 struct flock lock_of_type(short type) {
-  return {.l_type = type, .l_whence = SEEK_SET, .l_start = kLockOffset, .l_len = 1, .l_pid = 0};
+  return {
+      .l_type = type, .l_whence = SEEK_SET, .l_start = kWriterLockOffset, .l_len = 1, .l_pid = 0};
 }
 
 }  // namespace
@@ -61,10 +58,7 @@ Result<void> LiveFile::say(FileState state, uint64_t size) {
   Layout layout = layout_;
   layout.state = state;
   layout.logical_size = size;
-  const StubBytes bytes = encode_stub(layout);
-  if (Result<void> written = pwrite_full(stub_.get(), bytes.data(), bytes.size(), 0); !written) {
-    return written;
-  }
+  if (Result<void> written = write_stub(stub_.get(), layout); !written) return written;
   layout_ = layout;
   // Release: who sees `open` also sees the count that goes with it.
   is_open_.store(state == FileState::kOpen, std::memory_order_release);
@@ -186,8 +180,7 @@ void LiveFile::touch() {
   if (::futimens(stub_.get(), times) == 0) return;
   // Only the owner may set times, but whoever writes changes them.
   MutexLock held(mu_);
-  const StubBytes bytes = encode_stub(layout_);
-  (void)pwrite_full(stub_.get(), bytes.data(), bytes.size(), 0);
+  (void)write_stub(stub_.get(), layout_);
 }
 
 Result<void> LiveFile::close(uint64_t synced_change_count) {
@@ -205,7 +198,7 @@ Result<void> LiveFile::close(uint64_t synced_change_count) {
 }
 
 bool is_being_changed(int stub_fd) {
-  struct flock lock = lock_of_type(F_RDLCK);
+  struct flock lock = lock_of_type(F_WRLCK);  // which meets both kinds of writers
   return ::fcntl(stub_fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "iomgr/base/sys.h"
+#include "iomgr/base/reopen.h"
 
 namespace graphlane {
 
@@ -73,16 +73,8 @@ int PartFiles::direct(uint32_t device_index) const {
   // Acquire and release: whoever sees the number sees the open file behind it.
   int fd = direct_[device_index].load(std::memory_order_acquire);
   if (fd >= 0) return fd;
-  // Through /proc, so that neither the name nor the directory has to be kept.
-  char path[32] = "/proc/self/fd/";
-  char digits[12];
-  int length = 0;
-  for (int n = buffered_[device_index]; n > 0 || length == 0; n /= 10) {
-    digits[length++] = static_cast<char>('0' + n % 10);
-  }
-  for (int i = 0; i < length; ++i) path[14 + i] = digits[length - 1 - i];
   const int saved_errno = errno;
-  int mine = raised(sys::openat(AT_FDCWD, path, flags_ | O_DIRECT));
+  int mine = raised(reopen(buffered_[device_index], flags_ | O_DIRECT).release());
   errno = saved_errno;
   if (mine < 0) mine = buffered_[device_index];  // no O_DIRECT here
   if (direct_[device_index].compare_exchange_strong(fd, mine, std::memory_order_acq_rel)) {

@@ -53,6 +53,43 @@ bool has_tail_magic(std::span<const uint8_t> bytes) {
          std::memcmp(bytes.data() + kTailMagicAt, kTailMagic, sizeof kTailMagic) == 0;
 }
 
+void encode(const Layout& layout, uint8_t* bytes) {
+  std::memset(bytes, 0xff, kStubSize);
+  Record record{.magic = {},
+                .version = kVersion,
+                .stub_size = kStubSize,
+                .volume = layout.volume,
+                .file_id = layout.file_id,
+                .stripe_depth_bytes = layout.geometry.stripe_depth_bytes,
+                .device_count = layout.geometry.device_count,
+                .first_device = layout.geometry.first_device,
+                .logical_size = layout.logical_size,
+                .state = static_cast<uint32_t>(layout.state),
+                .codec = static_cast<uint32_t>(layout.codec)};
+  std::memcpy(record.magic, kHeadMagic, sizeof kHeadMagic);
+  std::memcpy(bytes, &record, sizeof record);
+  std::memcpy(bytes + kBannerAt, kBanner, sizeof kBanner - 1);
+  std::memcpy(bytes + kTailMagicAt, kTailMagic, sizeof kTailMagic);
+  const uint32_t checksum = crc32c(bytes, kChecksumAt);
+  std::memcpy(bytes + kChecksumAt, &checksum, sizeof checksum);
+}
+
+// A page of its own: aligned, because the descriptor may be one that a program
+// opened with O_DIRECT; and not on the stack, which may be a 16 KiB one.
+struct Page {
+  Page() {
+    const long page = ::syscall(SYS_mmap, nullptr, kStubSize, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page != -1) bytes = reinterpret_cast<uint8_t*>(page);
+  }
+  ~Page() {
+    if (bytes != nullptr) ::syscall(SYS_munmap, bytes, kStubSize);
+  }
+  Page(const Page&) = delete;
+  Page& operator=(const Page&) = delete;
+  uint8_t* bytes = nullptr;  // kStubSize of them; null: no memory (errno)
+};
+
 }  // namespace
 
 const char* describe(StubVerdict verdict) {
@@ -69,24 +106,7 @@ const char* describe(StubVerdict verdict) {
 
 StubBytes encode_stub(const Layout& layout) {
   StubBytes bytes;
-  bytes.fill(0xff);
-  Record record{.magic = {},
-                .version = kVersion,
-                .stub_size = kStubSize,
-                .volume = layout.volume,
-                .file_id = layout.file_id,
-                .stripe_depth_bytes = layout.geometry.stripe_depth_bytes,
-                .device_count = layout.geometry.device_count,
-                .first_device = layout.geometry.first_device,
-                .logical_size = layout.logical_size,
-                .state = static_cast<uint32_t>(layout.state),
-                .codec = static_cast<uint32_t>(layout.codec)};
-  std::memcpy(record.magic, kHeadMagic, sizeof kHeadMagic);
-  std::memcpy(bytes.data(), &record, sizeof record);
-  std::memcpy(bytes.data() + kBannerAt, kBanner, sizeof kBanner - 1);
-  std::memcpy(bytes.data() + kTailMagicAt, kTailMagic, sizeof kTailMagic);
-  const uint32_t checksum = crc32c(bytes.data(), kChecksumAt);
-  std::memcpy(bytes.data() + kChecksumAt, &checksum, sizeof checksum);
+  encode(layout, bytes.data());
   return bytes;
 }
 
@@ -120,17 +140,18 @@ StubVerdict decode_stub(std::span<const uint8_t> bytes, Layout* layout) {
 
 Result<StubVerdict> read_stub(int fd, uint64_t file_size, Layout* layout) {
   if (file_size < sizeof kHeadMagic || file_size > kStubSize) return StubVerdict::kNotAStub;
-  // A page of its own: aligned, because the descriptor may be one that a program
-  // opened with O_DIRECT; and not on the stack, which may be a 16 KiB one.
-  const long page = ::syscall(SYS_mmap, nullptr, kStubSize, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == -1) return last_errno();
-  auto* bytes = reinterpret_cast<uint8_t*>(page);
-  const Result<size_t> got = pread_full(fd, bytes, kStubSize, 0);
-  const Result<StubVerdict> verdict =
-      got ? Result<StubVerdict>(decode_stub({bytes, *got}, layout)) : got.error();
-  ::syscall(SYS_munmap, page, kStubSize);
-  return verdict;
+  const Page page;
+  if (page.bytes == nullptr) return last_errno();
+  const Result<size_t> got = pread_full(fd, page.bytes, kStubSize, 0);
+  if (!got) return got.error();
+  return decode_stub({page.bytes, *got}, layout);
+}
+
+Result<void> write_stub(int fd, const Layout& layout) {
+  const Page page;
+  if (page.bytes == nullptr) return last_errno();
+  encode(layout, page.bytes);
+  return pwrite_full(fd, page.bytes, kStubSize, 0);
 }
 
 }  // namespace graphlane

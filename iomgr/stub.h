@@ -11,6 +11,8 @@
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstdint>
 #include <span>
@@ -57,6 +59,11 @@ enum class StubVerdict {
 // "stub cut short", "stub checksum mismatch", …
 const char* describe(StubVerdict verdict);
 
+// Whoever changes the file holds an open-file-description lock on this byte of its
+// stub, far behind all that programs lock: exclusively a mount (LiveFile), shared
+// the processes that write without one.
+inline constexpr off_t kWriterLockOffset = off_t{1} << 62;
+
 using StubBytes = std::array<uint8_t, kStubSize>;
 
 StubBytes encode_stub(const Layout& layout);
@@ -68,5 +75,8 @@ StubVerdict decode_stub(std::span<const uint8_t> bytes, Layout* layout);
 // Reads a file of `file_size` bytes and decodes it. Files that cannot be stubs
 // for their size cost no read. Fails with the errno of the read.
 Result<StubVerdict> read_stub(int fd, uint64_t file_size, Layout* layout);
+
+// Makes the file say `layout`, in place: one block.
+Result<void> write_stub(int fd, const Layout& layout);
 
 }  // namespace graphlane

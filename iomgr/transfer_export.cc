@@ -56,10 +56,6 @@ Outcome<TreePlace> resolve_target(const Volume& volume, const std::string& given
 
 Outcome<void> export_striped(const Volume& volume, int stub_fd, const Layout& stub,
                              const TreePlace& from, const TreePlace& to, TransferState* state) {
-  if (stub.state != FileState::kClosed && !is_being_changed(stub_fd)) {
-    return make_error(EBUSY, "{}: whoever wrote it did not close it (`graphlane check --repair`)",
-                      from.shown);
-  }
   const Layout layout = current_layout(volume, stub);
   const auto file = StripedFile::open(volume, layout, from.shown);
   if (!file) return file.error();

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "iomgr/base/file_io.h"
 #include "iomgr/base/interrupt.h"
 #include "iomgr/bulk_copy.h"
 #include "iomgr/file_attributes.h"
@@ -231,8 +230,7 @@ class Import {
   Outcome<void> write_stub(int like_fd, const TreePlace& to, const Layout& layout) {
     const Outcome<Fd> stub = create_file(to, 0);
     if (!stub) return stub.error();
-    const StubBytes bytes = encode_stub(layout);
-    if (Result<void> written = write_full(stub->get(), bytes.data(), bytes.size()); !written) {
+    if (Result<void> written = graphlane::write_stub(stub->get(), layout); !written) {
       ::unlinkat(to.directory_fd, to.path.c_str(), 0);
       return to.error(written.error().code, "cannot write");
     }

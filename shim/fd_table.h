@@ -3,8 +3,8 @@
 //   unknown    never looked at, or opened, duplicated or closed since
 //   foreign    not ours: straight to libc
 //   internal   the shim's own: a part, a ring. The program cannot close it
-//   ours       a striped file: the OpenFile's slot, and whether its open file
-//              description asked for O_DIRECT
+//   ours       a striped file: the OpenFile's slot, whether its open file
+//              description asked for O_DIRECT, and what the program may do by it
 //
 // A look-up is one load. Entries may go stale when a descriptor is closed in a
 // way that we do not see; whoever finds `ours` therefore compares inode numbers
@@ -17,6 +17,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "shim/access.h"
+
 namespace graphlane {
 
 class FdEntry {
@@ -25,17 +27,17 @@ class FdEntry {
   static constexpr FdEntry unknown() { return FdEntry(0); }
   static constexpr FdEntry foreign() { return FdEntry(1); }
   static constexpr FdEntry internal() { return FdEntry(2); }
-  static constexpr FdEntry ours(uint32_t slot, bool direct) {
-    return FdEntry(kOurs + 2 * slot + (direct ? 1 : 0));
+  static constexpr FdEntry ours(uint32_t slot, bool direct, Access access) {
+    return FdEntry((slot + 1) << 3 | (direct ? 4u : 0u) | static_cast<uint32_t>(access));
   }
 
-  constexpr bool is_ours() const { return bits_ >= kOurs; }
-  constexpr uint32_t slot() const { return (bits_ - kOurs) / 2; }
-  constexpr bool direct() const { return (bits_ - kOurs) % 2 == 1; }
+  constexpr bool is_ours() const { return bits_ >= 8; }
+  constexpr uint32_t slot() const { return (bits_ >> 3) - 1; }
+  constexpr bool direct() const { return (bits_ & 4) != 0; }
+  constexpr Access access() const { return static_cast<Access>(bits_ & 3); }
   friend constexpr bool operator==(FdEntry, FdEntry) = default;
 
  private:
-  static constexpr uint32_t kOurs = 4;  // even, so that direct is the lowest bit
   constexpr explicit FdEntry(uint32_t bits) : bits_(bits) {}
   uint32_t bits_ = 0;
 };

@@ -1,7 +1,7 @@
 // Opening, closing and duplicating: the descriptor is always the kernel's own;
-// what is kept here is that the table forgets in time, that a striped file is
-// not opened for writing by its stub, and that a program which closes every
-// descriptor leaves ours alone.
+// what is kept here is that the table forgets in time, that a striped file which is
+// opened to be written is not opened by its stub alone (stub_open.h), and that a
+// program which closes every descriptor leaves ours alone.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -11,29 +11,56 @@
 #include "shim/hooks.h"
 #include "shim/open_file.h"
 #include "shim/real.h"
-#include "shim/stub_path.h"
+#include "shim/record_lock.h"
+#include "shim/standard_streams.h"
+#include "shim/stub_open.h"
 
 namespace graphlane {
 namespace {
 
 bool is_internal(int fd) { return FdTable::covers(fd) && fd_table.load(fd) == FdEntry::internal(); }
 
-// Whether an open would write to (or truncate) the stub in place of the file.
-bool would_write_stub(int directory, const char* path, int flags) {
-  if ((flags & O_ACCMODE) == O_RDONLY && (flags & O_TRUNC) == 0) return false;
-  if ((flags & O_PATH) != 0 || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) return false;
-  Layout layout;
-  const int nofollow = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
-  if (!is_stub_at(directory, path, nofollow, &layout)) return false;
-  explain_once(Refusal::kWrite);
-  errno = EROFS;
-  return true;
-}
-
 // A new descriptor: whatever the table said of its number is past.
 int opened(int fd) {
-  if (fd >= 0) forget(fd);
+  if (fd < 0) return fd;
+  forget(fd);
+  follow_standard_stream(fd);
   return fd;
+}
+
+// What the first one is known to be the second one is too, at once: should the file
+// have lost its name, its parts are open only for as long as somebody knows it.
+int duplicated(int fd, int duplicate) {
+  if (fd == duplicate) return duplicate;
+  if (opened(duplicate) >= 0 && !is_known_foreign(fd)) {
+    const OpenFileRef known = acquire_stub(fd);
+    if (known) acquire_stub(duplicate);
+  }
+  return duplicate;
+}
+
+// By its name: without a mount the parts of a striped file go with that, and who
+// has it open shall have them open too.
+int opened_by_name(int fd) {
+  if (opened(fd) < 0) return fd;
+  struct stat st;
+  const int saved_errno = errno;
+  if (sys::fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == kStubSize) acquire_stub(fd);
+  errno = saved_errno;
+  return fd;
+}
+
+// Whether open() is ours to do. errno is the caller's unless it fails.
+bool open_ours(int directory, const char* path, int flags, mode_t mode, int* fd) {
+  const int saved_errno = errno;
+  if (!open_stub(directory, path, flags, mode, fd)) {
+    errno = saved_errno;
+    return false;
+  }
+  if (*fd < 0) return true;
+  follow_standard_stream(*fd);
+  errno = saved_errno;
+  return true;
 }
 
 // Descriptors that came with a message (SCM_RIGHTS).
@@ -58,6 +85,13 @@ bool may_replace(int target) {
   return false;
 }
 
+// To the program a stub's descriptor has the access mode that it asked for.
+int shown_flags(int fd, int flags) {
+  if (is_known_foreign(fd)) return flags;
+  const OpenFileRef file = acquire_stub(fd);
+  return file ? flags_with_access(flags, file.access()) : flags;
+}
+
 int close_span(unsigned first, unsigned last, int flags) {
   return first > last ? 0 : real::close_range(first, last, flags);
 }
@@ -67,19 +101,20 @@ int close_span(unsigned first, unsigned last, int flags) {
 
 using namespace graphlane;
 
-#define OPEN_HOOK(name, parameters, arguments, directory)                  \
+#define OPEN_HOOK(name, parameters, arguments, directory, mode)            \
   int hook_##name parameters {                                             \
-    if (would_write_stub(directory, path, flags)) return -1;               \
-    return opened(real::name arguments);                                   \
+    int fd = -1;                                                           \
+    if (open_ours(directory, path, flags, mode, &fd)) return fd;           \
+    return opened_by_name(real::name arguments);                           \
   }
-OPEN_HOOK(open, (const char* path, int flags, mode_t mode), (path, flags, mode), AT_FDCWD)
-OPEN_HOOK(open64, (const char* path, int flags, mode_t mode), (path, flags, mode), AT_FDCWD)
-OPEN_HOOK(__open_2, (const char* path, int flags), (path, flags), AT_FDCWD)
-OPEN_HOOK(__open64_2, (const char* path, int flags), (path, flags), AT_FDCWD)
-OPEN_HOOK(openat, (int at, const char* path, int flags, mode_t mode), (at, path, flags, mode), at)
-OPEN_HOOK(openat64, (int at, const char* path, int flags, mode_t mode), (at, path, flags, mode), at)
-OPEN_HOOK(__openat_2, (int at, const char* path, int flags), (at, path, flags), at)
-OPEN_HOOK(__openat64_2, (int at, const char* path, int flags), (at, path, flags), at)
+OPEN_HOOK(open, (const char* path, int flags, mode_t mode), (path, flags, mode), AT_FDCWD, mode)
+OPEN_HOOK(open64, (const char* path, int flags, mode_t mode), (path, flags, mode), AT_FDCWD, mode)
+OPEN_HOOK(__open_2, (const char* path, int flags), (path, flags), AT_FDCWD, 0)
+OPEN_HOOK(__open64_2, (const char* path, int flags), (path, flags), AT_FDCWD, 0)
+OPEN_HOOK(openat, (int at, const char* path, int flags, mode_t mode), (at, path, flags, mode), at, mode)
+OPEN_HOOK(openat64, (int at, const char* path, int flags, mode_t mode), (at, path, flags, mode), at, mode)
+OPEN_HOOK(__openat_2, (int at, const char* path, int flags), (at, path, flags), at, 0)
+OPEN_HOOK(__openat64_2, (int at, const char* path, int flags), (at, path, flags), at, 0)
 #undef OPEN_HOOK
 
 int hook_creat(const char* path, mode_t mode) {
@@ -148,12 +183,12 @@ void hook_closefrom(int first) {
   }
 }
 
-int hook_dup(int fd) { return opened(real::dup(fd)); }
+int hook_dup(int fd) { return duplicated(fd, real::dup(fd)); }
 
 int hook_dup2(int fd, int target) {
   if (!may_replace(target)) return -1;
   if (fd != target) forget(target);
-  return real::dup2(fd, target);
+  return duplicated(fd, real::dup2(fd, target));
 }
 
 int hook___dup2(int fd, int target) { return hook_dup2(fd, target); }
@@ -161,13 +196,24 @@ int hook___dup2(int fd, int target) { return hook_dup2(fd, target); }
 int hook_dup3(int fd, int target, int flags) {
   if (!may_replace(target)) return -1;
   if (fd != target) forget(target);
-  return real::dup3(fd, target, flags);
+  return duplicated(fd, real::dup3(fd, target, flags));
 }
 
 int hook_fcntl(int fd, int command, long argument) {
-  const int result = real::fcntl(fd, command, argument);
-  if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return opened(result);
-  if (command == F_SETFL && result == 0 && acquire(fd)) forget(fd);  // O_DIRECT on or off
+  int result = 0;
+  if (is_lock_command(command) &&
+      lock_stub(fd, command, reinterpret_cast<struct flock*>(argument), &result)) {
+    return result;
+  }
+  result = real::fcntl(fd, command, argument);
+  if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return duplicated(fd, result);
+  if (command == F_GETFL && result >= 0) return shown_flags(fd, result);
+  if (command == F_SETFL && result == 0) {  // O_DIRECT on or off
+    if (const OpenFileRef file = acquire(fd)) {
+      forget(fd);
+      acquire(fd);  // before the last one that knows it has gone
+    }
+  }
   return result;
 }
 

@@ -1,66 +1,30 @@
 // The data path: reads of striped files go to the devices.
 //
-// The file offset is the kernel's (fork, dup and exec share it with others): a
-// read() reserves its range by moving the offset first, which is atomic, and
-// moves it back by what it did not get.
+// A read() reserves its range by moving the file offset first, and moves it back
+// by what it did not get.
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 
-#include "iomgr/base/sys.h"
 #include "shim/hooks.h"
-#include "shim/open_file.h"
-#include "shim/reader.h"
 #include "shim/real.h"
 #include "shim/report.h"
+#include "shim/request.h"
+#include "shim/transfer.h"
 
 namespace graphlane {
 namespace {
 
-// The kernel moves no more in one call (MAX_RW_COUNT).
-constexpr size_t kReadMax = 0x7ffff000;
-
-// What a descriptor is read into: the arguments of preadv2(), or of pread().
-struct Target {
-  const iovec* iov = nullptr;
-  int count = 0;
-  int flags = 0;
-  bool is_vector = false;  // the program's own array, which may be anywhere
-};
-
-// Whether the kernel takes the arguments: it is asked to read far behind the end
-// of a part. So what is wrong with them (EFAULT, EINVAL, an unknown flag) the
-// kernel says itself, and nothing of ours stumbles over it.
-bool kernel_accepts(const OpenFile& file, const Target& target) {
-  constexpr uint64_t kFarOff = uint64_t{1} << 62;
-  const bool plain = !target.is_vector && target.iov->iov_len <= kReadMax;
-  if (plain && target.flags == 0) return true;
-  const int part = file.parts->buffered(0);
-  const int saved_errno = errno;
-  const long n = target.is_vector
-                     ? ::syscall(SYS_preadv2, part, target.iov, target.count, kFarOff, 0, target.flags)
-                     : sys::pread(part, target.iov->iov_base, target.iov->iov_len, kFarOff);
-  errno = saved_errno;
-  return n >= 0;
-}
-
-// What the kernel would move at most.
-size_t wanted_bytes(const Target& target) {
-  size_t total = 0;
-  for (int i = 0; i < target.count && total < kReadMax; ++i) total += target.iov[i].iov_len;
-  return total < kReadMax ? total : kReadMax;
-}
-
 // Bytes or -errno.
-ssize_t read_vector(const OpenFileRef& file, const Target& target, uint64_t offset) {
+ssize_t read_vector(const OpenFileRef& file, const Memory& memory, uint64_t offset) {
   size_t total = 0;
-  const size_t wanted = wanted_bytes(target);
+  const size_t wanted = wanted_bytes(memory);
   for (int i = 0; total < wanted; ++i) {
     const size_t left = wanted - total;
-    const size_t length = target.iov[i].iov_len < left ? target.iov[i].iov_len : left;
+    const size_t length = memory.iov[i].iov_len < left ? memory.iov[i].iov_len : left;
     if (length == 0) continue;
     const ssize_t n =
-        read_striped(*file, file.direct(), offset + total, target.iov[i].iov_base, length);
+        read_striped(file, offset + total, memory.iov[i].iov_base, length);
     // Only memory that is not there cuts a read short: what is before it arrives.
     if (n < 0 && (total == 0 || n != -EFAULT)) return n;
     total += n < 0 ? 0 : static_cast<size_t>(n);
@@ -70,51 +34,30 @@ ssize_t read_vector(const OpenFileRef& file, const Target& target, uint64_t offs
   return static_cast<ssize_t>(total);
 }
 
-// A range of the file, reserved by moving the file offset over it.
-struct Reserved {
-  Reserved(int fd_, size_t wanted_bytes) : fd(fd_), wanted(static_cast<off_t>(wanted_bytes)) {
-    const int saved_errno = errno;
-    end = sys::lseek(fd, wanted, SEEK_CUR);
-    errno = saved_errno;
-  }
-  explicit operator bool() const { return end >= 0; }
-  uint64_t begin() const { return static_cast<uint64_t>(end - wanted); }
-  // Moves back by what was not read.
-  void settle(ssize_t result) const {
-    const off_t unread = wanted - (result > 0 ? result : 0);
-    if (unread > 0) sys::lseek(fd, -unread, SEEK_CUR);
-  }
-
-  const int fd;
-  const off_t wanted;
-  off_t end = -1;
-};
-
-// As preadv2() has it.
-constexpr off_t kAtFileOffset = -1;
-
-enum class Attempt { kDone, kDeclined, kLost };
-
 // Reads past the kernel's single queue, unless the kernel must have it.
-Attempt attempt(int fd, const Target& target, off_t offset, ssize_t* result) {
+Attempt attempt(int fd, const Memory& memory, off_t offset, ssize_t* result) {
   const OpenFileRef file = acquire(fd);
   if (!file) return Attempt::kDeclined;
   if (file->origin == Origin::kDamaged) {
     *result = -file->error;
     return Attempt::kDone;
   }
+  if (!may_read(file.access())) {
+    *result = -EBADF;
+    return Attempt::kDone;
+  }
   // Flags ask for what we cannot promise (RWF_NOWAIT): FUSE's, if it is there.
-  if (target.flags != 0 && !file.on_stub()) return Attempt::kDeclined;
-  if (!kernel_accepts(*file, target)) return Attempt::kDeclined;
-  const size_t wanted = wanted_bytes(target);
+  if (memory.flags != 0 && !file.on_stub()) return Attempt::kDeclined;
+  if (argument_error(*file, memory) != 0) return Attempt::kDeclined;
+  const size_t wanted = wanted_bytes(memory);
   if (offset == kAtFileOffset) {
     const Reserved range(fd, wanted);
     if (!range) return Attempt::kDeclined;  // beyond the largest offset
-    *result = read_vector(file, target, range.begin());
+    *result = read_vector(file, memory, range.begin());
     range.settle(*result);
   } else {
     if (offset > LLONG_MAX - static_cast<off_t>(wanted)) return Attempt::kDeclined;
-    *result = read_vector(file, target, static_cast<uint64_t>(offset));
+    *result = read_vector(file, memory, static_cast<uint64_t>(offset));
   }
   if (*result == -EBADF && !file->lost.exchange(true, std::memory_order_relaxed)) {
     return Attempt::kLost;
@@ -128,12 +71,12 @@ Attempt attempt(int fd, const Target& target, off_t offset, ssize_t* result) {
 
 // No reference is held where libc's own call may end the thread (cancellation).
 template <class Original>
-ssize_t read_target(int fd, const Target& target, off_t offset, Original original) {
+ssize_t read_target(int fd, const Memory& memory, off_t offset, Original original) {
   if (is_known_foreign(fd) || offset < kAtFileOffset) return original();
   pthread_testcancel();
   ssize_t result = 0;
-  Attempt outcome = attempt(fd, target, offset, &result);
-  if (outcome == Attempt::kLost) outcome = attempt(fd, target, offset, &result);
+  Attempt outcome = attempt(fd, memory, offset, &result);
+  if (outcome == Attempt::kLost) outcome = attempt(fd, memory, offset, &result);
   if (outcome == Attempt::kDeclined) return original();
   if (result >= 0) return result;
   errno = static_cast<int>(-result);

@@ -1,9 +1,9 @@
-// Streams. libc's own stdio calls read() where no preload sees it.
+// Streams. libc's own stdio calls read() and write() where no preload sees it.
 //
 // Over a mount that is no matter: FUSE serves it. Without one the stream would
-// read the stub, so fopen() of a stub gives a stream (fopencookie) whose reads
-// and seeks come back here. Its descriptor is the stub's own, and fileno() tells
-// it, because libstdc++'s ifstream asks for it and then reads by itself.
+// read the stub, so fopen() of a stub gives a stream (fopencookie) whose reads,
+// writes and seeks come back here. Its descriptor is the stub's own, and fileno()
+// tells it, because libstdc++'s fstream asks for it and then reads by itself.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -16,48 +16,40 @@
 #include "shim/open_file.h"
 #include "shim/real.h"
 #include "shim/settings.h"
+#include "shim/standard_streams.h"
+#include "shim/stub_open.h"
 #include "shim/stub_path.h"
 
 namespace graphlane {
 namespace {
 
-int cookie_fd(void* cookie) { return static_cast<int>(reinterpret_cast<intptr_t>(cookie)); }
-
-ssize_t cookie_read(void* cookie, char* buffer, size_t size) {
-  return hook_read(cookie_fd(cookie), buffer, size);
+// The flags of open(2) that a stream's mode stands for.
+int flags_of_mode(const char* mode) {
+  const bool both = std::strchr(mode, '+') != nullptr;
+  int flags = both ? O_RDWR : *mode == 'r' ? O_RDONLY : O_WRONLY;
+  if (*mode == 'w') flags |= O_CREAT | O_TRUNC;
+  if (*mode == 'a') flags |= O_CREAT | O_APPEND;
+  if (std::strchr(mode, 'x') != nullptr) flags |= O_EXCL;
+  if (std::strchr(mode, 'e') != nullptr) flags |= O_CLOEXEC;
+  return flags;
 }
 
-int cookie_seek(void* cookie, off64_t* offset, int whence) {
-  const off_t position = hook_lseek(cookie_fd(cookie), *offset, whence);
-  if (position < 0) return -1;
-  *offset = position;
-  return 0;
-}
-
-int cookie_close(void* cookie) { return hook_close(cookie_fd(cookie)); }
-
-// A stream over the stub's descriptor, which it takes over; null: out of memory.
-FILE* stub_stream(int fd) {
-  const cookie_io_functions_t functions = {
-      .read = cookie_read, .write = nullptr, .seek = cookie_seek, .close = cookie_close};
-  FILE* stream = fopencookie(reinterpret_cast<void*>(static_cast<intptr_t>(fd)), "r", functions);
-  // glibc marks such a stream with a number below 0; any that is not -1 is open
-  // to it. A true one makes fileno() answer.
-  // And it marks the want of wide characters so that freopen() would crash.
-  if (stream != nullptr) {
-    stream->_fileno = fd;
-    stream->_wide_data = nullptr;
+// Whether fopen() is ours to do: of a striped file, to write; then *stream is its
+// result.
+bool open_to_write(const char* path, const char* mode, FILE** stream) {
+  const int flags = flags_of_mode(mode);
+  const int saved_errno = errno;
+  int fd = -1;
+  if ((flags & O_ACCMODE) == O_RDONLY || !open_stub(AT_FDCWD, path, flags, 0666, &fd)) {
+    errno = saved_errno;
+    return false;
   }
-  return stream;
-}
-
-bool mode_writes(const char* mode) { return std::strpbrk(mode, "wa+") != nullptr; }
-
-bool would_write_stub(const char* path, const char* mode) {
-  Layout layout;
-  if (!mode_writes(mode) || !is_stub_at(AT_FDCWD, path, 0, &layout)) return false;
-  explain_once(Refusal::kWrite);
-  errno = EROFS;
+  *stream = nullptr;
+  if (fd < 0) return true;
+  errno = saved_errno;
+  if ((flags & O_APPEND) != 0) hook_lseek(fd, 0, SEEK_END);
+  *stream = stub_stream(fd, mode);
+  if (*stream == nullptr) hook_close(fd);
   return true;
 }
 
@@ -78,7 +70,7 @@ FILE* opened(FILE* stream) {
   if ((sys::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0) sys::fcntl(own, F_SETFD, 0);
   forget(own);
   hook_fclose(stream);
-  return stub_stream(own);
+  return stub_stream(own, "r");
 }
 
 // libc makes its custom streams without room for wide characters, and crashes
@@ -90,37 +82,37 @@ bool lacks_wide(FILE* stream) {
   return true;
 }
 
-// A program that was started with `< VOL/file` reads a stream that libc made.
-__attribute__((constructor)) void open_stdin() {
-  if (has_stub_size(STDIN_FILENO) && acquire_stub(STDIN_FILENO)) {
-    FILE* stream = stub_stream(STDIN_FILENO);
-    if (stream != nullptr) stdin = stream;
-  }
-}
-
 }  // namespace
 }  // namespace graphlane
 
 using namespace graphlane;
 
 FILE* hook_fopen(const char* path, const char* mode) {
-  if (would_write_stub(path, mode)) return nullptr;
+  FILE* stream = nullptr;
+  if (open_to_write(path, mode, &stream)) return stream;
   return opened(real::fopen(path, mode));
 }
 
 FILE* hook_fopen64(const char* path, const char* mode) {
-  if (would_write_stub(path, mode)) return nullptr;
+  FILE* stream = nullptr;
+  if (open_to_write(path, mode, &stream)) return stream;
   return opened(real::fopen64(path, mode));
 }
 
 FILE* hook_fdopen(int fd, const char* mode) {
-  if (!mode_writes(mode) && acquire_stub(fd, Group::stream)) return stub_stream(fd);
-  return real::fdopen(fd, mode);
+  Access access = Access::kNone;
+  if (const OpenFileRef file = acquire_stub(fd, Group::stream)) access = file.access();
+  if (access == Access::kNone) return real::fdopen(fd, mode);
+  const auto wanted = static_cast<int>(access_of_flags(flags_of_mode(mode)));
+  if ((wanted & ~static_cast<int>(access)) != 0) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  return stub_stream(fd, mode);
 }
 
 #define FREOPEN_HOOK(name)                                                 \
   FILE* hook_##name(const char* path, const char* mode, FILE* stream) {    \
-    if (path != nullptr && would_write_stub(path, mode)) return nullptr;   \
     Layout layout;                                                         \
     if (path != nullptr && is_stub_at(AT_FDCWD, path, 0, &layout)) {       \
       explain_once(Refusal::kFreopen);                                     \

@@ -1,5 +1,5 @@
 // Without a mount: what reveals a striped file's size answers with the logical
-// one, what would reach the stub's bytes past us is refused.
+// one; what would reach the stub's bytes past us is refused.
 //
 // A copy that the kernel makes by itself (copy_file_range, sendfile, splice, a
 // reflink) is refused with the errno that sends programs back to read() and
@@ -24,13 +24,23 @@ bool has_stub_size(const struct stat& st) {
   return S_ISREG(st.st_mode) && st.st_size == static_cast<off_t>(kStubSize);
 }
 
+// The times of a file that this process has written to.
+void show_times(const OpenFile& file, struct stat* st) {
+  show_written(file);
+  struct stat now;
+  if (sys::fstat(file.stub_fd, &now) != 0) return;
+  st->st_mtim = now.st_mtim;
+  st->st_ctim = now.st_ctim;
+}
+
 int with_logical_size(int status, int directory, const char* path, int flags, struct stat* st) {
   Layout layout;
   if (status != 0 || !has_stub_size(*st)) return status;
   if ((flags & AT_EMPTY_PATH) != 0 && path != nullptr && *path == '\0') {
     const OpenFileRef file = acquire_stub(directory);
     if (file && file->origin == Origin::kStub) {
-      layout.logical_size = file->size_bytes;
+      if (file->stub_fd >= 0) show_times(*file, st);
+      layout.logical_size = file.size();
       fill_stat(layout, st);
     }
   } else if (is_stub_at(directory, path, flags & AT_SYMLINK_NOFOLLOW, *st, &layout)) {
@@ -68,19 +78,14 @@ off_t seek_stub(int fd, uint64_t size_bytes, off_t offset, int whence) {
   return sys::lseek(fd, target, SEEK_SET);
 }
 
-int refuse_write_access(int status, int directory, const char* path, int mode) {
-  Layout layout;
-  if (status != 0 || (mode & W_OK) == 0 || !is_stub_at(directory, path, 0, &layout)) return status;
-  errno = EROFS;
-  return -1;
-}
-
-// Whether libc's own threads, which read for aio, would read a stub.
+// Whether libc's own threads, which read and write for aio, would meet a stub.
 bool is_unservable(const aiocb& request) {
   if (!acquire_stub(request.aio_fildes, Group::aio)) return false;
   explain_once(Refusal::kAio);
   return true;
 }
+
+bool is_stub(int fd) { return static_cast<bool>(acquire_stub(fd, Group::copy)); }
 
 template <class Value>
 Value refuse(int error, Value value) {
@@ -97,7 +102,7 @@ off_t hook_lseek(int fd, off_t offset, int whence) {
   if (whence != SEEK_SET && whence != SEEK_CUR) {
     const OpenFileRef file = acquire_stub(fd);
     if (file && file->origin == Origin::kStub) {
-      return seek_stub(fd, file->size_bytes, offset, whence);
+      return seek_stub(fd, file.size(), offset, whence);
     }
   }
   return real::lseek(fd, offset, whence);
@@ -175,19 +180,6 @@ int hook_statx(int directory, const char* path, int flags, unsigned mask, struct
   return status;
 }
 
-int hook_access(const char* path, int mode) {
-  return refuse_write_access(real::access(path, mode), AT_FDCWD, path, mode);
-}
-int hook_faccessat(int directory, const char* path, int mode, int flags) {
-  return refuse_write_access(real::faccessat(directory, path, mode, flags), directory, path, mode);
-}
-int hook_euidaccess(const char* path, int mode) {
-  return refuse_write_access(real::euidaccess(path, mode), AT_FDCWD, path, mode);
-}
-int hook_eaccess(const char* path, int mode) {
-  return refuse_write_access(real::eaccess(path, mode), AT_FDCWD, path, mode);
-}
-
 void* hook_mmap(void* address, size_t length, int protection, int flags, int fd, off_t offset) {
   if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0 && acquire_stub(fd, Group::map)) {
     explain_once(Refusal::kMmap);
@@ -199,31 +191,13 @@ void* hook_mmap64(void* address, size_t length, int protection, int flags, int f
   return hook_mmap(address, length, protection, flags, fd, offset);
 }
 
-int hook_truncate(const char* path, off_t length) {
-  Layout layout;
-  if (is_stub_at(AT_FDCWD, path, 0, &layout)) {
-    explain_once(Refusal::kWrite);
-    return refuse(EROFS, -1);
-  }
-  return real::truncate(path, length);
-}
-int hook_truncate64(const char* path, off_t length) { return hook_truncate(path, length); }
-
-// A descriptor that may write to a stub was opened before us; it is refused
-// what its opener would have been.
-int hook_ftruncate(int fd, off_t length) {
-  if (acquire_stub(fd, Group::write)) return refuse(EROFS, -1);
-  return real::ftruncate(fd, length);
-}
-int hook_ftruncate64(int fd, off_t length) { return hook_ftruncate(fd, length); }
-
 ssize_t hook_copy_file_range(int in, off_t* in_offset, int out, off_t* out_offset, size_t count,
                              unsigned flags) {
-  if (acquire_stub(in, Group::copy)) return refuse<ssize_t>(EXDEV, -1);
+  if (is_stub(in) || is_stub(out)) return refuse<ssize_t>(EXDEV, -1);
   return real::copy_file_range(in, in_offset, out, out_offset, count, flags);
 }
 ssize_t hook_sendfile(int out, int in, off_t* offset, size_t count) {
-  if (acquire_stub(in, Group::copy)) return refuse<ssize_t>(EINVAL, -1);
+  if (is_stub(in) || is_stub(out)) return refuse<ssize_t>(EINVAL, -1);
   return real::sendfile(out, in, offset, count);
 }
 ssize_t hook_sendfile64(int out, int in, off_t* offset, size_t count) {
@@ -231,7 +205,7 @@ ssize_t hook_sendfile64(int out, int in, off_t* offset, size_t count) {
 }
 ssize_t hook_splice(int in, off_t* in_offset, int out, off_t* out_offset, size_t count,
                     unsigned flags) {
-  if (acquire_stub(in, Group::copy)) return refuse<ssize_t>(EINVAL, -1);
+  if (is_stub(in) || is_stub(out)) return refuse<ssize_t>(EINVAL, -1);
   return real::splice(in, in_offset, out, out_offset, count, flags);
 }
 
@@ -241,7 +215,7 @@ int hook_ioctl(int fd, unsigned long request, void* argument) {
   if (request == FICLONERANGE && argument != nullptr) {
     source = static_cast<int>(static_cast<file_clone_range*>(argument)->src_fd);
   }
-  if (source >= 0 && acquire_stub(source, Group::copy)) return refuse(EOPNOTSUPP, -1);
+  if (source >= 0 && (is_stub(source) || is_stub(fd))) return refuse(EOPNOTSUPP, -1);
   return real::ioctl(fd, request, argument);
 }
 
@@ -251,9 +225,15 @@ int hook_aio_read(aiocb* request) {
 }
 int hook_aio_read64(aiocb* request) { return hook_aio_read(request); }
 
+int hook_aio_write(aiocb* request) {
+  if (is_unservable(*request)) return refuse(ENOSYS, -1);
+  return real::aio_write(request);
+}
+int hook_aio_write64(aiocb* request) { return hook_aio_write(request); }
+
 int hook_lio_listio(int mode, aiocb* const* requests, int count, sigevent* event) {
   for (int i = 0; i < count; ++i) {
-    if (requests[i] == nullptr || requests[i]->aio_lio_opcode != LIO_READ) continue;
+    if (requests[i] == nullptr || requests[i]->aio_lio_opcode == LIO_NOP) continue;
     if (is_unservable(*requests[i])) return refuse(ENOSYS, -1);
   }
   return real::lio_listio(mode, requests, count, event);

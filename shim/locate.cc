@@ -3,11 +3,12 @@
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
+#include <algorithm>
 #include <cstring>
 
-#include "iomgr/base/fd.h"
 #include "shim/ask_server.h"
-#include "shim/volume_json.h"
+#include "shim/devices.h"
+#include "shim/text.h"
 
 namespace graphlane {
 namespace {
@@ -15,11 +16,6 @@ namespace {
 // Under the SlowLock.
 VolumeDevices devices;  // of the file located last
 PathText stub_path;
-
-bool lies_on_fuse(int fd) {
-  struct statfs fs;
-  return ::fstatfs(fd, &fs) == 0 && fs.f_type == FUSE_SUPER_MAGIC;
-}
 
 // N directories, each with its NUL, for the report.
 bool parse_directories(const char* text, size_t length) {
@@ -34,38 +30,16 @@ bool parse_directories(const char* text, size_t length) {
   return true;
 }
 
-struct Failure {
-  const char* subject = nullptr;  // null: none
-  const char* reason = nullptr;
-  int code = EIO;  // what a read fails with
-};
-
-// What a read fails with. A lack of descriptors or memory is the program's own;
-// all else is to it a device that does not read.
-int read_error(int code) {
-  return code == EMFILE || code == ENFILE || code == ENOMEM ? code : EIO;
-}
-
-// Opens the devices' directories, checking identities, then the parts.
-Failure open_parts(const Layout& layout, PartFiles* parts) {
-  Fd roots[kDeviceCountMax];
-  int root_fds[kDeviceCountMax];
-  for (uint32_t d = 0; d < devices.count; ++d) {
-    const char* path = devices.roots[d].c_str();
-    roots[d] = Fd(sys::openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!roots[d]) return {path, strerrordesc_np(errno), read_error(errno)};
-    root_fds[d] = roots[d].get();
-    const char* wrong = check_device_file(root_fds[d], devices, d);
-    if (wrong != nullptr) return {path, wrong, read_error(errno)};
-  }
-  const Result<void, PartError> opened =
-      parts->open({root_fds, devices.count}, layout, O_RDONLY);
+Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* parts) {
+  Devices roots;
+  if (const Failure failure = open_devices_of(fd, layout, &devices, &roots)) return failure;
+  const Result<void, PartError> opened = parts->open(roots.roots(), layout, flags);
   if (opened) return {};
   const PartError& error = opened.error();
   return {devices.roots[error.device_index].c_str(),
           error.size_found < error.size_expected ? "the part is shorter than it should be"
                                                  : strerrordesc_np(error.code),
-          read_error(error.code)};
+          error_for_program(error.code)};
 }
 
 Located locate_on_mount(int fd, PartFiles* parts) {
@@ -87,41 +61,31 @@ Located locate_on_mount(int fd, PartFiles* parts) {
   return located;
 }
 
-Located locate_stub(int fd, const struct stat& st, PartFiles* parts) {
+Located locate_stub(int fd, const struct stat& st, Access access, PartFiles* parts) {
   Located located;
+  struct statx before;
+  if (::syscall(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_CTIME, &before) != 0) {
+    return located;
+  }
+  located.stub_ctime = before.stx_ctime;
   const Result<StubVerdict> verdict =
       read_stub(fd, static_cast<uint64_t>(st.st_size), &located.layout);
   if (!verdict || *verdict == StubVerdict::kNotAStub) return {};
   located.origin = Origin::kDamaged;
   located.error = EIO;
-  find_path(fd, &stub_path);
-  const std::string_view path = stub_path.view();
   if (*verdict != StubVerdict::kStub) {
-    complain(path, describe(*verdict));
+    find_path(fd, &stub_path);
+    complain(stub_path.view(), describe(*verdict));
     return located;
   }
-  errno = 0;  // what is wrong may have one
-  const char* wrong = read_volume_file(path, &devices);
-  if (wrong == nullptr && devices.volume != located.layout.volume) {
-    wrong = "stub of another volume";
-  }
-  if (wrong == nullptr && devices.count != located.layout.geometry.device_count) {
-    wrong = "stub for another number of devices";
-  }
-  if (wrong == nullptr && located.layout.state != FileState::kClosed) {
-    wrong = "was not written to its end; run graphlane check --repair";
-  }
-  if (wrong != nullptr) {
-    located.error = read_error(errno);
-    complain(path, wrong);
-    return located;
-  }
-  const Failure failure = open_parts(located.layout, parts);
-  if (failure.subject != nullptr) {
+  const int flags = may_write(access) ? O_RDWR : O_RDONLY;
+  const Failure failure = open_stub_parts(fd, located.layout, flags, parts);
+  if (failure) {
+    find_path(fd, &stub_path);
     Text<512> reason;
     reason << failure.subject << ": " << failure.reason;
-    complain(path, reason.view());
-    located.error = failure.code;
+    complain(stub_path.view(), failure.subject == stub_path.view() ? failure.reason : reason.view());
+    located.error = failure.error;
     return located;
   }
   located.origin = Origin::kStub;
@@ -130,9 +94,28 @@ Located locate_stub(int fd, const struct stat& st, PartFiles* parts) {
 
 }  // namespace
 
-Located locate(int fd, const struct stat& st, PartFiles* parts) {
+bool lies_on_fuse(int fd) {
+  struct statfs fs;
+  return ::fstatfs(fd, &fs) == 0 && fs.f_type == FUSE_SUPER_MAGIC;
+}
+
+Located locate(int fd, const struct stat& st, Access access, PartFiles* parts) {
   if (lies_on_fuse(fd)) return locate_on_mount(fd, parts);
-  return locate_stub(fd, st, parts);
+  return locate_stub(fd, st, access, parts);
+}
+
+uint64_t size_by_parts(int fd, const Layout& layout) {
+  Devices roots;
+  if (open_devices_of(fd, layout, &devices, &roots)) return layout.logical_size;
+  const PartName name(layout.file_id);
+  uint64_t sizes[kDeviceCountMax] = {};
+  for (uint32_t d = 0; d < devices.count; ++d) {
+    struct stat st;
+    if (::syscall(SYS_newfstatat, roots.roots()[d], name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) {
+      sizes[d] = static_cast<uint64_t>(st.st_size);
+    }
+  }
+  return std::min(layout.logical_size, layout.map().logical_size({sizes, devices.count}));
 }
 
 const char* located_device(uint32_t device_index) { return devices.roots[device_index].c_str(); }

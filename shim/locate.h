@@ -4,16 +4,18 @@
 //   over a mount       the mount's server, which is shown the descriptor, sends
 //                      the layout and the parts (ask_server.h)
 //   without a mount    the descriptor is the stub's; VOL/.graphlane/volume.json
-//                      names the devices, and each device.json is checked
+//                      names the devices, and each device.json is checked (devices.h)
 //
 // Threads: under the caller's SlowLock (static buffers).
 #pragma once
 
+#include <linux/stat.h>
 #include <sys/stat.h>
 
 #include "iomgr/part_files.h"
 #include "iomgr/server_protocol.h"
 #include "iomgr/stub.h"
+#include "shim/access.h"
 
 namespace graphlane {
 
@@ -29,6 +31,7 @@ struct Located {
   Origin origin = Origin::kForeign;
   int error = 0;  // kDamaged: what a read fails with
   Layout layout;
+  statx_timestamp stub_ctime = {};  // kStub: from before it was read
   // Of a file over a mount: how long that holds.
   const Generation* counter = nullptr;
   uint64_t generation = 0;
@@ -36,10 +39,17 @@ struct Located {
 
 // `st` is the descriptor's. For kMount and kStub `parts` is open; a striped file
 // over a mount whose server does not answer is kForeign: FUSE serves it.
-Located locate(int fd, const struct stat& st, PartFiles* parts);
+Located locate(int fd, const struct stat& st, Access access, PartFiles* parts);
+
+// The size of an open stub's file, as its parts have it, looked up by name; `fd`
+// is the stub's.
+uint64_t size_by_parts(int fd, const Layout& layout);
 
 // Device i's directory ("/mnt/d1/graphlane-<uuid>") of the file located last.
 const char* located_device(uint32_t device_index);
+
+// Whether a mount stands behind the descriptor.
+bool lies_on_fuse(int fd);
 
 // Whether the descriptor is a valid stub's, without opening anything else.
 bool is_stub(int fd, const struct stat& st, Layout* layout);

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <new>
 
-#include "iomgr/base/sys.h"
+#include "iomgr/base/reopen.h"
 #include "iomgr/memory_limit.h"
 #include "shim/process.h"
 #include "shim/report.h"
@@ -17,6 +17,7 @@
 namespace graphlane {
 
 constinit FdTable fd_table;
+constinit SlowLock slow_lock;
 
 namespace {
 
@@ -28,17 +29,33 @@ struct alignas(PartFiles) PartStorage {
   unsigned char bytes[sizeof(PartFiles)];
 } part_storage[kOpenFileMax];
 std::atomic<uint32_t> slots_used{0};  // slots that were ever taken
-SlowLock slow_lock;
+
+void set_entry(int fd, FdEntry entry) {
+  if (FdTable::covers(fd)) fd_table.exchange(fd, entry);
+}
+
+void set_mtime(const OpenFile& file) {
+  const int saved_errno = errno;
+  const timespec now[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
+                           {.tv_sec = 0, .tv_nsec = UTIME_NOW}};
+  // Only the owner may set one time; who may write may set both to now.
+  if (::futimens(file.stub_fd, now) != 0) (void)::futimens(file.stub_fd, nullptr);
+  errno = saved_errno;
+}
 
 void unreference(OpenFile* file) {
   // Release and acquire: the last one sees everything that the others did.
   if (file->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   for (uint32_t d = 0; d < file->parts->count(); ++d) {
-    for (const int fd : {file->parts->buffered(d), file->parts->direct_if_open(d)}) {
-      if (FdTable::covers(fd)) fd_table.exchange(fd, FdEntry::unknown());
-    }
+    set_entry(file->parts->buffered(d), FdEntry::unknown());
+    set_entry(file->parts->direct_if_open(d), FdEntry::unknown());
   }
   file->parts->~PartFiles();
+  if (file->stub_fd >= 0) {
+    show_written(*file);
+    set_entry(file->stub_fd, FdEntry::unknown());
+    sys::close(file->stub_fd);
+  }
   file->in_use.store(false, std::memory_order_release);
 }
 
@@ -60,13 +77,17 @@ bool still_holds(const OpenFile& file) {
          file.counter->load(std::memory_order_acquire) == file.generation;
 }
 
-// A file that is open already, with a reference more. Under the lock.
-OpenFile* find_open(const struct stat& st) {
+// A file that is open already, with a reference more; one that cannot be written
+// is of no use to who may. Under the lock.
+OpenFile* find_open(const struct stat& st, Access access) {
   const uint32_t used = slots_used.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < used; ++i) {
     OpenFile& file = open_files[i];
     if (!file.in_use.load(std::memory_order_acquire) || !reference(&file)) continue;
     const bool same = file.device_number == st.st_dev && file.inode == st.st_ino;
+    if (same && file.origin == Origin::kStub && may_write(access) && file.stub_fd < 0) {
+      file.lost.store(true, std::memory_order_relaxed);  // its readers move to the new one
+    }
     if (same && !file.lost.load(std::memory_order_relaxed) && still_holds(file)) return &file;
     unreference(&file);
   }
@@ -88,39 +109,70 @@ OpenFile* take_slot() {
 // The program can neither close the parts nor take their numbers for its own.
 void protect(const PartFiles& parts, bool direct) {
   for (uint32_t d = 0; d < parts.count(); ++d) {
-    const int fds[] = {parts.buffered(d), direct ? parts.direct(d) : -1};
-    for (const int fd : fds) {
-      if (FdTable::covers(fd)) fd_table.exchange(fd, FdEntry::internal());
-    }
+    set_entry(parts.buffered(d), FdEntry::internal());
+    if (direct) set_entry(parts.direct(d), FdEntry::internal());
   }
 }
 
+uint64_t size_now(const OpenFile& file, const SaidSize& said) {
+  if (said.state == FileState::kClosed) return said.bytes;
+  return std::min(said.bytes, size_of_parts(file));
+}
+
+// Takes a stub for one who may write, with a writer's lock. 0 or an errno; EBUSY:
+// a mount has the file open for writing.
+int hold_stub(int fd, Fd stub, OpenFile* file) {
+  if (!stub) stub = lifted(reopen(fd, O_RDWR));
+  if (!stub) return errno;
+  struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = kWriterLockOffset, .l_len = 1, .l_pid = 0};
+  if (sys::fcntl(stub.get(), F_OFD_SETLK, reinterpret_cast<long>(&lock)) != 0) {
+    return errno == EAGAIN || errno == EACCES ? EBUSY : errno;
+  }
+  file->stub_fd = stub.release();
+  set_entry(file->stub_fd, FdEntry::internal());
+  return 0;
+}
+
+// What is short now (descriptors, memory, the file's other writer) is tried again
+// at the next call.
+bool is_passing(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == EBUSY;
+}
+
 // Fills a slot, with one reference. Null: the file is foreign. Under the lock.
-OpenFile* open_slot(int fd, const struct stat& st, bool direct) {
+OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, Fd stub) {
   OpenFile* file = take_slot();
   if (file == nullptr) return nullptr;
   auto* parts = new (part_storage[file->slot].bytes) PartFiles(internal_fd_floor());
-  const Located located = locate(fd, st, parts);
+  Located located = locate(fd, st, access, parts);
+  file->stub_fd = -1;
+  if (located.origin == Origin::kStub && may_write(access)) {
+    located.error = hold_stub(fd, std::move(stub), file);
+    if (located.error != 0) located.origin = Origin::kDamaged;
+  }
   if (located.origin == Origin::kForeign) {
     parts->~PartFiles();
     return nullptr;
   }
   file->device_number = st.st_dev;
   file->inode = st.st_ino;
-  // What is short now (descriptors, memory) is tried again at the next read.
-  // Relaxed: references publishes it.
-  file->lost.store(located.error == EMFILE || located.error == ENFILE || located.error == ENOMEM,
-                   std::memory_order_relaxed);
+  // Relaxed: references publishes both.
+  file->lost.store(is_passing(located.error), std::memory_order_relaxed);
+  file->written.store(false, std::memory_order_relaxed);
   file->origin = located.origin;
   file->counter = located.counter;
   file->generation = located.generation;
   file->error = located.error;
-  file->size_bytes = located.layout.logical_size;
+  file->file_id = located.layout.file_id;
+  file->said = {.bytes = located.layout.logical_size, .state = located.layout.state};
+  file->stub.remember(located.stub_ctime, file->said);
   file->parts = parts;
   file->file_counters = counters_of_file(fd, located.origin);
   if (located.origin == Origin::kMount || located.origin == Origin::kStub) {
     file->map = located.layout.map();
-    file->too_large_for_memory = wants_direct(settings().io_mode, file->size_bytes, false);
+    file->too_large_for_memory =
+        file->stub_fd < 0 &&
+        wants_direct(settings().io_mode, size_now(*file, file->said), false);
     protect(*parts, direct || file->too_large_for_memory);
     for (uint32_t d = 0; d < parts->count(); ++d) {
       file->counters[d] = counters_of_device(located_device(d));
@@ -133,15 +185,57 @@ OpenFile* open_slot(int fd, const struct stat& st, bool direct) {
 
 // What the caller gets of a file that he holds a reference of: one that somebody
 // writes is the filesystem's.
-OpenFileRef hand_out(OpenFile* file, bool direct) {
-  if (file->origin != Origin::kWritten) return {file, direct};
+OpenFileRef hand_out(OpenFile* file, FdEntry entry, const SaidSize& said) {
+  if (file->origin != Origin::kWritten) return {file, entry, said};
   file->file_counters->written_count.fetch_add(1, std::memory_order_relaxed);
   unreference(file);
   return {};
 }
 
-// A reference for the table and one for the caller. Null: foreign.
-OpenFileRef identify(int fd) {
+constexpr unsigned kStatMask = STATX_INO | STATX_CTIME;
+
+// The filesystem is not asked: that would cost a message now and then, and fail
+// when it has died.
+bool look(int fd, struct statx* st) {
+  return ::syscall(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, kStatMask, st) == 0;
+}
+
+// What the stub says, which has changed. False: it is another file's now. Under
+// the lock.
+bool read_again(OpenFile& file, int fd, SaidSize* said) {
+  struct statx st;
+  Layout layout;
+  const int readable = file.stub_fd >= 0 ? file.stub_fd : fd;
+  if (!look(fd, &st) || st.stx_size != kStubSize ||
+      read_stub(readable, kStubSize, &layout).value_or(StubVerdict::kNotAStub) !=
+          StubVerdict::kStub ||
+      layout.file_id != file.file_id) {
+    file.lost.store(true, std::memory_order_relaxed);
+    return false;
+  }
+  *said = {.bytes = layout.logical_size, .state = layout.state};
+  file.stub.remember(st.stx_ctime, *said);
+  return true;
+}
+
+// Whether the number still means the file that the table says, and what its stub
+// says.
+bool still_open(OpenFile& file, int fd, SaidSize* said) {
+  struct statx st;
+  if (file.lost.load(std::memory_order_relaxed) || !look(fd, &st) ||
+      makedev(st.stx_dev_major, st.stx_dev_minor) != file.device_number ||
+      st.stx_ino != file.inode) {
+    return false;
+  }
+  *said = file.said;
+  if (file.origin != Origin::kStub || file.stub.holds(st.stx_ctime, said)) return true;
+  const SlowLockGuard lock(slow_lock);
+  return lock && read_again(file, fd, said);
+}
+
+// A reference for the table and one for the caller. Null: foreign. `stub`: the
+// stub, open for writing, if it is at hand.
+OpenFileRef identify(int fd, Fd stub = {}) {
   process_epoch();  // so that in_vfork_child() can tell
   if (in_vfork_child()) return {};  // the parts would be open there, and not here
   const SlowLockGuard lock(slow_lock);
@@ -149,35 +243,38 @@ OpenFileRef identify(int fd) {
   const int flags = sys::fcntl(fd, F_GETFL);
   struct stat st;
   if (flags < 0 || sys::fstat(fd, &st) != 0) return {};
-  const bool readable = (flags & O_ACCMODE) != O_WRONLY && (flags & O_PATH) == 0;
+  const Access access = access_of(fd, flags);
   const bool direct = (flags & O_DIRECT) != 0 && settings().io_mode != IoMode::kBuffered;
   OpenFile* file = nullptr;
-  if (readable && S_ISREG(st.st_mode)) {
-    file = find_open(st);
-    if (file == nullptr) file = open_slot(fd, st, direct);
-    else if (direct) protect(*file->parts, true);
+  SaidSize said;
+  if (access != Access::kNone && S_ISREG(st.st_mode)) {
+    file = find_open(st, access);
+    if (file == nullptr) {
+      file = open_slot(fd, st, access, direct, std::move(stub));
+      if (file != nullptr) said = file->said;
+    } else {
+      if (direct) protect(*file->parts, true);
+      said = file->said;
+      if (file->origin == Origin::kStub) read_again(*file, fd, &said);
+    }
+  }
+  if (file != nullptr && file->origin != Origin::kStub && file->origin != Origin::kDamaged &&
+      access != Access::kRead) {
+    unreference(file);  // over a mount: FUSE's
+    file = nullptr;
   }
   if (file == nullptr) {
     if (FdTable::covers(fd)) fd_table.replace(fd, FdEntry::unknown(), FdEntry::foreign());
     return {};
   }
+  const FdEntry entry = FdEntry::ours(file->slot, direct, access);
   if (FdTable::covers(fd)) {
     reference(file);  // cannot fail: we hold one
-    if (!fd_table.replace(fd, FdEntry::unknown(), FdEntry::ours(file->slot, direct))) {
+    if (!fd_table.replace(fd, FdEntry::unknown(), entry)) {
       unreference(file);  // another thread closed or identified it meanwhile
     }
   }
-  return hand_out(file, direct);
-}
-
-// Whether the number still means the file that the table says. The filesystem is
-// not asked: that would cost a message now and then, and fail when it has died.
-bool still_open(const OpenFile& file, int fd) {
-  struct statx st;
-  return !file.lost.load(std::memory_order_relaxed) &&
-         ::syscall(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) == 0 &&
-         makedev(st.stx_dev_major, st.stx_dev_minor) == file.device_number &&
-         st.stx_ino == file.inode;
+  return hand_out(file, entry, said);
 }
 
 OpenFileRef acquire_slow(int fd) {
@@ -192,9 +289,10 @@ OpenFileRef acquire_slow(int fd) {
     if (!entry.is_ours()) return {};
     OpenFile* file = &open_files[entry.slot()];
     if (!reference(file)) continue;  // closed by another thread just now
-    if (fd_table.load(fd) == entry && still_open(*file, fd) && still_holds(*file)) {
+    SaidSize said;
+    if (fd_table.load(fd) == entry && still_open(*file, fd, &said) && still_holds(*file)) {
       errno = saved_errno;
-      return hand_out(file, entry.direct());
+      return hand_out(file, entry, said);
     }
     unreference(file);
     if (in_vfork_child()) return {};  // the number is still the file's where we belong
@@ -223,12 +321,67 @@ OpenFileRef::~OpenFileRef() {
   if (file_ != nullptr) unreference(file_);
 }
 
+uint64_t OpenFileRef::size() const { return size_now(*file_, said_); }
+
+void note_written(const OpenFile& file) {
+  if (!file.written.exchange(true, std::memory_order_relaxed)) set_mtime(file);
+}
+
+void show_written(const OpenFile& file) {
+  if (file.written.exchange(false, std::memory_order_relaxed)) set_mtime(file);
+}
+
+uint64_t size_of_parts(const OpenFile& file) {
+  uint64_t sizes[kDeviceCountMax];
+  const uint32_t count = file.parts->count();
+  for (uint32_t d = 0; d < count; ++d) {
+    struct stat st;
+    sizes[d] = sys::fstat(file.parts->buffered(d), &st) == 0 ? static_cast<uint64_t>(st.st_size) : 0;
+  }
+  return file.map.logical_size({sizes, count});
+}
+
+Fd lifted(Fd fd) {
+  if (!fd || fd.get() >= internal_fd_floor()) return fd;
+  Fd high(sys::fcntl(fd.get(), F_DUPFD_CLOEXEC, internal_fd_floor()));
+  return high ? std::move(high) : std::move(fd);
+}
+
+int adopt(int fd, Fd stub) {
+  forget(fd);
+  const OpenFileRef file = identify(fd, std::move(stub));
+  if (!file) return EMFILE;
+  return file->origin == Origin::kDamaged ? file->error : 0;
+}
+
 OpenFileRef acquire(int fd) { return is_known_foreign(fd) ? OpenFileRef() : acquire_slow(fd); }
 
 OpenFileRef acquire_stub(int fd) {
   OpenFileRef file = acquire(fd);
   if (file && !file.on_stub()) return {};
   return file;
+}
+
+bool size_if_open(const struct stat& st, uint64_t* size_bytes) {
+  const SlowLockGuard lock(slow_lock);
+  OpenFile* file = lock ? find_open(st, Access::kRead) : nullptr;
+  if (file == nullptr) return false;
+  statx_timestamp ctime = {};
+  ctime.tv_sec = st.st_ctim.tv_sec;
+  ctime.tv_nsec = static_cast<uint32_t>(st.st_ctim.tv_nsec);
+  SaidSize said;
+  const bool known = file->origin == Origin::kStub &&
+                     (file->stub.holds(ctime, &said) ||
+                      (file->stub_fd >= 0 && read_again(*file, file->stub_fd, &said)));
+  if (known) *size_bytes = size_now(*file, said);
+  unreference(file);
+  return known;
+}
+
+uint64_t current_size(int fd, const Layout& layout) {
+  if (layout.state == FileState::kClosed) return layout.logical_size;
+  const SlowLockGuard lock(slow_lock);
+  return lock ? size_by_parts(fd, layout) : layout.logical_size;
 }
 
 OpenFileRef acquire_stub(int fd, Group group) {

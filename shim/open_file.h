@@ -6,15 +6,18 @@
 // lock. Identifying an unknown one takes the SlowLock.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <atomic>
 #include <cstdint>
 
+#include "iomgr/base/fd.h"
 #include "iomgr/part_files.h"
 #include "shim/fd_table.h"
 #include "shim/groups.h"
 #include "shim/locate.h"
+#include "shim/stub_watch.h"
 
 namespace graphlane {
 
@@ -28,6 +31,9 @@ struct OpenFile {
   // The program closed our parts in a way that we did not see: whoever comes next
   // opens them anew.
   mutable std::atomic<bool> lost{false};
+  StubWatch stub;  // without a mount
+  // Written since the stub's mtime was set last.
+  mutable std::atomic<bool> written{false};
 
   // Constant while references > 0.
   dev_t device_number = 0;
@@ -36,7 +42,11 @@ struct OpenFile {
   const Generation* counter = nullptr;  // over a mount
   uint64_t generation = 0;              // what is said here holds while *counter is this
   int error = 0;  // what a read of a kDamaged one fails with
-  uint64_t size_bytes = 0;
+  Uuid file_id;
+  SaidSize said;  // by the stub when it was identified; over a mount the size
+  // Without a mount, of a file that is written: its stub, open for writing, with a
+  // writer's lock. Else -1.
+  int stub_fd = -1;
   bool too_large_for_memory = false;  // past the page cache, whoever asks
   StripeMap map;
   PartFiles* parts = nullptr;  // in the slot's storage
@@ -49,8 +59,10 @@ struct OpenFile {
 class OpenFileRef {
  public:
   OpenFileRef() = default;
-  OpenFileRef(OpenFile* file, bool direct) : file_(file), direct_(direct) {}
-  OpenFileRef(OpenFileRef&& other) noexcept : file_(other.file_), direct_(other.direct_) {
+  OpenFileRef(OpenFile* file, FdEntry entry, const SaidSize& said)
+      : file_(file), entry_(entry), said_(said) {}
+  OpenFileRef(OpenFileRef&& other) noexcept
+      : file_(other.file_), entry_(other.entry_), said_(other.said_) {
     other.file_ = nullptr;
   }
   OpenFileRef& operator=(OpenFileRef&&) = delete;
@@ -59,15 +71,27 @@ class OpenFileRef {
   explicit operator bool() const { return file_ != nullptr; }
   const OpenFile* operator->() const { return file_; }
   const OpenFile& operator*() const { return *file_; }
-  bool direct() const { return direct_ || file_->too_large_for_memory; }
+  bool direct() const { return entry_.direct() || file_->too_large_for_memory; }
+  Access access() const { return entry_.access(); }
+  // The file's size now, in bytes.
+  uint64_t size() const;
   // The descriptor is the stub's: its size, content and offset end are not the
   // file's.
   bool on_stub() const { return file_->origin != Origin::kMount; }
 
  private:
   OpenFile* file_ = nullptr;
-  bool direct_ = false;
+  FdEntry entry_;
+  SaidSize said_;
 };
+
+// The file was written to, and its mtime is to show it: note_written() sets it for
+// the first time, show_written() when somebody may look, or the file is closed.
+void note_written(const OpenFile& file);
+void show_written(const OpenFile& file);
+
+// What the parts of a file say of its size, in bytes.
+uint64_t size_of_parts(const OpenFile& file);
 
 // Whether the table knows that the descriptor is no striped file's: one load.
 inline bool is_known_foreign(int fd) {
@@ -83,6 +107,18 @@ OpenFileRef acquire(int fd);
 // that over a mount is left to FUSE, and counted as such.
 OpenFileRef acquire_stub(int fd);
 OpenFileRef acquire_stub(int fd, Group group);
+
+// A new descriptor of a stub, which `stub` is open for writing on. 0 or an errno.
+int adopt(int fd, Fd stub);
+
+// The same descriptor by a high number, out of the program's way.
+Fd lifted(Fd fd);
+
+// Whether this process has that stub's file open; then its size, in bytes.
+bool size_if_open(const struct stat& st, uint64_t* size_bytes);
+
+// The size of a stub's file, in bytes; `fd` is the stub's.
+uint64_t current_size(int fd, const Layout& layout);
 
 // The descriptor was opened, closed or replaced: forget what is known of it.
 void forget(int fd);

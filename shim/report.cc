@@ -2,8 +2,8 @@
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/file_io.h"
-#include "shim/reader.h"
 #include "shim/settings.h"
+#include "shim/transfer.h"
 
 namespace graphlane {
 namespace {
@@ -88,7 +88,8 @@ void write_json(ReportText& out) {
     out << (i > 0 ? "," : "") << "{\"path\":";
     append_json_string(out, device.directory.view());
     out << ",\"ios\":" << value(device.io_count)
-        << ",\"bytes_read\":" << value(device.bytes_read) << "}";
+        << ",\"bytes_read\":" << value(device.bytes_read)
+        << ",\"bytes_written\":" << value(device.bytes_written) << "}";
   }
   out << "],\"files\":[";
   for (uint32_t i = 0; i < file_entries.load(std::memory_order_acquire); ++i) {
@@ -97,7 +98,8 @@ void write_json(ReportText& out) {
     append_json_string(out, file.path.view());
     out << ",\"way\":\"" << way_of(file) << "\",\"reads\":" << value(file.read_count)
         << ",\"bytes_read\":" << value(file.bytes_read)
-        << ",\"left_to_fuse\":[";
+        << ",\"writes\":" << value(file.write_count)
+        << ",\"bytes_written\":" << value(file.bytes_written) << ",\"left_to_fuse\":[";
     const char* comma = "";
     for_each_left(file, [&](uint64_t count, const char* why) {
       out << comma << "{\"calls\":" << count << ",\"why\":\"" << why << "\"}";
@@ -115,6 +117,9 @@ void write_table(ReportText& out) {
     const FileCounters& file = file_table[i];
     out << "graphlane:   file   " << file.path.view() << ": " << value(file.read_count)
         << " reads, " << value(file.bytes_read) << " bytes from the " << way_of(file);
+    if (const uint64_t writes = value(file.write_count); writes > 0) {
+      out << "; " << writes << " writes, " << value(file.bytes_written) << " bytes to them";
+    }
     out << "\n";
     for_each_left(file, [&](uint64_t count, const char* why) {
       out << "graphlane:     left to FUSE, " << count << (count == 1 ? " call: " : " calls: ")
@@ -124,7 +129,8 @@ void write_table(ReportText& out) {
   for (uint32_t i = 0; i < device_entries.load(std::memory_order_acquire); ++i) {
     const DeviceCounters& device = device_table[i];
     out << "graphlane:   device " << device.directory.view() << ": " << value(device.io_count)
-        << " I/Os, " << value(device.bytes_read) << " bytes\n";
+        << " I/Os, " << value(device.bytes_read) << " bytes read, " << value(device.bytes_written)
+        << " written\n";
   }
 }
 

@@ -1,4 +1,4 @@
-// What this process read, by device and by file, and which way it took:
+// What this process read and wrote, by device and by file, and which way it took:
 // GRAPHLANE_REPORT prints it when the process ends.
 //
 // Threads: counters are relaxed atomics, because nothing is ordered by them.
@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "iomgr/lane_io.h"
 #include "shim/groups.h"
 #include "shim/locate.h"
 #include "shim/text.h"
@@ -20,10 +21,11 @@ struct DeviceCounters {
   Text<1024> directory;
   std::atomic<uint64_t> io_count{0};
   std::atomic<uint64_t> bytes_read{0};
+  std::atomic<uint64_t> bytes_written{0};
 
-  void count(uint64_t bytes) {
+  void count(IoOp op, uint64_t bytes) {
     io_count.fetch_add(1, std::memory_order_relaxed);
-    bytes_read.fetch_add(bytes, std::memory_order_relaxed);
+    (op == IoOp::kRead ? bytes_read : bytes_written).fetch_add(bytes, std::memory_order_relaxed);
   }
 };
 
@@ -32,6 +34,8 @@ struct FileCounters {
   Origin origin = Origin::kForeign;
   std::atomic<uint64_t> read_count{0};
   std::atomic<uint64_t> bytes_read{0};
+  std::atomic<uint64_t> write_count{0};
+  std::atomic<uint64_t> bytes_written{0};
   std::atomic<uint64_t> failed_count{0};  // reads that failed here and went on to FUSE
   std::atomic<uint64_t> written_count{0};  // calls while somebody wrote the file
   std::atomic<uint64_t> left_count[kGroupCount] = {};  // calls that FUSE serves anyway
@@ -39,6 +43,10 @@ struct FileCounters {
   void count_read(uint64_t bytes) {
     read_count.fetch_add(1, std::memory_order_relaxed);
     bytes_read.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  void count_write(uint64_t bytes) {
+    write_count.fetch_add(1, std::memory_order_relaxed);
+    bytes_written.fetch_add(bytes, std::memory_order_relaxed);
   }
   void count_left(Group group) {
     left_count[static_cast<size_t>(group)].fetch_add(1, std::memory_order_relaxed);

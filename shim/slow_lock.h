@@ -43,6 +43,9 @@ class SlowLock {
   std::atomic<uint64_t> owner_{0};
 };
 
+// The library's one.
+extern SlowLock slow_lock;
+
 // Holds a SlowLock, and signals, for a scope; false when it could not.
 class SlowLockGuard {
  public:

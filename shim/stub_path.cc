@@ -5,6 +5,7 @@
 
 #include "iomgr/base/fd.h"
 #include "shim/locate.h"
+#include "shim/open_file.h"
 #include "shim/text.h"
 
 namespace graphlane {
@@ -12,6 +13,7 @@ namespace graphlane {
 bool is_stub_at(int directory, const char* path, int flags, const struct stat& st,
                 Layout* layout) {
   if (!S_ISREG(st.st_mode) || st.st_size != kStubSize) return false;
+  if (size_if_open(st, &layout->logical_size)) return true;
   const int saved_errno = errno;
   const int nofollow = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0;
   // NONBLOCK: should the name have become a pipe meanwhile.
@@ -19,6 +21,7 @@ bool is_stub_at(int directory, const char* path, int flags, const struct stat& s
   struct stat opened;
   const bool stub =
       fd && sys::fstat(fd.get(), &opened) == 0 && is_stub(fd.get(), opened, layout);
+  if (stub) layout->logical_size = current_size(fd.get(), *layout);
   errno = saved_errno;
   return stub;
 }
@@ -39,12 +42,11 @@ void fill_stat(const Layout& layout, struct stat* st) {
 }
 
 void explain_once(Refusal refusal) {
-  static std::atomic<bool> said[5];
+  static std::atomic<bool> said[kRefusalCount];
   if (said[static_cast<int>(refusal)].exchange(true, std::memory_order_relaxed)) return;
   constexpr const char* kWhat[] = {"cannot be mapped (mmap: ENODEV)",
-                                   "cannot be written (EROFS)",
                                    "cannot replace an open stream (freopen: ENOTSUP)",
-                                   "cannot be read by aio_read (ENOSYS)",
+                                   "cannot be read or written by aio (ENOSYS)",
                                    "cannot be read as wide characters (ENOTSUP)"};
   complain("a striped file", Text<256>()
                                  .operator<<(kWhat[static_cast<int>(refusal)])

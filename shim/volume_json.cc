@@ -2,6 +2,7 @@
 
 #define JSMN_STATIC
 #define JSMN_STRICT
+#include <fnmatch.h>
 #include <jsmn.h>
 
 #include <optional>
@@ -30,10 +31,12 @@ class Document {
     return token_count_ > 0 && tokens_[0].type == JSMN_OBJECT;
   }
 
-  // The token of a key's value in the outermost object; -1: no such key.
-  int find(std::string_view key) const {
-    int token = 1;
-    for (int member = 0; member < tokens_[0].size; ++member) {
+  // The token of a key's value in an object, at first the outermost; -1: no such
+  // key, or no object.
+  int find(std::string_view key, int object = 0) const {
+    if (object < 0 || tokens_[object].type != JSMN_OBJECT) return -1;
+    int token = object + 1;
+    for (int member = 0; member < tokens_[object].size; ++member) {
       if (raw(token) == key) return token + 1;
       token = after(token + 1);
     }
@@ -62,15 +65,14 @@ class Document {
     return Uuid::parse(raw(token));
   }
 
-  // The elements of an array of strings; 0: there is no such array.
-  int array_size(std::string_view key) const {
-    const int token = find(key);
-    return token < 0 || tokens_[token].type != JSMN_ARRAY ? 0 : tokens_[token].size;
+  // The elements of an array of strings; 0: it is no array.
+  int array_size(int array) const {
+    return array < 0 || tokens_[array].type != JSMN_ARRAY ? 0 : tokens_[array].size;
   }
   // An element with its escapes resolved.
-  void element(std::string_view key, int index, PathText* value) const {
+  void element(int array, int index, PathText* value) const {
     value->cut(0);
-    const int token = find(key) + 1 + index;
+    const int token = array + 1 + index;
     if (tokens_[token].type == JSMN_STRING) unescape(raw(token), value);
   }
 
@@ -131,9 +133,8 @@ class Document {
 
 Document document;  // under the SlowLock
 
-// Opens the volume.json of the nearest directory above.
-bool read_nearest(std::string_view file) {
-  static PathText path;  // under the SlowLock
+// Opens the volume.json of the nearest directory above, which `path` is set to.
+bool read_nearest(std::string_view file, PathText& path) {
   path.cut(0);
   path << file;
   while (true) {
@@ -141,30 +142,43 @@ bool read_nearest(std::string_view file) {
     if (slash == std::string_view::npos) return false;
     path.cut(slash);
     path << "/.graphlane/volume.json";
-    if (document.read(AT_FDCWD, path.c_str())) return true;
+    const bool found = document.read(AT_FDCWD, path.c_str());
     path.cut(slash);
+    if (found) return true;
   }
 }
 
 }  // namespace
 
 const char* read_volume_file(std::string_view file, VolumeDevices* devices) {
-  if (!read_nearest(file)) return "no readable .graphlane/volume.json above the stub";
+  if (!read_nearest(file, devices->directory)) return "no readable .graphlane/volume.json above the stub";
   const std::optional<Uuid> uuid = document.uuid("uuid");
-  const int count = document.array_size("devices");
+  const int directories = document.find("devices");
+  const int count = document.array_size(directories);
   if (document.number("format") != 1u || !uuid || count < static_cast<int>(kDeviceCountMin) ||
       count > static_cast<int>(kDeviceCountMax)) {
     return "the volume's volume.json is damaged or of another format";
   }
   devices->volume = *uuid;
+  devices->stripe_depth_bytes = document.number("stripe_depth").value_or(0);
   devices->count = static_cast<uint32_t>(count);
   for (int i = 0; i < count; ++i) {
     PathText& root = devices->roots[i];
-    document.element("devices", i, &root);
+    document.element(directories, i, &root);
     root << "/graphlane-" << UuidText(*uuid).view();
     if (!root.ok()) return "a device's path in volume.json is too long";
   }
   return nullptr;
+}
+
+bool wants_new(const char* name) {
+  static PathText glob;  // under the SlowLock
+  const int globs = document.find("stripe", document.find("policy"));
+  for (int i = 0; i < document.array_size(globs); ++i) {
+    document.element(globs, i, &glob);
+    if (::fnmatch(glob.c_str(), name, 0) == 0) return true;
+  }
+  return false;
 }
 
 const char* check_device_file(int root_fd, const VolumeDevices& devices, uint32_t index) {

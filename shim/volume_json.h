@@ -16,6 +16,8 @@ namespace graphlane {
 // The device directories of a volume, with "/graphlane-<uuid>" appended.
 struct VolumeDevices {
   Uuid volume;
+  PathText directory;  // the volume's own
+  uint64_t stripe_depth_bytes = 0;  // of new files
   uint32_t count = 0;
   PathText roots[kDeviceCountMax];
 };
@@ -23,6 +25,10 @@ struct VolumeDevices {
 // Reads the volume.json of the nearest directory above `file`. Null on success,
 // else the reason in a few words.
 const char* read_volume_file(std::string_view file, VolumeDevices* devices);
+
+// Whether a new file of that name is to be striped in the volume whose volume.json
+// was read last.
+bool wants_new(const char* name);
 
 // Whether the open directory `root_fd` is device `index` of that volume. Null if
 // so, else the reason.

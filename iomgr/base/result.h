@@ -47,6 +47,8 @@ class [[nodiscard]] Result {
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
+  T value_or(T otherwise) const { return value_ ? *value_ : otherwise; }
+
   const E& error() const { assert(!has_value()); return error_; }
 
  private:

@@ -27,6 +27,7 @@ FILE_NAMES = [re.compile(pattern) for pattern in [
     r"file_(attach|close|fopen|open|read|write|seek|seekoff|stat|sync|underflow|xsputn)",
     r"wfile_(underflow|seekoff)|getline_info|seek(off|pos)|sgetn",
     r"rename(at2?)?|remove|(un|sym)?link(at)?|readlink(at)?",
+    r"f?chmod(at)?|[fl]?chown(at)?",
     r"v?fork(pty)?|clone\d?|exec[lv]p?e?|f?execve(at)?|p?popen|pclose|system",
 ]]
 

@@ -21,18 +21,13 @@ UNIT = 65536
 # the error before it.
 REFUSALS = {
     "mmap": ("ENODEV", "mmap.mmap(fd, 4096, prot=mmap.PROT_READ)"),
-    "open for writing": ("EROFS", "os.open(path, os.O_RDWR)"),
-    "open and truncate": ("EROFS", "os.open(path, os.O_RDONLY | os.O_TRUNC)"),
-    "creat": ("EROFS", "os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)"),
-    "truncate": ("EROFS", "os.truncate(path, 5)"),
-    "access": ("EROFS", "call('access', path.encode(), os.W_OK)"),
-    "fopen": ("EROFS", "call('fopen', path.encode(), b'r+', pointer=True)"),
     "sendfile": ("EINVAL", "os.sendfile(other, fd, 0, 100)"),
     "copy_file_range": ("EXDEV", "os.copy_file_range(fd, other, 100)"),
     "splice": ("EINVAL", "os.splice(fd, os.pipe()[1], 100)"),
     "reflink": ("EOPNOTSUPP", "fcntl.ioctl(other, 0x40049409, fd)"),
     "freopen": ("ENOTSUP", "call('freopen', path.encode(), b'r', stdin(), pointer=True)"),
     "aio_read": ("ENOSYS", "call('aio_read', request(fd))"),
+    "aio_write": ("ENOSYS", "call('aio_write', request(fd))"),
     "lio_listio": ("ENOSYS", "call('lio_listio', 0, "
                    "(ctypes.POINTER(ctypes.c_int * 64) * 1)(ctypes.pointer(request(fd))), 1, None)"),
 }

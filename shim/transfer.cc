@@ -1,4 +1,4 @@
-#include "shim/reader.h"
+#include "shim/transfer.h"
 
 #include <atomic>
 #include <cerrno>
@@ -89,17 +89,19 @@ QueueSlot* borrow_queue() {
 }
 
 void count(const OpenFile& file, const LaneIo& io) {
-  file.counters[io.device_index]->count(io.moved_bytes);
+  file.counters[io.device_index]->count(io.op, io.moved_bytes);
 }
 
 // Device after device. 0 or an errno.
-int read_in_turn(const OpenFile& file, RequestCutter& cutter) {
+int move_in_turn(const OpenFile& file, RequestCutter& cutter) {
   LaneIo io;
   while (cutter.next(&io)) {
     IoStep step;
     int error = 0;
     do {
-      const ssize_t moved = sys::preadv(io.fd, io.iov, io.iov_count, io.part_offset);
+      const ssize_t moved = io.op == IoOp::kRead
+                                ? sys::preadv(io.fd, io.iov, io.iov_count, io.part_offset)
+                                : sys::pwritev(io.fd, io.iov, io.iov_count, io.part_offset);
       step = settle(&io, moved < 0 ? -errno : moved, &error);
     } while (step == IoStep::kAgain);
     if (step == IoStep::kFailed) return error;
@@ -110,7 +112,7 @@ int read_in_turn(const OpenFile& file, RequestCutter& cutter) {
 
 // All devices at once. 0 or an errno; EBADF and the like of the queue itself
 // are in *queue_failed.
-int read_at_once(const OpenFile& file, RequestCutter& cutter, QueueSlot& slot,
+int move_at_once(const OpenFile& file, RequestCutter& cutter, QueueSlot& slot,
                  bool* queue_failed) {
   IoQueue& queue = *slot.queue;
   LaneIo* free_ios[kDepth];
@@ -153,14 +155,14 @@ bool within_one_unit(const PartRequest& request) {
   return request.range.offset / depth == (request.range.end() - 1) / depth;
 }
 
-// Reads by a queue, if one is to be had; false: it must be done without.
-bool read_by_queue(const OpenFile& file, const PartRequest& request, int* error) {
+// By a queue, if one is to be had; false: it must be done without.
+bool move_by_queue(const OpenFile& file, const PartRequest& request, int* error) {
   const HeldSignals signals;
   QueueSlot* slot = borrow_queue();
   if (slot == nullptr) return false;
   RequestCutter cutter(request);
   bool queue_failed = false;
-  *error = read_at_once(file, cutter, *slot, &queue_failed);
+  *error = move_at_once(file, cutter, *slot, &queue_failed);
   if (queue_failed) {  // the program closed the ring under us: make another next time
     slot->queue->~IoQueue();
     slot->queue = nullptr;
@@ -169,11 +171,15 @@ bool read_by_queue(const OpenFile& file, const PartRequest& request, int* error)
   return !queue_failed;
 }
 
-int read_request(const OpenFile& file, const PartRequest& request) {
+int move(const OpenFile& file, const PartRequest& request) {
   int error = 0;
-  if (!within_one_unit(request) && read_by_queue(file, request, &error)) return error;
+  if (!within_one_unit(request) && move_by_queue(file, request, &error)) return error;
   RequestCutter cutter(request);
-  return read_in_turn(file, cutter);
+  return move_in_turn(file, cutter);
+}
+
+bool is_aligned(uint64_t offset, const void* buffer, size_t count) {
+  return (offset | reinterpret_cast<uintptr_t>(buffer) | count) % kBlockSize == 0;
 }
 
 // A buffer that ends in memory which is not there: as from the kernel, what fits
@@ -189,7 +195,7 @@ ssize_t read_up_to_fault(const OpenFile& file, PartRequest request) {
     request.range.length_bytes = in_page < left ? in_page : left;
     request.buffer = begin + done;
     RequestCutter cutter(request);
-    if (read_in_turn(file, cutter) != 0) break;
+    if (move_in_turn(file, cutter) != 0) break;
     done += request.range.length_bytes;
     request.range.offset += request.range.length_bytes;
   }
@@ -198,22 +204,61 @@ ssize_t read_up_to_fault(const OpenFile& file, PartRequest request) {
 
 }  // namespace
 
-ssize_t read_striped(const OpenFile& file, bool direct, uint64_t offset, void* buffer,
-                     size_t count_wanted) {
+ssize_t read_striped(const OpenFileRef& file, uint64_t offset, void* buffer, size_t count_wanted) {
   const int saved_errno = errno;
-  PartRequest request{.map = file.map,
-                      .parts = *file.parts,
-                      .size_bytes = file.size_bytes,
+  PartRequest request{.map = file->map,
+                      .parts = *file->parts,
+                      .size_bytes = file.size(),
                       .op = IoOp::kRead,
-                      .direct = direct,
+                      .direct = file.direct(),
                       .range = {.offset = offset, .length_bytes = count_wanted},
                       .buffer = buffer};
   const uint64_t readable = prepare_read(&request);
-  const int error = readable == 0 ? 0 : read_request(file, request);
+  const int error = readable == 0 ? 0 : move(*file, request);
   ssize_t result = error != 0 ? -error : static_cast<ssize_t>(readable);
-  if (error == EFAULT && !request.direct) result = read_up_to_fault(file, request);
+  if (error == EFAULT && !request.direct) result = read_up_to_fault(*file, request);
   errno = saved_errno;
   return result;
+}
+
+int overwrite_striped(const OpenFileRef& file, uint64_t offset, const void* buffer, size_t count) {
+  const int saved_errno = errno;
+  const PartRequest request{.map = file->map,
+                            .parts = *file->parts,
+                            .size_bytes = offset + count,
+                            .op = IoOp::kWrite,
+                            .direct = file.direct() && is_aligned(offset, buffer, count),
+                            .range = {.offset = offset, .length_bytes = count},
+                            .buffer = const_cast<void*>(buffer)};
+  const int error = move(*file, request);
+  errno = saved_errno;
+  return error;
+}
+
+ssize_t write_in_order(const OpenFileRef& file, uint64_t offset, const void* buffer, size_t count) {
+  const int saved_errno = errno;
+  bool direct = file.direct() && is_aligned(offset, buffer, count);
+  size_t done = 0;
+  int error = 0;
+  while (done < count && error == 0) {
+    const Segment at =
+        file->map.first_segment({.offset = offset + done, .length_bytes = count - done});
+    const int part = direct ? file->parts->direct(at.device_index)
+                            : file->parts->buffered(at.device_index);
+    const ssize_t n = sys::pwrite(part, static_cast<const char*>(buffer) + done, at.length_bytes,
+                                  at.part_offset);
+    if (n > 0) {
+      file->counters[at.device_index]->count(IoOp::kWrite, static_cast<uint64_t>(n));
+      done += static_cast<size_t>(n);
+      direct = direct && static_cast<uint64_t>(n) == at.length_bytes;
+    } else if (n < 0 && errno == EINVAL && direct) {
+      direct = false;  // the filesystem wants another alignment than 4096
+    } else if (n == 0 || errno != EINTR) {
+      error = n == 0 ? EIO : errno;
+    }
+  }
+  errno = saved_errno;
+  return done > 0 || error == 0 ? static_cast<ssize_t>(done) : -error;
 }
 
 const char* backend_in_use() {

@@ -1,0 +1,48 @@
+// Devices: the directories of a volume's devices, open, with their identities
+// checked. They close with it.
+//
+// Threads: under the SlowLock (volume_json.h).
+#pragma once
+
+#include <span>
+
+#include "iomgr/base/fd.h"
+#include "iomgr/stub.h"
+#include "shim/volume_json.h"
+
+namespace graphlane {
+
+// What went wrong, for a complaint, and what the program's call fails with.
+struct Failure {
+  const char* subject = nullptr;  // null: nothing
+  const char* reason = nullptr;
+  int error = EIO;
+  explicit operator bool() const { return subject != nullptr; }
+};
+
+// The program's own lack of descriptors, memory or rights is told as it is; all
+// else is to it a device that does not work.
+int error_for_program(int code);
+
+class Devices {
+ public:
+  Failure open(const VolumeDevices& volume);
+  std::span<const int> roots() const { return {fds_, count_}; }
+
+ private:
+  uint32_t count_ = 0;
+  Fd roots_[kDeviceCountMax];
+  int fds_[kDeviceCountMax];
+};
+
+// The device directories, opened, of the volume that the open stub `fd` lies in
+// and says to be of. `volume` is filled.
+Failure open_devices_of(int fd, const Layout& layout, VolumeDevices* volume, Devices* devices);
+
+// Makes the parts of a new file, empty and ours alone. 0 or an errno; then none
+// is left.
+int create_parts(const Devices& devices, const Uuid& file_id);
+
+void remove_parts(const Devices& devices, const Uuid& file_id);
+
+}  // namespace graphlane

@@ -1,0 +1,88 @@
+// Without a mount: record locks of striped files. They lie on the stub, with two
+// differences. A lock to write asks for a descriptor that may: the process has the
+// lock, so any of the file's will do. And "to the end of the file" ends before the
+// byte by which writers keep out mounts (kWriterLockOffset).
+//
+// flock() needs no help: it is the stub's. As a process loses its record locks of a
+// file when it closes any descriptor of it, stubs that it has open are not opened
+// again to be looked at (size_if_open()).
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "iomgr/base/sys.h"
+#include "shim/hooks.h"
+#include "shim/open_file.h"
+#include "shim/real.h"
+#include "shim/record_lock.h"
+
+namespace graphlane {
+namespace {
+
+// The range from the beginning of the file. False: an impossible one.
+bool make_absolute(const OpenFileRef& file, int fd, struct flock* lock) {
+  off_t base = 0;
+  if (lock->l_whence == SEEK_CUR) base = sys::lseek(fd, 0, SEEK_CUR);
+  else if (lock->l_whence == SEEK_END) base = static_cast<off_t>(file.size());
+  else if (lock->l_whence != SEEK_SET) return false;
+  if (__builtin_add_overflow(base, lock->l_start, &lock->l_start)) return false;
+  lock->l_whence = SEEK_SET;
+  if (lock->l_len < 0) {
+    lock->l_start += lock->l_len;
+    lock->l_len = -lock->l_len;
+  }
+  return lock->l_start >= 0 && lock->l_start < kWriterLockOffset;
+}
+
+}  // namespace
+
+bool lock_stub(int fd, int command, struct flock* asked, int* status) {
+  if (is_known_foreign(fd)) return false;
+  const OpenFileRef file = acquire_stub(fd);
+  if (!file) return false;
+  *status = -1;
+  if (asked->l_type == F_WRLCK && command != F_GETLK && command != F_OFD_GETLK &&
+      !may_write(file.access())) {
+    errno = EBADF;
+    return true;
+  }
+  struct flock lock = *asked;
+  if (!make_absolute(file, fd, &lock)) {
+    errno = EINVAL;
+    return true;
+  }
+  const off_t room = kWriterLockOffset - lock.l_start;
+  if (lock.l_len == 0 || lock.l_len > room) lock.l_len = room;
+  const int owner = file->stub_fd >= 0 && may_write(file.access()) ? file->stub_fd : fd;
+  *status = real::fcntl(owner, command, reinterpret_cast<long>(&lock));
+  const bool told = command == F_GETLK || command == F_OFD_GETLK;
+  if (*status == 0 && told && lock.l_type == F_UNLCK) asked->l_type = F_UNLCK;
+  else if (*status == 0 && told) *asked = lock;
+  return true;
+}
+
+}  // namespace graphlane
+
+using namespace graphlane;
+
+int hook_lockf(int fd, int command, off_t length) {
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_CUR, .l_start = 0, .l_len = length, .l_pid = 0};
+  int how = F_SETLK;
+  switch (command) {
+    case F_LOCK: how = F_SETLKW; break;
+    case F_TLOCK: break;
+    case F_ULOCK: lock.l_type = F_UNLCK; break;
+    case F_TEST: how = F_GETLK; break;
+    default: return real::lockf(fd, command, length);
+  }
+  int status = 0;
+  if (!lock_stub(fd, how, &lock, &status)) return real::lockf(fd, command, length);
+  if (status != 0 || command != F_TEST || lock.l_type == F_UNLCK) {
+    return status;
+  }
+  errno = EACCES;
+  return -1;
+}
+
+int hook_lockf64(int fd, int command, off_t length) { return hook_lockf(fd, command, length); }

@@ -1,0 +1,17 @@
+// Without a mount: stdin, stdout and stderr on a striped file. libc's own streams
+// would meet the stub; so while the descriptor is one, the program has streams of
+// ours in their place. Shells and sort(1) move descriptors there in mid-life.
+#pragma once
+
+#include <cstdio>
+
+namespace graphlane {
+
+// A descriptor is another file's now; does nothing unless it is 0, 1 or 2. Keeps
+// errno.
+void follow_standard_stream(int fd);
+
+// A stream over a stub's descriptor, which it takes over; null: out of memory.
+FILE* stub_stream(int fd, const char* mode);
+
+}  // namespace graphlane

@@ -1,0 +1,221 @@
+#include "shim/stub_open.h"
+
+#include <sys/file.h>
+#include <sys/xattr.h>
+
+#include <cerrno>
+
+#include "iomgr/base/reopen.h"
+#include "iomgr/part_files.h"
+#include "shim/devices.h"
+#include "shim/held_signals.h"
+#include "shim/names_held.h"
+#include "shim/locate.h"
+#include "shim/open_file.h"
+#include "shim/process.h"
+#include "shim/slow_lock.h"
+#include "shim/stub_path.h"
+#include "shim/text.h"
+#include "shim/writer.h"
+
+namespace graphlane {
+namespace {
+
+// What of the flags stays with the open file description.
+constexpr int kKeptFlags =
+    O_APPEND | O_DIRECT | O_SYNC | O_DSYNC | O_NONBLOCK | O_NOATIME | O_LARGEFILE;
+
+int failed(int error) {
+  errno = error;
+  return -1;
+}
+
+void close_program_fd(int fd) {
+  forget(fd);
+  sys::close(fd);
+}
+
+// The program's descriptor of an open stub; or -1.
+int give_descriptor(Fd stub, int flags) {
+  stub = lifted(std::move(stub));  // the program gets the lowest number
+  const Access access = access_of_flags(flags);
+  Fd fd = reopen(stub.get(), O_RDONLY | (flags & kKeptFlags));
+  if (!fd) return -1;
+  if ((flags & O_CLOEXEC) == 0) sys::fcntl(fd.get(), F_SETFD, 0);
+  int error = grant(fd.get(), access);
+  // A child by vfork has no use for parts: it becomes another program.
+  if (error == 0 && !in_vfork_child()) error = adopt(fd.get(), std::move(stub));
+  if (error == 0 && (flags & O_TRUNC) != 0) {
+    const OpenFileRef file = acquire_stub(fd.get());
+    error = file ? resize_striped(file, 0) : EIO;
+  }
+  if (error == 0) return fd.release();
+  close_program_fd(fd.release());
+  return failed(error);
+}
+
+int open_existing(int directory, const char* path, int flags) {
+  Fd stub(sys::openat(directory, path, O_RDWR | O_CLOEXEC | (flags & O_NOFOLLOW)));
+  return stub ? give_descriptor(std::move(stub), flags) : -1;
+}
+
+// "dir/name" in its two pieces.
+struct SplitPath {
+  explicit SplitPath(const char* path) {
+    const char* slash = std::strrchr(path, '/');
+    name = slash == nullptr ? path : slash + 1;
+    directory_length = static_cast<size_t>(name - path);
+  }
+  bool names_a_file() const {
+    return *name != '\0' && std::string_view(name) != "." && std::string_view(name) != "..";
+  }
+  const char* name;
+  size_t directory_length;  // with the slash; 0: none
+};
+
+// The directory of a path, open.
+Fd open_directory(int directory, const char* path, const SplitPath& split) {
+  static PathText text;  // under the SlowLock
+  text.cut(0);
+  text << std::string_view(path, split.directory_length) << ".";
+  return Fd(sys::openat(directory, text.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+// Parts carry their stub's owner and mode. Where an access list cannot go along,
+// its mask must not open them to the group.
+int share_access(int stub, const Devices& devices, const Uuid& file_id) {
+  struct stat st;
+  if (sys::fstat(stub, &st) != 0) return errno;
+  const bool listed = ::fgetxattr(stub, "system.posix_acl_access", nullptr, 0) >= 0;
+  const mode_t mode = st.st_mode & (listed ? 0707 : 0777);
+  const PartName name(file_id);
+  for (const int root : devices.roots()) {
+    (void)::syscall(SYS_fchownat, root, name.c_str(), -1, st.st_gid, AT_SYMLINK_NOFOLLOW);
+    if (::syscall(SYS_fchmodat, root, name.c_str(), mode) != 0) return errno;
+  }
+  return 0;
+}
+
+// A stub is whole before it has its name: who finds the name finds a stub.
+Fd make_stub(int directory, const char* name, mode_t mode, const Layout& layout,
+             const Devices& devices) {
+  Fd stub(sys::openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
+  if (!stub) return stub;
+  int error = 0;
+  if (Result<void> written = write_stub(stub.get(), layout); !written) error = written.error().code;
+  if (error == 0) error = share_access(stub.get(), devices, layout.file_id);
+  if (error == 0 && ::syscall(SYS_linkat, AT_FDCWD, ProcPath(stub.get()).c_str(), directory, name,
+                              AT_SYMLINK_FOLLOW) != 0) {
+    error = errno;
+  }
+  if (error == 0) return stub;
+  errno = error;
+  return {};
+}
+
+enum class Made { kNotOurs, kDone, kFailed };
+
+// Makes the file if it is to be one of ours. kFailed: errno.
+Made create(int directory, const char* path, mode_t mode, Fd* stub) {
+  static VolumeDevices volume;  // under the SlowLock
+  static PathText place;
+  const SplitPath split(path);
+  if (!split.names_a_file()) return Made::kNotOurs;
+  const SlowLockGuard lock(slow_lock);
+  if (!lock) return Made::kNotOurs;
+  const Fd parent = open_directory(directory, path, split);
+  struct stat st;
+  if (!parent || lies_on_fuse(parent.get()) ||
+      ::syscall(SYS_newfstatat, parent.get(), split.name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+    return Made::kNotOurs;
+  }
+  find_path(parent.get(), &place);
+  place << "/" << split.name;
+  if (read_volume_file(place.view(), &volume) != nullptr || !wants_new(split.name) ||
+      place.view().find("/.graphlane/") != std::string_view::npos) {
+    return Made::kNotOurs;
+  }
+  Layout layout{.volume = volume.volume,
+                .file_id = Uuid::random(),
+                .geometry = {.stripe_depth_bytes = volume.stripe_depth_bytes,
+                             .device_count = volume.count},
+                .logical_size = kNoBound,
+                .state = FileState::kOpen};
+  // Random: short files lie whole on one device, and on any.
+  layout.geometry.first_device = layout.file_id.bytes[15] % volume.count;
+  if (!layout.geometry.valid()) return Made::kNotOurs;
+  Devices devices;
+  if (const Failure failure = devices.open(volume)) {
+    complain(failure.subject, failure.reason);
+    errno = failure.error;
+    return Made::kFailed;
+  }
+  const NamesHeld held(volume.directory.view());  // for check, these parts would be orphans
+  if (const int error = create_parts(devices, layout.file_id); error != 0) {
+    errno = error;
+    return Made::kFailed;
+  }
+  *stub = make_stub(parent.get(), split.name, mode, layout, devices);
+  if (*stub) return Made::kDone;
+  const int error = errno;
+  remove_parts(devices, layout.file_id);
+  errno = error;
+  return Made::kFailed;
+}
+
+// A descriptor of the file for as long as it takes. An errno, or 0.
+int truncate_at(int directory, const char* path, int flags, off_t size) {
+  const int fd = open_existing(directory, path, O_RDWR | O_CLOEXEC | (flags & O_NOFOLLOW));
+  if (fd < 0) return errno;
+  int error = EIO;
+  if (const OpenFileRef file = acquire_stub(fd)) {
+    error = resize_striped(file, static_cast<uint64_t>(size));
+  }
+  close_program_fd(fd);
+  return error;
+}
+
+// O_RDONLY | O_TRUNC truncates.
+int truncate_and_read(int directory, const char* path, int flags) {
+  if (const int error = truncate_at(directory, path, flags, 0); error != 0) return failed(error);
+  return sys::openat(directory, path, flags & ~(O_TRUNC | O_CREAT));
+}
+
+}  // namespace
+
+bool open_stub(int directory, const char* path, int flags, mode_t mode, int* fd) {
+  const bool writes = may_write(access_of_flags(flags));
+  const bool changes = writes || (flags & O_TRUNC) != 0;
+  if (path == nullptr || (!changes && (flags & O_CREAT) == 0)) return false;
+  if ((flags & (O_PATH | O_DIRECTORY)) != 0) return false;  // O_TMPFILE has O_DIRECTORY in it
+  const bool exclusive = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+  for (;;) {
+    Layout layout;
+    if (is_stub_at(directory, path, (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0, &layout)) {
+      if (exclusive || !changes) return false;
+      *fd = writes ? open_existing(directory, path, flags)
+                   : truncate_and_read(directory, path, flags);
+      return true;
+    }
+    if ((flags & O_CREAT) == 0) return false;
+    Fd stub;
+    switch (create(directory, path, mode, &stub)) {
+      case Made::kNotOurs: return false;
+      case Made::kDone: *fd = give_descriptor(std::move(stub), flags & ~O_TRUNC); return true;
+      case Made::kFailed: break;
+    }
+    if (errno == EEXIST && !exclusive) continue;  // somebody made it meanwhile
+    *fd = -1;
+    return true;
+  }
+}
+
+bool truncate_stub(const char* path, off_t size, int* status) {
+  Layout layout;
+  if (!is_stub_at(AT_FDCWD, path, 0, &layout)) return false;
+  const int error = size < 0 ? EINVAL : truncate_at(AT_FDCWD, path, 0, size);
+  *status = error == 0 ? 0 : failed(error);
+  return true;
+}
+
+}  // namespace graphlane

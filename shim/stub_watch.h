@@ -1,0 +1,68 @@
+// StubWatch: the size that a stub names, known for as long as the stub has not
+// changed. Its ctime is the generation: everybody who changes a file's size writes
+// its stub first.
+//
+// Kernels step a ctime some hundred times a second only. So what was read of a
+// stub that had just been changed is not kept: it could change again unseen.
+//
+// Threads: holds() is safe from any; remember() is called by one at a time.
+#pragma once
+
+#include <linux/stat.h>
+
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+
+#include "iomgr/stub.h"
+
+namespace graphlane {
+
+// Of a closed file the size, of an open one its bound.
+struct SaidSize {
+  uint64_t bytes = 0;
+  FileState state = FileState::kClosed;
+};
+
+class StubWatch {
+ public:
+  // Whether the stub is as it was when it was read; *said is what it says then.
+  bool holds(const statx_timestamp& ctime, SaidSize* said) const {
+    // Acquire, and a second look: `said` is of that moment (a sequence lock).
+    const int64_t stamp = stamp_.load(std::memory_order_acquire);
+    if (stamp == kNever || stamp != nanoseconds(ctime)) return false;
+    const uint64_t bits = said_.load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (stamp_.load(std::memory_order_relaxed) != stamp) return false;
+    *said = {.bytes = bits & ~kOpenBit,
+             .state = (bits & kOpenBit) != 0 ? FileState::kOpen : FileState::kClosed};
+    return true;
+  }
+
+  // `ctime` is from before the stub was read.
+  void remember(const statx_timestamp& ctime, const SaidSize& said) {
+    timespec now;
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    const int64_t stamp = nanoseconds(ctime);
+    const int64_t age = int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - stamp;
+    stamp_.store(kNever, std::memory_order_relaxed);
+    // Release: who sees the new size sees that the old stamp has gone.
+    std::atomic_thread_fence(std::memory_order_release);
+    said_.store(said.bytes | (said.state == FileState::kOpen ? kOpenBit : 0),
+                std::memory_order_relaxed);
+    stamp_.store(age > kTickMax ? stamp : kNever, std::memory_order_release);
+  }
+
+ private:
+  static constexpr int64_t kNever = 0;
+  static constexpr int64_t kTickMax = 20'000'000;  // ns; two ticks of the slowest kernel
+  static constexpr uint64_t kOpenBit = uint64_t{1} << 63;
+  static int64_t nanoseconds(const statx_timestamp& time) {
+    return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+  }
+
+  std::atomic<int64_t> stamp_{kNever};
+  std::atomic<uint64_t> said_{0};
+};
+
+}  // namespace graphlane

@@ -1,0 +1,201 @@
+#include "shim/writer.h"
+
+#include <linux/falloc.h>
+#include <sys/file.h>
+
+#include <algorithm>
+
+#include "iomgr/base/reopen.h"
+#include "shim/held_signals.h"
+#include "shim/report.h"
+#include "shim/transfer.h"
+
+namespace graphlane {
+namespace {
+
+// The right to change the size, and what the stub says meanwhile.
+class SizeChange {
+ public:
+  explicit SizeChange(const OpenFile& file)
+      : file_(file), lock_(lifted(reopen(file.parts->buffered(0), O_RDONLY))) {
+    if (!lock_) {
+      error_ = errno;
+      return;
+    }
+    while (::syscall(SYS_flock, lock_.get(), LOCK_EX) != 0 && errno == EINTR) continue;
+    const auto verdict = read_stub(file.stub_fd, kStubSize, &layout_);
+    if (!verdict) error_ = verdict.error().code;
+    else if (*verdict != StubVerdict::kStub || layout_.file_id != file.file_id) error_ = ESTALE;
+    else size_ = is_open() ? std::min(layout_.logical_size, size_of_parts(file)) : layout_.logical_size;
+  }
+
+  int error() const { return error_; }
+  uint64_t size() const { return size_; }  // bytes
+
+  // From here on the size is what the parts say. 0 or an errno, as all below.
+  int allow_growth() {
+    if (const int error = set_part_sizes(size_); error != 0) return error;
+    return say(kNoBound);
+  }
+
+  // Longer, with a hole. While the parts grow, the old size is the bound.
+  int grow(uint64_t size) {
+    int error = set_part_sizes(size_);
+    if (error == 0) error = say(size_);
+    if (error == 0) error = set_part_sizes(size);
+    if (error != 0) {
+      (void)set_part_sizes(size_);
+      return error;
+    }
+    size_ = size;
+    return say(kNoBound);
+  }
+
+  // The bound makes it happen at once; the parts follow.
+  int shrink(uint64_t size) {
+    if (const int error = say(size); error != 0) return error;
+    size_ = size;
+    return set_part_sizes(size);
+  }
+
+ private:
+  bool is_open() const { return layout_.state == FileState::kOpen; }
+
+  // Says `open`, the first time durably: else a power failure could keep the new
+  // parts and the stub that says `closed`.
+  int say(uint64_t bound) {
+    if (is_open() && layout_.logical_size == bound) return 0;
+    const bool was_open = is_open();
+    layout_.state = FileState::kOpen;
+    layout_.logical_size = bound;
+    if (Result<void> said = write_stub(file_.stub_fd, layout_); !said) return said.error().code;
+    return was_open || ::syscall(SYS_fdatasync, file_.stub_fd) == 0 ? 0 : errno;
+  }
+
+  // What a dead writer left uneven is put right, too.
+  int set_part_sizes(uint64_t size) {
+    for (uint32_t d = 0; d < file_.parts->count(); ++d) {
+      const auto wanted = static_cast<off_t>(file_.map.part_size(d, size));
+      struct stat st;
+      const int part = file_.parts->buffered(d);
+      if (sys::fstat(part, &st) == 0 && st.st_size == wanted) continue;
+      if (::syscall(SYS_ftruncate, part, wanted) != 0) return errno;
+    }
+    return 0;
+  }
+
+  const OpenFile& file_;
+  const Fd lock_;
+  int error_ = 0;
+  Layout layout_;
+  uint64_t size_ = 0;
+};
+
+// Signals wait for a write to a file, and errno is the caller's.
+struct Quietly {
+  const HeldSignals signals;
+  const int saved_errno = errno;
+  ~Quietly() { errno = saved_errno; }
+};
+
+// The largest offset is what the kernel's is.
+bool too_large(uint64_t end) { return end > static_cast<uint64_t>(INT64_MAX); }
+
+// From the front to the back, piece after piece. Bytes or -errno.
+ssize_t write_pieces(const OpenFileRef& file, const Memory& memory, size_t wanted, uint64_t offset,
+                     bool extends) {
+  size_t total = 0;
+  for (int i = 0; total < wanted; ++i) {
+    const size_t length = std::min(memory.iov[i].iov_len, wanted - total);
+    if (length == 0) continue;
+    const void* const piece = memory.iov[i].iov_base;
+    if (!extends && overwrite_striped(file, offset + total, piece, length) == 0) {
+      total += length;
+      continue;
+    }
+    const ssize_t n = write_in_order(file, offset + total, piece, length);
+    if (n < 0 && total == 0) return n;
+    total += n < 0 ? 0 : static_cast<size_t>(n);
+    if (n < static_cast<ssize_t>(length)) break;
+  }
+  return static_cast<ssize_t>(total);
+}
+
+ssize_t write_extending(const OpenFileRef& file, const Memory& memory, size_t wanted, bool append,
+                        uint64_t* offset) {
+  SizeChange change(*file);
+  if (change.error() != 0) return -change.error();
+  if (append) *offset = change.size();
+  if (too_large(*offset + wanted)) return -EFBIG;
+  int error = 0;
+  if (*offset > change.size()) error = change.grow(*offset);
+  else if (*offset + wanted > change.size()) error = change.allow_growth();
+  return error != 0 ? -error : write_pieces(file, memory, wanted, *offset, true);
+}
+
+}  // namespace
+
+ssize_t write_striped(const OpenFileRef& file, const Memory& memory, bool append,
+                      uint64_t* offset) {
+  const Quietly quietly;
+  const size_t wanted = wanted_bytes(memory);
+  if (wanted == 0) return 0;
+  const bool within = !append && *offset + wanted <= file.size();
+  const ssize_t written = within ? write_pieces(file, memory, wanted, *offset, false)
+                                 : write_extending(file, memory, wanted, append, offset);
+  if (written <= 0) return written;
+  note_written(*file);
+  file->file_counters->count_write(static_cast<uint64_t>(written));
+  return written;
+}
+
+int resize_striped(const OpenFileRef& file, uint64_t size_bytes) {
+  const Quietly quietly;
+  if (too_large(size_bytes)) return EFBIG;
+  SizeChange change(*file);
+  if (change.error() != 0) return change.error();
+  int error = 0;
+  if (size_bytes < change.size()) error = change.shrink(size_bytes);
+  if (size_bytes > change.size()) error = change.grow(size_bytes);
+  if (error == 0) note_written(*file);
+  return error;
+}
+
+int allocate_striped(const OpenFileRef& file, int mode, ByteRange range) {
+  constexpr int kPossible = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
+  const Quietly quietly;
+  if ((mode & ~kPossible) != 0) return EOPNOTSUPP;
+  if (too_large(range.end())) return EFBIG;
+  SizeChange change(*file);
+  if (change.error() != 0) return change.error();
+  for (uint32_t d = 0; d < file->parts->count(); ++d) {
+    const ByteRange run = file->map.run(d, range);
+    // Each keeps its size: an error on the third device leaves nothing to undo
+    // but blocks behind the end.
+    if (run.length_bytes > 0 && ::syscall(SYS_fallocate, file->parts->buffered(d), mode | FALLOC_FL_KEEP_SIZE,
+                                          run.offset, run.length_bytes) != 0) {
+      return errno;
+    }
+  }
+  const bool extends = (mode & FALLOC_FL_KEEP_SIZE) == 0 && range.end() > change.size();
+  const int error = extends ? change.grow(range.end()) : 0;
+  if (error == 0) note_written(*file);
+  return error;
+}
+
+int sync_striped(const OpenFileRef& file, bool data_only) {
+  const Quietly quietly;
+  const uint32_t count = file->parts->count();
+  // Begun on all devices before one is waited for; only a hint.
+  for (uint32_t d = 0; d < count; ++d) {
+    (void)::syscall(SYS_sync_file_range, file->parts->buffered(d), 0, 0, SYNC_FILE_RANGE_WRITE);
+  }
+  for (uint32_t d = 0; d < count; ++d) {
+    if (::syscall(SYS_fdatasync, file->parts->buffered(d)) != 0) return errno;
+  }
+  if (file->stub_fd < 0) return 0;
+  show_written(*file);
+  return ::syscall(data_only ? SYS_fdatasync : SYS_fsync, file->stub_fd) == 0 ? 0 : errno;
+}
+
+}  // namespace graphlane

@@ -1,0 +1,431 @@
+"""Writing striped files without a mount: everything is as on plain files."""
+
+import ctypes
+import errno
+import fcntl
+import os
+import random
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from harness import BUILD, run
+
+UNIT = 65536
+CHANGES = Path(__file__).parent / "changes.py"
+
+
+@pytest.fixture
+def made(volume):
+    return volume(depth="64K", stripe=["*.dat"])
+
+
+@pytest.fixture
+def preloaded(graphlane):
+    """Runs a command without a mount; a str is a Python program."""
+    def start(*command, **options):
+        if len(command) == 1:
+            command = (sys.executable, "-c", *command)
+        return run(graphlane.program, "run", "--no-mount", "--", *command, **options)
+    return start
+
+
+def is_stub(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return path.stat().st_size == 4096 and file.read(8) == b"\x89GLSTUB\n"
+
+
+def content(graphlane, made, name: str) -> bytes:
+    """As the rest of the world sees it: exported, without the library."""
+    with tempfile.TemporaryDirectory() as out:
+        graphlane("export", made.path / name, f"{out}/copy")
+        return Path(out, "copy").read_bytes()
+
+
+def part_count(made) -> int:
+    return sum(1 for device in made.devices for path in device.rglob("parts/*/*"))
+
+
+def settled(graphlane, made) -> None:
+    """Nothing is wrong but that files were not closed, and then nothing at all."""
+    run(graphlane.program, "check", "--repair", made.path)
+    assert "no problems" in graphlane("check", made.path).stdout
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_changes_are_as_on_a_plain_file(graphlane, preloaded, made, tmp_path, seed):
+    preloaded(sys.executable, CHANGES, made.path / "a.dat", tmp_path / "plain", seed, 600)
+    assert is_stub(made.path / "a.dat")
+    assert content(graphlane, made, "a.dat") == (tmp_path / "plain").read_bytes()
+    settled(graphlane, made)
+    assert content(graphlane, made, "a.dat") == (tmp_path / "plain").read_bytes()
+
+
+def test_a_new_name_is_striped_by_the_policy(preloaded, made):
+    preloaded(f"""
+import os
+os.chdir({str(made.path)!r})
+os.umask(0o027)
+open("yes.dat", "w").close()
+open("no.txt", "w").close()
+os.mkdir("sub")
+os.close(os.open("sub/yes.dat", os.O_CREAT | os.O_EXCL | os.O_RDONLY, 0o604))
+""")
+    assert is_stub(made.path / "yes.dat") and is_stub(made.path / "sub/yes.dat")
+    assert (made.path / "no.txt").stat().st_size == 0
+    assert stat.S_IMODE((made.path / "yes.dat").stat().st_mode) == 0o640
+    modes = {stat.S_IMODE(part.stat().st_mode) for device in made.devices
+             for part in device.rglob("parts/*/*")}
+    assert modes == {0o640, 0o600}, "the parts have their stubs' modes"
+
+
+def test_short_files_spread_over_the_devices(preloaded, made):
+    preloaded(f"""
+for n in range(60):
+    open(f"{made.path}/{{n}}.dat", "wb").write(b"x" * 1000)
+""")
+    used = [sum(path.stat().st_size for path in device.rglob("parts/*/*")) for device in made.devices]
+    assert sum(used) == 60_000 and min(used) >= 3_000
+
+
+SHELL = """
+set -e
+cp {plain} a.dat; cmp {plain} a.dat
+cat {plain} > b.dat; cat {plain} >> b.dat; test $(stat -c %s b.dat) = $((2 * $(stat -c %s {plain})))
+dd if={plain} of=c.dat bs=100000 status=none; cmp {plain} c.dat
+dd if={plain} of=d.dat bs=64K oflag=direct,sync conv=notrunc status=none; cmp {plain} d.dat
+echo first > e.dat; echo second >> e.dat; test "$(cat e.dat)" = "$(printf 'first\\nsecond')"
+seq 100000 > f.dat; sort -rn f.dat -o g.dat; sort -n g.dat > h.dat; cmp f.dat h.dat
+awk '{{ print }}' f.dat > i.dat; cmp f.dat i.dat
+truncate -s 5 e.dat; test "$(cat e.dat)" = first
+mv a.dat j.dat; mv j.dat b.dat; cmp {plain} b.dat; rm c.dat
+cp -a d.dat {outside}/copy; cmp {plain} {outside}/copy
+mv d.dat {outside}/moved; cmp {plain} {outside}/moved; test ! -e d.dat
+perl -e 'open(F, "+<", "h.dat"); seek(F, 10, 0); print F "HELLO"; close F'
+test "$(dd if=h.dat bs=1 skip=10 count=5 status=none)" = HELLO
+"""
+
+
+def test_shells_and_their_tools_write(graphlane, preloaded, made, tmp_path):
+    plain, outside = tmp_path / "plain", tmp_path / "outside"
+    plain.write_bytes(random.Random(3).randbytes(1_234_567))
+    outside.mkdir()
+    script = tmp_path / "script"
+    script.write_text(SHELL.format(plain=plain, outside=outside))
+    preloaded("bash", script, cwd=made.path)
+    assert (outside / "moved").read_bytes() == plain.read_bytes()
+    striped = sorted(path.name for path in made.path.glob("*.dat"))
+    assert striped == [f"{letter}.dat" for letter in "befghi"]
+    assert all(is_stub(made.path / name) for name in striped)
+    assert part_count(made) == len(striped) * len(made.devices), "replaced and removed: parts too"
+    settled(graphlane, made)
+
+
+def test_every_name_of_write_is_taken_over(preloaded, made, tmp_path):
+    """By libc's old and new names, and by streams of every mode."""
+    preloaded(f"""
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+fd = os.open({str(made.path / 'a.dat')!r}, os.O_RDWR | os.O_CREAT)
+want = b""
+for name in ["write", "__write"]:
+    assert getattr(libc, name)(fd, b"abcdef", 6) == 6
+    want += b"abcdef"
+for name in ["pwrite", "pwrite64", "__pwrite64"]:
+    assert getattr(libc, name)(fd, b"XYZ", 3, ctypes.c_long(len(want))) == 3
+    want += b"XYZ"
+for name in ["fallocate", "fallocate64"]:
+    assert getattr(libc, name)(fd, 3, ctypes.c_long(0), ctypes.c_long(3)) == 0  # a hole
+want = b"\\0" * 3 + want[3:]
+for name in ["ftruncate", "ftruncate64"]:
+    assert getattr(libc, name)(fd, ctypes.c_long(15)) == 0
+want = want[:15]
+assert os.pread(fd, 100, 0) == want, os.pread(fd, 100, 0)
+for name in ["fopen", "fopen64"]:
+    for mode, after in [(b"r+", b"STREAM" + want[6:]), (b"a", want + b"STREAM"), (b"a+", want + b"STREAM"),
+                        (b"w", b"STREAM"), (b"w+", b"STREAM")]:
+        os.ftruncate(fd, 0); os.pwrite(fd, want, 0)
+        function = getattr(libc, name)
+        function.restype = ctypes.c_void_p
+        stream = ctypes.c_void_p(function({str(made.path / 'a.dat').encode()!r}, mode))
+        assert stream.value and libc.fputs(b"STREAM", stream) >= 0 and libc.fclose(stream) == 0
+        assert os.pread(fd, 100, 0) == after, (mode, os.pread(fd, 100, 0))
+""")
+    assert is_stub(made.path / "a.dat")
+
+
+def test_what_the_library_does_not_see_cannot_tear_the_stub(preloaded, made):
+    """The kernel's descriptor is for reading only."""
+    preloaded(f"""
+import ctypes, errno, os, subprocess, sys
+libc = ctypes.CDLL(None, use_errno=True)
+fd = os.open({str(made.path / 'a.dat')!r}, os.O_RDWR | os.O_CREAT)
+os.write(fd, b"content")
+assert libc.syscall(1, fd, b"torn", 4) == -1 and ctypes.get_errno() == errno.EBADF
+assert libc.syscall(77, fd, 0) == -1
+assert libc.dprintf(fd, b"torn") == -1
+os.set_inheritable(fd, True)
+environment = {{key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}}
+child = subprocess.run([sys.executable, "-c", f"import os; os.write({{fd}}, b'torn')"], env=environment,
+                       pass_fds=[fd], capture_output=True, text=True)
+assert "Bad file descriptor" in child.stderr
+assert os.pread(fd, 100, 0) == b"content"
+""")
+    assert is_stub(made.path / "a.dat")
+
+
+def test_a_descriptor_keeps_what_it_may(preloaded, made):
+    preloaded(f"""
+import errno, fcntl, os, subprocess, sys
+path = {str(made.path / 'a.dat')!r}
+def failure(function, *arguments):
+    try:
+        function(*arguments)
+    except OSError as error:
+        return errno.errorcode[error.errno]
+for flags, reads, writes in [(os.O_RDONLY, True, False), (os.O_WRONLY, False, True), (os.O_RDWR, True, True)]:
+    fd = os.open(path, flags | os.O_CREAT | os.O_APPEND)
+    assert fcntl.fcntl(fd, fcntl.F_GETFL) & (os.O_ACCMODE | os.O_APPEND) == flags | os.O_APPEND
+    for one in [fd, os.dup(fd), fcntl.fcntl(fd, fcntl.F_DUPFD, 100)]:
+        assert failure(os.read, one, 1) == (None if reads else "EBADF")
+        assert failure(os.write, one, b"x") == (None if writes else "EBADF")
+        assert failure(os.ftruncate, one, 3) == (None if writes else "EINVAL")
+        assert failure(fcntl.lockf, one, fcntl.LOCK_EX | fcntl.LOCK_NB) == (None if writes else "EBADF")
+    program = f"import os; os.write({{fd}}, b'child')"
+    child = subprocess.run([sys.executable, "-c", program], pass_fds=[fd], capture_output=True)
+    assert (child.returncode == 0) == writes, child.stderr
+assert open(path).read().endswith("child")
+""")
+
+
+def test_appenders_do_not_overlap(graphlane, preloaded, made):
+    """Threads, forked children and strangers at once."""
+    preloaded(f"""
+import os, subprocess, sys, threading
+path = {str(made.path / 'log.dat')!r}
+program = '''
+import os, sys, threading
+path, name = sys.argv[1:]
+def append(fd, name):
+    for n in range(100):
+        os.write(fd, (name + f"{{n:03}}").encode().ljust(999, b".") + b"\\\\n")
+fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+child = os.fork()
+threads = [threading.Thread(target=append, args=(fd, name + ("c" if child == 0 else "p") + str(n))) for n in range(3)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+if child == 0: os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+'''
+processes = [subprocess.Popen([sys.executable, "-c", program, path, name]) for name in "AB"]
+assert [p.wait() for p in processes] == [0, 0]
+""")
+    lines = content(graphlane, made, "log.dat").split(b"\n")
+    assert lines.pop() == b"" and {len(line) for line in lines} == {999}
+    names = sorted(line.rstrip(b".").decode() for line in lines)
+    assert names == sorted(f"{a}{b}{c}{n:03}" for a in "AB" for b in "cp" for c in range(3) for n in range(100))
+
+
+def test_readers_in_other_processes_see_what_is_written(preloaded, made):
+    """Sizes, too, and a truncation, although they had the file open before."""
+    preloaded(f"""
+import os, random, subprocess, sys
+path = {str(made.path / 'a.dat')!r}
+fd = os.open(path, os.O_RDWR | os.O_CREAT)
+os.write(fd, b"begin")
+reader = subprocess.Popen([sys.executable, "-c", '''
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+for line in sys.stdin:
+    offset, length = map(int, line.split())
+    assert os.path.getsize(sys.argv[1]) == os.fstat(fd).st_size
+    print(os.fstat(fd).st_size, os.pread(fd, length, offset).hex(), flush=True)
+''', path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+rng = random.Random(5)
+model = bytearray(b"begin")
+for step in range(400):
+    if rng.random() < 0.3:
+        size = rng.randrange(300_000)
+        os.ftruncate(fd, size)
+        model[size:] = bytes(max(0, size - len(model)))
+    else:
+        at, data = rng.randrange(300_000), rng.randbytes(rng.randrange(1, 100_000))
+        os.pwrite(fd, data, at)
+        model.extend(bytes(max(0, at - len(model))))
+        model[at:at + len(data)] = data
+    at = rng.randrange(300_000)
+    print(at, 1000, file=reader.stdin, flush=True)
+    size, got = (reader.stdout.readline().strip() + " ").split(" ")[:2]
+    assert (int(size), got) == (len(model), bytes(model[at:at + 1000]).hex()), step
+""")
+
+
+def test_an_unlinked_file_lives_as_long_as_it_is_open(preloaded, made):
+    preloaded(f"""
+import os
+path = {str(made.path / 'a.dat')!r}
+fd = os.open(path, os.O_RDWR | os.O_CREAT)
+os.write(fd, b"x" * 300_000)
+reader = os.open(path, os.O_RDONLY)
+os.unlink(path)
+assert not os.path.exists(path)
+assert os.pwrite(fd, b"y" * 300_000, 200_000) == 300_000
+assert os.pread(reader, 10, 499_995) == b"yyyyy"
+""")
+    assert part_count(made) == 0
+
+
+def test_rights_of_the_parts_follow(preloaded, made):
+    preloaded(f"""
+import os
+path = {str(made.path / 'a.dat')!r}
+with open(path, "w") as file:
+    file.write("x")
+    os.fchmod(file.fileno(), 0o604)
+os.chmod(path, 0o640)
+if os.geteuid() == 0:
+    os.chown(path, 1234, 2345)
+""")
+    for device in made.devices:
+        (part,) = device.rglob("parts/*/*")
+        assert stat.S_IMODE(part.stat().st_mode) == 0o640
+        assert os.geteuid() != 0 or (part.stat().st_uid, part.stat().st_gid) == (1234, 2345)
+
+
+def test_mtime_is_of_the_last_write(preloaded, made):
+    preloaded(f"""
+import os, time
+path = {str(made.path / 'a.dat')!r}
+with open(path, "wb", buffering=0) as file:
+    file.write(b"x" * 1000)
+    times = [os.fstat(file.fileno()).st_mtime_ns]
+    for step in range(3):
+        time.sleep(0.03)
+        os.pwrite(file.fileno(), b"y", step)
+        times.append(os.fstat(file.fileno()).st_mtime_ns)
+    assert times == sorted(set(times)), times
+    time.sleep(0.03)
+    os.pwrite(file.fileno(), b"y", 5)
+assert os.stat(path).st_mtime_ns > times[-1]
+os.utime(path, (1, 1))
+assert open(path, "rb").read(1) == b"y" and os.stat(path).st_mtime == 1
+""")
+
+
+def test_a_mount_and_a_preloaded_writer_keep_out_of_each_others_way(graphlane, preloaded, made, fuse, tmp_path):
+    preloaded(f"open({str(made.path / 'a.dat')!r}, 'w').write('one')")
+    with graphlane.mounted(made, tmp_path / "mnt") as at:
+        assert (at / "a.dat").read_text() == "one"
+        with open(at / "a.dat", "a") as file:
+            refused = run(graphlane.program, "run", "--no-mount", "--", sys.executable, "-c",
+                          f"open({str(made.path / 'a.dat')!r}, 'a')", check=False)
+            assert os.strerror(errno.EBUSY) in refused.stderr
+            file.write(" two")
+    preloaded(f"""
+import subprocess
+with open({str(made.path / 'a.dat')!r}, "a") as file:
+    file.write(" three")
+    file.flush()
+    said = subprocess.run([{str(graphlane.program)!r}, "check", {str(made.path)!r}], capture_output=True, text=True)
+    assert "never closed" not in said.stdout, said
+""")
+    with graphlane.mounted(made, tmp_path / "mnt") as at:
+        assert (at / "a.dat").read_text() == "one two three"
+
+
+def test_a_full_device_ends_the_write_where_it_is_full(graphlane, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    devices = [tmp_path / f"device{n}" for n in range(3)]
+    for device in devices:
+        device.mkdir()
+    run("mount", "-t", "tmpfs", "-o", "size=1M", "none", devices[1])
+    try:
+        made = graphlane.create_on(tmp_path / "vol", devices, depth="64K", stripe=["*.dat"])
+        run(graphlane.program, "run", "--no-mount", "--", sys.executable, "-c", f"""
+import errno, os
+path = {str(made.path / 'a.dat')!r}
+fd = os.open(path, os.O_RDWR | os.O_CREAT)
+data = os.urandom(8 << 20)
+written = os.write(fd, data)
+assert 2 << 20 < written < 4 << 20, written
+try:
+    os.write(fd, data)
+    assert False
+except OSError as error:
+    assert error.errno == errno.ENOSPC
+assert os.fstat(fd).st_size == written == os.lseek(fd, 0, os.SEEK_CUR)
+assert os.pread(fd, 8 << 20, 0) == data[:written]
+os.fsync(fd)
+os.ftruncate(fd, 1000)
+assert os.write(fd, b"x") == 1 and os.pread(fd, 2000, 0)[:1000] == data[:1000]
+""")
+        settled(graphlane, made)
+    finally:
+        run("umount", devices[1])
+
+
+def test_an_ordinary_user_writes_what_is_his(graphlane):
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        (Path(directory) / "his").mkdir()
+        os.chown(Path(directory) / "his", 65534, 65534)
+        user = dict(user=65534, group=65534, extra_groups=[])
+        devices = [Path(directory) / "his" / f"d{n}" for n in range(2)]
+        words = [word for device in devices for word in ("--device", device)]
+        run("mkdir", *devices, **user)
+        run(graphlane.program, "create", Path(directory) / "his/vol", *words, "--stripe", "*.dat", **user)
+        command = [graphlane.program, "run", "--no-mount", "--", "bash", "-c",
+                   f"printf mine >> {directory}/his/vol/a.dat"]
+        run(*command, **user)
+        other = run(*command, check=False, user=65533, group=65533, extra_groups=[])
+        assert "Permission denied" in other.stderr
+        assert (Path(directory) / "his/vol/a.dat").stat().st_uid == 65534
+        graphlane("export", Path(directory) / "his/vol/a.dat", Path(directory) / "copy")
+        assert (Path(directory) / "copy").read_text() == "mine"
+
+
+WRITER = """
+import os, random, sys
+path, seed = sys.argv[1], int(sys.argv[2])
+rng = random.Random(seed)
+fd = os.open(path, os.O_RDWR | os.O_CREAT)
+for number in range(1_000_000):
+    record = number.to_bytes(8, "little") * 2500
+    os.write(fd, record)
+    if number % 7 == 6:
+        os.fsync(fd)
+        print(os.lseek(fd, 0, os.SEEK_CUR), flush=True)
+"""
+
+
+def test_a_writer_that_is_killed_loses_nothing_that_was_synced(graphlane, made, tmp_path):
+    """GRAPHLANE_KILLS=200 for more."""
+    rng = random.Random(11)
+    for kill in range(int(os.environ.get("GRAPHLANE_KILLS", 5))):
+        path = made.path / f"{kill}.dat"
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, path, str(kill)], stdout=subprocess.PIPE, text=True,
+            env=os.environ | {"LD_PRELOAD": str(BUILD / "lib/libgraphlane.so")})
+        writer.stdout.readline()
+        time.sleep(rng.random() * 0.1)
+        writer.send_signal(signal.SIGKILL)
+        synced = max([0, *map(int, writer.communicate()[0].split())])
+        data = content(graphlane, made, path.name)
+        settled(graphlane, made)
+        assert content(graphlane, made, path.name) == data
+        assert len(data) >= synced
+        whole = len(data) // 20_000
+        for number in range(whole):
+            assert data[number * 20_000:(number + 1) * 20_000] == number.to_bytes(8, "little") * 2500
+        rest = data[whole * 20_000:]
+        assert rest == (whole.to_bytes(8, "little") * 2500)[:len(rest)]
+        path.unlink()
