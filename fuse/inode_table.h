@@ -16,6 +16,7 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
@@ -50,6 +51,7 @@ struct Inode {
 
   StubCache stub;             // what it is, if it is a stub
   Passthrough passthrough;    // of a plain file
+  std::atomic<uint32_t> handle_count{0};  // that the kernel has open
   uint64_t lookup_count = 0;  // guarded by the table's mutex
 };
 

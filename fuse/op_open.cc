@@ -161,14 +161,26 @@ void give_back(Filesystem& fs, OpenFile* file) {
   delete file;
 }
 
+// From now on the kernel may use the handle.
+void hand_over(Inode& inode, std::unique_ptr<OpenFile> file, fuse_file_info* fi) {
+  inode.handle_count.fetch_add(1, std::memory_order_acq_rel);
+  OpenFile::give(std::move(file), fi);
+}
+
+void take_back(Filesystem& fs, Inode& inode, fuse_file_info* fi) {
+  give_back(fs, &OpenFile::of(fi));
+  inode.handle_count.fetch_sub(1, std::memory_order_acq_rel);
+}
+
 }  // namespace
 
 int op::open(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
-  Result<std::unique_ptr<OpenFile>> file = open_inode(fs, req, fs.inodes.of(ino), fi);
+  Inode& inode = fs.inodes.of(ino);
+  Result<std::unique_ptr<OpenFile>> file = open_inode(fs, req, inode, fi);
   if (!file) return file.error().code;
-  OpenFile::give(std::move(*file), fi);
+  hand_over(inode, std::move(*file), fi);
   // The kernel did not wait for the answer: it will not release it either.
-  if (reply::open(req, fi) == -ENOENT) give_back(fs, &OpenFile::of(fi));
+  if (reply::open(req, fi) == -ENOENT) take_back(fs, inode, fi);
   return 0;
 }
 
@@ -195,9 +207,9 @@ int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
     fs.inodes.forget(entry.ino, 1);
     return file.error().code;
   }
-  OpenFile::give(std::move(*file), fi);
+  hand_over(inode, std::move(*file), fi);
   if (reply::create(req, &entry, fi) == -ENOENT) {
-    give_back(fs, &OpenFile::of(fi));
+    take_back(fs, inode, fi);
     fs.inodes.forget(entry.ino, 1);
   }
   return 0;
@@ -223,14 +235,14 @@ int op::fsync(Filesystem& fs, fuse_req_t req, fuse_ino_t, int data_only, fuse_fi
 }
 
 int op::release(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
-  OpenFile* file = &OpenFile::of(fi);
+  const OpenFile* file = &OpenFile::of(fi);
   if (file->live) {  // what is cached now is what we wrote
     struct stat st;
     if (::fstat(file->live->stub_fd(), &st) == 0) {
       (void)fs.inodes.of(ino).stub.same_content(file->striped->layout().file_id, st.st_mtim);
     }
   }
-  give_back(fs, file);
+  take_back(fs, fs.inodes.of(ino), fi);
   return answer_result(req, 0);
 }
 

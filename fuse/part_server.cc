@@ -8,6 +8,7 @@
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -23,18 +24,21 @@ using Clock = std::chrono::steady_clock;
 
 // A client asks at once when it has connected; one that does not is let go.
 constexpr auto kPatience = std::chrono::seconds(1);
-constexpr size_t kConnectionsMax = 64;
+constexpr size_t kConnectionsMax = 128;
+constexpr size_t kLinksMax = 64;
 constexpr int kBacklog = 128;
 
 struct Connection {
   Fd fd;
   Clock::time_point deadline;
+  std::unique_ptr<WriteLink> link = nullptr;  // who has one stays
 };
 
 // The descriptor that came with a valid request. (Alignment leaves room for two,
 // and whatever came is ours to close.)
-Fd receive_request(int connection) {
+Fd receive_request(int connection, uint32_t* magic) {
   ServerRequest request;
+  static_assert(sizeof request == sizeof(WriteRequest));
   iovec piece{.iov_base = &request, .iov_len = sizeof request};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
   msghdr message{};
@@ -56,14 +60,39 @@ Fd receive_request(int connection) {
     Fd owned(fd);
     if (i == 0) first = std::move(owned);
   }
-  const bool valid =
-      received == sizeof request && request.magic == ServerRequest::kMagic && count == 1;
-  return valid ? std::move(first) : Fd();
+  *magic = request.magic;
+  const bool known = *magic == ServerRequest::kMagic || *magic == WriteRequest::kMagic;
+  return received == sizeof request && known && count == 1 ? std::move(first) : Fd();
 }
 
-bool may_read(int fd) {
+// Whether the descriptor is open for what its holder wants. O_APPEND leaves the
+// place to the kernel, which we would not tell of our writes in time.
+bool may(int fd, uint32_t question) {
   const int flags = ::fcntl(fd, F_GETFL);
-  return flags >= 0 && (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_WRONLY;
+  if (flags < 0 || (flags & O_PATH) != 0) return false;
+  if (question == ServerRequest::kMagic) return (flags & O_ACCMODE) != O_WRONLY;
+  return (flags & O_ACCMODE) != O_RDONLY && (flags & O_APPEND) == 0;
+}
+
+// A message of a writer's. False: it has gone, or talks nonsense.
+bool serve_link(int connection, WriteLink& link) {
+  alignas(WriteBegin) std::byte message[sizeof(WriteBegin)];
+  const ssize_t received = ::recv(connection, message, sizeof message, MSG_DONTWAIT);
+  WriteReply reply;
+  WriteBegin begin;
+  WriteEnd end;
+  if (received == sizeof begin) {
+    std::memcpy(&begin, message, sizeof begin);
+    if (begin.magic != WriteBegin::kMagic) return false;
+    reply = link.begin(begin);
+  } else if (received == sizeof end) {
+    std::memcpy(&end, message, sizeof end);
+    if (end.magic != WriteEnd::kMagic) return false;
+    reply = link.end(end);
+  } else {
+    return received < 0 && (errno == EAGAIN || errno == EINTR);
+  }
+  return ::send(connection, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof reply;
 }
 
 }  // namespace
@@ -71,6 +100,10 @@ bool may_read(int fd) {
 struct PartServer::Answer {
   ServerReply reply;
   std::shared_ptr<StripedFile> file;  // open for reading; none if reply.error
+  std::unique_ptr<WriteLink> link;    // or this
+  const PartFiles* parts() const {
+    return link ? &link->live().writable().parts() : file ? &file->parts() : nullptr;
+  }
 };
 
 Outcome<std::unique_ptr<PartServer>> PartServer::start(Filesystem& fs, dev_t device) {
@@ -106,13 +139,23 @@ void PartServer::run() {
     polled = {{stopping_.get(), POLLIN, 0},
               {listening_.get(), static_cast<short>(room ? POLLIN : 0), 0}};
     for (const Connection& c : connections) polled.push_back({c.fd.get(), POLLIN, 0});
-    const int timeout_ms = connections.empty() ? -1 : 100;
+    const auto links = static_cast<size_t>(
+        std::count_if(connections.begin(), connections.end(), [](const auto& c) { return !!c.link; }));
+    const int timeout_ms = connections.size() == links ? -1 : 100;
     if (::poll(polled.data(), polled.size(), timeout_ms) < 0 && errno != EINTR) return;
     if (polled[0].revents != 0) return;
     const auto now = Clock::now();
     for (size_t i = connections.size(); i-- > 0;) {
-      if (polled[2 + i].revents != 0) serve(connections[i].fd.get());
-      else if (now < connections[i].deadline) continue;
+      Connection& c = connections[i];
+      const bool said = polled[2 + i].revents != 0;
+      if (c.link) {
+        if (!said || serve_link(c.fd.get(), *c.link)) continue;
+      } else if (said) {
+        c.link = serve(c.fd.get(), links < kLinksMax);
+        if (c.link) continue;
+      } else if (now < c.deadline) {
+        continue;
+      }
       connections.erase(connections.begin() + static_cast<ptrdiff_t>(i));
     }
     if (polled[1].revents == 0) continue;
@@ -121,10 +164,11 @@ void PartServer::run() {
   }
 }
 
-void PartServer::serve(int connection) const {
-  const Fd file = receive_request(connection);
-  if (!file) return;
-  Answer answer = this->answer(file.get());
+std::unique_ptr<WriteLink> PartServer::serve(int connection, bool link_possible) const {
+  uint32_t question = 0;
+  const Fd file = receive_request(connection, &question);
+  if (!file) return nullptr;
+  Answer answer = this->answer(file.get(), question, link_possible);
   std::string directories;
   iovec pieces[] = {{&answer.reply, sizeof answer.reply}, {nullptr, 0}};
   std::array<int, kServerDescriptorsMax> fds;
@@ -132,9 +176,9 @@ void PartServer::serve(int connection) const {
   if (answer.reply.error == 0 || answer.reply.error == EAGAIN) {
     fds[count++] = fs_.live.generations().fd();
   }
-  if (answer.file) {
+  if (const PartFiles* parts = answer.parts()) {
     for (uint32_t d = 0; d < fs_.volume->device_count(); ++d) {
-      fds[count++] = answer.file->parts().buffered(d);
+      fds[count++] = parts->buffered(d);
       directories += fs_.volume->devices()[d].root;
       directories += '\0';
     }
@@ -154,29 +198,51 @@ void PartServer::serve(int connection) const {
     std::memcpy(CMSG_DATA(header), fds.data(), count * sizeof(int));
   }
   // A client that has gone, or does not read, gets none.
-  (void)::sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (::sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return nullptr;
+  return std::move(answer.link);
 }
 
-PartServer::Answer PartServer::answer(int file_fd) const {
+PartServer::Answer PartServer::answer(int file_fd, uint32_t question, bool link_possible) const {
   const auto refuse = [](int error) {
     Answer answer;
     answer.reply.error = error;
     return answer;
   };
   struct statx seen;
-  if (!may_read(file_fd) ||
+  if (!may(file_fd, question) ||
       ::statx(file_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &seen) != 0) {
     return refuse(EACCES);
   }
   if (makedev(seen.stx_dev_major, seen.stx_dev_minor) != device_) return refuse(EXDEV);
   Inode* inode = fs_.inodes.find(seen.stx_ino);
   if (inode == nullptr) return refuse(ESTALE);
-  Answer answer = this->answer(*inode);
+  if (question == WriteRequest::kMagic) {
+    Answer answer = link_possible ? answer_writer(*inode) : refuse(EMFILE);
+    if (!answer.link) fs_.inodes.forget(inode->nodeid, 1);
+    return answer;
+  }
+  Answer answer = answer_reader(*inode);
   fs_.inodes.forget(inode->nodeid, 1);
   return answer;
 }
 
-PartServer::Answer PartServer::answer(Inode& inode) const {
+PartServer::Answer PartServer::answer_writer(Inode& inode) const {
+  Answer answer;
+  answer.reply.error = EINVAL;
+  struct stat st;
+  if (inode.control || ::fstat(inode.fd.get(), &st) != 0) return answer;
+  const StubView view = inode.stub.look(inode.fd.get(), st);
+  if (!view.striped() || !fs_.volume->accept(view.layout, "")) return answer;
+  answer.link = WriteLink::open(fs_, inode, view.layout);
+  if (!answer.link) return answer;
+  answer.reply.error = 0;
+  answer.reply.generation_index = generation_index(view.layout.file_id);
+  answer.reply.device_count = view.layout.geometry.device_count;
+  answer.reply.stub = encode_stub(view.layout);
+  return answer;
+}
+
+PartServer::Answer PartServer::answer_reader(Inode& inode) const {
   Answer answer;
   ServerReply& reply = answer.reply;
   reply.error = EIO;

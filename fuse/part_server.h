@@ -1,7 +1,7 @@
-// PartServer: answers the preload library's question for a file's parts
-// (../iomgr/server_protocol.h). Every mount has one.
+// PartServer: answers the preload library's questions for a file's parts, and lets
+// it write them (../iomgr/server_protocol.h). Every mount has one.
 //
-// A client proves that it may read the file by sending a descriptor of it. What
+// A client proves that it may read or write the file by sending a descriptor of it. What
 // kind of descriptor that is, is looked at without asking its filesystem: it may
 // be a stranger's FUSE that never answers.
 //
@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "fuse/filesystem.h"
+#include "fuse/write_link.h"
 
 namespace graphlane {
 
@@ -34,9 +35,10 @@ class PartServer {
 
   PartServer(Filesystem& fs, dev_t device) : fs_(fs), device_(device) {}
   void run();
-  void serve(int connection) const;
-  Answer answer(int file_fd) const;
-  Answer answer(Inode& inode) const;
+  std::unique_ptr<WriteLink> serve(int connection, bool link_possible) const;
+  Answer answer(int file_fd, uint32_t question, bool link_possible) const;
+  Answer answer_reader(Inode& inode) const;
+  Answer answer_writer(Inode& inode) const;
 
   Filesystem& fs_;
   const dev_t device_;

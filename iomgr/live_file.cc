@@ -5,10 +5,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 
 
 namespace graphlane {
 namespace {
+
+constexpr auto kOutsidePatience = std::chrono::seconds(5);
 
 struct flock lock_of_type(short type) {
   return {
@@ -94,6 +97,7 @@ void LiveFile::set_size(uint64_t size) {
 Result<void> LiveFile::Write::begin() {
   if (range_.end() <= file_.size()) return {};
   extends_.lock();
+  file_.wait_for_outside();
   const uint64_t size = file_.size();
   if (range_.end() <= size) return {};
   Result<void> ready = file_.prepare_change(kNoBound);
@@ -114,8 +118,45 @@ void LiveFile::Write::end(uint64_t written_end) {
   extends_.unlock();
 }
 
+void LiveFile::wait_for_outside() {
+  const auto deadline = std::chrono::steady_clock::now() + kOutsidePatience;
+  while (outside_count_ > 0 && std::chrono::steady_clock::now() < deadline) {
+    outside_ended_.wait_until(mu_, deadline);
+  }
+}
+
+Result<void> LiveFile::OutsideWrite::begin() {
+  MutexLock held(file_.mu_);
+  const uint64_t size = file_.size();
+  if (range_.end() > size) {
+    if (file_.outside_extends_) return Errno{EAGAIN};
+    Result<void> ready = file_.prepare_change(kNoBound);
+    if (ready && range_.offset > size) ready = file_.set_part_sizes(range_.offset);
+    if (!ready) return ready;
+    file_.outside_extends_ = extends_ = true;
+  }
+  file_.outside_count_ += 1;
+  under_way_ = true;
+  return {};
+}
+
+void LiveFile::OutsideWrite::end(uint64_t written_end) {
+  if (!under_way_) return;
+  under_way_ = false;
+  MutexLock held(file_.mu_);
+  const uint64_t size = file_.size();
+  const uint64_t grown = written_end > range_.offset ? std::max(size, written_end) : size;
+  // What a failed write has left, or one that we had ceased to wait for.
+  if (range_.end() > grown) (void)file_.set_part_sizes(grown);  // best effort, as above
+  if (grown > size) file_.set_size(grown);
+  if (extends_) file_.outside_extends_ = false;
+  file_.outside_count_ -= 1;
+  file_.outside_ended_.notify_all();
+}
+
 Result<void> LiveFile::resize(uint64_t size) {
   MutexLock held(mu_);
+  wait_for_outside();
   const uint64_t before = file_->size();
   if (size == before) return {};
   // The bound makes it happen at once, although the parts are cut one by one.
@@ -135,6 +176,7 @@ Result<void> LiveFile::allocate(int mode, ByteRange range) {
   constexpr int kPossible = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
   if ((mode & ~kPossible) != 0) return Errno{EOPNOTSUPP};
   MutexLock held(mu_);
+  wait_for_outside();
   const StripeMap& map = file_->map();
   const uint64_t before = file_->size();
   const bool extends = (mode & FALLOC_FL_KEEP_SIZE) == 0 && range.end() > before;

@@ -73,6 +73,26 @@ class LiveFile {
     std::unique_lock<Mutex> extends_;
   };
 
+  // The same for a write that another process makes to the parts, which it has open.
+  // What changes the size waits for such writes, five seconds at most: that process
+  // may have been stopped. One of them at a time extends the file: else EAGAIN.
+  class OutsideWrite {
+   public:
+    OutsideWrite(LiveFile& file, ByteRange range) : file_(file), range_(range) {}
+    ~OutsideWrite() { end(range_.offset); }
+    OutsideWrite(const OutsideWrite&) = delete;
+    OutsideWrite& operator=(const OutsideWrite&) = delete;
+
+    Result<void> begin();
+    void end(uint64_t written_end);
+
+   private:
+    LiveFile& file_;
+    const ByteRange range_;
+    bool under_way_ = false;
+    bool extends_ = false;
+  };
+
   // As ftruncate(2): shorter, or longer with a hole.
   Result<void> resize(uint64_t size);
 
@@ -102,6 +122,7 @@ class LiveFile {
   Result<void> prepare_change(uint64_t bound) REQUIRES(mu_);
   Result<void> set_part_sizes(uint64_t size) REQUIRES(mu_);
   void set_size(uint64_t size) REQUIRES(mu_);
+  void wait_for_outside() REQUIRES(mu_);
   int part_fd(uint32_t device_index) const { return writable_->parts().buffered(device_index); }
 
   // Constant after open().
@@ -111,6 +132,9 @@ class LiveFile {
 
   Mutex mu_;                       // held while the size changes
   Layout layout_ GUARDED_BY(mu_);  // what the stub says
+  CondVar outside_ended_;
+  uint32_t outside_count_ GUARDED_BY(mu_) = 0;      // writes from outside, under way
+  bool outside_extends_ GUARDED_BY(mu_) = false;
   std::atomic<bool> is_open_;
   std::atomic<uint64_t> change_count_{0};
 };

@@ -51,8 +51,8 @@ Result<void, PartError> PartFiles::open(std::span<const int> roots, const Layout
   return {};
 }
 
-void PartFiles::adopt(std::span<const int> fds) {
-  flags_ = O_RDONLY | O_CLOEXEC;
+void PartFiles::adopt(std::span<const int> fds, int flags) {
+  flags_ = flags | O_CLOEXEC;
   for (const int fd : fds) {
     buffered_[count_] = raised(fd);
     direct_[count_].store(-1, std::memory_order_relaxed);  // not shared yet

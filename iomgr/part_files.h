@@ -46,8 +46,8 @@ class PartFiles {
   // `roots` are N directory descriptors (AT_FDCWD-relative names are not
   // needed). flags: O_RDONLY or O_RDWR. Checks the sizes of a closed file.
   Result<void, PartError> open(std::span<const int> roots, const Layout& layout, int flags);
-  // Takes over parts that somebody else has opened for reading.
-  void adopt(std::span<const int> fds);
+  // Takes over parts that somebody else has opened so.
+  void adopt(std::span<const int> fds, int flags);
   void close();
 
   uint32_t count() const { return count_; }

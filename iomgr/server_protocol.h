@@ -12,6 +12,17 @@
 // gone, before either's open() or close() is answered. So a client that finds the
 // counter as it was when it asked may read the parts; any other asks again.
 //
+// **Writing.** Who shows a descriptor that is open for writing, in a WriteRequest,
+// gets the parts for writing, and keeps the connection. Before each write it asks,
+// and after it says how far it came:
+//
+//   client ──WriteBegin──► ◄──WriteReply──   (writes to the parts)   ──WriteEnd──► ◄──WriteReply──
+//
+// The server says no while anybody else has the file open. It drops the kernel's
+// pages of the range before and after; so ranges are whole pages, or a page that is
+// mapped would come back over what was written. A connection that ends is a write that ended
+// where it began.
+//
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
 
@@ -54,6 +65,33 @@ struct ServerReply {
   StubBytes stub = {};           // the layout, state closed; for 0
   // Then device_count directories, each with its NUL. Descriptors that go along:
   // the generations (0 and EAGAIN), then the parts (0).
+};
+
+struct WriteRequest {
+  static constexpr uint32_t kMagic = 0x31574c47;  // "GLW1"; the reply is a ServerReply
+  uint32_t magic = kMagic;
+};
+
+struct WriteBegin {
+  static constexpr uint32_t kMagic = 0x31424c47;  // "GLB1"
+  uint32_t magic = kMagic;
+  uint32_t padding = 0;
+  uint64_t offset = 0;        // of whole pages
+  uint64_t length_bytes = 0;
+};
+
+struct WriteEnd {
+  static constexpr uint32_t kMagic = 0x31454c47;  // "GLE1"
+  uint32_t magic = kMagic;
+  uint32_t padding = 0;
+  uint64_t written_end = 0;   // offset behind the last byte written
+};
+
+struct WriteReply {
+  static constexpr uint32_t kMagic = 0x31594c47;  // "GLY1"
+  uint32_t magic = kMagic;
+  int32_t error = 0;          // 0; EAGAIN: through the mount; or another errno
+  uint64_t size_bytes = 0;    // of the file
 };
 
 inline constexpr uint32_t kServerDescriptorsMax = 1 + kDeviceCountMax;

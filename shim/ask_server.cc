@@ -54,8 +54,8 @@ Fd connect_to(const char* server) {
   return socket;
 }
 
-bool send_question(int socket, int fd) {
-  ServerRequest request;
+bool send_question(int socket, int fd, uint32_t question) {
+  ServerRequest request{.magic = question};
   iovec piece{.iov_base = &request, .iov_len = sizeof request};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
   msghdr message{};
@@ -106,16 +106,14 @@ void receive(int socket, void* buffer, size_t size, Received* received) {
   std::memcpy(received->fds, CMSG_DATA(header), received->fd_count * sizeof(int));
 }
 
-}  // namespace
-
-ServerAnswer ask_server(int fd) {
+ServerAnswer ask(int fd, uint32_t question, Fd* connection) {
   static char buffer[kServerReplyMax];
   ServerAnswer answer;
   answer.error = EIO;
   char server[kServerNameSize];
   if (::fgetxattr(fd, kServerXattr, server, sizeof server) != kServerNameSize) return answer;
-  const Fd socket = connect_to(server);
-  if (!socket || !send_question(socket.get(), fd)) return answer;
+  Fd socket = connect_to(server);
+  if (!socket || !send_question(socket.get(), fd, question)) return answer;
   Received received;
   receive(socket.get(), buffer, sizeof buffer, &received);
   const auto* reply = reinterpret_cast<const ServerReply*>(buffer);
@@ -137,7 +135,16 @@ ServerAnswer ask_server(int fd) {
   for (uint32_t d = 0; d < reply->device_count; ++d) answer.parts[d] = received.take(1 + d);
   answer.directories = buffer + sizeof *reply;
   answer.directories_length = static_cast<size_t>(received.length) - sizeof *reply;
+  if (connection != nullptr) *connection = std::move(socket);
   return answer;
+}
+
+}  // namespace
+
+ServerAnswer ask_server(int fd) { return ask(fd, ServerRequest::kMagic, nullptr); }
+
+ServerAnswer ask_to_write(int fd, Fd* connection) {
+  return ask(fd, WriteRequest::kMagic, connection);
 }
 
 }  // namespace graphlane

@@ -1,11 +1,12 @@
-// The question to a mount's server (iomgr/server_protocol.h): which parts does
-// the file behind this descriptor have, and may they be read now?
+// The questions to a mount's server (iomgr/server_protocol.h): which parts does
+// the file behind this descriptor have, and may they be read, or written, now?
 //
 // Threads: under the caller's SlowLock (static buffers).
 #pragma once
 
 #include <cstddef>
 
+#include "iomgr/base/fd.h"
 #include "iomgr/server_protocol.h"
 
 namespace graphlane {
@@ -18,7 +19,7 @@ struct ServerAnswer {
   const Generation* counter = nullptr;
   uint64_t generation = 0;
 
-  // For 0: the parts, open for reading, the caller's to close, and what the reply
+  // For 0: the parts, the caller's to close, and what the reply
   // said of the file. `directories` are N names, each with its NUL.
   const ServerReply* reply = nullptr;
   int parts[kDeviceCountMax] = {};
@@ -28,5 +29,9 @@ struct ServerAnswer {
 
 // Answers within two seconds, whatever the server does. Keeps no descriptor open.
 ServerAnswer ask_server(int fd);
+
+// The same for writing: the parts are open for that. `connection`, for 0, is to the
+// server, which is asked before each write.
+ServerAnswer ask_to_write(int fd, Fd* connection);
 
 }  // namespace graphlane

@@ -3,6 +3,7 @@
 //   unknown    never looked at, or opened, duplicated or closed since
 //   foreign    not ours: straight to libc
 //   internal   the shim's own: a part, a ring. The program cannot close it
+//   mounted    foreign, but open for writing on a mount: large writes may be ours
 //   ours       a striped file: the OpenFile's slot, whether its open file
 //              description asked for O_DIRECT, and what the program may do by it
 //
@@ -27,6 +28,7 @@ class FdEntry {
   static constexpr FdEntry unknown() { return FdEntry(0); }
   static constexpr FdEntry foreign() { return FdEntry(1); }
   static constexpr FdEntry internal() { return FdEntry(2); }
+  static constexpr FdEntry mounted() { return FdEntry(3); }
   static constexpr FdEntry ours(uint32_t slot, bool direct, Access access) {
     return FdEntry((slot + 1) << 3 | (direct ? 4u : 0u) | static_cast<uint32_t>(access));
   }

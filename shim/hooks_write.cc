@@ -1,11 +1,12 @@
-// Without a mount: writing a striped file, its size and its durability. Over a
-// mount all of it is FUSE's.
+// Writing a striped file, its size and its durability: without a mount all of it is
+// ours; over a mount it is FUSE's, but for large writes (link_writer.h).
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sys/uio.h>
 
 #include "shim/hooks.h"
+#include "shim/link_writer.h"
 #include "shim/real.h"
 #include "shim/report.h"
 #include "shim/stub_open.h"
@@ -71,12 +72,17 @@ Attempt attempt(int fd, const Memory& memory, off_t offset, ssize_t* result) {
 
 template <class Original>
 ssize_t write_memory(int fd, const Memory& memory, off_t offset, Original original) {
-  if (is_known_foreign(fd) || offset < kAtFileOffset) return original();
+  const bool foreign = is_known_foreign(fd);
+  if (offset < kAtFileOffset || (foreign && !may_be_linked(fd))) return original();
   pthread_testcancel();
   ssize_t result = 0;
-  Attempt outcome = attempt(fd, memory, offset, &result);
+  Attempt outcome = foreign ? Attempt::kDeclined : attempt(fd, memory, offset, &result);
   if (outcome == Attempt::kLost) outcome = attempt(fd, memory, offset, &result);
-  if (outcome == Attempt::kDeclined) return original();
+  if (outcome == Attempt::kDeclined) {
+    const bool linked = !memory.is_vector && may_be_linked(fd) &&
+                        write_past_kernel(fd, memory.iov->iov_base, memory.iov->iov_len, offset, &result);
+    if (!linked) return original();
+  }
   if (result >= 0) return result;
   errno = static_cast<int>(-result);
   return -1;

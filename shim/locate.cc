@@ -42,23 +42,27 @@ Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* part
           error_for_program(error.code)};
 }
 
-Located locate_on_mount(int fd, PartFiles* parts) {
+// Takes what the server has answered.
+Located take(const ServerAnswer& answer, Origin origin, int flags, PartFiles* parts) {
   Located located;
-  // Who may write by this descriptor is himself the writer.
-  if ((sys::fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY) return located;
-  const ServerAnswer answer = ask_server(fd);
   located.counter = answer.counter;
   located.generation = answer.generation;
   if (answer.error == EAGAIN) located.origin = Origin::kWritten;
   if (answer.error != 0) return located;
-  parts->adopt({answer.parts, answer.reply->device_count});
+  parts->adopt({answer.parts, answer.reply->device_count}, flags);
   devices.count = answer.reply->device_count;
   if (decode_stub(answer.reply->stub, &located.layout) == StubVerdict::kStub &&
       located.layout.geometry.device_count == devices.count &&
       parse_directories(answer.directories, answer.directories_length)) {
-    located.origin = Origin::kMount;
+    located.origin = origin;
   }
   return located;
+}
+
+Located locate_on_mount(int fd, Access access, PartFiles* parts) {
+  // Who may write by this descriptor is himself the writer.
+  if (access != Access::kRead) return {};
+  return take(ask_server(fd), Origin::kMount, O_RDONLY, parts);
 }
 
 Located locate_stub(int fd, const struct stat& st, Access access, PartFiles* parts) {
@@ -100,8 +104,15 @@ bool lies_on_fuse(int fd) {
 }
 
 Located locate(int fd, const struct stat& st, Access access, PartFiles* parts) {
-  if (lies_on_fuse(fd)) return locate_on_mount(fd, parts);
+  if (lies_on_fuse(fd)) return locate_on_mount(fd, access, parts);
   return locate_stub(fd, st, access, parts);
+}
+
+Located locate_to_write(int fd, PartFiles* parts, Fd* connection) {
+  if (!lies_on_fuse(fd)) return {};
+  Located located = take(ask_to_write(fd, connection), Origin::kLinked, O_RDWR, parts);
+  located.counter = nullptr;  // we are who moves it
+  return located;
 }
 
 uint64_t size_by_parts(int fd, const Layout& layout) {

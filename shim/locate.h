@@ -12,6 +12,7 @@
 #include <linux/stat.h>
 #include <sys/stat.h>
 
+#include "iomgr/base/fd.h"
 #include "iomgr/part_files.h"
 #include "iomgr/server_protocol.h"
 #include "iomgr/stub.h"
@@ -23,6 +24,7 @@ enum class Origin : uint8_t {
   kForeign,    // an ordinary file
   kMount,      // striped, and FUSE stands behind the descriptor
   kWritten,    // the same, but somebody writes it now: FUSE serves it
+  kLinked,     // the same, and we write it: FUSE serves it but for large writes
   kStub,       // striped, and the descriptor is the stub's
   kDamaged,    // a stub that cannot be served; a complaint has been printed
 };
@@ -40,6 +42,10 @@ struct Located {
 // `st` is the descriptor's. For kMount and kStub `parts` is open; a striped file
 // over a mount whose server does not answer is kForeign: FUSE serves it.
 Located locate(int fd, const struct stat& st, Access access, PartFiles* parts);
+
+// The same for large writes by a descriptor over a mount: kLinked, with the server's
+// connection, or kForeign.
+Located locate_to_write(int fd, PartFiles* parts, Fd* connection);
 
 // The size of an open stub's file, as its parts have it, looked up by name; `fd`
 // is the stub's.

@@ -56,6 +56,10 @@ void unreference(OpenFile* file) {
     set_entry(file->stub_fd, FdEntry::unknown());
     sys::close(file->stub_fd);
   }
+  if (file->link_fd >= 0) {
+    set_entry(file->link_fd, FdEntry::unknown());
+    sys::close(file->link_fd);
+  }
   file->in_use.store(false, std::memory_order_release);
 }
 
@@ -79,12 +83,13 @@ bool still_holds(const OpenFile& file) {
 
 // A file that is open already, with a reference more; one that cannot be written
 // is of no use to who may. Under the lock.
-OpenFile* find_open(const struct stat& st, Access access) {
+OpenFile* find_open(const struct stat& st, Access access, bool linked = false) {
   const uint32_t used = slots_used.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < used; ++i) {
     OpenFile& file = open_files[i];
     if (!file.in_use.load(std::memory_order_acquire) || !reference(&file)) continue;
-    const bool same = file.device_number == st.st_dev && file.inode == st.st_ino;
+    const bool same = file.device_number == st.st_dev && file.inode == st.st_ino &&
+                      (file.origin == Origin::kLinked) == linked;
     if (same && file.origin == Origin::kStub && may_write(access) && file.stub_fd < 0) {
       file.lost.store(true, std::memory_order_relaxed);  // its readers move to the new one
     }
@@ -139,21 +144,9 @@ bool is_passing(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == EBUSY;
 }
 
-// Fills a slot, with one reference. Null: the file is foreign. Under the lock.
-OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, Fd stub) {
-  OpenFile* file = take_slot();
-  if (file == nullptr) return nullptr;
-  auto* parts = new (part_storage[file->slot].bytes) PartFiles(internal_fd_floor());
-  Located located = locate(fd, st, access, parts);
-  file->stub_fd = -1;
-  if (located.origin == Origin::kStub && may_write(access)) {
-    located.error = hold_stub(fd, std::move(stub), file);
-    if (located.error != 0) located.origin = Origin::kDamaged;
-  }
-  if (located.origin == Origin::kForeign) {
-    parts->~PartFiles();
-    return nullptr;
-  }
+// Fills a slot with what was located, with one reference.
+void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& located,
+               PartFiles* parts, bool direct) {
   file->device_number = st.st_dev;
   file->inode = st.st_ino;
   // Relaxed: references publishes both.
@@ -168,11 +161,12 @@ OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, F
   file->stub.remember(located.stub_ctime, file->said);
   file->parts = parts;
   file->file_counters = counters_of_file(fd, located.origin);
-  if (located.origin == Origin::kMount || located.origin == Origin::kStub) {
+  file->too_large_for_memory = false;
+  if (parts->count() > 0) {
     file->map = located.layout.map();
+    const bool only_read = file->stub_fd < 0 && file->link_fd < 0;
     file->too_large_for_memory =
-        file->stub_fd < 0 &&
-        wants_direct(settings().io_mode, size_now(*file, file->said), false);
+        only_read && wants_direct(settings().io_mode, size_now(*file, file->said), false);
     protect(*parts, direct || file->too_large_for_memory);
     for (uint32_t d = 0; d < parts->count(); ++d) {
       file->counters[d] = counters_of_device(located_device(d));
@@ -180,13 +174,56 @@ OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, F
   }
   file->references.store(1, std::memory_order_relaxed);
   file->in_use.store(true, std::memory_order_release);
+}
+
+PartFiles* make_parts(OpenFile* file) {
+  file->stub_fd = file->link_fd = -1;
+  return new (part_storage[file->slot].bytes) PartFiles(internal_fd_floor());
+}
+
+// A slot with one reference. Null: the file is foreign. Under the lock.
+OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, Fd stub) {
+  OpenFile* file = take_slot();
+  if (file == nullptr) return nullptr;
+  PartFiles* parts = make_parts(file);
+  Located located = locate(fd, st, access, parts);
+  if (located.origin == Origin::kForeign) {
+    parts->~PartFiles();
+    return nullptr;
+  }
+  if (located.origin == Origin::kStub && may_write(access)) {
+    located.error = hold_stub(fd, std::move(stub), file);
+    if (located.error != 0) located.origin = Origin::kDamaged;
+  }
+  fill_slot(file, fd, st, located, parts, direct);
+  return file;
+}
+
+// The same for a file that the mount's server lets us write.
+OpenFile* open_link(int fd, const struct stat& st, bool direct) {
+  OpenFile* file = take_slot();
+  if (file == nullptr) return nullptr;
+  PartFiles* parts = make_parts(file);
+  Fd connection;
+  const Located located = locate_to_write(fd, parts, &connection);
+  if (located.origin != Origin::kLinked) {
+    parts->~PartFiles();
+    return nullptr;
+  }
+  file->link_fd = lifted(std::move(connection)).release();
+  file->link_epoch = process_epoch();
+  file->link_busy.store(false, std::memory_order_relaxed);  // references publishes it
+  set_entry(file->link_fd, FdEntry::internal());
+  fill_slot(file, fd, st, located, parts, direct);
   return file;
 }
 
 // What the caller gets of a file that he holds a reference of: one that somebody
 // writes is the filesystem's.
 OpenFileRef hand_out(OpenFile* file, FdEntry entry, const SaidSize& said) {
-  if (file->origin != Origin::kWritten) return {file, entry, said};
+  if (file->origin != Origin::kWritten && file->origin != Origin::kLinked) {
+    return {file, entry, said};
+  }
   file->file_counters->written_count.fetch_add(1, std::memory_order_relaxed);
   unreference(file);
   return {};
@@ -264,7 +301,9 @@ OpenFileRef identify(int fd, Fd stub = {}) {
     file = nullptr;
   }
   if (file == nullptr) {
-    if (FdTable::covers(fd)) fd_table.replace(fd, FdEntry::unknown(), FdEntry::foreign());
+    const bool mounted = may_write(access) && S_ISREG(st.st_mode) && lies_on_fuse(fd);
+    const FdEntry entry = mounted ? FdEntry::mounted() : FdEntry::foreign();
+    if (FdTable::covers(fd)) fd_table.replace(fd, FdEntry::unknown(), entry);
     return {};
   }
   const FdEntry entry = FdEntry::ours(file->slot, direct, access);
@@ -275,6 +314,25 @@ OpenFileRef identify(int fd, Fd stub = {}) {
     }
   }
   return hand_out(file, entry, said);
+}
+
+// Asks the mount's server, once. A reference for the table and one for the caller.
+OpenFileRef link(int fd) {
+  if (in_vfork_child()) return {};
+  const SlowLockGuard lock(slow_lock);
+  const int flags = sys::fcntl(fd, F_GETFL);
+  struct stat st;
+  if (!lock || flags < 0 || sys::fstat(fd, &st) != 0) return {};
+  const bool direct = (flags & O_DIRECT) != 0 && settings().io_mode != IoMode::kBuffered;
+  OpenFile* file = find_open(st, Access::kWrite, true);
+  if (file == nullptr) file = open_link(fd, st, direct);
+  const FdEntry entry =
+      file == nullptr ? FdEntry::foreign()
+                      : FdEntry::ours(file->slot, direct, access_of_flags(flags));
+  const bool kept = fd_table.replace(fd, FdEntry::mounted(), entry);
+  if (file == nullptr) return {};
+  if (kept) reference(file);  // cannot fail: we hold one
+  return {file, entry, file->said};
 }
 
 OpenFileRef acquire_slow(int fd) {
@@ -355,6 +413,26 @@ int adopt(int fd, Fd stub) {
 }
 
 OpenFileRef acquire(int fd) { return is_known_foreign(fd) ? OpenFileRef() : acquire_slow(fd); }
+
+OpenFileRef acquire_link(int fd) {
+  const int saved_errno = errno;
+  const FdEntry entry = fd_table.load(fd);
+  if (entry == FdEntry::mounted()) {
+    OpenFileRef linked = link(fd);
+    errno = saved_errno;
+    return linked;
+  }
+  if (!entry.is_ours()) return {};
+  OpenFile* file = &open_files[entry.slot()];
+  if (!reference(file)) return {};
+  SaidSize said;
+  const bool good = file->origin == Origin::kLinked && may_write(entry.access()) &&
+                    fd_table.load(fd) == entry && still_open(*file, fd, &said);
+  errno = saved_errno;
+  if (good) return {file, entry, said};
+  unreference(file);
+  return {};
+}
 
 OpenFileRef acquire_stub(int fd) {
   OpenFileRef file = acquire(fd);

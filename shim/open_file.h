@@ -47,6 +47,11 @@ struct OpenFile {
   // Without a mount, of a file that is written: its stub, open for writing, with a
   // writer's lock. Else -1.
   int stub_fd = -1;
+  // Over a mount, of a file that is written: the connection to its server, and the
+  // process that opened it. Else -1.
+  int link_fd = -1;
+  uint32_t link_epoch = 0;
+  mutable std::atomic<bool> link_busy{false};
   bool too_large_for_memory = false;  // past the page cache, whoever asks
   StripeMap map;
   PartFiles* parts = nullptr;  // in the slot's storage
@@ -97,7 +102,15 @@ uint64_t size_of_parts(const OpenFile& file);
 inline bool is_known_foreign(int fd) {
   if (!FdTable::covers(fd)) return fd < 0;
   const FdEntry entry = fd_table.load(fd);
-  return entry == FdEntry::foreign() || entry == FdEntry::internal();
+  return entry == FdEntry::foreign() || entry == FdEntry::internal() ||
+         entry == FdEntry::mounted();
+}
+
+// Whether it may be open for writing on a mount: one load, too.
+inline bool may_be_linked(int fd) {
+  if (!FdTable::covers(fd)) return false;
+  const FdEntry entry = fd_table.load(fd);
+  return entry == FdEntry::mounted() || entry.is_ours();
 }
 
 // What the descriptor is, identifying it if need be. Keeps errno.
@@ -107,6 +120,10 @@ OpenFileRef acquire(int fd);
 // that over a mount is left to FUSE, and counted as such.
 OpenFileRef acquire_stub(int fd);
 OpenFileRef acquire_stub(int fd, Group group);
+
+// The file behind a descriptor that writes over a mount, if its server lets us write
+// the parts (link_fd). Keeps errno.
+OpenFileRef acquire_link(int fd);
 
 // A new descriptor of a stub, which `stub` is open for writing on. 0 or an errno.
 int adopt(int fd, Fd stub);

@@ -35,6 +35,7 @@ const char* way_of(const FileCounters& file) {
   switch (file.origin) {
     case Origin::kMount: return "devices, over the mount";
     case Origin::kStub: return "devices, without a mount";
+    case Origin::kLinked: return "devices, over the mount";
     case Origin::kWritten: return "the mount: somebody writes it";
     case Origin::kDamaged: return "refused: damaged";
     case Origin::kForeign: break;

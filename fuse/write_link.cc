@@ -1,0 +1,59 @@
+#include "fuse/write_link.h"
+
+#include <algorithm>
+
+namespace graphlane {
+
+std::unique_ptr<WriteLink> WriteLink::open(Filesystem& fs, Inode& inode, const Layout& layout) {
+  // Whoever shows a descriptor that may write has it open here already.
+  if (!fs.live.has_writers(layout.file_id)) return nullptr;
+  auto live = fs.live.acquire(layout, Fd(), "", nullptr);
+  if (!live) return nullptr;
+  return std::unique_ptr<WriteLink>(new WriteLink(fs, inode, std::move(*live)));
+}
+
+WriteLink::~WriteLink() {
+  if (write_) {
+    write_.reset();
+    drop_pages(range_);
+  }
+  fs_.live.release(*live_);
+  fs_.inodes.forget(inode_.nodeid, 1);
+}
+
+WriteReply WriteLink::begin(const WriteBegin& asked) {
+  const ByteRange range{.offset = asked.offset, .length_bytes = asked.length_bytes};
+  const bool possible = asked.length_bytes > 0 && asked.offset <= INT64_MAX &&
+                        asked.length_bytes <= INT64_MAX - asked.offset &&
+                        (asked.offset | asked.length_bytes) % kBlockSize == 0;
+  if (!possible || write_) return reply(EINVAL);
+  if (inode_.handle_count.load(std::memory_order_acquire) != 1) return reply(EAGAIN);
+  drop_pages(range);
+  range_ = range;
+  write_.emplace(*live_, range);
+  const Result<void> ready = write_->begin();
+  if (!ready) write_.reset();
+  return reply(ready ? 0 : ready.error().code);
+}
+
+WriteReply WriteLink::end(const WriteEnd& told) {
+  if (!write_) return reply(EINVAL);
+  write_->end(std::clamp(told.written_end, range_.offset, range_.end()));
+  write_.reset();
+  live_->touch();
+  drop_pages(range_);
+  return reply(0);
+}
+
+// After the write's end: who holds the kernel's pages may wait for that.
+void WriteLink::drop_pages(ByteRange range) const {
+  (void)::fuse_lowlevel_notify_inval_inode(fs_.session, inode_.nodeid,
+                                           static_cast<off_t>(range.offset),
+                                           static_cast<off_t>(range.length_bytes));
+}
+
+WriteReply WriteLink::reply(int error) const {
+  return {.error = error, .size_bytes = live_->size()};
+}
+
+}  // namespace graphlane

@@ -1,0 +1,43 @@
+// WriteLink: a process that writes a striped file's parts itself
+// (../iomgr/server_protocol.h, "Writing"), for as long as nobody else has the file
+// open: one handle of the kernel's is the process's own.
+//
+// Threads: the part server's own.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "fuse/filesystem.h"
+#include "iomgr/live_file.h"
+#include "iomgr/server_protocol.h"
+
+namespace graphlane {
+
+class WriteLink {
+ public:
+  // Takes a look-up of the inode. Null: the file is not open for writing here, and
+  // the look-up is still the caller's.
+  static std::unique_ptr<WriteLink> open(Filesystem& fs, Inode& inode, const Layout& layout);
+  ~WriteLink();
+  WriteLink(const WriteLink&) = delete;
+  WriteLink& operator=(const WriteLink&) = delete;
+
+  const LiveFile& live() const { return *live_; }
+  WriteReply begin(const WriteBegin& asked);
+  WriteReply end(const WriteEnd& told);
+
+ private:
+  WriteLink(Filesystem& fs, Inode& inode, std::shared_ptr<LiveFile> live)
+      : fs_(fs), inode_(inode), live_(std::move(live)) {}
+  void drop_pages(ByteRange range) const;
+  WriteReply reply(int error) const;
+
+  Filesystem& fs_;
+  Inode& inode_;
+  const std::shared_ptr<LiveFile> live_;
+  ByteRange range_;  // of the write under way
+  std::optional<LiveFile::OutsideWrite> write_;
+};
+
+}  // namespace graphlane

@@ -1,0 +1,20 @@
+// Large writes over a mount, past the kernel: the program writes the parts itself,
+// after asking the mount's server (iomgr/server_protocol.h, "Writing"). What is
+// small, not of whole pages, appends or is synchronous goes through FUSE, and so
+// does everything while somebody else has the file open.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+
+namespace graphlane {
+
+// The two questions cost some 50 microseconds, which FUSE takes for 256 KiB.
+inline constexpr size_t kPastKernelMin = 1 << 20;
+
+// Whether it was written so; then *result is the bytes. `offset`: kAtFileOffset or
+// pwrite(2)'s. Keeps errno.
+bool write_past_kernel(int fd, const void* buffer, size_t count, off_t offset, ssize_t* result);
+
+}  // namespace graphlane
