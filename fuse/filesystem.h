@@ -50,6 +50,7 @@ struct Filesystem {
   bool direct_io_with_mmap = false;  // FOPEN_DIRECT_IO and yet mmap
   bool applies_umask = false;        // POSIX ACLs: a directory's default ACL stands in for the umask
   bool passthrough = false;          // plain files without us
+  bool kernel_checks_flags = false;  // whether the caller may set those of chattr(1)
 
  private:
   std::atomic<uint32_t> files_made_;

@@ -10,6 +10,9 @@ namespace {
 // several devices.
 constexpr unsigned kBackgroundMax = 64;
 
+// Linux 5.14. Those before 5.13 pass chattr's calls on without a look at the caller.
+constexpr unsigned kFirstMinorThatChecksFlags = 34;
+
 bool want(fuse_conn_info* conn, unsigned capability) {
   if ((conn->capable & capability) == 0) return false;
   conn->want |= capability;
@@ -38,6 +41,7 @@ void op::init(void* userdata, fuse_conn_info* conn) {
 #ifdef FUSE_CAP_HANDLE_KILLPRIV_V2
   want(conn, FUSE_CAP_HANDLE_KILLPRIV_V2);
 #endif
+  fs.kernel_checks_flags = conn->proto_minor >= kFirstMinorThatChecksFlags;
 #ifdef FUSE_CAP_DIRECT_IO_ALLOW_MMAP
   fs.direct_io_with_mmap = want(conn, FUSE_CAP_DIRECT_IO_ALLOW_MMAP);
 #endif

@@ -62,6 +62,10 @@ Result<std::unique_ptr<OpenFile>> open_plain(Filesystem& fs, fuse_req_t req, Ino
                                              fuse_file_info* fi) {
   auto file = std::make_unique<OpenFile>();
   file->fd = reopen(inode.fd.get(), host_flags(fs, fi->flags));
+  if (!file->fd && errno == EPERM && (fi->flags & O_APPEND) != 0) {  // chattr +a
+    file->fd = reopen(inode.fd.get(), host_flags(fs, fi->flags) | O_APPEND);
+    file->appends = true;
+  }
   if (!file->fd) return last_errno();
   if ((fi->flags & O_TRUNC) != 0) drop_set_id_bits(fs, req, file->fd.get());
   if (Result<void> chosen = choose_way(fs, inode, *file, fi); !chosen) return chosen.error();

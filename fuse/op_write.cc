@@ -63,6 +63,7 @@ ssize_t write_striped(Filesystem& fs, LiveFile& live, fuse_bufvec* data, off_t o
 int op::write_buf(Filesystem& fs, fuse_req_t req, fuse_ino_t, fuse_bufvec* data, off_t offset,
                   fuse_file_info* fi) {
   const OpenFile& file = OpenFile::of(fi);
+  if (file.appends && fi->writepage) return EPERM;  // a map's page has its place, not at the end
   const ssize_t written = file.live ? write_striped(fs, *file.live, data, offset)
                                     : write_plain(file.fd.get(), data, offset);
   if (written < 0) return static_cast<int>(-written);

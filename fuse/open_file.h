@@ -19,6 +19,7 @@ struct OpenFile {
   std::shared_ptr<StripedFile> striped;  // or a striped one
   std::shared_ptr<LiveFile> live;        // the same, if this handle may write
   bool direct = false;                   // its parts are read past the page cache
+  bool appends = false;                  // `fd` does, because the file allows nothing else
 
   // What carries the file's owner, mode and times.
   int host_fd() const { return live ? live->stub_fd() : fd.get(); }

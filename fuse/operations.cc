@@ -61,6 +61,7 @@ fuse_lowlevel_ops make_operations() {
   table.setxattr = Edge<op::setxattr>::call;
   table.listxattr = Edge<op::listxattr>::call;
   table.removexattr = Edge<op::removexattr>::call;
+  table.ioctl = Edge<op::ioctl>::call;
   // Not here on purpose: getlk, setlk, flock (the kernel keeps local locks by
   // itself), access (default_permissions answers it).
   return table;

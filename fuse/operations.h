@@ -96,5 +96,9 @@ int setxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* name, c
 int listxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size);
 int removexattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* name);
 
+// op_ioctl.cc
+int ioctl(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, unsigned command, void* argument,
+          fuse_file_info* fi, unsigned flags, const void* in, size_t in_size, size_t out_size);
+
 }  // namespace op
 }  // namespace graphlane

@@ -71,6 +71,10 @@ inline int xattr(fuse_req_t req, size_t size) {
   before_answer();
   return ::fuse_reply_xattr(req, size);
 }
+inline int ioctl(fuse_req_t req, int result, const void* out, size_t size) {
+  before_answer();
+  return ::fuse_reply_ioctl(req, result, out, size);
+}
 inline int lseek(fuse_req_t req, off_t offset) {
   before_answer();
   return ::fuse_reply_lseek(req, offset);

@@ -17,7 +17,6 @@ KNOWN_FAILURES: list[tuple[str, str, str]] = [
     ("stress-ng filesystem", "chdir", DESCRIPTORS),
     ("LTP", "creat05", DESCRIPTORS),
     ("LTP", "fcntl12*", DESCRIPTORS),
-    ("LTP", "setxattr03", "chattr's flags are not passed on to the host"),
     ("xfstests generic/quick", "generic/003",
      "strictatime: a read from FUSE's page cache moves no access time"),
     ("xfstests generic/quick", "generic/394", "raises ulimit -f: this machine's root may not"),

@@ -6,12 +6,13 @@ import mmap
 import os
 import shutil
 import stat
+import struct
 import subprocess
 
 import pytest
 
 from harness import run
-from mounts import random_bytes
+from mounts import mounted, random_bytes  # noqa: F401, fixtures
 
 BLOCK = random_bytes(300_000)
 
@@ -319,6 +320,48 @@ def opens_of_all_kinds_beside_each_other(d):
     return results
 
 
+FS_IOC_GETFLAGS, FS_IOC_SETFLAGS = 0x80086601, 0x40086602
+NODUMP, APPEND, IMMUTABLE = 0x40, 0x20, 0x10
+
+
+def chattr(path, wanted=None):
+    """The flags of these three; with `wanted`, sets them instead."""
+    ours = NODUMP | APPEND | IMMUTABLE
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        flags = struct.unpack("i", fcntl.ioctl(fd, FS_IOC_GETFLAGS, bytes(4)))[0]
+        if wanted is not None:
+            fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("i", flags & ~ours | wanted))
+        return flags & ours
+    finally:
+        os.close(fd)
+
+
+def flags_of_chattr(d):
+    """What each forbids to a file and to a directory (to set two of them, only root may)."""
+    file, other, directory = d / "f", d / "h", d / "sub"
+    file.write_bytes(b"abc")
+    directory.mkdir()
+    (directory / "old").touch()
+
+    def append():
+        with open(file, "ab", buffering=0) as stream:
+            return stream.write(b"d"), os.pwrite(stream.fileno(), b"e", 0)
+
+    results = []
+    for wanted in (NODUMP, IMMUTABLE, APPEND, IMMUTABLE | APPEND, 0):
+        for path in (file, directory):
+            results += [attempt(chattr, path, wanted), attempt(chattr, path)]
+        results += [attempt(append), attempt(os.truncate, file, 2), attempt(file.write_bytes, b"F"),
+                    attempt(os.chmod, file, 0o600), attempt(os.rename, file, other),
+                    attempt(os.rename, other, file), attempt((directory / "new").touch),
+                    attempt((directory / "old").unlink), attempt((directory / "new").unlink)]
+        for path in (file, directory):
+            attempt(chattr, path, 0)
+        results.append(file.read_bytes())
+    return results
+
+
 def closing_after(case, directory):
     """The case's result; the descriptors that it left open are closed."""
     before = os.open("/dev/null", os.O_RDONLY)  # the lowest free one
@@ -334,7 +377,7 @@ CASES = [write_and_read, open_flags, create_modes,
          removing_while_listing, inodes_of_a_listing_are_those_of_stat, unlinked_while_open, times,
          a_write_moves_mtime, modes, extended_attributes, locks, copies, vectors, syncs,
          special_files, rewriting_blocks_as_graphchi_does, a_direct_writer_with_an_odd_tail,
-         opens_of_all_kinds_beside_each_other]
+         opens_of_all_kinds_beside_each_other, flags_of_chattr]
 
 
 @pytest.fixture(scope="module")
@@ -355,6 +398,23 @@ def test_parity(two_directories, case):
         directory.mkdir()
         results.append(closing_after(case, directory))
     assert results[1] == results[0]
+
+
+def test_no_map_changes_what_is_for_appending_only(volume, mounted):
+    """The host would append the page."""
+    made = volume()
+    with mounted(made) as at:
+        (at / "log").write_bytes(b"as it was")
+        if isinstance(attempt(chattr, at / "log", APPEND), str):
+            pytest.skip("not applicable: chattr +a is root's, on ext4 and the like")
+        try:
+            with open(at / "log", "a+b") as file, mmap.mmap(file.fileno(), 0) as memory:
+                memory[:2] = b"AS"
+                with pytest.raises(OSError):
+                    memory.flush()
+            assert (made.path / "log").read_bytes() == b"as it was"
+        finally:
+            chattr(at / "log", 0)
 
 
 def test_statfs_is_the_hosts_when_all_devices_lie_on_it(two_directories):

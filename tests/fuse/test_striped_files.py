@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, TimeoutError
 import pytest
 
 from harness import run
-from mounts import mounted, random_bytes, striped  # noqa: F401, fixtures
+from mounts import mounted, random_bytes, root, striped  # noqa: F401, fixtures
 
 UNIT = 64 * 1024
 
@@ -179,6 +179,20 @@ def test_names_stand_still_while_a_check_looks(striped, mounted, change):
                 changed.result(0.3)
             (at / "plain").touch()  # other directories go on
         changed.result(10)
+
+
+def test_flags_of_chattr_that_the_parts_cannot_have(root, striped, mounted):
+    volume, _ = striped(size=100_000)
+    with mounted(volume) as at:
+        if run("lsattr", volume.path / "data", check=False).returncode != 0:
+            pytest.skip("not applicable: a host without chattr's flags")
+        run("chattr", "+d", at / "data")
+        assert "d" in run("lsattr", at / "data").stdout.split()[0]
+        for flag in "ai":
+            refused = run("chattr", f"+{flag}", at / "data", check=False)
+            assert "not supported" in refused.stderr
+        with open(at / "data", "r+b") as file:
+            file.write(b"x")
 
 
 def test_the_servers_name_is_there_to_be_asked_for(striped, mounted):

@@ -1,0 +1,67 @@
+// ioctl: the flags of chattr(1), which are the host's.
+//
+// The kernel asks in its own name: it opens the file, checks that the caller owns
+// it (and may set what only root may), and hands the argument over as bytes.
+//
+// A striped file shows its stub's flags. `append only` and `immutable` it cannot
+// have: its stub is rewritten in place, and its parts would not know of them.
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+
+#include <cstring>
+
+#include "fuse/operations.h"
+
+namespace graphlane {
+namespace {
+
+// Any file or directory of the host; devices and the like never come here.
+Fd open_for_flags(const Inode& inode) { return reopen(inode.fd.get(), O_RDONLY | O_NONBLOCK); }
+
+bool forbids_changes(int flags) { return (flags & (FS_APPEND_FL | FS_IMMUTABLE_FL)) != 0; }
+bool forbids_changes(const struct fsxattr& flags) {
+  return (flags.fsx_xflags & (FS_XFLAG_APPEND | FS_XFLAG_IMMUTABLE)) != 0;
+}
+
+template <class Flags>
+int get_flags(fuse_req_t req, const Inode& inode, unsigned long command) {
+  const Fd fd = open_for_flags(inode);
+  Flags flags{};
+  if (!fd || ::ioctl(fd.get(), command, &flags) != 0) return errno;
+  reply::ioctl(req, 0, &flags, sizeof flags);
+  return 0;
+}
+
+template <class Flags>
+int set_flags(Filesystem& fs, fuse_req_t req, Inode& inode, unsigned long command,
+              const void* in, size_t in_size) {
+  if (!fs.kernel_checks_flags) return ENOTTY;
+  if (inode.control) return EROFS;
+  Flags flags;
+  if (in_size != sizeof flags) return EINVAL;
+  std::memcpy(&flags, in, sizeof flags);
+  const Fd fd = open_for_flags(inode);
+  struct stat st;
+  if (!fd || ::fstat(fd.get(), &st) != 0) return errno;
+  if (forbids_changes(flags) && !inode.stub.look(inode.fd.get(), st).plain()) return EOPNOTSUPP;
+  if (::ioctl(fd.get(), command, &flags) != 0) return errno;
+  reply::ioctl(req, 0, nullptr, 0);
+  return 0;
+}
+
+}  // namespace
+
+int op::ioctl(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, unsigned command, void*,
+              fuse_file_info*, unsigned, const void* in, size_t in_size, size_t) {
+  Inode& inode = fs.inodes.of(ino);
+  switch (command) {
+    case FS_IOC_GETFLAGS: return get_flags<int>(req, inode, command);
+    case FS_IOC_SETFLAGS: return set_flags<int>(fs, req, inode, command, in, in_size);
+    case FS_IOC_FSGETXATTR: return get_flags<struct fsxattr>(req, inode, command);
+    case FS_IOC_FSSETXATTR:
+      return set_flags<struct fsxattr>(fs, req, inode, command, in, in_size);
+    default: return ENOTTY;
+  }
+}
+
+}  // namespace graphlane
