@@ -8,6 +8,8 @@
 namespace graphlane {
 namespace {
 
+int code_of(const Result<void>& done) { return done ? 0 : done.error().code; }
+
 // A file without a name has parts without names; what is open of it stays so.
 bool has_named_parts(const StubView& view, const struct stat& st) {
   return view.striped() && st.st_nlink > 0;
@@ -34,27 +36,21 @@ int set_owner(Filesystem& fs, Inode& inode, const StubView& view, const struct s
   return ::fchownat(inode.fd.get(), "", uid, gid, flags) != 0 ? errno : 0;
 }
 
-int resize(Filesystem& fs, fuse_req_t req, LiveFile& live, off_t size) {
-  const Result<void> done = live.resize(static_cast<uint64_t>(size));
-  if (!done) return done.error().code;
-  live.touch();
-  drop_set_id_bits(fs, req, live.stub_fd());
-  return 0;
-}
-
 int set_striped_size(Filesystem& fs, fuse_req_t req, Inode& inode, const StubView& view,
-                     const struct stat& st, off_t size, const fuse_file_info* fi) {
-  if (fi != nullptr) return resize(fs, req, *OpenFile::of(fi).live, size);
+                     const struct stat& st, uint64_t size, const fuse_file_info* fi) {
+  if (fi != nullptr) return code_of(resize_striped(fs, req, *OpenFile::of(fi).live, size));
   const auto live = open_live(fs, inode, view.layout, st);
   if (!live) return live.error().code;
-  const int error = resize(fs, req, **live, size);
+  const int error = code_of(resize_striped(fs, req, **live, size));
   fs.live.release(**live);
   return error;
 }
 
 int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, const StubView& view,
              const struct stat& st, off_t size, fuse_file_info* fi) {
-  if (view.striped()) return set_striped_size(fs, req, inode, view, st, size, fi);
+  if (view.striped()) {
+    return set_striped_size(fs, req, inode, view, st, static_cast<uint64_t>(size), fi);
+  }
   if (!view.plain()) return EIO;
   if (fi != nullptr) {
     const int fd = OpenFile::of(fi).fd.get();

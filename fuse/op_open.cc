@@ -91,13 +91,6 @@ Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode,
   return open_striped(*fs.volume, layout, stub);
 }
 
-Result<void> empty(Filesystem& fs, fuse_req_t req, LiveFile& live) {
-  if (Result<void> done = live.resize(0); !done) return done;
-  live.touch();
-  drop_set_id_bits(fs, req, live.stub_fd());
-  return {};
-}
-
 Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, fuse_req_t req, Inode& inode,
                                              const Layout& layout, const struct stat& stub,
                                              fuse_file_info* fi) {
@@ -106,7 +99,7 @@ Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, fuse_req_t req, Ino
     auto live = open_live(fs, inode, layout, stub);
     if (!live) return live.error();
     if ((fi->flags & O_TRUNC) != 0) {
-      if (Result<void> done = empty(fs, req, **live); !done) {
+      if (Result<void> done = resize_striped(fs, req, **live, 0); !done) {
         fs.live.release(**live);
         return done.error();
       }

@@ -166,6 +166,13 @@ Result<std::shared_ptr<LiveFile>> create_striped(Filesystem& fs, fuse_req_t req,
   return refuse(done.error());
 }
 
+Result<void> resize_striped(Filesystem& fs, fuse_req_t req, LiveFile& live, uint64_t size) {
+  if (Result<void> done = live.resize(size); !done) return done;
+  live.touch();
+  drop_set_id_bits(fs, req, live.stub_fd());
+  return {};
+}
+
 Result<void> chmod_parts(const Volume& volume, const Layout& layout, mode_t mode) {
   const PartName name(layout.file_id);
   for (uint32_t d = 0; d < volume.device_count(); ++d) {

@@ -45,6 +45,9 @@ Result<std::shared_ptr<LiveFile>> open_live(Filesystem& fs, Inode& inode, const 
 Result<std::shared_ptr<LiveFile>> create_striped(Filesystem& fs, fuse_req_t req, int directory_fd,
                                                  const char* name, mode_t mode);
 
+// As the caller's own truncation: now is the mtime, and set-id bits go.
+Result<void> resize_striped(Filesystem& fs, fuse_req_t req, LiveFile& live, uint64_t size);
+
 // Gives the parts the mode, or the owner, that the stub gets. Parts that cannot
 // follow are an error; those before have moved.
 Result<void> chmod_parts(const Volume& volume, const Layout& layout, mode_t mode);
