@@ -139,9 +139,11 @@ void drop_set_id_bits(Filesystem& fs, fuse_req_t req, int fd) {
 }
 
 int show_attributes(Filesystem& fs, Inode& inode, struct stat* st) {
-  if (::fstatat(inode.fd.get(), "", st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) return errno;
+  const Result<HostPath> path = fs.inodes.path(inode);
+  if (!path) return path.error().code;
+  if (::fstatat(path->get(), "", st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) return errno;
   if (inode.control) return 0;
-  const StubView view = inode.stub.look(inode.fd.get(), *st);
+  const StubView view = inode.stub.look(path->get(), *st);
   if (view.striped() && fs.volume->accept(view.layout, "")) {
     show_as_striped(fs, view.layout, st);
   }
@@ -150,7 +152,9 @@ int show_attributes(Filesystem& fs, Inode& inode, struct stat* st) {
 
 int look_up(Filesystem& fs, Inode& parent, const char* name, fuse_entry_param* entry) {
   *entry = {};
-  Fd fd(::openat(parent.fd.get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  const Result<HostPath> directory = fs.inodes.path(parent);
+  if (!directory) return directory.error().code;
+  Fd fd(::openat(directory->get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!fd) return errno;
   struct stat st;
   if (::fstatat(fd.get(), "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) return errno;

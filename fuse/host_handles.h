@@ -33,8 +33,7 @@ class HostHandles {
   // Nothing: a file of another filesystem, or a handle that does not fit.
   std::optional<uint64_t> number_of(int path_fd, const struct stat& st) const;
 
-  // An O_PATH descriptor. ESTALE: the file is gone, or never was below the root
-  // (of directories only: another file's place cannot be seen from it).
+  // An O_PATH descriptor. ESTALE: the file is gone. It need not be below the root.
   Result<Fd> open(uint64_t number) const;
 
   bool is_below_root(int directory_fd) const;

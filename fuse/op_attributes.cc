@@ -15,16 +15,16 @@ bool has_named_parts(const StubView& view, const struct stat& st) {
   return view.striped() && st.st_nlink > 0;
 }
 
-int set_mode(Filesystem& fs, Inode& inode, const StubView& view, const struct stat& st,
+int set_mode(Filesystem& fs, int path_fd, const StubView& view, const struct stat& st,
              mode_t mode) {
   if (has_named_parts(view, st)) {
     const Result<void> moved = chmod_parts(*fs.volume, view.layout, mode);
     if (!moved) return moved.error().code;
   }
-  return ::chmod(ProcPath(inode.fd.get()).c_str(), mode & 07777) != 0 ? errno : 0;
+  return ::chmod(ProcPath(path_fd).c_str(), mode & 07777) != 0 ? errno : 0;
 }
 
-int set_owner(Filesystem& fs, Inode& inode, const StubView& view, const struct stat& st,
+int set_owner(Filesystem& fs, int path_fd, const StubView& view, const struct stat& st,
               const struct stat& wanted, int which) {
   const uid_t uid = (which & FUSE_SET_ATTR_UID) != 0 ? wanted.st_uid : static_cast<uid_t>(-1);
   const gid_t gid = (which & FUSE_SET_ATTR_GID) != 0 ? wanted.st_gid : static_cast<gid_t>(-1);
@@ -33,7 +33,7 @@ int set_owner(Filesystem& fs, Inode& inode, const StubView& view, const struct s
     if (!moved) return moved.error().code;
   }
   const int flags = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW;
-  return ::fchownat(inode.fd.get(), "", uid, gid, flags) != 0 ? errno : 0;
+  return ::fchownat(path_fd, "", uid, gid, flags) != 0 ? errno : 0;
 }
 
 int set_striped_size(Filesystem& fs, fuse_req_t req, Inode& inode, const StubView& view,
@@ -46,7 +46,7 @@ int set_striped_size(Filesystem& fs, fuse_req_t req, Inode& inode, const StubVie
   return error;
 }
 
-int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, const StubView& view,
+int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, const StubView& view,
              const struct stat& st, off_t size, fuse_file_info* fi) {
   if (view.striped()) {
     return set_striped_size(fs, req, inode, view, st, static_cast<uint64_t>(size), fi);
@@ -58,7 +58,7 @@ int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, const StubView& view,
     drop_set_id_bits(fs, req, fd);
     return 0;
   }
-  const Fd fd = reopen(inode.fd.get(), O_WRONLY);
+  const Fd fd = reopen(path_fd, O_WRONLY);
   if (!fd) return errno;
   if (::ftruncate(fd.get(), size) != 0) return errno;
   drop_set_id_bits(fs, req, fd.get());
@@ -71,11 +71,11 @@ timespec chosen_time(int which, int set, int now, const timespec& time) {
   return {.tv_sec = 0, .tv_nsec = UTIME_OMIT};
 }
 
-int set_times(Inode& inode, const struct stat& wanted, int which) {
+int set_times(int path_fd, const struct stat& wanted, int which) {
   const timespec times[2] = {
       chosen_time(which, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, wanted.st_atim),
       chosen_time(which, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, wanted.st_mtim)};
-  return ::utimensat(AT_FDCWD, ProcPath(inode.fd.get()).c_str(), times, 0) != 0 ? errno : 0;
+  return ::utimensat(AT_FDCWD, ProcPath(path_fd).c_str(), times, 0) != 0 ? errno : 0;
 }
 
 }  // namespace
@@ -92,21 +92,24 @@ int op::setattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, struct stat* wan
                 fuse_file_info* fi) {
   Inode& inode = fs.inodes.of(ino);
   if (inode.control) return EROFS;
+  const Result<HostPath> path = fs.inodes.path(inode);
+  if (!path) return path.error().code;
+  const int path_fd = path->get();
   struct stat st;
-  if (::fstatat(inode.fd.get(), "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) return errno;
-  StubView view = inode.stub.look(inode.fd.get(), st);
+  if (::fstatat(path_fd, "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) return errno;
+  StubView view = inode.stub.look(path_fd, st);
   // Another volume's parts are not ours to change.
   if (view.striped() && !fs.volume->accept(view.layout, "")) view.verdict = StubVerdict::kBadField;
   int error = 0;
-  if ((which & FUSE_SET_ATTR_MODE) != 0) error = set_mode(fs, inode, view, st, wanted->st_mode);
+  if ((which & FUSE_SET_ATTR_MODE) != 0) error = set_mode(fs, path_fd, view, st, wanted->st_mode);
   if (error == 0 && (which & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {
-    error = set_owner(fs, inode, view, st, *wanted, which);
+    error = set_owner(fs, path_fd, view, st, *wanted, which);
   }
   if (error == 0 && (which & FUSE_SET_ATTR_SIZE) != 0) {
-    error = set_size(fs, req, inode, view, st, wanted->st_size, fi);
+    error = set_size(fs, req, inode, path_fd, view, st, wanted->st_size, fi);
   }
   if (error == 0 && (which & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME)) != 0) {
-    error = set_times(inode, *wanted, which);
+    error = set_times(path_fd, *wanted, which);
   }
   return error != 0 ? error : getattr(fs, req, ino, fi);
 }

@@ -107,7 +107,9 @@ int list(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t offs
 int op::opendir(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   auto open = std::make_unique<OpenDirectory>();
   const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | access_time_flag(fs);
-  Fd fd(::openat(fs.inodes.of(ino).fd.get(), ".", flags));
+  const Result<HostPath> path = fs.inodes.path(fs.inodes.of(ino));
+  if (!path) return path.error().code;
+  Fd fd(::openat(path->get(), ".", flags));
   if (!fd) return errno;
   open->stream = ::fdopendir(fd.get());
   if (open->stream == nullptr) return errno;

@@ -15,17 +15,14 @@
 namespace graphlane {
 namespace {
 
-// Any file or directory of the host; devices and the like never come here.
-Fd open_for_flags(const Inode& inode) { return reopen(inode.fd.get(), O_RDONLY | O_NONBLOCK); }
-
 bool forbids_changes(int flags) { return (flags & (FS_APPEND_FL | FS_IMMUTABLE_FL)) != 0; }
 bool forbids_changes(const struct fsxattr& flags) {
   return (flags.fsx_xflags & (FS_XFLAG_APPEND | FS_XFLAG_IMMUTABLE)) != 0;
 }
 
 template <class Flags>
-int get_flags(fuse_req_t req, const Inode& inode, unsigned long command) {
-  const Fd fd = open_for_flags(inode);
+int get_flags(fuse_req_t req, int path_fd, unsigned long command) {
+  const Fd fd = reopen(path_fd, O_RDONLY);
   Flags flags{};
   if (!fd || ::ioctl(fd.get(), command, &flags) != 0) return errno;
   reply::ioctl(req, 0, &flags, sizeof flags);
@@ -33,17 +30,17 @@ int get_flags(fuse_req_t req, const Inode& inode, unsigned long command) {
 }
 
 template <class Flags>
-int set_flags(Filesystem& fs, fuse_req_t req, Inode& inode, unsigned long command,
+int set_flags(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, unsigned long command,
               const void* in, size_t in_size) {
   if (!fs.kernel_checks_flags) return ENOTTY;
   if (inode.control) return EROFS;
   Flags flags;
   if (in_size != sizeof flags) return EINVAL;
   std::memcpy(&flags, in, sizeof flags);
-  const Fd fd = open_for_flags(inode);
+  const Fd fd = reopen(path_fd, O_RDONLY);
   struct stat st;
   if (!fd || ::fstat(fd.get(), &st) != 0) return errno;
-  if (forbids_changes(flags) && !inode.stub.look(inode.fd.get(), st).plain()) return EOPNOTSUPP;
+  if (forbids_changes(flags) && !inode.stub.look(path_fd, st).plain()) return EOPNOTSUPP;
   if (::ioctl(fd.get(), command, &flags) != 0) return errno;
   reply::ioctl(req, 0, nullptr, 0);
   return 0;
@@ -54,12 +51,15 @@ int set_flags(Filesystem& fs, fuse_req_t req, Inode& inode, unsigned long comman
 int op::ioctl(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, unsigned command, void*,
               fuse_file_info*, unsigned, const void* in, size_t in_size, size_t) {
   Inode& inode = fs.inodes.of(ino);
+  const Result<HostPath> path = fs.inodes.path(inode);
+  if (!path) return path.error().code;
+  const int path_fd = path->get();
   switch (command) {
-    case FS_IOC_GETFLAGS: return get_flags<int>(req, inode, command);
-    case FS_IOC_SETFLAGS: return set_flags<int>(fs, req, inode, command, in, in_size);
-    case FS_IOC_FSGETXATTR: return get_flags<struct fsxattr>(req, inode, command);
+    case FS_IOC_GETFLAGS: return get_flags<int>(req, path_fd, command);
+    case FS_IOC_SETFLAGS: return set_flags<int>(fs, req, inode, path_fd, command, in, in_size);
+    case FS_IOC_FSGETXATTR: return get_flags<struct fsxattr>(req, path_fd, command);
     case FS_IOC_FSSETXATTR:
-      return set_flags<struct fsxattr>(fs, req, inode, command, in, in_size);
+      return set_flags<struct fsxattr>(fs, req, inode, path_fd, command, in, in_size);
     default: return ENOTTY;
   }
 }

@@ -22,9 +22,10 @@ int look_up_again(Filesystem& fs, fuse_ino_t nodeid, std::string_view name,
     return inode ? describe_entry(fs, **inode, entry) : inode.error().code;
   }
   const Inode& inode = fs.inodes.of(nodeid);
-  if (!fs.inodes.handles().is_below_root(inode.fd.get())) return ESTALE;
+  const Result<HostPath> path = fs.inodes.path(inode);
+  if (!path || !fs.inodes.handles().is_below_root(path->get())) return ESTALE;
   if (&inode == &fs.inodes.root()) return describe_entry(fs, fs.inodes.root(), entry);
-  Fd above(::openat(inode.fd.get(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  Fd above(::openat(path->get(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
   struct stat st;
   if (!above || ::fstat(above.get(), &st) != 0) return errno;
   return describe_entry(fs, fs.inodes.acquire(std::move(above), st, inode.control), entry);
@@ -59,8 +60,10 @@ int op::forget_multi(Filesystem& fs, fuse_req_t req, size_t count, fuse_forget_d
 }
 
 int op::readlink(Filesystem& fs, fuse_req_t req, fuse_ino_t ino) {
+  const Result<HostPath> path = fs.inodes.path(fs.inodes.of(ino));
+  if (!path) return path.error().code;
   char target[PATH_MAX + 1];
-  const ssize_t length = ::readlinkat(fs.inodes.of(ino).fd.get(), "", target, sizeof target);
+  const ssize_t length = ::readlinkat(path->get(), "", target, sizeof target);
   if (length < 0) return errno;
   if (length == sizeof target) return ENAMETOOLONG;
   target[length] = '\0';
@@ -70,10 +73,11 @@ int op::readlink(Filesystem& fs, fuse_req_t req, fuse_ino_t ino) {
 
 // The volume's own filesystem and the devices', each counted once.
 int op::statfs(Filesystem& fs, fuse_req_t req, fuse_ino_t ino) {
+  const Result<HostPath> path = fs.inodes.path(fs.inodes.of(ino));
+  if (!path) return path.error().code;
   struct statvfs total;
   struct stat st;
-  const int own_fd = fs.inodes.of(ino).fd.get();
-  if (::fstatvfs(own_fd, &total) != 0 || ::fstat(own_fd, &st) != 0) return errno;
+  if (::fstatvfs(path->get(), &total) != 0 || ::fstat(path->get(), &st) != 0) return errno;
   std::vector<dev_t> counted = {st.st_dev};
   for (const Device& device : fs.volume->devices()) {
     struct statvfs more;

@@ -14,9 +14,11 @@ int make_entry(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
                const Make& make) {
   Inode& parent = fs.inodes.of(parent_ino);
   if (const int error = refuse_change(fs, parent, name); error != 0) return error;
+  const Result<HostPath> directory = fs.inodes.path(parent);
+  if (!directory) return directory.error().code;
   {
     const AsCaller caller(fs, req);
-    if (make(parent.fd.get()) != 0) return errno;
+    if (make(directory->get()) != 0) return errno;
   }
   return answer_entry(fs, req, parent, name);
 }
@@ -46,7 +48,9 @@ int op::link(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_pare
   Inode& parent = fs.inodes.of(new_parent);
   if (inode.control) return EROFS;
   if (const int error = refuse_change(fs, parent, new_name); error != 0) return error;
-  if (::linkat(AT_FDCWD, ProcPath(inode.fd.get()).c_str(), parent.fd.get(), new_name,
+  const Result<HostPath> path = fs.inodes.path(inode), directory = fs.inodes.path(parent);
+  if (!path || !directory) return ESTALE;
+  if (::linkat(AT_FDCWD, ProcPath(path->get()).c_str(), directory->get(), new_name,
                AT_SYMLINK_FOLLOW) != 0) {
     return errno;
   }
@@ -56,8 +60,11 @@ int op::link(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_pare
 int op::unlink(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char* name) {
   Inode& parent = fs.inodes.of(parent_ino);
   if (const int error = refuse_change(fs, parent, name); error != 0) return error;
-  LastLink victim(*fs.volume, parent.fd.get(), name);
-  if (::unlinkat(parent.fd.get(), name, 0) != 0) return errno;
+  const Result<HostPath> directory = fs.inodes.path(parent);
+  if (!directory) return directory.error().code;
+  fs.inodes.keep(directory->get(), name);
+  LastLink victim(*fs.volume, directory->get(), name);
+  if (::unlinkat(directory->get(), name, 0) != 0) return errno;
   if (victim.reap()) fs.live.drop(victim.file_id());
   return answer_result(req, 0);
 }
@@ -65,7 +72,10 @@ int op::unlink(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
 int op::rmdir(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char* name) {
   Inode& parent = fs.inodes.of(parent_ino);
   if (const int error = refuse_change(fs, parent, name); error != 0) return error;
-  return answer_result(req, ::unlinkat(parent.fd.get(), name, AT_REMOVEDIR));
+  const Result<HostPath> directory = fs.inodes.path(parent);
+  if (!directory) return directory.error().code;
+  fs.inodes.keep(directory->get(), name);
+  return answer_result(req, ::unlinkat(directory->get(), name, AT_REMOVEDIR));
 }
 
 int op::rename(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char* name,
@@ -74,13 +84,16 @@ int op::rename(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
   Inode& new_parent = fs.inodes.of(new_parent_ino);
   if (const int error = refuse_change(fs, parent, name); error != 0) return error;
   if (const int error = refuse_change(fs, new_parent, new_name); error != 0) return error;
+  const Result<HostPath> from = fs.inodes.path(parent), to = fs.inodes.path(new_parent);
+  if (!from || !to) return ESTALE;
   std::optional<NamesHeld> held;
-  if (moves_stubs(parent.fd.get(), name) ||
-      ((flags & RENAME_EXCHANGE) != 0 && moves_stubs(new_parent.fd.get(), new_name))) {
+  if (moves_stubs(from->get(), name) ||
+      ((flags & RENAME_EXCHANGE) != 0 && moves_stubs(to->get(), new_name))) {
     held.emplace(*fs.volume);
   }
-  LastLink victim(*fs.volume, new_parent.fd.get(), new_name);  // survives RENAME_EXCHANGE
-  if (::renameat2(parent.fd.get(), name, new_parent.fd.get(), new_name, flags) != 0) return errno;
+  fs.inodes.keep(to->get(), new_name);
+  LastLink victim(*fs.volume, to->get(), new_name);  // survives RENAME_EXCHANGE
+  if (::renameat2(from->get(), name, to->get(), new_name, flags) != 0) return errno;
   if (victim.reap()) fs.live.drop(victim.file_id());
   return answer_result(req, 0);
 }

@@ -59,11 +59,11 @@ Result<void> choose_way(const Filesystem& fs, Inode& inode, OpenFile& file, fuse
 }
 
 Result<std::unique_ptr<OpenFile>> open_plain(Filesystem& fs, fuse_req_t req, Inode& inode,
-                                             fuse_file_info* fi) {
+                                             int path_fd, fuse_file_info* fi) {
   auto file = std::make_unique<OpenFile>();
-  file->fd = reopen(inode.fd.get(), host_flags(fs, fi->flags));
+  file->fd = reopen(path_fd, host_flags(fs, fi->flags));
   if (!file->fd && errno == EPERM && (fi->flags & O_APPEND) != 0) {  // chattr +a
-    file->fd = reopen(inode.fd.get(), host_flags(fs, fi->flags) | O_APPEND);
+    file->fd = reopen(path_fd, host_flags(fs, fi->flags) | O_APPEND);
     file->appends = true;
   }
   if (!file->fd) return last_errno();
@@ -121,14 +121,16 @@ Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, fuse_req_t req, Ino
 
 Result<std::unique_ptr<OpenFile>> open_inode(Filesystem& fs, fuse_req_t req, Inode& inode,
                                              fuse_file_info* fi) {
+  const Result<HostPath> path = fs.inodes.path(inode);
+  if (!path) return path.error();
   if (inode.control) {
     if (writes(fi->flags)) return Errno{EROFS};
-    return open_plain(fs, req, inode, fi);
+    return open_plain(fs, req, inode, path->get(), fi);
   }
   struct stat st;
-  if (::fstat(inode.fd.get(), &st) != 0) return last_errno();
-  const StubView view = inode.stub.look(inode.fd.get(), st);
-  if (view.plain()) return open_plain(fs, req, inode, fi);
+  if (::fstat(path->get(), &st) != 0) return last_errno();
+  const StubView view = inode.stub.look(path->get(), st);
+  if (view.plain()) return open_plain(fs, req, inode, path->get(), fi);
   if (view.striped()) return open_parts(fs, req, inode, view.layout, st, fi);
   log_line("{}: inode {}: {}", fs.volume->root(), st.st_ino, describe(view.verdict));
   return Errno{EIO};
@@ -136,19 +138,19 @@ Result<std::unique_ptr<OpenFile>> open_inode(Filesystem& fs, fuse_req_t req, Ino
 
 // Makes the name, exclusively: one that appeared meanwhile is opened like any
 // other, for it may be a stub, which O_TRUNC would destroy, or a link.
-Result<std::unique_ptr<OpenFile>> create_new(Filesystem& fs, fuse_req_t req, Inode& parent,
+Result<std::unique_ptr<OpenFile>> create_new(Filesystem& fs, fuse_req_t req, int directory_fd,
                                              const char* name, mode_t mode, fuse_file_info* fi) {
   auto file = std::make_unique<OpenFile>();
   if (fs.volume->policy().wants_new(name)) {
     fi->keep_cache = 1;
-    auto live = create_striped(fs, req, parent.fd.get(), name, mode);
+    auto live = create_striped(fs, req, directory_fd, name, mode);
     if (!live) return live.error();
     file->striped = (*live)->file();
     file->live = std::move(*live);
     return file;
   }
   const AsCaller caller(fs, req);
-  file->fd.reset(::openat(parent.fd.get(), name, host_flags(fs, fi->flags) | O_CREAT | O_EXCL, mode));
+  file->fd.reset(::openat(directory_fd, name, host_flags(fs, fi->flags) | O_CREAT | O_EXCL, mode));
   if (!file->fd) return last_errno();
   return file;
 }
@@ -185,7 +187,9 @@ int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
                mode_t mode, fuse_file_info* fi) {
   Inode& parent = fs.inodes.of(parent_ino);
   if (const int error = refuse_change(fs, parent, name); error != 0) return error;
-  Result<std::unique_ptr<OpenFile>> file = create_new(fs, req, parent, name, mode, fi);
+  const Result<HostPath> directory = fs.inodes.path(parent);
+  if (!directory) return directory.error().code;
+  Result<std::unique_ptr<OpenFile>> file = create_new(fs, req, directory->get(), name, mode, fi);
   const bool exists = !file && file.error().code == EEXIST && (fi->flags & O_EXCL) == 0;
   if (!file && !exists) return file.error().code;
   fuse_entry_param entry;

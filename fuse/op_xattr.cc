@@ -38,12 +38,12 @@ int answer_value(fuse_req_t req, std::string_view value, size_t size) {
   return 0;
 }
 
-int get_server(Filesystem& fs, fuse_req_t req, Inode& inode, size_t size) {
+int get_server(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, size_t size) {
   struct stat st;
-  if (::fstat(inode.fd.get(), &st) != 0) return errno;
+  if (::fstat(path_fd, &st) != 0) return errno;
   const bool has_one =
       &inode == &fs.inodes.root() ||
-      (!inode.control && inode.stub.look(inode.fd.get(), st).striped());
+      (!inode.control && inode.stub.look(path_fd, st).striped());
   if (!has_one || fs.server_name.empty()) return ENODATA;
   return answer_value(req, fs.server_name, size);
 }
@@ -66,16 +66,16 @@ int answer_host(fuse_req_t req, size_t size, const Get& get) {
 
 // An access ACL is a mode as well. The parts of a striped file have the mode only,
 // so its file cannot have more than that.
-int set_access_acl(fuse_req_t req, Inode& inode, const char* value, size_t size,
+int set_access_acl(fuse_req_t req, Inode& inode, int path_fd, const char* value, size_t size,
                    int flags) {
   struct stat st;
-  if (::fstat(inode.fd.get(), &st) != 0) return errno;
-  if (!inode.stub.look(inode.fd.get(), st).plain()) return EOPNOTSUPP;
-  const ProcPath path(inode.fd.get());
+  if (::fstat(path_fd, &st) != 0) return errno;
+  if (!inode.stub.look(path_fd, st).plain()) return EOPNOTSUPP;
+  const ProcPath path(path_fd);
   if (::setxattr(path.c_str(), kAccessAcl.data(), value, size, flags) != 0) return errno;
   // As chmod: who is not in the group cannot set it with the bit. The host saw root.
   if (::fuse_req_ctx(req)->uid != 0 && (st.st_mode & S_ISGID) != 0 &&
-      !is_in_group(req, st.st_gid) && ::fstat(inode.fd.get(), &st) == 0) {
+      !is_in_group(req, st.st_gid) && ::fstat(path_fd, &st) == 0) {
     (void)::chmod(path.c_str(), st.st_mode & 07777 & ~static_cast<mode_t>(S_ISGID));
   }
   return answer_result(req, 0);
@@ -85,12 +85,14 @@ int set_access_acl(fuse_req_t req, Inode& inode, const char* value, size_t size,
 
 int op::getxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
   Inode& inode = fs.inodes.of(ino);
-  if (name == kServer) return get_server(fs, req, inode, size);
+  const Result<HostPath> host = fs.inodes.path(inode);
+  if (!host) return host.error().code;
+  if (name == kServer) return get_server(fs, req, inode, host->get(), size);
   if (name == kStats) {
     if (ino != FUSE_ROOT_ID) return ENODATA;
     return answer_value(req, stats_json(*fs.lanes), size);
   }
-  const ProcPath path(inode.fd.get());
+  const ProcPath path(host->get());
   const int error = answer_host(req, size, [&](char* value, size_t room) {
     return ::getxattr(path.c_str(), name, value, room);
   });
@@ -100,7 +102,9 @@ int op::getxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* nam
 }
 
 int op::listxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size) {
-  const ProcPath path(fs.inodes.of(ino).fd.get());
+  const Result<HostPath> host = fs.inodes.path(fs.inodes.of(ino));
+  if (!host) return host.error().code;
+  const ProcPath path(host->get());
   return answer_host(req, size, [&](char* names, size_t room) {
     return ::listxattr(path.c_str(), names, room);
   });
@@ -111,8 +115,10 @@ int op::setxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* nam
   Inode& inode = fs.inodes.of(ino);
   if (inode.control) return EROFS;
   if (is_virtual(name)) return EPERM;
-  const ProcPath path(inode.fd.get());
-  if (name == kAccessAcl) return set_access_acl(req, inode, value, size, flags);
+  const Result<HostPath> host = fs.inodes.path(inode);
+  if (!host) return host.error().code;
+  if (name == kAccessAcl) return set_access_acl(req, inode, host->get(), value, size, flags);
+  const ProcPath path(host->get());
   return answer_result(req, ::setxattr(path.c_str(), name, value, size, flags));
 }
 
@@ -120,7 +126,9 @@ int op::removexattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* 
   Inode& inode = fs.inodes.of(ino);
   if (inode.control) return EROFS;
   if (is_virtual(name)) return EPERM;
-  const ProcPath path(inode.fd.get());
+  const Result<HostPath> host = fs.inodes.path(inode);
+  if (!host) return host.error().code;
+  const ProcPath path(host->get());
   return answer_result(req, ::removexattr(path.c_str(), name));
 }
 

@@ -230,8 +230,9 @@ PartServer::Answer PartServer::answer_writer(Inode& inode) const {
   Answer answer;
   answer.reply.error = EINVAL;
   struct stat st;
-  if (inode.control || ::fstat(inode.fd.get(), &st) != 0) return answer;
-  const StubView view = inode.stub.look(inode.fd.get(), st);
+  const Result<HostPath> path = fs_.inodes.path(inode);
+  if (!path || inode.control || ::fstat(path->get(), &st) != 0) return answer;
+  const StubView view = inode.stub.look(path->get(), st);
   if (!view.striped() || !fs_.volume->accept(view.layout, "")) return answer;
   answer.link = WriteLink::open(fs_, inode, view.layout);
   if (!answer.link) return answer;
@@ -247,8 +248,9 @@ PartServer::Answer PartServer::answer_reader(Inode& inode) const {
   ServerReply& reply = answer.reply;
   reply.error = EIO;
   struct stat st;
-  if (inode.control || ::fstat(inode.fd.get(), &st) != 0) return answer;
-  const StubView view = inode.stub.look(inode.fd.get(), st);
+  const Result<HostPath> path = fs_.inodes.path(inode);
+  if (!path || inode.control || ::fstat(path->get(), &st) != 0) return answer;
+  const StubView view = inode.stub.look(path->get(), st);
   if (!view.striped() || !fs_.volume->accept(view.layout, "")) return answer;
   Layout layout = view.layout;
   // The generation comes first: whoever changes the file from here on moves it.

@@ -119,9 +119,11 @@ Result<std::shared_ptr<LiveFile>> open_live(Filesystem& fs, Inode& inode, const 
     log_line(checked.error().text);
     return Errno{EIO};
   }
+  const Result<HostPath> path = fs.inodes.path(inode);
+  if (!path) return path.error();
   const auto deadline = std::chrono::steady_clock::now() + kTakeOverPatience;
   for (;;) {
-    Fd fd = reopen(inode.fd.get(), O_RDWR);
+    Fd fd = reopen(path->get(), O_RDWR);
     if (!fd) return last_errno();
     auto live = fs.live.acquire(layout, std::move(fd), name, inode.stub.opened(layout));
     const bool busy = !live && live.error().code == EBUSY;

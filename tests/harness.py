@@ -78,10 +78,10 @@ class Graphlane:
         return Volume(path, devices)
 
     @contextmanager
-    def mounted(self, volume: Volume, at: Path):
+    def mounted(self, volume: Volume, at: Path, **how):
         """The volume at another place, and gone from there afterwards."""
         at.mkdir(exist_ok=True)
-        self("mount", volume.path, at)
+        self("mount", volume.path, at, **how)
         try:
             yield at
         finally:

@@ -1,13 +1,25 @@
 """What the tests of the mount share; tests import the fixtures they use."""
 
+import ctypes
 import os
 import random
+import resource
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from harness import is_mounted, run
+
+
+FEW_DESCRIPTORS = 200
+PR_CAPBSET_DROP, CAP_SYS_RESOURCE = 24, 24
+
+
+def with_few_descriptors() -> None:
+    """For preexec_fn: not even root takes more then."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FEW_DESCRIPTORS, FEW_DESCRIPTORS))
+    ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_SYS_RESOURCE, 0, 0, 0)
 
 
 def random_bytes(size: int, seed: int = 1) -> bytes:

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 from harness import run
-from mounts import mounted, random_bytes  # noqa: F401, fixtures
+from mounts import FEW_DESCRIPTORS, mounted, random_bytes, with_few_descriptors  # noqa: F401, fixtures
 
 BLOCK = random_bytes(300_000)
 
@@ -390,14 +390,39 @@ def two_directories(graphlane, fuse, tmp_path_factory):
         yield base / "native", at
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_parity(two_directories, case):
+@pytest.fixture(scope="module")
+def without_descriptors(graphlane, fuse, tmp_path_factory):
+    """The same, on a mount that knows more files than its daemon has descriptors."""
+    if os.geteuid() != 0:
+        pytest.skip("not root: no handles")
+    base = tmp_path_factory.mktemp("crowded")
+    volume = graphlane.create(base / "v")
+    (base / "native").mkdir()
+    for number in range(2 * FEW_DESCRIPTORS):
+        (volume.path / str(number)).touch()
+    with graphlane.mounted(volume, base / "mnt", preexec_fn=with_few_descriptors) as at:
+        for number in range(2 * FEW_DESCRIPTORS):
+            (at / str(number)).stat()
+        yield base / "native", at
+
+
+def check_parity(directories, case):
     results = []
-    for base in two_directories:
+    for base in directories:
         directory = base / case.__name__
         directory.mkdir()
         results.append(closing_after(case, directory))
     assert results[1] == results[0]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_parity(two_directories, case):
+    check_parity(two_directories, case)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_parity_without_descriptors(without_descriptors, case):
+    check_parity(without_descriptors, case)
 
 
 def test_no_map_changes_what_is_for_appending_only(volume, mounted):
