@@ -134,8 +134,12 @@ void drop_set_id_bits(Filesystem& fs, fuse_req_t req, int fd) {
   // The kernel does not expect it where the group cannot execute.
   Inode* inode = for_locking ? fs.inodes.find(st.st_ino) : nullptr;
   if (inode == nullptr) return;
-  (void)::fuse_lowlevel_notify_inval_inode(fs.session, inode->nodeid, -1, 0);  // not its pages
+  drop_cached_attributes(fs, *inode);
   fs.inodes.forget(inode->nodeid, 1);
+}
+
+void drop_cached_attributes(Filesystem& fs, const Inode& inode) {
+  (void)::fuse_lowlevel_notify_inval_inode(fs.session, inode.nodeid, -1, 0);  // not its pages
 }
 
 int show_attributes(Filesystem& fs, Inode& inode, struct stat* st) {

@@ -97,6 +97,9 @@ bool is_in_group(fuse_req_t req, gid_t group);
 // kernel does it before writes where it must (libfuse 3.14), never at O_TRUNC.
 void drop_set_id_bits(Filesystem& fs, fuse_req_t req, int fd);
 
+// They have changed by a way on which the kernel does not expect it.
+void drop_cached_attributes(Filesystem& fs, const Inode& inode);
+
 // The attributes of a file as the mount shows them. 0 or an errno.
 int show_attributes(Filesystem& fs, Inode& inode, struct stat* st);
 

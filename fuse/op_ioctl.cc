@@ -42,6 +42,7 @@ int set_flags(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, unsigne
   if (!fd || ::fstat(fd.get(), &st) != 0) return errno;
   if (forbids_changes(flags) && !inode.stub.look(path_fd, st).plain()) return EOPNOTSUPP;
   if (::ioctl(fd.get(), command, &flags) != 0) return errno;
+  drop_cached_attributes(fs, inode);  // ctime
   reply::ioctl(req, 0, nullptr, 0);
   return 0;
 }
