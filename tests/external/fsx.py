@@ -4,7 +4,7 @@ O_DIRECT, asynchronous I/O and fallocate's modes."""
 import os
 from pathlib import Path
 
-from tests.conformance.bench import PRELOAD, Bench, run
+from tests.conformance.bench import PRELOAD, Bench, BenchError, run
 from tests.conformance.result import SuiteResult
 from tests.external.folder import require, version_of
 
@@ -28,11 +28,15 @@ KINDS = {
 def suite(bench: Bench, folder: Path, options) -> SuiteResult:
     program = folder / "ltp/fsx"
     require(program)
+    if unknown := set(options.tests) - set(KINDS):
+        raise BenchError(f"fsx: no such kind: {', '.join(unknown)}; there are: {', '.join(KINDS)}")
     result = SuiteResult("fsx (C)", version_of(folder),
                          setting=f"{bench.setting}; {options.ops} operations each")
     for file, preloaded in (("plain", False), ("plain", True), ("fsx.striped", False),
                             ("fsx.striped", True)):
         for kind, words in KINDS.items():
+            if options.tests and kind not in options.tests:
+                continue
             test = f"{file}{', preloaded' if preloaded else ''}, {kind}"
             environment = {"LD_PRELOAD": str(PRELOAD)} if preloaded else {}
             path = bench.mount / file
