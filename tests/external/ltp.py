@@ -2,7 +2,8 @@
 
 FOLDER is the source tree, built in place (./configure && make -C lib, then make
 in testcases/kernel/fs and in the folders of testcases/kernel/syscalls that you
-want), or what `make install` made. Lists: FOLDER/runtest.
+want), or what `make install` made; rwtest finds its programs only there, in
+FOLDER/testcases/bin. Lists: FOLDER/runtest.
 """
 
 import os

@@ -62,13 +62,21 @@ def _config(bench: Bench, top: Path) -> dict[str, str]:
     }
 
 
-def _read(report: Path, result: SuiteResult) -> None:
+def _read(report: Path, result: SuiteResult, places: list[Path]) -> None:
+    """What is below `places` is named without them: they are another's on another machine."""
+
+    def said(element, otherwise: str) -> str:
+        text = " ".join((element.get("message") or otherwise).split())
+        for place in places:
+            text = text.replace(f"{place}/", "")
+        return text
+
     for case in ElementTree.parse(report).iter("testcase"):
         test = case.get("name", "?")
         if (failure := case.find("failure")) is not None:
-            result.failed[test] = failure.get("message") or "failed"
+            result.failed[test] = said(failure, "failed")
         elif (skipped := case.find("skipped")) is not None:
-            result.not_applicable[test] = " ".join((skipped.get("message") or "").split())
+            result.not_applicable[test] = said(skipped, "not run")
         else:
             result.passed += 1
 
@@ -91,7 +99,7 @@ def suite(bench: Bench, folder: Path, options) -> SuiteResult:
     if not report.exists():
         raise BenchError(f"xfstests: {ran.tail()}")
     result = SuiteResult("xfstests generic/quick", version_of(folder), setting=bench.setting)
-    _read(report, result)
+    _read(report, result, [folder, top])
     if options.keep:
         shutil.copytree(top / "results", options.keep, dirs_exist_ok=True)
     return result
