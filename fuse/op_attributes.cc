@@ -4,11 +4,21 @@
 #include "fuse/open_file.h"
 #include "fuse/operations.h"
 #include "fuse/striped.h"
+#include "iomgr/stub_lock.h"
 
 namespace graphlane {
 namespace {
 
 int code_of(const Result<void>& done) { return done ? 0 : done.error().code; }
+
+// As long as the descriptor is open, a striped file's stub names the parts that it
+// names now: they and the stub shall get the same mode and owner.
+Fd held_parts(Inode& inode, int path_fd, const struct stat& st) {
+  Fd held;
+  if (inode.stub.look(path_fd, st).striped()) held = reopen(path_fd, O_RDONLY);
+  if (held) hold_parts(held.get());
+  return held;
+}
 
 // A file without a name has parts without names; what is open of it stays so.
 bool has_named_parts(const StubView& view, const struct stat& st) {
@@ -97,6 +107,8 @@ int op::setattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, struct stat* wan
   const int path_fd = path->get();
   struct stat st;
   if (::fstatat(path_fd, "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) return errno;
+  const Fd held = held_parts(inode, path_fd, st);
+  if (held && ::fstat(held.get(), &st) != 0) return errno;
   StubView view = inode.stub.look(path_fd, st);
   // Another volume's parts are not ours to change.
   if (view.striped() && !fs.volume->accept(view.layout, "")) view.verdict = StubVerdict::kBadField;

@@ -17,6 +17,7 @@
 #include "fuse/open_file.h"
 #include "fuse/operations.h"
 #include "fuse/striped.h"
+#include "iomgr/stub_lock.h"
 
 namespace graphlane {
 namespace {
@@ -72,6 +73,22 @@ Result<std::unique_ptr<OpenFile>> open_plain(Filesystem& fs, fuse_req_t req, Ino
   return file;
 }
 
+// As open_striped(), and the stub names these parts for as long as they are open.
+// ESTALE: it names others by now; the kernel looks again.
+Result<std::shared_ptr<StripedFile>> open_held(Filesystem& fs, Inode& inode, const Layout& layout,
+                                               const struct stat& stub) {
+  Fd held = reopen(inode.fd.get(), O_RDONLY);
+  if (!held) return last_errno();
+  hold_parts(held.get());
+  Layout now;
+  const Result<StubVerdict> verdict = read_stub(held.get(), kStubSize, &now);
+  if (!verdict) return verdict.error();
+  if (*verdict != StubVerdict::kStub || now.file_id != layout.file_id) return Errno{ESTALE};
+  auto file = open_striped(*fs.volume, layout, stub);
+  if (file) (*file)->hold(std::move(held));
+  return file;
+}
+
 // The file as readers have it: from who has it open already, or anew.
 Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode,
                                                   const Layout& layout, const struct stat& stub) {
@@ -88,7 +105,7 @@ Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode,
     file->set_size(current_layout(*fs.volume, layout).logical_size);
     return file;
   }
-  return open_striped(*fs.volume, layout, stub);
+  return open_held(fs, inode, layout, stub);
 }
 
 Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, fuse_req_t req, Inode& inode,

@@ -217,9 +217,13 @@ LastLink::LastLink(const Volume& volume, int directory_fd, const char* name) : v
   held_.emplace(volume);
 }
 
+// Looks again: the stub may name other parts by now (iomgr/restripe.h).
 bool LastLink::reap() {
   struct stat st;
   if (!fd_ || ::fstat(fd_.get(), &st) != 0 || st.st_nlink > 0) return false;
+  const StubView view = StubCache().look(fd_.get(), st);
+  if (!view.striped() || !owns_parts(volume_, view.layout, st)) return false;
+  layout_ = view.layout;
   const PartName name(layout_.file_id);
   for (uint32_t d = 0; d < volume_.device_count(); ++d) {
     if (::unlinkat(device_fd(volume_, d), name.c_str(), 0) != 0 && errno != ENOENT) {

@@ -7,26 +7,21 @@
 #include <algorithm>
 #include <chrono>
 
+#include "iomgr/base/reopen.h"
+#include "iomgr/stub_lock.h"
 
 namespace graphlane {
 namespace {
 
 constexpr auto kOutsidePatience = std::chrono::seconds(5);
 
-struct flock lock_of_type(short type) {
-  return {
-      .l_type = type, .l_whence = SEEK_SET, .l_start = kWriterLockOffset, .l_len = 1, .l_pid = 0};
-}
-
 }  // namespace
 
 Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const Layout& layout,
                                                   Fd stub, std::string_view name,
                                                   std::shared_ptr<StripedFile> shared) {
-  struct flock lock = lock_of_type(F_WRLCK);
-  if (::fcntl(stub.get(), F_OFD_SETLK, &lock) != 0) {
-    const int code = errno == EAGAIN || errno == EACCES ? EBUSY : errno;
-    return os_error(code, std::string(name), "cannot be written here");
+  if (Result<void> mine = lock_stub(stub.get(), StubLock::kChange, F_WRLCK); !mine) {
+    return os_error(mine.error().code, name, "cannot be written here");
   }
   // What it says now that nobody else can change it.
   Layout now;
@@ -39,8 +34,13 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
   now = current_layout(volume, now);
   live->file_ = std::move(shared);
   if (!live->file_ || !live->file_->parts().writable()) {
+    // By a lock of their own, because readers may have the parts for longer than we.
+    Fd held = reopen(live->stub_fd(), O_RDWR);
+    if (!held) return os_error(errno, name, "cannot open the stub");
+    hold_parts(held.get());
     auto opened = StripedFile::open(volume, now, name, O_RDWR);
     if (!opened) return opened.error();
+    (*opened)->hold(std::move(held));
     live->writable_ = std::move(*opened);
     if (!live->file_) live->file_ = live->writable_;
   } else {
@@ -240,8 +240,7 @@ Result<void> LiveFile::close(uint64_t synced_change_count) {
 }
 
 bool is_being_changed(int stub_fd) {
-  struct flock lock = lock_of_type(F_WRLCK);  // which meets both kinds of writers
-  return ::fcntl(stub_fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  return is_stub_locked(stub_fd, StubLock::kChange, F_WRLCK);  // which meets both kinds of writers
 }
 
 }  // namespace graphlane

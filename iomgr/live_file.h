@@ -9,10 +9,9 @@
 // we are killed, the size follows from whichever tells the truth, and no byte
 // that was synced is out of reach (FORMAT.md, "Crash rule").
 //
-// While it lives, nobody else changes the file: it holds a lock on the stub (an
-// open-file-description lock far behind its end, where programs' own locks do
-// not meet it), which the kernel releases when we die. So an `open` stub without
-// a lock is a dead writer's, and open() takes the file over.
+// While it lives, nobody else changes the file: it holds StubLock::kChange, which
+// the kernel releases when we die. So an `open` stub without that lock is a dead
+// writer's, and open() takes the file over.
 //
 // Threads: everything is safe from any thread. A resize() waits for writes that
 // extend the file; that none runs beside it in place, the caller sees to, as the

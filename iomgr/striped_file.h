@@ -12,13 +12,15 @@
 #include <string_view>
 
 #include "iomgr/base/error.h"
+#include "iomgr/base/fd.h"
 #include "iomgr/part_files.h"
 #include "iomgr/volume.h"
 
 namespace graphlane {
 
 // A striped file of an open volume, with its parts open for reading, or for
-// writing too. Shared; constant but for its size.
+// writing too. Shared; constant but for its size. Whoever shares it for longer
+// than a moment has it hold() the stub.
 class StripedFile {
  public:
   // `name` is what messages call it. Errors name the device and the part.
@@ -34,6 +36,11 @@ class StripedFile {
   const PartFiles& parts() const { return parts_; }
   const std::string& name() const { return name_; }
 
+  // Keeps the descriptor, whose locks (stub_lock.h) say that the file is open, for
+  // as long as it is. Before the file is shared.
+  void hold(Fd stub) { stub_ = std::move(stub); }
+  int held_stub() const { return stub_.get(); }
+
   // As lseek(2) with SEEK_DATA or SEEK_HOLE. ENXIO: nothing there.
   Result<uint64_t> seek(uint64_t offset, int whence) const;
 
@@ -43,6 +50,7 @@ class StripedFile {
   StripeMap map_;
   PartFiles parts_;
   std::string name_;
+  Fd stub_;
   std::atomic<uint64_t> size_{0};
 };
 

@@ -138,13 +138,21 @@ StubVerdict decode_stub(std::span<const uint8_t> bytes, Layout* layout) {
   return StubVerdict::kStub;
 }
 
+Result<StubVerdict> read_stub(int fd, std::span<uint8_t> buffer, Layout* layout) {
+  constexpr int kReadsMax = 5;
+  for (int i = 1;; ++i) {
+    const Result<size_t> got = pread_full(fd, buffer.data(), buffer.size(), 0);
+    if (!got) return got.error();
+    const StubVerdict verdict = decode_stub(buffer.first(*got), layout);
+    if (verdict != StubVerdict::kBadChecksum || i == kReadsMax) return verdict;
+  }
+}
+
 Result<StubVerdict> read_stub(int fd, uint64_t file_size, Layout* layout) {
   if (file_size < sizeof kHeadMagic || file_size > kStubSize) return StubVerdict::kNotAStub;
   const Page page;
   if (page.bytes == nullptr) return last_errno();
-  const Result<size_t> got = pread_full(fd, page.bytes, kStubSize, 0);
-  if (!got) return got.error();
-  return decode_stub({page.bytes, *got}, layout);
+  return read_stub(fd, {page.bytes, kStubSize}, layout);
 }
 
 Result<void> write_stub(int fd, const Layout& layout) {

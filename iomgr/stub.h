@@ -11,8 +11,6 @@
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
 
-#include <sys/types.h>
-
 #include <array>
 #include <cstdint>
 #include <span>
@@ -59,11 +57,6 @@ enum class StubVerdict {
 // "stub cut short", "stub checksum mismatch", …
 const char* describe(StubVerdict verdict);
 
-// Whoever changes the file holds an open-file-description lock on this byte of its
-// stub, far behind all that programs lock: exclusively a mount (LiveFile), shared
-// the processes that write without one.
-inline constexpr off_t kWriterLockOffset = off_t{1} << 62;
-
 using StubBytes = std::array<uint8_t, kStubSize>;
 
 StubBytes encode_stub(const Layout& layout);
@@ -71,6 +64,12 @@ StubBytes encode_stub(const Layout& layout);
 // `bytes` is the whole content of a file, or its first 4096 bytes and more when
 // it has more. `layout` is set only for kStub.
 StubVerdict decode_stub(std::span<const uint8_t> bytes, Layout* layout);
+
+// Reads the head of a file into the buffer, and decodes it. A stub is rewritten in
+// place, and a read beside that may get some of the old and some of the new bytes:
+// one in three, on ext4, beside a writer that never stops. So one with a bad
+// checksum is read again before it is called damaged.
+Result<StubVerdict> read_stub(int fd, std::span<uint8_t> buffer, Layout* layout);
 
 // Reads a file of `file_size` bytes and decodes it. Files that cannot be stubs
 // for their size cost no read. Fails with the errno of the read.

@@ -5,6 +5,7 @@
 #include "iomgr/file_attributes.h"
 #include "iomgr/live_file.h"
 #include "iomgr/parts.h"
+#include "iomgr/stub_lock.h"
 #include "iomgr/transfer_common.h"
 #include "iomgr/volume_files.h"
 
@@ -87,6 +88,7 @@ Outcome<void> export_striped(const Volume& volume, int stub_fd, const Layout& st
 Outcome<void> export_file(const Volume& volume, int fd, const TreePlace& from,
                           const struct stat& info, const TreePlace& to, TransferState* state) {
   if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
+  if (info.st_size == kStubSize) hold_parts(fd);
   Layout layout;
   const Result<StubVerdict> verdict = inspect_stub(fd, &layout);
   if (!verdict) return from.error(verdict.error().code, "cannot read");

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <thread>
 
-#include "iomgr/base/file_io.h"
 #include "iomgr/parts.h"
 
 namespace graphlane {
@@ -115,9 +114,7 @@ Outcome<TreePlace> locate_in_volume(const Volume& volume, const std::string& pat
 
 Result<StubVerdict> inspect_stub(int fd, Layout* layout) {
   std::array<uint8_t, kStubSize + 1> bytes;
-  const Result<size_t> got = pread_full(fd, bytes.data(), bytes.size(), 0);
-  if (!got) return got.error();
-  return decode_stub({bytes.data(), *got}, layout);
+  return read_stub(fd, bytes, layout);
 }
 
 Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, bool force) {

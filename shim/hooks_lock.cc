@@ -1,7 +1,7 @@
 // Without a mount: record locks of striped files. They lie on the stub, with two
 // differences. A lock to write asks for a descriptor that may: the process has the
 // lock, so any of the file's will do. And "to the end of the file" ends before the
-// byte by which writers keep out mounts (kWriterLockOffset).
+// byte by which writers keep out mounts (iomgr/stub_lock.h).
 //
 // flock() needs no help: it is the stub's. As a process loses its record locks of a
 // file when it closes any descriptor of it, stubs that it has open are not opened
@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include "iomgr/base/sys.h"
+#include "iomgr/stub_lock.h"
 #include "shim/hooks.h"
 #include "shim/open_file.h"
 #include "shim/real.h"
@@ -19,6 +20,8 @@
 
 namespace graphlane {
 namespace {
+
+constexpr auto kEnd = static_cast<off_t>(StubLock::kChange);
 
 // The range from the beginning of the file. False: an impossible one.
 bool make_absolute(const OpenFileRef& file, int fd, struct flock* lock) {
@@ -32,12 +35,12 @@ bool make_absolute(const OpenFileRef& file, int fd, struct flock* lock) {
     lock->l_start += lock->l_len;
     lock->l_len = -lock->l_len;
   }
-  return lock->l_start >= 0 && lock->l_start < kWriterLockOffset;
+  return lock->l_start >= 0 && lock->l_start < kEnd;
 }
 
 }  // namespace
 
-bool lock_stub(int fd, int command, struct flock* asked, int* status) {
+bool lock_record(int fd, int command, struct flock* asked, int* status) {
   if (is_known_foreign(fd)) return false;
   const OpenFileRef file = acquire_stub(fd);
   if (!file) return false;
@@ -52,9 +55,9 @@ bool lock_stub(int fd, int command, struct flock* asked, int* status) {
     errno = EINVAL;
     return true;
   }
-  const off_t room = kWriterLockOffset - lock.l_start;
+  const off_t room = kEnd - lock.l_start;
   if (lock.l_len == 0 || lock.l_len > room) lock.l_len = room;
-  const int owner = file->stub_fd >= 0 && may_write(file.access()) ? file->stub_fd : fd;
+  const int owner = may_write(file.access()) ? file->stub_fd : fd;
   *status = real::fcntl(owner, command, reinterpret_cast<long>(&lock));
   const bool told = command == F_GETLK || command == F_OFD_GETLK;
   if (*status == 0 && told && lock.l_type == F_UNLCK) asked->l_type = F_UNLCK;
@@ -77,7 +80,7 @@ int hook_lockf(int fd, int command, off_t length) {
     default: return real::lockf(fd, command, length);
   }
   int status = 0;
-  if (!lock_stub(fd, how, &lock, &status)) return real::lockf(fd, command, length);
+  if (!lock_record(fd, how, &lock, &status)) return real::lockf(fd, command, length);
   if (status != 0 || command != F_TEST || lock.l_type == F_UNLCK) {
     return status;
   }

@@ -202,7 +202,7 @@ int hook_dup3(int fd, int target, int flags) {
 int hook_fcntl(int fd, int command, long argument) {
   int result = 0;
   if (is_lock_command(command) &&
-      lock_stub(fd, command, reinterpret_cast<struct flock*>(argument), &result)) {
+      lock_record(fd, command, reinterpret_cast<struct flock*>(argument), &result)) {
     return result;
   }
   result = real::fcntl(fd, command, argument);

@@ -39,7 +39,7 @@ int with_logical_size(int status, int directory, const char* path, int flags, st
   if ((flags & AT_EMPTY_PATH) != 0 && path != nullptr && *path == '\0') {
     const OpenFileRef file = acquire_stub(directory);
     if (file && file->origin == Origin::kStub) {
-      if (file->stub_fd >= 0) show_times(*file, st);
+      if (file->written_here) show_times(*file, st);
       layout.logical_size = file.size();
       fill_stat(layout, st);
     }

@@ -7,7 +7,7 @@
 # large, because a thread's whole stack may be 16 KiB.
 
 SHIM := $(BUILD)/lib/libgraphlane.so
-SHIM_IOMGR := base/file_io base/uuid stub part_files lane_io io_queue uring_queue aio_queue \
+SHIM_IOMGR := base/file_io base/uuid stub stub_lock part_files lane_io io_queue uring_queue aio_queue \
   sync_queue memory_limit
 SHIM_OBJECTS := $(patsubst %.cc,$(BUILD)/shim/%.o,$(wildcard shim/*.cc)) \
   $(patsubst %,$(BUILD)/shim/iomgr/%.o,$(SHIM_IOMGR))

@@ -9,6 +9,7 @@
 
 #include "iomgr/base/reopen.h"
 #include "iomgr/memory_limit.h"
+#include "iomgr/stub_lock.h"
 #include "shim/process.h"
 #include "shim/report.h"
 #include "shim/settings.h"
@@ -90,7 +91,7 @@ OpenFile* find_open(const struct stat& st, Access access, bool linked = false) {
     if (!file.in_use.load(std::memory_order_acquire) || !reference(&file)) continue;
     const bool same = file.device_number == st.st_dev && file.inode == st.st_ino &&
                       (file.origin == Origin::kLinked) == linked;
-    if (same && file.origin == Origin::kStub && may_write(access) && file.stub_fd < 0) {
+    if (same && file.origin == Origin::kStub && may_write(access) && !file.written_here) {
       file.lost.store(true, std::memory_order_relaxed);  // its readers move to the new one
     }
     if (same && !file.lost.load(std::memory_order_relaxed) && still_holds(file)) return &file;
@@ -124,18 +125,15 @@ uint64_t size_now(const OpenFile& file, const SaidSize& said) {
   return std::min(said.bytes, size_of_parts(file));
 }
 
-// Takes a stub for one who may write, with a writer's lock. 0 or an errno; EBUSY:
-// a mount has the file open for writing.
-int hold_stub(int fd, Fd stub, OpenFile* file) {
-  if (!stub) stub = lifted(reopen(fd, O_RDWR));
-  if (!stub) return errno;
-  struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = kWriterLockOffset, .l_len = 1, .l_pid = 0};
-  if (sys::fcntl(stub.get(), F_OFD_SETLK, reinterpret_cast<long>(&lock)) != 0) {
-    return errno == EAGAIN || errno == EACCES ? EBUSY : errno;
+// The stub's descriptor that the file is held by, from before the stub is read.
+// Empty: it is no stub, or may not be opened so (errno).
+Fd hold_stub(int fd, const struct stat& st, Access access, Fd stub) {
+  if (st.st_size != kStubSize || lies_on_fuse(fd)) return {};
+  if (!stub || !may_write(access)) {
+    stub = lifted(reopen(fd, may_write(access) ? O_RDWR : O_RDONLY));
   }
-  file->stub_fd = stub.release();
-  set_entry(file->stub_fd, FdEntry::internal());
-  return 0;
+  if (stub) hold_parts(stub.get());
+  return stub;
 }
 
 // What is short now (descriptors, memory, the file's other writer) is tried again
@@ -164,7 +162,7 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
   file->too_large_for_memory = false;
   if (parts->count() > 0) {
     file->map = located.layout.map();
-    const bool only_read = file->stub_fd < 0 && file->link_fd < 0;
+    const bool only_read = !file->written_here && file->link_fd < 0;
     file->too_large_for_memory =
         only_read && wants_direct(settings().io_mode, size_now(*file, file->said), false);
     protect(*parts, direct || file->too_large_for_memory);
@@ -178,6 +176,7 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
 
 PartFiles* make_parts(OpenFile* file) {
   file->stub_fd = file->link_fd = -1;
+  file->written_here = false;
   return new (part_storage[file->slot].bytes) PartFiles(internal_fd_floor());
 }
 
@@ -186,14 +185,26 @@ OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, F
   OpenFile* file = take_slot();
   if (file == nullptr) return nullptr;
   PartFiles* parts = make_parts(file);
+  errno = 0;
+  Fd held = hold_stub(fd, st, access, std::move(stub));
+  int error = errno;
   Located located = locate(fd, st, access, parts);
   if (located.origin == Origin::kForeign) {
     parts->~PartFiles();
     return nullptr;
   }
-  if (located.origin == Origin::kStub && may_write(access)) {
-    located.error = hold_stub(fd, std::move(stub), file);
-    if (located.error != 0) located.origin = Origin::kDamaged;
+  if (located.origin == Origin::kStub) {
+    if (held && may_write(access)) {
+      const Result<void> mine = lock_stub(held.get(), StubLock::kChange, F_RDLCK);
+      error = mine ? 0 : mine.error().code;  // EBUSY: a mount changes the file
+    }
+    if (may_write(access) && error != 0) {
+      located.origin = Origin::kDamaged;
+      located.error = error;
+    }
+    file->written_here = may_write(access);
+    file->stub_fd = held.release();
+    set_entry(file->stub_fd, FdEntry::internal());
   }
   fill_slot(file, fd, st, located, parts, direct);
   return file;

@@ -44,9 +44,10 @@ struct OpenFile {
   int error = 0;  // what a read of a kDamaged one fails with
   Uuid file_id;
   SaidSize said;  // by the stub when it was identified; over a mount the size
-  // Without a mount, of a file that is written: its stub, open for writing, with a
-  // writer's lock. Else -1.
+  // Without a mount: the stub, with the lock of who has the parts open; of a file that
+  // is written, open for writing, and with a writer's lock. Else -1.
   int stub_fd = -1;
+  bool written_here = false;
   // Over a mount, of a file that is written: the connection to its server, and the
   // process that opened it. Else -1.
   int link_fd = -1;

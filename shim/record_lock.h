@@ -6,7 +6,7 @@
 namespace graphlane {
 
 // Whether the descriptor is a stub's; then *status is fcntl(2)'s result, with errno.
-bool lock_stub(int fd, int command, struct flock* asked, int* status);
+bool lock_record(int fd, int command, struct flock* asked, int* status);
 
 // Whether the command of fcntl() is about record locks.
 constexpr bool is_lock_command(int command) {

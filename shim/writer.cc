@@ -193,7 +193,7 @@ int sync_striped(const OpenFileRef& file, bool data_only) {
   for (uint32_t d = 0; d < count; ++d) {
     if (::syscall(SYS_fdatasync, file->parts->buffered(d)) != 0) return errno;
   }
-  if (file->stub_fd < 0) return 0;
+  if (!file->written_here) return 0;
   show_written(*file);
   return ::syscall(data_only ? SYS_fdatasync : SYS_fsync, file->stub_fd) == 0 ? 0 : errno;
 }

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "iomgr/lanes.h"
+#include "iomgr/stub_lock.h"
 #include "tests/iomgr/volume_fixture.h"
 
 namespace graphlane {
@@ -179,6 +180,19 @@ TEST_F(LiveFileTest, HasOneWriterOnly) {
   }
   EXPECT_FALSE(is_being_changed(stub.get()));
   EXPECT_TRUE(open());
+}
+
+// Who reads by the parts that a writer opened may go on when the writer has gone.
+TEST_F(LiveFileTest, AsLongAsItsPartsAreOpenTheStubIsHeld) {
+  make(random_bytes(10'000));
+  const Fd stub(::open(in_volume("f").c_str(), O_RDWR | O_CLOEXEC));
+  std::shared_ptr<StripedFile> reading = opened()->file();
+  EXPECT_FALSE(is_being_changed(stub.get()));
+  EXPECT_EQ(lock_stub(stub.get(), StubLock::kParts, F_WRLCK).error().code, EBUSY);
+  EXPECT_TRUE(is_stub_locked(stub.get(), StubLock::kParts, F_WRLCK));
+  reading.reset();
+  EXPECT_TRUE(lock_stub(stub.get(), StubLock::kParts, F_WRLCK));
+  EXPECT_FALSE(is_stub_locked(stub.get(), StubLock::kParts, F_WRLCK));  // by others
 }
 
 TEST_F(LiveFileTest, ReadersSeeTheSizeChange) {

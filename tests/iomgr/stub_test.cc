@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "iomgr/base/crc32c.h"
@@ -103,6 +105,32 @@ TEST(StubTest, IsReadThroughADirectDescriptor) {
   ASSERT_TRUE(verdict) << verdict.error().code;
   EXPECT_EQ(*verdict, StubVerdict::kStub);
   EXPECT_EQ(decoded, layout);
+}
+
+// The kernel copies a page to a reader while it copies another writer's into it.
+// Without reading again, one in some thousand of these was "damaged" on ext4.
+TEST(StubTest, IsWholeWhileItIsRewritten) {
+  const std::string path = ::testing::TempDir() + "stub_torn_" + std::to_string(getpid());
+  const Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600));
+  ::unlink(path.c_str());
+  const StubBytes contents[] = {encode_stub(sample_layout()), encode_stub(sample_layout())};
+  ASSERT_TRUE(write_full(fd.get(), contents[0].data(), kStubSize));
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (int i = 0; !stop; i ^= 1) {
+      (void)pwrite_full(fd.get(), contents[i].data(), kStubSize, 0);
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  });
+  int damaged_count = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    Layout layout;
+    const Result<StubVerdict> verdict = read_stub(fd.get(), kStubSize, &layout);
+    if (!verdict || *verdict != StubVerdict::kStub) ++damaged_count;
+  }
+  stop = true;
+  writer.join();
+  EXPECT_EQ(damaged_count, 0);
 }
 
 TEST(Crc32cTest, MatchesTheCheckValueOfItsDefinition) {

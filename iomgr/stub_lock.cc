@@ -1,0 +1,38 @@
+#include "iomgr/stub_lock.h"
+
+#include "iomgr/base/sys.h"
+
+namespace graphlane {
+namespace {
+
+struct flock description(StubLock lock, short type) {
+  return {.l_type = type,
+          .l_whence = SEEK_SET,
+          .l_start = static_cast<off_t>(lock),
+          .l_len = 1,
+          .l_pid = 0};
+}
+
+int call(int fd, int command, struct flock* lock) {
+  return sys::fcntl(fd, command, reinterpret_cast<intptr_t>(lock));
+}
+
+}  // namespace
+
+Result<void> lock_stub(int stub_fd, StubLock lock, short type) {
+  struct flock wanted = description(lock, type);
+  if (call(stub_fd, F_OFD_SETLK, &wanted) == 0) return {};
+  return Errno{errno == EAGAIN || errno == EACCES ? EBUSY : errno};
+}
+
+bool is_stub_locked(int stub_fd, StubLock lock, short type) {
+  struct flock wanted = description(lock, type);
+  return call(stub_fd, F_OFD_GETLK, &wanted) == 0 && wanted.l_type != F_UNLCK;
+}
+
+void hold_parts(int stub_fd) {
+  struct flock wanted = description(StubLock::kParts, F_RDLCK);
+  while (call(stub_fd, F_OFD_SETLKW, &wanted) != 0 && errno == EINTR) continue;
+}
+
+}  // namespace graphlane

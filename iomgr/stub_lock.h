@@ -1,0 +1,48 @@
+// StubLock: who is at a striped file, told by open-file-description locks on two
+// bytes far behind the end of its stub, where programs' own locks do not meet them.
+//
+//   byte      held shared by          held exclusively by
+//   2^62      processes that change   a mount that changes the file (live_file.h)
+//             it without a mount
+//   2^62 + 1  whoever has its parts   whoever makes the stub name other parts,
+//             open                    for that instant (restripe.h)
+//
+// The second closes a hole. Who has parts open reads them for as long as he likes,
+// and that they are the file is true while nobody else can change other ones in
+// their stead. So a stub's file-id stays what it is while anyone, in any process,
+// by any mount, has the file open; who opens it takes the lock first, and reads
+// the stub then.
+//
+// The kernel releases what a process holds when it dies.
+//
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <fcntl.h>
+
+#include <cstdint>
+
+#include "iomgr/base/result.h"
+
+namespace graphlane {
+
+enum class StubLock : off_t {
+  kChange = off_t{1} << 62,
+  kParts = kChange + 1,
+};
+
+// Takes, changes or (F_UNLCK) gives back the lock of this open file description,
+// at once. EBUSY: somebody else's excludes it. F_RDLCK wants a descriptor open
+// for reading, F_WRLCK one for writing.
+Result<void> lock_stub(int stub_fd, StubLock lock, short type);
+
+// Whether somebody else's lock excludes one of this type. `stub_fd` is not O_PATH.
+bool is_stub_locked(int stub_fd, StubLock lock, short type);
+
+// Takes StubLock::kParts shared, waiting for whoever is just making the stub name
+// other parts. What the stub names from here on, it names until the descriptor,
+// which is open for reading, is closed. (Where the filesystem has no such locks,
+// nobody can re-stripe either.)
+void hold_parts(int stub_fd);
+
+}  // namespace graphlane
