@@ -110,12 +110,13 @@ void LiveFiles::run() {
   for (;;) {
     const bool last = stopping_;
     const Clock::time_point now = Clock::now();
-    const auto idle = take_idle(last ? Clock::time_point::max() : now - kIdle);
+    auto idle = take_idle(last ? Clock::time_point::max() : now - kIdle);
     if (!idle.empty()) {
       mu_.unlock();
       close(idle);
       mu_.lock();
       drop_closed(idle);
+      idle.clear();  // not when we are woken next: their locks keep other writers out
     }
     if (last) return;
     if (stopping_) continue;
