@@ -56,6 +56,7 @@ void add_ls(Parser& parser);
 void add_info(Parser& parser);
 void add_check(Parser& parser);
 void add_rm(Parser& parser);
+void add_restripe(Parser& parser);
 void add_convert(Parser& parser);
 void add_gen(Parser& parser);
 void add_mount(Parser& parser);

@@ -27,18 +27,6 @@ int device_fd(const Volume& volume, uint32_t device_index) {
   return volume.devices()[device_index].root_fd.get();
 }
 
-// See the header: parts of another owner are not his to read or remove.
-bool owns_parts(const Volume& volume, const Layout& layout, const struct stat& stub) {
-  if (stub.st_uid == 0 || ::geteuid() != 0) return true;
-  const PartName name(layout.file_id);
-  for (uint32_t d = 0; d < volume.device_count(); ++d) {
-    struct stat part;
-    if (::fstatat(device_fd(volume, d), name.c_str(), &part, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (part.st_uid != stub.st_uid) return false;
-  }
-  return true;
-}
-
 std::string name_of(const Volume& volume, const struct stat& stub) {
   return fmt::format("{}: inode {}", volume.root(), stub.st_ino);
 }

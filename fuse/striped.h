@@ -3,7 +3,7 @@
 //
 // Whose bytes does a stub give access to? As root we could read anyone's parts,
 // so a stub is believed only where its owner also owns the parts, or root owns
-// the stub: nobody else can make such a file that names parts not his own.
+// the stub (owns_parts(), iomgr/parts.h).
 //
 // Threads: everything is safe from any thread.
 #pragma once

@@ -8,12 +8,44 @@
 #include <chrono>
 
 #include "iomgr/base/reopen.h"
+#include "iomgr/file_attributes.h"
 #include "iomgr/stub_lock.h"
 
 namespace graphlane {
 namespace {
 
 constexpr auto kOutsidePatience = std::chrono::seconds(5);
+
+// Gives the part the stub's owner and mode, if it has not got them.
+Result<void> give_access(int stub_fd, const struct stat& stub, int part_fd) {
+  struct stat part;
+  if (::fstat(part_fd, &part) != 0) return last_errno();
+  const bool is_its_owners = part.st_uid == stub.st_uid && part.st_gid == stub.st_gid;
+  if (is_its_owners && (part.st_mode & 0777) == (stub.st_mode & 0777)) return {};
+  copy_access(stub_fd, part_fd);
+  if (::fstat(part_fd, &part) != 0) return last_errno();
+  // Else its mode would let others in.
+  if (part.st_uid != stub.st_uid || part.st_gid != stub.st_gid) return Errno{EPERM};
+  return {};
+}
+
+bool operator==(const timespec& a, const timespec& b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+// The mtime of before, and a ctime that nobody has seen beside the old content:
+// caches of stubs go by it, and it moves with the kernel's tick only.
+void restore_times(int stub_fd, const struct stat& before) {
+  constexpr int kTicksMax = 100;  // a filesystem whose ctime stands still
+  struct stat st;
+  if (::fstat(stub_fd, &st) != 0) return;
+  const timespec written = st.st_ctim;
+  for (int i = 0; i < kTicksMax && st.st_ctim == written; ++i) {
+    if (i > 0) ::usleep(1000);
+    const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, before.st_mtim};
+    if (::futimens(stub_fd, times) != 0 || ::fstat(stub_fd, &st) != 0) return;
+  }
+}
 
 }  // namespace
 
@@ -57,15 +89,19 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
 }
 
 // The content of the stub, in place: one block.
+Result<void> LiveFile::say(const Layout& layout) {
+  if (Result<void> written = write_stub(stub_.get(), layout); !written) return written;
+  layout_ = layout;
+  // Release: who sees `open` also sees the count that goes with it.
+  is_open_.store(layout.state == FileState::kOpen, std::memory_order_release);
+  return {};
+}
+
 Result<void> LiveFile::say(FileState state, uint64_t size) {
   Layout layout = layout_;
   layout.state = state;
   layout.logical_size = size;
-  if (Result<void> written = write_stub(stub_.get(), layout); !written) return written;
-  layout_ = layout;
-  // Release: who sees `open` also sees the count that goes with it.
-  is_open_.store(state == FileState::kOpen, std::memory_order_release);
-  return {};
+  return say(layout);
 }
 
 // The first time durably: else a power failure could keep the new parts and the
@@ -237,6 +273,21 @@ Result<void> LiveFile::close(uint64_t synced_change_count) {
     (void)::futimens(stub_.get(), times);  // somebody else's file: the owner may, we may not
   }
   return {};
+}
+
+Result<void> LiveFile::move_to(const StripedFile& to) {
+  MutexLock held(mu_);
+  const int lock_fd = file_->held_stub();
+  if (Result<void> alone = lock_stub(lock_fd, StubLock::kParts, F_WRLCK); !alone) return alone;
+  struct stat now;
+  Result<void> moved = ::fstat(lock_fd, &now) == 0 ? Result<void>() : last_errno();
+  for (uint32_t d = 0; d < to.parts().count() && moved; ++d) {
+    moved = give_access(lock_fd, now, to.parts().buffered(d));
+  }
+  if (moved) moved = say(to.layout());
+  if (moved) restore_times(lock_fd, now);
+  (void)lock_stub(lock_fd, StubLock::kParts, F_RDLCK);
+  return moved;
 }
 
 bool is_being_changed(int stub_fd) {

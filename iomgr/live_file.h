@@ -113,9 +113,16 @@ class LiveFile {
   uint64_t change_count() const { return change_count_.load(std::memory_order_acquire); }
   Result<void> close(uint64_t synced_change_count);
 
+  // The stub names the parts `to` from now on, which hold the same bytes, synced, and
+  // get its owner and mode; it keeps its mtime. An error leaves it as it was; EBUSY:
+  // somebody else has the file open. Before our parts go, the stub has to be synced.
+  // All that we are good for then is that nobody else changes the file.
+  Result<void> move_to(const StripedFile& to);
+
  private:
   LiveFile(Fd stub, const Layout& layout)
       : stub_(std::move(stub)), layout_(layout), is_open_(layout.state == FileState::kOpen) {}
+  Result<void> say(const Layout& layout) REQUIRES(mu_);
   Result<void> say(FileState state, uint64_t size) REQUIRES(mu_);
   // Says `open`; `bound`: what the parts may say at most from now on.
   Result<void> prepare_change(uint64_t bound) REQUIRES(mu_);

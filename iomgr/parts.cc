@@ -31,6 +31,11 @@ Result<Fd> open_new_part(int root_fd, const Uuid& file_id) {
   for (;;) {
     if (::mkdirat(root_fd, directory.c_str(), 0755) == 0) {
       (void)::fchmodat(root_fd, directory.c_str(), 0755, 0);  // whatever our umask
+      // Root works in a user's volume, who shall be able to remove it.
+      struct stat above;
+      if (::fstatat(root_fd, "parts", &above, 0) == 0) {
+        (void)!::fchownat(root_fd, directory.c_str(), above.st_uid, above.st_gid, 0);
+      }
     } else if (errno != EEXIST) {
       return last_errno();
     }
@@ -133,6 +138,17 @@ Outcome<void> seal_parts(const Volume& volume, const StripedFile& file, int like
     }
   }
   return {};
+}
+
+bool owns_parts(const Volume& volume, const Layout& layout, const struct stat& stub) {
+  if (stub.st_uid == 0 || ::geteuid() != 0) return true;
+  const PartName name(layout.file_id);
+  for (const Device& device : volume.devices()) {
+    struct stat part;
+    if (::fstatat(device.root_fd.get(), name.c_str(), &part, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (part.st_uid != stub.st_uid) return false;
+  }
+  return true;
 }
 
 Outcome<void> remove_parts(const Volume& volume, const Uuid& file_id) {

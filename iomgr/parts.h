@@ -2,6 +2,8 @@
 // removes parts does it here, holding the volume's lock (volume_files.h).
 #pragma once
 
+#include <sys/stat.h>
+
 #include <string_view>
 
 #include "iomgr/lanes.h"
@@ -22,6 +24,11 @@ Outcome<void> transfer_striped(const Volume& volume, const StripedFile& file, Io
 
 // Gives the parts owner and mode of the file `like_fd` and makes them durable.
 Outcome<void> seal_parts(const Volume& volume, const StripedFile& file, int like_fd);
+
+// Whether the parts are for the stub's owner to read and remove, seen by root, who
+// may do so to all parts: anyone can write 4096 bytes that name somebody else's. Parts
+// of another owner are not his, unless the stub is root's.
+bool owns_parts(const Volume& volume, const Layout& layout, const struct stat& stub);
 
 // Removes what is there of a file's parts; the error of the first that cannot.
 Outcome<void> remove_parts(const Volume& volume, const Uuid& file_id);

@@ -14,9 +14,9 @@ namespace {
 constexpr size_t kSmallFileMax = 512u << 10;
 
 // What fails is told by the name that the caller knows, not by the temporary.
-Outcome<void> write_temporary(const std::string& temporary, const std::string& path,
-                              std::string_view content, mode_t mode) {
-  const Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+Outcome<void> write_temporary(int directory_fd, const std::string& temporary,
+                              std::string_view path, std::string_view content, mode_t mode) {
+  const Fd file(::openat(directory_fd, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!file) return os_error(errno, path, "cannot create");
   if (Result<void> written = write_full(file.get(), content.data(), content.size()); !written) {
     return os_error(written.error().code, path, "cannot write");
@@ -29,17 +29,18 @@ Outcome<void> write_temporary(const std::string& temporary, const std::string& p
 
 }  // namespace
 
-Outcome<void> write_small_file(const std::string& path, std::string_view content, mode_t mode) {
-  const std::string temporary = fmt::format("{}.{}~", path, ::getpid());
-  Outcome<void> written = write_temporary(temporary, path, content, mode);
-  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) {
+Outcome<void> write_small_file(int directory_fd, const std::string& name, std::string_view path,
+                               std::string_view content, mode_t mode) {
+  const std::string temporary = fmt::format("{}.{}~", name, ::getpid());
+  Outcome<void> written = write_temporary(directory_fd, temporary, path, content, mode);
+  if (written && ::renameat(directory_fd, temporary.c_str(), directory_fd, name.c_str()) != 0) {
     written = os_error(errno, path, "cannot create");
   }
   if (!written) {
-    ::unlink(temporary.c_str());
+    ::unlinkat(directory_fd, temporary.c_str(), 0);
     return written;
   }
-  return sync_directory(std::filesystem::path(path).parent_path().string());
+  return sync_directory(std::filesystem::path(name).parent_path().string(), directory_fd);
 }
 
 Outcome<std::string> read_small_file(int directory_fd, const char* name, std::string_view path) {
@@ -53,8 +54,8 @@ Outcome<std::string> read_small_file(int directory_fd, const char* name, std::st
   return content;
 }
 
-Outcome<void> sync_directory(const std::string& path) {
-  const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+Outcome<void> sync_directory(const std::string& path, int directory_fd) {
+  const Fd directory(::openat(directory_fd, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return os_error(errno, path, "cannot open");
   // Some network filesystems do not sync directories: EINVAL.
   if (::fsync(directory.get()) != 0 && errno != EINVAL) {

@@ -2,6 +2,7 @@
 // all: written under another name, synced, and renamed.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/types.h>
 
 #include <string>
@@ -11,14 +12,16 @@
 
 namespace graphlane {
 
-// Writes `path` and syncs it and its directory. On an error nothing is left.
-Outcome<void> write_small_file(const std::string& path, std::string_view content, mode_t mode);
+// Writes the file `name` below `directory_fd` and syncs it and its directory; `path`
+// is what messages call it. On an error nothing is left.
+Outcome<void> write_small_file(int directory_fd, const std::string& name, std::string_view path,
+                               std::string_view content, mode_t mode);
 
 // The content of a file below `directory_fd`; `path` is what messages call it.
 // EFBIG: larger than 512 KiB, which none of ours is.
 Outcome<std::string> read_small_file(int directory_fd, const char* name, std::string_view path);
 
 // Makes the names in a directory durable.
-Outcome<void> sync_directory(const std::string& path);
+Outcome<void> sync_directory(const std::string& path, int directory_fd = AT_FDCWD);
 
 }  // namespace graphlane

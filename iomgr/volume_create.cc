@@ -42,7 +42,7 @@ class Scaffold {
 
   Outcome<void> make_file(const std::string& path, std::string_view content) {
     if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
-    if (Outcome<void> made = write_small_file(path, content, 0644); !made) return made;
+    if (Outcome<void> made = write_small_file(AT_FDCWD, path, path, content, 0644); !made) return made;
     made_.push_back(path);
     return {};
   }

@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "iomgr/parts.h"
+#include "iomgr/small_file.h"
+#include "iomgr/volume_json.h"
 
 namespace graphlane {
 namespace fs = std::filesystem;
@@ -82,6 +84,34 @@ Outcome<void> check_stripe_depth(uint64_t depth_bytes) {
     return make_error(EINVAL, "stripe depth {}: larger than 1T", depth_bytes);
   }
   return {};
+}
+
+Outcome<void> set_stripe_depth(const Volume& volume, uint64_t depth_bytes) {
+  const int root = volume.root_fd();
+  const std::string path = volume.root() + "/" + kVolumeJson;
+  const Outcome<std::string> old_text = read_small_file(root, kVolumeJson, path);
+  if (!old_text) return old_text.error();
+  Outcome<VolumeRecord> record = parse_volume_json(*old_text, path);
+  if (!record) return record.error();
+  if (record->stripe_depth_bytes == depth_bytes) return {};
+  record->stripe_depth_bytes = depth_bytes;
+  const Outcome<std::string> text = to_json(*record);
+  if (!text) return text.error();
+  // Beside what imports build: what we leave if we are killed, `check` removes.
+  const std::string staged =
+      fmt::format("{}/{}", kStagingDirectory, UuidText(Uuid::random()).view());
+  (void)::mkdirat(root, kStagingDirectory, 0700);
+  if (Outcome<void> made = write_small_file(root, staged, path, *text, 0644); !made) return made;
+  struct stat st;
+  if (::fstatat(root, kVolumeJson, &st, 0) == 0) {
+    (void)!::fchownat(root, staged.c_str(), st.st_uid, st.st_gid, 0);
+  }
+  if (::renameat(root, staged.c_str(), root, kVolumeJson) != 0) {
+    const Error error = os_error(errno, path, "cannot replace");
+    ::unlinkat(root, staged.c_str(), 0);
+    return error;
+  }
+  return sync_directory(std::string(kControlDirectory), root);
 }
 
 Outcome<TreePlace> locate_in_volume(const Volume& volume, const std::string& path) {

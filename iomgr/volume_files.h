@@ -28,6 +28,10 @@ bool is_within(const std::filesystem::path& path, const std::filesystem::path& d
 // EINVAL with the reason: 0, not a multiple of 4096, too large.
 Outcome<void> check_stripe_depth(uint64_t depth_bytes);
 
+// Makes it the depth of new files, from when a volume is opened next. The caller
+// holds the volume's lock, shared.
+Outcome<void> set_stripe_depth(const Volume& volume, uint64_t depth_bytes);
+
 // What lies at `path` below the root, for messages and for the *at() calls. The
 // directories on the way must not lead out of the volume (EXDEV), whatever
 // links or ".." are in them, nor into its control directory; the last name is

@@ -1,0 +1,277 @@
+#include "iomgr/restripe.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "iomgr/base/interrupt.h"
+#include "iomgr/base/progress.h"
+#include "iomgr/bulk_copy.h"
+#include "iomgr/live_file.h"
+#include "iomgr/parts.h"
+#include "iomgr/stub_lock.h"
+#include "iomgr/tree.h"
+#include "iomgr/volume_files.h"
+
+namespace graphlane {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Somebody who opened the file while it was copied may be about to close it.
+constexpr auto kSwitchPatience = std::chrono::seconds(2);
+constexpr auto kInterval = std::chrono::milliseconds(5);
+
+struct Candidate {
+  TreePlace place;
+  Layout layout;
+};
+
+Error busy(const TreePlace& place, const char* what) {
+  return make_error(EBUSY, "{}: {}", place.shown, what);
+}
+
+// One file, while we have it. Nobody changes it meanwhile.
+class Job {
+ public:
+  Job(const Volume& volume, const Candidate& file, uint64_t depth_bytes, Progress* progress)
+      : volume_(volume), place_(file.place), progress_(progress), from_(file.layout) {
+    to_ = from_;
+    to_.file_id = Uuid::random();
+    to_.geometry.stripe_depth_bytes = depth_bytes;
+  }
+
+  Outcome<RestripedFile> run() {
+    if (Outcome<void> taken = take(); !taken) return taken.error();
+    Outcome<void> done = make_new_parts();
+    if (done) done = switch_parts();
+    if (!done) {
+      (void)remove_parts(volume_, to_.file_id);
+      return done.error();
+    }
+    if (done = remove_old_parts(); !done) return done.error();
+    return RestripedFile{.shown = place_.shown,
+                         .bytes = to_.logical_size,
+                         .from = from_.geometry,
+                         .to = to_.geometry};
+  }
+
+ private:
+  Outcome<void> take() {
+    Fd stub(::openat(place_.directory_fd, place_.path.c_str(),
+                     O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!stub) return place_.error(errno, "cannot change");
+    struct stat st;
+    if (::fstat(stub.get(), &st) != 0) return place_.error(errno, "cannot change");
+    if (::geteuid() != 0 && ::geteuid() != st.st_uid) {
+      return place_.error(EPERM, "only its owner, or root, can give it new parts");
+    }
+    if (!owns_parts(volume_, from_, st)) {
+      return place_.error(EPERM, "the stub's owner does not own the parts");
+    }
+    auto live = LiveFile::open(volume_, from_, std::move(stub), place_.shown);
+    if (!live && live.error().code == EBUSY) return busy(place_, "is being written");
+    if (!live) return live.error();
+    live_ = std::move(*live);
+    if (is_stub_locked(live_->file()->held_stub(), StubLock::kParts, F_WRLCK)) {
+      return busy(place_, "is in use");
+    }
+    if (live_->is_open()) {  // a writer died
+      const uint64_t change_count = live_->change_count();
+      Result<void> closed = live_->sync(/*data_only=*/true);
+      if (closed) closed = live_->close(change_count);
+      if (!closed) return place_.error(closed.error().code, "cannot close");
+    }
+    to_.state = FileState::kClosed;
+    to_.logical_size = live_->size();
+    return {};
+  }
+
+  Outcome<void> make_new_parts() {
+    // What has holes keeps them.
+    const bool is_dense = stat_parts(volume_, from_).block_count * 512 >= to_.logical_size;
+    if (Outcome<void> made = create_parts(volume_, to_, place_.shown, is_dense); !made) return made;
+    auto opened = StripedFile::open(volume_, to_, place_.shown, O_RDWR);
+    if (!opened) return opened.error();
+    new_file_ = std::move(*opened);
+    const StripedFile& old_file = *live_->file();
+    const BulkCopy copy{
+        .size_bytes = to_.logical_size,
+        .thread_count = 2 * volume_.device_count(),
+        .read =
+            [&](ByteRange range, char* buffer) {
+              return transfer_striped(volume_, old_file, IoOp::kRead, range, buffer);
+            },
+        .write =
+            [&](ByteRange range, const char* buffer) {
+              return transfer_striped(volume_, *new_file_, IoOp::kWrite, range,
+                                      const_cast<char*>(buffer));
+            },
+        .next_data =
+            [&](uint64_t offset) {
+              const Result<uint64_t> data = old_file.seek(offset, SEEK_DATA);
+              if (data) return *data;
+              return data.error().code == ENXIO ? to_.logical_size : offset;
+            },
+        .progress = progress_};
+    return graphlane::run(copy);
+  }
+
+  // Until here nothing has happened to the file.
+  Outcome<void> switch_parts() {
+    if (Outcome<void> done = seal_parts(volume_, *new_file_, live_->stub_fd()); !done) return done;
+    const auto deadline = Clock::now() + kSwitchPatience;
+    for (;;) {
+      if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
+      const Result<void> moved = live_->move_to(*new_file_);
+      if (moved) return {};
+      if (moved.error().code != EBUSY) return place_.error(moved.error().code, "cannot change");
+      if (Clock::now() >= deadline) return busy(place_, "is in use");
+      std::this_thread::sleep_for(kInterval);
+    }
+  }
+
+  // After the word of the new ones is durable: until then either may be the file.
+  Outcome<void> remove_old_parts() const {
+    struct stat st;
+    if (::fsync(live_->stub_fd()) != 0 || ::fstat(live_->stub_fd(), &st) != 0) {
+      return place_.error(errno, "has new parts, but the stub cannot be synced");
+    }
+    // Whoever removed the last name has looked at the stub after that; which parts
+    // he saw, we do not know.
+    if (st.st_nlink == 0) (void)remove_parts(volume_, to_.file_id);
+    const Outcome<void> removed = remove_parts(volume_, from_.file_id);
+    if (removed) return {};
+    return make_error(removed.error().code, "{}: has new parts, but the old ones stay: {}",
+                      place_.shown, removed.error().text);
+  }
+
+  const Volume& volume_;
+  const TreePlace& place_;
+  Progress* const progress_;
+  Layout from_, to_;
+  std::shared_ptr<LiveFile> live_;
+  std::shared_ptr<StripedFile> new_file_;
+};
+
+class Restripe {
+ public:
+  Restripe(const Volume& volume, const RestripeOptions& options)
+      : volume_(volume),
+        depth_bytes_(options.stripe_depth_bytes != 0 ? options.stripe_depth_bytes
+                                                     : volume.stripe_depth_bytes()),
+        patience_(options.patience) {}
+
+  Outcome<std::vector<Candidate>> find(const std::string& path) {
+    const Outcome<TreePlace> top = locate_in_volume(volume_, path);
+    if (!top) return top.error();
+    const Outcome<std::vector<TreeNode>> nodes = list_tree(*top);
+    if (!nodes) return nodes.error();
+    std::vector<Candidate> found;
+    std::set<std::pair<dev_t, ino_t>> seen;  // a file of many names is one
+    for (const TreeNode& node : *nodes) {
+      if (!S_ISREG(node.info.st_mode) || node.info.st_size != kStubSize) continue;
+      if (top->path == "." && is_within(node.path, kControlDirectory)) continue;
+      if (!seen.insert({node.info.st_dev, node.info.st_ino}).second) continue;
+      if (auto file = examine(top->at(node.path))) found.push_back(std::move(*file));
+    }
+    return found;
+  }
+
+  void only_tell(const std::vector<Candidate>& files) {
+    for (const Candidate& file : files) {
+      RestripedFile told{.shown = file.place.shown,
+                         .bytes = current_layout(volume_, file.layout).logical_size,
+                         .from = file.layout.geometry,
+                         .to = file.layout.geometry};
+      told.to.stripe_depth_bytes = depth_bytes_;
+      report_.changed.push_back(std::move(told));
+    }
+  }
+
+  Outcome<void> change(std::vector<Candidate> files) {
+    uint64_t total = 0;
+    for (const Candidate& file : files) total += current_layout(volume_, file.layout).logical_size;
+    Progress progress("restripe", total);
+    std::optional<Clock::time_point> deadline;  // from the end of the first round on
+    while (!files.empty()) {
+      std::vector<Candidate> busy_files;
+      std::vector<Error> reasons;
+      for (Candidate& file : files) {
+        if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
+        Outcome<RestripedFile> done = Job(volume_, file, depth_bytes_, &progress).run();
+        if (done) {
+          report_.changed.push_back(std::move(*done));
+        } else if (done.error().code == EBUSY) {
+          busy_files.push_back(std::move(file));
+          reasons.push_back(done.error());
+        } else {
+          report_.left.push_back(done.error());
+        }
+      }
+      if (!deadline) deadline = Clock::now() + patience_;
+      files = std::move(busy_files);
+      if (Clock::now() >= *deadline) {
+        report_.left.insert(report_.left.end(), reasons.begin(), reasons.end());
+        break;
+      }
+      if (!files.empty()) std::this_thread::sleep_for(kInterval * 20);
+    }
+    return check_interrupt();
+  }
+
+  RestripeReport& report() { return report_; }
+
+ private:
+  std::optional<Candidate> examine(TreePlace place) {
+    const Fd fd(::openat(place.directory_fd, place.path.c_str(),
+                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    Layout layout;
+    const Result<StubVerdict> verdict =
+        fd ? inspect_stub(fd.get(), &layout) : Result<StubVerdict>(last_errno());
+    if (verdict && *verdict == StubVerdict::kNotAStub) return std::nullopt;
+    if (!verdict) {
+      report_.left.push_back(place.error(verdict.error().code, "cannot read"));
+    } else if (*verdict != StubVerdict::kStub) {
+      report_.left.push_back(make_error(EIO, "{}: {}", place.shown, describe(*verdict)));
+    } else if (Outcome<void> accepted = volume_.accept(layout, place.shown); !accepted) {
+      report_.left.push_back(accepted.error());
+    } else if (layout.geometry.stripe_depth_bytes == depth_bytes_) {
+      report_.kept_count += 1;
+    } else {
+      return Candidate{.place = std::move(place), .layout = layout};
+    }
+    return std::nullopt;
+  }
+
+  const Volume& volume_;
+  const uint64_t depth_bytes_;
+  const std::chrono::seconds patience_;
+  RestripeReport report_;
+};
+
+}  // namespace
+
+Outcome<RestripeReport> restripe_files(const Volume& volume, const RestripeOptions& options) {
+  const uint64_t depth = options.stripe_depth_bytes;
+  if (depth != 0) {
+    if (Outcome<void> valid = check_stripe_depth(depth); !valid) return valid.error();
+  }
+  const Outcome<VolumeLock> lock = VolumeLock::take(volume, VolumeLock::kShared);
+  if (!lock) return lock.error();
+  Restripe work(volume, options);
+  Outcome<std::vector<Candidate>> files = work.find(options.path);
+  if (!files) return files.error();
+  if (options.dry_run) {
+    work.only_tell(*files);
+    return std::move(work.report());
+  }
+  if (options.path.empty() && depth != 0) {
+    if (Outcome<void> set = set_stripe_depth(volume, depth); !set) return set.error();
+  }
+  if (Outcome<void> done = work.change(std::move(*files)); !done) return done.error();
+  return std::move(work.report());
+}
+
+}  // namespace graphlane
