@@ -85,6 +85,117 @@ def test_killed_while_it_writes_through_a_mount(volume, graphlane, fuse, tmp_pat
     assert "no problems" in graphlane("check", made.path).stdout, seed
 
 
+# Reads a file and another process's copy of it, again and again.
+READER = """
+import sys, time
+path, content = sys.argv[1], open(sys.argv[2], "rb").read()
+while True:
+    with open(path, "rb") as file:
+        assert file.read() == content
+    print("whole", flush=True)
+    time.sleep(0.005)  # nobody has it open
+"""
+
+
+def test_killed_while_it_restripes(volume, graphlane, fuse, tmp_path):
+    """Beside a reader by a mount. Old or new, the file is whole at every instant."""
+    made = volume(depth="64K")
+    source = tmp_path / "data"
+    seed = random.randrange(1 << 32)
+    r = random.Random(seed)
+    source.write_bytes(r.randbytes(20_000_123))
+    graphlane("import", source, made.path / "data")
+    at = tmp_path / "mnt"
+    changed = 0
+    with graphlane.mounted(made, at):
+        reader = subprocess.Popen([sys.executable, "-c", READER, at / "data", source],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            depth = None
+            for kill in range(KILLS):
+                job = subprocess.Popen([graphlane.program, "restripe", "--stripe-depth",
+                                        ("4K", "1M", "64K")[kill % 3], made.path],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                time.sleep(r.random() * SECONDS_MAX)
+                job.kill()
+                job.wait(30)
+                graphlane("check", "--repair", made.path, check=False)
+                assert "no problems" in graphlane("check", made.path).stdout, seed
+                assert reader.poll() is None, reader.communicate()
+                line = graphlane("ls", made.path).stdout
+                changed += depth is not None and line != depth
+                depth = line
+                parts = [path for device in made.devices for path in device.glob("*/parts/*/*")]
+                assert len(parts) == len(made.devices), seed
+                graphlane("export", "-f", made.path / "data", tmp_path / "back")
+                assert (tmp_path / "back").read_bytes() == source.read_bytes(), seed
+        finally:
+            reader.kill()
+            said = reader.communicate()[1]
+        assert "Error" not in said, said
+    print(f"{changed} of {KILLS} had been changed when they were killed")
+
+
+# Renames files onto each other, so that each name is always there and whole.
+RENAMER = """
+import os, sys
+at = sys.argv[1]
+number = 0
+while True:
+    number += 1
+    with open(at + "/s-new", "wb") as file:
+        file.write(bytes([number % 251]) * 200_000)
+    os.makedirs(at + "/d%d" % (number % 3), exist_ok=True)
+    os.rename(at + "/s-new", at + "/d%d/s-%d" % (number % 3, number % 4))
+    os.rename(at + "/d%d" % (number % 3), at + "/moved")
+    os.rename(at + "/moved", at + "/d%d" % (number % 3))
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.parametrize("victim", ["daemon", "renamer"])
+def test_killed_while_it_renames(volume, graphlane, fuse, tmp_path, victim):
+    """Of files over others, and of directories. What was there stays, old or new, with its
+    parts; what is beside it is one half-written new file."""
+    made = volume(depth="64K", stripe=["s-*"])
+    at = tmp_path / "mnt"
+    at.mkdir()
+    seed = random.randrange(1 << 32)
+    r = random.Random(seed)
+    known = set()
+    for _ in range(KILLS):
+        graphlane("mount", made.path, at)
+        try:
+            job = subprocess.Popen([sys.executable, "-c", RENAMER, at], text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            said = job.stdout.readline()
+            assert said, seed
+            time.sleep(r.random() * SECONDS_MAX)
+            if victim == "daemon":
+                (pid,) = run("pgrep", "-f", f"mount {made.path} {at}$").stdout.split()
+                os.kill(int(pid), signal.SIGKILL)
+            else:
+                job.kill()
+            job.communicate(timeout=30)
+        finally:
+            graphlane("umount", at)
+        graphlane("check", "--repair", made.path, check=False)
+        assert "no problems" in graphlane("check", made.path).stdout, seed
+        if (made.path / "moved").exists():  # killed between two renames
+            (name,) = {f"d{i}" for i in range(3)} - {path.name for path in made.path.iterdir()}
+            (made.path / "moved").rename(made.path / name)
+        if (made.path / "s-new").exists():
+            graphlane("rm", made.path / "s-new")
+        files = {str(path.relative_to(made.path)) for path in made.path.glob("d[0-9]/s-*")}
+        assert files >= known, seed
+        known = files
+        back = tmp_path / "back"
+        graphlane("export", "-f", f"{made.path}/.", back)
+        for name in files:
+            content = (back / name).read_bytes()
+            assert len(content) == 200_000 and len(set(content)) == 1, (seed, name)
+
+
 def test_killed_while_it_imports(volume, graphlane, tmp_path):
     made = volume(depth="64K")
     old, new = tmp_path / "old", tmp_path / "new"
