@@ -126,13 +126,14 @@ def run_gtest(binary: Path, pattern: str | None) -> Tally:
     return tally
 
 
-def run_pytest(pattern: str | None, paths: list[str]) -> Tally:
+def run_pytest(pattern: str | None, paths: list[str], without: list[str]) -> Tally:
     tally = Tally()
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-rN", f"--junitxml={report}"]
         if pattern:
             command += ["-k", pattern]
+        command += [f"--ignore={path}" for path in without]
         status, _ = run_group([*command, *(paths or ["tests"])], PYTEST_SECONDS_MAX)
         if report.exists():
             for case in ElementTree.parse(report).iter("testcase"):
@@ -155,6 +156,8 @@ def main() -> int:
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--gtest", action="store_true", help="only the GoogleTest programs")
     kinds.add_argument("--pytest", action="store_true", help="only pytest")
+    parser.add_argument("--without", metavar="FILE", action="append", default=[],
+                        help="not these files or folders of pytest")
     parser.add_argument("paths", nargs="*", metavar="FILE", help="only these files of pytest")
     arguments = parser.parse_args()
 
@@ -165,7 +168,7 @@ def main() -> int:
             if binary.is_file() and os.access(binary, os.X_OK):
                 tally.add(run_gtest(binary, arguments.k))
     if not arguments.gtest:
-        tally.add(run_pytest(arguments.k, arguments.paths))
+        tally.add(run_pytest(arguments.k, arguments.paths, arguments.without))
 
     for name, reason in tally.skipped.items():
         print(f"skipped {name}: {reason}")
