@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstring>
+#include <ctime>
 
 #include "iomgr/base/crc32c.h"
 #include "iomgr/base/file_io.h"
@@ -138,13 +139,18 @@ StubVerdict decode_stub(std::span<const uint8_t> bytes, Layout* layout) {
   return StubVerdict::kStub;
 }
 
+// Whoever rewrites it may have been put off the processor in the midst of it: so
+// there is time between the later reads, 40 ms in all.
 Result<StubVerdict> read_stub(int fd, std::span<uint8_t> buffer, Layout* layout) {
-  constexpr int kReadsMax = 5;
+  constexpr int kReadsMax = 24;
+  constexpr int kReadsAtOnce = 4;
+  constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 2'000'000};
   for (int i = 1;; ++i) {
     const Result<size_t> got = pread_full(fd, buffer.data(), buffer.size(), 0);
     if (!got) return got.error();
     const StubVerdict verdict = decode_stub(buffer.first(*got), layout);
     if (verdict != StubVerdict::kBadChecksum || i == kReadsMax) return verdict;
+    if (i >= kReadsAtOnce) ::nanosleep(&kPause, nullptr);
   }
 }
 

@@ -281,6 +281,27 @@ assert os.pread(reader, 10, 499_995) == b"yyyyy"
     assert part_count(made) == 0
 
 
+@pytest.mark.parametrize("mode", ["rb", "r+b"])
+def test_a_file_that_is_open_is_not_restriped(graphlane, preloaded, made, mode):
+    preloaded(f"""
+import subprocess
+path = {str(made.path / 'a.dat')!r}
+data = bytes(range(256)) * 4000
+open(path, "wb").write(data)
+file = open(path, {mode!r}, buffering=0)
+assert file.read(1000) == data[:1000]
+command = [{str(graphlane.program)!r}, "restripe", "--stripe-depth", "128K", "--wait", "0", path]
+refused = subprocess.run(command, capture_output=True, text=True)
+assert refused.returncode == 1 and path in refused.stdout, refused
+assert file.read() == data[1000:]
+file.close()
+done = subprocess.run(command, capture_output=True, text=True)
+assert done.returncode == 0, done
+assert open(path, "rb").read() == data
+""")
+    settled(graphlane, made)
+
+
 def test_rights_of_the_parts_follow(preloaded, made):
     preloaded(f"""
 import os
