@@ -12,6 +12,7 @@ VARIANT ?= release
 PREFIX ?= /usr/local
 DESTDIR ?=
 BUILD := build/$(VARIANT)
+PLAIN := build/plain
 CXX ?= g++
 CC ?= gcc
 AR ?= ar
@@ -26,7 +27,7 @@ ifeq ($(VARIANT),release)
 else ifeq ($(VARIANT),debug)
   OPTIMIZE := -Og -g -D_GLIBCXX_ASSERTIONS
 else ifeq ($(VARIANT),asan)
-  OPTIMIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+  OPTIMIZE := -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
 else ifeq ($(VARIANT),tsan)
   OPTIMIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
 else
@@ -60,37 +61,50 @@ $(BUILD)/lib/lib$(1).a: $(call objects,$(2))
 endef
 
 define linked
-OBJECTS += $(call objects,$(3))
-$(BUILD)/$(1)/$(2): $(call objects,$(3)) $(call archives,$(4))
+OBJECTS += $(2)
+$(1): $(2) $(3)
 	@mkdir -p $$(@D)
 	$$(call say,LD,$$@)
-	$(Q)$(CXX) $$(LDFLAGS) -o $$@ $$^ $(5)
+	$(Q)$(CXX) $$(LDFLAGS) -o $$@ $$^ $(4)
 endef
 
 define program
 PROGRAMS += $(BUILD)/bin/$(1)
-$(call linked,bin,$(1),$(2),$(3),$(4))
+$(call linked,$(BUILD)/bin/$(1),$(call objects,$(2)),$(call archives,$(3)),$(4))
 endef
 
 define gtest
 TESTS += $(BUILD)/tests/$(1)
-$(call linked,tests,$(1),$(2),$(3),$(4) -lgtest -lgtest_main)
+$(call linked,$(BUILD)/tests/$(1),$(call objects,$(2)),$(call archives,$(3)),$(4) -lgtest -lgtest_main)
 endef
 
-# In every variant these are what strangers' programs are: not sanitized, or the
-# preload library, which is not either, could not be loaded into them.
+# What is the same in every variant is built once, and linked into each.
+define same_in_all
+$(1): $(2)
+	@mkdir -p $$(@D)
+	$(Q)ln -f $$< $$@
+endef
+
+# These are what strangers' programs are: not sanitized, or the preload library,
+# which is not either, could not be loaded into them.
 define plain_program
 ENGINES += $(BUILD)/engines/$(1)
-$(BUILD)/engines/$(1): OPTIMIZE := -O2 -g
-$(call linked,engines,$(1),$(2),,$(3))
+$(call same_in_all,$(BUILD)/engines/$(1),$(PLAIN)/engines/$(1))
+$(call linked,$(PLAIN)/engines/$(1),$(patsubst %.cc,$(PLAIN)/obj/%.o,$(2)),,$(3))
 endef
+$(PLAIN)/%: OPTIMIZE := -O2 -g
 
 include iomgr/module.mk graphfmt/module.mk shim/module.mk fuse/module.mk cli/module.mk tests/module.mk
 
-$(BUILD)/obj/%.o: %.cc
+define compile
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(EXTRA_CXXFLAGS) -MMD -MP -c -o $@ $<
+endef
+$(BUILD)/obj/%.o: %.cc
+	$(compile)
+$(PLAIN)/obj/%.o: %.cc
+	$(compile)
 
 -include $(OBJECTS:.o=.d)
 
@@ -136,7 +150,7 @@ uninstall: ## remove what install put there
 	rm -rf $(DESTDIR)$(PREFIX)/lib/graphlane
 
 clean: ## remove what was built (the Python environment stays)
-	rm -rf build/release build/debug build/asan build/tsan
+	rm -rf build/plain build/release build/debug build/asan build/tsan
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

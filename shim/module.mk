@@ -7,30 +7,32 @@
 # large, because a thread's whole stack may be 16 KiB.
 
 SHIM := $(BUILD)/lib/libgraphlane.so
+SHIM_ONCE := $(PLAIN)/lib/libgraphlane.so
 SHIM_IOMGR := base/file_io base/uuid stub stub_lock part_files lane_io io_queue uring_queue aio_queue \
   sync_queue memory_limit
-SHIM_OBJECTS := $(patsubst %.cc,$(BUILD)/shim/%.o,$(wildcard shim/*.cc)) \
-  $(patsubst %,$(BUILD)/shim/iomgr/%.o,$(SHIM_IOMGR))
+SHIM_OBJECTS := $(patsubst %.cc,$(PLAIN)/shim/%.o,$(wildcard shim/*.cc)) \
+  $(patsubst %,$(PLAIN)/shim/iomgr/%.o,$(SHIM_IOMGR))
 SHIM_CXXFLAGS := -std=c++20 -O2 -g -pthread $(WARN) -fPIC -fvisibility=hidden -fno-exceptions \
   -fno-rtti -fno-threadsafe-statics -ftls-model=initial-exec -Wframe-larger-than=2560
 
-$(BUILD)/shim/%.o: %.cc
+$(PLAIN)/shim/%.o: %.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$< (shim))
 	$(Q)$(CXX) $(CPPFLAGS) $(SHIM_CXXFLAGS) -MMD -MP -c -o $@ $<
 
 # Only the names of the table leave the library, whatever visibility a system
 # header asks for.
-$(BUILD)/shim/exports.map: shim/calls.def
+$(PLAIN)/shim/exports.map: shim/calls.def
 	@mkdir -p $(@D)
 	$(Q)awk -F ', *' 'BEGIN { print "{ global:" } /^CALL/ { print "  " $$3 ";" } \
 	  END { print "local: *; };" }' $< > $@
 
-$(SHIM): $(SHIM_OBJECTS) $(BUILD)/shim/exports.map
+$(eval $(call same_in_all,$(SHIM),$(SHIM_ONCE)))
+$(SHIM_ONCE): $(SHIM_OBJECTS) $(PLAIN)/shim/exports.map
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -o $@ $(SHIM_OBJECTS) -Wl,-z,defs -Wl,-Bsymbolic \
-	  -Wl,--version-script=$(BUILD)/shim/exports.map -Wl,--exclude-libs,ALL \
+	  -Wl,--version-script=$(PLAIN)/shim/exports.map -Wl,--exclude-libs,ALL \
 	  -Wl,-soname,libgraphlane.so -l:liburing.a -ldl -pthread
 
 -include $(SHIM_OBJECTS:.o=.d)

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from harness import BUILD, Graphlane, Volume  # noqa: E402
+from harness import BUILD, Graphlane, Volume, run  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -48,3 +48,41 @@ def volume(graphlane, tmp_path):
 def mount(graphlane, fuse, tmp_path):
     """`with mount(volume) as path:` ends with the volume unmounted."""
     return lambda volume: graphlane.mounted(volume, tmp_path / "mnt")
+
+
+@pytest.fixture
+def root() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+
+
+@pytest.fixture
+def small_filesystem(root, tmp_path):
+    """small_filesystem(path, "8M"): a filesystem of that size, gone afterwards."""
+    mounted = []
+
+    def make(path: Path, size: str, options: str = "") -> Path:
+        path.mkdir(exist_ok=True)
+        if run("mount", "-t", "tmpfs", "-o", f"size={size}{options}", "tmpfs", path,
+               check=False).returncode != 0:
+            pytest.skip("mount of a tmpfs is not allowed here")
+        mounted.append(path)
+        return path
+
+    yield make
+    for path in reversed(mounted):
+        run("umount", "-l", path, check=False)
+
+
+@pytest.fixture
+def small_device_volume(graphlane, small_filesystem, tmp_path):
+    """Makes volumes of four devices, of which the third has little room:
+    small_device_volume("2M", depth="64K")."""
+    def make(size: str, **options) -> Volume:
+        devices = [tmp_path / f"device{n}" for n in range(4)]
+        for device in devices:
+            device.mkdir()
+        small_filesystem(devices[2], size)
+        return graphlane.create_on(tmp_path / "vol", devices, **options)
+
+    return make

@@ -1,11 +1,8 @@
 """What the tests of the command line share."""
 
-import os
-from pathlib import Path
-
 import pytest
 
-from harness import run, snapshot
+from harness import snapshot
 
 
 @pytest.fixture
@@ -25,27 +22,3 @@ def refused(graphlane, tmp_path):
         return lines[0]
 
     return check
-
-
-@pytest.fixture
-def root() -> None:
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-
-
-@pytest.fixture
-def small_filesystem(root, tmp_path):
-    """small_filesystem(path, "8M"): a filesystem of that size, gone afterwards."""
-    mounted = []
-
-    def make(path: Path, size: str, options: str = "") -> Path:
-        path.mkdir(exist_ok=True)
-        if run("mount", "-t", "tmpfs", "-o", f"size={size}{options}", "tmpfs", path,
-               check=False).returncode != 0:
-            pytest.skip("mount of a tmpfs is not allowed here")
-        mounted.append(path)
-        return path
-
-    yield make
-    for path in reversed(mounted):
-        run("umount", "-l", path, check=False)

@@ -297,7 +297,7 @@ def test_holes_take_no_room(striping):
 
 def test_a_full_device_ends_the_write_there(small_device_volume, mounted):
     """As a full disk does: what fitted is there, ENOSPC, nothing else is lost."""
-    volume = small_device_volume
+    volume = small_device_volume("2M", depth="64K", stripe=["s*"])
     with mounted(volume) as at:
         (at / "s-before").write_bytes(b"b" * 500_000)
         content = random.Random(1).randbytes(16 << 20)
@@ -313,20 +313,6 @@ def test_a_full_device_ends_the_write_there(small_device_volume, mounted):
         os.unlink(at / "s")
         (at / "s-after").write_bytes(b"a" * 500_000)
         assert (at / "s-after").read_bytes() == b"a" * 500_000
-
-
-@pytest.fixture
-def small_device_volume(graphlane, tmp_path):
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    devices = [tmp_path / f"d{i}" for i in range(4)]
-    for device in devices:
-        device.mkdir()
-    run("mount", "-t", "tmpfs", "-o", "size=2M", "tmpfs", devices[2])
-    try:
-        yield graphlane.create_on(tmp_path / "vol", devices, depth="64K", stripe=["s*"])
-    finally:
-        run("umount", "-l", devices[2], check=False)
 
 
 def test_a_killed_daemon_loses_nothing_that_was_synced(striping, graphlane, tmp_path):
