@@ -89,7 +89,7 @@ int op::rename(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
   std::optional<NamesHeld> held;
   if (moves_stubs(from->get(), name) ||
       ((flags & RENAME_EXCHANGE) != 0 && moves_stubs(to->get(), new_name))) {
-    held.emplace(*fs.volume);
+    held.emplace(fs.volume->root_fd());
   }
   fs.inodes.keep(to->get(), new_name);
   LastLink victim(*fs.volume, to->get(), new_name);  // survives RENAME_EXCHANGE

@@ -123,7 +123,7 @@ Result<std::shared_ptr<LiveFile>> open_live(Filesystem& fs, Inode& inode, const 
 Result<std::shared_ptr<LiveFile>> create_striped(Filesystem& fs, fuse_req_t req, int directory_fd,
                                                  const char* name, mode_t mode) {
   const Volume& volume = *fs.volume;
-  const NamesHeld held(volume);  // for check, these parts would be orphans
+  const NamesHeld held(volume.root_fd());  // for check, these parts would be orphans
   Layout layout{.volume = volume.uuid(),
                 .file_id = Uuid::random(),
                 .geometry = {.stripe_depth_bytes = volume.stripe_depth_bytes(),
@@ -188,11 +188,6 @@ bool moves_stubs(int directory_fd, const char* name) {
   return S_ISDIR(st.st_mode) || StubCache().look(fd.get(), st).striped();
 }
 
-NamesHeld::NamesHeld(const Volume& volume)
-    : file_(sys::openat(volume.root_fd(), kLockFile, O_RDONLY | O_CREAT | O_CLOEXEC, 0644)) {
-  while (file_ && ::flock(file_.get(), LOCK_SH) != 0 && errno == EINTR) continue;
-}
-
 LastLink::LastLink(const Volume& volume, int directory_fd, const char* name) : volume_(volume) {
   Fd fd(::openat(directory_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat st;
@@ -202,7 +197,7 @@ LastLink::LastLink(const Volume& volume, int directory_fd, const char* name) : v
   if (!owns_parts(volume, view.layout, st)) return;
   layout_ = view.layout;
   fd_ = std::move(fd);
-  held_.emplace(volume);
+  held_.emplace(volume.root_fd());
 }
 
 // Looks again: the stub may name other parts by now (iomgr/restripe.h).

@@ -17,6 +17,7 @@
 #include "fuse/fuse_api.h"
 #include "fuse/inode_table.h"
 #include "iomgr/live_file.h"
+#include "iomgr/names_held.h"
 #include "iomgr/volume.h"
 
 namespace graphlane {
@@ -55,17 +56,6 @@ Result<void> chown_parts(const Volume& volume, const Layout& layout, uid_t uid, 
 
 // Whether moving this name moves stubs: it is one, or a directory.
 bool moves_stubs(int directory_fd, const char* name);
-
-// Holds the volume's lock shared; waits while `check` has it. A stub that moved
-// from where check has not been to where it has would seem to be gone, and a
-// repair would take its parts.
-class NamesHeld {
- public:
-  explicit NamesHeld(const Volume& volume);
-
- private:
-  Fd file_;  // none: who may not even open the lock file, moves no stubs
-};
 
 // A name that is about to go. If the file's last link went, so do its parts:
 //

@@ -14,6 +14,41 @@ PartName::PartName(const Uuid& file_id) {
   std::memcpy(text + 9, id.text, sizeof id.text);
 }
 
+PartDirectory::PartDirectory(const PartName& name) {
+  std::memcpy(text, name.c_str(), sizeof text - 1);
+  text[sizeof text - 1] = '\0';
+}
+
+// Whoever removes a part removes an empty directory too, so it can go between our
+// two calls.
+Result<Fd> create_part(int root_fd, const Uuid& file_id) {
+  const PartName name(file_id);
+  const PartDirectory directory(name);
+  for (;;) {
+    if (::syscall(SYS_mkdirat, root_fd, directory.c_str(), 0755) == 0) {
+      (void)::syscall(SYS_fchmodat, root_fd, directory.c_str(), 0755);  // whatever our umask
+      // Root works in a user's volume, who shall be able to remove it.
+      struct stat above;
+      if (::syscall(SYS_newfstatat, root_fd, "parts", &above, 0) == 0) {
+        (void)::syscall(SYS_fchownat, root_fd, directory.c_str(), above.st_uid, above.st_gid, 0);
+      }
+    } else if (errno != EEXIST) {
+      return last_errno();
+    }
+    Fd part(sys::openat(root_fd, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (part) return part;
+    if (errno != ENOENT) return last_errno();
+  }
+}
+
+int remove_part(int root_fd, const Uuid& file_id) {
+  const PartName name(file_id);
+  const bool gone = ::syscall(SYS_unlinkat, root_fd, name.c_str(), 0) == 0 || errno == ENOENT;
+  const int error = gone ? 0 : errno;
+  (void)::syscall(SYS_unlinkat, root_fd, PartDirectory(name).c_str(), AT_REMOVEDIR);
+  return error;
+}
+
 // Moves a descriptor to a number above the floor; keeps it where there is none.
 int PartFiles::raised(int fd) const {
   if (fd < 0 || fd >= fd_floor_) return fd;

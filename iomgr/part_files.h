@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 
+#include "iomgr/base/fd.h"
 #include "iomgr/base/result.h"
 #include "iomgr/stub.h"
 
@@ -25,6 +26,20 @@ struct PartName {
   const char* c_str() const { return text; }
   char text[48];
 };
+
+// "parts/3f": where a part lies below its device's root.
+struct PartDirectory {
+  explicit PartDirectory(const PartName& name);
+  const char* c_str() const { return text; }
+  char text[sizeof "parts/3f"];
+};
+
+// Makes a part below its device's root, empty and ours alone, and its directory if
+// need be.
+Result<Fd> create_part(int root_fd, const Uuid& file_id);
+
+// Removes it if it is there, and a directory that is empty then. 0 or an errno.
+int remove_part(int root_fd, const Uuid& file_id);
 
 // Why a file's parts could not be opened, and on which device.
 struct PartError {

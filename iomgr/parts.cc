@@ -19,36 +19,9 @@ Error part_error(const Volume& volume, uint32_t device_index, const Uuid& file_i
                     action, std::strerror(code));
 }
 
-// "parts/3f": where a part's directory is below the device's root.
-std::string part_directory(const Uuid& file_id) {
-  return std::string(PartName(file_id).c_str(), sizeof "parts/3f" - 1);
-}
-
-// Makes the part's directory if need be. Whoever removes a part removes an empty
-// directory too, so it can go between our two calls.
-Result<Fd> open_new_part(int root_fd, const Uuid& file_id) {
-  const std::string directory = part_directory(file_id);
-  for (;;) {
-    if (::mkdirat(root_fd, directory.c_str(), 0755) == 0) {
-      (void)::fchmodat(root_fd, directory.c_str(), 0755, 0);  // whatever our umask
-      // Root works in a user's volume, who shall be able to remove it.
-      struct stat above;
-      if (::fstatat(root_fd, "parts", &above, 0) == 0) {
-        (void)!::fchownat(root_fd, directory.c_str(), above.st_uid, above.st_gid, 0);
-      }
-    } else if (errno != EEXIST) {
-      return last_errno();
-    }
-    Fd part(::openat(root_fd, PartName(file_id).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                     0600));
-    if (part) return part;
-    if (errno != ENOENT) return last_errno();
-  }
-}
-
 // 0 or an errno.
-int create_part(int root_fd, const Uuid& file_id, uint64_t size_bytes, bool allocate) {
-  const Result<Fd> opened = open_new_part(root_fd, file_id);
+int create_sized_part(int root_fd, const Uuid& file_id, uint64_t size_bytes, bool allocate) {
+  const Result<Fd> opened = create_part(root_fd, file_id);
   if (!opened) return opened.error().code;
   const Fd& part = *opened;
   const auto size = static_cast<off_t>(size_bytes);
@@ -58,8 +31,8 @@ int create_part(int root_fd, const Uuid& file_id, uint64_t size_bytes, bool allo
   return ::ftruncate(part.get(), size) == 0 ? 0 : errno;
 }
 
-int sync_directory_at(int root_fd, const std::string& path) {
-  const Fd directory(::openat(root_fd, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+int sync_directory_at(int root_fd, const char* path) {
+  const Fd directory(::openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return errno;
   return ::fsync(directory.get()) == 0 || errno == EINVAL ? 0 : errno;
 }
@@ -67,7 +40,8 @@ int sync_directory_at(int root_fd, const std::string& path) {
 int seal_part(int root_fd, int part_fd, const Uuid& file_id, int like_fd) {
   copy_access(like_fd, part_fd);
   if (::fsync(part_fd) != 0) return errno;
-  if (const int error = sync_directory_at(root_fd, part_directory(file_id))) return error;
+  const PartDirectory directory(PartName{file_id});
+  if (const int error = sync_directory_at(root_fd, directory.c_str())) return error;
   return sync_directory_at(root_fd, "parts");
 }
 
@@ -93,7 +67,7 @@ Outcome<void> create_parts(const Volume& volume, const Layout& layout, std::stri
   for (uint32_t d = 0; d < volume.device_count(); ++d) {
     const uint64_t size = layout.map().part_size(d, layout.logical_size);
     const int error =
-        create_part(volume.devices()[d].root_fd.get(), layout.file_id, size, allocate);
+        create_sized_part(volume.devices()[d].root_fd.get(), layout.file_id, size, allocate);
     if (error != 0) {
       (void)remove_parts(volume, layout.file_id);
       return part_error(volume, d, layout.file_id, error, "cannot create", name);
@@ -154,12 +128,10 @@ bool owns_parts(const Volume& volume, const Layout& layout, const struct stat& s
 Outcome<void> remove_parts(const Volume& volume, const Uuid& file_id) {
   Outcome<void> removed;
   for (uint32_t d = 0; d < volume.device_count(); ++d) {
-    const int root_fd = volume.devices()[d].root_fd.get();
-    if (::unlinkat(root_fd, PartName(file_id).c_str(), 0) != 0 && errno != ENOENT && removed) {
-      removed = os_error(errno, volume.part_path(d, file_id), "cannot remove");
+    const int error = remove_part(volume.devices()[d].root_fd.get(), file_id);
+    if (error != 0 && removed) {
+      removed = os_error(error, volume.part_path(d, file_id), "cannot remove");
     }
-    // Goes only when it is empty.
-    (void)::unlinkat(root_fd, part_directory(file_id).c_str(), AT_REMOVEDIR);
   }
   return removed;
 }

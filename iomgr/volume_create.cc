@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "iomgr/base/interrupt.h"
+#include "iomgr/names_held.h"
 #include "iomgr/small_file.h"
 #include "iomgr/volume.h"
 #include "iomgr/volume_files.h"

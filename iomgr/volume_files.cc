@@ -9,6 +9,7 @@
 #include <chrono>
 #include <thread>
 
+#include "iomgr/names_held.h"
 #include "iomgr/parts.h"
 #include "iomgr/small_file.h"
 #include "iomgr/volume_json.h"

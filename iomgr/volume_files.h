@@ -17,7 +17,6 @@ namespace graphlane {
 
 inline constexpr char kVolumeJson[] = ".graphlane/volume.json";
 inline constexpr char kStagingDirectory[] = ".graphlane/tmp";
-inline constexpr char kLockFile[] = ".graphlane/run/lock";
 
 // "DIRECTORY/graphlane-<uuid>"
 std::string device_root(const std::string& directory, const Uuid& uuid);

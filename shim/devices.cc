@@ -1,5 +1,7 @@
 #include "shim/devices.h"
 
+#include <sys/xattr.h>
+
 #include <cerrno>
 #include <cstring>
 
@@ -7,36 +9,6 @@
 #include "shim/text.h"
 
 namespace graphlane {
-namespace {
-
-// "parts/3f": where a part lies below its device's root.
-struct PartDirectory {
-  explicit PartDirectory(const PartName& name) {
-    std::memcpy(text, name.c_str(), sizeof text - 1);
-  }
-  const char* c_str() const { return text; }
-  char text[sizeof "parts/3f"] = "";
-};
-
-int make_directory(int root, const char* path) {
-  if (::syscall(SYS_mkdirat, root, path, 0755) != 0) return errno == EEXIST ? 0 : errno;
-  (void)::syscall(SYS_fchmodat, root, path, 0755);  // whatever the umask
-  return 0;
-}
-
-// Whoever removes a part removes an empty directory too, so it can go between our
-// two calls.
-int create_part(int root, const PartName& name) {
-  const PartDirectory directory(name);
-  for (;;) {
-    if (const int error = make_directory(root, directory.c_str()); error != 0) return error;
-    const Fd part(sys::openat(root, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (part) return 0;
-    if (errno != ENOENT) return errno;
-  }
-}
-
-}  // namespace
 
 int error_for_program(int code) {
   switch (code) {
@@ -46,6 +18,10 @@ int error_for_program(int code) {
     case EACCES: return code;
     default: return EIO;
   }
+}
+
+Fd open_volume(const VolumeDevices& volume) {
+  return Fd(sys::openat(AT_FDCWD, volume.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
 Failure Devices::open(const VolumeDevices& volume) {
@@ -75,23 +51,35 @@ Failure open_devices_of(int fd, const Layout& layout, VolumeDevices* volume, Dev
 }
 
 int create_parts(const Devices& devices, const Uuid& file_id) {
-  const PartName name(file_id);
   for (const int root : devices.roots()) {
-    if (const int error = create_part(root, name); error != 0) {
+    if (const Result<Fd> part = create_part(root, file_id); !part) {
       remove_parts(devices, file_id);
-      return error;
+      return part.error().code;
     }
   }
   return 0;
 }
 
 void remove_parts(const Devices& devices, const Uuid& file_id) {
+  for (const int root : devices.roots()) (void)remove_part(root, file_id);
+}
+
+int share_access(int stub_fd, const Devices& devices, const Uuid& file_id) {
+  struct stat st;
+  if (sys::fstat(stub_fd, &st) != 0) return errno;
+  const bool listed = ::fgetxattr(stub_fd, "system.posix_acl_access", nullptr, 0) >= 0;
+  const mode_t mode = st.st_mode & (listed ? 0707 : 0777);
   const PartName name(file_id);
+  int error = 0;
   for (const int root : devices.roots()) {
-    ::syscall(SYS_unlinkat, root, name.c_str(), 0);
-    // Goes only when it is empty.
-    ::syscall(SYS_unlinkat, root, PartDirectory(name).c_str(), AT_REMOVEDIR);
+    // Who may not give it away is its owner.
+    if (::syscall(SYS_fchownat, root, name.c_str(), st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) !=
+        0) {
+      (void)::syscall(SYS_fchownat, root, name.c_str(), -1, st.st_gid, AT_SYMLINK_NOFOLLOW);
+    }
+    if (::syscall(SYS_fchmodat, root, name.c_str(), mode) != 0) error = errno;
   }
+  return error;
 }
 
 }  // namespace graphlane

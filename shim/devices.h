@@ -24,6 +24,9 @@ struct Failure {
 // else is to it a device that does not work.
 int error_for_program(int code);
 
+// The volume's own directory, open as a place only.
+Fd open_volume(const VolumeDevices& volume);
+
 class Devices {
  public:
   Failure open(const VolumeDevices& volume);
@@ -44,5 +47,9 @@ Failure open_devices_of(int fd, const Layout& layout, VolumeDevices* volume, Dev
 int create_parts(const Devices& devices, const Uuid& file_id);
 
 void remove_parts(const Devices& devices, const Uuid& file_id);
+
+// Gives the parts their stub's owner and mode. Where an access list cannot go along,
+// its mask must not open them to the group. 0 or the last errno.
+int share_access(int stub_fd, const Devices& devices, const Uuid& file_id);
 
 }  // namespace graphlane

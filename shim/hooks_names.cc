@@ -10,13 +10,13 @@
 #include <cstring>
 
 #include "iomgr/base/reopen.h"
-#include "iomgr/part_files.h"
+#include "iomgr/names_held.h"
 #include "shim/devices.h"
 #include "shim/hooks.h"
 #include "shim/locate.h"
-#include "shim/names_held.h"
 #include "shim/real.h"
 #include "shim/slow_lock.h"
+#include "shim/stub_path.h"
 #include "shim/text.h"
 
 namespace graphlane {
@@ -62,7 +62,8 @@ class Reaper {
     Devices devices;
     // Parts that stay are no harm: graphlane check --repair removes them.
     if (!lock || open_devices_of(stub_.fd.get(), stub_.layout, &volume, &devices)) return;
-    const NamesHeld held(volume.directory.view());
+    const Fd root = open_volume(volume);
+    const NamesHeld held(root.get());
     remove_parts(devices, stub_.layout.file_id);
   }
   NamedStub stub_;
@@ -74,10 +75,7 @@ bool leaves_volume(const NamedStub& stub, int directory, const char* path) {
   static PathText text;
   const SlowLockGuard lock(slow_lock);
   if (!lock) return false;
-  const char* slash = std::strrchr(path, '/');
-  text.cut(0);
-  text << std::string_view(path, slash == nullptr ? 0 : static_cast<size_t>(slash + 1 - path)) << ".";
-  const Fd parent(sys::openat(directory, text.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Fd parent = open_parent(directory, path);
   if (!parent) return false;  // as rename() will say
   find_path(parent.get(), &text);
   text << "/";
@@ -113,16 +111,10 @@ int remove_stub(int directory, const char* path, Original original) {
 // Gives the parts the stub's owner and mode, as they are now.
 void share_rights(const NamedStub& stub) {
   const int saved_errno = errno;
-  struct stat st;
   const SlowLockGuard lock(slow_lock);
   Devices devices;
-  if (lock && sys::fstat(stub.fd.get(), &st) == 0 &&
-      !open_devices_of(stub.fd.get(), stub.layout, &volume, &devices)) {
-    const PartName name(stub.layout.file_id);
-    for (const int root : devices.roots()) {
-      (void)::syscall(SYS_fchownat, root, name.c_str(), st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW);
-      (void)::syscall(SYS_fchmodat, root, name.c_str(), st.st_mode & 0777);
-    }
+  if (lock && !open_devices_of(stub.fd.get(), stub.layout, &volume, &devices)) {
+    (void)share_access(stub.fd.get(), devices, stub.layout.file_id);
   }
   errno = saved_errno;
 }

@@ -14,6 +14,7 @@
 #include "shim/record_lock.h"
 #include "shim/standard_streams.h"
 #include "shim/stub_open.h"
+#include "shim/stub_path.h"
 
 namespace graphlane {
 namespace {
@@ -43,9 +44,8 @@ int duplicated(int fd, int duplicate) {
 // has it open shall have them open too.
 int opened_by_name(int fd) {
   if (opened(fd) < 0) return fd;
-  struct stat st;
   const int saved_errno = errno;
-  if (sys::fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == kStubSize) acquire_stub(fd);
+  if (has_stub_size(fd)) acquire_stub(fd);
   errno = saved_errno;
   return fd;
 }

@@ -53,11 +53,6 @@ bool open_to_write(const char* path, const char* mode, FILE** stream) {
   return true;
 }
 
-bool has_stub_size(int fd) {
-  struct stat st;
-  return sys::fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == kStubSize;
-}
-
 // Keeps a stream over an ordinary file, exchanges one over a stub.
 FILE* opened(FILE* stream) {
   if (stream == nullptr) return nullptr;

@@ -9,6 +9,7 @@
 #include "shim/hooks.h"
 #include "shim/open_file.h"
 #include "shim/process.h"
+#include "shim/stub_path.h"
 
 namespace graphlane {
 namespace {
@@ -41,11 +42,6 @@ struct StandardStream {
   FILE* ours = nullptr;  // once it was made
 };
 StandardStream streams[] = {{&stdin, "r"}, {&stdout, "w"}, {&stderr, "w"}};
-
-bool has_stub_size(int fd) {
-  struct stat st;
-  return sys::fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == kStubSize;
-}
 
 void replace(int fd, StandardStream& stream) {
   if (stream.ours == nullptr) stream.ours = stub_stream(fd, stream.mode);

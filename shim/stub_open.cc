@@ -1,15 +1,12 @@
 #include "shim/stub_open.h"
 
-#include <sys/file.h>
-#include <sys/xattr.h>
-
 #include <cerrno>
 
 #include "iomgr/base/reopen.h"
+#include "iomgr/names_held.h"
 #include "iomgr/part_files.h"
 #include "shim/devices.h"
 #include "shim/held_signals.h"
-#include "shim/names_held.h"
 #include "shim/locate.h"
 #include "shim/open_file.h"
 #include "shim/process.h"
@@ -59,43 +56,6 @@ int open_existing(int directory, const char* path, int flags) {
   return stub ? give_descriptor(std::move(stub), flags) : -1;
 }
 
-// "dir/name" in its two pieces.
-struct SplitPath {
-  explicit SplitPath(const char* path) {
-    const char* slash = std::strrchr(path, '/');
-    name = slash == nullptr ? path : slash + 1;
-    directory_length = static_cast<size_t>(name - path);
-  }
-  bool names_a_file() const {
-    return *name != '\0' && std::string_view(name) != "." && std::string_view(name) != "..";
-  }
-  const char* name;
-  size_t directory_length;  // with the slash; 0: none
-};
-
-// The directory of a path, open.
-Fd open_directory(int directory, const char* path, const SplitPath& split) {
-  static PathText text;  // under the SlowLock
-  text.cut(0);
-  text << std::string_view(path, split.directory_length) << ".";
-  return Fd(sys::openat(directory, text.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-}
-
-// Parts carry their stub's owner and mode. Where an access list cannot go along,
-// its mask must not open them to the group.
-int share_access(int stub, const Devices& devices, const Uuid& file_id) {
-  struct stat st;
-  if (sys::fstat(stub, &st) != 0) return errno;
-  const bool listed = ::fgetxattr(stub, "system.posix_acl_access", nullptr, 0) >= 0;
-  const mode_t mode = st.st_mode & (listed ? 0707 : 0777);
-  const PartName name(file_id);
-  for (const int root : devices.roots()) {
-    (void)::syscall(SYS_fchownat, root, name.c_str(), -1, st.st_gid, AT_SYMLINK_NOFOLLOW);
-    if (::syscall(SYS_fchmodat, root, name.c_str(), mode) != 0) return errno;
-  }
-  return 0;
-}
-
 // A stub is whole before it has its name: who finds the name finds a stub.
 Fd make_stub(int directory, const char* name, mode_t mode, const Layout& layout,
              const Devices& devices) {
@@ -119,19 +79,19 @@ enum class Made { kNotOurs, kDone, kFailed };
 Made create(int directory, const char* path, mode_t mode, Fd* stub) {
   static VolumeDevices volume;  // under the SlowLock
   static PathText place;
-  const SplitPath split(path);
-  if (!split.names_a_file()) return Made::kNotOurs;
+  const char* name = last_name(path);
+  if (!names_an_entry(name)) return Made::kNotOurs;
   const SlowLockGuard lock(slow_lock);
   if (!lock) return Made::kNotOurs;
-  const Fd parent = open_directory(directory, path, split);
+  const Fd parent = open_parent(directory, path);
   struct stat st;
   if (!parent || lies_on_fuse(parent.get()) ||
-      ::syscall(SYS_newfstatat, parent.get(), split.name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+      ::syscall(SYS_newfstatat, parent.get(), name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
     return Made::kNotOurs;
   }
   find_path(parent.get(), &place);
-  place << "/" << split.name;
-  if (read_volume_file(place.view(), &volume) != nullptr || !wants_new(split.name) ||
+  place << "/" << name;
+  if (read_volume_file(place.view(), &volume) != nullptr || !wants_new(name) ||
       place.view().find("/.graphlane/") != std::string_view::npos) {
     return Made::kNotOurs;
   }
@@ -150,12 +110,13 @@ Made create(int directory, const char* path, mode_t mode, Fd* stub) {
     errno = failure.error;
     return Made::kFailed;
   }
-  const NamesHeld held(volume.directory.view());  // for check, these parts would be orphans
+  const Fd root = open_volume(volume);
+  const NamesHeld held(root.get());  // for check, these parts would be orphans
   if (const int error = create_parts(devices, layout.file_id); error != 0) {
     errno = error;
     return Made::kFailed;
   }
-  *stub = make_stub(parent.get(), split.name, mode, layout, devices);
+  *stub = make_stub(parent.get(), name, mode, layout, devices);
   if (*stub) return Made::kDone;
   const int error = errno;
   remove_parts(devices, layout.file_id);

@@ -2,13 +2,35 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstring>
+#include <string_view>
 
-#include "iomgr/base/fd.h"
 #include "shim/locate.h"
 #include "shim/open_file.h"
 #include "shim/text.h"
 
 namespace graphlane {
+
+const char* last_name(const char* path) {
+  const char* slash = std::strrchr(path, '/');
+  return slash == nullptr ? path : slash + 1;
+}
+
+bool names_an_entry(const char* name) {
+  return *name != '\0' && std::strcmp(name, ".") != 0 && std::strcmp(name, "..") != 0;
+}
+
+Fd open_parent(int directory, const char* path) {
+  static PathText text;
+  text.cut(0);
+  text << std::string_view(path, static_cast<size_t>(last_name(path) - path)) << ".";
+  return Fd(sys::openat(directory, text.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+bool has_stub_size(int fd) {
+  struct stat st;
+  return sys::fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == kStubSize;
+}
 
 bool is_stub_at(int directory, const char* path, int flags, const struct stat& st,
                 Layout* layout) {

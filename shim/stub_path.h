@@ -4,9 +4,23 @@
 
 #include <sys/stat.h>
 
+#include "iomgr/base/fd.h"
 #include "iomgr/stub.h"
 
 namespace graphlane {
+
+// A path's last part: "c" of "a/b/c", "" of "a/b/".
+const char* last_name(const char* path);
+
+// Whether a file may be made by that name: not "", "." or "..".
+bool names_an_entry(const char* name);
+
+// The directory in which a path's last part lies, as a place only. Under the
+// SlowLock (a static buffer).
+Fd open_parent(int directory, const char* path);
+
+// Whether the descriptor is of a file that could be a stub: one fstat.
+bool has_stub_size(int fd);
 
 // Whether the name is a valid stub's that this process may read. `flags`:
 // AT_SYMLINK_NOFOLLOW. Costs one fstatat for a name that cannot be one. Keeps
