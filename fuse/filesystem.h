@@ -1,7 +1,7 @@
 // Filesystem: what all operations of one mount share.
 //
-// Threads: constant once init() has run, but for `inodes` and `live`, which are
-// safe from any thread.
+// Threads: constant once init() has run, but for `inodes`, `live` and `handles`,
+// which are safe from any thread.
 #pragma once
 
 #include <atomic>
@@ -12,6 +12,7 @@
 #include "fuse/inode_table.h"
 #include "fuse/live_files.h"
 #include "fuse/mount.h"
+#include "fuse/open_handles.h"
 #include "iomgr/lanes.h"
 #include "iomgr/volume.h"
 
@@ -37,6 +38,7 @@ struct Filesystem {
   fuse_session* session = nullptr;  // set before it serves
   LiveFiles live;
   std::unique_ptr<Lanes> lanes;
+  OpenHandles handles;
 
   // The value of kServerXattr; set before the first request.
   std::string server_name;

@@ -65,9 +65,8 @@ bool LiveFiles::has_writers(const Uuid& file_id) {
   return entry != entries_.end() && entry->second.writer_count > 0;
 }
 
-Outcome<std::shared_ptr<LiveFile>> LiveFiles::acquire(const Layout& layout, Fd stub,
-                                                      std::string_view name,
-                                                      std::shared_ptr<StripedFile> shared) {
+Outcome<LiveFiles::Writer> LiveFiles::acquire(const Layout& layout, Fd stub, std::string_view name,
+                                              std::shared_ptr<StripedFile> shared) {
   MutexLock lock(mu_);
   auto entry = entries_.find(layout.file_id);
   if (entry == entries_.end()) {
@@ -76,7 +75,7 @@ Outcome<std::shared_ptr<LiveFile>> LiveFiles::acquire(const Layout& layout, Fd s
     entry = entries_.emplace(layout.file_id, Entry{.file = std::move(*opened)}).first;
   }
   if (entry->second.writer_count++ == 0) generations_.advance(layout.file_id);
-  return entry->second.file;
+  return Writer(*this, entry->second.file);
 }
 
 void LiveFiles::release(const LiveFile& file) {

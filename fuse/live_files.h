@@ -1,6 +1,6 @@
 // LiveFiles: the striped files that this mount changes.
 //
-//   acquire() ──► writers > 0 ──release()──► idle ──5 s later──► synced, closed, dropped
+//   acquire() ──► writers > 0 ──last gone──► idle ──5 s later──► synced, closed, dropped
 //                     ▲───────── acquire() ────┘
 //
 // (A file without a name is dropped when its last writer goes.)
@@ -16,6 +16,7 @@
 #include <memory>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "fuse/generations.h"
@@ -26,6 +27,32 @@ namespace graphlane {
 
 class LiveFiles {
  public:
+  // One of a file's writers.
+  class Writer {
+   public:
+    Writer() = default;  // none
+    Writer(Writer&&) = default;
+    Writer& operator=(Writer other) noexcept {
+      std::swap(files_, other.files_);
+      std::swap(file_, other.file_);
+      return *this;
+    }
+    ~Writer() {
+      if (file_) files_->release(*file_);
+    }
+
+    explicit operator bool() const { return static_cast<bool>(file_); }
+    LiveFile& operator*() const { return *file_; }
+    LiveFile* operator->() const { return file_.get(); }
+
+   private:
+    friend class LiveFiles;
+    Writer(LiveFiles& files, std::shared_ptr<LiveFile> file)
+        : files_(&files), file_(std::move(file)) {}
+    LiveFiles* files_ = nullptr;
+    std::shared_ptr<LiveFile> file_;
+  };
+
   explicit LiveFiles(const Volume& volume);
   ~LiveFiles();  // closes what is left; nobody may be writing
   LiveFiles(const LiveFiles&) = delete;
@@ -35,11 +62,10 @@ class LiveFiles {
   std::shared_ptr<LiveFile> find(const Uuid& file_id);
   bool has_writers(const Uuid& file_id);
 
-  // The file with one more writer. As LiveFile::open(); `stub` is not used if the
+  // One more writer of the file. As LiveFile::open(); `stub` is not used if the
   // file is here already.
-  Outcome<std::shared_ptr<LiveFile>> acquire(const Layout& layout, Fd stub, std::string_view name,
-                                             std::shared_ptr<StripedFile> shared);
-  void release(const LiveFile& file);
+  Outcome<Writer> acquire(const Layout& layout, Fd stub, std::string_view name,
+                          std::shared_ptr<StripedFile> shared);
 
   // Moved when a file's first writer comes and when its last one has gone.
   const Generations& generations() const { return generations_; }
@@ -59,6 +85,7 @@ class LiveFiles {
     size_t operator()(const Uuid& id) const;
   };
 
+  void release(const LiveFile& file);
   void run();
   std::vector<std::shared_ptr<LiveFile>> take_idle(Clock::time_point since) REQUIRES(mu_);
   void close(const std::vector<std::shared_ptr<LiveFile>>& files);

@@ -49,11 +49,9 @@ int set_owner(Filesystem& fs, int path_fd, const StubView& view, const struct st
 int set_striped_size(Filesystem& fs, fuse_req_t req, Inode& inode, const StubView& view,
                      const struct stat& st, uint64_t size, const fuse_file_info* fi) {
   if (fi != nullptr) return code_of(resize_striped(fs, req, *OpenFile::of(fi).live, size));
-  const auto live = open_live(fs, inode, view.layout, st);
+  const Result<LiveFiles::Writer> live = open_live(fs, inode, view.layout, st);
   if (!live) return live.error().code;
-  const int error = code_of(resize_striped(fs, req, **live, size));
-  fs.live.release(**live);
-  return error;
+  return code_of(resize_striped(fs, req, **live, size));
 }
 
 int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, const StubView& view,

@@ -10,12 +10,12 @@
 namespace graphlane {
 namespace {
 
-struct OpenDirectory {
-  ~OpenDirectory() {
+struct OpenDirectory : OpenHandle {
+  ~OpenDirectory() override {
     if (stream != nullptr) ::closedir(stream);
   }
   static OpenDirectory& of(const fuse_file_info* fi) {
-    return *reinterpret_cast<OpenDirectory*>(fi->fh);
+    return OpenHandles::of<OpenDirectory>(fi);
   }
 
   Mutex mu;
@@ -114,8 +114,8 @@ int op::opendir(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* 
   open->stream = ::fdopendir(fd.get());
   if (open->stream == nullptr) return errno;
   (void)fd.release();  // the stream's now
-  fi->fh = reinterpret_cast<uint64_t>(open.release());
-  if (reply::open(req, fi) == -ENOENT) delete &OpenDirectory::of(fi);
+  fs.handles.give(std::move(open), fi);
+  if (reply::open(req, fi) == -ENOENT) fs.handles.release(fi);
   return 0;
 }
 
@@ -134,8 +134,8 @@ int op::fsyncdir(Filesystem&, fuse_req_t req, fuse_ino_t, int data_only, fuse_fi
   return answer_result(req, data_only != 0 ? ::fdatasync(fd) : ::fsync(fd));
 }
 
-int op::releasedir(Filesystem&, fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
-  delete &OpenDirectory::of(fi);
+int op::releasedir(Filesystem& fs, fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
+  fs.handles.release(fi);
   return answer_result(req, 0);
 }
 

@@ -96,10 +96,7 @@ Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode,
   if (layout.state == FileState::kOpen) {
     // What a dead writer left is closed before long; if we cannot, somebody else
     // is writing, or nobody may, and the parts tell the size.
-    if (const auto live = open_live(fs, inode, layout, stub)) {
-      fs.live.release(**live);
-      return (*live)->file();
-    }
+    if (const auto live = open_live(fs, inode, layout, stub)) return (*live)->file();
   }
   if (auto file = inode.stub.opened(layout)) {
     file->set_size(current_layout(*fs.volume, layout).logical_size);
@@ -116,10 +113,7 @@ Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, fuse_req_t req, Ino
     auto live = open_live(fs, inode, layout, stub);
     if (!live) return live.error();
     if ((fi->flags & O_TRUNC) != 0) {
-      if (Result<void> done = resize_striped(fs, req, **live, 0); !done) {
-        fs.live.release(**live);
-        return done.error();
-      }
+      if (Result<void> done = resize_striped(fs, req, **live, 0); !done) return done.error();
     }
     file->live = std::move(*live);
     file->striped = file->live->file();
@@ -172,19 +166,14 @@ Result<std::unique_ptr<OpenFile>> create_new(Filesystem& fs, fuse_req_t req, int
   return file;
 }
 
-void give_back(Filesystem& fs, OpenFile* file) {
-  if (file->live) fs.live.release(*file->live);
-  delete file;
-}
-
 // From now on the kernel may use the handle.
-void hand_over(Inode& inode, std::unique_ptr<OpenFile> file, fuse_file_info* fi) {
+void hand_over(Filesystem& fs, Inode& inode, std::unique_ptr<OpenFile> file, fuse_file_info* fi) {
   inode.handle_count.fetch_add(1, std::memory_order_acq_rel);
-  OpenFile::give(std::move(file), fi);
+  fs.handles.give(std::move(file), fi);
 }
 
 void take_back(Filesystem& fs, Inode& inode, fuse_file_info* fi) {
-  give_back(fs, &OpenFile::of(fi));
+  fs.handles.release(fi);
   inode.handle_count.fetch_sub(1, std::memory_order_acq_rel);
 }
 
@@ -194,7 +183,7 @@ int op::open(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi)
   Inode& inode = fs.inodes.of(ino);
   Result<std::unique_ptr<OpenFile>> file = open_inode(fs, req, inode, fi);
   if (!file) return file.error().code;
-  hand_over(inode, std::move(*file), fi);
+  hand_over(fs, inode, std::move(*file), fi);
   // The kernel did not wait for the answer: it will not release it either.
   if (reply::open(req, fi) == -ENOENT) take_back(fs, inode, fi);
   return 0;
@@ -210,10 +199,7 @@ int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
   const bool exists = !file && file.error().code == EEXIST && (fi->flags & O_EXCL) == 0;
   if (!file && !exists) return file.error().code;
   fuse_entry_param entry;
-  if (const int error = look_up(fs, parent, name, &entry); error != 0) {
-    if (file) give_back(fs, file->release());
-    return error;
-  }
+  if (const int error = look_up(fs, parent, name, &entry); error != 0) return error;
   Inode& inode = fs.inodes.of(entry.ino);
   if (exists) {
     file = S_ISREG(entry.attr.st_mode) ? open_inode(fs, req, inode, fi)
@@ -225,7 +211,7 @@ int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
     fs.inodes.forget(entry.ino, 1);
     return file.error().code;
   }
-  hand_over(inode, std::move(*file), fi);
+  hand_over(fs, inode, std::move(*file), fi);
   if (reply::create(req, &entry, fi) == -ENOENT) {
     take_back(fs, inode, fi);
     fs.inodes.forget(entry.ino, 1);

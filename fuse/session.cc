@@ -131,6 +131,7 @@ Outcome<void> Session::serve(StopSignals* stop) {
   const int result = run_workers();
   if (stop != nullptr) stop->release();
   server_.reset();
+  fs_.handles.release_all();
   if (mounted_) ::fuse_session_unmount(session_);
   mounted_ = false;
   if (result == 0) return {};

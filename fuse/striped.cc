@@ -62,7 +62,7 @@ Result<std::shared_ptr<StripedFile>> or_io_error(Outcome<std::shared_ptr<Striped
 }
 
 // A file that has just been made; its parts are readable by us alone.
-Result<std::shared_ptr<LiveFile>> open_new(Filesystem& fs, const Layout& layout, Fd stub) {
+Result<LiveFiles::Writer> open_new(Filesystem& fs, const Layout& layout, Fd stub) {
   struct stat st;
   if (::fstat(stub.get(), &st) != 0) return last_errno();
   auto live = or_log(fs.live.acquire(layout, std::move(stub), name_of(*fs.volume, st), nullptr));
@@ -100,8 +100,8 @@ Result<std::shared_ptr<StripedFile>> open_parts_to_read(const Volume& volume, co
   return or_io_error(open_with(volume, layout, stub, O_RDONLY));
 }
 
-Result<std::shared_ptr<LiveFile>> open_live(Filesystem& fs, Inode& inode, const Layout& layout,
-                                            const struct stat& stub) {
+Result<LiveFiles::Writer> open_live(Filesystem& fs, Inode& inode, const Layout& layout,
+                                    const struct stat& stub) {
   const std::string name = name_of(*fs.volume, stub);
   if (Outcome<void> checked = check_owner(*fs.volume, layout, stub, name); !checked) {
     log_line(checked.error().text);
@@ -120,8 +120,8 @@ Result<std::shared_ptr<LiveFile>> open_live(Filesystem& fs, Inode& inode, const 
   }
 }
 
-Result<std::shared_ptr<LiveFile>> create_striped(Filesystem& fs, fuse_req_t req, int directory_fd,
-                                                 const char* name, mode_t mode) {
+Result<LiveFiles::Writer> create_striped(Filesystem& fs, fuse_req_t req, int directory_fd,
+                                         const char* name, mode_t mode) {
   const Volume& volume = *fs.volume;
   const NamesHeld held(volume.root_fd());  // for check, these parts would be orphans
   Layout layout{.volume = volume.uuid(),

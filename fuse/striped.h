@@ -16,7 +16,7 @@
 
 #include "fuse/fuse_api.h"
 #include "fuse/inode_table.h"
-#include "iomgr/live_file.h"
+#include "fuse/live_files.h"
 #include "iomgr/names_held.h"
 #include "iomgr/volume.h"
 
@@ -36,15 +36,14 @@ Result<std::shared_ptr<StripedFile>> open_striped(const Volume& volume, const La
 Result<std::shared_ptr<StripedFile>> open_parts_to_read(const Volume& volume, const Layout& layout,
                                                         const struct stat& stub);
 
-// Opens a file that is to be changed, or that a dead writer has left; the caller
-// gives it back to fs.live.
-Result<std::shared_ptr<LiveFile>> open_live(Filesystem& fs, Inode& inode, const Layout& layout,
-                                            const struct stat& stub);
+// Opens a file that is to be changed, or that a dead writer has left.
+Result<LiveFiles::Writer> open_live(Filesystem& fs, Inode& inode, const Layout& layout,
+                                    const struct stat& stub);
 
-// A new striped file, open, for the caller; the caller gives it back to fs.live.
-// Fails like open(2) with O_CREAT | O_EXCL and leaves nothing then.
-Result<std::shared_ptr<LiveFile>> create_striped(Filesystem& fs, fuse_req_t req, int directory_fd,
-                                                 const char* name, mode_t mode);
+// A new striped file, open, for the caller. Fails like open(2) with O_CREAT | O_EXCL
+// and leaves nothing then.
+Result<LiveFiles::Writer> create_striped(Filesystem& fs, fuse_req_t req, int directory_fd,
+                                         const char* name, mode_t mode);
 
 // As the caller's own truncation: now is the mtime, and set-id bits go.
 Result<void> resize_striped(Filesystem& fs, fuse_req_t req, LiveFile& live, uint64_t size);

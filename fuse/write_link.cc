@@ -7,7 +7,7 @@ namespace graphlane {
 std::unique_ptr<WriteLink> WriteLink::open(Filesystem& fs, Inode& inode, const Layout& layout) {
   // Whoever shows a descriptor that may write has it open here already.
   if (!fs.live.has_writers(layout.file_id)) return nullptr;
-  auto live = fs.live.acquire(layout, Fd(), "", nullptr);
+  Outcome<LiveFiles::Writer> live = fs.live.acquire(layout, Fd(), "", nullptr);
   if (!live) return nullptr;
   return std::unique_ptr<WriteLink>(new WriteLink(fs, inode, std::move(*live)));
 }
@@ -17,7 +17,6 @@ WriteLink::~WriteLink() {
     write_.reset();
     drop_pages(range_);
   }
-  fs_.live.release(*live_);
   fs_.inodes.forget(inode_.nodeid, 1);
 }
 

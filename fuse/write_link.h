@@ -28,14 +28,14 @@ class WriteLink {
   WriteReply end(const WriteEnd& told);
 
  private:
-  WriteLink(Filesystem& fs, Inode& inode, std::shared_ptr<LiveFile> live)
+  WriteLink(Filesystem& fs, Inode& inode, LiveFiles::Writer live)
       : fs_(fs), inode_(inode), live_(std::move(live)) {}
   void drop_pages(ByteRange range) const;
   WriteReply reply(int error) const;
 
   Filesystem& fs_;
   Inode& inode_;
-  const std::shared_ptr<LiveFile> live_;
+  const LiveFiles::Writer live_;
   ByteRange range_;  // of the write under way
   std::optional<LiveFile::OutsideWrite> write_;
 };
