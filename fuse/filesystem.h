@@ -50,6 +50,7 @@ struct Filesystem {
 
   // What this libfuse and kernel offer; set by init().
   bool direct_io_with_mmap = false;  // FOPEN_DIRECT_IO and yet mmap
+  bool direct_writes = false;        // FOPEN_DIRECT_IO and yet coherent with others' pages
   bool applies_umask = false;        // POSIX ACLs: a directory's default ACL stands in for the umask
   bool passthrough = false;          // plain files without us
   bool kernel_checks_flags = false;  // whether the caller may set those of chattr(1)

@@ -1,5 +1,9 @@
 // The capabilities of the connection, agreed on with the kernel once.
+#include <sys/utsname.h>
+
 #include <algorithm>
+#include <cstdio>
+#include <utility>
 
 #include "fuse/operations.h"
 
@@ -12,6 +16,14 @@ constexpr unsigned kBackgroundMax = 64;
 
 // Linux 5.14. Those before 5.13 pass chattr's calls on without a look at the caller.
 constexpr unsigned kFirstMinorThatChecksFlags = 34;
+
+bool kernel_is_at_least(int major, int minor) {
+  struct utsname name;
+  int found_major = 0, found_minor = 0;
+  return ::uname(&name) == 0 &&
+         std::sscanf(name.release, "%d.%d", &found_major, &found_minor) == 2 &&
+         std::pair(found_major, found_minor) >= std::pair(major, minor);
+}
 
 bool want(fuse_conn_info* conn, unsigned capability) {
   if ((conn->capable & capability) == 0) return false;
@@ -41,6 +53,7 @@ void op::init(void* userdata, fuse_conn_info* conn) {
 #ifdef FUSE_CAP_HANDLE_KILLPRIV_V2
   want(conn, FUSE_CAP_HANDLE_KILLPRIV_V2);
 #endif
+  fs.direct_writes = kernel_is_at_least(6, 18);
   fs.kernel_checks_flags = conn->proto_minor >= kFirstMinorThatChecksFlags;
 #ifdef FUSE_CAP_DIRECT_IO_ALLOW_MMAP
   fs.direct_io_with_mmap = want(conn, FUSE_CAP_DIRECT_IO_ALLOW_MMAP);

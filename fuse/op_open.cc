@@ -11,6 +11,8 @@
 //   striped, O_DIRECT            the same: the kernel passes O_DIRECT calls on
 //   striped, larger than memory  FOPEN_DIRECT_IO where that does not rule out
 //                                mmap, because page cache would be a detour
+//   not passed through, opened   FOPEN_DIRECT_IO where the kernel drops the pages of
+//   for writing only             others (a descriptor that cannot read maps nothing)
 #include <sys/stat.h>
 
 #include "fuse/log.h"
@@ -43,6 +45,11 @@ bool calls_us(int flags, mode_t mode) {
   return (flags & (O_APPEND | O_DIRECT)) != 0 || (mode & (S_ISUID | S_ISGID)) != 0;
 }
 
+// Through the page cache a write is copied a page at a time, and then once more.
+bool writes_directly(const Filesystem& fs, int flags) {
+  return fs.direct_writes && (flags & O_ACCMODE) == O_WRONLY;
+}
+
 // Before the answer to the open of a plain file. ESTALE: the inode is another's
 // by now; the kernel looks again.
 Result<void> choose_way(const Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_info* fi) {
@@ -54,7 +61,7 @@ Result<void> choose_way(const Filesystem& fs, Inode& inode, OpenFile& file, fuse
   fi->backing_id = file.way->backing_id();
 #endif
   const bool passed = file.way->backing_id() != 0;
-  fi->direct_io = passed && calls_us(fi->flags, st.st_mode);
+  fi->direct_io = passed ? calls_us(fi->flags, st.st_mode) : writes_directly(fs, fi->flags);
   fi->keep_cache = !passed;  // which the kernel takes for a contradiction
   return {};
 }
@@ -126,7 +133,8 @@ Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, fuse_req_t req, Ino
   const bool asked = (fi->flags & O_DIRECT) != 0;
   file->direct = wants_direct(fs.options.io_mode, file->striped->size(), asked);
   fi->keep_cache = inode.stub.same_content(layout.file_id, stub.st_mtim);
-  fi->direct_io = file->direct && !asked && fs.direct_io_with_mmap;
+  fi->direct_io = (file->direct && !asked && fs.direct_io_with_mmap) ||
+                  writes_directly(fs, fi->flags);
   return file;
 }
 
@@ -154,6 +162,7 @@ Result<std::unique_ptr<OpenFile>> create_new(Filesystem& fs, fuse_req_t req, int
   auto file = std::make_unique<OpenFile>();
   if (fs.volume->policy().wants_new(name)) {
     fi->keep_cache = 1;
+    fi->direct_io = writes_directly(fs, fi->flags);
     auto live = create_striped(fs, req, directory_fd, name, mode);
     if (!live) return live.error();
     file->striped = (*live)->file();

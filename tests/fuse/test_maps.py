@@ -3,6 +3,8 @@
 import mmap
 import os
 import random
+import subprocess
+import sys
 
 import pytest
 
@@ -134,3 +136,50 @@ def test_a_reader_past_the_page_cache_sees_a_writer_within_it(volume, mounted, i
             assert os.pread(writer, 6, 0) == cached[:6] == mapped[:6] == b"caback"
         os.close(reader)
         os.close(writer)
+
+
+READER = """
+import mmap, os, random, struct, sys
+path, done_path, how, size, block = *sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5])
+fd = os.open(path, os.O_RDONLY)
+done = mmap.mmap(os.open(done_path, os.O_RDONLY), 8 * (size // block + 1), prot=mmap.PROT_READ)
+done = memoryview(done).cast("Q")
+view = mmap.mmap(fd, size, prot=mmap.PROT_READ)
+print("ready", flush=True)
+while done[size // block] == 0:
+    i = random.randrange(size // block)
+    at = i * block + random.randrange(block // 8) * 8
+    least = done[i]
+    got, = struct.unpack("<Q", view[at:at + 8] if how == "map" else os.pread(fd, 8, at))
+    assert got >= least, (i, at, least, got)
+"""
+
+
+@pytest.mark.skipif(tuple(map(int, os.uname().release.split(".")[:2])) < (6, 18),
+                    reason="not applicable: earlier kernels keep pages that they read during a write")
+@pytest.mark.parametrize("name", ["striped", "plain"])
+def test_what_a_writer_has_written_is_seen_by_all_at_once(volume, mounted, tmp_path, name):
+    """Versions go up; who reads after a write has ended finds it, or a later one."""
+    block, count = 65536, 32
+    size = block * count
+    done = tmp_path / "done"
+    done.write_bytes(bytes(8 * (count + 1)))
+    with open(done, "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
+        ended = memoryview(memory).cast("Q")
+        with mounted(volume(stripe=["striped"], depth="64K")) as at:
+            (at / name).write_bytes(bytes(size))
+            readers = [subprocess.Popen([sys.executable, "-c", READER, at / name, done, how,
+                                         str(size), str(block)], stdout=subprocess.PIPE)
+                       for how in ("map", "map", "pread", "pread")]
+            for reader in readers:
+                reader.stdout.readline()
+            fd = os.open(at / name, os.O_WRONLY)
+            r = random.Random(5)
+            for version in range(1, 6001):
+                i = r.randrange(count)
+                os.pwrite(fd, version.to_bytes(8, "little") * (block // 8), i * block)
+                ended[i] = version
+            os.close(fd)
+            ended[count] = 1
+            assert [reader.wait(60) for reader in readers] == [0] * len(readers)
+        ended.release()
