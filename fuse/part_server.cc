@@ -226,20 +226,26 @@ PartServer::Answer PartServer::answer(int file_fd, uint32_t question, bool link_
   return answer;
 }
 
+std::optional<Layout> PartServer::layout_of(Inode& inode, struct stat* st) const {
+  const Result<HostPath> path = fs_.inodes.path(inode);
+  if (!path || inode.control || ::fstat(path->get(), st) != 0) return std::nullopt;
+  const StubView view = inode.stub.look(path->get(), *st);
+  if (!view.striped() || !fs_.volume->accept(view.layout, "")) return std::nullopt;
+  return view.layout;
+}
+
 PartServer::Answer PartServer::answer_writer(Inode& inode) const {
   Answer answer;
   answer.reply.error = EINVAL;
   struct stat st;
-  const Result<HostPath> path = fs_.inodes.path(inode);
-  if (!path || inode.control || ::fstat(path->get(), &st) != 0) return answer;
-  const StubView view = inode.stub.look(path->get(), st);
-  if (!view.striped() || !fs_.volume->accept(view.layout, "")) return answer;
-  answer.link = WriteLink::open(fs_, inode, view.layout);
+  const std::optional<Layout> layout = layout_of(inode, &st);
+  if (!layout) return answer;
+  answer.link = WriteLink::open(fs_, inode, *layout);
   if (!answer.link) return answer;
   answer.reply.error = 0;
-  answer.reply.generation_index = generation_index(view.layout.file_id);
-  answer.reply.device_count = view.layout.geometry.device_count;
-  answer.reply.stub = encode_stub(view.layout);
+  answer.reply.generation_index = generation_index(layout->file_id);
+  answer.reply.device_count = layout->geometry.device_count;
+  answer.reply.stub = encode_stub(*layout);
   return answer;
 }
 
@@ -248,11 +254,9 @@ PartServer::Answer PartServer::answer_reader(Inode& inode) const {
   ServerReply& reply = answer.reply;
   reply.error = EIO;
   struct stat st;
-  const Result<HostPath> path = fs_.inodes.path(inode);
-  if (!path || inode.control || ::fstat(path->get(), &st) != 0) return answer;
-  const StubView view = inode.stub.look(path->get(), st);
-  if (!view.striped() || !fs_.volume->accept(view.layout, "")) return answer;
-  Layout layout = view.layout;
+  std::optional<Layout> found = layout_of(inode, &st);
+  if (!found) return answer;
+  Layout& layout = *found;
   // The generation comes first: whoever changes the file from here on moves it.
   reply.generation = fs_.live.generations().of(layout.file_id);
   reply.generation_index = generation_index(layout.file_id);

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -37,6 +38,8 @@ class PartServer {
   void run();
   std::unique_ptr<WriteLink> serve(int connection, bool link_possible) const;
   Answer answer(int file_fd, uint32_t question, bool link_possible) const;
+  // Of a striped file of this volume, with its stub's attributes; else none.
+  std::optional<Layout> layout_of(Inode& inode, struct stat* st) const;
   Answer answer_reader(Inode& inode) const;
   Answer answer_writer(Inode& inode) const;
 
