@@ -52,9 +52,11 @@ std::string text(const json& object, const char* key) {
 
 void print_table(const std::string& mount, const json& stats) {
   fmt::print("{}: {}\n", mount, text(stats, "backend"));
-  fmt::print("{:>10} {:>10} {:>10} {:>10}  {}\n", "I/Os", "read", "written", "segments", "device");
+  fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10}  {}\n", "I/Os", "merged", "read", "written",
+             "segments", "device");
   for (const json& device : stats.value("devices", json::array())) {
-    fmt::print("{:>10} {:>10} {:>10} {:>10}  {}\n", number(device, "ios"),
+    fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10}  {}\n", number(device, "ios"),
+               number(device, "merged"),
                format_size(number(device, "bytes_read")),
                format_size(number(device, "bytes_written")), number(device, "segments"),
                text(device, "path"));

@@ -25,9 +25,10 @@ std::string stats_json(const Lanes& lanes) {
   const char* separator = "";
   for (const LaneStats& lane : lanes.stats()) {
     text += fmt::format(
-        "{}{{\"path\":{},\"ios\":{},\"bytes_read\":{},\"bytes_written\":{},\"segments\":{}}}",
+        "{}{{\"path\":{},\"ios\":{},\"bytes_read\":{},\"bytes_written\":{},\"segments\":{},"
+        "\"merged\":{}}}",
         separator, json_quoted(lane.device), lane.io_count, lane.bytes_read, lane.bytes_written,
-        lane.segment_count);
+        lane.segment_count, lane.merged_count);
     separator = ",";
   }
   return text + "]}";

@@ -67,4 +67,9 @@ struct alignas(std::max_align_t) IoQueueStorage {
 Result<IoQueue*> make_io_queue(IoBackend backend, uint32_t depth, IoQueueStorage* storage,
                                IoBackend* chosen, int fd_floor = 0);
 
+// What makes queues: the above, or a test's own that fails and delays.
+using IoQueueMaker = Result<IoQueue*> (*)(IoBackend backend, uint32_t depth,
+                                          IoQueueStorage* storage, IoBackend* chosen,
+                                          int fd_floor);
+
 }  // namespace graphlane

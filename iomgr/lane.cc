@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstring>
 #include <exception>
+#include <utility>
 
 namespace graphlane {
 namespace {
@@ -46,7 +47,8 @@ Lane::Worker::~Worker() {
   if (queue != nullptr) queue->~IoQueue();
 }
 
-Outcome<std::unique_ptr<Lane>> Lane::start(std::string device, IoBackend backend, uint32_t depth) {
+Outcome<std::unique_ptr<Lane>> Lane::start(std::string device, IoBackend backend, uint32_t depth,
+                                           IoQueueMaker make_queue) {
   std::unique_ptr<Lane> lane(new Lane());
   lane->device_ = std::move(device);
   const bool synchronous = backend == IoBackend::kThreads;
@@ -54,18 +56,22 @@ Outcome<std::unique_ptr<Lane>> Lane::start(std::string device, IoBackend backend
   const uint32_t queue_depth = std::min((depth + thread_count - 1) / thread_count, kQueueDepthMax);
   lane->pool_.resize(depth * kQueuedPerInFlight);
   for (LaneIo& io : lane->pool_) lane->release(&io);
+  lane->waiting_.reserve(lane->pool_.size());
   try {
     for (uint32_t i = 0; i < thread_count; ++i) {
       lane->workers_.push_back(std::make_unique<Worker>());
       Worker& worker = *lane->workers_.back();
       IoBackend chosen;
-      const Result<IoQueue*> queue = make_io_queue(backend, queue_depth, &worker.storage, &chosen);
+      const Result<IoQueue*> queue =
+          make_queue(backend, queue_depth, &worker.storage, &chosen, /*fd_floor=*/0);
       if (!queue) {
         return make_error(queue.error().code, "{}: cannot set up {}: {}", lane->device_,
                           name_of(backend), std::strerror(queue.error().code));
       }
       worker.queue = *queue;
-      worker.thread = std::thread([raw = lane.get(), &worker] { raw->serve(*worker.queue); });
+      worker.batches.resize((*queue)->capacity());
+      for (LaneBatch& batch : worker.batches) batch.next = std::exchange(worker.free, &batch);
+      worker.thread = std::thread([raw = lane.get(), &worker] { raw->serve(worker); });
     }
   } catch (const std::exception& error) {  // bad_alloc, or no more threads
     return make_error(EAGAIN, "{}: cannot start I/O threads: {}", lane->device_, error.what());
@@ -99,63 +105,75 @@ void Lane::release(LaneIo* io) {
 }
 
 void Lane::push(LaneIo* io) {
-  io->next = nullptr;
   MutexLock lock(mu_);
-  if (queue_tail_ == nullptr) {
-    queue_head_ = io;
-  } else {
-    queue_tail_->next = io;
-  }
-  queue_tail_ = io;
+  waiting_.push(io, LaneQueue::Clock::now());
   work_.notify_one();
 }
 
 // Moves waiting I/Os into the thread's queue as far as it has room; waits for
 // one when there is nothing else to do. False: the lane ends.
-bool Lane::take(IoQueue& queue) {
+bool Lane::take(Worker& worker) {
+  IoQueue& queue = *worker.queue;
   MutexLock lock(mu_);
-  while (queue.in_flight() == 0 && queue_head_ == nullptr) {
+  while (queue.in_flight() == 0 && waiting_.empty()) {
     if (stopping_) return false;
     work_.wait(mu_);
   }
   // One at a time when other threads are idle would be fairer, but a thread
   // holds the lock only for the arithmetic; preadv of SyncQueue runs unlocked.
-  while (queue_head_ != nullptr && queue.in_flight() < queue.capacity()) {
-    LaneIo* io = queue_head_;
-    queue_head_ = io->next;
-    if (queue_head_ == nullptr) queue_tail_ = nullptr;
+  while (!waiting_.empty() && queue.in_flight() < queue.capacity()) {
+    LaneBatch* batch = std::exchange(worker.free, worker.free->next);
+    waiting_.take(LaneQueue::Clock::now(), batch);
     mu_.unlock();
-    queue.push(io);
+    queue.push(&batch->io);
     mu_.lock();
   }
   return true;
 }
 
-void Lane::serve(IoQueue& queue) {
+void Lane::serve(Worker& worker) {
   IoCompletion completions[kQueueDepthMax];
-  while (take(queue)) {
-    const Result<uint32_t> count = queue.reap(completions);
+  while (take(worker)) {
+    const Result<uint32_t> count = worker.queue->reap(completions);
     // No program closes our descriptors here; the kernel has no other reason.
     assert(count.has_value());
-    for (uint32_t i = 0; i < *count; ++i) complete(queue, completions[i]);
+    for (uint32_t i = 0; i < *count; ++i) complete(worker, completions[i]);
   }
 }
 
-void Lane::complete(IoQueue& queue, const IoCompletion& completion) {
-  LaneIo* io = completion.io;
+void Lane::complete(Worker& worker, const IoCompletion& completion) {
+  auto& batch = *static_cast<LaneBatch*>(completion.io->owner);
   int error = 0;
-  switch (settle(io, completion.result, &error)) {
-    case IoStep::kAgain: queue.push(io); return;
-    case IoStep::kDone: end(io, 0); return;
-    case IoStep::kFailed: end(io, error); return;
+  const IoStep step = settle(&batch.io, completion.result, &error);
+  if (step == IoStep::kAgain) return worker.queue->push(&batch.io);
+  if (step == IoStep::kFailed && batch.is_merged()) {
+    split(batch);
+  } else {
+    end(batch, step == IoStep::kFailed ? error : 0);
+  }
+  batch.next = std::exchange(worker.free, &batch);
+}
+
+void Lane::end(LaneBatch& batch, int error) {
+  counters_.count(batch.io.op, batch.io.moved_bytes, batch.io.segment_count);
+  for (LaneIo* io = batch.members; io != nullptr;) {
+    LaneIo* const member = std::exchange(io, io->next);
+    auto* const request = static_cast<LaneRequest*>(member->owner);
+    if (member != batch.members) {
+      counters_.merged_count.fetch_add(1, std::memory_order_relaxed);
+    }
+    release(member);
+    request->end(error);
   }
 }
 
-void Lane::end(LaneIo* io, int error) {
-  counters_.count(io->op, io->moved_bytes, io->segment_count);
-  auto* request = static_cast<LaneRequest*>(io->owner);
-  release(io);
-  request->end(error);
+// Each for itself once more: the error is not everybody's.
+void Lane::split(LaneBatch& batch) {
+  for (LaneIo* io = batch.members; io != nullptr;) {
+    LaneIo* const member = std::exchange(io, io->next);
+    member->alone = true;
+    push(member);
+  }
 }
 
 }  // namespace graphlane

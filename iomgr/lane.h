@@ -1,8 +1,6 @@
 // Lane: one device's queue and the threads that serve this device alone.
 //
-// I/Os are taken in the order of arrival. The elevator with its deadline, and
-// merging across requests, belong into take(): it chooses what a thread submits
-// next.
+// Which of the waiting I/Os goes next, and with which others, is LaneQueue's to say.
 //
 // Threads: push() and stats() from any thread. Each lane thread owns an IoQueue.
 #pragma once
@@ -20,6 +18,7 @@
 #include "iomgr/base/mutex.h"
 #include "iomgr/io_queue.h"
 #include "iomgr/lane_io.h"
+#include "iomgr/lane_queue.h"
 
 namespace graphlane {
 
@@ -44,6 +43,7 @@ class LaneRequest {
 // counts, nothing is ordered by them.
 struct LaneCounters {
   std::atomic<uint64_t> io_count{0};
+  std::atomic<uint64_t> merged_count{0};  // I/Os that went with another one
   std::atomic<uint64_t> bytes_read{0};
   std::atomic<uint64_t> bytes_written{0};
   std::atomic<uint64_t> segment_count{0};
@@ -56,7 +56,8 @@ class Lane {
   // `depth` I/Os in flight over all of its threads. The backend must be one
   // that works (not kAuto).
   static Outcome<std::unique_ptr<Lane>> start(std::string device, IoBackend backend,
-                                              uint32_t depth);
+                                              uint32_t depth,
+                                              IoQueueMaker make_queue = &make_io_queue);
   // Nothing may be queued or in flight.
   ~Lane();
 
@@ -74,15 +75,18 @@ class Lane {
   struct Worker {
     IoQueueStorage storage;
     IoQueue* queue = nullptr;
+    std::vector<LaneBatch> batches;  // as many as may be in flight
+    LaneBatch* free = nullptr;
     std::thread thread;
     ~Worker();
   };
 
   Lane() = default;
-  void serve(IoQueue& queue);
-  bool take(IoQueue& queue);
-  void complete(IoQueue& queue, const IoCompletion& completion);
-  void end(LaneIo* io, int error);
+  void serve(Worker& worker);
+  bool take(Worker& worker);
+  void complete(Worker& worker, const IoCompletion& completion);
+  void end(LaneBatch& batch, int error);
+  void split(LaneBatch& batch);
 
   // Constant after start().
   std::string device_;
@@ -92,10 +96,9 @@ class Lane {
   LaneCounters counters_;
 
   Mutex mu_;
-  CondVar work_;       // the queue has an entry, or stopping_
+  CondVar work_;       // somebody waits, or stopping_
   CondVar freed_;      // the free list has an entry
-  LaneIo* queue_head_ GUARDED_BY(mu_) = nullptr;
-  LaneIo* queue_tail_ GUARDED_BY(mu_) = nullptr;
+  LaneQueue waiting_ GUARDED_BY(mu_);
   LaneIo* free_ GUARDED_BY(mu_) = nullptr;
   bool stopping_ GUARDED_BY(mu_) = false;
 };

@@ -14,6 +14,7 @@
 
 #include <sys/uio.h>
 
+#include <chrono>
 #include <cstdint>
 
 #include "iomgr/part_files.h"
@@ -37,9 +38,15 @@ struct LaneIo {
   uint64_t length_bytes = 0;    // sum of the iovecs
   uint64_t expected_bytes = 0;  // fewer than length_bytes only past the part's end
   uint64_t moved_bytes = 0;     // so far, over all tries
-  void* owner = nullptr;        // whose it is; RequestCutter leaves it alone
-  LaneIo* next = nullptr;       // in a lane's queue
   iovec iov[kIovMax];
+
+  // Its owner's and its queue's; RequestCutter leaves them as they are.
+  void* owner = nullptr;
+  LaneIo* next = nullptr;   // in a batch, or in a list of free ones
+  LaneIo* older = nullptr;  // in a queue (lane_queue.h)
+  LaneIo* newer = nullptr;
+  std::chrono::steady_clock::time_point arrived = {};
+  bool alone = false;       // not to be merged
 };
 
 // What to do with an I/O after a completion.
@@ -72,7 +79,7 @@ class RequestCutter {
   explicit RequestCutter(const PartRequest& request, uint64_t io_size_max = kLaneIoMax)
       : request_(request), io_size_max_(io_size_max) {}
 
-  // Fills all of `io` but owner and next; false when the request is cut up.
+  // Fills all of `io` that is not its owner's; false when the request is cut up.
   bool next(LaneIo* io);
 
  private:

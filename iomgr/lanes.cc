@@ -123,7 +123,8 @@ std::vector<LaneStats> Lanes::stats() const {
                      .io_count = counters.io_count.load(std::memory_order_relaxed),
                      .bytes_read = counters.bytes_read.load(std::memory_order_relaxed),
                      .bytes_written = counters.bytes_written.load(std::memory_order_relaxed),
-                     .segment_count = counters.segment_count.load(std::memory_order_relaxed)});
+                     .segment_count = counters.segment_count.load(std::memory_order_relaxed),
+                     .merged_count = counters.merged_count.load(std::memory_order_relaxed)});
   }
   return stats;
 }

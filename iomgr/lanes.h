@@ -4,12 +4,12 @@
 //   read(file, range)          map, decompose, merge: one LaneIo a device (lane_io.h)
 //       │          │
 //   ┌───▼──┐   ┌───▼──┐
-//   │lane 0│   │lane 1│ …      a queue sorted by place on the device; its threads
-//   └───┬──┘   └───┬──┘        keep `depth` I/Os in flight (io_queue.h)
+//   │lane 0│   │lane 1│ …      a queue sorted by place on the device (lane_queue.h);
+//   └───┬──┘   └───┬──┘        its threads keep `depth` I/Os in flight (io_queue.h)
 //   device 0   device 1
 //
-// What is to come has its place here: merging across requests and deadlines in
-// Lane's queue (lane.h), prefetch and cache between read() and the lanes.
+// What is to come has its place here: prefetch and cache between read() and the
+// lanes.
 //
 // Threads: everything is safe from any thread; requests of different callers
 // are in flight at once.
@@ -44,7 +44,8 @@ struct LaneStats {
   uint64_t io_count = 0;
   uint64_t bytes_read = 0;
   uint64_t bytes_written = 0;
-  uint64_t segment_count = 0;  // stripe units touched; the rest was merged
+  uint64_t segment_count = 0;  // stripe units touched
+  uint64_t merged_count = 0;   // I/Os that went with another one, of any caller
 };
 
 class Lane;

@@ -95,7 +95,8 @@ def test_signals_reach_the_command(striped, graphlane, fuse, tmp_path, number):
     caller = subprocess.Popen(
         [graphlane.program, "run", "--", "sh", "-c",
          f'trap "exit 33" {name}; : > "$1/../started"; while :; do sleep 0.05; done',
-         "sh", volume.path], stdin=subprocess.DEVNULL, start_new_session=True)
+         "sh", volume.path], stdin=subprocess.DEVNULL, start_new_session=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))  # nohup's make ignores some
     wait_until((volume.path.parent / "started").exists)
     caller.send_signal(number)
     assert caller.wait(SECONDS_MAX) == 33

@@ -1,0 +1,67 @@
+// LaneQueue: the I/Os that wait for one device, and which of them goes next.
+//
+//   waiting, by place   |A A|  |B B|C C C|   |D|
+//                              ▲ head: where the last one ended
+//   take()              B and C as one batch, then D, then A: an elevator that
+//                       goes up and begins anew (C-SCAN); who has waited too long
+//                       goes first
+//
+// Merging (CSMqGraph §3.3): what lies one behind the other goes to the device in one
+// call, whoever asked for it.
+//
+// Threads: none; the lane's lock is held.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "iomgr/lane_io.h"
+
+namespace graphlane {
+
+// What a device gets in one call.
+struct LaneBatch {
+  LaneIo io;                  // all members' iovecs; its owner is the batch
+  LaneIo* members = nullptr;  // chained by `next`, in the order of their places
+  LaneBatch* next = nullptr;  // in a list of free ones
+
+  // Adds a member if it may be in one call with those before. False: not.
+  bool append(LaneIo* member);
+  bool is_merged() const { return members->next != nullptr; }
+};
+
+class LaneQueue {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // As Linux's mq-deadline for reads.
+  static constexpr auto kPatience = std::chrono::milliseconds(500);
+
+  explicit LaneQueue(Clock::duration patience = kPatience) : patience_(patience) {}
+
+  // push() allocates no more than this was called for.
+  void reserve(size_t count) { sorted_.reserve(count); }
+
+  bool empty() const { return sorted_.empty(); }
+
+  // Sets io->arrived, unless it has waited before.
+  void push(LaneIo* io, Clock::time_point now);
+
+  // Fills the batch with whose turn it is. Precondition: !empty().
+  void take(Clock::time_point now, LaneBatch* batch);
+
+ private:
+  using Place = std::vector<LaneIo*>::iterator;
+  Place next_place(Clock::time_point now);
+  void forget_arrival(LaneIo* io);
+
+  const Clock::duration patience_;
+  std::vector<LaneIo*> sorted_;  // by file and offset; equal ones by arrival
+  LaneIo* oldest_ = nullptr;     // all of them by arrival, linked by older and newer
+  LaneIo* newest_ = nullptr;
+  int head_fd_ = -1;
+  uint64_t head_offset_ = 0;
+};
+
+}  // namespace graphlane

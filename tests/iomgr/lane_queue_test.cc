@@ -1,0 +1,226 @@
+// Which I/O goes next, with which others, and what becomes of each of them.
+#include "iomgr/lane_queue.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "iomgr/base/fd.h"
+#include "iomgr/lane.h"
+#include "tests/iomgr/fault_queue.h"
+
+namespace graphlane {
+namespace {
+
+using Clock = LaneQueue::Clock;
+constexpr uint64_t kPiece = 65536;
+
+LaneIo io_at(uint64_t offset, uint64_t length = kPiece, int fd = 5, IoOp op = IoOp::kRead) {
+  LaneIo io;
+  io.op = op;
+  io.fd = io.fd_buffered = fd;
+  io.part_offset = offset;
+  io.length_bytes = io.expected_bytes = length;
+  io.iov_count = io.segment_count = 1;
+  io.iov[0] = {.iov_base = reinterpret_cast<void*>(offset), .iov_len = length};
+  return io;
+}
+
+// Offsets of the batches' members, "+" between those of one batch.
+std::string order(LaneQueue& queue, Clock::time_point now) {
+  std::string text;
+  auto batch = std::make_unique<LaneBatch>();
+  while (!queue.empty()) {
+    queue.take(now, batch.get());
+    text += text.empty() ? "" : " ";
+    for (const LaneIo* io = batch->members; io != nullptr; io = io->next) {
+      text += (io == batch->members ? "" : "+") + std::to_string(io->part_offset / kPiece);
+    }
+  }
+  return text;
+}
+
+TEST(LaneQueueTest, GoesUpAndBeginsAnew) {
+  const Clock::time_point now{};
+  std::vector<LaneIo> ios = {io_at(50 * kPiece), io_at(10 * kPiece), io_at(70 * kPiece)};
+  LaneQueue queue;
+  for (LaneIo& io : ios) queue.push(&io, now);
+  auto batch = std::make_unique<LaneBatch>();
+  queue.take(now, batch.get());
+  EXPECT_EQ(batch->io.part_offset, 10 * kPiece);
+  LaneIo behind = io_at(5 * kPiece), ahead = io_at(60 * kPiece), other = io_at(0, kPiece, 6);
+  for (LaneIo* io : {&behind, &ahead, &other}) queue.push(io, now);
+  EXPECT_EQ(order(queue, now), "50 60 70 0 5");
+}
+
+TEST(LaneQueueTest, WhoHasWaitedTooLongGoesFirst) {
+  const Clock::time_point begin = Clock::time_point{} + std::chrono::hours(1);
+  LaneQueue queue(std::chrono::seconds(1));
+  LaneIo first = io_at(50 * kPiece), old = io_at(10 * kPiece), next = io_at(60 * kPiece);
+  queue.push(&first, begin);
+  auto batch = std::make_unique<LaneBatch>();
+  queue.take(begin, batch.get());
+  queue.push(&old, begin);
+  queue.push(&next, begin + std::chrono::seconds(2));
+  EXPECT_EQ(order(queue, begin + std::chrono::seconds(2)), "10 60");
+}
+
+TEST(LaneQueueTest, WhatLiesOneBehindTheOtherGoesTogether) {
+  LaneQueue queue;
+  std::vector<LaneIo> ios = {io_at(3 * kPiece), io_at(1 * kPiece), io_at(2 * kPiece),
+                             io_at(7 * kPiece), io_at(4 * kPiece, kPiece, 6)};
+  for (LaneIo& io : ios) queue.push(&io, {});
+  auto batch = std::make_unique<LaneBatch>();
+  queue.take({}, batch.get());
+  EXPECT_EQ(batch->io.length_bytes, 3 * kPiece);
+  EXPECT_EQ(batch->io.segment_count, 3u);
+  ASSERT_EQ(batch->io.iov_count, 3u);
+  for (uint64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(batch->io.iov[i].iov_base, reinterpret_cast<void*>((i + 1) * kPiece));
+  }
+  EXPECT_EQ(order(queue, {}), "7 4");
+}
+
+TEST(LaneQueueTest, KeepsApartWhatMayNotGoTogether) {
+  const auto pair = [](const LaneIo& a, const LaneIo& b) {
+    LaneIo one = a, two = b;
+    LaneQueue queue;
+    queue.push(&one, {});
+    queue.push(&two, {});
+    auto batch = std::make_unique<LaneBatch>();
+    queue.take({}, batch.get());
+    return !queue.empty();
+  };
+  const LaneIo first = io_at(0), second = io_at(kPiece);
+  EXPECT_FALSE(pair(first, second));
+  EXPECT_TRUE(pair(first, io_at(kPiece, kPiece, 5, IoOp::kWrite)));
+  EXPECT_TRUE(pair(first, io_at(2 * kPiece)));         // a gap
+  EXPECT_TRUE(pair(first, io_at(kPiece / 2)));         // they overlap
+  EXPECT_TRUE(pair(io_at(0, kLaneIoMax), io_at(kLaneIoMax)));
+  LaneIo alone = second;
+  alone.alone = true;
+  EXPECT_TRUE(pair(first, alone));
+  LaneIo at_end = first;  // the part ends within it
+  at_end.expected_bytes -= 1;
+  EXPECT_TRUE(pair(at_end, second));
+  LaneIo many = first;
+  many.iov_count = kIovMax;
+  EXPECT_TRUE(pair(many, second));
+}
+
+TEST(LaneQueueTest, TakesEachOnceWhateverTheOrder) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<LaneIo> ios(1 + random() % 60);
+    LaneQueue queue;
+    std::map<const LaneIo*, int> taken;
+    auto batch = std::make_unique<LaneBatch>();
+    Clock::time_point now{};
+    const auto take = [&] {
+      queue.take(now, batch.get());
+      uint64_t end = batch->io.part_offset;
+      for (const LaneIo* io = batch->members; io != nullptr; io = io->next) {
+        EXPECT_EQ(io->part_offset, end);
+        end += io->length_bytes;
+        ++taken[io];
+      }
+      EXPECT_EQ(end, batch->io.part_offset + batch->io.length_bytes);
+    };
+    for (LaneIo& io : ios) {
+      io = io_at(random() % 30 * kPiece, kPiece, static_cast<int>(5 + random() % 2));
+      now += std::chrono::milliseconds(random() % 100);
+      queue.push(&io, now);
+      if (random() % 3 == 0) take();
+      while (!queue.empty() && random() % 5 == 0) take();
+    }
+    while (!queue.empty()) take();
+    EXPECT_EQ(taken.size(), ios.size());
+    for (const auto& [io, count] : taken) EXPECT_EQ(count, 1);
+  }
+}
+
+Faults* faults = nullptr;
+
+Result<IoQueue*> make_fault_queue(IoBackend, uint32_t depth, IoQueueStorage* storage,
+                                  IoBackend* chosen, int) {
+  *chosen = IoBackend::kThreads;
+  return new (storage) FaultQueue(*faults, depth);
+}
+
+// One device with one I/O in flight, so that the others wait and are merged.
+class LaneTest : public ::testing::Test {
+ protected:
+  static constexpr int kCount = 6;
+  void SetUp() override {
+    faults = &faults_;
+    fd_.reset(::open(::testing::TempDir().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    ASSERT_TRUE(fd_);
+    for (size_t i = 0; i < content_.size(); ++i) content_[i] = static_cast<char>(i / 1000);
+    ASSERT_EQ(::pwrite(fd_.get(), content_.data(), content_.size(), 0),
+              static_cast<ssize_t>(content_.size()));
+    lane_ = *Lane::start("device", IoBackend::kThreads, /*depth=*/2, &make_fault_queue);
+  }
+
+  // Reads all pieces at once; the errors by piece.
+  std::vector<int> read_all() {
+    std::vector<LaneRequest> requests(kCount);
+    faults_.hold();
+    for (int i = 0; i < kCount; ++i) {
+      LaneIo* io = lane_->acquire();
+      *io = io_at(i * kPiece, kPiece, fd_.get());
+      io->iov[0].iov_base = read_.data() + i * kPiece;
+      io->owner = &requests[i];
+      requests[i].begin();
+      lane_->push(io);
+      if (i < 2) faults_.wait_for(i + 1);  // one for each thread
+    }
+    faults_.let_go();
+    std::vector<int> errors;
+    for (LaneRequest& request : requests) errors.push_back(request.wait());
+    return errors;
+  }
+
+  Faults faults_;
+  Fd fd_;
+  std::vector<char> content_ = std::vector<char>(kCount * kPiece);
+  std::vector<char> read_ = std::vector<char>(kCount * kPiece);
+  std::unique_ptr<Lane> lane_;
+};
+
+TEST_F(LaneTest, MergesWhatWaits) {
+  EXPECT_EQ(read_all(), std::vector<int>(kCount, 0));
+  EXPECT_EQ(read_, content_);
+  EXPECT_EQ(faults_.lengths(), (std::vector<uint64_t>{kPiece, kPiece, 4 * kPiece}));
+  lane_.reset();
+}
+
+TEST_F(LaneTest, TakesUpWhereAMergedTransferEnded) {
+  faults_.limit(kPiece / 3);
+  EXPECT_EQ(read_all(), std::vector<int>(kCount, 0));
+  EXPECT_EQ(read_, content_);
+}
+
+TEST_F(LaneTest, AnErrorIsOnlyTheirsWhoseBytesItHits) {
+  faults_.fail(3 * kPiece + 100, EIO);
+  EXPECT_EQ(read_all(), (std::vector<int>{0, 0, 0, EIO, 0, 0}));
+  std::fill_n(read_.begin() + 3 * kPiece, kPiece, 0);
+  std::fill_n(content_.begin() + 3 * kPiece, kPiece, 0);
+  EXPECT_EQ(read_, content_);
+}
+
+TEST_F(LaneTest, CountsWhatWasMerged) {
+  read_all();
+  const LaneCounters& counters = lane_->counters();
+  EXPECT_EQ(counters.io_count.load(), 3u);
+  EXPECT_EQ(counters.merged_count.load(), 3u);
+  EXPECT_EQ(counters.segment_count.load(), static_cast<uint64_t>(kCount));
+  EXPECT_EQ(counters.bytes_read.load(), kCount * kPiece);
+}
+
+}  // namespace
+}  // namespace graphlane
