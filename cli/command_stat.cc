@@ -1,7 +1,12 @@
 #include <sys/xattr.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
 
 #include "cli/command.h"
 #include "iomgr/base/size.h"
@@ -17,6 +22,21 @@ constexpr char kStatsXattr[] = "user.graphlane.stats";
 struct Options {
   std::string path;
   bool as_json = false;
+  bool as_prometheus = false;
+  bool watch = false;
+  double interval_seconds = 1;
+};
+
+// What one device has done; rates are differences of two of them.
+struct DeviceStats {
+  std::string path;
+  uint64_t io_count = 0;
+  uint64_t merged_count = 0;
+  uint64_t bytes_read = 0;
+  uint64_t bytes_written = 0;
+  uint64_t segment_count = 0;
+  std::vector<uint64_t> wait;  // by powers of two of a microsecond (iomgr/latency.h)
+  std::vector<uint64_t> service;
 };
 
 // The mount that is at `path`, or of the volume that is there.
@@ -31,12 +51,14 @@ Outcome<std::string> find_mount(const std::string& path) {
   return make_error(ENODEV, "{}: not mounted (graphlane mount {})", path, path);
 }
 
-Outcome<std::string> read_stats(const std::string& mount) {
+Outcome<json> read_stats(const std::string& mount) {
   std::string text(1 << 16, '\0');  // the most that an attribute can have
   const ssize_t length = ::getxattr(mount.c_str(), kStatsXattr, text.data(), text.size());
   if (length < 0) return os_error(errno, mount, "cannot read the statistics");
   text.resize(static_cast<size_t>(length));
-  return text;
+  json stats = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (stats.is_object()) return stats;
+  return make_error(EPROTO, "{}: statistics that this program does not understand", mount);
 }
 
 // 0 for what is missing or something else: nlohmann's conversions throw.
@@ -50,33 +72,182 @@ std::string text(const json& object, const char* key) {
   return member != object.end() && member->is_string() ? member->get<std::string>() : "?";
 }
 
-void print_table(const std::string& mount, const json& stats) {
-  fmt::print("{}: {}\n", mount, text(stats, "backend"));
-  fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10}  {}\n", "I/Os", "merged", "read", "written",
-             "segments", "device");
+std::vector<uint64_t> numbers(const json& object, const char* key) {
+  std::vector<uint64_t> all;
+  for (const json& one : object.value(key, json::array())) {
+    all.push_back(one.is_number_unsigned() ? one.get<uint64_t>() : 0);
+  }
+  return all;
+}
+
+std::vector<DeviceStats> devices_of(const json& stats) {
+  std::vector<DeviceStats> devices;
   for (const json& device : stats.value("devices", json::array())) {
-    fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10}  {}\n", number(device, "ios"),
-               number(device, "merged"),
-               format_size(number(device, "bytes_read")),
-               format_size(number(device, "bytes_written")), number(device, "segments"),
-               text(device, "path"));
+    devices.push_back({.path = text(device, "path"),
+                       .io_count = number(device, "ios"),
+                       .merged_count = number(device, "merged"),
+                       .bytes_read = number(device, "bytes_read"),
+                       .bytes_written = number(device, "bytes_written"),
+                       .segment_count = number(device, "segments"),
+                       .wait = numbers(device, "wait"),
+                       .service = numbers(device, "service")});
+  }
+  return devices;
+}
+
+std::vector<uint64_t> difference(std::vector<uint64_t> now, const std::vector<uint64_t>& before) {
+  for (size_t i = 0; i < now.size() && i < before.size(); ++i) now[i] -= before[i];
+  return now;
+}
+
+// What happened between the two, per second.
+DeviceStats rate(const DeviceStats& now, const DeviceStats& before, double seconds) {
+  const auto per_second = [&](uint64_t a, uint64_t b) {
+    return static_cast<uint64_t>(static_cast<double>(a - b) / seconds);
+  };
+  return {.path = now.path,
+          .io_count = per_second(now.io_count, before.io_count),
+          .merged_count = per_second(now.merged_count, before.merged_count),
+          .bytes_read = per_second(now.bytes_read, before.bytes_read),
+          .bytes_written = per_second(now.bytes_written, before.bytes_written),
+          .segment_count = per_second(now.segment_count, before.segment_count),
+          .wait = difference(now.wait, before.wait),
+          .service = difference(now.service, before.service)};
+}
+
+std::string format_time(uint64_t us) {
+  if (us < 1000) return fmt::format("{}us", us);
+  return us < 1'000'000 ? fmt::format("{}ms", us / 1000) : fmt::format("{}s", us / 1'000'000);
+}
+
+// The time that half of them, or nine tenths, stayed below, up to a power of two.
+std::string percentile(const std::vector<uint64_t>& counts, double share) {
+  uint64_t all = 0;
+  for (const uint64_t count : counts) all += count;
+  uint64_t below = 0;
+  for (size_t i = 0; i < counts.size() && all > 0; ++i) {
+    below += counts[i];
+    if (static_cast<double>(below) >= share * static_cast<double>(all)) {
+      return format_time(uint64_t{1} << i);
+    }
+  }
+  return "-";
+}
+
+void print_table(const std::string& title, const std::vector<DeviceStats>& devices) {
+  fmt::print("{}\n", title);
+  fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10} {:>13} {:>13}  {}\n", "I/Os", "merged", "read",
+             "written", "segments", "wait 50/90%", "service", "device");
+  const auto times = [](const std::vector<uint64_t>& counts) {
+    return fmt::format("{}/{}", percentile(counts, 0.5), percentile(counts, 0.9));
+  };
+  for (const DeviceStats& d : devices) {
+    fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10} {:>13} {:>13}  {}\n", d.io_count,
+               d.merged_count, format_size(d.bytes_read), format_size(d.bytes_written),
+               d.segment_count, times(d.wait), times(d.service), d.path);
+  }
+}
+
+// https://prometheus.io/docs/instrumenting/exposition_formats
+std::string prometheus_label(std::string_view value) {
+  std::string quoted;
+  for (const char c : value) {
+    if (c == '\\' || c == '"') quoted += '\\';
+    if (c == '\n') quoted += "\\n";
+    else quoted += c;
+  }
+  return quoted;
+}
+
+void print_counter(const std::vector<DeviceStats>& devices, std::string_view labels,
+                   std::string_view name, std::string_view help, uint64_t DeviceStats::*member) {
+  fmt::print("# HELP graphlane_device_{0} {1}\n# TYPE graphlane_device_{0} counter\n", name, help);
+  for (const DeviceStats& d : devices) {
+    fmt::print("graphlane_device_{}{{{},device=\"{}\"}} {}\n", name, labels,
+               prometheus_label(d.path), d.*member);
+  }
+}
+
+// The kernel's clock is read once an I/O, and no sum is kept: buckets and count.
+void print_histogram(const std::vector<DeviceStats>& devices, std::string_view labels,
+                     std::string_view name, std::string_view help,
+                     std::vector<uint64_t> DeviceStats::*member) {
+  fmt::print("# HELP graphlane_device_{0} {1}\n# TYPE graphlane_device_{0} histogram\n", name,
+             help);
+  for (const DeviceStats& d : devices) {
+    const std::string device = fmt::format("{},device=\"{}\"", labels, prometheus_label(d.path));
+    const std::vector<uint64_t>& counts = d.*member;
+    uint64_t below = 0;
+    for (size_t i = 0; i + 1 < counts.size(); ++i) {  // the last one has no end
+      below += counts[i];
+      fmt::print("graphlane_device_{}_bucket{{{},le=\"{:g}\"}} {}\n", name, device,
+                 static_cast<double>(uint64_t{1} << i) / 1e6, below);
+    }
+    if (!counts.empty()) below += counts.back();
+    fmt::print("graphlane_device_{}_bucket{{{},le=\"+Inf\"}} {}\n", name, device, below);
+    fmt::print("graphlane_device_{}_count{{{}}} {}\n", name, device, below);
+  }
+}
+
+void print_prometheus(const std::string& mount, const std::vector<DeviceStats>& devices) {
+  const std::string labels = fmt::format("mount=\"{}\"", prometheus_label(mount));
+  const auto counter = [&](const char* name, const char* help, uint64_t DeviceStats::*member) {
+    print_counter(devices, labels, name, help, member);
+  };
+  counter("ios_total", "Calls to the device.", &DeviceStats::io_count);
+  counter("merged_ios_total", "I/Os that went in the call of another one.",
+          &DeviceStats::merged_count);
+  counter("read_bytes_total", "Bytes read.", &DeviceStats::bytes_read);
+  counter("written_bytes_total", "Bytes written.", &DeviceStats::bytes_written);
+  counter("segments_total", "Stripe units touched.", &DeviceStats::segment_count);
+  print_histogram(devices, labels, "wait_seconds", "Time of an I/O in the queue.",
+                  &DeviceStats::wait);
+  print_histogram(devices, labels, "service_seconds", "Time of a call on the device.",
+                  &DeviceStats::service);
+}
+
+std::string dump(const json& stats, int indent) {
+  return stats.dump(indent, ' ', false, json::error_handler_t::replace);
+}
+
+// Until interrupted, or the mount has gone. On a terminal in place.
+Outcome<int> watch(const std::string& mount, json stats, const Options& options) {
+  const bool in_place = ::isatty(STDOUT_FILENO) == 1;
+  auto then = std::chrono::steady_clock::now();
+  if (in_place) fmt::print("\033[2J");
+  for (;;) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(options.interval_seconds));
+    Outcome<json> next = read_stats(mount);
+    if (!next) return next.error();
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - then).count();
+    if (options.as_json) {
+      fmt::print("{}\n", dump(*next, -1));
+    } else {
+      const std::vector<DeviceStats> before = devices_of(stats);
+      std::vector<DeviceStats> rates = devices_of(*next);
+      for (size_t d = 0; d < rates.size() && d < before.size(); ++d) {
+        rates[d] = rate(rates[d], before[d], seconds);
+      }
+      if (in_place) fmt::print("\033[H\033[J");
+      print_table(fmt::format("{}: {}, per second", mount, text(*next, "backend")), rates);
+    }
+    std::fflush(stdout);
+    if (std::ferror(stdout) != 0) return kFailed;  // nobody reads any more
+    stats = std::move(*next);
+    then = now;
   }
 }
 
 Outcome<int> stat(const Options& options) {
   const Outcome<std::string> mount = find_mount(options.path);
   if (!mount) return mount.error();
-  const Outcome<std::string> stats = read_stats(*mount);
+  const Outcome<json> stats = read_stats(*mount);
   if (!stats) return stats.error();
-  const json parsed = json::parse(*stats, nullptr, /*allow_exceptions=*/false);
-  if (!parsed.is_object()) {
-    return make_error(EPROTO, "{}: statistics that this program does not understand", *mount);
-  }
-  if (options.as_json) {
-    fmt::print("{}\n", parsed.dump(2, ' ', false, json::error_handler_t::replace));
-  } else {
-    print_table(*mount, parsed);
-  }
+  if (options.watch) return watch(*mount, *stats, options);
+  if (options.as_json) fmt::print("{}\n", dump(*stats, 2));
+  else if (options.as_prometheus) print_prometheus(*mount, devices_of(*stats));
+  else print_table(fmt::format("{}: {}", *mount, text(*stats, "backend")), devices_of(*stats));
   return kOk;
 }
 
@@ -84,11 +255,22 @@ Outcome<int> stat(const Options& options) {
 
 void add_stat(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = parser.add("stat", "show what a mounted volume's devices have done",
-                                 "graphlane stat --json graphs\n\n"
-                                 "I/Os, bytes and stripe units of each device since the mount.");
+  CLI::App* command = parser.add(
+      "stat", "show what a mounted volume's devices have done",
+      "graphlane stat --watch graphs\n\n"
+      "I/Os, bytes and stripe units of each device since the mount, and how long half and\n"
+      "nine tenths of the I/Os waited in its queue and took on it, to a power of two.");
   command->add_option("PATH", options->path, "VOL, or where it is mounted")->required();
-  command->add_flag("--json", options->as_json, "as JSON, sizes in bytes");
+  CLI::Option* as_json = command->add_flag("--json", options->as_json, "as JSON, sizes in bytes");
+  CLI::Option* as_prometheus =
+      command->add_flag("--prometheus", options->as_prometheus, "as Prometheus reads it");
+  CLI::Option* watch = command->add_flag("-w,--watch", options->watch,
+                                         "again and again, per second; JSON: a line each time");
+  command->add_option("-i,--interval", options->interval_seconds, "with --watch (default: 1)")
+      ->option_text("SECONDS")
+      ->check(CLI::Range(0.01, 86400.0))
+      ->needs(watch);
+  as_prometheus->excludes(as_json)->excludes(watch);
   parser.on_chosen(command, options, stat);
 }
 

@@ -50,13 +50,22 @@ bool writes_directly(const Filesystem& fs, int flags) {
   return fs.direct_writes && (flags & O_ACCMODE) == O_WRONLY;
 }
 
+// chattr +a: the kernel forbids writable maps of such a file, but does not know that
+// ours is one.
+bool is_for_appending_only(int fd) {
+  struct statx st;
+  return ::statx(fd, "", AT_EMPTY_PATH, 0, &st) == 0 &&
+         (st.stx_attributes & STATX_ATTR_APPEND) != 0;
+}
+
 // Before the answer to the open of a plain file. ESTALE: the inode is another's
 // by now; the kernel looks again.
 Result<void> choose_way(const Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_info* fi) {
   struct stat st;
   if (::fstat(file.fd.get(), &st) != 0) return last_errno();
   if (InodeKey{.device = st.st_dev, .number = st.st_ino} != inode.key) return Errno{ESTALE};
-  file.way.emplace(inode.passthrough, fs.passthrough ? fs.connection_fd : -1, file.fd.get());
+  const bool may_pass = fs.passthrough && !is_for_appending_only(file.fd.get());
+  file.way.emplace(inode.passthrough, may_pass ? fs.connection_fd : -1, file.fd.get());
 #ifdef FUSE_CAP_PASSTHROUGH
   fi->backing_id = file.way->backing_id();
 #endif

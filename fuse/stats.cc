@@ -1,6 +1,7 @@
 #include "fuse/stats.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace graphlane {
 
@@ -26,9 +27,10 @@ std::string stats_json(const Lanes& lanes) {
   for (const LaneStats& lane : lanes.stats()) {
     text += fmt::format(
         "{}{{\"path\":{},\"ios\":{},\"bytes_read\":{},\"bytes_written\":{},\"segments\":{},"
-        "\"merged\":{}}}",
+        "\"merged\":{},\"wait\":[{}],\"service\":[{}]}}",
         separator, json_quoted(lane.device), lane.io_count, lane.bytes_read, lane.bytes_written,
-        lane.segment_count, lane.merged_count);
+        lane.segment_count, lane.merged_count, fmt::join(lane.wait, ","),
+        fmt::join(lane.service, ","));
     separator = ",";
   }
   return text + "]}";

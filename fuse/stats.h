@@ -1,6 +1,7 @@
 // What the lanes did, as the JSON of user.graphlane.stats:
 // {"backend":"io_uring","devices":[{"path":"/mnt/d0","ios":8,"bytes_read":8388608,
-//  "bytes_written":0,"segments":8,"merged":2}, …]}
+//  "bytes_written":0,"segments":8,"merged":2,"wait":[…],"service":[…]}, …]}
+// (the last two: numbers of I/Os, iomgr/latency.h)
 #pragma once
 
 #include <string>

@@ -125,6 +125,9 @@ bool Lane::take(Worker& worker) {
     LaneBatch* batch = std::exchange(worker.free, worker.free->next);
     waiting_.take(LaneQueue::Clock::now(), batch);
     mu_.unlock();
+    for (LaneIo* io = batch->members; io != nullptr; io = io->next) {
+      counters_.wait.add(batch->begun - io->arrived);
+    }
     queue.push(&batch->io);
     mu_.lock();
   }
@@ -156,6 +159,7 @@ void Lane::complete(Worker& worker, const IoCompletion& completion) {
 
 void Lane::end(LaneBatch& batch, int error) {
   counters_.count(batch.io.op, batch.io.moved_bytes, batch.io.segment_count);
+  counters_.service.add(LaneQueue::Clock::now() - batch.begun);
   for (LaneIo* io = batch.members; io != nullptr;) {
     LaneIo* const member = std::exchange(io, io->next);
     auto* const request = static_cast<LaneRequest*>(member->owner);

@@ -19,6 +19,7 @@
 #include "iomgr/io_queue.h"
 #include "iomgr/lane_io.h"
 #include "iomgr/lane_queue.h"
+#include "iomgr/latency.h"
 
 namespace graphlane {
 
@@ -47,6 +48,8 @@ struct LaneCounters {
   std::atomic<uint64_t> bytes_read{0};
   std::atomic<uint64_t> bytes_written{0};
   std::atomic<uint64_t> segment_count{0};
+  LatencyHistogram wait;     // of an I/O, from push() until its call begins
+  LatencyHistogram service;  // of a call, until all of it has moved
 
   void count(IoOp op, uint64_t bytes, uint64_t segments);
 };

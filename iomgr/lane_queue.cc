@@ -71,6 +71,7 @@ void LaneQueue::take(Clock::time_point now, LaneBatch* batch) {
   const Place first = next_place(now);
   Place end = first;
   batch->members = nullptr;
+  batch->begun = now;
   while (end != sorted_.end() && batch->append(*end)) forget_arrival(*end++);
   sorted_.erase(first, end);
   head_fd_ = batch->io.fd;

@@ -24,6 +24,7 @@ namespace graphlane {
 struct LaneBatch {
   LaneIo io;                  // all members' iovecs; its owner is the batch
   LaneIo* members = nullptr;  // chained by `next`, in the order of their places
+  std::chrono::steady_clock::time_point begun = {};
   LaneBatch* next = nullptr;  // in a list of free ones
 
   // Adds a member if it may be in one call with those before. False: not.
@@ -48,7 +49,7 @@ class LaneQueue {
   // Sets io->arrived, unless it has waited before.
   void push(LaneIo* io, Clock::time_point now);
 
-  // Fills the batch with whose turn it is. Precondition: !empty().
+  // Fills the batch with whose turn it is; it begins now. Precondition: !empty().
   void take(Clock::time_point now, LaneBatch* batch);
 
  private:

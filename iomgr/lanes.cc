@@ -124,7 +124,9 @@ std::vector<LaneStats> Lanes::stats() const {
                      .bytes_read = counters.bytes_read.load(std::memory_order_relaxed),
                      .bytes_written = counters.bytes_written.load(std::memory_order_relaxed),
                      .segment_count = counters.segment_count.load(std::memory_order_relaxed),
-                     .merged_count = counters.merged_count.load(std::memory_order_relaxed)});
+                     .merged_count = counters.merged_count.load(std::memory_order_relaxed),
+                     .wait = counters.wait.counts(),
+                     .service = counters.service.counts()});
   }
   return stats;
 }

@@ -27,6 +27,7 @@
 #include "iomgr/base/error.h"
 #include "iomgr/io_queue.h"
 #include "iomgr/lane_io.h"
+#include "iomgr/latency.h"
 #include "iomgr/memory_limit.h"
 #include "iomgr/striped_file.h"
 #include "iomgr/volume.h"
@@ -46,6 +47,8 @@ struct LaneStats {
   uint64_t bytes_written = 0;
   uint64_t segment_count = 0;  // stripe units touched
   uint64_t merged_count = 0;   // I/Os that went with another one, of any caller
+  LatencyCounts wait = {};     // in the queue
+  LatencyCounts service = {};  // on the device
 };
 
 class Lane;

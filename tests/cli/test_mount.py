@@ -1,8 +1,11 @@
 """graphlane mount, umount, stat. What the filesystem does is in tests/fuse."""
 
 import json
+import mmap
+import os
 import random
 import signal
+import subprocess
 
 import pytest
 
@@ -28,6 +31,42 @@ def test_stat_counts_what_was_read(graphlane, striped, mount, tmp_path):
             assert sum(d["bytes_read"] for d in stats["devices"]) >= SIZE
         lines = graphlane("stat", at).stdout.splitlines()
         assert [line.split()[-1] for line in lines[2:]] == [str(d) for d in striped.devices]
+
+
+def test_stat_as_prometheus(graphlane, striped, mount):
+    with mount(striped) as at:
+        fd = os.open(at / "data", os.O_RDONLY | os.O_DIRECT)
+        assert os.preadv(fd, [mmap.mmap(-1, 1 << 20)], 0) == 1 << 20
+        os.close(fd)
+        lines = graphlane("stat", "--prometheus", at).stdout.splitlines()
+    samples = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    for device in striped.devices:
+        labels = f'mount="{at}",device="{device}"'
+        calls = int(samples[f"graphlane_device_ios_total{{{labels}}}"])
+        merged = int(samples[f"graphlane_device_merged_ios_total{{{labels}}}"])
+        assert calls > 0
+        for name, count in (("service", calls), ("wait", calls + merged)):
+            name = f"graphlane_device_{name}_seconds"
+            buckets = [int(value) for key, value in samples.items()
+                       if key.startswith(f"{name}_bucket{{{labels},le=")]
+            assert buckets == sorted(buckets)
+            assert buckets[-1] == int(samples[f"{name}_count{{{labels}}}"]) == count
+
+
+def test_stat_again_and_again(graphlane, striped, mount):
+    with mount(striped) as at:
+        watch = subprocess.Popen([graphlane.program, "stat", "-w", "-i", "0.05", "--json", at],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        before = json.loads(watch.stdout.readline())
+        (at / "data").read_bytes()
+        while True:  # until it shows
+            after = json.loads(watch.stdout.readline())
+            if sum(d["bytes_read"] for d in after["devices"]) >= SIZE:
+                break
+        assert [d["path"] for d in before["devices"]] == [str(d) for d in striped.devices]
+    _, said = watch.communicate(timeout=20)
+    assert watch.returncode == 1 and said.count("\n") == 1
+    assert graphlane("stat", "-w", "--prometheus", striped.path, check=False).returncode == 2
 
 
 def test_stat_of_what_is_not_mounted(refused, striped, tmp_path):
