@@ -110,11 +110,13 @@ def test_killing_the_caller_and_the_command_leaves_nothing(striped, graphlane, f
         stdin=subprocess.DEVNULL, start_new_session=True)
     wait_until((volume.path.parent / "started").exists)
     children = Path(f"/proc/{caller.pid}/task/{caller.pid}/children").read_text().split()
-    command = next(pid for pid in children
-                   if b"sleep" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    commands = []
+    wait_until(lambda: commands.extend(  # the daemon's line has the word in it, too
+        pid for pid in children if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep"))
+        or commands)
     caller.kill()
     caller.wait()
-    os.kill(int(command), signal.SIGKILL)
+    os.kill(int(commands[0]), signal.SIGKILL)
     wait_until(lambda: not daemons_of(volume))
     assert mounts_of(volume) == []
 
