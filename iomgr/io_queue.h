@@ -40,6 +40,10 @@ class IoQueue {
   // (a ring that a program closed under us): what was in flight is lost.
   virtual Result<uint32_t> reap(std::span<IoCompletion> completions) = 0;
 
+  // Has the next reap() end, maybe with no completion, when the eventfd is written,
+  // which it empties then. False: this queue cannot.
+  virtual bool wake_by([[maybe_unused]] int event_fd) { return false; }
+
   virtual uint32_t capacity() const = 0;
   virtual uint32_t in_flight() const = 0;
 

@@ -1,11 +1,9 @@
 #include "iomgr/lanes.h"
 
-#include <sys/sysmacros.h>
-
 #include <algorithm>
 #include <cstring>
 
-#include "iomgr/base/file_io.h"
+#include "iomgr/device_kind.h"
 #include "iomgr/lane.h"
 
 namespace graphlane {
@@ -15,21 +13,6 @@ namespace {
 // more streams only make it seek. SSDs want 8 to 32.
 constexpr uint32_t kDepthRotational = 2;
 constexpr uint32_t kDepthDefault = 16;
-
-// Whether /sys/dev/block says that the filesystem of `fd` lies on a disk. A
-// partition's queue is its disk's; what has no block device counts as fast.
-bool is_rotational(int fd) {
-  struct stat st;
-  if (sys::fstat(fd, &st) != 0) return false;
-  for (const char* up : {"", "/.."}) {
-    const std::string path = fmt::format("/sys/dev/block/{}:{}{}/queue/rotational",
-                                         major(st.st_dev), minor(st.st_dev), up);
-    const Fd file(sys::openat(AT_FDCWD, path.c_str(), O_RDONLY | O_CLOEXEC));
-    char digit = 0;
-    if (file && read_full(file.get(), &digit, 1)) return digit == '1';
-  }
-  return false;
-}
 
 // The first backend that this kernel and sandbox allow, or the one asked for.
 Outcome<IoBackend> choose_backend(IoBackend asked) {
@@ -56,7 +39,11 @@ Outcome<std::unique_ptr<Lanes>> Lanes::start(const Volume& volume, const LaneOpt
   lanes->backend_ = *backend;
   for (const Device& device : volume.devices()) {
     uint32_t depth = options.depth;
-    if (depth == 0) depth = is_rotational(device.root_fd.get()) ? kDepthRotational : kDepthDefault;
+    struct stat st;
+    if (depth == 0) {
+      const bool disk = sys::fstat(device.root_fd.get(), &st) == 0 && is_rotational(st.st_dev);
+      depth = disk ? kDepthRotational : kDepthDefault;
+    }
     Outcome<std::unique_ptr<Lane>> lane = Lane::start(device.directory, *backend, depth);
     if (!lane) return lane.error();
     lanes->lanes_.push_back(std::move(*lane));

@@ -1,5 +1,9 @@
 #include "iomgr/uring_queue.h"
 
+#include <poll.h>
+
+#include <utility>
+
 #include "iomgr/base/sys.h"
 
 namespace graphlane {
@@ -7,8 +11,9 @@ namespace graphlane {
 Result<void> UringQueue::open(uint32_t depth, int fd_floor) {
   // COOP_TASKRUN (5.19): completions are handled when we enter the kernel
   // anyway, instead of by interrupting the program's computation.
-  int status = io_uring_queue_init(depth, &ring_, IORING_SETUP_COOP_TASKRUN);
-  if (status == -EINVAL) status = io_uring_queue_init(depth, &ring_, 0);
+  const uint32_t entries = depth + 1;  // one for wake_by()
+  int status = io_uring_queue_init(entries, &ring_, IORING_SETUP_COOP_TASKRUN);
+  if (status == -EINVAL) status = io_uring_queue_init(entries, &ring_, 0);
   if (status < 0) return Errno{-status};
   if (ring_.ring_fd < fd_floor) {
     const int high = sys::fcntl(ring_.ring_fd, F_DUPFD_CLOEXEC, fd_floor);
@@ -27,7 +32,7 @@ UringQueue::~UringQueue() {
 
 void UringQueue::push(LaneIo* io) {
   assert(in_flight_ < depth_);
-  io_uring_sqe* sqe = io_uring_get_sqe(&ring_);  // never null: depth_ entries
+  io_uring_sqe* sqe = io_uring_get_sqe(&ring_);  // never null: depth_ + 1 entries
   if (io->op == IoOp::kRead) {
     io_uring_prep_readv(sqe, io->fd, io->iov, io->iov_count, io->part_offset);
   } else {
@@ -37,8 +42,17 @@ void UringQueue::push(LaneIo* io) {
   ++in_flight_;
 }
 
+bool UringQueue::wake_by(int event_fd) {
+  if (armed_fd_ >= 0) return true;
+  io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
+  io_uring_prep_poll_add(sqe, event_fd, POLLIN);
+  io_uring_sqe_set_data(sqe, nullptr);
+  armed_fd_ = event_fd;
+  return true;
+}
+
 Result<uint32_t> UringQueue::reap(std::span<IoCompletion> completions) {
-  if (in_flight_ == 0 || completions.empty()) return 0u;
+  if ((in_flight_ == 0 && armed_fd_ < 0) || completions.empty()) return 0u;
   // One call sends and waits. EAGAIN and EBUSY (the kernel is short of memory,
   // or wants completions taken first) and EINTR leave the entries in the ring.
   while (true) {
@@ -50,8 +64,13 @@ Result<uint32_t> UringQueue::reap(std::span<IoCompletion> completions) {
   uint32_t count = 0;
   io_uring_cqe* cqe = nullptr;
   while (count < completions.size() && io_uring_peek_cqe(&ring_, &cqe) == 0) {
-    completions[count++] = {.io = static_cast<LaneIo*>(io_uring_cqe_get_data(cqe)),
-                            .result = cqe->res};
+    auto* const io = static_cast<LaneIo*>(io_uring_cqe_get_data(cqe));
+    if (io != nullptr) {
+      completions[count++] = {.io = io, .result = cqe->res};
+    } else {
+      uint64_t value;
+      (void)!sys::read(std::exchange(armed_fd_, -1), &value, sizeof value);
+    }
     io_uring_cqe_seen(&ring_, cqe);
   }
   in_flight_ -= count;

@@ -10,6 +10,7 @@
 #include "iomgr/base/reopen.h"
 #include "iomgr/memory_limit.h"
 #include "iomgr/stub_lock.h"
+#include "shim/gates.h"
 #include "shim/process.h"
 #include "shim/report.h"
 #include "shim/settings.h"
@@ -168,6 +169,7 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
     protect(*parts, direct || file->too_large_for_memory);
     for (uint32_t d = 0; d < parts->count(); ++d) {
       file->counters[d] = counters_of_device(located_device(d));
+      file->gates[d] = gate_of(parts->buffered(d));
     }
   }
   file->references.store(1, std::memory_order_relaxed);

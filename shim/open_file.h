@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "iomgr/base/fd.h"
+#include "iomgr/device_gate.h"
 #include "iomgr/part_files.h"
 #include "shim/fd_table.h"
 #include "shim/groups.h"
@@ -57,6 +58,7 @@ struct OpenFile {
   StripeMap map;
   PartFiles* parts = nullptr;  // in the slot's storage
   DeviceCounters* counters[kDeviceCountMax] = {};
+  DeviceGate* gates[kDeviceCountMax] = {};
   FileCounters* file_counters = nullptr;
   uint32_t slot = 0;
 };

@@ -2,8 +2,10 @@
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/file_io.h"
+#include "shim/fd_table.h"
+#include "shim/open_file.h"
+#include "shim/queue_pool.h"
 #include "shim/settings.h"
-#include "shim/transfer.h"
 
 namespace graphlane {
 namespace {

@@ -1,101 +1,58 @@
 #include "shim/transfer.h"
 
-#include <atomic>
 #include <cerrno>
+#include <optional>
 
 #include "iomgr/base/sys.h"
-#include "iomgr/io_queue.h"
 #include "iomgr/lane_io.h"
-#include "shim/held_signals.h"
-#include "shim/process.h"
+#include "shim/queue_pool.h"
 #include "shim/report.h"
-#include "shim/settings.h"
 
 namespace graphlane {
 namespace {
-
-// More reads at once than this are served without a queue.
-constexpr uint32_t kQueueCount = 16;
-// I/Os in flight of one read: 16 of up to 24 MiB each.
-constexpr uint32_t kDepth = 16;
-
-struct QueueSlot {
-  // The process_epoch() of the process whose thread has it, or 0. A slot that a
-  // thread of our parent had is free: that thread does not exist here.
-  std::atomic<uint32_t> holder{0};
-  // Owned by the holder.
-  IoQueue* queue = nullptr;
-  uint32_t epoch = 0;  // of the process that made it
-  bool refused = false;
-  IoQueueStorage storage;
-  LaneIo ios[kDepth];
-};
-
-QueueSlot slots[kQueueCount];
-std::atomic<IoBackend> backend{IoBackend::kAuto};
-
-// Makes the slot's queue if it has none of this process.
-bool ready(QueueSlot& slot, uint32_t epoch) {
-  if (slot.queue != nullptr && slot.epoch == epoch) return true;
-  if (slot.queue != nullptr) {
-    slot.queue->~IoQueue();  // the parent's: unmaps and closes our copies of it
-    slot.queue = nullptr;
-  }
-  if (slot.refused) return false;
-  IoBackend chosen = IoBackend::kThreads;
-  const Result<IoQueue*> queue =
-      make_io_queue(settings().backend, kDepth, &slot.storage, &chosen, internal_fd_floor());
-  // A synchronous queue is no better than none.
-  if (!queue || chosen == IoBackend::kThreads) {
-    slot.refused = true;
-    backend.store(IoBackend::kThreads, std::memory_order_relaxed);
-    return false;
-  }
-  const int fd = (*queue)->internal_fd();
-  if (FdTable::covers(fd)) fd_table.exchange(fd, FdEntry::internal());
-  slot.queue = *queue;
-  slot.epoch = epoch;
-  backend.store(chosen, std::memory_order_relaxed);
-  return true;
-}
-
-// Of the process that read first; a child by fork has another one.
-std::atomic<uint32_t> first_epoch{0};
-
-// A queue for the time of one read; null when there is none. A child by fork
-// reads device after device: with 32 threads at work when it was forked, a ring
-// of its own has been seen to wait for ever (tests/shim/test_storm.py), and why
-// is not known yet.
-QueueSlot* borrow_queue() {
-  if (settings().backend == IoBackend::kThreads) return nullptr;
-  const uint32_t epoch = process_epoch();
-  if (epoch == 0) return nullptr;
-  uint32_t first = 0;
-  if (!first_epoch.compare_exchange_strong(first, epoch, std::memory_order_relaxed) &&
-      first != epoch) {
-    return nullptr;
-  }
-  for (QueueSlot& slot : slots) {
-    uint32_t holder = slot.holder.load(std::memory_order_relaxed);
-    if (holder == epoch ||
-        !slot.holder.compare_exchange_strong(holder, epoch, std::memory_order_acquire)) {
-      continue;
-    }
-    if (ready(slot, epoch)) return &slot;
-    slot.holder.store(0, std::memory_order_release);
-    return nullptr;
-  }
-  return nullptr;
-}
 
 void count(const OpenFile& file, const LaneIo& io) {
   file.counters[io.device_index]->count(io.op, io.moved_bytes);
 }
 
+// A disk's, if the request goes to the device and not to the page cache. A child by
+// fork does not know who is within.
+DeviceGate* gate_for(const OpenFile& file, const LaneIo& io, bool direct) {
+  DeviceGate* const gate = direct ? file.gates[io.device_index] : nullptr;
+  return gate != nullptr && gate->is_narrow() && is_first_process() ? gate : nullptr;
+}
+
+// Within a device's gate, if it has one, for a scope.
+class AtGate {
+ public:
+  AtGate(DeviceGate* gate, const LaneIo& io) : gate_(gate) {
+    if (gate_ == nullptr) return;
+    signals_.emplace();  // a handler may leave by siglongjmp()
+    waiter_.fd = io.fd;
+    waiter_.part_offset = io.part_offset;
+    waiter_.caller = &caller_;
+    const uint32_t told = caller_.told();
+    if (gate_->enter(&waiter_)) return;
+    while (!waiter_.entered.load(std::memory_order_acquire)) caller_.wait_since(told);
+  }
+  ~AtGate() {
+    if (gate_ != nullptr) gate_->leave();
+  }
+  AtGate(const AtGate&) = delete;
+  AtGate& operator=(const AtGate&) = delete;
+
+ private:
+  DeviceGate* const gate_;
+  std::optional<HeldSignals> signals_;  // first held, last let go
+  GateCaller caller_;
+  DeviceGate::Waiter waiter_;
+};
+
 // Device after device. 0 or an errno.
-int move_in_turn(const OpenFile& file, RequestCutter& cutter) {
+int move_in_turn(const OpenFile& file, RequestCutter& cutter, bool direct) {
   LaneIo io;
   while (cutter.next(&io)) {
+    const AtGate gate(gate_for(file, io, direct), io);
     IoStep step;
     int error = 0;
     do {
@@ -110,45 +67,120 @@ int move_in_turn(const OpenFile& file, RequestCutter& cutter) {
   return 0;
 }
 
-// All devices at once. 0 or an errno; EBADF and the like of the queue itself
-// are in *queue_failed.
-int move_at_once(const OpenFile& file, RequestCutter& cutter, QueueSlot& slot,
-                 bool* queue_failed) {
-  IoQueue& queue = *slot.queue;
-  LaneIo* free_ios[kDepth];
-  uint32_t free_count = kDepth;
-  for (uint32_t i = 0; i < kDepth; ++i) free_ios[i] = &slot.ios[kDepth - 1 - i];
-  bool more = true;
-  int first_error = 0;
-  while (true) {
-    while (more && first_error == 0 && free_count > 0) {
-      LaneIo* io = free_ios[free_count - 1];
-      more = cutter.next(io);
-      if (!more) break;
-      --free_count;
-      queue.push(io);
-    }
-    if (queue.in_flight() == 0) return first_error;
-    IoCompletion completions[kDepth];
-    const Result<uint32_t> reaped = queue.reap(completions);
-    if (!reaped) {
+// One request, all devices at once; who finds a disk taken waits at its gate, and
+// goes on with what it has in flight meanwhile.
+class AtOnce {
+ public:
+  AtOnce(const OpenFile& file, const PartRequest& request, QueueSlot& slot)
+      : file_(file), cutter_(request), direct_(request.direct), slot_(slot),
+        caller_(slot.wake_fd) {
+    for (uint32_t i = 0; i < kRequestDepth; ++i) free_[i] = kRequestDepth - 1 - i;
+  }
+
+  // 0 or an errno; of the queue itself (EBADF and the like) if *queue_failed.
+  int run(bool* queue_failed) {
+    for (;;) {
+      const uint32_t told = caller_.told();
+      begin();
+      if (slot_.queue->in_flight() == 0 && waiting_count_ == 0) return first_error_;
+      const Result<void> ended = wait(told);
+      if (ended) continue;
       *queue_failed = true;
-      return reaped.error().code;
-    }
-    for (uint32_t i = 0; i < *reaped; ++i) {
-      LaneIo* io = completions[i].io;
-      int error = 0;
-      const IoStep step = settle(io, completions[i].result, &error);
-      if (step == IoStep::kAgain && first_error == 0) {
-        queue.push(io);
-        continue;
-      }
-      if (step == IoStep::kDone) count(file, *io);
-      if (step == IoStep::kFailed && first_error == 0) first_error = error;
-      free_ios[free_count++] = io;
+      give_up();
+      return ended.error().code;
     }
   }
-}
+
+ private:
+  DeviceGate* gate_of(uint32_t i) const { return gate_for(file_, slot_.ios[i], direct_); }
+
+  // Sends off what may go: those that a gate has let in, and new ones.
+  void begin() {
+    for (uint32_t n = 0; n < waiting_count_;) {
+      const uint32_t i = waiting_[n];
+      if (slot_.waiters[i].entered.load(std::memory_order_acquire)) {
+        waiting_[n] = waiting_[--waiting_count_];
+        push(i);
+      } else {
+        ++n;
+      }
+    }
+    while (more_ && first_error_ == 0 && free_count_ > 0) {
+      const uint32_t i = free_[free_count_ - 1];
+      more_ = cutter_.next(&slot_.ios[i]);
+      if (!more_) return;
+      --free_count_;
+      if (enter(i)) push(i);
+      else waiting_[waiting_count_++] = i;
+    }
+  }
+
+  bool enter(uint32_t i) {
+    DeviceGate* const gate = gate_of(i);
+    if (gate == nullptr) return true;
+    DeviceGate::Waiter& waiter = slot_.waiters[i];
+    waiter.fd = slot_.ios[i].fd;
+    waiter.part_offset = slot_.ios[i].part_offset;
+    waiter.caller = &caller_;
+    return gate->enter(&waiter);
+  }
+
+  void push(uint32_t i) {
+    in_flight_[i] = true;
+    slot_.queue->push(&slot_.ios[i]);
+  }
+
+  // Until an I/O has ended, or a gate has let one in.
+  Result<void> wait(uint32_t told) {
+    if (waiting_count_ > 0) {
+      const bool wakes = slot_.wake_fd >= 0 && slot_.queue->wake_by(slot_.wake_fd);
+      if (!wakes && slot_.queue->in_flight() == 0) {
+        caller_.wait_since(told);
+        return {};
+      }
+    }
+    IoCompletion completions[kRequestDepth];
+    const Result<uint32_t> reaped = slot_.queue->reap(completions);
+    if (!reaped) return reaped.error();
+    for (uint32_t n = 0; n < *reaped; ++n) end(completions[n]);
+    return {};
+  }
+
+  void end(const IoCompletion& completion) {
+    LaneIo* const io = completion.io;
+    int error = 0;
+    const IoStep step = settle(io, completion.result, &error);
+    if (step == IoStep::kAgain && first_error_ == 0) return slot_.queue->push(io);
+    const auto i = static_cast<uint32_t>(io - slot_.ios);
+    if (DeviceGate* const gate = gate_of(i)) gate->leave();
+    in_flight_[i] = false;
+    if (step == IoStep::kDone) count(file_, *io);
+    if (step == IoStep::kFailed && first_error_ == 0) first_error_ = error;
+    free_[free_count_++] = i;
+  }
+
+  void give_up() {
+    for (uint32_t n = 0; n < waiting_count_; ++n) {
+      gate_of(waiting_[n])->give_up(&slot_.waiters[waiting_[n]]);
+    }
+    for (uint32_t i = 0; i < kRequestDepth; ++i) {
+      if (DeviceGate* const gate = in_flight_[i] ? gate_of(i) : nullptr) gate->leave();
+    }
+  }
+
+  const OpenFile& file_;
+  RequestCutter cutter_;
+  const bool direct_;
+  QueueSlot& slot_;
+  GateCaller caller_;
+  bool more_ = true;
+  int first_error_ = 0;
+  uint32_t free_[kRequestDepth];
+  uint32_t free_count_ = kRequestDepth;
+  uint32_t waiting_[kRequestDepth];  // at gates
+  uint32_t waiting_count_ = 0;
+  bool in_flight_[kRequestDepth] = {};
+};
 
 bool within_one_unit(const PartRequest& request) {
   const uint64_t depth = request.map.geometry().stripe_depth_bytes;
@@ -157,17 +189,11 @@ bool within_one_unit(const PartRequest& request) {
 
 // By a queue, if one is to be had; false: it must be done without.
 bool move_by_queue(const OpenFile& file, const PartRequest& request, int* error) {
-  const HeldSignals signals;
-  QueueSlot* slot = borrow_queue();
-  if (slot == nullptr) return false;
-  RequestCutter cutter(request);
+  BorrowedQueue queue;
+  if (!queue) return false;
   bool queue_failed = false;
-  *error = move_at_once(file, cutter, *slot, &queue_failed);
-  if (queue_failed) {  // the program closed the ring under us: make another next time
-    slot->queue->~IoQueue();
-    slot->queue = nullptr;
-  }
-  slot->holder.store(0, std::memory_order_release);
+  *error = AtOnce(file, request, queue.slot()).run(&queue_failed);
+  if (queue_failed) queue.discard();
   return !queue_failed;
 }
 
@@ -175,7 +201,7 @@ int move(const OpenFile& file, const PartRequest& request) {
   int error = 0;
   if (!within_one_unit(request) && move_by_queue(file, request, &error)) return error;
   RequestCutter cutter(request);
-  return move_in_turn(file, cutter);
+  return move_in_turn(file, cutter, request.direct);
 }
 
 bool is_aligned(uint64_t offset, const void* buffer, size_t count) {
@@ -195,7 +221,7 @@ ssize_t read_up_to_fault(const OpenFile& file, PartRequest request) {
     request.range.length_bytes = in_page < left ? in_page : left;
     request.buffer = begin + done;
     RequestCutter cutter(request);
-    if (move_in_turn(file, cutter) != 0) break;
+    if (move_in_turn(file, cutter, request.direct) != 0) break;
     done += request.range.length_bytes;
     request.range.offset += request.range.length_bytes;
   }
@@ -259,11 +285,6 @@ ssize_t write_in_order(const OpenFileRef& file, uint64_t offset, const void* buf
   }
   errno = saved_errno;
   return done > 0 || error == 0 ? static_cast<ssize_t>(done) : -error;
-}
-
-const char* backend_in_use() {
-  const IoBackend used = backend.load(std::memory_order_relaxed);
-  return used == IoBackend::kUring || used == IoBackend::kAio ? name_of(used) : "preadv";
 }
 
 }  // namespace graphlane

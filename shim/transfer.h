@@ -2,12 +2,13 @@
 // in a stranger's process.
 //
 // What lies within one stripe unit is one pread or pwrite on the part. A larger
-// request takes an I/O queue from a small pool, sends one I/O to every device, and
-// waits for all; when no queue is free (more threads than queues, a sandbox), it
-// goes device after device.
+// request takes an I/O queue from a small pool (queue_pool.h), sends one I/O to every
+// device, and waits for all; when no queue is free (more threads than queues, a
+// sandbox), it goes device after device. Past the page cache, a disk serves one
+// request at a time (gates.h).
 //
-// Threads, signal handlers: lock-free; signals are held while a queue is used.
-// After fork() the child makes queues of its own (process.h).
+// Threads, signal handlers: lock-free where no disk is waited for; signals are held
+// while a queue is used, and at gates.
 #pragma once
 
 #include <sys/types.h>
@@ -29,8 +30,5 @@ int overwrite_striped(const OpenFileRef& file, uint64_t offset, const void* buff
 // time. Bytes written, fewer than `count` only where no more would go; or -errno.
 // Keeps errno.
 ssize_t write_in_order(const OpenFileRef& file, uint64_t offset, const void* buffer, size_t count);
-
-// What has moved bytes so far, for the report: a backend's name, or "preadv".
-const char* backend_in_use();
 
 }  // namespace graphlane

@@ -24,6 +24,7 @@ namespace {
 
 constexpr int kThreads = 32;
 constexpr size_t kReadMax = 400'000;
+constexpr size_t kPage = 4096;
 
 const char* path = nullptr;
 std::vector<char> expected;  // the plain file's bytes
@@ -33,15 +34,18 @@ void fail(const char* what) {
   if (failures.fetch_add(1) < 5) std::fprintf(stderr, "%s: %s\n", what, std::strerror(errno));
 }
 
-// One open, a few reads of each kind, one close.
+// One open, a few reads of each kind, one close. Every other read is of whole pages:
+// such go past the page cache if any do.
 void visit(std::mt19937& chance, char* buffer) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return fail("open");
   off_t position = 0;
   for (int i = 0; i < 3; ++i) {
-    const size_t length = chance() % kReadMax;
     const bool sequential = i == 1;
-    const off_t offset = sequential ? position : static_cast<off_t>(chance() % expected.size());
+    const size_t unit = chance() % 2 == 0 ? kPage : 1;
+    const size_t length = chance() % kReadMax / unit * unit;
+    const size_t place = chance() % expected.size() / unit * unit;
+    const off_t offset = sequential ? position : static_cast<off_t>(place);
     const size_t readable = std::min(length, expected.size() - static_cast<size_t>(offset));
     const ssize_t n = sequential ? read(fd, buffer, length) : pread(fd, buffer, length, offset);
     if (n != static_cast<ssize_t>(readable)) fail("a read of another length");
@@ -53,8 +57,9 @@ void visit(std::mt19937& chance, char* buffer) {
 
 void work(int rounds, unsigned seed) {
   std::mt19937 chance(seed);
-  std::vector<char> buffer(kReadMax);
-  for (int i = 0; i < rounds; ++i) visit(chance, buffer.data());
+  std::vector<char> memory(kReadMax + kPage);
+  const size_t past = reinterpret_cast<uintptr_t>(memory.data()) % kPage;
+  for (int i = 0; i < rounds; ++i) visit(chance, memory.data() + (kPage - past));
 }
 
 // Some threads of its own in a child, whose parent was in the midst of things.

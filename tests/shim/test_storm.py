@@ -5,13 +5,16 @@ import os
 import random
 import re
 import subprocess
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from harness import BUILD, ROOT, run
 
 SIZE = 3_000_017
-QUEUES_MAX = 16  # the pool of io_uring queues stays; a leak would be one a visit, or one a fork
+# The pool of queues stays, each with an eventfd. A leak would be one a visit, or one a fork.
+QUEUES_MAX = 32
 PROGRAM = BUILD / "engines/storm"
 
 
@@ -22,6 +25,29 @@ def pair(volume, graphlane, tmp_path):
     made = volume(depth="64K")
     graphlane("import", plain, made.path)
     return plain, made
+
+
+@pytest.fixture
+def disks(root, tmp_path):
+    """Two directories, each on a device of its own that says it is a disk."""
+    with ExitStack() as undo:
+        directories = []
+        for number in range(2):
+            image, at = tmp_path / f"image{number}", tmp_path / f"disk{number}"
+            with open(image, "wb") as file:
+                file.truncate(48 << 20)
+            run("mkfs.ext4", "-q", "-F", image)
+            made = run("losetup", "--find", "--show", image, check=False)
+            if made.returncode != 0:
+                pytest.skip("not applicable: no loop devices here")
+            device = made.stdout.strip()
+            undo.callback(run, "losetup", "--detach", device)
+            Path(f"/sys/block/{Path(device).name}/queue/rotational").write_text("1")
+            at.mkdir()
+            run("mount", device, at)
+            undo.callback(run, "umount", at)
+            directories.append(at)
+        yield directories
 
 
 def storm(plain, striped, visits, prefix=(), environment=None, program=PROGRAM, forks=100):
@@ -54,6 +80,17 @@ def test_over_a_mount(pair, graphlane, mount):
     plain, made = pair
     with mount(made) as at:
         storm(plain, at / "plain", 10_000, [graphlane.program, "run", "--"])
+
+
+@pytest.mark.parametrize("backend", ["io_uring", "libaio", "threads"])
+def test_on_disks(graphlane, tmp_path, disks, backend):
+    """Past the page cache, where one I/O at a time goes to each."""
+    plain = tmp_path / "plain"
+    plain.write_bytes(random.Random(5).randbytes(SIZE))
+    made = graphlane.create_on(tmp_path / "vol", disks, depth="64K")
+    graphlane("import", plain, made.path)
+    storm(plain, made.path / "plain", 2000, [graphlane.program, "run", "--no-mount", "--"],
+          {"GRAPHLANE_BACKEND": backend, "GRAPHLANE_IO": "direct"}, forks=20)
 
 
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])

@@ -1,0 +1,79 @@
+// DeviceGate: how many I/Os of this process a device has at a time, and whose is
+// next.
+//
+// What a Lane is with threads of its own, this is without: in a preloaded program,
+// those who read wait at the gates of their devices, in the order of a LaneQueue
+// (upwards by place, who has waited too long first), and then do their I/O
+// themselves. On a disk, streams of several threads would make the head jump between
+// them (CSMqGraph §2.3).
+//
+//   waiter ──enter()──► true: go on
+//                └────► false: later its caller is told, and waiter.entered is set
+//   I/O done ──leave()
+//
+// Threads: everything is safe from any thread. Not across fork(): a child begins
+// without (shim/transfer.h).
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "iomgr/base/futex.h"
+
+namespace graphlane {
+
+// Who waits, at any number of gates.
+class GateCaller {
+ public:
+  // Where else to tell it: an eventfd, or -1.
+  explicit GateCaller(int event_fd = -1) : event_fd_(event_fd) {}
+
+  // Counts what it was told; pass an older count to wait_since().
+  uint32_t told() const { return told_.load(std::memory_order_acquire); }
+  void wait_since(uint32_t count) const { futex_wait(told_, count); }
+  void tell();
+
+ private:
+  const int event_fd_;
+  std::atomic<uint32_t> told_{0};
+};
+
+class DeviceGate {
+ public:
+  struct Waiter {
+    // Its place on the device, as far as we can know it: file and offset.
+    int fd = -1;
+    uint64_t part_offset = 0;
+    GateCaller* caller = nullptr;
+    std::atomic<bool> entered{false};
+
+   private:
+    friend class DeviceGate;
+    Waiter* next = nullptr;
+    int64_t arrived_ms = 0;
+  };
+
+  // At most `width` at once; 0: any number, and nobody needs to ask.
+  void set_width(uint32_t width) { width_.store(width, std::memory_order_relaxed); }
+  bool is_narrow() const { return width_.load(std::memory_order_relaxed) > 0; }
+
+  // The waiter lives until it has left, or given up.
+  bool enter(Waiter* waiter);
+  void leave();
+  // Of one who waits or has entered, and goes without I/O.
+  void give_up(Waiter* waiter);
+
+ private:
+  Waiter** best(int64_t now_ms);
+  void admit(Waiter* waiter);
+
+  std::atomic<uint32_t> width_{0};
+  FutexLock lock_;  // over what follows
+  uint32_t inside_ = 0;
+  Waiter* waiting_ = nullptr;  // in the order of arrival
+  int head_fd_ = -1;
+  uint64_t head_offset_ = 0;
+};
+
+}  // namespace graphlane

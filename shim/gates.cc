@@ -1,0 +1,37 @@
+#include "shim/gates.h"
+
+#include "iomgr/base/sys.h"
+#include "iomgr/device_kind.h"
+
+namespace graphlane {
+namespace {
+
+constexpr uint32_t kGateCount = 64;
+
+// One stream a disk (CSMqGraph §2.3). An SSD's own queue does what a gate would.
+constexpr uint32_t kWidthRotational = 1;
+
+struct Entry {
+  dev_t filesystem = 0;
+  DeviceGate gate;
+};
+
+Entry entries[kGateCount];
+uint32_t entry_count = 0;
+
+}  // namespace
+
+DeviceGate* gate_of(int part_fd) {
+  struct stat st;
+  if (sys::fstat(part_fd, &st) != 0) return nullptr;
+  for (uint32_t i = 0; i < entry_count; ++i) {
+    if (entries[i].filesystem == st.st_dev) return &entries[i].gate;
+  }
+  if (entry_count == kGateCount) return nullptr;
+  Entry& entry = entries[entry_count++];
+  entry.filesystem = st.st_dev;
+  entry.gate.set_width(is_rotational(st.st_dev) ? kWidthRotational : 0);
+  return &entry.gate;
+}
+
+}  // namespace graphlane

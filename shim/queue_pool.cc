@@ -1,0 +1,103 @@
+#include "shim/queue_pool.h"
+
+#include <sys/eventfd.h>
+
+#include "shim/fd_table.h"
+#include "shim/open_file.h"
+#include "shim/process.h"
+#include "shim/settings.h"
+
+namespace graphlane {
+namespace {
+
+// More requests at once than this are served without a queue.
+constexpr uint32_t kQueueCount = 16;
+
+QueueSlot slots[kQueueCount];
+std::atomic<IoBackend> backend{IoBackend::kAuto};
+
+// Of the process that read first; a child by fork has another one.
+std::atomic<uint32_t> first_epoch{0};
+
+void mark_internal(int fd) {
+  if (FdTable::covers(fd)) fd_table.exchange(fd, FdEntry::internal());
+}
+
+// With a high number. -1: gates are waited for less eagerly.
+int make_wake_fd() {
+  const Fd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!fd) return -1;
+  const int high = sys::fcntl(fd.get(), F_DUPFD_CLOEXEC, internal_fd_floor());
+  if (high >= 0) mark_internal(high);
+  return high;
+}
+
+// Makes the slot's queue if it has none of this process.
+bool ready(QueueSlot& slot, uint32_t epoch) {
+  if (slot.queue != nullptr && slot.epoch == epoch) return true;
+  if (slot.queue != nullptr) {
+    slot.queue->~IoQueue();  // the parent's: unmaps and closes our copies of it
+    slot.queue = nullptr;
+  }
+  if (slot.refused) return false;
+  IoBackend chosen = IoBackend::kThreads;
+  const Result<IoQueue*> queue = make_io_queue(settings().backend, kRequestDepth, &slot.storage,
+                                               &chosen, internal_fd_floor());
+  // A synchronous queue is no better than none.
+  if (!queue || chosen == IoBackend::kThreads) {
+    slot.refused = true;
+    backend.store(IoBackend::kThreads, std::memory_order_relaxed);
+    return false;
+  }
+  mark_internal((*queue)->internal_fd());
+  slot.queue = *queue;
+  slot.wake_fd = make_wake_fd();
+  slot.epoch = epoch;
+  backend.store(chosen, std::memory_order_relaxed);
+  return true;
+}
+
+QueueSlot* borrow() {
+  if (settings().backend == IoBackend::kThreads) return nullptr;
+  if (!is_first_process()) return nullptr;
+  const uint32_t epoch = process_epoch();
+  for (QueueSlot& slot : slots) {
+    uint32_t holder = slot.holder.load(std::memory_order_relaxed);
+    if (holder == epoch ||
+        !slot.holder.compare_exchange_strong(holder, epoch, std::memory_order_acquire)) {
+      continue;
+    }
+    if (ready(slot, epoch)) return &slot;
+    slot.holder.store(0, std::memory_order_release);
+    return nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool is_first_process() {
+  const uint32_t epoch = process_epoch();
+  uint32_t first = 0;
+  return epoch != 0 &&
+         (first_epoch.compare_exchange_strong(first, epoch, std::memory_order_relaxed) ||
+          first == epoch);
+}
+
+BorrowedQueue::BorrowedQueue() : slot_(borrow()) {}
+
+BorrowedQueue::~BorrowedQueue() {
+  if (slot_ != nullptr) slot_->holder.store(0, std::memory_order_release);
+}
+
+void BorrowedQueue::discard() {
+  slot_->queue->~IoQueue();
+  slot_->queue = nullptr;
+}
+
+const char* backend_in_use() {
+  const IoBackend used = backend.load(std::memory_order_relaxed);
+  return used == IoBackend::kUring || used == IoBackend::kAio ? name_of(used) : "preadv";
+}
+
+}  // namespace graphlane
