@@ -1,0 +1,190 @@
+#include "iomgr/cache_policy.h"
+
+namespace graphlane {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;  // see policy_hit()
+
+// In misses, per way. Chosen by the traces of tests/iomgr/cache_policy_test.cc: a
+// shorter one of heat forgets what a sweep over four times the cache needs, a longer
+// one keeps a working set that has gone.
+constexpr uint32_t kHeatPeriod = 4;
+constexpr uint32_t kProbationPeriod = 2;
+// How long a protected frame may go without use while no use of such a one was seen, in
+// misses, per way: a sweep over this many times the cache has its hits.
+constexpr int32_t kIdleUnknown = 32;
+
+// Visits the set bits of `ways`.
+template <class Visit>
+void for_each_way(uint32_t ways, Visit visit) {
+  for (; ways != 0; ways &= ways - 1) visit(lowest(ways));
+}
+
+// Most of a set on probation is as good as LRU for what LRU is good for.
+uint32_t probation_extra_max(uint32_t ways) { return ways < 4 ? 0 : ways * 3 / 4 - 1; }
+
+}  // namespace
+
+const char* name_of(CachePolicy policy) {
+  switch (policy) {
+    case CachePolicy::kLru: return "lru";
+    case CachePolicy::kFifo: return "fifo";
+    case CachePolicy::kScanResistant: return "scan-resistant";
+    case CachePolicy::kHotAware: return "hot-aware";
+  }
+  return "?";
+}
+
+void SetPolicy::miss(uint32_t key_hash) {
+  view_.set.clock.store(view_.set.clock.load(relaxed) + 1, relaxed);
+  uint32_t value = 0;
+  switch (policy_) {
+    case CachePolicy::kLru:
+    case CachePolicy::kFifo:
+      return;
+    case CachePolicy::kHotAware:
+      age_heat();
+      heat_ = 1 + (forget(key_hash, &value) ? value : 0);
+      if (heat_ > kHeatMax) heat_ = kHeatMax;
+      return;
+    case CachePolicy::kScanResistant:
+      age_probation();
+      demote_idle();
+      const bool known = forget(key_hash, &value);
+      judge_newcomer(known, value);
+      return;
+  }
+}
+
+uint32_t SetPolicy::victim(uint32_t candidates) const {
+  if (policy_ == CachePolicy::kHotAware) return coldest(candidates);
+  if (policy_ == CachePolicy::kScanResistant) {
+    const uint32_t on_probation = candidates & ~protected_ways();
+    if (on_probation != 0) return oldest(on_probation);
+  }
+  return oldest(candidates);
+}
+
+void SetPolicy::evicted(uint32_t way, uint32_t key_hash) const {
+  if (policy_ == CachePolicy::kLru || policy_ == CachePolicy::kFifo) return;
+  const CacheSlot& slot = view_.slots[way];
+  const bool hot = policy_ == CachePolicy::kHotAware;
+  const uint32_t entry = view_.set.history_hand++ % kCacheWaysMax;
+  view_.history.key_hash[entry] = key_hash;
+  view_.history.value[entry] = (hot ? slot.heat : slot.used).load(relaxed);
+}
+
+void SetPolicy::filled(uint32_t way) const {
+  view_.slots[way].used.store(view_.set.clock.load(relaxed), relaxed);
+  view_.slots[way].heat.store(heat_, relaxed);
+}
+
+void SetPolicy::age_heat() const {
+  if (view_.set.clock.load(relaxed) % (kHeatPeriod * view_.way_count) != 0) return;
+  for (uint32_t way = 0; way < view_.way_count; ++way) {
+    view_.slots[way].heat.store(view_.slots[way].heat.load(relaxed) / 2, relaxed);
+  }
+  for (uint32_t& heat : view_.history.value) heat /= 2;
+}
+
+void SetPolicy::age_probation() const {
+  CacheSet& set = view_.set;
+  if (set.clock.load(relaxed) % (kProbationPeriod * view_.way_count) != 0) return;
+  if (set.probation_hit.load(relaxed) == 0) set.probation_extra /= 2;
+  set.probation_hit.store(0, relaxed);
+  const uint16_t reuse = set.protected_reuse.load(relaxed);
+  set.protected_reuse.store(static_cast<uint16_t>(reuse - reuse / 16), relaxed);
+}
+
+// A working set that has gone is no longer protected. History alone does not see this:
+// in a sweep that is longer than it, nobody comes back sooner than anybody.
+void SetPolicy::demote_idle() const {
+  const int32_t ways = static_cast<int32_t>(view_.way_count);
+  const int32_t reuse = view_.set.protected_reuse.load(relaxed);
+  const int32_t idle_max = reuse == 0 ? kIdleUnknown * ways : 2 * (reuse + ways);
+  bool demoted = false;
+  for_each_way(protected_ways(), [&](uint32_t way) {
+    if (age(view_.slots[way].used.load(relaxed)) <= idle_max) return;
+    view_.slots[way].heat.store(0, relaxed);
+    demoted = true;
+  });
+  // What takes their places may be used in another rhythm.
+  if (demoted) view_.set.protected_reuse.store(0, relaxed);
+}
+
+// Whether the newcomer is protected, and who is no longer.
+void SetPolicy::judge_newcomer(bool known, uint32_t known_used) {
+  CacheSet& set = view_.set;
+  const uint32_t extra_max = probation_extra_max(view_.way_limit);
+  if (set.probation_extra > extra_max) set.probation_extra = static_cast<uint8_t>(extra_max);
+  uint32_t protected_now = protected_ways();
+  const bool comes_back_sooner = known && protected_now != 0 &&
+                                 age(known_used) <
+                                     age(view_.slots[oldest(protected_now)].used.load(relaxed));
+  if (comes_back_sooner && set.probation_extra < extra_max) ++set.probation_extra;
+  const uint32_t on_probation = 1u + set.probation_extra;
+  const uint32_t room = view_.way_limit > on_probation ? view_.way_limit - on_probation : 0;
+  uint32_t count = count_of(protected_now);
+  if (comes_back_sooner || count < room) {
+    heat_ = 1;
+    ++count;
+  }
+  for (; count > room && protected_now != 0; --count) {
+    const uint32_t way = oldest(protected_now);
+    view_.slots[way].heat.store(0, relaxed);
+    protected_now &= ~(bit(way));
+  }
+}
+
+// What history knows of the key, which it then forgets.
+bool SetPolicy::forget(uint32_t key_hash, uint32_t* value) const {
+  for (uint32_t entry = 0; entry < kCacheWaysMax; ++entry) {
+    if (view_.history.key_hash[entry] != key_hash) continue;
+    view_.history.key_hash[entry] = 0;
+    *value = view_.history.value[entry];
+    return true;
+  }
+  return false;
+}
+
+// In misses of the set; right also when its clock has wrapped. Below 0 when hits have
+// raced with each other and set the clock back.
+int32_t SetPolicy::age(uint32_t used) const {
+  return static_cast<int32_t>(view_.set.clock.load(relaxed) - used);
+}
+
+uint32_t SetPolicy::protected_ways() const {
+  uint32_t ways = 0;
+  for_each_way(view_.set.resident, [&](uint32_t way) {
+    const FrameState state = view_.slots[way].load().state();
+    const bool live = state == FrameState::kFilling || state == FrameState::kValid;
+    if (live && view_.slots[way].heat.load(relaxed) != 0) ways |= bit(way);
+  });
+  return ways;
+}
+
+uint32_t SetPolicy::oldest(uint32_t ways) const {
+  uint32_t found = lowest(ways);
+  for_each_way(ways, [&](uint32_t way) {
+    if (age(view_.slots[way].used.load(relaxed)) > age(view_.slots[found].used.load(relaxed))) {
+      found = way;
+    }
+  });
+  return found;
+}
+
+// Of equals, the one that was asked for last.
+uint32_t SetPolicy::coldest(uint32_t ways) const {
+  uint32_t found = lowest(ways);
+  for_each_way(ways, [&](uint32_t way) {
+    const CacheSlot& a = view_.slots[way];
+    const CacheSlot& b = view_.slots[found];
+    const uint32_t heat_a = a.heat.load(relaxed);
+    const uint32_t heat_b = b.heat.load(relaxed);
+    const bool younger = age(a.used.load(relaxed)) < age(b.used.load(relaxed));
+    if (heat_a < heat_b || (heat_a == heat_b && younger)) found = way;
+  });
+  return found;
+}
+
+}  // namespace graphlane

@@ -1,0 +1,107 @@
+// Which frame of a set makes room: the policies of the cache, each within one set.
+//
+//   LRU             the one that was not asked for for longest
+//   FIFO            the one that was filled first
+//   scan-resistant  LIRS (Jiang and Zhang, SIGMETRICS 2002) on the ways of a set:
+//
+//                     protected (15 … 4 ways)      on probation (1 … 12 ways)
+//                     | P P P P P P P P P P P |    | n n n n n |  ◄── newcomers
+//                          ▲         │ oldest           │ oldest
+//                          │         └──► probation     ▼
+//                          │                          history (16 keys, and when they
+//                          └───── asked for again ────── were last asked for)
+//
+//                   A frame is protected when it comes back sooner than the oldest
+//                   protected one was asked for: its reuse distance is the shorter. In
+//                   a cyclic sweep all distances are equal, so nothing moves, and what
+//                   is protected is hit in every round: (ways - 1) / ways of what the
+//                   best of all policies has. Probation grows by a way whenever a frame
+//                   comes back so, and halves while nothing on probation is hit, as
+//                   two jobs that sweep one file at a distance need it (the idea of
+//                   DLIRS, SYSTOR 2018). What is protected but not used for twice as
+//                   long as others are is not protected for ever.
+//   hot-aware       MaiterStore §3.4: the one of least heat. Heat counts accesses, is
+//                   remembered in the history, and is halved every 4 × ways misses. Of
+//                   equals the youngest goes. The paper lets nothing in that is
+//                   colder than all others; here it takes the place that the next such
+//                   one gets, so that reads of one page by many callers are still one.
+//
+// Time is a set's own: it moves with its misses (under LRU also with its hits). So the
+// pieces of one frame, read one after the other, are one use of it, not many.
+//
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <cstdint>
+
+#include "iomgr/cache_set.h"
+
+namespace graphlane {
+
+enum class CachePolicy { kLru, kFifo, kScanResistant, kHotAware };
+
+// "lru", "fifo", "scan-resistant", "hot-aware".
+const char* name_of(CachePolicy policy);
+
+inline constexpr uint32_t kHeatMax = 255;
+
+// A hit; without the lock. Relaxed throughout: age and heat are estimates, and order
+// nothing. Each stores only what changes, so that frames that everybody hits stay in
+// everybody's processor cache.
+inline void policy_hit(CachePolicy policy, CacheSet& set, CacheSlot& slot) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  if (policy == CachePolicy::kFifo) return;
+  const uint32_t now = set.clock.load(relaxed);
+  if (policy == CachePolicy::kHotAware) {
+    const uint32_t heat = slot.heat.load(relaxed);
+    if (heat < kHeatMax) slot.heat.store(heat + 1, relaxed);
+  }
+  const int32_t since = static_cast<int32_t>(now - slot.used.load(relaxed));
+  if (since <= 0) return;  // below: another hit has seen the clock later
+  if (policy == CachePolicy::kLru) {
+    set.clock.store(now + 1, relaxed);
+    slot.used.store(now + 1, relaxed);
+    return;
+  }
+  slot.used.store(now, relaxed);
+  if (policy != CachePolicy::kScanResistant) return;
+  if (slot.heat.load(relaxed) == 0) {
+    set.probation_hit.store(1, relaxed);
+  } else if (since > set.protected_reuse.load(relaxed)) {
+    set.protected_reuse.store(static_cast<uint16_t>(since < UINT16_MAX ? since : UINT16_MAX),
+                              relaxed);
+  }
+}
+
+// What the holder of the lock asks of a policy. Of a miss, in this order: miss(),
+// victim() and evicted() as often as it takes to find room, filled().
+class SetPolicy {
+ public:
+  SetPolicy(CachePolicy policy, const SetView& view) : policy_(policy), view_(view) {}
+
+  // Time goes on; what history says of the newcomer. key_hash is never 0.
+  void miss(uint32_t key_hash);
+  // One of `candidates`, bit by bit, at least one: a way.
+  uint32_t victim(uint32_t candidates) const;
+  // The way's frame makes room for another.
+  void evicted(uint32_t way, uint32_t key_hash) const;
+  // The newcomer is in this way.
+  void filled(uint32_t way) const;
+
+ private:
+  void age_heat() const;
+  void age_probation() const;
+  void demote_idle() const;
+  void judge_newcomer(bool known, uint32_t known_used);
+  bool forget(uint32_t key_hash, uint32_t* value) const;
+  int32_t age(uint32_t used) const;
+  uint32_t protected_ways() const;
+  uint32_t oldest(uint32_t ways) const;
+  uint32_t coldest(uint32_t ways) const;
+
+  const CachePolicy policy_;
+  const SetView& view_;
+  uint32_t heat_ = 0;  // of the newcomer
+};
+
+}  // namespace graphlane

@@ -1,0 +1,167 @@
+// What the cache knows of its frames, set by set: plain words, no pointers, and all
+// zero is an empty cache.
+//
+//   CacheSet      | lock, clock, tags of 16 ways |   64 bytes
+//   CacheHistory  | 16 frames that were evicted  |  128 bytes
+//   CacheSlot     | word, key, age | × 8 … 16        64 bytes a frame
+//
+// A slot's word says all that must change in one step:
+//
+//   63        32 31      20    19     18 17    16 15     0
+//   |  version  |   zero   | doomed  |  0 | state |  pins |
+//
+//           reserve()            publish()             reserve(), resize()
+//   empty ────────────► filling ───────────► valid ────────────────────────► empty
+//                          │ abandon()                                         ▲
+//                          └──────────────► failed ── when nobody pins it ─────┘
+//
+// Pins are taken without the lock, by compare-and-swap, and only of a word that has
+// the version that it had when the key was compared. The version moves when a frame is
+// claimed for another key, before the key is written, so a pin is always of the frame
+// that was asked for.
+//
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "iomgr/cache_lock.h"
+
+namespace graphlane {
+
+inline constexpr uint32_t kCacheWaysMax = 16;  // frames of a set
+
+enum class FrameState : uint32_t { kEmpty = 0, kFilling = 1, kValid = 2, kFailed = 3 };
+
+// The word of a slot, taken apart.
+struct FrameWord {
+  static constexpr uint64_t kPinsMask = 0xffff;
+  static constexpr uint32_t kStateShift = 16;
+  static constexpr uint64_t kDoomed = uint64_t{1} << 19;
+  static constexpr uint32_t kVersionShift = 32;
+
+  uint64_t bits = 0;
+
+  static FrameWord make(FrameState state, uint32_t version, uint64_t pins) {
+    return {uint64_t{version} << kVersionShift | uint64_t{static_cast<uint32_t>(state)}
+            << kStateShift | pins};
+  }
+  // Empty, and of the next version; 0 is that of memory which a fork has wiped.
+  FrameWord claimed() const {
+    return make(FrameState::kEmpty, version() == UINT32_MAX ? 1 : version() + 1, 0);
+  }
+  // From one state to a later one, by addition.
+  static uint64_t step(FrameState from, FrameState to) {
+    return uint64_t{static_cast<uint32_t>(to) - static_cast<uint32_t>(from)} << kStateShift;
+  }
+  uint64_t pins() const { return bits & kPinsMask; }
+  FrameState state() const { return static_cast<FrameState>(bits >> kStateShift & 3); }
+  bool doomed() const { return (bits & kDoomed) != 0; }
+  uint32_t version() const { return static_cast<uint32_t>(bits >> kVersionShift); }
+};
+
+// One frame. Written by the holder of its set's lock; `word`, `used` and `heat` also by
+// whoever finds, and `outcome` by whoever fills it.
+struct alignas(64) CacheSlot {
+  std::atomic<uint64_t> word;
+  std::atomic<uint32_t> ended;    // counts fills that ended: what waiters sleep on
+  std::atomic<uint32_t> outcome;  // valid: bytes; failed: an errno
+  std::atomic<uint64_t> file_id[2];
+  std::atomic<uint64_t> generation;
+  std::atomic<uint64_t> frame_index;
+  std::atomic<uint32_t> epoch;    // of the file, see FrameCache::drop()
+  std::atomic<uint32_t> used;     // the set's clock when it was last asked for
+  std::atomic<uint32_t> heat;     // hot-aware: accesses; scan-resistant: 1 when protected
+
+  // Acquire: a word read before what this sees of the frame is at least as old.
+  FrameWord load() const { return {word.load(std::memory_order_acquire)}; }
+
+  // Takes a frame that nobody pins out of everybody's reach. The lock is held.
+  bool claim() {
+    FrameWord now = load();
+    do {
+      if (now.pins() != 0) return false;
+      // Acquire: whoever had it pinned has done with its bytes.
+    } while (!word.compare_exchange_weak(now.bits, now.claimed().bits, std::memory_order_acquire));
+    return true;
+  }
+};
+static_assert(sizeof(CacheSlot) == 64);
+
+// Guarded by the lock, but for what is atomic: that is read without it.
+struct alignas(64) CacheSet {
+  CacheLock lock;
+  std::atomic<uint32_t> clock;
+  std::atomic<uint64_t> hits;
+  std::atomic<uint64_t> tags[kCacheWaysMax / 4];  // four of 16 bits each
+  uint16_t resident;                   // bit i: way i has memory
+  uint8_t history_hand;                // where the next evicted frame goes
+  uint8_t probation_extra;             // ways on probation beyond the first
+  std::atomic<uint8_t> probation_hit;  // since clock was last a multiple of the period
+  std::atomic<uint16_t> protected_reuse;  // longest time between uses, fading; 0: unknown
+};
+static_assert(sizeof(CacheSet) == 64);
+
+// Frames that were evicted not long ago: a hash of the key, and `used` or `heat`.
+struct alignas(64) CacheHistory {
+  uint32_t key_hash[kCacheWaysMax];  // 0: none
+  uint32_t value[kCacheWaysMax];
+};
+
+// Ways of a set are bits of a word.
+constexpr uint32_t bit(uint32_t way) { return 1u << way; }
+inline uint32_t lowest(uint32_t ways) { return static_cast<uint32_t>(__builtin_ctz(ways)); }
+inline uint32_t count_of(uint32_t ways) {
+  return static_cast<uint32_t>(__builtin_popcount(ways));
+}
+
+// Four 16-bit tags at a time: bit 15 of each that equals `tag`; sometimes also of one
+// above such a one, so whoever asks compares keys too.
+inline uint64_t equal_tags(uint64_t tags, uint16_t tag) {
+  constexpr uint64_t kOnes = 0x0001'0001'0001'0001;
+  const uint64_t differences = tags ^ (kOnes * tag);
+  return (differences - kOnes) & ~differences & (kOnes << 15);
+}
+
+// One set, wherever its pieces lie.
+struct SetView {
+  uint32_t set_index;
+  CacheSet& set;
+  CacheHistory& history;
+  CacheSlot* slots;    // way_count of them
+  uint32_t way_count;  // 1 .. kCacheWaysMax; 8 .. in a cache of 8 frames and more
+  uint32_t way_limit;  // how many of them may have memory: 0 .. way_count. Under the lock
+
+  // The ways that may hold the tag, bit by bit.
+  uint32_t ways_tagged(uint16_t tag) const {
+    uint32_t ways = 0;
+    for (uint32_t group = 0; group < kCacheWaysMax / 4; ++group) {
+      // Relaxed: a tag that is seen too late is a miss, which the lock puts right.
+      uint64_t equal = equal_tags(set.tags[group].load(std::memory_order_relaxed), tag);
+      for (; equal != 0; equal &= equal - 1) {
+        ways |= bit(group * 4 + static_cast<uint32_t>(__builtin_ctzll(equal)) / 16);
+      }
+    }
+    return ways & ((1u << way_count) - 1);
+  }
+  void set_tag(uint32_t way, uint16_t tag) const {
+    std::atomic<uint64_t>& group = set.tags[way / 4];
+    const uint32_t shift = way % 4 * 16;
+    const uint64_t others = group.load(std::memory_order_relaxed) & ~(uint64_t{0xffff} << shift);
+    group.store(others | uint64_t{tag} << shift, std::memory_order_relaxed);
+  }
+  bool resident(uint32_t way) const { return (set.resident >> way & 1) != 0; }
+  uint32_t resident_count() const { return count_of(set.resident); }
+  // Those of `ways` whose slots pass the test.
+  template <class Test>
+  uint32_t ways_where(uint32_t ways, Test test) const {
+    uint32_t found = 0;
+    for (; ways != 0; ways &= ways - 1) {
+      if (test(slots[lowest(ways)])) found |= bit(lowest(ways));
+    }
+    return found;
+  }
+};
+
+}  // namespace graphlane
