@@ -1,0 +1,139 @@
+// What each policy serves from memory, on the traces of cache_traces.h. The numbers in
+// iomgr/README.md are of the same traces.
+#include "iomgr/cache_policy.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/iomgr/cache_traces.h"
+
+namespace graphlane {
+namespace {
+
+constexpr uint64_t kFrames = 256;
+constexpr CachePolicy kAll[] = {CachePolicy::kLru, CachePolicy::kFifo,
+                                CachePolicy::kScanResistant, CachePolicy::kHotAware};
+
+struct Row {
+  const char* name;
+  Trace trace;
+  double least[4];  // by policy, in the order of kAll
+};
+
+TEST(CachePolicyTest, ServesFromMemoryWhatItPromises) {
+  const Row rows[] = {
+      //                                               lru   fifo  scan  hot
+      {"half the cache", sweeps(kFrames / 2),         {1.00, 1.00, 1.00, 1.00}},
+      {"the cache", sweeps(kFrames),                  {1.00, 1.00, 1.00, 1.00}},
+      {"1.1 x the cache", sweeps(kFrames * 11 / 10),  {0.00, 0.00, 0.84, 0.84}},
+      {"2 x the cache", sweeps(kFrames * 2),          {0.00, 0.00, 0.46, 0.44}},
+      {"4 x the cache", sweeps(kFrames * 4),          {0.00, 0.00, 0.23, 0.23}},
+      {"zipf 0.9", zipf(kFrames * 4, 0.9),            {0.64, 0.59, 0.64, 0.72}},
+      {"zipf 0.6", zipf(kFrames * 4, 0.6),            {0.41, 0.38, 0.42, 0.50}},
+      // Half of the accesses are of a set that fits: at best 0.5, and of what is swept
+      // again and again a little on top.
+      {"hot set and what comes once",
+       in_turn(uniform(kFrames / 2), sweeps(uint64_t{1} << 40), kFrames),
+                                                      {0.34, 0.27, 0.49, 0.49}},
+      {"hot set and sweeps",
+       in_turn(uniform(kFrames / 2), sweeps(kFrames * 4), kFrames),
+                                                      {0.34, 0.27, 0.54, 0.54}},
+      {"two jobs, close", two_jobs(kFrames * 2, kFrames / 50),
+                                                      {0.50, 0.50, 0.72, 0.68}},
+      {"two jobs, a quarter of the cache apart", two_jobs(kFrames * 2, kFrames / 4),
+                                                      {0.50, 0.50, 0.60, 0.46}},
+  };
+  for (const Row& row : rows) {
+    for (size_t p = 0; p < std::size(kAll); ++p) {
+      const double ratio = steady_ratio(kAll[p], kFrames, row.trace);
+      EXPECT_GE(ratio, row.least[p] - 0.001) << name_of(kAll[p]) << ", " << row.name;
+    }
+  }
+}
+
+// A server gives a small cache to a job, and a file seldom is a multiple of the sets.
+TEST(CachePolicyTest, ScanResistanceNeedsNoManySets) {
+  for (const uint64_t frames : {16, 20, 64, 250, 1000}) {
+    const double ratio = steady_ratio(CachePolicy::kScanResistant, frames, sweeps(frames * 2));
+    EXPECT_GE(ratio, 0.45) << frames << " frames";
+  }
+}
+
+TEST(CachePolicyTest, ScanResistanceLosesNoWorkingSetThatMoves) {
+  TestCache test(kFrames, CachePolicy::kScanResistant);
+  hit_ratio(test, sweeps(kFrames * 2), kFrames * 40);
+  Trace moved = sweeps(kFrames * 3 / 4);
+  hit_ratio(test, std::ref(moved), 2 * (kFrames * 3 / 4), 2);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(hit_ratio(test, std::ref(moved), kFrames * 3 / 4, 2), 1.0);
+  }
+  // And back to sweeps.
+  Trace sweep = sweeps(kFrames * 2);
+  hit_ratio(test, std::ref(sweep), kFrames * 16);
+  EXPECT_GE(hit_ratio(test, std::ref(sweep), kFrames * 4), 0.45);
+}
+
+// What two jobs needed of probation, one does not.
+TEST(CachePolicyTest, ProbationShrinksAgain) {
+  TestCache test(kFrames, CachePolicy::kScanResistant);
+  hit_ratio(test, two_jobs(kFrames * 2, kFrames * 2 / 5), kFrames * 64);
+  Trace sweep = sweeps(kFrames * 2);
+  hit_ratio(test, std::ref(sweep), kFrames * 64);
+  EXPECT_GE(hit_ratio(test, std::ref(sweep), kFrames * 4), 0.45);
+}
+
+TEST(CachePolicyTest, ScanResistanceHoldsInACacheThatWasShrunk) {
+  TestCache test(kFrames, CachePolicy::kScanResistant);
+  hit_ratio(test, sweeps(kFrames), kFrames * 2);
+  ASSERT_TRUE(test.cache.resize(test.memory.bytes().size() * 3 / 4));
+  Trace sweep = sweeps(kFrames * 3 / 2);
+  hit_ratio(test, std::ref(sweep), kFrames * 16);
+  EXPECT_GE(hit_ratio(test, std::ref(sweep), kFrames * 3), 0.45);
+}
+
+// An engine reads a frame of 1 MiB in pieces of 64 KiB: that is one use of it.
+TEST(CachePolicyTest, PiecesOfAFrameAreOneUseOfIt) {
+  TestCache test(kFrames, CachePolicy::kScanResistant);
+  uint64_t hits = 0;
+  const uint64_t warm = kFrames * 16;
+  const uint64_t count = kFrames * 16;
+  for (uint64_t i = 0; i < warm + count; ++i) {
+    const FrameKey key = key_of(1, i % (kFrames * 2));
+    hits += test.access(key) && i >= warm ? 1 : 0;
+    for (int piece = 1; piece < 16; ++piece) EXPECT_TRUE(test.access(key));
+  }
+  EXPECT_GE(static_cast<double>(hits) / count, 0.45);
+}
+
+TEST(CachePolicyTest, HeatCools) {
+  TestCache test(kFrames, CachePolicy::kHotAware);
+  hit_ratio(test, sweeps(kFrames / 2), kFrames * 200);
+  Trace moved = sweeps(kFrames);
+  hit_ratio(test, std::ref(moved), kFrames * 80, 2);
+  EXPECT_EQ(hit_ratio(test, std::ref(moved), kFrames, 2), 1.0);
+}
+
+// Strides are what plain remainders would put into a single set.
+TEST(CachePolicyTest, StridesSpreadOverTheSets) {
+  for (const uint64_t stride : {2, 16, 64, 256, 65536}) {
+    TestCache test(kFrames, CachePolicy::kLru);
+    Trace trace = [stride, i = uint64_t{0}]() mutable { return i++ % (kFrames / 2) * stride; };
+    hit_ratio(test, std::ref(trace), kFrames);
+    EXPECT_GE(hit_ratio(test, std::ref(trace), kFrames), 0.9) << stride;
+  }
+}
+
+TEST(CachePolicyTest, ManyFilesShareTheCache) {
+  TestCache test(kFrames, CachePolicy::kScanResistant);
+  uint64_t hits = 0;
+  for (int round = 0; round < 20; ++round) {
+    hits = 0;
+    for (uint64_t i = 0; i < kFrames * 3 / 4; ++i) hits += test.access(key_of(i / 12, i % 12));
+  }
+  EXPECT_GE(static_cast<double>(hits) / (kFrames * 3 / 4), 0.93);
+}
+
+}  // namespace
+}  // namespace graphlane
