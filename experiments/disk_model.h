@@ -1,0 +1,111 @@
+// DiskModel: when one disk head would have done what it is asked.
+//
+//   service = seek(tracks apart) + wait until the sector comes round + bytes / bandwidth
+//
+// Seeks follow Lee and Katz (An analytic performance model of disk arrays, SIGMETRICS 1993):
+// a*sqrt(x-1) + b*(x-1) + c for x tracks, with a, b, c such that the shortest, the average and
+// the longest seek are those of the data sheet. The platter never stops: its angle is a function
+// of time, so nothing is drawn by lot, and the wait for a sector of the same track is the time to
+// read up to it. Tracks are skewed: a sequential stream crosses them without waiting.
+//
+// Time is the caller's: seconds since any fixed moment. One I/O at a time, in order of arrival.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace disk_model {
+
+struct Parameters {
+  // Those of a SAS disk of 10 000 rpm.
+  double bandwidth_bytes_per_second = 210e6;
+  double seek_seconds_min = 0.0004;
+  double seek_seconds_avg = 0.004;
+  double seek_seconds_max = 0.0075;
+  double rpm = 10000;
+  double stroke_bytes = 100e9;  // between the outermost and the innermost track
+  double buffer_bytes = 16e6;   // how far the disk reads on while nobody asks
+  double dilation = 1;          // all of it slower by this factor
+};
+
+struct Io {
+  double arrival_seconds;
+  uint64_t offset_bytes;
+  uint64_t length_bytes;
+};
+
+struct Service {
+  double seek_seconds;
+  double rotation_seconds;
+  double transfer_seconds;
+  double end_seconds;
+};
+
+class DiskModel {
+ public:
+  explicit DiskModel(const Parameters& p)
+      : bandwidth_(p.bandwidth_bytes_per_second / p.dilation),
+        revolution_seconds_(60 / p.rpm * p.dilation),
+        track_bytes_(bandwidth_ * revolution_seconds_),
+        buffer_seconds_(p.buffer_bytes / bandwidth_) {
+    const double tracks = std::max(1.0, p.stroke_bytes / track_bytes_);
+    const double low = p.seek_seconds_min, mean = p.seek_seconds_avg, high = p.seek_seconds_max;
+    root_ = p.dilation * (-10 * low + 15 * mean - 5 * high) / (3 * std::sqrt(tracks));
+    linear_ = p.dilation * (7 * low - 15 * mean + 8 * high) / (3 * tracks);
+    constant_ = p.dilation * low;
+  }
+
+  // The seek between tracks, 0 on the same.
+  double seek_seconds(double from_bytes, double to_bytes) const {
+    const double apart = std::abs(track(from_bytes) - track(to_bytes));
+    if (apart == 0) return 0;
+    return root_ * std::sqrt(apart - 1) + linear_ * (apart - 1) + constant_;
+  }
+
+  Service serve(const Io& io) {
+    const double transfer = static_cast<double>(io.length_bytes) / bandwidth_;
+    const double offset = static_cast<double>(io.offset_bytes);
+    Service service{.seek_seconds = 0, .rotation_seconds = 0, .transfer_seconds = transfer,
+                    .end_seconds = 0};
+    if (free_seconds_ < 0) free_seconds_ = io.arrival_seconds;  // nobody has asked before
+    double start = 0;
+    if (io.offset_bytes == position_) {
+      // The disk read on into its buffer: who comes a little late has lost nothing.
+      start = std::max(free_seconds_, io.arrival_seconds - buffer_seconds_);
+    } else {
+      start = std::max(free_seconds_, io.arrival_seconds);
+      service.seek_seconds = seek_seconds(static_cast<double>(position_), offset);
+      start += service.seek_seconds;
+      service.rotation_seconds = rotation_seconds(start, offset);
+      start += service.rotation_seconds;
+    }
+    free_seconds_ = start + transfer;
+    position_ = io.offset_bytes + io.length_bytes;
+    service.end_seconds = std::max(free_seconds_, io.arrival_seconds);
+    return service;
+  }
+
+ private:
+  double track(double bytes) const { return std::floor(bytes / track_bytes_); }
+
+  // Until the sector at offset is under the head.
+  double rotation_seconds(double now_seconds, double offset) const {
+    const double ahead = offset / track_bytes_ - now_seconds / revolution_seconds_;
+    return (ahead - std::floor(ahead)) * revolution_seconds_;
+  }
+
+  // Constant after construction.
+  const double bandwidth_;
+  const double revolution_seconds_;
+  const double track_bytes_;
+  const double buffer_seconds_;
+  double root_;
+  double linear_;
+  double constant_;
+
+  double free_seconds_ = -1;  // when the head is done with what came before
+  uint64_t position_ = 0;     // the byte that it reads next
+};
+
+}  // namespace disk_model

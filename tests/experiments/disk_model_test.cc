@@ -1,0 +1,130 @@
+#include "experiments/disk_model.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace disk_model {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+// A disk whose track holds 1 MB and comes round in 10 ms.
+Parameters round_numbers() {
+  return {.bandwidth_bytes_per_second = 100e6, .seek_seconds_min = 0.001,
+          .seek_seconds_avg = 0.008, .seek_seconds_max = 0.015, .rpm = 6000,
+          .stroke_bytes = 10e9, .buffer_bytes = 10e6, .dilation = 1};
+}
+
+// Seconds for streams that take turns, each a chunk at a time, all together.
+double interleaved_seconds(const Parameters& parameters, uint64_t chunk_bytes, int stream_count) {
+  DiskModel model(parameters);
+  double end_seconds = 0;
+  for (uint64_t turn = 0; turn < 256; ++turn) {
+    for (int stream = 0; stream < stream_count; ++stream) {
+      const uint64_t offset = static_cast<uint64_t>(stream) * 1000 * kMiB + turn * chunk_bytes;
+      end_seconds = model.serve({end_seconds, offset, chunk_bytes}).end_seconds;
+    }
+  }
+  return end_seconds;
+}
+
+TEST(DiskModelTest, SequentialStreamHasTheBandwidth) {
+  const double seconds = interleaved_seconds(round_numbers(), kMiB, 1);
+  EXPECT_NEAR(256 * kMiB / seconds, 100e6, 1);
+}
+
+TEST(DiskModelTest, SequentialStreamThatComesLateLosesNothing) {
+  DiskModel model(round_numbers());
+  double end_seconds = 0;
+  for (uint64_t i = 0; i < 100; ++i) {
+    end_seconds = model.serve({end_seconds + 0.0005, i * kMiB, kMiB}).end_seconds;
+  }
+  EXPECT_NEAR(end_seconds, 100 * kMiB / 100e6 + 0.0005, 1e-9);
+}
+
+TEST(DiskModelTest, DiskReadsOnNoFurtherThanItsBuffer) {
+  DiskModel model(round_numbers());
+  model.serve({0, 0, 1'000'000});
+  // A second later 10 MB are there, and the eleventh is still to be read.
+  EXPECT_NEAR(model.serve({1, 1'000'000, 11'000'000}).end_seconds, 1.01, 1e-9);
+}
+
+TEST(DiskModelTest, TwoStreamsPayForEveryTurn) {
+  for (const uint64_t chunk : {kMiB, 4 * kMiB, 24 * kMiB}) {
+    const double alone = 2 * interleaved_seconds(round_numbers(), chunk, 1);
+    const double together = interleaved_seconds(round_numbers(), chunk, 2);
+    // A seek at least, and at most the longest with a whole turn of the platter.
+    EXPECT_GT(together, alone + 510 * 0.001) << chunk;
+    EXPECT_LT(together, alone + 512 * (0.015 + 0.010)) << chunk;
+  }
+}
+
+TEST(DiskModelTest, SeeksAreThoseOfTheDataSheet) {
+  const DiskModel model(round_numbers());
+  EXPECT_EQ(model.seek_seconds(0, 999'999), 0);
+  EXPECT_NEAR(model.seek_seconds(0, 1e6), 0.001, 1e-9);
+  EXPECT_NEAR(model.seek_seconds(0, 10e9), 0.015, 1e-5);
+  EXPECT_EQ(model.seek_seconds(3e9, 7e9), model.seek_seconds(7e9, 3e9));
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> anywhere(0, 10e9);
+  double sum = 0;
+  for (int i = 0; i < 100'000; ++i) sum += model.seek_seconds(anywhere(random), anywhere(random));
+  EXPECT_NEAR(sum / 100'000, 0.008, 0.0002);
+}
+
+TEST(DiskModelTest, SeeksGrowWithDistance) {
+  for (const Parameters& parameters : {round_numbers(), Parameters{}}) {
+    const DiskModel model(parameters);
+    double before = 0;
+    for (double bytes = 3e6; bytes < parameters.stroke_bytes; bytes *= 1.1) {
+      EXPECT_GE(model.seek_seconds(0, bytes), before) << bytes;
+      before = model.seek_seconds(0, bytes);
+    }
+  }
+}
+
+TEST(DiskModelTest, SkippingInsideATrackTakesAsLongAsReadingIt) {
+  DiskModel model(round_numbers());
+  model.serve({0, 0, 100'000});
+  EXPECT_NEAR(model.serve({0, 300'000, 100'000}).rotation_seconds, 0.002, 1e-9);
+}
+
+TEST(DiskModelTest, SectorJustMissedComesBackAfterOneTurn) {
+  DiskModel model(round_numbers());
+  model.serve({0, 0, 4096});
+  EXPECT_NEAR(model.serve({0, 0, 4096}).rotation_seconds, 0.010 - 4096 / 100e6, 1e-9);
+}
+
+TEST(DiskModelTest, RotationIsHalfATurnOnAverage) {
+  DiskModel model(round_numbers());
+  std::mt19937 random(1);
+  double end_seconds = 0, sum = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    const Service service = model.serve({end_seconds, random() % 2'000'000 * 4096ULL, 4096});
+    sum += service.rotation_seconds;
+    EXPECT_LT(service.rotation_seconds, 0.010);
+    end_seconds = service.end_seconds;
+  }
+  EXPECT_NEAR(sum / 10'000, 0.005, 0.0003);
+}
+
+TEST(DiskModelTest, OneIoAtATimeInOrderOfArrival) {
+  DiskModel model(round_numbers());
+  const double first = model.serve({0, 0, kMiB}).end_seconds;
+  const Service second = model.serve({0, 500 * kMiB, kMiB});
+  EXPECT_NEAR(second.end_seconds, first + second.seek_seconds + second.rotation_seconds +
+              second.transfer_seconds, 1e-9);
+}
+
+TEST(DiskModelTest, DilationIsOneFactorOnEverything) {
+  Parameters slow = round_numbers();
+  slow.dilation = 8;
+  for (const int stream_count : {1, 2, 3}) {
+    EXPECT_NEAR(interleaved_seconds(slow, kMiB, stream_count),
+                8 * interleaved_seconds(round_numbers(), kMiB, stream_count), 1e-6);
+  }
+}
+
+}  // namespace
+}  // namespace disk_model
