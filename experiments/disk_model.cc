@@ -240,7 +240,8 @@ int run(int argc, char** argv) {
   bool dry = false;
   CLI::App app("A filesystem with one file, as slow as a disk with one head");
   app.option_defaults()->always_capture_default();
-  app.add_option("--bandwidth", p.bandwidth_bytes_per_second, "bytes/s")->check(CLI::PositiveNumber);
+  app.add_option("--bandwidth", p.bandwidth_bytes_per_second, "bytes/s")
+      ->check(CLI::PositiveNumber);
   app.add_option("--seek-min", p.seek_seconds_min, "s")->check(CLI::NonNegativeNumber);
   app.add_option("--seek-avg", p.seek_seconds_avg, "s")->check(CLI::NonNegativeNumber);
   app.add_option("--seek-max", p.seek_seconds_max, "s")->check(CLI::NonNegativeNumber);

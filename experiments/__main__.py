@@ -1,0 +1,75 @@
+"""Measure Graphlane: on emulated devices, against the OS striped volume and the
+devices' own ceiling."""
+
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from experiments import devices as emulation
+from experiments.options import device_options, spec_of
+from experiments.workspace import StepFailed, stop_on_sigterm
+
+# The name of each command, and the module that it is `main` of.
+MODULES = {"demo": "demo", "warm-reads": "warm_reads", "mount-reads": "mount_reads",
+           "preload-costs": "preload_costs"}
+INTERRUPTED = 130
+
+
+class Experiments(click.Group):
+    """Loads a command's module when it is wanted; an error is one line on stderr."""
+
+    def list_commands(self, ctx):
+        return sorted([*super().list_commands(ctx), *MODULES])
+
+    def get_command(self, ctx, name):
+        if name in MODULES:
+            return import_module(f"experiments.{MODULES[name]}").main
+        return super().get_command(ctx, name)
+
+    def invoke(self, ctx):
+        stop_on_sigterm()
+        try:
+            return super().invoke(ctx)
+        except StepFailed as failed:
+            raise click.ClickException(str(failed)) from None
+        except KeyboardInterrupt:
+            click.echo("Interrupted; what was set up for this run is gone.", err=True)
+            ctx.exit(INTERRUPTED)
+
+
+@click.group(cls=Experiments, help=__doc__)
+def cli():
+    pass
+
+
+@cli.group()
+def devices():
+    """Emulated block devices: set them up, take them down."""
+
+
+AT = click.option("--at", required=True, type=click.Path(file_okay=False, path_type=Path),
+                  help="The directory that holds everything of these devices.")
+
+
+@devices.command()
+@device_options
+@AT
+def up(at, **options):
+    """Make devices, and leave them for `limits` and `compare --at DIR`."""
+    with emulation.opened(at.resolve(), create=True) as journal:
+        for device in emulation.up(journal, spec_of(options)):
+            click.echo(f"{device.node}  {device.directory}")
+
+
+@devices.command()
+@AT
+def down(at):
+    """Undo all that was done at DIR, also after a crash; run it again if
+    something was in use."""
+    with emulation.opened(at.resolve()) as journal:
+        emulation.take_down(journal)
+
+
+if __name__ == "__main__":
+    cli(prog_name="python -m experiments")

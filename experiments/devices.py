@@ -1,0 +1,318 @@
+"""Emulated block devices: loop devices over files, made slow.
+
+    ssd   file in memory ← loop device, limited by blkio.throttle rules
+    hdd   file in memory ← disk_model (FUSE: one head) ← loop device under mq-deadline
+
+The loop device is an ordinary block device: its scheduler, its merging and its counters
+(/sys/block/*/stat) are the kernel's. Half of each is a partition with a filesystem, for the files
+of a volume; the other half is left for the OS striped volume. So both are there at the same time,
+and a comparison can take turns.
+
+    DIR/undo.jsonl     what was done, see journal.py
+    DIR/devices.json   what there is
+    DIR/store/i        the bytes: of a tmpfs, or on the disk that DIR is on
+    DIR/head-i/disk    hdd: the same bytes through disk_model
+    DIR/d-i            where the filesystem is mounted
+"""
+
+import json
+import os
+import tempfile
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from experiments import cgroup
+from experiments.journal import Journal, command, loop_of, retry
+from experiments.workspace import StepFailed, signals_held
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = Path(os.environ.get("GRAPHLANE_BUILD", ROOT / "build/release"))
+SECTOR = 512
+ALIGNMENT = 1 << 20
+MKFS = {"ext4": ["mkfs.ext4", "-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=0"],
+        "xfs": ["mkfs.xfs", "-q", "-f", "-K"]}
+SIZE_MIN = {"ext4": 256 << 20, "xfs": 640 << 20}  # mkfs.btrfs wants 109 MiB, mkfs.xfs 300
+BANDWIDTH = {"ssd": 500_000_000, "hdd": 210_000_000}
+SSD_IOPS = 90_000
+# Milliseconds that mq-deadline lets a request wait; on a dilated device, so many more.
+DEADLINES = {"iosched/read_expire": 500, "iosched/write_expire": 5000}
+DISK_MODEL_READ_KB = 1024  # the largest read of FUSE: a longer one would be two I/Os of the head
+
+
+@dataclass
+class Spec:
+    """What devices to make. Bandwidth, I/Os, seek and rotation are those before dilation."""
+
+    kind: str = "ssd"
+    count: int = 4
+    size: int = 2 << 30
+    bandwidth: int | None = None  # None: the kind's own
+    iops: int = SSD_IOPS
+    dilation: float = 1
+    filesystem: str = "ext4"
+    backing: str = "memory"
+    seek_min: float = 0.0004
+    seek_avg: float = 0.004
+    seek_max: float = 0.0075
+    rpm: float = 10_000
+    stroke: int = 100_000_000_000
+
+    def check(self) -> None:
+        if self.size < SIZE_MIN[self.filesystem]:
+            raise StepFailed(f"--size {self.size >> 20}M: a device with {self.filesystem} needs "
+                             f"{SIZE_MIN[self.filesystem] >> 20}M or more")
+        if not self.seek_min <= self.seek_avg <= self.seek_max:
+            raise StepFailed("seek times must not fall: least, average, longest")
+        if os.geteuid() != 0:
+            raise StepFailed("emulated devices need root")
+
+    def bytes_per_second(self) -> int:
+        return int((self.bandwidth or BANDWIDTH[self.kind]) / self.dilation)
+
+
+@dataclass
+class Device:
+    loop: str  # 'loop3'
+    file: str  # what the loop device is over
+    filesystem: str  # where it is mounted
+
+    @property
+    def node(self) -> Path:
+        return Path("/dev", self.loop)
+
+    @property
+    def directory(self) -> Path:
+        return Path(self.filesystem)
+
+    @property
+    def spare(self) -> Path:
+        """The partition for the OS striped volume."""
+        return Path(f"{self.node}p2")
+
+    def size(self) -> int:
+        return int(Path("/sys/block", self.loop, "size").read_text()) * SECTOR
+
+    def counters(self) -> dict[str, int]:
+        """I/Os that reached the device after merging, and their bytes: since it was attached."""
+        fields = Path("/sys/block", self.loop, "stat").read_text().split()
+        return {"reads": int(fields[0]), "bytes_read": int(fields[2]) * SECTOR,
+                "writes": int(fields[4]), "bytes_written": int(fields[6]) * SECTOR}
+
+
+def since(before: list[dict], after: list[dict]) -> list[dict]:
+    """What each device did meanwhile."""
+    return [{key: b[key] - a[key] for key in a} for a, b in zip(before, after)]
+
+
+class Devices:
+    """What stands in DIR/devices.json; use emulated() or found()."""
+
+    def __init__(self, journal: Journal, spec: Spec, devices: list[Device]):
+        self.journal = journal
+        self.directory = journal.directory
+        self.spec = spec
+        self.devices = devices
+
+    def __iter__(self):
+        return iter(self.devices)
+
+    def counters(self) -> list[dict]:
+        return [device.counters() for device in self.devices]
+
+    def set_speed(self, limited: bool) -> None:
+        for device in self.devices:
+            if self.spec.kind == "hdd":
+                os.setxattr(device.file, "user.disk_model.speed",
+                            b"model" if limited else b"unlimited")
+            else:
+                throttle(device.loop, self.spec if limited else None)
+
+    @contextmanager
+    def unlimited(self):
+        """For what is prepared, not measured. All is on the devices afterwards."""
+        self.set_speed(limited=False)
+        try:
+            yield
+            command("sync")
+        finally:
+            self.set_speed(limited=True)
+
+    def describe(self) -> dict:
+        return {"spec": asdict(self.spec), "devices": [asdict(d) for d in self.devices]}
+
+
+# --- how one is made ---
+
+def throttle_groups() -> list[str]:
+    """Where the rules for a device must stand to bind all: in the root group, for what the
+    kernel writes back (cgroup v1 counts it there, whoever wrote) and for everybody who is in no
+    other; and in our own, which the workloads inherit."""
+    return sorted({str(cgroup.needed("blkio")), str(cgroup.own("blkio"))})
+
+
+def throttle(loop: str, spec: Spec | None) -> None:
+    """None: no limit."""
+    number = Path(f"/sys/block/{loop}/dev").read_text().strip()
+    limits = {"bps": spec.bytes_per_second() if spec else 0,
+              "iops": max(1, int(spec.iops / spec.dilation)) if spec else 0}
+    for group in throttle_groups():
+        for (what, limit) in limits.items():
+            for direction in ["read", "write"]:
+                rule = Path(group, f"blkio.throttle.{direction}_{what}_device")
+                rule.write_text(f"{number} {limit}")
+
+
+def start_head(journal: Journal, spec: Spec, store: Path, at: Path) -> Path:
+    """The file of a disk with one head."""
+    journal.make_mount(
+        at, BUILD / "engines/disk_model", "--store", store,
+        "--bandwidth", spec.bandwidth or BANDWIDTH["hdd"], "--dilation", spec.dilation,
+        "--seek-min", spec.seek_min, "--seek-avg", spec.seek_avg, "--seek-max", spec.seek_max,
+        "--rpm", spec.rpm, "--stroke", spec.stroke)
+    return at / "disk"
+
+
+def attach(journal: Journal, spec: Spec, file: Path) -> str:
+    journal.note("loop", file=str(file))
+    # On a tmpfs there is nothing to be direct to; disk_model is direct in any case.
+    direct = spec.kind == "ssd" and spec.backing == "disk"
+    node = command("losetup", "--find", "--show", "--partscan",
+                   f"--direct-io={'on' if direct else 'off'}", file).strip()
+    sectors = spec.size // 2 // ALIGNMENT * ALIGNMENT // SECTOR
+    first = ALIGNMENT // SECTOR
+    command("addpart", node, 1, first, sectors - first)
+    command("addpart", node, 2, sectors, spec.size // SECTOR - sectors)
+    return node.removeprefix("/dev/")
+
+
+def tune(journal: Journal, spec: Spec, loop: str, file: Path) -> None:
+    """What the kernel would set for such a device, were it real."""
+    if spec.kind == "ssd":
+        settings = {"rotational": "0", "scheduler": "none"}
+    else:
+        settings = {"rotational": "1", "max_sectors_kb": str(DISK_MODEL_READ_KB),
+                    "scheduler": "mq-deadline"}
+        settings |= {name: str(round(ms * spec.dilation)) for name, ms in DEADLINES.items()}
+    queue = Path(f"/sys/block/{loop}/queue")
+    before = {name: (queue / name).read_text().strip()
+              for name in settings if (queue / name).exists()}
+    before["scheduler"] = before["scheduler"].split("[")[1].split("]")[0]
+    journal.note("queue", file=str(file), before=before)
+    for name, value in settings.items():
+        (queue / name).write_text(value)
+
+
+def make_device(journal: Journal, spec: Spec, index: int) -> Device:
+    directory = journal.directory
+    file = directory / "store" / str(index)
+    journal.note("file", path=str(file))
+    with open(file, "xb") as store:
+        store.truncate(spec.size)
+    if spec.kind == "hdd":
+        file = start_head(journal, spec, file, directory / f"head-{index}")
+        os.setxattr(file, "user.disk_model.speed", b"unlimited")
+    loop = attach(journal, spec, file)
+    tune(journal, spec, loop, file)
+    if spec.kind == "ssd":
+        journal.note("throttle", file=str(file), cgroups=throttle_groups())
+    command(*MKFS[spec.filesystem], f"/dev/{loop}p1")
+    mounted = journal.make_mount(directory / f"d-{index}", "mount", f"/dev/{loop}p1")
+    return Device(loop, str(file), str(mounted))
+
+
+def make_store(journal: Journal, spec: Spec) -> None:
+    at = journal.directory / "store"
+    if spec.backing == "memory":
+        journal.make_mount(at, "mount", "-t", "tmpfs", "-o", f"size={spec.count * spec.size}",
+                           "graphlane-devices")
+    else:
+        journal.make_directory(at)
+
+
+def up(journal: Journal, spec: Spec) -> Devices:
+    spec.check()
+    if spec.kind == "ssd":
+        throttle_groups()  # says what is missing before anything is done
+    make_store(journal, spec)
+    devices = Devices(journal, spec, [make_device(journal, spec, i) for i in range(spec.count)])
+    description = journal.directory / "devices.json"
+    journal.note("file", path=str(description))
+    description.write_text(json.dumps(devices.describe(), indent=1))
+    devices.set_speed(limited=True)
+    return devices
+
+
+# --- how they are had ---
+
+@contextmanager
+def opened(directory: Path, create: bool = False):
+    """The journal of a directory; created, together with the directory if that is missing, it
+    is undone when the block fails."""
+    made = create and not directory.exists()
+    if made:
+        try:
+            directory.mkdir()
+        except OSError as error:
+            raise StepFailed(f"{directory}: {error.strerror}") from None
+    journal = Journal(directory, create)
+    try:
+        if made:
+            journal.note("directory", path=str(directory))
+        yield journal
+    except BaseException:
+        if create:
+            with signals_held():
+                take_down(journal)
+        raise
+    finally:
+        journal.close()
+
+
+def take_down(journal: Journal) -> None:
+    """All steps; the directory goes last, after the journal in it, if we made it."""
+    if not journal.ends:
+        return
+    facts = [json.loads(line) for line in journal.path.read_text().splitlines()]
+    made = facts[:1] == [{"step": "directory", "path": str(journal.directory)}]
+    journal.undo(keep=int(made))
+    if made:
+        journal.path.unlink()
+        journal.ends.clear()
+        journal.directory.rmdir()
+
+
+@contextmanager
+def emulated(spec: Spec):
+    """New devices, gone afterwards. The directory is printed for who has to clear up after a
+    SIGKILL: `devices down --at DIR`."""
+    directory = Path(tempfile.mkdtemp(prefix="graphlane-devices-")).resolve()
+    directory.rmdir()  # opened() makes it, and so may remove it
+    with opened(directory, create=True) as journal:
+        print(f"devices in {directory}", flush=True)
+        yield up(journal, spec)
+        with signals_held():
+            take_down(journal)
+
+
+@contextmanager
+def found(directory: Path):
+    """Devices that `devices up` has made. They stay."""
+    with opened(directory.resolve()) as journal:
+        try:
+            description = json.loads((journal.directory / "devices.json").read_text())
+        except FileNotFoundError:
+            raise StepFailed(f"{directory}: set up in part only: "
+                             f"`devices down --at {directory}` removes that") from None
+        devices = [Device(**device) for device in description["devices"]]
+        for device in devices:
+            if loop_of(device.file) != device.loop:
+                raise StepFailed(f"{directory}: {device.loop} is not attached any more: "
+                                 f"`devices down --at {directory}` removes the rest")
+        yield Devices(journal, Spec(**description["spec"]), devices)
+
+
+def drop_caches() -> None:
+    """The machine's, not only ours: there is no smaller choice."""
+    command("sync")
+    Path("/proc/sys/vm/drop_caches").write_text("3")

@@ -1,0 +1,200 @@
+"""What was done to the machine, written down before each step, so that it can be
+undone from the file alone: after an error, a signal, or the end of the process
+that did it, SIGKILL included.
+
+A step is undone by what it is known by (a mount point, the file under a loop
+device), never by a number that another program may have been given since.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from experiments.workspace import StepFailed, is_mounted, signals_held
+
+BUSY_SECONDS_MAX = 8  # until a daemon that was told to go is gone
+JOURNAL = "undo.jsonl"
+
+
+def command(*words, **options) -> str:
+    """What it printed. Its own last line of complaint becomes ours."""
+    words = [str(word) for word in words]
+    try:
+        result = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                                **options)
+    except FileNotFoundError:
+        raise StepFailed(f"{words[0]}: not installed") from None
+    if result.returncode != 0:
+        said = (result.stderr.strip() or result.stdout.strip()).splitlines() or ["failed"]
+        raise StepFailed(f"{' '.join(words)}: {said[-1]}")
+    return result.stdout
+
+
+def retry(action, seconds_max: float = BUSY_SECONDS_MAX):
+    """Until it does not fail, for so long."""
+    deadline = time.monotonic() + seconds_max
+    while True:
+        try:
+            return action()
+        except (StepFailed, OSError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
+def loop_of(file: str | Path) -> str | None:
+    """The name of the loop device over a file: 'loop3'."""
+    for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with suppress(OSError):  # detached meanwhile
+            if backing.read_text().rstrip("\n").removesuffix(" (deleted)") == str(file):
+                return backing.parent.parent.name
+    return None
+
+
+# --- how a step of each kind is undone: also when it never happened ---
+
+def undo_directory(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.rmdir(path)
+
+
+def undo_file(path: str) -> None:
+    Path(path).unlink(missing_ok=True)
+
+
+def undo_tree(path: str) -> None:
+    """Never through a mount that would not go away."""
+    if any(line.split()[1].startswith(f"{path}/".replace(" ", "\\040"))
+           for line in Path("/proc/self/mounts").read_text().splitlines()):
+        raise StepFailed(f"{path}: something is still mounted below")
+    if Path(path).exists():
+        shutil.rmtree(path)
+
+
+def undo_mount(path: str) -> None:
+    def unmount():
+        if is_mounted(Path(path)):
+            command("umount", path)
+    retry(unmount)
+
+
+def undo_loop(file: str) -> None:
+    def detach():
+        if (name := loop_of(file)) is not None:
+            # Who has it open keeps it until he closes it: then it is there still.
+            command("losetup", "--detach", f"/dev/{name}")
+            if loop_of(file) is not None:
+                raise StepFailed(f"/dev/{name}: in use")
+    retry(detach)
+
+
+def undo_queue(file: str, before: dict[str, str]) -> None:
+    if (name := loop_of(file)) is not None:
+        for setting, value in before.items():
+            with suppress(FileNotFoundError):  # a scheduler's own, gone with it
+                Path(f"/sys/block/{name}/queue", setting).write_text(value)
+
+
+def undo_throttle(file: str, cgroups: list[str]) -> None:
+    if (name := loop_of(file)) is not None:
+        number = Path(f"/sys/block/{name}/dev").read_text().strip()
+        for path in cgroups:
+            for rule in Path(path).glob("blkio.throttle.*_device"):
+                rule.write_text(f"{number} 0")
+
+
+def undo_cgroup(path: str) -> None:
+    """Only what we started was put into it."""
+    def empty():
+        if not Path(path).is_dir():
+            return
+        for pid in Path(path, "cgroup.procs").read_text().split():
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), 9)
+        os.rmdir(path)
+    retry(empty)
+
+
+UNDO = {"directory": undo_directory, "file": undo_file, "tree": undo_tree, "mount": undo_mount,
+        "loop": undo_loop, "queue": undo_queue, "throttle": undo_throttle, "cgroup": undo_cgroup}
+
+
+class Journal:
+    """The steps done in a directory. One process at a time has it open."""
+
+    def __init__(self, directory: Path, create: bool = False):
+        self.directory = directory
+        self.path = directory / JOURNAL
+        try:
+            self.file = open(self.path, "x+" if create else "r+")
+        except FileExistsError:
+            raise StepFailed(f"{directory}: there are devices already: "
+                             f"`devices down --at {directory}` removes them") from None
+        except FileNotFoundError:
+            raise StepFailed(f"{directory}: no devices were set up there") from None
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.file.close()
+            raise StepFailed(f"{directory}: in use by another process") from None
+        self.ends = self.read_ends()
+
+    def read_ends(self) -> list[int]:
+        """Where each whole line ends. The last may be torn: its step was not begun."""
+        data = self.path.read_bytes()
+        ends = [at + 1 for at, byte in enumerate(data) if byte == ord("\n")]
+        self.file.truncate(ends[-1] if ends else 0)
+        self.file.seek(0, os.SEEK_END)
+        return ends
+
+    def note(self, step: str, **facts) -> None:
+        """Call it before the step."""
+        assert step in UNDO
+        self.file.write(json.dumps({"step": step} | facts) + "\n")
+        self.file.flush()
+        self.ends.append(self.file.tell())
+
+    def undo(self, keep: int = 0) -> None:
+        """All steps but the first few, the last first. If one cannot be, it and
+        those before it stay in the journal."""
+        while len(self.ends) > keep:
+            start = self.ends[-2] if len(self.ends) > 1 else 0
+            facts = json.loads(self.path.read_bytes()[start:])
+            UNDO[facts.pop("step")](**facts)
+            self.file.truncate(start)
+            self.file.seek(start)
+            self.ends.pop()
+
+    def close(self) -> None:
+        if not self.ends:  # nothing is left to be undone
+            self.path.unlink(missing_ok=True)
+        self.file.close()
+
+    @contextmanager
+    def section(self):
+        """What is done inside is undone at its end, however it ends."""
+        keep = len(self.ends)
+        try:
+            yield self
+        finally:
+            with signals_held():
+                self.undo(keep)
+
+    # --- steps that all need ---
+
+    def make_directory(self, path: Path) -> Path:
+        self.note("directory", path=str(path))
+        path.mkdir()
+        return path
+
+    def make_mount(self, path: Path, *words) -> Path:
+        """Makes the directory, and mounts there by the command."""
+        self.make_directory(path)
+        self.note("mount", path=str(path))
+        command(*words, path)
+        return path

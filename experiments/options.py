@@ -1,0 +1,68 @@
+"""Options that several commands have."""
+
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from experiments import devices
+from experiments.devices import Spec
+from experiments.sizes import SIZE
+
+POSITIVE = click.FloatRange(0, min_open=True)
+DEVICE_OPTIONS = [
+    click.option("--kind", type=click.Choice(["ssd", "hdd"]), default="ssd", show_default=True),
+    click.option("--count", type=click.IntRange(1, 64), default=4, show_default=True),
+    click.option("--size", type=SIZE, default="2G", show_default=True, help="Of each device."),
+    click.option("--bandwidth", type=SIZE,
+                 help="Bytes a second of each, before dilation. [500MB (ssd), 210MB (hdd)]"),
+    click.option("--iops", type=click.IntRange(1), default=devices.SSD_IOPS, show_default=True,
+                 help="I/Os a second of an ssd, before dilation."),
+    click.option("--seek", nargs=3, type=float, default=(0.4, 4, 7.5), show_default=True,
+                 help="Milliseconds of an hdd's shortest, average and longest seek."),
+    click.option("--rpm", type=POSITIVE, default=10_000, show_default=True, help="Of an hdd."),
+    click.option("--stroke", type=SIZE, default="100GB", show_default=True,
+                 help="Bytes of the whole hdd of which the device is the first part: "
+                      "they say how far its seeks go."),
+    click.option("--dilate", "dilation", type=POSITIVE, default=1, show_default=True,
+                 help="Slower by this factor, all of it."),
+    click.option("--filesystem", type=click.Choice(list(devices.MKFS)), default="ext4",
+                 show_default=True),
+    click.option("--backing", type=click.Choice(["memory", "disk"]), default="memory",
+                 show_default=True, help="Where the bytes are: in a tmpfs, or where DIR is."),
+]
+
+
+def device_options(function):
+    for option in reversed(DEVICE_OPTIONS):
+        function = option(function)
+    return function
+
+
+def spec_of(options: dict) -> Spec:
+    """Takes the options that describe devices out of all those given."""
+    low, mean, high = (ms / 1000 for ms in options.pop("seek"))
+    names = set(Spec.__dataclass_fields__) & set(options)
+    return replace(Spec(), seek_min=low, seek_avg=mean, seek_max=high,
+                   **{name: options.pop(name) for name in names})
+
+
+def run_options(function):
+    """For commands that measure: on new devices, or on those of `devices up`."""
+    for option in [
+            click.option("--at", type=click.Path(file_okay=False, path_type=Path),
+                         help="Use the devices that `devices up --at DIR` made; without: make "
+                              "some, for this run."),
+            click.option("--rounds", type=click.IntRange(1), default=5, show_default=True),
+            click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
+                         help="Keep the samples as JSON.")]:
+        function = option(function)
+    return device_options(function)
+
+
+@contextmanager
+def chosen_devices(at: Path | None, options: dict):
+    spec = spec_of(options)
+    with devices.found(at) if at else devices.emulated(spec) as found:
+        yield found
