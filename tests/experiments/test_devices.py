@@ -1,76 +1,23 @@
 """Emulated devices are gone when they are to be gone, whatever happened."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-from harness import BUILD, ROOT, run
+from commands import experiments, start, wait_for_steps, wait_gone
 
-sys.path.insert(0, str(ROOT))
-
-from experiments import cgroup, devices  # noqa: E402
-from experiments.journal import Journal, loop_of  # noqa: E402
-from experiments.workspace import StepFailed  # noqa: E402
+from experiments import devices
+from experiments.journal import Journal, loop_of
+from experiments.workspace import StepFailed
 
 SMALL = ["--count", "2", "--size", "256M"]
-
-
-def experiments(*words, **options):
-    options["env"] = os.environ | {"GRAPHLANE_BUILD": str(BUILD)} | options.pop("env", {})
-    return run(sys.executable, "-m", "experiments", *words, cwd=ROOT, **options)
-
-
-def traces(directory: Path) -> list[str]:
-    """What of these devices is left on the machine."""
-    left = [line for line in Path("/proc/self/mounts").read_text().splitlines()
-            if str(directory) in line]
-    left += [str(path) for path in Path("/sys/block").glob("loop*/loop/backing_file")
-             if str(directory) in path.read_text()]
-    left += [str(path) for path in directory.rglob("*")]
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if str(directory).encode() in process.read_bytes():
-                left.append(process.read_bytes().decode())
-        except OSError:
-            continue  # gone meanwhile
-    return left
 
 
 def rules(numbers: list[str]) -> list[str]:
     return [line for group in devices.throttle_groups()
             for file in Path(group).glob("blkio.throttle.*_device")
             for line in file.read_text().splitlines() if line.split()[0] in numbers]
-
-
-def wait_gone(directory: Path) -> None:
-    """A FUSE daemon ends a moment after its unmount."""
-    deadline = time.monotonic() + 10
-    while traces(directory) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert traces(directory) == []
-
-
-@pytest.fixture(params=["ssd", "hdd"])
-def kind(request, root, fuse):
-    if request.param == "ssd" and cgroup.hierarchy("blkio") is None:
-        pytest.skip("not applicable: no cgroup v1 blkio here")
-    if not Path("/dev/loop-control").exists():
-        pytest.skip("not applicable: no loop devices here")
-    return request.param
-
-
-@pytest.fixture
-def at(tmp_path):
-    """Where devices go; whatever a failed test leaves is taken down."""
-    directory = tmp_path / "devices"
-    yield directory
-    if (directory / "undo.jsonl").exists():
-        experiments("devices", "down", "--at", directory, check=False)
 
 
 def test_up_makes_devices_and_down_leaves_nothing(kind, at):
@@ -81,7 +28,8 @@ def test_up_makes_devices_and_down_leaves_nothing(kind, at):
     for device in made:
         queue = Path("/sys/block", device["loop"], "queue")
         assert (queue / "rotational").read_text().strip() == str(int(kind == "hdd"))
-        assert f"[{'none' if kind == 'ssd' else 'mq-deadline'}]" in (queue / "scheduler").read_text()
+        scheduler = "[none]" if kind == "ssd" else "[mq-deadline]"
+        assert scheduler in (queue / "scheduler").read_text()
         assert Path(f"/dev/{device['loop']}p2").is_block_device()
         Path(device["filesystem"], "file").write_bytes(b"x" * 5000)
         numbers.append(Path("/sys/block", device["loop"], "dev").read_text().strip())
@@ -93,30 +41,19 @@ def test_up_makes_devices_and_down_leaves_nothing(kind, at):
 
 @pytest.mark.parametrize("lines", [1, 3, 5, 7, 9, 11, 13, 16])
 def test_sigkill_at_any_step_leaves_what_down_removes(kind, at, lines):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "experiments", "devices", "up", "--kind", kind, *SMALL,
-         "--at", str(at)], cwd=ROOT, stdout=subprocess.DEVNULL,
-        env=os.environ | {"GRAPHLANE_BUILD": str(BUILD)})
-    journal = at / "undo.jsonl"
-    while process.poll() is None:
-        if journal.exists() and journal.read_bytes().count(b"\n") >= lines:
-            process.kill()
-            break
-    process.wait()
-    assert journal.exists()
+    process = start("devices", "up", "--kind", kind, *SMALL, "--at", at)
+    wait_for_steps(process, at, lambda steps: steps.count("\n") >= lines)
+    process.kill()
+    process.communicate()
+    assert (at / "undo.jsonl").exists()
     experiments("devices", "down", "--at", at)
     wait_gone(at)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signal_takes_down_what_is_half_made(root, fuse, at, number):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "experiments", "devices", "up", "--kind", "hdd", "--count", "8",
-         "--size", "256M", "--at", str(at)], cwd=ROOT, stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL, env=os.environ | {"GRAPHLANE_BUILD": str(BUILD)})
-    journal = at / "undo.jsonl"
-    while not journal.exists() or journal.read_bytes().count(b"\n") < 5:
-        assert process.poll() is None
+def test_signal_takes_down_what_is_half_made(loops, at, number):
+    process = start("devices", "up", "--kind", "hdd", "--count", 8, "--size", "256M", "--at", at)
+    wait_for_steps(process, at, lambda steps: steps.count("\n") >= 5)
     process.send_signal(number)
     complaint = process.communicate(timeout=60)[1]
     assert process.returncode == 130, complaint
@@ -134,7 +71,7 @@ def test_what_is_in_use_stays_until_it_is_not(kind, at):
     wait_gone(at)
 
 
-def test_directory_of_the_user_stays_and_his_files_too(root, fuse, at):
+def test_directory_of_the_user_stays_and_his_files_too(loops, at):
     at.mkdir()
     (at / "his").write_text("x")
     experiments("devices", "up", "--kind", "hdd", *SMALL, "--at", at)
@@ -142,7 +79,7 @@ def test_directory_of_the_user_stays_and_his_files_too(root, fuse, at):
     assert [path.name for path in at.iterdir()] == ["his"]
 
 
-def test_second_up_is_refused_and_harms_nothing(root, fuse, at):
+def test_second_up_is_refused_and_harms_nothing(loops, at):
     experiments("devices", "up", "--kind", "hdd", *SMALL, "--at", at)
     again = experiments("devices", "up", "--kind", "hdd", *SMALL, "--at", at, check=False)
     assert again.returncode == 1 and "there are devices already" in again.stderr

@@ -1,0 +1,52 @@
+"""What fio says of reading: bytes, I/Os and seconds."""
+
+import json
+
+from experiments.journal import command
+from experiments.workspace import StepFailed
+
+LARGE = 24 << 20  # what engines read at once
+SMALL = 4096
+# It reads no longer than we live, however we end.
+WITH_US = ["setpriv", "--pdeathsig", "KILL"]
+
+
+def fio(*words, prefix=()) -> dict:
+    """Its jobs together; the seconds are those of the slowest."""
+    text = command(*WITH_US, *prefix, "fio", "--output-format=json", "--readonly", "--thread",
+                   *words)
+    # What it warns of stands before the JSON.
+    jobs = [job["read"] for job in json.loads(text[text.index("{"):])["jobs"]]
+    seconds = max(job["runtime"] for job in jobs) / 1000
+    if seconds == 0:
+        raise StepFailed(f"fio {' '.join(map(str, words))}: read nothing")
+    moved = sum(job["io_bytes"] for job in jobs)
+    return {"bytes": moved, "ios": sum(job["total_ios"] for job in jobs), "seconds": seconds,
+            "bytes_per_second": moved / seconds}
+
+
+def device_job(node, seconds: float, small: bool) -> list[str]:
+    """One device: sequentially by large blocks and one stream, or at random, 32 at a time."""
+    how = [f"--bs={SMALL}", "--rw=randread", "--ioengine=libaio", "--iodepth=32"] if small else \
+          [f"--bs={LARGE}", "--rw=read", "--ioengine=psync"]
+    # The first tenth is a throttle's burst, or a head that is not there yet. In milliseconds:
+    # of 0.5s fio reads the 0, and never ends.
+    return [f"--name={node}", f"--filename={node}", "--direct=1", "--time_based",
+            f"--runtime={round(seconds * 1000)}ms", f"--ramp_time={round(seconds * 100)}ms", *how]
+
+
+def ceiling(nodes, seconds: float, small: bool = False) -> dict:
+    """All the devices at the same time, each with a stream of its own."""
+    return fio(*(word for node in nodes for word in device_job(node, seconds, small)))
+
+
+def engine_words(path, size: int, threads: int, direct: bool) -> list[str]:
+    """A file read once, as GridGraph's threads do from their queue: each takes the next 24 MiB.
+    (fio has no such queue: each thread takes every n-th block.)"""
+    blocks = size // LARGE // threads
+    if blocks == 0:
+        raise StepFailed(f"{size >> 20} MiB: too little for {threads} threads")
+    return ["--name=read", f"--filename={path}", f"--bs={LARGE}", "--ioengine=psync",
+            f"--rw=read:{(threads - 1) * LARGE}", f"--numjobs={threads}",
+            f"--offset_increment={LARGE}", f"--io_size={blocks * LARGE}",
+            f"--size={size - (threads - 1) * LARGE}", f"--direct={int(direct)}", "--invalidate=0"]

@@ -1,0 +1,58 @@
+"""What can the devices do at most?
+
+fio asks every device alone, then all at once, past the page cache: sequential reads
+with 24 MiB blocks and one stream a device, and random reads of 4 KiB, 32 at a time.
+`compare` holds the storage layers against this.
+"""
+
+import statistics
+
+import click
+from rich.table import Table
+
+from experiments import fio, samples
+from experiments.devices import Devices, drop_caches
+from experiments.options import chosen_devices, run_options
+
+SEQUENTIAL = "sequential 24 MiB"
+RANDOM = "random 4 KiB"
+ALL = "all at once"
+
+
+def measure(devices: Devices, rounds: int, seconds: float) -> list[dict]:
+    ways = {f"d-{i}": [device.node] for i, device in enumerate(devices)}
+    ways[ALL] = [device.node for device in devices]
+    found = []
+    for number in range(rounds):
+        for kind in [SEQUENTIAL, RANDOM]:
+            for way, nodes in ways.items():
+                drop_caches()
+                got = fio.ceiling(nodes, seconds, small=kind == RANDOM)
+                found.append({"round": number, "kind": kind, "devices": way, **got})
+    return found
+
+
+def table(found: list[dict]) -> Table:
+    shown = samples.new_table("devices", "sequential MB/s", "random 4 KiB IOPS")
+    for way in dict.fromkeys(sample["devices"] for sample in found):
+        sequential = samples.series(found, "bytes_per_second", kind=SEQUENTIAL, devices=way)
+        random = [got["ios"] / got["seconds"] for got in found
+                  if got["kind"] == RANDOM and got["devices"] == way]
+        shown.add_row(way, spread([speed / 1e6 for speed in sequential]), spread(random))
+    return shown
+
+
+def spread(values: list[float]) -> str:
+    return f"{statistics.median(values):.1f} ({min(values):.1f}–{max(values):.1f})"
+
+
+@click.command(help=__doc__)
+@run_options
+@click.option("--seconds", type=click.FloatRange(0.5), default=5, show_default=True,
+              help="Of each sample.")
+def main(at, rounds, seconds, out, **options):
+    with chosen_devices(at, options) as devices:
+        found = measure(devices, rounds, seconds)
+        if out:
+            samples.save(out, devices, found)
+    samples.show(table(found))

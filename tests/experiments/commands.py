@@ -1,0 +1,59 @@
+"""What the tests of `python -m experiments` share."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from harness import BUILD, ROOT, run
+
+COMMAND = [sys.executable, "-m", "experiments"]
+
+
+def environment() -> dict[str, str]:
+    ours = {"GRAPHLANE_BUILD": str(BUILD)}
+    return {k: v for k, v in os.environ.items() if k != "GRIDGRAPH_BIN"} | ours
+
+
+def experiments(*words, **options):
+    return run(*COMMAND, *words, cwd=ROOT, env=environment(), **options)
+
+
+def start(*words) -> subprocess.Popen:
+    return subprocess.Popen([*COMMAND, *map(str, words)], cwd=ROOT, env=environment(), text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def wait_for_steps(process: subprocess.Popen, at: Path, condition) -> None:
+    """Until the journal is as told, or the process ends."""
+    journal = at / "undo.jsonl"
+    while process.poll() is None:
+        if journal.exists() and condition(journal.read_text()):
+            return
+
+
+def traces(directory: Path) -> list[str]:
+    """What of the devices there is left on the machine."""
+    left = [line for line in Path("/proc/self/mounts").read_text().splitlines()
+            if str(directory) in line]
+    for path in Path("/sys/block").glob("loop*/loop/backing_file"):
+        try:
+            left += [str(path)] if str(directory) in path.read_text() else []
+        except OSError:
+            continue  # detached meanwhile
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = process.read_bytes()
+        except OSError:
+            continue  # gone meanwhile
+        left += [words.decode()] if str(directory).encode() in words else []
+    return left + [str(path) for path in directory.rglob("*")]
+
+
+def wait_gone(directory: Path) -> None:
+    """A FUSE daemon ends a moment after its unmount."""
+    deadline = time.monotonic() + 10
+    while traces(directory) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert traces(directory) == []
