@@ -120,8 +120,17 @@ def undo_cgroup(path: str) -> None:
     retry(empty)
 
 
+def undo_btrfs(files: list[str]) -> None:
+    """The kernel remembers the devices of a btrfs until told, also when they are gone."""
+    for file in files:
+        if (name := loop_of(file)) is not None:
+            with suppress(StepFailed):  # it knows none there
+                command("btrfs", "device", "scan", "--forget", f"/dev/{name}p2")
+
+
 UNDO = {"directory": undo_directory, "file": undo_file, "tree": undo_tree, "mount": undo_mount,
-        "loop": undo_loop, "queue": undo_queue, "throttle": undo_throttle, "cgroup": undo_cgroup}
+        "loop": undo_loop, "queue": undo_queue, "throttle": undo_throttle,
+        "cgroup": undo_cgroup, "btrfs": undo_btrfs}
 
 
 class Journal:
