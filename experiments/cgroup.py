@@ -49,6 +49,13 @@ class Group:
     def is_empty(self) -> bool:
         return not (self.path / "cgroup.procs").read_text()
 
+    def most_bytes(self) -> int:
+        """The most that was used at a time, page cache included."""
+        return int((self.path / "memory.max_usage_in_bytes").read_text())
+
+    def forget_most(self) -> None:
+        (self.path / "memory.max_usage_in_bytes").write_text("0")
+
 
 @contextmanager
 def memory_group(journal: Journal, limit_bytes: int | None):

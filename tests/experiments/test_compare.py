@@ -1,0 +1,140 @@
+"""`compare` and `limits`, on small devices: that they measure what they say, and
+leave nothing. How fast anything is, no test asks."""
+
+import json
+import shutil
+import signal
+
+import pytest
+from commands import experiments, start, traces, wait_for_steps, wait_gone
+
+from experiments import cgroup, compare, fio, samples
+from experiments.journal import command
+from experiments.sizes import SIZE
+from experiments.workspace import StepFailed
+
+DEVICES = ["--count", "2", "--size", "256M"]
+SHORT = ["--rounds", "1", "--ceiling-seconds", "0.5"]
+BLOCK = 24 << 20
+
+
+@pytest.fixture
+def ready(loops):
+    if cgroup.hierarchy("memory") is None:
+        pytest.skip("not applicable: no cgroup v1 memory here")
+    if shutil.which("mkfs.btrfs") is None:
+        pytest.skip("not applicable: no btrfs-progs here")
+
+
+def of_way(saved: dict) -> dict:
+    return {sample["way"]: sample for sample in saved["samples"]}
+
+
+def test_read_moves_the_file_once_each_way(kind, ready, tmp_path):
+    out = tmp_path / "out.json"
+    said = experiments("compare", "read", "--kind", kind, *DEVICES, "--file", "96M",
+                       "--threads", "2", "--memory", "200M", *SHORT, "--out", out)
+    saved = json.loads(out.read_text())
+    found = of_way(saved)
+    assert set(found) == {compare.STRIPED, compare.MOUNTED, compare.PRELOADED, compare.CEILING}
+    for way in [compare.STRIPED, compare.MOUNTED, compare.PRELOADED]:
+        read = compare.of_devices(found[way], "bytes_read")
+        # All of it, from the devices: what read-ahead adds is more than this only if it is wrong.
+        assert 4 * BLOCK <= read <= 1.5 * 4 * BLOCK, way
+        assert found[way]["memory_bytes_most"] <= 200 << 20
+        assert all(counters["reads"] > 0 for counters in found[way]["device_counters"])
+    assert saved["spec"]["kind"] == kind and len(saved["devices"]) == 2 and saved["commit"]
+    assert "speed-up" in said.stdout
+    assert not traces(tmp_path)[1:]  # but for what we asked for
+
+
+def test_engine_computes_the_same_each_way(ready, tmp_path, at):
+    out = tmp_path / "out.json"
+    experiments("devices", "up", "--kind", "hdd", *DEVICES, "--dilate", "0.1", "--at", at)
+    before = sorted(at.rglob("*"))
+    for algorithm in ["wcc", "pagerank"]:
+        experiments("compare", "gridgraph", algorithm, "--at", at, "--scale", "12", *SHORT,
+                    "--out", out)
+        assert all(sample["seconds"] > 0 for sample in json.loads(out.read_text())["samples"])
+        assert sorted(at.rglob("*")) == before
+    experiments("devices", "down", "--at", at)
+    wait_gone(at)
+
+
+def test_limits_asks_every_device_and_all(kind, tmp_path):
+    out = tmp_path / "out.json"
+    experiments("limits", "--kind", kind, *DEVICES, "--rounds", "1", "--seconds", "0.5",
+                "--out", out)
+    asked = {(s["kind"], s["devices"]) for s in json.loads(out.read_text())["samples"]}
+    assert asked == {(k, d) for k in ["sequential 24 MiB", "random 4 KiB"]
+                     for d in ["d-0", "d-1", "all at once"]}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_killed_while_it_measures_leaves_what_down_removes(ready, at, number):
+    """On slow devices: who clears up must end what reads, and wait for what it has asked for."""
+    experiments("devices", "up", "--kind", "hdd", *DEVICES, "--dilate", "20", "--at", at)
+    process = start("compare", "read", "--at", at, "--file", "96M", "--threads", "2",
+                    "--memory", "200M")
+    wait_for_steps(process, at, lambda _: running_in_group(process.pid))
+    assert process.poll() is None
+    process.send_signal(number)
+    said = process.communicate(timeout=60)
+    assert process.returncode == (130 if number == signal.SIGTERM else -number), said
+    experiments("devices", "down", "--at", at)
+    wait_gone(at)
+    group = cgroup.hierarchy("memory") / f"graphlane-experiment-{process.pid}"
+    assert not group.exists()
+
+
+def running_in_group(pid: int) -> bool:
+    try:
+        return (cgroup.hierarchy("memory") / f"graphlane-experiment-{pid}/cgroup.procs").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--count", "1"], "nothing to stripe over"),
+    (["--count", "2", "--size", "256M", "--file", "1G"], "give a larger --size")])
+def test_what_cannot_be_is_one_line(ready, words, said):
+    failed = experiments("compare", "read", "--kind", "hdd", "--file", "96M", *words, check=False)
+    assert failed.returncode == 1
+    assert said in failed.stderr and failed.stderr.count("\n") == 1
+
+
+# --- without devices ---
+
+@pytest.mark.parametrize("threads", [1, 3, 4])
+def test_engine_reads_take_every_block_once(tmp_path, threads):
+    path = tmp_path / "file"
+    with path.open("wb") as file:
+        file.truncate(12 * BLOCK)
+    trace = tmp_path / "trace"
+    got = fio.fio(*fio.engine_words(path, 12 * BLOCK, threads, direct=False),
+                  f"--write_iolog={trace}")
+    # A line ends with "read OFFSET LENGTH"; other versions of fio begin it differently.
+    lines = [line.split() for file in tmp_path.glob("trace*")
+             for line in file.read_text().splitlines()]
+    offsets = sorted(int(words[-2]) for words in lines if words[-3:-2] == ["read"])
+    assert offsets == [i * BLOCK for i in range(12)] and got["bytes"] == 12 * BLOCK
+
+
+def test_ratio_is_of_medians_with_the_range_of_the_rounds():
+    assert samples.ratio([2, 4, 9], [2, 2, 3]) == {"ratio": 2, "least": 1, "most": 3}
+    assert samples.shown({"ratio": 1.5, "least": 1.45, "most": 1.6}) == "1.50 (1.45–1.60)"
+    assert samples.shown({"ratio": 1.5, "least": 1, "most": 2}).endswith("?")
+
+
+@pytest.mark.parametrize("text, size", [
+    ("4096", 4096), ("12M", 12 << 20), ("1.5G", 3 << 29), ("210MB", 210_000_000)])
+def test_sizes_are_those_of_the_graphlane_command(text, size):
+    assert SIZE.convert(text, None, None) == size
+
+
+def test_error_of_a_command_is_one_line():
+    with pytest.raises(StepFailed, match="ls /nowhere: ls: cannot access") as failed:
+        command("ls", "/nowhere")
+    assert "\n" not in str(failed.value)
+    with pytest.raises(StepFailed, match="no-such-program: not installed"):
+        command("no-such-program")
