@@ -15,7 +15,7 @@ from rich.table import Table
 
 from experiments import fio, samples
 from experiments.cgroup import Group, memory_group
-from experiments.devices import Devices, drop_caches, since
+from experiments.devices import Devices, since
 from experiments.journal import command, retry
 from experiments.options import chosen_devices, run_options
 from experiments.sizes import SIZE
@@ -82,12 +82,12 @@ class Comparison:
             raise StepFailed("a daemon of the last sample does not end")
 
     def sample(self, name: str) -> dict:
-        drop_caches()
+        self.devices.drop_caches()
         self.group.forget_most()
         with self.way(name) as (directory, prefix):
             before = self.devices.counters()
             got = self.workload.run(directory, prefix)
-            command("sync")  # what the engine wrote counts too
+            self.devices.sync()  # what the engine wrote counts too
             got["device_counters"] = since(before, self.devices.counters())
         got["memory_bytes_most"] = self.group.most_bytes()
         self.remove_results(self.striped if name == STRIPED else self.volume)
@@ -101,7 +101,7 @@ class Comparison:
 
 
 def ceiling(devices: Devices, seconds: float) -> dict:
-    drop_caches()
+    devices.drop_caches()
     before = devices.counters()
     got = fio.ceiling([device.node for device in devices], seconds)
     return {**got, "device_counters": since(before, devices.counters())}

@@ -18,12 +18,12 @@ and a comparison can take turns.
 import json
 import os
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from experiments import cgroup
-from experiments.journal import Journal, command, loop_of, retry
+from experiments.journal import UNDO, Journal, command, loop_of
 from experiments.workspace import StepFailed, signals_held
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -113,6 +113,7 @@ class Devices:
         self.directory = journal.directory
         self.spec = spec
         self.devices = devices
+        self.filesystems = [device.directory for device in devices]
 
     def __iter__(self):
         return iter(self.devices)
@@ -134,9 +135,19 @@ class Devices:
         self.set_speed(limited=False)
         try:
             yield
-            command("sync")
+            self.sync()
         finally:
             self.set_speed(limited=True)
+
+    def sync(self) -> None:
+        """Ours only: sync(2) would wait for every slow device of the machine."""
+        for filesystem in self.filesystems:
+            command("sync", "--file-system", filesystem)
+
+    def drop_caches(self) -> None:
+        """The machine's, not only ours: there is no smaller choice."""
+        self.sync()
+        Path("/proc/sys/vm/drop_caches").write_text("3")
 
     def describe(self) -> dict:
         return {"spec": asdict(self.spec), "devices": [asdict(d) for d in self.devices]}
@@ -269,11 +280,22 @@ def opened(directory: Path, create: bool = False):
         journal.close()
 
 
+def hurry(steps: list[dict]) -> None:
+    """Nobody is to wait for what a slow device has still to write."""
+    for step in steps:
+        if step["step"] == "throttle":
+            UNDO["throttle"](step["file"], step["cgroups"])
+        elif step["step"] == "loop":
+            with suppress(OSError):  # an ssd's file, or a disk_model that is gone
+                os.setxattr(step["file"], "user.disk_model.speed", b"unlimited")
+
+
 def take_down(journal: Journal) -> None:
     """All steps; the directory goes last, after the journal in it, if we made it."""
     if not journal.ends:
         return
     facts = [json.loads(line) for line in journal.path.read_text().splitlines()]
+    hurry(facts)
     made = facts[:1] == [{"step": "directory", "path": str(journal.directory)}]
     journal.undo(keep=int(made))
     if made:
@@ -309,10 +331,6 @@ def found(directory: Path):
             if loop_of(device.file) != device.loop:
                 raise StepFailed(f"{directory}: {device.loop} is not attached any more: "
                                  f"`devices down --at {directory}` removes the rest")
-        yield Devices(journal, Spec(**description["spec"]), devices)
-
-
-def drop_caches() -> None:
-    """The machine's, not only ours: there is no smaller choice."""
-    command("sync")
-    Path("/proc/sys/vm/drop_caches").write_text("3")
+        ours = Devices(journal, Spec(**description["spec"]), devices)
+        ours.set_speed(limited=True)  # who was killed may have left them fast
+        yield ours

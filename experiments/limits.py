@@ -11,7 +11,7 @@ import click
 from rich.table import Table
 
 from experiments import fio, samples
-from experiments.devices import Devices, drop_caches
+from experiments.devices import Devices
 from experiments.options import chosen_devices, run_options
 
 SEQUENTIAL = "sequential 24 MiB"
@@ -26,7 +26,7 @@ def measure(devices: Devices, rounds: int, seconds: float) -> list[dict]:
     for number in range(rounds):
         for kind in [SEQUENTIAL, RANDOM]:
             for way, nodes in ways.items():
-                drop_caches()
+                devices.drop_caches()
                 got = fio.ceiling(nodes, seconds, small=kind == RANDOM)
                 found.append({"round": number, "kind": kind, "devices": way, **got})
     return found

@@ -13,6 +13,7 @@ def btrfs_raid0(devices: Devices):
     spares = [device.spare for device in devices]
     with devices.journal.section() as journal:
         journal.note("btrfs", files=[device.file for device in devices])
+        striped = journal.directory / "striped"
         with devices.unlimited():
             # Several devices of one filesystem; with one there is nothing to stripe over.
             profile = "raid0" if len(spares) > 1 else "single"
@@ -20,6 +21,9 @@ def btrfs_raid0(devices: Devices):
                     "--metadata", profile, *spares)
             # Named one by one: nothing of the machine is scanned for parts of it.
             members = ",".join(f"device={spare}" for spare in spares)
-            journal.make_mount(journal.directory / "striped", "mount", "-t", "btrfs", "-o",
-                               members, spares[0])
-        yield journal.directory / "striped"
+            journal.make_mount(striped, "mount", "-t", "btrfs", "-o", members, spares[0])
+        devices.filesystems.append(striped)
+        try:
+            yield striped
+        finally:
+            devices.filesystems.remove(striped)

@@ -1,4 +1,6 @@
 import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -24,9 +26,13 @@ def kind(request, loops):
 
 
 @pytest.fixture
-def at(tmp_path):
-    """Where devices go; whatever a failed test leaves is taken down."""
-    directory = tmp_path / "devices"
-    yield directory
-    if (directory / "undo.jsonl").exists():
-        experiments("devices", "down", "--at", directory, check=False)
+def at():
+    """Where devices go; whatever a failed test leaves is taken down. (Not below tmp_path:
+    another pytest of this user clears old ones away, also while something is mounted there.)"""
+    above = Path(tempfile.mkdtemp(prefix="graphlane-test-"))
+    yield above / "devices"
+    if (above / "devices/undo.jsonl").exists():
+        experiments("devices", "down", "--at", above / "devices", check=False)
+    for directory in [above / "devices", above]:
+        with suppress(OSError):
+            directory.rmdir()

@@ -77,6 +77,7 @@ def test_directory_of_the_user_stays_and_his_files_too(loops, at):
     experiments("devices", "up", "--kind", "hdd", *SMALL, "--at", at)
     experiments("devices", "down", "--at", at)
     assert [path.name for path in at.iterdir()] == ["his"]
+    (at / "his").unlink()
 
 
 def test_second_up_is_refused_and_harms_nothing(loops, at):
