@@ -44,8 +44,6 @@ def engine_words(path, size: int, threads: int, direct: bool) -> list[str]:
     """A file read once, as GridGraph's threads do from their queue: each takes the next 24 MiB.
     (fio has no such queue: each thread takes every n-th block.)"""
     blocks = size // LARGE // threads
-    if blocks == 0:
-        raise StepFailed(f"{size >> 20} MiB: too little for {threads} threads")
     return ["--name=read", f"--filename={path}", f"--bs={LARGE}", "--ioengine=psync",
             f"--rw=read:{(threads - 1) * LARGE}", f"--numjobs={threads}",
             f"--offset_increment={LARGE}", f"--io_size={blocks * LARGE}",

@@ -20,13 +20,20 @@ BUDGET_GIB = 8
 
 @dataclass
 class Read:
-    """fio reads a large file as engines do."""
+    """fio reads a large file as engines do. Each thread takes as many blocks as any other: what
+    is left of the size is not there."""
 
     size: int
     threads: int
     direct: bool
     stripe: tuple = ()  # what globs of names are striped; none: what is large
     name: str = "read"
+
+    def __post_init__(self):
+        turn = fio.LARGE * self.threads
+        if self.size < turn:
+            raise StepFailed(f"--file {self.size >> 20}M: too little for {self.threads} threads")
+        self.size = self.size // turn * turn
 
     def need_bytes(self) -> int:
         return self.size
@@ -37,9 +44,8 @@ class Read:
                 f"count={blocks}", "iflag=fullblock", "status=none")
 
     def run(self, directory: Path, prefix) -> dict:
-        size = self.size // fio.LARGE * fio.LARGE
-        return fio.fio(*fio.engine_words(directory / "file", size, self.threads, self.direct),
-                       prefix=prefix)
+        return fio.fio(*fio.engine_words(directory / "file", self.size, self.threads,
+                                         self.direct), prefix=prefix)
 
 
 @dataclass

@@ -7,8 +7,9 @@ import signal
 
 import pytest
 from commands import experiments, start, traces, wait_for_steps, wait_gone
+from harness import BUILD
 
-from experiments import cgroup, compare, fio, samples
+from experiments import cgroup, compare, fio, samples, workloads
 from experiments.journal import command
 from experiments.sizes import SIZE
 from experiments.workspace import StepFailed
@@ -20,6 +21,8 @@ BLOCK = 24 << 20
 
 @pytest.fixture
 def ready(loops):
+    if BUILD.name in ["asan", "tsan"]:
+        pytest.skip("not applicable: a sanitizer's own memory would count")
     if cgroup.hierarchy("memory") is None:
         pytest.skip("not applicable: no cgroup v1 memory here")
     if shutil.which("mkfs.btrfs") is None:
@@ -104,6 +107,12 @@ def test_what_cannot_be_is_one_line(ready, words, said):
 
 
 # --- without devices ---
+
+def test_file_has_as_many_blocks_for_every_thread():
+    assert workloads.Read(100 << 20, 3, False).size == 3 * BLOCK
+    with pytest.raises(StepFailed, match="too little for 8 threads"):
+        workloads.Read(100 << 20, 8, False)
+
 
 @pytest.mark.parametrize("threads", [1, 3, 4])
 def test_engine_reads_take_every_block_once(tmp_path, threads):
