@@ -292,15 +292,14 @@ def hurry(steps: list[dict]) -> None:
 
 def take_down(journal: Journal) -> None:
     """All steps; the directory goes last, after the journal in it, if we made it."""
-    if not journal.ends:
+    facts = [json.loads(line) for line in journal.lines()]
+    if not facts:
         return
-    facts = [json.loads(line) for line in journal.path.read_text().splitlines()]
     hurry(facts)
     made = facts[:1] == [{"step": "directory", "path": str(journal.directory)}]
     journal.undo(keep=int(made))
     if made:
         journal.path.unlink()
-        journal.ends.clear()
         journal.directory.rmdir()
 
 

@@ -140,7 +140,8 @@ class Journal:
         self.directory = directory
         self.path = directory / JOURNAL
         try:
-            self.file = open(self.path, "x+" if create else "r+")
+            flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (create and os.O_CREAT | os.O_EXCL)
+            self.file = os.fdopen(os.open(self.path, flags, 0o600), "r+b", buffering=0)
         except FileExistsError:
             raise StepFailed(f"{directory}: there are devices already: "
                              f"`devices down --at {directory}` removes them") from None
@@ -151,43 +152,36 @@ class Journal:
         except BlockingIOError:
             self.file.close()
             raise StepFailed(f"{directory}: in use by another process") from None
-        self.ends = self.read_ends()
+        self.file.truncate(sum(map(len, self.lines())))
 
-    def read_ends(self) -> list[int]:
-        """Where each whole line ends. The last may be torn: its step was not begun."""
-        data = self.path.read_bytes()
-        ends = [at + 1 for at, byte in enumerate(data) if byte == ord("\n")]
-        self.file.truncate(ends[-1] if ends else 0)
-        self.file.seek(0, os.SEEK_END)
-        return ends
+    def lines(self) -> list[bytes]:
+        """The whole ones. The last may be torn: its step was not begun."""
+        self.file.seek(0)
+        return [line for line in self.file.readall().splitlines(keepends=True)
+                if line.endswith(b"\n")]
 
     def note(self, step: str, **facts) -> None:
         """Call it before the step."""
         assert step in UNDO
-        self.file.write(json.dumps({"step": step} | facts) + "\n")
-        self.file.flush()
-        self.ends.append(self.file.tell())
+        self.file.write((json.dumps({"step": step} | facts) + "\n").encode())
 
     def undo(self, keep: int = 0) -> None:
         """All steps but the first few, the last first. If one cannot be, it and
         those before it stay in the journal."""
-        while len(self.ends) > keep:
-            start = self.ends[-2] if len(self.ends) > 1 else 0
-            facts = json.loads(self.path.read_bytes()[start:])
+        while len(lines := self.lines()) > keep:
+            facts = json.loads(lines.pop())
             UNDO[facts.pop("step")](**facts)
-            self.file.truncate(start)
-            self.file.seek(start)
-            self.ends.pop()
+            self.file.truncate(sum(map(len, lines)))
 
     def close(self) -> None:
-        if not self.ends:  # nothing is left to be undone
+        if not self.lines():  # nothing is left to be undone
             self.path.unlink(missing_ok=True)
         self.file.close()
 
     @contextmanager
     def section(self):
         """What is done inside is undone at its end, however it ends."""
-        keep = len(self.ends)
+        keep = len(self.lines())
         try:
             yield self
         finally:

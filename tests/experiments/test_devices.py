@@ -100,7 +100,7 @@ def test_journal_in_use_is_refused(tmp_path):
 def test_torn_last_line_was_a_step_not_begun(tmp_path):
     journal = Journal(tmp_path, create=True)
     journal.make_directory(tmp_path / "made")
-    journal.file.write('{"step": "dire')
+    journal.file.write(b'{"step": "dire')
     journal.file.close()
     again = Journal(tmp_path)
     again.undo()
