@@ -105,6 +105,7 @@ int list(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t offs
 }  // namespace
 
 int op::opendir(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
+  if (fs.handles.full()) return EMFILE;
   auto open = std::make_unique<OpenDirectory>();
   const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | access_time_flag(fs);
   const Result<HostPath> path = fs.inodes.path(fs.inodes.of(ino));

@@ -198,6 +198,7 @@ void take_back(Filesystem& fs, Inode& inode, fuse_file_info* fi) {
 }  // namespace
 
 int op::open(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
+  if (fs.handles.full()) return EMFILE;
   Inode& inode = fs.inodes.of(ino);
   Result<std::unique_ptr<OpenFile>> file = open_inode(fs, req, inode, fi);
   if (!file) return file.error().code;
@@ -209,6 +210,7 @@ int op::open(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi)
 
 int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char* name,
                mode_t mode, fuse_file_info* fi) {
+  if (fs.handles.full()) return EMFILE;
   Inode& parent = fs.inodes.of(parent_ino);
   if (const int error = refuse_change(fs, parent, name); error != 0) return error;
   const Result<HostPath> directory = fs.inodes.path(parent);

@@ -20,6 +20,16 @@ struct OpenHandle {
 
 class OpenHandles {
  public:
+  // Handles have descriptors: with more than `count_max`, names could not be looked
+  // up any more.
+  explicit OpenHandles(size_t count_max) : count_max_(count_max) {}
+
+  // Whether the next open shall fail (EMFILE).
+  bool full() {
+    MutexLock lock(mu_);
+    return open_.size() >= count_max_;
+  }
+
   // From now on the kernel may use it.
   void give(std::unique_ptr<OpenHandle> handle, fuse_file_info* fi) {
     fi->fh = reinterpret_cast<uint64_t>(handle.get());
@@ -48,6 +58,7 @@ class OpenHandles {
   }
 
  private:
+  const size_t count_max_;
   Mutex mu_;
   std::unordered_map<const OpenHandle*, std::unique_ptr<OpenHandle>> open_ GUARDED_BY(mu_);
 };

@@ -429,6 +429,27 @@ def test_parity_without_descriptors(without_descriptors, case):
     check_parity(without_descriptors, case)
 
 
+def test_names_work_when_no_more_files_can_be_opened(without_descriptors):
+    _, at = without_descriptors
+    opened = []
+    try:
+        with pytest.raises(OSError) as refused:
+            for number in range(2 * FEW_DESCRIPTORS):
+                opened.append(os.open(at / str(number), os.O_RDONLY))
+        assert refused.value.errno == errno.EMFILE and len(opened) > FEW_DESCRIPTORS // 10
+        assert attempt(os.open, at, os.O_RDONLY) == "EMFILE"
+        assert attempt(os.open, at / "made", os.O_WRONLY | os.O_CREAT) == "EMFILE"
+        (at / "directory").mkdir()
+        (at / "directory").rename(at / "renamed")
+        assert (at / "renamed").stat().st_nlink == 2
+        (at / "renamed").rmdir()
+        assert not (at / "made").exists()
+    finally:
+        for fd in opened:
+            os.close(fd)
+    (at / "made").touch()
+
+
 def test_no_map_changes_what_is_for_appending_only(volume, mounted):
     """The host would append the page."""
     made = volume()
