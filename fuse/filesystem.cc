@@ -20,8 +20,12 @@ namespace {
 
 constexpr uint64_t kRequestMin = 4096;
 
-// For what operations open and close again, of the half that inodes do not have.
-constexpr size_t kLookUpDescriptors = 64;
+// Of the half that inodes do not have, some are for what operations open and close
+// again.
+size_t handles_max() {
+  const size_t half = InodeTable::half_of_descriptors();
+  return half - std::min<size_t>(half / 2, 64);
+}
 
 constexpr uint64_t kRequestAlwaysSpliced = 512u << 10;
 constexpr int kFirstLibfuseWithLargeRequests = 317;
@@ -63,7 +67,7 @@ Filesystem::Filesystem(std::shared_ptr<const Volume> served, const MountOptions&
       read_bytes_max(largest_request(asked)),
       inodes(volume->root_fd()),
       live(*volume),
-      handles(InodeTable::half_of_descriptors() - kLookUpDescriptors),
+      handles(handles_max()),
       files_made_(Uuid::random().bytes[0]) {}  // so that single files balance too
 
 uint32_t Filesystem::next_first_device() {

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <thread>
 
 #include "fuse/kernel_flags.h"
 #include "fuse/log.h"
@@ -19,10 +18,12 @@
 namespace graphlane {
 namespace {
 
+// A worker's pipes are descriptors, too.
 uint32_t worker_count(const MountOptions& options) {
-  const uint32_t wanted =
-      options.thread_count != 0 ? options.thread_count : 2 * std::thread::hardware_concurrency();
-  return std::max(wanted, kMountThreadsMin);
+  if (options.thread_count != 0) return std::max(options.thread_count, kMountThreadsMin);
+  const auto affordable = static_cast<uint32_t>(
+      std::min<size_t>(InodeTable::half_of_descriptors() / 16, kMountThreads));
+  return std::max(affordable, kMountThreadsMin);
 }
 
 // One descriptor a file that the kernel knows, two or more if it is open.
