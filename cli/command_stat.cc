@@ -168,7 +168,7 @@ void print_counter(const std::vector<DeviceStats>& devices, std::string_view lab
   }
 }
 
-// The kernel's clock is read once an I/O, and no sum is kept: buckets and count.
+// Buckets and count; the lanes keep no sum.
 void print_histogram(const std::vector<DeviceStats>& devices, std::string_view labels,
                      std::string_view name, std::string_view help,
                      std::vector<uint64_t> DeviceStats::*member) {

@@ -28,14 +28,17 @@
 namespace graphlane {
 
 inline constexpr uint32_t kMountThreadsMin = 4;  // fewer starve parallel readers (README.md)
-inline constexpr uint32_t kMountThreads = 64;    // as many requests as the kernel has under way
+
+// Requests that the kernel has under way without a program waiting, instead of libfuse's
+// 12: read-ahead of several streams over several devices. As many threads serve them.
+inline constexpr uint32_t kBackgroundMax = 64;
 
 struct MountOptions {
   std::string mountpoint;     // empty: the volume's own directory
   bool foreground = false;    // serve in this process until unmounted
   bool read_only = false;
   bool allow_other = false;   // root always does
-  uint32_t thread_count = 0;  // 0: kMountThreads; never below kMountThreadsMin
+  uint32_t thread_count = 0;  // 0: kBackgroundMax; never below kMountThreadsMin
   uint64_t max_read_bytes = 16u << 20;  // kernel, libfuse and pipes may allow less
   double entry_timeout_seconds = 1.0;     // how long the kernel believes a name
   double attr_timeout_seconds = 1.0;      // … and size, owner and times

@@ -10,10 +10,6 @@
 namespace graphlane {
 namespace {
 
-// More requests in flight than libfuse's 12: read-ahead of several streams over
-// several devices.
-constexpr unsigned kBackgroundMax = 64;
-
 // Linux 5.14. Those before 5.13 pass chattr's calls on without a look at the caller.
 constexpr unsigned kFirstMinorThatChecksFlags = 34;
 

@@ -14,6 +14,7 @@
 //   not passed through, opened   FOPEN_DIRECT_IO where the kernel drops the pages of
 //   for writing only             others (a descriptor that cannot read maps nothing)
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "fuse/log.h"
 #include "fuse/open_file.h"
@@ -50,27 +51,23 @@ bool writes_directly(const Filesystem& fs, int flags) {
   return fs.direct_writes && (flags & O_ACCMODE) == O_WRONLY;
 }
 
-// chattr +a: the kernel forbids writable maps of such a file, but does not know that
-// ours is one.
-bool is_for_appending_only(int fd) {
-  struct statx st;
-  return ::statx(fd, "", AT_EMPTY_PATH, 0, &st) == 0 &&
-         (st.stx_attributes & STATX_ATTR_APPEND) != 0;
-}
-
 // Before the answer to the open of a plain file. ESTALE: the inode is another's
 // by now; the kernel looks again.
 Result<void> choose_way(const Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_info* fi) {
-  struct stat st;
-  if (::fstat(file.fd.get(), &st) != 0) return last_errno();
-  if (InodeKey{.device = st.st_dev, .number = st.st_ino} != inode.key) return Errno{ESTALE};
-  const bool may_pass = fs.passthrough && !is_for_appending_only(file.fd.get());
+  struct statx st;
+  if (::statx(file.fd.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) != 0) return last_errno();
+  const InodeKey opened{.device = makedev(st.stx_dev_major, st.stx_dev_minor),
+                        .number = st.stx_ino};
+  if (opened != inode.key) return Errno{ESTALE};
+  // chattr +a: the kernel forbids writable maps of such a file, but does not know that
+  // ours is one.
+  const bool may_pass = fs.passthrough && (st.stx_attributes & STATX_ATTR_APPEND) == 0;
   file.way.emplace(inode.passthrough, may_pass ? fs.connection_fd : -1, file.fd.get());
 #ifdef FUSE_CAP_PASSTHROUGH
   fi->backing_id = file.way->backing_id();
 #endif
   const bool passed = file.way->backing_id() != 0;
-  fi->direct_io = passed ? calls_us(fi->flags, st.st_mode) : writes_directly(fs, fi->flags);
+  fi->direct_io = passed ? calls_us(fi->flags, st.stx_mode) : writes_directly(fs, fi->flags);
   fi->keep_cache = !passed;  // which the kernel takes for a contradiction
   return {};
 }

@@ -22,7 +22,7 @@ namespace {
 uint32_t worker_count(const MountOptions& options) {
   if (options.thread_count != 0) return std::max(options.thread_count, kMountThreadsMin);
   const auto affordable = static_cast<uint32_t>(
-      std::min<size_t>(InodeTable::half_of_descriptors() / 16, kMountThreads));
+      std::min<size_t>(InodeTable::half_of_descriptors() / 16, kBackgroundMax));
   return std::max(affordable, kMountThreadsMin);
 }
 

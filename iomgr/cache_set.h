@@ -26,7 +26,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "iomgr/cache_lock.h"
+#include "iomgr/base/futex.h"
 
 namespace graphlane {
 
@@ -91,7 +91,7 @@ static_assert(sizeof(CacheSlot) == 64);
 
 // Guarded by the lock, but for what is atomic: that is read without it.
 struct alignas(64) CacheSet {
-  CacheLock lock;
+  FutexLock lock;
   std::atomic<uint32_t> clock;
   std::atomic<uint64_t> hits;
   std::atomic<uint64_t> tags[kCacheWaysMax / 4];  // four of 16 bits each

@@ -1,27 +1,17 @@
 #include "iomgr/device_gate.h"
 
-#include <ctime>
 #include <tuple>
 
 #include "iomgr/base/sys.h"
 #include "iomgr/lane_queue.h"
 
 namespace graphlane {
-
 namespace {
 
-constexpr int64_t kPatienceMs = std::chrono::milliseconds(LaneQueue::kPatience).count();
-
-// Not std::chrono's, which is in the C++ runtime.
-int64_t now_ms() {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
-}
+constexpr uint64_t kPatienceNs = std::chrono::nanoseconds(LaneQueue::kPatience).count();
 
 }  // namespace
 
-// The waiter may be gone as soon as it can see that it has entered.
 void GateCaller::tell() {
   told_.fetch_add(1, std::memory_order_release);
   futex_wake(told_);
@@ -36,7 +26,7 @@ bool DeviceGate::enter(Waiter* waiter) {
     admit(waiter);
     return true;
   }
-  waiter->arrived_ms = now_ms();
+  waiter->arrived_ns = monotonic_ns();
   waiter->next = nullptr;
   Waiter** last = &waiting_;
   while (*last != nullptr) last = &(*last)->next;
@@ -45,19 +35,15 @@ bool DeviceGate::enter(Waiter* waiter) {
 }
 
 void DeviceGate::leave() {
-  GateCaller* next = nullptr;
-  {
-    const FutexLockGuard lock(lock_);
-    --inside_;
-    if (waiting_ == nullptr) return;
-    Waiter** const place = best(now_ms());
-    Waiter* const waiter = *place;
-    *place = waiter->next;
-    next = waiter->caller;
-    admit(waiter);
-    // Within the lock: give_up() of the last one ends the caller's life.
-    next->tell();
-  }
+  const FutexLockGuard lock(lock_);
+  --inside_;
+  if (waiting_ == nullptr) return;
+  Waiter** const place = best(monotonic_ns());
+  Waiter* const waiter = *place;
+  *place = waiter->next;
+  admit(waiter);
+  // Within the lock, which the waiter needs to leave: until then, its caller lives.
+  waiter->caller->tell();
 }
 
 void DeviceGate::give_up(Waiter* waiter) {
@@ -81,8 +67,8 @@ void DeviceGate::admit(Waiter* waiter) {
 }
 
 // Few wait: one LaneIo a thread and device, mostly.
-DeviceGate::Waiter** DeviceGate::best(int64_t now_ms) {
-  if (now_ms - waiting_->arrived_ms > kPatienceMs) return &waiting_;
+DeviceGate::Waiter** DeviceGate::best(uint64_t now_ns) {
+  if (now_ns - waiting_->arrived_ns > kPatienceNs) return &waiting_;
   const auto key = [](const Waiter* w) { return std::tie(w->fd, w->part_offset); };
   const auto head = std::tie(head_fd_, head_offset_);
   Waiter** lowest = &waiting_;

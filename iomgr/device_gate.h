@@ -51,7 +51,7 @@ class DeviceGate {
    private:
     friend class DeviceGate;
     Waiter* next = nullptr;
-    int64_t arrived_ms = 0;
+    uint64_t arrived_ns = 0;
   };
 
   // At most `width` at once; 0: any number, and nobody needs to ask.
@@ -65,7 +65,7 @@ class DeviceGate {
   void give_up(Waiter* waiter);
 
  private:
-  Waiter** best(int64_t now_ms);
+  Waiter** best(uint64_t now_ns);
   void admit(Waiter* waiter);
 
   std::atomic<uint32_t> width_{0};

@@ -5,9 +5,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "iomgr/base/fd.h"
@@ -90,5 +92,16 @@ struct TestCache {
   Mapping metadata;
   FrameCache cache;
 };
+
+// For INSTANTIATE_TEST_SUITE_P.
+inline auto all_policies() {
+  return ::testing::Values(CachePolicy::kLru, CachePolicy::kFifo, CachePolicy::kScanResistant,
+                           CachePolicy::kHotAware);
+}
+inline std::string policy_test_name(const ::testing::TestParamInfo<CachePolicy>& row) {
+  std::string name = name_of(row.param);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
 
 }  // namespace graphlane

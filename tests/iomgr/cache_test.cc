@@ -565,14 +565,7 @@ TEST_P(CachePoliciesTest, KeepTheirPromisesWhateverHappens) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CachePoliciesTest,
-                         ::testing::Values(CachePolicy::kLru, CachePolicy::kFifo,
-                                           CachePolicy::kScanResistant, CachePolicy::kHotAware),
-                         [](const auto& row) {
-                           std::string name = name_of(row.param);
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(All, CachePoliciesTest, all_policies(), policy_test_name);
 
 }  // namespace
 }  // namespace graphlane

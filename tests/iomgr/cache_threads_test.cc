@@ -156,14 +156,7 @@ TEST_P(CacheThreadsTest, NeverSeeWhatWasDroppedBeforeTheyAsked) {
   EXPECT_EQ(stale, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CacheThreadsTest,
-                         ::testing::Values(CachePolicy::kLru, CachePolicy::kFifo,
-                                           CachePolicy::kScanResistant, CachePolicy::kHotAware),
-                         [](const auto& row) {
-                           std::string name = name_of(row.param);
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(All, CacheThreadsTest, all_policies(), policy_test_name);
 
 TEST(CacheThreadsTest, OneFillsAndTheOthersWaitForHim) {
   TestCache test(16, CachePolicy::kScanResistant);
@@ -194,8 +187,8 @@ TEST(CacheThreadsTest, OneFillsAndTheOthersWaitForHim) {
 }
 
 // The lock by itself: a counter that only its holder moves.
-TEST(CacheLockTest, LetsOneInAtATime) {
-  CacheLock lock;
+TEST(FutexLockTest, LetsOneInAtATime) {
+  FutexLock lock;
   uint64_t count = 0;
   on_threads(4, [&](int) {
     for (int i = 0; i < 20000; ++i) {
@@ -210,8 +203,8 @@ TEST(CacheLockTest, LetsOneInAtATime) {
 }
 
 // As in a signal handler that has interrupted the holder.
-TEST(CacheLockTest, DoesNotWaitForeverForAHolderThatCannotRun) {
-  CacheLock lock;
+TEST(FutexLockTest, DoesNotWaitForeverForAHolderThatCannotRun) {
+  FutexLock lock;
   lock.lock();
   EXPECT_FALSE(lock.lock_patiently());
   lock.unlock();
