@@ -166,9 +166,10 @@ void PartServer::run() {
 
 std::unique_ptr<WriteLink> PartServer::serve(int connection, bool link_possible) const {
   uint32_t question = 0;
-  const Fd file = receive_request(connection, &question);
+  Fd file = receive_request(connection, &question);
   if (!file) return nullptr;
   Answer answer = this->answer(file.get(), question, link_possible);
+  file.reset();  // who has its answer may close its own and unmount
   std::string directories;
   iovec pieces[] = {{&answer.reply, sizeof answer.reply}, {nullptr, 0}};
   std::array<int, kServerDescriptorsMax> fds;

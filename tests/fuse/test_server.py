@@ -7,6 +7,7 @@ import mmap
 import os
 import socket
 import struct
+from contextlib import suppress
 
 import pytest
 
@@ -40,6 +41,18 @@ def connect(name: bytes) -> socket.socket:
     connection.settimeout(10)
     connection.connect(b"\0" + name)
     return connection
+
+
+def peer(connection) -> int:
+    return struct.unpack("iii", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+
+
+def open_files(process: int) -> list[str]:
+    paths = []
+    for link in os.scandir(f"/proc/{process}/fd"):
+        with suppress(FileNotFoundError):
+            paths.append(os.readlink(link))
+    return paths
 
 
 @pytest.fixture
@@ -77,6 +90,17 @@ def test_a_reader_gets_the_parts_for_reading(asking):
         with pytest.raises(OSError) as raised:
             os.write(part, b"x")
         assert raised.value.errno == errno.EBADF
+
+
+def test_who_has_its_answer_can_unmount(asking):
+    """The daemon has the file, which came with the question, open no longer."""
+    _, at, _, ask = asking
+    with connect(ask.name) as connection:
+        daemon = peer(connection)
+    with open(at / "data", "rb") as file:
+        for _ in range(200):
+            assert ask(file.fileno()).error == 0
+            assert str(at / "data") not in open_files(daemon)
 
 
 def test_the_counters_cannot_be_written_or_cut(asking):
