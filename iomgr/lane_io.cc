@@ -49,8 +49,8 @@ IoStep settle(LaneIo* io, int64_t result, int* error) {
   return IoStep::kAgain;
 }
 
-uint64_t prepare_read(PartRequest* request) {
-  ByteRange& range = request->range;
+uint64_t prepare_read(PartRequest* request, Piece* piece) {
+  ByteRange& range = piece->range;
   const uint64_t asked_end = range.end();
   if (range.offset >= request->size_bytes) {
     range.length_bytes = 0;
@@ -61,27 +61,55 @@ uint64_t prepare_read(PartRequest* request) {
   if (!request->direct) return readable;
   const uint64_t fetch_end = std::min(round_up(range.end()), asked_end);
   request->direct = is_aligned(range.offset) && is_aligned(fetch_end) &&
-                    is_aligned(reinterpret_cast<uintptr_t>(request->buffer));
+                    is_aligned(reinterpret_cast<uintptr_t>(piece->buffer));
   if (request->direct) range.length_bytes = fetch_end - range.offset;
   return readable;
 }
 
-bool RequestCutter::next_run() {
+bool RequestCutter::next_device() {
   const uint32_t device_count = request_.map.geometry().device_count;
-  const uint32_t first = request_.map.locate(request_.range.offset).device_index;
-  while (devices_begun_ < device_count) {
-    device_index_ = (first + devices_begun_++) % device_count;
-    run_ = request_.map.run(device_index_, request_.range);
-    if (run_.length_bytes > 0) return true;
-  }
+  if (devices_begun_ == device_count) return false;
+  const uint32_t first = request_.map.locate(request_.pieces.front().range.offset).device_index;
+  device_index_ = (first + devices_begun_++) % device_count;
+  pieces_begun_ = 0;
+  return true;
+}
+
+bool RequestCutter::next_run() {
+  if (devices_begun_ == 0) next_device();
+  do {
+    while (pieces_begun_ < request_.pieces.size()) {
+      run_ = request_.map.run(device_index_, request_.pieces[pieces_begun_++].range);
+      if (run_.length_bytes > 0) return true;
+    }
+  } while (next_device());
   return false;
+}
+
+bool RequestCutter::has_room(const LaneIo& io) const {
+  return io.iov_count < kIovMax && io.length_bytes < io_size_max_;
+}
+
+// As much of the run as the I/O has room for.
+void RequestCutter::take_run(LaneIo* io) {
+  const StripeMap& map = request_.map;
+  const uint64_t depth = map.geometry().stripe_depth_bytes;
+  const Piece& piece = request_.pieces[pieces_begun_ - 1];
+  while (run_.length_bytes > 0 && has_room(*io)) {
+    const uint64_t length = std::min(
+        {depth - run_.offset % depth, run_.length_bytes, io_size_max_ - io->length_bytes});
+    const uint64_t logical =
+        map.logical_offset({.device_index = device_index_, .part_offset = run_.offset});
+    char* const memory = static_cast<char*>(piece.buffer) + (logical - piece.range.offset);
+    io->iov[io->iov_count++] = {.iov_base = memory, .iov_len = length};
+    io->length_bytes += length;
+    run_.offset += length;
+    run_.length_bytes -= length;
+  }
 }
 
 bool RequestCutter::next(LaneIo* io) {
   if (run_.length_bytes == 0 && !next_run()) return false;
-  const StripeMap& map = request_.map;
-  const uint64_t depth = map.geometry().stripe_depth_bytes;
-  char* const buffer = static_cast<char*>(request_.buffer);
   io->op = request_.op;
   io->device_index = device_index_;
   io->fd_buffered = request_.parts.buffered(device_index_);
@@ -90,19 +118,13 @@ bool RequestCutter::next(LaneIo* io) {
   io->length_bytes = 0;
   io->moved_bytes = 0;
   io->iov_count = 0;
-  while (run_.length_bytes > 0 && io->iov_count < kIovMax && io->length_bytes < io_size_max_) {
-    const uint64_t length = std::min(
-        {depth - run_.offset % depth, run_.length_bytes, io_size_max_ - io->length_bytes});
-    const uint64_t logical =
-        map.logical_offset({.device_index = device_index_, .part_offset = run_.offset});
-    io->iov[io->iov_count++] = {.iov_base = buffer + (logical - request_.range.offset),
-                                .iov_len = length};
-    io->length_bytes += length;
-    run_.offset += length;
-    run_.length_bytes -= length;
-  }
+  const auto goes_on = [&] {
+    return device_index_ == io->device_index && run_.offset == io->part_offset + io->length_bytes;
+  };
+  do take_run(io);
+  while (run_.length_bytes == 0 && has_room(*io) && next_run() && goes_on());
   io->segment_count = io->iov_count;
-  const uint64_t part_end = map.part_size(device_index_, request_.size_bytes);
+  const uint64_t part_end = request_.map.part_size(io->device_index, request_.size_bytes);
   io->expected_bytes =
       part_end > io->part_offset ? std::min(io->length_bytes, part_end - io->part_offset) : 0;
   return true;

@@ -7,7 +7,8 @@
 //
 // RequestCutter turns a request into LaneIos: one a device, unless the run is
 // longer than the largest I/O or touches more stripe units than there are
-// iovecs.
+// iovecs. A request may have its memory in pieces; what lies one behind the other on
+// a device is one LaneIo all the same.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -16,6 +17,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <span>
 
 #include "iomgr/part_files.h"
 #include "iomgr/stripe.h"
@@ -57,22 +59,27 @@ enum class IoStep {
 };
 IoStep settle(LaneIo* io, int64_t result, int* error);
 
+// A range of a file, and the memory of its first byte.
+struct Piece {
+  ByteRange range;
+  void* buffer = nullptr;
+};
+
 // A request against the parts of a file.
 struct PartRequest {
   const StripeMap& map;
   const PartFiles& parts;
-  uint64_t size_bytes = 0;  // of the file; for writes: past the end of the range
+  uint64_t size_bytes = 0;  // of the file; for writes: past the end of the last piece
   IoOp op = IoOp::kRead;
   bool direct = false;
-  ByteRange range;
-  void* buffer = nullptr;  // of the range's first byte
+  std::span<const Piece> pieces;  // none empty, in the order of their ranges
 };
 
-// Clips a read to the file, and settles whether it can go past the page cache:
-// offset, buffer and length must be multiples of kBlockSize; only at the end of
-// the file may the length be rounded up, as far as the buffer has room.
-// Returns the bytes that the caller will have read.
-uint64_t prepare_read(PartRequest* request);
+// Clips a read of `piece`, the request's only one, to the file, and settles whether it
+// can go past the page cache: offset, buffer and length must be multiples of
+// kBlockSize; only at the end of the file may the length be rounded up, as far as the
+// buffer has room. Returns the bytes that the caller will have read.
+uint64_t prepare_read(PartRequest* request, Piece* piece);
 
 class RequestCutter {
  public:
@@ -84,12 +91,16 @@ class RequestCutter {
 
  private:
   bool next_run();
+  bool next_device();
+  bool has_room(const LaneIo& io) const;
+  void take_run(LaneIo* io);
 
   const PartRequest& request_;
   const uint64_t io_size_max_;
   uint32_t devices_begun_ = 0;
   uint32_t device_index_ = 0;
-  ByteRange run_;  // what is left of this device's part
+  size_t pieces_begun_ = 0;  // on this device
+  ByteRange run_;            // what is left of the last one's
 };
 
 }  // namespace graphlane

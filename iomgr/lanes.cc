@@ -71,14 +71,14 @@ int Lanes::transfer(const PartRequest& request) {
 }
 
 ssize_t Lanes::read(const StripedFile& file, ByteRange range, void* buffer, bool direct) {
+  Piece piece{.range = range, .buffer = buffer};
   PartRequest request{.map = file.map(),
                       .parts = file.parts(),
                       .size_bytes = file.size(),
                       .op = IoOp::kRead,
                       .direct = direct,
-                      .range = range,
-                      .buffer = buffer};
-  const uint64_t readable = prepare_read(&request);
+                      .pieces = {&piece, 1}};
+  const uint64_t readable = prepare_read(&request, &piece);
   if (readable == 0) return 0;
   const int error = transfer(request);
   return error != 0 ? -error : static_cast<ssize_t>(readable);
@@ -88,13 +88,13 @@ int Lanes::write(const StripedFile& file, ByteRange range, const void* buffer, b
   if (range.length_bytes == 0) return 0;
   const bool aligned = range.offset % kBlockSize == 0 && range.length_bytes % kBlockSize == 0 &&
                        reinterpret_cast<uintptr_t>(buffer) % kBlockSize == 0;
+  const Piece piece{.range = range, .buffer = const_cast<void*>(buffer)};
   const PartRequest request{.map = file.map(),
                             .parts = file.parts(),
                             .size_bytes = std::max(file.size(), range.end()),
                             .op = IoOp::kWrite,
                             .direct = direct && aligned,
-                            .range = range,
-                            .buffer = const_cast<void*>(buffer)};
+                            .pieces = {&piece, 1}};
   return -transfer(request);
 }
 

@@ -78,13 +78,14 @@ Outcome<void> create_parts(const Volume& volume, const Layout& layout, std::stri
 
 Outcome<void> transfer_striped(const Volume& volume, const StripedFile& file, IoOp op,
                                ByteRange range, void* buffer) {
+  if (range.length_bytes == 0) return {};
+  const Piece piece{.range = range, .buffer = buffer};
   const PartRequest request{.map = file.map(),
                             .parts = file.parts(),
                             .size_bytes = file.size(),
                             .op = op,
                             .direct = false,
-                            .range = range,
-                            .buffer = buffer};
+                            .pieces = {&piece, 1}};
   RequestCutter cutter(request);
   for (LaneIo io; cutter.next(&io);) {
     if (const int error = finish(&io); error != 0) {

@@ -184,7 +184,9 @@ class AtOnce {
 
 bool within_one_unit(const PartRequest& request) {
   const uint64_t depth = request.map.geometry().stripe_depth_bytes;
-  return request.range.offset / depth == (request.range.end() - 1) / depth;
+  const uint64_t begin = request.pieces.front().range.offset;
+  const uint64_t end = request.pieces.back().range.end();
+  return begin / depth == (end - 1) / depth;
 }
 
 // By a queue, if one is to be had; false: it must be done without.
@@ -212,18 +214,20 @@ bool is_aligned(uint64_t offset, const void* buffer, size_t count) {
 // in front of it arrives.
 ssize_t read_up_to_fault(const OpenFile& file, PartRequest request) {
   constexpr uint64_t kPage = 4096;
-  auto* const begin = static_cast<char*>(request.buffer);
-  const uint64_t end = request.range.end();
+  Piece page = request.pieces.front();
+  request.pieces = {&page, 1};
+  auto* const begin = static_cast<char*>(page.buffer);
+  const uint64_t end = page.range.end();
   uint64_t done = 0;
-  while (request.range.offset < end) {
+  while (page.range.offset < end) {
     const uint64_t in_page = kPage - reinterpret_cast<uintptr_t>(begin + done) % kPage;
-    const uint64_t left = end - request.range.offset;
-    request.range.length_bytes = in_page < left ? in_page : left;
-    request.buffer = begin + done;
+    const uint64_t left = end - page.range.offset;
+    page.range.length_bytes = in_page < left ? in_page : left;
+    page.buffer = begin + done;
     RequestCutter cutter(request);
     if (move_in_turn(file, cutter, request.direct) != 0) break;
-    done += request.range.length_bytes;
-    request.range.offset += request.range.length_bytes;
+    done += page.range.length_bytes;
+    page.range.offset += page.range.length_bytes;
   }
   return done > 0 ? static_cast<ssize_t>(done) : -EFAULT;
 }
@@ -232,14 +236,14 @@ ssize_t read_up_to_fault(const OpenFile& file, PartRequest request) {
 
 ssize_t read_striped(const OpenFileRef& file, uint64_t offset, void* buffer, size_t count_wanted) {
   const int saved_errno = errno;
+  Piece piece{.range = {.offset = offset, .length_bytes = count_wanted}, .buffer = buffer};
   PartRequest request{.map = file->map,
                       .parts = *file->parts,
                       .size_bytes = file.size(),
                       .op = IoOp::kRead,
                       .direct = file.direct(),
-                      .range = {.offset = offset, .length_bytes = count_wanted},
-                      .buffer = buffer};
-  const uint64_t readable = prepare_read(&request);
+                      .pieces = {&piece, 1}};
+  const uint64_t readable = prepare_read(&request, &piece);
   const int error = readable == 0 ? 0 : move(*file, request);
   ssize_t result = error != 0 ? -error : static_cast<ssize_t>(readable);
   if (error == EFAULT && !request.direct) result = read_up_to_fault(*file, request);
@@ -249,13 +253,14 @@ ssize_t read_striped(const OpenFileRef& file, uint64_t offset, void* buffer, siz
 
 int overwrite_striped(const OpenFileRef& file, uint64_t offset, const void* buffer, size_t count) {
   const int saved_errno = errno;
+  const Piece piece{.range = {.offset = offset, .length_bytes = count},
+                    .buffer = const_cast<void*>(buffer)};
   const PartRequest request{.map = file->map,
                             .parts = *file->parts,
                             .size_bytes = offset + count,
                             .op = IoOp::kWrite,
                             .direct = file.direct() && is_aligned(offset, buffer, count),
-                            .range = {.offset = offset, .length_bytes = count},
-                            .buffer = const_cast<void*>(buffer)};
+                            .pieces = {&piece, 1}};
   const int error = move(*file, request);
   errno = saved_errno;
   return error;

@@ -22,8 +22,8 @@ class CutterTest : public StripedFixture {};
 TEST_F(CutterTest, SendsOneIoToEachDeviceForAnOrdinaryRequest) {
   make_file({.stripe_depth_bytes = 4096, .device_count = 4, .first_device = 2}, 4096 * 40);
   std::vector<char> buffer(4096 * 33);
-  const PartRequest request = read_request({.offset = 4096 * 3, .length_bytes = buffer.size()},
-                                           buffer.data());
+  const Piece piece{{.offset = 4096 * 3, .length_bytes = buffer.size()}, buffer.data()};
+  const PartRequest request = read_request({&piece, 1});
   RequestCutter cutter(request);
   LaneIo io;
   std::map<uint32_t, int> ios_of_device;
@@ -34,8 +34,8 @@ TEST_F(CutterTest, SendsOneIoToEachDeviceForAnOrdinaryRequest) {
 TEST_F(CutterTest, CutsARunAtTheLargestIo) {
   make_file({.stripe_depth_bytes = 8192, .device_count = 2, .first_device = 0}, 8192 * 16);
   std::vector<char> buffer(8192 * 16);
-  const PartRequest request = read_request({.offset = 0, .length_bytes = buffer.size()},
-                                           buffer.data());
+  const Piece piece{{.offset = 0, .length_bytes = buffer.size()}, buffer.data()};
+  const PartRequest request = read_request({&piece, 1});
   RequestCutter cutter(request, 8192 + 4096);
   LaneIo io;
   uint64_t total = 0;
@@ -60,9 +60,10 @@ TEST_F(CutterTest, ReadsRandomRangesRightWithEveryBackendAndAnyIoSize) {
       const uint64_t length = random() % 300000;
       const uint64_t io_size_max = 4096 * (1 + random() % 40);
       std::vector<char> buffer(length, '\x5a');
-      PartRequest request = read_request({.offset = offset, .length_bytes = length}, buffer.data());
+      Piece piece{{.offset = offset, .length_bytes = length}, buffer.data()};
+      PartRequest request = read_request({&piece, 1});
       request.direct = random() % 2 == 0;
-      const uint64_t readable = prepare_read(&request);
+      const uint64_t readable = prepare_read(&request, &piece);
       ASSERT_EQ(readable, offset >= content_.size()
                               ? 0
                               : std::min<uint64_t>(length, content_.size() - offset));
@@ -76,12 +77,64 @@ TEST_F(CutterTest, ReadsRandomRangesRightWithEveryBackendAndAnyIoSize) {
   }
 }
 
+// Pieces of one size, wherever they lie in memory: one I/O a device where they follow
+// each other in the file.
+TEST_F(CutterTest, PiecesThatFollowEachOtherAreOneIoADevice) {
+  constexpr uint64_t kPiece = 4096;
+  make_file({.stripe_depth_bytes = 4 * kPiece, .device_count = 2, .first_device = 1}, 40 * kPiece);
+  std::vector<char> memory(40 * kPiece);
+  std::vector<Piece> pieces;
+  for (uint64_t i = 0; i < 40; ++i) {  // backwards in memory
+    pieces.push_back({{.offset = i * kPiece, .length_bytes = kPiece},
+                      memory.data() + (39 - i) * kPiece});
+  }
+  const PartRequest request = read_request(pieces);
+  RequestCutter cutter(request);
+  LaneIo io;
+  for (const uint32_t device : {1, 0}) {
+    ASSERT_TRUE(cutter.next(&io));
+    EXPECT_EQ(io.device_index, device);
+    EXPECT_EQ(io.length_bytes, 20 * kPiece);
+  }
+  EXPECT_FALSE(cutter.next(&io));
+}
+
+TEST_F(CutterTest, ReadsRandomPiecesRight) {
+  const uint64_t seed = std::random_device{}();
+  std::mt19937_64 random(seed);
+  make_file({.stripe_depth_bytes = 12288, .device_count = 3, .first_device = 2}, 1234567);
+  IoQueueStorage storage;
+  IoBackend chosen;
+  const Result<IoQueue*> queue = make_io_queue(IoBackend::kThreads, 4, &storage, &chosen);
+  ASSERT_TRUE(queue);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::vector<char>> memory;
+    std::vector<Piece> pieces;
+    uint64_t at = random() % 100000;
+    const size_t count = 1 + random() % 20;
+    while (pieces.size() < count && at + 40000 < content_.size()) {
+      const uint64_t length = 1 + random() % 40000;
+      memory.emplace_back(length);
+      pieces.push_back({{.offset = at, .length_bytes = length}, memory.back().data()});
+      at += length + (random() % 2 == 0 ? 0 : random() % 30000);  // adjacent, or with a gap
+    }
+    ASSERT_EQ(run(**queue, read_request(pieces), 4096 * (1 + random() % 40)), 0);
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      ASSERT_EQ(std::string(memory[i].begin(), memory[i].end()),
+                content_.substr(pieces[i].range.offset, memory[i].size()))
+          << "seed " << seed << " round " << round << " piece " << i;
+    }
+  }
+  (*queue)->~IoQueue();
+}
+
 TEST_F(CutterTest, ReadsAlignedRangesPastThePageCacheUpToTheUnalignedEnd) {
   make_file({.stripe_depth_bytes = 4096, .device_count = 3, .first_device = 0}, 100001);
   alignas(4096) static char buffer[1 << 20];
-  PartRequest request = read_request({.offset = 8192, .length_bytes = sizeof buffer}, buffer);
+  Piece piece{{.offset = 8192, .length_bytes = sizeof buffer}, buffer};
+  PartRequest request = read_request({&piece, 1});
   request.direct = true;
-  EXPECT_EQ(prepare_read(&request), 100001u - 8192u);
+  EXPECT_EQ(prepare_read(&request, &piece), 100001u - 8192u);
   EXPECT_TRUE(request.direct);
   IoQueueStorage storage;
   IoBackend chosen;
@@ -96,14 +149,16 @@ TEST_F(CutterTest, UnalignedRequestsGoThroughThePageCache) {
   make_file({.stripe_depth_bytes = 4096, .device_count = 2, .first_device = 0}, 100001);
   alignas(4096) static char buffer[65536];
   for (const ByteRange range : {ByteRange{1, 4096}, ByteRange{4096, 4095}, ByteRange{0, 100}}) {
-    PartRequest request = read_request(range, buffer);
+    Piece piece{range, buffer};
+    PartRequest request = read_request({&piece, 1});
     request.direct = true;
-    prepare_read(&request);
+    prepare_read(&request, &piece);
     EXPECT_FALSE(request.direct) << range.offset << "+" << range.length_bytes;
   }
-  PartRequest request = read_request({.offset = 0, .length_bytes = 4096}, buffer + 512);
+  Piece piece{{.offset = 0, .length_bytes = 4096}, buffer + 512};
+  PartRequest request = read_request({&piece, 1});
   request.direct = true;
-  prepare_read(&request);
+  prepare_read(&request, &piece);
   EXPECT_FALSE(request.direct);
 }
 

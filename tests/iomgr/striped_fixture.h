@@ -62,14 +62,13 @@ class StripedFixture : public ::testing::Test {
 
   std::string device(uint32_t index) const { return directory_ + "/d" + std::to_string(index); }
 
-  PartRequest read_request(ByteRange range, void* buffer) const {
+  PartRequest read_request(std::span<const Piece> pieces) const {
     return {.map = map_,
             .parts = *parts_,
             .size_bytes = layout_.logical_size,
             .op = IoOp::kRead,
             .direct = false,
-            .range = range,
-            .buffer = buffer};
+            .pieces = pieces};
   }
 
   // Drives a queue as an owner does; 0 or an errno.
