@@ -168,7 +168,7 @@ Pin FrameCache::find(const FrameKey& key) {
   return {};
 }
 
-Reservation FrameCache::reserve(const FrameKey& key) {
+Reservation FrameCache::reserve(const FrameKey& key, Admission admission) {
   const Place place = locate(key);
   SetView set = view(place.set_index);
   Reservation reservation;
@@ -177,12 +177,12 @@ Reservation FrameCache::reserve(const FrameKey& key) {
     return reservation;
   }
   set.way_limit = way_limit(place.set_index);
-  reserve_locked(set, place, &reservation);
+  reserve_locked(set, place, admission, &reservation);
   set.set.lock.unlock();
   return reservation;
 }
 
-void FrameCache::reserve_locked(const SetView& set, const Place& place,
+void FrameCache::reserve_locked(const SetView& set, const Place& place, Admission admission,
                                 Reservation* reservation) {
   if (join(set, place, reservation)) return;
   Counters& count = counters(set.set_index);
@@ -191,7 +191,8 @@ void FrameCache::reserve_locked(const SetView& set, const Place& place,
   SetPolicy policy(policy_, set);
   policy.miss(place.key_hash);
   uint32_t way = 0;
-  if (!find_room(set, place, policy, &way)) {
+  if (!find_room(set, place, admission, policy, &way)) {
+    policy.refused(place.key_hash);
     count.refused.fetch_add(1, relaxed);
     return;
   }
@@ -246,8 +247,8 @@ uint32_t FrameCache::unpinned_ways(const SetView& set) const {
 
 // A way with a claimed frame: first what is of no use, then memory that the budget
 // still allows, then what the policy gives up.
-bool FrameCache::find_room(const SetView& set, const Place& place, SetPolicy& policy,
-                           uint32_t* way) {
+bool FrameCache::find_room(const SetView& set, const Place& place, Admission admission,
+                           SetPolicy& policy, uint32_t* way) {
   const uint32_t unpinned = unpinned_ways(set);
   uint32_t useless = set.ways_where(unpinned, [&](const CacheSlot& slot) {
     return dead(slot) || superseded(slot, place);
@@ -262,7 +263,8 @@ bool FrameCache::find_room(const SetView& set, const Place& place, SetPolicy& po
     counters(set.set_index).resident_frames.fetch_add(1, relaxed);
     return set.slots[*way].claim();  // nobody pins what has no memory
   }
-  return evict(set, unpinned, policy, way);
+  return evict(set, admission == Admission::kAlways ? unpinned : policy.unprotected(unpinned),
+               policy, way);
 }
 
 // Claims the candidate that the policy gives up. False: all are pinned by now.

@@ -15,7 +15,7 @@
 //     kFill:  read into r.fill.bytes(); then pin = r.fill.publish(n), or
 //             r.fill.abandon(errno)
 //     kWait:  pin = r.wait.wait(timeout)                   somebody else reads it
-//     kPass:  read past the cache                          no frame is free
+//     kPass:  read past the cache                          no frame is free, or to be had
 //   }
 //
 // Placement: consecutive frames of a file lie in consecutive sets, turned by a hash of
@@ -157,6 +157,11 @@ class FrameWait : public FrameHold {
   using FrameHold::FrameHold;
 };
 
+// Whether a miss may take any frame that nobody pins, or only one that the policy does
+// not protect (cache_policy.h): who can read into memory of his own, and needs the frame
+// for later only, does not ask for more.
+enum class Admission { kAlways, kByPolicy };
+
 // What reserve() answers; the member of its kind is set.
 struct Reservation {
   enum class Kind { kHit, kFill, kWait, kPass };
@@ -183,7 +188,7 @@ class FrameCache {
 
   // Empty on a miss, which reserve() counts.
   Pin find(const FrameKey& key);
-  Reservation reserve(const FrameKey& key);
+  Reservation reserve(const FrameKey& key, Admission admission = Admission::kAlways);
 
   // No frame of the file that was there, or was being filled, is found again; in O(1).
   // (One in 4096 other files may lose theirs too.) Who waits already still gets it.
@@ -245,9 +250,11 @@ class FrameCache {
   uint32_t unpinned_ways(const SetView& set) const;
 
   // Under the lock of the set.
-  void reserve_locked(const SetView& set, const Place& place, Reservation* reservation);
+  void reserve_locked(const SetView& set, const Place& place, Admission admission,
+                      Reservation* reservation);
   bool join(const SetView& set, const Place& place, Reservation* reservation);
-  bool find_room(const SetView& set, const Place& place, SetPolicy& policy, uint32_t* way);
+  bool find_room(const SetView& set, const Place& place, Admission admission,
+                 SetPolicy& policy, uint32_t* way);
   bool evict(const SetView& set, uint32_t candidates, SetPolicy& policy, uint32_t* way);
   void begin_fill(const SetView& set, const Place& place, uint32_t way);
   int shrink(const SetView& set);

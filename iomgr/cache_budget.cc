@@ -1,6 +1,4 @@
 // How the cache keeps within its budget.
-#include <sys/mman.h>
-
 #include "iomgr/base/sys.h"
 #include "iomgr/cache.h"
 
@@ -14,9 +12,9 @@ constexpr auto acquire = std::memory_order_acquire;
 int give_memory_back(std::byte* memory, uint64_t bytes) {
   const int saved_errno = errno;
   int error = 0;
-  if (::syscall(SYS_madvise, memory, bytes, MADV_REMOVE) != 0) {
+  if (sys::madvise(memory, bytes, MADV_REMOVE) != 0) {
     error = errno == EINVAL ? 0 : errno;  // EINVAL: private memory
-    if (::syscall(SYS_madvise, memory, bytes, MADV_DONTNEED) != 0) error = errno;
+    if (sys::madvise(memory, bytes, MADV_DONTNEED) != 0) error = errno;
   }
   errno = saved_errno;
   return error;

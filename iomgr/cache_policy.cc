@@ -35,6 +35,14 @@ const char* name_of(CachePolicy policy) {
   return "?";
 }
 
+Result<CachePolicy> parse_cache_policy(std::string_view name) {
+  for (const CachePolicy policy : {CachePolicy::kLru, CachePolicy::kFifo,
+                                   CachePolicy::kScanResistant, CachePolicy::kHotAware}) {
+    if (name == name_of(policy)) return policy;
+  }
+  return Errno{EINVAL};
+}
+
 void SetPolicy::miss(uint32_t key_hash) {
   view_.set.clock.store(view_.set.clock.load(relaxed) + 1, relaxed);
   uint32_t value = 0;
@@ -65,13 +73,25 @@ uint32_t SetPolicy::victim(uint32_t candidates) const {
   return oldest(candidates);
 }
 
+uint32_t SetPolicy::unprotected(uint32_t candidates) const {
+  return policy_ == CachePolicy::kScanResistant ? candidates & ~protected_ways() : candidates;
+}
+
+void SetPolicy::refused(uint32_t key_hash) const {
+  remember(key_hash, policy_ == CachePolicy::kHotAware ? heat_ : view_.set.clock.load(relaxed));
+}
+
 void SetPolicy::evicted(uint32_t way, uint32_t key_hash) const {
-  if (policy_ == CachePolicy::kLru || policy_ == CachePolicy::kFifo) return;
   const CacheSlot& slot = view_.slots[way];
   const bool hot = policy_ == CachePolicy::kHotAware;
+  remember(key_hash, (hot ? slot.heat : slot.used).load(relaxed));
+}
+
+void SetPolicy::remember(uint32_t key_hash, uint32_t value) const {
+  if (policy_ == CachePolicy::kLru || policy_ == CachePolicy::kFifo) return;
   const uint32_t entry = view_.set.history_hand++ % kCacheWaysMax;
   view_.history.key_hash[entry] = key_hash;
-  view_.history.value[entry] = (hot ? slot.heat : slot.used).load(relaxed);
+  view_.history.value[entry] = value;
 }
 
 void SetPolicy::filled(uint32_t way) const {

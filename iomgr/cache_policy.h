@@ -33,7 +33,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
+#include "iomgr/base/result.h"
 #include "iomgr/cache_set.h"
 
 namespace graphlane {
@@ -42,6 +44,7 @@ enum class CachePolicy { kLru, kFifo, kScanResistant, kHotAware };
 
 // "lru", "fifo", "scan-resistant", "hot-aware".
 const char* name_of(CachePolicy policy);
+Result<CachePolicy> parse_cache_policy(std::string_view name);  // EINVAL for another name
 
 inline constexpr uint32_t kHeatMax = 255;
 
@@ -74,7 +77,7 @@ inline void policy_hit(CachePolicy policy, CacheSet& set, CacheSlot& slot) {
 }
 
 // What the holder of the lock asks of a policy. Of a miss, in this order: miss(),
-// victim() and evicted() as often as it takes to find room, filled().
+// victim() and evicted() as often as it takes to find room, filled() or refused().
 class SetPolicy {
  public:
   SetPolicy(CachePolicy policy, const SetView& view) : policy_(policy), view_(view) {}
@@ -83,12 +86,17 @@ class SetPolicy {
   void miss(uint32_t key_hash);
   // One of `candidates`, bit by bit, at least one: a way.
   uint32_t victim(uint32_t candidates) const;
+  // Those of `candidates` that the policy does not protect.
+  uint32_t unprotected(uint32_t candidates) const;
+  // The newcomer gets no frame, but is remembered.
+  void refused(uint32_t key_hash) const;
   // The way's frame makes room for another.
   void evicted(uint32_t way, uint32_t key_hash) const;
   // The newcomer is in this way.
   void filled(uint32_t way) const;
 
  private:
+  void remember(uint32_t key_hash, uint32_t value) const;
   void age_heat() const;
   void age_probation() const;
   void demote_idle() const;

@@ -263,7 +263,9 @@ bool read_again(OpenFile& file, int fd, SaidSize* said) {
     file.lost.store(true, std::memory_order_relaxed);
     return false;
   }
-  *said = {.bytes = layout.logical_size, .state = layout.state};
+  *said = {.bytes = layout.logical_size,
+           .state = layout.state,
+           .ctime_ns = nanoseconds(st.stx_ctime)};
   file.stub.remember(st.stx_ctime, *said);
   return true;
 }
@@ -278,7 +280,9 @@ bool still_open(OpenFile& file, int fd, SaidSize* said) {
     return false;
   }
   *said = file.said;
-  if (file.origin != Origin::kStub || file.stub.holds(st.stx_ctime, said)) return true;
+  const bool known = file.origin != Origin::kStub || file.stub.holds(st.stx_ctime, said);
+  said->ctime_ns = nanoseconds(st.stx_ctime);
+  if (known) return true;
   const SlowLockGuard lock(slow_lock);
   return lock && read_again(file, fd, said);
 }
@@ -393,6 +397,22 @@ OpenFileRef::~OpenFileRef() {
 }
 
 uint64_t OpenFileRef::size() const { return size_now(*file_, said_); }
+
+// Who writes without a mount says so by his lock, and by the stub's ctime when he
+// begins and when he has done; who writes by the mount, by the counter. Who changes the
+// file behind the mount is seen by the ctime, when the kernel looks at it anew.
+uint64_t OpenFileRef::content_generation() const {
+  if (said_.ctime_ns == 0) return 0;
+  const auto ctime = static_cast<uint64_t>(said_.ctime_ns);
+  if (file_->origin == Origin::kMount) {
+    const auto counter = reinterpret_cast<uintptr_t>(file_->counter);  // of this server alone
+    return (ctime + counter) * 0x9e3779b97f4a7c15 + file_->generation;
+  }
+  const bool may_change = file_->origin != Origin::kStub || file_->written_here ||
+                          said_.state != FileState::kClosed || is_fresh(said_.ctime_ns) ||
+                          is_stub_locked(file_->stub_fd, StubLock::kChange, F_WRLCK);
+  return may_change ? 0 : ctime;
+}
 
 void note_written(const OpenFile& file) {
   if (!file.written.exchange(true, std::memory_order_relaxed)) set_mtime(file);

@@ -83,6 +83,9 @@ class OpenFileRef {
   Access access() const { return entry_.access(); }
   // The file's size now, in bytes.
   uint64_t size() const;
+  // As long as this is the same, so are the file's bytes; 0: not known, or somebody
+  // changes it.
+  uint64_t content_generation() const;
   // The descriptor is the stub's: its size, content and offset end are not the
   // file's.
   bool on_stub() const { return file_->origin != Origin::kMount; }

@@ -24,6 +24,16 @@ Settings read_environment() {
     if (backend) settings.backend = *backend;
     else complain("GRAPHLANE_BACKEND", "not auto, io_uring, libaio or threads: ignored");
   }
+  if (const char* size = getenv("GRAPHLANE_CACHE"); size != nullptr) {
+    const Result<uint64_t> budget = parse_budget(size);
+    if (budget) settings.cache.budget_bytes = *budget;
+    else complain("GRAPHLANE_CACHE", "not auto, 0 or a size (64M, 2G): ignored");
+  }
+  if (const char* name = getenv("GRAPHLANE_CACHE_POLICY"); name != nullptr) {
+    const Result<CachePolicy> policy = parse_cache_policy(name);
+    if (policy) settings.cache.policy = *policy;
+    else complain("GRAPHLANE_CACHE_POLICY", "not scan-resistant, lru, fifo or hot-aware: ignored");
+  }
   const char* report = getenv("GRAPHLANE_REPORT");
   if (report != nullptr && *report != '\0' && std::strcmp(report, "0") != 0) {
     settings.report = report;

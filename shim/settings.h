@@ -2,9 +2,12 @@
 //
 //   GRAPHLANE_IO=auto|direct|buffered
 //   GRAPHLANE_BACKEND=auto|io_uring|libaio|threads
+//   GRAPHLANE_CACHE=auto|0|SIZE         memory for what is read past the page cache
+//   GRAPHLANE_CACHE_POLICY=scan-resistant|lru|fifo|hot-aware
 //   GRAPHLANE_REPORT=1 (stderr) or a file, to which one JSON line is added
 #pragma once
 
+#include "iomgr/extent_cache.h"
 #include "iomgr/io_queue.h"
 #include "iomgr/memory_limit.h"
 
@@ -13,6 +16,7 @@ namespace graphlane {
 struct Settings {
   IoMode io_mode = IoMode::kAuto;
   IoBackend backend = IoBackend::kAuto;
+  ExtentCacheOptions cache;  // a budget of 0: none
   const char* report = nullptr;  // null: none wanted
 };
 

@@ -22,7 +22,20 @@ namespace graphlane {
 struct SaidSize {
   uint64_t bytes = 0;
   FileState state = FileState::kClosed;
+  int64_t ctime_ns = 0;  // the inode's when this was looked at; 0: not looked at
 };
+
+constexpr int64_t nanoseconds(const statx_timestamp& time) {
+  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
+
+// Whether what has this ctime could have been changed again unseen.
+inline bool is_fresh(int64_t ctime_ns) {
+  constexpr int64_t kTickMax = 20'000'000;  // two ticks of the slowest kernel
+  timespec now;
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - ctime_ns <= kTickMax;
+}
 
 class StubWatch {
  public:
@@ -41,25 +54,18 @@ class StubWatch {
 
   // `ctime` is from before the stub was read.
   void remember(const statx_timestamp& ctime, const SaidSize& said) {
-    timespec now;
-    ::clock_gettime(CLOCK_REALTIME, &now);
     const int64_t stamp = nanoseconds(ctime);
-    const int64_t age = int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - stamp;
     stamp_.store(kNever, std::memory_order_relaxed);
     // Release: who sees the new size sees that the old stamp has gone.
     std::atomic_thread_fence(std::memory_order_release);
     said_.store(said.bytes | (said.state == FileState::kOpen ? kOpenBit : 0),
                 std::memory_order_relaxed);
-    stamp_.store(age > kTickMax ? stamp : kNever, std::memory_order_release);
+    stamp_.store(is_fresh(stamp) ? kNever : stamp, std::memory_order_release);
   }
 
  private:
   static constexpr int64_t kNever = 0;
-  static constexpr int64_t kTickMax = 20'000'000;  // ns; two ticks of the slowest kernel
   static constexpr uint64_t kOpenBit = uint64_t{1} << 63;
-  static int64_t nanoseconds(const statx_timestamp& time) {
-    return time.tv_sec * 1'000'000'000 + time.tv_nsec;
-  }
 
   std::atomic<int64_t> stamp_{kNever};
   std::atomic<uint64_t> said_{0};

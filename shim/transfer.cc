@@ -6,6 +6,7 @@
 #include "iomgr/base/sys.h"
 #include "iomgr/lane_io.h"
 #include "shim/queue_pool.h"
+#include "shim/read_cache.h"
 #include "shim/report.h"
 
 namespace graphlane {
@@ -210,6 +211,15 @@ bool is_aligned(uint64_t offset, const void* buffer, size_t count) {
   return (offset | reinterpret_cast<uintptr_t>(buffer) | count) % kBlockSize == 0;
 }
 
+class FileMover final : public PartMover {
+ public:
+  explicit FileMover(const OpenFile& file) : file_(file) {}
+  int move(const PartRequest& request) override { return graphlane::move(file_, request); }
+
+ private:
+  const OpenFile& file_;
+};
+
 // A buffer that ends in memory which is not there: as from the kernel, what fits
 // in front of it arrives.
 ssize_t read_up_to_fault(const OpenFile& file, PartRequest request) {
@@ -236,6 +246,13 @@ ssize_t read_up_to_fault(const OpenFile& file, PartRequest request) {
 
 ssize_t read_striped(const OpenFileRef& file, uint64_t offset, void* buffer, size_t count_wanted) {
   const int saved_errno = errno;
+  if (file.direct()) {
+    FileMover mover(*file);
+    ssize_t result = 0;
+    const bool done = read_cached(file, offset, buffer, count_wanted, mover, &result);
+    errno = saved_errno;
+    if (done) return result;
+  }
   Piece piece{.range = {.offset = offset, .length_bytes = count_wanted}, .buffer = buffer};
   PartRequest request{.map = file->map,
                       .parts = *file->parts,

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -53,6 +54,18 @@ inline int fstat(int fd, struct stat* st) {
 }
 inline off_t lseek(int fd, off_t offset, int whence) {
   return ::syscall(SYS_lseek, fd, offset, whence);
+}
+// Private, zeroed memory; null: there is none.
+inline void* map_memory(size_t length) {
+  const long address = ::syscall(SYS_mmap, nullptr, length, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return address == -1 ? nullptr : reinterpret_cast<void*>(address);
+}
+inline int munmap(void* address, size_t length) {
+  return static_cast<int>(::syscall(SYS_munmap, address, length));
+}
+inline int madvise(void* address, size_t length, int advice) {
+  return static_cast<int>(::syscall(SYS_madvise, address, length, advice));
 }
 
 }  // namespace graphlane::sys

@@ -1,0 +1,324 @@
+#include "iomgr/extent_cache.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "iomgr/base/size_text.h"
+#include "iomgr/base/sys.h"
+#include "iomgr/memory_limit.h"
+
+namespace graphlane {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+constexpr uint64_t kFrame = kExtentFrameBytes;
+
+// Below this a cache would only be in the way.
+constexpr uint64_t kBudgetMin = kCacheWaysMax * kFrame;
+// Reads of less than this are extents only within a stream.
+constexpr uint64_t kExtentMin = kFrame / 2;
+// A stream of small reads, or over shallow stripes, is read ahead this far.
+constexpr uint64_t kAheadMin = 8 << 20;
+// Streams together may hold this share of the budget.
+constexpr uint64_t kAheadShare = 4;
+constexpr uint64_t kBudgetStep = 32 << 20;
+// Whoever fills a frame may have been killed (a vfork child, while its parent lives).
+constexpr uint64_t kFillPatienceNs = 30'000'000'000;
+
+constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+// What a cache that holds `held_bytes` already may have in all.
+uint64_t budget_from_memory(uint64_t held_bytes) {
+  const uint64_t room = memory_available_bytes() + held_bytes;
+  return room - room / 8;
+}
+
+bool is_aligned(const Piece& piece) {
+  const uint64_t place = piece.range.offset | piece.range.length_bytes |
+                         reinterpret_cast<uintptr_t>(piece.buffer);
+  return place % kBlockSize == 0;
+}
+
+constexpr uint64_t whole_sets(uint64_t bytes) { return bytes / kBudgetMin * kBudgetMin; }
+
+}  // namespace
+
+Result<uint64_t> parse_budget(std::string_view text) {
+  if (text == "auto") return uint64_t{ExtentCacheOptions::kAutoBudget};
+  return parse_size_text(text);
+}
+
+class ExtentCache::BorrowedBatch {
+ public:
+  explicit BorrowedBatch(Batch* batches) {
+    for (uint32_t i = 0; i < kBatchCount && batch_ == nullptr; ++i) {
+      // Acquire: what the last borrower did is done.
+      if (!batches[i].taken.exchange(true, std::memory_order_acquire)) batch_ = &batches[i];
+    }
+  }
+  ~BorrowedBatch() {
+    if (batch_ != nullptr) batch_->taken.store(false, std::memory_order_release);
+  }
+  BorrowedBatch(const BorrowedBatch&) = delete;
+  BorrowedBatch& operator=(const BorrowedBatch&) = delete;
+  explicit operator bool() const { return batch_ != nullptr; }
+  Batch& operator*() const { return *batch_; }
+
+ private:
+  Batch* batch_ = nullptr;
+};
+
+// ---- the memory
+
+ExtentCache::~ExtentCache() {
+  streams_.clear();
+  if (memory_ != nullptr) sys::munmap(memory_, memory_bytes_);
+}
+
+Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
+  auto_budget_ = options.budget_bytes == ExtentCacheOptions::kAutoBudget;
+  const uint64_t most = budget_from_memory(0);
+  const uint64_t budget = whole_sets(auto_budget_ ? most : options.budget_bytes);
+  if (budget < kBudgetMin) return Errno{ENOMEM};
+  const uint64_t metadata = round_up(FrameCache::metadata_bytes(budget / kFrame), kBlockSize);
+  void* const memory = sys::map_memory(budget + metadata);
+  if (memory == nullptr) return Errno{ENOMEM};
+  memory_ = memory;
+  memory_bytes_ = budget + metadata;
+  // A child has no use for it, and its writes would copy it page by page.
+  (void)sys::madvise(memory, memory_bytes_, MADV_WIPEONFORK);
+  // A core dump shows what is the program's own.
+  (void)sys::madvise(memory, memory_bytes_, MADV_DONTDUMP);
+  auto* const bytes = static_cast<std::byte*>(memory);
+  const CacheOptions how{.frame_bytes = kFrame, .policy = options.policy};
+  Result<void> made = cache_.init(how, {bytes, budget}, {bytes + budget, metadata});
+  if (!made) return made;
+  budget_max_ = budget;
+  budget_bytes_.store(budget, relaxed);
+  started_ = true;
+  return {};
+}
+
+void ExtentCache::set_budget(uint64_t bytes) {
+  const uint64_t budget = std::min(bytes, budget_max_);
+  budget_bytes_.store(budget, relaxed);
+  (void)cache_.resize(budget);
+}
+
+void ExtentCache::count_fetched(uint64_t bytes) {
+  fetched_bytes_.fetch_add(bytes, relaxed);
+  if (!auto_budget_) return;
+  if (unlooked_bytes_.fetch_add(bytes, relaxed) + bytes < kBudgetStep) return;
+  if (unlooked_bytes_.exchange(0, relaxed) < kBudgetStep) return;  // another thread looks
+  const uint64_t budget = std::min(budget_max_, budget_from_memory(cache_.stats().resident_bytes));
+  const uint64_t before = budget_bytes_.load(relaxed);
+  const uint64_t change = std::max(budget, before) - std::min(budget, before);
+  if (change >= kFrame * kCacheWaysMax) set_budget(budget);
+}
+
+// Of one stream.
+uint64_t ExtentCache::ahead_max() const {
+  const uint64_t share = budget_bytes_.load(relaxed) / kAheadShare;
+  return std::min(share, uint64_t{StreamTable::kAheadMax} / 2 * kFrame) / kFrame * kFrame;
+}
+
+// ---- one request
+
+bool ExtentCache::Request::wants(uint64_t frame_index) const {
+  return frame_index * kFrame < range.end();
+}
+
+// What of the range lies in the frame, and where it goes.
+Piece ExtentCache::Request::piece_of(uint64_t frame_index) const {
+  const uint64_t begin = std::max(range.offset, frame_index * kFrame);
+  const uint64_t end = std::min(range.end(), (frame_index + 1) * kFrame);
+  return {.range = {.offset = begin, .length_bytes = end - begin},
+          .buffer = buffer + (begin - range.offset)};
+}
+
+// What the devices cannot bring into the caller's memory must have a frame.
+Admission ExtentCache::Request::admission(uint64_t frame_index) const {
+  return is_aligned(piece_of(frame_index)) ? Admission::kByPolicy : Admission::kAlways;
+}
+
+// False: the frame ends before what is wanted of it.
+bool ExtentCache::Request::copy(uint64_t frame_index, const Pin& pin) const {
+  const Piece piece = piece_of(frame_index);
+  const uint64_t begin = piece.range.offset - frame_index * kFrame;
+  const std::span<const std::byte> bytes = pin.bytes();
+  if (begin + piece.range.length_bytes > bytes.size()) return false;
+  std::memcpy(piece.buffer, bytes.data() + begin, piece.range.length_bytes);
+  return true;
+}
+
+// The same for bytes that were there already.
+bool ExtentCache::copy_found(const Request& request, uint64_t frame_index, const Pin& pin) {
+  if (!request.copy(frame_index, pin)) return false;
+  found_bytes_.fetch_add(request.piece_of(frame_index).range.length_bytes, relaxed);
+  return true;
+}
+
+bool ExtentCache::read(const ExtentFile& file, ByteRange range, void* buffer, PartMover& mover,
+                       ssize_t* result) {
+  if (!started_) return false;
+  const uint64_t left = range.offset < file.size_bytes ? file.size_bytes - range.offset : 0;
+  range.length_bytes = std::min(range.length_bytes, left);
+  *result = static_cast<ssize_t>(range.length_bytes);
+  if (range.length_bytes == 0) return true;
+  const StripeGeometry& geometry = file.map.geometry();
+  const uint64_t row = geometry.stripe_depth_bytes * geometry.device_count;
+  const Request request{
+      .file = file,
+      .range = range,
+      .buffer = static_cast<char*>(buffer),
+      .mover = mover,
+      .advice = streams_.observe(file.file_id, file.generation, range, round_up(kAheadMin, row),
+                                 ahead_max())};
+  const bool is_extent = range.length_bytes >= kExtentMin || request.advice.serial != 0;
+  if (!is_extent) return read_found(request);
+  const BorrowedBatch batch(batches_);
+  if (!batch) return false;
+  for (uint64_t first = range.offset / kFrame; request.wants(first); first += kBatchMax) {
+    const int error = read_frames(request, first, *batch);
+    if (error != 0) {
+      *result = -error;
+      return true;
+    }
+  }
+  return true;
+}
+
+// A small read of no stream, whose one or two frames happen to be there.
+bool ExtentCache::read_found(const Request& request) {
+  for (uint64_t i = request.range.offset / kFrame; request.wants(i); ++i) {
+    const Pin pin = cache_.find(
+        {.file_id = request.file.file_id, .generation = request.file.generation, .frame_index = i});
+    if (!pin || !copy_found(request, i, pin)) return false;
+  }
+  return true;
+}
+
+// A batch of frames from `first` on; where the devices must be asked, also for what
+// comes next. 0 or an errno.
+int ExtentCache::read_frames(const Request& request, uint64_t first, Batch& batch) {
+  batch.piece_count = batch.wait_count = batch.late_count = 0;
+  const uint64_t end = first + kBatchMax;
+  uint64_t next = first;
+  for (; next < end && request.wants(next); ++next) reserve(request, next, batch);
+  if (batch.piece_count > 0) {
+    const uint64_t ahead_end = std::min(request.advice.fetch_end, request.file.size_bytes);
+    for (; next < end && next * kFrame < ahead_end; ++next) reserve(request, next, batch);
+  }
+  // Our own first: no thread may wait while others may wait for it.
+  if (const int error = fetch(request, batch); error != 0) {
+    for (uint32_t i = 0; i < batch.wait_count; ++i) batch.waits[i].release();
+    return error;
+  }
+  wait(request, batch);
+  return read_late(request, batch);
+}
+
+void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& batch) {
+  const ExtentFile& file = request.file;
+  const FrameKey key{
+      .file_id = file.file_id, .generation = file.generation, .frame_index = frame_index};
+  const bool wanted = request.wants(frame_index);
+  if (const Pin pin = cache_.find(key)) {
+    if (wanted && !copy_found(request, frame_index, pin)) {
+      batch.late[batch.late_count++] = request.piece_of(frame_index);
+    }
+    return;
+  }
+  const Admission admission = wanted ? request.admission(frame_index) : Admission::kAlways;
+  Reservation reservation = cache_.reserve(key, admission);
+  if (reservation.kind == Reservation::Kind::kFill) {
+    const uint64_t offset = frame_index * kFrame;
+    // The last frame up to a whole block, for direct I/O.
+    const uint64_t length = std::min(kFrame, round_up(file.size_bytes - offset, kBlockSize));
+    batch.pieces[batch.piece_count] = {.range = {.offset = offset, .length_bytes = length},
+                                       .buffer = reservation.fill.bytes().data()};
+    batch.fills[batch.piece_count++] = std::move(reservation.fill);
+    return;
+  }
+  if (!wanted) return;
+  if (reservation.kind == Reservation::Kind::kWait) {
+    batch.wait_index[batch.wait_count] = frame_index;
+    batch.waits[batch.wait_count++] = std::move(reservation.wait);
+  } else if (reservation.kind == Reservation::Kind::kPass && admission == Admission::kByPolicy) {
+    batch.pieces[batch.piece_count++] = request.piece_of(frame_index);
+  } else if (reservation.kind != Reservation::Kind::kHit ||
+             !copy_found(request, frame_index, reservation.pin)) {
+    batch.late[batch.late_count++] = request.piece_of(frame_index);
+  }
+}
+
+// Asks the devices for all pieces at once.
+int ExtentCache::fetch(const Request& request, Batch& batch) {
+  if (batch.piece_count == 0) return 0;
+  const ExtentFile& file = request.file;
+  const int error = request.mover.move({.map = file.map,
+                                        .parts = file.parts,
+                                        .size_bytes = file.size_bytes,
+                                        .op = IoOp::kRead,
+                                        .direct = true,
+                                        .pieces = {batch.pieces, batch.piece_count}});
+  uint64_t fetched = 0;
+  for (uint32_t i = 0; i < batch.piece_count; ++i) {
+    const ByteRange& range = batch.pieces[i].range;
+    if (!batch.fills[i]) {
+      passed_bytes_.fetch_add(range.length_bytes, relaxed);
+    } else if (error != 0) {
+      batch.fills[i].abandon(error);
+    } else {
+      const uint64_t index = range.offset / kFrame;
+      const uint64_t length = std::min(range.length_bytes, file.size_bytes - range.offset);
+      Pin pin = batch.fills[i].publish(length);
+      fetched += length;
+      if (request.wants(index)) (void)request.copy(index, pin);
+      else streams_.keep(request.advice, index, std::move(pin));
+    }
+  }
+  count_fetched(fetched);
+  return error;
+}
+
+void ExtentCache::wait(const Request& request, Batch& batch) {
+  for (uint32_t i = 0; i < batch.wait_count; ++i) {
+    const uint64_t index = batch.wait_index[i];
+    const Result<Pin> pin = batch.waits[i].wait(kFillPatienceNs);
+    if (pin && copy_found(request, index, *pin)) continue;
+    batch.waits[i].release();
+    batch.late[batch.late_count++] = request.piece_of(index);
+  }
+}
+
+// What has no frame, and what others could not fill: through the page cache, if it is
+// not aligned.
+int ExtentCache::read_late(const Request& request, Batch& batch) {
+  for (uint32_t i = 0; i < batch.late_count; ++i) {
+    const Piece& piece = batch.late[i];
+    passed_bytes_.fetch_add(piece.range.length_bytes, relaxed);
+    const int error = request.mover.move({.map = request.file.map,
+                                          .parts = request.file.parts,
+                                          .size_bytes = request.file.size_bytes,
+                                          .op = IoOp::kRead,
+                                          .direct = is_aligned(piece),
+                                          .pieces = {&piece, 1}});
+    if (error != 0) return error;
+  }
+  return 0;
+}
+
+ExtentCacheStats ExtentCache::stats() const {
+  if (!started_) return {};
+  return {.frames = cache_.stats(),
+          .ahead = streams_.stats(),
+          .found_bytes = found_bytes_.load(relaxed),
+          .fetched_bytes = fetched_bytes_.load(relaxed),
+          .passed_bytes = passed_bytes_.load(relaxed),
+          .budget_bytes = budget_bytes_.load(relaxed)};
+}
+
+}  // namespace graphlane

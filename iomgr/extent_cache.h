@@ -1,0 +1,152 @@
+// ExtentCache: reads of striped files past the page cache, by way of frames of 1 MiB in
+// this process's memory.
+//
+//   read(range) ──► frames that are there: copied
+//               ──► that somebody is filling: waited for (single flight)
+//               ──► that are missing, and what a stream will want next
+//                   (stream_table.h): one request for all, whose segments the mover
+//                   merges into one I/O a device
+//
+// What is missing is read into a frame if the policy will keep it, or if the caller's
+// memory or place is not aligned as direct I/O needs it; else straight into the
+// caller's memory. So what a program asks for in small pieces, at odd offsets, or from
+// several threads, reaches the devices in large aligned ones, and what the policy
+// keeps is not read again in the next sweep.
+//
+// Budget: at most the bytes given, or, by itself, what the process's memory cgroup and
+// the machine leave, less an eighth; looked at anew after every 32 MiB that were
+// filled, and given back when others need it.
+//
+// Threads: read() from any, but in no signal handler that has interrupted one. Not
+// across fork(): a child must not use it (cache.h).
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "iomgr/cache.h"
+#include "iomgr/lane_io.h"
+#include "iomgr/stream_table.h"
+
+namespace graphlane {
+
+// Moves a request's bytes between its memory and the parts. 0 or an errno.
+class PartMover {
+ public:
+  virtual int move(const PartRequest& request) = 0;
+
+ protected:
+  ~PartMover() = default;
+};
+
+// A file as it is in one generation: as long as that is the same, so are its bytes.
+struct ExtentFile {
+  Uuid file_id;
+  uint64_t generation = 0;
+  uint64_t size_bytes = 0;
+  const StripeMap& map;
+  const PartFiles& parts;
+};
+
+struct ExtentCacheOptions {
+  // Of memory; kAutoBudget: by what is left, anew from time to time.
+  static constexpr uint64_t kAutoBudget = UINT64_MAX;
+  uint64_t budget_bytes = kAutoBudget;
+  CachePolicy policy = CachePolicy::kScanResistant;
+};
+
+// "auto" or a size; EINVAL, ERANGE: neither.
+Result<uint64_t> parse_budget(std::string_view text);
+
+struct ExtentCacheStats {
+  CacheStats frames;
+  AheadStats ahead;
+  uint64_t found_bytes = 0;    // asked for, and in memory, or on the way there
+  uint64_t fetched_bytes = 0;  // into frames, also ahead
+  uint64_t passed_bytes = 0;   // for which there was no frame
+  uint64_t budget_bytes = 0;
+};
+
+class ExtentCache {
+ public:
+  ExtentCache() = default;
+  ~ExtentCache();
+  ExtentCache(const ExtentCache&) = delete;
+  ExtentCache& operator=(const ExtentCache&) = delete;
+
+  // ENOMEM: not even a few frames. Then, and before, read() declines everything.
+  Result<void> start(const ExtentCacheOptions& options);
+
+  // Reads the range into `buffer`. *result: bytes, fewer than asked only at the end of
+  // the file; or -errno. False: nothing was read, for this is better read otherwise (a
+  // small read of no stream, or no memory is left).
+  bool read(const ExtentFile& file, ByteRange range, void* buffer, PartMover& mover,
+            ssize_t* result);
+
+  // As much as given at start(), at most.
+  void set_budget(uint64_t bytes);
+
+  ExtentCacheStats stats() const;
+
+ private:
+  // Frames of one request to the devices. Two on a stack would be too many in a thread that
+  // has only 16 KiB of it.
+  static constexpr uint32_t kBatchMax = 64;
+  static constexpr uint32_t kBatchCount = 32;
+  struct Batch {
+    std::atomic<bool> taken{false};
+    uint32_t piece_count = 0;
+    uint32_t wait_count = 0;
+    uint32_t late_count = 0;
+    Piece pieces[kBatchMax];  // what the devices are asked for
+    Fill fills[kBatchMax];    // the frame that a piece is for; none: the caller's memory
+    FrameWait waits[kBatchMax];
+    uint64_t wait_index[kBatchMax];
+    Piece late[kBatchMax];  // no frame, and perhaps not aligned
+  };
+  class BorrowedBatch;
+  // What the caller asked for.
+  struct Request {
+    const ExtentFile& file;
+    const ByteRange range;
+    char* const buffer;
+    PartMover& mover;
+    StreamTable::Advice advice;
+    bool wants(uint64_t frame_index) const;
+    Piece piece_of(uint64_t frame_index) const;
+    Admission admission(uint64_t frame_index) const;
+    bool copy(uint64_t frame_index, const Pin& pin) const;
+  };
+
+  bool read_found(const Request& request);
+  bool copy_found(const Request& request, uint64_t frame_index, const Pin& pin);
+  int read_frames(const Request& request, uint64_t first, Batch& batch);
+  void reserve(const Request& request, uint64_t frame_index, Batch& batch);
+  int fetch(const Request& request, Batch& batch);
+  void wait(const Request& request, Batch& batch);
+  int read_late(const Request& request, Batch& batch);
+  void count_fetched(uint64_t bytes);
+  uint64_t ahead_max() const;
+
+  // Constant after start().
+  bool started_ = false;
+  bool auto_budget_ = false;
+  void* memory_ = nullptr;
+  uint64_t memory_bytes_ = 0;
+  uint64_t budget_max_ = 0;
+  FrameCache cache_;
+
+  std::atomic<uint64_t> budget_bytes_{0};
+  std::atomic<uint64_t> unlooked_bytes_{0};  // fetched since the budget was looked at
+  std::atomic<uint64_t> found_bytes_{0};
+  std::atomic<uint64_t> fetched_bytes_{0};
+  std::atomic<uint64_t> passed_bytes_{0};
+  StreamTable streams_;
+  Batch batches_[kBatchCount];
+};
+
+}  // namespace graphlane

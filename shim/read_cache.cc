@@ -1,0 +1,59 @@
+#include "shim/read_cache.h"
+
+#include <new>
+
+#include "iomgr/base/sys.h"
+#include "shim/held_signals.h"
+#include "shim/queue_pool.h"
+#include "shim/settings.h"
+
+namespace graphlane {
+namespace {
+
+// No destructor of ours runs while other threads may still read.
+alignas(ExtentCache) unsigned char storage[sizeof(ExtentCache)];
+std::atomic<ExtentCache*> ready{nullptr};
+std::atomic<bool> begun{false};
+
+// Null: there is none, or somebody is just making it.
+ExtentCache* read_cache() {
+  if (!is_first_process()) return nullptr;
+  ExtentCache* cache = ready.load(std::memory_order_acquire);
+  if (cache != nullptr || settings().cache.budget_bytes == 0) return cache;
+  if (begun.exchange(true, std::memory_order_relaxed)) return nullptr;
+  cache = new (storage) ExtentCache();
+  if (!cache->start(settings().cache)) return nullptr;  // tried once
+  ready.store(cache, std::memory_order_release);
+  return cache;
+}
+
+// Whether all of the memory may be written: copying into what may not would be a
+// signal, where read(2) fails with EFAULT. (Linux 5.14; before that, nothing is cached.)
+bool is_there(void* buffer, size_t count) {
+  const auto begin = reinterpret_cast<uintptr_t>(buffer) / kBlockSize * kBlockSize;
+  const size_t length = reinterpret_cast<uintptr_t>(buffer) + count - begin;
+  return sys::madvise(reinterpret_cast<void*>(begin), length, MADV_POPULATE_WRITE) == 0;
+}
+
+}  // namespace
+
+bool read_cached(const OpenFileRef& file, uint64_t offset, void* buffer, size_t count,
+                 PartMover& mover, ssize_t* result) {
+  ExtentCache* const cache = read_cache();
+  const uint64_t generation = cache == nullptr ? 0 : file.content_generation();
+  if (generation == 0 || count == 0 || !is_there(buffer, count)) return false;
+  const HeldSignals signals;  // a handler may read, too, and leave by siglongjmp()
+  return cache->read({.file_id = file->file_id,
+                      .generation = generation,
+                      .size_bytes = file.size(),
+                      .map = file->map,
+                      .parts = *file->parts},
+                     {.offset = offset, .length_bytes = count}, buffer, mover, result);
+}
+
+ExtentCacheStats read_cache_stats() {
+  const ExtentCache* cache = ready.load(std::memory_order_acquire);
+  return cache == nullptr ? ExtentCacheStats{} : cache->stats();
+}
+
+}  // namespace graphlane

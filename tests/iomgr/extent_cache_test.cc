@@ -1,0 +1,178 @@
+// ExtentCache over real parts: right bytes, few I/Os, errors, and its budget.
+#include "iomgr/extent_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/iomgr/striped_fixture.h"
+
+namespace graphlane {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+class ExtentCacheTest : public StripedFixture, public PartMover {
+ protected:
+  void start(uint64_t budget_bytes) {
+    cache_ = std::make_unique<ExtentCache>();
+    ASSERT_TRUE(cache_->start({.budget_bytes = budget_bytes}));
+  }
+
+  ExtentFile file(uint64_t generation = 1) const {
+    return {.file_id = layout_.file_id,
+            .generation = generation,
+            .size_bytes = layout_.logical_size,
+            .map = map_,
+            .parts = *parts_};
+  }
+
+  // As a device would, one lane I/O after the other.
+  int move(const PartRequest& request) override {
+    if (error_ != 0) return error_;
+    RequestCutter cutter(request);
+    for (LaneIo io; cutter.next(&io);) {
+      int error = 0;
+      IoStep step;
+      do {
+        const ssize_t n = sys::preadv(io.fd, io.iov, io.iov_count, io.part_offset);
+        step = settle(&io, n < 0 ? -errno : n, &error);
+      } while (step == IoStep::kAgain);
+      if (step == IoStep::kFailed) return error;
+      io_count_ += 1;
+      moved_bytes_ += io.moved_bytes;
+    }
+    return 0;
+  }
+
+  // Reads as a program would; nothing is declined.
+  std::string read(ByteRange range) {
+    std::string bytes(range.length_bytes, '\x5a');
+    ssize_t result = 0;
+    if (!cache_->read(file(), range, bytes.data(), *this, &result)) return "declined";
+    if (result < 0) return "error " + std::to_string(-result);
+    bytes.resize(static_cast<size_t>(result));
+    return bytes;
+  }
+
+  std::string expected(ByteRange range) const {
+    return range.offset < content_.size() ? content_.substr(range.offset, range.length_bytes) : "";
+  }
+
+  std::unique_ptr<ExtentCache> cache_;
+  std::atomic<int> error_{0};
+  std::atomic<uint64_t> io_count_{0};
+  std::atomic<uint64_t> moved_bytes_{0};
+};
+
+TEST_F(ExtentCacheTest, ManyThreadsReadRightBytesWithMemoryForSome) {
+  make_file({.stripe_depth_bytes = 3 * kMiB / 2, .device_count = 3, .first_device = 1},
+            40 * kMiB + 12345);
+  start(16 * kMiB);
+  const uint64_t seed = std::random_device{}();
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937_64 random(seed + t);
+      for (int i = 0; i < 150; ++i) {
+        const ByteRange range{random() % (content_.size() + kMiB), 1 + random() % (5 * kMiB)};
+        const std::string got = read(range);
+        if (got == "declined" && range.length_bytes < kMiB / 2) continue;
+        ASSERT_TRUE(got == expected(range))
+            << "seed " << seed << ": " << range.offset << "+" << range.length_bytes;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LE(cache_->stats().frames.resident_bytes, 16 * kMiB);
+}
+
+TEST_F(ExtentCacheTest, ASequenceOfSmallReadsReachesTheDevicesInLargeOnes) {
+  make_file({.stripe_depth_bytes = 4 * kMiB, .device_count = 2, .first_device = 0}, 32 * kMiB);
+  start(64 * kMiB);
+  std::string got;
+  read({0, 65536});  // alone it is no stream: declined
+  for (uint64_t at = 65536; at < content_.size(); at += 65536) got += read({at, 65536});
+  EXPECT_TRUE(got == expected({65536, content_.size()}));
+  EXPECT_LE(io_count_, 2u * 4u + 2u) << "two devices, four rows of 8 MiB";
+  EXPECT_LE(moved_bytes_, 32 * kMiB);
+  EXPECT_EQ(cache_->stats().ahead.wasted, 0u);
+}
+
+TEST_F(ExtentCacheTest, SmallReadsHereAndThereAreDeclined) {
+  make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 32 * kMiB);
+  start(32 * kMiB);
+  EXPECT_EQ(read({20 * kMiB, 4096}), "declined");
+  EXPECT_EQ(read({3 * kMiB, 4096}), "declined");
+  EXPECT_EQ(io_count_, 0u);
+  const std::string around = read({20 * kMiB, kMiB});
+  EXPECT_TRUE(read({20 * kMiB + 8192, 4096}) == around.substr(8192, 4096)) << "what is there is served";
+}
+
+// Issue: "a sweep over a file twice the cache: at least 0.45 from memory".
+TEST_F(ExtentCacheTest, ACyclicSweepOverTwiceTheCacheFindsHalf) {
+  make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 96 * kMiB);
+  start(48 * kMiB);
+  struct alignas(4096) Page { char bytes[4096]; };
+  std::vector<Page> buffer(8 * kMiB / sizeof(Page));  // as an engine's
+  const auto sweep = [&] {
+    const uint64_t before = moved_bytes_;
+    for (uint64_t at = 0; at < content_.size(); at += 8 * kMiB) {
+      ssize_t result = 0;
+      EXPECT_TRUE(cache_->read(file(), {at, 8 * kMiB}, buffer.data(), *this, &result));
+      EXPECT_EQ(content_.compare(at, 8 * kMiB, buffer[0].bytes, 8 * kMiB), 0);
+    }
+    return static_cast<double>(moved_bytes_ - before) / static_cast<double>(content_.size());
+  };
+  for (int i = 0; i < 6; ++i) sweep();
+  double moved = 0;
+  for (int i = 0; i < 4; ++i) moved += sweep() / 4;
+  EXPECT_LE(moved, 0.55);
+}
+
+TEST_F(ExtentCacheTest, AnErrorIsThatOfTheReadAndNothingIsKept) {
+  make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 8 * kMiB);
+  start(32 * kMiB);
+  error_ = EIO;
+  EXPECT_EQ(read({0, 4 * kMiB}), "error " + std::to_string(EIO));
+  error_ = 0;
+  EXPECT_TRUE(read({0, 4 * kMiB}) == expected({0, 4 * kMiB}));
+}
+
+TEST_F(ExtentCacheTest, AnotherGenerationIsReadAnew) {
+  make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 4 * kMiB);
+  start(32 * kMiB);
+  read({0, 4 * kMiB});
+  const uint64_t before = moved_bytes_;
+  read({0, 4 * kMiB});
+  EXPECT_EQ(moved_bytes_, before);
+  std::string bytes(4 * kMiB, '\0');
+  ssize_t result = 0;
+  ASSERT_TRUE(cache_->read(file(2), {0, 4 * kMiB}, bytes.data(), *this, &result));
+  EXPECT_EQ(moved_bytes_, before + 4 * kMiB);
+}
+
+TEST_F(ExtentCacheTest, ASmallerBudgetGivesMemoryBack) {
+  make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 32 * kMiB);
+  start(32 * kMiB);
+  read({0, 32 * kMiB});
+  EXPECT_GT(cache_->stats().frames.resident_bytes, 24 * kMiB);
+  cache_->set_budget(16 * kMiB);
+  EXPECT_LE(cache_->stats().frames.resident_bytes, 16 * kMiB);
+  EXPECT_TRUE(read({0, 32 * kMiB}) == content_);
+  EXPECT_LE(cache_->stats().frames.resident_bytes, 16 * kMiB);
+}
+
+TEST_F(ExtentCacheTest, TooLittleMemoryDeclinesAll) {
+  make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 8 * kMiB);
+  cache_ = std::make_unique<ExtentCache>();
+  EXPECT_FALSE(cache_->start({.budget_bytes = kMiB}));
+  EXPECT_EQ(read({0, 4 * kMiB}), "declined");
+}
+
+}  // namespace
+}  // namespace graphlane
