@@ -189,6 +189,7 @@ void FrameCache::reserve_locked(const SetView& set, const Place& place, Admissio
   // What a last pin could not give back, as it could not have the lock.
   if (set.resident_count() > set.way_limit) (void)shrink(set);
   SetPolicy policy(policy_, set);
+  if (admission == Admission::kAhead && !has_room(set, place, policy)) return;
   policy.miss(place.key_hash);
   uint32_t way = 0;
   if (!find_room(set, place, admission, policy, &way)) {
@@ -245,14 +246,28 @@ uint32_t FrameCache::unpinned_ways(const SetView& set) const {
                         [](const CacheSlot& slot) { return slot.load().pins() == 0; });
 }
 
+// Those that nobody can find any more.
+uint32_t FrameCache::useless_ways(const SetView& set, const Place& place,
+                                  uint32_t unpinned) const {
+  return set.ways_where(unpinned, [&](const CacheSlot& slot) {
+    return dead(slot) || superseded(slot, place);
+  });
+}
+
+// Whether a frame is to be had that the policy does not protect.
+bool FrameCache::has_room(const SetView& set, const Place& place,
+                          const SetPolicy& policy) const {
+  if (set.resident_count() < set.way_limit) return true;
+  const uint32_t unpinned = unpinned_ways(set);
+  return policy.unprotected(unpinned) != 0 || useless_ways(set, place, unpinned) != 0;
+}
+
 // A way with a claimed frame: first what is of no use, then memory that the budget
 // still allows, then what the policy gives up.
 bool FrameCache::find_room(const SetView& set, const Place& place, Admission admission,
                            SetPolicy& policy, uint32_t* way) {
   const uint32_t unpinned = unpinned_ways(set);
-  uint32_t useless = set.ways_where(unpinned, [&](const CacheSlot& slot) {
-    return dead(slot) || superseded(slot, place);
-  });
+  uint32_t useless = useless_ways(set, place, unpinned);
   for (; useless != 0; useless &= useless - 1) {
     *way = lowest(useless);
     if (set.slots[*way].claim()) return true;

@@ -157,10 +157,12 @@ class FrameWait : public FrameHold {
   using FrameHold::FrameHold;
 };
 
-// Whether a miss may take any frame that nobody pins, or only one that the policy does
-// not protect (cache_policy.h): who can read into memory of his own, and needs the frame
-// for later only, does not ask for more.
-enum class Admission { kAlways, kByPolicy };
+// Which frame a miss may take (cache_policy.h).
+enum class Admission {
+  kAlways,    // any that nobody pins
+  kByPolicy,  // one that the policy does not protect: who can read past the cache
+  kAhead,     // the same for what nobody has asked for yet: no miss if there is none
+};
 
 // What reserve() answers; the member of its kind is set.
 struct Reservation {
@@ -255,6 +257,8 @@ class FrameCache {
   bool join(const SetView& set, const Place& place, Reservation* reservation);
   bool find_room(const SetView& set, const Place& place, Admission admission,
                  SetPolicy& policy, uint32_t* way);
+  bool has_room(const SetView& set, const Place& place, const SetPolicy& policy) const;
+  uint32_t useless_ways(const SetView& set, const Place& place, uint32_t unpinned) const;
   bool evict(const SetView& set, uint32_t candidates, SetPolicy& policy, uint32_t* way);
   void begin_fill(const SetView& set, const Place& place, uint32_t way);
   int shrink(const SetView& set);

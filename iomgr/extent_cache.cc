@@ -118,8 +118,10 @@ void ExtentCache::count_fetched(uint64_t bytes) {
   if (change >= kFrame * kCacheWaysMax) set_budget(budget);
 }
 
-// Of one stream.
-uint64_t ExtentCache::ahead_max() const {
+// Behind one read. Large ones keep the devices busy as they are: the next thread that
+// takes a block would only wait for this one's, and compute when this one does.
+uint64_t ExtentCache::ahead_max(uint64_t length_bytes) const {
+  if (length_bytes >= kAheadMin) return 0;
   const uint64_t share = budget_bytes_.load(relaxed) / kAheadShare;
   return std::min(share, uint64_t{StreamTable::kAheadMax} / 2 * kFrame) / kFrame * kFrame;
 }
@@ -175,7 +177,7 @@ bool ExtentCache::read(const ExtentFile& file, ByteRange range, void* buffer, Pa
       .buffer = static_cast<char*>(buffer),
       .mover = mover,
       .advice = streams_.observe(file.file_id, file.generation, range, round_up(kAheadMin, row),
-                                 ahead_max())};
+                                 ahead_max(range.length_bytes))};
   const bool is_extent = range.length_bytes >= kExtentMin || request.advice.serial != 0;
   if (!is_extent) return read_found(request);
   const BorrowedBatch batch(batches_);
@@ -231,7 +233,7 @@ void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& b
     }
     return;
   }
-  const Admission admission = wanted ? request.admission(frame_index) : Admission::kAlways;
+  const Admission admission = wanted ? request.admission(frame_index) : Admission::kAhead;
   Reservation reservation = cache_.reserve(key, admission);
   if (reservation.kind == Reservation::Kind::kFill) {
     const uint64_t offset = frame_index * kFrame;

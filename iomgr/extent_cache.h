@@ -130,7 +130,7 @@ class ExtentCache {
   void wait(const Request& request, Batch& batch);
   int read_late(const Request& request, Batch& batch);
   void count_fetched(uint64_t bytes);
-  uint64_t ahead_max() const;
+  uint64_t ahead_max(uint64_t length_bytes) const;
 
   // Constant after start().
   bool started_ = false;

@@ -56,24 +56,30 @@ uint64_t field(const char* text, const char* key, uint64_t missing) {
   return missing;
 }
 
+// Page cache that is mapped is in use: vertex files, libraries.
 uint64_t machine_available() {
   char text[4096];
   read_text("/proc/meminfo", text, sizeof text);
   const uint64_t kib = field(text, "MemAvailable:", kUnlimited);
-  return kib == kUnlimited ? kUnlimited : kib * 1024;
+  if (kib == kUnlimited) return kUnlimited;
+  return (kib - std::min(kib, field(text, "Mapped:", 0))) * 1024;
 }
 
 struct CgroupFiles {
   const char* root;
   const char* limit;
   const char* usage;
-  const char* cache;  // key in memory.stat
+  const char* cache;  // keys in memory.stat
+  const char* mapped;
 };
 constexpr CgroupFiles kVersion1 = {"/sys/fs/cgroup/memory", "/memory.limit_in_bytes",
-                                   "/memory.usage_in_bytes", "total_cache "};
-constexpr CgroupFiles kVersion2 = {"/sys/fs/cgroup", "/memory.max", "/memory.current", "file "};
+                                   "/memory.usage_in_bytes", "total_cache ",
+                                   "total_mapped_file "};
+constexpr CgroupFiles kVersion2 = {"/sys/fs/cgroup", "/memory.max", "/memory.current", "file ",
+                                   "file_mapped "};
 
-// What one cgroup leaves: its limit less what it uses, page cache not counted.
+// What one cgroup leaves: its limit less what it uses, page cache that nobody has mapped
+// not counted.
 uint64_t cgroup_available(const CgroupFiles& files, const char* group) {
   char text[4096];
   read_text(Path(files.root, group, files.limit).text, text, sizeof text);
@@ -83,7 +89,8 @@ uint64_t cgroup_available(const CgroupFiles& files, const char* group) {
   const uint64_t usage = text[0] == '\0' ? 0 : parse_number(text);
   read_text(Path(files.root, group, "/memory.stat").text, text, sizeof text);
   const uint64_t cache = field(text, files.cache, 0);
-  const uint64_t held = usage - std::min(usage, cache);
+  const uint64_t mapped = std::min(cache, field(text, files.mapped, 0));
+  const uint64_t held = usage - std::min(usage, cache - mapped);
   return limit - std::min(limit, held);
 }
 

@@ -18,7 +18,8 @@ enum class IoMode { kAuto, kDirect, kBuffered };
 Result<IoMode> parse_io_mode(const char* name);
 
 // Bytes: the smallest of what the machine has available and what every memory
-// cgroup (v1 or v2) above this process leaves, its page cache counted as free.
+// cgroup (v1 or v2) above this process leaves; page cache that nobody has mapped is
+// counted as free.
 uint64_t memory_available_bytes();
 
 // Whether to read a file of `size_bytes` past the page cache. `asked`: the

@@ -5,6 +5,7 @@
 #include "shim/fd_table.h"
 #include "shim/open_file.h"
 #include "shim/queue_pool.h"
+#include "shim/read_cache.h"
 #include "shim/settings.h"
 
 namespace graphlane {
@@ -82,6 +83,19 @@ std::string_view program_path() {
   return path.view();
 }
 
+// What of the cache a user asks about: whether it saves reads, and what it takes.
+template <class Visit>
+void for_each_of_cache(const ExtentCacheStats& stats, Visit visit) {
+  visit("found_bytes", "bytes found", stats.found_bytes);
+  visit("fetched_bytes", "bytes fetched", stats.fetched_bytes);
+  visit("passed_bytes", "bytes past it", stats.passed_bytes);
+  visit("ahead_frames", "MiB ahead", stats.ahead.fetched);
+  visit("ahead_wasted", "of them for nothing", stats.ahead.wasted);
+  visit("evictions", "evictions", stats.frames.evictions);
+  visit("resident_bytes", "bytes in use", stats.frames.resident_bytes);
+  visit("budget_bytes", "allowed", stats.budget_bytes);
+}
+
 void write_json(ReportText& out) {
   out << "{\"pid\":" << static_cast<uint64_t>(::syscall(SYS_getpid)) << ",\"program\":";
   append_json_string(out, program_path());
@@ -94,7 +108,13 @@ void write_json(ReportText& out) {
         << ",\"bytes_read\":" << value(device.bytes_read)
         << ",\"bytes_written\":" << value(device.bytes_written) << "}";
   }
-  out << "],\"files\":[";
+  out << "],\"cache\":{";
+  const char* between = "";
+  for_each_of_cache(read_cache_stats(), [&](const char* key, const char*, uint64_t count) {
+    out << between << "\"" << key << "\":" << count;
+    between = ",";
+  });
+  out << "},\"files\":[";
   for (uint32_t i = 0; i < file_entries.load(std::memory_order_acquire); ++i) {
     const FileCounters& file = file_table[i];
     out << (i > 0 ? "," : "") << "{\"path\":";
@@ -135,6 +155,15 @@ void write_table(ReportText& out) {
         << " I/Os, " << value(device.bytes_read) << " bytes read, " << value(device.bytes_written)
         << " written\n";
   }
+  const ExtentCacheStats cache = read_cache_stats();
+  if (cache.budget_bytes == 0) return;
+  out << "graphlane:   cache ";
+  const char* between = "";
+  for_each_of_cache(cache, [&](const char*, const char* phrase, uint64_t count) {
+    out << between << count << " " << phrase;
+    between = ", ";
+  });
+  out << "\n";
 }
 
 ReportText report;
