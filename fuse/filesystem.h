@@ -38,6 +38,7 @@ struct Filesystem {
   fuse_session* session = nullptr;  // set before it serves
   LiveFiles live;
   std::unique_ptr<Lanes> lanes;
+  ExtentCache extents;  // of what is read past the page cache
   OpenHandles handles;
 
   // The value of kServerXattr; set before the first request.

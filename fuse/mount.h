@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "iomgr/extent_cache.h"
 #include "iomgr/lanes.h"
 #include "iomgr/memory_limit.h"
 #include "iomgr/volume.h"
@@ -45,6 +46,8 @@ struct MountOptions {
   double negative_timeout_seconds = 0.0;  // … and that there is no such name
   IoMode io_mode = IoMode::kAuto;
   LaneOptions lanes;
+  // A quarter for newcomers: the kernel reads ahead in many small requests.
+  ExtentCacheOptions cache{.newcomer_ways = 4};  // a budget of 0: none
   bool no_access_times = false;           // noatime, for the host's files as well
   bool remount = false;                   // no new mount: kernel_flags for the one that is there
   std::vector<std::string> kernel_flags;  // "nosuid", "ro", … in the order given

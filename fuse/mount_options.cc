@@ -75,6 +75,20 @@ Applied set_backend(std::string_view value, IoBackend* backend) {
   return bad_value("backend", value, "auto, io_uring, libaio or threads");
 }
 
+Applied set_cache(std::string_view value, uint64_t* budget_bytes) {
+  const Result<uint64_t> budget = parse_budget(value);
+  if (!budget) return bad_value("cache", value, "auto, 0 or a size (64M, 2G)");
+  *budget_bytes = *budget;
+  return {};
+}
+
+Applied set_cache_policy(std::string_view value, CachePolicy* policy) {
+  const Result<CachePolicy> known = parse_cache_policy(value);
+  if (!known) return bad_value("cache_policy", value, "scan-resistant, lru, fifo or hot-aware");
+  *policy = *known;
+  return {};
+}
+
 void set_kernel_flag(MountOptions& options, std::string_view name) {
   if (name == "ro" || name == "rw") options.read_only = name == "ro";
   if (name == "noatime") options.no_access_times = true;
@@ -97,6 +111,8 @@ Applied apply(MountOptions& options, std::string_view option) {
   if (name == "depth") return set_count(name, value, kQueueDepthMax, &options.lanes.depth);
   if (name == "io") return set_io_mode(value, &options.io_mode);
   if (name == "backend") return set_backend(value, &options.lanes.backend);
+  if (name == "cache") return set_cache(value, &options.cache.budget_bytes);
+  if (name == "cache_policy") return set_cache_policy(value, &options.cache.policy);
   if (name == "max_read") return set_size(name, value, &options.max_read_bytes);
   if (name == "entry_timeout") return set_seconds(name, value, &options.entry_timeout_seconds);
   if (name == "attr_timeout") return set_seconds(name, value, &options.attr_timeout_seconds);

@@ -2,7 +2,7 @@
 //
 //   plain             spliced from the host's file
 //   striped, cached   spliced from the parts, one piece a stripe unit
-//   striped, direct   read by the lanes into the worker's buffer
+//   striped, direct   by way of the cache, or by the lanes into the worker's buffer
 //
 // A reply is never short before the end of the file: the kernel would fill up
 // with zeros, which look like edges.
@@ -27,9 +27,29 @@ int read_plain(fuse_req_t req, int fd, size_t size, off_t offset) {
   return 0;
 }
 
+// By way of the cache, unless somebody writes the file.
+ssize_t read_past_page_cache(Filesystem& fs, const StripedFile& file, ByteRange range,
+                             void* buffer) {
+  const Uuid& file_id = file.layout().file_id;
+  // The generation comes first: whoever changes the file from here on moves it.
+  const uint64_t generation = fs.live.generations().of(file_id);
+  if (!fs.live.has_writers(file_id)) {
+    const std::optional<size_t> got = fs.extents.read({.file_id = file_id,
+                                                       .generation = generation,
+                                                       .size_bytes = file.size(),
+                                                       .map = file.map(),
+                                                       .parts = file.parts()},
+                                                      range, buffer, *fs.lanes);
+    if (got) return static_cast<ssize_t>(*got);
+  }
+  return fs.lanes->read(file, range, buffer, /*direct=*/true);
+}
+
 int read_into_buffer(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteRange range) {
   void* buffer = RequestBuffer::of_this_thread(fs.read_bytes_max);
-  const ssize_t got = fs.lanes->read(*file.striped, range, buffer, file.direct);
+  const ssize_t got = file.direct
+                          ? read_past_page_cache(fs, *file.striped, range, buffer)
+                          : fs.lanes->read(*file.striped, range, buffer, /*direct=*/false);
   if (got < 0) {
     log_line("{}: read of {} bytes at {}: {}", file.striped->name(), range.length_bytes,
              range.offset, std::strerror(static_cast<int>(-got)));

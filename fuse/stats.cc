@@ -20,7 +20,7 @@ std::string json_quoted(std::string_view text) {
   return quoted + '"';
 }
 
-std::string stats_json(const Lanes& lanes) {
+std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache) {
   std::string text =
       fmt::format("{{\"backend\":{},\"devices\":[", json_quoted(name_of(lanes.backend())));
   const char* separator = "";
@@ -33,7 +33,13 @@ std::string stats_json(const Lanes& lanes) {
         fmt::join(lane.service, ","));
     separator = ",";
   }
-  return text + "]}";
+  text += "],\"cache\":{";
+  separator = "";
+  for_each_counter(cache, [&](const char* key, const char*, uint64_t count) {
+    text += fmt::format("{}\"{}\":{}", separator, key, count);
+    separator = ",";
+  });
+  return text + "}}";
 }
 
 }  // namespace graphlane

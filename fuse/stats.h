@@ -1,17 +1,19 @@
 // What the lanes did, as the JSON of user.graphlane.stats:
 // {"backend":"io_uring","devices":[{"path":"/mnt/d0","ios":8,"bytes_read":8388608,
-//  "bytes_written":0,"segments":8,"merged":2,"wait":[…],"service":[…]}, …]}
-// (the last two: numbers of I/Os, iomgr/latency.h)
+//  "bytes_written":0,"segments":8,"merged":2,"wait":[…],"service":[…]}, …],
+//  "cache":{"found_bytes":0, …}}
+// (wait and service: numbers of I/Os, iomgr/latency.h; cache: iomgr/extent_cache.h)
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include "iomgr/extent_cache.h"
 #include "iomgr/lanes.h"
 
 namespace graphlane {
 
-std::string stats_json(const Lanes& lanes);
+std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache);
 
 // A JSON string literal. Bytes that are no control characters pass as they are.
 std::string json_quoted(std::string_view text);

@@ -88,6 +88,7 @@ Result<void> FrameCache::init(const CacheOptions& options, std::span<std::byte> 
     return Errno{EINVAL};
   }
   policy_ = options.policy;
+  newcomer_ways_ = options.newcomer_ways;
   frame_bytes_ = options.frame_bytes;
   frame_count_ = static_cast<uint32_t>(frame_count);
   set_count_ = sets_for(frame_count);
@@ -188,7 +189,7 @@ void FrameCache::reserve_locked(const SetView& set, const Place& place, Admissio
   Counters& count = counters(set.set_index);
   // What a last pin could not give back, as it could not have the lock.
   if (set.resident_count() > set.way_limit) (void)shrink(set);
-  SetPolicy policy(policy_, set);
+  SetPolicy policy(policy_, newcomer_ways_, set);
   if (admission == Admission::kAhead && !has_room(set, place, policy)) return;
   policy.miss(place.key_hash);
   uint32_t way = 0;

@@ -56,6 +56,9 @@ struct CacheOptions {
   uint64_t frame_bytes = kBlockSize;  // a multiple of 4096, at most kFrameBytesMax
   CachePolicy policy = CachePolicy::kScanResistant;
   uint64_t budget_bytes = 0;          // as resize(); 0: all the memory given
+  // Scan-resistant: how many of a set's 16 frames newcomers always have. More, where much
+  // is read ahead.
+  uint32_t newcomer_ways = 1;
 };
 
 // Bytes frame_index * frame_bytes and on of a file, as they were in a generation.
@@ -272,6 +275,7 @@ class FrameCache {
 
   // Constant after init().
   CachePolicy policy_ = CachePolicy::kLru;
+  uint32_t newcomer_ways_ = 1;
   uint64_t frame_bytes_ = 0;
   uint32_t frame_count_ = 0;
   uint32_t set_count_ = 0;

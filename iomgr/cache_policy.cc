@@ -145,7 +145,7 @@ void SetPolicy::judge_newcomer(bool known, uint32_t known_used) {
                                  age(known_used) + age(known_used) / kSoonerShare <
                                      age(view_.slots[oldest(protected_now)].used.load(relaxed));
   if (comes_back_sooner && set.probation_extra < extra_max) ++set.probation_extra;
-  const uint32_t on_probation = 1u + set.probation_extra;
+  const uint32_t on_probation = newcomer_ways_ + set.probation_extra;
   const uint32_t room = view_.way_limit > on_probation ? view_.way_limit - on_probation : 0;
   uint32_t count = count_of(protected_now);
   if (comes_back_sooner || count < room) {

@@ -80,7 +80,8 @@ inline void policy_hit(CachePolicy policy, CacheSet& set, CacheSlot& slot) {
 // victim() and evicted() as often as it takes to find room, filled() or refused().
 class SetPolicy {
  public:
-  SetPolicy(CachePolicy policy, const SetView& view) : policy_(policy), view_(view) {}
+  SetPolicy(CachePolicy policy, uint32_t newcomer_ways, const SetView& view)
+      : policy_(policy), newcomer_ways_(newcomer_ways), view_(view) {}
 
   // Time goes on; what history says of the newcomer. key_hash is never 0.
   void miss(uint32_t key_hash);
@@ -108,6 +109,7 @@ class SetPolicy {
   uint32_t coldest(uint32_t ways) const;
 
   const CachePolicy policy_;
+  const uint32_t newcomer_ways_;  // on probation at least
   const SetView& view_;
   uint32_t heat_ = 0;  // of the newcomer
 };

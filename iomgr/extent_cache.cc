@@ -30,9 +30,11 @@ constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
 }
 
 // What a cache that holds `held_bytes` already may have in all.
+// A control group is for the job that is in it; the machine is for others too.
 uint64_t budget_from_memory(uint64_t held_bytes) {
-  const uint64_t room = memory_available_bytes() + held_bytes;
-  return room - room / 8;
+  const MemoryRoom memory = memory_room();
+  const uint64_t room = memory.bytes + held_bytes;
+  return memory.by_group ? room - room / 8 : room / 2;
 }
 
 bool is_aligned(const Piece& piece) {
@@ -92,7 +94,9 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   // A core dump shows what is the program's own.
   (void)sys::madvise(memory, memory_bytes_, MADV_DONTDUMP);
   auto* const bytes = static_cast<std::byte*>(memory);
-  const CacheOptions how{.frame_bytes = kFrame, .policy = options.policy};
+  const CacheOptions how{.frame_bytes = kFrame,
+                         .policy = options.policy,
+                         .newcomer_ways = options.newcomer_ways};
   Result<void> made = cache_.init(how, {bytes, budget}, {bytes + budget, metadata});
   if (!made) return made;
   budget_max_ = budget;
@@ -112,10 +116,15 @@ void ExtentCache::count_fetched(uint64_t bytes) {
   if (!auto_budget_) return;
   if (unlooked_bytes_.fetch_add(bytes, relaxed) + bytes < kBudgetStep) return;
   if (unlooked_bytes_.exchange(0, relaxed) < kBudgetStep) return;  // another thread looks
+  adjust_budget();
+}
+
+void ExtentCache::adjust_budget() {
+  if (!auto_budget_) return;
   const uint64_t budget = std::min(budget_max_, budget_from_memory(cache_.stats().resident_bytes));
   const uint64_t before = budget_bytes_.load(relaxed);
   const uint64_t change = std::max(budget, before) - std::min(budget, before);
-  if (change >= kFrame * kCacheWaysMax) set_budget(budget);
+  if (change >= kBudgetMin) set_budget(budget);
 }
 
 // Behind one read. Large ones keep the devices busy as they are: the next thread that
@@ -162,13 +171,12 @@ bool ExtentCache::copy_found(const Request& request, uint64_t frame_index, const
   return true;
 }
 
-bool ExtentCache::read(const ExtentFile& file, ByteRange range, void* buffer, PartMover& mover,
-                       ssize_t* result) {
-  if (!started_) return false;
+std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range, void* buffer,
+                                        PartMover& mover) {
+  if (!started_) return {};
   const uint64_t left = range.offset < file.size_bytes ? file.size_bytes - range.offset : 0;
   range.length_bytes = std::min(range.length_bytes, left);
-  *result = static_cast<ssize_t>(range.length_bytes);
-  if (range.length_bytes == 0) return true;
+  if (range.length_bytes == 0) return 0;
   const StripeGeometry& geometry = file.map.geometry();
   const uint64_t row = geometry.stripe_depth_bytes * geometry.device_count;
   const Request request{
@@ -179,17 +187,13 @@ bool ExtentCache::read(const ExtentFile& file, ByteRange range, void* buffer, Pa
       .advice = streams_.observe(file.file_id, file.generation, range, round_up(kAheadMin, row),
                                  ahead_max(range.length_bytes))};
   const bool is_extent = range.length_bytes >= kExtentMin || request.advice.serial != 0;
-  if (!is_extent) return read_found(request);
+  if (!is_extent) return read_found(request) ? std::optional(range.length_bytes) : std::nullopt;
   const BorrowedBatch batch(batches_);
-  if (!batch) return false;
+  if (!batch) return {};
   for (uint64_t first = range.offset / kFrame; request.wants(first); first += kBatchMax) {
-    const int error = read_frames(request, first, *batch);
-    if (error != 0) {
-      *result = -error;
-      return true;
-    }
+    if (!read_frames(request, first, *batch)) return {};
   }
-  return true;
+  return range.length_bytes;
 }
 
 // A small read of no stream, whose one or two frames happen to be there.
@@ -203,8 +207,8 @@ bool ExtentCache::read_found(const Request& request) {
 }
 
 // A batch of frames from `first` on; where the devices must be asked, also for what
-// comes next. 0 or an errno.
-int ExtentCache::read_frames(const Request& request, uint64_t first, Batch& batch) {
+// comes next. False: they failed.
+bool ExtentCache::read_frames(const Request& request, uint64_t first, Batch& batch) {
   batch.piece_count = batch.wait_count = batch.late_count = 0;
   const uint64_t end = first + kBatchMax;
   uint64_t next = first;
@@ -214,9 +218,9 @@ int ExtentCache::read_frames(const Request& request, uint64_t first, Batch& batc
     for (; next < end && next * kFrame < ahead_end; ++next) reserve(request, next, batch);
   }
   // Our own first: no thread may wait while others may wait for it.
-  if (const int error = fetch(request, batch); error != 0) {
+  if (!fetch(request, batch)) {
     for (uint32_t i = 0; i < batch.wait_count; ++i) batch.waits[i].release();
-    return error;
+    return false;
   }
   wait(request, batch);
   return read_late(request, batch);
@@ -257,8 +261,8 @@ void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& b
 }
 
 // Asks the devices for all pieces at once.
-int ExtentCache::fetch(const Request& request, Batch& batch) {
-  if (batch.piece_count == 0) return 0;
+bool ExtentCache::fetch(const Request& request, Batch& batch) {
+  if (batch.piece_count == 0) return true;
   const ExtentFile& file = request.file;
   const int error = request.mover.move({.map = file.map,
                                         .parts = file.parts,
@@ -283,7 +287,7 @@ int ExtentCache::fetch(const Request& request, Batch& batch) {
     }
   }
   count_fetched(fetched);
-  return error;
+  return error == 0;
 }
 
 void ExtentCache::wait(const Request& request, Batch& batch) {
@@ -298,7 +302,7 @@ void ExtentCache::wait(const Request& request, Batch& batch) {
 
 // What has no frame, and what others could not fill: through the page cache, if it is
 // not aligned.
-int ExtentCache::read_late(const Request& request, Batch& batch) {
+bool ExtentCache::read_late(const Request& request, Batch& batch) {
   for (uint32_t i = 0; i < batch.late_count; ++i) {
     const Piece& piece = batch.late[i];
     passed_bytes_.fetch_add(piece.range.length_bytes, relaxed);
@@ -308,9 +312,9 @@ int ExtentCache::read_late(const Request& request, Batch& batch) {
                                           .op = IoOp::kRead,
                                           .direct = is_aligned(piece),
                                           .pieces = {&piece, 1}});
-    if (error != 0) return error;
+    if (error != 0) return false;
   }
-  return 0;
+  return true;
 }
 
 ExtentCacheStats ExtentCache::stats() const {

@@ -13,19 +13,18 @@
 // several threads, reaches the devices in large aligned ones, and what the policy
 // keeps is not read again in the next sweep.
 //
-// Budget: at most the bytes given, or, by itself, what the process's memory cgroup and
-// the machine leave, less an eighth; looked at anew after every 32 MiB that were
-// filled, and given back when others need it.
+// Budget: at most the bytes given, or, by itself, what the process's memory cgroup
+// leaves less an eighth, and half of what the machine leaves; looked at anew after
+// every 32 MiB that were fetched, and given back when others need it.
 //
 // Threads: read() from any, but in no signal handler that has interrupted one. Not
 // across fork(): a child must not use it (cache.h).
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "iomgr/cache.h"
@@ -33,15 +32,6 @@
 #include "iomgr/stream_table.h"
 
 namespace graphlane {
-
-// Moves a request's bytes between its memory and the parts. 0 or an errno.
-class PartMover {
- public:
-  virtual int move(const PartRequest& request) = 0;
-
- protected:
-  ~PartMover() = default;
-};
 
 // A file as it is in one generation: as long as that is the same, so are its bytes.
 struct ExtentFile {
@@ -57,6 +47,7 @@ struct ExtentCacheOptions {
   static constexpr uint64_t kAutoBudget = UINT64_MAX;
   uint64_t budget_bytes = kAutoBudget;
   CachePolicy policy = CachePolicy::kScanResistant;
+  uint32_t newcomer_ways = 1;  // CacheOptions
 };
 
 // "auto" or a size; EINVAL, ERANGE: neither.
@@ -71,6 +62,20 @@ struct ExtentCacheStats {
   uint64_t budget_bytes = 0;
 };
 
+// What a user asks about: whether it saves reads, and what it takes.
+// visit("found_bytes", "bytes found", 4096), and so on.
+template <class Visit>
+void for_each_counter(const ExtentCacheStats& stats, Visit visit) {
+  visit("found_bytes", "bytes found", stats.found_bytes);
+  visit("fetched_bytes", "bytes fetched", stats.fetched_bytes);
+  visit("passed_bytes", "bytes past it", stats.passed_bytes);
+  visit("ahead_frames", "MiB ahead", stats.ahead.fetched);
+  visit("ahead_wasted", "of them for nothing", stats.ahead.wasted);
+  visit("evictions", "evictions", stats.frames.evictions);
+  visit("resident_bytes", "bytes in use", stats.frames.resident_bytes);
+  visit("budget_bytes", "allowed", stats.budget_bytes);
+}
+
 class ExtentCache {
  public:
   ExtentCache() = default;
@@ -81,14 +86,17 @@ class ExtentCache {
   // ENOMEM: not even a few frames. Then, and before, read() declines everything.
   Result<void> start(const ExtentCacheOptions& options);
 
-  // Reads the range into `buffer`. *result: bytes, fewer than asked only at the end of
-  // the file; or -errno. False: nothing was read, for this is better read otherwise (a
-  // small read of no stream, or no memory is left).
-  bool read(const ExtentFile& file, ByteRange range, void* buffer, PartMover& mover,
-            ssize_t* result);
+  // Reads the range into `buffer`: bytes, fewer than asked only at the end of the file.
+  // Nothing: it is to be read otherwise, being a small read of no stream, or because no
+  // memory is left, or a device has failed (perhaps next to the range: the other way will
+  // tell).
+  std::optional<size_t> read(const ExtentFile& file, ByteRange range, void* buffer,
+                             PartMover& mover);
 
   // As much as given at start(), at most.
   void set_budget(uint64_t bytes);
+  // The same by what memory is left, if the budget is kAutoBudget.
+  void adjust_budget();
 
   ExtentCacheStats stats() const;
 
@@ -124,11 +132,11 @@ class ExtentCache {
 
   bool read_found(const Request& request);
   bool copy_found(const Request& request, uint64_t frame_index, const Pin& pin);
-  int read_frames(const Request& request, uint64_t first, Batch& batch);
+  bool read_frames(const Request& request, uint64_t first, Batch& batch);
   void reserve(const Request& request, uint64_t frame_index, Batch& batch);
-  int fetch(const Request& request, Batch& batch);
+  bool fetch(const Request& request, Batch& batch);
   void wait(const Request& request, Batch& batch);
-  int read_late(const Request& request, Batch& batch);
+  bool read_late(const Request& request, Batch& batch);
   void count_fetched(uint64_t bytes);
   uint64_t ahead_max(uint64_t length_bytes) const;
 

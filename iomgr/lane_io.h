@@ -75,6 +75,16 @@ struct PartRequest {
   std::span<const Piece> pieces;  // none empty, in the order of their ranges
 };
 
+// Moves a request's bytes between its memory and the parts.
+class PartMover {
+ public:
+  // Blocks. 0 or an errno.
+  virtual int move(const PartRequest& request) = 0;
+
+ protected:
+  ~PartMover() = default;
+};
+
 // Clips a read of `piece`, the request's only one, to the file, and settles whether it
 // can go past the page cache: offset, buffer and length must be multiples of
 // kBlockSize; only at the end of the file may the length be rounded up, as far as the

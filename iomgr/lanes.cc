@@ -55,7 +55,7 @@ Lanes::~Lanes() = default;
 
 // Queues every lane I/O before waiting for any: a request over four devices
 // costs one latency, not four.
-int Lanes::transfer(const PartRequest& request) {
+int Lanes::move(const PartRequest& request) {
   LaneRequest pending;
   RequestCutter cutter(request);
   LaneIo cut;
@@ -80,7 +80,7 @@ ssize_t Lanes::read(const StripedFile& file, ByteRange range, void* buffer, bool
                       .pieces = {&piece, 1}};
   const uint64_t readable = prepare_read(&request, &piece);
   if (readable == 0) return 0;
-  const int error = transfer(request);
+  const int error = move(request);
   return error != 0 ? -error : static_cast<ssize_t>(readable);
 }
 
@@ -95,7 +95,7 @@ int Lanes::write(const StripedFile& file, ByteRange range, const void* buffer, b
                             .op = IoOp::kWrite,
                             .direct = direct && aligned,
                             .pieces = {&piece, 1}};
-  return -transfer(request);
+  return -move(request);
 }
 
 void Lanes::count(IoOp op, uint32_t device_index, uint64_t bytes) {

@@ -8,8 +8,7 @@
 //   └───┬──┘   └───┬──┘        its threads keep `depth` I/Os in flight (io_queue.h)
 //   device 0   device 1
 //
-// What is to come has its place here: prefetch and cache between read() and the
-// lanes.
+// Cache and read-ahead come before them (extent_cache.h).
 //
 // Threads: everything is safe from any thread; requests of different callers
 // are in flight at once.
@@ -53,7 +52,7 @@ struct LaneStats {
 
 class Lane;
 
-class Lanes {
+class Lanes final : public PartMover {
  public:
   // Starts the threads. The backend that was taken is in backend().
   static Outcome<std::unique_ptr<Lanes>> start(const Volume& volume, const LaneOptions& options);
@@ -67,6 +66,8 @@ class Lanes {
   // Writes the range, which may extend the parts; blocks. 0 or -errno.
   int write(const StripedFile& file, ByteRange range, const void* buffer, bool direct);
 
+  int move(const PartRequest& request) override;
+
   // Counts bytes that a caller moved itself (FUSE splices them).
   void count(IoOp op, uint32_t device_index, uint64_t bytes);
 
@@ -75,7 +76,6 @@ class Lanes {
 
  private:
   Lanes() = default;
-  int transfer(const PartRequest& request);  // 0 or an errno
 
   IoBackend backend_ = IoBackend::kAuto;
   std::vector<std::unique_ptr<Lane>> lanes_;

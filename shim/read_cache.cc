@@ -37,18 +37,18 @@ bool is_there(void* buffer, size_t count) {
 
 }  // namespace
 
-bool read_cached(const OpenFileRef& file, uint64_t offset, void* buffer, size_t count,
-                 PartMover& mover, ssize_t* result) {
+std::optional<size_t> read_cached(const OpenFileRef& file, ByteRange range, void* buffer,
+                                  PartMover& mover) {
   ExtentCache* const cache = read_cache();
   const uint64_t generation = cache == nullptr ? 0 : file.content_generation();
-  if (generation == 0 || count == 0 || !is_there(buffer, count)) return false;
+  if (generation == 0 || !is_there(buffer, range.length_bytes)) return {};
   const HeldSignals signals;  // a handler may read, too, and leave by siglongjmp()
   return cache->read({.file_id = file->file_id,
                       .generation = generation,
                       .size_bytes = file.size(),
                       .map = file->map,
                       .parts = *file->parts},
-                     {.offset = offset, .length_bytes = count}, buffer, mover, result);
+                     range, buffer, mover);
 }
 
 ExtentCacheStats read_cache_stats() {

@@ -3,20 +3,19 @@
 // Threads: everything is safe from any; signals are held while it is used.
 #pragma once
 
-#include <sys/types.h>
-
-#include <cstdint>
+#include <cstddef>
+#include <optional>
 
 #include "iomgr/extent_cache.h"
 #include "shim/open_file.h"
 
 namespace graphlane {
 
-// Reads by way of the cache; as ExtentCache::read(). It declines, too, where there is
-// none: GRAPHLANE_CACHE=0, in a child by fork, while somebody changes the file, or when the
+// Reads by way of the cache; as ExtentCache::read(). Nothing, too, where there is no cache:
+// GRAPHLANE_CACHE=0, in a child by fork, while somebody changes the file, or when the
 // caller's memory is not all there, which the kernel has to say.
-bool read_cached(const OpenFileRef& file, uint64_t offset, void* buffer, size_t count,
-                 PartMover& mover, ssize_t* result);
+std::optional<size_t> read_cached(const OpenFileRef& file, ByteRange range, void* buffer,
+                                  PartMover& mover);
 
 // What it has done; all zero if it was not used.
 ExtentCacheStats read_cache_stats();

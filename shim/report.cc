@@ -83,19 +83,6 @@ std::string_view program_path() {
   return path.view();
 }
 
-// What of the cache a user asks about: whether it saves reads, and what it takes.
-template <class Visit>
-void for_each_of_cache(const ExtentCacheStats& stats, Visit visit) {
-  visit("found_bytes", "bytes found", stats.found_bytes);
-  visit("fetched_bytes", "bytes fetched", stats.fetched_bytes);
-  visit("passed_bytes", "bytes past it", stats.passed_bytes);
-  visit("ahead_frames", "MiB ahead", stats.ahead.fetched);
-  visit("ahead_wasted", "of them for nothing", stats.ahead.wasted);
-  visit("evictions", "evictions", stats.frames.evictions);
-  visit("resident_bytes", "bytes in use", stats.frames.resident_bytes);
-  visit("budget_bytes", "allowed", stats.budget_bytes);
-}
-
 void write_json(ReportText& out) {
   out << "{\"pid\":" << static_cast<uint64_t>(::syscall(SYS_getpid)) << ",\"program\":";
   append_json_string(out, program_path());
@@ -110,7 +97,7 @@ void write_json(ReportText& out) {
   }
   out << "],\"cache\":{";
   const char* between = "";
-  for_each_of_cache(read_cache_stats(), [&](const char* key, const char*, uint64_t count) {
+  for_each_counter(read_cache_stats(), [&](const char* key, const char*, uint64_t count) {
     out << between << "\"" << key << "\":" << count;
     between = ",";
   });
@@ -159,7 +146,7 @@ void write_table(ReportText& out) {
   if (cache.budget_bytes == 0) return;
   out << "graphlane:   cache ";
   const char* between = "";
-  for_each_of_cache(cache, [&](const char*, const char* phrase, uint64_t count) {
+  for_each_counter(cache, [&](const char*, const char* phrase, uint64_t count) {
     out << between << count << " " << phrase;
     between = ", ";
   });

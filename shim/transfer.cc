@@ -246,14 +246,13 @@ ssize_t read_up_to_fault(const OpenFile& file, PartRequest request) {
 
 ssize_t read_striped(const OpenFileRef& file, uint64_t offset, void* buffer, size_t count_wanted) {
   const int saved_errno = errno;
+  Piece piece{.range = {.offset = offset, .length_bytes = count_wanted}, .buffer = buffer};
   if (file.direct()) {
     FileMover mover(*file);
-    ssize_t result = 0;
-    const bool done = read_cached(file, offset, buffer, count_wanted, mover, &result);
+    const std::optional<size_t> done = read_cached(file, piece.range, buffer, mover);
     errno = saved_errno;
-    if (done) return result;
+    if (done) return static_cast<ssize_t>(*done);
   }
-  Piece piece{.range = {.offset = offset, .length_bytes = count_wanted}, .buffer = buffer};
   PartRequest request{.map = file->map,
                       .parts = *file->parts,
                       .size_bytes = file.size(),
