@@ -64,6 +64,8 @@ void add_umount(Parser& parser);
 void add_run(Parser& parser);
 void add_explain(Parser& parser);
 void add_stat(Parser& parser);
+void add_advise(Parser& parser);
+void add_calibrate(Parser& parser);
 
 // "12M" and the like; what is not a size is a usage error.
 CLI::Option* add_size(CLI::App* command, const std::string& names, std::optional<uint64_t>* size,

@@ -31,6 +31,7 @@ json volume_info(const Volume& volume) {
           {"uuid", UuidText(volume.uuid()).c_str()},
           {"format", 1},
           {"stripe_depth", volume.stripe_depth_bytes()},
+          {"stripe_depth_auto", volume.is_depth_auto()},
           {"policy",
            {{"stripe", volume.policy().globs}, {"size_min", volume.policy().size_min_bytes}}},
           {"devices", devices}};
@@ -100,7 +101,9 @@ void print_text(const json& info) {
     fmt::print("{:<14}{}\n", key, text);
   };
   for (const auto& [key, value] : info.items()) {
-    if (key == "policy") {
+    if (key == "stripe_depth_auto") {
+      if (value.get<bool>()) line("", "imports choose by format (auto)");
+    } else if (key == "policy") {
       line("striped files", fmt::format("{}, from {}", shown("stripe", value["stripe"]),
                                         shown("size_min", value["size_min"])));
     } else if (key == "devices") {

@@ -30,12 +30,14 @@ Outcome<int> import(const ImportCommand& options) {
   }
   catch_interrupts();
   const StripePolicy policy = options.stripe.policy(to->volume->policy());
-  const Outcome<TransferSummary> summary =
-      import_files(*to->volume, {.source = options.source,
-                                 .destination = to->below,
-                                 .stripe_depth_bytes = options.stripe.depth_bytes.value_or(0),
-                                 .overwrite = options.overwrite,
-                                 .policy = &policy});
+  ImportOptions import{.source = options.source,
+                       .destination = to->below,
+                       .stripe_depth_bytes = options.stripe.depth_bytes.value_or(0),
+                       .overwrite = options.overwrite,
+                       .policy = &policy};
+  const bool volume_chooses = to->volume->is_depth_auto() && !options.stripe.depth_bytes;
+  if (options.stripe.is_depth_auto || volume_chooses) choose_depths(*to->volume, &import);
+  const Outcome<TransferSummary> summary = import_files(*to->volume, import);
   if (!summary) return summary.error();
   print_summary("imported", *summary);
   return kOk;
@@ -84,7 +86,9 @@ void add_import(Parser& parser) {
       "graphlane import twitter-grid graphs\n\n"
       "Names and attributes are treated as `cp -a` treats them. A file that is named\n"
       "itself is always striped; of a directory's files, those that the volume's policy,\n"
-      "or --stripe and --min-size here, say. Nothing appears before all of it is there.");
+      "or --stripe and --min-size here, say. With --stripe-depth auto, or in a volume\n"
+      "made with it, each file gets the depth that `graphlane advise SRC` explains.\n"
+      "Nothing appears before all of it is there.");
   command->add_option("SRC", options->source, "file or directory")->required();
   command->add_option("DST", options->destination, "VOL or a path in it")->required();
   command->add_flag("-f,--overwrite", options->overwrite, "replace files that are there");

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "cli/stripe_options.h"
 #include "iomgr/transfer.h"
 #include "iomgr/volume_files.h"
 
@@ -42,6 +43,13 @@ Outcome<void> check_not_covered(const Volume& volume) {
                     "import", volume.root());
 }
 
+Outcome<TransferSummary> import_built(const Volume& volume, const std::string& source,
+                                      const std::string& destination) {
+  ImportOptions options{.source = source, .destination = destination};
+  if (volume.is_depth_auto()) choose_depths(volume, &options);
+  return import_files(volume, options);
+}
+
 // Imports under a name beside the target, then swaps the two.
 Outcome<void> import_over(const Volume& volume, const std::string& source,
                           const TreePlace& target) {
@@ -49,8 +57,7 @@ Outcome<void> import_over(const Volume& volume, const std::string& source,
   const std::string id(UuidText(Uuid::random()).view().substr(0, 8));
   const fs::path beside =
       own.parent_path() / fmt::format(".{}.partial-{}", own.filename().string(), id);
-  const auto imported =
-      import_files(volume, {.source = source, .destination = beside.string()});
+  const auto imported = import_built(volume, source, beside.string());
   if (!imported) return imported.error();
   if (::renameat2(target.directory_fd, beside.c_str(), target.directory_fd, target.path.c_str(),
                   RENAME_EXCHANGE) != 0) {
@@ -87,7 +94,7 @@ Outcome<void> write_in_volume(const VolumePath& out, bool overwrite,
   const std::string built = scratch.path() / fs::path(below).filename();
   if (Outcome<void> done = build(built); !done) return done;
   if (exists(*target)) return import_over(volume, built, *target);
-  const auto imported = import_files(volume, {.source = built, .destination = target->path});
+  const auto imported = import_built(volume, built, target->path);
   if (!imported) return imported.error();
   return {};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/command.h"
+#include "iomgr/transfer.h"
 
 namespace graphlane::cli {
 
@@ -9,11 +10,15 @@ struct StripeOptions {
   std::vector<std::string> globs;
   std::optional<uint64_t> size_min_bytes;
   std::optional<uint64_t> depth_bytes;
+  bool is_depth_auto = false;
 
   void add_to(CLI::App* command);
 
   // `fallback`, with what was given in place of its own.
   StripePolicy policy(const StripePolicy& fallback) const;
 };
+
+// Gives each file that is imported into `volume` the depth that its format asks for.
+void choose_depths(const Volume& volume, ImportOptions* options);
 
 }  // namespace graphlane::cli

@@ -19,6 +19,11 @@ constexpr uint64_t offset_table_bytes(uint32_t partitions) {
   return (uint64_t{partitions} * partitions + 1) * sizeof(int64_t);
 }
 
+inline constexpr size_t kGridMetaBytesMax = 100;  // four numbers
+
+// What `meta` says; errors call it `path`.
+Outcome<GridInfo> parse_grid_meta(const std::string& text, const std::string& path);
+
 // `preprocess` reads its input in pieces of this size. A block that gets exactly
 // one edge from a piece has it held back until kHeldBytes of such edges have come
 // together, or until the end: only so do its files come out byte for byte.

@@ -16,7 +16,6 @@
 namespace graphlane {
 namespace {
 
-constexpr size_t kMetaBytesMax = 100;  // four numbers
 constexpr size_t kCheckBytes = size_t{3} << 20;  // whole edges of both sizes
 static_assert(kCheckBytes % sizeof(WeightedEdge) == 0 && kCheckBytes % sizeof(Edge) == 0);
 
@@ -48,27 +47,10 @@ Outcome<GridInfo> read_meta(const std::string& dir) {
   const std::string path = dir + "/meta";
   auto fd = open_file(path);
   if (!fd) return fd.error();
-  char text[kMetaBytesMax + 1] = {};
-  auto count = pread_full(fd->get(), text, kMetaBytesMax, 0);
+  char text[kGridMetaBytesMax];
+  auto count = pread_full(fd->get(), text, sizeof text, 0);
   if (!count) return os_error(count.error().code, path, "cannot read");
-  long long type = -1, vertices = 0, edges = 0, partitions = 0;
-  int end = 0;
-  const int fields = std::sscanf(text, "%20lld %20lld %20lld %20lld %n", &type, &vertices, &edges,
-                                 &partitions, &end);
-  if (fields != 4 || static_cast<size_t>(end) != *count) {
-    return make_error(EINVAL, "{}: byte 0: not GridGraph's four numbers (type, vertices, edges, partitions)",
-                      path);
-  }
-  if (type != 0 && type != 1) return make_error(EINVAL, "{}: edge type {}: must be 0 or 1", path, type);
-  if (vertices < 1 || vertices > static_cast<long long>(kVertexCountMax)) {
-    return make_error(EINVAL, "{}: {} vertices: must be 1 to {}", path, vertices, kVertexCountMax);
-  }
-  if (edges < 0) return make_error(EINVAL, "{}: {} edges: must not be negative", path, edges);
-  if (partitions < 1 || partitions > kPartitionsMax) {
-    return make_error(EINVAL, "{}: {} partitions: must be 1 to {}", path, partitions, kPartitionsMax);
-  }
-  return GridInfo{type == 1, static_cast<uint64_t>(vertices), static_cast<uint64_t>(edges),
-                  static_cast<uint32_t>(partitions)};
+  return parse_grid_meta(std::string(text, *count), path);
 }
 
 // The sizes of all blocks, row-major, in bytes.
@@ -247,6 +229,27 @@ class EdgeCheck {
 };
 
 }  // namespace
+
+Outcome<GridInfo> parse_grid_meta(const std::string& text, const std::string& path) {
+  long long type = -1, vertices = 0, edges = 0, partitions = 0;
+  int end = 0;
+  const int fields = std::sscanf(text.c_str(), "%20lld %20lld %20lld %20lld %n", &type, &vertices, &edges,
+                                 &partitions, &end);
+  if (fields != 4 || static_cast<size_t>(end) != text.size()) {
+    return make_error(EINVAL, "{}: byte 0: not GridGraph's four numbers (type, vertices, edges, partitions)",
+                      path);
+  }
+  if (type != 0 && type != 1) return make_error(EINVAL, "{}: edge type {}: must be 0 or 1", path, type);
+  if (vertices < 1 || vertices > static_cast<long long>(kVertexCountMax)) {
+    return make_error(EINVAL, "{}: {} vertices: must be 1 to {}", path, vertices, kVertexCountMax);
+  }
+  if (edges < 0) return make_error(EINVAL, "{}: {} edges: must not be negative", path, edges);
+  if (partitions < 1 || partitions > kPartitionsMax) {
+    return make_error(EINVAL, "{}: {} partitions: must be 1 to {}", path, partitions, kPartitionsMax);
+  }
+  return GridInfo{type == 1, static_cast<uint64_t>(vertices), static_cast<uint64_t>(edges),
+                  static_cast<uint32_t>(partitions)};
+}
 
 Outcome<GridInfo> read_grid(const std::string& dir) {
   return or_no_memory([&]() -> Outcome<GridInfo> {

@@ -258,6 +258,10 @@ Outcome<RestripeReport> restripe_files(const Volume& volume, const RestripeOptio
   if (depth != 0) {
     if (Outcome<void> valid = check_stripe_depth(depth); !valid) return valid.error();
   }
+  if (depth == 0 && volume.is_depth_auto()) {
+    return make_error(EINVAL, "{}: imports choose the stripe depth of each file there (auto): say with "
+                      "--stripe-depth which one all are to get", volume.root());
+  }
   const Outcome<VolumeLock> lock = VolumeLock::take(volume, VolumeLock::kShared);
   if (!lock) return lock.error();
   Restripe work(volume, options);

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct ImportOptions {
   std::string source = {};  // a file, or a directory, taken with all below it
   std::string destination = {};  // below the volume's root, "" for the root itself; cp's rules
   uint64_t stripe_depth_bytes = 0;  // 0: the volume's; else no striped file may be smaller
+  // In place of that, the depth of each file that becomes striped, by its path.
+  std::function<Outcome<uint64_t>(const std::string& path)> choose_depth = {};
   bool overwrite = false;           // replace files that are there
   // Which files become striped; a single file named as source always is,
   // unless it is empty. Default: the volume's policy.

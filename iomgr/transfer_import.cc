@@ -1,5 +1,6 @@
 // import_files: see transfer.h for what it promises.
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "iomgr/base/interrupt.h"
@@ -123,6 +124,7 @@ class Import {
 
   Outcome<TransferSummary> run(const TreePlace& target) {
     if (Outcome<void> checked = check(target); !checked) return checked.error();
+    if (Outcome<void> chosen = choose_depths(); !chosen) return chosen.error();
     Progress progress("import", total_bytes(source_.nodes));
     state_ = {.progress = &progress, .summary = {}};
 
@@ -161,6 +163,27 @@ class Import {
     return check_target(source_.place, source_.nodes, target, options_.overwrite);
   }
 
+  // Before anything is copied: what cannot be known of a file ends the import here.
+  Outcome<void> choose_depths() {
+    if (!options_.choose_depth) return {};
+    for (const TreeNode& node : source_.nodes) {
+      if (!wants_striping(node)) continue;
+      const std::string path = source_.place.at(node.path).path;
+      const Outcome<uint64_t> depth = options_.choose_depth(path);
+      if (!depth) return depth.error();
+      if (Outcome<void> valid = check_stripe_depth(*depth); !valid) return valid;
+      depths_[path] = *depth;
+    }
+    return {};
+  }
+
+  // Of the file at `path`.
+  uint64_t depth_of(const std::string& path) const {
+    if (const auto chosen = depths_.find(path); chosen != depths_.end()) return chosen->second;
+    return options_.stripe_depth_bytes != 0 ? options_.stripe_depth_bytes
+                                            : volume_.stripe_depth_bytes();
+  }
+
   bool wants_striping(const TreeNode& node) const {
     if (!S_ISREG(node.info.st_mode)) return false;
     if (node.path.empty()) return node.info.st_size > 0;  // the one file that was named
@@ -188,11 +211,10 @@ class Import {
 
   Outcome<void> stripe_file(int fd, const TreePlace& from, const struct stat& info,
                             const TreePlace& to) {
-    const uint64_t depth = options_.stripe_depth_bytes;
     const Layout layout{
         .volume = volume_.uuid(),
         .file_id = Uuid::random(),
-        .geometry = {.stripe_depth_bytes = depth != 0 ? depth : volume_.stripe_depth_bytes(),
+        .geometry = {.stripe_depth_bytes = depth_of(from.path),
                      .device_count = volume_.device_count(),
                      .first_device = next_first_device_++ % volume_.device_count()},
         .logical_size = static_cast<uint64_t>(info.st_size),
@@ -282,6 +304,7 @@ class Import {
   const ImportOptions& options_;
   const Source& source_;
   const StripePolicy& policy_;
+  std::map<std::string, uint64_t> depths_;  // by path, where they were chosen
   uint32_t next_first_device_;  // begins anywhere, so that single imports balance too
   TransferState state_;
   std::vector<Uuid> replaced_;

@@ -126,6 +126,7 @@ Outcome<std::shared_ptr<const Volume>> Volume::open(const std::string& root) {
   volume->root_fd_ = std::move(*root_fd);
   volume->uuid_ = record->uuid;
   volume->stripe_depth_bytes_ = record->stripe_depth_bytes;
+  volume->is_depth_auto_ = record->is_depth_auto;
   volume->policy_ = std::move(record->policy);
   const auto count = static_cast<uint32_t>(record->devices.size());
   for (uint32_t i = 0; i < count; ++i) {

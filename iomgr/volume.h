@@ -54,6 +54,7 @@ struct VolumeOptions {
   std::string root = {};                  // must not exist, or be an empty directory
   std::vector<std::string> devices = {};  // existing, writable, distinct directories
   uint64_t stripe_depth_bytes = kStripeDepthDefault;
+  bool is_depth_auto = false;
   StripePolicy policy = {};
 };
 
@@ -72,6 +73,9 @@ class Volume {
   const std::vector<Device>& devices() const { return devices_; }
   uint32_t device_count() const { return static_cast<uint32_t>(devices_.size()); }
   uint64_t stripe_depth_bytes() const { return stripe_depth_bytes_; }
+  // Whether an import chooses each file's depth by its format; what is made in a mount
+  // gets stripe_depth_bytes() all the same.
+  bool is_depth_auto() const { return is_depth_auto_; }
   const StripePolicy& policy() const { return policy_; }
 
   // "/mnt/d1/graphlane-<uuid>/parts/3f/3f0c…", for messages and for openat on
@@ -89,6 +93,7 @@ class Volume {
   Uuid uuid_;
   std::vector<Device> devices_;
   uint64_t stripe_depth_bytes_ = 0;
+  bool is_depth_auto_ = false;
   StripePolicy policy_;
 };
 

@@ -195,6 +195,7 @@ Outcome<std::shared_ptr<const Volume>> Volume::create(const VolumeOptions& optio
   const VolumeRecord record{.uuid = Uuid::random(),
                             .devices = std::move(*devices),
                             .stripe_depth_bytes = options.stripe_depth_bytes,
+                            .is_depth_auto = options.is_depth_auto,
                             .policy = options.policy};
   const Outcome<std::string> volume_json = to_json(record);
   if (!volume_json) return volume_json.error();

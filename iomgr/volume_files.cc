@@ -94,8 +94,9 @@ Outcome<void> set_stripe_depth(const Volume& volume, uint64_t depth_bytes) {
   if (!old_text) return old_text.error();
   Outcome<VolumeRecord> record = parse_volume_json(*old_text, path);
   if (!record) return record.error();
-  if (record->stripe_depth_bytes == depth_bytes) return {};
+  if (record->stripe_depth_bytes == depth_bytes && !record->is_depth_auto) return {};
   record->stripe_depth_bytes = depth_bytes;
+  record->is_depth_auto = false;
   const Outcome<std::string> text = to_json(*record);
   if (!text) return text.error();
   // Beside what imports build: what we leave if we are killed, `check` removes.

@@ -27,7 +27,7 @@ bool is_within(const std::filesystem::path& path, const std::filesystem::path& d
 // EINVAL with the reason: 0, not a multiple of 4096, too large.
 Outcome<void> check_stripe_depth(uint64_t depth_bytes);
 
-// Makes it the depth of new files, from when a volume is opened next. The caller
+// Makes it the depth of new files (and of imports, no longer auto), from when a volume is opened next. The caller
 // holds the volume's lock, shared.
 Outcome<void> set_stripe_depth(const Volume& volume, uint64_t depth_bytes);
 

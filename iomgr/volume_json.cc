@@ -57,13 +57,12 @@ Error damaged(std::string_view path, std::string_view key) {
 }  // namespace
 
 Outcome<std::string> to_json(const VolumeRecord& record) {
-  const json object = {{"format", kFormat},
-                       {"uuid", UuidText(record.uuid).c_str()},
-                       {"devices", record.devices},
-                       {"stripe_depth", record.stripe_depth_bytes},
-                       {"policy",
-                        {{"stripe", record.policy.globs},
-                         {"size_min", record.policy.size_min_bytes}}}};
+  json object = {{"format", kFormat},
+                 {"uuid", UuidText(record.uuid).c_str()},
+                 {"devices", record.devices},
+                 {"stripe_depth", record.stripe_depth_bytes}};
+  if (record.is_depth_auto) object["stripe_depth_auto"] = true;
+  object["policy"] = {{"stripe", record.policy.globs}, {"size_min", record.policy.size_min_bytes}};
   const auto printable = [](const std::string& text) {
     // Text that is not UTF-8 comes back changed.
     const std::string dumped =
@@ -99,6 +98,8 @@ Outcome<VolumeRecord> parse_volume_json(const std::string& text, std::string_vie
   const StripeGeometry geometry{.stripe_depth_bytes = depth.value_or(0),
                                 .device_count = static_cast<uint32_t>(devices->size())};
   if (!geometry.valid()) return damaged(path, "stripe_depth");
+  const auto depth_auto = object->find("stripe_depth_auto");
+  const bool is_depth_auto = depth_auto != object->end() && *depth_auto == true;
   const auto policy = object->find("policy");
   if (policy == object->end() || !policy->is_object()) return damaged(path, "policy");
   auto globs = get_strings(*policy, "stripe");
@@ -108,6 +109,7 @@ Outcome<VolumeRecord> parse_volume_json(const std::string& text, std::string_vie
   return VolumeRecord{.uuid = *uuid,
                       .devices = std::move(*devices),
                       .stripe_depth_bytes = *depth,
+                      .is_depth_auto = is_depth_auto,
                       .policy = {.globs = std::move(*globs), .size_min_bytes = *size_min}};
 }
 

@@ -15,6 +15,7 @@ struct VolumeRecord {
   Uuid uuid;
   std::vector<std::string> devices;  // absolute, in order
   uint64_t stripe_depth_bytes = 0;
+  bool is_depth_auto = false;
   StripePolicy policy;
 };
 

@@ -1,0 +1,217 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "graphfmt/graph_requests.h"
+#include "iomgr/base/size.h"
+#include "iomgr/memory_limit.h"
+
+namespace graphlane::cli {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr uint32_t kDevicesAssumed = 4;
+
+struct Options {
+  std::string path;
+  std::optional<uint32_t> device_count;
+  bool as_json = false;
+};
+
+struct Advice {
+  std::string path;
+  GraphRequests graph;
+  std::vector<uint64_t> depths_now;  // of each sweep; 0: plain, or several files
+  uint32_t device_count = 0;
+  bool are_devices_assumed = false;
+  uint64_t memory_bytes = 0;  // that the page cache may have
+
+  uint64_t swept_bytes() const {
+    uint64_t bytes = 0;
+    for (const Sweep& sweep : graph.sweeps) bytes += sweep.bytes;
+    return bytes;
+  }
+  bool fits_memory() const { return swept_bytes() <= memory_bytes; }
+  // What --stripe is to be given.
+  std::vector<std::string> globs() const {
+    switch (graph.format) {
+      case GraphFormat::kGrid: return {"column", "row"};
+      case GraphFormat::kShards: return {"*.adj"};
+      case GraphFormat::kUnknown: break;
+    }
+    return {};
+  }
+};
+
+const char* name_of(GraphFormat format) {
+  switch (format) {
+    case GraphFormat::kGrid: return "grid";
+    case GraphFormat::kShards: return "shards";
+    case GraphFormat::kUnknown: break;
+  }
+  return "unknown";
+}
+
+const char* name_of(DepthReason reason) {
+  switch (reason) {
+    case DepthReason::kRequests: return "requests";
+    case DepthReason::kUnknown: return "default";
+    case DepthReason::kBalance: return "balance";
+    case DepthReason::kLeast: break;
+  }
+  return "least";
+}
+
+std::string explain(DepthReason reason, uint32_t device_count) {
+  switch (reason) {
+    case DepthReason::kRequests: return "the mean request, rounded up, at most the largest";
+    case DepthReason::kUnknown: return "nothing is known of the requests";
+    case DepthReason::kBalance:
+      return fmt::format("deeper, {} devices would get less than {} units each", device_count,
+                         kUnitsPerDevice);
+    case DepthReason::kLeast: break;
+  }
+  return "never less";
+}
+
+std::string describe(const GraphRequests& graph) {
+  if (graph.grid) {
+    return fmt::format("GridGraph's grid: {} vertices, {} edges{}, {} x {} partitions",
+                       graph.grid->vertex_count, graph.grid->edge_count,
+                       graph.grid->weighted ? " with weights" : "", graph.grid->partitions,
+                       graph.grid->partitions);
+  }
+  if (graph.format == GraphFormat::kShards) return "GraphChi's shards";
+  return "none that is known (a grid has column_offset, shards have NAME.p_S.adj)";
+}
+
+json sweep_json(const Sweep& sweep, uint64_t depth_now, uint32_t device_count) {
+  const AutoDepth depth = auto_depth(sweep.requests, sweep.bytes, device_count);
+  const uint64_t median = sweep.requests.median_bytes();
+  json about = {{"name", sweep.name},
+                {"files", sweep.file_count},
+                {"size", sweep.bytes},
+                {"rewritten", sweep.is_rewritten},
+                {"requests",
+                 {{"count", sweep.requests.count()},
+                  {"mean", sweep.requests.mean_bytes()},
+                  {"median", median},
+                  {"max", sweep.requests.max_bytes()}}},
+                {"stripe_depth_auto", depth.bytes},
+                {"reason", name_of(depth.reason)},
+                {"devices_a_request", devices_touched(median, depth.bytes, device_count)}};
+  if (depth_now != 0) about["stripe_depth"] = depth_now;
+  return about;
+}
+
+void print_json(const Advice& advice) {
+  json about = {{"path", advice.path}, {"format", name_of(advice.graph.format)}};
+  if (advice.graph.grid) {
+    about["vertices"] = advice.graph.grid->vertex_count;
+    about["edges"] = advice.graph.grid->edge_count;
+    about["weighted"] = advice.graph.grid->weighted;
+    about["partitions"] = advice.graph.grid->partitions;
+  }
+  about["devices"] = advice.device_count;
+  about["swept"] = advice.swept_bytes();
+  about["memory"] = advice.memory_bytes;
+  about["fits_memory"] = advice.fits_memory();
+  about["stripe"] = advice.globs();
+  about["stripe_depth_default"] = kStripeDepthDefault;
+  json sweeps = json::array();
+  for (size_t s = 0; s < advice.graph.sweeps.size(); ++s) {
+    sweeps.push_back(sweep_json(advice.graph.sweeps[s], advice.depths_now[s], advice.device_count));
+  }
+  about["sweeps"] = sweeps;
+  // A name that is not UTF-8 must not stop it.
+  fmt::print("{}\n", about.dump(2, ' ', false, json::error_handler_t::replace));
+}
+
+void print_sweep(const Sweep& sweep, uint64_t depth_now, uint32_t device_count) {
+  const RequestSizes& requests = sweep.requests;
+  fmt::print("\n{}: {}", sweep.name, format_size(sweep.bytes));
+  if (sweep.file_count != 1) fmt::print(" in {} files", sweep.file_count);
+  if (sweep.is_rewritten) fmt::print(", rewritten by every iteration: better plain");
+  if (depth_now != 0) fmt::print(", striped now at {}", format_size(depth_now));
+  fmt::print("\n  requests      {} a sweep: mean {}, median {}, largest {}\n", requests.count(),
+             format_size(requests.mean_bytes()), format_size(requests.median_bytes()),
+             format_size(requests.max_bytes()));
+  const AutoDepth depth = auto_depth(requests, sweep.bytes, device_count);
+  fmt::print("  auto depth    {} ({})\n", format_size(depth.bytes),
+             explain(depth.reason, device_count));
+  fmt::print("  devices       a typical request uses {:.1f} of {}\n",
+             devices_touched(requests.median_bytes(), depth.bytes, device_count), device_count);
+}
+
+void print_text(const Advice& advice) {
+  fmt::print("format          {}\n", describe(advice.graph));
+  fmt::print("devices         {}{}\n", advice.device_count,
+             advice.are_devices_assumed ? " (assumed; --devices says otherwise)" : "");
+  if (advice.graph.format == GraphFormat::kUnknown) {
+    fmt::print("auto depth      {}, or less where {} devices would get less than {} units each\n",
+               format_size(kStripeDepthDefault), advice.device_count, kUnitsPerDevice);
+    return;
+  }
+  fmt::print("memory          {} to sweep, {} for it: {}\n", format_size(advice.swept_bytes()),
+             format_size(advice.memory_bytes),
+             advice.fits_memory() ? "fits, so only the first sweep needs the devices"
+                                  : "does not fit, so every sweep needs the devices");
+  fmt::print("to be striped  ");
+  for (const std::string& glob : advice.globs()) fmt::print(" --stripe '{}'", glob);
+  fmt::print("\n");
+  for (size_t s = 0; s < advice.graph.sweeps.size(); ++s) {
+    print_sweep(advice.graph.sweeps[s], advice.depths_now[s], advice.device_count);
+  }
+}
+
+// Of the volume that holds the directory; 0: none does, or it cannot be opened, in which
+// case a stub in the directory has been an error before.
+uint32_t devices_of_volume(const std::string& path) {
+  const Outcome<VolumePath> place = open_volume_of(path);
+  return place ? place->volume->device_count() : 0;
+}
+
+Outcome<int> advise(const Options& options) {
+  const Outcome<GraphDirectory> directory = GraphDirectory::open(options.path);
+  if (!directory) return directory.error();
+  Outcome<GraphRequests> requests = find_requests(*directory);
+  if (!requests) return requests.error();
+  Advice advice{.path = directory->path(),
+                .graph = std::move(*requests),
+                .depths_now = {},
+                .device_count = options.device_count.value_or(devices_of_volume(options.path)),
+                .memory_bytes = memory_available_bytes()};
+  if (advice.device_count == 0) {
+    advice.device_count = kDevicesAssumed;
+    advice.are_devices_assumed = true;
+  }
+  for (const Sweep& sweep : advice.graph.sweeps) {
+    const auto file = directory->has(sweep.name) ? directory->look(sweep.name) : GraphFile{};
+    if (!file) return file.error();
+    advice.depths_now.push_back(file->stripe_depth_bytes);
+  }
+  if (options.as_json) print_json(advice);
+  else print_text(advice);
+  return kOk;
+}
+
+}  // namespace
+
+void add_advise(Parser& parser) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = parser.add(
+      "advise", "tell how a graph is best striped, and why",
+      "graphlane advise twitter-grid\n\n"
+      "Tells the format of the graph in a directory, plain or in a volume; by requests\n"
+      "of which sizes engines will sweep its files; the stripe depth that\n"
+      "`--stripe-depth auto` takes between their mean and their maximum, over how many\n"
+      "devices it spreads a request; and whether the graph fits into memory anyway.");
+  command->add_option("PATH", options->path, "the directory of a graph")->required();
+  command->add_option("--devices", options->device_count, "for a volume of so many devices")
+      ->check(CLI::Range(kDeviceCountMin, kDeviceCountMax))
+      ->type_name("N");
+  command->add_flag("--json", options->as_json, "as JSON, sizes in bytes");
+  parser.on_chosen(command, options, advise);
+}
+
+}  // namespace graphlane::cli

@@ -1,0 +1,24 @@
+// DepthChooser: `--stripe-depth auto`. The stripe depth of each file of an import, by
+// what engines will ask of it; of files that belong to no known format the default.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "graphfmt/graph_requests.h"
+
+namespace graphlane {
+
+class DepthChooser {
+ public:
+  explicit DepthChooser(uint32_t device_count) : device_count_(device_count) {}
+
+  // Of the file at `path`, which is looked at together with what lies beside it.
+  Outcome<AutoDepth> choose(const std::string& path);
+
+ private:
+  const uint32_t device_count_;
+  std::map<std::string, GraphRequests> known_;  // by directory
+};
+
+}  // namespace graphlane

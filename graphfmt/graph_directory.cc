@@ -1,0 +1,136 @@
+#include "graphfmt/graph_directory.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "iomgr/base/fd.h"
+#include "iomgr/base/file_io.h"
+#include "iomgr/parts.h"
+#include "iomgr/stub_lock.h"
+#include "iomgr/tree.h"
+#include "iomgr/volume_files.h"
+
+namespace graphlane {
+namespace fs = std::filesystem;
+namespace {
+
+Outcome<Fd> open_file(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  struct stat info;
+  if (!fd || ::fstat(fd.get(), &info) != 0) return os_error(errno, path, "cannot open");
+  if (!S_ISREG(info.st_mode)) return make_error(EINVAL, "{}: not a regular file", path);
+  return fd;
+}
+
+uint64_t size_of(const Fd& fd) {
+  struct stat info = {};
+  (void)::fstat(fd.get(), &info);
+  return static_cast<uint64_t>(info.st_size);
+}
+
+Outcome<std::vector<std::string>> names_in(const std::string& directory, mode_t type) {
+  const auto nodes =
+      list_directory({.directory_fd = AT_FDCWD, .path = directory, .shown = directory});
+  if (!nodes) return nodes.error();
+  std::vector<std::string> names;
+  for (const TreeNode& node : *nodes) {
+    // The first is the directory itself.
+    if (!node.path.empty() && (node.info.st_mode & S_IFMT) == type) names.push_back(node.path);
+  }
+  return names;
+}
+
+}  // namespace
+
+Outcome<GraphDirectory> GraphDirectory::open(const std::string& path) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  if (error) return os_error(error.value(), path, "cannot open");
+  if (!fs::is_directory(real, error)) return make_error(ENOTDIR, "{}: not a directory", path);
+  return GraphDirectory(real.string());
+}
+
+Outcome<std::vector<std::string>> GraphDirectory::files(const std::string& directory) const {
+  if (directory.empty()) return names_in(path_, S_IFREG);
+  Outcome<std::vector<std::string>> names = names_in(path_of(directory), S_IFREG);
+  if (names) {
+    for (std::string& name : *names) name = directory + "/" + name;
+  }
+  return names;
+}
+
+Outcome<std::vector<std::string>> GraphDirectory::directories() const {
+  return names_in(path_, S_IFDIR);
+}
+
+bool GraphDirectory::has(const std::string& name) const {
+  std::error_code error;
+  return fs::is_regular_file(path_of(name), error);
+}
+
+Outcome<std::shared_ptr<const Volume>> GraphDirectory::volume() const {
+  if (volume_ == nullptr) {
+    const Outcome<std::string> root = find_volume_root(path_);
+    if (!root) return root.error();
+    auto opened = Volume::open(*root);
+    if (!opened) return opened.error();
+    volume_ = std::move(*opened);
+  }
+  return volume_;
+}
+
+Outcome<std::optional<Layout>> GraphDirectory::layout_of(int fd, const std::string& path) const {
+  Layout layout;
+  const Result<StubVerdict> verdict = inspect_stub(fd, &layout);
+  if (!verdict) return os_error(verdict.error().code, path, "cannot read");
+  if (*verdict == StubVerdict::kNotAStub) return std::optional<Layout>();
+  if (*verdict != StubVerdict::kStub) return make_error(EIO, "{}: {}", path, describe(*verdict));
+  const auto own = volume();
+  if (!own) return own.error();
+  if (Outcome<void> accepted = (*own)->accept(layout, path); !accepted) return accepted.error();
+  return std::optional<Layout>(current_layout(**own, layout));
+}
+
+Outcome<GraphFile> GraphDirectory::look(const std::string& name) const {
+  const Outcome<Fd> fd = open_file(path_of(name));
+  if (!fd) return fd.error();
+  const Outcome<std::optional<Layout>> layout = layout_of(fd->get(), path_of(name));
+  if (!layout) return layout.error();
+  if (!*layout) return GraphFile{.size_bytes = size_of(*fd), .stripe_depth_bytes = 0};
+  return GraphFile{.size_bytes = (*layout)->logical_size,
+                   .stripe_depth_bytes = (*layout)->geometry.stripe_depth_bytes};
+}
+
+Outcome<std::string> GraphDirectory::read(const std::string& name, uint64_t size_max) const {
+  const std::string path = path_of(name);
+  const Outcome<Fd> fd = open_file(path);
+  if (!fd) return fd.error();
+  Outcome<std::optional<Layout>> layout = layout_of(fd->get(), path);
+  if (layout && *layout) {
+    hold_parts(fd->get());
+    layout = layout_of(fd->get(), path);
+  }
+  if (!layout) return layout.error();
+  const uint64_t size = *layout ? (*layout)->logical_size : size_of(*fd);
+  if (size > size_max) {
+    return make_error(EFBIG, "{}: byte {}: {} bytes, expected {} at most", path, size_max, size, size_max);
+  }
+  std::string content(size, '\0');
+  if (*layout) {
+    const auto file = StripedFile::open(*volume_, **layout, path);
+    if (!file) return file.error();
+    const Outcome<void> done =
+        transfer_striped(*volume_, **file, IoOp::kRead, {0, size}, content.data());
+    if (!done) return done.error();
+    return content;
+  }
+  const Result<size_t> got = pread_full(fd->get(), content.data(), size, 0);
+  if (!got) return os_error(got.error().code, path, "cannot read");
+  content.resize(*got);
+  return content;
+}
+
+}  // namespace graphlane

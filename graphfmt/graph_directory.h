@@ -1,0 +1,49 @@
+// GraphDirectory: the files of a graph as whole files, wherever they are: plain, or
+// striped, in the directory of a volume that is not mounted there.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "iomgr/base/error.h"
+#include "iomgr/striped_file.h"
+#include "iomgr/volume.h"
+
+namespace graphlane {
+
+struct GraphFile {
+  uint64_t size_bytes = 0;
+  uint64_t stripe_depth_bytes = 0;  // 0: a plain file
+};
+
+class GraphDirectory {
+ public:
+  // ENOTDIR: not a directory.
+  static Outcome<GraphDirectory> open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  std::string path_of(const std::string& name) const { return path_ + "/" + name; }
+
+  // The names in it, sorted. What a directory of it holds: "directory/file".
+  Outcome<std::vector<std::string>> files(const std::string& directory = "") const;
+  Outcome<std::vector<std::string>> directories() const;
+  bool has(const std::string& name) const;
+  Outcome<GraphFile> look(const std::string& name) const;
+  // All of a file of at most `size_max` bytes; EFBIG: it has more.
+  Outcome<std::string> read(const std::string& name, uint64_t size_max) const;
+
+ private:
+  explicit GraphDirectory(std::string path) : path_(std::move(path)) {}
+  // Of an open file, if it is a stub.
+  Outcome<std::optional<Layout>> layout_of(int fd, const std::string& path) const;
+  Outcome<std::shared_ptr<const Volume>> volume() const;
+
+  std::string path_;
+  mutable std::shared_ptr<const Volume> volume_;  // from the first stub on
+};
+
+}  // namespace graphlane

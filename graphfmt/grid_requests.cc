@@ -1,0 +1,34 @@
+#include "graphfmt/grid_requests.h"
+
+namespace graphlane {
+namespace {
+
+// Whole pages, and whole edges: 12288 = 3 * 4096 = 1024 * 12.
+constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kWeightedPageBytes = 12288;
+static_assert(kGridRequestMax % kPageBytes == 0 && kGridRequestMax % kWeightedPageBytes == 0);
+
+}  // namespace
+
+RequestSizes grid_requests(std::span<const int64_t> offsets, bool weighted) {
+  const uint64_t page = weighted ? kWeightedPageBytes : kPageBytes;
+  RequestSizes sizes;
+  uint64_t asked = 0;  // the file's bytes up to here have been asked for
+  for (size_t block = 0; block + 1 < offsets.size(); ++block) {
+    const auto begin = static_cast<uint64_t>(offsets[block]);
+    const auto end = static_cast<uint64_t>(offsets[block + 1]);
+    // A block of nothing else than what came with the last page of the one before
+    // costs no request.
+    if (begin >= asked + page) asked = begin / page * page;
+    if (end <= asked) continue;
+    const uint64_t whole = (end - asked) / kGridRequestMax;
+    sizes.add(kGridRequestMax, whole);
+    asked += whole * kGridRequestMax;
+    const uint64_t rest = (end - asked + page - 1) / page * page;
+    if (rest > 0) sizes.add(rest);
+    asked += rest;
+  }
+  return sizes;
+}
+
+}  // namespace graphlane

@@ -1,0 +1,62 @@
+// RequestSizes: how large the requests of a sweep are, and the stripe depth that
+// suits them.
+//
+// A depth below the size of requests cuts each into several, which costs disks a
+// seek apiece; one far above it has all requests of a moment meet on one device.
+// So CSMqGraph (§3.1) takes a depth between the mean and the maximum of the sizes
+// (Twitter: mean 11 MiB, maximum 24, best 12). auto_depth() takes the mean, rounded
+// up a little, within bounds:
+//
+//   mean       up to a multiple of 1 MiB (of 64 KiB below 1 MiB), not above the maximum
+//   balance    at most so deep that every device gets kUnitsPerDevice units; else the
+//              device with a unit more would hold the others up
+//   least      at least 64 KiB: below, what an I/O costs outweighs its bytes
+//
+// Known formats ask for 24 MiB at most, so no depth is larger.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+namespace graphlane {
+
+class RequestSizes {
+ public:
+  void add(uint64_t size_bytes, uint64_t count = 1);
+
+  uint64_t count() const { return count_; }
+  // Of no requests: 0.
+  uint64_t mean_bytes() const;  // rounded up
+  uint64_t median_bytes() const;  // the lower one of an even number
+  uint64_t max_bytes() const;
+
+ private:
+  std::map<uint64_t, uint64_t> counts_;  // of each size; engines ask for whole pages, so few
+  uint64_t count_ = 0;
+  uint64_t total_bytes_ = 0;
+};
+
+// Four units a device: the fullest has at most a quarter more than its share.
+inline constexpr uint64_t kUnitsPerDevice = 4;
+inline constexpr uint64_t kAutoDepthMin = 64u << 10;
+
+enum class DepthReason {
+  kRequests,  // between mean and maximum
+  kUnknown,   // nothing is known of the requests: the default depth
+  kBalance,   // lowered for balance
+  kLeast,     // raised to kAutoDepthMin
+};
+
+struct AutoDepth {
+  uint64_t bytes = 0;  // a multiple of 4096
+  DepthReason reason = DepthReason::kRequests;
+};
+
+// `swept_bytes`: of the file, or of the files that the requests go to.
+AutoDepth auto_depth(const RequestSizes& sizes, uint64_t swept_bytes, uint32_t device_count);
+
+// How many devices a request of this size touches, on average over all places in a
+// file at which a page begins. 0 for no request.
+double devices_touched(uint64_t request_bytes, uint64_t depth_bytes, uint32_t device_count);
+
+}  // namespace graphlane
