@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "iomgr/calibration.h"
 #include "iomgr/base/size.h"
 #include "iomgr/part_files.h"
 #include "iomgr/striped_file.h"
@@ -18,16 +19,20 @@ struct Options {
   bool as_json = false;
 };
 
-json volume_info(const Volume& volume) {
+Outcome<json> volume_info(const Volume& volume) {
   json devices = json::array();
   for (const Device& device : volume.devices()) {
     struct statvfs space = {};
     (void)::fstatvfs(device.root_fd.get(), &space);
+    const Outcome<LaneDepth> depth = lane_depth(device, /*asked=*/0);
+    if (!depth) return depth.error();
     devices.push_back({{"path", device.directory},
                        {"size", space.f_blocks * space.f_frsize},
-                       {"free", space.f_bavail * space.f_frsize}});
+                       {"free", space.f_bavail * space.f_frsize},
+                       {"depth", depth->io_count},
+                       {"depth_from", name_of(depth->source)}});
   }
-  return {{"path", volume.root()},
+  return json{{"path", volume.root()},
           {"uuid", UuidText(volume.uuid()).c_str()},
           {"format", 1},
           {"stripe_depth", volume.stripe_depth_bytes()},
@@ -109,8 +114,10 @@ void print_text(const json& info) {
     } else if (key == "devices") {
       for (size_t d = 0; d < value.size(); ++d) {
         line(fmt::format("device {}", d),
-             fmt::format("{}, {} free of {}", value[d]["path"].get<std::string>(),
-                         shown("free", value[d]["free"]), shown("size", value[d]["size"])));
+             fmt::format("{}, {} free of {}, {} I/Os at once ({})",
+                         value[d]["path"].get<std::string>(), shown("free", value[d]["free"]),
+                         shown("size", value[d]["size"]), value[d]["depth"].get<uint32_t>(),
+                         value[d]["depth_from"].get<std::string>()));
       }
     } else if (key == "parts") {
       for (size_t d = 0; d < value.size(); ++d) {
@@ -128,7 +135,7 @@ void print_text(const json& info) {
 Outcome<int> info(const Options& options) {
   const Outcome<VolumePath> place = open_volume_of(options.path);
   if (!place) return place.error();
-  const Outcome<json> about = place->below.empty() ? Outcome<json>(volume_info(*place->volume))
+  const Outcome<json> about = place->below.empty() ? volume_info(*place->volume)
                                                    : file_info(*place->volume, place->below);
   if (!about) return about.error();
   if (options.as_json) {

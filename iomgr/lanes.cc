@@ -3,16 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "iomgr/device_kind.h"
+#include "iomgr/calibration.h"
 #include "iomgr/lane.h"
 
 namespace graphlane {
 namespace {
-
-// Two on a disk: the next request waits in the kernel while the head moves on;
-// more streams only make it seek. SSDs want 8 to 32.
-constexpr uint32_t kDepthRotational = 2;
-constexpr uint32_t kDepthDefault = 16;
 
 // The first backend that this kernel and sandbox allow, or the one asked for.
 Outcome<IoBackend> choose_backend(IoBackend asked) {
@@ -30,21 +25,14 @@ Outcome<IoBackend> choose_backend(IoBackend asked) {
 }  // namespace
 
 Outcome<std::unique_ptr<Lanes>> Lanes::start(const Volume& volume, const LaneOptions& options) {
-  if (options.depth > kQueueDepthMax) {
-    return make_error(EINVAL, "depth {}: at most {}", options.depth, kQueueDepthMax);
-  }
   const Outcome<IoBackend> backend = choose_backend(options.backend);
   if (!backend) return backend.error();
   std::unique_ptr<Lanes> lanes(new Lanes());
   lanes->backend_ = *backend;
   for (const Device& device : volume.devices()) {
-    uint32_t depth = options.depth;
-    struct stat st;
-    if (depth == 0) {
-      const bool disk = sys::fstat(device.root_fd.get(), &st) == 0 && is_rotational(st.st_dev);
-      depth = disk ? kDepthRotational : kDepthDefault;
-    }
-    Outcome<std::unique_ptr<Lane>> lane = Lane::start(device.directory, *backend, depth);
+    const Outcome<LaneDepth> depth = lane_depth(device, options.depth);
+    if (!depth) return depth.error();
+    Outcome<std::unique_ptr<Lane>> lane = Lane::start(device.directory, *backend, depth->io_count);
     if (!lane) return lane.error();
     lanes->lanes_.push_back(std::move(*lane));
   }

@@ -72,8 +72,8 @@ Outcome<Device> open_device(const std::string& directory, const DeviceRecord& ex
     return missing_device(directory, expected.ordinal, expected.volume);
   }
   if (!device.root_fd) return os_error(errno, device.root, "cannot open");
-  const std::string path = device.root + "/device.json";
-  const Outcome<std::string> text = read_small_file(device.root_fd.get(), "device.json", path);
+  const std::string path = device.root + "/" + kDeviceJson;
+  const Outcome<std::string> text = read_small_file(device.root_fd.get(), kDeviceJson, path);
   if (!text) return text.error();
   const Outcome<DeviceRecord> found = parse_device_json(*text, path);
   if (!found) return found.error();

@@ -146,7 +146,7 @@ Outcome<void> make_device(const std::string& directory, const DeviceRecord& reco
   for (const std::string& path : {root, root + "/parts"}) {
     if (Outcome<void> made = scaffold->make_open_directory(path); !made) return made;
   }
-  if (Outcome<void> made = scaffold->make_file(root + "/device.json", to_json(record)); !made) {
+  if (Outcome<void> made = scaffold->make_file(root + "/" + kDeviceJson, to_json(record)); !made) {
     return made;
   }
   return sync_directory(directory);

@@ -1,0 +1,33 @@
+// fio(1), asked how fast a file can be read past the page cache.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "iomgr/base/error.h"
+
+namespace graphlane::cli {
+
+struct FioReads {
+  std::string file;
+  uint64_t file_bytes = 0;
+  uint64_t block_bytes = 0;
+  bool at_random = false;     // else sequentially
+  uint32_t depth = 1;         // reads in flight, of all streams together
+  uint32_t stream_count = 1;  // each in a share of the file
+  std::chrono::milliseconds duration{1000};
+};
+
+struct FioSpeed {
+  double bytes_per_second = 0;
+  double ios_per_second = 0;
+};
+
+// ENOENT: there is no fio in $PATH.
+Outcome<void> check_fio();
+
+// An interrupt (base/interrupt.h) ends fio.
+Outcome<FioSpeed> run_fio(const FioReads& reads);
+
+}  // namespace graphlane::cli

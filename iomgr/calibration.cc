@@ -1,0 +1,99 @@
+#include "iomgr/calibration.h"
+
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+
+#include "iomgr/device_kind.h"
+#include "iomgr/io_queue.h"
+#include "iomgr/small_file.h"
+#include "iomgr/volume_files.h"
+
+namespace graphlane {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr char kKey[] = "calibration";
+
+// Two on a disk: the next request waits in the kernel while the head moves on;
+// more streams only make it seek. SSDs want 8 to 32.
+constexpr uint32_t kDepthRotational = 2;
+constexpr uint32_t kDepthDefault = 16;
+
+Outcome<json> parse_object(const std::string& text, std::string_view path) {
+  json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (object.is_object()) return object;
+  return make_error(EINVAL, "{}: not valid JSON (cut short or damaged)", path);
+}
+
+// A member in [min, max]; nothing when it is missing or anything else.
+std::optional<uint64_t> get_number(const json& object, const char* key, uint64_t min, uint64_t max) {
+  const auto member = object.find(key);
+  if (member == object.end() || !member->is_number_unsigned()) return std::nullopt;
+  const uint64_t value = *member->get_ptr<const json::number_unsigned_t*>();
+  if (value < min || value > max) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+Outcome<std::optional<Calibration>> parse_calibration(const std::string& device_json,
+                                                      std::string_view path) {
+  const Outcome<json> object = parse_object(device_json, path);
+  if (!object) return object.error();
+  const auto found = object->find(kKey);
+  if (found == object->end()) return std::optional<Calibration>();
+  const auto depth = get_number(*found, "depth", 1, kQueueDepthMax);
+  const auto streams = get_number(*found, "streams", 1, kQueueDepthMax);
+  const auto speed = get_number(*found, "bytes_per_second", 0, UINT64_MAX);
+  const auto small = get_number(*found, "small_ios_per_second", 0, UINT64_MAX);
+  if (!depth || !streams || !speed || !small) {
+    return make_error(EINVAL, "{}: damaged: \"{}\" is wrong (graphlane calibrate makes it anew)",
+                      path, kKey);
+  }
+  return std::optional(Calibration{.depth = static_cast<uint32_t>(*depth),
+                                   .stream_count = static_cast<uint32_t>(*streams),
+                                   .bytes_per_second = *speed,
+                                   .small_ios_per_second = *small});
+}
+
+Outcome<std::string> with_calibration(const std::string& device_json, std::string_view path,
+                                      const Calibration& calibration) {
+  Outcome<json> object = parse_object(device_json, path);
+  if (!object) return object.error();
+  (*object)[kKey] = {{"depth", calibration.depth},
+                     {"streams", calibration.stream_count},
+                     {"bytes_per_second", calibration.bytes_per_second},
+                     {"small_ios_per_second", calibration.small_ios_per_second}};
+  return object->dump(2) + "\n";
+}
+
+Outcome<LaneDepth> lane_depth(const Device& device, uint32_t asked) {
+  if (asked > kQueueDepthMax) {
+    return make_error(EINVAL, "depth {}: at most {}", asked, kQueueDepthMax);
+  }
+  if (asked != 0) return LaneDepth{asked, LaneDepth::kUser};
+  const std::string path = device.root + "/" + kDeviceJson;
+  const Outcome<std::string> text = read_small_file(device.root_fd.get(), kDeviceJson, path);
+  if (!text) return text.error();
+  const auto calibration = parse_calibration(*text, path);
+  if (!calibration) return calibration.error();
+  if (*calibration) return LaneDepth{(*calibration)->depth, LaneDepth::kCalibration};
+  struct stat st;
+  const bool disk = ::fstat(device.root_fd.get(), &st) == 0 && is_rotational(st.st_dev);
+  return disk ? LaneDepth{kDepthRotational, LaneDepth::kDisk}
+              : LaneDepth{kDepthDefault, LaneDepth::kDefault};
+}
+
+const char* name_of(LaneDepth::Source source) {
+  switch (source) {
+    case LaneDepth::kUser: return "user";
+    case LaneDepth::kCalibration: return "calibration";
+    case LaneDepth::kDisk: return "disk";
+    case LaneDepth::kDefault: break;
+  }
+  return "default";
+}
+
+}  // namespace graphlane
