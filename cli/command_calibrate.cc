@@ -248,7 +248,7 @@ Outcome<json> calibrate(const Place& place, const Options& options) {
   const std::chrono::milliseconds duration(static_cast<int64_t>(options.seconds * 1000));
   std::optional<Calibration> calibration;
   Speeds speeds;
-  {
+  {  // its progress ends before the result is printed
     Measurement measurement(*file, place, duration);
     const Outcome<Calibration> measured = measurement.run();
     if (!measured) {

@@ -99,6 +99,9 @@ Outcome<VolumeRecord> parse_volume_json(const std::string& text, std::string_vie
                                 .device_count = static_cast<uint32_t>(devices->size())};
   if (!geometry.valid()) return damaged(path, "stripe_depth");
   const auto depth_auto = object->find("stripe_depth_auto");
+  if (depth_auto != object->end() && !depth_auto->is_boolean()) {
+    return damaged(path, "stripe_depth_auto");
+  }
   const bool is_depth_auto = depth_auto != object->end() && *depth_auto == true;
   const auto policy = object->find("policy");
   if (policy == object->end() || !policy->is_object()) return damaged(path, "policy");

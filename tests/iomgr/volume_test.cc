@@ -188,6 +188,8 @@ TEST_F(VolumeTest, TellsDamagedJsonByNameAndReason) {
   EXPECT_EQ(open_error(), json + ": format 2, this Graphlane knows format 1");
   write(json, R"({"format":1,"uuid":7})");
   EXPECT_EQ(open_error(), json + ": damaged: \"uuid\" is missing or wrong");
+  write(json, R"({"stripe_depth_auto":1,)" + whole.substr(1));
+  EXPECT_EQ(open_error(), json + ": damaged: \"stripe_depth_auto\" is missing or wrong");
   write(json, whole);
   write(device_json(1), "");
   EXPECT_EQ(open_error(), device_json(1) + ": not valid JSON (cut short or damaged)");
