@@ -14,12 +14,9 @@ RequestSizes grid_requests(std::span<const int64_t> offsets, bool weighted) {
   const uint64_t page = weighted ? kWeightedPageBytes : kPageBytes;
   RequestSizes sizes;
   uint64_t asked = 0;  // the file's bytes up to here have been asked for
-  for (size_t block = 0; block + 1 < offsets.size(); ++block) {
-    const auto begin = static_cast<uint64_t>(offsets[block]);
-    const auto end = static_cast<uint64_t>(offsets[block + 1]);
-    // A block of nothing else than what came with the last page of the one before
-    // costs no request.
-    if (begin >= asked + page) asked = begin / page * page;
+  for (const int64_t block_end : offsets.subspan(offsets.empty() ? 0 : 1)) {
+    const auto end = static_cast<uint64_t>(block_end);
+    // A block that came with the last page of the one before costs no request.
     if (end <= asked) continue;
     const uint64_t whole = (end - asked) / kGridRequestMax;
     sizes.add(kGridRequestMax, whole);

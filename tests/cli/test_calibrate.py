@@ -113,6 +113,10 @@ def test_what_is_kept_follows_from_what_fio_says(graphlane, volume, fio, kind):
     asked = [json.loads(line) for line in log.read_text().splitlines()]
     assert len(asked) == 28
     assert {word["runtime"] for word in asked} == {"50ms"}
+    if kind == "striped":
+        by_streams = [word for word in asked if word["numjobs"] != "1"]
+        assert {int(word["iodepth"]) * int(word["numjobs"]) for word in by_streams} == {depth}, (
+            "as many in flight, however many streams")
 
 
 def test_a_dry_run_tells_and_keeps_nothing(graphlane, volume, fio):
