@@ -1,4 +1,5 @@
-"""Control groups, version 1: what a device may do, and what memory a workload has."""
+"""Control groups, version 1: what a device may do, what memory a workload has, and what CPU time
+it used."""
 
 import os
 from contextlib import contextmanager
@@ -7,7 +8,7 @@ from pathlib import Path
 from experiments.journal import Journal
 from experiments.workspace import StepFailed
 
-ENTER = 'echo $$ > "$0" && exec "$@"'  # for sh: become the command, inside the group
+ENTER = 'echo $$ > "$1" && shift'  # for sh: into a group
 
 
 def hierarchy(controller: str) -> Path | None:
@@ -37,34 +38,45 @@ def own(controller: str) -> Path:
 
 
 class Group:
-    """A memory group, for a workload and the daemons that work for it."""
+    """For a workload and the daemons that work for it: its memory, and, where that is mounted,
+    its CPU time."""
 
-    def __init__(self, path: Path):
-        self.path = path
+    def __init__(self, memory: Path, cpu: Path | None):
+        self.memory = memory
+        self.cpu = cpu
 
     def enter(self) -> list[str]:
         """What goes before a command that is to run inside."""
-        return ["sh", "-c", ENTER, str(self.path / "cgroup.procs")]
+        groups = [str(path / "cgroup.procs") for path in [self.memory, self.cpu] if path]
+        return ["sh", "-c", " && ".join([*[ENTER] * len(groups), 'exec "$@"']), "sh", *groups]
 
     def is_empty(self) -> bool:
-        return not (self.path / "cgroup.procs").read_text()
+        return not (self.memory / "cgroup.procs").read_text()
 
     def most_bytes(self) -> int:
         """The most that was used at a time, page cache included."""
-        return int((self.path / "memory.max_usage_in_bytes").read_text())
+        return int((self.memory / "memory.max_usage_in_bytes").read_text())
 
     def forget_most(self) -> None:
-        (self.path / "memory.max_usage_in_bytes").write_text("0")
+        (self.memory / "memory.max_usage_in_bytes").write_text("0")
+
+    def cpu_seconds(self) -> float | None:
+        """Used so far, by the program and the daemons."""
+        return int((self.cpu / "cpuacct.usage").read_text()) / 1e9 if self.cpu else None
 
 
 @contextmanager
-def memory_group(journal: Journal, limit_bytes: int | None):
+def workload_group(journal: Journal, limit_bytes: int | None):
     """With a limit that counts the page cache too, or without. What still runs
     inside at the end is killed."""
-    path = needed("memory") / f"graphlane-experiment-{os.getpid()}"
+    name = f"graphlane-experiment-{os.getpid()}"
+    memory = needed("memory") / name
+    accounting = hierarchy("cpuacct")
+    cpu = accounting and accounting / name
     with journal.section():
-        journal.note("cgroup", path=str(path))
-        path.mkdir()
+        for path in filter(None, [memory, cpu]):
+            journal.note("cgroup", path=str(path))
+            path.mkdir()
         if limit_bytes is not None:
-            (path / "memory.limit_in_bytes").write_text(str(limit_bytes))
-        yield Group(path)
+            (memory / "memory.limit_in_bytes").write_text(str(limit_bytes))
+        yield Group(memory, cpu)

@@ -30,7 +30,9 @@ def command(*words, **options) -> str:
     except FileNotFoundError:
         raise StepFailed(f"{words[0]}: not installed") from None
     if result.returncode != 0:
-        said = (result.stderr.strip() or result.stdout.strip()).splitlines() or ["failed"]
+        said = (result.stderr.strip() or result.stdout.strip()).splitlines() or [
+            f"exit status {result.returncode}" if result.returncode > 0 else
+            f"killed by signal {-result.returncode}"]
         raise StepFailed(f"{' '.join(words)}: {said[-1]}")
     return result.stdout
 

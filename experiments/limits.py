@@ -8,11 +8,11 @@ with 24 MiB blocks and one stream a device, and random reads of 4 KiB, 32 at a t
 import statistics
 
 import click
-from rich.table import Table
 
 from experiments import fio, samples
 from experiments.devices import Devices
 from experiments.options import chosen_devices, run_options
+from experiments.tables import Table
 
 SEQUENTIAL = "sequential 24 MiB"
 RANDOM = "random 4 KiB"
@@ -33,12 +33,12 @@ def measure(devices: Devices, rounds: int, seconds: float) -> list[dict]:
 
 
 def table(found: list[dict]) -> Table:
-    shown = samples.new_table("devices", "sequential MB/s", "random 4 KiB IOPS")
+    shown = Table(["devices", "sequential MB/s", "random 4 KiB IOPS"])
     for way in dict.fromkeys(sample["devices"] for sample in found):
         sequential = samples.series(found, "bytes_per_second", kind=SEQUENTIAL, devices=way)
         random = [got["ios"] / got["seconds"] for got in found
                   if got["kind"] == RANDOM and got["devices"] == way]
-        shown.add_row(way, spread([speed / 1e6 for speed in sequential]), spread(random))
+        shown.add(way, spread([speed / 1e6 for speed in sequential]), spread(random))
     return shown
 
 
@@ -54,5 +54,5 @@ def main(at, rounds, seconds, out, **options):
     with chosen_devices(at, options) as devices:
         found = measure(devices, rounds, seconds)
         if out:
-            samples.save(out, devices, found)
-    samples.show(table(found))
+            samples.write(out, samples.record("limits", devices, found))
+    table(found).show()

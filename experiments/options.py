@@ -1,12 +1,13 @@
 """Options that several commands have."""
 
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 
 from experiments import devices
+from experiments.csmqgraph import CsmqGraph
 from experiments.devices import Spec
 from experiments.sizes import SIZE
 
@@ -48,13 +49,15 @@ def spec_of(options: dict) -> Spec:
                    **{name: options.pop(name) for name in names})
 
 
+AT = click.option("--at", type=click.Path(file_okay=False, path_type=Path),
+                  help="Use the devices that `devices up --at DIR` made; without: make some, for "
+                       "this run.")
+
+
 def run_options(function):
     """For commands that measure: on new devices, or on those of `devices up`."""
     for option in [
-            click.option("--at", type=click.Path(file_okay=False, path_type=Path),
-                         help="Use the devices that `devices up --at DIR` made; without: make "
-                              "some, for this run."),
-            click.option("--rounds", type=click.IntRange(1), default=5, show_default=True),
+            AT, click.option("--rounds", type=click.IntRange(1), default=5, show_default=True),
             click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
                          help="Keep the samples as JSON.")]:
         function = option(function)
@@ -66,3 +69,73 @@ def chosen_devices(at: Path | None, options: dict):
     spec = spec_of(options)
     with devices.found(at) if at else devices.emulated(spec) as found:
         yield found
+
+
+def measuring_options(function):
+    """For commands that run workloads beside each other."""
+    for option in [
+            click.option("--memory", type=SIZE,
+                         help="What the program, the daemons and the page cache have together."),
+            click.option("--ceiling-seconds", type=click.FloatRange(0.5), default=5,
+                         show_default=True, help="Of each sample of the ceiling.")]:
+        function = option(function)
+    return function
+
+
+@dataclass(frozen=True)
+class Engines:
+    """The user's own builds; what is None, a stand-in takes the place of, or nothing."""
+
+    gridgraph: Path | None = None
+    graphchi: Path | None = None
+    csmqgraph: tuple[CsmqGraph, ...] = ()
+
+
+def program_in(programs: str):
+    """Refuses a directory without the program that has to be there."""
+    def check(ctx, param, directory):
+        if directory is not None and not (directory / programs).is_file():
+            raise click.BadParameter(f"{directory}/{programs} is not there: build it first")
+        return directory and directory.resolve()
+    return check
+
+
+def directory_option(name: str, variable: str, program: str, help: str):
+    return click.option(name, envvar=variable, callback=program_in(program), help=help,
+                        type=click.Path(exists=True, file_okay=False, path_type=Path))
+
+
+def gridgraph_options(function):
+    return directory_option("--gridgraph-bin", "GRIDGRAPH_BIN", "pagerank",
+                            "Where GridGraph's programs are, to be run in place of the "
+                            "stand-in.")(function)
+
+
+def graphchi_options(function):
+    return directory_option("--graphchi-root", "GRAPHCHI_ROOT",
+                            "bin/example_apps/connectedcomponents",
+                            "GraphChi's directory, to be run in place of the stand-in.")(function)
+
+
+def csmqgraph_options(function):
+    for option in [
+            directory_option("--csmqgraph-bin", "CSMQGRAPH_BIN", "pagerank",
+                             "Where CSMqGraph's programs are: one more way to compute, from "
+                             "files that it stripes itself."),
+            click.option("--csmqgraph-workers", type=click.IntRange(1), multiple=True,
+                         default=[1, 3], show_default=True,
+                         help="I/O threads a device that it has; give several.")]:
+        function = option(function)
+    return function
+
+
+def engine_options(function):
+    return gridgraph_options(graphchi_options(csmqgraph_options(function)))
+
+
+def engines_of(options: dict) -> Engines:
+    """Takes the options that say where engines are out of all those given."""
+    programs = options.pop("csmqgraph_bin", None)
+    workers = options.pop("csmqgraph_workers", ())
+    return Engines(options.pop("gridgraph_bin", None), options.pop("graphchi_root", None),
+                   tuple(CsmqGraph(programs, count) for count in workers) if programs else ())

@@ -1,5 +1,13 @@
-"""Raw samples as JSON, with what they are of; and what is said of a series."""
+"""Raw samples as JSON, with what they are of; and what is said of a series.
 
+    what       the command: compare, figure, check, limits
+    argv, date, commit (with a + where the tree is not what was committed)
+    machine    cpu, cores, memory, kernel
+    spec, devices    kind, count, speed, dilation of the devices, if there were any
+    samples    each with its round, and the way that was measured
+"""
+
+import datetime
 import json
 import os
 import platform
@@ -8,14 +16,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
 from experiments.devices import ROOT, Devices
+from experiments.workspace import StepFailed
 
-COLUMNS_MIN = 130  # of a table that is not to be broken
 SPREAD_DOUBTFUL = 0.25  # (most - least) / median
+HEAD = ["what", "argv", "date", "commit", "machine", "samples"]
 
 
 def commit() -> str:
@@ -30,19 +35,44 @@ def commit() -> str:
 def machine() -> dict:
     cpus = [line.partition(": ")[2] for line in Path("/proc/cpuinfo").read_text().splitlines()
             if line.startswith("model name")]
-    return {"platform": platform.platform(), "cores": os.cpu_count(), "cpu": cpus[:1],
+    return {"platform": platform.platform(), "kernel": platform.release(),
+            "cores": os.cpu_count(), "cpu": cpus[:1],
             "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")}
 
 
-def save(out: Path, devices: Devices, samples: list[dict], **more) -> None:
-    out.write_text(json.dumps({"argv": sys.argv[1:], "commit": commit(), "machine": machine(),
-                               **devices.describe(), **more, "samples": samples}, indent=1))
+def record(what: str, devices: Devices | None, samples: list[dict], **more) -> dict:
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return {"what": what, "argv": sys.argv[1:], "date": now, "commit": commit(),
+            "machine": machine(), **(devices.describe() if devices else {}), **more,
+            "samples": samples}
+
+
+def write(out: Path, recorded: dict) -> None:
+    out.write_text(json.dumps(recorded, indent=1))
+
+
+def load(path: Path) -> dict:
+    """What write() wrote; anything else is refused."""
+    try:
+        recorded = json.loads(path.read_text())
+    except OSError as error:
+        raise StepFailed(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise StepFailed(f"{path}: not JSON: {error}") from None
+    missing = [key for key in HEAD if not isinstance(recorded, dict) or key not in recorded]
+    if missing:
+        raise StepFailed(f"{path}: no results of `python -m experiments`: '{missing[0]}' is "
+                         "missing; give a file that --out wrote")
+    return recorded
+
+
+def is_as(sample: dict, where: dict) -> bool:
+    return all(sample.get(key) == value for key, value in where.items())
 
 
 def series(samples: list[dict], what: str, **where) -> list[float]:
     """One number of each sample that is as told, in order of the rounds."""
-    return [sample[what] for sample in samples
-            if all(sample[key] == value for key, value in where.items())]
+    return [sample[what] for sample in samples if is_as(sample, where)]
 
 
 def ratio(numerators: list[float], denominators: list[float]) -> dict[str, float]:
@@ -56,14 +86,3 @@ def shown(found: dict[str, float]) -> str:
     """'1.24 (1.20–1.31)'; with a ? where the rounds differ too widely to be believed."""
     wide = found["most"] - found["least"] > SPREAD_DOUBTFUL * found["ratio"]
     return f"{found['ratio']:.2f} ({found['least']:.2f}–{found['most']:.2f}){'?' if wide else ''}"
-
-
-def new_table(*columns: str, **options) -> Table:
-    table = Table(box=box.SIMPLE, **options)
-    for number, column in enumerate(columns):
-        table.add_column(column, no_wrap=True, justify="left" if number == 0 else "right")
-    return table
-
-
-def show(table: Table) -> None:
-    Console(width=max(Console().width, COLUMNS_MIN)).print(table)

@@ -1,10 +1,18 @@
-"""What `compare` runs: a program that reads a data set, in whichever directory
-that is given."""
+"""What is measured: a program that reads files, in whichever directory that is given.
+
+    files        what names the files: workloads with the same can take turns on them
+    stripe       what globs of names are striped; none: what is large
+    labels()     what tells its samples from those of others
+    prepare()    makes the files in an empty directory
+    run()        runs the program there
+"""
 
 import shutil
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
 
 from experiments import fio
 from experiments.devices import BUILD
@@ -13,9 +21,15 @@ from experiments.workspace import StepFailed
 
 GRAPHLANE = BUILD / "bin/graphlane"
 PARTITIONS = 4
+SHARDS = 4
 EDGES_PER_VERTEX = 16
-GRID_BYTES_PER_EDGE = 3 * 8  # blocks, rows, columns
+EDGE_BYTES = 8
+WEIGHT_BYTES = 4
+GRID_COPIES = 3  # blocks, rows, columns
+SHARD_BYTES_PER_EDGE = 16  # who is joined to whom, the values, and what is beside them
+TEXT_BYTES_PER_EDGE = 16
 BUDGET_GIB = 8
+EDGES_AT_ONCE = 1 << 20
 
 
 @dataclass
@@ -26,7 +40,7 @@ class Read:
     size: int
     threads: int
     direct: bool
-    stripe: tuple = ()  # what globs of names are striped; none: what is large
+    stripe: tuple = ()
     name: str = "read"
 
     def __post_init__(self):
@@ -34,6 +48,14 @@ class Read:
         if self.size < turn:
             raise StepFailed(f"--file {self.size >> 20}M: too little for {self.threads} threads")
         self.size = self.size // turn * turn
+
+    @property
+    def files(self) -> str:
+        return f"file of {self.size >> 20} MiB"
+
+    def labels(self) -> dict:
+        return {"engine": "fio", "algorithm": "read" + (", O_DIRECT" if self.direct else ""),
+                "graph": self.files, "threads": self.threads}
 
     def need_bytes(self) -> int:
         return self.size
@@ -48,61 +70,177 @@ class Read:
                                          self.direct), prefix=prefix)
 
 
+def timed(words, directory: Path) -> tuple[dict, str]:
+    """Seconds, and what the program printed. It may leave notes where it is started."""
+    start = time.monotonic()
+    output = command(*words, cwd=directory)
+    return {"seconds": time.monotonic() - start}, output
+
+
+def rmat(scale: int, path: Path) -> None:
+    command(GRAPHLANE, "gen", "rmat", "--scale", scale, "--edges", EDGES_PER_VERTEX << scale,
+            "--seed", 1, path)
+
+
+def give_weights(edges: Path, weighted: Path) -> None:
+    """1 to each."""
+    with open(edges, "rb") as source, open(weighted, "xb") as target:
+        while len(pairs := np.fromfile(source, "<i4", 2 * EDGES_AT_ONCE)):
+            records = np.empty(len(pairs) // 2, "<i4,<i4,<f4")
+            records["f0"], records["f1"], records["f2"] = pairs[::2], pairs[1::2], 1
+            records.tofile(target)
+
+
+class SameResult:
+    """Whichever way it computes, a stand-in prints the same first line."""
+
+    def __init__(self):
+        self.first = None
+
+    def compare(self, result: str) -> None:
+        self.first = self.first or result
+        if result != self.first:
+            raise StepFailed(f"results differ: '{self.first}' and '{result}'")
+
+
 @dataclass
 class Grid:
     """GridGraph, or its stand-in, computes on a grid."""
 
-    algorithm: str
+    algorithm: str  # pagerank, wcc, bfs; with GridGraph also spmv
     programs: Path | None  # None: the stand-in
     graph: Path | None  # None: an R-MAT graph
     scale: int
     iterations: int
     budget: int | None  # bytes
+    threads: int | None = None  # None: the engine's own choice, as GridGraph's always is
+    partitions: int = PARTITIONS
     stripe: tuple = ("column", "row")
-    said: list[str] = field(default_factory=list)
+    result: SameResult = field(default_factory=SameResult, compare=False)
+
+    def __post_init__(self):
+        if self.algorithm == "spmv" and self.programs is None:
+            raise StepFailed("spmv: the stand-in has none: give --gridgraph-bin")
+        if self.threads and self.programs:
+            raise StepFailed("GridGraph has as many threads as there are cores: "
+                             "leave out --gridgraph-bin, or the number of threads")
 
     @property
     def name(self) -> str:
-        return f"{self.algorithm} by " + ("GridGraph" if self.programs else "grid_engine")
+        return f"{self.algorithm} by {self.labels()['engine']}"
+
+    @property
+    def weighted(self) -> bool:
+        return self.algorithm == "spmv"
+
+    @property
+    def files(self) -> str:
+        graph = self.graph.name if self.graph else f"rmat-{self.scale}"
+        return graph + (", weighted" if self.weighted else "")
+
+    def labels(self) -> dict:
+        return {"engine": "GridGraph" if self.programs else "grid_engine",
+                "algorithm": self.algorithm, "graph": self.files, "threads": self.threads}
 
     def need_bytes(self) -> int:
         if self.graph is not None:
             return sum(path.stat().st_size for path in self.graph.iterdir())
-        return (EDGES_PER_VERTEX << self.scale) * (GRID_BYTES_PER_EDGE + 8)
+        edge_bytes = EDGE_BYTES + WEIGHT_BYTES * self.weighted
+        # The edge list is there as long as the grid is made.
+        return (EDGES_PER_VERTEX << self.scale) * edge_bytes * (GRID_COPIES + 1 + self.weighted)
 
     def prepare(self, directory: Path) -> None:
         if self.graph is not None:
             shutil.copytree(self.graph, directory, dirs_exist_ok=True)
             return
         edges = directory / "edges.bin"
-        command(GRAPHLANE, "gen", "rmat", "--scale", self.scale, "--edges",
-                EDGES_PER_VERTEX << self.scale, "--seed", 1, edges)
+        rmat(self.scale, edges)
+        if self.weighted:
+            give_weights(edges, directory / "weighted.bin")
+            (directory / "weighted.bin").replace(edges)
         command(GRAPHLANE, "convert", "--from", "bin", "--to", "grid", "--partitions",
-                PARTITIONS, edges, directory / "grid")
+                self.partitions, *(["--weighted"] if self.weighted else []), edges,
+                directory / "grid")
         edges.unlink()
         for path in (directory / "grid").iterdir():
             path.rename(directory / path.name)
         (directory / "grid").rmdir()
 
-    def words(self, directory: Path) -> list:
-        if self.programs is None:
-            budget = ["--memory", self.budget] if self.budget else []
-            return [BUILD / "engines/grid_engine", self.algorithm, directory, *budget,
-                    *(["--iterations", self.iterations] if self.algorithm == "pagerank" else [])]
+    def words_of_stand_in(self, directory: Path) -> list:
+        return [BUILD / "engines/grid_engine", self.algorithm, directory,
+                *(["--memory", self.budget] if self.budget else []),
+                *(["--threads", self.threads] if self.threads else []),
+                *(["--iterations", self.iterations] if self.algorithm == "pagerank" else [])]
+
+    def words_of_gridgraph(self, programs: Path, directory: Path) -> list:
         # It counts in whole GB, and loops for ever with none.
         gib = max(1, self.budget >> 30) if self.budget else BUDGET_GIB
-        first = {"pagerank": [self.iterations], "bfs": [0], "wcc": []}[self.algorithm]
-        return [self.programs / self.algorithm, directory, *first, gib]
+        before = {"pagerank": [self.iterations], "bfs": [0]}.get(self.algorithm, [])
+        return [programs / self.algorithm, directory, *before, gib]
 
     def run(self, directory: Path, prefix) -> dict:
-        start = time.monotonic()
-        output = command(*prefix, *self.words(directory))
-        seconds = time.monotonic() - start
-        if self.programs is None:  # the stand-in's first line has a checksum
-            self.compare(output.splitlines()[0])
-        return {"seconds": seconds}
+        if self.programs:
+            return timed([*prefix, *self.words_of_gridgraph(self.programs, directory)],
+                         directory)[0]
+        got, output = timed([*prefix, *self.words_of_stand_in(directory)], directory)
+        self.result.compare(output.splitlines()[0])
+        return got
 
-    def compare(self, result: str) -> None:
-        self.said.append(result)
-        if result != self.said[0]:
-            raise StepFailed(f"results differ: '{self.said[0]}' and '{result}'")
+
+@dataclass
+class Shards:
+    """GraphChi, or its stand-in, computes on shards."""
+
+    algorithm: str  # wcc, pagerank
+    root: Path | None  # of GraphChi; None: the stand-in
+    scale: int
+    iterations: int
+    stripe: tuple = ("*.adj",)
+    result: SameResult = field(default_factory=SameResult, compare=False)
+
+    @property
+    def name(self) -> str:
+        return f"{self.algorithm} by {self.labels()['engine']}"
+
+    @property
+    def files(self) -> str:
+        return f"rmat-{self.scale}, {SHARDS} shards" + (f" for {self.algorithm}"
+                                                        if self.root else "")
+
+    def labels(self) -> dict:
+        return {"engine": "GraphChi" if self.root else "shard_engine",
+                "algorithm": self.algorithm, "graph": self.files, "threads": None}
+
+    def need_bytes(self) -> int:
+        text = TEXT_BYTES_PER_EDGE if self.root else EDGE_BYTES
+        return (EDGES_PER_VERTEX << self.scale) * (SHARD_BYTES_PER_EDGE + text)
+
+    def prepare(self, directory: Path) -> None:
+        edges = directory / "edges.bin"
+        rmat(self.scale, edges)
+        if self.root:
+            command(GRAPHLANE, "convert", "--from", "bin", "--to", "snap", edges,
+                    directory / "graph")
+            edges.unlink()
+            timed(self.words(directory), directory)  # the first run makes the shards
+        else:
+            command(BUILD / "engines/shard_engine", "shard", edges, directory / "graph",
+                    "--shards", SHARDS)
+            edges.unlink()
+
+    def words(self, directory: Path) -> list:
+        base = directory / "graph"
+        if self.root is None:
+            return [BUILD / "engines/shard_engine", self.algorithm, base, "--shards", SHARDS,
+                    *(["--iterations", self.iterations] if self.algorithm == "pagerank" else [])]
+        program = {"wcc": "connectedcomponents", "pagerank": "pagerank"}[self.algorithm]
+        more = {"wcc": ["--edgedatatype=uint"], "pagerank": [f"--niters={self.iterations}"]}
+        return ["env", f"GRAPHCHI_ROOT={self.root}", self.root / "bin/example_apps" / program,
+                f"--file={base}", "--filetype=edgelist", f"--nshards={SHARDS}",
+                "--metrics.reporter=console", *more[self.algorithm]]
+
+    def run(self, directory: Path, prefix) -> dict:
+        got, output = timed([*prefix, *self.words(directory)], directory)
+        if self.root is None:
+            self.result.compare(output.splitlines()[0])
+        return got

@@ -9,7 +9,7 @@ import pytest
 from commands import experiments, start, traces, wait_for_steps, wait_gone
 from harness import BUILD
 
-from experiments import cgroup, compare, fio, samples, workloads
+from experiments import cgroup, comparison, fio, samples, summary, workloads
 from experiments.journal import command
 from experiments.sizes import SIZE
 from experiments.workspace import StepFailed
@@ -39,9 +39,9 @@ def test_read_moves_the_file_once_each_way(kind, ready, tmp_path):
                        "--threads", "2", "--memory", "200M", *SHORT, "--out", out)
     saved = json.loads(out.read_text())
     found = of_way(saved)
-    assert set(found) == {compare.STRIPED, compare.MOUNTED, compare.PRELOADED, compare.CEILING}
-    for way in [compare.STRIPED, compare.MOUNTED, compare.PRELOADED]:
-        read = compare.of_devices(found[way], "bytes_read")
+    assert set(found) == {comparison.STRIPED, comparison.MOUNTED, comparison.PRELOADED, comparison.CEILING}
+    for way in [comparison.STRIPED, comparison.MOUNTED, comparison.PRELOADED]:
+        read = summary.of_devices(found[way], "bytes_read")
         # All of it, from the devices: what read-ahead adds is more than this only if it is wrong.
         assert 4 * BLOCK <= read <= 1.5 * 4 * BLOCK, way
         assert found[way]["memory_bytes_most"] <= 200 << 20

@@ -1,0 +1,233 @@
+"""The same files on the OS striped volume and on a volume of Graphlane's, over the same devices;
+and workloads that take turns on them.
+
+    devices    the first n of those there are
+      files    made once, on both volumes
+        round    every case of these files, every way of each; then the ceiling
+"""
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from itertools import groupby
+from pathlib import Path
+
+from rich.console import Console
+
+from experiments import fio
+from experiments.cgroup import Group, workload_group
+from experiments.csmqgraph import CsmqGraph, Layout
+from experiments.devices import Devices, since
+from experiments.journal import command, retry
+from experiments.sizes import SIZE
+from experiments.striped import btrfs_raid0
+from experiments.timeline import timeline
+from experiments.workloads import GRAPHLANE
+from experiments.workspace import StepFailed
+
+STRIPED = "OS striped volume"
+MOUNTED = "mounted"
+PRELOADED = "preloaded"
+CEILING = "ceiling"
+COMPUTING = "computation alone"  # in memory, on devices without limit
+WAYS = (STRIPED, MOUNTED, PRELOADED)
+DEPTH = "12M"
+DEVICE_SHARE = 0.9  # of a device's half: filesystems need some for themselves
+
+
+def bytes_of(depth: str) -> int:
+    return SIZE.convert(depth, None, None)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One workload, on so many devices, each of these ways."""
+
+    workload: object  # of workloads.py
+    device_count: int
+    depth: str = DEPTH
+    ways: tuple = WAYS
+    rivals: tuple[CsmqGraph, ...] = ()
+
+    def labels(self) -> dict:
+        """What tells its samples from those of others."""
+        return {**self.workload.labels(), "device_count": self.device_count,
+                "stripe_depth": self.depth}
+
+
+class Comparison:
+    def __init__(self, devices: Devices, striped: Path, group: Group):
+        self.devices = devices
+        self.journal = devices.journal
+        self.grid = striped / "files"
+        self.group = group
+        self.volume = devices.devices[0].directory / "volume"
+        self.csmqgraph = None  # or where it has its files
+        self.depth = None
+
+    def prepare(self, case: Case) -> None:
+        """Undone with the section that the caller is in."""
+        workload = case.workload
+        lanes = []
+        for device in self.devices:
+            lanes.append(device.directory / "lane")
+            self.journal.note("tree", path=str(lanes[-1]))
+            lanes[-1].mkdir()
+        for path in [self.volume, self.grid]:
+            self.journal.note("tree", path=str(path))
+        self.grid.mkdir()
+        with self.devices.unlimited():
+            workload.prepare(self.grid)
+            if set(case.ways) & {MOUNTED, PRELOADED}:
+                self.make_volume(workload, lanes, case.depth)
+            if case.rivals:
+                self.csmqgraph = Layout(self.journal, self.grid, self.grid.parent / "csmqgraph",
+                                        lanes)
+                self.csmqgraph.stripe(bytes_of(case.depth))
+        self.depth = case.depth
+        self.names = {path.name for path in self.grid.iterdir()}
+
+    def make_volume(self, workload, lanes: list[Path], depth: str) -> None:
+        command(GRAPHLANE, "create", self.volume, "--stripe-depth", depth,
+                *(word for lane in lanes for word in ("--device", lane)),
+                *(word for glob in workload.stripe for word in ("--stripe", glob)))
+        for path in sorted(self.grid.iterdir()):
+            # A file that is named itself would be striped, whatever the policy says.
+            large = not workload.stripe or any(fnmatch(path.name, glob)
+                                               for glob in workload.stripe)
+            copy = [GRAPHLANE, "import"] if large else ["cp", "-a"]
+            command(*copy, path, self.volume / path.name)
+
+    def set_depth(self, depth: str) -> None:
+        """Of the files that are there, so that depths can take turns."""
+        if depth == self.depth:
+            return
+        with self.devices.unlimited():
+            command(GRAPHLANE, "restripe", "--stripe-depth", depth, self.volume)
+            if self.csmqgraph:
+                self.csmqgraph.stripe(bytes_of(depth))
+        self.depth = depth
+
+    @contextmanager
+    def way(self, name: str):
+        """Where the files are, and what goes before the command."""
+        enter = self.group.enter()
+        if name == STRIPED:
+            yield self.grid, enter
+        elif name == PRELOADED:
+            yield self.volume, [*enter, GRAPHLANE, "run", "--"]
+        elif name == MOUNTED:
+            with self.journal.section():
+                mounted = self.journal.directory / "mounted"
+                self.journal.make_mount(mounted, *enter, GRAPHLANE, "mount", self.volume)
+                yield mounted, enter
+        else:
+            yield self.csmqgraph.directory, enter
+        retry(self.all_ended)
+
+    def all_ended(self) -> None:
+        if not self.group.is_empty():
+            raise StepFailed("a daemon of the last sample does not end")
+
+    def sample(self, case: Case, name: str) -> dict:
+        self.set_depth(case.depth)
+        self.devices.drop_caches()
+        self.group.forget_most()
+        cpu = self.group.cpu_seconds()
+        with self.way(name) as (directory, prefix):
+            before = self.devices.counters()
+            with timeline(self.devices) as rows:
+                got = self.run(case, name, directory, prefix)
+                self.devices.sync()  # what the engine wrote counts too
+            got["device_counters"] = since(before, self.devices.counters())
+        if cpu is not None:
+            got["cpu_seconds"] = self.group.cpu_seconds() - cpu
+        got["timeline"] = rows
+        got["memory_bytes_most"] = self.group.most_bytes()
+        self.remove_results(self.volume if name in (MOUNTED, PRELOADED) else directory)
+        return got
+
+    def run(self, case: Case, name: str, directory: Path, prefix) -> dict:
+        for rival in case.rivals:
+            if rival.way == name:
+                return rival.run(case.workload, directory, prefix, case.device_count,
+                                 bytes_of(case.depth))
+        return case.workload.run(directory, prefix)
+
+    def computing(self, case: Case) -> dict:
+        """What it takes when nothing has to be waited for: the second time, from memory."""
+        with self.devices.unlimited():
+            for _ in range(2):
+                got = case.workload.run(self.grid, [])
+                self.remove_results(self.grid)
+        return got
+
+    def remove_results(self, directory: Path) -> None:
+        """So that each run makes its vertex files anew."""
+        for path in directory.iterdir():
+            if path.name not in self.names and path.is_file() and not path.is_symlink():
+                path.unlink()
+
+    def ceiling(self, seconds: float) -> dict:
+        self.devices.drop_caches()
+        before = self.devices.counters()
+        got = fio.ceiling([device.node for device in self.devices], seconds)
+        return {**got, "device_counters": since(before, self.devices.counters())}
+
+
+def check(devices: Devices, cases: list[Case]) -> None:
+    """Says what cannot be, before anything is done."""
+    for case in cases:
+        workload = case.workload
+        used = devices.devices[:case.device_count]
+        if len(used) < case.device_count:
+            raise StepFailed(f"{case.device_count} devices are to be compared, and there are "
+                             f"{len(used)}: give --count {case.device_count}")
+        if len(used) < 2 and set(case.ways) & {MOUNTED, PRELOADED}:
+            raise StepFailed("nothing to stripe over: give --count 2 or more")
+        room = sum(device.size() // 2 for device in used) * DEVICE_SHARE
+        need = workload.need_bytes()
+        if need > room:
+            raise StepFailed(f"{workload.name}: about {need >> 20} MiB of data on {len(used)} "
+                             f"devices with room for {int(room) >> 20}: give a larger --size")
+
+
+def first(devices: Devices, count: int) -> Devices:
+    """Only these."""
+    return Devices(devices.journal, replace(devices.spec, count=count), devices.devices[:count])
+
+
+def in_turn(comparison: Comparison, cases: list[Case], rounds: int, seconds: float,
+            console: Console):
+    """The samples of one set of files."""
+    for number in range(rounds):
+        for case in cases:
+            for way in [*case.ways, *(rival.way for rival in case.rivals)]:
+                labels = case.labels()
+                what = " ".join(str(label) for label in labels.values())
+                console.print(f"round {number + 1} of {rounds}: {what}: {way}", style="dim",
+                              markup=False, highlight=False)
+                got = comparison.computing(case) if way == COMPUTING else \
+                    comparison.sample(case, way)
+                yield {"round": number, "way": way, **labels, **got}
+        yield {"round": number, "way": CEILING, "device_count": cases[0].device_count,
+               "graph": cases[0].labels()["graph"], **comparison.ceiling(seconds)}
+
+
+def measure(devices: Devices, cases: list[Case], rounds: int, seconds: float,
+            memory_bytes: int | None) -> list[dict]:
+    check(devices, cases)
+    found = []
+    console = Console(stderr=True)
+
+    def key(case):
+        return case.device_count, case.workload.files
+
+    for (count, _), ours in groupby(sorted(cases, key=key), key):
+        ours = list(ours)
+        used = first(devices, count)
+        with btrfs_raid0(used) as striped, workload_group(devices.journal, memory_bytes) as limit:
+            comparison = Comparison(used, striped, limit)
+            comparison.prepare(ours[0])
+            found += in_turn(comparison, ours, rounds, seconds, console)
+    return found

@@ -1,0 +1,108 @@
+"""What samples of comparisons say: ratios of medians, by case and way."""
+
+import statistics
+
+from experiments import samples
+from experiments.comparison import CEILING, COMPUTING, STRIPED
+from experiments.tables import Table
+
+LABELS = {"engine": "engine", "algorithm": "algorithm", "graph": "graph", "threads": "threads",
+          "device_count": "devices", "stripe_depth": "depth"}
+CAPTION = "ratio of medians (least–most of the rounds); ?: the rounds differ widely"
+
+
+def labels(sample: dict) -> dict:
+    return {label: sample[label] for label in LABELS}
+
+
+def cases(found: list[dict]) -> list[dict]:
+    """The labels of each, in order."""
+    different = []
+    for sample in found:
+        if sample["way"] != CEILING and labels(sample) not in different:
+            different.append(labels(sample))
+    return different
+
+
+def ways(found: list[dict]) -> list[str]:
+    return [way for way in dict.fromkeys(sample["way"] for sample in found) if way != CEILING]
+
+
+def only(found: list[dict], **where) -> list[dict]:
+    return [sample for sample in found if samples.is_as(sample, where)]
+
+
+def of_devices(sample: dict, what: str) -> int:
+    return sum(counters[what] for counters in sample["device_counters"])
+
+
+def seconds(found: list[dict], case: dict, way: str) -> list[float]:
+    return samples.series(found, "seconds", way=way, **case)
+
+
+def speed_up(found: list[dict], case: dict, way: str, of: str = STRIPED) -> dict | None:
+    """Of a way over another; None if one of them was not measured."""
+    slow, fast = seconds(found, case, of), seconds(found, case, way)
+    return samples.ratio(slow, fast) if slow and fast else None
+
+
+def bandwidth(found: list[dict], case: dict, way: str) -> list[float]:
+    """What reached the devices, bytes a second. (A program that was done before its devices
+    were asked for anything has none.)"""
+    return [of_devices(sample, "bytes_read") / sample["seconds"]
+            for sample in only(found, way=way, **case)]
+
+
+def ceiling(found: list[dict], case: dict) -> list[float]:
+    """What fio says: its ramp reads too."""
+    return samples.series(found, "bytes_per_second", way=CEILING, graph=case["graph"],
+                          device_count=case["device_count"])
+
+
+def share(found: list[dict], case: dict, way: str) -> dict:
+    return samples.ratio(bandwidth(found, case, way), ceiling(found, case))
+
+
+def device_ios(found: list[dict], case: dict, way: str) -> list[float]:
+    """Reads and writes that reached a device after merging, of the average device."""
+    return [(of_devices(sample, "reads") + of_devices(sample, "writes")) / case["device_count"]
+            for sample in only(found, way=way, **case)]
+
+
+def table(found: list[dict]) -> Table:
+    """A row for each way of each case; what all cases have in common is the title."""
+    all_cases = cases(found)
+    differing = [label for label in LABELS if len({case[label] for case in all_cases}) > 1]
+    common = [f"{LABELS[label]} {all_cases[0][label]}" for label in LABELS
+              if label not in differing and all_cases[0][label] is not None]
+    shown = Table(["way", *(LABELS[label] for label in differing), "seconds", "speed-up", "MB/s",
+                   "of the ceiling", "reads/device", "KiB a read", "MB/device", "MB written",
+                   "CPU s"], title=", ".join(common), caption=CAPTION)
+    for case in all_cases:
+        of_case = [str(case[label]) for label in differing]
+        for way in ways(only(found, **case)):
+            shown.add(way, *of_case, *cells(found, case, way))
+        speed = statistics.median(ceiling(found, case)) / 1e6
+        shown.add(CEILING, *of_case, "", "", f"{speed:.1f}", *[""] * 6)
+    return shown
+
+
+def cells(found: list[dict], case: dict, way: str) -> list[str]:
+    took = f"{statistics.median(seconds(found, case, way)):.2f}"
+    if way == COMPUTING:
+        return [took, *[""] * 8]
+    ours = only(found, way=way, **case)
+    faster = None if way == STRIPED else speed_up(found, case, way)
+
+    def middle(what):
+        return statistics.median(of_devices(sample, what) for sample in ours)
+
+    cpu = [sample["cpu_seconds"] for sample in ours if "cpu_seconds" in sample]
+    return [took, samples.shown(faster) if faster else "",
+            f"{statistics.median(bandwidth(found, case, way)) / 1e6:.1f}",
+            samples.shown(share(found, case, way)),
+            f"{middle('reads') / case['device_count']:.0f}",
+            f"{middle('bytes_read') / max(1, middle('reads')) / 1024:.0f}",
+            f"{middle('bytes_read') / case['device_count'] / 1e6:.1f}",
+            f"{middle('bytes_written') / 1e6:.1f}",
+            f"{statistics.median(cpu):.2f}" if cpu else ""]

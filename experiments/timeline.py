@@ -1,0 +1,38 @@
+"""What devices do while a program runs: their counters, again and again."""
+
+import threading
+import time
+from contextlib import contextmanager
+
+from experiments.devices import Devices
+
+INTERVAL_SECONDS = 0.2
+COLUMNS = ["seconds", "reads", "bytes_read"]  # of all devices together, since the beginning
+
+
+@contextmanager
+def timeline(devices: Devices):
+    """A list that is complete when the block is left: rows of COLUMNS."""
+    rows = []
+    ended = threading.Event()
+    begin = time.monotonic()
+    first = devices.counters()
+
+    def note():
+        now = devices.counters()
+        rows.append([round(time.monotonic() - begin, 3),
+                     *(sum(b[what] - a[what] for a, b in zip(first, now))
+                       for what in COLUMNS[1:])])
+
+    def watch():
+        while not ended.wait(INTERVAL_SECONDS):
+            note()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield rows
+    finally:
+        ended.set()
+        watcher.join()
+        note()
