@@ -1,0 +1,90 @@
+"""Measures what a figure of CSMqGraph shows, here, and draws it.
+
+`all` measures what the figures have in common once. --from draws again what was measured
+before, and measures nothing. The samples stand beside the figure, NAME.json beside NAME.svg.
+"""
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from experiments import comparison, drawing, figures, samples
+from experiments.comparison import CEILING
+from experiments.figures import FIGURES, REQUEST_SIZES
+from experiments.options import chosen_devices
+from experiments.plan import Plan, plan_of, plan_options
+from experiments.request_sizes import request_sizes
+from experiments.workspace import StepFailed
+
+ALL = "all"
+
+
+def belongs(sample: dict, cases: list[comparison.Case]) -> bool:
+    """To the samples of a figure with such cases."""
+    if sample["way"] == CEILING:
+        return any(sample["device_count"] == case.device_count and
+                   sample["graph"] == case.workload.files for case in cases)
+    return any(samples.is_as(sample, case.labels()) for case in cases)
+
+
+def measure_sizes(plan: Plan) -> list[dict]:
+    """What the engine asks for does not depend on devices."""
+    found = []
+    for of in range(len(plan.grids())):
+        workload = plan.grid("wcc", plan.most, of=of).workload
+        with tempfile.TemporaryDirectory(prefix="graphlane-figure-") as directory:
+            sizes = request_sizes(workload, Path(directory))
+        found.append({**workload.labels(), "partitions": workload.partitions,
+                      "request_sizes": sizes})
+    return found
+
+
+def measure(names: list[str], at, options: dict) -> dict[str, dict]:
+    """Name -> what is to be kept as JSON."""
+    measured = {}
+    with chosen_devices(at, options) as devices:
+        plan, how = plan_of(options, len(devices.devices))
+        cases = []
+        for name in names:
+            cases += [case for case in FIGURES[name].cases(plan) if case not in cases]
+        found = comparison.measure(devices, cases, **how)
+        for name in names:
+            ours = measure_sizes(plan) if name == REQUEST_SIZES else \
+                [sample for sample in found if belongs(sample, FIGURES[name].cases(plan))]
+            measured[name] = samples.record(
+                "figure", None if name == REQUEST_SIZES else devices, ours, name=name,
+                memory_bytes=how["memory_bytes"])
+    return measured
+
+
+def load(path: Path, name: str) -> dict:
+    recorded = samples.load(path)
+    if recorded.get("name") != name:
+        raise StepFailed(f"{path}: holds no samples of {name}, but of "
+                         f"{recorded.get('name', recorded['what'])}")
+    return recorded
+
+
+@click.command(help=__doc__)
+@click.argument("name", type=click.Choice([*FIGURES, ALL]))
+@plan_options
+@click.option("--from", "source", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Draw from these samples.")
+@click.option("--out", type=click.Path(path_type=Path),
+              help=f"The SVG to write, or the directory, for `{ALL}`. [NAME.svg, figures]")
+def main(name, at, source, out, **options):
+    if name == ALL:
+        if source:
+            raise click.UsageError(f"--from draws one figure: give its name, not '{ALL}'")
+        directory = out or Path("figures")
+        directory.mkdir(parents=True, exist_ok=True)
+        targets = {each: directory / f"{each}.svg" for each in FIGURES}
+    else:
+        targets = {name: out or Path(f"{name}.svg")}
+    recorded = {name: load(source, name)} if source else measure(list(targets), at, options)
+    for each, target in targets.items():
+        if not source:
+            samples.write(target.with_suffix(".json"), recorded[each])
+        target.write_text(drawing.svg(figures.draw(recorded[each]), each, alone=True))
+        click.echo(target)

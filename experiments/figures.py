@@ -1,0 +1,244 @@
+"""CSMqGraph's figures: which cases each of them measures, and how its samples are drawn.
+
+A drawing sees samples only, so that what was measured once can be drawn again.
+"""
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise, product
+
+from experiments import drawing, samples, summary
+from experiments.comparison import STRIPED, Case
+from experiments.plan import DEVICES_OF_SWEEPS, Plan
+from experiments.sizes import SIZE
+from experiments.timeline import COLUMNS
+
+DEPTHS = ("512K", "1M", "4M", "8M", "12M", "16M", "24M", "48M")
+THREADS = (1, 2, 4, 6, 8)
+IO_SIZES_MIB = (0, 0.25, 1, 4, 8, 12, 16, 20, 24)
+STEP_SECONDS_MIN = 0.5  # of a curve over time: shorter ones show single I/Os
+
+
+@dataclass(frozen=True)
+class Figure:
+    number: int  # in the paper
+    title: str
+    cases: Callable[[Plan], list[Case]]
+    draw: Callable[[list[dict]], object]
+
+
+# --- what is drawn of samples ---
+
+def spread(values: list[float], by: float = 1) -> tuple:
+    return tuple(value / by for value in (statistics.median(values), min(values), max(values)))
+
+
+def of_ratio(found: dict | None) -> tuple | None:
+    return found and (found["ratio"], found["least"], found["most"])
+
+
+def per_device(found, case, way) -> tuple:
+    """MB/s."""
+    return spread(summary.bandwidth(found, case, way), 1e6 * case["device_count"])
+
+
+
+def draw_bandwidth(found, by: str, axis: str):
+    """Throughput of the average device as bars, and as share of its ceiling."""
+    cases = summary.cases(found)
+    figure, (above, below) = drawing.panels(2)
+    names = [str(case[by]) for case in cases]
+    ways = summary.ways(found)
+    drawing.bars(above, names, {way: [per_device(found, case, way) for case in cases]
+                                for way in ways})
+    drawing.bars(below, names, {way: [of_ratio(summary.share(found, case, way))
+                                      for case in cases] for way in ways})
+    above.set_ylabel("MB/s of each device")
+    below.set(ylabel="bandwidth utilization", xlabel=axis, ylim=(0, 1.05))
+    drawing.legend(above)
+    return figure
+
+
+def draw_speed_up(found):
+    """A panel for each graph and way; for each algorithm a bar for each number of devices."""
+    cases = summary.cases(found)
+    graphs = dict.fromkeys(case["graph"].removesuffix(", weighted") for case in cases)
+    ways = [way for way in summary.ways(found) if way != STRIPED]
+    algorithms = list(dict.fromkeys(case["algorithm"] for case in cases))
+    counts = sorted({case["device_count"] for case in cases})
+    figure, axes = drawing.panels(len(graphs) * len(ways))
+    for panel, (graph, way) in zip(axes, product(graphs, ways)):
+        def one(algorithm, count):
+            case = next((case for case in cases if case["device_count"] == count and
+                         case["graph"].removesuffix(", weighted") == graph and
+                         case["algorithm"] == algorithm), None)
+            return case and of_ratio(summary.speed_up(found, case, way))
+        drawing.bars(panel, algorithms, {f"{count} devices": [one(algorithm, count)
+                                                              for algorithm in algorithms]
+                                         for count in counts})
+        panel.axhline(1, color=drawing.INK, linewidth=0.8, linestyle=":")
+        panel.set(ylabel=f"speed-up, {way}", xlabel=graph)
+        drawing.legend(panel)
+    return figure
+
+
+def steps(sample: dict, what: str) -> tuple[list[float], list[float]]:
+    """The times between which, and how much a second there."""
+    column = COLUMNS.index(what)
+    rows = [[0] * len(COLUMNS)]
+    for row in sample["timeline"]:
+        if row[0] - rows[-1][0] >= STEP_SECONDS_MIN:
+            rows.append(row)
+    if len(rows) == 1:  # over sooner
+        rows.append(sample["timeline"][-1])
+    edges = [row[0] for row in rows]
+    return edges, [(b[column] - a[column]) / (b[0] - a[0]) for a, b in pairwise(rows)]
+
+
+def draw_over_time(found, what: str, axis: str, by: float, total: str):
+    """The middle round of each way: no average of rounds would be one that happened."""
+    (case,) = summary.cases(found)
+    figure, (axes,) = drawing.panels(1)
+    for number, way in enumerate(summary.ways(found)):
+        ours = sorted(summary.only(found, way=way), key=lambda sample: sample["seconds"])
+        sample = ours[len(ours) // 2]
+        edges, much = steps(sample, what)
+        all_of_it = summary.of_devices(sample, what) / case["device_count"]
+        axes.stairs([value / by / case["device_count"] for value in much], edges,
+                    color=drawing.COLOURS[number % len(drawing.COLOURS)], linewidth=1.5,
+                    label=f"{way} ({total.format(all_of_it, all_of_it / sample['seconds'] / by)})")
+    axes.set(xlabel="seconds", ylabel=axis, xlim=(0, None), ylim=(0, None))
+    drawing.legend(axes)
+    return figure
+
+
+def draw_promotion(found):
+    cases = summary.cases(found)
+    figure, (above, below) = drawing.panels(2)
+    names = [str(case["device_count"]) for case in cases]
+    ways = summary.ways(found)
+    drawing.bars(above, names, {way: [per_device(found, case, way) for case in cases]
+                                for way in ways})
+
+    def promotion(case, way):
+        ratio = of_ratio(samples.ratio(summary.bandwidth(found, case, way),
+                                       summary.bandwidth(found, case, STRIPED)))
+        return tuple(100 * (value - 1) for value in ratio)
+
+    for number, way in enumerate(ways):
+        if way != STRIPED:
+            drawing.line(below, number, way, [case["device_count"] for case in cases],
+                         [promotion(case, way) for case in cases])
+    above.set_ylabel("MB/s of each device")
+    below.axhline(0, color=drawing.INK, linewidth=0.8, linestyle=":")
+    below.set(ylabel=f"% more than the {STRIPED}", xlabel="devices",
+              xticks=[case["device_count"] for case in cases])
+    drawing.legend(above)
+    return figure
+
+
+def draw_scaling(found):
+    """Time relative to that of the fewest devices; a panel for each algorithm."""
+    cases = summary.cases(found)
+    algorithms = list(dict.fromkeys(case["algorithm"] for case in cases))
+    figure, axes = drawing.panels(len(algorithms))
+    for panel, algorithm in zip(axes, algorithms):
+        ours = sorted((case for case in cases if case["algorithm"] == algorithm),
+                      key=lambda case: case["device_count"])
+        counts = [case["device_count"] for case in ours]
+        for number, way in enumerate(summary.ways(found)):
+            fewest = summary.seconds(found, ours[0], way)
+            drawing.line(panel, number, way, counts,
+                         [of_ratio(samples.ratio(summary.seconds(found, case, way), fewest))
+                          for case in ours])
+        panel.plot(counts, [counts[0] / count for count in counts], color=drawing.INK,
+                   linestyle=":", label="linear")
+        panel.set(ylabel=f"relative time of {algorithm}", xlabel="devices", xticks=counts,
+                  ylim=(0, None))
+        drawing.legend(panel)
+    return figure
+
+
+def draw_times(found, by: str, axis: str, place):
+    """Execution time over something that is tried."""
+    cases = sorted(summary.cases(found), key=lambda case: place(case[by]))
+    figure, (axes,) = drawing.panels(1)
+    ticks = range(len(cases))
+    for number, way in enumerate(summary.ways(found)):
+        there = [(i, summary.seconds(found, case, way)) for i, case in enumerate(cases)]
+        there = [(i, spread(values)) for i, values in there if values]
+        drawing.line(axes, number, way, [i for i, _ in there], [value for _, value in there])
+    axes.set(xlabel=axis, ylabel="execution time (s)", ylim=(0, None))
+    axes.set_xticks(ticks, [str(case[by]) for case in cases])
+    drawing.legend(axes)
+    return figure
+
+
+def draw_request_sizes(found):
+    figure, axes = drawing.panels(len(found))
+    for panel, sample in zip(axes, found):
+        sizes = sample["request_sizes"]
+        limits = [limit * 2**20 for limit in IO_SIZES_MIB]
+        shares = [100 * sum(low < size <= high for size in sizes) / len(sizes)
+                  for low, high in pairwise(limits)]
+        names = [f"{low:g}–{high:g}" for low, high in pairwise(IO_SIZES_MIB)]
+        drawing.bars(panel, names, {"": [(share, share, share) for share in shares]})
+        panel.set(xlabel=f"MiB that a read of {sample['graph']} asks for, "
+                         f"{sample['partitions']} × {sample['partitions']} partitions",
+                  ylabel="% of all reads")
+    return figure
+
+
+# --- which there are ---
+
+REQUEST_SIZES = "request-sizes"
+
+FIGURES = {
+    "bandwidth": Figure(
+        1, "Average I/O throughput and bandwidth utilization by algorithm",
+        lambda plan: [plan.grid(name, plan.most) for name in plan.algorithms()],
+        lambda found: draw_bandwidth(found, "algorithm", "algorithm")),
+    "bandwidth-by-devices": Figure(
+        2, "Average I/O throughput and bandwidth utilization of WCC by number of devices",
+        lambda plan: [plan.grid("wcc", count) for count in plan.device_counts],
+        lambda found: draw_bandwidth(found, "device_count", "devices")),
+    REQUEST_SIZES: Figure(
+        4, "I/O request size distribution", lambda plan: [], draw_request_sizes),
+    "speed-up": Figure(
+        12, "Speed-up over the OS striped volume by algorithm, graph and number of devices",
+        lambda plan: [plan.grid(name, count, of=graph) for name in plan.algorithms()
+                      for count in plan.device_counts for graph in range(len(plan.grids()))],
+        draw_speed_up),
+    "device-ios": Figure(
+        13, "I/Os of the average device while WCC runs",
+        lambda plan: [plan.grid("wcc", DEVICES_OF_SWEEPS)],
+        lambda found: draw_over_time(found, "reads", "I/Os a second of each device", 1,
+                                     "{:.0f} in all")),
+    "throughput": Figure(
+        14, "Throughput of the average device while WCC runs",
+        lambda plan: [plan.grid("wcc", plan.most)],
+        lambda found: draw_over_time(found, "bytes_read", "MB/s of each device", 1e6,
+                                     "{1:.1f} on average")),
+    "throughput-by-devices": Figure(
+        15, "Average I/O throughput and promotion of WCC by number of devices",
+        lambda plan: [plan.grid("wcc", count) for count in plan.device_counts], draw_promotion),
+    "scaling": Figure(
+        16, "Execution time by number of devices, relative to the fewest",
+        lambda plan: [plan.grid(name, count) for name in ["wcc", "pagerank"]
+                      for count in plan.device_counts], draw_scaling),
+    "stripe-depth": Figure(
+        17, "Execution time of PageRank by stripe depth",
+        lambda plan: [plan.grid("pagerank", DEVICES_OF_SWEEPS, depth) for depth in DEPTHS],
+        lambda found: draw_times(found, "stripe_depth", "stripe depth",
+                                 lambda depth: SIZE.convert(depth, None, None))),
+    "io-threads": Figure(
+        18, "Execution time of PageRank by number of I/O threads",
+        lambda plan: [plan.grid("pagerank", DEVICES_OF_SWEEPS, threads=count)
+                      for count in THREADS],
+        lambda found: draw_times(found, "threads", "I/O threads of the engine", int)),
+}
+
+
+def draw(recorded: dict):
+    return FIGURES[recorded["name"]].draw(recorded["samples"])

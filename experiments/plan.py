@@ -1,0 +1,146 @@
+"""What figures and goals are measured with: graphs, algorithms, numbers of devices; and the
+cases that come of them."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from experiments.comparison import DEPTH, WAYS, Case
+from experiments.csmqgraph import NAME, CsmqGraph
+from experiments.options import AT, Engines, device_options, engine_options, engines_of
+from experiments.sizes import SIZE
+from experiments.workloads import Grid, Read, Shards
+from experiments.workspace import StepFailed
+
+ALGORITHMS = ("wcc", "bfs", "pagerank", "spmv")
+DEVICES_OF_SWEEPS = 2  # as in CSMqGraph's figures 13, 17 and 18
+
+
+@dataclass(frozen=True)
+class Plan:
+    device_counts: tuple[int, ...]
+    scales: tuple[int, ...] = (21,)  # of R-MAT graphs
+    graphs: tuple[Path, ...] = ()  # grids of the user's, in their place
+    iterations: int = 5  # of PageRank
+    budget: int | None = None  # the engine's own idea of the memory that it has
+    depth: str = DEPTH
+    file_bytes: int = 960 << 20  # of what fio reads
+    engines: Engines = field(default_factory=Engines)
+
+    @property
+    def most(self) -> int:
+        return max(self.device_counts)
+
+    def grids(self) -> list[tuple[Path | None, int]]:
+        return [(graph, 0) for graph in self.graphs] or [(None, scale) for scale in self.scales]
+
+    def algorithms(self) -> list[str]:
+        """A grid of the user's may have no weights, and the stand-in has no use for them."""
+        weights = self.engines.gridgraph and not self.graphs
+        return [name for name in ALGORITHMS if name != "spmv" or weights]
+
+    def grid(self, algorithm: str, device_count: int, depth: str | None = None, ways=WAYS,
+             of: int = 0, threads: int | None = None) -> Case:
+        """An algorithm on the n-th graph. Numbers of threads are the stand-in's to have."""
+        graph, scale = self.grids()[of]
+        engine = None if threads else self.engines.gridgraph
+        workload = Grid(algorithm, engine, graph, scale, self.iterations, self.budget, threads)
+        rivals = self.engines.csmqgraph
+        if threads and rivals:
+            # With a thread for each device, or several, or not at all.
+            rivals = (CsmqGraph(rivals[0].programs, threads // device_count, NAME),) \
+                if threads % device_count == 0 else ()
+        return Case(workload, device_count, depth or self.depth, ways, rivals)
+
+    def shards(self, algorithm: str, device_count: int) -> Case:
+        return Case(Shards(algorithm, self.engines.graphchi, self.scales[0], self.iterations),
+                    device_count, self.depth)
+
+    def read(self, threads: int, device_count: int) -> Case:
+        return Case(Read(self.file_bytes, threads, direct=False), device_count, self.depth)
+
+
+# --- options ---
+
+@dataclass(frozen=True)
+class Effort:
+    """What is taken where the user says nothing."""
+
+    scale: int
+    iterations: int
+    rounds: int
+    ceiling_seconds: float
+    memory: int | None
+    budget: int | None
+    depth: str
+    file_bytes: int
+
+
+# The edges that a sweep reads are 8 * 16 * 2^scale bytes, and the memory is less.
+THOROUGH = Effort(scale=21, iterations=5, rounds=5, ceiling_seconds=5, memory=240 << 20,
+                  budget=None, depth=DEPTH, file_bytes=960 << 20)
+# A graph that would be in memory after the first sweep, but that the stand-in reads directly:
+# its budget is less than the edges. The depth is between the mean and the most that it asks for
+# at once, as 12M is of a graph with larger blocks.
+QUICK = Effort(scale=18, iterations=2, rounds=1, ceiling_seconds=1, memory=None,
+               budget=16 << 20, depth="2M", file_bytes=240 << 20)
+
+
+def plan_options(function):
+    """Those of commands that measure by plan."""
+    for option in [
+            AT,
+            click.option("--quick", is_flag=True,
+                         help="Small and few: whether it works, hardly how fast it is."),
+            click.option("--scale", "scales", type=click.IntRange(8, 27), multiple=True,
+                         help="R-MAT graphs of 2^SCALE vertices and 16 edges for each; give "
+                              f"several. [{THOROUGH.scale}; quick: {QUICK.scale}]"),
+            click.option("--graph", "graphs", multiple=True,
+                         type=click.Path(exists=True, file_okay=False, path_type=Path),
+                         help="A grid, in place of an R-MAT graph; give several."),
+            click.option("--iterations", type=click.IntRange(1),
+                         help=f"Of PageRank. [{THOROUGH.iterations}; quick: {QUICK.iterations}]"),
+            click.option("--rounds", type=click.IntRange(1),
+                         help=f"[{THOROUGH.rounds}; quick: {QUICK.rounds}]"),
+            click.option("--memory", type=SIZE,
+                         help="What the program, the daemons and the page cache have together. "
+                              f"[{THOROUGH.memory >> 20}M; quick: as much as there is]"),
+            click.option("--budget", type=SIZE,
+                         help="The engine's own idea of the memory that it has. "
+                              f"[its own; quick: {QUICK.budget >> 20}M]"),
+            click.option("--depth", help="Stripe depth. "
+                                         f"[{THOROUGH.depth}; quick: {QUICK.depth}]"),
+            click.option("--file", "file_bytes", type=SIZE,
+                         help="Size of the file that fio reads. "
+                              f"[{THOROUGH.file_bytes >> 20}M; quick: {QUICK.file_bytes >> 20}M]"),
+            click.option("--ceiling-seconds", type=click.FloatRange(0.5),
+                         help=f"Of each sample of the ceiling. [{THOROUGH.ceiling_seconds}; "
+                              f"quick: {QUICK.ceiling_seconds}]")]:
+        function = option(function)
+    return engine_options(device_options(function))
+
+
+def counts_up_to(count: int) -> tuple[int, ...]:
+    """2, 4, 6 as in CSMqGraph's figures; and the last, whatever it is."""
+    if count < 2:
+        raise StepFailed("nothing to stripe over: give --count 2 or more")
+    return tuple(sorted({*range(2, count + 1, 2), count}))
+
+
+def plan_of(options: dict, count: int) -> tuple[Plan, dict]:
+    """Takes what says how to measure out of all the options given. The plan, and the arguments
+    of comparison.measure() beside devices and cases."""
+    effort = QUICK if options.pop("quick") else THOROUGH
+
+    def chosen(name):
+        value = options.pop(name)
+        return getattr(effort, name) if value is None else value
+
+    plan = Plan(device_counts=counts_up_to(count),
+                scales=options.pop("scales") or (effort.scale,),
+                graphs=tuple(graph.resolve() for graph in options.pop("graphs")),
+                iterations=chosen("iterations"), budget=chosen("budget"),
+                depth=chosen("depth"), file_bytes=chosen("file_bytes"), engines=engines_of(options))
+    return plan, {"rounds": chosen("rounds"), "seconds": chosen("ceiling_seconds"),
+                  "memory_bytes": chosen("memory")}
