@@ -11,9 +11,9 @@ from experiments.options import device_options, spec_of
 from experiments.workspace import StepFailed, stop_on_sigterm
 
 # The name of each command, and the module that it is `main` of.
-MODULES = {"limits": "limits", "compare": "compare", "figure": "figure", "demo": "demo",
-           "warm-reads": "warm_reads", "mount-reads": "mount_reads",
-           "preload-costs": "preload_costs"}
+MODULES = {"limits": "limits", "compare": "compare", "figure": "figure", "check": "check",
+           "report": "report", "demo": "demo", "warm-reads": "warm_reads",
+           "mount-reads": "mount_reads", "preload-costs": "preload_costs"}
 INTERRUPTED = 130
 
 

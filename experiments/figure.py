@@ -12,7 +12,7 @@ import click
 from experiments import comparison, drawing, figures, samples
 from experiments.comparison import CEILING
 from experiments.figures import FIGURES, REQUEST_SIZES
-from experiments.options import chosen_devices
+from experiments.options import chosen_devices, spec_of
 from experiments.plan import Plan, plan_of, plan_options
 from experiments.request_sizes import request_sizes
 from experiments.workspace import StepFailed
@@ -28,33 +28,34 @@ def belongs(sample: dict, cases: list[comparison.Case]) -> bool:
     return any(samples.is_as(sample, case.labels()) for case in cases)
 
 
-def measure_sizes(plan: Plan) -> list[dict]:
+def sizes(plan: Plan) -> dict:
     """What the engine asks for does not depend on devices."""
     found = []
     for of in range(len(plan.grids())):
         workload = plan.grid("wcc", plan.most, of=of).workload
         with tempfile.TemporaryDirectory(prefix="graphlane-figure-") as directory:
-            sizes = request_sizes(workload, Path(directory))
+            asked = request_sizes(workload, Path(directory))
         found.append({**workload.labels(), "partitions": workload.partitions,
-                      "request_sizes": sizes})
-    return found
+                      "request_sizes": asked})
+    return samples.record("figure", None, found, name=REQUEST_SIZES)
 
 
 def measure(names: list[str], at, options: dict) -> dict[str, dict]:
     """Name -> what is to be kept as JSON."""
-    measured = {}
+    if names == [REQUEST_SIZES]:
+        plan, _ = plan_of(options, spec_of(options).count)
+        return {REQUEST_SIZES: sizes(plan)}
     with chosen_devices(at, options) as devices:
         plan, how = plan_of(options, len(devices.devices))
         cases = []
         for name in names:
             cases += [case for case in FIGURES[name].cases(plan) if case not in cases]
         found = comparison.measure(devices, cases, **how)
+        measured = {}
         for name in names:
-            ours = measure_sizes(plan) if name == REQUEST_SIZES else \
-                [sample for sample in found if belongs(sample, FIGURES[name].cases(plan))]
-            measured[name] = samples.record(
-                "figure", None if name == REQUEST_SIZES else devices, ours, name=name,
-                memory_bytes=how["memory_bytes"])
+            ours = [sample for sample in found if belongs(sample, FIGURES[name].cases(plan))]
+            measured[name] = sizes(plan) if name == REQUEST_SIZES else samples.record(
+                "figure", devices, ours, name=name, memory_bytes=how["memory_bytes"])
     return measured
 
 

@@ -24,6 +24,7 @@ STEP_SECONDS_MIN = 0.5  # of a curve over time: shorter ones show single I/Os
 class Figure:
     number: int  # in the paper
     title: str
+    published: str  # what its text says of it
     cases: Callable[[Plan], list[Case]]
     draw: Callable[[list[dict]], object]
 
@@ -197,43 +198,56 @@ REQUEST_SIZES = "request-sizes"
 FIGURES = {
     "bandwidth": Figure(
         1, "Average I/O throughput and bandwidth utilization by algorithm",
+        "on Twitter GridGraph gets 138–156 MB/s of each disk, 66–75% of 210.",
         lambda plan: [plan.grid(name, plan.most) for name in plan.algorithms()],
         lambda found: draw_bandwidth(found, "algorithm", "algorithm")),
     "bandwidth-by-devices": Figure(
         2, "Average I/O throughput and bandwidth utilization of WCC by number of devices",
+        "GridGraph uses 73% of the disks' bandwidth at most, less with more disks, at "
+        "least 66%.",
         lambda plan: [plan.grid("wcc", count) for count in plan.device_counts],
         lambda found: draw_bandwidth(found, "device_count", "devices")),
     REQUEST_SIZES: Figure(
-        4, "I/O request size distribution", lambda plan: [], draw_request_sizes),
+        4, "I/O request size distribution",
+        "Twitter: 92% larger than 1 MB, 11 MB on average; Subdomain: 99%, 7 MB.",
+        lambda plan: [], draw_request_sizes),
     "speed-up": Figure(
         12, "Speed-up over the OS striped volume by algorithm, graph and number of devices",
+        "CSMqGraph over GridGraph: wcc up to 1.40, bfs 1.28, pagerank 1.24, spmv 1.25.",
         lambda plan: [plan.grid(name, count, of=graph) for name in plan.algorithms()
                       for count in plan.device_counts for graph in range(len(plan.grids()))],
         draw_speed_up),
     "device-ios": Figure(
         13, "I/Os of the average device while WCC runs",
+        "on two disks GridGraph makes 577 K I/Os a disk, CSMqGraph 419 K.",
         lambda plan: [plan.grid("wcc", DEVICES_OF_SWEEPS)],
         lambda found: draw_over_time(found, "reads", "I/Os a second of each device", 1,
                                      "{:.0f} in all")),
     "throughput": Figure(
         14, "Throughput of the average device while WCC runs",
+        "193.5 MB/s a disk with CSMqGraph, 143.8 with GridGraph.",
         lambda plan: [plan.grid("wcc", plan.most)],
         lambda found: draw_over_time(found, "bytes_read", "MB/s of each device", 1e6,
                                      "{1:.1f} on average")),
     "throughput-by-devices": Figure(
         15, "Average I/O throughput and promotion of WCC by number of devices",
+        "about 190.9 MB/s a disk with CSMqGraph, 22.0% to 38.7% more than GridGraph, "
+        "more with more disks.",
         lambda plan: [plan.grid("wcc", count) for count in plan.device_counts], draw_promotion),
     "scaling": Figure(
         16, "Execution time by number of devices, relative to the fewest",
+        "almost linear.",
         lambda plan: [plan.grid(name, count) for name in ["wcc", "pagerank"]
                       for count in plan.device_counts], draw_scaling),
     "stripe-depth": Figure(
         17, "Execution time of PageRank by stripe depth",
+        "12 MB is best, between the mean request (11 MB) and the longest.",
         lambda plan: [plan.grid("pagerank", DEVICES_OF_SWEEPS, depth) for depth in DEPTHS],
         lambda found: draw_times(found, "stripe_depth", "stripe depth",
                                  lambda depth: SIZE.convert(depth, None, None))),
     "io-threads": Figure(
         18, "Execution time of PageRank by number of I/O threads",
+        "on two disks six threads are enough.",
         lambda plan: [plan.grid("pagerank", DEVICES_OF_SWEEPS, threads=count)
                       for count in THREADS],
         lambda found: draw_times(found, "threads", "I/O threads of the engine", int)),

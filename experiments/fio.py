@@ -1,4 +1,4 @@
-"""What fio says of reading: bytes, I/Os and seconds."""
+"""What fio says of reading, and of writing to whole devices: bytes, I/Os and seconds."""
 
 import json
 
@@ -11,33 +11,37 @@ SMALL = 4096
 WITH_US = ["setpriv", "--pdeathsig", "KILL"]
 
 
-def fio(*words, prefix=()) -> dict:
+def fio(*words, prefix=(), write: bool = False) -> dict:
     """Its jobs together; the seconds are those of the slowest."""
-    text = command(*WITH_US, *prefix, "fio", "--output-format=json", "--readonly", "--thread",
-                   *words)
+    text = command(*WITH_US, *prefix, "fio", "--output-format=json", "--thread",
+                   *([] if write else ["--readonly"]), *words)
     # What it warns of stands before the JSON.
-    jobs = [job["read"] for job in json.loads(text[text.index("{"):])["jobs"]]
+    jobs = [job["write" if write else "read"]
+            for job in json.loads(text[text.index("{"):])["jobs"]]
     seconds = max(job["runtime"] for job in jobs) / 1000
     if seconds == 0:
-        raise StepFailed(f"fio {' '.join(map(str, words))}: read nothing")
+        raise StepFailed(f"fio {' '.join(map(str, words))}: moved nothing")
     moved = sum(job["io_bytes"] for job in jobs)
     return {"bytes": moved, "ios": sum(job["total_ios"] for job in jobs), "seconds": seconds,
             "bytes_per_second": moved / seconds}
 
 
-def device_job(node, seconds: float, small: bool) -> list[str]:
-    """One device: sequentially by large blocks and one stream, or at random, 32 at a time."""
+def device_job(node, seconds: float, small: bool, write: bool) -> list[str]:
+    """One device: sequentially by large blocks and one stream, or reads at random, 32 at a
+    time."""
     how = [f"--bs={SMALL}", "--rw=randread", "--ioengine=libaio", "--iodepth=32"] if small else \
-          [f"--bs={LARGE}", "--rw=read", "--ioengine=psync"]
+          [f"--bs={LARGE}", f"--rw={'write' if write else 'read'}", "--ioengine=psync"]
     # The first tenth is a throttle's burst, or a head that is not there yet. In milliseconds:
     # of 0.5s fio reads the 0, and never ends.
     return [f"--name={node}", f"--filename={node}", "--direct=1", "--time_based",
             f"--runtime={round(seconds * 1000)}ms", f"--ramp_time={round(seconds * 100)}ms", *how]
 
 
-def ceiling(nodes, seconds: float, small: bool = False) -> dict:
-    """All the devices at the same time, each with a stream of its own."""
-    return fio(*(word for node in nodes for word in device_job(node, seconds, small)))
+def ceiling(nodes, seconds: float, small: bool = False, write: bool = False) -> dict:
+    """All the devices at the same time, each with a stream of its own. Writing destroys what is
+    there."""
+    return fio(*(word for node in nodes for word in device_job(node, seconds, small, write)),
+               write=write)
 
 
 def engine_words(path, size: int, threads: int, direct: bool) -> list[str]:

@@ -87,10 +87,9 @@ QUICK = Effort(scale=18, iterations=2, rounds=1, ceiling_seconds=1, memory=None,
                budget=16 << 20, depth="2M", file_bytes=240 << 20)
 
 
-def plan_options(function):
-    """Those of commands that measure by plan."""
+def effort_options(function):
+    """How much is measured, and with what."""
     for option in [
-            AT,
             click.option("--quick", is_flag=True,
                          help="Small and few: whether it works, hardly how fast it is."),
             click.option("--scale", "scales", type=click.IntRange(8, 27), multiple=True,
@@ -118,7 +117,12 @@ def plan_options(function):
                          help=f"Of each sample of the ceiling. [{THOROUGH.ceiling_seconds}; "
                               f"quick: {QUICK.ceiling_seconds}]")]:
         function = option(function)
-    return engine_options(device_options(function))
+    return engine_options(function)
+
+
+def plan_options(function):
+    """For commands that measure by plan, on devices of one kind."""
+    return effort_options(AT(device_options(function)))
 
 
 def counts_up_to(count: int) -> tuple[int, ...]:

@@ -24,6 +24,11 @@ def cases(found: list[dict]) -> list[dict]:
     return different
 
 
+def compares(found: list[dict]) -> bool:
+    """Are these samples of a comparison? (Not of limits, imports, memory, request sizes.)"""
+    return bool(found) and all("way" in sample and "device_count" in sample for sample in found)
+
+
 def ways(found: list[dict]) -> list[str]:
     return [way for way in dict.fromkeys(sample["way"] for sample in found) if way != CEILING]
 

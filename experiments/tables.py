@@ -16,6 +16,7 @@ class Table:
     rows: list[list[str]] = field(default_factory=list)
     title: str | None = None
     caption: str | None = None
+    texts: int = 1  # so many columns from the left are words, the others numbers
 
     def add(self, *cells: str) -> None:
         assert len(cells) == len(self.columns)
@@ -24,14 +25,17 @@ class Table:
     def show(self) -> None:
         shown = RichTable(box=box.SIMPLE, title=self.title, caption=self.caption)
         for number, column in enumerate(self.columns):
-            shown.add_column(column, no_wrap=True, justify="left" if number == 0 else "right")
+            shown.add_column(column, no_wrap=True, 
+                             justify="left" if number < self.texts else "right")
         for row in self.rows:
             shown.add_row(*row)
         Console(width=WIDE).print(shown)
 
     def html(self) -> str:
         def line(tag, cells):
-            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+            kinds = ["text"] * self.texts + ["number"] * (len(cells) - self.texts)
+            return "<tr>" + "".join(f"<{tag} class={kind}>{escape(cell)}</{tag}>"
+                                    for kind, cell in zip(kinds, cells)) + "</tr>"
 
         title = f"<caption>{escape(self.title)}</caption>" if self.title else ""
         below = f"<p class=note>{escape(self.caption)}</p>" if self.caption else ""

@@ -1,3 +1,4 @@
+import shutil
 import sys
 import tempfile
 from contextlib import suppress
@@ -8,6 +9,7 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 from commands import experiments  # noqa: E402
+from harness import BUILD  # noqa: E402
 
 from experiments import cgroup  # noqa: E402
 
@@ -23,6 +25,16 @@ def kind(request, loops):
     if request.param == "ssd" and cgroup.hierarchy("blkio") is None:
         pytest.skip("not applicable: no cgroup v1 blkio here")
     return request.param
+
+
+@pytest.fixture
+def ready(loops):
+    if BUILD.name in ["asan", "tsan"]:
+        pytest.skip("not applicable: a sanitizer's own memory would count")
+    if cgroup.hierarchy("memory") is None:
+        pytest.skip("not applicable: no cgroup v1 memory here")
+    if shutil.which("mkfs.btrfs") is None:
+        pytest.skip("not applicable: no btrfs-progs here")
 
 
 @pytest.fixture

@@ -2,12 +2,10 @@
 leave nothing. How fast anything is, no test asks."""
 
 import json
-import shutil
 import signal
 
 import pytest
 from commands import experiments, start, traces, wait_for_steps, wait_gone
-from harness import BUILD
 
 from experiments import cgroup, comparison, fio, samples, summary, workloads
 from experiments.journal import command
@@ -17,16 +15,6 @@ from experiments.workspace import StepFailed
 DEVICES = ["--count", "2", "--size", "256M"]
 SHORT = ["--rounds", "1", "--ceiling-seconds", "0.5"]
 BLOCK = 24 << 20
-
-
-@pytest.fixture
-def ready(loops):
-    if BUILD.name in ["asan", "tsan"]:
-        pytest.skip("not applicable: a sanitizer's own memory would count")
-    if cgroup.hierarchy("memory") is None:
-        pytest.skip("not applicable: no cgroup v1 memory here")
-    if shutil.which("mkfs.btrfs") is None:
-        pytest.skip("not applicable: no btrfs-progs here")
 
 
 def of_way(saved: dict) -> dict:

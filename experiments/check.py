@@ -1,0 +1,109 @@
+"""Does Graphlane reach its goals on this machine?
+
+Measures what they need, on emulated disks and SSDs and in memory, and says of each: its name,
+its value with the range of the rounds, what it is to be, and ok or short. Exit status 0: all are
+ok; 1: one is short.
+"""
+
+import json
+from contextlib import nullcontext
+from dataclasses import replace
+from fnmatch import fnmatch
+from pathlib import Path
+
+import click
+
+from experiments import devices, samples, summary
+from experiments.devices import Devices, Spec
+from experiments.goals import GOALS, MEASUREMENTS, Goal
+from experiments.plan import Plan, effort_options, plan_of
+from experiments.sizes import SIZE
+from experiments.tables import Table
+from experiments.workspace import StepFailed
+
+COUNT = 8
+COUNT_QUICK = 4
+
+
+def chosen(globs: tuple[str, ...]) -> list[Goal]:
+    for glob in globs:
+        if not any(fnmatch(goal.name, glob) for goal in GOALS):
+            raise StepFailed(f"--only {glob}: no goal has this name; there are "
+                             f"{', '.join(goal.name for goal in GOALS)}")
+    return [goal for goal in GOALS
+            if not globs or any(fnmatch(goal.name, glob) for glob in globs)]
+
+
+def measure_one(name: str, made: Devices | None, plan: Plan, how: dict) -> dict:
+    """What is to be kept of it. One that fails is a finding, and the others go on."""
+    kept = {"measurement": name, "samples": []} | (made.describe() if made else {})
+    try:
+        kept["samples"] = MEASUREMENTS[name].measure(made, plan, how)
+    except StepFailed as failed:
+        click.echo(f"{name}: {failed}", err=True)
+        kept["failed"] = str(failed)
+    return kept
+
+
+def measure(wanted: list[str], spec: Spec, plan: Plan, how: dict) -> dict[str, dict]:
+    """Devices are made once a kind."""
+    measured = {}
+    for kind in dict.fromkeys(MEASUREMENTS[name].kind for name in wanted):
+        with devices.emulated(replace(spec, kind=kind)) if kind else nullcontext() as made:
+            for name in wanted:
+                if MEASUREMENTS[name].kind == kind:
+                    measured[name] = measure_one(name, made, plan, how)
+    return measured
+
+
+def judge(goal: Goal, measured: dict) -> dict | None:
+    """One line; None if this run had nothing to measure it with."""
+    verdict = {"name": goal.name, "says": goal.says, "limit": goal.limit,
+               "at_most": goal.at_most}
+    if "failed" in measured:
+        return {**verdict, "failed": measured["failed"], "ok": False}
+    value = goal.value(measured["samples"])
+    return value and {**verdict, **value, "ok": goal.ok(value)}
+
+
+def table(verdicts: list[dict]) -> Table:
+    shown = Table(["goal", "what", "value", "is to be", ""], texts=2, caption=summary.CAPTION)
+    for verdict in verdicts:
+        shown.add(verdict["name"], verdict["says"],
+                  "failed" if "failed" in verdict else samples.shown(verdict),
+                  f"{'≤' if verdict['at_most'] else '≥'} {verdict['limit']:g}",
+                  "ok" if verdict["ok"] else "short")
+    return shown
+
+
+@click.command(help=__doc__)
+@effort_options
+@click.option("--count", type=click.IntRange(2, 64),
+              help=f"The most devices. [{COUNT}; quick: {COUNT_QUICK}]")
+@click.option("--size", type=SIZE, default="2G", show_default=True, help="Of each device.")
+@click.option("--dilate", "dilation", type=click.FloatRange(0, min_open=True), default=8,
+              show_default=True, help="How many times slower the devices are than real ones.")
+@click.option("--only", multiple=True, metavar="GLOB",
+              help="Goals of such names; give several.")
+@click.option("--json", "as_json", is_flag=True, help="Say it as JSON.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
+              help="Keep the samples as JSON, for `report`.")
+@click.pass_context
+def main(ctx, count, size, dilation, only, as_json, out, **options):
+    wanted = chosen(only)
+    count = count or (COUNT_QUICK if options["quick"] else COUNT)
+    plan, how = plan_of(options, count)
+    names = dict.fromkeys(goal.measurement for goal in wanted)
+    spec = Spec(count=count, size=size, dilation=dilation)
+    measured = measure(list(names), spec, plan, how)
+    verdicts = [judge(goal, measured[goal.measurement]) for goal in wanted]
+    verdicts = [verdict for verdict in verdicts if verdict]
+    recorded = samples.record("check", None, [], goals=verdicts,
+                              measurements=list(measured.values()))
+    if out:
+        samples.write(out, recorded)
+    if as_json:
+        click.echo(json.dumps(verdicts, indent=1))
+    else:
+        table(verdicts).show()
+    ctx.exit(0 if all(verdict["ok"] for verdict in verdicts) else 1)

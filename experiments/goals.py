@@ -1,0 +1,206 @@
+"""The project's goals: what is measured for each, and what it is to be.
+
+A new goal is a line in GOALS; where nothing measures it yet, a line in MEASUREMENTS too.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from experiments import comparison, imports, in_memory, samples, summary
+from experiments.comparison import COMPUTING, MOUNTED, PRELOADED, STRIPED, WAYS, Case
+from experiments.csmqgraph import NAME as CSMQGRAPH
+from experiments.devices import Devices
+from experiments.plan import Plan
+
+READ_THREADS = (1, 4, 8)
+OVERLAPPED = "pagerank"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Samples that goals are taken from. Without a kind of device: in memory."""
+
+    kind: str | None  # hdd, ssd
+    measure: Callable[..., list[dict]]
+
+
+@dataclass(frozen=True)
+class Goal:
+    name: str
+    says: str
+    measurement: str
+    value: Callable[[list[dict]], dict | None]  # ratio, least, most; None: not measured here
+    limit: float
+    at_most: bool = False
+
+    def ok(self, value: dict) -> bool:
+        return value["ratio"] <= self.limit if self.at_most else value["ratio"] >= self.limit
+
+
+# --- measurements ---
+
+def compared(cases: Callable[[Plan], list[Case]]):
+    def measure(devices: Devices, plan: Plan, how: dict) -> list[dict]:
+        return comparison.measure(devices, cases(plan), **how)
+    return measure
+
+
+def read_cases(plan: Plan) -> list[Case]:
+    return [plan.read(threads, count) for count in plan.device_counts for threads in READ_THREADS]
+
+
+def grid_cases(plan: Plan) -> list[Case]:
+    ways = {OVERLAPPED: (*WAYS, COMPUTING)}
+    return [plan.grid(name, min(4, plan.most), ways=ways.get(name, WAYS))
+            for name in plan.algorithms()]
+
+
+def shard_cases(plan: Plan) -> list[Case]:
+    return [plan.shards(name, min(4, plan.most)) for name in ["wcc", "pagerank"]]
+
+
+def imported(devices: Devices, plan: Plan, how: dict) -> list[dict]:
+    return imports.measure(devices, plan.file_bytes, plan.depth, how["rounds"], how["seconds"])
+
+
+def remembered(devices: None, plan: Plan, how: dict) -> list[dict]:
+    return in_memory.measure(plan.file_bytes // 2, how["rounds"])
+
+
+MEASUREMENTS = {
+    "reads, hdd": Measurement("hdd", compared(read_cases)),
+    "reads, ssd": Measurement("ssd", compared(read_cases)),
+    "grid, hdd": Measurement("hdd", compared(grid_cases)),
+    "grid, ssd": Measurement("ssd", compared(grid_cases)),
+    "shards, hdd": Measurement("hdd", compared(shard_cases)),
+    "import, hdd": Measurement("hdd", imported),
+    "import, ssd": Measurement("ssd", imported),
+    "memory": Measurement(None, remembered),
+}
+
+
+# --- values ---
+
+def worst(found: list[dict | None]) -> dict | None:
+    """A goal is for every case."""
+    return min(filter(None, found), key=lambda ratio: ratio["ratio"], default=None)
+
+
+def ceiling_share(way: str):
+    return lambda found: worst([summary.share(found, case, way)
+                                for case in summary.cases(found)])
+
+
+def of_algorithms(found: list[dict], algorithms: tuple) -> list[dict]:
+    return [case for case in summary.cases(found)
+            if not algorithms or case["algorithm"] in algorithms]
+
+
+def speed_up(way: str, *algorithms: str):
+    """Of these, or of all there are."""
+    return lambda found: worst([summary.speed_up(found, case, way)
+                                for case in of_algorithms(found, algorithms)])
+
+
+def beside_csmqgraph(found: list[dict]) -> dict | None:
+    """Over CSMqGraph with that number of workers which is best for the case."""
+    def one(case):
+        rivals = [way for way in summary.ways(summary.only(found, **case))
+                  if way.startswith(CSMQGRAPH)]
+        return worst([summary.speed_up(found, case, PRELOADED, of=rival) for rival in rivals])
+    return worst([one(case) for case in summary.cases(found)])
+
+
+def device_ios(found: list[dict]) -> dict | None:
+    (case,) = of_algorithms(found, ("wcc",))
+    return samples.ratio(summary.device_ios(found, case, PRELOADED),
+                         summary.device_ios(found, case, STRIPED))
+
+
+def linearity(found: list[dict]) -> dict | None:
+    """The most devices by the fewest, of what as many times the bandwidth would be."""
+    cases = summary.cases(found)
+    counts = sorted({case["device_count"] for case in cases})
+    if len(counts) < 2:
+        return None
+    fewest, most = counts[0], counts[-1]
+
+    def one(case):
+        few = {**case, "device_count": fewest}
+        speed = [value / most * fewest for value in summary.bandwidth(found, case, PRELOADED)]
+        return samples.ratio(speed, summary.bandwidth(found, few, PRELOADED))
+    return worst([one(case) for case in cases
+                  if case["device_count"] == most and case["threads"] == max(READ_THREADS)])
+
+
+def overlap(found: list[dict]) -> dict | None:
+    """Wall time by the longer of computation alone and of the same I/O at the ceiling."""
+    (case,) = of_algorithms(found, (OVERLAPPED,))
+    alone = summary.seconds(found, case, COMPUTING)
+    waiting = [summary.of_devices(sample, "bytes_read") / speed for sample, speed in
+               zip(summary.only(found, way=PRELOADED, **case), summary.ceiling(found, case))]
+    return samples.ratio(summary.seconds(found, case, PRELOADED),
+                         [max(pair) for pair in zip(alone, waiting, strict=True)])
+
+
+def in_memory_share(way: str, *asked: tuple):
+    def value(found):
+        return worst([samples.ratio(
+            samples.series(found, "value", way=way, asked=in_memory.asked(*each)),
+            samples.series(found, "value", way=in_memory.PLAIN, asked=in_memory.asked(*each)))
+            for each in asked])
+    return value
+
+
+def foreign_calls(found: list[dict]) -> dict | None:
+    """Nanoseconds more, of the call that has most."""
+    def one(what):
+        ours, theirs = (samples.series(found, "nanoseconds", way=way, asked=what)
+                        for way in [in_memory.ON_STUBS, in_memory.PLAIN])
+        more = sorted(a - b for a, b in zip(ours, theirs, strict=True))
+        return {"ratio": more[len(more) // 2], "least": more[0], "most": more[-1]}
+    whats = dict.fromkeys(sample["asked"] for sample in found if "nanoseconds" in sample)
+    return max(map(one, whats), key=lambda value: value["ratio"])
+
+
+def import_share(found: list[dict]) -> dict | None:
+    return samples.ratio(samples.series(found, "bytes_per_second", way=imports.IMPORT),
+                         samples.series(found, "bytes_per_second", way=imports.CEILING))
+
+
+# --- goals ---
+
+SMALL = (in_memory.SMALL, 1, False)
+LARGE = (in_memory.BLOCK, 1, False)
+LARGE_BY_FOUR = [(in_memory.BLOCK, 4, False), (in_memory.BLOCK, 4, True)]
+
+GOALS = [
+    *(Goal(f"{kind}-{way}-reads", f"24 MiB reads {way}, share of the {kind}s' ceiling, at worst",
+           f"reads, {kind}", ceiling_share(way), limit)
+      for kind in ["hdd", "ssd"] for way, limit in [(PRELOADED, 0.97), (MOUNTED, 0.95)]),
+    Goal("hdd-linear", "bandwidth of the most devices by as many times that of two",
+         "reads, hdd", linearity, 0.95),
+    *(Goal(f"hdd-{name}-{way}", f"{name} {way} over the OS striped volume", "grid, hdd",
+           speed_up(way, name), 2.2 if name == "pagerank" else 1.4)
+      for name in ["pagerank", "wcc", "bfs", "spmv"] for way in [PRELOADED, MOUNTED]),
+    *(Goal(f"ssd-engines-{way}", f"the slowest algorithm {way} over the OS striped volume",
+           "grid, ssd", speed_up(way), 1.0) for way in [PRELOADED, MOUNTED]),
+    Goal("hdd-csmqgraph", "preloaded over CSMqGraph with its best number of workers, at worst",
+         "grid, hdd", beside_csmqgraph, 1.0),
+    *(Goal(f"hdd-graphchi-{way}", f"shards {way} over the OS striped volume, at worst",
+           "shards, hdd", speed_up(way), 1.2) for way in [PRELOADED, MOUNTED]),
+    Goal("hdd-device-ios", "device I/Os of wcc preloaded by those of the OS striped volume",
+         "grid, hdd", device_ios, 0.73, at_most=True),
+    Goal("hdd-overlap", f"{OVERLAPPED} by the longer of its computation and its I/O alone",
+         "grid, hdd", overlap, 1.10, at_most=True),
+    *(Goal(f"{kind}-import", "import by what the devices can write", f"import, {kind}",
+           import_share, 0.9) for kind in ["hdd", "ssd"]),
+    Goal("memory-preloaded-4K", "preloaded 4 KiB preads over native ones", "memory",
+         in_memory_share(in_memory.OVER_MOUNT, SMALL), 0.95),
+    Goal("memory-preloaded-24M", "preloaded 24 MiB preads over native ones", "memory",
+         in_memory_share(in_memory.OVER_MOUNT, LARGE), 0.98),
+    Goal("memory-mounted-24M", "24 MiB reads of the mount by four threads over native ones",
+         "memory", in_memory_share(in_memory.MOUNTED, *LARGE_BY_FOUR), 0.55),
+    Goal("memory-foreign-calls", "nanoseconds more of a call on a foreign descriptor", "memory",
+         foreign_calls, 10, at_most=True),
+]

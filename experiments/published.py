@@ -1,0 +1,93 @@
+"""What CSMqGraph published of itself and of GridGraph, to stand beside what is measured here.
+
+Chen, Shi, Feng, Liu, Wang, Yang, Yu: CSMqGraph: Coarse-Grained and Multi-external-storage
+Multi-queue I/O Management for Graph Computing (2019). Up to six disks of 210 MB/s, 16 cores, 8 GB
+of memory; the graphs Twitter, Friendster and Subdomain. Numbers are those that its text gives.
+"""
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from experiments import samples, summary
+from experiments.comparison import CEILING, COMPUTING, STRIPED, WAYS
+from experiments.tables import Table
+
+TITLE = "Beside what CSMqGraph published"
+
+
+@dataclass(frozen=True)
+class Published:
+    """Of one algorithm; `here` says the same of a way of a case."""
+
+    what: str
+    algorithm: str
+    gridgraph: str
+    csmqgraph: str
+    where: str
+    here: Callable[[list[dict], dict, str], str]
+
+
+def speed_up(found: list[dict], case: dict, way: str) -> str:
+    """At the ceiling the same bytes would come so much sooner."""
+    if way == CEILING:
+        return samples.shown(samples.ratio(summary.ceiling(found, case),
+                                           summary.bandwidth(found, case, STRIPED)))
+    return "1" if way == STRIPED else samples.shown(summary.speed_up(found, case, way))
+
+
+def utilization(found: list[dict], case: dict, way: str) -> str:
+    return "1" if way == CEILING else samples.shown(summary.share(found, case, way))
+
+
+def device_ios(found: list[dict], case: dict, way: str) -> str:
+    if way == CEILING:
+        return ""
+    ours = summary.device_ios(found, case, way)
+    if way == STRIPED:
+        return f"{statistics.median(ours):.0f}"
+    ratio = samples.ratio(ours, summary.device_ios(found, case, STRIPED))
+    return f"{statistics.median(ours):.0f} = {samples.shown(ratio)}"
+
+
+PUBLISHED = [
+    *(Published(f"speed-up of {name}", name, "1", f"up to {best}", "Fig. 12, §4.1", speed_up)
+      for name, best in [("wcc", "1.40"), ("bfs", "1.28"), ("pagerank", "1.24"),
+                         ("spmv", "1.25")]),
+    Published("bandwidth utilization of wcc", "wcc", "0.66–0.73", "190.9 of 210 MB/s = 0.91",
+              "Fig. 2, §2; Fig. 15, §4.3", utilization),
+    Published("I/Os of a device, wcc on two", "wcc", "577 K", "419 K = 0.73", "Fig. 13, §4.2",
+              device_ios),
+]
+
+
+def table(sets: list[list[dict]]) -> Table:
+    """A row for each thing published and each case of it here: of sets of samples, one a run."""
+    ways = [*WAYS, *dict.fromkeys(way for found in sets for way in summary.ways(found)
+                                  if way not in (*WAYS, COMPUTING)), CEILING]
+    shown = Table(["", "here", "published: GridGraph", "published: CSMqGraph", "where",
+                   *(f"here: {way}" for way in ways)], texts=2, title=TITLE,
+                  caption=f"{summary.CAPTION}. Their {STRIPED} has stripes of 512 KiB, ours is "
+                          "btrfs raid0 with 64 KiB.")
+    for published in PUBLISHED:
+        cases = [(found, case) for found in sets for case in summary.cases(found)
+                 if case["algorithm"] == published.algorithm and
+                 summary.seconds(found, case, STRIPED)]
+        row = [published.gridgraph, published.csmqgraph, published.where]
+        for found, case in cases:
+            of_case = summary.only(found, **case)
+            here = [published.here(found, case, way)
+                    if way == CEILING or summary.only(of_case, way=way) else ""
+                    for way in ways]
+            cells = [published.what, described(case), *row, *here]
+            if cells not in shown.rows:  # two figures may show the same samples
+                shown.add(*cells)
+        if not cases:
+            shown.add(published.what, "not measured", *row, *[""] * len(ways))
+    return shown
+
+
+def described(case: dict) -> str:
+    threads = f", {case['threads']} threads" if case["threads"] else ""
+    return (f"{case['engine']}{threads}, {case['graph']}, {case['device_count']} devices, "
+            f"depth {case['stripe_depth']}")

@@ -1,0 +1,146 @@
+"""One page of what was measured: opens without a network, by day, by night and on paper.
+
+RESULTS are files that --out of compare, limits and check, or `figure`, wrote. The page says
+of each the machine, the devices, the commit and the spread; all comparisons stand beside what
+CSMqGraph published.
+"""
+
+import re
+import shlex
+from html import escape
+from pathlib import Path
+
+import click
+
+from experiments import check, drawing, figures, limits, published, samples, summary
+from experiments.devices import Spec
+from experiments.figures import FIGURES, REQUEST_SIZES
+from experiments.request_sizes import described
+from experiments.workspace import StepFailed, size
+
+STYLE = Path(__file__).with_name("report.css")
+
+
+def facts(named: dict[str, str]) -> str:
+    return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>"
+                            for name, value in named.items()) + "</dl>"
+
+
+def machine(recorded: dict) -> dict[str, str]:
+    it = recorded["machine"]
+    cpu = it["cpu"][0] if it["cpu"] else "unknown CPU"
+    return {"machine": f"{it['cores']} × {cpu}, {size(it['memory_bytes'])}, "
+                       f"Linux {it['kernel']}",
+            "commit": recorded["commit"].replace("+", " and changes that are not committed"),
+            "measured": recorded["date"],
+            "command": "python -m experiments " + shlex.join(recorded["argv"])}
+
+
+def devices(described: dict) -> dict[str, str]:
+    if "spec" not in described:
+        return {}
+    spec = Spec(**described["spec"])
+    each = f"{spec.bytes_per_second() / 1e6:.1f} MB/s each"
+    dilated = f", dilated {spec.dilation:g} times" if spec.dilation != 1 else ""
+    return {"devices": f"{len(described['devices'])} × emulated {spec.kind}, {each}{dilated}, "
+                       f"{spec.filesystem}"}
+
+
+def memory(recorded: dict) -> dict[str, str]:
+    limit = recorded.get("memory_bytes")
+    return {"memory limit": size(limit)} if limit else {}
+
+
+# --- what a file of each command is shown as ---
+
+def compare_body(recorded: dict) -> str:
+    return summary.table(recorded["samples"]).html()
+
+
+def limits_body(recorded: dict) -> str:
+    return limits.table(recorded["samples"]).html()
+
+
+def figure_body(recorded: dict) -> str:
+    figure = FIGURES[recorded["name"]]
+    # A page may show the same figure twice, of different days.
+    salt = re.sub(r"\W", "", recorded["name"] + recorded["date"])
+    picture = drawing.svg(figures.draw(recorded), salt)
+    below = f"<p class=note>Published (figure {figure.number}): {escape(figure.published)}</p>"
+    if recorded["name"] == REQUEST_SIZES:
+        table = "".join(f"<p>{escape(sample['graph'])}: "
+                        f"{escape(described(sample['request_sizes']))}</p>"
+                        for sample in recorded["samples"])
+    else:
+        table = summary.table(recorded["samples"]).html()
+    return f"<figure>{picture}</figure>{below}{table}"
+
+
+def check_body(recorded: dict) -> str:
+    goals = check.table(recorded["goals"]).html()
+    for word in ["ok", "short"]:
+        goals = goals.replace(f"<td class=number>{word}</td>", f"<td class={word}>{word}</td>")
+    parts = [goals]
+    for measured in recorded["measurements"]:
+        parts.append(f"<h3>{escape(measured['measurement'])}</h3>{facts(devices(measured))}")
+        if "failed" in measured:
+            parts.append(f"<p class=short>{escape(measured['failed'])}</p>")
+        elif summary.compares(measured["samples"]):
+            parts.append(summary.table(measured["samples"]).html())
+    return "".join(parts)
+
+
+BODIES = {"compare": compare_body, "limits": limits_body, "figure": figure_body,
+          "check": check_body}
+
+
+def title(recorded: dict) -> str:
+    if recorded["what"] == "figure":
+        return FIGURES[recorded["name"]].title
+    return {"check": "The goals", "limits": "What the devices can do at most",
+            "compare": "Comparison"}[recorded["what"]]
+
+
+def section(path: Path, recorded: dict) -> str:
+    try:
+        body = BODIES[recorded["what"]](recorded)
+        told = facts(machine(recorded) | devices(recorded) | memory(recorded))
+        return f"<section><h2>{escape(title(recorded))}</h2>{told}{body}</section>"
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise StepFailed(f"{path}: its samples cannot be read ({type(error).__name__}: {error}): "
+                         "measure them again with this version") from None
+
+
+def compared(results: dict[Path, dict]) -> list[dict]:
+    """Sets of samples that were compared in one run each."""
+    sets = []
+    for recorded in results.values():
+        sets += [measured["samples"] for measured in recorded.get("measurements", [recorded])]
+    return [found for found in sets if summary.compares(found)]
+
+
+def page(results: dict[Path, dict]) -> str:
+    beside = published.table(compared(results)).html()
+    sections = "".join(section(path, recorded) for path, recorded in results.items())
+    return ("<!DOCTYPE html><html lang=en><head><meta charset=utf-8>"
+            "<meta name=viewport content='width=device-width'>"
+            f"<title>Graphlane, measured</title><style>{STYLE.read_text()}</style></head><body>"
+            f"<h1>Graphlane, measured</h1><section>{beside}</section>{sections}</body></html>\n")
+
+
+@click.command(help=__doc__)
+@click.argument("results", nargs=-1, required=True,
+                type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--out", default="report.html", show_default=True,
+              type=click.Path(dir_okay=False, path_type=Path))
+def main(results, out):
+    loaded = {path: samples.load(path) for path in results}
+    for path, recorded in loaded.items():
+        if recorded["what"] not in BODIES:
+            raise StepFailed(f"{path}: of `{recorded['what']}`, which no report shows")
+    text = page(loaded)
+    try:
+        out.write_text(text)
+    except OSError as error:
+        raise StepFailed(f"{out}: {error.strerror}") from None
+    click.echo(out)

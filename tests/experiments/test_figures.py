@@ -1,0 +1,151 @@
+"""Figures: every one is drawn from samples alone, and what is drawn is what they say."""
+
+import json
+import xml.etree.ElementTree as xml
+
+import pytest
+from commands import experiments, wait_gone
+from harness import BUILD
+from recorded import MB, case_samples, ours, together
+
+from experiments import drawing, figures, samples, summary
+from experiments.comparison import CEILING, MOUNTED, PRELOADED, STRIPED
+from experiments.figures import DEPTHS, FIGURES, THREADS
+from experiments.plan import Plan, counts_up_to
+from experiments.request_sizes import described, parse
+
+SIZES = [{"graph": "rmat-21", "partitions": 4, "request_sizes": [1 << 19, 3 << 20, 24 << 20]}]
+
+
+def made_up(name: str) -> list[dict]:
+    """Samples for each of the figure's cases."""
+    if name == figures.REQUEST_SIZES:
+        return SIZES
+    cases = FIGURES[name].cases(Plan(device_counts=(2, 4), scales=(20, 21)))
+    return together(*(case_samples(**case.labels()) for case in cases))
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_is_drawn_from_samples(name):
+    recorded = json.loads(json.dumps(ours("figure", made_up(name), name=name)))
+    alone = drawing.svg(figures.draw(recorded), name, alone=True)
+    assert alone == drawing.svg(figures.draw(recorded), name, alone=True)
+    tree = xml.fromstring(alone)
+    text = " ".join(tree.itertext())
+    if name != figures.REQUEST_SIZES:
+        assert PRELOADED in text
+    assert drawing.INK not in alone and "currentColor" in alone
+    ids = [element.get("id") for element in tree.iter() if element.get("id")]
+    assert ids and all(each.startswith(f"{name}-") for each in ids)
+
+
+def test_cases_are_those_of_the_paper():
+    plan = Plan(device_counts=counts_up_to(6), scales=(20, 21))
+    assert plan.device_counts == (2, 4, 6) and counts_up_to(5) == (2, 4, 5)
+    by_depth = FIGURES["stripe-depth"].cases(plan)
+    assert [case.depth for case in by_depth] == list(DEPTHS)
+    assert [case.workload.threads for case in FIGURES["io-threads"].cases(plan)] == list(THREADS)
+    assert len(FIGURES["speed-up"].cases(plan)) == 3 * 3 * 2  # spmv needs GridGraph
+
+
+def heights(axes) -> list[float]:
+    return [round(bar.get_height(), 3) for bar in axes.patches]
+
+
+def test_bandwidth_is_of_each_device_and_of_the_ceiling():
+    above, below = FIGURES["bandwidth-by-devices"].draw(
+        case_samples(device_count=2) + case_samples(device_count=4)).axes
+    # Of each way a bar for two devices and one for four; the middle round is 1% slow.
+    assert heights(above) == [49.505, 49.505, 59.406, 59.406, 89.109, 89.109]
+    assert heights(below) == [0.5, 0.5, 0.6, 0.6, 0.9, 0.9]
+
+
+def test_speed_up_is_over_the_striped_volume():
+    panels = FIGURES["speed-up"].draw(case_samples()).axes
+    assert [heights(panel) for panel in panels] == [[1.2], [1.8]]
+    assert [panel.get_ylabel() for panel in panels] == [f"speed-up, {way}"
+                                                        for way in [MOUNTED, PRELOADED]]
+
+
+def test_scaling_is_relative_to_the_fewest_devices():
+    (panel,) = FIGURES["scaling"].draw(case_samples(device_count=4) +
+                                       case_samples(device_count=2)).axes
+    for line in panel.get_lines():
+        assert list(line.get_ydata()) == pytest.approx([1, 0.5])
+
+
+def test_over_time_is_of_the_average_device():
+    sample = next(sample for sample in case_samples() if sample["way"] == PRELOADED)
+    edges, much = figures.steps(sample, "bytes_read")
+    assert edges[0] == 0 and edges[-1] == pytest.approx(sample["seconds"])
+    assert much == pytest.approx([180 * MB] * 4)
+
+
+def test_run_that_is_soon_over_has_one_step():
+    edges, much = figures.steps({"timeline": [[0.1, 5, 10], [0.2, 10, 30]]}, "bytes_read")
+    assert edges == [0, 0.2] and much == pytest.approx([150])
+
+
+def test_lengths_asked_for_are_read_from_a_trace():
+    trace = ('12 pread64(4, "\\0\\1, 7"..., 8192, 0) = 8192\n'
+             '13 pread64(4,  <unfinished ...>\n'
+             '12 pread64(4, "", 4096, 8192) = -1 EIO (Input/output error)\n'
+             '13 <... pread64 resumed>"\\220"..., 25165824, 12288) = 25165824\n')
+    assert parse(trace) == [8192, 25165824]
+    assert described([1 << 19, 3 << 20]) == "50% larger than 1 MiB, mean 1.8 MiB, of 2"
+
+
+def test_wrong_samples_are_one_line(tmp_path):
+    path = tmp_path / "x.json"
+    for text, said in [("{", "not JSON"), ("[]", "'what' is missing"),
+                       (json.dumps(ours("figure", [], name="scaling")), "but of scaling")]:
+        path.write_text(text)
+        failed = experiments("figure", "speed-up", "--from", path, "--out", tmp_path / "x.svg",
+                             check=False)
+        assert failed.returncode == 1 and said in failed.stderr
+        assert failed.stderr.count("\n") == 1 and not (tmp_path / "x.svg").exists()
+
+
+# --- measured ---
+
+def test_engine_asks_for_its_columns(engines, tmp_path):
+    if BUILD.name == "asan":
+        pytest.skip("not applicable: LeakSanitizer does not run under strace")
+    out = tmp_path / "sizes.svg"
+    experiments("figure", "request-sizes", "--quick", "--scale", "12", "--scale", "13", "--out",
+                out)
+    found = json.loads(out.with_suffix(".json").read_text())["samples"]
+    assert [sample["graph"] for sample in found] == ["rmat-12", "rmat-13"]
+    for sample, scale in zip(found, [12, 13]):
+        # wcc sweeps over all edges, and then over fewer; a read is rounded up to a page.
+        assert sum(sample["request_sizes"]) >= 8 * 16 << scale
+        assert all(size % 4096 == 0 for size in sample["request_sizes"])
+
+
+def test_measures_every_depth_and_draws_again_without(ready, at, tmp_path):
+    """With a volume that is restriped between samples, on the first two of three devices."""
+    experiments("devices", "up", "--kind", "hdd", "--count", "3", "--size", "256M", "--dilate",
+                "0.1", "--at", at)
+    before = sorted(at.rglob("*"))
+    out = tmp_path / "depths.svg"
+    experiments("figure", "stripe-depth", "--quick", "--at", at, "--scale", "12",
+                "--ceiling-seconds", "0.5", "--out", out)
+    assert sorted(at.rglob("*")) == before
+    recorded = json.loads(out.with_suffix(".json").read_text())
+    found = recorded["samples"]
+    assert {sample["stripe_depth"] for sample in found if sample["way"] != CEILING} == set(DEPTHS)
+    assert set(summary.ways(found)) == {STRIPED, MOUNTED, PRELOADED}
+    assert all(len(sample["device_counters"]) == 2 for sample in found)
+    assert all(sample["timeline"][-1][2] == summary.of_devices(sample, "bytes_read")
+               for sample in found if sample["way"] != CEILING)
+    again = tmp_path / "again.svg"
+    experiments("figure", "stripe-depth", "--from", out.with_suffix(".json"), "--out", again)
+    assert again.read_text() == out.read_text()
+    experiments("devices", "down", "--at", at)
+    wait_gone(at)
+
+
+def test_samples_know_where_they_are_from():
+    recorded = samples.record("limits", None, [])
+    assert recorded["commit"] and recorded["date"].endswith("+00:00")
+    assert recorded["machine"]["kernel"] and recorded["machine"]["memory_bytes"] > 0

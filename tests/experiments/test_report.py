@@ -1,0 +1,191 @@
+"""The report and the goals: what they say of samples that are made up."""
+
+import json
+from html.parser import HTMLParser
+
+import pytest
+from commands import experiments
+from recorded import SHARE, case_samples, ours, together
+
+from experiments import check, goals, published, samples
+from experiments.comparison import COMPUTING, MOUNTED, PRELOADED, STRIPED
+from experiments.goals import GOALS, MEASUREMENTS, Goal
+from experiments.tables import Table
+
+RIVAL = "CSMqGraph, 1 a device"
+
+
+class Page(HTMLParser):
+    """What a page would load, and its cells."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.loads, self.cells, self.open = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        for name, value in attributes:
+            if name in ("src", "href", "xlink:href") and not value.startswith("#"):
+                self.loads.append(value)
+        if tag in ("script", "link"):
+            self.loads.append(tag)
+        self.open = tag
+
+    def handle_data(self, data):
+        if self.open in ("td", "th"):
+            self.cells.append(data)
+
+
+def write(directory, name: str, recorded: dict):
+    path = directory / f"{name}.json"
+    samples.write(path, recorded)
+    return path
+
+
+def checked(found: list[dict], name: str) -> dict:
+    ours_of = [goal for goal in GOALS if goal.measurement == name]
+    verdicts = [check.judge(goal, {"samples": found}) for goal in ours_of]
+    kept = {"measurement": name, "samples": found,
+            **{key: value for key, value in ours("check", []).items()
+               if key in ("spec", "devices")}}
+    return samples.record("check", None, [], goals=[v for v in verdicts if v],
+                          measurements=[kept])
+
+
+def test_report_is_one_page_that_says_all(tmp_path):
+    grid = together(case_samples(algorithm="wcc"), case_samples(algorithm="bfs"),
+                    with_computing(case_samples(algorithm="pagerank")))
+    results = [write(tmp_path, "compare", ours("compare", case_samples())),
+               write(tmp_path, "figure", ours("figure", case_samples(), name="device-ios")),
+               write(tmp_path, "again", ours("figure", case_samples(), name="device-ios")),
+               write(tmp_path, "check", checked(grid, "grid, hdd"))]
+    out = tmp_path / "report.html"
+    experiments("report", *results, "--out", out)
+    text = out.read_text()
+    page = Page(text)
+    assert page.loads == [] and "url(http" not in text and "@import" not in text
+    assert "prefers-color-scheme: dark" in text and "@media print" in text
+    assert text.count("<svg") == 2
+    recorded = ours("compare", [])
+    for said in [recorded["commit"].rstrip("+"), recorded["machine"]["kernel"], "dilated 8 times",
+                 "26.2 MB/s each", "240.0 MiB", "Fig. 13, §4.2", "577 K", "up to 1.40"]:
+        assert said in text, said
+    # The speed-up, with its spread, and what the ceiling would give.
+    assert "1.80 (1.80–1.80)" in page.cells and "2.00 (2.00–2.00)" in page.cells
+    assert "short" in page.cells and "ok" in page.cells
+
+
+def test_published_stands_beside_each_case_once():
+    found = case_samples(device_count=4)
+    table = published.table([found, found])
+    rows = [row for row in table.rows if row[0] == "speed-up of wcc"]
+    assert [row[1] for row in rows] == ["grid_engine, rmat-21, 4 devices, depth 12M"]
+    assert rows[0][5:] == ["1", "1.20 (1.20–1.20)", "1.80 (1.80–1.80)", "2.00 (2.00–2.00)"]
+    assert [row[1] for row in table.rows if row[0] == "speed-up of spmv"] == ["not measured"]
+
+
+@pytest.mark.parametrize("text, said", [
+    ("{", "not JSON"), ('{"samples": []}', "'what' is missing"),
+    (json.dumps(ours("compare", [{"way": "x"}])), "measure them again"),
+    (json.dumps(ours("dance", [])), "which no report shows")])
+def test_what_is_no_result_is_named(tmp_path, text, said):
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    failed = experiments("report", path, "--out", tmp_path / "x.html", check=False)
+    assert failed.returncode == 1 and said in failed.stderr and str(path) in failed.stderr
+    assert failed.stderr.count("\n") == 1 and not (tmp_path / "x.html").exists()
+
+
+def test_cells_are_text():
+    assert "<td class=text>&lt;b&gt;</td>" in Table(["<i>"], [["<b>"]]).html()
+
+
+# --- goals ---
+
+def with_computing(found: list[dict], seconds: float = 5) -> list[dict]:
+    alone = [{**sample, "way": COMPUTING, "seconds": seconds} for sample in found
+             if sample["way"] == STRIPED]
+    return found + alone
+
+
+def value(name: str, found: list[dict]) -> float:
+    (goal,) = [goal for goal in GOALS if goal.name == name]
+    return check.judge(goal, {"samples": found})["ratio"]
+
+
+def test_every_goal_has_a_measurement_and_a_name_of_its_own():
+    assert {goal.measurement for goal in GOALS} == set(MEASUREMENTS)
+    assert len({goal.name for goal in GOALS}) == len(GOALS)
+
+
+@pytest.mark.parametrize("at_most, ratio, ok", [
+    (False, 1.4, True), (False, 1.39, False), (True, 1.4, True), (True, 1.41, False)])
+def test_limit_itself_is_ok(at_most, ratio, ok):
+    goal = Goal("x", "", "memory", lambda _: {"ratio": ratio, "least": 0, "most": 2}, 1.4, at_most)
+    assert check.judge(goal, {"samples": []})["ok"] == ok
+
+
+def test_goal_is_for_the_worst_case():
+    better = {**SHARE, PRELOADED: 0.95}
+    found = together(case_samples(algorithm="read", threads=1),
+                     case_samples(algorithm="read", threads=8, share=better))
+    assert value("hdd-preloaded-reads", found) == pytest.approx(0.9)
+    assert value("hdd-mounted-reads", found) == pytest.approx(0.6)
+
+
+def test_values_are_what_the_samples_say():
+    found = together(with_computing(case_samples(algorithm="pagerank")),
+                     case_samples(algorithm="wcc"))
+    assert value("hdd-pagerank-preloaded", found) == pytest.approx(1.8)
+    assert value("hdd-wcc-mounted", found) == pytest.approx(1.2)
+    assert value("hdd-device-ios", found) == pytest.approx(0.6)
+    # The I/O alone takes 10 s, longer than to compute.
+    assert value("hdd-overlap", found) == pytest.approx(1 / 0.9)
+    found = with_computing(case_samples(algorithm="pagerank"), seconds=20)
+    assert value("hdd-overlap", found) == pytest.approx(1 / 0.9 / 2, rel=0.02)
+
+
+def test_linear_is_bandwidth_by_devices():
+    slower = {way: share * 0.8 for way, share in SHARE.items()}
+    found = [*case_samples(threads=8, device_count=2),
+             *case_samples(threads=8, device_count=4, share=slower)]
+    assert value("hdd-linear", found) == pytest.approx(0.8)
+    assert goals.linearity(case_samples(threads=8)) is None
+
+
+def test_csmqgraph_counts_where_it_was_measured():
+    found = case_samples()
+    assert goals.beside_csmqgraph(found) is None
+    found += [{**sample, "way": way, "seconds": sample["seconds"] * by}
+              for sample in found if sample["way"] == PRELOADED
+              for way, by in [(RIVAL, 1.5), ("CSMqGraph, 3 a device", 1.2)]]
+    assert value("hdd-csmqgraph", found) == pytest.approx(1.2)
+
+
+def test_what_failed_is_short_and_the_others_are_judged():
+    verdict = check.judge(GOALS[0], {"samples": [], "failed": "no such thing"})
+    assert not verdict["ok"] and verdict["failed"] == "no such thing"
+    assert "failed" in check.table([verdict]).rows[0]
+
+
+def test_unknown_goal_is_named():
+    failed = experiments("check", "--only", "nothing*", check=False)
+    assert failed.returncode == 1 and "no goal has this name" in failed.stderr
+    assert failed.stderr.count("\n") == 1
+
+
+# --- measured ---
+
+def test_check_measures_and_says_so_by_exit_status(ready, tmp_path):
+    out = tmp_path / "check.json"
+    said = experiments("check", "--quick", "--only", "ssd-engines-*", "--only", "ssd-import",
+                       "--count", "2", "--size", "256M", "--scale", "12", "--file", "48M",
+                       "--dilate", "0.5", "--ceiling-seconds", "0.5", "--json", "--out", out,
+                       check=False)
+    verdicts = json.loads(said.stdout[said.stdout.index("[\n"):])
+    assert {verdict["name"] for verdict in verdicts} == {
+        "ssd-engines-preloaded", "ssd-engines-mounted", "ssd-import"}, said.stderr
+    assert said.returncode == (0 if all(verdict["ok"] for verdict in verdicts) else 1)
+    assert all(verdict["ratio"] > 0 for verdict in verdicts)
+    experiments("report", out, "--out", tmp_path / "report.html")
+    assert MOUNTED in (tmp_path / "report.html").read_text()
