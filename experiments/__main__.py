@@ -12,8 +12,9 @@ from experiments.workspace import StepFailed, stop_on_sigterm
 
 # The name of each command, and the module that it is `main` of.
 MODULES = {"limits": "limits", "compare": "compare", "figure": "figure", "check": "check",
-           "report": "report", "demo": "demo", "warm-reads": "warm_reads",
-           "mount-reads": "mount_reads", "preload-costs": "preload_costs"}
+           "report": "report", "everything": "everything", "demo": "demo",
+           "warm-reads": "warm_reads", "mount-reads": "mount_reads",
+           "preload-costs": "preload_costs"}
 INTERRUPTED = 130
 
 

@@ -185,6 +185,9 @@ def check(devices: Devices, cases: list[Case]) -> None:
                              f"{len(used)}: give --count {case.device_count}")
         if len(used) < 2 and set(case.ways) & {MOUNTED, PRELOADED}:
             raise StepFailed("nothing to stripe over: give --count 2 or more")
+        if case.rivals and bytes_of(case.depth) % workload.edge_bytes:
+            raise StepFailed(f"CSMqGraph: a stripe of {case.depth} ends inside of an edge of "
+                             f"{workload.edge_bytes} bytes: give --depth 12M")
         room = sum(device.size() // 2 for device in used) * DEVICE_SHARE
         need = workload.need_bytes()
         if need > room:

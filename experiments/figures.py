@@ -44,7 +44,6 @@ def per_device(found, case, way) -> tuple:
     return spread(summary.bandwidth(found, case, way), 1e6 * case["device_count"])
 
 
-
 def draw_bandwidth(found, by: str, axis: str):
     """Throughput of the average device as bars, and as share of its ceiling."""
     cases = summary.cases(found)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from experiments.comparison import DEPTH, WAYS, Case
+from experiments.comparison import DEPTH, WAYS, Case, bytes_of
 from experiments.csmqgraph import NAME, CsmqGraph
 from experiments.options import AT, Engines, device_options, engine_options, engines_of
 from experiments.sizes import SIZE
@@ -46,12 +46,14 @@ class Plan:
         graph, scale = self.grids()[of]
         engine = None if threads else self.engines.gridgraph
         workload = Grid(algorithm, engine, graph, scale, self.iterations, self.budget, threads)
-        rivals = self.engines.csmqgraph
+        depth = depth or self.depth
+        # It cannot have stripes that end inside of an edge.
+        rivals = self.engines.csmqgraph if bytes_of(depth) % workload.edge_bytes == 0 else ()
         if threads and rivals:
             # With a thread for each device, or several, or not at all.
             rivals = (CsmqGraph(rivals[0].programs, threads // device_count, NAME),) \
                 if threads % device_count == 0 else ()
-        return Case(workload, device_count, depth or self.depth, ways, rivals)
+        return Case(workload, device_count, depth, ways, rivals)
 
     def shards(self, algorithm: str, device_count: int) -> Case:
         return Case(Shards(algorithm, self.engines.graphchi, self.scales[0], self.iterations),

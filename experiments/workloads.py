@@ -134,6 +134,10 @@ class Grid:
         return self.algorithm == "spmv"
 
     @property
+    def edge_bytes(self) -> int:
+        return EDGE_BYTES + WEIGHT_BYTES * self.weighted
+
+    @property
     def files(self) -> str:
         graph = self.graph.name if self.graph else f"rmat-{self.scale}"
         return graph + (", weighted" if self.weighted else "")
@@ -145,9 +149,9 @@ class Grid:
     def need_bytes(self) -> int:
         if self.graph is not None:
             return sum(path.stat().st_size for path in self.graph.iterdir())
-        edge_bytes = EDGE_BYTES + WEIGHT_BYTES * self.weighted
         # The edge list is there as long as the grid is made.
-        return (EDGES_PER_VERTEX << self.scale) * edge_bytes * (GRID_COPIES + 1 + self.weighted)
+        copies = GRID_COPIES + 1 + self.weighted
+        return (EDGES_PER_VERTEX << self.scale) * self.edge_bytes * copies
 
     def prepare(self, directory: Path) -> None:
         if self.graph is not None:
@@ -173,15 +177,21 @@ class Grid:
                 *(["--iterations", self.iterations] if self.algorithm == "pagerank" else [])]
 
     def words_of_gridgraph(self, programs: Path, directory: Path) -> list:
-        # It counts in whole GB, and loops for ever with none.
-        gib = max(1, self.budget >> 30) if self.budget else BUDGET_GIB
+        """CSMqGraph has these words first too."""
         before = {"pagerank": [self.iterations], "bfs": [0]}.get(self.algorithm, [])
-        return [programs / self.algorithm, directory, *before, gib]
+        return [programs / self.algorithm, directory, *before, self.budget_gib]
+
+    @property
+    def budget_gib(self) -> int:
+        """They count in whole GB, and loop for ever with none."""
+        return max(1, self.budget >> 30) if self.budget else BUDGET_GIB
 
     def run(self, directory: Path, prefix) -> dict:
         if self.programs:
-            return timed([*prefix, *self.words_of_gridgraph(self.programs, directory)],
-                         directory)[0]
+            # GridGraph's spmv takes its budget from the word after that which it asks for.
+            again = [self.budget_gib] if self.algorithm == "spmv" else []
+            words = self.words_of_gridgraph(self.programs, directory)
+            return timed([*prefix, *words, *again], directory)[0]
         got, output = timed([*prefix, *self.words_of_stand_in(directory)], directory)
         self.result.compare(output.splitlines()[0])
         return got

@@ -7,7 +7,8 @@ import pytest
 from commands import experiments
 from recorded import SHARE, case_samples, ours, together
 
-from experiments import check, goals, published, samples
+from experiments import check, everything, goals, published, samples
+from experiments.__main__ import cli
 from experiments.comparison import COMPUTING, MOUNTED, PRELOADED, STRIPED
 from experiments.goals import GOALS, MEASUREMENTS, Goal
 from experiments.tables import Table
@@ -98,6 +99,20 @@ def test_what_is_no_result_is_named(tmp_path, text, said):
 
 def test_cells_are_text():
     assert "<td class=text>&lt;b&gt;</td>" in Table(["<i>"], [["<b>"]]).html()
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_everything_is_made_of_commands_that_there_are(tmp_path, quick):
+    for out, words in everything.steps(quick).items():
+        command = cli.get_command(None, words[0])
+        words = [*words[1:], "--count", 4, "--size", "1G", "--dilate", 8, "--out", tmp_path / out]
+        assert command.make_context("it", list(map(str, words))).params["count"] == 4
+
+
+def test_everything_is_not_mixed_with_older_results(tmp_path):
+    failed = experiments("everything", tmp_path, check=False)
+    assert failed.returncode == 1 and "there already" in failed.stderr
+    assert failed.stderr.count("\n") == 1
 
 
 # --- goals ---

@@ -1,0 +1,71 @@
+"""Measures everything, and writes DIR/report.html: what devices can do at most, the goals, and
+CSMqGraph's figures on disks and on SSDs.
+
+The samples stay in DIR too. Your engines come from GRIDGRAPH_BIN, GRAPHCHI_ROOT and
+CSMQGRAPH_BIN. Exit status 1: a goal is short, or a step failed and the report lacks it.
+"""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from experiments.devices import ROOT
+from experiments.workspace import StepFailed
+
+KINDS = ["hdd", "ssd"]
+
+
+def run(*words) -> int:
+    """One command of ours, by itself, so that its results say how to make them again. It takes
+    down what it has set up, also when we are stopped."""
+    click.echo(f"$ python -m experiments {' '.join(map(str, words))}")
+    process = subprocess.Popen([sys.executable, "-m", "experiments", *map(str, words)], cwd=ROOT,
+                               stdin=subprocess.DEVNULL)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+        raise
+
+
+def steps(quick: bool) -> dict[str, list]:
+    """Where the results of a command go: a file, or a directory of them; and the command."""
+    few = ["--quick"] if quick else []
+    limits_few = ["--rounds", 1, "--seconds", 1] if quick else []
+    return {**{f"limits-{kind}.json": ["limits", "--kind", kind, *limits_few] for kind in KINDS},
+            "check.json": ["check", *few],
+            **{f"figures-{kind}": ["figure", "all", "--kind", kind, *few] for kind in KINDS}}
+
+
+def results_in(out: Path) -> list[Path]:
+    return sorted(out.glob("*.json")) if out.is_dir() else [out]
+
+
+@click.command(help=__doc__)
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--quick", is_flag=True, help="Small and few: whether it works.")
+@click.option("--count", default=6, show_default=True, type=click.IntRange(2, 64),
+              help="The most devices.")
+@click.option("--size", default="2G", show_default=True, help="Of each.")
+@click.option("--dilate", default=8, show_default=True, type=click.FloatRange(0, min_open=True),
+              help="How many times slower they are than real ones.")
+@click.pass_context
+def main(ctx, directory, quick, count, size, dilate):
+    directory = directory.resolve()
+    try:
+        directory.mkdir(parents=True)
+    except FileExistsError:
+        raise StepFailed(f"{directory}: there already: give one for new results") from None
+    devices = ["--count", count, "--size", size, "--dilate", dilate]
+    short = False
+    results = []
+    for name, words in steps(quick).items():
+        out = directory / name
+        short |= run(*words, *devices, "--out", out) != 0
+        results += results_in(out) if out.exists() else []
+    short |= run("report", *results, "--out", directory / "report.html") != 0
+    ctx.exit(int(short))
