@@ -209,7 +209,7 @@ def in_turn(comparison: Comparison, cases: list[Case], rounds: int, seconds: flo
                 labels = case.labels()
                 what = " ".join(str(label) for label in labels.values())
                 console.print(f"round {number + 1} of {rounds}: {what}: {way}", style="dim",
-                              markup=False, highlight=False)
+                              markup=False, highlight=False, soft_wrap=True)
                 got = comparison.computing(case) if way == COMPUTING else \
                     comparison.sample(case, way)
                 yield {"round": number, "way": way, **labels, **got}

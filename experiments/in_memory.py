@@ -1,8 +1,8 @@
 """What reads cost when all is in memory, for the goals: mount_reads.py and preload_costs.py
 with few of their questions.
 
-A sample has what was asked, the way, and a value that is more where it is faster: bytes a
-second, or calls a second.
+A sample has the way, what was asked, and bytes a second or, of small calls, nanoseconds: fio
+itself takes longer than those.
 """
 
 import os
@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from experiments import mount_reads, preload_costs
+from experiments.comparison import DEPTH
 from experiments.warm_reads import BLOCK, prepare
 from experiments.workspace import StepFailed, workspace
 
@@ -19,10 +20,10 @@ PLAIN = "plain"
 ON_STUBS = "preloaded on stubs"
 OVER_MOUNT = "preloaded over a mount"
 MOUNTED = "mounted"
-SMALL = 4 << 10
-KINDS = [("read", SMALL, 1, False), ("read", BLOCK, 1, False), ("read", BLOCK, 4, False),
-         ("read", BLOCK, 4, True)]
-FOREIGN = "foreign"  # preload_costs.c says so of calls that are none of our business
+KINDS = [("read", BLOCK, 1, False), ("read", BLOCK, 4, False), ("read", BLOCK, 4, True)]
+# As preload_costs.c calls them: small reads, and calls that are none of our business.
+SMALL = "pread 4 KiB"
+FOREIGN = "foreign"
 CALLS_ROUNDS = 5  # it asks for them every so many rounds
 
 
@@ -30,28 +31,22 @@ def asked(block: int, threads: int, direct: bool) -> str:
     return f"read {block >> 10} KiB, threads {threads}" + (", O_DIRECT" if direct else "")
 
 
-def reads(directory: Path, undo, size: int, rounds: int) -> list[dict]:
-    ways = prepare(directory, undo, size, "12M")
-    if MOUNTED not in ways:
-        raise StepFailed("nothing to measure without a mount")
-    del ways[ON_STUBS]
-    found = mount_reads.measure(ways, mount_reads.daemon_of(directory / "mnt"), size, KINDS,
-                                rounds)
+def reads(ways: dict, daemon: int, size: int, rounds: int) -> list[dict]:
+    found = mount_reads.measure(ways, daemon, size, KINDS, rounds)
     return [{"round": sample["round"], "way": sample["way"], "asked": asked(*sample["kind"][1:]),
-             "value": sample["speed"]} for sample in found]
+             "bytes_per_second": sample["speed"]} for sample in found]
 
 
-def calls(directory: Path, rounds: int) -> list[dict]:
-    """Nanoseconds of calls on descriptors that are not ours."""
+def calls(directory: Path, ways: dict, rounds: int) -> list[dict]:
     program = preload_costs.compile_program(directory)
-    path = directory / PLAIN
     environment = {"PATH": os.environ["PATH"]}
-    ways = {PLAIN: (path, environment),
-            ON_STUBS: (path, {**environment, "LD_PRELOAD": str(preload_costs.LIBRARY)})}
-    measured = preload_costs.measure(program, ways, CALLS_ROUNDS * rounds)
+    preloaded = {**environment, "LD_PRELOAD": str(preload_costs.LIBRARY)}
+    measured = preload_costs.measure(
+        program, {PLAIN: (ways[PLAIN][0], environment),
+                  OVER_MOUNT: (ways[OVER_MOUNT][0], preloaded)}, CALLS_ROUNDS * rounds)
     return [{"round": number, "way": way, "asked": what, "nanoseconds": value}
             for way, whats in measured.items() for what, values in whats.items()
-            if FOREIGN in what for number, value in enumerate(values)]
+            if what == SMALL or FOREIGN in what for number, value in enumerate(values)]
 
 
 def measure(size: int, rounds: int) -> list[dict]:
@@ -63,6 +58,11 @@ def measure(size: int, rounds: int) -> list[dict]:
         tempfile.tempdir = "/dev/shm"
     try:
         with workspace(console, 2 * size) as (directory, undo):
-            return reads(directory, undo, size, rounds) + calls(directory, rounds)
+            ways = prepare(directory, undo, size, DEPTH)
+            if MOUNTED not in ways:
+                raise StepFailed("nothing to measure without a mount")
+            del ways[ON_STUBS]
+            daemon = mount_reads.daemon_of(ways[MOUNTED][0].parent)
+            return reads(ways, daemon, size, rounds) + calls(directory, ways, rounds)
     finally:
         tempfile.tempdir = before

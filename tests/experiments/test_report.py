@@ -7,7 +7,7 @@ import pytest
 from commands import experiments
 from recorded import SHARE, case_samples, ours, together
 
-from experiments import check, everything, goals, published, samples
+from experiments import check, everything, goals, in_memory, published, samples
 from experiments.__main__ import cli
 from experiments.comparison import COMPUTING, MOUNTED, PRELOADED, STRIPED
 from experiments.goals import GOALS, MEASUREMENTS, Goal
@@ -175,6 +175,15 @@ def test_csmqgraph_counts_where_it_was_measured():
               for sample in found if sample["way"] == PRELOADED
               for way, by in [(RIVAL, 1.5), ("CSMqGraph, 3 a device", 1.2)]]
     assert value("hdd-csmqgraph", found) == pytest.approx(1.2)
+
+
+def test_foreign_calls_count_by_the_one_that_costs_most():
+    found = [{"way": way, "asked": asked, "nanoseconds": value}
+             for asked, by_way in {"read, foreign": [100, 104], "dup, foreign": [200, 212],
+                                   in_memory.SMALL: [200, 400]}.items()
+             for way, value in zip([in_memory.PLAIN, in_memory.OVER_MOUNT], by_way)]
+    assert value("memory-foreign-calls", found) == 12
+    assert value("memory-preloaded-4K", found) == 0.5
 
 
 def test_what_failed_is_short_and_the_others_are_judged():
