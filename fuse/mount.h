@@ -39,7 +39,9 @@ struct MountOptions {
   bool foreground = false;    // serve in this process until unmounted
   bool read_only = false;
   bool allow_other = false;   // root always does
-  uint32_t thread_count = 0;  // 0: kBackgroundMax; never below kMountThreadsMin
+  // 0: kBackgroundMax, fewer where memory or descriptors are short; never below
+  // kMountThreadsMin.
+  uint32_t thread_count = 0;
   uint64_t max_read_bytes = 16u << 20;  // kernel, libfuse and pipes may allow less
   double entry_timeout_seconds = 1.0;     // how long the kernel believes a name
   double attr_timeout_seconds = 1.0;      // … and size, owner and times

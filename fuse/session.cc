@@ -18,12 +18,18 @@
 namespace graphlane {
 namespace {
 
+// What a worker takes: its RequestBuffer, libfuse's buffer, what is in its pipes. All of
+// them together take a sixteenth of the memory at most.
+constexpr uint64_t kWorkerBytes = 4 << 20;
+constexpr uint64_t kWorkersShare = 16;
+
 // A worker's pipes are descriptors, too.
 uint32_t worker_count(const MountOptions& options) {
   if (options.thread_count != 0) return std::max(options.thread_count, kMountThreadsMin);
-  const auto affordable = static_cast<uint32_t>(
-      std::min<size_t>(InodeTable::half_of_descriptors() / 16, kBackgroundMax));
-  return std::max(affordable, kMountThreadsMin);
+  const uint64_t affordable = std::min(memory_available_bytes() / kWorkersShare / kWorkerBytes,
+                                       uint64_t{InodeTable::half_of_descriptors()} / 16);
+  return static_cast<uint32_t>(
+      std::clamp(affordable, uint64_t{kMountThreadsMin}, uint64_t{kBackgroundMax}));
 }
 
 // One descriptor a file that the kernel knows, two or more if it is open.

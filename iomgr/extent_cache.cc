@@ -21,7 +21,8 @@ constexpr uint64_t kExtentMin = kFrame / 2;
 constexpr uint64_t kAheadMin = 8 << 20;
 // Streams together may hold this share of the budget.
 constexpr uint64_t kAheadShare = 4;
-constexpr uint64_t kBudgetStep = 32 << 20;
+// Of what memory there is.
+constexpr uint64_t kLeftAlone = 128 << 20;
 // Whoever fills a frame may have been killed (a vfork child, while its parent lives).
 constexpr uint64_t kFillPatienceNs = 30'000'000'000;
 
@@ -30,11 +31,9 @@ constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
 }
 
 // What a cache that holds `held_bytes` already may have in all.
-// A control group is for the job that is in it; the machine is for others too.
 uint64_t budget_from_memory(uint64_t held_bytes) {
-  const MemoryRoom memory = memory_room();
-  const uint64_t room = memory.bytes + held_bytes;
-  return memory.by_group ? room - room / 8 : room / 2;
+  const uint64_t room = memory_available_bytes() + held_bytes;
+  return room > kLeftAlone ? (room - kLeftAlone) / 2 : 0;
 }
 
 bool is_aligned(const Piece& piece) {
@@ -114,8 +113,9 @@ void ExtentCache::set_budget(uint64_t bytes) {
 void ExtentCache::count_fetched(uint64_t bytes) {
   fetched_bytes_.fetch_add(bytes, relaxed);
   if (!auto_budget_) return;
-  if (unlooked_bytes_.fetch_add(bytes, relaxed) + bytes < kBudgetStep) return;
-  if (unlooked_bytes_.exchange(0, relaxed) < kBudgetStep) return;  // another thread looks
+  const uint64_t step = budget_bytes_.load(relaxed) / 8;
+  if (unlooked_bytes_.fetch_add(bytes, relaxed) + bytes < step) return;
+  if (unlooked_bytes_.exchange(0, relaxed) < step) return;  // another thread looks
   adjust_budget();
 }
 

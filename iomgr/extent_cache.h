@@ -13,9 +13,11 @@
 // several threads, reaches the devices in large aligned ones, and what the policy
 // keeps is not read again in the next sweep.
 //
-// Budget: at most the bytes given, or, by itself, what the process's memory cgroup
-// leaves less an eighth, and half of what the machine leaves; looked at anew after
-// every 32 MiB that were fetched, and given back when others need it.
+// Budget: at most the bytes given, or, by itself, half of what the machine and the
+// process's memory cgroup leave beyond 128 MiB: the rest is for what programs have
+// allocated and not touched yet, and for the kernel's read-ahead. (Frames are not the
+// kernel's to reclaim: under a tight limit it kills.) It is looked at anew whenever an
+// eighth of it has been fetched, and given back when others need it.
 //
 // Threads: read() from any, but in no signal handler that has interrupted one. Not
 // across fork(): a child must not use it (cache.h).

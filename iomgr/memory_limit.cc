@@ -114,9 +114,8 @@ Result<IoMode> parse_io_mode(const char* name) {
   return Errno{EINVAL};
 }
 
-MemoryRoom memory_room() {
-  const uint64_t machine = machine_available();
-  uint64_t available = machine;
+uint64_t memory_available_bytes() {
+  uint64_t available = machine_available();
   char groups[4096];
   read_text("/proc/self/cgroup", groups, sizeof groups);
   // Lines "ID:CONTROLLERS:/GROUP"; version 2 has no controllers.
@@ -136,10 +135,8 @@ MemoryRoom memory_room() {
     }
     line = end == nullptr ? nullptr : end + 1;
   }
-  return {.bytes = available, .by_group = available < machine};
+  return available;
 }
-
-uint64_t memory_available_bytes() { return memory_room().bytes; }
 
 bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked) {
   if (mode != IoMode::kAuto) return mode == IoMode::kDirect;

@@ -22,13 +22,6 @@ Result<IoMode> parse_io_mode(const char* name);
 // counted as free.
 uint64_t memory_available_bytes();
 
-// The same, and whether it is a control group that sets the limit.
-struct MemoryRoom {
-  uint64_t bytes = 0;
-  bool by_group = false;
-};
-MemoryRoom memory_room();
-
 // Whether to read a file of `size_bytes` past the page cache. `asked`: the
 // program itself opened it with O_DIRECT.
 bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked);
