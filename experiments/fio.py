@@ -51,4 +51,5 @@ def engine_words(path, size: int, threads: int, direct: bool) -> list[str]:
     return ["--name=read", f"--filename={path}", f"--bs={LARGE}", "--ioengine=psync",
             f"--rw=read:{(threads - 1) * LARGE}", f"--numjobs={threads}",
             f"--offset_increment={LARGE}", f"--io_size={blocks * LARGE}",
-            f"--size={size - (threads - 1) * LARGE}", f"--direct={int(direct)}", "--invalidate=0"]
+            f"--size={size - (threads - 1) * LARGE}", f"--direct={int(direct)}", "--invalidate=0",
+            "--iomem_align=4096"]  # as engines' buffers are

@@ -49,7 +49,7 @@ struct MountOptions {
   IoMode io_mode = IoMode::kAuto;
   LaneOptions lanes;
   // A quarter for newcomers: the kernel reads ahead in many small requests.
-  ExtentCacheOptions cache{.newcomer_ways = 4};  // a budget of 0: none
+  ExtentCacheOptions cache{.newcomer_ways = 12};  // a budget of 0: none
   bool no_access_times = false;           // noatime, for the host's files as well
   bool remount = false;                   // no new mount: kernel_flags for the one that is there
   std::vector<std::string> kernel_flags;  // "nosuid", "ro", … in the order given

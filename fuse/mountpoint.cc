@@ -4,19 +4,24 @@
 #include <limits.h>
 #include <sys/sysmacros.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/file_io.h"
+#include "iomgr/memory_limit.h"
 
 namespace graphlane {
 namespace {
 
-// More than a stripe unit (12 MiB by default), so that one stream keeps two
-// devices busy. More still would hurt random faults in maps, which read this
-// much around themselves.
-constexpr std::string_view kReadAheadKib = "16384";
+// What the kernel reads ahead of a stream, in its own page cache: no more than a few such
+// streams can keep there; beyond that our cache reads ahead. The most is more than a stripe
+// unit (12 MiB by default), so that one stream keeps two devices busy; more still would
+// hurt random faults in maps, which read this much around themselves.
+constexpr uint64_t kReadAheadMin = 1 << 20;
+constexpr uint64_t kReadAheadMax = 16 << 20;
+constexpr uint64_t kReadAheadShare = 256;
 
 }  // namespace
 
@@ -38,7 +43,10 @@ void raise_read_ahead(dev_t device) {
       fmt::format("/sys/class/bdi/{}:{}/read_ahead_kb", major(device), minor(device));
   const Fd file(sys::openat(AT_FDCWD, path.c_str(), O_WRONLY | O_CLOEXEC));
   // Only root may; without it buffered reads are slower, not wrong.
-  if (file) (void)write_full(file.get(), kReadAheadKib.data(), kReadAheadKib.size());
+  const uint64_t bytes =
+      std::clamp(memory_available_bytes() / kReadAheadShare, kReadAheadMin, kReadAheadMax);
+  const std::string kib = fmt::format("{}", bytes >> 10);
+  if (file) (void)write_full(file.get(), kib.data(), kib.size());
 }
 
 }  // namespace graphlane

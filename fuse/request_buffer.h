@@ -1,6 +1,7 @@
 // RequestBuffer: one worker's memory for requests that cannot be spliced: aligned
-// for direct I/O, on huge pages, kept for the worker's life. So the data
-// path neither allocates nor faults pages in.
+// for direct I/O, kept for the worker's life. So the data path neither allocates nor
+// faults pages in. Whole huge pages are huge; half a one more for each of 64 workers would be
+// what a control group has no room for.
 //
 // Threads: one a thread.
 #pragma once
@@ -23,10 +24,10 @@ class RequestBuffer {
  private:
   static constexpr size_t kHugePage = 2u << 20;
 
-  explicit RequestBuffer(size_t size) : size_((size + kHugePage - 1) / kHugePage * kHugePage) {
+  explicit RequestBuffer(size_t size) : size_(size) {
     memory_ = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory_ == MAP_FAILED) throw std::bad_alloc();
-    (void)::madvise(memory_, size_, MADV_HUGEPAGE);  // only a hint
+    if (size_ >= kHugePage) (void)::madvise(memory_, size_, MADV_HUGEPAGE);  // only a hint
   }
   ~RequestBuffer() { ::munmap(memory_, size_); }
   RequestBuffer(const RequestBuffer&) = delete;

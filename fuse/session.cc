@@ -18,15 +18,14 @@
 namespace graphlane {
 namespace {
 
-// What a worker takes: its RequestBuffer, libfuse's buffer, what is in its pipes. All of
-// them together take a sixteenth of the memory at most.
-constexpr uint64_t kWorkerBytes = 4 << 20;
-constexpr uint64_t kWorkersShare = 16;
+// Of the memory, for the buffers of all workers.
+constexpr uint64_t kWorkersShare = 8;
 
 // A worker's pipes are descriptors, too.
-uint32_t worker_count(const MountOptions& options) {
-  if (options.thread_count != 0) return std::max(options.thread_count, kMountThreadsMin);
-  const uint64_t affordable = std::min(memory_available_bytes() / kWorkersShare / kWorkerBytes,
+uint32_t worker_count(const Filesystem& fs) {
+  const uint32_t asked = fs.options.thread_count;
+  if (asked != 0) return std::max(asked, kMountThreadsMin);
+  const uint64_t affordable = std::min(memory_available_bytes() / kWorkersShare / fs.read_bytes_max,
                                        uint64_t{InodeTable::half_of_descriptors()} / 16);
   return static_cast<uint32_t>(
       std::clamp(affordable, uint64_t{kMountThreadsMin}, uint64_t{kBackgroundMax}));
@@ -148,8 +147,8 @@ Outcome<void> Session::serve(StopSignals* stop) {
 int Session::run_workers() {
   fuse_loop_config* config = ::fuse_loop_cfg_create();
   if (config == nullptr) return -ENOMEM;
-  ::fuse_loop_cfg_set_max_threads(config, worker_count(fs_.options));
-  ::fuse_loop_cfg_set_idle_threads(config, worker_count(fs_.options));
+  ::fuse_loop_cfg_set_max_threads(config, worker_count(fs_));
+  ::fuse_loop_cfg_set_idle_threads(config, worker_count(fs_));
   const int result = ::fuse_session_loop_mt(session_, config);
   ::fuse_loop_cfg_destroy(config);
   return result;

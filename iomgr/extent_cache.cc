@@ -19,6 +19,8 @@ constexpr uint64_t kBudgetMin = kCacheWaysMax * kFrame;
 constexpr uint64_t kExtentMin = kFrame / 2;
 // A stream of small reads, or over shallow stripes, is read ahead this far.
 constexpr uint64_t kAheadMin = 8 << 20;
+// Reads of this size keep the devices busy as they are.
+constexpr uint64_t kLargeMin = 8 << 20;
 // Streams together may hold this share of the budget.
 constexpr uint64_t kAheadShare = 4;
 // Of what memory there is.
@@ -127,10 +129,10 @@ void ExtentCache::adjust_budget() {
   if (change >= kBudgetMin) set_budget(budget);
 }
 
-// Behind one read. Large ones keep the devices busy as they are: the next thread that
-// takes a block would only wait for this one's, and compute when this one does.
+// Behind one read. With large ones, the next thread that takes a block would only wait
+// for this one's, and compute when this one does.
 uint64_t ExtentCache::ahead_max(uint64_t length_bytes) const {
-  if (length_bytes >= kAheadMin) return 0;
+  if (length_bytes >= kLargeMin) return 0;
   const uint64_t share = budget_bytes_.load(relaxed) / kAheadShare;
   return std::min(share, uint64_t{StreamTable::kAheadMax} / 2 * kFrame) / kFrame * kFrame;
 }
@@ -152,6 +154,24 @@ Piece ExtentCache::Request::piece_of(uint64_t frame_index) const {
 // What the devices cannot bring into the caller's memory must have a frame.
 Admission ExtentCache::Request::admission(uint64_t frame_index) const {
   return is_aligned(piece_of(frame_index)) ? Admission::kByPolicy : Admission::kAlways;
+}
+
+// Whether frames are worth their while: not for a few bytes here and there, and not for so
+// many, in memory that lies otherwise than the file does, that every one needs a frame.
+bool ExtentCache::Request::is_extent() const {
+  const bool as_in_file = (reinterpret_cast<uintptr_t>(buffer) - range.offset) % kBlockSize == 0;
+  if (range.length_bytes >= kLargeMin) return as_in_file;
+  return range.length_bytes >= kExtentMin || advice.serial != 0;
+}
+
+// More of the caller's memory that nothing was read into yet.
+void ExtentCache::Batch::add_late(const Piece& piece) {
+  Piece* const last = late_count == 0 ? nullptr : &late[late_count - 1];
+  if (last != nullptr && last->range.end() == piece.range.offset) {
+    last->range.length_bytes += piece.range.length_bytes;
+  } else {
+    late[late_count++] = piece;
+  }
 }
 
 // False: the frame ends before what is wanted of it.
@@ -186,8 +206,9 @@ std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range,
       .mover = mover,
       .advice = streams_.observe(file.file_id, file.generation, range, round_up(kAheadMin, row),
                                  ahead_max(range.length_bytes))};
-  const bool is_extent = range.length_bytes >= kExtentMin || request.advice.serial != 0;
-  if (!is_extent) return read_found(request) ? std::optional(range.length_bytes) : std::nullopt;
+  if (!request.is_extent()) {
+    return read_found(request) ? std::optional<size_t>(range.length_bytes) : std::nullopt;
+  }
   const BorrowedBatch batch(batches_);
   if (!batch) return {};
   for (uint64_t first = range.offset / kFrame; request.wants(first); first += kBatchMax) {
@@ -196,7 +217,7 @@ std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range,
   return range.length_bytes;
 }
 
-// A small read of no stream, whose one or two frames happen to be there.
+// What happens to be there as a whole.
 bool ExtentCache::read_found(const Request& request) {
   for (uint64_t i = request.range.offset / kFrame; request.wants(i); ++i) {
     const Pin pin = cache_.find(
@@ -233,7 +254,7 @@ void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& b
   const bool wanted = request.wants(frame_index);
   if (const Pin pin = cache_.find(key)) {
     if (wanted && !copy_found(request, frame_index, pin)) {
-      batch.late[batch.late_count++] = request.piece_of(frame_index);
+      batch.add_late(request.piece_of(frame_index));
     }
     return;
   }
@@ -252,11 +273,12 @@ void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& b
   if (reservation.kind == Reservation::Kind::kWait) {
     batch.wait_index[batch.wait_count] = frame_index;
     batch.waits[batch.wait_count++] = std::move(reservation.wait);
-  } else if (reservation.kind == Reservation::Kind::kPass && admission == Admission::kByPolicy) {
+  } else if (reservation.kind == Reservation::Kind::kPass &&
+             is_aligned(request.piece_of(frame_index))) {
     batch.pieces[batch.piece_count++] = request.piece_of(frame_index);
   } else if (reservation.kind != Reservation::Kind::kHit ||
              !copy_found(request, frame_index, reservation.pin)) {
-    batch.late[batch.late_count++] = request.piece_of(frame_index);
+    batch.add_late(request.piece_of(frame_index));
   }
 }
 
@@ -296,7 +318,7 @@ void ExtentCache::wait(const Request& request, Batch& batch) {
     const Result<Pin> pin = batch.waits[i].wait(kFillPatienceNs);
     if (pin && copy_found(request, index, *pin)) continue;
     batch.waits[i].release();
-    batch.late[batch.late_count++] = request.piece_of(index);
+    batch.add_late(request.piece_of(index));
   }
 }
 

@@ -89,9 +89,9 @@ class ExtentCache {
   Result<void> start(const ExtentCacheOptions& options);
 
   // Reads the range into `buffer`: bytes, fewer than asked only at the end of the file.
-  // Nothing: it is to be read otherwise, being a small read of no stream, or because no
-  // memory is left, or a device has failed (perhaps next to the range: the other way will
-  // tell).
+  // Nothing: it is to be read otherwise, being a small read of no stream, or a large one
+  // into memory that is not aligned as the file is, or because no memory is left, or a device
+  // has failed (perhaps next to the range: the other way will tell).
   std::optional<size_t> read(const ExtentFile& file, ByteRange range, void* buffer,
                              PartMover& mover);
 
@@ -117,6 +117,7 @@ class ExtentCache {
     FrameWait waits[kBatchMax];
     uint64_t wait_index[kBatchMax];
     Piece late[kBatchMax];  // no frame, and perhaps not aligned
+    void add_late(const Piece& piece);
   };
   class BorrowedBatch;
   // What the caller asked for.
@@ -129,6 +130,7 @@ class ExtentCache {
     bool wants(uint64_t frame_index) const;
     Piece piece_of(uint64_t frame_index) const;
     Admission admission(uint64_t frame_index) const;
+    bool is_extent() const;
     bool copy(uint64_t frame_index, const Pin& pin) const;
   };
 

@@ -14,10 +14,12 @@ constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
 }  // namespace
 
 bool StreamTable::Stream::is_near(ByteRange range) const {
-  return range.end() + kSlackBytes >= begin && range.offset <= end + kSlackBytes;
+  const uint64_t slack = kSlackReads * range.length_bytes;
+  return range.end() + slack >= begin && range.offset <= end + slack;
 }
 
 void StreamTable::Stream::extend(ByteRange range) {
+  if (range.offset == begin && range.end() == end) return;  // once more
   begin = std::min(begin, range.offset);
   end = std::max(end, range.end());
   asked_bytes += range.length_bytes;

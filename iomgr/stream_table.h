@@ -62,7 +62,7 @@ class StreamTable {
 
  private:
   static constexpr uint32_t kStreamCount = 16;
-  static constexpr uint64_t kSlackBytes = uint64_t{256} << 20;  // how far out of order
+  static constexpr uint64_t kSlackReads = 16;  // how far out of order, in lengths of a read
   static constexpr uint64_t kSpanMax = uint64_t{1} << 30;  // what is older fades
   static constexpr uint32_t kIdleMax = 256;  // reads of others before a stream lets go
 
@@ -71,7 +71,7 @@ class StreamTable {
     uint64_t generation = 0;
     uint64_t begin = 0;  // bytes: the stretch
     uint64_t end = 0;
-    uint64_t asked_bytes = 0;  // in it, those asked for twice counted twice
+    uint64_t asked_bytes = 0;  // of it, those asked for twice counted twice
     uint32_t read_count = 0;
     uint32_t serial = 0;  // 0: not in use
     uint32_t last_used = 0;
