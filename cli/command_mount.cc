@@ -52,7 +52,7 @@ void add_mount(Parser& parser) {
                  "graphlane mount graphs /mnt/graphs\n\n"
                  "Without MNT over the volume's own directory, so that its paths stay as they\n"
                  "are. Options as for mount(8): ro, allow_other, threads=N, max_read=SIZE,\n"
-                 "io=auto|direct|buffered.");
+                 "io=auto|direct|buffered, cache=auto|0|SIZE.");
   command->add_option("VOL", options->volume, "the volume")->required();
   command->add_option("MNT", options->mountpoint, "an existing directory");
   command->add_option("-o", options->options, "mount options, with commas between them")

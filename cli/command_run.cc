@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/preload.h"
 #include "fuse/private_mount.h"
+#include "iomgr/extent_cache.h"
 #include "iomgr/mount_table.h"
 
 namespace graphlane::cli {
@@ -19,6 +20,7 @@ struct Options {
   std::vector<std::string> volumes;
   std::string report;  // "1" or a file; empty: none
   std::string io;
+  std::string cache;
   bool no_mount = false;
 };
 
@@ -54,6 +56,7 @@ Outcome<void> set_environment(const Options& options) {
   if (!library) return library.error();
   if (Outcome<void> set = prepend_preload(*library); !set) return set;
   if (!options.io.empty()) ::setenv("GRAPHLANE_IO", options.io.c_str(), 1);
+  if (!options.cache.empty()) ::setenv("GRAPHLANE_CACHE", options.cache.c_str(), 1);
   if (!options.report.empty()) {
     std::error_code error;  // the command may change its directory
     const std::string target =
@@ -130,6 +133,12 @@ void add_run(Parser& parser) {
   command->add_option("--io", options->io, "auto, direct or buffered reads of the devices")
       ->check(CLI::IsMember({"auto", "direct", "buffered"}))
       ->type_name("MODE");
+  command->add_option("--cache", options->cache,
+                      "memory for what is read past the page cache: auto, 0 or a size")
+      ->check([](const std::string& text) {
+        return parse_budget(text) ? std::string() : text + ": not auto, 0 or a size";
+      })
+      ->type_name("SIZE");
   command->prefix_command();
   command->callback([&parser, command, options] {
     options->command = command->remaining();

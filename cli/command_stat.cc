@@ -134,6 +134,19 @@ std::string percentile(const std::vector<uint64_t>& counts, double share) {
   return "-";
 }
 
+// Bytes, and MiB that were read ahead (iomgr/extent_cache.h).
+void print_cache(const json& stats) {
+  const json cache = stats.value("cache", json::object());
+  const uint64_t budget = number(cache, "budget_bytes");
+  if (budget == 0) return;
+  const auto size = [&](const char* key) { return format_size(number(cache, key)); };
+  fmt::print("cache: {} of {} in use, {} found there, {} fetched ({}M ahead, {}M for nothing), "
+             "{} past it\n",
+             size("resident_bytes"), format_size(budget), size("found_bytes"),
+             size("fetched_bytes"), number(cache, "ahead_frames"), number(cache, "ahead_wasted"),
+             size("passed_bytes"));
+}
+
 void print_table(const std::string& title, const std::vector<DeviceStats>& devices) {
   fmt::print("{}\n", title);
   fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10} {:>13} {:>13}  {}\n", "I/Os", "merged", "read",
@@ -189,7 +202,15 @@ void print_histogram(const std::vector<DeviceStats>& devices, std::string_view l
   }
 }
 
-void print_prometheus(const std::string& mount, const std::vector<DeviceStats>& devices) {
+void print_of_cache(const json& stats, std::string_view labels, const char* key,
+                    std::string_view name, std::string_view help, std::string_view type) {
+  fmt::print("# HELP graphlane_cache_{0} {1}\n# TYPE graphlane_cache_{0} {2}\n", name, help, type);
+  fmt::print("graphlane_cache_{}{{{}}} {}\n", name, labels,
+             number(stats.value("cache", json::object()), key));
+}
+
+void print_prometheus(const std::string& mount, const json& stats) {
+  const std::vector<DeviceStats> devices = devices_of(stats);
   const std::string labels = fmt::format("mount=\"{}\"", prometheus_label(mount));
   const auto counter = [&](const char* name, const char* help, uint64_t DeviceStats::*member) {
     print_counter(devices, labels, name, help, member);
@@ -204,6 +225,14 @@ void print_prometheus(const std::string& mount, const std::vector<DeviceStats>& 
                   &DeviceStats::wait);
   print_histogram(devices, labels, "service_seconds", "Time of a call on the device.",
                   &DeviceStats::service);
+  const auto cache = [&](const char* key, const char* name, const char* help, const char* type) {
+    print_of_cache(stats, labels, key, name, help, type);
+  };
+  cache("found_bytes", "found_bytes_total", "Bytes asked for that were there.", "counter");
+  cache("fetched_bytes", "fetched_bytes_total", "Bytes read into the cache.", "counter");
+  cache("passed_bytes", "passed_bytes_total", "Bytes read past the cache.", "counter");
+  cache("resident_bytes", "resident_bytes", "Memory in use.", "gauge");
+  cache("budget_bytes", "budget_bytes", "Memory that may be used.", "gauge");
 }
 
 std::string dump(const json& stats, int indent) {
@@ -246,8 +275,11 @@ Outcome<int> stat(const Options& options) {
   if (!stats) return stats.error();
   if (options.watch) return watch(*mount, *stats, options);
   if (options.as_json) fmt::print("{}\n", dump(*stats, 2));
-  else if (options.as_prometheus) print_prometheus(*mount, devices_of(*stats));
-  else print_table(fmt::format("{}: {}", *mount, text(*stats, "backend")), devices_of(*stats));
+  else if (options.as_prometheus) print_prometheus(*mount, *stats);
+  else {
+    print_table(fmt::format("{}: {}", *mount, text(*stats, "backend")), devices_of(*stats));
+    print_cache(*stats);
+  }
   return kOk;
 }
 

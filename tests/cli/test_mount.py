@@ -30,7 +30,8 @@ def test_stat_counts_what_was_read(graphlane, striped, mount, tmp_path):
             assert [d["path"] for d in stats["devices"]] == [str(d) for d in striped.devices]
             assert sum(d["bytes_read"] for d in stats["devices"]) >= SIZE
         lines = graphlane("stat", at).stdout.splitlines()
-        assert [line.split()[-1] for line in lines[2:]] == [str(d) for d in striped.devices]
+        assert [line.split()[-1] for line in lines[2:-1]] == [str(d) for d in striped.devices]
+        assert lines[-1].startswith("cache: ")
 
 
 def test_stat_as_prometheus(graphlane, striped, mount):
@@ -51,6 +52,10 @@ def test_stat_as_prometheus(graphlane, striped, mount):
                        if key.startswith(f"{name}_bucket{{{labels},le=")]
             assert buckets == sorted(buckets)
             assert buckets[-1] == int(samples[f"{name}_count{{{labels}}}"]) == count
+    cache = {name: int(samples[f'graphlane_cache_{name}{{mount="{at}"}}'])
+             for name in ("fetched_bytes_total", "passed_bytes_total", "budget_bytes")}
+    assert cache["fetched_bytes_total"] + cache["passed_bytes_total"] >= 1 << 20
+    assert cache["budget_bytes"] > 0
 
 
 def test_stat_again_and_again(graphlane, striped, mount):

@@ -1,0 +1,172 @@
+"""What is read past the page cache is kept in the process, and is never old."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+SIZE = 40_000_123
+BLOCK = 8 << 20
+# Reads argv[1] in blocks, argv[2] times over, as an engine's sweeps; says whether it was
+# argv[3] each time.
+SWEEPS = f"""
+import mmap, os, sys
+path, sweeps, like = sys.argv[1], int(sys.argv[2]), open(sys.argv[3], "rb").read()
+room = memoryview(mmap.mmap(-1, {BLOCK}))
+fd = os.open(path, os.O_RDONLY)
+for sweep in range(sweeps):
+    for at in range(0, len(like), {BLOCK}):
+        got = os.preadv(fd, [room], at)
+        assert room[:got] == like[at:at + {BLOCK}], (sweep, at)
+"""
+# Reads a block as often as a line comes, and says its first and last byte.
+READER = """
+import mmap, os, sys
+room = memoryview(mmap.mmap(-1, 1 << 20))
+fd = os.open(sys.argv[1], os.O_RDONLY)
+for line in sys.stdin:
+    got = os.preadv(fd, [room], 0)
+    print(got, room[0], room[got - 1], flush=True)
+"""
+
+
+@pytest.fixture
+def pair(volume, graphlane, tmp_path):
+    plain = tmp_path / "plain"
+    plain.write_bytes(random.Random(3).randbytes(SIZE))
+    made = volume(depth="1M")
+    graphlane("import", plain, made.path)
+    return plain, made
+
+
+def sweep(graphlane, plain, path, sweeps, *options, **environment):
+    """What the report says of the cache."""
+    report = plain.parent / "report"
+    report.unlink(missing_ok=True)
+    graphlane("run", f"--report={report}", "--io=direct", *options, "--", sys.executable, "-c",
+              SWEEPS, path, sweeps, plain, env=os.environ | environment)
+    return json.loads(report.read_text())["cache"]
+
+
+@pytest.mark.parametrize("mounted", [False, True])
+def test_a_second_sweep_finds_what_fits(graphlane, mount, pair, mounted):
+    plain, made = pair
+    if mounted:
+        with mount(made) as at:
+            cache = sweep(graphlane, plain, at / "plain", 3, "--cache=128M")
+    else:
+        cache = sweep(graphlane, plain, made.path / "plain", 3, "--no-mount", "--cache=128M")
+    assert cache["found_bytes"] >= 2 * SIZE - BLOCK  # the first call only identifies the file
+    assert cache["fetched_bytes"] <= SIZE
+
+
+def test_a_file_of_twice_the_cache_is_half_found(graphlane, pair):
+    plain, made = pair
+    cache = sweep(graphlane, plain, made.path / "plain", 9, "--no-mount", "--cache=20M")
+    # 16 MiB of it, of which newcomers have a sixteenth
+    assert cache["found_bytes"] >= 8 * 0.9 * (15 << 20)
+    assert cache["resident_bytes"] <= 20 << 20
+
+
+def test_none_is_asked_for(graphlane, pair):
+    plain, made = pair
+    for options, environment in [(["--cache=0"], {}), ([], {"GRAPHLANE_CACHE": "0"})]:
+        cache = sweep(graphlane, plain, made.path / "plain", 2, "--no-mount", *options,
+                      **environment)
+        assert cache["budget_bytes"] == 0
+
+
+def test_what_it_does_not_understand(graphlane, pair):
+    plain, made = pair
+    refused = graphlane("run", "--cache=much", "--", "true", check=False)
+    assert refused.returncode != 0 and "much: not auto, 0 or a size" in refused.stderr
+    for name, value in [("GRAPHLANE_CACHE", "12X"), ("GRAPHLANE_CACHE_POLICY", "mru")]:
+        said = graphlane("run", "--no-mount", "--", "wc", "-c", made.path / "plain",
+                         env=os.environ | {name: value}).stderr
+        assert said.count("\n") == 1 and name in said
+
+
+class Reader:
+    """A program that reads the file again and again."""
+
+    def __init__(self, graphlane, path, *options):
+        self.process = subprocess.Popen(
+            [graphlane.program, "run", "--io=direct", "--cache=64M", *options, "--",
+             sys.executable, "-c", READER, path],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def read(self) -> list[int]:
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return [int(word) for word in self.process.stdout.readline().split()]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        assert self.process.wait(10) == 0
+
+
+def test_what_others_write_by_the_mount_is_seen(graphlane, mount, pair):
+    plain, made = pair
+    with mount(made) as at, Reader(graphlane, at / "plain") as reader:
+        for value in range(1, 60):
+            with open(at / "plain", "r+b") as file:
+                os.pwrite(file.fileno(), bytes([value]) * (1 << 20), 0)
+                assert reader.read() == [1 << 20, value, value]
+            for _ in range(3):
+                assert reader.read() == [1 << 20, value, value]
+
+
+def test_what_others_write_without_a_mount_is_seen(graphlane, pair, tmp_path):
+    plain, made = pair
+    writer = ("import os, sys\n"
+              "fd = os.open(sys.argv[1], os.O_RDWR)\n"
+              "for line in sys.stdin:\n"
+              "    os.pwrite(fd, bytes([int(line)]) * (1 << 20), 0)\n"
+              "    print(flush=True)\n")
+    path = made.path / "plain"
+    with Reader(graphlane, path, "--no-mount") as reader:
+        for first in range(1, 60, 3):
+            program = subprocess.Popen(
+                [graphlane.program, "run", "--no-mount", "--", sys.executable, "-c", writer, path],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            for value in range(first, first + 3):
+                program.stdin.write(f"{value}\n")
+                program.stdin.flush()
+                program.stdout.readline()
+                assert reader.read() == [1 << 20, value, value]
+                assert reader.read() == [1 << 20, value, value]
+            program.stdin.close()
+            assert program.wait(10) == 0
+            for _ in range(3):
+                assert reader.read() == [1 << 20, first + 2, first + 2]
+
+
+def test_memory_that_is_not_there_is_an_error_and_no_signal(graphlane, pair):
+    plain, made = pair
+    program = ("import ctypes, os, sys\n"
+               "libc = ctypes.CDLL(None, use_errno=True)\n"
+               "fd = os.open(sys.argv[1], os.O_RDONLY)\n"
+               "libc.mmap.restype = ctypes.c_void_p\n"
+               "room = libc.mmap(None, 4 << 20, 3, 0x22, -1, 0)\n"
+               "for _ in range(3):\n"
+               "    assert libc.pread(fd, ctypes.c_void_p(room), 4 << 20, 0) == 4 << 20\n"
+               "libc.mprotect(ctypes.c_void_p(room + (1 << 20)), 1 << 20, 1)\n"
+               "assert libc.pread(fd, ctypes.c_void_p(room), 4 << 20, 0) < 4 << 20\n")
+    graphlane("run", "--no-mount", "--io=direct", "--cache=64M", "--", sys.executable, "-c", program,
+              made.path / "plain")
+
+
+def test_a_child_reads_without_it(graphlane, pair):
+    """It has no copy of it, and its writes would be nobody's."""
+    plain, made = pair
+    program = SWEEPS + "\nif os.fork() == 0:\n" + "".join(
+        f"    {line}\n" for line in SWEEPS.splitlines()[4:]) + "    os._exit(0)\n" + (
+        "assert os.wait()[1] == 0\n")
+    graphlane("run", "--no-mount", "--io=direct", "--cache=64M", "--", sys.executable, "-c", program,
+              made.path / "plain", 2, plain)
