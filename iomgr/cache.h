@@ -182,7 +182,7 @@ class FrameCache {
   FrameCache(const FrameCache&) = delete;
   FrameCache& operator=(const FrameCache&) = delete;
 
-  // How much metadata so many frames need: 76 to 88 bytes a frame, and 17 KiB.
+  // How much metadata so many frames need: 100 to 136 bytes a frame, and 17 KiB.
   static size_t metadata_bytes(uint64_t frame_count);
 
   // `frames`: page-aligned, whole frames (what is over is left alone), touched only when

@@ -16,6 +16,8 @@ constexpr int32_t kIdleUnknown = 32;
 // By what share of its time a frame must come back sooner: threads that take the blocks
 // of one sweep in turn, and what is read ahead of them, come now earlier, now later.
 constexpr int32_t kSoonerShare = 4;
+// Keys that hot-aware remembers: with more, what was hot once pushes out what is.
+constexpr uint32_t kHotHistory = kCacheWaysMax;
 
 // Visits the set bits of `ways`.
 template <class Visit>
@@ -90,9 +92,13 @@ void SetPolicy::evicted(uint32_t way, uint32_t key_hash) const {
   remember(key_hash, (hot ? slot.heat : slot.used).load(relaxed));
 }
 
+uint32_t SetPolicy::history_length() const {
+  return policy_ == CachePolicy::kHotAware ? kHotHistory : kCacheHistoryMax;
+}
+
 void SetPolicy::remember(uint32_t key_hash, uint32_t value) const {
   if (policy_ == CachePolicy::kLru || policy_ == CachePolicy::kFifo) return;
-  const uint32_t entry = view_.set.history_hand++ % kCacheWaysMax;
+  const uint32_t entry = view_.set.history_hand++ % history_length();
   view_.history.key_hash[entry] = key_hash;
   view_.history.value[entry] = value;
 }
@@ -161,7 +167,7 @@ void SetPolicy::judge_newcomer(bool known, uint32_t known_used) {
 
 // What history knows of the key, which it then forgets.
 bool SetPolicy::forget(uint32_t key_hash, uint32_t* value) const {
-  for (uint32_t entry = 0; entry < kCacheWaysMax; ++entry) {
+  for (uint32_t entry = 0; entry < history_length(); ++entry) {
     if (view_.history.key_hash[entry] != key_hash) continue;
     view_.history.key_hash[entry] = 0;
     *value = view_.history.value[entry];

@@ -8,7 +8,7 @@
 //                     | P P P P P P P P P P P |    | n n n n n |  ◄── newcomers
 //                          ▲         │ oldest           │ oldest
 //                          │         └──► probation     ▼
-//                          │                          history (16 keys, and when they
+//                          │                          history (64 keys, and when they
 //                          └───── asked for again ────── were last asked for)
 //
 //                   A frame is protected when it comes back sooner than the oldest
@@ -97,6 +97,7 @@ class SetPolicy {
   void filled(uint32_t way) const;
 
  private:
+  uint32_t history_length() const;
   void remember(uint32_t key_hash, uint32_t value) const;
   void age_heat() const;
   void age_probation() const;

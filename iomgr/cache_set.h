@@ -2,7 +2,7 @@
 // zero is an empty cache.
 //
 //   CacheSet      | lock, clock, tags of 16 ways |   64 bytes
-//   CacheHistory  | 16 frames that were evicted  |  128 bytes
+//   CacheHistory  | 64 frames that were evicted  |  512 bytes
 //   CacheSlot     | word, key, age | × 8 … 16        64 bytes a frame
 //
 // A slot's word says all that must change in one step:
@@ -31,6 +31,9 @@
 namespace graphlane {
 
 inline constexpr uint32_t kCacheWaysMax = 16;  // frames of a set
+// Keys that a set remembers: those of a sweep over a file of four times the cache come
+// back within them.
+inline constexpr uint32_t kCacheHistoryMax = 64;
 
 enum class FrameState : uint32_t { kEmpty = 0, kFilling = 1, kValid = 2, kFailed = 3 };
 
@@ -105,8 +108,8 @@ static_assert(sizeof(CacheSet) == 64);
 
 // Frames that were evicted not long ago: a hash of the key, and `used` or `heat`.
 struct alignas(64) CacheHistory {
-  uint32_t key_hash[kCacheWaysMax];  // 0: none
-  uint32_t value[kCacheWaysMax];
+  uint32_t key_hash[kCacheHistoryMax];  // 0: none
+  uint32_t value[kCacheHistoryMax];
 };
 
 // Ways of a set are bits of a word.

@@ -75,6 +75,17 @@ TEST(CachePolicyTest, ScanResistanceLosesNoWorkingSetThatMoves) {
   EXPECT_GE(hit_ratio(test, std::ref(sweep), kFrames * 4), 0.45);
 }
 
+// GridGraph's PageRank reads its rows once, for the degrees, and sweeps over its columns
+// then: what the first sweep has left behind gives way before the third sweep begins.
+TEST(CachePolicyTest, ScanResistanceLetsGoOfWhatWasReadOnce) {
+  TestCache test(kFrames, CachePolicy::kScanResistant);
+  const uint64_t length = kFrames * 5 / 2;
+  hit_ratio(test, sweeps(length), length, 2);
+  Trace columns = sweeps(length);
+  hit_ratio(test, std::ref(columns), 2 * length);
+  EXPECT_GE(hit_ratio(test, std::ref(columns), length), 0.25) << "of 0.375 later";
+}
+
 // What two jobs needed of probation, one does not.
 TEST(CachePolicyTest, ProbationShrinksAgain) {
   TestCache test(kFrames, CachePolicy::kScanResistant);
