@@ -81,7 +81,10 @@ Outcome<std::unique_ptr<Filesystem>> Filesystem::start(std::shared_ptr<const Vol
   Outcome<std::unique_ptr<Lanes>> lanes = Lanes::start(*fs->volume, options.lanes);
   if (!lanes) return lanes.error();
   fs->lanes = std::move(*lanes);
-  if (options.cache.budget_bytes != 0) (void)fs->extents.start(options.cache);  // or without
+  // Without, if there is no memory.
+  if (options.cache.budget_bytes != 0 && fs->extents.start(options.cache)) {
+    fs->cache_keeper.emplace(fs->extents);
+  }
   return fs;
 }
 

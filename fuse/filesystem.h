@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "fuse/fuse_api.h"
@@ -13,6 +14,7 @@
 #include "fuse/live_files.h"
 #include "fuse/mount.h"
 #include "fuse/open_handles.h"
+#include "iomgr/cache_keeper.h"
 #include "iomgr/lanes.h"
 #include "iomgr/volume.h"
 
@@ -39,6 +41,7 @@ struct Filesystem {
   LiveFiles live;
   std::unique_ptr<Lanes> lanes;
   ExtentCache extents;  // of what is read past the page cache
+  std::optional<CacheKeeper> cache_keeper;
   OpenHandles handles;
 
   // The value of kServerXattr; set before the first request.

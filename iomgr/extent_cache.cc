@@ -23,6 +23,8 @@ constexpr uint64_t kAheadMin = 8 << 20;
 constexpr uint64_t kLargeMin = 8 << 20;
 // Streams together may hold this share of the budget.
 constexpr uint64_t kAheadShare = 4;
+// The budget is looked at no more often than this has been read.
+constexpr uint64_t kBudgetStepMin = 8 << 20;
 // Of what memory there is.
 constexpr uint64_t kLeftAlone = 128 << 20;
 // Whoever fills a frame may have been killed (a vfork child, while its parent lives).
@@ -112,10 +114,16 @@ void ExtentCache::set_budget(uint64_t bytes) {
   (void)cache_.resize(budget);
 }
 
-void ExtentCache::count_fetched(uint64_t bytes) {
-  fetched_bytes_.fetch_add(bytes, relaxed);
+void ExtentCache::clear() {
+  streams_.clear();
+  (void)cache_.resize(0);
+  (void)cache_.resize(budget_bytes_.load(relaxed));
+}
+
+// Of the devices.
+void ExtentCache::count_moved(uint64_t bytes) {
   if (!auto_budget_) return;
-  const uint64_t step = budget_bytes_.load(relaxed) / 8;
+  const uint64_t step = std::max(budget_bytes_.load(relaxed) / 8, kBudgetStepMin);
   if (unlooked_bytes_.fetch_add(bytes, relaxed) + bytes < step) return;
   if (unlooked_bytes_.exchange(0, relaxed) < step) return;  // another thread looks
   adjust_budget();
@@ -292,11 +300,11 @@ bool ExtentCache::fetch(const Request& request, Batch& batch) {
                                         .op = IoOp::kRead,
                                         .direct = true,
                                         .pieces = {batch.pieces, batch.piece_count}});
-  uint64_t fetched = 0;
+  uint64_t fetched = 0, passed = 0;
   for (uint32_t i = 0; i < batch.piece_count; ++i) {
     const ByteRange& range = batch.pieces[i].range;
     if (!batch.fills[i]) {
-      passed_bytes_.fetch_add(range.length_bytes, relaxed);
+      passed += range.length_bytes;
     } else if (error != 0) {
       batch.fills[i].abandon(error);
     } else {
@@ -308,7 +316,9 @@ bool ExtentCache::fetch(const Request& request, Batch& batch) {
       else streams_.keep(request.advice, index, std::move(pin));
     }
   }
-  count_fetched(fetched);
+  fetched_bytes_.fetch_add(fetched, relaxed);
+  passed_bytes_.fetch_add(passed, relaxed);
+  count_moved(fetched + passed);
   return error == 0;
 }
 

@@ -17,7 +17,7 @@
 // process's memory cgroup leave beyond 128 MiB: the rest is for what programs have
 // allocated and not touched yet, and for the kernel's read-ahead. (Frames are not the
 // kernel's to reclaim: under a tight limit it kills.) It is looked at anew whenever an
-// eighth of it has been fetched, and given back when others need it.
+// eighth of it has been read, and given back when others need it.
 //
 // Threads: read() from any, but in no signal handler that has interrupted one. Not
 // across fork(): a child must not use it (cache.h).
@@ -99,6 +99,8 @@ class ExtentCache {
   void set_budget(uint64_t bytes);
   // The same by what memory is left, if the budget is kAutoBudget.
   void adjust_budget();
+  // Gives all memory back that nobody is reading; the budget stays.
+  void clear();
 
   ExtentCacheStats stats() const;
 
@@ -141,7 +143,7 @@ class ExtentCache {
   bool fetch(const Request& request, Batch& batch);
   void wait(const Request& request, Batch& batch);
   bool read_late(const Request& request, Batch& batch);
-  void count_fetched(uint64_t bytes);
+  void count_moved(uint64_t bytes);
   uint64_t ahead_max(uint64_t length_bytes) const;
 
   // Constant after start().
@@ -153,7 +155,7 @@ class ExtentCache {
   FrameCache cache_;
 
   std::atomic<uint64_t> budget_bytes_{0};
-  std::atomic<uint64_t> unlooked_bytes_{0};  // fetched since the budget was looked at
+  std::atomic<uint64_t> unlooked_bytes_{0};  // moved since the budget was looked at
   std::atomic<uint64_t> found_bytes_{0};
   std::atomic<uint64_t> fetched_bytes_{0};
   std::atomic<uint64_t> passed_bytes_{0};

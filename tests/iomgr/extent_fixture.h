@@ -1,0 +1,69 @@
+// An ExtentCache over a file laid out by hand: what reaches its devices is counted.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "iomgr/extent_cache.h"
+#include "tests/iomgr/striped_fixture.h"
+
+namespace graphlane {
+
+inline constexpr uint64_t kMiB = 1 << 20;
+
+class ExtentFixture : public StripedFixture, public PartMover {
+ protected:
+  void start(uint64_t budget_bytes) {
+    cache_ = std::make_unique<ExtentCache>();
+    ASSERT_TRUE(cache_->start({.budget_bytes = budget_bytes}));
+  }
+
+  ExtentFile file(uint64_t generation = 1) const {
+    return {.file_id = layout_.file_id,
+            .generation = generation,
+            .size_bytes = layout_.logical_size,
+            .map = map_,
+            .parts = *parts_};
+  }
+
+  // As a device would, one lane I/O after the other.
+  int move(const PartRequest& request) override {
+    if (error_ != 0) return error_;
+    RequestCutter cutter(request);
+    for (LaneIo io; cutter.next(&io);) {
+      int error = 0;
+      IoStep step;
+      do {
+        const ssize_t n = sys::preadv(io.fd, io.iov, io.iov_count, io.part_offset);
+        step = settle(&io, n < 0 ? -errno : n, &error);
+      } while (step == IoStep::kAgain);
+      if (step == IoStep::kFailed) return error;
+      io_count_ += 1;
+      moved_bytes_ += io.moved_bytes;
+    }
+    return 0;
+  }
+
+  // Reads as a program would; nothing is declined.
+  std::string read(ByteRange range) {
+    std::string bytes(range.length_bytes, '\x5a');
+    const std::optional<size_t> got = cache_->read(file(), range, bytes.data(), *this);
+    if (!got) return "declined";
+    bytes.resize(*got);
+    return bytes;
+  }
+
+  std::string expected(ByteRange range) const {
+    return range.offset < content_.size() ? content_.substr(range.offset, range.length_bytes) : "";
+  }
+
+  std::unique_ptr<ExtentCache> cache_;
+  std::atomic<int> error_{0};
+  std::atomic<uint64_t> io_count_{0};
+  std::atomic<uint64_t> moved_bytes_{0};
+};
+
+}  // namespace graphlane
