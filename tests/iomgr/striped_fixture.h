@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <random>
@@ -39,7 +41,10 @@ class StripedFixture : public ::testing::Test {
     map_ = layout_.map();
     content_.resize(size_bytes);
     std::mt19937_64 random(size_bytes);
-    for (char& c : content_) c = static_cast<char>(random());
+    for (size_t i = 0; i < content_.size(); i += sizeof(uint64_t)) {
+      const uint64_t word = random();
+      std::memcpy(&content_[i], &word, std::min(sizeof word, content_.size() - i));
+    }
     std::vector<std::string> parts(geometry.device_count);
     for (uint64_t at = 0; at < size_bytes; at += geometry.stripe_depth_bytes) {
       const uint64_t unit = at / geometry.stripe_depth_bytes;
