@@ -159,9 +159,14 @@ Piece ExtentCache::Request::piece_of(uint64_t frame_index) const {
           .buffer = buffer + (begin - range.offset)};
 }
 
-// What the devices cannot bring into the caller's memory must have a frame.
+// What the devices cannot bring into the caller's memory must have a frame. The frame at
+// either end of a larger read is asked for by its neighbour too: that is one use of it, and
+// nothing that comes back soon.
 Admission ExtentCache::Request::admission(uint64_t frame_index) const {
-  return is_aligned(piece_of(frame_index)) ? Admission::kByPolicy : Admission::kAlways;
+  const Piece piece = piece_of(frame_index);
+  if (!is_aligned(piece)) return Admission::kAlways;
+  const bool is_end = piece.range.length_bytes < kFrame && range.length_bytes >= 2 * kFrame;
+  return is_end ? Admission::kAhead : Admission::kByPolicy;
 }
 
 // Whether frames are worth their while: not for a few bytes here and there, and not for so
