@@ -147,8 +147,9 @@ Outcome<void> Session::serve(StopSignals* stop) {
 int Session::run_workers() {
   fuse_loop_config* config = ::fuse_loop_cfg_create();
   if (config == nullptr) return -ENOMEM;
-  ::fuse_loop_cfg_set_max_threads(config, worker_count(fs_));
-  ::fuse_loop_cfg_set_idle_threads(config, worker_count(fs_));
+  const uint32_t workers = worker_count(fs_);
+  ::fuse_loop_cfg_set_max_threads(config, workers);
+  ::fuse_loop_cfg_set_idle_threads(config, workers);
   const int result = ::fuse_session_loop_mt(session_, config);
   ::fuse_loop_cfg_destroy(config);
   return result;

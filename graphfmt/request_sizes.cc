@@ -10,8 +10,6 @@ namespace {
 constexpr uint64_t kMiB = 1u << 20;
 static_assert(kAutoDepthMin % kBlockSize == 0 && kMiB % kAutoDepthMin == 0);
 
-constexpr uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
-
 }  // namespace
 
 void RequestSizes::add(uint64_t size_bytes, uint64_t count) {

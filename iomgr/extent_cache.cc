@@ -21,7 +21,7 @@ constexpr uint64_t kExtentMin = kFrame / 2;
 constexpr uint64_t kAheadMin = 8 << 20;
 // Reads of this size keep the devices busy as they are.
 constexpr uint64_t kLargeMin = 8 << 20;
-// Streams together may hold this share of the budget.
+// One read is read ahead of by this share of the budget at most.
 constexpr uint64_t kAheadShare = 4;
 // The budget is looked at no more often than this has been read.
 constexpr uint64_t kBudgetStepMin = 8 << 20;
@@ -29,10 +29,6 @@ constexpr uint64_t kBudgetStepMin = 8 << 20;
 constexpr uint64_t kLeftAlone = 128 << 20;
 // Whoever fills a frame may have been killed (a vfork child, while its parent lives).
 constexpr uint64_t kFillPatienceNs = 30'000'000'000;
-
-constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
 
 // What a cache that holds `held_bytes` already may have in all.
 uint64_t budget_from_memory(uint64_t held_bytes) {
@@ -84,8 +80,7 @@ ExtentCache::~ExtentCache() {
 
 Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   auto_budget_ = options.budget_bytes == ExtentCacheOptions::kAutoBudget;
-  const uint64_t most = budget_from_memory(0);
-  const uint64_t budget = whole_sets(auto_budget_ ? most : options.budget_bytes);
+  const uint64_t budget = whole_sets(auto_budget_ ? budget_from_memory(0) : options.budget_bytes);
   if (budget < kBudgetMin) return Errno{ENOMEM};
   const uint64_t metadata = round_up(FrameCache::metadata_bytes(budget / kFrame), kBlockSize);
   void* const memory = sys::map_memory(budget + metadata);

@@ -6,9 +6,6 @@ namespace graphlane {
 namespace {
 
 constexpr bool is_aligned(uint64_t value) { return value % kBlockSize == 0; }
-constexpr uint64_t round_up(uint64_t value) {
-  return (value + kBlockSize - 1) / kBlockSize * kBlockSize;
-}
 
 // Drops what has been moved.
 void advance(LaneIo* io, uint64_t bytes) {
@@ -59,7 +56,7 @@ uint64_t prepare_read(PartRequest* request, Piece* piece) {
   range.length_bytes = std::min(range.length_bytes, request->size_bytes - range.offset);
   const uint64_t readable = range.length_bytes;
   if (!request->direct) return readable;
-  const uint64_t fetch_end = std::min(round_up(range.end()), asked_end);
+  const uint64_t fetch_end = std::min(round_up(range.end(), kBlockSize), asked_end);
   request->direct = is_aligned(range.offset) && is_aligned(fetch_end) &&
                     is_aligned(reinterpret_cast<uintptr_t>(piece->buffer));
   if (request->direct) range.length_bytes = fetch_end - range.offset;

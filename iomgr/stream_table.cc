@@ -7,10 +7,6 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
-
 }  // namespace
 
 bool StreamTable::Stream::is_near(ByteRange range) const {

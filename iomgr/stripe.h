@@ -27,6 +27,11 @@ inline constexpr uint32_t kDeviceCountMax = 64;
 // A stripe unit larger than this would put every graph on one device.
 inline constexpr uint64_t kStripeDepthMax = uint64_t{1} << 40;
 
+// To the next multiple of `unit`, which is not 0.
+constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
 struct StripeGeometry {
   uint64_t stripe_depth_bytes = 0;  // S: a multiple of 4096, at most kStripeDepthMax
   uint32_t device_count = 0;        // N: kDeviceCountMin .. kDeviceCountMax
