@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "iomgr/base/fd.h"
-#include "iomgr/base/file_io.h"
+#include "iomgr/base/sys.h"
 
 namespace graphlane {
 namespace {
@@ -25,12 +25,46 @@ struct Path {
   char text[kPathMax] = "";
 };
 
-// A small file's text, cut at `size` - 1 characters; "" when it cannot be read.
-void read_text(const char* path, char* text, size_t size) {
-  const Fd fd(sys::openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
-  const Result<size_t> got = fd ? read_full(fd.get(), text, size - 1) : Result<size_t>(Errno{});
-  text[got ? *got : 0] = '\0';
-}
+// A file's lines, one at a time and in little memory: a program's thread may have a stack
+// of 16 KiB. A longer line than there is room for comes in pieces.
+class LineReader {
+ public:
+  explicit LineReader(const char* path) : fd_(sys::openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC)) {}
+
+  // Null: that was the last one, or the file cannot be read.
+  char* next() {
+    char* line_end = nullptr;
+    while ((line_end = static_cast<char*>(std::memchr(begin_, '\n', size()))) == nullptr &&
+           fill()) {
+    }
+    if (size() == 0) return nullptr;
+    if (line_end == nullptr) line_end = end_;  // the last one, or a piece
+    char* const line = begin_;
+    begin_ = std::min(line_end + 1, end_);
+    *line_end = '\0';
+    return line;
+  }
+
+ private:
+  size_t size() const { return static_cast<size_t>(end_ - begin_); }
+
+  // More behind what is there. False: there is no more, or no room.
+  bool fill() {
+    const size_t kept = size();
+    std::memmove(text_, begin_, kept);
+    begin_ = text_;
+    end_ = text_ + kept;
+    const size_t room = kPathMax - kept;
+    const ssize_t got = fd_ && room > 0 ? sys::read(fd_.get(), end_, room) : 0;
+    if (got > 0) end_ += got;
+    return got > 0;
+  }
+
+  const Fd fd_;
+  char text_[kPathMax + 1];
+  char* begin_ = text_;
+  char* end_ = text_;
+};
 
 // The number at the start of `text`; "max" and what is no number are unlimited.
 uint64_t parse_number(const char* text) {
@@ -45,24 +79,31 @@ uint64_t parse_number(const char* text) {
   return value;
 }
 
-// The number behind `key` at the start of a line, or `missing`.
-uint64_t field(const char* text, const char* key, uint64_t missing) {
-  const size_t length = std::strlen(key);
-  for (const char* line = text; line != nullptr && *line != '\0';) {
-    if (std::strncmp(line, key, length) == 0) return parse_number(line + length);
-    const char* end = std::strchr(line, '\n');
-    line = end == nullptr ? nullptr : end + 1;
+// The number behind a key.
+struct Field {
+  const char* key;  // how its line starts
+  uint64_t value;   // what it is when there is no such line
+};
+
+// Reads the numbers of a file that has a line for each.
+template <size_t count>
+void read_fields(const char* path, Field (&fields)[count]) {
+  LineReader lines(path);
+  while (const char* line = lines.next()) {
+    for (Field& field : fields) {
+      const size_t length = std::strlen(field.key);
+      if (std::strncmp(line, field.key, length) == 0) field.value = parse_number(line + length);
+    }
   }
-  return missing;
 }
 
 // Page cache that is mapped is in use: vertex files, libraries.
 uint64_t machine_available() {
-  char text[4096];
-  read_text("/proc/meminfo", text, sizeof text);
-  const uint64_t kib = field(text, "MemAvailable:", kUnlimited);
-  if (kib == kUnlimited) return kUnlimited;
-  return (kib - std::min(kib, field(text, "Mapped:", 0))) * 1024;
+  Field fields[] = {{"MemAvailable:", kUnlimited}, {"Mapped:", 0}};
+  read_fields("/proc/meminfo", fields);
+  const auto [available, mapped] = fields;
+  if (available.value == kUnlimited) return kUnlimited;
+  return (available.value - std::min(available.value, mapped.value)) * 1024;
 }
 
 struct CgroupFiles {
@@ -78,18 +119,23 @@ constexpr CgroupFiles kVersion1 = {"/sys/fs/cgroup/memory", "/memory.limit_in_by
 constexpr CgroupFiles kVersion2 = {"/sys/fs/cgroup", "/memory.max", "/memory.current", "file ",
                                    "file_mapped "};
 
+// The only number of a group's file, or `missing`.
+uint64_t group_number(const char* root, const char* group, const char* leaf, uint64_t missing) {
+  LineReader lines(Path(root, group, leaf).text);
+  const char* const line = lines.next();
+  return line == nullptr ? missing : parse_number(line);
+}
+
 // What one cgroup leaves: its limit less what it uses, page cache that nobody has mapped
 // not counted.
 uint64_t cgroup_available(const CgroupFiles& files, const char* group) {
-  char text[4096];
-  read_text(Path(files.root, group, files.limit).text, text, sizeof text);
-  const uint64_t limit = parse_number(text);
+  const uint64_t limit = group_number(files.root, group, files.limit, kUnlimited);
   if (limit == kUnlimited) return kUnlimited;
-  read_text(Path(files.root, group, files.usage).text, text, sizeof text);
-  const uint64_t usage = text[0] == '\0' ? 0 : parse_number(text);
-  read_text(Path(files.root, group, "/memory.stat").text, text, sizeof text);
-  const uint64_t cache = field(text, files.cache, 0);
-  const uint64_t mapped = std::min(cache, field(text, files.mapped, 0));
+  const uint64_t usage = group_number(files.root, group, files.usage, 0);
+  Field fields[] = {{files.cache, 0}, {files.mapped, 0}};
+  read_fields(Path(files.root, group, "/memory.stat").text, fields);
+  const uint64_t cache = fields[0].value;
+  const uint64_t mapped = std::min(cache, fields[1].value);
   const uint64_t held = usage - std::min(usage, cache - mapped);
   return limit - std::min(limit, held);
 }
@@ -116,24 +162,19 @@ Result<IoMode> parse_io_mode(const char* name) {
 
 uint64_t memory_available_bytes() {
   uint64_t available = machine_available();
-  char groups[4096];
-  read_text("/proc/self/cgroup", groups, sizeof groups);
-  // Lines "ID:CONTROLLERS:/GROUP"; version 2 has no controllers.
-  for (char* line = groups; line != nullptr && *line != '\0';) {
-    char* end = std::strchr(line, '\n');
-    if (end != nullptr) *end = '\0';
+  LineReader lines("/proc/self/cgroup");
+  // "ID:CONTROLLERS:/GROUP"; version 2 has no controllers.
+  while (char* line = lines.next()) {
     char* controllers = std::strchr(line, ':');
     char* group = controllers == nullptr ? nullptr : std::strchr(controllers + 1, ':');
-    if (group != nullptr) {
-      *group++ = '\0';
-      ++controllers;
-      if (*controllers == '\0') {
-        available = std::min(available, cgroups_available(kVersion2, group));
-      } else if (std::strcmp(controllers, "memory") == 0) {
-        available = std::min(available, cgroups_available(kVersion1, group));
-      }
+    if (group == nullptr) continue;
+    *group++ = '\0';
+    ++controllers;
+    if (*controllers == '\0') {
+      available = std::min(available, cgroups_available(kVersion2, group));
+    } else if (std::strcmp(controllers, "memory") == 0) {
+      available = std::min(available, cgroups_available(kVersion1, group));
     }
-    line = end == nullptr ? nullptr : end + 1;
   }
   return available;
 }
