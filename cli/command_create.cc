@@ -34,7 +34,7 @@ void add_create(Parser& parser) {
   CLI::App* command =
       parser.add("create", "make a volume over several devices",
                  "graphlane create graphs --device /mnt/d0 --device /mnt/d1 --stripe column\n\n"
-                 "A device is a directory, best on a disk of its own. The stripe depth is 12M\n"
+                 "A device is a directory, best on a disk of its own. The stripe depth is 3M\n"
                  "unless given; with auto an import chooses one for each file, by the format of its\n"
                  "graph (graphlane advise tells). Without --stripe all files of at least\n"
                  "--min-size (1M) are striped when they are imported.");

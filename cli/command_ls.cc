@@ -14,7 +14,7 @@ struct Options {
   bool recursive = false;
 };
 
-// "12M x 4 from 2": the layout; or what else it is.
+// "3M x 4 from 2": the layout; or what else it is.
 std::string describe_node(const Volume& volume, const TreePlace& place, const struct stat& info,
                           uint64_t* size_bytes) {
   if (S_ISDIR(info.st_mode)) return "directory";
@@ -81,7 +81,7 @@ void add_ls(Parser& parser) {
   CLI::App* command =
       parser.add("ls", "list files with their true sizes and layouts",
                  "graphlane ls graphs/twitter-grid\n\n"
-                 "\"12M x 4 from 2\" is a striped file: stripe depth, devices, the first device.");
+                 "\"3M x 4 from 2\" is a striped file: stripe depth, devices, the first device.");
   command->add_option("PATH", options->paths, "VOL or a path in it")->required();
   command->add_flag("-R,--recursive", options->recursive, "directories with all in them");
   parser.on_chosen(command, options, ls);

@@ -31,7 +31,7 @@ PRELOADED = "preloaded"
 CEILING = "ceiling"
 COMPUTING = "computation alone"  # in memory, on devices without limit
 WAYS = (STRIPED, MOUNTED, PRELOADED)
-DEPTH = "12M"
+DEPTH = "3M"
 DEVICE_SHARE = 0.9  # of a device's half: filesystems need some for themselves
 
 

@@ -14,7 +14,7 @@ from experiments.plan import DEVICES_OF_SWEEPS, Plan
 from experiments.sizes import SIZE
 from experiments.timeline import COLUMNS
 
-DEPTHS = ("512K", "1M", "4M", "8M", "12M", "16M", "24M", "48M")
+DEPTHS = ("512K", "1M", "3M", "8M", "12M", "16M", "24M", "48M")
 THREADS = (1, 2, 4, 6, 8)
 IO_SIZES_MIB = (0, 0.25, 1, 4, 8, 12, 16, 20, 24)
 STEP_SECONDS_MIN = 0.5  # of a curve over time: shorter ones show single I/Os

@@ -83,8 +83,7 @@ class Effort:
 THOROUGH = Effort(scale=21, iterations=5, rounds=5, ceiling_seconds=5, memory=240 << 20,
                   budget=None, depth=DEPTH, file_bytes=960 << 20)
 # A graph that would be in memory after the first sweep, but that the stand-in reads directly:
-# its budget is less than the edges. The depth is between the mean and the most that it asks for
-# at once, as 12M is of a graph with larger blocks.
+# its budget is less than the edges. Its blocks are small, and so is the depth.
 QUICK = Effort(scale=18, iterations=2, rounds=1, ceiling_seconds=1, memory=None,
                budget=16 << 20, depth="2M", file_bytes=240 << 20)
 

@@ -16,9 +16,9 @@ namespace graphlane {
 namespace {
 
 // What the kernel reads ahead of a stream, in its own page cache: no more than a few such
-// streams can keep there; beyond that our cache reads ahead. The most is more than a stripe
-// unit (12 MiB by default), so that one stream keeps two devices busy; more still would
-// hurt random faults in maps, which read this much around themselves.
+// streams can keep there; beyond that our cache reads ahead. The most is more than a few
+// stripe units, so that one stream keeps several devices busy; more still would hurt random
+// faults in maps, which read this much around themselves.
 constexpr uint64_t kReadAheadMin = 1 << 20;
 constexpr uint64_t kReadAheadMax = 16 << 20;
 constexpr uint64_t kReadAheadShare = 256;

@@ -56,7 +56,7 @@ def test_an_import_takes_what_advise_says(graphlane, volume, grid):
 def test_a_volume_that_chooses(graphlane, auto, grid, tmp_path):
     info = json.loads(graphlane("info", "--json", auto.path).stdout)
     assert info["stripe_depth_auto"] is True
-    assert info["stripe_depth"] == 12 << 20, "for programs of before, and for new files"
+    assert info["stripe_depth"] == 3 << 20, "for programs of before, and for new files"
     assert "auto" in graphlane("info", auto.path).stdout
     graphlane("import", grid, auto.path)
     told = advice(graphlane, grid, "--devices", 3)["sweeps"]
@@ -74,13 +74,13 @@ def test_a_graph_that_is_made_in_a_volume_that_chooses(graphlane, auto, tmp_path
     told = advice(graphlane, auto.path / "grid")
     assert told["devices"] == 3
     for sweep in told["sweeps"]:
-        assert sweep["stripe_depth"] == sweep["stripe_depth_auto"] != 12 << 20
+        assert sweep["stripe_depth"] == sweep["stripe_depth_auto"] != 3 << 20
 
 
 def test_new_files_in_a_mount_get_the_number(graphlane, auto, mount):
     with mount(auto) as mnt:
         (mnt / "column").write_bytes(b"x" * 10_000)
-    assert depth_of(graphlane, auto.path / "column") == 12 << 20
+    assert depth_of(graphlane, auto.path / "column") == 3 << 20
 
 
 def test_restriping_a_volume_that_chooses(graphlane, refused, auto, grid):
