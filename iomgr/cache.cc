@@ -155,19 +155,28 @@ FrameCache::Place FrameCache::locate(const FrameKey& key) const {
 
 // ---- finding
 
-Pin FrameCache::find(const FrameKey& key) {
-  const Place place = locate(key);
+Pin FrameCache::pin_valid(const Place& place) {
   const SetView set = view(place.set_index);
   for (uint32_t ways = set.ways_tagged(place.tag()); ways != 0; ways &= ways - 1) {
     CacheSlot& slot = set.slots[lowest(ways)];
     FrameWord word;
     if (!pin(slot, place, false, &word)) continue;
-    policy_hit(policy_, set.set, slot);
-    set.set.hits.fetch_add(1, relaxed);
     return Pin(this, static_cast<uint32_t>(&slot - slots_), word.version());
   }
   return {};
 }
+
+Pin FrameCache::find(const FrameKey& key) {
+  const Place place = locate(key);
+  Pin found = pin_valid(place);
+  if (!found) return found;
+  CacheSet& set = sets_[place.set_index];
+  policy_hit(policy_, set, slots_[found.frame()]);
+  set.hits.fetch_add(1, relaxed);
+  return found;
+}
+
+bool FrameCache::contains(const FrameKey& key) { return static_cast<bool>(pin_valid(locate(key))); }
 
 Reservation FrameCache::reserve(const FrameKey& key, Admission admission) {
   const Place place = locate(key);
@@ -185,7 +194,7 @@ Reservation FrameCache::reserve(const FrameKey& key, Admission admission) {
 
 void FrameCache::reserve_locked(const SetView& set, const Place& place, Admission admission,
                                 Reservation* reservation) {
-  if (join(set, place, reservation)) return;
+  if (join(set, place, reservation) || admission == Admission::kNone) return;
   Counters& count = counters(set.set_index);
   // What a last pin could not give back, as it could not have the lock.
   if (set.resident_count() > set.way_limit) (void)shrink(set);

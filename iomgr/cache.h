@@ -154,6 +154,8 @@ class FrameWait : public FrameHold {
   static constexpr uint64_t kForever = 0;
   // Blocks until the fill has ended. The filler's errno; ETIMEDOUT: still not.
   Result<Pin> wait(uint64_t timeout_ns = kForever);
+  // Whether wait() would wait no longer.
+  bool ended() const;
 
  private:
   friend class FrameCache;
@@ -165,6 +167,7 @@ enum class Admission {
   kAlways,    // any that nobody pins
   kByPolicy,  // one that the policy does not protect: who can read past the cache
   kAhead,     // the same for what nobody has asked for yet: no miss if there is none
+  kNone,      // none: only what is there, or on its way, and no miss if it is not
 };
 
 // What reserve() answers; the member of its kind is set.
@@ -193,6 +196,8 @@ class FrameCache {
 
   // Empty on a miss, which reserve() counts.
   Pin find(const FrameKey& key);
+  // Whether it is there. No use of it.
+  bool contains(const FrameKey& key);
   Reservation reserve(const FrameKey& key, Admission admission = Admission::kAlways);
 
   // No frame of the file that was there, or was being filled, is found again; in O(1).
@@ -254,6 +259,7 @@ class FrameCache {
   bool dead(const CacheSlot& slot) const;
   uint32_t unpinned_ways(const SetView& set) const;
 
+  Pin pin_valid(const Place& place);
   // Under the lock of the set.
   void reserve_locked(const SetView& set, const Place& place, Admission admission,
                       Reservation* reservation);

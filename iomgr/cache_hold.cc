@@ -56,6 +56,10 @@ void Fill::abandon(int error) {
   release();
 }
 
+bool FrameWait::ended() const {
+  return cache_->slots_[frame_].load().state() != FrameState::kFilling;
+}
+
 Result<Pin> FrameWait::wait(uint64_t timeout_ns) {
   CacheSlot& slot = cache_->slots_[frame_];
   const uint64_t deadline = timeout_ns == kForever ? 0 : monotonic_ns() + timeout_ns;

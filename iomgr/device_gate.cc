@@ -19,6 +19,11 @@ void GateCaller::tell() {
   if (event_fd_ >= 0) (void)!sys::write(event_fd_, &one, sizeof one);
 }
 
+bool DeviceGate::is_free() {
+  const FutexLockGuard lock(lock_);
+  return inside_ == 0 && waiting_ == nullptr;
+}
+
 bool DeviceGate::enter(Waiter* waiter) {
   waiter->entered.store(false, std::memory_order_relaxed);
   const FutexLockGuard lock(lock_);

@@ -58,6 +58,9 @@ class DeviceGate {
   void set_width(uint32_t width) { width_.store(width, std::memory_order_relaxed); }
   bool is_narrow() const { return width_.load(std::memory_order_relaxed) > 0; }
 
+  // Whether nobody is within or waits.
+  bool is_free();
+
   // The waiter lives until it has left, or given up.
   bool enter(Waiter* waiter);
   void leave();

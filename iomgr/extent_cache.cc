@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "iomgr/base/free_slot.h"
 #include "iomgr/base/size_text.h"
-#include "iomgr/base/sys.h"
 #include "iomgr/memory_limit.h"
 
 namespace graphlane {
@@ -21,8 +21,10 @@ constexpr uint64_t kExtentMin = kFrame / 2;
 constexpr uint64_t kAheadMin = 8 << 20;
 // Reads of this size keep the devices busy as they are.
 constexpr uint64_t kLargeMin = 8 << 20;
-// One read is read ahead of by this share of the budget at most.
+// Of the budget: what may be read ahead of one read, and what memory there is for what is
+// begun ahead, beside it.
 constexpr uint64_t kAheadShare = 4;
+constexpr uint64_t kAheadMemoryMax = 64 << 20;
 // The budget is looked at no more often than this has been read.
 constexpr uint64_t kBudgetStepMin = 8 << 20;
 // Of what memory there is.
@@ -44,6 +46,8 @@ bool is_aligned(const Piece& piece) {
 
 constexpr uint64_t whole_sets(uint64_t bytes) { return bytes / kBudgetMin * kBudgetMin; }
 
+uint64_t ahead_memory(uint64_t budget) { return std::min(budget / kAheadShare, kAheadMemoryMax); }
+
 }  // namespace
 
 Result<uint64_t> parse_budget(std::string_view text) {
@@ -53,14 +57,10 @@ Result<uint64_t> parse_budget(std::string_view text) {
 
 class ExtentCache::BorrowedBatch {
  public:
-  explicit BorrowedBatch(Batch* batches) {
-    for (uint32_t i = 0; i < kBatchCount && batch_ == nullptr; ++i) {
-      // Acquire: what the last borrower did is done.
-      if (!batches[i].taken.exchange(true, std::memory_order_acquire)) batch_ = &batches[i];
-    }
-  }
+  template <size_t count>
+  explicit BorrowedBatch(Batch (&batches)[count]) : batch_(take_free_slot(batches)) {}
   ~BorrowedBatch() {
-    if (batch_ != nullptr) batch_->taken.store(false, std::memory_order_release);
+    if (batch_ != nullptr) free_slot(*batch_);
   }
   BorrowedBatch(const BorrowedBatch&) = delete;
   BorrowedBatch& operator=(const BorrowedBatch&) = delete;
@@ -68,35 +68,20 @@ class ExtentCache::BorrowedBatch {
   Batch& operator*() const { return *batch_; }
 
  private:
-  Batch* batch_ = nullptr;
+  Batch* const batch_;
 };
 
 // ---- the memory
-
-ExtentCache::~ExtentCache() {
-  streams_.clear();
-  if (memory_ != nullptr) sys::munmap(memory_, memory_bytes_);
-}
 
 Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   auto_budget_ = options.budget_bytes == ExtentCacheOptions::kAutoBudget;
   const uint64_t budget = whole_sets(auto_budget_ ? budget_from_memory(0) : options.budget_bytes);
   if (budget < kBudgetMin) return Errno{ENOMEM};
-  const uint64_t metadata = round_up(FrameCache::metadata_bytes(budget / kFrame), kBlockSize);
-  void* const memory = sys::map_memory(budget + metadata);
-  if (memory == nullptr) return Errno{ENOMEM};
-  memory_ = memory;
-  memory_bytes_ = budget + metadata;
-  // A child has no use for it, and its writes would copy it page by page.
-  (void)sys::madvise(memory, memory_bytes_, MADV_WIPEONFORK);
-  // A core dump shows what is the program's own.
-  (void)sys::madvise(memory, memory_bytes_, MADV_DONTDUMP);
-  auto* const bytes = static_cast<std::byte*>(memory);
-  const CacheOptions how{.frame_bytes = kFrame,
-                         .policy = options.policy,
-                         .newcomer_ways = options.newcomer_ways};
-  Result<void> made = cache_.init(how, {bytes, budget}, {bytes + budget, metadata});
-  if (!made) return made;
+  Result<void> mapped = cache_.map(budget, {.frame_bytes = kFrame,
+                                            .policy = options.policy,
+                                            .newcomer_ways = options.newcomer_ways});
+  if (!mapped) return mapped;
+  (void)ahead_.init(ahead_memory(budget), streams_);
   budget_max_ = budget;
   budget_bytes_.store(budget, relaxed);
   started_ = true;
@@ -106,13 +91,18 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
 void ExtentCache::set_budget(uint64_t bytes) {
   const uint64_t budget = std::min(bytes, budget_max_);
   budget_bytes_.store(budget, relaxed);
-  (void)cache_.resize(budget);
+  resize(budget);
+}
+
+void ExtentCache::resize(uint64_t budget) {
+  (void)cache_->resize(budget);
+  ahead_.resize(ahead_memory(budget));
 }
 
 void ExtentCache::clear() {
   streams_.clear();
-  (void)cache_.resize(0);
-  (void)cache_.resize(budget_bytes_.load(relaxed));
+  resize(0);
+  resize(budget_bytes_.load(relaxed));
 }
 
 // Of the devices.
@@ -126,7 +116,9 @@ void ExtentCache::count_moved(uint64_t bytes) {
 
 void ExtentCache::adjust_budget() {
   if (!auto_budget_) return;
-  const uint64_t budget = std::min(budget_max_, budget_from_memory(cache_.stats().resident_bytes));
+  const uint64_t ahead = ahead_.resident_bytes();
+  const uint64_t room = budget_from_memory(cache_->stats().resident_bytes + ahead);
+  const uint64_t budget = std::min(budget_max_, room - std::min(room, ahead));
   const uint64_t before = budget_bytes_.load(relaxed);
   const uint64_t change = std::max(budget, before) - std::min(budget, before);
   if (change >= kBudgetMin) set_budget(budget);
@@ -155,13 +147,14 @@ Piece ExtentCache::Request::piece_of(uint64_t frame_index) const {
 }
 
 // What the devices cannot bring into the caller's memory must have a frame. The frame at
-// either end of a larger read is asked for by its neighbour too: that is one use of it, and
-// nothing that comes back soon.
+// either end of a larger read is asked for by its neighbour too: that is one use of it. Of a
+// large one it is left alone, as whoever came second would wait for all that the first reads.
 Admission ExtentCache::Request::admission(uint64_t frame_index) const {
   const Piece piece = piece_of(frame_index);
   if (!is_aligned(piece)) return Admission::kAlways;
-  const bool is_end = piece.range.length_bytes < kFrame && range.length_bytes >= 2 * kFrame;
-  return is_end ? Admission::kAhead : Admission::kByPolicy;
+  const bool whole = piece.range.length_bytes == kFrame || range.length_bytes < 2 * kFrame;
+  if (whole) return Admission::kByPolicy;
+  return range.length_bytes < kLargeMin ? Admission::kAhead : Admission::kNone;
 }
 
 // Whether frames are worth their while: not for a few bytes here and there, and not for so
@@ -180,6 +173,12 @@ void ExtentCache::Batch::add_late(const Piece& piece) {
   } else {
     late[late_count++] = piece;
   }
+}
+
+void ExtentCache::Batch::add_wait(uint64_t frame_index, Reservation& reservation, bool ahead) {
+  wait_index[wait_count] = frame_index;
+  wait_ahead[wait_count] = ahead;
+  waits[wait_count++] = std::move(reservation.wait);
 }
 
 // False: the frame ends before what is wanted of it.
@@ -222,14 +221,14 @@ std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range,
   for (uint64_t first = range.offset / kFrame; request.wants(first); first += kBatchMax) {
     if (!read_frames(request, first, *batch)) return {};
   }
+  begin_ahead(request);
   return range.length_bytes;
 }
 
 // What happens to be there as a whole.
 bool ExtentCache::read_found(const Request& request) {
   for (uint64_t i = request.range.offset / kFrame; request.wants(i); ++i) {
-    const Pin pin = cache_.find(
-        {.file_id = request.file.file_id, .generation = request.file.generation, .frame_index = i});
+    const Pin pin = cache_->find(request.file.key(i));
     if (!pin || !copy_found(request, i, pin)) return false;
   }
   return true;
@@ -242,7 +241,8 @@ bool ExtentCache::read_frames(const Request& request, uint64_t first, Batch& bat
   const uint64_t end = first + kBatchMax;
   uint64_t next = first;
   for (; next < end && request.wants(next); ++next) reserve(request, next, batch);
-  if (batch.piece_count > 0) {
+  // Where it cannot be begun, now that the devices are asked anyway.
+  if (batch.piece_count > 0 && !request.mover.can_start()) {
     const uint64_t ahead_end = std::min(request.advice.fetch_end, request.file.size_bytes);
     for (; next < end && next * kFrame < ahead_end; ++next) reserve(request, next, batch);
   }
@@ -255,32 +255,63 @@ bool ExtentCache::read_frames(const Request& request, uint64_t first, Batch& bat
   return read_late(request, batch);
 }
 
+// What was read ahead goes to the caller, which is not to find it, and when all of it was asked
+// for, the cache may keep it. So to the policy a frame's pieces are one use.
+bool ExtentCache::take_ahead(const Request& request, uint64_t frame_index, const Pin& pin) {
+  if (!request.copy(frame_index, pin)) return false;
+  const std::span<const std::byte> bytes = pin.bytes();
+  if (request.range.end() < frame_index * kFrame + bytes.size()) return true;
+  Reservation reservation = cache_->reserve(request.file.key(frame_index), Admission::kByPolicy);
+  if (reservation.kind != Reservation::Kind::kFill) return true;
+  std::memcpy(reservation.fill.bytes().data(), bytes.data(), bytes.size());
+  (void)reservation.fill.publish(bytes.size());
+  return true;
+}
+
+// What this read's stream wants next, if no device would have it wait for others.
+void ExtentCache::begin_ahead(const Request& request) {
+  const ByteRange& range = request.range;
+  const uint64_t reach = ahead_.reach_bytes();
+  const bool ends_frame = range.end() / kFrame != range.offset / kFrame;
+  if (request.advice.serial == 0 || reach == 0 || !ends_frame) return;
+  if (!request.mover.can_start()) return;
+  const ByteRange next = streams_.next_ahead(request.advice, range, kAheadMin, reach);
+  if (next.length_bytes == 0) return;
+  ahead_.begin(request.file, next, request.advice, *cache_, request.mover);
+}
+
 void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& batch) {
   const ExtentFile& file = request.file;
-  const FrameKey key{
-      .file_id = file.file_id, .generation = file.generation, .frame_index = frame_index};
+  const FrameKey key = file.key(frame_index);
   const bool wanted = request.wants(frame_index);
-  if (const Pin pin = cache_.find(key)) {
+  if (const Pin pin = cache_->find(key)) {
     if (wanted && !copy_found(request, frame_index, pin)) {
       batch.add_late(request.piece_of(frame_index));
     }
     return;
   }
+  Reservation ahead = ahead_.join(key);
+  if (ahead.kind == Reservation::Kind::kWait) {
+    if (wanted) batch.add_wait(frame_index, ahead, true);
+    return;
+  }
+  if (ahead.kind == Reservation::Kind::kHit) {
+    if (wanted && !take_ahead(request, frame_index, ahead.pin)) {
+      batch.add_late(request.piece_of(frame_index));
+    }
+    return;
+  }
   const Admission admission = wanted ? request.admission(frame_index) : Admission::kAhead;
-  Reservation reservation = cache_.reserve(key, admission);
+  Reservation reservation = cache_->reserve(key, admission);
   if (reservation.kind == Reservation::Kind::kFill) {
-    const uint64_t offset = frame_index * kFrame;
-    // The last frame up to a whole block, for direct I/O.
-    const uint64_t length = std::min(kFrame, round_up(file.size_bytes - offset, kBlockSize));
-    batch.pieces[batch.piece_count] = {.range = {.offset = offset, .length_bytes = length},
+    batch.pieces[batch.piece_count] = {.range = file.frame_range(frame_index),
                                        .buffer = reservation.fill.bytes().data()};
     batch.fills[batch.piece_count++] = std::move(reservation.fill);
     return;
   }
   if (!wanted) return;
   if (reservation.kind == Reservation::Kind::kWait) {
-    batch.wait_index[batch.wait_count] = frame_index;
-    batch.waits[batch.wait_count++] = std::move(reservation.wait);
+    batch.add_wait(frame_index, reservation, false);
   } else if (reservation.kind == Reservation::Kind::kPass &&
              is_aligned(request.piece_of(frame_index))) {
     batch.pieces[batch.piece_count++] = request.piece_of(frame_index);
@@ -325,8 +356,13 @@ bool ExtentCache::fetch(const Request& request, Batch& batch) {
 void ExtentCache::wait(const Request& request, Batch& batch) {
   for (uint32_t i = 0; i < batch.wait_count; ++i) {
     const uint64_t index = batch.wait_index[i];
+    while (!batch.waits[i].ended() && request.mover.drive()) {
+    }
     const Result<Pin> pin = batch.waits[i].wait(kFillPatienceNs);
-    if (pin && copy_found(request, index, *pin)) continue;
+    if (pin && (batch.wait_ahead[i] ? take_ahead(request, index, *pin)
+                                    : copy_found(request, index, *pin))) {
+      continue;
+    }
     batch.waits[i].release();
     batch.add_late(request.piece_of(index));
   }
@@ -351,10 +387,10 @@ bool ExtentCache::read_late(const Request& request, Batch& batch) {
 
 ExtentCacheStats ExtentCache::stats() const {
   if (!started_) return {};
-  return {.frames = cache_.stats(),
+  return {.frames = cache_->stats(),
           .ahead = streams_.stats(),
           .found_bytes = found_bytes_.load(relaxed),
-          .fetched_bytes = fetched_bytes_.load(relaxed),
+          .fetched_bytes = fetched_bytes_.load(relaxed) + ahead_.fetched_bytes(),
           .passed_bytes = passed_bytes_.load(relaxed),
           .budget_bytes = budget_bytes_.load(relaxed)};
 }

@@ -3,9 +3,11 @@
 //
 //   read(range) ──► frames that are there: copied
 //               ──► that somebody is filling: waited for (single flight)
-//               ──► that are missing, and what a stream will want next
-//                   (stream_table.h): one request for all, whose segments the mover
+//               ──► that are missing: one request for all, whose segments the mover
 //                   merges into one I/O a device
+//               ──► what its stream will want next (stream_table.h): begun, and not
+//                   waited for, while the devices have nothing else to do (read_ahead.h);
+//                   where that is not possible, part of the request, for small reads
 //
 // What is missing is read into a frame if the policy will keep it, or if the caller's
 // memory or place is not aligned as direct I/O needs it; else straight into the
@@ -17,7 +19,8 @@
 // process's memory cgroup leave beyond 128 MiB: the rest is for what programs have
 // allocated and not touched yet, and for the kernel's read-ahead. (Frames are not the
 // kernel's to reclaim: under a tight limit it kills.) It is looked at anew whenever an
-// eighth of it has been read, and given back when others need it.
+// eighth of it has been read, and given back when others need it. What is begun ahead has
+// memory beside it: a quarter, 64 MiB at most, and only once that is done.
 //
 // Threads: read() from any, but in no signal handler that has interrupted one. Not
 // across fork(): a child must not use it (cache.h).
@@ -29,20 +32,13 @@
 #include <optional>
 #include <string_view>
 
-#include "iomgr/cache.h"
+#include "iomgr/extent_file.h"
 #include "iomgr/lane_io.h"
+#include "iomgr/mapped_cache.h"
+#include "iomgr/read_ahead.h"
 #include "iomgr/stream_table.h"
 
 namespace graphlane {
-
-// A file as it is in one generation: as long as that is the same, so are its bytes.
-struct ExtentFile {
-  Uuid file_id;
-  uint64_t generation = 0;
-  uint64_t size_bytes = 0;
-  const StripeMap& map;
-  const PartFiles& parts;
-};
 
 struct ExtentCacheOptions {
   // Of memory; kAutoBudget: by what is left, anew from time to time.
@@ -81,7 +77,7 @@ void for_each_counter(const ExtentCacheStats& stats, Visit visit) {
 class ExtentCache {
  public:
   ExtentCache() = default;
-  ~ExtentCache();
+  ~ExtentCache() { streams_.clear(); }
   ExtentCache(const ExtentCache&) = delete;
   ExtentCache& operator=(const ExtentCache&) = delete;
 
@@ -118,8 +114,10 @@ class ExtentCache {
     Fill fills[kBatchMax];    // the frame that a piece is for; none: the caller's memory
     FrameWait waits[kBatchMax];
     uint64_t wait_index[kBatchMax];
+    bool wait_ahead[kBatchMax];  // of what was read ahead
     Piece late[kBatchMax];  // no frame, and perhaps not aligned
     void add_late(const Piece& piece);
+    void add_wait(uint64_t frame_index, Reservation& reservation, bool ahead);
   };
   class BorrowedBatch;
   // What the caller asked for.
@@ -139,20 +137,21 @@ class ExtentCache {
   bool read_found(const Request& request);
   bool copy_found(const Request& request, uint64_t frame_index, const Pin& pin);
   bool read_frames(const Request& request, uint64_t first, Batch& batch);
+  bool take_ahead(const Request& request, uint64_t frame_index, const Pin& pin);
+  void begin_ahead(const Request& request);
   void reserve(const Request& request, uint64_t frame_index, Batch& batch);
   bool fetch(const Request& request, Batch& batch);
   void wait(const Request& request, Batch& batch);
   bool read_late(const Request& request, Batch& batch);
+  void resize(uint64_t budget);
   void count_moved(uint64_t bytes);
   uint64_t ahead_max(uint64_t length_bytes) const;
 
   // Constant after start().
   bool started_ = false;
   bool auto_budget_ = false;
-  void* memory_ = nullptr;
-  uint64_t memory_bytes_ = 0;
   uint64_t budget_max_ = 0;
-  FrameCache cache_;
+  MappedCache cache_;
 
   std::atomic<uint64_t> budget_bytes_{0};
   std::atomic<uint64_t> unlooked_bytes_{0};  // moved since the budget was looked at
@@ -160,6 +159,7 @@ class ExtentCache {
   std::atomic<uint64_t> fetched_bytes_{0};
   std::atomic<uint64_t> passed_bytes_{0};
   StreamTable streams_;
+  ReadAhead ahead_;
   Batch batches_[kBatchCount];
 };
 

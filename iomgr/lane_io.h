@@ -75,11 +75,32 @@ struct PartRequest {
   std::span<const Piece> pieces;  // none empty, in the order of their ranges
 };
 
+// Who began a request and is told of its end, once, by any thread.
+class RequestEnd {
+ public:
+  virtual void ended(int error) = 0;  // 0 or an errno
+
+ protected:
+  ~RequestEnd() = default;
+};
+
 // Moves a request's bytes between its memory and the parts.
 class PartMover {
  public:
   // Blocks. 0 or an errno.
   virtual int move(const PartRequest& request) = 0;
+
+  // Whether a read of the file can be begun without waiting for it, and nobody reads from its
+  // devices now.
+  virtual bool can_start() { return false; }
+  // Begins a read past the page cache. The memory lives until `end` is told. False: not begun.
+  virtual bool start([[maybe_unused]] const PartRequest& request,
+                     [[maybe_unused]] RequestEnd* end) {
+    return false;
+  }
+  // For who needs what was begun: waits until some of it has ended. False: nothing is
+  // under way that would need this.
+  virtual bool drive() { return false; }
 
  protected:
   ~PartMover() = default;

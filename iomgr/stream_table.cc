@@ -14,6 +14,20 @@ bool StreamTable::Stream::is_near(ByteRange range) const {
   return range.end() + slack >= begin && range.offset <= end + slack;
 }
 
+// Where the sweep is: other threads' reads come a little later or sooner. From far off, or at
+// the begin again, it is the next one.
+void StreamTable::Stream::move_front(ByteRange range) {
+  longest = std::max(longest - longest / 16, range.length_bytes);
+  const uint64_t distance = std::max(front, range.offset) - std::min(front, range.offset);
+  const uint64_t near = range.offset == begin ? 2 : kSlackReads;
+  if (distance <= near * range.length_bytes) {
+    front = std::max(front, range.end());
+  } else {
+    front = range.end();
+    ahead_end = 0;
+  }
+}
+
 void StreamTable::Stream::extend(ByteRange range) {
   if (range.offset == begin && range.end() == end) return;  // once more
   begin = std::min(begin, range.offset);
@@ -60,6 +74,9 @@ StreamTable::Stream* StreamTable::begin_stream(const Uuid& file_id, uint64_t gen
   oldest->generation = generation;
   oldest->begin = range.offset;
   oldest->end = range.offset;
+  oldest->longest = 0;
+  oldest->front = range.offset;
+  oldest->ahead_end = 0;
   oldest->asked_bytes = 0;
   oldest->read_count = 0;
   if (++last_serial_ == 0) ++last_serial_;
@@ -67,10 +84,11 @@ StreamTable::Stream* StreamTable::begin_stream(const Uuid& file_id, uint64_t gen
   return oldest;
 }
 
-void StreamTable::pass(Stream& stream, uint64_t frame_index) {
+// A read is done with the frames [begin, end).
+void StreamTable::pass(Stream& stream, uint64_t begin, uint64_t end) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < stream.held_count; ++i) {
-    if (stream.held_index[i] < frame_index) {
+    if (stream.held_index[i] >= begin && stream.held_index[i] < end) {
       stream.held[i].release();
       passed_.fetch_add(1, relaxed);
       continue;
@@ -106,11 +124,12 @@ StreamTable::Advice StreamTable::observe(const Uuid& file_id, uint64_t generatio
   Stream* stream = find(file_id, generation, range);
   if (stream == nullptr) stream = begin_stream(file_id, generation, range);
   stream->last_used = clock_;
+  stream->move_front(range);
   stream->extend(range);
   // What other threads are still to ask for lies behind this read, within the slack of
   // a request or two.
   const uint64_t behind = std::min(range.offset, 2 * range.length_bytes);
-  pass(*stream, (range.offset - behind) / kExtentFrameBytes);
+  pass(*stream, 0, (range.offset - behind) / kExtentFrameBytes);
   if (stream->is_dense()) {
     advice.fetch_end = std::min(round_up(range.end(), quantum_bytes),
                                 range.end() + ahead_max_bytes);
@@ -119,6 +138,25 @@ StreamTable::Advice StreamTable::observe(const Uuid& file_id, uint64_t generatio
   }
   lock_.unlock();
   return advice;
+}
+
+ByteRange StreamTable::next_ahead(const Advice& advice, ByteRange range, uint64_t step_bytes,
+                                  uint64_t reach_bytes) {
+  ByteRange next;
+  if (!lock_.lock_patiently()) return next;
+  Stream& stream = streams_[advice.stream];
+  if (stream.serial == advice.serial) {
+    pass(stream, range.offset / kExtentFrameBytes, range.end() / kExtentFrameBytes);
+    const uint64_t step = std::max(step_bytes, stream.longest);
+    const uint64_t begin = std::max(stream.front, stream.ahead_end);
+    const uint64_t end = stream.front + std::min(2 * step, reach_bytes);
+    if (begin + std::min(step, reach_bytes) <= end) {
+      next = {.offset = begin, .length_bytes = end - begin};
+      stream.ahead_end = end;
+    }
+  }
+  lock_.unlock();
+  return next;
 }
 
 void StreamTable::keep(const Advice& advice, uint64_t frame_index, Pin pin) {

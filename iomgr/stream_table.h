@@ -8,6 +8,8 @@
 //   asked     ███ ████ ██ ███░░░░░         span: from the first to the furthest byte
 //             └──── span ───┘└ ahead       dense when at least half of it was asked for
 //
+// A read is told how far to read on while the devices are at it anyway (observe), or, where
+// reads can be begun without waiting for them, what to begin when it is done (next_ahead).
 // Frames that were read ahead stay pinned, so that no policy takes them before they are
 // asked for, until a read has passed them, or their stream makes room for another.
 //
@@ -21,12 +23,10 @@
 
 #include "iomgr/base/futex.h"
 #include "iomgr/cache.h"
+#include "iomgr/extent_file.h"
 #include "iomgr/stripe.h"
 
 namespace graphlane {
-
-// The frames of what large reads want.
-inline constexpr uint64_t kExtentFrameBytes = 1 << 20;
 
 // What was read ahead, in frames.
 struct AheadStats {
@@ -52,6 +52,12 @@ class StreamTable {
   Advice observe(const Uuid& file_id, uint64_t generation, ByteRange range,
                  uint64_t quantum_bytes, uint64_t ahead_max_bytes);
 
+  // After such a read: what of its stream is to be begun now, so that two of its longest
+  // reads, two of `step_bytes` at least, `reach_bytes` at most, are under way behind the
+  // furthest; empty until that is one of them. Counts as begun.
+  ByteRange next_ahead(const Advice& advice, ByteRange range, uint64_t step_bytes,
+                       uint64_t reach_bytes);
+
   // A frame that was read ahead on this advice.
   void keep(const Advice& advice, uint64_t frame_index, Pin pin);
 
@@ -72,6 +78,9 @@ class StreamTable {
     uint64_t begin = 0;  // bytes: the stretch
     uint64_t end = 0;
     uint64_t asked_bytes = 0;  // of it, those asked for twice counted twice
+    uint64_t longest = 0;    // read, of late
+    uint64_t front = 0;      // where the sweep is
+    uint64_t ahead_end = 0;  // what has been begun of it
     uint32_t read_count = 0;
     uint32_t serial = 0;  // 0: not in use
     uint32_t last_used = 0;
@@ -81,12 +90,13 @@ class StreamTable {
 
     bool is_near(ByteRange range) const;
     bool is_dense() const { return read_count > 1 && asked_bytes >= (end - begin) / 2; }
+    void move_front(ByteRange range);
     void extend(ByteRange range);
   };
 
   Stream* find(const Uuid& file_id, uint64_t generation, ByteRange range);
   Stream* begin_stream(const Uuid& file_id, uint64_t generation, ByteRange range);
-  void pass(Stream& stream, uint64_t frame_index);
+  void pass(Stream& stream, uint64_t begin, uint64_t end);
   void let_go(Stream& stream);
   void let_go_of_idle();
 

@@ -3,11 +3,13 @@
 #include <cerrno>
 #include <optional>
 
+#include "iomgr/ahead_queue.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/lane_io.h"
 #include "shim/queue_pool.h"
 #include "shim/read_cache.h"
 #include "shim/report.h"
+#include "shim/settings.h"
 
 namespace graphlane {
 namespace {
@@ -211,10 +213,32 @@ bool is_aligned(uint64_t offset, const void* buffer, size_t count) {
   return (offset | reinterpret_cast<uintptr_t>(buffer) | count) % kBlockSize == 0;
 }
 
+AheadQueue ahead_queue;
+
 class FileMover final : public PartMover {
  public:
   explicit FileMover(const OpenFile& file) : file_(file) {}
   int move(const PartRequest& request) override { return graphlane::move(file_, request); }
+
+  // Disks only: what has no gate answers many reads at once, and these have no copy.
+  bool can_start() override {
+    if (settings().backend == IoBackend::kThreads) return false;
+    const uint32_t count = file_.map.geometry().device_count;
+    for (uint32_t d = 0; d < count; ++d) {
+      DeviceGate* const gate = file_.gates[d];
+      if (gate == nullptr || !gate->is_narrow() || !gate->is_free()) return false;
+    }
+    return ahead_queue.works();
+  }
+  bool start(const PartRequest& request, RequestEnd* end) override {
+    if (!ahead_queue.start(request, end)) return false;
+    RequestCutter cutter(request);
+    for (LaneIo io; cutter.next(&io);) {
+      file_.counters[io.device_index]->count(io.op, io.expected_bytes);
+    }
+    return true;
+  }
+  bool drive() override { return ahead_queue.drive(); }
 
  private:
   const OpenFile& file_;

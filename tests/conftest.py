@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,26 @@ def small_device_volume(graphlane, small_filesystem, tmp_path):
         return graphlane.create_on(tmp_path / "vol", devices, **options)
 
     return make
+
+
+@pytest.fixture
+def disks(root, tmp_path):
+    """Two directories, each on a device of its own that says it is a disk."""
+    with ExitStack() as undo:
+        directories = []
+        for number in range(2):
+            image, at = tmp_path / f"image{number}", tmp_path / f"disk{number}"
+            with open(image, "wb") as file:
+                file.truncate(48 << 20)
+            run("mkfs.ext4", "-q", "-F", image)
+            made = run("losetup", "--find", "--show", image, check=False)
+            if made.returncode != 0:
+                pytest.skip("not applicable: no loop devices here")
+            device = made.stdout.strip()
+            undo.callback(run, "losetup", "--detach", device)
+            Path(f"/sys/block/{Path(device).name}/queue/rotational").write_text("1")
+            at.mkdir()
+            run("mount", device, at)
+            undo.callback(run, "umount", at)
+            directories.append(at)
+        yield directories

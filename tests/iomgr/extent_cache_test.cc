@@ -15,7 +15,12 @@ namespace {
 
 class ExtentCacheTest : public ExtentFixture {};
 
-TEST_F(ExtentCacheTest, ManyThreadsReadRightBytesWithMemoryForSome) {
+// Once with read-ahead in the reads, once with what is begun and not waited for.
+class ExtentCacheThreadsTest : public ExtentCacheTest,
+                               public ::testing::WithParamInterface<bool> {};
+
+TEST_P(ExtentCacheThreadsTest, ReadRightBytesWithMemoryForSome) {
+  starts_ = GetParam();
   make_file({.stripe_depth_bytes = 3 * kMiB / 2, .device_count = 3, .first_device = 1},
             40 * kMiB + 12345);
   start(16 * kMiB);
@@ -36,6 +41,8 @@ TEST_F(ExtentCacheTest, ManyThreadsReadRightBytesWithMemoryForSome) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_LE(cache_->stats().frames.resident_bytes, 16 * kMiB);
 }
+
+INSTANTIATE_TEST_SUITE_P(Begun, ExtentCacheThreadsTest, ::testing::Bool());
 
 TEST_F(ExtentCacheTest, ASequenceOfSmallReadsReachesTheDevicesInLargeOnes) {
   make_file({.stripe_depth_bytes = 4 * kMiB, .device_count = 2, .first_device = 0}, 32 * kMiB);
@@ -61,14 +68,16 @@ TEST_F(ExtentCacheTest, SmallReadsHereAndThereAreDeclined) {
 
 // "A sweep over a file twice the cache: at least 0.45 of bytes served from memory."
 // Threads take the blocks in turn, as an engine's do.
-class CyclicSweepTest : public ExtentCacheTest, public ::testing::WithParamInterface<int> {
+struct Sweepers {
+  int thread_count;
+  bool begun_ahead;
+};
+
+class CyclicSweepTest : public ExtentCacheTest, public ::testing::WithParamInterface<Sweepers> {
  protected:
   static constexpr uint64_t kBlock = 3 * kMiB;
 
   void work(std::atomic<uint64_t>& next) {
-    struct alignas(4096) Page {
-      char bytes[4096];
-    };
     std::vector<Page> buffer(kBlock / sizeof(Page));
     for (uint64_t at; (at = next.fetch_add(kBlock)) < content_.size();) {
       EXPECT_TRUE(cache_->read(file(), {at, kBlock}, buffer.data(), *this));
@@ -78,25 +87,114 @@ class CyclicSweepTest : public ExtentCacheTest, public ::testing::WithParamInter
 
   // What share of the file came from the devices.
   double sweep() {
-    const uint64_t before = moved_bytes_;
+    const uint64_t before = moved_bytes_ + started_bytes_;
     std::atomic<uint64_t> next{0};
     std::vector<std::thread> threads;
-    for (int t = 0; t < GetParam(); ++t) threads.emplace_back([&] { work(next); });
+    for (int t = 0; t < GetParam().thread_count; ++t) threads.emplace_back([&] { work(next); });
     for (std::thread& thread : threads) thread.join();
-    return static_cast<double>(moved_bytes_ - before) / static_cast<double>(content_.size());
+    const uint64_t moved = moved_bytes_ + started_bytes_ - before;
+    return static_cast<double>(moved) / static_cast<double>(content_.size());
   }
 };
 
 TEST_P(CyclicSweepTest, OverTwiceTheCacheFindsHalf) {
   make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 192 * kMiB);
   start(96 * kMiB);
+  starts_ = GetParam().begun_ahead;
   for (int i = 0; i < 6; ++i) sweep();
   double moved = 0;
   for (int i = 0; i < 4; ++i) moved += sweep() / 4;
   EXPECT_LE(moved, 0.55);
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, CyclicSweepTest, ::testing::Values(1, 2, 6));
+INSTANTIATE_TEST_SUITE_P(Threads, CyclicSweepTest,
+                         ::testing::Values(Sweepers{1, false}, Sweepers{2, false},
+                                           Sweepers{6, false}, Sweepers{1, true},
+                                           Sweepers{2, true}, Sweepers{6, true}));
+
+// One sweep in large reads, by one thread, and what is begun while it computes.
+class BegunAheadTest : public ExtentCacheTest {
+ protected:
+  static constexpr uint64_t kBlock = 8 * kMiB;
+  void SetUp() override {
+    ExtentCacheTest::SetUp();
+    if (!ahead_.works()) GTEST_SKIP() << "no asynchronous I/O here";
+    make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 96 * kMiB);
+    start(128 * kMiB);
+    starts_ = true;
+  }
+  void sweep(uint64_t begin, uint64_t end) {
+    for (uint64_t at = begin; at < end; at += kBlock) {
+      EXPECT_TRUE(cache_->read(file(), {at, kBlock}, buffer_.data(), *this));
+      EXPECT_EQ(content_.compare(at, kBlock, buffer_[0].bytes, kBlock), 0);
+    }
+  }
+  std::vector<Page> buffer_ = std::vector<Page>(kBlock / sizeof(Page));
+};
+
+TEST_F(BegunAheadTest, OfASweepOnlyTheFirstReadsWaitForAWholeOne) {
+  sweep(0, content_.size());
+  EXPECT_EQ(moved_bytes_, 2 * kBlock) << "the second one makes it a stream";
+  EXPECT_EQ(started_bytes_, content_.size() - 2 * kBlock);
+  EXPECT_LE(started_count_, content_.size() / kBlock);
+  EXPECT_EQ(cache_->stats().ahead.wasted, 0u);
+}
+
+TEST_F(BegunAheadTest, WhatTheCacheHasIsNotReadAgain) {
+  sweep(0, content_.size());
+  sweep(0, content_.size());
+  EXPECT_EQ(moved_bytes_ + started_bytes_, content_.size());
+}
+
+TEST_F(BegunAheadTest, TheNextSweepIsReadAheadToo) {
+  cache_->set_budget(64 * kMiB);
+  sweep(0, content_.size());
+  const uint64_t moved = moved_bytes_;
+  sweep(0, content_.size());
+  EXPECT_LE(moved_bytes_ - moved, 2 * kBlock);
+}
+
+TEST_F(BegunAheadTest, NothingWhileOthersReadFromTheDevices) {
+  idle_ = false;
+  sweep(0, content_.size());
+  EXPECT_EQ(started_count_, 0u);
+}
+
+TEST_F(BegunAheadTest, NothingOfReadsHereAndThere) {
+  for (const uint64_t at : {50u, 20u, 90u, 0u, 70u, 35u}) read({at * kMiB, kMiB});
+  EXPECT_EQ(started_count_, 0u);
+}
+
+TEST_F(BegunAheadTest, SmallReadsTakeTheirPartOfIt) {
+  std::string got;
+  for (uint64_t at = 0; at < content_.size(); at += 100'000) {
+    const std::string bytes = read({at, 100'000});
+    got += bytes == "declined" ? expected({at, 100'000}) : bytes;
+  }
+  EXPECT_TRUE(got == content_);
+  EXPECT_LE(moved_bytes_, 3 * kMiB);
+  EXPECT_LE(moved_bytes_ + started_bytes_, content_.size() + kMiB);
+}
+
+TEST_F(BegunAheadTest, WhatFailsIsReadOtherwise) {
+  sweep(0, 3 * kBlock);
+  while (ahead_.drive()) {
+  }
+  const std::string part = device(1) + "/" + PartName(layout_.file_id).c_str();
+  std::filesystem::resize_file(part, 20 * kMiB);
+  error_ = EIO;
+  for (uint64_t at = 3 * kBlock; at < 7 * kBlock; at += kBlock) {
+    const bool there = at + kBlock <= 40 * kMiB;
+    EXPECT_EQ(cache_->read(file(), {at, kBlock}, buffer_.data(), *this).has_value(), there) << at;
+  }
+}
+
+TEST_F(BegunAheadTest, AnotherGenerationTakesNothingOfIt) {
+  sweep(0, 3 * kBlock);
+  const uint64_t before = moved_bytes_;
+  ASSERT_TRUE(cache_->read(file(2), {3 * kBlock, kBlock}, buffer_.data(), *this));
+  EXPECT_EQ(moved_bytes_, before + kBlock);
+}
 
 TEST_F(ExtentCacheTest, WhatADeviceCannotReadIsToBeReadOtherwiseAndIsNotKept) {
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 8 * kMiB);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "iomgr/ahead_queue.h"
 #include "iomgr/extent_cache.h"
 #include "tests/iomgr/striped_fixture.h"
 
@@ -47,6 +48,23 @@ class ExtentFixture : public StripedFixture, public PartMover {
     return 0;
   }
 
+  bool can_start() override { return starts_ && idle_ && ahead_.works(); }
+  bool start(const PartRequest& request, RequestEnd* end) override {
+    if (!ahead_.start(request, end)) return false;
+    started_count_ += 1;
+    for (const Piece& piece : request.pieces) started_bytes_ += piece.range.length_bytes;
+    return true;
+  }
+  bool drive() override { return ahead_.drive(); }
+
+  // What was begun ends before what it is for.
+  void TearDown() override {
+    while (ahead_.drive()) {
+    }
+    cache_.reset();
+    StripedFixture::TearDown();
+  }
+
   // Reads as a program would; nothing is declined.
   std::string read(ByteRange range) {
     std::string bytes(range.length_bytes, '\x5a');
@@ -59,6 +77,12 @@ class ExtentFixture : public StripedFixture, public PartMover {
   std::string expected(ByteRange range) const {
     return range.offset < content_.size() ? content_.substr(range.offset, range.length_bytes) : "";
   }
+
+  AheadQueue ahead_;
+  bool starts_ = false;
+  std::atomic<bool> idle_{true};
+  std::atomic<uint64_t> started_count_{0};
+  std::atomic<uint64_t> started_bytes_{0};
 
   std::unique_ptr<ExtentCache> cache_;
   std::atomic<int> error_{0};

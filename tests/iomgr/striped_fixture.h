@@ -20,6 +20,11 @@
 
 namespace graphlane {
 
+// Memory as direct I/O needs it.
+struct alignas(4096) Page {
+  char bytes[4096];
+};
+
 class StripedFixture : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -71,6 +71,20 @@ def test_a_file_of_twice_the_cache_is_half_found(graphlane, pair):
     assert cache["resident_bytes"] <= 20 << 20
 
 
+def test_on_disks_what_comes_next_is_begun_ahead(graphlane, tmp_path, disks):
+    plain = tmp_path / "plain"
+    plain.write_bytes(random.Random(3).randbytes(SIZE))
+    made = graphlane.create_on(tmp_path / "vol", disks, depth="1M")
+    graphlane("import", plain, made.path)
+    cache = sweep(graphlane, plain, made.path / "plain", 3, "--no-mount", "--cache=64M")
+    assert cache["ahead_frames"] >= SIZE // 2 >> 20
+    assert cache["ahead_wasted"] == 0
+    assert cache["fetched_bytes"] + cache["passed_bytes"] <= SIZE
+    none = sweep(graphlane, plain, made.path / "plain", 1, "--no-mount", "--cache=64M",
+                 GRAPHLANE_BACKEND="threads")
+    assert none["ahead_frames"] == 0, "nothing can be begun by preadv"
+
+
 def test_none_is_asked_for(graphlane, pair):
     plain, made = pair
     for options, environment in [(["--cache=0"], {}), ([], {"GRAPHLANE_CACHE": "0"})]:

@@ -5,8 +5,6 @@ import os
 import random
 import re
 import subprocess
-from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
@@ -25,29 +23,6 @@ def pair(volume, graphlane, tmp_path):
     made = volume(depth="64K")
     graphlane("import", plain, made.path)
     return plain, made
-
-
-@pytest.fixture
-def disks(root, tmp_path):
-    """Two directories, each on a device of its own that says it is a disk."""
-    with ExitStack() as undo:
-        directories = []
-        for number in range(2):
-            image, at = tmp_path / f"image{number}", tmp_path / f"disk{number}"
-            with open(image, "wb") as file:
-                file.truncate(48 << 20)
-            run("mkfs.ext4", "-q", "-F", image)
-            made = run("losetup", "--find", "--show", image, check=False)
-            if made.returncode != 0:
-                pytest.skip("not applicable: no loop devices here")
-            device = made.stdout.strip()
-            undo.callback(run, "losetup", "--detach", device)
-            Path(f"/sys/block/{Path(device).name}/queue/rotational").write_text("1")
-            at.mkdir()
-            run("mount", device, at)
-            undo.callback(run, "umount", at)
-            directories.append(at)
-        yield directories
 
 
 def storm(plain, striped, visits, prefix=(), environment=None, program=PROGRAM, forks=100,

@@ -1,0 +1,74 @@
+// ReadAhead: what streams will want next, begun while nobody waits for it
+// (CSMqGraph §3.3).
+//
+//   begin(stretch) ──► frames of its own ──► PartMover::start() ──► returns
+//   join(frame)    ──► there, or on its way: to be waited for, and driven
+//
+// Its memory is beside the cache's, so that what is read once does not push out what
+// comes back; the cache is offered a frame when it is used.
+//
+// Threads: everything but init() is safe from any. Nothing may be under way at the end.
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "iomgr/extent_file.h"
+#include "iomgr/lane_io.h"
+#include "iomgr/mapped_cache.h"
+#include "iomgr/stream_table.h"
+
+namespace graphlane {
+
+class ReadAhead {
+ public:
+  // One stretch.
+  static constexpr uint32_t kFramesMax = 64;
+
+  // Takes so much memory at most. ENOMEM: it is too little; then nothing is begun.
+  Result<void> init(uint64_t bytes, StreamTable& streams);
+
+  // How far it may be ahead.
+  uint64_t reach_bytes() const { return reach_bytes_.load(std::memory_order_relaxed); }
+
+  // Begins what of the stretch is in neither cache, kFramesMax at most.
+  void begin(const ExtentFile& file, ByteRange stretch, const StreamTable::Advice& advice,
+             FrameCache& cache, PartMover& mover);
+
+  // kHit, kWait, or kPass: it was not read ahead.
+  Reservation join(const FrameKey& key) {
+    const bool begun = begun_.load(std::memory_order_relaxed);
+    return begun ? frames_->reserve(key, Admission::kNone) : Reservation{};
+  }
+
+  // So much memory from now on, or what init() took; gives back what is over.
+  void resize(uint64_t bytes);
+  uint64_t resident_bytes() const { return frames_ ? frames_->stats().resident_bytes : 0; }
+  uint64_t fetched_bytes() const { return fetched_bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr uint32_t kBatchCount = 4;  // under way at once
+
+  struct Batch final : RequestEnd {
+    void ended(int error) override;
+
+    std::atomic<bool> taken{false};
+    ReadAhead* owner = nullptr;
+    StreamTable::Advice advice;
+    uint64_t size_bytes = 0;  // of the file
+    uint32_t count = 0;
+    Piece pieces[kFramesMax];
+    Fill fills[kFramesMax];
+  };
+
+  MappedCache frames_;
+  StreamTable* streams_ = nullptr;
+  uint64_t bytes_max_ = 0;
+  std::atomic<bool> begun_{false};  // anything yet: most have no such devices
+  std::atomic<uint64_t> reach_bytes_{0};
+  std::atomic<uint64_t> fetched_bytes_{0};
+  Batch batches_[kBatchCount];
+};
+
+}  // namespace graphlane
