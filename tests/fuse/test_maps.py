@@ -139,19 +139,23 @@ def test_a_reader_past_the_page_cache_sees_a_writer_within_it(volume, mounted, i
 
 
 READER = """
-import mmap, os, random, struct, sys
-path, done_path, how, size, block = *sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5])
-fd = os.open(path, os.O_RDONLY)
+import mmap, os, random, sys
+path, host_path, done_path, how, size, block = *sys.argv[1:5], *map(int, sys.argv[5:])
+fd, host = os.open(path, os.O_RDONLY), os.open(host_path, os.O_RDONLY)
 done = mmap.mmap(os.open(done_path, os.O_RDONLY), 8 * (size // block + 1), prot=mmap.PROT_READ)
 done = memoryview(done).cast("Q")
 view = mmap.mmap(fd, size, prot=mmap.PROT_READ)
+pread = lambda fd, at: int.from_bytes(os.pread(fd, 8, at), "little")
+mapped = lambda at: int.from_bytes(view[at:at + 8], "little")
 print("ready", flush=True)
 while done[size // block] == 0:
     i = random.randrange(size // block)
     at = i * block + random.randrange(block // 8) * 8
     least = done[i]
-    got, = struct.unpack("<Q", view[at:at + 8] if how == "map" else os.pread(fd, 8, at))
-    assert got >= least, (i, at, least, got)
+    got = mapped(at) if how == "map" else pread(fd, at)
+    assert got >= least, (f"{how}: version {got} at {at} after {least} was written; now"
+                          f" {mapped(at)} in the map, {pread(fd, at)} by pread,"
+                          f" {pread(host, at)} on the host, {done[i]} written")
 """
 
 
@@ -166,10 +170,12 @@ def test_what_a_writer_has_written_is_seen_by_all_at_once(volume, mounted, tmp_p
     done.write_bytes(bytes(8 * (count + 1)))
     with open(done, "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
         ended = memoryview(memory).cast("Q")
-        with mounted(volume(stripe=["striped"], depth="64K")) as at:
+        made = volume(stripe=["striped"], depth="64K")
+        with mounted(made) as at:
             (at / name).write_bytes(bytes(size))
-            readers = [subprocess.Popen([sys.executable, "-c", READER, at / name, done, how,
-                                         str(size), str(block)], stdout=subprocess.PIPE)
+            readers = [subprocess.Popen([sys.executable, "-c", READER, at / name, made.path / name,
+                                         done, how, str(size), str(block)],
+                                        stdout=subprocess.PIPE)
                        for how in ("map", "map", "pread", "pread")]
             for reader in readers:
                 reader.stdout.readline()
@@ -177,7 +183,8 @@ def test_what_a_writer_has_written_is_seen_by_all_at_once(volume, mounted, tmp_p
             r = random.Random(5)
             for version in range(1, 6001):
                 i = r.randrange(count)
-                os.pwrite(fd, version.to_bytes(8, "little") * (block // 8), i * block)
+                content = version.to_bytes(8, "little") * (block // 8)
+                assert os.pwrite(fd, content, i * block) == block
                 ended[i] = version
             os.close(fd)
             ended[count] = 1
