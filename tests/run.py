@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs all tests: the GoogleTest programs of $GRAPHLANE_BUILD/tests, then pytest
-over tests/. `make test` builds them first and calls this.
+"""Runs all tests: the GoogleTest programs of $GRAPHLANE_BUILD/tests, one after the other, and
+beside them pytest over tests/. `make test` builds them first and calls this.
 
 The last line is "N passed, N failed, N skipped". Exit status 1: something
 failed, or there was nothing to run. Where CI=true a skipped test counts as
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
@@ -45,24 +46,33 @@ class Tally:
         return self.passed + len(self.failed) + len(self.skipped)
 
 
+groups: set[int] = set()  # that have not ended
+
+
+def kill_group(group: int) -> None:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 def run_group(command: list[str], seconds_max: int, **kwargs) -> tuple[int | None, str]:
     """Runs a command as a process group that is gone afterwards, whatever it
     started. The exit status, None when it took too long, and what it printed."""
     process = subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.DEVNULL, text=True, errors="replace",
         start_new_session=True, **kwargs)
+    groups.add(process.pid)
     try:
         output, _ = process.communicate(timeout=seconds_max)
         return process.returncode, output or ""
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        kill_group(process.pid)
         output, _ = process.communicate()
         return None, output or ""
     finally:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        kill_group(process.pid)
+        groups.discard(process.pid)
 
 
 def ending(status: int | None) -> str:
@@ -108,7 +118,8 @@ def parse_gtest(program: str, output: str, status: int | None) -> tuple[Tally, s
     return tally, "\n".join(failures)
 
 
-def run_gtest(binary: Path, pattern: str | None) -> Tally:
+def run_gtest(binary: Path, pattern: str | None) -> tuple[Tally, str]:
+    """What became of its tests, and what is to be said of it."""
     command = [str(binary), "--gtest_color=no"]
     if pattern:
         command.append(f"--gtest_filter=*{pattern}*")
@@ -116,14 +127,12 @@ def run_gtest(binary: Path, pattern: str | None) -> Tally:
     status, output = run_group(
         command, BINARY_SECONDS_MAX, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     tally, failures = parse_gtest(binary.name, output, status)
-    if tally.count() > 0 or not pattern:
-        word = "FAILED" if tally.failed else "ok"
-        skipped = f", {len(tally.skipped)} skipped" if tally.skipped else ""
-        print(f"{word:6} {binary.name}: {tally.count()} tests{skipped}, "
-              f"{time.monotonic() - start:.1f} s", flush=True)
-        if failures:
-            print(failures, flush=True)
-    return tally
+    if tally.count() == 0 and pattern:
+        return tally, ""
+    word = "FAILED" if tally.failed else "ok"
+    skipped = f", {len(tally.skipped)} skipped" if tally.skipped else ""
+    return tally, (f"{word:6} {binary.name}: {tally.count()} tests{skipped}, "
+                   f"{time.monotonic() - start:.1f} s\n{failures}").rstrip() + "\n"
 
 
 def run_pytest(pattern: str | None, paths: list[str], without: list[str]) -> Tally:
@@ -162,13 +171,25 @@ def main() -> int:
     arguments = parser.parse_args()
 
     build = Path(os.environ.get("GRAPHLANE_BUILD", ROOT / "build/release"))
+    binaries = [binary for binary in sorted((build / "tests").glob("*"))
+                if binary.is_file() and os.access(binary, os.X_OK)]
+    if arguments.pytest or arguments.paths:
+        binaries = []
     tally = Tally()
-    if not arguments.pytest and not arguments.paths:
-        for binary in sorted((build / "tests").glob("*")):
-            if binary.is_file() and os.access(binary, os.X_OK):
-                tally.add(run_gtest(binary, arguments.k))
-    if not arguments.gtest:
-        tally.add(run_pytest(arguments.k, arguments.paths, arguments.without))
+    with ThreadPoolExecutor(1) as beside:
+        try:
+            gtests = [beside.submit(run_gtest, binary, arguments.k) for binary in binaries]
+            if not arguments.gtest:
+                tally.add(run_pytest(arguments.k, arguments.paths, arguments.without))
+            for gtest in gtests:
+                found, said = gtest.result()
+                tally.add(found)
+                print(said, end="", flush=True)
+        except BaseException:  # we are told to stop
+            beside.shutdown(wait=False, cancel_futures=True)
+            for group in list(groups):
+                kill_group(group)
+            raise
 
     for name, reason in tally.skipped.items():
         print(f"skipped {name}: {reason}")
