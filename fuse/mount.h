@@ -32,7 +32,7 @@ inline constexpr uint32_t kMountThreadsMin = 4;  // fewer starve parallel reader
 
 // Requests that the kernel has under way without a program waiting, instead of libfuse's
 // 12: read-ahead of several streams over several devices. As many threads serve them.
-inline constexpr uint32_t kBackgroundMax = 64;
+inline constexpr uint32_t kBackgroundMax = 128;
 
 struct MountOptions {
   std::string mountpoint;     // empty: the volume's own directory

@@ -136,10 +136,10 @@ Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, fuse_req_t req, Ino
     file->striped = std::move(*opened);
   }
   inode.stub.remember(file->striped);
-  const bool asked = (fi->flags & O_DIRECT) != 0;
-  file->direct = wants_direct(fs.options.io_mode, file->striped->size(), asked);
+  file->o_direct = (fi->flags & O_DIRECT) != 0;
+  file->direct = wants_direct(fs.options.io_mode, file->striped->size(), file->o_direct);
   fi->keep_cache = inode.stub.same_content(layout.file_id, stub.st_mtim);
-  fi->direct_io = (file->direct && !asked && fs.direct_io_with_mmap) ||
+  fi->direct_io = (file->direct && !file->o_direct && fs.direct_io_with_mmap) ||
                   writes_directly(fs, fi->flags);
   return file;
 }

@@ -27,9 +27,15 @@ int read_plain(fuse_req_t req, int fd, size_t size, off_t offset) {
   return 0;
 }
 
-// By way of the cache, unless somebody writes the file.
-ssize_t read_past_page_cache(Filesystem& fs, const StripedFile& file, ByteRange range,
+// By way of the cache, unless somebody writes the file. Nor is the cache for a part of what a
+// program reads at once by O_DIRECT: the kernel asks for all its parts together, so that the
+// lanes can merge them, while requests that wait for each other's frames keep half of the
+// devices busy (README.md).
+ssize_t read_past_page_cache(Filesystem& fs, const OpenFile& open_file, ByteRange range,
                              void* buffer) {
+  const StripedFile& file = *open_file.striped;
+  const bool is_part = open_file.o_direct && range.length_bytes == fs.read_bytes_max;
+  if (is_part) return fs.lanes->read(file, range, buffer, /*direct=*/true);
   const Uuid& file_id = file.layout().file_id;
   // The generation comes first: whoever changes the file from here on moves it.
   const uint64_t generation = fs.live.generations().of(file_id);
@@ -48,7 +54,7 @@ ssize_t read_past_page_cache(Filesystem& fs, const StripedFile& file, ByteRange 
 int read_into_buffer(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteRange range) {
   void* buffer = RequestBuffer::of_this_thread(fs.read_bytes_max);
   const ssize_t got = file.direct
-                          ? read_past_page_cache(fs, *file.striped, range, buffer)
+                          ? read_past_page_cache(fs, file, range, buffer)
                           : fs.lanes->read(*file.striped, range, buffer, /*direct=*/false);
   if (got < 0) {
     log_line("{}: read of {} bytes at {}: {}", file.striped->name(), range.length_bytes,

@@ -19,6 +19,7 @@ struct OpenFile : OpenHandle {
   std::shared_ptr<StripedFile> striped;  // or a striped one
   LiveFiles::Writer live;                // the same, if this handle may write
   bool direct = false;                   // its parts are read past the page cache
+  bool o_direct = false;                 // the program has asked for that
   bool appends = false;                  // `fd` does, because the file allows nothing else
 
   // What carries the file's owner, mode and times.

@@ -1,7 +1,7 @@
 // RequestBuffer: one worker's memory for requests that cannot be spliced: aligned
 // for direct I/O, kept for the worker's life. So the data path neither allocates nor
 // faults pages in. On huge pages only where it fills one: half a page for nothing, for each
-// of 64 workers, is more than a tight control group has.
+// of 128 workers, is more than a tight control group has.
 //
 // Threads: one a thread.
 #pragma once

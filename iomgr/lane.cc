@@ -13,8 +13,9 @@ namespace {
 constexpr uint32_t kLaneThreadsMax = 4;
 // With SyncQueue a thread is an I/O in flight.
 constexpr uint32_t kSyncThreadsMax = 32;
-// I/Os waiting per I/O in flight, before acquire() holds the callers back.
-constexpr uint32_t kQueuedPerInFlight = 4;
+// I/Os waiting, before acquire() holds the callers back: as many as the mount may have
+// requests. Only what has come to a lane can be put in order and merged.
+constexpr uint32_t kWaitingMax = 128;
 
 }  // namespace
 
@@ -54,7 +55,7 @@ Outcome<std::unique_ptr<Lane>> Lane::start(std::string device, IoBackend backend
   const bool synchronous = backend == IoBackend::kThreads;
   const uint32_t thread_count = std::min(depth, synchronous ? kSyncThreadsMax : kLaneThreadsMax);
   const uint32_t queue_depth = std::min((depth + thread_count - 1) / thread_count, kQueueDepthMax);
-  lane->pool_.resize(depth * kQueuedPerInFlight);
+  lane->pool_.resize(depth + kWaitingMax);
   for (LaneIo& io : lane->pool_) lane->release(&io);
   lane->waiting_.reserve(lane->pool_.size());
   try {

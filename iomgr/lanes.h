@@ -35,7 +35,7 @@ namespace graphlane {
 
 struct LaneOptions {
   IoBackend backend = IoBackend::kAuto;
-  uint32_t depth = 0;  // I/Os in flight a device; 0: as calibrated, else 2 (disk) or 16
+  uint32_t depth = 0;  // I/Os in flight a device; 0: as calibrated, else 1 (disk) or 16
 };
 
 // What one lane has done since it was started.
