@@ -91,6 +91,9 @@ class ExtentCache {
   std::optional<size_t> read(const ExtentFile& file, ByteRange range, void* buffer,
                              PartMover& mover);
 
+  // What was read otherwise without asking.
+  void count_passed(uint64_t bytes) { passed_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+
   // As much as given at start(), at most.
   void set_budget(uint64_t bytes);
   // The same by what memory is left, if the budget is kAutoBudget.
