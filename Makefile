@@ -19,17 +19,20 @@ AR ?= ar
 PKG_CONFIG ?= pkg-config
 PYTHON ?= python3
 
-, := ,
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-5s %s\n' '$(1)' '$(2)')
 
+COMMANDS :=
+UNCHECKED :=
 # -g1: names and lines, for backtraces and perf; all of -g takes half as long again.
 ifeq ($(VARIANT),release)
   OPTIMIZE := -O2 -g1
+  COMMANDS := -O1
 else ifeq ($(VARIANT),debug)
   OPTIMIZE := -Og -g -D_GLIBCXX_ASSERTIONS
 else ifeq ($(VARIANT),asan)
   OPTIMIZE := -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+  UNCHECKED := -fno-sanitize=vptr,null,alignment,object-size
 else ifeq ($(VARIANT),tsan)
   OPTIMIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
 else
@@ -113,8 +116,8 @@ $(PLAIN)/obj/%.o: %.cc
 # GoogleTest and CLI11 are instantiated anew in every test and every command. Half of the
 # time that this takes goes into checks of each of their pointers, or, for what parses one
 # line, into making it fast.
-$(BUILD)/obj/tests/% $(BUILD)/obj/cli/%: CXXFLAGS += $(if $(filter asan,$(VARIANT)),-fno-sanitize=vptr$(,)null$(,)alignment$(,)object-size)
-$(BUILD)/obj/cli/%: CXXFLAGS += -O1
+$(BUILD)/obj/tests/% $(BUILD)/obj/cli/%: CXXFLAGS += $(UNCHECKED)
+$(BUILD)/obj/cli/%: CXXFLAGS += $(COMMANDS)
 
 -include $(OBJECTS:.o=.d)
 

@@ -35,14 +35,12 @@ ssize_t read_past_page_cache(Filesystem& fs, const OpenFile& open_file, ByteRang
                              void* buffer) {
   const StripedFile& file = *open_file.striped;
   const bool is_part = open_file.o_direct && range.length_bytes == fs.read_bytes_max;
-  if (is_part) {
-    fs.extents.count_passed(range.length_bytes);
-    return fs.lanes->read(file, range, buffer, /*direct=*/true);
-  }
   const Uuid& file_id = file.layout().file_id;
   // The generation comes first: whoever changes the file from here on moves it.
   const uint64_t generation = fs.live.generations().of(file_id);
-  if (!fs.live.has_writers(file_id)) {
+  if (is_part) {
+    fs.extents.count_passed(range.length_bytes);
+  } else if (!fs.live.has_writers(file_id)) {
     const std::optional<size_t> got = fs.extents.read({.file_id = file_id,
                                                        .generation = generation,
                                                        .size_bytes = file.size(),
