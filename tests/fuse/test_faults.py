@@ -70,7 +70,8 @@ def test_without_the_library_the_daemons_death_is_an_error(striped, graphlane, t
         while True:  # until the kernel has noticed
             os.preadv(fd, [bytearray(100)], random.randrange(3_000_000))
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    assert raised.value.errno == errno.ENOTCONN
+    # ECONNABORTED: the request that was under way at the daemon's death
+    assert raised.value.errno in (errno.ENOTCONN, errno.ECONNABORTED)
     assert time.monotonic() - start < HANG_SECONDS
     with suppress(OSError):
         os.close(fd)
