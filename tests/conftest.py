@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -55,6 +56,17 @@ def mount(graphlane, fuse, tmp_path):
 def root() -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root")
+
+
+@pytest.fixture
+def open_tmp(tmp_path):
+    """tmp_path, where every user may pass."""
+    for directory in (tmp_path, *tmp_path.parents):
+        if directory.stat().st_uid != os.geteuid() or directory == Path("/"):
+            break
+        if stat.S_IMODE(directory.stat().st_mode) & 0o011 != 0o011:
+            directory.chmod(directory.stat().st_mode | 0o011)
+    return tmp_path
 
 
 @pytest.fixture

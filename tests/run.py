@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Runs all tests: the GoogleTest programs of $GRAPHLANE_BUILD/tests, one after the other, and
-beside them pytest over tests/. `make test` builds them first and calls this.
+beside them pytest over tests/, as many files at once as there are cores. `make test` builds them
+first and calls this.
 
 The last line is "N passed, N failed, N skipped". Exit status 1: something
 failed, or there was nothing to run. Where CI=true a skipped test counts as
@@ -25,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BINARY_SECONDS_MAX = 300
 PYTEST_SECONDS_MAX = 1800
 TAIL_LINES = 40
+WORKERS_MAX = 4  # of pytest: a test may have a gigabyte to itself
 
 # The text rather than gtest's JSON: only the text has the reason of a skip, and
 # a program that crashes has not written its JSON yet.
@@ -139,7 +141,8 @@ def run_pytest(pattern: str | None, paths: list[str], without: list[str]) -> Tal
     tally = Tally()
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "-rN", f"--junitxml={report}"]
+        command = [sys.executable, "-m", "pytest", "-q", "-rN", f"--junitxml={report}",
+                   f"--numprocesses={min(os.cpu_count(), WORKERS_MAX)}", "--dist=loadfile"]
         if pattern:
             command += ["-k", pattern]
         command += [f"--ignore={path}" for path in without]

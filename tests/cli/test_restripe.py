@@ -160,10 +160,8 @@ def test_what_is_not_there_or_no_volume_is_refused(filled, refused, tmp_path):
     refused("restripe", tree, naming=tree)
 
 
-def test_who_may_not_write_changes_nothing(graphlane, filled, tmp_path, root):
+def test_who_may_not_write_changes_nothing(graphlane, filled, open_tmp, root):
     made, tree = filled
-    for directory in (tmp_path, *tmp_path.parents[:2]):
-        directory.chmod(0o711)
     before = snapshot(made.path, *made.devices)
     for path in (made.path, made.path / "tree/a"):
         result = run(graphlane.program, "restripe", "--stripe-depth", "4K", path, check=False,
@@ -180,10 +178,8 @@ def test_who_may_not_write_changes_nothing(graphlane, filled, tmp_path, root):
     assert snapshot(made.path, *made.devices) == before
 
 
-def test_an_ordinary_user_restripes_a_volume_of_his_own(graphlane, data, tmp_path, root):
-    for directory in (tmp_path, *tmp_path.parents[:2]):
-        directory.chmod(0o711)
-    home = tmp_path / "home"
+def test_an_ordinary_user_restripes_a_volume_of_his_own(graphlane, data, open_tmp, root):
+    home = open_tmp / "home"
     home.mkdir()
     shutil.copy(data, home / "f")
     for device in ("d0", "d1"):
@@ -195,8 +191,8 @@ def test_an_ordinary_user_restripes_a_volume_of_his_own(graphlane, data, tmp_pat
     run(graphlane.program, "import", home / "f", home / "vol", **user)
     run(graphlane.program, "restripe", "--stripe-depth", "4K", home / "vol", **user)
     assert depths(graphlane, home / "vol") == {"f": "4K"}
-    graphlane("export", home / "vol/f", tmp_path / "back")
-    assert (tmp_path / "back").read_bytes() == data.read_bytes()
+    graphlane("export", home / "vol/f", open_tmp / "back")
+    assert (open_tmp / "back").read_bytes() == data.read_bytes()
     # What root changes of it stays his.
     graphlane("restripe", "--stripe-depth", "8K", home / "vol")
     run(graphlane.program, "restripe", "--stripe-depth", "16K", home / "vol", **user)

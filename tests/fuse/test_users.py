@@ -7,7 +7,6 @@ import stat
 import struct
 import subprocess
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -21,17 +20,6 @@ def as_user(*command, uid=NOBODY, gid=NOBODY, groups=(), **options) -> subproces
     return subprocess.run([str(word) for word in command], user=uid, group=gid,
                           extra_groups=groups, capture_output=True, text=True, timeout=60,
                           stdin=subprocess.DEVNULL, **options)
-
-
-@pytest.fixture
-def open_tmp(tmp_path):
-    """tmp_path, where every user may pass."""
-    for directory in (tmp_path, *tmp_path.parents):
-        if directory.stat().st_uid != os.geteuid() or directory == Path("/"):
-            break
-        if stat.S_IMODE(directory.stat().st_mode) & 0o011 != 0o011:
-            directory.chmod(directory.stat().st_mode | 0o011)
-    return tmp_path
 
 
 @contextmanager
