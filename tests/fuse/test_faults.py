@@ -58,24 +58,20 @@ def test_a_preloaded_reader_outlives_the_daemon(striped, graphlane, tmp_path):
         graphlane("umount", at)
 
 
-def test_without_the_library_the_daemons_death_is_an_error(striped, graphlane, tmp_path):
+def test_without_the_library_the_daemons_death_is_an_error(striped, mounted):
     volume, _ = striped(size=3_000_000)
-    at = tmp_path / "mnt"
-    at.mkdir()
-    graphlane("mount", volume.path, at)
-    fd = os.open(at / "data", os.O_RDONLY)
-    os.kill(daemon_of(volume, at), signal.SIGKILL)
-    start = time.monotonic()
-    with pytest.raises(OSError) as raised:
-        while True:  # until the kernel has noticed
-            os.preadv(fd, [bytearray(100)], random.randrange(3_000_000))
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    # ECONNABORTED: the request that was under way at the daemon's death
-    assert raised.value.errno in (errno.ENOTCONN, errno.ECONNABORTED)
-    assert time.monotonic() - start < HANG_SECONDS
-    with suppress(OSError):
-        os.close(fd)
-    graphlane("umount", at)
+    with mounted(volume) as at, open(at / "data", "rb", buffering=0) as file:
+        os.kill(daemon_of(volume, at), signal.SIGKILL)
+        start = time.monotonic()
+        with pytest.raises(OSError) as raised:
+            while True:  # until the kernel has noticed
+                os.preadv(file.fileno(), [bytearray(100)], random.randrange(3_000_000))
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        # ECONNABORTED: the request that was under way at the daemon's death
+        assert raised.value.errno in (errno.ENOTCONN, errno.ECONNABORTED)
+        assert time.monotonic() - start < HANG_SECONDS
+        with suppress(OSError):
+            file.close()
 
 
 def test_a_device_that_goes_while_mounted(striped, mounted):
