@@ -19,10 +19,15 @@ from experiments.sizes import SIZE
 from experiments.workloads import Grid, Read, Shards
 
 
-def compare(workload, at, rounds, out, memory, depth, ceiling_seconds, rivals=(),
+WAYS = {"striped": comparison.STRIPED, "mounted": comparison.MOUNTED,
+        "preloaded": comparison.PRELOADED}
+
+
+def compare(workload, at, rounds, out, memory, depth, ceiling_seconds, way, rivals=(),
             **options) -> None:
+    ways = tuple(name for word, name in WAYS.items() if word in way)
     with chosen_devices(at, options) as devices:
-        case = Case(workload, len(devices.devices), depth, rivals=rivals)
+        case = Case(workload, len(devices.devices), depth, ways, rivals)
         found = comparison.measure(devices, [case], rounds, ceiling_seconds, memory)
         if out:
             samples.write(out, samples.record("compare", devices, found, memory_bytes=memory))
@@ -30,8 +35,14 @@ def compare(workload, at, rounds, out, memory, depth, ceiling_seconds, rivals=()
 
 
 def compare_options(function):
-    return run_options(measuring_options(click.option(
-        "--depth", default=comparison.DEPTH, show_default=True, help="Stripe depth.")(function)))
+    for option in (
+            click.option("--depth", default=comparison.DEPTH, show_default=True,
+                         help="Stripe depth."),
+            click.option("--way", multiple=True, type=click.Choice(list(WAYS)),
+                         default=list(WAYS), show_default=True,
+                         help="Only these; give several.")):
+        function = option(function)
+    return run_options(measuring_options(function))
 
 
 SCALE = click.option("--scale", type=click.IntRange(8, 27), default=20, show_default=True,
