@@ -52,9 +52,11 @@ struct ExportCommand {
 Outcome<int> export_(const ExportCommand& options) {
   const Outcome<VolumePath> from = open_volume_of(options.source);
   if (!from) return from.error();
+  // VOL/. as well is the contents, as of any directory.
+  const bool contents_of_all = from->below.empty() && options.source.ends_with("/.");
   catch_interrupts();
   const Outcome<TransferSummary> summary =
-      export_files(*from->volume, {.source = from->below,
+      export_files(*from->volume, {.source = contents_of_all ? "." : from->below,
                                    .destination = options.destination,
                                    .overwrite = options.overwrite});
   if (!summary) return summary.error();

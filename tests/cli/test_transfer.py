@@ -84,6 +84,22 @@ def test_nothing_is_overwritten_unasked(graphlane, refused, volume, data):
     assert not set(parts(made)) & set(before)
 
 
+def test_export_of_the_contents_of_all_and_of_a_directory(graphlane, volume, data, tmp_path):
+    """SOURCE/. as for cp -r: into the target, also when that is there already."""
+    made = volume()
+    (tmp_path / "tree/sub").mkdir(parents=True)
+    shutil.copy(data, tmp_path / "tree/sub/big")
+    graphlane("import", tmp_path / "tree", made.path / "tree")
+    back = tmp_path / "back"
+    for source, name in ((made.path, "tree/sub/big"), (made.path / "tree", "sub/big")):
+        for _ in range(2):
+            graphlane("export", "-f", f"{source}/.", back)
+            files = [path for path in back.rglob("*") if path.is_file()]
+            assert files == [back / name]
+            assert files[0].read_bytes() == data.read_bytes()
+        shutil.rmtree(back)
+
+
 def test_export_does_not_overwrite_unasked(graphlane, refused, volume, data, tmp_path):
     made = volume()
     graphlane("import", data, made.path)
