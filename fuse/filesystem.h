@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "fuse/drop_behind.h"
 #include "fuse/fuse_api.h"
 #include "fuse/inode_table.h"
 #include "fuse/live_files.h"
@@ -39,9 +40,10 @@ struct Filesystem {
   InodeTable inodes;
   fuse_session* session = nullptr;  // set before it serves
   LiveFiles live;
-  std::unique_ptr<Lanes> lanes;
   ExtentCache extents;  // of what is read past the page cache
+  std::unique_ptr<Lanes> lanes;  // after it: they end what it has begun
   std::optional<CacheKeeper> cache_keeper;
+  DropBehind drop_behind;
   OpenHandles handles;
 
   // The value of kServerXattr; set before the first request.

@@ -68,6 +68,8 @@ struct Inode {
   StubCache stub;             // what it is, if it is a stub
   Passthrough passthrough;    // of a plain file
   std::atomic<uint32_t> handle_count{0};  // that the kernel has open
+  // Relaxed: another may come just now.
+  bool open_once() const { return handle_count.load(std::memory_order_relaxed) == 1; }
 
   // Guarded by the table's mutex.
   uint64_t lookup_count = 0;

@@ -12,6 +12,7 @@
 #include "fuse/filesystem.h"
 #include "fuse/log.h"
 #include "fuse/mountpoint.h"
+#include "fuse/page_cache_limits.h"
 #include "fuse/session.h"
 #include "fuse/stop_signals.h"
 #include "iomgr/mount_table.h"
@@ -70,7 +71,7 @@ class Herald {
       : thread_([mountpoint = std::move(mountpoint), on_ready = std::move(on_ready)] {
           struct stat st;
           if (::stat(mountpoint.c_str(), &st) != 0) return;  // ended before it began
-          raise_read_ahead(st.st_dev);
+          raise_page_cache_limits(st.st_dev);
           on_ready();
         }) {}
   ~Herald() { thread_.join(); }

@@ -48,8 +48,7 @@ struct MountOptions {
   double negative_timeout_seconds = 0.0;  // … and that there is no such name
   IoMode io_mode = IoMode::kAuto;
   LaneOptions lanes;
-  // Three quarters for newcomers: several streams of small requests are read ahead there.
-  ExtentCacheOptions cache{.newcomer_ways = 12};  // a budget of 0: none
+  ExtentCacheOptions cache;  // a budget of 0: none
   bool no_access_times = false;           // noatime, for the host's files as well
   bool remount = false;                   // no new mount: kernel_flags for the one that is there
   std::vector<std::string> kernel_flags;  // "nosuid", "ro", … in the order given

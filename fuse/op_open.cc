@@ -139,8 +139,8 @@ Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, fuse_req_t req, Ino
   file->o_direct = (fi->flags & O_DIRECT) != 0;
   file->direct = wants_direct(fs.options.io_mode, file->striped->size(), file->o_direct);
   fi->keep_cache = inode.stub.same_content(layout.file_id, stub.st_mtim);
-  fi->direct_io = (file->direct && !file->o_direct && fs.direct_io_with_mmap) ||
-                  writes_directly(fs, fi->flags);
+  file->serial = file->direct && !file->o_direct && fs.direct_io_with_mmap;
+  fi->direct_io = file->serial || writes_directly(fs, fi->flags);
   return file;
 }
 
@@ -262,6 +262,9 @@ int op::release(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* 
     if (::fstat(file->live->stub_fd(), &st) == 0) {
       (void)fs.inodes.of(ino).stub.same_content(file->striped->layout().file_id, st.st_mtim);
     }
+  }
+  if (file->leaves_pages() && fs.inodes.of(ino).open_once()) {
+    fs.drop_behind.ended(ino, file->trail);
   }
   take_back(fs, fs.inodes.of(ino), fi);
   return answer_result(req, 0);

@@ -27,26 +27,41 @@ int read_plain(fuse_req_t req, int fd, size_t size, off_t offset) {
   return 0;
 }
 
-// By way of the cache, unless somebody writes the file. Nor is the cache for a part of what a
-// program reads at once by O_DIRECT: the kernel asks for all its parts together, so that the
-// lanes can merge them, while requests that wait for each other's frames keep half of the
-// devices busy (README.md).
+// The lanes, for one open file.
+class FileMover final : public PartMover {
+ public:
+  FileMover(Lanes& lanes, std::shared_ptr<const StripedFile> file)
+      : lanes_(lanes), file_(std::move(file)) {}
+  int move(const PartRequest& request) override { return lanes_.move(request); }
+  bool can_start() override { return true; }
+  bool start(const PartRequest& request, RequestEnd* end) override {
+    return lanes_.start(request, file_, end);
+  }
+
+ private:
+  Lanes& lanes_;
+  std::shared_ptr<const StripedFile> file_;
+};
+
+// By way of the cache, unless somebody writes the file. A large request is mostly a part of
+// what a program reads by O_DIRECT or of what the kernel reads ahead: it sends them all together.
 ssize_t read_past_page_cache(Filesystem& fs, const OpenFile& open_file, ByteRange range,
                              void* buffer) {
   const StripedFile& file = *open_file.striped;
-  const bool is_part = open_file.o_direct && range.length_bytes == fs.read_bytes_max;
   const Uuid& file_id = file.layout().file_id;
   // The generation comes first: whoever changes the file from here on moves it.
   const uint64_t generation = fs.live.generations().of(file_id);
-  if (is_part) {
-    fs.extents.count_passed(range.length_bytes);
-  } else if (!fs.live.has_writers(file_id)) {
-    const std::optional<size_t> got = fs.extents.read({.file_id = file_id,
-                                                       .generation = generation,
-                                                       .size_bytes = file.size(),
-                                                       .map = file.map(),
-                                                       .parts = file.parts()},
-                                                      range, buffer, *fs.lanes);
+  if (!fs.live.has_writers(file_id)) {
+    FileMover mover(*fs.lanes, open_file.striped);
+    const ExtentFile extents{.file_id = file_id,
+                             .generation = generation,
+                             .size_bytes = file.size(),
+                             .map = file.map(),
+                             .parts = file.parts()};
+    const bool is_part = !open_file.serial && range.length_bytes >= fs.read_bytes_max / 2;
+    const std::optional<size_t> got =
+        is_part ? fs.extents.read_part(extents, range, buffer, mover)
+                : fs.extents.read(extents, range, buffer, mover);
     if (got) return static_cast<ssize_t>(*got);
   }
   return fs.lanes->read(file, range, buffer, /*direct=*/true);
@@ -90,13 +105,18 @@ int read_striped(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteRange
 
 }  // namespace
 
-int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t, size_t size, off_t offset,
+int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
              fuse_file_info* fi) {
   const OpenFile& file = OpenFile::of(fi);
   if (!file.striped) return read_plain(req, file.fd.get(), size, offset);
   if (size > fs.read_bytes_max) return EIO;  // never: op_init.cc
-  return read_striped(fs, req, file,
-                      {.offset = static_cast<uint64_t>(offset), .length_bytes = size});
+  const ByteRange range{.offset = static_cast<uint64_t>(offset), .length_bytes = size};
+  // Before the answer, with which the file may be closed. Who else has it open may want
+  // the pages yet.
+  if (file.leaves_pages() && fs.inodes.of(ino).open_once()) {
+    fs.drop_behind.passed(ino, file.trail, range);
+  }
+  return read_striped(fs, req, file, range);
 }
 
 // The kernel asks only for SEEK_DATA and SEEK_HOLE.

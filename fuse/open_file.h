@@ -1,11 +1,12 @@
 // OpenFile: what a file handle of the kernel's stands for.
 //
-// Threads: constant after open().
+// Threads: constant after open(), but for the trail, which is safe from any.
 #pragma once
 
 #include <memory>
 #include <optional>
 
+#include "fuse/drop_behind.h"
 #include "fuse/live_files.h"
 #include "fuse/open_handles.h"
 #include "fuse/passthrough.h"
@@ -20,7 +21,12 @@ struct OpenFile : OpenHandle {
   LiveFiles::Writer live;                // the same, if this handle may write
   bool direct = false;                   // its parts are read past the page cache
   bool o_direct = false;                 // the program has asked for that
+  bool serial = false;                   // the kernel asks for one part of a read after another
   bool appends = false;                  // `fd` does, because the file allows nothing else
+  mutable ReadTrail trail;               // of reads that leave pages in the kernel
+
+  // Whether reads leave pages in the kernel, of a file that does not fit in memory.
+  bool leaves_pages() const { return direct && !o_direct && !serial; }
 
   // What carries the file's owner, mode and times.
   int host_fd() const { return live ? live->stub_fd() : fd.get(); }

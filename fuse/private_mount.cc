@@ -18,6 +18,7 @@
 #include "fuse/held_signals.h"
 #include "fuse/log.h"
 #include "fuse/mountpoint.h"
+#include "fuse/page_cache_limits.h"
 #include "fuse/private_daemon.h"
 #include "iomgr/base/file_io.h"
 #include "iomgr/mount_table.h"
@@ -106,7 +107,7 @@ Outcome<void> mount_all(const Volumes& volumes, const MountOptions& options,
       return make_error(EIO, "{}: the daemon of the private mount died", volumes[i]->root());
     }
     if (report->code != 0) return *report;
-    raise_read_ahead(mounted->device_number);
+    raise_page_cache_limits(mounted->device_number);
   }
   return {};
 }

@@ -133,6 +133,7 @@ Outcome<void> Session::adopt(Fd device, dev_t device_number) {
 
 Outcome<void> Session::serve(StopSignals* stop) {
   fs_.connection_fd = ::fuse_session_fd(session_);
+  fs_.drop_behind.start(session_);
   if (stop != nullptr) stop->guard(session_);
   const int result = run_workers();
   if (stop != nullptr) stop->release();
@@ -140,6 +141,7 @@ Outcome<void> Session::serve(StopSignals* stop) {
   fs_.handles.release_all();
   if (mounted_) ::fuse_session_unmount(session_);
   mounted_ = false;
+  fs_.drop_behind.stop();
   if (result == 0) return {};
   return make_error(-result, "the connection to the kernel failed: {}", std::strerror(-result));
 }

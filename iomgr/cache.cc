@@ -88,7 +88,6 @@ Result<void> FrameCache::init(const CacheOptions& options, std::span<std::byte> 
     return Errno{EINVAL};
   }
   policy_ = options.policy;
-  newcomer_ways_ = options.newcomer_ways;
   frame_bytes_ = options.frame_bytes;
   frame_count_ = static_cast<uint32_t>(frame_count);
   set_count_ = sets_for(frame_count);
@@ -198,11 +197,12 @@ void FrameCache::reserve_locked(const SetView& set, const Place& place, Admissio
   Counters& count = counters(set.set_index);
   // What a last pin could not give back, as it could not have the lock.
   if (set.resident_count() > set.way_limit) (void)shrink(set);
-  SetPolicy policy(policy_, newcomer_ways_, set);
+  SetPolicy policy(policy_, set);
   if (admission == Admission::kAhead && !has_room(set, place, policy)) return;
   policy.miss(place.key_hash);
   uint32_t way = 0;
-  if (!find_room(set, place, admission, policy, &way)) {
+  const bool worth_it = admission != Admission::kToKeep || policy.protects_newcomer();
+  if (!worth_it || !find_room(set, place, admission, policy, &way)) {
     policy.refused(place.key_hash);
     count.refused.fetch_add(1, relaxed);
     return;

@@ -56,9 +56,6 @@ struct CacheOptions {
   uint64_t frame_bytes = kBlockSize;  // a multiple of 4096, at most kFrameBytesMax
   CachePolicy policy = CachePolicy::kScanResistant;
   uint64_t budget_bytes = 0;          // as resize(); 0: all the memory given
-  // Scan-resistant: how many of a set's 16 frames newcomers always have. More, where much
-  // is read ahead.
-  uint32_t newcomer_ways = 1;
 };
 
 // Bytes frame_index * frame_bytes and on of a file, as they were in a generation.
@@ -166,6 +163,7 @@ class FrameWait : public FrameHold {
 enum class Admission {
   kAlways,    // any that nobody pins
   kByPolicy,  // one that the policy does not protect: who can read past the cache
+  kToKeep,    // the same, and only if the policy protects the newcomer from then on
   kAhead,     // the same for what nobody has asked for yet: no miss if there is none
   kNone,      // none: only what is there, or on its way, and no miss if it is not
 };
@@ -185,7 +183,7 @@ class FrameCache {
   FrameCache(const FrameCache&) = delete;
   FrameCache& operator=(const FrameCache&) = delete;
 
-  // How much metadata so many frames need: 100 to 136 bytes a frame, and 17 KiB.
+  // How much metadata so many frames need: 196 to 328 bytes a frame, and 17 KiB.
   static size_t metadata_bytes(uint64_t frame_count);
 
   // `frames`: page-aligned, whole frames (what is over is left alone), touched only when
@@ -281,7 +279,6 @@ class FrameCache {
 
   // Constant after init().
   CachePolicy policy_ = CachePolicy::kLru;
-  uint32_t newcomer_ways_ = 1;
   uint64_t frame_bytes_ = 0;
   uint32_t frame_count_ = 0;
   uint32_t set_count_ = 0;

@@ -54,7 +54,7 @@ int FrameCache::shrink(const SetView& set) {
 
 // Claims candidates until there is no excess; those.
 uint32_t FrameCache::evict_some(const SetView& set, uint32_t candidates, uint32_t* excess) {
-  SetPolicy policy(policy_, newcomer_ways_, set);
+  SetPolicy policy(policy_, set);
   uint32_t taken = 0;
   for (uint32_t way = 0; *excess > 0 && evict(set, candidates & ~taken, policy, &way);) {
     taken |= bit(way);

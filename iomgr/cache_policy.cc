@@ -16,6 +16,8 @@ constexpr int32_t kIdleUnknown = 32;
 // By what share of its time a frame must come back sooner: threads that take the blocks
 // of one sweep in turn, and what is read ahead of them, come now earlier, now later.
 constexpr int32_t kSoonerShare = 4;
+// Ways on probation.
+constexpr uint32_t kProbationMin = 1;
 // Keys that hot-aware remembers: with more, what was hot once pushes out what is.
 constexpr uint32_t kHotHistory = kCacheWaysMax;
 
@@ -150,8 +152,10 @@ void SetPolicy::judge_newcomer(bool known, uint32_t known_used) {
   const bool comes_back_sooner = known && protected_now != 0 &&
                                  age(known_used) + age(known_used) / kSoonerShare <
                                      age(view_.slots[oldest(protected_now)].used.load(relaxed));
-  if (comes_back_sooner && set.probation_extra < extra_max) ++set.probation_extra;
-  const uint32_t on_probation = newcomer_ways_ + set.probation_extra;
+  // If what is protected is of no use, its place is enough.
+  const bool all_in_use = set.protected_reuse.load(relaxed) != 0;
+  if (comes_back_sooner && all_in_use && set.probation_extra < extra_max) ++set.probation_extra;
+  const uint32_t on_probation = kProbationMin + set.probation_extra;
   const uint32_t room = view_.way_limit > on_probation ? view_.way_limit - on_probation : 0;
   uint32_t count = count_of(protected_now);
   if (comes_back_sooner || count < room) {

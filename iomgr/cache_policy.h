@@ -8,7 +8,7 @@
 //                     | P P P P P P P P P P P |    | n n n n n |  ◄── newcomers
 //                          ▲         │ oldest           │ oldest
 //                          │         └──► probation     ▼
-//                          │                          history (64 keys, and when they
+//                          │                          history (256 keys, and when they
 //                          └───── asked for again ────── were last asked for)
 //
 //                   A frame is protected when it comes back sooner than the oldest
@@ -16,10 +16,11 @@
 //                   a cyclic sweep all distances are equal, so nothing moves, and what
 //                   is protected is hit in every round: (ways - 1) / ways of what the
 //                   best of all policies has. Probation grows by a way whenever a frame
-//                   comes back so, and halves while nothing on probation is hit, as
-//                   two jobs that sweep one file at a distance need it (the idea of
-//                   DLIRS, SYSTOR 2018). What is protected but not used for twice as
-//                   long as others are is not protected for ever.
+//                   comes back so although those protected are hit too, and halves while
+//                   nothing on probation is, as two jobs that sweep one file at a
+//                   distance need it (the idea of DLIRS, SYSTOR 2018). What is
+//                   protected but not used for twice as long as others are is not
+//                   protected for ever.
 //   hot-aware       MaiterStore §3.4: the one of least heat. Heat counts accesses, is
 //                   remembered in the history, and is halved every 4 × ways misses. Of
 //                   equals the youngest goes. The paper lets nothing in that is
@@ -80,11 +81,12 @@ inline void policy_hit(CachePolicy policy, CacheSet& set, CacheSlot& slot) {
 // victim() and evicted() as often as it takes to find room, filled() or refused().
 class SetPolicy {
  public:
-  SetPolicy(CachePolicy policy, uint32_t newcomer_ways, const SetView& view)
-      : policy_(policy), newcomer_ways_(newcomer_ways), view_(view) {}
+  SetPolicy(CachePolicy policy, const SetView& view) : policy_(policy), view_(view) {}
 
   // Time goes on; what history says of the newcomer. key_hash is never 0.
   void miss(uint32_t key_hash);
+  // After miss(): whether no other newcomer will take its place.
+  bool protects_newcomer() const { return policy_ != CachePolicy::kScanResistant || heat_ != 0; }
   // One of `candidates`, bit by bit, at least one: a way.
   uint32_t victim(uint32_t candidates) const;
   // Those of `candidates` that the policy does not protect.
@@ -110,7 +112,6 @@ class SetPolicy {
   uint32_t coldest(uint32_t ways) const;
 
   const CachePolicy policy_;
-  const uint32_t newcomer_ways_;  // on probation at least
   const SetView& view_;
   uint32_t heat_ = 0;  // of the newcomer
 };

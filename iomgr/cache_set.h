@@ -2,7 +2,7 @@
 // zero is an empty cache.
 //
 //   CacheSet      | lock, clock, tags of 16 ways |   64 bytes
-//   CacheHistory  | 64 frames that were evicted  |  512 bytes
+//   CacheHistory  | 256 frames that were evicted | 2048 bytes
 //   CacheSlot     | word, key, age | × 8 … 16        64 bytes a frame
 //
 // A slot's word says all that must change in one step:
@@ -31,9 +31,9 @@
 namespace graphlane {
 
 inline constexpr uint32_t kCacheWaysMax = 16;  // frames of a set
-// Keys that a set remembers: those of a sweep over a file of four times the cache come
+// Keys that a set remembers: those of a sweep over a file of sixteen times the cache come
 // back within them.
-inline constexpr uint32_t kCacheHistoryMax = 64;
+inline constexpr uint32_t kCacheHistoryMax = 256;
 
 enum class FrameState : uint32_t { kEmpty = 0, kFilling = 1, kValid = 2, kFailed = 3 };
 

@@ -46,6 +46,12 @@ bool is_aligned(const Piece& piece) {
 
 constexpr uint64_t whole_sets(uint64_t bytes) { return bytes / kBudgetMin * kBudgetMin; }
 
+// So that no device is left out.
+uint64_t ahead_step(const ExtentFile& file) {
+  const StripeGeometry& geometry = file.map.geometry();
+  return round_up(kAheadMin, geometry.stripe_depth_bytes * geometry.device_count);
+}
+
 uint64_t ahead_memory(uint64_t budget) { return std::min(budget / kAheadShare, kAheadMemoryMax); }
 
 }  // namespace
@@ -78,8 +84,7 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   const uint64_t budget = whole_sets(auto_budget_ ? budget_from_memory(0) : options.budget_bytes);
   if (budget < kBudgetMin) return Errno{ENOMEM};
   Result<void> mapped = cache_.map(budget, {.frame_bytes = kFrame,
-                                            .policy = options.policy,
-                                            .newcomer_ways = options.newcomer_ways});
+                                            .policy = options.policy});
   if (!mapped) return mapped;
   (void)ahead_.init(ahead_memory(budget), streams_);
   budget_max_ = budget;
@@ -152,6 +157,10 @@ Piece ExtentCache::Request::piece_of(uint64_t frame_index) const {
 Admission ExtentCache::Request::admission(uint64_t frame_index) const {
   const Piece piece = piece_of(frame_index);
   if (!is_aligned(piece)) return Admission::kAlways;
+  // One use of the frame, by whoever has its first byte.
+  if (is_part) {
+    return piece.range.offset % kFrame == 0 ? Admission::kToKeep : Admission::kNone;
+  }
   const bool whole = piece.range.length_bytes == kFrame || range.length_bytes < 2 * kFrame;
   if (whole) return Admission::kByPolicy;
   return range.length_bytes < kLargeMin ? Admission::kAhead : Admission::kNone;
@@ -198,31 +207,51 @@ bool ExtentCache::copy_found(const Request& request, uint64_t frame_index, const
   return true;
 }
 
+// To the file. False: nothing is left.
+bool clip(const ExtentFile& file, ByteRange* range) {
+  const uint64_t left = range->offset < file.size_bytes ? file.size_bytes - range->offset : 0;
+  range->length_bytes = std::min(range->length_bytes, left);
+  return range->length_bytes > 0;
+}
+
 std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range, void* buffer,
                                         PartMover& mover) {
   if (!started_) return {};
-  const uint64_t left = range.offset < file.size_bytes ? file.size_bytes - range.offset : 0;
-  range.length_bytes = std::min(range.length_bytes, left);
-  if (range.length_bytes == 0) return 0;
-  const StripeGeometry& geometry = file.map.geometry();
-  const uint64_t row = geometry.stripe_depth_bytes * geometry.device_count;
+  if (!clip(file, &range)) return 0;
   const Request request{
       .file = file,
       .range = range,
       .buffer = static_cast<char*>(buffer),
       .mover = mover,
-      .advice = streams_.observe(file.file_id, file.generation, range, round_up(kAheadMin, row),
+      .advice = streams_.observe(file.file_id, file.generation, range, ahead_step(file),
                                  ahead_max(range.length_bytes))};
   if (!request.is_extent()) {
     return read_found(request) ? std::optional<size_t>(range.length_bytes) : std::nullopt;
   }
+  const std::optional<size_t> got = read_extents(request);
+  if (got) begin_ahead(request);
+  return got;
+}
+
+std::optional<size_t> ExtentCache::read_part(const ExtentFile& file, ByteRange range,
+                                             void* buffer, PartMover& mover) {
+  if (!started_) return {};
+  if (!clip(file, &range)) return 0;
+  return read_extents({.file = file,
+                       .range = range,
+                       .buffer = static_cast<char*>(buffer),
+                       .mover = mover,
+                       .advice = {.fetch_end = range.end()},
+                       .is_part = true});
+}
+
+std::optional<size_t> ExtentCache::read_extents(const Request& request) {
   const BorrowedBatch batch(batches_);
   if (!batch) return {};
-  for (uint64_t first = range.offset / kFrame; request.wants(first); first += kBatchMax) {
+  for (uint64_t first = request.range.offset / kFrame; request.wants(first); first += kBatchMax) {
     if (!read_frames(request, first, *batch)) return {};
   }
-  begin_ahead(request);
-  return range.length_bytes;
+  return request.range.length_bytes;
 }
 
 // What happens to be there as a whole.
@@ -275,7 +304,8 @@ void ExtentCache::begin_ahead(const Request& request) {
   const bool ends_frame = range.end() / kFrame != range.offset / kFrame;
   if (request.advice.serial == 0 || reach == 0 || !ends_frame) return;
   if (!request.mover.can_start()) return;
-  const ByteRange next = streams_.next_ahead(request.advice, range, kAheadMin, reach);
+  const ByteRange next =
+      streams_.next_ahead(request.advice, range, ahead_step(request.file), reach);
   if (next.length_bytes == 0) return;
   ahead_.begin(request.file, next, request.advice, *cache_, request.mover);
 }

@@ -45,7 +45,6 @@ struct ExtentCacheOptions {
   static constexpr uint64_t kAutoBudget = UINT64_MAX;
   uint64_t budget_bytes = kAutoBudget;
   CachePolicy policy = CachePolicy::kScanResistant;
-  uint32_t newcomer_ways = 1;  // CacheOptions
 };
 
 // "auto" or a size; EINVAL, ERANGE: neither.
@@ -91,8 +90,11 @@ class ExtentCache {
   std::optional<size_t> read(const ExtentFile& file, ByteRange range, void* buffer,
                              PartMover& mover);
 
-  // What was read otherwise without asking.
-  void count_passed(uint64_t bytes) { passed_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+  // The same for a part of a larger read whose other parts are asked for now, too. They go to
+  // the devices together, so nothing is read ahead, and nobody waits for a neighbour's: only
+  // what is to stay gets a frame.
+  std::optional<size_t> read_part(const ExtentFile& file, ByteRange range, void* buffer,
+                                  PartMover& mover);
 
   // As much as given at start(), at most.
   void set_budget(uint64_t bytes);
@@ -130,6 +132,7 @@ class ExtentCache {
     char* const buffer;
     PartMover& mover;
     StreamTable::Advice advice;
+    bool is_part = false;
     bool wants(uint64_t frame_index) const;
     Piece piece_of(uint64_t frame_index) const;
     Admission admission(uint64_t frame_index) const;
@@ -137,6 +140,7 @@ class ExtentCache {
     bool copy(uint64_t frame_index, const Pin& pin) const;
   };
 
+  std::optional<size_t> read_extents(const Request& request);
   bool read_found(const Request& request);
   bool copy_found(const Request& request, uint64_t frame_index, const Pin& pin);
   bool read_frames(const Request& request, uint64_t first, Batch& batch);

@@ -24,7 +24,7 @@ void LaneRequest::begin() {
   ++pending_;
 }
 
-void LaneRequest::end(int error) {
+void LaneRequest::ended(int error) {
   MutexLock lock(mu_);
   if (error_ == 0) error_ = error;
   // Notified under the lock: the waiter may destroy us as soon as it has it.
@@ -92,8 +92,16 @@ Lane::~Lane() {
 LaneIo* Lane::acquire() {
   MutexLock lock(mu_);
   while (free_ == nullptr) freed_.wait(mu_);
-  LaneIo* io = free_;
-  free_ = io->next;
+  return take_free();
+}
+
+LaneIo* Lane::try_acquire() {
+  MutexLock lock(mu_);
+  return free_ == nullptr ? nullptr : take_free();
+}
+
+LaneIo* Lane::take_free() {
+  LaneIo* const io = std::exchange(free_, free_->next);
   io->next = nullptr;
   return io;
 }
@@ -105,7 +113,8 @@ void Lane::release(LaneIo* io) {
   freed_.notify_one();
 }
 
-void Lane::push(LaneIo* io) {
+void Lane::push(LaneIo* io, RequestEnd* end) {
+  io->owner = end;
   MutexLock lock(mu_);
   waiting_.push(io, LaneQueue::Clock::now());
   work_.notify_one();
@@ -163,12 +172,12 @@ void Lane::end(LaneBatch& batch, int error) {
   counters_.service.add(LaneQueue::Clock::now() - batch.begun);
   for (LaneIo* io = batch.members; io != nullptr;) {
     LaneIo* const member = std::exchange(io, io->next);
-    auto* const request = static_cast<LaneRequest*>(member->owner);
+    auto* const request = static_cast<RequestEnd*>(member->owner);
     if (member != batch.members) {
       counters_.merged_count.fetch_add(1, std::memory_order_relaxed);
     }
     release(member);
-    request->end(error);
+    request->ended(error);
   }
 }
 
@@ -177,7 +186,7 @@ void Lane::split(LaneBatch& batch) {
   for (LaneIo* io = batch.members; io != nullptr;) {
     LaneIo* const member = std::exchange(io, io->next);
     member->alone = true;
-    push(member);
+    push(member, static_cast<RequestEnd*>(member->owner));
   }
 }
 

@@ -24,12 +24,12 @@
 namespace graphlane {
 
 // One caller's request, waiting for its lane I/Os on all devices.
-class LaneRequest {
+class LaneRequest final : public RequestEnd {
  public:
   // One more I/O is under way.
   void begin();
-  // One has ended; error 0 when it went well. The first error stays.
-  void end(int error);
+  // One has; error 0 when it went well. The first error stays.
+  void ended(int error) override;
   // Blocks until all have ended; the error, or 0.
   int wait();
 
@@ -61,15 +61,17 @@ class Lane {
   static Outcome<std::unique_ptr<Lane>> start(std::string device, IoBackend backend,
                                               uint32_t depth,
                                               IoQueueMaker make_queue = &make_io_queue);
-  // Nothing may be queued or in flight.
+  // Ends what is queued and in flight first.
   ~Lane();
 
   // A free I/O; waits for one when all are in use, which is the back-pressure.
   LaneIo* acquire();
+  // None: all are in use.
+  LaneIo* try_acquire();
   // Gives one back that was not pushed.
   void release(LaneIo* io);
-  // Queues it; io->owner is its LaneRequest. The lane releases it.
-  void push(LaneIo* io);
+  // Queues it, and releases it when `end` was told of it.
+  void push(LaneIo* io, RequestEnd* end);
 
   const std::string& device() const { return device_; }
   LaneCounters& counters() { return counters_; }
@@ -90,6 +92,7 @@ class Lane {
   void complete(Worker& worker, const IoCompletion& completion);
   void end(LaneBatch& batch, int error);
   void split(LaneBatch& batch);
+  LaneIo* take_free() REQUIRES(mu_);
 
   // Constant after start().
   std::string device_;

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "iomgr/base/free_slot.h"
 #include "iomgr/calibration.h"
 #include "iomgr/lane.h"
 
 namespace graphlane {
 namespace {
+
+// Of one request that is begun: 64 MiB over 16 devices.
+constexpr uint32_t kStartedIosMax = 64;
 
 // The first backend that this kernel and sandbox allow, or the one asked for.
 Outcome<IoBackend> choose_backend(IoBackend asked) {
@@ -51,11 +55,53 @@ int Lanes::move(const PartRequest& request) {
     Lane& lane = *lanes_[cut.device_index];
     LaneIo* io = lane.acquire();
     *io = cut;
-    io->owner = &pending;
     pending.begin();
-    lane.push(io);
+    lane.push(io, &pending);
   }
   return pending.wait();
+}
+
+bool Lanes::start(const PartRequest& request, std::shared_ptr<const StripedFile> file,
+                  RequestEnd* end) {
+  Started* const started = take_free_slot(started_);
+  if (started == nullptr) return false;
+  // All of it or nothing: whoever has begun a part would have to wait for it.
+  LaneIo* ios[kStartedIosMax];
+  uint32_t count = 0;
+  RequestCutter cutter(request);
+  LaneIo cut;
+  bool whole = true;
+  while (whole && cutter.next(&cut)) {
+    LaneIo* const io =
+        count < kStartedIosMax ? lanes_[cut.device_index]->try_acquire() : nullptr;
+    whole = io != nullptr;
+    if (whole) {
+      *io = cut;
+      ios[count++] = io;
+    }
+  }
+  if (!whole || count == 0) {
+    for (uint32_t i = 0; i < count; ++i) lanes_[ios[i]->device_index]->release(ios[i]);
+    free_slot(*started);
+    return false;
+  }
+  started->file = std::move(file);
+  started->end = end;
+  started->error.store(0, std::memory_order_relaxed);
+  started->pending.store(count, std::memory_order_relaxed);  // ordered by the lanes' locks
+  for (uint32_t i = 0; i < count; ++i) lanes_[ios[i]->device_index]->push(ios[i], started);
+  return true;
+}
+
+void Lanes::Started::ended(int io_error) {
+  if (io_error != 0) error.store(io_error, std::memory_order_relaxed);
+  // Acquire, release: whoever ends the last one sees the others' errors and bytes.
+  if (pending.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  RequestEnd* const told = end;
+  const int outcome = error.load(std::memory_order_relaxed);
+  file.reset();
+  free_slot(*this);
+  told->ended(outcome);
 }
 
 ssize_t Lanes::read(const StripedFile& file, ByteRange range, void* buffer, bool direct) {

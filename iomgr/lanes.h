@@ -56,7 +56,7 @@ class Lanes final : public PartMover {
  public:
   // Starts the threads. The backend that was taken is in backend().
   static Outcome<std::unique_ptr<Lanes>> start(const Volume& volume, const LaneOptions& options);
-  ~Lanes();  // nothing may be in flight
+  ~Lanes();  // nobody may wait; what was begun ends first
 
   // Reads [range) of the file into `buffer`; blocks. The bytes read: fewer than
   // asked only at end of file; or -errno. `direct`: past the page cache, as far
@@ -68,6 +68,12 @@ class Lanes final : public PartMover {
 
   int move(const PartRequest& request) override;
 
+  // Begins a request and returns; `end` is told, by a lane's thread. The file stays open until
+  // then. False: not begun, as too much is under way already.
+  bool start(const PartRequest& request, std::shared_ptr<const StripedFile> file,
+             RequestEnd* end);
+  using PartMover::start;
+
   // Counts bytes that a caller moved itself (FUSE splices them).
   void count(IoOp op, uint32_t device_index, uint64_t bytes);
 
@@ -77,8 +83,21 @@ class Lanes final : public PartMover {
  private:
   Lanes() = default;
 
+  // Begun by start().
+  struct Started final : RequestEnd {
+    void ended(int error) override;
+
+    std::atomic<bool> taken{false};
+    std::atomic<uint32_t> pending{0};  // I/Os
+    std::atomic<int> error{0};         // the last one
+    std::shared_ptr<const StripedFile> file;
+    RequestEnd* end = nullptr;
+  };
+  static constexpr uint32_t kStartedMax = 16;
+
   IoBackend backend_ = IoBackend::kAuto;
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  Started started_[kStartedMax];
+  std::vector<std::unique_ptr<Lane>> lanes_;  // end before what they tell
 };
 
 }  // namespace graphlane

@@ -4,6 +4,7 @@ import ctypes
 import os
 import random
 import resource
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from harness import is_mounted, run
 
 
 FEW_DESCRIPTORS = 200
+WAIT_SECONDS_MAX = 30
 PR_CAPBSET_DROP, CAP_SYS_RESOURCE = 24, 24
 
 
@@ -20,6 +22,13 @@ def with_few_descriptors() -> None:
     """For preexec_fn: not even root takes more then."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (FEW_DESCRIPTORS, FEW_DESCRIPTORS))
     ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_SYS_RESOURCE, 0, 0, 0)
+
+
+def wait_until(condition) -> None:
+    end = time.monotonic() + WAIT_SECONDS_MAX
+    while not condition():
+        assert time.monotonic() < end, "took too long"
+        time.sleep(0.02)
 
 
 def random_bytes(size: int, seed: int = 1) -> bytes:

@@ -5,23 +5,15 @@ import os
 import resource
 import signal
 import subprocess
-import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from harness import is_mounted, run
-from mounts import mounted, root, striped  # noqa: F401, fixtures
+from mounts import mounted, root, striped, wait_until  # noqa: F401, fixtures
 
 SECONDS_MAX = 20
-
-
-def wait_until(condition) -> None:
-    end = time.monotonic() + SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < end, "took too long"
-        time.sleep(0.02)
 
 
 def alive(pid: int) -> bool:

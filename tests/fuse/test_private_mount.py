@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import run
-from mounts import striped  # noqa: F401, fixtures
+from mounts import striped, wait_until  # noqa: F401, fixtures
 
 SECONDS_MAX = 20
 
@@ -29,13 +29,6 @@ def daemons_of(volume) -> list[int]:
         except OSError:
             pass
     return found
-
-
-def wait_until(condition) -> None:
-    end = time.monotonic() + SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < end, "took too long"
-        time.sleep(0.02)
 
 
 @pytest.fixture

@@ -233,6 +233,87 @@ TEST_F(ExtentCacheTest, ASmallerBudgetGivesMemoryBack) {
   EXPECT_LE(cache_->stats().frames.resident_bytes, 16 * kMiB);
 }
 
+// A program's large read, as a mount gets it: in requests of half a frame.
+class PartsTest : public ExtentCacheTest, public ::testing::WithParamInterface<uint64_t> {
+ protected:
+  void SetUp() override {
+    ExtentCacheTest::SetUp();
+    make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 96 * kMiB);
+  }
+  void sweep() {
+    const uint64_t length = GetParam();
+    std::vector<Page> buffer(length / sizeof(Page));
+    for (uint64_t at = 0; at < content_.size(); at += length) {
+      EXPECT_TRUE(cache_->read_part(file(), {at, length}, buffer.data(), *this));
+      EXPECT_EQ(content_.compare(at, length, buffer[0].bytes, length), 0);
+    }
+  }
+};
+
+TEST_P(PartsTest, ASweepOverTwiceTheCacheReadsNothingTwiceAndFindsNearlyHalf) {
+  start(48 * kMiB);
+  sweep();
+  EXPECT_EQ(moved_bytes_, content_.size());
+  const uint64_t before = moved_bytes_;
+  for (int i = 0; i < 4; ++i) sweep();
+  EXPECT_LE(moved_bytes_ - before, 4 * content_.size() * 55 / 100);
+}
+
+// Rows once, then columns again and again: those get the frames.
+TEST_P(PartsTest, WhatComesBackTakesThePlaceOfWhatDoesNot) {
+  start(16 * kMiB);
+  sweep();
+  const auto columns = [&] {
+    const uint64_t before = moved_bytes_;
+    const uint64_t length = GetParam();
+    std::vector<Page> buffer(length / sizeof(Page));
+    for (uint64_t at = 0; at < content_.size(); at += length) {
+      EXPECT_TRUE(cache_->read_part(file(2), {at, length}, buffer.data(), *this));
+    }
+    return moved_bytes_ - before;
+  };
+  EXPECT_EQ(columns(), content_.size()) << "nothing of it is worth a frame yet";
+  EXPECT_EQ(columns(), content_.size());
+  EXPECT_LE(columns(), content_.size() - 14 * kMiB);
+}
+
+INSTANTIATE_TEST_SUITE_P(Requests, PartsTest, ::testing::Values(kMiB / 2, kMiB, 3 * kMiB / 2));
+
+TEST_F(ExtentCacheTest, PartsBesideOtherReadsAreRightBytes) {
+  make_file({.stripe_depth_bytes = 3 * kMiB / 2, .device_count = 3, .first_device = 1},
+            40 * kMiB + 12345);
+  start(16 * kMiB);
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937_64 random(t);
+      std::vector<Page> buffer(3 * kMiB / sizeof(Page));
+      for (int i = 0; i < 200; ++i) {
+        const ByteRange range{random() % content_.size() / kBlockSize * kBlockSize,
+                              (1 + random() % 512) * kBlockSize};
+        const std::string whole = expected(range);
+        const auto got = t % 2 == 0 ? cache_->read_part(file(), range, buffer.data(), *this)
+                                    : cache_->read(file(), range, buffer.data(), *this);
+        if (!got) continue;
+        ASSERT_EQ(*got, whole.size());
+        ASSERT_EQ(whole.compare(0, whole.size(), buffer[0].bytes, whole.size()), 0);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(ExtentCacheTest, OfAPartThatADeviceCannotReadNothingIsKept) {
+  make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 8 * kMiB);
+  start(32 * kMiB);
+  std::vector<Page> buffer(kMiB / sizeof(Page));
+  error_ = EIO;
+  EXPECT_FALSE(cache_->read_part(file(), {0, kMiB / 2}, buffer.data(), *this));
+  error_ = 0;
+  EXPECT_TRUE(cache_->read_part(file(), {0, kMiB / 2}, buffer.data(), *this));
+  EXPECT_EQ(content_.compare(0, kMiB / 2, buffer[0].bytes, kMiB / 2), 0);
+}
+
 // Frames would be needed for all of it.
 TEST_F(ExtentCacheTest, LargeReadsIntoMemoryThatLiesOtherwiseThanTheFileAreDeclined) {
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 32 * kMiB);

@@ -174,9 +174,8 @@ class LaneTest : public ::testing::Test {
       LaneIo* io = lane_->acquire();
       *io = io_at(i * kPiece, kPiece, fd_.get());
       io->iov[0].iov_base = read_.data() + i * kPiece;
-      io->owner = &requests[i];
       requests[i].begin();
-      lane_->push(io);
+      lane_->push(io, &requests[i]);
       if (i < 2) faults_.wait_for(i + 1);  // one for each thread
     }
     faults_.let_go();

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 #include <random>
 #include <string>
 #include <thread>
@@ -132,9 +134,88 @@ TEST_P(LanesTest, FailsAReadWhosePartHasBeenCutWhileOpen) {
             65536);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, LanesTest,
-                         ::testing::Values(IoBackend::kUring, IoBackend::kAio, IoBackend::kThreads),
-                         [](const auto& row) { return std::string(name_of(row.param)); });
+// One that was begun; its memory is its own.
+struct Begun final : RequestEnd {
+  void ended(int outcome) override { told.set_value(outcome); }
+
+  std::vector<char> bytes;
+  Piece piece;
+  std::promise<int> told;
+};
+
+class LanesStartTest : public LanesTest {
+ protected:
+  bool begin(Begun* begun, ByteRange range) {
+    begun->bytes.resize(range.length_bytes);
+    begun->piece = {.range = range, .buffer = begun->bytes.data()};
+    return lanes_->start({.map = file_->map(),
+                          .parts = file_->parts(),
+                          .size_bytes = file_->size(),
+                          .op = IoOp::kRead,
+                          .direct = false,
+                          .pieces = {&begun->piece, 1}},
+                         file_, begun);
+  }
+};
+
+TEST_P(LanesStartTest, ReadsWhileNobodyWaits) {
+  Begun begun;
+  ASSERT_TRUE(begin(&begun, {.offset = 100, .length_bytes = 3'000'000}));
+  EXPECT_EQ(begun.told.get_future().get(), 0);
+  EXPECT_EQ(content_.compare(100, 3'000'000, begun.bytes.data(), 3'000'000), 0);
+}
+
+TEST_P(LanesStartTest, TheFileIsKeptOpenAndTheEndComesBeforeTheLanesGo) {
+  std::vector<Begun> begun(8);
+  for (Begun& one : begun) ASSERT_TRUE(begin(&one, {.offset = 0, .length_bytes = kFileSize}));
+  file_.reset();
+  lanes_.reset();
+  for (Begun& one : begun) {
+    EXPECT_EQ(one.told.get_future().get(), 0);
+    EXPECT_EQ(content_.compare(0, kFileSize, one.bytes.data(), kFileSize), 0);
+  }
+}
+
+TEST_P(LanesStartTest, ToldOfTheErrorOfOneDevice) {
+  std::filesystem::resize_file(volume_->part_path(1, file_->layout().file_id), 65536);
+  Begun begun;
+  ASSERT_TRUE(begin(&begun, {.offset = 0, .length_bytes = kFileSize}));
+  EXPECT_EQ(begun.told.get_future().get(), EIO);
+}
+
+// Lanes have no room for all of them: one that is not begun has moved nothing.
+TEST_P(LanesStartTest, ManyAtOnceAreBegunOrRefused) {
+  std::vector<std::thread> threads;
+  std::atomic<int> done{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937_64 random(t);
+      for (int round = 0; round < 100; ++round) {
+        std::vector<Begun> begun(8);
+        std::vector<bool> going;
+        for (Begun& one : begun) {
+          going.push_back(begin(&one, {.offset = random() % 1'000'000, .length_bytes = 300'000}));
+        }
+        for (size_t i = 0; i < begun.size(); ++i) {
+          if (!going[i]) continue;
+          ASSERT_EQ(begun[i].told.get_future().get(), 0);
+          ASSERT_EQ(content_.compare(begun[i].piece.range.offset, 300'000, begun[i].bytes.data(),
+                                     300'000), 0);
+          ++done;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(done, 400);
+}
+
+const auto kBackends =
+    ::testing::Values(IoBackend::kUring, IoBackend::kAio, IoBackend::kThreads);
+const auto kBackendName = [](const auto& row) { return std::string(name_of(row.param)); };
+
+INSTANTIATE_TEST_SUITE_P(Backends, LanesStartTest, kBackends, kBackendName);
+INSTANTIATE_TEST_SUITE_P(Backends, LanesTest, kBackends, kBackendName);
 
 }  // namespace
 }  // namespace graphlane

@@ -1,0 +1,74 @@
+"""Pages of a sweep over a file that does not fit in memory leave the kernel's page cache."""
+
+import os
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from harness import run
+from mounts import striped, wait_until  # noqa: F401, fixtures
+
+MEMORY = Path("/sys/fs/cgroup/memory")
+MIB = 1 << 20
+SIZE = 240 * MIB
+KEPT = 64 * MIB  # fuse/drop_behind.cc: the least
+AHEAD = 32 * MIB  # the kernel's
+
+
+@pytest.fixture
+def little_memory(root):
+    """What goes before a command that is to believe that there is little."""
+    group = MEMORY / f"graphlane-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError:
+        pytest.skip("not applicable: cgroup v1's memory controller is not mounted here")
+    (group / "memory.limit_in_bytes").write_text("260M")
+    yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
+    with suppress(OSError):
+        group.rmdir()
+
+
+def resident(path: Path) -> int:
+    return int(run("fincore", "--bytes", "--noheadings", "--output", "RES", path).stdout)
+
+
+@pytest.fixture
+def swept(striped, graphlane, little_memory, tmp_path):
+    """A mounted file, and its bytes."""
+    volume, content = striped(size=SIZE, depth="3M")
+    at = tmp_path / "mnt"
+    at.mkdir()
+    subprocess.run([*little_memory, graphlane.program, "mount", volume.path, at, "-o", "io=direct"],
+                   check=True, timeout=60)
+    yield at / "data", content
+    graphlane("umount", at)
+
+
+def test_what_lies_far_behind_is_dropped(swept):
+    path, content = swept
+    with open(path, "rb", buffering=0) as file:
+        for at in range(0, SIZE, MIB):
+            assert file.read(MIB) == content[at:at + MIB]
+        wait_until(lambda: resident(path) <= KEPT * 5 // 4 + AHEAD)
+    wait_until(lambda: resident(path) <= AHEAD)
+    assert path.read_bytes() == content
+
+
+def test_where_somebody_else_has_it_open_nothing_is(swept):
+    path, content = swept
+    with open(path, "rb", buffering=0), open(path, "rb", buffering=0) as file:
+        assert file.read() == content
+        assert resident(path) == SIZE
+
+
+def test_reads_here_and_there_leave_their_pages(swept):
+    path, content = swept
+    with open(path, "rb", buffering=0) as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+        places = range(0, SIZE, 5 * MIB)
+        for at in places:
+            assert os.pread(file.fileno(), 65536, at) == content[at:at + 65536]
+        assert resident(path) >= len(places) * 65536
