@@ -43,8 +43,15 @@ def swept(striped, graphlane, little_memory, tmp_path):
     at.mkdir()
     subprocess.run([*little_memory, graphlane.program, "mount", volume.path, at, "-o", "io=direct"],
                    check=True, timeout=60)
-    yield at / "data", content
-    graphlane("umount", at)
+    try:
+        with open(at / "data", "rb") as file:
+            file.read(1)
+            if resident(at / "data") == 0:
+                pytest.skip("not applicable: with this libfuse no reads leave pages")
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        yield at / "data", content
+    finally:
+        graphlane("umount", at)
 
 
 def test_what_lies_far_behind_is_dropped(swept):
