@@ -55,7 +55,6 @@ struct Filesystem {
   int connection_fd = -1;  // /dev/fuse; set before the first request
 
   // What this libfuse and kernel offer; set by init().
-  bool direct_io_with_mmap = false;  // FOPEN_DIRECT_IO and yet mmap
   bool direct_writes = false;        // FOPEN_DIRECT_IO and yet coherent with others' pages
   bool applies_umask = false;        // POSIX ACLs: a directory's default ACL stands in for the umask
   bool passthrough = false;          // plain files without us

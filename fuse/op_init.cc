@@ -51,9 +51,6 @@ void op::init(void* userdata, fuse_conn_info* conn) {
 #endif
   fs.direct_writes = kernel_is_at_least(6, 18);
   fs.kernel_checks_flags = conn->proto_minor >= kFirstMinorThatChecksFlags;
-#ifdef FUSE_CAP_DIRECT_IO_ALLOW_MMAP
-  fs.direct_io_with_mmap = want(conn, FUSE_CAP_DIRECT_IO_ALLOW_MMAP);
-#endif
 #ifdef FUSE_CAP_PASSTHROUGH
   // The kernel's own reads would move the access times of the host's files.
   fs.passthrough = fs.privileged && access_time_flag(fs) == 0 && want(conn, FUSE_CAP_PASSTHROUGH);

@@ -9,8 +9,8 @@
 //                                from buffers that are not aligned.
 //   striped, fits in memory      the same; the parts lie in the page cache too
 //   striped, O_DIRECT            the same: the kernel passes O_DIRECT calls on
-//   striped, larger than memory  FOPEN_DIRECT_IO where that does not rule out
-//                                mmap, because page cache would be a detour
+//   striped, larger than memory  the same; what lies behind a sweep is dropped again.
+//                                FOPEN_DIRECT_IO would make one reader's requests serial
 //   not passed through, opened   FOPEN_DIRECT_IO where the kernel drops the pages of
 //   for writing only             others (a descriptor that cannot read maps nothing)
 #include <sys/stat.h>
@@ -139,8 +139,7 @@ Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, fuse_req_t req, Ino
   file->o_direct = (fi->flags & O_DIRECT) != 0;
   file->direct = wants_direct(fs.options.io_mode, file->striped->size(), file->o_direct);
   fi->keep_cache = inode.stub.same_content(layout.file_id, stub.st_mtim);
-  file->serial = file->direct && !file->o_direct && fs.direct_io_with_mmap;
-  fi->direct_io = file->serial || writes_directly(fs, fi->flags);
+  fi->direct_io = writes_directly(fs, fi->flags);
   return file;
 }
 

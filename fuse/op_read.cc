@@ -43,8 +43,8 @@ class FileMover final : public PartMover {
   std::shared_ptr<const StripedFile> file_;
 };
 
-// By way of the cache, unless somebody writes the file. A large request is mostly a part of
-// what a program reads by O_DIRECT or of what the kernel reads ahead: it sends them all together.
+// By way of the cache, unless somebody writes the file. A large request is a part of what a
+// program reads by O_DIRECT or of what the kernel reads ahead: it sends them all together.
 ssize_t read_past_page_cache(Filesystem& fs, const OpenFile& open_file, ByteRange range,
                              void* buffer) {
   const StripedFile& file = *open_file.striped;
@@ -58,7 +58,7 @@ ssize_t read_past_page_cache(Filesystem& fs, const OpenFile& open_file, ByteRang
                              .size_bytes = file.size(),
                              .map = file.map(),
                              .parts = file.parts()};
-    const bool is_part = !open_file.serial && range.length_bytes >= fs.read_bytes_max / 2;
+    const bool is_part = range.length_bytes >= fs.read_bytes_max / 2;
     const std::optional<size_t> got =
         is_part ? fs.extents.read_part(extents, range, buffer, mover)
                 : fs.extents.read(extents, range, buffer, mover);

@@ -21,12 +21,11 @@ struct OpenFile : OpenHandle {
   LiveFiles::Writer live;                // the same, if this handle may write
   bool direct = false;                   // its parts are read past the page cache
   bool o_direct = false;                 // the program has asked for that
-  bool serial = false;                   // the kernel asks for one part of a read after another
   bool appends = false;                  // `fd` does, because the file allows nothing else
   mutable ReadTrail trail;               // of reads that leave pages in the kernel
 
   // Whether reads leave pages in the kernel, of a file that does not fit in memory.
-  bool leaves_pages() const { return direct && !o_direct && !serial; }
+  bool leaves_pages() const { return direct && !o_direct; }
 
   // What carries the file's owner, mode and times.
   int host_fd() const { return live ? live->stub_fd() : fd.get(); }
