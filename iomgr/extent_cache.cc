@@ -44,6 +44,13 @@ bool is_aligned(const Piece& piece) {
   return place % kBlockSize == 0;
 }
 
+// A range to the file. False: nothing is left.
+bool clip(const ExtentFile& file, ByteRange* range) {
+  const uint64_t left = range->offset < file.size_bytes ? file.size_bytes - range->offset : 0;
+  range->length_bytes = std::min(range->length_bytes, left);
+  return range->length_bytes > 0;
+}
+
 constexpr uint64_t whole_sets(uint64_t bytes) { return bytes / kBudgetMin * kBudgetMin; }
 
 // So that no device is left out.
@@ -205,13 +212,6 @@ bool ExtentCache::copy_found(const Request& request, uint64_t frame_index, const
   if (!request.copy(frame_index, pin)) return false;
   found_bytes_.fetch_add(request.piece_of(frame_index).range.length_bytes, relaxed);
   return true;
-}
-
-// To the file. False: nothing is left.
-bool clip(const ExtentFile& file, ByteRange* range) {
-  const uint64_t left = range->offset < file.size_bytes ? file.size_bytes - range->offset : 0;
-  range->length_bytes = std::min(range->length_bytes, left);
-  return range->length_bytes > 0;
 }
 
 std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range, void* buffer,

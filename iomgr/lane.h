@@ -70,7 +70,7 @@ class Lane {
   LaneIo* try_acquire();
   // Gives one back that was not pushed.
   void release(LaneIo* io);
-  // Queues it, and releases it when `end` was told of it.
+  // Queues it. When it has moved, or failed, it is released and `end` is told.
   void push(LaneIo* io, RequestEnd* end);
 
   const std::string& device() const { return device_; }

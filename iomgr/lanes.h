@@ -68,8 +68,8 @@ class Lanes final : public PartMover {
 
   int move(const PartRequest& request) override;
 
-  // Begins a request and returns; `end` is told, by a lane's thread. The file stays open until
-  // then. False: not begun, as too much is under way already.
+  // Begins a request and returns; `end` is told, by a lane's thread. The file, whose parts the
+  // request names, stays open until then. False: not begun, as too much is under way already.
   bool start(const PartRequest& request, std::shared_ptr<const StripedFile> file,
              RequestEnd* end);
   using PartMover::start;
