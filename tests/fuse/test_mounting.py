@@ -57,6 +57,17 @@ def test_the_mount_command_returns_when_the_mount_answers(striped, mounted):
     assert os.listdir(at) == []
 
 
+def test_root_raises_what_the_kernel_keeps_of_a_mount(volume, mounted, root):
+    with mounted(volume()) as at:
+        device = at.stat().st_dev
+        limits = Path(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}")
+        number = lambda name: int((limits / name).read_text())  # noqa: E731
+        assert number("read_ahead_kb") >= 1024, "128 by default"
+        if not (limits / "min_bytes").exists():
+            pytest.skip("not applicable: no limits of dirty bytes before Linux 6.2")
+        assert number("max_bytes") >= number("min_bytes") > 0, "0 by default"
+
+
 def test_over_the_volumes_own_directory(striped, mounted):
     volume, content = striped(size=100_000)
     with mounted(volume, at=volume.path) as at:
