@@ -1,6 +1,7 @@
 #include "fuse/drop_behind.h"
 
 #include <algorithm>
+#include <system_error>
 
 #include "iomgr/memory_limit.h"
 
@@ -48,7 +49,10 @@ std::optional<ByteRange> ReadTrail::rest() {
 void DropBehind::start(fuse_session* session) {
   session_ = session;
   kept_bytes_ = std::max(memory_available_bytes() / kKeptShare, kKeptMin);
-  thread_ = std::thread([this] { serve(); });
+  try {
+    thread_ = std::thread([this] { serve(); });
+  } catch (const std::system_error&) {  // no more threads: all pages stay
+  }
 }
 
 void DropBehind::stop() {
