@@ -54,10 +54,11 @@ void raise_page_cache_limits(dev_t device) {
   set(device, "read_ahead_kb",
       std::clamp(available / kReadAheadShare, kReadAheadMin, kReadAheadMax) >> 10);
   // Linux 6.2. The least beside the most: what lies between goes by how fast the mount has
-  // written of late, and a new one has written nothing.
+  // written of late, and a new one has written nothing. (A little less: the kernel makes shares
+  // of them, of a limit that moves, and refuses a least above the most.)
   const uint64_t dirty = std::min(available, dirty_bytes_of_all()) / kDirtyShare;
   set(device, "max_bytes", dirty);
-  set(device, "min_bytes", dirty);
+  set(device, "min_bytes", dirty / 8 * 7);
 }
 
 }  // namespace graphlane

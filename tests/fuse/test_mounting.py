@@ -63,9 +63,9 @@ def test_root_raises_what_the_kernel_keeps_of_a_mount(volume, mounted, root):
         limits = Path(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}")
         number = lambda name: int((limits / name).read_text())  # noqa: E731
         assert number("read_ahead_kb") >= 1024, "128 by default"
-        if not (limits / "min_bytes").exists():
+        if not (limits / "min_ratio_fine").exists():
             pytest.skip("not applicable: no limits of dirty bytes before Linux 6.2")
-        assert number("max_bytes") >= number("min_bytes") > 0, "0 by default"
+        assert number("max_ratio_fine") > number("min_ratio_fine") > 0, "0 by default"
 
 
 def test_over_the_volumes_own_directory(striped, mounted):
