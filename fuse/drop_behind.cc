@@ -12,10 +12,10 @@ namespace {
 // take its blocks in turn.
 constexpr uint64_t kKeptShare = 4;
 constexpr uint64_t kKeptMin = 64 << 20;
-// How far from the others a read may be that still belongs to the sweep, in what is kept.
-constexpr uint64_t kSlack = 2;
 // What goes at a time, as a share of that.
 constexpr uint64_t kStepShare = 4;
+// How far from the others a read may be that still belongs to the sweep, in what is kept.
+constexpr uint64_t kSlack = 2;
 
 }  // namespace
 

@@ -26,7 +26,7 @@ namespace graphlane {
 // The reads of one open file.
 class ReadTrail {
  public:
-  // After a read: a stretch that is to go, if there is one. `kept_bytes` behind the furthest
+  // Of one more read: a stretch that is to go, if there is one. `kept_bytes` behind the furthest
   // read stay, or more, if its threads turn out to be further apart. Only of a sweep, which
   // has asked for half of what it has passed at least.
   std::optional<ByteRange> advance(ByteRange read, uint64_t kept_bytes);

@@ -52,7 +52,7 @@ struct LaneStats {
 
 class Lane;
 
-class Lanes final : public PartMover {
+class Lanes {
  public:
   // Starts the threads. The backend that was taken is in backend().
   static Outcome<std::unique_ptr<Lanes>> start(const Volume& volume, const LaneOptions& options);
@@ -66,13 +66,13 @@ class Lanes final : public PartMover {
   // Writes the range, which may extend the parts; blocks. 0 or -errno.
   int write(const StripedFile& file, ByteRange range, const void* buffer, bool direct);
 
-  int move(const PartRequest& request) override;
+  // Moves a request's bytes; blocks. 0 or an errno.
+  int move(const PartRequest& request);
 
   // Begins a request and returns; `end` is told, by a lane's thread. The file, whose parts the
   // request names, stays open until then. False: not begun, as too much is under way already.
   bool start(const PartRequest& request, std::shared_ptr<const StripedFile> file,
              RequestEnd* end);
-  using PartMover::start;
 
   // Counts bytes that a caller moved itself (FUSE splices them).
   void count(IoOp op, uint32_t device_index, uint64_t bytes);
