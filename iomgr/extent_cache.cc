@@ -93,7 +93,7 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   Result<void> mapped = cache_.map(budget, {.frame_bytes = kFrame,
                                             .policy = options.policy});
   if (!mapped) return mapped;
-  (void)ahead_.init(ahead_memory(budget), streams_);
+  (void)ahead_.init(ahead_memory(budget), table_);
   budget_max_ = budget;
   budget_bytes_.store(budget, relaxed);
   started_ = true;
@@ -112,7 +112,7 @@ void ExtentCache::resize(uint64_t budget) {
 }
 
 void ExtentCache::clear() {
-  streams_.clear();
+  table_.clear();
   resize(0);
   resize(budget_bytes_.load(relaxed));
 }
@@ -141,7 +141,7 @@ void ExtentCache::adjust_budget() {
 uint64_t ExtentCache::ahead_max(uint64_t length_bytes) const {
   if (length_bytes >= kLargeMin) return 0;
   const uint64_t share = budget_bytes_.load(relaxed) / kAheadShare;
-  return std::min(share, uint64_t{StreamTable::kAheadMax} / 2 * kFrame) / kFrame * kFrame;
+  return std::min(share, uint64_t{AheadTable::kAheadMax} / 2 * kFrame) / kFrame * kFrame;
 }
 
 // ---- one request
@@ -178,7 +178,7 @@ Admission ExtentCache::Request::admission(uint64_t frame_index) const {
 bool ExtentCache::Request::is_extent() const {
   const bool as_in_file = (reinterpret_cast<uintptr_t>(buffer) - range.offset) % kBlockSize == 0;
   if (range.length_bytes >= kLargeMin) return as_in_file;
-  return range.length_bytes >= kExtentMin || advice.serial != 0;
+  return range.length_bytes >= kExtentMin || advice.is_stream;
 }
 
 // More of the caller's memory that nothing was read into yet.
@@ -228,7 +228,9 @@ std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range,
   if (!request.is_extent()) {
     return read_found(request) ? std::optional<size_t>(range.length_bytes) : std::nullopt;
   }
+  table_.arrive(file, range);
   const std::optional<size_t> got = read_extents(request);
+  table_.pass(file, range);
   if (got) begin_ahead(request);
   return got;
 }
@@ -297,17 +299,17 @@ bool ExtentCache::take_ahead(const Request& request, uint64_t frame_index, const
   return true;
 }
 
-// What this read's stream wants next, if no device would have it wait for others.
+// What is expected next, if no device would have it wait for others.
 void ExtentCache::begin_ahead(const Request& request) {
   const ByteRange& range = request.range;
   const uint64_t reach = ahead_.reach_bytes();
   const bool ends_frame = range.end() / kFrame != range.offset / kFrame;
-  if (request.advice.serial == 0 || reach == 0 || !ends_frame) return;
-  if (!request.mover.can_start()) return;
-  const ByteRange next =
-      streams_.next_ahead(request.advice, range, ahead_step(request.file), reach);
-  if (next.length_bytes == 0) return;
-  ahead_.begin(request.file, next, request.advice, *cache_, request.mover);
+  if (reach == 0 || !ends_frame || !request.mover.can_start()) return;
+  AheadTable::Forecast forecast;
+  if (table_.expect(request.file, range, request.advice.is_stream, ahead_step(request.file), reach,
+                    &forecast)) {
+    ahead_.begin(request.file, forecast, *cache_, request.mover);
+  }
 }
 
 void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& batch) {
@@ -374,7 +376,7 @@ bool ExtentCache::fetch(const Request& request, Batch& batch) {
       Pin pin = batch.fills[i].publish(length);
       fetched += length;
       if (request.wants(index)) (void)request.copy(index, pin);
-      else streams_.keep(request.advice, index, std::move(pin));
+      else table_.keep(file.key(index), std::move(pin));
     }
   }
   fetched_bytes_.fetch_add(fetched, relaxed);
@@ -418,7 +420,7 @@ bool ExtentCache::read_late(const Request& request, Batch& batch) {
 ExtentCacheStats ExtentCache::stats() const {
   if (!started_) return {};
   return {.frames = cache_->stats(),
-          .ahead = streams_.stats(),
+          .ahead = table_.stats(),
           .found_bytes = found_bytes_.load(relaxed),
           .fetched_bytes = fetched_bytes_.load(relaxed) + ahead_.fetched_bytes(),
           .passed_bytes = passed_bytes_.load(relaxed),

@@ -5,9 +5,10 @@
 //               ──► that somebody is filling: waited for (single flight)
 //               ──► that are missing: one request for all, whose segments the mover
 //                   merges into one I/O a device
-//               ──► what its stream will want next (stream_table.h): begun, and not
+//               ──► what will be wanted next (ahead_table.h): begun, and not
 //                   waited for, while the devices have nothing else to do (read_ahead.h);
 //                   where that is not possible, part of the request, for small reads
+//                   of a stream (stream_table.h)
 //
 // What is missing is read into a frame if the policy will keep it, or if the caller's
 // memory or place is not aligned as direct I/O needs it; else straight into the
@@ -32,6 +33,7 @@
 #include <optional>
 #include <string_view>
 
+#include "iomgr/ahead_table.h"
 #include "iomgr/extent_file.h"
 #include "iomgr/lane_io.h"
 #include "iomgr/mapped_cache.h"
@@ -76,7 +78,7 @@ void for_each_counter(const ExtentCacheStats& stats, Visit visit) {
 class ExtentCache {
  public:
   ExtentCache() = default;
-  ~ExtentCache() { streams_.clear(); }
+  ~ExtentCache() { table_.clear(); }
   ExtentCache(const ExtentCache&) = delete;
   ExtentCache& operator=(const ExtentCache&) = delete;
 
@@ -166,6 +168,7 @@ class ExtentCache {
   std::atomic<uint64_t> fetched_bytes_{0};
   std::atomic<uint64_t> passed_bytes_{0};
   StreamTable streams_;
+  AheadTable table_;
   ReadAhead ahead_;
   Batch batches_[kBatchCount];
 };

@@ -14,8 +14,8 @@ constexpr uint64_t kMemoryMin = kCacheWaysMax / 2 * kFrame;
 
 }  // namespace
 
-Result<void> ReadAhead::init(uint64_t bytes, StreamTable& streams) {
-  streams_ = &streams;
+Result<void> ReadAhead::init(uint64_t bytes, AheadTable& table) {
+  table_ = &table;
   if (bytes < kMemoryMin) return Errno{ENOMEM};
   Result<void> mapped = frames_.map(bytes, {.frame_bytes = kFrame, .policy = CachePolicy::kFifo});
   if (!mapped) return mapped;
@@ -34,31 +34,98 @@ void ReadAhead::resize(uint64_t bytes) {
                      std::memory_order_relaxed);
 }
 
-void ReadAhead::begin(const ExtentFile& file, ByteRange stretch,
-                      const StreamTable::Advice& advice, FrameCache& cache, PartMover& mover) {
-  Batch* const batch = take_free_slot(batches_);
-  if (batch == nullptr) return;
-  begun_.store(true, std::memory_order_relaxed);
-  batch->owner = this;
-  batch->advice = advice;
-  batch->size_bytes = file.size_bytes;
-  batch->count = 0;
-  const uint64_t end = std::min(stretch.end(), file.size_bytes);
-  for (uint64_t i = stretch.offset / kFrame; i * kFrame < end && batch->count < kFramesMax; ++i) {
-    if (cache.contains(file.key(i))) continue;
-    Reservation reservation = frames_->reserve(file.key(i), Admission::kAhead);
-    if (reservation.kind != Reservation::Kind::kFill) continue;
-    batch->pieces[batch->count] = {.range = file.frame_range(i),
-                                    .buffer = reservation.fill.bytes().data()};
-    batch->fills[batch->count++] = std::move(reservation.fill);
+// The frames of a forecast, in its order.
+class ReadAhead::Walk {
+ public:
+  explicit Walk(const AheadTable::Forecast& forecast) : forecast_(forecast) { enter(); }
+
+  bool ended() const { return range_ == forecast_.count; }
+  uint64_t index() const { return index_; }
+  void advance() {
+    if (++index_ * kFrame < forecast_.ranges[range_].end()) return;
+    ++range_;
+    enter();
   }
+
+ private:
+  void enter() {
+    if (!ended()) index_ = forecast_.ranges[range_].offset / kFrame;
+  }
+
+  const AheadTable::Forecast& forecast_;
+  uint32_t range_ = 0;
+  uint64_t index_ = 0;
+};
+
+// How many are to be read so that the window is in memory; 0 also where that is not worth a
+// request yet.
+uint64_t ReadAhead::missing_frames(const ExtentFile& file, const AheadTable::Forecast& forecast,
+                                   FrameCache& cache) {
+  const uint64_t window = forecast.window_bytes / kFrame;
+  uint64_t there = 0, missing = 0;
+  uint32_t looks = 0;
+  Walk walk(forecast);
+  for (; !walk.ended() && there + missing < window && looks < kLooksMax; walk.advance(), ++looks) {
+    const FrameKey key = file.key(walk.index());
+    if (cache.contains(key)) continue;
+    Reservation reservation = join(key);
+    if (reservation.kind == Reservation::Kind::kHit) {
+      table_->renew(key, std::move(reservation.pin));
+    }
+    const bool begun = reservation.kind != Reservation::Kind::kPass;
+    (begun ? there : missing) += 1;
+  }
+  return walk.ended() || missing * kFrame >= forecast.step_bytes ? missing : 0;
+}
+
+void ReadAhead::begin(const ExtentFile& file, const AheadTable::Forecast& forecast,
+                      FrameCache& cache, PartMover& mover) {
+  uint64_t left = missing_frames(file, forecast, cache);
+  Walk walk(forecast);
+  for (bool more = left > 0; more;) {
+    Batch* const batch = take_free_slot(batches_);
+    if (batch == nullptr) return;
+    more = fill(file, walk, cache, &left, *batch);
+    if (!start(file, *batch, mover)) return;
+  }
+}
+
+// With what lies one behind the other: a request goes upwards. Whether there is more to do.
+bool ReadAhead::fill(const ExtentFile& file, Walk& walk, FrameCache& cache, uint64_t* left,
+                     Batch& batch) {
+  batch.count = 0;
+  uint64_t lowest = 0;
+  for (; !walk.ended() && *left > 0; walk.advance()) {
+    const uint64_t index = walk.index();
+    if (index < lowest || batch.count == kFramesMax) return true;
+    lowest = index;
+    const FrameKey key = file.key(index);
+    if (cache.contains(key)) continue;
+    Reservation reservation = frames_->reserve(key, Admission::kAhead);
+    if (reservation.kind == Reservation::Kind::kPass) return false;
+    if (reservation.kind != Reservation::Kind::kFill) continue;
+    batch.pieces[batch.count] = {.range = file.frame_range(index),
+                                 .buffer = reservation.fill.bytes().data()};
+    batch.fills[batch.count++] = std::move(reservation.fill);
+    --*left;
+  }
+  return false;
+}
+
+bool ReadAhead::start(const ExtentFile& file, Batch& batch, PartMover& mover) {
+  begun_.store(true, std::memory_order_relaxed);
+  batch.owner = this;
+  batch.key = file.key(0);
+  batch.size_bytes = file.size_bytes;
   const PartRequest request{.map = file.map,
                             .parts = file.parts,
                             .size_bytes = file.size_bytes,
                             .op = IoOp::kRead,
                             .direct = true,
-                            .pieces = {batch->pieces, batch->count}};
-  if (batch->count == 0 || !mover.start(request, batch)) batch->ended(ECANCELED);
+                            .pieces = {batch.pieces, batch.count}};
+  if (batch.count > 0 && mover.start(request, &batch)) return true;
+  batch.ended(ECANCELED);
+  return false;
 }
 
 void ReadAhead::Batch::ended(int error) {
@@ -70,7 +137,8 @@ void ReadAhead::Batch::ended(int error) {
     }
     const ByteRange& range = pieces[i].range;
     const uint64_t length = std::min(range.length_bytes, size_bytes - range.offset);
-    owner->streams_->keep(advice, range.offset / kFrame, fills[i].publish(length));
+    key.frame_index = range.offset / kFrame;
+    owner->table_->keep(key, fills[i].publish(length));
     fetched += length;
   }
   owner->fetched_bytes_.fetch_add(fetched, std::memory_order_relaxed);

@@ -1,8 +1,8 @@
 // ReadAhead: what streams will want next, begun while nobody waits for it
 // (CSMqGraph §3.3).
 //
-//   begin(stretch) ──► frames of its own ──► PartMover::start() ──► returns
-//   join(frame)    ──► there, or on its way: to be waited for, and driven
+//   begin(forecast) ──► frames of its own ──► PartMover::start() ──► returns
+//   join(frame)     ──► there, or on its way: to be waited for, and driven
 //
 // Its memory is beside the cache's, so that what is read once does not push out what
 // comes back; the cache is offered a frame when it is used.
@@ -14,27 +14,24 @@
 #include <atomic>
 #include <cstdint>
 
+#include "iomgr/ahead_table.h"
 #include "iomgr/extent_file.h"
 #include "iomgr/lane_io.h"
 #include "iomgr/mapped_cache.h"
-#include "iomgr/stream_table.h"
 
 namespace graphlane {
 
 class ReadAhead {
  public:
-  // One stretch.
-  static constexpr uint32_t kFramesMax = 64;
-
   // Takes so much memory at most. ENOMEM: it is too little; then nothing is begun.
-  Result<void> init(uint64_t bytes, StreamTable& streams);
+  Result<void> init(uint64_t bytes, AheadTable& table);
 
   // How far it may be ahead.
   uint64_t reach_bytes() const { return reach_bytes_.load(std::memory_order_relaxed); }
 
-  // Begins what of the stretch is in neither cache, kFramesMax at most.
-  void begin(const ExtentFile& file, ByteRange stretch, const StreamTable::Advice& advice,
-             FrameCache& cache, PartMover& mover);
+  // Begins what of it is in neither cache, if that is worth it.
+  void begin(const ExtentFile& file, const AheadTable::Forecast& forecast, FrameCache& cache,
+             PartMover& mover);
 
   // kHit, kWait, or kPass: it was not read ahead.
   Reservation join(const FrameKey& key) {
@@ -48,22 +45,30 @@ class ReadAhead {
   uint64_t fetched_bytes() const { return fetched_bytes_.load(std::memory_order_relaxed); }
 
  private:
+  static constexpr uint32_t kFramesMax = 64;  // of a batch
   static constexpr uint32_t kBatchCount = 4;  // under way at once
+  static constexpr uint32_t kLooksMax = 4096;  // at frames, for one that is missing
 
   struct Batch final : RequestEnd {
     void ended(int error) override;
 
     std::atomic<bool> taken{false};
     ReadAhead* owner = nullptr;
-    StreamTable::Advice advice;
+    FrameKey key;             // of any frame
     uint64_t size_bytes = 0;  // of the file
     uint32_t count = 0;
     Piece pieces[kFramesMax];
     Fill fills[kFramesMax];
   };
 
+  class Walk;
+  uint64_t missing_frames(const ExtentFile& file, const AheadTable::Forecast& forecast,
+                          FrameCache& cache);
+  bool fill(const ExtentFile& file, Walk& walk, FrameCache& cache, uint64_t* left, Batch& batch);
+  bool start(const ExtentFile& file, Batch& batch, PartMover& mover);
+
   MappedCache frames_;
-  StreamTable* streams_ = nullptr;
+  AheadTable* table_ = nullptr;
   uint64_t bytes_max_ = 0;
   std::atomic<bool> begun_{false};  // anything yet: most have no such devices
   std::atomic<uint64_t> reach_bytes_{0};

@@ -154,6 +154,52 @@ TEST_F(BegunAheadTest, TheNextSweepIsReadAheadToo) {
   EXPECT_LE(moved_bytes_ - moved, 2 * kBlock);
 }
 
+TEST_F(BegunAheadTest, AtTheTurnTheNextSweepIsBegun) {
+  cache_->set_budget(64 * kMiB);
+  for (int i = 0; i < 2; ++i) sweep(0, content_.size());
+  const uint64_t moved = moved_bytes_;
+  for (int i = 0; i < 3; ++i) sweep(0, content_.size());
+  EXPECT_EQ(moved_bytes_, moved) << "the devices work while the engine does between sweeps";
+}
+
+TEST_F(BegunAheadTest, WhatASweepSkipsIsNotReadAhead) {
+  cache_->set_budget(64 * kMiB);
+  const auto skipping_sweep = [&] {
+    sweep(0, 3 * kBlock);
+    sweep(8 * kBlock, 12 * kBlock);
+  };
+  for (int i = 0; i < 5; ++i) skipping_sweep();  // by then the first one's guesses are given up
+  const uint64_t wasted = cache_->stats().ahead.wasted;
+  const uint64_t moved = moved_bytes_;
+  for (int i = 0; i < 8; ++i) skipping_sweep();
+  EXPECT_EQ(moved_bytes_, moved);
+  EXPECT_EQ(cache_->stats().ahead.wasted, wasted);
+}
+
+TEST_F(BegunAheadTest, AStrideIsReadAhead) {
+  for (uint64_t at = 0; at < 96; at += 8) {
+    EXPECT_TRUE(cache_->read(file(), {at * kMiB, 2 * kMiB}, buffer_.data(), *this));
+    EXPECT_EQ(content_.compare(at * kMiB, 2 * kMiB, buffer_[0].bytes, 2 * kMiB), 0);
+  }
+  EXPECT_EQ(moved_bytes_, 8 * kMiB) << "four reads make a stride";
+  EXPECT_EQ(started_bytes_, 16 * kMiB);
+}
+
+// Two blocks in a row, then elsewhere: what looks like a stream never is one.
+TEST_F(BegunAheadTest, WhoGuessesWrongPauses) {
+  make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 512 * kMiB);
+  std::mt19937_64 random(17);
+  uint64_t asked = 0;
+  for (int i = 0; i < 600; ++i) {
+    const uint64_t at = random() % 500 * kMiB;
+    for (const uint64_t offset : {at, at + 2 * kMiB}) {
+      ASSERT_TRUE(cache_->read(file(), {offset, 2 * kMiB}, buffer_.data(), *this));
+      asked += 2 * kMiB;
+    }
+  }
+  EXPECT_LE(started_bytes_, asked / 8);
+}
+
 TEST_F(BegunAheadTest, NothingWhileOthersReadFromTheDevices) {
   idle_ = false;
   sweep(0, content_.size());

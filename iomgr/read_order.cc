@@ -1,0 +1,165 @@
+#include "iomgr/read_order.h"
+
+#include <algorithm>
+
+namespace graphlane {
+
+// ---- what was read
+
+// At its end, or in front of it: by a thread that is a little late.
+bool ReadOrder::extend(uint32_t age, ByteRange range) {
+  Run& r = run(age);
+  if (range.offset >= r.begin && range.offset <= r.end + kGapMax && range.end() > r.end) {
+    r.end = range.end();
+    return true;
+  }
+  if (range.offset < r.begin && range.end() + kGapMax >= r.begin && range.end() <= r.end) {
+    r.begin = range.offset;
+    return true;
+  }
+  return false;
+}
+
+bool ReadOrder::adjoins(const Run& lower, const Run& upper) {
+  return upper.begin > lower.begin && upper.begin <= lower.end + kGapMax && upper.end > lower.end;
+}
+
+// With a recent run that it has reached.
+void ReadOrder::join(uint32_t age) {
+  for (uint32_t other = count_; other-- > recent_begin();) {
+    const Run a = run(age), b = run(other);
+    if (other == age || !(adjoins(a, b) || adjoins(b, a))) continue;
+    run(std::max(age, other)) = {.begin = std::min(a.begin, b.begin),
+                                 .end = std::max(a.end, b.end)};
+    remove(std::min(age, other));
+    return;
+  }
+}
+
+void ReadOrder::remove(uint32_t age) {
+  for (; age + 1 < count_; ++age) run(age) = run(age + 1);
+  --count_;
+}
+
+void ReadOrder::push(ByteRange range) {
+  if (count_ == kRunsMax) {
+    first_ = (first_ + 1) % kRunsMax;
+    --count_;
+  }
+  run(count_++) = {.begin = range.offset, .end = range.end()};
+}
+
+void ReadOrder::add(ByteRange range) {
+  if (count_ > 0) {
+    const Run& newest = run(count_ - 1);
+    if (range.offset >= newest.begin && range.end() == newest.end) return;  // once more
+  }
+  for (uint32_t age = count_; age-- > recent_begin();) {
+    if (!extend(age, range)) continue;
+    join(age);
+    return;
+  }
+  push(range);
+}
+
+// ---- what comes next
+
+// Takes ranges until there is no room, and leaves out what has been read since.
+class ReadOrder::Forecast {
+ public:
+  Forecast(const ReadOrder& order, uint32_t front, uint64_t size_bytes, uint64_t bytes_max,
+           std::span<ByteRange> next)
+      : order_(order), front_(front), size_bytes_(size_bytes), room_bytes_(bytes_max),
+        next_(next) {}
+
+  uint32_t count() const { return count_; }
+  bool full() const { return room_bytes_ == 0 || count_ == next_.size(); }
+
+  void take(uint64_t begin, uint64_t end) {
+    end = std::min(end, size_bytes_);
+    for (uint32_t age = front_ + 1; age < order_.count_; ++age) {
+      const Run& newer = order_.run(age);
+      if (newer.end <= begin || newer.begin >= end) continue;
+      if (newer.begin <= begin) begin = newer.end;
+      else end = newer.begin;
+    }
+    if (begin >= end || full()) return;
+    const uint64_t length = std::min(end - begin, room_bytes_);
+    room_bytes_ -= length;
+    next_[count_++] = {.offset = begin, .length_bytes = length};
+  }
+
+ private:
+  const ReadOrder& order_;
+  const uint32_t front_;
+  const uint64_t size_bytes_;
+  uint64_t room_bytes_;
+  const std::span<ByteRange> next_;
+  uint32_t count_ = 0;
+};
+
+// The run that the read is of; or where threads that are near it already are.
+bool ReadOrder::find_front(ByteRange range, uint32_t* found) const {
+  uint32_t age = count_;
+  do {
+    if (age-- == 0) return false;
+  } while (range.offset < run(age).begin || range.end() > run(age).end);
+  const uint64_t slack = kSlackReads * range.length_bytes;
+  for (uint32_t newer = age + 1; newer < count_; ++newer) {
+    const Run& r = run(newer);
+    const uint64_t end = run(age).end;
+    if (r.begin >= run(age).begin && r.begin <= end + slack && r.end > end) age = newer;
+  }
+  *found = age;
+  return true;
+}
+
+// What followed when the front's end was read before, up to where the front began.
+void ReadOrder::replay(uint32_t front, Forecast& forecast) const {
+  const uint64_t at = run(front).end;
+  for (uint32_t before = front; before-- > 0;) {
+    if (at <= run(before).begin || at > run(before).end) continue;
+    forecast.take(at, run(before).end);
+    for (uint32_t age = before + 1; age <= front && !forecast.full(); ++age) {
+      forecast.take(run(age).begin, run(age).end);
+    }
+    return;
+  }
+}
+
+// Whatever order their threads were in.
+bool ReadOrder::stride(uint64_t* length, uint64_t* last, uint64_t* step) const {
+  if (count_ < kStrideRuns) return false;
+  Run sorted[kStrideRuns];
+  for (uint32_t i = 0; i < kStrideRuns; ++i) sorted[i] = run(count_ - kStrideRuns + i);
+  std::sort(sorted, sorted + kStrideRuns,
+            [](const Run& a, const Run& b) { return a.begin < b.begin; });
+  *length = sorted[0].end - sorted[0].begin;
+  *step = sorted[1].begin - sorted[0].begin;
+  for (uint32_t i = 1; i < kStrideRuns; ++i) {
+    if (sorted[i].end - sorted[i].begin != *length) return false;
+    if (sorted[i].begin - sorted[i - 1].begin != *step) return false;
+  }
+  *last = sorted[kStrideRuns - 1].begin;
+  return *step > 0;
+}
+
+uint32_t ReadOrder::expect(ByteRange range, bool is_sequential, uint64_t size_bytes,
+                           uint64_t bytes_max, std::span<ByteRange> next) const {
+  uint32_t front = 0;
+  if (!find_front(range, &front)) return 0;
+  Forecast forecast(*this, front, size_bytes, bytes_max, next);
+  replay(front, forecast);
+  if (forecast.count() > 0) return forecast.count();
+  uint64_t length = 0, last = 0, step = 0;
+  if (front + kStrideRuns >= count_ && stride(&length, &last, &step)) {
+    for (uint64_t begin = last + step; begin < size_bytes && !forecast.full(); begin += step) {
+      forecast.take(begin, begin + length);
+    }
+  } else if (is_sequential) {
+    forecast.take(run(front).end, size_bytes);
+  }
+  return forecast.count();
+}
+
+}  // namespace graphlane
