@@ -32,9 +32,32 @@ AheadTable::Entry* AheadTable::begin_entry(const ExtentFile& file) {
   oldest->generation = file.generation;
   oldest->used = true;
   oldest->clock = oldest->longest = oldest->next_look = 0;
-  oldest->passed = oldest->wasted = 0;
+  oldest->passed = oldest->wasted = oldest->hint_count = 0;
   oldest->order.clear();
   return oldest;
+}
+
+AheadTable::Entry* AheadTable::use(const ExtentFile& file) {
+  ++clock_;
+  for (Entry& entry : entries_) {
+    if (entry.held_count > 0 && clock_ - entry.last_used > kIdleMax) let_go(entry);
+  }
+  Entry* entry = find(file.file_id, file.generation);
+  if (entry == nullptr) entry = begin_entry(file);
+  entry->last_used = clock_;
+  return entry;
+}
+
+// What is read, or given up, from the begin or the end of what was hinted at.
+void AheadTable::cut_hints(Entry& entry, ByteRange range) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < entry.hint_count; ++i) {
+    uint64_t begin = entry.hints[i].offset, end = entry.hints[i].end();
+    if (range.offset <= begin) begin = std::max(begin, range.end());
+    else if (range.end() >= end) end = std::min(end, range.offset);
+    if (begin < end) entry.hints[kept++] = {.offset = begin, .length_bytes = end - begin};
+  }
+  entry.hint_count = kept;
 }
 
 // Of what is held, that for which it holds. Returns how many.
@@ -57,7 +80,9 @@ uint32_t AheadTable::release_if(Entry& entry, Predicate predicate) {
 void AheadTable::give_up_late(Entry& entry) {
   const uint64_t patience = kPatienceBytes + kLateReads * entry.longest;
   const uint32_t late = release_if(entry, [&](const Held& held) {
-    return entry.clock - held.expected_at > patience;
+    if (entry.clock - held.held_at <= patience) return false;
+    cut_hints(entry, {.offset = held.frame_index * kFrame, .length_bytes = kFrame});
+    return true;
   });
   entry.wasted += late;
   wasted_.fetch_add(late, relaxed);
@@ -77,16 +102,11 @@ void AheadTable::judge(Entry& entry) {
 
 void AheadTable::arrive(const ExtentFile& file, ByteRange range) {
   if (!lock_.lock_patiently()) return;
-  ++clock_;
-  for (Entry& entry : entries_) {
-    if (entry.held_count > 0 && clock_ - entry.last_used > kIdleMax) let_go(entry);
-  }
-  Entry* entry = find(file.file_id, file.generation);
-  if (entry == nullptr) entry = begin_entry(file);
-  entry->last_used = clock_;
+  Entry* const entry = use(file);
   entry->clock += range.length_bytes;
   entry->longest = std::max(entry->longest - entry->longest / 16, range.length_bytes);
   entry->order.add(range);
+  cut_hints(*entry, range);
   lock_.unlock();
 }
 
@@ -116,12 +136,25 @@ bool AheadTable::expect(const ExtentFile& file, ByteRange range, bool is_sequent
     forecast->window_bytes = std::min(2 * step, reach_bytes);
     forecast->step_bytes = forecast->window_bytes / 2;
     // What is in memory already does not count, so there may be more to look at.
-    forecast->count = entry->order.expect(range, is_sequential, file.size_bytes, UINT64_MAX,
-                                          forecast->ranges);
+    const uint32_t hinted = entry->hint_count;
+    std::copy_n(entry->hints, hinted, forecast->ranges);
+    forecast->count = hinted + entry->order.expect(range, is_sequential, file.size_bytes, UINT64_MAX,
+                                                   std::span(forecast->ranges).subspan(hinted));
     entry->next_look = entry->clock + step / 4;
   }
   lock_.unlock();
   return forecast->count > 0;
+}
+
+void AheadTable::hint(const ExtentFile& file, ByteRange range, uint64_t reach_bytes,
+                      Forecast* forecast) {
+  *forecast = {.window_bytes = std::min(round_up(range.length_bytes + kFrame, kFrame), reach_bytes),
+               .count = 1,
+               .ranges = {range}};
+  if (!lock_.lock_patiently()) return;
+  Entry* const entry = use(file);
+  if (entry->hint_count < kHintsMax) entry->hints[entry->hint_count++] = range;
+  lock_.unlock();
 }
 
 void AheadTable::keep(const FrameKey& key, Pin pin) {
@@ -133,15 +166,13 @@ void AheadTable::renew(const FrameKey& key, Pin pin) {
   if (!lock_.lock_patiently()) return;
   if (Entry* const entry = find(key.file_id, key.generation)) {
     Held* const end = entry->held + entry->held_count;
-    Held* const held = std::find_if(
+    const bool is_held = std::any_of(
         entry->held, end, [&](const Held& each) { return each.frame_index == key.frame_index; });
-    if (held != end) {
-      held->expected_at = entry->clock;
-    } else if (entry->held_count < kAheadMax) {
+    if (!is_held && entry->held_count < kAheadMax) {
       ++entry->held_count;
-      held->frame_index = key.frame_index;
-      held->expected_at = entry->clock;
-      held->pin = std::move(pin);
+      end->frame_index = key.frame_index;
+      end->held_at = entry->clock;
+      end->pin = std::move(pin);
     }
   }
   lock_.unlock();

@@ -1,9 +1,10 @@
 // AheadTable: what is read ahead of each file, and what has become of it.
 //
-// Every file that is read in streams has the order of its reads (read_order.h) and the
-// frames that were read ahead for it. These are pinned, so that no policy takes them before
-// they are asked for, until a read has passed them, or so much else of the file has been
-// read that nobody will come for them. Who guesses wrong more often than right pauses.
+// Every file that is read in streams has the order of its reads (read_order.h), what its
+// readers have said that they will need, and the frames that were read ahead for it. These are
+// pinned, so that no policy takes them before they are asked for, until a read has passed them,
+// or so much else of the file has been read that nobody will come for them. Who guesses wrong
+// more often than right pauses.
 //
 // Threads: everything is safe from any thread, under one lock that is held for a
 // scan of a file's entry; who cannot have it, in a signal handler, reads without.
@@ -52,6 +53,10 @@ class AheadTable {
   bool expect(const ExtentFile& file, ByteRange range, bool is_sequential, uint64_t step_bytes,
               uint64_t reach_bytes, Forecast* forecast);
 
+  // Its reader will need the range, which is not empty: it is expected before all else, until
+  // it is read, or given up.
+  void hint(const ExtentFile& file, ByteRange range, uint64_t reach_bytes, Forecast* forecast);
+
   // A frame that was read ahead now.
   void keep(const FrameKey& key, Pin pin);
   // One that is in memory still, and expected.
@@ -68,12 +73,13 @@ class AheadTable {
   // A frame is given up when so much of its file, and so many reads, have gone by.
   static constexpr uint64_t kPatienceBytes = kAheadMax / 2 * kExtentFrameBytes;
   static constexpr uint32_t kLateReads = 8;
+  static constexpr uint32_t kHintsMax = 8;
   static constexpr uint32_t kJudgedFrames = 64;  // before guesses are called wrong
   static constexpr uint64_t kPauseBytes = uint64_t{512} << 20;
 
   struct Held {
     uint64_t frame_index = 0;
-    uint64_t expected_at = 0;  // by the file's clock
+    uint64_t held_at = 0;  // by the file's clock
     Pin pin;
   };
   struct Entry {
@@ -87,12 +93,16 @@ class AheadTable {
     uint32_t passed = 0;      // frames, of late
     uint32_t wasted = 0;
     uint32_t held_count = 0;
+    uint32_t hint_count = 0;
+    ByteRange hints[kHintsMax];  // as they came, none empty
     ReadOrder order;
     Held held[kAheadMax];
   };
 
   Entry* find(const Uuid& file_id, uint64_t generation);
   Entry* begin_entry(const ExtentFile& file);
+  Entry* use(const ExtentFile& file);
+  void cut_hints(Entry& entry, ByteRange range);
   void give_up_late(Entry& entry);
   void let_go(Entry& entry);
   void judge(Entry& entry);

@@ -247,6 +247,14 @@ std::optional<size_t> ExtentCache::read_part(const ExtentFile& file, ByteRange r
                        .is_part = true});
 }
 
+void ExtentCache::will_need(const ExtentFile& file, ByteRange range, PartMover& mover) {
+  const uint64_t reach = ahead_.reach_bytes();
+  if (!started_ || reach == 0 || !clip(file, &range) || !mover.can_start()) return;
+  AheadTable::Forecast forecast;
+  table_.hint(file, range, reach, &forecast);
+  ahead_.begin(file, forecast, *cache_, mover);
+}
+
 std::optional<size_t> ExtentCache::read_extents(const Request& request) {
   const BorrowedBatch batch(batches_);
   if (!batch) return {};

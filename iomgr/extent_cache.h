@@ -98,6 +98,10 @@ class ExtentCache {
   std::optional<size_t> read_part(const ExtentFile& file, ByteRange range, void* buffer,
                                   PartMover& mover);
 
+  // The range will be read soon: begins it, as far as the memory for that goes, if the devices
+  // can; the rest when that much has been read.
+  void will_need(const ExtentFile& file, ByteRange range, PartMover& mover);
+
   // As much as given at start(), at most.
   void set_budget(uint64_t bytes);
   // The same by what memory is left, if the budget is kAutoBudget.

@@ -35,6 +35,14 @@ bool is_there(void* buffer, size_t count) {
   return sys::madvise(reinterpret_cast<void*>(begin), length, MADV_POPULATE_WRITE) == 0;
 }
 
+ExtentFile extents_of(const OpenFileRef& file, uint64_t generation) {
+  return {.file_id = file->file_id,
+          .generation = generation,
+          .size_bytes = file.size(),
+          .map = file->map,
+          .parts = *file->parts};
+}
+
 }  // namespace
 
 std::optional<size_t> read_cached(const OpenFileRef& file, ByteRange range, void* buffer,
@@ -43,12 +51,15 @@ std::optional<size_t> read_cached(const OpenFileRef& file, ByteRange range, void
   const uint64_t generation = cache == nullptr ? 0 : file.content_generation();
   if (generation == 0 || !is_there(buffer, range.length_bytes)) return {};
   const HeldSignals signals;  // a handler may read, too, and leave by siglongjmp()
-  return cache->read({.file_id = file->file_id,
-                      .generation = generation,
-                      .size_bytes = file.size(),
-                      .map = file->map,
-                      .parts = *file->parts},
-                     range, buffer, mover);
+  return cache->read(extents_of(file, generation), range, buffer, mover);
+}
+
+void will_need_cached(const OpenFileRef& file, ByteRange range, PartMover& mover) {
+  ExtentCache* const cache = read_cache();
+  const uint64_t generation = cache == nullptr ? 0 : file.content_generation();
+  if (generation == 0) return;
+  const HeldSignals signals;
+  cache->will_need(extents_of(file, generation), range, mover);
 }
 
 ExtentCacheStats read_cache_stats() {

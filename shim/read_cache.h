@@ -17,6 +17,9 @@ namespace graphlane {
 std::optional<size_t> read_cached(const OpenFileRef& file, ByteRange range, void* buffer,
                                   PartMover& mover);
 
+// The range will be read soon; as ExtentCache::will_need().
+void will_need_cached(const OpenFileRef& file, ByteRange range, PartMover& mover);
+
 // What it has done; all zero if it was not used.
 ExtentCacheStats read_cache_stats();
 

@@ -217,12 +217,14 @@ AheadQueue ahead_queue;
 
 class FileMover final : public PartMover {
  public:
-  explicit FileMover(const OpenFile& file) : file_(file) {}
+  FileMover(const OpenFile& file, bool asked_for) : file_(file), asked_for_(asked_for) {}
   int move(const PartRequest& request) override { return graphlane::move(file_, request); }
 
-  // Disks only: what has no gate answers many reads at once, and these have no copy.
+  // Of itself on disks only: what has no gate answers many reads at once, and these have no
+  // copy.
   bool can_start() override {
     if (settings().backend == IoBackend::kThreads) return false;
+    if (asked_for_) return ahead_queue.works();
     const uint32_t count = file_.map.geometry().device_count;
     for (uint32_t d = 0; d < count; ++d) {
       DeviceGate* const gate = file_.gates[d];
@@ -242,6 +244,7 @@ class FileMover final : public PartMover {
 
  private:
   const OpenFile& file_;
+  const bool asked_for_;
 };
 
 // A buffer that ends in memory which is not there: as from the kernel, what fits
@@ -272,7 +275,7 @@ ssize_t read_striped(const OpenFileRef& file, uint64_t offset, void* buffer, siz
   const int saved_errno = errno;
   Piece piece{.range = {.offset = offset, .length_bytes = count_wanted}, .buffer = buffer};
   if (file.direct()) {
-    FileMover mover(*file);
+    FileMover mover(*file, /*asked_for=*/false);
     const std::optional<size_t> done = read_cached(file, piece.range, buffer, mover);
     errno = saved_errno;
     if (done) return static_cast<ssize_t>(*done);
@@ -289,6 +292,19 @@ ssize_t read_striped(const OpenFileRef& file, uint64_t offset, void* buffer, siz
   if (error == EFAULT && !request.direct) result = read_up_to_fault(*file, request);
   errno = saved_errno;
   return result;
+}
+
+void advise_striped(const OpenFileRef& file, ByteRange range, int advice) {
+  if (file.direct()) {
+    FileMover mover(*file, /*asked_for=*/true);
+    if (advice == POSIX_FADV_WILLNEED) will_need_cached(file, range, mover);
+    return;
+  }
+  for (uint32_t d = 0; d < file->map.geometry().device_count; ++d) {
+    const ByteRange run = file->map.run(d, range);
+    if (run.length_bytes == 0) continue;
+    (void)sys::fadvise(file->parts->buffered(d), run.offset, run.length_bytes, advice);
+  }
 }
 
 int overwrite_striped(const OpenFileRef& file, uint64_t offset, const void* buffer, size_t count) {

@@ -22,6 +22,10 @@ namespace graphlane {
 // Bytes read, fewer than `count` only at end of file; or -errno. Keeps errno.
 ssize_t read_striped(const OpenFileRef& file, uint64_t offset, void* buffer, size_t count);
 
+// The range, within the file, will be needed or not (POSIX_FADV_WILLNEED, …_DONTNEED): told to
+// the parts in the page cache, or begun past it. Keeps errno.
+void advise_striped(const OpenFileRef& file, ByteRange range, int advice);
+
 // Writes within the file's size: all devices at once. 0 or an errno, and then
 // nobody knows how far it came. Keeps errno.
 int overwrite_striped(const OpenFileRef& file, uint64_t offset, const void* buffer, size_t count);

@@ -200,6 +200,45 @@ TEST_F(BegunAheadTest, WhoGuessesWrongPauses) {
   EXPECT_LE(started_bytes_, asked / 8);
 }
 
+TEST_F(BegunAheadTest, WhatIsHintedAtIsBegun) {
+  cache_->will_need(file(), {40 * kMiB, 20 * kMiB}, *this);
+  EXPECT_EQ(started_bytes_, 20 * kMiB);
+  sweep(40 * kMiB, 56 * kMiB);
+  EXPECT_EQ(moved_bytes_, 0u);
+  EXPECT_EQ(cache_->stats().ahead.wasted, 0u);
+}
+
+TEST_F(BegunAheadTest, AHintLongerThanItsMemoryGoesOnAsItIsRead) {
+  cache_->will_need(file(), {0, content_.size()}, *this);
+  EXPECT_LE(started_bytes_, 32 * kMiB);
+  sweep(0, content_.size());
+  EXPECT_EQ(moved_bytes_, 0u);
+  EXPECT_EQ(started_bytes_, content_.size());
+}
+
+TEST_F(BegunAheadTest, HintsAreFollowedInTheirOrder) {
+  const std::vector<uint64_t> places = {64, 8, 80, 32};
+  for (const uint64_t at : places) cache_->will_need(file(), {at * kMiB, kBlock}, *this);
+  for (const uint64_t at : places) sweep(at * kMiB, at * kMiB + kBlock);
+  EXPECT_EQ(moved_bytes_, 0u);
+  EXPECT_EQ(started_bytes_, places.size() * kBlock);
+}
+
+TEST_F(BegunAheadTest, AHintThatNobodyComesForIsGivenUp) {
+  cache_->will_need(file(), {80 * kMiB, kBlock}, *this);
+  while (ahead_.drive()) {
+  }
+  for (int i = 0; i < 40; ++i) sweep(0, 2 * kBlock);
+  EXPECT_EQ(cache_->stats().ahead.wasted, kBlock / kMiB);
+  EXPECT_LE(started_bytes_, 3 * kBlock) << "once, and the sweep itself";
+}
+
+TEST_F(BegunAheadTest, AHintBeyondTheFileIsOfNoConcern) {
+  cache_->will_need(file(), {content_.size(), kBlock}, *this);
+  cache_->will_need(file(), {UINT64_MAX - kBlock, kBlock}, *this);
+  EXPECT_EQ(started_count_, 0u);
+}
+
 TEST_F(BegunAheadTest, NothingWhileOthersReadFromTheDevices) {
   idle_ = false;
   sweep(0, content_.size());

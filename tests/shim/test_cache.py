@@ -5,11 +5,15 @@ import os
 import random
 import subprocess
 import sys
+import time
 
 import pytest
 
+from harness import run
+
 SIZE = 40_000_123
 BLOCK = 8 << 20
+HINTED_MIN = 100_000  # bytes that a hint brings of a part
 # Reads argv[1] in blocks, argv[2] times over, as an engine's sweeps; says whether it was
 # argv[3] each time.
 SWEEPS = f"""
@@ -69,6 +73,71 @@ def test_a_file_of_twice_the_cache_is_half_found(graphlane, pair):
     # 16 MiB of it, of which newcomers have a sixteenth
     assert cache["found_bytes"] >= 8 * 0.9 * (15 << 20)
     assert cache["resident_bytes"] <= 20 << 20
+
+
+HINTS = """
+import ctypes, os, sys
+path, advice = sys.argv[1], sys.argv[2]
+fd = os.open(path, os.O_RDONLY)
+size = os.fstat(fd).st_size
+if advice == "readahead":
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.readahead.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_size_t]
+    assert libc.readahead(fd, 0, size) == 0
+else:
+    os.posix_fadvise(fd, 0, 0, getattr(os, "POSIX_FADV_" + advice))
+length = int(sys.argv[3])
+assert os.pread(fd, length, 0) == open(sys.argv[4], "rb").read()[:length]
+"""
+
+
+def hint(graphlane, plain, path, advice, bytes_read, *options):
+    graphlane("run", *options, "--", sys.executable, "-c", HINTS, path, advice, bytes_read, plain)
+
+
+def bytes_in_memory(devices):
+    parts = [path for device in devices for path in device.rglob("*") if path.is_file()]
+    said = run("fincore", "--bytes", "--noheadings", "--output", "RES", *parts).stdout
+    return sum(map(int, said.split()))
+
+
+def come_into_memory(devices, bytes_min):
+    """The kernel brings no more by one hint than a device takes at once."""
+    end = time.monotonic() + 30
+    while bytes_in_memory(devices) < bytes_min and time.monotonic() < end:
+        time.sleep(0.02)
+    return bytes_in_memory(devices) >= bytes_min
+
+
+def test_hints_reach_the_parts_in_the_page_cache(graphlane, tmp_path):
+    plain = tmp_path / "plain"
+    plain.write_bytes(random.Random(3).randbytes(SIZE))
+    devices = [tmp_path / name for name in ("a", "b")]
+    for device in devices:
+        device.mkdir()
+    made = graphlane.create_on(tmp_path / "vol", devices, depth="1M")
+    graphlane("import", plain, made.path)
+    os.sync()
+    options = ("--no-mount", "--io=buffered")
+    hint(graphlane, plain, made.path / "plain", "DONTNEED", 0, *options)
+    left = bytes_in_memory(devices)
+    assert left < SIZE // 8
+    hint(graphlane, plain, made.path / "plain", "WILLNEED", 0, *options)
+    assert come_into_memory(devices, left + 2 * HINTED_MIN)
+    hint(graphlane, plain, made.path / "plain", "DONTNEED", 0, *options)
+    left = bytes_in_memory(devices)
+    assert left < SIZE // 8
+    hint(graphlane, plain, made.path / "plain", "readahead", 0, *options)
+    assert come_into_memory(devices, left + 2 * HINTED_MIN)
+
+
+@pytest.mark.parametrize("advice", ["WILLNEED", "readahead"])
+def test_past_the_page_cache_a_hint_is_begun(graphlane, pair, advice):
+    plain, made = pair
+    report = plain.parent / "report"
+    hint(graphlane, plain, made.path / "plain", advice, 1 << 20, "--no-mount", "--io=direct",
+         "--cache=64M", f"--report={report}")
+    assert json.loads(report.read_text())["cache"]["ahead_frames"] > 0
 
 
 def test_on_disks_what_comes_next_is_begun_ahead(graphlane, tmp_path, disks):
