@@ -93,7 +93,9 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   Result<void> mapped = cache_.map(budget, {.frame_bytes = kFrame,
                                             .policy = options.policy});
   if (!mapped) return mapped;
-  (void)ahead_.init(ahead_memory(budget), table_);
+  keeps_ = options.keeps;
+  reads_ahead_ = options.reads_ahead;
+  if (reads_ahead_) (void)ahead_.init(ahead_memory(budget), table_);
   budget_max_ = budget;
   budget_bytes_.store(budget, relaxed);
   started_ = true;
@@ -139,7 +141,7 @@ void ExtentCache::adjust_budget() {
 // Behind one read. With large ones, the next thread that takes a block would only wait
 // for this one's, and compute when this one does.
 uint64_t ExtentCache::ahead_max(uint64_t length_bytes) const {
-  if (length_bytes >= kLargeMin) return 0;
+  if (length_bytes >= kLargeMin || !reads_ahead_) return 0;
   const uint64_t share = budget_bytes_.load(relaxed) / kAheadShare;
   return std::min(share, uint64_t{AheadTable::kAheadMax} / 2 * kFrame) / kFrame * kFrame;
 }
@@ -299,7 +301,7 @@ bool ExtentCache::read_frames(const Request& request, uint64_t first, Batch& bat
 bool ExtentCache::take_ahead(const Request& request, uint64_t frame_index, const Pin& pin) {
   if (!request.copy(frame_index, pin)) return false;
   const std::span<const std::byte> bytes = pin.bytes();
-  if (request.range.end() < frame_index * kFrame + bytes.size()) return true;
+  if (!keeps_ || request.range.end() < frame_index * kFrame + bytes.size()) return true;
   Reservation reservation = cache_->reserve(request.file.key(frame_index), Admission::kByPolicy);
   if (reservation.kind != Reservation::Kind::kFill) return true;
   std::memcpy(reservation.fill.bytes().data(), bytes.data(), bytes.size());
@@ -318,6 +320,12 @@ void ExtentCache::begin_ahead(const Request& request) {
                     &forecast)) {
     ahead_.begin(request.file, forecast, *cache_, request.mover);
   }
+}
+
+Admission ExtentCache::admission(const Request& request, uint64_t frame_index) const {
+  if (!request.wants(frame_index)) return Admission::kAhead;
+  const Admission admission = request.admission(frame_index);
+  return keeps_ || admission == Admission::kAlways ? admission : Admission::kNone;
 }
 
 void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& batch) {
@@ -341,8 +349,7 @@ void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& b
     }
     return;
   }
-  const Admission admission = wanted ? request.admission(frame_index) : Admission::kAhead;
-  Reservation reservation = cache_->reserve(key, admission);
+  Reservation reservation = cache_->reserve(key, admission(request, frame_index));
   if (reservation.kind == Reservation::Kind::kFill) {
     batch.pieces[batch.piece_count] = {.range = file.frame_range(frame_index),
                                        .buffer = reservation.fill.bytes().data()};

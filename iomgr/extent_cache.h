@@ -47,6 +47,9 @@ struct ExtentCacheOptions {
   static constexpr uint64_t kAutoBudget = UINT64_MAX;
   uint64_t budget_bytes = kAutoBudget;
   CachePolicy policy = CachePolicy::kScanResistant;
+  // For who wants to know what either is good for.
+  bool keeps = true;       // what was read, but for memory that is not aligned
+  bool reads_ahead = true;
 };
 
 // "auto" or a size; EINVAL, ERANGE: neither.
@@ -159,10 +162,13 @@ class ExtentCache {
   void resize(uint64_t budget);
   void count_moved(uint64_t bytes);
   uint64_t ahead_max(uint64_t length_bytes) const;
+  Admission admission(const Request& request, uint64_t frame_index) const;
 
   // Constant after start().
   bool started_ = false;
   bool auto_budget_ = false;
+  bool keeps_ = true;
+  bool reads_ahead_ = true;
   uint64_t budget_max_ = 0;
   MappedCache cache_;
 

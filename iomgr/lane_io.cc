@@ -84,7 +84,7 @@ bool RequestCutter::next_run() {
 }
 
 bool RequestCutter::has_room(const LaneIo& io) const {
-  return io.iov_count < kIovMax && io.length_bytes < io_size_max_;
+  return io.iov_count < kIovMax && io.length_bytes < request_.io_size_max;
 }
 
 // As much of the run as the I/O has room for.
@@ -94,7 +94,7 @@ void RequestCutter::take_run(LaneIo* io) {
   const Piece& piece = request_.pieces[pieces_begun_ - 1];
   while (run_.length_bytes > 0 && has_room(*io)) {
     const uint64_t length = std::min(
-        {depth - run_.offset % depth, run_.length_bytes, io_size_max_ - io->length_bytes});
+        {depth - run_.offset % depth, run_.length_bytes, request_.io_size_max - io->length_bytes});
     const uint64_t logical =
         map.logical_offset({.device_index = device_index_, .part_offset = run_.offset});
     char* const memory = static_cast<char*>(piece.buffer) + (logical - piece.range.offset);

@@ -72,7 +72,8 @@ struct PartRequest {
   uint64_t size_bytes = 0;  // of the file; for writes: past the end of the last piece
   IoOp op = IoOp::kRead;
   bool direct = false;
-  std::span<const Piece> pieces;  // none empty, in the order of their ranges
+  uint64_t io_size_max = kLaneIoMax;  // bytes; what adjoins on a device is one I/O up to this
+  std::span<const Piece> pieces;      // none empty, in the order of their ranges
 };
 
 // Who began a request and is told of its end, once, by any thread.
@@ -114,8 +115,7 @@ uint64_t prepare_read(PartRequest* request, Piece* piece);
 
 class RequestCutter {
  public:
-  explicit RequestCutter(const PartRequest& request, uint64_t io_size_max = kLaneIoMax)
-      : request_(request), io_size_max_(io_size_max) {}
+  explicit RequestCutter(const PartRequest& request) : request_(request) {}
 
   // Fills all of `io` that is not its owner's; false when the request is cut up.
   bool next(LaneIo* io);
@@ -127,7 +127,6 @@ class RequestCutter {
   void take_run(LaneIo* io);
 
   const PartRequest& request_;
-  const uint64_t io_size_max_;
   uint32_t devices_begun_ = 0;
   uint32_t device_index_ = 0;
   size_t pieces_begun_ = 0;  // on this device

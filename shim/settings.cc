@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "shim/text.h"
 
@@ -11,6 +12,21 @@ namespace {
 
 Settings values;
 std::atomic<bool> is_read{false};
+
+// "lanes,cache". False: it has another word.
+bool leave_out(std::string_view names, Settings* settings) {
+  while (!names.empty()) {
+    const size_t length = names.find(',');
+    const std::string_view name = names.substr(0, length);
+    names.remove_prefix(length == names.npos ? names.size() : length + 1);
+    if (name == "lanes") settings->lanes = false;
+    else if (name == "merging") settings->merging = false;
+    else if (name == "prefetch") settings->cache.reads_ahead = false;
+    else if (name == "cache") settings->cache.keeps = false;
+    else return false;
+  }
+  return true;
+}
 
 Settings read_environment() {
   Settings settings;
@@ -33,6 +49,13 @@ Settings read_environment() {
     const Result<CachePolicy> policy = parse_cache_policy(name);
     if (policy) settings.cache.policy = *policy;
     else complain("GRAPHLANE_CACHE_POLICY", "not scan-resistant, lru, fifo or hot-aware: ignored");
+  }
+  if (const char* names = getenv("GRAPHLANE_WITHOUT"); names != nullptr) {
+    const Settings before = settings;
+    if (!leave_out(names, &settings)) {
+      settings = before;
+      complain("GRAPHLANE_WITHOUT", "not some of lanes, merging, prefetch, cache: ignored");
+    }
   }
   const char* report = getenv("GRAPHLANE_REPORT");
   if (report != nullptr && *report != '\0' && std::strcmp(report, "0") != 0) {

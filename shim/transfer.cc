@@ -21,7 +21,7 @@ void count(const OpenFile& file, const LaneIo& io) {
 // A disk's, if the request goes to the device and not to the page cache. A child by
 // fork does not know who is within.
 DeviceGate* gate_for(const OpenFile& file, const LaneIo& io, bool direct) {
-  DeviceGate* const gate = direct ? file.gates[io.device_index] : nullptr;
+  DeviceGate* const gate = direct && settings().lanes ? file.gates[io.device_index] : nullptr;
   return gate != nullptr && gate->is_narrow() && is_first_process() ? gate : nullptr;
 }
 
@@ -202,7 +202,13 @@ bool move_by_queue(const OpenFile& file, const PartRequest& request, int* error)
   return !queue_failed;
 }
 
-int move(const OpenFile& file, const PartRequest& request) {
+PartRequest limited(PartRequest request) {
+  if (!settings().merging) request.io_size_max = request.map.geometry().stripe_depth_bytes;
+  return request;
+}
+
+int move(const OpenFile& file, const PartRequest& whole) {
+  const PartRequest request = limited(whole);
   int error = 0;
   if (!within_one_unit(request) && move_by_queue(file, request, &error)) return error;
   RequestCutter cutter(request);
@@ -232,7 +238,8 @@ class FileMover final : public PartMover {
     }
     return ahead_queue.works();
   }
-  bool start(const PartRequest& request, RequestEnd* end) override {
+  bool start(const PartRequest& whole, RequestEnd* end) override {
+    const PartRequest request = limited(whole);
     if (!ahead_queue.start(request, end)) return false;
     RequestCutter cutter(request);
     for (LaneIo io; cutter.next(&io);) {

@@ -200,6 +200,22 @@ TEST_F(BegunAheadTest, WhoGuessesWrongPauses) {
   EXPECT_LE(started_bytes_, asked / 8);
 }
 
+TEST_F(BegunAheadTest, WithoutReadingAheadNothingIsBegun) {
+  restart({.budget_bytes = 64 * kMiB, .reads_ahead = false});
+  for (int i = 0; i < 3; ++i) sweep(0, content_.size());
+  cache_->will_need(file(), {0, kBlock}, *this);
+  EXPECT_EQ(started_count_, 0u);
+  EXPECT_LT(moved_bytes_, 3 * content_.size()) << "but it keeps";
+}
+
+TEST_F(BegunAheadTest, WithoutKeepingOnlyWhatWasReadAheadIsFound) {
+  restart({.budget_bytes = 128 * kMiB, .keeps = false});
+  for (int i = 0; i < 3; ++i) sweep(0, content_.size());
+  EXPECT_GE(moved_bytes_ + started_bytes_, 3 * content_.size());
+  EXPECT_EQ(moved_bytes_, 2 * kBlock + kBlock) << "the first two reads, and the first turn";
+  EXPECT_EQ(cache_->stats().frames.resident_bytes, 0u);
+}
+
 TEST_F(BegunAheadTest, WhatIsHintedAtIsBegun) {
   cache_->will_need(file(), {40 * kMiB, 20 * kMiB}, *this);
   EXPECT_EQ(started_bytes_, 20 * kMiB);

@@ -17,9 +17,10 @@ inline constexpr uint64_t kMiB = 1 << 20;
 
 class ExtentFixture : public StripedFixture, public PartMover {
  protected:
-  void start(uint64_t budget_bytes) {
+  void start(uint64_t budget_bytes) { restart({.budget_bytes = budget_bytes}); }
+  void restart(const ExtentCacheOptions& options) {
     cache_ = std::make_unique<ExtentCache>();
-    ASSERT_TRUE(cache_->start({.budget_bytes = budget_bytes}));
+    ASSERT_TRUE(cache_->start(options));
   }
 
   ExtentFile file(uint64_t generation = 1) const {

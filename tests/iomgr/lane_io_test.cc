@@ -35,8 +35,9 @@ TEST_F(CutterTest, CutsARunAtTheLargestIo) {
   make_file({.stripe_depth_bytes = 8192, .device_count = 2, .first_device = 0}, 8192 * 16);
   std::vector<char> buffer(8192 * 16);
   const Piece piece{{.offset = 0, .length_bytes = buffer.size()}, buffer.data()};
-  const PartRequest request = read_request({&piece, 1});
-  RequestCutter cutter(request, 8192 + 4096);
+  PartRequest request = read_request({&piece, 1});
+  request.io_size_max = 8192 + 4096;
+  RequestCutter cutter(request);
   LaneIo io;
   uint64_t total = 0;
   while (cutter.next(&io)) {
@@ -58,17 +59,17 @@ TEST_F(CutterTest, ReadsRandomRangesRightWithEveryBackendAndAnyIoSize) {
     for (int round = 0; round < 200; ++round) {
       const uint64_t offset = random() % (content_.size() + 5000);
       const uint64_t length = random() % 300000;
-      const uint64_t io_size_max = 4096 * (1 + random() % 40);
       std::vector<char> buffer(length, '\x5a');
       Piece piece{{.offset = offset, .length_bytes = length}, buffer.data()};
       PartRequest request = read_request({&piece, 1});
       request.direct = random() % 2 == 0;
+      request.io_size_max = 4096 * (1 + random() % 40);
       const uint64_t readable = prepare_read(&request, &piece);
       ASSERT_EQ(readable, offset >= content_.size()
                               ? 0
                               : std::min<uint64_t>(length, content_.size() - offset));
       if (readable == 0) continue;
-      ASSERT_EQ(run(**queue, request, io_size_max), 0) << "seed " << seed;
+      ASSERT_EQ(run(**queue, request), 0) << "seed " << seed;
       ASSERT_EQ(std::string(buffer.data(), readable), content_.substr(offset, readable))
           << name_of(backend) << " seed " << seed << " round " << round;
       for (size_t i = readable; i < length; ++i) ASSERT_EQ(buffer[i], '\x5a') << "past the end";
@@ -118,7 +119,9 @@ TEST_F(CutterTest, ReadsRandomPiecesRight) {
       pieces.push_back({{.offset = at, .length_bytes = length}, memory.back().data()});
       at += length + (random() % 2 == 0 ? 0 : random() % 30000);  // adjacent, or with a gap
     }
-    ASSERT_EQ(run(**queue, read_request(pieces), 4096 * (1 + random() % 40)), 0);
+    PartRequest request = read_request(pieces);
+    request.io_size_max = 4096 * (1 + random() % 40);
+    ASSERT_EQ(run(**queue, request), 0);
     for (size_t i = 0; i < pieces.size(); ++i) {
       ASSERT_EQ(std::string(memory[i].begin(), memory[i].end()),
                 content_.substr(pieces[i].range.offset, memory[i].size()))
@@ -140,7 +143,7 @@ TEST_F(CutterTest, ReadsAlignedRangesPastThePageCacheUpToTheUnalignedEnd) {
   IoBackend chosen;
   const Result<IoQueue*> queue = make_io_queue(IoBackend::kAuto, 8, &storage, &chosen);
   ASSERT_TRUE(queue);
-  EXPECT_EQ(run(**queue, request, kLaneIoMax), 0);
+  EXPECT_EQ(run(**queue, request), 0);
   EXPECT_EQ(std::string(buffer, 100001 - 8192), content_.substr(8192));
   (*queue)->~IoQueue();
 }

@@ -82,8 +82,8 @@ class StripedFixture : public ::testing::Test {
   }
 
   // Drives a queue as an owner does; 0 or an errno.
-  static int run(IoQueue& queue, const PartRequest& request, uint64_t io_size_max) {
-    RequestCutter cutter(request, io_size_max);
+  static int run(IoQueue& queue, const PartRequest& request) {
+    RequestCutter cutter(request);
     std::vector<LaneIo> ios(queue.capacity());
     std::vector<LaneIo*> free_ios;
     for (LaneIo& io : ios) free_ios.push_back(&io);

@@ -166,10 +166,33 @@ def test_what_it_does_not_understand(graphlane, pair):
     plain, made = pair
     refused = graphlane("run", "--cache=much", "--", "true", check=False)
     assert refused.returncode != 0 and "much: not auto, 0 or a size" in refused.stderr
-    for name, value in [("GRAPHLANE_CACHE", "12X"), ("GRAPHLANE_CACHE_POLICY", "mru")]:
+    for name, value in [("GRAPHLANE_CACHE", "12X"), ("GRAPHLANE_CACHE_POLICY", "mru"),
+                        ("GRAPHLANE_WITHOUT", "lanes,luck")]:
         said = graphlane("run", "--no-mount", "--", "wc", "-c", made.path / "plain",
                          env=os.environ | {name: value}).stderr
         assert said.count("\n") == 1 and name in said
+
+
+@pytest.mark.parametrize("part", ["lanes", "merging", "prefetch", "cache",
+                                  "lanes,merging,prefetch,cache"])
+def test_without_some_of_it(graphlane, tmp_path, disks, part):
+    plain = tmp_path / "plain"
+    plain.write_bytes(random.Random(3).randbytes(SIZE))
+    made = graphlane.create_on(tmp_path / "vol", disks, depth="1M")
+    graphlane("import", plain, made.path)
+    report = {"": None, part: None}
+    for without in report:
+        cache = sweep(graphlane, plain, made.path / "plain", 3, "--no-mount", "--cache=64M",
+                      GRAPHLANE_WITHOUT=without)
+        devices = json.loads((plain.parent / "report").read_text())["devices"]
+        report[without] = {"ios": sum(device["ios"] for device in devices),
+                           "read": sum(device["bytes_read"] for device in devices), **cache}
+    whole, less = report.values()
+    assert whole["ahead_frames"] > 0 and whole["read"] <= SIZE + (1 << 20)
+    assert ("prefetch" in part) == (less["ahead_frames"] == 0)
+    assert ("cache" in part) == (less["read"] >= 2 * SIZE)
+    if part == "merging":
+        assert less["ios"] >= 1.5 * whole["ios"]
 
 
 class Reader:
