@@ -31,12 +31,31 @@ PRELOADED = "preloaded"
 CEILING = "ceiling"
 COMPUTING = "computation alone"  # in memory, on devices without limit
 WAYS = (STRIPED, MOUNTED, PRELOADED)
+PARTS = ("lanes", "merging", "prefetch", "cache")  # of the preload library, to be left out
 DEPTH = "3M"
 DEVICE_SHARE = 0.9  # of a device's half: filesystems need some for themselves
 
 
 def bytes_of(depth: str) -> int:
     return SIZE.convert(depth, None, None)
+
+
+def preloaded_without(*parts: str) -> str:
+    """The way that leaves them out."""
+    return " ".join([PRELOADED, "without", ", ".join(parts)]) if parts else PRELOADED
+
+
+def left_out(way: str) -> str:
+    """As GRAPHLANE_WITHOUT has it."""
+    return way.removeprefix(preloaded_without("")).replace(" ", "") if way != PRELOADED else ""
+
+
+def is_preloaded(way: str) -> bool:
+    return way == PRELOADED or way.startswith(preloaded_without(""))
+
+
+def is_ours(way: str) -> bool:
+    return way == MOUNTED or is_preloaded(way)
 
 
 @dataclass(frozen=True)
@@ -48,6 +67,9 @@ class Case:
     depth: str = DEPTH
     ways: tuple = WAYS
     rivals: tuple[CsmqGraph, ...] = ()
+
+    def all_ways(self) -> list[str]:
+        return [*self.ways, *(rival.way for rival in self.rivals)]
 
     def labels(self) -> dict:
         """What tells its samples from those of others."""
@@ -78,7 +100,7 @@ class Comparison:
         self.grid.mkdir()
         with self.devices.unlimited():
             workload.prepare(self.grid)
-            if set(case.ways) & {MOUNTED, PRELOADED}:
+            if any(map(is_ours, case.ways)):
                 self.make_volume(workload, lanes, case.depth)
             if case.rivals:
                 self.csmqgraph = Layout(self.journal, self.grid, self.grid.parent / "csmqgraph",
@@ -114,8 +136,9 @@ class Comparison:
         enter = self.group.enter()
         if name == STRIPED:
             yield self.grid, enter
-        elif name == PRELOADED:
-            yield self.volume, [*enter, GRAPHLANE, "run", "--"]
+        elif is_preloaded(name):
+            without = f"GRAPHLANE_WITHOUT={left_out(name)}"
+            yield self.volume, [*enter, "env", without, GRAPHLANE, "run", "--"]
         elif name == MOUNTED:
             with self.journal.section():
                 mounted = self.journal.directory / "mounted"
@@ -144,7 +167,7 @@ class Comparison:
             got["cpu_seconds"] = self.group.cpu_seconds() - cpu
         got["timeline"] = rows
         got["memory_bytes_most"] = self.group.most_bytes()
-        self.remove_results(self.volume if name in (MOUNTED, PRELOADED) else directory)
+        self.remove_results(self.volume if is_ours(name) else directory)
         return got
 
     def run(self, case: Case, name: str, directory: Path, prefix) -> dict:
@@ -183,7 +206,7 @@ def check(devices: Devices, cases: list[Case]) -> None:
         if len(used) < case.device_count:
             raise StepFailed(f"{case.device_count} devices are to be compared, and there are "
                              f"{len(used)}: give --count {case.device_count}")
-        if len(used) < 2 and set(case.ways) & {MOUNTED, PRELOADED}:
+        if len(used) < 2 and any(map(is_ours, case.ways)):
             raise StepFailed("nothing to stripe over: give --count 2 or more")
         if case.rivals and bytes_of(case.depth) % workload.edge_bytes:
             raise StepFailed(f"CSMqGraph: a stripe of {case.depth} ends inside of an edge of "
@@ -205,7 +228,7 @@ def in_turn(comparison: Comparison, cases: list[Case], rounds: int, seconds: flo
     """The samples of one set of files."""
     for number in range(rounds):
         for case in cases:
-            for way in [*case.ways, *(rival.way for rival in case.rivals)]:
+            for way in case.all_ways():
                 labels = case.labels()
                 what = " ".join(str(label) for label in labels.values())
                 console.print(f"round {number + 1} of {rounds}: {what}: {way}", style="dim",

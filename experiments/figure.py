@@ -1,10 +1,12 @@
-"""Measures what a figure of CSMqGraph shows, here, and draws it.
+"""Measures what a figure of CSMqGraph shows, here, and draws it. (`ablation` is one of our own:
+what each part of Graphlane is good for.)
 
 `all` measures what the figures have in common once. --from draws again what was measured
 before, and measures nothing. The samples stand beside the figure, NAME.json beside NAME.svg.
 """
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -25,7 +27,19 @@ def belongs(sample: dict, cases: list[comparison.Case]) -> bool:
     if sample["way"] == CEILING:
         return any(sample["device_count"] == case.device_count and
                    sample["graph"] == case.workload.files for case in cases)
-    return any(samples.is_as(sample, case.labels()) for case in cases)
+    return any(samples.is_as(sample, case.labels()) and sample["way"] in case.all_ways()
+               for case in cases)
+
+
+def merged(cases: list[comparison.Case]) -> list[comparison.Case]:
+    """What several figures have in common once, each of all the ways that one of them wants."""
+    by_labels = {}
+    for case in cases:
+        before = by_labels.get(tuple(case.labels().items()), case)
+        ways = tuple(dict.fromkeys([*before.ways, *case.ways]))
+        rivals = tuple(dict.fromkeys([*before.rivals, *case.rivals]))
+        by_labels[tuple(case.labels().items())] = replace(before, ways=ways, rivals=rivals)
+    return list(by_labels.values())
 
 
 def sizes(plan: Plan) -> dict:
@@ -47,9 +61,7 @@ def measure(names: list[str], at, options: dict) -> dict[str, dict]:
         return {REQUEST_SIZES: sizes(plan)}
     with chosen_devices(at, options) as devices:
         plan, how = plan_of(options, len(devices.devices))
-        cases = []
-        for name in names:
-            cases += [case for case in FIGURES[name].cases(plan) if case not in cases]
+        cases = merged([case for name in names for case in FIGURES[name].cases(plan)])
         found = comparison.measure(devices, cases, **how)
         measured = {}
         for name in names:

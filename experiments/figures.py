@@ -1,30 +1,33 @@
-"""CSMqGraph's figures: which cases each of them measures, and how its samples are drawn.
+"""CSMqGraph's figures, and one of our own: which cases each of them measures, and how its samples
+are drawn.
 
 A drawing sees samples only, so that what was measured once can be drawn again.
 """
 
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 from experiments import drawing, samples, summary
-from experiments.comparison import STRIPED, Case
+from experiments.comparison import PARTS, PRELOADED, STRIPED, Case, preloaded_without
 from experiments.plan import DEVICES_OF_SWEEPS, Plan
 from experiments.sizes import SIZE
 from experiments.timeline import COLUMNS
 
 DEPTHS = ("512K", "1M", "3M", "8M", "12M", "16M", "24M", "48M")
 THREADS = (1, 2, 4, 6, 8)
+DEPTH_FINE = "64K"  # as btrfs stripes
+ABLATION_DEVICES_MAX = 4
 IO_SIZES_MIB = (0, 0.25, 1, 4, 8, 12, 16, 20, 24)
 STEP_SECONDS_MIN = 0.5  # of a curve over time: shorter ones show single I/Os
 
 
 @dataclass(frozen=True)
 class Figure:
-    number: int  # in the paper
+    number: int | None  # in the paper
     title: str
-    published: str  # what its text says of it
+    published: str  # what its text says of it; of ours, what is shown
     cases: Callable[[Plan], list[Case]]
     draw: Callable[[list[dict]], object]
 
@@ -175,6 +178,42 @@ def draw_times(found, by: str, axis: str, place):
     return figure
 
 
+def only_with(part: str | None) -> str:
+    """The way that has no other part."""
+    return preloaded_without(*(each for each in PARTS if each != part))
+
+
+def ablation_cases(plan: Plan) -> list[Case]:
+    count = min(ABLATION_DEVICES_MAX, plan.most)
+    without = [preloaded_without(part) for part in PARTS]
+    coarse = plan.grid("pagerank", count, ways=(STRIPED, PRELOADED, *without, only_with(None)))
+    fine = plan.grid("pagerank", count, DEPTH_FINE,
+                     ways=(PRELOADED, only_with(None), *map(only_with, PARTS)))
+    return [replace(case, rivals=()) for case in [coarse, fine]]
+
+
+def draw_ablation(found):
+    """Speed-ups over the OS striped volume: with all parts but one, and with one alone."""
+    fine, coarse = sorted(summary.cases(found), key=lambda case: case["stripe_depth"] != DEPTH_FINE)
+    slow = summary.seconds(found, coarse, STRIPED)
+
+    def speed_up(case, way):
+        fast = summary.seconds(found, case, way)
+        return fast and of_ratio(samples.ratio(slow, fast))
+
+    figure, (above, below) = drawing.panels(2)
+    drawing.bars(above, ["nothing", "striping", *PARTS], {"": [
+        speed_up(coarse, PRELOADED), speed_up(fine, PRELOADED),
+        *(speed_up(coarse, preloaded_without(part)) for part in PARTS)]})
+    drawing.bars(below, ["nothing", "striping", *PARTS], {"": [
+        speed_up(fine, only_with(None)), speed_up(coarse, only_with(None)),
+        *(speed_up(fine, only_with(part)) for part in PARTS)]})
+    for panel, axis in [(above, f"{PRELOADED}, left out"), (below, f"{PRELOADED}, with it alone")]:
+        panel.axhline(1, color=drawing.INK, linewidth=0.8, linestyle=":")
+        panel.set(xlabel=axis, ylabel=f"over the {STRIPED}")
+    return figure
+
+
 def draw_request_sizes(found):
     figure, axes = drawing.panels(len(found))
     for panel, sample in zip(axes, found):
@@ -250,7 +289,20 @@ FIGURES = {
         lambda plan: [plan.grid("pagerank", DEVICES_OF_SWEEPS, threads=count)
                       for count in THREADS],
         lambda found: draw_times(found, "threads", "I/O threads of the engine", int)),
+    "ablation": Figure(
+        None, "PageRank without one part of Graphlane, and with one part alone",
+        f"striping: in units of the depth, and without in units of {DEPTH_FINE}; lanes: a disk "
+        "serves one request at a time; merging: of units that adjoin on a device; prefetch: what "
+        "is expected next is begun; cache: what was read is kept.",
+        ablation_cases, draw_ablation),
 }
+
+
+def note(figure: Figure) -> str:
+    """What stands below it in a report."""
+    if figure.number is None:
+        return f"Shown: {figure.published}"
+    return f"Published (figure {figure.number}): {figure.published}"
 
 
 def draw(recorded: dict):

@@ -66,7 +66,7 @@ def figure_body(recorded: dict) -> str:
     # A page may show the same figure twice, of different days.
     salt = re.sub(r"\W", "", recorded["name"] + recorded["date"])
     picture = drawing.svg(figures.draw(recorded), salt)
-    below = f"<p class=note>Published (figure {figure.number}): {escape(figure.published)}</p>"
+    below = f"<p class=note>{escape(figures.note(figure))}</p>"
     if recorded["name"] == REQUEST_SIZES:
         table = "".join(f"<p>{escape(sample['graph'])}: "
                         f"{escape(described(sample['request_sizes']))}</p>"

@@ -38,12 +38,12 @@ def case_samples(rounds: int = 3, share=SHARE, **differing) -> list[dict]:
         slower = 1 + number / 100
         for way, of_ceiling in share.items():
             seconds = BYTES / (DEVICE_BANDWIDTH * count * of_ceiling) * slower
-            counters = {"reads": READS[way], "bytes_read": BYTES // count, "writes": 0,
+            counters = {"reads": READS.get(way, 500), "bytes_read": BYTES // count, "writes": 0,
                         "bytes_written": 0}
             found.append({"round": number, "way": way, **case, "seconds": seconds,
                           "cpu_seconds": seconds / 2, "memory_bytes_most": 1 << 20,
                           "device_counters": [counters] * count,
-                          "timeline": [[seconds * i / 4, READS[way] * count * i // 4,
+                          "timeline": [[seconds * i / 4, counters["reads"] * count * i // 4,
                                         BYTES * i // 4] for i in range(1, 5)]})
         found.append({"round": number, "way": CEILING, "device_count": count,
                       "graph": case["graph"],

@@ -6,9 +6,9 @@ import xml.etree.ElementTree as xml
 import pytest
 from commands import experiments, wait_gone
 from harness import BUILD
-from recorded import MB, case_samples, ours, together
+from recorded import MB, SHARE, case_samples, ours, together
 
-from experiments import drawing, figures, samples, summary
+from experiments import comparison, drawing, figure, figures, samples, summary
 from experiments.comparison import CEILING, MOUNTED, PRELOADED, STRIPED
 from experiments.figures import DEPTHS, FIGURES, THREADS
 from experiments.plan import Plan, counts_up_to
@@ -22,7 +22,8 @@ def made_up(name: str) -> list[dict]:
     if name == figures.REQUEST_SIZES:
         return SIZES
     cases = FIGURES[name].cases(Plan(device_counts=(2, 4), scales=(20, 21)))
-    return together(*(case_samples(**case.labels()) for case in cases))
+    return together(*(case_samples(share={way: SHARE.get(way, 0.7) for way in case.ways},
+                                   **case.labels()) for case in cases))
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -72,6 +73,28 @@ def test_scaling_is_relative_to_the_fewest_devices():
                                        case_samples(device_count=2)).axes
     for line in panel.get_lines():
         assert list(line.get_ydata()) == pytest.approx([1, 0.5])
+
+
+def test_ablation_is_over_the_striped_volume_of_the_coarse_case():
+    found = made_up("ablation")
+    above, below = FIGURES["ablation"].draw(found).axes
+    assert heights(above) == [1.8, 1.8, 1.4, 1.4, 1.4, 1.4]  # all of it is striped finely, too
+    assert heights(below) == [1.4] * 6
+    for case in FIGURES["ablation"].cases(Plan(device_counts=(2, 4))):
+        assert all(comparison.left_out(way).split(",") != [""] or way in [STRIPED, PRELOADED]
+                   for way in case.ways)
+    assert comparison.left_out(comparison.preloaded_without("lanes", "cache")) == "lanes,cache"
+
+
+def test_figures_share_what_they_measure():
+    plan = Plan(device_counts=(4,))
+    cases = [case for each in FIGURES.values() for case in each.cases(plan)]
+    labels = [case.labels() for case in figure.merged(cases)]
+    assert len(labels) == len({tuple(each.items()) for each in labels})
+    of_ablation = FIGURES["ablation"].cases(plan)
+    sample = {**of_ablation[0].labels(), "way": comparison.preloaded_without("cache")}
+    assert figure.belongs(sample, of_ablation)
+    assert not figure.belongs(sample, FIGURES["bandwidth"].cases(plan))
 
 
 def test_over_time_is_of_the_average_device():
