@@ -112,7 +112,8 @@ void AheadTable::arrive(const ExtentFile& file, ByteRange range) {
 
 void AheadTable::pass(const ExtentFile& file, ByteRange range) {
   if (!lock_.lock_patiently()) return;
-  if (Entry* const entry = find(file.file_id, file.generation); entry != nullptr && entry->held_count > 0) {
+  Entry* const entry = find(file.file_id, file.generation);
+  if (entry != nullptr && entry->held_count > 0) {
     const bool to_end = range.end() >= file.size_bytes;
     const uint64_t begin = range.offset / kFrame;
     const uint64_t end = (range.end() + (to_end ? kFrame - 1 : 0)) / kFrame;
@@ -138,8 +139,9 @@ bool AheadTable::expect(const ExtentFile& file, ByteRange range, bool is_sequent
     // What is in memory already does not count, so there may be more to look at.
     const uint32_t hinted = entry->hint_count;
     std::copy_n(entry->hints, hinted, forecast->ranges);
-    forecast->count = hinted + entry->order.expect(range, is_sequential, file.size_bytes, UINT64_MAX,
-                                                   std::span(forecast->ranges).subspan(hinted));
+    const std::span<ByteRange> rest = std::span(forecast->ranges).subspan(hinted);
+    forecast->count =
+        hinted + entry->order.expect(range, is_sequential, file.size_bytes, UINT64_MAX, rest);
     entry->next_look = entry->clock + step / 4;
   }
   lock_.unlock();

@@ -53,6 +53,15 @@ bool clip(const ExtentFile& file, ByteRange* range) {
 
 constexpr uint64_t whole_sets(uint64_t bytes) { return bytes / kBudgetMin * kBudgetMin; }
 
+// What the table is told of a read. Of small ones, only that a frame is done with.
+std::optional<ByteRange> sweep_step(const ExtentFile& file, ByteRange range) {
+  if (range.length_bytes >= kFrame) return range;
+  const uint64_t begin = range.offset / kFrame * kFrame;
+  const bool ends_frame = range.end() >= begin + kFrame || range.end() == file.size_bytes;
+  if (!ends_frame) return {};
+  return ByteRange{.offset = begin, .length_bytes = range.end() - begin};
+}
+
 // So that no device is left out.
 uint64_t ahead_step(const ExtentFile& file) {
   const StripeGeometry& geometry = file.map.geometry();
@@ -230,10 +239,11 @@ std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range,
   if (!request.is_extent()) {
     return read_found(request) ? std::optional<size_t>(range.length_bytes) : std::nullopt;
   }
-  table_.arrive(file, range);
+  const std::optional<ByteRange> step = sweep_step(file, range);
+  if (step) table_.arrive(file, *step);
   const std::optional<size_t> got = read_extents(request);
-  table_.pass(file, range);
-  if (got) begin_ahead(request);
+  if (step) table_.pass(file, *step);
+  if (step && got) begin_ahead(request, *step);
   return got;
 }
 
@@ -310,13 +320,11 @@ bool ExtentCache::take_ahead(const Request& request, uint64_t frame_index, const
 }
 
 // What is expected next, if no device would have it wait for others.
-void ExtentCache::begin_ahead(const Request& request) {
-  const ByteRange& range = request.range;
+void ExtentCache::begin_ahead(const Request& request, ByteRange step) {
   const uint64_t reach = ahead_.reach_bytes();
-  const bool ends_frame = range.end() / kFrame != range.offset / kFrame;
-  if (reach == 0 || !ends_frame || !request.mover.can_start()) return;
+  if (reach == 0 || !request.mover.can_start()) return;
   AheadTable::Forecast forecast;
-  if (table_.expect(request.file, range, request.advice.is_stream, ahead_step(request.file), reach,
+  if (table_.expect(request.file, step, request.advice.is_stream, ahead_step(request.file), reach,
                     &forecast)) {
     ahead_.begin(request.file, forecast, *cache_, request.mover);
   }

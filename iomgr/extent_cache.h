@@ -154,7 +154,7 @@ class ExtentCache {
   bool copy_found(const Request& request, uint64_t frame_index, const Pin& pin);
   bool read_frames(const Request& request, uint64_t first, Batch& batch);
   bool take_ahead(const Request& request, uint64_t frame_index, const Pin& pin);
-  void begin_ahead(const Request& request);
+  void begin_ahead(const Request& request, ByteRange step);
   void reserve(const Request& request, uint64_t frame_index, Batch& batch);
   bool fetch(const Request& request, Batch& batch);
   void wait(const Request& request, Batch& batch);

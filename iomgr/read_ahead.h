@@ -47,7 +47,7 @@ class ReadAhead {
  private:
   static constexpr uint32_t kFramesMax = 64;  // of a batch
   static constexpr uint32_t kBatchCount = 4;  // under way at once
-  static constexpr uint32_t kLooksMax = 4096;  // at frames, for one that is missing
+  static constexpr uint32_t kLooksMax = 256;  // at frames, for those that are missing
 
   struct Batch final : RequestEnd {
     void ended(int error) override;
