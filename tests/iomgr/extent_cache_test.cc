@@ -187,11 +187,11 @@ TEST_F(BegunAheadTest, AStrideIsReadAhead) {
 
 // Two blocks in a row, then elsewhere: what looks like a stream never is one.
 TEST_F(BegunAheadTest, WhoGuessesWrongPauses) {
-  make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 512 * kMiB);
+  make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 320 * kMiB);
   std::mt19937_64 random(17);
   uint64_t asked = 0;
-  for (int i = 0; i < 600; ++i) {
-    const uint64_t at = random() % 500 * kMiB;
+  for (int i = 0; i < 300; ++i) {
+    const uint64_t at = random() % 310 * kMiB;
     for (const uint64_t offset : {at, at + 2 * kMiB}) {
       ASSERT_TRUE(cache_->read(file(), {offset, 2 * kMiB}, buffer_.data(), *this));
       asked += 2 * kMiB;
