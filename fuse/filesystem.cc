@@ -20,11 +20,12 @@ namespace {
 
 constexpr uint64_t kRequestMin = 4096;
 
-// Of the half that inodes do not have, some are for what operations open and close
-// again.
+// Of the half that inodes do not have, some are for lanes and clients, for the pipes of workers,
+// and for what their operations open and close again.
 size_t handles_max() {
+  constexpr size_t kForAll = 64, kForWorker = 8;
   const size_t half = InodeTable::half_of_descriptors();
-  return half - std::min<size_t>(half / 2, 64);
+  return half - std::min<size_t>(half / 2, kForAll + kForWorker * kBackgroundMax);
 }
 
 constexpr uint64_t kRequestAlwaysSpliced = 512u << 10;
