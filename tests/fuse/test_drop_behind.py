@@ -27,8 +27,14 @@ def little_memory(root):
         pytest.skip("not applicable: cgroup v1's memory controller is not mounted here")
     (group / "memory.limit_in_bytes").write_text("260M")
     yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
+    wait_until(lambda: is_removed(group))
+
+
+def is_removed(group: Path) -> bool:
+    """Not while the daemon, whose mount has gone, is still ending."""
     with suppress(OSError):
         group.rmdir()
+    return not group.exists()
 
 
 def resident(path: Path) -> int:
