@@ -32,6 +32,7 @@ CEILING = "ceiling"
 COMPUTING = "computation alone"  # in memory, on devices without limit
 WAYS = (STRIPED, MOUNTED, PRELOADED)
 PARTS = ("lanes", "merging", "prefetch", "cache")  # of the preload library, to be left out
+WITHOUT = " without "
 DEPTH = "3M"
 DEVICE_SHARE = 0.9  # of a device's half: filesystems need some for themselves
 
@@ -42,16 +43,16 @@ def bytes_of(depth: str) -> int:
 
 def preloaded_without(*parts: str) -> str:
     """The way that leaves them out."""
-    return " ".join([PRELOADED, "without", ", ".join(parts)]) if parts else PRELOADED
+    return PRELOADED + WITHOUT + ", ".join(parts) if parts else PRELOADED
 
 
 def left_out(way: str) -> str:
     """As GRAPHLANE_WITHOUT has it."""
-    return way.removeprefix(preloaded_without("")).replace(" ", "") if way != PRELOADED else ""
+    return way.removeprefix(PRELOADED).removeprefix(WITHOUT).replace(" ", "")
 
 
 def is_preloaded(way: str) -> bool:
-    return way == PRELOADED or way.startswith(preloaded_without(""))
+    return way.startswith(PRELOADED)
 
 
 def is_ours(way: str) -> bool:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "iomgr/base/oldest_slot.h"
+
 namespace graphlane {
 namespace {
 
@@ -17,24 +19,16 @@ AheadTable::Entry* AheadTable::find(const Uuid& file_id, uint64_t generation) {
   return nullptr;
 }
 
-// In the place of the one that was not used for longest.
 AheadTable::Entry* AheadTable::begin_entry(const ExtentFile& file) {
-  Entry* oldest = &entries_[0];
-  for (Entry& entry : entries_) {
-    if (!entry.used) {
-      oldest = &entry;
-      break;
-    }
-    if (clock_ - entry.last_used > clock_ - oldest->last_used) oldest = &entry;
-  }
-  let_go(*oldest);
-  oldest->file_id = file.file_id;
-  oldest->generation = file.generation;
-  oldest->used = true;
-  oldest->clock = oldest->longest = oldest->next_look = 0;
-  oldest->passed = oldest->wasted = oldest->hint_count = 0;
-  oldest->order.clear();
-  return oldest;
+  Entry& entry = unused_or_oldest_slot(entries_, clock_);
+  let_go(entry);
+  entry.file_id = file.file_id;
+  entry.generation = file.generation;
+  entry.used = true;
+  entry.clock = entry.longest = entry.next_look = 0;
+  entry.passed = entry.wasted = entry.hint_count = 0;
+  entry.order.clear();
+  return &entry;
 }
 
 AheadTable::Entry* AheadTable::use(const ExtentFile& file) {

@@ -1,10 +1,10 @@
 // AheadTable: what is read ahead of each file, and what has become of it.
 //
-// Every file that is read in streams has the order of its reads (read_order.h), what its
-// readers have said that they will need, and the frames that were read ahead for it. These are
-// pinned, so that no policy takes them before they are asked for, until a read has passed them,
-// or so much else of the file has been read that nobody will come for them. Who guesses wrong
-// more often than right pauses.
+// Every file has the order of its reads (read_order.h), what its readers have said that they
+// will need, and the frames that were read ahead for it. These are pinned, so that no policy
+// takes them before they are asked for, until a read has passed them, or so much else of the
+// file has been read that nobody will come for them. Who guesses wrong more often than right
+// pauses.
 //
 // Threads: everything is safe from any thread, under one lock that is held for a
 // scan of a file's entry; who cannot have it, in a signal handler, reads without.
@@ -43,7 +43,7 @@ class AheadTable {
     ByteRange ranges[kRangesMax];
   };
 
-  // A read of a stream, when it is asked for.
+  // A read, when it is asked for.
   void arrive(const ExtentFile& file, ByteRange range);
   // It has its bytes: it holds no frame any longer.
   void pass(const ExtentFile& file, ByteRange range);

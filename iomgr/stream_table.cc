@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "iomgr/base/oldest_slot.h"
+
 namespace graphlane {
 
 bool StreamTable::Stream::is_near(ByteRange range) const {
@@ -39,23 +41,15 @@ StreamTable::Stream* StreamTable::find(const Uuid& file_id, uint64_t generation,
   return nearest;
 }
 
-// In the place of the one that was not used for longest.
 StreamTable::Stream* StreamTable::begin_stream(const Uuid& file_id, uint64_t generation,
                                                ByteRange range) {
-  Stream* oldest = &streams_[0];
-  for (Stream& stream : streams_) {
-    if (!stream.used) {
-      oldest = &stream;
-      break;
-    }
-    if (clock_ - stream.last_used > clock_ - oldest->last_used) oldest = &stream;
-  }
-  *oldest = {.file_id = file_id,
-             .generation = generation,
-             .begin = range.offset,
-             .end = range.offset,
-             .used = true};
-  return oldest;
+  Stream& stream = unused_or_oldest_slot(streams_, clock_);
+  stream = {.file_id = file_id,
+            .generation = generation,
+            .begin = range.offset,
+            .end = range.offset,
+            .used = true};
+  return &stream;
 }
 
 StreamTable::Advice StreamTable::observe(const Uuid& file_id, uint64_t generation,

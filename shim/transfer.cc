@@ -302,16 +302,18 @@ ssize_t read_striped(const OpenFileRef& file, uint64_t offset, void* buffer, siz
 }
 
 void advise_striped(const OpenFileRef& file, ByteRange range, int advice) {
-  if (file.direct()) {
-    FileMover mover(*file, /*asked_for=*/true);
-    if (advice == POSIX_FADV_WILLNEED) will_need_cached(file, range, mover);
-    return;
-  }
-  for (uint32_t d = 0; d < file->map.geometry().device_count; ++d) {
+  const int saved_errno = errno;
+  const uint32_t part_count = file.direct() ? 0 : file->map.geometry().device_count;
+  for (uint32_t d = 0; d < part_count; ++d) {
     const ByteRange run = file->map.run(d, range);
-    if (run.length_bytes == 0) continue;
+    if (run.length_bytes == 0) continue;  // to the kernel 0 would be up to the end
     (void)sys::fadvise(file->parts->buffered(d), run.offset, run.length_bytes, advice);
   }
+  if (file.direct() && advice == POSIX_FADV_WILLNEED) {
+    FileMover mover(*file, /*asked_for=*/true);
+    will_need_cached(file, range, mover);
+  }
+  errno = saved_errno;
 }
 
 int overwrite_striped(const OpenFileRef& file, uint64_t offset, const void* buffer, size_t count) {

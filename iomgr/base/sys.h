@@ -15,7 +15,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
@@ -56,13 +55,8 @@ inline int fstat(int fd, struct stat* st) {
 inline off_t lseek(int fd, off_t offset, int whence) {
   return ::syscall(SYS_lseek, fd, offset, whence);
 }
-// 0 or an errno, as posix_fadvise(3).
 inline int fadvise(int fd, uint64_t offset, uint64_t length, int advice) {
-  const int saved_errno = errno;
-  const long result = ::syscall(SYS_fadvise64, fd, offset, length, advice);
-  const int error = result == 0 ? 0 : errno;
-  errno = saved_errno;
-  return error;
+  return static_cast<int>(::syscall(SYS_fadvise64, fd, offset, length, advice));
 }
 // Private, zeroed memory; null: there is none.
 inline void* map_memory(size_t length) {
