@@ -27,22 +27,6 @@ int read_plain(fuse_req_t req, int fd, size_t size, off_t offset) {
   return 0;
 }
 
-// The lanes, for one open file.
-class FileMover final : public PartMover {
- public:
-  FileMover(Lanes& lanes, std::shared_ptr<const StripedFile> file)
-      : lanes_(lanes), file_(std::move(file)) {}
-  int move(const PartRequest& request) override { return lanes_.move(request); }
-  bool can_start() override { return true; }
-  bool start(const PartRequest& request, RequestEnd* end) override {
-    return lanes_.start(request, file_, end);
-  }
-
- private:
-  Lanes& lanes_;
-  std::shared_ptr<const StripedFile> file_;
-};
-
 // By way of the cache, unless somebody writes the file. A large request is a part of what a
 // program reads by O_DIRECT or of what the kernel reads ahead: it sends them all together.
 ssize_t read_past_page_cache(Filesystem& fs, const OpenFile& open_file, ByteRange range,
@@ -52,7 +36,7 @@ ssize_t read_past_page_cache(Filesystem& fs, const OpenFile& open_file, ByteRang
   // The generation comes first: whoever changes the file from here on moves it.
   const uint64_t generation = fs.live.generations().of(file_id);
   if (!fs.live.has_writers(file_id)) {
-    FileMover mover(*fs.lanes, open_file.striped);
+    LaneMover mover(*fs.lanes, open_file.striped);
     const ExtentFile extents{.file_id = file_id,
                              .generation = generation,
                              .size_bytes = file.size(),

@@ -21,6 +21,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "iomgr/base/error.h"
@@ -98,6 +99,22 @@ class Lanes {
   IoBackend backend_ = IoBackend::kAuto;
   Started started_[kStartedMax];
   std::vector<std::unique_ptr<Lane>> lanes_;  // end before what they tell
+};
+
+// The lanes, for one open file.
+class LaneMover final : public PartMover {
+ public:
+  LaneMover(Lanes& lanes, std::shared_ptr<const StripedFile> file)
+      : lanes_(lanes), file_(std::move(file)) {}
+  int move(const PartRequest& request) override { return lanes_.move(request); }
+  bool can_start() override { return true; }
+  bool start(const PartRequest& request, RequestEnd* end) override {
+    return lanes_.start(request, file_, end);
+  }
+
+ private:
+  Lanes& lanes_;
+  std::shared_ptr<const StripedFile> file_;
 };
 
 }  // namespace graphlane

@@ -16,6 +16,7 @@
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/file_io.h"
+#include "iomgr/page_reader.h"
 #include "iomgr/transfer.h"
 
 namespace graphlane {
@@ -85,6 +86,56 @@ TEST_P(LanesTest, ReadsTheWholeFileAndCountsEveryByteOnce) {
   }
   EXPECT_EQ(bytes, kFileSize);
   EXPECT_EQ(segments, (kFileSize + 65535) / 65536);
+}
+
+// Sums the bytes of its range where they lie.
+struct SumTask final : PageTask {
+  void run(const PageBytes& bytes) noexcept override {
+    bytes.for_each<unsigned char>([&](unsigned char byte) { sum += byte; });
+    ++calls;
+  }
+  void failed(int) noexcept override { ++failures; }
+  uint64_t sum = 0;
+  int calls = 0;
+  int failures = 0;
+};
+
+TEST_P(LanesTest, RunsTasksOfSeveralThreadsOnPagesThatTheyShare) {
+  const auto reader = PageReader::start({.budget_bytes = 4 << 20});
+  ASSERT_TRUE(reader);
+  LaneMover mover(*lanes_, file_);
+  const PagedFile paged{.file_id = file_->layout().file_id,
+                        .generation = 1,
+                        .size_bytes = file_->size(),
+                        .map = file_->map(),
+                        .parts = file_->parts(),
+                        .mover = mover};
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937_64 random(t);
+      std::vector<SumTask> tasks(2000);
+      std::vector<uint64_t> sums(tasks.size(), 0);
+      PageQueue queue(**reader);
+      for (size_t i = 0; i < tasks.size(); ++i) {
+        const ByteRange range{random() % kFileSize, random() % 9000};
+        for (const char c : content_.substr(range.offset, range.length_bytes)) {
+          sums[i] += static_cast<unsigned char>(c);
+        }
+        queue.submit(paged, range, tasks[i]);
+        if (random() % 100 == 0) queue.wait();
+      }
+      while (queue.wait()) {
+      }
+      for (size_t i = 0; i < tasks.size(); ++i) {
+        wrong += tasks[i].sum != sums[i] || tasks[i].calls != 1 || tasks[i].failures != 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_LE((*reader)->stats().resident_bytes, 4u << 20);
 }
 
 TEST_P(LanesTest, ReadsAtAndPastTheEnd) {

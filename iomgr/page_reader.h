@@ -1,0 +1,174 @@
+// PageReader: small reads here and there, and what is to be done with each as soon as its
+// bytes are in memory, where they lie (SAFS's asynchronous user tasks, FlashGraph §3.1).
+//
+//   submit(file, range, task) ─► all of its pages are there: the task runs, now
+//                             ─► else it waits in this thread's queue
+//   wait()                    ─► what waits is put in the order of the files, its missing
+//                                pages are begun, neighbours in one I/O (FlashGraph §3.6)
+//                             ─► tasks whose pages have come run, in this thread
+//
+// No buffer is the caller's, nothing is copied, and no thread waits for one device while
+// it could compute or ask others. The more is submitted before wait(), the more merges.
+//
+// A range of more than 1 MiB, and one that finds no page free, is read by itself into memory
+// of its own, for as long as its task runs. So is one whose pages could not be read together with
+// its neighbours': an error is always that of the range itself.
+//
+// Memory: the budget, and a queue's own, 400 KiB. No allocation but for those ranges, and for
+// what is submitted beyond a thousand requests: submit some thousands, then wait().
+//
+// Threads: a reader is any thread's, a queue is one's. Queues share pages: what one has
+// asked for, others wait for. Not across fork().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "iomgr/base/result.h"
+#include "iomgr/base/mutex.h"
+#include "iomgr/lane_io.h"
+#include "iomgr/mapped_cache.h"
+#include "iomgr/page_bytes.h"
+
+namespace graphlane {
+
+// A file to read from. All of it lives until its tasks have run.
+struct PagedFile {
+  Uuid file_id;
+  uint64_t generation = 0;  // as long as it is the same, so are the bytes
+  uint64_t size_bytes = 0;
+  const StripeMap& map;
+  const PartFiles& parts;
+  PartMover& mover;
+};
+
+// What is done with a range's bytes. Lives until one of the two was called, which happens once.
+class PageTask {
+ public:
+  // The range, cut off at the end of the file. The bytes are there until it returns. It may
+  // submit more, which runs after it.
+  virtual void run(const PageBytes& bytes) noexcept = 0;
+  // They cannot be read: an errno.
+  virtual void failed(int error) noexcept = 0;
+
+ protected:
+  ~PageTask() = default;
+};
+
+struct PageReaderOptions {
+  uint64_t budget_bytes = 64 << 20;
+  CachePolicy policy = CachePolicy::kScanResistant;
+};
+
+class PageReader {
+ public:
+  static constexpr uint64_t kPageBytes = kBlockSize;
+  // ENOMEM; EINVAL: a budget below 2 MiB.
+  static Result<std::unique_ptr<PageReader>> start(const PageReaderOptions& options);
+
+  CacheStats stats() const { return cache_->stats(); }
+
+ private:
+  friend class PageQueue;
+  PageReader() = default;
+  MappedCache cache_;
+};
+
+class PageQueue {
+ public:
+  explicit PageQueue(PageReader& reader);
+  ~PageQueue();  // all tasks have run
+  PageQueue(const PageQueue&) = delete;
+  PageQueue& operator=(const PageQueue&) = delete;
+
+  void submit(const PagedFile& file, ByteRange range, PageTask& task);
+  // Begins what has been submitted, as far as there is room. Not from within a task.
+  void flush();
+  // The same, and runs at least one task. False: none is left.
+  bool wait();
+  // Tasks that have not run.
+  size_t waiting_count() const { return waiting_.size() - first_waiting_ + active_count_; }
+
+ private:
+  static constexpr uint32_t kRequestCount = 1024;    // that are under way
+  static constexpr uint32_t kPageCount = 4096;       // of theirs
+  static constexpr uint32_t kRequestPagesMax = 256;  // of one
+  static constexpr uint32_t kFetchCount = 8;         // requests to the devices
+  static constexpr uint32_t kFetchPages = 64;        // of one
+
+  struct Waiting {
+    const PagedFile* file;
+    ByteRange range;  // within the file
+    PageTask* task;
+  };
+  struct Request : Waiting {
+    uint32_t first_page = 0;  // in pages_, linked by `next`
+    uint32_t pending = 0;     // pages that are not there
+    bool alone = false;       // some could not be had: to be read by itself
+    Request* next = nullptr;  // free, or ready
+  };
+  struct Page {
+    Pin pin;
+    FrameWait wait;
+    Request* request = nullptr;
+    uint32_t next = 0;
+  };
+  // Pages that the devices were asked for together.
+  struct Fetch final : RequestEnd {
+    void ended(int error) override;  // by any thread
+
+    PageQueue* queue = nullptr;
+    const PagedFile* file = nullptr;
+    uint32_t count = 0;
+    bool started = false;
+    Piece pieces[kFetchPages];
+    Fill fills[kFetchPages];
+    Page* pages[kFetchPages];
+    Fetch* next = nullptr;  // free, or ended
+  };
+
+  bool run_from_cache(const Waiting& request);
+  bool activate(const Waiting& request);
+  void ask_for(Request& request, Page& page, uint64_t page_index);
+  void add_to_fetch(Request& request, Page& page, uint64_t page_index, Fill fill);
+  void start_fetch();
+  void take_ended();
+  void take_waited();
+  void take(Page& page);
+  bool drive();
+  bool wait_for_any();
+  void arrived(Page& page, bool there);
+  size_t run_ready();
+  void run(Request& request);
+  void run_alone(const Waiting& request);
+  void call(PageTask& task, std::span<const PageBytes::Piece> pieces);
+  void release(Request& request);
+  bool has_room(uint64_t page_count) const;
+
+  FrameCache& cache_;
+  std::vector<Waiting> waiting_;
+  size_t first_waiting_ = 0;  // those before have begun
+  bool sorted_ = true;
+  std::vector<Request> requests_;
+  std::vector<Page> pages_;
+  std::vector<Fetch> fetches_;
+  std::vector<Page*> waits_;  // for what another queue fetches, or this one
+  std::vector<PageBytes::Piece> pieces_;
+  Request* free_request_ = nullptr;
+  Request* ready_ = nullptr;
+  uint32_t free_page_ = 0;
+  uint32_t free_page_count_ = 0;
+  Fetch* open_fetch_ = nullptr;  // not started yet
+  Fetch* free_fetch_ = nullptr;
+  uint32_t free_fetch_count_ = 0;
+  uint32_t fetching_count_ = 0;
+  size_t active_count_ = 0;
+  bool running_ = false;  // a task
+
+  Mutex mu_;
+  CondVar fetched_;
+  Fetch* ended_ GUARDED_BY(mu_) = nullptr;
+};
+
+}  // namespace graphlane
