@@ -27,16 +27,8 @@ constexpr uint64_t kAheadShare = 4;
 constexpr uint64_t kAheadMemoryMax = 64 << 20;
 // The budget is looked at no more often than this has been read.
 constexpr uint64_t kBudgetStepMin = 8 << 20;
-// Of what memory there is.
-constexpr uint64_t kLeftAlone = 128 << 20;
 // Whoever fills a frame may have been killed (a vfork child, while its parent lives).
 constexpr uint64_t kFillPatienceNs = 30'000'000'000;
-
-// What a cache that holds `held_bytes` already may have in all.
-uint64_t budget_from_memory(uint64_t held_bytes) {
-  const uint64_t room = memory_available_bytes() + held_bytes;
-  return room > kLeftAlone ? (room - kLeftAlone) / 2 : 0;
-}
 
 bool is_aligned(const Piece& piece) {
   const uint64_t place = piece.range.offset | piece.range.length_bytes |
@@ -97,7 +89,7 @@ class ExtentCache::BorrowedBatch {
 
 Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   auto_budget_ = options.budget_bytes == ExtentCacheOptions::kAutoBudget;
-  const uint64_t budget = whole_sets(auto_budget_ ? budget_from_memory(0) : options.budget_bytes);
+  const uint64_t budget = whole_sets(auto_budget_ ? cache_budget_bytes(0) : options.budget_bytes);
   if (budget < kBudgetMin) return Errno{ENOMEM};
   Result<void> mapped = cache_.map(budget, {.frame_bytes = kFrame,
                                             .policy = options.policy});
@@ -128,6 +120,18 @@ void ExtentCache::clear() {
   resize(budget_bytes_.load(relaxed));
 }
 
+void ExtentCache::pause() {
+  paused_.store(true, relaxed);
+  table_.clear();
+  resize(0);
+}
+
+void ExtentCache::resume() {
+  paused_.store(false, relaxed);
+  resize(budget_bytes_.load(relaxed));
+  adjust_budget();
+}
+
 // Of the devices.
 void ExtentCache::count_moved(uint64_t bytes) {
   if (!auto_budget_) return;
@@ -138,9 +142,9 @@ void ExtentCache::count_moved(uint64_t bytes) {
 }
 
 void ExtentCache::adjust_budget() {
-  if (!auto_budget_) return;
+  if (!auto_budget_ || paused_.load(relaxed)) return;
   const uint64_t ahead = ahead_.resident_bytes();
-  const uint64_t room = budget_from_memory(cache_->stats().resident_bytes + ahead);
+  const uint64_t room = cache_budget_bytes(cache_->stats().resident_bytes + ahead);
   const uint64_t budget = std::min(budget_max_, room - std::min(room, ahead));
   const uint64_t before = budget_bytes_.load(relaxed);
   const uint64_t change = std::max(budget, before) - std::min(budget, before);

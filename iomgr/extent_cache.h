@@ -111,6 +111,9 @@ class ExtentCache {
   void adjust_budget();
   // Gives all memory back that nobody is reading; the budget stays.
   void clear();
+  // The same, and takes none until resume().
+  void pause();
+  void resume();
 
   ExtentCacheStats stats() const;
 
@@ -172,6 +175,7 @@ class ExtentCache {
   uint64_t budget_max_ = 0;
   MappedCache cache_;
 
+  std::atomic<bool> paused_{false};
   std::atomic<uint64_t> budget_bytes_{0};
   std::atomic<uint64_t> unlooked_bytes_{0};  // moved since the budget was looked at
   std::atomic<uint64_t> found_bytes_{0};

@@ -179,6 +179,12 @@ uint64_t memory_available_bytes() {
   return available;
 }
 
+uint64_t cache_budget_bytes(uint64_t held_bytes) {
+  constexpr uint64_t kLeftAlone = 128 << 20;
+  const uint64_t room = memory_available_bytes() + held_bytes;
+  return room > kLeftAlone ? (room - kLeftAlone) / 2 : 0;
+}
+
 bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked) {
   if (mode != IoMode::kAuto) return mode == IoMode::kDirect;
   if (asked) return true;

@@ -22,6 +22,10 @@ Result<IoMode> parse_io_mode(const char* name);
 // counted as free.
 uint64_t memory_available_bytes();
 
+// What a cache that holds `held_bytes` already may have in all: half of what there is
+// beyond 128 MiB.
+uint64_t cache_budget_bytes(uint64_t held_bytes);
+
 // Whether to read a file of `size_bytes` past the page cache. `asked`: the
 // program itself opened it with O_DIRECT.
 bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked);

@@ -1,0 +1,397 @@
+#include "iomgr/shared_cache.h"
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "iomgr/base/reopen.h"
+#include "iomgr/memory_limit.h"
+
+namespace graphlane {
+namespace {
+
+constexpr uint64_t kFrame = kExtentFrameBytes;
+constexpr uint64_t kNeverWanted = UINT64_MAX;
+// A scan that has not moved for so long is not waited for.
+constexpr auto kMoving = std::chrono::seconds(1);
+constexpr auto kProcessRemembered = std::chrono::seconds(2);
+constexpr uint64_t kBudgetStep = 64 << 20;
+
+uint64_t first_frame_of(ByteRange range) { return range.offset / kFrame; }
+uint64_t end_frame_of(ByteRange range) { return (range.end() + kFrame - 1) / kFrame; }
+
+}  // namespace
+
+// Of a scan, and for a while after it.
+struct SharedScan::Place {
+  // What it has asked for last, and may still be copying.
+  uint64_t frame = 0;
+  uint64_t end_frame = 0;
+  pid_t process = 0;
+  bool ended = false;
+  std::chrono::steady_clock::time_point moved;
+};
+
+// In one generation.
+struct SharedScan::File {
+  enum class State : uint8_t { kAbsent, kFilling, kThere };
+
+  ~File() {
+    if (memory != nullptr) ::munmap(memory, layout.total_bytes);
+  }
+  SharedHeader& header() const { return *reinterpret_cast<SharedHeader*>(memory); }
+  SharedWord& word(uint64_t frame) const {
+    return reinterpret_cast<SharedWord*>(memory + sizeof(SharedHeader))[frame];
+  }
+  ByteRange range_of(uint64_t frame) const {  // whole blocks
+    const uint64_t offset = frame * kFrame;
+    const uint64_t left = round_up(file->size(), kBlockSize) - offset;
+    return {.offset = offset, .length_bytes = std::min(kFrame, left)};
+  }
+
+  std::shared_ptr<const StripedFile> file;
+  uint64_t generation = 0;
+  SharedLayout layout{0};
+  Fd memfd;
+  Fd image;  // the same, for reading alone
+  std::byte* memory = nullptr;
+  std::vector<State> states;
+  std::vector<uint32_t> versions;
+  std::vector<std::shared_ptr<Place>> places;
+};
+
+// ---- scans
+
+SharedScan::SharedScan(SharedCache& cache, std::shared_ptr<File> file,
+                       std::shared_ptr<Place> place)
+    : cache_(cache), file_(std::move(file)), place_(std::move(place)) {}
+
+SharedScan::~SharedScan() {
+  MutexLock lock(cache_.mu_);
+  // Of a process that opens and closes all the time, the last one is enough.
+  std::erase_if(file_->places, [this](const auto& other) {
+    return other->ended && other->process == place_->process;
+  });
+  place_->ended = true;
+  place_->moved = SharedCache::Clock::now();
+  cache_.stats_.scan_count -= 1;
+  cache_.changed_.notify_all();
+}
+
+int SharedScan::image_fd() const { return file_->image.get(); }
+uint64_t SharedScan::size_bytes() const { return file_->header().size_bytes; }
+const StripedFile& SharedScan::file() const { return *file_->file; }
+
+int SharedScan::fetch(ByteRange range) { return cache_.fetch(*file_, *place_, range, false); }
+
+void SharedScan::fetch_ahead(ByteRange range) {
+  (void)cache_.fetch(*file_, *place_, range, true);
+}
+
+void SharedScan::passed(ByteRange range) {
+  MutexLock lock(cache_.mu_);
+  cache_.move_to(*place_, range);
+  cache_.stats_.found_bytes += range.length_bytes;
+}
+
+// ---- files
+
+SharedCache::SharedCache(const SharedCacheOptions& options, Move move, IsCurrent is_current)
+    : options_(options), move_(std::move(move)), is_current_(std::move(is_current)) {
+  look_at_budget();
+}
+
+SharedCache::~SharedCache() = default;
+
+Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const StripedFile> file,
+                                                       uint64_t generation, pid_t process) {
+  const auto make = [&]() -> Result<std::shared_ptr<File>> {
+    auto made = std::make_shared<File>();
+    const uint64_t size = file->size();
+    made->file = file;
+    made->generation = generation;
+    made->layout = SharedLayout(size);
+    made->memfd.reset(::memfd_create("graphlane-shared", MFD_CLOEXEC));
+    // Only its owner may open it anew for writing, by /proc.
+    if (!made->memfd || ::fchmod(made->memfd.get(), 0400) != 0 ||
+        ::ftruncate(made->memfd.get(), static_cast<off_t>(made->layout.total_bytes)) != 0) {
+      return last_errno();
+    }
+    made->image = reopen(made->memfd.get(), O_RDONLY);
+    if (!made->image) return last_errno();
+    void* const memory = ::mmap(nullptr, made->layout.total_bytes, PROT_READ | PROT_WRITE,
+                                MAP_SHARED, made->memfd.get(), 0);
+    if (memory == MAP_FAILED) return last_errno();
+    (void)::madvise(memory, made->layout.total_bytes, MADV_DONTDUMP);
+    made->memory = static_cast<std::byte*>(memory);
+    auto& header = *new (memory) SharedHeader();
+    header.size_bytes = size;
+    made->states.resize(made->layout.frame_count);
+    made->versions.resize(made->layout.frame_count);
+    return made;
+  };
+  MutexLock lock(mu_);
+  const Uuid& id = file->layout().file_id;
+  auto found = std::find_if(files_.begin(), files_.end(), [&](const auto& one) {
+    return one->file->layout().file_id == id && one->generation == generation &&
+           one->header().size_bytes == file->size();
+  });
+  if (found == files_.end()) {
+    Result<std::shared_ptr<File>> made = make();
+    if (!made) return made.error();
+    files_.push_back(std::move(*made));
+    found = files_.end() - 1;
+  }
+  auto place = std::make_shared<Place>();
+  place->process = process;
+  place->moved = Clock::now();
+  (*found)->places.push_back(place);
+  stats_.scan_count += 1;
+  count_processes(**found);
+  return std::unique_ptr<SharedScan>(new SharedScan(*this, *found, std::move(place)));
+}
+
+bool SharedCache::is_current(const File& file) const {
+  return is_current_(file.file->layout().file_id, file.generation);
+}
+
+void SharedCache::tidy() {
+  MutexLock lock(mu_);
+  const auto now = Clock::now();
+  for (const auto& file : files_) {
+    std::erase_if(file->places, [&](const auto& place) {
+      return place->ended && now - place->moved > options_.remembered;
+    });
+    // Its connection may live on, in a child by fork that does not use it.
+    for (const auto& place : file->places) {
+      if (!place->ended && ::kill(place->process, 0) != 0 && errno == ESRCH) place->ended = true;
+    }
+    count_processes(*file);
+    if (file->places.empty() || !is_current(*file)) drop_file(*file);
+  }
+  // Whoever fills a frame has a scan, and so its file.
+  std::erase_if(files_, [](const auto& file) { return file->places.empty(); });
+  look_at_budget();
+}
+
+SharedStats SharedCache::stats() const {
+  MutexLock lock(mu_);
+  SharedStats stats = stats_;
+  stats.resident_bytes = resident_.size() * kFrame;
+  stats.budget_bytes = budget_bytes_;
+  return stats;
+}
+
+// Engines close a file between sweeps, and open it again.
+void SharedCache::count_processes(File& file) {
+  const auto now = Clock::now();
+  std::vector<pid_t> processes;
+  for (const auto& place : file.places) {
+    if (!place->ended || now - place->moved < kProcessRemembered) processes.push_back(place->process);
+  }
+  std::sort(processes.begin(), processes.end());
+  const auto end = std::unique(processes.begin(), processes.end());
+  // Relaxed: it orders nothing.
+  file.header().process_count.store(static_cast<uint32_t>(end - processes.begin()),
+                                    std::memory_order_relaxed);
+}
+
+void SharedCache::look_at_budget() {
+  const uint64_t held = resident_.size() * kFrame;
+  budget_bytes_ = options_.budget_bytes == SharedCacheOptions::kAutoBudget
+                      ? cache_budget_bytes(held)
+                      : options_.budget_bytes;
+  unlooked_bytes_ = 0;
+  const auto now = Clock::now();
+  measure(now);
+  while (resident_.size() * kFrame > budget_bytes_) {
+    const auto last = std::max_element(
+        resident_.begin(), resident_.end(),
+        [](const Frame& a, const Frame& b) { return a.distance < b.distance; });
+    if (last->distance == 0) return;
+    drop(static_cast<size_t>(last - resident_.begin()));
+  }
+}
+
+// ---- room
+
+void SharedCache::drop(size_t resident_index) {
+  const Frame frame = resident_[resident_index];
+  resident_[resident_index] = resident_.back();
+  resident_.pop_back();
+  File& file = *frame.file;
+  file.states[frame.index] = File::State::kAbsent;
+  file.word(frame.index).store(0, std::memory_order_relaxed);
+  // Who copies sees the word before he sees other bytes.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const ByteRange range = file.range_of(frame.index);
+  (void)::fallocate(file.memfd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    static_cast<off_t>(file.layout.image_offset + range.offset),
+                    static_cast<off_t>(range.length_bytes));
+  stats_.evictions += 1;
+}
+
+// What is being filled goes when it is there.
+void SharedCache::drop_file(File& file) {
+  for (size_t i = resident_.size(); i-- > 0;) {
+    const Frame& frame = resident_[i];
+    if (frame.file == &file && file.states[frame.index] == File::State::kThere) drop(i);
+  }
+}
+
+// How far each frame is from the scan that will want it first; 0: it is in use.
+void SharedCache::measure(Clock::time_point now) {
+  for (Frame& frame : resident_) {
+    const File& file = *frame.file;
+    const uint64_t count = file.layout.frame_count;
+    frame.distance = file.states[frame.index] == File::State::kFilling ? 0 : kNeverWanted;
+    for (const auto& place : file.places) {
+      if (now - place->moved > options_.remembered) continue;
+      const bool in_use = !place->ended && now - place->moved < kMoving &&
+                          place->frame <= frame.index && frame.index < place->end_frame;
+      const uint64_t distance = in_use ? 0 : (frame.index + count - place->end_frame) % count + 1;
+      frame.distance = std::min(frame.distance, distance);
+    }
+  }
+}
+
+// Whether another scan that is moving wants the frame within half of the file.
+bool SharedCache::wanted_by_others(const Frame& frame, const Place& place, Clock::time_point now) {
+  const File& file = *frame.file;
+  const uint64_t count = file.layout.frame_count;
+  return std::any_of(file.places.begin(), file.places.end(), [&](const auto& other) {
+    return other.get() != &place && other->process != place.process && !other->ended &&
+           now - other->moved < kMoving &&
+           (frame.index + count - other->end_frame) % count < count / 2;
+  });
+}
+
+// kChanged: it has waited, and all may be different.
+SharedCache::Room SharedCache::make_room(size_t count, const Place& place, bool ahead,
+                                         Clock::time_point hold_end) {
+  if ((resident_.size() + count) * kFrame <= budget_bytes_) return Room::kMade;
+  const size_t keep = budget_bytes_ / kFrame;
+  if (keep < count) return Room::kNone;
+  const auto now = Clock::now();
+  measure(now);
+  const size_t victim_count = resident_.size() + count - keep;
+  if (victim_count > resident_.size()) return Room::kNone;
+  const auto last_victim = resident_.begin() + static_cast<ptrdiff_t>(victim_count) - 1;
+  std::nth_element(resident_.begin(), last_victim, resident_.end(),
+                   [](const Frame& a, const Frame& b) { return a.distance > b.distance; });
+  const Frame& nearest = *last_victim;
+  if (nearest.distance <= (ahead ? 4 * count : 0)) return Room::kNone;
+  if (wanted_by_others(nearest, place, now)) {
+    if (ahead) return Room::kNone;
+    if (now < hold_end) {
+      changed_.wait_until(mu_, std::min(hold_end, now + std::chrono::milliseconds(50)));
+      stats_.held_ns += static_cast<uint64_t>((Clock::now() - now).count());
+      return Room::kChanged;
+    }
+  }
+  // From the back: what takes a victim's place in the list comes from behind it.
+  for (size_t i = victim_count; i-- > 0;) drop(i);
+  return Room::kMade;
+}
+
+// ---- fetching
+
+// To where it begins: until the reader comes again, he may be copying it.
+void SharedCache::move_to(Place& place, ByteRange range) {
+  place.frame = first_frame_of(range);
+  place.end_frame = end_frame_of(range);
+  place.moved = Clock::now();
+  changed_.notify_all();
+}
+
+int SharedCache::fetch(File& file, Place& place, ByteRange range, bool ahead) {
+  const uint64_t size = file.header().size_bytes;
+  if (range.offset >= size) return 0;
+  range.length_bytes = std::min(range.length_bytes, size - range.offset);
+  std::vector<uint64_t> frames;
+  const auto is = [&file](uint64_t frame, File::State state) {
+    return file.states[frame] == state;
+  };
+
+  MutexLock lock(mu_);
+  if (!ahead) move_to(place, range);
+  const auto hold_end = Clock::now() + options_.hold_max;
+  for (Room room = Room::kChanged; room == Room::kChanged;) {
+    if (!is_current(file)) return ESTALE;
+    frames.clear();
+    for (uint64_t i = first_frame_of(range); i < end_frame_of(range); ++i) {
+      if (is(i, File::State::kAbsent)) frames.push_back(i);
+    }
+    room = frames.empty() ? Room::kMade : make_room(frames.size(), place, ahead, hold_end);
+    if (room == Room::kNone) {
+      if (!ahead) stats_.refused_bytes += range.length_bytes;
+      return EAGAIN;
+    }
+  }
+  for (const uint64_t frame : frames) {
+    file.states[frame] = File::State::kFilling;
+    resident_.push_back({.file = &file, .index = frame, .distance = 0});
+  }
+  mu_.unlock();
+  int error = frames.empty() ? 0 : fill(file, frames);
+  mu_.lock();
+  if (error == 0 && !is_current(file)) error = ESTALE;
+  for (const uint64_t frame : frames) {
+    file.states[frame] = File::State::kThere;
+    if (error == 0) {
+      if (++file.versions[frame] == 0) file.versions[frame] = 1;
+      // Release: who sees the word sees the bytes.
+      file.word(frame).store(file.versions[frame], std::memory_order_release);
+    }
+  }
+  if (error != 0) {
+    for (size_t i = resident_.size(); i-- > 0;) {
+      const Frame& frame = resident_[i];
+      if (frame.file == &file && std::binary_search(frames.begin(), frames.end(), frame.index)) {
+        drop(i);
+      }
+    }
+  }
+  changed_.notify_all();
+  if (error == 0) {
+    const uint64_t fetched = frames.size() * kFrame;
+    stats_.fetched_bytes += fetched;
+    if (!ahead) stats_.found_bytes += range.length_bytes - std::min(range.length_bytes, fetched);
+    if ((unlooked_bytes_ += fetched) >= kBudgetStep) look_at_budget();
+  }
+  if (error != 0 || ahead) return error;
+  const auto under_way = [&] {
+    for (uint64_t i = first_frame_of(range); i < end_frame_of(range); ++i) {
+      if (is(i, File::State::kFilling)) return true;
+    }
+    return false;
+  };
+  while (under_way()) changed_.wait(mu_);
+  return 0;
+}
+
+// Neighbours as one piece. 0 or an errno.
+int SharedCache::fill(File& file, const std::vector<uint64_t>& frames) {
+  std::vector<Piece> pieces;
+  for (const uint64_t frame : frames) {
+    const ByteRange range = file.range_of(frame);
+    if (!pieces.empty() && pieces.back().range.end() == range.offset) {
+      pieces.back().range.length_bytes += range.length_bytes;
+    } else {
+      pieces.push_back({.range = range,
+                        .buffer = file.memory + file.layout.image_offset + range.offset});
+    }
+  }
+  return move_({.map = file.file->map(),
+                .parts = file.file->parts(),
+                .size_bytes = file.header().size_bytes,
+                .op = IoOp::kRead,
+                .direct = true,
+                .pieces = pieces});
+}
+
+}  // namespace graphlane

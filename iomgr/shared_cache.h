@@ -1,0 +1,169 @@
+// SharedCache: what several processes read of the same files, read once (the server's side of
+// shared_image.h; GraphM's idea, for engines that know nothing of it).
+//
+//   scan.fetch(range) ──► frames that are there
+//                     ──► that another scan has asked for: waited for (single flight)
+//                     ──► that are missing: room is made, one request to the devices
+//
+// **Who makes room** is the frame that is wanted again last, as far as scans tell: each goes
+// through its file to the end and begins anew, so from its place p frame f of F is
+// (f - p) mod F away; a frame counts for the scan that is nearest (Predictive Buffer Management,
+// VLDB 2012). One scan alone so keeps what it began with, and finds as much of a
+// cyclic sweep as fits; of several, what lies between the first and the last stays, and those
+// behind have no need of the devices until they have caught up: a convoy.
+//
+// **Holding back.** Where room could only be made by what another scan, which is moving, wants within
+// half of the file, the fetch waits until that one has passed: `hold_max` in all, and no longer
+// than the other one moves.
+//
+// A scan that has ended counts for some seconds: engines close a file between their sweeps.
+//
+// Memory: the budget, in whole frames, also while frames are filled. What finds no room is the
+// caller's to read by himself.
+//
+// Threads: everything is safe from any; a scan is one thread's at a time.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "iomgr/base/fd.h"
+#include "iomgr/base/mutex.h"
+#include "iomgr/lane_io.h"
+#include "iomgr/shared_image.h"
+#include "iomgr/striped_file.h"
+
+namespace graphlane {
+
+class SharedCache;
+
+struct SharedCacheOptions {
+  static constexpr uint64_t kAutoBudget = UINT64_MAX;  // half of what memory there is
+  uint64_t budget_bytes = kAutoBudget;
+  std::chrono::milliseconds hold_max{1000};
+  std::chrono::milliseconds remembered{10'000};  // scans that have ended
+};
+
+struct SharedStats {
+  uint64_t found_bytes = 0;     // asked for, and there or on its way
+  uint64_t fetched_bytes = 0;   // from the devices
+  uint64_t refused_bytes = 0;   // for which there was no room
+  uint64_t evictions = 0;
+  uint64_t held_ns = 0;         // that fetches waited for other scans
+  uint64_t resident_bytes = 0;
+  uint64_t budget_bytes = 0;
+  uint64_t scan_count = 0;      // that are going on
+};
+
+// As for_each_counter() of extent_cache.h.
+template <class Visit>
+void for_each_counter(const SharedStats& stats, Visit visit) {
+  visit("found_bytes", "bytes found", stats.found_bytes);
+  visit("fetched_bytes", "bytes fetched", stats.fetched_bytes);
+  visit("refused_bytes", "bytes refused", stats.refused_bytes);
+  visit("evictions", "evictions", stats.evictions);
+  visit("held_ns", "ns held back", stats.held_ns);
+  visit("resident_bytes", "bytes in use", stats.resident_bytes);
+  visit("budget_bytes", "allowed", stats.budget_bytes);
+  visit("scan_count", "scans", stats.scan_count);
+}
+
+// One reader's way through a file.
+class SharedScan {
+ public:
+  ~SharedScan();
+  SharedScan(const SharedScan&) = delete;
+  SharedScan& operator=(const SharedScan&) = delete;
+
+  // Of the file's image, to give away: it cannot be written by.
+  int image_fd() const;
+  uint64_t size_bytes() const;
+  const StripedFile& file() const;
+
+  // The range is to be in memory: 0, if it was at some time since the call; EAGAIN: no room;
+  // ESTALE: somebody changes the file; or the devices' errno.
+  int fetch(ByteRange range);
+  // The same for what will be wanted next, as far as nothing has to go for it that is
+  // wanted sooner. Waits for the devices, but for nobody else.
+  void fetch_ahead(ByteRange range);
+  // The reader has found the range without asking.
+  void passed(ByteRange range);
+
+ private:
+  friend class SharedCache;
+  struct File;
+  struct Place;
+  SharedScan(SharedCache& cache, std::shared_ptr<File> file, std::shared_ptr<Place> place);
+
+  SharedCache& cache_;
+  const std::shared_ptr<File> file_;
+  const std::shared_ptr<Place> place_;
+};
+
+class SharedCache {
+ public:
+  // Moves the bytes of a request. 0 or an errno.
+  using Move = std::function<int(const PartRequest&)>;
+  // Whether a file is as it was in that generation. It moves before the first byte does.
+  using IsCurrent = std::function<bool(const Uuid& file_id, uint64_t generation)>;
+
+  SharedCache(const SharedCacheOptions& options, Move move, IsCurrent is_current);
+  ~SharedCache();  // no scan is left
+  SharedCache(const SharedCache&) = delete;
+  SharedCache& operator=(const SharedCache&) = delete;
+
+  // A process begins to read a file that is as it was in that generation. ENOMEM and the like.
+  Result<std::unique_ptr<SharedScan>> begin(std::shared_ptr<const StripedFile> file,
+                                            uint64_t generation, pid_t process);
+  // Every second or so: forgets scans that have ended and files that have changed, gives
+  // memory back.
+  void tidy();
+
+  SharedStats stats() const;
+
+ private:
+  friend class SharedScan;
+  using Clock = std::chrono::steady_clock;
+  using File = SharedScan::File;
+  using Place = SharedScan::Place;
+  struct Frame {  // that is there, or being filled
+    File* file;
+    uint64_t index;
+    uint64_t distance;  // as of the last choice of victims
+  };
+  enum class Room { kMade, kChanged, kNone };
+
+  int fetch(File& file, Place& place, ByteRange range, bool ahead);
+  Room make_room(size_t count, const Place& place, bool ahead, Clock::time_point hold_end)
+      REQUIRES(mu_);
+  void measure(Clock::time_point now) REQUIRES(mu_);
+  bool wanted_by_others(const Frame& frame, const Place& place, Clock::time_point now)
+      REQUIRES(mu_);
+  int fill(File& file, const std::vector<uint64_t>& frames);
+  void drop(size_t resident_index) REQUIRES(mu_);
+  void drop_file(File& file) REQUIRES(mu_);
+  bool is_current(const File& file) const;
+  void move_to(Place& place, ByteRange range) REQUIRES(mu_);
+  void count_processes(File& file) REQUIRES(mu_);
+  void look_at_budget() REQUIRES(mu_);
+
+  // Constant after construction.
+  const SharedCacheOptions options_;
+  const Move move_;
+  const IsCurrent is_current_;
+
+  mutable Mutex mu_;
+  CondVar changed_;  // frames have been filled, scans have moved
+  std::vector<std::shared_ptr<File>> files_ GUARDED_BY(mu_);
+  std::vector<Frame> resident_ GUARDED_BY(mu_);
+  uint64_t budget_bytes_ GUARDED_BY(mu_) = 0;
+  uint64_t unlooked_bytes_ GUARDED_BY(mu_) = 0;
+  SharedStats stats_ GUARDED_BY(mu_);
+};
+
+}  // namespace graphlane

@@ -1,0 +1,312 @@
+// SharedCache: several readers, each byte from the devices once, and nothing old or torn.
+#include "iomgr/shared_cache.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "iomgr/base/file_io.h"
+#include "iomgr/base/reopen.h"
+#include "iomgr/transfer.h"
+
+namespace graphlane {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kFileSize = 40 * kMiB + 12345;
+
+class SharedCacheTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "graphlane_shared_XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+    VolumeOptions options{.root = directory_ + "/vol", .devices = {}, .stripe_depth_bytes = kMiB,
+                          .policy = {}};
+    for (int d = 0; d < 3; ++d) {
+      options.devices.push_back(directory_ + "/d" + std::to_string(d));
+      std::filesystem::create_directory(options.devices.back());
+    }
+    auto volume = Volume::create(options);
+    ASSERT_TRUE(volume) << volume.error().text;
+    content_.resize(kFileSize);
+    std::mt19937_64 random(7);
+    for (char& c : content_) c = static_cast<char>(random());
+    const std::string source = directory_ + "/source";
+    const Fd fd(::open(source.c_str(), O_WRONLY | O_CREAT, 0600));
+    ASSERT_TRUE(write_full(fd.get(), content_.data(), content_.size()));
+    ImportOptions import;
+    import.source = source;
+    const auto imported = import_files(**volume, import);
+    ASSERT_TRUE(imported) << imported.error().text;
+    const Fd stub(::open(((*volume)->root() + "/source").c_str(), O_RDONLY));
+    Layout layout;
+    ASSERT_EQ(*read_stub(stub.get(), kStubSize, &layout), StubVerdict::kStub);
+    auto file = StripedFile::open(**volume, layout, "source");
+    ASSERT_TRUE(file) << file.error().text;
+    file_ = *file;
+  }
+  void TearDown() override {
+    cache_.reset();
+    file_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  void start(uint64_t budget_mib, std::chrono::milliseconds hold_max = std::chrono::hours(1)) {
+    cache_ = std::make_unique<SharedCache>(
+        SharedCacheOptions{.budget_bytes = budget_mib * kMiB, .hold_max = hold_max},
+        [this](const PartRequest& request) { return move(request); },
+        [this](const Uuid&, uint64_t generation) { return generation == generation_; });
+  }
+
+  int move(const PartRequest& request) {
+    if (gate_) gate_->get_future().wait();
+    if (error_ != 0) return error_;
+    RequestCutter cutter(request);
+    for (LaneIo io; cutter.next(&io);) {
+      int error = 0;
+      const ssize_t n = sys::preadv(io.fd, io.iov, io.iov_count, io.part_offset);
+      if (settle(&io, n < 0 ? -errno : n, &error) != IoStep::kDone) return error ? error : EIO;
+      moved_bytes_ += io.moved_bytes;
+    }
+    return 0;
+  }
+
+  // A process that reads: it maps the image as a client does.
+  struct Reader {
+    std::unique_ptr<SharedScan> scan;
+    SharedImage image;
+    ~Reader() { image.unmap(); }
+  };
+  std::unique_ptr<Reader> reader(pid_t process) {
+    auto made = std::make_unique<Reader>();
+    auto scan = cache_->begin(file_, generation_, process);
+    EXPECT_TRUE(scan);
+    made->scan = std::move(*scan);
+    EXPECT_TRUE(made->image.map(made->scan->image_fd(), kFileSize));
+    return made;
+  }
+  // What is there of the range; "?" for a frame that is not.
+  static std::string look(const Reader& reader, ByteRange range) {
+    std::string bytes;
+    for (uint64_t at = range.offset; at < range.end();) {
+      const uint64_t end = std::min(range.end(), (at / kMiB + 1) * kMiB);
+      std::string frame(end - at, 0);
+      bytes += reader.image.copy({.offset = at, .length_bytes = end - at}, frame.data()) ? frame : "?";
+      at = end;
+    }
+    return bytes;
+  }
+  std::string expected(ByteRange range) const {
+    return content_.substr(range.offset, range.length_bytes);
+  }
+  static ByteRange mib(uint64_t offset, uint64_t length) { return {offset * kMiB, length * kMiB}; }
+  // Reads as a client does; whether the bytes came from the image.
+  bool read(Reader& reader, ByteRange range) {
+    range.length_bytes = std::min(range.length_bytes, kFileSize - range.offset);
+    if (look(reader, range) == expected(range)) return reader.scan->passed(range), true;
+    if (reader.scan->fetch(range) != 0) return false;
+    const std::string got = look(reader, range);
+    if (got.size() != range.length_bytes) return false;  // some of it has gone again
+    EXPECT_TRUE(got == expected(range)) << range.offset << "+" << range.length_bytes;
+    return true;
+  }
+
+  std::string directory_;
+  std::string content_;
+  std::shared_ptr<const StripedFile> file_;
+  std::unique_ptr<SharedCache> cache_;
+  std::atomic<uint64_t> generation_{1};
+  std::atomic<int> error_{0};
+  std::optional<std::promise<void>> gate_;
+  std::atomic<uint64_t> moved_bytes_{0};
+};
+
+TEST_F(SharedCacheTest, WhatWasFetchedIsInTheImageAndNothingElse) {
+  start(64);
+  const auto one = reader(1);
+  EXPECT_EQ(look(*one, mib(3, 2)), "??");
+  ASSERT_EQ(one->scan->fetch({.offset = 3 * kMiB + 5, .length_bytes = kMiB}), 0);
+  EXPECT_TRUE(look(*one, mib(3, 2)) == expected(mib(3, 2)));
+  EXPECT_EQ(look(*one, mib(5, 1)), "?");
+  ASSERT_EQ(one->scan->fetch(mib(40, 1)), 0) << "past the end is cut off";
+  EXPECT_TRUE(look(*one, {40 * kMiB, 12345}) == expected({40 * kMiB, 12345}));
+}
+
+TEST_F(SharedCacheTest, TwoThatGoTogetherReadTheDevicesOnce) {
+  start(16);
+  const auto one = reader(1);
+  const auto two = reader(2);
+  EXPECT_EQ(one->image.header().process_count, 2u);
+  for (int sweep = 0; sweep < 3; ++sweep) {
+    moved_bytes_ = 0;
+    for (uint64_t at = 0; at <= 40; at += 4) {
+      EXPECT_TRUE(read(*one, mib(at, 4)));
+      EXPECT_TRUE(read(*two, mib(at, 4)));
+    }
+    EXPECT_LE(moved_bytes_, kFileSize + kBlockSize) << sweep;
+  }
+}
+
+TEST_F(SharedCacheTest, WhoIsBehindCatchesUpWithoutTheDevices) {
+  start(16);
+  const auto one = reader(1);
+  for (uint64_t at = 0; at < 12; at += 4) EXPECT_TRUE(read(*one, mib(at, 4)));
+  const auto two = reader(2);
+  const uint64_t before = moved_bytes_;
+  for (uint64_t at = 0; at < 12; at += 4) EXPECT_TRUE(read(*two, mib(at, 4)));
+  EXPECT_EQ(moved_bytes_, before);
+}
+
+// LRU would find nothing.
+TEST_F(SharedCacheTest, OneAloneKeepsWhatItBeganWith) {
+  start(24);
+  const auto one = reader(1);
+  for (int sweep = 0; sweep < 4; ++sweep) {
+    moved_bytes_ = 0;
+    for (uint64_t at = 0; at <= 40; at += 4) EXPECT_TRUE(read(*one, mib(at, 4)));
+  }
+  // What is in use counts too: the request, and that before it.
+  EXPECT_LE(moved_bytes_, kFileSize - 14 * kMiB);
+}
+
+TEST_F(SharedCacheTest, AFrameThatIsOnItsWayIsNotAskedForAgain) {
+  start(64);
+  const auto one = reader(1);
+  const auto two = reader(2);
+  gate_.emplace();
+  auto first = std::async(std::launch::async, [&] { return one->scan->fetch(mib(0, 8)); });
+  auto second = std::async(std::launch::async, [&] { return two->scan->fetch(mib(0, 8)); });
+  gate_->set_value();
+  EXPECT_EQ(first.get(), 0);
+  EXPECT_EQ(second.get(), 0);
+  EXPECT_EQ(moved_bytes_, 8 * kMiB);
+  EXPECT_TRUE(look(*two, mib(0, 8)) == expected(mib(0, 8)));
+}
+
+TEST_F(SharedCacheTest, WhatAnotherIsAboutToReadIsWaitedFor) {
+  start(12);
+  const auto ahead = reader(1);
+  const auto behind = reader(2);
+  EXPECT_TRUE(read(*behind, mib(0, 4)));
+  for (uint64_t at = 0; at < 12; at += 4) EXPECT_TRUE(read(*ahead, mib(at, 4)));
+  moved_bytes_ = 0;
+  auto held = std::async(std::launch::async, [&] { return read(*ahead, mib(12, 4)); });
+  // Within an hour nothing goes that is wanted; these let it go on.
+  EXPECT_TRUE(read(*behind, mib(4, 4)));
+  EXPECT_TRUE(read(*behind, mib(8, 4)));
+  EXPECT_TRUE(held.get());
+  EXPECT_EQ(moved_bytes_, 4 * kMiB) << "only what came new";
+}
+
+TEST_F(SharedCacheTest, NobodyWaitsForOneThatHasStopped) {
+  start(8);
+  const auto stopped = reader(1);
+  EXPECT_TRUE(read(*stopped, mib(0, 4)));
+  const auto other = reader(2);
+  for (int sweep = 0; sweep < 2; ++sweep) {
+    for (uint64_t at = 0; at <= 40; at += 4) EXPECT_TRUE(read(*other, mib(at, 4)));
+  }
+}
+
+TEST_F(SharedCacheTest, ReadersOfAllKindsSeeTheRightBytesWithinTheBudget) {
+  start(16, std::chrono::milliseconds(5));
+  const uint64_t seed = std::random_device{}();
+  std::atomic<uint64_t> from_image{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937_64 random(seed + t);
+      auto mine = reader(t);
+      uint64_t at = 0;
+      for (int i = 0; i < 150; ++i) {
+        const uint64_t length = 1 + random() % (5 * kMiB);
+        if (at >= kFileSize || random() % 20 == 0) at = random() % kFileSize;
+        if (random() % 30 == 0) mine = reader(t);
+        from_image += read(*mine, {at, length});
+        if (random() % 4 == 0) mine->scan->fetch_ahead({at + length, length});
+        EXPECT_LE(cache_->stats().resident_bytes, 16 * kMiB);
+        if (random() % 10 == 0) cache_->tidy();
+        at += length;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(from_image, 300u) << "seed " << seed;
+}
+
+TEST_F(SharedCacheTest, WhatIsTooLargeIsRefused) {
+  start(4);
+  const auto one = reader(1);
+  EXPECT_EQ(one->scan->fetch(mib(0, 8)), EAGAIN);
+  EXPECT_EQ(moved_bytes_, 0u);
+  EXPECT_TRUE(read(*one, mib(0, 4)));
+}
+
+TEST_F(SharedCacheTest, AnErrorIsToldAndTheNextOneTriesAgain) {
+  start(16);
+  const auto one = reader(1);
+  error_ = EIO;
+  EXPECT_EQ(one->scan->fetch(mib(0, 4)), EIO);
+  EXPECT_EQ(look(*one, mib(0, 1)), "?");
+  EXPECT_EQ(cache_->stats().resident_bytes, 0u);
+  error_ = 0;
+  EXPECT_TRUE(read(*one, mib(0, 4)));
+}
+
+TEST_F(SharedCacheTest, AChangedFileIsFetchedNoMore) {
+  start(16);
+  const auto old = reader(1);
+  EXPECT_TRUE(read(*old, mib(0, 4)));
+  generation_ = 2;
+  EXPECT_EQ(old->scan->fetch(mib(0, 4)), ESTALE);
+  const auto now = reader(1);
+  EXPECT_EQ(look(*now, mib(0, 1)), "?") << "it is another image";
+  EXPECT_TRUE(read(*now, mib(0, 4)));
+  cache_->tidy();
+  EXPECT_EQ(cache_->stats().resident_bytes, 4 * kMiB) << "the old one has given its memory back";
+}
+
+TEST_F(SharedCacheTest, MemoryGoesBackWhenNobodyReadsAnyMore) {
+  cache_ = std::make_unique<SharedCache>(
+      SharedCacheOptions{.budget_bytes = 16 * kMiB, .remembered = std::chrono::milliseconds(0)},
+      [this](const PartRequest& request) { return move(request); },
+      [](const Uuid&, uint64_t) { return true; });
+  EXPECT_TRUE(read(*reader(1), mib(0, 4)));
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  cache_->tidy();
+  EXPECT_EQ(cache_->stats().resident_bytes, 0u);
+  EXPECT_EQ(cache_->stats().scan_count, 0u);
+}
+
+TEST_F(SharedCacheTest, ReadersCannotWriteTheImage) {
+  start(16);
+  const auto one = reader(1);
+  const int fd = one->scan->image_fd();
+  EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+  EXPECT_EQ(::pwrite(fd, "x", 1, 0), -1);
+  if (::geteuid() != 0) GTEST_SKIP() << "not applicable: only root can become another user";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool refused = ::setresuid(65534, 65534, 65534) == 0 && !reopen(fd, O_RDWR);
+    ::_exit(refused ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "another user could write what this one reads";
+}
+
+}  // namespace
+}  // namespace graphlane
