@@ -147,6 +147,16 @@ void print_cache(const json& stats) {
              size("passed_bytes"));
 }
 
+// What several processes read by this mount (iomgr/shared_cache.h).
+void print_shared(const json& stats) {
+  const json shared = stats.value("shared", json::object());
+  if (number(shared, "fetched_bytes") == 0) return;
+  const auto size = [&](const char* key) { return format_size(number(shared, key)); };
+  fmt::print("shared: {} of {} in use, {} found there, {} fetched, {} without room\n",
+             size("resident_bytes"), size("budget_bytes"), size("found_bytes"),
+             size("fetched_bytes"), size("refused_bytes"));
+}
+
 void print_table(const std::string& title, const std::vector<DeviceStats>& devices) {
   fmt::print("{}\n", title);
   fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10} {:>13} {:>13}  {}\n", "I/Os", "merged", "read",
@@ -202,11 +212,12 @@ void print_histogram(const std::vector<DeviceStats>& devices, std::string_view l
   }
 }
 
-void print_of_cache(const json& stats, std::string_view labels, const char* key,
-                    std::string_view name, std::string_view help, std::string_view type) {
-  fmt::print("# HELP graphlane_cache_{0} {1}\n# TYPE graphlane_cache_{0} {2}\n", name, help, type);
-  fmt::print("graphlane_cache_{}{{{}}} {}\n", name, labels,
-             number(stats.value("cache", json::object()), key));
+// `of`: "cache" or "shared".
+void print_of(const json& stats, std::string_view of, std::string_view labels, const char* key,
+              std::string_view name, std::string_view help, std::string_view type) {
+  fmt::print("# HELP graphlane_{0}_{1} {2}\n# TYPE graphlane_{0}_{1} {3}\n", of, name, help, type);
+  fmt::print("graphlane_{}_{}{{{}}} {}\n", of, name, labels,
+             number(stats.value(of, json::object()), key));
 }
 
 void print_prometheus(const std::string& mount, const json& stats) {
@@ -226,13 +237,21 @@ void print_prometheus(const std::string& mount, const json& stats) {
   print_histogram(devices, labels, "service_seconds", "Time of a call on the device.",
                   &DeviceStats::service);
   const auto cache = [&](const char* key, const char* name, const char* help, const char* type) {
-    print_of_cache(stats, labels, key, name, help, type);
+    print_of(stats, "cache", labels, key, name, help, type);
+  };
+  const auto shared = [&](const char* key, const char* name, const char* help, const char* type) {
+    print_of(stats, "shared", labels, key, name, help, type);
   };
   cache("found_bytes", "found_bytes_total", "Bytes asked for that were there.", "counter");
   cache("fetched_bytes", "fetched_bytes_total", "Bytes read into the cache.", "counter");
   cache("passed_bytes", "passed_bytes_total", "Bytes read past the cache.", "counter");
   cache("resident_bytes", "resident_bytes", "Memory in use.", "gauge");
   cache("budget_bytes", "budget_bytes", "Memory that may be used.", "gauge");
+  shared("found_bytes", "found_bytes_total", "Bytes that another process had brought.", "counter");
+  shared("fetched_bytes", "fetched_bytes_total", "Bytes read for several processes.", "counter");
+  shared("refused_bytes", "refused_bytes_total", "Bytes asked for without room.", "counter");
+  shared("resident_bytes", "resident_bytes", "Memory in use.", "gauge");
+  shared("budget_bytes", "budget_bytes", "Memory that may be used.", "gauge");
 }
 
 std::string dump(const json& stats, int indent) {
@@ -279,6 +298,7 @@ Outcome<int> stat(const Options& options) {
   else {
     print_table(fmt::format("{}: {}", *mount, text(*stats, "backend")), devices_of(*stats));
     print_cache(*stats);
+    print_shared(*stats);
   }
   return kOk;
 }

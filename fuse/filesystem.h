@@ -17,6 +17,7 @@
 #include "fuse/open_handles.h"
 #include "iomgr/cache_keeper.h"
 #include "iomgr/lanes.h"
+#include "iomgr/shared_cache.h"
 #include "iomgr/volume.h"
 
 namespace graphlane {
@@ -43,6 +44,7 @@ struct Filesystem {
   ExtentCache extents;  // of what is read past the page cache
   std::unique_ptr<Lanes> lanes;  // after it: they end what it has begun
   std::optional<CacheKeeper> cache_keeper;
+  std::optional<SharedCache> shared;  // of what several processes read; none without a cache
   DropBehind drop_behind;
   OpenHandles handles;
 

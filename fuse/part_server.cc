@@ -24,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 // A client asks at once when it has connected; one that does not is let go.
 constexpr auto kPatience = std::chrono::seconds(1);
+constexpr auto kTidyInterval = std::chrono::seconds(1);
 constexpr size_t kConnectionsMax = 128;
 constexpr size_t kLinksMax = 64;
 constexpr int kBacklog = 128;
@@ -38,7 +39,7 @@ struct Connection {
 // and whatever came is ours to close.)
 Fd receive_request(int connection, uint32_t* magic) {
   ServerRequest request;
-  static_assert(sizeof request == sizeof(WriteRequest));
+  static_assert(sizeof request == sizeof(WriteRequest) && sizeof request == sizeof(ShareRequest));
   iovec piece{.iov_base = &request, .iov_len = sizeof request};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
   msghdr message{};
@@ -61,7 +62,8 @@ Fd receive_request(int connection, uint32_t* magic) {
     if (i == 0) first = std::move(owned);
   }
   *magic = request.magic;
-  const bool known = *magic == ServerRequest::kMagic || *magic == WriteRequest::kMagic;
+  const bool known = *magic == ServerRequest::kMagic || *magic == WriteRequest::kMagic ||
+                     *magic == ShareRequest::kMagic;
   return received == sizeof request && known && count == 1 ? std::move(first) : Fd();
 }
 
@@ -70,8 +72,15 @@ Fd receive_request(int connection, uint32_t* magic) {
 bool may(int fd, uint32_t question) {
   const int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0 || (flags & O_PATH) != 0) return false;
-  if (question == ServerRequest::kMagic) return (flags & O_ACCMODE) != O_WRONLY;
+  if (question != WriteRequest::kMagic) return (flags & O_ACCMODE) != O_WRONLY;
   return (flags & O_ACCMODE) != O_RDONLY && (flags & O_APPEND) == 0;
+}
+
+// Who has connected; 0: unknown.
+pid_t peer_of(int connection) {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  return ::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? peer.pid : 0;
 }
 
 // A message of a writer's. False: it has gone, or talks nonsense.
@@ -101,6 +110,7 @@ struct PartServer::Answer {
   ServerReply reply;
   std::shared_ptr<StripedFile> file;  // open for reading; none if reply.error
   std::unique_ptr<WriteLink> link;    // or this
+  std::unique_ptr<SharedScan> scan;   // or this
   const PartFiles* parts() const {
     return link ? &link->live().writable().parts() : file ? &file->parts() : nullptr;
   }
@@ -134,6 +144,7 @@ PartServer::~PartServer() {
 void PartServer::run() {
   std::vector<Connection> connections;
   std::vector<pollfd> polled;
+  auto tidied = Clock::now();
   for (;;) {
     const bool room = connections.size() < kConnectionsMax;
     polled = {{stopping_.get(), POLLIN, 0},
@@ -141,17 +152,23 @@ void PartServer::run() {
     for (const Connection& c : connections) polled.push_back({c.fd.get(), POLLIN, 0});
     const auto links = static_cast<size_t>(
         std::count_if(connections.begin(), connections.end(), [](const auto& c) { return !!c.link; }));
-    const int timeout_ms = connections.size() == links ? -1 : 100;
+    const bool shares = fs_.shared && (!share_links_.empty() || fs_.shared->stats().resident_bytes > 0);
+    const int idle_ms = shares ? 1000 : -1;
+    const int timeout_ms = connections.size() == links ? idle_ms : 100;
     if (::poll(polled.data(), polled.size(), timeout_ms) < 0 && errno != EINTR) return;
     if (polled[0].revents != 0) return;
     const auto now = Clock::now();
+    if (now - tidied >= kTidyInterval) {
+      tidy();
+      tidied = now;
+    }
     for (size_t i = connections.size(); i-- > 0;) {
       Connection& c = connections[i];
       const bool said = polled[2 + i].revents != 0;
       if (c.link) {
         if (!said || serve_link(c.fd.get(), *c.link)) continue;
       } else if (said) {
-        c.link = serve(c.fd.get(), links < kLinksMax);
+        c.link = serve(c.fd, links < kLinksMax);
         if (c.link) continue;
       } else if (now < c.deadline) {
         continue;
@@ -164,11 +181,23 @@ void PartServer::run() {
   }
 }
 
-std::unique_ptr<WriteLink> PartServer::serve(int connection, bool link_possible) const {
+void PartServer::tidy() {
+  share_links_.tidy();
+  if (!fs_.shared) return;
+  fs_.shared->tidy();
+  // One budget: what is shared is not there for who reads by the mount. (What is left of
+  // memory both look at by themselves.)
+  const uint64_t budget = fs_.options.cache.budget_bytes;
+  if (budget == ExtentCacheOptions::kAutoBudget) return;
+  fs_.extents.set_budget(budget - std::min(budget, fs_.shared->stats().resident_bytes));
+}
+
+// A link to stay for, or none; a connection that shares goes to where those are.
+std::unique_ptr<WriteLink> PartServer::serve(Fd& connection, bool link_possible) {
   uint32_t question = 0;
-  Fd file = receive_request(connection, &question);
+  Fd file = receive_request(connection.get(), &question);
   if (!file) return nullptr;
-  Answer answer = this->answer(file.get(), question, link_possible);
+  Answer answer = this->answer(file.get(), question, link_possible, peer_of(connection.get()));
   file.reset();  // who has its answer may close its own and unmount
   std::string directories;
   iovec pieces[] = {{&answer.reply, sizeof answer.reply}, {nullptr, 0}};
@@ -185,6 +214,7 @@ std::unique_ptr<WriteLink> PartServer::serve(int connection, bool link_possible)
     }
     pieces[1] = {directories.data(), directories.size()};
   }
+  if (answer.scan) fds[count++] = answer.scan->image_fd();
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
   msghdr message{};
   message.msg_iov = pieces;
@@ -199,11 +229,17 @@ std::unique_ptr<WriteLink> PartServer::serve(int connection, bool link_possible)
     std::memcpy(CMSG_DATA(header), fds.data(), count * sizeof(int));
   }
   // A client that has gone, or does not read, gets none.
-  if (::sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return nullptr;
+  if (::sendmsg(connection.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return nullptr;
+  if (answer.scan) {
+    const int flags = ::fcntl(connection.get(), F_GETFL);
+    (void)::fcntl(connection.get(), F_SETFL, flags & ~O_NONBLOCK);  // its thread waits
+    share_links_.add(std::move(connection), std::move(answer.scan));
+  }
   return std::move(answer.link);
 }
 
-PartServer::Answer PartServer::answer(int file_fd, uint32_t question, bool link_possible) const {
+PartServer::Answer PartServer::answer(int file_fd, uint32_t question, bool link_possible,
+                                      pid_t process) const {
   const auto refuse = [](int error) {
     Answer answer;
     answer.reply.error = error;
@@ -222,7 +258,8 @@ PartServer::Answer PartServer::answer(int file_fd, uint32_t question, bool link_
     if (!answer.link) fs_.inodes.forget(inode->nodeid, 1);
     return answer;
   }
-  Answer answer = answer_reader(*inode);
+  Answer answer = question == ShareRequest::kMagic ? answer_sharer(*inode, process)
+                                                   : answer_reader(*inode);
   fs_.inodes.forget(inode->nodeid, 1);
   return answer;
 }
@@ -274,6 +311,22 @@ PartServer::Answer PartServer::answer_reader(Inode& inode) const {
   reply.device_count = layout.geometry.device_count;
   reply.stub = encode_stub(layout);
   answer.file = std::move(*file);
+  return answer;
+}
+
+// As for a reader, but for the parts, which stay here.
+PartServer::Answer PartServer::answer_sharer(Inode& inode, pid_t process) const {
+  Answer answer = answer_reader(inode);
+  if (answer.reply.error != 0) return answer;
+  const auto refuse = [&answer](int error) {
+    answer.file.reset();
+    answer.reply.error = error;
+  };
+  if (!fs_.shared || !share_links_.has_room() || process == 0) return refuse(EMFILE), std::move(answer);
+  auto scan = fs_.shared->begin(answer.file, answer.reply.generation, process);
+  if (!scan) return refuse(scan.error().code), std::move(answer);
+  answer.scan = std::move(*scan);
+  answer.file.reset();
   return answer;
 }
 

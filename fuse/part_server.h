@@ -1,5 +1,6 @@
-// PartServer: answers the preload library's questions for a file's parts, and lets
-// it write them (../iomgr/server_protocol.h). Every mount has one.
+// PartServer: answers the preload library's questions for a file's parts, lets it write
+// them, and lets several processes share what they read (../iomgr/server_protocol.h). Every
+// mount has one.
 //
 // A client proves that it may read or write the file by sending a descriptor of it. What
 // kind of descriptor that is, is looked at without asking its filesystem: it may
@@ -16,6 +17,7 @@
 #include <thread>
 
 #include "fuse/filesystem.h"
+#include "fuse/share_links.h"
 #include "fuse/write_link.h"
 
 namespace graphlane {
@@ -36,18 +38,21 @@ class PartServer {
 
   PartServer(Filesystem& fs, dev_t device) : fs_(fs), device_(device) {}
   void run();
-  std::unique_ptr<WriteLink> serve(int connection, bool link_possible) const;
-  Answer answer(int file_fd, uint32_t question, bool link_possible) const;
+  std::unique_ptr<WriteLink> serve(Fd& connection, bool link_possible);
+  Answer answer(int file_fd, uint32_t question, bool link_possible, pid_t process) const;
   // Of a striped file of this volume, with its stub's attributes; else none.
   std::optional<Layout> layout_of(Inode& inode, struct stat* st) const;
   Answer answer_reader(Inode& inode) const;
   Answer answer_writer(Inode& inode) const;
+  Answer answer_sharer(Inode& inode, pid_t process) const;
+  void tidy();
 
   Filesystem& fs_;
   const dev_t device_;
   std::string name_;
   Fd listening_;
   Fd stopping_;  // eventfd
+  ShareLinks share_links_;
   std::thread thread_;
 };
 

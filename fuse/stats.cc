@@ -20,7 +20,21 @@ std::string json_quoted(std::string_view text) {
   return quoted + '"';
 }
 
-std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache) {
+namespace {
+
+template <class Stats>
+std::string counters_json(const Stats& stats) {
+  std::string text;
+  for_each_counter(stats, [&](const char* key, const char*, uint64_t count) {
+    text += fmt::format("{}\"{}\":{}", text.empty() ? "" : ",", key, count);
+  });
+  return text;
+}
+
+}  // namespace
+
+std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache,
+                       const SharedStats& shared) {
   std::string text =
       fmt::format("{{\"backend\":{},\"devices\":[", json_quoted(name_of(lanes.backend())));
   const char* separator = "";
@@ -33,13 +47,8 @@ std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache) {
         fmt::join(lane.service, ","));
     separator = ",";
   }
-  text += "],\"cache\":{";
-  separator = "";
-  for_each_counter(cache, [&](const char* key, const char*, uint64_t count) {
-    text += fmt::format("{}\"{}\":{}", separator, key, count);
-    separator = ",";
-  });
-  return text + "}}";
+  return text + fmt::format("],\"cache\":{{{}}},\"shared\":{{{}}}}}", counters_json(cache),
+                            counters_json(shared));
 }
 
 }  // namespace graphlane

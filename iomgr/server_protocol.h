@@ -23,6 +23,13 @@
 // mapped would come back over what was written. A connection that ends is a write that ended
 // where it began.
 //
+// **Sharing.** Who shows a descriptor that is open for reading, in a ShareRequest, gets the
+// file's image in the server's memory (shared_image.h) after the generations, in place of the
+// parts, and keeps the connection. What he does not find there he asks for; what he found
+// without asking he tells, as it says where he is:
+//
+//   client ──ShareFetch──► ◄──ShareReply──      ──SharePassed──► (no answer)
+//
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
 
@@ -92,6 +99,27 @@ struct WriteReply {
   uint32_t magic = kMagic;
   int32_t error = 0;          // 0; EAGAIN: through the mount; or another errno
   uint64_t size_bytes = 0;    // of the file
+};
+
+struct ShareRequest {
+  static constexpr uint32_t kMagic = 0x31534c47;  // "GLS1"; the reply is a ServerReply
+  uint32_t magic = kMagic;
+};
+
+struct ShareMessage {
+  static constexpr uint32_t kFetch = 0x31464c47;   // "GLF1"
+  static constexpr uint32_t kPassed = 0x31504c47;  // "GLP1"
+  uint32_t magic = kFetch;
+  uint32_t padding = 0;
+  uint64_t offset = 0;
+  uint64_t length_bytes = 0;
+};
+
+struct ShareReply {
+  static constexpr uint32_t kMagic = 0x31484c47;  // "GLH1"
+  uint32_t magic = kMagic;
+  int32_t error = 0;  // 0: it was in memory a moment ago; EAGAIN: no room; ESTALE: the file
+                      // has changed; or a device's errno
 };
 
 inline constexpr uint32_t kServerDescriptorsMax = 1 + kDeviceCountMax;

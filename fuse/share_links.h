@@ -1,0 +1,49 @@
+// ShareLinks: the processes that read striped files from this mount's memory
+// (../iomgr/server_protocol.h, "Sharing").
+//
+// A connection is a scan of one file, and has a thread: it waits for devices, and when it has
+// answered it asks them for what comes next, while the client computes.
+//
+// Threads: add() from one; the connections have theirs.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <thread>
+
+#include "iomgr/base/fd.h"
+#include "iomgr/shared_cache.h"
+
+namespace graphlane {
+
+class ShareLinks {
+ public:
+  ShareLinks() = default;
+  ~ShareLinks();  // ends them all
+  ShareLinks(const ShareLinks&) = delete;
+  ShareLinks& operator=(const ShareLinks&) = delete;
+
+  bool empty() const { return links_.empty(); }
+  bool has_room() const { return links_.size() < kLinksMax; }
+  // The connection has been answered. Without a thread to be had, it is closed.
+  void add(Fd connection, std::unique_ptr<SharedScan> scan);
+  // Those whose clients have gone.
+  void tidy();
+
+ private:
+  static constexpr size_t kLinksMax = 256;
+
+  struct Link {
+    Fd connection;
+    std::unique_ptr<SharedScan> scan;
+    std::atomic<bool> ended{false};
+    std::thread thread;
+  };
+  static void serve(Link& link);
+  static void end(Link& link);
+
+  std::list<Link> links_;
+};
+
+}  // namespace graphlane
