@@ -129,10 +129,13 @@ ServerAnswer ask(int fd, uint32_t question, Fd* connection) {
   answer.reply = reply;
   answer.error = reply->error;
   if (answer.error != 0) return answer;
-  if (reply->device_count > kDeviceCountMax || received.fd_count != 1 + reply->device_count) {
+  const bool shares = question == ShareRequest::kMagic;
+  const uint32_t fd_count = shares ? 1 : reply->device_count;
+  if (reply->device_count > kDeviceCountMax || received.fd_count != 1 + fd_count) {
     return answer.error = EIO, answer;
   }
-  for (uint32_t d = 0; d < reply->device_count; ++d) answer.parts[d] = received.take(1 + d);
+  if (shares) answer.image = received.take(1);
+  for (uint32_t d = 0; !shares && d < fd_count; ++d) answer.parts[d] = received.take(1 + d);
   answer.directories = buffer + sizeof *reply;
   answer.directories_length = static_cast<size_t>(received.length) - sizeof *reply;
   if (connection != nullptr) *connection = std::move(socket);
@@ -145,6 +148,10 @@ ServerAnswer ask_server(int fd) { return ask(fd, ServerRequest::kMagic, nullptr)
 
 ServerAnswer ask_to_write(int fd, Fd* connection) {
   return ask(fd, WriteRequest::kMagic, connection);
+}
+
+ServerAnswer ask_to_share(int fd, Fd* connection) {
+  return ask(fd, ShareRequest::kMagic, connection);
 }
 
 }  // namespace graphlane

@@ -25,6 +25,7 @@ struct ServerAnswer {
   int parts[kDeviceCountMax] = {};
   const char* directories = nullptr;
   size_t directories_length = 0;
+  int image = -1;  // of ask_to_share(), in place of the parts; the caller's to close
 };
 
 // Answers within two seconds, whatever the server does. Keeps no descriptor open.
@@ -33,5 +34,8 @@ ServerAnswer ask_server(int fd);
 // The same for writing: the parts are open for that. `connection`, for 0, is to the
 // server, which is asked before each write.
 ServerAnswer ask_to_write(int fd, Fd* connection);
+
+// The same for the file's image in the server's memory; the connection is a scan's.
+ServerAnswer ask_to_share(int fd, Fd* connection);
 
 }  // namespace graphlane

@@ -53,6 +53,7 @@ void unreference(OpenFile* file) {
     set_entry(file->parts->direct_if_open(d), FdEntry::unknown());
   }
   file->parts->~PartFiles();
+  file->sharing.end();
   if (file->stub_fd >= 0) {
     show_written(*file);
     set_entry(file->stub_fd, FdEntry::unknown());
@@ -170,6 +171,10 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
     for (uint32_t d = 0; d < parts->count(); ++d) {
       file->counters[d] = counters_of_device(located_device(d));
       file->gates[d] = gate_of(parts->buffered(d));
+    }
+    if (file->origin == Origin::kMount && settings().shares &&
+        (direct || file->too_large_for_memory)) {
+      file->sharing.begin(fd, file->generation, file->said.bytes);
     }
   }
   file->references.store(1, std::memory_order_relaxed);

@@ -18,6 +18,7 @@
 #include "shim/fd_table.h"
 #include "shim/groups.h"
 #include "shim/locate.h"
+#include "shim/shared_reader.h"
 #include "shim/stub_watch.h"
 
 namespace graphlane {
@@ -54,6 +55,7 @@ struct OpenFile {
   int link_fd = -1;
   uint32_t link_epoch = 0;
   mutable std::atomic<bool> link_busy{false};
+  SharedReader sharing;  // over a mount
   bool too_large_for_memory = false;  // past the page cache, whoever asks
   StripeMap map;
   PartFiles* parts = nullptr;  // in the slot's storage

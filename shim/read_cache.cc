@@ -27,14 +27,6 @@ ExtentCache* read_cache() {
   return cache;
 }
 
-// Whether all of the memory may be written: copying into what may not would be a
-// signal, where read(2) fails with EFAULT. (Linux 5.14; before that, nothing is cached.)
-bool is_there(void* buffer, size_t count) {
-  const auto begin = reinterpret_cast<uintptr_t>(buffer) / kBlockSize * kBlockSize;
-  const size_t length = reinterpret_cast<uintptr_t>(buffer) + count - begin;
-  return sys::madvise(reinterpret_cast<void*>(begin), length, MADV_POPULATE_WRITE) == 0;
-}
-
 ExtentFile extents_of(const OpenFileRef& file, uint64_t generation) {
   return {.file_id = file->file_id,
           .generation = generation,
@@ -45,6 +37,12 @@ ExtentFile extents_of(const OpenFileRef& file, uint64_t generation) {
 
 }  // namespace
 
+bool is_there(void* buffer, size_t count) {
+  const auto begin = reinterpret_cast<uintptr_t>(buffer) / kBlockSize * kBlockSize;
+  const size_t length = reinterpret_cast<uintptr_t>(buffer) + count - begin;
+  return sys::madvise(reinterpret_cast<void*>(begin), length, MADV_POPULATE_WRITE) == 0;
+}
+
 std::optional<size_t> read_cached(const OpenFileRef& file, ByteRange range, void* buffer,
                                   PartMover& mover) {
   ExtentCache* const cache = read_cache();
@@ -52,6 +50,18 @@ std::optional<size_t> read_cached(const OpenFileRef& file, ByteRange range, void
   if (generation == 0 || !is_there(buffer, range.length_bytes)) return {};
   const HeldSignals signals;  // a handler may read, too, and leave by siglongjmp()
   return cache->read(extents_of(file, generation), range, buffer, mover);
+}
+
+void give_way_to_sharing(bool shares) {
+  static std::atomic<bool> gave{false};
+  ExtentCache* const cache = ready.load(std::memory_order_acquire);
+  if (cache == nullptr || gave.load(std::memory_order_relaxed) == shares ||
+      gave.exchange(shares, std::memory_order_relaxed) == shares) {
+    return;
+  }
+  const HeldSignals signals;
+  if (shares) cache->pause();
+  else cache->resume();
 }
 
 void will_need_cached(const OpenFileRef& file, ByteRange range, PartMover& mover) {

@@ -20,6 +20,14 @@ std::optional<size_t> read_cached(const OpenFileRef& file, ByteRange range, void
 // The range will be read soon; as ExtentCache::will_need().
 void will_need_cached(const OpenFileRef& file, ByteRange range, PartMover& mover);
 
+// What is shared with other processes needs no copy here: gives the memory back, and takes it
+// again.
+void give_way_to_sharing(bool shares);
+
+// Whether all of the memory may be written: copying into what may not would be a
+// signal, where read(2) fails with EFAULT. (Linux 5.14; before that, nothing is copied.)
+bool is_there(void* buffer, size_t count);
+
 // What it has done; all zero if it was not used.
 ExtentCacheStats read_cache_stats();
 

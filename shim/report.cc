@@ -7,6 +7,7 @@
 #include "shim/queue_pool.h"
 #include "shim/read_cache.h"
 #include "shim/settings.h"
+#include "shim/shared_reader.h"
 
 namespace graphlane {
 namespace {
@@ -101,7 +102,7 @@ void write_json(ReportText& out) {
     out << between << "\"" << key << "\":" << count;
     between = ",";
   });
-  out << "},\"files\":[";
+  out << "},\"shared_bytes\":" << shared_bytes() << ",\"files\":[";
   for (uint32_t i = 0; i < file_entries.load(std::memory_order_acquire); ++i) {
     const FileCounters& file = file_table[i];
     out << (i > 0 ? "," : "") << "{\"path\":";
@@ -141,6 +142,9 @@ void write_table(ReportText& out) {
     out << "graphlane:   device " << device.directory.view() << ": " << value(device.io_count)
         << " I/Os, " << value(device.bytes_read) << " bytes read, " << value(device.bytes_written)
         << " written\n";
+  }
+  if (const uint64_t bytes = shared_bytes(); bytes > 0) {
+    out << "graphlane:   shared with other processes: " << bytes << " bytes read\n";
   }
   const ExtentCacheStats cache = read_cache_stats();
   if (cache.budget_bytes == 0) return;

@@ -50,6 +50,12 @@ Settings read_environment() {
     if (policy) settings.cache.policy = *policy;
     else complain("GRAPHLANE_CACHE_POLICY", "not scan-resistant, lru, fifo or hot-aware: ignored");
   }
+  if (const char* share = getenv("GRAPHLANE_SHARE"); share != nullptr) {
+    settings.shares = std::strcmp(share, "no") != 0;
+    if (settings.shares && std::strcmp(share, "auto") != 0) {
+      complain("GRAPHLANE_SHARE", "not auto or no: ignored");
+    }
+  }
   if (const char* names = getenv("GRAPHLANE_WITHOUT"); names != nullptr) {
     const Settings before = settings;
     if (!leave_out(names, &settings)) {

@@ -4,6 +4,7 @@
 //   GRAPHLANE_BACKEND=auto|io_uring|libaio|threads
 //   GRAPHLANE_CACHE=auto|0|SIZE         memory for what is read past the page cache
 //   GRAPHLANE_CACHE_POLICY=scan-resistant|lru|fifo|hot-aware
+//   GRAPHLANE_SHARE=auto|no             what several processes read, by the mount's memory
 //   GRAPHLANE_WITHOUT=lanes,merging,prefetch,cache   some of it, to see what each is good for
 //   GRAPHLANE_REPORT=1 (stderr) or a file, to which one JSON line is added
 #pragma once
@@ -18,6 +19,7 @@ struct Settings {
   IoMode io_mode = IoMode::kAuto;
   IoBackend backend = IoBackend::kAuto;
   ExtentCacheOptions cache;  // a budget of 0: none
+  bool shares = true;
   bool lanes = true;    // a disk serves one request at a time
   bool merging = true;  // of stripe units that adjoin on a device
   const char* report = nullptr;  // null: none wanted

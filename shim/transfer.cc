@@ -10,6 +10,7 @@
 #include "shim/read_cache.h"
 #include "shim/report.h"
 #include "shim/settings.h"
+#include "shim/shared_reader.h"
 
 namespace graphlane {
 namespace {
@@ -283,7 +284,8 @@ ssize_t read_striped(const OpenFileRef& file, uint64_t offset, void* buffer, siz
   Piece piece{.range = {.offset = offset, .length_bytes = count_wanted}, .buffer = buffer};
   if (file.direct()) {
     FileMover mover(*file, /*asked_for=*/false);
-    const std::optional<size_t> done = read_cached(file, piece.range, buffer, mover);
+    std::optional<size_t> done = read_shared(file, piece.range, buffer);
+    if (!done) done = read_cached(file, piece.range, buffer, mover);
     errno = saved_errno;
     if (done) return static_cast<ssize_t>(*done);
   }

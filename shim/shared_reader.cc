@@ -1,0 +1,186 @@
+#include "shim/shared_reader.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "iomgr/base/free_slot.h"
+#include "iomgr/base/sys.h"
+#include "iomgr/server_protocol.h"
+#include "shim/ask_server.h"
+#include "shim/held_signals.h"
+#include "shim/open_file.h"
+#include "shim/queue_pool.h"
+#include "shim/read_cache.h"
+#include "shim/settings.h"
+
+namespace graphlane {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+// Of less, the question would cost more than the answer is worth.
+constexpr uint64_t kSharedMin = 512 << 10;
+constexpr uint64_t kWindow = 64 * kExtentFrameBytes;  // a bit a frame
+// The devices may have much to do; a server that was stopped has longer.
+constexpr timeval kPatience = {.tv_sec = 5, .tv_usec = 0};
+
+std::atomic<uint64_t> bytes_read{0};
+
+// Threads beyond these read by themselves.
+uint32_t links_wanted() {
+  uint64_t cpus[128] = {};
+  const long bytes = ::syscall(SYS_sched_getaffinity, 0, sizeof cpus, cpus);
+  uint32_t count = 0;
+  for (long i = 0; i < bytes / 8; ++i) count += static_cast<uint32_t>(__builtin_popcountll(cpus[i]));
+  return std::clamp(count, 1u, SharedReader::kLinksMax);
+}
+
+void mark_internal(int fd) {
+  if (FdTable::covers(fd)) fd_table.exchange(fd, FdEntry::internal());
+}
+void mark_unknown(int fd) {
+  if (FdTable::covers(fd)) fd_table.exchange(fd, FdEntry::unknown());
+}
+
+class BorrowedLink {
+ public:
+  explicit BorrowedLink(const SharedReader& reader) {
+    for (uint32_t i = 0; i < reader.link_count && link_ == nullptr; ++i) {
+      if (!reader.links[i].taken.exchange(true, std::memory_order_acquire)) {
+        link_ = &reader.links[i];
+      }
+    }
+  }
+  ~BorrowedLink() {
+    if (link_ != nullptr) link_->taken.store(false, std::memory_order_release);
+  }
+  BorrowedLink(const BorrowedLink&) = delete;
+  BorrowedLink& operator=(const BorrowedLink&) = delete;
+  explicit operator bool() const { return link_ != nullptr; }
+
+  bool tell(uint32_t magic, ByteRange range) const {
+    const ShareMessage message{.magic = magic, .offset = range.offset, .length_bytes = range.length_bytes};
+    const int flags = MSG_NOSIGNAL | (magic == ShareMessage::kPassed ? MSG_DONTWAIT : 0);
+    return ::syscall(SYS_sendto, link_->fd, &message, sizeof message, flags, nullptr, 0) ==
+           static_cast<long>(sizeof message);
+  }
+  // The server's answer to kFetch: 0 or an errno; ETIMEDOUT: none.
+  int answer() const {
+    ShareReply reply;
+    const long received = ::syscall(SYS_recvfrom, link_->fd, &reply, sizeof reply, 0, nullptr, nullptr);
+    const bool sensible = received == static_cast<long>(sizeof reply) && reply.magic == ShareReply::kMagic;
+    return sensible ? reply.error : ETIMEDOUT;
+  }
+
+ private:
+  SharedReader::Link* link_ = nullptr;
+};
+
+// A stretch of at most kWindow.
+class Window {
+ public:
+  Window(const SharedImage& image, ByteRange range, char* buffer)
+      : image_(image), range_(range), buffer_(buffer), first_(range.offset / kExtentFrameBytes) {
+    const uint64_t count = (range.end() - 1) / kExtentFrameBytes + 1 - first_;
+    missing_ = count == 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
+  }
+
+  // What is there and was missing so far. Whether that was all.
+  bool copy() {
+    for (uint64_t left = missing_; left != 0; left &= left - 1) {
+      const auto i = static_cast<uint64_t>(__builtin_ctzll(left));
+      const uint64_t begin = std::max(range_.offset, (first_ + i) * kExtentFrameBytes);
+      const uint64_t end = std::min(range_.end(), (first_ + i + 1) * kExtentFrameBytes);
+      const ByteRange piece{.offset = begin, .length_bytes = end - begin};
+      if (image_.copy(piece, buffer_ + (begin - range_.offset))) missing_ &= ~(uint64_t{1} << i);
+    }
+    return missing_ == 0;
+  }
+
+ private:
+  const SharedImage& image_;
+  const ByteRange range_;
+  char* const buffer_;
+  const uint64_t first_;
+  uint64_t missing_;
+};
+
+bool read_window(const SharedReader& reader, ByteRange range, char* buffer) {
+  constexpr int kTries = 3;  // what has come may have gone again
+  Window window(reader.image, range, buffer);
+  const bool all = window.copy();
+  const BorrowedLink link(reader);
+  if (all) {
+    if (link) (void)link.tell(ShareMessage::kPassed, range);
+    return true;
+  }
+  if (!link) return false;
+  for (int i = 0; i < kTries; ++i) {
+    const int error = link.tell(ShareMessage::kFetch, range) ? link.answer() : ETIMEDOUT;
+    if (error == ETIMEDOUT) reader.dead.store(true, relaxed);
+    if (error != 0) return false;
+    if (window.copy()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void SharedReader::begin(int fd, uint64_t generation, uint64_t size_bytes) {
+  link_count = 0;
+  dead.store(false, relaxed);
+  const uint32_t wanted = links_wanted();
+  while (link_count < wanted) {
+    Fd connection;
+    const ServerAnswer answer = ask_to_share(fd, &connection);
+    const Fd image_fd(answer.image);
+    if (answer.error != 0 || answer.generation != generation) return;
+    if (!image && !image.map(image_fd.get(), size_bytes)) return;
+    connection = lifted(std::move(connection));
+    ::syscall(SYS_setsockopt, connection.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
+    Link& link = links[link_count++];
+    link.taken.store(false, relaxed);
+    link.fd = connection.release();
+    mark_internal(link.fd);
+  }
+}
+
+void SharedReader::end() {
+  for (uint32_t i = 0; i < link_count; ++i) {
+    mark_unknown(links[i].fd);
+    sys::close(links[i].fd);
+  }
+  link_count = 0;
+  image.unmap();
+}
+
+std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void* buffer) {
+  const SharedReader& reader = file->sharing;
+  if (reader.link_count == 0 || range.length_bytes < kSharedMin || !is_first_process()) return {};
+  const bool shares = !reader.dead.load(relaxed) &&
+                      reader.image.header().process_count.load(relaxed) > 1;
+  give_way_to_sharing(shares);
+  if (!shares) return {};
+  const uint64_t size = file.size();
+  const uint64_t left = range.offset < size ? size - range.offset : 0;
+  range.length_bytes = std::min(range.length_bytes, left);
+  if (range.length_bytes == 0) return 0;
+  if (!is_there(buffer, range.length_bytes)) return {};
+  const HeldSignals signals;  // a handler may read, too, and leave by siglongjmp()
+  for (uint64_t at = range.offset; at < range.end();) {
+    const uint64_t window_end = (at / kExtentFrameBytes) * kExtentFrameBytes + kWindow;
+    const uint64_t end = std::min(range.end(), window_end);
+    if (!read_window(reader, {.offset = at, .length_bytes = end - at},
+                     static_cast<char*>(buffer) + (at - range.offset))) {
+      return {};
+    }
+    at = end;
+  }
+  bytes_read.fetch_add(range.length_bytes, relaxed);
+  return range.length_bytes;
+}
+
+uint64_t shared_bytes() { return bytes_read.load(relaxed); }
+
+}  // namespace graphlane
