@@ -287,13 +287,14 @@ PartServer::Answer PartServer::answer_writer(Inode& inode) const {
   return answer;
 }
 
-PartServer::Answer PartServer::answer_reader(Inode& inode) const {
+PartServer::Answer PartServer::answer_reader(Inode& inode, struct stat* stub) const {
   Answer answer;
   ServerReply& reply = answer.reply;
   reply.error = EIO;
   struct stat st;
   std::optional<Layout> found = layout_of(inode, &st);
   if (!found) return answer;
+  if (stub != nullptr) *stub = st;
   Layout& layout = *found;
   // The generation comes first: whoever changes the file from here on moves it.
   reply.generation = fs_.live.generations().of(layout.file_id);
@@ -316,14 +317,18 @@ PartServer::Answer PartServer::answer_reader(Inode& inode) const {
 
 // As for a reader, but for the parts, which stay here.
 PartServer::Answer PartServer::answer_sharer(Inode& inode, pid_t process) const {
-  Answer answer = answer_reader(inode);
+  struct stat stub;
+  Answer answer = answer_reader(inode, &stub);
   if (answer.reply.error != 0) return answer;
   const auto refuse = [&answer](int error) {
     answer.file.reset();
     answer.reply.error = error;
   };
   if (!fs_.shared || !share_links_.has_room() || process == 0) return refuse(EMFILE), std::move(answer);
-  auto scan = fs_.shared->begin(answer.file, answer.reply.generation, process);
+  const SharedCache::Content content{
+      .generation = answer.reply.generation,
+      .time_ns = stub.st_ctim.tv_sec * 1'000'000'000 + stub.st_ctim.tv_nsec};
+  auto scan = fs_.shared->begin(answer.file, content, process);
   if (!scan) return refuse(scan.error().code), std::move(answer);
   answer.scan = std::move(*scan);
   answer.file.reset();

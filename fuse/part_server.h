@@ -42,7 +42,8 @@ class PartServer {
   Answer answer(int file_fd, uint32_t question, bool link_possible, pid_t process) const;
   // Of a striped file of this volume, with its stub's attributes; else none.
   std::optional<Layout> layout_of(Inode& inode, struct stat* st) const;
-  Answer answer_reader(Inode& inode) const;
+  // `stub`, if not null, gets its attributes.
+  Answer answer_reader(Inode& inode, struct stat* stub = nullptr) const;
   Answer answer_writer(Inode& inode) const;
   Answer answer_sharer(Inode& inode, pid_t process) const;
   void tidy();

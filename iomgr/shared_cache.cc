@@ -32,8 +32,14 @@ struct SharedScan::Place {
   uint64_t frame = 0;
   uint64_t end_frame = 0;
   pid_t process = 0;
+  bool fetching = false;
   bool ended = false;
   std::chrono::steady_clock::time_point moved;
+
+  // Neither gone nor stopped, as far as one can see.
+  bool moves(std::chrono::steady_clock::time_point now) const {
+    return fetching || (!ended && now - moved < kMoving);
+  }
 };
 
 // In one generation.
@@ -86,10 +92,10 @@ int SharedScan::image_fd() const { return file_->image.get(); }
 uint64_t SharedScan::size_bytes() const { return file_->header().size_bytes; }
 const StripedFile& SharedScan::file() const { return *file_->file; }
 
-int SharedScan::fetch(ByteRange range) { return cache_.fetch(*file_, *place_, range, false); }
+int SharedScan::fetch(ByteRange range) { return cache_.fetch(*file_, *place_, range); }
 
 void SharedScan::fetch_ahead(ByteRange range) {
-  (void)cache_.fetch(*file_, *place_, range, true);
+  (void)cache_.bring(*file_, *place_, range, true);
 }
 
 void SharedScan::passed(ByteRange range) {
@@ -108,12 +114,12 @@ SharedCache::SharedCache(const SharedCacheOptions& options, Move move, IsCurrent
 SharedCache::~SharedCache() = default;
 
 Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const StripedFile> file,
-                                                       uint64_t generation, pid_t process) {
+                                                       Content content, pid_t process) {
   const auto make = [&]() -> Result<std::shared_ptr<File>> {
     auto made = std::make_shared<File>();
     const uint64_t size = file->size();
     made->file = file;
-    made->generation = generation;
+    made->generation = content.generation;
     made->layout = SharedLayout(size);
     made->memfd.reset(::memfd_create("graphlane-shared", MFD_CLOEXEC));
     // Only its owner may open it anew for writing, by /proc.
@@ -130,6 +136,7 @@ Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const Str
     made->memory = static_cast<std::byte*>(memory);
     auto& header = *new (memory) SharedHeader();
     header.size_bytes = size;
+    header.content_time_ns = content.time_ns;
     made->states.resize(made->layout.frame_count);
     made->versions.resize(made->layout.frame_count);
     return made;
@@ -137,7 +144,8 @@ Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const Str
   MutexLock lock(mu_);
   const Uuid& id = file->layout().file_id;
   auto found = std::find_if(files_.begin(), files_.end(), [&](const auto& one) {
-    return one->file->layout().file_id == id && one->generation == generation &&
+    return one->file->layout().file_id == id && one->generation == content.generation &&
+           one->header().content_time_ns == content.time_ns &&
            one->header().size_bytes == file->size();
   });
   if (found == files_.end()) {
@@ -203,7 +211,7 @@ void SharedCache::count_processes(File& file) {
 void SharedCache::look_at_budget() {
   const uint64_t held = resident_.size() * kFrame;
   budget_bytes_ = options_.budget_bytes == SharedCacheOptions::kAutoBudget
-                      ? cache_budget_bytes(held)
+                      ? cache_budget_bytes(held) / 2 * 3  // one copy for all: three quarters
                       : options_.budget_bytes;
   unlooked_bytes_ = 0;
   const auto now = Clock::now();
@@ -251,8 +259,8 @@ void SharedCache::measure(Clock::time_point now) {
     frame.distance = file.states[frame.index] == File::State::kFilling ? 0 : kNeverWanted;
     for (const auto& place : file.places) {
       if (now - place->moved > options_.remembered) continue;
-      const bool in_use = !place->ended && now - place->moved < kMoving &&
-                          place->frame <= frame.index && frame.index < place->end_frame;
+      const bool in_use = place->moves(now) && place->frame <= frame.index &&
+                          frame.index < place->end_frame;
       const uint64_t distance = in_use ? 0 : (frame.index + count - place->end_frame) % count + 1;
       frame.distance = std::min(frame.distance, distance);
     }
@@ -264,8 +272,7 @@ bool SharedCache::wanted_by_others(const Frame& frame, const Place& place, Clock
   const File& file = *frame.file;
   const uint64_t count = file.layout.frame_count;
   return std::any_of(file.places.begin(), file.places.end(), [&](const auto& other) {
-    return other.get() != &place && other->process != place.process && !other->ended &&
-           now - other->moved < kMoving &&
+    return other.get() != &place && other->process != place.process && other->moves(now) &&
            (frame.index + count - other->end_frame) % count < count / 2;
   });
 }
@@ -284,9 +291,10 @@ SharedCache::Room SharedCache::make_room(size_t count, const Place& place, bool 
   std::nth_element(resident_.begin(), last_victim, resident_.end(),
                    [](const Frame& a, const Frame& b) { return a.distance > b.distance; });
   const Frame& nearest = *last_victim;
-  if (nearest.distance <= (ahead ? 4 * count : 0)) return Room::kNone;
-  if (wanted_by_others(nearest, place, now)) {
-    if (ahead) return Room::kNone;
+  if (ahead && nearest.distance <= 4 * count) return Room::kNone;
+  const bool in_use = nearest.distance == 0;
+  if (in_use || wanted_by_others(nearest, place, now)) {
+    if (ahead || (in_use && now >= hold_end)) return Room::kNone;
     if (now < hold_end) {
       changed_.wait_until(mu_, std::min(hold_end, now + std::chrono::milliseconds(50)));
       stats_.held_ns += static_cast<uint64_t>((Clock::now() - now).count());
@@ -308,7 +316,20 @@ void SharedCache::move_to(Place& place, ByteRange range) {
   changed_.notify_all();
 }
 
-int SharedCache::fetch(File& file, Place& place, ByteRange range, bool ahead) {
+int SharedCache::fetch(File& file, Place& place, ByteRange range) {
+  {
+    MutexLock lock(mu_);
+    move_to(place, range);
+    place.fetching = true;
+  }
+  const int error = bring(file, place, range, false);
+  MutexLock lock(mu_);
+  place.fetching = false;
+  place.moved = Clock::now();
+  return error;
+}
+
+int SharedCache::bring(File& file, const Place& place, ByteRange range, bool ahead) {
   const uint64_t size = file.header().size_bytes;
   if (range.offset >= size) return 0;
   range.length_bytes = std::min(range.length_bytes, size - range.offset);
@@ -318,7 +339,6 @@ int SharedCache::fetch(File& file, Place& place, ByteRange range, bool ahead) {
   };
 
   MutexLock lock(mu_);
-  if (!ahead) move_to(place, range);
   const auto hold_end = Clock::now() + options_.hold_max;
   for (Room room = Room::kChanged; room == Room::kChanged;) {
     if (!is_current(file)) return ESTALE;

@@ -14,7 +14,7 @@
 //
 // **Holding back.** Where room could only be made by what another scan, which is moving, wants within
 // half of the file, the fetch waits until that one has passed: `hold_max` in all, and no longer
-// than the other one moves.
+// than the other one moves. So it does where all that is there is just being copied.
 //
 // A scan that has ended counts for some seconds: engines close a file between their sweeps.
 //
@@ -43,7 +43,7 @@ namespace graphlane {
 class SharedCache;
 
 struct SharedCacheOptions {
-  static constexpr uint64_t kAutoBudget = UINT64_MAX;  // half of what memory there is
+  static constexpr uint64_t kAutoBudget = UINT64_MAX;  // three quarters of what memory there is
   uint64_t budget_bytes = kAutoBudget;
   std::chrono::milliseconds hold_max{1000};
   std::chrono::milliseconds remembered{10'000};  // scans that have ended
@@ -117,9 +117,14 @@ class SharedCache {
   SharedCache(const SharedCache&) = delete;
   SharedCache& operator=(const SharedCache&) = delete;
 
-  // A process begins to read a file that is as it was in that generation. ENOMEM and the like.
+  // What a file is at a time.
+  struct Content {
+    uint64_t generation = 0;  // moved by those who write by this server
+    int64_t time_ns = 0;      // the stub's ctime: moved by others
+  };
+  // A process begins to read a file. ENOMEM and the like.
   Result<std::unique_ptr<SharedScan>> begin(std::shared_ptr<const StripedFile> file,
-                                            uint64_t generation, pid_t process);
+                                            Content content, pid_t process);
   // Every second or so: forgets scans that have ended and files that have changed, gives
   // memory back.
   void tidy();
@@ -138,7 +143,8 @@ class SharedCache {
   };
   enum class Room { kMade, kChanged, kNone };
 
-  int fetch(File& file, Place& place, ByteRange range, bool ahead);
+  int fetch(File& file, Place& place, ByteRange range);
+  int bring(File& file, const Place& place, ByteRange range, bool ahead);
   Room make_room(size_t count, const Place& place, bool ahead, Clock::time_point hold_end)
       REQUIRES(mu_);
   void measure(Clock::time_point now) REQUIRES(mu_);

@@ -28,6 +28,8 @@ struct SharedHeader {
   uint32_t magic = kMagic;
   std::atomic<uint32_t> process_count{0};  // that read the file now, or did a moment ago
   uint64_t size_bytes = 0;                 // of the file
+  int64_t content_time_ns = 0;             // its ctime when the server began: who sees another
+                                           // one reads something else
 };
 
 using SharedWord = std::atomic<uint32_t>;

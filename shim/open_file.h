@@ -88,6 +88,7 @@ class OpenFileRef {
   // As long as this is the same, so are the file's bytes; 0: not known, or somebody
   // changes it.
   uint64_t content_generation() const;
+  int64_t ctime_ns() const { return said_.ctime_ns; }  // 0: not known
   // The descriptor is the stub's: its size, content and offset end are not the
   // file's.
   bool on_stub() const { return file_->origin != Origin::kMount; }

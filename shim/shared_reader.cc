@@ -21,7 +21,9 @@ namespace {
 constexpr auto relaxed = std::memory_order_relaxed;
 // Of less, the question would cost more than the answer is worth.
 constexpr uint64_t kSharedMin = 512 << 10;
-constexpr uint64_t kWindow = 64 * kExtentFrameBytes;  // a bit a frame
+// What is asked for at a time: the server keeps that much for us while we copy.
+constexpr uint64_t kWindow = 12 * kExtentFrameBytes;
+static_assert(kWindow / kExtentFrameBytes < 64, "a bit a frame");
 // The devices may have much to do; a server that was stopped has longer.
 constexpr timeval kPatience = {.tv_sec = 5, .tv_usec = 0};
 
@@ -83,7 +85,7 @@ class Window {
   Window(const SharedImage& image, ByteRange range, char* buffer)
       : image_(image), range_(range), buffer_(buffer), first_(range.offset / kExtentFrameBytes) {
     const uint64_t count = (range.end() - 1) / kExtentFrameBytes + 1 - first_;
-    missing_ = count == 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
+    missing_ = (uint64_t{1} << count) - 1;
   }
 
   // What is there and was missing so far. Whether that was all.
@@ -158,8 +160,9 @@ void SharedReader::end() {
 std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void* buffer) {
   const SharedReader& reader = file->sharing;
   if (reader.link_count == 0 || range.length_bytes < kSharedMin || !is_first_process()) return {};
-  const bool shares = !reader.dead.load(relaxed) &&
-                      reader.image.header().process_count.load(relaxed) > 1;
+  const SharedHeader& header = reader.image.header();
+  const bool shares = !reader.dead.load(relaxed) && header.process_count.load(relaxed) > 1 &&
+                      header.content_time_ns == file.ctime_ns();
   give_way_to_sharing(shares);
   if (!shares) return {};
   const uint64_t size = file.size();
@@ -169,7 +172,7 @@ std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void
   if (!is_there(buffer, range.length_bytes)) return {};
   const HeldSignals signals;  // a handler may read, too, and leave by siglongjmp()
   for (uint64_t at = range.offset; at < range.end();) {
-    const uint64_t window_end = (at / kExtentFrameBytes) * kExtentFrameBytes + kWindow;
+    const uint64_t window_end = at / kExtentFrameBytes * kExtentFrameBytes + kWindow;
     const uint64_t end = std::min(range.end(), window_end);
     if (!read_window(reader, {.offset = at, .length_bytes = end - at},
                      static_cast<char*>(buffer) + (at - range.offset))) {

@@ -92,7 +92,7 @@ class SharedCacheTest : public ::testing::Test {
   };
   std::unique_ptr<Reader> reader(pid_t process) {
     auto made = std::make_unique<Reader>();
-    auto scan = cache_->begin(file_, generation_, process);
+    auto scan = cache_->begin(file_, {.generation = generation_, .time_ns = time_ns_}, process);
     EXPECT_TRUE(scan);
     made->scan = std::move(*scan);
     EXPECT_TRUE(made->image.map(made->scan->image_fd(), kFileSize));
@@ -129,6 +129,7 @@ class SharedCacheTest : public ::testing::Test {
   std::shared_ptr<const StripedFile> file_;
   std::unique_ptr<SharedCache> cache_;
   std::atomic<uint64_t> generation_{1};
+  int64_t time_ns_ = 1;
   std::atomic<int> error_{0};
   std::optional<std::promise<void>> gate_;
   std::atomic<uint64_t> moved_bytes_{0};
@@ -277,6 +278,17 @@ TEST_F(SharedCacheTest, AChangedFileIsFetchedNoMore) {
   EXPECT_TRUE(read(*now, mib(0, 4)));
   cache_->tidy();
   EXPECT_EQ(cache_->stats().resident_bytes, 4 * kMiB) << "the old one has given its memory back";
+}
+
+TEST_F(SharedCacheTest, WhatWasChangedBehindTheServerIsAnotherImage) {
+  start(16);
+  const auto old = reader(1);
+  EXPECT_TRUE(read(*old, mib(0, 4)));
+  time_ns_ = 2;
+  const auto now = reader(2);
+  EXPECT_EQ(look(*now, mib(0, 1)), "?");
+  EXPECT_EQ(now->image.header().content_time_ns, 2);
+  EXPECT_EQ(now->image.header().process_count, 1u);
 }
 
 TEST_F(SharedCacheTest, MemoryGoesBackWhenNobodyReadsAnyMore) {
