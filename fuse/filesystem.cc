@@ -85,13 +85,15 @@ Outcome<std::unique_ptr<Filesystem>> Filesystem::start(std::shared_ptr<const Vol
   // Without, if there is no memory.
   if (options.cache.budget_bytes != 0 && fs->extents.start(options.cache)) {
     fs->cache_keeper.emplace(fs->extents);
-    fs->shared.emplace(SharedCacheOptions{.budget_bytes = options.cache.budget_bytes},
-                       [raw = fs.get()](const PartRequest& request) {
-                         return raw->lanes->move(request);
-                       },
-                       [raw = fs.get()](const Uuid& file_id, uint64_t generation) {
-                         return raw->live.generations().of(file_id) == generation;
-                       });
+    const std::chrono::duration<double> share_wait(options.share_wait_seconds);
+    fs->shared.emplace(
+        SharedCacheOptions{
+            .budget_bytes = options.cache.budget_bytes,
+            .hold_max = std::chrono::duration_cast<std::chrono::milliseconds>(share_wait)},
+        [raw = fs.get()](const PartRequest& request) { return raw->lanes->move(request); },
+        [raw = fs.get()](const Uuid& file_id, uint64_t generation) {
+          return raw->live.generations().of(file_id) == generation;
+        });
   }
   return fs;
 }

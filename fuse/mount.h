@@ -49,6 +49,8 @@ struct MountOptions {
   IoMode io_mode = IoMode::kAuto;
   LaneOptions lanes;
   ExtentCacheOptions cache;  // a budget of 0: none
+  // How long a read of who is first waits for those behind, at most (iomgr/shared_cache.h).
+  double share_wait_seconds = 1.0;
   bool no_access_times = false;           // noatime, for the host's files as well
   bool remount = false;                   // no new mount: kernel_flags for the one that is there
   std::vector<std::string> kernel_flags;  // "nosuid", "ro", … in the order given

@@ -113,6 +113,7 @@ Applied apply(MountOptions& options, std::string_view option) {
   if (name == "backend") return set_backend(value, &options.lanes.backend);
   if (name == "cache") return set_cache(value, &options.cache.budget_bytes);
   if (name == "cache_policy") return set_cache_policy(value, &options.cache.policy);
+  if (name == "share_wait") return set_seconds(name, value, &options.share_wait_seconds);
   if (name == "max_read") return set_size(name, value, &options.max_read_bytes);
   if (name == "entry_timeout") return set_seconds(name, value, &options.entry_timeout_seconds);
   if (name == "attr_timeout") return set_seconds(name, value, &options.attr_timeout_seconds);
