@@ -16,16 +16,18 @@ from experiments.options import (chosen_devices, csmqgraph_options, engines_of,
                                  graphchi_options, gridgraph_options, measuring_options,
                                  run_options)
 from experiments.sizes import SIZE
-from experiments.workloads import Grid, Read, Shards
+from experiments.workloads import Grid, Jobs, Read, Shards
 
 
 WAYS = {"striped": comparison.STRIPED, "mounted": comparison.MOUNTED,
         "preloaded": comparison.PRELOADED}
+JOB_WAYS = {"in-turn": comparison.IN_TURN, "striped": comparison.STRIPED,
+            "preloaded": comparison.PRELOADED, "shared": comparison.SHARED}
 
 
 def compare(workload, at, rounds, out, memory, depth, ceiling_seconds, way, rivals=(),
-            **options) -> None:
-    ways = tuple(name for word, name in WAYS.items() if word in way)
+            known=WAYS, **options) -> None:
+    ways = tuple(name for word, name in known.items() if word in way)
     with chosen_devices(at, options) as devices:
         case = Case(workload, len(devices.devices), depth, ways, rivals)
         found = comparison.measure(devices, [case], rounds, ceiling_seconds, memory)
@@ -34,15 +36,18 @@ def compare(workload, at, rounds, out, memory, depth, ceiling_seconds, way, riva
     summary.table(found).show()
 
 
+def way_option(ways):
+    return click.option("--way", multiple=True, type=click.Choice(list(ways)), default=list(ways),
+                        show_default=True, help="Only these; give several.")
+
+
+def depth_option(function):
+    return click.option("--depth", default=comparison.DEPTH, show_default=True,
+                        help="Stripe depth.")(function)
+
+
 def compare_options(function):
-    for option in (
-            click.option("--depth", default=comparison.DEPTH, show_default=True,
-                         help="Stripe depth."),
-            click.option("--way", multiple=True, type=click.Choice(list(WAYS)),
-                         default=list(WAYS), show_default=True,
-                         help="Only these; give several.")):
-        function = option(function)
-    return run_options(measuring_options(function))
+    return run_options(measuring_options(depth_option(way_option(WAYS)(function))))
 
 
 SCALE = click.option("--scale", type=click.IntRange(8, 27), default=20, show_default=True,
@@ -84,6 +89,26 @@ def gridgraph(algorithm, graph, scale, iterations, budget, **options):
     workload = Grid(algorithm, engines.gridgraph, graph and graph.resolve(), scale, iterations,
                     budget)
     compare(workload, rivals=engines.csmqgraph, **options)
+
+
+@main.command()
+@run_options
+@measuring_options
+@depth_option
+@way_option(JOB_WAYS)
+@gridgraph_options
+@click.option("--graph", type=click.Path(exists=True, file_okay=False, path_type=Path),
+              help="A grid, in place of an R-MAT graph.")
+@SCALE
+@ITERATIONS
+@click.option("--budget", type=SIZE, help="Each engine's own idea of the memory that it has.")
+@click.option("--jobs", "job_count", type=click.IntRange(1), default=4, show_default=True,
+              help="WCC, PageRank and BFS in turn.")
+def jobs(graph, scale, iterations, budget, job_count, **options):
+    """Several GridGraphs, or stand-ins, compute on one grid at once."""
+    engines = engines_of(options)
+    grid = Grid("wcc", engines.gridgraph, graph and graph.resolve(), scale, iterations, budget)
+    compare(Jobs(grid, job_count), known=JOB_WAYS, **options)
 
 
 @main.command()

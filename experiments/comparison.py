@@ -28,6 +28,8 @@ from experiments.workspace import StepFailed
 STRIPED = "OS striped volume"
 MOUNTED = "mounted"
 PRELOADED = "preloaded"
+SHARED = "mounted and preloaded"  # programs meet in the mount's memory
+IN_TURN = "OS striped volume, in turn"  # of several programs, one after the other
 CEILING = "ceiling"
 COMPUTING = "computation alone"  # in memory, on devices without limit
 WAYS = (STRIPED, MOUNTED, PRELOADED)
@@ -56,7 +58,7 @@ def is_preloaded(way: str) -> bool:
 
 
 def is_ours(way: str) -> bool:
-    return way == MOUNTED or is_preloaded(way)
+    return way in (MOUNTED, SHARED) or is_preloaded(way)
 
 
 @dataclass(frozen=True)
@@ -135,16 +137,16 @@ class Comparison:
     def way(self, name: str):
         """Where the files are, and what goes before the command."""
         enter = self.group.enter()
-        if name == STRIPED:
+        if name in (STRIPED, IN_TURN):
             yield self.grid, enter
         elif is_preloaded(name):
             without = f"GRAPHLANE_WITHOUT={left_out(name)}"
             yield self.volume, [*enter, "env", without, GRAPHLANE, "run", "--"]
-        elif name == MOUNTED:
+        elif name in (MOUNTED, SHARED):
             with self.journal.section():
                 mounted = self.journal.directory / "mounted"
                 self.journal.make_mount(mounted, *enter, GRAPHLANE, "mount", self.volume)
-                yield mounted, enter
+                yield mounted, [*enter, GRAPHLANE, "run", "--"] if name == SHARED else enter
         else:
             yield self.csmqgraph.directory, enter
         retry(self.all_ended)
@@ -176,6 +178,8 @@ class Comparison:
             if rival.way == name:
                 return rival.run(case.workload, directory, prefix, case.device_count,
                                  bytes_of(case.depth))
+        if name == IN_TURN:
+            return case.workload.run_in_turn(directory, prefix)
         return case.workload.run(directory, prefix)
 
     def computing(self, case: Case) -> dict:

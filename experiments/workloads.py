@@ -8,8 +8,10 @@
 """
 
 import shutil
+import subprocess
 import time
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +117,7 @@ class Grid:
     budget: int | None  # bytes
     threads: int | None = None  # None: the engine's own choice, as GridGraph's always is
     partitions: int = PARTITIONS
+    root: int = 0  # of BFS
     stripe: tuple = ("column", "row")
     result: SameResult = field(default_factory=SameResult, compare=False)
 
@@ -174,11 +177,12 @@ class Grid:
         return [BUILD / "engines/grid_engine", self.algorithm, directory,
                 *(["--memory", self.budget] if self.budget else []),
                 *(["--threads", self.threads] if self.threads else []),
+                *(["--root", self.root] if self.algorithm == "bfs" else []),
                 *(["--iterations", self.iterations] if self.algorithm == "pagerank" else [])]
 
     def words_of_gridgraph(self, programs: Path, directory: Path) -> list:
         """CSMqGraph has these words first too."""
-        before = {"pagerank": [self.iterations], "bfs": [0]}.get(self.algorithm, [])
+        before = {"pagerank": [self.iterations], "bfs": [self.root]}.get(self.algorithm, [])
         return [programs / self.algorithm, directory, *before, self.budget_gib]
 
     @property
@@ -186,15 +190,100 @@ class Grid:
         """They count in whole GB, and loop for ever with none."""
         return max(1, self.budget >> 30) if self.budget else BUDGET_GIB
 
+    def words(self, directory: Path) -> list:
+        if self.programs is None:
+            return self.words_of_stand_in(directory)
+        # GridGraph's spmv takes its budget from the word after that which it asks for.
+        again = [self.budget_gib] if self.algorithm == "spmv" else []
+        return [*self.words_of_gridgraph(self.programs, directory), *again]
+
     def run(self, directory: Path, prefix) -> dict:
-        if self.programs:
-            # GridGraph's spmv takes its budget from the word after that which it asks for.
-            again = [self.budget_gib] if self.algorithm == "spmv" else []
-            words = self.words_of_gridgraph(self.programs, directory)
-            return timed([*prefix, *words, *again], directory)[0]
-        got, output = timed([*prefix, *self.words_of_stand_in(directory)], directory)
-        self.result.compare(output.splitlines()[0])
+        got, output = timed([*prefix, *self.words(directory)], directory)
+        if self.programs is None:
+            self.result.compare(output.splitlines()[0])
         return got
+
+
+@dataclass
+class Jobs:
+    """Several programs on one grid, each with vertex files of its own: in a directory where the
+    grid's files are symbolic links."""
+
+    grid: Grid  # its algorithm is nobody's
+    count: int
+
+    ALGORITHMS = ("wcc", "pagerank", "bfs")  # in turn
+
+    def __post_init__(self):
+        self.jobs = [replace(self.grid, algorithm=self.ALGORITHMS[i % len(self.ALGORITHMS)],
+                             root=7919 * i % (1 << max(self.grid.scale, 8)), result=SameResult())
+                     for i in range(self.count)]
+
+    @property
+    def name(self) -> str:
+        return f"{self.count} jobs by {self.labels()['engine']}"
+
+    @property
+    def files(self) -> str:
+        return self.grid.files
+
+    @property
+    def stripe(self) -> tuple:
+        return self.grid.stripe
+
+    def labels(self) -> dict:
+        return {**self.grid.labels(), "algorithm": f"{self.count} jobs"}
+
+    def need_bytes(self) -> int:
+        return self.grid.need_bytes()
+
+    def prepare(self, directory: Path) -> None:
+        self.grid.prepare(directory)
+
+    def run(self, directory: Path, prefix) -> dict:
+        """All at once."""
+        with self.directories(directory) as places:
+            start = time.monotonic()
+            running = [subprocess.Popen([str(word) for word in [*prefix, *job.words(place)]],
+                                        cwd=place, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                       for job, place in zip(self.jobs, places)]
+            try:
+                for job, process in zip(self.jobs, running):
+                    self.check(job, process.communicate()[0], process.returncode)
+            finally:
+                for process in running:
+                    process.kill()
+                    process.wait()
+            return {"seconds": time.monotonic() - start}
+
+    def run_in_turn(self, directory: Path, prefix) -> dict:
+        with self.directories(directory) as places:
+            start = time.monotonic()
+            for job, place in zip(self.jobs, places):
+                self.check(job, command(*prefix, *job.words(place), cwd=place), 0)
+            return {"seconds": time.monotonic() - start}
+
+    def check(self, job: Grid, output: str, status: int) -> None:
+        lines = output.splitlines() or [f"exit status {status}"]
+        if status != 0:
+            raise StepFailed(f"{job.name}: {lines[-1]}")
+        if job.programs is None:
+            job.result.compare(lines[0])
+
+    @contextmanager
+    def directories(self, directory: Path):
+        names = [path.name for path in directory.iterdir() if path.is_file()]
+        places = [directory / f"job-{i}" for i in range(self.count)]
+        try:
+            for place in places:
+                place.mkdir()
+                for name in names:
+                    (place / name).symlink_to(Path("..") / name)
+            yield places
+        finally:
+            for place in places:
+                shutil.rmtree(place, ignore_errors=True)
 
 
 @dataclass

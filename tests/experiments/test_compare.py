@@ -7,7 +7,7 @@ import signal
 import pytest
 from commands import experiments, start, traces, wait_for_steps, wait_gone
 
-from experiments import cgroup, comparison, fio, samples, summary, workloads
+from experiments import cgroup, compare, comparison, fio, samples, summary, workloads
 from experiments.journal import command
 from experiments.sizes import SIZE
 from experiments.workspace import StepFailed
@@ -50,6 +50,26 @@ def test_engine_computes_the_same_each_way(ready, tmp_path, at):
         assert sorted(at.rglob("*")) == before
     experiments("devices", "down", "--at", at)
     wait_gone(at)
+
+
+def test_jobs_compute_the_same_each_way_and_leave_no_directory(ready, tmp_path, at):
+    out = tmp_path / "out.json"
+    experiments("devices", "up", "--kind", "hdd", *DEVICES, "--dilate", "0.1", "--at", at)
+    before = sorted(at.rglob("*"))
+    experiments("compare", "jobs", "--at", at, "--scale", "12", "--jobs", "4", *SHORT, "--out", out)
+    found = of_way(json.loads(out.read_text()))
+    assert set(found) == {*(compare.JOB_WAYS.values()), comparison.CEILING}
+    assert found[comparison.SHARED]["algorithm"] == "4 jobs"
+    assert sorted(at.rglob("*")) == before
+    experiments("devices", "down", "--at", at)
+    wait_gone(at)
+
+
+def test_a_job_that_fails_is_named(tmp_path):
+    grid = workloads.Grid("wcc", None, None, 10, 1, None)
+    with pytest.raises(StepFailed, match="wcc by grid_engine: "):
+        workloads.Jobs(grid, 2).run(tmp_path, [])  # there is no grid
+    assert not list(tmp_path.iterdir())
 
 
 def test_limits_asks_every_device_and_all(kind, tmp_path):
