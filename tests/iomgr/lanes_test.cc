@@ -1,12 +1,10 @@
 // Lanes over a real volume, with every backend that this kernel allows.
 #include "iomgr/lanes.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <filesystem>
 #include <future>
 #include <random>
@@ -14,10 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "iomgr/base/fd.h"
-#include "iomgr/base/file_io.h"
 #include "iomgr/page_reader.h"
-#include "iomgr/transfer.h"
+#include "tests/iomgr/imported_file.h"
 
 namespace graphlane {
 namespace {
@@ -27,48 +23,17 @@ constexpr uint64_t kFileSize = 5'000'011;
 class LanesTest : public ::testing::TestWithParam<IoBackend> {
  protected:
   void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "graphlane_lanes_XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-    VolumeOptions options{.root = directory_ + "/vol", .devices = {}, .stripe_depth_bytes = 65536,
-                          .policy = {}};
-    for (int d = 0; d < 3; ++d) {
-      options.devices.push_back(directory_ + "/d" + std::to_string(d));
-      std::filesystem::create_directory(options.devices.back());
-    }
-    auto volume = Volume::create(options);
-    ASSERT_TRUE(volume) << volume.error().text;
-    volume_ = *volume;
-    content_.resize(kFileSize);
-    std::mt19937_64 random(7);
-    for (char& c : content_) c = static_cast<char>(random());
-    const std::string source = directory_ + "/source";
-    const Fd fd(::open(source.c_str(), O_WRONLY | O_CREAT, 0600));
-    ASSERT_TRUE(write_full(fd.get(), content_.data(), content_.size()));
-    ImportOptions import;
-    import.source = source;
-    const auto imported = import_files(*volume_, import);
-    ASSERT_TRUE(imported) << imported.error().text;
-    const Fd stub(::open((volume_->root() + "/source").c_str(), O_RDONLY));
-    Layout layout;
-    ASSERT_EQ(*read_stub(stub.get(), kStubSize, &layout), StubVerdict::kStub);
-    auto file = StripedFile::open(*volume_, layout, "source");
-    ASSERT_TRUE(file) << file.error().text;
-    file_ = *file;
+    ASSERT_NO_FATAL_FAILURE(made_.make(65536, kFileSize));
     auto lanes = Lanes::start(*volume_, {.backend = GetParam(), .depth = 4});
     if (!lanes) GTEST_SKIP() << "not applicable: " << lanes.error().text;
     lanes_ = std::move(*lanes);
   }
-  void TearDown() override {
-    lanes_.reset();
-    file_.reset();
-    std::filesystem::remove_all(directory_);
-  }
 
-  std::string directory_;
-  std::string content_;
-  std::shared_ptr<const Volume> volume_;
-  std::shared_ptr<const StripedFile> file_;
+  ImportedFile made_;
+  const std::string& directory_ = made_.directory;
+  const std::string& content_ = made_.content;
+  const std::shared_ptr<const Volume>& volume_ = made_.volume;
+  std::shared_ptr<const StripedFile>& file_ = made_.file;
   std::unique_ptr<Lanes> lanes_;
 };
 

@@ -7,8 +7,6 @@
 #include <sys/wait.h>
 
 #include <atomic>
-#include <cstdlib>
-#include <filesystem>
 #include <future>
 #include <memory>
 #include <optional>
@@ -17,9 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "iomgr/base/file_io.h"
 #include "iomgr/base/reopen.h"
-#include "iomgr/transfer.h"
+#include "tests/iomgr/imported_file.h"
 
 namespace graphlane {
 namespace {
@@ -30,39 +27,9 @@ constexpr uint64_t kFileSize = 40 * kMiB + 12345;
 class SharedCacheTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "graphlane_shared_XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-    VolumeOptions options{.root = directory_ + "/vol", .devices = {}, .stripe_depth_bytes = kMiB,
-                          .policy = {}};
-    for (int d = 0; d < 3; ++d) {
-      options.devices.push_back(directory_ + "/d" + std::to_string(d));
-      std::filesystem::create_directory(options.devices.back());
-    }
-    auto volume = Volume::create(options);
-    ASSERT_TRUE(volume) << volume.error().text;
-    content_.resize(kFileSize);
-    std::mt19937_64 random(7);
-    for (char& c : content_) c = static_cast<char>(random());
-    const std::string source = directory_ + "/source";
-    const Fd fd(::open(source.c_str(), O_WRONLY | O_CREAT, 0600));
-    ASSERT_TRUE(write_full(fd.get(), content_.data(), content_.size()));
-    ImportOptions import;
-    import.source = source;
-    const auto imported = import_files(**volume, import);
-    ASSERT_TRUE(imported) << imported.error().text;
-    const Fd stub(::open(((*volume)->root() + "/source").c_str(), O_RDONLY));
-    Layout layout;
-    ASSERT_EQ(*read_stub(stub.get(), kStubSize, &layout), StubVerdict::kStub);
-    auto file = StripedFile::open(**volume, layout, "source");
-    ASSERT_TRUE(file) << file.error().text;
-    file_ = *file;
+    ASSERT_NO_FATAL_FAILURE(made_.make(kMiB, kFileSize));
   }
-  void TearDown() override {
-    cache_.reset();
-    file_.reset();
-    std::filesystem::remove_all(directory_);
-  }
+  void TearDown() override { cache_.reset(); }
 
   void start(uint64_t budget_mib, std::chrono::milliseconds hold_max = std::chrono::hours(1)) {
     cache_ = std::make_unique<SharedCache>(
@@ -124,9 +91,9 @@ class SharedCacheTest : public ::testing::Test {
     return true;
   }
 
-  std::string directory_;
-  std::string content_;
-  std::shared_ptr<const StripedFile> file_;
+  ImportedFile made_;
+  const std::string& content_ = made_.content;
+  const std::shared_ptr<const StripedFile>& file_ = made_.file;
   std::unique_ptr<SharedCache> cache_;
   std::atomic<uint64_t> generation_{1};
   int64_t time_ns_ = 1;
