@@ -99,7 +99,7 @@ $(call linked,$(PLAIN)/engines/$(1),$(patsubst %.cc,$(PLAIN)/obj/%.o,$(2)),,$(3)
 endef
 $(PLAIN)/%: OPTIMIZE := -O2 -g1
 
-include iomgr/module.mk graphfmt/module.mk shim/module.mk fuse/module.mk cli/module.mk \
+include iomgr/module.mk graphfmt/module.mk shim/module.mk fuse/module.mk adapters/module.mk cli/module.mk \
 	experiments/module.mk tests/module.mk
 
 

@@ -1,0 +1,1 @@
+include $(wildcard adapters/*/module.mk)

@@ -1,0 +1,50 @@
+#include "adapters/share/label_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "iomgr/base/file_io.h"
+#include "iomgr/small_file.h"
+
+namespace graphlane::share {
+
+std::string label_file_name(std::string_view graph_file_name) {
+  return fmt::format(".graphlane-chunks-{}", graph_file_name);
+}
+
+bool is_beside(int directory, const std::string& name, const FileIdentity& graph_file) {
+  struct stat st;
+  return !name.empty() && name.find('/') == name.npos &&
+         ::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+         st.st_dev == graph_file.device && st.st_ino == graph_file.inode;
+}
+
+Outcome<std::string> read_label_file(int directory, const std::string& name, uint64_t graph_hash,
+                                     uint64_t chunk_bytes,
+                                     std::span<const uint64_t> partition_bytes) {
+  const std::string file_name = label_file_name(name);
+  const Fd file(::openat(directory, file_name.c_str(),
+                         O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file) return os_error(errno, file_name, "cannot open");
+  struct stat st;
+  if (::fstat(file.get(), &st) != 0) return os_error(errno, file_name, "cannot stat");
+  if (!S_ISREG(st.st_mode)) return make_error(EINVAL, "{}: not a regular file", file_name);
+  std::string bytes(static_cast<size_t>(st.st_size), '\0');
+  const Result<size_t> got = pread_full(file.get(), bytes.data(), bytes.size(), 0);
+  if (!got) return os_error(got.error().code, file_name, "cannot read");
+  bytes.resize(*got);
+  const Outcome<Labels> labels = Labels::parse(bytes, graph_hash, partition_bytes);
+  if (!labels) return make_error(EINVAL, "{}: {}", file_name, labels.error().text);
+  if (labels->chunk_bytes() != chunk_bytes) {
+    return make_error(EINVAL, "{}: for chunks of {} bytes, not {}", file_name,
+                      labels->chunk_bytes(), chunk_bytes);
+  }
+  return bytes;
+}
+
+Outcome<void> write_label_file(int directory, const std::string& name, std::string_view bytes) {
+  const std::string file_name = label_file_name(name);
+  return write_small_file(directory, "./" + file_name, file_name, bytes, 0644);
+}
+
+}  // namespace graphlane::share

@@ -1,0 +1,27 @@
+// The labels of a graph beside it: `.graphlane-chunks-NAME` in the directory of its first
+// file, NAME. Hidden, and not beginning with NAME: engines take in what does.
+//
+// Written whole or not at all; made anew when the graph or the wanted chunk size has
+// changed. Nothing depends on it: where it cannot be written it is made each time.
+#pragma once
+
+#include <string>
+
+#include "adapters/share/labels.h"
+#include "iomgr/base/fd.h"
+
+namespace graphlane::share {
+
+std::string label_file_name(std::string_view graph_file_name);
+
+// Whether `name` in `directory` is the graph's file: only then is this "beside it", and
+// not a place where somebody wants us to write.
+bool is_beside(int directory, const std::string& name, const FileIdentity& graph_file);
+
+// Bytes that are good labels of the graph, for chunks of `chunk_bytes`.
+Outcome<std::string> read_label_file(int directory, const std::string& name, uint64_t graph_hash,
+                                     uint64_t chunk_bytes,
+                                     std::span<const uint64_t> partition_bytes);
+Outcome<void> write_label_file(int directory, const std::string& name, std::string_view bytes);
+
+}  // namespace graphlane::share

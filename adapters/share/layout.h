@@ -1,0 +1,78 @@
+// Layout: what a graph's partitions are made of, as a job describes it.
+//
+//   files        0: column (device, inode, size, time)     1: …
+//   partition 0  file 0, bytes 0 … 8191
+//   partition 1  file 0, bytes 8192 … 20479   file 1, bytes 0 … 511
+//
+// Either all partitions are byte ranges of files, or all are made by the jobs' own
+// loader callback. Two jobs share a graph if they describe it in the same bytes, and
+// their files are the same files.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "iomgr/base/error.h"
+#include "iomgr/base/fd.h"
+
+namespace graphlane::share {
+
+inline constexpr uint32_t kPartitionsMax = 1u << 20;
+inline constexpr uint32_t kFilesMax = 64;
+
+// A piece of a partition. A partition's pieces follow one another, as do partitions.
+struct FileRange {
+  uint32_t partition = 0;
+  uint32_t file = 0;
+  uint64_t offset = 0;
+  uint64_t length_bytes = 0;
+};
+static_assert(sizeof(FileRange) == 24);
+
+// Edges of a fixed size, each with its source as a little-endian uint32 in it. Size 0:
+// bytes of which nothing is known; such a partition is one chunk and always active.
+struct RecordFormat {
+  uint32_t size_bytes = 0;
+  uint32_t source_offset_bytes = 0;
+};
+
+struct Layout {
+  bool by_loader = false;
+  uint32_t partition_count = 0;
+  RecordFormat record;
+  uint64_t vertex_count = 0;
+  std::vector<FileRange> ranges;  // unless by_loader
+
+  // How it travels, and what is compared.
+  std::string to_bytes() const;
+  static Outcome<Layout> from_bytes(std::string_view bytes);
+};
+
+// Which file, in which state.
+struct FileIdentity {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  uint64_t size_bytes = 0;
+  int64_t modified_ns = 0;
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+
+// EBADF: not a regular file that is open for reading.
+Result<FileIdentity> identify(int file);
+
+// Whether everything in it fits together and lies within the files.
+Outcome<void> check(const Layout& layout, std::span<const FileIdentity> files);
+
+// A partition's chunks are `chunk_bytes` each, but for the last one.
+constexpr uint64_t chunk_count_of(uint64_t partition_bytes, uint64_t chunk_bytes) {
+  return partition_bytes == 0 ? 0 : (partition_bytes - 1) / chunk_bytes + 1;
+}
+
+// The bytes of each partition; zeros if a loader makes them.
+std::vector<uint64_t> partition_sizes(const Layout& layout);
+
+}  // namespace graphlane::share

@@ -1,0 +1,1 @@
+$(eval $(call library,share,$(wildcard adapters/share/*.cc)))

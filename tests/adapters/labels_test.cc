@@ -1,0 +1,203 @@
+#include "adapters/share/labels.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+
+#include "adapters/share/label_file.h"
+
+namespace graphlane::share {
+namespace {
+
+constexpr uint64_t kHash = 0x1234;
+constexpr uint64_t kChunkBytes = 192;
+
+// Edges of `record` bytes whose sources are drawn below `width`, other bytes at random.
+std::string random_edges(std::mt19937& random, RecordFormat record, size_t count, uint32_t width) {
+  std::string bytes(count * record.size_bytes, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t source = random() % width;
+    std::memcpy(bytes.data() + i * record.size_bytes + record.source_offset_bytes, &source, 4);
+  }
+  return bytes;
+}
+
+// Algorithm 1, edge by edge: a chunk ends when it has chunk_bytes, or the partition ends.
+std::vector<std::map<uint32_t, uint32_t>> label_by_hand(const std::string& bytes, RecordFormat record,
+                                                        uint64_t chunk_bytes) {
+  std::vector<std::map<uint32_t, uint32_t>> chunks;
+  std::map<uint32_t, uint32_t> table;
+  uint64_t edge_count = 0;
+  for (size_t at = 0; at < bytes.size(); at += record.size_bytes) {
+    uint32_t source;
+    std::memcpy(&source, bytes.data() + at + record.source_offset_bytes, 4);
+    ++table[source];
+    ++edge_count;
+    if (edge_count * record.size_bytes >= chunk_bytes || at + record.size_bytes == bytes.size()) {
+      chunks.push_back(std::exchange(table, {}));
+      edge_count = 0;
+    }
+  }
+  return chunks;
+}
+
+struct Graph {
+  std::vector<std::string> partitions;
+  std::vector<uint64_t> sizes;
+  std::string labels;
+};
+
+Graph random_graph(uint32_t seed, RecordFormat record, uint32_t width) {
+  std::mt19937 random(seed);
+  Graph graph;
+  const uint32_t partition_count = random() % 7 + 1;
+  LabelBuilder builder(partition_count, record, kChunkBytes);
+  for (uint32_t p = 0; p < partition_count; ++p) {
+    graph.partitions.push_back(random_edges(random, record, random() % 120, width));
+    graph.sizes.push_back(graph.partitions.back().size());
+  }
+  for (uint32_t p = partition_count; p-- > 0;) {  // any order
+    builder.add(p, label_partition(graph.partitions[p], record, kChunkBytes));
+  }
+  graph.labels = builder.to_bytes(kHash);
+  return graph;
+}
+
+TEST(LabelsTest, AreWhatAlgorithmOneSays) {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    const RecordFormat record = seed % 2 ? RecordFormat{8, 0} : RecordFormat{12, 4};
+    const uint32_t width = seed % 3 ? 40 : UINT32_MAX;  // counted in place, or sorted
+    const Graph graph = random_graph(seed, record, width);
+    const auto labels = Labels::parse(graph.labels, kHash, graph.sizes);
+    ASSERT_TRUE(labels) << labels.error().text;
+    for (uint32_t p = 0; p < graph.partitions.size(); ++p) {
+      const auto chunks = label_by_hand(graph.partitions[p], record, kChunkBytes);
+      ASSERT_EQ(labels->chunk_count(p), chunks.size()) << "seed " << seed;
+      for (uint32_t k = 0; k < chunks.size(); ++k) {
+        std::map<uint32_t, uint32_t> table;
+        for (const ChunkEntry& entry : labels->table(p, k)) table[entry.vertex] = entry.edge_count;
+        ASSERT_EQ(table, chunks[k]) << "seed " << seed << " partition " << p << " chunk " << k;
+      }
+    }
+  }
+}
+
+TEST(LabelsTest, CountActiveEdgesAsACountOfTheEdgesDoes) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 200; ++i) {
+    const RecordFormat record{8, 0};
+    const std::string edges = random_edges(random, record, random() % 100, 300);
+    std::vector<uint64_t> active(4);  // 256 vertices: sources beyond are not active
+    for (uint64_t& word : active) word = random() % 2 ? 0 : uint64_t{random()} << 20;
+    std::vector<ChunkEntry> table;
+    label_chunk(edges, record, table);
+    uint64_t expected = 0;
+    for (size_t at = 0; at < edges.size(); at += 8) {
+      uint32_t source;
+      std::memcpy(&source, edges.data() + at, 4);
+      expected += source < 256 && (active[source / 64] >> source % 64 & 1);
+    }
+    ASSERT_EQ(count_active_edges(table, active), expected);
+    ASSERT_EQ(any_active_edge(table, active), expected > 0);
+  }
+}
+
+TEST(LabelsTest, AnyDamagedByteIsFound) {
+  const Graph graph = random_graph(5, {8, 0}, 40);
+  for (size_t at = 0; at < graph.labels.size(); ++at) {
+    std::string damaged = graph.labels;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
+    ASSERT_FALSE(Labels::parse(damaged, kHash, graph.sizes)) << "byte " << at;
+  }
+  for (size_t length = 0; length < graph.labels.size(); length += 7) {
+    ASSERT_FALSE(Labels::parse(std::string_view(graph.labels).substr(0, length), kHash, graph.sizes));
+  }
+}
+
+TEST(LabelsTest, OfAnotherGraphAreRefused) {
+  const Graph graph = random_graph(6, {8, 0}, 40);
+  EXPECT_FALSE(Labels::parse(graph.labels, kHash + 1, graph.sizes));
+  auto sizes = graph.sizes;
+  sizes[0] += 8 * kChunkBytes;
+  EXPECT_FALSE(Labels::parse(graph.labels, kHash, sizes));
+}
+
+TEST(GraphHashTest, ChangesWithTheFilesAndTheLayout) {
+  Layout layout{.partition_count = 1, .record = {8, 0}, .vertex_count = 4, .ranges = {{0, 0, 0, 8}}};
+  const FileIdentity file{.device = 1, .inode = 2, .size_bytes = 8, .modified_ns = 5};
+  const uint64_t hash = graph_hash(layout, {&file, 1});
+  FileIdentity copy = file;
+  copy.inode = 3;  // a copy with its time, as of cp -a
+  EXPECT_EQ(graph_hash(layout, {&copy, 1}), hash);
+  copy.modified_ns = 6;
+  EXPECT_NE(graph_hash(layout, {&copy, 1}), hash);
+  layout.ranges[0].length_bytes = 0;
+  EXPECT_NE(graph_hash(layout, {&file, 1}), hash);
+}
+
+class LabelFileTest : public testing::Test {
+ protected:
+  LabelFileTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "share-labels-XXXXXX").string();
+    dir_ = ::mkdtemp(name.data());
+    fd_ = Fd(::open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    graph_ = random_graph(7, {8, 0}, 40);
+  }
+  ~LabelFileTest() override { std::filesystem::remove_all(dir_); }
+
+  std::string path() const { return dir_ + "/" + label_file_name("column"); }
+
+  std::string dir_;
+  Fd fd_;
+  Graph graph_;
+};
+
+TEST_F(LabelFileTest, IsReadAsItWasWritten) {
+  ASSERT_TRUE(write_label_file(fd_.get(), "column", graph_.labels));
+  const auto read = read_label_file(fd_.get(), "column", kHash, kChunkBytes, graph_.sizes);
+  ASSERT_TRUE(read) << read.error().text;
+  EXPECT_EQ(*read, graph_.labels);
+  int count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(dir_)) ++count;
+  EXPECT_EQ(count, 1);  // no temporary is left
+}
+
+TEST_F(LabelFileTest, SaysInOneLineWhatIsWrong) {
+  const auto reason = [&](uint64_t hash, uint64_t chunk_bytes) {
+    const auto read = read_label_file(fd_.get(), "column", hash, chunk_bytes, graph_.sizes);
+    return read ? std::string("good") : read.error().text;
+  };
+  EXPECT_NE(reason(kHash, kChunkBytes).find("No such file"), std::string::npos);
+  ASSERT_TRUE(write_label_file(fd_.get(), "column", graph_.labels));
+  EXPECT_EQ(reason(kHash, 2 * kChunkBytes), ".graphlane-chunks-column: for chunks of 192 bytes, not 384");
+  EXPECT_EQ(reason(kHash + 1, kChunkBytes), ".graphlane-chunks-column: byte 8: of another graph");
+  ASSERT_EQ(::truncate(path().c_str(), 100), 0);
+  EXPECT_NE(reason(kHash, kChunkBytes).find("bytes expected in all"), std::string::npos);
+  std::filesystem::remove(path());
+  ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
+  EXPECT_EQ(reason(kHash, kChunkBytes), ".graphlane-chunks-column: not a regular file");
+}
+
+TEST_F(LabelFileTest, OnlyBesideTheGraphIsBesideIt) {
+  std::ofstream(dir_ + "/column") << "edges";
+  std::ofstream(dir_ + "/other") << "edges";
+  struct stat st;
+  ASSERT_EQ(::stat((dir_ + "/column").c_str(), &st), 0);
+  const FileIdentity column{.device = st.st_dev, .inode = st.st_ino, .size_bytes = 5, .modified_ns = 0};
+  EXPECT_TRUE(is_beside(fd_.get(), "column", column));
+  EXPECT_FALSE(is_beside(fd_.get(), "other", column));
+  EXPECT_FALSE(is_beside(fd_.get(), "../" + std::filesystem::path(dir_).filename().string() + "/column", column));
+  ASSERT_EQ(::symlink("column", (dir_ + "/link").c_str()), 0);
+  EXPECT_FALSE(is_beside(fd_.get(), "link", column));
+}
+
+}  // namespace
+}  // namespace graphlane::share
