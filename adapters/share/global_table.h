@@ -1,0 +1,122 @@
+// GlobalTable: which job needs which partition, and whose turn it is: GraphM's
+// algorithm 2 without its memory and its messages.
+//
+//   order   | 4 | 0 | 1 | 7 | 2 | …            by formula 5, anew for each round
+//                     ▲ open
+//   job a   needs 1 2 7     waits              ──▶ gets 1
+//   job b   needs   2       waits              suspended until 2 is open
+//   job c   needs 1         computes on 0      awaited: 1 stays open for it
+//
+// One partition is open at a time. Who asks and needs it gets it; who asks and does not
+// is suspended. The next one is opened when nobody needs this one any more, except those
+// who are late (hold_account.h says who): they take it, or what else is open, when they
+// ask again, and what they missed in a later round. So a partition is loaded once a
+// round, a job may come at any place of the order, and a sweep that begins while 5 is
+// open begins with 5.
+//
+// While no core is free, an open partition is given out when all who need it have
+// asked: they then go through its chunks together (turn_group.h). While one is free,
+// nobody is kept from using it.
+//
+// Pure bookkeeping, no clock. Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "adapters/share/partition_set.h"
+
+namespace graphlane::share {
+
+using JobId = uint32_t;
+
+class GlobalTable {
+ public:
+  GlobalTable(uint32_t partition_count, uint32_t core_count)
+      : core_count_(core_count), loaded_(partition_count) {}
+
+  void add_job(JobId job, uint32_t thread_count);
+  void remove_job(JobId job);
+
+  // The partitions of the job's next iteration.
+  void begin_sweep(JobId job, PartitionSet active);
+  // The job is done with its partition, if it had one, and asks for another.
+  void ask(JobId job);
+  // Nobody waits for it, until it comes to the end of a sweep.
+  void set_late(JobId job);
+  // Nobody waits for it to begin its next sweep.
+  void stop_gathering(JobId job) { jobs_.at(job).gathered = false; }
+
+  // The job does not wait any more, though it was given nothing.
+  void take_back(JobId job) { jobs_.at(job).state = State::kComputes; }
+
+  void set_loaded(uint32_t partition, bool loaded);
+  // It cannot be loaded. Those that wait and need it: they are to be told, and do not need
+  // it any more. For others who need it, it is tried again when they ask.
+  std::vector<JobId> give_up(uint32_t partition);
+
+  struct Grant {
+    uint32_t partition = 0;
+    std::vector<JobId> jobs;
+  };
+  struct Step {
+    std::vector<Grant> grants;
+    std::vector<JobId> ended;  // these are through their sweep
+  };
+  // What has become possible. To be called after any of the above.
+  Step step();
+
+  // What is to be loaded, the most urgent first: the open partition if it is not, and
+  // the one after it.
+  std::vector<uint32_t> wanted() const;
+  // Loaded, and of no use to anybody.
+  std::vector<uint32_t> unused() const;
+
+  // Who keeps others waiting, by still computing or by not having begun its next sweep.
+  struct Holders {
+    std::vector<JobId> computing;
+    std::vector<JobId> gathered;
+  };
+  Holders holders() const;
+
+  bool waits(JobId job) const { return jobs_.at(job).state == State::kWaits; }
+  bool needs(JobId job, uint32_t partition) const { return jobs_.at(job).needs.has(partition); }
+  bool is_late(JobId job) const { return jobs_.at(job).late; }
+  bool is_gathered(JobId job) const { return jobs_.at(job).gathered; }
+  std::optional<uint32_t> reads(JobId job) const { return jobs_.at(job).reads; }
+  std::optional<uint32_t> open() const { return open_; }
+
+ private:
+  enum class State { kBetweenSweeps, kWaits, kComputes };
+
+  struct Job {
+    State state = State::kBetweenSweeps;
+    uint32_t thread_count = 1;
+    PartitionSet needs;
+    std::optional<uint32_t> reads;  // what it was given and has not asked after
+    bool late = false;
+    bool gathered = false;  // between sweeps, and soon back: worth waiting for
+  };
+
+  // Jobs that the order reckons with: those in a sweep, unless late and not asking.
+  bool counts(const Job& job) const {
+    return job.state == State::kWaits || (job.state == State::kComputes && !job.late);
+  }
+  PartitionSet needed() const;
+  std::optional<uint32_t> open_next();
+  std::optional<uint32_t> peek_next() const;
+  bool any_waits() const;
+  uint32_t busy_threads() const;
+  bool give_open(Step& step);
+
+  const uint32_t core_count_;
+  std::map<JobId, Job> jobs_;
+  PartitionSet loaded_;
+  std::optional<uint32_t> open_;
+  std::vector<uint32_t> order_;
+  size_t place_ = 0;  // in order_, of what follows the open partition
+};
+
+}  // namespace graphlane::share

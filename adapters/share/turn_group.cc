@@ -1,0 +1,91 @@
+#include "adapters/share/turn_group.h"
+
+#include <algorithm>
+
+namespace graphlane::share {
+
+TurnGroup::TurnGroup(const std::vector<Member>& members, uint32_t core_count)
+    : core_count_(core_count) {
+  for (const Member& member : members) {
+    members_.push_back({.job = member.job,
+                        .thread_count = std::min(member.thread_count, core_count)});
+  }
+}
+
+void TurnGroup::ask(JobId job, uint32_t chunk) {
+  if (Place* place = find(job)) {
+    place->state = State::kWaits;
+    place->chunk = std::max(place->chunk, chunk);
+  }
+}
+
+void TurnGroup::done(JobId job) {
+  Place* place = find(job);
+  if (place == nullptr || (place->state != State::kRuns && place->state != State::kOverdue)) return;
+  place->state = State::kBetween;
+  ++place->chunk;
+}
+
+void TurnGroup::overdue(JobId job) {
+  Place* place = find(job);
+  if (place != nullptr && place->state == State::kRuns) place->state = State::kOverdue;
+}
+
+void TurnGroup::leave(JobId job) {
+  std::erase_if(members_, [&](const Place& place) { return place.job == job; });
+}
+
+std::vector<TurnGroup::Turn> TurnGroup::step() {
+  std::vector<Turn> turns;
+  const uint32_t chunk = lowest_chunk();
+  uint32_t busy = 0;
+  for (const Place& place : members_) {
+    if (place.state == State::kRuns) busy += place.thread_count;
+  }
+  for (size_t i = 0; i < members_.size(); ++i) {
+    Place& place = members_[(i + chunk) % members_.size()];
+    if (place.state != State::kWaits || place.chunk != chunk) continue;
+    if (busy > 0 && busy + place.thread_count > core_count_) continue;
+    busy += place.thread_count;
+    place.state = State::kRuns;
+    turns.push_back({.job = place.job, .first = begun_chunk_ != chunk});
+    begun_chunk_ = chunk;
+  }
+  return turns;
+}
+
+bool TurnGroup::waits(JobId job) const {
+  const Place* place = find(job);
+  return place != nullptr && place->state == State::kWaits;
+}
+
+std::vector<TurnGroup::JobId> TurnGroup::holders() const {
+  std::vector<JobId> holders;
+  if (std::none_of(members_.begin(), members_.end(),
+                   [](const Place& place) { return place.state == State::kWaits; })) {
+    return holders;
+  }
+  for (const Place& place : members_) {
+    if (place.state != State::kWaits) holders.push_back(place.job);
+  }
+  return holders;
+}
+
+TurnGroup::Place* TurnGroup::find(JobId job) {
+  return const_cast<Place*>(static_cast<const TurnGroup*>(this)->find(job));
+}
+
+const TurnGroup::Place* TurnGroup::find(JobId job) const {
+  for (const Place& place : members_) {
+    if (place.job == job) return &place;
+  }
+  return nullptr;
+}
+
+uint32_t TurnGroup::lowest_chunk() const {
+  uint32_t lowest = UINT32_MAX;
+  for (const Place& place : members_) lowest = std::min(lowest, place.chunk);
+  return lowest;
+}
+
+}  // namespace graphlane::share

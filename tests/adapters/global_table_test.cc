@@ -1,0 +1,226 @@
+#include "adapters/share/global_table.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+namespace graphlane::share {
+namespace {
+
+constexpr uint32_t kPartitions = 6;
+
+PartitionSet some(std::initializer_list<uint32_t> members) {
+  PartitionSet set(kPartitions);
+  for (const uint32_t p : members) set.add(p);
+  return set;
+}
+
+class GlobalTableTest : public testing::Test {
+ protected:
+  void begin(JobId job, PartitionSet active) {
+    table_.add_job(job, 1);
+    table_.begin_sweep(job, std::move(active));
+    table_.ask(job);
+  }
+  // Loads what is open, and gives it out: "1:0 2:0" are jobs and their partition.
+  std::string step() {
+    std::string said;
+    for (int i = 0; i < 2; ++i) {
+      const GlobalTable::Step step = table_.step();
+      for (const JobId id : step.ended) said += std::to_string(id) + ":end ";
+      for (const auto& grant : step.grants) {
+        for (const JobId id : grant.jobs) said += std::to_string(id) + ":" + std::to_string(grant.partition) + " ";
+      }
+      if (table_.open() && !table_.wanted().empty() && table_.wanted()[0] == *table_.open()) {
+        table_.set_loaded(*table_.open(), true);
+        ++load_count_;
+      }
+    }
+    for (const uint32_t p : table_.unused()) table_.set_loaded(p, false);
+    if (!said.empty()) said.pop_back();
+    return said;
+  }
+  std::string ask(JobId job) {
+    table_.ask(job);
+    return step();
+  }
+
+  GlobalTable table_{kPartitions, 1};
+  int load_count_ = 0;
+};
+
+TEST_F(GlobalTableTest, JobsShareWhatBothNeed) {
+  begin(1, some({0, 2}));
+  begin(2, some({0, 2}));
+  EXPECT_EQ(step(), "1:0 2:0");
+  EXPECT_EQ(ask(1), "");  // no core is free: it waits until 2 has asked too
+  EXPECT_EQ(ask(2), "1:2 2:2");
+  ask(1);
+  EXPECT_EQ(load_count_, 2);
+}
+
+TEST_F(GlobalTableTest, WhoDoesNotNeedThePartitionIsSuspended) {
+  begin(1, some({0, 1, 2}));
+  begin(2, some({2}));
+  // Formula 5: 2 has 1/1 × 2.
+  EXPECT_EQ(step(), "1:2 2:2");
+  EXPECT_EQ(ask(2), "2:end");
+  EXPECT_EQ(ask(1), "");          // waits a moment for job 2 to come back
+  table_.stop_gathering(2);
+  EXPECT_EQ(step(), "1:0");
+}
+
+TEST_F(GlobalTableTest, AnOpenPartitionStaysOpenForWhoStillNeedsIt) {
+  GlobalTable table(2, 2);  // a core is free: nobody waits for the other
+  for (const JobId job : {1, 2}) {
+    table.add_job(job, 1);
+    table.begin_sweep(job, PartitionSet(2, true));
+    table.ask(job);
+  }
+  table.step();
+  table.set_loaded(0, true);
+  EXPECT_EQ(table.step().grants[0].jobs, (std::vector<JobId>{1, 2}));
+  table.ask(1);
+  table.set_loaded(1, true);
+  EXPECT_EQ(table.step().grants[0].partition, 1u);
+  table.ask(1);
+  EXPECT_EQ(table.step().ended, std::vector<JobId>{1});
+  PartitionSet first(2);
+  first.add(0);
+  table.begin_sweep(1, first);
+  table.ask(1);
+  EXPECT_TRUE(table.step().grants.empty()) << "job 2 still needs 1";
+  EXPECT_EQ(table.holders().computing, std::vector<JobId>{2});
+}
+
+TEST_F(GlobalTableTest, NobodyWaitsForWhoIsLate) {
+  begin(1, some({0, 1}));
+  begin(2, some({0, 1}));
+  EXPECT_EQ(step(), "1:0 2:0");
+  EXPECT_EQ(ask(1), "");
+  EXPECT_EQ(table_.holders().computing, std::vector<JobId>{2});
+  table_.set_late(2);
+  EXPECT_EQ(step(), "1:1");
+  EXPECT_EQ(ask(1), "1:end");
+  // It comes back and gets the rest by itself.
+  EXPECT_EQ(ask(2), "2:1");
+  EXPECT_EQ(ask(2), "2:end");
+}
+
+TEST_F(GlobalTableTest, ASweepBeginsWithWhatIsOpen) {
+  begin(1, PartitionSet(kPartitions, true));
+  EXPECT_EQ(step(), "1:0");
+  EXPECT_EQ(ask(1), "1:1");
+  EXPECT_EQ(ask(1), "1:2");
+  begin(2, PartitionSet(kPartitions, true));
+  EXPECT_EQ(step(), "2:2");  // still there: no load
+  EXPECT_EQ(ask(1), "");
+  EXPECT_EQ(ask(2), "1:3 2:3");
+  EXPECT_EQ(load_count_, 4);
+}
+
+TEST_F(GlobalTableTest, TheOpenPartitionServesTheNextSweepToo) {
+  begin(1, some({0, 1}));
+  EXPECT_EQ(step(), "1:0");
+  EXPECT_EQ(ask(1), "1:1");
+  EXPECT_EQ(ask(1), "1:end");
+  table_.begin_sweep(1, some({0, 1}));
+  EXPECT_EQ(ask(1), "1:1");
+  EXPECT_EQ(ask(1), "1:0");
+  EXPECT_EQ(load_count_, 3) << "four partitions were given";
+}
+
+TEST_F(GlobalTableTest, WhatNobodyNeedsIsUnused) {
+  begin(1, some({0, 1}));
+  step();
+  EXPECT_TRUE(table_.unused().empty());
+  table_.set_loaded(1, true);  // ahead
+  EXPECT_TRUE(table_.unused().empty());
+  table_.remove_job(1);
+  EXPECT_EQ(table_.unused(), (std::vector<uint32_t>{0, 1}));
+}
+
+TEST_F(GlobalTableTest, WhatCannotBeLoadedIsToldToThoseWhoWait) {
+  begin(1, some({0}));
+  table_.add_job(2, 1);
+  table_.begin_sweep(2, some({0}));
+  table_.step();
+  EXPECT_EQ(table_.give_up(0), std::vector<JobId>{1});
+  EXPECT_FALSE(table_.needs(1, 0));
+  EXPECT_TRUE(table_.needs(2, 0)) << "it has not asked: it would never learn";
+}
+
+// Jobs that come, ask, stall and die at random, against what must always be true.
+TEST_F(GlobalTableTest, EveryJobGetsEachOfItsPartitionsOnce) {
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    std::mt19937 random(seed);
+    const uint32_t count = random() % 10 + 1;
+    GlobalTable table(count, random() % 4 + 1);
+    struct Model {
+      std::set<uint32_t> owed;
+      bool waits = false;
+      int sweeps_left = 0;
+    };
+    std::map<JobId, Model> jobs;
+    JobId last = 0;
+    const auto begin_sweep = [&](JobId id) {
+      PartitionSet active(count);
+      for (uint32_t p = 0; p < count; ++p) {
+        if (random() % 2 == 0) active.add(p), jobs[id].owed.insert(p);
+      }
+      table.begin_sweep(id, active);
+    };
+    int idle_steps = 0;
+    for (int step = 0; step < 3000 && (last < 8 || !jobs.empty()); ++step) {
+      if (last < 8 && random() % 10 == 0) {
+        table.add_job(++last, random() % 3 + 1);
+        jobs[last].sweeps_left = static_cast<int>(random() % 4);
+        begin_sweep(last);
+      }
+      for (auto& [id, job] : jobs) {
+        if (!job.waits && random() % 4 == 0) table.ask(id), job.waits = true;
+      }
+      if (!jobs.empty() && random() % 40 == 0) {
+        const auto victim = std::next(jobs.begin(), random() % jobs.size());
+        table.remove_job(victim->first);
+        jobs.erase(victim);
+      }
+      const auto holders = table.holders();
+      if (random() % 5 == 0) {
+        for (const JobId id : holders.computing) table.set_late(id);
+        for (const JobId id : holders.gathered) table.stop_gathering(id);
+      }
+      const GlobalTable::Step done = table.step();
+      for (const auto& grant : done.grants) {
+        for (const JobId id : grant.jobs) {
+          ASSERT_TRUE(jobs.at(id).waits) << "seed " << seed;
+          ASSERT_EQ(jobs.at(id).owed.erase(grant.partition), 1u) << "seed " << seed;
+          jobs.at(id).waits = false;
+        }
+      }
+      for (const JobId id : done.ended) {
+        ASSERT_TRUE(jobs.at(id).owed.empty()) << "seed " << seed;
+        jobs.at(id).waits = false;
+        if (jobs.at(id).sweeps_left-- > 0) {
+          begin_sweep(id);
+        } else {
+          table.remove_job(id);
+          jobs.erase(id);
+        }
+      }
+      for (const uint32_t p : table.unused()) table.set_loaded(p, false);
+      for (const uint32_t p : table.wanted()) {
+        if (random() % 2 == 0) table.set_loaded(p, true);
+      }
+      idle_steps = done.grants.empty() && done.ended.empty() ? idle_steps + 1 : 0;
+      ASSERT_LT(idle_steps, 500) << "stuck, seed " << seed;
+    }
+    ASSERT_TRUE(jobs.empty()) << "not through, seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace graphlane::share

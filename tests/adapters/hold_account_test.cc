@@ -1,0 +1,50 @@
+#include "adapters/share/hold_account.h"
+
+#include <gtest/gtest.h>
+
+namespace graphlane::share {
+namespace {
+
+constexpr uint64_t kMs = 1'000'000;
+
+TEST(HoldAccountTest, ChargesOnlyWhileOthersWait) {
+  HoldAccount account;
+  account.set_holding(1000 * kMs, true);
+  account.set_holding(1300 * kMs, false);
+  EXPECT_FALSE(account.exhausted(9000 * kMs));
+  account.set_holding(10'000 * kMs, true);
+  EXPECT_EQ(account.exhausted_at_ns(), 10'200 * kMs);
+  EXPECT_FALSE(account.exhausted(10'199 * kMs));
+  EXPECT_TRUE(account.exhausted(10'200 * kMs));
+}
+
+TEST(HoldAccountTest, ALeaseIsFree) {
+  HoldAccount account;
+  account.lease(0, 100 * kMs);  // 2 × 100 + 10 ms
+  account.set_holding(0, true);
+  EXPECT_TRUE(account.leased(209 * kMs));
+  EXPECT_FALSE(account.leased(210 * kMs));
+  EXPECT_EQ(account.exhausted_at_ns(), 710 * kMs);
+  EXPECT_FALSE(account.exhausted(709 * kMs));
+  EXPECT_TRUE(account.exhausted(710 * kMs));
+}
+
+TEST(HoldAccountTest, NobodyIsHeldUpForASecond) {
+  for (const uint64_t expected_ns : {uint64_t{0}, uint64_t{1}, 400 * kMs, uint64_t{1} << 60}) {
+    HoldAccount account;
+    account.lease(0, expected_ns);
+    account.set_holding(0, true);
+    EXPECT_TRUE(account.exhausted(999 * kMs)) << expected_ns;
+  }
+}
+
+TEST(HoldAccountTest, AnEndedSweepForgivesAll) {
+  HoldAccount account;
+  account.set_holding(0, true);
+  EXPECT_TRUE(account.exhausted(600 * kMs));
+  account.reset();
+  EXPECT_FALSE(account.exhausted(600 * kMs));
+}
+
+}  // namespace
+}  // namespace graphlane::share

@@ -1,0 +1,126 @@
+#include "adapters/share/turn_group.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+namespace graphlane::share {
+namespace {
+
+std::string turns(TurnGroup& group) {
+  std::string said;
+  for (const TurnGroup::Turn& turn : group.step()) {
+    said += std::to_string(turn.job) + (turn.first ? "! " : " ");
+  }
+  if (!said.empty()) said.pop_back();
+  return said;
+}
+
+TEST(TurnGroupTest, OneCoreIsOneTurnAtATime) {
+  TurnGroup group({{1, 1}, {2, 1}}, 1);
+  group.ask(1, 0);
+  group.ask(2, 0);
+  EXPECT_EQ(turns(group), "1!");
+  group.done(1);
+  group.ask(1, 1);
+  EXPECT_EQ(turns(group), "2") << "all go through a chunk before any goes on";
+  group.done(2);
+  group.ask(2, 1);
+  EXPECT_EQ(turns(group), "2!") << "who pays for the chunk changes";
+}
+
+TEST(TurnGroupTest, TwoCoresAreTwoTurns) {
+  TurnGroup group({{1, 1}, {2, 1}, {3, 1}}, 2);
+  for (const uint32_t job : {1, 2, 3}) group.ask(job, 0);
+  EXPECT_EQ(turns(group), "1! 2");
+  group.done(2);
+  EXPECT_EQ(turns(group), "3");
+}
+
+TEST(TurnGroupTest, AJobOfMoreThreadsThanCoresHasATurnOfItsOwn) {
+  TurnGroup group({{1, 8}, {2, 1}}, 2);
+  group.ask(1, 0);
+  group.ask(2, 0);
+  EXPECT_EQ(turns(group), "1!");
+  group.done(1);
+  EXPECT_EQ(turns(group), "2");
+}
+
+TEST(TurnGroupTest, AnOverdueTurnKeepsNoCore) {
+  TurnGroup group({{1, 1}, {2, 1}}, 1);
+  group.ask(1, 0);
+  group.ask(2, 0);
+  EXPECT_EQ(turns(group), "1!");
+  group.overdue(1);
+  EXPECT_EQ(turns(group), "2");
+  group.done(2);
+  group.ask(2, 1);
+  EXPECT_EQ(turns(group), "") << "the chunk is not through";
+  EXPECT_EQ(group.holders(), std::vector<uint32_t>{1});
+  group.leave(1);
+  EXPECT_EQ(turns(group), "2!");
+}
+
+TEST(TurnGroupTest, WhoPassesOverChunksWaitsForThemToBeDone) {
+  TurnGroup group({{1, 1}, {2, 1}}, 2);
+  group.ask(1, 5);
+  group.ask(2, 0);
+  EXPECT_EQ(turns(group), "2!");
+  group.done(2);
+  group.ask(2, 7);
+  EXPECT_EQ(turns(group), "1!");
+}
+
+TEST(TurnGroupTest, JobsStayWithinOneChunkAndWithinTheCores) {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    const uint32_t core_count = random() % 4 + 1;
+    const uint32_t chunk_count = random() % 20 + 1;
+    struct Model {
+      uint32_t threads = 1;
+      uint32_t next = 0;
+      bool waits = false;
+      bool runs = false;
+    };
+    std::map<uint32_t, Model> jobs;
+    std::vector<TurnGroup::Member> members;
+    for (uint32_t job = 0; job < random() % 5 + 2; ++job) {
+      jobs[job].threads = random() % core_count + 1;
+      members.push_back({job, jobs[job].threads});
+    }
+    TurnGroup group(members, core_count);
+    for (int step = 0; step < 5000 && !jobs.empty(); ++step) {
+      for (auto& [id, job] : jobs) {
+        if (job.runs && random() % 3 == 0) group.done(id), job.runs = false, ++job.next;
+        if (!job.runs && !job.waits && job.next < chunk_count && random() % 2 == 0) {
+          group.ask(id, job.next);
+          job.waits = true;
+        }
+      }
+      std::erase_if(jobs, [&](const auto& entry) {
+        const bool through = entry.second.next == chunk_count || random() % 300 == 0;
+        if (through) group.leave(entry.first);
+        return through;
+      });
+      for (const TurnGroup::Turn& turn : group.step()) {
+        Model& job = jobs.at(turn.job);
+        ASSERT_TRUE(job.waits) << "seed " << seed;
+        job.waits = false;
+        job.runs = true;
+        for (const auto& [id, other] : jobs) {
+          ASSERT_GE(other.next, job.next) << "job " << id << " has not done that, seed " << seed;
+        }
+      }
+      uint32_t busy = 0;
+      for (const auto& [id, job] : jobs) busy += job.runs ? job.threads : 0;
+      ASSERT_LE(busy, core_count) << "seed " << seed;
+    }
+    ASSERT_TRUE(jobs.empty()) << "stuck, seed " << seed;
+    ASSERT_TRUE(group.empty());
+  }
+}
+
+}  // namespace
+}  // namespace graphlane::share
