@@ -1,1 +1,57 @@
-$(eval $(call library,share,$(wildcard adapters/share/*.cc)))
+# The share kit: libgraphlane-share, static and shared, and the coordinator that jobs start.
+#
+# Both libraries hold their own position-independent copies of what they need of the
+# folders below, so that a program links nothing else of ours. The shared one exports the C
+# interface alone.
+
+LIBDIR ?= $(PREFIX)/lib
+SHARE_CPPFLAGS := -DGRAPHLANE_SHARE_LIBDIR='"$(LIBDIR)"'
+$(BUILD)/obj/adapters/share/rendezvous.o: EXTRA_CXXFLAGS := $(SHARE_CPPFLAGS)
+
+share_main := adapters/share/coordinator_main.cc
+share_kit := $(filter-out $(share_main),$(wildcard adapters/share/*.cc))
+$(eval $(call library,share,$(share_kit)))
+$(eval $(call program,graphlane-share-coordinator,$(share_main),share graphfmt iomgr,-lfmt))
+
+# What a job has of it: all but the coordinator.
+share_coordinator := $(patsubst %,adapters/share/%.cc,chunk_size coordinator global_table \
+  graph_files label_file label_keeper load_order shared_graph snapshots turn_group worker)
+SHARE_SOURCES := $(filter-out $(share_coordinator),$(share_kit)) graphfmt/grid_read.cc graphfmt/line.cc \
+  iomgr/base/error.cc iomgr/base/file_io.cc iomgr/base/progress.cc iomgr/base/size.cc iomgr/base/size_text.cc
+SHARE_OBJECTS := $(patsubst %.cc,$(PLAIN)/share/%.o,$(SHARE_SOURCES))
+SHARE_LIBRARIES := $(addprefix $(PLAIN)/lib/,libgraphlane-share.a libgraphlane-share.so)
+
+$(PLAIN)/share/%.o: %.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$< (share))
+	$(Q)$(CXX) $(CPPFLAGS) $(SHARE_CPPFLAGS) -std=c++20 -O2 -g1 -pthread $(WARN) -fPIC \
+	  -fvisibility=hidden -MMD -MP -c -o $@ $<
+
+$(PLAIN)/lib/libgraphlane-share.a: $(SHARE_OBJECTS)
+	@mkdir -p $(@D)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(PLAIN)/lib/libgraphlane-share.so: $(SHARE_OBJECTS) adapters/share/exports.map
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CXX) -shared -o $@ $(SHARE_OBJECTS) -Wl,-z,defs -Wl,-Bsymbolic \
+	  -Wl,--version-script=adapters/share/exports.map -Wl,-soname,libgraphlane-share.so.0 -lfmt -pthread
+
+-include $(SHARE_OBJECTS:.o=.d)
+
+.PHONY: install-share uninstall-share
+install-share: $(SHARE_LIBRARIES) $(BUILD)/bin/graphlane-share-coordinator
+	install -d $(addprefix $(DESTDIR),$(LIBDIR)/graphlane $(LIBDIR)/pkgconfig $(PREFIX)/include)
+	install -m 644 adapters/share/graphlane_share.h adapters/share/graphlane_share.hpp $(DESTDIR)$(PREFIX)/include
+	install -m 644 $(PLAIN)/lib/libgraphlane-share.a $(DESTDIR)$(LIBDIR)
+	install -m 755 $(PLAIN)/lib/libgraphlane-share.so $(DESTDIR)$(LIBDIR)/libgraphlane-share.so.0
+	ln -sf libgraphlane-share.so.0 $(DESTDIR)$(LIBDIR)/libgraphlane-share.so
+	install -m 755 $(BUILD)/bin/graphlane-share-coordinator $(DESTDIR)$(LIBDIR)/graphlane
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+	  adapters/share/graphlane-share.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/graphlane-share.pc
+
+uninstall-share:
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/,graphlane_share.h graphlane_share.hpp)
+	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libgraphlane-share.a libgraphlane-share.so \
+	  libgraphlane-share.so.0 pkgconfig/graphlane-share.pc graphlane/graphlane-share-coordinator)

@@ -1,0 +1,312 @@
+#include "adapters/share/coordinator.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "adapters/share/chunk_size.h"
+#include "adapters/share/label_file.h"
+#include "adapters/share/sealed_memory.h"
+#include "iomgr/base/file_io.h"
+#include "iomgr/base/futex.h"
+#include "iomgr/base/reopen.h"
+
+namespace graphlane::share {
+namespace {
+
+constexpr size_t kClientsMax = 1024;
+constexpr uint64_t kLayoutBytesMax = uint64_t{64} << 20;
+// What epoll calls things that are not jobs.
+constexpr uint64_t kListenerKey = uint64_t{1} << 32;
+constexpr uint64_t kWorkerKey = kListenerKey + 1;
+
+void watch(int epoll, int fd, uint64_t key) {
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = key}};
+  ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+// A coordinator without descriptors to spare would turn jobs away.
+void raise_descriptor_limit() {
+  rlimit limit;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// What jobs must have in common to share a graph.
+std::string graph_key(const std::string& layout, std::span<const FileIdentity> files,
+                      std::optional<uid_t> user) {
+  std::string key = layout;
+  key.append(reinterpret_cast<const char*>(files.data()), files.size_bytes());
+  if (user) key.append(reinterpret_cast<const char*>(&*user), sizeof *user);
+  return key;
+}
+
+// Our own open file, so that flags that the job sets on its are not ours. A descriptor of
+// a file that we may not open ourselves has to do as it is.
+Fd own(Fd file) {
+  Fd reopened = reopen(file.get(), O_RDONLY | O_NONBLOCK);
+  return reopened ? std::move(reopened) : std::move(file);
+}
+
+Outcome<std::string> read_layout(const Fd& memory) {
+  const Result<uint64_t> size_bytes = sealed_size(memory.get());
+  if (!size_bytes || *size_bytes > kLayoutBytesMax) {
+    return make_error(EPROTO, "the graph's layout is not sealed, or larger than {} bytes",
+                      kLayoutBytesMax);
+  }
+  std::string bytes(*size_bytes, '\0');
+  const Result<size_t> got = pread_full(memory.get(), bytes.data(), bytes.size(), 0);
+  if (!got || *got != bytes.size()) return make_error(EPROTO, "the graph's layout cannot be read");
+  return bytes;
+}
+
+uint64_t chunk_bytes_for(const Layout& layout, uint64_t graph_bytes, uint32_t vertex_bytes,
+                         const LastLevelCache& cache) {
+  if (layout.record.size_bytes == 0) return UINT64_MAX;
+  const bool known = graph_bytes > 0;  // of loaders' partitions it is not
+  return chunk_size_bytes({.cache_bytes = cache.size_bytes,
+                           .reserved_bytes = cache.size_bytes / 8,
+                           .core_count = cache.core_count,
+                           .graph_bytes = known ? graph_bytes : UINT32_MAX,
+                           .vertex_count = known ? layout.vertex_count : 0,
+                           .vertex_bytes = vertex_bytes,
+                           .record_bytes = layout.record.size_bytes});
+}
+
+}  // namespace
+
+Coordinator::~Coordinator() = default;
+
+Outcome<void> Coordinator::run(Fd listener, Fd connection) {
+  raise_descriptor_limit();
+  epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_) return os_error(errno, "epoll", "cannot make");
+  watch(epoll_.get(), worker_.event(), kWorkerKey);
+  listener_ = std::move(listener);
+  if (listener_) {
+    ::fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
+    watch(epoll_.get(), listener_.get(), kListenerKey);
+  }
+  if (connection) add_client(std::move(connection));
+
+  uint64_t idle_since_ns = monotonic_ns();
+  for (;;) {
+    uint64_t deadline_ns = pump_graphs();
+    if (!clients_.empty() || !graphs_.empty()) {
+      idle_since_ns = monotonic_ns();
+    } else if (!listener_ || monotonic_ns() >= idle_since_ns + options_.idle_ns) {
+      return {};  // whoever is connecting now finds nobody, and starts another
+    } else {
+      deadline_ns = std::min(deadline_ns, idle_since_ns + options_.idle_ns);
+    }
+    const uint64_t now_ns = monotonic_ns();
+    const int timeout_ms =
+        deadline_ns == UINT64_MAX ? -1
+        : deadline_ns <= now_ns   ? 0
+                                  : static_cast<int>((deadline_ns - now_ns + 999'999) / 1'000'000);
+    epoll_event events[64];
+    const int count = ::epoll_wait(epoll_.get(), events, std::size(events), timeout_ms);
+    for (int i = 0; i < count; ++i) {
+      const uint64_t key = events[i].data.u64;
+      if (key == kListenerKey) take_connections();
+      else if (key == kWorkerKey) worker_.finish();
+      else if (!serve(static_cast<JobId>(key))) cut_off(static_cast<JobId>(key));
+    }
+  }
+}
+
+// --- connections --------------------------------------------------------------
+
+void Coordinator::take_connections() {
+  for (;;) {
+    Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!socket) return;
+    if (clients_.size() < kClientsMax) add_client(std::move(socket));
+  }
+}
+
+void Coordinator::add_client(Fd socket) {
+  const Result<uid_t> user = peer_user(socket.get());
+  if (!user) return;
+  enlarge_buffers(socket.get());
+  const JobId id = ++last_id_;
+  watch(epoll_.get(), socket.get(), id);
+  clients_[id] = {.socket = std::move(socket), .user = *user, .graph = nullptr, .files = {}};
+}
+
+void Coordinator::cut_off(JobId id) {
+  const auto client = clients_.find(id);
+  if (client == clients_.end()) return;
+  const std::shared_ptr<SharedGraph> graph = client->second.graph;
+  if (graph) graph->detach(id);
+  clients_.erase(client);
+  if (graph && graph->idle()) {
+    std::erase_if(graphs_, [&](const auto& entry) { return entry.second == graph; });
+  }
+}
+
+uint64_t Coordinator::pump_graphs() {
+  for (;;) {
+    uint64_t deadline_ns = UINT64_MAX;
+    std::vector<JobId> broken;
+    for (const auto& [key, graph] : graphs_) {
+      deadline_ns = std::min(deadline_ns, graph->pump(monotonic_ns()));
+      for (const JobId id : graph->take_broken()) broken.push_back(id);
+    }
+    if (broken.empty()) return deadline_ns;
+    for (const JobId id : broken) cut_off(id);
+  }
+}
+
+// --- messages -----------------------------------------------------------------
+
+bool Coordinator::serve(JobId id) {
+  const auto client = clients_.find(id);
+  if (client == clients_.end()) return true;  // cut off since epoll said so
+  Result<Message> message = receive_message(client->second.socket.get(), MSG_DONTWAIT);
+  if (!message) return message.error().code == EAGAIN;
+  return dispatch(id, client->second, *message);
+}
+
+bool Coordinator::dispatch(JobId id, Client& client, Message& message) {
+  if (client.graph) return dispatch_attached(id, client, message);
+  const Outcome<void> attached = attach(id, client, message);
+  if (attached) return true;
+  (void)send_head(client.socket.get(), RefusalMessage{.error = attached.error().code},
+                  attached.error().text, {}, MSG_DONTWAIT).has_value();
+  return false;
+}
+
+bool Coordinator::dispatch_attached(JobId id, Client& client, Message& message) {
+  SharedGraph& graph = *client.graph;
+  PlainMessage plain;
+  if (!message.read(plain)) return false;
+  switch (plain.kind) {
+    case Kind::kSweep: {
+      SweepMessage sweep;
+      const std::string_view bits = message.after(sizeof sweep);
+      const size_t word_count = (graph.partition_count() + 63) / 64;
+      if (!message.read(sweep) || bits.size() != word_count * sizeof(uint64_t)) return false;
+      std::vector<uint64_t> words(word_count);
+      std::memcpy(words.data(), bits.data(), bits.size());
+      return graph.sweep(id, PartitionSet(graph.partition_count(), words), sweep.wants_labels != 0);
+    }
+    case Kind::kNext: {
+      NextMessage next;
+      return message.read(next) && graph.next(id, next);
+    }
+    case Kind::kLoaded: {
+      LoadedMessage loaded;
+      if (!message.read(loaded)) return false;
+      return graph.loaded(id, loaded, message.fds.empty() ? Fd() : std::move(message.fds[0]));
+    }
+    case Kind::kTurn: {
+      TurnMessage turn;
+      return message.read(turn) && graph.turn(id, turn);
+    }
+    case Kind::kDone:
+      return graph.done(id);
+    case Kind::kUpdate: {
+      const Outcome<uint64_t> version = update(client, message);
+      const int socket = client.socket.get();
+      const Result<void> sent =
+          version ? send_head(socket, UpdatedMessage{.version = *version}, {}, {}, MSG_DONTWAIT)
+                  : send_head(socket, RefusalMessage{.error = version.error().code},
+                              version.error().text, {}, MSG_DONTWAIT);
+      return sent.has_value();
+    }
+    case Kind::kAskStatistics:
+      return send_head(client.socket.get(), graph.statistics(), {}, {}, MSG_DONTWAIT).has_value();
+    default:
+      return false;
+  }
+}
+
+Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
+  AttachMessage attach;
+  if (!message.read(attach) || attach.kind != Kind::kAttach) return make_error(EPROTO, "not a job");
+  if (attach.version != kProtocolVersion) {
+    return make_error(EPROTO, "this job speaks version {}, its coordinator version {}",
+                      attach.version, kProtocolVersion);
+  }
+  if (message.fds.size() < 3) return make_error(EPROTO, "the job shows no files");
+  const std::string name(message.after(sizeof attach));
+  auto layout_bytes = read_layout(message.fds[0]);
+  if (!layout_bytes) return layout_bytes.error();
+  auto layout = Layout::from_bytes(*layout_bytes);
+  if (!layout) return layout.error();
+
+  GraphFiles files{.name = name, .files = {}, .identities = {}, .ranges = layout->ranges,
+                   .partition_bytes = {}};
+  for (size_t i = 2; i < message.fds.size(); ++i) {
+    const Result<FileIdentity> identity = identify(message.fds[i].get());
+    if (!identity) {
+      return make_error(EACCES, "{}: file {} is not one that the job has open for reading", name, i - 2);
+    }
+    files.identities.push_back(*identity);
+    files.files.push_back(own(std::move(message.fds[i])));
+  }
+  if (Outcome<void> good = check(*layout, files.identities); !good) {
+    return make_error(good.error().code, "{}: {}", name, good.error().text);
+  }
+  files.partition_bytes = partition_sizes(*layout);
+  uint64_t graph_bytes = 0;
+  for (uint32_t p = 0; p < files.partition_bytes.size(); ++p) {
+    graph_bytes += files.partition_bytes[p];
+    if (files.partition_bytes[p] <= options_.budget_bytes) continue;
+    return make_error(EFBIG, "{}: partition {} has {} bytes, the buffers' budget is {}", name, p,
+                      files.partition_bytes[p], options_.budget_bytes);
+  }
+
+  client.files = files.identities;
+  client.by_loader = layout->by_loader;
+  const std::string key = graph_key(*layout_bytes, files.identities,
+                                    layout->by_loader ? std::optional(client.user) : std::nullopt);
+  std::shared_ptr<SharedGraph>& graph = graphs_[key];
+  if (!graph) {
+    const LastLevelCache cache = read_last_level_cache();
+    const SharedGraph::Options options{
+        .by_loader = layout->by_loader,
+        .budget_bytes = options_.budget_bytes,
+        .core_count = cache.core_count,
+        .chunk_bytes = chunk_bytes_for(*layout, graph_bytes, attach.vertex_bytes, cache)};
+    std::shared_ptr<LabelKeeper> labels;
+    if (layout->record.size_bytes != 0 && !layout->by_loader) {
+      LabelKeeper::Place place{.directory = Fd(), .name = name};
+      if (is_beside(message.fds[1].get(), name, files.identities[0])) {
+        place.directory = std::move(message.fds[1]);
+      }
+      labels = std::make_shared<LabelKeeper>(std::move(place), graph_hash(*layout, files.identities),
+                                             layout->record, options.chunk_bytes,
+                                             files.partition_bytes);
+    }
+    graph = std::make_shared<SharedGraph>(std::move(files), std::move(labels), worker_, options);
+  }
+  client.graph = graph;
+  graph->attach(id, client.socket.get(), client.user, std::clamp(attach.thread_count, 1u, 4096u));
+  return {};
+}
+
+Outcome<uint64_t> Coordinator::update(const Client& client, Message& message) {
+  UpdateMessage update;
+  if (!message.read(update) || message.fds.empty()) return make_error(EPROTO, "not an update");
+  const std::string& name = client.graph->files().name;
+  // Bytes of loaders belong to the user alone.
+  for (size_t i = 0; !client.by_loader && i < client.files.size(); ++i) {
+    const bool shown = std::ranges::any_of(message.fds, [&](const Fd& file) {
+      if ((::fcntl(file.get(), F_GETFL) & (O_ACCMODE | O_PATH)) != O_RDWR) return false;
+      const Result<FileIdentity> identity = identify(file.get());
+      return identity && identity->device == client.files[i].device &&
+             identity->inode == client.files[i].inode;
+    });
+    if (!shown) return make_error(EACCES, "{}: who updates it must be allowed to write it", name);
+  }
+  return client.graph->update(update.partition, update.chunk, std::move(message.fds[0]));
+}
+
+}  // namespace graphlane::share

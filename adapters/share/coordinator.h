@@ -1,0 +1,68 @@
+// Coordinator: the process in which the jobs of a graph meet.
+//
+//   jobs ──Unix socket──▶ Coordinator ──▶ SharedGraph (one for each layout of the files)
+//                              └─ Worker: reads, labels
+//
+// It is started by the first job (rendezvous.h), needs no more rights than that one, and
+// ends when no job has come for a while and nothing would be lost.
+//
+// **Who gets what.** A job shows a descriptor of each of the graph's files that it has
+// open for reading; only with the same files, in the same state, does it get to a graph.
+// What jobs' loaders make is shared among jobs of one user. To update a graph a job
+// shows descriptors that are open for writing.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "adapters/share/message_socket.h"
+#include "adapters/share/shared_graph.h"
+#include "iomgr/base/error.h"
+
+namespace graphlane::share {
+
+struct CoordinatorOptions {
+  uint64_t budget_bytes = 0;
+  uint64_t idle_ns = 2'000'000'000;
+};
+
+class Coordinator {
+ public:
+  explicit Coordinator(const CoordinatorOptions& options) : options_(options) {}
+  ~Coordinator();
+
+  // Takes jobs from `listener`, if there is one, and `connection`, if there is one, until
+  // it has been idle for as long as the options say.
+  Outcome<void> run(Fd listener, Fd connection);
+
+ private:
+  struct Client {
+    Fd socket;
+    uid_t user = 0;
+    std::shared_ptr<SharedGraph> graph;  // null: it has not attached yet
+    std::vector<FileIdentity> files;     // that it has shown
+    bool by_loader = false;
+  };
+
+  void take_connections();
+  void add_client(Fd socket);
+  // What the client has said; false: it is to be cut off.
+  bool serve(JobId id);
+  bool dispatch(JobId id, Client& client, Message& message);
+  bool dispatch_attached(JobId id, Client& client, Message& message);
+  Outcome<void> attach(JobId id, Client& client, Message& message);
+  Outcome<uint64_t> update(const Client& client, Message& message);
+  void cut_off(JobId id);
+  uint64_t pump_graphs();
+
+  const CoordinatorOptions options_;
+  Worker worker_;
+  Fd epoll_;
+  Fd listener_;
+  JobId last_id_ = 0;
+  std::map<JobId, Client> clients_;
+  std::map<std::string, std::shared_ptr<SharedGraph>> graphs_;  // by graph_key()
+};
+
+}  // namespace graphlane::share

@@ -1,0 +1,94 @@
+// graphlane-share-coordinator: what jobs start when they need a coordinator
+// (rendezvous.h), and what an administrator may start for a graph that several users
+// share: as root or as the graph's owner.
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "adapters/share/coordinator.h"
+#include "iomgr/base/size.h"
+#include "iomgr/memory_limit.h"
+
+namespace graphlane::share {
+namespace {
+
+constexpr char kUsage[] =
+    "usage: graphlane-share-coordinator --listener | --connection [--budget=SIZE] [--idle-ms=N]\n"
+    "Jobs start it by themselves, with a Unix socket as its descriptor 3.\n";
+
+constexpr int kSocket = 3;
+
+bool take(std::string_view word, std::string_view name, std::string_view& value) {
+  if (!word.starts_with(name)) return false;
+  value = word.substr(name.size());
+  return true;
+}
+
+bool is_unix_socket(int fd) {
+  int domain = 0;
+  socklen_t length = sizeof domain;
+  return ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX;
+}
+
+int fail(std::string_view reason) {
+  std::fprintf(stderr, "graphlane-share-coordinator: %.*s\n", static_cast<int>(reason.size()),
+               reason.data());
+  return 1;
+}
+
+int run(int argc, char** argv) {
+  std::string_view how;
+  // Half of what is there: the jobs' own data want the rest.
+  CoordinatorOptions options{.budget_bytes = memory_available_bytes() / 2};
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    std::string_view value;
+    if (word == "--listener" || word == "--connection") {
+      how = word;
+    } else if (take(word, "--budget=", value)) {
+      const Outcome<uint64_t> size = parse_size(value);
+      if (!size) return fail(size.error().text);
+      options.budget_bytes = *size;
+    } else if (take(word, "--idle-ms=", value)) {
+      const Outcome<uint64_t> number = parse_size(value);
+      if (!number) return fail(number.error().text);
+      options.idle_ns = *number * 1'000'000;
+    } else {
+      std::fputs(kUsage, stderr);
+      return 2;
+    }
+  }
+  if (how.empty()) {
+    std::fputs(kUsage, stderr);
+    return 2;
+  }
+  if (!is_unix_socket(kSocket)) return fail("descriptor 3 is not a Unix socket");
+
+  // Before any thread: the launcher ends, and the job that waits for it goes on.
+  const pid_t child = ::fork();
+  if (child < 0) return fail(std::strerror(errno));
+  if (child > 0) ::_exit(0);
+  ::setsid();
+  if (::chdir("/") != 0) return fail(std::strerror(errno));
+  ::umask(022);
+  ::signal(SIGHUP, SIG_IGN);
+  ::signal(SIGINT, SIG_IGN);
+  ::prctl(PR_SET_NAME, "graphlane-share");
+
+  Coordinator coordinator(options);
+  const bool listens = how == "--listener";
+  const Outcome<void> served = coordinator.run(listens ? Fd(kSocket) : Fd(), listens ? Fd() : Fd(kSocket));
+  return served ? 0 : fail(served.error().text);
+}
+
+}  // namespace
+}  // namespace graphlane::share
+
+int main(int argc, char** argv) { return graphlane::share::run(argc, argv); }

@@ -1,0 +1,144 @@
+// Job: one graph job's end of the sharing: GraphM's table 1.
+//
+//   begin_sweep()        GetActiveVertices()   what this iteration needs
+//   next()               Sharing()             a partition, when it is this job's turn
+//   start(), barrier()   Start(), Barrier()    its chunks, in step with the other jobs
+//
+// What is active, changed chunks, and what has been done of a sweep stay in the job: no
+// other job sees them, and if the coordinator dies the job goes on with a new one.
+//
+// Threads: one at a time. Between start() and barrier() any thread may read the chunk.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "adapters/share/labels.h"
+#include "adapters/share/message_socket.h"
+#include "adapters/share/overlay.h"
+#include "adapters/share/partition_set.h"
+#include "adapters/share/profile.h"
+#include "adapters/share/protocol.h"
+#include "adapters/share/rendezvous.h"
+#include "adapters/share/sealed_memory.h"
+
+namespace graphlane::share {
+
+// Called with no memory: the partition's size in bytes. Then with memory of that size:
+// fills it, and returns the size again. −errno: it cannot.
+using Loader = std::function<int64_t(uint32_t partition, char* memory, uint64_t size_bytes)>;
+
+struct JobOptions {
+  std::vector<std::string> files;
+  Layout layout;
+  Loader loader;                // if layout.by_loader
+  uint32_t thread_count = 1;
+  uint32_t vertex_bytes = 8;    // U_v
+  uint64_t budget_bytes = 0;    // for a coordinator that this job starts; 0: it chooses
+  uint64_t idle_ms = 0;         // likewise
+};
+
+struct Chunk {
+  uint32_t partition = 0;
+  uint32_t chunk = 0;
+  std::span<const char> bytes;
+  uint64_t edge_count = 0;         // 0: edges are unknown
+  uint64_t active_edge_count = 0;  // where that is not known, all are
+};
+
+class Job {
+ public:
+  // Attaches to the graph's coordinator, or starts it.
+  static Outcome<std::unique_ptr<Job>> open(JobOptions options);
+
+  // The active vertices of the next sweep, to which also their number must fit; they must
+  // stay as they are until it ends. All partitions with an edge from one of them come.
+  Outcome<void> begin_sweep(VertexBits active);
+  // The same, named by partition.
+  Outcome<void> begin_sweep(const PartitionSet& active);
+
+  // The next partition; none: the sweep is over. Without begin_sweep() one over all begins.
+  Outcome<std::optional<uint32_t>> next();
+
+  // The partition's next chunk with active edges; none: that was the last one.
+  Outcome<std::optional<Chunk>> start();
+  void barrier();
+
+  // This job, and no other, finds `bytes` in place of the chunk from now on.
+  Outcome<void> mutate(uint32_t partition, uint32_t chunk, std::span<const char> bytes);
+  // Jobs that come from now on find `bytes` there; this one does not. The graph's version.
+  Outcome<uint64_t> update(uint32_t partition, uint32_t chunk, std::span<const char> bytes);
+
+  Outcome<StatisticsMessage> statistics();
+  uint64_t chunk_bytes() const { return welcome_.chunk_bytes; }
+  uint32_t partition_count() const { return options_.layout.partition_count; }
+  const EdgeCosts& edge_costs() const { return profile_.costs(); }
+
+ private:
+  explicit Job(JobOptions options) : options_(std::move(options)) {}
+
+  // A partition that the job has in its hands.
+  struct Partition {
+    uint32_t number = 0;
+    Mapping bytes;
+    Mapping overlay;
+    ChangedChunks updated;
+    bool alone = true;
+    uint32_t chunk = 0;           // that comes next
+    bool started = false;         // chunk - 1 was started, and not ended
+    uint64_t started_ns = 0;
+    uint64_t elapsed_ns = 0;      // of the chunks so far
+    uint64_t edge_count = 0;
+    uint64_t active_edge_count = 0;
+  };
+
+  Outcome<void> open_files();
+  Outcome<void> attach();
+  Outcome<void> attach_once();
+  Outcome<void> begin_sweep_over(PartitionSet partitions);
+  bool is_empty(uint32_t partition) const;
+  bool is_changed(uint32_t partition) const;
+  Outcome<void> send_sweep();
+  Outcome<void> ask_next();
+  Outcome<Message> receive();
+  Outcome<void> take_partition(Message& message);
+  Outcome<void> serve_load(const Message& message);
+  Outcome<Fd> make_partition(uint32_t partition) const;
+  void finish_partition();
+  Outcome<void> await_turn(const Chunk& chunk);
+  Chunk chunk_at(uint32_t number) const;
+  uint32_t chunk_count() const;
+  bool may_be_active(uint32_t partition) const;
+  Error lost(Errno why);
+
+  JobOptions options_;
+  std::vector<Fd> files_;
+  std::vector<FileIdentity> identities_;
+  std::vector<uint64_t> partition_bytes_;  // zeros of loaders' partitions
+  Fd directory_;
+  std::string name_;  // of the first file in it
+  uid_t owner_ = 0;
+
+  Fd socket_;  // none: the coordinator is gone
+  WelcomeMessage welcome_;
+  PartitionSet updated_;
+  bool sees_updates_ = false;
+
+  bool sweeping_ = false;
+  PartitionSet remaining_;
+  VertexBits active_;  // empty: all are
+  Mapping label_memory_;
+  Labels labels_;
+  std::optional<Partition> partition_;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<char>> mutated_;  // by partition, chunk
+  Profile profile_;
+  bool profile_told_ = false;
+};
+
+}  // namespace graphlane::share

@@ -1,0 +1,63 @@
+// LabelKeeper: how a graph's labels come about.
+//
+// When the first job names active vertices, they are read from the file beside the graph
+// (label_file.h). If it is missing, damaged or of another graph, every partition is
+// labelled when it is loaded next, which costs no reading of its own; when the last one
+// is, the file is written. Until then a job takes what it does not know for active.
+//
+// Threads: as SharedGraph; label() also by its Worker.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "adapters/share/label_file.h"
+#include "adapters/share/worker.h"
+
+namespace graphlane::share {
+
+class LabelKeeper : public std::enable_shared_from_this<LabelKeeper> {
+ public:
+  struct Place {
+    Fd directory;      // none: the labels are kept in memory alone
+    std::string name;  // of the graph's first file
+  };
+  LabelKeeper(Place place, uint64_t graph_hash, RecordFormat record, uint64_t chunk_bytes,
+              std::vector<uint64_t> partition_bytes)
+      : place_(std::move(place)),
+        graph_hash_(graph_hash),
+        record_(record),
+        chunk_bytes_(chunk_bytes),
+        partition_bytes_(std::move(partition_bytes)),
+        builder_(static_cast<uint32_t>(partition_bytes_.size()), record, chunk_bytes) {}
+
+  // A job wants them: from now on they are made.
+  void want(Worker& worker);
+  // Whether a partition that is loaded now is to be labelled.
+  bool wants(uint32_t partition) const { return building_ && !builder_.has(partition); }
+  PartitionLabels label(std::span<const char> bytes) const {
+    return label_partition(bytes, record_, chunk_bytes_);
+  }
+  void add(uint32_t partition, PartitionLabels labels, Worker& worker);
+
+  // All of them, in sealed memory; -1: not yet.
+  int memory() const { return memory_.get(); }
+  uint64_t labelled_count() const { return labelled_count_; }
+
+ private:
+  void keep(const std::string& bytes);
+
+  const Place place_;
+  const uint64_t graph_hash_;
+  const RecordFormat record_;
+  const uint64_t chunk_bytes_;
+  const std::vector<uint64_t> partition_bytes_;
+  bool asked_ = false;
+  bool building_ = false;
+  uint64_t labelled_count_ = 0;
+  LabelBuilder builder_;
+  Fd memory_;
+};
+
+}  // namespace graphlane::share

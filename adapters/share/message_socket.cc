@@ -1,0 +1,79 @@
+#include "adapters/share/message_socket.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cassert>
+
+namespace graphlane::share {
+
+Result<void> send_message(int socket, std::string_view bytes, std::span<const int> fds, int flags) {
+  assert(bytes.size() <= kMessageBytesMax && fds.size() <= kMessageFdsMax);
+  alignas(cmsghdr) char control[CMSG_SPACE(kMessageFdsMax * sizeof(int))] = {};
+  iovec piece{.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
+  msghdr message = {};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  if (!fds.empty()) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(fds.size_bytes());
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
+  }
+  ssize_t sent;
+  do sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | flags);
+  while (sent < 0 && errno == EINTR);
+  if (sent < 0) return last_errno();
+  return {};
+}
+
+Result<Message> receive_message(int socket, int flags) {
+  // Looking first costs less than clearing room for the largest message each time.
+  ssize_t length;
+  do length = ::recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC | flags);
+  while (length < 0 && errno == EINTR);
+  if (length < 0) return last_errno();
+  if (length == 0) return Errno{ECONNRESET};  // none of our messages is empty
+  if (static_cast<size_t>(length) > kMessageBytesMax) return Errno{EMSGSIZE};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMessageFdsMax * sizeof(int))];
+  Message received{.bytes = std::string(static_cast<size_t>(length), '\0'), .fds = {}};
+  iovec piece{.iov_base = received.bytes.data(), .iov_len = received.bytes.size()};
+  msghdr message = {};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  do length = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | flags);
+  while (length < 0 && errno == EINTR);
+  if (length < 0) return last_errno();
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd;
+      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+      received.fds.emplace_back(fd);
+    }
+  }
+  if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return Errno{EMSGSIZE};
+  received.bytes.resize(static_cast<size_t>(length));
+  return received;
+}
+
+void enlarge_buffers(int socket) {
+  const int size = 4 * kMessageBytesMax;
+  ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+}
+
+Result<uid_t> peer_user(int socket) {
+  ucred peer;
+  socklen_t length = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return last_errno();
+  return peer.uid;
+}
+
+}  // namespace graphlane::share

@@ -1,0 +1,131 @@
+// What a job and a graph's coordinator say to each other: one message a line.
+//
+//   job                                         coordinator
+//   Attach + layout, directory, files    ──▶
+//                                        ◀──    Welcome + labels, or Refusal
+//   Sweep + the active partitions        ──▶
+//   Next                                 ──▶
+//                                        ◀──    Load, if it is this job's loader's turn
+//   Loaded + sealed memory               ──▶
+//                                        ◀──    Partition + memory, labels, overlay;
+//                                               SweepEnd, or Refusal
+//   Turn (before a chunk)                ──▶
+//                                        ◀──    Turn, unless the partition is `alone`
+//   Done (after a chunk)                 ──▶
+//   Update + sealed memory, files (rw)   ──▶
+//                                        ◀──    Updated, or Refusal
+//   AskStatistics                        ──▶
+//                                        ◀──    Statistics
+//
+// A job has one question open at a time; who breaks the rules is cut off. The end of the
+// connection is the end of the job. Both ends are of one build: another version is
+// refused.
+#pragma once
+
+#include <cstdint>
+
+namespace graphlane::share {
+
+inline constexpr uint32_t kProtocolVersion = 1;
+
+enum class Kind : uint32_t {
+  kAttach = 1, kSweep, kNext, kLoaded, kTurn, kDone, kUpdate, kAskStatistics,
+  kWelcome = 101, kRefusal, kLoad, kPartition, kSweepEnd, kTurnGiven, kUpdated, kStatistics,
+};
+
+struct AttachMessage {
+  Kind kind = Kind::kAttach;
+  uint32_t version = kProtocolVersion;
+  uint32_t thread_count = 1;
+  uint32_t vertex_bytes = 8;  // U_v
+  // Then the name of the first file in its directory. Descriptors: the layout's bytes as
+  // sealed memory, the directory, the files.
+};
+
+struct WelcomeMessage {
+  Kind kind = Kind::kWelcome;
+  uint32_t padding = 0;
+  uint64_t version = 0;      // of the graph: the updates before it are seen
+  uint64_t chunk_bytes = 0;  // S_c; UINT64_MAX: a partition is one chunk
+  uint64_t access_ps = 0;    // T(E); 0: not known yet
+  // Then the set of updated partitions, unless there is none.
+};
+
+struct RefusalMessage {
+  Kind kind = Kind::kRefusal;
+  int32_t error = 0;  // errno
+  // Then the reason.
+};
+
+struct SweepMessage {
+  Kind kind = Kind::kSweep;
+  uint32_t wants_labels = 0;
+  // Then the set of active partitions.
+};
+
+struct NextMessage {
+  Kind kind = Kind::kNext;
+  uint32_t padding = 0;
+  uint64_t access_ps = 0;  // T(E) as this job measured it; 0: it has not
+};
+
+struct LoadMessage {
+  Kind kind = Kind::kLoad;
+  uint32_t partition = 0;
+};
+
+struct LoadedMessage {
+  Kind kind = Kind::kLoaded;
+  uint32_t partition = 0;
+  int32_t error = 0;  // 0, and sealed memory goes along; or the loader's errno
+};
+
+struct PartitionMessage {
+  Kind kind = Kind::kPartition;
+  uint32_t partition = 0;
+  uint64_t size_bytes = 0;
+  uint32_t alone = 0;        // no turns: it goes through the chunks by itself
+  uint32_t has_labels = 0;   // the second descriptor: of the whole graph
+  uint32_t has_overlay = 0;  // the last descriptor
+  uint32_t padding = 0;
+};
+
+struct PlainMessage {  // SweepEnd, TurnGiven, Done, AskStatistics
+  Kind kind;
+};
+
+struct TurnMessage {
+  Kind kind = Kind::kTurn;
+  uint32_t chunk = 0;
+  uint64_t process_ns = 0;  // formula 3; 0: not known yet
+  uint64_t access_ns = 0;   // what formula 4 adds
+};
+
+struct UpdateMessage {
+  Kind kind = Kind::kUpdate;
+  uint32_t partition = 0;
+  uint32_t chunk = 0;
+};
+
+struct UpdatedMessage {
+  Kind kind = Kind::kUpdated;
+  uint32_t padding = 0;
+  uint64_t version = 0;
+};
+
+struct StatisticsMessage {
+  Kind kind = Kind::kStatistics;
+  uint32_t job_count = 0;
+  uint64_t loaded_partitions = 0;
+  uint64_t loaded_bytes = 0;
+  uint64_t given_partitions = 0;
+  uint64_t given_bytes = 0;
+  uint64_t buffer_bytes = 0;
+  uint64_t buffer_bytes_max = 0;
+  uint64_t overlay_bytes = 0;
+  uint64_t turns = 0;
+  uint64_t late = 0;
+  uint64_t labelled_partitions = 0;
+};
+
+}  // namespace graphlane::share

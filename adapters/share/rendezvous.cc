@@ -1,0 +1,173 @@
+#include "adapters/share/rendezvous.h"
+
+#include <dlfcn.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "adapters/share/message_socket.h"
+
+extern char** environ;
+
+namespace graphlane::share {
+namespace {
+
+constexpr int kBacklog = 1024;
+constexpr int kConnectTries = 500;  // of 10 ms, while a coordinator's queue is full
+
+struct Address {
+  Address(uid_t user, const FileIdentity& file) {
+    address.sun_family = AF_UNIX;
+    const std::string name =
+        fmt::format("graphlane-share-{}-{:x}-{:x}", user, file.device, file.inode);
+    std::memcpy(address.sun_path + 1, name.data(), name.size());
+    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
+
+  sockaddr_un address = {};
+  socklen_t length = 0;
+};
+
+Outcome<Fd> make_socket() {
+  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!socket) return os_error(errno, "socket", "cannot make");
+  enlarge_buffers(socket.get());
+  return socket;
+}
+
+enum class Found { kCoordinator, kNobody, kStranger };
+
+// Non-blocking only to connect: with a full queue it would wait for whoever listens.
+Outcome<Found> try_connect(uid_t user, const FileIdentity& file, Fd& connection) {
+  const Address address(user, file);
+  auto socket = make_socket();
+  if (!socket) return socket.error();
+  ::fcntl(socket->get(), F_SETFL, O_NONBLOCK);
+  for (int i = 0; ::connect(socket->get(), address.get(), address.length) != 0; ++i) {
+    if (errno == ECONNREFUSED) return Found::kNobody;
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return os_error(errno, "coordinator", "cannot connect");
+    if (i == kConnectTries) return Found::kStranger;
+    ::poll(nullptr, 0, 10);
+  }
+  ::fcntl(socket->get(), F_SETFL, 0);
+  const Result<uid_t> listener = peer_user(socket->get());
+  if (!listener || *listener != user) return Found::kStranger;
+  connection = std::move(*socket);
+  return Found::kCoordinator;
+}
+
+std::string directory_of_this_code() {
+  Dl_info info;
+  if (::dladdr(reinterpret_cast<void*>(&directory_of_this_code), &info) == 0) return {};
+  std::error_code ignored;
+  return std::filesystem::canonical(info.dli_fname, ignored).parent_path();
+}
+
+Outcome<std::string> find_program() {
+  if (const char* named = ::secure_getenv("GRAPHLANE_SHARE_COORDINATOR")) return std::string(named);
+  std::error_code ignored;
+  const std::string here = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  const std::string library = directory_of_this_code();
+  for (const std::string& path :
+       {here + "/" + kCoordinatorName, here + "/../bin/" + kCoordinatorName,
+        library + "/graphlane/" + kCoordinatorName, library + "/../bin/" + kCoordinatorName,
+        std::string(GRAPHLANE_SHARE_LIBDIR "/graphlane/") + kCoordinatorName}) {
+    if (::access(path.c_str(), X_OK) == 0) return path;
+  }
+  return make_error(ENOENT, "{} is not installed: name it in GRAPHLANE_SHARE_COORDINATOR",
+                    kCoordinatorName);
+}
+
+// The program takes `socket` as its descriptor 3, goes into the background, and lives on
+// when this process ends; what we wait for is its launcher.
+Outcome<void> start(const char* how, const Fd& socket, const RendezvousOptions& options) {
+  auto program = find_program();
+  if (!program) return program.error();
+  std::vector<std::string> words{*program, how};
+  if (options.budget_bytes > 0) words.push_back(fmt::format("--budget={}", options.budget_bytes));
+  if (options.idle_ms > 0) words.push_back(fmt::format("--idle-ms={}", options.idle_ms));
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, socket.get(), 3);
+  ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, 0, 1);
+  ::posix_spawn_file_actions_adddup2(&actions, 0, 2);
+  ::posix_spawn_file_actions_addclosefrom_np(&actions, 4);
+  pid_t launcher;
+  const int failed =
+      ::posix_spawn(&launcher, program->c_str(), &actions, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) return os_error(failed, *program, "cannot start");
+  int status = 0;
+  pid_t waited;
+  do waited = ::waitpid(launcher, &status, 0);
+  while (waited < 0 && errno == EINTR);
+  // A program that ignores SIGCHLD is told nothing of its children: ECHILD.
+  if (waited == launcher && status != 0) {
+    return make_error(ECHILD, "{}: did not start: status {}", *program, status);
+  }
+  return {};
+}
+
+Outcome<Fd> start_private(const RendezvousOptions& options) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return os_error(errno, "socket", "cannot make");
+  }
+  Fd ours(ends[0]);
+  const Fd theirs(ends[1]);
+  enlarge_buffers(ours.get());
+  if (Outcome<void> started = start("--connection", theirs, options); !started) return started.error();
+  return ours;
+}
+
+}  // namespace
+
+Outcome<Fd> meet(const RendezvousOptions& options) {
+  const uid_t self = ::geteuid();
+  std::vector<uid_t> trusted{0, options.owner, self};
+  Fd connection;
+  for (size_t i = 0; i < trusted.size(); ++i) {
+    if (std::find(trusted.begin(), trusted.begin() + static_cast<ptrdiff_t>(i), trusted[i]) !=
+        trusted.begin() + static_cast<ptrdiff_t>(i)) {
+      continue;
+    }
+    auto found = try_connect(trusted[i], options.first_file, connection);
+    if (!found) return found.error();
+    if (*found == Found::kCoordinator) return connection;
+    if (trusted[i] == self && *found == Found::kStranger) return start_private(options);
+  }
+
+  const Address address(self, options.first_file);
+  auto listener = make_socket();
+  if (!listener) return listener.error();
+  if (::bind(listener->get(), address.get(), address.length) != 0) {
+    if (errno != EADDRINUSE) return os_error(errno, "coordinator", "cannot take its place");
+    // Another job was faster; it may not listen yet.
+    ::poll(nullptr, 0, 5);
+    return Error{EAGAIN, "another job starts the coordinator"};
+  }
+  if (::listen(listener->get(), kBacklog) != 0) return os_error(errno, "coordinator", "cannot listen");
+  if (Outcome<void> started = start("--listener", *listener, options); !started) return started.error();
+  auto found = try_connect(self, options.first_file, connection);
+  if (!found) return found.error();
+  if (*found != Found::kCoordinator) return Error{EAGAIN, "the coordinator ended at once"};
+  return connection;
+}
+
+}  // namespace graphlane::share

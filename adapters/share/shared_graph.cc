@@ -1,0 +1,430 @@
+#include "adapters/share/shared_graph.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "adapters/share/message_socket.h"
+#include "adapters/share/sealed_memory.h"
+#include "iomgr/base/futex.h"
+
+namespace graphlane::share {
+namespace {
+
+// How long a convoy waits for a job to begin its next sweep. It saves a round of loads
+// when jobs keep step, and is small beside a sweep of a graph that does not fit memory.
+constexpr uint64_t kGatherNs = 30'000'000;
+
+}  // namespace
+
+SharedGraph::SharedGraph(GraphFiles files, std::shared_ptr<LabelKeeper> labels, Worker& worker,
+                         const Options& options)
+    : options_(options),
+      files_(std::make_shared<const GraphFiles>(std::move(files))),
+      worker_(worker),
+      labels_(std::move(labels)),
+      table_(partition_count(), options.core_count) {}
+
+// --- what jobs say ------------------------------------------------------------
+
+void SharedGraph::attach(JobId id, int socket, uid_t user, uint32_t thread_count) {
+  Job& job = jobs_[id];
+  job.socket = socket;
+  job.user = user;
+  job.thread_count = thread_count;
+  job.version = snapshots_.newest_version();
+  table_.add_job(id, thread_count);
+  const auto known = access_ps_.find(user);
+  std::string updated;
+  if (const std::vector<uint32_t> list = snapshots_.updated_partitions(job.version); !list.empty()) {
+    PartitionSet set(partition_count());
+    for (const uint32_t p : list) set.add(p);
+    updated.assign(reinterpret_cast<const char*>(set.words().data()), set.words().size_bytes());
+  }
+  tell(id, WelcomeMessage{.version = job.version,
+                          .chunk_bytes = options_.chunk_bytes,
+                          .access_ps = known == access_ps_.end() ? 0 : known->second},
+       updated);
+}
+
+void SharedGraph::detach(JobId id) {
+  leave_group(jobs_.at(id), id);
+  table_.remove_job(id);
+  jobs_.erase(id);
+  std::multiset<uint64_t> versions;
+  for (const auto& [other, job] : jobs_) versions.insert(job.version);
+  snapshots_.keep_for(versions);
+}
+
+bool SharedGraph::sweep(JobId id, PartitionSet active, bool wants_labels) {
+  Job& job = jobs_.at(id);
+  if (table_.waits(id)) return false;
+  if (wants_labels && labels_) {
+    job.labels_wanted = true;
+    labels_->want(worker_);
+  }
+  if (table_.reads(id)) leave_group(job, id);
+  table_.begin_sweep(id, std::move(active));
+  job.gathered_until_ns = 0;
+  return true;
+}
+
+bool SharedGraph::next(JobId id, const NextMessage& message) {
+  Job& job = jobs_.at(id);
+  if (table_.waits(id)) return false;
+  if (message.access_ps != 0) access_ps_[job.user] = message.access_ps;
+  leave_group(job, id);
+  table_.ask(id);
+  return true;
+}
+
+bool SharedGraph::loaded(JobId id, const LoadedMessage& message, Fd memory) {
+  Job& job = jobs_.at(id);
+  if (job.loading != message.partition) return false;
+  job.loading.reset();
+  if (std::exchange(job.overdue_loading, false)) table_.ask(id);
+  if (buffers_.contains(message.partition)) return true;  // another one was faster
+  if (message.error != 0) {
+    refuse(id, make_error(message.error, "{}: partition {}: the loader failed", files_->name,
+                          message.partition));
+    table_.take_back(id);
+    return true;
+  }
+  const Result<uint64_t> size_bytes = memory ? sealed_size(memory.get()) : Errno{EPERM};
+  if (!size_bytes) return false;
+  if (*size_bytes > options_.budget_bytes) {
+    fail(message.partition, make_error(EFBIG, "{}: partition {} has {} bytes, the buffers' budget is {}",
+                                       files_->name, message.partition, *size_bytes,
+                                       options_.budget_bytes));
+    return true;
+  }
+  buffer_bytes_ += *size_bytes;
+  store(message.partition, std::move(memory), *size_bytes);
+  return true;
+}
+
+bool SharedGraph::turn(JobId id, const TurnMessage& message) {
+  Job& job = jobs_.at(id);
+  if (!table_.reads(id)) return false;
+  job.turn = message;
+  if (job.group) {
+    job.group->ask(id, message.chunk);
+  } else {
+    // It goes by itself; what it says is a sign of life.
+    job.account.lease(monotonic_ns(), message.process_ns + message.access_ns);
+    if (!job.alone) tell(id, PlainMessage{Kind::kTurnGiven});
+  }
+  return true;
+}
+
+bool SharedGraph::done(JobId id) {
+  Job& job = jobs_.at(id);
+  if (!table_.reads(id)) return false;
+  job.account.set_holding(monotonic_ns(), false);
+  job.account.end_lease();
+  if (job.group) job.group->done(id);
+  return true;
+}
+
+Outcome<uint64_t> SharedGraph::update(uint32_t partition, uint32_t chunk, Fd memory) {
+  if (partition >= partition_count()) {
+    return make_error(EINVAL, "{}: partition {} of {}", files_->name, partition, partition_count());
+  }
+  const Result<uint64_t> size_bytes = sealed_size(memory.get());
+  if (!size_bytes) return make_error(EPERM, "{}: an update must be sealed", files_->name);
+  if (snapshots_.bytes() + *size_bytes > options_.budget_bytes) {
+    return make_error(ENOSPC, "{}: the updates are larger than the buffers' budget of {} bytes",
+                      files_->name, options_.budget_bytes);
+  }
+  auto bytes = Mapping::of_sealed(memory.get(), *size_bytes);
+  if (!bytes) return bytes.error();
+  if (auto updated = snapshots_.update(partition, chunk, bytes->bytes()); !updated) {
+    return updated.error();
+  }
+  std::multiset<uint64_t> versions;
+  for (const auto& [id, job] : jobs_) versions.insert(job.version);
+  snapshots_.keep_for(versions);
+  return snapshots_.newest_version();
+}
+
+StatisticsMessage SharedGraph::statistics() const {
+  StatisticsMessage counts = counts_;
+  counts.job_count = static_cast<uint32_t>(jobs_.size());
+  counts.buffer_bytes = buffer_bytes_;
+  counts.overlay_bytes = snapshots_.bytes();
+  counts.labelled_partitions = labels_ ? labels_->labelled_count() : 0;
+  return counts;
+}
+
+// --- what becomes of it -------------------------------------------------------
+
+uint64_t SharedGraph::pump(uint64_t now_ns) {
+  do {
+    for (GlobalTable::Step step = table_.step(); !step.grants.empty() || !step.ended.empty();
+         step = table_.step()) {
+      for (const JobId id : step.ended) {
+        jobs_.at(id).account.reset();
+        tell(id, PlainMessage{Kind::kSweepEnd});
+      }
+      for (const GlobalTable::Grant& grant : step.grants) give(grant);
+    }
+    for (const uint32_t partition : table_.unused()) release(partition);
+    load_wanted(now_ns);
+    give_turns(now_ns);
+  } while (judge(now_ns));
+  return next_deadline_ns(now_ns);
+}
+
+void SharedGraph::give(const GlobalTable::Grant& grant) {
+  const bool alone = grant.jobs.size() == 1;
+  std::shared_ptr<TurnGroup> group;
+  if (!alone) {
+    std::vector<TurnGroup::Member> members;
+    for (const JobId id : grant.jobs) {
+      members.push_back({.job = id, .thread_count = jobs_.at(id).thread_count});
+    }
+    group = std::make_shared<TurnGroup>(members, options_.core_count);
+  }
+  for (const JobId id : grant.jobs) {
+    jobs_.at(id).alone = alone;
+    jobs_.at(id).group = group;
+    give_buffer(id, grant.partition, alone);
+  }
+}
+
+void SharedGraph::give_buffer(JobId id, uint32_t partition, bool alone) {
+  Job& job = jobs_.at(id);
+  const Buffer& buffer = buffers_.at(partition);
+  std::vector<int> fds{buffer.memory.get()};
+  PartitionMessage message{.partition = partition, .size_bytes = buffer.size_bytes, .alone = alone};
+  if (job.labels_wanted && !job.labels_given && labels_ && labels_->memory() >= 0) {
+    job.labels_given = true;
+    message.has_labels = 1;
+    fds.push_back(labels_->memory());
+  }
+  if (const Fd* overlay = snapshots_.overlay(partition, job.version)) {
+    message.has_overlay = 1;
+    fds.push_back(overlay->get());
+  }
+  ++counts_.given_partitions;
+  counts_.given_bytes += buffer.size_bytes;
+  tell(id, message, {}, fds);
+}
+
+void SharedGraph::release(uint32_t partition) {
+  const auto buffer = buffers_.find(partition);
+  buffer_bytes_ -= buffer->second.size_bytes;
+  buffers_.erase(buffer);
+  table_.set_loaded(partition, false);
+}
+
+// What was loaded ahead, and takes the room of what is wanted now.
+void SharedGraph::drop_unread() {
+  std::set<uint32_t> unread;
+  for (const auto& [partition, buffer] : buffers_) unread.insert(partition);
+  for (const auto& [id, job] : jobs_) {
+    if (const auto reads = table_.reads(id)) unread.erase(*reads);
+  }
+  for (const uint32_t partition : unread) release(partition);
+}
+
+void SharedGraph::load_wanted(uint64_t now_ns) {
+  blocked_by_budget_ = false;
+  const auto open = table_.open();
+  for (const uint32_t partition : table_.wanted()) {
+    if (reading_.contains(partition)) continue;
+    if (options_.by_loader) {
+      ask_a_loader(partition, now_ns);
+      continue;
+    }
+    const bool is_open = partition == open;
+    if (is_open && !fits(partition, true)) drop_unread();
+    if (fits(partition, is_open)) {
+      start_reading(partition);
+    } else if (is_open) {
+      blocked_by_budget_ = true;
+      return;  // what comes after it is not to take its place
+    }
+  }
+}
+
+// What late jobs alone still read does not count for the open partition: it would hold
+// everybody up. So that much is beyond the budget.
+bool SharedGraph::fits(uint32_t partition, bool open) {
+  uint64_t used_bytes = buffer_bytes_;
+  if (open) {
+    std::set<uint32_t> read;
+    for (const auto& [id, job] : jobs_) {
+      if (const auto reads = table_.reads(id); reads && !table_.is_late(id)) read.insert(*reads);
+    }
+    for (const auto& [id, job] : jobs_) {
+      const auto reads = table_.reads(id);
+      if (!reads || !read.insert(*reads).second) continue;
+      used_bytes -= buffers_.at(*reads).size_bytes;
+    }
+  }
+  return used_bytes + files_->partition_bytes[partition] <= options_.budget_bytes;
+}
+
+void SharedGraph::start_reading(uint32_t partition) {
+  const uint64_t size_bytes = files_->partition_bytes[partition];
+  reading_[partition] = size_bytes;
+  buffer_bytes_ += size_bytes;
+  counts_.buffer_bytes_max = std::max(counts_.buffer_bytes_max, buffer_bytes_);
+  const std::shared_ptr<LabelKeeper> labels = labels_ && labels_->wants(partition) ? labels_ : nullptr;
+  worker_.post([self = weak_from_this(), files = files_, labels, partition,
+                size_bytes]() -> Worker::Completion {
+    if (self.expired()) return [] {};
+    // Shared, as a std::function must be copyable.
+    auto memory = std::make_shared<Outcome<Fd>>(files->load(partition));
+    auto made = std::make_shared<PartitionLabels>();
+    if (*memory && labels) {
+      if (auto bytes = Mapping::of_sealed((*memory)->get(), size_bytes)) *made = labels->label(bytes->bytes());
+    }
+    return [self, labels, partition, size_bytes, memory, made] {
+      const auto graph = self.lock();
+      if (!graph) return;
+      graph->reading_.erase(partition);
+      if (!*memory) {
+        graph->buffer_bytes_ -= size_bytes;
+        graph->fail(partition, memory->error());
+        return;
+      }
+      if (labels) labels->add(partition, std::move(*made), graph->worker_);
+      graph->store(partition, std::move(**memory), size_bytes);
+    };
+  });
+}
+
+// A job that waits for the partition makes it. If it takes long while others wait for it
+// too, the next one does the same: who is first serves all.
+void SharedGraph::ask_a_loader(uint32_t partition, uint64_t now_ns) {
+  for (auto& [id, job] : jobs_) {
+    if (job.loading != partition) continue;
+    if (now_ns < job.loading_until_ns) return;
+    if (table_.waits(id)) {
+      table_.set_late(id);
+      table_.take_back(id);
+      job.overdue_loading = true;
+      ++counts_.late;
+    }
+  }
+  for (auto& [id, job] : jobs_) {
+    if (job.loading || !table_.waits(id) || !table_.needs(id, partition)) continue;
+    job.loading = partition;
+    job.loading_until_ns = now_ns + HoldAccount::kCreditNs;
+    tell(id, LoadMessage{.partition = partition});
+    return;
+  }
+}
+
+void SharedGraph::store(uint32_t partition, Fd memory, uint64_t size_bytes) {
+  ++counts_.loaded_partitions;
+  counts_.loaded_bytes += size_bytes;
+  counts_.buffer_bytes_max = std::max(counts_.buffer_bytes_max, buffer_bytes_);
+  buffers_[partition] = {.memory = std::move(memory), .size_bytes = size_bytes};
+  table_.set_loaded(partition, true);
+}
+
+void SharedGraph::fail(uint32_t partition, const Error& error) {
+  for (const JobId id : table_.give_up(partition)) {
+    refuse(id, error);
+    table_.take_back(id);
+  }
+}
+
+void SharedGraph::give_turns(uint64_t now_ns) {
+  std::set<TurnGroup*> groups;
+  for (auto& [id, job] : jobs_) {
+    if (!job.group) continue;
+    if (!job.account.leased(now_ns)) job.group->overdue(id);
+    groups.insert(job.group.get());
+  }
+  for (TurnGroup* group : groups) {
+    for (const TurnGroup::Turn& turn : group->step()) {
+      Job& job = jobs_.at(turn.job);
+      const uint64_t expected_ns =
+          job.turn.process_ns + (turn.first && job.turn.process_ns > 0 ? job.turn.access_ns : 0);
+      job.account.lease(now_ns, expected_ns);
+      ++counts_.turns;
+      tell(turn.job, PlainMessage{Kind::kTurnGiven});
+    }
+  }
+}
+
+// --- who keeps others waiting -------------------------------------------------
+
+std::set<JobId> SharedGraph::holders() const {
+  std::set<JobId> holders;
+  std::set<const TurnGroup*> groups;
+  for (const JobId id : table_.holders().computing) holders.insert(id);
+  for (const auto& [id, job] : jobs_) {
+    if (job.group) groups.insert(job.group.get());
+    if (blocked_by_budget_ && table_.reads(id) && !table_.is_late(id)) holders.insert(id);
+  }
+  for (const TurnGroup* group : groups) {
+    for (const JobId id : group->holders()) holders.insert(id);
+  }
+  // Who waits for its turn computes no more than who waits for a partition.
+  std::erase_if(holders, [&](JobId id) {
+    const Job& job = jobs_.at(id);
+    return job.group && job.group->waits(id);
+  });
+  return holders;
+}
+
+// True: somebody is late now, which lets others go on.
+bool SharedGraph::judge(uint64_t now_ns) {
+  bool changed = false;
+  const std::set<JobId> holding = holders();
+  for (auto& [id, job] : jobs_) {
+    job.account.set_holding(now_ns, holding.contains(id));
+    if (!holding.contains(id) || !job.account.exhausted(now_ns) || table_.is_late(id)) continue;
+    table_.set_late(id);
+    leave_group(job, id);
+    ++counts_.late;
+    changed = true;
+  }
+  for (const JobId id : table_.holders().gathered) {
+    Job& job = jobs_.at(id);
+    if (job.gathered_until_ns == 0) job.gathered_until_ns = now_ns + kGatherNs;
+    if (now_ns < job.gathered_until_ns) continue;
+    table_.stop_gathering(id);
+    changed = true;
+  }
+  return changed;
+}
+
+void SharedGraph::leave_group(Job& job, JobId id) {
+  if (job.group) job.group->leave(id);
+  job.group.reset();
+  job.account.end_lease();
+}
+
+uint64_t SharedGraph::next_deadline_ns(uint64_t now_ns) const {
+  uint64_t deadline_ns = UINT64_MAX;
+  const auto at = [&](uint64_t when_ns) {
+    if (when_ns > now_ns) deadline_ns = std::min(deadline_ns, when_ns);
+  };
+  for (const auto& [id, job] : jobs_) {
+    at(job.account.exhausted_at_ns() == UINT64_MAX ? 0 : job.account.exhausted_at_ns());
+    if (job.group) at(job.account.lease_end_ns());
+    if (table_.is_gathered(id)) at(job.gathered_until_ns);
+    if (job.loading) at(job.loading_until_ns);
+  }
+  return deadline_ns;
+}
+
+// --- messages -----------------------------------------------------------------
+
+template <class T>
+void SharedGraph::tell(JobId id, const T& message, std::string_view rest, std::span<const int> fds) {
+  if (!send_head(jobs_.at(id).socket, message, rest, fds, MSG_DONTWAIT)) broken_.push_back(id);
+}
+
+void SharedGraph::refuse(JobId id, const Error& error) {
+  tell(id, RefusalMessage{.error = error.code}, error.text);
+}
+
+}  // namespace graphlane::share

@@ -1,0 +1,130 @@
+// SharedGraph: what a coordinator knows of one graph, and does for its jobs.
+//
+//   GlobalTable    who needs what, and what is open            algorithm 2, formula 5
+//   buffers        the partitions in memory, one copy each     within the budget
+//   TurnGroup      who goes through the chunks of one together formulas 2 to 4
+//   HoldAccount    who has kept others waiting for too long
+//   Snapshots      what was updated, and who sees it           §3.3.2
+//   LabelKeeper    the chunks' tables                          algorithm 1
+//
+// Jobs are told by messages, and never waited for: who does not take its answer is cut
+// off. Threads: the coordinator's loop; reading and labelling happens in its Worker.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "adapters/share/global_table.h"
+#include "adapters/share/graph_files.h"
+#include "adapters/share/hold_account.h"
+#include "adapters/share/label_keeper.h"
+#include "adapters/share/protocol.h"
+#include "adapters/share/snapshots.h"
+#include "adapters/share/turn_group.h"
+#include "adapters/share/worker.h"
+
+namespace graphlane::share {
+
+class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
+ public:
+  struct Options {
+    bool by_loader = false;  // jobs make the partitions
+    uint64_t budget_bytes = 0;
+    uint32_t core_count = 1;
+    uint64_t chunk_bytes = 0;
+  };
+  SharedGraph(GraphFiles files, std::shared_ptr<LabelKeeper> labels, Worker& worker,
+              const Options& options);
+
+  uint64_t chunk_bytes() const { return options_.chunk_bytes; }
+  // Nothing is lost if it goes.
+  bool idle() const { return jobs_.empty() && snapshots_.newest_version() == 0; }
+
+  // The job and its Welcome.
+  void attach(JobId job, int socket, uid_t user, uint32_t thread_count);
+  void detach(JobId job);
+
+  // What a job said; false: it broke the rules.
+  bool sweep(JobId job, PartitionSet active, bool wants_labels);
+  bool next(JobId job, const NextMessage& message);
+  bool loaded(JobId job, const LoadedMessage& message, Fd memory);
+  bool turn(JobId job, const TurnMessage& message);
+  bool done(JobId job);
+  // Whoever calls this has checked that the job may change the graph.
+  Outcome<uint64_t> update(uint32_t partition, uint32_t chunk, Fd memory);
+  StatisticsMessage statistics() const;
+  uint32_t partition_count() const { return static_cast<uint32_t>(files_->partition_bytes.size()); }
+  const GraphFiles& files() const { return *files_; }
+
+  // Does what has become possible. When it wants to be called again at the latest;
+  // UINT64_MAX: when something happens.
+  uint64_t pump(uint64_t now_ns);
+
+  // Jobs that did not take their answer; they are to be cut off.
+  std::vector<JobId> take_broken() { return std::exchange(broken_, {}); }
+
+ private:
+  struct Job {
+    int socket = -1;
+    uid_t user = 0;
+    uint32_t thread_count = 1;
+    uint64_t version = 0;
+    bool labels_wanted = false;
+    bool labels_given = false;
+    HoldAccount account;
+    uint64_t gathered_until_ns = 0;       // others wait for its next sweep; 0: not yet
+    bool alone = true;                    // what it was told with its partition
+    std::shared_ptr<TurnGroup> group;     // of that; none: it is late, or alone
+    TurnMessage turn;                     // that it asked for last
+    std::optional<uint32_t> loading;      // its loader was asked for this
+    uint64_t loading_until_ns = 0;        // then another one's is
+    bool overdue_loading = false;         // it was taken for dead
+  };
+  struct Buffer {
+    Fd memory;
+    uint64_t size_bytes = 0;
+  };
+
+  template <class T>
+  void tell(JobId id, const T& message, std::string_view rest = {}, std::span<const int> fds = {});
+  void refuse(JobId id, const Error& error);
+
+  void give(const GlobalTable::Grant& grant);
+  void give_buffer(JobId id, uint32_t partition, bool alone);
+  void release(uint32_t partition);
+  void drop_unread();
+  void load_wanted(uint64_t now_ns);
+  bool fits(uint32_t partition, bool open);
+  void start_reading(uint32_t partition);
+  void ask_a_loader(uint32_t partition, uint64_t now_ns);
+  void store(uint32_t partition, Fd memory, uint64_t size_bytes);
+  void fail(uint32_t partition, const Error& error);
+  void give_turns(uint64_t now_ns);
+  bool judge(uint64_t now_ns);
+  std::set<JobId> holders() const;
+  void leave_group(Job& job, JobId id);
+  uint64_t next_deadline_ns(uint64_t now_ns) const;
+
+  const Options options_;
+  const std::shared_ptr<const GraphFiles> files_;
+  Worker& worker_;
+  const std::shared_ptr<LabelKeeper> labels_;  // null: edges are unknown
+  GlobalTable table_;
+  Snapshots snapshots_;
+  std::map<JobId, Job> jobs_;
+  std::map<uint32_t, Buffer> buffers_;
+  std::map<uint32_t, uint64_t> reading_;   // partition → bytes, in the worker
+  std::map<uid_t, uint64_t> access_ps_;    // T(E), as measured by jobs of a user
+  uint64_t buffer_bytes_ = 0;              // and what is being read
+  bool blocked_by_budget_ = false;         // the open partition waits for readers of others
+  std::vector<JobId> broken_;
+  StatisticsMessage counts_;
+};
+
+}  // namespace graphlane::share

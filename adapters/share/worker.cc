@@ -1,0 +1,60 @@
+#include "adapters/share/worker.h"
+
+#include <sys/eventfd.h>
+
+#include <utility>
+
+namespace graphlane::share {
+
+Worker::Worker()
+    : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), thread_([this] { run(); }) {}
+
+Worker::~Worker() {
+  {
+    MutexLock lock(mu_);
+    stopping_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void Worker::post(Task task) {
+  {
+    MutexLock lock(mu_);
+    tasks_.push_back(std::move(task));
+  }
+  changed_.notify_one();
+}
+
+void Worker::finish() {
+  uint64_t count;
+  (void)!::read(event_.get(), &count, sizeof count);  // EAGAIN: somebody else's wake-up
+  std::deque<Completion> completions;
+  {
+    MutexLock lock(mu_);
+    completions.swap(completions_);
+  }
+  for (const Completion& complete : completions) complete();
+}
+
+void Worker::run() {
+  for (;;) {
+    Task task;
+    {
+      MutexLock lock(mu_);
+      while (tasks_.empty() && !stopping_) changed_.wait(mu_);
+      if (stopping_) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    Completion completion = task();
+    {
+      MutexLock lock(mu_);
+      completions_.push_back(std::move(completion));
+    }
+    const uint64_t one = 1;
+    (void)!::write(event_.get(), &one, sizeof one);
+  }
+}
+
+}  // namespace graphlane::share

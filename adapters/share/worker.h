@@ -1,0 +1,40 @@
+// Worker: a thread that does what would hold up the coordinator's loop: reading, labelling,
+// writing. A task runs there and returns what is to be done about it in the loop.
+//
+// Threads: post() and finish() by the loop.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <thread>
+
+#include "iomgr/base/fd.h"
+#include "iomgr/base/mutex.h"
+
+namespace graphlane::share {
+
+class Worker {
+ public:
+  using Completion = std::function<void()>;
+  using Task = std::function<Completion()>;
+
+  Worker();
+  ~Worker();  // drops what has not begun
+
+  void post(Task task);
+  int event() const { return event_.get(); }  // readable: finish() has something to do
+  void finish();
+
+ private:
+  void run();
+
+  const Fd event_;
+  Mutex mu_;
+  CondVar changed_;
+  std::deque<Task> tasks_ GUARDED_BY(mu_);
+  std::deque<Completion> completions_ GUARDED_BY(mu_);
+  bool stopping_ GUARDED_BY(mu_) = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace graphlane::share
