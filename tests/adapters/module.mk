@@ -1,1 +1,2 @@
 $(eval $(call gtest,share_test,$(wildcard tests/adapters/*_test.cc),share graphfmt iomgr,-lfmt))
+$(BUILD)/obj/tests/adapters/%.o: EXTRA_CXXFLAGS := -Iadapters/share

@@ -1,0 +1,429 @@
+// Loaders, labels and active vertices, snapshots, turns, and what bad input is told.
+#include <set>
+
+#include "adapters/share/label_file.h"
+#include "tests/adapters/share_fixture.h"
+
+namespace graphlane::share {
+namespace {
+
+std::string bytes_of(const std::vector<TestEdge>& edges) {
+  return {reinterpret_cast<const char*>(edges.data()), edges.size() * sizeof(TestEdge)};
+}
+
+// --- loaders ------------------------------------------------------------------
+
+class LoaderTest : public ShareTest {
+ protected:
+  LoaderTest() {
+    files_[0] = column_.c_str();
+    options_ = options();
+    options_.files = files_;
+    options_.file_count = 1;
+    options_.partition_count = kPartitions;
+    options_.load_context = this;
+    options_.load = [](void* test, uint32_t partition, void* memory, uint64_t size_bytes) {
+      return static_cast<LoaderTest*>(test)->load(partition, memory, size_bytes);
+    };
+  }
+  virtual int64_t load(uint32_t p, void* memory, uint64_t) {
+    const size_t size = (block_begin_[p + 1] - block_begin_[p]) * sizeof(TestEdge);
+    if (memory == nullptr) return static_cast<int64_t>(size);
+    ++*load_count_;
+    std::memcpy(memory, edges_.data() + block_begin_[p], size);
+    if (mishap_ && load_count_->load() == 5) mishap_();
+    return static_cast<int64_t>(size);
+  }
+
+  const std::string column_ = path("column");
+  const char* files_[1];
+  graphlane_share_options options_;
+  Shared<int> load_count_;
+  std::function<void()> mishap_;
+};
+
+TEST_F(LoaderTest, OneJobLoadsForAll) {
+  Shared<int> attached;
+  std::vector<JobProcess> jobs;
+  for (int j = 0; j < 4; ++j) {
+    jobs.emplace_back([&] {
+      ShareJob job(options_);
+      ++*attached;
+      attached.await(4);
+      EXPECT_EQ(sweep(job), hash_);
+      EXPECT_EQ(sweep(job), hash_);
+    });
+  }
+  for (JobProcess& job : jobs) EXPECT_EQ(job.wait(), 0);
+  EXPECT_LE(load_count_->load(), 2 * 2 * static_cast<int>(kPartitions));
+}
+
+TEST_F(LoaderTest, AnotherJobLoadsInPlaceOfOneThatDiesOrStops) {
+  for (const int fate : {SIGKILL, SIGSTOP}) {
+    *load_count_ = 0;
+    mishap_ = [fate] { ::raise(fate); };
+    Shared<int> attached;
+    Shared<int> through;
+    std::vector<JobProcess> jobs;
+    for (int j = 0; j < 3; ++j) {
+      jobs.emplace_back([&] {
+        ShareJob job(options_);
+        ++*attached;
+        attached.await(3);
+        EXPECT_EQ(sweep(job), hash_);
+        ++*through;
+      });
+    }
+    through.await(2);
+    int lost = 0;
+    for (JobProcess& job : jobs) {
+      job.send(SIGCONT);
+      const int status = job.wait();
+      if (status == -SIGKILL) ++lost;
+      else EXPECT_EQ(status, 0);
+    }
+    EXPECT_EQ(lost, fate == SIGKILL ? 1 : 0);
+  }
+}
+
+TEST_F(LoaderTest, AnErrorOfTheLoaderIsTheJobs) {
+  options_.load = [](void*, uint32_t partition, void*, uint64_t) -> int64_t {
+    return partition == 3 ? -ENXIO : 8;
+  };
+  ShareJob job(options_);
+  uint32_t partition;
+  int result = 1;
+  while (result == 1) result = graphlane_share_sharing(job.get(), &partition);
+  EXPECT_EQ(result, -ENXIO);
+  EXPECT_STREQ(graphlane_share_error(), "column: partition 3: the loader failed");
+}
+
+TEST_F(LoaderTest, PartitionsOfNoRecordsAreOneChunk) {
+  ShareJob job(options_);
+  EXPECT_EQ(job.statistics().chunk_bytes, UINT64_MAX);
+  int chunk_count = 0;
+  job.sweep([&](const graphlane_share_chunk& chunk) {
+    EXPECT_EQ(chunk.chunk, 0u);
+    EXPECT_EQ(chunk.edge_count, 0u);
+    ++chunk_count;
+  });
+  EXPECT_EQ(chunk_count, static_cast<int>(kPartitions));
+}
+
+// --- active vertices ----------------------------------------------------------
+
+class ActiveTest : public ShareTest {
+ protected:
+  using Vertices = std::vector<uint64_t>;
+
+  static Vertices range(uint32_t begin, uint32_t end) {
+    Vertices set((kVertices + 63) / 64);
+    for (uint32_t v = begin; v < end; ++v) set[v / 64] |= uint64_t{1} << v % 64;
+    return set;
+  }
+  static bool has(const Vertices& set, uint32_t v) { return (set[v / 64] >> v % 64 & 1) != 0; }
+
+  // The sum over edges from active vertices, and the edges that came for it.
+  static std::pair<uint64_t, uint64_t> active_sweep(ShareJob& job, const Vertices& active) {
+    uint64_t sum = 0;
+    uint64_t count = 0;
+    job.sweep(active.data(), kVertices, [&](const graphlane_share_chunk& chunk) {
+      const auto* edges = static_cast<const TestEdge*>(chunk.data);
+      uint64_t here = 0;
+      for (uint64_t i = 0; i < chunk.edge_count; ++i) {
+        if (!has(active, edges[i].source)) continue;
+        sum += edge_hash(edges[i]);
+        ++here;
+      }
+      count += chunk.edge_count;
+      if (chunk.active_edge_count != chunk.edge_count) {
+        EXPECT_EQ(chunk.active_edge_count, here);
+      }
+    });
+    return {sum, count};
+  }
+  uint64_t expected(const Vertices& active) const {
+    uint64_t sum = 0;
+    for (const TestEdge& edge : edges_) {
+      if (has(active, edge.source)) sum += edge_hash(edge);
+    }
+    return sum;
+  }
+  std::string label_path() const { return path(label_file_name("column")); }
+};
+
+TEST_F(ActiveTest, OnlyPartitionsWithActiveEdgesCome) {
+  ShareJob job = this->job();
+  const Vertices all = range(0, kVertices);
+  const Vertices few = range(0, 100);  // of the first of four source partitions
+  EXPECT_EQ(active_sweep(job, few).first, expected(few));
+  EXPECT_EQ(active_sweep(job, all).first, expected(all));
+  const auto before = job.statistics();
+  EXPECT_EQ(before.labelled_partitions, kPartitions);
+  const auto [sum, count] = active_sweep(job, few);
+  EXPECT_EQ(sum, expected(few));
+  EXPECT_LE(count, edges_.size() / 3);
+  EXPECT_EQ(job.statistics().shared_partitions - before.shared_partitions, kGrid);
+  const Vertices none = range(0, 0);
+  EXPECT_EQ(active_sweep(job, none).second, 0u);
+}
+
+TEST_F(ActiveTest, ChunksWithoutActiveEdgesArePassedOver) {
+  ShareJob job = this->job();
+  const uint64_t chunk_edges = job.statistics().chunk_bytes / sizeof(TestEdge);
+  ASSERT_LT(chunk_edges, 200u);
+  active_sweep(job, range(0, kVertices));
+  const Vertices one = range(77, 78);
+  active_sweep(job, one);  // gets the labels with its first partition
+  uint64_t expected_count = 0;
+  for (uint32_t p = 0; p < kPartitions; ++p) {
+    for (size_t begin = block_begin_[p]; begin < block_begin_[p + 1]; begin += chunk_edges) {
+      const size_t end = std::min(begin + chunk_edges, block_begin_[p + 1]);
+      const bool active = std::any_of(edges_.begin() + static_cast<ptrdiff_t>(begin),
+                                      edges_.begin() + static_cast<ptrdiff_t>(end),
+                                      [](const TestEdge& edge) { return edge.source == 77; });
+      if (active) expected_count += end - begin;
+    }
+  }
+  const auto [sum, count] = active_sweep(job, one);
+  EXPECT_EQ(sum, expected(one));
+  EXPECT_EQ(count, expected_count);
+  EXPECT_LT(count, edges_.size() / 10);
+}
+
+TEST_F(ActiveTest, LabelsAreMadeOnceAndKeptBesideTheGraph) {
+  const Vertices few = range(300, 400);
+  {
+    ShareJob job = this->job();
+    active_sweep(job, few);
+    active_sweep(job, few);
+    EXPECT_EQ(job.statistics().labelled_partitions, kPartitions);
+  }
+  await_end_of_coordinators();
+  ASSERT_TRUE(std::filesystem::exists(label_path()));
+  ShareJob job = this->job();
+  active_sweep(job, few);  // gets them with its first partition
+  EXPECT_EQ(active_sweep(job, few).first, expected(few));
+  EXPECT_EQ(job.statistics().labelled_partitions, 0u);
+}
+
+TEST_F(ActiveTest, LabelsThatAreDamagedOrOfAnotherGraphAreMadeAnew) {
+  const Vertices few = range(300, 400);
+  for (const bool damage : {false, true}) {
+    {
+      ShareJob job = this->job();
+      active_sweep(job, few);
+      active_sweep(job, few);
+    }
+    await_end_of_coordinators();
+    ASSERT_TRUE(std::filesystem::exists(label_path()));
+    if (damage) {
+      std::fstream(label_path(), std::ios::in | std::ios::out | std::ios::binary).seekp(300).put('x').put('y');
+    } else {
+      make_grid(21'000, 9);
+    }
+    {
+      ShareJob job = this->job();
+      active_sweep(job, few);
+      EXPECT_EQ(active_sweep(job, few).first, expected(few));
+      EXPECT_EQ(job.statistics().labelled_partitions, kPartitions);
+    }
+    await_end_of_coordinators();
+  }
+}
+
+TEST_F(ActiveTest, JobsThatStartTogetherLabelOnce) {
+  Shared<int> attached;
+  std::vector<JobProcess> jobs;
+  for (int j = 0; j < 4; ++j) {
+    jobs.emplace_back([&, j] {
+      ShareJob job = this->job();
+      ++*attached;
+      attached.await(4);
+      const Vertices mine = range(250u * j, 250u * j + 100);
+      for (int i = 0; i < 3; ++i) EXPECT_EQ(active_sweep(job, mine).first, expected(mine));
+      EXPECT_EQ(job.statistics().labelled_partitions, kPartitions);
+    });
+  }
+  for (JobProcess& job : jobs) EXPECT_EQ(job.wait(), 0);
+}
+
+TEST_F(ActiveTest, WhereLabelsCannotBeWrittenTheyAreKeptInMemory) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  JobProcess reader([&] {
+    ASSERT_EQ(::setresuid(65534, 65534, 65534), 0);
+    ShareJob job = this->job();
+    const Vertices few = range(300, 400);
+    active_sweep(job, few);
+    EXPECT_EQ(active_sweep(job, few).first, expected(few));
+    EXPECT_LT(active_sweep(job, few).second, edges_.size() / 3);
+  });
+  EXPECT_EQ(reader.wait(), 0);
+  EXPECT_FALSE(std::filesystem::exists(label_path()));
+}
+
+TEST_F(ActiveTest, PartitionsMayBeNamedByTheJob) {
+  ShareJob job = this->job();
+  const uint64_t set = 0b1001;
+  std::set<uint32_t> seen;
+  job.sweep_partitions(&set, [&](const graphlane_share_chunk& chunk) { seen.insert(chunk.partition); });
+  EXPECT_EQ(seen, (std::set<uint32_t>{0, 3}));
+  EXPECT_EQ(sweep(job), hash_) << "the next one is over all again";
+}
+
+// --- snapshots ----------------------------------------------------------------
+
+class SnapshotTest : public ActiveTest {
+ protected:
+  ShareJob job() const {
+    graphlane_share_options options = this->options();
+    options.vertex_bytes = 8;
+    return ShareJob::grid(dir_.c_str(), options);
+  }
+  // The graph's hash with chunk 0 of `partition` replaced. A partition is one chunk here.
+  uint64_t with(uint32_t partition, const std::vector<TestEdge>& edges) const {
+    return hash_ - hash_of(edges_.data() + block_begin_[partition],
+                           (block_begin_[partition + 1] - block_begin_[partition]) * sizeof(TestEdge)) +
+           hash_of(edges.data(), edges.size() * sizeof(TestEdge));
+  }
+  const std::vector<TestEdge> one_{{5, 6}};
+  const std::vector<TestEdge> two_{{7, 8}, {990, 991}};
+};
+
+TEST_F(SnapshotTest, AMutationIsTheJobsOwn) {
+  ShareJob changed = job();
+  ShareJob other = job();
+  const std::string bytes = bytes_of(two_);
+  changed.mutate(3, 0, bytes.data(), bytes.size());
+  EXPECT_EQ(sweep(other), hash_);
+  EXPECT_EQ(sweep(changed), with(3, two_));
+  changed.mutate(3, 0, nullptr, 0);
+  EXPECT_EQ(sweep(changed), with(3, {}));
+  EXPECT_EQ(sweep(other), hash_);
+}
+
+TEST_F(SnapshotTest, AnUpdateIsSeenByJobsThatComeLater) {
+  // Figure 7.
+  ShareJob job1 = job();
+  const std::string bytes = bytes_of(one_);
+  job1.update(3, 0, bytes.data(), bytes.size());
+  ShareJob job2 = job();
+  EXPECT_EQ(sweep(job1), hash_);
+  EXPECT_EQ(sweep(job2), with(3, one_));
+  const std::string later = bytes_of(two_);
+  job2.update(3, 0, later.data(), later.size());
+  job2.mutate(4, 0, later.data(), later.size());
+  ShareJob job3 = job();
+  EXPECT_EQ(sweep(job1), hash_);
+  EXPECT_EQ(sweep(job2), with(3, one_) + with(4, two_) - hash_);
+  EXPECT_EQ(sweep(job3), with(3, two_));
+}
+
+TEST_F(SnapshotTest, CopiesGoWithTheirLastReaderAndUpdatesStay) {
+  const std::string large(800'000, 'a');
+  auto job1 = std::make_unique<ShareJob>(job());
+  job1->update(3, 0, large.data(), large.size());
+  auto job2 = std::make_unique<ShareJob>(job());
+  job1->update(3, 0, large.data(), large.size());
+  EXPECT_GT(job1->statistics().changed_bytes, 2 * large.size());
+  job2.reset();
+  while (job1->statistics().jobs > 1) ::usleep(1000);
+  EXPECT_LT(job1->statistics().changed_bytes, large.size() + 1000);
+  job1.reset();
+  ::usleep(500'000);  // more than it idles otherwise
+  ShareJob job3 = job();
+  EXPECT_EQ(sweep(job3), with(3, {}) + hash_of(large.data(), large.size()));
+}
+
+TEST_F(SnapshotTest, ChangedEdgesAreActiveWhereTheyAre) {
+  ShareJob before = job();
+  const Vertices few = range(980, 1000);
+  active_sweep(before, few);
+  active_sweep(before, few);  // knows the labels: partition 0 has no such source
+  const std::string bytes = bytes_of(two_);
+  before.update(0, 1, bytes.data(), bytes.size());  // a chunk more
+  ShareJob after = job();
+  active_sweep(after, few);
+  EXPECT_EQ(active_sweep(after, few).first, expected(few) + edge_hash(two_[1]));
+  EXPECT_EQ(active_sweep(before, few).first, expected(few));
+  before.mutate(0, 1, bytes.data(), bytes.size());
+  EXPECT_EQ(active_sweep(before, few).first, expected(few) + edge_hash(two_[1]));
+}
+
+// --- turns --------------------------------------------------------------------
+
+TEST_F(ShareTest, JobsThatCrowdTheCoresTakeTurns) {
+  Shared<int> attached;
+  Shared<uint64_t> turns;
+  std::vector<JobProcess> jobs;
+  for (int j = 0; j < 3; ++j) {
+    jobs.emplace_back([&] {
+      graphlane_share_options options = this->options();
+      options.thread_count = 4096;
+      ShareJob job = ShareJob::grid(dir_.c_str(), options);
+      ++*attached;
+      attached.await(3);
+      for (int i = 0; i < 3; ++i) EXPECT_EQ(sweep(job, [] { ::usleep(500); }), hash_);
+      *turns = std::max(turns->load(), job.statistics().turns);
+      EXPECT_GT(job.statistics().edge_process_ps, 0u);
+    });
+  }
+  for (JobProcess& job : jobs) EXPECT_EQ(job.wait(), 0);
+  EXPECT_GT(*turns, kPartitions);
+}
+
+// --- bad input ----------------------------------------------------------------
+
+TEST_F(ShareTest, BadInputIsToldInOneLine) {
+  graphlane_share* job = nullptr;
+  const auto grid = [&](const std::string& dir) {
+    return graphlane_share_init_grid(dir.c_str(), nullptr, &job, nullptr) < 0 ? graphlane_share_error() : "good";
+  };
+  EXPECT_EQ(grid("/nowhere"), std::string("/nowhere/meta: cannot open: No such file or directory"));
+  graphlane_share_options options{};
+  EXPECT_EQ(graphlane_share_init(&options, &job), -EINVAL);
+  EXPECT_STREQ(graphlane_share_error(), "partitions are ranges of files or made by a loader, one of both");
+  const graphlane_share_range range{.partition = 0, .file = 0, .offset = 0, .length_bytes = uint64_t{1} << 40};
+  options.ranges = &range;
+  options.range_count = 1;
+  options.partition_count = 1;
+  EXPECT_EQ(graphlane_share_init(&options, &job), -EINVAL);
+  EXPECT_STREQ(graphlane_share_error(), "0 files: 1 to 64 are possible");
+  const std::string name = path("column");
+  const char* files[] = {name.c_str()};
+  options.files = files;
+  options.file_count = 1;
+  EXPECT_EQ(graphlane_share_init(&options, &job), -EINVAL);
+  EXPECT_EQ(graphlane_share_error(), name + ": partition 0: 1099511627776 bytes at 0 of a file that has 160000");
+  files[0] = dir_.c_str();
+  EXPECT_EQ(graphlane_share_init(&options, &job), -EINVAL);
+  EXPECT_EQ(graphlane_share_error(), dir_ + ": not a regular file");
+
+  std::filesystem::resize_file(path("column"), 1000);
+  EXPECT_EQ(grid(dir_), path("column") + ": partition 0: " +
+                            std::to_string((block_begin_[1] - block_begin_[0]) * 8) + " bytes at 0 of a file that has 1000");
+  std::filesystem::resize_file(path("column_offset"), 64);
+  EXPECT_EQ(grid(dir_), path("column_offset") + ": not 136 bytes, as 4 partitions want");
+}
+
+TEST_F(ShareTest, AMissingCoordinatorIsNamed) {
+  JobProcess process([&] {
+    ::setenv("GRAPHLANE_SHARE_COORDINATOR", "/nowhere/coordinator", 1);
+    graphlane_share* job = nullptr;
+    EXPECT_EQ(graphlane_share_init_grid(dir_.c_str(), nullptr, &job, nullptr), -ENOENT);
+    EXPECT_STREQ(graphlane_share_error(), "/nowhere/coordinator: cannot start: No such file or directory");
+  });
+  EXPECT_EQ(process.wait(), 0);
+}
+
+TEST_F(ShareTest, StartWithoutAPartitionIsAnError) {
+  ShareJob job = this->job();
+  graphlane_share_chunk chunk;
+  EXPECT_EQ(graphlane_share_start(job.get(), &chunk), -EINVAL);
+  EXPECT_EQ(graphlane_share_mutate(job.get(), kPartitions, 0, nullptr, 0), -EINVAL);
+  EXPECT_EQ(graphlane_share_mutate(job.get(), 0, 0, "1234", 4), -EINVAL);
+  EXPECT_STREQ(graphlane_share_error(), "4 bytes are not whole edges of 8");
+}
+
+}  // namespace
+}  // namespace graphlane::share

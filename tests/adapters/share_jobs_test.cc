@@ -1,0 +1,277 @@
+// Jobs in processes of their own: they compute right, share loads, and nobody waits for
+// the dead.
+#include "tests/adapters/share_fixture.h"
+
+namespace graphlane::share {
+namespace {
+
+using ShareJobsTest = ShareTest;
+
+TEST_F(ShareJobsTest, OneJobGetsEachEdgeOnceASweep) {
+  ShareJob job = this->job();
+  EXPECT_EQ(job.info().vertex_count, kVertices);
+  EXPECT_EQ(job.info().edge_count, edges_.size());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(sweep(job), hash_);
+  const auto statistics = job.statistics();
+  EXPECT_EQ(statistics.shared_partitions, 3 * kPartitions);
+  // Each sweep begins with the partition that the last one ended with.
+  EXPECT_EQ(statistics.loaded_partitions, 3 * kPartitions - 2);
+}
+
+TEST_F(ShareJobsTest, ManyJobsLoadHardlyMoreThanOne) {
+  constexpr int kJobs = 6;
+  constexpr int kSweeps = 4;
+  Shared<int> attached;
+  Shared<int> through;
+  Shared<uint64_t> loaded_bytes;
+  Shared<uint64_t> shared_bytes;
+  std::vector<JobProcess> jobs;
+  for (int j = 0; j < kJobs; ++j) {
+    jobs.emplace_back([&] {
+      ShareJob job = this->job();
+      ++*attached;
+      attached.await(kJobs);
+      for (int i = 0; i < kSweeps; ++i) EXPECT_EQ(sweep(job), hash_);
+      if (++*through == kJobs) {
+        *loaded_bytes = job.statistics().loaded_bytes;
+        *shared_bytes = job.statistics().shared_bytes;
+      }
+      through.await(kJobs);
+    });
+  }
+  for (JobProcess& job : jobs) EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(*shared_bytes, kJobs * kSweeps * graph_bytes());
+  // One job alone loads kSweeps graphs, six alone six times as much. Twice as much leaves
+  // room for a machine that lets a job wait for a second.
+  EXPECT_LE(*loaded_bytes, 2 * kSweeps * graph_bytes());
+}
+
+TEST_F(ShareJobsTest, AJobComesWhileAnotherIsInItsSweep) {
+  ShareJob first = job();
+  uint32_t partition;
+  ASSERT_EQ(graphlane_share_sharing(first.get(), &partition), 1);
+  JobProcess second([&] {
+    ShareJob job = this->job();
+    EXPECT_EQ(sweep(job), hash_);
+  });
+  graphlane_share_chunk chunk;
+  uint64_t sum = 0;
+  do {
+    while (graphlane_share_start(first.get(), &chunk) == 1) sum += hash_of(chunk.data, chunk.size_bytes);
+  } while (graphlane_share_sharing(first.get(), &partition) == 1);
+  EXPECT_EQ(sum, hash_);
+  EXPECT_EQ(second.wait(), 0);
+}
+
+// What befalls a job in its fifth chunk, while three others work.
+class MishapTest : public ShareTest {
+ protected:
+  // The others' sweeps are right, and over, whatever the unlucky one does.
+  void others_go_on(const std::function<void()>& mishap, const std::function<void(JobProcess&)>& then) {
+    Shared<int> attached;
+    Shared<int> through;
+    JobProcess unlucky([&] {
+      ShareJob job = this->job();
+      ++*attached;
+      attached.await(4);
+      int chunk_count = 0;
+      EXPECT_EQ(sweep(job, [&] { if (++chunk_count == 5) mishap(); }), hash_);
+      EXPECT_EQ(sweep(job), hash_);
+    });
+    std::vector<JobProcess> others;
+    for (int j = 0; j < 3; ++j) {
+      others.emplace_back([&] {
+        ShareJob job = this->job();
+        ++*attached;
+        attached.await(4);
+        for (int i = 0; i < 3; ++i) EXPECT_EQ(sweep(job), hash_);
+        ++*through;
+        through.await(3);
+      });
+    }
+    for (JobProcess& other : others) EXPECT_EQ(other.wait(), 0);
+    others_are_through_->store(1);
+    then(unlucky);
+  }
+
+  Shared<int> others_are_through_;
+};
+
+TEST_F(MishapTest, AKilledJobHoldsNobodyUp) {
+  others_go_on([] { ::kill(::getpid(), SIGKILL); },
+               [](JobProcess& job) { EXPECT_EQ(job.wait(), -SIGKILL); });
+}
+
+TEST_F(MishapTest, AStoppedJobHoldsNobodyUpAndCatchesUp) {
+  others_go_on([] { ::raise(SIGSTOP); },
+               [](JobProcess& job) {
+                 job.await_stop();
+                 job.send(SIGCONT);
+                 EXPECT_EQ(job.wait(), 0);
+               });
+}
+
+TEST_F(MishapTest, ASpinningJobHoldsNobodyUpAndCatchesUp) {
+  others_go_on([this] { while (others_are_through_->load() == 0) {} },
+               [](JobProcess& job) { EXPECT_EQ(job.wait(), 0); });
+}
+
+TEST_F(ShareJobsTest, AJobThatIsStoppedWhileItWaitsHoldsNobodyUp) {
+  ShareJob first = job();
+  uint32_t partition;
+  ASSERT_EQ(graphlane_share_sharing(first.get(), &partition), 1);
+  Shared<int> attached;
+  JobProcess stopped([&] {
+    ShareJob job = this->job();
+    ++*attached;
+    EXPECT_EQ(sweep(job), hash_);
+  });
+  attached.await(1);
+  stopped.send(SIGSTOP);
+  stopped.await_stop();
+  graphlane_share_chunk chunk;
+  uint64_t sum = 0;
+  do {
+    while (graphlane_share_start(first.get(), &chunk) == 1) sum += hash_of(chunk.data, chunk.size_bytes);
+  } while (graphlane_share_sharing(first.get(), &partition) == 1);
+  EXPECT_EQ(sum, hash_);
+  EXPECT_EQ(sweep(first), hash_);
+  stopped.send(SIGCONT);
+  EXPECT_EQ(stopped.wait(), 0);
+}
+
+TEST_F(ShareJobsTest, ACoordinatorThatDiesIsReplaced) {
+  Shared<int> killed;
+  std::vector<JobProcess> jobs;
+  Shared<int> in_sweep;
+  for (int j = 0; j < 3; ++j) {
+    jobs.emplace_back([&] {
+      ShareJob job = this->job();
+      int chunk_count = 0;
+      EXPECT_EQ(sweep(job, [&] {
+                  if (++chunk_count != 3) return;
+                  ++*in_sweep;
+                  killed.await(1);
+                }),
+                hash_);
+      EXPECT_EQ(sweep(job), hash_);
+    });
+  }
+  in_sweep.await(3);
+  ::kill(coordinator(), SIGKILL);
+  *killed = 1;
+  for (JobProcess& job : jobs) EXPECT_EQ(job.wait(), 0);
+}
+
+TEST_F(ShareJobsTest, JobsThatComeAndDieAtRandomLeaveNothingBehind) {
+  ShareJob resident = job();
+  ASSERT_EQ(sweep(resident), hash_);
+  const pid_t coordinator = this->coordinator();
+  const size_t descriptors = descriptor_count(coordinator);
+  const auto seed = static_cast<uint32_t>(::getpid());
+  std::mt19937 random(seed);
+  std::vector<std::pair<JobProcess, bool>> jobs;  // and whether it is to die
+  for (int i = 0; i < 60; ++i) {
+    const uint32_t fate = random();
+    const bool dies = fate % 3 == 0;
+    jobs.emplace_back(JobProcess([&] {
+      std::mt19937 chance(fate);
+      ShareJob job = this->job();
+      for (uint32_t sweeps = chance() % 4 + 1; sweeps > 0 || dies; --sweeps) {
+        EXPECT_EQ(sweep(job, [&] {
+                    if (dies && chance() % 40 == 0) ::kill(::getpid(), SIGKILL);
+                    if (chance() % 8 == 0) ::usleep(chance() % 2000);
+                  }),
+                  hash_);
+      }
+    }), dies);
+    ::usleep(random() % 20'000);
+    if (jobs.size() < 8) continue;
+    EXPECT_EQ(jobs.front().first.wait(), jobs.front().second ? -SIGKILL : 0) << "seed " << seed;
+    jobs.erase(jobs.begin());
+  }
+  for (auto& [job, dies] : jobs) EXPECT_EQ(job.wait(), dies ? -SIGKILL : 0) << "seed " << seed;
+  EXPECT_EQ(sweep(resident), hash_);
+  const auto statistics = resident.statistics();
+  EXPECT_EQ(statistics.jobs, 1u);
+  EXPECT_LE(statistics.buffer_bytes, 2 * partition_bytes_max());
+  EXPECT_EQ(this->coordinator(), coordinator);
+  EXPECT_LE(descriptor_count(coordinator), descriptors + 2);
+}
+
+TEST_F(ShareJobsTest, TheCoordinatorEndsWhenItIsIdle) {
+  { ShareJob job = this->job(); }
+  await_end_of_coordinators();
+  ShareJob job = this->job();
+  EXPECT_EQ(sweep(job), hash_);
+}
+
+TEST_F(ShareJobsTest, JobsThatStartAtOnceShareOneCoordinator) {
+  for (int round = 0; round < 5; ++round) {
+    Shared<int> attached;
+    std::vector<JobProcess> jobs;
+    for (int j = 0; j < 6; ++j) {
+      jobs.emplace_back([&] {
+        ShareJob job = this->job();
+        ++*attached;
+        attached.await(6);
+        EXPECT_EQ(job.statistics().jobs, 6u);
+        ++*attached;
+        attached.await(12);
+      });
+    }
+    for (JobProcess& job : jobs) EXPECT_EQ(job.wait(), 0);
+    await_end_of_coordinators();
+  }
+}
+
+TEST_F(ShareJobsTest, ThreadsOfOneProcessMayBeJobsToo) {
+  std::vector<std::thread> threads;
+  for (int j = 0; j < 3; ++j) {
+    threads.emplace_back([&] {
+      ShareJob job = this->job();
+      for (int i = 0; i < 2; ++i) EXPECT_EQ(sweep(job), hash_);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(ShareJobsTest, BuffersStayWithinTheBudget) {
+  budget_bytes_ = partition_bytes_max();  // of one partition
+  Shared<int> attached;
+  std::vector<JobProcess> jobs;
+  for (int j = 0; j < 3; ++j) {
+    jobs.emplace_back([&] {
+      ShareJob job = this->job();
+      ++*attached;
+      attached.await(3);
+      for (int i = 0; i < 2; ++i) EXPECT_EQ(sweep(job), hash_);
+      EXPECT_LE(job.statistics().buffer_bytes_max, budget_bytes_);
+    });
+  }
+  for (JobProcess& job : jobs) EXPECT_EQ(job.wait(), 0);
+}
+
+TEST_F(ShareJobsTest, APartitionLargerThanTheBudgetIsRefused) {
+  budget_bytes_ = partition_bytes_max() - 1;
+  graphlane_share* job = nullptr;
+  const auto options = this->options();
+  EXPECT_EQ(graphlane_share_init_grid(dir_.c_str(), &options, &job, nullptr), -EFBIG);
+  EXPECT_NE(std::string(graphlane_share_error()).find("the buffers' budget is"), std::string::npos);
+}
+
+TEST_F(ShareJobsTest, AGraphThatChangesUnderAJobIsAnError) {
+  ShareJob job = this->job();
+  EXPECT_EQ(sweep(job), hash_);
+  make_grid(20'000, 2);
+  uint32_t partition;
+  int result = graphlane_share_sharing(job.get(), &partition);
+  while (result == 1) result = graphlane_share_sharing(job.get(), &partition);
+  EXPECT_EQ(result, -ESTALE);
+  EXPECT_STREQ(graphlane_share_error(), "column: changed while jobs use it");
+  ShareJob later = this->job();
+  EXPECT_EQ(sweep(later), hash_);
+}
+
+}  // namespace
+}  // namespace graphlane::share

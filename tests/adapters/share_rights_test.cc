@@ -1,0 +1,235 @@
+// Who gets what: strangers, other users, and jobs that lie.
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "adapters/share/layout.h"
+#include "adapters/share/message_socket.h"
+#include "adapters/share/protocol.h"
+#include "adapters/share/rendezvous.h"
+#include "adapters/share/sealed_memory.h"
+#include "tests/adapters/share_fixture.h"
+
+namespace graphlane::share {
+namespace {
+
+constexpr uid_t kStranger = 65534;
+constexpr uid_t kOther = 65533;
+
+void become(uid_t user) {
+  ASSERT_EQ(::setresgid(user, user, user), 0);
+  ASSERT_EQ(::setresuid(user, user, user), 0);
+}
+
+class ShareRightsTest : public ShareTest {
+ protected:
+  // A connection to the graph's coordinator, past the library.
+  Fd connect() const {
+    const Fd file(::open(path("column").c_str(), O_PATH | O_CLOEXEC));
+    struct stat st;
+    EXPECT_EQ(::fstat(file.get(), &st), 0);
+    FileIdentity identity{.device = st.st_dev, .inode = st.st_ino, .size_bytes = 0, .modified_ns = 0};
+    auto socket = meet({.first_file = identity, .owner = st.st_uid});
+    EXPECT_TRUE(socket);
+    return socket ? std::move(*socket) : Fd();
+  }
+  // The layout of this grid's column, as a job describes it.
+  std::string layout() const {
+    Layout layout{.by_loader = false, .partition_count = kPartitions, .record = {8, 0},
+                  .vertex_count = kVertices, .ranges = {}};
+    for (uint32_t p = 0; p < kPartitions; ++p) {
+      layout.ranges.push_back({p, 0, block_begin_[p] * 8, (block_begin_[p + 1] - block_begin_[p]) * 8});
+    }
+    return layout.to_bytes();
+  }
+  // The coordinator's answer to an Attach that shows `file`.
+  std::string attach(const Fd& socket, int file) const {
+    const auto memory = make_sealed(layout());
+    const Fd directory(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const int fds[] = {memory->get(), directory.get(), file};
+    EXPECT_TRUE(send_head(socket.get(), AttachMessage{}, "column", fds));
+    const auto answer = receive_message(socket.get());
+    if (!answer) return "cut off";
+    PlainMessage plain{};
+    EXPECT_TRUE(answer->read(plain));
+    if (plain.kind == Kind::kWelcome) return "welcome";
+    return std::string(answer->after(sizeof(RefusalMessage)));
+  }
+};
+
+TEST_F(ShareRightsTest, WhoShowsTheFileIsWelcome) {
+  ShareJob resident = job();
+  const Fd file(::open(path("column").c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(attach(connect(), file.get()), "welcome");
+}
+
+TEST_F(ShareRightsTest, AFileThatIsNotOpenForReadingIsNoRight) {
+  ShareJob resident = job();
+  const char* refusal = "column: file 0 is not one that the job has open for reading";
+  const Fd path_only(::open(path("column").c_str(), O_PATH | O_CLOEXEC));
+  EXPECT_EQ(attach(connect(), path_only.get()), refusal);
+  const Fd write_only(::open(path("column").c_str(), O_WRONLY | O_CLOEXEC));
+  EXPECT_EQ(attach(connect(), write_only.get()), refusal);
+  // Another file of the same size is another graph: nothing of the first is in it.
+  std::filesystem::copy_file(path("column"), path("copy"));
+  const Fd copy(::open(path("copy").c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(attach(connect(), copy.get()), "welcome");
+  EXPECT_EQ(resident.statistics().jobs, 1u);
+}
+
+TEST_F(ShareRightsTest, NonsenseIsCutOffAndHurtsNobody) {
+  ShareJob resident = job();
+  std::mt19937 random(5);
+  const Fd file(::open(path("column").c_str(), O_RDONLY | O_CLOEXEC));
+  for (int i = 0; i < 400; ++i) {
+    const Fd socket = connect();
+    if (i % 2 == 0) {
+      ASSERT_EQ(attach(socket, file.get()), "welcome");
+    }
+    // Messages of the known kinds, with anything in them.
+    for (int m = 0; m < 8; ++m) {
+      std::string bytes(random() % 200, '\0');
+      for (char& byte : bytes) byte = static_cast<char>(random());
+      const uint32_t kind = random() % 12;
+      if (bytes.size() >= 4 && m % 2 == 0) std::memcpy(bytes.data(), &kind, 4);
+      if (bytes.empty() || !send_message(socket.get(), bytes)) break;
+    }
+  }
+  EXPECT_EQ(sweep(resident), hash_);
+  EXPECT_EQ(resident.statistics().jobs, 1u);
+}
+
+TEST_F(ShareRightsTest, WithoutTheRightToReadThereIsNoJob) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  ShareJob resident = job();
+  ASSERT_EQ(::chmod(path("column").c_str(), 0600), 0);
+  JobProcess stranger([&] {
+    become(kStranger);
+    graphlane_share* job = nullptr;
+    EXPECT_EQ(graphlane_share_init_grid(dir_.c_str(), nullptr, &job, nullptr), -EACCES);
+    // And by its own messages: it may connect, and gets nothing.
+    const Fd file(::open(path("column").c_str(), O_PATH | O_CLOEXEC));
+    EXPECT_EQ(attach(connect(), file.get()), "column: file 0 is not one that the job has open for reading");
+  });
+  EXPECT_EQ(stranger.wait(), 0);
+}
+
+TEST_F(ShareRightsTest, AnotherUserWhoMayReadSharesRootsCoordinator) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  ShareJob resident = job();
+  ASSERT_EQ(sweep(resident), hash_);
+  JobProcess other([&] {
+    become(kOther);
+    ShareJob job = this->job();
+    EXPECT_EQ(job.statistics().jobs, 2u);
+    EXPECT_EQ(sweep(job), hash_);
+    // It may read, and that is all.
+    const TestEdge edge{1, 2};
+    EXPECT_EQ(graphlane_share_update(job.get(), 0, 0, &edge, sizeof edge), -EACCES);
+  });
+  EXPECT_EQ(other.wait(), 0);
+  EXPECT_EQ(sweep(resident), hash_);
+}
+
+TEST_F(ShareRightsTest, AStrangersCoordinatorIsNotTrusted) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  // The stranger listens in root's place before root comes.
+  struct stat st;
+  ASSERT_EQ(::stat(path("column").c_str(), &st), 0);
+  Shared<int> listening;
+  Shared<int> over;
+  JobProcess stranger([&] {
+    become(kStranger);
+    const Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    const int length = std::snprintf(address.sun_path + 1, sizeof address.sun_path - 1,
+                                     "graphlane-share-0-%llx-%llx", static_cast<unsigned long long>(st.st_dev),
+                                     static_cast<unsigned long long>(st.st_ino));
+    ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address),
+                     static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length)), 0);
+    ASSERT_EQ(::listen(socket.get(), 10), 0);
+    *listening = 1;
+    over.await(1);
+  });
+  listening.await(1);
+  ShareJob alone = job();  // a coordinator of its own
+  EXPECT_EQ(sweep(alone), hash_);
+  ShareJob too = job();
+  EXPECT_EQ(too.statistics().jobs, 1u);
+  *over = 1;
+  EXPECT_EQ(stranger.wait(), 0);
+}
+
+TEST_F(ShareRightsTest, UsersWithoutCommonTrustHaveCoordinatorsOfTheirOwn) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  Shared<int> attached;
+  std::vector<JobProcess> jobs;
+  for (const uid_t user : {kStranger, kOther}) {
+    jobs.emplace_back([&, user] {
+      become(user);
+      if (::access(path("column").c_str(), R_OK) != 0) return;
+      ShareJob job = this->job();
+      ++*attached;
+      attached.await(2);
+      EXPECT_EQ(job.statistics().jobs, 1u);
+      EXPECT_EQ(sweep(job), hash_);
+      ++*attached;
+      attached.await(4);
+    });
+  }
+  for (JobProcess& job : jobs) EXPECT_EQ(job.wait(), 0);
+}
+
+TEST_F(ShareRightsTest, TheOwnersCoordinatorServesOthers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  ASSERT_EQ(::chown(path("column").c_str(), kOther, kOther), 0);
+  Shared<int> attached;
+  Shared<int> over;
+  JobProcess owner([&] {
+    become(kOther);
+    ShareJob job = this->job();
+    *attached = 1;
+    over.await(1);
+  });
+  attached.await(1);
+  JobProcess guest([&] {
+    become(kStranger);
+    ShareJob job = this->job();
+    EXPECT_EQ(job.statistics().jobs, 2u);
+    EXPECT_EQ(sweep(job), hash_);
+  });
+  EXPECT_EQ(guest.wait(), 0);
+  *over = 1;
+  EXPECT_EQ(owner.wait(), 0);
+}
+
+TEST_F(ShareRightsTest, WhatLoadersMakeIsForOneUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  const std::string name = path("column");
+  const char* files[] = {name.c_str()};
+  graphlane_share_options options = this->options();
+  options.files = files;
+  options.file_count = 1;
+  options.partition_count = 1;
+  options.load = [](void*, uint32_t, void* memory, uint64_t) -> int64_t {
+    if (memory != nullptr) *static_cast<uint32_t*>(memory) = ::geteuid();
+    return sizeof(uint32_t);
+  };
+  const auto first_word = [&] {
+    ShareJob job(options);
+    uint32_t word = 1;
+    job.sweep([&](const graphlane_share_chunk& chunk) { std::memcpy(&word, chunk.data, sizeof word); });
+    EXPECT_EQ(job.statistics().loaded_partitions, 1u);
+    return word;
+  };
+  ShareJob resident(options);
+  resident.sweep([](const graphlane_share_chunk&) {});
+  JobProcess other([&] {
+    become(kOther);
+    EXPECT_EQ(first_word(), kOther);
+  });
+  EXPECT_EQ(other.wait(), 0);
+}
+
+}  // namespace
+}  // namespace graphlane::share
