@@ -14,7 +14,11 @@
 namespace graphlane::share {
 namespace {
 
-constexpr int kAttachTries = 200;
+// Another job starts the coordinator: 5 ms each. It ended before it answered: that is rare,
+// unless it cannot run at all.
+constexpr int kAttachTries = 400;
+constexpr int kTriesOfAnEnd = 50;
+constexpr int kReattachTries = 8;
 constexpr int kWelcomeMsMax = 10'000;
 
 bool is_gone(Errno why) {
@@ -39,7 +43,7 @@ std::string_view bytes_of(const PartitionSet& set) {
 
 PartitionSet set_of(std::string_view bytes, uint32_t partition_count) {
   std::vector<uint64_t> words(bytes.size() / sizeof(uint64_t));
-  std::memcpy(words.data(), bytes.data(), words.size() * sizeof(uint64_t));
+  if (!words.empty()) std::memcpy(words.data(), bytes.data(), words.size() * sizeof(uint64_t));
   return PartitionSet(partition_count, words);
 }
 
@@ -63,7 +67,7 @@ Outcome<void> Job::open_files() {
     return make_error(EINVAL, "{} files: 1 to {} are possible", options_.files.size(), kFilesMax);
   }
   for (const std::string& path : options_.files) {
-    Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    Fd file(sys::openat(AT_FDCWD, path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file) return os_error(errno, path, "cannot open");
     const Result<FileIdentity> identity = identify(file.get());
     if (!identity) return make_error(EINVAL, "{}: not a regular file", path);
@@ -78,22 +82,25 @@ Outcome<void> Job::open_files() {
   std::error_code ignored;
   const std::filesystem::path path = std::filesystem::canonical(options_.files[0], ignored);
   name_ = path.filename();
-  directory_ = Fd(::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  directory_ = Fd(sys::openat(AT_FDCWD, path.parent_path().c_str(),
+                              O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // Who may read the file but not list its directory shows the file in its place.
-  if (!directory_) directory_ = Fd(::fcntl(files_[0].get(), F_DUPFD_CLOEXEC, 0));
+  if (!directory_) directory_ = Fd(sys::fcntl(files_[0].get(), F_DUPFD_CLOEXEC, 0));
   return {};
 }
 
 Outcome<void> Job::attach() {
   Outcome<void> attached = attach_once();
-  for (int i = 0; !attached && attached.error().code == EAGAIN && i < kAttachTries; ++i) {
+  for (int tries = 0; !attached && tries < kAttachTries; attached = attach_once()) {
+    const int code = attached.error().code;
+    if (code != EAGAIN && code != ECONNRESET) break;
+    tries += code == EAGAIN ? 1 : kTriesOfAnEnd;
     ::poll(nullptr, 0, 5);
-    attached = attach_once();
   }
   return attached;
 }
 
-// EAGAIN: to be tried again.
+// EAGAIN, ECONNRESET: to be tried again.
 Outcome<void> Job::attach_once() {
   auto connection = meet({.first_file = identities_[0],
                           .owner = owner_,
@@ -114,7 +121,9 @@ Outcome<void> Job::attach_once() {
   }
   // One that ends just now is not an error.
   Result<Message> message = sent ? receive_message(connection->get()) : Result<Message>(sent.error());
-  if (!message && is_gone(message.error())) return Error{EAGAIN, "the coordinator has ended"};
+  if (!message && is_gone(message.error())) {
+    return make_error(ECONNRESET, "{}: its coordinator ended at once", options_.files[0]);
+  }
   if (!message) return os_error(message.error().code, options_.files[0], "cannot talk to its coordinator");
   if (kind_of(*message) == Kind::kRefusal) return refusal(*message);
   if (kind_of(*message) != Kind::kWelcome || !message->read(welcome_)) {
@@ -204,8 +213,7 @@ Outcome<std::optional<uint32_t>> Job::next() {
   }
   finish_partition();
   Outcome<void> answered = ask_next();
-  for (int i = 0; !answered && !socket_ && i < kAttachTries; ++i) {
-    if (sees_updates_) break;
+  for (int i = 0; !answered && !socket_ && !sees_updates_ && i < kReattachTries; ++i) {
     const uint64_t version = welcome_.version;
     const uint64_t chunk_bytes = welcome_.chunk_bytes;
     if (auto attached = attach(); !attached) return attached.error();
@@ -448,7 +456,7 @@ Outcome<uint64_t> Job::update(uint32_t partition, uint32_t chunk, std::span<cons
   std::vector<int> fds{memory->get()};
   for (const std::string& path : options_.files) {
     if (options_.layout.by_loader) break;
-    writable.emplace_back(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    writable.emplace_back(sys::openat(AT_FDCWD, path.c_str(), O_RDWR | O_CLOEXEC));
     if (!writable.back()) return os_error(errno, path, "cannot open for writing");
     fds.push_back(writable.back().get());
   }

@@ -47,7 +47,7 @@ Outcome<Layout> Layout::from_bytes(std::string_view bytes) {
                 .record = header.record,
                 .vertex_count = header.vertex_count,
                 .ranges = std::vector<FileRange>(header.range_count)};
-  std::memcpy(layout.ranges.data(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(layout.ranges.data(), bytes.data(), bytes.size());
   return layout;
 }
 

@@ -46,7 +46,8 @@ Result<Message> receive_message(int socket, int flags) {
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof control;
-  do length = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | flags);
+  // Past libc, as an Fd closes what comes along: ThreadSanitizer would miss that.
+  do length = ::syscall(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC | flags);
   while (length < 0 && errno == EINTR);
   if (length < 0) return last_errno();
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;

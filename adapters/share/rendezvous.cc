@@ -39,7 +39,7 @@ struct Address {
 };
 
 Outcome<Fd> make_socket() {
-  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  Fd socket(static_cast<int>(::syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)));
   if (!socket) return os_error(errno, "socket", "cannot make");
   enlarge_buffers(socket.get());
   return socket;
@@ -106,7 +106,11 @@ Outcome<void> start(const char* how, const Fd& socket, const RendezvousOptions& 
   ::posix_spawn_file_actions_adddup2(&actions, socket.get(), 3);
   ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
   ::posix_spawn_file_actions_adddup2(&actions, 0, 1);
-  ::posix_spawn_file_actions_adddup2(&actions, 0, 2);
+  if (const char* log = ::secure_getenv("GRAPHLANE_SHARE_LOG")) {
+    ::posix_spawn_file_actions_addopen(&actions, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+  } else {
+    ::posix_spawn_file_actions_adddup2(&actions, 0, 2);
+  }
   ::posix_spawn_file_actions_addclosefrom_np(&actions, 4);
   pid_t launcher;
   const int failed =
@@ -166,7 +170,7 @@ Outcome<Fd> meet(const RendezvousOptions& options) {
   if (Outcome<void> started = start("--listener", *listener, options); !started) return started.error();
   auto found = try_connect(self, options.first_file, connection);
   if (!found) return found.error();
-  if (*found != Found::kCoordinator) return Error{EAGAIN, "the coordinator ended at once"};
+  if (*found != Found::kCoordinator) return Error{ECONNRESET, "the coordinator ended at once"};
   return connection;
 }
 

@@ -32,7 +32,8 @@ struct RendezvousOptions {
 Outcome<Fd> meet(const RendezvousOptions& options);
 
 // Where the coordinator's program is: $GRAPHLANE_SHARE_COORDINATOR, else beside this
-// program or library, else where it is installed.
+// program or library, else where it is installed. What it has to say goes to the file
+// $GRAPHLANE_SHARE_LOG.
 inline constexpr char kCoordinatorName[] = "graphlane-share-coordinator";
 
 }  // namespace graphlane::share

@@ -30,7 +30,7 @@ class LoaderTest : public ShareTest {
     const size_t size = (block_begin_[p + 1] - block_begin_[p]) * sizeof(TestEdge);
     if (memory == nullptr) return static_cast<int64_t>(size);
     ++*load_count_;
-    std::memcpy(memory, edges_.data() + block_begin_[p], size);
+    if (size > 0) std::memcpy(memory, edges_.data() + block_begin_[p], size);
     if (mishap_ && load_count_->load() == 5) mishap_();
     return static_cast<int64_t>(size);
   }

@@ -127,10 +127,16 @@ class ShareTest : public testing::Test {
     ::chmod(dir_.c_str(), 0755);
     // Tells the coordinators that this test's jobs start from all others.
     ::setenv("GRAPHLANE_SHARE_TEST", dir_.c_str(), 1);
+    // One that crashed would be replaced, and nobody would notice.
+    ::setenv("GRAPHLANE_SHARE_LOG", path("log").c_str(), 1);
+    std::ofstream(path("log")).close();
+    ::chmod(path("log").c_str(), 0666);
     make_grid(20'000, 1);
   }
   ~ShareTest() override {
     for (const pid_t pid : coordinators()) ::kill(pid, SIGKILL);
+    std::ifstream log(path("log"));
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(log), {}), "");
     std::filesystem::remove_all(dir_);
   }
 
