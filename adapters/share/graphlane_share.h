@@ -40,6 +40,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define GRAPHLANE_SHARE_PARTITIONS_MAX 1048576
 #define GRAPHLANE_SHARE_FILES_MAX 64
@@ -194,6 +195,7 @@ void graphlane_share_end(graphlane_share *job);
 /* One line about the calling thread's last failure, until its next one. Never NULL. */
 const char *graphlane_share_error(void);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
