@@ -76,6 +76,31 @@ TEST_F(ShareRightsTest, AFileThatIsNotOpenForReadingIsNoRight) {
   EXPECT_EQ(resident.statistics().jobs, 1u);
 }
 
+TEST_F(ShareRightsTest, OnlyWhoMayWriteTheFileUpdatesTheGraph) {
+  const Fd readable(::open(path("column").c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd writable(::open(path("column").c_str(), O_RDWR | O_CLOEXEC));
+  std::ofstream(path("other")) << "x";
+  const Fd other(::open(path("other").c_str(), O_RDWR | O_CLOEXEC));
+  ShareJob resident = job();
+  const Fd socket = connect();
+  ASSERT_EQ(attach(socket, readable.get()), "welcome");
+  const auto bytes = make_sealed({});
+  const auto unsealed = make_memory(8);
+  const auto update = [&](int memory, int file) {
+    const int fds[] = {memory, file};
+    EXPECT_TRUE(send_head(socket.get(), UpdateMessage{}, {}, fds));
+    const auto answer = receive_message(socket.get());
+    PlainMessage plain{};
+    if (!answer || !answer->read(plain)) return std::string("cut off");
+    return plain.kind == Kind::kUpdated ? "done" : std::string(answer->after(sizeof(RefusalMessage)));
+  };
+  const char* refusal = "column: who updates it must be allowed to write it";
+  EXPECT_EQ(update(bytes->get(), readable.get()), refusal);
+  EXPECT_EQ(update(bytes->get(), other.get()), refusal);
+  EXPECT_EQ(update(unsealed->get(), writable.get()), "column: an update must be sealed");
+  EXPECT_EQ(update(bytes->get(), writable.get()), "done");
+}
+
 TEST_F(ShareRightsTest, NonsenseIsCutOffAndHurtsNobody) {
   ShareJob resident = job();
   std::mt19937 random(5);
