@@ -1,0 +1,92 @@
+// Threads: as many as there are processors, for pieces of work that come one after the
+// other. They sleep in between; a Graph has one set for its life.
+#ifndef GRAPHLANE_GRIDGRAPH_THREADS_HPP
+#define GRAPHLANE_GRIDGRAPH_THREADS_HPP
+
+#include <stddef.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace graphlane_gridgraph {
+
+class Threads {
+ public:
+  Threads() : count_(std::max(1u, std::thread::hardware_concurrency())) {
+    for (unsigned i = 1; i < count_; ++i) threads_.emplace_back([this] { serve(); });
+  }
+  ~Threads() {
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+  unsigned count() const { return count_; }
+
+  // Calls piece(i) once for each i below `piece_count`, by all threads and the caller.
+  void run(size_t piece_count, const std::function<void(size_t)>& piece) {
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      piece_ = &piece;
+      piece_count_ = piece_count;
+      next_.store(0, std::memory_order_relaxed);  // mu_ orders it
+      working_ = threads_.size();
+      ++round_;
+    }
+    changed_.notify_all();
+    work(piece, piece_count);
+    std::unique_lock<std::mutex> lock(mu_);
+    changed_.wait(lock, [this] { return working_ == 0; });
+  }
+
+ private:
+  void work(const std::function<void(size_t)>& piece, size_t piece_count) {
+    for (;;) {
+      // Relaxed: the number is all that the threads share.
+      const size_t i = next_.fetch_add(1, std::memory_order_relaxed);
+      if (i >= piece_count) return;
+      piece(i);
+    }
+  }
+
+  void serve() {
+    unsigned long seen = 0;
+    std::unique_lock<std::mutex> lock(mu_);
+    for (;;) {
+      changed_.wait(lock, [&] { return stopping_ || round_ != seen; });
+      if (stopping_) return;
+      seen = round_;
+      const std::function<void(size_t)>& piece = *piece_;
+      const size_t piece_count = piece_count_;
+      lock.unlock();
+      work(piece, piece_count);
+      lock.lock();
+      if (--working_ == 0) changed_.notify_all();
+    }
+  }
+
+  const unsigned count_;
+  std::mutex mu_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  unsigned long round_ = 0;
+  size_t working_ = 0;
+  const std::function<void(size_t)>* piece_ = nullptr;
+  size_t piece_count_ = 0;
+  std::atomic<size_t> next_{0};
+  std::vector<std::thread> threads_;  // last: they use all of the above
+};
+
+}  // namespace graphlane_gridgraph
+
+#endif

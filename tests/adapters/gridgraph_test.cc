@@ -1,0 +1,152 @@
+// The parts of the gridgraph headers that stand by themselves, against obvious models.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "core/atomic.hpp"
+#include "core/bigvector.hpp"
+#include "core/bitmap.hpp"
+#include "core/filesystem.hpp"
+#include "core/partition.hpp"
+#include "core/queue.hpp"
+#include "core/threads.hpp"
+#include "graphfmt/grid_layout.h"
+
+namespace graphlane {
+namespace {
+
+TEST(GridgraphBitmapTest, AgreesWithASet) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 300; ++i) {
+    const size_t size = random() % 200 + 1;
+    Bitmap bitmap(size);
+    std::set<size_t> set;
+    for (size_t n = random() % 10; n > 0; --n) {
+      const size_t bit = random() % size;
+      bitmap.set_bit(bit);
+      set.insert(bit);
+    }
+    for (size_t bit = 0; bit < size; ++bit) ASSERT_EQ(bitmap.get_bit(bit) != 0, set.contains(bit));
+    const size_t begin = random() % (size + 1);
+    const size_t end = begin + random() % (size + 1 - begin);
+    ASSERT_EQ(bitmap.any(begin, end), set.lower_bound(begin) != set.lower_bound(end));
+    bitmap.fill();
+    ASSERT_TRUE(bitmap.get_bit(size - 1));
+    bitmap.clear();
+    ASSERT_FALSE(bitmap.any(0, size));
+  }
+}
+
+TEST(GridgraphPartitionTest, IsTheGridsOwn) {
+  for (const int vertices : {1, 7, 10, 100, 1001}) {
+    for (const int partitions : {1, 2, 3, 4, 7, 10}) {
+      const GridLayout layout(static_cast<uint64_t>(vertices), static_cast<uint32_t>(partitions));
+      for (int v = 0; v < vertices; ++v) {
+        const int p = get_partition_id(vertices, partitions, v);
+        ASSERT_EQ(p, static_cast<int>(layout.partition_of(static_cast<uint32_t>(v))));
+        const auto range = get_partition_range(vertices, partitions, p);
+        ASSERT_TRUE(range.first <= v && v < range.second);
+      }
+    }
+  }
+}
+
+TEST(GridgraphAtomicTest, NothingIsLost) {
+  float sum = 0;
+  int lowest = 1000;
+  int owner = -1;
+  {
+    graphlane_gridgraph::Threads threads;
+    std::atomic<int> owners{0};
+    threads.run(1000, [&](size_t i) {
+      write_add(&sum, 1.0f);
+      write_min(&lowest, static_cast<int>(i));
+      if (cas(&owner, -1, static_cast<int>(i))) ++owners;
+    });
+    EXPECT_EQ(owners, 1);
+  }
+  EXPECT_EQ(sum, 1000);
+  EXPECT_EQ(lowest, 0);
+  EXPECT_FALSE(write_min(&lowest, 0));
+}
+
+TEST(GridgraphThreadsTest, DoEachPieceOnce) {
+  graphlane_gridgraph::Threads threads;
+  for (size_t count = 0; count < 200; ++count) {
+    std::vector<std::atomic<int>> done(count);
+    threads.run(count, [&](size_t i) { ++done[i]; });
+    for (const auto& times : done) ASSERT_EQ(times, 1);
+  }
+}
+
+TEST(GridgraphQueueTest, KeepsOrderAndCapacity) {
+  Queue<int> queue(2);
+  EXPECT_TRUE(queue.is_empty());
+  std::thread producer([&] { for (int i = 0; i < 100; ++i) queue.push(i); });
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(queue.pop(), i);
+  producer.join();
+  queue.push(1);
+  queue.push(2);
+  EXPECT_TRUE(queue.is_full());
+}
+
+class GridgraphFileTest : public testing::Test {
+ protected:
+  GridgraphFileTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "gridgraph-XXXXXX").string();
+    dir_ = ::mkdtemp(name.data());
+  }
+  ~GridgraphFileTest() override { std::filesystem::remove_all(dir_); }
+  std::string dir_;
+};
+
+TEST_F(GridgraphFileTest, AVectorIsItsFile) {
+  const std::string path = dir_ + "/vector";
+  {
+    BigVector<int> vector(path, 1000);
+    vector.fill(7);
+    vector[3] = 9;
+    vector.load(0, 1000);
+    vector.lock(10, 20);
+    vector.unlock(10, 20);
+  }
+  EXPECT_EQ(file_size(path), 4000);
+  BigVector<int> again(path, 1000);
+  EXPECT_EQ(again[3], 9);
+  EXPECT_EQ(again[4], 7);
+}
+
+TEST_F(GridgraphFileTest, OfAnotherLengthItIsMadeAnew) {
+  const std::string path = dir_ + "/vector";
+  std::ofstream(path) << std::string(5000, 'x');
+  BigVector<unsigned long[2]> vector(path, 100);
+  EXPECT_EQ(file_size(path), 1600);
+  EXPECT_EQ(vector[99][1], 0u);
+}
+
+TEST_F(GridgraphFileTest, ASecondJobHasAVectorOfItsOwn) {
+  const std::string path = dir_ + "/vector";
+  BigVector<int> first(path, 10);
+  first.fill(1);
+  BigVector<int> second(path, 10);
+  second.fill(2);
+  EXPECT_EQ(first[5], 1);
+  EXPECT_EQ(second[5], 2);
+}
+
+TEST_F(GridgraphFileTest, ALinkInADirectoryIsNotFollowed) {
+  ASSERT_TRUE(create_directory(dir_ + "/a"));
+  ASSERT_TRUE(create_directory(dir_ + "/a"));
+  std::ofstream(dir_ + "/keep") << "x";
+  std::filesystem::create_directory_symlink(dir_, dir_ + "/a/link");
+  ASSERT_TRUE(remove_directory(dir_ + "/a"));
+  EXPECT_FALSE(file_exists(dir_ + "/a"));
+  EXPECT_TRUE(file_exists(dir_ + "/keep"));
+}
+
+}  // namespace
+}  // namespace graphlane

@@ -1,0 +1,167 @@
+"""Programs written to GridGraph's interface, and GridGraph's own (GRIDGRAPH_SOURCE), compute on
+shared partitions what numpy and igraph say."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import graphs
+from harness import BUILD, ROOT, run
+
+PLENTY = 1 << 40
+COORDINATOR = BUILD / "bin/graphlane-share-coordinator"
+ROOT_VERTEX = 100
+
+
+@pytest.fixture(scope="module")
+def truth() -> graphs.Truth:
+    edges = graphs.random_edges(30_000, 25_000, seed=7)
+    return graphs.Truth(np.concatenate([edges, edges[:, ::-1]]))
+
+
+@pytest.fixture(scope="module")
+def weights(truth) -> np.ndarray:
+    return np.random.default_rng(5).random(len(truth.edges), dtype="f4")
+
+
+@pytest.fixture
+def grid(truth, tmp_path) -> Path:
+    return graphs.write_grid(tmp_path / "grid", truth.edges, truth.vertex_count, 4)
+
+
+@pytest.fixture
+def weighted(truth, weights, tmp_path) -> Path:
+    return graphs.write_grid(tmp_path / "weighted", truth.edges, truth.vertex_count, 4, weights)
+
+
+def program(*words):
+    return run(BUILD / "bin/grid_program", *words).stdout
+
+
+def component_count(truth) -> int:
+    return len(set(truth.labels().tolist()))
+
+
+def reached_count(truth) -> int:
+    return int((truth.parents(ROOT_VERTEX) >= 0).sum())
+
+
+def test_components(grid, truth):
+    assert program("components", grid, PLENTY) == f"{component_count(truth)}\n"
+
+
+def test_levels(grid, truth):
+    assert program("levels", grid, PLENTY, ROOT_VERTEX) == f"{reached_count(truth)}\n"
+
+
+# 30,000 vertices of 8 bytes: 240,000 in four partitions.
+@pytest.mark.parametrize("memory, windows", [(PLENTY, 1), (160_000, 2), (1000, 4), (0, 4)])
+def test_ranks_by_windows(grid, truth, memory, windows):
+    total = truth.pagerank(10).sum()
+    said = program("ranks", grid, memory).split()
+    assert float(said[0]) == pytest.approx(total, rel=1e-6)
+    assert int(said[2]) == windows
+    assert np.allclose(np.fromfile(grid / "rank"), truth.pagerank(10), rtol=1e-9)
+
+
+def test_weights(weighted, truth, weights):
+    expected = (truth.edges[:, 0] * weights.astype("f8")).sum()
+    assert float(program("products", weighted, PLENTY)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_many_at_once(grid, truth):
+    jobs = [subprocess.Popen([BUILD / "bin/grid_program", *map(str, words)], stdout=subprocess.PIPE,
+                             text=True)
+            for words in 2 * [("components", grid, PLENTY), ("levels", grid, PLENTY, ROOT_VERTEX),
+                              ("ranks", grid, PLENTY)]]
+    said = [job.communicate(timeout=100)[0] for job in jobs]
+    assert said[0] == said[3] == f"{component_count(truth)}\n"
+    assert said[1] == said[4] == f"{reached_count(truth)}\n"
+    for ranks in [said[2], said[5]]:
+        assert float(ranks.split()[0]) == pytest.approx(truth.pagerank(10).sum(), rel=1e-6)
+
+
+def test_vertices_may_have_a_directory_of_their_own(grid, truth, tmp_path):
+    run(BUILD / "bin/grid_program", "ranks", grid, PLENTY,
+        env=os.environ | {"GRAPHLANE_VERTEX_DIR": str(tmp_path)})
+    assert np.allclose(np.fromfile(tmp_path / "rank"), truth.pagerank(10), rtol=1e-9)
+    assert not (grid / "rank").exists()
+
+
+def test_a_grid_that_is_none_is_told_in_one_line(tmp_path):
+    result = run(BUILD / "bin/grid_program", "components", tmp_path, PLENTY, check=False)
+    assert result.returncode == 1
+    assert result.stderr == f"{tmp_path}/meta: cannot open: No such file or directory\n"
+
+
+# --- GridGraph's own programs -------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory):
+    """Compiles an example of GridGraph, unchanged: examples("wcc")."""
+    if "GRIDGRAPH_SOURCE" not in os.environ:
+        pytest.skip("not applicable: GRIDGRAPH_SOURCE is not set")
+    source = Path(os.environ["GRIDGRAPH_SOURCE"]) / "examples"
+    built = tmp_path_factory.mktemp("examples")
+
+    def example(name: str) -> Path:
+        if not (built / name).exists():
+            run("g++", "-std=c++11", "-O2", "-fopenmp", "-I", ROOT / "adapters/gridgraph",
+                "-I", ROOT / "adapters/share", source / f"{name}.cpp", "-o", built / name,
+                ROOT / "build/plain/lib/libgraphlane-share.a", "-lfmt")
+        return built / name
+
+    return example
+
+
+def own(program: Path, *words) -> str:
+    return run(program, *words, env=os.environ | {"GRAPHLANE_SHARE_COORDINATOR": str(COORDINATOR)}).stdout
+
+
+def test_gridgraph_wcc(examples, grid, truth):
+    assert f"{component_count(truth)} components found" in own(examples("wcc"), grid, 8)
+    assert (np.fromfile(grid / "label", "<i4") == truth.labels()).all()
+
+
+def test_gridgraph_bfs(examples, grid, truth):
+    said = own(examples("bfs"), grid, ROOT_VERTEX, 8)
+    assert f"discovered {reached_count(truth)} vertices from {ROOT_VERTEX}" in said
+
+
+def test_gridgraph_pagerank(examples, grid, truth):
+    own(examples("pagerank"), grid, 10, 8)
+    # Its threads add float32 up in any order; a vertex without edges divides 0 by 0.
+    rank = np.fromfile(grid / "pagerank", "<f4")
+    linked = np.bincount(truth.edges[:, 0], minlength=truth.vertex_count) > 0
+    assert np.allclose(rank[linked], truth.pagerank(10)[linked], rtol=1e-4)
+
+
+def test_gridgraph_spmv(examples, weighted, truth, weights):
+    own(examples("spmv"), weighted, 8, 8)
+    output = np.fromfile(weighted / "output", "<f4")
+    source, target = truth.edges.T
+    expected = np.bincount(target, source * weights.astype("f8"), truth.vertex_count)
+    assert np.allclose(output, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["mis", "radii"])
+def test_gridgraph_others_end(examples, grid, name):
+    assert "time:" in own(examples(name), grid, 8)
+
+
+def test_sixteen_gridgraph_jobs_at_once(examples, grid, truth):
+    kinds = [("wcc", grid, 8), ("pagerank", grid, 5, 8), ("bfs", grid, ROOT_VERTEX, 8), ("wcc", grid, 8)]
+    environment = os.environ | {"GRAPHLANE_SHARE_COORDINATOR": str(COORDINATOR)}
+    jobs = [subprocess.Popen([examples(name), *map(str, words)], stdout=subprocess.PIPE, text=True,
+                             env=environment)
+            for name, *words in 4 * kinds]
+    said = [job.communicate(timeout=100)[0] for job in jobs]
+    for i in range(0, 16, 4):
+        assert f"{component_count(truth)} components" in said[i]
+        assert "5 iterations" in said[i + 1]
+        assert f"discovered {reached_count(truth)} vertices" in said[i + 2]
+        assert f"{component_count(truth)} components" in said[i + 3]
