@@ -97,7 +97,7 @@ Outcome<void> Coordinator::run(Fd listener, Fd connection) {
   uint64_t idle_since_ns = monotonic_ns();
   for (;;) {
     uint64_t deadline_ns = pump_graphs();
-    if (!clients_.empty() || !graphs_.empty()) {
+    if (!clients_.empty() || !graphs_.empty() || !worker_.idle()) {
       idle_since_ns = monotonic_ns();
     } else if (!listener_ || monotonic_ns() >= idle_since_ns + options_.idle_ns) {
       return {};  // whoever is connecting now finds nobody, and starts another

@@ -21,9 +21,12 @@ void LabelKeeper::want(Worker& worker) {
   });
 }
 
-void LabelKeeper::add(uint32_t partition, PartitionLabels labels, Worker& worker) {
-  if (!wants(partition)) return;  // read twice at once
-  builder_.add(partition, std::move(labels));
+void LabelKeeper::add(uint32_t partition, std::optional<PartitionLabels> labels, Worker& worker) {
+  if (!labels) {
+    taken_[partition] = false;
+    return;
+  }
+  builder_.add(partition, std::move(*labels));
   ++labelled_count_;
   if (!builder_.complete()) return;
   std::string bytes = builder_.to_bytes(graph_hash_);

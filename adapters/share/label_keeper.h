@@ -2,15 +2,17 @@
 //
 // When the first job names active vertices, they are read from the file beside the graph
 // (label_file.h). If it is missing, damaged or of another graph, every partition is
-// labelled when it is loaded next, which costs no reading of its own; when the last one
+// labelled once it is in memory, which costs no reading of its own; when the last one
 // is, the file is written. Until then a job takes what it does not know for active.
 //
-// Threads: as SharedGraph; label() also by its Worker.
+// Threads: as SharedGraph; label() by its Worker.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "adapters/share/label_file.h"
 #include "adapters/share/worker.h"
@@ -30,16 +32,23 @@ class LabelKeeper : public std::enable_shared_from_this<LabelKeeper> {
         record_(record),
         chunk_bytes_(chunk_bytes),
         partition_bytes_(std::move(partition_bytes)),
+        taken_(partition_bytes_.size()),
         builder_(static_cast<uint32_t>(partition_bytes_.size()), record, chunk_bytes) {}
 
   // A job wants them: from now on they are made.
   void want(Worker& worker);
-  // Whether a partition that is loaded now is to be labelled.
-  bool wants(uint32_t partition) const { return building_ && !builder_.has(partition); }
+  bool building() const { return building_; }
+  // Whether the partition is to be labelled: true once.
+  bool take(uint32_t partition) {
+    const bool was_taken = taken_[partition];
+    taken_[partition] = true;
+    return !was_taken;
+  }
   PartitionLabels label(std::span<const char> bytes) const {
     return label_partition(bytes, record_, chunk_bytes_);
   }
-  void add(uint32_t partition, PartitionLabels labels, Worker& worker);
+  // None: it failed, and is tried again.
+  void add(uint32_t partition, std::optional<PartitionLabels> labels, Worker& worker);
 
   // All of them, in sealed memory; -1: not yet.
   int memory() const { return memory_.get(); }
@@ -56,6 +65,7 @@ class LabelKeeper : public std::enable_shared_from_this<LabelKeeper> {
   bool asked_ = false;
   bool building_ = false;
   uint64_t labelled_count_ = 0;
+  std::vector<bool> taken_;
   LabelBuilder builder_;
   Fd memory_;
 };

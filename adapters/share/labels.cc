@@ -166,7 +166,7 @@ PartitionLabels label_partition(std::span<const char> bytes, RecordFormat record
 }
 
 void LabelBuilder::add(uint32_t partition, PartitionLabels labels) {
-  assert(!has(partition));
+  assert(!partitions_[partition]);
   partitions_[partition] = std::move(labels);
   ++labelled_count_;
 }

@@ -107,7 +107,6 @@ class LabelBuilder {
       : record_(record), chunk_bytes_(chunk_bytes), partitions_(partition_count) {}
 
   void add(uint32_t partition, PartitionLabels labels);
-  bool has(uint32_t partition) const { return partitions_[partition].has_value(); }
   bool complete() const { return labelled_count_ == partitions_.size(); }
   std::string to_bytes(uint64_t graph_hash) const;
 

@@ -1,5 +1,6 @@
 #include "adapters/share/shared_graph.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -55,6 +56,9 @@ void SharedGraph::detach(JobId id) {
   std::multiset<uint64_t> versions;
   for (const auto& [other, job] : jobs_) versions.insert(job.version);
   snapshots_.keep_for(versions);
+  if (!jobs_.empty()) return;
+  for (const uint32_t partition : table_.unused()) release(partition);
+  spare_.clear();
 }
 
 bool SharedGraph::sweep(JobId id, PartitionSet active, bool wants_labels) {
@@ -98,6 +102,11 @@ bool SharedGraph::loaded(JobId id, const LoadedMessage& message, Fd memory) {
                                        files_->name, message.partition, *size_bytes,
                                        options_.budget_bytes));
     return true;
+  }
+  // Its size is known only now.
+  while (buffer_bytes_ + *size_bytes > options_.budget_bytes && !spare_.empty()) {
+    release(spare_.back());
+    spare_.pop_back();
   }
   buffer_bytes_ += *size_bytes;
   store(message.partition, std::move(memory), *size_bytes);
@@ -169,8 +178,9 @@ uint64_t SharedGraph::pump(uint64_t now_ns) {
       }
       for (const GlobalTable::Grant& grant : step.grants) give(grant);
     }
-    for (const uint32_t partition : table_.unused()) release(partition);
+    note_spare();
     load_wanted(now_ns);
+    label_loaded();
     give_turns(now_ns);
   } while (judge(now_ns));
   return next_deadline_ns(now_ns);
@@ -219,14 +229,33 @@ void SharedGraph::release(uint32_t partition) {
   table_.set_loaded(partition, false);
 }
 
-// What was loaded ahead, and takes the room of what is wanted now.
-void SharedGraph::drop_unread() {
+// A buffer that its last reader has left stays while there is room: the next sweep wants it
+// too. When room is wanted, the one that was left last goes first: in sweeps over the same
+// order its turn is farthest away, so of a graph larger than the budget a part stays.
+void SharedGraph::note_spare() {
+  std::vector<uint32_t> unused = table_.unused();
+  std::erase_if(spare_, [&](uint32_t partition) {
+    return !std::binary_search(unused.begin(), unused.end(), partition);
+  });
+  for (const uint32_t partition : unused) {
+    if (std::find(spare_.begin(), spare_.end(), partition) == spare_.end()) spare_.push_back(partition);
+  }
+}
+
+bool SharedGraph::make_room(uint32_t partition, bool open) {
+  while (!fits(partition, open) && !spare_.empty()) {
+    release(spare_.back());
+    spare_.pop_back();
+  }
+  if (fits(partition, open) || !open) return fits(partition, open);
+  // What was loaded ahead waits, if it is in the way of what is wanted now.
   std::set<uint32_t> unread;
-  for (const auto& [partition, buffer] : buffers_) unread.insert(partition);
+  for (const auto& [loaded, buffer] : buffers_) unread.insert(loaded);
   for (const auto& [id, job] : jobs_) {
     if (const auto reads = table_.reads(id)) unread.erase(*reads);
   }
-  for (const uint32_t partition : unread) release(partition);
+  for (const uint32_t ahead : unread) release(ahead);
+  return fits(partition, open);
 }
 
 void SharedGraph::load_wanted(uint64_t now_ns) {
@@ -239,8 +268,7 @@ void SharedGraph::load_wanted(uint64_t now_ns) {
       continue;
     }
     const bool is_open = partition == open;
-    if (is_open && !fits(partition, true)) drop_unread();
-    if (fits(partition, is_open)) {
+    if (make_room(partition, is_open)) {
       start_reading(partition);
     } else if (is_open) {
       blocked_by_budget_ = true;
@@ -272,29 +300,42 @@ void SharedGraph::start_reading(uint32_t partition) {
   reading_[partition] = size_bytes;
   buffer_bytes_ += size_bytes;
   counts_.buffer_bytes_max = std::max(counts_.buffer_bytes_max, buffer_bytes_);
-  const std::shared_ptr<LabelKeeper> labels = labels_ && labels_->wants(partition) ? labels_ : nullptr;
-  worker_.post([self = weak_from_this(), files = files_, labels, partition,
+  worker_.post([self = weak_from_this(), files = files_, partition,
                 size_bytes]() -> Worker::Completion {
     if (self.expired()) return [] {};
     // Shared, as a std::function must be copyable.
     auto memory = std::make_shared<Outcome<Fd>>(files->load(partition));
-    auto made = std::make_shared<PartitionLabels>();
-    if (*memory && labels) {
-      if (auto bytes = Mapping::of_sealed((*memory)->get(), size_bytes)) *made = labels->label(bytes->bytes());
-    }
-    return [self, labels, partition, size_bytes, memory, made] {
+    return [self, partition, size_bytes, memory] {
       const auto graph = self.lock();
       if (!graph) return;
       graph->reading_.erase(partition);
-      if (!*memory) {
+      if (*memory) {
+        graph->store(partition, std::move(**memory), size_bytes);
+      } else {
         graph->buffer_bytes_ -= size_bytes;
         graph->fail(partition, memory->error());
-        return;
       }
-      if (labels) labels->add(partition, std::move(*made), graph->worker_);
-      graph->store(partition, std::move(**memory), size_bytes);
     };
   });
+}
+
+// What is in memory and not labelled yet. The task has the memory for itself, should the
+// buffer be released meanwhile.
+void SharedGraph::label_loaded() {
+  if (!labels_ || !labels_->building()) return;
+  for (const auto& [partition, buffer] : buffers_) {
+    if (!labels_->take(partition)) continue;
+    auto memory = std::make_shared<const Fd>(sys::fcntl(buffer.memory.get(), F_DUPFD_CLOEXEC));
+    worker_.post([self = weak_from_this(), labels = labels_, memory, number = partition,
+                  size_bytes = buffer.size_bytes]() -> Worker::Completion {
+      auto made = std::make_shared<std::optional<PartitionLabels>>();
+      if (auto bytes = Mapping::of_sealed(memory->get(), size_bytes)) *made = labels->label(bytes->bytes());
+      return [self, labels, number, made] {
+        const auto graph = self.lock();
+        if (graph) labels->add(number, std::move(*made), graph->worker_);
+      };
+    });
+  }
 }
 
 // A job that waits for the partition makes it. If it takes long while others wait for it

@@ -97,11 +97,13 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
 
   void give(const GlobalTable::Grant& grant);
   void give_buffer(JobId id, uint32_t partition, bool alone);
+  void note_spare();
   void release(uint32_t partition);
-  void drop_unread();
+  bool make_room(uint32_t partition, bool open);
   void load_wanted(uint64_t now_ns);
   bool fits(uint32_t partition, bool open);
   void start_reading(uint32_t partition);
+  void label_loaded();
   void ask_a_loader(uint32_t partition, uint64_t now_ns);
   void store(uint32_t partition, Fd memory, uint64_t size_bytes);
   void fail(uint32_t partition, const Error& error);
@@ -119,6 +121,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   Snapshots snapshots_;
   std::map<JobId, Job> jobs_;
   std::map<uint32_t, Buffer> buffers_;
+  std::vector<uint32_t> spare_;            // of these, what nobody reads; the latest last
   std::map<uint32_t, uint64_t> reading_;   // partition → bytes, in the worker
   std::map<uid_t, uint64_t> access_ps_;    // T(E), as measured by jobs of a user
   uint64_t buffer_bytes_ = 0;              // and what is being read

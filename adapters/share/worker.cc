@@ -19,6 +19,7 @@ Worker::~Worker() {
 }
 
 void Worker::post(Task task) {
+  ++pending_count_;
   {
     MutexLock lock(mu_);
     tasks_.push_back(std::move(task));
@@ -34,7 +35,10 @@ void Worker::finish() {
     MutexLock lock(mu_);
     completions.swap(completions_);
   }
-  for (const Completion& complete : completions) complete();
+  for (const Completion& complete : completions) {
+    --pending_count_;
+    complete();
+  }
 }
 
 void Worker::run() {

@@ -1,7 +1,7 @@
 // Worker: a thread that does what would hold up the coordinator's loop: reading, labelling,
 // writing. A task runs there and returns what is to be done about it in the loop.
 //
-// Threads: post() and finish() by the loop.
+// Threads: post(), finish() and idle() by the loop.
 #pragma once
 
 #include <deque>
@@ -24,11 +24,13 @@ class Worker {
   void post(Task task);
   int event() const { return event_.get(); }  // readable: finish() has something to do
   void finish();
+  bool idle() const { return pending_count_ == 0; }
 
  private:
   void run();
 
   const Fd event_;
+  size_t pending_count_ = 0;  // the loop's: posted, and not finished
   Mutex mu_;
   CondVar changed_;
   std::deque<Task> tasks_ GUARDED_BY(mu_);
