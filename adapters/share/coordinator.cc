@@ -29,12 +29,12 @@ void watch(int epoll, int fd, uint64_t key) {
   ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-// A coordinator without descriptors to spare would turn jobs away.
-void raise_descriptor_limit() {
-  rlimit limit;
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
+// A coordinator without descriptors to spare would turn jobs away. How many it may have.
+size_t raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
+  const rlim_t before = std::exchange(limit.rlim_cur, limit.rlim_max);
+  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : before;
 }
 
 // What jobs must have in common to share a graph.
@@ -83,7 +83,7 @@ uint64_t chunk_bytes_for(const Layout& layout, uint64_t graph_bytes, uint32_t ve
 Coordinator::~Coordinator() = default;
 
 Outcome<void> Coordinator::run(Fd listener, Fd connection) {
-  raise_descriptor_limit();
+  buffer_count_max_ = raise_descriptor_limit() / 4;  // jobs and their files want the rest
   epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_) return os_error(errno, "epoll", "cannot make");
   watch(epoll_.get(), worker_.event(), kWorkerKey);
@@ -273,6 +273,7 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
     const SharedGraph::Options options{
         .by_loader = layout->by_loader,
         .budget_bytes = options_.budget_bytes,
+        .buffer_count_max = buffer_count_max_,
         .core_count = cache.core_count,
         .chunk_bytes = chunk_bytes_for(*layout, graph_bytes, attach.vertex_bytes, cache)};
     std::shared_ptr<LabelKeeper> labels;

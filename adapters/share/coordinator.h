@@ -61,6 +61,7 @@ class Coordinator {
   Fd epoll_;
   Fd listener_;
   JobId last_id_ = 0;
+  size_t buffer_count_max_ = 0;  // of one graph
   std::map<JobId, Client> clients_;
   std::map<std::string, std::shared_ptr<SharedGraph>> graphs_;  // by graph_key()
 };

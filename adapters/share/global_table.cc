@@ -93,23 +93,15 @@ std::vector<uint32_t> GlobalTable::wanted() const {
   return wanted;
 }
 
-std::vector<uint32_t> GlobalTable::unused() const {
-  PartitionSet used(loaded_.partition_count());
-  if (!jobs_.empty()) {
-    // The open one stays while its jobs are between sweeps: they begin with it.
-    if (open_) used.add(*open_);
-    if (const auto next = peek_next()) used.add(*next);
-  }
+PartitionSet GlobalTable::unused() const {
+  PartitionSet unused = loaded_;
   for (const auto& [id, job] : jobs_) {
-    if (job.reads) used.add(*job.reads);
+    if (job.reads) unused.remove(*job.reads);
   }
-  std::vector<uint32_t> unused;
-  const auto words = loaded_.words();
-  for (uint32_t w = 0; w < words.size(); ++w) {
-    for (uint64_t rest = words[w] & ~used.words()[w]; rest != 0; rest &= rest - 1) {
-      unused.push_back(w * 64 + static_cast<uint32_t>(std::countr_zero(rest)));
-    }
-  }
+  if (jobs_.empty()) return unused;
+  // The open one stays while its jobs are between sweeps: they begin with it.
+  if (open_) unused.remove(*open_);
+  if (const auto next = peek_next()) unused.remove(*next);
   return unused;
 }
 

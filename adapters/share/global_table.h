@@ -72,7 +72,7 @@ class GlobalTable {
   // the one after it.
   std::vector<uint32_t> wanted() const;
   // Loaded, and of no use to anybody.
-  std::vector<uint32_t> unused() const;
+  PartitionSet unused() const;
 
   // Who keeps others waiting, by still computing or by not having begun its next sweep.
   struct Holders {

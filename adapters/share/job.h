@@ -11,38 +11,19 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "adapters/share/labels.h"
-#include "adapters/share/message_socket.h"
+#include "adapters/share/link.h"
 #include "adapters/share/overlay.h"
-#include "adapters/share/partition_set.h"
 #include "adapters/share/profile.h"
-#include "adapters/share/protocol.h"
-#include "adapters/share/rendezvous.h"
 #include "adapters/share/sealed_memory.h"
 
 namespace graphlane::share {
-
-// Called with no memory: the partition's size in bytes. Then with memory of that size:
-// fills it, and returns the size again. −errno: it cannot.
-using Loader = std::function<int64_t(uint32_t partition, char* memory, uint64_t size_bytes)>;
-
-struct JobOptions {
-  std::vector<std::string> files;
-  Layout layout;
-  Loader loader;                // if layout.by_loader
-  uint32_t thread_count = 1;
-  uint32_t vertex_bytes = 8;    // U_v
-  uint64_t budget_bytes = 0;    // for a coordinator that this job starts; 0: it chooses
-  uint64_t idle_ms = 0;         // likewise
-};
 
 struct Chunk {
   uint32_t partition = 0;
@@ -75,13 +56,13 @@ class Job {
   // Jobs that come from now on find `bytes` there; this one does not. The graph's version.
   Outcome<uint64_t> update(uint32_t partition, uint32_t chunk, std::span<const char> bytes);
 
-  Outcome<StatisticsMessage> statistics();
-  uint64_t chunk_bytes() const { return welcome_.chunk_bytes; }
-  uint32_t partition_count() const { return options_.layout.partition_count; }
+  Outcome<StatisticsMessage> statistics() { return link_.statistics(); }
+  uint64_t chunk_bytes() const { return link_.chunk_bytes(); }
+  uint32_t partition_count() const { return link_.layout().partition_count; }
   const EdgeCosts& edge_costs() const { return profile_.costs(); }
 
  private:
-  explicit Job(JobOptions options) : options_(std::move(options)) {}
+  explicit Job(JobOptions options) : link_(std::move(options)) {}
 
   // A partition that the job has in its hands.
   struct Partition {
@@ -98,37 +79,22 @@ class Job {
     uint64_t active_edge_count = 0;
   };
 
-  Outcome<void> open_files();
-  Outcome<void> attach();
-  Outcome<void> attach_once();
   Outcome<void> begin_sweep_over(PartitionSet partitions);
   bool is_empty(uint32_t partition) const;
   bool is_changed(uint32_t partition) const;
   Outcome<void> send_sweep();
   Outcome<void> ask_next();
-  Outcome<Message> receive();
   Outcome<void> take_partition(Message& message);
   Outcome<void> serve_load(const Message& message);
   Outcome<Fd> make_partition(uint32_t partition) const;
   void finish_partition();
+  Outcome<void> check_change(uint32_t partition, std::span<const char> bytes) const;
   Outcome<void> await_turn(const Chunk& chunk);
   Chunk chunk_at(uint32_t number) const;
   uint32_t chunk_count() const;
   bool may_be_active(uint32_t partition) const;
-  Error lost(Errno why);
 
-  JobOptions options_;
-  std::vector<Fd> files_;
-  std::vector<FileIdentity> identities_;
-  std::vector<uint64_t> partition_bytes_;  // zeros of loaders' partitions
-  Fd directory_;
-  std::string name_;  // of the first file in it
-  uid_t owner_ = 0;
-
-  Fd socket_;  // none: the coordinator is gone
-  WelcomeMessage welcome_;
-  PartitionSet updated_;
-  bool sees_updates_ = false;
+  Link link_;
 
   bool sweeping_ = false;
   PartitionSet remaining_;

@@ -14,8 +14,8 @@ $(eval $(call library,share,$(share_kit)))
 $(eval $(call program,graphlane-share-coordinator,$(share_main),share graphfmt iomgr,-lfmt))
 
 # What a job has of it: all but the coordinator.
-share_coordinator := $(patsubst %,adapters/share/%.cc,chunk_size coordinator global_table \
-  graph_files label_file label_keeper load_order shared_graph snapshots turn_group worker)
+share_coordinator := $(patsubst %,adapters/share/%.cc,buffer_pool chunk_size coordinator global_table \
+  graph_files label_file label_keeper load_order shared_graph shared_graph_loads snapshots turn_group worker)
 SHARE_SOURCES := $(filter-out $(share_coordinator),$(share_kit)) graphfmt/grid_read.cc graphfmt/line.cc \
   iomgr/base/error.cc iomgr/base/file_io.cc iomgr/base/progress.cc iomgr/base/size.cc iomgr/base/size_text.cc
 SHARE_OBJECTS := $(patsubst %.cc,$(PLAIN)/share/%.o,$(SHARE_SOURCES))

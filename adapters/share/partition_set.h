@@ -24,6 +24,8 @@ class PartitionSet {
     clear_tail();
   }
 
+  friend bool operator==(const PartitionSet&, const PartitionSet&) = default;
+
   uint32_t partition_count() const { return partition_count_; }
   std::span<const uint64_t> words() const { return words_; }
 

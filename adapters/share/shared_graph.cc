@@ -1,12 +1,9 @@
 #include "adapters/share/shared_graph.h"
 
-#include <fcntl.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "adapters/share/message_socket.h"
 #include "adapters/share/sealed_memory.h"
 #include "iomgr/base/futex.h"
 
@@ -25,7 +22,8 @@ SharedGraph::SharedGraph(GraphFiles files, std::shared_ptr<LabelKeeper> labels, 
       files_(std::make_shared<const GraphFiles>(std::move(files))),
       worker_(worker),
       labels_(std::move(labels)),
-      table_(partition_count(), options.core_count) {}
+      table_(partition_count(), options.core_count),
+      buffers_(partition_count(), options.budget_bytes, options.buffer_count_max) {}
 
 // --- what jobs say ------------------------------------------------------------
 
@@ -57,8 +55,9 @@ void SharedGraph::detach(JobId id) {
   for (const auto& [other, job] : jobs_) versions.insert(job.version);
   snapshots_.keep_for(versions);
   if (!jobs_.empty()) return;
-  for (const uint32_t partition : table_.unused()) release(partition);
-  spare_.clear();
+  for (uint32_t p = 0; p < partition_count(); ++p) {
+    if (buffers_.find(p) != nullptr) release(p);
+  }
 }
 
 bool SharedGraph::sweep(JobId id, PartitionSet active, bool wants_labels) {
@@ -88,7 +87,7 @@ bool SharedGraph::loaded(JobId id, const LoadedMessage& message, Fd memory) {
   if (job.loading != message.partition) return false;
   job.loading.reset();
   if (std::exchange(job.overdue_loading, false)) table_.ask(id);
-  if (buffers_.contains(message.partition)) return true;  // another one was faster
+  if (buffers_.find(message.partition) != nullptr) return true;  // another one was faster
   if (message.error != 0) {
     refuse(id, make_error(message.error, "{}: partition {}: the loader failed", files_->name,
                           message.partition));
@@ -103,12 +102,9 @@ bool SharedGraph::loaded(JobId id, const LoadedMessage& message, Fd memory) {
                                        options_.budget_bytes));
     return true;
   }
-  // Its size is known only now.
-  while (buffer_bytes_ + *size_bytes > options_.budget_bytes && !spare_.empty()) {
-    release(spare_.back());
-    spare_.pop_back();
-  }
-  buffer_bytes_ += *size_bytes;
+  // Its size is known only now: there may be less room than it takes.
+  (void)make_room(*size_bytes, true);
+  buffers_.reserve(message.partition, *size_bytes);
   store(message.partition, std::move(memory), *size_bytes);
   return true;
 }
@@ -160,7 +156,8 @@ Outcome<uint64_t> SharedGraph::update(uint32_t partition, uint32_t chunk, Fd mem
 StatisticsMessage SharedGraph::statistics() const {
   StatisticsMessage counts = counts_;
   counts.job_count = static_cast<uint32_t>(jobs_.size());
-  counts.buffer_bytes = buffer_bytes_;
+  counts.buffer_bytes = buffers_.used_bytes();
+  counts.buffer_bytes_max = buffers_.used_bytes_max();
   counts.overlay_bytes = snapshots_.bytes();
   counts.labelled_partitions = labels_ ? labels_->labelled_count() : 0;
   return counts;
@@ -178,7 +175,7 @@ uint64_t SharedGraph::pump(uint64_t now_ns) {
       }
       for (const GlobalTable::Grant& grant : step.grants) give(grant);
     }
-    note_spare();
+    buffers_.set_spare(table_.unused());
     load_wanted(now_ns);
     label_loaded();
     give_turns(now_ns);
@@ -205,7 +202,7 @@ void SharedGraph::give(const GlobalTable::Grant& grant) {
 
 void SharedGraph::give_buffer(JobId id, uint32_t partition, bool alone) {
   Job& job = jobs_.at(id);
-  const Buffer& buffer = buffers_.at(partition);
+  const Buffer& buffer = *buffers_.find(partition);
   std::vector<int> fds{buffer.memory.get()};
   PartitionMessage message{.partition = partition, .size_bytes = buffer.size_bytes, .alone = alone};
   if (job.labels_wanted && !job.labels_given && labels_ && labels_->memory() >= 0) {
@@ -220,159 +217,6 @@ void SharedGraph::give_buffer(JobId id, uint32_t partition, bool alone) {
   ++counts_.given_partitions;
   counts_.given_bytes += buffer.size_bytes;
   tell(id, message, {}, fds);
-}
-
-void SharedGraph::release(uint32_t partition) {
-  const auto buffer = buffers_.find(partition);
-  buffer_bytes_ -= buffer->second.size_bytes;
-  buffers_.erase(buffer);
-  table_.set_loaded(partition, false);
-}
-
-// A buffer that its last reader has left stays while there is room: the next sweep wants it
-// too. When room is wanted, the one that was left last goes first: in sweeps over the same
-// order its turn is farthest away, so of a graph larger than the budget a part stays.
-void SharedGraph::note_spare() {
-  std::vector<uint32_t> unused = table_.unused();
-  std::erase_if(spare_, [&](uint32_t partition) {
-    return !std::binary_search(unused.begin(), unused.end(), partition);
-  });
-  for (const uint32_t partition : unused) {
-    if (std::find(spare_.begin(), spare_.end(), partition) == spare_.end()) spare_.push_back(partition);
-  }
-}
-
-bool SharedGraph::make_room(uint32_t partition, bool open) {
-  while (!fits(partition, open) && !spare_.empty()) {
-    release(spare_.back());
-    spare_.pop_back();
-  }
-  if (fits(partition, open) || !open) return fits(partition, open);
-  // What was loaded ahead waits, if it is in the way of what is wanted now.
-  std::set<uint32_t> unread;
-  for (const auto& [loaded, buffer] : buffers_) unread.insert(loaded);
-  for (const auto& [id, job] : jobs_) {
-    if (const auto reads = table_.reads(id)) unread.erase(*reads);
-  }
-  for (const uint32_t ahead : unread) release(ahead);
-  return fits(partition, open);
-}
-
-void SharedGraph::load_wanted(uint64_t now_ns) {
-  blocked_by_budget_ = false;
-  const auto open = table_.open();
-  for (const uint32_t partition : table_.wanted()) {
-    if (reading_.contains(partition)) continue;
-    if (options_.by_loader) {
-      ask_a_loader(partition, now_ns);
-      continue;
-    }
-    const bool is_open = partition == open;
-    if (make_room(partition, is_open)) {
-      start_reading(partition);
-    } else if (is_open) {
-      blocked_by_budget_ = true;
-      return;  // what comes after it is not to take its place
-    }
-  }
-}
-
-// What late jobs alone still read does not count for the open partition: it would hold
-// everybody up. So that much is beyond the budget.
-bool SharedGraph::fits(uint32_t partition, bool open) {
-  uint64_t used_bytes = buffer_bytes_;
-  if (open) {
-    std::set<uint32_t> read;
-    for (const auto& [id, job] : jobs_) {
-      if (const auto reads = table_.reads(id); reads && !table_.is_late(id)) read.insert(*reads);
-    }
-    for (const auto& [id, job] : jobs_) {
-      const auto reads = table_.reads(id);
-      if (!reads || !read.insert(*reads).second) continue;
-      used_bytes -= buffers_.at(*reads).size_bytes;
-    }
-  }
-  return used_bytes + files_->partition_bytes[partition] <= options_.budget_bytes;
-}
-
-void SharedGraph::start_reading(uint32_t partition) {
-  const uint64_t size_bytes = files_->partition_bytes[partition];
-  reading_[partition] = size_bytes;
-  buffer_bytes_ += size_bytes;
-  counts_.buffer_bytes_max = std::max(counts_.buffer_bytes_max, buffer_bytes_);
-  worker_.post([self = weak_from_this(), files = files_, partition,
-                size_bytes]() -> Worker::Completion {
-    if (self.expired()) return [] {};
-    // Shared, as a std::function must be copyable.
-    auto memory = std::make_shared<Outcome<Fd>>(files->load(partition));
-    return [self, partition, size_bytes, memory] {
-      const auto graph = self.lock();
-      if (!graph) return;
-      graph->reading_.erase(partition);
-      if (*memory) {
-        graph->store(partition, std::move(**memory), size_bytes);
-      } else {
-        graph->buffer_bytes_ -= size_bytes;
-        graph->fail(partition, memory->error());
-      }
-    };
-  });
-}
-
-// What is in memory and not labelled yet. The task has the memory for itself, should the
-// buffer be released meanwhile.
-void SharedGraph::label_loaded() {
-  if (!labels_ || !labels_->building()) return;
-  for (const auto& [partition, buffer] : buffers_) {
-    if (!labels_->take(partition)) continue;
-    auto memory = std::make_shared<const Fd>(sys::fcntl(buffer.memory.get(), F_DUPFD_CLOEXEC));
-    worker_.post([self = weak_from_this(), labels = labels_, memory, number = partition,
-                  size_bytes = buffer.size_bytes]() -> Worker::Completion {
-      auto made = std::make_shared<std::optional<PartitionLabels>>();
-      if (auto bytes = Mapping::of_sealed(memory->get(), size_bytes)) *made = labels->label(bytes->bytes());
-      return [self, labels, number, made] {
-        const auto graph = self.lock();
-        if (graph) labels->add(number, std::move(*made), graph->worker_);
-      };
-    });
-  }
-}
-
-// A job that waits for the partition makes it. If it takes long while others wait for it
-// too, the next one does the same: who is first serves all.
-void SharedGraph::ask_a_loader(uint32_t partition, uint64_t now_ns) {
-  for (auto& [id, job] : jobs_) {
-    if (job.loading != partition) continue;
-    if (now_ns < job.loading_until_ns) return;
-    if (table_.waits(id)) {
-      table_.set_late(id);
-      table_.take_back(id);
-      job.overdue_loading = true;
-      ++counts_.late;
-    }
-  }
-  for (auto& [id, job] : jobs_) {
-    if (job.loading || !table_.waits(id) || !table_.needs(id, partition)) continue;
-    job.loading = partition;
-    job.loading_until_ns = now_ns + HoldAccount::kCreditNs;
-    tell(id, LoadMessage{.partition = partition});
-    return;
-  }
-}
-
-void SharedGraph::store(uint32_t partition, Fd memory, uint64_t size_bytes) {
-  ++counts_.loaded_partitions;
-  counts_.loaded_bytes += size_bytes;
-  counts_.buffer_bytes_max = std::max(counts_.buffer_bytes_max, buffer_bytes_);
-  buffers_[partition] = {.memory = std::move(memory), .size_bytes = size_bytes};
-  table_.set_loaded(partition, true);
-}
-
-void SharedGraph::fail(uint32_t partition, const Error& error) {
-  for (const JobId id : table_.give_up(partition)) {
-    refuse(id, error);
-    table_.take_back(id);
-  }
 }
 
 void SharedGraph::give_turns(uint64_t now_ns) {
@@ -458,11 +302,6 @@ uint64_t SharedGraph::next_deadline_ns(uint64_t now_ns) const {
 }
 
 // --- messages -----------------------------------------------------------------
-
-template <class T>
-void SharedGraph::tell(JobId id, const T& message, std::string_view rest, std::span<const int> fds) {
-  if (!send_head(jobs_.at(id).socket, message, rest, fds, MSG_DONTWAIT)) broken_.push_back(id);
-}
 
 void SharedGraph::refuse(JobId id, const Error& error) {
   tell(id, RefusalMessage{.error = error.code}, error.text);

@@ -1,7 +1,7 @@
 // SharedGraph: what a coordinator knows of one graph, and does for its jobs.
 //
 //   GlobalTable    who needs what, and what is open            algorithm 2, formula 5
-//   buffers        the partitions in memory, one copy each     within the budget
+//   BufferPool     the partitions in memory, one copy each     within the budget
 //   TurnGroup      who goes through the chunks of one together formulas 2 to 4
 //   HoldAccount    who has kept others waiting for too long
 //   Snapshots      what was updated, and who sees it           §3.3.2
@@ -11,6 +11,7 @@
 // off. Threads: the coordinator's loop; reading and labelling happens in its Worker.
 #pragma once
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include <functional>
@@ -20,10 +21,12 @@
 #include <string>
 #include <vector>
 
+#include "adapters/share/buffer_pool.h"
 #include "adapters/share/global_table.h"
 #include "adapters/share/graph_files.h"
 #include "adapters/share/hold_account.h"
 #include "adapters/share/label_keeper.h"
+#include "adapters/share/message_socket.h"
 #include "adapters/share/protocol.h"
 #include "adapters/share/snapshots.h"
 #include "adapters/share/turn_group.h"
@@ -36,6 +39,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   struct Options {
     bool by_loader = false;  // jobs make the partitions
     uint64_t budget_bytes = 0;
+    size_t buffer_count_max = 0;
     uint32_t core_count = 1;
     uint64_t chunk_bytes = 0;
   };
@@ -86,22 +90,18 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
     uint64_t loading_until_ns = 0;        // then another one's is
     bool overdue_loading = false;         // it was taken for dead
   };
-  struct Buffer {
-    Fd memory;
-    uint64_t size_bytes = 0;
-  };
 
   template <class T>
-  void tell(JobId id, const T& message, std::string_view rest = {}, std::span<const int> fds = {});
+  void tell(JobId id, const T& message, std::string_view rest = {}, std::span<const int> fds = {}) {
+    if (!send_head(jobs_.at(id).socket, message, rest, fds, MSG_DONTWAIT)) broken_.push_back(id);
+  }
   void refuse(JobId id, const Error& error);
 
   void give(const GlobalTable::Grant& grant);
   void give_buffer(JobId id, uint32_t partition, bool alone);
-  void note_spare();
   void release(uint32_t partition);
-  bool make_room(uint32_t partition, bool open);
+  bool make_room(uint64_t size_bytes, bool open);
   void load_wanted(uint64_t now_ns);
-  bool fits(uint32_t partition, bool open);
   void start_reading(uint32_t partition);
   void label_loaded();
   void ask_a_loader(uint32_t partition, uint64_t now_ns);
@@ -120,11 +120,8 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   GlobalTable table_;
   Snapshots snapshots_;
   std::map<JobId, Job> jobs_;
-  std::map<uint32_t, Buffer> buffers_;
-  std::vector<uint32_t> spare_;            // of these, what nobody reads; the latest last
-  std::map<uint32_t, uint64_t> reading_;   // partition → bytes, in the worker
+  BufferPool buffers_;
   std::map<uid_t, uint64_t> access_ps_;    // T(E), as measured by jobs of a user
-  uint64_t buffer_bytes_ = 0;              // and what is being read
   bool blocked_by_budget_ = false;         // the open partition waits for readers of others
   std::vector<JobId> broken_;
   StatisticsMessage counts_;

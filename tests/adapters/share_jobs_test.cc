@@ -173,6 +173,16 @@ TEST_F(ShareJobsTest, ACoordinatorThatDiesIsReplaced) {
   for (JobProcess& job : jobs) EXPECT_EQ(job.wait(), 0);
 }
 
+TEST_F(ShareJobsTest, AGraphThatChangesWhileItsCoordinatorIsGoneIsAnError) {
+  ShareJob job = this->job();
+  EXPECT_EQ(sweep(job), hash_);
+  ::kill(coordinator(), SIGKILL);
+  make_grid(20'000, 2);
+  uint32_t partition;
+  EXPECT_EQ(graphlane_share_sharing(job.get(), &partition), -ESTALE);
+  EXPECT_EQ(graphlane_share_error(), path("column") + ": changed while jobs use it");
+}
+
 TEST_F(ShareJobsTest, JobsThatComeAndDieAtRandomLeaveNothingBehind) {
   ShareJob resident = job();
   ASSERT_EQ(sweep(resident), hash_);

@@ -1,0 +1,63 @@
+// BufferPool: the partitions in memory, within a budget of bytes.
+//
+//   budget  |■■■■ read by jobs |▒▒ being read in |░░░░░░ spare |      room |
+//
+// A buffer that its last reader has left is spare: it stays while there is room, as the next
+// sweep wants it too. When room is wanted, the spare that was left last goes first: in
+// sweeps over the same order its turn is farthest away, so of a graph larger than the budget
+// a part stays, where LRU would keep nothing that is of use.
+//
+// Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "adapters/share/partition_set.h"
+#include "iomgr/base/fd.h"
+
+namespace graphlane::share {
+
+struct Buffer {
+  Fd memory;  // none: it is being filled
+  uint64_t size_bytes = 0;
+};
+
+class BufferPool {
+ public:
+  // `count_max` buffers at most, each a descriptor.
+  BufferPool(uint32_t partition_count, uint64_t budget_bytes, size_t count_max)
+      : budget_bytes_(budget_bytes), count_max_(count_max), spare_set_(partition_count) {}
+
+  // The filled buffer of a partition; null: there is none.
+  const Buffer* find(uint32_t partition) const;
+  bool is_filling(uint32_t partition) const;
+  const std::map<uint32_t, Buffer>& all() const { return buffers_; }
+
+  // These are of no use to anybody now: what is new among them is left last.
+  void set_spare(const PartitionSet& unused);
+
+  // Whether there is room for so many bytes, once what is appended to `released` has gone.
+  // `ignored_bytes` of what is used do not count.
+  bool make_room(uint64_t size_bytes, uint64_t ignored_bytes, std::vector<uint32_t>& released);
+
+  // A buffer that is being filled takes its room; then it is filled, or is not.
+  void reserve(uint32_t partition, uint64_t size_bytes);
+  void fill(uint32_t partition, Fd memory);
+  void release(uint32_t partition);
+
+  uint64_t used_bytes() const { return used_bytes_; }
+  uint64_t used_bytes_max() const { return used_bytes_max_; }
+
+ private:
+  const uint64_t budget_bytes_;
+  const size_t count_max_;
+  std::map<uint32_t, Buffer> buffers_;
+  std::vector<uint32_t> spare_;  // the one left last at the end
+  PartitionSet spare_set_;       // the same
+  uint64_t used_bytes_ = 0;
+  uint64_t used_bytes_max_ = 0;
+};
+
+}  // namespace graphlane::share
