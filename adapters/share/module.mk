@@ -16,8 +16,9 @@ $(eval $(call program,graphlane-share-coordinator,$(share_main),share graphfmt i
 # What a job has of it: all but the coordinator.
 share_coordinator := $(patsubst %,adapters/share/%.cc,buffer_pool chunk_size coordinator global_table \
   graph_files label_file label_keeper load_order shared_graph shared_graph_loads snapshots turn_group worker)
-SHARE_SOURCES := $(filter-out $(share_coordinator),$(share_kit)) graphfmt/grid_read.cc graphfmt/line.cc \
-  iomgr/base/error.cc iomgr/base/file_io.cc iomgr/base/progress.cc iomgr/base/size.cc iomgr/base/size_text.cc
+SHARE_SOURCES := $(filter-out $(share_coordinator),$(share_kit)) \
+  $(patsubst %,graphfmt/%.cc,grid_read line) \
+  $(patsubst %,iomgr/base/%.cc,error file_io progress size size_text)
 SHARE_OBJECTS := $(patsubst %.cc,$(PLAIN)/share/%.o,$(SHARE_SOURCES))
 SHARE_LIBRARIES := $(addprefix $(PLAIN)/lib/,libgraphlane-share.a libgraphlane-share.so)
 
@@ -43,7 +44,7 @@ $(PLAIN)/lib/libgraphlane-share.so: $(SHARE_OBJECTS) adapters/share/exports.map
 .PHONY: install-share uninstall-share
 install-share: $(SHARE_LIBRARIES) $(BUILD)/bin/graphlane-share-coordinator
 	install -d $(addprefix $(DESTDIR),$(LIBDIR)/graphlane $(LIBDIR)/pkgconfig $(PREFIX)/include)
-	install -m 644 adapters/share/graphlane_share.h adapters/share/graphlane_share.hpp $(DESTDIR)$(PREFIX)/include
+	install -m 644 $(wildcard adapters/share/graphlane_share.h*) $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(PLAIN)/lib/libgraphlane-share.a $(DESTDIR)$(LIBDIR)
 	install -m 755 $(PLAIN)/lib/libgraphlane-share.so $(DESTDIR)$(LIBDIR)/libgraphlane-share.so.0
 	ln -sf libgraphlane-share.so.0 $(DESTDIR)$(LIBDIR)/libgraphlane-share.so

@@ -89,6 +89,7 @@ bool SharedGraph::loaded(JobId id, const LoadedMessage& message, Fd memory) {
   if (std::exchange(job.overdue_loading, false)) table_.ask(id);
   if (buffers_.find(message.partition) != nullptr) return true;  // another one was faster
   if (message.error != 0) {
+    if (!table_.waits(id)) return true;  // it loaded ahead, and has its answer already
     refuse(id, make_error(message.error, "{}: partition {}: the loader failed", files_->name,
                           message.partition));
     table_.take_back(id);

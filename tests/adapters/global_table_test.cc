@@ -32,7 +32,9 @@ class GlobalTableTest : public testing::Test {
       const GlobalTable::Step step = table_.step();
       for (const JobId id : step.ended) said += std::to_string(id) + ":end ";
       for (const auto& grant : step.grants) {
-        for (const JobId id : grant.jobs) said += std::to_string(id) + ":" + std::to_string(grant.partition) + " ";
+        for (const JobId id : grant.jobs) {
+          said += std::to_string(id) + ":" + std::to_string(grant.partition) + " ";
+        }
       }
       if (table_.open() && !table_.wanted().empty() && table_.wanted()[0] == *table_.open()) {
         table_.set_loaded(*table_.open(), true);

@@ -194,7 +194,8 @@ TEST_F(LabelFileTest, OnlyBesideTheGraphIsBesideIt) {
   const FileIdentity column{.device = st.st_dev, .inode = st.st_ino, .size_bytes = 5, .modified_ns = 0};
   EXPECT_TRUE(is_beside(fd_.get(), "column", column));
   EXPECT_FALSE(is_beside(fd_.get(), "other", column));
-  EXPECT_FALSE(is_beside(fd_.get(), "../" + std::filesystem::path(dir_).filename().string() + "/column", column));
+  const std::string around = "../" + std::filesystem::path(dir_).filename().string() + "/column";
+  EXPECT_FALSE(is_beside(fd_.get(), around, column));
   ASSERT_EQ(::symlink("column", (dir_ + "/link").c_str()), 0);
   EXPECT_FALSE(is_beside(fd_.get(), "link", column));
 }

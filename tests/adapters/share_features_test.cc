@@ -224,7 +224,8 @@ TEST_F(ActiveTest, LabelsThatAreDamagedOrOfAnotherGraphAreMadeAnew) {
     await_end_of_coordinators();
     ASSERT_TRUE(std::filesystem::exists(label_path()));
     if (damage) {
-      std::fstream(label_path(), std::ios::in | std::ios::out | std::ios::binary).seekp(300).put('x').put('y');
+      std::fstream file(label_path(), std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(300).put('x').put('y');
     } else {
       make_grid(21'000, 9);
     }
@@ -382,13 +383,15 @@ TEST_F(ShareTest, JobsThatCrowdTheCoresTakeTurns) {
 TEST_F(ShareTest, BadInputIsToldInOneLine) {
   graphlane_share* job = nullptr;
   const auto grid = [&](const std::string& dir) {
-    return graphlane_share_init_grid(dir.c_str(), nullptr, &job, nullptr) < 0 ? graphlane_share_error() : "good";
+    const int result = graphlane_share_init_grid(dir.c_str(), nullptr, &job, nullptr);
+    return result < 0 ? graphlane_share_error() : "good";
   };
   EXPECT_EQ(grid("/nowhere"), std::string("/nowhere/meta: cannot open: No such file or directory"));
   graphlane_share_options options{};
   EXPECT_EQ(graphlane_share_init(&options, &job), -EINVAL);
   EXPECT_STREQ(graphlane_share_error(), "partitions are ranges of files or made by a loader, one of both");
-  const graphlane_share_range range{.partition = 0, .file = 0, .offset = 0, .length_bytes = uint64_t{1} << 40};
+  const graphlane_share_range range{
+      .partition = 0, .file = 0, .offset = 0, .length_bytes = uint64_t{1} << 40};
   options.ranges = &range;
   options.range_count = 1;
   options.partition_count = 1;
@@ -399,14 +402,16 @@ TEST_F(ShareTest, BadInputIsToldInOneLine) {
   options.files = files;
   options.file_count = 1;
   EXPECT_EQ(graphlane_share_init(&options, &job), -EINVAL);
-  EXPECT_EQ(graphlane_share_error(), name + ": partition 0: 1099511627776 bytes at 0 of a file that has 160000");
+  EXPECT_EQ(graphlane_share_error(),
+            name + ": partition 0: 1099511627776 bytes at 0 of a file that has 160000");
   files[0] = dir_.c_str();
   EXPECT_EQ(graphlane_share_init(&options, &job), -EINVAL);
   EXPECT_EQ(graphlane_share_error(), dir_ + ": not a regular file");
 
   std::filesystem::resize_file(path("column"), 1000);
-  EXPECT_EQ(grid(dir_), path("column") + ": partition 0: " +
-                            std::to_string((block_begin_[1] - block_begin_[0]) * 8) + " bytes at 0 of a file that has 1000");
+  const std::string first = std::to_string((block_begin_[1] - block_begin_[0]) * sizeof(TestEdge));
+  EXPECT_EQ(grid(dir_),
+            path("column") + ": partition 0: " + first + " bytes at 0 of a file that has 1000");
   std::filesystem::resize_file(path("column_offset"), 64);
   EXPECT_EQ(grid(dir_), path("column_offset") + ": not 136 bytes, as 4 partitions want");
 }

@@ -232,7 +232,7 @@ class ShareTest : public testing::Test {
     return count;
   }
   void await_end_of_coordinators() const {
-    for (int i = 0; i < 1000 * static_cast<int>(kHangSeconds) && !coordinators().empty(); ++i) ::usleep(10'000);
+    for (unsigned i = 0; i < 100 * kHangSeconds && !coordinators().empty(); ++i) ::usleep(10'000);
     EXPECT_TRUE(coordinators().empty());
   }
 

@@ -18,11 +18,15 @@ inline long file_size(std::string path) {
   return ::stat(path.c_str(), &st) == 0 ? static_cast<long>(st.st_size) : -1;
 }
 
-inline bool create_directory(std::string path) { return ::mkdir(path.c_str(), 0764) == 0 || file_exists(path); }
+inline bool create_directory(std::string path) {
+  return ::mkdir(path.c_str(), 0764) == 0 || file_exists(path);
+}
 
 // With all that is in it; a link in it goes, what it leads to stays.
 inline bool remove_directory(std::string path) {
-  const auto remove_one = [](const char* name, const struct stat*, int, struct FTW*) { return ::remove(name); };
+  const auto remove_one = [](const char* name, const struct stat*, int, struct FTW*) {
+    return ::remove(name);
+  };
   return !file_exists(path) || ::nftw(path.c_str(), remove_one, 64, FTW_DEPTH | FTW_PHYS) == 0;
 }
 

@@ -149,9 +149,8 @@ class Graph {
     bool any = false;
     for (int i = first; i < end; ++i) {
       const Range range = get_partition_range(vertices, partitions, i);
-      if (bitmap != nullptr && !bitmap->any(static_cast<size_t>(range.first), static_cast<size_t>(range.second))) {
-        continue;
-      }
+      const size_t last = static_cast<size_t>(range.second);
+      if (bitmap != nullptr && !bitmap->any(static_cast<size_t>(range.first), last)) continue;
       any = true;
       for (size_t j = 0; j < static_cast<size_t>(partitions); ++j) {
         const size_t block = j * static_cast<size_t>(partitions) + static_cast<size_t>(i);
@@ -176,7 +175,8 @@ class Graph {
             // A copy: shared edges cannot be written, and process() may.
             Edge edge = {0, 0, 0};
             memcpy(&edge, edges_of_chunk + i * edge_bytes, edge_bytes);
-            if (bitmap == nullptr || bitmap->get_bit(static_cast<size_t>(edge.source))) sum += process(edge);
+            const size_t source = static_cast<size_t>(edge.source);
+            if (bitmap == nullptr || bitmap->get_bit(source)) sum += process(edge);
           }
           return sum;
         }, kPieceEdges);

@@ -7,7 +7,8 @@
 
 #include "core/type.hpp"
 
-inline std::pair<VertexId, VertexId> get_partition_range(VertexId vertices, int partitions, int partition_id) {
+inline std::pair<VertexId, VertexId> get_partition_range(VertexId vertices, int partitions,
+                                                         int partition_id) {
   const VertexId size = vertices / partitions;
   const VertexId larger = vertices % partitions;
   const VertexId begin = partition_id * size + std::min<VertexId>(partition_id, larger);
