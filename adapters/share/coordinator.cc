@@ -99,9 +99,9 @@ Outcome<void> Coordinator::run(Fd listener, Fd connection) {
     uint64_t deadline_ns = pump_graphs();
     if (!clients_.empty() || !graphs_.empty() || !worker_.idle()) {
       idle_since_ns = monotonic_ns();
-    } else if (!listener_ || monotonic_ns() >= idle_since_ns + options_.idle_ns) {
+    } else if (!listener_ || monotonic_ns() - idle_since_ns >= options_.idle_ns) {
       return {};  // whoever is connecting now finds nobody, and starts another
-    } else {
+    } else if (options_.idle_ns != UINT64_MAX) {
       deadline_ns = std::min(deadline_ns, idle_since_ns + options_.idle_ns);
     }
     const uint64_t now_ns = monotonic_ns();

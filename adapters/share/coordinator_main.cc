@@ -1,7 +1,7 @@
 // graphlane-share-coordinator: what jobs start when they need a coordinator
-// (rendezvous.h), and what an administrator may start for a graph that several users
-// share: as root or as the graph's owner.
-#include <poll.h>
+// (rendezvous.h), and what an administrator starts for a graph that several users share:
+// as root or as the graph's owner, whom they all trust.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "adapters/share/coordinator.h"
+#include "adapters/share/rendezvous.h"
 #include "iomgr/base/size.h"
 #include "iomgr/memory_limit.h"
 
@@ -20,8 +21,11 @@ namespace graphlane::share {
 namespace {
 
 constexpr char kUsage[] =
-    "usage: graphlane-share-coordinator --listener | --connection [--budget=SIZE] [--idle-ms=N]\n"
-    "Jobs start it by themselves, with a Unix socket as its descriptor 3.\n";
+    "usage: graphlane-share-coordinator --serve=GRAPH [--budget=SIZE]\n"
+    "  GRAPH is a GridGraph grid, or a graph's first file. Jobs of all users who may read it\n"
+    "  share it while this runs, if it is root's or the owner's.\n"
+    "       graphlane-share-coordinator --listener | --connection [--budget=SIZE] [--idle-ms=N]\n"
+    "  Jobs start it so by themselves, with a Unix socket as its descriptor 3.\n";
 
 constexpr int kSocket = 3;
 
@@ -43,8 +47,27 @@ int fail(std::string_view reason) {
   return 1;
 }
 
+// In the foreground, until it is told to end.
+int serve(std::string path, CoordinatorOptions options) {
+  struct stat st;
+  if (::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) path += "/column";
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) return fail(os_error(errno, path, "cannot open").text);
+  const Result<FileIdentity> identity = identify(file.get());
+  if (!identity) return fail(path + ": not a regular file");
+  auto listener = take_place(*identity);
+  if (!listener && listener.error().code == EADDRINUSE) {
+    return fail(path + ": has a coordinator of this user already");
+  }
+  if (!listener) return fail(listener.error().text);
+  options.idle_ns = UINT64_MAX;
+  const Outcome<void> served = Coordinator(options).run(std::move(*listener), Fd());
+  return served ? 0 : fail(served.error().text);
+}
+
 int run(int argc, char** argv) {
   std::string_view how;
+  std::string graph;
   // Half of what is there: the jobs' own data want the rest.
   CoordinatorOptions options{.budget_bytes = memory_available_bytes() / 2};
   for (int i = 1; i < argc; ++i) {
@@ -52,6 +75,8 @@ int run(int argc, char** argv) {
     std::string_view value;
     if (word == "--listener" || word == "--connection") {
       how = word;
+    } else if (take(word, "--serve=", value)) {
+      graph = value;
     } else if (take(word, "--budget=", value)) {
       const Outcome<uint64_t> size = parse_size(value);
       if (!size) return fail(size.error().text);
@@ -65,10 +90,11 @@ int run(int argc, char** argv) {
       return 2;
     }
   }
-  if (how.empty()) {
+  if (how.empty() == graph.empty()) {
     std::fputs(kUsage, stderr);
     return 2;
   }
+  if (!graph.empty()) return serve(graph, options);
   if (!is_unix_socket(kSocket)) return fail("descriptor 3 is not a Unix socket");
 
   // Before any thread: the launcher ends, and the job that waits for it goes on.

@@ -142,6 +142,17 @@ Outcome<Fd> start_private(const RendezvousOptions& options) {
 
 }  // namespace
 
+Outcome<Fd> take_place(const FileIdentity& first_file) {
+  const Address address(::geteuid(), first_file);
+  auto listener = make_socket();
+  if (!listener) return listener.error();
+  if (::bind(listener->get(), address.get(), address.length) != 0) {
+    return os_error(errno, "coordinator", "cannot take its place");
+  }
+  if (::listen(listener->get(), kBacklog) != 0) return os_error(errno, "coordinator", "cannot listen");
+  return listener;
+}
+
 Outcome<Fd> meet(const RendezvousOptions& options) {
   const uid_t self = ::geteuid();
   std::vector<uid_t> trusted{0, options.owner, self};
@@ -157,16 +168,12 @@ Outcome<Fd> meet(const RendezvousOptions& options) {
     if (trusted[i] == self && *found == Found::kStranger) return start_private(options);
   }
 
-  const Address address(self, options.first_file);
-  auto listener = make_socket();
-  if (!listener) return listener.error();
-  if (::bind(listener->get(), address.get(), address.length) != 0) {
-    if (errno != EADDRINUSE) return os_error(errno, "coordinator", "cannot take its place");
-    // Another job was faster; it may not listen yet.
-    ::poll(nullptr, 0, 5);
+  auto listener = take_place(options.first_file);
+  // Another job was faster; it may not listen yet.
+  if (!listener && listener.error().code == EADDRINUSE) {
     return Error{EAGAIN, "another job starts the coordinator"};
   }
-  if (::listen(listener->get(), kBacklog) != 0) return os_error(errno, "coordinator", "cannot listen");
+  if (!listener) return listener.error();
   if (Outcome<void> started = start("--listener", *listener, options); !started) return started.error();
   auto found = try_connect(self, options.first_file, connection);
   if (!found) return found.error();

@@ -28,8 +28,12 @@ struct RendezvousOptions {
   uint64_t idle_ms = 0;        // likewise
 };
 
-// A connection to a coordinator that the job may trust.
+// A connection to a coordinator that the job may trust. EAGAIN, ECONNRESET: to be tried
+// again, as another one is coming or going.
 Outcome<Fd> meet(const RendezvousOptions& options);
+
+// The place of this user's coordinator for the file, to be served. EADDRINUSE: taken.
+Outcome<Fd> take_place(const FileIdentity& first_file);
 
 // Where the coordinator's program is: $GRAPHLANE_SHARE_COORDINATOR, else beside this
 // program or library, else where it is installed. What it has to say goes to the file

@@ -32,6 +32,15 @@ class ShareRightsTest : public ShareTest {
     EXPECT_TRUE(socket);
     return socket ? std::move(*socket) : Fd();
   }
+  // The socket where jobs look for a user's coordinator.
+  std::string place_of(uid_t user) const {
+    struct stat st;
+    EXPECT_EQ(::stat(path("column").c_str(), &st), 0);
+    char name[100];
+    std::snprintf(name, sizeof name, "graphlane-share-%u-%llx-%llx", user,
+                  static_cast<unsigned long long>(st.st_dev), static_cast<unsigned long long>(st.st_ino));
+    return name;
+  }
   // The layout of this grid's column, as a job describes it.
   std::string layout() const {
     Layout layout{.by_loader = false, .partition_count = kPartitions, .record = {8, 0},
@@ -158,8 +167,6 @@ TEST_F(ShareRightsTest, AnotherUserWhoMayReadSharesRootsCoordinator) {
 TEST_F(ShareRightsTest, AStrangersCoordinatorIsNotTrusted) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   // The stranger listens in root's place before root comes.
-  struct stat st;
-  ASSERT_EQ(::stat(path("column").c_str(), &st), 0);
   Shared<int> listening;
   Shared<int> over;
   JobProcess stranger([&] {
@@ -167,11 +174,10 @@ TEST_F(ShareRightsTest, AStrangersCoordinatorIsNotTrusted) {
     const Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     sockaddr_un address = {};
     address.sun_family = AF_UNIX;
-    const int length = std::snprintf(address.sun_path + 1, sizeof address.sun_path - 1,
-                                     "graphlane-share-0-%llx-%llx", static_cast<unsigned long long>(st.st_dev),
-                                     static_cast<unsigned long long>(st.st_ino));
+    const std::string place = place_of(0);
+    place.copy(address.sun_path + 1, sizeof address.sun_path - 1);
     ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address),
-                     static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length)), 0);
+                     static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + place.size())), 0);
     ASSERT_EQ(::listen(socket.get(), 10), 0);
     *listening = 1;
     over.await(1);
@@ -226,6 +232,38 @@ TEST_F(ShareRightsTest, TheOwnersCoordinatorServesOthers) {
   EXPECT_EQ(guest.wait(), 0);
   *over = 1;
   EXPECT_EQ(owner.wait(), 0);
+}
+
+TEST_F(ShareRightsTest, UsersShareWhatRootServes) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  const std::string program =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../bin" / kCoordinatorName;
+  JobProcess server([&] {
+    ::execl(program.c_str(), program.c_str(), ("--serve=" + dir_).c_str(), nullptr);
+  });
+  const std::string place = place_of(0);
+  for (std::string sockets; sockets.find(place) == sockets.npos; ::usleep(1000)) {
+    std::ifstream file("/proc/net/unix");
+    sockets.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  Shared<int> attached;
+  std::vector<JobProcess> jobs;
+  for (const uid_t user : {kStranger, kOther}) {
+    jobs.emplace_back([&, user] {
+      become(user);
+      ShareJob job = this->job();
+      ++*attached;
+      attached.await(2);
+      EXPECT_EQ(job.statistics().jobs, 2u);
+      EXPECT_EQ(sweep(job), hash_);
+      ++*attached;
+      attached.await(4);
+    });
+  }
+  for (JobProcess& job : jobs) EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(coordinators().size(), 1u);
+  server.send(SIGTERM);
+  EXPECT_EQ(server.wait(), -SIGTERM);
 }
 
 TEST_F(ShareRightsTest, WhatLoadersMakeIsForOneUser) {
