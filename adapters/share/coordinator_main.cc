@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
@@ -68,8 +69,15 @@ int serve(std::string path, CoordinatorOptions options) {
 int run(int argc, char** argv) {
   std::string_view how;
   std::string graph;
-  // Half of what is there: the jobs' own data want the rest.
-  CoordinatorOptions options{.budget_bytes = memory_available_bytes() / 2};
+  CoordinatorOptions options;
+  if (const char* budget = ::secure_getenv("GRAPHLANE_SHARE_BUDGET")) {
+    const Outcome<uint64_t> size = parse_size(budget);
+    if (!size) return fail("GRAPHLANE_SHARE_BUDGET: " + size.error().text);
+    options.budget_bytes = *size;
+  } else {
+    // Half of what is there: the jobs' own data want the rest.
+    options.budget_bytes = memory_available_bytes() / 2;
+  }
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     std::string_view value;

@@ -93,8 +93,8 @@ typedef struct graphlane_share_options {
                             first job's decides. */
 
   /* For a coordinator that this job has to start: the most that partitions in memory may
-   * take (0: half of the memory available), and after how long without jobs it ends (0:
-   * two seconds). */
+   * take (0: $GRAPHLANE_SHARE_BUDGET, or half of the memory available), and after how long
+   * without jobs it ends (0: two seconds). */
   uint64_t budget_bytes;
   uint64_t idle_ms;
 } graphlane_share_options;

@@ -123,7 +123,7 @@ Outcome<void> start(const char* how, const Fd& socket, const RendezvousOptions& 
   while (waited < 0 && errno == EINTR);
   // A program that ignores SIGCHLD is told nothing of its children: ECHILD.
   if (waited == launcher && status != 0) {
-    return make_error(ECHILD, "{}: did not start: status {}", *program, status);
+    return make_error(ECHILD, "{}: did not start; GRAPHLANE_SHARE_LOG=FILE tells why", *program);
   }
   return {};
 }

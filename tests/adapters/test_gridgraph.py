@@ -2,6 +2,7 @@
 shared partitions what numpy and igraph say."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -95,6 +96,25 @@ def test_a_grid_that_is_none_is_told_in_one_line(tmp_path):
     result = run(BUILD / "bin/grid_program", "components", tmp_path, PLENTY, check=False)
     assert result.returncode == 1
     assert result.stderr == f"{tmp_path}/meta: cannot open: No such file or directory\n"
+
+
+def test_the_budget_may_be_an_environment_variable(truth, tmp_path):
+    def components(budget):
+        # A grid of its own: a coordinator that is still there would have its own budget.
+        grid = graphs.write_grid(tmp_path / budget, truth.edges, truth.vertex_count, 4)
+        log = tmp_path / f"log-{budget}"
+        result = run(BUILD / "bin/grid_program", "components", grid, PLENTY, check=False,
+                     env=os.environ | {"GRAPHLANE_SHARE_BUDGET": budget, "GRAPHLANE_SHARE_LOG": str(log)})
+        return result.returncode, result.stderr, log.read_text()
+
+    assert components("10M") == (0, "", "")
+    status, said, log = components("1K")
+    assert (status, log) == (1, "")
+    assert re.fullmatch(r"column: partition 0 has \d+ bytes, the buffers' budget is 1024\n", said)
+    status, said, log = components("lots")
+    assert status == 1
+    assert said.endswith(": did not start; GRAPHLANE_SHARE_LOG=FILE tells why\n")
+    assert log.startswith("graphlane-share-coordinator: GRAPHLANE_SHARE_BUDGET: 'lots': not a size")
 
 
 # --- GridGraph's own programs -------------------------------------------------
