@@ -108,8 +108,10 @@ PartitionSet GlobalTable::unused() const {
 GlobalTable::Holders GlobalTable::holders() const {
   Holders holders;
   if (!open_ || !any_waits()) return holders;
-  const bool waits_for_load = !loaded_.has(*open_) && needed().has(*open_);
-  if (waits_for_load) return holders;
+  // While it is loaded for somebody who waits for it, nobody else is to blame.
+  for (const auto& [id, job] : jobs_) {
+    if (!loaded_.has(*open_) && job.state == State::kWaits && job.needs.has(*open_)) return holders;
+  }
   for (const auto& [id, job] : jobs_) {
     if (job.gathered) holders.gathered.push_back(id);
     if (job.state == State::kComputes && !job.late && job.needs.has(*open_)) {

@@ -118,6 +118,18 @@ TEST_F(GlobalTableTest, NobodyWaitsForWhoIsLate) {
   EXPECT_EQ(ask(2), "2:end");
 }
 
+// What loaders make is loaded by a job that asks for it: until job 2 asks, 1 is not.
+TEST_F(GlobalTableTest, WhoNeedsWhatNobodyLoadsHoldsTheOthersUp) {
+  begin(2, some({0, 1}));
+  EXPECT_EQ(step(), "2:0");
+  begin(1, some({2}));
+  EXPECT_TRUE(table_.step().grants.empty());
+  EXPECT_EQ(table_.open(), 1u);
+  EXPECT_EQ(table_.holders().computing, std::vector<JobId>{2});
+  table_.set_late(2);
+  EXPECT_EQ(step(), "1:2");
+}
+
 TEST_F(GlobalTableTest, ASweepBeginsWithWhatIsOpen) {
   begin(1, PartitionSet(kPartitions, true));
   EXPECT_EQ(step(), "1:0");

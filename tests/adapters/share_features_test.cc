@@ -86,6 +86,24 @@ TEST_F(LoaderTest, AnotherJobLoadsInPlaceOfOneThatDiesOrStops) {
   }
 }
 
+TEST_F(LoaderTest, AJobThatStopsBetweenLoadsHoldsNobodyUp) {
+  Shared<int> attached;
+  JobProcess stopped([&] {
+    ShareJob job(options_);
+    uint32_t partition;
+    EXPECT_EQ(graphlane_share_sharing(job.get(), &partition), 1);
+    ++*attached;
+    ::raise(SIGSTOP);
+  });
+  attached.await(1);
+  stopped.await_stop();
+  ShareJob other(options_);
+  const uint64_t last = uint64_t{1} << (kPartitions - 1);
+  uint32_t seen = 0;
+  other.sweep_partitions(&last, [&](const graphlane_share_chunk& chunk) { seen = chunk.partition; });
+  EXPECT_EQ(seen, kPartitions - 1);
+}
+
 TEST_F(LoaderTest, AnErrorOfTheLoaderIsTheJobs) {
   options_.load = [](void*, uint32_t partition, void*, uint64_t) -> int64_t {
     return partition == 3 ? -ENXIO : 8;
