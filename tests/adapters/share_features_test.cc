@@ -31,7 +31,7 @@ class LoaderTest : public ShareTest {
     if (memory == nullptr) return static_cast<int64_t>(size);
     ++*load_count_;
     if (size > 0) std::memcpy(memory, edges_.data() + block_begin_[p], size);
-    if (mishap_ && load_count_->load() == 5) mishap_();
+    if (mishap_) mishap_();
     return static_cast<int64_t>(size);
   }
 
@@ -61,7 +61,7 @@ TEST_F(LoaderTest, OneJobLoadsForAll) {
 TEST_F(LoaderTest, AnotherJobLoadsInPlaceOfOneThatDiesOrStops) {
   for (const int fate : {SIGKILL, SIGSTOP}) {
     *load_count_ = 0;
-    mishap_ = [fate] { ::raise(fate); };
+    mishap_ = [this, fate] { if (load_count_->load() == 5) ::raise(fate); };
     Shared<int> attached;
     Shared<int> through;
     std::vector<JobProcess> jobs;
@@ -102,6 +102,40 @@ TEST_F(LoaderTest, AJobThatStopsBetweenLoadsHoldsNobodyUp) {
   uint32_t seen = 0;
   other.sweep_partitions(&last, [&](const graphlane_share_chunk& chunk) { seen = chunk.partition; });
   EXPECT_EQ(seen, kPartitions - 1);
+}
+
+TEST_F(LoaderTest, JobsThatDieAnywhereAreReplaced) {
+  std::mt19937 random(static_cast<uint32_t>(::getpid()));
+  ShareJob resident(options_);
+  std::vector<JobProcess> jobs;
+  std::vector<bool> dies;
+  for (int i = 0; i < 16; ++i) {
+    const auto fate = static_cast<uint32_t>(random());
+    dies.push_back(fate % 2 == 0);
+    jobs.emplace_back([&] {
+      std::mt19937 chance(fate);
+      const auto perhaps_die = [&] {
+        if (fate % 2 == 0 && chance() % 30 == 0) ::raise(SIGKILL);
+        if (chance() % 400 == 0) ::raise(SIGSTOP);
+      };
+      mishap_ = perhaps_die;
+      ShareJob job(options_);
+      do EXPECT_EQ(sweep(job, perhaps_die), hash_);
+      while (fate % 2 == 0);
+    });
+    ::usleep(random() % 10'000);
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(sweep(resident), hash_);
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    siginfo_t ended{};
+    while (::waitid(P_PID, static_cast<id_t>(jobs[i].pid()), &ended, WEXITED | WNOWAIT | WNOHANG) == 0 &&
+           ended.si_pid == 0) {
+      jobs[i].send(SIGCONT);
+      ::usleep(1000);
+    }
+    EXPECT_EQ(jobs[i].wait(), dies[i] ? -SIGKILL : 0);
+  }
+  EXPECT_EQ(sweep(resident), hash_);
 }
 
 TEST_F(LoaderTest, AnErrorOfTheLoaderIsTheJobs) {
