@@ -61,7 +61,7 @@ class Shared {
   Shared(const Shared&) = delete;
   std::atomic<T>& operator*() { return *value_; }
   std::atomic<T>* operator->() { return value_; }
-  // A hang is ended by the job's alarm.
+  // A hang is ended by a job's alarm; the test's own process has none.
   void await(T value) {
     while (value_->load() < value) ::usleep(1000);
   }
@@ -135,6 +135,7 @@ class ShareTest : public testing::Test {
   }
   ~ShareTest() override {
     for (const pid_t pid : coordinators()) ::kill(pid, SIGKILL);
+    await_end_of_coordinators();
     std::ifstream log(path("log"));
     EXPECT_EQ(std::string(std::istreambuf_iterator<char>(log), {}), "");
     std::filesystem::remove_all(dir_);

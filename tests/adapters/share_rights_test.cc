@@ -41,6 +41,16 @@ class ShareRightsTest : public ShareTest {
                   static_cast<unsigned long long>(st.st_dev), static_cast<unsigned long long>(st.st_ino));
     return name;
   }
+  // Until root's place is taken, or is not.
+  bool await_place(bool taken) const {
+    const std::string place = place_of(0);
+    for (unsigned i = 0; i < 1000 * kHangSeconds; ++i, ::usleep(1000)) {
+      std::ifstream file("/proc/net/unix");
+      const std::string sockets{std::istreambuf_iterator<char>(file), {}};
+      if ((sockets.find(place) != sockets.npos) == taken) return true;
+    }
+    return false;
+  }
   // The layout of this grid's column, as a job describes it.
   std::string layout() const {
     Layout layout{.by_loader = false, .partition_count = kPartitions, .record = {8, 0},
@@ -167,6 +177,7 @@ TEST_F(ShareRightsTest, AnotherUserWhoMayReadSharesRootsCoordinator) {
 TEST_F(ShareRightsTest, AStrangersCoordinatorIsNotTrusted) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   // The stranger listens in root's place before root comes.
+  ASSERT_TRUE(await_place(false));
   Shared<int> listening;
   Shared<int> over;
   JobProcess stranger([&] {
@@ -238,14 +249,12 @@ TEST_F(ShareRightsTest, UsersShareWhatRootServes) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   const std::string program =
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../bin" / kCoordinatorName;
+  // An earlier test's file may have had this one's inode, and its coordinator still go.
+  ASSERT_TRUE(await_place(false));
   JobProcess server([&] {
     ::execl(program.c_str(), program.c_str(), ("--serve=" + dir_).c_str(), nullptr);
   });
-  const std::string place = place_of(0);
-  for (std::string sockets; sockets.find(place) == sockets.npos; ::usleep(1000)) {
-    std::ifstream file("/proc/net/unix");
-    sockets.assign(std::istreambuf_iterator<char>(file), {});
-  }
+  EXPECT_TRUE(await_place(true));
   Shared<int> attached;
   std::vector<JobProcess> jobs;
   for (const uid_t user : {kStranger, kOther}) {
