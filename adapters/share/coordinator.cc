@@ -19,6 +19,8 @@ namespace graphlane::share {
 namespace {
 
 constexpr size_t kClientsMax = 1024;
+// How often is looked for room for more.
+constexpr uint64_t kRoomIntervalNs = 100'000'000;
 constexpr uint64_t kLayoutBytesMax = uint64_t{64} << 20;
 // What epoll calls things that are not jobs.
 constexpr uint64_t kListenerKey = uint64_t{1} << 32;
@@ -90,7 +92,7 @@ Outcome<void> Coordinator::run(Fd listener, Fd connection) {
   listener_ = std::move(listener);
   if (listener_) {
     ::fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
-    watch(epoll_.get(), listener_.get(), kListenerKey);
+    listen(true);
   }
   if (connection) add_client(std::move(connection));
 
@@ -105,12 +107,14 @@ Outcome<void> Coordinator::run(Fd listener, Fd connection) {
       deadline_ns = std::min(deadline_ns, idle_since_ns + options_.idle_ns);
     }
     const uint64_t now_ns = monotonic_ns();
+    if (!listens_ && listener_) deadline_ns = std::min(deadline_ns, now_ns + kRoomIntervalNs);
     const int timeout_ms =
         deadline_ns == UINT64_MAX ? -1
         : deadline_ns <= now_ns   ? 0
                                   : static_cast<int>((deadline_ns - now_ns + 999'999) / 1'000'000);
     epoll_event events[64];
     const int count = ::epoll_wait(epoll_.get(), events, std::size(events), timeout_ms);
+    listen(true);  // there may be room again
     for (int i = 0; i < count; ++i) {
       const uint64_t key = events[i].data.u64;
       if (key == kListenerKey) take_connections();
@@ -122,12 +126,21 @@ Outcome<void> Coordinator::run(Fd listener, Fd connection) {
 
 // --- connections --------------------------------------------------------------
 
+void Coordinator::listen(bool wanted) {
+  if (wanted == listens_ || !listener_) return;
+  if (wanted) watch(epoll_.get(), listener_.get(), kListenerKey);
+  else ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+  listens_ = wanted;
+}
+
 void Coordinator::take_connections() {
-  for (;;) {
+  while (clients_.size() < kClientsMax) {
     Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!socket) return;
-    if (clients_.size() < kClientsMax) add_client(std::move(socket));
+    if (!socket && errno == EAGAIN) return;
+    if (!socket && errno != EINTR && errno != ECONNABORTED) break;  // descriptors, or memory
+    if (socket) add_client(std::move(socket));
   }
+  listen(false);
 }
 
 void Coordinator::add_client(Fd socket) {

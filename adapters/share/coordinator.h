@@ -45,6 +45,8 @@ class Coordinator {
     bool by_loader = false;
   };
 
+  // Who finds no room waits in the listener's queue.
+  void listen(bool wanted);
   void take_connections();
   void add_client(Fd socket);
   // What the client has said; false: it is to be cut off.
@@ -60,6 +62,7 @@ class Coordinator {
   Worker worker_;
   Fd epoll_;
   Fd listener_;
+  bool listens_ = false;
   JobId last_id_ = 0;
   size_t buffer_count_max_ = 0;  // of one graph
   std::map<JobId, Client> clients_;

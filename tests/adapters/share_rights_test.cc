@@ -2,6 +2,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <future>
+
 #include "adapters/share/layout.h"
 #include "adapters/share/message_socket.h"
 #include "adapters/share/protocol.h"
@@ -140,6 +142,20 @@ TEST_F(ShareRightsTest, NonsenseIsCutOffAndHurtsNobody) {
   }
   EXPECT_EQ(sweep(resident), hash_);
   EXPECT_EQ(resident.statistics().jobs, 1u);
+}
+
+TEST_F(ShareRightsTest, WhoFindsNoRoomWaitsUntilSomebodyGoes) {
+  ShareJob resident = job();
+  std::vector<Fd> others(1023);
+  for (Fd& other : others) other = connect();
+  auto last = std::async(std::launch::async, [this] {
+    ShareJob job = this->job();
+    return sweep(job);
+  });
+  EXPECT_EQ(sweep(resident), hash_) << "all go on";
+  EXPECT_EQ(last.wait_for(std::chrono::milliseconds(300)), std::future_status::timeout);
+  others.clear();
+  EXPECT_EQ(last.get(), hash_);
 }
 
 TEST_F(ShareRightsTest, WithoutTheRightToReadThereIsNoJob) {
