@@ -33,12 +33,14 @@ struct SharedScan::Place {
   uint64_t end_frame = 0;
   pid_t process = 0;
   bool fetching = false;
+  bool held = false;  // in that, for another scan
   bool ended = false;
   std::chrono::steady_clock::time_point moved;
 
-  // Neither gone nor stopped, as far as one can see.
+  // Neither gone nor stopped, as far as one can see. Two that wait for each other do not for
+  // long.
   bool moves(std::chrono::steady_clock::time_point now) const {
-    return fetching || (!ended && now - moved < kMoving);
+    return (fetching && !held) || (!ended && now - moved < kMoving);
   }
 };
 
@@ -278,7 +280,7 @@ bool SharedCache::wanted_by_others(const Frame& frame, const Place& place, Clock
 }
 
 // kChanged: it has waited, and all may be different.
-SharedCache::Room SharedCache::make_room(size_t count, const Place& place, bool ahead,
+SharedCache::Room SharedCache::make_room(size_t count, Place& place, bool ahead,
                                          Clock::time_point hold_end) {
   if ((resident_.size() + count) * kFrame <= budget_bytes_) return Room::kMade;
   const size_t keep = budget_bytes_ / kFrame;
@@ -296,7 +298,9 @@ SharedCache::Room SharedCache::make_room(size_t count, const Place& place, bool 
   if (in_use || wanted_by_others(nearest, place, now)) {
     if (ahead || (in_use && now >= hold_end)) return Room::kNone;
     if (now < hold_end) {
+      place.held = true;
       changed_.wait_until(mu_, std::min(hold_end, now + std::chrono::milliseconds(50)));
+      place.held = false;
       stats_.held_ns += static_cast<uint64_t>((Clock::now() - now).count());
       return Room::kChanged;
     }
@@ -329,7 +333,7 @@ int SharedCache::fetch(File& file, Place& place, ByteRange range) {
   return error;
 }
 
-int SharedCache::bring(File& file, const Place& place, ByteRange range, bool ahead) {
+int SharedCache::bring(File& file, Place& place, ByteRange range, bool ahead) {
   const uint64_t size = file.header().size_bytes;
   if (range.offset >= size) return 0;
   range.length_bytes = std::min(range.length_bytes, size - range.offset);

@@ -144,8 +144,8 @@ class SharedCache {
   enum class Room { kMade, kChanged, kNone };
 
   int fetch(File& file, Place& place, ByteRange range);
-  int bring(File& file, const Place& place, ByteRange range, bool ahead);
-  Room make_room(size_t count, const Place& place, bool ahead, Clock::time_point hold_end)
+  int bring(File& file, Place& place, ByteRange range, bool ahead);
+  Room make_room(size_t count, Place& place, bool ahead, Clock::time_point hold_end)
       REQUIRES(mu_);
   void measure(Clock::time_point now) REQUIRES(mu_);
   bool wanted_by_others(const Frame& frame, const Place& place, Clock::time_point now)

@@ -33,7 +33,9 @@ class SharedCacheTest : public ::testing::Test {
 
   void start(uint64_t budget_mib, std::chrono::milliseconds hold_max = std::chrono::hours(1)) {
     cache_ = std::make_unique<SharedCache>(
-        SharedCacheOptions{.budget_bytes = budget_mib * kMiB, .hold_max = hold_max},
+        SharedCacheOptions{.budget_bytes = budget_mib * kMiB,
+                           .hold_max = hold_max,
+                           .remembered = std::chrono::hours(1)},
         [this](const PartRequest& request) { return move(request); },
         [this](const Uuid&, uint64_t generation) { return generation == generation_; });
   }
@@ -187,6 +189,19 @@ TEST_F(SharedCacheTest, NobodyWaitsForOneThatHasStopped) {
   for (int sweep = 0; sweep < 2; ++sweep) {
     for (uint64_t at = 0; at <= 40; at += 4) EXPECT_TRUE(read(*other, mib(at, 4)));
   }
+}
+
+// An hour is what each may wait for the other.
+TEST_F(SharedCacheTest, TwoThatNeedEachOthersRoomGoOn) {
+  start(6);
+  const auto one = reader(1);
+  const auto two = reader(2);
+  EXPECT_TRUE(read(*one, mib(0, 3)));
+  EXPECT_TRUE(read(*two, mib(20, 3)));
+  auto first = std::async(std::launch::async, [&] { return one->scan->fetch(mib(0, 4)); });
+  auto second = std::async(std::launch::async, [&] { return two->scan->fetch(mib(20, 4)); });
+  EXPECT_EQ(first.get(), 0);
+  EXPECT_EQ(second.get(), 0);
 }
 
 TEST_F(SharedCacheTest, ReadersOfAllKindsSeeTheRightBytesWithinTheBudget) {
