@@ -37,7 +37,7 @@ static_assert(SharedWord::is_always_lock_free);
 
 // Where what is.
 struct SharedLayout {
-  explicit SharedLayout(uint64_t size_bytes)
+  constexpr explicit SharedLayout(uint64_t size_bytes)
       : frame_count((size_bytes + kExtentFrameBytes - 1) / kExtentFrameBytes),
         image_offset(round_up(sizeof(SharedHeader) + frame_count * sizeof(SharedWord), kBlockSize)),
         total_bytes(image_offset + round_up(size_bytes, kBlockSize)) {}

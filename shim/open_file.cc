@@ -26,7 +26,8 @@ namespace {
 // Files open at once; more are served by FUSE, or fail without a mount.
 constexpr uint32_t kOpenFileMax = 4096;
 
-OpenFile open_files[kOpenFileMax];
+// constinit: else every program would touch all of them when it starts.
+constinit OpenFile open_files[kOpenFileMax];
 struct alignas(PartFiles) PartStorage {
   unsigned char bytes[sizeof(PartFiles)];
 } part_storage[kOpenFileMax];
