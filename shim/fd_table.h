@@ -68,6 +68,10 @@ class FdTable {
 // Zero-initialised: every number is unknown before any constructor has run.
 extern FdTable fd_table;
 
+inline void set_entry(int fd, FdEntry entry) {
+  if (FdTable::covers(fd)) fd_table.exchange(fd, entry);
+}
+
 // Where our own descriptors are put: above what programs reach, below the
 // limit. Constant for the process.
 int internal_fd_floor();

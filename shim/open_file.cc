@@ -33,10 +33,6 @@ struct alignas(PartFiles) PartStorage {
 } part_storage[kOpenFileMax];
 std::atomic<uint32_t> slots_used{0};  // slots that were ever taken
 
-void set_entry(int fd, FdEntry entry) {
-  if (FdTable::covers(fd)) fd_table.exchange(fd, entry);
-}
-
 void set_mtime(const OpenFile& file) {
   const int saved_errno = errno;
   const timespec now[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT},

@@ -20,7 +20,7 @@ std::atomic<IoBackend> backend{IoBackend::kAuto};
 std::atomic<uint32_t> first_epoch{0};
 
 void mark_internal(int fd) {
-  if (FdTable::covers(fd)) fd_table.exchange(fd, FdEntry::internal());
+  set_entry(fd, FdEntry::internal());
 }
 
 // With a high number. -1: gates are waited for less eagerly.

@@ -38,24 +38,11 @@ uint32_t links_wanted() {
   return std::clamp(count, 1u, SharedReader::kLinksMax);
 }
 
-void mark_internal(int fd) {
-  if (FdTable::covers(fd)) fd_table.exchange(fd, FdEntry::internal());
-}
-void mark_unknown(int fd) {
-  if (FdTable::covers(fd)) fd_table.exchange(fd, FdEntry::unknown());
-}
-
 class BorrowedLink {
  public:
-  explicit BorrowedLink(const SharedReader& reader) {
-    for (uint32_t i = 0; i < reader.link_count && link_ == nullptr; ++i) {
-      if (!reader.links[i].taken.exchange(true, std::memory_order_acquire)) {
-        link_ = &reader.links[i];
-      }
-    }
-  }
+  explicit BorrowedLink(const SharedReader& reader) : link_(take_free_slot(reader.links)) {}
   ~BorrowedLink() {
-    if (link_ != nullptr) link_->taken.store(false, std::memory_order_release);
+    if (link_ != nullptr) free_slot(*link_);
   }
   BorrowedLink(const BorrowedLink&) = delete;
   BorrowedLink& operator=(const BorrowedLink&) = delete;
@@ -76,7 +63,7 @@ class BorrowedLink {
   }
 
  private:
-  SharedReader::Link* link_ = nullptr;
+  SharedReader::Link* const link_;
 };
 
 // A stretch of at most kWindow.
@@ -142,15 +129,16 @@ void SharedReader::begin(int fd, uint64_t generation, uint64_t size_bytes) {
     connection = lifted(std::move(connection));
     ::syscall(SYS_setsockopt, connection.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
     Link& link = links[link_count++];
-    link.taken.store(false, relaxed);
     link.fd = connection.release();
-    mark_internal(link.fd);
+    set_entry(link.fd, FdEntry::internal());
+    free_slot(link);
   }
 }
 
 void SharedReader::end() {
   for (uint32_t i = 0; i < link_count; ++i) {
-    mark_unknown(links[i].fd);
+    links[i].taken.store(true, relaxed);
+    set_entry(links[i].fd, FdEntry::unknown());
     sys::close(links[i].fd);
   }
   link_count = 0;

@@ -23,7 +23,7 @@ class OpenFileRef;
 
 struct SharedReader {
   struct Link {
-    std::atomic<bool> taken{false};
+    std::atomic<bool> taken{true};  // also where there is none
     int fd = -1;
   };
   static constexpr uint32_t kLinksMax = 8;
