@@ -216,14 +216,12 @@ void SharedCache::look_at_budget() {
                       ? cache_budget_bytes(held) / 2 * 3  // one copy for all: three quarters
                       : options_.budget_bytes;
   unlooked_bytes_ = 0;
-  const auto now = Clock::now();
-  measure(now);
-  while (resident_.size() * kFrame > budget_bytes_) {
-    const auto last = std::max_element(
-        resident_.begin(), resident_.end(),
-        [](const Frame& a, const Frame& b) { return a.distance < b.distance; });
-    if (last->distance == 0) return;
-    drop(static_cast<size_t>(last - resident_.begin()));
+  const size_t keep = budget_bytes_ / kFrame;
+  if (resident_.size() <= keep) return;
+  const size_t excess = resident_.size() - keep;
+  put_first_wanted_last(excess, Clock::now());
+  for (size_t i = excess; i-- > 0;) {
+    if (resident_[i].distance > 0) drop(i);
   }
 }
 
@@ -269,6 +267,14 @@ void SharedCache::measure(Clock::time_point now) {
   }
 }
 
+// `count` frames, at least one: those that are wanted last, the nearest of them behind.
+void SharedCache::put_first_wanted_last(size_t count, Clock::time_point now) {
+  measure(now);
+  std::nth_element(resident_.begin(), resident_.begin() + static_cast<ptrdiff_t>(count) - 1,
+                   resident_.end(),
+                   [](const Frame& a, const Frame& b) { return a.distance > b.distance; });
+}
+
 // Whether another scan that is moving wants the frame within half of the file.
 bool SharedCache::wanted_by_others(const Frame& frame, const Place& place, Clock::time_point now) {
   const File& file = *frame.file;
@@ -286,13 +292,9 @@ SharedCache::Room SharedCache::make_room(size_t count, Place& place, bool ahead,
   const size_t keep = budget_bytes_ / kFrame;
   if (keep < count) return Room::kNone;
   const auto now = Clock::now();
-  measure(now);
   const size_t victim_count = resident_.size() + count - keep;
-  if (victim_count > resident_.size()) return Room::kNone;
-  const auto last_victim = resident_.begin() + static_cast<ptrdiff_t>(victim_count) - 1;
-  std::nth_element(resident_.begin(), last_victim, resident_.end(),
-                   [](const Frame& a, const Frame& b) { return a.distance > b.distance; });
-  const Frame& nearest = *last_victim;
+  put_first_wanted_last(victim_count, now);
+  const Frame& nearest = resident_[victim_count - 1];
   if (ahead && nearest.distance <= 4 * count) return Room::kNone;
   const bool in_use = nearest.distance == 0;
   if (in_use || wanted_by_others(nearest, place, now)) {

@@ -148,6 +148,7 @@ class SharedCache {
   Room make_room(size_t count, Place& place, bool ahead, Clock::time_point hold_end)
       REQUIRES(mu_);
   void measure(Clock::time_point now) REQUIRES(mu_);
+  void put_first_wanted_last(size_t count, Clock::time_point now) REQUIRES(mu_);
   bool wanted_by_others(const Frame& frame, const Place& place, Clock::time_point now)
       REQUIRES(mu_);
   int fill(File& file, const std::vector<uint64_t>& frames);
