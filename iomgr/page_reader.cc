@@ -341,12 +341,12 @@ void PageQueue::run(Request& request) {
 
 void PageQueue::run_alone(const Waiting& request) {
   const uint64_t begin = first_page_of(request.range) * kPage;
-  const Piece piece{.range = {.offset = begin,
-                              .length_bytes = end_page_of(request.range) * kPage - begin}};
-  const AlignedBytes memory = allocate_aligned(piece.range.length_bytes);
+  const ByteRange pages{.offset = begin,
+                        .length_bytes = end_page_of(request.range) * kPage - begin};
+  const AlignedBytes memory = allocate_aligned(pages.length_bytes);
   if (!memory) return request.task->failed(ENOMEM);
-  const Piece aligned{.range = piece.range, .buffer = memory.get()};
-  const int error = request.file->mover.move(request_of(*request.file, {&aligned, 1}));
+  const Piece piece{.range = pages, .buffer = memory.get()};
+  const int error = request.file->mover.move(request_of(*request.file, {&piece, 1}));
   if (error != 0) return request.task->failed(error);
   const PageBytes::Piece bytes(memory.get() + (request.range.offset - begin),
                                request.range.length_bytes);

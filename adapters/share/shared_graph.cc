@@ -1,6 +1,5 @@
 #include "adapters/share/shared_graph.h"
 
-
 #include <algorithm>
 #include <utility>
 
