@@ -13,6 +13,7 @@
 #include "iomgr/stub_lock.h"
 #include "iomgr/tree.h"
 #include "iomgr/volume_files.h"
+#include "iomgr/write_behind.h"
 
 namespace graphlane {
 namespace {
@@ -96,6 +97,7 @@ class Job {
     if (!opened) return opened.error();
     new_file_ = std::move(*opened);
     const StripedFile& old_file = *live_->file();
+    WriteBehind write_behind(*new_file_);
     const BulkCopy copy{
         .size_bytes = to_.logical_size,
         .thread_count = 2 * volume_.device_count(),
@@ -105,8 +107,10 @@ class Job {
             },
         .write =
             [&](ByteRange range, const char* buffer) {
-              return transfer_striped(volume_, *new_file_, IoOp::kWrite, range,
-                                      const_cast<char*>(buffer));
+              Outcome<void> written = transfer_striped(volume_, *new_file_, IoOp::kWrite, range,
+                                                       const_cast<char*>(buffer));
+              write_behind.noticed(range);
+              return written;
             },
         .next_data =
             [&](uint64_t offset) {

@@ -9,6 +9,7 @@
 #include "iomgr/parts.h"
 #include "iomgr/transfer_common.h"
 #include "iomgr/volume_files.h"
+#include "iomgr/write_behind.h"
 
 namespace graphlane {
 namespace fs = std::filesystem;
@@ -233,14 +234,19 @@ class Import {
                               const Layout& layout) {
     const auto file = StripedFile::open(volume_, layout, from.shown, O_RDWR);
     if (!file) return file.error();
+    WriteBehind write_behind(**file);
     const BulkCopy copy{
         .size_bytes = layout.logical_size,
         .thread_count = 2 * volume_.device_count(),
         .read_in_turn = true,
         .read = [&](ByteRange range, char* buffer) { return read_source(fd, from, range, buffer); },
-        .write = [&](ByteRange range, const char* buffer) {
-          return transfer_striped(volume_, **file, IoOp::kWrite, range, const_cast<char*>(buffer));
-        },
+        .write =
+            [&](ByteRange range, const char* buffer) {
+              Outcome<void> written = transfer_striped(volume_, **file, IoOp::kWrite, range,
+                                                       const_cast<char*>(buffer));
+              write_behind.noticed(range);
+              return written;
+            },
         .next_data =
             [&](uint64_t offset) { return next_data_offset(fd, offset, layout.logical_size); },
         .progress = state_.progress};
