@@ -255,6 +255,19 @@ class FileMover final : public PartMover {
   const bool asked_for_;
 };
 
+// What lies in one stripe unit and comes by the page cache is one call, as on a plain
+// file. False: the long way has to see what became of it.
+bool read_within_unit(const OpenFileRef& file, ByteRange range, void* buffer) {
+  if (range.length_bytes == 0 || range.end() > file.size()) return false;
+  const Segment at = file->map.first_segment(range);
+  if (at.length_bytes != range.length_bytes) return false;
+  const ssize_t n = sys::pread(file->parts->buffered(at.device_index), buffer, at.length_bytes,
+                               at.part_offset);
+  if (n != static_cast<ssize_t>(at.length_bytes)) return false;
+  file->counters[at.device_index]->count(IoOp::kRead, at.length_bytes);
+  return true;
+}
+
 // A buffer that ends in memory which is not there: as from the kernel, what fits
 // in front of it arrives.
 ssize_t read_up_to_fault(const OpenFile& file, PartRequest request) {
@@ -288,6 +301,8 @@ ssize_t read_striped(const OpenFileRef& file, uint64_t offset, void* buffer, siz
     if (!done) done = read_cached(file, piece.range, buffer, mover);
     errno = saved_errno;
     if (done) return static_cast<ssize_t>(*done);
+  } else if (read_within_unit(file, piece.range, buffer)) {
+    return static_cast<ssize_t>(count_wanted);
   }
   PartRequest request{.map = file->map,
                       .parts = *file->parts,
