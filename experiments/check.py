@@ -1,8 +1,8 @@
 """Does Graphlane reach its goals on this machine?
 
 Measures what they need, on emulated disks and SSDs and in memory, and says of each: its name,
-its value with the range of the rounds, what it is to be, and ok or short. Exit status 0: all are
-ok; 1: one is short.
+its value with the range of the rounds, what it is to be, and ok or short; then of what is short
+where its time goes. Exit status 0: all are ok; 1: one is short.
 """
 
 import json
@@ -63,7 +63,12 @@ def judge(goal: Goal, measured: dict) -> dict | None:
     if "failed" in measured:
         return {**verdict, "failed": measured["failed"], "ok": False}
     value = goal.value(measured["samples"])
-    return value and {**verdict, **value, "ok": goal.ok(value)}
+    if not value:
+        return None
+    verdict |= value | {"ok": goal.ok(value)}
+    if not verdict["ok"] and goal.why:
+        verdict["why"] = goal.why(measured["samples"], value)
+    return verdict
 
 
 def table(verdicts: list[dict]) -> Table:
@@ -74,6 +79,11 @@ def table(verdicts: list[dict]) -> Table:
                   f"{'≤' if verdict['at_most'] else '≥'} {verdict['limit']:g}",
                   "ok" if verdict["ok"] else "short")
     return shown
+
+
+def causes(verdicts: list[dict]) -> dict[str, str]:
+    """Of those that are short and whose measurement tells."""
+    return {verdict["name"]: verdict["why"] for verdict in verdicts if "why" in verdict}
 
 
 @click.command(help=__doc__)
@@ -106,4 +116,6 @@ def main(ctx, count, size, dilation, only, as_json, out, **options):
         click.echo(json.dumps(verdicts, indent=1))
     else:
         table(verdicts).show()
+        for name, why in causes(verdicts).items():
+            click.echo(f"{name}: {why}")
     ctx.exit(0 if all(verdict["ok"] for verdict in verdicts) else 1)

@@ -95,10 +95,12 @@ class Device:
         return int(Path("/sys/block", self.loop, "size").read_text()) * SECTOR
 
     def counters(self) -> dict[str, int]:
-        """I/Os that reached the device after merging, and their bytes: since it was attached."""
+        """I/Os that reached the device after merging, their bytes, and how long it had any:
+        since it was attached."""
         fields = Path("/sys/block", self.loop, "stat").read_text().split()
         return {"reads": int(fields[0]), "bytes_read": int(fields[2]) * SECTOR,
-                "writes": int(fields[4]), "bytes_written": int(fields[6]) * SECTOR}
+                "writes": int(fields[4]), "bytes_written": int(fields[6]) * SECTOR,
+                "busy_seconds": int(fields[9]) / 1000}
 
 
 def since(before: list[dict], after: list[dict]) -> list[dict]:

@@ -32,10 +32,11 @@ def run(*words) -> int:
         raise
 
 
-def steps(quick: bool) -> dict[str, list]:
+def steps(quick: bool, rounds: int | None = None) -> dict[str, list]:
     """Where the results of a command go: a file, or a directory of them; and the command."""
-    few = ["--quick"] if quick else []
-    limits_few = ["--rounds", 1, "--seconds", 1] if quick else []
+    as_often = ["--rounds", rounds] if rounds else []
+    few = [*(["--quick"] if quick else []), *as_often]
+    limits_few = ["--rounds", rounds or 1, "--seconds", 1] if quick else as_often
     return {**{f"limits-{kind}.json": ["limits", "--kind", kind, *limits_few] for kind in KINDS},
             "check.json": ["check", *few],
             **{f"figures-{kind}": ["figure", "all", "--kind", kind, *few] for kind in KINDS}}
@@ -48,13 +49,14 @@ def results_in(out: Path) -> list[Path]:
 @click.command(help=__doc__)
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--quick", is_flag=True, help="Small and few: whether it works.")
-@click.option("--count", default=6, show_default=True, type=click.IntRange(2, 64),
+@click.option("--rounds", type=click.IntRange(1), help="Of each measurement. [its own]")
+@click.option("--count", default=8, show_default=True, type=click.IntRange(2, 64),
               help="The most devices.")
 @click.option("--size", default="2G", show_default=True, help="Of each.")
 @click.option("--dilate", default=8, show_default=True, type=click.FloatRange(0, min_open=True),
               help="How many times slower they are than real ones.")
 @click.pass_context
-def main(ctx, directory, quick, count, size, dilate):
+def main(ctx, directory, quick, rounds, count, size, dilate):
     directory = directory.resolve()
     try:
         directory.mkdir(parents=True)
@@ -63,7 +65,7 @@ def main(ctx, directory, quick, count, size, dilate):
     devices = ["--count", count, "--size", size, "--dilate", dilate]
     short = False
     results = []
-    for name, words in steps(quick).items():
+    for name, words in steps(quick, rounds).items():
         out = directory / name
         short |= run(*words, *devices, "--out", out) != 0
         results += results_in(out) if out.exists() else []

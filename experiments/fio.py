@@ -44,12 +44,12 @@ def ceiling(nodes, seconds: float, small: bool = False, write: bool = False) -> 
                write=write)
 
 
-def engine_words(path, size: int, threads: int, direct: bool) -> list[str]:
-    """A file read once, as GridGraph's threads do from their queue: each takes the next 24 MiB.
+def engine_words(path, size: int, threads: int, direct: bool, sweeps: int = 1) -> list[str]:
+    """A file read once (or several times by the same descriptor), as GridGraph's threads do from their queue: each takes the next 24 MiB.
     (fio has no such queue: each thread takes every n-th block.)"""
     blocks = size // LARGE // threads
     return ["--name=read", f"--filename={path}", f"--bs={LARGE}", "--ioengine=psync",
             f"--rw=read:{(threads - 1) * LARGE}", f"--numjobs={threads}",
-            f"--offset_increment={LARGE}", f"--io_size={blocks * LARGE}",
+            f"--offset_increment={LARGE}", f"--io_size={sweeps * blocks * LARGE}",
             f"--size={size - (threads - 1) * LARGE}", f"--direct={int(direct)}", "--invalidate=0",
             "--iomem_align=4096"]  # as engines' buffers are

@@ -7,7 +7,7 @@ the devices.
 import time
 
 from experiments import fio
-from experiments.devices import Devices
+from experiments.devices import Devices, since
 from experiments.journal import command
 from experiments.workloads import GRAPHLANE
 
@@ -33,12 +33,14 @@ def measure(devices: Devices, size: int, depth: str, rounds: int, seconds: float
             command(GRAPHLANE, "create", volume, "--stripe-depth", depth,
                     *(word for lane in lanes for word in ("--device", lane)))
             devices.sync()
+            before = devices.counters()
             begin = time.monotonic()
             command(GRAPHLANE, "import", source, volume)
             devices.sync()
             took = time.monotonic() - begin
+            counters = since(before, devices.counters())
         found.append({"round": number, "way": IMPORT, "seconds": took,
-                      "bytes_per_second": source_bytes(size) / took})
+                      "device_counters": counters, "bytes_per_second": source_bytes(size) / took})
         found.append({"round": number, "way": CEILING,
                       **fio.ceiling(nodes, seconds, write=True)})
     return found

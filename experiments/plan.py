@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from experiments.comparison import DEPTH, WAYS, Case, bytes_of
+from experiments.comparison import DEPTH, PRELOADED, STRIPED, WAYS, Case, bytes_of
 from experiments.csmqgraph import NAME, CsmqGraph
 from experiments.options import AT, Engines, device_options, engine_options, engines_of
 from experiments.sizes import SIZE
-from experiments.workloads import Grid, Read, Shards
+from experiments.workloads import Grid, Read, Shards, Sweeps
 from experiments.workspace import StepFailed
 
 ALGORITHMS = ("wcc", "bfs", "pagerank", "spmv")
@@ -61,6 +61,11 @@ class Plan:
 
     def read(self, threads: int, device_count: int) -> Case:
         return Case(Read(self.file_bytes, threads, direct=False), device_count, self.depth)
+
+
+    def sweeps(self, device_count: int) -> Case:
+        return Case(Sweeps(self.file_bytes // 2), device_count, self.depth,
+                    (STRIPED, PRELOADED))
 
 
 # --- options ---

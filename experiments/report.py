@@ -81,6 +81,8 @@ def check_body(recorded: dict) -> str:
     for word in ["ok", "short"]:
         goals = goals.replace(f"<td class=number>{word}</td>", f"<td class={word}>{word}</td>")
     parts = [goals]
+    if short := check.causes(recorded["goals"]):
+        parts.append(f"<h3>Where the time of those that are short goes</h3>{facts(short)}")
     for measured in recorded["measurements"]:
         parts.append(f"<h3>{escape(measured['measurement'])}</h3>{facts(devices(measured))}")
         if "failed" in measured:

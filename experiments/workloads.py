@@ -72,6 +72,28 @@ class Read:
                                          self.direct), prefix=prefix)
 
 
+@dataclass
+class Sweeps(Read):
+    """A file that the cache holds half of, from its begin to its end, again and again."""
+
+    threads: int = 1
+    direct: bool = False
+    sweeps: int = 5
+    name: str = "sweeps"
+
+    @property
+    def cache_bytes(self) -> int:
+        return self.size // 2
+
+    def labels(self) -> dict:
+        return {**super().labels(), "algorithm": f"{self.sweeps} sweeps, cache for half"}
+
+    def run(self, directory: Path, prefix) -> dict:
+        words = fio.engine_words(directory / "file", self.size, self.threads, self.direct,
+                                 sweeps=self.sweeps)
+        return fio.fio(*words, prefix=["env", f"GRAPHLANE_CACHE={self.cache_bytes}", *prefix])
+
+
 def timed(words, directory: Path) -> tuple[dict, str]:
     """Seconds, and what the program printed. It may leave notes where it is started."""
     start = time.monotonic()

@@ -39,7 +39,7 @@ def case_samples(rounds: int = 3, share=SHARE, **differing) -> list[dict]:
         for way, of_ceiling in share.items():
             seconds = BYTES / (DEVICE_BANDWIDTH * count * of_ceiling) * slower
             counters = {"reads": READS.get(way, 500), "bytes_read": BYTES // count, "writes": 0,
-                        "bytes_written": 0}
+                        "bytes_written": 0, "busy_seconds": seconds * of_ceiling}
             found.append({"round": number, "way": way, **case, "seconds": seconds,
                           "cpu_seconds": seconds / 2, "memory_bytes_most": 1 << 20,
                           "device_counters": [counters] * count,

@@ -5,9 +5,9 @@ from html.parser import HTMLParser
 
 import pytest
 from commands import experiments
-from recorded import SHARE, case_samples, ours, together
+from recorded import BYTES, SHARE, case_samples, ours, together
 
-from experiments import check, everything, goals, in_memory, published, samples
+from experiments import causes, check, everything, goals, in_memory, published, samples
 from experiments.__main__ import cli
 from experiments.comparison import COMPUTING, MOUNTED, PRELOADED, STRIPED
 from experiments.goals import GOALS, MEASUREMENTS, Goal
@@ -123,9 +123,13 @@ def with_computing(found: list[dict], seconds: float = 5) -> list[dict]:
     return found + alone
 
 
-def value(name: str, found: list[dict]) -> float:
+def verdict(name: str, found: list[dict]) -> dict:
     (goal,) = [goal for goal in GOALS if goal.name == name]
-    return check.judge(goal, {"samples": found})["ratio"]
+    return check.judge(goal, {"samples": found})
+
+
+def value(name: str, found: list[dict]) -> float:
+    return verdict(name, found)["ratio"]
 
 
 def test_every_goal_has_a_measurement_and_a_name_of_its_own():
@@ -160,6 +164,42 @@ def test_values_are_what_the_samples_say():
     assert value("hdd-overlap", found) == pytest.approx(1 / 0.9 / 2, rel=0.02)
 
 
+def test_from_memory_is_what_later_sweeps_did_not_read():
+    asked = BYTES * 5 / (1 + 4 * 0.4)  # of which three fifths of four sweeps are found
+    found = [{**sample, "bytes": asked} for sample in case_samples(algorithm="sweeps")
+             if sample["way"] != MOUNTED]
+    assert value("hdd-from-memory", found) == pytest.approx(0.6)
+
+
+def busy_for(found: list[dict], way: str, *shares: float, cores: float = 0.5) -> list[dict]:
+    """As if this way's devices had had something to do for these shares of the time."""
+    return [sample if sample["way"] != way else
+            {**sample, "cpu_seconds": cores * sample["seconds"], "device_counters": [
+                {**counters, "busy_seconds": share * sample["seconds"]}
+                for counters, share in zip(sample["device_counters"], shares, strict=True)]}
+            for sample in found]
+
+
+@pytest.mark.parametrize("shares, cores, of_ceiling, said", [
+    ((0.97, 0.95), 0.5, 0.9, "the devices' bandwidth is the limit"),
+    ((0.97, 0.95), 0.5, 0.6, "busy, but with the ways between reads"),
+    ((0.97, 0.30), 0.5, 0.6, "one device is the limit"),
+    ((0.50, 0.45), 0.5, 0.6, "wait for each other"),
+    ((0.50, 0.45), 0.95 * causes.CORES, 0.6, "the cores are the limit")])
+def test_what_is_short_says_where_its_time_goes(shares, cores, of_ceiling, said):
+    found = case_samples(share={**SHARE, PRELOADED: of_ceiling})
+    found = busy_for(found, PRELOADED, *shares, cores=cores)
+    short = verdict("hdd-half-cached-preloaded", found)
+    ours, striped = short["why"].split(". ")[:2]
+    assert said in ours and striped.startswith(STRIPED)
+    assert short["why"].endswith("would come 2.00 times as fast.")
+
+
+def test_what_is_reached_says_nothing():
+    assert "why" not in verdict("hdd-wcc-preloaded", case_samples())
+    assert check.causes([{"name": "a", "ok": True}, {"name": "b", "why": "c"}]) == {"b": "c"}
+
+
 def test_linear_is_bandwidth_by_devices():
     slower = {way: share * 0.8 for way, share in SHARE.items()}
     found = [*case_samples(threads=8, device_count=2),
@@ -180,10 +220,13 @@ def test_csmqgraph_counts_where_it_was_measured():
 def test_foreign_calls_count_by_the_one_that_costs_most():
     found = [{"way": way, "asked": asked, "nanoseconds": value}
              for asked, by_way in {"read, foreign": [100, 104], "dup, foreign": [200, 212],
+                                   in_memory.LOOK: [90, 90],
                                    in_memory.SMALL: [200, 400]}.items()
              for way, value in zip([in_memory.PLAIN, in_memory.OVER_MOUNT], by_way)]
     assert value("memory-foreign-calls", found) == 12
     assert value("memory-preloaded-4K", found) == 0.5
+    why = verdict("memory-preloaded-4K", found)["why"]
+    assert why.startswith("of 400 ns") and "takes 200" in why and why.endswith("the library 110.")
 
 
 def test_what_failed_is_short_and_the_others_are_judged():
