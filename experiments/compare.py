@@ -13,16 +13,17 @@ import click
 from experiments import comparison, samples, summary
 from experiments.comparison import Case
 from experiments.options import (chosen_devices, csmqgraph_options, engines_of,
-                                 graphchi_options, gridgraph_options, measuring_options,
-                                 run_options)
+                                 graphchi_options, gridgraph_options, kit_options,
+                                 measuring_options, run_options)
 from experiments.sizes import SIZE
-from experiments.workloads import Grid, Jobs, Read, Shards
+from experiments.workloads import PARTITIONS, Grid, Jobs, Read, Shards
 
 
 WAYS = {"striped": comparison.STRIPED, "mounted": comparison.MOUNTED,
         "preloaded": comparison.PRELOADED}
 JOB_WAYS = {"in-turn": comparison.IN_TURN, "striped": comparison.STRIPED,
-            "preloaded": comparison.PRELOADED, "shared": comparison.SHARED}
+            "preloaded": comparison.PRELOADED, "shared": comparison.SHARED,
+            "kit": comparison.KIT}
 
 
 def compare(workload, at, rounds, out, memory, depth, ceiling_seconds, way, rivals=(),
@@ -101,14 +102,19 @@ def gridgraph(algorithm, graph, scale, iterations, budget, **options):
               help="A grid, in place of an R-MAT graph.")
 @SCALE
 @ITERATIONS
+@click.option("--partitions", type=click.IntRange(1, 512), default=PARTITIONS, show_default=True,
+              help="Of the R-MAT graph's vertices: the grid has as many times as many blocks.")
 @click.option("--budget", type=SIZE, help="Each engine's own idea of the memory that it has.")
+@kit_options
 @click.option("--jobs", "job_count", type=click.IntRange(1), default=4, show_default=True,
               help="WCC, PageRank and BFS in turn.")
-def jobs(graph, scale, iterations, budget, job_count, **options):
+def jobs(graph, scale, iterations, budget, job_count, kit_bin, **options):
     """Several GridGraphs, or stand-ins, compute on one grid at once."""
     engines = engines_of(options)
-    grid = Grid("wcc", engines.gridgraph, graph and graph.resolve(), scale, iterations, budget)
-    compare(Jobs(grid, job_count), known=JOB_WAYS, **options)
+    grid = Grid("wcc", engines.gridgraph, graph and graph.resolve(), scale, iterations, budget,
+                partitions=options.pop("partitions"))
+    known = {word: name for word, name in JOB_WAYS.items() if kit_bin or name != comparison.KIT}
+    compare(Jobs(grid, job_count, kit_bin), known=known, **options)
 
 
 @main.command()

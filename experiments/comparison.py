@@ -29,6 +29,7 @@ STRIPED = "OS striped volume"
 MOUNTED = "mounted"
 PRELOADED = "preloaded"
 SHARED = "mounted and preloaded"  # programs meet in the mount's memory
+KIT = "mounted, by the kit"  # programs that were compiled against adapters/
 IN_TURN = "OS striped volume, in turn"  # of several programs, one after the other
 CEILING = "ceiling"
 COMPUTING = "computation alone"  # in memory, on devices without limit
@@ -58,7 +59,7 @@ def is_preloaded(way: str) -> bool:
 
 
 def is_ours(way: str) -> bool:
-    return way in (MOUNTED, SHARED) or is_preloaded(way)
+    return way in (MOUNTED, SHARED, KIT) or is_preloaded(way)
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class Comparison:
         elif is_preloaded(name):
             without = f"GRAPHLANE_WITHOUT={left_out(name)}"
             yield self.volume, [*enter, "env", without, GRAPHLANE, "run", "--"]
-        elif name in (MOUNTED, SHARED):
+        elif name in (MOUNTED, SHARED, KIT):
             with self.journal.section():
                 mounted = self.journal.directory / "mounted"
                 self.journal.make_mount(mounted, *enter, GRAPHLANE, "mount", self.volume)
@@ -180,6 +181,8 @@ class Comparison:
                                  bytes_of(case.depth))
         if name == IN_TURN:
             return case.workload.run_in_turn(directory, prefix)
+        if name == KIT:
+            return case.workload.by_kit().run(directory, prefix)
         return case.workload.run(directory, prefix)
 
     def computing(self, case: Case) -> dict:

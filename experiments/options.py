@@ -100,8 +100,9 @@ def program_in(programs: str):
     return check
 
 
-def directory_option(name: str, variable: str, program: str, help: str):
-    return click.option(name, envvar=variable, callback=program_in(program), help=help,
+def directory_option(name: str, variable: str, program: str, help: str,
+                     called: str | None = None):
+    return click.option(name, *([called] if called else []), envvar=variable, callback=program_in(program), help=help,
                         type=click.Path(exists=True, file_okay=False, path_type=Path))
 
 
@@ -109,6 +110,13 @@ def gridgraph_options(function):
     return directory_option("--gridgraph-bin", "GRIDGRAPH_BIN", "pagerank",
                             "Where GridGraph's programs are, to be run in place of the "
                             "stand-in.")(function)
+
+
+def kit_options(function):
+    return directory_option("--gridgraph-kit-bin", "GRIDGRAPH_KIT_BIN", "pagerank",
+                            "Where GridGraph's programs are that were compiled against "
+                            "adapters/gridgraph: one more way to compute.",
+                            called="kit_bin")(function)
 
 
 def graphchi_options(function):

@@ -233,6 +233,7 @@ class Jobs:
 
     grid: Grid  # its algorithm is nobody's
     count: int
+    kit: Path | None = None  # GridGraph's programs, compiled against adapters/gridgraph
 
     ALGORITHMS = ("wcc", "pagerank", "bfs")  # in turn
 
@@ -278,6 +279,9 @@ class Jobs:
                     process.kill()
                     process.wait()
             return {"seconds": time.monotonic() - start}
+
+    def by_kit(self) -> "Jobs":
+        return replace(self, grid=replace(self.grid, programs=self.kit))
 
     def run_in_turn(self, directory: Path, prefix) -> dict:
         with self.directories(directory) as places:

@@ -3,6 +3,7 @@ leave nothing. How fast anything is, no test asks."""
 
 import json
 import signal
+from pathlib import Path
 
 import pytest
 from commands import experiments, start, traces, wait_for_steps, wait_gone
@@ -58,11 +59,20 @@ def test_jobs_compute_the_same_each_way_and_leave_no_directory(ready, tmp_path, 
     before = sorted(at.rglob("*"))
     experiments("compare", "jobs", "--at", at, "--scale", "12", "--jobs", "4", *SHORT, "--out", out)
     found = of_way(json.loads(out.read_text()))
-    assert set(found) == {*(compare.JOB_WAYS.values()), comparison.CEILING}
+    ways = {*compare.JOB_WAYS.values()} - {comparison.KIT}  # of which there is no build here
+    assert set(found) == {*ways, comparison.CEILING}
     assert found[comparison.SHARED]["algorithm"] == "4 jobs"
     assert sorted(at.rglob("*")) == before
     experiments("devices", "down", "--at", at)
     wait_gone(at)
+
+
+def test_the_kit_is_the_same_jobs_by_other_programs():
+    jobs = workloads.Jobs(workloads.Grid("wcc", Path("/own"), None, 10, 3, None), 3, Path("/kit"))
+    for job, other in zip(jobs.jobs, jobs.by_kit().jobs, strict=True):
+        own, *words = job.words(Path("/grid"))
+        assert other.words(Path("/grid")) == [Path("/kit") / own.name, *words]
+        assert own.parent == Path("/own")
 
 
 def test_a_job_that_fails_is_named(tmp_path):
