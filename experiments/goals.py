@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from experiments import causes, comparison, imports, in_memory, samples, summary
+from experiments import causes, comparison, fio, imports, in_memory, samples, summary
 from experiments.comparison import COMPUTING, MOUNTED, PRELOADED, STRIPED, WAYS, Case
 from experiments.csmqgraph import NAME as CSMQGRAPH
 from experiments.devices import Devices
@@ -50,8 +50,12 @@ def compared(cases: Callable[[Plan], list[Case]]):
     return measure
 
 
-def read_cases(plan: Plan) -> list[Case]:
-    return [plan.read(threads, count) for count in plan.device_counts for threads in READ_THREADS]
+def read(devices: Devices, plan: Plan, how: dict) -> list[dict]:
+    """The threads' buffers are not in what the file is larger than."""
+    cases = [plan.read(threads, count) for count in plan.device_counts
+             for threads in READ_THREADS]
+    memory = how["memory_bytes"] and how["memory_bytes"] + max(READ_THREADS) * fio.LARGE
+    return comparison.measure(devices, cases, **{**how, "memory_bytes": memory})
 
 
 def grid_cases(plan: Plan) -> list[Case]:
@@ -87,8 +91,8 @@ def remembered(devices: None, plan: Plan, how: dict) -> list[dict]:
 
 
 MEASUREMENTS = {
-    "reads, hdd": Measurement("hdd", compared(read_cases)),
-    "reads, ssd": Measurement("ssd", compared(read_cases)),
+    "reads, hdd": Measurement("hdd", read),
+    "reads, ssd": Measurement("ssd", read),
     "grid, hdd": Measurement("hdd", compared(grid_cases)),
     "grid, ssd": Measurement("ssd", compared(grid_cases)),
     "shards, hdd": Measurement("hdd", compared(shard_cases)),
