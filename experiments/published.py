@@ -1,8 +1,13 @@
-"""What CSMqGraph published of itself and of GridGraph, to stand beside what is measured here.
+"""What CSMqGraph published of itself and of GridGraph, and GraphM of jobs at once, to stand beside
+what is measured here.
 
 Chen, Shi, Feng, Liu, Wang, Yang, Yu: CSMqGraph: Coarse-Grained and Multi-external-storage
 Multi-queue I/O Management for Graph Computing (2019). Up to six disks of 210 MB/s, 16 cores, 8 GB
 of memory; the graphs Twitter, Friendster and Subdomain. Numbers are those that its text gives.
+
+Zhao, Zhang, Liao, He, Jin, Cheng, Lin, Jin: GraphM: An Efficient Storage System for High Throughput
+of Concurrent Graph Processing (SC '19). One disk, 16 cores, 32 GB of memory; 16 jobs (WCC,
+PageRank, SSSP, BFS) on GridGraph.
 """
 
 import statistics
@@ -10,10 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from experiments import samples, summary
-from experiments.comparison import CEILING, COMPUTING, STRIPED, WAYS, is_ours
+from experiments.comparison import CEILING, COMPUTING, IN_TURN, STRIPED, WAYS, is_ours
 from experiments.tables import Table
 
 TITLE = "Beside what CSMqGraph published"
+JOBS_TITLE = "Beside what GraphM published"
 
 
 @dataclass(frozen=True)
@@ -92,3 +98,60 @@ def described(case: dict) -> str:
     threads = f", {case['threads']} threads" if case["threads"] else ""
     return (f"{case['engine']}{threads}, {case['graph']}, {case['device_count']} devices, "
             f"depth {case['stripe_depth']}")
+
+
+# --- jobs ---
+
+@dataclass(frozen=True)
+class PublishedOfJobs:
+    """How many times as much one way needs as GraphM."""
+
+    what: str
+    of: str  # the way
+    in_memory: str
+    out_of_core: str
+    where: str
+    needs: Callable[[list[dict], dict, str], list[float]]
+
+
+def bytes_read(found: list[dict], case: dict, way: str) -> list[float]:
+    return [summary.of_devices(sample, "bytes_read")
+            for sample in summary.only(found, way=way, **case)]
+
+
+PUBLISHED_OF_JOBS = [
+    PublishedOfJobs("time of one after the other", IN_TURN, "2.6", "11.6", "§5.3, Fig. 9",
+                    summary.seconds),
+    PublishedOfJobs("time of all at once", STRIPED, "1.73", "13", "§5.3, Fig. 9", summary.seconds),
+    PublishedOfJobs("bytes read by one after the other", IN_TURN, "about 1", "9.2",
+                    "§5.3, Fig. 12", bytes_read),
+    PublishedOfJobs("bytes read by all at once", STRIPED, "about 1", "10.1", "§5.3, Fig. 12",
+                    bytes_read),
+]
+
+
+def jobs_table(sets: list[list[dict]]) -> Table | None:
+    """The same of each comparison of several jobs; None if there is none."""
+    cases = [(found, case) for found in sets for case in summary.cases(found)
+             if case["algorithm"].endswith(" jobs")]
+    if not cases:
+        return None
+    ways = [way for way in dict.fromkeys(way for found, case in cases
+                                         for way in summary.ways(summary.only(found, **case)))
+            if is_ours(way)]
+    shown = Table(["by that of ours", "here", "GraphM: in memory", "GraphM: out of core", "where",
+                   *(f"here: {way}" for way in ways)], texts=2, title=JOBS_TITLE,
+                  caption=summary.CAPTION)
+    for published in PUBLISHED_OF_JOBS:
+        for found, case in cases:
+            theirs = published.needs(found, case, published.of)
+
+            def cell(way):
+                ours = published.needs(found, case, way)
+                if not theirs or not ours or not all(ours):
+                    return ""
+                return samples.shown(samples.ratio(theirs, ours))
+            shown.add(published.what, f"{case['algorithm']}, {described(case)}",
+                      published.in_memory, published.out_of_core, published.where,
+                      *map(cell, ways))
+    return shown

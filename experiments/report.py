@@ -2,7 +2,7 @@
 
 RESULTS are files that --out of compare, limits and check, or `figure`, wrote. The page says
 of each the machine, the devices, the commit and the spread; all comparisons stand beside what
-CSMqGraph published.
+CSMqGraph and GraphM published.
 """
 
 import re
@@ -122,7 +122,10 @@ def compared(results: dict[Path, dict]) -> list[dict]:
 
 
 def page(results: dict[Path, dict]) -> str:
-    beside = published.table(compared(results)).html()
+    sets = compared(results)
+    beside = published.table(sets).html()
+    if jobs := published.jobs_table(sets):
+        beside += jobs.html()
     sections = "".join(section(path, recorded) for path, recorded in results.items())
     return ("<!DOCTYPE html><html lang=en><head><meta charset=utf-8>"
             "<meta name=viewport content='width=device-width'>"

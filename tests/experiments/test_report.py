@@ -9,7 +9,7 @@ from recorded import BYTES, SHARE, case_samples, ours, together
 
 from experiments import causes, check, everything, goals, in_memory, published, samples
 from experiments.__main__ import cli
-from experiments.comparison import COMPUTING, MOUNTED, PRELOADED, STRIPED
+from experiments.comparison import COMPUTING, IN_TURN, MOUNTED, PRELOADED, SHARED, STRIPED
 from experiments.goals import GOALS, MEASUREMENTS, Goal
 from experiments.tables import Table
 
@@ -83,6 +83,20 @@ def test_published_stands_beside_each_case_once():
     assert [row[1] for row in rows] == ["grid_engine, rmat-21, 4 devices, depth 12M"]
     assert rows[0][5:] == ["1", "1.20 (1.20–1.20)", "1.80 (1.80–1.80)", "2.00 (2.00–2.00)"]
     assert [row[1] for row in table.rows if row[0] == "speed-up of spmv"] == ["not measured"]
+
+
+def test_jobs_stand_beside_graphm():
+    assert published.jobs_table([case_samples()]) is None
+    share = {IN_TURN: 0.3, STRIPED: 0.5, SHARED: 0.9}
+    found = case_samples(algorithm="16 jobs", share=share)
+    found = [{**sample, "device_counters": sample["device_counters"][:1]}
+             if sample["way"] == SHARED else sample for sample in found]  # half of the bytes
+    rows = published.jobs_table([found]).rows
+    assert [(row[0], row[2], row[3], row[-1]) for row in rows] == [
+        ("time of one after the other", "2.6", "11.6", "3.00 (3.00–3.00)"),
+        ("time of all at once", "1.73", "13", "1.80 (1.80–1.80)"),
+        ("bytes read by one after the other", "about 1", "9.2", "2.00 (2.00–2.00)"),
+        ("bytes read by all at once", "about 1", "10.1", "2.00 (2.00–2.00)")]
 
 
 @pytest.mark.parametrize("text, said", [
