@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from experiments import fio
 from experiments.comparison import DEPTH, PRELOADED, STRIPED, WAYS, Case, bytes_of
 from experiments.csmqgraph import NAME, CsmqGraph
 from experiments.options import AT, Engines, device_options, engine_options, engines_of
@@ -14,6 +15,7 @@ from experiments.workloads import Grid, Read, Shards, Sweeps
 from experiments.workspace import StepFailed
 
 ALGORITHMS = ("wcc", "bfs", "pagerank", "spmv")
+RIVAL_SHARE = 0.75  # of the memory: its buffers
 DEVICES_OF_SWEEPS = 2  # as in CSMqGraph's figures 13, 17 and 18
 
 
@@ -27,6 +29,7 @@ class Plan:
     depth: str = DEPTH
     file_bytes: int = 960 << 20  # of what fio reads
     engines: Engines = field(default_factory=Engines)
+    memory: int | None = None  # bytes
 
     @property
     def most(self) -> int:
@@ -53,7 +56,13 @@ class Plan:
             # With a thread for each device, or several, or not at all.
             rivals = (CsmqGraph(rivals[0].programs, threads // device_count, NAME),) \
                 if threads % device_count == 0 else ()
+        rivals = tuple(rival for rival in rivals if self.has_room(rival, device_count))
         return Case(workload, device_count, depth, ways, rivals)
+
+    def has_room(self, rival: CsmqGraph, device_count: int) -> bool:
+        """A thread has a buffer of LARGE. What is killed for want of memory says nothing."""
+        buffers = rival.workers * device_count * fio.LARGE
+        return self.memory is None or buffers <= self.memory * RIVAL_SHARE
 
     def shards(self, algorithm: str, device_count: int) -> Case:
         return Case(Shards(algorithm, self.engines.graphchi, self.scales[0], self.iterations),
@@ -151,6 +160,7 @@ def plan_of(options: dict, count: int) -> tuple[Plan, dict]:
                 scales=options.pop("scales") or (effort.scale,),
                 graphs=tuple(graph.resolve() for graph in options.pop("graphs")),
                 iterations=chosen("iterations"), budget=chosen("budget"),
-                depth=chosen("depth"), file_bytes=chosen("file_bytes"), engines=engines_of(options))
+                depth=chosen("depth"), file_bytes=chosen("file_bytes"),
+                engines=engines_of(options), memory=chosen("memory"))
     return plan, {"rounds": chosen("rounds"), "seconds": chosen("ceiling_seconds"),
-                  "memory_bytes": chosen("memory")}
+                  "memory_bytes": plan.memory}

@@ -24,6 +24,9 @@ from experiments.workspace import StepFailed
 GRAPHLANE = BUILD / "bin/graphlane"
 PARTITIONS = 4
 SHARDS = 4
+# Of the thorough measurements' graph: in so many shards GraphChi has room within their memory.
+GRAPHCHI_SHARDS = 12
+GRAPHCHI_MEMORY_MIB = 100
 EDGES_PER_VERTEX = 16
 EDGE_BYTES = 8
 WEIGHT_BYTES = 4
@@ -328,9 +331,13 @@ class Shards:
         return f"{self.algorithm} by {self.labels()['engine']}"
 
     @property
+    def shards(self) -> int:
+        return GRAPHCHI_SHARDS if self.root else SHARDS
+
+    @property
     def files(self) -> str:
-        return f"rmat-{self.scale}, {SHARDS} shards" + (f" for {self.algorithm}"
-                                                        if self.root else "")
+        wanted_by = f" for {self.algorithm}" if self.root else ""
+        return f"rmat-{self.scale}, {self.shards} shards{wanted_by}"
 
     def labels(self) -> dict:
         return {"engine": "GraphChi" if self.root else "shard_engine",
@@ -350,19 +357,19 @@ class Shards:
             timed(self.words(directory), directory)  # the first run makes the shards
         else:
             command(BUILD / "engines/shard_engine", "shard", edges, directory / "graph",
-                    "--shards", SHARDS)
+                    "--shards", self.shards)
             edges.unlink()
 
     def words(self, directory: Path) -> list:
         base = directory / "graph"
         if self.root is None:
-            return [BUILD / "engines/shard_engine", self.algorithm, base, "--shards", SHARDS,
+            return [BUILD / "engines/shard_engine", self.algorithm, base, "--shards", self.shards,
                     *(["--iterations", self.iterations] if self.algorithm == "pagerank" else [])]
         program = {"wcc": "connectedcomponents", "pagerank": "pagerank"}[self.algorithm]
         more = {"wcc": ["--edgedatatype=uint"], "pagerank": [f"--niters={self.iterations}"]}
         return ["env", f"GRAPHCHI_ROOT={self.root}", self.root / "bin/example_apps" / program,
-                f"--file={base}", "--filetype=edgelist", f"--nshards={SHARDS}",
-                "--metrics.reporter=console", *more[self.algorithm]]
+                f"--file={base}", "--filetype=edgelist", f"--nshards={self.shards}",
+                f"--membudget_mb={GRAPHCHI_MEMORY_MIB}", "--metrics.reporter=console", *more[self.algorithm]]
 
     def run(self, directory: Path, prefix) -> dict:
         got, output = timed([*prefix, *self.words(directory)], directory)
