@@ -2,11 +2,24 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
+
 namespace graphlane {
+namespace {
+
+constexpr uint64_t kAtOnce = 8u << 20;
+
+ByteRange united(ByteRange a, ByteRange b) {
+  if (a.length_bytes == 0) return b;
+  const uint64_t begin = std::min(a.offset, b.offset);
+  return {.offset = begin, .length_bytes = std::max(a.end(), b.end()) - begin};
+}
+
+}  // namespace
 
 WriteBehind::WriteBehind(const StripedFile& file)
-    : file_(file), is_dirty_(file.map().geometry().device_count, false) {
-  for (uint32_t d = 0; d < is_dirty_.size(); ++d) threads_.emplace_back([this, d] { run(d); });
+    : file_(file), waiting_(file.map().geometry().device_count) {
+  for (uint32_t d = 0; d < waiting_.size(); ++d) threads_.emplace_back([this, d] { run(d); });
 }
 
 WriteBehind::~WriteBehind() {
@@ -20,8 +33,9 @@ WriteBehind::~WriteBehind() {
 
 void WriteBehind::noticed(ByteRange range) {
   MutexLock lock(mu_);
-  for (uint32_t d = 0; d < is_dirty_.size(); ++d) {
-    if (file_.map().run(d, range).length_bytes > 0) is_dirty_[d] = true;
+  for (uint32_t d = 0; d < waiting_.size(); ++d) {
+    const ByteRange run = file_.map().run(d, range);
+    if (run.length_bytes > 0) waiting_[d] = united(waiting_[d], run);
   }
   changed_.notify_all();
 }
@@ -29,13 +43,17 @@ void WriteBehind::noticed(ByteRange range) {
 void WriteBehind::run(uint32_t device_index) {
   MutexLock lock(mu_);
   while (!stopping_) {
-    if (!is_dirty_[device_index]) {
+    ByteRange& waiting = waiting_[device_index];
+    if (waiting.length_bytes == 0) {
       changed_.wait(mu_);
       continue;
     }
-    is_dirty_[device_index] = false;
+    const ByteRange now{.offset = waiting.offset,
+                        .length_bytes = std::min(waiting.length_bytes, kAtOnce)};
+    waiting = {.offset = now.end(), .length_bytes = waiting.end() - now.end()};
     mu_.unlock();
-    (void)::sync_file_range(file_.parts().buffered(device_index), 0, 0, SYNC_FILE_RANGE_WRITE);
+    (void)::sync_file_range(file_.parts().buffered(device_index), static_cast<off_t>(now.offset),
+                            static_cast<off_t>(now.length_bytes), SYNC_FILE_RANGE_WRITE);
     mu_.lock();
   }
 }

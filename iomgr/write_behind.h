@@ -7,7 +7,7 @@
 // somebody syncs: then a copy takes the time of the copying and of the devices, not that
 // of the longer. Who copies is never held up by a device's queue.
 //
-// Only hints: who needs the bytes on the devices syncs the parts.
+// A device gets little at once, so that an end is not waited for either. Only hints: who needs the bytes on the devices syncs the parts.
 #pragma once
 
 #include <thread>
@@ -35,7 +35,7 @@ class WriteBehind {
   const StripedFile& file_;
   Mutex mu_;
   CondVar changed_;
-  std::vector<bool> is_dirty_ GUARDED_BY(mu_);  // a device each
+  std::vector<ByteRange> waiting_ GUARDED_BY(mu_);  // of each part, not begun
   bool stopping_ GUARDED_BY(mu_) = false;
   std::vector<std::thread> threads_;  // last: they use all of it
 };
