@@ -24,10 +24,10 @@ void BufferPool::set_spare(const PartitionSet& unused) {
   spare_set_ = unused;
 }
 
-bool BufferPool::make_room(uint64_t size_bytes, uint64_t ignored_bytes,
+bool BufferPool::make_room(uint64_t size_bytes, size_t count, uint64_t ignored_bytes,
                            std::vector<uint32_t>& released) {
   const auto fits = [&] {
-    return used_bytes_ - ignored_bytes + size_bytes <= budget_bytes_ && buffers_.size() < count_max_;
+    return used_bytes_ - ignored_bytes + size_bytes <= budget_bytes_ && buffers_.size() + count <= count_max_;
   };
   while (!fits() && !spare_.empty()) {
     released.push_back(spare_.back());

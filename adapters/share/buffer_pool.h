@@ -38,9 +38,10 @@ class BufferPool {
   // These are of no use to anybody now: what is new among them is left last.
   void set_spare(const PartitionSet& unused);
 
-  // Whether there is room for so many bytes, once what is appended to `released` has gone.
-  // `ignored_bytes` of what is used do not count.
-  bool make_room(uint64_t size_bytes, uint64_t ignored_bytes, std::vector<uint32_t>& released);
+  // Whether there is room for `count` more of so many bytes together, once what is appended to
+  // `released` has gone. `ignored_bytes` of what is used do not count.
+  bool make_room(uint64_t size_bytes, size_t count, uint64_t ignored_bytes,
+                 std::vector<uint32_t>& released);
 
   // A buffer that is being filled takes its room; then it is filled, or is not.
   void reserve(uint32_t partition, uint64_t size_bytes);

@@ -80,6 +80,15 @@ uint64_t chunk_bytes_for(const Layout& layout, uint64_t graph_bytes, uint32_t ve
                            .record_bytes = layout.record.size_bytes});
 }
 
+// Two batches that are read by jobs, and what comes after them, leave half of the budget to
+// what stays.
+GlobalTable::Batching batching_of(const std::vector<uint64_t>& partition_bytes, uint64_t chunk_bytes,
+                                  uint64_t budget_bytes) {
+  return {.partition_bytes = partition_bytes,
+          .batch_bytes = chunk_bytes == UINT64_MAX ? 0 : std::min(chunk_bytes, budget_bytes / 8),
+          .ahead_bytes = budget_bytes / 8};
+}
+
 }  // namespace
 
 Coordinator::~Coordinator() = default;
@@ -254,7 +263,7 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
   auto layout = Layout::from_bytes(*layout_bytes);
   if (!layout) return layout.error();
 
-  GraphFiles files{.name = name, .files = {}, .identities = {}, .ranges = layout->ranges,
+  GraphFiles files{.name = name, .files = {}, .direct = {}, .identities = {}, .ranges = layout->ranges,
                    .partition_bytes = {}};
   for (size_t i = 2; i < message.fds.size(); ++i) {
     const Result<FileIdentity> identity = identify(message.fds[i].get());
@@ -262,6 +271,7 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
       return make_error(EACCES, "{}: file {} is not one that the job has open for reading", name, i - 2);
     }
     files.identities.push_back(*identity);
+    files.direct.push_back(reopen(message.fds[i].get(), O_RDONLY | O_NONBLOCK | O_DIRECT));
     files.files.push_back(own(std::move(message.fds[i])));
   }
   if (Outcome<void> good = check(*layout, files.identities); !good) {
@@ -283,12 +293,14 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
   std::shared_ptr<SharedGraph>& graph = graphs_[key];
   if (!graph) {
     const LastLevelCache cache = read_last_level_cache();
+    const uint64_t chunk_bytes = chunk_bytes_for(*layout, graph_bytes, attach.vertex_bytes, cache);
     const SharedGraph::Options options{
         .by_loader = layout->by_loader,
         .budget_bytes = options_.budget_bytes,
         .buffer_count_max = buffer_count_max_,
         .core_count = cache.core_count,
-        .chunk_bytes = chunk_bytes_for(*layout, graph_bytes, attach.vertex_bytes, cache)};
+        .chunk_bytes = chunk_bytes,
+        .batching = batching_of(files.partition_bytes, chunk_bytes, options_.budget_bytes)};
     std::shared_ptr<LabelKeeper> labels;
     if (layout->record.size_bytes != 0 && !layout->by_loader) {
       LabelKeeper::Place place{.directory = Fd(), .name = name};

@@ -1,5 +1,6 @@
 #include "adapters/share/global_table.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -7,10 +8,13 @@
 
 namespace graphlane::share {
 
+GlobalTable::GlobalTable(uint32_t partition_count, uint32_t core_count, Batching batching)
+    : core_count_(core_count), batching_(std::move(batching)), loaded_(partition_count) {}
+
 void GlobalTable::add_job(JobId job, uint32_t thread_count) {
   assert(!jobs_.contains(job));
   jobs_[job] = {.thread_count = thread_count, .needs = PartitionSet(loaded_.partition_count()),
-                .reads = std::nullopt};
+                .reads = {}};
 }
 
 void GlobalTable::remove_job(JobId job) { jobs_.erase(job); }
@@ -24,7 +28,7 @@ void GlobalTable::begin_sweep(JobId job, PartitionSet active) {
 void GlobalTable::ask(JobId job) {
   Job& it = jobs_.at(job);
   it.state = State::kWaits;
-  it.reads.reset();
+  it.reads.clear();
 }
 
 void GlobalTable::set_late(JobId job) { jobs_.at(job).late = true; }
@@ -55,23 +59,27 @@ GlobalTable::Step GlobalTable::step() {
   // Opens one partition after the other until somebody waits for a load, for a job
   // that still needs the open one, or nobody waits at all.
   for (;;) {
-    if (!open_ && !(open_ = open_next())) return step;
+    if (open_.empty()) open_ = open_next();
+    if (open_.empty()) return step;
     if (give_open(step)) continue;
     if (!any_waits()) return step;
     for (const auto& [id, job] : jobs_) {
-      if (job.gathered || (counts(job) && job.needs.has(*open_))) return step;
+      if (job.gathered || (counts(job) && needs_open(job))) return step;
     }
-    open_.reset();
+    open_.clear();
   }
 }
 
 // To those who wait for the open partition; false: nothing was to be given.
 bool GlobalTable::give_open(Step& step) {
-  if (!loaded_.has(*open_)) return false;
-  Grant grant{.partition = *open_, .jobs = {}};
+  const PartitionSet needed = this->needed();
+  for (const uint32_t p : open_) {
+    if (needed.has(p) && !loaded_.has(p)) return false;
+  }
+  Grant grant{.partitions = open_, .jobs = {}};
   bool all_asked = true;
   for (const auto& [id, job] : jobs_) {
-    if (!counts(job) || !job.needs.has(*open_)) continue;
+    if (!counts(job) || !needs_open(job)) continue;
     if (job.state == State::kWaits) grant.jobs.push_back(id);
     else all_asked = false;
   }
@@ -79,42 +87,52 @@ bool GlobalTable::give_open(Step& step) {
   for (const JobId id : grant.jobs) {
     Job& job = jobs_.at(id);
     job.state = State::kComputes;
-    job.needs.remove(*open_);
-    job.reads = open_;
+    for (const uint32_t p : open_) {
+      if (!job.needs.has(p)) continue;
+      job.needs.remove(p);
+      job.reads.push_back(p);
+    }
   }
   step.grants.push_back(std::move(grant));
   return true;
 }
 
-std::vector<uint32_t> GlobalTable::wanted() const {
-  std::vector<uint32_t> wanted;
-  if (open_ && !loaded_.has(*open_) && needed().has(*open_)) wanted.push_back(*open_);
-  if (const auto next = peek_next(); next && !loaded_.has(*next)) wanted.push_back(*next);
+std::vector<GlobalTable::Batch> GlobalTable::wanted() const {
+  const PartitionSet needed = this->needed();
+  std::vector<Batch> wanted = ahead();
+  wanted.insert(wanted.begin(), open_);
+  for (Batch& batch : wanted) {
+    std::erase_if(batch, [&](uint32_t p) { return loaded_.has(p) || !needed.has(p); });
+  }
   return wanted;
 }
 
 PartitionSet GlobalTable::unused() const {
   PartitionSet unused = loaded_;
   for (const auto& [id, job] : jobs_) {
-    if (job.reads) unused.remove(*job.reads);
+    for (const uint32_t p : job.reads) unused.remove(p);
   }
   if (jobs_.empty()) return unused;
   // The open one stays while its jobs are between sweeps: they begin with it.
-  if (open_) unused.remove(*open_);
-  if (const auto next = peek_next()) unused.remove(*next);
+  for (const uint32_t p : open_) unused.remove(p);
+  for (const Batch& batch : ahead()) {
+    for (const uint32_t p : batch) unused.remove(p);
+  }
   return unused;
 }
 
 GlobalTable::Holders GlobalTable::holders() const {
   Holders holders;
-  if (!open_ || !any_waits()) return holders;
+  if (open_.empty() || !any_waits()) return holders;
   // While it is loaded for somebody who waits for it, nobody else is to blame.
   for (const auto& [id, job] : jobs_) {
-    if (!loaded_.has(*open_) && job.state == State::kWaits && job.needs.has(*open_)) return holders;
+    for (const uint32_t p : open_) {
+      if (!loaded_.has(p) && job.state == State::kWaits && job.needs.has(p)) return holders;
+    }
   }
   for (const auto& [id, job] : jobs_) {
     if (job.gathered) holders.gathered.push_back(id);
-    if (job.state == State::kComputes && !job.late && job.needs.has(*open_)) {
+    if (job.state == State::kComputes && !job.late && needs_open(job)) {
       holders.computing.push_back(id);
     }
   }
@@ -129,28 +147,59 @@ PartitionSet GlobalTable::needed() const {
   return needed;
 }
 
-std::optional<uint32_t> GlobalTable::open_next() {
+bool GlobalTable::needs_open(const Job& job) const {
+  return std::ranges::any_of(open_, [&](uint32_t p) { return job.needs.has(p); });
+}
+
+std::vector<GlobalTable::Batch> GlobalTable::batches_of(const std::vector<uint32_t>& order) const {
+  std::vector<Batch> batches;
+  uint64_t bytes = 0;  // of the last one
+  for (const uint32_t p : order) {
+    const uint64_t size_bytes = batching_.size_of(p);
+    bytes += size_bytes;
+    if (batches.empty() || bytes > batching_.batch_bytes || size_bytes == 0 ||
+        batches.back().size() == kBatchMax) {
+      batches.emplace_back();
+      bytes = size_bytes;
+    }
+    batches.back().push_back(p);
+  }
+  return batches;
+}
+
+GlobalTable::Batch GlobalTable::open_next() {
   const PartitionSet needed = this->needed();
   for (; place_ < order_.size(); ++place_) {
-    if (needed.has(order_[place_])) return order_[place_++];
+    Batch batch = order_[place_];
+    std::erase_if(batch, [&](uint32_t p) { return !needed.has(p); });
+    if (batch.empty()) continue;
+    ++place_;
+    return batch;
   }
   // The next round, in an order of its own.
   std::vector<const PartitionSet*> needs;
   for (const auto& [id, job] : jobs_) {
     if (counts(job)) needs.push_back(&job.needs);
   }
-  order_ = load_order(needs, loaded_.partition_count());
+  order_ = batches_of(load_order(needs, loaded_.partition_count()));
   place_ = 0;
-  if (order_.empty()) return std::nullopt;
+  if (order_.empty()) return {};
   return order_[place_++];
 }
 
-std::optional<uint32_t> GlobalTable::peek_next() const {
+// One batch at least.
+std::vector<GlobalTable::Batch> GlobalTable::ahead() const {
   const PartitionSet needed = this->needed();
-  for (size_t i = place_; i < order_.size(); ++i) {
-    if (needed.has(order_[i])) return order_[i];
+  std::vector<Batch> ahead;
+  uint64_t bytes = 0;
+  for (size_t i = place_; i < order_.size() && (ahead.empty() || (bytes > 0 && bytes < batching_.ahead_bytes)); ++i) {
+    Batch batch = order_[i];
+    std::erase_if(batch, [&](uint32_t p) { return !needed.has(p); });
+    if (batch.empty()) continue;
+    for (const uint32_t p : batch) bytes += batching_.size_of(p);
+    ahead.push_back(std::move(batch));
   }
-  return std::nullopt;
+  return ahead;
 }
 
 bool GlobalTable::any_waits() const {

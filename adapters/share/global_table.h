@@ -7,7 +7,10 @@
 //   job b   needs   2       waits              suspended until 2 is open
 //   job c   needs 1         computes on 0      awaited: 1 stays open for it
 //
-// One partition is open at a time. Who asks and needs it gets it; who asks and does not
+// One partition is open at a time, or a batch: as many of them as fit one chunk together
+// (formula 1). They are loaded, given and gone through as if they were one, by those who need
+// them: a grid has many blocks that are too small for a device's reads, and for messages. What
+// follows says "partition" for both. Who asks and needs it gets it; who asks and does not
 // is suspended. The next one is opened when nobody needs this one any more, except those
 // who are late (hold_account.h says who): they take it, or what else is open, when they
 // ask again, and what they missed in a later round. So a partition is loaded once a
@@ -23,7 +26,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "adapters/share/partition_set.h"
@@ -34,8 +36,19 @@ using JobId = uint32_t;
 
 class GlobalTable {
  public:
+  // Of `batch_bytes` together, and kBatchMax, at most; where sizes are not known: one each.
+  struct Batching {
+    std::vector<uint64_t> partition_bytes;  // empty: not known
+    uint64_t batch_bytes = 0;
+    uint64_t ahead_bytes = 0;  // about as much follows the open batch into memory
+    uint64_t size_of(uint32_t p) const { return partition_bytes.empty() ? 0 : partition_bytes[p]; }
+  };
+  static constexpr size_t kBatchMax = 32;
+  using Batch = std::vector<uint32_t>;
+
+  GlobalTable(uint32_t partition_count, uint32_t core_count, Batching batching);
   GlobalTable(uint32_t partition_count, uint32_t core_count)
-      : core_count_(core_count), loaded_(partition_count) {}
+      : GlobalTable(partition_count, core_count, Batching()) {}
 
   void add_job(JobId job, uint32_t thread_count);
   void remove_job(JobId job);
@@ -58,7 +71,7 @@ class GlobalTable {
   std::vector<JobId> give_up(uint32_t partition);
 
   struct Grant {
-    uint32_t partition = 0;
+    Batch partitions;  // each job has those of them that it needs, reads() says which
     std::vector<JobId> jobs;
   };
   struct Step {
@@ -68,9 +81,9 @@ class GlobalTable {
   // What has become possible. To be called after any of the above.
   Step step();
 
-  // What is to be loaded, the most urgent first: the open partition if it is not, and
-  // the one after it.
-  std::vector<uint32_t> wanted() const;
+  // What is to be loaded, the most urgent first: what is not of the open batch, maybe
+  // nothing, and of those after it.
+  std::vector<Batch> wanted() const;
   // Loaded, and of no use to anybody.
   PartitionSet unused() const;
 
@@ -85,8 +98,8 @@ class GlobalTable {
   bool needs(JobId job, uint32_t partition) const { return jobs_.at(job).needs.has(partition); }
   bool is_late(JobId job) const { return jobs_.at(job).late; }
   bool is_gathered(JobId job) const { return jobs_.at(job).gathered; }
-  std::optional<uint32_t> reads(JobId job) const { return jobs_.at(job).reads; }
-  std::optional<uint32_t> open() const { return open_; }
+  const Batch& reads(JobId job) const { return jobs_.at(job).reads; }
+  const Batch& open() const { return open_; }
 
  private:
   enum class State { kBetweenSweeps, kWaits, kComputes };
@@ -95,7 +108,7 @@ class GlobalTable {
     State state = State::kBetweenSweeps;
     uint32_t thread_count = 1;
     PartitionSet needs;
-    std::optional<uint32_t> reads;  // what it was given and has not asked after
+    Batch reads;  // what it was given and has not asked after
     bool late = false;
     bool gathered = false;  // between sweeps, and soon back: worth waiting for
   };
@@ -105,18 +118,21 @@ class GlobalTable {
     return job.state == State::kWaits || (job.state == State::kComputes && !job.late);
   }
   PartitionSet needed() const;
-  std::optional<uint32_t> open_next();
-  std::optional<uint32_t> peek_next() const;
+  bool needs_open(const Job& job) const;
+  std::vector<Batch> batches_of(const std::vector<uint32_t>& order) const;
+  Batch open_next();
+  std::vector<Batch> ahead() const;
   bool any_waits() const;
   uint32_t busy_threads() const;
   bool give_open(Step& step);
 
   const uint32_t core_count_;
+  const Batching batching_;
   std::map<JobId, Job> jobs_;
   PartitionSet loaded_;
-  std::optional<uint32_t> open_;
-  std::vector<uint32_t> order_;
-  size_t place_ = 0;  // in order_, of what follows the open partition
+  Batch open_;  // empty: none is
+  std::vector<Batch> order_;
+  size_t place_ = 0;  // in order_, of what follows the open batch
 };
 
 }  // namespace graphlane::share

@@ -1,17 +1,36 @@
 #include "adapters/share/graph_files.h"
 
+#include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 
 #include "adapters/share/sealed_memory.h"
+#include "iomgr/base/file_io.h"
 
 namespace graphlane::share {
 namespace {
 
+// Large enough that a striped file's devices all work, and that disks' seeks do not count.
+constexpr uint64_t kPieceBytes = uint64_t{8} << 20;
+// O_DIRECT wants offsets, lengths and memory in multiples of it: of any device's block.
+constexpr uint64_t kBlockBytes = 4096;
+
+// Whether most of the range is in the page cache. False where the kernel does not tell (before
+// Linux 6.5, or who may not write the file).
+bool is_cached(int file, uint64_t offset, uint64_t length_bytes) {
+  constexpr long kCachestat = 451;  // on all architectures
+  const struct { uint64_t offset, length_bytes; } range{offset, length_bytes};
+  struct { uint64_t cached, dirty, writeback, evicted, recently_evicted; } pages{};
+  if (::syscall(kCachestat, file, &range, &pages, 0) != 0) return false;
+  return pages.cached * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) * 2 > length_bytes;
+}
+
 // The bytes that are there of [offset, offset + length). By sendfile, which copies from the
 // page cache to the memory's pages, no mapping between: half the time of pread.
-Result<uint64_t> append(int memory, int file, uint64_t offset, uint64_t length_bytes) {
+Result<uint64_t> append_cached(int memory, int file, uint64_t offset, uint64_t length_bytes) {
   auto at = static_cast<off_t>(offset);
   uint64_t done = 0;
   while (done < length_bytes) {
@@ -24,22 +43,100 @@ Result<uint64_t> append(int memory, int file, uint64_t offset, uint64_t length_b
   return done;
 }
 
+constexpr uint64_t round_down(uint64_t value) { return value / kBlockBytes * kBlockBytes; }
+constexpr uint64_t round_up(uint64_t value) { return round_down(value + kBlockBytes - 1); }
+
 }  // namespace
 
-Outcome<Fd> GraphFiles::load(uint32_t partition) const {
+// Ranges that follow one another, by O_DIRECT: whole blocks into a buffer between, as neither
+// ends of ranges are those of blocks, nor is memory a multiple of them.
+class DirectReader {
+ public:
+  // `ranges`: all that will be wanted, so that a piece holds what comes next in the file too.
+  explicit DirectReader(std::vector<FileRange> ranges) : ranges_(std::move(ranges)) {
+    std::ranges::sort(ranges_, {}, [](const FileRange& it) { return std::pair(it.file, it.offset); });
+  }
+
+  // As append_cached(); file number `index`.
+  Result<uint64_t> append(int memory, int file, uint32_t index, uint64_t offset, uint64_t length_bytes) {
+    for (uint64_t done = 0; done < length_bytes;) {
+      const uint64_t at = offset + done;
+      const bool held = index == index_ && begin_ <= at && at < begin_ + held_bytes_;
+      if (!held) {
+        if (Result<void> filled = fill(file, index, at); !filled) return filled.error();
+        if (at >= begin_ + held_bytes_) return done;  // the file's end
+      }
+      const uint64_t count = std::min(length_bytes - done, begin_ + held_bytes_ - at);
+      if (Result<void> written = write_full(memory, buffer_.data() + (at - begin_), count); !written) {
+        return written.error();
+      }
+      done += count;
+    }
+    return length_bytes;
+  }
+
+ private:
+  Result<void> fill(int file, uint32_t index, uint64_t at) {
+    held_bytes_ = 0;
+    if (buffer_.size() == 0) {
+      auto memory = Mapping::private_memory(kPieceBytes);
+      if (!memory) return Errno{ENOMEM};
+      buffer_ = std::move(*memory);
+    }
+    index_ = index;
+    begin_ = round_down(at);
+    const uint64_t length_bytes = std::min(kPieceBytes, round_up(end_of_run(index, at) - begin_));
+    const Result<size_t> got = pread_full(file, buffer_.data(), length_bytes, begin_);
+    if (!got) return got.error();
+    held_bytes_ = *got;
+    return {};
+  }
+
+  // Up to where everything from `at` is wanted.
+  uint64_t end_of_run(uint32_t index, uint64_t at) const {
+    uint64_t end = at;
+    for (const FileRange& it : ranges_) {
+      if (it.file == index && it.offset <= end) end = std::max(end, it.offset + it.length_bytes);
+    }
+    return end;
+  }
+
+  std::vector<FileRange> ranges_;  // by file and offset
+  Mapping buffer_;
+  uint32_t index_ = 0;
+  uint64_t begin_ = 0;
+  uint64_t held_bytes_ = 0;
+};
+
+std::vector<Outcome<Fd>> GraphFiles::load(std::span<const uint32_t> batch) const {
+  std::vector<FileRange> wanted;
+  for (const uint32_t partition : batch) {
+    const auto pieces = std::ranges::equal_range(ranges, partition, {}, &FileRange::partition);
+    wanted.insert(wanted.end(), pieces.begin(), pieces.end());
+  }
+  DirectReader reader(std::move(wanted));
+  std::vector<Outcome<Fd>> loaded;
+  for (const uint32_t partition : batch) loaded.push_back(load(partition, reader));
+  return loaded;
+}
+
+Outcome<Fd> GraphFiles::load(uint32_t partition, DirectReader& reader) const {
   auto memory = make_memory(0);
   if (!memory) return memory.error();
-  const auto [begin, end] = std::ranges::equal_range(ranges, partition, {}, &FileRange::partition);
-  for (auto range = begin; range != end; ++range) {
-    const int file = files[range->file].get();
-    const Result<uint64_t> got = append(memory->get(), file, range->offset, range->length_bytes);
-    if (!got) return os_error(got.error().code, name, fmt::format("cannot read at {}", range->offset));
-    if (*got < range->length_bytes) {
-      return make_error(ESTALE, "{}: byte {}: cut short while jobs use it", name, range->offset + *got);
+  for (const FileRange& range : std::ranges::equal_range(ranges, partition, {}, &FileRange::partition)) {
+    const int file = files[range.file].get();
+    const int past_cache = direct[range.file].get();
+    const bool cached = past_cache < 0 || is_cached(file, range.offset, range.length_bytes);
+    const Result<uint64_t> got =
+        cached ? append_cached(memory->get(), file, range.offset, range.length_bytes)
+               : reader.append(memory->get(), past_cache, range.file, range.offset, range.length_bytes);
+    if (!got) return os_error(got.error().code, name, fmt::format("cannot read at {}", range.offset));
+    if (*got < range.length_bytes) {
+      return make_error(ESTALE, "{}: byte {}: cut short while jobs use it", name, range.offset + *got);
     }
     // After reading: what was changed before that would be seen here.
     const Result<FileIdentity> now = identify(file);
-    if (!now || *now != identities[range->file]) {
+    if (!now || *now != identities[range.file]) {
       return make_error(ESTALE, "{}: changed while jobs use it", name);
     }
   }

@@ -42,6 +42,7 @@ Outcome<void> Job::begin_sweep(const PartitionSet& active) {
 
 Outcome<void> Job::begin_sweep_over(PartitionSet partitions) {
   finish_partition();
+  batch_ = {};
   for (uint32_t p = 0; p < partition_count(); ++p) {
     if (partitions.has(p) && is_empty(p)) partitions.remove(p);
   }
@@ -83,6 +84,11 @@ Outcome<std::optional<uint32_t>> Job::next() {
     if (auto begun = begin_sweep(PartitionSet(partition_count(), true)); !begun) return begun.error();
   }
   finish_partition();
+  if (!batch_.rest.empty()) {
+    partition_ = std::move(batch_.rest.front());
+    batch_.rest.pop_front();
+    return std::optional(partition_->number);
+  }
   Outcome<void> answered = ask_next();
   for (int i = 0; !answered && !link_.connected() && i < kReattachTries; ++i) {
     if (auto attached = link_.reattach(); !attached) return attached.error();
@@ -108,7 +114,7 @@ Outcome<void> Job::ask_next() {
     auto message = link_.receive();
     if (!message) return message.error();
     switch (kind_of(*message)) {
-      case Kind::kPartition: return take_partition(*message);
+      case Kind::kPartitions: return take_partitions(*message);
       case Kind::kSweepEnd: return {};
       case Kind::kLoad:
         if (auto loaded = serve_load(*message); !loaded) return loaded;
@@ -118,47 +124,74 @@ Outcome<void> Job::ask_next() {
   }
 }
 
-Outcome<void> Job::take_partition(Message& message) {
-  PartitionMessage given;
+Outcome<void> Job::take_partitions(Message& message) {
   const Error bad = make_error(EPROTO, "{}: its coordinator gave something else", link_.name());
-  if (!message.read(given) || given.partition >= partition_count() ||
-      message.fds.size() != size_t{1} + given.has_labels + given.has_overlay) {
-    return bad;
+  PartitionsMessage head;
+  if (!message.read(head)) return bad;
+  const std::string_view list = message.after(sizeof head);
+  std::vector<GivenPartition> given(head.count);
+  if (given.empty() || list.size() != given.size() * sizeof given[0]) return bad;
+  std::memcpy(given.data(), list.data(), list.size());
+  size_t fd_count = head.has_labels;
+  for (const GivenPartition& it : given) {
+    if (it.partition >= partition_count() || it.has_overlay > 1) return bad;
+    fd_count += 1 + it.has_overlay;
   }
-  const Result<uint64_t> size_bytes = sealed_size(message.fds[0].get());
+  if (message.fds.size() != fd_count) return bad;
+  if (head.has_labels) {
+    if (Outcome<void> taken = take_labels(message.fds.back().get()); !taken) return taken;
+  }
+  Batch batch{.rest = {}, .alone = head.alone != 0, .one_turn = head.one_turn != 0};
+  std::span<const Fd> memory = message.fds;
+  for (const GivenPartition& it : given) {
+    auto partition = partition_of(it, memory);
+    if (!partition) return partition.error();
+    memory = memory.subspan(1 + it.has_overlay);
+    if (const uint32_t edge_bytes = link_.layout().record.size_bytes) {
+      batch.edge_count += it.size_bytes / edge_bytes;
+    }
+    batch.rest.push_back(std::move(*partition));
+  }
+  for (const GivenPartition& it : given) remaining_.remove(it.partition);
+  partition_ = std::move(batch.rest.front());
+  batch.rest.pop_front();
+  batch_ = std::move(batch);
+  return {};
+}
+
+Outcome<void> Job::take_labels(int memory) {
+  const Error bad = make_error(EPROTO, "{}: its coordinator gave something else", link_.name());
+  const Result<uint64_t> size_bytes = sealed_size(memory);
+  if (!size_bytes) return bad;
+  auto mapped = Mapping::of_sealed(memory, *size_bytes);
+  if (!mapped) return mapped.error();
+  label_memory_ = std::move(*mapped);
+  auto labels = Labels::parse(label_memory_.bytes(), link_.graph_hash(), link_.partition_bytes());
+  if (labels && labels->chunk_bytes() != link_.chunk_bytes()) return bad;
+  if (!labels) return make_error(EPROTO, "{}: labels: {}", link_.name(), labels.error().text);
+  labels_ = *labels;
+  return {};
+}
+
+Outcome<Job::Partition> Job::partition_of(const GivenPartition& given, std::span<const Fd> memory) const {
+  const Error bad = make_error(EPROTO, "{}: its coordinator gave something else", link_.name());
+  const Result<uint64_t> size_bytes = sealed_size(memory[0].get());
   if (!size_bytes || *size_bytes != given.size_bytes) return bad;
-  auto bytes = Mapping::of_sealed(message.fds[0].get(), given.size_bytes);
+  auto bytes = Mapping::of_sealed(memory[0].get(), given.size_bytes);
   if (!bytes) return bytes.error();
-  if (given.has_labels) {
-    const int memory = message.fds[1].get();
-    const Result<uint64_t> label_bytes = sealed_size(memory);
-    if (!label_bytes) return bad;
-    auto mapped = Mapping::of_sealed(memory, *label_bytes);
-    if (!mapped) return mapped.error();
-    label_memory_ = std::move(*mapped);
-    auto labels = Labels::parse(label_memory_.bytes(), link_.graph_hash(), link_.partition_bytes());
-    if (labels && labels->chunk_bytes() != link_.chunk_bytes()) return bad;
-    if (!labels) return make_error(EPROTO, "{}: labels: {}", link_.name(), labels.error().text);
-    labels_ = *labels;
-  }
   Partition partition;
   partition.number = given.partition;
   partition.bytes = std::move(*bytes);
-  partition.alone = given.alone != 0;
-  if (given.has_overlay) {
-    const int memory = message.fds.back().get();
-    const Result<uint64_t> overlay_bytes = sealed_size(memory);
-    if (!overlay_bytes) return bad;
-    auto mapped = Mapping::of_sealed(memory, *overlay_bytes);
-    if (!mapped) return mapped.error();
-    partition.overlay = std::move(*mapped);
-    auto updated = parse_overlay(partition.overlay.bytes());
-    if (!updated) return updated.error();
-    partition.updated = std::move(*updated);
-  }
-  remaining_.remove(given.partition);
-  partition_ = std::move(partition);
-  return {};
+  if (!given.has_overlay) return partition;
+  const Result<uint64_t> overlay_bytes = sealed_size(memory[1].get());
+  if (!overlay_bytes) return bad;
+  auto mapped = Mapping::of_sealed(memory[1].get(), *overlay_bytes);
+  if (!mapped) return mapped.error();
+  partition.overlay = std::move(*mapped);
+  auto updated = parse_overlay(partition.overlay.bytes());
+  if (!updated) return updated.error();
+  partition.updated = std::move(*updated);
+  return partition;
 }
 
 void Job::finish_partition() {
@@ -267,11 +300,15 @@ Outcome<std::optional<Chunk>> Job::start() {
 
 // Without a coordinator the chunk is this job's alone.
 Outcome<void> Job::await_turn(const Chunk& chunk) {
-  const ChunkLoad load = profile_.load(chunk.active_edge_count, chunk.edge_count);
-  const TurnMessage ask{.chunk = chunk.chunk, .process_ns = load.process_ns, .access_ns = load.access_ns};
+  if (batch_.one_turn && std::exchange(batch_.turn_taken, true)) return {};
+  const ChunkLoad load = batch_.one_turn ? profile_.load(batch_.edge_count, batch_.edge_count)
+                                         : profile_.load(chunk.active_edge_count, chunk.edge_count);
+  const TurnMessage ask{.chunk = batch_.one_turn ? 0 : chunk.chunk,
+                        .process_ns = load.process_ns,
+                        .access_ns = load.access_ns};
   Outcome<void> sent = link_.send(ask);
   if (!link_.connected()) return {};
-  if (!sent || partition_->alone) return sent;
+  if (!sent || batch_.alone) return sent;
   auto message = link_.receive();
   if (!link_.connected()) return {};
   if (!message) return message.error();
@@ -282,6 +319,7 @@ void Job::barrier() {
   if (!partition_ || !partition_->started) return;
   partition_->started = false;
   partition_->elapsed_ns += monotonic_ns() - partition_->started_ns;
+  if (batch_.one_turn) return;
   // A coordinator that is gone is found to be so by next().
   (void)link_.send(PlainMessage{Kind::kDone}).has_value();
 }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -70,7 +71,6 @@ class Job {
     Mapping bytes;
     Mapping overlay;
     ChangedChunks updated;
-    bool alone = true;
     uint32_t chunk = 0;           // that comes next
     bool started = false;         // chunk - 1 was started, and not ended
     uint64_t started_ns = 0;
@@ -79,12 +79,23 @@ class Job {
     uint64_t active_edge_count = 0;
   };
 
+  // What was given together with it.
+  struct Batch {
+    std::deque<Partition> rest;  // that come after it, without asking
+    bool alone = true;
+    bool one_turn = false;
+    bool turn_taken = false;     // if it is one
+    uint64_t edge_count = 0;
+  };
+
   Outcome<void> begin_sweep_over(PartitionSet partitions);
   bool is_empty(uint32_t partition) const;
   bool is_changed(uint32_t partition) const;
   Outcome<void> send_sweep();
   Outcome<void> ask_next();
-  Outcome<void> take_partition(Message& message);
+  Outcome<void> take_partitions(Message& message);
+  Outcome<void> take_labels(int memory);
+  Outcome<Partition> partition_of(const GivenPartition& given, std::span<const Fd> memory) const;
   Outcome<void> serve_load(const Message& message);
   Outcome<Fd> make_partition(uint32_t partition) const;
   void finish_partition();
@@ -102,6 +113,7 @@ class Job {
   Mapping label_memory_;
   Labels labels_;
   std::optional<Partition> partition_;
+  Batch batch_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<char>> mutated_;  // by partition, chunk
   Profile profile_;
   bool profile_told_ = false;

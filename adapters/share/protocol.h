@@ -7,9 +7,9 @@
 //   Next                                 ──▶
 //                                        ◀──    Load, if it is this job's loader's turn
 //   Loaded + sealed memory               ──▶
-//                                        ◀──    Partition + memory, labels, overlay;
+//                                        ◀──    Partitions + their memory, overlays, labels;
 //                                               SweepEnd, or Refusal
-//   Turn (before a chunk)                ──▶
+//   Turn (before a chunk, or a batch)    ──▶
 //                                        ◀──    Turn, unless the partition is `alone`
 //   Done (after a chunk)                 ──▶
 //   Update + sealed memory, files (rw)   ──▶
@@ -26,11 +26,11 @@
 
 namespace graphlane::share {
 
-inline constexpr uint32_t kProtocolVersion = 1;
+inline constexpr uint32_t kProtocolVersion = 2;
 
 enum class Kind : uint32_t {
   kAttach = 1, kSweep, kNext, kLoaded, kTurn, kDone, kUpdate, kAskStatistics,
-  kWelcome = 101, kRefusal, kLoad, kPartition, kSweepEnd, kTurnGiven, kUpdated, kStatistics,
+  kWelcome = 101, kRefusal, kLoad, kPartitions, kSweepEnd, kTurnGiven, kUpdated, kStatistics,
 };
 
 struct AttachMessage {
@@ -80,14 +80,20 @@ struct LoadedMessage {
   int32_t error = 0;  // 0, and sealed memory goes along; or the loader's errno
 };
 
-struct PartitionMessage {
-  Kind kind = Kind::kPartition;
-  uint32_t partition = 0;
-  uint64_t size_bytes = 0;
-  uint32_t alone = 0;        // no turns: it goes through the chunks by itself
-  uint32_t has_labels = 0;   // the second descriptor: of the whole graph
-  uint32_t has_overlay = 0;  // the last descriptor
+struct PartitionsMessage {
+  Kind kind = Kind::kPartitions;
+  uint32_t count = 0;
+  uint32_t alone = 0;       // no turns: it goes through the chunks by itself
+  uint32_t one_turn = 0;    // a batch: one turn for all of them, which ends with Next
+  uint32_t has_labels = 0;  // the last descriptor: of the whole graph
   uint32_t padding = 0;
+  // Then `count` times what follows, each with a descriptor, or two.
+};
+
+struct GivenPartition {
+  uint32_t partition = 0;
+  uint32_t has_overlay = 0;  // the second descriptor
+  uint64_t size_bytes = 0;
 };
 
 struct PlainMessage {  // SweepEnd, TurnGiven, Done, AskStatistics

@@ -37,6 +37,10 @@ Outcome<Mapping> Mapping::for_filling(int memory, uint64_t size_bytes) {
   return map(memory, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED);
 }
 
+Outcome<Mapping> Mapping::private_memory(uint64_t size_bytes) {
+  return map(-1, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+}
+
 Outcome<Fd> make_memory(uint64_t size_bytes) {
   Fd memory(::memfd_create("graphlane-share", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory) return os_error(errno, "shared memory", "cannot make");

@@ -36,6 +36,8 @@ class Mapping {
   // No bytes at all are a mapping too.
   static Outcome<Mapping> of_sealed(int memory, uint64_t size_bytes);
   static Outcome<Mapping> for_filling(int memory, uint64_t size_bytes);
+  // Memory that nobody shares, page by page.
+  static Outcome<Mapping> private_memory(uint64_t size_bytes);
 
   char* data() { return data_; }
   const char* data() const { return data_; }

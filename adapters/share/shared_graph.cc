@@ -21,7 +21,7 @@ SharedGraph::SharedGraph(GraphFiles files, std::shared_ptr<LabelKeeper> labels, 
       files_(std::make_shared<const GraphFiles>(std::move(files))),
       worker_(worker),
       labels_(std::move(labels)),
-      table_(partition_count(), options.core_count),
+      table_(partition_count(), options.core_count, options.batching),
       buffers_(partition_count(), options.budget_bytes, options.buffer_count_max) {}
 
 // --- what jobs say ------------------------------------------------------------
@@ -66,7 +66,7 @@ bool SharedGraph::sweep(JobId id, PartitionSet active, bool wants_labels) {
     job.labels_wanted = true;
     labels_->want(worker_);
   }
-  if (table_.reads(id)) leave_group(job, id);
+  if (!table_.reads(id).empty()) leave_group(job, id);
   table_.begin_sweep(id, std::move(active));
   job.gathered_until_ns = 0;
   return true;
@@ -103,7 +103,7 @@ bool SharedGraph::loaded(JobId id, const LoadedMessage& message, Fd memory) {
     return true;
   }
   // Its size is known only now: there may be less room than it takes.
-  (void)make_room(*size_bytes, true);
+  (void)make_room(*size_bytes, 1, true);
   buffers_.reserve(message.partition, *size_bytes);
   store(message.partition, std::move(memory), *size_bytes);
   return true;
@@ -111,7 +111,7 @@ bool SharedGraph::loaded(JobId id, const LoadedMessage& message, Fd memory) {
 
 bool SharedGraph::turn(JobId id, const TurnMessage& message) {
   Job& job = jobs_.at(id);
-  if (!table_.reads(id)) return false;
+  if (table_.reads(id).empty()) return false;
   job.turn = message;
   if (job.group) {
     job.group->ask(id, message.chunk);
@@ -125,7 +125,7 @@ bool SharedGraph::turn(JobId id, const TurnMessage& message) {
 
 bool SharedGraph::done(JobId id) {
   Job& job = jobs_.at(id);
-  if (!table_.reads(id)) return false;
+  if (table_.reads(id).empty()) return false;
   job.account.set_holding(monotonic_ns(), false);
   job.account.end_lease();
   if (job.group) job.group->done(id);
@@ -196,27 +196,35 @@ void SharedGraph::give(const GlobalTable::Grant& grant) {
   for (const JobId id : grant.jobs) {
     jobs_.at(id).alone = alone;
     jobs_.at(id).group = group;
-    give_buffer(id, grant.partition, alone);
+    give_buffers(id, alone, grant.partitions.size() > 1);
   }
 }
 
-void SharedGraph::give_buffer(JobId id, uint32_t partition, bool alone) {
+void SharedGraph::give_buffers(JobId id, bool alone, bool one_turn) {
+  static_assert(2 * GlobalTable::kBatchMax + 1 <= kMessageFdsMax, "memory and overlay of each, and labels");
   Job& job = jobs_.at(id);
-  const Buffer& buffer = *buffers_.find(partition);
-  std::vector<int> fds{buffer.memory.get()};
-  PartitionMessage message{.partition = partition, .size_bytes = buffer.size_bytes, .alone = alone};
+  const GlobalTable::Batch& batch = table_.reads(id);
+  PartitionsMessage message{
+      .count = static_cast<uint32_t>(batch.size()), .alone = alone, .one_turn = one_turn};
+  std::vector<GivenPartition> given;
+  std::vector<int> fds;
+  for (const uint32_t partition : batch) {
+    const Buffer& buffer = *buffers_.find(partition);
+    given.push_back({.partition = partition, .size_bytes = buffer.size_bytes});
+    fds.push_back(buffer.memory.get());
+    if (const Fd* overlay = snapshots_.overlay(partition, job.version)) {
+      given.back().has_overlay = 1;
+      fds.push_back(overlay->get());
+    }
+    ++counts_.given_partitions;
+    counts_.given_bytes += buffer.size_bytes;
+  }
   if (job.labels_wanted && !job.labels_given && labels_ && labels_->memory() >= 0) {
     job.labels_given = true;
     message.has_labels = 1;
     fds.push_back(labels_->memory());
   }
-  if (const Fd* overlay = snapshots_.overlay(partition, job.version)) {
-    message.has_overlay = 1;
-    fds.push_back(overlay->get());
-  }
-  ++counts_.given_partitions;
-  counts_.given_bytes += buffer.size_bytes;
-  tell(id, message, {}, fds);
+  tell(id, message, {reinterpret_cast<const char*>(given.data()), given.size() * sizeof given[0]}, fds);
 }
 
 void SharedGraph::give_turns(uint64_t now_ns) {
@@ -246,7 +254,7 @@ std::set<JobId> SharedGraph::holders() const {
   for (const JobId id : table_.holders().computing) holders.insert(id);
   for (const auto& [id, job] : jobs_) {
     if (job.group) groups.insert(job.group.get());
-    if (blocked_by_budget_ && table_.reads(id) && !table_.is_late(id)) holders.insert(id);
+    if (blocked_by_budget_ && !table_.reads(id).empty() && !table_.is_late(id)) holders.insert(id);
   }
   for (const TurnGroup* group : groups) {
     for (const JobId id : group->holders()) holders.insert(id);

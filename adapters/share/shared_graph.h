@@ -42,6 +42,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
     size_t buffer_count_max = 0;
     uint32_t core_count = 1;
     uint64_t chunk_bytes = 0;
+    GlobalTable::Batching batching;
   };
   SharedGraph(GraphFiles files, std::shared_ptr<LabelKeeper> labels, Worker& worker,
               const Options& options);
@@ -98,13 +99,15 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   void refuse(JobId id, const Error& error);
 
   void give(const GlobalTable::Grant& grant);
-  void give_buffer(JobId id, uint32_t partition, bool alone);
+  void give_buffers(JobId id, bool alone, bool one_turn);
   void release(uint32_t partition);
-  bool make_room(uint64_t size_bytes, bool open);
+  bool make_room(uint64_t size_bytes, size_t count, bool open);
   void load_wanted(uint64_t now_ns);
-  void start_reading(uint32_t partition);
+  bool load(GlobalTable::Batch batch, bool open);
+  void start_reading(const GlobalTable::Batch& batch);
   void label_loaded();
   void ask_a_loader(uint32_t partition, uint64_t now_ns);
+  void ask_loaders(uint64_t now_ns);
   void store(uint32_t partition, Fd memory, uint64_t size_bytes);
   void fail(uint32_t partition, const Error& error);
   void give_turns(uint64_t now_ns);

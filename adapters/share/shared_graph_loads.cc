@@ -16,66 +16,73 @@ void SharedGraph::release(uint32_t partition) {
 }
 
 void SharedGraph::load_wanted(uint64_t now_ns) {
-  blocked_by_budget_ = false;
-  const auto open = table_.open();
-  for (const uint32_t partition : table_.wanted()) {
-    if (buffers_.is_filling(partition)) continue;
-    if (options_.by_loader) {
-      ask_a_loader(partition, now_ns);
-      continue;
-    }
-    const bool is_open = partition == open;
-    if (make_room(files_->partition_bytes[partition], is_open)) {
-      start_reading(partition);
-    } else if (is_open) {
-      blocked_by_budget_ = true;
-      return;  // what comes after it is not to take its place
-    }
+  if (options_.by_loader) return ask_loaders(now_ns);
+  const std::vector<GlobalTable::Batch> wanted = table_.wanted();
+  blocked_by_budget_ = !load(wanted[0], true);
+  // What comes after one for which there is no room is not to take its place.
+  for (size_t i = 1; i < wanted.size() && !blocked_by_budget_ && load(wanted[i], false); ++i) {}
+}
+
+void SharedGraph::ask_loaders(uint64_t now_ns) {
+  for (const GlobalTable::Batch& batch : table_.wanted()) {
+    for (const uint32_t partition : batch) ask_a_loader(partition, now_ns);
   }
+}
+
+// What is missing of a batch, all at once; false: there is no room.
+bool SharedGraph::load(GlobalTable::Batch batch, bool open) {
+  std::erase_if(batch, [&](uint32_t partition) { return buffers_.is_filling(partition); });
+  if (batch.empty()) return true;
+  uint64_t size_bytes = 0;
+  for (const uint32_t partition : batch) size_bytes += files_->partition_bytes[partition];
+  if (!make_room(size_bytes, batch.size(), open)) return false;
+  start_reading(batch);
+  return true;
 }
 
 // For the open partition, what late jobs alone still read does not count: it would hold
 // everybody up. So that much is beyond the budget. And what was loaded ahead gives way.
-bool SharedGraph::make_room(uint64_t size_bytes, bool open) {
+bool SharedGraph::make_room(uint64_t size_bytes, size_t count, bool open) {
   std::set<uint32_t> read;
   uint64_t late_bytes = 0;
   for (const auto& [id, job] : jobs_) {
-    if (const auto reads = table_.reads(id); reads && !table_.is_late(id)) read.insert(*reads);
+    if (!table_.is_late(id)) read.insert(table_.reads(id).begin(), table_.reads(id).end());
   }
   for (const auto& [id, job] : jobs_) {
-    const auto reads = table_.reads(id);
-    if (reads && read.insert(*reads).second) late_bytes += buffers_.find(*reads)->size_bytes;
+    for (const uint32_t p : table_.reads(id)) {
+      if (read.insert(p).second) late_bytes += buffers_.find(p)->size_bytes;
+    }
   }
   std::vector<uint32_t> released;
-  bool enough = buffers_.make_room(size_bytes, open ? late_bytes : 0, released);
+  bool enough = buffers_.make_room(size_bytes, count, open ? late_bytes : 0, released);
   if (!enough && open) {
     PartitionSet unread(partition_count());
     for (const auto& [partition, buffer] : buffers_.all()) {
       if (buffer.memory && !read.contains(partition)) unread.add(partition);
     }
     buffers_.set_spare(unread);
-    enough = buffers_.make_room(size_bytes, late_bytes, released);
+    enough = buffers_.make_room(size_bytes, count, late_bytes, released);
   }
   for (const uint32_t partition : released) table_.set_loaded(partition, false);
   return enough;
 }
 
-void SharedGraph::start_reading(uint32_t partition) {
-  const uint64_t size_bytes = files_->partition_bytes[partition];
-  buffers_.reserve(partition, size_bytes);
-  worker_.post([self = weak_from_this(), files = files_, partition,
-                size_bytes]() -> Worker::Completion {
+void SharedGraph::start_reading(const GlobalTable::Batch& batch) {
+  for (const uint32_t partition : batch) buffers_.reserve(partition, files_->partition_bytes[partition]);
+  worker_.post([self = weak_from_this(), files = files_, batch]() -> Worker::Completion {
     if (self.expired()) return [] {};
     // Shared, as a std::function must be copyable.
-    auto memory = std::make_shared<Outcome<Fd>>(files->load(partition));
-    return [self, partition, size_bytes, memory] {
+    auto loaded = std::make_shared<std::vector<Outcome<Fd>>>(files->load(batch));
+    return [self, files, batch, loaded] {
       const auto graph = self.lock();
-      if (!graph) return;
-      if (*memory) {
-        graph->store(partition, std::move(**memory), size_bytes);
-      } else {
-        graph->buffers_.release(partition);
-        graph->fail(partition, memory->error());
+      for (size_t i = 0; graph && i < batch.size(); ++i) {
+        Outcome<Fd>& memory = (*loaded)[i];
+        if (memory) {
+          graph->store(batch[i], std::move(*memory), files->partition_bytes[batch[i]]);
+        } else {
+          graph->buffers_.release(batch[i]);
+          graph->fail(batch[i], memory.error());
+        }
       }
     };
   });

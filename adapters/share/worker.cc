@@ -6,16 +6,17 @@
 
 namespace graphlane::share {
 
-Worker::Worker()
-    : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), thread_([this] { run(); }) {}
+Worker::Worker() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  for (std::thread& thread : threads_) thread = std::thread([this] { run(); });
+}
 
 Worker::~Worker() {
   {
     MutexLock lock(mu_);
     stopping_ = true;
   }
-  changed_.notify_one();
-  thread_.join();
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 void Worker::post(Task task) {

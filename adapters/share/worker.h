@@ -1,9 +1,11 @@
-// Worker: a thread that does what would hold up the coordinator's loop: reading, labelling,
-// writing. A task runs there and returns what is to be done about it in the loop.
+// Worker: threads that do what would hold up the coordinator's loop: reading, labelling,
+// writing. A task runs there and returns what is to be done about it in the loop. They are two:
+// while one copies or labels what has come, the devices work for the other.
 //
 // Threads: post(), finish() and idle() by the loop.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <thread>
@@ -36,7 +38,7 @@ class Worker {
   std::deque<Task> tasks_ GUARDED_BY(mu_);
   std::deque<Completion> completions_ GUARDED_BY(mu_);
   bool stopping_ GUARDED_BY(mu_) = false;
-  std::thread thread_;  // last: it uses all of the above
+  std::array<std::thread, 2> threads_;  // last: they use all of the above
 };
 
 }  // namespace graphlane::share

@@ -15,7 +15,7 @@ class BufferPoolTest : public testing::Test {
 
   bool load(uint32_t partition) {
     released_.clear();
-    const bool enough = pool_.make_room(kBytes, 0, released_);
+    const bool enough = pool_.make_room(kBytes, 1, 0, released_);
     for (const uint32_t p : released_) unused_.remove(p);
     if (!enough) return false;
     pool_.reserve(partition, kBytes);
@@ -59,7 +59,7 @@ TEST_F(BufferPoolTest, WhatIsReadIsNotReleased) {
   use(1);
   EXPECT_FALSE(load(4));
   std::vector<uint32_t> released;
-  EXPECT_TRUE(pool_.make_room(kBytes, kBytes, released)) << "a late job's does not count";
+  EXPECT_TRUE(pool_.make_room(kBytes, 1, kBytes, released)) << "a late job's does not count";
 }
 
 TEST_F(BufferPoolTest, WhatIsBeingFilledTakesItsRoom) {
@@ -76,10 +76,10 @@ TEST_F(BufferPoolTest, DescriptorsAreABudgetToo) {
   BufferPool pool(kPartitions, 1000 * kBytes, 2);
   std::vector<uint32_t> released;
   for (const uint32_t p : {0, 1}) {
-    ASSERT_TRUE(pool.make_room(kBytes, 0, released));
+    ASSERT_TRUE(pool.make_room(kBytes, 1, 0, released));
     pool.reserve(p, kBytes);
   }
-  EXPECT_FALSE(pool.make_room(kBytes, 0, released));
+  EXPECT_FALSE(pool.make_room(kBytes, 1, 0, released));
 }
 
 // Five sweeps over ten partitions with room for four: at least the three places that are

@@ -20,6 +20,8 @@ PartitionSet some(std::initializer_list<uint32_t> members) {
 
 class GlobalTableTest : public testing::Test {
  protected:
+  explicit GlobalTableTest(GlobalTable::Batching batching = {}) : table_(kPartitions, 1, std::move(batching)) {}
+
   void begin(JobId job, PartitionSet active) {
     table_.add_job(job, 1);
     table_.begin_sweep(job, std::move(active));
@@ -33,17 +35,23 @@ class GlobalTableTest : public testing::Test {
       for (const JobId id : step.ended) said += std::to_string(id) + ":end ";
       for (const auto& grant : step.grants) {
         for (const JobId id : grant.jobs) {
-          said += std::to_string(id) + ":" + std::to_string(grant.partition) + " ";
+          said += std::to_string(id) + ":" + joined(table_.reads(id)) + " ";
         }
       }
-      if (table_.open() && !table_.wanted().empty() && table_.wanted()[0] == *table_.open()) {
-        table_.set_loaded(*table_.open(), true);
+      const std::vector<GlobalTable::Batch> wanted = table_.wanted();
+      for (const uint32_t p : wanted[0]) {
+        table_.set_loaded(p, true);
         ++load_count_;
       }
     }
     unload(table_);
     if (!said.empty()) said.pop_back();
     return said;
+  }
+  static std::string joined(const GlobalTable::Batch& batch) {
+    std::string text;
+    for (const uint32_t p : batch) text += (text.empty() ? "" : "+") + std::to_string(p);
+    return text;
   }
   static void unload(GlobalTable& table) {
     const PartitionSet unused = table.unused();
@@ -56,7 +64,7 @@ class GlobalTableTest : public testing::Test {
     return step();
   }
 
-  GlobalTable table_{kPartitions, 1};
+  GlobalTable table_;
   int load_count_ = 0;
 };
 
@@ -93,7 +101,7 @@ TEST_F(GlobalTableTest, AnOpenPartitionStaysOpenForWhoStillNeedsIt) {
   EXPECT_EQ(table.step().grants[0].jobs, (std::vector<JobId>{1, 2}));
   table.ask(1);
   table.set_loaded(1, true);
-  EXPECT_EQ(table.step().grants[0].partition, 1u);
+  EXPECT_EQ(table.step().grants[0].partitions, GlobalTable::Batch{1});
   table.ask(1);
   EXPECT_EQ(table.step().ended, std::vector<JobId>{1});
   PartitionSet first(2);
@@ -118,13 +126,43 @@ TEST_F(GlobalTableTest, NobodyWaitsForWhoIsLate) {
   EXPECT_EQ(ask(2), "2:end");
 }
 
+class BatchTest : public GlobalTableTest {
+ protected:
+  BatchTest()
+      : GlobalTableTest({.partition_bytes = {10, 10, 10, 40, 5, 5}, .batch_bytes = 30, .ahead_bytes = 12}) {}
+};
+
+TEST_F(BatchTest, WhatFitsOneChunkTogetherIsOne) {
+  begin(1, PartitionSet(kPartitions, true));
+  begin(2, some({1, 4, 5}));
+  EXPECT_EQ(step(), "1:1+4+5+0 2:1+4+5");
+}
+
+TEST_F(BatchTest, EachJobGetsOfItWhatItNeeds) {
+  begin(1, PartitionSet(kPartitions, true));
+  begin(2, PartitionSet(kPartitions, true));
+  EXPECT_EQ(step(), "1:0+1+2 2:0+1+2");
+  begin(3, some({2}));
+  EXPECT_EQ(step(), "3:2");
+  EXPECT_EQ(load_count_, 3);
+  ask(1);
+  EXPECT_EQ(ask(2), "1:3 2:3") << "larger than a batch: by itself";
+}
+
+TEST_F(BatchTest, IsReadAheadAsFarAsItIsTold) {
+  begin(1, PartitionSet(kPartitions, true));
+  table_.step();
+  const std::vector<GlobalTable::Batch> wanted = table_.wanted();
+  EXPECT_EQ(wanted, (std::vector<GlobalTable::Batch>{{0, 1, 2}, {3}}));
+}
+
 // What loaders make is loaded by a job that asks for it: until job 2 asks, 1 is not.
 TEST_F(GlobalTableTest, WhoNeedsWhatNobodyLoadsHoldsTheOthersUp) {
   begin(2, some({0, 1}));
   EXPECT_EQ(step(), "2:0");
   begin(1, some({2}));
   EXPECT_TRUE(table_.step().grants.empty());
-  EXPECT_EQ(table_.open(), 1u);
+  EXPECT_EQ(table_.open(), GlobalTable::Batch{1});
   EXPECT_EQ(table_.holders().computing, std::vector<JobId>{2});
   table_.set_late(2);
   EXPECT_EQ(step(), "1:2");
@@ -178,7 +216,10 @@ TEST_F(GlobalTableTest, EveryJobGetsEachOfItsPartitionsOnce) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
     const uint32_t count = random() % 10 + 1;
-    GlobalTable table(count, random() % 4 + 1);
+    GlobalTable::Batching batching{
+        .partition_bytes = {}, .batch_bytes = random() % 5, .ahead_bytes = random() % 4};
+    for (uint32_t p = 0; p < count; ++p) batching.partition_bytes.push_back(random() % 3);
+    GlobalTable table(count, random() % 4 + 1, batching);
     struct Model {
       std::set<uint32_t> owed;
       bool waits = false;
@@ -217,7 +258,10 @@ TEST_F(GlobalTableTest, EveryJobGetsEachOfItsPartitionsOnce) {
       for (const auto& grant : done.grants) {
         for (const JobId id : grant.jobs) {
           ASSERT_TRUE(jobs.at(id).waits) << "seed " << seed;
-          ASSERT_EQ(jobs.at(id).owed.erase(grant.partition), 1u) << "seed " << seed;
+          ASSERT_FALSE(table.reads(id).empty()) << "seed " << seed;
+          for (const uint32_t p : table.reads(id)) {
+            ASSERT_EQ(jobs.at(id).owed.erase(p), 1u) << "seed " << seed;
+          }
           jobs.at(id).waits = false;
         }
       }
@@ -232,8 +276,10 @@ TEST_F(GlobalTableTest, EveryJobGetsEachOfItsPartitionsOnce) {
         }
       }
       unload(table);
-      for (const uint32_t p : table.wanted()) {
-        if (random() % 2 == 0) table.set_loaded(p, true);
+      for (const GlobalTable::Batch& batch : table.wanted()) {
+        for (const uint32_t p : batch) {
+          if (random() % 2 == 0) table.set_loaded(p, true);
+        }
       }
       idle_steps = done.grants.empty() && done.ended.empty() ? idle_steps + 1 : 0;
       ASSERT_LT(idle_steps, 500) << "stuck, seed " << seed;
