@@ -14,7 +14,7 @@ namespace graphlane::share {
 namespace {
 
 // Large enough that a striped file's devices all work, and that disks' seeks do not count.
-constexpr uint64_t kPieceBytes = uint64_t{8} << 20;
+constexpr uint64_t kPieceBytes = uint64_t{16} << 20;
 // O_DIRECT wants offsets, lengths and memory in multiples of it: of any device's block.
 constexpr uint64_t kBlockBytes = 4096;
 
