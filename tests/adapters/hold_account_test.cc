@@ -11,11 +11,10 @@ TEST(HoldAccountTest, ChargesOnlyWhileOthersWait) {
   HoldAccount account;
   account.set_holding(1000 * kMs, true);
   account.set_holding(1300 * kMs, false);
-  EXPECT_FALSE(account.exhausted(9000 * kMs));
-  account.set_holding(10'000 * kMs, true);
-  EXPECT_EQ(account.exhausted_at_ns(), 10'200 * kMs);
-  EXPECT_FALSE(account.exhausted(10'199 * kMs));
-  EXPECT_TRUE(account.exhausted(10'200 * kMs));
+  account.set_holding(1300 * kMs, true);
+  EXPECT_EQ(account.exhausted_at_ns(), 1500 * kMs);
+  EXPECT_FALSE(account.exhausted(1499 * kMs));
+  EXPECT_TRUE(account.exhausted(1500 * kMs));
 }
 
 TEST(HoldAccountTest, ALeaseIsFree) {
@@ -44,6 +43,16 @@ TEST(HoldAccountTest, AnEndedSweepForgivesAll) {
   EXPECT_TRUE(account.exhausted(600 * kMs));
   account.reset();
   EXPECT_FALSE(account.exhausted(600 * kMs));
+}
+
+TEST(HoldAccountTest, WhoHoldsNobodyUpGetsCreditBack) {
+  HoldAccount account;
+  account.set_holding(0, true);
+  account.set_holding(400 * kMs, false);
+  account.set_holding(2000 * kMs, true);  // 200 ms of the 400 again
+  EXPECT_EQ(account.exhausted_at_ns(), 2300 * kMs);
+  EXPECT_FALSE(account.exhausted(2299 * kMs));
+  EXPECT_TRUE(account.exhausted(2300 * kMs));
 }
 
 }  // namespace
