@@ -1,0 +1,94 @@
+#include "adapters/share/graph_files.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <random>
+
+#include "adapters/share/sealed_memory.h"
+#include "iomgr/base/file_io.h"
+
+namespace graphlane::share {
+namespace {
+
+// A file of 40 MB, which is more than two pieces, and does not end with a block.
+class GraphFilesTest : public testing::Test {
+ protected:
+  GraphFilesTest() : path_((std::filesystem::temp_directory_path() / "graph_files_XXXXXX").string()) {
+    Fd file(::mkstemp(path_.data()));
+    bytes_.resize(40'000'001);
+    std::mt19937 random(1);
+    for (char& byte : bytes_) byte = static_cast<char>(random());
+    EXPECT_TRUE(pwrite_full(file.get(), bytes_.data(), bytes_.size(), 0));
+    ::fsync(file.get());
+    graph_.name = "graph";
+    graph_.files.emplace_back(sys::openat(AT_FDCWD, path_.c_str(), O_RDONLY | O_CLOEXEC));
+    graph_.direct.emplace_back(sys::openat(AT_FDCWD, path_.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
+    graph_.identities.push_back(*identify(graph_.files[0].get()));
+  }
+  ~GraphFilesTest() override { std::filesystem::remove(path_); }
+
+  void forget_cached() { ::posix_fadvise(graph_.files[0].get(), 0, 0, POSIX_FADV_DONTNEED); }
+  void expect_loaded(const std::vector<uint32_t>& batch) {
+    const std::vector<Outcome<Fd>> loaded = graph_.load(batch);
+    ASSERT_EQ(loaded.size(), batch.size());
+    for (size_t i = 0; i < batch.size(); ++i) {
+      std::string expected;
+      for (const FileRange& it : graph_.ranges) {
+        if (it.partition == batch[i]) expected += bytes_.substr(it.offset, it.length_bytes);
+      }
+      ASSERT_TRUE(loaded[i]) << loaded[i].error().text;
+      ASSERT_EQ(*sealed_size(loaded[i]->get()), expected.size());
+      std::string got(expected.size(), '\0');
+      EXPECT_TRUE(pread_full(loaded[i]->get(), got.data(), got.size(), 0));
+      EXPECT_TRUE(got == expected) << "partition " << batch[i];
+    }
+  }
+
+  std::string path_;
+  std::string bytes_;
+  GraphFiles graph_;
+};
+
+TEST_F(GraphFilesTest, WhatIsNotCachedIsReadAsItIs) {
+  if (!graph_.direct[0]) GTEST_SKIP() << "no O_DIRECT in " << path_;
+  const uint64_t size_bytes = bytes_.size();
+  graph_.ranges = {{0, 0, 0, 7},
+                   {1, 0, 7, 4089},
+                   {2, 0, 4096, 8},
+                   {3, 0, 4104, 20'000'000},
+                   {4, 0, 20'004'104, size_bytes - 20'004'104},  // to the file's end
+                   {6, 0, 30'000'000, 16},                       // two pieces, the second one first
+                   {6, 0, 1000, 16}};
+  for (const std::vector<uint32_t>& batch :
+       {std::vector<uint32_t>{0, 1, 2, 3, 4}, {4, 2, 0}, {5}, {6}, {3, 6, 1}}) {
+    forget_cached();
+    expect_loaded(batch);
+  }
+}
+
+TEST_F(GraphFilesTest, WhatIsCachedIsTheSame) {
+  graph_.ranges = {{0, 0, 5, 10'000'000}, {1, 0, 10'000'005, 3}};
+  expect_loaded({0, 1});
+  graph_.direct[0] = Fd();  // not possible with this file
+  forget_cached();
+  expect_loaded({1, 0});
+}
+
+TEST_F(GraphFilesTest, AFileThatWasCutShortIsAnErrorForWhatItLacks) {
+  graph_.ranges = {{0, 0, 0, 4096}, {1, 0, 39'000'000, 1'000'000}};
+  ASSERT_EQ(::truncate(path_.c_str(), 39'500'000), 0);
+  graph_.identities[0] = *identify(graph_.files[0].get());
+  forget_cached();
+  const std::vector<uint32_t> batch{0, 1};
+  const std::vector<Outcome<Fd>> loaded = graph_.load(batch);
+  EXPECT_TRUE(loaded[0]);
+  ASSERT_FALSE(loaded[1]);
+  EXPECT_EQ(loaded[1].error().code, ESTALE);
+  EXPECT_EQ(loaded[1].error().text, "graph: byte 39500000: cut short while jobs use it");
+}
+
+}  // namespace
+}  // namespace graphlane::share
