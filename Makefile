@@ -152,13 +152,13 @@ demo: deps ## show it: GRAPH=snap.txt (else R-MAT), DEVICES="d0 d1 …", GRIDGRA
 	@$(MAKE) --no-print-directory $(JOBS) all VARIANT=$(VARIANT)
 	@GRAPHLANE_BUILD=$(CURDIR)/$(BUILD) exec build/venv/bin/python -m experiments.demo
 
-install: all install-share install-gridgraph ## install into $(DESTDIR)$(PREFIX)
+install: all install-share install-gridgraph install-graphchi ## install into $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/graphlane $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 755 $(BUILD)/bin/graphlane $(DESTDIR)$(PREFIX)/bin/graphlane
 	install -m 755 $(SHIM) $(DESTDIR)$(PREFIX)/lib/graphlane/libgraphlane.so
 	install -m 644 cli/graphlane.1 $(DESTDIR)$(PREFIX)/share/man/man1/graphlane.1
 
-uninstall: uninstall-share uninstall-gridgraph ## remove what install put there
+uninstall: uninstall-share uninstall-gridgraph uninstall-graphchi ## remove what install put there
 	rm -f $(DESTDIR)$(PREFIX)/bin/graphlane $(DESTDIR)$(PREFIX)/share/man/man1/graphlane.1
 	rm -rf $(DESTDIR)$(PREFIX)/lib/graphlane
 

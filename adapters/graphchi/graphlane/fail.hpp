@@ -1,0 +1,36 @@
+// fail(): the end of a program that cannot go on, with one line. GraphChi's programs know no
+// errors; where it asserts, a file's name and a reason are told.
+#ifndef GRAPHLANE_GRAPHCHI_FAIL_HPP
+#define GRAPHLANE_GRAPHCHI_FAIL_HPP
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace graphlane_graphchi {
+
+// Called first; to be set by who has something to remove.
+inline void (*&before_failing())() {
+  static void (*call)() = nullptr;
+  return call;
+}
+
+// _exit: other threads may be using what static destructors destroy.
+[[noreturn]] inline void fail(const std::string& what) {
+  if (before_failing() != nullptr) before_failing()();
+  fflush(stdout);
+  fprintf(stderr, "%s\n", what.c_str());
+  _exit(1);
+}
+[[noreturn]] inline void fail(const std::string& path, const char* what, int error) {
+  fail(path + ": " + what + ": " + strerror(error));
+}
+[[noreturn]] inline void fail_at(const std::string& path, size_t offset, const char* what) {
+  fail(path + ": byte " + std::to_string(offset) + ": " + what);
+}
+
+}  // namespace graphlane_graphchi
+
+#endif

@@ -1,0 +1,5 @@
+#pragma once
+
+namespace graphchi {
+inline int get_option_int(const char*, int otherwise) { return otherwise; }
+}  // namespace graphchi
