@@ -35,6 +35,7 @@ class Windows {
     std::ifstream intervals(base + "." + std::to_string(shard_count) + ".intervals");
     for (vid_t last = 0; intervals >> last;) last_.push_back(last);
     vertex_values.resize(last_.back() + size_t{1});
+    save();
     for (int p = 0; p < shard_count; ++p) {
       sliding_.push_back(std::make_unique<SlidingShard>(&io_, edata(p), adjacency(p), begin(p), last_[p],
                                                         kBlockBytes, metrics_, false, !values));
@@ -74,9 +75,7 @@ class Windows {
   }
 
   void finish() {
-    std::ofstream file(filename_vertex_data<uint32_t>(base_), std::ios::binary);
-    file.write(reinterpret_cast<const char*>(vertex_values.data()),
-               static_cast<std::streamsize>(vertex_values.size() * sizeof(uint32_t)));
+    save();
     std::printf("%zu loaded %zu shared %zu\n", vertex_values.size(), metrics_.values["graphlane.loaded_bytes"],
                 metrics_.values["graphlane.shared_bytes"]);
   }
@@ -84,6 +83,11 @@ class Windows {
   std::vector<uint32_t> vertex_values;
 
  private:
+  void save() const {
+    std::ofstream file(filename_vertex_data<uint32_t>(base_), std::ios::binary);
+    file.write(reinterpret_cast<const char*>(vertex_values.data()),
+               static_cast<std::streamsize>(vertex_values.size() * sizeof(uint32_t)));
+  }
   std::string edata(int p) const { return filename_shard_edata<uint32_t>(base_, p, shard_count_); }
   std::string adjacency(int p) const { return filename_shard_adj(base_, p, shard_count_); }
   vid_t begin(int p) const { return p == 0 ? 0 : last_[p - 1] + 1; }

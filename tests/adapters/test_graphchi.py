@@ -96,24 +96,26 @@ def test_jobs_in_one_directory_load_the_structure_once_and_keep_their_values_apa
     assert not list(shards.parent.glob("*.job-*"))
 
 
-def test_who_comes_later_joins(shards, truth, tmp_path):
+@pytest.mark.parametrize("homes", [[None, None], ["first", "second"]])
+def test_who_comes_later_joins(shards, truth, tmp_path, homes):
+    """The second job runs from end to end while the first one is between two iterations."""
     go = tmp_path / "go"
-    homes = [tmp_path / name for name in ["first", "second"]]
-    jobs = []
+    environments = [os.environ | ({"GRAPHLANE_JOB_DIR": str(tmp_path / home)} if home else {}) for home in homes]
+    for home in filter(None, homes):
+        (tmp_path / home).mkdir()
+    first = subprocess.Popen(words("components", shards, 1, go), stdout=subprocess.PIPE, text=True,
+                             env=environments[0])
+    started = Path(f"{shards if homes[0] is None else tmp_path / 'first/g'}.4B.vout")
+    while not started.exists():
+        assert first.poll() is None
+    line = run(*words("components", shards), env=environments[1]).stdout
+    assert first.poll() is None
+    go.touch()
+    assert said(first.communicate(timeout=100)[0])[1] == adjacency_bytes(shards) == said(line)[1]
     for home in homes:
-        home.mkdir()
-        environment = os.environ | {"GRAPHLANE_JOB_DIR": str(home)}
-        if home == homes[1]:
-            # It runs from end to end while the first one is between two iterations.
-            line = run(*words("components", shards), env=environment).stdout
-            go.touch()
-        else:
-            jobs.append(subprocess.Popen(words("components", shards, 1, go), stdout=subprocess.PIPE,
-                                         text=True, env=environment))
-    assert said(jobs[0].communicate(timeout=100)[0])[1] == adjacency_bytes(shards) == said(line)[1]
-    for home in homes:
-        assert (np.fromfile(home / "g.4B.vout", "<u4") == truth.labels()).all()
-    assert not Path(f"{shards}.4B.vout").exists()
+        base = shards if home is None else tmp_path / home / "g"
+        assert (values(base) == truth.labels()).all()
+    assert homes[0] is None or not Path(f"{shards}.4B.vout").exists()
 
 
 def test_a_jobs_directory_is_one_jobs(shards, tmp_path):

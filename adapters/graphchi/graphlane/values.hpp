@@ -40,7 +40,8 @@ class Values {
     const std::string directory = directory_for(path, base, O_RDWR | O_CREAT);
     if (directory.empty()) return path;
     const std::string own = directory + "/" + name_in(path);
-    copy_once(path, own);
+    // Not locked for it: that is whose values these are, to its end.
+    copy_once(path, own, false);
     return own;
   }
 
@@ -60,7 +61,7 @@ class Values {
       fail(own_directory, "cannot make the directory", errno);
     }
     const std::string own = own_directory + block.substr(slash);
-    copy_once(block, own);
+    copy_once(block, own, true);
     return own;
   }
 
@@ -111,11 +112,11 @@ class Values {
     return !taken;
   }
 
-  void copy_once(const std::string& from, const std::string& to) {
+  void copy_once(const std::string& from, const std::string& to, bool locked) {
     if (::access(to.c_str(), F_OK) == 0) return;
     const int source = ::open(from.c_str(), O_RDONLY | O_CLOEXEC);
     if (source < 0) return;  // there is nothing yet
-    while (::flock(source, LOCK_SH) != 0 && errno == EINTR) {
+    while (locked && ::flock(source, LOCK_SH) != 0 && errno == EINTR) {
     }
     std::vector<char> bytes(size_of(source, from));
     read_at(source, from, bytes.data(), bytes.size(), 0);
