@@ -91,7 +91,9 @@ class Records {
   const uint8_t* record() const { return begin_ + (at_.offset - base_); }
 
  private:
-  [[noreturn]] void damaged() const { fail_at(path_, at_.offset, "damaged: a vertex has more edges than there are"); }
+  [[noreturn]] void damaged() const {
+    fail_at(path_, at_.offset, "damaged: a vertex has more edges than there are");
+  }
 
   const std::string& path_;
   Place at_;
@@ -283,7 +285,7 @@ class Structure {
     const size_t piece = partition - shard.first_partition;
     const size_t offset = shard.pieces[piece].offset;
     const size_t length_bytes = shard.pieces[piece + 1].offset - offset;
-    if (memory != nullptr) read_at(shard.fd, shard.path, memory, static_cast<size_t>(size_bytes), offset);
+    if (memory != nullptr) read_at(shard.fd, shard.path, memory, size_bytes, offset);
     return static_cast<int64_t>(length_bytes);
   }
 
@@ -369,8 +371,8 @@ class Adjacency {
   // Bytes of the file, for who wants a copy.
   void copy(void* to, size_t size_bytes, size_t offset) {
     if (size_bytes == 0) return;
-    if (offset + size_bytes > this->size_bytes()) fail_at(path_, this->size_bytes(), "the file ends here, more was expected");
     const size_t end = offset + size_bytes;
+    if (end > this->size_bytes()) fail_at(path_, this->size_bytes(), "the file ends here, more was expected");
     visit(piece_at(offset), piece_at(end - 1) + 1, false, [&](size_t i, const uint8_t* data, size_t) {
       const size_t from = std::max(offset, pieces_[i].offset);
       const size_t upto = std::min(end, pieces_[i + 1].offset);
