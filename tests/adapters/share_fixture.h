@@ -137,7 +137,10 @@ class ShareTest : public testing::Test {
     for (const pid_t pid : coordinators()) ::kill(pid, SIGKILL);
     await_end_of_coordinators();
     std::ifstream log(path("log"));
-    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(log), {}), "");
+    for (std::string line; std::getline(log, line);) {
+      // LeakSanitizer's, of a thread that has been joined and that the kernel still lists.
+      if (line.find("Unable to get registers from thread") == line.npos) ADD_FAILURE() << line;
+    }
     std::filesystem::remove_all(dir_);
   }
 
