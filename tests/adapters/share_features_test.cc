@@ -29,9 +29,9 @@ class LoaderTest : public ShareTest {
   virtual int64_t load(uint32_t p, void* memory, uint64_t) {
     const size_t size = (block_begin_[p + 1] - block_begin_[p]) * sizeof(TestEdge);
     if (memory == nullptr) return static_cast<int64_t>(size);
-    ++*load_count_;
+    const int load_number = ++*load_count_;
     if (size > 0) std::memcpy(memory, edges_.data() + block_begin_[p], size);
-    if (mishap_) mishap_();
+    if (mishap_) mishap_(load_number);
     return static_cast<int64_t>(size);
   }
 
@@ -39,7 +39,7 @@ class LoaderTest : public ShareTest {
   const char* files_[1];
   graphlane_share_options options_;
   Shared<int> load_count_;
-  std::function<void()> mishap_;
+  std::function<void(int load_number)> mishap_;  // jobs may load at the same time
 };
 
 TEST_F(LoaderTest, OneJobLoadsForAll) {
@@ -61,7 +61,7 @@ TEST_F(LoaderTest, OneJobLoadsForAll) {
 TEST_F(LoaderTest, AnotherJobLoadsInPlaceOfOneThatDiesOrStops) {
   for (const int fate : {SIGKILL, SIGSTOP}) {
     *load_count_ = 0;
-    mishap_ = [this, fate] { if (load_count_->load() == 5) ::raise(fate); };
+    mishap_ = [fate](int load_number) { if (load_number == 5) ::raise(fate); };
     Shared<int> attached;
     Shared<int> through;
     std::vector<JobProcess> jobs;
@@ -118,7 +118,7 @@ TEST_F(LoaderTest, JobsThatDieAnywhereAreReplaced) {
         if (fate % 2 == 0 && chance() % 30 == 0) ::raise(SIGKILL);
         if (chance() % 400 == 0) ::raise(SIGSTOP);
       };
-      mishap_ = perhaps_die;
+      mishap_ = [&](int) { perhaps_die(); };
       ShareJob job(options_);
       do EXPECT_EQ(sweep(job, perhaps_die), hash_);
       while (fate % 2 == 0);

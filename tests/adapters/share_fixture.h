@@ -12,12 +12,14 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -50,6 +52,8 @@ inline uint64_t hash_of(const void* edges, uint64_t size_bytes) {
   return sum;
 }
 
+inline constexpr unsigned kHangSeconds = 60;
+
 // A number that processes share.
 template <class T>
 class Shared {
@@ -61,16 +65,18 @@ class Shared {
   Shared(const Shared&) = delete;
   std::atomic<T>& operator*() { return *value_; }
   std::atomic<T>* operator->() { return value_; }
-  // A hang is ended by a job's alarm; the test's own process has none.
+  // A hang is ended by a job's alarm; in the test's own process, here.
   void await(T value) {
-    while (value_->load() < value) ::usleep(1000);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2 * kHangSeconds);
+    while (value_->load() < value) {
+      if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("waits for ever");
+      ::usleep(1000);
+    }
   }
 
  private:
   std::atomic<T>* value_;
 };
-
-inline constexpr unsigned kHangSeconds = 60;
 
 // A job in its own process. It passes if `body` returns, and no expectation failed.
 class JobProcess {
