@@ -129,8 +129,8 @@ Outcome<void> Job::take_partitions(Message& message) {
   PartitionsMessage head;
   if (!message.read(head)) return bad;
   const std::string_view list = message.after(sizeof head);
+  if (head.count == 0 || list.size() != size_t{head.count} * sizeof(GivenPartition)) return bad;
   std::vector<GivenPartition> given(head.count);
-  if (given.empty() || list.size() != given.size() * sizeof given[0]) return bad;
   std::memcpy(given.data(), list.data(), list.size());
   size_t fd_count = head.has_labels;
   for (const GivenPartition& it : given) {
