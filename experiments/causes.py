@@ -1,7 +1,7 @@
 """Why a goal is short: where the time of its worst case went, by what was counted beside it."""
 
 import os
-import statistics
+from statistics import median
 
 from experiments import samples, summary
 from experiments.comparison import STRIPED
@@ -12,21 +12,17 @@ AT_LIMIT = 0.85
 IDLE = 0.6  # of the busiest device's time
 
 
-def middle(values) -> float:
-    return statistics.median(values)
-
-
 def busy(found: list[dict]) -> list[float]:
     """Of each device: the share of the time in which it had something to do."""
     of_samples = [[counters["busy_seconds"] / sample["seconds"]
                    for counters in sample["device_counters"]] for sample in found]
-    return [middle(of_device) for of_device in zip(*of_samples, strict=True)]
+    return [median(of_device) for of_device in zip(*of_samples, strict=True)]
 
 
-def limit(found: list[dict], share: float, cores: float) -> str:
-    """What a way ran into. `share`: of the ceiling; a throttled device counts as idle while its
-    requests wait."""
-    most, least = max(busy(found)), min(busy(found))
+def limit(devices: list[float], share: float, cores: float) -> str:
+    """What a way ran into. `devices`: as busy() has them; a throttled one counts as idle while
+    its requests wait. `share`: of the ceiling."""
+    most, least = max(devices), min(devices)
     if share >= AT_LIMIT:
         return "the devices' bandwidth is the limit"
     if cores >= AT_LIMIT * CORES:
@@ -41,15 +37,15 @@ def limit(found: list[dict], share: float, cores: float) -> str:
 def way(found: list[dict], case: dict, name: str) -> str:
     ours = summary.only(found, way=name, **case)
     share = summary.share(found, case, name)["ratio"]
-    took = middle(summary.seconds(found, case, name))
-    reads = middle(summary.of_devices(sample, "reads") for sample in ours)
-    moved = middle(summary.of_devices(sample, "bytes_read") for sample in ours)
+    took = median(summary.seconds(found, case, name))
+    reads = median(summary.of_devices(sample, "reads") for sample in ours)
+    moved = median(summary.of_devices(sample, "bytes_read") for sample in ours)
     cpu = [sample["cpu_seconds"] for sample in ours if "cpu_seconds" in sample]
-    cores = middle(cpu) / took if cpu else 0
+    cores = median(cpu) / took if cpu else 0
     devices = busy(ours)
     return (f"{name}: {took:.1f} s, {moved / 1e6:.0f} MB in {reads:.0f} reads, "
             f"{share:.2f} of the ceiling, devices busy {min(devices):.2f} to {max(devices):.2f} of "
-            f"the time, {cores:.1f} of {CORES} cores: {limit(ours, share, cores)}")
+            f"the time, {cores:.1f} of {CORES} cores: {limit(devices, share, cores)}")
 
 
 def of_case(name: str, other: str = STRIPED):
@@ -59,23 +55,23 @@ def of_case(name: str, other: str = STRIPED):
         case = value["case"]
         most = samples.ratio(summary.ceiling(found, case), summary.bandwidth(found, case, other))
         threads = f", {case['threads']} threads" if case["threads"] else ""
-        return (f"{case['algorithm']}, {case['device_count']} devices{threads}: {way(found, case, name)}. {way(found, case, other)}. "
-                f"At the ceiling the bytes of the latter would come {most['ratio']:.2f} times as "
-                "fast.")
+        return (f"{case['algorithm']}, {case['device_count']} devices{threads}: "
+                f"{way(found, case, name)}. {way(found, case, other)}. At the ceiling the bytes of "
+                f"the latter would come {most['ratio']:.2f} times as fast.")
     return why
 
 
 def of_import(found: list[dict], value: dict) -> str:
     ours = [sample for sample in found if "device_counters" in sample]
     devices = busy(ours)
-    return (f"{middle(sample['seconds'] for sample in ours):.1f} s, in which the devices were busy "
+    return (f"{median(sample['seconds'] for sample in ours):.1f} s, in which the devices were busy "
             f"{min(devices):.2f} to {max(devices):.2f} of the time with "
-            f"{middle(summary.of_devices(sample, 'writes') for sample in ours):.0f} writes: what is "
+            f"{median(summary.of_devices(sample, 'writes') for sample in ours):.0f} writes: what is "
             "left are the first bytes, and the journals at the end.")
 
 
 def of_small_reads(plain: list[float], look: list[float], ours: list[float]) -> str:
-    whole = middle(ours)
-    return (f"of {whole:.0f} ns the kernel's read takes {middle(plain):.0f}, its look at the inode, "
-            f"without which a number may mean another file by now, {middle(look):.0f}, and the "
-            f"library {whole - middle(plain) - middle(look):.0f}.")
+    whole = median(ours)
+    return (f"of {whole:.0f} ns the kernel's read takes {median(plain):.0f}, its look at the inode, "
+            f"without which a number may mean another file by now, {median(look):.0f}, and the "
+            f"library {whole - median(plain) - median(look):.0f}.")

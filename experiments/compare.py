@@ -108,11 +108,11 @@ def gridgraph(algorithm, graph, scale, iterations, budget, **options):
 @kit_options
 @click.option("--jobs", "job_count", type=click.IntRange(1), default=4, show_default=True,
               help="WCC, PageRank and BFS in turn.")
-def jobs(graph, scale, iterations, budget, job_count, kit_bin, **options):
+def jobs(graph, scale, iterations, partitions, budget, job_count, kit_bin, **options):
     """Several GridGraphs, or stand-ins, compute on one grid at once."""
     engines = engines_of(options)
     grid = Grid("wcc", engines.gridgraph, graph and graph.resolve(), scale, iterations, budget,
-                partitions=options.pop("partitions"))
+                partitions=partitions)
     known = {word: name for word, name in JOB_WAYS.items() if kit_bin or name != comparison.KIT}
     compare(Jobs(grid, job_count, kit_bin), known=known, **options)
 

@@ -45,7 +45,8 @@ def ceiling(nodes, seconds: float, small: bool = False, write: bool = False) -> 
 
 
 def engine_words(path, size: int, threads: int, direct: bool, sweeps: int = 1) -> list[str]:
-    """A file read once (or several times by the same descriptor), as GridGraph's threads do from their queue: each takes the next 24 MiB.
+    """A file read as GridGraph's threads do from their queue: each takes the next 24 MiB. Each
+    sweep by the same descriptors.
     (fio has no such queue: each thread takes every n-th block.)"""
     blocks = size // LARGE // threads
     return ["--name=read", f"--filename={path}", f"--bs={LARGE}", "--ioengine=psync",
