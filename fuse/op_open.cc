@@ -183,6 +183,7 @@ Result<std::unique_ptr<OpenFile>> create_new(Filesystem& fs, fuse_req_t req, int
 // From now on the kernel may use the handle.
 void hand_over(Filesystem& fs, Inode& inode, std::unique_ptr<OpenFile> file, fuse_file_info* fi) {
   inode.handle_count.fetch_add(1, std::memory_order_acq_rel);
+  if (!file->striped) inode.stub.plain_content();
   fs.handles.give(std::move(file), fi);
 }
 

@@ -50,8 +50,8 @@ void StubCache::remember(const std::shared_ptr<StripedFile>& file) {
 
 bool StubCache::same_content(const Uuid& file_id, const timespec& mtime) {
   MutexLock lock(mu_);
-  const bool same = content_ == file_id && content_mtime_.tv_sec == mtime.tv_sec &&
-                    content_mtime_.tv_nsec == mtime.tv_nsec;
+  const bool same = !content_ || (content_ == file_id && content_mtime_.tv_sec == mtime.tv_sec &&
+                                  content_mtime_.tv_nsec == mtime.tv_nsec);
   content_ = file_id;
   content_mtime_ = mtime;
   return same;

@@ -40,8 +40,11 @@ class StubCache {
 
   // Whether the content is the one of the last call, going by file id and mtime,
   // so that the kernel may keep its pages. Called at each open, and when a writer
-  // of ours has gone.
+  // of ours has gone. Before the first call the kernel has none, and is not told to
+  // drop any: it would do so with what the next to open is already reading.
   bool same_content(const Uuid& file_id, const timespec& mtime);
+  // A plain file was opened: the pages are not those of any striped file.
+  void plain_content() { (void)same_content(Uuid{}, {}); }
 
  private:
   Mutex mu_;

@@ -54,11 +54,13 @@ TEST(StubCacheTest, SharesThePartsOfWhoHasThemOpen) {
 TEST(StubCacheTest, KnowsWhetherTheKernelsPagesAreStillTheFiles) {
   StubCache cache;
   const Uuid first = Uuid::random(), second = Uuid::random();
-  EXPECT_FALSE(cache.same_content(first, {10, 1}));  // nothing of it can be cached yet
+  EXPECT_TRUE(cache.same_content(first, {10, 1}));  // nothing is cached yet that could be wrong
   EXPECT_TRUE(cache.same_content(first, {10, 1}));
   EXPECT_FALSE(cache.same_content(first, {10, 2}));  // somebody else has written
   EXPECT_FALSE(cache.same_content(second, {10, 2}));
   EXPECT_TRUE(cache.same_content(second, {10, 2}));
+  cache.plain_content();
+  EXPECT_FALSE(cache.same_content(second, {10, 2}));
 }
 
 TEST(StripedTest, AnOpenFileHasTheSizeOfItsPartsWithinItsBound) {
