@@ -163,8 +163,10 @@ class Journal:
                 if line.endswith(b"\n")]
 
     def note(self, step: str, **facts) -> None:
-        """Call it before the step."""
+        """Call it before the step. What is there already is not ours to remove."""
         assert step in UNDO
+        if step in ("file", "tree") and os.path.lexists(facts["path"]):
+            raise StepFailed(f"{facts['path']}: is there already")
         self.file.write((json.dumps({"step": step} | facts) + "\n").encode())
 
     def undo(self, keep: int = 0) -> None:

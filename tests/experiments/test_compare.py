@@ -49,6 +49,14 @@ def test_engine_computes_the_same_each_way(ready, tmp_path, at):
                     "--out", out)
         assert all(sample["seconds"] > 0 for sample in json.loads(out.read_text())["samples"])
         assert sorted(at.rglob("*")) == before
+    (at / "d-1/lane").mkdir()
+    (at / "d-1/lane/mine").write_text("not to be lost")
+    before = sorted(at.rglob("*"))
+    failed = experiments("compare", "gridgraph", "wcc", "--at", at, "--scale", "12",
+                         *SHORT, check=False)
+    assert failed.returncode == 1
+    assert failed.stderr.splitlines()[-1].endswith("d-1/lane: is there already")
+    assert sorted(at.rglob("*")) == before
     experiments("devices", "down", "--at", at)
     wait_gone(at)
 
