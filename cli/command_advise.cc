@@ -15,6 +15,7 @@ constexpr uint32_t kDevicesAssumed = 4;
 struct Options {
   std::string path;
   std::optional<uint32_t> device_count;
+  uint32_t thread_count = engine_thread_count();
   bool as_json = false;
 };
 
@@ -24,12 +25,16 @@ struct Advice {
   std::vector<uint64_t> depths_now;  // of each sweep; 0: plain, or several files
   uint32_t device_count = 0;
   bool are_devices_assumed = false;
+  uint32_t thread_count = 0;
   uint64_t memory_bytes = 0;  // that the page cache may have
 
   uint64_t swept_bytes() const {
     uint64_t bytes = 0;
     for (const Sweep& sweep : graph.sweeps) bytes += sweep.bytes;
     return bytes;
+  }
+  AutoDepth depth_of(const Sweep& sweep) const {
+    return auto_depth(sweep.requests, sweep.bytes, device_count, thread_count);
   }
   bool fits_memory() const { return swept_bytes() <= memory_bytes; }
   // What --stripe is to be given.
@@ -56,19 +61,24 @@ const char* name_of(DepthReason reason) {
   switch (reason) {
     case DepthReason::kRequests: return "requests";
     case DepthReason::kUnknown: return "default";
+    case DepthReason::kThreads: return "threads";
     case DepthReason::kBalance: return "balance";
     case DepthReason::kLeast: break;
   }
   return "least";
 }
 
-std::string explain(DepthReason reason, uint32_t device_count) {
+std::string explain(DepthReason reason, const Advice& advice) {
   switch (reason) {
     case DepthReason::kRequests: return "the mean request, rounded up, at most the largest";
     case DepthReason::kUnknown: return "nothing is known of the requests";
+    case DepthReason::kThreads:
+      return fmt::format("deeper, {} thread{} would leave some of {} devices idle",
+                         advice.thread_count, advice.thread_count == 1 ? "" : "s",
+                         advice.device_count);
     case DepthReason::kBalance:
-      return fmt::format("deeper, {} devices would get less than {} units each", device_count,
-                         kUnitsPerDevice);
+      return fmt::format("deeper, {} devices would get less than {} units each",
+                         advice.device_count, kUnitsPerDevice);
     case DepthReason::kLeast: break;
   }
   return "never less";
@@ -85,8 +95,8 @@ std::string describe(const GraphRequests& graph) {
   return "none that is known (a grid has column_offset, shards have NAME.p_S.adj)";
 }
 
-json sweep_json(const Sweep& sweep, uint64_t depth_now, uint32_t device_count) {
-  const AutoDepth depth = auto_depth(sweep.requests, sweep.bytes, device_count);
+json sweep_json(const Advice& advice, const Sweep& sweep, uint64_t depth_now) {
+  const AutoDepth depth = advice.depth_of(sweep);
   const uint64_t median = sweep.requests.median_bytes();
   json about = {{"name", sweep.name},
                 {"files", sweep.file_count},
@@ -99,7 +109,7 @@ json sweep_json(const Sweep& sweep, uint64_t depth_now, uint32_t device_count) {
                   {"max", sweep.requests.max_bytes()}}},
                 {"stripe_depth_auto", depth.bytes},
                 {"reason", name_of(depth.reason)},
-                {"devices_a_request", devices_touched(median, depth.bytes, device_count)}};
+                {"devices_a_request", devices_touched(median, depth.bytes, advice.device_count)}};
   if (depth_now != 0) about["stripe_depth"] = depth_now;
   return about;
 }
@@ -113,6 +123,7 @@ void print_json(const Advice& advice) {
     about["partitions"] = advice.graph.grid->partitions;
   }
   about["devices"] = advice.device_count;
+  about["threads"] = advice.thread_count;
   about["swept"] = advice.swept_bytes();
   about["memory"] = advice.memory_bytes;
   about["fits_memory"] = advice.fits_memory();
@@ -120,14 +131,14 @@ void print_json(const Advice& advice) {
   about["stripe_depth_default"] = kStripeDepthDefault;
   json sweeps = json::array();
   for (size_t s = 0; s < advice.graph.sweeps.size(); ++s) {
-    sweeps.push_back(sweep_json(advice.graph.sweeps[s], advice.depths_now[s], advice.device_count));
+    sweeps.push_back(sweep_json(advice, advice.graph.sweeps[s], advice.depths_now[s]));
   }
   about["sweeps"] = sweeps;
   // A name that is not UTF-8 must not stop it.
   fmt::print("{}\n", about.dump(2, ' ', false, json::error_handler_t::replace));
 }
 
-void print_sweep(const Sweep& sweep, uint64_t depth_now, uint32_t device_count) {
+void print_sweep(const Advice& advice, const Sweep& sweep, uint64_t depth_now) {
   const RequestSizes& requests = sweep.requests;
   fmt::print("\n{}: {}", sweep.name, format_size(sweep.bytes));
   if (sweep.file_count != 1) fmt::print(" in {} files", sweep.file_count);
@@ -136,11 +147,12 @@ void print_sweep(const Sweep& sweep, uint64_t depth_now, uint32_t device_count) 
   fmt::print("\n  requests      {} a sweep: mean {}, median {}, largest {}\n", requests.count(),
              format_size(requests.mean_bytes()), format_size(requests.median_bytes()),
              format_size(requests.max_bytes()));
-  const AutoDepth depth = auto_depth(requests, sweep.bytes, device_count);
+  const AutoDepth depth = advice.depth_of(sweep);
   fmt::print("  auto depth    {} ({})\n", format_size(depth.bytes),
-             explain(depth.reason, device_count));
+             explain(depth.reason, advice));
   fmt::print("  devices       a typical request uses {:.1f} of {}\n",
-             devices_touched(requests.median_bytes(), depth.bytes, device_count), device_count);
+             devices_touched(requests.median_bytes(), depth.bytes, advice.device_count),
+             advice.device_count);
 }
 
 void print_text(const Advice& advice) {
@@ -160,7 +172,7 @@ void print_text(const Advice& advice) {
   for (const std::string& glob : advice.globs()) fmt::print(" --stripe '{}'", glob);
   fmt::print("\n");
   for (size_t s = 0; s < advice.graph.sweeps.size(); ++s) {
-    print_sweep(advice.graph.sweeps[s], advice.depths_now[s], advice.device_count);
+    print_sweep(advice, advice.graph.sweeps[s], advice.depths_now[s]);
   }
 }
 
@@ -180,6 +192,7 @@ Outcome<int> advise(const Options& options) {
                 .graph = std::move(*requests),
                 .depths_now = {},
                 .device_count = options.device_count.value_or(devices_of_volume(options.path)),
+                .thread_count = options.thread_count,
                 .memory_bytes = memory_available_bytes()};
   if (advice.device_count == 0) {
     advice.device_count = kDevicesAssumed;
@@ -204,11 +217,16 @@ void add_advise(Parser& parser) {
       "graphlane advise twitter-grid\n\n"
       "Tells the format of the graph in a directory, plain or in a volume; by requests\n"
       "of which sizes engines will sweep its files; the stripe depth that\n"
-      "`--stripe-depth auto` takes between their mean and their maximum, over how many\n"
-      "devices it spreads a request; and whether the graph fits into memory anyway.");
+      "`--stripe-depth auto` takes for them, and why; over how many devices it spreads\n"
+      "a request; and whether the graph fits into memory anyway.");
   command->add_option("PATH", options->path, "the directory of a graph")->required();
   command->add_option("--devices", options->device_count, "for a volume of so many devices")
       ->check(CLI::Range(kDeviceCountMin, kDeviceCountMax))
+      ->type_name("N");
+  command
+      ->add_option("--threads", options->thread_count,
+                   "for an engine of so many threads, not one a processor")
+      ->check(CLI::Range(1, 4096))
       ->type_name("N");
   command->add_flag("--json", options->as_json, "as JSON, sizes in bytes");
   parser.on_chosen(command, options, advise);

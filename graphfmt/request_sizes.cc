@@ -1,6 +1,7 @@
 #include "graphfmt/request_sizes.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "iomgr/volume.h"
 
@@ -34,19 +35,24 @@ uint64_t RequestSizes::median_bytes() const {
 
 uint64_t RequestSizes::max_bytes() const { return counts_.empty() ? 0 : counts_.rbegin()->first; }
 
-AutoDepth auto_depth(const RequestSizes& sizes, uint64_t swept_bytes, uint32_t device_count) {
+AutoDepth auto_depth(const RequestSizes& sizes, uint64_t swept_bytes, uint32_t device_count,
+                     uint32_t thread_count) {
   AutoDepth depth{.bytes = kStripeDepthDefault, .reason = DepthReason::kUnknown};
   if (sizes.count() > 0) {
     const uint64_t mean = sizes.mean_bytes();
     const uint64_t rounded = round_up(mean, mean < kMiB ? kAutoDepthMin : kMiB);
     depth = {.bytes = std::min(rounded, round_up(sizes.max_bytes(), kBlockSize)),
              .reason = DepthReason::kRequests};
+    const uint64_t spread = round_up(thread_count * mean / (kUnitsInFlight * device_count), kMiB);
+    if (spread < depth.bytes) depth = {.bytes = spread, .reason = DepthReason::kThreads};
   }
   const uint64_t balanced = swept_bytes / (kUnitsPerDevice * device_count) / kBlockSize * kBlockSize;
   if (balanced < depth.bytes) depth = {.bytes = balanced, .reason = DepthReason::kBalance};
   if (depth.bytes < kAutoDepthMin) depth = {.bytes = kAutoDepthMin, .reason = DepthReason::kLeast};
   return depth;
 }
+
+uint32_t engine_thread_count() { return std::max(1u, std::thread::hardware_concurrency()); }
 
 // A request of b pages that begins o pages into a unit of s pages ends in unit
 // ⌊(o + b - 1) / s⌋ from there. With b - 1 = q·s + r that is q, and for r of the s

@@ -4,10 +4,14 @@
 // A depth below the size of requests cuts each into several, which costs disks a
 // seek apiece; one far above it has all requests of a moment meet on one device.
 // So CSMqGraph (§3.1) takes a depth between the mean and the maximum of the sizes
-// (Twitter: mean 11 MiB, maximum 24, best 12). auto_depth() takes the mean, rounded
-// up a little, within bounds:
+// (Twitter: mean 11 MiB, maximum 24, best 12), for an engine with many more threads
+// than devices. auto_depth() takes the mean, rounded up a little, within bounds:
 //
 //   mean       up to a multiple of 1 MiB (of 64 KiB below 1 MiB), not above the maximum
+//   threads    at most so deep that what all of them ask for at a time has
+//              kUnitsInFlight units for every device, up to a multiple of 1 MiB; else
+//              devices wait for each other: GridGraph's two threads over four disks got
+//              0.81 of the ceiling by units of 12 MiB, 0.91 by 2 to 4
 //   balance    at most so deep that every device gets kUnitsPerDevice units; else the
 //              device with a unit more would hold the others up
 //   least      at least 64 KiB: below, what an I/O costs outweighs its bytes
@@ -40,9 +44,13 @@ class RequestSizes {
 inline constexpr uint64_t kUnitsPerDevice = 4;
 inline constexpr uint64_t kAutoDepthMin = 64u << 10;
 
+// For one device that is busy when its neighbour is: of two, one may be the next one's.
+inline constexpr uint64_t kUnitsInFlight = 2;
+
 enum class DepthReason {
   kRequests,  // between mean and maximum
   kUnknown,   // nothing is known of the requests: the default depth
+  kThreads,   // lowered so that few threads keep all devices busy
   kBalance,   // lowered for balance
   kLeast,     // raised to kAutoDepthMin
 };
@@ -52,8 +60,13 @@ struct AutoDepth {
   DepthReason reason = DepthReason::kRequests;
 };
 
-// `swept_bytes`: of the file, or of the files that the requests go to.
-AutoDepth auto_depth(const RequestSizes& sizes, uint64_t swept_bytes, uint32_t device_count);
+// `swept_bytes`: of the file, or of the files that the requests go to. `thread_count`: of the
+// engine, at least 1.
+AutoDepth auto_depth(const RequestSizes& sizes, uint64_t swept_bytes, uint32_t device_count,
+                     uint32_t thread_count);
+
+// As many threads as engines start here: one a processor.
+uint32_t engine_thread_count();
 
 // How many devices a request of this size touches, on average over all places in a
 // file at which a page begins. 0 for no request.

@@ -43,7 +43,7 @@ def test_an_import_takes_what_advise_says(graphlane, volume, grid):
     for sweep in told["sweeps"]:
         requests = sweep["requests"]
         assert requests["mean"] <= requests["max"] <= 24 << 20
-        assert sweep["reason"] in ["balance", "requests"]
+        assert sweep["reason"] in ["balance", "requests", "threads"]
         depth = depth_of(graphlane, made.path / "grid" / sweep["name"])
         assert depth == sweep["stripe_depth_auto"]
         assert depth % 4096 == 0 and UNIT_MIN <= depth <= requests["max"]

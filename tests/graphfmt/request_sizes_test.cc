@@ -56,17 +56,31 @@ TEST(AutoDepthTest, OfTwitterIsThePapers) {
   sizes.add(24 * kMiB, 10);
   sizes.add(2 * kMiB, 14);
   ASSERT_EQ(sizes.mean_bytes() / kMiB, 11u);
-  EXPECT_EQ(auto_depth(sizes, uint64_t{11} << 30, 2).bytes, 12 * kMiB);
+  EXPECT_EQ(auto_depth(sizes, uint64_t{11} << 30, 2, 48).bytes, 12 * kMiB);
+}
+
+// Two threads ask for 22 MiB at a time: of those, each of four devices is to have two units.
+TEST(AutoDepthTest, OfFewThreadsIsLess) {
+  RequestSizes sizes;
+  sizes.add(24 * kMiB, 10);
+  sizes.add(2 * kMiB, 14);
+  const AutoDepth depth = auto_depth(sizes, uint64_t{11} << 30, 4, 2);
+  EXPECT_EQ(depth.bytes, 3 * kMiB);
+  EXPECT_EQ(depth.reason, DepthReason::kThreads);
+  EXPECT_EQ(auto_depth(sizes, uint64_t{11} << 30, 64, 1).bytes, kMiB);  // never less for this
 }
 
 TEST(AutoDepthTest, LiesBetweenMeanAndMaximumOrABoundSaysWhyNot) {
-  int seen[4] = {};
+  int seen[5] = {};
   for (unsigned seed = 0; seed < 3000; ++seed) {
     std::mt19937_64 random(seed);
     const RequestSizes sizes = sizes_of(random_requests(random));
     const uint64_t swept = sizes.count() * sizes.mean_bytes() << random() % 8;
     const auto devices = static_cast<uint32_t>(2 + random() % 63);
-    const AutoDepth depth = auto_depth(sizes, swept, devices);
+    const auto threads = static_cast<uint32_t>(1 + random() % 256);
+    const AutoDepth depth = auto_depth(sizes, swept, devices, threads);
+    const uint64_t in_flight = threads * sizes.mean_bytes();
+    const uint64_t in_flight_share = kUnitsInFlight * devices * depth.bytes;
     const uint64_t least_unit_share = kUnitsPerDevice * devices * depth.bytes;
     SCOPED_TRACE("seed " + std::to_string(seed));
     ASSERT_EQ(depth.bytes % kBlockSize, 0u);
@@ -77,6 +91,13 @@ TEST(AutoDepthTest, LiesBetweenMeanAndMaximumOrABoundSaysWhyNot) {
       case DepthReason::kRequests:
         ASSERT_GE(depth.bytes, sizes.mean_bytes());
         ASSERT_LE(least_unit_share, swept);
+        break;
+      case DepthReason::kThreads:
+        ASSERT_EQ(depth.bytes % kMiB, 0u);
+        ASSERT_LE(least_unit_share, swept);
+        // As much as may be, but for the rounding.
+        ASSERT_GE(in_flight_share, in_flight);
+        ASSERT_LT(in_flight_share, in_flight + kUnitsInFlight * devices * kMiB);
         break;
       case DepthReason::kBalance:
         ASSERT_LE(least_unit_share, swept);
@@ -90,15 +111,16 @@ TEST(AutoDepthTest, LiesBetweenMeanAndMaximumOrABoundSaysWhyNot) {
         FAIL();
     }
   }
-  for (const auto reason : {DepthReason::kRequests, DepthReason::kBalance, DepthReason::kLeast}) {
+  for (const auto reason : {DepthReason::kRequests, DepthReason::kThreads, DepthReason::kBalance,
+                            DepthReason::kLeast}) {
     EXPECT_GT(seen[static_cast<int>(reason)], 100) << "hardly tested";
   }
 }
 
 TEST(AutoDepthTest, OfUnknownRequestsIsTheDefaultWithinTheSameBounds) {
-  EXPECT_EQ(auto_depth({}, uint64_t{1} << 40, 4).bytes, kStripeDepthDefault);
-  EXPECT_EQ(auto_depth({}, 16 * kMiB, 4).bytes, kMiB);
-  EXPECT_EQ(auto_depth({}, 1, 4).bytes, kAutoDepthMin);
+  EXPECT_EQ(auto_depth({}, uint64_t{1} << 40, 4, 2).bytes, kStripeDepthDefault);
+  EXPECT_EQ(auto_depth({}, 16 * kMiB, 4, 2).bytes, kMiB);
+  EXPECT_EQ(auto_depth({}, 1, 4, 2).bytes, kAutoDepthMin);
 }
 
 TEST(DevicesTouchedTest, AgreesWithTryingEveryPage) {
