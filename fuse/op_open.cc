@@ -118,6 +118,14 @@ Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode,
   return open_held(fs, inode, layout, stub);
 }
 
+// What the kernel keeps of the mount, and what it keeps of the parts, are two copies.
+void choose_memory(const Filesystem& fs, OpenFile& file) {
+  const IoMode mode = fs.options.io_mode;
+  const uint64_t size = file.striped->size();
+  file.direct = wants_direct(mode, 2 * size, file.o_direct);
+  file.fits = file.direct && !wants_direct(mode, size, file.o_direct);
+}
+
 Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, fuse_req_t req, Inode& inode,
                                              const Layout& layout, const struct stat& stub,
                                              fuse_file_info* fi) {
@@ -137,7 +145,7 @@ Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, fuse_req_t req, Ino
   }
   inode.stub.remember(file->striped);
   file->o_direct = (fi->flags & O_DIRECT) != 0;
-  file->direct = wants_direct(fs.options.io_mode, file->striped->size(), file->o_direct);
+  choose_memory(fs, *file);
   fi->keep_cache = inode.stub.same_content(layout.file_id, stub.st_mtim);
   fi->direct_io = writes_directly(fs, fi->flags);
   return file;

@@ -1,8 +1,10 @@
 // Reading.
 //
 //   plain             spliced from the host's file
-//   striped, cached   spliced from the parts, one piece a stripe unit
-//   striped, direct   by way of the cache, or by the lanes into the worker's buffer
+//   striped, cached   spliced from the parts, one piece a stripe unit; what is not in their
+//                     page cache yet, by the lanes into the worker's buffer, through it
+//   striped, direct   by the lanes into the worker's buffer, and what will not stay in the
+//                     mount's page cache by way of ours
 //
 // A reply is never short before the end of the file: the kernel would fill up
 // with zeros, which look like edges.
@@ -27,7 +29,7 @@ int read_plain(fuse_req_t req, int fd, size_t size, off_t offset) {
   return 0;
 }
 
-// By way of the cache, unless somebody writes the file. A large request is a part of what a
+// By way of the cache, unless somebody writes the file, or the kernel will keep it. A large request is a part of what a
 // program reads by O_DIRECT or of what the kernel reads ahead: it sends them all together.
 ssize_t read_past_page_cache(Filesystem& fs, const OpenFile& open_file, ByteRange range,
                              void* buffer) {
@@ -35,7 +37,7 @@ ssize_t read_past_page_cache(Filesystem& fs, const OpenFile& open_file, ByteRang
   const Uuid& file_id = file.layout().file_id;
   // The generation comes first: whoever changes the file from here on moves it.
   const uint64_t generation = fs.live.generations().of(file_id);
-  if (!fs.live.has_writers(file_id)) {
+  if (!open_file.fits && !fs.live.has_writers(file_id)) {
     LaneMover mover(*fs.lanes, open_file.striped);
     const ExtentFile extents{.file_id = file_id,
                              .generation = generation,
@@ -68,7 +70,10 @@ int read_into_buffer(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteR
 int read_range(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteRange range) {
   if (file.direct) return read_into_buffer(fs, req, file, range);
   SplicePieces pieces;
-  if (!pieces.cut(*file.striped, range)) return read_into_buffer(fs, req, file, range);
+  // Workers that splice what is not there would read it in the order in which they woke.
+  if (!pieces.cut(*file.striped, range) || !pieces.in_page_cache()) {
+    return read_into_buffer(fs, req, file, range);
+  }
   if (!pieces.parts_reach(*file.striped)) return EIO;
   pieces.count(*fs.lanes, IoOp::kRead);
   reply::data(req, pieces.vector());

@@ -20,12 +20,13 @@ struct OpenFile : OpenHandle {
   std::shared_ptr<StripedFile> striped;  // or a striped one
   LiveFiles::Writer live;                // the same, if this handle may write
   bool direct = false;                   // its parts are read past the page cache
+  bool fits = false;                     // … of theirs: the mount's own has room for all of it
   bool o_direct = false;                 // the program has asked for that
   bool appends = false;                  // `fd` does, because the file allows nothing else
   mutable ReadTrail trail;               // of reads that leave pages in the kernel
 
   // Whether reads leave pages in the kernel, of a file that does not fit in memory.
-  bool leaves_pages() const { return direct && !o_direct; }
+  bool leaves_pages() const { return direct && !fits && !o_direct; }
 
   // What carries the file's owner, mode and times.
   int host_fd() const { return live ? live->stub_fd() : fd.get(); }

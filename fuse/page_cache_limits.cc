@@ -22,7 +22,7 @@ namespace {
 // random faults in maps, which read this much around themselves.
 constexpr uint64_t kReadAheadMin = 1 << 20;
 constexpr uint64_t kReadAheadMax = 16 << 20;
-constexpr uint64_t kReadAheadShare = 16;
+constexpr uint64_t kReadAheadShare = 32;  // POSIX_FADV_SEQUENTIAL doubles it
 
 // Dirty pages: of what there is room for, and of what the kernel allows everybody together.
 // An engine's vertex files should stay in memory for an iteration, yet not so many that

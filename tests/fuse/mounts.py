@@ -5,7 +5,7 @@ import os
 import random
 import resource
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,8 @@ from harness import is_mounted, run
 
 FEW_DESCRIPTORS = 200
 WAIT_SECONDS_MAX = 30
+MEMORY = Path("/sys/fs/cgroup/memory")
+LITTLE_MEMORY = "260M"
 PR_CAPBSET_DROP, CAP_SYS_RESOURCE = 24, 24
 
 
@@ -78,3 +80,27 @@ def root() -> None:
     """Skips where we are not root."""
     if os.geteuid() != 0:
         pytest.skip("not root")
+
+
+@pytest.fixture
+def little_memory(root):
+    """What goes before a command that is to believe that there is little."""
+    group = MEMORY / f"graphlane-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError:
+        pytest.skip("not applicable: cgroup v1's memory controller is not mounted here")
+    (group / "memory.limit_in_bytes").write_text(LITTLE_MEMORY)
+    yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
+    wait_until(lambda: is_removed(group))
+
+
+def is_removed(group: Path) -> bool:
+    """Not while the daemon, whose mount has gone, is still ending."""
+    with suppress(OSError):
+        group.rmdir()
+    return not group.exists()
+
+
+def resident(path: Path) -> int:
+    return int(run("fincore", "--bytes", "--noheadings", "--output", "RES", path).stdout)

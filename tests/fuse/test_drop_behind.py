@@ -2,44 +2,16 @@
 
 import os
 import subprocess
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
-from harness import run
-from mounts import striped, wait_until  # noqa: F401, fixtures
+from mounts import little_memory, resident, root, striped, wait_until  # noqa: F401, fixtures
 
-MEMORY = Path("/sys/fs/cgroup/memory")
 MIB = 1 << 20
 SIZE = 240 * MIB
 KEPT = 64 * MIB  # fuse/drop_behind.cc: the least
 STEP = KEPT // 4  # what goes at a time
 AHEAD = 32 * MIB  # the kernel's
-
-
-@pytest.fixture
-def little_memory(root):
-    """What goes before a command that is to believe that there is little."""
-    group = MEMORY / f"graphlane-test-{os.getpid()}"
-    try:
-        group.mkdir()
-    except OSError:
-        pytest.skip("not applicable: cgroup v1's memory controller is not mounted here")
-    (group / "memory.limit_in_bytes").write_text("260M")
-    yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
-    wait_until(lambda: is_removed(group))
-
-
-def is_removed(group: Path) -> bool:
-    """Not while the daemon, whose mount has gone, is still ending."""
-    with suppress(OSError):
-        group.rmdir()
-    return not group.exists()
-
-
-def resident(path: Path) -> int:
-    return int(run("fincore", "--bytes", "--noheadings", "--output", "RES", path).stdout)
 
 
 @pytest.fixture

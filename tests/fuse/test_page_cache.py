@@ -1,0 +1,77 @@
+"""Which page cache keeps what was read by the mount: its own, that of the parts, or both."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mounts import little_memory, mounted, resident, root, striped  # noqa: F401, fixtures
+
+MIB = 1 << 20
+LINUX = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
+
+
+def stats(at: Path) -> dict:
+    return json.loads(os.getxattr(at, "user.graphlane.stats"))
+
+
+def bytes_read(at: Path) -> int:
+    return sum(device["bytes_read"] for device in stats(at)["devices"])
+
+
+def lane_ios(at: Path) -> int:
+    return sum(sum(device["service"]) for device in stats(at)["devices"])
+
+
+def parts_of(graphlane, path: Path) -> list[Path]:
+    return [Path(part["path"]) for part in json.loads(graphlane("info", "--json", path).stdout)["parts"]]
+
+
+def forget(paths: list[Path]) -> None:
+    """Their pages."""
+    for path in paths:
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    if sum(map(resident, paths)) > 0:
+        pytest.skip("not applicable: this filesystem has its files in memory")
+
+
+def test_a_file_that_fits_once_is_in_memory_once(striped, graphlane, little_memory, tmp_path):
+    volume, content = striped(size=150 * MIB + 123, depth="3M")
+    parts = parts_of(graphlane, volume.path / "data")
+    forget(parts)
+    at = tmp_path / "mnt"
+    at.mkdir()
+    subprocess.run([*little_memory, graphlane.program, "mount", volume.path, at], check=True,
+                   timeout=60)
+    try:
+        assert (at / "data").read_bytes() == content
+        before = bytes_read(at)
+        assert sum(map(resident, parts)) < 10 * MIB
+        assert (at / "data").read_bytes() == content
+        # What the kernel could not keep, as others needed room.
+        assert bytes_read(at) - before < 75 * MIB
+    finally:
+        graphlane("umount", at)
+
+
+@pytest.mark.parametrize("depth", ["64K", "3M"])
+def test_what_is_not_in_the_page_cache_of_the_parts_goes_by_the_lanes(
+        striped, mounted, graphlane, depth):
+    volume, content = striped(size=20 * MIB + 123, depth=depth)
+    parts = parts_of(graphlane, volume.path / "data")
+    forget(parts)
+    with mounted(volume, "-o", "io=buffered") as at:
+        with open(at / "data", "rb", buffering=0) as file:
+            for begin in [19 * MIB + 5, 3, 7 * MIB]:
+                assert os.pread(file.fileno(), MIB, begin) == content[begin:begin + MIB]
+        assert lane_ios(at) > 0 or LINUX < (6, 5)  # which cannot tell
+        assert (at / "data").read_bytes() == content
+    assert sum(map(resident, parts)) >= 20 * MIB, "the next mount finds them there"
+    with mounted(volume, "-o", "io=buffered") as at:
+        assert (at / "data").read_bytes() == content
+        assert lane_ios(at) == 0
