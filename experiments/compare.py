@@ -9,6 +9,7 @@ medians; the range of the rounds' own ratios stands beside, with a ? where it is
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from experiments import comparison, samples, summary
 from experiments.comparison import Case
@@ -35,6 +36,10 @@ def compare(workload, at, rounds, out, memory, depth, ceiling_seconds, way, riva
         if out:
             samples.write(out, samples.record("compare", devices, found, memory_bytes=memory))
     summary.table(found).show()
+
+
+def was_given(option: str) -> bool:
+    return click.get_current_context().get_parameter_source(option) != ParameterSource.DEFAULT
 
 
 def way_option(ways):
@@ -110,6 +115,8 @@ def gridgraph(algorithm, graph, scale, iterations, budget, **options):
               help="WCC, PageRank and BFS in turn.")
 def jobs(graph, scale, iterations, partitions, budget, job_count, kit_bin, **options):
     """Several GridGraphs, or stand-ins, compute on one grid at once."""
+    if not kit_bin and "kit" in options["way"] and was_given("way"):
+        raise click.UsageError("--way kit: it needs --gridgraph-kit-bin")
     engines = engines_of(options)
     grid = Grid("wcc", engines.gridgraph, graph and graph.resolve(), scale, iterations, budget,
                 partitions=partitions)

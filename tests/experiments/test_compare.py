@@ -134,6 +134,12 @@ def test_what_cannot_be_is_one_line(ready, words, said):
 
 # --- without devices ---
 
+def test_the_kit_needs_its_programs():
+    failed = experiments("compare", "jobs", "--way", "kit", check=False)
+    assert failed.returncode == 2
+    assert failed.stderr.splitlines()[-1] == "Error: --way kit: it needs --gridgraph-kit-bin"
+
+
 def test_file_has_as_many_blocks_for_every_thread():
     assert workloads.Read(100 << 20, 3, False).size == 3 * BLOCK
     with pytest.raises(StepFailed, match="too little for 8 threads"):
