@@ -1,10 +1,10 @@
 // Reading.
 //
 //   plain             spliced from the host's file
-//   striped, cached   spliced from the parts, one piece a stripe unit; what is not in their
-//                     page cache yet, by the lanes into the worker's buffer, through it
-//   striped, direct   by the lanes into the worker's buffer, and what will not stay in the
-//                     mount's page cache by way of ours
+//   striped, fits     what is in the page cache of the parts: spliced, one piece a stripe unit;
+//                     else by the lanes into the worker's buffer, through that page cache
+//                     or past it
+//   striped, larger   by way of our cache, or by the lanes, past that of the parts
 //
 // A reply is never short before the end of the file: the kernel would fill up
 // with zeros, which look like edges.
@@ -29,8 +29,9 @@ int read_plain(fuse_req_t req, int fd, size_t size, off_t offset) {
   return 0;
 }
 
-// By way of the cache, unless somebody writes the file, or the kernel will keep it. A large request is a part of what a
-// program reads by O_DIRECT or of what the kernel reads ahead: it sends them all together.
+// By way of the cache, unless somebody writes the file, or the kernel will keep it. A large
+// request is a part of what a program reads by O_DIRECT or of what the kernel reads ahead: it
+// sends them all together.
 ssize_t read_past_page_cache(Filesystem& fs, const OpenFile& open_file, ByteRange range,
                              void* buffer) {
   const StripedFile& file = *open_file.striped;
@@ -68,7 +69,7 @@ int read_into_buffer(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteR
 }
 
 int read_range(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteRange range) {
-  if (file.direct) return read_into_buffer(fs, req, file, range);
+  if (file.direct && !file.fits) return read_into_buffer(fs, req, file, range);
   SplicePieces pieces;
   // Workers that splice what is not there would read it in the order in which they woke.
   if (!pieces.cut(*file.striped, range) || !pieces.in_page_cache()) {

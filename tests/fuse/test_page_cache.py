@@ -40,6 +40,7 @@ def forget(paths: list[Path]) -> None:
         pytest.skip("not applicable: this filesystem has its files in memory")
 
 
+@pytest.mark.skipif(LINUX < (6, 5), reason="not applicable: Linux 6.5 tells what is cached")
 def test_a_file_that_fits_once_is_in_memory_once(striped, graphlane, little_memory, tmp_path):
     volume, content = striped(size=150 * MIB + 123, depth="3M")
     parts = parts_of(graphlane, volume.path / "data")
