@@ -14,6 +14,7 @@ from harness import run
 SIZE = 40_000_123
 BLOCK = 8 << 20
 HINTED_MIN = 100_000  # bytes that a hint brings of a part
+ATTEMPTS_MAX = 20
 # Reads argv[1] in blocks, argv[2] times over, as an engine's sweeps; says whether it was
 # argv[3] each time.
 SWEEPS = f"""
@@ -119,16 +120,16 @@ def test_hints_reach_the_parts_in_the_page_cache(graphlane, tmp_path):
     graphlane("import", plain, made.path)
     os.sync()
     options = ("--no-mount", "--io=buffered")
-    hint(graphlane, plain, made.path / "plain", "DONTNEED", 0, *options)
-    left = bytes_in_memory(devices)
-    assert left < SIZE // 8
-    hint(graphlane, plain, made.path / "plain", "WILLNEED", 0, *options)
-    assert come_into_memory(devices, left + 2 * HINTED_MIN)
-    hint(graphlane, plain, made.path / "plain", "DONTNEED", 0, *options)
-    left = bytes_in_memory(devices)
-    assert left < SIZE // 8
-    hint(graphlane, plain, made.path / "plain", "readahead", 0, *options)
-    assert come_into_memory(devices, left + 2 * HINTED_MIN)
+    for advice in ["WILLNEED", "readahead"]:
+        # Again where pages are still on their way: those stay.
+        for _ in range(ATTEMPTS_MAX):
+            hint(graphlane, plain, made.path / "plain", "DONTNEED", 0, *options)
+            left = bytes_in_memory(devices)
+            if left < SIZE // 8:
+                break
+        assert left < SIZE // 8
+        hint(graphlane, plain, made.path / "plain", advice, 0, *options)
+        assert come_into_memory(devices, left + 2 * HINTED_MIN)
 
 
 @pytest.mark.parametrize("advice", ["WILLNEED", "readahead"])
