@@ -1,6 +1,7 @@
 """What the tests of the mount share; tests import the fixtures they use."""
 
 import ctypes
+import json
 import os
 import random
 import resource
@@ -31,6 +32,14 @@ def wait_until(condition) -> None:
     while not condition():
         assert time.monotonic() < end, "took too long"
         time.sleep(0.02)
+
+
+def stats(at: Path) -> dict:
+    return json.loads(os.getxattr(at, "user.graphlane.stats"))
+
+
+def parts_of(volume) -> list[Path]:
+    return [path for device in volume.devices for path in device.glob("*/parts/*/*")]
 
 
 def random_bytes(size: int, seed: int = 1) -> bytes:

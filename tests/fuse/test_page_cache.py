@@ -1,6 +1,5 @@
 """Which page cache keeps what was read by the mount: its own, that of the parts, or both."""
 
-import json
 import os
 import re
 import subprocess
@@ -8,14 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from mounts import little_memory, mounted, resident, root, striped  # noqa: F401, fixtures
+from mounts import (little_memory, mounted, parts_of, resident, root, stats,  # noqa: F401
+                    striped)
 
 MIB = 1 << 20
 LINUX = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
-
-
-def stats(at: Path) -> dict:
-    return json.loads(os.getxattr(at, "user.graphlane.stats"))
 
 
 def bytes_read(at: Path) -> int:
@@ -24,10 +20,6 @@ def bytes_read(at: Path) -> int:
 
 def lane_ios(at: Path) -> int:
     return sum(sum(device["service"]) for device in stats(at)["devices"])
-
-
-def parts_of(graphlane, path: Path) -> list[Path]:
-    return [Path(part["path"]) for part in json.loads(graphlane("info", "--json", path).stdout)["parts"]]
 
 
 def forget(paths: list[Path]) -> None:
@@ -43,7 +35,7 @@ def forget(paths: list[Path]) -> None:
 @pytest.mark.skipif(LINUX < (6, 5), reason="not applicable: Linux 6.5 tells what is cached")
 def test_a_file_that_fits_once_is_in_memory_once(striped, graphlane, little_memory, tmp_path):
     volume, content = striped(size=150 * MIB + 123, depth="3M")
-    parts = parts_of(graphlane, volume.path / "data")
+    parts = parts_of(volume)
     forget(parts)
     at = tmp_path / "mnt"
     at.mkdir()
@@ -62,9 +54,9 @@ def test_a_file_that_fits_once_is_in_memory_once(striped, graphlane, little_memo
 
 @pytest.mark.parametrize("depth", ["64K", "3M"])
 def test_what_is_not_in_the_page_cache_of_the_parts_goes_by_the_lanes(
-        striped, mounted, graphlane, depth):
+        striped, mounted, depth):
     volume, content = striped(size=20 * MIB + 123, depth=depth)
-    parts = parts_of(graphlane, volume.path / "data")
+    parts = parts_of(volume)
     forget(parts)
     with mounted(volume, "-o", "io=buffered") as at:
         with open(at / "data", "rb", buffering=0) as file:

@@ -3,7 +3,6 @@ test_striped_writes.py."""
 
 import errno
 import fcntl
-import json
 import mmap
 import os
 import random
@@ -13,17 +12,9 @@ from concurrent.futures import ThreadPoolExecutor, TimeoutError
 import pytest
 
 from harness import run
-from mounts import mounted, random_bytes, root, striped  # noqa: F401, fixtures
+from mounts import mounted, parts_of, random_bytes, root, stats, striped  # noqa: F401, fixtures
 
 UNIT = 64 * 1024
-
-
-def parts(volume) -> int:
-    return sum(1 for device in volume.devices for path in device.glob("*/parts/*/*"))
-
-
-def stats(at) -> dict:
-    return json.loads(os.getxattr(at, "user.graphlane.stats"))
 
 
 @pytest.mark.parametrize("io", ["auto", "buffered", "direct"])
@@ -141,10 +132,10 @@ def test_the_last_unlink_removes_the_parts_and_open_descriptors_keep_reading(str
         fd = os.open(at / "data", os.O_RDONLY)
         direct = os.open(at / "data", os.O_RDONLY | os.O_DIRECT)
         os.unlink(at / "data")
-        assert parts(volume) == 4
+        assert len(parts_of(volume)) == 4
         assert (at / "second").read_bytes() == content
         os.unlink(at / "second")
-        assert parts(volume) == 0
+        assert len(parts_of(volume)) == 0
         assert os.pread(fd, len(content), 0) == content
         buffer = mmap.mmap(-1, 16 << 20)
         assert os.preadv(direct, [buffer], 0) == len(content)
@@ -157,10 +148,10 @@ def test_a_rename_over_it_removes_its_parts(striped, mounted):
     volume, content = striped(size=100_000)
     with mounted(volume) as at:
         os.rename(at / "data", at / "moved")
-        assert (at / "moved").read_bytes() == content and parts(volume) == 4
+        assert (at / "moved").read_bytes() == content and len(parts_of(volume)) == 4
         (at / "plain").write_bytes(b"plain")
         os.rename(at / "plain", at / "moved")
-        assert (at / "moved").read_bytes() == b"plain" and parts(volume) == 0
+        assert (at / "moved").read_bytes() == b"plain" and len(parts_of(volume)) == 0
 
 
 @pytest.mark.parametrize("change", [
@@ -257,7 +248,7 @@ def test_a_stub_of_another_volume_gives_eio(striped, volume, mounted):
         assert raised.value.errno == errno.EIO
         os.chmod(at / "foreign", 0o600)
         os.unlink(at / "foreign")
-    assert parts(one) == 4
+    assert len(parts_of(one)) == 4
 
 
 def test_a_short_part_gives_eio_and_says_which(striped, graphlane, fuse, tmp_path):
