@@ -11,6 +11,7 @@
 
 #include "fuse/drop_behind.h"
 #include "fuse/fuse_api.h"
+#include "fuse/init_extension.h"
 #include "fuse/inode_table.h"
 #include "fuse/live_files.h"
 #include "fuse/mount.h"
@@ -55,6 +56,7 @@ struct Filesystem {
   uint32_t next_first_device();
 
   int connection_fd = -1;  // /dev/fuse; set before the first request
+  InitExtension init_extension;
 
   // What this libfuse and kernel offer; set by init().
   bool direct_writes = false;        // FOPEN_DIRECT_IO and yet coherent with others' pages
@@ -104,7 +106,7 @@ int refuse_change(const Filesystem& fs, const Inode& parent, const char* name);
 bool is_in_group(fuse_req_t req, gid_t group);
 
 // As the caller's own write would: the host sees root write, and keeps them. The
-// kernel does it before writes where it must (libfuse 3.14), never at O_TRUNC.
+// kernel does it where HANDLE_KILLPRIV_V2 is not agreed on, and never at O_TRUNC.
 void drop_set_id_bits(Filesystem& fs, fuse_req_t req, int fd);
 
 // They have changed by a way on which the kernel does not expect it.

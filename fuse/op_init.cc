@@ -46,15 +46,11 @@ void op::init(void* userdata, fuse_conn_info* conn) {
   // (drop_set_id_bits) and saves a getxattr before every write; version 1 saves
   // nothing.
   conn->want &= ~static_cast<unsigned>(FUSE_CAP_HANDLE_KILLPRIV);
-#ifdef FUSE_CAP_HANDLE_KILLPRIV_V2
-  want(conn, FUSE_CAP_HANDLE_KILLPRIV_V2);
-#endif
+  fs.init_extension.want_killpriv_v2(conn);
   fs.direct_writes = kernel_is_at_least(6, 18);
   fs.kernel_checks_flags = conn->proto_minor >= kFirstMinorThatChecksFlags;
-#ifdef FUSE_CAP_PASSTHROUGH
   // The kernel's own reads would move the access times of the host's files.
-  fs.passthrough = fs.privileged && access_time_flag(fs) == 0 && want(conn, FUSE_CAP_PASSTHROUGH);
-#endif
+  fs.passthrough = fs.privileged && access_time_flag(fs) == 0 && fs.init_extension.want_passthrough(conn);
 }
 
 }  // namespace graphlane

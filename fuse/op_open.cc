@@ -63,9 +63,6 @@ Result<void> choose_way(const Filesystem& fs, Inode& inode, OpenFile& file, fuse
   // ours is one.
   const bool may_pass = fs.passthrough && (st.stx_attributes & STATX_ATTR_APPEND) == 0;
   file.way.emplace(inode.passthrough, may_pass ? fs.connection_fd : -1, file.fd.get());
-#ifdef FUSE_CAP_PASSTHROUGH
-  fi->backing_id = file.way->backing_id();
-#endif
   const bool passed = file.way->backing_id() != 0;
   fi->direct_io = passed ? calls_us(fi->flags, st.stx_mode) : writes_directly(fs, fi->flags);
   fi->keep_cache = !passed;  // which the kernel takes for a contradiction
@@ -207,6 +204,7 @@ int op::open(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi)
   Inode& inode = fs.inodes.of(ino);
   Result<std::unique_ptr<OpenFile>> file = open_inode(fs, req, inode, fi);
   if (!file) return file.error().code;
+  const NamedBacking backing(fi, (*file)->backing_id());
   hand_over(fs, inode, std::move(*file), fi);
   // The kernel did not wait for the answer: it will not release it either.
   if (reply::open(req, fi) == -ENOENT) take_back(fs, inode, fi);
@@ -236,6 +234,7 @@ int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
     fs.inodes.forget(entry.ino, 1);
     return file.error().code;
   }
+  const NamedBacking backing(fi, (*file)->backing_id());
   hand_over(fs, inode, std::move(*file), fi);
   if (reply::create(req, &entry, fi) == -ENOENT) {
     take_back(fs, inode, fi);

@@ -28,6 +28,8 @@ struct OpenFile : OpenHandle {
   // Whether reads leave pages in the kernel, of a file that does not fit in memory.
   bool leaves_pages() const { return direct && !fits && !o_direct; }
 
+  int backing_id() const { return way ? way->backing_id() : 0; }  // 0: calls come to us
+
   // What carries the file's owner, mode and times.
   int host_fd() const { return live ? live->stub_fd() : fd.get(); }
 

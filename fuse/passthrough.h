@@ -6,7 +6,7 @@
 // The kernel wants all opens of a file at one time to be alike, and of one id; so
 // the first open decides for those that come beside it.
 //
-// Needs libfuse 3.17, Linux 6.9 and CAP_SYS_ADMIN; the host's filesystem may not be
+// Needs Linux 6.9 and CAP_SYS_ADMIN; the host's filesystem may not be
 // a stacked one (overlayfs, another FUSE that passes through).
 //
 // Threads: everything is safe from any thread.

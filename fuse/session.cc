@@ -133,6 +133,7 @@ Outcome<void> Session::adopt(Fd device, dev_t device_number) {
 
 Outcome<void> Session::serve(StopSignals* stop) {
   fs_.connection_fd = ::fuse_session_fd(session_);
+  fs_.init_extension.watch(session_);
   fs_.drop_behind.start(session_);
   if (stop != nullptr) stop->guard(session_);
   const int result = run_workers();
