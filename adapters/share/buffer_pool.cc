@@ -15,13 +15,31 @@ bool BufferPool::is_filling(uint32_t partition) const {
   return found != buffers_.end() && !found->second.memory;
 }
 
-void BufferPool::set_spare(const PartitionSet& unused) {
-  if (unused == spare_set_) return;
-  std::erase_if(spare_, [&](uint32_t partition) { return !unused.has(partition); });
+void BufferPool::set_spare(const PartitionSet& unused, uint64_t round) {
+  round_ = round;
+  if (unused == spare_) return;
   for (const auto& [partition, buffer] : buffers_) {
-    if (unused.has(partition) && !spare_set_.has(partition)) spare_.push_back(partition);
+    if (unused.has(partition) == spare_.has(partition)) continue;
+    if (unused.has(partition)) {
+      left_[partition] = round;
+      by_age_.emplace(round, partition);
+    } else {
+      forget(partition);
+    }
   }
-  spare_set_ = unused;
+  spare_ = unused;
+}
+
+void BufferPool::forget(uint32_t partition) {
+  const auto left = left_.find(partition);
+  if (left == left_.end()) return;
+  by_age_.erase({left->second, partition});
+  left_.erase(left);
+}
+
+uint32_t BufferPool::victim() const {
+  const auto [round, oldest] = *by_age_.begin();
+  return round + kStaleRounds <= round_ ? oldest : left_.rbegin()->first;
 }
 
 bool BufferPool::make_room(uint64_t size_bytes, size_t count, uint64_t ignored_bytes,
@@ -29,9 +47,9 @@ bool BufferPool::make_room(uint64_t size_bytes, size_t count, uint64_t ignored_b
   const auto fits = [&] {
     return used_bytes_ - ignored_bytes + size_bytes <= budget_bytes_ && buffers_.size() + count <= count_max_;
   };
-  while (!fits() && !spare_.empty()) {
-    released.push_back(spare_.back());
-    release(spare_.back());
+  while (!fits() && !left_.empty()) {
+    released.push_back(victim());
+    release(released.back());
   }
   return fits();
 }
@@ -52,9 +70,8 @@ void BufferPool::release(uint32_t partition) {
   assert(buffer != buffers_.end());
   used_bytes_ -= buffer->second.size_bytes;
   buffers_.erase(buffer);
-  if (!spare_set_.has(partition)) return;
-  spare_set_.remove(partition);
-  std::erase(spare_, partition);
+  spare_.remove(partition);
+  forget(partition);
 }
 
 }  // namespace graphlane::share

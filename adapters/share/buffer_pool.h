@@ -3,15 +3,18 @@
 //   budget  |■■■■ read by jobs |▒▒ being read in |░░░░░░ spare |      room |
 //
 // A buffer that its last reader has left is spare: it stays while there is room, as the next
-// sweep wants it too. When room is wanted, the spare that was left last goes first: in
-// sweeps over the same order its turn is farthest away, so of a graph larger than the budget
-// a part stays, where LRU would keep nothing that is of use.
+// sweep wants it too. When room is wanted, the spare farthest back in the graph goes first. So of
+// a graph larger than the budget its begin stays, where LRU would keep nothing that is of use, and
+// the rest is read from a device in one go: what stayed here and there would leave gaps, and
+// a disk would seek at each. What nobody wanted for kStaleRounds goes before all others.
 //
 // Threads: one.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "adapters/share/partition_set.h"
@@ -28,15 +31,15 @@ class BufferPool {
  public:
   // `count_max` buffers at most, each a descriptor.
   BufferPool(uint32_t partition_count, uint64_t budget_bytes, size_t count_max)
-      : budget_bytes_(budget_bytes), count_max_(count_max), spare_set_(partition_count) {}
+      : budget_bytes_(budget_bytes), count_max_(count_max), spare_(partition_count) {}
 
   // The filled buffer of a partition; null: there is none.
   const Buffer* find(uint32_t partition) const;
   bool is_filling(uint32_t partition) const;
   const std::map<uint32_t, Buffer>& all() const { return buffers_; }
 
-  // These are of no use to anybody now: what is new among them is left last.
-  void set_spare(const PartitionSet& unused);
+  // These are of no use to anybody now, in this round of the graph's (GlobalTable::round()).
+  void set_spare(const PartitionSet& unused, uint64_t round);
 
   // Whether there is room for `count` more of so many bytes together, once what is appended to
   // `released` has gone. `ignored_bytes` of what is used do not count.
@@ -52,11 +55,18 @@ class BufferPool {
   uint64_t used_bytes_max() const { return used_bytes_max_; }
 
  private:
+  static constexpr uint64_t kStaleRounds = 2;
+
+  uint32_t victim() const;
+  void forget(uint32_t partition);
+
   const uint64_t budget_bytes_;
   const size_t count_max_;
   std::map<uint32_t, Buffer> buffers_;
-  std::vector<uint32_t> spare_;  // the one left last at the end
-  PartitionSet spare_set_;       // the same
+  PartitionSet spare_;
+  std::map<uint32_t, uint64_t> left_;               // the same, and the round of each
+  std::set<std::pair<uint64_t, uint32_t>> by_age_;  // the same, the other way round
+  uint64_t round_ = 0;
   uint64_t used_bytes_ = 0;
   uint64_t used_bytes_max_ = 0;
 };

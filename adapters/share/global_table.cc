@@ -177,6 +177,7 @@ GlobalTable::Batch GlobalTable::open_next() {
     return batch;
   }
   // The next round, in an order of its own.
+  ++round_;
   std::vector<const PartitionSet*> needs;
   for (const auto& [id, job] : jobs_) {
     if (counts(job)) needs.push_back(&job.needs);

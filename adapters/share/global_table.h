@@ -100,6 +100,8 @@ class GlobalTable {
   bool is_gathered(JobId job) const { return jobs_.at(job).gathered; }
   const Batch& reads(JobId job) const { return jobs_.at(job).reads; }
   const Batch& open() const { return open_; }
+  // How often an order was made: what any job needs comes once in each.
+  uint64_t round() const { return round_; }
 
  private:
   enum class State { kBetweenSweeps, kWaits, kComputes };
@@ -132,6 +134,7 @@ class GlobalTable {
   PartitionSet loaded_;
   Batch open_;  // empty: none is
   std::vector<Batch> order_;
+  uint64_t round_ = 0;
   size_t place_ = 0;  // in order_, of what follows the open batch
 };
 

@@ -108,11 +108,30 @@ class DirectReader {
   uint64_t held_bytes_ = 0;
 };
 
+std::span<const FileRange> GraphFiles::pieces(uint32_t partition) const {
+  const auto found = std::ranges::equal_range(ranges, partition, {}, &FileRange::partition);
+  return {found.begin(), found.end()};
+}
+
+std::vector<std::vector<uint32_t>> GraphFiles::runs(std::span<const uint32_t> batch) const {
+  std::vector<std::vector<uint32_t>> runs;
+  const FileRange* last = nullptr;  // of the run
+  for (const uint32_t partition : batch) {
+    const std::span<const FileRange> here = pieces(partition);
+    const bool follows = last != nullptr && !here.empty() && here[0].file == last->file &&
+                         here[0].offset == last->offset + last->length_bytes;
+    if (!follows) runs.emplace_back();
+    runs.back().push_back(partition);
+    last = here.empty() ? nullptr : &here.back();
+  }
+  return runs;
+}
+
 std::vector<Outcome<Fd>> GraphFiles::load(std::span<const uint32_t> batch) const {
   std::vector<FileRange> wanted;
   for (const uint32_t partition : batch) {
-    const auto pieces = std::ranges::equal_range(ranges, partition, {}, &FileRange::partition);
-    wanted.insert(wanted.end(), pieces.begin(), pieces.end());
+    const std::span<const FileRange> here = pieces(partition);
+    wanted.insert(wanted.end(), here.begin(), here.end());
   }
   DirectReader reader(std::move(wanted));
   std::vector<Outcome<Fd>> loaded;
@@ -123,7 +142,7 @@ std::vector<Outcome<Fd>> GraphFiles::load(std::span<const uint32_t> batch) const
 Outcome<Fd> GraphFiles::load(uint32_t partition, DirectReader& reader) const {
   auto memory = make_memory(0);
   if (!memory) return memory.error();
-  for (const FileRange& range : std::ranges::equal_range(ranges, partition, {}, &FileRange::partition)) {
+  for (const FileRange& range : pieces(partition)) {
     const int file = files[range.file].get();
     const int past_cache = direct[range.file].get();
     const bool cached = past_cache < 0 || is_cached(file, range.offset, range.length_bytes);

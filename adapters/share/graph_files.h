@@ -23,11 +23,15 @@ struct GraphFiles {
   std::vector<FileRange> ranges;
   std::vector<uint64_t> partition_bytes;
 
+  // The partitions cut into runs, each adjacent in a file: what load() reads at once.
+  std::vector<std::vector<uint32_t>> runs(std::span<const uint32_t> batch) const;
+
   // Each of the partitions in new sealed memory. What is adjacent in a file is read at once.
   // ESTALE: a file is not what it was.
   std::vector<Outcome<Fd>> load(std::span<const uint32_t> batch) const;
 
  private:
+  std::span<const FileRange> pieces(uint32_t partition) const;
   Outcome<Fd> load(uint32_t partition, DirectReader& reader) const;
 };
 

@@ -175,7 +175,7 @@ uint64_t SharedGraph::pump(uint64_t now_ns) {
       }
       for (const GlobalTable::Grant& grant : step.grants) give(grant);
     }
-    buffers_.set_spare(table_.unused());
+    buffers_.set_spare(table_.unused(), table_.round());
     load_wanted(now_ns);
     label_loaded();
     give_turns(now_ns);

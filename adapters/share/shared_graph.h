@@ -105,6 +105,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   void load_wanted(uint64_t now_ns);
   bool load(GlobalTable::Batch batch, bool open);
   void start_reading(const GlobalTable::Batch& batch);
+  void read_run(const GlobalTable::Batch& batch);
   void label_loaded();
   void ask_a_loader(uint32_t partition, uint64_t now_ns);
   void ask_loaders(uint64_t now_ns);

@@ -60,7 +60,7 @@ bool SharedGraph::make_room(uint64_t size_bytes, size_t count, bool open) {
     for (const auto& [partition, buffer] : buffers_.all()) {
       if (buffer.memory && !read.contains(partition)) unread.add(partition);
     }
-    buffers_.set_spare(unread);
+    buffers_.set_spare(unread, table_.round());
     enough = buffers_.make_room(size_bytes, count, late_bytes, released);
   }
   for (const uint32_t partition : released) table_.set_loaded(partition, false);
@@ -69,7 +69,11 @@ bool SharedGraph::make_room(uint64_t size_bytes, size_t count, bool open) {
 
 void SharedGraph::start_reading(const GlobalTable::Batch& batch) {
   for (const uint32_t partition : batch) buffers_.reserve(partition, files_->partition_bytes[partition]);
-  worker_.post([self = weak_from_this(), files = files_, batch]() -> Worker::Completion {
+  for (const GlobalTable::Batch& run : files_->runs(batch)) read_run(run);
+}
+
+void SharedGraph::read_run(const GlobalTable::Batch& batch) {
+  worker_.read([self = weak_from_this(), files = files_, batch]() -> Worker::Completion {
     if (self.expired()) return [] {};
     // Shared, as a std::function must be copyable.
     auto loaded = std::make_shared<std::vector<Outcome<Fd>>>(files->load(batch));

@@ -7,7 +7,10 @@
 namespace graphlane::share {
 
 Worker::Worker() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  for (std::thread& thread : threads_) thread = std::thread([this] { run(); });
+  for (std::thread& thread : threads_) {
+    Queue& queue = &thread == &threads_.back() ? others_ : reads_;
+    thread = std::thread([this, &queue] { run(queue); });
+  }
 }
 
 Worker::~Worker() {
@@ -15,17 +18,18 @@ Worker::~Worker() {
     MutexLock lock(mu_);
     stopping_ = true;
   }
-  changed_.notify_all();
+  reads_.changed.notify_all();
+  others_.changed.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Worker::post(Task task) {
+void Worker::give(Queue& queue, Task task) {
   ++pending_count_;
   {
     MutexLock lock(mu_);
-    tasks_.push_back(std::move(task));
+    queue.tasks.push_back(std::move(task));
   }
-  changed_.notify_one();
+  queue.changed.notify_one();
 }
 
 void Worker::finish() {
@@ -42,15 +46,15 @@ void Worker::finish() {
   }
 }
 
-void Worker::run() {
+void Worker::run(Queue& queue) {
   for (;;) {
     Task task;
     {
       MutexLock lock(mu_);
-      while (tasks_.empty() && !stopping_) changed_.wait(mu_);
+      while (queue.tasks.empty() && !stopping_) queue.changed.wait(mu_);
       if (stopping_) return;
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
+      task = std::move(queue.tasks.front());
+      queue.tasks.pop_front();
     }
     Completion completion = task();
     {

@@ -25,17 +25,18 @@ class BufferPoolTest : public testing::Test {
   }
   void leave(uint32_t partition) {
     unused_.add(partition);
-    pool_.set_spare(unused_);
+    pool_.set_spare(unused_, round_);
   }
   void use(uint32_t partition) {
     unused_.remove(partition);
-    pool_.set_spare(unused_);
+    pool_.set_spare(unused_, round_);
   }
 
   BufferPool pool_{kPartitions, 4 * kBytes, 100};
   PartitionSet unused_{kPartitions};
   std::vector<uint32_t> released_;
   int load_count_ = 0;
+  uint64_t round_ = 0;
 };
 
 TEST_F(BufferPoolTest, WhatIsLeftStaysWhileThereIsRoom) {
@@ -47,9 +48,38 @@ TEST_F(BufferPoolTest, WhatIsLeftStaysWhileThereIsRoom) {
   EXPECT_TRUE(released_.empty());
   EXPECT_EQ(pool_.used_bytes(), 4 * kBytes);
   EXPECT_TRUE(load(4));
-  EXPECT_EQ(released_, std::vector<uint32_t>{2}) << "the one that was left last";
+  EXPECT_EQ(released_, std::vector<uint32_t>{2}) << "the one farthest back";
   EXPECT_EQ(pool_.find(2), nullptr);
   EXPECT_NE(pool_.find(0), nullptr);
+}
+
+TEST_F(BufferPoolTest, WhatStaysHasNoGaps) {
+  for (const uint32_t p : {0, 3, 1, 2}) {
+    ASSERT_TRUE(load(p));
+    leave(p);
+  }
+  EXPECT_TRUE(load(5));
+  EXPECT_EQ(released_, std::vector<uint32_t>{3});
+}
+
+TEST_F(BufferPoolTest, WhatNobodyWantsAnyMoreGoesFirst) {
+  for (const uint32_t p : {1, 0, 2, 3}) {
+    ASSERT_TRUE(load(p));
+    leave(p);
+  }
+  ++round_;
+  for (const uint32_t p : {1, 2, 3}) {
+    use(p);
+    leave(p);
+  }
+  EXPECT_TRUE(load(4));
+  EXPECT_EQ(released_, std::vector<uint32_t>{3}) << "0 was wanted in the last round";
+  leave(4);
+  ++round_;
+  use(4);
+  leave(4);
+  EXPECT_TRUE(load(5));
+  EXPECT_EQ(released_, std::vector<uint32_t>{0});
 }
 
 TEST_F(BufferPoolTest, WhatIsReadIsNotReleased) {

@@ -69,6 +69,17 @@ TEST_F(GraphFilesTest, WhatIsNotCachedIsReadAsItIs) {
   }
 }
 
+TEST_F(GraphFilesTest, RunsAreWhatIsAdjacent) {
+  using Runs = std::vector<std::vector<uint32_t>>;
+  graph_.ranges = {{0, 0, 0, 7}, {1, 0, 7, 4089}, {2, 0, 5000, 8}, {4, 0, 5008, 1}, {5, 1, 5009, 1}};
+  const auto runs = [&](std::vector<uint32_t> batch) { return graph_.runs(batch); };
+  EXPECT_EQ(runs({0, 1, 2, 4, 5}), (Runs{{0, 1}, {2, 4}, {5}}));
+  EXPECT_EQ(runs({1, 0}), (Runs{{1}, {0}}));
+  EXPECT_EQ(runs({0, 2}), (Runs{{0}, {2}}));
+  EXPECT_EQ(runs({2, 3, 4}), (Runs{{2}, {3}, {4}}));  // 3 has no bytes
+  EXPECT_EQ(runs({}), Runs{});
+}
+
 TEST_F(GraphFilesTest, WhatIsCachedIsTheSame) {
   graph_.ranges = {{0, 0, 5, 10'000'000}, {1, 0, 10'000'005, 3}};
   expect_loaded({0, 1});
