@@ -14,8 +14,6 @@ namespace {
 
 // A client cannot ask for more at once: his requests are those of a program.
 constexpr uint64_t kFetchMax = uint64_t{256} << 20;
-// What is read ahead of a scan.
-constexpr uint64_t kAheadMax = 24 << 20;
 
 }  // namespace
 
@@ -69,8 +67,7 @@ void ShareLinks::serve(Link& link) {
     } else {
       break;
     }
-    link.scan->fetch_ahead({.offset = range.end(),
-                            .length_bytes = std::min(range.length_bytes, kAheadMax)});
+    link.scan->fetch_ahead();
   }
   link.scan.reset();
   link.ended.store(true, std::memory_order_release);

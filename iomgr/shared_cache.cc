@@ -20,11 +20,38 @@ constexpr uint64_t kNeverWanted = UINT64_MAX;
 constexpr auto kMoving = std::chrono::seconds(1);
 constexpr auto kProcessRemembered = std::chrono::seconds(2);
 constexpr uint64_t kBudgetStep = 64 << 20;
+constexpr uint64_t kAheadMax = 24 << 20;
+constexpr uint64_t kAheadShare = 8;  // of the budget
 
 uint64_t first_frame_of(ByteRange range) { return range.offset / kFrame; }
 uint64_t end_frame_of(ByteRange range) { return (range.end() + kFrame - 1) / kFrame; }
 
 }  // namespace
+
+// What the scans of a process ask of a file together.
+struct SharedScan::Stream {
+  uint64_t begin = 0;
+  uint64_t head = 0;
+  uint64_t ahead_end = 0;  // up to there it has been read ahead, or tried to
+
+  // Threads come in whatever order, each with its block.
+  void move_to(ByteRange range) {
+    const uint64_t slack = 2 * range.length_bytes;
+    if (range.offset > head + slack || range.end() + slack < head) {
+      *this = {.begin = range.offset, .head = range.end(), .ahead_end = range.end()};
+    }
+    head = std::max(head, range.end());
+  }
+
+  // What to read now; nothing: enough is there.
+  ByteRange take_ahead(uint64_t length_max) {
+    const uint64_t length = std::min(2 * (head - begin), length_max);
+    if (head + length / 2 < ahead_end) return {.offset = head, .length_bytes = 0};
+    const uint64_t from = std::max(head, ahead_end);
+    ahead_end = head + length;
+    return {.offset = from, .length_bytes = ahead_end - std::min(from, ahead_end)};
+  }
+};
 
 // Of a scan, and for a while after it.
 struct SharedScan::Place {
@@ -32,6 +59,7 @@ struct SharedScan::Place {
   uint64_t frame = 0;
   uint64_t end_frame = 0;
   pid_t process = 0;
+  std::shared_ptr<Stream> stream;  // of the process
   bool fetching = false;
   bool held = false;  // in that, for another scan
   bool ended = false;
@@ -96,8 +124,14 @@ const StripedFile& SharedScan::file() const { return *file_->file; }
 
 int SharedScan::fetch(ByteRange range) { return cache_.fetch(*file_, *place_, range); }
 
-void SharedScan::fetch_ahead(ByteRange range) {
-  (void)cache_.bring(*file_, *place_, range, true);
+void SharedScan::fetch_ahead() {
+  ByteRange range;
+  {
+    MutexLock lock(cache_.mu_);
+    const uint64_t most = std::min(kAheadMax, cache_.budget_bytes_ / kAheadShare);
+    range = place_->stream->take_ahead(most);
+  }
+  if (range.length_bytes > 0) (void)cache_.bring(*file_, *place_, range, true);
 }
 
 void SharedScan::passed(ByteRange range) {
@@ -158,6 +192,10 @@ Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const Str
   }
   auto place = std::make_shared<Place>();
   place->process = process;
+  for (const auto& other : (*found)->places) {
+    if (other->process == process) place->stream = other->stream;
+  }
+  if (!place->stream) place->stream = std::make_shared<Stream>();
   place->moved = Clock::now();
   (*found)->places.push_back(place);
   stats_.scan_count += 1;
@@ -285,8 +323,17 @@ bool SharedCache::wanted_by_others(const Frame& frame, const Place& place, Clock
   });
 }
 
+// Whether another scan of the file that is moving comes behind, by less than half of it.
+bool SharedCache::leads(const File& file, const Place& place, Clock::time_point now) {
+  const uint64_t count = file.layout.frame_count;
+  return std::any_of(file.places.begin(), file.places.end(), [&](const auto& other) {
+    const uint64_t behind = (place.frame + count - other->frame) % count;
+    return other->process != place.process && other->moves(now) && behind > 0 && behind < count / 2;
+  });
+}
+
 // kChanged: it has waited, and all may be different.
-SharedCache::Room SharedCache::make_room(size_t count, Place& place, bool ahead,
+SharedCache::Room SharedCache::make_room(size_t count, const File& file, Place& place, bool ahead,
                                          Clock::time_point hold_end) {
   if ((resident_.size() + count) * kFrame <= budget_bytes_) return Room::kMade;
   const size_t keep = budget_bytes_ / kFrame;
@@ -297,7 +344,7 @@ SharedCache::Room SharedCache::make_room(size_t count, Place& place, bool ahead,
   const Frame& nearest = resident_[victim_count - 1];
   if (ahead && nearest.distance <= 4 * count) return Room::kNone;
   const bool in_use = nearest.distance == 0;
-  if (in_use || wanted_by_others(nearest, place, now)) {
+  if (in_use || (wanted_by_others(nearest, place, now) && (ahead || leads(file, place, now)))) {
     if (ahead || (in_use && now >= hold_end)) return Room::kNone;
     if (now < hold_end) {
       place.held = true;
@@ -318,6 +365,7 @@ SharedCache::Room SharedCache::make_room(size_t count, Place& place, bool ahead,
 void SharedCache::move_to(Place& place, ByteRange range) {
   place.frame = first_frame_of(range);
   place.end_frame = end_frame_of(range);
+  place.stream->move_to(range);
   place.moved = Clock::now();
   changed_.notify_all();
 }
@@ -352,7 +400,7 @@ int SharedCache::bring(File& file, Place& place, ByteRange range, bool ahead) {
     for (uint64_t i = first_frame_of(range); i < end_frame_of(range); ++i) {
       if (is(i, File::State::kAbsent)) frames.push_back(i);
     }
-    room = frames.empty() ? Room::kMade : make_room(frames.size(), place, ahead, hold_end);
+    room = frames.empty() ? Room::kMade : make_room(frames.size(), file, place, ahead, hold_end);
     if (room == Room::kNone) {
       if (!ahead) stats_.refused_bytes += range.length_bytes;
       return EAGAIN;

@@ -14,7 +14,12 @@
 //
 // **Holding back.** Where room could only be made by what another scan, which is moving, wants within
 // half of the file, the fetch waits until that one has passed: `hold_max` in all, and no longer
-// than the other one moves. So it does where all that is there is just being copied.
+// than the other one moves. So it does where all that is there is just being copied. Who is the
+// last of them waits for nobody: it is he that the others wait for.
+//
+// **Reading ahead.** The threads of a process are one stream, however small the blocks that each
+// asks for. While it goes forwards, what is read ahead of it grows to kAheadMax, in pieces of
+// half of that: large enough that all devices work, and that a disk's seeks do not count.
 //
 // A scan that has ended counts for some seconds: engines close a file between their sweeps.
 //
@@ -88,9 +93,9 @@ class SharedScan {
   // The range is to be in memory: 0, if it was at some time since the call; EAGAIN: no room;
   // ESTALE: somebody changes the file; or the devices' errno.
   int fetch(ByteRange range);
-  // The same for what will be wanted next, as far as nothing has to go for it that is
+  // The same for what the reader will want next, as far as nothing has to go for it that is
   // wanted sooner. Waits for the devices, but for nobody else.
-  void fetch_ahead(ByteRange range);
+  void fetch_ahead();
   // The reader has found the range without asking.
   void passed(ByteRange range);
 
@@ -98,6 +103,7 @@ class SharedScan {
   friend class SharedCache;
   struct File;
   struct Place;
+  struct Stream;
   SharedScan(SharedCache& cache, std::shared_ptr<File> file, std::shared_ptr<Place> place);
 
   SharedCache& cache_;
@@ -136,6 +142,7 @@ class SharedCache {
   using Clock = std::chrono::steady_clock;
   using File = SharedScan::File;
   using Place = SharedScan::Place;
+  using Stream = SharedScan::Stream;
   struct Frame {  // that is there, or being filled
     File* file;
     uint64_t index;
@@ -145,12 +152,13 @@ class SharedCache {
 
   int fetch(File& file, Place& place, ByteRange range);
   int bring(File& file, Place& place, ByteRange range, bool ahead);
-  Room make_room(size_t count, Place& place, bool ahead, Clock::time_point hold_end)
-      REQUIRES(mu_);
+  Room make_room(size_t count, const File& file, Place& place, bool ahead,
+                 Clock::time_point hold_end) REQUIRES(mu_);
   void measure(Clock::time_point now) REQUIRES(mu_);
   void put_first_wanted_last(size_t count, Clock::time_point now) REQUIRES(mu_);
   bool wanted_by_others(const Frame& frame, const Place& place, Clock::time_point now)
       REQUIRES(mu_);
+  bool leads(const File& file, const Place& place, Clock::time_point now) REQUIRES(mu_);
   int fill(File& file, const std::vector<uint64_t>& frames);
   void drop(size_t resident_index) REQUIRES(mu_);
   void drop_file(File& file) REQUIRES(mu_);

@@ -43,6 +43,7 @@ class SharedCacheTest : public ::testing::Test {
   int move(const PartRequest& request) {
     if (gate_) gate_->get_future().wait();
     if (error_ != 0) return error_;
+    ++move_count_;
     RequestCutter cutter(request);
     for (LaneIo io; cutter.next(&io);) {
       int error = 0;
@@ -102,6 +103,7 @@ class SharedCacheTest : public ::testing::Test {
   std::atomic<int> error_{0};
   std::optional<std::promise<void>> gate_;
   std::atomic<uint64_t> moved_bytes_{0};
+  std::atomic<int> move_count_{0};
 };
 
 TEST_F(SharedCacheTest, WhatWasFetchedIsInTheImageAndNothingElse) {
@@ -181,6 +183,35 @@ TEST_F(SharedCacheTest, WhatAnotherIsAboutToReadIsWaitedFor) {
   EXPECT_EQ(moved_bytes_, 4 * kMiB) << "only what came new";
 }
 
+TEST_F(SharedCacheTest, TheLastOneWaitsForNobody) {
+  start(8);
+  const auto ahead = reader(1);
+  const auto behind = reader(2);
+  EXPECT_TRUE(read(*reader(3), mib(12, 4)));  // wanted next by who is ahead
+  EXPECT_TRUE(read(*ahead, mib(8, 4)));
+  EXPECT_TRUE(read(*behind, mib(0, 4)));
+  EXPECT_TRUE(look(*ahead, mib(8, 4)) == expected(mib(8, 4))) << "which may be being copied";
+}
+
+// A process has two threads, and each asks for every other block.
+TEST_F(SharedCacheTest, SmallBlocksOfAStreamAreReadAheadInLargePieces) {
+  start(40);
+  const auto one = reader(1);
+  const auto two = reader(1);
+  for (uint64_t at = 0; at < 20; ++at) {
+    Reader& next = at % 2 == 0 ? *one : *two;
+    EXPECT_TRUE(read(next, mib(at, 1)));
+    next.scan->fetch_ahead();
+    EXPECT_LE(moved_bytes_, (at + 1 + 5) * kMiB) << "an eighth of the memory is ahead of it at most";
+  }
+  EXPECT_GT(moved_bytes_, 22 * kMiB);
+  EXPECT_LE(move_count_, 11);
+  moved_bytes_ = 0;
+  EXPECT_TRUE(read(*one, mib(30, 1)));
+  one->scan->fetch_ahead();
+  EXPECT_LE(moved_bytes_, 3 * kMiB) << "who jumps may jump again";
+}
+
 TEST_F(SharedCacheTest, NobodyWaitsForOneThatHasStopped) {
   start(8);
   const auto stopped = reader(1);
@@ -219,7 +250,7 @@ TEST_F(SharedCacheTest, ReadersOfAllKindsSeeTheRightBytesWithinTheBudget) {
         if (at >= kFileSize || random() % 20 == 0) at = random() % kFileSize;
         if (random() % 30 == 0) mine = reader(t);
         from_image += read(*mine, {at, length});
-        if (random() % 4 == 0) mine->scan->fetch_ahead({at + length, length});
+        if (random() % 4 == 0) mine->scan->fetch_ahead();
         EXPECT_LE(cache_->stats().resident_bytes, 16 * kMiB);
         if (random() % 10 == 0) cache_->tidy();
         at += length;
