@@ -13,11 +13,12 @@ from click.core import ParameterSource
 
 from experiments import comparison, samples, summary
 from experiments.comparison import Case
+from experiments.jobs import ALGORITHMS, Jobs
 from experiments.options import (chosen_devices, csmqgraph_options, engines_of,
                                  graphchi_options, gridgraph_options, kit_options,
                                  measuring_options, run_options)
 from experiments.sizes import SIZE
-from experiments.workloads import PARTITIONS, Grid, Jobs, Read, Shards
+from experiments.workloads import EDGES_PER_VERTEX, PARTITIONS, Grid, Read, Shards
 
 
 WAYS = {"striped": comparison.STRIPED, "mounted": comparison.MOUNTED,
@@ -109,19 +110,27 @@ def gridgraph(algorithm, graph, scale, iterations, budget, **options):
 @ITERATIONS
 @click.option("--partitions", type=click.IntRange(1, 512), default=PARTITIONS, show_default=True,
               help="Of the R-MAT graph's vertices: the grid has as many times as many blocks.")
+@click.option("--density", type=click.IntRange(1), default=EDGES_PER_VERTEX, show_default=True,
+              help="Edges for each vertex of the R-MAT graph.")
+@click.option("--scramble", is_flag=True,
+              help="Permute its vertices' numbers: all blocks are about as large.")
 @click.option("--budget", type=SIZE, help="Each engine's own idea of the memory that it has.")
 @kit_options
-@click.option("--jobs", "job_count", type=click.IntRange(1), default=4, show_default=True,
-              help="WCC, PageRank and BFS in turn.")
-def jobs(graph, scale, iterations, partitions, budget, job_count, kit_bin, **options):
+@click.option("--jobs", "job_count", type=click.IntRange(1), default=4, show_default=True)
+@click.option("--algorithm", "algorithms", type=click.Choice(ALGORITHMS), multiple=True,
+              default=ALGORITHMS, show_default=True, help="In turn; give several.")
+@click.option("--gap", type=click.FloatRange(0), default=0, show_default=True,
+              help="Mean seconds between two submissions, which are a Poisson process.")
+def jobs(graph, scale, iterations, partitions, density, scramble, budget, job_count, algorithms,
+         gap, kit_bin, **options):
     """Several GridGraphs, or stand-ins, compute on one grid at once."""
     if not kit_bin and "kit" in options["way"] and was_given("way"):
         raise click.UsageError("--way kit: it needs --gridgraph-kit-bin")
     engines = engines_of(options)
     grid = Grid("wcc", engines.gridgraph, graph and graph.resolve(), scale, iterations, budget,
-                partitions=partitions)
+                partitions=partitions, density=density, scramble=scramble)
     known = {word: name for word, name in JOB_WAYS.items() if kit_bin or name != comparison.KIT}
-    compare(Jobs(grid, job_count, kit_bin), known=known, **options)
+    compare(Jobs(grid, job_count, kit_bin, algorithms, gap), known=known, **options)
 
 
 @main.command()

@@ -8,10 +8,8 @@
 """
 
 import shutil
-import subprocess
 import time
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -104,9 +102,9 @@ def timed(words, directory: Path) -> tuple[dict, str]:
     return {"seconds": time.monotonic() - start}, output
 
 
-def rmat(scale: int, path: Path) -> None:
-    command(GRAPHLANE, "gen", "rmat", "--scale", scale, "--edges", EDGES_PER_VERTEX << scale,
-            "--seed", 1, path)
+def rmat(scale: int, path: Path, density: int = EDGES_PER_VERTEX, scramble: bool = False) -> None:
+    command(GRAPHLANE, "gen", "rmat", "--scale", scale, "--edges", density << scale,
+            "--seed", 1, *(["--scramble"] if scramble else []), path)
 
 
 def give_weights(edges: Path, weighted: Path) -> None:
@@ -142,6 +140,8 @@ class Grid:
     budget: int | None  # bytes
     threads: int | None = None  # None: the engine's own choice, as GridGraph's always is
     partitions: int = PARTITIONS
+    density: int = EDGES_PER_VERTEX  # of an R-MAT graph
+    scramble: bool = False  # its vertices' numbers, so that all blocks are about as large
     root: int = 0  # of BFS
     stripe: tuple = ("column", "row")
     result: SameResult = field(default_factory=SameResult, compare=False)
@@ -167,8 +167,11 @@ class Grid:
 
     @property
     def files(self) -> str:
-        graph = self.graph.name if self.graph else f"rmat-{self.scale}"
-        return graph + (", weighted" if self.weighted else "")
+        if self.graph:
+            return self.graph.name + ", weighted" * self.weighted
+        dense = f", {self.density} edges a vertex" if self.density != EDGES_PER_VERTEX else ""
+        return f"rmat-{self.scale}{dense}" + ", scrambled" * self.scramble + \
+            ", weighted" * self.weighted
 
     def labels(self) -> dict:
         return {"engine": "GridGraph" if self.programs else "grid_engine",
@@ -179,14 +182,14 @@ class Grid:
             return sum(path.stat().st_size for path in self.graph.iterdir())
         # The edge list is there as long as the grid is made.
         copies = GRID_COPIES + 1 + self.weighted
-        return (EDGES_PER_VERTEX << self.scale) * self.edge_bytes * copies
+        return (self.density << self.scale) * self.edge_bytes * copies
 
     def prepare(self, directory: Path) -> None:
         if self.graph is not None:
             shutil.copytree(self.graph, directory, dirs_exist_ok=True)
             return
         edges = directory / "edges.bin"
-        rmat(self.scale, edges)
+        rmat(self.scale, edges, self.density, self.scramble)
         if self.weighted:
             give_weights(edges, directory / "weighted.bin")
             (directory / "weighted.bin").replace(edges)
@@ -227,92 +230,6 @@ class Grid:
         if self.programs is None:
             self.result.compare(output.splitlines()[0])
         return got
-
-
-@dataclass
-class Jobs:
-    """Several programs on one grid, each with vertex files of its own: in a directory where the
-    grid's files are symbolic links."""
-
-    grid: Grid  # its algorithm is nobody's
-    count: int
-    kit: Path | None = None  # GridGraph's programs, compiled against adapters/gridgraph
-
-    ALGORITHMS = ("wcc", "pagerank", "bfs")  # in turn
-
-    def __post_init__(self):
-        self.jobs = [replace(self.grid, algorithm=self.ALGORITHMS[i % len(self.ALGORITHMS)],
-                             root=7919 * i % (1 << max(self.grid.scale, 8)), result=SameResult())
-                     for i in range(self.count)]
-
-    @property
-    def name(self) -> str:
-        return f"{self.count} jobs by {self.labels()['engine']}"
-
-    @property
-    def files(self) -> str:
-        return self.grid.files
-
-    @property
-    def stripe(self) -> tuple:
-        return self.grid.stripe
-
-    def labels(self) -> dict:
-        return {**self.grid.labels(), "algorithm": f"{self.count} jobs"}
-
-    def need_bytes(self) -> int:
-        return self.grid.need_bytes()
-
-    def prepare(self, directory: Path) -> None:
-        self.grid.prepare(directory)
-
-    def run(self, directory: Path, prefix) -> dict:
-        """All at once."""
-        with self.directories(directory) as places:
-            start = time.monotonic()
-            running = [subprocess.Popen([str(word) for word in [*prefix, *job.words(place)]],
-                                        cwd=place, stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-                       for job, place in zip(self.jobs, places)]
-            try:
-                for job, process in zip(self.jobs, running):
-                    self.check(job, process.communicate()[0], process.returncode)
-            finally:
-                for process in running:
-                    process.kill()
-                    process.wait()
-            return {"seconds": time.monotonic() - start}
-
-    def by_kit(self) -> "Jobs":
-        return replace(self, grid=replace(self.grid, programs=self.kit))
-
-    def run_in_turn(self, directory: Path, prefix) -> dict:
-        with self.directories(directory) as places:
-            start = time.monotonic()
-            for job, place in zip(self.jobs, places):
-                self.check(job, command(*prefix, *job.words(place), cwd=place), 0)
-            return {"seconds": time.monotonic() - start}
-
-    def check(self, job: Grid, output: str, status: int) -> None:
-        lines = output.splitlines() or [f"exit status {status}"]
-        if status != 0:
-            raise StepFailed(f"{job.name}: {lines[-1]}")
-        if job.programs is None:
-            job.result.compare(lines[0])
-
-    @contextmanager
-    def directories(self, directory: Path):
-        names = [path.name for path in directory.iterdir() if path.is_file()]
-        places = [directory / f"job-{i}" for i in range(self.count)]
-        try:
-            for place in places:
-                place.mkdir()
-                for name in names:
-                    (place / name).symlink_to(Path("..") / name)
-            yield places
-        finally:
-            for place in places:
-                shutil.rmtree(place, ignore_errors=True)
 
 
 @dataclass

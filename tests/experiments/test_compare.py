@@ -9,6 +9,7 @@ import pytest
 from commands import experiments, start, traces, wait_for_steps, wait_gone
 
 from experiments import cgroup, compare, comparison, fio, samples, summary, workloads
+from experiments.jobs import Jobs
 from experiments.journal import command
 from experiments.sizes import SIZE
 from experiments.workspace import StepFailed
@@ -76,7 +77,7 @@ def test_jobs_compute_the_same_each_way_and_leave_no_directory(ready, tmp_path, 
 
 
 def test_the_kit_is_the_same_jobs_by_other_programs():
-    jobs = workloads.Jobs(workloads.Grid("wcc", Path("/own"), None, 10, 3, None), 3, Path("/kit"))
+    jobs = Jobs(workloads.Grid("wcc", Path("/own"), None, 10, 3, None), 3, Path("/kit"))
     for job, other in zip(jobs.jobs, jobs.by_kit().jobs, strict=True):
         own, *words = job.words(Path("/grid"))
         assert other.words(Path("/grid")) == [Path("/kit") / own.name, *words]
@@ -86,7 +87,7 @@ def test_the_kit_is_the_same_jobs_by_other_programs():
 def test_a_job_that_fails_is_named(tmp_path):
     grid = workloads.Grid("wcc", None, None, 10, 1, None)
     with pytest.raises(StepFailed, match="wcc by grid_engine: "):
-        workloads.Jobs(grid, 2).run(tmp_path, [])  # there is no grid
+        Jobs(grid, 2).run(tmp_path, [])  # there is no grid
     assert not list(tmp_path.iterdir())
 
 

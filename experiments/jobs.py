@@ -1,0 +1,152 @@
+"""Several programs on one grid, as GraphM's evaluation has them (§5.1): algorithms in turn, BFS from
+roots anywhere, submitted all at once or as they happen to come.
+
+Each has vertex files of its own: it works in a directory where the grid's files are symbolic links.
+"""
+
+import random
+import shutil
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from experiments.journal import command
+from experiments.workloads import Grid, SameResult
+from experiments.workspace import StepFailed
+
+ALGORITHMS = ("wcc", "pagerank", "bfs")
+SEED = 1
+
+
+@dataclass
+class Jobs:
+    grid: Grid  # its algorithm is nobody's
+    count: int
+    kit: Path | None = None  # GridGraph's programs, compiled against adapters/gridgraph
+    algorithms: tuple[str, ...] = ALGORITHMS  # in turn
+    gap: float = 0  # mean seconds between two submissions: a Poisson process
+    jobs: list[Grid] = field(init=False)
+    submitted: list[float] = field(init=False)  # seconds after the first
+
+    def __post_init__(self):
+        chance = random.Random(SEED)
+        self.jobs = [replace(self.grid, algorithm=self.algorithms[i % len(self.algorithms)],
+                             root=chance.randrange(1 << max(self.grid.scale, 8)), result=SameResult())
+                     for i in range(self.count)]
+        self.submitted = [0.0]
+        while len(self.submitted) < self.count:
+            wait = chance.expovariate(1 / self.gap) if self.gap else 0
+            self.submitted.append(self.submitted[-1] + wait)
+
+    @property
+    def name(self) -> str:
+        return f"{self.count} jobs by {self.labels()['engine']}"
+
+    @property
+    def files(self) -> str:
+        return self.grid.files
+
+    @property
+    def stripe(self) -> tuple:
+        return self.grid.stripe
+
+    def labels(self) -> dict:
+        mix = "" if self.algorithms == ALGORITHMS else f" of {', '.join(self.algorithms)}"
+        pace = f", one in {self.gap:g} s" if self.gap else ""
+        return {**self.grid.labels(), "algorithm": f"{self.count} jobs{mix}{pace}"}
+
+    def need_bytes(self) -> int:
+        return self.grid.need_bytes()
+
+    def prepare(self, directory: Path) -> None:
+        self.grid.prepare(directory)
+
+    def by_kit(self) -> "Jobs":
+        return replace(self, grid=replace(self.grid, programs=self.kit))
+
+    def run(self, directory: Path, prefix) -> dict:
+        """Each as soon as it is submitted."""
+        with self.directories(directory) as places:
+            started = time.monotonic()
+            jobs = [Process(job, [*prefix, *job.words(place)], place) for job, place
+                    in zip(self.jobs, places)]
+            try:
+                while not all(job.ended for job in jobs):
+                    for job, submitted in zip(jobs, self.submitted):
+                        if time.monotonic() >= started + submitted:
+                            job.go_on()
+                    time.sleep(0.01)
+            finally:
+                for job in jobs:
+                    job.kill()
+            return self.outcome(started, [job.ended for job in jobs])
+
+    def run_in_turn(self, directory: Path, prefix) -> dict:
+        """Each as soon as it is submitted and the one before it is through."""
+        with self.directories(directory) as places:
+            started, ended = time.monotonic(), []
+            for job, place, submitted in zip(self.jobs, places, self.submitted):
+                time.sleep(max(0, started + submitted - time.monotonic()))
+                check(job, command(*prefix, *job.words(place), cwd=place))
+                ended.append(time.monotonic())
+            return self.outcome(started, ended)
+
+    def outcome(self, started: float, ended: list[float]) -> dict:
+        """Seconds until the last is through, and of each since its submission."""
+        return {"seconds": max(ended) - started,
+                "jobs": [{"algorithm": job.algorithm, "submitted": submitted,
+                          "seconds": end - started - submitted}
+                         for job, submitted, end in zip(self.jobs, self.submitted, ended)]}
+
+    @contextmanager
+    def directories(self, directory: Path):
+        names = [path.name for path in directory.iterdir() if path.is_file()]
+        places = [directory / f"job-{i}" for i in range(self.count)]
+        try:
+            for place in places:
+                place.mkdir()
+                for name in names:
+                    (place / name).symlink_to(Path("..") / name)
+            yield places
+        finally:
+            for place in places:
+                shutil.rmtree(place, ignore_errors=True)
+
+
+class Process:
+    """A job that can be looked at while it runs."""
+
+    def __init__(self, job: Grid, words: list, place: Path):
+        self.job = job
+        self.words = [str(word) for word in words]
+        self.place = place
+        self.process = None
+        self.ended = None  # monotonic seconds
+
+    def go_on(self) -> None:
+        """Starts it; then sees whether it is through."""
+        if self.process is None:
+            self.output = tempfile.TemporaryFile("w+")
+            self.process = subprocess.Popen(self.words, cwd=self.place, stdin=subprocess.DEVNULL,
+                                            stdout=self.output, stderr=subprocess.STDOUT)
+        elif self.ended is None and self.process.poll() is not None:
+            self.ended = time.monotonic()
+            self.output.seek(0)
+            check(self.job, self.output.read(), self.process.returncode)
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.output.close()
+
+
+def check(job: Grid, output: str, status: int = 0) -> None:
+    lines = output.splitlines() or [f"exit status {status}"]
+    if status != 0:
+        raise StepFailed(f"{job.name}: {lines[-1]}")
+    if job.programs is None:
+        job.result.compare(lines[0])
