@@ -34,7 +34,7 @@ class Jobs:
     def __post_init__(self):
         chance = random.Random(SEED)
         self.jobs = [replace(self.grid, algorithm=self.algorithms[i % len(self.algorithms)],
-                             root=chance.randrange(1 << max(self.grid.scale, 8)), result=SameResult())
+                             root=chance.randrange(self.grid.vertex_count), result=SameResult())
                      for i in range(self.count)]
         self.submitted = [0.0]
         while len(self.submitted) < self.count:

@@ -158,6 +158,10 @@ class Grid:
         return f"{self.algorithm} by {self.labels()['engine']}"
 
     @property
+    def vertex_count(self) -> int:
+        return int((self.graph / "meta").read_text().split()[1]) if self.graph else 1 << self.scale
+
+    @property
     def weighted(self) -> bool:
         return self.algorithm == "spmv"
 

@@ -84,6 +84,36 @@ def test_the_kit_is_the_same_jobs_by_other_programs():
         assert own.parent == Path("/own")
 
 
+def test_jobs_come_as_they_happen_to_and_the_same_every_time():
+    grid = workloads.Grid("wcc", None, None, 10, 3, None)
+    at_once, apart = Jobs(grid, 200), Jobs(grid, 200, gap=5)
+    assert at_once.submitted == [0] * 200
+    assert apart.submitted == sorted(apart.submitted) == Jobs(grid, 200, gap=5).submitted
+    assert 4 < apart.submitted[-1] / 199 < 6
+    assert [job.root for job in apart.jobs] == [job.root for job in at_once.jobs]
+    assert apart.labels()["algorithm"] == "200 jobs, one in 5 s"
+    chosen = Jobs(grid, 3, algorithms=("bfs", "pagerank"))
+    assert [job.algorithm for job in chosen.jobs] == ["bfs", "pagerank", "bfs"]
+    assert chosen.labels()["algorithm"] == "3 jobs of bfs, pagerank"
+
+
+def test_roots_are_vertices_of_the_graph_that_is_given(tmp_path):
+    (tmp_path / "meta").write_text("0 7 100 2")
+    jobs = Jobs(workloads.Grid("wcc", None, tmp_path, 20, 3, None), 50)
+    assert {job.root for job in jobs.jobs} == set(range(7))
+
+
+def test_a_job_is_timed_from_its_submission(ready, tmp_path):
+    grid = workloads.Grid("wcc", None, None, 8, 1, None, partitions=2)
+    jobs = Jobs(grid, 3, algorithms=("wcc",), gap=0.2)
+    jobs.prepare(tmp_path)
+    for got in [jobs.run(tmp_path, []), jobs.run_in_turn(tmp_path, [])]:
+        assert got["seconds"] >= jobs.submitted[-1]
+        ends = [job["submitted"] + job["seconds"] for job in got["jobs"]]
+        assert max(ends) == pytest.approx(got["seconds"])
+        assert all(job["seconds"] > 0 and job["algorithm"] == "wcc" for job in got["jobs"])
+
+
 def test_a_job_that_fails_is_named(tmp_path):
     grid = workloads.Grid("wcc", None, None, 10, 1, None)
     with pytest.raises(StepFailed, match="wcc by grid_engine: "):
