@@ -14,7 +14,7 @@ from experiments.workspace import StepFailed, stop_on_sigterm
 MODULES = {"limits": "limits", "compare": "compare", "figure": "figure", "check": "check",
            "report": "report", "everything": "everything", "demo": "demo",
            "warm-reads": "warm_reads", "mount-reads": "mount_reads",
-           "preload-costs": "preload_costs"}
+           "preload-costs": "preload_costs", "soak": "soak"}
 INTERRUPTED = 130
 
 

@@ -1,0 +1,224 @@
+"""Jobs of the adapter kit that come and die at random, on one grid.
+
+Some are killed, some stopped for a while, some stopped and killed. Those that live must say what
+they say alone, and when all have gone the coordinator must have what it had before: descriptors,
+threads, memory, no buffer. Exit status 1: something was wrong.
+"""
+
+import random
+import signal
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from experiments.devices import BUILD
+from experiments.journal import command, retry
+from experiments.sizes import SIZE
+from experiments.workloads import GRAPHLANE, rmat
+from experiments.workspace import StepFailed
+
+PROGRAM = BUILD / "bin/grid_program"
+COORDINATOR = BUILD / "bin/graphlane-share-coordinator"
+MEMORY = 1 << 40  # the programs' own idea of it
+ROOTS = 8
+SETTLED_SECONDS_MAX = 20
+GROWTH_BYTES_MAX = 16 << 20  # of a coordinator that holds no partition: its allocator's
+# What becomes of a job, and how often.
+FATES = {"lives": 10, "is stopped": 3, "is killed": 4, "is terminated": 2, "is stopped and killed": 1}
+
+
+@dataclass
+class Job:
+    words: tuple
+    fate: str
+    at: float  # seconds after its start: the signal
+    rest: float  # for so long it is stopped
+    process: subprocess.Popen = None
+    output: object = None
+    started: float = field(default_factory=time.monotonic)
+    stopped: bool = False
+    done: bool = False  # its fate has come
+
+    def start(self, directory: Path) -> None:
+        self.output = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen([str(word) for word in self.words], cwd=directory,
+                                        stdin=subprocess.DEVNULL, stdout=self.output,
+                                        stderr=subprocess.STDOUT)
+
+    def go_on(self) -> bool:
+        """False: it has ended."""
+        if self.process.poll() is not None:
+            return False
+        age = time.monotonic() - self.started
+        if not self.done and age >= self.at and self.fate != "lives":
+            self.meet_its_fate(age)
+        return True
+
+    def meet_its_fate(self, age: float) -> None:
+        if self.fate == "is killed":
+            self.process.kill()
+        elif self.fate == "is terminated":
+            self.process.terminate()
+        elif not self.stopped:
+            self.process.send_signal(signal.SIGSTOP)
+            self.stopped = True
+            return
+        elif age < self.at + self.rest:
+            return
+        else:
+            self.process.send_signal(signal.SIGCONT if self.fate == "is stopped" else signal.SIGKILL)
+        self.done = True
+
+    def said(self) -> str:
+        self.output.seek(0)
+        return self.output.read()
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a process has."""
+
+    descriptors: int
+    threads: int
+    memory_bytes: int
+
+    @classmethod
+    def by(cls, pid: int) -> "Held":
+        status = dict(line.split(":", 1) for line in
+                      Path(f"/proc/{pid}/status").read_text().splitlines())
+        return cls(len(list(Path(f"/proc/{pid}/fd").iterdir())), int(status["Threads"]),
+                   int(status["VmRSS"].split()[0]) << 10)
+
+    def is_more_than(self, before: "Held") -> bool:
+        return (self.descriptors, self.threads) != (before.descriptors, before.threads) or \
+            self.memory_bytes > before.memory_bytes + GROWTH_BYTES_MAX
+
+    def __str__(self) -> str:
+        return (f"{self.descriptors} descriptors, {self.threads} threads, "
+                f"{self.memory_bytes / 2**20:.1f} MiB")
+
+
+class Soak:
+    def __init__(self, grid: Path, vertex_count: int, seed: int):
+        self.grid = grid
+        self.chance = random.Random(seed)
+        self.roots = [self.chance.randrange(vertex_count) for _ in range(ROOTS)]
+        self.alone = {}
+        self.counts = Counter()
+        self.wrong = []
+
+    def any_words(self) -> tuple:
+        algorithm = self.chance.choice(["components", "levels"])
+        root = [self.chance.choice(self.roots)] if algorithm == "levels" else []
+        return PROGRAM, algorithm, self.grid, MEMORY, *root
+
+    def right(self, words: tuple) -> str:
+        """What it says when nobody else is there."""
+        if words not in self.alone:
+            self.alone[words] = command(*words)
+        return self.alone[words]
+
+    def learn(self) -> None:
+        self.right((PROGRAM, "components", self.grid, MEMORY))
+        for root in self.roots:
+            self.right((PROGRAM, "levels", self.grid, MEMORY, root))
+
+    def learn_again(self) -> None:
+        """When all have gone, nobody and nothing is in the way."""
+        before, self.alone = self.alone, {}
+        self.learn()
+        self.wrong += [f"{words[1]}: said {said!r} at first, {self.alone[words]!r} at last"
+                       for words, said in before.items() if said != self.alone[words]]
+
+    def new_job(self, directory: Path, job_seconds: float) -> Job:
+        (fate,) = self.chance.choices(list(FATES), FATES.values())
+        job = Job(self.any_words(), fate, self.chance.uniform(0, job_seconds),
+                  self.chance.uniform(0.1, 3))
+        job.start(directory)
+        return job
+
+    def look_at(self, job: Job) -> None:
+        survived = job.process.returncode == 0
+        self.counts[job.fate if not survived else "survived"] += 1
+        if survived and job.said() != self.right(job.words):
+            self.wrong.append(f"{job.words[1]}: said {job.said()!r}, alone {self.right(job.words)!r}")
+        if not survived and (job.fate in ["lives", "is stopped"] or job.process.returncode > 0):
+            self.wrong.append(f"{job.words[1]}, which {job.fate}: status {job.process.returncode}: "
+                              f"{job.said().strip()}")
+        job.output.close()
+
+    def run(self, seconds: float, most: int, directory: Path) -> None:
+        end = time.monotonic() + seconds
+        running, job_seconds = [], 1.0
+        try:
+            while running or time.monotonic() < end:
+                if len(running) < most and time.monotonic() < end and self.chance.random() < 0.3:
+                    running.append(self.new_job(directory, job_seconds))
+                for job in [job for job in running if not job.go_on()]:
+                    running.remove(job)
+                    self.look_at(job)
+                    if job.process.returncode == 0:  # so that signals come at all times of a life
+                        job_seconds += (time.monotonic() - job.started - job_seconds) / 8
+                time.sleep(0.01)
+        finally:
+            for job in running:
+                job.process.kill()
+                job.process.wait()
+
+
+@click.command(help=__doc__)
+@click.option("--minutes", type=click.FloatRange(0, min_open=True), default=10, show_default=True)
+@click.option("--jobs", "most", type=click.IntRange(1), default=64, show_default=True,
+              help="The most at a time.")
+@click.option("--scale", type=click.IntRange(8, 24), default=17, show_default=True,
+              help="The R-MAT graph has 2^SCALE vertices and 16 edges for each.")
+@click.option("--budget", type=SIZE, default="8M", show_default=True, help="Of the buffers.")
+@click.option("--seed", default=1, show_default=True)
+def main(minutes, most, scale, budget, seed):
+    with tempfile.TemporaryDirectory(prefix="graphlane-soak-") as directory:
+        directory = Path(directory)
+        rmat(scale, directory / "edges.bin")
+        command(GRAPHLANE, "convert", "--from", "bin", "--to", "grid", "--partitions", 8,
+                directory / "edges.bin", directory / "grid")
+        soak = Soak(directory / "grid", 1 << scale, seed)
+        coordinator = subprocess.Popen([COORDINATOR, f"--serve={directory / 'grid'}",
+                                        f"--budget={budget}"], stdin=subprocess.DEVNULL)
+        try:
+            soak.learn()  # by it, which so has all that it keeps
+            before = settled(coordinator)
+            soak.run(60 * minutes, most, directory)
+            after = settled(coordinator, before)
+            soak.learn_again()
+        finally:
+            coordinator.terminate()
+            coordinator.wait()
+    ended = ", ".join(f"{count} {fate}" for fate, count in sorted(soak.counts.items()))
+    click.echo(f"{sum(soak.counts.values())} jobs: {ended}")
+    click.echo(f"coordinator before: {before}\ncoordinator after:  {after}")
+    for line in soak.wrong:
+        click.echo(f"wrong: {line}", err=True)
+    if soak.wrong:
+        raise StepFailed(f"{len(soak.wrong)} jobs were wrong")
+    if after.is_more_than(before):
+        raise StepFailed("the coordinator has more than before")
+
+
+def settled(coordinator: subprocess.Popen, before: Held | None = None) -> Held:
+    """What it has when it has noticed that all are gone; or what it still has after a while."""
+    def look():
+        if coordinator.poll() is not None:
+            raise StepFailed(f"the coordinator ended: {coordinator.returncode}")
+        held = Held.by(coordinator.pid)
+        if before and held.is_more_than(before):
+            raise OSError
+        return held
+    time.sleep(1)
+    try:
+        return retry(look, SETTLED_SECONDS_MAX)
+    except OSError:
+        return Held.by(coordinator.pid)

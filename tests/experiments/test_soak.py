@@ -1,0 +1,42 @@
+"""`soak`, for some seconds: that it kills, and that it sees what is wrong."""
+
+import re
+
+import pytest
+from commands import experiments
+
+from experiments import soak
+from harness import BUILD
+
+pytestmark = pytest.mark.skipif(BUILD.name in ["asan", "tsan"],
+                                reason="not applicable: experiments are never sanitized")
+
+
+def test_jobs_die_and_the_others_are_right():
+    said = experiments("soak", "--minutes", "0.1", "--jobs", "8", "--scale", "14").stdout
+    jobs, ended = re.match(r"(\d+) jobs: (.*)", said).groups()
+    assert sum(int(number) for number in re.findall(r"(\d+) ", ended)) == int(jobs)
+    assert "survived" in ended and "killed" in ended
+    assert "coordinator after" in said
+
+
+def test_a_job_that_says_something_else_is_wrong(tmp_path):
+    words = ("sh", "-c", "echo $PPID $$")  # never the same
+    found = soak.Soak(tmp_path, 8, seed=1)
+    job = soak.Job(words, "lives", 0, 0)
+    job.start(tmp_path)
+    job.process.wait()
+    found.look_at(job)
+    assert len(found.wrong) == 1
+    killed = soak.Job(("sh", "-c", "kill -9 $$"), "lives", 0, 0)
+    killed.start(tmp_path)
+    killed.process.wait()
+    found.look_at(killed)
+    assert found.wrong[1].startswith("-c, which lives: status -9")
+
+
+def test_what_a_process_has_more_is_seen():
+    before = soak.Held(7, 10, 4 << 20)
+    assert not soak.Held(7, 10, 8 << 20).is_more_than(before)
+    for more in [soak.Held(8, 10, 4 << 20), soak.Held(7, 11, 4 << 20), soak.Held(7, 10, 40 << 20)]:
+        assert more.is_more_than(before)
