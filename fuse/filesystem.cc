@@ -170,6 +170,7 @@ int show_attributes(Filesystem& fs, Inode& inode, struct stat* st) {
   if (::fstatat(path->get(), "", st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) return errno;
   if (inode.control) return 0;
   const StubView view = inode.stub.look(path->get(), *st);
+  if (view.error != 0) return view.error;
   if (view.striped() && fs.volume->accept(view.layout, "")) {
     show_as_striped(fs, view.layout, st);
   }

@@ -108,6 +108,7 @@ int op::setattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, struct stat* wan
   const Fd held = held_parts(inode, path_fd, st);
   if (held && ::fstat(held.get(), &st) != 0) return errno;
   StubView view = inode.stub.look(path_fd, st);
+  if (view.error != 0) return view.error;
   // Another volume's parts are not ours to change.
   if (view.striped() && !fs.volume->accept(view.layout, "")) view.verdict = StubVerdict::kBadField;
   int error = 0;

@@ -159,6 +159,7 @@ Result<std::unique_ptr<OpenFile>> open_inode(Filesystem& fs, fuse_req_t req, Ino
   struct stat st;
   if (::fstat(path->get(), &st) != 0) return last_errno();
   const StubView view = inode.stub.look(path->get(), st);
+  if (view.error != 0) return Errno{view.error};
   if (view.plain()) return open_plain(fs, req, inode, path->get(), fi);
   if (view.striped()) return open_parts(fs, req, inode, view.layout, st, fi);
   log_line("{}: inode {}: {}", fs.volume->root(), st.st_ino, describe(view.verdict));

@@ -14,10 +14,14 @@ bool size_of_a_stub(const struct stat& st) {
 StubView read_view(int path_fd, const struct stat& st) {
   StubView view;
   const Fd file = reopen(path_fd, O_RDONLY);
-  if (!file) return view;
+  if (!file) {
+    if (errno != EACCES && errno != EPERM) view.error = errno;
+    return view;
+  }
   const Result<StubVerdict> verdict =
       read_stub(file.get(), static_cast<uint64_t>(st.st_size), &view.layout);
   if (verdict) view.verdict = *verdict;
+  else view.error = verdict.error().code;
   return view;
 }
 
@@ -32,7 +36,7 @@ StubView StubCache::look(int path_fd, const struct stat& st) {
     view_ = read_view(path_fd, st);
     ctime_ = st.st_ctim;
     size_ = st.st_size;
-    known_ = true;
+    known_ = view_.error == 0;  // else it is looked at again
   }
   return view_;
 }

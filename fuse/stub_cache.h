@@ -21,9 +21,10 @@ namespace graphlane {
 struct StubView {
   StubVerdict verdict = StubVerdict::kNotAStub;
   Layout layout;  // for kStub
+  int error = 0;  // nobody knows now, for want of memory or descriptors: neither of these
 
-  bool plain() const { return verdict == StubVerdict::kNotAStub; }
-  bool striped() const { return verdict == StubVerdict::kStub; }
+  bool plain() const { return error == 0 && verdict == StubVerdict::kNotAStub; }
+  bool striped() const { return error == 0 && verdict == StubVerdict::kStub; }
 };
 
 class StubCache {

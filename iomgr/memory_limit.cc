@@ -111,13 +111,14 @@ struct CgroupFiles {
   const char* limit;
   const char* usage;
   const char* cache;  // keys in memory.stat
+  const char* shared;  // memory of tmpfs and memfds, which counts as cache
   const char* mapped;
 };
 constexpr CgroupFiles kVersion1 = {"/sys/fs/cgroup/memory", "/memory.limit_in_bytes",
                                    "/memory.usage_in_bytes", "total_cache ",
-                                   "total_mapped_file "};
+                                   "total_shmem ", "total_mapped_file "};
 constexpr CgroupFiles kVersion2 = {"/sys/fs/cgroup", "/memory.max", "/memory.current", "file ",
-                                   "file_mapped "};
+                                   "shmem ", "file_mapped "};
 
 // The only number of a group's file, or `missing`.
 uint64_t group_number(const char* root, const char* group, const char* leaf, uint64_t missing) {
@@ -127,16 +128,19 @@ uint64_t group_number(const char* root, const char* group, const char* leaf, uin
 }
 
 // What one cgroup leaves: its limit less what it uses, page cache that nobody has mapped
-// not counted.
+// not counted. What is mapped may be shared memory too, which no file's pages make room for:
+// in proportion, as the kernel does not tell them apart.
 uint64_t cgroup_available(const CgroupFiles& files, const char* group) {
   const uint64_t limit = group_number(files.root, group, files.limit, kUnlimited);
   if (limit == kUnlimited) return kUnlimited;
   const uint64_t usage = group_number(files.root, group, files.usage, 0);
-  Field fields[] = {{files.cache, 0}, {files.mapped, 0}};
+  Field fields[] = {{files.cache, 0}, {files.shared, 0}, {files.mapped, 0}};
   read_fields(Path(files.root, group, "/memory.stat").text, fields);
-  const uint64_t cache = fields[0].value;
-  const uint64_t mapped = std::min(cache, fields[1].value);
-  const uint64_t held = usage - std::min(usage, cache - mapped);
+  const uint64_t all = std::max(fields[0].value, uint64_t{1});
+  const uint64_t cache = all - std::min(all, fields[1].value);
+  const double files_share = static_cast<double>(cache) / static_cast<double>(all);
+  const auto mapped = static_cast<uint64_t>(static_cast<double>(fields[2].value) * files_share);
+  const uint64_t held = usage - std::min(usage, cache - std::min(cache, mapped));
   return limit - std::min(limit, held);
 }
 

@@ -1,5 +1,7 @@
 #include "fuse/striped.h"
 
+#include <sys/resource.h>
+
 #include "tests/fuse/temporary_volume.h"
 
 namespace graphlane {
@@ -23,6 +25,26 @@ TEST(StubCacheTest, TellsStubsFromPlainFilesAndDamagedOnes) {
     EXPECT_TRUE(look(*std::make_unique<StubCache>(), volume, plain).plain()) << plain;
   }
   EXPECT_EQ(look(*std::make_unique<StubCache>(), volume, "cut").verdict, StubVerdict::kCutShort);
+}
+
+// Without a descriptor to be had nobody can tell. A stub that were taken for a plain file would be
+// written over.
+TEST(StubCacheTest, WhatCannotBeReadNowIsNoPlainFileAndIsLookedAtAgain) {
+  const TemporaryVolume volume;
+  volume.add_striped("striped", 50'000);
+  const Fd path = open_path(volume.path("striped"));
+  const struct stat st = attributes(path);
+  StubCache cache;
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const StubView blind = cache.look(path.get(), st);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(blind.error, EMFILE);
+  EXPECT_FALSE(blind.plain());
+  EXPECT_FALSE(blind.striped());
+  EXPECT_TRUE(cache.look(path.get(), st).striped());
 }
 
 TEST(StubCacheTest, LooksAgainWhenTheFileHasChanged) {
