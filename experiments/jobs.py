@@ -1,5 +1,5 @@
-"""Several programs on one grid, as GraphM's evaluation has them (§5.1): algorithms in turn, BFS from
-roots anywhere, submitted all at once or as they happen to come.
+"""Several programs on one grid, as GraphM's evaluation has them (§5.1): algorithms in turn, BFS
+from roots anywhere, submitted all at once or as they happen to come.
 
 Each has vertex files of its own: it works in a directory where the grid's files are symbolic links.
 """

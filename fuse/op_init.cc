@@ -50,7 +50,8 @@ void op::init(void* userdata, fuse_conn_info* conn) {
   fs.direct_writes = kernel_is_at_least(6, 18);
   fs.kernel_checks_flags = conn->proto_minor >= kFirstMinorThatChecksFlags;
   // The kernel's own reads would move the access times of the host's files.
-  fs.passthrough = fs.privileged && access_time_flag(fs) == 0 && fs.init_extension.want_passthrough(conn);
+  fs.passthrough = fs.privileged && access_time_flag(fs) == 0 &&
+                   fs.init_extension.want_passthrough(conn);
 }
 
 }  // namespace graphlane

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,30 @@ def test_what_is_not_in_the_page_cache_of_the_parts_goes_by_the_lanes(
     with mounted(volume, "-o", "io=buffered") as at:
         assert (at / "data").read_bytes() == content
         assert lane_ios(at) == 0
+
+
+HOLD = """
+import os, sys
+memory = os.memfd_create("held")
+os.write(memory, bytes(SIZE))
+print("holds it", flush=True)
+sys.stdin.read()
+""".replace("SIZE", str(110 * MIB))
+
+
+def test_shared_memory_of_others_is_not_taken_for_room(volume, graphlane, little_memory, tmp_path):
+    """The cgroup counts it as cache, but it does not make room."""
+    at = tmp_path / "mnt"
+    at.mkdir()
+    holder = subprocess.Popen([*little_memory, sys.executable, "-c", HOLD],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout.readline() == b"holds it\n"
+        made = volume()
+        subprocess.run([*little_memory, graphlane.program, "mount", made.path, at], check=True,
+                       timeout=60)
+        budget = stats(at)["cache"]["budget_bytes"]
+        graphlane("umount", at)
+    finally:
+        holder.communicate()
+    assert budget < 30 * MIB, "of 260, of which 128 are left alone"
