@@ -189,6 +189,7 @@ def main(minutes, most, scale, budget, seed):
         coordinator = subprocess.Popen([COORDINATOR, f"--serve={directory / 'grid'}",
                                         f"--budget={budget}"], stdin=subprocess.DEVNULL)
         try:
+            retry(lambda: serves(coordinator))
             soak.learn()  # by it, which so has all that it keeps
             before = settled(coordinator)
             soak.run(60 * minutes, most, directory)
@@ -206,6 +207,12 @@ def main(minutes, most, scale, budget, seed):
         raise StepFailed(f"{len(soak.wrong)} jobs were wrong")
     if after.is_more_than(before):
         raise StepFailed("the coordinator has more than before")
+
+
+def serves(coordinator: subprocess.Popen) -> None:
+    """It starts its threads when it has taken its place; a job that came sooner would start one."""
+    if Held.by(coordinator.pid).threads == 1:
+        raise OSError
 
 
 def settled(coordinator: subprocess.Popen, before: Held | None = None) -> Held:
