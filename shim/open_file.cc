@@ -305,12 +305,14 @@ OpenFileRef identify(int fd, Fd stub = {}) {
   SaidSize said;
   if (access != Access::kNone && S_ISREG(st.st_mode)) {
     file = find_open(st, access);
-    if (file == nullptr) {
-      file = open_slot(fd, st, access, direct, std::move(stub));
-      if (file != nullptr) said = file->said;
-    } else {
-      if (direct) protect(*file->parts, true);
+    const bool is_new = file == nullptr;
+    if (is_new) file = open_slot(fd, st, access, direct, std::move(stub));
+    if (file != nullptr) {
       said = file->said;
+      said.ctime_ns = st.st_ctim.tv_sec * 1'000'000'000 + st.st_ctim.tv_nsec;
+    }
+    if (file != nullptr && !is_new) {
+      if (direct) protect(*file->parts, true);
       if (file->origin == Origin::kStub) read_again(*file, fd, &said);
     }
   }
