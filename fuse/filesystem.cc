@@ -82,9 +82,9 @@ Outcome<std::unique_ptr<Filesystem>> Filesystem::start(std::shared_ptr<const Vol
   Outcome<std::unique_ptr<Lanes>> lanes = Lanes::start(*fs->volume, options.lanes);
   if (!lanes) return lanes.error();
   fs->lanes = std::move(*lanes);
-  // Without, if there is no memory.
-  if (options.cache.budget_bytes != 0 && fs->extents.start(options.cache)) {
-    fs->cache_keeper.emplace(fs->extents);
+  if (options.cache.budget_bytes != 0) {
+    // Without, if there is no memory.
+    if (fs->extents.start(options.cache)) fs->cache_keeper.emplace(fs->extents);
     const std::chrono::duration<double> share_wait(options.share_wait_seconds);
     fs->shared.emplace(
         SharedCacheOptions{

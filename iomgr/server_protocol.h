@@ -25,13 +25,15 @@
 //
 // **Sharing.** Who shows a descriptor that is open for reading, in a ShareRequest, gets the
 // file's image in the server's memory (shared_image.h) after the generations, in place of the
-// parts, and keeps the connection. What he does not find there he asks for; what he found
-// without asking he tells, as it says where he is:
+// parts, and keeps the connection. What he does not find there he asks for; what he has copied,
+// asked for or not, he tells, as it says where he is:
 //
-//   client ──ShareFetch──► ◄──ShareReply──      ──SharePassed──► (no answer)
+//   client ──ShareFetch──► ◄──ShareReply──  (copies)  ──SharePassed──► (no answer)
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
+
+#include <sys/time.h>
 
 #include <atomic>
 #include <cstdint>
@@ -121,6 +123,10 @@ struct ShareReply {
   int32_t error = 0;  // 0: it was in memory a moment ago; EAGAIN: no room; ESTALE: the file
                       // has changed; or a device's errno
 };
+
+// How long a client waits for an answer. One that has died answers at once, and one that was
+// stopped stops the mount as well; but slow devices may have sixteen jobs' requests before ours.
+inline constexpr timeval kServerPatience = {.tv_sec = 30, .tv_usec = 0};
 
 inline constexpr uint32_t kServerDescriptorsMax = 1 + kDeviceCountMax;
 inline constexpr size_t kServerReplyMax = sizeof(ServerReply) + kDeviceCountMax * 4096;

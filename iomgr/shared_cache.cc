@@ -20,8 +20,9 @@ constexpr uint64_t kNeverWanted = UINT64_MAX;
 constexpr auto kMoving = std::chrono::seconds(1);
 constexpr auto kProcessRemembered = std::chrono::seconds(2);
 constexpr uint64_t kBudgetStep = 64 << 20;
+constexpr uint64_t kBudgetMin = 48 << 20;
 constexpr uint64_t kAheadMax = 24 << 20;
-constexpr uint64_t kAheadShare = 8;  // of the budget
+constexpr uint64_t kAheadShare = 2;  // of the budget
 
 uint64_t first_frame_of(ByteRange range) { return range.offset / kFrame; }
 uint64_t end_frame_of(ByteRange range) { return (range.end() + kFrame - 1) / kFrame; }
@@ -55,7 +56,7 @@ struct SharedScan::Stream {
 
 // Of a scan, and for a while after it.
 struct SharedScan::Place {
-  // What it has asked for last, and may still be copying.
+  // What it has asked for last, until it says that it has it; from there on it goes.
   uint64_t frame = 0;
   uint64_t end_frame = 0;
   pid_t process = 0;
@@ -65,8 +66,11 @@ struct SharedScan::Place {
   bool ended = false;
   std::chrono::steady_clock::time_point moved;
 
-  // Neither gone nor stopped, as far as one can see. Two that wait for each other do not for
-  // long.
+  // Neither gone nor stopped, as far as one can see.
+  bool goes_on(std::chrono::steady_clock::time_point now) const {
+    return fetching || (!ended && now - moved < kMoving);
+  }
+  // Two that wait for each other do not for long.
   bool moves(std::chrono::steady_clock::time_point now) const {
     return (fetching && !held) || (!ended && now - moved < kMoving);
   }
@@ -136,8 +140,11 @@ void SharedScan::fetch_ahead() {
 
 void SharedScan::passed(ByteRange range) {
   MutexLock lock(cache_.mu_);
+  // After a fetch it was counted there.
+  const bool fetched = place_->frame < place_->end_frame;
   cache_.move_to(*place_, range);
-  cache_.stats_.found_bytes += range.length_bytes;
+  place_->frame = place_->end_frame;
+  if (!fetched) cache_.stats_.found_bytes += range.length_bytes;
 }
 
 // ---- files
@@ -250,9 +257,12 @@ void SharedCache::count_processes(File& file) {
 
 void SharedCache::look_at_budget() {
   const uint64_t held = resident_.size() * kFrame;
-  budget_bytes_ = options_.budget_bytes == SharedCacheOptions::kAutoBudget
-                      ? cache_budget_bytes(held) / 2 * 3  // one copy for all: three quarters
-                      : options_.budget_bytes;
+  budget_bytes_ = options_.budget_bytes;
+  if (options_.budget_bytes == SharedCacheOptions::kAutoBudget) {
+    const uint64_t room = memory_available_bytes() + held;
+    budget_bytes_ = std::max(cache_budget_bytes(held) / 2 * 3,  // one copy for all: three quarters
+                             std::min(kBudgetMin, room / 4));
+  }
   unlooked_bytes_ = 0;
   const size_t keep = budget_bytes_ / kFrame;
   if (resident_.size() <= keep) return;
@@ -313,22 +323,35 @@ void SharedCache::put_first_wanted_last(size_t count, Clock::time_point now) {
                    [](const Frame& a, const Frame& b) { return a.distance > b.distance; });
 }
 
-// Whether another scan that is moving wants the frame within half of the file.
+// Whether another scan that goes on wants the frame within half of the file.
 bool SharedCache::wanted_by_others(const Frame& frame, const Place& place, Clock::time_point now) {
   const File& file = *frame.file;
   const uint64_t count = file.layout.frame_count;
   return std::any_of(file.places.begin(), file.places.end(), [&](const auto& other) {
-    return other.get() != &place && other->process != place.process && other->moves(now) &&
+    return other->process != place.process && other->goes_on(now) &&
            (frame.index + count - other->end_frame) % count < count / 2;
   });
 }
 
-// Whether another scan of the file that is moving comes behind, by less than half of it.
-bool SharedCache::leads(const File& file, const Place& place, Clock::time_point now) {
-  const uint64_t count = file.layout.frame_count;
-  return std::any_of(file.places.begin(), file.places.end(), [&](const auto& other) {
-    const uint64_t behind = (place.frame + count - other->frame) % count;
-    return other->process != place.process && other->moves(now) && behind > 0 && behind < count / 2;
+// Whether a scan of the process is the last one of the file's. They go in a circle; it is cut at
+// its widest gap, so there is one to whom all others come nearer while they wait.
+bool SharedCache::is_last(const File& file, pid_t process, Clock::time_point now) {
+  std::vector<uint64_t> frames;
+  for (const auto& place : file.places) {
+    if (place->goes_on(now)) frames.push_back(place->frame);
+  }
+  if (frames.empty()) return true;
+  std::sort(frames.begin(), frames.end());
+  uint64_t last = frames.front();
+  uint64_t widest = last + file.layout.frame_count - frames.back();
+  for (size_t i = 1; i < frames.size(); ++i) {
+    const uint64_t gap = frames[i] - frames[i - 1];
+    if (gap <= widest) continue;
+    widest = gap;
+    last = frames[i];
+  }
+  return std::any_of(file.places.begin(), file.places.end(), [&](const auto& place) {
+    return place->process == process && place->frame == last && place->goes_on(now);
   });
 }
 
@@ -344,7 +367,7 @@ SharedCache::Room SharedCache::make_room(size_t count, const File& file, Place& 
   const Frame& nearest = resident_[victim_count - 1];
   if (ahead && nearest.distance <= 4 * count) return Room::kNone;
   const bool in_use = nearest.distance == 0;
-  if (in_use || (wanted_by_others(nearest, place, now) && (ahead || leads(file, place, now)))) {
+  if (in_use || (wanted_by_others(nearest, place, now) && !is_last(file, place.process, now))) {
     if (ahead || (in_use && now >= hold_end)) return Room::kNone;
     if (now < hold_end) {
       place.held = true;
@@ -361,7 +384,6 @@ SharedCache::Room SharedCache::make_room(size_t count, const File& file, Place& 
 
 // ---- fetching
 
-// To where it begins: until the reader comes again, he may be copying it.
 void SharedCache::move_to(Place& place, ByteRange range) {
   place.frame = first_frame_of(range);
   place.end_frame = end_frame_of(range);

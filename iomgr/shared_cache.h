@@ -14,8 +14,9 @@
 //
 // **Holding back.** Where room could only be made by what another scan, which is moving, wants within
 // half of the file, the fetch waits until that one has passed: `hold_max` in all, and no longer
-// than the other one moves. So it does where all that is there is just being copied. Who is the
-// last of them waits for nobody: it is he that the others wait for.
+// than the other one moves. So it does where all that is there is just being copied. Scans go in
+// a circle, so who is behind whom is agreed upon: the last one is he behind whom the widest gap is.
+// He waits for nobody; all the others come nearer to him while they wait, a convoy in the end.
 //
 // **Reading ahead.** The threads of a process are one stream, however small the blocks that each
 // asks for. While it goes forwards, what is read ahead of it grows to kAheadMax, in pieces of
@@ -96,7 +97,7 @@ class SharedScan {
   // The same for what the reader will want next, as far as nothing has to go for it that is
   // wanted sooner. Waits for the devices, but for nobody else.
   void fetch_ahead();
-  // The reader has found the range without asking.
+  // The reader has the range, which he found, or has copied.
   void passed(ByteRange range);
 
  private:
@@ -158,7 +159,7 @@ class SharedCache {
   void put_first_wanted_last(size_t count, Clock::time_point now) REQUIRES(mu_);
   bool wanted_by_others(const Frame& frame, const Place& place, Clock::time_point now)
       REQUIRES(mu_);
-  bool leads(const File& file, const Place& place, Clock::time_point now) REQUIRES(mu_);
+  bool is_last(const File& file, pid_t process, Clock::time_point now) REQUIRES(mu_);
   int fill(File& file, const std::vector<uint64_t>& frames);
   void drop(size_t resident_index) REQUIRES(mu_);
   void drop_file(File& file) REQUIRES(mu_);

@@ -14,8 +14,6 @@
 namespace graphlane {
 namespace {
 
-constexpr timeval kPatience = {.tv_sec = 1, .tv_usec = 0};
-
 // The counters of the mounts that this process has read from. They stay mapped.
 struct Mapping {
   char server[kServerNameSize];
@@ -44,7 +42,8 @@ Fd connect_to(const char* server) {
   Fd socket(static_cast<int>(::syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)));
   if (!socket) return {};
   for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
-    ::syscall(SYS_setsockopt, socket.get(), SOL_SOCKET, option, &kPatience, sizeof kPatience);
+    ::syscall(SYS_setsockopt, socket.get(), SOL_SOCKET, option, &kServerPatience,
+              sizeof kServerPatience);
   }
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

@@ -28,7 +28,7 @@ struct ServerAnswer {
   int image = -1;  // of ask_to_share(), in place of the parts; the caller's to close
 };
 
-// Answers within two seconds, whatever the server does. Keeps no descriptor open.
+// Answers within two times kServerPatience, whatever the server does. Keeps no descriptor open.
 ServerAnswer ask_server(int fd);
 
 // The same for writing: the parts are open for that. `connection`, for 0, is to the

@@ -24,8 +24,6 @@ constexpr uint64_t kSharedMin = 512 << 10;
 // What is asked for at a time: the server keeps that much for us while we copy.
 constexpr uint64_t kWindow = 12 * kExtentFrameBytes;
 static_assert(kWindow / kExtentFrameBytes < 64, "a bit a frame");
-// The devices may have much to do; a server that was stopped has longer.
-constexpr timeval kPatience = {.tv_sec = 5, .tv_usec = 0};
 
 std::atomic<uint64_t> bytes_read{0};
 
@@ -98,20 +96,17 @@ class Window {
 bool read_window(const SharedReader& reader, ByteRange range, char* buffer) {
   constexpr int kTries = 3;  // what has come may have gone again
   Window window(reader.image, range, buffer);
-  const bool all = window.copy();
+  bool all = window.copy();
   const BorrowedLink link(reader);
-  if (all) {
-    if (link) (void)link.tell(ShareMessage::kPassed, range);
-    return true;
-  }
-  if (!link) return false;
-  for (int i = 0; i < kTries; ++i) {
+  if (!link) return all;
+  for (int i = 0; i < kTries && !all; ++i) {
     const int error = link.tell(ShareMessage::kFetch, range) ? link.answer() : ETIMEDOUT;
     if (error == ETIMEDOUT) reader.dead.store(true, relaxed);
     if (error != 0) return false;
-    if (window.copy()) return true;
+    all = window.copy();
   }
-  return false;
+  if (all) (void)link.tell(ShareMessage::kPassed, range);
+  return all;
 }
 
 }  // namespace
@@ -127,7 +122,8 @@ void SharedReader::begin(int fd, uint64_t generation, uint64_t size_bytes) {
     if (answer.error != 0 || answer.generation != generation) return;
     if (!image && !image.map(image_fd.get(), size_bytes)) return;
     connection = lifted(std::move(connection));
-    ::syscall(SYS_setsockopt, connection.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
+    ::syscall(SYS_setsockopt, connection.get(), SOL_SOCKET, SO_RCVTIMEO, &kServerPatience,
+              sizeof kServerPatience);
     Link& link = links[link_count++];
     link.fd = connection.release();
     set_entry(link.fd, FdEntry::internal());

@@ -2,7 +2,7 @@
 // read it (iomgr/server_protocol.h, "Sharing").
 //
 //   in the image         ──► copied; the server is told
-//   missing              ──► the server fetches it, once for all, then it is copied
+//   missing              ──► the server fetches it, once for all; the same then
 //   no room, no server   ──► nothing: the caller reads as if nobody shared
 //
 // A process that reads the file alone does so: sharing would cost it a copy.

@@ -108,6 +108,11 @@ def shared(graphlane, volume, fuse, tmp_path):
         graphlane("umount", at)
 
 
+def test_the_first_read_of_a_file_is_shared_too(shared):
+    with shared.readers(4):  # whose second reader fetches it: the first one was alone
+        assert shared.stats()["found_bytes"] >= 2 * BLOCK
+
+
 def test_what_one_has_read_the_other_finds(shared):
     with shared.readers(3) as readers:
         before = shared.stats()
