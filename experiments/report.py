@@ -29,8 +29,9 @@ def facts(named: dict[str, str]) -> str:
 def machine(recorded: dict) -> dict[str, str]:
     it = recorded["machine"]
     cpu = it["cpu"][0] if it["cpu"] else "unknown CPU"
+    cold = ", where DAMON pages out what looks cold" if it.get("pages_out") else ""
     return {"machine": f"{it['cores']} × {cpu}, {size(it['memory_bytes'])}, "
-                       f"Linux {it['kernel']}",
+                       f"Linux {it['kernel']}{cold}",
             "commit": recorded["commit"].replace("+", " and changes that are not committed"),
             "measured": recorded["date"],
             "command": "python -m experiments " + shlex.join(recorded["argv"])}

@@ -2,7 +2,7 @@
 
     what       the command: compare, figure, check, limits
     argv, date, commit (with a + where the tree is not what was committed)
-    machine    cpu, cores, memory, kernel
+    machine    cpu, cores, memory, kernel, and whether it pages out by itself
     spec, devices    kind, count, speed, dilation of the devices, if there were any
     samples    each with its round, and the way that was measured
 """
@@ -32,12 +32,21 @@ def commit() -> str:
     return head.strip() + ("+" if changed else "")
 
 
+def pages_out() -> bool:
+    """Whether DAMON takes from the page cache what looks cold, as some hosts have their guests do."""
+    kdamonds = Path("/sys/kernel/mm/damon/admin/kdamonds")
+    return any(kdamond.joinpath("state").read_text() == "on\n" and
+               any(action.read_text() == "pageout\n" for action in kdamond.rglob("action"))
+               for kdamond in kdamonds.glob("[0-9]*"))
+
+
 def machine() -> dict:
     cpus = [line.partition(": ")[2] for line in Path("/proc/cpuinfo").read_text().splitlines()
             if line.startswith("model name")]
     return {"platform": platform.platform(), "kernel": platform.release(),
             "cores": os.cpu_count(), "cpu": cpus[:1],
-            "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")}
+            "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+            "pages_out": pages_out()}
 
 
 def record(what: str, devices: Devices | None, samples: list[dict], **more) -> dict:

@@ -65,11 +65,12 @@ def test_what_is_not_in_the_page_cache_of_the_parts_goes_by_the_lanes(
                 assert os.pread(file.fileno(), MIB, begin) == content[begin:begin + MIB]
         assert lane_ios(at) > 0 or LINUX < (6, 5)  # which cannot tell
         assert (at / "data").read_bytes() == content
-    # But for some pages that the kernel has taken back meanwhile.
-    assert sum(map(resident, parts)) >= 18 * MIB, "the next mount finds them there"
+        all_ios = lane_ios(at)
+    # But for some pages: where the host has DAMON page out what looks cold, it takes new ones too.
+    assert sum(map(resident, parts)) >= 15 * MIB, "the next mount finds them there"
     with mounted(volume, "-o", "io=buffered") as at:
         assert (at / "data").read_bytes() == content
-        assert lane_ios(at) < 4
+        assert lane_ios(at) <= all_ios / 4
 
 
 HOLD = """
@@ -92,8 +93,9 @@ def test_shared_memory_of_others_is_not_taken_for_room(volume, graphlane, little
         made = volume()
         subprocess.run([*little_memory, graphlane.program, "mount", made.path, at], check=True,
                        timeout=60)
-        budget = stats(at)["cache"]["budget_bytes"]
+        said = stats(at)
         graphlane("umount", at)
     finally:
         holder.communicate()
-    assert budget < 30 * MIB, "of 260, of which 128 are left alone"
+    assert said["cache"]["budget_bytes"] < 30 * MIB, "of 260, of which 128 are left alone"
+    assert said["shared"]["budget_bytes"] > 15 * MIB, "without which each would read for himself"
