@@ -6,13 +6,12 @@ Each has vertex files of its own: it works in a directory where the grid's files
 
 import random
 import shutil
-import subprocess
-import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from experiments.captured import Captured
 from experiments.journal import command
 from experiments.workloads import Grid, SameResult
 from experiments.workspace import StepFailed
@@ -121,27 +120,22 @@ class Process:
 
     def __init__(self, job: Grid, words: list, place: Path):
         self.job = job
-        self.words = [str(word) for word in words]
+        self.words = words
         self.place = place
-        self.process = None
+        self.program = None
         self.ended = None  # monotonic seconds
 
     def go_on(self) -> None:
         """Starts it; then sees whether it is through."""
-        if self.process is None:
-            self.output = tempfile.TemporaryFile("w+")
-            self.process = subprocess.Popen(self.words, cwd=self.place, stdin=subprocess.DEVNULL,
-                                            stdout=self.output, stderr=subprocess.STDOUT)
-        elif self.ended is None and self.process.poll() is not None:
+        if self.program is None:
+            self.program = Captured(self.words, self.place)
+        elif self.ended is None and self.program.status() is not None:
             self.ended = time.monotonic()
-            self.output.seek(0)
-            check(self.job, self.output.read(), self.process.returncode)
+            check(self.job, self.program.said(), self.program.status())
 
     def kill(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.output.close()
+        if self.program is not None:
+            self.program.close()
 
 
 def check(job: Grid, output: str, status: int = 0) -> None:

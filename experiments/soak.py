@@ -11,11 +11,12 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from experiments.captured import Captured
 from experiments.devices import BUILD
 from experiments.journal import command, retry
 from experiments.sizes import SIZE
@@ -32,27 +33,20 @@ GROWTH_BYTES_MAX = 16 << 20  # of a coordinator that holds no partition: its all
 FATES = {"lives": 10, "is stopped": 3, "is killed": 4, "is terminated": 2, "is stopped and killed": 1}
 
 
-@dataclass
 class Job:
-    words: tuple
-    fate: str
-    at: float  # seconds after its start: the signal
-    rest: float  # for so long it is stopped
-    process: subprocess.Popen = None
-    output: object = None
-    started: float = field(default_factory=time.monotonic)
-    stopped: bool = False
-    done: bool = False  # its fate has come
-
-    def start(self, directory: Path) -> None:
-        self.output = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen([str(word) for word in self.words], cwd=directory,
-                                        stdin=subprocess.DEVNULL, stdout=self.output,
-                                        stderr=subprocess.STDOUT)
+    def __init__(self, words: tuple, directory: Path, fate: str, at: float, rest: float):
+        self.words = words
+        self.fate = fate
+        self.at = at  # seconds after its start: the signal
+        self.rest = rest  # for so long it is stopped
+        self.started = time.monotonic()
+        self.stopped = False
+        self.done = False  # its fate has come
+        self.program = Captured(words, directory)
 
     def go_on(self) -> bool:
         """False: it has ended."""
-        if self.process.poll() is not None:
+        if self.program.status() is not None:
             return False
         age = time.monotonic() - self.started
         if not self.done and age >= self.at and self.fate != "lives":
@@ -61,22 +55,18 @@ class Job:
 
     def meet_its_fate(self, age: float) -> None:
         if self.fate == "is killed":
-            self.process.kill()
+            self.program.send(signal.SIGKILL)
         elif self.fate == "is terminated":
-            self.process.terminate()
+            self.program.send(signal.SIGTERM)
         elif not self.stopped:
-            self.process.send_signal(signal.SIGSTOP)
+            self.program.send(signal.SIGSTOP)
             self.stopped = True
             return
         elif age < self.at + self.rest:
             return
         else:
-            self.process.send_signal(signal.SIGCONT if self.fate == "is stopped" else signal.SIGKILL)
+            self.program.send(signal.SIGCONT if self.fate == "is stopped" else signal.SIGKILL)
         self.done = True
-
-    def said(self) -> str:
-        self.output.seek(0)
-        return self.output.read()
 
 
 @dataclass(frozen=True)
@@ -112,10 +102,14 @@ class Soak:
         self.counts = Counter()
         self.wrong = []
 
+    def components(self) -> tuple:
+        return PROGRAM, "components", self.grid, MEMORY
+
+    def levels(self, root: int) -> tuple:
+        return PROGRAM, "levels", self.grid, MEMORY, root
+
     def any_words(self) -> tuple:
-        algorithm = self.chance.choice(["components", "levels"])
-        root = [self.chance.choice(self.roots)] if algorithm == "levels" else []
-        return PROGRAM, algorithm, self.grid, MEMORY, *root
+        return self.chance.choice([self.components(), self.levels(self.chance.choice(self.roots))])
 
     def right(self, words: tuple) -> str:
         """What it says when nobody else is there."""
@@ -124,9 +118,9 @@ class Soak:
         return self.alone[words]
 
     def learn(self) -> None:
-        self.right((PROGRAM, "components", self.grid, MEMORY))
+        self.right(self.components())
         for root in self.roots:
-            self.right((PROGRAM, "levels", self.grid, MEMORY, root))
+            self.right(self.levels(root))
 
     def learn_again(self) -> None:
         """When all have gone, nobody and nothing is in the way."""
@@ -137,20 +131,17 @@ class Soak:
 
     def new_job(self, directory: Path, job_seconds: float) -> Job:
         (fate,) = self.chance.choices(list(FATES), FATES.values())
-        job = Job(self.any_words(), fate, self.chance.uniform(0, job_seconds),
-                  self.chance.uniform(0.1, 3))
-        job.start(directory)
-        return job
+        return Job(self.any_words(), directory, fate, at=self.chance.uniform(0, job_seconds),
+                   rest=self.chance.uniform(0.1, 3))
 
     def look_at(self, job: Job) -> None:
-        survived = job.process.returncode == 0
-        self.counts[job.fate if not survived else "survived"] += 1
-        if survived and job.said() != self.right(job.words):
-            self.wrong.append(f"{job.words[1]}: said {job.said()!r}, alone {self.right(job.words)!r}")
-        if not survived and (job.fate in ["lives", "is stopped"] or job.process.returncode > 0):
-            self.wrong.append(f"{job.words[1]}, which {job.fate}: status {job.process.returncode}: "
-                              f"{job.said().strip()}")
-        job.output.close()
+        status, said = job.program.status(), job.program.said()
+        job.program.close()
+        self.counts["survived" if status == 0 else job.fate] += 1
+        if status == 0 and said != self.right(job.words):
+            self.wrong.append(f"{job.words[1]}: said {said!r}, alone {self.right(job.words)!r}")
+        if status > 0 or (status < 0 and job.fate in ["lives", "is stopped"]):
+            self.wrong.append(f"{job.words[1]}, which {job.fate}: status {status}: {said.strip()}")
 
     def run(self, seconds: float, most: int, directory: Path) -> None:
         end = time.monotonic() + seconds
@@ -162,13 +153,12 @@ class Soak:
                 for job in [job for job in running if not job.go_on()]:
                     running.remove(job)
                     self.look_at(job)
-                    if job.process.returncode == 0:  # so that signals come at all times of a life
+                    if job.program.status() == 0:  # so that signals come at all times of a life
                         job_seconds += (time.monotonic() - job.started - job_seconds) / 8
                 time.sleep(0.01)
         finally:
             for job in running:
-                job.process.kill()
-                job.process.wait()
+                job.program.close()
 
 
 @click.command(help=__doc__)

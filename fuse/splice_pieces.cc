@@ -1,30 +1,11 @@
 #include "fuse/splice_pieces.h"
 
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "fuse/log.h"
+#include "iomgr/base/cachestat.h"
 
 namespace graphlane {
-namespace {
-
-// cachestat(2) of Linux 6.5, which older headers do not know; the number is every processor's.
-constexpr long kCachestatCall = 451;
-struct CachestatRange {
-  uint64_t offset;
-  uint64_t length_bytes;
-};
-struct Cachestat {
-  uint64_t cached_pages;
-  uint64_t dirty_pages;
-  uint64_t writeback_pages;
-  uint64_t evicted_pages;
-  uint64_t recently_evicted_pages;
-};
-
-}  // namespace
-
 bool SplicePieces::cut(const StripedFile& file, ByteRange range) {
   static_assert(offsetof(SplicePieces, rest_) ==
                 offsetof(SplicePieces, head_) + offsetof(fuse_bufvec, buf) + sizeof(fuse_buf));
@@ -47,14 +28,10 @@ bool SplicePieces::cut(const StripedFile& file, ByteRange range) {
 }
 
 bool SplicePieces::in_page_cache() const {
-  const uint64_t page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   for (size_t i = 0; i < head_.count; ++i) {
-    const uint64_t begin = static_cast<uint64_t>(piece(i).pos) / page * page;
-    const uint64_t length = static_cast<uint64_t>(piece(i).pos) + piece(i).size - begin;
-    CachestatRange range{.offset = begin, .length_bytes = length};
-    Cachestat found;
-    if (::syscall(kCachestatCall, piece(i).fd, &range, &found, 0u) != 0) continue;
-    if (found.cached_pages < (length + page - 1) / page) return false;
+    const auto begin = static_cast<uint64_t>(piece(i).pos);
+    const auto pages = pages_cached(piece(i).fd, begin, piece(i).size);
+    if (pages && pages->cached < pages->all) return false;
   }
   return true;
 }

@@ -18,28 +18,22 @@ bool BufferPool::is_filling(uint32_t partition) const {
 void BufferPool::set_spare(const PartitionSet& unused, uint64_t round) {
   round_ = round;
   if (unused == spare_) return;
-  for (const auto& [partition, buffer] : buffers_) {
-    if (unused.has(partition) == spare_.has(partition)) continue;
-    if (unused.has(partition)) {
-      left_[partition] = round;
-      by_age_.emplace(round, partition);
-    } else {
-      forget(partition);
-    }
+  for (auto& [partition, buffer] : buffers_) {
+    if (!spare_.has(partition)) buffer.left_in = round;
   }
   spare_ = unused;
 }
 
-void BufferPool::forget(uint32_t partition) {
-  const auto left = left_.find(partition);
-  if (left == left_.end()) return;
-  by_age_.erase({left->second, partition});
-  left_.erase(left);
-}
-
-uint32_t BufferPool::victim() const {
-  const auto [round, oldest] = *by_age_.begin();
-  return round + kStaleRounds <= round_ ? oldest : left_.rbegin()->first;
+// The oldest that is stale, else the last one; none, if none is spare.
+std::optional<uint32_t> BufferPool::victim() const {
+  std::optional<uint32_t> last, oldest;
+  for (const auto& [partition, buffer] : buffers_) {
+    if (!spare_.has(partition)) continue;
+    last = partition;
+    if (!oldest || buffer.left_in < buffers_.at(*oldest).left_in) oldest = partition;
+  }
+  const bool is_stale = oldest && buffers_.at(*oldest).left_in + kStaleRounds <= round_;
+  return is_stale ? oldest : last;
 }
 
 bool BufferPool::make_room(uint64_t size_bytes, size_t count, uint64_t ignored_bytes,
@@ -47,16 +41,19 @@ bool BufferPool::make_room(uint64_t size_bytes, size_t count, uint64_t ignored_b
   const auto fits = [&] {
     return used_bytes_ - ignored_bytes + size_bytes <= budget_bytes_ && buffers_.size() + count <= count_max_;
   };
-  while (!fits() && !left_.empty()) {
-    released.push_back(victim());
-    release(released.back());
+  while (!fits()) {
+    const std::optional<uint32_t> spare = victim();
+    if (!spare) return false;
+    released.push_back(*spare);
+    release(*spare);
   }
-  return fits();
+  return true;
 }
 
 void BufferPool::reserve(uint32_t partition, uint64_t size_bytes) {
   assert(!buffers_.contains(partition));
   buffers_[partition] = {.memory = Fd(), .size_bytes = size_bytes};
+  spare_.remove(partition);
   used_bytes_ += size_bytes;
   used_bytes_max_ = std::max(used_bytes_max_, used_bytes_);
 }
@@ -71,7 +68,6 @@ void BufferPool::release(uint32_t partition) {
   used_bytes_ -= buffer->second.size_bytes;
   buffers_.erase(buffer);
   spare_.remove(partition);
-  forget(partition);
 }
 
 }  // namespace graphlane::share

@@ -13,8 +13,7 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
-#include <utility>
+#include <optional>
 #include <vector>
 
 #include "adapters/share/partition_set.h"
@@ -25,6 +24,7 @@ namespace graphlane::share {
 struct Buffer {
   Fd memory;  // none: it is being filled
   uint64_t size_bytes = 0;
+  uint64_t left_in = 0;  // of a spare one: the round in which its last reader left it
 };
 
 class BufferPool {
@@ -57,15 +57,12 @@ class BufferPool {
  private:
   static constexpr uint64_t kStaleRounds = 2;
 
-  uint32_t victim() const;
-  void forget(uint32_t partition);
+  std::optional<uint32_t> victim() const;
 
   const uint64_t budget_bytes_;
   const size_t count_max_;
   std::map<uint32_t, Buffer> buffers_;
-  PartitionSet spare_;
-  std::map<uint32_t, uint64_t> left_;               // the same, and the round of each
-  std::set<std::pair<uint64_t, uint32_t>> by_age_;  // the same, the other way round
+  PartitionSet spare_;  // also such as have no buffer
   uint64_t round_ = 0;
   uint64_t used_bytes_ = 0;
   uint64_t used_bytes_max_ = 0;

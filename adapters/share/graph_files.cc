@@ -2,12 +2,12 @@
 
 #include <sys/mman.h>
 #include <sys/sendfile.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "adapters/share/sealed_memory.h"
+#include "iomgr/base/cachestat.h"
 #include "iomgr/base/file_io.h"
 
 namespace graphlane::share {
@@ -18,14 +18,10 @@ constexpr uint64_t kPieceBytes = uint64_t{16} << 20;
 // O_DIRECT wants offsets, lengths and memory in multiples of it: of any device's block.
 constexpr uint64_t kBlockBytes = 4096;
 
-// Whether most of the range is in the page cache. False where the kernel does not tell (before
-// Linux 6.5, or who may not write the file).
+// Whether most of the range is in the page cache. False where the kernel does not tell.
 bool is_cached(int file, uint64_t offset, uint64_t length_bytes) {
-  constexpr long kCachestat = 451;  // on all architectures
-  const struct { uint64_t offset, length_bytes; } range{offset, length_bytes};
-  struct { uint64_t cached, dirty, writeback, evicted, recently_evicted; } pages{};
-  if (::syscall(kCachestat, file, &range, &pages, 0) != 0) return false;
-  return pages.cached * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) * 2 > length_bytes;
+  const auto pages = pages_cached(file, offset, length_bytes);
+  return pages && pages->cached * 2 > pages->all;
 }
 
 // The bytes that are there of [offset, offset + length). By sendfile, which copies from the

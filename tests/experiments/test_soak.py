@@ -23,14 +23,12 @@ def test_jobs_die_and_the_others_are_right():
 def test_a_job_that_says_something_else_is_wrong(tmp_path):
     words = ("sh", "-c", "echo $PPID $$")  # never the same
     found = soak.Soak(tmp_path, 8, seed=1)
-    job = soak.Job(words, "lives", 0, 0)
-    job.start(tmp_path)
-    job.process.wait()
+    job = soak.Job(words, tmp_path, "lives", at=0, rest=0)
+    job.program.process.wait()
     found.look_at(job)
     assert len(found.wrong) == 1
-    killed = soak.Job(("sh", "-c", "kill -9 $$"), "lives", 0, 0)
-    killed.start(tmp_path)
-    killed.process.wait()
+    killed = soak.Job(("sh", "-c", "kill -9 $$"), tmp_path, "lives", at=0, rest=0)
+    killed.program.process.wait()
     found.look_at(killed)
     assert found.wrong[1].startswith("-c, which lives: status -9")
 
