@@ -122,11 +122,12 @@ def gridgraph(algorithm, graph, scale, iterations, budget, **options):
 @click.option("--gap", type=click.FloatRange(0), default=0, show_default=True,
               help="Mean seconds between two submissions, which are a Poisson process.")
 def jobs(graph, scale, iterations, partitions, density, scramble, budget, job_count, algorithms,
-         gap, kit_bin, **options):
+         gap, **options):
     """Several GridGraphs, or stand-ins, compute on one grid at once."""
+    engines = engines_of(options)
+    kit_bin = engines.gridgraph_kit
     if not kit_bin and "kit" in options["way"] and was_given("way"):
         raise click.UsageError("--way kit: it needs --gridgraph-kit-bin")
-    engines = engines_of(options)
     grid = Grid("wcc", engines.gridgraph, graph and graph.resolve(), scale, iterations, budget,
                 partitions=partitions, density=density, scramble=scramble)
     known = {word: name for word, name in JOB_WAYS.items() if kit_bin or name != comparison.KIT}

@@ -219,11 +219,18 @@ def check(devices: Devices, cases: list[Case]) -> None:
         if case.rivals and bytes_of(case.depth) % workload.edge_bytes:
             raise StepFailed(f"CSMqGraph: a stripe of {case.depth} ends inside of an edge of "
                              f"{workload.edge_bytes} bytes: give --depth 12M")
-        room = sum(device.size() // 2 for device in used) * DEVICE_SHARE
-        need = workload.need_bytes()
-        if need > room:
-            raise StepFailed(f"{workload.name}: about {need >> 20} MiB of data on {len(used)} "
-                             f"devices with room for {int(room) >> 20}: give a larger --size")
+        rooms = [device.size() // 2 * DEVICE_SHARE for device in used]
+        require(workload, workload.need_bytes(), sum(rooms), f"{len(used)} devices")
+        if any(map(is_ours, case.ways)):
+            plain = workload.plain_bytes()
+            striped = (workload.need_bytes() - plain) / len(used)
+            require(workload, plain + striped, rooms[0], "the first, where plain files lie,")
+
+
+def require(workload, need: float, room: float, where: str) -> None:
+    if need > room:
+        raise StepFailed(f"{workload.name}: about {int(need) >> 20} MiB of data on {where} with "
+                         f"room for {int(room) >> 20}: give a larger --size")
 
 
 def first(devices: Devices, count: int) -> Devices:

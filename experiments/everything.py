@@ -1,8 +1,8 @@
 """Measures everything, and writes DIR/report.html: what devices can do at most, the goals, and
-CSMqGraph's figures on disks and on SSDs.
+CSMqGraph's figures on disks and on SSDs, GraphM's on disks.
 
-The samples stay in DIR too. Your engines come from GRIDGRAPH_BIN, GRAPHCHI_ROOT and
-CSMQGRAPH_BIN. Exit status 1: a goal is short, or a step failed and the report lacks it.
+The samples stay in DIR too. Your engines come from GRIDGRAPH_BIN, GRIDGRAPH_KIT_BIN, GRAPHCHI_ROOT
+and CSMQGRAPH_BIN. Exit status 1: a goal is short, or a step failed and the report lacks it.
 """
 
 import signal
@@ -39,7 +39,8 @@ def steps(quick: bool, rounds: int | None = None) -> dict[str, list]:
     limits_few = ["--rounds", rounds or 1, "--seconds", 1] if quick else as_often
     return {**{f"limits-{kind}.json": ["limits", "--kind", kind, *limits_few] for kind in KINDS},
             "check.json": ["check", *few],
-            **{f"figures-{kind}": ["figure", "all", "--kind", kind, *few] for kind in KINDS}}
+            **{f"figures-{kind}": ["figure", "all", "--kind", kind, *few] for kind in KINDS},
+            "jobs-hdd": ["figure", "all-jobs", "--kind", "hdd", *few]}
 
 
 def results_in(out: Path) -> list[Path]:

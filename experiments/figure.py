@@ -1,7 +1,7 @@
-"""Measures what a figure of CSMqGraph shows, here, and draws it. (`ablation` is one of our own:
-what each part of Graphlane is good for.)
+"""Measures what a figure of CSMqGraph, or of GraphM (`jobs-`), shows, here, and draws it. (`ablation`
+is one of our own: what each part of Graphlane is good for.)
 
-`all` measures what the figures have in common once. --from draws again what was measured
+`all` and, of GraphM's, `all-jobs` measure what the figures have in common once. --from draws again what was measured
 before, and measures nothing. The samples stand beside the figure, NAME.json beside NAME.svg.
 """
 
@@ -13,13 +13,11 @@ import click
 
 from experiments import comparison, drawing, figures, samples
 from experiments.comparison import CEILING
-from experiments.figures import FIGURES, REQUEST_SIZES
+from experiments.figures import FIGURES, GROUPS, REQUEST_SIZES
 from experiments.options import chosen_devices, spec_of
 from experiments.plan import Plan, plan_of, plan_options
 from experiments.request_sizes import request_sizes
 from experiments.workspace import StepFailed
-
-ALL = "all"
 
 
 def belongs(sample: dict, cases: list[comparison.Case]) -> bool:
@@ -80,19 +78,19 @@ def load(path: Path, name: str) -> dict:
 
 
 @click.command(help=__doc__)
-@click.argument("name", type=click.Choice([*FIGURES, ALL]))
+@click.argument("name", type=click.Choice([*FIGURES, *GROUPS]))
 @plan_options
 @click.option("--from", "source", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Draw from these samples.")
 @click.option("--out", type=click.Path(path_type=Path),
-              help=f"The SVG to write, or the directory, for `{ALL}`. [NAME.svg, figures]")
+              help="The SVG to write; of several the directory. [NAME.svg, figures]")
 def main(name, at, source, out, **options):
-    if name == ALL:
+    if name in GROUPS:
         if source:
-            raise click.UsageError(f"--from draws one figure: give its name, not '{ALL}'")
+            raise click.UsageError(f"--from draws one figure: give its name, not '{name}'")
         directory = out or Path("figures")
         directory.mkdir(parents=True, exist_ok=True)
-        targets = {each: directory / f"{each}.svg" for each in FIGURES}
+        targets = {each: directory / f"{each}.svg" for each in GROUPS[name]}
     else:
         targets = {name: out or Path(f"{name}.svg")}
     recorded = {name: load(source, name)} if source else measure(list(targets), at, options)

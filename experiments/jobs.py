@@ -18,6 +18,7 @@ from experiments.workspace import StepFailed
 
 ALGORITHMS = ("wcc", "pagerank", "bfs")
 SEED = 1
+VERTEX_BYTES = 16  # that a program keeps of each, in files of its own
 
 
 @dataclass
@@ -27,6 +28,7 @@ class Jobs:
     kit: Path | None = None  # GridGraph's programs, compiled against adapters/gridgraph
     algorithms: tuple[str, ...] = ALGORITHMS  # in turn
     gap: float = 0  # mean seconds between two submissions: a Poisson process
+    cores: int | None = None  # that all of them have; none: as many as there are
     jobs: list[Grid] = field(init=False)
     submitted: list[float] = field(init=False)  # seconds after the first
 
@@ -55,10 +57,14 @@ class Jobs:
     def labels(self) -> dict:
         mix = "" if self.algorithms == ALGORITHMS else f" of {', '.join(self.algorithms)}"
         pace = f", one in {self.gap:g} s" if self.gap else ""
-        return {**self.grid.labels(), "algorithm": f"{self.count} jobs{mix}{pace}"}
+        cores = f", on {self.cores} core{'s' * (self.cores > 1)}" if self.cores else ""
+        return {**self.grid.labels(), "algorithm": f"{self.count} jobs{mix}{pace}{cores}"}
 
     def need_bytes(self) -> int:
         return self.grid.need_bytes()
+
+    def plain_bytes(self) -> int:
+        return self.grid.plain_bytes() + self.count * self.grid.vertex_count * VERTEX_BYTES
 
     def prepare(self, directory: Path) -> None:
         self.grid.prepare(directory)
@@ -66,11 +72,15 @@ class Jobs:
     def by_kit(self) -> "Jobs":
         return replace(self, grid=replace(self.grid, programs=self.kit))
 
+    def words(self, job: Grid, place: Path, prefix) -> list:
+        bound = ["taskset", "--cpu-list", f"0-{self.cores - 1}"] if self.cores else []
+        return [*prefix, *bound, *job.words(place)]
+
     def run(self, directory: Path, prefix) -> dict:
         """Each as soon as it is submitted."""
         with self.directories(directory) as places:
             started = time.monotonic()
-            jobs = [Process(job, [*prefix, *job.words(place)], place) for job, place
+            jobs = [Process(job, self.words(job, place, prefix), place) for job, place
                     in zip(self.jobs, places)]
             try:
                 while not all(job.ended for job in jobs):
@@ -89,7 +99,7 @@ class Jobs:
             started, ended = time.monotonic(), []
             for job, place, submitted in zip(self.jobs, places, self.submitted):
                 time.sleep(max(0, started + submitted - time.monotonic()))
-                check(job, command(*prefix, *job.words(place), cwd=place))
+                check(job, command(*self.words(job, place, prefix), cwd=place))
                 ended.append(time.monotonic())
             return self.outcome(started, ended)
 

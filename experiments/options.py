@@ -89,6 +89,7 @@ class Engines:
     gridgraph: Path | None = None
     graphchi: Path | None = None
     csmqgraph: tuple[CsmqGraph, ...] = ()
+    gridgraph_kit: Path | None = None  # GridGraph's programs, compiled against adapters/gridgraph
 
 
 def program_in(programs: str):
@@ -138,7 +139,7 @@ def csmqgraph_options(function):
 
 
 def engine_options(function):
-    return gridgraph_options(graphchi_options(csmqgraph_options(function)))
+    return gridgraph_options(kit_options(graphchi_options(csmqgraph_options(function))))
 
 
 def engines_of(options: dict) -> Engines:
@@ -146,4 +147,5 @@ def engines_of(options: dict) -> Engines:
     programs = options.pop("csmqgraph_bin", None)
     workers = options.pop("csmqgraph_workers", ())
     return Engines(options.pop("gridgraph_bin", None), options.pop("graphchi_root", None),
-                   tuple(CsmqGraph(programs, count) for count in workers) if programs else ())
+                   tuple(CsmqGraph(programs, count) for count in workers) if programs else (),
+                   options.pop("kit_bin", None))

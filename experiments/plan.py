@@ -7,8 +7,10 @@ from pathlib import Path
 import click
 
 from experiments import fio
-from experiments.comparison import DEPTH, PRELOADED, STRIPED, WAYS, Case, bytes_of
+from experiments.comparison import DEPTH, KIT, PRELOADED, STRIPED, WAYS, Case, bytes_of
 from experiments.csmqgraph import NAME, CsmqGraph
+from experiments.jobs import ALGORITHMS as JOB_ALGORITHMS
+from experiments.jobs import Jobs
 from experiments.options import AT, Engines, device_options, engine_options, engines_of
 from experiments.sizes import SIZE
 from experiments.workloads import Grid, Read, Shards, Sweeps
@@ -17,6 +19,7 @@ from experiments.workspace import StepFailed
 ALGORITHMS = ("wcc", "bfs", "pagerank", "spmv")
 RIVAL_SHARE = 0.75  # of the memory: its buffers
 DEVICES_OF_SWEEPS = 2  # as in CSMqGraph's figures 13, 17 and 18
+JOB_PARTITIONS = 16  # of the vertices: what jobs share is a block of their square
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Plan:
     file_bytes: int = 960 << 20  # of what fio reads
     engines: Engines = field(default_factory=Engines)
     memory: int | None = None  # bytes
+    job_count: int = 16  # the most at once
 
     @property
     def most(self) -> int:
@@ -68,9 +72,18 @@ class Plan:
         return Case(Shards(algorithm, self.engines.graphchi, self.scales[0], self.iterations),
                     device_count, self.depth)
 
+    def jobs(self, count: int, ways: tuple, algorithms=JOB_ALGORITHMS, gap: float = 0,
+             cores: int | None = None) -> Case:
+        """Several at once; with programs that were compiled against the kit, of them too."""
+        graph, scale = self.grids()[0]
+        grid = Grid("wcc", self.engines.gridgraph, graph, scale, self.iterations, self.budget,
+                    partitions=JOB_PARTITIONS, scramble=graph is None)
+        kit = self.engines.gridgraph_kit
+        return Case(Jobs(grid, count, kit, algorithms, gap, cores), self.most, self.depth,
+                    (*ways, KIT) if kit else ways)
+
     def read(self, threads: int, device_count: int) -> Case:
         return Case(Read(self.file_bytes, threads, direct=False), device_count, self.depth)
-
 
     def sweeps(self, device_count: int) -> Case:
         return Case(Sweeps(self.file_bytes // 2), device_count, self.depth,
@@ -91,15 +104,16 @@ class Effort:
     budget: int | None
     depth: str
     file_bytes: int
+    job_count: int
 
 
 # The edges that a sweep reads are 8 * 16 * 2^scale bytes, and the memory is less.
 THOROUGH = Effort(scale=21, iterations=5, rounds=5, ceiling_seconds=5, memory=240 << 20,
-                  budget=None, depth=DEPTH, file_bytes=960 << 20)
+                  budget=None, depth=DEPTH, file_bytes=960 << 20, job_count=16)
 # A graph that would be in memory after the first sweep, but that the stand-in reads directly:
 # its budget is less than the edges. Its blocks are small, and so is the depth.
 QUICK = Effort(scale=18, iterations=2, rounds=1, ceiling_seconds=1, memory=None,
-               budget=16 << 20, depth="2M", file_bytes=240 << 20)
+               budget=16 << 20, depth="2M", file_bytes=240 << 20, job_count=4)
 
 
 def effort_options(function):
@@ -128,6 +142,9 @@ def effort_options(function):
             click.option("--file", "file_bytes", type=SIZE,
                          help="Size of the file that fio reads. "
                               f"[{THOROUGH.file_bytes >> 20}M; quick: {QUICK.file_bytes >> 20}M]"),
+            click.option("--jobs", "job_count", type=click.IntRange(1),
+                         help="The most at once, where there are several. "
+                              f"[{THOROUGH.job_count}; quick: {QUICK.job_count}]"),
             click.option("--ceiling-seconds", type=click.FloatRange(0.5),
                          help=f"Of each sample of the ceiling. [{THOROUGH.ceiling_seconds}; "
                               f"quick: {QUICK.ceiling_seconds}]")]:
@@ -161,6 +178,7 @@ def plan_of(options: dict, count: int) -> tuple[Plan, dict]:
                 graphs=tuple(graph.resolve() for graph in options.pop("graphs")),
                 iterations=chosen("iterations"), budget=chosen("budget"),
                 depth=chosen("depth"), file_bytes=chosen("file_bytes"),
-                engines=engines_of(options), memory=chosen("memory"))
+                engines=engines_of(options), memory=chosen("memory"),
+                job_count=chosen("job_count"))
     return plan, {"rounds": chosen("rounds"), "seconds": chosen("ceiling_seconds"),
                   "memory_bytes": plan.memory}

@@ -37,6 +37,11 @@ def only(found: list[dict], **where) -> list[dict]:
     return [sample for sample in found if samples.is_as(sample, where)]
 
 
+def spread(values: list[float], by: float = 1) -> tuple:
+    """The middle one, the least, the most."""
+    return tuple(value / by for value in (statistics.median(values), min(values), max(values)))
+
+
 def of_devices(sample: dict, what: str) -> int:
     return sum(counters[what] for counters in sample["device_counters"])
 

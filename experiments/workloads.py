@@ -2,6 +2,7 @@
 
     files        what names the files: workloads with the same can take turns on them
     stripe       what globs of names are striped; none: what is large
+    need_bytes() of all files; plain_bytes(): of those that are not striped
     labels()     what tells its samples from those of others
     prepare()    makes the files in an empty directory
     run()        runs the program there
@@ -30,6 +31,7 @@ EDGE_BYTES = 8
 WEIGHT_BYTES = 4
 GRID_COPIES = 3  # blocks, rows, columns
 SHARD_BYTES_PER_EDGE = 16  # who is joined to whom, the values, and what is beside them
+ADJACENCY_BYTES_PER_EDGE = 5  # of them, striped
 TEXT_BYTES_PER_EDGE = 16
 BUDGET_GIB = 8
 EDGES_AT_ONCE = 1 << 20
@@ -62,6 +64,9 @@ class Read:
 
     def need_bytes(self) -> int:
         return self.size
+
+    def plain_bytes(self) -> int:
+        return 0
 
     def prepare(self, directory: Path) -> None:
         blocks = self.size // fio.LARGE
@@ -188,6 +193,13 @@ class Grid:
         copies = GRID_COPIES + 1 + self.weighted
         return (self.density << self.scale) * self.edge_bytes * copies
 
+    def plain_bytes(self) -> int:
+        """The blocks: who streams rows or columns has no use for them, but they are there."""
+        if self.graph is not None:
+            return sum(path.stat().st_size for path in self.graph.iterdir()
+                       if path.name not in self.stripe)
+        return (self.density << self.scale) * self.edge_bytes
+
     def prepare(self, directory: Path) -> None:
         if self.graph is not None:
             shutil.copytree(self.graph, directory, dirs_exist_ok=True)
@@ -267,6 +279,10 @@ class Shards:
     def need_bytes(self) -> int:
         text = TEXT_BYTES_PER_EDGE if self.root else EDGE_BYTES
         return (EDGES_PER_VERTEX << self.scale) * (SHARD_BYTES_PER_EDGE + text)
+
+    def plain_bytes(self) -> int:
+        """The values."""
+        return (EDGES_PER_VERTEX << self.scale) * (SHARD_BYTES_PER_EDGE - ADJACENCY_BYTES_PER_EDGE)
 
     def prepare(self, directory: Path) -> None:
         edges = directory / "edges.bin"

@@ -151,7 +151,8 @@ Outcome<Fd> GraphFiles::load(uint32_t partition, DirectReader& reader) const {
     }
     // After reading: what was changed before that would be seen here.
     const Result<FileIdentity> now = identify(file);
-    if (!now || *now != identities[range.file]) {
+    if (!now) return os_error(now.error().code, name, "cannot stat");
+    if (*now != identities[range.file]) {
       return make_error(ESTALE, "{}: changed while jobs use it", name);
     }
   }

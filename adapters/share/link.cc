@@ -58,7 +58,8 @@ Outcome<void> Link::reattach() {
   if (sees_updates_) return make_error(ESTALE, "{}: lost its coordinator, and the updates", name());
   for (size_t i = 0; i < files_.size(); ++i) {
     const Result<FileIdentity> now = identify(files_[i].get());
-    if (!now || *now != identities_[i]) {
+    if (!now) return os_error(now.error().code, options_.files[i], "cannot stat");
+    if (*now != identities_[i]) {
       return make_error(ESTALE, "{}: changed while jobs use it", options_.files[i]);
     }
   }

@@ -210,3 +210,10 @@ def test_error_of_a_command_is_one_line():
     assert "\n" not in str(failed.value)
     with pytest.raises(StepFailed, match="no-such-program: not installed"):
         command("no-such-program")
+
+
+def test_plain_files_have_to_fit_on_the_first_device(ready):
+    failed = experiments("compare", "gridgraph", "wcc", "--count", "8", "--size", "256M", "--scale", "20",
+                         check=False)
+    assert failed.returncode == 1
+    assert "on the first, where plain files lie," in failed.stderr and failed.stderr.count("\n") == 1

@@ -2,6 +2,8 @@
 
 import json
 import xml.etree.ElementTree as xml
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from commands import experiments, wait_gone
@@ -9,8 +11,9 @@ from harness import BUILD
 from recorded import MB, SHARE, case_samples, ours, together
 
 from experiments import comparison, drawing, figure, figures, samples, summary
-from experiments.comparison import CEILING, MOUNTED, PRELOADED, STRIPED
+from experiments.comparison import CEILING, IN_TURN, KIT, MOUNTED, PRELOADED, SHARED, STRIPED
 from experiments.figures import DEPTHS, FIGURES, THREADS
+from experiments.options import Engines
 from experiments.plan import Plan, counts_up_to
 from experiments.request_sizes import described, parse
 
@@ -85,6 +88,34 @@ def test_ablation_is_over_the_striped_volume_of_the_coarse_case():
             assert set(comparison.left_out(way).split(",")) <= set(comparison.PARTS)
     assert comparison.left_out(PRELOADED) == ""
     assert comparison.left_out(comparison.preloaded_without("lanes", "cache")) == "lanes,cache"
+
+
+JOB_SHARE = {IN_TURN: 0.4, STRIPED: 0.5, SHARED: 0.8}
+
+
+def test_jobs_are_tried_each_way_by_pace_number_and_cores():
+    plan = Plan(device_counts=(2, 4), job_count=8)
+    names = {name: [case.labels()["algorithm"] for case in FIGURES[name].cases(plan)]
+             for name in figures.JOBS}
+    assert names["jobs-time"] == names["jobs-io"] == ["8 jobs"]
+    assert names["jobs-arrivals"] == ["8 jobs", "8 jobs, one in 1 s", "8 jobs, one in 4 s"]
+    assert names["jobs-count"] == [f"{count} jobs of pagerank" for count in [1, 2, 4, 8]]
+    assert names["jobs-cores"][0] == "8 jobs, on 1 core"
+    for case in [case for name in figures.JOBS for case in FIGURES[name].cases(plan)]:
+        assert KIT not in case.ways and case.device_count == 4
+    with_kit = replace(plan, engines=Engines(gridgraph_kit=Path("/kit")))
+    assert all(case.ways[-1] == KIT for name in figures.JOBS for case in FIGURES[name].cases(with_kit))
+
+
+def test_jobs_have_a_bar_each_way():
+    found = case_samples(share=JOB_SHARE, algorithm="4 jobs")
+    (panel,) = FIGURES["jobs-io"].draw(found).axes
+    assert heights(panel) == [2000] * 3
+    (panel,) = FIGURES["jobs-breakdown"].draw(found).axes
+    whole, cpu, busy = [heights(panel)[i:i + 3] for i in (0, 3, 6)]
+    assert cpu == pytest.approx([seconds / 2 for seconds in whole], rel=1e-3)
+    assert busy == pytest.approx([seconds * share for seconds, share
+                                  in zip(whole, JOB_SHARE.values())], rel=1e-3)
 
 
 def test_figures_share_what_they_measure():

@@ -1,0 +1,90 @@
+"""GraphM's figures (§5): several jobs at once on one grid."""
+
+import os
+import statistics
+
+from experiments import drawing, summary
+from experiments.comparison import IN_TURN, SHARED, STRIPED, Case
+from experiments.plan import Plan
+from experiments.summary import spread
+
+GAPS = (0, 1, 4)  # seconds between two submissions, on average
+PAGERANK = ("pagerank",)
+
+
+def cases(plan: Plan) -> list[Case]:
+    return [plan.jobs(plan.job_count, (IN_TURN, STRIPED, SHARED))]
+
+
+def cases_by_gap(plan: Plan) -> list[Case]:
+    return [plan.jobs(plan.job_count, (STRIPED, SHARED), gap=gap) for gap in GAPS]
+
+
+def cases_by_count(plan: Plan) -> list[Case]:
+    counts = [1 << i for i in range(plan.job_count.bit_length())]
+    return [plan.jobs(count, (STRIPED, SHARED), algorithms=PAGERANK) for count in counts]
+
+
+def cases_by_cores(plan: Plan) -> list[Case]:
+    cores = sorted({1, max(1, os.cpu_count() // 2), os.cpu_count()})
+    return [plan.jobs(plan.job_count, (STRIPED, SHARED), cores=count) for count in cores]
+
+
+# --- what is drawn of samples ---
+
+def by_way(found: list[dict], what) -> dict[str, list[float]]:
+    return {way: [what(sample) for sample in summary.only(found, way=way)]
+            for way in summary.ways(found)}
+
+
+def draw_of_ways(found: list[dict], axis: str, what):
+    """A bar for each way, of something that a sample says."""
+    (case,) = summary.cases(found)
+    figure, (axes,) = drawing.panels(1)
+    drawing.bars(axes, [case["algorithm"]], {way: [spread(values)] for way, values
+                                             in by_way(found, what).items()})
+    axes.set_ylabel(axis)
+    drawing.legend(axes)
+    return figure
+
+
+def draw_time(found):
+    return draw_of_ways(found, "execution time (s)", lambda sample: sample["seconds"])
+
+
+def draw_memory(found):
+    return draw_of_ways(found, "most memory (MB)",
+                        lambda sample: sample["memory_bytes_most"] / 1e6)
+
+
+def draw_bytes(found):
+    return draw_of_ways(found, "read from devices (MB)",
+                        lambda sample: summary.of_devices(sample, "bytes_read") / 1e6)
+
+
+def draw_breakdown(found):
+    """Side by side: neither waits for the other all the time."""
+    parts = {"execution": lambda sample: sample["seconds"],
+             "CPU, all cores": lambda sample: sample.get("cpu_seconds", 0),
+             "busy, average device": lambda sample: statistics.mean(
+                 counters["busy_seconds"] for counters in sample["device_counters"])}
+    figure, (axes,) = drawing.panels(1)
+    ways = summary.ways(found)
+    drawing.bars(axes, [way.replace(", ", ",\n") for way in ways],
+                 {part: [spread(values) for values in by_way(found, what).values()]
+                  for part, what in parts.items()})
+    axes.set_ylabel("seconds")
+    drawing.legend(axes)
+    return figure
+
+
+def draw_sweep(found):
+    """For each thing that was tried a bar of every way."""
+    cases = summary.cases(found)
+    figure, (axes,) = drawing.panels(1)
+    drawing.bars(axes, [case["algorithm"].replace(", ", ",\n") for case in cases],
+                 {way: [spread(summary.seconds(found, case, way)) for case in cases]
+                  for way in summary.ways(found)})
+    axes.set_ylabel("execution time (s)")
+    drawing.legend(axes)
+    return figure
