@@ -2,6 +2,7 @@
 
 import os
 import statistics
+import textwrap
 
 from experiments import drawing, summary
 from experiments.comparison import IN_TURN, SHARED, STRIPED, Case
@@ -10,6 +11,7 @@ from experiments.summary import spread
 
 GAPS = (0, 1, 4)  # seconds between two submissions, on average
 PAGERANK = ("pagerank",)
+NAME_WIDTH = 16  # letters a line, below a bar
 
 
 def cases(plan: Plan) -> list[Case]:
@@ -70,7 +72,7 @@ def draw_breakdown(found):
                  counters["busy_seconds"] for counters in sample["device_counters"])}
     figure, (axes,) = drawing.panels(1)
     ways = summary.ways(found)
-    drawing.bars(axes, [way.replace(", ", ",\n") for way in ways],
+    drawing.bars(axes, [textwrap.fill(way, NAME_WIDTH) for way in ways],
                  {part: [spread(values) for values in by_way(found, what).values()]
                   for part, what in parts.items()})
     axes.set_ylabel("seconds")
@@ -82,7 +84,7 @@ def draw_sweep(found):
     """For each thing that was tried a bar of every way."""
     cases = summary.cases(found)
     figure, (axes,) = drawing.panels(1)
-    drawing.bars(axes, [case["algorithm"].replace(", ", ",\n") for case in cases],
+    drawing.bars(axes, [textwrap.fill(case["algorithm"], NAME_WIDTH) for case in cases],
                  {way: [spread(summary.seconds(found, case, way)) for case in cases]
                   for way in summary.ways(found)})
     axes.set_ylabel("execution time (s)")
