@@ -16,6 +16,7 @@ from experiments.devices import ROOT
 from experiments.workspace import StepFailed
 
 KINDS = ["hdd", "ssd"]
+JOBS_MEMORY = "1200M"  # of sixteen GridGraphs each has buffers of 48 MiB, and vertices
 
 
 def run(*words) -> int:
@@ -40,7 +41,8 @@ def steps(quick: bool, rounds: int | None = None) -> dict[str, list]:
     return {**{f"limits-{kind}.json": ["limits", "--kind", kind, *limits_few] for kind in KINDS},
             "check.json": ["check", *few],
             **{f"figures-{kind}": ["figure", "all", "--kind", kind, *few] for kind in KINDS},
-            "jobs-hdd": ["figure", "all-jobs", "--kind", "hdd", *few]}
+            "jobs-hdd": ["figure", "all-jobs", "--kind", "hdd", *few,
+                         *([] if quick else ["--memory", JOBS_MEMORY])]}
 
 
 def results_in(out: Path) -> list[Path]:

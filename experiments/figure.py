@@ -1,8 +1,9 @@
 """Measures what a figure of CSMqGraph, or of GraphM (`jobs-`), shows, here, and draws it. (`ablation`
 is one of our own: what each part of Graphlane is good for.)
 
-`all` and, of GraphM's, `all-jobs` measure what the figures have in common once. --from draws again what was measured
-before, and measures nothing. The samples stand beside the figure, NAME.json beside NAME.svg.
+`all` and, of GraphM's, `all-jobs` measure what the figures have in common once. --from draws again
+what was measured before, and measures nothing. The samples stand beside the figure, NAME.json
+beside NAME.svg.
 """
 
 import tempfile

@@ -20,6 +20,7 @@ constexpr uint64_t kNeverWanted = UINT64_MAX;
 constexpr auto kMoving = std::chrono::seconds(1);
 constexpr auto kProcessRemembered = std::chrono::seconds(2);
 constexpr uint64_t kBudgetStep = 64 << 20;
+// Unless it is more than a quarter of what is left.
 constexpr uint64_t kBudgetMin = 48 << 20;
 constexpr uint64_t kAheadMax = 24 << 20;
 constexpr uint64_t kAheadShare = 2;  // of the budget
@@ -400,6 +401,7 @@ int SharedCache::fetch(File& file, Place& place, ByteRange range) {
   }
   const int error = bring(file, place, range, false);
   MutexLock lock(mu_);
+  if (error != 0) place.frame = place.end_frame;  // there is nothing to copy
   place.fetching = false;
   place.moved = Clock::now();
   return error;

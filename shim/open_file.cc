@@ -310,10 +310,8 @@ OpenFileRef identify(int fd, Fd stub = {}) {
     if (file != nullptr) {
       said = file->said;
       said.ctime_ns = st.st_ctim.tv_sec * 1'000'000'000 + st.st_ctim.tv_nsec;
-    }
-    if (file != nullptr && !is_new) {
-      if (direct) protect(*file->parts, true);
-      if (file->origin == Origin::kStub) read_again(*file, fd, &said);
+      if (!is_new && direct) protect(*file->parts, true);
+      if (!is_new && file->origin == Origin::kStub) read_again(*file, fd, &said);
     }
   }
   if (file != nullptr && file->origin != Origin::kStub && file->origin != Origin::kDamaged &&

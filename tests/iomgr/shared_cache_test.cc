@@ -298,6 +298,17 @@ TEST_F(SharedCacheTest, WhatIsTooLargeIsRefused) {
   EXPECT_TRUE(read(*one, mib(0, 4)));
 }
 
+TEST_F(SharedCacheTest, WhoWasRefusedKeepsNothing) {
+  start(6);
+  const auto refused = reader(1);
+  const auto copies = reader(2);
+  ASSERT_EQ(copies->scan->fetch(mib(16, 2)), 0);
+  EXPECT_TRUE(read(*refused, mib(0, 4)));
+  EXPECT_EQ(refused->scan->fetch(mib(0, 12)), EAGAIN);
+  EXPECT_TRUE(read(*reader(3), mib(12, 4))) << "now, not in an hour";
+  EXPECT_TRUE(look(*copies, mib(16, 2)) == expected(mib(16, 2)));
+}
+
 TEST_F(SharedCacheTest, AnErrorIsToldAndTheNextOneTriesAgain) {
   start(16);
   const auto one = reader(1);

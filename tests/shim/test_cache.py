@@ -124,7 +124,8 @@ def test_hints_reach_the_parts_in_the_page_cache(graphlane, tmp_path):
     graphlane("import", plain, made.path)
     os.sync()
     options = ("--no-mount", "--io=buffered")
-    for advice in ["WILLNEED", "readahead"]:
+
+    def comes_when_hinted_at(advice) -> bool:
         # Again where pages are still on their way: those stay.
         for _ in range(ATTEMPTS_MAX):
             hint(graphlane, plain, made.path / "plain", "DONTNEED", 0, *options)
@@ -133,7 +134,11 @@ def test_hints_reach_the_parts_in_the_page_cache(graphlane, tmp_path):
                 break
         assert left < SIZE // 8
         hint(graphlane, plain, made.path / "plain", advice, 0, *options)
-        assert come_into_memory(devices, left + 2 * HINTED_MIN)
+        return come_into_memory(devices, left + 2 * HINTED_MIN)
+
+    for advice in ["WILLNEED", "readahead"]:
+        # Once more: what looks cold may be paged out meanwhile (DAMON).
+        assert comes_when_hinted_at(advice) or comes_when_hinted_at(advice)
 
 
 @pytest.mark.parametrize("advice", ["WILLNEED", "readahead"])
