@@ -197,7 +197,8 @@ TEST_F(BegunAheadTest, WhoGuessesWrongPauses) {
       asked += 2 * kMiB;
     }
   }
-  EXPECT_LE(started_bytes_, asked / 8);
+  // Some more or less, as frames hash. Who did not pause would begin three times what was asked.
+  EXPECT_LE(started_bytes_, asked / 6);
 }
 
 TEST_F(BegunAheadTest, WithoutReadingAheadNothingIsBegun) {
