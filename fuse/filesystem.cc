@@ -164,6 +164,10 @@ void drop_cached_attributes(Filesystem& fs, const Inode& inode) {
   (void)::fuse_lowlevel_notify_inval_inode(fs.session, inode.nodeid, -1, 0);  // not its pages
 }
 
+double attr_timeout_seconds(const Filesystem& fs, const Inode& inode) {
+  return inode.passthrough.is_open() ? 0 : fs.options.attr_timeout_seconds;
+}
+
 int show_attributes(Filesystem& fs, Inode& inode, struct stat* st) {
   const Result<HostPath> path = fs.inodes.path(inode);
   if (!path) return path.error().code;
@@ -192,7 +196,7 @@ int look_up(Filesystem& fs, Inode& parent, const char* name, fuse_entry_param* e
 int describe_entry(Filesystem& fs, Inode& inode, fuse_entry_param* entry) {
   *entry = {};
   entry->ino = inode.nodeid;
-  entry->attr_timeout = fs.options.attr_timeout_seconds;
+  entry->attr_timeout = attr_timeout_seconds(fs, inode);
   entry->entry_timeout = fs.options.entry_timeout_seconds;
   const int error = show_attributes(fs, inode, &entry->attr);
   if (error != 0) fs.inodes.forget(entry->ino, 1);

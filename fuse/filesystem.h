@@ -112,6 +112,9 @@ void drop_set_id_bits(Filesystem& fs, fuse_req_t req, int fd);
 // They have changed by a way on which the kernel does not expect it.
 void drop_cached_attributes(Filesystem& fs, const Inode& inode);
 
+// How long the kernel may take what it is told of the inode for true.
+double attr_timeout_seconds(const Filesystem& fs, const Inode& inode);
+
 // The attributes of a file as the mount shows them. 0 or an errno.
 int show_attributes(Filesystem& fs, Inode& inode, struct stat* st);
 

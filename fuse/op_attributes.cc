@@ -89,10 +89,11 @@ int set_times(int path_fd, const struct stat& wanted, int which) {
 }  // namespace
 
 int op::getattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
+  Inode& inode = fs.inodes.of(ino);
   struct stat st;
-  const int error = show_attributes(fs, fs.inodes.of(ino), &st);
+  const int error = show_attributes(fs, inode, &st);
   if (error != 0) return error;
-  reply::attr(req, &st, fs.options.attr_timeout_seconds);
+  reply::attr(req, &st, attr_timeout_seconds(fs, inode));
   return 0;
 }
 

@@ -53,7 +53,7 @@ bool writes_directly(const Filesystem& fs, int flags) {
 
 // Before the answer to the open of a plain file. ESTALE: the inode is another's
 // by now; the kernel looks again.
-Result<void> choose_way(const Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_info* fi) {
+Result<void> choose_way(Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_info* fi) {
   struct statx st;
   if (::statx(file.fd.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) != 0) return last_errno();
   const InodeKey opened{.device = makedev(st.stx_dev_major, st.stx_dev_minor),
@@ -64,6 +64,7 @@ Result<void> choose_way(const Filesystem& fs, Inode& inode, OpenFile& file, fuse
   const bool may_pass = fs.passthrough && (st.stx_attributes & STATX_ATTR_APPEND) == 0;
   file.way.emplace(inode.passthrough, may_pass ? fs.connection_fd : -1, file.fd.get());
   const bool passed = file.way->backing_id() != 0;
+  if (passed) drop_cached_attributes(fs, inode);  // no longer for as long as others'
   fi->direct_io = passed ? calls_us(fi->flags, st.stx_mode) : writes_directly(fs, fi->flags);
   fi->keep_cache = !passed;  // which the kernel takes for a contradiction
   return {};
@@ -235,6 +236,7 @@ int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
     fs.inodes.forget(entry.ino, 1);
     return file.error().code;
   }
+  entry.attr_timeout = attr_timeout_seconds(fs, inode);
   const NamedBacking backing(fi, (*file)->backing_id());
   hand_over(fs, inode, std::move(*file), fi);
   if (reply::create(req, &entry, fi) == -ENOENT) {

@@ -38,11 +38,17 @@ class Passthrough {
     const int backing_id_;
   };
 
+  // Whether the kernel has it: it changes without our being told, by a map even of its times.
+  bool is_open() const {
+    const MutexLock lock(mu_);
+    return backing_id_ != 0;
+  }
+
  private:
   int join(int connection_fd, int host_fd);
   void leave(int connection_fd);
 
-  Mutex mu_;
+  mutable Mutex mu_;
   uint32_t open_count_ GUARDED_BY(mu_) = 0;
   int backing_id_ GUARDED_BY(mu_) = 0;
 };

@@ -1,6 +1,7 @@
 """Plain files that the kernel reads and writes without the daemon. That they are files
 like any other, test_plain_files.py, test_maps.py and test_users.py show."""
 
+import mmap
 import os
 import platform
 import re
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -58,6 +60,22 @@ def test_the_daemon_has_no_part_in_reads_and_writes(passthrough, volume, mounted
             assert os.pread(fd, 20, 0) == b"by the kernel"
         os.close(fd)
         assert (made.path / "f").read_bytes() == b"by the kernel"
+
+
+@pytest.mark.parametrize("create", [True, False], ids=["created", "opened"])
+def test_what_a_map_writes_is_in_the_times_at_once(passthrough, volume, mounted, create):
+    with mounted(volume(), "-o", "attr_timeout=3600") as at:
+        if not create:
+            (at / "f").write_bytes(bytes(4096))
+        fd = os.open(at / "f", os.O_RDWR | (os.O_CREAT if create else 0))
+        os.ftruncate(fd, 4096)
+        with mmap.mmap(fd, 4096) as written:
+            before = os.stat(at / "f").st_mtime_ns
+            time.sleep(0.05)  # a tick of the kernel's clock
+            written[0] = 1
+            written.flush()
+            assert os.stat(at / "f").st_mtime_ns > before
+        os.close(fd)
 
 
 WRITE_MAP = """
