@@ -197,7 +197,7 @@ TEST_F(BegunAheadTest, WhoGuessesWrongPauses) {
       asked += 2 * kMiB;
     }
   }
-  // Some more or less, as frames hash. Who did not pause would begin three times what was asked.
+  // Now and then a little more than an eighth.
   EXPECT_LE(started_bytes_, asked / 6);
 }
 
