@@ -184,9 +184,12 @@ uint64_t memory_available_bytes() {
 }
 
 uint64_t cache_budget_bytes(uint64_t held_bytes) {
+  return cache_budget_of(memory_available_bytes() + held_bytes);
+}
+
+uint64_t cache_budget_of(uint64_t room_bytes) {
   constexpr uint64_t kLeftAlone = 128 << 20;
-  const uint64_t room = memory_available_bytes() + held_bytes;
-  return room > kLeftAlone ? (room - kLeftAlone) / 2 : 0;
+  return room_bytes > kLeftAlone ? (room_bytes - kLeftAlone) / 2 : 0;
 }
 
 bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked) {

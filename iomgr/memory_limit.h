@@ -25,6 +25,8 @@ uint64_t memory_available_bytes();
 // What a cache that holds `held_bytes` already may have in all: half of what there is
 // beyond 128 MiB.
 uint64_t cache_budget_bytes(uint64_t held_bytes);
+// The same of `room_bytes`: what is available, and what the cache holds.
+uint64_t cache_budget_of(uint64_t room_bytes);
 
 // Whether to read a file of `size_bytes` past the page cache. `asked`: the
 // program itself opened it with O_DIRECT.

@@ -261,7 +261,7 @@ void SharedCache::look_at_budget() {
   budget_bytes_ = options_.budget_bytes;
   if (options_.budget_bytes == SharedCacheOptions::kAutoBudget) {
     const uint64_t room = memory_available_bytes() + held;
-    budget_bytes_ = std::max(cache_budget_bytes(held) / 2 * 3,  // one copy for all: three quarters
+    budget_bytes_ = std::max(cache_budget_of(room) / 2 * 3,  // one copy for all: three quarters
                              std::min(kBudgetMin, room / 4));
   }
   unlooked_bytes_ = 0;
