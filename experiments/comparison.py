@@ -87,7 +87,8 @@ class Comparison:
         self.journal = devices.journal
         self.grid = striped / "files"
         self.group = group
-        self.volume = devices.devices[0].directory / "volume"
+        # What is not striped stays where the engine's files were: it has all devices too.
+        self.volume = striped / "volume"
         self.csmqgraph = None  # or where it has its files
         self.depth = None
 
@@ -121,7 +122,7 @@ class Comparison:
             # A file that is named itself would be striped, whatever the policy says.
             large = not workload.stripe or any(fnmatch(path.name, glob)
                                                for glob in workload.stripe)
-            copy = [GRAPHLANE, "import"] if large else ["cp", "-a"]
+            copy = [GRAPHLANE, "import"] if large else ["cp", "-a", "--reflink=never"]
             command(*copy, path, self.volume / path.name)
 
     def set_depth(self, depth: str) -> None:
@@ -219,18 +220,12 @@ def check(devices: Devices, cases: list[Case]) -> None:
         if case.rivals and bytes_of(case.depth) % workload.edge_bytes:
             raise StepFailed(f"CSMqGraph: a stripe of {case.depth} ends inside of an edge of "
                              f"{workload.edge_bytes} bytes: give --depth 12M")
-        rooms = [device.size() // 2 * DEVICE_SHARE for device in used]
-        require(workload, workload.need_bytes(), sum(rooms), f"{len(used)} devices")
-        if any(map(is_ours, case.ways)):
-            plain = workload.plain_bytes()
-            striped = (workload.need_bytes() - plain) / len(used)
-            require(workload, plain + striped, rooms[0], "the first, where plain files lie,")
-
-
-def require(workload, need: float, room: float, where: str) -> None:
-    if need > room:
-        raise StepFailed(f"{workload.name}: about {int(need) >> 20} MiB of data on {where} with "
-                         f"room for {int(room) >> 20}: give a larger --size")
+        plain = workload.plain_bytes() if any(map(is_ours, case.ways)) else 0
+        need = workload.need_bytes() + plain  # which the volume's directory has, too
+        room = int(sum(device.size() // 2 for device in used) * DEVICE_SHARE)
+        if need > room:
+            raise StepFailed(f"{workload.name}: about {need >> 20} MiB of data on {len(used)} "
+                             f"devices with room for {room >> 20}: give a larger --size")
 
 
 def first(devices: Devices, count: int) -> Devices:

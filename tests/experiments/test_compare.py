@@ -4,6 +4,7 @@ leave nothing. How fast anything is, no test asks."""
 import json
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from commands import experiments, start, traces, wait_for_steps, wait_gone
@@ -212,8 +213,10 @@ def test_error_of_a_command_is_one_line():
         command("no-such-program")
 
 
-def test_plain_files_have_to_fit_on_the_first_device(ready):
-    failed = experiments("compare", "gridgraph", "wcc", "--count", "8", "--size", "256M", "--scale", "20",
-                         check=False)
-    assert failed.returncode == 1
-    assert "on the first, where plain files lie," in failed.stderr and failed.stderr.count("\n") == 1
+def test_plain_files_of_the_volume_have_to_fit_beside_the_engines():
+    """Room for the grid (512 MiB), and not for its blocks (128 MiB) twice."""
+    devices = SimpleNamespace(devices=[SimpleNamespace(size=lambda: 640 << 20)] * 2)
+    grid = workloads.Grid("wcc", None, None, scale=20, iterations=1, budget=None)
+    comparison.check(devices, [comparison.Case(grid, 2, ways=(comparison.STRIPED,))])
+    with pytest.raises(StepFailed, match="about 640 MiB of data on 2 devices with room for 576"):
+        comparison.check(devices, [comparison.Case(grid, 2)])
