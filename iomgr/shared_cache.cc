@@ -22,6 +22,8 @@ constexpr auto kProcessRemembered = std::chrono::seconds(2);
 constexpr uint64_t kBudgetStep = 64 << 20;
 // Unless it is more than a quarter of what is left.
 constexpr uint64_t kBudgetMin = 48 << 20;
+// Reads forwards that make a sweep, which others wait for.
+constexpr uint32_t kSweepSteps = 3;
 constexpr uint64_t kAheadMax = 24 << 20;
 constexpr uint64_t kAheadShare = 2;  // of the budget
 
@@ -35,15 +37,22 @@ struct SharedScan::Stream {
   uint64_t begin = 0;
   uint64_t head = 0;
   uint64_t ahead_end = 0;  // up to there it has been read ahead, or tried to
+  uint32_t steps = 0;      // reads that took it forwards
 
   // Threads come in whatever order, each with its block.
   void move_to(ByteRange range) {
     const uint64_t slack = 2 * range.length_bytes;
     if (range.offset > head + slack || range.end() + slack < head) {
-      *this = {.begin = range.offset, .head = range.end(), .ahead_end = range.end()};
+      const uint32_t kept = range.offset < head ? steps : 0;  // the next sweep of the same
+      *this = {.begin = range.offset, .head = range.offset, .ahead_end = range.end(), .steps = kept};
     }
-    head = std::max(head, range.end());
+    if (range.end() <= head) return;
+    head = range.end();
+    steps += 1;
   }
+
+  // Who asks for the same place again and again, or here and there, does not.
+  bool sweeps() const { return steps >= kSweepSteps; }
 
   // What to read now; nothing: enough is there.
   ByteRange take_ahead(uint64_t length_max) {
@@ -324,12 +333,12 @@ void SharedCache::put_first_wanted_last(size_t count, Clock::time_point now) {
                    [](const Frame& a, const Frame& b) { return a.distance > b.distance; });
 }
 
-// Whether another scan that goes on wants the frame within half of the file.
+// Whether another scan that goes on will want the frame, within half of the file.
 bool SharedCache::wanted_by_others(const Frame& frame, const Place& place, Clock::time_point now) {
   const File& file = *frame.file;
   const uint64_t count = file.layout.frame_count;
   return std::any_of(file.places.begin(), file.places.end(), [&](const auto& other) {
-    return other->process != place.process && other->goes_on(now) &&
+    return other->process != place.process && other->goes_on(now) && other->stream->sweeps() &&
            (frame.index + count - other->end_frame) % count < count / 2;
   });
 }
@@ -339,7 +348,7 @@ bool SharedCache::wanted_by_others(const Frame& frame, const Place& place, Clock
 bool SharedCache::is_last(const File& file, pid_t process, Clock::time_point now) {
   std::vector<uint64_t> frames;
   for (const auto& place : file.places) {
-    if (place->goes_on(now)) frames.push_back(place->frame);
+    if (place->goes_on(now) && place->stream->sweeps()) frames.push_back(place->frame);
   }
   if (frames.empty()) return true;
   std::sort(frames.begin(), frames.end());
@@ -368,7 +377,8 @@ SharedCache::Room SharedCache::make_room(size_t count, const File& file, Place& 
   const Frame& nearest = resident_[victim_count - 1];
   if (ahead && nearest.distance <= 4 * count) return Room::kNone;
   const bool in_use = nearest.distance == 0;
-  if (in_use || (wanted_by_others(nearest, place, now) && !is_last(file, place.process, now))) {
+  if (in_use || (place.stream->sweeps() && wanted_by_others(nearest, place, now) &&
+                 !is_last(file, place.process, now))) {
     if (ahead || (in_use && now >= hold_end)) return Room::kNone;
     if (now < hold_end) {
       place.held = true;

@@ -17,6 +17,7 @@
 // than the other one moves. So it does where all that is there is just being copied. Scans go in
 // a circle, so who is behind whom is agreed upon: the last one is he behind whom the widest gap is.
 // He waits for nobody; all the others come nearer to him while they wait, a convoy in the end.
+// Who reads here and there, or one place again and again, is not waited for, and does not wait.
 //
 // **Reading ahead.** The threads of a process are one stream, however small the blocks that each
 // asks for. While it goes forwards, what is read ahead of it grows to kAheadMax, in pieces of
