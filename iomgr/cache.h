@@ -202,6 +202,9 @@ class FrameCache {
   // (One in 4096 other files may lose theirs too.) Who waits already still gets it.
   void drop(const Uuid& file_id);
 
+  // The frame's bytes have gone: nobody finds it from now on, and its last pin gives it back.
+  void forget(const Pin& pin);
+
   // Whole frames, at most those given. Takes what is not pinned at once, and gives its
   // memory back. An errno when the kernel would not have it (EPERM: a memfd with
   // F_SEAL_FUTURE_WRITE): the frames are forgotten, yet still take memory.

@@ -96,6 +96,11 @@ int FrameCache::give_back(const SetView& set, uint32_t ways) {
   return error;
 }
 
+void FrameCache::forget(const Pin& pin) {
+  // Relaxed: who has it pinned has seen its bytes, or that they are void.
+  slots_[pin.frame()].word.fetch_or(FrameWord::kDoomed, std::memory_order_relaxed);
+}
+
 // Gives a doomed frame's memory back. Without the lock, the next reserve() does.
 void FrameCache::retire(uint32_t frame) {
   SetView set = view(set_of(frame));

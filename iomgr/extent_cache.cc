@@ -89,10 +89,12 @@ class ExtentCache::BorrowedBatch {
 
 Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   auto_budget_ = options.budget_bytes == ExtentCacheOptions::kAutoBudget;
-  const uint64_t budget = whole_sets(auto_budget_ ? cache_budget_bytes(0) : options.budget_bytes);
+  yields_ = options.yields;
+  const uint64_t budget = whole_sets(auto_budget_ ? budget_of(memory_available_bytes())
+                                                  : options.budget_bytes);
   if (budget < kBudgetMin) return Errno{ENOMEM};
-  Result<void> mapped = cache_.map(budget, {.frame_bytes = kFrame,
-                                            .policy = options.policy});
+  Result<void> mapped =
+      cache_.map(budget, {.frame_bytes = kFrame, .policy = options.policy}, yields_);
   if (!mapped) return mapped;
   keeps_ = options.keeps;
   reads_ahead_ = options.reads_ahead;
@@ -101,6 +103,10 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   budget_bytes_.store(budget, relaxed);
   started_ = true;
   return {};
+}
+
+uint64_t ExtentCache::budget_of(uint64_t room_bytes) const {
+  return yields_ ? yielding_budget_of(room_bytes) : cache_budget_of(room_bytes);
 }
 
 void ExtentCache::set_budget(uint64_t bytes) {
@@ -132,8 +138,8 @@ void ExtentCache::resume() {
   adjust_budget();
 }
 
-// Of the devices.
-void ExtentCache::count_moved(uint64_t bytes) {
+// Also what was found, or read ahead: while that is all, others may come to need the memory.
+void ExtentCache::count_asked(uint64_t bytes) {
   if (!auto_budget_) return;
   const uint64_t step = std::max(budget_bytes_.load(relaxed) / 8, kBudgetStepMin);
   if (unlooked_bytes_.fetch_add(bytes, relaxed) + bytes < step) return;
@@ -144,9 +150,12 @@ void ExtentCache::count_moved(uint64_t bytes) {
 void ExtentCache::adjust_budget() {
   if (!auto_budget_ || paused_.load(relaxed)) return;
   const uint64_t ahead = ahead_.resident_bytes();
-  const uint64_t room = cache_budget_bytes(cache_->stats().resident_bytes + ahead);
-  const uint64_t budget = std::min(budget_max_, room - std::min(room, ahead));
+  const uint64_t held = cache_->stats().resident_bytes + ahead;
+  const uint64_t both = budget_of(memory_available_bytes() + held);
   const uint64_t before = budget_bytes_.load(relaxed);
+  uint64_t budget = std::min(budget_max_, both - std::min(both, ahead));
+  // What was taken and not missed yet is counted as held: there is less room than it seems.
+  if (was_robbed_.exchange(false, relaxed)) budget = std::min(budget, before / 2);
   const uint64_t change = std::max(budget, before) - std::min(budget, before);
   if (change >= kBudgetMin) set_budget(budget);
 }
@@ -213,19 +222,24 @@ void ExtentCache::Batch::add_wait(uint64_t frame_index, Reservation& reservation
 }
 
 // False: the frame ends before what is wanted of it.
-bool ExtentCache::Request::copy(uint64_t frame_index, const Pin& pin) const {
+bool ExtentCache::Request::copy(uint64_t frame_index, std::span<const std::byte> bytes) const {
   const Piece piece = piece_of(frame_index);
   const uint64_t begin = piece.range.offset - frame_index * kFrame;
-  const std::span<const std::byte> bytes = pin.bytes();
   if (begin + piece.range.length_bytes > bytes.size()) return false;
   std::memcpy(piece.buffer, bytes.data() + begin, piece.range.length_bytes);
   return true;
 }
 
-// The same for bytes that were there already.
+// The same for bytes that were there already. False, too: the kernel has taken some of them.
 bool ExtentCache::copy_found(const Request& request, uint64_t frame_index, const Pin& pin) {
-  if (!request.copy(frame_index, pin)) return false;
-  found_bytes_.fetch_add(request.piece_of(frame_index).range.length_bytes, relaxed);
+  if (!request.copy(frame_index, pin.bytes())) return false;
+  const ByteRange copied = request.piece_of(frame_index).range;
+  if (cache_.lost(pin, copied.offset - frame_index * kFrame, copied.length_bytes)) {
+    taken_frames_.fetch_add(1, relaxed);
+    was_robbed_.store(true, relaxed);
+    return false;
+  }
+  found_bytes_.fetch_add(copied.length_bytes, relaxed);
   return true;
 }
 
@@ -233,6 +247,7 @@ std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range,
                                         PartMover& mover) {
   if (!started_) return {};
   if (!clip(file, &range)) return 0;
+  count_asked(range.length_bytes);
   const Request request{
       .file = file,
       .range = range,
@@ -255,6 +270,7 @@ std::optional<size_t> ExtentCache::read_part(const ExtentFile& file, ByteRange r
                                              void* buffer, PartMover& mover) {
   if (!started_) return {};
   if (!clip(file, &range)) return 0;
+  count_asked(range.length_bytes);
   return read_extents({.file = file,
                        .range = range,
                        .buffer = static_cast<char*>(buffer),
@@ -313,12 +329,14 @@ bool ExtentCache::read_frames(const Request& request, uint64_t first, Batch& bat
 // What was read ahead goes to the caller, which is not to find it, and when all of it was asked
 // for, the cache may keep it. So to the policy a frame's pieces are one use.
 bool ExtentCache::take_ahead(const Request& request, uint64_t frame_index, const Pin& pin) {
-  if (!request.copy(frame_index, pin)) return false;
   const std::span<const std::byte> bytes = pin.bytes();
+  if (!request.copy(frame_index, bytes)) return false;
   if (!keeps_ || request.range.end() < frame_index * kFrame + bytes.size()) return true;
   Reservation reservation = cache_->reserve(request.file.key(frame_index), Admission::kByPolicy);
   if (reservation.kind != Reservation::Kind::kFill) return true;
+  cache_.claim(reservation.fill);
   std::memcpy(reservation.fill.bytes().data(), bytes.data(), bytes.size());
+  cache_.leave(reservation.fill, bytes.size());
   (void)reservation.fill.publish(bytes.size());
   return true;
 }
@@ -363,6 +381,7 @@ void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& b
   }
   Reservation reservation = cache_->reserve(key, admission(request, frame_index));
   if (reservation.kind == Reservation::Kind::kFill) {
+    cache_.claim(reservation.fill);
     batch.pieces[batch.piece_count] = {.range = file.frame_range(frame_index),
                                        .buffer = reservation.fill.bytes().data()};
     batch.fills[batch.piece_count++] = std::move(reservation.fill);
@@ -400,15 +419,16 @@ bool ExtentCache::fetch(const Request& request, Batch& batch) {
     } else {
       const uint64_t index = range.offset / kFrame;
       const uint64_t length = std::min(range.length_bytes, file.size_bytes - range.offset);
+      const bool wanted = request.wants(index);
+      if (wanted) (void)request.copy(index, batch.fills[i].bytes().first(length));
+      cache_.leave(batch.fills[i], length);
       Pin pin = batch.fills[i].publish(length);
       fetched += length;
-      if (request.wants(index)) (void)request.copy(index, pin);
-      else table_.keep(file.key(index), std::move(pin));
+      if (!wanted) table_.keep(file.key(index), std::move(pin));
     }
   }
   fetched_bytes_.fetch_add(fetched, relaxed);
   passed_bytes_.fetch_add(passed, relaxed);
-  count_moved(fetched + passed);
   return error == 0;
 }
 
@@ -451,6 +471,7 @@ ExtentCacheStats ExtentCache::stats() const {
           .found_bytes = found_bytes_.load(relaxed),
           .fetched_bytes = fetched_bytes_.load(relaxed) + ahead_.fetched_bytes(),
           .passed_bytes = passed_bytes_.load(relaxed),
+          .taken_frames = taken_frames_.load(relaxed),
           .budget_bytes = budget_bytes_.load(relaxed)};
 }
 

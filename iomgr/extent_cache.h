@@ -16,12 +16,13 @@
 // several threads, reaches the devices in large aligned ones, and what the policy
 // keeps is not read again in the next sweep.
 //
-// Budget: at most the bytes given, or, by itself, half of what the machine and the
-// process's memory cgroup leave beyond 128 MiB: the rest is for what programs have
-// allocated and not touched yet, and for the kernel's read-ahead. (Frames are not the
-// kernel's to reclaim: under a tight limit it kills.) It is looked at anew whenever an
-// eighth of it has been read, and given back when others need it. What is begun ahead has
-// memory beside it: a quarter, 64 MiB at most, and only once that is done.
+// Budget: at most the bytes given, or, by itself, of what the machine and the process's
+// memory cgroup leave. A cache that yields (mapped_cache.h) has five eighths of it: what it
+// keeps is the kernel's to take, as the page cache is, and is then read again. Another has half of
+// what there is beyond 128 MiB: the rest is for what programs have allocated and not touched
+// yet, and for the kernel's read-ahead, as under a tight limit the kernel kills. It is looked at
+// anew whenever an eighth of it has been asked for, and given back when others need it. What is
+// begun ahead has memory beside it: a quarter, 64 MiB at most, and only once that is done.
 //
 // Threads: read() from any, but in no signal handler that has interrupted one. Not
 // across fork(): a child must not use it (cache.h).
@@ -47,6 +48,8 @@ struct ExtentCacheOptions {
   static constexpr uint64_t kAutoBudget = UINT64_MAX;
   uint64_t budget_bytes = kAutoBudget;
   CachePolicy policy = CachePolicy::kScanResistant;
+  // Not where the page cache of the same memory is swept, too: the kernel would take them in turn.
+  bool yields = false;
   // For who wants to know what either is good for.
   bool keeps = true;       // what was read, but for memory that is not aligned
   bool reads_ahead = true;
@@ -61,6 +64,7 @@ struct ExtentCacheStats {
   uint64_t found_bytes = 0;    // asked for, and in memory, or on the way there
   uint64_t fetched_bytes = 0;  // into frames, also ahead
   uint64_t passed_bytes = 0;   // for which there was no frame
+  uint64_t taken_frames = 0;   // by the kernel, and then asked for
   uint64_t budget_bytes = 0;
 };
 
@@ -74,6 +78,7 @@ void for_each_counter(const ExtentCacheStats& stats, Visit visit) {
   visit("ahead_frames", "MiB ahead", stats.ahead.fetched);
   visit("ahead_wasted", "of them for nothing", stats.ahead.wasted);
   visit("evictions", "evictions", stats.frames.evictions);
+  visit("taken_frames", "MiB taken by the kernel", stats.taken_frames);
   visit("resident_bytes", "bytes in use", stats.frames.resident_bytes);
   visit("budget_bytes", "allowed", stats.budget_bytes);
 }
@@ -149,7 +154,7 @@ class ExtentCache {
     Piece piece_of(uint64_t frame_index) const;
     Admission admission(uint64_t frame_index) const;
     bool is_extent() const;
-    bool copy(uint64_t frame_index, const Pin& pin) const;
+    bool copy(uint64_t frame_index, std::span<const std::byte> bytes) const;
   };
 
   std::optional<size_t> read_extents(const Request& request);
@@ -162,14 +167,16 @@ class ExtentCache {
   bool fetch(const Request& request, Batch& batch);
   void wait(const Request& request, Batch& batch);
   bool read_late(const Request& request, Batch& batch);
+  uint64_t budget_of(uint64_t room_bytes) const;
   void resize(uint64_t budget);
-  void count_moved(uint64_t bytes);
+  void count_asked(uint64_t bytes);
   uint64_t ahead_max(uint64_t length_bytes) const;
   Admission admission(const Request& request, uint64_t frame_index) const;
 
   // Constant after start().
   bool started_ = false;
   bool auto_budget_ = false;
+  bool yields_ = false;
   bool keeps_ = true;
   bool reads_ahead_ = true;
   uint64_t budget_max_ = 0;
@@ -177,10 +184,12 @@ class ExtentCache {
 
   std::atomic<bool> paused_{false};
   std::atomic<uint64_t> budget_bytes_{0};
-  std::atomic<uint64_t> unlooked_bytes_{0};  // moved since the budget was looked at
+  std::atomic<uint64_t> unlooked_bytes_{0};  // asked for since the budget was looked at
+  std::atomic<bool> was_robbed_{false};      // since then, too
   std::atomic<uint64_t> found_bytes_{0};
   std::atomic<uint64_t> fetched_bytes_{0};
   std::atomic<uint64_t> passed_bytes_{0};
+  std::atomic<uint64_t> taken_frames_{0};
   StreamTable streams_;
   AheadTable table_;
   ReadAhead ahead_;

@@ -183,14 +183,12 @@ uint64_t memory_available_bytes() {
   return available;
 }
 
-uint64_t cache_budget_bytes(uint64_t held_bytes) {
-  return cache_budget_of(memory_available_bytes() + held_bytes);
-}
-
 uint64_t cache_budget_of(uint64_t room_bytes) {
   constexpr uint64_t kLeftAlone = 128 << 20;
   return room_bytes > kLeftAlone ? (room_bytes - kLeftAlone) / 2 : 0;
 }
+
+uint64_t yielding_budget_of(uint64_t room_bytes) { return room_bytes / 8 * 5; }
 
 bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked) {
   if (mode != IoMode::kAuto) return mode == IoMode::kDirect;

@@ -22,11 +22,11 @@ Result<IoMode> parse_io_mode(const char* name);
 // counted as free.
 uint64_t memory_available_bytes();
 
-// What a cache that holds `held_bytes` already may have in all: half of what there is
-// beyond 128 MiB.
-uint64_t cache_budget_bytes(uint64_t held_bytes);
-// The same of `room_bytes`: what is available, and what the cache holds.
+// What a cache may have of `room_bytes`, which are what is available and what it holds
+// already: half of what there is beyond 128 MiB.
 uint64_t cache_budget_of(uint64_t room_bytes);
+// One that yields what it keeps where programs need more (mapped_cache.h): five eighths.
+uint64_t yielding_budget_of(uint64_t room_bytes);
 
 // Whether to read a file of `size_bytes` past the page cache. `asked`: the
 // program itself opened it with O_DIRECT.

@@ -18,7 +18,7 @@ namespace graphlane {
 struct Settings {
   IoMode io_mode = IoMode::kAuto;
   IoBackend backend = IoBackend::kAuto;
-  ExtentCacheOptions cache;  // a budget of 0: none
+  ExtentCacheOptions cache{.yields = true};  // a budget of 0: none
   bool shares = true;
   bool lanes = true;    // a disk serves one request at a time
   bool merging = true;  // of stripe units that adjoin on a device

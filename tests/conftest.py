@@ -4,14 +4,17 @@ import os
 import shutil
 import stat
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from harness import BUILD, Graphlane, Volume, run  # noqa: E402
+from harness import BUILD, Graphlane, Volume, run, wait_until  # noqa: E402
+
+MEMORY = Path("/sys/fs/cgroup/memory")
+LITTLE_MEMORY = "260M"
 
 
 @pytest.fixture(scope="session")
@@ -56,6 +59,26 @@ def mount(graphlane, fuse, tmp_path):
 def root() -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root")
+
+
+@pytest.fixture
+def little_memory(root):
+    """What goes before a command that is to believe that there is little."""
+    group = MEMORY / f"graphlane-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError:
+        pytest.skip("not applicable: cgroup v1's memory controller is not mounted here")
+    (group / "memory.limit_in_bytes").write_text(LITTLE_MEMORY)
+    yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
+    wait_until(lambda: is_removed(group))
+
+
+def is_removed(group: Path) -> bool:
+    """Not while the daemon, whose mount has gone, is still ending."""
+    with suppress(OSError):
+        group.rmdir()
+    return not group.exists()
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+WAIT_SECONDS_MAX = 30
+
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("GRAPHLANE_BUILD", ROOT / "build/release"))
 COMMAND_SECONDS_MAX = 120
@@ -110,3 +112,10 @@ class Job:
         """What it said on stderr."""
         self.process.send_signal(number)
         return self.process.communicate(timeout=60)[1]
+
+
+def wait_until(condition) -> None:
+    end = time.monotonic() + WAIT_SECONDS_MAX
+    while not condition():
+        assert time.monotonic() < end, "took too long"
+        time.sleep(0.02)

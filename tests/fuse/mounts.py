@@ -5,19 +5,14 @@ import json
 import os
 import random
 import resource
-import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from harness import is_mounted, run
 
-
 FEW_DESCRIPTORS = 200
-WAIT_SECONDS_MAX = 30
-MEMORY = Path("/sys/fs/cgroup/memory")
-LITTLE_MEMORY = "260M"
 PR_CAPBSET_DROP, CAP_SYS_RESOURCE = 24, 24
 
 
@@ -25,13 +20,6 @@ def with_few_descriptors() -> None:
     """For preexec_fn: not even root takes more then."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (FEW_DESCRIPTORS, FEW_DESCRIPTORS))
     ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_SYS_RESOURCE, 0, 0, 0)
-
-
-def wait_until(condition) -> None:
-    end = time.monotonic() + WAIT_SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < end, "took too long"
-        time.sleep(0.02)
 
 
 def stats(at: Path) -> dict:
@@ -82,33 +70,6 @@ def striped(volume, graphlane, tmp_path):
         return made, content
 
     return make
-
-
-@pytest.fixture
-def root() -> None:
-    """Skips where we are not root."""
-    if os.geteuid() != 0:
-        pytest.skip("not root")
-
-
-@pytest.fixture
-def little_memory(root):
-    """What goes before a command that is to believe that there is little."""
-    group = MEMORY / f"graphlane-test-{os.getpid()}"
-    try:
-        group.mkdir()
-    except OSError:
-        pytest.skip("not applicable: cgroup v1's memory controller is not mounted here")
-    (group / "memory.limit_in_bytes").write_text(LITTLE_MEMORY)
-    yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
-    wait_until(lambda: is_removed(group))
-
-
-def is_removed(group: Path) -> bool:
-    """Not while the daemon, whose mount has gone, is still ending."""
-    with suppress(OSError):
-        group.rmdir()
-    return not group.exists()
 
 
 def resident(path: Path) -> int:

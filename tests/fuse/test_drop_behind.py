@@ -5,7 +5,8 @@ import subprocess
 
 import pytest
 
-from mounts import little_memory, resident, root, striped, wait_until  # noqa: F401, fixtures
+from harness import wait_until
+from mounts import resident, striped  # noqa: F401, fixtures
 
 MIB = 1 << 20
 SIZE = 240 * MIB

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from harness import run
-from mounts import mounted, root  # noqa: F401, fixtures
+from mounts import mounted  # noqa: F401, fixtures
 
 AT_FDCWD = -100
 libc = ctypes.CDLL(None, use_errno=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness import BUILD, run
-from mounts import mounted, root, striped  # noqa: F401, fixtures
+from mounts import mounted, striped  # noqa: F401, fixtures
 
 class Place:
     """A mountpoint in a mount namespace where `graphlane` is installed: mount(8)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import is_mounted, run
-from mounts import mounted, root, striped, wait_until  # noqa: F401, fixtures
+from harness import is_mounted, run, wait_until
+from mounts import mounted, striped  # noqa: F401, fixtures
 
 SECONDS_MAX = 20
 

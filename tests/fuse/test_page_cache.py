@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mounts import (little_memory, mounted, parts_of, resident, root, stats,  # noqa: F401
-                    striped)
+from mounts import mounted, parts_of, resident, stats, striped  # noqa: F401, fixtures
 
 MIB = 1 << 20
 LINUX = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))

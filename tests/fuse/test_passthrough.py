@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import pytest
 
 from harness import is_mounted, run
-from mounts import little_memory, mounted, root  # noqa: F401, fixtures
+from mounts import mounted  # noqa: F401, fixtures
 
 PASSTHROUGH_LINUX = (6, 9)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import run
-from mounts import striped, wait_until  # noqa: F401, fixtures
+from harness import run, wait_until
+from mounts import striped  # noqa: F401, fixtures
 
 SECONDS_MAX = 20
 

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from harness import BUILD
-from mounts import mounted, random_bytes, root, striped  # noqa: F401, fixtures
+from mounts import mounted, random_bytes, striped  # noqa: F401, fixtures
 
 READS_ON = """
 import os, sys, time

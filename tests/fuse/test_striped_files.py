@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, TimeoutError
 import pytest
 
 from harness import run
-from mounts import mounted, parts_of, random_bytes, root, stats, striped  # noqa: F401, fixtures
+from mounts import mounted, parts_of, random_bytes, stats, striped  # noqa: F401, fixtures
 
 UNIT = 64 * 1024
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from harness import run
-from mounts import mounted, random_bytes, root, striped  # noqa: F401, fixtures
+from mounts import mounted, random_bytes, striped  # noqa: F401, fixtures
 
 NOBODY = 65534
 

@@ -1,5 +1,6 @@
 """What is read past the page cache is kept in the process, and is never old."""
 
+import hashlib
 import json
 import os
 import random
@@ -27,6 +28,23 @@ for sweep in range(sweeps):
     for at in range(0, len(like), {BLOCK}):
         got = os.preadv(fd, [room], at)
         assert room[:got] == like[at:at + {BLOCK}], (sweep, at)
+"""
+# Sweeps twice, takes so much memory all at once, and sweeps again: says what it has read.
+GROWS = f"""
+import hashlib, mmap, os, sys
+room = memoryview(mmap.mmap(-1, {BLOCK}))
+fd = os.open(sys.argv[1], os.O_RDONLY)
+size = os.fstat(fd).st_size
+def sweep():
+    digest = hashlib.blake2b()
+    for at in range(0, size, {BLOCK}):
+        digest.update(room[:os.preadv(fd, [room], at)])
+    print(digest.hexdigest(), flush=True)
+sweep(); sweep()
+memory = mmap.mmap(-1, int(sys.argv[2]))
+for at in range(0, len(memory), mmap.PAGESIZE):
+    memory[at] = 1
+sweep(); sweep()
 """
 # Reads a block as often as a line comes, and says its first and last byte.
 READER = """
@@ -112,6 +130,22 @@ def come_into_memory(devices, bytes_min):
     while bytes_in_memory(devices) < bytes_min and time.monotonic() < end:
         time.sleep(0.02)
     return bytes_in_memory(devices) >= bytes_min
+
+
+def test_a_program_that_needs_its_memory_gets_it(graphlane, little_memory, volume, tmp_path):
+    """No read tells the cache: the kernel takes of it, and does not kill."""
+    content = random.Random(5).randbytes(160 << 20)
+    (tmp_path / "plain").write_bytes(content)
+    made = volume(depth="1M")
+    graphlane("import", tmp_path / "plain", made.path)
+    report = tmp_path / "report"
+    said = run(*little_memory, graphlane.program, "run", "--no-mount", "--io=direct",
+               f"--report={report}", "--", sys.executable, "-c", GROWS, made.path / "plain", 190 << 20)
+    assert said.stdout.split() == 4 * [hashlib.blake2b(content).hexdigest()]
+    cache = json.loads(report.read_text())["cache"]
+    assert cache["found_bytes"] >= 80 << 20  # the second sweep's: so much there was to take
+    assert cache["taken_frames"] > 0
+    assert cache["budget_bytes"] <= 60 << 20
 
 
 def test_hints_reach_the_parts_in_the_page_cache(graphlane, tmp_path):
