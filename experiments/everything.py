@@ -1,7 +1,7 @@
 """Measures everything, and writes DIR/report.html: what devices can do at most, the goals, and
 CSMqGraph's figures on disks and on SSDs, GraphM's on disks.
 
-The samples stay in DIR too. Your engines come from GRIDGRAPH_BIN, GRIDGRAPH_KIT_BIN, GRAPHCHI_ROOT
+The samples stay in DIR too. It takes hours; `--resume` goes on where it was interrupted. Your engines come from GRIDGRAPH_BIN, GRIDGRAPH_KIT_BIN, GRAPHCHI_ROOT
 and CSMQGRAPH_BIN. Exit status 1: a goal is short, or a step failed and the report lacks it.
 """
 
@@ -12,7 +12,9 @@ from pathlib import Path
 
 import click
 
+from experiments import samples
 from experiments.devices import ROOT
+from experiments.figures import GROUPS
 from experiments.workspace import StepFailed
 
 KINDS = ["hdd", "ssd"]
@@ -45,13 +47,30 @@ def steps(quick: bool, rounds: int | None = None) -> dict[str, list]:
                          *([] if quick else ["--memory", JOBS_MEMORY])]}
 
 
-def results_in(out: Path) -> list[Path]:
-    return sorted(out.glob("*.json")) if out.is_dir() else [out]
+def results(out: Path, words: list) -> list[Path]:
+    """The files that the command writes, when it has measured all of it."""
+    return [out / f"{name}.json" for name in GROUPS[words[1]]] if words[0] == "figure" else [out]
+
+
+def is_whole(path: Path) -> bool:
+    """Not one that somebody was interrupted in."""
+    try:
+        samples.load(path)
+    except StepFailed:
+        return False
+    return True
+
+
+def has_short_goals(path: Path) -> bool:
+    return not all(goal["ok"] for goal in samples.load(path).get("goals", []))
 
 
 @click.command(help=__doc__)
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--quick", is_flag=True, help="Small and few: whether it works.")
+@click.option("--resume", is_flag=True,
+              help="Go on in a DIRECTORY that was begun with the same options: what is there is "
+                   "not measured again.")
 @click.option("--rounds", type=click.IntRange(1), help="Of each measurement. [its own]")
 @click.option("--count", default=8, show_default=True, type=click.IntRange(2, 64),
               help="The most devices.")
@@ -59,18 +78,23 @@ def results_in(out: Path) -> list[Path]:
 @click.option("--dilate", default=8, show_default=True, type=click.FloatRange(0, min_open=True),
               help="How many times slower they are than real ones.")
 @click.pass_context
-def main(ctx, directory, quick, rounds, count, size, dilate):
+def main(ctx, directory, quick, resume, rounds, count, size, dilate):
     directory = directory.resolve()
     try:
-        directory.mkdir(parents=True)
+        directory.mkdir(parents=True, exist_ok=resume)
     except FileExistsError:
-        raise StepFailed(f"{directory}: there already: give one for new results") from None
+        raise StepFailed(f"{directory}: there already: give one for new results, or --resume") from None
     devices = ["--count", count, "--size", size, "--dilate", dilate]
     short = False
-    results = []
+    found = []
     for name, words in steps(quick, rounds).items():
         out = directory / name
-        short |= run(*words, *devices, "--out", out) != 0
-        results += results_in(out) if out.exists() else []
-    short |= run("report", *results, "--out", directory / "report.html") != 0
+        wanted = results(out, words)
+        if resume and all(map(is_whole, wanted)):
+            click.echo(f"{out}: there already")
+            short |= any(map(has_short_goals, wanted))
+        else:
+            short |= run(*words, *devices, "--out", out) != 0
+        found += filter(is_whole, wanted)
+    short |= run("report", *found, "--out", directory / "report.html") != 0
     ctx.exit(int(short))

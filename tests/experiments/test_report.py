@@ -129,6 +129,24 @@ def test_everything_is_not_mixed_with_older_results(tmp_path):
     assert failed.stderr.count("\n") == 1
 
 
+def test_everything_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(everything, "run", lambda *words: asked.append(words) or 0)
+    for name, words in everything.steps(quick=True).items():
+        for path in everything.results(tmp_path / name, words):
+            path.parent.mkdir(exist_ok=True)
+            samples.write(path, samples.record(words[0], None, [], goals=[{"ok": False}]))
+    (tmp_path / "limits-ssd.json").write_text('{"what": "lim')
+    (tmp_path / "figures-hdd/speed-up.json").unlink()  # one of many
+    with pytest.raises(SystemExit) as ended:
+        everything.main([str(tmp_path), "--quick", "--resume"])
+    assert ended.value.code == 1, "a goal was short"
+    assert [words[:2] for words in asked[:-1]] == [("limits", "--kind"), ("figure", "all")]
+    assert asked[-1][0] == "report" and tmp_path / "check.json" in asked[-1]
+    for name in ["limits-ssd.json", "figures-hdd/speed-up.json"]:
+        assert tmp_path / name not in asked[-1], "which is still not there"
+
+
 # --- goals ---
 
 def with_computing(found: list[dict], seconds: float = 5) -> list[dict]:
