@@ -187,7 +187,9 @@ TEST_F(BegunAheadTest, AStrideIsReadAhead) {
 
 // Two blocks in a row, then elsewhere: what looks like a stream never is one.
 TEST_F(BegunAheadTest, WhoGuessesWrongPauses) {
-  make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 320 * kMiB);
+  // Which frames make room goes by the file's id: by some they are read ahead a tenth more often.
+  constexpr Uuid kId{.bytes = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
+  make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 320 * kMiB, kId);
   std::mt19937_64 random(17);
   uint64_t asked = 0;
   for (int i = 0; i < 300; ++i) {
@@ -197,8 +199,7 @@ TEST_F(BegunAheadTest, WhoGuessesWrongPauses) {
       asked += 2 * kMiB;
     }
   }
-  // Now and then a little more than an eighth.
-  EXPECT_LE(started_bytes_, asked / 6);
+  EXPECT_LE(started_bytes_, asked / 8);
 }
 
 TEST_F(BegunAheadTest, WithoutReadingAheadNothingIsBegun) {

@@ -38,9 +38,9 @@ class StripedFixture : public ::testing::Test {
   }
 
   // Random content, dealt out byte range by byte range as the format says.
-  void make_file(const StripeGeometry& geometry, uint64_t size_bytes) {
+  void make_file(const StripeGeometry& geometry, uint64_t size_bytes, Uuid id = Uuid::random()) {
     layout_ = {.volume = Uuid::random(),
-               .file_id = Uuid::random(),
+               .file_id = id,
                .geometry = geometry,
                .logical_size = size_bytes};
     map_ = layout_.map();
