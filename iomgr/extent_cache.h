@@ -48,7 +48,7 @@ struct ExtentCacheOptions {
   static constexpr uint64_t kAutoBudget = UINT64_MAX;
   uint64_t budget_bytes = kAutoBudget;
   CachePolicy policy = CachePolicy::kScanResistant;
-  // Not where the page cache of the same memory is swept, too: the kernel would take them in turn.
+  // Not where the page cache of the same memory is swept, too: the kernel takes them in turn.
   bool yields = false;
   // For who wants to know what either is good for.
   bool keeps = true;       // what was read, but for memory that is not aligned
