@@ -1,8 +1,9 @@
 """Measures everything, and writes DIR/report.html: what devices can do at most, the goals, and
 CSMqGraph's figures on disks and on SSDs, GraphM's on disks.
 
-The samples stay in DIR too. It takes hours; `--resume` goes on where it was interrupted. Your engines come from GRIDGRAPH_BIN, GRIDGRAPH_KIT_BIN, GRAPHCHI_ROOT
-and CSMQGRAPH_BIN. Exit status 1: a goal is short, or a step failed and the report lacks it.
+The samples stay in DIR too. It takes hours; `--resume` goes on where it was interrupted. Your
+engines come from GRIDGRAPH_BIN, GRIDGRAPH_KIT_BIN, GRAPHCHI_ROOT and CSMQGRAPH_BIN. Exit status 1:
+a goal is short, or a step failed and the report lacks it.
 """
 
 import signal
@@ -52,17 +53,16 @@ def results(out: Path, words: list) -> list[Path]:
     return [out / f"{name}.json" for name in GROUPS[words[1]]] if words[0] == "figure" else [out]
 
 
-def is_whole(path: Path) -> bool:
-    """Not one that somebody was interrupted in."""
+def whole(path: Path) -> dict | None:
+    """What was recorded; None: nothing, or somebody was interrupted in it."""
     try:
-        samples.load(path)
+        return samples.load(path)
     except StepFailed:
-        return False
-    return True
+        return None
 
 
-def has_short_goals(path: Path) -> bool:
-    return not all(goal["ok"] for goal in samples.load(path).get("goals", []))
+def has_short_goals(recorded: dict) -> bool:
+    return not all(goal["ok"] for goal in recorded.get("goals", []))
 
 
 @click.command(help=__doc__)
@@ -83,18 +83,20 @@ def main(ctx, directory, quick, resume, rounds, count, size, dilate):
     try:
         directory.mkdir(parents=True, exist_ok=resume)
     except FileExistsError:
-        raise StepFailed(f"{directory}: there already: give one for new results, or --resume") from None
+        raise StepFailed(f"{directory}: there already: give one for new results, "
+                         "or --resume") from None
     devices = ["--count", count, "--size", size, "--dilate", dilate]
     short = False
     found = []
     for name, words in steps(quick, rounds).items():
         out = directory / name
         wanted = results(out, words)
-        if resume and all(map(is_whole, wanted)):
+        before = [whole(path) for path in wanted] if resume else [None]
+        if all(before):
             click.echo(f"{out}: there already")
-            short |= any(map(has_short_goals, wanted))
+            short |= any(map(has_short_goals, before))
         else:
             short |= run(*words, *devices, "--out", out) != 0
-        found += filter(is_whole, wanted)
+        found += filter(whole, wanted)
     short |= run("report", *found, "--out", directory / "report.html") != 0
     ctx.exit(int(short))

@@ -76,9 +76,9 @@ struct SharedScan::Place {
   bool ended = false;
   std::chrono::steady_clock::time_point moved;
 
-  // Neither gone nor stopped, as far as one can see.
+  // It sweeps, and has neither gone nor stopped, as far as one can see.
   bool goes_on(std::chrono::steady_clock::time_point now) const {
-    return fetching || (!ended && now - moved < kMoving);
+    return stream->sweeps() && (fetching || (!ended && now - moved < kMoving));
   }
   // Two that wait for each other do not for long.
   bool moves(std::chrono::steady_clock::time_point now) const {
@@ -338,7 +338,7 @@ bool SharedCache::wanted_by_others(const Frame& frame, const Place& place, Clock
   const File& file = *frame.file;
   const uint64_t count = file.layout.frame_count;
   return std::any_of(file.places.begin(), file.places.end(), [&](const auto& other) {
-    return other->process != place.process && other->goes_on(now) && other->stream->sweeps() &&
+    return other->process != place.process && other->goes_on(now) &&
            (frame.index + count - other->end_frame) % count < count / 2;
   });
 }
@@ -348,7 +348,7 @@ bool SharedCache::wanted_by_others(const Frame& frame, const Place& place, Clock
 bool SharedCache::is_last(const File& file, pid_t process, Clock::time_point now) {
   std::vector<uint64_t> frames;
   for (const auto& place : file.places) {
-    if (place->goes_on(now) && place->stream->sweeps()) frames.push_back(place->frame);
+    if (place->goes_on(now)) frames.push_back(place->frame);
   }
   if (frames.empty()) return true;
   std::sort(frames.begin(), frames.end());

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-WAIT_SECONDS_MAX = 30
-
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("GRAPHLANE_BUILD", ROOT / "build/release"))
 COMMAND_SECONDS_MAX = 120
+WAIT_SECONDS_MAX = 30
 
 
 def run(*command, check=True, **kwargs) -> subprocess.CompletedProcess:
