@@ -50,7 +50,7 @@ Result<CachePolicy> parse_cache_policy(std::string_view name) {
   return Errno{EINVAL};
 }
 
-void SetPolicy::miss(uint32_t key_hash) {
+void SetPolicy::miss(uint32_t key_hash, uint64_t file_id_low) {
   view_.set.clock.store(view_.set.clock.load(relaxed) + 1, relaxed);
   uint32_t value = 0;
   switch (policy_) {
@@ -66,7 +66,7 @@ void SetPolicy::miss(uint32_t key_hash) {
       age_probation();
       demote_idle();
       const bool known = forget(key_hash, &value);
-      judge_newcomer(known, value);
+      judge_newcomer(known, value, file_id_low);
       return;
   }
 }
@@ -136,7 +136,7 @@ void SetPolicy::demote_idle() const {
   bool demoted = false;
   for_each_way(protected_ways(), [&](uint32_t way) {
     if (age(view_.slots[way].used.load(relaxed)) <= idle_max) return;
-    view_.slots[way].heat.store(0, relaxed);
+    view_.slots[way].heat.store(kOnProbation, relaxed);
     demoted = true;
   });
   // What takes their places may be used in another rhythm.
@@ -144,7 +144,7 @@ void SetPolicy::demote_idle() const {
 }
 
 // Whether the newcomer is protected, and who is no longer.
-void SetPolicy::judge_newcomer(bool known, uint32_t known_used) {
+void SetPolicy::judge_newcomer(bool known, uint32_t known_used, uint64_t file_id_low) {
   CacheSet& set = view_.set;
   const uint32_t extra_max = probation_extra_max(view_.way_limit);
   if (set.probation_extra > extra_max) set.probation_extra = static_cast<uint8_t>(extra_max);
@@ -158,15 +158,30 @@ void SetPolicy::judge_newcomer(bool known, uint32_t known_used) {
   const uint32_t on_probation = kProbationMin + set.probation_extra;
   const uint32_t room = view_.way_limit > on_probation ? view_.way_limit - on_probation : 0;
   uint32_t count = count_of(protected_now);
+  if (const uint32_t stale = known || count < room ? 0 : stale_ways(protected_now, file_id_low)) {
+    const uint32_t way = oldest(stale);
+    view_.slots[way].heat.store(kOnProbation, relaxed);
+    protected_now &= ~bit(way);
+    --count;
+  }
   if (comes_back_sooner || count < room) {
-    heat_ = 1;
+    heat_ = known ? kProven : kProtected;
     ++count;
   }
   for (; count > room && protected_now != 0; --count) {
     const uint32_t way = oldest(protected_now);
-    view_.slots[way].heat.store(0, relaxed);
-    protected_now &= ~(bit(way));
+    view_.slots[way].heat.store(kOnProbation, relaxed);
+    protected_now &= ~bit(way);
   }
+}
+
+// What one file has left behind, read once, when another is read for the first time. Within
+// a file, or to a newcomer that is known, it has yet to show who comes back sooner.
+uint32_t SetPolicy::stale_ways(uint32_t protected_ways, uint64_t file_id_low) const {
+  return view_.ways_where(protected_ways, [&](const CacheSlot& slot) {
+    return slot.heat.load(relaxed) == kProtected && slot.file_id[0].load(relaxed) != file_id_low &&
+           age(slot.used.load(relaxed)) > static_cast<int32_t>(view_.way_limit);
+  });
 }
 
 // What history knows of the key, which it then forgets.
@@ -191,7 +206,7 @@ uint32_t SetPolicy::protected_ways() const {
   for_each_way(view_.set.resident, [&](uint32_t way) {
     const FrameState state = view_.slots[way].load().state();
     const bool live = state == FrameState::kFilling || state == FrameState::kValid;
-    if (live && view_.slots[way].heat.load(relaxed) != 0) ways |= bit(way);
+    if (live && view_.slots[way].heat.load(relaxed) != kOnProbation) ways |= bit(way);
   });
   return ways;
 }

@@ -12,7 +12,9 @@
 //                          └───── asked for again ────── were last asked for)
 //
 //                   A frame is protected when it comes back sooner than the oldest
-//                   protected one was asked for: its reuse distance is the shorter. In
+//                   protected one was asked for: its reuse distance is the shorter. So
+//                   is one that was never seen before, in the place of one of another
+//                   file that was asked for once, a cache's time ago. In
 //                   a cyclic sweep all distances are equal, so nothing moves, and what
 //                   is protected is hit in every round: (ways - 1) / ways of what the
 //                   best of all policies has. Probation grows by a way whenever a frame
@@ -49,6 +51,9 @@ Result<CachePolicy> parse_cache_policy(std::string_view name);  // EINVAL for an
 
 inline constexpr uint32_t kHeatMax = 255;
 
+// What `heat` says of a frame under scan-resistant.
+enum FrameProtection : uint32_t { kOnProbation = 0, kProtected = 1, kProven = 2 };
+
 // A hit; without the lock. Relaxed throughout: age and heat are estimates, and order
 // nothing. Each stores only what changes, so that frames that everybody hits stay in
 // everybody's processor cache.
@@ -69,7 +74,9 @@ inline void policy_hit(CachePolicy policy, CacheSet& set, CacheSlot& slot) {
   }
   slot.used.store(now, relaxed);
   if (policy != CachePolicy::kScanResistant) return;
-  if (slot.heat.load(relaxed) == 0) {
+  const uint32_t protection = slot.heat.load(relaxed);
+  if (protection == kProtected) slot.heat.store(kProven, relaxed);
+  if (protection == kOnProbation) {
     set.probation_hit.store(1, relaxed);
   } else if (since > set.protected_reuse.load(relaxed)) {
     set.protected_reuse.store(static_cast<uint16_t>(since < UINT16_MAX ? since : UINT16_MAX),
@@ -84,9 +91,11 @@ class SetPolicy {
   SetPolicy(CachePolicy policy, const SetView& view) : policy_(policy), view_(view) {}
 
   // Time goes on; what history says of the newcomer. key_hash is never 0.
-  void miss(uint32_t key_hash);
+  void miss(uint32_t key_hash, uint64_t file_id_low);
   // After miss(): whether no other newcomer will take its place.
-  bool protects_newcomer() const { return policy_ != CachePolicy::kScanResistant || heat_ != 0; }
+  bool protects_newcomer() const {
+    return policy_ != CachePolicy::kScanResistant || heat_ != kOnProbation;
+  }
   // One of `candidates`, bit by bit, at least one: a way.
   uint32_t victim(uint32_t candidates) const;
   // Those of `candidates` that the policy does not protect.
@@ -104,7 +113,8 @@ class SetPolicy {
   void age_heat() const;
   void age_probation() const;
   void demote_idle() const;
-  void judge_newcomer(bool known, uint32_t known_used);
+  void judge_newcomer(bool known, uint32_t known_used, uint64_t file_id_low);
+  uint32_t stale_ways(uint32_t protected_ways, uint64_t file_id_low) const;
   bool forget(uint32_t key_hash, uint32_t* value) const;
   int32_t age(uint32_t used) const;
   uint32_t protected_ways() const;
