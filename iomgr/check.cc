@@ -4,8 +4,8 @@
 #include <cstring>
 #include <map>
 #include <set>
-#include <thread>
 
+#include "iomgr/base/at_once.h"
 #include "iomgr/base/file_io.h"
 #include "iomgr/base/interrupt.h"
 #include "iomgr/base/mutex.h"
@@ -270,17 +270,13 @@ class Check {
     for (const auto& [id, found] : found_) total += found.layout.logical_size;
     Progress progress("scrub", total);
     Mutex mu;
-    std::vector<std::thread> threads;
-    for (uint32_t d = 0; d < volume_.device_count(); ++d) {
-      threads.emplace_back([&, d] {
-        for (const auto& [id, found] : found_) {
-          const Outcome<void> good = scrub_part(found, d, &progress);
-          MutexLock lock(mu);
-          if (!good) problem("{}", good.error().text);
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    at_once(volume_.device_count(), [&](uint32_t d) {
+      for (const auto& [id, found] : found_) {
+        const Outcome<void> good = scrub_part(found, d, &progress);
+        MutexLock lock(mu);
+        if (!good) problem("{}", good.error().text);
+      }
+    });
   }
 
   Outcome<void> scrub_part(const Found& found, uint32_t d, Progress* progress) const {

@@ -3,9 +3,9 @@
 #include <sys/stat.h>
 
 #include <cstring>
-#include <thread>
 #include <vector>
 
+#include "iomgr/base/at_once.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/file_attributes.h"
 #include "iomgr/part_files.h"
@@ -99,14 +99,10 @@ Outcome<void> transfer_striped(const Volume& volume, const StripedFile& file, Io
 Outcome<void> seal_parts(const Volume& volume, const StripedFile& file, int like_fd) {
   const uint32_t count = volume.device_count();
   std::vector<int> errors(count, 0);
-  std::vector<std::thread> threads;
-  for (uint32_t d = 0; d < count; ++d) {  // every device writes back at the same time
-    threads.emplace_back([&, d] {
-      errors[d] = seal_part(volume.devices()[d].root_fd.get(), file.parts().buffered(d),
-                            file.layout().file_id, like_fd);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  at_once(count, [&](uint32_t d) {  // they write back
+    errors[d] = seal_part(volume.devices()[d].root_fd.get(), file.parts().buffered(d),
+                          file.layout().file_id, like_fd);
+  });
   for (uint32_t d = 0; d < count; ++d) {
     if (errors[d] != 0) {
       return part_error(volume, d, file.layout().file_id, errors[d], "cannot write", file.name());

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
+
+#include "iomgr/base/at_once.h"
 
 namespace graphlane {
 namespace {
@@ -18,6 +21,21 @@ Error part_error(const Volume& volume, const Layout& layout, std::string_view na
                       error.size_expected);
   }
   return make_error(error.code, "{}: part {}: {}", name, part, std::strerror(error.code));
+}
+
+// A part's directory, its inode and where it lies are some seeks of a disk, if nobody has
+// looked of late. If the first device had to, the others do so together.
+void look_up_parts(const Volume& volume, const Uuid& file_id) {
+  constexpr std::chrono::milliseconds kFromMemory{1};
+  const PartName name(file_id);
+  const auto look = [&](uint32_t device_index) {
+    struct stat st;
+    const int root_fd = volume.devices()[device_index].root_fd.get();
+    (void)::fstatat(root_fd, name.c_str(), &st, AT_SYMLINK_NOFOLLOW);
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  look(0);
+  if (std::chrono::steady_clock::now() - begin >= kFromMemory) at_once(volume.device_count(), look);
 }
 
 }  // namespace
@@ -36,6 +54,7 @@ Outcome<std::shared_ptr<StripedFile>> StripedFile::open(const Volume& volume,
   file->map_ = layout.map();
   file->name_ = name;
   file->set_size(layout.logical_size);
+  look_up_parts(volume, layout.file_id);
   const Result<void, PartError> opened = file->parts_.open(roots, layout, flags);
   if (!opened) return part_error(volume, layout, name, opened.error());
   return file;
@@ -60,6 +79,7 @@ Result<uint64_t> StripedFile::seek(uint64_t offset, int whence) const {
 }
 
 PartsStat stat_parts(const Volume& volume, const Layout& layout) {
+  look_up_parts(volume, layout.file_id);
   const PartName name(layout.file_id);
   PartsStat found;
   std::array<uint64_t, kDeviceCountMax> sizes{};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "iomgr/base/at_once.h"
 #include "iomgr/mount_table.h"
 #include "iomgr/part_files.h"
 #include "iomgr/small_file.h"
@@ -129,11 +130,14 @@ Outcome<std::shared_ptr<const Volume>> Volume::open(const std::string& root) {
   volume->is_depth_auto_ = record->is_depth_auto;
   volume->policy_ = std::move(record->policy);
   const auto count = static_cast<uint32_t>(record->devices.size());
-  for (uint32_t i = 0; i < count; ++i) {
-    Outcome<Device> device = open_device(
-        record->devices[i], {.volume = record->uuid, .ordinal = i, .device_count = count});
-    if (!device) return device.error();
-    volume->devices_.push_back(std::move(*device));
+  std::vector<std::optional<Outcome<Device>>> opened(count);
+  at_once(count, [&](uint32_t i) {  // of disks at rest, each takes some seeks
+    opened[i] = open_device(record->devices[i],
+                            {.volume = record->uuid, .ordinal = i, .device_count = count});
+  });
+  for (std::optional<Outcome<Device>>& device : opened) {
+    if (!*device) return device->error();
+    volume->devices_.push_back(std::move(**device));
   }
   return std::shared_ptr<const Volume>(std::move(volume));
 }
