@@ -37,8 +37,8 @@ class AheadQueue {
   bool drive();
 
  private:
-  static constexpr uint32_t kIoCount = 32;
-  static constexpr uint32_t kRequestCount = 4;
+  static constexpr uint32_t kIoCount = 64;
+  static constexpr uint32_t kRequestCount = 16;
 
   struct Request {
     std::atomic<bool> taken{false};

@@ -25,7 +25,7 @@ AheadTable::Entry* AheadTable::begin_entry(const ExtentFile& file) {
   entry.file_id = file.file_id;
   entry.generation = file.generation;
   entry.used = true;
-  entry.clock = entry.longest = entry.next_look = 0;
+  entry.clock = entry.longest = entry.next_look = entry.paused_until = 0;
   entry.passed = entry.wasted = entry.hint_count = 0;
   entry.order.clear();
   return &entry;
@@ -90,7 +90,7 @@ void AheadTable::let_go(Entry& entry) {
 // Wrong more often than right: nothing for a while.
 void AheadTable::judge(Entry& entry) {
   if (entry.passed + entry.wasted < kJudgedFrames) return;
-  if (entry.wasted > entry.passed) entry.next_look = entry.clock + kPauseBytes;
+  if (entry.wasted > entry.passed) entry.paused_until = entry.clock + kPauseBytes;
   entry.passed = entry.wasted = 0;
 }
 
@@ -122,11 +122,13 @@ void AheadTable::pass(const ExtentFile& file, ByteRange range) {
   lock_.unlock();
 }
 
-bool AheadTable::expect(const ExtentFile& file, ByteRange range, bool is_sequential,
+bool AheadTable::expect(const ExtentFile& file, ByteRange range, bool is_sequential, bool urgent,
                         uint64_t step_bytes, uint64_t reach_bytes, Forecast* forecast) {
   if (!lock_.lock_patiently()) return false;
   Entry* const entry = find(file.file_id, file.generation);
-  if (entry != nullptr && entry->clock >= entry->next_look) {
+  const bool looks = entry != nullptr && entry->clock >= entry->paused_until &&
+                     (urgent || entry->clock >= entry->next_look);
+  if (looks) {
     const uint64_t step = std::max(step_bytes, entry->longest);
     forecast->window_bytes = std::min(2 * step, reach_bytes);
     forecast->step_bytes = forecast->window_bytes / 2;

@@ -49,9 +49,9 @@ class AheadTable {
   void pass(const ExtentFile& file, ByteRange range);
 
   // After that: two of the longest reads, two of `step_bytes` at least, `reach_bytes` at
-  // most. False: nothing, or nothing yet.
-  bool expect(const ExtentFile& file, ByteRange range, bool is_sequential, uint64_t step_bytes,
-              uint64_t reach_bytes, Forecast* forecast);
+  // most. False: nothing; or nothing yet, unless it is `urgent`.
+  bool expect(const ExtentFile& file, ByteRange range, bool is_sequential, bool urgent,
+              uint64_t step_bytes, uint64_t reach_bytes, Forecast* forecast);
 
   // Its reader will need the range, which is not empty: it is expected before all else, until
   // it is read, or given up.
@@ -90,6 +90,7 @@ class AheadTable {
     uint64_t clock = 0;       // bytes asked for
     uint64_t longest = 0;     // read, of late
     uint64_t next_look = 0;   // by the clock
+    uint64_t paused_until = 0;
     uint32_t passed = 0;      // frames, of late
     uint32_t wasted = 0;
     uint32_t held_count = 0;

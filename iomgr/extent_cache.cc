@@ -254,15 +254,15 @@ std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range,
       .buffer = static_cast<char*>(buffer),
       .mover = mover,
       .advice = streams_.observe(file.file_id, file.generation, range, ahead_step(file),
-                                 ahead_max(range.length_bytes))};
+                                 ahead_max(range.length_bytes)),
+      .step = sweep_step(file, range)};
   if (!request.is_extent()) {
     return read_found(request) ? std::optional<size_t>(range.length_bytes) : std::nullopt;
   }
-  const std::optional<ByteRange> step = sweep_step(file, range);
-  if (step) table_.arrive(file, *step);
+  if (request.step) table_.arrive(file, *request.step);
   const std::optional<size_t> got = read_extents(request);
-  if (step) table_.pass(file, *step);
-  if (step && got) begin_ahead(request, *step);
+  if (request.step) table_.pass(file, *request.step);
+  if (got) begin_ahead(request, /*urgent=*/false);
   return got;
 }
 
@@ -276,15 +276,18 @@ std::optional<size_t> ExtentCache::read_part(const ExtentFile& file, ByteRange r
                        .buffer = static_cast<char*>(buffer),
                        .mover = mover,
                        .advice = {.fetch_end = range.end()},
+                       .step = {},
                        .is_part = true});
 }
 
 void ExtentCache::will_need(const ExtentFile& file, ByteRange range, PartMover& mover) {
   const uint64_t reach = ahead_.reach_bytes();
-  if (!started_ || reach == 0 || !clip(file, &range) || !mover.can_start()) return;
+  if (!started_ || reach == 0 || !clip(file, &range)) return;
+  const DeviceSet idle = mover.idle_devices();
+  if (idle == 0) return;
   AheadTable::Forecast forecast;
   table_.hint(file, range, reach, &forecast);
-  ahead_.begin(file, forecast, *cache_, mover);
+  ahead_.begin(file, forecast, idle, *cache_, mover);
 }
 
 std::optional<size_t> ExtentCache::read_extents(const Request& request) {
@@ -313,7 +316,7 @@ bool ExtentCache::read_frames(const Request& request, uint64_t first, Batch& bat
   uint64_t next = first;
   for (; next < end && request.wants(next); ++next) reserve(request, next, batch);
   // Where it cannot be begun, now that the devices are asked anyway.
-  if (batch.piece_count > 0 && !request.mover.can_start()) {
+  if (batch.piece_count > 0 && request.mover.idle_devices() == 0) {
     const uint64_t ahead_end = std::min(request.advice.fetch_end, request.file.size_bytes);
     for (; next < end && next * kFrame < ahead_end; ++next) reserve(request, next, batch);
   }
@@ -341,16 +344,29 @@ bool ExtentCache::take_ahead(const Request& request, uint64_t frame_index, const
   return true;
 }
 
-// What is expected next, if no device would have it wait for others.
-void ExtentCache::begin_ahead(const Request& request, ByteRange step) {
+// What is expected next, on devices that would not have it wait for others.
+void ExtentCache::begin_ahead(const Request& request, bool urgent) {
   const uint64_t reach = ahead_.reach_bytes();
-  if (reach == 0 || !request.mover.can_start()) return;
+  if (!request.step || reach == 0) return;
+  const DeviceSet idle = request.mover.idle_devices();
+  if (idle == 0) return;
   AheadTable::Forecast forecast;
-  if (table_.expect(request.file, step, request.advice.is_stream, ahead_step(request.file), reach,
-                    &forecast)) {
-    ahead_.begin(request.file, forecast, *cache_, request.mover);
+  if (table_.expect(request.file, *request.step, request.advice.is_stream, urgent,
+                    ahead_step(request.file), reach, &forecast)) {
+    ahead_.begin(request.file, forecast, idle, *cache_, request.mover);
   }
 }
+
+// A device that has done its part of a request reads what comes next, while others are busy.
+class ExtentCache::WhileReading final : public Meanwhile {
+ public:
+  WhileReading(ExtentCache& cache, const Request& request) : cache_(cache), request_(request) {}
+  void device_idle() override { cache_.begin_ahead(request_, /*urgent=*/true); }
+
+ private:
+  ExtentCache& cache_;
+  const Request& request_;
+};
 
 Admission ExtentCache::admission(const Request& request, uint64_t frame_index) const {
   if (!request.wants(frame_index)) return Admission::kAhead;
@@ -403,12 +419,14 @@ void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& b
 bool ExtentCache::fetch(const Request& request, Batch& batch) {
   if (batch.piece_count == 0) return true;
   const ExtentFile& file = request.file;
+  WhileReading meanwhile(*this, request);
   const int error = request.mover.move({.map = file.map,
                                         .parts = file.parts,
                                         .size_bytes = file.size_bytes,
                                         .op = IoOp::kRead,
                                         .direct = true,
-                                        .pieces = {batch.pieces, batch.piece_count}});
+                                        .pieces = {batch.pieces, batch.piece_count},
+                                        .meanwhile = &meanwhile});
   uint64_t fetched = 0, passed = 0;
   for (uint32_t i = 0; i < batch.piece_count; ++i) {
     const ByteRange& range = batch.pieces[i].range;
@@ -436,6 +454,7 @@ void ExtentCache::wait(const Request& request, Batch& batch) {
   for (uint32_t i = 0; i < batch.wait_count; ++i) {
     const uint64_t index = batch.wait_index[i];
     while (!batch.waits[i].ended() && request.mover.drive()) {
+      begin_ahead(request, /*urgent=*/true);
     }
     const Result<Pin> pin = batch.waits[i].wait(kFillPatienceNs);
     if (pin && (batch.wait_ahead[i] ? take_ahead(request, index, *pin)

@@ -6,7 +6,7 @@
 //               ──► that are missing: one request for all, whose segments the mover
 //                   merges into one I/O a device
 //               ──► what will be wanted next (ahead_table.h): begun, and not
-//                   waited for, while the devices have nothing else to do (read_ahead.h);
+//                   waited for, on whichever device has nothing else to do (read_ahead.h);
 //                   where that is not possible, part of the request, for small reads
 //                   of a stream (stream_table.h)
 //
@@ -142,6 +142,7 @@ class ExtentCache {
     void add_wait(uint64_t frame_index, Reservation& reservation, bool ahead);
   };
   class BorrowedBatch;
+  class WhileReading;
   // What the caller asked for.
   struct Request {
     const ExtentFile& file;
@@ -149,6 +150,7 @@ class ExtentCache {
     char* const buffer;
     PartMover& mover;
     StreamTable::Advice advice;
+    std::optional<ByteRange> step;  // what the table is told of it
     bool is_part = false;
     bool wants(uint64_t frame_index) const;
     Piece piece_of(uint64_t frame_index) const;
@@ -162,7 +164,7 @@ class ExtentCache {
   bool copy_found(const Request& request, uint64_t frame_index, const Pin& pin);
   bool read_frames(const Request& request, uint64_t first, Batch& batch);
   bool take_ahead(const Request& request, uint64_t frame_index, const Pin& pin);
-  void begin_ahead(const Request& request, ByteRange step);
+  void begin_ahead(const Request& request, bool urgent);
   void reserve(const Request& request, uint64_t frame_index, Batch& batch);
   bool fetch(const Request& request, Batch& batch);
   void wait(const Request& request, Batch& batch);

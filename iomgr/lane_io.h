@@ -59,10 +59,26 @@ enum class IoStep {
 };
 IoStep settle(LaneIo* io, int64_t result, int* error);
 
+// Devices of a file: bit d is the one of device_index d.
+using DeviceSet = uint64_t;
+static_assert(kDeviceCountMax <= 64);
+constexpr DeviceSet all_devices(uint32_t count) { return ~DeviceSet{0} >> (64 - count); }
+
 // A range of a file, and the memory of its first byte.
 struct Piece {
   ByteRange range;
   void* buffer = nullptr;
+};
+
+// Who has something to do while a request is waited for.
+class Meanwhile {
+ public:
+  // By the thread that waits: a device has done its part of the request, and all else it
+  // was asked for.
+  virtual void device_idle() = 0;
+
+ protected:
+  ~Meanwhile() = default;
 };
 
 // A request against the parts of a file.
@@ -74,6 +90,7 @@ struct PartRequest {
   bool direct = false;
   uint64_t io_size_max = kLaneIoMax;  // bytes; what adjoins on a device is one I/O up to this
   std::span<const Piece> pieces;      // none empty, in the order of their ranges
+  Meanwhile* meanwhile = nullptr;     // told where devices are known to be idle
 };
 
 // Who began a request and is told of its end, once, by any thread.
@@ -91,9 +108,9 @@ class PartMover {
   // Blocks. 0 or an errno.
   virtual int move(const PartRequest& request) = 0;
 
-  // Whether a read of the file can be begun without waiting for it, and nobody reads from its
-  // devices now.
-  virtual bool can_start() { return false; }
+  // The file's devices on which a read can be begun without waiting for it, and from which
+  // nobody reads now.
+  virtual DeviceSet idle_devices() { return 0; }
   // Begins a read past the page cache. The memory lives until `end` is told. False: not begun.
   virtual bool start([[maybe_unused]] const PartRequest& request,
                      [[maybe_unused]] RequestEnd* end) {

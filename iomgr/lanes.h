@@ -107,7 +107,8 @@ class LaneMover final : public PartMover {
   LaneMover(Lanes& lanes, std::shared_ptr<const StripedFile> file)
       : lanes_(lanes), file_(std::move(file)) {}
   int move(const PartRequest& request) override { return lanes_.move(request); }
-  bool can_start() override { return true; }
+  // A lane has an order of its own for all that it is asked for.
+  DeviceSet idle_devices() override { return all_devices(file_->map().geometry().device_count); }
   bool start(const PartRequest& request, RequestEnd* end) override {
     return lanes_.start(request, file_, end);
   }

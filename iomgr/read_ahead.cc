@@ -1,6 +1,7 @@
 #include "iomgr/read_ahead.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "iomgr/base/free_slot.h"
 
@@ -11,6 +12,19 @@ constexpr uint64_t kFrame = kExtentFrameBytes;
 
 // Below this, reading ahead moves the heads more than it helps.
 constexpr uint64_t kMemoryMin = kCacheWaysMax / 2 * kFrame;
+
+// Whether the whole frame is on some of these devices.
+bool is_on(const ExtentFile& file, uint64_t frame_index, DeviceSet devices) {
+  const uint32_t count = file.map.geometry().device_count;
+  if (devices == all_devices(count)) return true;
+  const ByteRange range = file.frame_range(frame_index);
+  const uint64_t depth = file.map.geometry().stripe_depth_bytes;
+  for (uint64_t unit = range.offset / depth; unit * depth < range.end(); ++unit) {
+    const uint32_t device = file.map.locate(unit * depth).device_index;
+    if ((devices >> device & 1) == 0) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -57,15 +71,19 @@ class ReadAhead::Walk {
   uint64_t index_ = 0;
 };
 
-// How many are to be read so that the window is in memory; 0 also where that is not worth a
-// request yet.
+// How many are to be read so that of the window these devices' share is in memory; 0 also where
+// that is not worth a request yet.
 uint64_t ReadAhead::missing_frames(const ExtentFile& file, const AheadTable::Forecast& forecast,
-                                   FrameCache& cache) {
+                                   DeviceSet devices, FrameCache& cache) {
   const uint64_t window = forecast.window_bytes / kFrame;
-  uint64_t there = 0, missing = 0;
+  const uint32_t device_count = file.map.geometry().device_count;
+  const uint64_t step = forecast.step_bytes * static_cast<uint64_t>(std::popcount(devices)) /
+                        device_count;
+  uint64_t others = 0, missing = 0;  // there, or of the other devices; and to be read
   uint32_t looks = 0;
   Walk walk(forecast);
-  for (; !walk.ended() && there + missing < window && looks < kLooksMax; walk.advance(), ++looks) {
+  for (; !walk.ended() && others + missing < window && looks < kLooksMax;
+       walk.advance(), ++looks) {
     const FrameKey key = file.key(walk.index());
     if (cache.contains(key)) continue;
     Reservation reservation = join(key);
@@ -73,26 +91,26 @@ uint64_t ReadAhead::missing_frames(const ExtentFile& file, const AheadTable::For
       table_->renew(key, std::move(reservation.pin));
     }
     const bool begun = reservation.kind != Reservation::Kind::kPass;
-    (begun ? there : missing) += 1;
+    (begun || !is_on(file, walk.index(), devices) ? others : missing) += 1;
   }
-  return walk.ended() || missing * kFrame >= forecast.step_bytes ? missing : 0;
+  return walk.ended() || missing * kFrame >= step ? missing : 0;
 }
 
 void ReadAhead::begin(const ExtentFile& file, const AheadTable::Forecast& forecast,
-                      FrameCache& cache, PartMover& mover) {
-  uint64_t left = missing_frames(file, forecast, cache);
+                      DeviceSet devices, FrameCache& cache, PartMover& mover) {
+  uint64_t left = missing_frames(file, forecast, devices, cache);
   Walk walk(forecast);
   for (bool more = left > 0; more;) {
     Batch* const batch = take_free_slot(batches_);
     if (batch == nullptr) return;
-    more = fill(file, walk, cache, &left, *batch);
+    more = fill(file, walk, devices, cache, &left, *batch);
     if (!start(file, *batch, mover)) return;
   }
 }
 
 // With what lies one behind the other: a request goes upwards. Whether there is more to do.
-bool ReadAhead::fill(const ExtentFile& file, Walk& walk, FrameCache& cache, uint64_t* left,
-                     Batch& batch) {
+bool ReadAhead::fill(const ExtentFile& file, Walk& walk, DeviceSet devices, FrameCache& cache,
+                     uint64_t* left, Batch& batch) {
   batch.count = 0;
   uint64_t lowest = 0;
   for (; !walk.ended() && *left > 0; walk.advance()) {
@@ -100,7 +118,7 @@ bool ReadAhead::fill(const ExtentFile& file, Walk& walk, FrameCache& cache, uint
     if (index < lowest || batch.count == kFramesMax) return true;
     lowest = index;
     const FrameKey key = file.key(index);
-    if (cache.contains(key)) continue;
+    if (!is_on(file, index, devices) || cache.contains(key)) continue;
     Reservation reservation = frames_->reserve(key, Admission::kAhead);
     if (reservation.kind == Reservation::Kind::kPass) return false;
     if (reservation.kind != Reservation::Kind::kFill) continue;

@@ -1,7 +1,7 @@
 // ReadAhead: what streams will want next, begun while nobody waits for it
 // (CSMqGraph §3.3).
 //
-//   begin(forecast) ──► frames of its own ──► PartMover::start() ──► returns
+//   begin(forecast, devices) ──► frames of its own ──► PartMover::start() ──► returns
 //   join(frame)     ──► there, or on its way: to be waited for, and driven
 //
 // Its memory is beside the cache's, so that what is read once does not push out what
@@ -29,9 +29,9 @@ class ReadAhead {
   // How far it may be ahead.
   uint64_t reach_bytes() const { return reach_bytes_.load(std::memory_order_relaxed); }
 
-  // Begins what of it is in neither cache, if that is worth it.
-  void begin(const ExtentFile& file, const AheadTable::Forecast& forecast, FrameCache& cache,
-             PartMover& mover);
+  // Begins what of it is in neither cache, and on these devices, if that is worth it.
+  void begin(const ExtentFile& file, const AheadTable::Forecast& forecast, DeviceSet devices,
+             FrameCache& cache, PartMover& mover);
 
   // kHit, kWait, or kPass: it was not read ahead.
   Reservation join(const FrameKey& key) {
@@ -46,7 +46,7 @@ class ReadAhead {
 
  private:
   static constexpr uint32_t kFramesMax = 64;  // of a batch
-  static constexpr uint32_t kBatchCount = 4;  // under way at once
+  static constexpr uint32_t kBatchCount = 16;  // under way at once
   static constexpr uint32_t kLooksMax = 256;  // at frames, for those that are missing
 
   struct Batch final : RequestEnd {
@@ -63,8 +63,9 @@ class ReadAhead {
 
   class Walk;
   uint64_t missing_frames(const ExtentFile& file, const AheadTable::Forecast& forecast,
-                          FrameCache& cache);
-  bool fill(const ExtentFile& file, Walk& walk, FrameCache& cache, uint64_t* left, Batch& batch);
+                          DeviceSet devices, FrameCache& cache);
+  bool fill(const ExtentFile& file, Walk& walk, DeviceSet devices, FrameCache& cache,
+            uint64_t* left, Batch& batch);
   bool start(const ExtentFile& file, Batch& batch, PartMover& mover);
 
   MappedCache frames_;

@@ -76,8 +76,8 @@ int move_in_turn(const OpenFile& file, RequestCutter& cutter, bool direct) {
 class AtOnce {
  public:
   AtOnce(const OpenFile& file, const PartRequest& request, QueueSlot& slot)
-      : file_(file), cutter_(request), direct_(request.direct), slot_(slot),
-        caller_(slot.wake_fd) {
+      : file_(file), cutter_(request), direct_(request.direct), meanwhile_(request.meanwhile),
+        slot_(slot), caller_(slot.wake_fd) {
     for (uint32_t i = 0; i < kRequestDepth; ++i) free_[i] = kRequestDepth - 1 - i;
   }
 
@@ -88,7 +88,10 @@ class AtOnce {
       begin();
       if (slot_.queue->in_flight() == 0 && waiting_count_ == 0) return first_error_;
       const Result<void> ended = wait(told);
-      if (ended) continue;
+      if (ended) {
+        tell_of_idle();
+        continue;
+      }
       *queue_failed = true;
       give_up();
       return ended.error().code;
@@ -156,11 +159,21 @@ class AtOnce {
     const IoStep step = settle(io, completion.result, &error);
     if (step == IoStep::kAgain && first_error_ == 0) return slot_.queue->push(io);
     const auto i = static_cast<uint32_t>(io - slot_.ios);
-    if (DeviceGate* const gate = gate_of(i)) gate->leave();
+    if (DeviceGate* const gate = gate_of(i)) {
+      gate->leave();
+      idle_ = idle_ || gate->is_free();
+    }
     in_flight_[i] = false;
     if (step == IoStep::kDone) count(file_, *io);
     if (step == IoStep::kFailed && first_error_ == 0) first_error_ = error;
     free_[free_count_++] = i;
+  }
+
+  void tell_of_idle() {
+    if (!idle_) return;
+    idle_ = false;
+    const bool waits = slot_.queue->in_flight() > 0 || waiting_count_ > 0;
+    if (waits && meanwhile_ != nullptr && first_error_ == 0) meanwhile_->device_idle();
   }
 
   void give_up() {
@@ -175,9 +188,11 @@ class AtOnce {
   const OpenFile& file_;
   RequestCutter cutter_;
   const bool direct_;
+  Meanwhile* const meanwhile_;
   QueueSlot& slot_;
   GateCaller caller_;
   bool more_ = true;
+  bool idle_ = false;  // a device, and nobody was told yet
   int first_error_ = 0;
   uint32_t free_[kRequestDepth];
   uint32_t free_count_ = kRequestDepth;
@@ -229,15 +244,17 @@ class FileMover final : public PartMover {
 
   // Of itself on disks only: what has no gate answers many reads at once, and these have no
   // copy.
-  bool can_start() override {
-    if (settings().backend == IoBackend::kThreads) return false;
-    if (asked_for_) return ahead_queue.works();
+  DeviceSet idle_devices() override {
+    if (settings().backend == IoBackend::kThreads || !ahead_queue.works()) return 0;
     const uint32_t count = file_.map.geometry().device_count;
+    if (asked_for_) return all_devices(count);
+    DeviceSet idle = 0;
     for (uint32_t d = 0; d < count; ++d) {
       DeviceGate* const gate = file_.gates[d];
-      if (gate == nullptr || !gate->is_narrow() || !gate->is_free()) return false;
+      const bool is_idle = gate != nullptr && gate->is_narrow() && gate->is_free();
+      if (is_idle) idle |= DeviceSet{1} << d;
     }
-    return ahead_queue.works();
+    return idle;
   }
   bool start(const PartRequest& whole, RequestEnd* end) override {
     const PartRequest request = limited(whole);

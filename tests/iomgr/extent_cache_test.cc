@@ -258,9 +258,37 @@ TEST_F(BegunAheadTest, AHintBeyondTheFileIsOfNoConcern) {
 }
 
 TEST_F(BegunAheadTest, NothingWhileOthersReadFromTheDevices) {
-  idle_ = false;
+  idle_ = 0;
   sweep(0, content_.size());
   EXPECT_EQ(started_count_, 0u);
+}
+
+TEST_F(BegunAheadTest, OnlyOnDevicesThatAreIdle) {
+  idle_ = 0b10;
+  sweep(0, content_.size());
+  EXPECT_EQ(started_on_, 0b10u);
+  EXPECT_GE(started_bytes_, content_.size() / 2 - 2 * kBlock) << "of its half";
+  EXPECT_EQ(moved_bytes_ + started_bytes_, content_.size());
+}
+
+TEST_F(BegunAheadTest, AFrameOfTwoDevicesWaitsForBoth) {
+  make_file({.stripe_depth_bytes = 3 * kMiB / 2, .device_count = 2, .first_device = 0}, 96 * kMiB);
+  idle_ = 0b01;
+  sweep(0, content_.size());
+  EXPECT_EQ(started_on_, 0b01u);
+  EXPECT_EQ(moved_bytes_ + started_bytes_, content_.size());
+}
+
+TEST_F(BegunAheadTest, ADeviceThatIsDoneFirstReadsAheadMeanwhile) {
+  idle_ = 0;
+  idle_when_done_ = true;
+  sweep(0, 2 * kBlock);
+  EXPECT_EQ(moved_bytes_, 2 * kBlock) << "the second one makes it a stream";
+  EXPECT_EQ(started_on_, 0b11u);
+  sweep(2 * kBlock, content_.size());
+  EXPECT_LT(moved_bytes_, content_.size() / 2);
+  EXPECT_EQ(moved_bytes_ + started_bytes_, content_.size());
+  EXPECT_EQ(cache_->stats().ahead.wasted, 0u);
 }
 
 TEST_F(BegunAheadTest, NothingOfReadsHereAndThere) {

@@ -45,15 +45,26 @@ class ExtentFixture : public StripedFixture, public PartMover {
       if (step == IoStep::kFailed) return error;
       io_count_ += 1;
       moved_bytes_ += io.moved_bytes;
+      if (idle_when_done_ && request.meanwhile != nullptr) {
+        idle_ = DeviceSet{1} << io.device_index;
+        request.meanwhile->device_idle();
+        idle_ = 0;
+      }
     }
     return 0;
   }
 
-  bool can_start() override { return starts_ && idle_ && ahead_.works(); }
+  DeviceSet idle_devices() override {
+    return starts_ && ahead_.works() ? idle_ & all_devices(map_.geometry().device_count) : 0;
+  }
   bool start(const PartRequest& request, RequestEnd* end) override {
     if (!ahead_.start(request, end)) return false;
     started_count_ += 1;
-    for (const Piece& piece : request.pieces) started_bytes_ += piece.range.length_bytes;
+    for (const Piece& piece : request.pieces) {
+      started_bytes_ += piece.range.length_bytes;
+      started_on_ |= DeviceSet{1} << map_.locate(piece.range.offset).device_index;
+      started_on_ |= DeviceSet{1} << map_.locate(piece.range.end() - 1).device_index;
+    }
     return true;
   }
   bool drive() override { return ahead_.drive(); }
@@ -81,8 +92,10 @@ class ExtentFixture : public StripedFixture, public PartMover {
 
   AheadQueue ahead_;
   bool starts_ = false;
-  std::atomic<bool> idle_{true};
+  std::atomic<DeviceSet> idle_{~DeviceSet{0}};
+  bool idle_when_done_ = false;  // a device is, for a moment, whenever it has moved its bytes
   std::atomic<uint64_t> started_count_{0};
+  std::atomic<DeviceSet> started_on_{0};
   std::atomic<uint64_t> started_bytes_{0};
 
   std::unique_ptr<ExtentCache> cache_;
