@@ -1,5 +1,6 @@
 #include "iomgr/device_gate.h"
 
+#include <algorithm>
 #include <tuple>
 
 #include "iomgr/base/sys.h"
@@ -9,6 +10,8 @@ namespace graphlane {
 namespace {
 
 constexpr uint64_t kPatienceNs = std::chrono::nanoseconds(LaneQueue::kPatience).count();
+// Bytes of a part behind the head. A thread that far behind others is of their sweep.
+constexpr uint64_t kBehindMax = 32 << 20;
 
 }  // namespace
 
@@ -71,16 +74,17 @@ void DeviceGate::admit(Waiter* waiter) {
   waiter->entered.store(true, std::memory_order_release);
 }
 
-// Few wait: one LaneIo a thread and device, mostly.
+// The lowest from a little behind the head on. Few wait: one LaneIo a thread and device, mostly.
 DeviceGate::Waiter** DeviceGate::best(uint64_t now_ns) {
   if (now_ns - waiting_->arrived_ns > kPatienceNs) return &waiting_;
   const auto key = [](const Waiter* w) { return std::tie(w->fd, w->part_offset); };
-  const auto head = std::tie(head_fd_, head_offset_);
+  const uint64_t behind = head_offset_ - std::min(head_offset_, kBehindMax);
+  const auto begin = std::tie(head_fd_, behind);
   Waiter** lowest = &waiting_;
-  Waiter** next = nullptr;  // the lowest from the head on
+  Waiter** next = nullptr;
   for (Waiter** w = &waiting_; *w != nullptr; w = &(*w)->next) {
     if (key(*w) < key(*lowest)) lowest = w;
-    if (key(*w) >= head && (next == nullptr || key(*w) < key(*next))) next = w;
+    if (key(*w) >= begin && (next == nullptr || key(*w) < key(*next))) next = w;
   }
   return next != nullptr ? next : lowest;
 }

@@ -2,9 +2,9 @@
 // next.
 //
 // What a Lane is with threads of its own, this is without: in a preloaded program,
-// those who read wait at the gates of their devices, in the order of a LaneQueue
-// (upwards by place, who has waited too long first), and then do their I/O
-// themselves. On a disk, streams of several threads would make the head jump between
+// those who read wait at the gates of their devices, about in the order of a LaneQueue
+// (upwards by place; who is a little behind, and who has waited too long, first), and then do
+// their I/O themselves. On a disk, streams of several threads would make the head jump between
 // them (CSMqGraph §2.3).
 //
 //   waiter ──enter()──► true: go on

@@ -44,10 +44,11 @@ TEST(DeviceGateTest, GoesUpAndBeginsAnew) {
   DeviceGate gate;
   gate.set_width(1);
   GateCaller caller;
-  Place first(caller, 50);
+  constexpr uint64_t kMiB = 1 << 20;
+  Place first(caller, 50 * kMiB);
   ASSERT_TRUE(gate.enter(&first));
   std::deque<Place> places;
-  for (const uint64_t offset : {10, 70, 60, 50}) places.emplace_back(caller, offset);
+  for (const uint64_t offset : {10, 70, 60, 50}) places.emplace_back(caller, offset * kMiB);
   places.emplace_back(caller, 0, 4);  // another file
   for (Place& place : places) ASSERT_FALSE(gate.enter(&place));
   std::string order;
@@ -55,11 +56,28 @@ TEST(DeviceGateTest, GoesUpAndBeginsAnew) {
     gate.leave();
     for (Place& place : places) {
       if (!place.entered.exchange(false)) continue;
-      order += std::to_string(place.fd) + ":" + std::to_string(place.part_offset) + " ";
+      order += std::to_string(place.fd) + ":" + std::to_string(place.part_offset / kMiB) + " ";
     }
   }
   gate.leave();
   EXPECT_EQ(order, "3:50 3:60 3:70 4:0 3:10 ");
+}
+
+// Else it would stay behind, and the head would go back and forth between it and the others.
+TEST(DeviceGateTest, WhoHasFallenALittleBehindCatchesUp) {
+  constexpr uint64_t kMiB = 1 << 20;
+  DeviceGate gate;
+  gate.set_width(1);
+  GateCaller caller;
+  Place first(caller, 50 * kMiB);
+  ASSERT_TRUE(gate.enter(&first));
+  Place ahead(caller, 53 * kMiB), late(caller, 44 * kMiB), later(caller, 41 * kMiB);
+  for (Place* place : {&ahead, &late, &later}) ASSERT_FALSE(gate.enter(place));
+  for (Place* place : {&later, &late, &ahead}) {
+    gate.leave();
+    EXPECT_TRUE(place->entered) << place->part_offset / kMiB;
+  }
+  gate.leave();
 }
 
 TEST(DeviceGateTest, WhoGivesUpLetsTheNextOneIn) {
