@@ -83,10 +83,12 @@ uint64_t chunk_bytes_for(const Layout& layout, uint64_t graph_bytes, uint32_t ve
 // Two batches that are read by jobs, and what comes after them, leave half of the budget to
 // what stays.
 GlobalTable::Batching batching_of(const std::vector<uint64_t>& partition_bytes, uint64_t chunk_bytes,
-                                  uint64_t budget_bytes) {
+                                  const CoordinatorOptions& options) {
+  const uint64_t budget_bytes = options.budget_bytes;
   return {.partition_bytes = partition_bytes,
           .batch_bytes = chunk_bytes == UINT64_MAX ? 0 : std::min(chunk_bytes, budget_bytes / 8),
-          .ahead_bytes = budget_bytes / 8};
+          .ahead_bytes = budget_bytes / 8,
+          .order = options.order};
 }
 
 }  // namespace
@@ -300,7 +302,7 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
         .buffer_count_max = buffer_count_max_,
         .core_count = cache.core_count,
         .chunk_bytes = chunk_bytes,
-        .batching = batching_of(files.partition_bytes, chunk_bytes, options_.budget_bytes)};
+        .batching = batching_of(files.partition_bytes, chunk_bytes, options_)};
     std::shared_ptr<LabelKeeper> labels;
     if (layout->record.size_bytes != 0 && !layout->by_loader) {
       LabelKeeper::Place place{.directory = Fd(), .name = name};

@@ -25,6 +25,7 @@ namespace graphlane::share {
 struct CoordinatorOptions {
   uint64_t budget_bytes = 0;
   uint64_t idle_ns = 2'000'000'000;  // UINT64_MAX: it does not end
+  LoadOrder order = LoadOrder::kPriority;
 };
 
 class Coordinator {

@@ -78,6 +78,12 @@ int run(int argc, char** argv) {
     // Half of what is there: the jobs' own data want the rest.
     options.budget_bytes = memory_available_bytes() / 2;
   }
+  if (const char* order = ::secure_getenv("GRAPHLANE_SHARE_ORDER")) {
+    if (std::string_view(order) == "graph") options.order = LoadOrder::kGraph;
+    else if (std::string_view(order) != "priority") {
+      return fail("GRAPHLANE_SHARE_ORDER: '" + std::string(order) + "': neither priority nor graph");
+    }
+  }
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     std::string_view value;

@@ -182,7 +182,7 @@ GlobalTable::Batch GlobalTable::open_next() {
   for (const auto& [id, job] : jobs_) {
     if (counts(job)) needs.push_back(&job.needs);
   }
-  order_ = batches_of(load_order(needs, loaded_.partition_count()));
+  order_ = batches_of(load_order(needs, loaded_.partition_count(), batching_.order));
   place_ = 0;
   if (order_.empty()) return {};
   return order_[place_++];

@@ -28,6 +28,7 @@
 #include <map>
 #include <vector>
 
+#include "adapters/share/load_order.h"
 #include "adapters/share/partition_set.h"
 
 namespace graphlane::share {
@@ -41,6 +42,7 @@ class GlobalTable {
     std::vector<uint64_t> partition_bytes;  // empty: not known
     uint64_t batch_bytes = 0;
     uint64_t ahead_bytes = 0;  // about as much follows the open batch into memory
+    LoadOrder order = LoadOrder::kPriority;
     uint64_t size_of(uint32_t p) const { return partition_bytes.empty() ? 0 : partition_bytes[p]; }
   };
   static constexpr size_t kBatchMax = 32;

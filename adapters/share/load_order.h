@@ -17,8 +17,13 @@
 
 namespace graphlane::share {
 
+enum class LoadOrder {
+  kPriority,
+  kGraph,  // as they stand there: GraphM's "without scheduling", to compare with
+};
+
 // The partitions that any job needs, the most urgent first.
 std::vector<uint32_t> load_order(std::span<const PartitionSet* const> needs_of_jobs,
-                                 uint32_t partition_count);
+                                 uint32_t partition_count, LoadOrder how = LoadOrder::kPriority);
 
 }  // namespace graphlane::share

@@ -31,6 +31,12 @@ TEST(LoadOrderTest, OfEqualsTheFirstInTheGraph) {
   EXPECT_EQ(order({PartitionSet(5, true)}, 5), (std::vector<uint32_t>{0, 1, 2, 3, 4}));
 }
 
+TEST(LoadOrderTest, OrAsTheyStandInTheGraph) {
+  const PartitionSet all(4, true), one = set_of(4, {2});
+  const PartitionSet* const needs[] = {&all, &one};
+  EXPECT_EQ(load_order(needs, 4, LoadOrder::kGraph), (std::vector<uint32_t>{0, 1, 2, 3}));
+}
+
 TEST(LoadOrderTest, NobodyNeedsAnything) {
   EXPECT_TRUE(order({}, 3).empty());
   EXPECT_TRUE(order({PartitionSet(3)}, 3).empty());
