@@ -117,6 +117,87 @@ def test_the_budget_may_be_an_environment_variable(truth, tmp_path):
     assert log.startswith("graphlane-share-coordinator: GRAPHLANE_SHARE_BUDGET: 'lots': not a size")
 
 
+def test_the_order_of_loading_may_be_that_of_the_graph(grid, truth, tmp_path):
+    def components(order):
+        log = tmp_path / "log"
+        result = run(BUILD / "bin/grid_program", "components", grid, PLENTY, check=False,
+                     env=os.environ | {"GRAPHLANE_SHARE_ORDER": order,
+                                       "GRAPHLANE_SHARE_LOG": str(log)})
+        return result.returncode, result.stdout, log.read_text()
+
+    assert components("graph") == (0, f"{component_count(truth)}\n", "")
+
+
+def test_an_order_that_there_is_not_is_told(grid, tmp_path):
+    log = tmp_path / "log"
+    result = run(BUILD / "bin/grid_program", "components", grid, PLENTY, check=False,
+                 env=os.environ | {"GRAPHLANE_SHARE_ORDER": "any", "GRAPHLANE_SHARE_LOG": str(log)})
+    assert result.returncode == 1
+    assert log.read_text() == ("graphlane-share-coordinator: GRAPHLANE_SHARE_ORDER: 'any': "
+                               "neither priority nor graph\n")
+
+
+# --- the example ------------------------------------------------------------------
+
+
+def compiled(source: Path, headers: Path, program: Path, *more) -> Path:
+    run("g++", "-std=c++11", "-O2", "-fopenmp", "-I", headers, "-I", ROOT / "adapters/share", source,
+        "-o", program, *more)
+    return program
+
+
+def shared(source: Path, program: Path) -> Path:
+    """Compiled against these headers."""
+    return compiled(source, ROOT / "adapters/gridgraph", program,
+                    ROOT / "build/plain/lib/libgraphlane-share.a", "-lfmt")
+
+
+def example_lengths(edges: np.ndarray) -> np.ndarray:
+    source, target = edges.astype("u4").T
+    return 1 + (source * np.uint32(2654435761) + target * np.uint32(2246822519) >> np.uint32(28))
+
+
+def distances(truth, lengths) -> np.ndarray:
+    return np.array(truth.graph.distances(ROOT_VERTEX, weights=lengths.tolist())[0])
+
+
+@pytest.fixture(scope="module")
+def sssp(tmp_path_factory):
+    """sssp(grid, root)"""
+    program = shared(ROOT / "adapters/gridgraph/examples/sssp.cpp",
+                     tmp_path_factory.mktemp("example") / "sssp")
+    return lambda grid, root, **how: run(
+        program, grid, root, 1, env=os.environ | {"GRAPHLANE_SHARE_COORDINATOR": str(COORDINATOR)},
+        **how)
+
+
+def test_shortest_paths(sssp, grid, truth):
+    said = sssp(grid, ROOT_VERTEX).stdout
+    expected = distances(truth, example_lengths(truth.edges))
+    assert np.array_equal(np.fromfile(grid / "distance", "f4"), expected.astype("f4"))
+    assert said.startswith(f"{np.isfinite(expected).sum()} vertices reached from {ROOT_VERTEX} by ")
+
+
+def test_shortest_paths_by_weights(sssp, weighted, truth, weights):
+    sssp(weighted, ROOT_VERTEX)
+    assert np.allclose(np.fromfile(weighted / "distance", "f4"), distances(truth, weights), rtol=1e-5)
+
+
+def test_shortest_paths_from_nowhere(sssp, grid, truth):
+    result = sssp(grid, truth.vertex_count, check=False)
+    assert result.returncode == 2
+    assert result.stderr == f"sssp: no vertex {truth.vertex_count}: there are {truth.vertex_count}\n"
+
+
+def test_the_example_is_a_program_of_gridgraphs(grid, truth, tmp_path):
+    if "GRIDGRAPH_SOURCE" not in os.environ:
+        pytest.skip("not applicable: GRIDGRAPH_SOURCE is not set")
+    run(compiled(ROOT / "adapters/gridgraph/examples/sssp.cpp", Path(os.environ["GRIDGRAPH_SOURCE"]),
+                 tmp_path / "sssp"), grid, ROOT_VERTEX, 1)
+    expected = distances(truth, example_lengths(truth.edges))
+    assert np.array_equal(np.fromfile(grid / "distance", "f4"), expected.astype("f4"))
+
+
 # --- GridGraph's own programs -------------------------------------------------
 
 
@@ -130,9 +211,7 @@ def examples(tmp_path_factory):
 
     def example(name: str) -> Path:
         if not (built / name).exists():
-            run("g++", "-std=c++11", "-O2", "-fopenmp", "-I", ROOT / "adapters/gridgraph",
-                "-I", ROOT / "adapters/share", source / f"{name}.cpp", "-o", built / name,
-                ROOT / "build/plain/lib/libgraphlane-share.a", "-lfmt")
+            shared(source / f"{name}.cpp", built / name)
         return built / name
 
     return example
