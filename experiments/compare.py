@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from experiments import comparison, samples, summary
 from experiments.comparison import Case
-from experiments.jobs import ALGORITHMS, Jobs
+from experiments.jobs import ALGORITHMS, HOPS_MOST, Jobs
 from experiments.options import (chosen_devices, csmqgraph_options, engines_of,
                                  graphchi_options, gridgraph_options, kit_options,
                                  measuring_options, run_options)
@@ -118,20 +118,25 @@ def gridgraph(algorithm, graph, scale, iterations, budget, **options):
 @kit_options
 @click.option("--jobs", "job_count", type=click.IntRange(1), default=4, show_default=True)
 @click.option("--algorithm", "algorithms", type=click.Choice(ALGORITHMS), multiple=True,
-              default=ALGORITHMS, show_default=True, help="In turn; give several.")
+              help="In turn; give several. [all there are a program of]")
 @click.option("--gap", type=click.FloatRange(0), default=0, show_default=True,
               help="Mean seconds between two submissions, which are a Poisson process.")
+@click.option("--trace", is_flag=True, help="More of them by day than by night, as in GraphM's.")
+@click.option("--hops", type=click.IntRange(1, HOPS_MOST),
+              help="Roots are so near to the vertex with the most edges. [anywhere]")
 def jobs(graph, scale, iterations, partitions, density, scramble, budget, job_count, algorithms,
-         gap, **options):
+         gap, trace, hops, **options):
     """Several GridGraphs, or stand-ins, compute on one grid at once."""
     engines = engines_of(options)
     kit_bin = engines.gridgraph_kit
     if not kit_bin and "kit" in options["way"] and was_given("way"):
         raise click.UsageError("--way kit: it needs --gridgraph-kit-bin")
+    if trace and not gap:
+        raise click.UsageError("--trace: how many jobs come by day: give --gap")
     grid = Grid("wcc", engines.gridgraph, graph and graph.resolve(), scale, iterations, budget,
                 partitions=partitions, density=density, scramble=scramble)
     known = {word: name for word, name in JOB_WAYS.items() if kit_bin or name != comparison.KIT}
-    compare(Jobs(grid, job_count, kit_bin, algorithms, gap), known=known, **options)
+    compare(Jobs(grid, job_count, kit_bin, algorithms, gap, trace, hops), known=known, **options)
 
 
 @main.command()

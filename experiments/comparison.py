@@ -30,6 +30,8 @@ MOUNTED = "mounted"
 PRELOADED = "preloaded"
 SHARED = "mounted and preloaded"  # programs meet in the mount's memory
 KIT = "mounted, by the kit"  # programs that were compiled against adapters/
+KIT_UNSCHEDULED = "mounted, by the kit, unscheduled"  # partitions as they stand in the graph
+BY_KIT = (KIT, KIT_UNSCHEDULED)
 IN_TURN = "OS striped volume, in turn"  # of several programs, one after the other
 CEILING = "ceiling"
 COMPUTING = "computation alone"  # in memory, on devices without limit
@@ -59,7 +61,7 @@ def is_preloaded(way: str) -> bool:
 
 
 def is_ours(way: str) -> bool:
-    return way in (MOUNTED, SHARED, KIT) or is_preloaded(way)
+    return way in (MOUNTED, SHARED, *BY_KIT) or is_preloaded(way)
 
 
 @dataclass(frozen=True)
@@ -144,11 +146,13 @@ class Comparison:
         elif is_preloaded(name):
             without = f"GRAPHLANE_WITHOUT={left_out(name)}"
             yield self.volume, [*enter, "env", without, GRAPHLANE, "run", "--"]
-        elif name in (MOUNTED, SHARED, KIT):
+        elif name in (MOUNTED, SHARED, *BY_KIT):
             with self.journal.section():
                 mounted = self.journal.directory / "mounted"
                 self.journal.make_mount(mounted, *enter, GRAPHLANE, "mount", self.volume)
-                yield mounted, [*enter, GRAPHLANE, "run", "--"] if name == SHARED else enter
+                more = {SHARED: [GRAPHLANE, "run", "--"],
+                        KIT_UNSCHEDULED: ["env", "GRAPHLANE_SHARE_ORDER=graph"]}
+                yield mounted, [*enter, *more.get(name, [])]
         else:
             yield self.csmqgraph.directory, enter
         retry(self.all_ended)
@@ -182,7 +186,7 @@ class Comparison:
                                  bytes_of(case.depth))
         if name == IN_TURN:
             return case.workload.run_in_turn(directory, prefix)
-        if name == KIT:
+        if name in BY_KIT:
             return case.workload.by_kit().run(directory, prefix)
         return case.workload.run(directory, prefix)
 

@@ -6,6 +6,7 @@ engines come from GRIDGRAPH_BIN, GRIDGRAPH_KIT_BIN, GRAPHCHI_ROOT and CSMQGRAPH_
 a goal is short, or a step failed and the report lacks it.
 """
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,9 +14,8 @@ from pathlib import Path
 
 import click
 
-from experiments import samples
+from experiments import figures, samples
 from experiments.devices import ROOT
-from experiments.figures import GROUPS
 from experiments.workspace import StepFailed
 
 KINDS = ["hdd", "ssd"]
@@ -50,7 +50,10 @@ def steps(quick: bool, rounds: int | None = None) -> dict[str, list]:
 
 def results(out: Path, words: list) -> list[Path]:
     """The files that the command writes, when it has measured all of it."""
-    return [out / f"{name}.json" for name in GROUPS[words[1]]] if words[0] == "figure" else [out]
+    if words[0] != "figure":
+        return [out]
+    with_kit = bool(os.environ.get("GRIDGRAPH_KIT_BIN"))
+    return [out / f"{name}.json" for name in figures.group(words[1], with_kit)]
 
 
 def whole(path: Path) -> dict | None:

@@ -61,6 +61,8 @@ def measure(names: list[str], at, options: dict) -> dict[str, dict]:
     with chosen_devices(at, options) as devices:
         plan, how = plan_of(options, len(devices.devices))
         cases = merged([case for name in names for case in FIGURES[name].cases(plan)])
+        if not cases:
+            raise StepFailed(f"{' '.join(names)}: nothing to compare: give --gridgraph-kit-bin")
         found = comparison.measure(devices, cases, **how)
         measured = {}
         for name in names:
@@ -91,7 +93,8 @@ def main(name, at, source, out, **options):
             raise click.UsageError(f"--from draws one figure: give its name, not '{name}'")
         directory = out or Path("figures")
         directory.mkdir(parents=True, exist_ok=True)
-        targets = {each: directory / f"{each}.svg" for each in GROUPS[name]}
+        names = figures.group(name, options["gridgraph_kit_bin"] is not None)
+        targets = {each: directory / f"{each}.svg" for each in names}
     else:
         targets = {name: out or Path(f"{name}.svg")}
     recorded = {name: load(source, name)} if source else measure(list(targets), at, options)

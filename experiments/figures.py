@@ -230,6 +230,7 @@ def draw_request_sizes(found):
 # --- which there are ---
 
 REQUEST_SIZES = "request-sizes"
+SCHEDULING = "jobs-scheduling"
 GRAPHM = "GraphM"
 
 JOBS = {
@@ -252,10 +253,23 @@ JOBS = {
         "out of core (UK-union) 9.2 times less than one after the other, 10.1 times less than "
         "all at once.",
         jobs_figures.cases, jobs_figures.draw_bytes, GRAPHM),
+    "jobs-trace": Figure(
+        15, "Execution time of jobs that come as in a trace",
+        "1.5 to 7.1 times the throughput of one after the other, 1.48 to 9.8 times that of all "
+        "at once.",
+        jobs_figures.cases_of_trace, jobs_figures.draw_time, GRAPHM),
     "jobs-arrivals": Figure(
         16, "Execution time of jobs by how often one is submitted",
         "the more often, the more is gained.",
         jobs_figures.cases_by_gap, jobs_figures.draw_sweep, GRAPHM),
+    "jobs-distance": Figure(
+        17, "Execution time of BFS and SSSP jobs by how near their roots are to each other",
+        "the nearer, the more is gained.",
+        jobs_figures.cases_by_distance, jobs_figures.draw_sweep, GRAPHM),
+    SCHEDULING: Figure(
+        18, "Execution time of jobs with and without formula 5",
+        "Clueweb12 takes 72.5% of the time that it takes without.",
+        jobs_figures.cases_of_scheduling, jobs_figures.draw_time, GRAPHM),
     "jobs-count": Figure(
         19, "Execution time of PageRank jobs by their number",
         "the more jobs, the more is gained.",
@@ -332,6 +346,11 @@ FIGURES = {
 }
 # Those that are measured together.
 GROUPS = {"all": [name for name in FIGURES if name not in JOBS], "all-jobs": list(JOBS)}
+
+
+def group(name: str, with_kit: bool) -> list[str]:
+    """Its figures: one is of the kit alone."""
+    return [each for each in GROUPS[name] if with_kit or each != SCHEDULING]
 
 
 def note(figure: Figure) -> str:

@@ -1,9 +1,10 @@
 """Several programs on one grid, as GraphM's evaluation has them (§5.1): algorithms in turn, BFS
-from roots anywhere, submitted all at once or as they happen to come.
+and SSSP from roots anywhere, submitted all at once or as they happen to come.
 
 Each has vertex files of its own: it works in a directory where the grid's files are symbolic links.
 """
 
+import math
 import random
 import shutil
 import time
@@ -11,13 +12,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from experiments.captured import Captured
 from experiments.journal import command
-from experiments.workloads import Grid, SameResult
+from experiments.workloads import EDGES_AT_ONCE, Grid, SameResult
 from experiments.workspace import StepFailed
 
-ALGORITHMS = ("wcc", "pagerank", "bfs")
+ALGORITHMS = ("wcc", "pagerank", "sssp", "bfs")
 SEED = 1
+# GraphM's figure 2: a week in which by day twice as many jobs run as on average, by night few.
+DAYS = 2
+SWING = 0.9  # of the average
+# How far each vertex is from the one with the most edges: beside the grid, a byte each.
+HOPS_FILE = "hops"
+HOPS_MOST = 3
 VERTEX_BYTES = 16  # that a program keeps of each, in files of its own
 
 
@@ -26,21 +35,27 @@ class Jobs:
     grid: Grid  # its algorithm is nobody's
     count: int
     kit: Path | None = None  # GridGraph's programs, compiled against adapters/gridgraph
-    algorithms: tuple[str, ...] = ALGORITHMS  # in turn
+    algorithms: tuple[str, ...] = ()  # in turn; none: all there are
     gap: float = 0  # mean seconds between two submissions: a Poisson process
+    trace: bool = False  # more by day than by night
+    hops: int | None = None  # roots are so near to one vertex
     cores: int | None = None  # that all of them have; none: as many as there are
     jobs: list[Grid] = field(init=False)
     submitted: list[float] = field(init=False)  # seconds after the first
 
     def __post_init__(self):
         chance = random.Random(SEED)
+        self.algorithms = self.algorithms or self.mix()
         self.jobs = [replace(self.grid, algorithm=self.algorithms[i % len(self.algorithms)],
                              root=chance.randrange(self.grid.vertex_count), result=SameResult())
                      for i in range(self.count)]
-        self.submitted = [0.0]
-        while len(self.submitted) < self.count:
-            wait = chance.expovariate(1 / self.gap) if self.gap else 0
-            self.submitted.append(self.submitted[-1] + wait)
+        self.submitted = submissions(self.count, self.gap, SWING if self.trace else 0, chance)
+
+    def mix(self) -> tuple[str, ...]:
+        """Of SSSP there is no stand-in, and no program of GridGraph's: adapters/gridgraph has one."""
+        programs = [self.grid.programs, *([self.kit] if self.kit else [])]
+        return tuple(name for name in ALGORITHMS if name != "sssp" or
+                     all(place and (place / name).exists() for place in programs))
 
     @property
     def name(self) -> str:
@@ -55,10 +70,12 @@ class Jobs:
         return self.grid.stripe
 
     def labels(self) -> dict:
-        mix = "" if self.algorithms == ALGORITHMS else f" of {', '.join(self.algorithms)}"
+        mix = "" if self.algorithms == self.mix() else f" of {', '.join(self.algorithms)}"
         pace = f", one in {self.gap:g} s" if self.gap else ""
+        pace += ", most by day" if self.trace else ""
+        near = f", roots within {self.hops} hop{'s' * (self.hops > 1)}" if self.hops else ""
         cores = f", on {self.cores} core{'s' * (self.cores > 1)}" if self.cores else ""
-        return {**self.grid.labels(), "algorithm": f"{self.count} jobs{mix}{pace}{cores}"}
+        return {**self.grid.labels(), "algorithm": f"{self.count} jobs{mix}{near}{pace}{cores}"}
 
     def need_bytes(self) -> int:
         return self.grid.need_bytes()
@@ -68,6 +85,15 @@ class Jobs:
 
     def prepare(self, directory: Path) -> None:
         self.grid.prepare(directory)
+        hops_from_the_hub(directory, self.grid).tofile(directory / HOPS_FILE)
+
+    def near(self, directory: Path) -> list[Grid]:
+        """The jobs, with roots that are as near as they are to be."""
+        if self.hops is None:
+            return self.jobs
+        chance = random.Random(SEED)
+        there = np.flatnonzero(np.fromfile(directory / HOPS_FILE, "u1") <= self.hops).tolist()
+        return [replace(job, root=chance.choice(there)) for job in self.jobs]
 
     def by_kit(self) -> "Jobs":
         return replace(self, grid=replace(self.grid, programs=self.kit))
@@ -78,10 +104,11 @@ class Jobs:
 
     def run(self, directory: Path, prefix) -> dict:
         """Each as soon as it is submitted."""
+        chosen = self.near(directory)
         with self.directories(directory) as places:
             started = time.monotonic()
             jobs = [Process(job, self.words(job, place, prefix), place) for job, place
-                    in zip(self.jobs, places)]
+                    in zip(chosen, places)]
             try:
                 while not all(job.ended for job in jobs):
                     for job, submitted in zip(jobs, self.submitted):
@@ -95,9 +122,10 @@ class Jobs:
 
     def run_in_turn(self, directory: Path, prefix) -> dict:
         """Each as soon as it is submitted and the one before it is through."""
+        chosen = self.near(directory)
         with self.directories(directory) as places:
             started, ended = time.monotonic(), []
-            for job, place, submitted in zip(self.jobs, places, self.submitted):
+            for job, place, submitted in zip(chosen, places, self.submitted):
                 time.sleep(max(0, started + submitted - time.monotonic()))
                 check(job, command(*self.words(job, place, prefix), cwd=place))
                 ended.append(time.monotonic())
@@ -123,6 +151,35 @@ class Jobs:
         finally:
             for place in places:
                 shutil.rmtree(place, ignore_errors=True)
+
+
+def submissions(count: int, gap: float, swing: float, chance: random.Random) -> list[float]:
+    """Seconds after the first, one in `gap` on average; their rate swings by such a share of it."""
+    if not gap:
+        return [0.0] * count
+    day = count * gap / DAYS
+    at, found = 0.0, [0.0]
+    while len(found) < count:
+        at += chance.expovariate((1 + swing) / gap)
+        rate = 1 + swing * math.sin(2 * math.pi * at / day)
+        if chance.random() * (1 + swing) < rate:
+            found.append(at)
+    return found
+
+
+def hops_from_the_hub(directory: Path, grid: Grid) -> np.ndarray:
+    """HOPS_MOST + 1: further, or not to be reached."""
+    edges = np.memmap(directory / "column", "<i4", "r").reshape(-1, grid.edge_bytes // 4)
+    parts = [slice(at, at + EDGES_AT_ONCE) for at in range(0, len(edges), EDGES_AT_ONCE)]
+    degree = sum(np.bincount(edges[part, 0], minlength=grid.vertex_count) for part in parts)
+    hops = np.full(grid.vertex_count, HOPS_MOST + 1, "u1")
+    hops[degree.argmax()] = 0
+    for hop in range(1, HOPS_MOST + 1):
+        for part in parts:
+            source, target = edges[part, 0], edges[part, 1]
+            reached = target[hops[source] == hop - 1]
+            hops[reached] = np.minimum(hops[reached], hop)
+    return hops
 
 
 class Process:

@@ -3,13 +3,17 @@
 import os
 import statistics
 import textwrap
+from dataclasses import replace
 
 from experiments import drawing, summary
-from experiments.comparison import IN_TURN, SHARED, STRIPED, Case
+from experiments.comparison import BY_KIT, IN_TURN, SHARED, STRIPED, Case
+from experiments.jobs import HOPS_MOST
 from experiments.plan import Plan
 from experiments.summary import spread
 
 GAPS = (0, 1, 4)  # seconds between two submissions, on average
+TRACE_GAP = 4
+ROOTED = ("sssp", "bfs")
 PAGERANK = ("pagerank",)
 NAME_WIDTH = 16  # letters a line, below a bar
 
@@ -20,6 +24,23 @@ def cases(plan: Plan) -> list[Case]:
 
 def cases_by_gap(plan: Plan) -> list[Case]:
     return [plan.jobs(plan.job_count, (STRIPED, SHARED), gap=gap) for gap in GAPS]
+
+
+def cases_of_trace(plan: Plan) -> list[Case]:
+    return [plan.jobs(plan.job_count, (IN_TURN, STRIPED, SHARED), gap=TRACE_GAP, trace=True)]
+
+
+def cases_by_distance(plan: Plan) -> list[Case]:
+    """None of SSSP where it has no program."""
+    mix = plan.jobs(1, ()).workload.algorithms
+    rooted = tuple(name for name in ROOTED if name in mix)
+    return [plan.jobs(plan.job_count, (STRIPED, SHARED), algorithms=rooted, hops=hops)
+            for hops in range(1, HOPS_MOST + 1)]
+
+
+def cases_of_scheduling(plan: Plan) -> list[Case]:
+    """Which is the kit's."""
+    return [replace(case, ways=BY_KIT) for case in cases(plan) if plan.engines.gridgraph_kit]
 
 
 def cases_by_count(plan: Plan) -> list[Case]:

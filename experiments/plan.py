@@ -9,7 +9,6 @@ import click
 from experiments import fio
 from experiments.comparison import DEPTH, KIT, PRELOADED, STRIPED, WAYS, Case, bytes_of
 from experiments.csmqgraph import NAME, CsmqGraph
-from experiments.jobs import ALGORITHMS as JOB_ALGORITHMS
 from experiments.jobs import Jobs
 from experiments.options import AT, Engines, device_options, engine_options, engines_of
 from experiments.sizes import SIZE
@@ -72,14 +71,13 @@ class Plan:
         return Case(Shards(algorithm, self.engines.graphchi, self.scales[0], self.iterations),
                     device_count, self.depth)
 
-    def jobs(self, count: int, ways: tuple, algorithms=JOB_ALGORITHMS, gap: float = 0,
-             cores: int | None = None) -> Case:
+    def jobs(self, count: int, ways: tuple, **how) -> Case:
         """Several at once; with programs that were compiled against the kit, of them too."""
         graph, scale = self.grids()[0]
         grid = Grid("wcc", self.engines.gridgraph, graph, scale, self.iterations, self.budget,
                     partitions=JOB_PARTITIONS, scramble=graph is None)
         kit = self.engines.gridgraph_kit
-        return Case(Jobs(grid, count, kit, algorithms, gap, cores), self.most, self.depth,
+        return Case(Jobs(grid, count, kit, **how), self.most, self.depth,
                     (*ways, KIT) if kit else ways)
 
     def read(self, threads: int, device_count: int) -> Case:

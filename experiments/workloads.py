@@ -137,7 +137,7 @@ class SameResult:
 class Grid:
     """GridGraph, or its stand-in, computes on a grid."""
 
-    algorithm: str  # pagerank, wcc, bfs; with GridGraph also spmv
+    algorithm: str  # pagerank, wcc, bfs; with GridGraph also spmv, sssp
     programs: Path | None  # None: the stand-in
     graph: Path | None  # None: an R-MAT graph
     scale: int
@@ -147,7 +147,7 @@ class Grid:
     partitions: int = PARTITIONS
     density: int = EDGES_PER_VERTEX  # of an R-MAT graph
     scramble: bool = False  # its vertices' numbers, so that all blocks are about as large
-    root: int = 0  # of BFS
+    root: int = 0  # of BFS, SSSP
     stripe: tuple = ("column", "row")
     result: SameResult = field(default_factory=SameResult, compare=False)
 
@@ -226,7 +226,8 @@ class Grid:
 
     def words_of_gridgraph(self, programs: Path, directory: Path) -> list:
         """CSMqGraph has these words first too."""
-        before = {"pagerank": [self.iterations], "bfs": [self.root]}.get(self.algorithm, [])
+        before = {"pagerank": [self.iterations], "bfs": [self.root],
+                  "sssp": [self.root]}.get(self.algorithm, [])
         return [programs / self.algorithm, directory, *before, self.budget_gib]
 
     @property

@@ -3,9 +3,11 @@ leave nothing. How fast anything is, no test asks."""
 
 import json
 import signal
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from commands import experiments, start, traces, wait_for_steps, wait_gone
 
@@ -98,6 +100,46 @@ def test_jobs_come_as_they_happen_to_and_the_same_every_time():
     assert chosen.labels()["algorithm"] == "3 jobs of bfs, pagerank"
 
 
+def test_a_trace_has_more_jobs_by_day_than_by_night():
+    grid = workloads.Grid("wcc", None, None, 10, 3, None)
+    jobs = Jobs(grid, 400, gap=1, trace=True)
+    day = 400 / 2
+    by_day = sum(at % day < day / 2 for at in jobs.submitted) / 400
+    assert 0.7 < by_day < 0.9
+    assert jobs.submitted == sorted(jobs.submitted)
+    assert 300 < jobs.submitted[-1] < 500
+    assert jobs.labels()["algorithm"] == "400 jobs, one in 1 s, most by day"
+
+
+def test_shortest_paths_are_among_the_jobs_where_all_have_a_program(tmp_path):
+    own, kit = tmp_path / "own", tmp_path / "kit"
+    grid = workloads.Grid("wcc", own, None, 10, 3, None)
+    for made, mix in [(None, ["wcc", "pagerank", "bfs"]), (own, ["wcc", "pagerank", "bfs"]),
+                      (kit, ["wcc", "pagerank", "sssp", "bfs"])]:
+        if made:
+            made.mkdir()
+            (made / "sssp").touch()
+        assert [job.algorithm for job in Jobs(grid, len(mix), kit).jobs] == mix
+    job = Jobs(grid, 4).jobs[2]
+    assert job.words(Path("/grid"))[:3] == [own / "sssp", Path("/grid"), job.root]
+
+
+def test_roots_may_be_near_to_each_other(ready, tmp_path):
+    grid = workloads.Grid("wcc", None, None, 8, 1, None, partitions=2, density=2)
+    jobs = Jobs(grid, 30, algorithms=("bfs",), hops=1)
+    jobs.prepare(tmp_path)
+    edges = np.fromfile(tmp_path / "column", "<i4").reshape(-1, 2)
+    hub = np.bincount(edges[:, 0]).argmax()
+    near = {hub, *edges[edges[:, 0] == hub, 1]}
+    roots = {job.root for job in jobs.near(tmp_path)}
+    assert roots <= near < set(range(256))
+    assert len(roots) > 3
+    further = {job.root for job in replace(jobs, hops=2).near(tmp_path)}
+    assert not further <= near
+    assert further <= near | set(edges[np.isin(edges[:, 0], list(near)), 1])
+    assert jobs.labels()["algorithm"] == "30 jobs of bfs, roots within 1 hop"
+
+
 def test_roots_are_vertices_of_the_graph_that_is_given(tmp_path):
     (tmp_path / "meta").write_text("0 7 100 2")
     jobs = Jobs(workloads.Grid("wcc", None, tmp_path, 20, 3, None), 50)
@@ -170,6 +212,12 @@ def test_the_kit_needs_its_programs():
     failed = experiments("compare", "jobs", "--way", "kit", check=False)
     assert failed.returncode == 2
     assert failed.stderr.splitlines()[-1] == "Error: --way kit: it needs --gridgraph-kit-bin"
+
+
+def test_a_trace_needs_a_pace():
+    failed = experiments("compare", "jobs", "--trace", check=False)
+    assert failed.returncode == 2
+    assert failed.stderr.splitlines()[-1] == "Error: --trace: how many jobs come by day: give --gap"
 
 
 def test_file_has_as_many_blocks_for_every_thread():

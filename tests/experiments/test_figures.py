@@ -24,7 +24,9 @@ def made_up(name: str) -> list[dict]:
     """Samples for each of the figure's cases."""
     if name == figures.REQUEST_SIZES:
         return SIZES
-    cases = FIGURES[name].cases(Plan(device_counts=(2, 4), scales=(20, 21)))
+    kit = Path("/kit") if name == figures.SCHEDULING else None
+    cases = FIGURES[name].cases(Plan(device_counts=(2, 4), scales=(20, 21),
+                                     engines=Engines(gridgraph_kit=kit)))
     return together(*(case_samples(share={way: SHARE.get(way, 0.7) for way in case.ways},
                                    **case.labels()) for case in cases))
 
@@ -37,7 +39,7 @@ def test_is_drawn_from_samples(name):
     tree = xml.fromstring(alone)
     text = " ".join(tree.itertext())
     if name != figures.REQUEST_SIZES:
-        assert PRELOADED in text
+        assert (KIT if name == figures.SCHEDULING else PRELOADED) in text
     assert drawing.INK not in alone and "currentColor" in alone
     ids = [element.get("id") for element in tree.iter() if element.get("id")]
     assert ids and all(each.startswith(f"{name}-") for each in ids)
@@ -104,7 +106,20 @@ def test_jobs_are_tried_each_way_by_pace_number_and_cores():
     for case in [case for name in figures.JOBS for case in FIGURES[name].cases(plan)]:
         assert KIT not in case.ways and case.device_count == 4
     with_kit = replace(plan, engines=Engines(gridgraph_kit=Path("/kit")))
-    assert all(case.ways[-1] == KIT for name in figures.JOBS for case in FIGURES[name].cases(with_kit))
+    assert all(KIT in case.ways for name in figures.JOBS for case in FIGURES[name].cases(with_kit))
+    assert names["jobs-trace"] == ["8 jobs, one in 4 s, most by day"]
+    assert names["jobs-distance"] == ["8 jobs of bfs, roots within 1 hop",
+                                      "8 jobs of bfs, roots within 2 hops",
+                                      "8 jobs of bfs, roots within 3 hops"]
+    assert names["jobs-scheduling"] == []
+    (scheduling,) = FIGURES["jobs-scheduling"].cases(with_kit)
+    assert scheduling.ways == comparison.BY_KIT
+
+
+def test_what_only_the_kit_has_is_left_out_without_it():
+    for name in figures.GROUPS:
+        assert set(figures.GROUPS[name]) - set(figures.group(name, with_kit=False)) <= {"jobs-scheduling"}
+        assert figures.group(name, with_kit=True) == figures.GROUPS[name]
 
 
 def test_jobs_have_a_bar_each_way():
