@@ -64,14 +64,21 @@ int finish(LaneIo* io) {
 
 Outcome<void> create_parts(const Volume& volume, const Layout& layout, std::string_view name,
                            bool allocate) {
-  for (uint32_t d = 0; d < volume.device_count(); ++d) {
+  const uint32_t count = volume.device_count();
+  std::vector<int> errors(count, 0);
+  const auto create = [&](uint32_t d) {
     const uint64_t size = layout.map().part_size(d, layout.logical_size);
-    const int error =
-        create_sized_part(volume.devices()[d].root_fd.get(), layout.file_id, size, allocate);
-    if (error != 0) {
-      (void)remove_parts(volume, layout.file_id);
-      return part_error(volume, d, layout.file_id, error, "cannot create", name);
-    }
+    errors[d] = create_sized_part(volume.devices()[d].root_fd.get(), layout.file_id, size, allocate);
+  };
+  if (allocate) {
+    at_once(count, create);  // each reads where there is room
+  } else {
+    for (uint32_t d = 0; d < count && (d == 0 || errors[d - 1] == 0); ++d) create(d);
+  }
+  for (uint32_t d = 0; d < count; ++d) {
+    if (errors[d] == 0) continue;
+    (void)remove_parts(volume, layout.file_id);
+    return part_error(volume, d, layout.file_id, errors[d], "cannot create", name);
   }
   return {};
 }
