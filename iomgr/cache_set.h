@@ -75,7 +75,7 @@ struct alignas(64) CacheSlot {
   std::atomic<uint64_t> frame_index;
   std::atomic<uint32_t> epoch;    // of the file, see FrameCache::drop()
   std::atomic<uint32_t> used;     // the set's clock when it was last asked for
-  std::atomic<uint32_t> heat;     // hot-aware: accesses; scan-resistant: kProtected …
+  std::atomic<uint32_t> heat;     // hot-aware: accesses; scan-resistant: a FrameProtection
 
   // Acquire: a word read before what this sees of the frame is at least as old.
   FrameWord load() const { return {word.load(std::memory_order_acquire)}; }

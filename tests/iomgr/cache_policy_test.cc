@@ -114,7 +114,8 @@ TEST(CachePolicyTest, ScanResistanceSeesASweepOverManyFiles) {
       for (uint64_t file = 0; file < files; ++file) {
         hits += hit_ratio(test, sweeps(each), each, file) / static_cast<double>(files);
       }
-      if (sweep > 0) EXPECT_GE(hits, 0.42) << files << " files, sweep " << sweep;
+      if (sweep == 0) continue;
+      EXPECT_GE(hits, 0.42) << files << " files, sweep " << sweep;
     }
   }
 }
