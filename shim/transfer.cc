@@ -245,16 +245,15 @@ class FileMover final : public PartMover {
   // Of itself on disks only: what has no gate answers many reads at once, and these have no
   // copy.
   DeviceSet idle_devices() override {
-    if (settings().backend == IoBackend::kThreads || !ahead_queue.works()) return 0;
+    if (settings().backend == IoBackend::kThreads) return 0;
     const uint32_t count = file_.map.geometry().device_count;
-    if (asked_for_) return all_devices(count);
-    DeviceSet idle = 0;
-    for (uint32_t d = 0; d < count; ++d) {
+    DeviceSet idle = asked_for_ ? all_devices(count) : 0;
+    for (uint32_t d = 0; d < count && !asked_for_; ++d) {
       DeviceGate* const gate = file_.gates[d];
       const bool is_idle = gate != nullptr && gate->is_narrow() && gate->is_free();
       if (is_idle) idle |= DeviceSet{1} << d;
     }
-    return idle;
+    return idle != 0 && ahead_queue.works() ? idle : 0;
   }
   bool start(const PartRequest& whole, RequestEnd* end) override {
     const PartRequest request = limited(whole);
