@@ -36,7 +36,7 @@ class StreamTable {
                  uint64_t quantum_bytes, uint64_t ahead_max_bytes);
 
  private:
-  static constexpr uint32_t kStreamCount = 16;
+  static constexpr uint32_t kStreamCount = 64;    // GraphChi: a window of each of its shards
   static constexpr uint64_t kSlackReads = 16;  // how far out of order, in lengths of a read
   static constexpr uint64_t kSpanMax = uint64_t{1} << 30;  // what is older fades
 

@@ -69,6 +69,18 @@ TEST_F(StreamTableTest, TwoStreamsOfAFileAreToldApart) {
   }
 }
 
+// GraphChi reads a window of each of its shards in turn.
+TEST_F(StreamTableTest, AStreamOfEachOfManyFilesIsTold) {
+  std::vector<Uuid> shards(48);
+  for (Uuid& shard : shards) shard = Uuid::random();
+  for (uint64_t i = 0; i < 3; ++i) {
+    for (const Uuid& shard : shards) {
+      file_ = shard;
+      EXPECT_EQ(ahead_of({i * kMiB, kMiB}) > 0, i > 0);
+    }
+  }
+}
+
 TEST_F(StreamTableTest, AnotherGenerationIsAnotherStream) {
   ahead_of({0, kMiB});
   EXPECT_EQ(table_->observe(file_, 2, {kMiB, kMiB}, kQuantum, 64 * kMiB).fetch_end, 2 * kMiB);
