@@ -42,8 +42,9 @@ def run(program: Path, environment: dict, *words) -> str:
     return result.stdout
 
 
-def measure(program: Path, ways: dict, rounds: int) -> dict:
-    """way -> what -> samples, in nanoseconds. Ways take turns."""
+def measure(program: Path, ways: dict, rounds: int, calls_every: int = 5) -> dict:
+    """way -> what -> samples, in nanoseconds. Ways take turns; calls, which take longest to
+    measure, every so many rounds."""
     samples = {way: {} for way in ways}
     for number in range(rounds + 1):
         for way, (path, environment) in ways.items():
@@ -51,7 +52,7 @@ def measure(program: Path, ways: dict, rounds: int) -> dict:
             run(program, environment)
             took = {LOADING: time.perf_counter_ns() - begin}
             took |= json.loads(run(program, environment, path, "first"))
-            if number % 5 == 0:
+            if number % calls_every == 0:
                 took = json.loads(run(program, environment, path)) | took
             for what, value in took.items():
                 if number > 0:  # the first round warms
