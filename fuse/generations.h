@@ -22,6 +22,10 @@ class Generations {
     at(file_id).fetch_add(1, std::memory_order_acq_rel);
   }
   uint64_t of(const Uuid& file_id) const { return at(file_id).load(std::memory_order_acquire); }
+  void count_served(const Uuid& file_id) {
+    // Relaxed: it is looked at after the kernel has had its answer.
+    served_counter(&at(file_id))->fetch_add(1, std::memory_order_relaxed);
+  }
 
   // A memfd that nobody can write or resize any more.
   int fd() const { return fd_.get(); }

@@ -70,6 +70,9 @@ class LiveFiles {
   // Moved when a file's first writer comes and when its last one has gone.
   const Generations& generations() const { return generations_; }
 
+  // The kernel asks for a part of the file.
+  void count_served(const Uuid& file_id) { generations_.count_served(file_id); }
+
   // The file has no name any more: without writers it goes at once, and its
   // blocks with it.
   void drop(const Uuid& file_id);

@@ -100,6 +100,7 @@ int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
   const OpenFile& file = OpenFile::of(fi);
   if (!file.striped) return read_plain(req, file.fd.get(), size, offset);
   if (size > fs.read_bytes_max) return EIO;  // never: op_init.cc
+  fs.live.count_served(file.striped->layout().file_id);
   const ByteRange range{.offset = static_cast<uint64_t>(offset), .length_bytes = size};
   // Before the answer, with which the file may be closed. Who else has it open may want
   // the pages yet.

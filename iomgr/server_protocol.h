@@ -12,6 +12,9 @@
 // gone, before either's open() or close() is answered. So a client that finds the
 // counter as it was when it asked may read the parts; any other asks again.
 //
+// Beside them lie the counts of reads that the kernel has asked the server for. Who reads by
+// way of the kernel and finds the count as it was, had his bytes from its page cache.
+//
 // **Writing.** Who shows a descriptor that is open for writing, in a WriteRequest,
 // gets the parts for writing, and keeps the connection. Before each write it asks,
 // and after it says how far it came:
@@ -50,8 +53,14 @@ inline constexpr uint32_t kServerNameSize = 42;  // "graphlane-" and 32 digits, 
 // Files share counters: a stranger's writer only makes us ask once more.
 inline constexpr uint32_t kGenerationCount = 8192;
 using Generation = std::atomic<uint64_t>;
-inline constexpr size_t kGenerationsBytes = kGenerationCount * sizeof(Generation);
+inline constexpr size_t kGenerationsBytes = 2 * kGenerationCount * sizeof(Generation);
 static_assert(Generation::is_always_lock_free);
+
+// Of the reads that were served, of the same file.
+template <class Counter>
+constexpr Counter* served_counter(Counter* generation) {
+  return generation + kGenerationCount;
+}
 
 inline uint32_t generation_index(const Uuid& file_id) {
   uint32_t bits;  // random already
@@ -65,7 +74,7 @@ struct ServerRequest {
 };
 
 struct ServerReply {
-  static constexpr uint32_t kMagic = 0x31524c47;  // "GLR1"
+  static constexpr uint32_t kMagic = 0x32524c47;  // "GLR2"
   uint32_t magic = kMagic;
   int32_t error = 0;             // 0; EAGAIN: somebody writes it; or another errno
   uint64_t generation = 0;       // for 0 and EAGAIN

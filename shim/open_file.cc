@@ -51,6 +51,7 @@ void unreference(OpenFile* file) {
   }
   file->parts->~PartFiles();
   file->sharing.end();
+  file->small_reads.end();
   if (file->stub_fd >= 0) {
     show_written(*file);
     set_entry(file->stub_fd, FdEntry::unknown());
@@ -172,6 +173,9 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
     if (file->origin == Origin::kMount && settings().shares &&
         (direct || file->too_large_for_memory)) {
       file->sharing.begin(fd, file->generation, file->said.bytes);
+    }
+    if (file->origin == Origin::kMount && !file->too_large_for_memory) {
+      file->small_reads.begin(file->counter, file->file_counters);
     }
   }
   file->references.store(1, std::memory_order_relaxed);
@@ -392,6 +396,12 @@ int internal_fd_floor() {
   known = static_cast<int>(std::clamp<rlim_t>(limit.rlim_cur, 4, 65536) / 4 * 3);
   floor.store(known, std::memory_order_relaxed);
   return known;
+}
+
+SmallReads* small_reads_of(int fd) {
+  if (!FdTable::covers(fd)) return nullptr;
+  const FdEntry entry = fd_table.load(fd);
+  return entry.is_ours() && !entry.direct() ? &open_files[entry.slot()].small_reads : nullptr;
 }
 
 OpenFileRef::~OpenFileRef() {

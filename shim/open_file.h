@@ -19,6 +19,7 @@
 #include "shim/groups.h"
 #include "shim/locate.h"
 #include "shim/shared_reader.h"
+#include "shim/small_reads.h"
 #include "shim/stub_watch.h"
 
 namespace graphlane {
@@ -56,6 +57,7 @@ struct OpenFile {
   uint32_t link_epoch = 0;
   mutable std::atomic<bool> link_busy{false};
   SharedReader sharing;  // over a mount
+  SmallReads small_reads;
   bool too_large_for_memory = false;  // past the page cache, whoever asks
   StripeMap map;
   PartFiles* parts = nullptr;  // in the slot's storage
@@ -64,6 +66,9 @@ struct OpenFile {
   FileCounters* file_counters = nullptr;
   uint32_t slot = 0;
 };
+
+// What is known of small reads of the file that the table says; null: nothing.
+SmallReads* small_reads_of(int fd);
 
 // A reference to the OpenFile behind a descriptor; empty for a foreign one.
 class OpenFileRef {

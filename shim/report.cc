@@ -71,6 +71,9 @@ void for_each_left(const FileCounters& file, Visit visit) {
   if (const uint64_t count = value(file.written_count); count > 0) {
     visit(count, "somebody was writing the file");
   }
+  if (const uint64_t count = value(file.small_count); count > 0) {
+    visit(count, "small, and the kernel had it in memory of late");
+  }
   for (size_t i = 0; i < kGroupCount; ++i) {
     if (const uint64_t count = value(file.left_count[i]); count > 0) visit(count, kGroups[i].phrase);
   }

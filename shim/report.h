@@ -38,6 +38,7 @@ struct FileCounters {
   std::atomic<uint64_t> bytes_written{0};
   std::atomic<uint64_t> failed_count{0};  // reads that failed here and went on to FUSE
   std::atomic<uint64_t> written_count{0};  // calls while somebody wrote the file
+  std::atomic<uint64_t> small_count{0};    // reads left to the kernel (small_reads.h)
   std::atomic<uint64_t> left_count[kGroupCount] = {};  // calls that FUSE serves anyway
 
   void count_read(uint64_t bytes) {
