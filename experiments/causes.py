@@ -36,14 +36,16 @@ def limit(devices: list[float], share: float, cores: float) -> str:
 
 def way(found: list[dict], case: dict, name: str) -> str:
     ours = summary.only(found, way=name, **case)
-    share = summary.share(found, case, name)["ratio"]
+    share = summary.device_share(found, case, name)["ratio"]
     took = median(summary.seconds(found, case, name))
     reads = median(summary.of_devices(sample, "reads") for sample in ours)
     moved = median(summary.of_devices(sample, "bytes_read") for sample in ours)
+    got = median(map(summary.delivered, ours))
+    again = f" for {got / 1e6:.0f} that the program got" if got < moved else ""
     cpu = [sample["cpu_seconds"] for sample in ours if "cpu_seconds" in sample]
     cores = median(cpu) / took if cpu else 0
     devices = busy(ours)
-    return (f"{name}: {took:.1f} s, {moved / 1e6:.0f} MB in {reads:.0f} reads, "
+    return (f"{name}: {took:.1f} s, {moved / 1e6:.0f} MB{again} in {reads:.0f} reads, "
             f"{share:.2f} of the ceiling, devices busy {min(devices):.2f} to {max(devices):.2f} of "
             f"the time, {cores:.1f} of {CORES} cores: {limit(devices, share, cores)}")
 

@@ -56,11 +56,16 @@ def speed_up(found: list[dict], case: dict, way: str, of: str = STRIPED) -> dict
     return samples.ratio(slow, fast) if slow and fast else None
 
 
+def delivered(sample: dict) -> int:
+    """Bytes that reached the program, of those that count them: devices may read twice what it
+    asked for once. Of an engine that does not, what the devices read."""
+    return sample.get("bytes", of_devices(sample, "bytes_read"))
+
+
 def bandwidth(found: list[dict], case: dict, way: str) -> list[float]:
-    """What reached the devices, bytes a second. (A program that was done before its devices
-    were asked for anything has none.)"""
-    return [of_devices(sample, "bytes_read") / sample["seconds"]
-            for sample in only(found, way=way, **case)]
+    """What was delivered, bytes a second. (A program that was done before its devices were
+    asked for anything has none.)"""
+    return [delivered(sample) / sample["seconds"] for sample in only(found, way=way, **case)]
 
 
 def ceiling(found: list[dict], case: dict) -> list[float]:
@@ -71,6 +76,12 @@ def ceiling(found: list[dict], case: dict) -> list[float]:
 
 def share(found: list[dict], case: dict, way: str) -> dict:
     return samples.ratio(bandwidth(found, case, way), ceiling(found, case))
+
+
+def device_share(found: list[dict], case: dict, way: str) -> dict:
+    """Of the ceiling, what the devices read, wanted or not."""
+    return samples.ratio([of_devices(sample, "bytes_read") / sample["seconds"]
+                          for sample in only(found, way=way, **case)], ceiling(found, case))
 
 
 def device_ios(found: list[dict], case: dict, way: str) -> list[float]:

@@ -184,6 +184,17 @@ def test_goal_is_for_the_worst_case():
     assert value("hdd-mounted-reads", found) == pytest.approx(0.6)
 
 
+def test_what_devices_read_twice_is_no_speed():
+    """Both ways had 0.9 of the ceiling, when what the mount's devices read again was counted."""
+    found = case_samples(algorithm="read", share={**SHARE, MOUNTED: 0.9})
+    found = [{**sample, "bytes": BYTES / 1.5 if sample["way"] == MOUNTED else BYTES}
+             for sample in found]
+    assert value("hdd-mounted-reads", found) == pytest.approx(0.6)
+    assert value("hdd-preloaded-reads", found) == pytest.approx(0.9)
+    why = verdict("hdd-mounted-reads", found)["why"]
+    assert "2000 MB for 1333 that the program got in" in why and "0.90 of the ceiling" in why
+
+
 def test_values_are_what_the_samples_say():
     found = together(with_computing(case_samples(algorithm="pagerank")),
                      case_samples(algorithm="wcc"))
