@@ -2,15 +2,18 @@
 
 import json
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from commands import experiments
 from recorded import BYTES, SHARE, case_samples, ours, together
 
-from experiments import causes, check, everything, goals, in_memory, published, samples
+from experiments import causes, check, comparison, everything, goals, in_memory, published, samples
 from experiments.__main__ import cli
 from experiments.comparison import COMPUTING, IN_TURN, MOUNTED, PRELOADED, SHARED, STRIPED
 from experiments.goals import GOALS, MEASUREMENTS, Goal
+from experiments.options import Engines
+from experiments.plan import Plan
 from experiments.tables import Table
 
 RIVAL = "CSMqGraph, 1 a device"
@@ -282,6 +285,19 @@ def test_unknown_goal_is_named():
     failed = experiments("check", "--only", "nothing*", check=False)
     assert failed.returncode == 1 and "no goal has this name" in failed.stderr
     assert failed.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("graphchi, memory, given", [
+    (Path("/graphchi"), 240 << 20, {"wcc": 320 << 20, "pagerank": 240 << 20}),
+    (None, 240 << 20, {"wcc": 240 << 20, "pagerank": 240 << 20}),
+    (Path("/graphchi"), None, {"wcc": None, "pagerank": None})])
+def test_graphchis_wcc_has_room_for_its_values(monkeypatch, graphchi, memory, given):
+    def measure(devices, cases, memory_bytes):
+        return [(case.workload.algorithm, memory_bytes) for case in cases]
+    monkeypatch.setattr(comparison, "measure", measure)
+    plan = Plan(device_counts=(2,), memory=memory, engines=Engines(graphchi=graphchi))
+    found = MEASUREMENTS["shards, hdd"].measure(None, plan, {"memory_bytes": memory})
+    assert dict(found) == given
 
 
 # --- measured ---
