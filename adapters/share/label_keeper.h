@@ -33,7 +33,12 @@ class LabelKeeper : public std::enable_shared_from_this<LabelKeeper> {
         chunk_bytes_(chunk_bytes),
         partition_bytes_(std::move(partition_bytes)),
         taken_(partition_bytes_.size()),
-        builder_(static_cast<uint32_t>(partition_bytes_.size()), record, chunk_bytes) {}
+        builder_(static_cast<uint32_t>(partition_bytes_.size()), record, chunk_bytes) {
+    // Nobody goes through an empty one, so it would never be in memory to be labelled.
+    for (uint32_t p = 0; p < partition_bytes_.size(); ++p) {
+      if (partition_bytes_[p] == 0 && take(p)) builder_.add(p, PartitionLabels());
+    }
+  }
 
   // A job wants them: from now on they are made.
   void want(Worker& worker);

@@ -265,6 +265,19 @@ TEST_F(ActiveTest, LabelsAreMadeOnceAndKeptBesideTheGraph) {
   EXPECT_EQ(job.statistics().labelled_partitions, 0u);
 }
 
+// A sweep leaves empty partitions out: as long as those had to be in memory to be labelled, such
+// a graph never had its labels.
+TEST_F(ActiveTest, EmptyPartitionsNeedNoLabels) {
+  make_grid(3, 1);
+  JobProcess process([this] {
+    ShareJob job = this->job();
+    while (!std::filesystem::exists(label_path())) active_sweep(job, range(0, kVertices));
+    const Vertices few = range(0, 500);
+    EXPECT_EQ(active_sweep(job, few).first, expected(few));
+  });
+  EXPECT_EQ(process.wait(), 0);
+}
+
 TEST_F(ActiveTest, LabelsThatAreDamagedOrOfAnotherGraphAreMadeAnew) {
   const Vertices few = range(300, 400);
   for (const bool damage : {false, true}) {
