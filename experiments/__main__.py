@@ -12,7 +12,7 @@ from experiments.workspace import StepFailed, stop_on_sigterm
 
 # The name of each command, and the module that it is `main` of.
 MODULES = {"limits": "limits", "compare": "compare", "figure": "figure", "check": "check",
-           "report": "report", "everything": "everything", "demo": "demo",
+           "labels": "labels", "report": "report", "everything": "everything", "demo": "demo",
            "warm-reads": "warm_reads", "mount-reads": "mount_reads",
            "preload-costs": "preload_costs", "soak": "soak"}
 INTERRUPTED = 130

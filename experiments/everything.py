@@ -1,5 +1,5 @@
 """Measures everything, and writes DIR/report.html: what devices can do at most, the goals, and
-CSMqGraph's figures on disks and on SSDs, GraphM's on disks.
+CSMqGraph's figures on disks and on SSDs, GraphM's on disks, and what its labels cost.
 
 The samples stay in DIR too. It takes hours; `--resume` goes on where it was interrupted. Your
 engines come from GRIDGRAPH_BIN, GRIDGRAPH_KIT_BIN, GRAPHCHI_ROOT and CSMQGRAPH_BIN. Exit status 1:
@@ -19,6 +19,7 @@ from experiments.devices import ROOT
 from experiments.workspace import StepFailed
 
 KINDS = ["hdd", "ssd"]
+WITHOUT_DEVICES = ("labels",)
 JOBS_MEMORY = "1200M"  # of sixteen GridGraphs each has buffers of 48 MiB, and vertices
 
 
@@ -45,7 +46,8 @@ def steps(quick: bool, rounds: int | None = None) -> dict[str, list]:
             "check.json": ["check", *few],
             **{f"figures-{kind}": ["figure", "all", "--kind", kind, *few] for kind in KINDS},
             "jobs-hdd": ["figure", "all-jobs", "--kind", "hdd", *few,
-                         *([] if quick else ["--memory", JOBS_MEMORY])]}
+                         *([] if quick else ["--memory", JOBS_MEMORY])],
+            "labels.json": ["labels", *(["--scale", 16] if quick else []), *as_often]}
 
 
 def results(out: Path, words: list) -> list[Path]:
@@ -99,7 +101,8 @@ def main(ctx, directory, quick, resume, rounds, count, size, dilate):
             click.echo(f"{out}: there already")
             short |= any(map(has_short_goals, before))
         else:
-            short |= run(*words, *devices, "--out", out) != 0
+            short |= run(*words, *([] if words[0] in WITHOUT_DEVICES else devices), "--out",
+                         out) != 0
         found += filter(whole, wanted)
     short |= run("report", *found, "--out", directory / "report.html") != 0
     ctx.exit(int(short))

@@ -1,6 +1,6 @@
 """One page of what was measured: opens without a network, by day, by night and on paper.
 
-RESULTS are files that --out of compare, limits and check, or `figure`, wrote. The page says
+RESULTS are files that --out of compare, limits, check and labels, or `figure`, wrote. The page says
 of each the machine, the devices, the commit and the spread; all comparisons stand beside what
 CSMqGraph and GraphM published.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from experiments import check, drawing, figures, limits, published, samples, summary
+from experiments import check, drawing, figures, labels, limits, published, samples, summary
 from experiments.devices import Spec
 from experiments.figures import FIGURES, REQUEST_SIZES
 from experiments.request_sizes import described
@@ -62,6 +62,10 @@ def limits_body(recorded: dict) -> str:
     return limits.table(recorded["samples"]).html()
 
 
+def labels_body(recorded: dict) -> str:
+    return labels.table(recorded["samples"]).html()
+
+
 def figure_body(recorded: dict) -> str:
     figure = FIGURES[recorded["name"]]
     # A page may show the same figure twice, of different days.
@@ -94,14 +98,14 @@ def check_body(recorded: dict) -> str:
 
 
 BODIES = {"compare": compare_body, "limits": limits_body, "figure": figure_body,
-          "check": check_body}
+          "check": check_body, "labels": labels_body}
 
 
 def title(recorded: dict) -> str:
     if recorded["what"] == "figure":
         return FIGURES[recorded["name"]].title
     return {"check": "The goals", "limits": "What the devices can do at most",
-            "compare": "Comparison"}[recorded["what"]]
+            "compare": "Comparison", "labels": "What labels cost"}[recorded["what"]]
 
 
 def section(path: Path, recorded: dict) -> str:
