@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from experiments import comparison, drawing, figures, samples
+from experiments import comparison, drawing, figures, last_level_cache, samples
 from experiments.comparison import CEILING
 from experiments.figures import FIGURES, GROUPS, REQUEST_SIZES
 from experiments.options import chosen_devices, spec_of
@@ -41,8 +41,8 @@ def merged(cases: list[comparison.Case]) -> list[comparison.Case]:
     return list(by_labels.values())
 
 
-def sizes(plan: Plan) -> dict:
-    """What the engine asks for does not depend on devices."""
+def sizes(plan: Plan) -> list[dict]:
+    """What the engine asks for."""
     found = []
     for of in range(len(plan.grids())):
         workload = plan.grid("wcc", plan.most, of=of).workload
@@ -50,14 +50,24 @@ def sizes(plan: Plan) -> dict:
             asked = request_sizes(workload, Path(directory))
         found.append({**workload.labels(), "partitions": workload.partitions,
                       "request_sizes": asked})
-    return samples.record("figure", None, found, name=REQUEST_SIZES)
+    return found
+
+
+# What does not depend on devices: of the plan, and the number of rounds.
+WITHOUT_DEVICES = {REQUEST_SIZES: lambda plan, rounds: sizes(plan),
+                   last_level_cache.NAME: last_level_cache.measure}
+
+
+def measure_without(name: str, plan: Plan, how: dict) -> dict:
+    found = WITHOUT_DEVICES[name](plan, how["rounds"])
+    return samples.record("figure", None, found, name=name)
 
 
 def measure(names: list[str], at, options: dict) -> dict[str, dict]:
     """Name -> what is to be kept as JSON."""
-    if names == [REQUEST_SIZES]:
-        plan, _ = plan_of(options, spec_of(options).count)
-        return {REQUEST_SIZES: sizes(plan)}
+    if set(names) <= set(WITHOUT_DEVICES):
+        plan, how = plan_of(options, spec_of(options).count)
+        return {name: measure_without(name, plan, how) for name in names}
     with chosen_devices(at, options) as devices:
         plan, how = plan_of(options, len(devices.devices))
         cases = merged([case for name in names for case in FIGURES[name].cases(plan)])
@@ -67,8 +77,9 @@ def measure(names: list[str], at, options: dict) -> dict[str, dict]:
         measured = {}
         for name in names:
             ours = [sample for sample in found if belongs(sample, FIGURES[name].cases(plan))]
-            measured[name] = sizes(plan) if name == REQUEST_SIZES else samples.record(
-                "figure", devices, ours, name=name, memory_bytes=how["memory_bytes"])
+            measured[name] = measure_without(name, plan, how) if name in WITHOUT_DEVICES else \
+                samples.record("figure", devices, ours, name=name,
+                               memory_bytes=how["memory_bytes"])
     return measured
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
-from experiments import drawing, jobs_figures, samples, summary
+from experiments import drawing, jobs_figures, last_level_cache, samples, summary
 from experiments.comparison import PARTS, PRELOADED, STRIPED, Case, preloaded_without
 from experiments.plan import DEVICES_OF_SWEEPS, Plan
 from experiments.sizes import SIZE
@@ -26,7 +26,7 @@ STEP_SECONDS_MIN = 0.5  # of a curve over time: shorter ones show single I/Os
 
 @dataclass(frozen=True)
 class Figure:
-    number: int | None  # in the paper
+    number: int | str | None  # in the paper
     title: str
     published: str  # what its text says of it; of ours, what is shown
     cases: Callable[[Plan], list[Case]]
@@ -253,6 +253,11 @@ JOBS = {
         "out of core (UK-union) 9.2 times less than one after the other, 10.1 times less than "
         "all at once.",
         jobs_figures.cases, jobs_figures.draw_bytes, GRAPHM),
+    last_level_cache.NAME: Figure(
+        "13 and 14", "What jobs miss in the last-level cache",
+        "UK-union: 45.3% in turn, 43.3% at once, 15.7% with GraphM; in turn 65% of what is swapped "
+        "in at once, and with GraphM 55% of that.",
+        lambda plan: [], jobs_figures.draw_cache, GRAPHM),
     "jobs-trace": Figure(
         15, "Execution time of jobs that come as in a trace",
         "1.5 to 7.1 times the throughput of one after the other, 1.48 to 9.8 times that of all "
@@ -349,8 +354,9 @@ GROUPS = {"all": [name for name in FIGURES if name not in JOBS], "all-jobs": lis
 
 
 def group(name: str, with_kit: bool) -> list[str]:
-    """Its figures: one is of the kit alone."""
-    return [each for each in GROUPS[name] if with_kit or each != SCHEDULING]
+    """Its figures: one is of the kit alone, and one of caches that somebody has to count."""
+    there = {SCHEDULING: with_kit, last_level_cache.NAME: last_level_cache.can_count()}
+    return [each for each in GROUPS[name] if there.get(each, True)]
 
 
 def note(figure: Figure) -> str:

@@ -5,7 +5,7 @@ import statistics
 import textwrap
 from dataclasses import replace
 
-from experiments import drawing, summary
+from experiments import drawing, last_level_cache, summary
 from experiments.comparison import BY_KIT, IN_TURN, SHARED, STRIPED, Case
 from experiments.jobs import HOPS_MOST
 from experiments.plan import Plan
@@ -98,6 +98,20 @@ def draw_breakdown(found):
                   for part, what in parts.items()})
     axes.set_ylabel("seconds")
     drawing.legend(axes)
+    return figure
+
+
+def draw_cache(found):
+    """The rate of misses above, below what came into the cache for them."""
+    figure, (above, below) = drawing.panels(2)
+    for panel, axis, what in [
+            (above, "LLC miss rate (%)", lambda sample: 100 * sample["misses"] / sample["accesses"]),
+            (below, "swapped into the LLC (MB)",
+             lambda sample: sample["misses"] * last_level_cache.LINE_BYTES / 1e6)]:
+        drawing.bars(panel, [last_level_cache.described(found)],
+                     {way: [spread(values)] for way, values in by_way(found, what).items()})
+        panel.set_ylabel(axis)
+    drawing.legend(above)
     return figure
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from experiments import check, drawing, figures, labels, limits, published, samples, summary
+from experiments import check, drawing, figures, labels, last_level_cache, limits, published, samples, summary
 from experiments.devices import Spec
 from experiments.figures import FIGURES, REQUEST_SIZES
 from experiments.request_sizes import described
@@ -76,6 +76,8 @@ def figure_body(recorded: dict) -> str:
         table = "".join(f"<p>{escape(sample['graph'])}: "
                         f"{escape(described(sample['request_sizes']))}</p>"
                         for sample in recorded["samples"])
+    elif recorded["name"] == last_level_cache.NAME:
+        table = last_level_cache.table(recorded["samples"]).html()
     else:
         table = summary.table(recorded["samples"]).html()
     return f"<figure>{picture}</figure>{below}{table}"

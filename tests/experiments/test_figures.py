@@ -1,6 +1,7 @@
 """Figures: every one is drawn from samples alone, and what is drawn is what they say."""
 
 import json
+import shutil
 import xml.etree.ElementTree as xml
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from commands import experiments, wait_gone
 from harness import BUILD
 from recorded import MB, SHARE, case_samples, ours, together
 
-from experiments import comparison, drawing, figure, figures, samples, summary
+from experiments import comparison, drawing, figure, figures, last_level_cache, samples, summary
 from experiments.comparison import CEILING, IN_TURN, KIT, MOUNTED, PRELOADED, SHARED, STRIPED
 from experiments.figures import DEPTHS, FIGURES, THREADS
 from experiments.options import Engines
@@ -19,11 +20,17 @@ from experiments.request_sizes import described, parse
 
 SIZES = [{"graph": "rmat-21", "partitions": 4, "request_sizes": [1 << 19, 3 << 20, 24 << 20]}]
 
+MISSES = [{"round": 0, "way": way, "graph": "rmat-18", "job_count": 16, "cache_bytes": 1 << 20,
+           "counted_by": last_level_cache.CACHEGRIND, "accesses": 1_000_000, "misses": misses}
+          for way, misses in zip(last_level_cache.WAYS, [400_000, 500_000, 125_000])]
+
 
 def made_up(name: str) -> list[dict]:
     """Samples for each of the figure's cases."""
     if name == figures.REQUEST_SIZES:
         return SIZES
+    if name == last_level_cache.NAME:
+        return MISSES
     kit = Path("/kit") if name == figures.SCHEDULING else None
     cases = FIGURES[name].cases(Plan(device_counts=(2, 4), scales=(20, 21),
                                      engines=Engines(gridgraph_kit=kit)))
@@ -38,7 +45,7 @@ def test_is_drawn_from_samples(name):
     assert alone == drawing.svg(figures.draw(recorded), name, alone=True)
     tree = xml.fromstring(alone)
     text = " ".join(tree.itertext())
-    if name != figures.REQUEST_SIZES:
+    if name not in figure.WITHOUT_DEVICES:
         assert (KIT if name == figures.SCHEDULING else PRELOADED) in text
     assert drawing.INK not in alone and "currentColor" in alone
     ids = [element.get("id") for element in tree.iter() if element.get("id")]
@@ -116,7 +123,14 @@ def test_jobs_are_tried_each_way_by_pace_number_and_cores():
     assert scheduling.ways == comparison.BY_KIT
 
 
-def test_what_only_the_kit_has_is_left_out_without_it():
+@pytest.mark.parametrize("countable", [True, False])
+def test_what_nobody_can_count_is_left_out(monkeypatch, countable):
+    monkeypatch.setattr(last_level_cache, "can_count", lambda: countable)
+    assert (last_level_cache.NAME in figures.group("all-jobs", with_kit=True)) == countable
+
+
+def test_what_only_the_kit_has_is_left_out_without_it(monkeypatch):
+    monkeypatch.setattr(last_level_cache, "can_count", lambda: True)
     for name in figures.GROUPS:
         assert set(figures.GROUPS[name]) - set(figures.group(name, with_kit=False)) <= {"jobs-scheduling"}
         assert figures.group(name, with_kit=True) == figures.GROUPS[name]
@@ -131,6 +145,27 @@ def test_jobs_have_a_bar_each_way():
     assert cpu == pytest.approx([seconds / 2 for seconds in whole], rel=1e-3)
     assert busy == pytest.approx([seconds * share for seconds, share
                                   in zip(whole, JOB_SHARE.values())], rel=1e-3)
+
+
+def test_misses_are_a_share_and_bytes():
+    above, below = FIGURES[last_level_cache.NAME].draw(MISSES).axes
+    assert heights(above) == [40, 50, 12.5]
+    assert heights(below) == [25.6, 32, 8]
+    assert [row[-2:] for row in last_level_cache.table(MISSES).rows] == [
+        ["40.0%", "26"], ["50.0%", "32"], ["12.5%", "8"]]
+
+
+@pytest.mark.parametrize("said, counted", [
+    ("1000,,LLC-loads:u,9,100.00,,\n250,,LLC-load-misses:u,9,100.00,,\n", (1000, 250)),
+    ("<not supported>,,LLC-loads:u,0,100.00,,\n<not supported>,,LLC-load-misses:u,0,100.00,,\n",
+     None)])
+def test_counters_count_where_perf_has_them(tmp_path, monkeypatch, said, counted):
+    perf = tmp_path / "perf"  # stat -x, -o OUT …
+    perf.write_text(f"#!/bin/sh\nprintf '# started on Monday\\n\\n{said}' > \"$4\"\n")
+    perf.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert last_level_cache.count_by_perf(["true"]) == counted
+    assert last_level_cache.counts_by_perf() == bool(counted)
 
 
 def test_figures_share_what_they_measure():
@@ -219,3 +254,15 @@ def test_samples_know_where_they_are_from():
     recorded = samples.record("limits", None, [])
     assert recorded["commit"] and recorded["date"].endswith("+00:00")
     assert recorded["machine"]["kernel"] and recorded["machine"]["memory_bytes"] > 0
+
+
+def test_jobs_miss_less_by_chunks(tmp_path, monkeypatch):
+    """Simulated, so the same every time."""
+    if shutil.which("valgrind") is None:
+        pytest.skip("not applicable: no valgrind here")
+    monkeypatch.setattr(last_level_cache, "counts_by_perf", lambda: False)
+    monkeypatch.setattr(last_level_cache, "SIMULATED_BYTES", 128 << 10)
+    found = last_level_cache.measure(Plan(device_counts=(2,), job_count=8), rounds=3)
+    misses = {sample["way"]: sample["misses"] for sample in found}
+    assert len(found) == 3 and {sample["counted_by"] for sample in found} == {"cachegrind"}
+    assert misses["at once, by chunks"] < misses["in turn"] < misses["at once"]
