@@ -187,7 +187,7 @@ class Comparison:
         if name == IN_TURN:
             return case.workload.run_in_turn(directory, prefix)
         if name in BY_KIT:
-            return case.workload.by_kit().run(directory, prefix)
+            return case.workload.run_by_kit(directory, prefix)
         return case.workload.run(directory, prefix)
 
     def computing(self, case: Case) -> dict:

@@ -7,8 +7,9 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from experiments import causes, comparison, fio, imports, in_memory, samples, summary
-from experiments.comparison import COMPUTING, MOUNTED, PRELOADED, STRIPED, WAYS, Case
+from experiments import causes, comparison, fio, imports, in_memory, jobs_goals, samples, summary
+from experiments.comparison import (COMPUTING, IN_TURN, KIT, MOUNTED, PRELOADED, SHARED, STRIPED,
+                                    WAYS, Case)
 from experiments.csmqgraph import NAME as CSMQGRAPH
 from experiments.devices import Devices
 from experiments.plan import Plan
@@ -108,6 +109,8 @@ MEASUREMENTS = {
     "sweeps, hdd": Measurement("hdd", swept),
     "import, hdd": Measurement("hdd", imported),
     "import, ssd": Measurement("ssd", imported),
+    "jobs in turn, hdd": Measurement("hdd", jobs_goals.in_turn),
+    "jobs at once, hdd": Measurement("hdd", jobs_goals.at_once),
     "memory": Measurement(None, remembered),
 }
 
@@ -268,6 +271,22 @@ GOALS = [
          "grid, hdd", overlap, 1.10, at_most=True, why=causes.of_case(PRELOADED)),
     *(Goal(f"{kind}-import", "import by what the devices can write", f"import, {kind}",
            import_share, 0.9, why=causes.of_import) for kind in ["hdd", "ssd"]),
+    Goal("jobs-kit-in-turn", "jobs by the kit over one after the other", "jobs in turn, hdd",
+         jobs_goals.over(KIT, IN_TURN), 13, why=causes.of_case(KIT, IN_TURN)),
+    Goal("jobs-kit-at-once", "jobs by the kit over all at once", "jobs at once, hdd",
+         jobs_goals.over(KIT, STRIPED), 13, why=causes.of_case(KIT)),
+    Goal("jobs-transparent", "unmodified jobs that share over all at once", "jobs at once, hdd",
+         jobs_goals.over(SHARED, STRIPED), 6, why=causes.of_case(SHARED)),
+    *(Goal(f"jobs-{name}-bytes", f"device bytes of jobs {way} by those of the one that reads most",
+           f"jobs {memory}, hdd", jobs_goals.bytes_by_most(way), 1.2, at_most=True)
+      for name, way, memory in [("kit", KIT, "in turn"), ("transparent", SHARED, "at once")]),
+    *(Goal(f"jobs-{name}-alone", f"one job alone, {way}, by its time {PRELOADED}",
+           "jobs in turn, hdd", jobs_goals.alone_by(way), 1.03, at_most=True)
+      for name, way in [("kit", KIT), ("transparent", SHARED)]),
+    Goal("jobs-kit-turns", "waiting for turns by a job's time, at worst", "jobs at once, hdd",
+         jobs_goals.waiting, 0.15, at_most=True),
+    Goal("jobs-kit-memory", "bytes of partitions in memory, at most, by those of the edges",
+         "jobs at once, hdd", jobs_goals.copies, 1.0, at_most=True),
     Goal("memory-preloaded-4K", "preloaded 4 KiB preads over native ones", "memory",
          small_reads, 0.95, why=why_small_reads),
     Goal("memory-preloaded-24M", "preloaded 24 MiB preads over native ones", "memory",

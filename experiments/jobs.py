@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments import share_times
 from experiments.captured import Captured
 from experiments.journal import command
 from experiments.workloads import EDGES_AT_ONCE, Grid, SameResult
@@ -98,6 +99,10 @@ class Jobs:
     def by_kit(self) -> "Jobs":
         return replace(self, grid=replace(self.grid, programs=self.kit))
 
+    def run_by_kit(self, directory: Path, prefix) -> dict:
+        with share_times.library() as library:
+            return self.by_kit().run(directory, [*prefix, "env", f"LD_PRELOAD={library}"])
+
     def words(self, job: Grid, place: Path, prefix) -> list:
         bound = ["taskset", "--cpu-list", f"0-{self.cores - 1}"] if self.cores else []
         return [*prefix, *bound, *job.words(place)]
@@ -118,7 +123,7 @@ class Jobs:
             finally:
                 for job in jobs:
                     job.kill()
-            return self.outcome(started, [job.ended for job in jobs])
+            return self.outcome(started, [job.ended for job in jobs], places)
 
     def run_in_turn(self, directory: Path, prefix) -> dict:
         """Each as soon as it is submitted and the one before it is through."""
@@ -129,14 +134,16 @@ class Jobs:
                 time.sleep(max(0, started + submitted - time.monotonic()))
                 check(job, command(*self.words(job, place, prefix), cwd=place))
                 ended.append(time.monotonic())
-            return self.outcome(started, ended)
+            return self.outcome(started, ended, places)
 
-    def outcome(self, started: float, ended: list[float]) -> dict:
+    def outcome(self, started: float, ended: list[float], places: list[Path]) -> dict:
         """Seconds until the last is through, and of each since its submission."""
         return {"seconds": max(ended) - started,
+                "edge_bytes": (places[0] / "column").stat().st_size,
                 "jobs": [{"algorithm": job.algorithm, "submitted": submitted,
-                          "seconds": end - started - submitted}
-                         for job, submitted, end in zip(self.jobs, self.submitted, ended)]}
+                          "seconds": end - started - submitted, **share_times.read(place)}
+                         for job, submitted, end, place
+                         in zip(self.jobs, self.submitted, ended, places)]}
 
     @contextmanager
     def directories(self, directory: Path):

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 from commands import experiments
-from recorded import BYTES, SHARE, case_samples, ours, together
+from recorded import BYTES, DEVICE_BANDWIDTH, SHARE, case_samples, ours, together
 
-from experiments import causes, check, comparison, everything, goals, in_memory, published, samples
+from experiments import (causes, check, comparison, everything, goals, in_memory, jobs_goals,
+                         published, samples)
 from experiments.__main__ import cli
-from experiments.comparison import COMPUTING, IN_TURN, MOUNTED, PRELOADED, SHARED, STRIPED
+from experiments.comparison import (CEILING, COMPUTING, IN_TURN, KIT, MOUNTED, PRELOADED, SHARED,
+                                    STRIPED)
 from experiments.goals import GOALS, MEASUREMENTS, Goal
 from experiments.options import Engines
 from experiments.plan import Plan
@@ -301,6 +303,64 @@ def test_graphchis_wcc_has_room_for_its_values(monkeypatch, graphchi, memory, gi
     plan = Plan(device_counts=(2,), memory=memory, engines=Engines(graphchi=graphchi))
     found = MEASUREMENTS["shards, hdd"].measure(None, plan, {"memory_bytes": memory})
     assert dict(found) == given
+
+
+def jobs(count: int, share: dict, of_each: dict = {}, **differing) -> list[dict]:
+    """Of so many at once."""
+    found = case_samples(algorithm=f"{count} jobs", share=share, **differing)
+    return [sample if sample["way"] == CEILING else
+            {**sample, "edge_bytes": 100, "jobs": [
+                {"seconds": sample["seconds"], **of_each} for _ in range(count)]}
+            for sample in found]
+
+
+def test_jobs_are_judged_beside_in_turn_at_once_and_alone():
+    in_turn = together(jobs(16, {IN_TURN: 0.05, KIT: 0.9}),
+                       jobs(1, {PRELOADED: 0.8, SHARED: 0.75, KIT: 0.4}))
+    assert value("jobs-kit-in-turn", in_turn) == pytest.approx(18)
+    assert value("jobs-kit-bytes", in_turn) == pytest.approx(1)
+    assert value("jobs-kit-alone", in_turn) == pytest.approx(2)
+    assert value("jobs-transparent-alone", in_turn) == pytest.approx(0.8 / 0.75)
+    at_once = together(jobs(16, {STRIPED: 0.05, SHARED: 0.2, KIT: 0.9},
+                            {"turns_ns": 2e9, "buffer_bytes_max": 150}), jobs(1, {SHARED: 0.8}))
+    assert value("jobs-kit-at-once", at_once) == pytest.approx(18)
+    assert value("jobs-transparent", at_once) == pytest.approx(4)
+    assert "why" in verdict("jobs-transparent", at_once)
+    assert value("jobs-transparent-bytes", at_once) == pytest.approx(1)
+    kit_seconds = BYTES / (0.9 * 2 * DEVICE_BANDWIDTH)
+    assert value("jobs-kit-turns", at_once) == pytest.approx(2 / kit_seconds, rel=0.02)
+    assert value("jobs-kit-memory", at_once) == pytest.approx(1.5)
+
+
+def test_the_kits_goals_are_left_out_without_it():
+    in_turn = jobs(1, {PRELOADED: 0.8, SHARED: 0.8})
+    at_once = together(jobs(16, {STRIPED: 0.1, SHARED: 0.5}), jobs(1, {SHARED: 0.5}))
+    static = together(at_once, jobs(16, {KIT: 0.9}))  # which do not tell of their turns
+    for found, measurement, listed in [
+            (in_turn, "jobs in turn, hdd", {"jobs-transparent-alone"}),
+            (at_once, "jobs at once, hdd", {"jobs-transparent", "jobs-transparent-bytes"}),
+            (static, "jobs at once, hdd", {"jobs-transparent", "jobs-transparent-bytes",
+                                           "jobs-kit-at-once"})]:
+        goals = [goal.name for goal in GOALS if goal.measurement == measurement]
+        assert {name for name in goals if verdict(name, found)} == listed
+
+
+@pytest.mark.parametrize("kit, ways", [
+    (None, {"jobs in turn, hdd": [(PRELOADED, SHARED)],
+            "jobs at once, hdd": [(STRIPED, SHARED), (SHARED,), (SHARED,), (SHARED,)]}),
+    (Path("/kit"), {
+        "jobs in turn, hdd": [(IN_TURN, KIT), (KIT,), (PRELOADED, SHARED, KIT), (KIT,)],
+        "jobs at once, hdd": [(STRIPED, SHARED, KIT), (SHARED,), (SHARED,), (SHARED,)]})])
+def test_jobs_are_compared_as_their_goals_want(monkeypatch, kit, ways):
+    def measure(devices, cases, memory_bytes):
+        assert all(case.device_count == 2 for case in cases)
+        assert all(case.workload.grid.scale == jobs_goals.SCALE for case in cases)
+        assert memory_bytes in [jobs_goals.IN_TURN_MEMORY, jobs_goals.AT_ONCE_MEMORY]
+        return [case.ways for case in cases]
+    monkeypatch.setattr(comparison, "measure", measure)
+    plan = Plan(device_counts=(2, 4), memory=240 << 20, engines=Engines(gridgraph_kit=kit))
+    for name, wanted in ways.items():
+        assert MEASUREMENTS[name].measure(None, plan, {"memory_bytes": 240 << 20}) == wanted
 
 
 # --- measured ---

@@ -1,0 +1,123 @@
+"""What is measured for the goals of jobs at once, and what its samples say: GridGraphs on one
+grid, in turn and at once, transparently and by the kit.
+
+Two disks of `check` are twice what two cores have of GraphM's sixteen and one disk. Out of core: in
+turn the memory is a fifth less than the edges, as GraphM's 32 GB for 40, which is enough for
+sixteen jobs of the kit, and not for four GridGraphs. At once it has room for sixteen of those, with
+buffers of 48 MiB each, and for a tenth of the edges beside.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from experiments import comparison, samples, summary
+from experiments.comparison import IN_TURN, KIT, PRELOADED, SHARED, STRIPED, Case
+from experiments.devices import Devices
+from experiments.plan import Plan
+
+DEVICES = 2
+MOST_SWEEPS = "pagerank"
+# Edges of 252 MB, and few vertices: what sixteen jobs keep of them is soon more than the edges.
+SCALE, DENSITY = 17, 240
+GAP = 0.5  # seconds between two submissions, on average: all come within the first two sweeps
+IN_TURN_MEMORY = 192 << 20
+AT_ONCE_MEMORY = 890 << 20
+
+
+def sized(plan: Plan, count: int, ways: tuple, **how) -> Case:
+    """On the goals' own graph; of the quick plan on its own."""
+    case = replace(plan.jobs(count, (), gap=GAP if count > 1 else 0, **how), device_count=DEVICES,
+                   ways=ways)
+    if plan.memory is None:
+        return case
+    grid = replace(case.workload.grid, graph=None, scale=SCALE, density=DENSITY, scramble=True)
+    return replace(case, workload=replace(case.workload, grid=grid))
+
+
+def measured(memory: int, several: tuple, alone: Callable[[str], tuple]):
+    """All jobs, and each algorithm of their mix by itself, in the ways that are told of them:
+    none without the kit, if they are only the kit's."""
+    def measure(devices: Devices, plan: Plan, how: dict) -> list[dict]:
+        def there(ways):
+            return ways if plan.engines.gridgraph_kit else tuple(
+                way for way in ways if way not in (IN_TURN, KIT))
+
+        cases = [sized(plan, plan.job_count, there(several)),
+                 *(sized(plan, 1, there(alone(name)), algorithms=(name,))
+                   for name in plan.jobs(1, ()).workload.algorithms)]
+        limit = how["memory_bytes"] and memory
+        return comparison.measure(devices, [case for case in cases if case.ways],
+                                  **{**how, "memory_bytes": limit})
+    return measure
+
+
+# In turn is only compared with the kit.
+in_turn = measured(IN_TURN_MEMORY, (IN_TURN, KIT),
+                   lambda name: (PRELOADED, SHARED, KIT) if name == MOST_SWEEPS else (KIT,))
+at_once = measured(AT_ONCE_MEMORY, (STRIPED, SHARED, KIT), lambda name: (SHARED,))
+
+
+# --- values ---
+
+def by_job_count(found: list[dict], way: str) -> tuple[list[dict], list[dict]]:
+    """Samples of one job, and of several."""
+    ours = summary.only(found, way=way)
+    return ([sample for sample in ours if len(sample["jobs"]) == 1],
+            [sample for sample in ours if len(sample["jobs"]) > 1])
+
+
+def over(way: str, of: str):
+    """How many times as long the other way takes for all of them."""
+    def value(found: list[dict]) -> dict | None:
+        _, ours = by_job_count(found, way)
+        if not ours:
+            return None
+        case = summary.labels(ours[0])
+        ratio = summary.speed_up(found, case, way, of=of)
+        return ratio and {**ratio, "case": case}
+    return value
+
+
+def alone_by(way: str):
+    """Time of the job with the most sweeps by itself, by that without anybody to share with."""
+    def value(found: list[dict]) -> dict | None:
+        for case in summary.cases(summary.only(found, way=PRELOADED)):
+            if ours := summary.seconds(found, case, way):
+                return samples.ratio(ours, summary.seconds(found, case, PRELOADED))
+        return None
+    return value
+
+
+def bytes_by_most(way: str):
+    """What devices read for all, by what they read for the one that by itself reads most."""
+    def value(found: list[dict]) -> dict | None:
+        one, several = by_job_count(found, way)
+        if not one or not several:
+            return None
+        read = [summary.of_devices(sample, "bytes_read") for sample in several]
+        rounds = sorted({sample["round"] for sample in one})
+        most = [max(summary.of_devices(sample, "bytes_read")
+                    for sample in summary.only(one, round=number)) for number in rounds]
+        return samples.ratio(read, most)
+    return value
+
+
+def of_each(found: list[dict], value) -> dict | None:
+    """One number of every sample of several jobs of the kit; None where they do not tell."""
+    _, several = by_job_count(found, KIT)
+    if not several or not all("turns_ns" in job for sample in several for job in sample["jobs"]):
+        return None
+    middle, least, most = summary.spread([value(sample) for sample in several])
+    return {"ratio": middle, "least": least, "most": most}
+
+
+def waiting(found: list[dict]) -> dict | None:
+    """Of the job that waits longest for its turns, by its time."""
+    return of_each(found, lambda sample: max(job["turns_ns"] / 1e9 / job["seconds"]
+                                             for job in sample["jobs"]))
+
+
+def copies(found: list[dict]) -> dict | None:
+    """Of the edges, at most, in what jobs share."""
+    return of_each(found, lambda sample: max(job["buffer_bytes_max"] for job in sample["jobs"]) /
+                   sample["edge_bytes"])

@@ -1,0 +1,28 @@
+"""What is preloaded into jobs of the kit, to say how long they wait."""
+
+import os
+
+from harness import ROOT, run
+
+from experiments import share_times
+from experiments.share_job import COORDINATOR, LIBRARY
+from experiments.workloads import Grid
+
+
+def test_a_job_says_how_long_it_waited_and_what_partitions_took(tmp_path):
+    grid = tmp_path / "grid"
+    grid.mkdir()
+    Grid("wcc", None, None, 10, 1, None, partitions=2).prepare(grid)
+    kit = tmp_path / "libgraphlane-share.so.0"
+    kit.symlink_to(LIBRARY)
+    program = tmp_path / "components"
+    run("g++", "-std=c++17", "-I", ROOT / "adapters/share", ROOT / "adapters/tutorial/components.cc",
+        kit, "-o", program)
+    assert share_times.read(tmp_path) == {}
+    with share_times.library() as library:
+        run(program, grid, cwd=tmp_path, env=os.environ | {
+            "LD_PRELOAD": str(library), "LD_LIBRARY_PATH": str(tmp_path),
+            "GRAPHLANE_SHARE_COORDINATOR": str(COORDINATOR)})
+    told = share_times.read(tmp_path)
+    assert told["sharing_ns"] > 0 and told["turns_ns"] > 0
+    assert told["buffer_bytes_max"] == (grid / "column").stat().st_size
