@@ -91,6 +91,7 @@ Outcome<std::optional<uint32_t>> Job::next() {
   }
   Outcome<void> answered = ask_next();
   for (int i = 0; !answered && !link_.connected() && i < kReattachTries; ++i) {
+    kept_.clear();  // another coordinator has memory of its own
     if (auto attached = link_.reattach(); !attached) return attached.error();
     if (auto sent = send_sweep(); !sent) return sent.error();
     answered = ask_next();
@@ -134,8 +135,8 @@ Outcome<void> Job::take_partitions(Message& message) {
   std::memcpy(given.data(), list.data(), list.size());
   size_t fd_count = head.has_labels;
   for (const GivenPartition& it : given) {
-    if (it.partition >= partition_count() || it.has_overlay > 1) return bad;
-    fd_count += 1 + it.has_overlay;
+    if (it.partition >= partition_count() || it.has_memory > 1 || it.has_overlay > 1) return bad;
+    fd_count += it.has_memory + it.has_overlay;
   }
   if (message.fds.size() != fd_count) return bad;
   if (head.has_labels) {
@@ -146,7 +147,7 @@ Outcome<void> Job::take_partitions(Message& message) {
   for (const GivenPartition& it : given) {
     auto partition = partition_of(it, memory);
     if (!partition) return partition.error();
-    memory = memory.subspan(1 + it.has_overlay);
+    memory = memory.subspan(it.has_memory + it.has_overlay);
     if (const uint32_t edge_bytes = link_.layout().record.size_bytes) {
       batch.edge_count += it.size_bytes / edge_bytes;
     }
@@ -173,25 +174,39 @@ Outcome<void> Job::take_labels(int memory) {
   return {};
 }
 
-Outcome<Job::Partition> Job::partition_of(const GivenPartition& given, std::span<const Fd> memory) const {
-  const Error bad = make_error(EPROTO, "{}: its coordinator gave something else", link_.name());
-  const Result<uint64_t> size_bytes = sealed_size(memory[0].get());
-  if (!size_bytes || *size_bytes != given.size_bytes) return bad;
-  auto bytes = Mapping::of_sealed(memory[0].get(), given.size_bytes);
+Outcome<Job::Partition> Job::partition_of(const GivenPartition& given, std::span<const Fd> memory) {
+  auto bytes = memory_of(given, memory);
   if (!bytes) return bytes.error();
   Partition partition;
   partition.number = given.partition;
   partition.bytes = std::move(*bytes);
   if (!given.has_overlay) return partition;
-  const Result<uint64_t> overlay_bytes = sealed_size(memory[1].get());
-  if (!overlay_bytes) return bad;
-  auto mapped = Mapping::of_sealed(memory[1].get(), *overlay_bytes);
+  const int overlay = memory[given.has_memory].get();
+  const Result<uint64_t> overlay_bytes = sealed_size(overlay);
+  if (!overlay_bytes) return make_error(EPROTO, "{}: its coordinator gave something else", link_.name());
+  auto mapped = Mapping::of_sealed(overlay, *overlay_bytes);
   if (!mapped) return mapped.error();
   partition.overlay = std::move(*mapped);
   auto updated = parse_overlay(partition.overlay.bytes());
   if (!updated) return updated.error();
   partition.updated = std::move(*updated);
   return partition;
+}
+
+Outcome<std::shared_ptr<const Mapping>> Job::memory_of(const GivenPartition& given,
+                                                       std::span<const Fd> memory) {
+  const Error bad = make_error(EPROTO, "{}: its coordinator gave something else", link_.name());
+  if (!given.has_memory) {
+    const auto kept = kept_.find(given.partition);
+    return kept == kept_.end() ? Outcome<std::shared_ptr<const Mapping>>(bad) : kept->second;
+  }
+  const Result<uint64_t> size_bytes = sealed_size(memory[0].get());
+  if (!size_bytes || *size_bytes != given.size_bytes) return bad;
+  auto mapped = Mapping::of_sealed(memory[0].get(), given.size_bytes);
+  if (!mapped) return mapped.error();
+  auto bytes = std::make_shared<const Mapping>(std::move(*mapped));
+  if (link_.resident()) kept_[given.partition] = bytes;
+  return bytes;
 }
 
 void Job::finish_partition() {
@@ -237,7 +252,7 @@ Outcome<Fd> Job::make_partition(uint32_t partition) const {
 
 // Changed chunks may stand behind those of the graph.
 uint32_t Job::chunk_count() const {
-  uint64_t count = chunk_count_of(partition_->bytes.size(), link_.chunk_bytes());
+  uint64_t count = chunk_count_of(partition_->bytes->size(), link_.chunk_bytes());
   if (!partition_->updated.empty()) {
     count = std::max<uint64_t>(count, partition_->updated.rbegin()->first + uint64_t{1});
   }
@@ -259,10 +274,10 @@ Chunk Job::chunk_at(uint32_t number) const {
   } else if (updated != partition.updated.end()) {
     chunk.bytes = updated->second;
   } else {
-    const uint64_t size_bytes = partition.bytes.size();
+    const uint64_t size_bytes = partition.bytes->size();
     const uint64_t begin = number == 0 ? 0 : std::min(number * link_.chunk_bytes(), size_bytes);
     chunk.bytes =
-        partition.bytes.bytes().subspan(begin, std::min(link_.chunk_bytes(), size_bytes - begin));
+        partition.bytes->bytes().subspan(begin, std::min(link_.chunk_bytes(), size_bytes - begin));
     changed = number >= chunk_count_of(size_bytes, link_.chunk_bytes());
   }
   const RecordFormat& record = link_.layout().record;

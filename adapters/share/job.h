@@ -68,7 +68,7 @@ class Job {
   // A partition that the job has in its hands.
   struct Partition {
     uint32_t number = 0;
-    Mapping bytes;
+    std::shared_ptr<const Mapping> bytes;
     Mapping overlay;
     ChangedChunks updated;
     uint32_t chunk = 0;           // that comes next
@@ -95,7 +95,8 @@ class Job {
   Outcome<void> ask_next();
   Outcome<void> take_partitions(Message& message);
   Outcome<void> take_labels(int memory);
-  Outcome<Partition> partition_of(const GivenPartition& given, std::span<const Fd> memory) const;
+  Outcome<Partition> partition_of(const GivenPartition& given, std::span<const Fd> memory);
+  Outcome<std::shared_ptr<const Mapping>> memory_of(const GivenPartition& given, std::span<const Fd> memory);
   Outcome<void> serve_load(const Message& message);
   Outcome<Fd> make_partition(uint32_t partition) const;
   void finish_partition();
@@ -114,6 +115,9 @@ class Job {
   Labels labels_;
   std::optional<Partition> partition_;
   Batch batch_;
+  // Of a resident graph, all that was given: mapped anew in each sweep it would cost a page
+  // fault every 64 KiB.
+  std::map<uint32_t, std::shared_ptr<const Mapping>> kept_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<char>> mutated_;  // by partition, chunk
   Profile profile_;
   bool profile_told_ = false;

@@ -52,6 +52,8 @@ class Link {
   uint64_t chunk_bytes() const { return welcome_.chunk_bytes; }
   uint64_t access_ps() const { return welcome_.access_ps; }
   // The updates that this job sees.
+  // What the coordinator has given once stays in memory, and is not given again.
+  bool resident() const { return welcome_.resident != 0; }
   bool sees_updates() const { return sees_updates_; }
   bool is_updated(uint32_t partition) const { return sees_updates_ && updated_.has(partition); }
 

@@ -26,7 +26,7 @@
 
 namespace graphlane::share {
 
-inline constexpr uint32_t kProtocolVersion = 2;
+inline constexpr uint32_t kProtocolVersion = 3;
 
 enum class Kind : uint32_t {
   kAttach = 1, kSweep, kNext, kLoaded, kTurn, kDone, kUpdate, kAskStatistics,
@@ -44,7 +44,7 @@ struct AttachMessage {
 
 struct WelcomeMessage {
   Kind kind = Kind::kWelcome;
-  uint32_t padding = 0;
+  uint32_t resident = 0;     // all partitions stay in memory: each is given once to a job
   uint64_t version = 0;      // of the graph: the updates before it are seen
   uint64_t chunk_bytes = 0;  // S_c; UINT64_MAX: a partition is one chunk
   uint64_t access_ps = 0;    // T(E); 0: not known yet
@@ -87,12 +87,14 @@ struct PartitionsMessage {
   uint32_t one_turn = 0;    // a batch: one turn for all of them, which ends with Next
   uint32_t has_labels = 0;  // the last descriptor: of the whole graph
   uint32_t padding = 0;
-  // Then `count` times what follows, each with a descriptor, or two.
+  // Then `count` times what follows, each with up to two descriptors.
 };
 
 struct GivenPartition {
   uint32_t partition = 0;
-  uint32_t has_overlay = 0;  // the second descriptor
+  uint32_t has_memory = 0;   // the first descriptor; else the job has had it
+  uint32_t has_overlay = 0;  // the next one
+  uint32_t padding = 0;
   uint64_t size_bytes = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "adapters/share/shared_graph.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "adapters/share/sealed_memory.h"
@@ -12,6 +13,8 @@ namespace {
 // How long a convoy waits for a job to begin its next sweep. It saves a round of loads
 // when jobs keep step, and is small beside a sweep of a graph that does not fit memory.
 constexpr uint64_t kGatherNs = 30'000'000;
+// That jobs keep mapped: a process may have 65530 mappings.
+constexpr size_t kKeptPartitionsMax = 16384;
 
 }  // namespace
 
@@ -19,10 +22,19 @@ SharedGraph::SharedGraph(GraphFiles files, std::shared_ptr<LabelKeeper> labels, 
                          const Options& options)
     : options_(options),
       files_(std::make_shared<const GraphFiles>(std::move(files))),
+      resident_(fits_memory()),
       worker_(worker),
       labels_(std::move(labels)),
       table_(partition_count(), options.core_count, options.batching),
       buffers_(partition_count(), options.budget_bytes, options.buffer_count_max) {}
+
+// Of partitions that a loader makes, nobody knows.
+bool SharedGraph::fits_memory() const {
+  const std::vector<uint64_t>& sizes = files_->partition_bytes;
+  const uint64_t graph_bytes = std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
+  return !options_.by_loader && graph_bytes <= options_.budget_bytes &&
+         sizes.size() <= std::min(options_.buffer_count_max, kKeptPartitionsMax);
+}
 
 // --- what jobs say ------------------------------------------------------------
 
@@ -32,6 +44,7 @@ void SharedGraph::attach(JobId id, int socket, uid_t user, uint32_t thread_count
   job.user = user;
   job.thread_count = thread_count;
   job.version = snapshots_.newest_version();
+  job.given = PartitionSet(partition_count());
   table_.add_job(id, thread_count);
   const auto known = access_ps_.find(user);
   std::string updated;
@@ -40,7 +53,8 @@ void SharedGraph::attach(JobId id, int socket, uid_t user, uint32_t thread_count
     for (const uint32_t p : list) set.add(p);
     updated.assign(reinterpret_cast<const char*>(set.words().data()), set.words().size_bytes());
   }
-  tell(id, WelcomeMessage{.version = job.version,
+  tell(id, WelcomeMessage{.resident = resident_,
+                          .version = job.version,
                           .chunk_bytes = options_.chunk_bytes,
                           .access_ps = known == access_ps_.end() ? 0 : known->second},
        updated);
@@ -211,7 +225,11 @@ void SharedGraph::give_buffers(JobId id, bool alone, bool one_turn) {
   for (const uint32_t partition : batch) {
     const Buffer& buffer = *buffers_.find(partition);
     given.push_back({.partition = partition, .size_bytes = buffer.size_bytes});
-    fds.push_back(buffer.memory.get());
+    if (!job.given.has(partition)) {
+      given.back().has_memory = 1;
+      fds.push_back(buffer.memory.get());
+      if (resident_) job.given.add(partition);
+    }
     if (const Fd* overlay = snapshots_.overlay(partition, job.version)) {
       given.back().has_overlay = 1;
       fds.push_back(overlay->get());

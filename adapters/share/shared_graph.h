@@ -82,6 +82,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
     uint64_t version = 0;
     bool labels_wanted = false;
     bool labels_given = false;
+    PartitionSet given;                   // if the graph is resident
     HoldAccount account;
     uint64_t gathered_until_ns = 0;       // others wait for its next sweep; 0: not yet
     bool alone = true;                    // what it was told with its partition
@@ -98,6 +99,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   }
   void refuse(JobId id, const Error& error);
 
+  bool fits_memory() const;
   void give(const GlobalTable::Grant& grant);
   void give_buffers(JobId id, bool alone, bool one_turn);
   void release(uint32_t partition);
@@ -119,6 +121,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
 
   const Options options_;
   const std::shared_ptr<const GraphFiles> files_;
+  const bool resident_;  // no buffer has ever to make room: jobs may keep it mapped
   Worker& worker_;
   const std::shared_ptr<LabelKeeper> labels_;  // null: edges are unknown
   GlobalTable table_;

@@ -56,6 +56,31 @@ TEST_F(ShareJobsTest, OfAGraphLargerThanTheBudgetAPartStaysInMemory) {
   EXPECT_LE(statistics.loaded_partitions, kPartitions + 4 * 3 * kPartitions / 4);
 }
 
+// How many partitions this process has mapped.
+size_t mapped_partitions() {
+  size_t count = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) count += line.find("graphlane-share") != line.npos;
+  return count;
+}
+
+TEST_F(ShareJobsTest, AGraphThatFitsTheBudgetIsMappedOnce) {
+  ShareJob job = this->job();
+  EXPECT_EQ(sweep(job), hash_);
+  EXPECT_EQ(mapped_partitions(), kPartitions);
+  EXPECT_EQ(sweep(job), hash_);
+  EXPECT_EQ(mapped_partitions(), kPartitions);
+}
+
+TEST_F(ShareJobsTest, OfOneThatDoesNotNothingStaysMapped) {
+  budget_bytes_ = graph_bytes() - 1;
+  ShareJob job = this->job();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(sweep(job), hash_);
+    EXPECT_EQ(mapped_partitions(), 0u);
+  }
+}
+
 TEST_F(ShareJobsTest, AJobComesWhileAnotherIsInItsSweep) {
   ShareJob first = job();
   uint32_t partition;
