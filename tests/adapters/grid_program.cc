@@ -54,7 +54,8 @@ void levels(Graph& graph, VertexId root) {
         now);
   }
   Bitmap* none = graph.alloc_bitmap();
-  assert(graph.stream_edges<long>([](Edge&) { return 1; }, none) == 0);
+  const std::function<long(Edge&)> one = [](Edge&) { return 1; };
+  assert(graph.stream_edges<long>(one, none) == 0);
   printf("%d\n", graph.stream_vertices<VertexId>([&](VertexId v) { return parent[v] != -1; }));
   delete now;
   delete next;

@@ -84,10 +84,11 @@ class Graph {
     set_partition_batch(bytes);
   }
 
-  // The sum of process(v) over the vertices, or those of the bitmap. The hooks are called
-  // around each window if the vertices' data do not fit memory.
-  template <class T>
-  T stream_vertices(std::function<T(VertexId)> process, Bitmap* bitmap = nullptr, T zero = 0,
+  // The sum of process(v) over the vertices, or those of the bitmap; T is to be named, process is
+  // anything that can be called, and compiled into the loop. The hooks are called around each
+  // window if the vertices' data do not fit memory.
+  template <class T, class Process>
+  T stream_vertices(Process process, Bitmap* bitmap = nullptr, T zero = 0,
                     Hook before = nullptr, Hook after = nullptr) {
     T total = zero;
     const bool windows = bitmap == nullptr && vertex_data_bytes_ > 0.8 * static_cast<double>(memory_bytes_);
@@ -99,7 +100,8 @@ class Graph {
         T sum = zero;
         for (size_t i = first; i < end; ++i) {
           const VertexId v = range.first + static_cast<VertexId>(i);
-          if (bitmap == nullptr || bitmap->get_bit(static_cast<size_t>(v))) sum += process(v);
+          if (bitmap != nullptr && !bitmap->get_bit(static_cast<size_t>(v))) continue;
+          sum += static_cast<T>(process(v));
         }
         return sum;
       });
@@ -110,8 +112,8 @@ class Graph {
 
   // The sum of process(edge) over the edges, or those with a source in the bitmap. The hooks
   // of the sources are called around each window; there are no windows of targets.
-  template <class T>
-  T stream_edges(std::function<T(Edge&)> process, Bitmap* bitmap = nullptr, T zero = 0,
+  template <class T, class Process>
+  T stream_edges(Process process, Bitmap* bitmap = nullptr, T zero = 0,
                  int /*update_mode*/ = 1, Hook before_sources = nullptr, Hook after_sources = nullptr,
                  Hook /*before_targets*/ = nullptr, Hook /*after_targets*/ = nullptr) {
     T total = zero;
@@ -161,8 +163,8 @@ class Graph {
     return any;
   }
 
-  template <class T>
-  void sweep(const std::function<T(Edge&)>& process, const Bitmap* bitmap, const T& zero, T& total) {
+  template <class T, class Process>
+  void sweep(Process& process, const Bitmap* bitmap, const T& zero, T& total) {
     uint32_t block;
     graphlane_share_chunk chunk;
     while (check(graphlane_share_sharing(job_, &block)) == 1) {
@@ -178,15 +180,16 @@ class Graph {
   }
 
   // The bytes of an edge as a constant: a copy is one move then, not a call.
-  template <size_t kEdgeBytes, class T>
-  T piece(const char* edges_of_chunk, size_t first, size_t end, const std::function<T(Edge&)>& process,
+  template <size_t kEdgeBytes, class T, class Process>
+  T piece(const char* edges_of_chunk, size_t first, size_t end, Process& process,
           const Bitmap* bitmap, const T& zero) const {
     T sum = zero;
     for (size_t i = first; i < end; ++i) {
       // A copy: shared edges cannot be written, and process() may.
       Edge edge = {0, 0, 0};
       memcpy(&edge, edges_of_chunk + i * kEdgeBytes, kEdgeBytes);
-      if (bitmap == nullptr || bitmap->get_bit(static_cast<size_t>(edge.source))) sum += process(edge);
+      if (bitmap != nullptr && !bitmap->get_bit(static_cast<size_t>(edge.source))) continue;
+      sum += static_cast<T>(process(edge));
     }
     return sum;
   }
