@@ -39,6 +39,8 @@ int guarded(const Call& call) {
 JobOptions common_options(const graphlane_share_options& options) {
   JobOptions common;
   common.thread_count = options.thread_count == 0 ? 1 : options.thread_count;
+  common.thread_count_min =
+      options.thread_count_min == 0 ? common.thread_count : options.thread_count_min;
   common.vertex_bytes = options.vertex_bytes == 0 ? 8 : options.vertex_bytes;
   common.budget_bytes = options.budget_bytes;
   common.idle_ms = options.idle_ms;
@@ -158,7 +160,8 @@ int graphlane_share_start(graphlane_share* job, graphlane_share_chunk* chunk) {
               .partition = (*started)->partition,
               .chunk = (*started)->chunk,
               .edge_count = (*started)->edge_count,
-              .active_edge_count = (*started)->active_edge_count};
+              .active_edge_count = (*started)->active_edge_count,
+              .thread_count = (*started)->thread_count};
     return 1;
   });
 }

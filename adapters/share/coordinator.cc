@@ -19,6 +19,7 @@ namespace graphlane::share {
 namespace {
 
 constexpr size_t kClientsMax = 1024;
+constexpr uint32_t kThreadsMax = 4096;
 // How often is looked for room for more.
 constexpr uint64_t kRoomIntervalNs = 100'000'000;
 constexpr uint64_t kLayoutBytesMax = uint64_t{64} << 20;
@@ -316,7 +317,11 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
     graph = std::make_shared<SharedGraph>(std::move(files), std::move(labels), worker_, options);
   }
   client.graph = graph;
-  graph->attach(id, client.socket.get(), client.user, std::clamp(attach.thread_count, 1u, 4096u));
+  const uint32_t thread_count = std::clamp(attach.thread_count, 1u, kThreadsMax);
+  graph->attach({.job = id,
+                 .thread_count = thread_count,
+                 .thread_count_min = std::clamp(attach.thread_count_min, 1u, thread_count)},
+                client.socket.get(), client.user);
   return {};
 }
 

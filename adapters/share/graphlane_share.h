@@ -89,6 +89,8 @@ typedef struct graphlane_share_options {
   uint64_t vertex_count;
 
   uint32_t thread_count; /* that process a chunk; 0: 1 */
+  uint32_t thread_count_min; /* with so few it can do when many jobs want the cores; how many
+                                a chunk is to have is said with it. 0: as thread_count */
   uint32_t vertex_bytes; /* of the job's data for a vertex, U_v of formula 1; 0: 8. The
                             first job's decides. */
 
@@ -147,6 +149,7 @@ typedef struct graphlane_share_chunk {
   uint32_t chunk;
   uint64_t edge_count;        /* 0: edges are unknown */
   uint64_t active_edge_count; /* as far as known; chunks without any are passed over */
+  uint32_t thread_count;      /* that are to process it */
 } graphlane_share_chunk;
 
 /*

@@ -212,7 +212,7 @@ Outcome<std::shared_ptr<const Mapping>> Job::memory_of(const GivenPartition& giv
 void Job::finish_partition() {
   if (!partition_) return;
   barrier();
-  profile_.add(partition_->active_edge_count, partition_->edge_count, partition_->elapsed_ns);
+  profile_.add(partition_->active_edge_count, partition_->edge_count, partition_->thread_ns);
   partition_.reset();
 }
 
@@ -301,9 +301,10 @@ Outcome<std::optional<Chunk>> Job::start() {
   Partition& partition = *partition_;
   const bool skips = link_.layout().record.size_bytes != 0;
   while (partition.chunk < chunk_count()) {
-    const Chunk chunk = chunk_at(partition.chunk++);
+    Chunk chunk = chunk_at(partition.chunk++);
     if (skips && chunk.active_edge_count == 0) continue;
     if (auto given = await_turn(chunk); !given) return given.error();
+    chunk.thread_count = batch_.thread_count;
     partition.started = true;
     partition.started_ns = monotonic_ns();
     partition.edge_count += chunk.edge_count;
@@ -321,19 +322,23 @@ Outcome<void> Job::await_turn(const Chunk& chunk) {
   const TurnMessage ask{.chunk = batch_.one_turn ? 0 : chunk.chunk,
                         .process_ns = load.process_ns,
                         .access_ns = load.access_ns};
+  batch_.thread_count = link_.options().thread_count;
   Outcome<void> sent = link_.send(ask);
   if (!link_.connected()) return {};
   if (!sent || batch_.alone) return sent;
   auto message = link_.receive();
   if (!link_.connected()) return {};
   if (!message) return message.error();
-  return kind_of(*message) == Kind::kTurnGiven ? Outcome<void>() : Outcome<void>(link_.confused());
+  TurnGivenMessage turn;
+  if (kind_of(*message) != Kind::kTurnGiven || !message->read(turn)) return link_.confused();
+  batch_.thread_count = turn.thread_count;
+  return {};
 }
 
 void Job::barrier() {
   if (!partition_ || !partition_->started) return;
   partition_->started = false;
-  partition_->elapsed_ns += monotonic_ns() - partition_->started_ns;
+  partition_->thread_ns += (monotonic_ns() - partition_->started_ns) * batch_.thread_count;
   if (batch_.one_turn) return;
   // A coordinator that is gone is found to be so by next().
   (void)link_.send(PlainMessage{Kind::kDone}).has_value();

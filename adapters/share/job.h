@@ -32,6 +32,7 @@ struct Chunk {
   std::span<const char> bytes;
   uint64_t edge_count = 0;         // 0: edges are unknown
   uint64_t active_edge_count = 0;  // where that is not known, all are
+  uint32_t thread_count = 1;
 };
 
 class Job {
@@ -74,7 +75,7 @@ class Job {
     uint32_t chunk = 0;           // that comes next
     bool started = false;         // chunk - 1 was started, and not ended
     uint64_t started_ns = 0;
-    uint64_t elapsed_ns = 0;      // of the chunks so far
+    uint64_t thread_ns = 0;       // of all threads, for the chunks so far
     uint64_t edge_count = 0;
     uint64_t active_edge_count = 0;
   };
@@ -85,6 +86,7 @@ class Job {
     bool alone = true;
     bool one_turn = false;
     bool turn_taken = false;     // if it is one
+    uint32_t thread_count = 1;   // of the last turn
     uint64_t edge_count = 0;
   };
 
@@ -113,11 +115,11 @@ class Job {
   VertexBits active_;  // empty: all are
   Mapping label_memory_;
   Labels labels_;
-  std::optional<Partition> partition_;
-  Batch batch_;
   // Of a resident graph, all that was given: mapped anew in each sweep it would cost a page
   // fault every 64 KiB.
   std::map<uint32_t, std::shared_ptr<const Mapping>> kept_;
+  std::optional<Partition> partition_;
+  Batch batch_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<char>> mutated_;  // by partition, chunk
   Profile profile_;
   bool profile_told_ = false;

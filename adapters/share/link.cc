@@ -120,6 +120,7 @@ Outcome<void> Link::attach_once() {
   std::vector<int> fds{memory->get(), directory_.get()};
   for (const Fd& file : files_) fds.push_back(file.get());
   const AttachMessage hello{.thread_count = options_.thread_count,
+                            .thread_count_min = options_.thread_count_min,
                             .vertex_bytes = options_.vertex_bytes};
   const Result<void> sent = send_head(connection->get(), hello, name_in_directory_, fds);
   pollfd answer{.fd = connection->get(), .events = POLLIN, .revents = 0};

@@ -29,6 +29,7 @@ struct JobOptions {
   Layout layout;
   Loader loader;                // if layout.by_loader
   uint32_t thread_count = 1;
+  uint32_t thread_count_min = 1;
   uint32_t vertex_bytes = 8;    // U_v
   uint64_t budget_bytes = 0;    // for a coordinator that this job starts; 0: it chooses
   uint64_t idle_ms = 0;         // likewise
@@ -51,9 +52,9 @@ class Link {
   uint64_t graph_hash() const;
   uint64_t chunk_bytes() const { return welcome_.chunk_bytes; }
   uint64_t access_ps() const { return welcome_.access_ps; }
-  // The updates that this job sees.
   // What the coordinator has given once stays in memory, and is not given again.
   bool resident() const { return welcome_.resident != 0; }
+  // The updates that this job sees.
   bool sees_updates() const { return sees_updates_; }
   bool is_updated(uint32_t partition) const { return sees_updates_ && updated_.has(partition); }
 

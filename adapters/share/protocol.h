@@ -10,7 +10,7 @@
 //                                        ◀──    Partitions + their memory, overlays, labels;
 //                                               SweepEnd, or Refusal
 //   Turn (before a chunk, or a batch)    ──▶
-//                                        ◀──    Turn, unless the partition is `alone`
+//                                        ◀──    TurnGiven, unless the partition is `alone`
 //   Done (after a chunk)                 ──▶
 //   Update + sealed memory, files (rw)   ──▶
 //                                        ◀──    Updated, or Refusal
@@ -26,7 +26,7 @@
 
 namespace graphlane::share {
 
-inline constexpr uint32_t kProtocolVersion = 3;
+inline constexpr uint32_t kProtocolVersion = 4;
 
 enum class Kind : uint32_t {
   kAttach = 1, kSweep, kNext, kLoaded, kTurn, kDone, kUpdate, kAskStatistics,
@@ -37,7 +37,9 @@ struct AttachMessage {
   Kind kind = Kind::kAttach;
   uint32_t version = kProtocolVersion;
   uint32_t thread_count = 1;
+  uint32_t thread_count_min = 1;
   uint32_t vertex_bytes = 8;  // U_v
+  uint32_t padding = 0;
   // Then the name of the first file in its directory. Descriptors: the layout's bytes as
   // sealed memory, the directory, the files.
 };
@@ -98,7 +100,7 @@ struct GivenPartition {
   uint64_t size_bytes = 0;
 };
 
-struct PlainMessage {  // SweepEnd, TurnGiven, Done, AskStatistics
+struct PlainMessage {  // SweepEnd, Done, AskStatistics
   Kind kind;
 };
 
@@ -107,6 +109,11 @@ struct TurnMessage {
   uint32_t chunk = 0;
   uint64_t process_ns = 0;  // formula 3; 0: not known yet
   uint64_t access_ns = 0;   // what formula 4 adds
+};
+
+struct TurnGivenMessage {
+  Kind kind = Kind::kTurnGiven;
+  uint32_t thread_count = 1;
 };
 
 struct UpdateMessage {

@@ -38,14 +38,15 @@ bool SharedGraph::fits_memory() const {
 
 // --- what jobs say ------------------------------------------------------------
 
-void SharedGraph::attach(JobId id, int socket, uid_t user, uint32_t thread_count) {
+void SharedGraph::attach(const TurnGroup::Member& member, int socket, uid_t user) {
+  const JobId id = member.job;
   Job& job = jobs_[id];
   job.socket = socket;
   job.user = user;
-  job.thread_count = thread_count;
+  job.member = member;
   job.version = snapshots_.newest_version();
   job.given = PartitionSet(partition_count());
-  table_.add_job(id, thread_count);
+  table_.add_job(id, member.thread_count);
   const auto known = access_ps_.find(user);
   std::string updated;
   if (const std::vector<uint32_t> list = snapshots_.updated_partitions(job.version); !list.empty()) {
@@ -132,7 +133,7 @@ bool SharedGraph::turn(JobId id, const TurnMessage& message) {
   } else {
     // It goes by itself; what it says is a sign of life.
     job.account.lease(monotonic_ns(), message.process_ns + message.access_ns);
-    if (!job.alone) tell(id, PlainMessage{Kind::kTurnGiven});
+    if (!job.alone) tell(id, TurnGivenMessage{.thread_count = job.member.thread_count_min});
   }
   return true;
 }
@@ -202,9 +203,7 @@ void SharedGraph::give(const GlobalTable::Grant& grant) {
   std::shared_ptr<TurnGroup> group;
   if (!alone) {
     std::vector<TurnGroup::Member> members;
-    for (const JobId id : grant.jobs) {
-      members.push_back({.job = id, .thread_count = jobs_.at(id).thread_count});
-    }
+    for (const JobId id : grant.jobs) members.push_back(jobs_.at(id).member);
     group = std::make_shared<TurnGroup>(members, options_.core_count);
   }
   for (const JobId id : grant.jobs) {
@@ -257,9 +256,9 @@ void SharedGraph::give_turns(uint64_t now_ns) {
       Job& job = jobs_.at(turn.job);
       const uint64_t expected_ns =
           job.turn.process_ns + (turn.first && job.turn.process_ns > 0 ? job.turn.access_ns : 0);
-      job.account.lease(now_ns, expected_ns);
+      job.account.lease(now_ns, expected_ns / turn.thread_count);
       ++counts_.turns;
-      tell(turn.job, PlainMessage{Kind::kTurnGiven});
+      tell(turn.job, TurnGivenMessage{.thread_count = turn.thread_count});
     }
   }
 }

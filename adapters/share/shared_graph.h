@@ -52,7 +52,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   bool idle() const { return jobs_.empty() && snapshots_.newest_version() == 0; }
 
   // The job and its Welcome.
-  void attach(JobId job, int socket, uid_t user, uint32_t thread_count);
+  void attach(const TurnGroup::Member& member, int socket, uid_t user);
   void detach(JobId job);
 
   // What a job said; false: it broke the rules.
@@ -78,7 +78,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   struct Job {
     int socket = -1;
     uid_t user = 0;
-    uint32_t thread_count = 1;
+    TurnGroup::Member member;
     uint64_t version = 0;
     bool labels_wanted = false;
     bool labels_given = false;

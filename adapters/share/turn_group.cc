@@ -7,8 +7,9 @@ namespace graphlane::share {
 TurnGroup::TurnGroup(const std::vector<Member>& members, uint32_t core_count)
     : core_count_(core_count) {
   for (const Member& member : members) {
-    members_.push_back({.job = member.job,
-                        .thread_count = std::min(member.thread_count, core_count)});
+    const uint32_t most = std::min(member.thread_count, core_count);
+    const uint32_t least = member.thread_count_min == 0 ? most : std::min(member.thread_count_min, most);
+    members_.push_back({.job = member.job, .thread_count = most, .thread_count_min = least});
   }
 }
 
@@ -40,15 +41,20 @@ std::vector<TurnGroup::Turn> TurnGroup::step() {
   const uint32_t chunk = lowest_chunk();
   uint32_t busy = 0;
   for (const Place& place : members_) {
-    if (place.state == State::kRuns) busy += place.thread_count;
+    if (place.state == State::kRuns) busy += place.busy_threads;
   }
+  uint32_t behind = this->behind(chunk);
   for (size_t i = 0; i < members_.size(); ++i) {
     Place& place = members_[(i + chunk) % members_.size()];
     if (place.state != State::kWaits || place.chunk != chunk) continue;
-    if (busy > 0 && busy + place.thread_count > core_count_) continue;
-    busy += place.thread_count;
+    const uint32_t share = (core_count_ - std::min(busy, core_count_)) / behind;
+    const uint32_t threads = std::clamp(share, place.thread_count_min, place.thread_count);
+    if (busy > 0 && busy + threads > core_count_) continue;
+    --behind;
+    busy += threads;
+    place.busy_threads = threads;
     place.state = State::kRuns;
-    turns.push_back({.job = place.job, .first = begun_chunk_ != chunk});
+    turns.push_back({.job = place.job, .first = begun_chunk_ != chunk, .thread_count = threads});
     begun_chunk_ = chunk;
   }
   return turns;
@@ -80,6 +86,13 @@ const TurnGroup::Place* TurnGroup::find(JobId job) const {
     if (place.job == job) return &place;
   }
   return nullptr;
+}
+
+// Who has the chunk before it, and has it still to ask for or waits for it.
+uint32_t TurnGroup::behind(uint32_t chunk) const {
+  return static_cast<uint32_t>(std::ranges::count_if(members_, [&](const Place& place) {
+    return place.chunk == chunk && (place.state == State::kWaits || place.state == State::kBetween);
+  }));
 }
 
 uint32_t TurnGroup::lowest_chunk() const {

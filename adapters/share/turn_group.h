@@ -12,6 +12,9 @@
 // cores; a turn that outlasts its lease no longer keeps the others from theirs. Who
 // comes first, and pays for the fetching, changes with the chunk.
 //
+// Jobs that can do with fewer threads share the cores evenly: many have one each, and so
+// need not take turns with themselves at what they write; the last one has what is free.
+//
 // Pure bookkeeping, no clock. Threads: one.
 #pragma once
 
@@ -26,6 +29,7 @@ class TurnGroup {
   struct Member {
     JobId job = 0;
     uint32_t thread_count = 1;
+    uint32_t thread_count_min = 0;  // that it can do with; 0: as thread_count
   };
 
   TurnGroup(const std::vector<Member>& members, uint32_t core_count);
@@ -42,6 +46,7 @@ class TurnGroup {
   struct Turn {
     JobId job = 0;
     bool first = false;  // at this chunk: it fetches it
+    uint32_t thread_count = 1;
   };
   // Whose turn it is now. To be called after any of the above.
   std::vector<Turn> step();
@@ -56,6 +61,8 @@ class TurnGroup {
   struct Place {
     JobId job = 0;
     uint32_t thread_count = 1;
+    uint32_t thread_count_min = 1;
+    uint32_t busy_threads = 0;  // if it runs
     State state = State::kBetween;
     uint32_t chunk = 0;  // that it wants, or runs, or may want next
   };
@@ -63,6 +70,7 @@ class TurnGroup {
   Place* find(JobId job);
   const Place* find(JobId job) const;
   uint32_t lowest_chunk() const;
+  uint32_t behind(uint32_t chunk) const;
 
   const uint32_t core_count_;
   std::vector<Place> members_;

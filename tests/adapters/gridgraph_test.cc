@@ -62,7 +62,7 @@ TEST(GridgraphAtomicTest, NothingIsLost) {
   {
     graphlane_gridgraph::Threads threads;
     std::atomic<int> owners{0};
-    threads.run(1000, [&](size_t i) {
+    threads.run(1000, threads.count(), [&](size_t i) {
       write_add(&sum, 1.0f);
       write_min(&lowest, static_cast<int>(i));
       if (cas(&owner, -1, static_cast<int>(i))) ++owners;
@@ -74,13 +74,49 @@ TEST(GridgraphAtomicTest, NothingIsLost) {
   EXPECT_FALSE(write_min(&lowest, 0));
 }
 
+// What one writer does without locked instructions.
+TEST(GridgraphAtomicTest, OneWriterGetsTheSame) {
+  const graphlane_gridgraph::OneWriter one;
+  float sum = 0.5f;
+  write_add(&sum, 1.0f);
+  EXPECT_EQ(sum, 1.5f);
+  int lowest = 3;
+  EXPECT_TRUE(write_min(&lowest, 2));
+  EXPECT_FALSE(write_min(&lowest, 2));
+  EXPECT_EQ(lowest, 2);
+  int owner = -1;
+  EXPECT_TRUE(cas(&owner, -1, 7));
+  EXPECT_FALSE(cas(&owner, -1, 8));
+  EXPECT_EQ(owner, 7);
+  float zero = 0.0f;
+  EXPECT_FALSE(cas(&zero, -0.0f, 1.0f)) << "bits are compared";
+  Bitmap bitmap(100);
+  bitmap.set_bit(3);
+  bitmap.set_bit(70);
+  EXPECT_TRUE(bitmap.get_bit(3) && bitmap.get_bit(70));
+}
+
 TEST(GridgraphThreadsTest, DoEachPieceOnce) {
   graphlane_gridgraph::Threads threads;
   for (size_t count = 0; count < 200; ++count) {
-    std::vector<std::atomic<int>> done(count);
-    threads.run(count, [&](size_t i) { ++done[i]; });
-    for (const auto& times : done) ASSERT_EQ(times, 1);
+    for (unsigned thread_count = 1; thread_count <= threads.count() + 1; ++thread_count) {
+      std::vector<std::atomic<int>> done(count);
+      threads.run(count, thread_count, [&](size_t i) { ++done[i]; });
+      for (const auto& times : done) ASSERT_EQ(times, 1);
+    }
   }
+}
+
+TEST(GridgraphThreadsTest, OneIsTheCallerAndKnowsIt) {
+  graphlane_gridgraph::Threads threads;
+  threads.run(100, 1, [caller = std::this_thread::get_id()](size_t) {
+    ASSERT_EQ(std::this_thread::get_id(), caller);
+    ASSERT_TRUE(graphlane_gridgraph::is_one_writer());
+  });
+  threads.run(100, 2, [&](size_t) {
+    ASSERT_EQ(graphlane_gridgraph::is_one_writer(), threads.count() == 1);
+  });
+  EXPECT_FALSE(graphlane_gridgraph::is_one_writer());
 }
 
 TEST(GridgraphQueueTest, KeepsOrderAndCapacity) {

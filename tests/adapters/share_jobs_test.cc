@@ -81,6 +81,14 @@ TEST_F(ShareJobsTest, OfOneThatDoesNotNothingStaysMapped) {
   }
 }
 
+TEST_F(ShareJobsTest, AJobByItselfHasAllItsThreads) {
+  graphlane_share_options options = this->options();
+  options.thread_count = 3;
+  options.thread_count_min = 1;
+  ShareJob job = ShareJob::grid(dir_.c_str(), options);
+  job.sweep([](const graphlane_share_chunk& chunk) { EXPECT_EQ(chunk.thread_count, 3u); });
+}
+
 TEST_F(ShareJobsTest, AJobComesWhileAnotherIsInItsSweep) {
   ShareJob first = job();
   uint32_t partition;

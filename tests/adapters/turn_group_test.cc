@@ -48,6 +48,34 @@ TEST(TurnGroupTest, AJobOfMoreThreadsThanCoresHasATurnOfItsOwn) {
   EXPECT_EQ(turns(group), "2");
 }
 
+std::string threads(TurnGroup& group) {
+  std::string said;
+  for (const TurnGroup::Turn& turn : group.step()) said += std::to_string(turn.thread_count) + " ";
+  return said;
+}
+
+TEST(TurnGroupTest, JobsThatCanDoWithFewerThreadsShareTheCores) {
+  TurnGroup group({{1, 4, 1}, {2, 4, 1}, {3, 4, 1}}, 4);
+  group.ask(1, 0);
+  EXPECT_EQ(threads(group), "1 ") << "two others are still to come";
+  group.ask(2, 0);
+  EXPECT_EQ(threads(group), "1 ");
+  group.ask(3, 0);
+  EXPECT_EQ(threads(group), "2 ") << "the last one has what is free";
+  for (const uint32_t job : {1, 2, 3}) group.done(job);
+  for (const uint32_t job : {1, 2, 3}) group.ask(job, 1);
+  EXPECT_EQ(threads(group), "1 1 2 ");
+}
+
+TEST(TurnGroupTest, AJobOfAnyNumberOfThreadsHasNoFewerThanItCanDoWith) {
+  TurnGroup group({{1, 4, 3}, {2, 2}}, 4);
+  group.ask(1, 0);
+  group.ask(2, 0);
+  EXPECT_EQ(threads(group), "3 ");
+  group.done(1);
+  EXPECT_EQ(threads(group), "2 ");
+}
+
 TEST(TurnGroupTest, AnOverdueTurnKeepsNoCore) {
   TurnGroup group({{1, 1}, {2, 1}}, 1);
   group.ask(1, 0);
@@ -80,6 +108,8 @@ TEST(TurnGroupTest, JobsStayWithinOneChunkAndWithinTheCores) {
     const uint32_t chunk_count = random() % 20 + 1;
     struct Model {
       uint32_t threads = 1;
+      uint32_t threads_min = 1;
+      uint32_t busy_threads = 0;
       uint32_t next = 0;
       bool waits = false;
       bool runs = false;
@@ -88,7 +118,8 @@ TEST(TurnGroupTest, JobsStayWithinOneChunkAndWithinTheCores) {
     std::vector<TurnGroup::Member> members;
     for (uint32_t job = 0; job < random() % 5 + 2; ++job) {
       jobs[job].threads = random() % core_count + 1;
-      members.push_back({job, jobs[job].threads});
+      jobs[job].threads_min = random() % jobs[job].threads + 1;
+      members.push_back({job, jobs[job].threads, jobs[job].threads_min});
     }
     TurnGroup group(members, core_count);
     for (int step = 0; step < 5000 && !jobs.empty(); ++step) {
@@ -109,12 +140,15 @@ TEST(TurnGroupTest, JobsStayWithinOneChunkAndWithinTheCores) {
         ASSERT_TRUE(job.waits) << "seed " << seed;
         job.waits = false;
         job.runs = true;
+        job.busy_threads = turn.thread_count;
+        ASSERT_GE(turn.thread_count, job.threads_min) << "seed " << seed;
+        ASSERT_LE(turn.thread_count, job.threads) << "seed " << seed;
         for (const auto& [id, other] : jobs) {
           ASSERT_GE(other.next, job.next) << "job " << id << " has not done that, seed " << seed;
         }
       }
       uint32_t busy = 0;
-      for (const auto& [id, job] : jobs) busy += job.runs ? job.threads : 0;
+      for (const auto& [id, job] : jobs) busy += job.runs ? job.busy_threads : 0;
       ASSERT_LE(busy, core_count) << "seed " << seed;
     }
     ASSERT_TRUE(jobs.empty()) << "stuck, seed " << seed;

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "core/atomic.hpp"
+
 class Bitmap {
  public:
   Bitmap() : size(0), data(nullptr) {}
@@ -29,7 +31,11 @@ class Bitmap {
   unsigned long get_bit(size_t i) const {
     return __atomic_load_n(data + i / 64, __ATOMIC_RELAXED) & (1ul << i % 64);
   }
-  void set_bit(size_t i) { __atomic_fetch_or(data + i / 64, 1ul << i % 64, __ATOMIC_RELAXED); }
+  void set_bit(size_t i) {
+    const unsigned long bit = 1ul << i % 64;
+    if (graphlane_gridgraph::is_one_writer()) data[i / 64] |= bit;
+    else __atomic_fetch_or(data + i / 64, bit, __ATOMIC_RELAXED);
+  }
 
   // Whether any of [begin, end) is set.
   bool any(size_t begin, size_t end) const {

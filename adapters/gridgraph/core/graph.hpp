@@ -53,6 +53,7 @@ class Graph {
   void init(std::string grid) {
     graphlane_share_options options = graphlane_share_options();
     options.thread_count = threads_.count();
+    options.thread_count_min = 1;
     graphlane_share_grid info;
     graphlane_share_end(job_);
     job_ = nullptr;
@@ -96,7 +97,8 @@ class Graph {
     for (int begin = 0; begin < partitions; begin += batch) {
       const Range range = window(begin, batch);
       if (windows && before) before(range);
-      run<T>(range.second - range.first, total, zero, [&](size_t first, size_t end) {
+      const size_t count = static_cast<size_t>(range.second - range.first);
+      run(count, kPieceVertices, threads_.count(), total, zero, [&](size_t first, size_t end) {
         T sum = zero;
         for (size_t i = first; i < end; ++i) {
           const VertexId v = range.first + static_cast<VertexId>(i);
@@ -170,10 +172,10 @@ class Graph {
     while (check(graphlane_share_sharing(job_, &block)) == 1) {
       while (check(graphlane_share_start(job_, &chunk)) == 1) {
         const char* edges_of_chunk = static_cast<const char*>(chunk.data);
-        run<T>(chunk.edge_count, total, zero, [&](size_t first, size_t end) {
+        run(chunk.edge_count, kPieceEdges, chunk.thread_count, total, zero, [&](size_t first, size_t end) {
           return edge_type == 0 ? piece<8>(edges_of_chunk, first, end, process, bitmap, zero)
                                 : piece<12>(edges_of_chunk, first, end, process, bitmap, zero);
-        }, kPieceEdges);
+        });
         check(graphlane_share_barrier(job_));
       }
     }
@@ -196,10 +198,11 @@ class Graph {
 
   // Adds up piece(first, end) over [0, count).
   template <class T, class Piece>
-  void run(size_t count, T& total, const T& zero, const Piece& piece, size_t piece_size = kPieceVertices) {
+  void run(size_t count, size_t piece_size, unsigned thread_count, T& total, const T& zero,
+           const Piece& piece) {
     const size_t piece_count = (count + piece_size - 1) / piece_size;
     std::vector<T> sums(piece_count, zero);
-    threads_.run(piece_count, [&](size_t i) {
+    threads_.run(piece_count, thread_count, [&](size_t i) {
       sums[i] = piece(i * piece_size, std::min(count, (i + 1) * piece_size));
     });
     for (const T& sum : sums) total += sum;

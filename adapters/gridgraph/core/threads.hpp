@@ -13,12 +13,14 @@
 #include <thread>
 #include <vector>
 
+#include "core/atomic.hpp"
+
 namespace graphlane_gridgraph {
 
 class Threads {
  public:
   Threads() : count_(std::max(1u, std::thread::hardware_concurrency())) {
-    for (unsigned i = 1; i < count_; ++i) threads_.emplace_back([this] { serve(); });
+    for (unsigned i = 1; i < count_; ++i) threads_.emplace_back([this, i] { serve(i); });
   }
   ~Threads() {
     {
@@ -33,14 +35,21 @@ class Threads {
 
   unsigned count() const { return count_; }
 
-  // Calls piece(i) once for each i below `piece_count`, by all threads and the caller.
-  void run(size_t piece_count, const std::function<void(size_t)>& piece) {
+  // Calls piece(i) once for each i below `piece_count`, by so many threads. One is the caller, who
+  // wakes nobody and then is the one writer (atomic.hpp).
+  void run(size_t piece_count, unsigned thread_count, const std::function<void(size_t)>& piece) {
+    if (thread_count <= 1 || threads_.empty()) {
+      const OneWriter alone;
+      for (size_t i = 0; i < piece_count; ++i) piece(i);
+      return;
+    }
     {
       std::lock_guard<std::mutex> lock(mu_);
       piece_ = &piece;
       piece_count_ = piece_count;
       next_.store(0, std::memory_order_relaxed);  // mu_ orders it
-      working_ = threads_.size();
+      wanted_ = std::min<size_t>(thread_count - 1, threads_.size());
+      working_ = wanted_;
       ++round_;
     }
     changed_.notify_all();
@@ -59,13 +68,15 @@ class Threads {
     }
   }
 
-  void serve() {
+  // Thread `number`: the caller is 0.
+  void serve(size_t number) {
     unsigned long seen = 0;
     std::unique_lock<std::mutex> lock(mu_);
     for (;;) {
       changed_.wait(lock, [&] { return stopping_ || round_ != seen; });
       if (stopping_) return;
       seen = round_;
+      if (number > wanted_) continue;
       const std::function<void(size_t)>& piece = *piece_;
       const size_t piece_count = piece_count_;
       lock.unlock();
@@ -80,7 +91,8 @@ class Threads {
   std::condition_variable changed_;
   bool stopping_ = false;
   unsigned long round_ = 0;
-  size_t working_ = 0;
+  size_t wanted_ = 0;   // threads of this round
+  size_t working_ = 0;  // of them, those that are not through
   const std::function<void(size_t)>* piece_ = nullptr;
   size_t piece_count_ = 0;
   std::atomic<size_t> next_{0};
