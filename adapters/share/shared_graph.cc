@@ -129,7 +129,7 @@ bool SharedGraph::turn(JobId id, const TurnMessage& message) {
   if (table_.reads(id).empty()) return false;
   job.turn = message;
   if (job.group) {
-    job.group->ask(id, message.chunk);
+    job.group->ask(id, message.chunk, message.process_ns);
   } else {
     // It goes by itself; what it says is a sign of life.
     job.account.lease(monotonic_ns(), message.process_ns + message.access_ns);

@@ -1,6 +1,7 @@
 #include "adapters/share/turn_group.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace graphlane::share {
 
@@ -13,10 +14,11 @@ TurnGroup::TurnGroup(const std::vector<Member>& members, uint32_t core_count)
   }
 }
 
-void TurnGroup::ask(JobId job, uint32_t chunk) {
+void TurnGroup::ask(JobId job, uint32_t chunk, uint64_t load_ns) {
   if (Place* place = find(job)) {
     place->state = State::kWaits;
     place->chunk = std::max(place->chunk, chunk);
+    place->load_ns = load_ns;
   }
 }
 
@@ -44,17 +46,15 @@ std::vector<TurnGroup::Turn> TurnGroup::step() {
     if (place.state == State::kRuns) busy += place.busy_threads;
   }
   uint32_t behind = this->behind(chunk);
-  for (size_t i = 0; i < members_.size(); ++i) {
-    Place& place = members_[(i + chunk) % members_.size()];
-    if (place.state != State::kWaits || place.chunk != chunk) continue;
+  for (Place* place : waiting(chunk)) {
     const uint32_t share = (core_count_ - std::min(busy, core_count_)) / behind;
-    const uint32_t threads = std::clamp(share, place.thread_count_min, place.thread_count);
+    const uint32_t threads = std::clamp(share, place->thread_count_min, place->thread_count);
     if (busy > 0 && busy + threads > core_count_) continue;
     --behind;
     busy += threads;
-    place.busy_threads = threads;
-    place.state = State::kRuns;
-    turns.push_back({.job = place.job, .first = begun_chunk_ != chunk, .thread_count = threads});
+    place->busy_threads = threads;
+    place->state = State::kRuns;
+    turns.push_back({.job = place->job, .first = begun_chunk_ != chunk, .thread_count = threads});
     begun_chunk_ = chunk;
   }
   return turns;
@@ -86,6 +86,17 @@ const TurnGroup::Place* TurnGroup::find(JobId job) const {
     if (place.job == job) return &place;
   }
   return nullptr;
+}
+
+// In the order of their turns.
+std::vector<TurnGroup::Place*> TurnGroup::waiting(uint32_t chunk) {
+  std::vector<Place*> waiting;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    Place& place = members_[(i + chunk) % members_.size()];
+    if (place.state == State::kWaits && place.chunk == chunk) waiting.push_back(&place);
+  }
+  std::ranges::stable_sort(waiting, std::greater(), [](const Place* place) { return place->load_ns; });
+  return waiting;
 }
 
 // Who has the chunk before it, and has it still to ask for or waits for it.

@@ -9,8 +9,9 @@
 // others from there: nobody goes on to the next chunk before all are through this one. A
 // turn lasts as long as the job's load for the chunk (formula 3, 4), so CPU time is given
 // out in proportion to the loads. At any time turns use no more threads than there are
-// cores; a turn that outlasts its lease no longer keeps the others from theirs. Who
-// comes first, and pays for the fetching, changes with the chunk.
+// cores; a turn that outlasts its lease no longer keeps the others from theirs. The longest
+// load comes first, so that no core waits long for the last turn; of equal ones, who comes
+// first and pays for the fetching changes with the chunk.
 //
 // Jobs that can do with fewer threads share the cores evenly: many have one each, and so
 // need not take turns with themselves at what they write; the last one has what is free.
@@ -34,8 +35,8 @@ class TurnGroup {
 
   TurnGroup(const std::vector<Member>& members, uint32_t core_count);
 
-  // A member wants to process `chunk` (and never one before it).
-  void ask(JobId job, uint32_t chunk);
+  // A member wants to process `chunk` (and never one before it), which should take so long.
+  void ask(JobId job, uint32_t chunk, uint64_t load_ns = 0);
   // It is through with its chunk.
   void done(JobId job);
   // Its turn takes too long: it keeps nobody from a core any more.
@@ -65,12 +66,14 @@ class TurnGroup {
     uint32_t busy_threads = 0;  // if it runs
     State state = State::kBetween;
     uint32_t chunk = 0;  // that it wants, or runs, or may want next
+    uint64_t load_ns = 0;
   };
 
   Place* find(JobId job);
   const Place* find(JobId job) const;
   uint32_t lowest_chunk() const;
   uint32_t behind(uint32_t chunk) const;
+  std::vector<Place*> waiting(uint32_t chunk);
 
   const uint32_t core_count_;
   std::vector<Place> members_;

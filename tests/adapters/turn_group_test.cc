@@ -39,6 +39,18 @@ TEST(TurnGroupTest, TwoCoresAreTwoTurns) {
   EXPECT_EQ(turns(group), "3");
 }
 
+TEST(TurnGroupTest, TheLongestLoadComesFirst) {
+  TurnGroup group({{1, 1}, {2, 1}, {3, 1}}, 1);
+  group.ask(1, 0, 10);
+  group.ask(2, 0, 30);
+  group.ask(3, 0, 20);
+  EXPECT_EQ(turns(group), "2!");
+  group.done(2);
+  EXPECT_EQ(turns(group), "3");
+  group.done(3);
+  EXPECT_EQ(turns(group), "1");
+}
+
 TEST(TurnGroupTest, AJobOfMoreThreadsThanCoresHasATurnOfItsOwn) {
   TurnGroup group({{1, 8}, {2, 1}}, 2);
   group.ask(1, 0);
