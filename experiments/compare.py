@@ -2,8 +2,9 @@
 
 One workload runs on the OS striped volume (btrfs raid0), on Graphlane's mount, and with
 Graphlane preloaded, over the same devices and taking turns; each round also asks fio for
-the devices' own ceiling. Caches are dropped before each sample. What counts are ratios of
-medians; the range of the rounds' own ratios stands beside, with a ? where it is wide.
+the devices' own ceiling. Caches are dropped before each sample, unless all is to be in
+memory. What counts are ratios of medians; the range of the rounds' own ratios stands
+beside, with a ? where it is wide.
 """
 
 from pathlib import Path
@@ -29,10 +30,10 @@ JOB_WAYS = {"in-turn": comparison.IN_TURN, "striped": comparison.STRIPED,
 
 
 def compare(workload, at, rounds, out, memory, depth, ceiling_seconds, way, rivals=(),
-            known=WAYS, **options) -> None:
+            known=WAYS, in_memory=False, **options) -> None:
     ways = tuple(name for word, name in known.items() if word in way)
     with chosen_devices(at, options) as devices:
-        case = Case(workload, len(devices.devices), depth, ways, rivals)
+        case = Case(workload, len(devices.devices), depth, ways, rivals, in_memory)
         found = comparison.measure(devices, [case], rounds, ceiling_seconds, memory)
         if out:
             samples.write(out, samples.record("compare", devices, found, memory_bytes=memory))
@@ -124,6 +125,8 @@ def gridgraph(algorithm, graph, scale, iterations, budget, **options):
 @click.option("--trace", is_flag=True, help="More of them by day than by night, as in GraphM's.")
 @click.option("--hops", type=click.IntRange(1, HOPS_MOST),
               help="Roots are so near to the vertex with the most edges. [anywhere]")
+@click.option("--in-memory", is_flag=True,
+              help="Nothing is to be read: each sample is the second of two, devices unlimited.")
 def jobs(graph, scale, iterations, partitions, density, scramble, budget, job_count, algorithms,
          gap, trace, hops, **options):
     """Several GridGraphs, or stand-ins, compute on one grid at once."""

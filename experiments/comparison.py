@@ -6,7 +6,7 @@ and workloads that take turns on them.
         round    every case of these files, every way of each; then the ceiling
 """
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from itertools import groupby
@@ -73,14 +73,17 @@ class Case:
     depth: str = DEPTH
     ways: tuple = WAYS
     rivals: tuple[CsmqGraph, ...] = ()
+    in_memory: bool = False  # read before, and written to devices without limit
 
     def all_ways(self) -> list[str]:
         return [*self.ways, *(rival.way for rival in self.rivals)]
 
     def labels(self) -> dict:
         """What tells its samples from those of others."""
-        return {**self.workload.labels(), "device_count": self.device_count,
-                "stripe_depth": self.depth}
+        labels = self.workload.labels()
+        if self.in_memory:
+            labels["algorithm"] += ", in memory"
+        return {**labels, "device_count": self.device_count, "stripe_depth": self.depth}
 
 
 class Comparison:
@@ -164,9 +167,13 @@ class Comparison:
     def sample(self, case: Case, name: str) -> dict:
         self.set_depth(case.depth)
         self.devices.drop_caches()
-        self.group.forget_most()
-        cpu = self.group.cpu_seconds()
-        with self.way(name) as (directory, prefix):
+        unlimited = self.devices.unlimited() if case.in_memory else nullcontext()
+        with unlimited, self.way(name) as (directory, prefix):
+            if case.in_memory:
+                self.run(case, name, directory, prefix)  # which brings it there
+                self.remove_results(self.volume if is_ours(name) else directory)
+            self.group.forget_most()
+            cpu = self.group.cpu_seconds()
             before = self.devices.counters()
             with timeline(self.devices) as rows:
                 got = self.run(case, name, directory, prefix)

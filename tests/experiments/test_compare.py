@@ -79,6 +79,17 @@ def test_jobs_compute_the_same_each_way_and_leave_no_directory(ready, tmp_path, 
     wait_gone(at)
 
 
+def test_jobs_in_memory_read_nothing(ready, tmp_path):
+    out = tmp_path / "out.json"
+    experiments("compare", "jobs", "--kind", "hdd", *DEVICES, "--scale", "14", "--jobs", "2", "--in-memory",
+                "--way", "striped", "--way", "shared", *SHORT, "--out", out)
+    found = of_way(json.loads(out.read_text()))
+    edges_bytes = (workloads.EDGES_PER_VERTEX << 14) * workloads.EDGE_BYTES
+    for way in [comparison.STRIPED, comparison.SHARED]:
+        assert found[way]["algorithm"] == "2 jobs, in memory"
+        assert summary.of_devices(found[way], "bytes_read") < edges_bytes / 4
+
+
 def test_the_kit_is_the_same_jobs_by_other_programs():
     jobs = Jobs(workloads.Grid("wcc", Path("/own"), None, 10, 3, None), 3, Path("/kit"))
     for job, other in zip(jobs.jobs, jobs.by_kit().jobs, strict=True):
