@@ -7,6 +7,8 @@
 // kinds share one grid. Distances are in GRID/distance, one float a vertex.
 #include <math.h>
 
+#include <functional>  // GridGraph's own graph.hpp uses it, and leaves it to others
+
 #include "core/graph.hpp"
 
 static float length_of(const Edge& edge, int edge_type) {
