@@ -41,9 +41,7 @@ class BigVector {
     length = element_count;
     open_own(place_of(path));
     const off_t bytes = static_cast<off_t>(length * sizeof(T));
-    if (size_bytes() != bytes) {
-      if (::ftruncate(fd, 0) != 0 || ::ftruncate(fd, bytes) != 0) fail("cannot resize");
-    }
+    if (size_bytes() != bytes) resize(bytes);
     open_mmap();
   }
   // As long as the file is.
@@ -124,6 +122,13 @@ class BigVector {
     const std::string directory = slash == path.npos ? "." : path.substr(0, slash);
     fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0) fail("in use by another job, and no unnamed file can be made beside it");
+  }
+
+  // To zeros. A file that was cut to nothing, even if it was empty, is written to its device when
+  // it is closed: btrfs and ext4 take it for one that is being replaced.
+  void resize(off_t bytes) {
+    if (size_bytes() != 0 && ::ftruncate(fd, 0) != 0) fail("cannot resize");
+    if (::ftruncate(fd, bytes) != 0) fail("cannot resize");
   }
 
   off_t size_bytes() const {
