@@ -9,7 +9,7 @@
 #include <cstring>
 #include <functional>
 
-#include "fuse/log.h"
+#include "iomgr/log.h"
 
 namespace graphlane {
 namespace {

@@ -8,13 +8,13 @@
 #include <functional>
 #include <thread>
 
-#include "fuse/background.h"
 #include "fuse/filesystem.h"
-#include "fuse/log.h"
 #include "fuse/mountpoint.h"
 #include "fuse/page_cache_limits.h"
 #include "fuse/session.h"
 #include "fuse/stop_signals.h"
+#include "iomgr/background.h"
+#include "iomgr/log.h"
 #include "iomgr/mount_table.h"
 #include "iomgr/volume_files.h"
 

@@ -16,10 +16,10 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "fuse/log.h"
 #include "fuse/open_file.h"
 #include "fuse/operations.h"
 #include "fuse/striped.h"
+#include "iomgr/log.h"
 #include "iomgr/stub_lock.h"
 
 namespace graphlane {

@@ -11,11 +11,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "fuse/log.h"
 #include "fuse/open_file.h"
 #include "fuse/operations.h"
 #include "fuse/request_buffer.h"
 #include "fuse/splice_pieces.h"
+#include "iomgr/log.h"
 
 namespace graphlane {
 namespace {

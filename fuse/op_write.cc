@@ -8,11 +8,11 @@
 
 #include <algorithm>
 
-#include "fuse/log.h"
 #include "fuse/open_file.h"
 #include "fuse/operations.h"
 #include "fuse/request_buffer.h"
 #include "fuse/splice_pieces.h"
+#include "iomgr/log.h"
 
 namespace graphlane {
 namespace {

@@ -13,8 +13,8 @@
 #include <string_view>
 
 #include "fuse/operations.h"
-#include "fuse/stats.h"
 #include "iomgr/server_protocol.h"
+#include "iomgr/stats.h"
 
 namespace graphlane {
 namespace {

@@ -4,11 +4,11 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "fuse/background.h"
 #include "fuse/descriptor_socket.h"
 #include "fuse/filesystem.h"
-#include "fuse/log.h"
 #include "fuse/session.h"
+#include "iomgr/background.h"
+#include "iomgr/log.h"
 
 namespace graphlane {
 namespace {

@@ -12,15 +12,15 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "fuse/background.h"
 #include "fuse/descriptor_socket.h"
 #include "fuse/filesystem.h"
 #include "fuse/held_signals.h"
-#include "fuse/log.h"
 #include "fuse/mountpoint.h"
 #include "fuse/page_cache_limits.h"
 #include "fuse/private_daemon.h"
+#include "iomgr/background.h"
 #include "iomgr/base/file_io.h"
+#include "iomgr/log.h"
 #include "iomgr/mount_table.h"
 #include "iomgr/volume_files.h"
 

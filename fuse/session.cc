@@ -6,14 +6,16 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 
 #include "fuse/kernel_flags.h"
-#include "fuse/log.h"
 #include "fuse/operations.h"
 #include "fuse/stderr_catcher.h"
+#include "iomgr/log.h"
 
 namespace graphlane {
 namespace {
@@ -69,12 +71,22 @@ bool add_mount_options(const Filesystem& fs, fuse_args* args) {
   return ok;
 }
 
+// libfuse's messages go where ours do.
+void log_fuse(fuse_log_level level, const char* format, va_list arguments) {
+  if (level > FUSE_LOG_WARNING) return;
+  char text[512];
+  std::vsnprintf(text, sizeof text, format, arguments);
+  std::string line = text;
+  while (!line.empty() && line.back() == '\n') line.pop_back();
+  log_line(line);
+}
+
 }  // namespace
 
 void prepare_server_process() {
   raise_descriptor_limit();
   prepare_identities();
-  log_fuse_messages();
+  ::fuse_set_log_func(log_fuse);
 }
 
 Outcome<std::unique_ptr<Session>> Session::make(Filesystem& fs) {

@@ -2,8 +2,8 @@
 
 #include <sys/stat.h>
 
-#include "fuse/log.h"
 #include "iomgr/base/cachestat.h"
+#include "iomgr/log.h"
 
 namespace graphlane {
 bool SplicePieces::cut(const StripedFile& file, ByteRange range) {

@@ -16,21 +16,9 @@ constexpr int kNudge = SIGUSR2;
 
 }  // namespace
 
-StopSignals::StopSignals() : released_(::eventfd(0, EFD_CLOEXEC)) {
-  ::sigemptyset(&stopping_);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction action;
-    // nohup(1) and shells' background jobs ignore some: that stays so.
-    if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) continue;
-    ::sigaddset(&stopping_, signal);
-  }
-  ::pthread_sigmask(SIG_BLOCK, &stopping_, &before_);
-}
+StopSignals::StopSignals() : released_(::eventfd(0, EFD_CLOEXEC)) {}
 
-StopSignals::~StopSignals() {
-  release();
-  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-}
+StopSignals::~StopSignals() { release(); }
 
 void StopSignals::guard(fuse_session* session) {
   struct sigaction action = {};
@@ -46,7 +34,7 @@ void StopSignals::release() {
 }
 
 void StopSignals::watch(fuse_session* session, pthread_t server) const {
-  const Fd arrived(::signalfd(-1, &stopping_, SFD_CLOEXEC));
+  const Fd arrived(::signalfd(-1, &mask_.signals(), SFD_CLOEXEC));
   pollfd either[] = {{arrived.get(), POLLIN, 0}, {released_.get(), POLLIN, 0}};
   while (::poll(either, 2, kForever) <= 0) continue;
   if (either[1].revents != 0) return;

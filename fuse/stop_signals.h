@@ -15,12 +15,12 @@
 #pragma once
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <thread>
 
 #include "fuse/fuse_api.h"
 #include "iomgr/base/fd.h"
+#include "iomgr/stop_mask.h"
 
 namespace graphlane {
 
@@ -37,8 +37,7 @@ class StopSignals {
  private:
   void watch(fuse_session* session, pthread_t server) const;
 
-  sigset_t stopping_;
-  sigset_t before_;
+  const StopMask mask_;
   Fd released_;  // eventfd; readable once the loop has ended
   std::thread watcher_;
 };

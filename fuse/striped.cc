@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "fuse/filesystem.h"
-#include "fuse/log.h"
 #include "iomgr/file_attributes.h"
+#include "iomgr/log.h"
 #include "iomgr/part_files.h"
 #include "iomgr/parts.h"
 #include "iomgr/volume_files.h"

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "fuse/mount.h"
-#include "fuse/stats.h"
+#include "iomgr/stats.h"
 
 namespace graphlane {
 namespace {

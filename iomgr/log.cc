@@ -1,11 +1,8 @@
-#include "fuse/log.h"
+#include "iomgr/log.h"
 
 #include <syslog.h>
+#include <unistd.h>
 
-#include <cstdarg>
-#include <cstdio>
-
-#include "fuse/fuse_api.h"
 #include "iomgr/base/file_io.h"
 
 namespace graphlane {
@@ -13,15 +10,6 @@ namespace {
 
 bool to_syslog = false;
 int log_fd = STDERR_FILENO;
-
-void log_fuse(fuse_log_level level, const char* format, va_list arguments) {
-  if (level > FUSE_LOG_WARNING) return;
-  char text[512];
-  std::vsnprintf(text, sizeof text, format, arguments);
-  std::string line = text;
-  while (!line.empty() && line.back() == '\n') line.pop_back();
-  log_line(line);
-}
 
 }  // namespace
 
@@ -40,7 +28,5 @@ void log_line(const std::string& text) {
   const std::string line = fmt::format("{}{}\n", kLogPrefix, text);
   (void)write_full(log_fd, line.data(), line.size());  // nobody to tell
 }
-
-void log_fuse_messages() { ::fuse_set_log_func(log_fuse); }
 
 }  // namespace graphlane

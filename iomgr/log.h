@@ -1,7 +1,7 @@
-// The filesystem's messages: one line each, on stderr while somebody watches it,
+// A daemon's messages: one line each, on stderr while somebody watches it,
 // to syslog once the daemon has left its terminal.
 //
-// Threads: log_line() from any; the rest before the first worker starts.
+// Threads: log_line() from any; the rest before it starts threads.
 #pragma once
 
 #include <fmt/format.h>
@@ -25,8 +25,5 @@ template <class... Args>
 void log_line(fmt::format_string<Args...> format, Args&&... args) {
   log_line(fmt::format(format, std::forward<Args>(args)...));
 }
-
-// libfuse's own messages go the same way.
-void log_fuse_messages();
 
 }  // namespace graphlane

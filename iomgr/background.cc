@@ -1,13 +1,13 @@
-#include "fuse/background.h"
+#include "iomgr/background.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
 
-#include "fuse/log.h"
 #include "iomgr/base/fd.h"
 #include "iomgr/base/file_io.h"
+#include "iomgr/log.h"
 
 namespace graphlane {
 namespace {
@@ -70,7 +70,7 @@ Outcome<void> run_in_background(const Server& server) {
   if (report && report->code == 0) return {};
   ::waitpid(child, nullptr, 0);
   if (report) return *report;
-  return make_error(EIO, "the daemon ended before the mount answered");
+  return make_error(EIO, "the daemon ended before it was ready");
 }
 
 }  // namespace graphlane

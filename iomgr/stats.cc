@@ -1,4 +1,4 @@
-#include "fuse/stats.h"
+#include "iomgr/stats.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
