@@ -91,8 +91,8 @@ Outcome<std::unique_ptr<Filesystem>> Filesystem::start(std::shared_ptr<const Vol
             .budget_bytes = options.cache.budget_bytes,
             .hold_max = std::chrono::duration_cast<std::chrono::milliseconds>(share_wait)},
         [raw = fs.get()](const PartRequest& request) { return raw->lanes->move(request); },
-        [raw = fs.get()](const Uuid& file_id, uint64_t generation) {
-          return raw->live.generations().of(file_id) == generation;
+        [raw = fs.get()](const StripedFile& file, const SharedCache::Content& content) {
+          return raw->live.generations().of(file.layout().file_id) == content.generation;
         });
   }
   return fs;

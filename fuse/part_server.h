@@ -6,7 +6,7 @@
 // kind of descriptor that is, is looked at without asking its filesystem: it may
 // be a stranger's FUSE that never answers.
 //
-// Threads: one of its own; start() and the end belong to the session's owner.
+// Threads: its FileServer's; start() and the end belong to the session's owner.
 #pragma once
 
 #include <sys/types.h>
@@ -14,19 +14,16 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "fuse/filesystem.h"
-#include "fuse/share_links.h"
-#include "fuse/write_link.h"
+#include "iomgr/file_server.h"
 
 namespace graphlane {
 
-class PartServer {
+class PartServer final : private FileServer::Host {
  public:
   // `device`: st_dev of the files of this mount.
   static Outcome<std::unique_ptr<PartServer>> start(Filesystem& fs, dev_t device);
-  ~PartServer();
   PartServer(const PartServer&) = delete;
   PartServer& operator=(const PartServer&) = delete;
 
@@ -34,27 +31,25 @@ class PartServer {
   const std::string& name() const { return name_; }
 
  private:
-  struct Answer;
+  using Answer = FileServer::Answer;
+  using Question = FileServer::Question;
 
   PartServer(Filesystem& fs, dev_t device) : fs_(fs), device_(device) {}
-  void run();
-  std::unique_ptr<WriteLink> serve(Fd& connection, bool link_possible);
-  Answer answer(int file_fd, uint32_t question, bool link_possible, pid_t process) const;
+  Answer answer(const Question& question) override;
+  void tidy() override;
   // Of a striped file of this volume, with its stub's attributes; else none.
   std::optional<Layout> layout_of(Inode& inode, struct stat* st) const;
-  // `stub`, if not null, gets its attributes.
-  Answer answer_reader(Inode& inode, struct stat* stub = nullptr) const;
+  Answer answer_reader(Inode& inode) const;
+  Answer answer_sharer(Inode& inode) const;
   Answer answer_writer(Inode& inode) const;
-  Answer answer_sharer(Inode& inode, pid_t process) const;
-  void tidy();
+  // What a reader is to know, with the file open for reading; its stub's attributes.
+  Answer open_to_read(Inode& inode, struct stat* stub) const;
+  void add_parts(const PartFiles& parts, Answer* answer) const;
 
   Filesystem& fs_;
   const dev_t device_;
   std::string name_;
-  Fd listening_;
-  Fd stopping_;  // eventfd
-  ShareLinks share_links_;
-  std::thread thread_;
+  std::unique_ptr<FileServer> server_;  // last: it calls the rest
 };
 
 }  // namespace graphlane

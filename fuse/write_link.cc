@@ -1,6 +1,11 @@
 #include "fuse/write_link.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
 
 namespace graphlane {
 
@@ -18,6 +23,26 @@ WriteLink::~WriteLink() {
     drop_pages(range_);
   }
   fs_.inodes.forget(inode_.nodeid, 1);
+}
+
+bool WriteLink::serve(int connection) {
+  alignas(WriteBegin) std::byte message[sizeof(WriteBegin)];
+  const ssize_t received = ::recv(connection, message, sizeof message, MSG_DONTWAIT);
+  WriteReply reply;
+  WriteBegin asked;
+  WriteEnd told;
+  if (received == sizeof asked) {
+    std::memcpy(&asked, message, sizeof asked);
+    if (asked.magic != WriteBegin::kMagic) return false;
+    reply = begin(asked);
+  } else if (received == sizeof told) {
+    std::memcpy(&told, message, sizeof told);
+    if (told.magic != WriteEnd::kMagic) return false;
+    reply = end(told);
+  } else {
+    return received < 0 && (errno == EAGAIN || errno == EINTR);
+  }
+  return ::send(connection, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof reply;
 }
 
 WriteReply WriteLink::begin(const WriteBegin& asked) {

@@ -9,27 +9,29 @@
 #include <optional>
 
 #include "fuse/filesystem.h"
+#include "iomgr/file_server.h"
 #include "iomgr/live_file.h"
 #include "iomgr/server_protocol.h"
 
 namespace graphlane {
 
-class WriteLink {
+class WriteLink final : public FileServer::Link {
  public:
   // Takes a look-up of the inode. Null: the file is not open for writing here, and
   // the look-up is still the caller's.
   static std::unique_ptr<WriteLink> open(Filesystem& fs, Inode& inode, const Layout& layout);
-  ~WriteLink();
+  ~WriteLink() override;
   WriteLink(const WriteLink&) = delete;
   WriteLink& operator=(const WriteLink&) = delete;
 
   const LiveFile& live() const { return *live_; }
-  WriteReply begin(const WriteBegin& asked);
-  WriteReply end(const WriteEnd& told);
+  bool serve(int connection) override;
 
  private:
   WriteLink(Filesystem& fs, Inode& inode, LiveFiles::Writer live)
       : fs_(fs), inode_(inode), live_(std::move(live)) {}
+  WriteReply begin(const WriteBegin& asked);
+  WriteReply end(const WriteEnd& told);
   void drop_pages(ByteRange range) const;
   WriteReply reply(int error) const;
 

@@ -27,8 +27,8 @@
 // where it began.
 //
 // **Sharing.** Who shows a descriptor that is open for reading, in a ShareRequest, gets the
-// file's image in the server's memory (shared_image.h) after the generations, in place of the
-// parts, and keeps the connection. What he does not find there he asks for; what he has copied,
+// file's image in the server's memory (shared_image.h), and nothing else, and keeps the
+// connection. What he does not find there he asks for; what he has copied,
 // asked for or not, he tells, as it says where he is:
 //
 //   client ──ShareFetch──► ◄──ShareReply──  (copies)  ──SharePassed──► (no answer)
@@ -82,7 +82,7 @@ struct ServerReply {
   uint32_t device_count = 0;
   StubBytes stub = {};           // the layout, state closed; for 0
   // Then device_count directories, each with its NUL. Descriptors that go along:
-  // the generations (0 and EAGAIN), then the parts (0).
+  // the generations (0 and EAGAIN), then the parts (0); to a ShareRequest the image (0).
 };
 
 struct WriteRequest {

@@ -104,7 +104,7 @@ struct SharedScan::File {
   }
 
   std::shared_ptr<const StripedFile> file;
-  uint64_t generation = 0;
+  SharedCache::Content content;
   SharedLayout layout{0};
   Fd memfd;
   Fd image;  // the same, for reading alone
@@ -172,7 +172,7 @@ Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const Str
     auto made = std::make_shared<File>();
     const uint64_t size = file->size();
     made->file = file;
-    made->generation = content.generation;
+    made->content = content;
     made->layout = SharedLayout(size);
     made->memfd.reset(::memfd_create("graphlane-shared", MFD_CLOEXEC));
     // Only its owner may open it anew for writing, by /proc.
@@ -197,8 +197,7 @@ Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const Str
   MutexLock lock(mu_);
   const Uuid& id = file->layout().file_id;
   auto found = std::find_if(files_.begin(), files_.end(), [&](const auto& one) {
-    return one->file->layout().file_id == id && one->generation == content.generation &&
-           one->header().content_time_ns == content.time_ns &&
+    return one->file->layout().file_id == id && one->content == content &&
            one->header().size_bytes == file->size();
   });
   if (found == files_.end()) {
@@ -221,7 +220,7 @@ Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const Str
 }
 
 bool SharedCache::is_current(const File& file) const {
-  return is_current_(file.file->layout().file_id, file.generation);
+  return is_current_(*file.file, file.content);
 }
 
 void SharedCache::tidy() {

@@ -117,19 +117,20 @@ class SharedCache {
  public:
   // Moves the bytes of a request. 0 or an errno.
   using Move = std::function<int(const PartRequest&)>;
-  // Whether a file is as it was in that generation. It moves before the first byte does.
-  using IsCurrent = std::function<bool(const Uuid& file_id, uint64_t generation)>;
+  // What a file is at a time.
+  struct Content {
+    uint64_t generation = 0;  // moved by those who write by this server
+    int64_t time_ns = 0;      // the stub's ctime: moved by others
+    friend bool operator==(const Content&, const Content&) = default;
+  };
+  // Whether a file is still what it was. Not so before its first byte has changed.
+  using IsCurrent = std::function<bool(const StripedFile& file, const Content& content)>;
 
   SharedCache(const SharedCacheOptions& options, Move move, IsCurrent is_current);
   ~SharedCache();  // no scan is left
   SharedCache(const SharedCache&) = delete;
   SharedCache& operator=(const SharedCache&) = delete;
 
-  // What a file is at a time.
-  struct Content {
-    uint64_t generation = 0;  // moved by those who write by this server
-    int64_t time_ns = 0;      // the stub's ctime: moved by others
-  };
   // A process begins to read a file. ENOMEM and the like.
   Result<std::unique_ptr<SharedScan>> begin(std::shared_ptr<const StripedFile> file,
                                             Content content, pid_t process);

@@ -1,8 +1,6 @@
 #include "shim/ask_server.h"
 
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/xattr.h>
 
 #include <cerrno>
@@ -10,6 +8,7 @@
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/sys.h"
+#include "iomgr/server_socket.h"
 
 namespace graphlane {
 namespace {
@@ -38,88 +37,30 @@ const Generation* counters_of(const char* server, int memfd) {
   return mapping.counters;
 }
 
-Fd connect_to(const char* server) {
-  Fd socket(static_cast<int>(::syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)));
-  if (!socket) return {};
-  for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
-    ::syscall(SYS_setsockopt, socket.get(), SOL_SOCKET, option, &kServerPatience,
-              sizeof kServerPatience);
-  }
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path + 1, server, kServerNameSize);
-  const size_t length = offsetof(sockaddr_un, sun_path) + 1 + kServerNameSize;
-  if (::syscall(SYS_connect, socket.get(), &address, length) != 0) return {};
-  return socket;
+const ServerReply* reply_in(const ServerMessage& message, const char* buffer) {
+  const auto* reply = reinterpret_cast<const ServerReply*>(buffer);
+  const bool sensible = message.length_bytes >= static_cast<ssize_t>(sizeof *reply) &&
+                        reply->magic == ServerReply::kMagic &&
+                        reply->generation_index < kGenerationCount;
+  return sensible ? reply : nullptr;
 }
 
-bool send_question(int socket, int fd, uint32_t question) {
-  ServerRequest request{.magic = question};
-  iovec piece{.iov_base = &request, .iov_len = sizeof request};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof fd);
-  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  return ::syscall(SYS_sendmsg, socket, &message, MSG_NOSIGNAL) ==
-         static_cast<long>(sizeof request);
-}
-
-struct Received {
-  ssize_t length = -1;
-  int fds[kServerDescriptorsMax];
-  uint32_t fd_count = 0;
-
-  // Whatever the receiver has not taken.
-  ~Received() {
-    for (uint32_t i = 0; i < fd_count; ++i) {
-      if (fds[i] >= 0) sys::close(fds[i]);
-    }
-  }
-  int take(uint32_t index) {
-    const int fd = fds[index];
-    fds[index] = -1;
-    return fd;
-  }
-};
-
-void receive(int socket, void* buffer, size_t size, Received* received) {
-  iovec piece{.iov_base = buffer, .iov_len = size};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof received->fds)];
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  received->length = ::syscall(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC);
-  if (received->length < 0) return;
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return;
-  received->fd_count = static_cast<uint32_t>((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-  std::memcpy(received->fds, CMSG_DATA(header), received->fd_count * sizeof(int));
+Fd connect_to_mount(int fd, char* name) {
+  if (::fgetxattr(fd, kServerXattr, name, kServerNameSize) != kServerNameSize) return {};
+  return ServerAddress::of_mount(name).connect(kServerPatience);
 }
 
 ServerAnswer ask(int fd, uint32_t question, Fd* connection) {
-  static char buffer[kServerReplyMax];
+  alignas(ServerReply) static char buffer[kServerReplyMax];
   ServerAnswer answer;
   answer.error = EIO;
   char server[kServerNameSize];
-  if (::fgetxattr(fd, kServerXattr, server, sizeof server) != kServerNameSize) return answer;
-  Fd socket = connect_to(server);
+  Fd socket = connect_to_mount(fd, server);
   if (!socket || !send_question(socket.get(), fd, question)) return answer;
-  Received received;
-  receive(socket.get(), buffer, sizeof buffer, &received);
-  const auto* reply = reinterpret_cast<const ServerReply*>(buffer);
-  if (received.length < static_cast<ssize_t>(sizeof *reply) ||
-      reply->magic != ServerReply::kMagic || reply->generation_index >= kGenerationCount) {
-    return answer;
-  }
+  ServerMessage received;
+  receive_message(socket.get(), buffer, sizeof buffer, &received);
+  const ServerReply* const reply = reply_in(received, buffer);
+  if (reply == nullptr) return answer;
   if (received.fd_count == 0) return answer.error = reply->error != 0 ? reply->error : EIO, answer;
   const Generation* counters = counters_of(server, received.fds[0]);
   if (counters == nullptr) return answer;
@@ -128,15 +69,12 @@ ServerAnswer ask(int fd, uint32_t question, Fd* connection) {
   answer.reply = reply;
   answer.error = reply->error;
   if (answer.error != 0) return answer;
-  const bool shares = question == ShareRequest::kMagic;
-  const uint32_t fd_count = shares ? 1 : reply->device_count;
-  if (reply->device_count > kDeviceCountMax || received.fd_count != 1 + fd_count) {
+  if (reply->device_count > kDeviceCountMax || received.fd_count != 1 + reply->device_count) {
     return answer.error = EIO, answer;
   }
-  if (shares) answer.image = received.take(1);
-  for (uint32_t d = 0; !shares && d < fd_count; ++d) answer.parts[d] = received.take(1 + d);
+  for (uint32_t d = 0; d < reply->device_count; ++d) answer.parts[d] = received.take(1 + d);
   answer.directories = buffer + sizeof *reply;
-  answer.directories_length = static_cast<size_t>(received.length) - sizeof *reply;
+  answer.directories_length = static_cast<size_t>(received.length_bytes) - sizeof *reply;
   if (connection != nullptr) *connection = std::move(socket);
   return answer;
 }
@@ -149,8 +87,20 @@ ServerAnswer ask_to_write(int fd, Fd* connection) {
   return ask(fd, WriteRequest::kMagic, connection);
 }
 
-ServerAnswer ask_to_share(int fd, Fd* connection) {
-  return ask(fd, ShareRequest::kMagic, connection);
+ShareAnswer ask_to_share(int fd) {
+  alignas(ServerReply) static char buffer[sizeof(ServerReply)];
+  ShareAnswer answer;
+  char server[kServerNameSize];
+  Fd connection = connect_to_mount(fd, server);
+  if (!connection || !send_question(connection.get(), fd, ShareRequest::kMagic)) return answer;
+  ServerMessage received;
+  receive_message(connection.get(), buffer, sizeof buffer, &received);
+  const ServerReply* const reply = reply_in(received, buffer);
+  if (reply == nullptr || reply->error != 0 || received.fd_count != 1) return answer;
+  answer.generation = reply->generation;
+  answer.image.reset(received.take(0));
+  answer.connection = std::move(connection);
+  return answer;
 }
 
 }  // namespace graphlane

@@ -25,7 +25,6 @@ struct ServerAnswer {
   int parts[kDeviceCountMax] = {};
   const char* directories = nullptr;
   size_t directories_length = 0;
-  int image = -1;  // of ask_to_share(), in place of the parts; the caller's to close
 };
 
 // Answers within two times kServerPatience, whatever the server does. Keeps no descriptor open.
@@ -35,7 +34,12 @@ ServerAnswer ask_server(int fd);
 // server, which is asked before each write.
 ServerAnswer ask_to_write(int fd, Fd* connection);
 
-// The same for the file's image in the server's memory; the connection is a scan's.
-ServerAnswer ask_to_share(int fd, Fd* connection);
+// The file's image in the server's memory, and a connection that is a scan's.
+struct ShareAnswer {
+  Fd connection;  // empty: nothing is shared
+  Fd image;
+  uint64_t generation = 0;  // of the file
+};
+ShareAnswer ask_to_share(int fd);
 
 }  // namespace graphlane

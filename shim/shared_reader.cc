@@ -116,16 +116,11 @@ void SharedReader::begin(int fd, uint64_t generation, uint64_t size_bytes) {
   dead.store(false, relaxed);
   const uint32_t wanted = links_wanted();
   while (link_count < wanted) {
-    Fd connection;
-    const ServerAnswer answer = ask_to_share(fd, &connection);
-    const Fd image_fd(answer.image);
-    if (answer.error != 0 || answer.generation != generation) return;
-    if (!image && !image.map(image_fd.get(), size_bytes)) return;
-    connection = lifted(std::move(connection));
-    ::syscall(SYS_setsockopt, connection.get(), SOL_SOCKET, SO_RCVTIMEO, &kServerPatience,
-              sizeof kServerPatience);
+    ShareAnswer answer = ask_to_share(fd);
+    if (!answer.connection || answer.generation != generation) return;
+    if (!image && !image.map(answer.image.get(), size_bytes)) return;
     Link& link = links[link_count++];
-    link.fd = connection.release();
+    link.fd = lifted(std::move(answer.connection)).release();
     set_entry(link.fd, FdEntry::internal());
     free_slot(link);
   }

@@ -37,7 +37,9 @@ class SharedCacheTest : public ::testing::Test {
                            .hold_max = hold_max,
                            .remembered = std::chrono::hours(1)},
         [this](const PartRequest& request) { return move(request); },
-        [this](const Uuid&, uint64_t generation) { return generation == generation_; });
+        [this](const StripedFile&, const SharedCache::Content& content) {
+          return content.generation == generation_;
+        });
   }
 
   int move(const PartRequest& request) {
@@ -375,7 +377,7 @@ TEST_F(SharedCacheTest, MemoryGoesBackWhenNobodyReadsAnyMore) {
   cache_ = std::make_unique<SharedCache>(
       SharedCacheOptions{.budget_bytes = 16 * kMiB, .remembered = std::chrono::milliseconds(0)},
       [this](const PartRequest& request) { return move(request); },
-      [](const Uuid&, uint64_t) { return true; });
+      [](const StripedFile&, const SharedCache::Content&) { return true; });
   EXPECT_TRUE(read(*reader(1), mib(0, 4)));
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
   cache_->tidy();

@@ -1,4 +1,4 @@
-#include "fuse/share_links.h"
+#include "iomgr/share_links.h"
 
 #include <sys/socket.h>
 

@@ -1,5 +1,5 @@
-// ShareLinks: the processes that read striped files from this mount's memory
-// (../iomgr/server_protocol.h, "Sharing").
+// ShareLinks: the processes that read striped files from a server's memory
+// (server_protocol.h, "Sharing").
 //
 // A connection is a scan of one file, and has a thread: it waits for devices, and when it has
 // answered it asks them for what comes next, while the client computes.

@@ -1,0 +1,203 @@
+#include "iomgr/file_server.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+
+#include "iomgr/server_socket.h"
+
+namespace graphlane {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A client asks at once when it has connected; one that does not is let go.
+constexpr auto kPatience = std::chrono::seconds(1);
+constexpr auto kTidyInterval = std::chrono::seconds(1);
+constexpr size_t kConnectionsMax = 128;
+constexpr size_t kLinksMax = 64;
+
+struct Connection {
+  Fd fd;
+  Clock::time_point deadline;
+  std::unique_ptr<FileServer::Link> link = nullptr;  // who has one stays
+};
+
+bool is_known(uint32_t question) {
+  static constexpr std::array<uint32_t, 3> kQuestions = {
+      ServerRequest::kMagic, WriteRequest::kMagic, ShareRequest::kMagic};
+  return std::find(kQuestions.begin(), kQuestions.end(), question) != kQuestions.end();
+}
+
+// The descriptor that came with a valid request. (Alignment leaves room for two,
+// and whatever came is ours to close.)
+Fd receive_request(int connection, uint32_t* magic) {
+  ServerRequest request;
+  static_assert(sizeof request == sizeof(WriteRequest) && sizeof request == sizeof(ShareRequest));
+  iovec piece{.iov_base = &request, .iov_len = sizeof request};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t received = ::recvmsg(connection, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (received < 0) return {};
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
+    return {};
+  }
+  Fd first;
+  const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  for (size_t i = 0; i < count; ++i) {
+    int fd;
+    std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+    Fd owned(fd);
+    if (i == 0) first = std::move(owned);
+  }
+  *magic = request.magic;
+  const bool sensible = received == sizeof request && is_known(*magic) && count == 1;
+  return sensible ? std::move(first) : Fd();
+}
+
+// False: the client has gone, or does not read.
+bool send_answer(int connection, FileServer::Answer& answer) {
+  iovec pieces[] = {{&answer.reply, sizeof answer.reply},
+                    {answer.text.data(), answer.text.size()}};
+  alignas(cmsghdr) char control[CMSG_SPACE(kServerDescriptorsMax * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = pieces;
+  message.msg_iovlen = 2;
+  if (const size_t length = answer.fds.size() * sizeof(int); length > 0) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(length);
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(length);
+    std::memcpy(CMSG_DATA(header), answer.fds.data(), length);
+  }
+  return ::sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+}
+
+}  // namespace
+
+bool is_readable(int fd) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  return flags >= 0 && (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_WRONLY;
+}
+
+FileServer::Answer FileServer::refusal(int error) {
+  Answer answer;
+  answer.reply.error = error;
+  return answer;
+}
+
+FileServer::FileServer(Fd listening, Host& host, SharedCache* shared)
+    : listening_(std::move(listening)),
+      host_(host),
+      shared_(shared),
+      stopping_(::eventfd(0, EFD_CLOEXEC)) {}
+
+Outcome<std::unique_ptr<FileServer>> FileServer::start(Fd listening, Host& host,
+                                                       SharedCache* shared) {
+  std::unique_ptr<FileServer> server(new FileServer(std::move(listening), host, shared));
+  if (!server->stopping_) return os_error(errno, "the server", "cannot start");
+  server->thread_ = std::thread(&FileServer::run, server.get());
+  return server;
+}
+
+FileServer::~FileServer() {
+  if (!thread_.joinable()) return;
+  ::eventfd_write(stopping_.get(), 1);
+  thread_.join();
+}
+
+void FileServer::run() {
+  std::vector<Connection> connections;
+  std::vector<pollfd> polled;
+  auto tidied = Clock::now();
+  for (;;) {
+    const bool room = connections.size() < kConnectionsMax;
+    polled = {{stopping_.get(), POLLIN, 0},
+              {listening_.get(), static_cast<short>(room ? POLLIN : 0), 0}};
+    for (const Connection& c : connections) polled.push_back({c.fd.get(), POLLIN, 0});
+    const auto links = static_cast<size_t>(
+        std::count_if(connections.begin(), connections.end(), [](const auto& c) { return !!c.link; }));
+    const bool shares =
+        shared_ != nullptr && (!share_links_.empty() || shared_->stats().resident_bytes > 0);
+    const int idle_ms = shares ? 1000 : -1;
+    const int timeout_ms = connections.size() == links ? idle_ms : 100;
+    if (::poll(polled.data(), polled.size(), timeout_ms) < 0 && errno != EINTR) return;
+    if (polled[0].revents != 0) return;
+    const auto now = Clock::now();
+    if (now - tidied >= kTidyInterval) {
+      tidy();
+      tidied = now;
+    }
+    for (size_t i = connections.size(); i-- > 0;) {
+      Connection& c = connections[i];
+      const bool said = polled[2 + i].revents != 0;
+      if (c.link) {
+        if (!said || c.link->serve(c.fd.get())) continue;
+      } else if (said) {
+        c.link = serve(c.fd, links < kLinksMax);
+        if (c.link) continue;
+      } else if (now < c.deadline) {
+        continue;
+      }
+      connections.erase(connections.begin() + static_cast<ptrdiff_t>(i));
+    }
+    if (polled[1].revents == 0) continue;
+    Fd accepted(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (accepted) connections.push_back({std::move(accepted), now + kPatience});
+  }
+}
+
+void FileServer::tidy() {
+  share_links_.tidy();
+  if (shared_ == nullptr) return;
+  shared_->tidy();
+  host_.tidy();
+}
+
+// A link to stay for, or none; a connection that shares goes to where those are.
+std::unique_ptr<FileServer::Link> FileServer::serve(Fd& connection, bool room_for_link) {
+  uint32_t kind = 0;
+  Fd file = receive_request(connection.get(), &kind);
+  if (!file) return nullptr;
+  Answer answer = host_.answer({.fd = file.get(), .kind = kind, .room_for_link = room_for_link});
+  file.reset();  // who has its answer may close its own and unmount
+  std::unique_ptr<SharedScan> scan;
+  if (kind == ShareRequest::kMagic && answer.reply.error == 0) {
+    auto begun = begin_scan(answer, connection.get());
+    if (begun) {
+      scan = std::move(*begun);
+      answer.fds.push_back(scan->image_fd());
+    } else {
+      answer = refusal(begun.error().code);
+    }
+  }
+  if (!send_answer(connection.get(), answer)) return nullptr;
+  if (scan) {
+    const int flags = ::fcntl(connection.get(), F_GETFL);
+    (void)::fcntl(connection.get(), F_SETFL, flags & ~O_NONBLOCK);  // its thread waits
+    share_links_.add(std::move(connection), std::move(scan));
+  }
+  return std::move(answer.link);
+}
+
+Result<std::unique_ptr<SharedScan>> FileServer::begin_scan(const Answer& answer, int connection) {
+  ucred peer;
+  const bool known = find_peer(connection, &peer) && peer.pid != 0;
+  if (shared_ == nullptr || !share_links_.has_room() || !known) return Errno{EMFILE};
+  return shared_->begin(answer.file, answer.content, peer.pid);
+}
+
+}  // namespace graphlane

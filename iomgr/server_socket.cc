@@ -1,0 +1,99 @@
+#include "iomgr/server_socket.h"
+
+#include <sys/socket.h>
+
+#include <cstring>
+
+#include "iomgr/base/reopen.h"
+
+namespace graphlane {
+namespace {
+
+constexpr int kBacklog = 128;
+constexpr char kVolumeSocketName[] = "/server";
+
+Fd make_socket(int flags) {
+  return Fd(static_cast<int>(
+      ::syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0)));
+}
+
+}  // namespace
+
+ServerAddress ServerAddress::of_mount(const char* name) {
+  static_assert(1 + kServerNameSize <= sizeof sockaddr_un::sun_path);
+  ServerAddress made;  // abstract: the name begins with a NUL
+  std::memcpy(made.address_.sun_path + 1, name, kServerNameSize);
+  made.length_ = offsetof(sockaddr_un, sun_path) + 1 + kServerNameSize;
+  return made;
+}
+
+ServerAddress ServerAddress::of_volume(int run_directory) {
+  const ProcPath directory(run_directory);
+  static_assert(sizeof directory.text + sizeof kVolumeSocketName <= sizeof sockaddr_un::sun_path);
+  ServerAddress made;
+  const size_t length = std::strlen(directory.c_str());
+  std::memcpy(made.address_.sun_path, directory.c_str(), length);
+  std::memcpy(made.address_.sun_path + length, kVolumeSocketName, sizeof kVolumeSocketName);
+  made.length_ = sizeof made.address_;
+  return made;
+}
+
+Fd ServerAddress::listen() const {
+  Fd socket = make_socket(SOCK_NONBLOCK);
+  if (!socket || ::syscall(SYS_bind, socket.get(), &address_, length_) != 0 ||
+      ::syscall(SYS_listen, socket.get(), kBacklog) != 0) {
+    return {};
+  }
+  return socket;
+}
+
+Fd ServerAddress::connect(timeval patience) const {
+  Fd socket = make_socket(0);
+  if (!socket) return {};
+  for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
+    ::syscall(SYS_setsockopt, socket.get(), SOL_SOCKET, option, &patience, sizeof patience);
+  }
+  if (::syscall(SYS_connect, socket.get(), &address_, length_) != 0) return {};
+  return socket;
+}
+
+bool send_question(int socket, int fd, uint32_t question) {
+  ServerRequest request{.magic = question};
+  iovec piece{.iov_base = &request, .iov_len = sizeof request};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof fd);
+  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  return ::syscall(SYS_sendmsg, socket, &message, MSG_NOSIGNAL) ==
+         static_cast<long>(sizeof request);
+}
+
+void receive_message(int socket, void* buffer, size_t size_bytes, ServerMessage* received) {
+  iovec piece{.iov_base = buffer, .iov_len = size_bytes};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof received->fds)];
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  received->length_bytes = ::syscall(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC);
+  if (received->length_bytes < 0) return;
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return;
+  received->fd_count = static_cast<uint32_t>((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+  std::memcpy(received->fds, CMSG_DATA(header), received->fd_count * sizeof(int));
+}
+
+bool find_peer(int socket, ucred* peer) {
+  socklen_t length = sizeof *peer;
+  return ::syscall(SYS_getsockopt, socket, SOL_SOCKET, SO_PEERCRED, peer, &length) == 0;
+}
+
+}  // namespace graphlane

@@ -1,0 +1,66 @@
+// ServerSocket: the sockets of server_protocol.h, as both ends need them: where a server is,
+// and a question with the descriptor that it is about.
+//
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "iomgr/base/fd.h"
+#include "iomgr/server_protocol.h"
+
+namespace graphlane {
+
+class ServerAddress {
+ public:
+  // An abstract one, of kServerNameSize bytes: it lies in no directory, and a mount may cover
+  // every directory that is its volume's.
+  static ServerAddress of_mount(const char* name);
+  // VOL/.graphlane/run/server, by the open directory (a path can be longer than an address):
+  // who may not make files there cannot take its place. The descriptor stays open meanwhile.
+  static ServerAddress of_volume(int run_directory);
+
+  // Empty: errno. EADDRINUSE: somebody listens there, or (of_volume) did.
+  Fd listen() const;
+  // Empty: nobody answers there (errno). All that waits for the other end waits so long at most.
+  Fd connect(timeval patience) const;
+
+ private:
+  sockaddr_un address_ = {.sun_family = AF_UNIX, .sun_path = {}};
+  socklen_t length_ = 0;
+};
+
+// False: the server has gone.
+bool send_question(int socket, int fd, uint32_t question);
+
+// A message, with the descriptors that came along: the receiver's to take, closed otherwise.
+struct ServerMessage {
+  ssize_t length_bytes = -1;
+  int fds[kServerDescriptorsMax];
+  uint32_t fd_count = 0;
+
+  ServerMessage() = default;
+  ~ServerMessage() {
+    for (uint32_t i = 0; i < fd_count; ++i) {
+      if (fds[i] >= 0) sys::close(fds[i]);
+    }
+  }
+  ServerMessage(const ServerMessage&) = delete;
+  ServerMessage& operator=(const ServerMessage&) = delete;
+
+  int take(uint32_t index) {
+    const int fd = fds[index];
+    fds[index] = -1;
+    return fd;
+  }
+};
+void receive_message(int socket, void* buffer, size_t size_bytes, ServerMessage* message);
+
+// Who is at the other end; false: nobody knows. Of a server, who he was when it began to listen.
+bool find_peer(int socket, ucred* peer);
+
+}  // namespace graphlane
