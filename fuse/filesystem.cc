@@ -85,11 +85,8 @@ Outcome<std::unique_ptr<Filesystem>> Filesystem::start(std::shared_ptr<const Vol
   if (options.cache.budget_bytes != 0) {
     // Without, if there is no memory.
     if (fs->extents.start(options.cache)) fs->cache_keeper.emplace(fs->extents);
-    const std::chrono::duration<double> share_wait(options.share_wait_seconds);
     fs->shared.emplace(
-        SharedCacheOptions{
-            .budget_bytes = options.cache.budget_bytes,
-            .hold_max = std::chrono::duration_cast<std::chrono::milliseconds>(share_wait)},
+        options.shared(),
         [raw = fs.get()](const PartRequest& request) { return raw->lanes->move(request); },
         [raw = fs.get()](const StripedFile& file, const SharedCache::Content& content) {
           return raw->live.generations().of(file.layout().file_id) == content.generation;

@@ -21,9 +21,8 @@
 #include <string_view>
 #include <vector>
 
-#include "iomgr/extent_cache.h"
-#include "iomgr/lanes.h"
 #include "iomgr/memory_limit.h"
+#include "iomgr/server_options.h"
 #include "iomgr/volume.h"
 
 namespace graphlane {
@@ -34,7 +33,7 @@ inline constexpr uint32_t kMountThreadsMin = 4;  // fewer starve parallel reader
 // 12: read-ahead of several streams over several devices. As many threads serve them.
 inline constexpr uint32_t kBackgroundMax = 128;
 
-struct MountOptions {
+struct MountOptions : ServerOptions {
   std::string mountpoint;     // empty: the volume's own directory
   bool foreground = false;    // serve in this process until unmounted
   bool read_only = false;
@@ -47,10 +46,6 @@ struct MountOptions {
   double attr_timeout_seconds = 1.0;      // … and size, owner and times
   double negative_timeout_seconds = 0.0;  // … and that there is no such name
   IoMode io_mode = IoMode::kAuto;
-  LaneOptions lanes;
-  ExtentCacheOptions cache;  // a budget of 0: none
-  // How long a read of who is first waits for those behind, at most (iomgr/shared_cache.h).
-  double share_wait_seconds = 1.0;
   bool no_access_times = false;           // noatime, for the host's files as well
   bool remount = false;                   // no new mount: kernel_flags for the one that is there
   std::vector<std::string> kernel_flags;  // "nosuid", "ro", … in the order given

@@ -1,8 +1,6 @@
 // The list behind -o.
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cstdlib>
 
 #include "fuse/kernel_flags.h"
 #include "fuse/mount.h"
@@ -26,32 +24,6 @@ bool is_shown_by_kernel(std::string_view name) {
   return name == "user_id" || name == "group_id" || name == "blksize";
 }
 
-Error bad_value(std::string_view name, std::string_view value, std::string_view expected) {
-  return make_error(EINVAL, "option {}={}: expected {}", name, value, expected);
-}
-
-Applied set_count(std::string_view name, std::string_view value, uint32_t max, uint32_t* count) {
-  uint32_t number = 0;
-  const char* end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data(), end, number);
-  if (error != std::errc() || stop != end || number < 1 || number > max) {
-    return bad_value(name, value, fmt::format("a number from 1 to {}", max));
-  }
-  *count = number;
-  return {};
-}
-
-Applied set_seconds(std::string_view name, std::string_view value, double* seconds) {
-  const std::string text(value);
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !(number >= 0 && number <= 1e9)) {
-    return bad_value(name, value, "seconds");
-  }
-  *seconds = number;
-  return {};
-}
-
 Applied set_size(std::string_view name, std::string_view value, uint64_t* bytes) {
   const Outcome<uint64_t> size = parse_size(value);
   if (!size || *size < 4096) return bad_value(name, value, "a size of at least 4K");
@@ -64,21 +36,6 @@ Applied set_io_mode(std::string_view value, IoMode* mode) {
   else if (value == "direct") *mode = IoMode::kDirect;
   else if (value == "buffered") *mode = IoMode::kBuffered;
   else return bad_value("io", value, "auto, direct or buffered");
-  return {};
-}
-
-Applied set_backend(std::string_view value, IoBackend* backend) {
-  for (const IoBackend known :
-       {IoBackend::kAuto, IoBackend::kUring, IoBackend::kAio, IoBackend::kThreads}) {
-    if (value == name_of(known)) return *backend = known, Applied{};
-  }
-  return bad_value("backend", value, "auto, io_uring, libaio or threads");
-}
-
-Applied set_cache(std::string_view value, uint64_t* budget_bytes) {
-  const Result<uint64_t> budget = parse_budget(value);
-  if (!budget) return bad_value("cache", value, "auto, 0 or a size (64M, 2G)");
-  *budget_bytes = *budget;
   return {};
 }
 
@@ -107,13 +64,11 @@ Applied apply(MountOptions& options, std::string_view option) {
     return make_error(EINVAL, "unknown mount option \"{}\"", option);
   }
   const std::string_view value = option.substr(equals + 1);
+  if (const Outcome<bool> taken = options.take(name, value); !taken) return taken.error();
+  else if (*taken) return {};
   if (name == "threads") return set_count(name, value, 256, &options.thread_count);
-  if (name == "depth") return set_count(name, value, kQueueDepthMax, &options.lanes.depth);
   if (name == "io") return set_io_mode(value, &options.io_mode);
-  if (name == "backend") return set_backend(value, &options.lanes.backend);
-  if (name == "cache") return set_cache(value, &options.cache.budget_bytes);
   if (name == "cache_policy") return set_cache_policy(value, &options.cache.policy);
-  if (name == "share_wait") return set_seconds(name, value, &options.share_wait_seconds);
   if (name == "max_read") return set_size(name, value, &options.max_read_bytes);
   if (name == "entry_timeout") return set_seconds(name, value, &options.entry_timeout_seconds);
   if (name == "attr_timeout") return set_seconds(name, value, &options.attr_timeout_seconds);
@@ -127,15 +82,7 @@ Applied apply(MountOptions& options, std::string_view option) {
 }  // namespace
 
 Outcome<void> MountOptions::parse(std::string_view list) {
-  while (!list.empty()) {
-    const size_t comma = std::min(list.find(','), list.size());
-    const std::string_view option = list.substr(0, comma);
-    if (!option.empty()) {
-      if (Applied applied = apply(*this, option); !applied) return applied.error();
-    }
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-  return {};
+  return for_each_option(list, [this](std::string_view option) { return apply(*this, option); });
 }
 
 }  // namespace graphlane

@@ -1,7 +1,6 @@
 #include "fuse/session.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -10,11 +9,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 
 #include "fuse/kernel_flags.h"
 #include "fuse/operations.h"
 #include "fuse/stderr_catcher.h"
+#include "iomgr/background.h"
 #include "iomgr/log.h"
 
 namespace graphlane {
@@ -31,18 +30,6 @@ uint32_t worker_count(const Filesystem& fs) {
                                        uint64_t{InodeTable::half_of_descriptors()} / 16);
   return static_cast<uint32_t>(
       std::clamp(affordable, uint64_t{kMountThreadsMin}, uint64_t{kBackgroundMax}));
-}
-
-// One descriptor a file that the kernel knows, two or more if it is open.
-void raise_descriptor_limit() {
-  rlim_t most = 0;
-  std::ifstream("/proc/sys/fs/nr_open") >> most;
-  const struct rlimit all = {.rlim_cur = most, .rlim_max = most};
-  if (most > 0 && ::setrlimit(RLIMIT_NOFILE, &all) == 0) return;  // CAP_SYS_RESOURCE
-  struct rlimit limit;
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 struct FreeArgs {
@@ -84,7 +71,7 @@ void log_fuse(fuse_log_level level, const char* format, va_list arguments) {
 }  // namespace
 
 void prepare_server_process() {
-  raise_descriptor_limit();
+  raise_descriptor_limit();  // one for each file that the kernel knows, two or more if it is open
   prepare_identities();
   ::fuse_set_log_func(log_fuse);
 }

@@ -1,9 +1,11 @@
 #include "iomgr/background.h"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/file_io.h"
@@ -71,6 +73,17 @@ Outcome<void> run_in_background(const Server& server) {
   ::waitpid(child, nullptr, 0);
   if (report) return *report;
   return make_error(EIO, "the daemon ended before it was ready");
+}
+
+void raise_descriptor_limit() {
+  rlim_t most = 0;
+  std::ifstream("/proc/sys/fs/nr_open") >> most;
+  const struct rlimit all = {.rlim_cur = most, .rlim_max = most};
+  if (most > 0 && ::setrlimit(RLIMIT_NOFILE, &all) == 0) return;  // CAP_SYS_RESOURCE
+  struct rlimit limit;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 }  // namespace graphlane

@@ -23,4 +23,7 @@ void send_report(int fd, const Error& error);
 // None: the other end was closed without a word.
 std::optional<Error> receive_report(int fd);
 
+// As many open files as this process may have.
+void raise_descriptor_limit();
+
 }  // namespace graphlane
