@@ -61,6 +61,7 @@ void add_convert(Parser& parser);
 void add_gen(Parser& parser);
 void add_mount(Parser& parser);
 void add_umount(Parser& parser);
+void add_serve(Parser& parser);
 void add_run(Parser& parser);
 void add_explain(Parser& parser);
 void add_stat(Parser& parser);

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "iomgr/base/size.h"
 #include "iomgr/mount_table.h"
+#include "iomgr/volume_server.h"
 
 namespace graphlane::cli {
 namespace {
@@ -39,26 +40,43 @@ struct DeviceStats {
   std::vector<uint64_t> service;
 };
 
-// The mount that is at `path`, or of the volume that is there.
-Outcome<std::string> find_mount(const std::string& path) {
+// Who is asked: a mount, or the server of a volume.
+struct Source {
+  std::string place;
+  bool is_mount = true;
+};
+
+Outcome<std::string> ask(const Source& source) {
+  if (!source.is_mount) return ask_for_stats(source.place);
+  std::string text(1 << 16, '\0');  // the most that an attribute can have
+  const ssize_t length = ::getxattr(source.place.c_str(), kStatsXattr, text.data(), text.size());
+  if (length < 0) return os_error(errno, source.place, "cannot read the statistics");
+  text.resize(static_cast<size_t>(length));
+  return text;
+}
+
+// The mount that is at `path`; or who serves the volume that is there, by a mount or without one.
+Outcome<Source> find_source(const std::string& path) {
   std::error_code error;
   const std::string real = std::filesystem::canonical(path, error).string();
   if (error) return os_error(error.value(), path, "cannot open");
-  if (const auto mount = find_volume_mount(real)) return mount->point;
-  for (const VolumeMount& mount : list_volume_mounts()) {
-    if (mount.volume_root == real) return mount.point;
+  if (const auto mount = find_volume_mount(real)) return Source{.place = mount->point};
+  const Source served{.place = real, .is_mount = false};
+  if (const Outcome<std::string> answer = ask(served); answer || answer.error().code != ENOENT) {
+    return served;
   }
-  return make_error(ENODEV, "{}: not mounted (graphlane mount {})", path, path);
+  for (const VolumeMount& mount : list_volume_mounts()) {
+    if (mount.volume_root == real) return Source{.place = mount.point};
+  }
+  return make_error(ENODEV, "{0}: neither mounted nor served (graphlane mount {0})", path);
 }
 
-Outcome<json> read_stats(const std::string& mount) {
-  std::string text(1 << 16, '\0');  // the most that an attribute can have
-  const ssize_t length = ::getxattr(mount.c_str(), kStatsXattr, text.data(), text.size());
-  if (length < 0) return os_error(errno, mount, "cannot read the statistics");
-  text.resize(static_cast<size_t>(length));
-  json stats = json::parse(text, nullptr, /*allow_exceptions=*/false);
+Outcome<json> read_stats(const Source& source) {
+  const Outcome<std::string> text = ask(source);
+  if (!text) return text.error();
+  json stats = json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (stats.is_object()) return stats;
-  return make_error(EPROTO, "{}: statistics that this program does not understand", mount);
+  return make_error(EPROTO, "{}: statistics that this program does not understand", source.place);
 }
 
 // 0 for what is missing or something else: nlohmann's conversions throw.
@@ -147,7 +165,7 @@ void print_cache(const json& stats) {
              size("passed_bytes"));
 }
 
-// What several processes read by this mount (iomgr/shared_cache.h).
+// What several processes read together (iomgr/shared_cache.h).
 void print_shared(const json& stats) {
   const json shared = stats.value("shared", json::object());
   if (number(shared, "fetched_bytes") == 0) return;
@@ -258,14 +276,14 @@ std::string dump(const json& stats, int indent) {
   return stats.dump(indent, ' ', false, json::error_handler_t::replace);
 }
 
-// Until interrupted, or the mount has gone. On a terminal in place.
-Outcome<int> watch(const std::string& mount, json stats, const Options& options) {
+// Until interrupted, or the server has gone. On a terminal in place.
+Outcome<int> watch(const Source& source, json stats, const Options& options) {
   const bool in_place = ::isatty(STDOUT_FILENO) == 1;
   auto then = std::chrono::steady_clock::now();
   if (in_place) fmt::print("\033[2J");
   for (;;) {
     std::this_thread::sleep_for(std::chrono::duration<double>(options.interval_seconds));
-    Outcome<json> next = read_stats(mount);
+    Outcome<json> next = read_stats(source);
     if (!next) return next.error();
     const auto now = std::chrono::steady_clock::now();
     const double seconds = std::chrono::duration<double>(now - then).count();
@@ -278,7 +296,7 @@ Outcome<int> watch(const std::string& mount, json stats, const Options& options)
         rates[d] = rate(rates[d], before[d], seconds);
       }
       if (in_place) fmt::print("\033[H\033[J");
-      print_table(fmt::format("{}: {}, per second", mount, text(*next, "backend")), rates);
+      print_table(fmt::format("{}: {}, per second", source.place, text(*next, "backend")), rates);
     }
     std::fflush(stdout);
     if (std::ferror(stdout) != 0) return kFailed;  // nobody reads any more
@@ -288,15 +306,15 @@ Outcome<int> watch(const std::string& mount, json stats, const Options& options)
 }
 
 Outcome<int> stat(const Options& options) {
-  const Outcome<std::string> mount = find_mount(options.path);
-  if (!mount) return mount.error();
-  const Outcome<json> stats = read_stats(*mount);
+  const Outcome<Source> source = find_source(options.path);
+  if (!source) return source.error();
+  const Outcome<json> stats = read_stats(*source);
   if (!stats) return stats.error();
-  if (options.watch) return watch(*mount, *stats, options);
+  if (options.watch) return watch(*source, *stats, options);
   if (options.as_json) fmt::print("{}\n", dump(*stats, 2));
-  else if (options.as_prometheus) print_prometheus(*mount, *stats);
+  else if (options.as_prometheus) print_prometheus(source->place, *stats);
   else {
-    print_table(fmt::format("{}: {}", *mount, text(*stats, "backend")), devices_of(*stats));
+    print_table(fmt::format("{}: {}", source->place, text(*stats, "backend")), devices_of(*stats));
     print_cache(*stats);
     print_shared(*stats);
   }
@@ -308,9 +326,9 @@ Outcome<int> stat(const Options& options) {
 void add_stat(Parser& parser) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = parser.add(
-      "stat", "show what a mounted volume's devices have done",
+      "stat", "show what a mounted or served volume's devices have done",
       "graphlane stat --watch graphs\n\n"
-      "I/Os, bytes and stripe units of each device since the mount, and how long half and\n"
+      "I/Os, bytes and stripe units of each device since then, and how long half and\n"
       "nine tenths of the I/Os waited in its queue and took on it, to a power of two.");
   command->add_option("PATH", options->path, "VOL, or where it is mounted")->required();
   CLI::Option* as_json = command->add_flag("--json", options->as_json, "as JSON, sizes in bytes");

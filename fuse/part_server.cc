@@ -10,6 +10,7 @@
 #include "fuse/write_link.h"
 #include "iomgr/server_protocol.h"
 #include "iomgr/server_socket.h"
+#include "iomgr/stub_lock.h"
 
 namespace graphlane {
 namespace {
@@ -43,6 +44,7 @@ void PartServer::tidy() {
 }
 
 FileServer::Answer PartServer::answer(const Question& question) {
+  if (question.kind == StatsRequest::kMagic) return FileServer::refusal(EOPNOTSUPP);
   const bool writes = question.kind == WriteRequest::kMagic;
   struct statx seen;
   if (!(writes ? is_writable(question.fd) : is_readable(question.fd)) ||
@@ -131,8 +133,7 @@ FileServer::Answer PartServer::answer_reader(Inode& inode) const {
 FileServer::Answer PartServer::answer_sharer(Inode& inode) const {
   struct stat stub = {};
   Answer answer = open_to_read(inode, &stub);
-  answer.content = {.generation = answer.reply.generation,
-                    .time_ns = stub.st_ctim.tv_sec * 1'000'000'000 + stub.st_ctim.tv_nsec};
+  answer.content = {.generation = answer.reply.generation, .time_ns = ctime_ns_of(stub)};
   return answer;
 }
 

@@ -29,6 +29,8 @@ Outcome<void> seal_parts(const Volume& volume, const StripedFile& file, int like
 // may do so to all parts: anyone can write 4096 bytes that name somebody else's. Parts
 // of another owner are not his, unless the stub is root's.
 bool owns_parts(const Volume& volume, const Layout& layout, const struct stat& stub);
+// The same, whoever we are, for one who serves others.
+bool may_give_access(const Volume& volume, const Layout& layout, const struct stat& stub);
 
 // Removes what is there of a file's parts; the error of the first that cannot.
 Outcome<void> remove_parts(const Volume& volume, const Uuid& file_id);

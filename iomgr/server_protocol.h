@@ -1,11 +1,15 @@
-// What the preload library asks a mount, and is told. One question a connection:
+// What the preload library asks a server, and is told. One question a connection:
 //
 //   client ──Request + its descriptor of the file──►  server (every mount)
 //          ◄──Reply + generations + the N parts────
 //
-// The server is found by the extended attribute kServerXattr of a striped file,
+// A mount is found by the extended attribute kServerXattr of a striped file,
 // its abstract Unix socket's name. Who shows a descriptor that is open for reading
 // gets the file's parts for reading, however its directories are protected.
+//
+// A volume's server without a mount (`graphlane serve`, volume_server.h) is found at
+// VOL/.graphlane/run/server, is shown descriptors of stubs, and answers ShareRequests, for
+// which the file's generation is its stub's ctime, and StatsRequests, with one of VOL itself.
 //
 // **Generations** are counters in a page that the server writes and clients map.
 // A file's counter moves when its first writer comes and when its last one has
@@ -117,6 +121,11 @@ struct ShareRequest {
   uint32_t magic = kMagic;
 };
 
+struct StatsRequest {
+  static constexpr uint32_t kMagic = 0x31544c47;  // "GLT1"; the reply is a ServerReply, then JSON
+  uint32_t magic = kMagic;
+};
+
 struct ShareMessage {
   static constexpr uint32_t kFetch = 0x31464c47;   // "GLF1"
   static constexpr uint32_t kPassed = 0x31504c47;  // "GLP1"
@@ -136,6 +145,8 @@ struct ShareReply {
 // How long a client waits for an answer. One that has died answers at once, and one that was
 // stopped stops the mount as well; but slow devices may have sixteen jobs' requests before ours.
 inline constexpr timeval kServerPatience = {.tv_sec = 30, .tv_usec = 0};
+// For the first answer of a server without which all goes on: that one waits for no device.
+inline constexpr timeval kVolumeServerPatience = {.tv_sec = 2, .tv_usec = 0};
 
 inline constexpr uint32_t kServerDescriptorsMax = 1 + kDeviceCountMax;
 inline constexpr size_t kServerReplyMax = sizeof(ServerReply) + kDeviceCountMax * 4096;

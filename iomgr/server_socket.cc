@@ -50,11 +50,15 @@ Fd ServerAddress::listen() const {
 Fd ServerAddress::connect(timeval patience) const {
   Fd socket = make_socket(0);
   if (!socket) return {};
-  for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
-    ::syscall(SYS_setsockopt, socket.get(), SOL_SOCKET, option, &patience, sizeof patience);
-  }
+  set_patience(socket.get(), patience);
   if (::syscall(SYS_connect, socket.get(), &address_, length_) != 0) return {};
   return socket;
+}
+
+void set_patience(int socket, timeval patience) {
+  for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
+    ::syscall(SYS_setsockopt, socket, SOL_SOCKET, option, &patience, sizeof patience);
+  }
 }
 
 bool send_question(int socket, int fd, uint32_t question) {

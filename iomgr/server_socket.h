@@ -26,13 +26,16 @@ class ServerAddress {
 
   // Empty: errno. EADDRINUSE: somebody listens there, or (of_volume) did.
   Fd listen() const;
-  // Empty: nobody answers there (errno). All that waits for the other end waits so long at most.
+  // Empty: nobody answers there (errno).
   Fd connect(timeval patience) const;
 
  private:
   sockaddr_un address_ = {.sun_family = AF_UNIX, .sun_path = {}};
   socklen_t length_ = 0;
 };
+
+// All that waits for the other end waits so long at most. A lapse is EAGAIN.
+void set_patience(int socket, timeval patience);
 
 // False: the server has gone.
 bool send_question(int socket, int fd, uint32_t question);

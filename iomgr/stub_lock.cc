@@ -1,5 +1,7 @@
 #include "iomgr/stub_lock.h"
 
+#include <ctime>
+
 #include "iomgr/base/sys.h"
 
 namespace graphlane {
@@ -28,6 +30,17 @@ Result<void> lock_stub(int stub_fd, StubLock lock, short type) {
 bool is_stub_locked(int stub_fd, StubLock lock, short type) {
   struct flock wanted = description(lock, type);
   return call(stub_fd, F_OFD_GETLK, &wanted) == 0 && wanted.l_type != F_UNLCK;
+}
+
+bool is_fresh(int64_t ctime_ns) {
+  constexpr int64_t kTickMax = 20'000'000;  // two ticks of the slowest kernel
+  timespec now;
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - ctime_ns <= kTickMax;
+}
+
+bool may_change_unseen(int stub_fd, int64_t ctime_ns) {
+  return is_fresh(ctime_ns) || is_stub_locked(stub_fd, StubLock::kChange, F_WRLCK);
 }
 
 void hold_parts(int stub_fd) {

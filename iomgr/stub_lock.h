@@ -19,6 +19,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <cstdint>
 
@@ -38,6 +39,19 @@ Result<void> lock_stub(int stub_fd, StubLock lock, short type);
 
 // Whether somebody else's lock excludes one of this type. `stub_fd` is not O_PATH.
 bool is_stub_locked(int stub_fd, StubLock lock, short type);
+
+inline int64_t ctime_ns_of(const struct stat& st) {
+  return st.st_ctim.tv_sec * 1'000'000'000 + st.st_ctim.tv_nsec;
+}
+
+// Whether what has this ctime could have been changed again unseen: kernels step a ctime some
+// hundred times a second only.
+bool is_fresh(int64_t ctime_ns);
+
+// Whether the bytes of a file with this ctime may change, or have changed, without another one
+// that tells. Who writes holds his lock, and what he has written shows in the ctime when he gives
+// it back.
+bool may_change_unseen(int stub_fd, int64_t ctime_ns);
 
 // Takes StubLock::kParts shared, waiting for whoever is just making the stub name
 // other parts. What the stub names from here on, it names until the descriptor,

@@ -5,13 +5,17 @@
 
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/server_socket.h"
+#include "shim/locate.h"
 
 namespace graphlane {
 namespace {
+
+constexpr int64_t kSilenceSeconds = 60;
 
 // The counters of the mounts that this process has read from. They stay mapped.
 struct Mapping {
@@ -79,19 +83,9 @@ ServerAnswer ask(int fd, uint32_t question, Fd* connection) {
   return answer;
 }
 
-}  // namespace
-
-ServerAnswer ask_server(int fd) { return ask(fd, ServerRequest::kMagic, nullptr); }
-
-ServerAnswer ask_to_write(int fd, Fd* connection) {
-  return ask(fd, WriteRequest::kMagic, connection);
-}
-
-ShareAnswer ask_to_share(int fd) {
+ShareAnswer ask_to_share(Fd connection, int fd) {
   alignas(ServerReply) static char buffer[sizeof(ServerReply)];
   ShareAnswer answer;
-  char server[kServerNameSize];
-  Fd connection = connect_to_mount(fd, server);
   if (!connection || !send_question(connection.get(), fd, ShareRequest::kMagic)) return answer;
   ServerMessage received;
   receive_message(connection.get(), buffer, sizeof buffer, &received);
@@ -100,6 +94,52 @@ ShareAnswer ask_to_share(int fd) {
   answer.generation = reply->generation;
   answer.image.reset(received.take(0));
   answer.connection = std::move(connection);
+  return answer;
+}
+
+bool is_trusted(int connection, int stub_fd, int run_directory) {
+  ucred server;
+  struct stat stub, volume;
+  if (!find_peer(connection, &server) || sys::fstat(stub_fd, &stub) != 0 ||
+      sys::fstat(run_directory, &volume) != 0) {
+    return false;
+  }
+  return server.uid == 0 || server.uid == static_cast<uid_t>(::syscall(SYS_geteuid)) ||
+         server.uid == stub.st_uid || server.uid == volume.st_uid;
+}
+
+int64_t seconds_now() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec;
+}
+
+}  // namespace
+
+ServerAnswer ask_server(int fd) { return ask(fd, ServerRequest::kMagic, nullptr); }
+
+ServerAnswer ask_to_write(int fd, Fd* connection) {
+  return ask(fd, WriteRequest::kMagic, connection);
+}
+
+ShareAnswer ask_mount_to_share(int fd) {
+  char server[kServerNameSize];
+  return ask_to_share(connect_to_mount(fd, server), fd);
+}
+
+ShareAnswer ask_volume_to_share(int stub_fd) {
+  static int64_t silent_until_s = 0;
+  if (seconds_now() < silent_until_s) return {};
+  const Fd run_directory = open_run_directory(stub_fd);
+  if (!run_directory) return {};
+  errno = 0;
+  ShareAnswer answer;
+  Fd connection = ServerAddress::of_volume(run_directory.get()).connect(kVolumeServerPatience);
+  if (connection && is_trusted(connection.get(), stub_fd, run_directory.get())) {
+    answer = ask_to_share(std::move(connection), stub_fd);
+  }
+  if (errno == EAGAIN) silent_until_s = seconds_now() + kSilenceSeconds;
+  if (answer.connection) set_patience(answer.connection.get(), kServerPatience);
   return answer;
 }
 

@@ -1,5 +1,6 @@
 // The questions to a mount's server (iomgr/server_protocol.h): which parts does
-// the file behind this descriptor have, and may they be read, or written, now?
+// the file behind this descriptor have, and may they be read, or written, now? And to one with
+// or without a mount: is the file in its memory?
 //
 // Threads: under the caller's SlowLock (static buffers).
 #pragma once
@@ -34,12 +35,16 @@ ServerAnswer ask_server(int fd);
 // server, which is asked before each write.
 ServerAnswer ask_to_write(int fd, Fd* connection);
 
-// The file's image in the server's memory, and a connection that is a scan's.
+// The file's image in a server's memory, and a connection that is a scan's.
 struct ShareAnswer {
   Fd connection;  // empty: nothing is shared
   Fd image;
   uint64_t generation = 0;  // of the file
 };
-ShareAnswer ask_to_share(int fd);
+// By a descriptor over a mount: that one's.
+ShareAnswer ask_mount_to_share(int fd);
+// By a stub's: whoever serves the volume, if his word is good for this file: root, ourselves, and
+// the owners of the stub and of the volume. One that did not answer is left alone for a minute.
+ShareAnswer ask_volume_to_share(int stub_fd);
 
 }  // namespace graphlane

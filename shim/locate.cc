@@ -129,6 +129,14 @@ uint64_t size_by_parts(int fd, const Layout& layout) {
   return std::min(layout.logical_size, layout.map().logical_size({sizes, devices.count}));
 }
 
+Fd open_run_directory(int stub_fd) {
+  find_path(stub_fd, &stub_path);
+  if (read_volume_file(stub_path.view(), &devices) != nullptr) return {};
+  stub_path.cut(0);
+  stub_path << devices.directory.view() << "/.graphlane/run";
+  return Fd(sys::openat(AT_FDCWD, stub_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
 const char* located_device(uint32_t device_index) { return devices.roots[device_index].c_str(); }
 
 bool is_stub(int fd, const struct stat& st, Layout* layout) {

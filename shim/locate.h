@@ -51,6 +51,10 @@ Located locate_to_write(int fd, PartFiles* parts, Fd* connection);
 // is the stub's.
 uint64_t size_by_parts(int fd, const Layout& layout);
 
+// VOL/.graphlane/run of the volume that the open stub lies in, as a place only. Empty: it is not
+// to be found.
+Fd open_run_directory(int stub_fd);
+
 // Device i's directory ("/mnt/d1/graphlane-<uuid>") of the file located last.
 const char* located_device(uint32_t device_index);
 

@@ -172,7 +172,7 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
     }
     if (file->origin == Origin::kMount && settings().shares &&
         (direct || file->too_large_for_memory)) {
-      file->sharing.begin(fd, file->generation, file->said.bytes);
+      file->sharing.begin(ask_mount_to_share, fd, file->generation, file->said.bytes);
     }
     if (file->origin == Origin::kMount && !file->too_large_for_memory) {
       file->small_reads.begin(file->counter, file->file_counters);
@@ -313,7 +313,7 @@ OpenFileRef identify(int fd, Fd stub = {}) {
     if (is_new) file = open_slot(fd, st, access, direct, std::move(stub));
     if (file != nullptr) {
       said = file->said;
-      said.ctime_ns = st.st_ctim.tv_sec * 1'000'000'000 + st.st_ctim.tv_nsec;
+      said.ctime_ns = ctime_ns_of(st);
       if (!is_new && direct) protect(*file->parts, true);
       if (!is_new && file->origin == Origin::kStub) read_again(*file, fd, &said);
     }
@@ -421,8 +421,8 @@ uint64_t OpenFileRef::content_generation() const {
     return (ctime + counter) * 0x9e3779b97f4a7c15 + file_->generation;
   }
   const bool may_change = file_->origin != Origin::kStub || file_->written_here ||
-                          said_.state != FileState::kClosed || is_fresh(said_.ctime_ns) ||
-                          is_stub_locked(file_->stub_fd, StubLock::kChange, F_WRLCK);
+                          said_.state != FileState::kClosed ||
+                          may_change_unseen(file_->stub_fd, said_.ctime_ns);
   return may_change ? 0 : ctime;
 }
 

@@ -56,8 +56,8 @@ struct OpenFile {
   int link_fd = -1;
   uint32_t link_epoch = 0;
   mutable std::atomic<bool> link_busy{false};
-  SharedReader sharing;  // over a mount
-  SmallReads small_reads;
+  mutable SharedReader sharing;
+  SmallReads small_reads;  // over a mount
   bool too_large_for_memory = false;  // past the page cache, whoever asks
   StripeMap map;
   PartFiles* parts = nullptr;  // in the slot's storage

@@ -8,12 +8,13 @@
 #include "iomgr/base/free_slot.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/server_protocol.h"
-#include "shim/ask_server.h"
 #include "shim/held_signals.h"
 #include "shim/open_file.h"
+#include "shim/process.h"
 #include "shim/queue_pool.h"
 #include "shim/read_cache.h"
 #include "shim/settings.h"
+#include "shim/slow_lock.h"
 
 namespace graphlane {
 namespace {
@@ -109,20 +110,59 @@ bool read_window(const SharedReader& reader, ByteRange range, char* buffer) {
   return all;
 }
 
+// Use of what a reader has, which stays as it is meanwhile; false: it is just beginning anew.
+class Use {
+ public:
+  // Acquire: who comes after a new beginning sees it.
+  explicit Use(const SharedReader& reader)
+      : users_(reader.users), is_open_(users_.fetch_add(1, std::memory_order_acquire) >= 0) {}
+  // Release: a new beginning comes after all that was read.
+  ~Use() { users_.fetch_sub(1, std::memory_order_release); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  explicit operator bool() const { return is_open_; }
+
+ private:
+  std::atomic<int32_t>& users_;
+  const bool is_open_;
+};
+
+// Once for each state that the file has settled in: a server may have that one's image.
+void ask_anew(const OpenFileRef& file) {
+  SharedReader& reader = file->sharing;
+  const int64_t ctime_ns = file.ctime_ns();
+  const auto is_asked = [&] { return reader.asked_ctime_ns.load(relaxed) == ctime_ns; };
+  if (is_asked() || !settings().shares || file->stub_fd < 0 || file.content_generation() == 0) {
+    return;
+  }
+  if (in_vfork_child()) return;  // the connections would be there, and not here
+  const SlowLockGuard lock(slow_lock);
+  int32_t none = 0;
+  if (!lock || is_asked() ||
+      !reader.users.compare_exchange_strong(none, SharedReader::kBusy, std::memory_order_acquire)) {
+    return;
+  }
+  reader.end();
+  reader.begin(ask_volume_to_share, file->stub_fd, static_cast<uint64_t>(ctime_ns), file.size());
+  reader.asked_ctime_ns.store(ctime_ns, relaxed);
+  reader.users.fetch_sub(SharedReader::kBusy, std::memory_order_release);
+}
+
 }  // namespace
 
-void SharedReader::begin(int fd, uint64_t generation, uint64_t size_bytes) {
-  link_count = 0;
+void SharedReader::begin(ShareAnswer (*ask)(int), int fd, uint64_t generation,
+                         uint64_t size_bytes) {
   dead.store(false, relaxed);
   const uint32_t wanted = links_wanted();
   while (link_count < wanted) {
-    ShareAnswer answer = ask_to_share(fd);
+    ShareAnswer answer = ask(fd);
     if (!answer.connection || answer.generation != generation) return;
     if (!image && !image.map(answer.image.get(), size_bytes)) return;
-    Link& link = links[link_count++];
+    Link& link = links[link_count];
     link.fd = lifted(std::move(answer.connection)).release();
     set_entry(link.fd, FdEntry::internal());
     free_slot(link);
+    link_count += 1;
   }
 }
 
@@ -134,14 +174,20 @@ void SharedReader::end() {
   }
   link_count = 0;
   image.unmap();
+  asked_ctime_ns.store(0, relaxed);
 }
 
 std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void* buffer) {
-  const SharedReader& reader = file->sharing;
-  if (reader.link_count == 0 || range.length_bytes < kSharedMin || !is_first_process()) return {};
+  SharedReader& reader = file->sharing;
+  if (range.length_bytes < kSharedMin || !is_first_process()) return {};
+  if (file->origin == Origin::kStub) ask_anew(file);
+  if (reader.link_count.load(relaxed) == 0) return {};
+  const HeldSignals signals;  // a handler may read, too, and leave by siglongjmp()
+  const Use use(reader);
+  if (!use || reader.link_count.load(relaxed) == 0) return {};
   const SharedHeader& header = reader.image.header();
   const bool shares = !reader.dead.load(relaxed) && header.process_count.load(relaxed) > 1 &&
-                      header.content_time_ns == file.ctime_ns();
+                      header.content_time_ns == file.ctime_ns() && file.content_generation() != 0;
   give_way_to_sharing(shares);
   if (!shares) return {};
   const uint64_t size = file.size();
@@ -149,7 +195,6 @@ std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void
   range.length_bytes = std::min(range.length_bytes, left);
   if (range.length_bytes == 0) return 0;
   if (!is_there(buffer, range.length_bytes)) return {};
-  const HeldSignals signals;  // a handler may read, too, and leave by siglongjmp()
   for (uint64_t at = range.offset; at < range.end();) {
     const uint64_t window_end = at / kExtentFrameBytes * kExtentFrameBytes + kWindow;
     const uint64_t end = std::min(range.end(), window_end);

@@ -1,5 +1,5 @@
-// SharedReader: a file's bytes from the memory of the mount's server, where several processes
-// read it (iomgr/server_protocol.h, "Sharing").
+// SharedReader: a file's bytes from the memory of a server, where several processes read it
+// (iomgr/server_protocol.h, "Sharing"): the mount's, or without a mount the volume's.
 //
 //   in the image         ──► copied; the server is told
 //   missing              ──► the server fetches it, once for all; the same then
@@ -7,7 +7,8 @@
 //
 // A process that reads the file alone does so: sharing would cost it a copy.
 //
-// Threads: read_shared() from any; each takes a link of its own. The rest under the SlowLock.
+// Threads: read_shared() from any; each takes a link of its own. The rest under the SlowLock, and
+// while nobody reads.
 #pragma once
 
 #include <atomic>
@@ -16,6 +17,7 @@
 #include <optional>
 
 #include "iomgr/shared_image.h"
+#include "shim/ask_server.h"
 
 namespace graphlane {
 
@@ -28,16 +30,21 @@ struct SharedReader {
   };
   static constexpr uint32_t kLinksMax = 8;
 
-  // Asks the server, by a descriptor that the program has open. `generation`: what the file is
-  // to be in.
-  void begin(int fd, uint64_t generation, uint64_t size_bytes);
-  // The last reader has gone.
+  // Asks by a descriptor: ask_mount_to_share() or ask_volume_to_share(). `generation`: what the
+  // file is to be in.
+  void begin(ShareAnswer (*ask)(int), int fd, uint64_t generation, uint64_t size_bytes);
+  // The last reader has gone, or all begins anew.
   void end();
 
   SharedImage image;  // empty: nothing is shared
-  uint32_t link_count = 0;
+  std::atomic<uint32_t> link_count{0};
   mutable Link links[kLinksMax];
   mutable std::atomic<bool> dead{false};  // the server does not answer
+  // Without a mount: the ctime of the state for which the server was asked last. A file that
+  // changes is asked for anew, when nobody reads; who reads meanwhile does so by himself.
+  std::atomic<int64_t> asked_ctime_ns{0};
+  static constexpr int32_t kBusy = INT32_MIN;
+  mutable std::atomic<int32_t> users{0};  // threads that read; below 0: it begins anew
 };
 
 // Bytes, fewer than asked only at the end of the file. Nothing: it is to be read otherwise.

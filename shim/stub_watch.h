@@ -2,8 +2,7 @@
 // changed. Its ctime is the generation: everybody who changes a file's size writes
 // its stub first.
 //
-// Kernels step a ctime some hundred times a second only. So what was read of a
-// stub that had just been changed is not kept: it could change again unseen.
+// What was read of a stub that had just been changed (is_fresh()) is not kept.
 //
 // Threads: holds() is safe from any; remember() is called by one at a time.
 #pragma once
@@ -12,9 +11,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <ctime>
 
-#include "iomgr/stub.h"
+#include "iomgr/stub_lock.h"
 
 namespace graphlane {
 
@@ -27,14 +25,6 @@ struct SaidSize {
 
 constexpr int64_t nanoseconds(const statx_timestamp& time) {
   return time.tv_sec * 1'000'000'000 + time.tv_nsec;
-}
-
-// Whether what has this ctime could have been changed again unseen.
-inline bool is_fresh(int64_t ctime_ns) {
-  constexpr int64_t kTickMax = 20'000'000;  // two ticks of the slowest kernel
-  timespec now;
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - ctime_ns <= kTickMax;
 }
 
 class StubWatch {

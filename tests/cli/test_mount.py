@@ -75,7 +75,7 @@ def test_stat_again_and_again(graphlane, striped, mount):
 
 
 def test_stat_of_what_is_not_mounted(refused, striped, tmp_path):
-    refused("stat", striped.path, naming=f"{striped.path}: not mounted")
+    refused("stat", striped.path, naming=f"{striped.path}: neither mounted nor served")
     refused("stat", tmp_path / "none", naming=tmp_path / "none")
 
 

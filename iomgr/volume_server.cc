@@ -1,0 +1,210 @@
+#include "iomgr/volume_server.h"
+
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <vector>
+
+#include "iomgr/background.h"
+#include "iomgr/base/reopen.h"
+#include "iomgr/parts.h"
+#include "iomgr/server_socket.h"
+#include "iomgr/stats.h"
+#include "iomgr/stop_mask.h"
+#include "iomgr/stub_lock.h"
+#include "iomgr/volume_files.h"
+
+namespace graphlane {
+namespace {
+
+constexpr char kRunDirectory[] = ".graphlane/run";
+constexpr char kSocketName[] = "server";
+constexpr int kEndingPatienceMs = 30'000;
+constexpr size_t kStatsMax = 1 << 16;
+
+// The process that serves; 0: nobody, or one that cannot be told.
+pid_t server_process(int run_directory) {
+  const Fd connection = ServerAddress::of_volume(run_directory).connect(kVolumeServerPatience);
+  ucred server{};
+  return connection && find_peer(connection.get(), &server) ? server.pid : 0;
+}
+
+Error served_already(const std::string& root, int run_directory) {
+  if (const pid_t process = server_process(run_directory); process != 0) {
+    return make_error(EBUSY, "{0}: served already, by process {1} (graphlane serve --stop {0})",
+                      root, process);
+  }
+  return make_error(EBUSY, "{}: another server is just starting or ending", root);
+}
+
+// Whether the shown descriptor lies on that filesystem; told without asking it.
+bool lies_on(int fd, dev_t device, struct statx* seen) {
+  return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_TYPE, seen) == 0 &&
+         makedev(seen->stx_dev_major, seen->stx_dev_minor) == device;
+}
+
+bool is_as_it_was(const StripedFile& file, const SharedCache::Content& content) {
+  struct stat stub;
+  return ::fstat(file.held_stub(), &stub) == 0 && ctime_ns_of(stub) == content.time_ns &&
+         !is_stub_locked(file.held_stub(), StubLock::kChange, F_WRLCK);
+}
+
+}  // namespace
+
+Outcome<std::unique_ptr<VolumeServer>> VolumeServer::start(std::shared_ptr<const Volume> volume,
+                                                           const ServerOptions& options) {
+  std::unique_ptr<VolumeServer> made(new VolumeServer(std::move(volume)));
+  Outcome<Fd> listening = made->listen();
+  if (!listening) return listening.error();
+  Outcome<std::unique_ptr<Lanes>> lanes = Lanes::start(*made->volume_, options.lanes);
+  if (!lanes) return lanes.error();
+  made->lanes_ = std::move(*lanes);
+  made->shared_.emplace(
+      options.shared(),
+      [raw = made.get()](const PartRequest& request) { return raw->lanes_->move(request); },
+      is_as_it_was);
+  auto server = FileServer::start(std::move(*listening), *made, &*made->shared_);
+  if (!server) return server.error();
+  made->server_ = std::move(*server);
+  return made;
+}
+
+VolumeServer::~VolumeServer() {
+  if (listens_) (void)::unlinkat(run_directory_.get(), kSocketName, 0);
+}
+
+Outcome<Fd> VolumeServer::listen() {
+  const std::string path = volume_->root() + "/" + kRunDirectory;
+  struct stat record;  // a file like those that clients show; a directory may have another device
+  if (::fstatat(volume_->root_fd(), kVolumeJson, &record, 0) != 0) {
+    return os_error(errno, volume_->root() + "/" + kVolumeJson, "cannot read");
+  }
+  device_ = record.st_dev;
+  run_directory_.reset(
+      ::openat(volume_->root_fd(), kRunDirectory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!run_directory_) return os_error(errno, path, "cannot open");
+  if (::flock(run_directory_.get(), LOCK_EX | LOCK_NB) != 0) {
+    return errno == EWOULDBLOCK ? served_already(volume_->root(), run_directory_.get())
+                                : os_error(errno, path, "cannot lock");
+  }
+  (void)::unlinkat(run_directory_.get(), kSocketName, 0);  // a dead server's
+  Fd listening = ServerAddress::of_volume(run_directory_.get()).listen();
+  if (!listening) return os_error(errno, path + "/" + kSocketName, "cannot listen");
+  listens_ = true;
+  // Who may ask is told by what he shows.
+  if (::fchmodat(run_directory_.get(), kSocketName, 0666, 0) != 0) {
+    return os_error(errno, path + "/" + kSocketName, "cannot set the mode");
+  }
+  return listening;
+}
+
+FileServer::Answer VolumeServer::answer(const FileServer::Question& question) {
+  if (!is_readable(question.fd)) return FileServer::refusal(EACCES);
+  if (question.kind == ShareRequest::kMagic) return answer_sharer(question.fd);
+  if (question.kind == StatsRequest::kMagic) return answer_stats(question.fd);
+  return FileServer::refusal(EOPNOTSUPP);
+}
+
+FileServer::Answer VolumeServer::answer_sharer(int file_fd) const {
+  struct statx seen;
+  if (!lies_on(file_fd, device_, &seen) || !S_ISREG(seen.stx_mode)) {
+    return FileServer::refusal(EXDEV);
+  }
+  Fd stub = reopen(file_fd, O_RDONLY);  // its locks are asked for by another than the client's
+  struct stat st;
+  if (!stub || ::fstat(stub.get(), &st) != 0) return FileServer::refusal(errno);
+  Layout layout;
+  const Result<StubVerdict> verdict =
+      read_stub(stub.get(), static_cast<uint64_t>(st.st_size), &layout);
+  if (!verdict || *verdict != StubVerdict::kStub || st.st_nlink == 0) {
+    return FileServer::refusal(ESTALE);
+  }
+  if (!volume_->accept(layout, "") || !may_give_access(*volume_, layout, st)) {
+    return FileServer::refusal(EACCES);
+  }
+  if (layout.state != FileState::kClosed || may_change_unseen(stub.get(), ctime_ns_of(st))) {
+    return FileServer::refusal(EAGAIN);
+  }
+  auto file = StripedFile::open(*volume_, layout, "");
+  if (!file) return FileServer::refusal(file.error().code);  // the client has told his user why
+  (*file)->hold(std::move(stub));
+  Answer answer;
+  answer.content.time_ns = ctime_ns_of(st);
+  answer.reply.generation = static_cast<uint64_t>(answer.content.time_ns);
+  answer.file = std::move(*file);
+  return answer;
+}
+
+// To whoever may list the volume.
+FileServer::Answer VolumeServer::answer_stats(int root_fd) const {
+  struct stat root;
+  struct statx seen;
+  if (::fstat(volume_->root_fd(), &root) != 0 || !lies_on(root_fd, root.st_dev, &seen) ||
+      seen.stx_ino != root.st_ino) {
+    return FileServer::refusal(EACCES);
+  }
+  Answer answer;
+  answer.text = stats_json(*lanes_, {}, shared_->stats());
+  return answer;
+}
+
+Outcome<void> serve_volume(const std::shared_ptr<const Volume>& volume,
+                           const ServerOptions& options, bool foreground) {
+  const Server serve = [&](const std::function<void()>& on_ready) -> Outcome<void> {
+    const StopMask stop;
+    raise_descriptor_limit();
+    const Outcome<std::unique_ptr<VolumeServer>> server = VolumeServer::start(volume, options);
+    if (!server) return server.error();
+    on_ready();
+    int taken = 0;
+    while (::sigwait(&stop.signals(), &taken) != 0) continue;
+    return {};
+  };
+  return foreground ? serve([] {}) : run_in_background(serve);
+}
+
+Outcome<void> stop_server(const Volume& volume) {
+  const Fd directory(
+      ::openat(volume.root_fd(), kRunDirectory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const pid_t process = directory ? server_process(directory.get()) : 0;
+  if (process == 0) return make_error(ENOENT, "{}: nobody serves it", volume.root());
+  const std::string name = fmt::format("process {}", process);
+  const Fd server(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+  if (!server) return os_error(errno, name, "cannot stop");
+  for (const int signal : {SIGTERM, SIGCONT}) {  // it may have been stopped
+    if (::syscall(SYS_pidfd_send_signal, server.get(), signal, nullptr, 0) != 0) {
+      return os_error(errno, name, "cannot stop");
+    }
+  }
+  pollfd ended{server.get(), POLLIN, 0};
+  if (::poll(&ended, 1, kEndingPatienceMs) > 0) return {};
+  return make_error(EBUSY, "{}: does not end", name);
+}
+
+Outcome<std::string> ask_for_stats(const std::string& root) {
+  const Fd volume(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd run(::openat(volume.get(), kRunDirectory, O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Fd connection =
+      run ? ServerAddress::of_volume(run.get()).connect(kServerPatience) : Fd();
+  if (!connection) return make_error(ENOENT, "{}: nobody serves it", root);
+  std::vector<char> buffer(sizeof(ServerReply) + kStatsMax);
+  ServerMessage message;
+  ServerReply reply;
+  if (send_question(connection.get(), volume.get(), StatsRequest::kMagic)) {
+    receive_message(connection.get(), buffer.data(), buffer.size(), &message);
+  }
+  if (message.length_bytes < static_cast<ssize_t>(sizeof reply)) {
+    return make_error(EIO, "{}: its server does not answer", root);
+  }
+  std::memcpy(&reply, buffer.data(), sizeof reply);
+  if (reply.error != 0) return os_error(reply.error, root, "cannot read the statistics");
+  return std::string(buffer.data() + sizeof reply,
+                     static_cast<size_t>(message.length_bytes) - sizeof reply);
+}
+
+}  // namespace graphlane

@@ -1,0 +1,71 @@
+// VolumeServer: the server of a volume without a mount. Preloaded programs that open stubs
+// themselves share what they read (server_protocol.h, "Sharing"): each byte comes from the
+// devices once.
+//
+//   VOL/.graphlane/run           locked (flock) while somebody serves the volume
+//   VOL/.graphlane/run/server    its socket; what a dead server has left the next one replaces
+//
+// **Coherence.** A file is shared while nobody holds its writers' lock and its stub has one and
+// the same ctime (stub_lock.h): that is looked at before and after each frame is filled, and by
+// each reader before he copies.
+//
+// **Rights.** Who shows a descriptor of a stub that is open for reading gets that file's bytes, if
+// the stub may give access to them. What is shown must lie on the volume's own filesystem: of any
+// other, looking at it could take for ever.
+//
+// Threads: its FileServer's and its lanes'; start() and the end belong to one owner.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "iomgr/file_server.h"
+#include "iomgr/lanes.h"
+#include "iomgr/server_options.h"
+#include "iomgr/shared_cache.h"
+#include "iomgr/volume.h"
+
+namespace graphlane {
+
+class VolumeServer final : private FileServer::Host {
+ public:
+  // EBUSY: somebody serves it already.
+  static Outcome<std::unique_ptr<VolumeServer>> start(std::shared_ptr<const Volume> volume,
+                                                      const ServerOptions& options);
+  ~VolumeServer();
+  VolumeServer(const VolumeServer&) = delete;
+  VolumeServer& operator=(const VolumeServer&) = delete;
+
+ private:
+  using Answer = FileServer::Answer;
+
+  explicit VolumeServer(std::shared_ptr<const Volume> volume) : volume_(std::move(volume)) {}
+  Outcome<Fd> listen();
+  Answer answer(const FileServer::Question& question) override;
+  Answer answer_sharer(int file_fd) const;
+  Answer answer_stats(int root_fd) const;
+
+  const std::shared_ptr<const Volume> volume_;
+  Fd run_directory_;  // has the lock
+  dev_t device_ = 0;  // of the volume's files
+  bool listens_ = false;
+  std::unique_ptr<Lanes> lanes_;
+  std::optional<SharedCache> shared_;
+  std::unique_ptr<FileServer> server_;  // last: it calls the rest
+};
+
+// Serves until SIGINT, SIGTERM or SIGHUP. In the background (not `foreground`) it returns when
+// clients can ask; the server is a child in a session of its own then.
+Outcome<void> serve_volume(const std::shared_ptr<const Volume>& volume,
+                           const ServerOptions& options, bool foreground);
+
+// Ends whoever serves the volume, and waits for that. ENOENT: nobody does.
+Outcome<void> stop_server(const Volume& volume);
+
+// What the server of the volume at `root` has done (stats.h). ENOENT: there is none.
+Outcome<std::string> ask_for_stats(const std::string& root);
+
+}  // namespace graphlane

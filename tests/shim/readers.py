@@ -1,0 +1,99 @@
+"""Preloaded programs that read blocks of one file past the page cache, as they are told."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import zlib
+from contextlib import contextmanager
+from pathlib import Path
+
+SIZE = 24_000_123
+BLOCK = 4 << 20
+# Opens argv[1]; for each line, a number, reads that block, and says a checksum of it. "fork": in a
+# child. "open": anew.
+READER = f"""
+import mmap, os, sys, zlib
+room = memoryview(mmap.mmap(-1, {BLOCK}))
+fd = os.open(sys.argv[1], os.O_RDONLY)
+def read(block):
+    got = os.preadv(fd, [room], block * {BLOCK})
+    print(got, zlib.crc32(room[:got]), flush=True)
+for line in sys.stdin:
+    words = line.split()
+    if words[0] == "fork":
+        child = os.fork()
+        if child == 0:
+            read(int(words[1]))
+            os._exit(0)
+        os.waitpid(child, 0)
+    elif words[0] == "open":
+        os.close(fd)
+        fd = os.open(sys.argv[1], os.O_RDONLY)
+    else:
+        read(int(words[0]))
+"""
+
+
+class Reader:
+    def __init__(self, graphlane, path, *options, **environment):
+        self.process = subprocess.Popen(
+            [graphlane.program, "run", "--io=direct", *options, "--", sys.executable, "-c", READER,
+             path],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=os.environ | environment)
+
+    def ask(self, *words) -> None:
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> list[int]:
+        return [int(word) for word in self.process.stdout.readline().split()]
+
+    def read(self, *words) -> list[int]:
+        self.ask(*words)
+        return self.answer()
+
+    def end(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+        self.process.stdin.close()
+        self.process.wait(timeout=60)
+        self.process.stdout.close()
+
+
+class SharedFile:
+    """A striped file, its content, and programs that read it."""
+
+    options: tuple[str, ...] = ()  # of `graphlane run`
+
+    def __init__(self, graphlane, made, path: Path):
+        self.graphlane, self.made, self.path = graphlane, made, path
+        self.content = random.Random(5).randbytes(SIZE)
+        self.blocks = range(-(-SIZE // BLOCK))
+
+    @contextmanager
+    def readers(self, count, **environment):
+        readers = [Reader(self.graphlane, self.path, *self.options, **environment)
+                   for _ in range(count)]
+        try:
+            # The first read of each only makes it known: whoever is alone shares nothing.
+            for reader in readers:
+                assert reader.read(0) == self.expected(0)
+            yield readers
+        finally:
+            for reader in readers:
+                reader.end()
+
+    def read_all(self, readers) -> None:
+        for block in self.blocks:
+            for reader in readers:
+                assert reader.read(block) == self.expected(block)
+
+    def expected(self, block) -> list[int]:
+        piece = self.content[block * BLOCK:(block + 1) * BLOCK]
+        return [len(piece), zlib.crc32(piece)]
+
+    def replace(self, offset, piece) -> None:
+        """What somebody has written."""
+        self.content = self.content[:offset] + piece + self.content[offset + len(piece):]

@@ -1,0 +1,379 @@
+"""`graphlane serve`: several preloaded programs without a mount read what they have in common once,
+and nobody depends on the server (iomgr/volume_server.h)."""
+
+import errno
+import json
+import mmap
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from harness import run, wait_until
+from readers import BLOCK, SIZE, SharedFile
+
+SHARE_REQUEST = struct.pack("<I", 0x31534c47)
+MIB = 1 << 20
+NOBODY = 65534
+# Opens argv[1] to write, and for each line writes argv[2] bytes of that at block 1.
+WRITER = f"""
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY)
+for line in sys.stdin:
+    os.pwrite(fd, line.strip().encode() * int(sys.argv[2]), {BLOCK})
+    print("written", flush=True)
+"""
+
+
+class Served(SharedFile):
+    """A file of a volume without a mount, and what the volume's server says."""
+
+    options = ("--no-mount",)
+
+    def __init__(self, graphlane, made):
+        super().__init__(graphlane, made, made.path / "data")
+        self.run_directory = made.path / ".graphlane/run"
+
+    def stats(self) -> dict:
+        return json.loads(self.graphlane("stat", "--json", self.made.path).stdout)
+
+    def shared(self) -> dict:
+        return self.stats()["shared"]
+
+    def process(self) -> int:
+        """The server's."""
+        with self.connect() as connection:
+            return struct.unpack("iii", connection.getsockopt(
+                socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+
+    def connect(self) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection.settimeout(10)
+        with self.address() as address:
+            connection.connect(address)
+        return connection
+
+    @contextmanager
+    def address(self):
+        """Short enough for a socket, wherever the volume is."""
+        directory = os.open(self.run_directory, os.O_PATH)
+        try:
+            yield f"/proc/self/fd/{directory}/server"
+        finally:
+            os.close(directory)
+
+    def ask(self, fd) -> tuple[int, list[int]]:
+        """The errno and the descriptors that who shows this one gets."""
+        with self.connect() as connection:
+            socket.send_fds(connection, [SHARE_REQUEST], [fd])
+            reply, fds, _, _ = socket.recv_fds(connection, 1 << 16, 65)
+        return struct.unpack_from("<Ii", reply)[1], fds
+
+    def is_settled(self) -> bool:
+        """Whether the next change shows: what was changed just now is nobody's to share."""
+        return time.time() - self.path.stat().st_ctime > 0.05
+
+    def is_served(self) -> bool:
+        with suppress(OSError):
+            self.connect().close()
+            return True
+        return False
+
+    @contextmanager
+    def server(self, *options):
+        self.graphlane("serve", "-o", "cache=64M", *options, self.made.path)
+        try:
+            yield
+        finally:
+            self.graphlane("serve", "--stop", self.made.path, check=False)
+
+    @contextmanager
+    def writer(self, count):
+        """write(letter) writes as many of it."""
+        process = subprocess.Popen(
+            [self.graphlane.program, "run", "--no-mount", "--", sys.executable, "-c", WRITER,
+             self.path, str(count)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+        def write(letter: str) -> None:
+            process.stdin.write(letter + "\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "written\n"
+            self.replace(BLOCK, letter.encode() * count)
+
+        try:
+            yield write
+        finally:
+            process.communicate()
+
+
+@pytest.fixture
+def file(graphlane, volume, tmp_path):
+    made = volume(depth="1M", stripe=["data"])
+    served = Served(graphlane, made)
+    source = tmp_path / "data"
+    source.write_bytes(served.content)
+    graphlane("import", source, made.path)
+    wait_until(served.is_settled)
+    return served
+
+
+@pytest.fixture
+def served(file):
+    with file.server():
+        yield file
+
+
+def devices_read(path) -> int:
+    """By the programs whose reports these are."""
+    reports = [json.loads(line) for line in path.read_text().splitlines()]
+    return sum(device["bytes_read"] for report in reports for device in report["devices"])
+
+
+def test_each_byte_is_read_from_the_devices_once(served, tmp_path):
+    report = tmp_path / "report"
+    with served.readers(3, GRAPHLANE_REPORT=str(report)) as readers:
+        served.read_all(readers)
+        stats = served.stats()
+    assert stats["shared"]["fetched_bytes"] <= SIZE + MIB
+    assert stats["shared"]["found_bytes"] >= 2 * SIZE - BLOCK
+    assert stats["shared"]["resident_bytes"] <= 64 * MIB
+    assert sum(device["bytes_read"] for device in stats["devices"]) <= SIZE + MIB
+    assert devices_read(report) <= 2 * BLOCK  # whoever is alone reads for himself
+
+
+def test_without_a_server_each_reads_for_himself(file, tmp_path):
+    report = tmp_path / "report"
+    with file.readers(3, GRAPHLANE_REPORT=str(report)) as readers:
+        file.read_all(readers)
+    assert devices_read(report) >= 3 * SIZE
+
+
+def test_one_alone_shares_nothing(served):
+    with served.readers(1) as readers:
+        served.read_all(readers)
+        assert served.shared()["fetched_bytes"] == 0
+
+
+def test_nothing_is_shared_if_so_wished(served):
+    with served.readers(2, GRAPHLANE_SHARE="no") as readers:
+        served.read_all(readers)
+        assert served.shared()["fetched_bytes"] == 0 and served.shared()["scan_count"] == 0
+
+
+def test_what_somebody_writes_all_see(served):
+    with served.readers(2) as readers:
+        served.read_all(readers)
+        with served.writer(1000) as write:
+            for letter in "abc":
+                write(letter)
+                for reader in readers:
+                    assert reader.read(1) == served.expected(1), f"{letter}, while it is open"
+        for _ in range(2):
+            served.read_all(readers)
+
+
+def test_what_somebody_writes_by_a_mount_all_see(served, mount):
+    with served.readers(2) as readers:
+        served.read_all(readers)
+        with mount(served.made) as at:
+            fd = os.open(at / "data", os.O_WRONLY)
+            os.pwrite(fd, b"x" * BLOCK, BLOCK)
+            served.replace(BLOCK, b"x" * BLOCK)
+            for reader in readers:
+                assert reader.read(1) == served.expected(1), "while it is open"
+            os.close(fd)
+            served.read_all(readers)
+        served.read_all(readers)
+
+
+def test_a_file_that_has_changed_is_shared_again(served):
+    with served.readers(2) as readers:
+        served.read_all(readers)
+        os.chmod(served.path, 0o640)  # another ctime
+        wait_until(served.is_settled)
+        before = served.shared()
+        served.read_all(readers)
+        after = served.shared()
+        assert after["found_bytes"] >= before["found_bytes"] + SIZE - BLOCK
+        assert after["scan_count"] == before["scan_count"]
+
+
+def test_a_file_without_a_name_is_read_on(served):
+    with served.readers(2) as readers:
+        served.read_all(readers)
+        served.graphlane("run", "--no-mount", "--", "rm", served.path)
+        for _ in range(2):
+            served.read_all(readers)
+            time.sleep(0.05)  # from then on the server would be asked anew
+
+
+def test_all_read_on_when_the_server_dies_and_the_next_one_serves(served):
+    with served.readers(2) as readers:
+        for reader in readers:
+            assert reader.read(1) == served.expected(1)
+        os.kill(served.process(), signal.SIGKILL)
+        served.read_all(readers)
+        wait_until(lambda: not served.is_served())
+        assert "server" in os.listdir(served.run_directory)  # what it left is in nobody's way
+        served.graphlane("serve", "-o", "cache=64M", served.made.path)
+        for reader in readers:
+            reader.ask("open")
+            assert reader.read(0) == served.expected(0)
+        served.read_all(readers)
+        assert served.shared()["found_bytes"] >= SIZE - 2 * BLOCK
+
+
+def test_a_server_that_was_stopped_is_left_alone(served):
+    server = served.process()
+    os.kill(server, signal.SIGSTOP)
+    try:
+        begun = time.monotonic()
+        with served.readers(1) as readers:
+            served.read_all(readers)
+            for _ in range(20):
+                readers[0].ask("open")
+                assert readers[0].read(0) == served.expected(0)
+        assert time.monotonic() - begun < 25  # it was asked once
+    finally:
+        os.kill(server, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_whoever_dies_or_stops_holds_nobody_up(served, how):
+    with served.readers(3) as readers:
+        victim, *others = readers
+        victim.ask(1)
+        victim.process.send_signal(how)
+        for _ in range(2):
+            served.read_all(others)
+
+
+def test_one_server_a_volume(served):
+    again = served.graphlane("serve", served.made.path, check=False)
+    assert again.returncode == 1 and again.stderr.count("\n") == 1
+    assert f"served already, by process {served.process()}" in again.stderr
+    assert served.is_served()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_in_the_foreground_it_ends_by_signals_and_leaves_nothing(file, number):
+    left = os.listdir(file.run_directory)
+    server = subprocess.Popen([file.graphlane.program, "serve", "-f", file.made.path])
+    wait_until(file.is_served)
+    with file.readers(2) as readers:
+        file.read_all(readers)
+        server.send_signal(number)
+        assert server.wait(timeout=30) == 0
+        assert os.listdir(file.run_directory) == left
+        file.read_all(readers)
+
+
+def test_stop_says_whether_there_was_one(file):
+    with file.server():
+        process = file.process()
+        file.graphlane("serve", "--stop", file.made.path)
+        assert not os.path.exists(f"/proc/{process}/exe")
+    stopped = file.graphlane("serve", "--stop", file.made.path, check=False)
+    assert stopped.returncode == 1 and "nobody serves it" in stopped.stderr
+
+
+@pytest.mark.parametrize("words, said", [
+    (["-o", "cache=0"], "cache=0"),
+    (["-o", "io=direct"], "unknown option"),
+    (["-o", "cache=much"], "cache=much: expected"),
+])
+def test_options_that_make_no_sense_are_refused(file, words, said):
+    refused = file.graphlane("serve", *words, file.made.path, check=False)
+    assert refused.returncode == 1 and said in refused.stderr and refused.stderr.count("\n") == 1
+    assert not file.is_served()
+
+
+def test_what_is_no_volume_is_refused(graphlane, tmp_path):
+    refused = graphlane("serve", tmp_path, check=False)
+    assert refused.returncode == 1 and "not a Graphlane volume" in refused.stderr
+
+
+def test_who_may_not_write_the_volume_cannot_serve_it(file, root, open_tmp):
+    refused = run("setpriv", f"--reuid={NOBODY}", "--clear-groups", file.graphlane.program, "serve",
+                  file.made.path, check=False)
+    assert refused.returncode == 1 and "Permission denied" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+
+def test_stat_shows_what_it_has_done(served):
+    with served.readers(2) as readers:
+        served.read_all(readers)
+        assert "\nshared: " in served.graphlane("stat", served.made.path).stdout
+        metrics = served.graphlane("stat", "--prometheus", served.made.path).stdout
+    assert f'graphlane_shared_fetched_bytes_total{{mount="{served.made.path}"}} ' in metrics
+
+
+# ---- rights
+
+
+def test_who_may_read_a_file_gets_its_image_for_reading(served):
+    fd = os.open(served.path, os.O_RDONLY)
+    error, (image,) = served.ask(fd)
+    assert error == 0
+    assert os.readlink(f"/proc/self/fd/{image}").startswith("/memfd:graphlane-shared")
+    with pytest.raises(PermissionError):
+        mmap.mmap(image, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    os.close(image)
+    os.close(fd)
+
+
+@pytest.mark.parametrize("what, error", [
+    ("place", errno.EACCES), ("write-only", errno.EACCES), ("plain", errno.ESTALE),
+    ("directory", errno.EXDEV), ("elsewhere", errno.EXDEV), ("another's parts", errno.EACCES),
+])
+def test_nothing_else_is_shared(served, what, error, root):
+    def show():
+        if what == "place":
+            return os.open(served.path, os.O_PATH)
+        if what == "write-only":
+            return os.open(served.path, os.O_WRONLY)
+        if what == "directory":
+            return os.open(served.made.path, os.O_RDONLY)
+        if what == "elsewhere":
+            return os.open("/proc/self/status", os.O_RDONLY)
+        if what == "plain":
+            other = served.made.path / "other"
+            other.write_bytes(bytes(4096))
+            return os.open(other, os.O_RDONLY)
+        copy = served.made.path / "copy"  # anyone can write 4096 bytes that name them
+        copy.write_bytes(served.path.read_bytes())
+        os.chown(copy, NOBODY, NOBODY)
+        return os.open(copy, os.O_RDONLY)
+
+    fd = show()
+    assert served.ask(fd) == (error, [])
+    os.close(fd)
+
+
+@pytest.mark.parametrize("user, is_asked", [(0, True), (NOBODY, False)])
+def test_a_server_of_another_user_is_not_asked(file, root, user, is_asked):
+    """Whoever listened there, and however the socket came there."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with file.address() as address:
+        listening.bind(address)
+    os.seteuid(user)  # who serves is who began to listen
+    try:
+        listening.listen()
+    finally:
+        os.seteuid(0)
+    listening.settimeout(10)
+    with file.readers(1) as readers:
+        readers[0].ask(1)
+        connection, _ = listening.accept()
+        assert connection.recv(4) == (SHARE_REQUEST if is_asked else b"")
+        connection.close()
+        listening.close()
+        assert readers[0].answer() == file.expected(1)
