@@ -20,7 +20,8 @@ class Options(ctypes.Structure):
                 ("partition_count", c_uint32), ("ranges", c_void_p), ("range_count", c_uint64),
                 ("load", c_void_p), ("load_context", c_void_p),
                 ("record_bytes", c_uint32), ("source_offset_bytes", c_uint32),
-                ("vertex_count", c_uint64), ("thread_count", c_uint32), ("vertex_bytes", c_uint32),
+                ("vertex_count", c_uint64), ("thread_count", c_uint32),
+                ("thread_count_min", c_uint32), ("vertex_bytes", c_uint32),
                 ("budget_bytes", c_uint64), ("idle_ms", c_uint64)]
 
 

@@ -18,6 +18,7 @@ REQUEST = struct.pack("<I", 0x31514c47)
 REPLY = struct.Struct("<IiQII")
 STUB_SIZE = 4096
 DESCRIPTORS_MAX = 65
+COUNTERS = 8192  # generations, and as many counts of reads
 
 
 class Answer:
@@ -26,14 +27,20 @@ class Answer:
     def __init__(self, reply: bytes, fds: list[int]):
         magic, self.error, self.generation, self.index, self.device_count = \
             REPLY.unpack_from(reply)
-        assert magic == 0x31524c47
+        assert magic == 0x32524c47
         self.stub = reply[REPLY.size:REPLY.size + STUB_SIZE]
         self.directories = reply[REPLY.size + STUB_SIZE:].split(b"\0")[:-1]
         self.counters, self.parts = (fds[0] if fds else None), fds[1:]
 
     def counter(self) -> int:
+        return self.number(self.index)
+
+    def served(self) -> int:
+        return self.number(COUNTERS + self.index)
+
+    def number(self, index: int) -> int:
         with mmap.mmap(self.counters, 0, prot=mmap.PROT_READ) as view:
-            return struct.unpack_from("<Q", view, 8 * self.index)[0]
+            return struct.unpack_from("<Q", view, 8 * index)[0]
 
 
 def connect(name: bytes) -> socket.socket:
@@ -101,6 +108,18 @@ def test_who_has_its_answer_can_unmount(asking):
         for _ in range(200):
             assert ask(file.fileno()).error == 0
             assert str(at / "data") not in open_files(daemon)
+
+
+def test_what_the_kernel_asks_for_is_counted(asking):
+    volume, at, content, ask = asking
+    with open(at / "data", "rb", buffering=0) as file:
+        answer = ask(file.fileno())
+        before = answer.served()
+        assert file.read() == content
+        asked = answer.served()
+        assert asked > before
+        assert os.pread(file.fileno(), 4096, 0) == content[:4096]
+        assert answer.served() == asked, "the kernel had it"
 
 
 def test_the_counters_cannot_be_written_or_cut(asking):
