@@ -68,7 +68,7 @@ class AheadTable {
   AheadStats stats() const;
 
  private:
-  static constexpr uint32_t kFileCount = 32;   // GraphChi sweeps its shards in turn
+  static constexpr uint32_t kFileCount = 32;  // GraphChi sweeps its shards in turn
   static constexpr uint32_t kIdleMax = 256;  // reads of others before a file lets go
   // A frame is given up when so much of its file, and so many reads, have gone by.
   static constexpr uint64_t kPatienceBytes = kAheadMax / 2 * kExtentFrameBytes;

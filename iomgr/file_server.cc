@@ -35,55 +35,22 @@ bool is_known(uint32_t question) {
   return std::find(kQuestions.begin(), kQuestions.end(), question) != kQuestions.end();
 }
 
-// The descriptor that came with a valid request. (Alignment leaves room for two,
-// and whatever came is ours to close.)
+// The descriptor that came with a valid request; whatever else came is closed.
 Fd receive_request(int connection, uint32_t* magic) {
   ServerRequest request;
   static_assert(sizeof request == sizeof(WriteRequest) && sizeof request == sizeof(ShareRequest));
-  iovec piece{.iov_base = &request, .iov_len = sizeof request};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  const ssize_t received = ::recvmsg(connection, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (received < 0) return {};
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
-    return {};
-  }
-  Fd first;
-  const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-  for (size_t i = 0; i < count; ++i) {
-    int fd;
-    std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-    Fd owned(fd);
-    if (i == 0) first = std::move(owned);
-  }
+  ServerMessage message;
+  receive_message(connection, &request, sizeof request, &message);
   *magic = request.magic;
-  const bool sensible = received == sizeof request && is_known(*magic) && count == 1;
-  return sensible ? std::move(first) : Fd();
+  const bool sensible =
+      message.length_bytes == sizeof request && is_known(*magic) && message.fd_count == 1;
+  return sensible ? Fd(message.take(0)) : Fd();
 }
 
-// False: the client has gone, or does not read.
 bool send_answer(int connection, FileServer::Answer& answer) {
-  iovec pieces[] = {{&answer.reply, sizeof answer.reply},
-                    {answer.text.data(), answer.text.size()}};
-  alignas(cmsghdr) char control[CMSG_SPACE(kServerDescriptorsMax * sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = pieces;
-  message.msg_iovlen = 2;
-  if (const size_t length = answer.fds.size() * sizeof(int); length > 0) {
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(length);
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(length);
-    std::memcpy(CMSG_DATA(header), answer.fds.data(), length);
-  }
-  return ::sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+  const iovec pieces[] = {{&answer.reply, sizeof answer.reply},
+                          {answer.text.data(), answer.text.size()}};
+  return send_message(connection, pieces, answer.fds);
 }
 
 }  // namespace

@@ -61,22 +61,27 @@ void set_patience(int socket, timeval patience) {
   }
 }
 
+bool send_message(int socket, std::span<const iovec> pieces, std::span<const int> fds) {
+  alignas(cmsghdr) char control[CMSG_SPACE(kServerDescriptorsMax * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(pieces.data());
+  message.msg_iovlen = pieces.size();
+  if (!fds.empty()) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(fds.size_bytes());
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
+  }
+  return ::syscall(SYS_sendmsg, socket, &message, MSG_NOSIGNAL) >= 0;
+}
+
 bool send_question(int socket, int fd, uint32_t question) {
   ServerRequest request{.magic = question};
-  iovec piece{.iov_base = &request, .iov_len = sizeof request};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof fd);
-  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  return ::syscall(SYS_sendmsg, socket, &message, MSG_NOSIGNAL) ==
-         static_cast<long>(sizeof request);
+  const iovec piece{.iov_base = &request, .iov_len = sizeof request};
+  return send_message(socket, {&piece, 1}, {&fd, 1});
 }
 
 void receive_message(int socket, void* buffer, size_t size_bytes, ServerMessage* received) {
@@ -90,7 +95,9 @@ void receive_message(int socket, void* buffer, size_t size_bytes, ServerMessage*
   received->length_bytes = ::syscall(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC);
   if (received->length_bytes < 0) return;
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return;
+  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
+    return;
+  }
   received->fd_count = static_cast<uint32_t>((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
   std::memcpy(received->fds, CMSG_DATA(header), received->fd_count * sizeof(int));
 }

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "iomgr/base/fd.h"
 #include "iomgr/server_protocol.h"
@@ -37,7 +39,11 @@ class ServerAddress {
 // All that waits for the other end waits so long at most. A lapse is EAGAIN.
 void set_patience(int socket, timeval patience);
 
-// False: the server has gone.
+// Whole, with up to kServerDescriptorsMax descriptors. False: the other end has gone; or does not
+// read, where the socket does not block.
+bool send_message(int socket, std::span<const iovec> pieces, std::span<const int> fds);
+
+// The same, of a client.
 bool send_question(int socket, int fd, uint32_t question);
 
 // A message, with the descriptors that came along: the receiver's to take, closed otherwise.

@@ -73,6 +73,10 @@ Attempt attempt(int fd, const Memory& memory, off_t offset, ssize_t* result) {
 template <class Original>
 ssize_t read_target(int fd, const Memory& memory, off_t offset, Original original) {
   if (is_known_foreign(fd) || offset < kAtFileOffset) return original();
+  if (!memory.is_vector && memory.iov->iov_len <= SmallReads::kBytesMax) {
+    SmallReads* const small = small_reads_of(fd);
+    if (const auto n = small != nullptr ? small->by_kernel(original) : std::nullopt) return *n;
+  }
   pthread_testcancel();
   ssize_t result = 0;
   Attempt outcome = attempt(fd, memory, offset, &result);
@@ -85,10 +89,6 @@ ssize_t read_target(int fd, const Memory& memory, off_t offset, Original origina
 
 template <class Original>
 ssize_t read_one(int fd, void* buffer, size_t count, off_t offset, Original original) {
-  if (count <= SmallReads::kBytesMax) {
-    SmallReads* const small = small_reads_of(fd);
-    if (const auto n = small != nullptr ? small->by_kernel(original) : std::nullopt) return *n;
-  }
   const iovec one{.iov_base = buffer, .iov_len = count};
   return read_target(fd, {.iov = &one, .count = 1}, offset, original);
 }

@@ -13,14 +13,14 @@
 // is learnt here is only whether to ask it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-
-#include <sys/types.h>
 
 #include "iomgr/server_protocol.h"
 #include "shim/report.h"
