@@ -13,8 +13,6 @@ namespace {
 constexpr auto relaxed = std::memory_order_relaxed;
 constexpr uint64_t kFrame = kExtentFrameBytes;
 
-// Below this a cache would only be in the way.
-constexpr uint64_t kBudgetMin = kCacheWaysMax * kFrame;
 // Reads of less than this are extents only within a stream.
 constexpr uint64_t kExtentMin = kFrame / 2;
 // A stream of small reads, or over shallow stripes, is read ahead this far.
@@ -42,8 +40,6 @@ bool clip(const ExtentFile& file, ByteRange* range) {
   range->length_bytes = std::min(range->length_bytes, left);
   return range->length_bytes > 0;
 }
-
-constexpr uint64_t whole_sets(uint64_t bytes) { return bytes / kBudgetMin * kBudgetMin; }
 
 // What the table is told of a read. Of small ones, only that a frame is done with.
 std::optional<ByteRange> sweep_step(const ExtentFile& file, ByteRange range) {
@@ -90,17 +86,18 @@ class ExtentCache::BorrowedBatch {
 Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   auto_budget_ = options.budget_bytes == ExtentCacheOptions::kAutoBudget;
   yields_ = options.yields;
-  const uint64_t budget = whole_sets(auto_budget_ ? budget_of(memory_available_bytes())
-                                                  : options.budget_bytes);
-  if (budget < kBudgetMin) return Errno{ENOMEM};
+  const uint64_t room = auto_budget_ ? memory_available_bytes() : 0;
+  const uint64_t allowed = auto_budget_ ? budget_of(room) : options.budget_bytes;
+  const uint64_t most = allowed / kSetBytes * kSetBytes;
+  if (most < kSetBytes) return Errno{ENOMEM};
   Result<void> mapped =
-      cache_.map(budget, {.frame_bytes = kFrame, .policy = options.policy}, yields_);
+      cache_.map(most, {.frame_bytes = kFrame, .policy = options.policy}, yields_);
   if (!mapped) return mapped;
   keeps_ = options.keeps;
   reads_ahead_ = options.reads_ahead;
-  if (reads_ahead_) (void)ahead_.init(ahead_memory(budget), table_);
-  budget_max_ = budget;
-  budget_bytes_.store(budget, relaxed);
+  if (reads_ahead_) (void)ahead_.init(ahead_memory(most), table_);
+  budget_max_ = most;
+  set_budget(auto_budget_ ? std::min(most, room / 2) : most);
   started_ = true;
   return {};
 }
@@ -111,7 +108,7 @@ uint64_t ExtentCache::budget_of(uint64_t room_bytes) const {
 
 void ExtentCache::set_budget(uint64_t bytes) {
   const uint64_t budget = std::min(bytes, budget_max_);
-  budget_bytes_.store(budget, relaxed);
+  budget_.set(budget);
   resize(budget);
 }
 
@@ -123,7 +120,7 @@ void ExtentCache::resize(uint64_t budget) {
 void ExtentCache::clear() {
   table_.clear();
   resize(0);
-  resize(budget_bytes_.load(relaxed));
+  resize(budget_.bytes());
 }
 
 void ExtentCache::pause() {
@@ -134,16 +131,18 @@ void ExtentCache::pause() {
 
 void ExtentCache::resume() {
   paused_.store(false, relaxed);
-  resize(budget_bytes_.load(relaxed));
+  resize(budget_.bytes());
   adjust_budget();
 }
 
 // Also what was found, or read ahead: while that is all, others may come to need the memory.
 void ExtentCache::count_asked(uint64_t bytes) {
   if (!auto_budget_) return;
-  const uint64_t step = std::max(budget_bytes_.load(relaxed) / 8, kBudgetStepMin);
+  const uint64_t step = std::max(budget_.bytes() / 8, kBudgetStepMin);
   if (unlooked_bytes_.fetch_add(bytes, relaxed) + bytes < step) return;
-  if (unlooked_bytes_.exchange(0, relaxed) < step) return;  // another thread looks
+  const uint64_t asked = unlooked_bytes_.exchange(0, relaxed);
+  if (asked < step) return;  // another thread looks
+  budget_.count_read(asked);
   adjust_budget();
 }
 
@@ -152,19 +151,17 @@ void ExtentCache::adjust_budget() {
   const uint64_t ahead = ahead_.resident_bytes();
   const uint64_t held = cache_->stats().resident_bytes + ahead;
   const uint64_t both = budget_of(memory_available_bytes() + held);
-  const uint64_t before = budget_bytes_.load(relaxed);
-  uint64_t budget = std::min(budget_max_, both - std::min(both, ahead));
+  uint64_t room = std::min(budget_max_, both - std::min(both, ahead)) / kFrame * kFrame;
   // What was taken and not missed yet is counted as held: there is less room than it seems.
-  if (was_robbed_.exchange(false, relaxed)) budget = std::min(budget, before / 2);
-  const uint64_t change = std::max(budget, before) - std::min(budget, before);
-  if (change >= kBudgetMin) set_budget(budget);
+  if (was_robbed_.exchange(false, relaxed)) room = std::min(room, budget_.bytes() / 2);
+  if (budget_.adjust(room)) resize(budget_.bytes());
 }
 
 // Behind one read. With large ones, the next thread that takes a block would only wait
 // for this one's, and compute when this one does.
 uint64_t ExtentCache::ahead_max(uint64_t length_bytes) const {
   if (length_bytes >= kLargeMin || !reads_ahead_) return 0;
-  const uint64_t share = budget_bytes_.load(relaxed) / kAheadShare;
+  const uint64_t share = budget_.bytes() / kAheadShare;
   return std::min(share, uint64_t{AheadTable::kAheadMax} / 2 * kFrame) / kFrame * kFrame;
 }
 
@@ -262,7 +259,8 @@ std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range,
   if (request.step) table_.arrive(file, *request.step);
   const std::optional<size_t> got = read_extents(request);
   if (request.step) table_.pass(file, *request.step);
-  if (got) begin_ahead(request, /*urgent=*/false);
+  // A large one may be the last for a while: of a sweep, before the program begins the next.
+  if (got) begin_ahead(request, /*urgent=*/range.length_bytes >= kLargeMin);
   return got;
 }
 
@@ -491,7 +489,7 @@ ExtentCacheStats ExtentCache::stats() const {
           .fetched_bytes = fetched_bytes_.load(relaxed) + ahead_.fetched_bytes(),
           .passed_bytes = passed_bytes_.load(relaxed),
           .taken_frames = taken_frames_.load(relaxed),
-          .budget_bytes = budget_bytes_.load(relaxed)};
+          .budget_bytes = budget_.bytes()};
 }
 
 }  // namespace graphlane

@@ -17,8 +17,9 @@
 // keeps is not read again in the next sweep.
 //
 // Budget: at most the bytes given, or, by itself, of what the machine and the process's
-// memory cgroup leave. A cache that yields (mapped_cache.h) has five eighths of it: what it
-// keeps is the kernel's to take, as the page cache is, and is then read again. Another has half of
+// memory cgroup leave. A cache that yields (mapped_cache.h) has half of it at first, and all but an
+// eighth, 32 MiB at least, when that has lasted (steady_budget.h): what it keeps is the kernel's to
+// take, as the page cache is, and is then read again. Another has half of
 // what there is beyond 128 MiB: the rest is for what programs have allocated and not touched
 // yet, and for the kernel's read-ahead, as under a tight limit the kernel kills. It is looked at
 // anew whenever an eighth of it has been asked for, and given back when others need it. What is
@@ -39,6 +40,7 @@
 #include "iomgr/lane_io.h"
 #include "iomgr/mapped_cache.h"
 #include "iomgr/read_ahead.h"
+#include "iomgr/steady_budget.h"
 #include "iomgr/stream_table.h"
 
 namespace graphlane {
@@ -123,6 +125,8 @@ class ExtentCache {
   ExtentCacheStats stats() const;
 
  private:
+  // With less, a cache would only be in the way.
+  static constexpr uint64_t kSetBytes = kCacheWaysMax * kExtentFrameBytes;
   // Frames of one request to the devices. Two on a stack would be too many in a thread that
   // has only 16 KiB of it.
   static constexpr uint32_t kBatchMax = 64;
@@ -185,8 +189,8 @@ class ExtentCache {
   MappedCache cache_;
 
   std::atomic<bool> paused_{false};
-  std::atomic<uint64_t> budget_bytes_{0};
-  std::atomic<uint64_t> unlooked_bytes_{0};  // asked for since the budget was looked at
+  SteadyBudget budget_{kSetBytes};
+  std::atomic<uint64_t> unlooked_bytes_{0};  // asked for since the memory was looked at
   std::atomic<bool> was_robbed_{false};      // since then, too
   std::atomic<uint64_t> found_bytes_{0};
   std::atomic<uint64_t> fetched_bytes_{0};

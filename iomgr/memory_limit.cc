@@ -188,7 +188,11 @@ uint64_t cache_budget_of(uint64_t room_bytes) {
   return room_bytes > kLeftAlone ? (room_bytes - kLeftAlone) / 2 : 0;
 }
 
-uint64_t yielding_budget_of(uint64_t room_bytes) { return room_bytes / 8 * 5; }
+uint64_t yielding_budget_of(uint64_t room_bytes) {
+  constexpr uint64_t kLeftAlone = 32 << 20;
+  const uint64_t left_alone = std::max(room_bytes / 8, kLeftAlone);
+  return room_bytes > left_alone ? room_bytes - left_alone : 0;
+}
 
 bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked) {
   if (mode != IoMode::kAuto) return mode == IoMode::kDirect;

@@ -25,7 +25,8 @@ uint64_t memory_available_bytes();
 // What a cache may have of `room_bytes`, which are what is available and what it holds
 // already: half of what there is beyond 128 MiB.
 uint64_t cache_budget_of(uint64_t room_bytes);
-// One that yields what it keeps where programs need more (mapped_cache.h): five eighths.
+// One that yields what it keeps where programs need more (mapped_cache.h): all but an
+// eighth, 32 MiB at least.
 uint64_t yielding_budget_of(uint64_t room_bytes);
 
 // Whether to read a file of `size_bytes` past the page cache. `asked`: the

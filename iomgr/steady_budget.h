@@ -1,0 +1,57 @@
+// SteadyBudget: what a cache may have, as the memory that is left comes and goes.
+//
+//   room     ▁▁▂▂▂▂▂▂▂▂▂▂▂▂▂▁▁▂▂▂▂▂▂▂▂▂▂▂▂
+//   budget   ▁▁▁▁▁▁▁▂▂▂▂▂▂▂▂▁▁▁▁▁▁▁▂▂▂▂▂▂▂    less at once, more when it has been there
+//                                             while four budgets were read
+//
+// What a program has not taken yet looks like room: a cache that takes it pushes out what the
+// program has written. And a budget that grows a little now and then leaves what is kept of a
+// file in pieces, which costs a disk as much as reading all of it. So it grows in steps.
+//
+// Threads: safe from any; two that adjust it at once may leave it as either would.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+namespace graphlane {
+
+class SteadyBudget {
+ public:
+  explicit SteadyBudget(uint64_t step_bytes) : step_bytes_(step_bytes) {}
+
+  uint64_t bytes() const { return bytes_.load(kRelaxed); }
+
+  void set(uint64_t bytes) {
+    bytes_.store(bytes, kRelaxed);
+    least_room_bytes_.store(UINT64_MAX, kRelaxed);
+    read_bytes_.store(0, kRelaxed);
+  }
+
+  // Time goes on by what is asked of the cache.
+  void count_read(uint64_t bytes) { read_bytes_.fetch_add(bytes, kRelaxed); }
+
+  // There is room for so much now. Whether that has changed it.
+  bool adjust(uint64_t room_bytes) {
+    const uint64_t least = std::min(room_bytes, least_room_bytes_.load(kRelaxed));
+    least_room_bytes_.store(least, kRelaxed);
+    const uint64_t before = bytes();
+    const bool lasts = read_bytes_.load(kRelaxed) >= kPatience * before;
+    const bool grows = lasts && least >= before + step_bytes_;
+    if (room_bytes >= before && !grows) return false;
+    set(least);
+    return true;
+  }
+
+ private:
+  static constexpr std::memory_order kRelaxed = std::memory_order_relaxed;  // estimates
+  static constexpr uint64_t kPatience = 4;  // budgets
+
+  const uint64_t step_bytes_;
+  std::atomic<uint64_t> bytes_{0};
+  std::atomic<uint64_t> least_room_bytes_{UINT64_MAX};  // since it was set
+  std::atomic<uint64_t> read_bytes_{0};                 // since then, too
+};
+
+}  // namespace graphlane
