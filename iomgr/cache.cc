@@ -199,7 +199,9 @@ void FrameCache::reserve_locked(const SetView& set, const Place& place, Admissio
   if (set.resident_count() > set.way_limit) (void)shrink(set);
   SetPolicy policy(policy_, set);
   if (admission == Admission::kAhead && !has_room(set, place, policy)) return;
-  policy.miss(place.key_hash, place.file_id[0]);
+  policy.miss({.key_hash = place.key_hash,
+               .file_id_low = place.file_id[0],
+               .frame_index = place.frame_index});
   uint32_t way = 0;
   const bool worth_it = admission != Admission::kToKeep || policy.protects_newcomer();
   if (!worth_it || !find_room(set, place, admission, policy, &way)) {

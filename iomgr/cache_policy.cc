@@ -50,7 +50,7 @@ Result<CachePolicy> parse_cache_policy(std::string_view name) {
   return Errno{EINVAL};
 }
 
-void SetPolicy::miss(uint32_t key_hash, uint64_t file_id_low) {
+void SetPolicy::miss(const Newcomer& newcomer) {
   view_.set.clock.store(view_.set.clock.load(relaxed) + 1, relaxed);
   uint32_t value = 0;
   switch (policy_) {
@@ -59,14 +59,14 @@ void SetPolicy::miss(uint32_t key_hash, uint64_t file_id_low) {
       return;
     case CachePolicy::kHotAware:
       age_heat();
-      heat_ = 1 + (forget(key_hash, &value) ? value : 0);
+      heat_ = 1 + (forget(newcomer.key_hash, &value) ? value : 0);
       if (heat_ > kHeatMax) heat_ = kHeatMax;
       return;
     case CachePolicy::kScanResistant:
       age_probation();
       demote_idle();
-      const bool known = forget(key_hash, &value);
-      judge_newcomer(known, value, file_id_low);
+      const bool known = forget(newcomer.key_hash, &value);
+      judge(newcomer, known, value);
       return;
   }
 }
@@ -144,7 +144,7 @@ void SetPolicy::demote_idle() const {
 }
 
 // Whether the newcomer is protected, and who is no longer.
-void SetPolicy::judge_newcomer(bool known, uint32_t known_used, uint64_t file_id_low) {
+void SetPolicy::judge(const Newcomer& newcomer, bool known, uint32_t known_used) {
   CacheSet& set = view_.set;
   const uint32_t extra_max = probation_extra_max(view_.way_limit);
   if (set.probation_extra > extra_max) set.probation_extra = static_cast<uint8_t>(extra_max);
@@ -158,11 +158,16 @@ void SetPolicy::judge_newcomer(bool known, uint32_t known_used, uint64_t file_id
   const uint32_t on_probation = kProbationMin + set.probation_extra;
   const uint32_t room = view_.way_limit > on_probation ? view_.way_limit - on_probation : 0;
   uint32_t count = count_of(protected_now);
-  if (const uint32_t stale = known || count < room ? 0 : stale_ways(protected_now, file_id_low)) {
-    const uint32_t way = oldest(stale);
-    view_.slots[way].heat.store(kOnProbation, relaxed);
-    protected_now &= ~bit(way);
-    --count;
+  if (count >= room && !comes_back_sooner) {
+    const uint32_t give_way = known ? later_ways(protected_now, newcomer, age(known_used))
+                                    : stale_ways(protected_now, newcomer.file_id_low);
+    if (give_way != 0) {
+      const uint32_t way = known ? last_in_file(give_way) : oldest(give_way);
+      view_.slots[way].heat.store(kOnProbation, relaxed);
+      protected_now &= ~bit(way);
+      --count;
+      if (known) set.moved_up = set.clock.load(relaxed);
+    }
   }
   if (comes_back_sooner || count < room) {
     heat_ = known ? kProven : kProtected;
@@ -181,6 +186,19 @@ uint32_t SetPolicy::stale_ways(uint32_t protected_ways, uint64_t file_id_low) co
   return view_.ways_where(protected_ways, [&](const CacheSlot& slot) {
     return slot.heat.load(relaxed) == kProtected && slot.file_id[0].load(relaxed) != file_id_low &&
            age(slot.used.load(relaxed)) > static_cast<int32_t>(view_.way_limit);
+  });
+}
+
+// What lies behind the newcomer, which is known, in the same file, and was not asked for much
+// later than that: in a sweep it comes back no sooner. Who gives way misses its next hit, so not
+// for every newcomer.
+uint32_t SetPolicy::later_ways(uint32_t protected_ways, const Newcomer& newcomer,
+                               int32_t away) const {
+  if (age(view_.set.moved_up) < static_cast<int32_t>(view_.way_limit) / 2) return 0;
+  return view_.ways_where(protected_ways, [&](const CacheSlot& slot) {
+    return slot.frame_index.load(relaxed) > newcomer.frame_index &&
+           slot.file_id[0].load(relaxed) == newcomer.file_id_low &&
+           age(slot.used.load(relaxed)) > away / 2;
   });
 }
 
@@ -215,6 +233,17 @@ uint32_t SetPolicy::oldest(uint32_t ways) const {
   uint32_t found = lowest(ways);
   for_each_way(ways, [&](uint32_t way) {
     if (age(view_.slots[way].used.load(relaxed)) > age(view_.slots[found].used.load(relaxed))) {
+      found = way;
+    }
+  });
+  return found;
+}
+
+uint32_t SetPolicy::last_in_file(uint32_t ways) const {
+  uint32_t found = lowest(ways);
+  for_each_way(ways, [&](uint32_t way) {
+    if (view_.slots[way].frame_index.load(relaxed) >
+        view_.slots[found].frame_index.load(relaxed)) {
       found = way;
     }
   });

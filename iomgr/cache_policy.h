@@ -17,7 +17,10 @@
 //                   file that was asked for once, a cache's time ago. In
 //                   a cyclic sweep all distances are equal, so nothing moves, and what
 //                   is protected is hit in every round: (ways - 1) / ways of what the
-//                   best of all policies has. Probation grows by a way whenever a frame
+//                   best of all policies has. Of equals, those at the beginning of the
+//                   file take the places of those behind them, so that what stays on the
+//                   device is one piece: a disk takes as long to pass a frame as to read
+//                   it. Probation grows by a way whenever a frame
 //                   comes back so although those protected are hit too, and halves while
 //                   nothing on probation is, as two jobs that sweep one file at a
 //                   distance need it (the idea of DLIRS, SYSTOR 2018). What is
@@ -84,14 +87,21 @@ inline void policy_hit(CachePolicy policy, CacheSet& set, CacheSlot& slot) {
   }
 }
 
+// What is missed.
+struct Newcomer {
+  uint32_t key_hash;  // not 0
+  uint64_t file_id_low;
+  uint64_t frame_index;
+};
+
 // What the holder of the lock asks of a policy. Of a miss, in this order: miss(),
 // victim() and evicted() as often as it takes to find room, filled() or refused().
 class SetPolicy {
  public:
   SetPolicy(CachePolicy policy, const SetView& view) : policy_(policy), view_(view) {}
 
-  // Time goes on; what history says of the newcomer. key_hash is never 0.
-  void miss(uint32_t key_hash, uint64_t file_id_low);
+  // Time goes on; what history says of the newcomer.
+  void miss(const Newcomer& newcomer);
   // After miss(): whether no other newcomer will take its place.
   bool protects_newcomer() const {
     return policy_ != CachePolicy::kScanResistant || heat_ != kOnProbation;
@@ -113,12 +123,14 @@ class SetPolicy {
   void age_heat() const;
   void age_probation() const;
   void demote_idle() const;
-  void judge_newcomer(bool known, uint32_t known_used, uint64_t file_id_low);
+  void judge(const Newcomer& newcomer, bool known, uint32_t known_used);
   uint32_t stale_ways(uint32_t protected_ways, uint64_t file_id_low) const;
+  uint32_t later_ways(uint32_t protected_ways, const Newcomer& newcomer, int32_t away) const;
   bool forget(uint32_t key_hash, uint32_t* value) const;
   int32_t age(uint32_t used) const;
   uint32_t protected_ways() const;
   uint32_t oldest(uint32_t ways) const;
+  uint32_t last_in_file(uint32_t ways) const;
   uint32_t coldest(uint32_t ways) const;
 
   const CachePolicy policy_;

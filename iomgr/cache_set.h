@@ -103,6 +103,7 @@ struct alignas(64) CacheSet {
   uint8_t probation_extra;             // ways on probation beyond the first
   std::atomic<uint8_t> probation_hit;  // since clock was last a multiple of the period
   std::atomic<uint16_t> protected_reuse;  // longest time between uses, fading; 0: unknown
+  uint32_t moved_up;  // the clock when a frame took the place of one behind it in the file
 };
 static_assert(sizeof(CacheSet) == 64);
 

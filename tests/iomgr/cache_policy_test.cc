@@ -89,6 +89,19 @@ TEST(CachePolicyTest, ScanResistanceLetsGoOfWhatWasReadOnce) {
   }
 }
 
+// A disk takes as long to pass what is in memory as to read it, if that lies here and there: so it
+// becomes the beginning of the file, whatever was kept at first.
+TEST(CachePolicyTest, ScanResistanceKeepsTheBeginningOfAFile) {
+  TestCache test(kFrames, CachePolicy::kScanResistant);
+  const uint64_t length = kFrames * 5 / 2;
+  Trace scattered = [random = std::mt19937_64(4), length]() mutable { return random() % length; };
+  hit_ratio(test, std::ref(scattered), kFrames * 8);
+  Trace sweep = sweeps(length);
+  hit_ratio(test, std::ref(sweep), length * 16);
+  EXPECT_EQ(hit_ratio(test, std::ref(sweep), kFrames * 7 / 8), 1.0);
+  EXPECT_LE(hit_ratio(test, std::ref(sweep), length - kFrames * 7 / 8), 0.05);
+}
+
 // Not so of what was read more than once, whether it fits or not. (A set's time goes on with
 // misses; so where all fits, the frame that was filled last has not been seen to come back.)
 TEST(CachePolicyTest, ScanResistanceKeepsWhatHasComeBack) {
