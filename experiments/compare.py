@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from experiments import comparison, samples, summary
+from experiments import comparison, fio, samples, summary
 from experiments.comparison import Case
 from experiments.jobs import ALGORITHMS, HOPS_MOST, Jobs
 from experiments.options import (chosen_devices, csmqgraph_options, engines_of,
@@ -75,9 +75,21 @@ def main():
               help="Size of the file.")
 @click.option("--threads", type=click.IntRange(1, 8), default=4, show_default=True)
 @click.option("--direct", is_flag=True, help="Open it with O_DIRECT.")
-def read(file_size, threads, direct, **options):
-    """fio reads a large file with preads of 24 MiB, in the order of engines."""
-    compare(Read(file_size, threads, direct), **options)
+@click.option("--ioengine", type=click.Choice(fio.SYNCHRONOUS + fio.ASYNCHRONOUS),
+              default="psync", show_default=True,
+              help="fio's. What libaio and io_uring ask no preload library sees: so preloaded is "
+                   "left out, or, if asked for, served by the mount that it comes with.")
+@click.option("--iodepth", type=click.IntRange(1, 64), default=1, show_default=True,
+              help="Reads that a thread has under way, by libaio and io_uring.")
+def read(file_size, threads, direct, ioengine, iodepth, **options):
+    """fio reads a large file by 24 MiB, in the order of engines."""
+    asynchronous = ioengine in fio.ASYNCHRONOUS
+    if iodepth > 1 and not asynchronous:
+        raise click.UsageError(f"--iodepth: {ioengine} waits for each read: "
+                               f"give --ioengine {' or '.join(fio.ASYNCHRONOUS)}")
+    if asynchronous and not was_given("way"):
+        options["way"] = [way for way in options["way"] if way != "preloaded"]
+    compare(Read(file_size, threads, direct, ioengine=ioengine, iodepth=iodepth), **options)
 
 
 @main.command()

@@ -44,12 +44,19 @@ def ceiling(nodes, seconds: float, small: bool = False, write: bool = False) -> 
                write=write)
 
 
-def engine_words(path, size: int, threads: int, direct: bool, sweeps: int = 1) -> list[str]:
+# Which a preloaded program's reads are seen of, and which ask the kernel by themselves.
+SYNCHRONOUS = ("psync", "pvsync2")
+ASYNCHRONOUS = ("libaio", "io_uring")
+
+
+def engine_words(path, size: int, threads: int, direct: bool, sweeps: int = 1,
+                 ioengine: str = "psync", iodepth: int = 1) -> list[str]:
     """A file read as GridGraph's threads do from their queue: each takes the next 24 MiB. Each
     sweep by the same descriptors.
     (fio has no such queue: each thread takes every n-th block.)"""
     blocks = size // LARGE // threads
-    return ["--name=read", f"--filename={path}", f"--bs={LARGE}", "--ioengine=psync",
+    return ["--name=read", f"--filename={path}", f"--bs={LARGE}", f"--ioengine={ioengine}",
+            f"--iodepth={iodepth}",
             f"--rw=read:{(threads - 1) * LARGE}", f"--numjobs={threads}",
             f"--offset_increment={LARGE}", f"--io_size={sweeps * blocks * LARGE}",
             f"--size={size - (threads - 1) * LARGE}", f"--direct={int(direct)}", "--invalidate=0",

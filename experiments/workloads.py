@@ -47,6 +47,8 @@ class Read:
     direct: bool
     stripe: tuple = ()
     name: str = "read"
+    ioengine: str = "psync"
+    iodepth: int = 1
 
     def __post_init__(self):
         turn = fio.LARGE * self.threads
@@ -59,7 +61,10 @@ class Read:
         return f"file of {self.size >> 20} MiB"
 
     def labels(self) -> dict:
-        return {"engine": "fio", "algorithm": "read" + (", O_DIRECT" if self.direct else ""),
+        how = f", {self.ioengine}" if self.ioengine != "psync" else ""
+        depth = f", depth {self.iodepth}" if self.iodepth > 1 else ""
+        direct = ", O_DIRECT" if self.direct else ""
+        return {"engine": "fio", "algorithm": "read" + how + depth + direct,
                 "graph": self.files, "threads": self.threads}
 
     def need_bytes(self) -> int:
@@ -74,8 +79,9 @@ class Read:
                 f"count={blocks}", "iflag=fullblock", "status=none")
 
     def run(self, directory: Path, prefix) -> dict:
-        return fio.fio(*fio.engine_words(directory / "file", self.size, self.threads,
-                                         self.direct), prefix=prefix)
+        words = fio.engine_words(directory / "file", self.size, self.threads, self.direct,
+                                 ioengine=self.ioengine, iodepth=self.iodepth)
+        return fio.fio(*words, prefix=prefix)
 
 
 @dataclass

@@ -44,6 +44,20 @@ def test_read_moves_the_file_once_each_way(kind, ready, tmp_path):
     assert not traces(tmp_path)[1:]  # but for what we asked for
 
 
+@pytest.mark.parametrize("ioengine", fio.ASYNCHRONOUS)
+def test_reads_may_be_asynchronous(ioengine, ready, tmp_path):
+    """No preload library sees them, so that way is left out."""
+    out = tmp_path / "out.json"
+    experiments("compare", "read", "--kind", "ssd", *DEVICES, "--file", "96M", "--threads", "1",
+                "--direct", "--ioengine", ioengine, "--iodepth", "4", *SHORT, "--out", out)
+    found = of_way(json.loads(out.read_text()))
+    assert set(found) == {comparison.STRIPED, comparison.MOUNTED, comparison.CEILING}
+    for way in [comparison.STRIPED, comparison.MOUNTED]:
+        assert found[way]["algorithm"] == f"read, {ioengine}, depth 4, O_DIRECT"
+        assert found[way]["bytes"] == 4 * BLOCK
+        assert summary.of_devices(found[way], "bytes_read") >= 4 * BLOCK
+
+
 def test_engine_computes_the_same_each_way(ready, tmp_path, at):
     out = tmp_path / "out.json"
     experiments("devices", "up", "--kind", "hdd", *DEVICES, "--dilate", "0.1", "--at", at)
@@ -223,6 +237,13 @@ def test_the_kit_needs_its_programs():
     failed = experiments("compare", "jobs", "--way", "kit", check=False)
     assert failed.returncode == 2
     assert failed.stderr.splitlines()[-1] == "Error: --way kit: it needs --gridgraph-kit-bin"
+
+
+def test_who_waits_for_each_read_has_no_depth():
+    failed = experiments("compare", "read", "--iodepth", "4", check=False)
+    assert failed.returncode == 2
+    assert failed.stderr.splitlines()[-1] == \
+        "Error: --iodepth: psync waits for each read: give --ioengine libaio or io_uring"
 
 
 def test_a_trace_needs_a_pace():
