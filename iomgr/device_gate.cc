@@ -4,12 +4,10 @@
 #include <tuple>
 
 #include "iomgr/base/sys.h"
-#include "iomgr/lane_queue.h"
 
 namespace graphlane {
 namespace {
 
-constexpr uint64_t kPatienceNs = std::chrono::nanoseconds(LaneQueue::kPatience).count();
 // Bytes of a part behind the head. A thread that far behind others is of their sweep.
 constexpr uint64_t kBehindMax = 32 << 20;
 
@@ -34,7 +32,7 @@ bool DeviceGate::enter(Waiter* waiter) {
     admit(waiter);
     return true;
   }
-  waiter->arrived_ns = monotonic_ns();
+  waiter->turn = overtaking_.wait(waiter->length_bytes);
   waiter->next = nullptr;
   Waiter** last = &waiting_;
   while (*last != nullptr) last = &(*last)->next;
@@ -46,9 +44,9 @@ void DeviceGate::leave() {
   const FutexLockGuard lock(lock_);
   --inside_;
   if (waiting_ == nullptr) return;
-  Waiter** const place = best(monotonic_ns());
+  Waiter** const place = best();
   Waiter* const waiter = *place;
-  *place = waiter->next;
+  forget(place);
   admit(waiter);
   // Within the lock, which the waiter needs to leave: until then, its caller lives.
   waiter->caller->tell();
@@ -60,11 +58,16 @@ void DeviceGate::give_up(Waiter* waiter) {
     if (!waiter->entered.load(std::memory_order_relaxed)) {
       Waiter** place = &waiting_;
       while (*place != waiter) place = &(*place)->next;
-      *place = waiter->next;
+      forget(place);
       return;
     }
   }
   leave();
+}
+
+void DeviceGate::forget(Waiter** place) {
+  overtaking_.take((*place)->length_bytes);
+  *place = (*place)->next;
 }
 
 void DeviceGate::admit(Waiter* waiter) {
@@ -75,8 +78,8 @@ void DeviceGate::admit(Waiter* waiter) {
 }
 
 // The lowest from a little behind the head on. Few wait: one LaneIo a thread and device, mostly.
-DeviceGate::Waiter** DeviceGate::best(uint64_t now_ns) {
-  if (now_ns - waiting_->arrived_ns > kPatienceNs) return &waiting_;
+DeviceGate::Waiter** DeviceGate::best() {
+  if (overtaking_.is_unfair(waiting_->turn)) return &waiting_;
   const auto key = [](const Waiter* w) { return std::tie(w->fd, w->part_offset); };
   const uint64_t behind = head_offset_ - std::min(head_offset_, kBehindMax);
   const auto begin = std::tie(head_fd_, behind);

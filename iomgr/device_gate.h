@@ -3,7 +3,7 @@
 //
 // What a Lane is with threads of its own, this is without: in a preloaded program,
 // those who read wait at the gates of their devices, about in the order of a LaneQueue
-// (upwards by place; who is a little behind, and who has waited too long, first), and then do
+// (upwards by place; who is a little behind, and whom too much has overtaken, first), and then do
 // their I/O themselves. On a disk, streams of several threads would make the head jump between
 // them (CSMqGraph §2.3).
 //
@@ -20,6 +20,7 @@
 #include <cstdint>
 
 #include "iomgr/base/futex.h"
+#include "iomgr/overtaking.h"
 
 namespace graphlane {
 
@@ -45,13 +46,14 @@ class DeviceGate {
     // Its place on the device, as far as we can know it: file and offset.
     int fd = -1;
     uint64_t part_offset = 0;
+    uint64_t length_bytes = 0;
     GateCaller* caller = nullptr;
     std::atomic<bool> entered{false};
 
    private:
     friend class DeviceGate;
     Waiter* next = nullptr;
-    uint64_t arrived_ns = 0;
+    uint64_t turn = 0;  // by Overtaking
   };
 
   // At most `width` at once; 0: any number, and nobody needs to ask.
@@ -68,13 +70,15 @@ class DeviceGate {
   void give_up(Waiter* waiter);
 
  private:
-  Waiter** best(uint64_t now_ns);
+  Waiter** best();
+  void forget(Waiter** place);
   void admit(Waiter* waiter);
 
   std::atomic<uint32_t> width_{0};
   FutexLock lock_;  // over what follows
   uint32_t inside_ = 0;
   Waiter* waiting_ = nullptr;  // in the order of arrival
+  Overtaking overtaking_;
   int head_fd_ = -1;
   uint64_t head_offset_ = 0;
 };

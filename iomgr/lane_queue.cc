@@ -44,6 +44,7 @@ bool LaneBatch::append(LaneIo* member) {
 
 void LaneQueue::push(LaneIo* io, Clock::time_point now) {
   if (io->arrived == Clock::time_point{}) io->arrived = now;
+  io->turn = overtaking_.wait(io->length_bytes);
   sorted_.insert(std::upper_bound(sorted_.begin(), sorted_.end(), io, comes_before), io);
   io->older = newest_;
   io->newer = nullptr;
@@ -52,12 +53,13 @@ void LaneQueue::push(LaneIo* io, Clock::time_point now) {
 }
 
 void LaneQueue::forget_arrival(LaneIo* io) {
+  overtaking_.take(io->length_bytes);
   (io->older == nullptr ? oldest_ : io->older->newer) = io->newer;
   (io->newer == nullptr ? newest_ : io->newer->older) = io->older;
 }
 
-LaneQueue::Place LaneQueue::next_place(Clock::time_point now) {
-  if (now - oldest_->arrived > patience_) {
+LaneQueue::Place LaneQueue::next_place() {
+  if (overtaking_.is_unfair(oldest_->turn)) {
     const auto first = std::lower_bound(sorted_.begin(), sorted_.end(), oldest_, comes_before);
     return std::find(first, sorted_.end(), oldest_);
   }
@@ -68,7 +70,7 @@ LaneQueue::Place LaneQueue::next_place(Clock::time_point now) {
 }
 
 void LaneQueue::take(Clock::time_point now, LaneBatch* batch) {
-  const Place first = next_place(now);
+  const Place first = next_place();
   Place end = first;
   batch->members = nullptr;
   batch->begun = now;

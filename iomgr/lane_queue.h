@@ -3,8 +3,8 @@
 //   waiting, by place   |A A|  |B B|C C C|   |D|
 //                              ▲ head: where the last one ended
 //   take()              B and C as one batch, then D, then A: an elevator that
-//                       goes up and begins anew (C-SCAN); who has waited too long
-//                       goes first
+//                       goes up and begins anew (C-SCAN); whom too much has
+//                       overtaken goes first
 //
 // Merging (CSMqGraph §3.3): what lies one behind the other goes to the device in one
 // call, whoever asked for it.
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "iomgr/lane_io.h"
+#include "iomgr/overtaking.h"
 
 namespace graphlane {
 
@@ -36,11 +37,6 @@ class LaneQueue {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // As Linux's mq-deadline for reads.
-  static constexpr auto kPatience = std::chrono::milliseconds(500);
-
-  explicit LaneQueue(Clock::duration patience = kPatience) : patience_(patience) {}
-
   // push() allocates no more than this was called for.
   void reserve(size_t count) { sorted_.reserve(count); }
 
@@ -54,10 +50,10 @@ class LaneQueue {
 
  private:
   using Place = std::vector<LaneIo*>::iterator;
-  Place next_place(Clock::time_point now);
+  Place next_place();
   void forget_arrival(LaneIo* io);
 
-  const Clock::duration patience_;
+  Overtaking overtaking_;
   std::vector<LaneIo*> sorted_;  // by file and offset; equal ones by arrival
   LaneIo* oldest_ = nullptr;     // all of them by arrival, linked by older and newer
   LaneIo* newest_ = nullptr;

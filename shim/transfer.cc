@@ -34,6 +34,7 @@ class AtGate {
     signals_.emplace();  // a handler may leave by siglongjmp()
     waiter_.fd = io.fd;
     waiter_.part_offset = io.part_offset;
+    waiter_.length_bytes = io.length_bytes;
     waiter_.caller = &caller_;
     const uint32_t told = caller_.told();
     if (gate_->enter(&waiter_)) return;
@@ -128,6 +129,7 @@ class AtOnce {
     DeviceGate::Waiter& waiter = slot_.waiters[i];
     waiter.fd = slot_.ios[i].fd;
     waiter.part_offset = slot_.ios[i].part_offset;
+    waiter.length_bytes = slot_.ios[i].length_bytes;
     waiter.caller = &caller_;
     return gate->enter(&waiter);
   }

@@ -80,6 +80,50 @@ TEST(DeviceGateTest, WhoHasFallenALittleBehindCatchesUp) {
   gate.leave();
 }
 
+// One that a stream would pass by for ever.
+TEST(DeviceGateTest, WhomTooMuchHasOvertakenGoesFirst) {
+  constexpr uint64_t kBlock = 24 << 20;
+  DeviceGate gate;
+  gate.set_width(1);
+  GateCaller caller;
+  std::deque<Place> stream;
+  stream.emplace_back(caller, 10 * kBlock);
+  ASSERT_TRUE(gate.enter(&stream.back()));
+  Place behind(caller, 0);
+  ASSERT_FALSE(gate.enter(&behind));
+  uint64_t overtaken = 0;
+  for (uint64_t i = 11; i < 30 && !behind.entered; ++i) {
+    stream.emplace_back(caller, i * kBlock).length_bytes = kBlock;
+    ASSERT_FALSE(gate.enter(&stream.back()));
+    gate.leave();
+    if (!behind.entered) overtaken += kBlock;
+  }
+  EXPECT_TRUE(behind.entered);
+  EXPECT_EQ(overtaken, Overtaking::kMost + kBlock);
+}
+
+// As many as that before him are before him by right.
+TEST(DeviceGateTest, WhoMerelyWaitsGoesByPlace) {
+  constexpr uint64_t kBlock = 24 << 20;
+  DeviceGate gate;
+  gate.set_width(1);
+  GateCaller caller;
+  Place first(caller, 0);
+  ASSERT_TRUE(gate.enter(&first));
+  std::deque<Place> places;
+  for (const uint64_t place : {5, 1, 9, 3, 7, 8, 2, 6, 4}) {
+    places.emplace_back(caller, place * kBlock).length_bytes = kBlock;
+    ASSERT_FALSE(gate.enter(&places.back()));
+  }
+  for (uint64_t i = 1; i <= places.size(); ++i) {
+    gate.leave();
+    for (Place& place : places) {
+      if (place.entered.exchange(false)) EXPECT_EQ(place.part_offset, i * kBlock);
+    }
+  }
+  gate.leave();
+}
+
 TEST(DeviceGateTest, WhoGivesUpLetsTheNextOneIn) {
   DeviceGate gate;
   gate.set_width(1);

@@ -58,16 +58,41 @@ TEST(LaneQueueTest, GoesUpAndBeginsAnew) {
   EXPECT_EQ(order(queue, now), "50 60 70 0 5");
 }
 
-TEST(LaneQueueTest, WhoHasWaitedTooLongGoesFirst) {
-  const Clock::time_point begin = Clock::time_point{} + std::chrono::hours(1);
-  LaneQueue queue(std::chrono::seconds(1));
-  LaneIo first = io_at(50 * kPiece), old = io_at(10 * kPiece), next = io_at(60 * kPiece);
-  queue.push(&first, begin);
+// One that a stream would pass by for ever.
+TEST(LaneQueueTest, WhomTooMuchHasOvertakenGoesFirst) {
+  LaneQueue queue;
   auto batch = std::make_unique<LaneBatch>();
-  queue.take(begin, batch.get());
-  queue.push(&old, begin);
-  queue.push(&next, begin + std::chrono::seconds(2));
-  EXPECT_EQ(order(queue, begin + std::chrono::seconds(2)), "10 60");
+  LaneIo behind = io_at(0);
+  std::vector<LaneIo> stream;
+  for (uint64_t i = 1; i < 20; ++i) stream.push_back(io_at(i * kLaneIoMax, kLaneIoMax));
+  queue.push(&stream[0], {});
+  queue.take({}, batch.get());
+  queue.push(&behind, {});
+  uint64_t overtaken = 0;
+  for (size_t next = 1; next < stream.size() && batch->members != &behind; ++next) {
+    queue.push(&stream[next], {});
+    queue.take({}, batch.get());
+    if (batch->members != &behind) overtaken += kLaneIoMax;
+  }
+  EXPECT_EQ(batch->members, &behind);
+  EXPECT_EQ(overtaken, Overtaking::kMost + kLaneIoMax);
+}
+
+// Where many wait, all of them wait long. To serve the oldest first would be to serve all in the
+// order in which they came.
+TEST(LaneQueueTest, WhoMerelyWaitsGoesByPlace) {
+  const Clock::time_point begin = Clock::time_point{} + std::chrono::hours(1);
+  LaneQueue queue;
+  std::vector<LaneIo> ios;
+  for (const uint64_t place : {50, 10, 90, 30, 70}) {
+    ios.push_back(io_at(place * kLaneIoMax, kLaneIoMax));
+  }
+  for (LaneIo& io : ios) queue.push(&io, begin);
+  auto batch = std::make_unique<LaneBatch>();
+  for (const uint64_t place : {10, 30, 50, 70, 90}) {
+    queue.take(begin + std::chrono::hours(place), batch.get());
+    EXPECT_EQ(batch->io.part_offset, place * kLaneIoMax);
+  }
 }
 
 TEST(LaneQueueTest, WhatLiesOneBehindTheOtherGoesTogether) {
