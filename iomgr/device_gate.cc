@@ -1,15 +1,13 @@
 #include "iomgr/device_gate.h"
 
-#include <algorithm>
-#include <tuple>
-
 #include "iomgr/base/sys.h"
 
 namespace graphlane {
 namespace {
 
-// Bytes of a part behind the head. A thread that far behind others is of their sweep.
-constexpr uint64_t kBehindMax = 32 << 20;
+DevicePlace place_of(const DeviceGate::Waiter* waiter) {
+  return {.fd = waiter->fd, .offset = waiter->part_offset};
+}
 
 }  // namespace
 
@@ -32,7 +30,7 @@ bool DeviceGate::enter(Waiter* waiter) {
     admit(waiter);
     return true;
   }
-  waiter->turn = overtaking_.wait(waiter->length_bytes);
+  waiter->turn = elevator_.wait(waiter->length_bytes);
   waiter->next = nullptr;
   Waiter** last = &waiting_;
   while (*last != nullptr) last = &(*last)->next;
@@ -66,28 +64,26 @@ void DeviceGate::give_up(Waiter* waiter) {
 }
 
 void DeviceGate::forget(Waiter** place) {
-  overtaking_.take((*place)->length_bytes);
+  elevator_.take((*place)->length_bytes);
   *place = (*place)->next;
 }
 
 void DeviceGate::admit(Waiter* waiter) {
   ++inside_;
-  head_fd_ = waiter->fd;
-  head_offset_ = waiter->part_offset;
+  elevator_.goes_to(place_of(waiter), waiter->length_bytes);
   waiter->entered.store(true, std::memory_order_release);
 }
 
-// The lowest from a little behind the head on. Few wait: one LaneIo a thread and device, mostly.
+// Few wait: one LaneIo a thread and device, mostly.
 DeviceGate::Waiter** DeviceGate::best() {
-  if (overtaking_.is_unfair(waiting_->turn)) return &waiting_;
-  const auto key = [](const Waiter* w) { return std::tie(w->fd, w->part_offset); };
-  const uint64_t behind = head_offset_ - std::min(head_offset_, kBehindMax);
-  const auto begin = std::tie(head_fd_, behind);
+  if (elevator_.is_unfair(waiting_->turn)) return &waiting_;
+  const DevicePlace begin = elevator_.goes_on_from();
   Waiter** lowest = &waiting_;
   Waiter** next = nullptr;
   for (Waiter** w = &waiting_; *w != nullptr; w = &(*w)->next) {
-    if (key(*w) < key(*lowest)) lowest = w;
-    if (key(*w) >= begin && (next == nullptr || key(*w) < key(*next))) next = w;
+    const DevicePlace place = place_of(*w);
+    if (place < place_of(*lowest)) lowest = w;
+    if (place >= begin && (next == nullptr || place < place_of(*next))) next = w;
   }
   return next != nullptr ? next : lowest;
 }

@@ -2,8 +2,7 @@
 // next.
 //
 // What a Lane is with threads of its own, this is without: in a preloaded program,
-// those who read wait at the gates of their devices, about in the order of a LaneQueue
-// (upwards by place; who is a little behind, and whom too much has overtaken, first), and then do
+// those who read wait at the gates of their devices, in the order of an Elevator, and then do
 // their I/O themselves. On a disk, streams of several threads would make the head jump between
 // them (CSMqGraph §2.3).
 //
@@ -20,7 +19,7 @@
 #include <cstdint>
 
 #include "iomgr/base/futex.h"
-#include "iomgr/overtaking.h"
+#include "iomgr/elevator.h"
 
 namespace graphlane {
 
@@ -43,7 +42,7 @@ class GateCaller {
 class DeviceGate {
  public:
   struct Waiter {
-    // Its place on the device, as far as we can know it: file and offset.
+    // Its place on the device.
     int fd = -1;
     uint64_t part_offset = 0;
     uint64_t length_bytes = 0;
@@ -53,7 +52,7 @@ class DeviceGate {
    private:
     friend class DeviceGate;
     Waiter* next = nullptr;
-    uint64_t turn = 0;  // by Overtaking
+    uint64_t turn = 0;  // by the Elevator
   };
 
   // At most `width` at once; 0: any number, and nobody needs to ask.
@@ -78,9 +77,7 @@ class DeviceGate {
   FutexLock lock_;  // over what follows
   uint32_t inside_ = 0;
   Waiter* waiting_ = nullptr;  // in the order of arrival
-  Overtaking overtaking_;
-  int head_fd_ = -1;
-  uint64_t head_offset_ = 0;
+  Elevator elevator_;
 };
 
 }  // namespace graphlane

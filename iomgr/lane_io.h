@@ -48,7 +48,7 @@ struct LaneIo {
   LaneIo* older = nullptr;  // in a queue (lane_queue.h)
   LaneIo* newer = nullptr;
   std::chrono::steady_clock::time_point arrived = {};
-  uint64_t turn = 0;        // by Overtaking (overtaking.h)
+  uint64_t turn = 0;        // by its queue's Elevator
   bool alone = false;       // not to be merged
 };
 

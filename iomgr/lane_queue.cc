@@ -1,16 +1,13 @@
 #include "iomgr/lane_queue.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace graphlane {
 namespace {
 
-// A file's bytes lie together, most of them in order; which file lies where, only
-// its filesystem knows.
-bool comes_before(const LaneIo* a, const LaneIo* b) {
-  return std::tie(a->fd, a->part_offset) < std::tie(b->fd, b->part_offset);
-}
+DevicePlace place_of(const LaneIo* io) { return {.fd = io->fd, .offset = io->part_offset}; }
+
+bool comes_before(const LaneIo* a, const LaneIo* b) { return place_of(a) < place_of(b); }
 
 }  // namespace
 
@@ -44,7 +41,7 @@ bool LaneBatch::append(LaneIo* member) {
 
 void LaneQueue::push(LaneIo* io, Clock::time_point now) {
   if (io->arrived == Clock::time_point{}) io->arrived = now;
-  io->turn = overtaking_.wait(io->length_bytes);
+  io->turn = elevator_.wait(io->length_bytes);
   sorted_.insert(std::upper_bound(sorted_.begin(), sorted_.end(), io, comes_before), io);
   io->older = newest_;
   io->newer = nullptr;
@@ -53,19 +50,19 @@ void LaneQueue::push(LaneIo* io, Clock::time_point now) {
 }
 
 void LaneQueue::forget_arrival(LaneIo* io) {
-  overtaking_.take(io->length_bytes);
+  elevator_.take(io->length_bytes);
   (io->older == nullptr ? oldest_ : io->older->newer) = io->newer;
   (io->newer == nullptr ? newest_ : io->newer->older) = io->older;
 }
 
 LaneQueue::Place LaneQueue::next_place() {
-  if (overtaking_.is_unfair(oldest_->turn)) {
+  if (elevator_.is_unfair(oldest_->turn)) {
     const auto first = std::lower_bound(sorted_.begin(), sorted_.end(), oldest_, comes_before);
     return std::find(first, sorted_.end(), oldest_);
   }
-  const auto ahead = std::partition_point(sorted_.begin(), sorted_.end(), [&](const LaneIo* io) {
-    return std::tie(io->fd, io->part_offset) < std::tie(head_fd_, head_offset_);
-  });
+  const DevicePlace begin = elevator_.goes_on_from();
+  const auto ahead = std::partition_point(sorted_.begin(), sorted_.end(),
+                                          [&](const LaneIo* io) { return place_of(io) < begin; });
   return ahead == sorted_.end() ? sorted_.begin() : ahead;
 }
 
@@ -76,8 +73,7 @@ void LaneQueue::take(Clock::time_point now, LaneBatch* batch) {
   batch->begun = now;
   while (end != sorted_.end() && batch->append(*end)) forget_arrival(*end++);
   sorted_.erase(first, end);
-  head_fd_ = batch->io.fd;
-  head_offset_ = batch->io.part_offset + batch->io.length_bytes;
+  elevator_.goes_to(place_of(&batch->io), batch->io.length_bytes);
 }
 
 }  // namespace graphlane

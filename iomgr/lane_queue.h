@@ -2,9 +2,7 @@
 //
 //   waiting, by place   |A A|  |B B|C C C|   |D|
 //                              ▲ head: where the last one ended
-//   take()              B and C as one batch, then D, then A: an elevator that
-//                       goes up and begins anew (C-SCAN); whom too much has
-//                       overtaken goes first
+//   take()              B and C as one batch, then D, then A (elevator.h)
 //
 // Merging (CSMqGraph §3.3): what lies one behind the other goes to the device in one
 // call, whoever asked for it.
@@ -17,7 +15,7 @@
 #include <vector>
 
 #include "iomgr/lane_io.h"
-#include "iomgr/overtaking.h"
+#include "iomgr/elevator.h"
 
 namespace graphlane {
 
@@ -53,12 +51,10 @@ class LaneQueue {
   Place next_place();
   void forget_arrival(LaneIo* io);
 
-  Overtaking overtaking_;
+  Elevator elevator_;
   std::vector<LaneIo*> sorted_;  // by file and offset; equal ones by arrival
   LaneIo* oldest_ = nullptr;     // all of them by arrival, linked by older and newer
   LaneIo* newest_ = nullptr;
-  int head_fd_ = -1;
-  uint64_t head_offset_ = 0;
 };
 
 }  // namespace graphlane

@@ -99,7 +99,7 @@ TEST(DeviceGateTest, WhomTooMuchHasOvertakenGoesFirst) {
     if (!behind.entered) overtaken += kBlock;
   }
   EXPECT_TRUE(behind.entered);
-  EXPECT_EQ(overtaken, Overtaking::kMost + kBlock);
+  EXPECT_EQ(overtaken, Elevator::kOvertakingMax + kBlock);
 }
 
 // As many as that before him are before him by right.
@@ -118,7 +118,7 @@ TEST(DeviceGateTest, WhoMerelyWaitsGoesByPlace) {
   for (uint64_t i = 1; i <= places.size(); ++i) {
     gate.leave();
     for (Place& place : places) {
-      if (place.entered.exchange(false)) EXPECT_EQ(place.part_offset, i * kBlock);
+      EXPECT_EQ(place.entered.exchange(false), place.part_offset == i * kBlock);
     }
   }
   gate.leave();

@@ -47,15 +47,33 @@ std::string order(LaneQueue& queue, Clock::time_point now) {
 
 TEST(LaneQueueTest, GoesUpAndBeginsAnew) {
   const Clock::time_point now{};
-  std::vector<LaneIo> ios = {io_at(50 * kPiece), io_at(10 * kPiece), io_at(70 * kPiece)};
+  std::vector<LaneIo> ios = {io_at(5000 * kPiece), io_at(1000 * kPiece), io_at(7000 * kPiece)};
   LaneQueue queue;
   for (LaneIo& io : ios) queue.push(&io, now);
   auto batch = std::make_unique<LaneBatch>();
   queue.take(now, batch.get());
-  EXPECT_EQ(batch->io.part_offset, 10 * kPiece);
-  LaneIo behind = io_at(5 * kPiece), ahead = io_at(60 * kPiece), other = io_at(0, kPiece, 6);
+  EXPECT_EQ(batch->io.part_offset, 1000 * kPiece);
+  LaneIo behind = io_at(5 * kPiece), ahead = io_at(6000 * kPiece), other = io_at(0, kPiece, 6);
   for (LaneIo* io : {&behind, &ahead, &other}) queue.push(io, now);
-  EXPECT_EQ(order(queue, now), "50 60 70 0 5");
+  EXPECT_EQ(order(queue, now), "5000 6000 7000 0 5");
+}
+
+// Else it would stay behind, and the head would go back and forth between it and the others. And
+// while it catches up, nobody makes the head go further back.
+TEST(LaneQueueTest, WhoHasFallenALittleBehindCatchesUp) {
+  LaneQueue queue;
+  auto batch = std::make_unique<LaneBatch>();
+  LaneIo first = io_at(50 * kPiece), ahead = io_at(60 * kPiece), behind = io_at(40 * kPiece),
+         after = io_at(45 * kPiece), further = io_at(20 * kPiece);
+  for (LaneIo* io : {&first, &ahead}) queue.push(io, {});
+  queue.take({}, batch.get());
+  for (LaneIo* io : {&behind, &after}) queue.push(io, {});
+  queue.take({}, batch.get());
+  EXPECT_EQ(batch->members, &behind);
+  queue.push(&further, {});
+  queue.take({}, batch.get());
+  EXPECT_EQ(batch->members, &after);
+  EXPECT_EQ(order(queue, {}), "60 20");
 }
 
 // One that a stream would pass by for ever.
@@ -75,7 +93,7 @@ TEST(LaneQueueTest, WhomTooMuchHasOvertakenGoesFirst) {
     if (batch->members != &behind) overtaken += kLaneIoMax;
   }
   EXPECT_EQ(batch->members, &behind);
-  EXPECT_EQ(overtaken, Overtaking::kMost + kLaneIoMax);
+  EXPECT_EQ(overtaken, Elevator::kOvertakingMax + kLaneIoMax);
 }
 
 // Where many wait, all of them wait long. To serve the oldest first would be to serve all in the
