@@ -62,6 +62,7 @@ void AheadQueue::submit(Io& io) {
                  static_cast<long long>(io.io.part_offset));
   io.block.data = &io;
   iocb* const block = &io.block;
+  io.begun.store(true, std::memory_order_release);
   const int saved_errno = errno;
   if (::syscall(SYS_io_submit, context_, 1L, &block) != 1) end(io, -EIO);
   errno = saved_errno;
@@ -90,7 +91,9 @@ void AheadQueue::reap() {
   const long count = ::syscall(SYS_io_getevents, context_, 1L, long{kIoCount}, events, &patience);
   errno = saved_errno;
   for (long i = 0; i < count; ++i) {
-    end(*static_cast<Io*>(events[i].data), static_cast<int64_t>(events[i].res));
+    Io& io = *static_cast<Io*>(events[i].data);
+    (void)io.begun.load(std::memory_order_acquire);
+    end(io, static_cast<int64_t>(events[i].res));
   }
 }
 

@@ -48,6 +48,7 @@ class AheadQueue {
   };
   struct Io {
     std::atomic<bool> taken{false};
+    std::atomic<bool> begun{false};  // orders what follows; the kernel does too, unseen by tsan
     Request* request = nullptr;
     iocb block;
     LaneIo io;
