@@ -44,11 +44,11 @@ TEST(DeviceGateTest, GoesUpAndBeginsAnew) {
   DeviceGate gate;
   gate.set_width(1);
   GateCaller caller;
-  constexpr uint64_t kMiB = 1 << 20;
-  Place first(caller, 50 * kMiB);
+  constexpr uint64_t kFar = 16 << 20;
+  Place first(caller, 50 * kFar);
   ASSERT_TRUE(gate.enter(&first));
   std::deque<Place> places;
-  for (const uint64_t offset : {10, 70, 60, 50}) places.emplace_back(caller, offset * kMiB);
+  for (const uint64_t offset : {10, 70, 60, 50}) places.emplace_back(caller, offset * kFar);
   places.emplace_back(caller, 0, 4);  // another file
   for (Place& place : places) ASSERT_FALSE(gate.enter(&place));
   std::string order;
@@ -56,7 +56,7 @@ TEST(DeviceGateTest, GoesUpAndBeginsAnew) {
     gate.leave();
     for (Place& place : places) {
       if (!place.entered.exchange(false)) continue;
-      order += std::to_string(place.fd) + ":" + std::to_string(place.part_offset / kMiB) + " ";
+      order += std::to_string(place.fd) + ":" + std::to_string(place.part_offset / kFar) + " ";
     }
   }
   gate.leave();
@@ -71,7 +71,7 @@ TEST(DeviceGateTest, WhoHasFallenALittleBehindCatchesUp) {
   GateCaller caller;
   Place first(caller, 50 * kMiB);
   ASSERT_TRUE(gate.enter(&first));
-  Place ahead(caller, 53 * kMiB), late(caller, 44 * kMiB), later(caller, 41 * kMiB);
+  Place ahead(caller, 53 * kMiB), late(caller, 44 * kMiB), later(caller, 0);
   for (Place* place : {&ahead, &late, &later}) ASSERT_FALSE(gate.enter(place));
   for (Place* place : {&later, &late, &ahead}) {
     gate.leave();

@@ -47,12 +47,12 @@ std::string order(LaneQueue& queue, Clock::time_point now) {
 
 TEST(LaneQueueTest, GoesUpAndBeginsAnew) {
   const Clock::time_point now{};
-  std::vector<LaneIo> ios = {io_at(5000 * kPiece), io_at(1000 * kPiece), io_at(7000 * kPiece)};
+  std::vector<LaneIo> ios = {io_at(5000 * kPiece), io_at(2000 * kPiece), io_at(7000 * kPiece)};
   LaneQueue queue;
   for (LaneIo& io : ios) queue.push(&io, now);
   auto batch = std::make_unique<LaneBatch>();
   queue.take(now, batch.get());
-  EXPECT_EQ(batch->io.part_offset, 1000 * kPiece);
+  EXPECT_EQ(batch->io.part_offset, 2000 * kPiece);
   LaneIo behind = io_at(5 * kPiece), ahead = io_at(6000 * kPiece), other = io_at(0, kPiece, 6);
   for (LaneIo* io : {&behind, &ahead, &other}) queue.push(io, now);
   EXPECT_EQ(order(queue, now), "5000 6000 7000 0 5");
@@ -82,7 +82,7 @@ TEST(LaneQueueTest, WhomTooMuchHasOvertakenGoesFirst) {
   auto batch = std::make_unique<LaneBatch>();
   LaneIo behind = io_at(0);
   std::vector<LaneIo> stream;
-  for (uint64_t i = 1; i < 20; ++i) stream.push_back(io_at(i * kLaneIoMax, kLaneIoMax));
+  for (uint64_t i = 10; i < 30; ++i) stream.push_back(io_at(i * kLaneIoMax, kLaneIoMax));
   queue.push(&stream[0], {});
   queue.take({}, batch.get());
   queue.push(&behind, {});
