@@ -7,7 +7,8 @@ namespace graphlane {
 // ---- what was read
 
 // At its end, or in front of it: by a thread that is a little late.
-bool ReadOrder::extend(uint32_t age, ByteRange range) {
+template <uint32_t kRunsMax>
+bool ReadOrderOf<kRunsMax>::extend(uint32_t age, ByteRange range) {
   Run& r = run(age);
   if (range.offset >= r.begin && range.offset <= r.end + kGapMax && range.end() > r.end) {
     r.end = range.end();
@@ -20,12 +21,14 @@ bool ReadOrder::extend(uint32_t age, ByteRange range) {
   return false;
 }
 
-bool ReadOrder::adjoins(const Run& lower, const Run& upper) {
+template <uint32_t kRunsMax>
+bool ReadOrderOf<kRunsMax>::adjoins(const Run& lower, const Run& upper) {
   return upper.begin > lower.begin && upper.begin <= lower.end + kGapMax && upper.end > lower.end;
 }
 
 // With a recent run that it has reached.
-void ReadOrder::join(uint32_t age) {
+template <uint32_t kRunsMax>
+void ReadOrderOf<kRunsMax>::join(uint32_t age) {
   for (uint32_t other = count_; other-- > recent_begin();) {
     const Run a = run(age), b = run(other);
     if (other == age || !(adjoins(a, b) || adjoins(b, a))) continue;
@@ -36,12 +39,14 @@ void ReadOrder::join(uint32_t age) {
   }
 }
 
-void ReadOrder::remove(uint32_t age) {
+template <uint32_t kRunsMax>
+void ReadOrderOf<kRunsMax>::remove(uint32_t age) {
   for (; age + 1 < count_; ++age) run(age) = run(age + 1);
   --count_;
 }
 
-void ReadOrder::push(ByteRange range) {
+template <uint32_t kRunsMax>
+void ReadOrderOf<kRunsMax>::push(ByteRange range) {
   if (count_ == kRunsMax) {
     first_ = (first_ + 1) % kRunsMax;
     --count_;
@@ -49,7 +54,8 @@ void ReadOrder::push(ByteRange range) {
   run(count_++) = {.begin = range.offset, .end = range.end()};
 }
 
-void ReadOrder::add(ByteRange range) {
+template <uint32_t kRunsMax>
+void ReadOrderOf<kRunsMax>::add(ByteRange range) {
   if (count_ > 0) {
     const Run& newest = run(count_ - 1);
     if (range.offset >= newest.begin && range.end() == newest.end) return;  // once more
@@ -65,9 +71,10 @@ void ReadOrder::add(ByteRange range) {
 // ---- what comes next
 
 // Takes ranges until there is no room, and leaves out what has been read since.
-class ReadOrder::Forecast {
+template <uint32_t kRunsMax>
+class ReadOrderOf<kRunsMax>::Forecast {
  public:
-  Forecast(const ReadOrder& order, uint32_t front, uint64_t size_bytes, uint64_t bytes_max,
+  Forecast(const ReadOrderOf& order, uint32_t front, uint64_t size_bytes, uint64_t bytes_max,
            std::span<ByteRange> next)
       : order_(order), front_(front), size_bytes_(size_bytes), room_bytes_(bytes_max),
         next_(next) {}
@@ -90,7 +97,7 @@ class ReadOrder::Forecast {
   }
 
  private:
-  const ReadOrder& order_;
+  const ReadOrderOf& order_;
   const uint32_t front_;
   const uint64_t size_bytes_;
   uint64_t room_bytes_;
@@ -99,7 +106,8 @@ class ReadOrder::Forecast {
 };
 
 // The run that the read is of; or where threads that are near it already are.
-bool ReadOrder::find_front(ByteRange range, uint32_t* found) const {
+template <uint32_t kRunsMax>
+bool ReadOrderOf<kRunsMax>::find_front(ByteRange range, uint32_t* found) const {
   uint32_t age = count_;
   do {
     if (age-- == 0) return false;
@@ -115,7 +123,8 @@ bool ReadOrder::find_front(ByteRange range, uint32_t* found) const {
 }
 
 // What followed when the front's end was read before, up to where the front began.
-void ReadOrder::replay(uint32_t front, Forecast& forecast) const {
+template <uint32_t kRunsMax>
+void ReadOrderOf<kRunsMax>::replay(uint32_t front, Forecast& forecast) const {
   const uint64_t at = run(front).end;
   for (uint32_t before = front; before-- > 0;) {
     if (at <= run(before).begin || at > run(before).end) continue;
@@ -128,7 +137,8 @@ void ReadOrder::replay(uint32_t front, Forecast& forecast) const {
 }
 
 // Whatever order their threads were in.
-bool ReadOrder::stride(uint64_t* length, uint64_t* last, uint64_t* step) const {
+template <uint32_t kRunsMax>
+bool ReadOrderOf<kRunsMax>::stride(uint64_t* length, uint64_t* last, uint64_t* step) const {
   if (count_ < kStrideRuns) return false;
   Run sorted[kStrideRuns];
   for (uint32_t i = 0; i < kStrideRuns; ++i) sorted[i] = run(count_ - kStrideRuns + i);
@@ -144,7 +154,8 @@ bool ReadOrder::stride(uint64_t* length, uint64_t* last, uint64_t* step) const {
   return *step > 0;
 }
 
-uint32_t ReadOrder::expect(ByteRange range, bool is_sequential, uint64_t size_bytes,
+template <uint32_t kRunsMax>
+uint32_t ReadOrderOf<kRunsMax>::expect(ByteRange range, bool is_sequential, uint64_t size_bytes,
                            uint64_t bytes_max, std::span<ByteRange> next) const {
   uint32_t front = 0;
   if (!find_front(range, &front)) return 0;
@@ -161,5 +172,8 @@ uint32_t ReadOrder::expect(ByteRange range, bool is_sequential, uint64_t size_by
   }
   return forecast.count();
 }
+
+template class ReadOrderOf<256>;
+template class ReadOrderOf<1024>;
 
 }  // namespace graphlane

@@ -21,7 +21,9 @@
 
 namespace graphlane {
 
-class ReadOrder {
+// It remembers so many runs.
+template <uint32_t kRunsMax>
+class ReadOrderOf {
  public:
   // A read, not empty, when it is asked for.
   void add(ByteRange range);
@@ -35,15 +37,14 @@ class ReadOrder {
   void clear() { count_ = 0; }
 
  private:
-  static constexpr uint32_t kRunsMax = 256;       // remembered
   static constexpr uint32_t kRecentRuns = 8;      // a read may still adjoin these
   static constexpr uint64_t kGapMax = 1 << 20;    // bytes between what adjoins
   static constexpr uint32_t kStrideRuns = 4;      // make a stride
   static constexpr uint64_t kSlackReads = 16;     // how far threads are apart, in reads
 
   struct Run {
-    uint64_t begin;
-    uint64_t end;
+    uint64_t begin = 0;
+    uint64_t end = 0;
   };
   class Forecast;
 
@@ -65,5 +66,8 @@ class ReadOrder {
   uint32_t count_ = 0;
   Run runs_[kRunsMax];
 };
+
+using ReadOrder = ReadOrderOf<256>;       // of one file
+using LongReadOrder = ReadOrderOf<1024>;  // of many: GraphChi's windows of its shards
 
 }  // namespace graphlane
