@@ -195,11 +195,14 @@ uint64_t yielding_budget_of(uint64_t room_bytes) {
 }
 
 bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked) {
+  const bool by_memory = mode == IoMode::kAuto && !asked;
+  return wants_direct(mode, size_bytes, asked, by_memory ? memory_available_bytes() : 0);
+}
+
+bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked, uint64_t available_bytes) {
   if (mode != IoMode::kAuto) return mode == IoMode::kDirect;
-  if (asked) return true;
-  const uint64_t available = memory_available_bytes();
   // An eighth stays free: a file that just fits is evicted by what runs beside.
-  return size_bytes > available - available / 8;
+  return asked || size_bytes > available_bytes - available_bytes / 8;
 }
 
 }  // namespace graphlane

@@ -32,5 +32,7 @@ uint64_t yielding_budget_of(uint64_t room_bytes);
 // Whether to read a file of `size_bytes` past the page cache. `asked`: the
 // program itself opened it with O_DIRECT.
 bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked);
+// The same for who knows what memory there is.
+bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked, uint64_t available_bytes);
 
 }  // namespace graphlane

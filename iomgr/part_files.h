@@ -68,6 +68,7 @@ class PartFiles {
   uint32_t count() const { return count_; }
   bool writable() const { return (flags_ & O_ACCMODE) == O_RDWR; }
   int buffered(uint32_t device_index) const { return buffered_[device_index]; }
+  std::span<const int> all_buffered() const { return {buffered_, count_}; }
 
   // The O_DIRECT descriptor, or buffered() where the filesystem has none.
   int direct(uint32_t device_index) const;

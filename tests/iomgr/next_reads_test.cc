@@ -1,0 +1,112 @@
+// NextReads: what comes next over all files, from what came when they were read before.
+#include "iomgr/next_reads.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace graphlane {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+class NextReadsTest : public ::testing::Test {
+ protected:
+  // In MiB. "b:0-12 c:0-4" that follow.
+  std::string read(char name, uint64_t begin, uint64_t end, uint64_t bytes_max = 16 * kMiB) {
+    const ByteRange range{.offset = begin * kMiB, .length_bytes = (end - begin) * kMiB};
+    reads_->arrive(id(name), range);
+    NextReads::Next next[8];
+    const uint32_t count = reads_->expect(id(name), range, bytes_max, next);
+    std::string text;
+    for (uint32_t i = 0; i < count; ++i) {
+      const auto letter = static_cast<char>(next[i].file_id.bytes[0]);
+      text += std::string(text.empty() ? 0 : 1, ' ') + letter + ":" +
+              std::to_string(next[i].range.offset / kMiB) + "-" +
+              std::to_string(next[i].range.end() / kMiB);
+    }
+    return text;
+  }
+  static Uuid id(char name) {
+    Uuid uuid;
+    uuid.bytes[0] = static_cast<uint8_t>(name);
+    return uuid;
+  }
+  const std::unique_ptr<NextReads> reads_ = std::make_unique<NextReads>();
+};
+
+TEST_F(NextReadsTest, TheFirstSweepTellsNothing) {
+  for (char name = 'a'; name <= 'f'; ++name) EXPECT_EQ(read(name, 0, 12 + name % 3), "");
+}
+
+TEST_F(NextReadsTest, TheSecondSweepOverFilesIsAsTheFirst) {
+  for (char name = 'a'; name <= 'l'; ++name) read(name, 0, 12);
+  EXPECT_EQ(read('a', 0, 12), "b:0-12");
+  EXPECT_EQ(read('b', 0, 12), "c:0-12");
+}
+
+TEST_F(NextReadsTest, AfterTheLastFileTheFirstComes) {
+  for (char name = 'a'; name <= 'l'; ++name) read(name, 0, 12);
+  for (char name = 'a'; name <= 'k'; ++name) read(name, 0, 12);
+  EXPECT_EQ(read('l', 0, 12), "a:0-12");
+}
+
+TEST_F(NextReadsTest, SeveralAreToldIfThereIsRoom) {
+  for (char name = 'a'; name <= 'l'; ++name) read(name, 0, 4);
+  EXPECT_EQ(read('a', 0, 4, 12 * kMiB), "b:0-4 c:0-4 d:0-4");
+  EXPECT_EQ(read('b', 0, 4, 12 * kMiB), "e:0-4") << "what was told is not told again";
+}
+
+TEST_F(NextReadsTest, WhatHasNoRoomAsAWholeWaitsUnlessItIsAllThatComes) {
+  for (char name = 'a'; name <= 'l'; ++name) read(name, 0, 12);
+  EXPECT_EQ(read('a', 0, 12, 8 * kMiB), "b:0-8");
+  EXPECT_EQ(read('b', 0, 12, 20 * kMiB), "c:0-12") << "and not 8 of d";
+}
+
+// GraphChi's sliding windows: a piece of each shard, further on in each interval.
+TEST_F(NextReadsTest, WindowsOfManyFilesAreToldInTheirOrder) {
+  constexpr int kFiles = 12;
+  for (int interval = 0; interval < kFiles; ++interval) {
+    for (int file = 0; file < kFiles; ++file) {
+      read(static_cast<char>('a' + file), static_cast<uint64_t>(interval),
+           static_cast<uint64_t>(interval) + 1);
+    }
+  }
+  EXPECT_EQ(read('a', 0, 1, 3 * kMiB), "b:0-1 c:0-1 d:0-1");
+}
+
+TEST_F(NextReadsTest, WhoIsWrongMoreOftenThanRightIsToldNothingForAWhile) {
+  for (char name = 'a'; name <= 'l'; ++name) read(name, 0, 12);
+  for (int times = 0; times < 40; ++times) {  // nobody comes for what is told
+    read('a', 0, 12);
+    read('m', static_cast<uint64_t>(times) * 20, static_cast<uint64_t>(times) * 20 + 12);
+  }
+  EXPECT_EQ(read('b', 0, 12), "");
+}
+
+TEST_F(NextReadsTest, AReadSaysHowMuchOfItWasTold) {
+  for (char name = 'a'; name <= 'd'; ++name) read(name, 0, 12);
+  read('a', 0, 12);
+  EXPECT_EQ(reads_->arrive(id('b'), {.offset = 0, .length_bytes = 12 * kMiB}), 12 * kMiB);
+  EXPECT_EQ(reads_->arrive(id('x'), {.offset = 0, .length_bytes = 12 * kMiB}), 0u);
+}
+
+TEST(PageCacheShareTest, ShrinksWhenWhatItHoldsHasGone) {
+  PageCacheShare share;
+  EXPECT_EQ(share.bytes(), 0u) << "as long as nobody has looked at the memory";
+  share.set_most(64 * kMiB);
+  EXPECT_EQ(share.bytes(), 64 * kMiB);
+  share.came(16 * kMiB, 4 * kMiB);
+  EXPECT_EQ(share.bytes(), 48 * kMiB);
+  share.came(16 * kMiB, 0);
+  EXPECT_EQ(share.bytes(), 49 * kMiB);
+  for (int times = 0; times < 100; ++times) share.came(kMiB, kMiB);
+  EXPECT_EQ(share.bytes(), PageCacheShare::kMin);
+  for (int times = 0; times < 100; ++times) share.came(16 * kMiB, 0);
+  EXPECT_EQ(share.bytes(), 64 * kMiB) << "and no more than there is";
+}
+
+}  // namespace
+}  // namespace graphlane
