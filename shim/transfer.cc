@@ -11,6 +11,7 @@
 #include "shim/report.h"
 #include "shim/settings.h"
 #include "shim/shared_reader.h"
+#include "shim/sweep_step.h"
 
 namespace graphlane {
 namespace {
@@ -313,6 +314,7 @@ ssize_t read_up_to_fault(const OpenFile& file, PartRequest request) {
 ssize_t read_striped(const OpenFileRef& file, uint64_t offset, void* buffer, size_t count_wanted) {
   const int saved_errno = errno;
   Piece piece{.range = {.offset = offset, .length_bytes = count_wanted}, .buffer = buffer};
+  const SweepStep step(file, piece.range);
   if (file.direct()) {
     FileMover mover(*file, /*asked_for=*/false);
     std::optional<size_t> done = read_shared(file, piece.range, buffer);

@@ -113,6 +113,16 @@ class Job:
         return self.process.communicate(timeout=60)[1]
 
 
+def comes(condition, seconds_max: float = 2) -> bool:
+    """For what something else may have undone: then nobody waits for it any longer."""
+    end = time.monotonic() + seconds_max
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
 def wait_until(condition) -> None:
     end = time.monotonic() + WAIT_SECONDS_MAX
     while not condition():

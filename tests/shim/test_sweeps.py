@@ -1,0 +1,136 @@
+"""Files that a program reads one after the other, each of which fits in memory, on disks."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness import comes, run
+
+MIB = 1 << 20
+ATTEMPTS_MAX = 5
+SIZE = 6 * MIB + 123
+LARGER = 16 * MIB
+HELD = 180 * MIB  # of what little_memory has
+# Holds argv[1] bytes, then reads the whole of each file that a line names, and says how it begins
+# and ends.
+READER = """
+import mmap, os, sys
+held = mmap.mmap(-1, int(sys.argv[1]))
+for at in range(0, len(held), mmap.PAGESIZE):
+    held[at] = 1
+for line in sys.stdin:
+    fd = os.open(line.strip(), os.O_RDONLY)
+    got = os.pread(fd, os.fstat(fd).st_size, 0)
+    os.close(fd)
+    print(len(got), got[:8].hex(), got[-8:].hex(), flush=True)
+"""
+
+
+def resident(paths: list[Path]) -> int:
+    return sum(int(run("fincore", "--bytes", "--noheadings", "--output", "RES", path).stdout)
+               for path in paths)
+
+
+def forget(paths: list[Path]) -> None:
+    for path in paths:
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+class Files:
+    """On a volume of disks; of each, its bytes and its parts."""
+
+    def __init__(self, graphlane, disks, tmp_path, size):
+        self.made = graphlane.create_on(tmp_path / "vol", disks, depth="1M")
+        self.content, self.parts = {}, {}
+        before = set()
+        for name in "abc":
+            self.content[name] = random.Random(name).randbytes(size)
+            (tmp_path / name).write_bytes(self.content[name])
+            graphlane("import", tmp_path / name, self.made.path)
+            parts = {path for disk in disks for path in disk.glob("*/parts/*/*")}
+            self.parts[name] = list(parts - before)
+            before = parts
+        self.all_parts = list(before)
+        forget(self.all_parts)
+
+
+class Reader:
+    def __init__(self, graphlane, files, *prefix, held=4096, **environment):
+        self.files = files
+        self.process = subprocess.Popen(
+            [*prefix, graphlane.program, "run", "--no-mount", "--", sys.executable, "-c", READER,
+             str(held)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=os.environ | environment)
+
+    def read(self, names: str) -> None:
+        for name in names:
+            self.process.stdin.write(f"{self.files.made.path / name}\n")
+            self.process.stdin.flush()
+            content = self.files.content[name]
+            assert self.process.stdout.readline().split() == [
+                str(len(content)), content[:8].hex(), content[-8:].hex()]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait(timeout=60)
+
+
+def test_what_came_next_in_the_last_sweep_is_begun(graphlane, disks, tmp_path):
+    files = Files(graphlane, disks, tmp_path, SIZE)
+    with Reader(graphlane, files) as reader:
+        reader.read("abc")
+        # Who drops the machine's caches meanwhile drops these too.
+        for _ in range(ATTEMPTS_MAX):
+            forget(files.all_parts)
+            reader.read("a")
+            if comes(lambda: resident(files.parts["b"] + files.parts["c"]) >= 2 * SIZE):
+                return
+            reader.read("bc")
+        pytest.fail("nothing is begun")
+
+
+def test_nor_without_prefetch_nor_in_the_first_sweep(graphlane, disks, tmp_path):
+    files = Files(graphlane, disks, tmp_path, SIZE)
+    with Reader(graphlane, files) as reader:
+        reader.read("ab")
+        assert resident(files.parts["c"]) == 0
+    with Reader(graphlane, files, GRAPHLANE_WITHOUT="prefetch") as reader:
+        reader.read("abc")
+        forget(files.all_parts)
+        reader.read("a")
+        time.sleep(0.2)  # in which it would have come
+        assert resident(files.parts["b"]) == 0
+
+
+@pytest.mark.parametrize("held", [4096, HELD])
+def test_files_that_do_not_fit_together_are_not_all_kept(graphlane, disks, tmp_path,
+                                                         little_memory, held):
+    """They would push out what else the program reads, and none would be there in time."""
+    files = Files(graphlane, disks, tmp_path, LARGER)
+    with Reader(graphlane, files, *little_memory, held=held) as reader:
+        reader.read("abcabcabc")
+        kept = resident(files.all_parts)
+        assert kept <= LARGER * 2 if held == HELD else kept >= LARGER * 3 - MIB
+
+
+def test_a_file_that_was_removed_gives_its_room_back(graphlane, disks, tmp_path):
+    files = Files(graphlane, disks, tmp_path, SIZE)
+    with Reader(graphlane, files) as reader:
+        reader.read("abc")
+        graphlane("rm", files.made.path / "a")
+        reader.read("bc" * 6)
+
+        links = [os.readlink(link) for link in Path(f"/proc/{reader.process.pid}/fd").iterdir()]
+        assert not [link for link in links if "/parts/" in link and link.endswith("(deleted)")]
+        assert [link for link in links if "/parts/" in link], "of the others they are open"
