@@ -73,9 +73,30 @@ void DropBehind::ended(fuse_ino_t ino, ReadTrail& trail) { push(ino, trail.rest(
 void DropBehind::push(fuse_ino_t ino, std::optional<ByteRange> range) {
   if (!range) return;
   MutexLock lock(mu_);
+  push_locked(ino, *range);
+}
+
+void DropBehind::push_locked(fuse_ino_t ino, ByteRange range) {
   if (waiting_.size() == kWaitingMax) return;
-  waiting_.push_back({.ino = ino, .range = *range});
+  waiting_.push_back({.ino = ino, .range = range});
   changed_.notify_one();
+}
+
+void DropBehind::passed_together(fuse_ino_t ino, ByteRange range, uint64_t kept_bytes) {
+  MutexLock lock(mu_);
+  together_bytes_ += range.length_bytes;
+  if (!together_.empty() && together_.back().ino == ino &&
+      together_.back().range.end() == range.offset) {
+    together_.back().range.length_bytes += range.length_bytes;
+  } else {
+    together_.push_back({.ino = ino, .range = range});
+  }
+  while (together_bytes_ - together_.front().range.length_bytes > kept_bytes) {
+    const Stretch oldest = together_.front();
+    together_.pop_front();
+    together_bytes_ -= oldest.range.length_bytes;
+    push_locked(oldest.ino, oldest.range);
+  }
 }
 
 void DropBehind::serve() {

@@ -56,6 +56,8 @@ class DropBehind {
 
   // The kernel asks for this range.
   void passed(fuse_ino_t ino, ReadTrail& trail, ByteRange range);
+  // The same of files that do not fit together: `kept_bytes` of what was read last of them stay.
+  void passed_together(fuse_ino_t ino, ByteRange range, uint64_t kept_bytes);
   // The file was closed.
   void ended(fuse_ino_t ino, ReadTrail& trail);
 
@@ -64,9 +66,10 @@ class DropBehind {
     fuse_ino_t ino;
     ByteRange range;
   };
-  static constexpr size_t kWaitingMax = 16;  // what is more, stays
+  static constexpr size_t kWaitingMax = 64;  // what is more, stays
 
   void push(fuse_ino_t ino, std::optional<ByteRange> range);
+  void push_locked(fuse_ino_t ino, ByteRange range) REQUIRES(mu_);
   void serve();
 
   fuse_session* session_ = nullptr;  // constant while the thread runs
@@ -76,6 +79,8 @@ class DropBehind {
   Mutex mu_;
   CondVar changed_;
   std::deque<Stretch> waiting_ GUARDED_BY(mu_);
+  std::deque<Stretch> together_ GUARDED_BY(mu_);  // in the order of reading
+  uint64_t together_bytes_ GUARDED_BY(mu_) = 0;
   bool stopping_ GUARDED_BY(mu_) = false;
 };
 

@@ -82,6 +82,7 @@ Outcome<std::unique_ptr<Filesystem>> Filesystem::start(std::shared_ptr<const Vol
   Outcome<std::unique_ptr<Lanes>> lanes = Lanes::start(*fs->volume, options.lanes);
   if (!lanes) return lanes.error();
   fs->lanes = std::move(*lanes);
+  fs->sweeps.start(*fs->volume, options.io_mode);
   if (options.cache.budget_bytes != 0) {
     // Without, if there is no memory.
     if (fs->extents.start(options.cache)) fs->cache_keeper.emplace(fs->extents);

@@ -16,6 +16,7 @@
 #include "fuse/live_files.h"
 #include "fuse/mount.h"
 #include "fuse/open_handles.h"
+#include "fuse/sweeps.h"
 #include "iomgr/cache_keeper.h"
 #include "iomgr/lanes.h"
 #include "iomgr/shared_cache.h"
@@ -47,6 +48,7 @@ struct Filesystem {
   std::optional<CacheKeeper> cache_keeper;
   std::optional<SharedCache> shared;  // of what several processes read; none without a cache
   DropBehind drop_behind;
+  Sweeps sweeps;
   OpenHandles handles;
 
   // The value of kServerXattr; set before the first request.

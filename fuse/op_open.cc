@@ -142,6 +142,7 @@ Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, fuse_req_t req, Ino
     file->striped = std::move(*opened);
   }
   inode.stub.remember(file->striped);
+  file->member.emplace(fs.sweeps, file->striped);
   file->o_direct = (fi->flags & O_DIRECT) != 0;
   choose_memory(fs, *file);
   fi->keep_cache = inode.stub.same_content(layout.file_id, stub.st_mtim);

@@ -29,16 +29,29 @@ int read_plain(fuse_req_t req, int fd, size_t size, off_t offset) {
   return 0;
 }
 
+// Whether the parts are read past their page cache; and whether the mount's own then has room
+// for what was read.
+struct Way {
+  bool direct;
+  bool fits;
+};
+
+// As the file says, and all that are open.
+Way way_of(const Filesystem& fs, const OpenFile& file) {
+  return {.direct = file.direct || !fs.sweeps.fit_twice(),
+          .fits = (file.fits || !file.direct) && fs.sweeps.fit()};
+}
+
 // By way of the cache, unless somebody writes the file, or the kernel will keep it. A large
 // request is a part of what a program reads by O_DIRECT or of what the kernel reads ahead: it
 // sends them all together.
-ssize_t read_past_page_cache(Filesystem& fs, const OpenFile& open_file, ByteRange range,
+ssize_t read_past_page_cache(Filesystem& fs, const OpenFile& open_file, Way way, ByteRange range,
                              void* buffer) {
   const StripedFile& file = *open_file.striped;
   const Uuid& file_id = file.layout().file_id;
   // The generation comes first: whoever changes the file from here on moves it.
   const uint64_t generation = fs.live.generations().of(file_id);
-  if (!open_file.fits && !fs.live.has_writers(file_id)) {
+  if (!way.fits && !fs.live.has_writers(file_id)) {
     LaneMover mover(*fs.lanes, open_file.striped);
     const ExtentFile extents{.file_id = file_id,
                              .generation = generation,
@@ -54,10 +67,11 @@ ssize_t read_past_page_cache(Filesystem& fs, const OpenFile& open_file, ByteRang
   return fs.lanes->read(file, range, buffer, /*direct=*/true);
 }
 
-int read_into_buffer(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteRange range) {
+int read_into_buffer(Filesystem& fs, fuse_req_t req, const OpenFile& file, Way way,
+                     ByteRange range) {
   void* buffer = RequestBuffer::of_this_thread(fs.read_bytes_max);
-  const ssize_t got = file.direct
-                          ? read_past_page_cache(fs, file, range, buffer)
+  const ssize_t got = way.direct
+                          ? read_past_page_cache(fs, file, way, range, buffer)
                           : fs.lanes->read(*file.striped, range, buffer, /*direct=*/false);
   if (got < 0) {
     log_line("{}: read of {} bytes at {}: {}", file.striped->name(), range.length_bytes,
@@ -69,16 +83,30 @@ int read_into_buffer(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteR
 }
 
 int read_range(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteRange range) {
-  if (file.direct && !file.fits) return read_into_buffer(fs, req, file, range);
+  Way way = way_of(fs, file);
+  // Of a file that does not fit, only what was read ahead may be there.
+  const bool may_be_there =
+      !way.direct || (!file.o_direct && (way.fits || !file.leaves_pages()));
   SplicePieces pieces;
-  // Workers that splice what is not there would read it in the order in which they woke.
-  if (!pieces.cut(*file.striped, range) || !pieces.in_page_cache()) {
-    return read_into_buffer(fs, req, file, range);
+  if (!may_be_there || !pieces.cut(*file.striped, range)) {
+    return read_into_buffer(fs, req, file, way, range);
   }
-  if (!pieces.parts_reach(*file.striped)) return EIO;
-  pieces.count(*fs.lanes, IoOp::kRead);
-  reply::data(req, pieces.vector());
-  return 0;
+  // The mount has the pages then.
+  const bool drops = way.direct;
+  const SplicePieces::Found found = pieces.in_page_cache();
+  int error = 0;
+  if (found == SplicePieces::Found::kAll) {
+    if (!pieces.parts_reach(*file.striped)) return EIO;
+    pieces.count(*fs.lanes, IoOp::kRead);
+    reply::data(req, pieces.vector());
+  } else {
+    // Workers that splice what is not there would read it in the order in which they woke.
+    // What is there in part, the devices bring to the rest.
+    way.direct = way.direct && found == SplicePieces::Found::kNone;
+    error = read_into_buffer(fs, req, file, way, range);
+  }
+  if (drops && found != SplicePieces::Found::kNone) pieces.drop();
+  return error;
 }
 
 int read_striped(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteRange range) {
@@ -107,7 +135,16 @@ int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
   if (file.leaves_pages() && fs.inodes.of(ino).open_once()) {
     fs.drop_behind.passed(ino, file.trail, range);
   }
-  return read_striped(fs, req, file, range);
+  if (file.o_direct) return read_striped(fs, req, file, range);
+  // With the answer the file may be closed.
+  const std::shared_ptr<StripedFile> striped = file.striped;
+  fs.sweeps.arrive(*striped, range);
+  if (!fs.sweeps.fit() && !file.leaves_pages()) {
+    fs.drop_behind.passed_together(ino, range, fs.sweeps.kept_bytes());
+  }
+  const int error = read_striped(fs, req, file, range);
+  if (error == 0) fs.sweeps.begin_next(*striped, range);
+  return error;
 }
 
 // The kernel asks only for SEEK_DATA and SEEK_HOLE.

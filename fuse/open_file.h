@@ -10,6 +10,7 @@
 #include "fuse/live_files.h"
 #include "fuse/open_handles.h"
 #include "fuse/passthrough.h"
+#include "fuse/sweeps.h"
 #include "iomgr/base/fd.h"
 
 namespace graphlane {
@@ -24,6 +25,7 @@ struct OpenFile : OpenHandle {
   bool o_direct = false;                 // the program has asked for that
   bool appends = false;                  // `fd` does, because the file allows nothing else
   mutable ReadTrail trail;               // of reads that leave pages in the kernel
+  std::optional<Sweeps::Member> member;  // of the striped files that are open
 
   // Whether reads leave pages in the kernel, of a file that does not fit in memory.
   bool leaves_pages() const { return direct && !fits && !o_direct; }

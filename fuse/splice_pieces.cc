@@ -1,5 +1,6 @@
 #include "fuse/splice_pieces.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "iomgr/base/cachestat.h"
@@ -27,13 +28,16 @@ bool SplicePieces::cut(const StripedFile& file, ByteRange range) {
   return true;
 }
 
-bool SplicePieces::in_page_cache() const {
+SplicePieces::Found SplicePieces::in_page_cache() const {
+  uint64_t cached = 0, all = 0;
   for (size_t i = 0; i < head_.count; ++i) {
     const auto begin = static_cast<uint64_t>(piece(i).pos);
     const auto pages = pages_cached(piece(i).fd, begin, piece(i).size);
-    if (pages && pages->cached < pages->all) return false;
+    if (!pages) return Found::kAll;
+    cached += pages->cached;
+    all += pages->all;
   }
-  return true;
+  return cached == all ? Found::kAll : cached == 0 ? Found::kNone : Found::kSome;
 }
 
 bool SplicePieces::parts_reach(const StripedFile& file) const {
@@ -45,6 +49,13 @@ bool SplicePieces::parts_reach(const StripedFile& file) const {
     return false;
   }
   return true;
+}
+
+void SplicePieces::drop() const {
+  for (size_t i = 0; i < head_.count; ++i) {
+    (void)::posix_fadvise(piece(i).fd, piece(i).pos, static_cast<off_t>(piece(i).size),
+                          POSIX_FADV_DONTNEED);
+  }
 }
 
 void SplicePieces::count(Lanes& lanes, IoOp op) const {

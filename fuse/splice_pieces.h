@@ -14,13 +14,17 @@ class SplicePieces {
   // False: too many pieces; one preadv or pwritev a device is better then.
   bool cut(const StripedFile& file, ByteRange range);
 
-  // Whether all of it is in the page cache of the parts, or on its way there. Before Linux 6.5
-  // nobody can tell: true.
-  bool in_page_cache() const;
+  // How much of it is in the page cache of the parts, or on its way there. Before Linux 6.5
+  // nobody can tell: all.
+  enum class Found { kNone, kSome, kAll };
+  Found in_page_cache() const;
 
   // Whether every part still reaches as far as its pieces; one that somebody has
   // cut would make a short reply.
   bool parts_reach(const StripedFile& file) const;
+
+  // They have been sent: the page cache of the parts need not keep them.
+  void drop() const;
 
   fuse_bufvec* vector() { return &head_; }
   void count(Lanes& lanes, IoOp op) const;

@@ -1,0 +1,111 @@
+#include "fuse/sweeps.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "iomgr/device_kind.h"
+
+namespace graphlane {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+constexpr uint32_t kNextMax = 8;
+// Of the memory that is left: what is read ahead, and what stays behind.
+constexpr uint64_t kAheadShare = 4;
+// More than the next read gains nothing, and may have gone when its turn comes.
+constexpr uint64_t kAheadEnough = uint64_t{16} << 20;
+constexpr uint64_t kKeptShare = 4;
+// At least what the kernel itself reads ahead of a few readers.
+constexpr uint64_t kKeptMin = uint64_t{16} << 20;
+// How often it is looked at, in bytes read.
+constexpr uint64_t kLookBytes = uint64_t{32} << 20;
+
+}  // namespace
+
+Sweeps::Member::Member(Sweeps& sweeps, std::shared_ptr<const StripedFile> file)
+    : sweeps_(sweeps), file_(std::move(file)) {
+  const MutexLock lock(sweeps_.mu_);
+  const auto found = sweeps_.position(file_->layout().file_id);
+  if (found != sweeps_.open_.end()) {
+    ++found->handle_count;
+    return;
+  }
+  sweeps_.open_.push_back({.file = file_, .handle_count = 1});
+  sweeps_.unlooked_bytes_.store(kLookBytes, relaxed);
+}
+
+Sweeps::Member::~Member() {
+  const MutexLock lock(sweeps_.mu_);
+  const auto found = sweeps_.position(file_->layout().file_id);
+  if (--found->handle_count > 0) return;
+  sweeps_.open_.erase(found);
+  sweeps_.unlooked_bytes_.store(kLookBytes, relaxed);
+}
+
+void Sweeps::start(const Volume& volume, IoMode io_mode) {
+  by_memory_ = io_mode == IoMode::kAuto;
+  struct stat st;
+  on_disks_ = ::fstat(volume.devices()[0].root_fd.get(), &st) == 0 && is_rotational(st.st_dev);
+}
+
+std::vector<Sweeps::Open>::iterator Sweeps::position(const Uuid& file_id) {
+  return std::find_if(open_.begin(), open_.end(), [&](const Open& open) {
+    return open.file->layout().file_id == file_id;
+  });
+}
+
+std::shared_ptr<const StripedFile> Sweeps::find(const Uuid& file_id) {
+  const MutexLock lock(mu_);
+  const auto found = position(file_id);
+  return found == open_.end() ? nullptr : found->file;
+}
+
+void Sweeps::look_at_memory() {
+  const uint64_t available = memory_available_bytes();
+  uint64_t all_bytes = 0;
+  bool several = false;
+  {
+    const MutexLock lock(mu_);
+    several = open_.size() > 1;
+    for (const Open& open : open_) all_bytes += open.file->size();
+  }
+  Fit fit = Fit::kTwice;
+  if (several && by_memory_) {
+    if (wants_direct(IoMode::kAuto, all_bytes, false, available)) fit = Fit::kNot;
+    else if (wants_direct(IoMode::kAuto, 2 * all_bytes, false, available)) fit = Fit::kOnce;
+  }
+  fit_.store(fit, relaxed);
+  kept_bytes_.store(std::max(available / kKeptShare, kKeptMin), relaxed);
+  ahead_share_.set_most(available / kAheadShare);
+}
+
+bool Sweeps::is_step(const StripedFile& file, ByteRange range) const {
+  const bool is_large = range.length_bytes >= NextReads::kReadMin || range.end() >= file.size();
+  return on_disks_ && is_large;
+}
+
+void Sweeps::arrive(const StripedFile& file, ByteRange range) {
+  if (unlooked_bytes_.fetch_add(range.length_bytes, relaxed) + range.length_bytes >= kLookBytes) {
+    unlooked_bytes_.store(0, relaxed);
+    look_at_memory();
+  }
+  if (!is_step(file, range)) return;
+  next_reads_.arrive(file.layout().file_id, range);
+}
+
+void Sweeps::begin_next(const StripedFile& file, ByteRange range) {
+  if (!is_step(file, range)) return;
+  NextReads::Next next[kNextMax];
+  const uint32_t count =
+      next_reads_.expect(file.layout().file_id, range,
+                         std::min(ahead_share_.bytes(), kAheadEnough), next);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (const auto wanted = find(next[i].file_id)) {
+      begin_in_page_cache(wanted->map(), wanted->parts().all_buffered(), next[i].range);
+    }
+  }
+}
+
+}  // namespace graphlane

@@ -1,0 +1,92 @@
+"""Striped files that a program reads one after the other by the mount."""
+
+import os
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from harness import comes, wait_until
+from mounts import mounted, parts_of, random_bytes, resident  # noqa: F401, fixtures
+
+MIB = 1 << 20
+ATTEMPTS_MAX = 5
+SIZE = 6 * MIB + 123
+AHEAD = 16 * MIB  # fuse/sweeps.cc: of what may be read next
+LARGE = 50 * MIB  # of 260 that little_memory has: one fits twice, three do once, six do not
+
+
+def forget(paths: list[Path]) -> None:
+    for path in paths:
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def all_resident(paths: list[Path]) -> int:
+    return sum(map(resident, paths))
+
+
+def test_what_came_next_in_the_last_sweep_is_begun(graphlane, disks, mounted, tmp_path):
+    made = graphlane.create_on(tmp_path / "vol", disks, depth="1M")
+    content = {name: random_bytes(SIZE, seed=ord(name)) for name in "abc"}
+    parts = {}
+    for name in "abc":
+        (tmp_path / name).write_bytes(content[name])
+        before = set(parts_of(made))
+        graphlane("import", tmp_path / name, made.path)
+        parts[name] = list(set(parts_of(made)) - before)
+    with mounted(made) as at:
+        files = {name: open(at / name, "rb", buffering=0) for name in "abc"}
+
+        def read(names: str) -> None:
+            for name in names:
+                os.posix_fadvise(files[name].fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                assert os.pread(files[name].fileno(), SIZE, 0) == content[name]
+
+        try:
+            read("abc")
+            # Who drops the machine's caches meanwhile drops these too.
+            for _ in range(ATTEMPTS_MAX):
+                forget(parts_of(made))
+                read("a")
+                if comes(lambda: all_resident(parts["b"] + parts["c"]) >= 2 * SIZE):
+                    break
+                read("bc")
+            else:
+                pytest.fail("nothing is begun")
+        finally:
+            for file in files.values():
+                file.close()
+
+
+@pytest.mark.parametrize("count", [1, 3, 6])
+def test_what_does_not_fit_together_is_in_memory_once_or_goes(graphlane, volume, little_memory,
+                                                             tmp_path, count):
+    made = volume(depth="3M")
+    content = random_bytes(LARGE)
+    (tmp_path / "data").write_bytes(content)
+    for number in range(count):
+        graphlane("import", tmp_path / "data", made.path / str(number))
+    forget(parts_of(made))
+    if all_resident(parts_of(made)) > 0:
+        pytest.skip("not applicable: this filesystem has its files in memory")
+    at = tmp_path / "mnt"
+    at.mkdir()
+    subprocess.run([*little_memory, graphlane.program, "mount", made.path, at], check=True,
+                   timeout=60)
+    with ExitStack() as undo:
+        undo.callback(graphlane, "umount", at)
+        files = [undo.enter_context(open(at / str(number), "rb", buffering=0))
+                 for number in range(count)]
+        for file in files:
+            for begin in range(0, LARGE, MIB):
+                assert os.pread(file.fileno(), MIB, begin) == content[begin:begin + MIB]
+        if count == 1:
+            assert all_resident(parts_of(made)) > LARGE // 2
+        else:
+            assert all_resident(parts_of(made)) <= AHEAD + 10 * MIB
+        if count == 6:
+            names = [at / str(number) for number in range(count)]
+            wait_until(lambda: all_resident(names) <= 2 * LARGE + 32 * MIB)
