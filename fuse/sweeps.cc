@@ -24,16 +24,20 @@ constexpr uint64_t kLookBytes = uint64_t{32} << 20;
 
 }  // namespace
 
+// A file more or less: before its first request, of which the kernel sends several at once.
 Sweeps::Member::Member(Sweeps& sweeps, std::shared_ptr<const StripedFile> file)
     : sweeps_(sweeps), file_(std::move(file)) {
-  const MutexLock lock(sweeps_.mu_);
-  const auto found = sweeps_.position(file_->layout().file_id);
-  if (found != sweeps_.open_.end()) {
-    ++found->handle_count;
-    return;
+  {
+    const MutexLock lock(sweeps_.mu_);
+    const auto found = sweeps_.position(file_->layout().file_id);
+    if (found != sweeps_.open_.end()) {
+      ++found->handle_count;
+      return;
+    }
+    sweeps_.open_.push_back({.file = file_, .handle_count = 1});
+    if (sweeps_.open_.size() == 1) return;
   }
-  sweeps_.open_.push_back({.file = file_, .handle_count = 1});
-  sweeps_.unlooked_bytes_.store(kLookBytes, relaxed);
+  sweeps_.look_at_memory();
 }
 
 Sweeps::Member::~Member() {
@@ -76,6 +80,7 @@ void Sweeps::look_at_memory() {
     if (wants_direct(IoMode::kAuto, all_bytes, false, available)) fit = Fit::kNot;
     else if (wants_direct(IoMode::kAuto, 2 * all_bytes, false, available)) fit = Fit::kOnce;
   }
+  are_several_.store(several, relaxed);
   fit_.store(fit, relaxed);
   kept_bytes_.store(std::max(available / kKeptShare, kKeptMin), relaxed);
   ahead_share_.set_most(available / kAheadShare);
@@ -83,7 +88,7 @@ void Sweeps::look_at_memory() {
 
 bool Sweeps::is_step(const StripedFile& file, ByteRange range) const {
   const bool is_large = range.length_bytes >= NextReads::kReadMin || range.end() >= file.size();
-  return on_disks_ && is_large;
+  return on_disks_ && is_large && are_several_.load(relaxed);
 }
 
 void Sweeps::arrive(const StripedFile& file, ByteRange range) {

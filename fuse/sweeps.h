@@ -51,7 +51,8 @@ class Sweeps {
   // How much of what was read stays of those that do not fit, in bytes.
   uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
 
-  // The kernel asks for a range of the file; it has been answered.
+  // The kernel asks for a range of the file, which fits by itself; it has been answered. Of one file
+  // alone the kernel knows what comes next.
   void arrive(const StripedFile& file, ByteRange range);
   void begin_next(const StripedFile& file, ByteRange range);
 
@@ -72,6 +73,7 @@ class Sweeps {
   bool on_disks_ = false;
 
   NextReads next_reads_;
+  std::atomic<bool> are_several_{false};
   std::atomic<Fit> fit_{Fit::kTwice};
   std::atomic<uint64_t> kept_bytes_{0};
   PageCacheShare ahead_share_;

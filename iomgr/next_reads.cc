@@ -158,7 +158,7 @@ uint32_t NextReads::expect(const Uuid& file_id, ByteRange range, uint64_t bytes_
   const uint32_t found =
       clock_ < paused_until_ || room == 0
           ? 0
-          : order_.expect(range, /*is_sequential=*/false, UINT64_MAX, UINT64_MAX, ranges);
+          : order_.recall(range, UINT64_MAX, UINT64_MAX, ranges);
   uint32_t count = 0;
   for (uint32_t i = 0; i < found && room > 0 && count < next.size(); ++i) {
     ByteRange& wanted = ranges[i];

@@ -173,6 +173,16 @@ uint32_t ReadOrderOf<kRunsMax>::expect(ByteRange range, bool is_sequential, uint
   return forecast.count();
 }
 
+template <uint32_t kRunsMax>
+uint32_t ReadOrderOf<kRunsMax>::recall(ByteRange range, uint64_t size_bytes, uint64_t bytes_max,
+                                       std::span<ByteRange> next) const {
+  uint32_t front = 0;
+  if (!find_front(range, &front)) return 0;
+  Forecast forecast(*this, front, size_bytes, bytes_max, next);
+  replay(front, forecast);
+  return forecast.count();
+}
+
 template class ReadOrderOf<256>;
 template class ReadOrderOf<1024>;
 

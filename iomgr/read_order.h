@@ -34,6 +34,10 @@ class ReadOrderOf {
   uint32_t expect(ByteRange range, bool is_sequential, uint64_t size_bytes, uint64_t bytes_max,
                   std::span<ByteRange> next) const;
 
+  // The same from replay alone: no guess at what was never read.
+  uint32_t recall(ByteRange range, uint64_t size_bytes, uint64_t bytes_max,
+                  std::span<ByteRange> next) const;
+
   void clear() { count_ = 0; }
 
  private:

@@ -33,6 +33,15 @@ void SweptFiles::close(File& file) {
   file.last_used = 0;
 }
 
+void SweptFiles::close_removed() {
+  for (File& file : files_) {
+    // Acquire: pairs with the release of the last user.
+    if (file.last_used == 0 || file.users.load(std::memory_order_acquire) > 0) continue;
+    struct stat st;
+    if (sys::fstat(file.parts[0], &st) != 0 || st.st_nlink == 0) close(file);
+  }
+}
+
 // False: there are no descriptors left.
 bool SweptFiles::fill(File& slot, const OpenFile& file) {
   slot.file_id = file.file_id;
@@ -54,8 +63,8 @@ SweptFiles::Ref SweptFiles::use(const OpenFile& file, uint64_t size_bytes) {
   if (!lock_.lock_patiently()) return {};
   File* found = look_up(file.file_id);
   if (found == nullptr) {
+    close_removed();
     for (File& each : files_) {
-      // Acquire: pairs with the release of the last user.
       if (each.users.load(std::memory_order_acquire) > 0) continue;
       if (found == nullptr || each.last_used < found->last_used) found = &each;
     }
@@ -87,14 +96,9 @@ void SweptFiles::came(const Ref& file, uint64_t wanted_bytes, uint64_t missing_b
 
 void SweptFiles::share_memory(uint64_t available_bytes) {
   if (!lock_.lock_patiently()) return;
+  close_removed();
   uint64_t all_bytes = 0;
-  for (File& file : files_) {
-    if (file.last_used == 0) continue;
-    struct stat st;
-    const bool is_gone = sys::fstat(file.parts[0], &st) != 0 || st.st_nlink == 0;
-    if (is_gone && file.users.load(std::memory_order_acquire) == 0) close(file);
-    else all_bytes += file.size_bytes;
-  }
+  for (const File& file : files_) all_bytes += file.last_used == 0 ? 0 : file.size_bytes;
   const bool fit = !wants_direct(settings().io_mode, all_bytes, false, available_bytes);
   kept_share_.set_most(available_bytes / kKeptShare);
   uint64_t kept_bytes = kept_share_.bytes();

@@ -77,6 +77,7 @@ class SweptFiles {
   File* look_up(const Uuid& file_id);
   bool fill(File& slot, const OpenFile& file);
   void close(File& file);
+  void close_removed();
 
   PageCacheShare kept_share_;
 
