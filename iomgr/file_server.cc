@@ -146,7 +146,7 @@ std::unique_ptr<FileServer::Link> FileServer::serve(Fd& connection, bool room_fo
     auto begun = begin_scan(answer, connection.get());
     if (begun) {
       scan = std::move(*begun);
-      answer.fds.push_back(scan->image_fd());
+      answer.fds.push_back(scan->frames_fd());
     } else {
       answer = refusal(begun.error().code);
     }

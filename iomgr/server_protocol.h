@@ -30,9 +30,9 @@
 // mapped would come back over what was written. A connection that ends is a write that ended
 // where it began.
 //
-// **Sharing.** Who shows a descriptor that is open for reading, in a ShareRequest, gets the
-// file's image in the server's memory (shared_image.h), and nothing else, and keeps the
-// connection. What he does not find there he asks for; what he has copied,
+// **Sharing.** Who shows a descriptor that is open for reading, in a ShareRequest, is told
+// which of the file's frames the server has in memory (shared_frames.h), and keeps the
+// connection. What is not there he asks for; what he has copied, from the parts' page cache,
 // asked for or not, he tells, as it says where he is:
 //
 //   client ──ShareFetch──► ◄──ShareReply──  (copies)  ──SharePassed──► (no answer)
@@ -86,7 +86,7 @@ struct ServerReply {
   uint32_t device_count = 0;
   StubBytes stub = {};           // the layout, state closed; for 0
   // Then device_count directories, each with its NUL. Descriptors that go along:
-  // the generations (0 and EAGAIN), then the parts (0); to a ShareRequest the image (0).
+  // the generations (0 and EAGAIN), then the parts (0); to a ShareRequest the frames (0).
 };
 
 struct WriteRequest {

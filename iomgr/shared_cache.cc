@@ -1,7 +1,6 @@
 #include "iomgr/shared_cache.h"
 
 #include <fcntl.h>
-#include <linux/falloc.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <csignal>
 
 #include "iomgr/base/reopen.h"
+#include "iomgr/base/sys.h"
 #include "iomgr/memory_limit.h"
 
 namespace graphlane {
@@ -18,10 +18,11 @@ constexpr uint64_t kFrame = kExtentFrameBytes;
 constexpr uint64_t kNeverWanted = UINT64_MAX;
 // A scan that has not moved for so long is not waited for.
 constexpr auto kMoving = std::chrono::seconds(1);
+// However the devices work: the client's patience is longer (server_protocol.h).
+constexpr auto kHoldMost = std::chrono::seconds(20);
 constexpr auto kProcessRemembered = std::chrono::seconds(2);
-constexpr uint64_t kBudgetStep = 64 << 20;
-// Unless it is more than a quarter of what is left.
-constexpr uint64_t kBudgetMin = 48 << 20;
+constexpr uint64_t kUnseen = 256 << 10;  // stays in the processor's cache
+constexpr uint64_t kBudgetStep = 16 << 20;
 // Reads forwards that make a sweep, which others wait for.
 constexpr uint32_t kSweepSteps = 3;
 constexpr uint64_t kAheadMax = 24 << 20;
@@ -94,23 +95,21 @@ struct SharedScan::File {
     if (memory != nullptr) ::munmap(memory, layout.total_bytes);
   }
   SharedHeader& header() const { return *reinterpret_cast<SharedHeader*>(memory); }
-  SharedWord& word(uint64_t frame) const {
-    return reinterpret_cast<SharedWord*>(memory + sizeof(SharedHeader))[frame];
+  SharedFlag& flag(uint64_t frame) const {
+    return reinterpret_cast<SharedFlag*>(memory + sizeof(SharedHeader))[frame];
   }
-  ByteRange range_of(uint64_t frame) const {  // whole blocks
+  ByteRange range_of(uint64_t frame) const {
     const uint64_t offset = frame * kFrame;
-    const uint64_t left = round_up(file->size(), kBlockSize) - offset;
-    return {.offset = offset, .length_bytes = std::min(kFrame, left)};
+    return {.offset = offset, .length_bytes = std::min(kFrame, header().size_bytes - offset)};
   }
 
   std::shared_ptr<const StripedFile> file;
   SharedCache::Content content;
   SharedLayout layout{0};
   Fd memfd;
-  Fd image;  // the same, for reading alone
+  Fd frames;  // the same, for reading alone
   std::byte* memory = nullptr;
   std::vector<State> states;
-  std::vector<uint32_t> versions;
   std::vector<std::shared_ptr<Place>> places;
 };
 
@@ -132,7 +131,7 @@ SharedScan::~SharedScan() {
   cache_.changed_.notify_all();
 }
 
-int SharedScan::image_fd() const { return file_->image.get(); }
+int SharedScan::frames_fd() const { return file_->frames.get(); }
 uint64_t SharedScan::size_bytes() const { return file_->header().size_bytes; }
 const StripedFile& SharedScan::file() const { return *file_->file; }
 
@@ -160,7 +159,8 @@ void SharedScan::passed(ByteRange range) {
 // ---- files
 
 SharedCache::SharedCache(const SharedCacheOptions& options, Move move, IsCurrent is_current)
-    : options_(options), move_(std::move(move)), is_current_(std::move(is_current)) {
+    : options_(options), move_(std::move(move)), is_current_(std::move(is_current)),
+      unseen_(kUnseen) {
   look_at_budget();
 }
 
@@ -180,8 +180,8 @@ Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const Str
         ::ftruncate(made->memfd.get(), static_cast<off_t>(made->layout.total_bytes)) != 0) {
       return last_errno();
     }
-    made->image = reopen(made->memfd.get(), O_RDONLY);
-    if (!made->image) return last_errno();
+    made->frames = reopen(made->memfd.get(), O_RDONLY);
+    if (!made->frames) return last_errno();
     void* const memory = ::mmap(nullptr, made->layout.total_bytes, PROT_READ | PROT_WRITE,
                                 MAP_SHARED, made->memfd.get(), 0);
     if (memory == MAP_FAILED) return last_errno();
@@ -191,7 +191,6 @@ Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const Str
     header.size_bytes = size;
     header.content_time_ns = content.time_ns;
     made->states.resize(made->layout.frame_count);
-    made->versions.resize(made->layout.frame_count);
     return made;
   };
   MutexLock lock(mu_);
@@ -265,12 +264,9 @@ void SharedCache::count_processes(File& file) {
 }
 
 void SharedCache::look_at_budget() {
-  const uint64_t held = resident_.size() * kFrame;
   budget_bytes_ = options_.budget_bytes;
   if (options_.budget_bytes == SharedCacheOptions::kAutoBudget) {
-    const uint64_t room = memory_available_bytes() + held;
-    budget_bytes_ = std::max(cache_budget_of(room) / 2 * 3,  // one copy for all: three quarters
-                             std::min(kBudgetMin, room / 4));
+    budget_bytes_ = memory_available_bytes() / 8 * 7;
   }
   unlooked_bytes_ = 0;
   const size_t keep = budget_bytes_ / kFrame;
@@ -290,13 +286,13 @@ void SharedCache::drop(size_t resident_index) {
   resident_.pop_back();
   File& file = *frame.file;
   file.states[frame.index] = File::State::kAbsent;
-  file.word(frame.index).store(0, std::memory_order_relaxed);
-  // Who copies sees the word before he sees other bytes.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  const ByteRange range = file.range_of(frame.index);
-  (void)::fallocate(file.memfd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                    static_cast<off_t>(file.layout.image_offset + range.offset),
-                    static_cast<off_t>(range.length_bytes));
+  file.flag(frame.index).store(0, std::memory_order_relaxed);
+  const PartFiles& parts = file.file->parts();
+  for (uint32_t d = 0; d < parts.count(); ++d) {
+    const ByteRange run = file.file->map().run(d, file.range_of(frame.index));
+    if (run.length_bytes == 0) continue;  // to the kernel 0 would be up to the end
+    (void)sys::fadvise(parts.buffered(d), run.offset, run.length_bytes, POSIX_FADV_DONTNEED);
+  }
   stats_.evictions += 1;
 }
 
@@ -318,7 +314,7 @@ void SharedCache::measure(Clock::time_point now) {
       if (now - place->moved > options_.remembered) continue;
       const bool in_use = place->moves(now) && place->frame <= frame.index &&
                           frame.index < place->end_frame;
-      const uint64_t distance = in_use ? 0 : (frame.index + count - place->end_frame) % count + 1;
+      const uint64_t distance = in_use ? 1 : (frame.index + count - place->end_frame) % count + 2;
       frame.distance = std::min(frame.distance, distance);
     }
   }
@@ -366,7 +362,7 @@ bool SharedCache::is_last(const File& file, pid_t process, Clock::time_point now
 
 // kChanged: it has waited, and all may be different.
 SharedCache::Room SharedCache::make_room(size_t count, const File& file, Place& place, bool ahead,
-                                         Clock::time_point hold_end) {
+                                         Hold& hold) {
   if ((resident_.size() + count) * kFrame <= budget_bytes_) return Room::kMade;
   const size_t keep = budget_bytes_ / kFrame;
   if (keep < count) return Room::kNone;
@@ -375,17 +371,22 @@ SharedCache::Room SharedCache::make_room(size_t count, const File& file, Place& 
   put_first_wanted_last(victim_count, now);
   const Frame& nearest = resident_[victim_count - 1];
   if (ahead && nearest.distance <= 4 * count) return Room::kNone;
-  const bool in_use = nearest.distance == 0;
+  const bool in_use = nearest.distance <= 1;
   if (in_use || (place.stream->sweeps() && wanted_by_others(nearest, place, now) &&
                  !is_last(file, place.process, now))) {
-    if (ahead || (in_use && now >= hold_end)) return Room::kNone;
-    if (now < hold_end) {
+    if (ahead) return Room::kNone;
+    if (now < hold.end && hold.idle < options_.hold_max) {
+      const bool works = fill_count_ > 0;
+      const uint64_t begun_before = fills_begun_;
       place.held = true;
-      changed_.wait_until(mu_, std::min(hold_end, now + std::chrono::milliseconds(50)));
+      changed_.wait_until(mu_, now + std::chrono::milliseconds(50));
       place.held = false;
-      stats_.held_ns += static_cast<uint64_t>((Clock::now() - now).count());
+      const auto waited = Clock::now() - now;
+      if (!works && fills_begun_ == begun_before) hold.idle += waited;
+      stats_.held_ns += static_cast<uint64_t>(waited.count());
       return Room::kChanged;
     }
+    if (nearest.distance == 0) return Room::kNone;
   }
   // From the back: what takes a victim's place in the list comes from behind it.
   for (size_t i = victim_count; i-- > 0;) drop(i);
@@ -426,14 +427,14 @@ int SharedCache::bring(File& file, Place& place, ByteRange range, bool ahead) {
   };
 
   MutexLock lock(mu_);
-  const auto hold_end = Clock::now() + options_.hold_max;
+  Hold hold{.end = Clock::now() + kHoldMost};
   for (Room room = Room::kChanged; room == Room::kChanged;) {
     if (!is_current(file)) return ESTALE;
     frames.clear();
     for (uint64_t i = first_frame_of(range); i < end_frame_of(range); ++i) {
       if (is(i, File::State::kAbsent)) frames.push_back(i);
     }
-    room = frames.empty() ? Room::kMade : make_room(frames.size(), file, place, ahead, hold_end);
+    room = frames.empty() ? Room::kMade : make_room(frames.size(), file, place, ahead, hold);
     if (room == Room::kNone) {
       if (!ahead) stats_.refused_bytes += range.length_bytes;
       return EAGAIN;
@@ -443,17 +444,11 @@ int SharedCache::bring(File& file, Place& place, ByteRange range, bool ahead) {
     file.states[frame] = File::State::kFilling;
     resident_.push_back({.file = &file, .index = frame, .distance = 0});
   }
-  mu_.unlock();
   int error = frames.empty() ? 0 : fill(file, frames);
-  mu_.lock();
   if (error == 0 && !is_current(file)) error = ESTALE;
   for (const uint64_t frame : frames) {
     file.states[frame] = File::State::kThere;
-    if (error == 0) {
-      if (++file.versions[frame] == 0) file.versions[frame] = 1;
-      // Release: who sees the word sees the bytes.
-      file.word(frame).store(file.versions[frame], std::memory_order_release);
-    }
+    if (error == 0) file.flag(frame).store(1, std::memory_order_relaxed);
   }
   if (error != 0) {
     for (size_t i = resident_.size(); i-- > 0;) {
@@ -481,24 +476,29 @@ int SharedCache::bring(File& file, Place& place, ByteRange range, bool ahead) {
   return 0;
 }
 
-// Neighbours as one piece. 0 or an errno.
+// Into the page cache. What the kernel copies for us on its way nobody looks at, so all of it goes
+// to one place. 0 or an errno.
 int SharedCache::fill(File& file, const std::vector<uint64_t>& frames) {
   std::vector<Piece> pieces;
   for (const uint64_t frame : frames) {
     const ByteRange range = file.range_of(frame);
-    if (!pieces.empty() && pieces.back().range.end() == range.offset) {
-      pieces.back().range.length_bytes += range.length_bytes;
-    } else {
-      pieces.push_back({.range = range,
-                        .buffer = file.memory + file.layout.image_offset + range.offset});
+    for (uint64_t at = range.offset; at < range.end(); at += kUnseen) {
+      pieces.push_back({.range = {.offset = at, .length_bytes = std::min(kUnseen, range.end() - at)},
+                        .buffer = unseen_.data()});
     }
   }
-  return move_({.map = file.file->map(),
-                .parts = file.file->parts(),
-                .size_bytes = file.header().size_bytes,
-                .op = IoOp::kRead,
-                .direct = true,
-                .pieces = pieces});
+  fill_count_ += 1;
+  fills_begun_ += 1;
+  mu_.unlock();
+  const int error = move_({.map = file.file->map(),
+                           .parts = file.file->parts(),
+                           .size_bytes = file.header().size_bytes,
+                           .op = IoOp::kRead,
+                           .direct = false,
+                           .pieces = pieces});
+  mu_.lock();
+  fill_count_ -= 1;
+  return error;
 }
 
 }  // namespace graphlane

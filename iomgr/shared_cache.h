@@ -1,5 +1,5 @@
 // SharedCache: what several processes read of the same files, read once (the server's side of
-// shared_image.h; GraphM's idea, for engines that know nothing of it).
+// shared_frames.h; GraphM's idea, for engines that know nothing of it).
 //
 //   scan.fetch(range) ──► frames that are there
 //                     ──► that another scan has asked for: waited for (single flight)
@@ -13,9 +13,9 @@
 // behind have no need of the devices until they have caught up: a convoy.
 //
 // **Holding back.** Where room could only be made by what another scan, which is moving, wants within
-// half of the file, the fetch waits until that one has passed: `hold_max` in all, and no longer
-// than the other one moves. So it does where all that is there is just being copied. Scans go in
-// a circle, so who is behind whom is agreed upon: the last one is he behind whom the widest gap is.
+// half of the file, the fetch waits until that one has passed, and no longer than the other one
+// moves: as long as the devices work, since then nothing is lost, and `hold_max` in all while they
+// do not. So it does where all that is there is just being copied. Scans go in a circle, so who is behind whom is agreed upon: the last one is he behind whom the widest gap is.
 // He waits for nobody; all the others come nearer to him while they wait, a convoy in the end.
 // Who reads here and there, or one place again and again, is not waited for, and does not wait.
 //
@@ -25,8 +25,10 @@
 //
 // A scan that has ended counts for some seconds: engines close a file between their sweeps.
 //
-// Memory: the budget, in whole frames, also while frames are filled. What finds no room is the
-// caller's to read by himself.
+// **Memory.** The frames are pages of the parts in the kernel's page cache (shared_frames.h): those
+// that the budget has no room for are dropped in the order said above; sooner than that, where
+// programs need memory, the kernel drops what it likes. So the budget may be nearly all that is left.
+// A request for more than it is the caller's to read by himself.
 //
 // Threads: everything is safe from any; a scan is one thread's at a time.
 #pragma once
@@ -42,7 +44,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/base/mutex.h"
 #include "iomgr/lane_io.h"
-#include "iomgr/shared_image.h"
+#include "iomgr/shared_frames.h"
 #include "iomgr/striped_file.h"
 
 namespace graphlane {
@@ -50,9 +52,9 @@ namespace graphlane {
 class SharedCache;
 
 struct SharedCacheOptions {
-  static constexpr uint64_t kAutoBudget = UINT64_MAX;  // three quarters of what memory there is
+  static constexpr uint64_t kAutoBudget = UINT64_MAX;  // seven eighths of what memory is left
   uint64_t budget_bytes = kAutoBudget;
-  std::chrono::milliseconds hold_max{1000};
+  std::chrono::milliseconds hold_max{1000};  // of a fetch, while the devices idle
   std::chrono::milliseconds remembered{10'000};  // scans that have ended
 };
 
@@ -87,8 +89,8 @@ class SharedScan {
   SharedScan(const SharedScan&) = delete;
   SharedScan& operator=(const SharedScan&) = delete;
 
-  // Of the file's image, to give away: it cannot be written by.
-  int image_fd() const;
+  // Of the file's frames, to give away: it cannot be written by.
+  int frames_fd() const;
   uint64_t size_bytes() const;
   const StripedFile& file() const;
 
@@ -151,18 +153,22 @@ class SharedCache {
     uint64_t index;
     uint64_t distance;  // as of the last choice of victims
   };
+  struct Hold {  // of a fetch
+    Clock::time_point end;
+    Clock::duration idle{0};  // waited while the devices did nothing for us
+  };
   enum class Room { kMade, kChanged, kNone };
 
   int fetch(File& file, Place& place, ByteRange range);
   int bring(File& file, Place& place, ByteRange range, bool ahead);
   Room make_room(size_t count, const File& file, Place& place, bool ahead,
-                 Clock::time_point hold_end) REQUIRES(mu_);
+                 Hold& hold) REQUIRES(mu_);
   void measure(Clock::time_point now) REQUIRES(mu_);
   void put_first_wanted_last(size_t count, Clock::time_point now) REQUIRES(mu_);
   bool wanted_by_others(const Frame& frame, const Place& place, Clock::time_point now)
       REQUIRES(mu_);
   bool is_last(const File& file, pid_t process, Clock::time_point now) REQUIRES(mu_);
-  int fill(File& file, const std::vector<uint64_t>& frames);
+  int fill(File& file, const std::vector<uint64_t>& frames) REQUIRES(mu_);
   void drop(size_t resident_index) REQUIRES(mu_);
   void drop_file(File& file) REQUIRES(mu_);
   bool is_current(const File& file) const;
@@ -174,6 +180,7 @@ class SharedCache {
   const SharedCacheOptions options_;
   const Move move_;
   const IsCurrent is_current_;
+  std::vector<std::byte> unseen_;  // whatever the kernel writes there
 
   mutable Mutex mu_;
   CondVar changed_;  // frames have been filled, scans have moved
@@ -182,6 +189,8 @@ class SharedCache {
   uint64_t budget_bytes_ GUARDED_BY(mu_) = 0;
   uint64_t unlooked_bytes_ GUARDED_BY(mu_) = 0;
   SharedStats stats_ GUARDED_BY(mu_);
+  uint32_t fill_count_ GUARDED_BY(mu_) = 0;  // under way
+  uint64_t fills_begun_ GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace graphlane

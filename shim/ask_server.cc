@@ -92,7 +92,7 @@ ShareAnswer ask_to_share(Fd connection, int fd) {
   const ServerReply* const reply = reply_in(received, buffer);
   if (reply == nullptr || reply->error != 0 || received.fd_count != 1) return answer;
   answer.generation = reply->generation;
-  answer.image.reset(received.take(0));
+  answer.frames.reset(received.take(0));
   answer.connection = std::move(connection);
   return answer;
 }

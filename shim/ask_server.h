@@ -35,10 +35,10 @@ ServerAnswer ask_server(int fd);
 // server, which is asked before each write.
 ServerAnswer ask_to_write(int fd, Fd* connection);
 
-// The file's image in a server's memory, and a connection that is a scan's.
+// Which of the file's frames a server has in memory, and a connection that is a scan's.
 struct ShareAnswer {
   Fd connection;  // empty: nothing is shared
-  Fd image;
+  Fd frames;
   uint64_t generation = 0;  // of the file
 };
 // By a descriptor over a mount: that one's.

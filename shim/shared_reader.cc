@@ -65,11 +65,25 @@ class BorrowedLink {
   SharedReader::Link* const link_;
 };
 
+// The bytes that are in the parts' page cache, as the server says.
+bool copy_range(const OpenFile& file, ByteRange range, char* buffer) {
+  while (range.length_bytes > 0) {
+    const Segment at = file.map.first_segment(range);
+    const ssize_t n = sys::pread(file.parts->buffered(at.device_index), buffer, at.length_bytes,
+                                 at.part_offset);
+    if (n <= 0) return false;
+    buffer += n;
+    range.offset += static_cast<uint64_t>(n);
+    range.length_bytes -= static_cast<uint64_t>(n);
+  }
+  return true;
+}
+
 // A stretch of at most kWindow.
 class Window {
  public:
-  Window(const SharedImage& image, ByteRange range, char* buffer)
-      : image_(image), range_(range), buffer_(buffer), first_(range.offset / kExtentFrameBytes) {
+  Window(const OpenFile& file, ByteRange range, char* buffer)
+      : file_(file), range_(range), buffer_(buffer), first_(range.offset / kExtentFrameBytes) {
     const uint64_t count = (range.end() - 1) / kExtentFrameBytes + 1 - first_;
     missing_ = (uint64_t{1} << count) - 1;
   }
@@ -81,22 +95,26 @@ class Window {
       const uint64_t begin = std::max(range_.offset, (first_ + i) * kExtentFrameBytes);
       const uint64_t end = std::min(range_.end(), (first_ + i + 1) * kExtentFrameBytes);
       const ByteRange piece{.offset = begin, .length_bytes = end - begin};
-      if (image_.copy(piece, buffer_ + (begin - range_.offset))) missing_ &= ~(uint64_t{1} << i);
+      if (file_.sharing.frames.has(first_ + i) &&
+          copy_range(file_, piece, buffer_ + (begin - range_.offset))) {
+        missing_ &= ~(uint64_t{1} << i);
+      }
     }
     return missing_ == 0;
   }
 
  private:
-  const SharedImage& image_;
+  const OpenFile& file_;
   const ByteRange range_;
   char* const buffer_;
   const uint64_t first_;
   uint64_t missing_;
 };
 
-bool read_window(const SharedReader& reader, ByteRange range, char* buffer) {
+bool read_window(const OpenFile& file, ByteRange range, char* buffer) {
   constexpr int kTries = 3;  // what has come may have gone again
-  Window window(reader.image, range, buffer);
+  const SharedReader& reader = file.sharing;
+  Window window(file, range, buffer);
   bool all = window.copy();
   const BorrowedLink link(reader);
   if (!link) return all;
@@ -127,7 +145,7 @@ class Use {
   const bool is_open_;
 };
 
-// Once for each state that the file has settled in: a server may have that one's image.
+// Once for each state that the file has settled in: a server may have that one's frames.
 void ask_anew(const OpenFileRef& file) {
   SharedReader& reader = file->sharing;
   const int64_t ctime_ns = file.ctime_ns();
@@ -157,7 +175,7 @@ void SharedReader::begin(ShareAnswer (*ask)(int), int fd, uint64_t generation,
   while (link_count < wanted) {
     ShareAnswer answer = ask(fd);
     if (!answer.connection || answer.generation != generation) return;
-    if (!image && !image.map(answer.image.get(), size_bytes)) return;
+    if (!frames && !frames.map(answer.frames.get(), size_bytes)) return;
     Link& link = links[link_count];
     link.fd = lifted(std::move(answer.connection)).release();
     set_entry(link.fd, FdEntry::internal());
@@ -173,7 +191,7 @@ void SharedReader::end() {
     sys::close(links[i].fd);
   }
   link_count = 0;
-  image.unmap();
+  frames.unmap();
   asked_ctime_ns.store(0, relaxed);
 }
 
@@ -185,7 +203,7 @@ std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void
   const HeldSignals signals;  // a handler may read, too, and leave by siglongjmp()
   const Use use(reader);
   if (!use || reader.link_count.load(relaxed) == 0) return {};
-  const SharedHeader& header = reader.image.header();
+  const SharedHeader& header = reader.frames.header();
   const bool shares = !reader.dead.load(relaxed) && header.process_count.load(relaxed) > 1 &&
                       header.content_time_ns == file.ctime_ns() && file.content_generation() != 0;
   give_way_to_sharing(shares);
@@ -198,7 +216,7 @@ std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void
   for (uint64_t at = range.offset; at < range.end();) {
     const uint64_t window_end = at / kExtentFrameBytes * kExtentFrameBytes + kWindow;
     const uint64_t end = std::min(range.end(), window_end);
-    if (!read_window(reader, {.offset = at, .length_bytes = end - at},
+    if (!read_window(*file, {.offset = at, .length_bytes = end - at},
                      static_cast<char*>(buffer) + (at - range.offset))) {
       return {};
     }

@@ -1,7 +1,7 @@
-// SharedReader: a file's bytes from the memory of a server, where several processes read it
-// (iomgr/server_protocol.h, "Sharing"): the mount's, or without a mount the volume's.
+// SharedReader: a file's bytes from memory, where several processes read it, and a server brings
+// them there (iomgr/server_protocol.h, "Sharing"): the mount's, or without a mount the volume's.
 //
-//   in the image         ──► copied; the server is told
+//   there                ──► copied from the page cache; the server is told
 //   missing              ──► the server fetches it, once for all; the same then
 //   no room, no server   ──► nothing: the caller reads as if nobody shared
 //
@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "iomgr/shared_image.h"
+#include "iomgr/shared_frames.h"
 #include "shim/ask_server.h"
 
 namespace graphlane {
@@ -36,7 +36,7 @@ struct SharedReader {
   // The last reader has gone, or all begins anew.
   void end();
 
-  SharedImage image;  // empty: nothing is shared
+  SharedFrames frames;  // empty: nothing is shared
   std::atomic<uint32_t> link_count{0};
   mutable Link links[kLinksMax];
   mutable std::atomic<bool> dead{false};  // the server does not answer

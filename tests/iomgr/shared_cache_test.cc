@@ -56,27 +56,37 @@ class SharedCacheTest : public ::testing::Test {
     return 0;
   }
 
-  // A process that reads: it maps the image as a client does.
+  // A process that reads, as a client does.
   struct Reader {
     std::unique_ptr<SharedScan> scan;
-    SharedImage image;
-    ~Reader() { image.unmap(); }
+    SharedFrames frames;
+    ~Reader() { frames.unmap(); }
   };
   std::unique_ptr<Reader> reader(pid_t process) {
     auto made = std::make_unique<Reader>();
     auto scan = cache_->begin(file_, {.generation = generation_, .time_ns = time_ns_}, process);
     EXPECT_TRUE(scan);
     made->scan = std::move(*scan);
-    EXPECT_TRUE(made->image.map(made->scan->image_fd(), kFileSize));
+    EXPECT_TRUE(made->frames.map(made->scan->frames_fd(), kFileSize));
     return made;
   }
+  std::string from_parts(ByteRange range) const {
+    std::string bytes(range.length_bytes, 0);
+    for (uint64_t done = 0; done < range.length_bytes;) {
+      const Segment at = file_->map().first_segment({range.offset + done, range.length_bytes - done});
+      EXPECT_EQ(::pread(file_->parts().buffered(at.device_index), &bytes[done], at.length_bytes,
+                        static_cast<off_t>(at.part_offset)),
+                static_cast<ssize_t>(at.length_bytes));
+      done += at.length_bytes;
+    }
+    return bytes;
+  }
   // What is there of the range; "?" for a frame that is not.
-  static std::string look(const Reader& reader, ByteRange range) {
+  std::string look(const Reader& reader, ByteRange range) const {
     std::string bytes;
     for (uint64_t at = range.offset; at < range.end();) {
       const uint64_t end = std::min(range.end(), (at / kMiB + 1) * kMiB);
-      std::string frame(end - at, 0);
-      bytes += reader.image.copy({.offset = at, .length_bytes = end - at}, frame.data()) ? frame : "?";
+      bytes += reader.frames.has(at / kMiB) ? from_parts({at, end - at}) : "?";
       at = end;
     }
     return bytes;
@@ -85,7 +95,7 @@ class SharedCacheTest : public ::testing::Test {
     return content_.substr(range.offset, range.length_bytes);
   }
   static ByteRange mib(uint64_t offset, uint64_t length) { return {offset * kMiB, length * kMiB}; }
-  // Reads as a client does; whether the bytes came from the image.
+  // Whether the bytes were there, or were fetched.
   bool read(Reader& reader, ByteRange range) {
     range.length_bytes = std::min(range.length_bytes, kFileSize - range.offset);
     if (look(reader, range) == expected(range)) return reader.scan->passed(range), true;
@@ -130,7 +140,7 @@ TEST_F(SharedCacheTest, TwoThatGoTogetherReadTheDevicesOnce) {
   start(16);
   const auto one = reader(1);
   const auto two = reader(2);
-  EXPECT_EQ(one->image.header().process_count, 2u);
+  EXPECT_EQ(one->frames.header().process_count, 2u);
   for (int sweep = 0; sweep < 3; ++sweep) {
     moved_bytes_ = 0;
     for (uint64_t at = 0; at <= 40; at += 4) {
@@ -296,7 +306,7 @@ TEST_F(SharedCacheTest, TwoThatNeedEachOthersRoomGoOn) {
 TEST_F(SharedCacheTest, ReadersOfAllKindsSeeTheRightBytesWithinTheBudget) {
   start(16, std::chrono::milliseconds(5));
   const uint64_t seed = std::random_device{}();
-  std::atomic<uint64_t> from_image{0};
+  std::atomic<uint64_t> found{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 6; ++t) {
     threads.emplace_back([&, t] {
@@ -307,7 +317,7 @@ TEST_F(SharedCacheTest, ReadersOfAllKindsSeeTheRightBytesWithinTheBudget) {
         const uint64_t length = 1 + random() % (5 * kMiB);
         if (at >= kFileSize || random() % 20 == 0) at = random() % kFileSize;
         if (random() % 30 == 0) mine = reader(t);
-        from_image += read(*mine, {at, length});
+        found += read(*mine, {at, length});
         if (random() % 4 == 0) mine->scan->fetch_ahead();
         EXPECT_LE(cache_->stats().resident_bytes, 16 * kMiB);
         if (random() % 10 == 0) cache_->tidy();
@@ -316,7 +326,7 @@ TEST_F(SharedCacheTest, ReadersOfAllKindsSeeTheRightBytesWithinTheBudget) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_GT(from_image, 300u) << "seed " << seed;
+  EXPECT_GT(found, 300u) << "seed " << seed;
 }
 
 TEST_F(SharedCacheTest, WhatIsTooLargeIsRefused) {
@@ -369,8 +379,8 @@ TEST_F(SharedCacheTest, WhatWasChangedBehindTheServerIsAnotherImage) {
   time_ns_ = 2;
   const auto now = reader(2);
   EXPECT_EQ(look(*now, mib(0, 1)), "?");
-  EXPECT_EQ(now->image.header().content_time_ns, 2);
-  EXPECT_EQ(now->image.header().process_count, 1u);
+  EXPECT_EQ(now->frames.header().content_time_ns, 2);
+  EXPECT_EQ(now->frames.header().process_count, 1u);
 }
 
 TEST_F(SharedCacheTest, MemoryGoesBackWhenNobodyReadsAnyMore) {
@@ -388,7 +398,7 @@ TEST_F(SharedCacheTest, MemoryGoesBackWhenNobodyReadsAnyMore) {
 TEST_F(SharedCacheTest, ReadersCannotWriteTheImage) {
   start(16);
   const auto one = reader(1);
-  const int fd = one->scan->image_fd();
+  const int fd = one->scan->frames_fd();
   EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
   EXPECT_EQ(::pwrite(fd, "x", 1, 0), -1);
   if (::geteuid() != 0) GTEST_SKIP() << "not applicable: only root can become another user";

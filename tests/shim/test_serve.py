@@ -319,14 +319,14 @@ def test_stat_shows_what_it_has_done(served):
 # ---- rights
 
 
-def test_who_may_read_a_file_gets_its_image_for_reading(served):
+def test_who_may_read_a_file_gets_its_frames_for_reading(served):
     fd = os.open(served.path, os.O_RDONLY)
-    error, (image,) = served.ask(fd)
+    error, (frames,) = served.ask(fd)
     assert error == 0
-    assert os.readlink(f"/proc/self/fd/{image}").startswith("/memfd:graphlane-shared")
+    assert os.readlink(f"/proc/self/fd/{frames}").startswith("/memfd:graphlane-shared")
     with pytest.raises(PermissionError):
-        mmap.mmap(image, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-    os.close(image)
+        mmap.mmap(frames, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    os.close(frames)
     os.close(fd)
 
 

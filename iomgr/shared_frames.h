@@ -1,12 +1,11 @@
-// SharedImage: a striped file in memory that a server fills and other processes map
-// read-only; in one generation, frame by frame.
+// SharedFrames: which frames of a striped file are in memory, as far as the server knows that
+// brings them there (shared_cache.h), told to other processes, who map it read-only.
 //
-//   one memfd   | header | a word a frame … | frame 0 | frame 1 |  hole  | frame 3 | …
-//                                             ▲ a page's boundary: the file, byte for byte
+//   one memfd   | header | a byte a frame … |       1: there
 //
-// A frame's word is 0 while it is not there, else how often it has come. Who copies looks at
-// the word before and after: if both are the same, so were the bytes (a sequence lock). So
-// readers hold nothing: one that is killed, or stopped, is in nobody's way.
+// The frames themselves are in the kernel's page cache, as pages of the parts, which all
+// processes read anyway. So who finds one that has gone meanwhile is slow and not wrong, readers
+// hold nothing, and where programs need the memory the kernel takes it as it always does.
 //
 // Threads: everything but map() and unmap() is safe from any.
 // No allocation, no exceptions: the preload library uses this too.
@@ -15,7 +14,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "iomgr/base/result.h"
 #include "iomgr/base/sys.h"
@@ -24,7 +22,7 @@
 namespace graphlane {
 
 struct SharedHeader {
-  static constexpr uint32_t kMagic = 0x31494c47;  // "GLI1"
+  static constexpr uint32_t kMagic = 0x32494c47;  // "GLI2"
   uint32_t magic = kMagic;
   std::atomic<uint32_t> process_count{0};  // that read the file now, or did a moment ago
   uint64_t size_bytes = 0;                 // of the file
@@ -32,22 +30,20 @@ struct SharedHeader {
                                            // one reads something else
 };
 
-using SharedWord = std::atomic<uint32_t>;
-static_assert(SharedWord::is_always_lock_free);
+using SharedFlag = std::atomic<uint8_t>;  // whether a frame is there. Relaxed: it is but a hint
+static_assert(SharedFlag::is_always_lock_free);
 
-// Where what is.
+// Of a file of so many bytes.
 struct SharedLayout {
   constexpr explicit SharedLayout(uint64_t size_bytes)
       : frame_count((size_bytes + kExtentFrameBytes - 1) / kExtentFrameBytes),
-        image_offset(round_up(sizeof(SharedHeader) + frame_count * sizeof(SharedWord), kBlockSize)),
-        total_bytes(image_offset + round_up(size_bytes, kBlockSize)) {}
+        total_bytes(round_up(sizeof(SharedHeader) + frame_count * sizeof(SharedFlag), kBlockSize)) {}
   uint64_t frame_count;
-  uint64_t image_offset;
   uint64_t total_bytes;
 };
 
 // As a reader has it.
-class SharedImage {
+class SharedFrames {
  public:
   // EINVAL: it is not what it is said to be. The descriptor may be closed then.
   Result<void> map(int fd, uint64_t size_bytes) {
@@ -72,25 +68,12 @@ class SharedImage {
 
   explicit operator bool() const { return memory_ != nullptr; }
   const SharedHeader& header() const { return *reinterpret_cast<const SharedHeader*>(memory_); }
-
-  // Copies `range`, which lies within one frame and the file. False: it is not there (any
-  // more), and `to` may hold anything.
-  bool copy(ByteRange range, void* to) const {
-    const SharedWord& word = words()[range.offset / kExtentFrameBytes];
-    // Acquire: who sees the word sees the bytes that it stands for.
-    const uint32_t before = word.load(std::memory_order_acquire);
-    if (before == 0) return false;
-    std::memcpy(to, memory_ + layout_.image_offset + range.offset, range.length_bytes);
-    // The copy comes before the second look.
-    std::atomic_thread_fence(std::memory_order_acquire);
-    return word.load(std::memory_order_relaxed) == before;
+  bool has(uint64_t frame) const {
+    const auto* flags = reinterpret_cast<const SharedFlag*>(memory_ + sizeof(SharedHeader));
+    return flags[frame].load(std::memory_order_relaxed) != 0;
   }
 
  private:
-  const SharedWord* words() const {
-    return reinterpret_cast<const SharedWord*>(memory_ + sizeof(SharedHeader));
-  }
-
   const std::byte* memory_ = nullptr;
   SharedLayout layout_{0};
 };
