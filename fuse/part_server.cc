@@ -8,9 +8,11 @@
 
 #include "fuse/striped.h"
 #include "fuse/write_link.h"
+#include "iomgr/base/reopen.h"
 #include "iomgr/server_protocol.h"
 #include "iomgr/server_socket.h"
 #include "iomgr/stub_lock.h"
+#include "iomgr/volume_files.h"
 
 namespace graphlane {
 namespace {
@@ -60,7 +62,7 @@ FileServer::Answer PartServer::answer(const Question& question) {
     return answer;
   }
   Answer answer =
-      question.kind == ShareRequest::kMagic ? answer_sharer(*inode) : answer_reader(*inode);
+      question.kind == ShareRequest::kMagic ? answer_sharer(*inode, question) : answer_reader(*inode);
   fs_.inodes.forget(inode->nodeid, 1);
   return answer;
 }
@@ -130,11 +132,24 @@ FileServer::Answer PartServer::answer_reader(Inode& inode) const {
   return answer;
 }
 
-FileServer::Answer PartServer::answer_sharer(Inode& inode) const {
+// Programs of other mounts, and of none, share with ours where the volume is served.
+FileServer::Answer PartServer::answer_sharer(Inode& inode, const Question& question) const {
   struct stat stub = {};
   Answer answer = open_to_read(inode, &stub);
   answer.content = {.generation = answer.reply.generation, .time_ns = ctime_ns_of(stub)};
+  if (answer.reply.error == 0) answer.passed_on = ask_volume_server(inode, question);
   return answer;
+}
+
+ShareAnswer PartServer::ask_volume_server(Inode& inode, const Question& question) const {
+  const Fd run_directory(::openat(fs_.volume->root_fd(), kRunDirectory,
+                                  O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Result<HostPath> path = fs_.inodes.path(inode);
+  if (!run_directory || !path || question.process.pid == 0) return {};
+  const Fd stub = reopen(path->get(), O_RDONLY);
+  if (!stub) return {};
+  return ask_volume_to_share(run_directory.get(), stub.get(),
+                             static_cast<uint32_t>(question.process.pid));
 }
 
 }  // namespace graphlane

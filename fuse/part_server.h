@@ -40,11 +40,13 @@ class PartServer final : private FileServer::Host {
   // Of a striped file of this volume, with its stub's attributes; else none.
   std::optional<Layout> layout_of(Inode& inode, struct stat* st) const;
   Answer answer_reader(Inode& inode) const;
-  Answer answer_sharer(Inode& inode) const;
+  Answer answer_sharer(Inode& inode, const Question& question) const;
   Answer answer_writer(Inode& inode) const;
   // What a reader is to know, with the file open for reading; its stub's attributes.
   Answer open_to_read(Inode& inode, struct stat* stub) const;
   void add_parts(const PartFiles& parts, Answer* answer) const;
+  // What whoever serves the volume answers the client; nothing: nobody does.
+  ShareAnswer ask_volume_server(Inode& inode, const Question& question) const;
 
   Filesystem& fs_;
   const dev_t device_;

@@ -36,15 +36,15 @@ bool is_known(uint32_t question) {
 }
 
 // The descriptor that came with a valid request; whatever else came is closed.
-Fd receive_request(int connection, uint32_t* magic) {
-  ServerRequest request;
-  static_assert(sizeof request == sizeof(WriteRequest) && sizeof request == sizeof(ShareRequest));
+Fd receive_request(int connection, PassedShareRequest* request) {
+  static_assert(sizeof(ServerRequest) == sizeof(WriteRequest) &&
+                sizeof(ServerRequest) == sizeof(ShareRequest));
   ServerMessage message;
-  receive_message(connection, &request, sizeof request, &message);
-  *magic = request.magic;
-  const bool sensible =
-      message.length_bytes == sizeof request && is_known(*magic) && message.fd_count == 1;
-  return sensible ? Fd(message.take(0)) : Fd();
+  receive_message(connection, request, sizeof *request, &message);
+  const bool passed_on = message.length_bytes == sizeof *request &&
+                         request->magic == PassedShareRequest::kMagic && request->client != 0;
+  const bool own = message.length_bytes == sizeof(ServerRequest) && is_known(request->magic);
+  return (passed_on || own) && message.fd_count == 1 ? Fd(message.take(0)) : Fd();
 }
 
 bool send_answer(int connection, FileServer::Answer& answer) {
@@ -136,14 +136,23 @@ void FileServer::tidy() {
 
 // A link to stay for, or none; a connection that shares goes to where those are.
 std::unique_ptr<FileServer::Link> FileServer::serve(Fd& connection, bool room_for_link) {
-  uint32_t kind = 0;
-  Fd file = receive_request(connection.get(), &kind);
+  PassedShareRequest request;
+  Fd file = receive_request(connection.get(), &request);
   if (!file) return nullptr;
-  Answer answer = host_.answer({.fd = file.get(), .kind = kind, .room_for_link = room_for_link});
+  const bool passed_on = request.magic == PassedShareRequest::kMagic;
+  ucred peer = {};
+  (void)find_peer(connection.get(), &peer);
+  const SharingProcess process{.pid = peer.pid, .client = passed_on ? request.client : 0};
+  Answer answer = host_.answer({.fd = file.get(),
+                                .kind = passed_on ? ShareRequest::kMagic : request.magic,
+                                .process = process,
+                                .room_for_link = room_for_link});
   file.reset();  // who has its answer may close its own and unmount
   std::unique_ptr<SharedScan> scan;
-  if (kind == ShareRequest::kMagic && answer.reply.error == 0) {
-    auto begun = begin_scan(answer, connection.get());
+  if (answer.passed_on.connection) {
+    answer.fds = {answer.passed_on.frames.get(), answer.passed_on.connection.get()};
+  } else if ((passed_on || request.magic == ShareRequest::kMagic) && answer.reply.error == 0) {
+    auto begun = begin_scan(answer, process);
     if (begun) {
       scan = std::move(*begun);
       answer.fds.push_back(scan->frames_fd());
@@ -160,11 +169,11 @@ std::unique_ptr<FileServer::Link> FileServer::serve(Fd& connection, bool room_fo
   return std::move(answer.link);
 }
 
-Result<std::unique_ptr<SharedScan>> FileServer::begin_scan(const Answer& answer, int connection) {
-  ucred peer;
-  const bool known = find_peer(connection, &peer) && peer.pid != 0;
+Result<std::unique_ptr<SharedScan>> FileServer::begin_scan(const Answer& answer,
+                                                           const SharingProcess& process) {
+  const bool known = process.pid != 0;
   if (shared_ == nullptr || !share_links_.has_room() || !known) return Errno{EMFILE};
-  return shared_->begin(answer.file, answer.content, peer.pid);
+  return shared_->begin(answer.file, answer.content, process);
 }
 
 }  // namespace graphlane

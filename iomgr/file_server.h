@@ -5,6 +5,7 @@
 //
 //   question + descriptor ──► Host::answer ──► reply + descriptors
 //                                  ├─ a file to share ──► the connection is a scan's (share_links.h)
+//                                  ├─ another server's answer ──► goes on to the client
 //                                  └─ a Link          ──► the connection stays: its client writes
 //
 // Threads: one of its own, which is the only one to call the host; start() and the end belong to
@@ -18,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "iomgr/ask_to_share.h"
 #include "iomgr/base/error.h"
 #include "iomgr/base/fd.h"
 #include "iomgr/server_protocol.h"
@@ -31,6 +33,7 @@ class FileServer {
   struct Question {
     int fd;         // what the client shows. May be a stranger's FUSE, which never answers
     uint32_t kind;  // ServerRequest::kMagic, …
+    SharingProcess process;  // for which is asked
     bool room_for_link;
   };
 
@@ -49,6 +52,7 @@ class FileServer {
     // What keeps these open until they have gone. To ShareRequest: the file, and what it is.
     std::shared_ptr<const StripedFile> file = {};
     SharedCache::Content content = {};
+    ShareAnswer passed_on = {};  // or what another server has answered
     std::unique_ptr<Link> link = {};
   };
   static Answer refusal(int error);
@@ -73,7 +77,8 @@ class FileServer {
   FileServer(Fd listening, Host& host, SharedCache* shared);
   void run();
   std::unique_ptr<Link> serve(Fd& connection, bool room_for_link);
-  Result<std::unique_ptr<SharedScan>> begin_scan(const Answer& answer, int connection);
+  Result<std::unique_ptr<SharedScan>> begin_scan(const Answer& answer,
+                                                 const SharingProcess& process);
   void tidy();
 
   const Fd listening_;

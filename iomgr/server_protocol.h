@@ -37,6 +37,11 @@
 //
 //   client ──ShareFetch──► ◄──ShareReply──  (copies)  ──SharePassed──► (no answer)
 //
+// Where the volume of a mount is served, the mount passes such a request on, and the connection back:
+//
+//   client ──ShareRequest──► mount ──PassedShareRequest──► server
+//          ◄──Reply + frames + connection──  ◄──Reply + frames──
+//
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
 
@@ -86,7 +91,8 @@ struct ServerReply {
   uint32_t device_count = 0;
   StubBytes stub = {};           // the layout, state closed; for 0
   // Then device_count directories, each with its NUL. Descriptors that go along:
-  // the generations (0 and EAGAIN), then the parts (0); to a ShareRequest the frames (0).
+  // the generations (0 and EAGAIN), then the parts (0); to a ShareRequest the frames,
+  // and the connection to share by, if it is another one (0).
 };
 
 struct WriteRequest {
@@ -119,6 +125,14 @@ struct WriteReply {
 struct ShareRequest {
   static constexpr uint32_t kMagic = 0x31534c47;  // "GLS1"; the reply is a ServerReply
   uint32_t magic = kMagic;
+};
+
+// The same for somebody who asked us, and who gets the connection: a mount's daemon asks so whoever
+// serves its volume, by a descriptor of the stub.
+struct PassedShareRequest {
+  static constexpr uint32_t kMagic = 0x31564c47;  // "GLV1"; the reply is a ServerReply
+  uint32_t magic = kMagic;
+  uint32_t client = 0;  // tells those for whom we ask apart; not 0
 };
 
 struct StatsRequest {

@@ -102,6 +102,14 @@ void receive_message(int socket, void* buffer, size_t size_bytes, ServerMessage*
   std::memcpy(received->fds, CMSG_DATA(header), received->fd_count * sizeof(int));
 }
 
+const ServerReply* reply_in(const ServerMessage& message, const char* buffer) {
+  const auto* reply = reinterpret_cast<const ServerReply*>(buffer);
+  const bool sensible = message.length_bytes >= static_cast<ssize_t>(sizeof *reply) &&
+                        reply->magic == ServerReply::kMagic &&
+                        reply->generation_index < kGenerationCount;
+  return sensible ? reply : nullptr;
+}
+
 bool find_peer(int socket, ucred* peer) {
   socklen_t length = sizeof *peer;
   return ::syscall(SYS_getsockopt, socket, SOL_SOCKET, SO_PEERCRED, peer, &length) == 0;

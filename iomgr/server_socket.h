@@ -69,6 +69,9 @@ struct ServerMessage {
 };
 void receive_message(int socket, void* buffer, size_t size_bytes, ServerMessage* message);
 
+// The reply that came, if it is one.
+const ServerReply* reply_in(const ServerMessage& message, const char* buffer);
+
 // Who is at the other end; false: nobody knows. Of a server, who he was when it began to listen.
 bool find_peer(int socket, ucred* peer);
 

@@ -70,7 +70,7 @@ struct SharedScan::Place {
   // What it has asked for last, until it says that it has it; from there on it goes.
   uint64_t frame = 0;
   uint64_t end_frame = 0;
-  pid_t process = 0;
+  SharingProcess process;
   std::shared_ptr<Stream> stream;  // of the process
   bool fetching = false;
   bool held = false;  // in that, for another scan
@@ -167,7 +167,8 @@ SharedCache::SharedCache(const SharedCacheOptions& options, Move move, IsCurrent
 SharedCache::~SharedCache() = default;
 
 Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const StripedFile> file,
-                                                       Content content, pid_t process) {
+                                                       Content content,
+                                                       const SharingProcess& process) {
   const auto make = [&]() -> Result<std::shared_ptr<File>> {
     auto made = std::make_shared<File>();
     const uint64_t size = file->size();
@@ -231,7 +232,7 @@ void SharedCache::tidy() {
     });
     // Its connection may live on, in a child by fork that does not use it.
     for (const auto& place : file->places) {
-      if (!place->ended && ::kill(place->process, 0) != 0 && errno == ESRCH) place->ended = true;
+      if (!place->ended && ::kill(place->process.pid, 0) != 0 && errno == ESRCH) place->ended = true;
     }
     count_processes(*file);
     if (file->places.empty() || !is_current(*file)) drop_file(*file);
@@ -252,7 +253,7 @@ SharedStats SharedCache::stats() const {
 // Engines close a file between sweeps, and open it again.
 void SharedCache::count_processes(File& file) {
   const auto now = Clock::now();
-  std::vector<pid_t> processes;
+  std::vector<SharingProcess> processes;
   for (const auto& place : file.places) {
     if (!place->ended || now - place->moved < kProcessRemembered) processes.push_back(place->process);
   }
@@ -340,7 +341,8 @@ bool SharedCache::wanted_by_others(const Frame& frame, const Place& place, Clock
 
 // Whether a scan of the process is the last one of the file's. They go in a circle; it is cut at
 // its widest gap, so there is one to whom all others come nearer while they wait.
-bool SharedCache::is_last(const File& file, pid_t process, Clock::time_point now) {
+bool SharedCache::is_last(const File& file, const SharingProcess& process,
+                          Clock::time_point now) {
   std::vector<uint64_t> frames;
   for (const auto& place : file.places) {
     if (place->goes_on(now)) frames.push_back(place->frame);

@@ -51,6 +51,13 @@ namespace graphlane {
 
 class SharedCache;
 
+// Whose threads' reads are one stream.
+struct SharingProcess {
+  pid_t pid = 0;        // at the other end of the connection
+  uint32_t client = 0;  // of those for whom that one asks; 0: itself
+  friend auto operator<=>(const SharingProcess&, const SharingProcess&) = default;
+};
+
 struct SharedCacheOptions {
   static constexpr uint64_t kAutoBudget = UINT64_MAX;  // seven eighths of what memory is left
   uint64_t budget_bytes = kAutoBudget;
@@ -135,7 +142,7 @@ class SharedCache {
 
   // A process begins to read a file. ENOMEM and the like.
   Result<std::unique_ptr<SharedScan>> begin(std::shared_ptr<const StripedFile> file,
-                                            Content content, pid_t process);
+                                            Content content, const SharingProcess& process);
   // Every second or so: forgets scans that have ended and files that have changed, gives
   // memory back.
   void tidy();
@@ -167,7 +174,7 @@ class SharedCache {
   void put_first_wanted_last(size_t count, Clock::time_point now) REQUIRES(mu_);
   bool wanted_by_others(const Frame& frame, const Place& place, Clock::time_point now)
       REQUIRES(mu_);
-  bool is_last(const File& file, pid_t process, Clock::time_point now) REQUIRES(mu_);
+  bool is_last(const File& file, const SharingProcess& process, Clock::time_point now) REQUIRES(mu_);
   int fill(File& file, const std::vector<uint64_t>& frames) REQUIRES(mu_);
   void drop(size_t resident_index) REQUIRES(mu_);
   void drop_file(File& file) REQUIRES(mu_);

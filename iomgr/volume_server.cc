@@ -22,7 +22,7 @@
 namespace graphlane {
 namespace {
 
-constexpr char kRunDirectory[] = ".graphlane/run";
+
 constexpr char kSocketName[] = "server";
 constexpr int kEndingPatienceMs = 30'000;
 constexpr size_t kStatsMax = 1 << 16;

@@ -3,9 +3,7 @@
 #include <sys/mman.h>
 #include <sys/xattr.h>
 
-#include <cerrno>
 #include <cstring>
-#include <ctime>
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/sys.h"
@@ -14,8 +12,6 @@
 
 namespace graphlane {
 namespace {
-
-constexpr int64_t kSilenceSeconds = 60;
 
 // The counters of the mounts that this process has read from. They stay mapped.
 struct Mapping {
@@ -39,14 +35,6 @@ const Generation* counters_of(const char* server, int memfd) {
   std::memcpy(mapping.server, server, kServerNameSize);
   mapping.counters = static_cast<const Generation*>(memory);
   return mapping.counters;
-}
-
-const ServerReply* reply_in(const ServerMessage& message, const char* buffer) {
-  const auto* reply = reinterpret_cast<const ServerReply*>(buffer);
-  const bool sensible = message.length_bytes >= static_cast<ssize_t>(sizeof *reply) &&
-                        reply->magic == ServerReply::kMagic &&
-                        reply->generation_index < kGenerationCount;
-  return sensible ? reply : nullptr;
 }
 
 Fd connect_to_mount(int fd, char* name) {
@@ -83,37 +71,6 @@ ServerAnswer ask(int fd, uint32_t question, Fd* connection) {
   return answer;
 }
 
-ShareAnswer ask_to_share(Fd connection, int fd) {
-  alignas(ServerReply) static char buffer[sizeof(ServerReply)];
-  ShareAnswer answer;
-  if (!connection || !send_question(connection.get(), fd, ShareRequest::kMagic)) return answer;
-  ServerMessage received;
-  receive_message(connection.get(), buffer, sizeof buffer, &received);
-  const ServerReply* const reply = reply_in(received, buffer);
-  if (reply == nullptr || reply->error != 0 || received.fd_count != 1) return answer;
-  answer.generation = reply->generation;
-  answer.frames.reset(received.take(0));
-  answer.connection = std::move(connection);
-  return answer;
-}
-
-bool is_trusted(int connection, int stub_fd, int run_directory) {
-  ucred server;
-  struct stat stub, volume;
-  if (!find_peer(connection, &server) || sys::fstat(stub_fd, &stub) != 0 ||
-      sys::fstat(run_directory, &volume) != 0) {
-    return false;
-  }
-  return server.uid == 0 || server.uid == static_cast<uid_t>(::syscall(SYS_geteuid)) ||
-         server.uid == stub.st_uid || server.uid == volume.st_uid;
-}
-
-int64_t seconds_now() {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec;
-}
-
 }  // namespace
 
 ServerAnswer ask_server(int fd) { return ask(fd, ServerRequest::kMagic, nullptr); }
@@ -128,19 +85,8 @@ ShareAnswer ask_mount_to_share(int fd) {
 }
 
 ShareAnswer ask_volume_to_share(int stub_fd) {
-  static int64_t silent_until_s = 0;
-  if (seconds_now() < silent_until_s) return {};
   const Fd run_directory = open_run_directory(stub_fd);
-  if (!run_directory) return {};
-  errno = 0;
-  ShareAnswer answer;
-  Fd connection = ServerAddress::of_volume(run_directory.get()).connect(kVolumeServerPatience);
-  if (connection && is_trusted(connection.get(), stub_fd, run_directory.get())) {
-    answer = ask_to_share(std::move(connection), stub_fd);
-  }
-  if (errno == EAGAIN) silent_until_s = seconds_now() + kSilenceSeconds;
-  if (answer.connection) set_patience(answer.connection.get(), kServerPatience);
-  return answer;
+  return run_directory ? ask_volume_to_share(run_directory.get(), stub_fd) : ShareAnswer();
 }
 
 }  // namespace graphlane

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 
+#include "iomgr/ask_to_share.h"
 #include "iomgr/base/fd.h"
 #include "iomgr/server_protocol.h"
 
@@ -35,16 +36,9 @@ ServerAnswer ask_server(int fd);
 // server, which is asked before each write.
 ServerAnswer ask_to_write(int fd, Fd* connection);
 
-// Which of the file's frames a server has in memory, and a connection that is a scan's.
-struct ShareAnswer {
-  Fd connection;  // empty: nothing is shared
-  Fd frames;
-  uint64_t generation = 0;  // of the file
-};
-// By a descriptor over a mount: that one's.
+// To share what is read of the file. By a descriptor over a mount: that one's server.
 ShareAnswer ask_mount_to_share(int fd);
-// By a stub's: whoever serves the volume, if his word is good for this file: root, ourselves, and
-// the owners of the stub and of the volume. One that did not answer is left alone for a minute.
+// By a stub's: whoever serves the volume.
 ShareAnswer ask_volume_to_share(int stub_fd);
 
 }  // namespace graphlane

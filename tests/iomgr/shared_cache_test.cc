@@ -62,9 +62,10 @@ class SharedCacheTest : public ::testing::Test {
     SharedFrames frames;
     ~Reader() { frames.unmap(); }
   };
-  std::unique_ptr<Reader> reader(pid_t process) {
+  std::unique_ptr<Reader> reader(pid_t pid, uint32_t client = 0) {
     auto made = std::make_unique<Reader>();
-    auto scan = cache_->begin(file_, {.generation = generation_, .time_ns = time_ns_}, process);
+    auto scan = cache_->begin(file_, {.generation = generation_, .time_ns = time_ns_},
+                              {.pid = pid, .client = client});
     EXPECT_TRUE(scan);
     made->scan = std::move(*scan);
     EXPECT_TRUE(made->frames.map(made->scan->frames_fd(), kFileSize));
