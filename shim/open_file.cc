@@ -25,6 +25,8 @@ namespace {
 
 // Files open at once; more are served by FUSE, or fail without a mount.
 constexpr uint32_t kOpenFileMax = 4096;
+// Of what memory is left: who reads a file of more is ready to share it, should that become less.
+constexpr uint64_t kRoomFactor = 4;
 
 // constinit: else every program would touch all of them when it starts.
 constinit OpenFile open_files[kOpenFileMax];
@@ -160,6 +162,8 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
   file->parts = parts;
   file->file_counters = counters_of_file(fd, located.origin);
   file->too_large_for_memory = false;
+  file->sharing.fits.store(true, std::memory_order_relaxed);
+  file->sharing.unlooked_bytes.store(0, std::memory_order_relaxed);
   if (parts->count() > 0) {
     file->map = located.layout.map();
     const bool only_read = !file->written_here && file->link_fd < 0;
@@ -170,8 +174,9 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
       file->counters[d] = counters_of_device(located_device(d));
       file->gates[d] = gate_of(parts->buffered(d));
     }
-    if (file->origin == Origin::kMount && settings().shares &&
-        (direct || file->too_large_for_memory)) {
+    const bool may_become_too_large =
+        only_read && wants_direct(settings().io_mode, kRoomFactor * size_now(*file, file->said), direct);
+    if (file->origin == Origin::kMount && settings().shares && may_become_too_large) {
       file->sharing.begin(ask_mount_to_share, fd, file->generation, file->said.bytes);
     }
     if (file->origin == Origin::kMount && !file->too_large_for_memory) {

@@ -7,6 +7,7 @@
 
 #include "iomgr/base/free_slot.h"
 #include "iomgr/base/sys.h"
+#include "iomgr/memory_limit.h"
 #include "iomgr/server_protocol.h"
 #include "shim/held_signals.h"
 #include "shim/open_file.h"
@@ -25,6 +26,9 @@ constexpr uint64_t kSharedMin = 512 << 10;
 // What is asked for at a time: the server keeps that much for us while we copy.
 constexpr uint64_t kWindow = 12 * kExtentFrameBytes;
 static_assert(kWindow / kExtentFrameBytes < 64, "a bit a frame");
+
+// How much is read of a file before it is seen again whether there is memory for it.
+constexpr uint64_t kLookStep = 32 << 20;
 
 std::atomic<uint64_t> bytes_read{0};
 
@@ -193,6 +197,18 @@ void SharedReader::end() {
   link_count = 0;
   frames.unmap();
   asked_ctime_ns.store(0, relaxed);
+}
+
+bool is_to_share(const OpenFileRef& file, ByteRange range) {
+  if (file.direct()) return true;
+  const SharedReader& reader = file->sharing;
+  if (file->origin == Origin::kMount && reader.link_count.load(relaxed) == 0) return false;
+  const uint64_t unlooked = reader.unlooked_bytes.fetch_add(range.length_bytes, relaxed);
+  if (unlooked + range.length_bytes >= kLookStep) {
+    reader.unlooked_bytes.store(0, relaxed);
+    reader.fits.store(!wants_direct(settings().io_mode, file.size(), false), relaxed);
+  }
+  return !reader.fits.load(relaxed);
 }
 
 std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void* buffer) {

@@ -5,7 +5,9 @@
 //   missing              ──► the server fetches it, once for all; the same then
 //   no room, no server   ──► nothing: the caller reads as if nobody shared
 //
-// A process that reads the file alone does so: sharing would cost it a copy.
+// A process that reads the file alone does so: sharing would cost it a copy. And a file for which there
+// is memory, which the kernel shares well by itself; but whoever began by that may have to share
+// when others have taken the memory.
 //
 // Threads: read_shared() from any; each takes a link of its own. The rest under the SlowLock, and
 // while nobody reads.
@@ -40,12 +42,18 @@ struct SharedReader {
   std::atomic<uint32_t> link_count{0};
   mutable Link links[kLinksMax];
   mutable std::atomic<bool> dead{false};  // the server does not answer
+  // Of a file that is read through the page cache: bytes since it was seen whether it still fits.
+  mutable std::atomic<uint64_t> unlooked_bytes{0};
+  mutable std::atomic<bool> fits{true};
   // Without a mount: the ctime of the state for which the server was asked last. A file that
   // changes is asked for anew, when nobody reads; who reads meanwhile does so by himself.
   std::atomic<int64_t> asked_ctime_ns{0};
   static constexpr int32_t kBusy = INT32_MIN;
   mutable std::atomic<int32_t> users{0};  // threads that read; below 0: it begins anew
 };
+
+// Whether to ask for that, of this read: not while there is memory for the file.
+bool is_to_share(const OpenFileRef& file, ByteRange range);
 
 // Bytes, fewer than asked only at the end of the file. Nothing: it is to be read otherwise.
 std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void* buffer);
