@@ -103,6 +103,18 @@ struct SharedScan::File {
     return {.offset = offset, .length_bytes = std::min(kFrame, header().size_bytes - offset)};
   }
 
+  // Whether the kernel has taken pages of it: the oldest go first, so two tell.
+  bool has_lost(uint64_t frame) const {
+    const ByteRange range = range_of(frame);
+    const auto is_gone = [&](uint64_t offset) {
+      std::byte byte;
+      const PartLocation at = file->map().locate(offset);
+      const int part = file->parts().buffered(at.device_index);
+      return sys::pread_cached(part, &byte, 1, at.part_offset) < 0 && errno == EAGAIN;
+    };
+    return is_gone(range.offset) || is_gone(range.end() - 1);
+  }
+
   std::shared_ptr<const StripedFile> file;
   SharedCache::Content content;
   SharedLayout layout{0};
@@ -110,6 +122,8 @@ struct SharedScan::File {
   Fd frames;  // the same, for reading alone
   std::byte* memory = nullptr;
   std::vector<State> states;
+  uint32_t fill_count = 0;  // under way
+  uint64_t fills_begun = 0;
   std::vector<std::shared_ptr<Place>> places;
 };
 
@@ -267,7 +281,7 @@ void SharedCache::count_processes(File& file) {
 void SharedCache::look_at_budget() {
   budget_bytes_ = options_.budget_bytes;
   if (options_.budget_bytes == SharedCacheOptions::kAutoBudget) {
-    budget_bytes_ = memory_available_bytes() / 8 * 7;
+    budget_bytes_ = yielding_budget_of(memory_available_bytes());
   }
   unlooked_bytes_ = 0;
   const size_t keep = budget_bytes_ / kFrame;
@@ -281,13 +295,18 @@ void SharedCache::look_at_budget() {
 
 // ---- room
 
-void SharedCache::drop(size_t resident_index) {
+void SharedCache::forget(size_t resident_index) {
   const Frame frame = resident_[resident_index];
   resident_[resident_index] = resident_.back();
   resident_.pop_back();
-  File& file = *frame.file;
-  file.states[frame.index] = File::State::kAbsent;
-  file.flag(frame.index).store(0, std::memory_order_relaxed);
+  frame.file->states[frame.index] = File::State::kAbsent;
+  frame.file->flag(frame.index).store(0, std::memory_order_relaxed);
+}
+
+void SharedCache::drop(size_t resident_index) {
+  const Frame frame = resident_[resident_index];
+  forget(resident_index);
+  const File& file = *frame.file;
   const PartFiles& parts = file.file->parts();
   for (uint32_t d = 0; d < parts.count(); ++d) {
     const ByteRange run = file.file->map().run(d, file.range_of(frame.index));
@@ -295,6 +314,18 @@ void SharedCache::drop(size_t resident_index) {
     (void)sys::fadvise(parts.buffered(d), run.offset, run.length_bytes, POSIX_FADV_DONTNEED);
   }
   stats_.evictions += 1;
+}
+
+// What the kernel has taken of the range.
+void SharedCache::forget_lost(File& file, ByteRange range) {
+  for (uint64_t i = first_frame_of(range); i < end_frame_of(range); ++i) {
+    if (file.states[i] != File::State::kThere || !file.has_lost(i)) continue;
+    const auto found = std::find_if(resident_.begin(), resident_.end(), [&](const Frame& frame) {
+      return frame.file == &file && frame.index == i;
+    });
+    forget(static_cast<size_t>(found - resident_.begin()));
+    stats_.lost_bytes += kFrame;
+  }
 }
 
 // What is being filled goes when it is there.
@@ -378,13 +409,13 @@ SharedCache::Room SharedCache::make_room(size_t count, const File& file, Place& 
                  !is_last(file, place.process, now))) {
     if (ahead) return Room::kNone;
     if (now < hold.end && hold.idle < options_.hold_max) {
-      const bool works = fill_count_ > 0;
-      const uint64_t begun_before = fills_begun_;
+      const bool works = file.fill_count > 0;
+      const uint64_t begun_before = file.fills_begun;
       place.held = true;
       changed_.wait_until(mu_, now + std::chrono::milliseconds(50));
       place.held = false;
       const auto waited = Clock::now() - now;
-      if (!works && fills_begun_ == begun_before) hold.idle += waited;
+      if (!works && file.fills_begun == begun_before) hold.idle += waited;
       stats_.held_ns += static_cast<uint64_t>(waited.count());
       return Room::kChanged;
     }
@@ -429,6 +460,7 @@ int SharedCache::bring(File& file, Place& place, ByteRange range, bool ahead) {
   };
 
   MutexLock lock(mu_);
+  if (!ahead) forget_lost(file, range);
   Hold hold{.end = Clock::now() + kHoldMost};
   for (Room room = Room::kChanged; room == Room::kChanged;) {
     if (!is_current(file)) return ESTALE;
@@ -489,8 +521,8 @@ int SharedCache::fill(File& file, const std::vector<uint64_t>& frames) {
                         .buffer = unseen_.data()});
     }
   }
-  fill_count_ += 1;
-  fills_begun_ += 1;
+  file.fill_count += 1;
+  file.fills_begun += 1;
   mu_.unlock();
   const int error = move_({.map = file.file->map(),
                            .parts = file.file->parts(),
@@ -499,7 +531,7 @@ int SharedCache::fill(File& file, const std::vector<uint64_t>& frames) {
                            .direct = false,
                            .pieces = pieces});
   mu_.lock();
-  fill_count_ -= 1;
+  file.fill_count -= 1;
   return error;
 }
 

@@ -14,8 +14,8 @@
 //
 // **Holding back.** Where room could only be made by what another scan, which is moving, wants within
 // half of the file, the fetch waits until that one has passed, and no longer than the other one
-// moves: as long as the devices work, since then nothing is lost, and `hold_max` in all while they
-// do not. So it does where all that is there is just being copied. Scans go in a circle, so who is behind whom is agreed upon: the last one is he behind whom the widest gap is.
+// moves: as long as the devices read the file for others, since then nothing is lost, and `hold_max`
+// in all while they do not. So it does where all that is there is just being copied. Scans go in a circle, so who is behind whom is agreed upon: the last one is he behind whom the widest gap is.
 // He waits for nobody; all the others come nearer to him while they wait, a convoy in the end.
 // Who reads here and there, or one place again and again, is not waited for, and does not wait.
 //
@@ -69,6 +69,7 @@ struct SharedStats {
   uint64_t found_bytes = 0;     // asked for, and there or on its way
   uint64_t fetched_bytes = 0;   // from the devices
   uint64_t refused_bytes = 0;   // for which there was no room
+  uint64_t lost_bytes = 0;      // that the kernel has taken, and somebody asked for again
   uint64_t evictions = 0;
   uint64_t held_ns = 0;         // that fetches waited for other scans
   uint64_t resident_bytes = 0;
@@ -82,6 +83,7 @@ void for_each_counter(const SharedStats& stats, Visit visit) {
   visit("found_bytes", "bytes found", stats.found_bytes);
   visit("fetched_bytes", "bytes fetched", stats.fetched_bytes);
   visit("refused_bytes", "bytes refused", stats.refused_bytes);
+  visit("lost_bytes", "bytes lost", stats.lost_bytes);
   visit("evictions", "evictions", stats.evictions);
   visit("held_ns", "ns held back", stats.held_ns);
   visit("resident_bytes", "bytes in use", stats.resident_bytes);
@@ -162,7 +164,7 @@ class SharedCache {
   };
   struct Hold {  // of a fetch
     Clock::time_point end;
-    Clock::duration idle{0};  // waited while the devices did nothing for us
+    Clock::duration idle{0};  // waited while the devices did nothing for the file
   };
   enum class Room { kMade, kChanged, kNone };
 
@@ -176,6 +178,8 @@ class SharedCache {
       REQUIRES(mu_);
   bool is_last(const File& file, const SharingProcess& process, Clock::time_point now) REQUIRES(mu_);
   int fill(File& file, const std::vector<uint64_t>& frames) REQUIRES(mu_);
+  void forget(size_t resident_index) REQUIRES(mu_);
+  void forget_lost(File& file, ByteRange range) REQUIRES(mu_);
   void drop(size_t resident_index) REQUIRES(mu_);
   void drop_file(File& file) REQUIRES(mu_);
   bool is_current(const File& file) const;
@@ -196,8 +200,6 @@ class SharedCache {
   uint64_t budget_bytes_ GUARDED_BY(mu_) = 0;
   uint64_t unlooked_bytes_ GUARDED_BY(mu_) = 0;
   SharedStats stats_ GUARDED_BY(mu_);
-  uint32_t fill_count_ GUARDED_BY(mu_) = 0;  // under way
-  uint64_t fills_begun_ GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace graphlane

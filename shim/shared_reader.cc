@@ -69,12 +69,15 @@ class BorrowedLink {
   SharedReader::Link* const link_;
 };
 
-// The bytes that are in the parts' page cache, as the server says.
-bool copy_range(const OpenFile& file, ByteRange range, char* buffer) {
+// From the parts' page cache. Not `waits`: false, if some of it is not there.
+bool copy_range(const OpenFile& file, ByteRange range, char* buffer, bool waits) {
   while (range.length_bytes > 0) {
     const Segment at = file.map.first_segment(range);
-    const ssize_t n = sys::pread(file.parts->buffered(at.device_index), buffer, at.length_bytes,
-                                 at.part_offset);
+    const int part = file.parts->buffered(at.device_index);
+    ssize_t n = waits ? -1 : sys::pread_cached(part, buffer, at.length_bytes, at.part_offset);
+    if (waits || (n < 0 && errno == EOPNOTSUPP)) {
+      n = sys::pread(part, buffer, at.length_bytes, at.part_offset);
+    }
     if (n <= 0) return false;
     buffer += n;
     range.offset += static_cast<uint64_t>(n);
@@ -92,15 +95,16 @@ class Window {
     missing_ = (uint64_t{1} << count) - 1;
   }
 
-  // What is there and was missing so far. Whether that was all.
-  bool copy() {
+  // What is there and was missing so far; `waits`: also of that which the kernel has taken since the
+  // server saw it. Whether that was all.
+  bool copy(bool waits) {
     for (uint64_t left = missing_; left != 0; left &= left - 1) {
       const auto i = static_cast<uint64_t>(__builtin_ctzll(left));
       const uint64_t begin = std::max(range_.offset, (first_ + i) * kExtentFrameBytes);
       const uint64_t end = std::min(range_.end(), (first_ + i + 1) * kExtentFrameBytes);
       const ByteRange piece{.offset = begin, .length_bytes = end - begin};
       if (file_.sharing.frames.has(first_ + i) &&
-          copy_range(file_, piece, buffer_ + (begin - range_.offset))) {
+          copy_range(file_, piece, buffer_ + (begin - range_.offset), waits)) {
         missing_ &= ~(uint64_t{1} << i);
       }
     }
@@ -119,14 +123,14 @@ bool read_window(const OpenFile& file, ByteRange range, char* buffer) {
   constexpr int kTries = 3;  // what has come may have gone again
   const SharedReader& reader = file.sharing;
   Window window(file, range, buffer);
-  bool all = window.copy();
+  bool all = window.copy(false);
   const BorrowedLink link(reader);
   if (!link) return all;
   for (int i = 0; i < kTries && !all; ++i) {
     const int error = link.tell(ShareMessage::kFetch, range) ? link.answer() : ETIMEDOUT;
     if (error == ETIMEDOUT) reader.dead.store(true, relaxed);
     if (error != 0) return false;
-    all = window.copy();
+    all = window.copy(true);
   }
   if (all) (void)link.tell(ShareMessage::kPassed, range);
   return all;

@@ -39,6 +39,12 @@ inline ssize_t pwrite(int fd, const void* buffer, size_t length, uint64_t offset
 inline ssize_t preadv(int fd, const iovec* iov, uint32_t count, uint64_t offset) {
   return ::syscall(SYS_preadv, fd, iov, count, offset, 0);
 }
+// By no device: EAGAIN where the first byte is not in the page cache, and short where a later one is
+// not. EOPNOTSUPP: such a filesystem cannot say.
+inline ssize_t pread_cached(int fd, void* buffer, size_t length, uint64_t offset) {
+  const iovec piece{.iov_base = buffer, .iov_len = length};
+  return ::syscall(SYS_preadv2, fd, &piece, 1, offset, 0, RWF_NOWAIT);
+}
 inline ssize_t pwritev(int fd, const iovec* iov, uint32_t count, uint64_t offset) {
   return ::syscall(SYS_pwritev, fd, iov, count, offset, 0);
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "iomgr/base/reopen.h"
+#include "iomgr/base/sys.h"
 #include "tests/iomgr/imported_file.h"
 
 namespace graphlane {
@@ -42,8 +43,13 @@ class SharedCacheTest : public ::testing::Test {
         });
   }
 
+  void close_gate() {
+    gate_.emplace();
+    gate_opens_ = gate_->get_future().share();
+  }
+
   int move(const PartRequest& request) {
-    if (gate_) gate_->get_future().wait();
+    if (gate_) gate_opens_.wait();
     if (error_ != 0) return error_;
     ++move_count_;
     RequestCutter cutter(request);
@@ -121,7 +127,8 @@ class SharedCacheTest : public ::testing::Test {
   std::atomic<uint64_t> generation_{1};
   int64_t time_ns_ = 1;
   std::atomic<int> error_{0};
-  std::optional<std::promise<void>> gate_;
+  std::optional<std::promise<void>> gate_;  // before the devices
+  std::shared_future<void> gate_opens_;
   std::atomic<uint64_t> moved_bytes_{0};
   std::atomic<int> move_count_{0};
 };
@@ -178,7 +185,7 @@ TEST_F(SharedCacheTest, AFrameThatIsOnItsWayIsNotAskedForAgain) {
   start(64);
   const auto one = reader(1);
   const auto two = reader(2);
-  gate_.emplace();
+  close_gate();
   auto first = std::async(std::launch::async, [&] { return one->scan->fetch(mib(0, 8)); });
   auto second = std::async(std::launch::async, [&] { return two->scan->fetch(mib(0, 8)); });
   gate_->set_value();
@@ -212,6 +219,55 @@ TEST_F(SharedCacheTest, TheLastOneWaitsForNobody) {
   ASSERT_EQ(ahead->scan->fetch(mib(8, 4)), 0);
   EXPECT_TRUE(sweep(*behind, 0, 4));
   EXPECT_TRUE(look(*ahead, mib(8, 4)) == expected(mib(8, 4))) << "which may be being copied";
+}
+
+TEST_F(SharedCacheTest, WhoIsAheadWaitsAsLongAsTheDevicesWork) {
+  start(13, std::chrono::milliseconds(1));  // while they do not
+  const auto ahead = reader(1);
+  const auto behind = reader(2);
+  const auto elsewhere = reader(3);
+  EXPECT_TRUE(sweep(*behind, 0, 4));
+  EXPECT_TRUE(sweep(*ahead, 0, 12));
+  close_gate();
+  auto works = std::async(std::launch::async, [&] { return elsewhere->scan->fetch(mib(30, 1)); });
+  while (cache_->stats().resident_bytes < 13 * kMiB) std::this_thread::yield();
+  auto held = std::async(std::launch::async, [&] { return ahead->scan->fetch(mib(12, 6)); });
+  while (cache_->stats().held_ns < 100'000'000 && cache_->stats().evictions == 0) {
+    EXPECT_TRUE(read(*behind, mib(4, 1)));  // it goes on
+  }
+  EXPECT_EQ(cache_->stats().evictions, 0u);
+  gate_->set_value();
+  EXPECT_EQ(works.get(), 0);
+  EXPECT_EQ(held.get(), 0);
+}
+
+TEST_F(SharedCacheTest, WhatTheKernelHasTakenIsFetchedAgain) {
+  start(64);
+  const auto one = reader(1);
+  EXPECT_TRUE(read(*one, mib(0, 8)));
+  const PartFiles& parts = file_->parts();
+  for (uint32_t d = 0; d < parts.count(); ++d) {
+    ASSERT_EQ(::fdatasync(parts.buffered(d)), 0);
+    ASSERT_EQ(::posix_fadvise(parts.buffered(d), 0, 0, POSIX_FADV_DONTNEED), 0);
+  }
+  char byte;
+  if (sys::pread_cached(parts.buffered(0), &byte, 1, 0) >= 0 || errno != EAGAIN) {
+    GTEST_SKIP() << "not applicable: this filesystem does not tell what is in memory";
+  }
+  moved_bytes_ = 0;
+  EXPECT_EQ(one->scan->fetch(mib(0, 4)), 0);
+  EXPECT_EQ(moved_bytes_, 4 * kMiB);
+  EXPECT_EQ(cache_->stats().lost_bytes, 4 * kMiB);
+  EXPECT_EQ(cache_->stats().resident_bytes, 8 * kMiB);
+}
+
+TEST_F(SharedCacheTest, ClientsOfOneProcessAreSeveral) {
+  start(16);
+  const auto one = reader(1, 10);
+  const auto two = reader(1, 11);
+  EXPECT_EQ(one->frames.header().process_count, 2u);
+  const auto more = reader(1, 11);
+  EXPECT_EQ(one->frames.header().process_count, 2u);
 }
 
 // All the way round: each has another before itself and one behind.

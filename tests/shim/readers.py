@@ -1,4 +1,5 @@
-"""Preloaded programs that read blocks of one file past the page cache, as they are told."""
+"""Preloaded programs that read blocks of one file, past the page cache if nothing else is said, as they
+are told."""
 
 import os
 import random
@@ -37,10 +38,10 @@ for line in sys.stdin:
 
 
 class Reader:
-    def __init__(self, graphlane, path, *options, **environment):
+    def __init__(self, graphlane, path, *options, prefix=(), io="direct", **environment):
         self.process = subprocess.Popen(
-            [graphlane.program, "run", "--io=direct", *options, "--", sys.executable, "-c", READER,
-             path],
+            [*prefix, graphlane.program, "run", f"--io={io}", *options, "--", sys.executable, "-c",
+             READER, path],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=os.environ | environment)
 

@@ -1,5 +1,5 @@
-"""`graphlane serve`: several preloaded programs without a mount read what they have in common once,
-and nobody depends on the server (iomgr/volume_server.h)."""
+"""`graphlane serve`: several preloaded programs, without a mount, by one, or each by its own, read what
+they have in common once, and nobody depends on the server (iomgr/volume_server.h)."""
 
 import errno
 import json
@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from harness import run, wait_until
-from readers import BLOCK, SIZE, SharedFile
+from readers import BLOCK, SIZE, Reader, SharedFile
 
 SHARE_REQUEST = struct.pack("<I", 0x31534c47)
 MIB = 1 << 20
@@ -191,6 +191,80 @@ def test_what_somebody_writes_by_a_mount_all_see(served, mount):
                 assert reader.read(1) == served.expected(1), "while it is open"
             os.close(fd)
             served.read_all(readers)
+        served.read_all(readers)
+
+
+@pytest.fixture
+def by_private_mounts(served, fuse):
+    """The same, and each program has a mount of its own over the volume: the way of who says nothing."""
+    served.options = ()
+    return served
+
+
+def test_programs_in_private_mounts_share_with_one_another(by_private_mounts):
+    with by_private_mounts.readers(3) as readers:
+        by_private_mounts.read_all(readers)
+        stats = by_private_mounts.stats()
+    assert stats["shared"]["fetched_bytes"] <= SIZE + MIB
+    assert stats["shared"]["found_bytes"] >= 2 * SIZE - BLOCK
+    assert sum(device["bytes_read"] for device in stats["devices"]) <= SIZE + MIB
+
+
+def test_several_programs_in_one_private_mount_are_several(by_private_mounts, tmp_path):
+    """Two of a shell's, which has the mount."""
+    reader = f"""
+import mmap, os, sys
+room = memoryview(mmap.mmap(-1, {BLOCK}))
+fd = os.open(sys.argv[1], os.O_RDONLY)
+os.preadv(fd, [room], 0)
+open(sys.argv[2], "w").close()  # it has begun
+while not os.path.exists(sys.argv[3]):
+    pass
+for at in range(0, {SIZE}, {BLOCK}):
+    os.preadv(fd, [room], at)
+"""
+    served = by_private_mounts
+    one, two = tmp_path / "one", tmp_path / "two"
+    run(served.graphlane.program, "run", "--io=direct", "--", "sh", "-c",
+        '"$1" -c "$2" "$3" "$4" "$5" & "$1" -c "$2" "$3" "$5" "$4" & wait', "sh",
+        sys.executable, reader, served.path, one, two)
+    assert served.shared()["found_bytes"] >= SIZE - BLOCK
+
+
+def test_programs_of_a_mount_share_with_those_of_none(served, mount):
+    with mount(served.made) as at:
+        readers = [Reader(served.graphlane, at / "data"),
+                   Reader(served.graphlane, served.path, "--no-mount")]
+        try:
+            for block in served.blocks:
+                for reader in readers:
+                    assert reader.read(block) == served.expected(block)
+            assert served.shared()["found_bytes"] >= SIZE - 2 * BLOCK
+        finally:
+            for reader in readers:
+                reader.end()
+
+
+def test_what_somebody_writes_in_a_private_mount_all_see(by_private_mounts):
+    served = by_private_mounts
+    with served.readers(2) as readers:
+        served.read_all(readers)
+        piece = b"x" * BLOCK
+        served.graphlane("run", "--", sys.executable, "-c",
+                         f"import os; fd = os.open({str(served.path)!r}, os.O_WRONLY); "
+                         f"os.pwrite(fd, b'x' * {BLOCK}, {BLOCK})")
+        served.replace(BLOCK, piece)
+        for _ in range(2):
+            for reader in readers:
+                reader.ask("open")
+            served.read_all(readers)
+
+
+def test_private_mounts_read_on_when_the_server_dies(by_private_mounts):
+    served = by_private_mounts
+    with served.readers(2) as readers:
+        served.read_all(readers)
+        os.kill(served.process(), signal.SIGKILL)
         served.read_all(readers)
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -63,6 +64,21 @@ def test_one_alone_shares_nothing(shared):
     with shared.readers(1) as readers:
         shared.read_all(readers)
         assert shared.stats()["fetched_bytes"] == 0
+
+
+def test_who_found_room_for_a_file_shares_it_when_there_is_none_any_more(shared, little_memory):
+    group = Path(little_memory[2].split()[3]).parent
+    limit = group / "memory.limit_in_bytes"
+    limit.write_text(str(4 * SIZE))
+    with shared.readers(2, prefix=little_memory, io="auto") as readers:
+        for _ in range(2):
+            shared.read_all(readers)
+        assert shared.stats()["found_bytes"] == 0 and shared.stats()["scan_count"] > 0
+        used = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        limit.write_text(str(int(used["total_rss"]) + int(used["total_mapped_file"]) + SIZE // 2))
+        for _ in range(3):
+            shared.read_all(readers)
+        assert shared.stats()["found_bytes"] > 0
 
 
 def test_nothing_is_shared_if_so_wished(shared):
