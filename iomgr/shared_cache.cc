@@ -39,13 +39,17 @@ struct SharedScan::Stream {
   uint64_t head = 0;
   uint64_t ahead_end = 0;  // up to there it has been read ahead, or tried to
   uint32_t steps = 0;      // reads that took it forwards
+  uint64_t longest_bytes = 0;  // of its reads
+  uint32_t thread_count = 0;   // with a scan each
 
-  // Threads come in whatever order, each with its block.
+  // Threads come in whatever order, each with its block, which may be more than one read.
   void move_to(ByteRange range) {
-    const uint64_t slack = 2 * range.length_bytes;
+    longest_bytes = std::max(longest_bytes, range.length_bytes);
+    const uint64_t slack = 2 * longest_bytes * std::max(thread_count, 1u);
     if (range.offset > head + slack || range.end() + slack < head) {
       const uint32_t kept = range.offset < head ? steps : 0;  // the next sweep of the same
-      *this = {.begin = range.offset, .head = range.offset, .ahead_end = range.end(), .steps = kept};
+      *this = {.begin = range.offset, .head = range.offset, .ahead_end = range.end(), .steps = kept,
+               .longest_bytes = range.length_bytes, .thread_count = thread_count};
     }
     if (range.end() <= head) return;
     head = range.end();
@@ -140,6 +144,7 @@ SharedScan::~SharedScan() {
     return other->ended && other->process == place_->process;
   });
   place_->ended = true;
+  place_->stream->thread_count -= 1;
   place_->moved = SharedCache::Clock::now();
   cache_.stats_.scan_count -= 1;
   cache_.changed_.notify_all();
@@ -226,6 +231,7 @@ Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const Str
     if (other->process == process) place->stream = other->stream;
   }
   if (!place->stream) place->stream = std::make_shared<Stream>();
+  place->stream->thread_count += 1;
   place->moved = Clock::now();
   (*found)->places.push_back(place);
   stats_.scan_count += 1;

@@ -175,8 +175,8 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
       file->gates[d] = gate_of(parts->buffered(d));
     }
     const bool may_become_too_large =
-        only_read && wants_direct(settings().io_mode, kRoomFactor * size_now(*file, file->said), direct);
-    if (file->origin == Origin::kMount && settings().shares && may_become_too_large) {
+        only_read && wants_direct(settings().io_mode, kRoomFactor * size_now(*file, file->said), false);
+    if (file->origin == Origin::kMount && settings().shares && (direct || may_become_too_large)) {
       file->sharing.begin(ask_mount_to_share, fd, file->generation, file->said.bytes);
     }
     if (file->origin == Origin::kMount && !file->too_large_for_memory) {

@@ -206,7 +206,8 @@ void SharedReader::end() {
 bool is_to_share(const OpenFileRef& file, ByteRange range) {
   if (file.direct()) return true;
   const SharedReader& reader = file->sharing;
-  if (file->origin == Origin::kMount && reader.link_count.load(relaxed) == 0) return false;
+  const bool may_share = file->origin == Origin::kStub || reader.link_count.load(relaxed) > 0;
+  if (!may_share || range.length_bytes < kSharedMin) return false;
   const uint64_t unlooked = reader.unlooked_bytes.fetch_add(range.length_bytes, relaxed);
   if (unlooked + range.length_bytes >= kLookStep) {
     reader.unlooked_bytes.store(0, relaxed);
