@@ -45,7 +45,7 @@ Outcome<int> serve(const Options& options) {
 void add_serve(Parser& parser) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = parser.add(
-      "serve", "share what programs read, without a mount",
+      "serve", "share what programs read, without a mount or each by its own",
       "graphlane serve graphs\n\n"
       "Programs under `run` read the volume's striped files once from the devices for\n"
       "all of them, from this server's memory. Options: cache=auto|SIZE,\n"

@@ -523,8 +523,8 @@ int SharedCache::fill(File& file, const std::vector<uint64_t>& frames) {
   for (const uint64_t frame : frames) {
     const ByteRange range = file.range_of(frame);
     for (uint64_t at = range.offset; at < range.end(); at += kUnseen) {
-      pieces.push_back({.range = {.offset = at, .length_bytes = std::min(kUnseen, range.end() - at)},
-                        .buffer = unseen_.data()});
+      const uint64_t length = std::min(kUnseen, range.end() - at);
+      pieces.push_back({.range = {.offset = at, .length_bytes = length}, .buffer = unseen_.data()});
     }
   }
   file.fill_count += 1;

@@ -12,11 +12,13 @@
 // cyclic sweep as fits; of several, what lies between the first and the last stays, and those
 // behind have no need of the devices until they have caught up: a convoy.
 //
-// **Holding back.** Where room could only be made by what another scan, which is moving, wants within
-// half of the file, the fetch waits until that one has passed, and no longer than the other one
-// moves: as long as the devices read the file for others, since then nothing is lost, and `hold_max`
-// in all while they do not. So it does where all that is there is just being copied. Scans go in a circle, so who is behind whom is agreed upon: the last one is he behind whom the widest gap is.
-// He waits for nobody; all the others come nearer to him while they wait, a convoy in the end.
+// **Holding back.** Where room could only be made by what another scan, which is moving, wants
+// within half of the file, the fetch waits until that one has passed, and no longer than the other
+// one moves: as long as the devices read the file for others, since then nothing is lost, and
+// `hold_max` in all while they do not. So it does where all that is there is just being copied.
+// Scans go in a circle, so who is behind whom is agreed upon: the last one is he behind whom the
+// widest gap is. He waits for nobody; all the others come nearer to him while they wait, a convoy in
+// the end.
 // Who reads here and there, or one place again and again, is not waited for, and does not wait.
 //
 // **Reading ahead.** The threads of a process are one stream, however small the blocks that each
@@ -27,8 +29,9 @@
 //
 // **Memory.** The frames are pages of the parts in the kernel's page cache (shared_frames.h): those
 // that the budget has no room for are dropped in the order said above; sooner than that, where
-// programs need memory, the kernel drops what it likes. So the budget may be nearly all that is left.
-// A request for more than it is the caller's to read by himself.
+// programs need memory, the kernel drops what it likes, and is asked whether it has. So the budget
+// may be what a yielding cache has (memory_limit.h). A request for more than it is the caller's to
+// read by himself.
 //
 // Threads: everything is safe from any; a scan is one thread's at a time.
 #pragma once
@@ -59,7 +62,7 @@ struct SharingProcess {
 };
 
 struct SharedCacheOptions {
-  static constexpr uint64_t kAutoBudget = UINT64_MAX;  // seven eighths of what memory is left
+  static constexpr uint64_t kAutoBudget = UINT64_MAX;  // five eighths of what memory is left
   uint64_t budget_bytes = kAutoBudget;
   std::chrono::milliseconds hold_max{1000};  // of a fetch, while the devices idle
   std::chrono::milliseconds remembered{10'000};  // scans that have ended

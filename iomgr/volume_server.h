@@ -1,6 +1,6 @@
 // VolumeServer: the server of a volume without a mount. Preloaded programs that open stubs
-// themselves share what they read (server_protocol.h, "Sharing"): each byte comes from the
-// devices once.
+// themselves, and those of mounts, whose daemons pass their questions on, share what they read
+// (server_protocol.h, "Sharing"): each byte comes from the devices once.
 //
 //   VOL/.graphlane/run           locked (flock) while somebody serves the volume
 //   VOL/.graphlane/run/server    its socket; what a dead server has left the next one replaces
@@ -9,9 +9,10 @@
 // the same ctime (stub_lock.h): that is looked at before and after each frame is filled, and by
 // each reader before he copies.
 //
-// **Rights.** Who shows a descriptor of a stub that is open for reading gets that file's bytes, if
-// the stub may give access to them. What is shown must lie on the volume's own filesystem: of any
-// other, looking at it could take for ever.
+// **Rights.** Who shows a descriptor of a stub that is open for reading may have that file's bytes
+// brought into memory, if the stub may give access to them; he reads them by parts that he has
+// open. What is shown must lie on the volume's own filesystem: of any other, looking at it could
+// take for ever.
 //
 // Threads: its FileServer's and its lanes'; start() and the end belong to one owner.
 #pragma once

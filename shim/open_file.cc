@@ -163,7 +163,7 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
   file->file_counters = counters_of_file(fd, located.origin);
   file->too_large_for_memory = false;
   file->sharing.fits.store(true, std::memory_order_relaxed);
-  file->sharing.unlooked_bytes.store(0, std::memory_order_relaxed);
+  file->sharing.looked_ms.store(0, std::memory_order_relaxed);
   if (parts->count() > 0) {
     file->map = located.layout.map();
     const bool only_read = !file->written_here && file->link_fd < 0;

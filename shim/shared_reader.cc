@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "iomgr/base/free_slot.h"
 #include "iomgr/base/sys.h"
@@ -27,8 +28,15 @@ constexpr uint64_t kSharedMin = 512 << 10;
 constexpr uint64_t kWindow = 12 * kExtentFrameBytes;
 static_assert(kWindow / kExtentFrameBytes < 64, "a bit a frame");
 
-// How much is read of a file before it is seen again whether there is memory for it.
-constexpr uint64_t kLookStep = 32 << 20;
+// How often it is seen whether there is memory for a file that is read through the page cache. By
+// the clock: what is read slowly may be so because there is none.
+constexpr int64_t kLookIntervalMs = 100;
+
+int64_t now_ms() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
 
 std::atomic<uint64_t> bytes_read{0};
 
@@ -208,9 +216,9 @@ bool is_to_share(const OpenFileRef& file, ByteRange range) {
   const SharedReader& reader = file->sharing;
   const bool may_share = file->origin == Origin::kStub || reader.link_count.load(relaxed) > 0;
   if (!may_share || range.length_bytes < kSharedMin) return false;
-  const uint64_t unlooked = reader.unlooked_bytes.fetch_add(range.length_bytes, relaxed);
-  if (unlooked + range.length_bytes >= kLookStep) {
-    reader.unlooked_bytes.store(0, relaxed);
+  int64_t looked = reader.looked_ms.load(relaxed);
+  const int64_t now = now_ms();
+  if (now - looked >= kLookIntervalMs && reader.looked_ms.compare_exchange_strong(looked, now, relaxed)) {
     reader.fits.store(!wants_direct(settings().io_mode, file.size(), false), relaxed);
   }
   return !reader.fits.load(relaxed);

@@ -42,8 +42,8 @@ struct SharedReader {
   std::atomic<uint32_t> link_count{0};
   mutable Link links[kLinksMax];
   mutable std::atomic<bool> dead{false};  // the server does not answer
-  // Of a file that is read through the page cache: bytes since it was seen whether it still fits.
-  mutable std::atomic<uint64_t> unlooked_bytes{0};
+  // Of a file that is read through the page cache: when it was seen last whether it still fits.
+  mutable std::atomic<int64_t> looked_ms{0};
   mutable std::atomic<bool> fits{true};
   // Without a mount: the ctime of the state for which the server was asked last. A file that
   // changes is asked for anew, when nobody reads; who reads meanwhile does so by himself.

@@ -317,6 +317,20 @@ TEST_F(SharedCacheTest, SmallBlocksOfAStreamAreReadAheadInLargePieces) {
   EXPECT_LE(moved_bytes_, 3 * kMiB) << "who jumps may jump again";
 }
 
+// GridGraph's are of 24 MiB at most, which a client asks for in two pieces.
+TEST_F(SharedCacheTest, BlocksOfThreadsInSeveralPiecesAreOneStream) {
+  start(20);
+  const auto one = reader(1);
+  const auto two = reader(1);
+  EXPECT_TRUE(read(*one, mib(0, 4)));
+  EXPECT_TRUE(read(*two, mib(5, 4)));
+  EXPECT_TRUE(read(*one, mib(4, 1)));
+  EXPECT_TRUE(read(*two, mib(9, 1)));
+  moved_bytes_ = 0;
+  two->scan->fetch_ahead();
+  EXPECT_EQ(moved_bytes_, 10 * kMiB) << "half of the memory";
+}
+
 TEST_F(SharedCacheTest, NobodyWaitsForOneThatHasStopped) {
   start(8);
   const auto stopped = reader(1);
