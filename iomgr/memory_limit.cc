@@ -194,6 +194,8 @@ uint64_t yielding_budget_of(uint64_t room_bytes) {
   return room_bytes > left_alone ? room_bytes - left_alone : 0;
 }
 
+uint64_t page_cache_budget_of(uint64_t room_bytes) { return room_bytes / 8 * 5; }
+
 bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked) {
   const bool by_memory = mode == IoMode::kAuto && !asked;
   return wants_direct(mode, size_bytes, asked, by_memory ? memory_available_bytes() : 0);

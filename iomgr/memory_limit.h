@@ -28,6 +28,9 @@ uint64_t cache_budget_of(uint64_t room_bytes);
 // One that yields what it keeps where programs need more (mapped_cache.h): all but an
 // eighth, 32 MiB at least.
 uint64_t yielding_budget_of(uint64_t room_bytes);
+// One whose bytes are the page cache's: five eighths, as its pages push out others that programs
+// have mapped.
+uint64_t page_cache_budget_of(uint64_t room_bytes);
 
 // Whether to read a file of `size_bytes` past the page cache. `asked`: the
 // program itself opened it with O_DIRECT.

@@ -287,7 +287,7 @@ void SharedCache::count_processes(File& file) {
 void SharedCache::look_at_budget() {
   budget_bytes_ = options_.budget_bytes;
   if (options_.budget_bytes == SharedCacheOptions::kAutoBudget) {
-    budget_bytes_ = yielding_budget_of(memory_available_bytes());
+    budget_bytes_ = page_cache_budget_of(memory_available_bytes());
   }
   unlooked_bytes_ = 0;
   const size_t keep = budget_bytes_ / kFrame;

@@ -23,8 +23,8 @@ struct DeviceCounters {
   std::atomic<uint64_t> bytes_read{0};
   std::atomic<uint64_t> bytes_written{0};
 
-  void count(IoOp op, uint64_t bytes) {
-    io_count.fetch_add(1, std::memory_order_relaxed);
+  void count(IoOp op, uint64_t bytes, uint32_t ios = 1) {
+    io_count.fetch_add(ios, std::memory_order_relaxed);
     (op == IoOp::kRead ? bytes_read : bytes_written).fetch_add(bytes, std::memory_order_relaxed);
   }
 };

@@ -260,10 +260,17 @@ class FileMover final : public PartMover {
   }
   bool start(const PartRequest& whole, RequestEnd* end) override {
     const PartRequest request = limited(whole);
-    if (!ahead_queue.start(request, end)) return false;
+    // Looked at before it is begun: it may end in another thread, and be another one then.
+    uint32_t ios[kDeviceCountMax] = {};
+    uint64_t bytes[kDeviceCountMax] = {};
     RequestCutter cutter(request);
     for (LaneIo io; cutter.next(&io);) {
-      file_.counters[io.device_index]->count(io.op, io.expected_bytes);
+      ++ios[io.device_index];
+      bytes[io.device_index] += io.expected_bytes;
+    }
+    if (!ahead_queue.start(request, end)) return false;
+    for (uint32_t d = 0; d < file_.map.geometry().device_count; ++d) {
+      if (ios[d] > 0) file_.counters[d]->count(IoOp::kRead, bytes[d], ios[d]);
     }
     return true;
   }

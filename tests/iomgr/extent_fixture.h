@@ -58,13 +58,18 @@ class ExtentFixture : public StripedFixture, public PartMover {
     return starts_ && ahead_.works() ? idle_ & all_devices(map_.geometry().device_count) : 0;
   }
   bool start(const PartRequest& request, RequestEnd* end) override {
+    // Before it is begun: after that, the pieces may be somebody else's.
+    uint64_t bytes = 0;
+    DeviceSet on = 0;
+    for (const Piece& piece : request.pieces) {
+      bytes += piece.range.length_bytes;
+      on |= DeviceSet{1} << map_.locate(piece.range.offset).device_index;
+      on |= DeviceSet{1} << map_.locate(piece.range.end() - 1).device_index;
+    }
     if (!ahead_.start(request, end)) return false;
     started_count_ += 1;
-    for (const Piece& piece : request.pieces) {
-      started_bytes_ += piece.range.length_bytes;
-      started_on_ |= DeviceSet{1} << map_.locate(piece.range.offset).device_index;
-      started_on_ |= DeviceSet{1} << map_.locate(piece.range.end() - 1).device_index;
-    }
+    started_bytes_ += bytes;
+    started_on_ |= on;
     return true;
   }
   bool drive() override { return ahead_.drive(); }
