@@ -36,18 +36,18 @@ class Elevator {
  public:
   // What later ones may do first: what a disk reads in half a second.
   static constexpr uint64_t kOvertakingMax = 96 << 20;
-  // How far behind somebody may be: as far as eight threads that read 24 MiB each from two
-  // devices are apart. (32 MiB: the first of four was left behind, and had 0.94 of the ceiling.)
-  static constexpr uint64_t kBehindMax = 96 << 20;
+
+  // How many bytes behind the head somebody may be and go first.
+  constexpr explicit Elevator(uint64_t behind_max) : behind_max_(behind_max) {}
 
   // The lowest place that is next, if somebody waits from there on.
   DevicePlace goes_on_from() const {
     if (head_ < furthest_) return head_;
-    return {head_.fd, head_.offset - std::min(head_.offset, kBehindMax)};
+    return {head_.fd, head_.offset - std::min(head_.offset, behind_max_)};
   }
   void goes_to(DevicePlace place, uint64_t length_bytes) {
     if (place < head_) {
-      const bool a_little = place.fd == head_.fd && head_.offset - place.offset <= kBehindMax;
+      const bool a_little = place.fd == head_.fd && head_.offset - place.offset <= behind_max_;
       furthest_ = a_little ? head_ : place;
     }
     head_ = {place.fd, place.offset + length_bytes};
@@ -71,6 +71,7 @@ class Elevator {
   static constexpr uint64_t kSeek = 1 << 20;
   static uint64_t work(uint64_t length_bytes) { return std::max(length_bytes, kSeek); }
 
+  const uint64_t behind_max_;
   DevicePlace head_;
   DevicePlace furthest_;  // where it was when it went back
   uint64_t done_ = 0;
