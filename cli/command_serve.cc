@@ -48,7 +48,7 @@ void add_serve(Parser& parser) {
       "serve", "share what programs read, without a mount or each by its own",
       "graphlane serve graphs\n\n"
       "Programs under `run` read the volume's striped files once from the devices for\n"
-      "all of them, from this server's memory. Options: cache=auto|SIZE,\n"
+      "all of them, into the page cache. Options: cache=auto|SIZE,\n"
       "share_wait=SECONDS, depth=N.");
   command->add_option("VOL", options->volume, "the volume")->required();
   command->add_option("-o", options->options, "options, with commas between them")
