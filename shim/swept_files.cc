@@ -59,19 +59,34 @@ bool SweptFiles::fill(File& slot, const OpenFile& file) {
   return true;
 }
 
+// A place for so many parts, perhaps that of the one that was not read for the longest time. Null:
+// all are in use.
+SweptFiles::File* SweptFiles::make_room(uint32_t part_count) {
+  // Of the program's descriptors an eighth: it wants some itself, and files that are open do.
+  const auto parts_max = static_cast<uint32_t>(internal_fd_floor()) / 6;
+  for (;;) {
+    File* unused = nullptr;
+    File* oldest = nullptr;
+    uint32_t parts = part_count;
+    for (File& each : files_) {
+      parts += each.part_count;
+      if (each.users.load(std::memory_order_acquire) > 0) continue;
+      File*& best = each.last_used == 0 ? unused : oldest;
+      if (best == nullptr || each.last_used < best->last_used) best = &each;
+    }
+    if (unused != nullptr && parts <= parts_max) return unused;
+    if (oldest == nullptr) return nullptr;
+    close(*oldest);
+  }
+}
+
 SweptFiles::Ref SweptFiles::use(const OpenFile& file, uint64_t size_bytes) {
   if (!lock_.lock_patiently()) return {};
   File* found = look_up(file.file_id);
   if (found == nullptr) {
     close_removed();
-    for (File& each : files_) {
-      if (each.users.load(std::memory_order_acquire) > 0) continue;
-      if (found == nullptr || each.last_used < found->last_used) found = &each;
-    }
-    if (found != nullptr) {
-      close(*found);
-      if (!fill(*found, file)) found = nullptr;
-    }
+    found = make_room(file.parts->count());
+    if (found != nullptr && !fill(*found, file)) found = nullptr;
   }
   if (found != nullptr) {
     found->size_bytes = size_bytes;

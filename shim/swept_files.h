@@ -75,6 +75,7 @@ class SweptFiles {
   static constexpr uint32_t kFileCount = 64;
 
   File* look_up(const Uuid& file_id);
+  File* make_room(uint32_t part_count);
   bool fill(File& slot, const OpenFile& file);
   void close(File& file);
   void close_removed();

@@ -78,6 +78,10 @@ class Reader:
             assert self.process.stdout.readline().split() == [
                 str(len(content)), content[:8].hex(), content[-8:].hex()]
 
+    def open_parts(self) -> list[str]:
+        links = [os.readlink(link) for link in Path(f"/proc/{self.process.pid}/fd").iterdir()]
+        return [link for link in links if "/parts/" in link]
+
     def __enter__(self):
         return self
 
@@ -130,7 +134,12 @@ def test_a_file_that_was_removed_gives_its_room_back(graphlane, disks, tmp_path)
         reader.read("abc")
         graphlane("rm", files.made.path / "a")
         reader.read("bc" * 6)
+        assert not [link for link in reader.open_parts() if link.endswith("(deleted)")]
+        assert reader.open_parts(), "of the others they are open"
 
-        links = [os.readlink(link) for link in Path(f"/proc/{reader.process.pid}/fd").iterdir()]
-        assert not [link for link in links if "/parts/" in link and link.endswith("(deleted)")]
-        assert [link for link in links if "/parts/" in link], "of the others they are open"
+
+def test_most_descriptors_are_left_to_the_program(graphlane, disks, tmp_path):
+    files = Files(graphlane, disks, tmp_path, SIZE)
+    with Reader(graphlane, files, "prlimit", "--nofile=47") as reader:
+        reader.read("abc")
+        assert len(reader.open_parts()) == 4, "two files on two disks: an eighth of 47"
