@@ -12,6 +12,14 @@ from pathlib import Path
 
 SIZE = 24_000_123
 BLOCK = 4 << 20
+
+
+def taken(shared: dict) -> int:
+    """Bytes that the kernel took of what was shared, and that were read again: other tests drop the
+    machine's caches meanwhile."""
+    return shared["lost_bytes"]
+
+
 # Opens argv[1]; for each line, a number, reads that block, and says a checksum of it. "fork": in a
 # child. "open": anew.
 READER = f"""
