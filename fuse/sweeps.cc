@@ -11,16 +11,10 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-constexpr uint32_t kNextMax = 8;
-// Of the memory that is left: what is read ahead, and what stays behind.
-constexpr uint64_t kAheadShare = 4;
-// More than the next read gains nothing, and may have gone when its turn comes.
-constexpr uint64_t kAheadEnough = uint64_t{16} << 20;
+// Of the memory that is left: what stays behind.
 constexpr uint64_t kKeptShare = 4;
 // At least what the kernel itself reads ahead of a few readers.
 constexpr uint64_t kKeptMin = uint64_t{16} << 20;
-// How often it is looked at, in bytes read.
-constexpr uint64_t kLookBytes = uint64_t{32} << 20;
 
 }  // namespace
 
@@ -45,7 +39,7 @@ Sweeps::Member::~Member() {
   const auto found = sweeps_.position(file_->layout().file_id);
   if (--found->handle_count > 0) return;
   sweeps_.open_.erase(found);
-  sweeps_.unlooked_bytes_.store(kLookBytes, relaxed);
+  sweeps_.unlooked_bytes_.store(NextReads::kLookBytes, relaxed);
 }
 
 void Sweeps::start(const Volume& volume, IoMode io_mode) {
@@ -83,7 +77,7 @@ void Sweeps::look_at_memory() {
   are_several_.store(several, relaxed);
   fit_.store(fit, relaxed);
   kept_bytes_.store(std::max(available / kKeptShare, kKeptMin), relaxed);
-  ahead_share_.set_most(available / kAheadShare);
+  ahead_share_.set_most(available / NextReads::kAheadShare);
 }
 
 bool Sweeps::is_step(const StripedFile& file, ByteRange range) const {
@@ -92,7 +86,8 @@ bool Sweeps::is_step(const StripedFile& file, ByteRange range) const {
 }
 
 void Sweeps::arrive(const StripedFile& file, ByteRange range) {
-  if (unlooked_bytes_.fetch_add(range.length_bytes, relaxed) + range.length_bytes >= kLookBytes) {
+  const uint64_t before = unlooked_bytes_.fetch_add(range.length_bytes, relaxed);
+  if (before + range.length_bytes >= NextReads::kLookBytes) {
     unlooked_bytes_.store(0, relaxed);
     look_at_memory();
   }
@@ -102,10 +97,10 @@ void Sweeps::arrive(const StripedFile& file, ByteRange range) {
 
 void Sweeps::begin_next(const StripedFile& file, ByteRange range) {
   if (!is_step(file, range)) return;
-  NextReads::Next next[kNextMax];
+  NextReads::Next next[NextReads::kNextMax];
   const uint32_t count =
       next_reads_.expect(file.layout().file_id, range,
-                         std::min(ahead_share_.bytes(), kAheadEnough), next);
+                         std::min(ahead_share_.bytes(), NextReads::kAheadEnough), next);
   for (uint32_t i = 0; i < count; ++i) {
     if (const auto wanted = find(next[i].file_id)) {
       begin_in_page_cache(wanted->map(), wanted->parts().all_buffered(), next[i].range);

@@ -61,6 +61,14 @@ class NextReads {
   // Less than this is no step of a sweep.
   static constexpr uint64_t kReadMin = 256 << 10;
 
+  // For who begins what is told, in the page cache.
+  static constexpr uint32_t kNextMax = 8;
+  // Of the memory that is left, looked at whenever so much has been read.
+  static constexpr uint64_t kAheadShare = 4;
+  static constexpr uint64_t kLookBytes = uint64_t{32} << 20;
+  // More than the next read gains nothing, and may have gone when its turn comes.
+  static constexpr uint64_t kAheadEnough = uint64_t{16} << 20;
+
   struct Next {
     Uuid file_id;
     ByteRange range;  // may end beyond the file

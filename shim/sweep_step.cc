@@ -15,17 +15,10 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-constexpr uint32_t kNextMax = 8;
-// Of the memory that is left: what is read ahead.
-constexpr uint64_t kAheadShare = 4;
-// More than the next read gains nothing, and may have gone when its turn comes.
-constexpr uint64_t kAheadEnough = uint64_t{16} << 20;
-// How often the memory is looked at, in bytes read.
-constexpr uint64_t kLookBytes = uint64_t{32} << 20;
 
 constinit NextReads next_reads;
 constinit SweptFiles swept_files;
-std::atomic<uint64_t> unlooked_bytes{kLookBytes};
+std::atomic<uint64_t> unlooked_bytes{NextReads::kLookBytes};
 PageCacheShare ahead_share;
 
 bool is_on_disks(const OpenFile& file) {
@@ -33,10 +26,10 @@ bool is_on_disks(const OpenFile& file) {
 }
 
 void look_at_memory(uint64_t read_bytes) {
-  if (unlooked_bytes.fetch_add(read_bytes, relaxed) + read_bytes < kLookBytes) return;
+  if (unlooked_bytes.fetch_add(read_bytes, relaxed) + read_bytes < NextReads::kLookBytes) return;
   unlooked_bytes.store(0, relaxed);
   const uint64_t available = memory_available_bytes();
-  ahead_share.set_most(available / kAheadShare);
+  ahead_share.set_most(available / NextReads::kAheadShare);
   swept_files.share_memory(available);
 }
 
@@ -62,8 +55,8 @@ SweepStep::~SweepStep() {
   const HeldSignals signals;
   const int saved_errno = errno;
   if (!swept_->stays()) drop_from_page_cache(swept_->map(), swept_->parts(), range_);
-  NextReads::Next next[kNextMax];
-  const uint64_t enough = std::max(kAheadEnough, range_.length_bytes);
+  NextReads::Next next[NextReads::kNextMax];
+  const uint64_t enough = std::max(NextReads::kAheadEnough, range_.length_bytes);
   const uint32_t count =
       next_reads.expect(file_id_, range_, std::min(ahead_share.bytes(), enough), next);
   for (uint32_t i = 0; i < count; ++i) {
