@@ -42,6 +42,13 @@ def snapshot(*roots: Path) -> dict[str, tuple]:
     return found
 
 
+def forget_pages(path: Path) -> None:
+    """What is in memory of that file, and no others': tests run beside this one."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 def is_mounted(path: Path) -> bool:
     """Also when its daemon is dead: os.path.ismount() says no then."""
     return f" {path} " in Path("/proc/self/mounts").read_text()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import BUILD, run
+from harness import BUILD, forget_pages, run
 from mounts import mounted, striped  # noqa: F401, fixtures
 
 HANG_SECONDS = 5
@@ -115,8 +115,9 @@ def failing_device(tmp_path):
         pytest.skip("no loop devices here")
 
     def fail():
-        os.sync()
-        Path("/proc/sys/vm/drop_caches").write_text("1")  # data, not what is open
+        for path in at.rglob("*"):
+            if path.is_file():
+                forget_pages(path)
         os.truncate(image, 4096)  # what lies behind is an I/O error now
 
     yield at, fail

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import comes, wait_until
+from harness import comes, forget_pages, wait_until
 from mounts import mounted, parts_of, random_bytes, resident  # noqa: F401, fixtures
 
 MIB = 1 << 20
@@ -18,9 +18,7 @@ LARGE = 50 * MIB  # of 260 that little_memory has: one fits twice, three do once
 
 def forget(paths: list[Path]) -> None:
     for path in paths:
-        with open(path, "rb") as file:
-            os.fsync(file.fileno())
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        forget_pages(path)
 
 
 def all_resident(paths: list[Path]) -> int:
@@ -51,8 +49,6 @@ def test_what_came_next_in_the_last_sweep_is_begun(graphlane, disks, mounted, tm
             read("a")
             return comes(lambda: all_resident(parts["b"] + parts["c"]) >= 2 * SIZE)
 
-    # Who drops the machine's caches meanwhile drops these too, from which a mount learns to begin
-    # less. So each attempt has one of its own.
     for _ in range(ATTEMPTS_MAX):
         with mounted(made) as at:
             if is_begun(at):

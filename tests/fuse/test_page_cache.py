@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import forget_pages
 from mounts import mounted, parts_of, resident, stats, striped  # noqa: F401, fixtures
 
 MIB = 1 << 20
@@ -25,9 +26,7 @@ def lane_ios(at: Path) -> int:
 def forget(paths: list[Path]) -> None:
     """Their pages."""
     for path in paths:
-        with open(path, "rb") as file:
-            os.fsync(file.fileno())
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        forget_pages(path)
     if sum(map(resident, paths)) > 0:
         pytest.skip("not applicable: this filesystem has its files in memory")
 

@@ -20,6 +20,11 @@ def taken(shared: dict) -> int:
     return shared["lost_bytes"]
 
 
+def found(shared: dict) -> int:
+    """Bytes that were to be found in memory, whatever was taken of them meanwhile."""
+    return shared["found_bytes"] + taken(shared)
+
+
 # Opens argv[1]; for each line, a number, reads that block, and says a checksum of it. "fork": in a
 # child. "open": anew.
 READER = f"""
