@@ -3,52 +3,88 @@
 #include <algorithm>
 #include <system_error>
 
-#include "iomgr/memory_limit.h"
-
 namespace graphlane {
 namespace {
 
-// Of the memory: what stays behind a sweep. Not less than several threads are apart that
-// take its blocks in turn.
-constexpr uint64_t kKeptShare = 4;
-constexpr uint64_t kKeptMin = 64 << 20;
-// What goes at a time, as a share of that.
-constexpr uint64_t kStepShare = 4;
-// How far from the others a read may be that still belongs to the sweep, in what is kept.
-constexpr uint64_t kSlack = 2;
+bool overlap(ByteRange one, ByteRange other) {
+  return one.offset < other.end() && other.offset < one.end();
+}
 
 }  // namespace
 
-std::optional<ByteRange> ReadTrail::advance(ByteRange read, uint64_t kept_bytes) {
-  MutexLock lock(mu_);
-  kept_bytes_ = std::max(kept_bytes_, kept_bytes);
-  const uint64_t slack = kSlack * kept_bytes;
-  if (read.end() + slack < begin_ || read.offset > end_ + slack) {  // elsewhere, or anew
-    begin_ = end_ = read.offset;
-    asked_bytes_ = 0;
-    sweeps_ = false;
-  } else if (read.offset < begin_) {  // that went too early
-    kept_bytes_ = std::max(kept_bytes_, end_ - read.offset);
+void ReadTrail::add(fuse_ino_t ino, ByteRange range) {
+  learn(ino, range);
+  clock_ += range.length_bytes;
+  bool sweeps = false;
+  const size_t looked_at = std::min(stretches_.size(), kStreamsMax);
+  for (auto last = stretches_.rbegin(); last != stretches_.rbegin() + looked_at; ++last) {
+    ByteRange& passed = last->range;
+    if (last->ino != ino || range.end() + kNear < passed.offset ||
+        range.offset > passed.end() + kNear) {
+      continue;
+    }
+    const uint64_t begin = std::min(passed.offset, range.offset);
+    const uint64_t end = std::max(passed.end(), range.end());
+    if (end - begin <= kStretchMax) {
+      bytes_ += end - begin - passed.length_bytes;
+      passed = {.offset = begin, .length_bytes = end - begin};
+      return;
+    }
+    sweeps = last->sweeps = true;
+    break;
   }
-  end_ = std::max(end_, read.end());
-  asked_bytes_ += read.length_bytes;
-  if (end_ - begin_ < kept_bytes_ + kept_bytes_ / kStepShare) return {};
-  sweeps_ = asked_bytes_ >= (end_ - begin_) / 2;
-  const ByteRange passed{.offset = begin_, .length_bytes = end_ - kept_bytes_ - begin_};
-  begin_ = passed.end();
-  asked_bytes_ -= std::min(asked_bytes_, passed.length_bytes);
-  return sweeps_ ? std::optional(passed) : std::nullopt;
+  if (stretches_.size() == kStretchesMax) forget_first();
+  stretches_.push_back({.ino = ino, .range = range, .sweeps = sweeps});
+  bytes_ += range.length_bytes;
 }
 
-std::optional<ByteRange> ReadTrail::rest() {
-  MutexLock lock(mu_);
-  if (!sweeps_) return {};
-  return ByteRange{.offset = begin_, .length_bytes = end_ - begin_};
+// How long a thread may take from the request of its kernel's to the read: nobody tells.
+void ReadTrail::learn(fuse_ino_t ino, ByteRange range) {
+  const uint64_t kept = kept_bytes_ + extra_bytes_;
+  for (const Stretch& gone : gone_) {
+    if (gone.range.length_bytes == 0 || gone.ino != ino || clock_ - gone.gone_at > kept ||
+        !overlap(gone.range, range)) {
+      continue;
+    }
+    const uint64_t extra_max = (kKeptGrowth - 1) * kept_bytes_;
+    extra_bytes_ = std::min(extra_bytes_ + 2 * range.length_bytes, extra_max);
+    return;
+  }
+}
+
+void ReadTrail::forget_first() {
+  bytes_ -= stretches_.front().range.length_bytes;
+  stretches_.pop_front();
+}
+
+std::optional<ReadTrail::Stretch> ReadTrail::take(uint64_t kept_bytes) {
+  kept_bytes_ = kept_bytes;
+  while (!stretches_.empty() &&
+         bytes_ - stretches_.front().range.length_bytes >= kept_bytes + extra_bytes_) {
+    Stretch first = stretches_.front();
+    forget_first();
+    if (!first.sweeps && first.range.length_bytes < kSweepMin) continue;
+    first.gone_at = clock_;
+    gone_[gone_count_++ % gone_.size()] = first;
+    return first;
+  }
+  return {};
+}
+
+std::optional<ReadTrail::Stretch> ReadTrail::take_of(fuse_ino_t ino) {
+  for (;;) {
+    const auto found = std::find_if(stretches_.begin(), stretches_.end(),
+                                    [&](const Stretch& stretch) { return stretch.ino == ino; });
+    if (found == stretches_.end()) return {};
+    const Stretch stretch = *found;
+    bytes_ -= stretch.range.length_bytes;
+    stretches_.erase(found);
+    if (stretch.sweeps || stretch.range.length_bytes >= kSweepMin) return stretch;
+  }
 }
 
 void DropBehind::start(fuse_session* session) {
   session_ = session;
-  kept_bytes_ = std::max(memory_available_bytes() / kKeptShare, kKeptMin);
   try {
     thread_ = std::thread([this] { serve(); });
   } catch (const std::system_error&) {  // no more threads: all pages stay
@@ -64,39 +100,21 @@ void DropBehind::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void DropBehind::passed(fuse_ino_t ino, ReadTrail& trail, ByteRange range) {
-  push(ino, trail.advance(range, kept_bytes_));
-}
-
-void DropBehind::ended(fuse_ino_t ino, ReadTrail& trail) { push(ino, trail.rest()); }
-
-void DropBehind::push(fuse_ino_t ino, std::optional<ByteRange> range) {
-  if (!range) return;
+void DropBehind::passed(fuse_ino_t ino, ByteRange range, uint64_t kept_bytes) {
   MutexLock lock(mu_);
-  push_locked(ino, *range);
+  trail_.add(ino, range);
+  while (const auto stretch = trail_.take(kept_bytes)) push(*stretch);
 }
 
-void DropBehind::push_locked(fuse_ino_t ino, ByteRange range) {
+void DropBehind::ended(fuse_ino_t ino) {
+  MutexLock lock(mu_);
+  while (const auto stretch = trail_.take_of(ino)) push(*stretch);
+}
+
+void DropBehind::push(const ReadTrail::Stretch& stretch) {
   if (waiting_.size() == kWaitingMax) return;
-  waiting_.push_back({.ino = ino, .range = range});
+  waiting_.push_back(stretch);
   changed_.notify_one();
-}
-
-void DropBehind::passed_together(fuse_ino_t ino, ByteRange range, uint64_t kept_bytes) {
-  MutexLock lock(mu_);
-  together_bytes_ += range.length_bytes;
-  if (!together_.empty() && together_.back().ino == ino &&
-      together_.back().range.end() == range.offset) {
-    together_.back().range.length_bytes += range.length_bytes;
-  } else {
-    together_.push_back({.ino = ino, .range = range});
-  }
-  while (together_bytes_ - together_.front().range.length_bytes > kept_bytes) {
-    const Stretch oldest = together_.front();
-    together_.pop_front();
-    together_bytes_ -= oldest.range.length_bytes;
-    push_locked(oldest.ino, oldest.range);
-  }
 }
 
 void DropBehind::serve() {
@@ -104,7 +122,7 @@ void DropBehind::serve() {
   for (;;) {
     while (waiting_.empty() && !stopping_) changed_.wait(mu_);
     if (stopping_) return;
-    const Stretch stretch = waiting_.front();
+    const ReadTrail::Stretch stretch = waiting_.front();
     waiting_.pop_front();
     mu_.unlock();
     // Refused where the kernel has forgotten the file, and with it the pages.

@@ -1,17 +1,19 @@
 // DropBehind: pages that a sweep will not want again leave the kernel's page cache.
 //
 // The kernel keeps what was read until it needs room, and under a tight limit it finds some
-// by writing the engine's vertex files out. Of a file that does not fit in memory the next
-// sweep finds no page again, so what lies far behind this one goes before that:
+// by writing the engine's vertex files out. Of files that do not fit in memory the next
+// sweep finds no page again, so what was read long before the rest goes before that, whatever
+// files and threads read it:
 //
 //        dropped              kept            read now
-//   |░░░░░░░░░░░░░░░░░|███████████████████████|▓▓▓|
-//                     └ where a thread may lag ┘
+//   ░░░░░░░░░░░░░░░░░░███████████████████████|▓▓▓        in the order of reading
+//                     └ that the kernel has read ahead, and no thread has taken yet ┘
 //
-// Threads: everything is safe from any thread. One of its own drops, as the kernel waits
-// there for pages that a request is to bring.
+// Threads: everything of DropBehind is safe from any thread. One of its own drops, as the
+// kernel waits there for pages that a request is to bring.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -23,23 +25,44 @@
 
 namespace graphlane {
 
-// The reads of one open file.
+// What was read of all files, in its order. Not thread-safe.
 class ReadTrail {
  public:
-  // Of one more read: a stretch that is to go, if there is one. `kept_bytes` behind the furthest
-  // read stay, or more, if its threads turn out to be further apart. Only of a sweep, which
-  // has asked for half of what it has passed at least.
-  std::optional<ByteRange> advance(ByteRange read, uint64_t kept_bytes);
-  // After the last read: what is left of a sweep.
-  std::optional<ByteRange> rest();
+  struct Stretch {
+    fuse_ino_t ino;
+    ByteRange range;
+    bool sweeps = false;  // it goes on where another one of late had ended
+    uint64_t gone_at = 0;
+  };
+
+  // One more read, not empty. One that comes for what has gone shortly before shows that more
+  // must be kept.
+  void add(fuse_ino_t ino, ByteRange range);
+  // A stretch of a sweep behind which at least `kept_bytes` were read, or more, if that has shown
+  // to be too few: it is to go. What is no sweep is forgotten.
+  std::optional<Stretch> take(uint64_t kept_bytes);
+  // One of this file, whatever was read since: it was closed.
+  std::optional<Stretch> take_of(fuse_ino_t ino);
 
  private:
-  Mutex mu_;
-  uint64_t begin_ GUARDED_BY(mu_) = 0;  // of what may still be there
-  uint64_t end_ GUARDED_BY(mu_) = 0;
-  uint64_t asked_bytes_ GUARDED_BY(mu_) = 0;  // between them
-  uint64_t kept_bytes_ GUARDED_BY(mu_) = 0;
-  bool sweeps_ GUARDED_BY(mu_) = false;  // the last stretch was one's
+  // A request of one window of read-ahead may come before those in front of it.
+  static constexpr uint64_t kNear = uint64_t{4} << 20;
+  static constexpr uint64_t kStretchMax = uint64_t{4} << 20;  // goes at a time
+  static constexpr size_t kStreamsMax = 32;                   // that are looked at
+  static constexpr size_t kStretchesMax = 4096;
+  static constexpr uint64_t kSweepMin = uint64_t{1} << 20;
+  static constexpr uint64_t kKeptGrowth = 4;  // times what was asked, at most
+
+  void learn(fuse_ino_t ino, ByteRange range);
+  void forget_first();
+
+  std::deque<Stretch> stretches_;
+  uint64_t bytes_ = 0;        // in them
+  uint64_t clock_ = 0;        // bytes read
+  uint64_t kept_bytes_ = 0;   // of the last take()
+  uint64_t extra_bytes_ = 0;  // to keep beyond it
+  std::array<Stretch, kStreamsMax> gone_{};
+  size_t gone_count_ = 0;
 };
 
 class DropBehind {
@@ -54,33 +77,24 @@ class DropBehind {
   // No page that the kernel waits for may be left to bring: the mount has ended.
   void stop();
 
-  // The kernel asks for this range.
-  void passed(fuse_ino_t ino, ReadTrail& trail, ByteRange range);
-  // The same of files that do not fit together: `kept_bytes` of what was read last of them stay.
-  void passed_together(fuse_ino_t ino, ByteRange range, uint64_t kept_bytes);
-  // The file was closed.
-  void ended(fuse_ino_t ino, ReadTrail& trail);
+  // The kernel asks for this range. Of what was read last, so much stays.
+  void passed(fuse_ino_t ino, ByteRange range, uint64_t kept_bytes);
+  // The file was closed: what is left of its sweeps goes.
+  void ended(fuse_ino_t ino);
 
  private:
-  struct Stretch {
-    fuse_ino_t ino;
-    ByteRange range;
-  };
-  static constexpr size_t kWaitingMax = 64;  // what is more, stays
+  static constexpr size_t kWaitingMax = 256;  // what is more, stays
 
-  void push(fuse_ino_t ino, std::optional<ByteRange> range);
-  void push_locked(fuse_ino_t ino, ByteRange range) REQUIRES(mu_);
+  void push(const ReadTrail::Stretch& stretch) REQUIRES(mu_);
   void serve();
 
   fuse_session* session_ = nullptr;  // constant while the thread runs
-  uint64_t kept_bytes_ = 0;
   std::thread thread_;
 
   Mutex mu_;
   CondVar changed_;
-  std::deque<Stretch> waiting_ GUARDED_BY(mu_);
-  std::deque<Stretch> together_ GUARDED_BY(mu_);  // in the order of reading
-  uint64_t together_bytes_ GUARDED_BY(mu_) = 0;
+  ReadTrail trail_ GUARDED_BY(mu_);
+  std::deque<ReadTrail::Stretch> waiting_ GUARDED_BY(mu_);
   bool stopping_ GUARDED_BY(mu_) = false;
 };
 

@@ -275,7 +275,7 @@ int op::release(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* 
     }
   }
   if (file->leaves_pages() && fs.inodes.of(ino).open_once()) {
-    fs.drop_behind.ended(ino, file->trail);
+    fs.drop_behind.ended(ino);
   }
   take_back(fs, fs.inodes.of(ino), fi);
   return answer_result(req, 0);

@@ -133,14 +133,14 @@ int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
   // Before the answer, with which the file may be closed. Who else has it open may want
   // the pages yet.
   if (file.leaves_pages() && fs.inodes.of(ino).open_once()) {
-    fs.drop_behind.passed(ino, file.trail, range);
+    fs.drop_behind.passed(ino, range, fs.sweeps.kept_bytes());
   }
   if (file.o_direct || file.leaves_pages()) return read_striped(fs, req, file, range);
   // With the answer the file may be closed.
   const std::shared_ptr<StripedFile> striped = file.striped;
   fs.sweeps.arrive(*striped, range);
   if (!fs.sweeps.fit()) {
-    fs.drop_behind.passed_together(ino, range, fs.sweeps.kept_bytes());
+    fs.drop_behind.passed(ino, range, fs.sweeps.kept_bytes());
   }
   const int error = read_striped(fs, req, file, range);
   if (error == 0) fs.sweeps.begin_next(*striped, range);

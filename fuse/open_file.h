@@ -1,12 +1,11 @@
 // OpenFile: what a file handle of the kernel's stands for.
 //
-// Threads: constant after open(), but for the trail, which is safe from any.
+// Threads: constant after open().
 #pragma once
 
 #include <memory>
 #include <optional>
 
-#include "fuse/drop_behind.h"
 #include "fuse/live_files.h"
 #include "fuse/open_handles.h"
 #include "fuse/passthrough.h"
@@ -24,7 +23,6 @@ struct OpenFile : OpenHandle {
   bool fits = false;                     // … of theirs: the mount's own has room for all of it
   bool o_direct = false;                 // the program has asked for that
   bool appends = false;                  // `fd` does, because the file allows nothing else
-  mutable ReadTrail trail;               // of reads that leave pages in the kernel
   std::optional<Sweeps::Member> member;  // of the striped files that are open
 
   // Whether reads leave pages in the kernel, of a file that does not fit in memory.

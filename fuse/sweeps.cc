@@ -11,10 +11,13 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-// Of the memory that is left: what stays behind.
+// Of the memory that is left, what stays behind a sweep: what the kernel itself reads ahead of a few
+// readers, which is a 32nd of it for each (page_cache_limits.cc), twice that where it is told of
+// a sweep, and begun before the one before it has been read.
 constexpr uint64_t kKeptShare = 4;
-// At least what the kernel itself reads ahead of a few readers.
 constexpr uint64_t kKeptMin = uint64_t{16} << 20;
+
+uint64_t kept_bytes_of(uint64_t available) { return std::max(available / kKeptShare, kKeptMin); }
 
 }  // namespace
 
@@ -44,6 +47,7 @@ Sweeps::Member::~Member() {
 
 void Sweeps::start(const Volume& volume, IoMode io_mode) {
   by_memory_ = io_mode == IoMode::kAuto;
+  kept_bytes_.store(kept_bytes_of(memory_available_bytes()), relaxed);
   struct stat st;
   on_disks_ = ::fstat(volume.devices()[0].root_fd.get(), &st) == 0 && is_rotational(st.st_dev);
 }
@@ -76,7 +80,7 @@ void Sweeps::look_at_memory() {
   }
   are_several_.store(several, relaxed);
   fit_.store(fit, relaxed);
-  kept_bytes_.store(std::max(available / kKeptShare, kKeptMin), relaxed);
+  kept_bytes_.store(kept_bytes_of(available), relaxed);
   ahead_share_.set_most(available / NextReads::kAheadShare);
 }
 

@@ -48,7 +48,7 @@ class Sweeps {
   // Of the files that are open, if they are several.
   bool fit_twice() const { return fit_.load(std::memory_order_relaxed) == Fit::kTwice; }
   bool fit() const { return fit_.load(std::memory_order_relaxed) != Fit::kNot; }
-  // How much of what was read stays of those that do not fit, in bytes.
+  // How much of what was read last stays of those that do not fit, by themselves or together.
   uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
 
   // The kernel asks for a range of the file, which fits by itself; it has been answered. Of one file
