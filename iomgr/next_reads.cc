@@ -84,25 +84,30 @@ void NextReads::remove_told(uint32_t index) {
 // Of what was told, that which is read now.
 uint64_t NextReads::come_for(ByteRange range) {
   uint64_t found_bytes = 0;
+  uint64_t last_number = 0;
   for (uint32_t i = told_count_; i-- > 0;) {
     ByteRange& told = told_[i].range;
     const uint64_t begin = std::max(told.offset, range.offset);
     const uint64_t end = std::min(told.end(), range.end());
     if (begin >= end) continue;
     found_bytes += end - begin;
+    last_number = std::max(last_number, told_[i].number);
     // What is in front of it was passed over.
     told = {.offset = end, .length_bytes = told.end() - end};
     if (told.length_bytes == 0) remove_told(i);
   }
+  while (told_count_ > 0 && told_[0].number + kLateMax < last_number) give_up_first();
   right_bytes_ += found_bytes;
   return found_bytes;
 }
 
 void NextReads::give_up_late() {
-  while (told_count_ > 0 && clock_ - told_[0].at > kPatienceBytes) {
-    wrong_bytes_ += told_[0].range.length_bytes;
-    remove_told(0);
-  }
+  while (told_count_ > 0 && clock_ - told_[0].at > kPatienceBytes) give_up_first();
+}
+
+void NextReads::give_up_first() {
+  wrong_bytes_ += told_[0].range.length_bytes;
+  remove_told(0);
 }
 
 void NextReads::judge() {
@@ -130,11 +135,8 @@ bool NextReads::was_told(ByteRange* range) const {
 }
 
 void NextReads::tell(ByteRange range) {
-  if (told_count_ == kToldMax) {
-    wrong_bytes_ += told_[0].range.length_bytes;
-    remove_told(0);
-  }
-  told_[told_count_++] = {.range = range, .at = clock_};
+  if (told_count_ == kToldMax) give_up_first();
+  told_[told_count_++] = {.range = range, .at = clock_, .number = ++last_number_};
 }
 
 uint64_t NextReads::arrive(const Uuid& file_id, ByteRange range) {

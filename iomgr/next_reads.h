@@ -90,6 +90,9 @@ class NextReads {
   static constexpr uint64_t kJudgedBytes = uint64_t{32} << 20;
   static constexpr uint64_t kPauseBytes = uint64_t{512} << 20;
   static constexpr uint64_t kPatienceBytes = uint64_t{128} << 20;
+  // How much of what was told before it may be read after it: by threads. What is not read by
+  // then was passed over, or had been in the reader's memory (of a mount's, the kernel's).
+  static constexpr uint64_t kLateMax = 4;
 
   struct File {
     Uuid file_id;
@@ -100,12 +103,14 @@ class NextReads {
   struct Told {
     ByteRange range;
     uint64_t at = 0;  // by the clock
+    uint64_t number = 0;
   };
 
   const File& use(const Uuid& file_id);
   const File* at(uint64_t place) const;
   uint64_t come_for(ByteRange range);
   void give_up_late();
+  void give_up_first();
   void judge();
   uint64_t told_bytes() const;
   bool was_told(ByteRange* range) const;
@@ -120,6 +125,7 @@ class NextReads {
   uint32_t use_count_ = 0;
   uint32_t told_count_ = 0;
   uint64_t last_base_ = 0;
+  uint64_t last_number_ = 0;
   Told told_[kToldMax];
   LongReadOrder order_;
   File files_[kFileCount];

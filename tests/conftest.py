@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from harness import BUILD, Graphlane, Volume, run, wait_until  # noqa: E402
+from harness import BUILD, Graphlane, Volume, machine_caches, run, wait_until  # noqa: E402
 
 MEMORY = Path("/sys/fs/cgroup/memory")
 LITTLE_MEMORY = "260M"
@@ -20,6 +20,13 @@ LITTLE_MEMORY = "260M"
 @pytest.fixture(scope="session")
 def graphlane() -> Graphlane:
     return Graphlane(BUILD / "bin/graphlane")
+
+
+@pytest.fixture
+def kept_caches():
+    """Nobody drops what is in memory."""
+    with machine_caches(dropped=False):
+        yield
 
 
 @pytest.fixture(scope="session")

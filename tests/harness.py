@@ -1,10 +1,12 @@
 """What tests that run whole programs share: running a command, volumes, mounts.
 The fixtures are in conftest.py."""
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,6 +49,15 @@ def forget_pages(path: Path) -> None:
     with open(path, "rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+@contextmanager
+def machine_caches(dropped: bool):
+    """Who looks at what is in memory, and who drops the machine's caches, waits for the other."""
+    path = Path(tempfile.gettempdir(), f"graphlane-tests-{os.geteuid()}.lock")
+    with open(path, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if dropped else fcntl.LOCK_SH)
+        yield
 
 
 def is_mounted(path: Path) -> bool:

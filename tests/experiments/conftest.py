@@ -9,15 +9,18 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 from commands import experiments  # noqa: E402
-from harness import BUILD  # noqa: E402
+from harness import BUILD, machine_caches  # noqa: E402
 
 from experiments import cgroup  # noqa: E402
 
 
 @pytest.fixture
 def loops(root, fuse):
+    """What is measured begins with nothing in memory, of anybody."""
     if not Path("/dev/loop-control").exists():
         pytest.skip("not applicable: no loop devices here")
+    with machine_caches(dropped=True):
+        yield
 
 
 @pytest.fixture(params=["ssd", "hdd"])

@@ -8,6 +8,8 @@ import pytest
 from harness import wait_until
 from mounts import resident, striped  # noqa: F401, fixtures
 
+pytestmark = pytest.mark.usefixtures("kept_caches")
+
 MIB = 1 << 20
 SIZE = 240 * MIB
 KEPT = 64 * MIB  # of the memory that there is, a quarter (fuse/sweeps.cc)

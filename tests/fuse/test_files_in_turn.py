@@ -10,6 +10,8 @@ import pytest
 from harness import comes, forget_pages, wait_until
 from mounts import mounted, parts_of, random_bytes, resident  # noqa: F401, fixtures
 
+pytestmark = pytest.mark.usefixtures("kept_caches")
+
 MIB = 1 << 20
 ATTEMPTS_MAX = 10
 SIZE = 6 * MIB + 123

@@ -11,6 +11,8 @@ import pytest
 from harness import forget_pages
 from mounts import mounted, parts_of, resident, stats, striped  # noqa: F401, fixtures
 
+pytestmark = pytest.mark.usefixtures("kept_caches")
+
 MIB = 1 << 20
 LINUX = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
 

@@ -86,6 +86,13 @@ TEST_F(NextReadsTest, WhoIsWrongMoreOftenThanRightIsToldNothingForAWhile) {
   EXPECT_EQ(read('b', 0, 12), "");
 }
 
+TEST_F(NextReadsTest, WhatWasPassedOverTakesNoRoom) {
+  for (char name = 'a'; name <= 'l'; ++name) read(name, 0, 1);
+  EXPECT_EQ(read('a', 0, 1, 8 * kMiB), "b:0-1 c:0-1 d:0-1 e:0-1 f:0-1 g:0-1 h:0-1 i:0-1");
+  // d to g may come late; b and c do not come.
+  EXPECT_EQ(read('h', 0, 1, 8 * kMiB), "j:0-1 k:0-1 l:0-1");
+}
+
 TEST_F(NextReadsTest, AReadSaysHowMuchOfItWasTold) {
   for (char name = 'a'; name <= 'd'; ++name) read(name, 0, 12);
   read('a', 0, 12);

@@ -12,6 +12,8 @@ import pytest
 
 from harness import run
 
+pytestmark = pytest.mark.usefixtures("kept_caches")
+
 SIZE = 40_000_123
 BLOCK = 8 << 20
 HINTED_MIN = 100_000  # bytes that a hint brings of a part

@@ -19,6 +19,8 @@ import pytest
 from harness import run, wait_until
 from readers import BLOCK, SIZE, Reader, SharedFile, found, taken
 
+pytestmark = pytest.mark.usefixtures("kept_caches")
+
 SHARE_REQUEST = struct.pack("<I", 0x31534c47)
 MIB = 1 << 20
 NOBODY = 65534

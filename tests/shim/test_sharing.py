@@ -11,6 +11,8 @@ import pytest
 from harness import run
 from readers import BLOCK, SIZE, SharedFile, found, taken
 
+pytestmark = pytest.mark.usefixtures("kept_caches")
+
 
 class Shared(SharedFile):
     """By a mount, and what that says of it."""

@@ -11,6 +11,8 @@ import pytest
 
 from harness import comes, run
 
+pytestmark = pytest.mark.usefixtures("kept_caches")
+
 MIB = 1 << 20
 ATTEMPTS_MAX = 5
 SIZE = 6 * MIB + 123
