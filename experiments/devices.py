@@ -219,6 +219,15 @@ def tune(journal: Journal, spec: Spec, loop: str, file: Path) -> None:
         (queue / name).write_text(value)
 
 
+def make_devices(journal: Journal, spec: Spec) -> list[Device]:
+    """None is interrupted: a command that is just starting would go on after its step was undone."""
+    devices = []
+    for index in range(spec.count):
+        with signals_held():
+            devices.append(make_device(journal, spec, index))
+    return devices
+
+
 def make_device(journal: Journal, spec: Spec, index: int) -> Device:
     directory = journal.directory
     file = directory / "store" / str(index)
@@ -251,7 +260,7 @@ def up(journal: Journal, spec: Spec) -> Devices:
     if spec.kind == "ssd":
         throttle_groups()  # says what is missing before anything is done
     make_store(journal, spec)
-    devices = Devices(journal, spec, [make_device(journal, spec, i) for i in range(spec.count)])
+    devices = Devices(journal, spec, make_devices(journal, spec))
     description = journal.directory / "devices.json"
     journal.note("file", path=str(description))
     description.write_text(json.dumps(devices.describe(), indent=1))

@@ -200,8 +200,10 @@ class Journal:
         return path
 
     def make_mount(self, path: Path, *words) -> Path:
-        """Makes the directory, and mounts there by the command."""
-        self.make_directory(path)
-        self.note("mount", path=str(path))
-        command(*words, path)
+        """Makes the directory, and mounts there by the command, which nothing interrupts: a daemon
+        that is just beginning would mount after the step was undone."""
+        with signals_held():
+            self.make_directory(path)
+            self.note("mount", path=str(path))
+            command(*words, path)
         return path
