@@ -15,7 +15,6 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-
 constinit NextReads next_reads;
 constinit SweptFiles swept_files;
 std::atomic<uint64_t> unlooked_bytes{NextReads::kLookBytes};
