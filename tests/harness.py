@@ -8,6 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,11 +45,12 @@ def snapshot(*roots: Path) -> dict[str, tuple]:
     return found
 
 
-def forget_pages(path: Path) -> None:
-    """What is in memory of that file, and no others': tests run beside this one."""
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+def forget_pages(paths: Iterable[Path]) -> None:
+    """What is in memory of these files, and no others': tests run beside this one."""
+    for path in paths:
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 @contextmanager

@@ -115,9 +115,7 @@ def failing_device(tmp_path):
         pytest.skip("no loop devices here")
 
     def fail():
-        for path in at.rglob("*"):
-            if path.is_file():
-                forget_pages(path)
+        forget_pages(path for path in at.rglob("*") if path.is_file())
         os.truncate(image, 4096)  # what lies behind is an I/O error now
 
     yield at, fail

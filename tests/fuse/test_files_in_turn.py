@@ -18,11 +18,6 @@ SIZE = 6 * MIB + 123
 LARGE = 50 * MIB  # of 260 that little_memory has: one fits twice, three do once, six do not
 
 
-def forget(paths: list[Path]) -> None:
-    for path in paths:
-        forget_pages(path)
-
-
 def all_resident(paths: list[Path]) -> int:
     return sum(map(resident, paths))
 
@@ -47,7 +42,7 @@ def test_what_came_next_in_the_last_sweep_is_begun(graphlane, disks, mounted, tm
                     assert os.pread(files[name].fileno(), SIZE, 0) == content[name]
 
             read("abc")
-            forget(parts_of(made))
+            forget_pages(parts_of(made))
             read("a")
             return comes(lambda: all_resident(parts["b"] + parts["c"]) >= 2 * SIZE)
 
@@ -66,7 +61,7 @@ def test_what_does_not_fit_together_is_in_memory_once_or_goes(graphlane, volume,
     (tmp_path / "data").write_bytes(content)
     for number in range(count):
         graphlane("import", tmp_path / "data", made.path / str(number))
-    forget(parts_of(made))
+    forget_pages(parts_of(made))
     if all_resident(parts_of(made)) > 0:
         pytest.skip("not applicable: this filesystem has its files in memory")
     at = tmp_path / "mnt"

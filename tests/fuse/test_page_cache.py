@@ -27,8 +27,7 @@ def lane_ios(at: Path) -> int:
 
 def forget(paths: list[Path]) -> None:
     """Their pages."""
-    for path in paths:
-        forget_pages(path)
+    forget_pages(paths)
     if sum(map(resident, paths)) > 0:
         pytest.skip("not applicable: this filesystem has its files in memory")
 

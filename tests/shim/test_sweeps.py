@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import comes, run
+from harness import comes, forget_pages, run
 
 pytestmark = pytest.mark.usefixtures("kept_caches")
 
@@ -38,13 +38,6 @@ def resident(paths: list[Path]) -> int:
                for path in paths)
 
 
-def forget(paths: list[Path]) -> None:
-    for path in paths:
-        with open(path, "rb") as file:
-            os.fsync(file.fileno())
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-
 class Files:
     """On a volume of disks; of each, its bytes and its parts."""
 
@@ -60,7 +53,7 @@ class Files:
             self.parts[name] = list(parts - before)
             before = parts
         self.all_parts = list(before)
-        forget(self.all_parts)
+        forget_pages(self.all_parts)
 
 
 class Reader:
@@ -98,7 +91,7 @@ def test_what_came_next_in_the_last_sweep_is_begun(graphlane, disks, tmp_path):
         reader.read("abc")
         # Who drops the machine's caches meanwhile drops these too.
         for _ in range(ATTEMPTS_MAX):
-            forget(files.all_parts)
+            forget_pages(files.all_parts)
             reader.read("a")
             if comes(lambda: resident(files.parts["b"] + files.parts["c"]) >= 2 * SIZE):
                 return
@@ -113,7 +106,7 @@ def test_nor_without_prefetch_nor_in_the_first_sweep(graphlane, disks, tmp_path)
         assert resident(files.parts["c"]) == 0
     with Reader(graphlane, files, GRAPHLANE_WITHOUT="prefetch") as reader:
         reader.read("abc")
-        forget(files.all_parts)
+        forget_pages(files.all_parts)
         reader.read("a")
         time.sleep(0.2)  # in which it would have come
         assert resident(files.parts["b"]) == 0
