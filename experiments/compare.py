@@ -7,6 +7,7 @@ memory. What counts are ratios of medians; the range of the rounds' own ratios s
 beside, with a ? where it is wide.
 """
 
+import math
 from pathlib import Path
 
 import click
@@ -17,7 +18,7 @@ from experiments.comparison import Case
 from experiments.jobs import ALGORITHMS, HOPS_MOST, Jobs
 from experiments.options import (chosen_devices, csmqgraph_options, engines_of,
                                  graphchi_options, gridgraph_options, kit_options,
-                                 measuring_options, run_options)
+                                 measuring_options, patience_option, run_options)
 from experiments.sizes import SIZE
 from experiments.workloads import EDGES_PER_VERTEX, PARTITIONS, Grid, Read, Shards
 
@@ -137,10 +138,11 @@ def gridgraph(algorithm, graph, scale, iterations, budget, **options):
 @click.option("--trace", is_flag=True, help="More of them by day than by night, as in GraphM's.")
 @click.option("--hops", type=click.IntRange(1, HOPS_MOST),
               help="Roots are so near to the vertex with the most edges. [anywhere]")
+@patience_option("as long as it takes")
 @click.option("--in-memory", is_flag=True,
               help="Nothing is to be read: each sample is the second of two, devices unlimited.")
 def jobs(graph, scale, iterations, partitions, density, scramble, budget, job_count, algorithms,
-         gap, trace, hops, **options):
+         gap, trace, hops, patience, **options):
     """Several GridGraphs, or stand-ins, compute on one grid at once."""
     engines = engines_of(options)
     kit_bin = engines.gridgraph_kit
@@ -151,7 +153,9 @@ def jobs(graph, scale, iterations, partitions, density, scramble, budget, job_co
     grid = Grid("wcc", engines.gridgraph, graph and graph.resolve(), scale, iterations, budget,
                 partitions=partitions, density=density, scramble=scramble)
     known = {word: name for word, name in JOB_WAYS.items() if kit_bin or name != comparison.KIT}
-    compare(Jobs(grid, job_count, kit_bin, algorithms, gap, trace, hops), known=known, **options)
+    several = Jobs(grid, job_count, kit_bin, algorithms, gap, trace, hops,
+                   patience=patience or math.inf)
+    compare(several, known=known, **options)
 
 
 @main.command()

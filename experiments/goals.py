@@ -43,6 +43,8 @@ class Goal:
     why: Callable[[list[dict], dict], str] | None = None  # it is short: of samples and value
 
     def ok(self, value: dict) -> bool:
+        if value.get("bound") not in (None, "≤" if self.at_most else "≥"):
+            return False  # it may be reached, and is not shown
         return value["ratio"] <= self.limit if self.at_most else value["ratio"] >= self.limit
 
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from experiments import share_times
 from experiments.captured import Captured
-from experiments.journal import command
 from experiments.workloads import EDGES_AT_ONCE, Grid, SameResult
 from experiments.workspace import StepFailed
 
@@ -41,6 +40,7 @@ class Jobs:
     trace: bool = False  # more by day than by night
     hops: int | None = None  # roots are so near to one vertex
     cores: int | None = None  # that all of them have; none: as many as there are
+    patience: float = math.inf  # seconds; what is not through then is ended
     jobs: list[Grid] = field(init=False)
     submitted: list[float] = field(init=False)  # seconds after the first
 
@@ -115,7 +115,7 @@ class Jobs:
             jobs = [Process(job, self.words(job, place, prefix), place) for job, place
                     in zip(chosen, places)]
             try:
-                while not all(job.ended for job in jobs):
+                while not all(job.ended for job in jobs) and self.goes_on(started):
                     for job, submitted in zip(jobs, self.submitted):
                         if time.monotonic() >= started + submitted:
                             job.go_on()
@@ -132,16 +132,28 @@ class Jobs:
             started, ended = time.monotonic(), []
             for job, place, submitted in zip(chosen, places, self.submitted):
                 time.sleep(max(0, started + submitted - time.monotonic()))
-                check(job, command(*self.words(job, place, prefix), cwd=place))
-                ended.append(time.monotonic())
+                running = Process(job, self.words(job, place, prefix), place)
+                try:
+                    while not running.ended and self.goes_on(started):
+                        running.go_on()
+                        time.sleep(0.01)
+                finally:
+                    running.kill()
+                ended.append(running.ended)
             return self.outcome(started, ended, places)
 
-    def outcome(self, started: float, ended: list[float], places: list[Path]) -> dict:
-        """Seconds until the last is through, and of each since its submission."""
-        return {"seconds": max(ended) - started,
+    def goes_on(self, started: float) -> bool:
+        return time.monotonic() < started + self.patience
+
+    def outcome(self, started: float, ended: list[float | None], places: list[Path]) -> dict:
+        """Seconds until the last is through, and of each since its submission. Of what was ended,
+        until then: no longer than it would have taken."""
+        now = time.monotonic()
+        return {"seconds": max(end or now for end in ended) - started,
+                "unfinished": ended.count(None),
                 "edge_bytes": (places[0] / "column").stat().st_size,
                 "jobs": [{"algorithm": job.algorithm, "submitted": submitted,
-                          "seconds": end - started - submitted, **share_times.read(place)}
+                          "seconds": (end or now) - started - submitted, **share_times.read(place)}
                          for job, submitted, end, place
                          in zip(self.jobs, self.submitted, ended, places)]}
 

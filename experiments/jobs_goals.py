@@ -82,8 +82,9 @@ def alone_by(way: str):
     """Time of the job with the most sweeps by itself, by that without anybody to share with."""
     def value(found: list[dict]) -> dict | None:
         for case in summary.cases(summary.only(found, way=PRELOADED)):
-            if ours := summary.seconds(found, case, way):
-                return samples.ratio(ours, summary.seconds(found, case, PRELOADED))
+            if ours := summary.only(found, way=way, **case):
+                return summary.ratio(ours, summary.only(found, way=PRELOADED, **case),
+                                     summary.of_seconds)
         return None
     return value
 
@@ -98,14 +99,16 @@ def bytes_by_most(way: str):
         rounds = sorted({sample["round"] for sample in one})
         most = [max(summary.of_devices(sample, "bytes_read")
                     for sample in summary.only(one, round=number)) for number in rounds]
-        return samples.ratio(read, most)
+        ratio = samples.ratio(read, most)
+        return {**ratio, "bound": "≥"} if summary.was_ended(several) else ratio
     return value
 
 
 def of_each(found: list[dict], value) -> dict | None:
     """One number of every sample of several jobs of the kit; None where they do not tell."""
     _, several = by_job_count(found, KIT)
-    if not several or not all("turns_ns" in job for sample in several for job in sample["jobs"]):
+    if not several or summary.was_ended(several) or \
+            not all("turns_ns" in job for sample in several for job in sample["jobs"]):
         return None
     middle, least, most = summary.spread([value(sample) for sample in several])
     return {"ratio": middle, "least": least, "most": most}

@@ -71,6 +71,12 @@ def chosen_devices(at: Path | None, options: dict):
         yield found
 
 
+def patience_option(default: str):
+    return click.option("--patience", type=click.FloatRange(0, min_open=True),
+                        help="Seconds that several jobs have; what is not through then is ended, "
+                             f"and has taken at least as long. [{default}]")
+
+
 def measuring_options(function):
     """For commands that run workloads beside each other."""
     for option in [

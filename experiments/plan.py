@@ -1,6 +1,7 @@
 """What figures and goals are measured with: graphs, algorithms, numbers of devices; and the
 cases that come of them."""
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from experiments import fio
 from experiments.comparison import DEPTH, KIT, PRELOADED, STRIPED, WAYS, Case, bytes_of
 from experiments.csmqgraph import NAME, CsmqGraph
 from experiments.jobs import Jobs
-from experiments.options import AT, Engines, device_options, engine_options, engines_of
+from experiments.options import (AT, Engines, device_options, engine_options, engines_of,
+                                 patience_option)
 from experiments.sizes import SIZE
 from experiments.workloads import Grid, Read, Shards, Sweeps
 from experiments.workspace import StepFailed
@@ -33,6 +35,7 @@ class Plan:
     engines: Engines = field(default_factory=Engines)
     memory: int | None = None  # bytes
     job_count: int = 16  # the most at once
+    patience: float = math.inf  # seconds that several have
 
     @property
     def most(self) -> int:
@@ -77,7 +80,7 @@ class Plan:
         grid = Grid("wcc", self.engines.gridgraph, graph, scale, self.iterations, self.budget,
                     partitions=JOB_PARTITIONS, scramble=graph is None)
         kit = self.engines.gridgraph_kit
-        return Case(Jobs(grid, count, kit, **how), self.most, self.depth,
+        return Case(Jobs(grid, count, kit, patience=self.patience, **how), self.most, self.depth,
                     (*ways, KIT) if kit else ways)
 
     def read(self, threads: int, device_count: int) -> Case:
@@ -103,6 +106,7 @@ class Effort:
     depth: str
     file_bytes: int
     job_count: int
+    patience: float = 600  # seconds
 
 
 # The edges that a sweep reads are 8 * 16 * 2^scale bytes, and the memory is less.
@@ -143,6 +147,7 @@ def effort_options(function):
             click.option("--jobs", "job_count", type=click.IntRange(1),
                          help="The most at once, where there are several. "
                               f"[{THOROUGH.job_count}; quick: {QUICK.job_count}]"),
+            patience_option(f"{THOROUGH.patience}"),
             click.option("--ceiling-seconds", type=click.FloatRange(0.5),
                          help=f"Of each sample of the ceiling. [{THOROUGH.ceiling_seconds}; "
                               f"quick: {QUICK.ceiling_seconds}]")]:
@@ -177,6 +182,6 @@ def plan_of(options: dict, count: int) -> tuple[Plan, dict]:
                 iterations=chosen("iterations"), budget=chosen("budget"),
                 depth=chosen("depth"), file_bytes=chosen("file_bytes"),
                 engines=engines_of(options), memory=chosen("memory"),
-                job_count=chosen("job_count"))
+                job_count=chosen("job_count"), patience=chosen("patience"))
     return plan, {"rounds": chosen("rounds"), "seconds": chosen("ceiling_seconds"),
                   "memory_bytes": plan.memory}

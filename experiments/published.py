@@ -111,18 +111,18 @@ class PublishedOfJobs:
     in_memory: str
     out_of_core: str
     where: str
-    needs: Callable[[list[dict], dict, str], list[float]]
+    needs: Callable[[dict], float]  # of a sample
 
 
-def bytes_read(found: list[dict], case: dict, way: str) -> list[float]:
-    return [summary.of_devices(sample, "bytes_read")
-            for sample in summary.only(found, way=way, **case)]
+def bytes_read(sample: dict) -> int:
+    return summary.of_devices(sample, "bytes_read")
 
 
 PUBLISHED_OF_JOBS = [
     PublishedOfJobs("time of one after the other", IN_TURN, "2.6", "11.6", "§5.3, Fig. 9",
-                    summary.seconds),
-    PublishedOfJobs("time of all at once", STRIPED, "1.73", "13", "§5.3, Fig. 9", summary.seconds),
+                    summary.of_seconds),
+    PublishedOfJobs("time of all at once", STRIPED, "1.73", "13", "§5.3, Fig. 9",
+                    summary.of_seconds),
     PublishedOfJobs("bytes read by one after the other", IN_TURN, "about 1", "9.2",
                     "§5.3, Fig. 12", bytes_read),
     PublishedOfJobs("bytes read by all at once", STRIPED, "about 1", "10.1", "§5.3, Fig. 12",
@@ -144,13 +144,13 @@ def jobs_table(sets: list[list[dict]]) -> Table | None:
                   caption=summary.CAPTION)
     for published in PUBLISHED_OF_JOBS:
         for found, case in cases:
-            theirs = published.needs(found, case, published.of)
+            theirs = summary.only(found, way=published.of, **case)
 
             def cell(way):
-                ours = published.needs(found, case, way)
-                if not theirs or not ours or not all(ours):
+                ours = summary.only(found, way=way, **case)
+                if not theirs or not ours or not all(map(published.needs, ours)):
                     return ""
-                return samples.shown(samples.ratio(theirs, ours))
+                return samples.shown(summary.ratio(theirs, ours, published.needs))
             shown.add(published.what, f"{case['algorithm']}, {described(case)}",
                       published.in_memory, published.out_of_core, published.where,
                       *map(cell, ways))

@@ -92,6 +92,8 @@ def ratio(numerators: list[float], denominators: list[float]) -> dict[str, float
 
 
 def shown(found: dict[str, float]) -> str:
-    """'1.24 (1.20–1.31)'; with a ? where the rounds differ too widely to be believed."""
+    """'1.24 (1.20–1.31)'; with a ? where the rounds differ too widely to be believed, and a bound
+    where no more is known."""
+    bound = f"{found['bound']} " if "bound" in found else ""
     wide = found["most"] - found["least"] > SPREAD_DOUBTFUL * found["ratio"]
-    return f"{found['ratio']:.2f} ({found['least']:.2f}–{found['most']:.2f}){'?' if wide else ''}"
+    return f"{bound}{found['ratio']:.2f} ({found['least']:.2f}–{found['most']:.2f}){'?' if wide else ''}"

@@ -8,7 +8,8 @@ from experiments.tables import Table
 
 LABELS = {"engine": "engine", "algorithm": "algorithm", "graph": "graph", "threads": "threads",
           "device_count": "devices", "stripe_depth": "depth"}
-CAPTION = "ratio of medians (least–most of the rounds); ?: the rounds differ widely"
+CAPTION = ("ratio of medians (least–most of the rounds); ?: the rounds differ widely; "
+           "≥, ≤: what took too long was ended")
 
 
 def labels(sample: dict) -> dict:
@@ -50,10 +51,27 @@ def seconds(found: list[dict], case: dict, way: str) -> list[float]:
     return samples.series(found, "seconds", way=way, **case)
 
 
+def was_ended(found: list[dict]) -> bool:
+    """Not all of it was through: it would have taken more than it did."""
+    return any(sample.get("unfinished") for sample in found)
+
+
+def ratio(above: list[dict], below: list[dict], of_sample) -> dict:
+    """What samples say of one way by what they say of another, and what is not known of it."""
+    found = samples.ratio(list(map(of_sample, above)), list(map(of_sample, below)))
+    bound = {(True, False): "≥", (False, True): "≤", (True, True): "?"}.get(
+        (was_ended(above), was_ended(below)))
+    return {**found, "bound": bound} if bound else found
+
+
+def of_seconds(sample: dict) -> float:
+    return sample["seconds"]
+
+
 def speed_up(found: list[dict], case: dict, way: str, of: str = STRIPED) -> dict | None:
     """Of a way over another; None if one of them was not measured."""
-    slow, fast = seconds(found, case, of), seconds(found, case, way)
-    return samples.ratio(slow, fast) if slow and fast else None
+    slow, fast = only(found, way=of, **case), only(found, way=way, **case)
+    return ratio(slow, fast, of_seconds) if slow and fast else None
 
 
 def delivered(sample: dict) -> int:
@@ -109,10 +127,10 @@ def table(found: list[dict]) -> Table:
 
 
 def cells(found: list[dict], case: dict, way: str) -> list[str]:
-    took = f"{statistics.median(seconds(found, case, way)):.2f}"
+    ours = only(found, way=way, **case)
+    took = f"{'≥ ' * was_ended(ours)}{statistics.median(seconds(found, case, way)):.2f}"
     if way == COMPUTING:
         return [took, *[""] * 8]
-    ours = only(found, way=way, **case)
     faster = None if way == STRIPED else speed_up(found, case, way)
 
     def middle(what):

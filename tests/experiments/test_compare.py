@@ -182,6 +182,23 @@ def test_a_job_is_timed_from_its_submission(ready, tmp_path):
         assert all(job["seconds"] > 0 and job["algorithm"] == "wcc" for job in got["jobs"])
 
 
+@pytest.mark.parametrize("run", [Jobs.run, Jobs.run_in_turn])
+def test_jobs_that_take_too_long_are_ended(tmp_path, run):
+    programs, grid = tmp_path / "programs", tmp_path / "grid"
+    programs.mkdir()
+    grid.mkdir()
+    (grid / "column").touch()
+    for name, script in [("wcc", "#!/bin/sh\n"), ("bfs", "#!/bin/sh\nexec sleep 1000\n")]:
+        (programs / name).write_text(script)
+        (programs / name).chmod(0o755)
+    jobs = Jobs(workloads.Grid("wcc", programs, None, 10, 1, None), 4,
+                algorithms=("wcc", "bfs"), patience=1)
+    got = run(jobs, grid, [])
+    assert 1 <= got["seconds"] < 500
+    assert got["unfinished"] == (3 if run == Jobs.run_in_turn else 2)
+    assert [path.name for path in grid.iterdir()] == ["column"]
+
+
 def test_a_job_that_fails_is_named(tmp_path):
     grid = workloads.Grid("wcc", None, None, 10, 1, None)
     with pytest.raises(StepFailed, match="wcc by grid_engine: "):

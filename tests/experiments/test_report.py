@@ -9,7 +9,7 @@ from commands import experiments
 from recorded import BYTES, DEVICE_BANDWIDTH, SHARE, case_samples, ours, together
 
 from experiments import (causes, check, comparison, everything, goals, in_memory, jobs_goals,
-                         published, samples)
+                         published, samples, summary)
 from experiments.__main__ import cli
 from experiments.comparison import (CEILING, COMPUTING, IN_TURN, KIT, MOUNTED, PRELOADED, SHARED,
                                     STRIPED)
@@ -330,6 +330,20 @@ def test_jobs_are_judged_beside_in_turn_at_once_and_alone():
     kit_seconds = BYTES / (0.9 * 2 * DEVICE_BANDWIDTH)
     assert value("jobs-kit-turns", at_once) == pytest.approx(2 / kit_seconds, rel=0.02)
     assert value("jobs-kit-memory", at_once) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("ended, share, says, ok", [
+    ({STRIPED}, 0.9, "≥ 18.00", True), ({STRIPED}, 0.2, "≥ 4.00", False),
+    ({SHARED}, 0.9, "≤ 18.00", False), ({STRIPED, SHARED}, 0.9, "? 18.00", False)])
+def test_what_took_too_long_bounds_what_is_known(ended, share, says, ok):
+    at_once = [{**sample, "unfinished": 3} if sample["way"] in ended else sample for sample in
+               together(jobs(16, {STRIPED: 0.05, SHARED: share}), jobs(1, {SHARED: 0.8}))]
+    judged = verdict("jobs-transparent", at_once)
+    assert samples.shown(judged).startswith(says)
+    assert judged["ok"] is ok
+    assert verdict("jobs-transparent-bytes", at_once)["ok"] is (SHARED not in ended)
+    took = {row[0]: row[2] for row in summary.table(at_once).rows if row[1] == "16 jobs"}
+    assert {way for way in took if took[way].startswith("≥")} == ended
 
 
 def test_the_kits_goals_are_left_out_without_it():
