@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from commands import experiments, wait_gone
 from harness import BUILD
 from recorded import MB, SHARE, case_samples, ours, together
@@ -134,6 +135,21 @@ def test_what_only_the_kit_has_is_left_out_without_it(monkeypatch):
     for name in figures.GROUPS:
         assert set(figures.GROUPS[name]) - set(figures.group(name, with_kit=False)) <= {"jobs-scheduling"}
         assert figures.group(name, with_kit=True) == figures.GROUPS[name]
+
+
+@pytest.mark.parametrize("kit", [False, True])
+def test_all_of_a_group_are_measured_and_drawn(tmp_path, monkeypatch, kit):
+    def measure(names, at, options):
+        return {name: {"name": name, "samples": []} for name in names}
+    monkeypatch.setattr(figure, "measure", measure)
+    monkeypatch.setattr(figures, "draw", lambda recorded: drawing.panels(1)[0])
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "pagerank").touch()
+    done = CliRunner().invoke(figure.main, ["all-jobs", "--out", str(tmp_path / "out"), *(
+        ["--gridgraph-kit-bin", str(programs)] if kit else [])])
+    assert done.exit_code == 0, done.output
+    assert {path.stem for path in tmp_path.glob("out/*.svg")} == set(figures.group("all-jobs", kit))
 
 
 def test_jobs_have_a_bar_each_way():
