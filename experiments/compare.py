@@ -15,10 +15,11 @@ from click.core import ParameterSource
 
 from experiments import comparison, fio, samples, summary
 from experiments.comparison import Case
-from experiments.jobs import ALGORITHMS, HOPS_MOST, Jobs
+from experiments.jobs import HOPS_MOST, Jobs
 from experiments.options import (chosen_devices, csmqgraph_options, engines_of,
-                                 graphchi_options, gridgraph_options, kit_options,
-                                 measuring_options, patience_option, run_options)
+                                 graphchi_kit_options, graphchi_options, gridgraph_kit_options,
+                                 gridgraph_options, measuring_options, patience_option,
+                                 run_options)
 from experiments.sizes import SIZE
 from experiments.workloads import EDGES_PER_VERTEX, PARTITIONS, Grid, Read, Shards
 
@@ -112,12 +113,43 @@ def gridgraph(algorithm, graph, scale, iterations, budget, **options):
     compare(workload, rivals=engines.csmqgraph, **options)
 
 
+def jobs_options(mix):
+    """What is said of several programs, of these algorithms."""
+    def options(function):
+        for option in [
+                click.option("--jobs", "job_count", type=click.IntRange(1), default=4,
+                             show_default=True),
+                click.option("--algorithm", "algorithms", type=click.Choice(mix), multiple=True,
+                             help="In turn; give several. [all there are a program of]"),
+                click.option("--gap", type=click.FloatRange(0), default=0, show_default=True,
+                             help="Mean seconds between two submissions, which are a Poisson "
+                                  "process."),
+                click.option("--trace", is_flag=True,
+                             help="More of them by day than by night, as in GraphM's."),
+                patience_option("as long as it takes"),
+                click.option("--in-memory", is_flag=True,
+                             help="Nothing is to be read: each sample is the second of two, "
+                                  "devices unlimited.")]:
+            function = option(function)
+        return run_options(measuring_options(depth_option(way_option(JOB_WAYS)(function))))
+    return options
+
+
+def compare_jobs(model, kit, kit_option, job_count, algorithms, gap, trace, patience, hops=None,
+                 **options) -> None:
+    if not kit and "kit" in options["way"] and was_given("way"):
+        raise click.UsageError(f"--way kit: it needs {kit_option}")
+    if trace and not gap:
+        raise click.UsageError("--trace: how many jobs come by day: give --gap")
+    known = {word: name for word, name in JOB_WAYS.items() if kit or name != comparison.KIT}
+    compare(Jobs(model, job_count, kit, algorithms, gap, trace, hops,
+                 patience=patience or math.inf), known=known, **options)
+
+
 @main.command()
-@run_options
-@measuring_options
-@depth_option
-@way_option(JOB_WAYS)
+@jobs_options(Grid.MIX)
 @gridgraph_options
+@gridgraph_kit_options
 @click.option("--graph", type=click.Path(exists=True, file_okay=False, path_type=Path),
               help="A grid, in place of an R-MAT graph.")
 @SCALE
@@ -129,33 +161,29 @@ def gridgraph(algorithm, graph, scale, iterations, budget, **options):
 @click.option("--scramble", is_flag=True,
               help="Permute its vertices' numbers: all blocks are about as large.")
 @click.option("--budget", type=SIZE, help="Each engine's own idea of the memory that it has.")
-@kit_options
-@click.option("--jobs", "job_count", type=click.IntRange(1), default=4, show_default=True)
-@click.option("--algorithm", "algorithms", type=click.Choice(ALGORITHMS), multiple=True,
-              help="In turn; give several. [all there are a program of]")
-@click.option("--gap", type=click.FloatRange(0), default=0, show_default=True,
-              help="Mean seconds between two submissions, which are a Poisson process.")
-@click.option("--trace", is_flag=True, help="More of them by day than by night, as in GraphM's.")
 @click.option("--hops", type=click.IntRange(1, HOPS_MOST),
               help="Roots are so near to the vertex with the most edges. [anywhere]")
-@patience_option("as long as it takes")
-@click.option("--in-memory", is_flag=True,
-              help="Nothing is to be read: each sample is the second of two, devices unlimited.")
-def jobs(graph, scale, iterations, partitions, density, scramble, budget, job_count, algorithms,
-         gap, trace, hops, patience, **options):
+def jobs(graph, scale, iterations, partitions, density, scramble, budget, **options):
     """Several GridGraphs, or stand-ins, compute on one grid at once."""
     engines = engines_of(options)
-    kit_bin = engines.gridgraph_kit
-    if not kit_bin and "kit" in options["way"] and was_given("way"):
-        raise click.UsageError("--way kit: it needs --gridgraph-kit-bin")
-    if trace and not gap:
-        raise click.UsageError("--trace: how many jobs come by day: give --gap")
     grid = Grid("wcc", engines.gridgraph, graph and graph.resolve(), scale, iterations, budget,
                 partitions=partitions, density=density, scramble=scramble)
-    known = {word: name for word, name in JOB_WAYS.items() if kit_bin or name != comparison.KIT}
-    several = Jobs(grid, job_count, kit_bin, algorithms, gap, trace, hops,
-                   patience=patience or math.inf)
-    compare(several, known=known, **options)
+    compare_jobs(grid, engines.gridgraph_kit, "--gridgraph-kit-bin", **options)
+
+
+@main.command("graphchi-jobs")
+@jobs_options(Shards.MIX)
+@graphchi_options
+@graphchi_kit_options
+@SCALE
+@ITERATIONS
+def graphchi_jobs(scale, iterations, **options):
+    """Several GraphChis, or stand-ins, compute on the same shards at once."""
+    engines = engines_of(options)
+    if engines.graphchi_kit and not engines.graphchi:
+        raise click.UsageError("--graphchi-kit-bin: what is it beside? give --graphchi-root")
+    compare_jobs(Shards("wcc", engines.graphchi, scale, iterations), engines.graphchi_kit,
+                 "--graphchi-kit-bin", **options)
 
 
 @main.command()

@@ -2,8 +2,8 @@
 CSMqGraph's figures on disks and on SSDs, GraphM's on disks, and what its labels cost.
 
 The samples stay in DIR too. It takes hours; `--resume` goes on where it was interrupted. Your
-engines come from GRIDGRAPH_BIN, GRIDGRAPH_KIT_BIN, GRAPHCHI_ROOT and CSMQGRAPH_BIN. Exit status 1:
-a goal is short, or a step failed and the report lacks it.
+engines come from GRIDGRAPH_BIN, GRIDGRAPH_KIT_BIN, GRAPHCHI_ROOT, GRAPHCHI_KIT_BIN and
+CSMQGRAPH_BIN. Exit status 1: a goal is short, or a step failed and the report lacks it.
 """
 
 import os

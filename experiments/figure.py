@@ -104,7 +104,7 @@ def main(name, at, source, out, **options):
             raise click.UsageError(f"--from draws one figure: give its name, not '{name}'")
         directory = out or Path("figures")
         directory.mkdir(parents=True, exist_ok=True)
-        names = figures.group(name, options["kit_bin"] is not None)
+        names = figures.group(name, options["gridgraph_kit_bin"] is not None)
         targets = {each: directory / f"{each}.svg" for each in names}
     else:
         targets = {name: out or Path(f"{name}.svg")}

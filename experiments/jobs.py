@@ -1,7 +1,8 @@
-"""Several programs on one grid, as GraphM's evaluation has them (§5.1): algorithms in turn, BFS
+"""Several programs on one graph, as GraphM's evaluation has them (§5.1): algorithms in turn, BFS
 and SSSP from roots anywhere, submitted all at once or as they happen to come.
 
-Each has vertex files of its own: it works in a directory where the grid's files are symbolic links.
+Each works in a directory of its own, where what all have in common are symbolic links; of what a
+program changes it has copies, which on btrfs take no time.
 """
 
 import math
@@ -10,16 +11,17 @@ import shutil
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
 from pathlib import Path
 
 import numpy as np
 
 from experiments import share_times
 from experiments.captured import Captured
-from experiments.workloads import EDGES_AT_ONCE, Grid, SameResult
+from experiments.journal import command
+from experiments.workloads import EDGES_AT_ONCE, Grid, Shards
 from experiments.workspace import StepFailed
 
-ALGORITHMS = ("wcc", "pagerank", "sssp", "bfs")
 SEED = 1
 # GraphM's figure 2: a week in which by day twice as many jobs run as on average, by night few.
 DAYS = 2
@@ -27,36 +29,32 @@ SWING = 0.9  # of the average
 # How far each vertex is from the one with the most edges: beside the grid, a byte each.
 HOPS_FILE = "hops"
 HOPS_MOST = 3
-VERTEX_BYTES = 16  # that a program keeps of each, in files of its own
 
 
 @dataclass
 class Jobs:
-    grid: Grid  # its algorithm is nobody's
+    model: Grid | Shards  # of each; its algorithm is nobody's
     count: int
-    kit: Path | None = None  # GridGraph's programs, compiled against adapters/gridgraph
+    kit: Path | None = None  # the engine's programs, compiled against adapters/
     algorithms: tuple[str, ...] = ()  # in turn; none: all there are
     gap: float = 0  # mean seconds between two submissions: a Poisson process
     trace: bool = False  # more by day than by night
     hops: int | None = None  # roots are so near to one vertex
     cores: int | None = None  # that all of them have; none: as many as there are
     patience: float = math.inf  # seconds; what is not through then is ended
-    jobs: list[Grid] = field(init=False)
+    jobs: list[Grid | Shards] = field(init=False)
     submitted: list[float] = field(init=False)  # seconds after the first
 
     def __post_init__(self):
         chance = random.Random(SEED)
         self.algorithms = self.algorithms or self.mix()
-        self.jobs = [replace(self.grid, algorithm=self.algorithms[i % len(self.algorithms)],
-                             root=chance.randrange(self.grid.vertex_count), result=SameResult())
+        self.jobs = [self.model.job(self.algorithms[i % len(self.algorithms)], chance)
                      for i in range(self.count)]
         self.submitted = submissions(self.count, self.gap, SWING if self.trace else 0, chance)
 
     def mix(self) -> tuple[str, ...]:
-        """Of SSSP there is no stand-in, and no program of GridGraph's: adapters/gridgraph has one."""
-        programs = [self.grid.programs, *([self.kit] if self.kit else [])]
-        return tuple(name for name in ALGORITHMS if name != "sssp" or
-                     all(place and (place / name).exists() for place in programs))
+        models = [self.model, *([self.model.by(self.kit)] if self.kit else [])]
+        return tuple(name for name in self.model.MIX if all(model.can(name) for model in models))
 
     @property
     def name(self) -> str:
@@ -64,11 +62,11 @@ class Jobs:
 
     @property
     def files(self) -> str:
-        return self.grid.files
+        return self.model.files
 
     @property
     def stripe(self) -> tuple:
-        return self.grid.stripe
+        return self.model.stripe
 
     def labels(self) -> dict:
         mix = "" if self.algorithms == self.mix() else f" of {', '.join(self.algorithms)}"
@@ -76,19 +74,20 @@ class Jobs:
         pace += ", most by day" if self.trace else ""
         near = f", roots within {self.hops} hop{'s' * (self.hops > 1)}" if self.hops else ""
         cores = f", on {self.cores} core{'s' * (self.cores > 1)}" if self.cores else ""
-        return {**self.grid.labels(), "algorithm": f"{self.count} jobs{mix}{near}{pace}{cores}"}
+        return {**self.model.labels(), "algorithm": f"{self.count} jobs{mix}{near}{pace}{cores}"}
 
     def need_bytes(self) -> int:
-        return self.grid.need_bytes()
+        return self.model.need_bytes()
 
     def plain_bytes(self) -> int:
-        return self.grid.plain_bytes() + self.count * self.grid.vertex_count * VERTEX_BYTES
+        return self.model.plain_bytes() + self.count * self.model.job_bytes()
 
     def prepare(self, directory: Path) -> None:
-        self.grid.prepare(directory)
-        hops_from_the_hub(directory, self.grid).tofile(directory / HOPS_FILE)
+        self.model.prepare(directory)
+        if isinstance(self.model, Grid):
+            hops_from_the_hub(directory, self.model).tofile(directory / HOPS_FILE)
 
-    def near(self, directory: Path) -> list[Grid]:
+    def near(self, directory: Path) -> list[Grid | Shards]:
         """The jobs, with roots that are as near as they are to be."""
         if self.hops is None:
             return self.jobs
@@ -97,13 +96,13 @@ class Jobs:
         return [replace(job, root=chance.choice(there)) for job in self.jobs]
 
     def by_kit(self) -> "Jobs":
-        return replace(self, grid=replace(self.grid, programs=self.kit))
+        return replace(self, model=self.model.by(self.kit))
 
     def run_by_kit(self, directory: Path, prefix) -> dict:
         with share_times.library() as library:
             return self.by_kit().run(directory, [*prefix, "env", f"LD_PRELOAD={library}"])
 
-    def words(self, job: Grid, place: Path, prefix) -> list:
+    def words(self, job: Grid | Shards, place: Path, prefix) -> list:
         bound = ["taskset", "--cpu-list", f"0-{self.cores - 1}"] if self.cores else []
         return [*prefix, *bound, *job.words(place)]
 
@@ -151,7 +150,7 @@ class Jobs:
         now = time.monotonic()
         return {"seconds": max(end or now for end in ended) - started,
                 "unfinished": ended.count(None),
-                "edge_bytes": (places[0] / "column").stat().st_size,
+                "edge_bytes": self.model.shared_bytes(places[0]),
                 "jobs": [{"algorithm": job.algorithm, "submitted": submitted,
                           "seconds": (end or now) - started - submitted, **share_times.read(place)}
                          for job, submitted, end, place
@@ -159,13 +158,20 @@ class Jobs:
 
     @contextmanager
     def directories(self, directory: Path):
-        names = [path.name for path in directory.iterdir() if path.is_file()]
+        def named(globs):
+            return [path for path in sorted(directory.iterdir())
+                    if any(fnmatch(path.name, glob) for glob in globs)]
+
+        shared = [path for path in named(self.model.SHARED) if path.is_file()]
+        own = [path for path in named(self.model.OWN) if path not in shared]
         places = [directory / f"job-{i}" for i in range(self.count)]
         try:
             for place in places:
                 place.mkdir()
-                for name in names:
-                    (place / name).symlink_to(Path("..") / name)
+                for path in shared:
+                    (place / path.name).symlink_to(Path("..") / path.name)
+                if own:
+                    command("cp", "-a", "--reflink=auto", *own, place)
             yield places
         finally:
             for place in places:
@@ -204,7 +210,7 @@ def hops_from_the_hub(directory: Path, grid: Grid) -> np.ndarray:
 class Process:
     """A job that can be looked at while it runs."""
 
-    def __init__(self, job: Grid, words: list, place: Path):
+    def __init__(self, job: Grid | Shards, words: list, place: Path):
         self.job = job
         self.words = words
         self.place = place
@@ -224,9 +230,8 @@ class Process:
             self.program.close()
 
 
-def check(job: Grid, output: str, status: int = 0) -> None:
-    lines = output.splitlines() or [f"exit status {status}"]
+def check(job: Grid | Shards, output: str, status: int) -> None:
     if status != 0:
-        raise StepFailed(f"{job.name}: {lines[-1]}")
-    if job.programs is None:
-        job.result.compare(lines[0])
+        last = (output.splitlines() or [f"exit status {status}"])[-1]
+        raise StepFailed(f"{job.name}: {last}")
+    job.check(output)

@@ -1,4 +1,4 @@
-"""GraphM's figures (§5): several jobs at once on one grid."""
+"""GraphM's figures (§5): several jobs at once on one graph."""
 
 import os
 import statistics
@@ -20,6 +20,10 @@ NAME_WIDTH = 16  # letters a line, below a bar
 
 def cases(plan: Plan) -> list[Case]:
     return [plan.jobs(plan.job_count, (IN_TURN, STRIPED, SHARED))]
+
+
+def cases_of_shards(plan: Plan) -> list[Case]:
+    return [plan.shard_jobs(plan.job_count, (IN_TURN, STRIPED, SHARED))]
 
 
 def cases_by_gap(plan: Plan) -> list[Case]:

@@ -30,8 +30,8 @@ def sized(plan: Plan, count: int, ways: tuple, **how) -> Case:
                    ways=ways)
     if plan.memory is None:
         return case
-    grid = replace(case.workload.grid, graph=None, scale=SCALE, density=DENSITY, scramble=True)
-    return replace(case, workload=replace(case.workload, grid=grid))
+    grid = replace(case.workload.model, graph=None, scale=SCALE, density=DENSITY, scramble=True)
+    return replace(case, workload=replace(case.workload, model=grid))
 
 
 def measured(memory: int, several: tuple, alone: Callable[[str], tuple]):

@@ -96,6 +96,7 @@ class Engines:
     graphchi: Path | None = None
     csmqgraph: tuple[CsmqGraph, ...] = ()
     gridgraph_kit: Path | None = None  # GridGraph's programs, compiled against adapters/gridgraph
+    graphchi_kit: Path | None = None  # GraphChi's, against adapters/graphchi
 
 
 def program_in(programs: str):
@@ -107,9 +108,8 @@ def program_in(programs: str):
     return check
 
 
-def directory_option(name: str, variable: str, program: str, help: str,
-                     called: str | None = None):
-    return click.option(name, *([called] if called else []), envvar=variable, callback=program_in(program), help=help,
+def directory_option(name: str, variable: str, program: str, help: str):
+    return click.option(name, envvar=variable, callback=program_in(program), help=help,
                         type=click.Path(exists=True, file_okay=False, path_type=Path))
 
 
@@ -119,17 +119,22 @@ def gridgraph_options(function):
                             "stand-in.")(function)
 
 
-def kit_options(function):
+def gridgraph_kit_options(function):
     return directory_option("--gridgraph-kit-bin", "GRIDGRAPH_KIT_BIN", "pagerank",
                             "Where GridGraph's programs are that were compiled against "
-                            "adapters/gridgraph: one more way to compute.",
-                            called="kit_bin")(function)
+                            "adapters/gridgraph: one more way to compute.")(function)
 
 
 def graphchi_options(function):
     return directory_option("--graphchi-root", "GRAPHCHI_ROOT",
                             "bin/example_apps/connectedcomponents",
                             "GraphChi's directory, to be run in place of the stand-in.")(function)
+
+
+def graphchi_kit_options(function):
+    return directory_option("--graphchi-kit-bin", "GRAPHCHI_KIT_BIN", "connectedcomponents",
+                            "Where GraphChi's programs are that were compiled against "
+                            "adapters/graphchi: one more way to compute.")(function)
 
 
 def csmqgraph_options(function):
@@ -145,7 +150,10 @@ def csmqgraph_options(function):
 
 
 def engine_options(function):
-    return gridgraph_options(kit_options(graphchi_options(csmqgraph_options(function))))
+    for options in [csmqgraph_options, graphchi_kit_options, graphchi_options,
+                    gridgraph_kit_options, gridgraph_options]:
+        function = options(function)
+    return function
 
 
 def engines_of(options: dict) -> Engines:
@@ -154,4 +162,4 @@ def engines_of(options: dict) -> Engines:
     workers = options.pop("csmqgraph_workers", ())
     return Engines(options.pop("gridgraph_bin", None), options.pop("graphchi_root", None),
                    tuple(CsmqGraph(programs, count) for count in workers) if programs else (),
-                   options.pop("kit_bin", None))
+                   options.pop("gridgraph_kit_bin", None), options.pop("graphchi_kit_bin", None))

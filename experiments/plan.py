@@ -21,6 +21,7 @@ ALGORITHMS = ("wcc", "bfs", "pagerank", "spmv")
 RIVAL_SHARE = 0.75  # of the memory: its buffers
 DEVICES_OF_SWEEPS = 2  # as in CSMqGraph's figures 13, 17 and 18
 JOB_PARTITIONS = 16  # of the vertices: what jobs share is a block of their square
+SHARD_JOBS_SMALLER = 2  # their scale: each has values of its own, as large as what they share
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,16 @@ class Plan:
         graph, scale = self.grids()[0]
         grid = Grid("wcc", self.engines.gridgraph, graph, scale, self.iterations, self.budget,
                     partitions=JOB_PARTITIONS, scramble=graph is None)
-        kit = self.engines.gridgraph_kit
-        return Case(Jobs(grid, count, kit, patience=self.patience, **how), self.most, self.depth,
+        return self.several(grid, self.engines.gridgraph_kit, count, ways, **how)
+
+    def shard_jobs(self, count: int, ways: tuple) -> Case:
+        shards = Shards("wcc", self.engines.graphchi, self.scales[0] - SHARD_JOBS_SMALLER,
+                        self.iterations)
+        kit = self.engines.graphchi and self.engines.graphchi_kit
+        return self.several(shards, kit, count, ways)
+
+    def several(self, model, kit: Path | None, count: int, ways: tuple, **how) -> Case:
+        return Case(Jobs(model, count, kit, patience=self.patience, **how), self.most, self.depth,
                     (*ways, KIT) if kit else ways)
 
     def read(self, threads: int, device_count: int) -> Case:

@@ -6,11 +6,20 @@
     labels()     what tells its samples from those of others
     prepare()    makes the files in an empty directory
     run()        runs the program there
+
+What several jobs of can run at once (jobs.py) says besides:
+
+    MIX          algorithms, as GraphM's evaluation has them in turn
+    SHARED, OWN  globs of names: what all jobs have in common, and what each has copies of
+    can(), job() has it a program for this algorithm? and the job of it
+    by()         the same by other programs
+    shared_bytes(), job_bytes()    of what is striped; of the files that a job has for itself
 """
 
+import random
 import shutil
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +38,8 @@ GRAPHCHI_MEMORY_MIB = 100
 EDGES_PER_VERTEX = 16
 EDGE_BYTES = 8
 WEIGHT_BYTES = 4
+VALUE_BYTES = 4  # of an edge, in shards
+JOB_VERTEX_BYTES = 16  # that a job keeps of each vertex, in files of its own
 GRID_COPIES = 3  # blocks, rows, columns
 SHARD_BYTES_PER_EDGE = 16  # who is joined to whom, the values, and what is beside them
 ADJACENCY_BYTES_PER_EDGE = 5  # of them, striped
@@ -143,6 +154,9 @@ class SameResult:
 class Grid:
     """GridGraph, or its stand-in, computes on a grid."""
 
+    MIX = ("wcc", "pagerank", "sssp", "bfs")
+    SHARED = ("*",)
+    OWN = ()
     algorithm: str  # pagerank, wcc, bfs; with GridGraph also spmv, sssp
     programs: Path | None  # None: the stand-in
     graph: Path | None  # None: an R-MAT graph
@@ -223,6 +237,23 @@ class Grid:
             path.rename(directory / path.name)
         (directory / "grid").rmdir()
 
+    def can(self, algorithm: str) -> bool:
+        """Of SSSP there is no stand-in, and no program of GridGraph's: adapters/gridgraph has one."""
+        return algorithm != "sssp" or bool(self.programs) and (self.programs / algorithm).exists()
+
+    def job(self, algorithm: str, chance: random.Random) -> "Grid":
+        return replace(self, algorithm=algorithm, root=chance.randrange(self.vertex_count),
+                       result=SameResult())
+
+    def by(self, programs: Path) -> "Grid":
+        return replace(self, programs=programs)
+
+    def shared_bytes(self, directory: Path) -> int:
+        return (directory / "column").stat().st_size
+
+    def job_bytes(self) -> int:
+        return self.vertex_count * JOB_VERTEX_BYTES
+
     def words_of_stand_in(self, directory: Path) -> list:
         return [BUILD / "engines/grid_engine", self.algorithm, directory,
                 *(["--memory", self.budget] if self.budget else []),
@@ -248,10 +279,13 @@ class Grid:
         again = [self.budget_gib] if self.algorithm == "spmv" else []
         return [*self.words_of_gridgraph(self.programs, directory), *again]
 
-    def run(self, directory: Path, prefix) -> dict:
-        got, output = timed([*prefix, *self.words(directory)], directory)
+    def check(self, output: str) -> None:
         if self.programs is None:
             self.result.compare(output.splitlines()[0])
+
+    def run(self, directory: Path, prefix) -> dict:
+        got, output = timed([*prefix, *self.words(directory)], directory)
+        self.check(output)
         return got
 
 
@@ -259,10 +293,14 @@ class Grid:
 class Shards:
     """GraphChi, or its stand-in, computes on shards."""
 
+    MIX = ("wcc", "pagerank")
+    SHARED = ("graph", "*.adj", "*.adjidx")
+    OWN = ("graph?*",)
     algorithm: str  # wcc, pagerank
     root: Path | None  # of GraphChi; None: the stand-in
     scale: int
     iterations: int
+    programs: Path | None = None  # where GraphChi's are, if not in its directory
     stripe: tuple = ("*.adj",)
     result: SameResult = field(default_factory=SameResult, compare=False)
 
@@ -309,14 +347,34 @@ class Shards:
         if self.root is None:
             return [BUILD / "engines/shard_engine", self.algorithm, base, "--shards", self.shards,
                     *(["--iterations", self.iterations] if self.algorithm == "pagerank" else [])]
+        programs = self.programs or self.root / "bin/example_apps"
         program = {"wcc": "connectedcomponents", "pagerank": "pagerank"}[self.algorithm]
         more = {"wcc": ["--edgedatatype=uint"], "pagerank": [f"--niters={self.iterations}"]}
-        return ["env", f"GRAPHCHI_ROOT={self.root}", self.root / "bin/example_apps" / program,
-                f"--file={base}", "--filetype=edgelist", f"--nshards={self.shards}",
-                f"--membudget_mb={GRAPHCHI_MEMORY_MIB}", "--metrics.reporter=console", *more[self.algorithm]]
+        return ["env", f"GRAPHCHI_ROOT={self.root}", programs / program, f"--file={base}",
+                "--filetype=edgelist", f"--nshards={self.shards}",
+                f"--membudget_mb={GRAPHCHI_MEMORY_MIB}", "--metrics.reporter=console",
+                *more[self.algorithm]]
+
+    def can(self, algorithm: str) -> bool:
+        return algorithm in self.MIX
+
+    def job(self, algorithm: str, chance: random.Random) -> "Shards":
+        return replace(self, algorithm=algorithm, result=SameResult())
+
+    def by(self, programs: Path) -> "Shards":
+        return replace(self, programs=programs)
+
+    def shared_bytes(self, directory: Path) -> int:
+        return sum(path.stat().st_size for path in directory.glob("*.adj"))
+
+    def job_bytes(self) -> int:
+        return (EDGES_PER_VERTEX * VALUE_BYTES + JOB_VERTEX_BYTES) << self.scale
+
+    def check(self, output: str) -> None:
+        if self.root is None:
+            self.result.compare(output.splitlines()[0])
 
     def run(self, directory: Path, prefix) -> dict:
         got, output = timed([*prefix, *self.words(directory)], directory)
-        if self.root is None:
-            self.result.compare(output.splitlines()[0])
+        self.check(output)
         return got

@@ -83,12 +83,14 @@ def test_jobs_compute_the_same_each_way_and_leave_no_directory(ready, tmp_path, 
     out = tmp_path / "out.json"
     experiments("devices", "up", "--kind", "hdd", *DEVICES, "--dilate", "0.1", "--at", at)
     before = sorted(at.rglob("*"))
-    experiments("compare", "jobs", "--at", at, "--scale", "12", "--jobs", "4", *SHORT, "--out", out)
-    found = of_way(json.loads(out.read_text()))
-    ways = {*compare.JOB_WAYS.values()} - {comparison.KIT}  # of which there is no build here
-    assert set(found) == {*ways, comparison.CEILING}
-    assert found[comparison.SHARED]["algorithm"] == "4 jobs"
-    assert sorted(at.rglob("*")) == before
+    for engine in ["jobs", "graphchi-jobs"]:
+        experiments("compare", engine, "--at", at, "--scale", "12", "--jobs", "4", *SHORT,
+                    "--out", out)
+        found = of_way(json.loads(out.read_text()))
+        ways = {*compare.JOB_WAYS.values()} - {comparison.KIT}  # of which there is no build here
+        assert set(found) == {*ways, comparison.CEILING}
+        assert found[comparison.SHARED]["algorithm"] == "4 jobs"
+        assert sorted(at.rglob("*")) == before
     experiments("devices", "down", "--at", at)
     wait_gone(at)
 
@@ -199,6 +201,22 @@ def test_jobs_that_take_too_long_are_ended(tmp_path, run):
     assert [path.name for path in grid.iterdir()] == ["column"]
 
 
+def test_a_job_has_its_own_of_what_it_changes(ready, tmp_path):
+    jobs = Jobs(workloads.Shards("wcc", None, 8, 1), 2)
+    jobs.prepare(tmp_path)
+    (tmp_path / "stranger").mkdir()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with jobs.directories(tmp_path) as places:
+        for place in places:
+            assert {path.name for path in place.iterdir()} == {path.name for path in tmp_path.glob("graph?*")}
+            linked = [path for path in place.rglob("*") if path.is_symlink()]
+            assert linked and all(path.suffix == ".adj" for path in linked)
+    got = jobs.run(tmp_path, [])
+    assert [job["algorithm"] for job in got["jobs"]] == ["wcc", "pagerank"]
+    assert got["edge_bytes"] == sum(path.stat().st_size for path in tmp_path.glob("*.adj"))
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
 def test_a_job_that_fails_is_named(tmp_path):
     grid = workloads.Grid("wcc", None, None, 10, 1, None)
     with pytest.raises(StepFailed, match="wcc by grid_engine: "):
@@ -250,10 +268,12 @@ def test_what_cannot_be_is_one_line(ready, words, said):
 
 # --- without devices ---
 
-def test_the_kit_needs_its_programs():
-    failed = experiments("compare", "jobs", "--way", "kit", check=False)
+@pytest.mark.parametrize("engine, option", [("jobs", "--gridgraph-kit-bin"),
+                                            ("graphchi-jobs", "--graphchi-kit-bin")])
+def test_the_kit_needs_its_programs(engine, option):
+    failed = experiments("compare", engine, "--way", "kit", check=False)
     assert failed.returncode == 2
-    assert failed.stderr.splitlines()[-1] == "Error: --way kit: it needs --gridgraph-kit-bin"
+    assert failed.stderr.splitlines()[-1] == f"Error: --way kit: it needs {option}"
 
 
 def test_who_waits_for_each_read_has_no_depth():
