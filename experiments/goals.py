@@ -113,6 +113,7 @@ MEASUREMENTS = {
     "import, ssd": Measurement("ssd", imported),
     "jobs in turn, hdd": Measurement("hdd", jobs_goals.in_turn),
     "jobs at once, hdd": Measurement("hdd", jobs_goals.at_once),
+    "jobs in memory, hdd": Measurement("hdd", jobs_goals.in_memory),
     "memory": Measurement(None, remembered),
 }
 
@@ -279,6 +280,12 @@ GOALS = [
          jobs_goals.over(KIT, STRIPED), 13, why=causes.of_case(KIT)),
     Goal("jobs-transparent", "unmodified jobs that share over all at once", "jobs at once, hdd",
          jobs_goals.over(SHARED, STRIPED), 6, why=causes.of_case(SHARED)),
+    *(Goal(f"jobs-memory-{name}", f"in memory: {says}", "jobs in memory, hdd",
+           jobs_goals.over(way, other), limit, why=causes.of_case(way, other))
+      for name, says, way, other, limit in [
+          ("kit-in-turn", "jobs by the kit over one after the other", KIT, IN_TURN, 2.6),
+          ("kit-at-once", "jobs by the kit over all at once", KIT, STRIPED, 1.7),
+          ("transparent", "unmodified jobs that share over all at once", SHARED, STRIPED, 0.95)]),
     *(Goal(f"jobs-{name}-bytes", f"device bytes of jobs {way} by those of the one that reads most",
            f"jobs {memory}, hdd", jobs_goals.bytes_by_most(way), 1.2, at_most=True)
       for name, way, memory in [("kit", KIT, "in turn"), ("transparent", SHARED, "at once")]),

@@ -24,9 +24,9 @@ IN_TURN_MEMORY = 192 << 20
 AT_ONCE_MEMORY = 890 << 20
 
 
-def sized(plan: Plan, count: int, ways: tuple, **how) -> Case:
+def sized(plan: Plan, count: int, ways: tuple, gap: float = GAP, **how) -> Case:
     """On the goals' own graph; of the quick plan on its own."""
-    case = replace(plan.jobs(count, (), gap=GAP if count > 1 else 0, **how), device_count=DEVICES,
+    case = replace(plan.jobs(count, (), gap=gap if count > 1 else 0, **how), device_count=DEVICES,
                    ways=ways)
     if plan.memory is None:
         return case
@@ -34,16 +34,18 @@ def sized(plan: Plan, count: int, ways: tuple, **how) -> Case:
     return replace(case, workload=replace(case.workload, model=grid))
 
 
+def there(plan: Plan, ways: tuple) -> tuple:
+    """In turn is only compared with the kit."""
+    return ways if plan.engines.gridgraph_kit else tuple(
+        way for way in ways if way not in (IN_TURN, KIT))
+
+
 def measured(memory: int, several: tuple, alone: Callable[[str], tuple]):
     """All jobs, and each algorithm of their mix by itself, in the ways that are told of them:
     none without the kit, if they are only the kit's."""
     def measure(devices: Devices, plan: Plan, how: dict) -> list[dict]:
-        def there(ways):
-            return ways if plan.engines.gridgraph_kit else tuple(
-                way for way in ways if way not in (IN_TURN, KIT))
-
-        cases = [sized(plan, plan.job_count, there(several)),
-                 *(sized(plan, 1, there(alone(name)), algorithms=(name,))
+        cases = [sized(plan, plan.job_count, there(plan, several)),
+                 *(sized(plan, 1, there(plan, alone(name)), algorithms=(name,))
                    for name in plan.jobs(1, ()).workload.algorithms)]
         limit = how["memory_bytes"] and memory
         return comparison.measure(devices, [case for case in cases if case.ways],
@@ -51,10 +53,16 @@ def measured(memory: int, several: tuple, alone: Callable[[str], tuple]):
     return measure
 
 
-# In turn is only compared with the kit.
 in_turn = measured(IN_TURN_MEMORY, (IN_TURN, KIT),
                    lambda name: (PRELOADED, SHARED, KIT) if name == MOST_SWEEPS else (KIT,))
 at_once = measured(AT_ONCE_MEMORY, (STRIPED, SHARED, KIT), lambda name: (SHARED,))
+
+
+def in_memory(devices: Devices, plan: Plan, how: dict) -> list[dict]:
+    """All submitted at once, and nothing to be read."""
+    ways = there(plan, (IN_TURN, STRIPED, SHARED, KIT))
+    case = replace(sized(plan, plan.job_count, ways, gap=0), in_memory=True)
+    return comparison.measure(devices, [case], **{**how, "memory_bytes": None})
 
 
 # --- values ---

@@ -356,6 +356,7 @@ def test_the_kits_goals_are_left_out_without_it():
     for found, measurement, listed in [
             (in_turn, "jobs in turn, hdd", {"jobs-transparent-alone"}),
             (at_once, "jobs at once, hdd", {"jobs-transparent", "jobs-transparent-bytes"}),
+            (at_once, "jobs in memory, hdd", {"jobs-memory-transparent"}),
             (static, "jobs at once, hdd", {"jobs-transparent", "jobs-transparent-bytes",
                                            "jobs-kit-at-once"})]:
         goals = [goal.name for goal in GOALS if goal.measurement == measurement]
@@ -364,15 +365,18 @@ def test_the_kits_goals_are_left_out_without_it():
 
 @pytest.mark.parametrize("kit, ways", [
     (None, {"jobs in turn, hdd": [(PRELOADED, SHARED)],
-            "jobs at once, hdd": [(STRIPED, SHARED), (SHARED,), (SHARED,), (SHARED,)]}),
+            "jobs at once, hdd": [(STRIPED, SHARED), (SHARED,), (SHARED,), (SHARED,)],
+            "jobs in memory, hdd": [(STRIPED, SHARED)]}),
     (Path("/kit"), {
         "jobs in turn, hdd": [(IN_TURN, KIT), (KIT,), (PRELOADED, SHARED, KIT), (KIT,)],
-        "jobs at once, hdd": [(STRIPED, SHARED, KIT), (SHARED,), (SHARED,), (SHARED,)]})])
+        "jobs at once, hdd": [(STRIPED, SHARED, KIT), (SHARED,), (SHARED,), (SHARED,)],
+        "jobs in memory, hdd": [(IN_TURN, STRIPED, SHARED, KIT)]})])
 def test_jobs_are_compared_as_their_goals_want(monkeypatch, kit, ways):
     def measure(devices, cases, memory_bytes):
         assert all(case.device_count == 2 for case in cases)
         assert all(case.workload.model.scale == jobs_goals.SCALE for case in cases)
-        assert memory_bytes in [jobs_goals.IN_TURN_MEMORY, jobs_goals.AT_ONCE_MEMORY]
+        limits = [None] if cases[0].in_memory else [jobs_goals.IN_TURN_MEMORY, jobs_goals.AT_ONCE_MEMORY]
+        assert memory_bytes in limits
         return [case.ways for case in cases]
     monkeypatch.setattr(comparison, "measure", measure)
     plan = Plan(device_counts=(2, 4), memory=240 << 20, engines=Engines(gridgraph_kit=kit))
