@@ -447,7 +447,8 @@ void on_signal_read(int) {
   errno = saved_errno;
 }
 
-// Signals a thread until `done`; without a clock, so each time elsewhere.
+// Signals a thread until `done`; without a clock, so each time elsewhere. It waits for each signal to
+// be handled, and a little: else a thread may be in its handler all the time and get nowhere.
 class Pest {
  public:
   Pest() : target_(pthread_self()), thread_([this] { work(); }) {}
@@ -458,9 +459,13 @@ class Pest {
 
  private:
   void work() {
+    uint32_t chance = 1;
     while (!done_) {
+      const int before = handled;
       pthread_kill(target_, SIGUSR1);
-      sched_yield();
+      while (handled == before && !done_) sched_yield();
+      chance = chance * 1'664'525 + 1'013'904'223;
+      for (uint32_t i = 0; i < chance >> 25; ++i) sched_yield();
     }
   }
   const pthread_t target_;
