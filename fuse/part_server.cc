@@ -61,8 +61,9 @@ FileServer::Answer PartServer::answer(const Question& question) {
     if (!answer.link) fs_.inodes.forget(inode->nodeid, 1);
     return answer;
   }
-  Answer answer =
-      question.kind == ShareRequest::kMagic ? answer_sharer(*inode, question) : answer_reader(*inode);
+  Answer answer = question.kind == ShareRequest::kMagic ? answer_sharer(*inode, question)
+                  : question.kind == MapRequest::kMagic ? answer_mapper(*inode)
+                                                        : answer_reader(*inode);
   fs_.inodes.forget(inode->nodeid, 1);
   return answer;
 }
@@ -138,6 +139,22 @@ FileServer::Answer PartServer::answer_sharer(Inode& inode, const Question& quest
   Answer answer = open_to_read(inode, &stub);
   answer.content = {.generation = answer.reply.generation, .time_ns = ctime_ns_of(stub)};
   if (answer.reply.error == 0) answer.passed_on = ask_volume_server(inode, question);
+  return answer;
+}
+
+FileServer::Answer PartServer::answer_mapper(Inode& inode) const {
+  struct stat stub = {};
+  if (const Answer readable = open_to_read(inode, &stub); readable.reply.error != 0) {
+    return FileServer::refusal(readable.reply.error);
+  }
+  const Result<HostPath> path = fs_.inodes.path(inode);
+  Answer answer;
+  if (path) answer.permit = reopen(path->get(), O_RDONLY);
+  if (!answer.permit) return FileServer::refusal(EIO);
+  if (Result<void> mine = lock_to_map(answer.permit.get()); !mine) {
+    return FileServer::refusal(mine.error().code);
+  }
+  answer.fds = {answer.permit.get()};
   return answer;
 }
 

@@ -41,6 +41,7 @@ class PartServer final : private FileServer::Host {
   std::optional<Layout> layout_of(Inode& inode, struct stat* st) const;
   Answer answer_reader(Inode& inode) const;
   Answer answer_sharer(Inode& inode, const Question& question) const;
+  Answer answer_mapper(Inode& inode) const;
   Answer answer_writer(Inode& inode) const;
   // What a reader is to know, with the file open for reading; its stub's attributes.
   Answer open_to_read(Inode& inode, struct stat* stub) const;

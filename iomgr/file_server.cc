@@ -30,8 +30,9 @@ struct Connection {
 };
 
 bool is_known(uint32_t question) {
-  static constexpr std::array<uint32_t, 4> kQuestions = {
-      ServerRequest::kMagic, WriteRequest::kMagic, ShareRequest::kMagic, StatsRequest::kMagic};
+  static constexpr std::array<uint32_t, 5> kQuestions = {
+      ServerRequest::kMagic, WriteRequest::kMagic, ShareRequest::kMagic, MapRequest::kMagic,
+      StatsRequest::kMagic};
   return std::find(kQuestions.begin(), kQuestions.end(), question) != kQuestions.end();
 }
 

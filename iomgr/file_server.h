@@ -53,6 +53,7 @@ class FileServer {
     std::shared_ptr<const StripedFile> file = {};
     SharedCache::Content content = {};
     ShareAnswer passed_on = {};  // or what another server has answered
+    Fd permit = {};              // to MapRequest
     std::unique_ptr<Link> link = {};
   };
   static Answer refusal(int error);

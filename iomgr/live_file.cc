@@ -52,7 +52,7 @@ void restore_times(int stub_fd, const struct stat& before) {
 Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const Layout& layout,
                                                   Fd stub, std::string_view name,
                                                   std::shared_ptr<StripedFile> shared) {
-  if (Result<void> mine = lock_stub(stub.get(), StubLock::kChange, F_WRLCK); !mine) {
+  if (Result<void> mine = lock_to_change(stub.get(), F_WRLCK); !mine) {
     return os_error(mine.error().code, name, "cannot be written here");
   }
   // What it says now that nobody else can change it.

@@ -71,8 +71,11 @@ class Job {
     if (!owns_parts(volume_, from_, st)) {
       return place_.error(EPERM, "the stub's owner does not own the parts");
     }
+    const bool is_mapped = is_stub_locked(stub.get(), StubLock::kMapped, F_WRLCK);
     auto live = LiveFile::open(volume_, from_, std::move(stub), place_.shown);
-    if (!live && live.error().code == EBUSY) return busy(place_, "is being written");
+    if (!live && live.error().code == EBUSY) {
+      return busy(place_, is_mapped ? "is shown in a program's memory" : "is being written");
+    }
     if (!live) return live.error();
     live_ = std::move(*live);
     if (is_stub_locked(live_->file()->held_stub(), StubLock::kParts, F_WRLCK)) {

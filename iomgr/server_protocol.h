@@ -37,6 +37,10 @@
 //
 //   client ──ShareFetch──► ◄──ShareReply──  (copies)  ──SharePassed──► (no answer)
 //
+// **Showing.** Who shows a descriptor that is open for reading, in a MapRequest, gets one of the
+// stub with StubLock::kMapped: as long as he keeps it, nobody changes the file, and he may show its
+// pages in his memory. EBUSY: somebody does.
+//
 // Where the volume of a mount is served, the mount passes such a request on, and the connection back:
 //
 //   client ──ShareRequest──► mount ──PassedShareRequest──► server
@@ -133,6 +137,11 @@ struct PassedShareRequest {
   static constexpr uint32_t kMagic = 0x31564c47;  // "GLV1"; the reply is a ServerReply
   uint32_t magic = kMagic;
   uint32_t client = 0;  // tells those for whom we ask apart; not 0
+};
+
+struct MapRequest {
+  static constexpr uint32_t kMagic = 0x314d4c47;  // "GLM1"; the reply is a ServerReply
+  uint32_t magic = kMagic;
 };
 
 struct StatsRequest {

@@ -27,6 +27,26 @@ Result<void> lock_stub(int stub_fd, StubLock lock, short type) {
   return Errno{errno == EAGAIN || errno == EACCES ? EBUSY : errno};
 }
 
+namespace {
+
+// Two that come at once may both go away again: better than both staying.
+Result<void> lock_unless(int stub_fd, StubLock lock, short type, StubLock other) {
+  if (Result<void> mine = lock_stub(stub_fd, lock, type); !mine) return mine;
+  if (!is_stub_locked(stub_fd, other, F_WRLCK)) return {};
+  (void)lock_stub(stub_fd, lock, F_UNLCK);
+  return Errno{EBUSY};
+}
+
+}  // namespace
+
+Result<void> lock_to_change(int stub_fd, short type) {
+  return lock_unless(stub_fd, StubLock::kChange, type, StubLock::kMapped);
+}
+
+Result<void> lock_to_map(int stub_fd) {
+  return lock_unless(stub_fd, StubLock::kMapped, F_RDLCK, StubLock::kChange);
+}
+
 bool is_stub_locked(int stub_fd, StubLock lock, short type) {
   struct flock wanted = description(lock, type);
   return call(stub_fd, F_OFD_GETLK, &wanted) == 0 && wanted.l_type != F_UNLCK;

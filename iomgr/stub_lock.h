@@ -1,4 +1,4 @@
-// StubLock: who is at a striped file, told by open-file-description locks on two
+// StubLock: who is at a striped file, told by open-file-description locks on three
 // bytes far behind the end of its stub, where programs' own locks do not meet them.
 //
 //   byte      held shared by          held exclusively by
@@ -6,6 +6,11 @@
 //             it without a mount
 //   2^62 + 1  whoever has its parts   whoever makes the stub name other parts,
 //             open                    for that instant (restripe.h)
+//   2^62 + 2  programs whose memory   -
+//             shows its pages
+//
+// Who changes the file and who shows its pages exclude each other: each takes his own lock, and
+// gives it back if there is one of the others'.
 //
 // The second closes a hole. Who has parts open reads them for as long as he likes,
 // and that they are the file is true while nobody else can change other ones in
@@ -30,12 +35,17 @@ namespace graphlane {
 enum class StubLock : off_t {
   kChange = off_t{1} << 62,
   kParts = kChange + 1,
+  kMapped = kChange + 2,
 };
 
 // Takes, changes or (F_UNLCK) gives back the lock of this open file description,
 // at once. EBUSY: somebody else's excludes it. F_RDLCK wants a descriptor open
 // for reading, F_WRLCK one for writing.
 Result<void> lock_stub(int stub_fd, StubLock lock, short type);
+
+// kChange of this type, kMapped shared: EBUSY, too, while somebody has the other.
+Result<void> lock_to_change(int stub_fd, short type);
+Result<void> lock_to_map(int stub_fd);
 
 // Whether somebody else's lock excludes one of this type. `stub_fd` is not O_PATH.
 bool is_stub_locked(int stub_fd, StubLock lock, short type);

@@ -79,6 +79,18 @@ ServerAnswer ask_to_write(int fd, Fd* connection) {
   return ask(fd, WriteRequest::kMagic, connection);
 }
 
+Fd ask_mount_to_map(int fd) {
+  alignas(ServerReply) static char buffer[sizeof(ServerReply)];
+  char server[kServerNameSize];
+  const Fd socket = connect_to_mount(fd, server);
+  if (!socket || !send_question(socket.get(), fd, MapRequest::kMagic)) return {};
+  ServerMessage received;
+  receive_message(socket.get(), buffer, sizeof buffer, &received);
+  const ServerReply* const reply = reply_in(received, buffer);
+  const bool may = reply != nullptr && reply->error == 0 && received.fd_count == 1;
+  return may ? Fd(received.take(0)) : Fd();
+}
+
 ShareAnswer ask_mount_to_share(int fd) {
   char server[kServerNameSize];
   return ask_to_share(connect_to_mount(fd, server), fd);

@@ -36,6 +36,9 @@ ServerAnswer ask_server(int fd);
 // server, which is asked before each write.
 ServerAnswer ask_to_write(int fd, Fd* connection);
 
+// To show its pages in memory: a descriptor as long as which nobody changes the file. Empty: no.
+Fd ask_mount_to_map(int fd);
+
 // To share what is read of the file. By a descriptor over a mount: that one's server.
 ShareAnswer ask_mount_to_share(int fd);
 // By a stub's: whoever serves the volume.

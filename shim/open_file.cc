@@ -11,6 +11,7 @@
 #include "iomgr/memory_limit.h"
 #include "iomgr/stub_lock.h"
 #include "shim/gates.h"
+#include "shim/mapped_pages.h"
 #include "shim/process.h"
 #include "shim/report.h"
 #include "shim/settings.h"
@@ -176,8 +177,11 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
     }
     const bool may_become_too_large =
         only_read && wants_direct(settings().io_mode, kRoomFactor * size_now(*file, file->said), false);
-    if (file->origin == Origin::kMount && settings().shares && (direct || may_become_too_large)) {
+    const bool may_share = direct || may_become_too_large || settings().maps;
+    if (file->origin == Origin::kMount && settings().shares && may_share) {
       file->sharing.begin(ask_mount_to_share, fd, file->generation, file->said.bytes);
+      const bool shares = file->sharing.link_count.load(std::memory_order_relaxed) > 0;
+      if (shares && settings().maps) permit_mapping(*file, ask_mount_to_map(fd));
     }
     if (file->origin == Origin::kMount && !file->too_large_for_memory) {
       file->small_reads.begin(file->counter, file->file_counters);
@@ -208,8 +212,8 @@ OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, F
   }
   if (located.origin == Origin::kStub) {
     if (held && may_write(access)) {
-      const Result<void> mine = lock_stub(held.get(), StubLock::kChange, F_RDLCK);
-      error = mine ? 0 : mine.error().code;  // EBUSY: a mount changes the file
+      const Result<void> mine = lock_to_change(held.get(), F_RDLCK);
+      error = mine ? 0 : mine.error().code;  // EBUSY: a mount changes the file, or it is mapped
     }
     if (may_write(access) && error != 0) {
       located.origin = Origin::kDamaged;

@@ -7,6 +7,7 @@
 #include "shim/queue_pool.h"
 #include "shim/read_cache.h"
 #include "shim/settings.h"
+#include "shim/mapped_pages.h"
 #include "shim/shared_reader.h"
 
 namespace graphlane {
@@ -105,7 +106,8 @@ void write_json(ReportText& out) {
     out << between << "\"" << key << "\":" << count;
     between = ",";
   });
-  out << "},\"shared_bytes\":" << shared_bytes() << ",\"files\":[";
+  out << "},\"shared_bytes\":" << shared_bytes()
+      << ",\"mapped_bytes\":" << mapped_bytes() << ",\"files\":[";
   for (uint32_t i = 0; i < file_entries.load(std::memory_order_acquire); ++i) {
     const FileCounters& file = file_table[i];
     out << (i > 0 ? "," : "") << "{\"path\":";
@@ -147,7 +149,8 @@ void write_table(ReportText& out) {
         << " written\n";
   }
   if (const uint64_t bytes = shared_bytes(); bytes > 0) {
-    out << "graphlane:   shared with other processes: " << bytes << " bytes read\n";
+    out << "graphlane:   shared with other processes: " << bytes << " bytes read, "
+        << mapped_bytes() << " of them not copied\n";
   }
   const ExtentCacheStats cache = read_cache_stats();
   if (cache.budget_bytes == 0) return;

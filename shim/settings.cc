@@ -52,8 +52,9 @@ Settings read_environment() {
   }
   if (const char* share = getenv("GRAPHLANE_SHARE"); share != nullptr) {
     settings.shares = std::strcmp(share, "no") != 0;
-    if (settings.shares && std::strcmp(share, "auto") != 0) {
-      complain("GRAPHLANE_SHARE", "not auto or no: ignored");
+    settings.maps = std::strcmp(share, "map") == 0;
+    if (settings.shares && !settings.maps && std::strcmp(share, "auto") != 0) {
+      complain("GRAPHLANE_SHARE", "not auto, no or map: ignored");
     }
   }
   if (const char* names = getenv("GRAPHLANE_WITHOUT"); names != nullptr) {

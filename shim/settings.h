@@ -4,7 +4,8 @@
 //   GRAPHLANE_BACKEND=auto|io_uring|libaio|threads
 //   GRAPHLANE_CACHE=auto|0|SIZE         memory for what is read past the page cache
 //   GRAPHLANE_CACHE_POLICY=scan-resistant|lru|fifo|hot-aware
-//   GRAPHLANE_SHARE=auto|no             what several processes read, by the mount's memory
+//   GRAPHLANE_SHARE=auto|no|map         what several processes read, by the mount's memory; map:
+//                                       shown in their buffers, not copied (mapped_pages.h)
 //   GRAPHLANE_WITHOUT=lanes,merging,prefetch,cache   some of it, to see what each is good for
 //   GRAPHLANE_REPORT=1 (stderr) or a file, to which one JSON line is added
 #pragma once
@@ -20,6 +21,7 @@ struct Settings {
   IoBackend backend = IoBackend::kAuto;
   ExtentCacheOptions cache{.yields = true};  // a budget of 0: none
   bool shares = true;
+  bool maps = false;
   bool lanes = true;    // a disk serves one request at a time
   bool merging = true;  // of stripe units that adjoin on a device
   const char* report = nullptr;  // null: none wanted

@@ -7,10 +7,13 @@
 #include <ctime>
 
 #include "iomgr/base/free_slot.h"
+#include "iomgr/base/reopen.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/memory_limit.h"
 #include "iomgr/server_protocol.h"
+#include "iomgr/stub_lock.h"
 #include "shim/held_signals.h"
+#include "shim/mapped_pages.h"
 #include "shim/open_file.h"
 #include "shim/process.h"
 #include "shim/queue_pool.h"
@@ -77,42 +80,30 @@ class BorrowedLink {
   SharedReader::Link* const link_;
 };
 
-// From the parts' page cache. Not `waits`: false, if some of it is not there.
-bool copy_range(const OpenFile& file, ByteRange range, char* buffer, bool waits) {
-  while (range.length_bytes > 0) {
-    const Segment at = file.map.first_segment(range);
-    const int part = file.parts->buffered(at.device_index);
-    ssize_t n = waits ? -1 : sys::pread_cached(part, buffer, at.length_bytes, at.part_offset);
-    if (waits || (n < 0 && errno == EOPNOTSUPP)) {
-      n = sys::pread(part, buffer, at.length_bytes, at.part_offset);
-    }
-    if (n <= 0) return false;
-    buffer += n;
-    range.offset += static_cast<uint64_t>(n);
-    range.length_bytes -= static_cast<uint64_t>(n);
-  }
-  return true;
-}
-
 // A stretch of at most kWindow.
 class Window {
  public:
-  Window(const OpenFile& file, ByteRange range, char* buffer)
-      : file_(file), range_(range), buffer_(buffer), first_(range.offset / kExtentFrameBytes) {
+  Window(const OpenFile& file, ByteRange range, char* buffer, bool shows)
+      : file_(file),
+        range_(range),
+        buffer_(buffer),
+        shows_(shows),
+        first_(range.offset / kExtentFrameBytes) {
     const uint64_t count = (range.end() - 1) / kExtentFrameBytes + 1 - first_;
     missing_ = (uint64_t{1} << count) - 1;
   }
 
-  // What is there and was missing so far; `waits`: also of that which the kernel has taken since the
-  // server saw it. Whether that was all.
-  bool copy(bool waits) {
+  // What is there and was missing so far, copied or shown; `waits`: also of that which the kernel
+  // has taken since the server saw it. Whether that was all.
+  bool take(bool waits) {
+    const auto take_range = shows_ ? show_range : copy_range;
     for (uint64_t left = missing_; left != 0; left &= left - 1) {
       const auto i = static_cast<uint64_t>(__builtin_ctzll(left));
       const uint64_t begin = std::max(range_.offset, (first_ + i) * kExtentFrameBytes);
       const uint64_t end = std::min(range_.end(), (first_ + i + 1) * kExtentFrameBytes);
       const ByteRange piece{.offset = begin, .length_bytes = end - begin};
       if (file_.sharing.frames.has(first_ + i) &&
-          copy_range(file_, piece, buffer_ + (begin - range_.offset), waits)) {
+          take_range(file_, piece, buffer_ + (begin - range_.offset), waits)) {
         missing_ &= ~(uint64_t{1} << i);
       }
     }
@@ -123,22 +114,23 @@ class Window {
   const OpenFile& file_;
   const ByteRange range_;
   char* const buffer_;
+  const bool shows_;
   const uint64_t first_;
   uint64_t missing_;
 };
 
-bool read_window(const OpenFile& file, ByteRange range, char* buffer) {
+bool read_window(const OpenFile& file, ByteRange range, char* buffer, bool shows) {
   constexpr int kTries = 3;  // what has come may have gone again
   const SharedReader& reader = file.sharing;
-  Window window(file, range, buffer);
-  bool all = window.copy(false);
+  Window window(file, range, buffer, shows);
+  bool all = window.take(false);
   const BorrowedLink link(reader);
   if (!link) return all;
   for (int i = 0; i < kTries && !all; ++i) {
     const int error = link.tell(ShareMessage::kFetch, range) ? link.answer() : ETIMEDOUT;
     if (error == ETIMEDOUT) reader.dead.store(true, relaxed);
     if (error != 0) return false;
-    all = window.copy(true);
+    all = window.take(true);
   }
   if (all) (void)link.tell(ShareMessage::kPassed, range);
   return all;
@@ -178,6 +170,10 @@ void ask_anew(const OpenFileRef& file) {
   }
   reader.end();
   reader.begin(ask_volume_to_share, file->stub_fd, static_cast<uint64_t>(ctime_ns), file.size());
+  if (settings().maps && reader.link_count.load(relaxed) > 0 && !may_map(*file)) {
+    Fd permit = reopen(file->stub_fd, O_RDONLY);
+    if (permit && lock_to_map(permit.get())) permit_mapping(*file, std::move(permit));
+  }
   reader.asked_ctime_ns.store(ctime_ns, relaxed);
   reader.users.fetch_sub(SharedReader::kBusy, std::memory_order_release);
 }
@@ -216,6 +212,7 @@ bool is_to_share(const OpenFileRef& file, ByteRange range) {
   const SharedReader& reader = file->sharing;
   const bool may_share = file->origin == Origin::kStub || reader.link_count.load(relaxed) > 0;
   if (!may_share || range.length_bytes < kSharedMin) return false;
+  if (settings().maps) return true;  // then it takes no memory of its own
   int64_t looked = reader.looked_ms.load(relaxed);
   const int64_t now = now_ms();
   if (now - looked >= kLookIntervalMs && reader.looked_ms.compare_exchange_strong(looked, now, relaxed)) {
@@ -236,17 +233,19 @@ std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void
   const bool shares = !reader.dead.load(relaxed) && header.process_count.load(relaxed) > 1 &&
                       header.content_time_ns == file.ctime_ns() && file.content_generation() != 0;
   give_way_to_sharing(shares);
-  if (!shares) return {};
   const uint64_t size = file.size();
   const uint64_t left = range.offset < size ? size - range.offset : 0;
   range.length_bytes = std::min(range.length_bytes, left);
-  if (range.length_bytes == 0) return 0;
-  if (!is_there(buffer, range.length_bytes)) return {};
+  if (shares && range.length_bytes == 0) return 0;
+  const bool shows = shares && may_map(*file) && is_replaceable(buffer, range.length_bytes);
+  if (!shows) hide(buffer, range.length_bytes);
+  if (!shares || !(shows || is_there(buffer, range.length_bytes))) return {};
   for (uint64_t at = range.offset; at < range.end();) {
     const uint64_t window_end = at / kExtentFrameBytes * kExtentFrameBytes + kWindow;
     const uint64_t end = std::min(range.end(), window_end);
     if (!read_window(*file, {.offset = at, .length_bytes = end - at},
-                     static_cast<char*>(buffer) + (at - range.offset))) {
+                     static_cast<char*>(buffer) + (at - range.offset), shows)) {
+      hide(buffer, range.length_bytes);
       return {};
     }
     at = end;

@@ -1,7 +1,7 @@
 // SharedReader: a file's bytes from memory, where several processes read it, and a server brings
 // them there (iomgr/server_protocol.h, "Sharing"): the mount's, or without a mount the volume's.
 //
-//   there                ──► copied from the page cache; the server is told
+//   there                ──► copied from the page cache, or shown (mapped_pages.h); the server is told
 //   missing              ──► the server fetches it, once for all; the same then
 //   no room, no server   ──► nothing: the caller reads as if nobody shared
 //

@@ -70,6 +70,11 @@ inline void* map_memory(size_t length) {
                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return address == -1 ? nullptr : reinterpret_cast<void*>(address);
 }
+// Private memory in place of what is at the address: a file's, or (fd -1) zeroed. False: errno.
+inline bool map_over(void* address, size_t length, int fd, uint64_t offset) {
+  const int flags = MAP_PRIVATE | MAP_FIXED | (fd < 0 ? MAP_ANONYMOUS : 0);
+  return ::syscall(SYS_mmap, address, length, PROT_READ | PROT_WRITE, flags, fd, offset) != -1;
+}
 inline int munmap(void* address, size_t length) {
   return static_cast<int>(::syscall(SYS_munmap, address, length));
 }

@@ -182,6 +182,30 @@ TEST_F(LiveFileTest, HasOneWriterOnly) {
   EXPECT_TRUE(open());
 }
 
+TEST_F(LiveFileTest, WhoShowsItsPagesAndWhoChangesItExcludeEachOther) {
+  make(random_bytes(10'000));
+  const auto opened_anew = [this] { return Fd(::open(in_volume("f").c_str(), O_RDWR | O_CLOEXEC)); };
+  const Fd other = opened_anew();
+  {
+    const Fd one = opened_anew(), two = opened_anew();
+    EXPECT_TRUE(lock_to_map(one.get()));
+    EXPECT_TRUE(lock_to_map(two.get()));
+    for (const short type : {F_RDLCK, F_WRLCK}) {
+      EXPECT_EQ(lock_to_change(other.get(), type).error().code, EBUSY);
+    }
+    EXPECT_EQ(open().error().code, EBUSY);
+  }
+  {
+    const auto live = opened();
+    EXPECT_EQ(lock_to_map(other.get()).error().code, EBUSY);
+  }
+  EXPECT_TRUE(lock_to_change(other.get(), F_RDLCK));
+  const Fd mapper = opened_anew();
+  EXPECT_EQ(lock_to_map(mapper.get()).error().code, EBUSY);
+  EXPECT_TRUE(lock_stub(other.get(), StubLock::kChange, F_UNLCK));
+  EXPECT_TRUE(lock_to_map(mapper.get()));
+}
+
 // Who reads by the parts that a writer opened may go on when the writer has gone.
 TEST_F(LiveFileTest, AsLongAsItsPartsAreOpenTheStubIsHeld) {
   make(random_bytes(10'000));

@@ -26,11 +26,23 @@ def found(shared: dict) -> int:
 
 
 # Opens argv[1]; for each line, a number, reads that block, and says a checksum of it. "fork": in a
-# child. "open": anew.
+# child. "open": anew. "say": what the expression is. Its room is private where $ROOM says so.
 READER = f"""
-import mmap, os, sys, zlib
-room = memoryview(mmap.mmap(-1, {BLOCK}))
+import ctypes, mmap, os, re, sys, zlib
+kind = mmap.MAP_PRIVATE if os.environ.get("ROOM") == "private" else mmap.MAP_SHARED
+memory = mmap.mmap(-1, {BLOCK}, kind | mmap.MAP_ANONYMOUS)
+room = memoryview(memory)
 fd = os.open(sys.argv[1], os.O_RDONLY)
+def own_kib():
+    begin = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    own = within = 0
+    for line in open("/proc/self/smaps"):
+        area = re.match("([0-9a-f]+)-([0-9a-f]+) ", line)
+        if area:
+            within = begin <= int(area[1], 16) < begin + {BLOCK}
+        elif within and line.startswith("Anonymous:"):
+            own += int(line.split()[1])
+    return own
 def read(block):
     got = os.preadv(fd, [room], block * {BLOCK})
     print(got, zlib.crc32(room[:got]), flush=True)
@@ -42,6 +54,8 @@ for line in sys.stdin:
             read(int(words[1]))
             os._exit(0)
         os.waitpid(child, 0)
+    elif words[0] == "say":
+        print(eval(" ".join(words[1:])), flush=True)
     elif words[0] == "open":
         os.close(fd)
         fd = os.open(sys.argv[1], os.O_RDONLY)

@@ -1,0 +1,135 @@
+#include "iomgr/base/memory_map.h"
+
+#include <sys/ioctl.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "iomgr/base/sys.h"
+
+namespace graphlane {
+namespace {
+
+std::atomic<bool> has_query{true};  // as long as the kernel has not said no
+
+// linux/fs.h of Linux 6.11.
+struct Query {
+  uint64_t size = sizeof(Query);
+  uint64_t flags = 0;
+  uint64_t address = 0;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  uint64_t area_flags = 0;
+  uint64_t page_size = 0;
+  uint64_t offset = 0;
+  uint64_t inode = 0;
+  uint32_t device_major = 0;
+  uint32_t device_minor = 0;
+  uint32_t name_size = 0;
+  uint32_t build_id_size = 0;
+  uint64_t name_address = 0;
+  uint64_t build_id_address = 0;
+};
+constexpr unsigned long kQuery = _IOWR('f', 17, Query);
+constexpr uint64_t kThisOrNext = 0x10;
+constexpr uint64_t kReadable = 1, kWritable = 2, kExecutable = 4, kShared = 8;
+
+constexpr char kStack[] = "[stack";
+
+int ioctl(int fd, Query* query) {
+  return static_cast<int>(::syscall(SYS_ioctl, fd, kQuery, query));
+}
+
+// A name that is longer than the room for it is none of a stack.
+bool is_stack_at(int fd, uintptr_t address) {
+  char name[32];
+  Query query;
+  query.address = address;
+  query.name_size = sizeof name;
+  query.name_address = reinterpret_cast<uint64_t>(name);
+  return ioctl(fd, &query) == 0 && std::strncmp(name, kStack, sizeof kStack - 1) == 0;
+}
+
+bool ask(int fd, uintptr_t address, MemoryArea* area) {
+  Query query;
+  query.flags = kThisOrNext;
+  query.address = address;
+  if (ioctl(fd, &query) != 0) return false;
+  *area = {.begin = query.begin,
+           .end = query.end,
+           .readable = (query.area_flags & kReadable) != 0,
+           .writable = (query.area_flags & kWritable) != 0,
+           .executable = (query.area_flags & kExecutable) != 0,
+           .shared = (query.area_flags & kShared) != 0,
+           .inode = query.inode};
+  area->is_stack = area->inode == 0 && is_stack_at(fd, area->begin);
+  return true;
+}
+
+// "55e0-55f0 rw-p 00000000 08:01 1234   /name"
+bool parse(const char* line, MemoryArea* area) {
+  char* at = nullptr;
+  const uintptr_t begin = std::strtoul(line, &at, 16);
+  if (*at != '-') return false;
+  const uintptr_t end = std::strtoul(at + 1, &at, 16);
+  if (*at != ' ' || std::strlen(at) < 5) return false;
+  const char* const rights = at + 1;
+  *area = {.begin = begin,
+           .end = end,
+           .readable = rights[0] == 'r',
+           .writable = rights[1] == 'w',
+           .executable = rights[2] == 'x',
+           .shared = rights[3] == 's',
+           .is_stack = std::strstr(rights, kStack) != nullptr};
+  const char* const device = std::strchr(rights, ':');
+  const char* const inode = device == nullptr ? nullptr : std::strchr(device, ' ');
+  if (inode == nullptr) return false;
+  area->inode = std::strtoul(inode, nullptr, 10);
+  return true;
+}
+
+}  // namespace
+
+Fd open_memory_map() {
+  return Fd(sys::openat(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC));
+}
+
+// The names are cut; the fields in front of them are not.
+bool find_area_in_text(int maps_fd, uintptr_t address, MemoryArea* area) {
+  const int saved_errno = errno;
+  char block[1024];
+  char line[160];
+  size_t length = 0;
+  uint64_t offset = 0;
+  bool found = false;
+  for (ssize_t n; !found && (n = sys::pread(maps_fd, block, sizeof block, offset)) > 0;) {
+    offset += static_cast<uint64_t>(n);
+    for (ssize_t i = 0; i < n && !found; ++i) {
+      if (block[i] != '\n') {
+        if (length < sizeof line - 1) line[length++] = block[i];
+        continue;
+      }
+      line[length] = '\0';
+      length = 0;
+      found = parse(line, area) && area->end > address;
+    }
+  }
+  errno = saved_errno;
+  return found;
+}
+
+bool find_area(int maps_fd, uintptr_t address, MemoryArea* area) {
+  const int saved_errno = errno;
+  bool found = false;
+  if (has_query.load(std::memory_order_relaxed)) {
+    found = ask(maps_fd, address, area);
+    if (!found && errno == ENOTTY) has_query.store(false, std::memory_order_relaxed);
+  }
+  errno = saved_errno;
+  if (has_query.load(std::memory_order_relaxed)) return found;
+  return find_area_in_text(maps_fd, address, area);
+}
+
+}  // namespace graphlane

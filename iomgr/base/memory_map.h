@@ -1,0 +1,50 @@
+// What the process's memory is, as the kernel says it: by PROCMAP_QUERY of /proc/self/maps where
+// Linux (6.11) has it, else by its text.
+//
+// `maps_fd` is /proc/self/maps, opened by this process: a child by fork that uses its parent's is
+// told of its parent.
+//
+// Threads: any. No allocation, no exceptions: the preload library uses this too. Keeps errno.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+#include "iomgr/base/fd.h"
+
+namespace graphlane {
+
+struct MemoryArea {
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+  bool readable = false;
+  bool writable = false;
+  bool executable = false;
+  bool shared = false;
+  bool is_stack = false;  // the first thread's
+  ino_t inode = 0;        // of the file behind it; 0: none
+
+  bool is_private_and_writable() const { return readable && writable && !executable && !shared; }
+};
+
+Fd open_memory_map();
+
+// The area that the address lies in, or the next one above it. False: there is none, or it cannot
+// be told.
+bool find_area(int maps_fd, uintptr_t address, MemoryArea* area);
+// The same by the text, as every kernel has it.
+bool find_area_in_text(int maps_fd, uintptr_t address, MemoryArea* area);
+
+// Every area of [begin, end), upwards. False: some of it is no memory at all, or `visit` said so.
+template <class Visit>  // bool (const MemoryArea&)
+bool for_each_area(int maps_fd, uintptr_t begin, uintptr_t end, Visit visit) {
+  MemoryArea area;
+  for (uintptr_t at = begin; at < end; at = area.end) {
+    if (!find_area(maps_fd, at, &area) || area.begin > at) return false;
+    if (!visit(static_cast<const MemoryArea&>(area))) return false;
+  }
+  return true;
+}
+
+}  // namespace graphlane

@@ -1,0 +1,107 @@
+// The process's memory, as the kernel says it: by its query and by its text the same.
+#include "iomgr/base/memory_map.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <vector>
+
+namespace graphlane {
+namespace {
+
+constexpr size_t kPage = 4096;
+using Find = bool (*)(int, uintptr_t, MemoryArea*);
+
+uintptr_t address_of(const void* memory) { return reinterpret_cast<uintptr_t>(memory); }
+
+class MemoryMapTest : public ::testing::TestWithParam<Find> {
+ protected:
+  MemoryArea area_at(const void* memory) {
+    MemoryArea area;
+    EXPECT_TRUE(GetParam()(maps_.get(), address_of(memory), &area));
+    EXPECT_LE(area.begin, address_of(memory));
+    EXPECT_GT(area.end, address_of(memory));
+    return area;
+  }
+  void* map(int protection, int flags, int fd = -1) {
+    void* const memory = ::mmap(nullptr, 4 * kPage, protection, flags, fd, 0);
+    EXPECT_NE(memory, MAP_FAILED);
+    mapped_.push_back(memory);
+    return memory;
+  }
+  void TearDown() override {
+    for (void* memory : mapped_) ::munmap(memory, 4 * kPage);
+  }
+
+  const Fd maps_ = open_memory_map();
+  std::vector<void*> mapped_;
+};
+
+TEST_P(MemoryMapTest, TellsWhatMemoryIs) {
+  constexpr int kBoth = PROT_READ | PROT_WRITE;
+  const MemoryArea own = area_at(map(kBoth, MAP_PRIVATE | MAP_ANONYMOUS));
+  EXPECT_TRUE(own.is_private_and_writable() && own.inode == 0 && !own.is_stack);
+  EXPECT_FALSE(area_at(map(PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS)).is_private_and_writable());
+  EXPECT_TRUE(area_at(map(kBoth, MAP_SHARED | MAP_ANONYMOUS)).shared);
+  const int here = 0;
+  EXPECT_TRUE(area_at(&here).is_stack);
+  EXPECT_TRUE(area_at(reinterpret_cast<const void*>(&::mmap)).executable);
+}
+
+TEST_P(MemoryMapTest, KnowsTheFileBehindIt) {
+  const Fd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  struct stat st;
+  ASSERT_EQ(::fstat(file.get(), &st), 0);
+  const MemoryArea area = area_at(map(PROT_READ | PROT_WRITE, MAP_PRIVATE, file.get()));
+  EXPECT_EQ(area.inode, st.st_ino);
+  EXPECT_TRUE(area.is_private_and_writable());
+}
+
+TEST_P(MemoryMapTest, ErrnoStays) {
+  errno = EXDEV;
+  MemoryArea area;
+  EXPECT_FALSE(GetParam()(maps_.get(), UINTPTR_MAX - kPage, &area));
+  EXPECT_FALSE(GetParam()(-1, 0, &area));
+  EXPECT_EQ(errno, EXDEV);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, MemoryMapTest, ::testing::Values(&find_area, &find_area_in_text));
+
+TEST(MemoryMap, BothWaysSayTheSame) {
+  const Fd maps = open_memory_map();
+  MemoryArea asked, read;
+  int count = 0;
+  for (uintptr_t at = 0; find_area(maps.get(), at, &asked); at = asked.end) {
+    ASSERT_TRUE(find_area_in_text(maps.get(), at, &read));
+    EXPECT_EQ(asked.begin, read.begin);
+    EXPECT_EQ(asked.end, read.end);
+    EXPECT_EQ(asked.is_private_and_writable(), read.is_private_and_writable());
+    EXPECT_EQ(asked.is_stack, read.is_stack);
+    EXPECT_EQ(asked.inode, read.inode);
+    count += 1;
+  }
+  EXPECT_GT(count, 10);
+}
+
+TEST(MemoryMap, AreasOfARangeAreVisitedAndHolesAreTold) {
+  const Fd maps = open_memory_map();
+  auto* const memory = static_cast<char*>(::mmap(nullptr, 4 * kPage, PROT_READ | PROT_WRITE,
+                                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  ASSERT_EQ(::mprotect(memory + kPage, kPage, PROT_READ), 0);
+  std::vector<bool> writable;
+  const auto visit = [&](const MemoryArea& area) { return writable.push_back(area.writable), true; };
+  const uintptr_t begin = address_of(memory);
+  EXPECT_TRUE(for_each_area(maps.get(), begin, begin + 3 * kPage, visit));
+  EXPECT_EQ(writable, (std::vector<bool>{true, false, true}));
+  EXPECT_FALSE(for_each_area(maps.get(), begin, begin + 3 * kPage, [](const MemoryArea&) { return false; }));
+  ASSERT_EQ(::munmap(memory + 2 * kPage, kPage), 0);
+  EXPECT_FALSE(for_each_area(maps.get(), begin, begin + 3 * kPage, visit));
+  ::munmap(memory, 4 * kPage);
+}
+
+}  // namespace
+}  // namespace graphlane
