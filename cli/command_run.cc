@@ -21,6 +21,7 @@ struct Options {
   std::string report;  // "1" or a file; empty: none
   std::string io;
   std::string cache;
+  std::string share;
   bool no_mount = false;
 };
 
@@ -57,6 +58,7 @@ Outcome<void> set_environment(const Options& options) {
   if (Outcome<void> set = prepend_preload(*library); !set) return set;
   if (!options.io.empty()) ::setenv("GRAPHLANE_IO", options.io.c_str(), 1);
   if (!options.cache.empty()) ::setenv("GRAPHLANE_CACHE", options.cache.c_str(), 1);
+  if (!options.share.empty()) ::setenv("GRAPHLANE_SHARE", options.share.c_str(), 1);
   if (!options.report.empty()) {
     std::error_code error;  // the command may change its directory
     const std::string target =
@@ -139,6 +141,11 @@ void add_run(Parser& parser) {
         return parse_budget(text) ? std::string() : text + ": not auto, 0 or a size";
       })
       ->type_name("SIZE");
+  command->add_option("--share", options->share,
+                      "what several programs read, once for all: auto, no, or map, in their own\n"
+                      "buffers (nobody can write the file then)")
+      ->check(CLI::IsMember({"auto", "no", "map"}))
+      ->type_name("MODE");
   command->prefix_command();
   command->callback([&parser, command, options] {
     options->command = command->remaining();

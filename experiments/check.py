@@ -90,7 +90,7 @@ def causes(verdicts: list[dict]) -> dict[str, str]:
 @effort_options
 @click.option("--count", type=click.IntRange(2, 64),
               help=f"The most devices. [{COUNT}; quick: {COUNT_QUICK}]")
-@click.option("--size", type=SIZE, default="2G", show_default=True, help="Of each device.")
+@click.option("--size", type=SIZE, default="3G", show_default=True, help="Of each device.")
 @click.option("--dilate", "dilation", type=click.FloatRange(0, min_open=True), default=8,
               show_default=True, help="How many times slower the devices are than real ones.")
 @click.option("--only", multiple=True, metavar="GLOB",

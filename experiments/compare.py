@@ -28,6 +28,7 @@ WAYS = {"striped": comparison.STRIPED, "mounted": comparison.MOUNTED,
         "preloaded": comparison.PRELOADED}
 JOB_WAYS = {"in-turn": comparison.IN_TURN, "striped": comparison.STRIPED,
             "preloaded": comparison.PRELOADED, "shared": comparison.SHARED,
+            "mapped": comparison.MAPPED,
             "kit": comparison.KIT}
 
 

@@ -29,6 +29,7 @@ STRIPED = "OS striped volume"
 MOUNTED = "mounted"
 PRELOADED = "preloaded"
 SHARED = "mounted and preloaded"  # programs meet in the mount's memory
+MAPPED = "mounted and preloaded, mapped"  # and have what is there in their buffers, not copies of it
 KIT = "mounted, by the kit"  # programs that were compiled against adapters/
 KIT_UNSCHEDULED = "mounted, by the kit, unscheduled"  # partitions as they stand in the graph
 BY_KIT = (KIT, KIT_UNSCHEDULED)
@@ -61,7 +62,7 @@ def is_preloaded(way: str) -> bool:
 
 
 def is_ours(way: str) -> bool:
-    return way in (MOUNTED, SHARED, *BY_KIT) or is_preloaded(way)
+    return way in (MOUNTED, SHARED, MAPPED, *BY_KIT) or is_preloaded(way)
 
 
 @dataclass(frozen=True)
@@ -149,11 +150,12 @@ class Comparison:
         elif is_preloaded(name):
             without = f"GRAPHLANE_WITHOUT={left_out(name)}"
             yield self.volume, [*enter, "env", without, GRAPHLANE, "run", "--"]
-        elif name in (MOUNTED, SHARED, *BY_KIT):
+        elif name in (MOUNTED, SHARED, MAPPED, *BY_KIT):
             with self.journal.section():
                 mounted = self.journal.directory / "mounted"
                 self.journal.make_mount(mounted, *enter, GRAPHLANE, "mount", self.volume)
                 more = {SHARED: [GRAPHLANE, "run", "--"],
+                        MAPPED: [GRAPHLANE, "run", "--share=map", "--"],
                         KIT_UNSCHEDULED: ["env", "GRAPHLANE_SHARE_ORDER=graph"]}
                 yield mounted, [*enter, *more.get(name, [])]
         else:

@@ -47,7 +47,7 @@ class Spec:
 
     kind: str = "ssd"
     count: int = 4
-    size: int = 2 << 30
+    size: int = 3 << 30
     bandwidth: int | None = None  # None: the kind's own
     iops: int = SSD_IOPS
     dilation: float = 1

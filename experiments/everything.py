@@ -79,7 +79,7 @@ def has_short_goals(recorded: dict) -> bool:
 @click.option("--rounds", type=click.IntRange(1), help="Of each measurement. [its own]")
 @click.option("--count", default=8, show_default=True, type=click.IntRange(2, 64),
               help="The most devices.")
-@click.option("--size", default="2G", show_default=True, help="Of each.")
+@click.option("--size", default="3G", show_default=True, help="Of each.")
 @click.option("--dilate", default=8, show_default=True, type=click.FloatRange(0, min_open=True),
               help="How many times slower they are than real ones.")
 @click.pass_context

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from experiments import causes, comparison, fio, imports, in_memory, jobs_goals, samples, summary
-from experiments.comparison import (COMPUTING, IN_TURN, KIT, MOUNTED, PRELOADED, SHARED, STRIPED,
-                                    WAYS, Case)
+from experiments.comparison import (COMPUTING, IN_TURN, KIT, MAPPED, MOUNTED, PRELOADED, SHARED,
+                                    STRIPED, WAYS, Case)
 from experiments.csmqgraph import NAME as CSMQGRAPH
 from experiments.devices import Devices
 from experiments.plan import Plan
@@ -246,6 +246,8 @@ def why_beside_csmqgraph(found: list[dict], value: dict) -> str:
 # --- goals ---
 
 LARGE = (in_memory.BLOCK, 1, False)
+UNMODIFIED = [("transparent", "unmodified jobs that share", SHARED),
+              ("mapped", "unmodified jobs with shared pages in their buffers", MAPPED)]
 LARGE_BY_FOUR = [(in_memory.BLOCK, 4, False), (in_memory.BLOCK, 4, True)]
 
 GOALS = [
@@ -278,17 +280,20 @@ GOALS = [
          jobs_goals.over(KIT, IN_TURN), 13, why=causes.of_case(KIT, IN_TURN)),
     Goal("jobs-kit-at-once", "jobs by the kit over all at once", "jobs at once, hdd",
          jobs_goals.over(KIT, STRIPED), 13, why=causes.of_case(KIT)),
-    Goal("jobs-transparent", "unmodified jobs that share over all at once", "jobs at once, hdd",
-         jobs_goals.over(SHARED, STRIPED), 6, why=causes.of_case(SHARED)),
+    *(Goal(f"jobs-{name}", f"{jobs} over all at once", "jobs at once, hdd",
+           jobs_goals.over(way, STRIPED), 6, why=causes.of_case(way))
+      for name, jobs, way in UNMODIFIED),
     *(Goal(f"jobs-memory-{name}", f"in memory: {says}", "jobs in memory, hdd",
            jobs_goals.over(way, other), limit, why=causes.of_case(way, other))
       for name, says, way, other, limit in [
           ("kit-in-turn", "jobs by the kit over one after the other", KIT, IN_TURN, 2.6),
           ("kit-at-once", "jobs by the kit over all at once", KIT, STRIPED, 1.7),
-          ("transparent", "unmodified jobs that share over all at once", SHARED, STRIPED, 0.95)]),
+          *((name, f"{jobs} over all at once", way, STRIPED, 0.95)
+            for name, jobs, way in UNMODIFIED)]),
     *(Goal(f"jobs-{name}-bytes", f"device bytes of jobs {way} by those of the one that reads most",
            f"jobs {memory}, hdd", jobs_goals.bytes_by_most(way), 1.2, at_most=True)
-      for name, way, memory in [("kit", KIT, "in turn"), ("transparent", SHARED, "at once")]),
+      for name, way, memory in [("kit", KIT, "in turn"), ("transparent", SHARED, "at once"),
+                                ("mapped", MAPPED, "at once")]),
     *(Goal(f"jobs-{name}-alone", f"one job alone, {way}, by its time {PRELOADED}",
            "jobs in turn, hdd", jobs_goals.alone_by(way), 1.03, at_most=True)
       for name, way in [("kit", KIT), ("transparent", SHARED)]),

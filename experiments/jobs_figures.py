@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import replace
 
 from experiments import drawing, last_level_cache, summary
-from experiments.comparison import BY_KIT, IN_TURN, SHARED, STRIPED, Case
+from experiments.comparison import BY_KIT, IN_TURN, MAPPED, SHARED, STRIPED, Case
 from experiments.jobs import HOPS_MOST
 from experiments.plan import Plan
 from experiments.summary import spread
@@ -19,26 +19,26 @@ NAME_WIDTH = 16  # letters a line, below a bar
 
 
 def cases(plan: Plan) -> list[Case]:
-    return [plan.jobs(plan.job_count, (IN_TURN, STRIPED, SHARED))]
+    return [plan.jobs(plan.job_count, (IN_TURN, STRIPED, SHARED, MAPPED))]
 
 
 def cases_of_shards(plan: Plan) -> list[Case]:
-    return [plan.shard_jobs(plan.job_count, (IN_TURN, STRIPED, SHARED))]
+    return [plan.shard_jobs(plan.job_count, (IN_TURN, STRIPED, SHARED, MAPPED))]
 
 
 def cases_by_gap(plan: Plan) -> list[Case]:
-    return [plan.jobs(plan.job_count, (STRIPED, SHARED), gap=gap) for gap in GAPS]
+    return [plan.jobs(plan.job_count, (STRIPED, SHARED, MAPPED), gap=gap) for gap in GAPS]
 
 
 def cases_of_trace(plan: Plan) -> list[Case]:
-    return [plan.jobs(plan.job_count, (IN_TURN, STRIPED, SHARED), gap=TRACE_GAP, trace=True)]
+    return [plan.jobs(plan.job_count, (IN_TURN, STRIPED, SHARED, MAPPED), gap=TRACE_GAP, trace=True)]
 
 
 def cases_by_distance(plan: Plan) -> list[Case]:
     """None of SSSP where it has no program."""
     mix = plan.jobs(1, ()).workload.algorithms
     rooted = tuple(name for name in ROOTED if name in mix)
-    return [plan.jobs(plan.job_count, (STRIPED, SHARED), algorithms=rooted, hops=hops)
+    return [plan.jobs(plan.job_count, (STRIPED, SHARED, MAPPED), algorithms=rooted, hops=hops)
             for hops in range(1, HOPS_MOST + 1)]
 
 
@@ -49,12 +49,12 @@ def cases_of_scheduling(plan: Plan) -> list[Case]:
 
 def cases_by_count(plan: Plan) -> list[Case]:
     counts = [1 << i for i in range(plan.job_count.bit_length())]
-    return [plan.jobs(count, (STRIPED, SHARED), algorithms=PAGERANK) for count in counts]
+    return [plan.jobs(count, (STRIPED, SHARED, MAPPED), algorithms=PAGERANK) for count in counts]
 
 
 def cases_by_cores(plan: Plan) -> list[Case]:
     cores = sorted({1, max(1, os.cpu_count() // 2), os.cpu_count()})
-    return [plan.jobs(plan.job_count, (STRIPED, SHARED), cores=count) for count in cores]
+    return [plan.jobs(plan.job_count, (STRIPED, SHARED, MAPPED), cores=count) for count in cores]
 
 
 # --- what is drawn of samples ---

@@ -15,7 +15,7 @@ POSITIVE = click.FloatRange(0, min_open=True)
 DEVICE_OPTIONS = [
     click.option("--kind", type=click.Choice(["ssd", "hdd"]), default="ssd", show_default=True),
     click.option("--count", type=click.IntRange(1, 64), default=4, show_default=True),
-    click.option("--size", type=SIZE, default="2G", show_default=True, help="Of each device."),
+    click.option("--size", type=SIZE, default="3G", show_default=True, help="Of each device."),
     click.option("--bandwidth", type=SIZE,
                  help="Bytes a second of each, before dilation. [500MB (ssd), 210MB (hdd)]"),
     click.option("--iops", type=click.IntRange(1), default=devices.SSD_IOPS, show_default=True,

@@ -33,6 +33,8 @@ struct Shown {
 };
 constexpr size_t kShownMax = 256;
 Shown shown[kShownMax];
+// Of them, at most: a process may have 65530 areas of memory, and each stripe unit is one.
+constexpr uint64_t kUnitsMax = 16'384;
 std::atomic<uint64_t> bytes_shown{0};
 
 // /proc/self/maps, once there is a permit. A child by fork opens its own each time.
@@ -86,6 +88,15 @@ bool remember(Addresses buffer) {
     return true;
   }
   return false;
+}
+
+uint64_t remembered_bytes() {
+  uint64_t bytes = 0;
+  for (const Shown& one : shown) {
+    const uintptr_t begin = one.begin.load(relaxed);
+    bytes += std::max(begin, one.end.load(relaxed)) - begin;
+  }
+  return bytes;
 }
 
 bool may_show(Addresses all) {
@@ -193,14 +204,15 @@ bool may_map(const OpenFile& file) {
                      [&](const Permit& permit) { return permit.file_id == file.file_id; });
 }
 
-bool is_replaceable(const void* buffer, size_t length) {
+bool is_replaceable(const OpenFile& file, const void* buffer, size_t length) {
   const Addresses all = addresses_of(buffer, length);
   const Addresses pages = pages_around(all);
   const auto is_its_own = [](const MemoryArea& area) {
     return area.is_private_and_writable() && !area.is_stack &&
            (area.inode == 0 || is_part(area.inode));
   };
-  return for_each_area(pages.begin, pages.end, is_its_own) && remember(all);
+  return for_each_area(pages.begin, pages.end, is_its_own) && remember(all) &&
+         remembered_bytes() / file.map.geometry().stripe_depth_bytes < kUnitsMax;
 }
 
 bool show_range(const OpenFile& file, ByteRange range, char* buffer, bool waits) {

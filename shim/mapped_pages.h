@@ -37,8 +37,8 @@ void permit_mapping(const OpenFile& file, Fd permit);
 // Whether it has one for the file.
 bool may_map(const OpenFile& file);
 
-// Whether the buffer's memory may be replaced.
-bool is_replaceable(const void* buffer, size_t length);
+// Whether the buffer's memory may be replaced, by pages of the file.
+bool is_replaceable(const OpenFile& file, const void* buffer, size_t length);
 
 // Shows a range of the file in a buffer that may be replaced. Not `waits`: false, if some of it is
 // not in the page cache. False, too: it cannot be read. Some of the buffer may show something then.

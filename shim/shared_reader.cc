@@ -237,7 +237,7 @@ std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void
   const uint64_t left = range.offset < size ? size - range.offset : 0;
   range.length_bytes = std::min(range.length_bytes, left);
   if (shares && range.length_bytes == 0) return 0;
-  const bool shows = shares && may_map(*file) && is_replaceable(buffer, range.length_bytes);
+  const bool shows = shares && may_map(*file) && is_replaceable(*file, buffer, range.length_bytes);
   if (!shows) hide(buffer, range.length_bytes);
   if (!shares || !(shows || is_there(buffer, range.length_bytes))) return {};
   for (uint64_t at = range.offset; at < range.end();) {

@@ -146,12 +146,13 @@ def test_report(graphlane, striped, way, tmp_path):
 def test_the_environment_keeps_what_is_in_it(graphlane):
     library = subprocess.run(["sh", "-c", "ldd /bin/sh | grep -o '/[^ ]*libc.so[^ ]*'"],
                              capture_output=True, text=True).stdout.strip()
-    said = graphlane("run", "--io", "direct", "--", "sh", "-c", "echo $LD_PRELOAD $GRAPHLANE_IO",
+    said = graphlane("run", "--io", "direct", "--share=map", "--", "sh", "-c",
+                     "echo $LD_PRELOAD $GRAPHLANE_IO $GRAPHLANE_SHARE",
                      cwd="/", env=os.environ | PRELOADED | {"LD_PRELOAD": library}).stdout.split()
     ours, theirs = said[0].split(":")
     assert ours.endswith("/libgraphlane.so")
     assert theirs == library
-    assert said[1] == "direct"
+    assert said[1:] == ["direct", "map"]
 
 
 def test_the_program_itself_is_not_preloaded(graphlane, striped, tmp_path):

@@ -11,7 +11,7 @@ from recorded import BYTES, DEVICE_BANDWIDTH, SHARE, case_samples, ours, togethe
 from experiments import (causes, check, comparison, everything, goals, in_memory, jobs_goals,
                          published, samples, summary)
 from experiments.__main__ import cli
-from experiments.comparison import (CEILING, COMPUTING, IN_TURN, KIT, MOUNTED, PRELOADED, SHARED,
+from experiments.comparison import (CEILING, COMPUTING, IN_TURN, KIT, MAPPED, MOUNTED, PRELOADED, SHARED,
                                     STRIPED)
 from experiments.goals import GOALS, MEASUREMENTS, Goal
 from experiments.options import Engines
@@ -365,12 +365,12 @@ def test_the_kits_goals_are_left_out_without_it():
 
 @pytest.mark.parametrize("kit, ways", [
     (None, {"jobs in turn, hdd": [(PRELOADED, SHARED)],
-            "jobs at once, hdd": [(STRIPED, SHARED), (SHARED,), (SHARED,), (SHARED,)],
-            "jobs in memory, hdd": [(STRIPED, SHARED)]}),
+            "jobs at once, hdd": [(STRIPED, SHARED, MAPPED), *3 * [(SHARED, MAPPED)]],
+            "jobs in memory, hdd": [(STRIPED, SHARED, MAPPED)]}),
     (Path("/kit"), {
         "jobs in turn, hdd": [(IN_TURN, KIT), (KIT,), (PRELOADED, SHARED, KIT), (KIT,)],
-        "jobs at once, hdd": [(STRIPED, SHARED, KIT), (SHARED,), (SHARED,), (SHARED,)],
-        "jobs in memory, hdd": [(IN_TURN, STRIPED, SHARED, KIT)]})])
+        "jobs at once, hdd": [(STRIPED, SHARED, MAPPED, KIT), *3 * [(SHARED, MAPPED)]],
+        "jobs in memory, hdd": [(IN_TURN, STRIPED, SHARED, MAPPED, KIT)]})])
 def test_jobs_are_compared_as_their_goals_want(monkeypatch, kit, ways):
     def measure(devices, cases, memory_bytes):
         assert all(case.device_count == 2 for case in cases)
