@@ -84,6 +84,8 @@ class Jobs:
 
     def prepare(self, directory: Path) -> None:
         self.model.prepare(directory)
+        for job in {job.algorithm: job for job in self.jobs}.values():
+            job.complete(directory)
         if isinstance(self.model, Grid):
             hops_from_the_hub(directory, self.model).tofile(directory / HOPS_FILE)
 

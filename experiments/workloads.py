@@ -12,6 +12,7 @@ What several jobs of can run at once (jobs.py) says besides:
     MIX          algorithms, as GraphM's evaluation has them in turn
     SHARED, OWN  globs of names: what all jobs have in common, and what each has copies of
     can(), job() has it a program for this algorithm? and the job of it
+    complete()   makes what its algorithm needs, where another's is prepared
     by()         the same by other programs
     shared_bytes(), job_bytes()    of what is striped; of the files that a job has for itself
 """
@@ -245,6 +246,9 @@ class Grid:
         return replace(self, algorithm=algorithm, root=chance.randrange(self.vertex_count),
                        result=SameResult())
 
+    def complete(self, directory: Path) -> None:
+        pass
+
     def by(self, programs: Path) -> "Grid":
         return replace(self, programs=programs)
 
@@ -360,6 +364,11 @@ class Shards:
 
     def job(self, algorithm: str, chance: random.Random) -> "Shards":
         return replace(self, algorithm=algorithm, result=SameResult())
+
+    def complete(self, directory: Path) -> None:
+        """Of GraphChi each has values of another name, which its first run makes."""
+        if self.root:
+            timed(self.words(directory), directory)
 
     def by(self, programs: Path) -> "Shards":
         return replace(self, programs=programs)
