@@ -151,8 +151,24 @@ class SameResult:
             raise StepFailed(f"results differ: '{self.first}' and '{result}'")
 
 
+class EngineWorkload:
+    """What grids and shards do alike; `programs` are where they are looked for first."""
+
+    def by(self, programs: Path):
+        return replace(self, programs=programs)
+
+    def check(self, output: str) -> None:
+        if self.is_stand_in:
+            self.result.compare(output.splitlines()[0])
+
+    def run(self, directory: Path, prefix) -> dict:
+        got, output = timed([*prefix, *self.words(directory)], directory)
+        self.check(output)
+        return got
+
+
 @dataclass
-class Grid:
+class Grid(EngineWorkload):
     """GridGraph, or its stand-in, computes on a grid."""
 
     MIX = ("wcc", "pagerank", "sssp", "bfs")
@@ -249,9 +265,6 @@ class Grid:
     def complete(self, directory: Path) -> None:
         pass
 
-    def by(self, programs: Path) -> "Grid":
-        return replace(self, programs=programs)
-
     def shared_bytes(self, directory: Path) -> int:
         return (directory / "column").stat().st_size
 
@@ -283,18 +296,13 @@ class Grid:
         again = [self.budget_gib] if self.algorithm == "spmv" else []
         return [*self.words_of_gridgraph(self.programs, directory), *again]
 
-    def check(self, output: str) -> None:
-        if self.programs is None:
-            self.result.compare(output.splitlines()[0])
-
-    def run(self, directory: Path, prefix) -> dict:
-        got, output = timed([*prefix, *self.words(directory)], directory)
-        self.check(output)
-        return got
+    @property
+    def is_stand_in(self) -> bool:
+        return self.programs is None
 
 
 @dataclass
-class Shards:
+class Shards(EngineWorkload):
     """GraphChi, or its stand-in, computes on shards."""
 
     MIX = ("wcc", "pagerank")
@@ -370,20 +378,12 @@ class Shards:
         if self.root:
             timed(self.words(directory), directory)
 
-    def by(self, programs: Path) -> "Shards":
-        return replace(self, programs=programs)
-
     def shared_bytes(self, directory: Path) -> int:
         return sum(path.stat().st_size for path in directory.glob("*.adj"))
 
     def job_bytes(self) -> int:
         return (EDGES_PER_VERTEX * VALUE_BYTES + JOB_VERTEX_BYTES) << self.scale
 
-    def check(self, output: str) -> None:
-        if self.root is None:
-            self.result.compare(output.splitlines()[0])
-
-    def run(self, directory: Path, prefix) -> dict:
-        got, output = timed([*prefix, *self.words(directory)], directory)
-        self.check(output)
-        return got
+    @property
+    def is_stand_in(self) -> bool:
+        return self.root is None

@@ -144,12 +144,9 @@ FileServer::Answer PartServer::answer_sharer(Inode& inode, const Question& quest
 
 FileServer::Answer PartServer::answer_mapper(Inode& inode) const {
   struct stat stub = {};
-  if (const Answer readable = open_to_read(inode, &stub); readable.reply.error != 0) {
-    return FileServer::refusal(readable.reply.error);
-  }
   const Result<HostPath> path = fs_.inodes.path(inode);
   Answer answer;
-  if (path) answer.permit = reopen(path->get(), O_RDONLY);
+  if (path && layout_of(inode, &stub)) answer.permit = reopen(path->get(), O_RDONLY);
   if (!answer.permit) return FileServer::refusal(EIO);
   if (Result<void> mine = lock_to_map(answer.permit.get()); !mine) {
     return FileServer::refusal(mine.error().code);

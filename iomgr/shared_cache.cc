@@ -111,10 +111,8 @@ struct SharedScan::File {
   bool has_lost(uint64_t frame) const {
     const ByteRange range = range_of(frame);
     const auto is_gone = [&](uint64_t offset) {
-      std::byte byte;
       const PartLocation at = file->map().locate(offset);
-      const int part = file->parts().buffered(at.device_index);
-      return sys::pread_cached(part, &byte, 1, at.part_offset) < 0 && errno == EAGAIN;
+      return sys::would_wait(file->parts().buffered(at.device_index), at.part_offset);
     };
     return is_gone(range.offset) || is_gone(range.end() - 1);
   }

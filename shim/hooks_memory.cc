@@ -12,7 +12,7 @@ using namespace graphlane;
 int hook_madvise(void* address, size_t length, int advice) {
   constexpr int kDontNeedLocked = 24;  // MADV_DONTNEED_LOCKED
   if (advice == MADV_DONTNEED || advice == MADV_FREE || advice == kDontNeedLocked) {
-    hide(address, (length + 4095) / 4096 * 4096);
+    hide(address, round_up(length, kBlockSize));
   }
   return sys::madvise(address, length, advice);
 }

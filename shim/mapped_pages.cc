@@ -10,12 +10,12 @@
 #include "iomgr/base/sys.h"
 #include "shim/open_file.h"
 #include "shim/process.h"
+#include "shim/settings.h"
 
 namespace graphlane {
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
-constexpr uint64_t kPage = 4096;
 
 struct Permit {
   Uuid file_id;
@@ -70,11 +70,11 @@ Addresses addresses_of(const void* buffer, size_t length) {
 }
 
 Addresses pages_around(Addresses all) {
-  return {all.begin / kPage * kPage, (all.end + kPage - 1) / kPage * kPage};
+  return {all.begin / kBlockSize * kBlockSize, round_up(all.end, kBlockSize)};
 }
 
 Addresses pages_within(Addresses all) {
-  const Addresses pages{(all.begin + kPage - 1) / kPage * kPage, all.end / kPage * kPage};
+  const Addresses pages{round_up(all.begin, kBlockSize), all.end / kBlockSize * kBlockSize};
   return {pages.begin, std::max(pages.begin, pages.end)};
 }
 
@@ -128,15 +128,6 @@ bool show_pages(int part, uint64_t part_offset, char* address, size_t length) {
   return false;
 }
 
-bool is_cached(int part, uint64_t part_offset, size_t length) {
-  // The kernel takes the oldest first, so two tell.
-  for (const uint64_t at : {part_offset, part_offset + length - 1}) {
-    char byte;
-    if (sys::pread_cached(part, &byte, 1, at) != 1) return false;
-  }
-  return true;
-}
-
 bool copy(int part, uint64_t part_offset, char* buffer, size_t length, bool waits) {
   while (length > 0) {
     ssize_t n = waits ? -1 : sys::pread_cached(part, buffer, length, part_offset);
@@ -154,15 +145,19 @@ bool show(int part, uint64_t part_offset, char* buffer, size_t length, bool wait
   const Addresses pages = pages_within(all);
   const size_t head = pages.begin - all.begin;
   const size_t middle = pages.end - pages.begin;
-  if (middle == 0 || (part_offset + head) % kPage != 0) {
+  if (middle == 0 || (part_offset + head) % kBlockSize != 0) {
     return copy(part, part_offset, buffer, length, waits);
   }
-  if (!waits && !is_cached(part, part_offset + head, middle)) return false;
-  if (!show_pages(part, part_offset + head, buffer + head, middle)) return false;
+  // The kernel takes the oldest first, so two tell.
+  const uint64_t first = part_offset + head;
+  if (!waits && (sys::would_wait(part, first) || sys::would_wait(part, first + middle - 1))) {
+    return false;
+  }
+  if (!show_pages(part, first, buffer + head, middle)) return false;
   bytes_shown.fetch_add(middle, relaxed);
   const size_t tail = length - head - middle;
   return copy(part, part_offset, buffer, head, waits) &&
-         copy(part, part_offset + head + middle, buffer + head + middle, tail, waits);
+         copy(part, first + middle, buffer + head + middle, tail, waits);
 }
 
 template <class Step>  // bool (int part, uint64_t part_offset, char* buffer, size_t length)
@@ -183,7 +178,7 @@ bool segment_by_segment(const OpenFile& file, ByteRange range, char* buffer, Ste
 
 void permit_mapping(const OpenFile& file, Fd permit) {
   const uint32_t count = permit_count.load(relaxed);
-  if (!permit || may_map(file) || count == kPermitsMax || !keep_maps()) return;
+  if (!permit || count == kPermitsMax || !keep_maps()) return;
   Permit& one = permits[count];
   one.file_id = file.file_id;
   one.part_count = file.parts->count();
@@ -196,6 +191,10 @@ void permit_mapping(const OpenFile& file, Fd permit) {
   if (!permit) return;
   set_entry(permit.release(), FdEntry::internal());
   permit_count.store(count + 1, std::memory_order_release);
+}
+
+bool wants_permit(const OpenFile& file) {
+  return settings().maps && file.sharing.link_count.load(relaxed) > 0 && !may_map(file);
 }
 
 bool may_map(const OpenFile& file) {

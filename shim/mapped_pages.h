@@ -31,6 +31,9 @@ namespace graphlane {
 
 struct OpenFile;
 
+// Whether what is read of the file is to be shown, and there is no permit for that yet.
+bool wants_permit(const OpenFile& file);
+
 // The process holds the permit until it ends. Empty: there is none.
 void permit_mapping(const OpenFile& file, Fd permit);
 

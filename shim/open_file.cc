@@ -180,8 +180,7 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
     const bool may_share = direct || may_become_too_large || settings().maps;
     if (file->origin == Origin::kMount && settings().shares && may_share) {
       file->sharing.begin(ask_mount_to_share, fd, file->generation, file->said.bytes);
-      const bool shares = file->sharing.link_count.load(std::memory_order_relaxed) > 0;
-      if (shares && settings().maps) permit_mapping(*file, ask_mount_to_map(fd));
+      if (wants_permit(*file)) permit_mapping(*file, ask_mount_to_map(fd));
     }
     if (file->origin == Origin::kMount && !file->too_large_for_memory) {
       file->small_reads.begin(file->counter, file->file_counters);

@@ -170,7 +170,7 @@ void ask_anew(const OpenFileRef& file) {
   }
   reader.end();
   reader.begin(ask_volume_to_share, file->stub_fd, static_cast<uint64_t>(ctime_ns), file.size());
-  if (settings().maps && reader.link_count.load(relaxed) > 0 && !may_map(*file)) {
+  if (wants_permit(*file)) {
     Fd permit = reopen(file->stub_fd, O_RDONLY);
     if (permit && lock_to_map(permit.get())) permit_mapping(*file, std::move(permit));
   }

@@ -15,6 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
@@ -44,6 +45,11 @@ inline ssize_t preadv(int fd, const iovec* iov, uint32_t count, uint64_t offset)
 inline ssize_t pread_cached(int fd, void* buffer, size_t length, uint64_t offset) {
   const iovec piece{.iov_base = buffer, .iov_len = length};
   return ::syscall(SYS_preadv2, fd, &piece, 1, offset, 0, RWF_NOWAIT);
+}
+// Whether the byte would have to come from a device, as far as the filesystem can say.
+inline bool would_wait(int fd, uint64_t offset) {
+  char byte;
+  return pread_cached(fd, &byte, 1, offset) < 0 && errno == EAGAIN;
 }
 inline ssize_t pwritev(int fd, const iovec* iov, uint32_t count, uint64_t offset) {
   return ::syscall(SYS_pwritev, fd, iov, count, offset, 0);

@@ -172,8 +172,7 @@ def test_a_child_keeps_what_it_shows(mapped):
     wait_until(may_be_changed)
 
 
-def test_who_writes_is_not_shown(mapped):
-    """And what is changed later is seen."""
+def test_what_was_changed_since_is_seen(mapped):
     with mapped.readers(2, **PRIVATE) as readers:
         pass
     mapped.change(f"os.pwrite(os.open(sys.argv[1], os.O_WRONLY), b'changed', {BLOCK})")
