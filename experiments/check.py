@@ -19,6 +19,7 @@ from experiments.goals import GOALS, MEASUREMENTS, Goal
 from experiments.plan import Plan, effort_options, plan_of
 from experiments.sizes import SIZE
 from experiments.tables import Table
+from experiments.unfinished import RESUME, Unfinished, given
 from experiments.workspace import StepFailed
 
 COUNT = 8
@@ -98,20 +99,26 @@ def causes(verdicts: list[dict]) -> dict[str, str]:
 @click.option("--json", "as_json", is_flag=True, help="Say it as JSON.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
               help="Keep the samples as JSON, for `report`.")
+@RESUME
 @click.pass_context
-def main(ctx, count, size, dilation, only, as_json, out, **options):
+def main(ctx, count, size, dilation, only, as_json, out, resume, **options):
+    if resume and not out:
+        raise click.UsageError("--resume: what was measured is kept beside --out: give it, too")
     wanted = chosen(only)
+    unfinished = Unfinished(out and out.with_suffix(".unfinished"), given(ctx), resume)
     count = count or (COUNT_QUICK if options["quick"] else COUNT)
     plan, how = plan_of(options, count)
     names = dict.fromkeys(goal.measurement for goal in wanted)
     spec = Spec(count=count, size=size, dilation=dilation)
-    measured = measure(list(names), spec, plan, how)
+    measured = measure(list(names), spec, plan, {**how, "unfinished": unfinished})
     verdicts = [judge(goal, measured[goal.measurement]) for goal in wanted]
     verdicts = [verdict for verdict in verdicts if verdict]
     recorded = samples.record("check", None, [], goals=verdicts,
-                              measurements=list(measured.values()))
+                              measurements=list(measured.values()),
+                              commit=unfinished.all_commits())
     if out:
         samples.write(out, recorded)
+        unfinished.done()
     if as_json:
         click.echo(json.dumps(verdicts, indent=1))
     else:

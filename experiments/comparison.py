@@ -6,7 +6,7 @@ and workloads that take turns on them.
         round    every case of these files, every way of each; then the ceiling
 """
 
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from itertools import groupby
@@ -22,6 +22,7 @@ from experiments.journal import command, retry
 from experiments.sizes import SIZE
 from experiments.striped import btrfs_raid0
 from experiments.timeline import timeline
+from experiments.unfinished import Unfinished
 from experiments.workloads import GRAPHLANE
 from experiments.workspace import StepFailed
 
@@ -246,37 +247,53 @@ def first(devices: Devices, count: int) -> Devices:
     return Devices(devices.journal, replace(devices.spec, count=count), devices.devices[:count])
 
 
-def in_turn(comparison: Comparison, cases: list[Case], rounds: int, seconds: float,
-            console: Console):
-    """The samples of one set of files."""
+def turns(cases: list[Case], rounds: int):
+    """Whose turn it is, on one set of files, and what tells its sample from all others; without a
+    case it is the ceiling's."""
     for number in range(rounds):
         for case in cases:
             for way in case.all_ways():
-                labels = case.labels()
-                what = " ".join(str(label) for label in labels.values())
-                console.print(f"round {number + 1} of {rounds}: {what}: {way}", style="dim",
-                              markup=False, highlight=False, soft_wrap=True)
-                got = comparison.computing(case) if way == COMPUTING else \
-                    comparison.sample(case, way)
-                yield {"round": number, "way": way, **labels, **got}
-        yield {"round": number, "way": CEILING, "device_count": cases[0].device_count,
-               "graph": cases[0].labels()["graph"], **comparison.ceiling(seconds)}
+                yield case, {"round": number, "way": way, **case.labels()}
+        yield None, {"round": number, "way": CEILING, "device_count": cases[0].device_count,
+                     "graph": cases[0].labels()["graph"]}
 
 
 def measure(devices: Devices, cases: list[Case], rounds: int, seconds: float,
-            memory_bytes: int | None) -> list[dict]:
+            memory_bytes: int | None, unfinished: Unfinished | None = None) -> list[dict]:
+    """What was measured before is not measured again."""
     check(devices, cases)
-    found = []
+    unfinished = unfinished or Unfinished()
     console = Console(stderr=True)
 
     def key(case):
         return case.device_count, case.workload.files
 
+    def kept_as(labels):
+        return {**labels, "kind": devices.spec.kind, "memory_bytes": memory_bytes}
+
+    def measured(comparison, case, labels):
+        """By whoever's turn it is."""
+        if case is None:
+            return comparison.ceiling(seconds)
+        what = " ".join(str(value) for value in case.labels().values())
+        console.print(f"round {labels['round'] + 1} of {rounds}: {what}: {labels['way']}",
+                      style="dim", markup=False, highlight=False, soft_wrap=True)
+        way = labels["way"]
+        return comparison.computing(case) if way == COMPUTING else comparison.sample(case, way)
+
+    found = []
     for (count, _), ours in groupby(sorted(cases, key=key), key):
         ours = list(ours)
-        used = first(devices, count)
-        with btrfs_raid0(used) as striped, workload_group(devices.journal, memory_bytes) as limit:
-            comparison = Comparison(used, striped, limit)
-            comparison.prepare(ours[0])
-            found += in_turn(comparison, ours, rounds, seconds, console)
+        comparison = None
+        with ExitStack() as undo:
+            for case, labels in turns(ours, rounds):
+                if comparison is None and not unfinished.has(kept_as(labels)):
+                    used = first(devices, count)
+                    striped = undo.enter_context(btrfs_raid0(used))
+                    limit = undo.enter_context(workload_group(devices.journal, memory_bytes))
+                    comparison = Comparison(used, striped, limit)
+                    comparison.prepare(ours[0])
+                sample = unfinished.sample(kept_as(labels),
+                                           lambda: measured(comparison, case, labels))
+                found.append({**labels, **sample})
     return found

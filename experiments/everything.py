@@ -20,6 +20,7 @@ from experiments.workspace import StepFailed
 
 KINDS = ["hdd", "ssd"]
 WITHOUT_DEVICES = ("labels",)
+FOR_HOURS = ("check", "figure")  # which can go on in the middle
 JOBS_MEMORY = "1200M"  # of sixteen GridGraphs each has buffers of 48 MiB, and vertices
 
 
@@ -101,8 +102,9 @@ def main(ctx, directory, quick, resume, rounds, count, size, dilate):
             click.echo(f"{out}: there already")
             short |= any(map(has_short_goals, before))
         else:
-            short |= run(*words, *([] if words[0] in WITHOUT_DEVICES else devices), "--out",
-                         out) != 0
+            go_on = ["--resume"] if resume and words[0] in FOR_HOURS else []
+            short |= run(*words, *([] if words[0] in WITHOUT_DEVICES else devices), *go_on,
+                         "--out", out) != 0
         found += filter(whole, wanted)
     short |= run("report", *found, "--out", directory / "report.html") != 0
     ctx.exit(int(short))

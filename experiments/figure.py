@@ -18,6 +18,7 @@ from experiments.figures import FIGURES, GROUPS, REQUEST_SIZES
 from experiments.options import chosen_devices, spec_of
 from experiments.plan import Plan, plan_of, plan_options
 from experiments.request_sizes import request_sizes
+from experiments.unfinished import RESUME, Unfinished, given
 from experiments.workspace import StepFailed
 
 
@@ -63,7 +64,7 @@ def measure_without(name: str, plan: Plan, how: dict) -> dict:
     return samples.record("figure", None, found, name=name)
 
 
-def measure(names: list[str], at, options: dict) -> dict[str, dict]:
+def measure(names: list[str], at, options: dict, unfinished: Unfinished) -> dict[str, dict]:
     """Name -> what is to be kept as JSON."""
     if set(names) <= set(WITHOUT_DEVICES):
         plan, how = plan_of(options, spec_of(options).count)
@@ -73,13 +74,13 @@ def measure(names: list[str], at, options: dict) -> dict[str, dict]:
         cases = merged([case for name in names for case in FIGURES[name].cases(plan)])
         if not cases:
             raise StepFailed(f"{' '.join(names)}: nothing to compare: give --gridgraph-kit-bin")
-        found = comparison.measure(devices, cases, **how)
+        found = comparison.measure(devices, cases, **how, unfinished=unfinished)
         measured = {}
         for name in names:
             ours = [sample for sample in found if belongs(sample, FIGURES[name].cases(plan))]
             measured[name] = measure_without(name, plan, how) if name in WITHOUT_DEVICES else \
                 samples.record("figure", devices, ours, name=name,
-                               memory_bytes=how["memory_bytes"])
+                               memory_bytes=how["memory_bytes"], commit=unfinished.all_commits())
     return measured
 
 
@@ -98,7 +99,9 @@ def load(path: Path, name: str) -> dict:
               help="Draw from these samples.")
 @click.option("--out", type=click.Path(path_type=Path),
               help="The SVG to write; of several the directory. [NAME.svg, figures]")
-def main(name, at, source, out, **options):
+@RESUME
+@click.pass_context
+def main(ctx, name, at, source, out, resume, **options):
     if name in GROUPS:
         if source:
             raise click.UsageError(f"--from draws one figure: give its name, not '{name}'")
@@ -106,11 +109,16 @@ def main(name, at, source, out, **options):
         directory.mkdir(parents=True, exist_ok=True)
         names = figures.group(name, options["gridgraph_kit_bin"] is not None)
         targets = {each: directory / f"{each}.svg" for each in names}
+        kept = directory / f"{name}.unfinished"
     else:
         targets = {name: out or Path(f"{name}.svg")}
-    recorded = {name: load(source, name)} if source else measure(list(targets), at, options)
+        kept = targets[name].with_suffix(".unfinished")
+    unfinished = Unfinished(None if source else kept, given(ctx), resume)
+    recorded = {name: load(source, name)} if source else \
+        measure(list(targets), at, options, unfinished)
     for each, target in targets.items():
         if not source:
             samples.write(target.with_suffix(".json"), recorded[each])
         target.write_text(drawing.svg(figures.draw(recorded[each]), each, alone=True))
         click.echo(target)
+    unfinished.done()

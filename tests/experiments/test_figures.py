@@ -139,7 +139,7 @@ def test_what_only_the_kit_has_is_left_out_without_it(monkeypatch):
 
 @pytest.mark.parametrize("kit", [False, True])
 def test_all_of_a_group_are_measured_and_drawn(tmp_path, monkeypatch, kit):
-    def measure(names, at, options):
+    def measure(names, at, options, unfinished):
         return {name: {"name": name, "samples": []} for name in names}
     monkeypatch.setattr(figure, "measure", measure)
     monkeypatch.setattr(figures, "draw", lambda recorded: drawing.panels(1)[0])

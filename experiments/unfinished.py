@@ -1,0 +1,97 @@
+"""Samples as they are measured, kept until their command is through: who is interrupted in hours of
+it goes on from them (`--resume`).
+
+A line of JSON each. The first says by what options it was begun, the others what was measured, at
+which commit.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from experiments import samples
+from experiments.workspace import StepFailed
+
+RESUME = click.option("--resume", is_flag=True,
+                      help="Go on with what was measured before it was interrupted, by the same "
+                           "options.")
+HOW_IT_IS_SAID = ("resume", "as_json", "out")
+
+
+def given(context: click.Context) -> dict:
+    """The command's options that say what is measured."""
+    return {name: value for name, value in context.params.items() if name not in HOW_IT_IS_SAID}
+
+
+def key(labels: dict) -> str:
+    return json.dumps(labels, sort_keys=True)
+
+
+class Unfinished:
+    """Without a path nothing is kept."""
+
+    def __init__(self, path: Path | None = None, options: dict | None = None, resume: bool = False):
+        self.path = path
+        self.found = {}  # key -> sample
+        self.commits = []
+        self.commit = samples.commit()
+        if path is None:
+            return
+        begun = {name: str(value) for name, value in (options or {}).items()}
+        if resume and path.exists():
+            self.load(begun)
+        else:
+            path.write_text(json.dumps({"options": begun}) + "\n")
+
+    def load(self, options: dict) -> None:
+        first, *lines = self.path.read_text().split("\n")
+        before = whole(first).get("options")
+        if before != options:
+            differ = sorted(name for name in options.keys() | (before or {}).keys()
+                            if options.get(name) != (before or {}).get(name))
+            raise StepFailed(f"{self.path}: begun by other options ({', '.join(differ)}): give "
+                             "those, or leave --resume away")
+        # Who was killed may have written half of the last line.
+        kept = [line for line in lines if whole(line)]
+        self.path.write_text("".join(line + "\n" for line in [first, *kept]))
+        for line in map(whole, kept):
+            self.found[line["of"]] = line["sample"]
+            self.note(line["commit"])
+
+    def note(self, commit: str) -> None:
+        if commit not in self.commits:
+            self.commits.append(commit)
+
+    def has(self, labels: dict) -> bool:
+        return key(labels) in self.found
+
+    def sample(self, labels: dict, measure: Callable[[], dict]) -> dict:
+        """What was measured of it; else it is measured, and kept."""
+        if not self.has(labels):
+            self.found[key(labels)] = measure()
+            self.note(self.commit)
+            if self.path:
+                line = {"of": key(labels), "commit": self.commit, "sample": self.found[key(labels)]}
+                with self.path.open("a") as file:
+                    file.write(json.dumps(line) + "\n")
+        return self.found[key(labels)]
+
+    def all_commits(self) -> str:
+        """Those that samples are of."""
+        return ", ".join(self.commits or [self.commit])
+
+    def done(self) -> None:
+        """All of it is written elsewhere."""
+        if self.path:
+            self.path.unlink(missing_ok=True)
+
+
+def whole(line: str) -> dict:
+    """Nothing, if it is no whole line."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
