@@ -297,7 +297,7 @@ GOALS = [
     *(Goal(f"jobs-{name}-alone", f"one job alone, {way}, by its time {PRELOADED}",
            "jobs in turn, hdd", jobs_goals.alone_by(way), 1.03, at_most=True)
       for name, way in [("kit", KIT), ("transparent", SHARED)]),
-    Goal("jobs-kit-turns", "waiting for turns by a job's time, at worst", "jobs at once, hdd",
+    Goal("jobs-kit-turns", "waiting for turns by the jobs' time", "jobs at once, hdd",
          jobs_goals.waiting, 0.15, at_most=True),
     Goal("jobs-kit-memory", "bytes of partitions in memory, at most, by those of the edges",
          "jobs at once, hdd", jobs_goals.copies, 1.0, at_most=True),

@@ -43,11 +43,12 @@ def there(plan: Plan, ways: tuple) -> tuple:
         way for way in ways if way not in (IN_TURN, KIT))
 
 
-def measured(memory: int, several: tuple, alone: Callable[[str], tuple]):
+def measured(memory: int, several: tuple, alone: Callable[[str], tuple], submitted_at_once=()):
     """All jobs, and each algorithm of their mix by itself, in the ways that are told of them:
     none without the kit, if they are only the kit's."""
     def measure(devices: Devices, plan: Plan, how: dict) -> list[dict]:
         cases = [sized(plan, plan.job_count, there(plan, several)),
+                 sized(plan, plan.job_count, there(plan, submitted_at_once), gap=0),
                  *(sized(plan, 1, there(plan, alone(name)), algorithms=(name,))
                    for name in plan.jobs(1, ()).workload.algorithms)]
         limit = how["memory_bytes"] and memory
@@ -57,7 +58,8 @@ def measured(memory: int, several: tuple, alone: Callable[[str], tuple]):
 
 
 in_turn = measured(IN_TURN_MEMORY, (IN_TURN, KIT),
-                   lambda name: (PRELOADED, SHARED, KIT) if name == MOST_SWEEPS else (KIT,))
+                   lambda name: (PRELOADED, SHARED, KIT) if name == MOST_SWEEPS else (KIT,),
+                   submitted_at_once=(KIT,))
 at_once = measured(AT_ONCE_MEMORY, (STRIPED, SHARED, MAPPED, KIT), lambda name: (SHARED, MAPPED))
 
 
@@ -81,9 +83,10 @@ def over(way: str, of: str):
     """How many times as long the other way takes for all of them."""
     def value(found: list[dict]) -> dict | None:
         _, ours = by_job_count(found, way)
-        if not ours:
+        both = [case for case in summary.cases(ours) if summary.only(found, way=of, **case)]
+        if not both:
             return None
-        case = summary.labels(ours[0])
+        (case,) = both
         ratio = summary.speed_up(found, case, way, of=of)
         return ratio and {**ratio, "case": case}
     return value
@@ -101,9 +104,12 @@ def alone_by(way: str):
 
 
 def bytes_by_most(way: str):
-    """What devices read for all, by what they read for the one that by itself reads most."""
+    """What devices read for all, by what they read for the one that by itself reads most. Who comes
+    later needs all of his sweeps from then on, so those are asked that came together, if any did."""
     def value(found: list[dict]) -> dict | None:
         one, several = by_job_count(found, way)
+        several = [sample for sample in several
+                   if not any(job["submitted"] for job in sample["jobs"])] or several
         if not one or not several:
             return None
         read = [summary.of_devices(sample, "bytes_read") for sample in several]
@@ -115,23 +121,28 @@ def bytes_by_most(way: str):
     return value
 
 
-def of_each(found: list[dict], value) -> dict | None:
-    """One number of every sample of several jobs of the kit; None where they do not tell."""
+def told(found: list[dict]) -> list[dict]:
+    """Samples of several jobs of the kit, if they tell of its calls."""
     _, several = by_job_count(found, KIT)
-    if not several or summary.was_ended(several) or \
-            not all("turns_ns" in job for sample in several for job in sample["jobs"]):
-        return None
-    middle, least, most = summary.spread([value(sample) for sample in several])
-    return {"ratio": middle, "least": least, "most": most}
+    tell = all("turns_ns" in job for sample in several for job in sample["jobs"])
+    return several if tell and not summary.was_ended(several) else []
 
 
 def waiting(found: list[dict]) -> dict | None:
-    """Of the job that waits longest for its turns, by its time."""
-    return of_each(found, lambda sample: max(job["turns_ns"] / 1e9 / job["seconds"]
-                                             for job in sample["jobs"]))
+    """For turns, by the time of all jobs, as in GraphM's §5.6; the range is that of the jobs."""
+    jobs = [job for sample in told(found) for job in sample["jobs"]]
+    if not jobs:
+        return None
+    shares = [job["turns_ns"] / 1e9 / job["seconds"] for job in jobs]
+    whole = sum(job["turns_ns"] for job in jobs) / 1e9 / sum(job["seconds"] for job in jobs)
+    return {"ratio": whole, "least": min(shares), "most": max(shares)}
 
 
 def copies(found: list[dict]) -> dict | None:
     """Of the edges, at most, in what jobs share."""
-    return of_each(found, lambda sample: max(job["buffer_bytes_max"] for job in sample["jobs"]) /
-                   sample["edge_bytes"])
+    of_samples = [max(job["buffer_bytes_max"] for job in sample["jobs"]) / sample["edge_bytes"]
+                  for sample in told(found)]
+    if not of_samples:
+        return None
+    middle, least, most = summary.spread(of_samples)
+    return {"ratio": middle, "least": least, "most": most}

@@ -308,12 +308,13 @@ def test_graphchis_wcc_has_room_for_its_values(monkeypatch, graphchi, memory, gi
     assert dict(found) == given
 
 
-def jobs(count: int, share: dict, of_each: dict = {}, **differing) -> list[dict]:
+def jobs(count: int, share: dict, of_each: dict = {}, gap: float = 0, **differing) -> list[dict]:
     """Of so many at once."""
-    found = case_samples(algorithm=f"{count} jobs", share=share, **differing)
+    pace = f", one in {gap:g} s" if gap else ""
+    found = case_samples(algorithm=f"{count} jobs{pace}", share=share, **differing)
     return [sample if sample["way"] == CEILING else
             {**sample, "edge_bytes": 100, "jobs": [
-                {"seconds": sample["seconds"], **of_each} for _ in range(count)]}
+                {"seconds": sample["seconds"], "submitted": gap * i, **of_each} for i in range(count)]}
             for sample in found]
 
 
@@ -333,6 +334,32 @@ def test_jobs_are_judged_beside_in_turn_at_once_and_alone():
     kit_seconds = BYTES / (0.9 * 2 * DEVICE_BANDWIDTH)
     assert value("jobs-kit-turns", at_once) == pytest.approx(2 / kit_seconds, rel=0.02)
     assert value("jobs-kit-memory", at_once) == pytest.approx(1.5)
+
+
+def test_turns_are_a_share_of_all_jobs_time():
+    """One that is soon through, as all is in memory when it comes, is the range's end."""
+    found = jobs(2, {KIT: 0.9})
+    for sample in found:
+        if sample["way"] == KIT:
+            for job, seconds, turns in zip(sample["jobs"], [9, 1], [0.5, 0.5], strict=True):
+                job |= {"seconds": seconds, "turns_ns": turns * 1e9, "buffer_bytes_max": 1}
+    turns = verdict("jobs-kit-turns", found)
+    assert (turns["ratio"], turns["most"]) == pytest.approx((0.1, 0.5)) and turns["ok"]
+
+
+def test_bytes_are_of_jobs_that_came_together():
+    def reading(found, much):
+        return [{**sample, "device_counters": [
+            {**counters, "bytes_read": much * counters["bytes_read"]}
+            for counters in sample["device_counters"]]} if sample["way"] != CEILING else sample
+            for sample in found]
+    apart = reading(jobs(16, {IN_TURN: 0.05, KIT: 0.9}, gap=0.5), 1.5)
+    together_ = reading(jobs(16, {KIT: 0.9}), 1.1)
+    one = jobs(1, {PRELOADED: 0.8, SHARED: 0.75, KIT: 0.9})
+    assert value("jobs-kit-bytes", together(apart, one)) == pytest.approx(1.5)
+    found = together(apart, together_, one)
+    assert value("jobs-kit-bytes", found) == pytest.approx(1.1)
+    assert value("jobs-kit-in-turn", found) == pytest.approx(18), "which only those apart have"
 
 
 @pytest.mark.parametrize("ended, share, says, ok", [
@@ -368,7 +395,7 @@ def test_the_kits_goals_are_left_out_without_it():
             "jobs at once, hdd": [(STRIPED, SHARED, MAPPED), *3 * [(SHARED, MAPPED)]],
             "jobs in memory, hdd": [(STRIPED, SHARED, MAPPED)]}),
     (Path("/kit"), {
-        "jobs in turn, hdd": [(IN_TURN, KIT), (KIT,), (PRELOADED, SHARED, KIT), (KIT,)],
+        "jobs in turn, hdd": [(IN_TURN, KIT), (KIT,), (KIT,), (PRELOADED, SHARED, KIT), (KIT,)],
         "jobs at once, hdd": [(STRIPED, SHARED, MAPPED, KIT), *3 * [(SHARED, MAPPED)]],
         "jobs in memory, hdd": [(IN_TURN, STRIPED, SHARED, MAPPED, KIT)]})])
 def test_jobs_are_compared_as_their_goals_want(monkeypatch, kit, ways):
