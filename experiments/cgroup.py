@@ -41,9 +41,17 @@ class Group:
     """For a workload and the daemons that work for it: its memory, and, where that is mounted,
     its CPU time."""
 
-    def __init__(self, memory: Path, cpu: Path | None):
+    def __init__(self, memory: Path, cpu: Path | None, limit_bytes: int | None):
         self.memory = memory
         self.cpu = cpu
+        self.limit_bytes = limit_bytes
+        self.allow_more(0)
+
+    def allow_more(self, more_bytes: int) -> None:
+        """Than the limit, if there is one; the next call says it anew. Nobody is inside."""
+        if self.limit_bytes is not None:
+            limit = self.memory / "memory.limit_in_bytes"
+            limit.write_text(str(self.limit_bytes + more_bytes))
 
     def enter(self) -> list[str]:
         """What goes before a command that is to run inside."""
@@ -77,6 +85,4 @@ def workload_group(journal: Journal, limit_bytes: int | None):
         for path in filter(None, [memory, cpu]):
             journal.note("cgroup", path=str(path))
             path.mkdir()
-        if limit_bytes is not None:
-            (memory / "memory.limit_in_bytes").write_text(str(limit_bytes))
-        yield Group(memory, cpu)
+        yield Group(memory, cpu, limit_bytes)

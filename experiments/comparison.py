@@ -76,6 +76,7 @@ class Case:
     ways: tuple = WAYS
     rivals: tuple[CsmqGraph, ...] = ()
     in_memory: bool = False  # read before, and written to devices without limit
+    more_bytes: int = 0  # that it may have, beside the memory that all have
 
     def all_ways(self) -> list[str]:
         return [*self.ways, *(rival.way for rival in self.rivals)]
@@ -170,6 +171,7 @@ class Comparison:
     def sample(self, case: Case, name: str) -> dict:
         self.set_depth(case.depth)
         self.devices.drop_caches()
+        self.group.allow_more(case.more_bytes)
         unlimited = self.devices.unlimited() if case.in_memory else nullcontext()
         with unlimited, self.way(name) as (directory, prefix):
             if case.in_memory:
@@ -268,8 +270,9 @@ def measure(devices: Devices, cases: list[Case], rounds: int, seconds: float,
     def key(case):
         return case.device_count, case.workload.files
 
-    def kept_as(labels):
-        return {**labels, "kind": devices.spec.kind, "memory_bytes": memory_bytes}
+    def kept_as(case, labels):
+        memory = memory_bytes and memory_bytes + (case.more_bytes if case else 0)
+        return {**labels, "kind": devices.spec.kind, "memory_bytes": memory}
 
     def measured(comparison, case, labels):
         """By whoever's turn it is."""
@@ -287,13 +290,13 @@ def measure(devices: Devices, cases: list[Case], rounds: int, seconds: float,
         comparison = None
         with ExitStack() as undo:
             for case, labels in turns(ours, rounds):
-                if comparison is None and not unfinished.has(kept_as(labels)):
+                if comparison is None and not unfinished.has(kept_as(case, labels)):
                     used = first(devices, count)
                     striped = undo.enter_context(btrfs_raid0(used))
                     limit = undo.enter_context(workload_group(devices.journal, memory_bytes))
                     comparison = Comparison(used, striped, limit)
                     comparison.prepare(ours[0])
-                sample = unfinished.sample(kept_as(labels),
+                sample = unfinished.sample(kept_as(case, labels),
                                            lambda: measured(comparison, case, labels))
                 found.append({**labels, **sample})
     return found

@@ -341,7 +341,7 @@ FIGURES = {
         lambda found: draw_times(found, "stripe_depth", "stripe depth",
                                  lambda depth: SIZE.convert(depth, None, None))),
     "io-threads": Figure(
-        18, "Execution time of PageRank by number of I/O threads",
+        18, "Execution time of PageRank by number of I/O threads, their buffers beside the memory",
         "on two disks six threads are enough.",
         lambda plan: [plan.grid("pagerank", DEVICES_OF_SWEEPS, threads=count)
                       for count in THREADS],

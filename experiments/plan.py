@@ -19,6 +19,7 @@ from experiments.workspace import StepFailed
 
 ALGORITHMS = ("wcc", "bfs", "pagerank", "spmv")
 RIVAL_SHARE = 0.75  # of the memory: its buffers
+THREADS_IN_MEMORY = 2  # whose buffers it has room for; those of more come beside it
 DEVICES_OF_SWEEPS = 2  # as in CSMqGraph's figures 13, 17 and 18
 JOB_PARTITIONS = 16  # of the vertices: what jobs share is a block of their square
 SHARD_JOBS_SMALLER = 2  # their scale: each has values of its own, as large as what they share
@@ -64,7 +65,8 @@ class Plan:
             rivals = (CsmqGraph(rivals[0].programs, threads // device_count, NAME),) \
                 if threads % device_count == 0 else ()
         rivals = tuple(rival for rival in rivals if self.has_room(rival, device_count))
-        return Case(workload, device_count, depth, ways, rivals)
+        more = max(0, (threads or 0) - THREADS_IN_MEMORY) * fio.LARGE
+        return Case(workload, device_count, depth, ways, rivals, more_bytes=more)
 
     def has_room(self, rival: CsmqGraph, device_count: int) -> bool:
         """A thread has a buffer of LARGE. What is killed for want of memory says nothing."""
