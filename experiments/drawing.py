@@ -50,7 +50,9 @@ def bars(axes, groups: list[str], series: dict[str, list[tuple]]) -> None:
 
 
 def line(axes, number: int, name: str, places: list[float], values: list[tuple], **style):
-    """With the range of each value; (value, least, most)."""
+    """With the range of each value: (value, least, most), or None."""
+    places = [place for place, value in zip(places, values, strict=True) if value is not None]
+    values = [value for value in values if value is not None]
     colour = COLOURS[number % len(COLOURS)]
     axes.fill_between(places, [value[1] for value in values], [value[2] for value in values],
                       color=colour, alpha=0.2, linewidth=0)

@@ -116,9 +116,10 @@ def main(ctx, name, at, source, out, resume, **options):
     unfinished = Unfinished(None if source else kept, given(ctx), resume)
     recorded = {name: load(source, name)} if source else \
         measure(list(targets), at, options, unfinished)
-    for each, target in targets.items():
-        if not source:
+    if not source:
+        for each, target in targets.items():
             samples.write(target.with_suffix(".json"), recorded[each])
+    for each, target in targets.items():
         target.write_text(drawing.svg(figures.draw(recorded[each]), each, alone=True))
         click.echo(target)
     unfinished.done()

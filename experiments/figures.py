@@ -125,7 +125,7 @@ def draw_promotion(found):
     def promotion(case, way):
         ratio = of_ratio(samples.ratio(summary.bandwidth(found, case, way),
                                        summary.bandwidth(found, case, STRIPED)))
-        return tuple(100 * (value - 1) for value in ratio)
+        return ratio and tuple(100 * (value - 1) for value in ratio)
 
     for number, way in enumerate(ways):
         if way != STRIPED:
@@ -167,9 +167,8 @@ def draw_times(found, by: str, axis: str, place):
     figure, (axes,) = drawing.panels(1)
     ticks = range(len(cases))
     for number, way in enumerate(summary.ways(found)):
-        there = [(i, summary.seconds(found, case, way)) for i, case in enumerate(cases)]
-        there = [(i, spread(values)) for i, values in there if values]
-        drawing.line(axes, number, way, [i for i, _ in there], [value for _, value in there])
+        drawing.line(axes, number, way, ticks,
+                     [spread(summary.seconds(found, case, way)) for case in cases])
     axes.set(xlabel=axis, ylabel="execution time (s)", ylim=(0, None))
     axes.set_xticks(ticks, [str(case[by]) for case in cases])
     drawing.legend(axes)
@@ -196,8 +195,7 @@ def draw_ablation(found):
     slow = summary.seconds(found, coarse, STRIPED)
 
     def speed_up(case, way):
-        fast = summary.seconds(found, case, way)
-        return fast and of_ratio(samples.ratio(slow, fast))
+        return of_ratio(samples.ratio(slow, summary.seconds(found, case, way)))
 
     figure, (above, below) = drawing.panels(2)
     drawing.bars(above, ["nothing", "striping", *PARTS], {"": [

@@ -84,8 +84,10 @@ def series(samples: list[dict], what: str, **where) -> list[float]:
     return [sample[what] for sample in samples if is_as(sample, where)]
 
 
-def ratio(numerators: list[float], denominators: list[float]) -> dict[str, float]:
-    """Of the medians; and the least and the most of the rounds' own."""
+def ratio(numerators: list[float], denominators: list[float]) -> dict[str, float] | None:
+    """Of the medians; and the least and the most of the rounds' own. None: one was not measured."""
+    if not numerators or not denominators:
+        return None
     of_rounds = [a / b for a, b in zip(numerators, denominators, strict=True)]
     middle = statistics.median(numerators) / statistics.median(denominators)
     return {"ratio": middle, "least": min(of_rounds), "most": max(of_rounds)}

@@ -38,8 +38,10 @@ def only(found: list[dict], **where) -> list[dict]:
     return [sample for sample in found if samples.is_as(sample, where)]
 
 
-def spread(values: list[float], by: float = 1) -> tuple:
-    """The middle one, the least, the most."""
+def spread(values: list[float], by: float = 1) -> tuple | None:
+    """The middle one, the least, the most; None of none."""
+    if not values:
+        return None
     return tuple(value / by for value in (statistics.median(values), min(values), max(values)))
 
 
@@ -92,7 +94,7 @@ def ceiling(found: list[dict], case: dict) -> list[float]:
                           device_count=case["device_count"])
 
 
-def share(found: list[dict], case: dict, way: str) -> dict:
+def share(found: list[dict], case: dict, way: str) -> dict | None:
     return samples.ratio(bandwidth(found, case, way), ceiling(found, case))
 
 

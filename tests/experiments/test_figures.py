@@ -53,6 +53,17 @@ def test_is_drawn_from_samples(name):
     assert ids and all(each.startswith(f"{name}-") for each in ids)
 
 
+@pytest.mark.parametrize("name", set(FIGURES) - set(figure.WITHOUT_DEVICES))
+def test_way_that_one_case_has_no_room_for_is_left_out(name):
+    """CSMqGraph's buffers, of so many threads a device, do not fit with more devices."""
+    found = made_up(name)
+    found = found + [{**sample, "way": "rival"} for sample in found if sample["way"] == PRELOADED]
+    last = summary.cases(found)[-1]
+    left = [sample for sample in found
+            if not (sample["way"] == "rival" and samples.is_as(sample, last))]
+    drawing.svg(figures.draw(ours("figure", left, name=name)), name)
+
+
 def test_cases_are_those_of_the_paper():
     plan = Plan(device_counts=counts_up_to(6), scales=(20, 21))
     assert plan.device_counts == (2, 4, 6) and counts_up_to(5) == (2, 4, 5)
