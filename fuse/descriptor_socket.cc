@@ -2,7 +2,10 @@
 
 #include <sys/socket.h>
 
-#include <cstring>
+#include <cerrno>
+#include <utility>
+
+#include "iomgr/base/passed_fds.h"
 
 namespace graphlane {
 namespace {
@@ -11,12 +14,10 @@ struct Envelope {
   Envelope() {
     message.msg_iov = &piece;
     message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
   }
   dev_t device_number = 0;
   iovec piece{.iov_base = &device_number, .iov_len = sizeof device_number};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  PassedFds<1> passed;
   msghdr message = {};
 };
 
@@ -34,11 +35,7 @@ Result<void> send_mounted(int socket, const MountedDevice& mounted) {
   Envelope envelope;
   envelope.device_number = mounted.device_number;
   const int fd = mounted.fuse.get();
-  cmsghdr* header = CMSG_FIRSTHDR(&envelope.message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof fd);
-  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  envelope.passed.attach({&fd, 1}, &envelope.message);
   ssize_t sent;
   do sent = ::sendmsg(socket, &envelope.message, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
@@ -48,17 +45,15 @@ Result<void> send_mounted(int socket, const MountedDevice& mounted) {
 
 Result<MountedDevice> receive_mounted(int socket) {
   Envelope envelope;
+  envelope.passed.make_room(&envelope.message);
   ssize_t received;
   do received = ::recvmsg(socket, &envelope.message, MSG_CMSG_CLOEXEC);
   while (received < 0 && errno == EINTR);
   if (received < 0) return last_errno();
-  const cmsghdr* header = CMSG_FIRSTHDR(&envelope.message);
-  if (received == 0 || header == nullptr || header->cmsg_type != SCM_RIGHTS) {
-    return Errno{ENOTCONN};
-  }
-  int fd;
-  std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-  return MountedDevice{.fuse = Fd(fd), .device_number = envelope.device_number};
+  Fd fuse;
+  for_each_passed(envelope.message, [&fuse](int fd) { fuse.reset(fd); });
+  if (received == 0 || !fuse) return Errno{ENOTCONN};
+  return MountedDevice{.fuse = std::move(fuse), .device_number = envelope.device_number};
 }
 
 }  // namespace graphlane

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "iomgr/base/passed_fds.h"
 #include "iomgr/base/reopen.h"
 
 namespace graphlane {
@@ -62,19 +63,11 @@ void set_patience(int socket, timeval patience) {
 }
 
 bool send_message(int socket, std::span<const iovec> pieces, std::span<const int> fds) {
-  alignas(cmsghdr) char control[CMSG_SPACE(kServerDescriptorsMax * sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(pieces.data());
   message.msg_iovlen = pieces.size();
-  if (!fds.empty()) {
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(fds.size_bytes());
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(fds.size_bytes());
-    std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
-  }
+  PassedFds<kServerDescriptorsMax> passed;
+  passed.attach(fds, &message);
   return ::syscall(SYS_sendmsg, socket, &message, MSG_NOSIGNAL) >= 0;
 }
 
@@ -86,20 +79,14 @@ bool send_question(int socket, int fd, uint32_t question) {
 
 void receive_message(int socket, void* buffer, size_t size_bytes, ServerMessage* received) {
   iovec piece{.iov_base = buffer, .iov_len = size_bytes};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof received->fds)];
   msghdr message{};
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
+  PassedFds<kServerDescriptorsMax> passed;
+  passed.make_room(&message);
   received->length_bytes = ::syscall(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC);
   if (received->length_bytes < 0) return;
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
-    return;
-  }
-  received->fd_count = static_cast<uint32_t>((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-  std::memcpy(received->fds, CMSG_DATA(header), received->fd_count * sizeof(int));
+  for_each_passed(message, [received](int fd) { received->fds[received->fd_count++] = fd; });
 }
 
 const ServerReply* reply_in(const ServerMessage& message, const char* buffer) {

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
+#include "iomgr/base/passed_fds.h"
 #include "shim/hooks.h"
 #include "shim/open_file.h"
 #include "shim/real.h"
@@ -65,16 +65,7 @@ bool open_ours(int directory, const char* path, int flags, mode_t mode, int* fd)
 
 // Descriptors that came with a message (SCM_RIGHTS).
 void forget_received(const msghdr& message) {
-  if (message.msg_control == nullptr) return;
-  auto* const all = const_cast<msghdr*>(&message);  // what the macros want
-  for (cmsghdr* one = CMSG_FIRSTHDR(all); one != nullptr; one = CMSG_NXTHDR(all, one)) {
-    if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
-    for (size_t at = CMSG_LEN(0); at + sizeof(int) <= one->cmsg_len; at += sizeof(int)) {
-      int fd = -1;
-      std::memcpy(&fd, reinterpret_cast<const char*>(one) + at, sizeof fd);
-      forget(fd);
-    }
-  }
+  for_each_passed(message, [](int fd) { forget(fd); });
 }
 
 // A part whose number became another file's would be read as if it were the

@@ -5,24 +5,18 @@
 #include <algorithm>
 #include <cassert>
 
+#include "iomgr/base/passed_fds.h"
+
 namespace graphlane::share {
 
 Result<void> send_message(int socket, std::string_view bytes, std::span<const int> fds, int flags) {
   assert(bytes.size() <= kMessageBytesMax && fds.size() <= kMessageFdsMax);
-  alignas(cmsghdr) char control[CMSG_SPACE(kMessageFdsMax * sizeof(int))] = {};
   iovec piece{.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
   msghdr message = {};
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
-  if (!fds.empty()) {
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(fds.size_bytes());
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(fds.size_bytes());
-    std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
-  }
+  PassedFds<kMessageFdsMax> passed;
+  passed.attach(fds, &message);
   ssize_t sent;
   do sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | flags);
   while (sent < 0 && errno == EINTR);
@@ -38,28 +32,18 @@ Result<Message> receive_message(int socket, int flags) {
   if (length < 0) return last_errno();
   if (length == 0) return Errno{ECONNRESET};  // none of our messages is empty
   if (static_cast<size_t>(length) > kMessageBytesMax) return Errno{EMSGSIZE};
-  alignas(cmsghdr) char control[CMSG_SPACE(kMessageFdsMax * sizeof(int))];
   Message received{.bytes = std::string(static_cast<size_t>(length), '\0'), .fds = {}};
   iovec piece{.iov_base = received.bytes.data(), .iov_len = received.bytes.size()};
   msghdr message = {};
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
+  PassedFds<kMessageFdsMax> passed;
+  passed.make_room(&message);
   // Past libc, as an Fd closes what comes along: ThreadSanitizer would miss that.
   do length = ::syscall(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC | flags);
   while (length < 0 && errno == EINTR);
   if (length < 0) return last_errno();
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-      received.fds.emplace_back(fd);
-    }
-  }
+  for_each_passed(message, [&received](int fd) { received.fds.emplace_back(fd); });
   if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return Errno{EMSGSIZE};
   received.bytes.resize(static_cast<size_t>(length));
   return received;
