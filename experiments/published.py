@@ -23,6 +23,15 @@ JOBS_TITLE = "Beside what GraphM published"
 
 
 @dataclass(frozen=True)
+class Run:
+    """Samples that were compared in one run, and with what: a kind of device, or a measurement of
+    `check`."""
+
+    samples: list[dict]
+    on: str
+
+
+@dataclass(frozen=True)
 class Published:
     """Of one algorithm; `here` says the same of a way of a case."""
 
@@ -67,30 +76,30 @@ PUBLISHED = [
 ]
 
 
-def table(sets: list[list[dict]]) -> Table:
-    """A row for each thing published and each case of it here: of sets of samples, one a run."""
-    ways = [*WAYS, *dict.fromkeys(way for found in sets for way in summary.ways(found)
+def table(runs: list[Run]) -> Table:
+    """A row for each thing published and each case of it here."""
+    ways = [*WAYS, *dict.fromkeys(way for run in runs for way in summary.ways(run.samples)
                                   if way not in (*WAYS, COMPUTING) and not is_ours(way)),
             CEILING]
-    shown = Table(["", "here", "published: GridGraph", "published: CSMqGraph", "where",
-                   *(f"here: {way}" for way in ways)], texts=2, title=TITLE,
+    shown = Table(["", "here", "on", "published: GridGraph", "published: CSMqGraph", "where",
+                   *(f"here: {way}" for way in ways)], texts=3, title=TITLE,
                   caption=f"{summary.CAPTION}. Their {STRIPED} has stripes of 512 KiB, ours is "
                           "btrfs raid0 with 64 KiB.")
     for published in PUBLISHED:
-        cases = [(found, case) for found in sets for case in summary.cases(found)
+        cases = [(run, case) for run in runs for case in summary.cases(run.samples)
                  if case["algorithm"] == published.algorithm and
-                 summary.seconds(found, case, STRIPED)]
+                 summary.seconds(run.samples, case, STRIPED)]
         row = [published.gridgraph, published.csmqgraph, published.where]
-        for found, case in cases:
-            of_case = summary.only(found, **case)
-            here = [published.here(found, case, way)
+        for run, case in cases:
+            of_case = summary.only(run.samples, **case)
+            here = [published.here(run.samples, case, way)
                     if way == CEILING or summary.only(of_case, way=way) else ""
                     for way in ways]
-            cells = [published.what, described(case), *row, *here]
+            cells = [published.what, described(case), run.on, *row, *here]
             if cells not in shown.rows:  # two figures may show the same samples
                 shown.add(*cells)
         if not cases:
-            shown.add(published.what, "not measured", *row, *[""] * len(ways))
+            shown.add(published.what, "not measured", "", *row, *[""] * len(ways))
     return shown
 
 
@@ -137,30 +146,30 @@ PUBLISHED_OF_JOBS = [
 ]
 
 
-def jobs_table(sets: list[list[dict]]) -> Table | None:
+def jobs_table(runs: list[Run]) -> Table | None:
     """The same of each comparison of several jobs; None if there is none."""
-    cases = [(found, case) for found in sets for case in summary.cases(found)
+    cases = [(run, case) for run in runs for case in summary.cases(run.samples)
              if " jobs" in case["algorithm"]]
     if not cases:
         return None
-    ways = [way for way in dict.fromkeys(way for found, case in cases
-                                         for way in summary.ways(summary.only(found, **case)))
+    ways = [way for way in dict.fromkeys(way for run, case in cases for way in
+                                         summary.ways(summary.only(run.samples, **case)))
             if is_ours(way)]
-    shown = Table(["by that of ours", "here", "GraphM: in memory", "GraphM: out of core", "where",
-                   *(f"here: {way}" for way in ways)], texts=2, title=JOBS_TITLE,
+    shown = Table(["by that of ours", "here", "on", "GraphM: in memory", "GraphM: out of core", "where",
+                   *(f"here: {way}" for way in ways)], texts=3, title=JOBS_TITLE,
                   caption=summary.CAPTION)
     for published in PUBLISHED_OF_JOBS:
-        for found, case in cases:
-            if case["engine"] not in published.engines:
+        for run, case in cases:
+            theirs = summary.only(run.samples, way=published.of, **case)
+            if case["engine"] not in published.engines or not theirs:
                 continue
-            theirs = summary.only(found, way=published.of, **case)
 
             def cell(way):
-                ours = summary.only(found, way=way, **case)
-                if not theirs or not ours or not all(map(published.needs, ours)):
+                ours = summary.only(run.samples, way=way, **case)
+                if not ours or not all(map(published.needs, ours)):
                     return ""
                 return samples.shown(summary.ratio(theirs, ours, published.needs))
-            shown.add(published.what, f"{case['algorithm']}, {described(case)}",
+            shown.add(published.what, f"{case['algorithm']}, {described(case)}", run.on,
                       published.in_memory, published.out_of_core, published.where,
                       *map(cell, ways))
     return shown

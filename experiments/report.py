@@ -120,18 +120,19 @@ def section(path: Path, recorded: dict) -> str:
                          "measure them again with this version") from None
 
 
-def compared(results: dict[Path, dict]) -> list[dict]:
-    """Sets of samples that were compared in one run each."""
-    sets = []
+def compared(results: dict[Path, dict]) -> list[published.Run]:
+    runs = []
     for recorded in results.values():
-        sets += [measured["samples"] for measured in recorded.get("measurements", [recorded])]
-    return [found for found in sets if summary.compares(found)]
+        for measured in recorded.get("measurements", [recorded]):
+            kind = measured.get("spec", {}).get("kind", "")
+            runs.append(published.Run(measured["samples"], measured.get("measurement", kind)))
+    return [run for run in runs if summary.compares(run.samples)]
 
 
 def page(results: dict[Path, dict]) -> str:
-    sets = compared(results)
-    beside = published.table(sets).html()
-    if jobs := published.jobs_table(sets):
+    runs = compared(results)
+    beside = published.table(runs).html()
+    if jobs := published.jobs_table(runs):
         beside += jobs.html()
     sections = "".join(section(path, recorded) for path, recorded in results.items())
     return ("<!DOCTYPE html><html lang=en><head><meta charset=utf-8>"

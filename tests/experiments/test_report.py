@@ -16,6 +16,7 @@ from experiments.comparison import (CEILING, COMPUTING, IN_TURN, KIT, MAPPED, MO
 from experiments.goals import GOALS, MEASUREMENTS, Goal
 from experiments.options import Engines
 from experiments.plan import Plan
+from experiments.published import Run
 from experiments.tables import Table
 
 RIVAL = "CSMqGraph, 1 a device"
@@ -83,10 +84,11 @@ def test_report_is_one_page_that_says_all(tmp_path):
 
 def test_published_stands_beside_each_case_once():
     found = case_samples(device_count=4)
-    table = published.table([found, found])
+    table = published.table([Run(found, "hdd"), Run(found, "hdd"), Run(found, "ssd")])
     rows = [row for row in table.rows if row[0] == "speed-up of wcc"]
-    assert [row[1] for row in rows] == ["grid_engine, rmat-21, 4 devices, depth 12M"]
-    assert rows[0][5:] == ["1", "1.20 (1.20–1.20)", "1.80 (1.80–1.80)", "2.00 (2.00–2.00)"]
+    case = "grid_engine, rmat-21, 4 devices, depth 12M"
+    assert [row[1:3] for row in rows] == [[case, "hdd"], [case, "ssd"]]
+    assert rows[0][6:] == ["1", "1.20 (1.20–1.20)", "1.80 (1.80–1.80)", "2.00 (2.00–2.00)"]
     assert [row[1] for row in table.rows if row[0] == "speed-up of spmv"] == ["not measured"]
 
 
@@ -98,13 +100,13 @@ def test_published_stands_beside_each_case_once():
     ("GraphChi", [("time of one after the other", "6.8", "12.0", "3.00 (3.00–3.00)"),
                   ("time of all at once", "2.3", "3.1", "1.80 (1.80–1.80)")])])
 def test_jobs_stand_beside_graphm(engine, rows):
-    assert published.jobs_table([case_samples()]) is None
+    assert published.jobs_table([Run(case_samples(), "hdd")]) is None
     share = {IN_TURN: 0.3, STRIPED: 0.5, SHARED: 0.9}
     found = case_samples(engine=engine, algorithm="16 jobs", share=share)
     found = [{**sample, "device_counters": sample["device_counters"][:1]}
              if sample["way"] == SHARED else sample for sample in found]  # half of the bytes
-    shown = published.jobs_table([found]).rows
-    assert [(row[0], row[2], row[3], row[-1]) for row in shown] == rows
+    shown = published.jobs_table([Run(found, "hdd")]).rows
+    assert [(row[0], row[3], row[4], row[-1]) for row in shown] == rows
 
 
 @pytest.mark.parametrize("text, said", [
