@@ -1,7 +1,10 @@
 """Unmodified engines compute on a volume what they compute on plain files, and
 on plain files what igraph says."""
 
+import json
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -142,6 +145,62 @@ def test_grid_engine_computes_the_same_on_a_volume(
     assert grid_results(engines, grid_stage, way, tmp_path, *grid_options) == native
 
 
+class Jobs:
+    """Several programs at once under `graphlane run`, over one mount, each in a directory of its
+    own, where the grid's files are symbolic links."""
+
+    COUNT = 16
+    GRID = ["meta", "row", "row_offset", "column", "column_offset", "block-*"]
+
+    def __init__(self, stage: Stage, mount: Path, share: str):
+        self.stage = stage
+        self.share = share
+        self.places = [mount / f"job-{i}" for i in range(self.COUNT)]
+        for place in self.places:
+            place.mkdir()
+            for path in [path for glob in self.GRID for path in stage.plain.glob(glob)]:
+                (place / path.name).symlink_to(Path("..") / stage.plain.name / path.name)
+
+    def run(self, command) -> list[str]:
+        """What each says; command(i, place): of the i-th."""
+        env = os.environ | {"GRAPHLANE_IO": "direct"}  # else all of it is in the page cache
+        words = [self.stage.graphlane.program, "run", f"--share={self.share}", "--"]
+        jobs = [subprocess.Popen([*words, *map(str, command(i, place))], env=env, text=True,
+                                 stdout=subprocess.PIPE) for i, place in enumerate(self.places)]
+        said = [job.communicate(timeout=100)[0] for job in jobs]
+        assert [job.returncode for job in jobs] == [0] * self.COUNT
+        return said
+
+    def remove(self) -> None:
+        for place in self.places:
+            shutil.rmtree(place)
+
+
+@pytest.fixture(params=["auto", "map"])
+def jobs(request, fuse, grid_stage, tmp_path):
+    with grid_stage.graphlane.mounted(grid_stage.volume, tmp_path / "mnt") as mount:
+        several = Jobs(grid_stage, mount, request.param)
+        try:
+            yield several
+            shared = json.loads(os.getxattr(mount, "user.graphlane.stats"))["shared"]
+            assert shared["fetched_bytes"] > 0 and shared["found_bytes"] > 0, "they have met"
+        finally:
+            several.remove()
+
+
+def test_sixteen_jobs_share_a_mount_and_each_is_right(jobs, engines, gowalla, tmp_path):
+    mix = [("wcc",), ("pagerank", "--iterations", 10), ("bfs", "--root", 100)]
+    jobs.run(lambda i, place: [engines / "grid_engine", mix[i % 3][0], place, *mix[i % 3][1:],
+                               "--out", tmp_path / f"out-{i}"])
+    for i in range(Jobs.COUNT):
+        out = (tmp_path / f"out-{i}").read_bytes()
+        if mix[i % 3][0] == "pagerank":
+            assert np.allclose(np.frombuffer(out), gowalla.pagerank(10), rtol=1e-9), i
+        else:
+            truth = gowalla.labels() if mix[i % 3][0] == "wcc" else gowalla.parents(100)
+            assert (np.frombuffer(out, "<i4") == truth).all(), i
+
+
 def test_every_device_holds_a_share_of_the_edges(grid_stage):
     total = sum((grid_stage.plain / name).stat().st_size for name in ["row", "column"])
     for device in grid_stage.volume.devices:
@@ -278,6 +337,20 @@ def test_gridgraph_bfs(gridgraph, gowalla, grid_stage, any_way):
     result = grid_stage.run(any_way, gridgraph / "bfs", "{dir}", 100, 8)
     reached = int((gowalla.parents(100) >= 0).sum())
     assert f"discovered {reached} vertices from 100" in result.stdout
+
+
+def test_sixteen_gridgraphs_share_a_mount_and_each_is_right(gridgraph, jobs, gowalla):
+    mix = [("wcc", 8), ("pagerank", 10, 8), ("bfs", 100, 8)]
+    said = jobs.run(lambda i, place: [gridgraph / mix[i % 3][0], place, *mix[i % 3][1:]])
+    reached = int((gowalla.parents(100) >= 0).sum())
+    for i, place in enumerate(jobs.places):
+        if mix[i % 3][0] == "wcc":
+            assert (np.fromfile(place / "label", "<i4") == gowalla.labels()).all(), i
+        elif mix[i % 3][0] == "pagerank":
+            rank = np.fromfile(place / "pagerank", "<f4")[:gowalla.vertex_count]
+            assert np.allclose(rank, gowalla.pagerank(10), rtol=1e-4), i
+        else:
+            assert f"discovered {reached} vertices from 100" in said[i], i
 
 
 def test_gridgraph_spmv(gridgraph, graphlane, gowalla, tmp_path, any_way):
