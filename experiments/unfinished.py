@@ -40,10 +40,13 @@ class Unfinished:
         if path is None:
             return
         begun = {name: str(value) for name, value in (options or {}).items()}
-        if resume and path.exists():
-            self.load(begun)
-        else:
-            path.write_text(json.dumps({"options": begun}) + "\n")
+        try:
+            if resume and path.exists():
+                self.load(begun)
+            else:
+                path.write_text(json.dumps({"options": begun}) + "\n")
+        except OSError as error:
+            raise StepFailed(f"{path}: {error.strerror}") from None
 
     def load(self, options: dict) -> None:
         first, *lines = self.path.read_text().split("\n")
@@ -54,8 +57,10 @@ class Unfinished:
             raise StepFailed(f"{self.path}: begun by other options ({', '.join(differ)}): give "
                              "those, or leave --resume away")
         # Who was killed may have written half of the last line.
-        kept = [line for line in lines if whole(line)]
-        self.path.write_text("".join(line + "\n" for line in [first, *kept]))
+        kept = [line for line in lines if whole(line).keys() >= {"of", "commit", "sample"}]
+        mended = self.path.with_name(self.path.name + ".new")
+        mended.write_text("".join(line + "\n" for line in [first, *kept]))
+        mended.replace(self.path)
         for line in map(whole, kept):
             self.found[line["of"]] = line["sample"]
             self.note(line["commit"])

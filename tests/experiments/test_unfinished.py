@@ -57,6 +57,11 @@ def test_other_options_are_refused_and_named(tmp_path):
     assert Unfinished(path, {"rounds": 1, "count": 2}, resume=True).has({"way": "a"})
 
 
+def test_place_that_is_not_there_is_named_before_anything_is_measured(tmp_path):
+    with pytest.raises(StepFailed, match="nowhere/x.unfinished: No such file"):
+        Unfinished(tmp_path / "nowhere/x.unfinished")
+
+
 def test_samples_of_two_commits_name_both(tmp_path):
     path = tmp_path / "x.unfinished"
     begun = Unfinished(path)
