@@ -38,6 +38,7 @@ def chosen(globs: tuple[str, ...]) -> list[Goal]:
 def measure_one(name: str, made: Devices | None, plan: Plan, how: dict) -> dict:
     """What is to be kept of it. One that fails is a finding, and the others go on."""
     kept = {"measurement": name, "samples": []} | (made.describe() if made else {})
+    how = {**how, "unfinished": how["unfinished"].part(name)}
     try:
         kept["samples"] = MEASUREMENTS[name].measure(made, plan, how)
     except StepFailed as failed:

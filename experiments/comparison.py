@@ -270,10 +270,6 @@ def measure(devices: Devices, cases: list[Case], rounds: int, seconds: float,
     def key(case):
         return case.device_count, case.workload.files
 
-    def kept_as(case, labels):
-        memory = memory_bytes and memory_bytes + (case.more_bytes if case else 0)
-        return {**labels, "kind": devices.spec.kind, "memory_bytes": memory}
-
     def measured(comparison, case, labels):
         """By whoever's turn it is."""
         if case is None:
@@ -290,13 +286,12 @@ def measure(devices: Devices, cases: list[Case], rounds: int, seconds: float,
         comparison = None
         with ExitStack() as undo:
             for case, labels in turns(ours, rounds):
-                if comparison is None and not unfinished.has(kept_as(case, labels)):
+                if comparison is None and not unfinished.has(labels):
                     used = first(devices, count)
                     striped = undo.enter_context(btrfs_raid0(used))
                     limit = undo.enter_context(workload_group(devices.journal, memory_bytes))
                     comparison = Comparison(used, striped, limit)
                     comparison.prepare(ours[0])
-                sample = unfinished.sample(kept_as(case, labels),
-                                           lambda: measured(comparison, case, labels))
+                sample = unfinished.sample(labels, lambda: measured(comparison, case, labels))
                 found.append({**labels, **sample})
     return found

@@ -7,6 +7,7 @@ which commit.
 
 import json
 from collections.abc import Callable
+from copy import copy
 from pathlib import Path
 
 import click
@@ -25,16 +26,13 @@ def given(context: click.Context) -> dict:
     return {name: value for name, value in context.params.items() if name not in HOW_IT_IS_SAID}
 
 
-def key(labels: dict) -> str:
-    return json.dumps(labels, sort_keys=True)
-
-
 class Unfinished:
     """Without a path nothing is kept."""
 
     def __init__(self, path: Path | None = None, options: dict | None = None, resume: bool = False):
         self.path = path
-        self.found = {}  # key -> sample
+        self.name = ""
+        self.found = {}  # key() -> sample
         self.commits = []
         self.commit = samples.commit()
         if path is None:
@@ -69,19 +67,29 @@ class Unfinished:
         if commit not in self.commits:
             self.commits.append(commit)
 
+    def part(self, name: str) -> "Unfinished":
+        """For one of several measurements, whose samples are its own, whatever they are of."""
+        part = copy(self)
+        part.name = name
+        return part
+
+    def key(self, labels: dict) -> str:
+        return json.dumps([self.name, labels], sort_keys=True)
+
     def has(self, labels: dict) -> bool:
-        return key(labels) in self.found
+        return self.key(labels) in self.found
 
     def sample(self, labels: dict, measure: Callable[[], dict]) -> dict:
         """What was measured of it; else it is measured, and kept."""
-        if not self.has(labels):
-            self.found[key(labels)] = measure()
+        key = self.key(labels)
+        if key not in self.found:
+            self.found[key] = measure()
             self.note(self.commit)
             if self.path:
-                line = {"of": key(labels), "commit": self.commit, "sample": self.found[key(labels)]}
+                line = {"of": key, "commit": self.commit, "sample": self.found[key]}
                 with self.path.open("a") as file:
                     file.write(json.dumps(line) + "\n")
-        return self.found[key(labels)]
+        return self.found[key]
 
     def all_commits(self) -> str:
         """Those that samples are of."""

@@ -62,6 +62,17 @@ def test_place_that_is_not_there_is_named_before_anything_is_measured(tmp_path):
         Unfinished(tmp_path / "nowhere/x.unfinished")
 
 
+def test_measurements_do_not_take_each_others_samples(tmp_path):
+    """Of `check --quick` two measure the same jobs by the kit, beside what else they compare."""
+    path = tmp_path / "x.unfinished"
+    begun = Unfinished(path)
+    assert begun.part("in turn").sample({"way": "kit"}, lambda: {"seconds": 2}) == {"seconds": 2}
+    assert begun.part("at once").sample({"way": "kit"}, lambda: {"seconds": 3}) == {"seconds": 3}
+    again = Unfinished(path, resume=True)
+    assert again.part("in turn").sample({"way": "kit"}, never) == {"seconds": 2}
+    assert again.all_commits() == begun.all_commits()
+
+
 def test_samples_of_two_commits_name_both(tmp_path):
     path = tmp_path / "x.unfinished"
     begun = Unfinished(path)
