@@ -45,6 +45,8 @@ class Elevator {
     if (head_ < furthest_) return head_;
     return {head_.fd, head_.offset - std::min(head_.offset, behind_max_)};
   }
+  // Where the last one ended.
+  DevicePlace head() const { return head_; }
   void goes_to(DevicePlace place, uint64_t length_bytes) {
     if (place < head_) {
       const bool a_little = place.fd == head_.fd && head_.offset - place.offset <= behind_max_;

@@ -49,8 +49,9 @@ Lane::Worker::~Worker() {
 }
 
 Outcome<std::unique_ptr<Lane>> Lane::start(std::string device, IoBackend backend, uint32_t depth,
+                                           LaneQueue::Clock::duration patience,
                                            IoQueueMaker make_queue) {
-  std::unique_ptr<Lane> lane(new Lane());
+  std::unique_ptr<Lane> lane(new Lane(patience));
   lane->device_ = std::move(device);
   const bool synchronous = backend == IoBackend::kThreads;
   const uint32_t thread_count = std::min(depth, synchronous ? kSyncThreadsMax : kLaneThreadsMax);
@@ -124,10 +125,17 @@ void Lane::push(LaneIo* io, RequestEnd* end) {
 // one when there is nothing else to do. False: the lane ends.
 bool Lane::take(Worker& worker) {
   IoQueue& queue = *worker.queue;
+  const auto free_since = LaneQueue::Clock::now();
   MutexLock lock(mu_);
-  while (queue.in_flight() == 0 && waiting_.empty()) {
-    if (stopping_) return false;
-    work_.wait(mu_);
+  while (queue.in_flight() == 0) {
+    if (waiting_.empty()) {
+      if (stopping_) return false;
+      work_.wait(mu_);
+      continue;
+    }
+    const auto until = waiting_.waits_until(free_since);
+    if (until <= LaneQueue::Clock::now()) break;
+    work_.wait_until(mu_, until);
   }
   // One at a time when other threads are idle would be fairer, but a thread
   // holds the lock only for the arithmetic; preadv of SyncQueue runs unlocked.

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -56,10 +57,13 @@ struct LaneCounters {
 
 class Lane {
  public:
-  // `depth` I/Os in flight over all of its threads. The backend must be one
-  // that works (not kAuto).
+  // A piece that another thread is about to push takes so long: a disk seeks longer.
+  static constexpr std::chrono::milliseconds kPatience{3};
+
+  // `depth` I/Os in flight over all of its threads; between two of them the device may wait for
+  // `patience` (lane_queue.h). The backend must be one that works (not kAuto).
   static Outcome<std::unique_ptr<Lane>> start(std::string device, IoBackend backend,
-                                              uint32_t depth,
+                                              uint32_t depth, LaneQueue::Clock::duration patience,
                                               IoQueueMaker make_queue = &make_io_queue);
   // Ends what is queued and in flight first.
   ~Lane();
@@ -86,7 +90,7 @@ class Lane {
     ~Worker();
   };
 
-  Lane() = default;
+  explicit Lane(LaneQueue::Clock::duration patience) : waiting_(patience) {}
   void serve(Worker& worker);
   bool take(Worker& worker);
   void complete(Worker& worker, const IoCompletion& completion);

@@ -66,6 +66,32 @@ LaneQueue::Place LaneQueue::next_place() {
   return ahead == sorted_.end() ? sorted_.begin() : ahead;
 }
 
+// Whether it lies a little further in the sweep that has come up to here.
+bool LaneQueue::leaves_gap(DevicePlace next) const {
+  const DevicePlace head = elevator_.head();
+  return last_bytes_ >= kSweepMin && next.fd == head.fd && next.offset > head.offset &&
+         next.offset <= head.offset + kGapMax;
+}
+
+LaneQueue::Clock::time_point LaneQueue::waits_until(Clock::time_point free_since) {
+  if (gaps_to_leave_ > 0 || !leaves_gap(place_of(*next_place()))) return free_since;
+  waited_ = true;
+  return std::max(free_since, oldest_->arrived) + patience_;
+}
+
+// Who leaves gaps on purpose is not waited for: after some waits in vain twice as many gaps each time.
+void LaneQueue::learn(bool leaves_gap) {
+  if (!leaves_gap) {
+    if (waited_) vain_waits_ = 0;
+  } else if (gaps_to_leave_ > 0) {
+    --gaps_to_leave_;
+  } else {
+    vain_waits_ = std::min(vain_waits_ + 1, kVainWaitsMax);
+    gaps_to_leave_ = vain_waits_ < kVainWaitsMin ? 0 : (1u << (vain_waits_ - kVainWaitsMin)) - 1;
+  }
+  waited_ = false;
+}
+
 void LaneQueue::take(Clock::time_point now, LaneBatch* batch) {
   const Place first = next_place();
   Place end = first;
@@ -73,7 +99,9 @@ void LaneQueue::take(Clock::time_point now, LaneBatch* batch) {
   batch->begun = now;
   while (end != sorted_.end() && batch->append(*end)) forget_arrival(*end++);
   sorted_.erase(first, end);
+  learn(leaves_gap(place_of(&batch->io)));
   elevator_.goes_to(place_of(&batch->io), batch->io.length_bytes);
+  last_bytes_ = batch->io.length_bytes;
 }
 
 }  // namespace graphlane

@@ -1,6 +1,7 @@
 #include "iomgr/lanes.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "iomgr/base/free_slot.h"
@@ -36,7 +37,10 @@ Outcome<std::unique_ptr<Lanes>> Lanes::start(const Volume& volume, const LaneOpt
   for (const Device& device : volume.devices()) {
     const Outcome<LaneDepth> depth = lane_depth(device, options.depth);
     if (!depth) return depth.error();
-    Outcome<std::unique_ptr<Lane>> lane = Lane::start(device.directory, *backend, depth->io_count);
+    // One I/O at a time is a disk's.
+    const auto patience = depth->io_count == 1 ? Lane::kPatience : std::chrono::milliseconds(0);
+    Outcome<std::unique_ptr<Lane>> lane =
+        Lane::start(device.directory, *backend, depth->io_count, patience);
     if (!lane) return lane.error();
     lanes->lanes_.push_back(std::move(*lane));
   }

@@ -4,10 +4,13 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "iomgr/base/fd.h"
@@ -17,6 +20,7 @@
 namespace graphlane {
 namespace {
 
+using namespace std::chrono_literals;
 using Clock = LaneQueue::Clock;
 constexpr uint64_t kPiece = 65536;
 
@@ -48,7 +52,7 @@ std::string order(LaneQueue& queue, Clock::time_point now) {
 TEST(LaneQueueTest, GoesUpAndBeginsAnew) {
   const Clock::time_point now{};
   std::vector<LaneIo> ios = {io_at(5000 * kPiece), io_at(2000 * kPiece), io_at(7000 * kPiece)};
-  LaneQueue queue;
+  LaneQueue queue(0ms);
   for (LaneIo& io : ios) queue.push(&io, now);
   auto batch = std::make_unique<LaneBatch>();
   queue.take(now, batch.get());
@@ -61,7 +65,7 @@ TEST(LaneQueueTest, GoesUpAndBeginsAnew) {
 // Else it would stay behind, and the head would go back and forth between it and the others. And
 // while it catches up, nobody makes the head go further back.
 TEST(LaneQueueTest, WhoHasFallenALittleBehindCatchesUp) {
-  LaneQueue queue;
+  LaneQueue queue(0ms);
   auto batch = std::make_unique<LaneBatch>();
   LaneIo first = io_at(50 * kPiece), ahead = io_at(60 * kPiece), behind = io_at(40 * kPiece),
          after = io_at(45 * kPiece), further = io_at(20 * kPiece);
@@ -78,7 +82,7 @@ TEST(LaneQueueTest, WhoHasFallenALittleBehindCatchesUp) {
 
 // One that a stream would pass by for ever.
 TEST(LaneQueueTest, WhomTooMuchHasOvertakenGoesFirst) {
-  LaneQueue queue;
+  LaneQueue queue(0ms);
   auto batch = std::make_unique<LaneBatch>();
   LaneIo behind = io_at(0);
   std::vector<LaneIo> stream;
@@ -100,7 +104,7 @@ TEST(LaneQueueTest, WhomTooMuchHasOvertakenGoesFirst) {
 // order in which they came.
 TEST(LaneQueueTest, WhoMerelyWaitsGoesByPlace) {
   const Clock::time_point begin = Clock::time_point{} + std::chrono::hours(1);
-  LaneQueue queue;
+  LaneQueue queue(0ms);
   std::vector<LaneIo> ios;
   for (const uint64_t place : {50, 10, 90, 30, 70}) {
     ios.push_back(io_at(place * kLaneIoMax, kLaneIoMax));
@@ -114,7 +118,7 @@ TEST(LaneQueueTest, WhoMerelyWaitsGoesByPlace) {
 }
 
 TEST(LaneQueueTest, WhatLiesOneBehindTheOtherGoesTogether) {
-  LaneQueue queue;
+  LaneQueue queue(0ms);
   std::vector<LaneIo> ios = {io_at(3 * kPiece), io_at(1 * kPiece), io_at(2 * kPiece),
                              io_at(7 * kPiece), io_at(4 * kPiece, kPiece, 6)};
   for (LaneIo& io : ios) queue.push(&io, {});
@@ -132,7 +136,7 @@ TEST(LaneQueueTest, WhatLiesOneBehindTheOtherGoesTogether) {
 TEST(LaneQueueTest, KeepsApartWhatMayNotGoTogether) {
   const auto pair = [](const LaneIo& a, const LaneIo& b) {
     LaneIo one = a, two = b;
-    LaneQueue queue;
+    LaneQueue queue(0ms);
     queue.push(&one, {});
     queue.push(&two, {});
     auto batch = std::make_unique<LaneBatch>();
@@ -160,7 +164,7 @@ TEST(LaneQueueTest, TakesEachOnceWhateverTheOrder) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 200; ++round) {
     std::vector<LaneIo> ios(1 + random() % 60);
-    LaneQueue queue;
+    LaneQueue queue(0ms);
     std::map<const LaneIo*, int> taken;
     auto batch = std::make_unique<LaneBatch>();
     Clock::time_point now{};
@@ -187,6 +191,76 @@ TEST(LaneQueueTest, TakesEachOnceWhateverTheOrder) {
   }
 }
 
+// Else a disk would go there, back for the piece between, and on again.
+TEST(LaneQueueTest, WaitsForThePieceThatIsMissing) {
+  const Clock::time_point begin = Clock::time_point{} + 1h;
+  LaneQueue queue(3ms);
+  LaneIo last = io_at(0, 4 * kPiece), next = io_at(8 * kPiece), between = io_at(4 * kPiece, 4 * kPiece);
+  auto batch = std::make_unique<LaneBatch>();
+  queue.push(&last, begin);
+  EXPECT_EQ(queue.waits_until(begin), begin);
+  queue.take(begin, batch.get());
+  queue.push(&next, begin + 10ms);
+  EXPECT_EQ(queue.waits_until(begin + 5ms), begin + 13ms);
+  EXPECT_EQ(queue.waits_until(begin + 12ms), begin + 15ms);
+  queue.push(&between, begin + 12ms);
+  EXPECT_EQ(queue.waits_until(begin + 12ms), begin + 12ms);
+  queue.take(begin, batch.get());
+  EXPECT_EQ(batch->io.length_bytes, 5 * kPiece);
+}
+
+TEST(LaneQueueTest, WaitsForNothingElse) {
+  const auto waits = [](const LaneIo& first, const LaneIo& second) {
+    LaneIo last = first, next = second;
+    LaneQueue queue(3ms);
+    auto batch = std::make_unique<LaneBatch>();
+    queue.push(&last, {});
+    queue.take({}, batch.get());
+    queue.push(&next, {});
+    return queue.waits_until({}) > Clock::time_point{};
+  };
+  const LaneIo last = io_at(1000 * kPiece, 4 * kPiece);
+  EXPECT_TRUE(waits(last, io_at(1005 * kPiece)));
+  EXPECT_FALSE(waits(last, io_at(1004 * kPiece)));             // it goes on
+  EXPECT_FALSE(waits(last, io_at(999 * kPiece)));              // behind
+  EXPECT_FALSE(waits(last, io_at(2000 * kPiece)));             // of another sweep
+  EXPECT_FALSE(waits(last, io_at(1005 * kPiece, kPiece, 6)));  // of another file
+  EXPECT_FALSE(waits(io_at(1000 * kPiece), io_at(1002 * kPiece)));  // of none
+}
+
+// After the 5th gap at the 7th, 11th, 19th; at last at every 64th. Until one is filled.
+TEST(LaneQueueTest, WaitsSeldomForWhoReadsWithGaps) {
+  LaneQueue queue(3ms);
+  auto batch = std::make_unique<LaneBatch>();
+  uint64_t place = 0;
+  const auto read = [&](uint64_t gap) {
+    place += gap;
+    LaneIo io = io_at(place * kPiece, 4 * kPiece);
+    place += 4;
+    queue.push(&io, {});
+    const bool waits = queue.waits_until({}) > Clock::time_point{};
+    queue.take({}, batch.get());
+    return waits;
+  };
+  const auto waits_in = [&](int count) {
+    int waits = 0;
+    for (int i = 0; i < count; ++i) waits += read(1) ? 1 : 0;
+    return waits;
+  };
+  read(0);
+  EXPECT_EQ(waits_in(15), 7);
+  EXPECT_EQ(waits_in(1000), 3 + 14);  // at the 19th, 35th, 67th
+  while (!read(1)) {}
+  EXPECT_EQ(waits_in(63), 0);
+  LaneIo next = io_at((place + 4) * kPiece, 4 * kPiece), between = io_at(place * kPiece, 4 * kPiece);
+  queue.push(&next, {});
+  EXPECT_GT(queue.waits_until({}), Clock::time_point{});
+  queue.push(&between, {});
+  queue.take({}, batch.get());
+  place += 8;
+  EXPECT_EQ(waits_in(2), 2);
+}
+
 Faults* faults = nullptr;
 
 Result<IoQueue*> make_fault_queue(IoBackend, uint32_t depth, IoQueueStorage* storage,
@@ -206,7 +280,7 @@ class LaneTest : public ::testing::Test {
     for (size_t i = 0; i < content_.size(); ++i) content_[i] = static_cast<char>(i / 1000);
     ASSERT_EQ(::pwrite(fd_.get(), content_.data(), content_.size(), 0),
               static_cast<ssize_t>(content_.size()));
-    lane_ = *Lane::start("device", IoBackend::kThreads, /*depth=*/2, &make_fault_queue);
+    lane_ = *Lane::start("device", IoBackend::kThreads, /*depth=*/2, 0ms, &make_fault_queue);
   }
 
   // Reads all pieces at once; the errors by piece.
@@ -253,6 +327,27 @@ TEST_F(LaneTest, AnErrorIsOnlyTheirsWhoseBytesItHits) {
   std::fill_n(read_.begin() + 3 * kPiece, kPiece, 0);
   std::fill_n(content_.begin() + 3 * kPiece, kPiece, 0);
   EXPECT_EQ(read_, content_);
+}
+
+// However long that takes: here for ever, if it did not come.
+TEST_F(LaneTest, WaitsForThePieceThatIsMissing) {
+  lane_ = *Lane::start("device", IoBackend::kThreads, /*depth=*/1, 24h, &make_fault_queue);
+  const auto push = [&](uint64_t offset, uint64_t length, LaneRequest& request) {
+    LaneIo* io = lane_->acquire();
+    *io = io_at(offset, length, fd_.get());
+    io->iov[0].iov_base = read_.data() + offset;
+    request.begin();
+    lane_->push(io, &request);
+  };
+  LaneRequest first, rest;
+  push(0, 4 * kPiece, first);
+  EXPECT_EQ(first.wait(), 0);
+  push(5 * kPiece, kPiece / 2, rest);
+  std::this_thread::sleep_for(20ms);  // long enough for a lane that does not wait
+  push(4 * kPiece, kPiece, rest);
+  EXPECT_EQ(rest.wait(), 0);
+  EXPECT_TRUE(std::equal(content_.begin(), content_.end() - kPiece / 2, read_.begin()));
+  EXPECT_GE(faults_.lengths()[1], kPiece);  // the piece alone, or with what follows it
 }
 
 TEST_F(LaneTest, CountsWhatWasMerged) {
