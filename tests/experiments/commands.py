@@ -12,8 +12,7 @@ COMMAND = [sys.executable, "-m", "experiments"]
 
 
 def environment() -> dict[str, str]:
-    ours = {"GRAPHLANE_BUILD": str(BUILD)}
-    return {k: v for k, v in os.environ.items() if k != "GRIDGRAPH_BIN"} | ours
+    return os.environ | {"GRAPHLANE_BUILD": str(BUILD)}
 
 
 def experiments(*words, **options):

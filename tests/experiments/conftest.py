@@ -14,6 +14,13 @@ from harness import BUILD, machine_caches  # noqa: E402
 from experiments import cgroup  # noqa: E402
 
 
+@pytest.fixture(autouse=True)
+def stand_ins(monkeypatch):
+    """Not the engines that the user has."""
+    for name in ["GRIDGRAPH_BIN", "GRIDGRAPH_KIT_BIN", "GRAPHCHI_ROOT", "GRAPHCHI_KIT_BIN", "CSMQGRAPH_BIN"]:
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def loops(root, fuse):
     """What is measured begins with nothing in memory, of anybody."""
