@@ -57,7 +57,8 @@ struct LaneCounters {
 
 class Lane {
  public:
-  // A piece that another thread is about to push takes so long: a disk seeks longer.
+  // A piece that another thread is about to push takes so long: a disk seeks longer. (One thread
+  // through the mount, eight disks, share of the ceiling: 0.75 without, 0.86; 10 ms: 0.87.)
   static constexpr std::chrono::milliseconds kPatience{3};
 
   // `depth` I/Os in flight over all of its threads; between two of them the device may wait for

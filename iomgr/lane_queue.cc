@@ -74,12 +74,14 @@ bool LaneQueue::leaves_gap(DevicePlace next) const {
 }
 
 LaneQueue::Clock::time_point LaneQueue::waits_until(Clock::time_point free_since) {
-  if (gaps_to_leave_ > 0 || !leaves_gap(place_of(*next_place()))) return free_since;
+  if (patience_ == Clock::duration::zero() || gaps_to_leave_ > 0) return free_since;
+  if (!leaves_gap(place_of(*next_place()))) return free_since;
   waited_ = true;
   return std::max(free_since, oldest_->arrived) + patience_;
 }
 
-// Who leaves gaps on purpose is not waited for: after some waits in vain twice as many gaps each time.
+// Who leaves gaps on purpose is not waited for: after some waits in vain twice as many gaps each
+// time.
 void LaneQueue::learn(bool leaves_gap) {
   if (!leaves_gap) {
     if (waited_) vain_waits_ = 0;

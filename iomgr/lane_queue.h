@@ -70,6 +70,8 @@ class LaneQueue {
   // What ends here was part of a sweep, and what begins so little further is of the same one.
   static constexpr uint64_t kSweepMin = 256 << 10;
   static constexpr uint64_t kGapMax = 8 << 20;
+  // So many in a row before gaps are left, and before there are no more of them each time. (From the
+  // first wait in vain on, GridGraph's PageRank by the mount gained half as much.)
   static constexpr uint32_t kVainWaitsMin = 4;
   static constexpr uint32_t kVainWaitsMax = 10;
 

@@ -283,16 +283,20 @@ class LaneTest : public ::testing::Test {
     lane_ = *Lane::start("device", IoBackend::kThreads, /*depth=*/2, 0ms, &make_fault_queue);
   }
 
+  void push(uint64_t offset, uint64_t length, LaneRequest& request) {
+    LaneIo* io = lane_->acquire();
+    *io = io_at(offset, length, fd_.get());
+    io->iov[0].iov_base = read_.data() + offset;
+    request.begin();
+    lane_->push(io, &request);
+  }
+
   // Reads all pieces at once; the errors by piece.
   std::vector<int> read_all() {
     std::vector<LaneRequest> requests(kCount);
     faults_.hold();
     for (int i = 0; i < kCount; ++i) {
-      LaneIo* io = lane_->acquire();
-      *io = io_at(i * kPiece, kPiece, fd_.get());
-      io->iov[0].iov_base = read_.data() + i * kPiece;
-      requests[i].begin();
-      lane_->push(io, &requests[i]);
+      push(i * kPiece, kPiece, requests[i]);
       if (i < 2) faults_.wait_for(i + 1);  // one for each thread
     }
     faults_.let_go();
@@ -332,13 +336,6 @@ TEST_F(LaneTest, AnErrorIsOnlyTheirsWhoseBytesItHits) {
 // However long that takes: here for ever, if it did not come.
 TEST_F(LaneTest, WaitsForThePieceThatIsMissing) {
   lane_ = *Lane::start("device", IoBackend::kThreads, /*depth=*/1, 24h, &make_fault_queue);
-  const auto push = [&](uint64_t offset, uint64_t length, LaneRequest& request) {
-    LaneIo* io = lane_->acquire();
-    *io = io_at(offset, length, fd_.get());
-    io->iov[0].iov_base = read_.data() + offset;
-    request.begin();
-    lane_->push(io, &request);
-  };
   LaneRequest first, rest;
   push(0, 4 * kPiece, first);
   EXPECT_EQ(first.wait(), 0);
