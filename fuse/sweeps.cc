@@ -103,7 +103,7 @@ void Sweeps::begin_next(const StripedFile& file, ByteRange range) {
   if (!is_step(file, range)) return;
   NextReads::Next next[NextReads::kNextMax];
   const uint32_t count =
-      next_reads_.expect(file.layout().file_id, range,
+      next_reads_.expect(file.layout().file_id, range, /*size_bytes=*/0,
                          std::min(ahead_share_.bytes(), NextReads::kAheadEnough), next);
   for (uint32_t i = 0; i < count; ++i) {
     if (const auto wanted = find(next[i].file_id)) {

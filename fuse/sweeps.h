@@ -52,7 +52,7 @@ class Sweeps {
   uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
 
   // The kernel asks for a range of the file, which fits by itself; it has been answered. Of one file
-  // alone the kernel knows what comes next.
+  // alone the kernel knows what comes next, and in a first sweep it guesses enough.
   void arrive(const StripedFile& file, ByteRange range);
   void begin_next(const StripedFile& file, ByteRange range);
 

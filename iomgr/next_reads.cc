@@ -151,22 +151,29 @@ uint64_t NextReads::arrive(const Uuid& file_id, ByteRange range) {
   return told_bytes;
 }
 
-uint32_t NextReads::expect(const Uuid& file_id, ByteRange range, uint64_t bytes_max,
-                           std::span<Next> next) {
+uint32_t NextReads::follow(ByteRange range, bool guesses, std::span<ByteRange> next) const {
+  if (!guesses) return order_.recall(range, UINT64_MAX, UINT64_MAX, next);
+  return order_.expect(range, order_.continues(range), UINT64_MAX, UINT64_MAX, next);
+}
+
+uint32_t NextReads::expect(const Uuid& file_id, ByteRange range, uint64_t size_bytes,
+                           uint64_t bytes_max, std::span<Next> next) {
   if (range.end() > kFileSpan || !lock_.lock_patiently()) return 0;
-  range.offset += use(file_id).base;
+  const uint64_t base = use(file_id).base;
+  range.offset += base;
   uint64_t room = bytes_max - std::min(bytes_max, told_bytes());
   ByteRange ranges[kRangesMax];
-  const uint32_t found =
-      clock_ < paused_until_ || room == 0
-          ? 0
-          : order_.recall(range, UINT64_MAX, UINT64_MAX, ranges);
+  const bool is_silent = clock_ < paused_until_ || room == 0;
+  const uint32_t found = is_silent ? 0 : follow(range, /*guesses=*/size_bytes > 0, ranges);
   uint32_t count = 0;
   for (uint32_t i = 0; i < found && room > 0 && count < next.size(); ++i) {
     ByteRange& wanted = ranges[i];
     if (was_told(&wanted)) continue;
     const File* const file = at(wanted.offset);
     if (file == nullptr) continue;
+    const uint64_t end = size_bytes > 0 && file->base == base ? base + size_bytes : wanted.end();
+    if (wanted.offset >= end) continue;
+    wanted.length_bytes = std::min(wanted.length_bytes, end - wanted.offset);
     // What is begun in two pieces takes two ways of each head.
     if (wanted.length_bytes > room && (count > 0 || room < bytes_max / 2)) break;
     wanted.length_bytes = std::min(wanted.length_bytes, room);

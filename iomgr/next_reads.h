@@ -6,7 +6,8 @@
 //
 // What an engine keeps in many files, of which each is short, it also sweeps in the same order
 // again and again. So all files are one long one here, every file far behind the one before it,
-// and one order (read_order.h) tells what followed when this place was read before.
+// and one order (read_order.h) tells what followed when this place was read before. In a sweep that
+// is the first, what lies behind the reads of a file that go on one after the other, or in strides.
 //
 // Nothing is read here: who asks begins what is told, where it may lie until it is
 // wanted. What was told is told once, and judged: who is wrong more often than right is
@@ -78,8 +79,9 @@ class NextReads {
   uint64_t arrive(const Uuid& file_id, ByteRange range);
 
   // It has its bytes: what is wanted next, as far as that was not told yet, `bytes_max` ahead of
-  // the program at most. Returns how many.
-  uint32_t expect(const Uuid& file_id, ByteRange range, uint64_t bytes_max,
+  // the program at most. Returns how many. `size_bytes`: of the file, for guesses at what was
+  // never read; 0: none.
+  uint32_t expect(const Uuid& file_id, ByteRange range, uint64_t size_bytes, uint64_t bytes_max,
                   std::span<Next> next);
 
  private:
@@ -108,6 +110,7 @@ class NextReads {
 
   const File& use(const Uuid& file_id);
   const File* at(uint64_t place) const;
+  uint32_t follow(ByteRange range, bool guesses, std::span<ByteRange> next) const;
   uint64_t come_for(ByteRange range);
   void give_up_late();
   void give_up_first();

@@ -183,6 +183,13 @@ uint32_t ReadOrderOf<kRunsMax>::recall(ByteRange range, uint64_t size_bytes, uin
   return forecast.count();
 }
 
+template <uint32_t kRunsMax>
+bool ReadOrderOf<kRunsMax>::continues(ByteRange range) const {
+  uint32_t front = 0;
+  if (!find_front(range, &front)) return false;
+  return range.offset >= run(front).begin + range.length_bytes;
+}
+
 template class ReadOrderOf<256>;
 template class ReadOrderOf<1024>;
 

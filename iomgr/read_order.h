@@ -38,6 +38,9 @@ class ReadOrderOf {
   uint32_t recall(ByteRange range, uint64_t size_bytes, uint64_t bytes_max,
                   std::span<ByteRange> next) const;
 
+  // Whether the read, which was added, goes on where others were: as much again was read in front of it.
+  bool continues(ByteRange range) const;
+
   void clear() { count_ = 0; }
 
  private:

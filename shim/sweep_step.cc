@@ -40,7 +40,8 @@ SweepStep::SweepStep(const OpenFileRef& file, ByteRange range)
                       settings().cache.reads_ahead && is_on_disks(*file) && is_first_process();
   if (!is_one) return;
   const HeldSignals signals;  // a handler may read, too, and leave by siglongjmp()
-  swept_.emplace(swept_files.use(*file, file.size()));
+  size_bytes_ = file.size();
+  swept_.emplace(swept_files.use(*file, size_bytes_));
   if (!*swept_) return;
   look_at_memory(range.length_bytes);
   const uint64_t begun = next_reads.arrive(file_id_, range);
@@ -56,8 +57,8 @@ SweepStep::~SweepStep() {
   if (!swept_->stays()) drop_from_page_cache(swept_->map(), swept_->parts(), range_);
   NextReads::Next next[NextReads::kNextMax];
   const uint64_t enough = std::max(NextReads::kAheadEnough, range_.length_bytes);
-  const uint32_t count =
-      next_reads.expect(file_id_, range_, std::min(ahead_share.bytes(), enough), next);
+  const uint32_t count = next_reads.expect(file_id_, range_, size_bytes_,
+                                           std::min(ahead_share.bytes(), enough), next);
   for (uint32_t i = 0; i < count; ++i) {
     if (const SweptFiles::Ref file = swept_files.find(next[i].file_id)) {
       const uint64_t missing = begin_in_page_cache(file.map(), file.parts(), next[i].range);

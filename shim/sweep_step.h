@@ -5,8 +5,8 @@
 // A file that fits in memory is left to the page cache of its parts. But the kernel
 // knows each part alone: it reads ahead of one device while the others idle, and of no file
 // that the program comes to next. So what a long read wants is begun on all devices before any is
-// waited for, and what the last sweep over all files read next (iomgr/next_reads.h) when
-// this one has its bytes: the disks work while the program computes.
+// waited for, and what the last sweep over all files read next, or what the first one seems to want
+// (iomgr/next_reads.h), when this one has its bytes: the disks work while the program computes.
 //
 // On disks only: what answers many reads at once loses little by waiting.
 // No thread, no memory of ours: the kernel fills its page cache (POSIX_FADV_WILLNEED).
@@ -29,6 +29,7 @@ class SweepStep {
  private:
   const Uuid file_id_;
   const ByteRange range_;
+  uint64_t size_bytes_ = 0;
   std::optional<SweptFiles::Ref> swept_;  // empty, or none: it is no such step
 };
 

@@ -19,7 +19,7 @@ class NextReadsTest : public ::testing::Test {
     const ByteRange range{.offset = begin * kMiB, .length_bytes = (end - begin) * kMiB};
     reads_->arrive(id(name), range);
     NextReads::Next next[8];
-    const uint32_t count = reads_->expect(id(name), range, bytes_max, next);
+    const uint32_t count = reads_->expect(id(name), range, size_bytes_, bytes_max, next);
     std::string text;
     for (uint32_t i = 0; i < count; ++i) {
       const auto letter = static_cast<char>(next[i].file_id.bytes[0]);
@@ -34,11 +34,32 @@ class NextReadsTest : public ::testing::Test {
     uuid.bytes[0] = static_cast<uint8_t>(name);
     return uuid;
   }
+  uint64_t size_bytes_ = 64 * kMiB;
   const std::unique_ptr<NextReads> reads_ = std::make_unique<NextReads>();
 };
 
 TEST_F(NextReadsTest, TheFirstSweepTellsNothing) {
   for (char name = 'a'; name <= 'f'; ++name) EXPECT_EQ(read(name, 0, 12 + name % 3), "");
+}
+
+TEST_F(NextReadsTest, OfReadsThatGoOnWhatLiesBehindIsToldUpToTheEndOfTheFile) {
+  EXPECT_EQ(read('a', 0, 4, 8 * kMiB), "") << "one read goes nowhere";
+  EXPECT_EQ(read('a', 4, 8, 8 * kMiB), "a:8-16");
+  EXPECT_EQ(read('a', 8, 12, 8 * kMiB), "a:16-20");
+  EXPECT_EQ(read('a', 48, 52, 8 * kMiB), "") << "elsewhere, once";
+  EXPECT_EQ(read('a', 52, 56, 40 * kMiB), "a:56-64");
+}
+
+TEST_F(NextReadsTest, OfReadsInStridesTheNextAreToldUpToTheEndOfTheFile) {
+  for (uint64_t begin = 0; begin < 30; begin += 10) EXPECT_EQ(read('a', begin, begin + 2), "");
+  EXPECT_EQ(read('a', 30, 32, 5 * kMiB), "a:40-42 a:50-52");
+  EXPECT_EQ(read('a', 40, 42), "a:60-62");
+}
+
+TEST_F(NextReadsTest, WhoseSizeIsNotKnownHasNoGuesses) {
+  size_bytes_ = 0;
+  for (uint64_t begin = 0; begin < 40; begin += 4) EXPECT_EQ(read('a', begin, begin + 4), "");
+  EXPECT_EQ(read('a', 0, 4, 8 * kMiB), "a:4-12");
 }
 
 TEST_F(NextReadsTest, TheSecondSweepOverFilesIsAsTheFirst) {
