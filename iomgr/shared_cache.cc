@@ -282,10 +282,23 @@ void SharedCache::count_processes(File& file) {
                                     std::memory_order_relaxed);
 }
 
+void SharedCache::look_for_crowd(uint64_t available_bytes) {
+  constexpr auto relaxed = std::memory_order_relaxed;  // it orders nothing
+  uint64_t all_bytes = 0;
+  for (const auto& file : files_) {
+    const SharedHeader& header = file->header();
+    if (header.process_count.load(relaxed) > 0) all_bytes += header.size_bytes;
+  }
+  const bool crowded = wants_direct(IoMode::kAuto, all_bytes, false, available_bytes);
+  for (const auto& file : files_) file->header().crowded.store(crowded ? 1 : 0, relaxed);
+}
+
 void SharedCache::look_at_budget() {
+  const uint64_t available_bytes = memory_available_bytes();
+  look_for_crowd(available_bytes);
   budget_bytes_ = options_.budget_bytes;
   if (options_.budget_bytes == SharedCacheOptions::kAutoBudget) {
-    budget_bytes_ = page_cache_budget_of(memory_available_bytes());
+    budget_bytes_ = page_cache_budget_of(available_bytes);
   }
   unlooked_bytes_ = 0;
   const size_t keep = budget_bytes_ / kFrame;

@@ -32,6 +32,9 @@
 // programs need memory, the kernel drops what it likes, and is asked whether it has. So the budget
 // may be what a yielding cache has (memory_limit.h). A request for more than it is the caller's to
 // read by himself.
+// Files that have room in memory one by one, but not all that are being read, are crowded: so readers
+// are told, who would leave the one that they know to the kernel, and each push out what the others
+// come to next.
 //
 // Threads: everything is safe from any; a scan is one thread's at a time.
 #pragma once
@@ -189,6 +192,7 @@ class SharedCache {
   void move_to(Place& place, ByteRange range) REQUIRES(mu_);
   void count_processes(File& file) REQUIRES(mu_);
   void look_at_budget() REQUIRES(mu_);
+  void look_for_crowd(uint64_t available_bytes) REQUIRES(mu_);
 
   // Constant after construction.
   const SharedCacheOptions options_;

@@ -22,12 +22,13 @@
 namespace graphlane {
 
 struct SharedHeader {
-  static constexpr uint32_t kMagic = 0x32494c47;  // "GLI2"
+  static constexpr uint32_t kMagic = 0x33494c47;  // "GLI3"
   uint32_t magic = kMagic;
   std::atomic<uint32_t> process_count{0};  // that read the file now, or did a moment ago
   uint64_t size_bytes = 0;                 // of the file
   int64_t content_time_ns = 0;             // its ctime when the server began: who sees another
                                            // one reads something else
+  std::atomic<uint32_t> crowded{0};        // not 0: memory has no room for all files that are read
 };
 
 using SharedFlag = std::atomic<uint8_t>;  // whether a frame is there. Relaxed: it is but a hint

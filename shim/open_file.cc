@@ -29,12 +29,19 @@ constexpr uint32_t kOpenFileMax = 4096;
 // Of what memory is left: who reads a file of more is ready to share it, should that become less.
 constexpr uint64_t kRoomFactor = 4;
 
-// constinit: else every program would touch all of them when it starts.
-constinit OpenFile open_files[kOpenFileMax];
+// Zero pages, and a file in each that was ever taken: else every program would touch all of
+// them when it starts.
+struct alignas(OpenFile) FileStorage {
+  unsigned char bytes[sizeof(OpenFile)];
+} file_storage[kOpenFileMax];
 struct alignas(PartFiles) PartStorage {
   unsigned char bytes[sizeof(PartFiles)];
 } part_storage[kOpenFileMax];
 std::atomic<uint32_t> slots_used{0};  // slots that were ever taken
+
+OpenFile& open_file(uint32_t slot) {
+  return *std::launder(reinterpret_cast<OpenFile*>(file_storage[slot].bytes));
+}
 
 void set_mtime(const OpenFile& file) {
   const int saved_errno = errno;
@@ -90,7 +97,7 @@ bool still_holds(const OpenFile& file) {
 OpenFile* find_open(const struct stat& st, Access access, bool linked = false) {
   const uint32_t used = slots_used.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < used; ++i) {
-    OpenFile& file = open_files[i];
+    OpenFile& file = open_file(i);
     if (!file.in_use.load(std::memory_order_acquire) || !reference(&file)) continue;
     const bool same = file.device_number == st.st_dev && file.inode == st.st_ino &&
                       (file.origin == Origin::kLinked) == linked;
@@ -107,12 +114,13 @@ OpenFile* find_open(const struct stat& st, Access access, bool linked = false) {
 OpenFile* take_slot() {
   const uint32_t used = slots_used.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < used; ++i) {
-    if (!open_files[i].in_use.load(std::memory_order_acquire)) return &open_files[i];
+    if (!open_file(i).in_use.load(std::memory_order_acquire)) return &open_file(i);
   }
   if (used == kOpenFileMax) return nullptr;
   slots_used.store(used + 1, std::memory_order_relaxed);
-  open_files[used].slot = used;
-  return &open_files[used];
+  OpenFile* const file = new (file_storage[used].bytes) OpenFile();
+  file->slot = used;
+  return file;
 }
 
 // The program can neither close the parts nor take their numbers for its own.
@@ -376,7 +384,7 @@ OpenFileRef acquire_slow(int fd) {
       return file;
     }
     if (!entry.is_ours()) return {};
-    OpenFile* file = &open_files[entry.slot()];
+    OpenFile* file = &open_file(entry.slot());
     if (!reference(file)) continue;  // closed by another thread just now
     SaidSize said;
     if (fd_table.load(fd) == entry && still_open(*file, fd, &said) && still_holds(*file)) {
@@ -409,7 +417,7 @@ int internal_fd_floor() {
 SmallReads* small_reads_of(int fd) {
   if (!FdTable::covers(fd)) return nullptr;
   const FdEntry entry = fd_table.load(fd);
-  return entry.is_ours() && !entry.direct() ? &open_files[entry.slot()].small_reads : nullptr;
+  return entry.is_ours() && !entry.direct() ? &open_file(entry.slot()).small_reads : nullptr;
 }
 
 OpenFileRef::~OpenFileRef() {
@@ -476,7 +484,7 @@ OpenFileRef acquire_link(int fd) {
     return linked;
   }
   if (!entry.is_ours()) return {};
-  OpenFile* file = &open_files[entry.slot()];
+  OpenFile* file = &open_file(entry.slot());
   if (!reference(file)) return {};
   SaidSize said;
   const bool good = file->origin == Origin::kLinked && may_write(entry.access()) &&
@@ -529,7 +537,7 @@ void forget(int fd) {
   // A child by vfork closes a descriptor of its own, not ours.
   if (entry.is_ours() && in_vfork_child()) return;
   entry = fd_table.exchange(fd, FdEntry::unknown());
-  if (entry.is_ours()) unreference(&open_files[entry.slot()]);
+  if (entry.is_ours()) unreference(&open_file(entry.slot()));
 }
 
 }  // namespace graphlane

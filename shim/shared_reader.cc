@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "iomgr/base/free_slot.h"
+#include "iomgr/base/futex.h"
 #include "iomgr/base/reopen.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/memory_limit.h"
@@ -43,7 +44,7 @@ int64_t now_ms() {
 
 std::atomic<uint64_t> bytes_read{0};
 
-// Threads beyond these read by themselves.
+// Threads beyond these wait for each other.
 uint32_t links_wanted() {
   uint64_t cpus[128] = {};
   const long bytes = ::syscall(SYS_sched_getaffinity, 0, sizeof cpus, cpus);
@@ -54,12 +55,17 @@ uint32_t links_wanted() {
 
 class BorrowedLink {
  public:
-  explicit BorrowedLink(const SharedReader& reader) : link_(take_free_slot(reader.links)) {}
+  explicit BorrowedLink(const SharedReader& reader) : reader_(reader), link_(wait_for_link()) {}
   ~BorrowedLink() {
-    if (link_ != nullptr) free_slot(*link_);
+    if (link_ == nullptr) return;
+    free_slot(*link_);
+    reader_.links_freed.fetch_add(1);
+    if (reader_.waiting.load() == 0) return;
+    futex_wake(reader_.links_freed, reader_.dead.load(relaxed) ? INT_MAX : 1);
   }
   BorrowedLink(const BorrowedLink&) = delete;
   BorrowedLink& operator=(const BorrowedLink&) = delete;
+  // False: the server does not answer those who have them.
   explicit operator bool() const { return link_ != nullptr; }
 
   bool tell(uint32_t magic, ByteRange range) const {
@@ -77,6 +83,21 @@ class BorrowedLink {
   }
 
  private:
+  SharedReader::Link* wait_for_link() const {
+    SharedReader::Link* link = take_free_slot(reader_.links);
+    if (link != nullptr) return link;
+    reader_.waiting.fetch_add(1);
+    while (!reader_.dead.load(relaxed)) {
+      const uint32_t freed = reader_.links_freed.load();
+      link = take_free_slot(reader_.links);
+      if (link != nullptr) break;
+      futex_wait(reader_.links_freed, freed);
+    }
+    reader_.waiting.fetch_sub(1);
+    return link;
+  }
+
+  const SharedReader& reader_;
   SharedReader::Link* const link_;
 };
 
@@ -178,6 +199,18 @@ void ask_anew(const OpenFileRef& file) {
   reader.users.fetch_sub(SharedReader::kBusy, std::memory_order_release);
 }
 
+// Whether memory has room for the file and, as far as a server knows, all others that are read.
+bool has_room(const OpenFileRef& file) {
+  const IoMode mode = settings().io_mode;
+  if (mode == IoMode::kBuffered) return true;
+  if (wants_direct(mode, file.size(), false)) return false;
+  if (!is_first_process()) return true;
+  if (file->origin == Origin::kStub) ask_anew(file);
+  const HeldSignals signals;
+  const Use use(file->sharing);
+  return !use || !file->sharing.frames || file->sharing.frames.header().crowded.load(relaxed) == 0;
+}
+
 }  // namespace
 
 void SharedReader::begin(ShareAnswer (*ask)(int), int fd, uint64_t generation,
@@ -207,6 +240,13 @@ void SharedReader::end() {
   asked_ctime_ns.store(0, relaxed);
 }
 
+bool is_read_by_others(const OpenFile& file) {
+  if (file.sharing.link_count.load(relaxed) == 0) return false;
+  const HeldSignals signals;
+  const Use use(file.sharing);
+  return use && file.sharing.frames && file.sharing.frames.header().process_count.load(relaxed) > 1;
+}
+
 bool is_to_share(const OpenFileRef& file, ByteRange range) {
   if (file.direct()) return true;
   const SharedReader& reader = file->sharing;
@@ -216,7 +256,7 @@ bool is_to_share(const OpenFileRef& file, ByteRange range) {
   int64_t looked = reader.looked_ms.load(relaxed);
   const int64_t now = now_ms();
   if (now - looked >= kLookIntervalMs && reader.looked_ms.compare_exchange_strong(looked, now, relaxed)) {
-    reader.fits.store(!wants_direct(settings().io_mode, file.size(), false), relaxed);
+    reader.fits.store(has_room(file), relaxed);
   }
   return !reader.fits.load(relaxed);
 }

@@ -6,10 +6,11 @@
 //   no room, no server   ──► nothing: the caller reads as if nobody shared
 //
 // A process that reads the file alone does so: sharing would cost it a copy. And a file for which there
-// is memory, which the kernel shares well by itself; but whoever began by that may have to share
-// when others have taken the memory.
+// is memory, together with all others that are read, which the kernel shares well by itself; but
+// whoever began by that may have to share when others have taken the memory.
 //
-// Threads: read_shared() from any; each takes a link of its own. The rest under the SlowLock, and
+// Threads: read_shared() from any; each takes a link, or waits for one: whoever read by himself instead
+// would read what the others share once more. The rest under the SlowLock, and
 // while nobody reads.
 #pragma once
 
@@ -24,6 +25,7 @@
 namespace graphlane {
 
 class OpenFileRef;
+struct OpenFile;
 
 struct SharedReader {
   struct Link {
@@ -41,6 +43,8 @@ struct SharedReader {
   SharedFrames frames;  // empty: nothing is shared
   std::atomic<uint32_t> link_count{0};
   mutable Link links[kLinksMax];
+  mutable std::atomic<uint32_t> links_freed{0};  // so often
+  mutable std::atomic<uint32_t> waiting{0};      // threads that want one
   mutable std::atomic<bool> dead{false};  // the server does not answer
   // Of a file that is read through the page cache: when it was seen last whether it still fits.
   mutable std::atomic<int64_t> looked_ms{0};
@@ -54,6 +58,9 @@ struct SharedReader {
 
 // Whether to ask for that, of this read: not while there is memory for the file.
 bool is_to_share(const OpenFileRef& file, ByteRange range);
+
+// Whether other processes read the file, as far as a server knows.
+bool is_read_by_others(const OpenFile& file);
 
 // Bytes, fewer than asked only at the end of the file. Nothing: it is to be read otherwise.
 std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void* buffer);

@@ -9,6 +9,7 @@
 #include "shim/held_signals.h"
 #include "shim/queue_pool.h"
 #include "shim/settings.h"
+#include "shim/shared_reader.h"
 
 namespace graphlane {
 namespace {
@@ -44,6 +45,7 @@ SweepStep::SweepStep(const OpenFileRef& file, ByteRange range)
   swept_.emplace(swept_files.use(*file, size_bytes_));
   if (!*swept_) return;
   look_at_memory(range.length_bytes);
+  drops_ = !swept_->stays() && !is_read_by_others(*file);
   const uint64_t begun = next_reads.arrive(file_id_, range);
   const uint64_t missing = begin_in_page_cache(swept_->map(), swept_->parts(), range);
   if (begun == range.length_bytes) ahead_share.came(begun, missing);
@@ -54,7 +56,7 @@ SweepStep::~SweepStep() {
   if (!swept_ || !*swept_) return;
   const HeldSignals signals;
   const int saved_errno = errno;
-  if (!swept_->stays()) drop_from_page_cache(swept_->map(), swept_->parts(), range_);
+  if (drops_) drop_from_page_cache(swept_->map(), swept_->parts(), range_);
   NextReads::Next next[NextReads::kNextMax];
   const uint64_t enough = std::max(NextReads::kAheadEnough, range_.length_bytes);
   const uint32_t count = next_reads.expect(file_id_, range_, size_bytes_,

@@ -30,6 +30,7 @@ class SweepStep {
   const Uuid file_id_;
   const ByteRange range_;
   uint64_t size_bytes_ = 0;
+  bool drops_ = false;  // of what has been read, from the page cache: nobody comes for it soon
   std::optional<SweptFiles::Ref> swept_;  // empty, or none: it is no such step
 };
 

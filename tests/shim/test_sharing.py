@@ -4,11 +4,13 @@ import json
 import os
 import random
 import signal
+import time
+import zlib
 from pathlib import Path
 
 import pytest
 
-from harness import run
+from harness import run, wait_until
 from readers import BLOCK, SIZE, SharedFile, found, taken
 
 pytestmark = pytest.mark.usefixtures("kept_caches")
@@ -30,7 +32,7 @@ class Shared(SharedFile):
 
 @pytest.fixture
 def shared(graphlane, volume, fuse, tmp_path):
-    made = volume(depth="1M", stripe=["data"])
+    made = volume(depth="1M", stripe=["data*"])
     at = tmp_path / "mnt"
     at.mkdir()
     file = Shared(graphlane, made, at)
@@ -81,6 +83,51 @@ def test_who_found_room_for_a_file_shares_it_when_there_is_none_any_more(shared,
         for _ in range(3):
             shared.read_all(readers)
         assert shared.stats()["found_bytes"] > 0
+
+
+def test_files_that_have_no_room_together_are_shared(little_memory, shared, tmp_path):
+    group = Path(little_memory[2].split()[3]).parent
+    limit = group / "memory.limit_in_bytes"
+    limit.write_text(str(5 * SIZE))
+    source = tmp_path / "data-2"
+    source.write_bytes(shared.content)
+    shared.graphlane("import", source, shared.made.path)
+    second = SharedFile(shared.graphlane, shared.made, shared.at / "data-2")
+    (group / "cgroup.procs").write_text(str(shared.daemon()))
+
+    def leave_room() -> None:  # for one of them
+        used = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        limit.write_text(str(int(used["total_rss"]) + int(used["total_mapped_file"]) + SIZE * 17 // 10))
+
+    def is_shared(*readers) -> bool:
+        for each in readers:
+            shared.read_all(each)
+        return shared.stats()["found_bytes"] > 0
+
+    with shared.readers(2, prefix=little_memory, io="auto") as first:
+        leave_room()
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            assert not is_shared(first), "one has room"
+        limit.write_text(str(5 * SIZE))
+        with second.readers(2, prefix=little_memory, io="auto") as others:
+            leave_room()
+            wait_until(lambda: is_shared(first, others))
+
+
+def test_more_threads_than_processors_share(shared):
+    one_processor = ("taskset", "-c", str(min(os.sched_getaffinity(0))))
+    with shared.readers(2, prefix=one_processor) as readers:
+        os.kill(shared.daemon(), signal.SIGSTOP)  # one of them waits for it, the others for him
+        for reader in readers:
+            reader.ask("threads", len(shared.blocks))
+        time.sleep(0.3)
+        os.kill(shared.daemon(), signal.SIGCONT)
+        for reader in readers:
+            assert reader.answer() == [SIZE, zlib.crc32(shared.content)]
+        before = found(shared.stats())
+        shared.read_all(readers)
+        assert found(shared.stats()) - before >= 2 * SIZE - BLOCK
 
 
 def test_nothing_is_shared_if_so_wished(shared):
