@@ -10,6 +10,7 @@
 #include "fuse/private_mount.h"
 #include "iomgr/extent_cache.h"
 #include "iomgr/mount_table.h"
+#include "iomgr/volume_server.h"
 
 namespace graphlane::cli {
 namespace fs = std::filesystem;
@@ -88,6 +89,11 @@ Outcome<int> run_mounted(const Options& options,
                          const std::vector<std::shared_ptr<const Volume>>& volumes) {
   MountOptions mount;
   mount.io_mode = io_mode(options.io);
+  const char* const share = std::getenv("GRAPHLANE_SHARE");
+  std::vector<ServerUse> uses;  // until the command has ended
+  for (const auto& volume : volumes) {
+    if (share == nullptr || std::strcmp(share, "no") != 0) uses.push_back(ServerUse::begin(volume));
+  }
   const Outcome<int> status = run_in_private_mounts(volumes, mount, options.command);
   if (status) return *status;
   fmt::print(stderr, "graphlane: {}; by the preload library alone\n", status.error().text);
@@ -125,7 +131,8 @@ void add_run(Parser& parser) {
       "graphlane run -- pagerank graphs/twitter-grid 20 8\n\n"
       "Volumes are found from the command's words that are paths (FILE, if=FILE,\n"
       "--graph=FILE), from the working directory, and from --volume. One that is not\n"
-      "mounted is mounted for the command alone, where the system allows that.");
+      "mounted is mounted for the command alone, where the system allows that; commands\n"
+      "that run so at once share what they read.");
   command->add_option("--volume", options->volumes, "a volume that the command will use")
       ->type_name("VOL")
       ->allow_extra_args(false);

@@ -6,8 +6,11 @@
 #include <sys/sysmacros.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
+#include <functional>
+#include <thread>
 #include <vector>
 
 #include "iomgr/background.h"
@@ -22,10 +25,12 @@
 namespace graphlane {
 namespace {
 
-
 constexpr char kSocketName[] = "server";
 constexpr int kEndingPatienceMs = 30'000;
 constexpr size_t kStatsMax = 1 << 16;
+// As long as a server takes to end that nobody needs.
+constexpr auto kEndingTime = std::chrono::seconds(2);
+constexpr auto kLookInterval = std::chrono::milliseconds(2);
 
 // The process that serves; 0: nobody, or one that cannot be told.
 pid_t server_process(int run_directory) {
@@ -52,6 +57,44 @@ bool is_as_it_was(const StripedFile& file, const SharedCache::Content& content) 
   struct stat stub;
   return ::fstat(file.held_stub(), &stub) == 0 && ctime_ns_of(stub) == content.time_ns &&
          !is_stub_locked(file.held_stub(), StubLock::kChange, F_WRLCK);
+}
+
+Fd open_directory(const Volume& volume, const char* name) {
+  return Fd(::openat(volume.root_fd(), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+// By flock(). False: others have it so that it cannot be had.
+bool lock_now(const Fd& file, int operation) { return ::flock(file.get(), operation | LOCK_NB) == 0; }
+
+// Whether it came true in time.
+bool wait_for_end(const std::function<bool()>& is_so) {
+  const auto deadline = std::chrono::steady_clock::now() + kEndingTime;
+  while (!is_so()) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(kLookInterval);
+  }
+  return true;
+}
+
+// Asks this process to end when nobody has a shared lock on the directory.
+void end_with_last_user(Fd users) {
+  std::thread([held = std::move(users)] {
+    while (::flock(held.get(), LOCK_EX) != 0 && errno == EINTR) continue;
+    ::kill(::getpid(), SIGTERM);
+    for (;;) ::pause();  // the lock is for as long as we live: who comes now waits, and starts another
+  }).detach();
+}
+
+Outcome<void> serve_until_told(const std::shared_ptr<const Volume>& volume,
+                               const ServerOptions& options, const StopMask& stop,
+                               const std::function<void()>& on_ready) {
+  raise_descriptor_limit();
+  const Outcome<std::unique_ptr<VolumeServer>> server = VolumeServer::start(volume, options);
+  if (!server) return server.error();
+  on_ready();
+  int taken = 0;
+  while (::sigwait(&stop.signals(), &taken) != 0) continue;
+  return {};
 }
 
 }  // namespace
@@ -85,8 +128,7 @@ Outcome<Fd> VolumeServer::listen() {
     return os_error(errno, volume_->root() + "/" + kVolumeJson, "cannot read");
   }
   device_ = record.st_dev;
-  run_directory_.reset(
-      ::openat(volume_->root_fd(), kRunDirectory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  run_directory_ = open_directory(*volume_, kRunDirectory);
   if (!run_directory_) return os_error(errno, path, "cannot open");
   if (::flock(run_directory_.get(), LOCK_EX | LOCK_NB) != 0) {
     return errno == EWOULDBLOCK ? served_already(volume_->root(), run_directory_.get())
@@ -155,22 +197,53 @@ FileServer::Answer VolumeServer::answer_stats(int root_fd) const {
 
 Outcome<void> serve_volume(const std::shared_ptr<const Volume>& volume,
                            const ServerOptions& options, bool foreground) {
-  const Server serve = [&](const std::function<void()>& on_ready) -> Outcome<void> {
+  const Server serve = [&](const std::function<void()>& on_ready) {
     const StopMask stop;
-    raise_descriptor_limit();
-    const Outcome<std::unique_ptr<VolumeServer>> server = VolumeServer::start(volume, options);
-    if (!server) return server.error();
-    on_ready();
-    int taken = 0;
-    while (::sigwait(&stop.signals(), &taken) != 0) continue;
-    return {};
+    const Fd users = open_directory(*volume, kRecordDirectory);
+    (void)lock_now(users, LOCK_SH);  // nobody is the last one as long as we are
+    return serve_until_told(volume, options, stop, on_ready);
   };
   return foreground ? serve([] {}) : run_in_background(serve);
 }
 
+ServerUse ServerUse::begin(const std::shared_ptr<const Volume>& volume) {
+  ServerUse use;
+  use.run_ = open_directory(*volume, kRunDirectory);
+  use.users_ = open_directory(*volume, kRecordDirectory);
+  if (!use.run_ || !use.users_ ||
+      !wait_for_end([&] { return lock_now(use.users_, LOCK_SH); })) {
+    use.users_.reset();
+    return use;
+  }
+  const bool is_served = !lock_now(use.run_, LOCK_SH);
+  if (is_served) return use;
+  (void)::flock(use.run_.get(), LOCK_UN);
+  const Outcome<void> started = run_in_background([&](const std::function<void()>& on_ready) {
+    use.users_.reset();  // what is the caller's lock would keep us for ever
+    (void)::signal(SIGTERM, SIG_DFL);  // if he ignores it
+    const StopMask stop;
+    Fd users = open_directory(*volume, kRecordDirectory);
+    if (!users) return Outcome<void>(os_error(errno, volume->root(), "cannot open"));
+    end_with_last_user(std::move(users));
+    return serve_until_told(volume, {}, stop, on_ready);
+  });
+  // Another one may just have begun to.
+  if (!started && started.error().code != EBUSY) use.users_.reset();
+  return use;
+}
+
+ServerUse::~ServerUse() {
+  if (!users_) return;
+  (void)::flock(users_.get(), LOCK_UN);
+  (void)wait_for_end([&] {
+    if (lock_now(run_, LOCK_SH)) return true;  // nobody serves it
+    if (lock_now(users_, LOCK_EX)) return ::flock(users_.get(), LOCK_UN), false;  // it will notice
+    return lock_now(users_, LOCK_SH);  // others need it; else it has noticed
+  });
+}
+
 Outcome<void> stop_server(const Volume& volume) {
-  const Fd directory(
-      ::openat(volume.root_fd(), kRunDirectory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd directory = open_directory(volume, kRunDirectory);
   const pid_t process = directory ? server_process(directory.get()) : 0;
   if (process == 0) return make_error(ENOENT, "{}: nobody serves it", volume.root());
   const std::string name = fmt::format("process {}", process);

@@ -4,6 +4,7 @@
 //
 //   VOL/.graphlane/run           locked (flock) while somebody serves the volume
 //   VOL/.graphlane/run/server    its socket; what a dead server has left the next one replaces
+//   VOL/.graphlane               locked, shared, by whoever needs the server to live (ServerUse)
 //
 // **Coherence.** A file is shared while nobody holds its writers' lock and its stub has one and
 // the same ctime (stub_lock.h): that is looked at before and after each frame is filled, and by
@@ -62,6 +63,27 @@ class VolumeServer final : private FileServer::Host {
 // clients can ask; the server is a child in a session of its own then.
 Outcome<void> serve_volume(const std::shared_ptr<const Volume>& volume,
                            const ServerOptions& options, bool foreground);
+
+// A hold on a volume's server, by which programs that each have a mount of their own share what they read.
+// Where nobody serves the volume, the first one starts a server in the background; it ends with
+// the last one, however that ends. One that a user has started lives on.
+class ServerUse {
+ public:
+  // Empty where there is no server to be had, for want of rights, say: then everybody reads for himself.
+  static ServerUse begin(const std::shared_ptr<const Volume>& volume);
+  // Returns when a server that nobody needs any more has ended, and so keeps no device busy.
+  ~ServerUse();
+  ServerUse(ServerUse&&) = default;
+  ServerUse& operator=(ServerUse&&) = delete;
+
+  explicit operator bool() const { return static_cast<bool>(users_); }
+
+ private:
+  ServerUse() = default;
+
+  Fd users_;  // has a shared lock
+  Fd run_;
+};
 
 // Ends whoever serves the volume, and waits for that. ENOENT: nobody does.
 Outcome<void> stop_server(const Volume& volume);

@@ -2,6 +2,7 @@
 they have in common once, and nobody depends on the server (iomgr/volume_server.h)."""
 
 import errno
+import fcntl
 import json
 import mmap
 import os
@@ -212,6 +213,65 @@ def test_programs_in_private_mounts_share_with_one_another(by_private_mounts):
     assert stats["shared"]["fetched_bytes"] <= once
     assert found(stats["shared"]) >= 2 * SIZE - BLOCK
     assert sum(device["bytes_read"] for device in stats["devices"]) <= once
+
+
+@pytest.fixture
+def unserved(file, fuse):
+    """The same where no user has started a server."""
+    file.options = ()
+    return file
+
+
+def is_locked(directory) -> bool:
+    fd = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def test_programs_that_run_at_once_have_a_server_that_goes_with_the_last(unserved):
+    with unserved.readers(3) as readers:
+        unserved.read_all(readers)
+        stats = unserved.stats()
+        once = SIZE + MIB + taken(stats["shared"])
+        assert stats["shared"]["fetched_bytes"] <= once
+        assert sum(device["bytes_read"] for device in stats["devices"]) <= once
+        readers.pop(0).end()  # who started it
+        before = found(unserved.shared())
+        unserved.read_all(readers)
+        assert found(unserved.shared()) - before >= 2 * SIZE - BLOCK
+    assert not is_locked(unserved.run_directory) and not unserved.is_served()
+
+
+def test_who_comes_when_the_server_goes_starts_another(unserved):
+    for _ in range(10):
+        runs = [subprocess.Popen([unserved.graphlane.program, "run", "--", "cat", unserved.path],
+                                 stdout=subprocess.PIPE) for _ in range(3)]
+        assert all(each.communicate()[0] == unserved.content for each in runs)
+        assert not is_locked(unserved.run_directory)
+
+
+def test_the_server_goes_with_those_who_are_killed(unserved):
+    with unserved.readers(2) as readers:
+        assert unserved.is_served()
+        for reader in readers:
+            reader.process.kill()
+    wait_until(lambda: not is_locked(unserved.run_directory))
+
+
+def test_a_server_that_a_user_started_outlives_those_who_use_it(by_private_mounts):
+    with by_private_mounts.readers(2) as readers:
+        by_private_mounts.read_all(readers)
+    assert by_private_mounts.is_served()
+
+
+def test_who_shares_nothing_starts_no_server(unserved):
+    with unserved.readers(1, GRAPHLANE_SHARE="no"):
+        assert not is_locked(unserved.run_directory)
 
 
 def test_several_programs_in_one_private_mount_are_several(by_private_mounts, tmp_path):
