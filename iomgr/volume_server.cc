@@ -210,25 +210,30 @@ ServerUse ServerUse::begin(const std::shared_ptr<const Volume>& volume) {
   ServerUse use;
   use.run_ = open_directory(*volume, kRunDirectory);
   use.users_ = open_directory(*volume, kRecordDirectory);
-  if (!use.run_ || !use.users_ ||
-      !wait_for_end([&] { return lock_now(use.users_, LOCK_SH); })) {
+  // A server that nobody needed may just be ending; elsewhere (NFS) there are no such locks.
+  const auto is_known = [&] { return lock_now(use.users_, LOCK_SH) || errno != EWOULDBLOCK; };
+  if (!use.run_ || !use.users_ || !wait_for_end(is_known) || !lock_now(use.users_, LOCK_SH)) {
     use.users_.reset();
     return use;
   }
-  const bool is_served = !lock_now(use.run_, LOCK_SH);
-  if (is_served) return use;
-  (void)::flock(use.run_.get(), LOCK_UN);
-  const Outcome<void> started = run_in_background([&](const std::function<void()>& on_ready) {
-    use.users_.reset();  // what is the caller's lock would keep us for ever
+  const auto serve = [&](const std::function<void()>& on_ready) -> Outcome<void> {
+    use.users_.reset();  // the caller's: we would wait for ourselves
     (void)::signal(SIGTERM, SIG_DFL);  // if he ignores it
     const StopMask stop;
     Fd users = open_directory(*volume, kRecordDirectory);
-    if (!users) return Outcome<void>(os_error(errno, volume->root(), "cannot open"));
+    if (!users) return os_error(errno, volume->root(), "cannot open");
     end_with_last_user(std::move(users));
     return serve_until_told(volume, {}, stop, on_ready);
-  });
-  // Another one may just have begun to.
-  if (!started && started.error().code != EBUSY) use.users_.reset();
+  };
+  const auto is_served = [&] {
+    if (!lock_now(use.run_, LOCK_SH)) return true;
+    (void)::flock(use.run_.get(), LOCK_UN);
+    // EBUSY: another one has just begun to, or was looking, as we did.
+    const Outcome<void> started = run_in_background(serve);
+    if (!started && started.error().code != EBUSY) use.users_.reset();
+    return started || !use.users_;
+  };
+  (void)wait_for_end(is_served);
   return use;
 }
 
