@@ -16,7 +16,6 @@
 namespace graphlane {
 
 inline constexpr char kVolumeJson[] = ".graphlane/volume.json";
-inline constexpr char kRecordDirectory[] = ".graphlane";
 inline constexpr char kRunDirectory[] = ".graphlane/run";
 inline constexpr char kDeviceJson[] = "device.json";  // below a device's root
 inline constexpr char kStagingDirectory[] = ".graphlane/tmp";

@@ -199,7 +199,7 @@ Outcome<void> serve_volume(const std::shared_ptr<const Volume>& volume,
                            const ServerOptions& options, bool foreground) {
   const Server serve = [&](const std::function<void()>& on_ready) {
     const StopMask stop;
-    const Fd users = open_directory(*volume, kRecordDirectory);
+    const Fd users = open_directory(*volume, kControlDirectory.data());
     (void)lock_now(users, LOCK_SH);  // nobody is the last one as long as we are
     return serve_until_told(volume, options, stop, on_ready);
   };
@@ -209,7 +209,7 @@ Outcome<void> serve_volume(const std::shared_ptr<const Volume>& volume,
 ServerUse ServerUse::begin(const std::shared_ptr<const Volume>& volume) {
   ServerUse use;
   use.run_ = open_directory(*volume, kRunDirectory);
-  use.users_ = open_directory(*volume, kRecordDirectory);
+  use.users_ = open_directory(*volume, kControlDirectory.data());
   // A server that nobody needed may just be ending; elsewhere (NFS) there are no such locks.
   const auto is_known = [&] { return lock_now(use.users_, LOCK_SH) || errno != EWOULDBLOCK; };
   if (!use.run_ || !use.users_ || !wait_for_end(is_known) || !lock_now(use.users_, LOCK_SH)) {
@@ -220,7 +220,7 @@ ServerUse ServerUse::begin(const std::shared_ptr<const Volume>& volume) {
     use.users_.reset();  // the caller's: we would wait for ourselves
     (void)::signal(SIGTERM, SIG_DFL);  // if he ignores it
     const StopMask stop;
-    Fd users = open_directory(*volume, kRecordDirectory);
+    Fd users = open_directory(*volume, kControlDirectory.data());
     if (!users) return os_error(errno, volume->root(), "cannot open");
     end_with_last_user(std::move(users));
     return serve_until_told(volume, {}, stop, on_ready);

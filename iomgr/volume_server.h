@@ -76,8 +76,6 @@ class ServerUse {
   ServerUse(ServerUse&&) = default;
   ServerUse& operator=(ServerUse&&) = delete;
 
-  explicit operator bool() const { return static_cast<bool>(users_); }
-
  private:
   ServerUse() = default;
 

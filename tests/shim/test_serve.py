@@ -50,6 +50,14 @@ class Served(SharedFile):
     def shared(self) -> dict:
         return self.stats()["shared"]
 
+    def assert_read_once(self) -> None:
+        """From the devices, by three readers of all."""
+        stats = self.stats()
+        once = SIZE + MIB + taken(stats["shared"])
+        assert stats["shared"]["fetched_bytes"] <= once
+        assert found(stats["shared"]) >= 2 * SIZE - BLOCK
+        assert sum(device["bytes_read"] for device in stats["devices"]) <= once
+
     def process(self) -> int:
         """The server's."""
         with self.connect() as connection:
@@ -144,12 +152,8 @@ def test_each_byte_is_read_from_the_devices_once(served, tmp_path):
     report = tmp_path / "report"
     with served.readers(3, GRAPHLANE_REPORT=str(report)) as readers:
         served.read_all(readers)
-        stats = served.stats()
-    once = SIZE + MIB + taken(stats["shared"])
-    assert stats["shared"]["fetched_bytes"] <= once
-    assert found(stats["shared"]) >= 2 * SIZE - BLOCK
-    assert stats["shared"]["resident_bytes"] <= 64 * MIB
-    assert sum(device["bytes_read"] for device in stats["devices"]) <= once
+        served.assert_read_once()
+        assert served.shared()["resident_bytes"] <= 64 * MIB
     assert devices_read(report) <= 2 * BLOCK  # whoever is alone reads for himself
 
 
@@ -208,11 +212,7 @@ def by_private_mounts(served, fuse):
 def test_programs_in_private_mounts_share_with_one_another(by_private_mounts):
     with by_private_mounts.readers(3) as readers:
         by_private_mounts.read_all(readers)
-        stats = by_private_mounts.stats()
-    once = SIZE + MIB + taken(stats["shared"])
-    assert stats["shared"]["fetched_bytes"] <= once
-    assert found(stats["shared"]) >= 2 * SIZE - BLOCK
-    assert sum(device["bytes_read"] for device in stats["devices"]) <= once
+        by_private_mounts.assert_read_once()
 
 
 @pytest.fixture
@@ -236,10 +236,7 @@ def is_locked(directory) -> bool:
 def test_programs_that_run_at_once_have_a_server_that_goes_with_the_last(unserved):
     with unserved.readers(3) as readers:
         unserved.read_all(readers)
-        stats = unserved.stats()
-        once = SIZE + MIB + taken(stats["shared"])
-        assert stats["shared"]["fetched_bytes"] <= once
-        assert sum(device["bytes_read"] for device in stats["devices"]) <= once
+        unserved.assert_read_once()
         readers.pop(0).end()  # who started it
         before = found(unserved.shared())
         unserved.read_all(readers)

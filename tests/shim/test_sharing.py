@@ -70,6 +70,13 @@ def test_one_alone_shares_nothing(shared):
         assert shared.stats()["fetched_bytes"] == 0
 
 
+def leave_room(group: Path, bytes_left: int) -> None:
+    """Beside what its programs have."""
+    used = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+    programs = int(used["total_rss"]) + int(used["total_mapped_file"])
+    (group / "memory.limit_in_bytes").write_text(str(programs + bytes_left))
+
+
 def test_who_found_room_for_a_file_shares_it_when_there_is_none_any_more(shared, little_memory):
     group = Path(little_memory[2].split()[3]).parent
     limit = group / "memory.limit_in_bytes"
@@ -78,8 +85,7 @@ def test_who_found_room_for_a_file_shares_it_when_there_is_none_any_more(shared,
         for _ in range(2):
             shared.read_all(readers)
         assert shared.stats()["found_bytes"] == 0 and shared.stats()["scan_count"] > 0
-        used = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-        limit.write_text(str(int(used["total_rss"]) + int(used["total_mapped_file"]) + SIZE // 2))
+        leave_room(group, SIZE // 2)
         for _ in range(3):
             shared.read_all(readers)
         assert shared.stats()["found_bytes"] > 0
@@ -95,9 +101,7 @@ def test_files_that_have_no_room_together_are_shared(little_memory, shared, tmp_
     second = SharedFile(shared.graphlane, shared.made, shared.at / "data-2")
     (group / "cgroup.procs").write_text(str(shared.daemon()))
 
-    def leave_room() -> None:  # for one of them
-        used = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-        limit.write_text(str(int(used["total_rss"]) + int(used["total_mapped_file"]) + SIZE * 17 // 10))
+    room_for_one = SIZE * 17 // 10
 
     def is_shared(*readers) -> bool:
         for each in readers:
@@ -105,13 +109,13 @@ def test_files_that_have_no_room_together_are_shared(little_memory, shared, tmp_
         return shared.stats()["found_bytes"] > 0
 
     with shared.readers(2, prefix=little_memory, io="auto") as first:
-        leave_room()
+        leave_room(group, room_for_one)
         until = time.monotonic() + 3
         while time.monotonic() < until:
             assert not is_shared(first), "one has room"
         limit.write_text(str(5 * SIZE))
         with second.readers(2, prefix=little_memory, io="auto") as others:
-            leave_room()
+            leave_room(group, room_for_one)
             wait_until(lambda: is_shared(first, others))
 
 
