@@ -2,10 +2,11 @@
 
 import ctypes
 import json
+import mmap
 import os
 import random
 import resource
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,21 @@ def striped(volume, graphlane, tmp_path):
 
 def resident(path: Path) -> int:
     return int(run("fincore", "--bytes", "--noheadings", "--output", "RES", path).stdout)
+
+
+@contextmanager
+def kept_in_memory(paths: list[Path]):
+    """All their pages, read and locked: also where the host has DAMON page out what looks cold.
+
+    Without CAP_IPC_LOCK and with more bytes than RLIMIT_MEMLOCK they are only read.
+    """
+    with ExitStack() as maps:
+        for path in paths:
+            with path.open("r+b") as file:
+                pages = maps.enter_context(mmap.mmap(file.fileno(), 0))
+            first = ctypes.c_char.from_buffer(pages)
+            ctypes.CDLL(None).mlock(ctypes.c_void_p(ctypes.addressof(first)),
+                                    ctypes.c_size_t(len(pages)))
+            del first  # which would keep the map
+            path.read_bytes()
+        yield

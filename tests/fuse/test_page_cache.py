@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from harness import forget_pages
-from mounts import mounted, parts_of, resident, stats, striped  # noqa: F401, fixtures
+from mounts import (  # noqa: F401, fixtures
+    kept_in_memory,
+    mounted,
+    parts_of,
+    resident,
+    stats,
+    striped,
+)
 
 pytestmark = pytest.mark.usefixtures("kept_caches")
 
@@ -67,9 +74,7 @@ def test_what_is_not_in_the_page_cache_of_the_parts_goes_by_the_lanes(
         all_ios = lane_ios(at)
     # But for some pages: where the host has DAMON page out what looks cold, it takes new ones too.
     assert sum(map(resident, parts)) >= 10 * MIB, "the next mount finds them there"
-    for part in parts:  # those as well
-        part.read_bytes()
-    with mounted(volume, "-o", "io=buffered") as at:
+    with kept_in_memory(parts), mounted(volume, "-o", "io=buffered") as at:  # those as well
         assert (at / "data").read_bytes() == content
         assert lane_ios(at) <= all_ios / 4
 
