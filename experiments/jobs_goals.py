@@ -10,10 +10,10 @@ buffers of 48 MiB each, and for a tenth of the edges beside.
 from collections.abc import Callable
 from dataclasses import replace
 
-from experiments import comparison, samples, summary
+from experiments import comparison, fio, samples, summary
 from experiments.comparison import IN_TURN, KIT, MAPPED, PRELOADED, SHARED, STRIPED, Case
 from experiments.devices import Devices
-from experiments.plan import Plan
+from experiments.plan import THREADS_IN_MEMORY, Plan
 
 DEVICES = 2
 MOST_SWEEPS = "pagerank"
@@ -24,6 +24,7 @@ SCALE, DENSITY, PARTITIONS = 17, 240, 4
 GAP = 0.5  # seconds between two submissions, on average: all come within the first two sweeps
 IN_TURN_MEMORY = 192 << 20
 AT_ONCE_MEMORY = 890 << 20
+BUFFERS = THREADS_IN_MEMORY * fio.LARGE  # of a job
 
 
 def sized(plan: Plan, count: int, ways: tuple, gap: float = GAP, **how) -> Case:
@@ -43,24 +44,41 @@ def there(plan: Plan, ways: tuple) -> tuple:
         way for way in ways if way not in (IN_TURN, KIT))
 
 
-def measured(memory: int, several: tuple, alone: Callable[[str], tuple], submitted_at_once=()):
-    """All jobs, and each algorithm of their mix by itself, in the ways that are told of them:
-    none without the kit, if they are only the kit's."""
-    def measure(devices: Devices, plan: Plan, how: dict) -> list[dict]:
-        cases = [sized(plan, plan.job_count, there(plan, several)),
-                 sized(plan, plan.job_count, there(plan, submitted_at_once), gap=0),
-                 *(sized(plan, 1, there(plan, alone(name)), algorithms=(name,))
-                   for name in plan.jobs(1, ()).workload.algorithms)]
-        limit = how["memory_bytes"] and memory
-        return comparison.measure(devices, [case for case in cases if case.ways],
-                                  **{**how, "memory_bytes": limit})
-    return measure
+def by_itself(plan: Plan, ways: Callable[[str], tuple]) -> list[Case]:
+    """Each algorithm of the jobs' mix."""
+    return [sized(plan, 1, there(plan, ways(name)), algorithms=(name,))
+            for name in plan.jobs(1, ()).workload.algorithms]
 
 
-in_turn = measured(IN_TURN_MEMORY, (IN_TURN, KIT),
-                   lambda name: (PRELOADED, SHARED, KIT) if name == MOST_SWEEPS else (KIT,),
-                   submitted_at_once=(KIT,))
-at_once = measured(AT_ONCE_MEMORY, (STRIPED, SHARED, MAPPED, KIT), lambda name: (SHARED, MAPPED))
+def measured_in(memory: int, devices: Devices, cases: list[Case], how: dict) -> list[dict]:
+    return comparison.measure(devices, [case for case in cases if case.ways],
+                              **{**how, "memory_bytes": how["memory_bytes"] and memory})
+
+
+def in_turn(devices: Devices, plan: Plan, how: dict) -> list[dict]:
+    """And by the kit submitted at once, and by themselves."""
+    def alone(name):
+        return (PRELOADED, SHARED, KIT) if name == MOST_SWEEPS else (KIT,)
+    cases = [sized(plan, plan.job_count, there(plan, (IN_TURN, KIT))),
+             sized(plan, plan.job_count, there(plan, (KIT,)), gap=0),
+             *by_itself(plan, alone)]
+    return measured_in(IN_TURN_MEMORY, devices, cases, how)
+
+
+def at_once(devices: Devices, plan: Plan, how: dict) -> list[dict]:
+    cases = [sized(plan, plan.job_count, there(plan, (STRIPED, SHARED, MAPPED, KIT)))]
+    return measured_in(AT_ONCE_MEMORY, devices, cases, how)
+
+
+def together(devices: Devices, plan: Plan, how: dict) -> list[dict]:
+    """All submitted at once, and by themselves. Where jobs have copies in their buffers, one by
+    itself has no more room for the edges than all of them leave."""
+    others = (plan.job_count - 1) * BUFFERS
+    several = sized(plan, plan.job_count, (SHARED, MAPPED), gap=0)
+    return [*measured_in(AT_ONCE_MEMORY, devices, [several], how),
+            *measured_in(AT_ONCE_MEMORY - others, devices,
+                         by_itself(plan, lambda _: (SHARED,)), how),
+            *measured_in(AT_ONCE_MEMORY, devices, by_itself(plan, lambda _: (MAPPED,)), how)]
 
 
 def in_memory(devices: Devices, plan: Plan, how: dict) -> list[dict]:
