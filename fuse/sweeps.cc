@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "iomgr/device_kind.h"
 
 namespace graphlane {
 namespace {
@@ -48,8 +47,7 @@ Sweeps::Member::~Member() {
 void Sweeps::start(const Volume& volume, IoMode io_mode) {
   by_memory_ = io_mode == IoMode::kAuto;
   kept_bytes_.store(kept_bytes_of(memory_available_bytes()), relaxed);
-  struct stat st;
-  on_disks_ = ::fstat(volume.devices()[0].root_fd.get(), &st) == 0 && is_rotational(st.st_dev);
+  on_disks_ = is_disk(volume.devices()[0]);
 }
 
 std::vector<Sweeps::Open>::iterator Sweeps::position(const Uuid& file_id) {
