@@ -17,10 +17,9 @@
 namespace graphlane {
 namespace {
 
-// What the kernel reads ahead of a stream. Of disks enough for several, as it asks for all of
+// What the kernel reads ahead of a stream: enough for several devices, as it asks for all of
 // it at once, and waits for that; not so much that a few streams leave no room. More would hurt
-// random faults in maps, which read this much around themselves. Elsewhere it costs no seek to
-// ask again, and what lies behind the last block of a stream is read for nothing.
+// random faults in maps, which read this much around themselves.
 constexpr uint64_t kReadAheadMin = 1 << 20;
 constexpr uint64_t kReadAheadMax = 16 << 20;
 constexpr uint64_t kReadAheadShare = 32;  // POSIX_FADV_SEQUENTIAL doubles it
@@ -50,11 +49,10 @@ void set(dev_t device, std::string_view name, uint64_t value) {
 
 }  // namespace
 
-void raise_page_cache_limits(dev_t device, const Volume& volume) {
+void raise_page_cache_limits(dev_t device) {
   const uint64_t available = memory_available_bytes();
-  const bool on_disks = is_disk(volume.devices()[0]);
-  const uint64_t most = on_disks ? kReadAheadMax : kReadAheadMin;
-  set(device, "read_ahead_kb", std::clamp(available / kReadAheadShare, kReadAheadMin, most) >> 10);
+  set(device, "read_ahead_kb",
+      std::clamp(available / kReadAheadShare, kReadAheadMin, kReadAheadMax) >> 10);
   // Linux 6.2. The least beside the most: what lies between goes by how fast the mount has
   // written of late, and a new one has written nothing. (A little less: the kernel makes shares
   // of them, of a limit that moves, and refuses a least above the most.)

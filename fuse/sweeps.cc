@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "iomgr/device_kind.h"
 
 namespace graphlane {
 namespace {
@@ -47,7 +48,8 @@ Sweeps::Member::~Member() {
 void Sweeps::start(const Volume& volume, IoMode io_mode) {
   by_memory_ = io_mode == IoMode::kAuto;
   kept_bytes_.store(kept_bytes_of(memory_available_bytes()), relaxed);
-  on_disks_ = is_disk(volume.devices()[0]);
+  struct stat st;
+  on_disks_ = ::fstat(volume.devices()[0].root_fd.get(), &st) == 0 && is_rotational(st.st_dev);
 }
 
 std::vector<Sweeps::Open>::iterator Sweeps::position(const Uuid& file_id) {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "iomgr/device_kind.h"
 #include "iomgr/io_queue.h"
 #include "iomgr/small_file.h"
 #include "iomgr/volume_files.h"
@@ -80,7 +81,9 @@ Outcome<LaneDepth> lane_depth(const Device& device, uint32_t asked) {
   const auto calibration = parse_calibration(*text, path);
   if (!calibration) return calibration.error();
   if (*calibration) return LaneDepth{(*calibration)->depth, LaneDepth::kCalibration};
-  return is_disk(device) ? LaneDepth{kDepthRotational, LaneDepth::kDisk}
+  struct stat st;
+  const bool disk = ::fstat(device.root_fd.get(), &st) == 0 && is_rotational(st.st_dev);
+  return disk ? LaneDepth{kDepthRotational, LaneDepth::kDisk}
               : LaneDepth{kDepthDefault, LaneDepth::kDefault};
 }
 

@@ -2,13 +2,11 @@
 
 #include <fnmatch.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "iomgr/base/at_once.h"
-#include "iomgr/device_kind.h"
 #include "iomgr/mount_table.h"
 #include "iomgr/part_files.h"
 #include "iomgr/small_file.h"
@@ -158,11 +156,6 @@ Outcome<void> Volume::accept(const Layout& layout, std::string_view name) const 
                       layout.geometry.device_count, device_count());
   }
   return {};
-}
-
-bool is_disk(const Device& device) {
-  struct stat st;
-  return ::fstat(device.root_fd.get(), &st) == 0 && is_rotational(st.st_dev);
 }
 
 Outcome<std::string> find_volume_root(const std::string& path) {

@@ -53,9 +53,6 @@ struct Device {
   Fd root_fd;             // O_DIRECTORY | O_RDONLY on `root`
 };
 
-// Whether it has a head to be moved (device_kind.h).
-bool is_disk(const Device& device);
-
 struct VolumeOptions {
   std::string root = {};                  // must not exist, or be an empty directory
   std::vector<std::string> devices = {};  // existing, writable, distinct directories

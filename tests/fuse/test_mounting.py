@@ -57,33 +57,15 @@ def test_the_mount_command_returns_when_the_mount_answers(striped, mounted):
     assert os.listdir(at) == []
 
 
-def page_cache_limits(at: Path) -> Path:
-    device = at.stat().st_dev
-    return Path(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}")
-
-
 def test_root_raises_what_the_kernel_keeps_of_a_mount(volume, mounted, root):
     with mounted(volume()) as at:
-        limits = page_cache_limits(at)
+        device = at.stat().st_dev
+        limits = Path(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}")
         number = lambda name: int((limits / name).read_text())  # noqa: E731
+        assert number("read_ahead_kb") >= 1024, "128 by default"
         if not (limits / "min_ratio_fine").exists():
             pytest.skip("not applicable: no limits of dirty bytes before Linux 6.2")
         assert number("max_ratio_fine") > number("min_ratio_fine") > 0, "0 by default"
-
-
-def test_far_ahead_is_read_on_disks_only(graphlane, disks, mounted, tmp_path):
-    made = graphlane.create_on(tmp_path / "vol", disks, depth="1M")
-
-    def read_ahead() -> int:
-        with mounted(made) as at:
-            return int((page_cache_limits(at) / "read_ahead_kb").read_text())
-
-    on_disks = read_ahead()
-    for disk in disks:
-        device = disk.stat().st_dev
-        number = f"{os.major(device)}:{os.minor(device)}"
-        Path(f"/sys/dev/block/{number}/queue/rotational").write_text("0")
-    assert on_disks > read_ahead() == 1024, "128 by default"
 
 
 def test_over_the_volumes_own_directory(striped, mounted):
