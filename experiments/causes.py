@@ -20,8 +20,7 @@ def busy(found: list[dict]) -> list[float]:
 
 
 def limit(devices: list[float], share: float, cores: float) -> str:
-    """What a way ran into. `devices`: as busy() has them; a throttled one counts as idle while
-    its requests wait. `share`: of the ceiling."""
+    """What a way ran into. `devices`: as busy() has them; `share`: of the ceiling."""
     most, least = max(devices), min(devices)
     if share >= AT_LIMIT:
         return "the devices' bandwidth is the limit"

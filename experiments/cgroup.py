@@ -27,16 +27,6 @@ def needed(controller: str) -> Path:
     return found
 
 
-def own(controller: str) -> Path:
-    """The group that this process is in."""
-    root = needed(controller)
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controller in controllers.split(","):
-            return root / path.lstrip("/")
-    return root
-
-
 class Group:
     """For a workload and the daemons that work for it: its memory, and, where that is mounted,
     its CPU time."""

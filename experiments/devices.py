@@ -1,6 +1,6 @@
 """Emulated block devices: loop devices over files, made slow.
 
-    ssd   file in memory ← loop device, limited by blkio.throttle rules
+    ssd   file in memory ← disk_model (FUSE: bandwidth and I/Os) ← loop device
     hdd   file in memory ← disk_model (FUSE: one head) ← loop device under mq-deadline
 
 The loop device is an ordinary block device: its scheduler, its merging and its counters
@@ -11,7 +11,7 @@ and a comparison can take turns.
     DIR/undo.jsonl     what was done, see journal.py
     DIR/devices.json   what there is
     DIR/store/i        the bytes: of a tmpfs, or on the disk that DIR is on
-    DIR/head-i/disk    hdd: the same bytes through disk_model
+    DIR/model-i/disk   the same bytes through disk_model
     DIR/d-i            where the filesystem is mounted
 """
 
@@ -23,8 +23,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from experiments import cgroup
-from experiments.journal import UNDO, Journal, command, loop_of
+from experiments.journal import Journal, command, loop_of
 from experiments.workspace import StepFailed, signals_held
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,7 +37,7 @@ BANDWIDTH = {"ssd": 500_000_000, "hdd": 210_000_000}
 SSD_IOPS = 90_000
 # Milliseconds that mq-deadline lets a request wait; on a dilated device, so many more.
 DEADLINES = {"iosched/read_expire": 500, "iosched/write_expire": 5000}
-DISK_MODEL_READ_KB = 1024  # the largest read of FUSE: a longer one would be two I/Os of the head
+DISK_MODEL_READ_KB = 1024  # the largest read of FUSE: a longer one would be two I/Os
 
 
 @dataclass
@@ -75,7 +74,7 @@ class Spec:
 @dataclass
 class Device:
     loop: str  # 'loop3'
-    file: str  # what the loop device is over
+    file: str  # what the loop device is over: disk_model's
     filesystem: str  # where it is mounted
 
     @property
@@ -126,11 +125,7 @@ class Devices:
 
     def set_speed(self, limited: bool) -> None:
         for device in self.devices:
-            if self.spec.kind == "hdd":
-                os.setxattr(device.file, "user.disk_model.speed",
-                            b"model" if limited else b"unlimited")
-            else:
-                throttle(device.loop, self.spec if limited else None)
+            set_speed(device.file, limited)
 
     @contextmanager
     def unlimited(self):
@@ -160,41 +155,25 @@ class Devices:
 
 # --- how one is made ---
 
-def throttle_groups() -> list[str]:
-    """Where the rules for a device must stand to bind all: in the root group, for what the
-    kernel writes back (cgroup v1 counts it there, whoever wrote) and for everybody who is in no
-    other; and in our own, which the workloads inherit."""
-    return sorted({str(cgroup.needed("blkio")), str(cgroup.own("blkio"))})
+def set_speed(file: Path | str, limited: bool) -> None:
+    os.setxattr(file, "user.disk_model.speed", b"model" if limited else b"unlimited")
 
 
-def throttle(loop: str, spec: Spec | None) -> None:
-    """None: no limit."""
-    number = Path(f"/sys/block/{loop}/dev").read_text().strip()
-    limits = {"bps": spec.bytes_per_second() if spec else 0,
-              "iops": max(1, int(spec.iops / spec.dilation)) if spec else 0}
-    for group in throttle_groups():
-        for (what, limit) in limits.items():
-            for direction in ["read", "write"]:
-                rule = Path(group, f"blkio.throttle.{direction}_{what}_device")
-                rule.write_text(f"{number} {limit}")
-
-
-def start_head(journal: Journal, spec: Spec, store: Path, at: Path) -> Path:
-    """The file of a disk with one head."""
+def start_model(journal: Journal, spec: Spec, store: Path, at: Path) -> Path:
+    """The file that is as slow as the device."""
+    how = ["--flash", "--iops", spec.iops] if spec.kind == "ssd" else [
+        "--seek-min", spec.seek_min, "--seek-avg", spec.seek_avg, "--seek-max", spec.seek_max,
+        "--rpm", spec.rpm, "--stroke", spec.stroke]
     journal.make_mount(
         at, BUILD / "engines/disk_model", "--store", store,
-        "--bandwidth", spec.bandwidth or BANDWIDTH["hdd"], "--dilation", spec.dilation,
-        "--seek-min", spec.seek_min, "--seek-avg", spec.seek_avg, "--seek-max", spec.seek_max,
-        "--rpm", spec.rpm, "--stroke", spec.stroke)
+        "--bandwidth", spec.bandwidth or BANDWIDTH[spec.kind], "--dilation", spec.dilation, *how)
     return at / "disk"
 
 
 def attach(journal: Journal, spec: Spec, file: Path) -> str:
     journal.note("loop", file=str(file))
-    # On a tmpfs there is nothing to be direct to; disk_model is direct in any case.
-    direct = spec.kind == "ssd" and spec.backing == "disk"
-    node = command("losetup", "--find", "--show", "--partscan",
-                   f"--direct-io={'on' if direct else 'off'}", file).strip()
+    # disk_model is direct in any case.
+    node = command("losetup", "--find", "--show", "--partscan", "--direct-io=off", file).strip()
     sectors = spec.size // 2 // ALIGNMENT * ALIGNMENT // SECTOR
     first = ALIGNMENT // SECTOR
     command("addpart", node, 1, first, sectors - first)
@@ -204,11 +183,9 @@ def attach(journal: Journal, spec: Spec, file: Path) -> str:
 
 def tune(journal: Journal, spec: Spec, loop: str, file: Path) -> None:
     """What the kernel would set for such a device, were it real."""
-    if spec.kind == "ssd":
-        settings = {"rotational": "0", "scheduler": "none"}
-    else:
-        settings = {"rotational": "1", "max_sectors_kb": str(DISK_MODEL_READ_KB),
-                    "scheduler": "mq-deadline"}
+    settings = {"rotational": "0", "max_sectors_kb": str(DISK_MODEL_READ_KB), "scheduler": "none"}
+    if spec.kind == "hdd":
+        settings |= {"rotational": "1", "scheduler": "mq-deadline"}
         settings |= {name: str(round(ms * spec.dilation)) for name, ms in DEADLINES.items()}
     queue = Path(f"/sys/block/{loop}/queue")
     before = {name: (queue / name).read_text().strip()
@@ -234,13 +211,10 @@ def make_device(journal: Journal, spec: Spec, index: int) -> Device:
     journal.note("file", path=str(file))
     with open(file, "xb") as store:
         store.truncate(spec.size)
-    if spec.kind == "hdd":
-        file = start_head(journal, spec, file, directory / f"head-{index}")
-        os.setxattr(file, "user.disk_model.speed", b"unlimited")
+    file = start_model(journal, spec, file, directory / f"model-{index}")
+    set_speed(file, limited=False)
     loop = attach(journal, spec, file)
     tune(journal, spec, loop, file)
-    if spec.kind == "ssd":
-        journal.note("throttle", file=str(file), cgroups=throttle_groups())
     command(*MKFS[spec.filesystem], f"/dev/{loop}p1")
     mounted = journal.make_mount(directory / f"d-{index}", "mount", f"/dev/{loop}p1")
     return Device(loop, str(file), str(mounted))
@@ -257,8 +231,6 @@ def make_store(journal: Journal, spec: Spec) -> None:
 
 def up(journal: Journal, spec: Spec) -> Devices:
     spec.check()
-    if spec.kind == "ssd":
-        throttle_groups()  # says what is missing before anything is done
     make_store(journal, spec)
     devices = Devices(journal, spec, make_devices(journal, spec))
     description = journal.directory / "devices.json"
@@ -297,11 +269,9 @@ def opened(directory: Path, create: bool = False):
 def hurry(steps: list[dict]) -> None:
     """Nobody is to wait for what a slow device has still to write."""
     for step in steps:
-        if step["step"] == "throttle":
-            UNDO["throttle"](step["file"], step["cgroups"])
-        elif step["step"] == "loop":
-            with suppress(OSError):  # an ssd's file, or a disk_model that is gone
-                os.setxattr(step["file"], "user.disk_model.speed", b"unlimited")
+        if step["step"] == "loop":
+            with suppress(OSError):  # a disk_model that is gone
+                set_speed(step["file"], limited=False)
 
 
 def take_down(journal: Journal) -> None:

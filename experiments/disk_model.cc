@@ -1,4 +1,4 @@
-// disk_model: a filesystem with one file, `disk`, as slow as a disk with one head.
+// disk_model: a filesystem with one file, `disk`, as slow as a disk with one head, or as an SSD.
 //
 //   disk_model --store FILE [--bandwidth B/s] [--dilation F] … MOUNTPOINT
 //   disk_model --explain < lines of "OFFSET LENGTH [ARRIVAL_MS]"
@@ -64,8 +64,8 @@ void sleep_until(double seconds) {
 
 Disk& disk_of(fuse_req_t request) { return *static_cast<Disk*>(fuse_req_userdata(request)); }
 
-// When the disk would answer an I/O that arrived at the time.
-void wait_for_head(Disk& disk, double arrival_seconds, off_t offset, size_t length) {
+// Until the disk would answer an I/O that arrived at the time.
+void wait_for_disk(Disk& disk, double arrival_seconds, off_t offset, size_t length) {
   if (disk.unlimited) return;
   sleep_until(disk.model
                   .serve({.arrival_seconds = arrival_seconds,
@@ -127,7 +127,7 @@ void op_read(fuse_req_t request, fuse_ino_t, size_t size, off_t offset, fuse_fil
     fuse_reply_err(request, errno);
     return;
   }
-  wait_for_head(disk, arrival_seconds, offset, size);
+  wait_for_disk(disk, arrival_seconds, offset, size);
   fuse_reply_buf(request, disk.buffer.data(), static_cast<size_t>(got));
 }
 
@@ -144,7 +144,7 @@ void op_write(fuse_req_t request, fuse_ino_t, const char* data, size_t size, off
     fuse_reply_err(request, errno);
     return;
   }
-  wait_for_head(disk, arrival_seconds, offset, size);
+  wait_for_disk(disk, arrival_seconds, offset, size);
   fuse_reply_write(request, static_cast<size_t>(put));
 }
 
@@ -164,6 +164,19 @@ void op_setxattr(fuse_req_t request, fuse_ino_t inode, const char* name, const c
   }
 }
 
+void op_getxattr(fuse_req_t request, fuse_ino_t inode, const char* name, size_t size) {
+  const std::string speed = disk_of(request).unlimited ? "unlimited" : "model";
+  if (inode != kDisk || std::strcmp(name, kSpeed) != 0) {
+    fuse_reply_err(request, ENODATA);
+  } else if (size == 0) {
+    fuse_reply_xattr(request, speed.size());
+  } else if (size < speed.size()) {
+    fuse_reply_err(request, ERANGE);
+  } else {
+    fuse_reply_buf(request, speed.data(), speed.size());
+  }
+}
+
 fuse_lowlevel_ops operations() {
   fuse_lowlevel_ops ops{};
   ops.init = op_init;
@@ -175,6 +188,7 @@ fuse_lowlevel_ops operations() {
   ops.write = op_write;
   ops.fsync = op_fsync;
   ops.setxattr = op_setxattr;
+  ops.getxattr = op_getxattr;
   return ops;
 }
 
@@ -237,8 +251,8 @@ int explain(const Parameters& parameters) {
 int run(int argc, char** argv) {
   Parameters p;
   std::string store, mountpoint;
-  bool dry = false;
-  CLI::App app("A filesystem with one file, as slow as a disk with one head");
+  bool dry = false, flash = false;
+  CLI::App app("A filesystem with one file, as slow as a disk with one head, or as an SSD");
   app.option_defaults()->always_capture_default();
   app.add_option("--bandwidth", p.bandwidth_bytes_per_second, "bytes/s")
       ->check(CLI::PositiveNumber);
@@ -250,11 +264,14 @@ int run(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--buffer", p.buffer_bytes, "bytes that the disk reads on")
       ->check(CLI::NonNegativeNumber);
+  app.add_flag("--flash", flash, "an SSD: no head, no seeks");
+  app.add_option("--iops", p.ios_per_second, "I/Os/s at most")->check(CLI::PositiveNumber);
   app.add_option("--dilation", p.dilation, "slower by this factor")->check(CLI::PositiveNumber);
   app.add_option("--store", store, "the file that holds the bytes");
   app.add_flag("--explain", dry, "serve nothing; print what I/Os on stdin would take");
   app.add_option("mountpoint", mountpoint, "a directory");
   CLI11_PARSE(app, argc, argv);
+  p.has_head = !flash;
   if (dry) return explain(p);
   if (!store.empty() && !mountpoint.empty()) return serve(p, store, mountpoint);
   std::fputs("disk_model: give --store FILE MOUNTPOINT, or --explain\n", stderr);

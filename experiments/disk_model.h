@@ -1,6 +1,7 @@
-// DiskModel: when one disk head would have done what it is asked.
+// DiskModel: when a disk with one head, or an SSD, would have done what it is asked.
 //
-//   service = seek(tracks apart) + wait until the sector comes round + bytes / bandwidth
+//   disk   service = seek(tracks apart) + wait until the sector comes round + bytes / bandwidth
+//   SSD    service = bytes / bandwidth, or 1 / (I/Os a second) if that is longer
 //
 // Seeks follow Lee and Katz (An analytic performance model of disk arrays, SIGMETRICS 1993):
 // a*sqrt(x-1) + b*(x-1) + c for x tracks, with a, b, c such that the shortest, the average and
@@ -8,12 +9,17 @@
 // of time, so nothing is drawn by lot, and the wait for a sector of the same track is the time to
 // read up to it. Tracks are skewed: a sequential stream crosses them without waiting.
 //
+// Who was idle has saved nothing: the next I/O takes as long as any. (A rule of blkio.throttle
+// lets a device do at once what it may do in the next tenth of a second, so one thread that reads
+// from many of them in turn has the bandwidth of all.)
+//
 // Time is the caller's: seconds since any fixed moment. One I/O at a time, in order of arrival.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace disk_model {
 
@@ -26,6 +32,9 @@ struct Parameters {
   double rpm = 10000;
   double stroke_bytes = 100e9;  // between the outermost and the innermost track
   double buffer_bytes = 16e6;   // how far the disk reads on while nobody asks
+  bool has_head = true;         // false: an SSD, to which the lines from seek to here do not apply
+  double ios_per_second = std::numeric_limits<double>::infinity();
+  double gap_seconds = 100e-6;  // an SSD's: who comes so late was in its queue
   double dilation = 1;          // all of it slower by this factor
 };
 
@@ -48,7 +57,9 @@ class DiskModel {
       : bandwidth_(p.bandwidth_bytes_per_second / p.dilation),
         revolution_seconds_(60 / p.rpm * p.dilation),
         track_bytes_(bandwidth_ * revolution_seconds_),
-        buffer_seconds_(p.buffer_bytes / bandwidth_) {
+        has_head_(p.has_head),
+        late_seconds_(p.has_head ? p.buffer_bytes / bandwidth_ : p.gap_seconds * p.dilation),
+        io_seconds_min_(p.dilation / p.ios_per_second) {
     const double tracks = std::max(1.0, p.stroke_bytes / track_bytes_);
     const double low = p.seek_seconds_min, mean = p.seek_seconds_avg, high = p.seek_seconds_max;
     root_ = p.dilation * (-10 * low + 15 * mean - 5 * high) / (3 * std::sqrt(tracks));
@@ -64,15 +75,19 @@ class DiskModel {
   }
 
   Service serve(const Io& io) {
-    const double transfer = static_cast<double>(io.length_bytes) / bandwidth_;
+    const double transfer =
+        std::max(static_cast<double>(io.length_bytes) / bandwidth_, io_seconds_min_);
     const double offset = static_cast<double>(io.offset_bytes);
     Service service{.seek_seconds = 0, .rotation_seconds = 0, .transfer_seconds = transfer,
                     .end_seconds = 0};
     if (free_seconds_ < 0) free_seconds_ = io.arrival_seconds;  // nobody has asked before
     double start = 0;
-    if (io.offset_bytes == position_) {
+    if (!has_head_) {
+      const bool was_queued = io.arrival_seconds - free_seconds_ <= late_seconds_;
+      start = was_queued ? free_seconds_ : io.arrival_seconds;
+    } else if (io.offset_bytes == position_) {
       // The disk read on into its buffer: who comes a little late has lost nothing.
-      start = std::max(free_seconds_, io.arrival_seconds - buffer_seconds_);
+      start = std::max(free_seconds_, io.arrival_seconds - late_seconds_);
     } else {
       start = std::max(free_seconds_, io.arrival_seconds);
       service.seek_seconds = seek_seconds(static_cast<double>(position_), offset);
@@ -99,7 +114,9 @@ class DiskModel {
   const double bandwidth_;
   const double revolution_seconds_;
   const double track_bytes_;
-  const double buffer_seconds_;
+  const bool has_head_;
+  const double late_seconds_;
+  const double io_seconds_min_;
   double root_;
   double linear_;
   double constant_;

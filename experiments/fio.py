@@ -31,7 +31,7 @@ def device_job(node, seconds: float, small: bool, write: bool) -> list[str]:
     time."""
     how = [f"--bs={SMALL}", "--rw=randread", "--ioengine=libaio", "--iodepth=32"] if small else \
           [f"--bs={LARGE}", f"--rw={'write' if write else 'read'}", "--ioengine=psync"]
-    # The first tenth is a throttle's burst, or a head that is not there yet. In milliseconds:
+    # In the first tenth a head is not there yet. In milliseconds:
     # of 0.5s fio reads the 0, and never ends.
     return [f"--name={node}", f"--filename={node}", "--direct=1", "--time_based",
             f"--runtime={round(seconds * 1000)}ms", f"--ramp_time={round(seconds * 100)}ms", *how]

@@ -102,14 +102,6 @@ def undo_queue(file: str, before: dict[str, str]) -> None:
                 Path(f"/sys/block/{name}/queue", setting).write_text(value)
 
 
-def undo_throttle(file: str, cgroups: list[str]) -> None:
-    if (name := loop_of(file)) is not None:
-        number = Path(f"/sys/block/{name}/dev").read_text().strip()
-        for path in cgroups:
-            for rule in Path(path).glob("blkio.throttle.*_device"):
-                rule.write_text(f"{number} 0")
-
-
 def undo_cgroup(path: str) -> None:
     """Only what we started was put into it."""
     def empty():
@@ -131,8 +123,7 @@ def undo_btrfs(files: list[str]) -> None:
 
 
 UNDO = {"directory": undo_directory, "file": undo_file, "tree": undo_tree, "mount": undo_mount,
-        "loop": undo_loop, "queue": undo_queue, "throttle": undo_throttle,
-        "cgroup": undo_cgroup, "btrfs": undo_btrfs}
+        "loop": undo_loop, "queue": undo_queue, "cgroup": undo_cgroup, "btrfs": undo_btrfs}
 
 
 class Journal:

@@ -117,12 +117,50 @@ TEST(DiskModelTest, OneIoAtATimeInOrderOfArrival) {
               second.transfer_seconds, 1e-9);
 }
 
+Parameters flash() {
+  Parameters parameters = round_numbers();
+  parameters.has_head = false;
+  parameters.ios_per_second = 10'000;
+  return parameters;
+}
+
+TEST(DiskModelTest, SsdHasNoSeeks) {
+  for (const int stream_count : {1, 2, 7}) {
+    const double seconds = interleaved_seconds(flash(), kMiB, stream_count);
+    EXPECT_NEAR(stream_count * 256 * kMiB / seconds, 100e6, 1);
+  }
+}
+
+TEST(DiskModelTest, SsdHasSoManyIosASecond) {
+  DiskModel model(flash());
+  EXPECT_NEAR(model.serve({0, 500 * kMiB, 4096}).end_seconds, 1e-4, 1e-9);
+  EXPECT_NEAR(model.serve({0, 0, 4096}).end_seconds, 2e-4, 1e-9);
+}
+
+TEST(DiskModelTest, SsdServesNothingInAdvance) {
+  DiskModel model(flash());
+  double end_seconds = model.serve({0, 0, kMiB}).end_seconds;
+  for (const double idle_seconds : {0.001, 1.0, 100.0}) {
+    const double arrival_seconds = end_seconds + idle_seconds;
+    end_seconds = model.serve({arrival_seconds, kMiB, kMiB}).end_seconds;
+    EXPECT_NEAR(end_seconds, arrival_seconds + kMiB / 100e6, 1e-9);
+  }
+}
+
+TEST(DiskModelTest, WhoWasInAnSsdsQueueHasLostNothing) {
+  DiskModel model(flash());
+  const double first = model.serve({0, 0, kMiB}).end_seconds;
+  EXPECT_NEAR(model.serve({first + 50e-6, 0, kMiB}).end_seconds, 2 * first, 1e-9);
+}
+
 TEST(DiskModelTest, DilationIsOneFactorOnEverything) {
-  Parameters slow = round_numbers();
-  slow.dilation = 8;
-  for (const int stream_count : {1, 2, 3}) {
-    EXPECT_NEAR(interleaved_seconds(slow, kMiB, stream_count),
-                8 * interleaved_seconds(round_numbers(), kMiB, stream_count), 1e-6);
+  for (Parameters parameters : {round_numbers(), flash()}) {
+    for (const int stream_count : {1, 2, 3}) {
+      parameters.dilation = 1;
+      const double seconds = interleaved_seconds(parameters, kMiB, stream_count);
+      parameters.dilation = 8;
+      EXPECT_NEAR(interleaved_seconds(parameters, kMiB, stream_count), 8 * seconds, 1e-6);
+    }
   }
 }
 

@@ -36,6 +36,12 @@ def test_second_stream_costs(explain, chunk, loss_min, loss_max):
     assert loss_min < 1 - share < loss_max
 
 
+def test_ssds_have_no_seeks_and_so_many_ios(explain):
+    ios = [(i % 2 * STREAM + i * 4096, 4096) for i in range(100)]
+    for _, _, *seek, transfer, _ in explain(ios, "--flash", "--iops", 1000, "--dilation", 4):
+        assert seek == [0, 0] and transfer == pytest.approx(4)
+
+
 def test_bad_line_is_named(engines):
     said = run(engines / "disk_model", "--explain", input="one two\n", stdin=None, check=False)
     assert said.returncode == 2 and "'one two': not OFFSET LENGTH" in said.stderr
