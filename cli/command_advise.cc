@@ -15,6 +15,7 @@ constexpr uint32_t kDevicesAssumed = 4;
 struct Options {
   std::string path;
   std::optional<uint32_t> device_count;
+  bool on_ssds = false;
   uint32_t thread_count = engine_thread_count();
   bool as_json = false;
 };
@@ -25,6 +26,7 @@ struct Advice {
   std::vector<uint64_t> depths_now;  // of each sweep; 0: plain, or several files
   uint32_t device_count = 0;
   bool are_devices_assumed = false;
+  bool on_ssds = false;
   uint32_t thread_count = 0;
   uint64_t memory_bytes = 0;  // that the page cache may have
 
@@ -34,8 +36,9 @@ struct Advice {
     return bytes;
   }
   AutoDepth depth_of(const Sweep& sweep) const {
-    return auto_depth(sweep.requests, sweep.bytes, device_count, thread_count);
+    return auto_depth(sweep.requests, sweep.bytes, device_count, on_ssds, thread_count);
   }
+  uint64_t depth_default() const { return on_ssds ? kStripeDepthSsd : kStripeDepthDefault; }
   bool fits_memory() const { return swept_bytes() <= memory_bytes; }
   // What --stripe is to be given.
   std::vector<std::string> globs() const {
@@ -63,6 +66,7 @@ const char* name_of(DepthReason reason) {
     case DepthReason::kUnknown: return "default";
     case DepthReason::kThreads: return "threads";
     case DepthReason::kBalance: return "balance";
+    case DepthReason::kSsds: return "ssds";
     case DepthReason::kLeast: break;
   }
   return "least";
@@ -79,6 +83,7 @@ std::string explain(DepthReason reason, const Advice& advice) {
     case DepthReason::kBalance:
       return fmt::format("deeper, {} devices would get less than {} units each",
                          advice.device_count, kUnitsPerDevice);
+    case DepthReason::kSsds: return "on SSDs no seek is saved by more, and less is more even";
     case DepthReason::kLeast: break;
   }
   return "never less";
@@ -123,12 +128,13 @@ void print_json(const Advice& advice) {
     about["partitions"] = advice.graph.grid->partitions;
   }
   about["devices"] = advice.device_count;
+  about["ssds"] = advice.on_ssds;
   about["threads"] = advice.thread_count;
   about["swept"] = advice.swept_bytes();
   about["memory"] = advice.memory_bytes;
   about["fits_memory"] = advice.fits_memory();
   about["stripe"] = advice.globs();
-  about["stripe_depth_default"] = kStripeDepthDefault;
+  about["stripe_depth_default"] = advice.depth_default();
   json sweeps = json::array();
   for (size_t s = 0; s < advice.graph.sweeps.size(); ++s) {
     sweeps.push_back(sweep_json(advice, advice.graph.sweeps[s], advice.depths_now[s]));
@@ -157,11 +163,11 @@ void print_sweep(const Advice& advice, const Sweep& sweep, uint64_t depth_now) {
 
 void print_text(const Advice& advice) {
   fmt::print("format          {}\n", describe(advice.graph));
-  fmt::print("devices         {}{}\n", advice.device_count,
+  fmt::print("devices         {}{}{}\n", advice.device_count, advice.on_ssds ? " SSDs" : "",
              advice.are_devices_assumed ? " (assumed; --devices says otherwise)" : "");
   if (advice.graph.format == GraphFormat::kUnknown) {
     fmt::print("auto depth      {}, or less where {} devices would get less than {} units each\n",
-               format_size(kStripeDepthDefault), advice.device_count, kUnitsPerDevice);
+               format_size(advice.depth_default()), advice.device_count, kUnitsPerDevice);
     return;
   }
   fmt::print("memory          {} to sweep, {} for it: {}\n", format_size(advice.swept_bytes()),
@@ -176,22 +182,20 @@ void print_text(const Advice& advice) {
   }
 }
 
-// Of the volume that holds the directory; 0: none does, or it cannot be opened, in which
-// case a stub in the directory has been an error before.
-uint32_t devices_of_volume(const std::string& path) {
-  const Outcome<VolumePath> place = open_volume_of(path);
-  return place ? place->volume->device_count() : 0;
-}
-
 Outcome<int> advise(const Options& options) {
   const Outcome<GraphDirectory> directory = GraphDirectory::open(options.path);
   if (!directory) return directory.error();
   Outcome<GraphRequests> requests = find_requests(*directory);
   if (!requests) return requests.error();
+  // That holds the directory. If it cannot be opened, a stub in the directory has been an error
+  // before.
+  const Outcome<VolumePath> place = open_volume_of(options.path);
+  const bool supposes = options.device_count || options.on_ssds || !place;
   Advice advice{.path = directory->path(),
                 .graph = std::move(*requests),
                 .depths_now = {},
-                .device_count = options.device_count.value_or(devices_of_volume(options.path)),
+                .device_count = options.device_count.value_or(place ? place->volume->device_count() : 0),
+                .on_ssds = supposes ? options.on_ssds : place->volume->is_on_ssds(),
                 .thread_count = options.thread_count,
                 .memory_bytes = memory_available_bytes()};
   if (advice.device_count == 0) {
@@ -223,6 +227,7 @@ void add_advise(Parser& parser) {
   command->add_option("--devices", options->device_count, "for a volume of so many devices")
       ->check(CLI::Range(kDeviceCountMin, kDeviceCountMax))
       ->type_name("N");
+  command->add_flag("--ssds", options->on_ssds, "for a volume whose devices are SSDs");
   command
       ->add_option("--threads", options->thread_count,
                    "for an engine of so many threads, not one a processor")

@@ -15,7 +15,7 @@ Outcome<int> create(const Options& options) {
   const auto volume =
       Volume::create({.root = options.root,
                       .devices = options.devices,
-                      .stripe_depth_bytes = options.stripe.depth_bytes.value_or(kStripeDepthDefault),
+                      .stripe_depth_bytes = options.stripe.depth_bytes,
                       .is_depth_auto = options.stripe.is_depth_auto,
                       .policy = options.stripe.policy({})});
   if (!volume) return volume.error();
@@ -35,9 +35,9 @@ void add_create(Parser& parser) {
       parser.add("create", "make a volume over several devices",
                  "graphlane create graphs --device /mnt/d0 --device /mnt/d1 --stripe column\n\n"
                  "A device is a directory, best on a disk of its own. The stripe depth is 3M\n"
-                 "unless given; with auto an import chooses one for each file, by the format of its\n"
-                 "graph (graphlane advise tells). Without --stripe all files of at least\n"
-                 "--min-size (1M) are striped when they are imported.");
+                 "unless given, 512K on SSDs; with auto an import chooses one for each file, by the\n"
+                 "format of its graph (graphlane advise tells). Without --stripe all files of at\n"
+                 "least --min-size (1M) are striped when they are imported.");
   command->add_option("VOL", options->root, "new or empty directory")->required();
   command->add_option("-d,--device", options->devices, "a device, in order (at least two)")
       ->type_name("DIR")

@@ -40,7 +40,8 @@ def measure_one(name: str, made: Devices | None, plan: Plan, how: dict) -> dict:
     kept = {"measurement": name, "samples": []} | (made.describe() if made else {})
     how = {**how, "unfinished": how["unfinished"].part(name)}
     try:
-        kept["samples"] = MEASUREMENTS[name].measure(made, plan, how)
+        kept["samples"] = MEASUREMENTS[name].measure(
+            made, plan.on(made.spec.kind) if made else plan, how)
     except StepFailed as failed:
         click.echo(f"{name}: {failed}", err=True)
         kept["failed"] = str(failed)

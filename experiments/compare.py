@@ -36,6 +36,7 @@ def compare(workload, at, rounds, out, memory, depth, ceiling_seconds, way, riva
             known=WAYS, in_memory=False, **options) -> None:
     ways = tuple(name for word, name in known.items() if word in way)
     with chosen_devices(at, options) as devices:
+        depth = depth or comparison.DEPTHS[devices.spec.kind]
         case = Case(workload, len(devices.devices), depth, ways, rivals, in_memory)
         found = comparison.measure(devices, [case], rounds, ceiling_seconds, memory)
         if out:
@@ -53,8 +54,7 @@ def way_option(ways):
 
 
 def depth_option(function):
-    return click.option("--depth", default=comparison.DEPTH, show_default=True,
-                        help="Stripe depth.")(function)
+    return click.option("--depth", help=f"Stripe depth. [{comparison.DEPTHS_SAID}]")(function)
 
 
 def compare_options(function):

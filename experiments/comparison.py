@@ -40,7 +40,9 @@ COMPUTING = "computation alone"  # in memory, on devices without limit
 WAYS = (STRIPED, MOUNTED, PRELOADED)
 PARTS = ("lanes", "merging", "prefetch", "cache")  # of the preload library, to be left out
 WITHOUT = " without "
-DEPTH = "3M"
+DEPTHS = {"hdd": "3M", "ssd": "512K"}  # what `graphlane create` takes
+DEPTHS_SAID = ", ".join(f"{depth} ({kind})" for kind, depth in DEPTHS.items())
+DEPTH = DEPTHS["hdd"]
 DEVICE_SHARE = 0.9  # of a device's half: filesystems need some for themselves
 
 

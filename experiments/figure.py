@@ -67,10 +67,12 @@ def measure_without(name: str, plan: Plan, how: dict) -> dict:
 def measure(names: list[str], at, options: dict, unfinished: Unfinished) -> dict[str, dict]:
     """Name -> what is to be kept as JSON."""
     if set(names) <= set(WITHOUT_DEVICES):
-        plan, how = plan_of(options, spec_of(options).count)
-        return {name: measure_without(name, plan, how) for name in names}
+        spec = spec_of(options)
+        plan, how = plan_of(options, spec.count)
+        return {name: measure_without(name, plan.on(spec.kind), how) for name in names}
     with chosen_devices(at, options) as devices:
         plan, how = plan_of(options, len(devices.devices))
+        plan = plan.on(devices.spec.kind)
         cases = merged([case for name in names for case in FIGURES[name].cases(plan)])
         if not cases:
             raise StepFailed(f"{' '.join(names)}: nothing to compare: give --gridgraph-kit-bin")

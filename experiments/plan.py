@@ -2,13 +2,14 @@
 cases that come of them."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import click
 
 from experiments import fio
-from experiments.comparison import DEPTH, KIT, PRELOADED, STRIPED, WAYS, Case, bytes_of
+from experiments.comparison import (DEPTH, DEPTHS, DEPTHS_SAID, KIT, PRELOADED, STRIPED, WAYS, Case,
+                                    bytes_of)
 from experiments.csmqgraph import NAME, CsmqGraph
 from experiments.jobs import Jobs
 from experiments.options import (AT, Engines, device_options, engine_options, engines_of,
@@ -32,12 +33,15 @@ class Plan:
     graphs: tuple[Path, ...] = ()  # grids of the user's, in their place
     iterations: int = 5  # of PageRank
     budget: int | None = None  # the engine's own idea of the memory that it has
-    depth: str = DEPTH
+    depth: str | None = DEPTH  # None: the default of the devices' kind
     file_bytes: int = 960 << 20  # of what fio reads
     engines: Engines = field(default_factory=Engines)
     memory: int | None = None  # bytes
     job_count: int = 16  # the most at once
     patience: float = math.inf  # seconds that several have
+
+    def on(self, kind: str) -> "Plan":
+        return replace(self, depth=self.depth or DEPTHS[kind])
 
     @property
     def most(self) -> int:
@@ -114,7 +118,7 @@ class Effort:
     ceiling_seconds: float
     memory: int | None
     budget: int | None
-    depth: str
+    depth: str | None
     file_bytes: int
     job_count: int
     patience: float = 600  # seconds
@@ -122,7 +126,7 @@ class Effort:
 
 # The edges that a sweep reads are 8 * 16 * 2^scale bytes, and the memory is less.
 THOROUGH = Effort(scale=21, iterations=5, rounds=5, ceiling_seconds=5, memory=240 << 20,
-                  budget=None, depth=DEPTH, file_bytes=960 << 20, job_count=16)
+                  budget=None, depth=None, file_bytes=960 << 20, job_count=16)
 # A graph that would be in memory after the first sweep, but that the stand-in reads directly:
 # its budget is less than the edges. Its blocks are small, and so is the depth.
 QUICK = Effort(scale=18, iterations=2, rounds=1, ceiling_seconds=1, memory=None,
@@ -150,8 +154,7 @@ def effort_options(function):
             click.option("--budget", type=SIZE,
                          help="The engine's own idea of the memory that it has. "
                               f"[its own; quick: {QUICK.budget >> 20}M]"),
-            click.option("--depth", help="Stripe depth. "
-                                         f"[{THOROUGH.depth}; quick: {QUICK.depth}]"),
+            click.option("--depth", help=f"Stripe depth. [{DEPTHS_SAID}; quick: {QUICK.depth}]"),
             click.option("--file", "file_bytes", type=SIZE,
                          help="Size of the file that fio reads. "
                               f"[{THOROUGH.file_bytes >> 20}M; quick: {QUICK.file_bytes >> 20}M]"),

@@ -25,12 +25,12 @@ Outcome<AutoDepth> DepthChooser::choose(const std::string& path) {
   }
   for (const Sweep& known : known_.at(top.string()).sweeps) {
     if (known.name != sweep) continue;
-    return auto_depth(known.requests, known.bytes, device_count_, thread_count_);
+    return auto_depth(known.requests, known.bytes, device_count_, on_ssds_, thread_count_);
   }
   std::error_code error;
   const uint64_t size = fs::file_size(file, error);
   if (error) return os_error(error.value(), path, "cannot open");
-  return auto_depth({}, size, device_count_, thread_count_);
+  return auto_depth({}, size, device_count_, on_ssds_, thread_count_);
 }
 
 }  // namespace graphlane

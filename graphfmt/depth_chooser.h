@@ -11,14 +11,16 @@ namespace graphlane {
 
 class DepthChooser {
  public:
-  explicit DepthChooser(uint32_t device_count, uint32_t thread_count = engine_thread_count())
-      : device_count_(device_count), thread_count_(thread_count) {}
+  explicit DepthChooser(uint32_t device_count, bool on_ssds = false,
+                        uint32_t thread_count = engine_thread_count())
+      : device_count_(device_count), on_ssds_(on_ssds), thread_count_(thread_count) {}
 
   // Of the file at `path`, which is looked at together with what lies beside it.
   Outcome<AutoDepth> choose(const std::string& path);
 
  private:
   const uint32_t device_count_;
+  const bool on_ssds_;
   const uint32_t thread_count_;
   std::map<std::string, GraphRequests> known_;  // by directory
 };

@@ -36,7 +36,7 @@ uint64_t RequestSizes::median_bytes() const {
 uint64_t RequestSizes::max_bytes() const { return counts_.empty() ? 0 : counts_.rbegin()->first; }
 
 AutoDepth auto_depth(const RequestSizes& sizes, uint64_t swept_bytes, uint32_t device_count,
-                     uint32_t thread_count) {
+                     bool on_ssds, uint32_t thread_count) {
   AutoDepth depth{.bytes = kStripeDepthDefault, .reason = DepthReason::kUnknown};
   if (sizes.count() > 0) {
     const uint64_t mean = sizes.mean_bytes();
@@ -48,6 +48,9 @@ AutoDepth auto_depth(const RequestSizes& sizes, uint64_t swept_bytes, uint32_t d
   }
   const uint64_t balanced = swept_bytes / (kUnitsPerDevice * device_count) / kBlockSize * kBlockSize;
   if (balanced < depth.bytes) depth = {.bytes = balanced, .reason = DepthReason::kBalance};
+  if (on_ssds && kStripeDepthSsd < depth.bytes) {
+    depth = {.bytes = kStripeDepthSsd, .reason = DepthReason::kSsds};
+  }
   if (depth.bytes < kAutoDepthMin) depth = {.bytes = kAutoDepthMin, .reason = DepthReason::kLeast};
   return depth;
 }

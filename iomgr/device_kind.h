@@ -7,8 +7,11 @@
 
 namespace graphlane {
 
-// Whether /sys/dev/block says that a filesystem lies on a disk. A partition's queue
-// is its disk's; what has no block device counts as fast.
-bool is_rotational(dev_t filesystem);
+// What /sys/dev/block says of the block device under a filesystem; a partition's queue is its
+// disk's. (Virtual machines' devices often say that they are disks.)
+enum class DeviceKind { kNone, kDisk, kSsd };  // kNone: no block device, or several: tmpfs, btrfs, NFS
+DeviceKind device_kind(dev_t filesystem);
+
+inline bool is_rotational(dev_t filesystem) { return device_kind(filesystem) == DeviceKind::kDisk; }
 
 }  // namespace graphlane

@@ -2,11 +2,13 @@
 
 #include <fnmatch.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "iomgr/base/at_once.h"
+#include "iomgr/device_kind.h"
 #include "iomgr/mount_table.h"
 #include "iomgr/part_files.h"
 #include "iomgr/small_file.h"
@@ -156,6 +158,13 @@ Outcome<void> Volume::accept(const Layout& layout, std::string_view name) const 
                       layout.geometry.device_count, device_count());
   }
   return {};
+}
+
+bool Volume::is_on_ssds() const {
+  return std::all_of(devices_.begin(), devices_.end(), [](const Device& device) {
+    struct stat st;
+    return ::fstat(device.root_fd.get(), &st) == 0 && device_kind(st.st_dev) == DeviceKind::kSsd;
+  });
 }
 
 Outcome<std::string> find_volume_root(const std::string& path) {

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,9 @@ inline constexpr std::string_view kControlDirectory = ".graphlane";
 // busy, each with one run of its part (iomgr/README.md has what was measured). CSMqGraph §4
 // found 12 MiB best, with a thread for every device to keep it busy.
 inline constexpr uint64_t kStripeDepthDefault = 3u << 20;
+// Where no device has a head to be moved: a read waits for the device with most of it, and of finer
+// units all have as much.
+inline constexpr uint64_t kStripeDepthSsd = 512u << 10;
 inline constexpr uint64_t kStripedSizeMinDefault = 1u << 20;
 
 // Which files become striped.
@@ -56,7 +60,7 @@ struct Device {
 struct VolumeOptions {
   std::string root = {};                  // must not exist, or be an empty directory
   std::vector<std::string> devices = {};  // existing, writable, distinct directories
-  uint64_t stripe_depth_bytes = kStripeDepthDefault;
+  std::optional<uint64_t> stripe_depth_bytes = {};  // none: the default of such devices
   bool is_depth_auto = false;
   StripePolicy policy = {};
 };
@@ -75,6 +79,8 @@ class Volume {
   const Uuid& uuid() const { return uuid_; }
   const std::vector<Device>& devices() const { return devices_; }
   uint32_t device_count() const { return static_cast<uint32_t>(devices_.size()); }
+  // Whether all devices are known to be.
+  bool is_on_ssds() const;
   uint64_t stripe_depth_bytes() const { return stripe_depth_bytes_; }
   // Whether an import chooses each file's depth by its format; what is made in a mount
   // gets stripe_depth_bytes() all the same.

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "iomgr/base/interrupt.h"
+#include "iomgr/device_kind.h"
 #include "iomgr/names_held.h"
 #include "iomgr/small_file.h"
 #include "iomgr/volume.h"
@@ -152,6 +153,13 @@ Outcome<void> make_device(const std::string& directory, const DeviceRecord& reco
   return sync_directory(directory);
 }
 
+bool are_ssds(const std::vector<std::string>& directories) {
+  return std::all_of(directories.begin(), directories.end(), [](const std::string& directory) {
+    struct stat st;
+    return ::stat(directory.c_str(), &st) == 0 && device_kind(st.st_dev) == DeviceKind::kSsd;
+  });
+}
+
 Outcome<void> make_root(const fs::path& root, const std::string& volume_json, Scaffold* scaffold) {
   std::error_code error;
   if (!fs::exists(root, error)) {
@@ -179,8 +187,10 @@ Outcome<void> make_root(const fs::path& root, const std::string& volume_json, Sc
 }  // namespace
 
 Outcome<std::shared_ptr<const Volume>> Volume::create(const VolumeOptions& options) {
-  if (Outcome<void> checked = check_stripe_depth(options.stripe_depth_bytes); !checked) {
-    return checked.error();
+  if (options.stripe_depth_bytes) {
+    if (Outcome<void> checked = check_stripe_depth(*options.stripe_depth_bytes); !checked) {
+      return checked.error();
+    }
   }
   if (Outcome<void> checked = check_policy(options.policy); !checked) return checked.error();
   const Outcome<fs::path> root = check_root(options.root);
@@ -192,9 +202,11 @@ Outcome<std::shared_ptr<const Volume>> Volume::create(const VolumeOptions& optio
     return make_error(ENOTEMPTY, "{}: directory is not empty", options.root);
   }
 
+  const uint64_t depth_default = are_ssds(*devices) ? kStripeDepthSsd : kStripeDepthDefault;
   const VolumeRecord record{.uuid = Uuid::random(),
                             .devices = std::move(*devices),
-                            .stripe_depth_bytes = options.stripe_depth_bytes,
+                            .stripe_depth_bytes =
+                                options.stripe_depth_bytes.value_or(depth_default),
                             .is_depth_auto = options.is_depth_auto,
                             .policy = options.policy};
   const Outcome<std::string> volume_json = to_json(record);

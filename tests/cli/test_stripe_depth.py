@@ -1,6 +1,8 @@
 """--stripe-depth auto, and graphlane advise, which explains it."""
 
 import json
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from harness import run, snapshot
 
 PARTITIONS = 3
 UNIT_MIN = 64 << 10
+DEFAULTS = [3 << 20, 512 << 10]  # on disks, on SSDs
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +59,7 @@ def test_an_import_takes_what_advise_says(graphlane, volume, grid):
 def test_a_volume_that_chooses(graphlane, auto, grid, tmp_path):
     info = json.loads(graphlane("info", "--json", auto.path).stdout)
     assert info["stripe_depth_auto"] is True
-    assert info["stripe_depth"] == 3 << 20, "for programs of before, and for new files"
+    assert info["stripe_depth"] in DEFAULTS, "for programs of before, and for new files"
     assert "auto" in graphlane("info", auto.path).stdout
     graphlane("import", grid, auto.path)
     told = advice(graphlane, grid, "--devices", 3)["sweeps"]
@@ -74,13 +77,40 @@ def test_a_graph_that_is_made_in_a_volume_that_chooses(graphlane, auto, tmp_path
     told = advice(graphlane, auto.path / "grid")
     assert told["devices"] == 3
     for sweep in told["sweeps"]:
-        assert sweep["stripe_depth"] == sweep["stripe_depth_auto"] != 3 << 20
+        assert sweep["stripe_depth"] == sweep["stripe_depth_auto"] not in DEFAULTS
+
+
+def test_on_ssds_stripes_are_finer(graphlane, disks, tmp_path):
+    devices = [word for disk in disks for word in ("--device", disk)]
+
+    def made(name: str, *words) -> dict:
+        graphlane("create", tmp_path / name, *words, *devices)
+        return json.loads(graphlane("info", "--json", tmp_path / name).stdout)
+
+    graph = graphs.write_grid(tmp_path / "grid", graphs.random_edges(3000, 2_000_000, seed=5), 3000, 2)
+    assert made("on_disks")["stripe_depth"] == 3 << 20
+    deep = advice(graphlane, graph, "--devices", 2)
+    assert {sweep["reason"] for sweep in deep["sweeps"]} != {"ssds"}
+    for disk in disks:
+        device = disk.stat().st_dev
+        number = f"{os.major(device)}:{os.minor(device)}"
+        Path(f"/sys/dev/block/{number}/queue/rotational").write_text("0")
+    assert made("on_ssds")["stripe_depth"] == 512 << 10
+    assert made("said", "--stripe-depth", "2M")["stripe_depth"] == 2 << 20
+    assert made("auto", "--stripe-depth", "auto", "--stripe", "column")["stripe_depth"] == 512 << 10
+    graphlane("import", graph, tmp_path / "auto")
+    (fine,) = [sweep for sweep in advice(graphlane, tmp_path / "auto/grid")["sweeps"]
+               if sweep["name"] == "column"]
+    assert fine["stripe_depth"] == fine["stripe_depth_auto"] == 512 << 10
+    assert fine["reason"] == "ssds"
+    assert advice(graphlane, graph, "--ssds", "--devices", 2)["stripe_depth_default"] == 512 << 10
+    assert "SSDs" in graphlane("advise", tmp_path / "auto/grid").stdout
 
 
 def test_new_files_in_a_mount_get_the_number(graphlane, auto, mount):
     with mount(auto) as mnt:
         (mnt / "column").write_bytes(b"x" * 10_000)
-    assert depth_of(graphlane, auto.path / "column") == 3 << 20
+    assert depth_of(graphlane, auto.path / "column") in DEFAULTS
 
 
 def test_restriping_a_volume_that_chooses(graphlane, refused, auto, grid):

@@ -56,7 +56,7 @@ TEST(AutoDepthTest, OfTwitterIsThePapers) {
   sizes.add(24 * kMiB, 10);
   sizes.add(2 * kMiB, 14);
   ASSERT_EQ(sizes.mean_bytes() / kMiB, 11u);
-  EXPECT_EQ(auto_depth(sizes, uint64_t{11} << 30, 2, 48).bytes, 12 * kMiB);
+  EXPECT_EQ(auto_depth(sizes, uint64_t{11} << 30, 2, false, 48).bytes, 12 * kMiB);
 }
 
 // Two threads ask for 22 MiB at a time: of those, each of four devices is to have two units.
@@ -64,21 +64,22 @@ TEST(AutoDepthTest, OfFewThreadsIsLess) {
   RequestSizes sizes;
   sizes.add(24 * kMiB, 10);
   sizes.add(2 * kMiB, 14);
-  const AutoDepth depth = auto_depth(sizes, uint64_t{11} << 30, 4, 2);
+  const AutoDepth depth = auto_depth(sizes, uint64_t{11} << 30, 4, false, 2);
   EXPECT_EQ(depth.bytes, 3 * kMiB);
   EXPECT_EQ(depth.reason, DepthReason::kThreads);
-  EXPECT_EQ(auto_depth(sizes, uint64_t{11} << 30, 64, 1).bytes, kMiB);  // never less for this
+  EXPECT_EQ(auto_depth(sizes, uint64_t{11} << 30, 64, false, 1).bytes, kMiB);  // never less for this
 }
 
 TEST(AutoDepthTest, LiesBetweenMeanAndMaximumOrABoundSaysWhyNot) {
-  int seen[5] = {};
-  for (unsigned seed = 0; seed < 3000; ++seed) {
+  int seen[6] = {};
+  for (unsigned seed = 0; seed < 6000; ++seed) {
     std::mt19937_64 random(seed);
     const RequestSizes sizes = sizes_of(random_requests(random));
     const uint64_t swept = sizes.count() * sizes.mean_bytes() << random() % 8;
     const auto devices = static_cast<uint32_t>(2 + random() % 63);
     const auto threads = static_cast<uint32_t>(1 + random() % 256);
-    const AutoDepth depth = auto_depth(sizes, swept, devices, threads);
+    const bool on_ssds = random() % 2 == 0;
+    const AutoDepth depth = auto_depth(sizes, swept, devices, on_ssds, threads);
     const uint64_t in_flight = threads * sizes.mean_bytes();
     const uint64_t in_flight_share = kUnitsInFlight * devices * depth.bytes;
     const uint64_t least_unit_share = kUnitsPerDevice * devices * depth.bytes;
@@ -104,6 +105,11 @@ TEST(AutoDepthTest, LiesBetweenMeanAndMaximumOrABoundSaysWhyNot) {
         // A page more would be too deep.
         ASSERT_GT(kUnitsPerDevice * devices * (depth.bytes + kBlockSize), swept);
         break;
+      case DepthReason::kSsds:
+        ASSERT_TRUE(on_ssds);
+        ASSERT_EQ(depth.bytes, kStripeDepthSsd);
+        ASSERT_GT(auto_depth(sizes, swept, devices, false, threads).bytes, depth.bytes);
+        break;
       case DepthReason::kLeast:
         ASSERT_EQ(depth.bytes, kAutoDepthMin);
         break;
@@ -112,15 +118,16 @@ TEST(AutoDepthTest, LiesBetweenMeanAndMaximumOrABoundSaysWhyNot) {
     }
   }
   for (const auto reason : {DepthReason::kRequests, DepthReason::kThreads, DepthReason::kBalance,
-                            DepthReason::kLeast}) {
+                            DepthReason::kSsds, DepthReason::kLeast}) {
     EXPECT_GT(seen[static_cast<int>(reason)], 100) << "hardly tested";
   }
 }
 
 TEST(AutoDepthTest, OfUnknownRequestsIsTheDefaultWithinTheSameBounds) {
-  EXPECT_EQ(auto_depth({}, uint64_t{1} << 40, 4, 2).bytes, kStripeDepthDefault);
-  EXPECT_EQ(auto_depth({}, 16 * kMiB, 4, 2).bytes, kMiB);
-  EXPECT_EQ(auto_depth({}, 1, 4, 2).bytes, kAutoDepthMin);
+  EXPECT_EQ(auto_depth({}, uint64_t{1} << 40, 4, false, 2).bytes, kStripeDepthDefault);
+  EXPECT_EQ(auto_depth({}, uint64_t{1} << 40, 4, true, 2).bytes, kStripeDepthSsd);
+  EXPECT_EQ(auto_depth({}, 16 * kMiB, 4, false, 2).bytes, kMiB);
+  EXPECT_EQ(auto_depth({}, 1, 4, true, 2).bytes, kAutoDepthMin);
 }
 
 TEST(DevicesTouchedTest, AgreesWithTryingEveryPage) {
