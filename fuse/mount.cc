@@ -67,11 +67,13 @@ Outcome<std::string> check_mountpoint(const Volume& volume, const MountOptions& 
 // Runs beside the workers: asks the mount for its root, as a user would.
 class Herald {
  public:
-  Herald(std::string mountpoint, std::function<void()> on_ready)
-      : thread_([mountpoint = std::move(mountpoint), on_ready = std::move(on_ready)] {
+  Herald(std::shared_ptr<const Volume> volume, std::string mountpoint,
+         std::function<void()> on_ready)
+      : thread_([volume = std::move(volume), mountpoint = std::move(mountpoint),
+                 on_ready = std::move(on_ready)] {
           struct stat st;
           if (::stat(mountpoint.c_str(), &st) != 0) return;  // ended before it began
-          raise_page_cache_limits(st.st_dev);
+          raise_page_cache_limits(st.st_dev, *volume);
           on_ready();
         }) {}
   ~Herald() { thread_.join(); }
@@ -89,7 +91,7 @@ Outcome<void> serve_mount(const std::shared_ptr<const Volume>& volume, const Mou
   Outcome<std::unique_ptr<Session>> session = Session::make(**fs);
   if (!session) return session.error();
   if (Outcome<void> mounted = (*session)->mount(mountpoint); !mounted) return mounted;
-  const Herald herald(mountpoint, std::move(on_ready));
+  const Herald herald(volume, mountpoint, std::move(on_ready));
   return (*session)->serve(&stop);
 }
 

@@ -19,7 +19,9 @@ namespace {
 
 // What the kernel reads ahead of a stream: enough for several devices, as it asks for all of
 // it at once, and waits for that; not so much that a few streams leave no room. More would hurt
-// random faults in maps, which read this much around themselves.
+// random faults in maps, which read this much around themselves. On SSDs as much as keeps all of
+// them busy is enough; disks want long runs. What lies behind the last block of a stream is read
+// for nothing.
 constexpr uint64_t kReadAheadMin = 1 << 20;
 constexpr uint64_t kReadAheadMax = 16 << 20;
 constexpr uint64_t kReadAheadShare = 32;  // POSIX_FADV_SEQUENTIAL doubles it
@@ -49,10 +51,12 @@ void set(dev_t device, std::string_view name, uint64_t value) {
 
 }  // namespace
 
-void raise_page_cache_limits(dev_t device) {
+void raise_page_cache_limits(dev_t device, const Volume& volume) {
   const uint64_t available = memory_available_bytes();
-  set(device, "read_ahead_kb",
-      std::clamp(available / kReadAheadShare, kReadAheadMin, kReadAheadMax) >> 10);
+  const uint64_t row = volume.device_count() * volume.stripe_depth_bytes();
+  const uint64_t enough = volume.is_on_ssds() ? row : kReadAheadMax;
+  const uint64_t most = std::clamp(enough, kReadAheadMin, kReadAheadMax);
+  set(device, "read_ahead_kb", std::clamp(available / kReadAheadShare, kReadAheadMin, most) >> 10);
   // Linux 6.2. The least beside the most: what lies between goes by how fast the mount has
   // written of late, and a new one has written nothing. (A little less: the kernel makes shares
   // of them, of a limit that moves, and refuses a least above the most.)

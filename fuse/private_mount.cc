@@ -107,7 +107,7 @@ Outcome<void> mount_all(const Volumes& volumes, const MountOptions& options,
       return make_error(EIO, "{}: the daemon of the private mount died", volumes[i]->root());
     }
     if (report->code != 0) return *report;
-    raise_page_cache_limits(mounted->device_number);
+    raise_page_cache_limits(mounted->device_number, *volumes[i]);
   }
   return {};
 }

@@ -62,6 +62,14 @@ def machine_caches(dropped: bool):
         yield
 
 
+def are_ssds(directories: list[Path]) -> None:
+    """What the block devices under them, those of the fixture `disks`, say of themselves from now on."""
+    for directory in directories:
+        device = directory.stat().st_dev
+        number = f"{os.major(device)}:{os.minor(device)}"
+        Path(f"/sys/dev/block/{number}/queue/rotational").write_text("0")
+
+
 def is_mounted(path: Path) -> bool:
     """Also when its daemon is dead: os.path.ismount() says no then."""
     return f" {path} " in Path("/proc/self/mounts").read_text()

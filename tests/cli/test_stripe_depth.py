@@ -1,14 +1,12 @@
 """--stripe-depth auto, and graphlane advise, which explains it."""
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import graphs
-from harness import run, snapshot
+from harness import are_ssds, run, snapshot
 
 PARTITIONS = 3
 UNIT_MIN = 64 << 10
@@ -91,10 +89,7 @@ def test_on_ssds_stripes_are_finer(graphlane, disks, tmp_path):
     assert made("on_disks")["stripe_depth"] == 3 << 20
     deep = advice(graphlane, graph, "--devices", 2)
     assert {sweep["reason"] for sweep in deep["sweeps"]} != {"ssds"}
-    for disk in disks:
-        device = disk.stat().st_dev
-        number = f"{os.major(device)}:{os.minor(device)}"
-        Path(f"/sys/dev/block/{number}/queue/rotational").write_text("0")
+    are_ssds(disks)
     assert made("on_ssds")["stripe_depth"] == 512 << 10
     assert made("said", "--stripe-depth", "2M")["stripe_depth"] == 2 << 20
     assert made("auto", "--stripe-depth", "auto", "--stripe", "column")["stripe_depth"] == 512 << 10

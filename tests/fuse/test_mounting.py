@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import is_mounted, run, wait_until
+from harness import are_ssds, is_mounted, run, wait_until
 from mounts import mounted, striped  # noqa: F401, fixtures
 
 SECONDS_MAX = 20
@@ -57,15 +57,31 @@ def test_the_mount_command_returns_when_the_mount_answers(striped, mounted):
     assert os.listdir(at) == []
 
 
+def page_cache_limits(at: Path) -> Path:
+    device = at.stat().st_dev
+    return Path(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}")
+
+
 def test_root_raises_what_the_kernel_keeps_of_a_mount(volume, mounted, root):
     with mounted(volume()) as at:
-        device = at.stat().st_dev
-        limits = Path(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}")
+        limits = page_cache_limits(at)
         number = lambda name: int((limits / name).read_text())  # noqa: E731
         assert number("read_ahead_kb") >= 1024, "128 by default"
         if not (limits / "min_ratio_fine").exists():
             pytest.skip("not applicable: no limits of dirty bytes before Linux 6.2")
         assert number("max_ratio_fine") > number("min_ratio_fine") > 0, "0 by default"
+
+
+def test_of_ssds_no_more_is_read_ahead_than_keeps_all_busy(graphlane, disks, mounted, tmp_path):
+    made = graphlane.create_on(tmp_path / "vol", disks, depth="1M")
+
+    def read_ahead() -> int:
+        with mounted(made) as at:
+            return int((page_cache_limits(at) / "read_ahead_kb").read_text())
+
+    on_disks = read_ahead()
+    are_ssds(disks)
+    assert on_disks > read_ahead() == 2048
 
 
 def test_over_the_volumes_own_directory(striped, mounted):
