@@ -24,15 +24,18 @@ say = $(if $(V),,@printf '  %-5s %s\n' '$(1)' '$(2)')
 
 COMMANDS :=
 UNCHECKED :=
+TEST_CODE :=
 # -g1: names and lines, for backtraces and perf; all of -g takes half as long again.
 ifeq ($(VARIANT),release)
   OPTIMIZE := -O2 -g1
   COMMANDS := -O1
+  TEST_CODE := -O1
 else ifeq ($(VARIANT),debug)
   OPTIMIZE := -Og -g -D_GLIBCXX_ASSERTIONS
 else ifeq ($(VARIANT),asan)
   OPTIMIZE := -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
   UNCHECKED := -fno-sanitize=vptr,null,alignment,object-size
+  TEST_CODE := -O0
 else ifeq ($(VARIANT),tsan)
   OPTIMIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
 else
@@ -114,10 +117,11 @@ $(PLAIN)/obj/%.o: %.cc
 	$(compile)
 
 # GoogleTest and CLI11 are instantiated anew in every test and every command. Half of the
-# time that this takes goes into checks of each of their pointers, or, for what parses one
-# line, into making it fast.
+# time that this takes goes into checks of each of their pointers, or, for what compares two
+# numbers or parses one line, into making it fast.
 $(BUILD)/obj/tests/% $(BUILD)/obj/cli/%: CXXFLAGS += $(UNCHECKED)
 $(BUILD)/obj/cli/%: CXXFLAGS += $(COMMANDS)
+$(BUILD)/obj/tests/%: CXXFLAGS += $(TEST_CODE)
 
 -include $(OBJECTS:.o=.d)
 
