@@ -38,7 +38,6 @@ struct Advice {
   AutoDepth depth_of(const Sweep& sweep) const {
     return auto_depth(sweep.requests, sweep.bytes, device_count, on_ssds, thread_count);
   }
-  uint64_t depth_default() const { return on_ssds ? kStripeDepthSsd : kStripeDepthDefault; }
   bool fits_memory() const { return swept_bytes() <= memory_bytes; }
   // What --stripe is to be given.
   std::vector<std::string> globs() const {
@@ -134,7 +133,7 @@ void print_json(const Advice& advice) {
   about["memory"] = advice.memory_bytes;
   about["fits_memory"] = advice.fits_memory();
   about["stripe"] = advice.globs();
-  about["stripe_depth_default"] = advice.depth_default();
+  about["stripe_depth_default"] = stripe_depth_default(advice.on_ssds);
   json sweeps = json::array();
   for (size_t s = 0; s < advice.graph.sweeps.size(); ++s) {
     sweeps.push_back(sweep_json(advice, advice.graph.sweeps[s], advice.depths_now[s]));
@@ -167,7 +166,7 @@ void print_text(const Advice& advice) {
              advice.are_devices_assumed ? " (assumed; --devices says otherwise)" : "");
   if (advice.graph.format == GraphFormat::kUnknown) {
     fmt::print("auto depth      {}, or less where {} devices would get less than {} units each\n",
-               format_size(advice.depth_default()), advice.device_count, kUnitsPerDevice);
+               format_size(stripe_depth_default(advice.on_ssds)), advice.device_count, kUnitsPerDevice);
     return;
   }
   fmt::print("memory          {} to sweep, {} for it: {}\n", format_size(advice.swept_bytes()),

@@ -37,6 +37,9 @@ inline constexpr uint64_t kStripeDepthDefault = 3u << 20;
 // Where no device has a head to be moved: a read waits for the device with most of it, and of finer
 // units all have as much.
 inline constexpr uint64_t kStripeDepthSsd = 512u << 10;
+constexpr uint64_t stripe_depth_default(bool on_ssds) {
+  return on_ssds ? kStripeDepthSsd : kStripeDepthDefault;
+}
 inline constexpr uint64_t kStripedSizeMinDefault = 1u << 20;
 
 // Which files become striped.

@@ -202,7 +202,7 @@ Outcome<std::shared_ptr<const Volume>> Volume::create(const VolumeOptions& optio
     return make_error(ENOTEMPTY, "{}: directory is not empty", options.root);
   }
 
-  const uint64_t depth_default = are_ssds(*devices) ? kStripeDepthSsd : kStripeDepthDefault;
+  const uint64_t depth_default = stripe_depth_default(are_ssds(*devices));
   const VolumeRecord record{.uuid = Uuid::random(),
                             .devices = std::move(*devices),
                             .stripe_depth_bytes =
