@@ -14,6 +14,7 @@ from experiments import comparison, fio, samples, summary
 from experiments.comparison import IN_TURN, KIT, MAPPED, PRELOADED, SHARED, STRIPED, Case
 from experiments.devices import Devices
 from experiments.plan import THREADS_IN_MEMORY, Plan
+from experiments.workspace import StepFailed
 
 DEVICES = 2
 MOST_SWEEPS = "pagerank"
@@ -73,10 +74,13 @@ def at_once(devices: Devices, plan: Plan, how: dict) -> list[dict]:
 def together(devices: Devices, plan: Plan, how: dict) -> list[dict]:
     """All submitted at once, and by themselves. Where jobs have copies in their buffers, one by
     itself has no more room for the edges than all of them leave."""
-    others = (plan.job_count - 1) * BUFFERS
+    left = AT_ONCE_MEMORY - (plan.job_count - 1) * BUFFERS
+    if left < BUFFERS:
+        raise StepFailed(f"{plan.job_count} jobs' buffers do not fit into {AT_ONCE_MEMORY >> 20}M: "
+                         f"give --jobs {AT_ONCE_MEMORY // BUFFERS} or fewer")
     several = sized(plan, plan.job_count, (SHARED, MAPPED), gap=0)
     return [*measured_in(AT_ONCE_MEMORY, devices, [several], how),
-            *measured_in(AT_ONCE_MEMORY - others, devices,
+            *measured_in(left, devices,
                          by_itself(plan, lambda _: (SHARED,)), how),
             *measured_in(AT_ONCE_MEMORY, devices, by_itself(plan, lambda _: (MAPPED,)), how)]
 

@@ -94,8 +94,9 @@ def ratio(numerators: list[float], denominators: list[float]) -> dict[str, float
 
 
 def shown(found: dict[str, float]) -> str:
-    """'1.24 (1.20–1.31)'; with a ? where the rounds differ too widely to be believed, and a bound
-    where no more is known."""
+    """'1.24 (1.20–1.31)', '1.24' where rounds do not differ or there is one; with a ? where they differ
+    too widely to be believed, and a bound where no more is known."""
+    ratio, least, most = found["ratio"], found["least"], found["most"]
     bound = f"{found['bound']} " if "bound" in found else ""
-    wide = found["most"] - found["least"] > SPREAD_DOUBTFUL * found["ratio"]
-    return f"{bound}{found['ratio']:.2f} ({found['least']:.2f}–{found['most']:.2f}){'?' if wide else ''}"
+    range_ = f" ({least:.2f}–{most:.2f})" if f"{least:.2f}" != f"{most:.2f}" else ""
+    return f"{bound}{ratio:.2f}{range_}{'?' if most - least > SPREAD_DOUBTFUL * ratio else ''}"

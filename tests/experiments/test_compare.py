@@ -314,6 +314,7 @@ def test_ratio_is_of_medians_with_the_range_of_the_rounds():
     assert samples.ratio([2, 4, 9], [2, 2, 3]) == {"ratio": 2, "least": 1, "most": 3}
     assert samples.shown({"ratio": 1.5, "least": 1.45, "most": 1.6}) == "1.50 (1.45–1.60)"
     assert samples.shown({"ratio": 1.5, "least": 1, "most": 2}).endswith("?")
+    assert samples.shown({"ratio": 1.5, "least": 1.5, "most": 1.5}) == "1.50", "one round has none"
 
 
 @pytest.mark.parametrize("text, size", [
