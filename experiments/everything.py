@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import click
@@ -28,10 +29,13 @@ def run(*words) -> int:
     """One command of ours, by itself, so that its results say how to make them again. It takes
     down what it has set up, also when we are stopped."""
     click.echo(f"$ python -m experiments {' '.join(map(str, words))}")
+    begun = time.monotonic()
     process = subprocess.Popen([sys.executable, "-m", "experiments", *map(str, words)], cwd=ROOT,
                                stdin=subprocess.DEVNULL)
     try:
-        return process.wait()
+        status = process.wait()
+        click.echo(f"{words[0]}: {(time.monotonic() - begun) / 60:.1f} minutes")
+        return status
     except KeyboardInterrupt:
         process.send_signal(signal.SIGTERM)
         process.wait()

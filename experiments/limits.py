@@ -43,7 +43,8 @@ def table(found: list[dict]) -> Table:
 
 
 def spread(values: list[float]) -> str:
-    return f"{statistics.median(values):.1f} ({min(values):.1f}–{max(values):.1f})"
+    range_ = f" ({min(values):.1f}–{max(values):.1f})" if len(values) > 1 else ""
+    return f"{statistics.median(values):.1f}{range_}"
 
 
 @click.command(help=__doc__)

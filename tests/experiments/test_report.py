@@ -419,6 +419,13 @@ def test_jobs_are_compared_as_their_goals_want(monkeypatch, kit, ways):
         assert MEASUREMENTS[name].measure(None, plan, {"memory_bytes": 240 << 20}) == wanted
 
 
+def test_files_that_were_made_twice_have_one_ceiling_a_round():
+    found = [*jobs(16, {SHARED: 0.2}), *jobs(1, {SHARED: 0.8})]
+    assert len([sample for sample in found if sample["way"] == CEILING]) == 6
+    rows = [row for row in summary.table(found).rows if row[0] == SHARED]
+    assert [row[5].rstrip("?") for row in rows] == ["0.20", "0.80"]
+
+
 def test_jobs_whose_buffers_have_no_room_are_refused():
     plan = Plan(device_counts=(2,), memory=240 << 20, job_count=19)
     with pytest.raises(StepFailed, match="19 jobs' buffers do not fit into 890M: give --jobs 18"):
