@@ -69,7 +69,7 @@ def judge(goal: Goal, measured: dict) -> dict | None:
     if not value:
         return None
     verdict |= value | {"ok": goal.ok(value)}
-    if not verdict["ok"] and goal.why:
+    if not verdict["ok"]:
         verdict["why"] = goal.why(measured["samples"], value)
     return verdict
 

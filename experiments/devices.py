@@ -17,15 +17,17 @@ and a comparison can take turns.
 
 import json
 import os
+import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from experiments.journal import Journal, command, loop_of
+from experiments.journal import JOURNAL, InUse, Journal, command, loop_of
 from experiments.workspace import StepFailed, signals_held
 
+TEMPORARY = "graphlane-devices-"
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("GRAPHLANE_BUILD", ROOT / "build/release"))
 SECTOR = 512
@@ -287,11 +289,30 @@ def take_down(journal: Journal) -> None:
         journal.directory.rmdir()
 
 
+def clear_up() -> None:
+    """What runs left here that were killed: of our own user, who alone can have written what is
+    done to undo them. A journal that has no line may be just beginning."""
+    for path in Path(tempfile.gettempdir()).resolve().glob(f"{TEMPORARY}*/{JOURNAL}"):
+        with suppress(InUse, FileNotFoundError):  # its run lives; or has just ended
+            owners = {path.lstat().st_uid, path.parent.lstat().st_uid}
+            if owners != {os.geteuid()} or path.lstat().st_size == 0:
+                continue
+            try:
+                with opened(path.parent) as journal, signals_held():
+                    take_down(journal)
+                print(f"{path.parent}: left by a run that was killed, and now removed", flush=True)
+            except InUse:
+                raise
+            except StepFailed as why:
+                print(f"{path.parent}: left by a run that was killed: {why}", file=sys.stderr)
+
+
 @contextmanager
 def emulated(spec: Spec):
-    """New devices, gone afterwards. The directory is printed for who has to clear up after a
-    SIGKILL: `devices down --at DIR`."""
-    directory = Path(tempfile.mkdtemp(prefix="graphlane-devices-")).resolve()
+    """New devices, gone afterwards. The directory is printed for who wants to clear up after a
+    SIGKILL before the next run does: `devices down --at DIR`."""
+    clear_up()
+    directory = Path(tempfile.mkdtemp(prefix=TEMPORARY)).resolve()
     directory.rmdir()  # opened() makes it, and so may remove it
     with opened(directory, create=True) as journal:
         print(f"devices in {directory}", flush=True)

@@ -39,8 +39,8 @@ class Goal:
     measurement: str
     value: Callable[[list[dict]], dict | None]  # ratio, least, most; None: not measured here
     limit: float
+    why: Callable[[list[dict], dict], str]  # it is short: of samples and value
     at_most: bool = False
-    why: Callable[[list[dict], dict], str] | None = None  # it is short: of samples and value
 
     def ok(self, value: dict) -> bool:
         if value.get("bound") not in (None, "≤" if self.at_most else "≥"):
@@ -202,9 +202,10 @@ def from_memory(found: list[dict]) -> dict | None:
 
 def in_memory_share(way: str, *asked: tuple):
     def value(found):
-        return worst([samples.ratio(*(
-            samples.series(found, "bytes_per_second", way=one, asked=in_memory.asked(*each))
-            for one in [way, in_memory.PLAIN])) for each in asked])
+        return worst([{**samples.ratio(*(
+            samples.series(found, "bytes_per_second", way=one, asked=what)
+            for one in [way, in_memory.PLAIN])), "asked": what}
+            for what in (in_memory.asked(*each) for each in asked)])
     return value
 
 
@@ -221,7 +222,8 @@ def foreign_calls(found: list[dict]) -> dict | None:
     """Nanoseconds more, of the call that has most."""
     def one(what):
         more = sorted(b - a for a, b in zip(*nanoseconds(found, what), strict=True))
-        return {"ratio": statistics.median(more), "least": more[0], "most": more[-1]}
+        return {"ratio": statistics.median(more), "least": more[0], "most": more[-1],
+                "asked": what}
     whats = dict.fromkeys(sample["asked"] for sample in found
                           if in_memory.FOREIGN in sample["asked"])
     return max(map(one, whats), key=lambda value: value["ratio"])
@@ -235,9 +237,7 @@ def import_share(found: list[dict]) -> dict | None:
 # --- why one is short ---
 
 def why_small_reads(found: list[dict], value: dict) -> str:
-    plain, ours = nanoseconds(found, in_memory.SMALL)
-    look, _ = nanoseconds(found, in_memory.LOOK)
-    return causes.of_small_reads(plain, look, ours)
+    return causes.of_small_reads(*nanoseconds(found, in_memory.SMALL))
 
 
 def why_beside_csmqgraph(found: list[dict], value: dict) -> str:
@@ -292,22 +292,26 @@ GOALS = [
           *((name, f"{jobs} over all at once", way, STRIPED, 0.95)
             for name, jobs, way in UNMODIFIED)]),
     *(Goal(f"jobs-{name}-bytes", f"device bytes of jobs {way} by those of the one that reads most",
-           f"jobs {those}, hdd", jobs_goals.bytes_by_most(way), 1.2, at_most=True)
+           f"jobs {those}, hdd", jobs_goals.bytes_by_most(way), 1.2, at_most=True,
+           why=causes.of_jobs_bytes(way))
       for name, way, those in [("kit", KIT, "in turn"), ("transparent", SHARED, "together"),
                                ("mapped", MAPPED, "together")]),
     *(Goal(f"jobs-{name}-alone", f"one job alone, {way}, by its time {PRELOADED}",
-           "jobs in turn, hdd", jobs_goals.alone_by(way), 1.03, at_most=True)
+           "jobs in turn, hdd", jobs_goals.alone_by(way), 1.03, at_most=True,
+           why=causes.of_case(way, PRELOADED))
       for name, way in [("kit", KIT), ("transparent", SHARED)]),
     Goal("jobs-kit-turns", "waiting for turns by the jobs' time", "jobs at once, hdd",
-         jobs_goals.waiting, 0.15, at_most=True),
+         jobs_goals.waiting, 0.15, at_most=True, why=causes.of_turns),
     Goal("jobs-kit-memory", "bytes of partitions in memory, at most, by those of the edges",
-         "jobs at once, hdd", jobs_goals.copies, 1.0, at_most=True),
+         "jobs at once, hdd", jobs_goals.copies, 1.0, at_most=True, why=causes.of_copies),
     Goal("memory-preloaded-4K", "preloaded 4 KiB preads over native ones", "memory",
          small_reads, 0.95, why=why_small_reads),
     Goal("memory-preloaded-24M", "preloaded 24 MiB preads over native ones", "memory",
-         in_memory_share(in_memory.OVER_MOUNT, LARGE), 0.98),
+         in_memory_share(in_memory.OVER_MOUNT, LARGE), 0.98,
+         why=causes.of_large_reads(in_memory.OVER_MOUNT, in_memory.PLAIN)),
     Goal("memory-mounted-24M", "24 MiB reads of the mount by four threads over native ones",
-         "memory", in_memory_share(in_memory.MOUNTED, *LARGE_BY_FOUR), 0.55),
+         "memory", in_memory_share(in_memory.MOUNTED, *LARGE_BY_FOUR), 0.55,
+         why=causes.of_large_reads(in_memory.MOUNTED, in_memory.PLAIN)),
     Goal("memory-foreign-calls", "nanoseconds more of a call on a foreign descriptor", "memory",
-         foreign_calls, 10, at_most=True),
+         foreign_calls, 10, at_most=True, why=causes.of_foreign_calls),
 ]

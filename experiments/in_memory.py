@@ -23,7 +23,6 @@ MOUNTED = "mounted"
 KINDS = [("read", BLOCK, 1, False), ("read", BLOCK, 4, False), ("read", BLOCK, 4, True)]
 # As preload_costs.c calls them: small reads, and calls that are none of our business.
 SMALL = "pread 4 KiB"
-LOOK = "look at the inode"
 FOREIGN = "foreign"
 CALLS = {"dup and close, foreign": 2}  # where it is not one
 CALLS_ROUNDS = 5  # of calls in one: the processor's pace changes between them
@@ -49,7 +48,7 @@ def calls(directory: Path, ways: dict, rounds: int) -> list[dict]:
     return [{"round": number, "way": way, "asked": what,
              "nanoseconds": value / CALLS.get(what, 1)}
             for way, whats in measured.items() for what, values in whats.items()
-            if what in (SMALL, LOOK) or FOREIGN in what for number, value in enumerate(values)]
+            if what == SMALL or FOREIGN in what for number, value in enumerate(values)]
 
 
 def measure(size: int, rounds: int) -> list[dict]:

@@ -119,8 +119,8 @@ def alone_by(way: str):
     def value(found: list[dict]) -> dict | None:
         for case in summary.cases(summary.only(found, way=PRELOADED)):
             if ours := summary.only(found, way=way, **case):
-                return summary.ratio(ours, summary.only(found, way=PRELOADED, **case),
-                                     summary.of_seconds)
+                return {**summary.ratio(ours, summary.only(found, way=PRELOADED, **case),
+                                        summary.of_seconds), "case": case}
         return None
     return value
 
@@ -138,7 +138,7 @@ def bytes_by_most(way: str):
         rounds = sorted({sample["round"] for sample in one})
         most = [max(summary.of_devices(sample, "bytes_read")
                     for sample in summary.only(one, round=number)) for number in rounds]
-        ratio = samples.ratio(read, most)
+        ratio = {**samples.ratio(read, most), "case": summary.labels(several[0])}
         return {**ratio, "bound": "≥"} if summary.was_ended(several) else ratio
     return value
 

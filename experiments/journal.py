@@ -6,6 +6,7 @@ A step is undone by what it is known by (a mount point, the file under a loop
 device), never by a number that another program may have been given since.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -19,6 +20,10 @@ from experiments.workspace import StepFailed, is_mounted, signals_held
 
 BUSY_SECONDS_MAX = 8  # until a daemon that was told to go is gone
 JOURNAL = "undo.jsonl"
+
+
+class InUse(StepFailed):
+    """The journal of a process that lives."""
 
 
 def command(*words, **options) -> str:
@@ -60,13 +65,26 @@ def loop_of(file: str | Path) -> str | None:
 
 # --- how a step of each kind is undone: also when it never happened ---
 
+@contextmanager
+def gone_too():
+    """What was on a filesystem whose device has died goes with that."""
+    try:
+        yield
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        if error.errno not in (errno.EIO, errno.EROFS, errno.ENOTCONN):
+            raise
+
+
 def undo_directory(path: str) -> None:
-    with suppress(FileNotFoundError):
+    with gone_too():
         os.rmdir(path)
 
 
 def undo_file(path: str) -> None:
-    Path(path).unlink(missing_ok=True)
+    with gone_too():
+        os.unlink(path)
 
 
 def undo_tree(path: str) -> None:
@@ -74,7 +92,7 @@ def undo_tree(path: str) -> None:
     if any(line.split()[1].startswith(f"{path}/".replace(" ", "\\040"))
            for line in Path("/proc/self/mounts").read_text().splitlines()):
         raise StepFailed(f"{path}: something is still mounted below")
-    if Path(path).exists():
+    with gone_too():
         shutil.rmtree(path)
 
 
@@ -144,7 +162,7 @@ class Journal:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.file.close()
-            raise StepFailed(f"{directory}: in use by another process") from None
+            raise InUse(f"{directory}: in use by another process") from None
         self.file.truncate(sum(map(len, self.lines())))
 
     def lines(self) -> list[bytes]:
@@ -165,7 +183,10 @@ class Journal:
         those before it stay in the journal."""
         while len(lines := self.lines()) > keep:
             facts = json.loads(lines.pop())
-            UNDO[facts.pop("step")](**facts)
+            try:
+                UNDO[facts.pop("step")](**facts)
+            except OSError as error:
+                raise StepFailed(f"{error.filename}: {error.strerror}") from None
             self.file.truncate(sum(map(len, lines)))
 
     def close(self) -> None:

@@ -3,13 +3,15 @@
 import json
 import os
 import signal
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from commands import experiments, start, wait_for_steps, wait_gone
+from commands import experiments, start, traces, wait_for_steps, wait_gone
 
 from experiments import devices
-from experiments.journal import Journal, loop_of
+from experiments.journal import Journal, command, loop_of
 from experiments.workspace import StepFailed
 
 SMALL = ["--count", "2", "--size", "256M"]
@@ -39,6 +41,44 @@ def test_sigkill_at_any_step_leaves_what_down_removes(kind, at, lines):
     process.kill()
     process.communicate()
     assert (at / "undo.jsonl").exists()
+    experiments("devices", "down", "--at", at)
+    wait_gone(at)
+
+
+def test_what_a_killed_run_leaves_the_next_one_removes(loops, at, monkeypatch, capsys):
+    """But not what one leaves that lives."""
+    at.parent.joinpath("tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(at.parent / "tmp"))
+    monkeypatch.setattr(tempfile, "tempdir", str(at.parent / "tmp"))
+    process = start("limits", "--kind", "hdd", *SMALL)
+    directory = Path(process.stdout.readline().removeprefix("devices in ").strip())
+    assert directory.parent == at.parent / "tmp"
+    wait_for_steps(process, directory, lambda steps: '"loop"' in steps)
+    devices.clear_up()
+    assert traces(directory) and capsys.readouterr() == ("", "")
+    process.kill()
+    process.communicate()
+    devices.clear_up()
+    assert capsys.readouterr().out == f"{directory}: left by a run that was killed, and now removed\n"
+    wait_gone(directory)
+    directory.parent.rmdir()
+
+
+def test_what_was_on_devices_that_have_died_is_gone(kind, at):
+    experiments("devices", "up", "--kind", kind, *SMALL, "--at", at)
+    with devices.opened(at) as journal:
+        for tree in [at / "d-0/tree", at / "d-1/tree"]:
+            journal.note("tree", path=str(tree))
+            (tree / "below").mkdir(parents=True)
+            command("sync", "--file-system", tree)
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (process / "cmdline").read_bytes()
+            if b"disk_model" in words and str(at).encode() in words:
+                os.kill(int(process.name), signal.SIGKILL)
+    Path("/proc/sys/vm/drop_caches").write_text("2")
+    with pytest.raises(OSError):
+        os.listdir(at / "d-0/tree/below")
     experiments("devices", "down", "--at", at)
     wait_gone(at)
 

@@ -186,7 +186,8 @@ def test_every_goal_has_a_measurement_and_a_name_of_its_own():
 @pytest.mark.parametrize("at_most, ratio, ok", [
     (False, 1.4, True), (False, 1.39, False), (True, 1.4, True), (True, 1.41, False)])
 def test_limit_itself_is_ok(at_most, ratio, ok):
-    goal = Goal("x", "", "memory", lambda _: {"ratio": ratio, "least": 0, "most": 2}, 1.4, at_most)
+    goal = Goal("x", "", "memory", lambda _: {"ratio": ratio, "least": 0, "most": 2}, 1.4,
+                lambda *_: "it is", at_most)
     assert check.judge(goal, {"samples": []})["ok"] == ok
 
 
@@ -277,13 +278,22 @@ def test_csmqgraph_counts_where_it_was_measured():
 def test_foreign_calls_count_by_the_one_that_costs_most():
     found = [{"way": way, "asked": asked, "nanoseconds": value}
              for asked, by_way in {"read, foreign": [100, 104], "dup, foreign": [200, 212],
-                                   in_memory.LOOK: [90, 90],
                                    in_memory.SMALL: [200, 400]}.items()
              for way, value in zip([in_memory.PLAIN, in_memory.OVER_MOUNT], by_way)]
     assert value("memory-foreign-calls", found) == 12
     assert value("memory-preloaded-4K", found) == 0.5
     why = verdict("memory-preloaded-4K", found)["why"]
-    assert why.startswith("of 400 ns") and "takes 200" in why and why.endswith("the library 110.")
+    assert verdict("memory-foreign-calls", found)["why"].startswith("dup, foreign: 12.0 ns more")
+    assert why.startswith("of 400 ns") and "takes 200" in why and why.endswith("the library 200.")
+
+
+def test_large_reads_say_what_one_takes():
+    found = [{"way": way, "asked": in_memory.asked(in_memory.BLOCK, 1, False), "round": 0,
+              "bytes_per_second": in_memory.BLOCK / seconds}
+             for way, seconds in [(in_memory.PLAIN, 0.004), (in_memory.OVER_MOUNT, 0.005)]]
+    assert value("memory-preloaded-24M", found) == pytest.approx(0.8)
+    assert "takes 4000 µs a read, preloaded over a mount 5000, 1000 more." in verdict(
+        "memory-preloaded-24M", found)["why"]
 
 
 def test_what_failed_is_short_and_the_others_are_judged():
@@ -335,9 +345,15 @@ def test_jobs_are_judged_beside_in_turn_at_once_and_alone():
     assert "why" in verdict("jobs-transparent", at_once)
     submitted_at_once = together(jobs(16, {SHARED: 0.2}), jobs(1, {SHARED: 0.8}))
     assert value("jobs-transparent-bytes", submitted_at_once) == pytest.approx(1)
+    (goal,) = [goal for goal in GOALS if goal.name == "jobs-transparent-bytes"]
+    why = goal.why(submitted_at_once, goal.value(submitted_at_once))
+    assert why.startswith("16 jobs, mounted and preloaded: ") and "By itself: " in why
     kit_seconds = BYTES / (0.9 * 2 * DEVICE_BANDWIDTH)
     assert value("jobs-kit-turns", at_once) == pytest.approx(2 / kit_seconds, rel=0.02)
     assert value("jobs-kit-memory", at_once) == pytest.approx(1.5)
+    assert verdict("jobs-kit-turns", at_once)["why"].startswith("144 jobs of ")
+    assert verdict("jobs-kit-memory", at_once)["why"].startswith("1.50 times the edges ")
+    assert "preloaded: " in verdict("jobs-kit-alone", in_turn)["why"]
 
 
 def test_turns_are_a_share_of_all_jobs_time():
