@@ -54,13 +54,18 @@ def retry(action, seconds_max: float = BUSY_SECONDS_MAX):
             time.sleep(0.1)
 
 
-def loop_of(file: str | Path) -> str | None:
-    """The name of the loop device over a file: 'loop3'."""
+def loops() -> dict[str, str]:
+    """The file under each loop device: by its name, 'loop3'."""
+    found = {}
     for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
         with suppress(OSError):  # detached meanwhile
-            if backing.read_text().rstrip("\n").removesuffix(" (deleted)") == str(file):
-                return backing.parent.parent.name
-    return None
+            found[backing.parent.parent.name] = backing.read_text().rstrip("\n").removesuffix(
+                " (deleted)")
+    return found
+
+
+def loop_of(file: str | Path) -> str | None:
+    return next((name for name, over in loops().items() if over == str(file)), None)
 
 
 # --- how a step of each kind is undone: also when it never happened ---
@@ -98,6 +103,10 @@ def undo_tree(path: str) -> None:
 
 def undo_mount(path: str) -> None:
     def unmount():
+        # Attached by a command that was just starting when its step was undone.
+        for name, file in loops().items():
+            if file.startswith(f"{path}/"):
+                command("losetup", "--detach", f"/dev/{name}")
         if is_mounted(Path(path)):
             command("umount", path)
     retry(unmount)

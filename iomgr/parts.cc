@@ -1,8 +1,10 @@
 #include "iomgr/parts.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cstring>
+#include <set>
 #include <vector>
 
 #include "iomgr/base/at_once.h"
@@ -12,6 +14,8 @@
 
 namespace graphlane {
 namespace {
+
+constexpr size_t kUnsyncedPartsMax = 256;  // descriptors
 
 Error part_error(const Volume& volume, uint32_t device_index, const Uuid& file_id, int code,
                  std::string_view action, std::string_view name) {
@@ -35,14 +39,6 @@ int sync_directory_at(int root_fd, const char* path) {
   const Fd directory(::openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return errno;
   return ::fsync(directory.get()) == 0 || errno == EINVAL ? 0 : errno;
-}
-
-int seal_part(int root_fd, int part_fd, const Uuid& file_id, int like_fd) {
-  copy_access(like_fd, part_fd);
-  if (::fsync(part_fd) != 0) return errno;
-  const PartDirectory directory(PartName{file_id});
-  if (const int error = sync_directory_at(root_fd, directory.c_str())) return error;
-  return sync_directory_at(root_fd, "parts");
 }
 
 // Does one I/O to its end. 0 or an errno.
@@ -103,18 +99,54 @@ Outcome<void> transfer_striped(const Volume& volume, const StripedFile& file, Io
   return {};
 }
 
-Outcome<void> seal_parts(const Volume& volume, const StripedFile& file, int like_fd) {
-  const uint32_t count = volume.device_count();
+void give_access_to_parts(const StripedFile& file, int like_fd) {
+  for (uint32_t d = 0; d < file.parts().count(); ++d) copy_access(like_fd, file.parts().buffered(d));
+}
+
+Outcome<void> UnsyncedParts::add(const StripedFile& file) {
+  const uint32_t count = volume_.device_count();
+  if ((files_.size() + 1) * count > kUnsyncedPartsMax) {
+    if (Outcome<void> synced = sync(); !synced) return synced;
+  }
+  File& held = files_.emplace_back(file.layout().file_id, std::string(file.name()));
+  for (uint32_t d = 0; d < count; ++d) {
+    held.parts.emplace_back(::fcntl(file.parts().buffered(d), F_DUPFD_CLOEXEC, 0));
+    if (!held.parts.back()) return part_error(volume_, d, held.id, errno, "cannot open", held.name);
+  }
+  return {};
+}
+
+// 0 or an errno, and whose part it was.
+int UnsyncedParts::sync_device(uint32_t device_index, const File** failed) const {
+  const int root_fd = volume_.devices()[device_index].root_fd.get();
+  // For all, as far as the filesystem does it. Then nothing is left for the others to do.
+  if (files_.size() > 1) (void)::syncfs(root_fd);
+  std::set<std::string> directories;
+  for (const File& file : files_) {
+    *failed = &file;
+    if (::fsync(file.parts[device_index].get()) != 0) return errno;
+    directories.emplace(PartDirectory(PartName{file.id}).c_str());
+  }
+  directories.emplace("parts");
+  for (const std::string& directory : directories) {
+    if (const int error = sync_directory_at(root_fd, directory.c_str())) return error;
+  }
+  return 0;
+}
+
+Outcome<void> UnsyncedParts::sync() {
+  const uint32_t count = volume_.device_count();
   std::vector<int> errors(count, 0);
-  at_once(count, [&](uint32_t d) {  // they write back
-    errors[d] = seal_part(volume.devices()[d].root_fd.get(), file.parts().buffered(d),
-                          file.layout().file_id, like_fd);
-  });
+  std::vector<const File*> failed(count);
+  if (!files_.empty()) {
+    at_once(count, [&](uint32_t d) { errors[d] = sync_device(d, &failed[d]); });
+  }
   for (uint32_t d = 0; d < count; ++d) {
     if (errors[d] != 0) {
-      return part_error(volume, d, file.layout().file_id, errors[d], "cannot write", file.name());
+      return part_error(volume_, d, failed[d]->id, errors[d], "cannot write", failed[d]->name);
     }
   }
+  files_.clear();
   return {};
 }
 

@@ -4,8 +4,11 @@
 
 #include <sys/stat.h>
 
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "iomgr/base/fd.h"
 #include "iomgr/lanes.h"
 #include "iomgr/volume.h"
 
@@ -22,8 +25,34 @@ Outcome<void> create_parts(const Volume& volume, const Layout& layout, std::stri
 Outcome<void> transfer_striped(const Volume& volume, const StripedFile& file, IoOp op,
                                ByteRange range, void* buffer);
 
-// Gives the parts owner and mode of the file `like_fd` and makes them durable.
-Outcome<void> seal_parts(const Volume& volume, const StripedFile& file, int like_fd);
+// Gives the parts owner and mode of the file `like_fd`.
+void give_access_to_parts(const StripedFile& file, int like_fd);
+
+// Parts that are written, and are to be durable. What makes them so is a commit of each
+// device's journal, which costs a disk some seeks: so many files have one together.
+//
+// Threads: one at a time.
+class UnsyncedParts {
+ public:
+  explicit UnsyncedParts(const Volume& volume) : volume_(volume) {}
+
+  // Holds the file's parts open. When too many are, all are synced.
+  Outcome<void> add(const StripedFile& file);
+  // All that were added, and their names, are durable. All devices write at the same time.
+  // Errors name the part.
+  Outcome<void> sync();
+
+ private:
+  struct File {
+    Uuid id;
+    std::string name;
+    std::vector<Fd> parts;  // of each device
+  };
+  int sync_device(uint32_t device_index, const File** failed) const;
+
+  const Volume& volume_;
+  std::vector<File> files_;
+};
 
 // Whether the parts are for the stub's owner to read and remove, seen by root, who
 // may do so to all parts: anyone can write 4096 bytes that name somebody else's. Parts

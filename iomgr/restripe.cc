@@ -127,7 +127,10 @@ class Job {
 
   // Until here nothing has happened to the file.
   Outcome<void> switch_parts() {
-    if (Outcome<void> done = seal_parts(volume_, *new_file_, live_->stub_fd()); !done) return done;
+    give_access_to_parts(*new_file_, live_->stub_fd());
+    UnsyncedParts unsynced(volume_);
+    if (Outcome<void> added = unsynced.add(*new_file_); !added) return added;
+    if (Outcome<void> synced = unsynced.sync(); !synced) return synced;
     const auto deadline = Clock::now() + kSwitchPatience;
     for (;;) {
       if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;

@@ -121,7 +121,8 @@ class Import {
         options_(options),
         source_(source),
         policy_(options.policy != nullptr ? *options.policy : volume.policy()),
-        next_first_device_(Uuid::random().bytes[0]) {}
+        next_first_device_(Uuid::random().bytes[0]),
+        unsynced_(volume) {}
 
   Outcome<TransferSummary> run(const TreePlace& target) {
     if (Outcome<void> checked = check(target); !checked) return checked.error();
@@ -252,7 +253,9 @@ class Import {
         .progress = state_.progress};
     if (Outcome<void> copied = graphlane::run(copy); !copied) return copied;
     if (Outcome<void> same = check_unchanged(fd, from, info); !same) return same;
-    return seal_parts(volume_, **file, fd);
+    write_behind.finish();
+    give_access_to_parts(**file, fd);
+    return unsynced_.add(**file);
   }
 
   Outcome<void> write_stub(int like_fd, const TreePlace& to, const Layout& layout) {
@@ -270,6 +273,7 @@ class Import {
 
   Outcome<void> put_in_place(const Stage& stage, const TreePlace& target) {
     if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
+    if (Outcome<void> synced = unsynced_.sync(); !synced) return synced;
     // Stubs and plain files, before they get their names.
     if (::syncfs(volume_.root_fd()) != 0) return os_error(errno, volume_.root(), "cannot write");
     FileReplacer replace;
@@ -313,6 +317,7 @@ class Import {
   std::map<std::string, uint64_t> depths_;  // by path, where they were chosen
   uint32_t next_first_device_;  // begins anywhere, so that single imports balance too
   TransferState state_;
+  UnsyncedParts unsynced_;  // of what is staged
   std::vector<Uuid> replaced_;
 };
 

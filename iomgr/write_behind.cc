@@ -31,6 +31,16 @@ WriteBehind::~WriteBehind() {
   for (std::thread& thread : threads_) thread.join();
 }
 
+void WriteBehind::finish() {
+  {
+    MutexLock lock(mu_);
+    finishing_ = true;
+    changed_.notify_all();
+  }
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
 void WriteBehind::noticed(ByteRange range) {
   MutexLock lock(mu_);
   for (uint32_t d = 0; d < waiting_.size(); ++d) {
@@ -45,6 +55,7 @@ void WriteBehind::run(uint32_t device_index) {
   while (!stopping_) {
     ByteRange& waiting = waiting_[device_index];
     if (waiting.length_bytes == 0) {
+      if (finishing_) return;
       changed_.wait(mu_);
       continue;
     }

@@ -7,7 +7,8 @@
 // somebody syncs: then a copy takes the time of the copying and of the devices, not that
 // of the longer. Who copies is never held up by a device's queue.
 //
-// A device gets little at once, so that an end is not waited for either. Only hints: who needs the bytes on the devices syncs the parts.
+// A device gets little at once, so that an end is not waited for either. Only hints: who needs the bytes
+// on the devices syncs the parts.
 #pragma once
 
 #include <thread>
@@ -28,6 +29,8 @@ class WriteBehind {
 
   // The range has been written. From any thread.
   void noticed(ByteRange range);
+  // All of it has been begun; once. Without this, the end leaves the rest to the kernel.
+  void finish();
 
  private:
   void run(uint32_t device_index);
@@ -36,6 +39,7 @@ class WriteBehind {
   Mutex mu_;
   CondVar changed_;
   std::vector<ByteRange> waiting_ GUARDED_BY(mu_);  // of each part, not begun
+  bool finishing_ GUARDED_BY(mu_) = false;
   bool stopping_ GUARDED_BY(mu_) = false;
   std::vector<std::thread> threads_;  // last: they use all of it
 };

@@ -1,5 +1,6 @@
 #include "iomgr/transfer.h"
 
+#include <sys/resource.h>
 #include <sys/xattr.h>
 
 #include <thread>
@@ -202,6 +203,23 @@ TEST_F(TransferTest, RotatesTheFirstDevice) {
   const uint32_t a = layout_of("tree/a").geometry.first_device;
   EXPECT_EQ(layout_of("tree/b").geometry.first_device, (a + 1) % 3);
   EXPECT_EQ(layout_of("tree/c").geometry.first_device, (a + 2) % 3);
+}
+
+// Parts stay open until they are synced, many at once: but not as many as there are files.
+TEST_F(TransferTest, ImportsMoreFilesThanMayBeOpen) {
+  create_volume(3);
+  constexpr int kFiles = 200;
+  const auto name = [](int i) { return "tree/" + std::to_string(i); };
+  for (int i = 0; i < kFiles; ++i) write(path(name(i)), random_bytes(9000, i));
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = 2 * kFiles, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const auto summary = import(path("tree"));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_TRUE(summary) << summary.error().text;
+  EXPECT_EQ(summary->striped_count, static_cast<uint64_t>(kFiles));
+  for (int i = 0; i < kFiles; ++i) EXPECT_EQ(content_of(name(i)), read(path(name(i))));
 }
 
 TEST_F(TransferTest, RefusesADepthLargerThanTheFile) {
