@@ -202,13 +202,16 @@ void SharedGraph::give(const GlobalTable::Grant& grant) {
   const bool alone = grant.jobs.size() == 1;
   std::shared_ptr<TurnGroup> group;
   if (!alone) {
+    // Who is late goes by itself: should it stall once more, nobody is to notice.
     std::vector<TurnGroup::Member> members;
-    for (const JobId id : grant.jobs) members.push_back(jobs_.at(id).member);
+    for (const JobId id : grant.jobs) {
+      if (!table_.is_late(id)) members.push_back(jobs_.at(id).member);
+    }
     group = std::make_shared<TurnGroup>(members, options_.core_count);
   }
   for (const JobId id : grant.jobs) {
     jobs_.at(id).alone = alone;
-    jobs_.at(id).group = group;
+    jobs_.at(id).group = table_.is_late(id) ? nullptr : group;
     give_buffers(id, alone, grant.partitions.size() > 1);
   }
 }

@@ -159,6 +159,53 @@ TEST_F(MishapTest, ASpinningJobHoldsNobodyUpAndCatchesUp) {
                [](JobProcess& job) { EXPECT_EQ(job.wait(), 0); });
 }
 
+// It used to be given partitions together with the others, who then waited for ever: a late job
+// is not found to be late once more.
+TEST_F(MishapTest, ALateJobThatStopsAgainHoldsNobodyUp) {
+  Shared<int> attached;
+  Shared<int> stops;
+  Shared<int> left_behind;
+  const auto crowding_job = [this] {
+    graphlane_share_options options = this->options();
+    options.thread_count = 4096;  // no core is ever free: jobs get what is open together
+    return ShareJob::grid(dir_.c_str(), options);
+  };
+  JobProcess unlucky([&] {
+    ShareJob job = crowding_job();
+    ++*attached;
+    attached.await(3);
+    // In its first partition; and, when it has caught up, in one that it has in common.
+    const uint64_t chunk_count = graph_bytes() / kPartitions / job.statistics().chunk_bytes;
+    uint64_t chunk = 0;
+    EXPECT_EQ(sweep(job, [&] {
+                if (++chunk != chunk_count / 2 && chunk != 4 * chunk_count) return;
+                ++*stops;
+                ::raise(SIGSTOP);
+              }),
+              hash_);
+  });
+  std::vector<JobProcess> others;
+  for (int j = 0; j < 2; ++j) {
+    others.emplace_back([&] {
+      ShareJob job = crowding_job();
+      ++*attached;
+      attached.await(3);
+      const auto slow_sweep = [&] { EXPECT_EQ(sweep(job, [] { ::usleep(300); }), hash_); };
+      while (job.statistics().late == 0) slow_sweep();
+      ++*left_behind;
+      while (stops->load() < 2) slow_sweep();
+      for (int i = 0; i < 2; ++i) slow_sweep();
+    });
+  }
+  left_behind.await(2);
+  unlucky.await_stop();
+  unlucky.send(SIGCONT);
+  for (JobProcess& other : others) EXPECT_EQ(other.wait(), 0);
+  unlucky.await_stop();
+  unlucky.send(SIGCONT);
+  EXPECT_EQ(unlucky.wait(), 0);
+}
+
 TEST_F(ShareJobsTest, AJobThatIsStoppedWhileItWaitsHoldsNobodyUp) {
   ShareJob first = job();
   uint32_t partition;
