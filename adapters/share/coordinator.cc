@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <utility>
@@ -54,6 +55,17 @@ std::string graph_key(const std::string& layout, std::span<const FileIdentity> f
 Fd own(Fd file) {
   Fd reopened = reopen(file.get(), O_RDONLY | O_NONBLOCK);
   return reopened ? std::move(reopened) : std::move(file);
+}
+
+// None: several.
+std::optional<uid_t> owner_of(std::span<const Fd> files) {
+  std::optional<uid_t> owner;
+  for (const Fd& file : files) {
+    struct stat st;
+    if (::fstat(file.get(), &st) != 0 || owner.value_or(st.st_uid) != st.st_uid) return std::nullopt;
+    owner = st.st_uid;
+  }
+  return owner;
 }
 
 Outcome<std::string> read_layout(const Fd& memory) {
@@ -307,8 +319,10 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
     std::shared_ptr<LabelKeeper> labels;
     if (layout->record.size_bytes != 0 && !layout->by_loader) {
       LabelKeeper::Place place{.directory = Fd(), .name = name};
-      if (is_beside(message.fds[1].get(), name, files.identities[0])) {
+      const std::optional<uid_t> owner = owner_of(files.files);
+      if (owner && is_beside(message.fds[1].get(), name, files.identities[0])) {
         place.directory = std::move(message.fds[1]);
+        place.owner = *owner;
       }
       labels = std::make_shared<LabelKeeper>(std::move(place), graph_hash(*layout, files.identities),
                                              layout->record, options.chunk_bytes,

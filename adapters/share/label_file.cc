@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "iomgr/base/file_io.h"
 #include "iomgr/small_file.h"
@@ -19,8 +20,10 @@ bool is_beside(int directory, const std::string& name, const FileIdentity& graph
          st.st_dev == graph_file.device && st.st_ino == graph_file.inode;
 }
 
-Outcome<std::string> read_label_file(int directory, const std::string& name, uint64_t graph_hash,
-                                     uint64_t chunk_bytes,
+bool may_write_label_file(uid_t owner) { return owner == 0 || owner == ::geteuid(); }
+
+Outcome<std::string> read_label_file(int directory, const std::string& name, uid_t owner,
+                                     uint64_t graph_hash, uint64_t chunk_bytes,
                                      std::span<const uint64_t> partition_bytes) {
   const std::string file_name = label_file_name(name);
   const Fd file(::openat(directory, file_name.c_str(),
@@ -29,6 +32,10 @@ Outcome<std::string> read_label_file(int directory, const std::string& name, uin
   struct stat st;
   if (::fstat(file.get(), &st) != 0) return os_error(errno, file_name, "cannot stat");
   if (!S_ISREG(st.st_mode)) return make_error(EINVAL, "{}: not a regular file", file_name);
+  const bool trusted = st.st_uid == 0 || st.st_uid == owner || st.st_uid == ::geteuid();
+  if (!trusted || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return make_error(EPERM, "{}: user {} is not believed, or others may write it", file_name, st.st_uid);
+  }
   std::string bytes(static_cast<size_t>(st.st_size), '\0');
   const Result<size_t> got = pread_full(file.get(), bytes.data(), bytes.size(), 0);
   if (!got) return os_error(got.error().code, file_name, "cannot read");

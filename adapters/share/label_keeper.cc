@@ -12,7 +12,7 @@ void LabelKeeper::want(Worker& worker) {
     return;
   }
   worker.post([self = shared_from_this()]() -> Worker::Completion {
-    auto bytes = read_label_file(self->place_.directory.get(), self->place_.name,
+    auto bytes = read_label_file(self->place_.directory.get(), self->place_.name, self->place_.owner,
                                  self->graph_hash_, self->chunk_bytes_, self->partition_bytes_);
     return [self, bytes = std::move(bytes)] {
       if (bytes) self->keep(*bytes);
@@ -32,7 +32,7 @@ void LabelKeeper::add(uint32_t partition, std::optional<PartitionLabels> labels,
   std::string bytes = builder_.to_bytes(graph_hash_);
   keep(bytes);
   building_ = false;
-  if (!place_.directory) return;
+  if (!place_.directory || !may_write_label_file(place_.owner)) return;
   worker.post([self = shared_from_this(), bytes = std::move(bytes)]() -> Worker::Completion {
     // Where it cannot be written the labels are made again another time.
     (void)write_label_file(self->place_.directory.get(), self->place_.name, bytes).has_value();

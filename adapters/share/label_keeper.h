@@ -1,9 +1,9 @@
 // LabelKeeper: how a graph's labels come about.
 //
 // When the first job names active vertices, they are read from the file beside the graph
-// (label_file.h). If it is missing, damaged or of another graph, every partition is
-// labelled once it is in memory, which costs no reading of its own; when the last one
-// is, the file is written. Until then a job takes what it does not know for active.
+// (label_file.h). If it is missing, damaged, of another graph or of a stranger, every
+// partition is labelled once it is in memory, which costs no reading of its own; when the last
+// one is, the file is written. Until then a job takes what it does not know for active.
 //
 // Threads: as SharedGraph; label() by its Worker.
 #pragma once
@@ -24,6 +24,7 @@ class LabelKeeper : public std::enable_shared_from_this<LabelKeeper> {
   struct Place {
     Fd directory;      // none: the labels are kept in memory alone
     std::string name;  // of the graph's first file
+    uid_t owner = 0;   // of the graph's files
   };
   LabelKeeper(Place place, uint64_t graph_hash, RecordFormat record, uint64_t chunk_bytes,
               std::vector<uint64_t> partition_bytes)

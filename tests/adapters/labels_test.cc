@@ -162,7 +162,7 @@ class LabelFileTest : public testing::Test {
 
 TEST_F(LabelFileTest, IsReadAsItWasWritten) {
   ASSERT_TRUE(write_label_file(fd_.get(), "column", graph_.labels));
-  const auto read = read_label_file(fd_.get(), "column", kHash, kChunkBytes, graph_.sizes);
+  const auto read = read_label_file(fd_.get(), "column", ::geteuid(), kHash, kChunkBytes, graph_.sizes);
   ASSERT_TRUE(read) << read.error().text;
   EXPECT_EQ(*read, graph_.labels);
   int count = 0;
@@ -172,7 +172,8 @@ TEST_F(LabelFileTest, IsReadAsItWasWritten) {
 
 TEST_F(LabelFileTest, SaysInOneLineWhatIsWrong) {
   const auto reason = [&](uint64_t hash, uint64_t chunk_bytes) {
-    const auto read = read_label_file(fd_.get(), "column", hash, chunk_bytes, graph_.sizes);
+    const auto read =
+        read_label_file(fd_.get(), "column", ::geteuid(), hash, chunk_bytes, graph_.sizes);
     return read ? std::string("good") : read.error().text;
   };
   EXPECT_NE(reason(kHash, kChunkBytes).find("No such file"), std::string::npos);
@@ -184,6 +185,26 @@ TEST_F(LabelFileTest, SaysInOneLineWhatIsWrong) {
   std::filesystem::remove(path());
   ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
   EXPECT_EQ(reason(kHash, kChunkBytes), ".graphlane-chunks-column: not a regular file");
+}
+
+TEST_F(LabelFileTest, IsBelievedOfRootTheOwnerAndOurselvesIfNobodyElseMayWriteIt) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  constexpr uid_t kOwner = 65533;
+  constexpr uid_t kStranger = 65534;
+  const auto believed = [&](uid_t writer, mode_t mode) {
+    EXPECT_TRUE(write_label_file(fd_.get(), "column", graph_.labels));
+    EXPECT_EQ(::chown(path().c_str(), writer, writer), 0);
+    EXPECT_EQ(::chmod(path().c_str(), mode), 0);
+    const auto read =
+        read_label_file(fd_.get(), "column", kOwner, kHash, kChunkBytes, graph_.sizes);
+    EXPECT_TRUE(read || read.error().code == EPERM);
+    return static_cast<bool>(read);
+  };
+  EXPECT_TRUE(believed(0, 0644));
+  EXPECT_TRUE(believed(kOwner, 0644));
+  EXPECT_FALSE(believed(kStranger, 0644));
+  EXPECT_FALSE(believed(kOwner, 0664));
+  EXPECT_FALSE(believed(0, 0646));
 }
 
 TEST_F(LabelFileTest, OnlyBesideTheGraphIsBesideIt) {

@@ -1,7 +1,9 @@
 // Loaders, labels and active vertices, snapshots, turns, and what bad input is told.
+#include <cstddef>
 #include <set>
 
 #include "adapters/share/label_file.h"
+#include "iomgr/base/crc32c.h"
 #include "tests/adapters/share_fixture.h"
 
 namespace graphlane::share {
@@ -330,6 +332,61 @@ TEST_F(ActiveTest, WhereLabelsCannotBeWrittenTheyAreKeptInMemory) {
     EXPECT_LT(active_sweep(job, few).second, edges_.size() / 3);
   });
   EXPECT_EQ(reader.wait(), 0);
+  EXPECT_FALSE(std::filesystem::exists(label_path()));
+}
+
+// Labels of a graph of as many bytes that has edges from nowhere: a stranger may plant them where
+// anybody may write. They used to be believed, and no edge came.
+TEST_F(ActiveTest, LabelsOfAStrangerAreNotBelieved) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  {
+    ShareJob job = this->job();
+    learn(job);
+  }
+  await_end_of_coordinators();
+  std::ifstream file(label_path(), std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  LabelHeader header;
+  ASSERT_GT(bytes.size(), sizeof header);
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const size_t entries = bytes.size() - header.entry_count * sizeof(ChunkEntry);
+  std::memset(bytes.data() + entries, 0xff, bytes.size() - entries);
+  const auto crc = [](const void* data, size_t length) {
+    return crc32c(static_cast<const uint8_t*>(data), length);
+  };
+  header.payload_crc = crc(bytes.data() + sizeof header, bytes.size() - sizeof header);
+  header.header_crc = crc(&header, offsetof(LabelHeader, header_crc));
+  std::memcpy(bytes.data(), &header, sizeof header);
+  std::filesystem::remove(label_path());
+  std::ofstream(label_path(), std::ios::binary) << bytes;
+
+  ASSERT_EQ(::chown(label_path().c_str(), 65534, 65534), 0);
+
+  {
+    const Vertices few = range(300, 400);
+    ShareJob job = this->job();
+    active_sweep(job, few);  // would get them with its first partition
+    ASSERT_EQ(active_sweep(job, few).first, expected(few));
+    learn(job);
+    EXPECT_EQ(active_sweep(job, few).first, expected(few));
+  }
+  await_end_of_coordinators();
+  struct stat st;
+  ASSERT_EQ(::stat(label_path().c_str(), &st), 0);
+  EXPECT_EQ(st.st_uid, 0u) << "they were made anew";
+}
+
+// Beside a stranger's graph they would be of somebody who is believed elsewhere.
+TEST_F(ActiveTest, BesideAnotherUsersGraphNoLabelsAreLeft) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  ASSERT_EQ(::chown(path("column").c_str(), 65534, 65534), 0);
+  {
+    ShareJob job = this->job();
+    learn(job);
+    const Vertices few = range(300, 400);
+    EXPECT_EQ(active_sweep(job, few).first, expected(few));
+  }
+  await_end_of_coordinators();
   EXPECT_FALSE(std::filesystem::exists(label_path()));
 }
 
