@@ -166,7 +166,9 @@ int graphlane_share_barrier(graphlane_share *job);
  * chunk, from its next start on. An update: jobs that come later find it; this one and the
  * others that run do not. To update, the graph's files must be writable for the user. A
  * chunk may become longer, shorter or empty, and one behind the last may be added.
- * Updates live in the coordinator, which then stays: to keep them, write the files.
+ * Updates live in the coordinator, which then stays: to keep them, write the files. Should the
+ * coordinator die, another one may number chunks otherwise (chunk_bytes says so); for a job that
+ * has mutated chunks, or sees updates, -ESTALE is then its next sharing's result.
  */
 int graphlane_share_mutate(graphlane_share *job, uint32_t partition, uint32_t chunk,
                            const void *data, uint64_t size_bytes);

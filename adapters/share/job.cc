@@ -92,7 +92,8 @@ Outcome<std::optional<uint32_t>> Job::next() {
   Outcome<void> answered = ask_next();
   for (int i = 0; !answered && !link_.connected() && i < kReattachTries; ++i) {
     kept_.clear();  // another coordinator has memory of its own
-    if (auto attached = link_.reattach(); !attached) return attached.error();
+    if (auto attached = link_.reattach(!mutated_.empty()); !attached) return attached.error();
+    if (labels_ && labels_.chunk_bytes() != link_.chunk_bytes()) labels_ = {};  // it gives others
     if (auto sent = send_sweep(); !sent) return sent.error();
     answered = ask_next();
   }

@@ -53,7 +53,7 @@ Outcome<void> Link::open() {
   return attach();
 }
 
-Outcome<void> Link::reattach() {
+Outcome<void> Link::reattach(bool same_chunks) {
   const WelcomeMessage before = welcome_;
   if (sees_updates_) return make_error(ESTALE, "{}: lost its coordinator, and the updates", name());
   for (size_t i = 0; i < files_.size(); ++i) {
@@ -64,9 +64,12 @@ Outcome<void> Link::reattach() {
     }
   }
   if (Outcome<void> attached = attach(); !attached) return attached;
-  if (welcome_.version == before.version && welcome_.chunk_bytes == before.chunk_bytes) return {};
+  const bool updated = welcome_.version != before.version;
+  if (!updated && (!same_chunks || welcome_.chunk_bytes == before.chunk_bytes)) return {};
   socket_.reset();
-  return make_error(ESTALE, "{}: was updated while its coordinator was gone", name());
+  welcome_ = before;
+  if (updated) return make_error(ESTALE, "{}: was updated while its coordinator was gone", name());
+  return make_error(ESTALE, "{}: its new coordinator has other chunks than the job has changed", name());
 }
 
 Outcome<void> Link::open_files() {

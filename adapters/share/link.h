@@ -41,8 +41,10 @@ class Link {
 
   // Opens the files, and attaches to the graph's coordinator, or starts it.
   Outcome<void> open();
-  // Once more, after it was lost. ESTALE: the new one has another version of the graph.
-  Outcome<void> reattach();
+  // Once more, after it was lost. ESTALE: the new one has another version of the graph, or,
+  // where they are to be the same, other chunks: their size is as the first job that comes
+  // to it wants it.
+  Outcome<void> reattach(bool same_chunks);
   bool connected() const { return static_cast<bool>(socket_); }
 
   const JobOptions& options() const { return options_; }

@@ -478,6 +478,34 @@ TEST_F(SnapshotTest, ChangedEdgesAreActiveWhereTheyAre) {
   EXPECT_EQ(active_sweep(before, few).first, expected(few) + edge_hash(two_[1]));
 }
 
+// --- a coordinator that dies ----------------------------------------------------
+
+// Formula 1 is of the first job's U_v, and who comes first to the new coordinator is anybody.
+// Whoever came second used to be told that the graph had been updated.
+TEST_F(SnapshotTest, JobsGoOnWhereTheNewCoordinatorHasOtherChunks) {
+  ShareJob first = ActiveTest::job();
+  ShareJob second = job();
+  ShareJob changed = job();
+  const Vertices few = range(300, 400);
+  learn(first);
+  active_sweep(first, few);  // gets the labels with its first partition
+  const uint64_t chunk_bytes = first.statistics().chunk_bytes;
+  changed.mutate(3, 0, nullptr, 0);
+  const pid_t coordinator = this->coordinator();
+  ::kill(coordinator, SIGKILL);
+  EXPECT_EQ(sweep(second), hash_);
+  EXPECT_EQ(active_sweep(first, few).first, expected(few));
+  EXPECT_EQ(sweep(first), hash_);
+  EXPECT_GT(first.statistics().chunk_bytes, chunk_bytes);
+  EXPECT_NE(this->coordinator(), coordinator);
+  for (int i = 0; i < 2; ++i) {
+    uint32_t partition;
+    EXPECT_EQ(graphlane_share_sharing(changed.get(), &partition), -ESTALE);
+    EXPECT_EQ(graphlane_share_error(),
+              path("column") + ": its new coordinator has other chunks than the job has changed");
+  }
+}
+
 // --- turns --------------------------------------------------------------------
 
 TEST_F(ShareTest, JobsThatCrowdTheCoresTakeTurns) {
