@@ -165,7 +165,10 @@ int graphlane_share_barrier(graphlane_share *job);
  * Snapshots, §3.3.2. A mutation: this job, and nobody else, finds `data` in place of the
  * chunk, from its next start on. An update: jobs that come later find it; this one and the
  * others that run do not. To update, the graph's files must be writable for the user. A
- * chunk may become longer, shorter or empty, and one behind the last may be added.
+ * chunk may become longer, shorter or empty, and one behind the last may be added. (Of a partition
+ * that a loader makes, or that has had chunks added by updates, a job knows the last chunk once it
+ * has had it.)
+ *   -EINVAL   no such chunk, or not whole edges
  * Updates live in the coordinator, which then stays: to keep them, write the files. Should the
  * coordinator die, another one may number chunks otherwise (chunk_bytes says so); for a job that
  * has mutated chunks, or sees updates, -ESTALE is then its next sharing's result.

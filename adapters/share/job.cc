@@ -91,9 +91,7 @@ Outcome<std::optional<uint32_t>> Job::next() {
   }
   Outcome<void> answered = ask_next();
   for (int i = 0; !answered && !link_.connected() && i < kReattachTries; ++i) {
-    kept_.clear();  // another coordinator has memory of its own
-    if (auto attached = link_.reattach(!mutated_.empty()); !attached) return attached.error();
-    if (labels_ && labels_.chunk_bytes() != link_.chunk_bytes()) labels_ = {};  // it gives others
+    if (auto attached = reattach(); !attached) return attached.error();
     if (auto sent = send_sweep(); !sent) return sent.error();
     answered = ask_next();
   }
@@ -102,6 +100,15 @@ Outcome<std::optional<uint32_t>> Job::next() {
   sweeping_ = false;
   active_ = {};
   return std::optional<uint32_t>();
+}
+
+// Another coordinator has memory of its own, and maybe other chunks.
+Outcome<void> Job::reattach() {
+  kept_.clear();
+  chunk_counts_.clear();
+  if (auto attached = link_.reattach(!mutated_.empty()); !attached) return attached;
+  if (labels_ && labels_.chunk_bytes() != link_.chunk_bytes()) labels_ = {};
+  return {};
 }
 
 // Leaves the next partition in partition_, or nothing at the end.
@@ -181,6 +188,8 @@ Outcome<Job::Partition> Job::partition_of(const GivenPartition& given, std::span
   Partition partition;
   partition.number = given.partition;
   partition.bytes = std::move(*bytes);
+  uint64_t& chunk_count = chunk_counts_[given.partition];
+  chunk_count = chunk_count_of(given.size_bytes, link_.chunk_bytes());
   if (!given.has_overlay) return partition;
   const int overlay = memory[given.has_memory].get();
   const Result<uint64_t> overlay_bytes = sealed_size(overlay);
@@ -191,6 +200,8 @@ Outcome<Job::Partition> Job::partition_of(const GivenPartition& given, std::span
   auto updated = parse_overlay(partition.overlay.bytes());
   if (!updated) return updated.error();
   partition.updated = std::move(*updated);
+  if (partition.updated.empty()) return partition;
+  chunk_count = std::max(chunk_count, partition.updated.rbegin()->first + uint64_t{1});
   return partition;
 }
 
@@ -251,14 +262,15 @@ Outcome<Fd> Job::make_partition(uint32_t partition) const {
 
 // --- chunks ------------------------------------------------------------------------
 
-// Changed chunks may stand behind those of the graph.
-uint32_t Job::chunk_count() const {
-  uint64_t count = chunk_count_of(partition_->bytes->size(), link_.chunk_bytes());
-  if (!partition_->updated.empty()) {
-    count = std::max<uint64_t>(count, partition_->updated.rbegin()->first + uint64_t{1});
-  }
-  const auto behind = mutated_.lower_bound({partition_->number + 1, 0});
-  if (behind != mutated_.begin() && std::prev(behind)->first.first == partition_->number) {
+// As far as is known of what the job has not had. Changed chunks may stand behind those of the
+// graph.
+uint32_t Job::chunk_count(uint32_t partition) const {
+  const auto given = chunk_counts_.find(partition);
+  uint64_t count = given != chunk_counts_.end()
+                       ? given->second
+                       : chunk_count_of(link_.partition_bytes()[partition], link_.chunk_bytes());
+  const auto behind = mutated_.lower_bound({partition + 1, 0});
+  if (behind != mutated_.begin() && std::prev(behind)->first.first == partition) {
     count = std::max<uint64_t>(count, std::prev(behind)->first.second + uint64_t{1});
   }
   return static_cast<uint32_t>(count);
@@ -301,7 +313,7 @@ Outcome<std::optional<Chunk>> Job::start() {
   barrier();
   Partition& partition = *partition_;
   const bool skips = link_.layout().record.size_bytes != 0;
-  while (partition.chunk < chunk_count()) {
+  while (partition.chunk < chunk_count(partition.number)) {
     Chunk chunk = chunk_at(partition.chunk++);
     if (skips && chunk.active_edge_count == 0) continue;
     if (auto given = await_turn(chunk); !given) return given.error();
@@ -349,6 +361,9 @@ void Job::barrier() {
 
 Outcome<void> Job::mutate(uint32_t partition, uint32_t chunk, std::span<const char> bytes) {
   if (Outcome<void> good = check_change(partition, bytes); !good) return good;
+  if (const uint32_t count = chunk_count(partition); chunk > count) {
+    return make_error(EINVAL, "{}: partition {}: chunk {} of {}", link_.name(), partition, chunk, count);
+  }
   mutated_[{partition, chunk}].assign(bytes.begin(), bytes.end());
   return {};
 }

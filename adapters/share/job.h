@@ -103,9 +103,10 @@ class Job {
   Outcome<Fd> make_partition(uint32_t partition) const;
   void finish_partition();
   Outcome<void> check_change(uint32_t partition, std::span<const char> bytes) const;
+  Outcome<void> reattach();
   Outcome<void> await_turn(const Chunk& chunk);
   Chunk chunk_at(uint32_t number) const;
-  uint32_t chunk_count() const;
+  uint32_t chunk_count(uint32_t partition) const;
   bool may_be_active(uint32_t partition) const;
 
   Link link_;
@@ -120,6 +121,7 @@ class Job {
   std::map<uint32_t, std::shared_ptr<const Mapping>> kept_;
   std::optional<Partition> partition_;
   Batch batch_;
+  std::map<uint32_t, uint64_t> chunk_counts_;  // of partitions that it has had, as they were given
   std::map<std::pair<uint32_t, uint32_t>, std::vector<char>> mutated_;  // by partition, chunk
   Profile profile_;
   bool profile_told_ = false;

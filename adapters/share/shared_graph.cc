@@ -26,7 +26,8 @@ SharedGraph::SharedGraph(GraphFiles files, std::shared_ptr<LabelKeeper> labels, 
       worker_(worker),
       labels_(std::move(labels)),
       table_(partition_count(), options.core_count, options.batching),
-      buffers_(partition_count(), options.budget_bytes, options.buffer_count_max) {}
+      buffers_(partition_count(), options.budget_bytes, options.buffer_count_max),
+      partition_bytes_(files_->partition_bytes) {}
 
 // Of partitions that a loader makes, nobody knows.
 bool SharedGraph::fits_memory() const {
@@ -150,6 +151,11 @@ bool SharedGraph::done(JobId id) {
 Outcome<uint64_t> SharedGraph::update(uint32_t partition, uint32_t chunk, Fd memory) {
   if (partition >= partition_count()) {
     return make_error(EINVAL, "{}: partition {} of {}", files_->name, partition, partition_count());
+  }
+  const uint64_t count = std::max(chunk_count_of(partition_bytes_[partition], options_.chunk_bytes),
+                                  snapshots_.chunk_end(partition));
+  if (chunk > count) {
+    return make_error(EINVAL, "{}: partition {}: chunk {} of {}", files_->name, partition, chunk, count);
   }
   const Result<uint64_t> size_bytes = sealed_size(memory.get());
   if (!size_bytes) return make_error(EPERM, "{}: an update must be sealed", files_->name);

@@ -128,6 +128,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   Snapshots snapshots_;
   std::map<JobId, Job> jobs_;
   BufferPool buffers_;
+  std::vector<uint64_t> partition_bytes_;  // of those that loaders make, once they were
   std::map<uid_t, uint64_t> access_ps_;    // T(E), as measured by jobs of a user
   bool blocked_by_budget_ = false;         // the open partition waits for readers of others
   std::vector<JobId> broken_;

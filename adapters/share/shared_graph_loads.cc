@@ -136,6 +136,7 @@ void SharedGraph::ask_a_loader(uint32_t partition, uint64_t now_ns) {
 void SharedGraph::store(uint32_t partition, Fd memory, uint64_t size_bytes) {
   ++counts_.loaded_partitions;
   counts_.loaded_bytes += size_bytes;
+  partition_bytes_[partition] = size_bytes;
   buffers_.fill(partition, std::move(memory));
   table_.set_loaded(partition, true);
 }

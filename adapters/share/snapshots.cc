@@ -22,7 +22,10 @@ Outcome<void> Snapshots::update(uint32_t partition, uint32_t chunk, std::span<co
   const std::string overlay = make_overlay(chunks);
   auto memory = make_sealed(overlay);
   if (!memory) return memory.error();
-  overlays.push_back({.version = ++newest_, .memory = std::move(*memory), .size_bytes = overlay.size()});
+  overlays.push_back({.version = ++newest_,
+                      .memory = std::move(*memory),
+                      .size_bytes = overlay.size(),
+                      .chunk_end = chunks.rbegin()->first + uint64_t{1}});
   return {};
 }
 
@@ -42,6 +45,11 @@ std::vector<uint32_t> Snapshots::updated_partitions(uint64_t version) const {
     if (overlay(partition, version) != nullptr) updated.push_back(partition);
   }
   return updated;
+}
+
+uint64_t Snapshots::chunk_end(uint32_t partition) const {
+  const auto found = partitions_.find(partition);
+  return found == partitions_.end() || found->second.empty() ? 0 : found->second.back().chunk_end;
 }
 
 void Snapshots::keep_for(const std::multiset<uint64_t>& versions_of_jobs) {

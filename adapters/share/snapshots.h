@@ -32,6 +32,8 @@ class Snapshots {
   // What a job of `version` sees instead of the file's chunks; null: nothing.
   const Fd* overlay(uint32_t partition, uint64_t version) const;
   std::vector<uint32_t> updated_partitions(uint64_t version) const;
+  // Behind the last chunk that was updated; 0: none was.
+  uint64_t chunk_end(uint32_t partition) const;
 
   // Only jobs of these versions are left.
   void keep_for(const std::multiset<uint64_t>& versions_of_jobs);
@@ -43,6 +45,7 @@ class Snapshots {
     uint64_t version = 0;
     Fd memory;
     uint64_t size_bytes = 0;
+    uint64_t chunk_end = 0;
   };
 
   uint64_t newest_ = 0;

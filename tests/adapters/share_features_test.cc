@@ -478,6 +478,52 @@ TEST_F(SnapshotTest, ChangedEdgesAreActiveWhereTheyAre) {
   EXPECT_EQ(active_sweep(before, few).first, expected(few) + edge_hash(two_[1]));
 }
 
+// The highest number made 2^32 chunks of the partition, of which 0 were gone through.
+TEST_F(SnapshotTest, ChunksAreAddedOneBehindTheLast) {
+  ShareJob job = this->job();
+  const std::string bytes = bytes_of(one_);
+  const auto mutate = [&](uint32_t chunk) {
+    return graphlane_share_mutate(job.get(), 3, chunk, bytes.data(), bytes.size());
+  };
+  const auto update = [&](uint32_t chunk) {
+    return graphlane_share_update(job.get(), 3, chunk, bytes.data(), bytes.size());
+  };
+  for (const uint32_t chunk : {2u, UINT32_MAX}) {
+    EXPECT_EQ(mutate(chunk), -EINVAL);
+    EXPECT_EQ(graphlane_share_error(), path("column") + ": partition 3: chunk " + std::to_string(chunk) + " of 1");
+    EXPECT_EQ(update(chunk), -EINVAL);
+    EXPECT_EQ(graphlane_share_error(), "column: partition 3: chunk " + std::to_string(chunk) + " of 1");
+  }
+  EXPECT_EQ(sweep(job), hash_);
+  EXPECT_EQ(update(1), 0);
+  EXPECT_EQ(update(3), -EINVAL);
+  EXPECT_EQ(update(2), 0);
+  EXPECT_EQ(mutate(2), -EINVAL) << "it does not see the updates";
+  EXPECT_EQ(mutate(1), 0);
+  EXPECT_EQ(mutate(2), 0);
+  const uint64_t added = edge_hash(one_[0]);
+  EXPECT_EQ(sweep(job), hash_ + 2 * added);
+  ShareJob later = this->job();
+  EXPECT_EQ(sweep(later), hash_ + 2 * added);
+  EXPECT_EQ(graphlane_share_mutate(later.get(), 3, 3, bytes.data(), bytes.size()), 0);
+  EXPECT_EQ(sweep(later), hash_ + 3 * added);
+}
+
+TEST_F(LoaderTest, ItsPartitionsHaveTheChunksThatTheyHaveWhenMade) {
+  options_.record_bytes = sizeof(TestEdge);
+  ShareJob job(options_);
+  const TestEdge edge{1, 2};
+  const auto change = [&](uint32_t chunk) {
+    return std::pair(graphlane_share_mutate(job.get(), 0, chunk, &edge, sizeof edge),
+                     graphlane_share_update(job.get(), 0, chunk, &edge, sizeof edge));
+  };
+  EXPECT_EQ(change(1), std::pair(-EINVAL, -EINVAL));
+  EXPECT_EQ(sweep(job), hash_);
+  EXPECT_EQ(change(2), std::pair(-EINVAL, -EINVAL));
+  EXPECT_EQ(change(1), std::pair(0, 0));
+  EXPECT_EQ(sweep(job), hash_ + edge_hash(edge));
+}
+
 // --- a coordinator that dies ----------------------------------------------------
 
 // Formula 1 is of the first job's U_v, and who comes first to the new coordinator is anybody.
