@@ -9,7 +9,10 @@
 namespace graphlane::share {
 
 GlobalTable::GlobalTable(uint32_t partition_count, uint32_t core_count, Batching batching)
-    : core_count_(core_count), batching_(std::move(batching)), loaded_(partition_count) {}
+    : core_count_(core_count),
+      batching_(std::move(batching)),
+      loaded_(partition_count),
+      given_up_(partition_count) {}
 
 void GlobalTable::add_job(JobId job, uint32_t thread_count) {
   assert(!jobs_.contains(job));
@@ -29,6 +32,7 @@ void GlobalTable::ask(JobId job) {
   Job& it = jobs_.at(job);
   it.state = State::kWaits;
   it.reads.clear();
+  given_up_.remove_all(it.needs);
 }
 
 void GlobalTable::set_late(JobId job) { jobs_.at(job).late = true; }
@@ -38,6 +42,7 @@ void GlobalTable::set_loaded(uint32_t partition, bool loaded) {
 }
 
 std::vector<JobId> GlobalTable::give_up(uint32_t partition) {
+  given_up_.add(partition);
   std::vector<JobId> waited;
   for (auto& [id, job] : jobs_) {
     if (job.state != State::kWaits || !job.needs.has(partition)) continue;
@@ -102,7 +107,9 @@ std::vector<GlobalTable::Batch> GlobalTable::wanted() const {
   std::vector<Batch> wanted = ahead();
   wanted.insert(wanted.begin(), open_);
   for (Batch& batch : wanted) {
-    std::erase_if(batch, [&](uint32_t p) { return loaded_.has(p) || !needed.has(p); });
+    std::erase_if(batch, [&](uint32_t p) {
+      return loaded_.has(p) || given_up_.has(p) || !needed.has(p);
+    });
   }
   return wanted;
 }

@@ -84,7 +84,7 @@ class GlobalTable {
   Step step();
 
   // What is to be loaded, the most urgent first: what is not of the open batch, maybe
-  // nothing, and of those after it.
+  // nothing, and of those after it. Not what cannot be, until somebody asks who needs it.
   std::vector<Batch> wanted() const;
   // Loaded, and of no use to anybody.
   PartitionSet unused() const;
@@ -134,6 +134,7 @@ class GlobalTable {
   const Batching batching_;
   std::map<JobId, Job> jobs_;
   PartitionSet loaded_;
+  PartitionSet given_up_;
   Batch open_;  // empty: none is
   std::vector<Batch> order_;
   uint64_t round_ = 0;

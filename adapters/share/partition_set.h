@@ -36,6 +36,10 @@ class PartitionSet {
     assert(other.partition_count_ == partition_count_);
     for (size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
   }
+  void remove_all(const PartitionSet& other) {
+    assert(other.partition_count_ == partition_count_);
+    for (size_t i = 0; i < words_.size(); ++i) words_[i] &= ~other.words_[i];
+  }
 
   bool empty() const {
     for (const uint64_t word : words_) {

@@ -211,6 +211,24 @@ TEST_F(GlobalTableTest, WhatCannotBeLoadedIsToldToThoseWhoWait) {
   EXPECT_TRUE(table_.needs(2, 0)) << "it has not asked: it would never learn";
 }
 
+// A job that computes is not told, and still needs it: it used to be loaded again and again until
+// that one asked.
+TEST_F(GlobalTableTest, WhatCannotBeLoadedIsTriedAgainWhenSomebodyAsks) {
+  begin(1, some({0, 1}));
+  begin(2, some({0, 1, 2}));
+  EXPECT_EQ(step(), "1:0 2:0");
+  using Batches = std::vector<GlobalTable::Batch>;
+  EXPECT_EQ(table_.wanted(), (Batches{{}, {1}}));
+  EXPECT_TRUE(table_.give_up(1).empty());
+  EXPECT_EQ(table_.wanted(), (Batches{{}, {}}));
+  table_.ask(1);
+  EXPECT_EQ(table_.wanted(), (Batches{{}, {1}}));
+  EXPECT_EQ(table_.give_up(1), std::vector<JobId>{1});
+  table_.take_back(1);
+  EXPECT_EQ(table_.wanted(), (Batches{{}, {}})) << "job 2 has not asked";
+  EXPECT_EQ(ask(2), "2:1") << "it can be loaded after all";
+}
+
 // Jobs that come, ask, stall and die at random, against what must always be true.
 TEST_F(GlobalTableTest, EveryJobGetsEachOfItsPartitionsOnce) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
