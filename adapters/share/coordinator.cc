@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -21,6 +22,10 @@ namespace {
 
 constexpr size_t kClientsMax = 1024;
 constexpr uint32_t kThreadsMax = 4096;
+// The first job's U_v decides for all. With 4 GiB a chunk would be one cache line, which costs each
+// job two messages; with this, a graph of 16 edges to a vertex has chunks of a 33rd of a core's
+// share of the cache. Our own user may do as it likes.
+constexpr uint32_t kVertexBytesOfOthersMax = 4096;
 // How often is looked for room for more.
 constexpr uint64_t kRoomIntervalNs = 100'000'000;
 constexpr uint64_t kLayoutBytesMax = uint64_t{64} << 20;
@@ -308,7 +313,10 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
   std::shared_ptr<SharedGraph>& graph = graphs_[key];
   if (!graph) {
     const LastLevelCache cache = read_last_level_cache();
-    const uint64_t chunk_bytes = chunk_bytes_for(*layout, graph_bytes, attach.vertex_bytes, cache);
+    const uint32_t vertex_bytes = client.user == ::geteuid()
+                                      ? attach.vertex_bytes
+                                      : std::min(attach.vertex_bytes, kVertexBytesOfOthersMax);
+    const uint64_t chunk_bytes = chunk_bytes_for(*layout, graph_bytes, vertex_bytes, cache);
     const SharedGraph::Options options{
         .by_loader = layout->by_loader,
         .budget_bytes = options_.budget_bytes,

@@ -92,7 +92,8 @@ typedef struct graphlane_share_options {
   uint32_t thread_count_min; /* with so few it can do when many jobs want the cores; how many
                                 a chunk is to have is said with it. 0: as thread_count */
   uint32_t vertex_bytes; /* of the job's data for a vertex, U_v of formula 1; 0: 8. The
-                            first job's decides. */
+                            first job's decides; 4096 at most if the coordinator is
+                            another user's. */
 
   /* For a coordinator that this job has to start: the most that partitions in memory may
    * take (0: $GRAPHLANE_SHARE_BUDGET, or half of the memory available), and after how long

@@ -190,6 +190,33 @@ TEST_F(ShareRightsTest, AnotherUserWhoMayReadSharesRootsCoordinator) {
   EXPECT_EQ(sweep(resident), hash_);
 }
 
+// It decides how large chunks are for all who come after it.
+TEST_F(ShareRightsTest, AnotherUsersVerticesAreOfAPageAtMost) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  const std::string program =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../bin" / kCoordinatorName;
+  ASSERT_TRUE(await_place(false));
+  JobProcess server([&] {
+    ::execl(program.c_str(), program.c_str(), ("--serve=" + dir_).c_str(), nullptr);
+  });
+  EXPECT_TRUE(await_place(true));
+  const auto chunk_bytes = [&](uid_t user, uint32_t vertex_bytes) {
+    Shared<uint64_t> told;
+    JobProcess job([&] {
+      become(user);
+      graphlane_share_options options = this->options();
+      options.vertex_bytes = vertex_bytes;
+      *told = ShareJob::grid(dir_.c_str(), options).statistics().chunk_bytes;
+    });
+    EXPECT_EQ(job.wait(), 0);
+    return told->load();
+  };
+  EXPECT_EQ(chunk_bytes(kOther, UINT32_MAX), chunk_bytes(0, 4096));
+  EXPECT_EQ(chunk_bytes(0, UINT32_MAX), 64u);
+  server.send(SIGTERM);
+  EXPECT_EQ(server.wait(), -SIGTERM);
+}
+
 TEST_F(ShareRightsTest, AStrangersCoordinatorIsNotTrusted) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   // The stranger listens in root's place before root comes.
