@@ -42,6 +42,7 @@ class GlobalTableTest : public testing::Test {
       for (const uint32_t p : wanted[0]) {
         table_.set_loaded(p, true);
         ++load_count_;
+        loads_ += std::to_string(p) + " ";
       }
     }
     unload(table_);
@@ -66,6 +67,7 @@ class GlobalTableTest : public testing::Test {
 
   GlobalTable table_;
   int load_count_ = 0;
+  std::string loads_;  // in their order
 };
 
 TEST_F(GlobalTableTest, JobsShareWhatBothNeed) {
@@ -87,6 +89,28 @@ TEST_F(GlobalTableTest, WhoDoesNotNeedThePartitionIsSuspended) {
   EXPECT_EQ(ask(1), "");          // waits a moment for job 2 to come back
   table_.stop_gathering(2);
   EXPECT_EQ(step(), "1:0");
+}
+
+// Formula 5 is of what jobs need now: in each round, what job 2 needs comes first.
+TEST_F(GlobalTableTest, EachRoundLoadsInAnOrderOfItsOwn) {
+  begin(1, some({0, 1, 2, 3}));
+  begin(2, some({3}));
+  EXPECT_EQ(step(), "1:3 2:3");
+  EXPECT_EQ(ask(2), "2:end");
+  table_.stop_gathering(2);
+  for (const char* given : {"1:0", "1:1", "1:2", "1:end"}) EXPECT_EQ(ask(1), given);
+  EXPECT_EQ(loads_, "3 0 1 2 ");
+
+  loads_.clear();
+  table_.begin_sweep(2, some({1}));
+  table_.ask(2);
+  table_.begin_sweep(1, some({0, 1, 2, 3}));
+  EXPECT_EQ(ask(1), "1:2") << "which is open";
+  EXPECT_EQ(ask(1), "1:1 2:1");
+  EXPECT_EQ(ask(2), "2:end");
+  table_.stop_gathering(2);
+  for (const char* given : {"1:0", "1:3", "1:end"}) EXPECT_EQ(ask(1), given);
+  EXPECT_EQ(loads_, "1 0 3 ");
 }
 
 TEST_F(GlobalTableTest, AnOpenPartitionStaysOpenForWhoStillNeedsIt) {
