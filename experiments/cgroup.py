@@ -1,78 +1,125 @@
-"""Control groups, version 1: what a device may do, what memory a workload has, and what CPU time
-it used."""
+"""Control groups: the memory that a workload has, and the CPU time that it used.
+
+    version 1    a hierarchy of groups for each controller
+    version 2    one for all of them; a group has the controllers that the one above it gives
+"""
 
 import os
 from contextlib import contextmanager
 from pathlib import Path
 
-from experiments.journal import Journal
+from experiments.journal import Journal, retry
 from experiments.workspace import StepFailed
 
 ENTER = 'echo $$ > "$1" && shift'  # for sh: into a group
-
-
-def hierarchy(controller: str) -> Path | None:
-    """Where it is mounted."""
-    for line in Path("/proc/self/mounts").read_text().splitlines():
-        _, where, kind, options, *_ = line.split()
-        if kind == "cgroup" and controller in options.split(","):
-            return Path(where)
-    return None
-
-
-def needed(controller: str) -> Path:
-    found = hierarchy(controller)
-    if found is None:
-        raise StepFailed(f"cgroup v1's {controller} controller is not mounted here")
-    return found
+MOUNTS = Path("/proc/self/mounts")
 
 
 class Group:
-    """For a workload and the daemons that work for it: its memory, and, where that is mounted,
-    its CPU time."""
+    """For a workload and the daemons that work for it: their memory, page cache included, and their
+    CPU time. It is there from begin() on."""
 
-    def __init__(self, memory: Path, cpu: Path | None, limit_bytes: int | None):
-        self.memory = memory
-        self.cpu = cpu
+    MOST: str
+
+    def __init__(self, limit_bytes: int | None, memory: Path, *others: Path):
         self.limit_bytes = limit_bytes
-        self.allow_more(0)
+        self.memory = memory
+        self.paths = [memory, *others]
 
-    def allow_more(self, more_bytes: int) -> None:
-        """Than the limit, if there is one; the next call says it anew. Nobody is inside."""
+    def begin(self, more_bytes: int = 0) -> None:
+        """Nobody is inside; nothing was used. (Version 2 forgets what was the most with the group
+        only, before Linux 6.12.) It may have more than the limit, if there is one."""
+        retry(self.remove)
+        for path in self.paths:
+            path.mkdir()
         if self.limit_bytes is not None:
-            limit = self.memory / "memory.limit_in_bytes"
-            limit.write_text(str(self.limit_bytes + more_bytes))
+            self.limit(self.limit_bytes + more_bytes)
+
+    def remove(self) -> None:
+        for path in filter(Path.exists, self.paths):
+            path.rmdir()
+
+    def limit(self, limit_bytes: int) -> None:
+        raise NotImplementedError
 
     def enter(self) -> list[str]:
         """What goes before a command that is to run inside."""
-        groups = [str(path / "cgroup.procs") for path in [self.memory, self.cpu] if path]
+        groups = [str(path / "cgroup.procs") for path in self.paths]
         return ["sh", "-c", " && ".join([*[ENTER] * len(groups), 'exec "$@"']), "sh", *groups]
 
     def is_empty(self) -> bool:
         return not (self.memory / "cgroup.procs").read_text()
 
     def most_bytes(self) -> int:
-        """The most that was used at a time, page cache included."""
-        return int((self.memory / "memory.max_usage_in_bytes").read_text())
-
-    def forget_most(self) -> None:
-        (self.memory / "memory.max_usage_in_bytes").write_text("0")
+        """The most that was used at a time."""
+        return int((self.memory / self.MOST).read_text())
 
     def cpu_seconds(self) -> float | None:
-        """Used so far, by the program and the daemons."""
-        return int((self.cpu / "cpuacct.usage").read_text()) / 1e9 if self.cpu else None
+        """Used so far."""
+        raise NotImplementedError
+
+
+class Version1(Group):
+    """CPU time is another hierarchy's, where that is mounted."""
+
+    MOST = "memory.max_usage_in_bytes"
+
+    def limit(self, limit_bytes: int) -> None:
+        (self.memory / "memory.limit_in_bytes").write_text(str(limit_bytes))
+
+    def cpu_seconds(self) -> float | None:
+        used = [int((cpu / "cpuacct.usage").read_text()) / 1e9 for cpu in self.paths[1:]]
+        return used[0] if used else None
+
+
+class Version2(Group):
+    MOST = "memory.peak"  # from Linux 5.19 on
+
+    def begin(self, more_bytes: int = 0) -> None:
+        above = self.memory.parent
+        try:
+            (above / "cgroup.subtree_control").write_text("+memory")
+        except OSError as error:  # in a container: read-only, or with processes of its own
+            raise StepFailed(f"{above}: gives no group its memory controller: "
+                             f"{error.strerror}") from None
+        super().begin(more_bytes)
+
+    def limit(self, limit_bytes: int) -> None:
+        (self.memory / "memory.max").write_text(str(limit_bytes))
+        swap = self.memory / "memory.swap.max"
+        if swap.exists():  # else the kernel counts none
+            swap.write_text("0")
+
+    def cpu_seconds(self) -> float:
+        lines = (self.memory / "cpu.stat").read_text().splitlines()
+        return int(dict(map(str.split, lines))["usage_usec"]) / 1e6
+
+
+def named(name: str, limit_bytes: int | None = None) -> Group:
+    """Of the version that has the memory controller here."""
+    version1, version2 = {}, []
+    for line in MOUNTS.read_text().splitlines():
+        _, where, kind, options, *_ = line.split()
+        if kind == "cgroup":
+            version1 |= dict.fromkeys(options.split(","), Path(where))
+        elif kind == "cgroup2":
+            version2.append(Path(where))
+    if "memory" in version1:
+        return Version1(limit_bytes, *(version1[controller] / name for controller
+                                       in ["memory", "cpuacct"] if controller in version1))
+    for root in version2:
+        if "memory" in (root / "cgroup.controllers").read_text().split():
+            return Version2(limit_bytes, root / name)
+    raise StepFailed("no control groups with the memory controller are mounted here")
 
 
 @contextmanager
 def workload_group(journal: Journal, limit_bytes: int | None):
     """With a limit that counts the page cache too, or without. What still runs
     inside at the end is killed."""
-    name = f"graphlane-experiment-{os.getpid()}"
-    memory = needed("memory") / name
-    accounting = hierarchy("cpuacct")
-    cpu = accounting and accounting / name
+    group = named(f"graphlane-experiment-{os.getpid()}", limit_bytes)
     with journal.section():
-        for path in filter(None, [memory, cpu]):
+        for path in group.paths:
             journal.note("cgroup", path=str(path))
-            path.mkdir()
-        yield Group(memory, cpu, limit_bytes)
+        group.begin()
+        yield group

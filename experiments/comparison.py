@@ -173,13 +173,12 @@ class Comparison:
     def sample(self, case: Case, name: str) -> dict:
         self.set_depth(case.depth)
         self.devices.drop_caches()
-        self.group.allow_more(case.more_bytes)
+        self.group.begin(case.more_bytes)
         unlimited = self.devices.unlimited() if case.in_memory else nullcontext()
         with unlimited, self.way(name) as (directory, prefix):
             if case.in_memory:
                 self.run(case, name, directory, prefix)  # which brings it there
                 self.remove_results(self.volume if is_ours(name) else directory)
-            self.group.forget_most()
             cpu = self.group.cpu_seconds()
             before = self.devices.counters()
             with timeline(self.devices) as rows:

@@ -4,17 +4,21 @@ import os
 import shutil
 import stat
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
-from harness import BUILD, Graphlane, Volume, machine_caches, run, wait_until  # noqa: E402
+from harness import (BUILD, WAIT_SECONDS_MAX, Graphlane, Volume, machine_caches,  # noqa: E402
+                     run)
 
-MEMORY = Path("/sys/fs/cgroup/memory")
-LITTLE_MEMORY = "260M"
+from experiments import cgroup  # noqa: E402
+from experiments.journal import retry  # noqa: E402
+from experiments.workspace import StepFailed  # noqa: E402
+
+LITTLE_MEMORY = 260 << 20
 
 
 @pytest.fixture(scope="session")
@@ -69,23 +73,20 @@ def root() -> None:
 
 
 @pytest.fixture
-def little_memory(root):
-    """What goes before a command that is to believe that there is little."""
-    group = MEMORY / f"graphlane-test-{os.getpid()}"
+def little_group(root):
     try:
-        group.mkdir()
-    except OSError:
-        pytest.skip("not applicable: cgroup v1's memory controller is not mounted here")
-    (group / "memory.limit_in_bytes").write_text(LITTLE_MEMORY)
-    yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
-    wait_until(lambda: is_removed(group))
+        group = cgroup.named(f"graphlane-test-{os.getpid()}", LITTLE_MEMORY)
+        group.begin()
+    except (StepFailed, OSError) as failed:
+        pytest.skip(f"not applicable: {failed}")
+    yield group
+    retry(group.remove, WAIT_SECONDS_MAX)  # a daemon, whose mount has gone, may still be ending
 
 
-def is_removed(group: Path) -> bool:
-    """Not while the daemon, whose mount has gone, is still ending."""
-    with suppress(OSError):
-        group.rmdir()
-    return not group.exists()
+@pytest.fixture
+def little_memory(little_group):
+    """What goes before a command that is to believe that there is little."""
+    return little_group.enter()
 
 
 @pytest.fixture

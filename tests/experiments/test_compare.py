@@ -246,13 +246,16 @@ def test_killed_while_it_measures_leaves_what_down_removes(ready, at, number):
     assert process.returncode == (130 if number == signal.SIGTERM else -number), said
     experiments("devices", "down", "--at", at)
     wait_gone(at)
-    group = cgroup.hierarchy("memory") / f"graphlane-experiment-{process.pid}"
-    assert not group.exists()
+    assert not any(path.exists() for path in group_of(process.pid).paths)
+
+
+def group_of(pid: int) -> cgroup.Group:
+    return cgroup.named(f"graphlane-experiment-{pid}")
 
 
 def running_in_group(pid: int) -> bool:
     try:
-        return (cgroup.hierarchy("memory") / f"graphlane-experiment-{pid}/cgroup.procs").read_text()
+        return not group_of(pid).is_empty()
     except OSError:
         return False
 

@@ -6,12 +6,14 @@ import random
 import signal
 import time
 import zlib
-from pathlib import Path
 
 import pytest
 
+from experiments.cgroup import Group
 from harness import run, wait_until
 from readers import BLOCK, SIZE, SharedFile, found, taken
+
+OF_PROGRAMS = ["total_rss", "total_mapped_file", "anon", "file_mapped"]  # by version 1, by 2
 
 pytestmark = pytest.mark.usefixtures("kept_caches")
 
@@ -70,36 +72,32 @@ def test_one_alone_shares_nothing(shared):
         assert shared.stats()["fetched_bytes"] == 0
 
 
-def leave_room(group: Path, bytes_left: int) -> None:
+def leave_room(group: Group, bytes_left: int) -> None:
     """Beside what its programs have."""
-    used = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-    programs = int(used["total_rss"]) + int(used["total_mapped_file"])
-    (group / "memory.limit_in_bytes").write_text(str(programs + bytes_left))
+    used = dict(line.split() for line in (group.memory / "memory.stat").read_text().splitlines())
+    group.limit(sum(int(used.get(name, 0)) for name in OF_PROGRAMS) + bytes_left)
 
 
-def test_who_found_room_for_a_file_shares_it_when_there_is_none_any_more(shared, little_memory):
-    group = Path(little_memory[2].split()[3]).parent
-    limit = group / "memory.limit_in_bytes"
-    limit.write_text(str(4 * SIZE))
+def test_who_found_room_for_a_file_shares_it_when_there_is_none_any_more(shared, little_group,
+                                                                              little_memory):
+    little_group.limit(4 * SIZE)
     with shared.readers(2, prefix=little_memory, io="auto") as readers:
         for _ in range(2):
             shared.read_all(readers)
         assert shared.stats()["found_bytes"] == 0 and shared.stats()["scan_count"] > 0
-        leave_room(group, SIZE // 2)
+        leave_room(little_group, SIZE // 2)
         for _ in range(3):
             shared.read_all(readers)
         assert shared.stats()["found_bytes"] > 0
 
 
-def test_files_that_have_no_room_together_are_shared(little_memory, shared, tmp_path):
-    group = Path(little_memory[2].split()[3]).parent
-    limit = group / "memory.limit_in_bytes"
-    limit.write_text(str(5 * SIZE))
+def test_files_that_have_no_room_together_are_shared(little_group, little_memory, shared, tmp_path):
+    little_group.limit(5 * SIZE)
     source = tmp_path / "data-2"
     source.write_bytes(shared.content)
     shared.graphlane("import", source, shared.made.path)
     second = SharedFile(shared.graphlane, shared.made, shared.at / "data-2")
-    (group / "cgroup.procs").write_text(str(shared.daemon()))
+    (little_group.memory / "cgroup.procs").write_text(str(shared.daemon()))
 
     room_for_one = SIZE * 17 // 10
 
@@ -109,13 +107,13 @@ def test_files_that_have_no_room_together_are_shared(little_memory, shared, tmp_
         return shared.stats()["found_bytes"] > 0
 
     with shared.readers(2, prefix=little_memory, io="auto") as first:
-        leave_room(group, room_for_one)
+        leave_room(little_group, room_for_one)
         until = time.monotonic() + 3
         while time.monotonic() < until:
             assert not is_shared(first), "one has room"
-        limit.write_text(str(5 * SIZE))
+        little_group.limit(5 * SIZE)
         with second.readers(2, prefix=little_memory, io="auto") as others:
-            leave_room(group, room_for_one)
+            leave_room(little_group, room_for_one)
             wait_until(lambda: is_shared(first, others))
 
 
