@@ -13,7 +13,7 @@ from experiments.comparison import (COMPUTING, IN_TURN, KIT, MAPPED, MOUNTED, PR
 from experiments.csmqgraph import NAME as CSMQGRAPH
 from experiments.devices import Devices
 from experiments.plan import Plan
-from experiments.workloads import EDGES_PER_VERTEX, Sweeps
+from experiments.workloads import Sweeps
 
 READ_THREADS = (1, 4, 8)
 OVERLAPPED = "pagerank"
@@ -74,9 +74,9 @@ def grid_cases(plan: Plan) -> list[Case]:
 def half_cached(devices: Devices, plan: Plan, how: dict) -> list[dict]:
     """Where the memory has room for the engine and for half of the edges."""
     case = plan.grid(HALF_CACHED, min(4, plan.most))
-    edges = (EDGES_PER_VERTEX << plan.scales[0]) * case.workload.edge_bytes
+    memory = case.workload.column_bytes // 2 + ENGINE_BYTES
     return comparison.measure(devices, [replace(case, rivals=())],
-                              **{**how, "memory_bytes": edges // 2 + ENGINE_BYTES})
+                              **{**how, "memory_bytes": memory})
 
 
 def swept(devices: Devices, plan: Plan, how: dict) -> list[dict]:

@@ -212,6 +212,12 @@ class Grid(EngineWorkload):
         return EDGE_BYTES + WEIGHT_BYTES * self.weighted
 
     @property
+    def column_bytes(self) -> int:
+        """The edges'."""
+        return (self.graph / "column").stat().st_size if self.graph else \
+            (self.density << self.scale) * self.edge_bytes
+
+    @property
     def files(self) -> str:
         if self.graph:
             return self.graph.name + ", weighted" * self.weighted
@@ -228,14 +234,14 @@ class Grid(EngineWorkload):
             return sum(path.stat().st_size for path in self.graph.iterdir())
         # The edge list is there as long as the grid is made.
         copies = GRID_COPIES + 1 + self.weighted
-        return (self.density << self.scale) * self.edge_bytes * copies
+        return self.column_bytes * copies
 
     def plain_bytes(self) -> int:
         """The blocks: who streams rows or columns has no use for them, but they are there."""
         if self.graph is not None:
             return sum(path.stat().st_size for path in self.graph.iterdir()
                        if path.name not in self.stripe)
-        return (self.density << self.scale) * self.edge_bytes
+        return self.column_bytes
 
     def prepare(self, directory: Path) -> None:
         if self.graph is not None:

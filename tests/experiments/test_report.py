@@ -321,6 +321,16 @@ def test_graphchis_wcc_has_room_for_its_values(monkeypatch, graphchi, memory, gi
     assert dict(found) == given
 
 
+def test_half_of_the_edges_are_those_of_the_graph_that_is_given(monkeypatch, tmp_path):
+    monkeypatch.setattr(comparison, "measure", lambda devices, cases, memory_bytes: memory_bytes)
+    with (tmp_path / "column").open("wb") as column:
+        column.truncate(6 << 20)
+    for graphs, edges in [((), 8 * 16 << 21), ((tmp_path,), 6 << 20)]:
+        given = MEASUREMENTS["grid, half cached, hdd"].measure(
+            None, Plan(device_counts=(2,), graphs=graphs), {})
+        assert given == edges // 2 + goals.ENGINE_BYTES
+
+
 def jobs(count: int, share: dict, of_each: dict = {}, gap: float = 0, **differing) -> list[dict]:
     """Of so many at once."""
     pace = f", one in {gap:g} s" if gap else ""
