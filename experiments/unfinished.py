@@ -8,6 +8,7 @@ which commit.
 import json
 from collections.abc import Callable
 from copy import copy
+from itertools import count
 from pathlib import Path
 
 import click
@@ -33,6 +34,7 @@ class Unfinished:
         self.path = path
         self.name = ""
         self.found = {}  # key() -> sample
+        self.given = set()  # keys of samples that were asked for
         self.commits = []
         self.commit = samples.commit()
         if path is None:
@@ -74,7 +76,9 @@ class Unfinished:
         return part
 
     def key(self, labels: dict) -> str:
-        return json.dumps([self.name, labels], sort_keys=True)
+        """Who asks again of the same, as of the ceiling, wants another sample."""
+        keys = (json.dumps([self.name, labels, number], sort_keys=True) for number in count())
+        return next(key for key in keys if key not in self.given)
 
     def has(self, labels: dict) -> bool:
         return self.key(labels) in self.found
@@ -82,6 +86,7 @@ class Unfinished:
     def sample(self, labels: dict, measure: Callable[[], dict]) -> dict:
         """What was measured of it; else it is measured, and kept."""
         key = self.key(labels)
+        self.given.add(key)
         if key not in self.found:
             self.found[key] = measure()
             self.note(self.commit)

@@ -85,6 +85,17 @@ def test_samples_of_two_commits_name_both(tmp_path):
     assert again.all_commits() == "before, after"
 
 
+def test_a_second_sample_of_the_same_is_another(tmp_path):
+    """As of the ceiling, where a measurement has the same files twice, in other memory."""
+    path = tmp_path / "x.unfinished"
+    for resume in [False, True]:
+        unfinished = Unfinished(path, resume=resume)
+        for seconds in [2, 3]:
+            got = unfinished.sample({"way": CEILING}, lambda: {"seconds": seconds})
+            assert got == {"seconds": seconds}
+    assert len(path.read_text().splitlines()) == 3
+
+
 class Interrupted:
     """Takes the place of a Comparison that is interrupted after so many samples."""
 
