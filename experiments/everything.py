@@ -7,6 +7,7 @@ CSMQGRAPH_BIN. Exit status 1: a goal is short, or a step failed and the report l
 """
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -42,17 +43,20 @@ def run(*words) -> int:
         raise
 
 
-def steps(quick: bool, rounds: int | None = None) -> dict[str, list]:
+def steps(quick: bool, rounds: int | None = None, devices: tuple = ()) -> dict[str, list[str]]:
     """Where the results of a command go: a file, or a directory of them; and the command."""
     as_often = ["--rounds", rounds] if rounds else []
     few = [*(["--quick"] if quick else []), *as_often]
     limits_few = ["--rounds", rounds or 1, "--seconds", 1] if quick else as_often
-    return {**{f"limits-{kind}.json": ["limits", "--kind", kind, *limits_few] for kind in KINDS},
-            "check.json": ["check", *few],
-            **{f"figures-{kind}": ["figure", "all", "--kind", kind, *few] for kind in KINDS},
-            "jobs-hdd": ["figure", "all-jobs", "--kind", "hdd", *few,
-                         *([] if quick else ["--memory", JOBS_MEMORY])],
-            "labels.json": ["labels", *(["--scale", 16] if quick else []), *as_often]}
+    made = {
+        **{f"limits-{kind}.json": ["limits", "--kind", kind, *limits_few] for kind in KINDS},
+        "check.json": ["check", *few],
+        **{f"figures-{kind}": ["figure", "all", "--kind", kind, *few] for kind in KINDS},
+        "jobs-hdd": ["figure", "all-jobs", "--kind", "hdd", *few,
+                     *([] if quick else ["--memory", JOBS_MEMORY])],
+        "labels.json": ["labels", *(["--scale", 16] if quick else []), *as_often]}
+    return {name: [*map(str, [*words, *([] if words[0] in WITHOUT_DEVICES else devices)])]
+            for name, words in made.items()}
 
 
 def results(out: Path, words: list) -> list[Path]:
@@ -69,6 +73,15 @@ def whole(path: Path) -> dict | None:
         return samples.load(path)
     except StepFailed:
         return None
+
+
+def check_options(path: Path, words: list[str]) -> None:
+    """What is there was measured by the same command."""
+    if recorded := whole(path):
+        *before, _, _ = [word for word in recorded["argv"] if word != "--resume"]  # --out PATH
+        if before != words:
+            raise StepFailed(f"{path}: measured by `{shlex.join(before)}`, not by "
+                             f"`{shlex.join(words)}`: give the options that it was begun with")
 
 
 def has_short_goals(recorded: dict) -> bool:
@@ -95,11 +108,14 @@ def main(ctx, directory, quick, resume, rounds, count, size, dilate):
     except FileExistsError:
         raise StepFailed(f"{directory}: there already: give one for new results, "
                          "or --resume") from None
-    devices = ["--count", count, "--size", size, "--dilate", dilate]
+    devices = ("--count", count, "--size", size, "--dilate", dilate)
+    commands = {directory / name: words for name, words in steps(quick, rounds, devices).items()}
+    for out, words in commands.items():
+        for path in results(out, words):
+            check_options(path, words)
     short = False
     found = []
-    for name, words in steps(quick, rounds).items():
-        out = directory / name
+    for out, words in commands.items():
         wanted = results(out, words)
         before = [whole(path) for path in wanted] if resume else [None]
         if all(before):
@@ -107,8 +123,7 @@ def main(ctx, directory, quick, resume, rounds, count, size, dilate):
             short |= any(map(has_short_goals, before))
         else:
             go_on = ["--resume"] if resume and words[0] in FOR_HOURS else []
-            short |= run(*words, *([] if words[0] in WITHOUT_DEVICES else devices), *go_on,
-                         "--out", out) != 0
+            short |= run(*words, *go_on, "--out", out) != 0
         found += filter(whole, wanted)
     short |= run("report", *found, "--out", directory / "report.html") != 0
     ctx.exit(int(short))

@@ -1,6 +1,8 @@
 """The report and the goals: what they say of samples that are made up."""
 
 import json
+import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -128,12 +130,11 @@ def test_cells_are_text():
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_everything_is_made_of_commands_that_there_are(tmp_path, quick):
-    for out, words in everything.steps(quick).items():
+    given = ("--count", 4, "--size", "1G", "--dilate", 8)
+    for out, words in everything.steps(quick, devices=given).items():
         command = cli.get_command(None, words[0])
         devices = words[0] not in everything.WITHOUT_DEVICES
-        words = [*words[1:], *(["--count", 4, "--size", "1G", "--dilate", 8] if devices else []),
-                 "--out", tmp_path / out]
-        params = command.make_context("it", list(map(str, words))).params
+        params = command.make_context("it", [*words[1:], "--out", str(tmp_path / out)]).params
         assert params["out"] == tmp_path / out and (params["count"] == 4 if devices else True)
 
 
@@ -143,22 +144,39 @@ def test_everything_is_not_mixed_with_older_results(tmp_path):
     assert failed.stderr.count("\n") == 1
 
 
-def test_everything_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
+@pytest.fixture
+def quick_results(tmp_path, monkeypatch):
+    """As `everything DIR --quick` leaves them; who goes on with them only says by what commands."""
     asked = []
     monkeypatch.setattr(everything, "run", lambda *words: asked.append(words) or 0)
-    for name, words in everything.steps(quick=True).items():
+    devices = ("--count", 8, "--size", "3G", "--dilate", 8.0)
+    for name, words in everything.steps(quick=True, devices=devices).items():
+        monkeypatch.setattr(sys, "argv", ["it", *words, "--resume", "--out", "elsewhere"])
         for path in everything.results(tmp_path / name, words):
             path.parent.mkdir(exist_ok=True)
             samples.write(path, samples.record(words[0], None, [], goals=[{"ok": False}]))
+    return asked
+
+
+def test_everything_takes_no_quick_results_for_thorough_ones(tmp_path, quick_results):
+    for options, said in [([], "limits-hdd.json: measured by `limits --kind hdd --rounds 1 "),
+                          (["--quick", "--count", "4"], "--count 8 --size 3G --dilate 8.0`, not by")]:
+        with pytest.raises(StepFailed, match=re.escape(said)):
+            everything.main([str(tmp_path), "--resume", *options])
+    assert not quick_results
+
+
+def test_everything_goes_on_where_it_was_interrupted(tmp_path, quick_results):
     (tmp_path / "limits-ssd.json").write_text('{"what": "lim')
     (tmp_path / "figures-hdd/speed-up.json").unlink()  # one of many
     with pytest.raises(SystemExit) as ended:
         everything.main([str(tmp_path), "--quick", "--resume"])
     assert ended.value.code == 1, "a goal was short"
-    assert [words[:2] for words in asked[:-1]] == [("limits", "--kind"), ("figure", "all")]
-    assert asked[-1][0] == "report" and tmp_path / "check.json" in asked[-1]
+    *asked, report = quick_results
+    assert [words[:2] for words in asked] == [("limits", "--kind"), ("figure", "all")]
+    assert report[0] == "report" and tmp_path / "check.json" in report
     for name in ["limits-ssd.json", "figures-hdd/speed-up.json"]:
-        assert tmp_path / name not in asked[-1], "which is still not there"
+        assert tmp_path / name not in report, "which is still not there"
 
 
 # --- goals ---
