@@ -1,5 +1,6 @@
 """Measures everything, and writes DIR/report.html: what devices can do at most, the goals, and
 CSMqGraph's figures on disks and on SSDs, GraphM's on disks, and what its labels cost.
+Graphs that are given are those of CSMqGraph's figures.
 
 The samples stay in DIR too. It takes hours; `--resume` goes on where it was interrupted. Your
 engines come from GRIDGRAPH_BIN, GRIDGRAPH_KIT_BIN, GRAPHCHI_ROOT, GRAPHCHI_KIT_BIN and
@@ -18,6 +19,7 @@ import click
 
 from experiments import figures, samples
 from experiments.devices import ROOT
+from experiments.plan import graph_options
 from experiments.workspace import StepFailed
 
 KINDS = ["hdd", "ssd"]
@@ -43,7 +45,8 @@ def run(*words) -> int:
         raise
 
 
-def steps(quick: bool, rounds: int | None = None, devices: tuple = ()) -> dict[str, list[str]]:
+def steps(quick: bool, rounds: int | None = None, devices: tuple = (),
+          graphs: tuple = ()) -> dict[str, list[str]]:
     """Where the results of a command go: a file, or a directory of them; and the command."""
     as_often = ["--rounds", rounds] if rounds else []
     few = [*(["--quick"] if quick else []), *as_often]
@@ -51,7 +54,8 @@ def steps(quick: bool, rounds: int | None = None, devices: tuple = ()) -> dict[s
     made = {
         **{f"limits-{kind}.json": ["limits", "--kind", kind, *limits_few] for kind in KINDS},
         "check.json": ["check", *few],
-        **{f"figures-{kind}": ["figure", "all", "--kind", kind, *few] for kind in KINDS},
+        **{f"figures-{kind}": ["figure", "all", "--kind", kind, *few, *graphs]
+           for kind in KINDS},
         "jobs-hdd": ["figure", "all-jobs", "--kind", "hdd", *few,
                      *([] if quick else ["--memory", JOBS_MEMORY])],
         "labels.json": ["labels", *(["--scale", 16] if quick else []), *as_often]}
@@ -94,6 +98,7 @@ def has_short_goals(recorded: dict) -> bool:
 @click.option("--resume", is_flag=True,
               help="Go on in a DIRECTORY that was begun with the same options: what is there is "
                    "not measured again.")
+@graph_options
 @click.option("--rounds", type=click.IntRange(1), help="Of each measurement. [its own]")
 @click.option("--count", default=8, show_default=True, type=click.IntRange(2, 64),
               help="The most devices.")
@@ -101,7 +106,7 @@ def has_short_goals(recorded: dict) -> bool:
 @click.option("--dilate", default=8, show_default=True, type=click.FloatRange(0, min_open=True),
               help="How many times slower they are than real ones.")
 @click.pass_context
-def main(ctx, directory, quick, resume, rounds, count, size, dilate):
+def main(ctx, directory, quick, resume, scales, graphs, rounds, count, size, dilate):
     directory = directory.resolve()
     try:
         directory.mkdir(parents=True, exist_ok=resume)
@@ -109,7 +114,10 @@ def main(ctx, directory, quick, resume, rounds, count, size, dilate):
         raise StepFailed(f"{directory}: there already: give one for new results, "
                          "or --resume") from None
     devices = ("--count", count, "--size", size, "--dilate", dilate)
-    commands = {directory / name: words for name, words in steps(quick, rounds, devices).items()}
+    of = (*(word for scale in scales for word in ("--scale", scale)),
+          *(word for graph in graphs for word in ("--graph", graph.resolve())))
+    commands = {directory / name: words
+                for name, words in steps(quick, rounds, devices, of).items()}
     for out, words in commands.items():
         for path in results(out, words):
             check_options(path, words)

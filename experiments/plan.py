@@ -133,17 +133,23 @@ QUICK = Effort(scale=18, iterations=2, rounds=1, ceiling_seconds=1, memory=None,
                budget=16 << 20, depth="2M", file_bytes=240 << 20, job_count=4)
 
 
-def effort_options(function):
-    """How much is measured, and with what."""
+def graph_options(function):
     for option in [
-            click.option("--quick", is_flag=True,
-                         help="Small and few: whether it works, hardly how fast it is."),
             click.option("--scale", "scales", type=click.IntRange(8, 27), multiple=True,
                          help="R-MAT graphs of 2^SCALE vertices and 16 edges for each; give "
                               f"several. [{THOROUGH.scale}; quick: {QUICK.scale}]"),
             click.option("--graph", "graphs", multiple=True,
                          type=click.Path(exists=True, file_okay=False, path_type=Path),
-                         help="A grid, in place of an R-MAT graph; give several."),
+                         help="A grid, in place of an R-MAT graph; give several.")]:
+        function = option(function)
+    return function
+
+
+def effort_options(function):
+    """How much is measured, and with what."""
+    for option in [
+            click.option("--quick", is_flag=True,
+                         help="Small and few: whether it works, hardly how fast it is."),
             click.option("--iterations", type=click.IntRange(1),
                          help=f"Of PageRank. [{THOROUGH.iterations}; quick: {QUICK.iterations}]"),
             click.option("--rounds", type=click.IntRange(1),
@@ -166,7 +172,7 @@ def effort_options(function):
                          help=f"Of each sample of the ceiling. [{THOROUGH.ceiling_seconds}; "
                               f"quick: {QUICK.ceiling_seconds}]")]:
         function = option(function)
-    return engine_options(function)
+    return engine_options(graph_options(function))
 
 
 def plan_options(function):

@@ -166,6 +166,21 @@ def test_everything_takes_no_quick_results_for_thorough_ones(tmp_path, quick_res
     assert not quick_results
 
 
+def test_everything_is_of_the_graphs_that_are_given(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(everything, "run", lambda *words: asked.append(words) or 0)
+    (tmp_path / "grid").mkdir()
+    with pytest.raises(SystemExit):
+        everything.main([str(tmp_path / "out"), "--scale", "12", "--scale", "13",
+                         "--graph", str(tmp_path / "grid")])
+    figures = [words for words in asked if words[:2] == ("figure", "all")]
+    assert len(figures) == 2
+    for words in figures:
+        command = cli.get_command(None, words[0]).make_context("it", list(map(str, words[1:])))
+        assert command.params["scales"] == (12, 13)
+        assert command.params["graphs"] == (tmp_path / "grid",)
+
+
 def test_everything_goes_on_where_it_was_interrupted(tmp_path, quick_results):
     (tmp_path / "limits-ssd.json").write_text('{"what": "lim')
     (tmp_path / "figures-hdd/speed-up.json").unlink()  # one of many
