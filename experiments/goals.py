@@ -203,12 +203,11 @@ def from_memory(found: list[dict]) -> dict | None:
 
 
 def in_memory_share(way: str, *asked: tuple):
-    def value(found):
-        return worst([{**samples.ratio(*(
-            samples.series(found, "bytes_per_second", way=one, asked=what)
-            for one in [way, in_memory.PLAIN])), "asked": what}
-            for what in (in_memory.asked(*each) for each in asked)])
-    return value
+    def one(found, what):
+        ratio = samples.ratio(*(samples.series(found, "bytes_per_second", way=each, asked=what)
+                                for each in [way, in_memory.PLAIN]))
+        return ratio and {**ratio, "asked": what}
+    return lambda found: worst([one(found, in_memory.asked(*each)) for each in asked])
 
 
 def nanoseconds(found: list[dict], what: str) -> list[list[float]]:
@@ -314,6 +313,10 @@ GOALS = [
     Goal("memory-mounted-24M", "24 MiB reads of the mount by four threads over native ones",
          "memory", in_memory_share(in_memory.MOUNTED, *LARGE_BY_FOUR), 0.55,
          why=causes.of_large_reads(in_memory.MOUNTED, in_memory.PLAIN)),
+    Goal("memory-mounted-plain", "the same of a plain file, which the kernel reads by itself",
+         "memory",
+         in_memory_share(in_memory.UNSTRIPED, *LARGE_BY_FOUR), 0.97,
+         why=causes.of_large_reads(in_memory.UNSTRIPED, in_memory.PLAIN)),
     Goal("memory-foreign-calls", "nanoseconds more of a call on a foreign descriptor", "memory",
          foreign_calls, 10, at_most=True, why=causes.of_foreign_calls),
 ]

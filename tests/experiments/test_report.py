@@ -1,6 +1,8 @@
 """The report and the goals: what they say of samples that are made up."""
 
 import json
+import os
+import platform
 import re
 import sys
 from html.parser import HTMLParser
@@ -11,7 +13,7 @@ from commands import experiments
 from recorded import BYTES, DEVICE_BANDWIDTH, SHARE, case_samples, ours, together
 
 from experiments import (causes, check, comparison, everything, goals, in_memory, jobs_goals,
-                         published, samples, summary)
+                         mount_reads, published, samples, summary)
 from experiments.__main__ import cli
 from experiments.comparison import (CEILING, COMPUTING, IN_TURN, KIT, MAPPED, MOUNTED, PRELOADED, SHARED,
                                     STRIPED)
@@ -327,6 +329,31 @@ def test_large_reads_say_what_one_takes():
     assert value("memory-preloaded-24M", found) == pytest.approx(0.8)
     assert "takes 4000 µs a read, preloaded over a mount 5000, 1000 more." in verdict(
         "memory-preloaded-24M", found)["why"]
+    assert verdict("memory-mounted-plain", found) is None, "the kernel cannot"
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_what_is_not_striped_is_read_beside_the_others_where_the_kernel_can(fuse, monkeypatch, passes):
+    monkeypatch.setattr(in_memory, "passes_through", lambda path, daemon: passes)
+    monkeypatch.setattr(in_memory, "calls", lambda *_: [])
+    monkeypatch.setattr(in_memory, "KINDS", [("read", in_memory.BLOCK, 4, False)])
+    monkeypatch.setattr(mount_reads, "MOVED", {in_memory.BLOCK: 192 << 20})
+    found = in_memory.measure(96 << 20, rounds=1)
+    assert (verdict("memory-mounted-plain", found) is not None) == passes
+    assert verdict("memory-mounted-24M", found)
+
+
+def test_the_kernel_reads_without_the_daemon_what_it_can(graphlane, volume, mount, tmp_path, monkeypatch):
+    monkeypatch.setattr(in_memory, "WAITS_SECONDS", 0.5)
+    made = volume()
+    for path in [made.path / "plain", tmp_path / "column"]:
+        path.write_bytes(b"x")
+    graphlane("import", tmp_path / "column", made.path)
+    with mount(made) as at:
+        daemon = mount_reads.daemon_of(at)
+        assert not in_memory.passes_through(at / "column", daemon)
+        linux = tuple(map(int, re.findall(r"\d+", platform.release())[:2]))
+        assert in_memory.passes_through(at / "plain", daemon) == (linux >= (6, 9) and not os.geteuid())
 
 
 def test_what_failed_is_short_and_the_others_are_judged():
