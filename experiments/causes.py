@@ -86,8 +86,13 @@ def of_turns(found: list[dict], value: dict) -> str:
 
 
 def of_copies(found: list[dict], value: dict) -> str:
-    return (f"{value['ratio']:.2f} times the edges were in memory: a partition was loaded again "
-            "while a job still read the copy that others had left.")
+    """Of the sample with most."""
+    told = [(max(job["buffer_bytes_max"] for job in sample["jobs"]), sample) for sample in found
+            if all("buffer_bytes_max" in job for job in sample.get("jobs", [{}]))]
+    most, sample = max(told, key=lambda pair: pair[0])
+    return (f"{most / 1e6:.0f} MB of partitions were in memory at once, of "
+            f"{sample['edge_bytes'] / 1e6:.0f} MB of edges; devices read "
+            f"{summary.of_devices(sample, 'bytes_read') / 1e6:.0f} MB for {len(sample['jobs'])} jobs.")
 
 
 def of_large_reads(name: str, plain: str):
@@ -100,20 +105,24 @@ def of_large_reads(name: str, plain: str):
     return why
 
 
-def of_foreign_calls(found: list[dict], value: dict) -> str:
-    return (f"{value['asked']}: {value['ratio']:.1f} ns more than without the library, which looks its "
-            "descriptor up.")
+def of_calls(asked: str, plain: list[float], ours: list[float]) -> str:
+    return (f"{asked}: {median(ours):.0f} ns, without the library {median(plain):.0f}: "
+            f"{median(ours) - median(plain):.0f} more.")
 
 
 def of_import(found: list[dict], value: dict) -> str:
-    ours = [sample for sample in found if "device_counters" in sample]
-    devices = busy(ours)
-    return (f"{median(sample['seconds'] for sample in ours):.1f} s, in which the devices were busy "
-            f"{min(devices):.2f} to {max(devices):.2f} of the time with "
-            f"{median(summary.of_devices(sample, 'writes') for sample in ours):.0f} writes: what is "
-            "left are the first bytes, and the journals at the end.")
+    """Of the round in the middle: its bytes at the ceiling, and when they were written."""
+    ours = sorted((sample for sample in found if "timeline" in sample),
+                  key=lambda sample: sample["seconds"])
+    sample = ours[len(ours) // 2]
+    ceiling = median(each["bytes_per_second"] for each in found if "timeline" not in each)
+    times, *_, bytes_written = zip(*sample["timeline"], strict=True)
+    written = bytes_written[-1]
 
-
-def of_small_reads(plain: list[float], ours: list[float]) -> str:
-    return (f"of {median(ours):.0f} ns the kernel's read takes {median(plain):.0f}, the library "
-            f"{median(ours) - median(plain):.0f}.")
+    def until(share):
+        return next(time for time, much in zip(times, bytes_written) if much >= share * written)
+    devices = busy([sample])
+    return (f"{sample['seconds']:.1f} s; what the devices wrote, {written / 1e6:.0f} MB in "
+            f"{summary.of_devices(sample, 'writes')} writes, takes {written / ceiling:.1f} at the "
+            f"ceiling. 1% of it was written after {until(0.01):.1f} s, 99% after {until(0.99):.1f}; "
+            f"devices were busy {min(devices):.2f} to {max(devices):.2f} of the time.")

@@ -14,6 +14,7 @@ from pathlib import Path
 from experiments import fio
 from experiments.devices import Devices, since
 from experiments.journal import Journal, command
+from experiments.timeline import timeline
 from experiments.workloads import GRAPHLANE
 
 IMPORT = "import"
@@ -49,9 +50,10 @@ def imported(devices: Devices, journal: Journal, source: Path, depth: str) -> di
                 *(word for lane in lanes for word in ("--device", lane)))
         devices.sync()
         before = devices.counters()
-        begin = time.monotonic()
-        command(GRAPHLANE, "import", source, volume)
-        took = time.monotonic() - begin
+        with timeline(devices) as rows:
+            begin = time.monotonic()
+            command(GRAPHLANE, "import", source, volume)
+            took = time.monotonic() - begin
         counters = since(before, devices.counters())
-    return {"seconds": took, "device_counters": counters,
+    return {"seconds": took, "device_counters": counters, "timeline": rows,
             "bytes_per_second": source.stat().st_size / took}

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from experiments.devices import Devices
 
 INTERVAL_SECONDS = 0.2
-COLUMNS = ["seconds", "reads", "bytes_read"]  # of all devices together, since the beginning
+# Of all devices together, since the beginning.
+COLUMNS = ["seconds", "reads", "bytes_read", "bytes_written"]
 
 
 @contextmanager

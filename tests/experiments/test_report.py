@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from commands import experiments
-from recorded import BYTES, DEVICE_BANDWIDTH, SHARE, case_samples, ours, together
+from recorded import BYTES, DEVICE_BANDWIDTH, MB, SHARE, case_samples, ours, together
 
-from experiments import (causes, check, comparison, everything, goals, in_memory, jobs_goals,
-                         mount_reads, published, samples, summary)
+from experiments import (causes, check, comparison, everything, goals, imports, in_memory,
+                         jobs_goals, mount_reads, published, samples, summary)
 from experiments.__main__ import cli
 from experiments.comparison import (CEILING, COMPUTING, IN_TURN, KIT, MAPPED, MOUNTED, PRELOADED, SHARED,
                                     STRIPED)
@@ -317,9 +317,21 @@ def test_foreign_calls_count_by_the_one_that_costs_most():
              for way, value in zip([in_memory.PLAIN, in_memory.OVER_MOUNT], by_way)]
     assert value("memory-foreign-calls", found) == 12
     assert value("memory-preloaded-4K", found) == 0.5
-    why = verdict("memory-preloaded-4K", found)["why"]
-    assert verdict("memory-foreign-calls", found)["why"].startswith("dup, foreign: 12.0 ns more")
-    assert why.startswith("of 400 ns") and "takes 200" in why and why.endswith("the library 200.")
+    assert verdict("memory-foreign-calls", found)["why"] == \
+        "dup, foreign: 212 ns, without the library 200: 12 more."
+    assert verdict("memory-preloaded-4K", found)["why"] == \
+        "pread 4 KiB: 400 ns, without the library 200: 200 more."
+
+
+def test_import_says_when_its_bytes_were_written():
+    counters = {"writes": 50, "bytes_written": 100 * MB, "busy_seconds": 6}
+    rows = [[1, 0, 0, 1 * MB], [2, 0, 0, 10 * MB], [7, 0, 0, 199 * MB], [9, 0, 0, 200 * MB]]
+    found = [{"way": imports.IMPORT, "seconds": 10, "timeline": rows, "bytes_per_second": 19 * MB,
+              "device_counters": [counters, {**counters, "busy_seconds": 9}]},
+             {"way": imports.CEILING, "bytes_per_second": 25 * MB}]
+    assert verdict("hdd-import", found)["why"] == (
+        "10.0 s; what the devices wrote, 200 MB in 100 writes, takes 8.0 at the ceiling. 1% of it "
+        "was written after 2.0 s, 99% after 7.0; devices were busy 0.60 to 0.90 of the time.")
 
 
 def test_large_reads_say_what_one_takes():
@@ -396,7 +408,7 @@ def jobs(count: int, share: dict, of_each: dict = {}, gap: float = 0, **differin
     pace = f", one in {gap:g} s" if gap else ""
     found = case_samples(algorithm=f"{count} jobs{pace}", share=share, **differing)
     return [sample if sample["way"] == CEILING else
-            {**sample, "edge_bytes": 100, "jobs": [
+            {**sample, "edge_bytes": 160 * MB, "jobs": [
                 {"seconds": sample["seconds"], "submitted": gap * i, **of_each} for i in range(count)]}
             for sample in found]
 
@@ -409,7 +421,7 @@ def test_jobs_are_judged_beside_in_turn_at_once_and_alone():
     assert value("jobs-kit-alone", in_turn) == pytest.approx(2)
     assert value("jobs-transparent-alone", in_turn) == pytest.approx(0.8 / 0.75)
     at_once = jobs(16, {STRIPED: 0.05, SHARED: 0.2, KIT: 0.9},
-                   {"turns_ns": 2e9, "buffer_bytes_max": 150})
+                   {"turns_ns": 2e9, "buffer_bytes_max": 240 * MB})
     assert value("jobs-kit-at-once", at_once) == pytest.approx(18)
     assert value("jobs-transparent", at_once) == pytest.approx(4)
     assert "why" in verdict("jobs-transparent", at_once)
@@ -422,7 +434,9 @@ def test_jobs_are_judged_beside_in_turn_at_once_and_alone():
     assert value("jobs-kit-turns", at_once) == pytest.approx(2 / kit_seconds, rel=0.02)
     assert value("jobs-kit-memory", at_once) == pytest.approx(1.5)
     assert verdict("jobs-kit-turns", at_once)["why"].startswith("144 jobs of ")
-    assert verdict("jobs-kit-memory", at_once)["why"].startswith("1.50 times the edges ")
+    assert verdict("jobs-kit-memory", at_once)["why"] == (
+        "240 MB of partitions were in memory at once, of 160 MB of edges; devices read 2000 MB for "
+        "16 jobs.")
     assert "preloaded: " in verdict("jobs-kit-alone", in_turn)["why"]
 
 
