@@ -100,11 +100,22 @@ def test_scaling_is_relative_to_the_fewest_devices():
 
 
 def test_ablation_is_over_the_striped_volume_of_the_coarse_case():
-    found = made_up("ablation")
+    """Each way of each case has a time of its own, so that no bar stands in another's place."""
+    cases = FIGURES["ablation"].cases(Plan(device_counts=(2, 4)))
+    coarse, fine = {STRIPED: 1, PRELOADED: 2.0}, {PRELOADED: 2.1}
+    for number, part in enumerate(comparison.PARTS, 2):
+        coarse[comparison.preloaded_without(part)] = 2 + number / 10
+        fine[figures.only_with(part)] = 1 + number / 10
+    fine[figures.only_with(None)], coarse[figures.only_with(None)] = 1.0, 1.1
+    found = together(*(case_samples(share={way: speed_ups[way] / 4 for way in case.ways}, **case.labels())
+                       for case, speed_ups in zip(cases, [coarse, fine], strict=True)))
     above, below = FIGURES["ablation"].draw(found).axes
-    assert heights(above) == [1.8, 1.8, 1.4, 1.4, 1.4, 1.4]  # all of it is striped finely, too
-    assert heights(below) == [1.4] * 6
-    for case in FIGURES["ablation"].cases(Plan(device_counts=(2, 4))):
+    assert heights(above) == [2.0, 2.1, 2.2, 2.3, 2.4, 2.5]
+    assert heights(below) == [1.0, 1.1, 1.2, 1.3, 1.4, 1.5]
+    for panel in [above, below]:
+        assert [label.get_text() for label in panel.get_xticklabels()] == [
+            "nothing", "striping", *comparison.PARTS]
+    for case in cases:
         for way in set(case.ways) - {STRIPED, PRELOADED}:
             assert set(comparison.left_out(way).split(",")) <= set(comparison.PARTS)
     assert comparison.left_out(PRELOADED) == ""
