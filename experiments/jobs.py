@@ -23,6 +23,9 @@ from experiments.workloads import EDGES_AT_ONCE, Grid, Shards
 from experiments.workspace import StepFailed
 
 SEED = 1
+# Mean seconds between two submissions: on devices dilated 8 times 16 a second of theirs, as GraphM's
+# λ = 16, if that counts by the second: it does not say.
+GAP = 0.5
 # GraphM's figure 2: a week in which by day twice as many jobs run as on average, by night few.
 DAYS = 2
 SWING = 0.9  # of the average

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from experiments import drawing, last_level_cache, summary
 from experiments.comparison import BY_KIT, IN_TURN, MAPPED, SHARED, STRIPED, Case
-from experiments.jobs import HOPS_MOST
+from experiments.jobs import GAP, HOPS_MOST
 from experiments.plan import Plan
 from experiments.summary import spread
 
-GAPS = (0, 1, 4)  # seconds between two submissions, on average
+GAPS = (0, GAP, 1, 4)  # seconds between two submissions, on average
 TRACE_GAP = 4
 ROOTED = ("sssp", "bfs")
 PAGERANK = ("pagerank",)

@@ -4,7 +4,7 @@ grid, in turn and at once, transparently and by the kit.
 Two disks of `check` are twice what two cores have of GraphM's sixteen and one disk. Out of core: in
 turn the memory is a fifth less than the edges, as GraphM's 32 GB for 40, which is enough for
 sixteen jobs of the kit, and not for four GridGraphs. At once it has room for sixteen of those, with
-buffers of 48 MiB each, and for a tenth of the edges beside.
+buffers of 48 MiB each, and for a tenth of the edges beside. All come within the first two sweeps.
 """
 
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from dataclasses import replace
 from experiments import comparison, fio, samples, summary
 from experiments.comparison import IN_TURN, KIT, MAPPED, PRELOADED, SHARED, STRIPED, Case
 from experiments.devices import Devices
+from experiments.jobs import GAP
 from experiments.plan import THREADS_IN_MEMORY, Plan
 from experiments.workspace import StepFailed
 
@@ -22,7 +23,6 @@ MOST_SWEEPS = "pagerank"
 # blocks are read by 16 MiB, as GridGraph reads graphs that are larger than memory (CSMqGraph's
 # figure 4: 11 MB on average).
 SCALE, DENSITY, PARTITIONS = 17, 240, 4
-GAP = 0.5  # seconds between two submissions, on average: all come within the first two sweeps
 IN_TURN_MEMORY = 192 << 20
 AT_ONCE_MEMORY = 890 << 20
 BUFFERS = THREADS_IN_MEMORY * fio.LARGE  # of a job
