@@ -534,6 +534,33 @@ def test_jobs_whose_buffers_have_no_room_are_refused():
 
 # --- measured ---
 
+def test_everything_is_measured_once_and_reported(ready, tmp_path, monkeypatch, capfd):
+    """All that is measured without figures, small."""
+    small = ["--quick", "--only", "ssd-import", "--file", "48M", "--ceiling-seconds", "0.5"]
+    of = {"limits": ["--rounds", "1", "--seconds", "0.5"], "check": small,
+          "labels": ["--scale", "8", "--rounds", "1"]}
+    all_steps = everything.steps
+
+    def steps(*given):
+        return {name: [*words, *of[words[0]]] for name, words in all_steps(*given).items()
+                if words[0] in of}
+    monkeypatch.setattr(everything, "steps", steps)
+    directory = tmp_path / "results"
+    words = [str(directory), "--count", "2", "--size", "256M", "--dilate", "0.5"]
+    for more in [[], ["--resume"]]:
+        with pytest.raises(SystemExit) as ended:
+            everything.main([*words, *more])
+        measured = [json.loads(path.read_text()) for path in directory.glob("*.json")]
+        assert len(measured) == 4
+        short = any(map(everything.has_short_goals, measured))
+        said = capfd.readouterr()
+        assert ended.value.code == int(short), said.err
+        commands = [line.split()[4] for line in said.out.splitlines() if line.startswith("$ ")]
+        assert commands == (["report"] if more else ["limits", "limits", "check", "labels", "report"])
+        text = (directory / "report.html").read_text()
+        assert "sweep that labels" in text and "import by what the devices can write" in text
+
+
 def test_check_measures_and_says_so_by_exit_status(ready, tmp_path):
     out = tmp_path / "check.json"
     said = experiments("check", "--quick", "--only", "ssd-engines-*", "--only", "ssd-import",
