@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -45,6 +46,13 @@ def run(*words) -> int:
         raise
 
 
+def from_environment(command: str) -> list[str]:
+    """The options that it takes from there, the engines', so that its results say them too."""
+    there = {param.opts[0]: os.environ.get(param.envvar) for param
+             in import_module(f"experiments.{command}").main.params if param.envvar}
+    return [word for option, value in there.items() if value for word in (option, value)]
+
+
 def steps(quick: bool, rounds: int | None = None, devices: tuple = (),
           graphs: tuple = ()) -> dict[str, list[str]]:
     """Where the results of a command go: a file, or a directory of them; and the command."""
@@ -59,8 +67,8 @@ def steps(quick: bool, rounds: int | None = None, devices: tuple = (),
         "jobs-hdd": ["figure", "all-jobs", "--kind", "hdd", *few,
                      *([] if quick else ["--memory", JOBS_MEMORY])],
         "labels.json": ["labels", *(["--scale", 16] if quick else []), *as_often]}
-    return {name: [*map(str, [*words, *([] if words[0] in WITHOUT_DEVICES else devices)])]
-            for name, words in made.items()}
+    return {name: [*map(str, [*words, *([] if words[0] in WITHOUT_DEVICES else devices),
+                              *from_environment(words[0])])] for name, words in made.items()}
 
 
 def results(out: Path, words: list) -> list[Path]:

@@ -160,11 +160,14 @@ def quick_results(tmp_path, monkeypatch):
     return asked
 
 
-def test_everything_takes_no_quick_results_for_thorough_ones(tmp_path, quick_results):
-    for options, said in [([], "limits-hdd.json: measured by `limits --kind hdd --rounds 1 "),
-                          (["--quick", "--count", "4"], "--count 8 --size 3G --dilate 8.0`, not by")]:
+def test_everything_takes_no_quick_results_for_thorough_ones(tmp_path, quick_results, monkeypatch):
+    def refused(said, *options):
         with pytest.raises(StepFailed, match=re.escape(said)):
             everything.main([str(tmp_path), "--resume", *options])
+    refused("limits-hdd.json: measured by `limits --kind hdd --rounds 1 ")
+    refused("--count 8 --size 3G --dilate 8.0`, not by", "--quick", "--count", "4")
+    monkeypatch.setenv("GRIDGRAPH_BIN", "/mine")  # it is said by none of everything's own options
+    refused("check.json: measured by `check --quick --count 8", "--quick")
     assert not quick_results
 
 
@@ -536,6 +539,7 @@ def test_jobs_whose_buffers_have_no_room_are_refused():
 
 def test_everything_is_measured_once_and_reported(ready, tmp_path, monkeypatch, capfd):
     """All that is measured without figures, small."""
+    monkeypatch.delenv("GRAPHLANE_TEST_DATA", raising=False)
     small = ["--quick", "--only", "ssd-import", "--file", "48M", "--ceiling-seconds", "0.5"]
     of = {"limits": ["--rounds", "1", "--seconds", "0.5"], "check": small,
           "labels": ["--scale", "8", "--rounds", "1"]}
