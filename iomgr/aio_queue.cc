@@ -1,6 +1,9 @@
 #include "iomgr/aio_queue.h"
 
+#include <poll.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "iomgr/base/sys.h"
 
@@ -26,7 +29,7 @@ int get_events(io_context_t context, long count_min, long count_max, io_event* e
 
 Result<void> AioQueue::open(uint32_t depth) {
   assert(depth <= kQueueDepthMax);
-  const int status = setup(depth, &context_);
+  const int status = setup(depth + 1, &context_);  // one for wake_by()
   if (status < 0) return Errno{-status};
   depth_ = depth;
   for (uint32_t i = 0; i < depth; ++i) free_[free_count_++] = &control_blocks_[i];
@@ -58,14 +61,25 @@ void AioQueue::push(LaneIo* io) {
   refused_[refused_count_++] = {.io = io, .result = status < 0 ? status : -EAGAIN};
 }
 
+// Linux 4.18.
+bool AioQueue::wake_by(int event_fd) {
+  if (armed_fd_ >= 0) return true;
+  io_prep_poll(&wake_block_, event_fd, POLLIN);
+  wake_block_.data = nullptr;
+  if (submit_one(context_, &wake_block_) != 1) return false;
+  armed_fd_ = event_fd;
+  return true;
+}
+
 Result<uint32_t> AioQueue::reap(std::span<IoCompletion> completions) {
   uint32_t count = 0;
   while (refused_count_ > 0 && count < completions.size()) {
     completions[count++] = refused_[--refused_count_];
   }
   io_event events[kQueueDepthMax];
+  const uint32_t under_way = in_flight_ - count + (armed_fd_ >= 0 ? 1 : 0);
   const auto room = static_cast<long>(
-      std::min<size_t>({completions.size() - count, in_flight_ - count, kQueueDepthMax}));
+      std::min<size_t>({completions.size() - count, under_way, kQueueDepthMax}));
   int status = 0;
   if (room > 0) {
     do {
@@ -74,6 +88,11 @@ Result<uint32_t> AioQueue::reap(std::span<IoCompletion> completions) {
   }
   if (status < 0) return Errno{-status};
   for (int i = 0; i < status; ++i) {
+    if (events[i].data == nullptr) {
+      uint64_t value;
+      (void)!sys::read(std::exchange(armed_fd_, -1), &value, sizeof value);
+      continue;
+    }
     completions[count++] = {.io = static_cast<LaneIo*>(events[i].data),
                             .result = static_cast<int64_t>(events[i].res)};
     free_[free_count_++] = events[i].obj;

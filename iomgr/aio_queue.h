@@ -19,6 +19,7 @@ class AioQueue final : public IoQueue {
 
   void push(LaneIo* io) override;
   Result<uint32_t> reap(std::span<IoCompletion> completions) override;
+  bool wake_by(int event_fd) override;
   uint32_t capacity() const override { return depth_; }
   uint32_t in_flight() const override { return in_flight_; }
 
@@ -26,12 +27,14 @@ class AioQueue final : public IoQueue {
   io_context_t context_ = nullptr;
   uint32_t depth_ = 0;
   uint32_t in_flight_ = 0;
+  int armed_fd_ = -1;  // the eventfd that the kernel looks at
   uint32_t free_count_ = 0;
   // I/Os that io_submit refused: they complete with its error.
   uint32_t refused_count_ = 0;
   IoCompletion refused_[kQueueDepthMax];
   iocb* free_[kQueueDepthMax];
   iocb control_blocks_[kQueueDepthMax];
+  iocb wake_block_;
 };
 
 }  // namespace graphlane

@@ -1,7 +1,10 @@
 #include "iomgr/lane.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <cassert>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <utility>
@@ -71,6 +74,7 @@ Outcome<std::unique_ptr<Lane>> Lane::start(std::string device, IoBackend backend
                           name_of(backend), std::strerror(queue.error().code));
       }
       worker.queue = *queue;
+      if (queue_depth > 1) worker.wake = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
       worker.batches.resize((*queue)->capacity());
       for (LaneBatch& batch : worker.batches) batch.next = std::exchange(worker.free, &batch);
       worker.thread = std::thread([raw = lane.get(), &worker] { raw->serve(worker); });
@@ -118,7 +122,19 @@ void Lane::push(LaneIo* io, RequestEnd* end) {
   io->owner = end;
   MutexLock lock(mu_);
   waiting_.push(io, LaneQueue::Clock::now());
-  work_.notify_one();
+  wake_one();
+}
+
+// A thread that has nothing to do; else one whose device may have more in flight.
+void Lane::wake_one() {
+  if (idle_count_ > 0) return work_.notify_one();
+  for (const auto& worker : workers_) {
+    if (!worker->is_awaiting) continue;
+    worker->is_awaiting = false;
+    constexpr uint64_t kOne = 1;
+    (void)!::write(worker->wake.get(), &kOne, sizeof kOne);
+    return;
+  }
 }
 
 // Moves waiting I/Os into the thread's queue as far as it has room; waits for
@@ -127,19 +143,24 @@ bool Lane::take(Worker& worker) {
   IoQueue& queue = *worker.queue;
   const auto free_since = LaneQueue::Clock::now();
   MutexLock lock(mu_);
+  worker.is_awaiting = false;
   while (queue.in_flight() == 0) {
     if (waiting_.empty()) {
       if (stopping_) return false;
+      ++idle_count_;
       work_.wait(mu_);
+      --idle_count_;
       continue;
     }
     const auto until = waiting_.waits_until(free_since);
     if (until <= LaneQueue::Clock::now()) break;
+    ++idle_count_;
     work_.wait_until(mu_, until);
+    --idle_count_;
   }
   // One at a time when other threads are idle would be fairer, but a thread
   // holds the lock only for the arithmetic; preadv of SyncQueue runs unlocked.
-  while (!waiting_.empty() && queue.in_flight() < queue.capacity()) {
+  while (!waiting_.empty() && worker.has_room()) {
     LaneBatch* batch = std::exchange(worker.free, worker.free->next);
     waiting_.take(LaneQueue::Clock::now(), batch);
     mu_.unlock();
@@ -149,6 +170,8 @@ bool Lane::take(Worker& worker) {
     queue.push(&batch->io);
     mu_.lock();
   }
+  if (!waiting_.empty()) wake_one();
+  worker.is_awaiting = worker.has_room() && worker.wake && queue.wake_by(worker.wake.get());
   return true;
 }
 
@@ -156,8 +179,9 @@ void Lane::serve(Worker& worker) {
   IoCompletion completions[kQueueDepthMax];
   while (take(worker)) {
     const Result<uint32_t> count = worker.queue->reap(completions);
-    // No program closes our descriptors here; the kernel has no other reason.
-    assert(count.has_value());
+    // No program closes our descriptors here; the kernel has no other reason. Who went on would
+    // have callers wait for ever.
+    if (!count) std::abort();
     for (uint32_t i = 0; i < *count; ++i) complete(worker, completions[i]);
   }
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "iomgr/base/error.h"
+#include "iomgr/base/fd.h"
 #include "iomgr/base/mutex.h"
 #include "iomgr/io_queue.h"
 #include "iomgr/lane_io.h"
@@ -85,14 +86,18 @@ class Lane {
   struct Worker {
     IoQueueStorage storage;
     IoQueue* queue = nullptr;
+    Fd wake;                         // an eventfd; none: the queue cannot be woken
+    bool is_awaiting = false;        // more, while it waits for what is in flight; under mu_
     std::vector<LaneBatch> batches;  // as many as may be in flight
     LaneBatch* free = nullptr;
     std::thread thread;
+    bool has_room() const { return queue->in_flight() < queue->capacity(); }
     ~Worker();
   };
 
   explicit Lane(LaneQueue::Clock::duration patience) : waiting_(patience) {}
   void serve(Worker& worker);
+  void wake_one() REQUIRES(mu_);
   bool take(Worker& worker);
   void complete(Worker& worker, const IoCompletion& completion);
   void end(LaneBatch& batch, int error);
@@ -109,6 +114,7 @@ class Lane {
   Mutex mu_;
   CondVar work_;       // somebody waits, or stopping_
   CondVar freed_;      // the free list has an entry
+  uint32_t idle_count_ GUARDED_BY(mu_) = 0;  // threads that wait for work_
   LaneQueue waiting_ GUARDED_BY(mu_);
   LaneIo* free_ GUARDED_BY(mu_) = nullptr;
   bool stopping_ GUARDED_BY(mu_) = false;

@@ -4,11 +4,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <map>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "iomgr/io_queue.h"
@@ -73,6 +75,29 @@ TEST_F(CutterTest, ReadsRandomRangesRightWithEveryBackendAndAnyIoSize) {
       ASSERT_EQ(std::string(buffer.data(), readable), content_.substr(offset, readable))
           << name_of(backend) << " seed " << seed << " round " << round;
       for (size_t i = readable; i < length; ++i) ASSERT_EQ(buffer[i], '\x5a') << "past the end";
+    }
+    (*queue)->~IoQueue();
+  }
+}
+
+// With nothing else under way, and again and again.
+TEST(IoQueueTest, WaitingEndsWhenTheEventfdIsWritten) {
+  const Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  for (const IoBackend backend : {IoBackend::kUring, IoBackend::kAio}) {
+    IoQueueStorage storage;
+    IoBackend chosen;
+    const Result<IoQueue*> queue = make_io_queue(backend, 4, &storage, &chosen);
+    if (!queue) continue;  // a sandbox without it
+    IoCompletion completions[4];
+    for (uint64_t round = 1; round <= 3; ++round) {
+      ASSERT_TRUE((*queue)->wake_by(event.get())) << name_of(backend);
+      std::thread writer([&] { EXPECT_EQ(::write(event.get(), &round, sizeof round), 8); });
+      const Result<uint32_t> reaped = (*queue)->reap(completions);
+      writer.join();
+      ASSERT_TRUE(reaped);
+      EXPECT_EQ(*reaped, 0u);
+      uint64_t value;
+      EXPECT_EQ(::read(event.get(), &value, sizeof value), -1) << "it was not emptied";
     }
     (*queue)->~IoQueue();
   }

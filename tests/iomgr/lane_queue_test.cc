@@ -356,5 +356,53 @@ TEST_F(LaneTest, CountsWhatWasMerged) {
   EXPECT_EQ(counters.bytes_read.load(), kCount * kPiece);
 }
 
+// Reads of pipes, which end when somebody writes.
+class LaneDepthTest : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kDepth = 8;
+  struct Read {
+    Fd from, to;
+    char byte = 0;
+    LaneRequest request;
+  };
+
+  void SetUp() override {
+    auto lane = Lane::start("device", IoBackend::kUring, kDepth, 0ms);
+    if (!lane) GTEST_SKIP() << "not applicable: " << lane.error().text;
+    lane_ = std::move(*lane);
+    for (Read& read : reads_) {
+      int fds[2];
+      ASSERT_EQ(::pipe2(fds, O_CLOEXEC), 0);
+      read.from.reset(fds[0]);
+      read.to.reset(fds[1]);
+    }
+  }
+
+  void begin(Read& read) {
+    LaneIo* const io = lane_->acquire();
+    *io = io_at(0, 1, read.from.get());
+    io->iov[0].iov_base = &read.byte;
+    read.request.begin();
+    lane_->push(io, &read.request);
+  }
+  void let_end(Read& read) { ASSERT_EQ(::write(read.to.get(), "x", 1), 1); }
+
+  std::unique_ptr<Lane> lane_;
+  Read reads_[kDepth];
+};
+
+// Each time all of the lane's threads wait for what has come before.
+TEST_F(LaneDepthTest, AsManyAreInFlightWheneverTheyCome) {
+  for (Read& read : reads_) {
+    begin(read);
+    std::this_thread::sleep_for(10ms);  // long enough for a thread to take it, and wait
+  }
+  for (uint32_t i = kDepth; i-- > 0;) {  // what came last does not wait for what came first
+    let_end(reads_[i]);
+    EXPECT_EQ(reads_[i].request.wait(), 0);
+    EXPECT_EQ(reads_[i].byte, 'x');
+  }
+}
+
 }  // namespace
 }  // namespace graphlane
