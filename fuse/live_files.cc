@@ -65,17 +65,31 @@ bool LiveFiles::has_writers(const Uuid& file_id) {
   return entry != entries_.end() && entry->second.writer_count > 0;
 }
 
+LiveFiles::Writer LiveFiles::one_more(Entry& entry) {
+  if (entry.writer_count++ == 0) generations_.advance(entry.file->file()->layout().file_id);
+  return Writer(*this, entry.file);
+}
+
 Outcome<LiveFiles::Writer> LiveFiles::acquire(const Layout& layout, Fd stub, std::string_view name,
                                               std::shared_ptr<StripedFile> shared) {
-  MutexLock lock(mu_);
-  auto entry = entries_.find(layout.file_id);
-  if (entry == entries_.end()) {
-    auto opened = LiveFile::open(volume_, layout, std::move(stub), name, std::move(shared));
-    if (!opened) return opened.error();
-    entry = entries_.emplace(layout.file_id, Entry{.file = std::move(*opened)}).first;
+  const auto there = [&]() REQUIRES(mu_) -> Entry* {
+    const auto entry = entries_.find(layout.file_id);
+    return entry == entries_.end() ? nullptr : &entry->second;
+  };
+  {
+    MutexLock lock(mu_);
+    if (Entry* const entry = there()) return one_more(*entry);
   }
-  if (entry->second.writer_count++ == 0) generations_.advance(layout.file_id);
-  return Writer(*this, entry->second.file);
+  const MutexLock opening(opening_);
+  {
+    MutexLock lock(mu_);
+    if (Entry* const entry = there()) return one_more(*entry);
+  }
+  auto opened = LiveFile::open(volume_, layout, std::move(stub), name, std::move(shared));
+  if (!opened) return opened.error();
+  MutexLock lock(mu_);
+  const Entry entry{.file = std::move(*opened)};
+  return one_more(entries_.emplace(layout.file_id, entry).first->second);
 }
 
 void LiveFiles::release(const LiveFile& file) {

@@ -88,6 +88,7 @@ class LiveFiles {
     size_t operator()(const Uuid& id) const;
   };
 
+  Writer one_more(Entry& entry) REQUIRES(mu_);
   void release(const LiveFile& file);
   void run();
   std::vector<std::shared_ptr<LiveFile>> take_idle(Clock::time_point since) REQUIRES(mu_);
@@ -96,6 +97,8 @@ class LiveFiles {
 
   const Volume& volume_;
   Generations generations_;
+  // Held while a file is opened that is not here, as readers ask under mu_. Taken before it.
+  Mutex opening_;
   Mutex mu_;
   CondVar changed_;
   bool stopping_ GUARDED_BY(mu_) = false;
