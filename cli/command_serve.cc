@@ -49,7 +49,7 @@ void add_serve(Parser& parser) {
       "graphlane serve graphs\n\n"
       "Programs under `run` read the volume's striped files once from the devices for\n"
       "all of them, into the page cache. Options: cache=auto|SIZE,\n"
-      "share_wait=SECONDS, depth=N.");
+      "share_hold=SECONDS, share_wait=SECONDS, depth=N.");
   command->add_option("VOL", options->volume, "the volume")->required();
   command->add_option("-o", options->options, "options, with commas between them")
       ->type_name("OPTIONS")

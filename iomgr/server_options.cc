@@ -30,6 +30,7 @@ Outcome<bool> ServerOptions::take(std::string_view name, std::string_view value)
   if (name == "depth") set = set_count(name, value, kQueueDepthMax, &lanes.depth);
   else if (name == "backend") set = set_backend(value, &lanes.backend);
   else if (name == "cache") set = set_cache(value, &cache.budget_bytes);
+  else if (name == "share_hold") set = set_seconds(name, value, &share_hold_seconds);
   else if (name == "share_wait") set = set_seconds(name, value, &share_wait_seconds);
   else return false;
   if (!set) return set.error();
@@ -37,9 +38,13 @@ Outcome<bool> ServerOptions::take(std::string_view name, std::string_view value)
 }
 
 SharedCacheOptions ServerOptions::shared() const {
-  const std::chrono::duration<double> wait(share_wait_seconds);
+  const auto milliseconds = [](double seconds) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::duration<double>(seconds));
+  };
   return {.budget_bytes = cache.budget_bytes,
-          .hold_max = std::chrono::duration_cast<std::chrono::milliseconds>(wait)};
+          .hold_max = milliseconds(share_hold_seconds),
+          .idle_hold_max = milliseconds(share_wait_seconds)};
 }
 
 Outcome<void> for_each_option(std::string_view list,

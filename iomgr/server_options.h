@@ -16,10 +16,12 @@ namespace graphlane {
 struct ServerOptions {
   LaneOptions lanes;
   ExtentCacheOptions cache;  // a budget of 0: none
-  // How long a read of who is first waits for those behind, at most (shared_cache.h).
+  // How long a read of who is first waits for those behind, at most: in all, and of that while the
+  // devices do nothing for them (shared_cache.h).
+  double share_hold_seconds = 20.0;
   double share_wait_seconds = 1.0;
 
-  // Takes depth=, backend=, cache= and share_wait=. False: it is another one; EINVAL: the value
+  // Takes depth=, backend=, cache=, share_hold= and share_wait=. False: it is another one; EINVAL: the value
   // is wrong.
   Outcome<bool> take(std::string_view name, std::string_view value);
   SharedCacheOptions shared() const;

@@ -18,8 +18,6 @@ constexpr uint64_t kFrame = kExtentFrameBytes;
 constexpr uint64_t kNeverWanted = UINT64_MAX;
 // A scan that has not moved for so long is not waited for.
 constexpr auto kMoving = std::chrono::seconds(1);
-// However the devices work: the client's patience is longer (server_protocol.h).
-constexpr auto kHoldMost = std::chrono::seconds(20);
 constexpr auto kProcessRemembered = std::chrono::seconds(2);
 constexpr uint64_t kUnseen = 256 << 10;  // stays in the processor's cache
 constexpr uint64_t kBudgetStep = 16 << 20;
@@ -425,7 +423,7 @@ SharedCache::Room SharedCache::make_room(size_t count, const File& file, Place& 
   if (in_use || (place.stream->sweeps() && wanted_by_others(nearest, place, now) &&
                  !is_last(file, place.process, now))) {
     if (ahead) return Room::kNone;
-    if (now < hold.end && hold.idle < options_.hold_max) {
+    if (now < hold.end && hold.idle < options_.idle_hold_max) {
       const bool works = file.fill_count > 0;
       const uint64_t begun_before = file.fills_begun;
       place.held = true;
@@ -478,7 +476,8 @@ int SharedCache::bring(File& file, Place& place, ByteRange range, bool ahead) {
 
   MutexLock lock(mu_);
   if (!ahead) forget_lost(file, range);
-  Hold hold{.end = Clock::now() + kHoldMost};
+  Hold hold{.end = Clock::now() + std::min<Clock::duration>(options_.hold_max,
+                                                            SharedCacheOptions::kHoldMost)};
   for (Room room = Room::kChanged; room == Room::kChanged;) {
     if (!is_current(file)) return ESTALE;
     frames.clear();

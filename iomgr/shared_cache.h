@@ -14,8 +14,8 @@
 //
 // **Holding back.** Where room could only be made by what another scan, which is moving, wants
 // within half of the file, the fetch waits until that one has passed, and no longer than the other
-// one moves: as long as the devices read the file for others, since then nothing is lost, and
-// `hold_max` in all while they do not. So it does where all that is there is just being copied.
+// one moves: `hold_max` in all as long as the devices read the file for others, since then nothing is
+// lost, and `idle_hold_max` of that while they do not. So it does where all that is there is just being copied.
 // Scans go in a circle, so who is behind whom is agreed upon: the last one is he behind whom the
 // widest gap is. He waits for nobody; all the others come nearer to him while they wait, a convoy in
 // the end.
@@ -67,7 +67,11 @@ struct SharingProcess {
 struct SharedCacheOptions {
   static constexpr uint64_t kAutoBudget = UINT64_MAX;  // five eighths of what memory is left
   uint64_t budget_bytes = kAutoBudget;
-  std::chrono::milliseconds hold_max{1000};  // of a fetch, while the devices idle
+  // Of a fetch: in all, kHoldMost at most; 0: everybody goes as fast as he can. And while the
+  // devices idle.
+  static constexpr std::chrono::seconds kHoldMost{20};  // the client's patience is longer (server_protocol.h)
+  std::chrono::milliseconds hold_max{kHoldMost};
+  std::chrono::milliseconds idle_hold_max{1000};
   std::chrono::milliseconds remembered{10'000};  // scans that have ended
 };
 

@@ -113,7 +113,7 @@ def test_read_only(striped, mounted):
 @pytest.mark.parametrize("options", [
     "threads=1", "threads=16", "max_read=64K", "max_read=16M", "backend=threads", "depth=1",
     "noatime,nosuid,rw,defaults,_netdev,x-systemd.automount", "allow_other",
-    "attr_timeout=60,entry_timeout=60,negative_timeout=1.5", "share_wait=0"])
+    "attr_timeout=60,entry_timeout=60,negative_timeout=1.5", "share_wait=0", "share_hold=0"])
 def test_options_are_taken(striped, mounted, root, options):
     volume, content = striped(size=3_000_000)
     with mounted(volume, "-o", options) as at:
@@ -128,7 +128,8 @@ def test_options_are_taken(striped, mounted, root, options):
     ("backend=aio", "option backend=aio: expected auto, io_uring, libaio or threads"),
     ("max_read=7", "option max_read=7: expected a size of at least 4K"),
     ("attr_timeout=-1", "option attr_timeout=-1: expected seconds"),
-    ("share_wait=long", "option share_wait=long: expected seconds")])
+    ("share_wait=long", "option share_wait=long: expected seconds"),
+    ("share_hold=-1", "option share_hold=-1: expected seconds")])
 def test_wrong_options_are_one_line(graphlane, volume, tmp_path, options, reason):
     result = graphlane("mount", volume().path, tmp_path, "-o", options, check=False)
     assert result.returncode != 0

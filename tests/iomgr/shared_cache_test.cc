@@ -32,10 +32,12 @@ class SharedCacheTest : public ::testing::Test {
   }
   void TearDown() override { cache_.reset(); }
 
-  void start(uint64_t budget_mib, std::chrono::milliseconds hold_max = std::chrono::hours(1)) {
+  void start(uint64_t budget_mib, std::chrono::milliseconds idle_hold_max = std::chrono::hours(1),
+             std::chrono::milliseconds hold_max = SharedCacheOptions::kHoldMost) {
     cache_ = std::make_unique<SharedCache>(
         SharedCacheOptions{.budget_bytes = budget_mib * kMiB,
                            .hold_max = hold_max,
+                           .idle_hold_max = idle_hold_max,
                            .remembered = std::chrono::hours(1)},
         [this](const PartRequest& request) { return move(request); },
         [this](const StripedFile&, const SharedCache::Content& content) {
@@ -239,6 +241,36 @@ TEST_F(SharedCacheTest, WhoIsAheadWaitsAsLongAsTheDevicesWork) {
   gate_->set_value();
   EXPECT_EQ(works.get(), 0);
   EXPECT_EQ(held.get(), 0);
+}
+
+// However the devices work, and the one behind goes on.
+TEST_F(SharedCacheTest, WhoIsAheadWaitsNoLongerThanIsAllowed) {
+  start(13, std::chrono::hours(1), std::chrono::milliseconds(100));
+  const auto ahead = reader(1);
+  const auto behind = reader(2);
+  const auto elsewhere = reader(3);
+  EXPECT_TRUE(sweep(*behind, 0, 4));
+  EXPECT_TRUE(sweep(*ahead, 0, 12));
+  close_gate();
+  auto works = std::async(std::launch::async, [&] { return elsewhere->scan->fetch(mib(30, 1)); });
+  while (cache_->stats().resident_bytes < 13 * kMiB) std::this_thread::yield();
+  auto held = std::async(std::launch::async, [&] { return ahead->scan->fetch(mib(12, 6)); });
+  while (cache_->stats().evictions == 0 && cache_->stats().held_ns < 10'000'000'000) {
+    EXPECT_TRUE(read(*behind, mib(4, 1)));
+  }
+  EXPECT_GT(cache_->stats().evictions, 0u);
+  gate_->set_value();
+  EXPECT_EQ(works.get(), 0);
+  EXPECT_EQ(held.get(), 0);
+}
+
+TEST_F(SharedCacheTest, NobodyWaitsWhereThatIsNotWished) {
+  start(8, std::chrono::hours(1), std::chrono::milliseconds(0));
+  const auto ahead = reader(1);
+  const auto behind = reader(2);
+  EXPECT_TRUE(sweep(*behind, 0, 4));
+  EXPECT_TRUE(sweep(*ahead, 0, 16));
+  EXPECT_EQ(cache_->stats().held_ns, 0u);
 }
 
 TEST_F(SharedCacheTest, WhatTheKernelHasTakenIsFetchedAgain) {
