@@ -71,6 +71,15 @@ def pair(volume, graphlane, tmp_path):
     return plain, made
 
 
+@pytest.mark.parametrize("cache", ["0", "16M", "64M"])  # none, of a part, of all
+@pytest.mark.parametrize("io", ["direct", "buffered"])
+def test_reading_allocates_nothing(graphlane, engines, pair, io, cache):
+    _, made = pair
+    said = graphlane("run", f"--io={io}", f"--cache={cache}", "--", engines / "allocations",
+                     made.path / "plain").stdout
+    assert said == "0 allocations\n"
+
+
 def sweep(graphlane, plain, path, sweeps, *options, **environment):
     """What the report says of the cache."""
     report = plain.parent / "report"
