@@ -32,7 +32,7 @@ class ShareLinks {
   void tidy();
 
  private:
-  static constexpr size_t kLinksMax = 256;
+  static constexpr size_t kLinksMax = 1024;  // 64 programs of 8 threads, two files
 
   struct Link {
     Fd connection;
