@@ -113,15 +113,18 @@ std::vector<DeviceStats> devices_of(const json& stats) {
   return devices;
 }
 
-std::vector<uint64_t> difference(std::vector<uint64_t> now, const std::vector<uint64_t>& before) {
-  for (size_t i = 0; i < now.size() && i < before.size(); ++i) now[i] -= before[i];
+// Of a counter; one that has fallen is another server's, and began at nothing.
+uint64_t growth(uint64_t now, uint64_t before) { return now >= before ? now - before : now; }
+
+std::vector<uint64_t> growth(std::vector<uint64_t> now, const std::vector<uint64_t>& before) {
+  for (size_t i = 0; i < now.size() && i < before.size(); ++i) now[i] = growth(now[i], before[i]);
   return now;
 }
 
 // What happened between the two, per second.
 DeviceStats rate(const DeviceStats& now, const DeviceStats& before, double seconds) {
   const auto per_second = [&](uint64_t a, uint64_t b) {
-    return static_cast<uint64_t>(static_cast<double>(a - b) / seconds);
+    return static_cast<uint64_t>(static_cast<double>(growth(a, b)) / seconds);
   };
   return {.path = now.path,
           .io_count = per_second(now.io_count, before.io_count),
@@ -129,8 +132,8 @@ DeviceStats rate(const DeviceStats& now, const DeviceStats& before, double secon
           .bytes_read = per_second(now.bytes_read, before.bytes_read),
           .bytes_written = per_second(now.bytes_written, before.bytes_written),
           .segment_count = per_second(now.segment_count, before.segment_count),
-          .wait = difference(now.wait, before.wait),
-          .service = difference(now.service, before.service)};
+          .wait = growth(now.wait, before.wait),
+          .service = growth(now.service, before.service)};
 }
 
 std::string format_time(uint64_t us) {
@@ -292,8 +295,8 @@ Outcome<int> watch(const Source& source, json stats, const Options& options) {
     } else {
       const std::vector<DeviceStats> before = devices_of(stats);
       std::vector<DeviceStats> rates = devices_of(*next);
-      for (size_t d = 0; d < rates.size() && d < before.size(); ++d) {
-        rates[d] = rate(rates[d], before[d], seconds);
+      for (size_t d = 0; d < rates.size(); ++d) {
+        rates[d] = rate(rates[d], d < before.size() ? before[d] : DeviceStats{}, seconds);
       }
       if (in_place) fmt::print("\033[H\033[J");
       print_table(fmt::format("{}: {}, per second", source.place, text(*next, "backend")), rates);

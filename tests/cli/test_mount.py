@@ -3,9 +3,12 @@
 import json
 import mmap
 import os
+import pty
 import random
 import signal
 import subprocess
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -34,11 +37,17 @@ def test_stat_counts_what_was_read(graphlane, striped, mount, tmp_path):
         assert lines[-1].startswith("cache: ")
 
 
+def read_past_page_cache(path: Path) -> int:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    try:
+        return os.preadv(fd, [mmap.mmap(-1, 1 << 20)], 0)
+    finally:
+        os.close(fd)
+
+
 def test_stat_as_prometheus(graphlane, striped, mount):
     with mount(striped) as at:
-        fd = os.open(at / "data", os.O_RDONLY | os.O_DIRECT)
-        assert os.preadv(fd, [mmap.mmap(-1, 1 << 20)], 0) == 1 << 20
-        os.close(fd)
+        assert read_past_page_cache(at / "data") == 1 << 20
         lines = graphlane("stat", "--prometheus", at).stdout.splitlines()
     samples = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     for device in striped.devices:
@@ -72,6 +81,46 @@ def test_stat_again_and_again(graphlane, striped, mount):
     _, said = watch.communicate(timeout=20)
     assert watch.returncode == 1 and said.count("\n") == 1
     assert graphlane("stat", "-w", "--prometheus", striped.path, check=False).returncode == 2
+
+
+def next_table(terminal: int) -> list[list[str]]:
+    """The next whole table on a terminal: a row a device."""
+    text = ""
+    while text.count("\x1b[J") < 2:
+        text += os.read(terminal, 1 << 16).decode()
+    _, rows = text.split("\x1b[J")[1].split("device\r\n")
+    return [line.split() for line in rows.splitlines() if line.split()[1:]]
+
+
+@contextmanager
+def watched(graphlane, at: Path):
+    """`graphlane stat --watch` on a terminal: the process, and where to read."""
+    terminal, its_end = pty.openpty()
+    process = subprocess.Popen([graphlane.program, "stat", "-w", at], stdout=its_end)
+    try:
+        yield process, terminal
+    finally:
+        process.kill()
+        process.wait()
+        os.close(terminal)
+        os.close(its_end)
+
+
+def test_stat_goes_on_with_another_server(graphlane, striped, tmp_path, fuse):
+    """Whose counters are less than they were: no rate is a difference below nothing."""
+    at = tmp_path / "mnt"
+    at.mkdir()
+    graphlane("mount", striped.path, at)
+    (at / "data").read_bytes()
+    with watched(graphlane, at) as (watch, terminal):
+        assert [row[-1] for row in next_table(terminal)] == [str(d) for d in striped.devices]
+        watch.send_signal(signal.SIGSTOP)
+        graphlane("umount", at)
+        with graphlane.mounted(striped, at):
+            read_past_page_cache(at / "data")
+            watch.send_signal(signal.SIGCONT)
+            for ios, _, read, *_ in next_table(terminal):
+                assert int(ios) < 1_000_000 and read != "0"
 
 
 def test_stat_of_what_is_not_mounted(refused, striped, tmp_path):
