@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 
 #include "iomgr/base/fd.h"
@@ -11,25 +12,23 @@ namespace graphlane {
 namespace {
 
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
-constexpr size_t kPathMax = 1024;
+constexpr size_t kTextMax = 1024;
 
-// A path put together without allocation; too long a one becomes empty.
-struct Path {
-  Path(const char* root, const char* middle, const char* leaf) {
-    const size_t a = std::strlen(root), b = std::strlen(middle), c = std::strlen(leaf);
-    if (a + b + c + 1 > sizeof text) return;
-    std::memcpy(text, root, a);
-    std::memcpy(text + a, middle, b);
-    std::memcpy(text + a + b, leaf, c + 1);
-  }
-  char text[kPathMax] = "";
-};
+using Pieces = std::initializer_list<const char*>;
 
 // A file's lines, one at a time and in little memory: a program's thread may have a stack
 // of 16 KiB. A longer line than there is room for comes in pieces.
 class LineReader {
  public:
-  explicit LineReader(const char* path) : fd_(sys::openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC)) {}
+  // A path longer than there is room for is that of no file.
+  explicit LineReader(Pieces path) {
+    size_t length = 0;
+    for (const char* piece : path) length += std::strlen(piece);
+    if (length > kTextMax) return;
+    text_[0] = '\0';
+    for (const char* piece : path) std::strcat(text_, piece);
+    fd_ = Fd(sys::openat(AT_FDCWD, text_, O_RDONLY | O_CLOEXEC));
+  }
 
   // Null: that was the last one, or the file cannot be read.
   char* next() {
@@ -54,14 +53,14 @@ class LineReader {
     std::memmove(text_, begin_, kept);
     begin_ = text_;
     end_ = text_ + kept;
-    const size_t room = kPathMax - kept;
+    const size_t room = kTextMax - kept;
     const ssize_t got = fd_ && room > 0 ? sys::read(fd_.get(), end_, room) : 0;
     if (got > 0) end_ += got;
     return got > 0;
   }
 
-  const Fd fd_;
-  char text_[kPathMax + 1];
+  Fd fd_;
+  char text_[kTextMax + 1];
   char* begin_ = text_;
   char* end_ = text_;
 };
@@ -87,7 +86,7 @@ struct Field {
 
 // Reads the numbers of a file that has a line for each.
 template <size_t count>
-void read_fields(const char* path, Field (&fields)[count]) {
+void read_fields(Pieces path, Field (&fields)[count]) {
   LineReader lines(path);
   while (const char* line = lines.next()) {
     for (Field& field : fields) {
@@ -98,31 +97,32 @@ void read_fields(const char* path, Field (&fields)[count]) {
 }
 
 // Page cache that is mapped is in use: vertex files, libraries.
-uint64_t machine_available() {
+uint64_t machine_available(const char* root) {
   Field fields[] = {{"MemAvailable:", kUnlimited}, {"Mapped:", 0}};
-  read_fields("/proc/meminfo", fields);
+  read_fields({root, "/proc/meminfo"}, fields);
   const auto [available, mapped] = fields;
   if (available.value == kUnlimited) return kUnlimited;
   return (available.value - std::min(available.value, mapped.value)) * 1024;
 }
 
 struct CgroupFiles {
-  const char* root;
+  const char* mount;
   const char* limit;
+  const char* high;  // beyond it the kernel slows programs down; null: version 1 has none
   const char* usage;
   const char* cache;  // keys in memory.stat
   const char* shared;  // memory of tmpfs and memfds, which counts as cache
   const char* mapped;
 };
-constexpr CgroupFiles kVersion1 = {"/sys/fs/cgroup/memory", "/memory.limit_in_bytes",
+constexpr CgroupFiles kVersion1 = {"/sys/fs/cgroup/memory", "/memory.limit_in_bytes", nullptr,
                                    "/memory.usage_in_bytes", "total_cache ",
                                    "total_shmem ", "total_mapped_file "};
-constexpr CgroupFiles kVersion2 = {"/sys/fs/cgroup", "/memory.max", "/memory.current", "file ",
-                                   "shmem ", "file_mapped "};
+constexpr CgroupFiles kVersion2 = {"/sys/fs/cgroup", "/memory.max", "/memory.high",
+                                   "/memory.current", "file ", "shmem ", "file_mapped "};
 
-// The only number of a group's file, or `missing`.
-uint64_t group_number(const char* root, const char* group, const char* leaf, uint64_t missing) {
-  LineReader lines(Path(root, group, leaf).text);
+// The only number of a file, or `missing`. Not inlined: its caller would hold all its callees' lines.
+[[gnu::noinline]] uint64_t read_number(Pieces path, uint64_t missing) {
+  LineReader lines(path);
   const char* const line = lines.next();
   return line == nullptr ? missing : parse_number(line);
 }
@@ -130,12 +130,16 @@ uint64_t group_number(const char* root, const char* group, const char* leaf, uin
 // What one cgroup leaves: its limit less what it uses, page cache that nobody has mapped
 // not counted. What is mapped may be shared memory too, which no file's pages make room for:
 // in proportion, as the kernel does not tell them apart.
-uint64_t cgroup_available(const CgroupFiles& files, const char* group) {
-  const uint64_t limit = group_number(files.root, group, files.limit, kUnlimited);
+uint64_t cgroup_available(const char* root, const CgroupFiles& files, const char* group) {
+  const auto number = [&](const char* leaf, uint64_t missing) {
+    return read_number({root, files.mount, group, leaf}, missing);
+  };
+  uint64_t limit = number(files.limit, kUnlimited);
+  if (files.high != nullptr) limit = std::min(limit, number(files.high, kUnlimited));
   if (limit == kUnlimited) return kUnlimited;
-  const uint64_t usage = group_number(files.root, group, files.usage, 0);
+  const uint64_t usage = number(files.usage, 0);
   Field fields[] = {{files.cache, 0}, {files.shared, 0}, {files.mapped, 0}};
-  read_fields(Path(files.root, group, "/memory.stat").text, fields);
+  read_fields({root, files.mount, group, "/memory.stat"}, fields);
   const uint64_t all = std::max(fields[0].value, uint64_t{1});
   const uint64_t cache = all - std::min(all, fields[1].value);
   const double files_share = static_cast<double>(cache) / static_cast<double>(all);
@@ -145,10 +149,10 @@ uint64_t cgroup_available(const CgroupFiles& files, const char* group) {
 }
 
 // The smallest over the group and all groups above it.
-uint64_t cgroups_available(const CgroupFiles& files, char* group) {
+uint64_t cgroups_available(const char* root, const CgroupFiles& files, char* group) {
   uint64_t available = kUnlimited;
   while (true) {
-    available = std::min(available, cgroup_available(files, group));
+    available = std::min(available, cgroup_available(root, files, group));
     char* slash = std::strrchr(group, '/');
     if (slash == nullptr) return available;
     *slash = '\0';  // "/a/b" -> "/a" -> "", the root
@@ -164,9 +168,9 @@ Result<IoMode> parse_io_mode(const char* name) {
   return Errno{EINVAL};
 }
 
-uint64_t memory_available_bytes() {
-  uint64_t available = machine_available();
-  LineReader lines("/proc/self/cgroup");
+uint64_t memory_available_bytes(const char* root) {
+  uint64_t available = machine_available(root);
+  LineReader lines({root, "/proc/self/cgroup"});
   // "ID:CONTROLLERS:/GROUP"; version 2 has no controllers.
   while (char* line = lines.next()) {
     char* controllers = std::strchr(line, ':');
@@ -175,9 +179,9 @@ uint64_t memory_available_bytes() {
     *group++ = '\0';
     ++controllers;
     if (*controllers == '\0') {
-      available = std::min(available, cgroups_available(kVersion2, group));
+      available = std::min(available, cgroups_available(root, kVersion2, group));
     } else if (std::strcmp(controllers, "memory") == 0) {
-      available = std::min(available, cgroups_available(kVersion1, group));
+      available = std::min(available, cgroups_available(root, kVersion1, group));
     }
   }
   return available;

@@ -18,9 +18,10 @@ enum class IoMode { kAuto, kDirect, kBuffered };
 Result<IoMode> parse_io_mode(const char* name);
 
 // Bytes: the smallest of what the machine has available and what every memory
-// cgroup (v1 or v2) above this process leaves; page cache that nobody has mapped is
-// counted as free.
-uint64_t memory_available_bytes();
+// cgroup (v1 or v2) above this process leaves below its limit, or where the kernel begins to
+// slow its programs down (memory.high); page cache that nobody has mapped is
+// counted as free. `root`: where /proc and /sys are.
+uint64_t memory_available_bytes(const char* root = "");
 
 // What a cache may have of `room_bytes`, which are what is available and what it holds
 // already: half of what there is beyond 128 MiB.
