@@ -20,7 +20,7 @@ constexpr uint64_t kAheadMin = 8 << 20;
 // Reads of this size keep the devices busy as they are.
 constexpr uint64_t kLargeMin = 8 << 20;
 // Of the budget: what may be read ahead of one read, and what memory there is for what is
-// begun ahead, beside it.
+// begun ahead.
 constexpr uint64_t kAheadShare = 4;
 constexpr uint64_t kAheadMemoryMax = 64 << 20;
 // The budget is looked at no more often than this has been read.
@@ -113,8 +113,11 @@ void ExtentCache::set_budget(uint64_t bytes) {
 }
 
 void ExtentCache::resize(uint64_t budget) {
-  (void)cache_->resize(budget);
-  ahead_.resize(ahead_memory(budget));
+  const uint64_t ahead = ahead_memory(budget);
+  // A budget that follows the memory that is left has it taken off there.
+  const bool is_part = !auto_budget_ && has_begun_ahead_.load(relaxed);
+  (void)cache_->resize(is_part ? budget - ahead : budget);
+  ahead_.resize(ahead);
 }
 
 void ExtentCache::clear() {
@@ -285,7 +288,7 @@ void ExtentCache::will_need(const ExtentFile& file, ByteRange range, PartMover& 
   if (idle == 0) return;
   AheadTable::Forecast forecast;
   table_.hint(file, range, reach, &forecast);
-  ahead_.begin(file, forecast, idle, *cache_, mover);
+  begin_ahead(file, forecast, idle, mover);
 }
 
 std::optional<size_t> ExtentCache::read_extents(const Request& request) {
@@ -351,8 +354,17 @@ void ExtentCache::begin_ahead(const Request& request, bool urgent) {
   AheadTable::Forecast forecast;
   if (table_.expect(request.file, *request.step, request.advice.is_stream, urgent,
                     ahead_step(request.file), reach, &forecast)) {
-    ahead_.begin(request.file, forecast, idle, *cache_, request.mover);
+    begin_ahead(request.file, forecast, idle, request.mover);
   }
+}
+
+// The first time, the cache makes room: where devices are never asked for that, it has all of it.
+void ExtentCache::begin_ahead(const ExtentFile& file, const AheadTable::Forecast& forecast,
+                              DeviceSet devices, PartMover& mover) {
+  if (!has_begun_ahead_.load(relaxed) && !has_begun_ahead_.exchange(true, relaxed)) {
+    resize(budget_.bytes());
+  }
+  ahead_.begin(file, forecast, devices, *cache_, mover);
 }
 
 // A device that has done its part of a request reads what comes next, while others are busy.
@@ -489,6 +501,7 @@ ExtentCacheStats ExtentCache::stats() const {
           .fetched_bytes = fetched_bytes_.load(relaxed) + ahead_.fetched_bytes(),
           .passed_bytes = passed_bytes_.load(relaxed),
           .taken_frames = taken_frames_.load(relaxed),
+          .ahead_bytes = ahead_.resident_bytes(),
           .budget_bytes = budget_.bytes()};
 }
 

@@ -23,7 +23,8 @@
 // what there is beyond 128 MiB: the rest is for what programs have allocated and not touched
 // yet, and for the kernel's read-ahead, as under a tight limit the kernel kills. It is looked at
 // anew whenever an eighth of it has been asked for, and given back when others need it. What is
-// begun ahead has memory beside it: a quarter, 64 MiB at most, and only once that is done.
+// begun ahead has a quarter, 64 MiB at most, and only once that is done: out of the bytes given, or
+// beside what follows from the memory that is left, of which it takes its part by itself.
 //
 // Threads: read() from any, but in no signal handler that has interrupted one. Not
 // across fork(): a child must not use it (cache.h).
@@ -67,6 +68,7 @@ struct ExtentCacheStats {
   uint64_t fetched_bytes = 0;  // into frames, also ahead
   uint64_t passed_bytes = 0;   // for which there was no frame
   uint64_t taken_frames = 0;   // by the kernel, and then asked for
+  uint64_t ahead_bytes = 0;    // of memory, for what was begun ahead
   uint64_t budget_bytes = 0;
 };
 
@@ -82,6 +84,7 @@ void for_each_counter(const ExtentCacheStats& stats, Visit visit) {
   visit("evictions", "evictions", stats.frames.evictions);
   visit("taken_frames", "MiB taken by the kernel", stats.taken_frames);
   visit("resident_bytes", "bytes in use", stats.frames.resident_bytes);
+  visit("ahead_bytes", "for what is read ahead", stats.ahead_bytes);
   visit("budget_bytes", "allowed", stats.budget_bytes);
 }
 
@@ -169,6 +172,8 @@ class ExtentCache {
   bool read_frames(const Request& request, uint64_t first, Batch& batch);
   bool take_ahead(const Request& request, uint64_t frame_index, const Pin& pin);
   void begin_ahead(const Request& request, bool urgent);
+  void begin_ahead(const ExtentFile& file, const AheadTable::Forecast& forecast, DeviceSet devices,
+                   PartMover& mover);
   void reserve(const Request& request, uint64_t frame_index, Batch& batch);
   bool fetch(const Request& request, Batch& batch);
   void wait(const Request& request, Batch& batch);
@@ -189,6 +194,7 @@ class ExtentCache {
   MappedCache cache_;
 
   std::atomic<bool> paused_{false};
+  std::atomic<bool> has_begun_ahead_{false};
   SteadyBudget budget_{kSetBytes};
   std::atomic<uint64_t> unlooked_bytes_{0};  // asked for since the memory was looked at
   std::atomic<bool> was_robbed_{false};      // since then, too
