@@ -86,7 +86,8 @@ class ExtentCache::BorrowedBatch {
 Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   auto_budget_ = options.budget_bytes == ExtentCacheOptions::kAutoBudget;
   yields_ = options.yields;
-  const uint64_t room = auto_budget_ ? memory_available_bytes() : 0;
+  memory_root_ = options.memory_root;
+  const uint64_t room = auto_budget_ ? memory_available_bytes(memory_root_) : 0;
   const uint64_t allowed = auto_budget_ ? budget_of(room) : options.budget_bytes;
   const uint64_t most = allowed / kSetBytes * kSetBytes;
   if (most < kSetBytes) return Errno{ENOMEM};
@@ -97,7 +98,9 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   reads_ahead_ = options.reads_ahead;
   if (reads_ahead_) (void)ahead_.init(ahead_memory(most), table_);
   budget_max_ = most;
-  set_budget(auto_budget_ ? std::min(most, room / 2) : most);
+  given_bytes_.store(most, relaxed);
+  budget_.set(auto_budget_ ? std::min(most, room / 2) : most);
+  resize(budget_.bytes());
   started_ = true;
   return {};
 }
@@ -107,9 +110,8 @@ uint64_t ExtentCache::budget_of(uint64_t room_bytes) const {
 }
 
 void ExtentCache::set_budget(uint64_t bytes) {
-  const uint64_t budget = std::min(bytes, budget_max_);
-  budget_.set(budget);
-  resize(budget);
+  given_bytes_.store(std::min(bytes, budget_max_), relaxed);
+  adjust_budget();
 }
 
 void ExtentCache::resize(uint64_t budget) {
@@ -140,7 +142,7 @@ void ExtentCache::resume() {
 
 // Also what was found, or read ahead: while that is all, others may come to need the memory.
 void ExtentCache::count_asked(uint64_t bytes) {
-  if (!auto_budget_) return;
+  if (!auto_budget_ && yields_) return;
   const uint64_t step = std::max(budget_.bytes() / 8, kBudgetStepMin);
   if (unlooked_bytes_.fetch_add(bytes, relaxed) + bytes < step) return;
   const uint64_t asked = unlooked_bytes_.exchange(0, relaxed);
@@ -150,10 +152,25 @@ void ExtentCache::count_asked(uint64_t bytes) {
 }
 
 void ExtentCache::adjust_budget() {
-  if (!auto_budget_ || paused_.load(relaxed)) return;
+  if (paused_.load(relaxed)) return;
+  if (auto_budget_) {
+    follow_memory();
+    return;
+  }
+  uint64_t budget = given_bytes_.load(relaxed);
+  if (!yields_) {
+    const uint64_t held = cache_->stats().resident_bytes + ahead_.resident_bytes();
+    const uint64_t room = given_budget_of(memory_available_bytes(memory_root_) + held);
+    budget = std::min(budget, room / kFrame * kFrame);
+  }
+  budget_.set(budget);
+  resize(budget);
+}
+
+void ExtentCache::follow_memory() {
   const uint64_t ahead = ahead_.resident_bytes();
   const uint64_t held = cache_->stats().resident_bytes + ahead;
-  const uint64_t both = budget_of(memory_available_bytes() + held);
+  const uint64_t both = budget_of(memory_available_bytes(memory_root_) + held);
   uint64_t room = std::min(budget_max_, both - std::min(both, ahead)) / kFrame * kFrame;
   // What was taken and not missed yet is counted as held: there is less room than it seems.
   if (was_robbed_.exchange(false, relaxed)) room = std::min(room, budget_.bytes() / 2);

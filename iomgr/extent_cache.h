@@ -17,7 +17,8 @@
 // keeps is not read again in the next sweep.
 //
 // Budget: at most the bytes given, or, by itself, of what the machine and the process's
-// memory cgroup leave. A cache that yields (mapped_cache.h) has half of it at first, and all but an
+// memory cgroup leave. Of the bytes given less where not even 32 MiB are left to others, unless it yields.
+// By itself, a cache that yields (mapped_cache.h) has half of it at first, and all but an
 // eighth, 32 MiB at least, when that has lasted (steady_budget.h): what it keeps is the kernel's to
 // take, as the page cache is, and is then read again. Another has half of
 // what there is beyond 128 MiB: the rest is for what programs have allocated and not touched
@@ -56,6 +57,7 @@ struct ExtentCacheOptions {
   // For who wants to know what either is good for.
   bool keeps = true;       // what was read, but for memory that is not aligned
   bool reads_ahead = true;
+  const char* memory_root = "";  // where it is looked at (memory_limit.h)
 };
 
 // "auto" or a size; EINVAL, ERANGE: neither.
@@ -115,9 +117,9 @@ class ExtentCache {
   // can; the rest when that much has been read.
   void will_need(const ExtentFile& file, ByteRange range, PartMover& mover);
 
-  // As much as given at start(), at most.
+  // Of what was given at start(), so much may be used now.
   void set_budget(uint64_t bytes);
-  // The same by what memory is left, if the budget is kAutoBudget.
+  // By what memory is left.
   void adjust_budget();
   // Gives all memory back that nobody is reading; the budget stays.
   void clear();
@@ -179,6 +181,7 @@ class ExtentCache {
   void wait(const Request& request, Batch& batch);
   bool read_late(const Request& request, Batch& batch);
   uint64_t budget_of(uint64_t room_bytes) const;
+  void follow_memory();
   void resize(uint64_t budget);
   void count_asked(uint64_t bytes);
   uint64_t ahead_max(uint64_t length_bytes) const;
@@ -191,10 +194,12 @@ class ExtentCache {
   bool keeps_ = true;
   bool reads_ahead_ = true;
   uint64_t budget_max_ = 0;
+  const char* memory_root_ = "";
   MappedCache cache_;
 
   std::atomic<bool> paused_{false};
   std::atomic<bool> has_begun_ahead_{false};
+  std::atomic<uint64_t> given_bytes_{0};
   SteadyBudget budget_{kSetBytes};
   std::atomic<uint64_t> unlooked_bytes_{0};  // asked for since the memory was looked at
   std::atomic<bool> was_robbed_{false};      // since then, too

@@ -13,6 +13,7 @@ namespace {
 
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 constexpr size_t kTextMax = 1024;
+constexpr uint64_t kShort = 32 << 20;  // of memory, when no more is left
 
 using Pieces = std::initializer_list<const char*>;
 
@@ -192,10 +193,12 @@ uint64_t cache_budget_of(uint64_t room_bytes) {
   return room_bytes > kLeftAlone ? (room_bytes - kLeftAlone) / 2 : 0;
 }
 
+uint64_t given_budget_of(uint64_t room_bytes) {
+  return room_bytes - std::min(room_bytes, kShort);
+}
+
 uint64_t yielding_budget_of(uint64_t room_bytes) {
-  constexpr uint64_t kLeftAlone = 32 << 20;
-  const uint64_t left_alone = std::max(room_bytes / 8, kLeftAlone);
-  return room_bytes > left_alone ? room_bytes - left_alone : 0;
+  return room_bytes - std::min(room_bytes, std::max(room_bytes / 8, kShort));
 }
 
 uint64_t page_cache_budget_of(uint64_t room_bytes) { return room_bytes / 8 * 5; }

@@ -32,6 +32,9 @@ uint64_t yielding_budget_of(uint64_t room_bytes);
 // One whose bytes are the page cache's: five eighths, as its pages push out others that programs
 // have mapped.
 uint64_t page_cache_budget_of(uint64_t room_bytes);
+// One that was told how much it may have, whatever others take: all but 32 MiB. Less than it was
+// told that is only where memory is really short.
+uint64_t given_budget_of(uint64_t room_bytes);
 
 // Whether to read a file of `size_bytes` past the page cache. `asked`: the
 // program itself opened it with O_DIRECT.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/iomgr/extent_fixture.h"
+#include "tests/iomgr/memory_files.h"
 
 namespace graphlane {
 namespace {
@@ -389,6 +390,35 @@ TEST_F(ExtentCacheTest, ASmallerBudgetGivesMemoryBack) {
   EXPECT_LE(cache_->stats().frames.resident_bytes, 16 * kMiB);
   EXPECT_TRUE(read_all() == content_);
   EXPECT_LE(cache_->stats().frames.resident_bytes, 16 * kMiB);
+}
+
+TEST_F(ExtentCacheTest, AGivenBudgetIsLessWhereMemoryIsReallyShort) {
+  const MemoryFiles memory;
+  make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 32 * kMiB);
+  restart({.budget_bytes = 32 * kMiB, .memory_root = memory.root()});
+  const auto budget_after_sweep = [&](uint64_t left_bytes) {
+    memory.set_available(left_bytes);
+    for (uint64_t at = 0; at < 32 * kMiB; at += 4 * kMiB) read({at, 4 * kMiB});
+    return cache_->stats().budget_bytes;
+  };
+  EXPECT_EQ(budget_after_sweep(64 * kMiB), 32 * kMiB);
+  memory.set_available(22 * kMiB);
+  cache_->adjust_budget();
+  EXPECT_EQ(cache_->stats().budget_bytes, 22 * kMiB);
+  EXPECT_LE(cache_->stats().frames.resident_bytes, 22 * kMiB);
+  memory.set_available(32 * kMiB);  // with what was given back
+  cache_->set_budget(32 * kMiB);
+  EXPECT_LE(cache_->stats().budget_bytes, 22 * kMiB) << "which is not there";
+  EXPECT_EQ(budget_after_sweep(64 * kMiB), 32 * kMiB);
+}
+
+TEST_F(ExtentCacheTest, AGivenBudgetOfOneThatYieldsIsTheKernelsToTake) {
+  const MemoryFiles memory;
+  make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 32 * kMiB);
+  restart({.budget_bytes = 32 * kMiB, .yields = true, .memory_root = memory.root()});
+  memory.set_available(0);
+  for (uint64_t at = 0; at < 32 * kMiB; at += 4 * kMiB) read({at, 4 * kMiB});
+  EXPECT_EQ(cache_->stats().budget_bytes, 32 * kMiB);
 }
 
 // A program's large read, as a mount gets it: in requests of half a frame.

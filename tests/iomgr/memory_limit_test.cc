@@ -4,14 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
+
+#include "tests/iomgr/memory_files.h"
 
 namespace graphlane {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr uint64_t kMiB = 1 << 20;
 constexpr char kGroup[] = "/sys/fs/cgroup/system.slice/engine.service";
@@ -19,33 +17,21 @@ constexpr char kGroup[] = "/sys/fs/cgroup/system.slice/engine.service";
 class MemoryLimitTest : public ::testing::Test {
  protected:
   MemoryLimitTest() {
-    write("/proc/meminfo", "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\nMapped: 1048576 kB\n");
-    write("/proc/self/cgroup", "0::/system.slice/engine.service\n");
-  }
-  ~MemoryLimitTest() override { fs::remove_all(root_); }
-
-  void write(const std::string& path, const std::string& text) {
-    const fs::path file = root_ + path;
-    fs::create_directories(file.parent_path());
-    std::ofstream(file) << text;
+    files_.write("/proc/meminfo", "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\nMapped: 1048576 kB\n");
+    files_.write("/proc/self/cgroup", "0::/system.slice/engine.service\n");
   }
   // Of version 2.
   void write_group(const std::string& group, const std::string& high, const std::string& max) {
-    write(group + "/memory.high", high + "\n");
-    write(group + "/memory.max", max + "\n");
-    write(group + "/memory.current", std::to_string(300 * kMiB) + "\n");
+    files_.write(group + "/memory.high", high + "\n");
+    files_.write(group + "/memory.max", max + "\n");
+    files_.write(group + "/memory.current", std::to_string(300 * kMiB) + "\n");
     // Of 160 MiB a quarter is no file's, nor of the 40 that are mapped: 120 - 30 may go.
-    write(group + "/memory.stat", "anon 146800640\nfile 167772160\nshmem 41943040\n"
+    files_.write(group + "/memory.stat", "anon 146800640\nfile 167772160\nshmem 41943040\n"
                                   "file_mapped 41943040\nfile_dirty 0\n");
   }
-  uint64_t available() const { return memory_available_bytes(root_.c_str()) / kMiB; }
+  uint64_t available() const { return memory_available_bytes(files_.root()) / kMiB; }
 
- private:
-  static std::string make_root() {
-    std::string path = fs::temp_directory_path() / "graphlane_memory_XXXXXX";
-    return ::mkdtemp(path.data());
-  }
-  const std::string root_ = make_root();
+  const MemoryFiles files_;
 };
 
 TEST_F(MemoryLimitTest, OfAMachineIsWhatNoProgramHasMapped) {
@@ -75,11 +61,11 @@ TEST_F(MemoryLimitTest, IsTheLeastOfAllGroupsAbove) {
 }
 
 TEST_F(MemoryLimitTest, OfVersion1HasFilesOfOtherNames) {
-  write("/proc/self/cgroup", "9:cpu,cpuacct:/\n4:memory:/engine\n0::/\n");
+  files_.write("/proc/self/cgroup", "9:cpu,cpuacct:/\n4:memory:/engine\n0::/\n");
   const std::string group = "/sys/fs/cgroup/memory/engine";
-  write(group + "/memory.limit_in_bytes", std::to_string(1000 * kMiB) + "\n");
-  write(group + "/memory.usage_in_bytes", std::to_string(300 * kMiB) + "\n");
-  write(group + "/memory.stat", "cache 0\ntotal_cache 104857600\ntotal_shmem 0\n"
+  files_.write(group + "/memory.limit_in_bytes", std::to_string(1000 * kMiB) + "\n");
+  files_.write(group + "/memory.usage_in_bytes", std::to_string(300 * kMiB) + "\n");
+  files_.write(group + "/memory.stat", "cache 0\ntotal_cache 104857600\ntotal_shmem 0\n"
                                 "total_mapped_file 0\n");
   EXPECT_EQ(available(), 1000u - (300 - 100));
 }
