@@ -1,28 +1,41 @@
 #include "iomgr/cache_keeper.h"
 
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 namespace graphlane {
 
-CacheKeeper::CacheKeeper(ExtentCache& cache, Duration interval, Duration idle_max)
-    : cache_(cache), interval_(interval), idle_max_(idle_max), thread_([this] { run(); }) {}
+using Clock = std::chrono::steady_clock;
+
+CacheKeeper::CacheKeeper(ExtentCache& cache, Duration interval, Duration idle_max, Fd pressure)
+    : cache_(cache),
+      interval_(interval),
+      idle_max_(idle_max),
+      stopping_(::eventfd(0, EFD_CLOEXEC)),
+      pressure_(std::move(pressure)),
+      thread_([this] { run(); }) {}
 
 CacheKeeper::~CacheKeeper() {
-  {
-    MutexLock lock(mu_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
+  ::eventfd_write(stopping_.get(), 1);
   thread_.join();
 }
 
 void CacheKeeper::run() {
+  auto next = Clock::now() + interval_;
   for (;;) {
-    {
-      MutexLock lock(mu_);
-      const auto next = std::chrono::steady_clock::now() + interval_;
-      while (!stopping_ && std::chrono::steady_clock::now() < next) changed_.wait_until(mu_, next);
-      if (stopping_) return;
-    }
+    pollfd polled[] = {{stopping_.get(), POLLIN, 0}, {pressure_.get(), POLLPRI, 0}};
+    const auto left = std::chrono::ceil<Duration>(next - Clock::now());
+    const int ready = ::poll(polled, std::size(polled), std::max<int>(left.count(), 0));
+    if (ready > 0 && polled[0].revents != 0) return;
+    if (ready > 0 && (polled[1].revents & POLLERR) != 0) pressure_.reset();  // the group has gone
+    else if (ready > 0) cache_.adjust_budget();
+    if (Clock::now() < next) continue;
     look();
+    next = Clock::now() + interval_;
   }
 }
 

@@ -2,14 +2,16 @@
 // not the kernel's to reclaim, and a daemon that nobody asks anything looks at nothing.
 //
 // Every second, while the cache has memory: its budget by what is left; and all of it back
-// when it was not used for a minute.
+// when it was not used for a minute. Where the kernel tells that programs wait for memory, its
+// budget at once.
 #pragma once
 
 #include <chrono>
 #include <thread>
 
-#include "iomgr/base/mutex.h"
+#include "iomgr/base/fd.h"
 #include "iomgr/extent_cache.h"
+#include "iomgr/memory_pressure.h"
 
 namespace graphlane {
 
@@ -19,7 +21,8 @@ class CacheKeeper {
 
   // Starts the thread. Before the cache goes, this must.
   explicit CacheKeeper(ExtentCache& cache, Duration interval = std::chrono::seconds(1),
-                       Duration idle_max = std::chrono::minutes(1));
+                       Duration idle_max = std::chrono::minutes(1),
+                       Fd pressure = watch_memory_pressure());
   ~CacheKeeper();
   CacheKeeper(const CacheKeeper&) = delete;
   CacheKeeper& operator=(const CacheKeeper&) = delete;
@@ -34,9 +37,8 @@ class CacheKeeper {
   Duration idle_{0};
   uint64_t used_before_ = 0;
 
-  Mutex mu_;
-  CondVar changed_;
-  bool stopping_ GUARDED_BY(mu_) = false;
+  const Fd stopping_;  // an eventfd
+  Fd pressure_;
   std::thread thread_;
 };
 
