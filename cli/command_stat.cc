@@ -161,11 +161,20 @@ void print_cache(const json& stats) {
   const uint64_t budget = number(cache, "budget_bytes");
   if (budget == 0) return;
   const auto size = [&](const char* key) { return format_size(number(cache, key)); };
-  fmt::print("cache: {} of {} in use, {} found there, {} fetched ({}M ahead, {}M for nothing), "
-             "{} past it\n",
+  fmt::print("cache: {} of {} in use, {} found there, {} fetched ({}M ahead: {}M used, "
+             "{}M for nothing), {} past it\n",
              size("resident_bytes"), format_size(budget), size("found_bytes"),
-             size("fetched_bytes"), number(cache, "ahead_frames"), number(cache, "ahead_wasted"),
-             size("passed_bytes"));
+             size("fetched_bytes"), number(cache, "ahead_frames"), number(cache, "ahead_used"),
+             number(cache, "ahead_wasted"), size("passed_bytes"));
+}
+
+// What was begun in the page cache when files are swept in turn (iomgr/next_reads.h).
+void print_sweeps(const json& stats) {
+  const json sweeps = stats.value("sweeps", json::object());
+  if (number(sweeps, "begun_bytes") == 0) return;
+  const auto size = [&](const char* key) { return format_size(number(sweeps, key)); };
+  fmt::print("page cache: {} ahead: {} used, {} for nothing\n", size("begun_bytes"),
+             size("used_bytes"), size("wasted_bytes"));
 }
 
 // What several processes read together (iomgr/shared_cache.h).
@@ -233,7 +242,7 @@ void print_histogram(const std::vector<DeviceStats>& devices, std::string_view l
   }
 }
 
-// `of`: "cache" or "shared".
+// `of`: "cache", "sweeps" or "shared".
 void print_of(const json& stats, std::string_view of, std::string_view labels, const char* key,
               std::string_view name, std::string_view help, std::string_view type) {
   fmt::print("# HELP graphlane_{0}_{1} {2}\n# TYPE graphlane_{0}_{1} {3}\n", of, name, help, type);
@@ -260,14 +269,24 @@ void print_prometheus(const std::string& mount, const json& stats) {
   const auto cache = [&](const char* key, const char* name, const char* help, const char* type) {
     print_of(stats, "cache", labels, key, name, help, type);
   };
+  const auto sweeps = [&](const char* key, const char* help) {
+    print_of(stats, "sweeps", labels, key, fmt::format("{}_total", key), help, "counter");
+  };
   const auto shared = [&](const char* key, const char* name, const char* help, const char* type) {
     print_of(stats, "shared", labels, key, name, help, type);
   };
   cache("found_bytes", "found_bytes_total", "Bytes asked for that were there.", "counter");
   cache("fetched_bytes", "fetched_bytes_total", "Bytes read into the cache.", "counter");
   cache("passed_bytes", "passed_bytes_total", "Bytes read past the cache.", "counter");
+  cache("ahead_frames", "ahead_frames_total", "MiB read ahead.", "counter");
+  cache("ahead_used", "ahead_used_frames_total", "MiB read ahead that were read.", "counter");
+  cache("ahead_wasted", "ahead_wasted_frames_total", "MiB read ahead for nothing.", "counter");
+  cache("ahead_bytes", "ahead_bytes", "Memory in use for what is begun ahead.", "gauge");
   cache("resident_bytes", "resident_bytes", "Memory in use.", "gauge");
   cache("budget_bytes", "budget_bytes", "Memory that may be used.", "gauge");
+  sweeps("begun_bytes", "Bytes begun in the page cache.");
+  sweeps("used_bytes", "Bytes begun that were read.");
+  sweeps("wasted_bytes", "Bytes begun for nothing.");
   shared("found_bytes", "found_bytes_total", "Bytes that another process had brought.", "counter");
   shared("fetched_bytes", "fetched_bytes_total", "Bytes read for several processes.", "counter");
   shared("refused_bytes", "refused_bytes_total", "Bytes asked for without room.", "counter");
@@ -319,6 +338,7 @@ Outcome<int> stat(const Options& options) {
   else {
     print_table(fmt::format("{}: {}", source->place, text(*stats, "backend")), devices_of(*stats));
     print_cache(*stats);
+    print_sweeps(*stats);
     print_shared(*stats);
   }
   return kOk;

@@ -91,7 +91,8 @@ int op::getxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* nam
   if (name == kStats) {
     if (ino != FUSE_ROOT_ID) return ENODATA;
     return answer_value(req, stats_json(*fs.lanes, fs.extents.stats(),
-                                         fs.shared ? fs.shared->stats() : SharedStats{}), size);
+                                        fs.shared ? fs.shared->stats() : SharedStats{},
+                                        fs.sweeps.stats()), size);
   }
   const ProcPath path(host->get());
   const int error = answer_host(req, size, [&](char* value, size_t room) {

@@ -55,6 +55,7 @@ class Sweeps {
   // alone the kernel knows what comes next, and in a first sweep it guesses enough.
   void arrive(const StripedFile& file, ByteRange range);
   void begin_next(const StripedFile& file, ByteRange range);
+  NextStats stats() const { return next_reads_.stats(); }
 
  private:
   enum class Fit : uint8_t { kTwice, kOnce, kNot };

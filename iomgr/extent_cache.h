@@ -82,6 +82,7 @@ void for_each_counter(const ExtentCacheStats& stats, Visit visit) {
   visit("fetched_bytes", "bytes fetched", stats.fetched_bytes);
   visit("passed_bytes", "bytes past it", stats.passed_bytes);
   visit("ahead_frames", "MiB ahead", stats.ahead.fetched);
+  visit("ahead_used", "of them used", stats.ahead.passed);
   visit("ahead_wasted", "of them for nothing", stats.ahead.wasted);
   visit("evictions", "evictions", stats.frames.evictions);
   visit("taken_frames", "MiB taken by the kernel", stats.taken_frames);

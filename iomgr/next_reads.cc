@@ -93,11 +93,13 @@ uint64_t NextReads::come_for(ByteRange range) {
     found_bytes += end - begin;
     last_number = std::max(last_number, told_[i].number);
     // What is in front of it was passed over.
+    wasted_bytes_.fetch_add(begin - told.offset, relaxed);
     told = {.offset = end, .length_bytes = told.end() - end};
     if (told.length_bytes == 0) remove_told(i);
   }
   while (told_count_ > 0 && told_[0].number + kLateMax < last_number) give_up_first();
   right_bytes_ += found_bytes;
+  used_bytes_.fetch_add(found_bytes, relaxed);
   return found_bytes;
 }
 
@@ -107,6 +109,7 @@ void NextReads::give_up_late() {
 
 void NextReads::give_up_first() {
   wrong_bytes_ += told_[0].range.length_bytes;
+  wasted_bytes_.fetch_add(told_[0].range.length_bytes, relaxed);
   remove_told(0);
 }
 
@@ -136,6 +139,7 @@ bool NextReads::was_told(ByteRange* range) const {
 
 void NextReads::tell(ByteRange range) {
   if (told_count_ == kToldMax) give_up_first();
+  begun_bytes_.fetch_add(range.length_bytes, relaxed);
   told_[told_count_++] = {.range = range, .at = clock_, .number = ++last_number_};
 }
 
@@ -185,6 +189,12 @@ uint32_t NextReads::expect(const Uuid& file_id, ByteRange range, uint64_t size_b
   }
   lock_.unlock();
   return count;
+}
+
+NextStats NextReads::stats() const {
+  return {.begun_bytes = begun_bytes_.load(relaxed),
+          .used_bytes = used_bytes_.load(relaxed),
+          .wasted_bytes = wasted_bytes_.load(relaxed)};
 }
 
 }  // namespace graphlane

@@ -57,6 +57,21 @@ class PageCacheShare {
   std::atomic<uint64_t> bytes_{UINT64_MAX / 4};
 };
 
+// What was told, and is begun in the page cache.
+struct NextStats {
+  uint64_t begun_bytes = 0;
+  uint64_t used_bytes = 0;    // read since
+  uint64_t wasted_bytes = 0;  // nobody came for them
+};
+
+// As for_each_counter() of extent_cache.h.
+template <class Visit>
+void for_each_counter(const NextStats& stats, Visit visit) {
+  visit("begun_bytes", "bytes begun", stats.begun_bytes);
+  visit("used_bytes", "of them read", stats.used_bytes);
+  visit("wasted_bytes", "for nothing", stats.wasted_bytes);
+}
+
 class NextReads {
  public:
   // Less than this is no step of a sweep.
@@ -83,6 +98,8 @@ class NextReads {
   // never read; 0: none.
   uint32_t expect(const Uuid& file_id, ByteRange range, uint64_t size_bytes, uint64_t bytes_max,
                   std::span<Next> next);
+
+  NextStats stats() const;
 
  private:
   static constexpr uint32_t kFileCount = 256;
@@ -132,6 +149,11 @@ class NextReads {
   Told told_[kToldMax];
   LongReadOrder order_;
   File files_[kFileCount];
+
+  // Relaxed: counts.
+  std::atomic<uint64_t> begun_bytes_{0};
+  std::atomic<uint64_t> used_bytes_{0};
+  std::atomic<uint64_t> wasted_bytes_{0};
 };
 
 }  // namespace graphlane

@@ -34,7 +34,7 @@ std::string counters_json(const Stats& stats) {
 }  // namespace
 
 std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache,
-                       const SharedStats& shared) {
+                       const SharedStats& shared, const NextStats& sweeps) {
   std::string text =
       fmt::format("{{\"backend\":{},\"devices\":[", json_quoted(name_of(lanes.backend())));
   const char* separator = "";
@@ -47,8 +47,8 @@ std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache,
         fmt::join(lane.service, ","));
     separator = ",";
   }
-  return text + fmt::format("],\"cache\":{{{}}},\"shared\":{{{}}}}}", counters_json(cache),
-                            counters_json(shared));
+  return text + fmt::format("],\"cache\":{{{}}},\"shared\":{{{}}},\"sweeps\":{{{}}}}}",
+                            counters_json(cache), counters_json(shared), counters_json(sweeps));
 }
 
 }  // namespace graphlane

@@ -1,9 +1,9 @@
 // What the lanes did, as the JSON of user.graphlane.stats:
 // {"backend":"io_uring","devices":[{"path":"/mnt/d0","ios":8,"bytes_read":8388608,
 //  "bytes_written":0,"segments":8,"merged":2,"wait":[…],"service":[…]}, …],
-//  "cache":{"found_bytes":0, …},"shared":{"found_bytes":0, …}}
+//  "cache":{"found_bytes":0, …},"shared":{"found_bytes":0, …},"sweeps":{"begun_bytes":0, …}}
 // (wait and service: numbers of I/Os, iomgr/latency.h; cache: iomgr/extent_cache.h; shared:
-// iomgr/shared_cache.h)
+// iomgr/shared_cache.h; sweeps: iomgr/next_reads.h)
 #pragma once
 
 #include <string>
@@ -11,12 +11,13 @@
 
 #include "iomgr/extent_cache.h"
 #include "iomgr/lanes.h"
+#include "iomgr/next_reads.h"
 #include "iomgr/shared_cache.h"
 
 namespace graphlane {
 
 std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache,
-                       const SharedStats& shared);
+                       const SharedStats& shared, const NextStats& sweeps = {});
 
 // A JSON string literal. Bytes that are no control characters pass as they are.
 std::string json_quoted(std::string_view text);

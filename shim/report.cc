@@ -9,6 +9,7 @@
 #include "shim/settings.h"
 #include "shim/mapped_pages.h"
 #include "shim/shared_reader.h"
+#include "shim/sweep_step.h"
 
 namespace graphlane {
 namespace {
@@ -59,6 +60,26 @@ void append_json_string(ReportText& out, std::string_view text) {
   out << "\"";
 }
 
+template <class Stats>
+void append_json_counters(ReportText& out, const Stats& stats) {
+  const char* between = "";
+  for_each_counter(stats, [&](const char* key, const char*, uint64_t count) {
+    out << between << "\"" << key << "\":" << count;
+    between = ",";
+  });
+}
+
+template <class Stats>
+void write_counters(ReportText& out, const char* of, const Stats& stats) {
+  out << "graphlane:   " << of;
+  const char* between = " ";
+  for_each_counter(stats, [&](const char*, const char* phrase, uint64_t count) {
+    out << between << count << " " << phrase;
+    between = ", ";
+  });
+  out << "\n";
+}
+
 uint64_t value(const std::atomic<uint64_t>& counter) {
   return counter.load(std::memory_order_relaxed);
 }
@@ -101,11 +122,9 @@ void write_json(ReportText& out) {
         << ",\"bytes_written\":" << value(device.bytes_written) << "}";
   }
   out << "],\"cache\":{";
-  const char* between = "";
-  for_each_counter(read_cache_stats(), [&](const char* key, const char*, uint64_t count) {
-    out << between << "\"" << key << "\":" << count;
-    between = ",";
-  });
+  append_json_counters(out, read_cache_stats());
+  out << "},\"sweeps\":{";
+  append_json_counters(out, sweep_stats());
   out << "},\"shared_bytes\":" << shared_bytes()
       << ",\"mapped_bytes\":" << mapped_bytes() << ",\"files\":[";
   for (uint32_t i = 0; i < file_entries.load(std::memory_order_acquire); ++i) {
@@ -153,14 +172,9 @@ void write_table(ReportText& out) {
         << mapped_bytes() << " of them not copied\n";
   }
   const ExtentCacheStats cache = read_cache_stats();
-  if (cache.budget_bytes == 0) return;
-  out << "graphlane:   cache ";
-  const char* between = "";
-  for_each_counter(cache, [&](const char*, const char* phrase, uint64_t count) {
-    out << between << count << " " << phrase;
-    between = ", ";
-  });
-  out << "\n";
+  if (cache.budget_bytes > 0) write_counters(out, "cache", cache);
+  const NextStats sweeps = sweep_stats();
+  if (sweeps.begun_bytes > 0) write_counters(out, "page cache, ahead", sweeps);
 }
 
 ReportText report;

@@ -70,4 +70,6 @@ SweepStep::~SweepStep() {
   errno = saved_errno;
 }
 
+NextStats sweep_stats() { return next_reads.stats(); }
+
 }  // namespace graphlane

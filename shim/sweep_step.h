@@ -14,6 +14,7 @@
 
 #include <optional>
 
+#include "iomgr/next_reads.h"
 #include "shim/open_file.h"
 #include "shim/swept_files.h"
 
@@ -33,5 +34,8 @@ class SweepStep {
   bool drops_ = false;  // of what has been read, from the page cache: nobody comes for it soon
   std::optional<SweptFiles::Ref> swept_;  // empty, or none: it is no such step
 };
+
+// What was begun of what comes next.
+NextStats sweep_stats();
 
 }  // namespace graphlane

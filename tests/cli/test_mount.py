@@ -48,6 +48,7 @@ def read_past_page_cache(path: Path) -> int:
 def test_stat_as_prometheus(graphlane, striped, mount):
     with mount(striped) as at:
         assert read_past_page_cache(at / "data") == 1 << 20
+        said = json.loads(graphlane("stat", "--json", at).stdout)
         lines = graphlane("stat", "--prometheus", at).stdout.splitlines()
     samples = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     for device in striped.devices:
@@ -65,6 +66,13 @@ def test_stat_as_prometheus(graphlane, striped, mount):
              for name in ("fetched_bytes_total", "passed_bytes_total", "budget_bytes")}
     assert cache["fetched_bytes_total"] + cache["passed_bytes_total"] >= 1 << 20
     assert cache["budget_bytes"] > 0
+    for of, key, name in [("cache", "ahead_frames", "ahead_frames_total"),
+                          ("cache", "ahead_used", "ahead_used_frames_total"),
+                          ("cache", "ahead_wasted", "ahead_wasted_frames_total"),
+                          ("cache", "ahead_bytes", "ahead_bytes"),
+                          *(("sweeps", f"{what}_bytes", f"{what}_bytes_total")
+                            for what in ["begun", "used", "wasted"])]:
+        assert int(samples[f'graphlane_{of}_{name}{{mount="{at}"}}']) == said[of][key]
 
 
 def test_stat_again_and_again(graphlane, striped, mount):

@@ -121,6 +121,19 @@ TEST_F(NextReadsTest, AReadSaysHowMuchOfItWasTold) {
   EXPECT_EQ(reads_->arrive(id('x'), {.offset = 0, .length_bytes = 12 * kMiB}), 0u);
 }
 
+TEST_F(NextReadsTest, WhatWasUsedAndWhatWasForNothingIsCounted) {
+  for (char name = 'a'; name <= 'f'; ++name) read(name, 0, 12);
+  read('a', 0, 12);
+  read('b', 4, 12, 0);
+  EXPECT_EQ(reads_->stats().begun_bytes, 12 * kMiB);
+  EXPECT_EQ(reads_->stats().used_bytes, 8 * kMiB);
+  EXPECT_EQ(reads_->stats().wasted_bytes, 4 * kMiB) << "passed over";
+  read('e', 0, 12);
+  for (uint64_t begin = 0; begin < 200; begin += 20) read('x', begin, begin + 20, 0);
+  EXPECT_EQ(reads_->stats().begun_bytes, 24 * kMiB);
+  EXPECT_EQ(reads_->stats().wasted_bytes, 16 * kMiB) << "nobody came for f";
+}
+
 TEST(PageCacheShareTest, ShrinksWhenWhatItHoldsHasGone) {
   PageCacheShare share;
   EXPECT_EQ(share.bytes(), 0u) << "as long as nobody has looked at the memory";

@@ -1,5 +1,6 @@
 """Files that a program reads one after the other, each of which fits in memory, on disks."""
 
+import json
 import os
 import random
 import subprocess
@@ -97,6 +98,16 @@ def test_what_came_next_in_the_last_sweep_is_begun(graphlane, disks, tmp_path):
                 return
             reader.read("bc")
         pytest.fail("nothing is begun")
+
+
+def test_what_was_begun_and_used_is_reported(graphlane, disks, tmp_path):
+    files = Files(graphlane, disks, tmp_path, SIZE)
+    report = tmp_path / "report"
+    with Reader(graphlane, files, GRAPHLANE_REPORT=str(report)) as reader:
+        reader.read("abcabcabc")
+    sweeps = json.loads(report.read_text())["sweeps"]
+    assert SIZE <= sweeps["used_bytes"] <= sweeps["begun_bytes"]
+    assert sweeps["wasted_bytes"] == 0
 
 
 def test_nor_without_prefetch_nor_in_the_first_sweep(graphlane, disks, tmp_path):
