@@ -25,7 +25,7 @@ void will_need_cached(const OpenFileRef& file, ByteRange range, PartMover& mover
 void give_way_to_sharing(bool shares);
 
 // Whether all of the memory may be written: copying into what may not would be a
-// signal, where read(2) fails with EFAULT. (Linux 5.14; before that, nothing is copied.)
+// signal, where read(2) fails with EFAULT.
 bool is_there(void* buffer, size_t count);
 
 // What it has done; all zero if it was not used.

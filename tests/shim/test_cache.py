@@ -48,6 +48,20 @@ for at in range(0, len(memory), mmap.PAGESIZE):
     memory[at] = 1
 sweep(); sweep()
 """
+# Runs argv[1:] on a kernel without MADV_POPULATE_WRITE.
+OLDER_KERNEL = """
+import ctypes, os, platform, struct, sys
+madvise = {"x86_64": 28, "aarch64": 233}[platform.machine()]
+load, equals, answer = 0x20, 0x15, 0x06
+steps = [(load, 0, 0, 0), (equals, 0, 3, madvise), (load, 0, 0, 32), (equals, 0, 1, 23),
+         (answer, 0, 0, 0x00050000 | 22), (answer, 0, 0, 0x7fff0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+program = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0, ctypes.get_errno()
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+KERNELS = {"this": [], "older": [sys.executable, "-c", OLDER_KERNEL]}
 # Reads a block as often as a line comes, and says its first and last byte.
 READER = """
 import mmap, os, sys
@@ -80,12 +94,12 @@ def test_reading_allocates_nothing(graphlane, engines, pair, io, cache):
     assert said == "0 allocations\n"
 
 
-def sweep(graphlane, plain, path, sweeps, *options, **environment):
+def sweep(graphlane, plain, path, sweeps, *options, kernel="this", **environment):
     """What the report says of the cache."""
     report = plain.parent / "report"
     report.unlink(missing_ok=True)
-    graphlane("run", f"--report={report}", "--io=direct", *options, "--", sys.executable, "-c",
-              SWEEPS, path, sweeps, plain, env=os.environ | environment)
+    graphlane("run", f"--report={report}", "--io=direct", *options, "--", *KERNELS[kernel],
+              sys.executable, "-c", SWEEPS, path, sweeps, plain, env=os.environ | environment)
     return json.loads(report.read_text())["cache"]
 
 
@@ -99,6 +113,13 @@ def test_a_second_sweep_finds_what_fits(graphlane, mount, pair, mounted):
         cache = sweep(graphlane, plain, made.path / "plain", 3, "--no-mount", "--cache=128M")
     assert cache["found_bytes"] >= 2 * SIZE - BLOCK  # the first call only identifies the file
     assert cache["fetched_bytes"] <= SIZE
+
+
+def test_nor_does_an_older_kernel_keep_it_off(graphlane, pair):
+    plain, made = pair
+    cache = sweep(graphlane, plain, made.path / "plain", 3, "--no-mount", "--cache=128M",
+                  kernel="older")
+    assert cache["found_bytes"] >= 2 * SIZE - BLOCK
 
 
 def test_a_file_of_twice_the_cache_is_half_found(graphlane, pair):
@@ -308,7 +329,8 @@ def test_what_others_write_without_a_mount_is_seen(graphlane, pair, tmp_path):
                 assert reader.read() == [1 << 20, first + 2, first + 2]
 
 
-def test_memory_that_is_not_there_is_an_error_and_no_signal(graphlane, pair):
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_memory_that_is_not_there_is_an_error_and_no_signal(graphlane, pair, kernel):
     plain, made = pair
     program = ("import ctypes, os, sys\n"
                "libc = ctypes.CDLL(None, use_errno=True)\n"
@@ -319,8 +341,8 @@ def test_memory_that_is_not_there_is_an_error_and_no_signal(graphlane, pair):
                "    assert libc.pread(fd, ctypes.c_void_p(room), 4 << 20, 0) == 4 << 20\n"
                "libc.mprotect(ctypes.c_void_p(room + (1 << 20)), 1 << 20, 1)\n"
                "assert libc.pread(fd, ctypes.c_void_p(room), 4 << 20, 0) < 4 << 20\n")
-    graphlane("run", "--no-mount", "--io=direct", "--cache=64M", "--", sys.executable, "-c", program,
-              made.path / "plain")
+    graphlane("run", "--no-mount", "--io=direct", "--cache=64M", "--", *KERNELS[kernel],
+              sys.executable, "-c", program, made.path / "plain")
 
 
 def test_a_child_reads_without_it(graphlane, pair):
