@@ -57,7 +57,11 @@ class DeviceGate {
 
   // At most `width` at once; 0: any number, and nobody needs to ask.
   void set_width(uint32_t width) { width_.store(width, std::memory_order_relaxed); }
-  bool is_narrow() const { return width_.load(std::memory_order_relaxed) > 0; }
+  uint32_t width() const { return width_.load(std::memory_order_relaxed); }
+  bool is_narrow() const { return width() > 0; }
+  // Whether it is a disk, which is best read by one long stream.
+  void set_seeks(bool seeks) { seeks_.store(seeks, std::memory_order_relaxed); }
+  bool seeks() const { return seeks_.load(std::memory_order_relaxed); }
 
   // Whether nobody is within or waits.
   bool is_free();
@@ -78,6 +82,7 @@ class DeviceGate {
   void admit(Waiter* waiter);
 
   std::atomic<uint32_t> width_{0};
+  std::atomic<bool> seeks_{false};
   FutexLock lock_;  // over what follows
   uint32_t inside_ = 0;
   Waiter* waiting_ = nullptr;  // in the order of arrival

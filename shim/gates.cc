@@ -2,6 +2,8 @@
 
 #include "iomgr/base/sys.h"
 #include "iomgr/device_kind.h"
+#include "shim/settings.h"
+#include "shim/volume_json.h"
 
 namespace graphlane {
 namespace {
@@ -9,7 +11,11 @@ namespace {
 constexpr uint32_t kGateCount = 64;
 
 // One stream a disk (CSMqGraph §2.3). An SSD's own queue does what a gate would.
-constexpr uint32_t kWidthRotational = 1;
+uint32_t width_of(bool is_disk, const char* root) {
+  if (settings().depth != 0) return settings().depth;
+  const uint32_t calibrated = calibrated_depth(root);
+  return calibrated != 0 ? calibrated : is_disk ? 1 : 0;
+}
 
 struct Entry {
   dev_t filesystem = 0;
@@ -21,7 +27,7 @@ uint32_t entry_count = 0;
 
 }  // namespace
 
-DeviceGate* gate_of(int part_fd) {
+DeviceGate* gate_of(int part_fd, const char* root) {
   struct stat st;
   if (sys::fstat(part_fd, &st) != 0) return nullptr;
   for (uint32_t i = 0; i < entry_count; ++i) {
@@ -30,7 +36,9 @@ DeviceGate* gate_of(int part_fd) {
   if (entry_count == kGateCount) return nullptr;
   Entry& entry = entries[entry_count++];
   entry.filesystem = st.st_dev;
-  entry.gate.set_width(is_rotational(st.st_dev) ? kWidthRotational : 0);
+  const bool is_disk = is_rotational(st.st_dev);
+  entry.gate.set_width(width_of(is_disk, root));
+  entry.gate.set_seeks(is_disk);
   return &entry.gate;
 }
 

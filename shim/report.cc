@@ -117,7 +117,8 @@ void write_json(ReportText& out) {
     const DeviceCounters& device = device_table[i];
     out << (i > 0 ? "," : "") << "{\"path\":";
     append_json_string(out, device.directory.view());
-    out << ",\"ios\":" << value(device.io_count)
+    out << ",\"depth\":" << uint64_t{device.depth.load(std::memory_order_relaxed)}
+        << ",\"ios\":" << value(device.io_count)
         << ",\"bytes_read\":" << value(device.bytes_read)
         << ",\"bytes_written\":" << value(device.bytes_written) << "}";
   }

@@ -19,6 +19,7 @@ namespace graphlane {
 
 struct DeviceCounters {
   Text<1024> directory;
+  std::atomic<uint32_t> depth{0};  // I/Os at once, past the page cache; 0: any number
   std::atomic<uint64_t> io_count{0};
   std::atomic<uint64_t> bytes_read{0};
   std::atomic<uint64_t> bytes_written{0};

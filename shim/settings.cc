@@ -1,6 +1,7 @@
 #include "shim/settings.h"
 
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -28,6 +29,19 @@ bool leave_out(std::string_view names, Settings* settings) {
   return true;
 }
 
+// False: it is no depth.
+bool parse_depth(std::string_view text, uint32_t* depth) {
+  static_assert(kQueueDepthMax == 64);  // as the complaint says
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 1 ||
+      number > kQueueDepthMax) {
+    return false;
+  }
+  *depth = number;
+  return true;
+}
+
 Settings read_environment() {
   Settings settings;
   if (const char* io = getenv("GRAPHLANE_IO"); io != nullptr) {
@@ -39,6 +53,11 @@ Settings read_environment() {
     const Result<IoBackend> backend = parse_io_backend(name);
     if (backend) settings.backend = *backend;
     else complain("GRAPHLANE_BACKEND", "not auto, io_uring, libaio or threads: ignored");
+  }
+  if (const char* depth = getenv("GRAPHLANE_DEPTH"); depth != nullptr) {
+    if (!parse_depth(depth, &settings.depth)) {
+      complain("GRAPHLANE_DEPTH", "not a number from 1 to 64: ignored");
+    }
   }
   if (const char* size = getenv("GRAPHLANE_CACHE"); size != nullptr) {
     const Result<uint64_t> budget = parse_budget(size);

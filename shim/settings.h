@@ -2,6 +2,7 @@
 //
 //   GRAPHLANE_IO=auto|direct|buffered
 //   GRAPHLANE_BACKEND=auto|io_uring|libaio|threads
+//   GRAPHLANE_DEPTH=N                   I/Os that a device has at once, past the page cache
 //   GRAPHLANE_CACHE=auto|0|SIZE         memory for what is read past the page cache
 //   GRAPHLANE_CACHE_POLICY=scan-resistant|lru|fifo|hot-aware
 //   GRAPHLANE_SHARE=auto|no|map         what several processes read, by the mount's memory; map:
@@ -19,6 +20,7 @@ namespace graphlane {
 struct Settings {
   IoMode io_mode = IoMode::kAuto;
   IoBackend backend = IoBackend::kAuto;
+  uint32_t depth = 0;  // 0: as calibrated, or by the kind of device
   ExtentCacheOptions cache{.yields = true};  // a budget of 0: none
   bool shares = true;
   bool maps = false;

@@ -22,7 +22,7 @@ std::atomic<uint64_t> unlooked_bytes{NextReads::kLookBytes};
 PageCacheShare ahead_share;
 
 bool is_on_disks(const OpenFile& file) {
-  return file.gates[0] != nullptr && file.gates[0]->is_narrow();
+  return file.gates[0] != nullptr && file.gates[0]->seeks();
 }
 
 void look_at_memory(uint64_t read_bytes) {

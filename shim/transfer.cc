@@ -20,7 +20,7 @@ void count(const OpenFile& file, const LaneIo& io) {
   file.counters[io.device_index]->count(io.op, io.moved_bytes);
 }
 
-// A disk's, if the request goes to the device and not to the page cache. A child by
+// A disk's, or one of a given depth, if the request goes to the device and not to the page cache. A child by
 // fork does not know who is within.
 DeviceGate* gate_for(const OpenFile& file, const LaneIo& io, bool direct) {
   DeviceGate* const gate = direct && settings().lanes ? file.gates[io.device_index] : nullptr;
@@ -245,7 +245,7 @@ class FileMover final : public PartMover {
   FileMover(const OpenFile& file, bool asked_for) : file_(file), asked_for_(asked_for) {}
   int move(const PartRequest& request) override { return graphlane::move(file_, request); }
 
-  // Of itself on disks only: what has no gate answers many reads at once, and these have no
+  // Of itself on disks only: what does not seek answers many reads at once, and these have no
   // copy.
   DeviceSet idle_devices() override {
     if (settings().backend == IoBackend::kThreads) return 0;
@@ -253,7 +253,7 @@ class FileMover final : public PartMover {
     DeviceSet idle = asked_for_ ? all_devices(count) : 0;
     for (uint32_t d = 0; d < count && !asked_for_; ++d) {
       DeviceGate* const gate = file_.gates[d];
-      const bool is_idle = gate != nullptr && gate->is_narrow() && gate->is_free();
+      const bool is_idle = gate != nullptr && gate->seeks() && gate->is_free();
       if (is_idle) idle |= DeviceSet{1} << d;
     }
     return idle != 0 && ahead_queue.works() ? idle : 0;

@@ -9,6 +9,7 @@
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/file_io.h"
+#include "iomgr/io_queue.h"
 
 namespace graphlane {
 namespace {
@@ -48,8 +49,8 @@ class Document {
     return {text_ + t.start, static_cast<size_t>(t.end - t.start)};
   }
 
-  std::optional<uint64_t> number(std::string_view key) const {
-    const int token = find(key);
+  std::optional<uint64_t> number(std::string_view key, int object = 0) const {
+    const int token = find(key, object);
     if (token < 0 || tokens_[token].type != JSMN_PRIMITIVE) return std::nullopt;
     uint64_t value = 0;
     for (const char c : raw(token)) {
@@ -187,6 +188,13 @@ const char* check_device_file(int root_fd, const VolumeDevices& devices, uint32_
   if (document.number("count") != devices.count) return "counts other devices than the volume";
   if (document.number("ordinal") != index) return "is another device of the volume (swapped?)";
   return nullptr;
+}
+
+uint32_t calibrated_depth(const char* root) {
+  const Fd fd(sys::openat(AT_FDCWD, root, O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || !document.read(fd.get(), "device.json")) return 0;
+  const uint64_t depth = document.number("depth", document.find("calibration")).value_or(0);
+  return depth <= kQueueDepthMax ? static_cast<uint32_t>(depth) : 0;
 }
 
 }  // namespace graphlane

@@ -34,4 +34,7 @@ bool wants_new(const char* name);
 // so, else the reason.
 const char* check_device_file(int root_fd, const VolumeDevices& devices, uint32_t index);
 
+// How many I/Os in flight serve the device best, as `graphlane calibrate` found; 0: nobody knows.
+uint32_t calibrated_depth(const char* root);
+
 }  // namespace graphlane
