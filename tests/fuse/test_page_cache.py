@@ -1,5 +1,6 @@
 """Which page cache keeps what was read by the mount: its own, that of the parts, or both."""
 
+import ctypes
 import os
 import re
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import forget_pages
+from harness import comes, forget_pages
 from mounts import (  # noqa: F401, fixtures
     kept_in_memory,
     mounted,
@@ -57,6 +58,27 @@ def test_a_file_that_fits_once_is_in_memory_once(striped, graphlane, little_memo
         assert bytes_read(at) - before < 75 * MIB
     finally:
         graphlane("umount", at)
+
+
+def will_need(fd: int, begin: int, length: int) -> None:
+    os.posix_fadvise(fd, begin, length, os.POSIX_FADV_WILLNEED)
+
+
+def readahead(fd: int, begin: int, length: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.readahead(fd, ctypes.c_int64(begin), ctypes.c_size_t(length)) == 0
+
+
+@pytest.mark.parametrize("io", ["buffered", "direct"])
+@pytest.mark.parametrize("hint", [will_need, readahead])
+def test_what_a_program_says_that_it_will_need_is_read(striped, mounted, io, hint):
+    volume, content = striped(size=20 * MIB + 123, depth="1M")
+    with mounted(volume, "-o", f"io={io}") as at, open(at / "data", "rb", buffering=0) as file:
+        hint(file.fileno(), 4 * MIB, 8 * MIB)
+        assert comes(lambda: bytes_read(at) >= 8 * MIB, seconds_max=20)
+        before = bytes_read(at)
+        assert os.pread(file.fileno(), 8 * MIB, 4 * MIB) == content[4 * MIB:12 * MIB]
+        assert bytes_read(at) - before <= 4 * MIB, "but for what the kernel reads ahead behind it"
 
 
 @pytest.mark.parametrize("depth", ["64K", "3M"])
