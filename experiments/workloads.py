@@ -107,7 +107,9 @@ class Sweeps(Read):
 
     @property
     def cache_bytes(self) -> int:
-        return self.size // 2
+        """What holds half of the file, and what is read ahead: a quarter of all, 64M at most."""
+        half = self.size // 2
+        return half + min(half // 3, 64 << 20)
 
     def labels(self) -> dict:
         return {**super().labels(), "algorithm": f"{self.sweeps} sweeps, cache for half"}
