@@ -53,6 +53,18 @@ class ShareRightsTest : public ShareTest {
     }
     return false;
   }
+  // Root's coordinator, for everybody.
+  JobProcess serve() const {
+    const std::string program =
+        std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../bin" / kCoordinatorName;
+    // An earlier test's file may have had this one's inode, and its coordinator still go.
+    EXPECT_TRUE(await_place(false));
+    JobProcess server([&] {
+      ::execl(program.c_str(), program.c_str(), ("--serve=" + dir_).c_str(), nullptr);
+    });
+    EXPECT_TRUE(await_place(true));
+    return server;
+  }
   // The layout of this grid's column, as a job describes it.
   std::string layout() const {
     Layout layout{.by_loader = false, .partition_count = kPartitions, .record = {8, 0},
@@ -193,13 +205,7 @@ TEST_F(ShareRightsTest, AnotherUserWhoMayReadSharesRootsCoordinator) {
 // It decides how large chunks are for all who come after it.
 TEST_F(ShareRightsTest, AnotherUsersVerticesAreOfAPageAtMost) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
-  const std::string program =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../bin" / kCoordinatorName;
-  ASSERT_TRUE(await_place(false));
-  JobProcess server([&] {
-    ::execl(program.c_str(), program.c_str(), ("--serve=" + dir_).c_str(), nullptr);
-  });
-  EXPECT_TRUE(await_place(true));
+  JobProcess server = serve();
   const auto chunk_bytes = [&](uid_t user, uint32_t vertex_bytes) {
     Shared<uint64_t> told;
     JobProcess job([&] {
@@ -290,14 +296,7 @@ TEST_F(ShareRightsTest, TheOwnersCoordinatorServesOthers) {
 
 TEST_F(ShareRightsTest, UsersShareWhatRootServes) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
-  const std::string program =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../bin" / kCoordinatorName;
-  // An earlier test's file may have had this one's inode, and its coordinator still go.
-  ASSERT_TRUE(await_place(false));
-  JobProcess server([&] {
-    ::execl(program.c_str(), program.c_str(), ("--serve=" + dir_).c_str(), nullptr);
-  });
-  EXPECT_TRUE(await_place(true));
+  JobProcess server = serve();
   Shared<int> attached;
   std::vector<JobProcess> jobs;
   for (const uid_t user : {kStranger, kOther}) {
