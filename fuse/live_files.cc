@@ -72,24 +72,20 @@ LiveFiles::Writer LiveFiles::one_more(Entry& entry) {
 
 Outcome<LiveFiles::Writer> LiveFiles::acquire(const Layout& layout, Fd stub, std::string_view name,
                                               std::shared_ptr<StripedFile> shared) {
-  const auto there = [&]() REQUIRES(mu_) -> Entry* {
+  const auto join = [&] {
+    MutexLock lock(mu_);
     const auto entry = entries_.find(layout.file_id);
-    return entry == entries_.end() ? nullptr : &entry->second;
+    return entry == entries_.end() ? Writer() : one_more(entry->second);
   };
-  {
-    MutexLock lock(mu_);
-    if (Entry* const entry = there()) return one_more(*entry);
-  }
+  if (Writer writer = join()) return writer;
   const MutexLock opening(opening_);
-  {
-    MutexLock lock(mu_);
-    if (Entry* const entry = there()) return one_more(*entry);
-  }
+  if (Writer writer = join()) return writer;
   auto opened = LiveFile::open(volume_, layout, std::move(stub), name, std::move(shared));
   if (!opened) return opened.error();
   MutexLock lock(mu_);
-  const Entry entry{.file = std::move(*opened)};
-  return one_more(entries_.emplace(layout.file_id, entry).first->second);
+  Entry& entry = entries_[layout.file_id];
+  entry.file = std::move(*opened);
+  return one_more(entry);
 }
 
 void LiveFiles::release(const LiveFile& file) {
