@@ -25,7 +25,7 @@ Outcome<void> RunStore::put(size_t run, size_t edges_bytes, RunBuffers& buffers)
   if (auto opened = open_spill(); !opened) return opened;
   if (auto done = spill(spill_offset(run), buffers.edges.data(), edges_bytes); !done) return done;
   if (!buffers.table) return {};
-  return spill(spill_offset(run) + run_bytes_, buffers.table.data(), table_bytes_);
+  return spill(spill_offset(run) + run_bytes_, buffers.table.data(), buffers.table.size());
 }
 
 Outcome<size_t> RunStore::take(size_t run, Buffer& edges) {

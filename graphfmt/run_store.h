@@ -29,7 +29,7 @@ struct RunBuffers {
 
 class RunStore {
  public:
-  // The spill file is made when the first run goes there.
+  // `table_bytes`: of the largest table. The spill file is made when the first run goes there.
   RunStore(std::string spill_path, size_t run_bytes, size_t table_bytes, uint64_t memory_bytes);
   ~RunStore();
 
