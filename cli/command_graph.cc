@@ -1,10 +1,14 @@
 // convert and gen: graphs from graphfmt, to where they are wanted.
+#include <sys/stat.h>
+
+#include <cstdio>
 #include <filesystem>
 
 #include "cli/command.h"
 #include "cli/graph_output.h"
 #include "graphfmt/grid.h"
 #include "graphfmt/rmat.h"
+#include "graphfmt/staging.h"
 #include "iomgr/base/size.h"
 
 namespace graphlane::cli {
@@ -52,9 +56,24 @@ Outcome<void> to_grid(const ConvertCommand& options, EdgeFormat from, const std:
   return {};
 }
 
+// On stderr where the edges went to stdout.
 void print_edges(const std::string& output, const EdgeListSummary& summary) {
   if (quiet) return;
-  fmt::print("{}: {} vertices, {} edges\n", output, summary.vertex_count, summary.edge_count);
+  struct stat edges, out;
+  const bool is_stdout = ::stat(output.c_str(), &edges) == 0 && ::fstat(STDOUT_FILENO, &out) == 0 &&
+                         edges.st_dev == out.st_dev && edges.st_ino == out.st_ino;
+  fmt::print(is_stdout ? stderr : stdout, "{}: {} vertices, {} edges\n", output,
+             summary.vertex_count, summary.edge_count);
+}
+
+// With --overwrite.
+Outcome<void> may_become_list(const std::string& path) {
+  return Staging::may_replace(path, Staging::Kind::kFile, true);
+}
+
+Outcome<void> may_become_grid_directory(const std::string& path) {
+  const Outcome<void> may = Staging::may_replace(path, Staging::Kind::kDirectory, true);
+  return may ? may_become_grid(path) : may;
 }
 
 Outcome<void> to_list(const ConvertCommand& options, EdgeFormat from, EdgeFormat to,
@@ -81,10 +100,13 @@ Outcome<int> convert(const ConvertCommand& options) {
     if (!to) return to.error();
     list = *to;
   }
-  Outcome<void> written =
-      write_graph(options.output, options.overwrite, [&](const std::string& path) {
-        return list ? to_list(options, *from, *list, path) : to_grid(options, *from, path);
-      });
+  const Outcome<void> written = write_graph(
+      {.path = options.output,
+       .overwrite = options.overwrite,
+       .may_replace = list ? may_become_list : may_become_grid_directory,
+       .build = [&](const std::string& path) {
+         return list ? to_list(options, *from, *list, path) : to_grid(options, *from, path);
+       }});
   if (!written) return written.error();
   return kOk;
 }
@@ -111,14 +133,18 @@ Outcome<int> generate(const RmatCommand& options) {
                          .seed = options.seed,
                          .scramble = options.scramble,
                          .threads = options.threads};
-  Outcome<void> written =
-      write_graph(options.output, options.overwrite, [&](const std::string& path) -> Outcome<void> {
-        const Outcome<EdgeListSummary> list = write_rmat(
-            rmat, {.path = path, .format = *to, .overwrite = options.overwrite, .comment = {}});
-        if (!list) return list.error();
-        print_edges(options.output, *list);
-        return {};
-      });
+  const auto build = [&](const std::string& path) -> Outcome<void> {
+    const Outcome<EdgeListSummary> list = write_rmat(
+        rmat, {.path = path, .format = *to, .overwrite = options.overwrite, .comment = {}});
+    if (!list) return list.error();
+    print_edges(options.output, *list);
+    return {};
+  };
+  const Outcome<void> written = write_graph(
+      {.path = options.output,
+       .overwrite = options.overwrite,
+       .may_replace = may_become_list,
+       .build = build});
   if (!written) return written.error();
   return kOk;
 }

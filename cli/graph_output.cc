@@ -68,8 +68,7 @@ Outcome<void> import_over(const Volume& volume, const std::string& source,
   return remove_files(volume, beside.string(), /*recursive=*/true);
 }
 
-Outcome<void> write_in_volume(const VolumePath& out, bool overwrite,
-                              const std::function<Outcome<void>(const std::string&)>& build) {
+Outcome<void> write_in_volume(const VolumePath& out, const GraphOutput& output) {
   const Volume& volume = *out.volume;
   const std::string below = fs::path(out.below).has_filename()
                                 ? out.below
@@ -79,10 +78,14 @@ Outcome<void> write_in_volume(const VolumePath& out, bool overwrite,
   }
   const Outcome<TreePlace> target = locate_in_volume(volume, below);
   if (!target) return target.error();
-  if (exists(*target) && !overwrite) {
+  const bool replaces = exists(*target);
+  if (replaces && !output.overwrite) {
     return make_error(EEXIST, "{}: exists already (--overwrite replaces it)", target->shown);
   }
   if (Outcome<void> free = check_not_covered(volume); !free) return free;
+  if (replaces) {
+    if (Outcome<void> may = output.may_replace(volume.root() + "/" + target->path); !may) return may;
+  }
   // Shared: what is below .graphlane/tmp is not taken for a dead import's.
   const Outcome<VolumeLock> lock = VolumeLock::take(volume, VolumeLock::kShared);
   if (!lock) return lock.error();
@@ -92,7 +95,7 @@ Outcome<void> write_in_volume(const VolumePath& out, bool overwrite,
     return os_error(errno, scratch.path().string(), "cannot create");
   }
   const std::string built = scratch.path() / fs::path(below).filename();
-  if (Outcome<void> done = build(built); !done) return done;
+  if (Outcome<void> done = output.build(built); !done) return done;
   if (exists(*target)) return import_over(volume, built, *target);
   const auto imported = import_built(volume, built, target->path);
   if (!imported) return imported.error();
@@ -101,13 +104,12 @@ Outcome<void> write_in_volume(const VolumePath& out, bool overwrite,
 
 }  // namespace
 
-Outcome<void> write_graph(const std::string& out, bool overwrite,
-                          const std::function<Outcome<void>(const std::string& path)>& build) {
+Outcome<void> write_graph(const GraphOutput& output) {
   catch_interrupts();
-  if (!find_volume_root(out)) return build(out);
-  const Outcome<VolumePath> path = open_volume_of(out);
+  if (!find_volume_root(output.path)) return output.build(output.path);
+  const Outcome<VolumePath> path = open_volume_of(output.path);
   if (!path) return path.error();
-  return write_in_volume(*path, overwrite, build);
+  return write_in_volume(*path, output);
 }
 
 }  // namespace graphlane::cli

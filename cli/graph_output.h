@@ -11,9 +11,14 @@
 
 namespace graphlane::cli {
 
-// `build` makes the file or directory at the path that it is given, which is
-// free, or with `overwrite` may hold what it replaces.
-Outcome<void> write_graph(const std::string& out, bool overwrite,
-                          const std::function<Outcome<void>(const std::string& path)>& build);
+using AtPath = std::function<Outcome<void>(const std::string& path)>;
+
+struct GraphOutput {
+  std::string path;  // OUT
+  bool overwrite = false;
+  AtPath may_replace;  // what is there: an error if not
+  AtPath build;        // what is to be there; it asks may_replace by itself
+};
+Outcome<void> write_graph(const GraphOutput& output);
 
 }  // namespace graphlane::cli

@@ -53,6 +53,9 @@ struct GridSummary {
 
 Outcome<GridSummary> build_grid(const GridOptions& options);
 
+// Of directories, only a grid or an empty one may be overwritten by a grid; EEXIST: another.
+Outcome<void> may_become_grid(const std::string& dir);
+
 struct GridInfo {
   bool weighted = false;
   uint64_t vertex_count = 0;

@@ -59,15 +59,6 @@ Outcome<MemoryPlan> plan_memory(const GridOptions& options, size_t run_bytes, si
   return plan;
 }
 
-// Only a grid, or an empty directory, may be overwritten by one.
-Outcome<void> check_replaceable(const std::string& dir) {
-  std::error_code ignored;
-  namespace fs = std::filesystem;
-  if (!fs::is_directory(dir, ignored) || fs::is_empty(dir, ignored)) return {};
-  if (fs::exists(dir + "/meta", ignored) && fs::exists(dir + "/column_offset", ignored)) return {};
-  return make_error(EEXIST, "{}: not a grid, so it is not overwritten", dir);
-}
-
 class GridBuilder : public EdgeSink {
  public:
   GridBuilder(const GridOptions& options, const MemoryPlan& plan, size_t run_bytes, Staging staging)
@@ -290,10 +281,18 @@ Outcome<void> check(const GridOptions& options) {
   if (options.vertices > kVertexCountMax) {
     return make_error(EINVAL, "{} vertices: engines count at most {}", options.vertices, kVertexCountMax);
   }
-  return options.overwrite ? check_replaceable(options.output) : Outcome<void>();
+  return options.overwrite ? may_become_grid(options.output) : Outcome<void>();
 }
 
 }  // namespace
+
+Outcome<void> may_become_grid(const std::string& dir) {
+  std::error_code ignored;
+  namespace fs = std::filesystem;
+  if (!fs::is_directory(dir, ignored) || fs::is_empty(dir, ignored)) return {};
+  if (fs::exists(dir + "/meta", ignored) && fs::exists(dir + "/column_offset", ignored)) return {};
+  return make_error(EEXIST, "{}: not a grid, so it is not overwritten", dir);
+}
 
 uint32_t choose_partitions(uint64_t vertex_count, uint32_t partitions) {
   if (partitions != 0) return partitions;

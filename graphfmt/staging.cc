@@ -55,20 +55,20 @@ Outcome<fs::path> resolved(const std::string& path) {
   return absolute;
 }
 
-Outcome<void> may_replace(const std::string& path, Staging::Kind kind, bool overwrite) {
+}  // namespace
+
+Outcome<void> Staging::may_replace(const std::string& path, Kind kind, bool overwrite) {
   struct stat st;
   if (::lstat(path.c_str(), &st) != 0) return {};
   if (!overwrite) return make_error(EEXIST, "{}: exists already, and is not to be overwritten", path);
-  if (kind == Staging::Kind::kDirectory && !S_ISDIR(st.st_mode)) {
+  if (kind == Kind::kDirectory && !S_ISDIR(st.st_mode)) {
     return make_error(ENOTDIR, "{}: exists and is not a directory", path);
   }
-  if (kind == Staging::Kind::kFile && !S_ISREG(st.st_mode)) {
+  if (kind == Kind::kFile && !S_ISREG(st.st_mode)) {
     return make_error(EEXIST, "{}: exists and is not a regular file", path);
   }
   return {};
 }
-
-}  // namespace
 
 Outcome<Staging> Staging::create(const std::string& final_path, Kind kind, bool overwrite) {
   auto target = resolved(final_path);

@@ -20,7 +20,10 @@ class Staging {
  public:
   enum class Kind { kFile, kDirectory };
 
-  // EEXIST: `final_path` exists and `overwrite` is not set, or is of another kind.
+  // Whether what is at `path`, if anything, may be replaced. EEXIST: not without `overwrite`, or
+  // it is of another kind; ENOTDIR.
+  static Outcome<void> may_replace(const std::string& path, Kind kind, bool overwrite);
+  // Errors: as may_replace().
   static Outcome<Staging> create(const std::string& final_path, Kind kind, bool overwrite);
 
   Staging() = default;

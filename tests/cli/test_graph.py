@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import signal
+import subprocess
 import time
 
 import numpy as np
@@ -66,6 +67,36 @@ def test_what_is_there_is_replaced_only_when_asked(graphlane, refused, volume, e
     assert not (made.path / "grid/block-7-7").exists(), "of the old grid"
     graphlane("check", made.path)
     assert sorted(path.name for path in made.path.iterdir()) == [".graphlane", "grid"]
+
+
+@pytest.mark.parametrize("words", [["convert", "-p", 4], ["convert", "--to", "snap"], ["gen", "rmat"]])
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_nothing_but_its_like_is_replaced(graphlane, refused, volume, edges, words, slash):
+    made = volume(depth="64K")
+    (made.path / "graphs").mkdir()
+    graphlane("convert", "-p", 4, edges, made.path / "graphs/grid")
+    before = snapshot(made.path / "graphs")
+    source = [edges] if words[0] == "convert" else []
+    refused(*words, "-f", *source, f"{made.path}/graphs{slash}", naming=made.path / "graphs")
+    assert snapshot(made.path / "graphs") == before
+    graphlane("check", made.path)
+
+
+def test_a_grid_does_not_replace_a_file(refused, volume, edges):
+    made = volume()
+    (made.path / "letter").write_text("dear all")
+    refused("convert", "-f", "-p", 4, edges, made.path / "letter", naming="not a directory")
+    assert (made.path / "letter").read_text() == "dear all"
+
+
+@pytest.mark.parametrize("to", ["bin", "snap"])
+def test_only_edges_go_to_stdout(graphlane, tmp_path, to):
+    rmat = ["gen", "rmat", "--scale", 4, "--to", to]
+    graphlane(*rmat, tmp_path / "list")
+    piped = subprocess.run([graphlane.program, *map(str, rmat), "/dev/stdout"],
+                           capture_output=True, check=True)
+    assert piped.stdout == (tmp_path / "list").read_bytes()
+    assert piped.stderr == b"/dev/stdout: 16 vertices, 256 edges\n"
 
 
 BAD_LISTS = {
