@@ -35,7 +35,7 @@ using Action = std::function<Outcome<int>()>;
 struct Parser {
   CLI::App app;
   Action action;                        // of the command that was chosen
-  std::vector<std::string> after_dashes;  // what stood after "--"; `run` takes it
+  std::optional<std::vector<std::string>> after_dashes;  // of `run`: what stood after the first "--"
 
   // Adds a command; `example` ends its help.
   CLI::App* add(const std::string& name, const std::string& description,

@@ -156,8 +156,10 @@ void add_run(Parser& parser) {
   command->prefix_command();
   command->callback([&parser, command, options] {
     options->command = command->remaining();
-    options->command.insert(options->command.end(), parser.after_dashes.begin(),
-                            parser.after_dashes.end());
+    if (const auto& after = parser.after_dashes) {
+      if (!options->command.empty()) options->command.push_back("--");  // its own
+      options->command.insert(options->command.end(), after->begin(), after->end());
+    }
     if (options->command.empty()) throw CLI::RequiredError("CMD");
     parser.action = [options] { return run(*options); };
   });

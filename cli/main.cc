@@ -28,10 +28,13 @@ void complain(std::string line) {
   fmt::print(stderr, "graphlane: {}\n", line);
 }
 
-// What stands after the first "--" is nobody's but a program's that `run` starts.
-std::vector<std::string> split_at_dashes(std::vector<std::string>* words) {
-  const auto dashes = std::find(words->begin(), words->end(), "--");
-  if (dashes == words->end()) return {};
+// What stands after the first "--" of `run` is nobody's but the program's that it starts.
+std::optional<std::vector<std::string>> split_at_dashes(std::vector<std::string>* words) {
+  const auto command = std::find_if(words->begin(), words->end(),
+                                    [](const std::string& word) { return !word.starts_with('-'); });
+  if (command == words->end() || *command != "run") return std::nullopt;
+  const auto dashes = std::find(command, words->end(), "--");
+  if (dashes == words->end()) return std::nullopt;
   std::vector<std::string> rest(dashes + 1, words->end());
   words->erase(dashes, words->end());
   return rest;

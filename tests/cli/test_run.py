@@ -126,6 +126,12 @@ def test_words_without_dashes_and_options_of_the_command(graphlane, striped, way
     assert graphlane("run", *way, "wc", "-c", striped.path / "data").stdout.split()[0] == str(SIZE)
 
 
+def test_dashes_of_the_command_are_its_own(graphlane, striped, way):
+    assert graphlane("run", *way, "echo", "a", "--", "b", cwd="/").stdout == "a -- b\n"
+    read = graphlane("run", *way, "sh", "-c", 'wc -c < "$1"', "--", striped.path / "data")
+    assert read.stdout.strip() == str(SIZE)
+
+
 def test_no_volume_at_all(graphlane, way):
     assert graphlane("run", *way, "--", "echo", "hello", "--", "x=y", cwd="/").stdout == (
         "hello -- x=y\n")

@@ -154,6 +154,16 @@ def test_missing_sources_and_targets(refused, volume, data, tmp_path):
     refused("info", made.path / "none", naming=made.path / "none")
 
 
+def test_dashes_hide_no_path(graphlane, volume):
+    made = volume()
+    for name in ["a", "b", "-c"]:
+        (made.path / name).write_text(name)
+    failed = graphlane("rm", made.path / "a", "--", made.path / "b", check=False)
+    assert failed.returncode == 2 and str(made.path / "b") in failed.stderr
+    graphlane("rm", "--", "-c", cwd=made.path)
+    assert sorted(path.name for path in made.path.iterdir()) == [".graphlane", "a", "b"]
+
+
 def test_devices_that_are_missing_or_swapped(graphlane, refused, volume, data):
     made = volume()
     graphlane("import", data, made.path)
