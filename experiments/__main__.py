@@ -1,6 +1,7 @@
 """Measure Graphlane: on emulated devices, against the OS striped volume and the
 devices' own ceiling."""
 
+import errno
 from importlib import import_module
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import click
 
 from experiments import devices as emulation
 from experiments.options import device_options, spec_of
-from experiments.workspace import StepFailed, stop_on_sigterm
+from experiments.workspace import StepFailed, stop_on_signals
 
 # The name of each command, and the module that it is `main` of.
 MODULES = {"limits": "limits", "compare": "compare", "figure": "figure", "check": "check",
@@ -30,11 +31,15 @@ class Experiments(click.Group):
         return super().get_command(ctx, name)
 
     def invoke(self, ctx):
-        stop_on_sigterm()
+        stop_on_signals()
         try:
             return super().invoke(ctx)
         except StepFailed as failed:
             raise click.ClickException(str(failed)) from None
+        except OSError as error:  # click itself knows what a closed pipe is
+            if error.errno == errno.EPIPE or error.filename is None:
+                raise
+            raise click.ClickException(f"{error.filename}: {error.strerror}") from None
         except KeyboardInterrupt:
             click.echo("Interrupted; what was set up for this run is gone.", err=True)
             ctx.exit(INTERRUPTED)

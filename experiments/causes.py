@@ -56,10 +56,11 @@ def of_case(name: str, other: str = STRIPED):
     one reads."""
     def why(found: list[dict], value: dict) -> str:
         case = value["case"]
-        most = samples.ratio(summary.ceiling(found, case), summary.bandwidth(found, case, other))
+        read = summary.bandwidth(found, case, other)
+        most = samples.ratio(summary.ceiling(found, case), read) if all(read) else None
         threads = f", {case['threads']} threads" if case["threads"] else ""
         there = (f" At the ceiling the bytes of the latter would come {most['ratio']:.2f} times as "
-                 "fast.") if most["ratio"] <= 1 / READS_NOTHING else ""
+                 "fast.") if most and most["ratio"] <= 1 / READS_NOTHING else ""
         return (f"{case['algorithm']}, {case['device_count']} devices{threads}: "
                 f"{way(found, case, name)}. {way(found, case, other)}.{there}")
     return why

@@ -16,6 +16,7 @@ import click
 from experiments import devices, samples, summary
 from experiments.devices import Devices, Spec
 from experiments.goals import GOALS, MEASUREMENTS, Goal
+from experiments.options import OUT_FILE
 from experiments.plan import Plan, effort_options, plan_of
 from experiments.sizes import SIZE
 from experiments.tables import Table
@@ -99,8 +100,7 @@ def causes(verdicts: list[dict]) -> dict[str, str]:
 @click.option("--only", multiple=True, metavar="GLOB",
               help="Goals of such names; give several.")
 @click.option("--json", "as_json", is_flag=True, help="Say it as JSON.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
-              help="Keep the samples as JSON, for `report`.")
+@click.option("--out", type=OUT_FILE, help="Keep the samples as JSON, for `report`.")
 @RESUME
 @click.pass_context
 def main(ctx, count, size, dilation, only, as_json, out, resume, **options):

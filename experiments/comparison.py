@@ -265,7 +265,8 @@ def measure(devices: Devices, cases: list[Case], rounds: int, seconds: float,
             memory_bytes: int | None, unfinished: Unfinished | None = None) -> list[dict]:
     """What was measured before is not measured again."""
     check(devices, cases)
-    unfinished = unfinished or Unfinished()
+    # Of devices that stand at the same place as others did before, nothing was measured.
+    unfinished = (unfinished or Unfinished()).part(vars(devices.spec))
     console = Console(stderr=True)
 
     def key(case):

@@ -29,7 +29,7 @@ from experiments.workspace import (
     is_mounted,
     signals_held,
     size,
-    stop_on_sigterm,
+    stop_on_signals,
     workspace,
 )
 
@@ -291,7 +291,7 @@ class Directory(click.Path):
               help="Of PageRank.")
 def main(graph, devices, gridgraph, graphchi, scale, iterations):
     console = Console(highlight=False)
-    stop_on_sigterm()
+    stop_on_signals()
     try:
         # Edges, the grid's three copies of them, the shards, and all on the volume.
         need_bytes = 10 * graph_bytes_estimate(graph, scale) + (64 << 20)

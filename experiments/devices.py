@@ -17,6 +17,7 @@ and a comparison can take turns.
 
 import json
 import os
+import stat
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -172,6 +173,16 @@ def start_model(journal: Journal, spec: Spec, store: Path, at: Path) -> Path:
     return at / "disk"
 
 
+def make_node(journal: Journal, name: str, nodes: Path = Path("/dev")) -> None:
+    """In a container nobody else makes it."""
+    node = nodes / name
+    if node.exists():
+        return
+    major, minor = map(int, Path("/sys/class/block", name, "dev").read_text().split(":"))
+    journal.note("file", path=str(node))
+    os.mknod(node, stat.S_IFBLK | 0o660, os.makedev(major, minor))
+
+
 def attach(journal: Journal, spec: Spec, file: Path) -> str:
     journal.note("loop", file=str(file))
     # disk_model is direct in any case.
@@ -180,7 +191,10 @@ def attach(journal: Journal, spec: Spec, file: Path) -> str:
     first = ALIGNMENT // SECTOR
     command("addpart", node, 1, first, sectors - first)
     command("addpart", node, 2, sectors, spec.size // SECTOR - sectors)
-    return node.removeprefix("/dev/")
+    loop = node.removeprefix("/dev/")
+    for partition in "p1", "p2":
+        make_node(journal, loop + partition)
+    return loop
 
 
 def tune(journal: Journal, spec: Spec, loop: str, file: Path) -> None:
@@ -300,7 +314,8 @@ def clear_up() -> None:
             try:
                 with opened(path.parent) as journal, signals_held():
                     take_down(journal)
-                print(f"{path.parent}: left by a run that was killed, and now removed", flush=True)
+                print(f"{path.parent}: left by a run that was killed, and now removed",
+                      file=sys.stderr)
             except InUse:
                 raise
             except StepFailed as why:
@@ -315,7 +330,7 @@ def emulated(spec: Spec):
     directory = Path(tempfile.mkdtemp(prefix=TEMPORARY)).resolve()
     directory.rmdir()  # opened() makes it, and so may remove it
     with opened(directory, create=True) as journal:
-        print(f"devices in {directory}", flush=True)
+        print(f"devices in {directory}", file=sys.stderr, flush=True)
         yield up(journal, spec)
         with signals_held():
             take_down(journal)

@@ -113,6 +113,9 @@ def main(ctx, name, at, source, out, resume, **options):
         targets = {each: directory / f"{each}.svg" for each in names}
         kept = directory / f"{name}.unfinished"
     else:
+        if out and out.suffix in [".json", ".unfinished"]:
+            raise click.UsageError(f"--out {out}: is the SVG's name; the samples go beside it, "
+                                   f"into {out.with_suffix('.json')}")
         targets = {name: out or Path(f"{name}.svg")}
         kept = targets[name].with_suffix(".unfinished")
     unfinished = Unfinished(None if source else kept, given(ctx), resume)

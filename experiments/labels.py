@@ -121,8 +121,7 @@ def table(found: list[dict]) -> Table:
 @options.directory_option("--gridgraph-bin", "GRIDGRAPH_BIN", "preprocess",
                           "Where GridGraph's preprocess is, to stand beside ours.")
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True)
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
-              help="Keep the samples as JSON.")
+@click.option("--out", type=options.OUT_FILE, help="Keep the samples as JSON.")
 def main(data, names, scales, gridgraph_bin, rounds, out):
     of = graphs(data, scales)
     for name in names:

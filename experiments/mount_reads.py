@@ -20,8 +20,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from experiments.options import OUT_FILE
 from experiments.warm_reads import BLOCK, SPREAD_DOUBTFUL, fio, prepare, save
-from experiments.workspace import StepFailed, stop_on_sigterm, workspace
+from experiments.workspace import StepFailed, stop_on_signals, workspace
 
 # Bytes that one sample moves, by block: long enough to tell, short enough to wait for.
 MOVED = {4 << 10: 64 << 20, 64 << 10: 448 << 20, 1 << 20: 2 << 30, BLOCK: 2 << 30}
@@ -108,9 +109,9 @@ def table(samples: list[dict]) -> Table:
 @click.option("--rw", type=click.Choice(["read", "write"]), default="read", show_default=True)
 @click.option("--direct", "direct", type=click.Choice(["no", "yes", "both"]), default="both",
               show_default=True, help="Open with O_DIRECT.")
-@click.option("--out", type=click.Path(path_type=Path), help="Keep the samples as JSON.")
+@click.option("--out", type=OUT_FILE, help="Keep the samples as JSON.")
 def main(size_mib, depth, rounds, blocks, threads, rw, direct, out):
-    stop_on_sigterm()
+    stop_on_signals()
     console = Console()
     size = size_mib * 2**20 // BLOCK * BLOCK
     chosen = [int(block) << 10 for block in blocks] or list(MOVED)

@@ -1,5 +1,6 @@
 """Options that several commands have."""
 
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,21 @@ from experiments.csmqgraph import CsmqGraph
 from experiments.devices import Spec
 from experiments.sizes import SIZE
 
+
+class OutFile(click.Path):
+    """To write to: what cannot be written is refused before hours of measuring."""
+
+    def __init__(self):
+        super().__init__(dir_okay=False, writable=True, path_type=Path)
+
+    def convert(self, value, param, ctx):
+        path = super().convert(value, param, ctx)
+        if not path.exists() and not os.access(path.parent, os.W_OK | os.X_OK):
+            self.fail(f"{path}: {path.parent} is no directory that one may write in", param, ctx)
+        return path
+
+
+OUT_FILE = OutFile()
 POSITIVE = click.FloatRange(0, min_open=True)
 DEVICE_OPTIONS = [
     click.option("--kind", type=click.Choice(["ssd", "hdd"]), default="ssd", show_default=True),
@@ -58,8 +74,7 @@ def run_options(function):
     """For commands that measure: on new devices, or on those of `devices up`."""
     for option in [
             AT, click.option("--rounds", type=click.IntRange(1), default=5, show_default=True),
-            click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
-                         help="Keep the samples as JSON.")]:
+            click.option("--out", type=OUT_FILE, help="Keep the samples as JSON.")]:
         function = option(function)
     return device_options(function)
 

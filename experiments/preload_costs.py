@@ -18,8 +18,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from experiments.options import OUT_FILE
+from experiments.samples import commit
 from experiments.warm_reads import BUILD, ROOT, prepare
-from experiments.workspace import StepFailed, stop_on_sigterm, workspace
+from experiments.workspace import StepFailed, stop_on_signals, workspace
 
 LIBRARY = BUILD / "lib/libgraphlane.so"
 LOADING = "start and end"
@@ -81,10 +83,10 @@ def table(samples: dict) -> Table:
 
 @click.command(help=__doc__)
 @click.option("--rounds", default=40, show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), help="Keep the samples as JSON.")
+@click.option("--out", type=OUT_FILE, help="Keep the samples as JSON.")
 def main(rounds, out):
     console = Console()
-    stop_on_sigterm()
+    stop_on_signals()
     size = 48 << 20
     try:
         with workspace(console, 2 * size) as (directory, undo):
@@ -100,9 +102,7 @@ def main(rounds, out):
         sys.exit(1)
     console.print(table(samples))
     if out:
-        commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"],
-                                capture_output=True, text=True).stdout.strip()
-        out.write_text(json.dumps({"samples": samples, "commit": commit, "argv": sys.argv[1:],
+        out.write_text(json.dumps({"samples": samples, "commit": commit(), "argv": sys.argv[1:],
                                    "machine": platform.platform(), "cores": os.cpu_count()},
                                   indent=1))
 

@@ -15,6 +15,7 @@ import click
 from experiments import check, drawing, figures, labels, last_level_cache, limits, published, samples, summary
 from experiments.devices import Spec
 from experiments.figures import FIGURES, REQUEST_SIZES
+from experiments.options import OUT_FILE
 from experiments.request_sizes import described
 from experiments.workspace import StepFailed, size
 
@@ -145,15 +146,12 @@ def page(results: dict[Path, dict]) -> str:
 @click.argument("results", nargs=-1, required=True,
                 type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--out", default="report.html", show_default=True,
-              type=click.Path(dir_okay=False, path_type=Path))
+              type=OUT_FILE)
 def main(results, out):
     loaded = {path: samples.load(path) for path in results}
     for path, recorded in loaded.items():
         if recorded["what"] not in BODIES:
             raise StepFailed(f"{path}: of `{recorded['what']}`, which no report shows")
     text = page(loaded)
-    try:
-        out.write_text(text)
-    except OSError as error:
-        raise StepFailed(f"{out}: {error.strerror}") from None
+    out.write_text(text)
     click.echo(out)

@@ -24,12 +24,15 @@ HEAD = ["what", "argv", "date", "commit", "machine", "samples"]
 
 
 def commit() -> str:
-    """With a + where the tree is not what was committed."""
-    git = ["git", "-C", str(ROOT)]
-    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout
-    changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True,
-                             text=True).stdout
-    return head.strip() + ("+" if changed else "")
+    """With a + where the tree is not what was committed; of an unpacked archive nobody knows."""
+    def git(*words):
+        return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True,
+                              text=True).stdout.strip()
+    try:
+        head, changed = git("rev-parse", "HEAD"), git("status", "--porcelain", "-uno")
+    except FileNotFoundError:
+        head = changed = ""
+    return head + ("+" if changed else "") or "unknown"
 
 
 def pages_out() -> bool:

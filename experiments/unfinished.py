@@ -32,7 +32,7 @@ class Unfinished:
 
     def __init__(self, path: Path | None = None, options: dict | None = None, resume: bool = False):
         self.path = path
-        self.name = ""
+        self.of = []  # what samples are of beside their labels: part()
         self.found = {}  # key() -> sample
         self.given = set()  # keys of samples that were asked for
         self.commits = []
@@ -69,15 +69,15 @@ class Unfinished:
         if commit not in self.commits:
             self.commits.append(commit)
 
-    def part(self, name: str) -> "Unfinished":
+    def part(self, name: str | dict) -> "Unfinished":
         """For one of several measurements, whose samples are its own, whatever they are of."""
         part = copy(self)
-        part.name = name
+        part.of = [*self.of, name]
         return part
 
     def key(self, labels: dict) -> str:
         """Who asks again of the same, as of the ceiling, wants another sample."""
-        keys = (json.dumps([self.name, labels, number], sort_keys=True) for number in count())
+        keys = (json.dumps([self.of, labels, number], sort_keys=True) for number in count())
         return next(key for key in keys if key not in self.given)
 
     def has(self, labels: dict) -> bool:

@@ -18,7 +18,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from experiments.workspace import StepFailed, stop_on_sigterm, workspace
+from experiments.options import OUT_FILE
+from experiments.samples import commit
+from experiments.workspace import StepFailed, stop_on_signals, workspace
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("GRAPHLANE_BUILD", ROOT / "build/release"))
@@ -104,9 +106,7 @@ def table(samples) -> Table:
 
 def save(out: Path, size: int, measured: dict) -> None:
     """The samples, with what they are of."""
-    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"],
-                            capture_output=True, text=True).stdout.strip()
-    out.write_text(json.dumps({**measured, "commit": commit, "argv": sys.argv[1:],
+    out.write_text(json.dumps({**measured, "commit": commit(), "argv": sys.argv[1:],
                                "size_bytes": size, "machine": platform.platform(),
                                "cores": os.cpu_count()}, indent=1))
 
@@ -116,10 +116,10 @@ def save(out: Path, size: int, measured: dict) -> None:
 @click.option("--depth", default="12M", show_default=True, help="Stripe depth.")
 @click.option("--rounds", default=9, show_default=True)
 @click.option("--loops", default=8, show_default=True, help="Sweeps a run.")
-@click.option("--out", type=click.Path(path_type=Path), help="Keep the samples as JSON.")
+@click.option("--out", type=OUT_FILE, help="Keep the samples as JSON.")
 def main(size_mib, depth, rounds, loops, out):
     console = Console()
-    stop_on_sigterm()
+    stop_on_signals()
     size = size_mib * 2**20 // BLOCK * BLOCK
     try:
         with workspace(console, 2 * size) as (directory, undo):

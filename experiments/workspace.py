@@ -1,5 +1,5 @@
 """A place to work in, and commands that run there, gone without a trace
-afterwards: also when a step fails, on Ctrl-C and on SIGTERM."""
+afterwards: also when a step fails, on Ctrl-C, SIGTERM and SIGHUP."""
 
 import os
 import shlex
@@ -70,18 +70,24 @@ def interrupt(*_) -> None:
     raise KeyboardInterrupt
 
 
-def stop_on_sigterm() -> None:
-    """SIGTERM unwinds the stack as Ctrl-C does."""
-    signal.signal(signal.SIGTERM, interrupt)
+def heeded(*numbers) -> list[int]:
+    """Those that are not ignored, as nohup has SIGHUP."""
+    return [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
+
+
+def stop_on_signals() -> None:
+    """SIGTERM, and SIGHUP of a terminal that is closed, unwind the stack as Ctrl-C does."""
+    for number in heeded(signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupt)
 
 
 @contextmanager
 def signals_held():
-    """SIGINT and SIGTERM wait until the block is done. (Blocking them would not
+    """What stops us waits until the block is done. (Blocking signals would not
     do: numpy has threads, and one of them would take the signal.)"""
     pending = []
     before = {number: signal.signal(number, lambda number, _: pending.append(number))
-              for number in [signal.SIGINT, signal.SIGTERM]}
+              for number in heeded(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:

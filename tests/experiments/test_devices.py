@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +13,7 @@ from commands import experiments, start, traces, wait_for_steps, wait_gone
 
 from experiments import devices
 from experiments.journal import Journal, loop_of
-from experiments.workspace import StepFailed
+from experiments.workspace import StepFailed, interrupt, signals_held, stop_on_signals
 
 SMALL = ["--count", "2", "--size", "256M"]
 
@@ -60,7 +61,7 @@ def test_what_a_killed_run_leaves_the_next_one_removes(loops, at, monkeypatch, c
     monkeypatch.setenv("TMPDIR", str(at.parent / "tmp"))
     monkeypatch.setattr(tempfile, "tempdir", str(at.parent / "tmp"))
     process = start("limits", "--kind", "hdd", *SMALL)
-    directory = Path(process.stdout.readline().removeprefix("devices in ").strip())
+    directory = Path(process.stderr.readline().removeprefix("devices in ").strip())
     assert directory.parent == at.parent / "tmp"
     wait_for_steps(process, directory, lambda steps: '"loop"' in steps)
     devices.clear_up()
@@ -71,7 +72,7 @@ def test_what_a_killed_run_leaves_the_next_one_removes(loops, at, monkeypatch, c
     process.kill()
     process.communicate()
     devices.clear_up()
-    assert capsys.readouterr().out == f"{directory}: left by a run that was killed, and now removed\n"
+    assert capsys.readouterr().err == f"{directory}: left by a run that was killed, and now removed\n"
     wait_gone(directory)
     directory.parent.rmdir()
 
@@ -92,8 +93,16 @@ def test_what_was_on_devices_that_have_died_is_gone(kind, at):
     wait_gone(at)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signal_takes_down_what_is_half_made(loops, at, number):
+@pytest.fixture
+def hangups():
+    """Heeded by what is started, also where our own terminal's are not."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_takes_down_what_is_half_made(loops, hangups, at, number):
     process = start("devices", "up", "--kind", "hdd", "--count", 8, "--size", "256M", "--at", at)
     wait_for_steps(process, at, lambda steps: steps.count("\n") >= 5)
     process.send_signal(number)
@@ -101,6 +110,32 @@ def test_signal_takes_down_what_is_half_made(loops, at, number):
     assert process.returncode == 130, complaint
     wait_gone(at)
     assert not at.exists()
+
+
+def test_what_nohup_ignores_stays_ignored(hangups):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    before = signal.getsignal(signal.SIGTERM)
+    stop_on_signals()
+    assert signal.getsignal(signal.SIGTERM) == interrupt
+    signal.signal(signal.SIGTERM, before)
+    with signals_held():
+        os.kill(os.getpid(), signal.SIGHUP)
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+
+
+def test_nodes_that_nobody_makes_are_made_and_removed(root, tmp_path):
+    """As in a container."""
+    name, number = next((path.name, path.joinpath("dev").read_text().strip())
+                        for path in Path("/sys/class/block").iterdir())
+    journal = Journal(tmp_path, create=True)
+    devices.make_node(journal, name, tmp_path)
+    made = os.stat(tmp_path / name)
+    assert stat.S_ISBLK(made.st_mode)
+    assert f"{os.major(made.st_rdev)}:{os.minor(made.st_rdev)}" == number
+    devices.make_node(journal, name, tmp_path)
+    journal.undo()
+    journal.close()
+    assert not any(tmp_path.iterdir())
 
 
 def test_what_is_in_use_stays_until_it_is_not(kind, at):

@@ -250,6 +250,15 @@ def test_wrong_samples_are_one_line(tmp_path):
         assert failed.stderr.count("\n") == 1 and not (tmp_path / "x.svg").exists()
 
 
+def test_the_figure_does_not_take_its_samples_place(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(ours("figure", [], name="speed-up")))
+    before = path.read_text()
+    failed = experiments("figure", "speed-up", "--from", path, "--out", path, check=False)
+    assert failed.returncode == 2 and "the SVG's name" in failed.stderr
+    assert path.read_text() == before
+
+
 # --- measured ---
 
 def test_engine_asks_for_its_columns(engines, tmp_path):
@@ -293,6 +302,13 @@ def test_samples_know_where_they_are_from():
     recorded = samples.record("limits", None, [])
     assert recorded["commit"] and recorded["date"].endswith("+00:00")
     assert recorded["machine"]["kernel"] and recorded["machine"]["memory_bytes"] > 0
+
+
+def test_samples_of_an_unpacked_archive_are_of_an_unknown_commit(tmp_path, monkeypatch):
+    monkeypatch.setattr(samples, "ROOT", tmp_path)
+    assert samples.commit() == "unknown"
+    monkeypatch.setenv("PATH", str(tmp_path))  # nor is there a git
+    assert samples.commit() == "unknown"
 
 
 def test_jobs_miss_less_by_chunks(tmp_path, monkeypatch):

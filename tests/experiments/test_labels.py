@@ -3,6 +3,7 @@
 import json
 import lzma
 
+import pytest
 from commands import experiments
 
 from experiments import labels
@@ -29,6 +30,15 @@ def test_a_graph_that_there_is_not_is_named(tmp_path):
     failed = experiments("labels", "--data", tmp_path, "--graph", "mine", check=False)
     assert failed.returncode == 1
     assert failed.stderr == "Error: --graph mine: there are rmat-18, rmat-20\n"
+
+
+@pytest.mark.parametrize("words", [["labels"], ["limits"], ["check"], ["mount-reads"]])
+def test_a_place_where_nothing_can_be_written_is_told_at_once(tmp_path, words):
+    failed = experiments(*words, "--out", tmp_path / "nowhere/x.json", check=False, timeout=30)
+    assert failed.returncode == 2
+    assert failed.stderr.splitlines()[-1] == (
+        f"Error: Invalid value for '--out': {tmp_path}/nowhere/x.json: {tmp_path}/nowhere is no "
+        "directory that one may write in")
 
 
 def test_labels_are_a_share_of_the_edges_and_of_the_seconds():

@@ -571,7 +571,7 @@ def test_check_measures_and_says_so_by_exit_status(ready, tmp_path):
                        "--count", "2", "--size", "256M", "--scale", "12", "--file", "48M",
                        "--dilate", "0.5", "--ceiling-seconds", "0.5", "--json", "--out", out,
                        check=False)
-    verdicts = json.loads(said.stdout[said.stdout.index("[\n"):])
+    verdicts = json.loads(said.stdout)
     assert {verdict["name"] for verdict in verdicts} == {
         "ssd-engines-preloaded", "ssd-engines-mounted", "ssd-import"}, said.stderr
     assert said.returncode == (0 if all(verdict["ok"] for verdict in verdicts) else 1)

@@ -130,7 +130,7 @@ def test_measuring_goes_on_after_an_interruption(tmp_path, monkeypatch):
         devices=range(count)))
     for name in ["btrfs_raid0", "workload_group"]:
         monkeypatch.setattr(comparison, name, lambda *_: nullcontext())
-    devices = SimpleNamespace(spec=SimpleNamespace(kind="hdd"), journal=None)
+    devices = SimpleNamespace(spec=SimpleNamespace(kind="hdd", dilation=8), journal=None)
     path = tmp_path / "x.unfinished"
 
     def measure(resume: bool, left: int):
@@ -147,3 +147,6 @@ def test_measuring_goes_on_after_an_interruption(tmp_path, monkeypatch):
     assert Interrupted.prepared == 3, "nothing for two devices the second time"
     lines = path.read_text().splitlines()
     assert len(lines) == 1 + len(whole) and all(map(json.loads, lines))
+    devices.spec.dilation = 16  # others stand there now
+    measure(resume=True, left=99)
+    assert Interrupted.asked == whole * 2
