@@ -41,6 +41,9 @@ $(PLAIN)/lib/libgraphlane-share.so: $(SHARE_OBJECTS) adapters/share/exports.map
 
 -include $(SHARE_OBJECTS:.o=.d)
 
+# Where ld.so looks for libraries of /usr/local/lib; an ordinary user has none there.
+renew_ld_cache = $(if $(DESTDIR),,PATH=$$PATH:/usr/sbin:/sbin ldconfig 2>/dev/null || :)
+
 .PHONY: install-share uninstall-share
 install-share: $(SHARE_LIBRARIES) $(BUILD)/bin/graphlane-share-coordinator
 	install -d $(addprefix $(DESTDIR),$(LIBDIR)/graphlane $(LIBDIR)/pkgconfig $(PREFIX)/include)
@@ -50,9 +53,12 @@ install-share: $(SHARE_LIBRARIES) $(BUILD)/bin/graphlane-share-coordinator
 	ln -sf libgraphlane-share.so.0 $(DESTDIR)$(LIBDIR)/libgraphlane-share.so
 	install -m 755 $(BUILD)/bin/graphlane-share-coordinator $(DESTDIR)$(LIBDIR)/graphlane
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
-	  adapters/share/graphlane-share.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/graphlane-share.pc
+	  adapters/share/graphlane-share.pc.in > $(PLAIN)/lib/graphlane-share.pc
+	install -m 644 $(PLAIN)/lib/graphlane-share.pc $(DESTDIR)$(LIBDIR)/pkgconfig
+	$(renew_ld_cache)
 
 uninstall-share:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/,graphlane_share.h graphlane_share.hpp)
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libgraphlane-share.a libgraphlane-share.so \
 	  libgraphlane-share.so.0 pkgconfig/graphlane-share.pc graphlane/graphlane-share-coordinator)
+	$(renew_ld_cache)

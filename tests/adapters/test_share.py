@@ -18,8 +18,20 @@ def installed(tmp_path_factory):
     root = tmp_path_factory.mktemp("installed")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     run("make", "-s", "-C", ROOT, "install-share", f"VARIANT={BUILD.name}", f"DESTDIR={root}",
-        "PREFIX=/usr", env=environment)
+        "PREFIX=/usr", env=environment, umask=0o077)
     return root
+
+
+def test_everybody_may_read_what_root_installed(installed):
+    """Whatever root's umask."""
+    for path in installed.rglob("*"):
+        assert path.is_symlink() or not path.is_file() or path.stat().st_mode & 0o444 == 0o444, path
+
+
+@pytest.mark.parametrize("destination", ["", "/elsewhere"])
+def test_what_is_installed_here_is_found_by_the_loader(destination):
+    said = run("make", "-n", "-C", ROOT, "install-share", f"DESTDIR={destination}").stdout
+    assert ("ldconfig" in said) == (not destination)
 
 
 def flags(root, *words) -> list[str]:
