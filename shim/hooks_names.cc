@@ -8,10 +8,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include "iomgr/base/reopen.h"
-#include "iomgr/names_held.h"
 #include "shim/devices.h"
+#include "shim/held_names.h"
 #include "shim/hooks.h"
 #include "shim/locate.h"
 #include "shim/real.h"
@@ -28,84 +29,110 @@ VolumeDevices volume;  // under the SlowLock
 struct NamedStub {
   NamedStub(int directory, const char* path, int flags) {
     struct stat st;
-    if (path == nullptr || ::syscall(SYS_newfstatat, directory, path, &st, flags) != 0 ||
-        !S_ISREG(st.st_mode) || st.st_size != kStubSize) {
-      return;
-    }
+    if (path == nullptr || ::syscall(SYS_newfstatat, directory, path, &st, flags) != 0) return;
+    is_directory = S_ISDIR(st.st_mode);
+    may_be_stub = has_stub_size(st);
+    if (!may_be_stub) return;
     const int nofollow = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0;
     const int how = O_RDONLY | O_CLOEXEC | O_NONBLOCK | nofollow;
     fd = *path == '\0' ? reopen(directory, how) : Fd(sys::openat(directory, path, how));
     if (!fd || sys::fstat(fd.get(), &st) != 0 || !is_stub(fd.get(), st, &layout)) fd.reset();
   }
   explicit operator bool() const { return static_cast<bool>(fd); }
+  bool may_move_stubs() const { return may_be_stub || is_directory; }
 
+  bool is_directory = false;
+  bool may_be_stub = false;  // or one that this process may not read
   Fd fd;
   Layout layout;
 };
 
-// The parts go with a file's last name. Constructed before the name goes.
-class Reaper {
- public:
-  Reaper(int directory, const char* path) : stub_(directory, path, AT_SYMLINK_NOFOLLOW) {}
+// Reads the volume.json of the volume that the open directory lies in. Under the SlowLock.
+bool read_volume_above(int directory) {
+  static PathText text;
+  find_path(directory, &text);
+  text << "/";
+  return read_volume_file(text.view(), &volume) == nullptr;
+}
 
-  // The name has gone, or not.
-  void reap() {
+// A change of names by which stubs are found: while it is under way no check looks for them, and
+// the parts go with a file's last name.
+class NameChange {
+ public:
+  // Holds the names of the volume that this one lies in, if in any. False: a check has them.
+  bool hold(int directory, const char* path) {
+    if (!slow_lock_) slow_lock_.emplace(slow_lock);
+    const Fd parent = *slow_lock_ ? open_parent(directory, path) : Fd();
+    if (!parent || lies_on_fuse(parent.get()) || !read_volume_above(parent.get())) {
+      if (volume_count_ == 0) slow_lock_.reset();
+      return true;
+    }
+    const Fd root = open_volume(volume);
+    return names_[volume_count_++].take(root.get());
+  }
+
+  // A name of the stub's has gone, or not.
+  void reap(const NamedStub& stub) {
     const int saved_errno = errno;
     struct stat st;
-    if (stub_ && sys::fstat(stub_.fd.get(), &st) == 0 && st.st_nlink == 0) remove();
+    Devices devices;
+    // Parts that stay are no harm: graphlane check --repair removes them.
+    if (volume_count_ > 0 && stub && sys::fstat(stub.fd.get(), &st) == 0 && st.st_nlink == 0 &&
+        !open_devices_of(stub.fd.get(), stub.layout, &volume, &devices)) {
+      remove_parts(devices, stub.layout.file_id);
+    }
     errno = saved_errno;
   }
 
  private:
-  void remove() {
-    const SlowLockGuard lock(slow_lock);
-    Devices devices;
-    // Parts that stay are no harm: graphlane check --repair removes them.
-    if (!lock || open_devices_of(stub_.fd.get(), stub_.layout, &volume, &devices)) return;
-    const Fd root = open_volume(volume);
-    const NamesHeld held(root.get());
-    remove_parts(devices, stub_.layout.file_id);
-  }
-  NamedStub stub_;
+  std::optional<SlowLockGuard> slow_lock_;  // let go of last
+  HeldNames names_[2];
+  uint32_t volume_count_ = 0;
 };
 
 // Whether the new name of a stub would lie outside its volume: there it would
 // have no devices. mv(1) copies then.
 bool leaves_volume(const NamedStub& stub, int directory, const char* path) {
-  static PathText text;
   const SlowLockGuard lock(slow_lock);
   if (!lock) return false;
   const Fd parent = open_parent(directory, path);
   if (!parent) return false;  // as rename() will say
-  find_path(parent.get(), &text);
-  text << "/";
-  return read_volume_file(text.view(), &volume) != nullptr || volume.volume != stub.layout.volume;
+  return !read_volume_above(parent.get()) || volume.volume != stub.layout.volume;
 }
 
 template <class Original>
 int rename_stub(int old_directory, const char* old_path, int new_directory, const char* new_path,
                 Original original) {
   const int saved_errno = errno;
-  const NamedStub moved(old_directory, old_path, AT_SYMLINK_NOFOLLOW);
-  if (moved && new_path != nullptr && leaves_volume(moved, new_directory, new_path)) {
-    errno = EXDEV;
-    return -1;
+  for (;; wait_for_check()) {
+    const NamedStub moved(old_directory, old_path, AT_SYMLINK_NOFOLLOW);
+    if (moved && new_path != nullptr && leaves_volume(moved, new_directory, new_path)) {
+      errno = EXDEV;
+      return -1;
+    }
+    const NamedStub replaced(new_directory, new_path, AT_SYMLINK_NOFOLLOW);  // or exchanged
+    NameChange change;
+    if (moved.may_move_stubs() && !change.hold(old_directory, old_path)) continue;
+    if (replaced.may_move_stubs() && !change.hold(new_directory, new_path)) continue;
+    errno = saved_errno;
+    const int status = original();
+    change.reap(replaced);
+    return status;
   }
-  Reaper replaced(new_directory, new_path);
-  errno = saved_errno;
-  const int status = original();
-  replaced.reap();
-  return status;
 }
 
 template <class Original>
 int remove_stub(int directory, const char* path, Original original) {
   const int saved_errno = errno;
-  Reaper removed(directory, path);
-  errno = saved_errno;
-  const int status = original();
-  removed.reap();
-  return status;
+  for (;; wait_for_check()) {
+    const NamedStub removed(directory, path, AT_SYMLINK_NOFOLLOW);
+    NameChange change;
+    if (removed.may_be_stub && !change.hold(directory, path)) continue;
+    errno = saved_errno;
+    const int status = original();
+    change.reap(removed);
+    return status;
+  }
 }
 
 // Gives the parts the stub's owner and mode, as they are now.

@@ -20,10 +20,6 @@
 namespace graphlane {
 namespace {
 
-bool has_stub_size(const struct stat& st) {
-  return S_ISREG(st.st_mode) && st.st_size == static_cast<off_t>(kStubSize);
-}
-
 // The times of a file that this process has written to.
 void show_times(const OpenFile& file, struct stat* st) {
   show_written(file);

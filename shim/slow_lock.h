@@ -1,4 +1,5 @@
-// SlowLock: held while a descriptor is identified, never while data is read.
+// SlowLock: held while a descriptor is identified, or a stub gets another name, never while data
+// is read.
 //
 // It knows its owner, for two reasons. A child that was forked while another thread
 // held it takes it over, for that thread does not exist there. And who comes back

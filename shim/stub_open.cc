@@ -3,9 +3,9 @@
 #include <cerrno>
 
 #include "iomgr/base/reopen.h"
-#include "iomgr/names_held.h"
 #include "iomgr/part_files.h"
 #include "shim/devices.h"
+#include "shim/held_names.h"
 #include "shim/held_signals.h"
 #include "shim/locate.h"
 #include "shim/open_file.h"
@@ -73,9 +73,9 @@ Fd make_stub(int directory, const char* name, mode_t mode, const Layout& layout,
   return {};
 }
 
-enum class Made { kNotOurs, kDone, kFailed };
+enum class Made { kNotOurs, kDone, kFailed, kRefused };
 
-// Makes the file if it is to be one of ours. kFailed: errno.
+// Makes the file if it is to be one of ours. kFailed: errno. kRefused: a check looks at the volume.
 Made create(int directory, const char* path, mode_t mode, Fd* stub) {
   static VolumeDevices volume;  // under the SlowLock
   static PathText place;
@@ -104,14 +104,15 @@ Made create(int directory, const char* path, mode_t mode, Fd* stub) {
   // Random: short files lie whole on one device, and on any.
   layout.geometry.first_device = layout.file_id.bytes[15] % volume.count;
   if (!layout.geometry.valid()) return Made::kNotOurs;
+  const Fd root = open_volume(volume);
+  HeldNames held;  // for check, these parts would be orphans
+  if (!held.take(root.get())) return Made::kRefused;
   Devices devices;
   if (const Failure failure = devices.open(volume)) {
     complain(failure.subject, failure.reason);
     errno = failure.error;
     return Made::kFailed;
   }
-  const Fd root = open_volume(volume);
-  const NamesHeld held(root.get());  // for check, these parts would be orphans
   if (const int error = create_parts(devices, layout.file_id); error != 0) {
     errno = error;
     return Made::kFailed;
@@ -164,6 +165,7 @@ bool open_stub(int directory, const char* path, int flags, mode_t mode, int* fd)
       case Made::kNotOurs: return false;
       case Made::kDone: *fd = give_descriptor(std::move(stub), flags & ~O_TRUNC); return true;
       case Made::kFailed: break;
+      case Made::kRefused: wait_for_check(); continue;
     }
     if (errno == EEXIST && !exclusive) continue;  // somebody made it meanwhile
     *fd = -1;

@@ -27,14 +27,18 @@ Fd open_parent(int directory, const char* path) {
   return Fd(sys::openat(directory, text.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
+bool has_stub_size(const struct stat& st) {
+  return S_ISREG(st.st_mode) && st.st_size == static_cast<off_t>(kStubSize);
+}
+
 bool has_stub_size(int fd) {
   struct stat st;
-  return sys::fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == kStubSize;
+  return sys::fstat(fd, &st) == 0 && has_stub_size(st);
 }
 
 bool is_stub_at(int directory, const char* path, int flags, const struct stat& st,
                 Layout* layout) {
-  if (!S_ISREG(st.st_mode) || st.st_size != kStubSize) return false;
+  if (!has_stub_size(st)) return false;
   if (size_if_open(st, &layout->logical_size)) return true;
   const int saved_errno = errno;
   const int nofollow = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0;

@@ -19,8 +19,9 @@ bool names_an_entry(const char* name);
 // SlowLock (a static buffer).
 Fd open_parent(int directory, const char* path);
 
-// Whether the descriptor is of a file that could be a stub: one fstat.
-bool has_stub_size(int fd);
+// Whether a file could be a stub.
+bool has_stub_size(const struct stat& st);
+bool has_stub_size(int fd);  // one fstat
 
 // Whether the name is a valid stub's that this process may read. `flags`:
 // AT_SYMLINK_NOFOLLOW. Costs one fstatat for a name that cannot be one. Keeps

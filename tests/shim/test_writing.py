@@ -1,6 +1,7 @@
 """Writing striped files without a mount: everything is as on plain files."""
 
 import errno
+import fcntl
 import os
 import random
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -277,6 +279,61 @@ assert os.pwrite(fd, b"y" * 300_000, 200_000) == 300_000
 assert os.pread(reader, 10, 499_995) == b"yyyyy"
 """)
     assert part_count(made) == 0
+
+
+@pytest.mark.parametrize("change", [
+    "os.rename('top/sub/a.dat', 'moved.dat')", "os.rename('top/sub', 'moved')",
+    "os.replace('plain', 'top/sub/a.dat')", "os.unlink('top/sub/a.dat')",
+    "ctypes.CDLL(None).renameat2(-100, b'plain', -100, b'top', 2)"],
+    ids=["rename", "directory", "replace", "unlink", "exchange"])
+def test_names_stand_still_while_a_check_looks(preloaded, made, change):
+    """A repair that misses a stub because it moved takes its parts for orphans."""
+    preloaded(f"""
+import os
+os.chdir({str(made.path)!r})
+os.makedirs("top/sub")
+open("top/sub/a.dat", "w").close(); open("plain", "w").close()
+""")
+    before = sorted(made.path.rglob("*"))
+    with open(made.path / ".graphlane/run/lock", "rb") as lock, ThreadPoolExecutor(1) as other:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        changed = other.submit(preloaded, f"import ctypes, os; {change}", cwd=made.path)
+        with pytest.raises(TimeoutError):
+            changed.result(0.5)
+        preloaded("import os; open('other', 'w').close(); os.rename('other', 'another')", cwd=made.path)
+        os.unlink(made.path / "another")  # what is no stub goes on
+        assert sorted(made.path.rglob("*")) == before
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        changed.result(10)
+    assert sorted(made.path.rglob("*")) != before
+
+
+def test_who_waits_for_a_check_holds_up_nobody(preloaded, made):
+    """Other threads open files and fork, and a signal ends who waits."""
+    preloaded(f"""
+import fcntl, os, signal, subprocess, threading, time
+os.chdir({str(made.path)!r})
+for name in "abc":
+    open(name + ".dat", "w").write(name)
+lock = open(".graphlane/run/lock")
+fcntl.flock(lock, fcntl.LOCK_EX)
+waiting = [threading.Thread(target=os.rename, args=("a.dat", "d.dat")),
+           threading.Thread(target=os.unlink, args=("b.dat",)),
+           threading.Thread(target=lambda: open("new.dat", "w").close())]
+for thread in waiting:
+    thread.start()
+time.sleep(0.3)
+assert open("c.dat").read() == "c"
+child = subprocess.Popen(["touch", "never.dat"])
+time.sleep(0.3)
+child.terminate()
+assert child.wait(5) == -signal.SIGTERM
+assert all(thread.is_alive() for thread in waiting)
+fcntl.flock(lock, fcntl.LOCK_UN)
+for thread in waiting:
+    thread.join()
+assert sorted(name for name in os.listdir() if name.endswith(".dat")) == ["c.dat", "d.dat", "new.dat"]
+""", timeout=30)
 
 
 @pytest.mark.parametrize("mode", ["rb", "r+b"])
