@@ -68,6 +68,14 @@ FILE* opened(FILE* stream) {
   return stub_stream(own, "r");
 }
 
+// The file of a stub's stream that is about to be closed or replaced. It writes what it holds
+// then, for which the parts must be open still: the file's mode may not let them be opened again.
+OpenFileRef file_of(FILE* stream) {
+  const int fd = ::fileno(stream);
+  const bool known = FdTable::covers(fd) && fd_table.load(fd).is_ours();
+  return known ? acquire_stub(fd) : OpenFileRef();
+}
+
 // libc makes its custom streams without room for wide characters, and crashes
 // when it is used.
 bool lacks_wide(FILE* stream) {
@@ -114,6 +122,7 @@ FILE* hook_fdopen(int fd, const char* mode) {
       errno = ENOTSUP;                                                     \
       return nullptr;                                                      \
     }                                                                      \
+    const OpenFileRef written = file_of(stream);                           \
     forget(::fileno(stream));                                              \
     FILE* result = real::name(path, mode, stream);                         \
     if (result != nullptr) forget(::fileno(result));                       \
@@ -124,7 +133,9 @@ FREOPEN_HOOK(freopen64)
 #undef FREOPEN_HOOK
 
 int hook_fclose(FILE* stream) {
-  if (stream != nullptr) forget(::fileno(stream));
+  if (stream == nullptr) return real::fclose(stream);
+  const OpenFileRef written = file_of(stream);
+  forget(::fileno(stream));
   return real::fclose(stream);
 }
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import BUILD, run
+from harness import BUILD, Volume, run
 
 UNIT = 65536
 CHANGES = Path(__file__).parent / "changes.py"
@@ -34,6 +34,22 @@ def preloaded(graphlane):
             command = (sys.executable, "-c", *command)
         return run(graphlane.program, "run", "--no-mount", "--", *command, **options)
     return start
+
+
+NOBODY = dict(user=65534, group=65534, extra_groups=[])
+
+
+@pytest.fixture
+def his(root, graphlane, open_tmp):
+    """A volume of an ordinary user's."""
+    home = open_tmp / "his"
+    home.mkdir()
+    os.chown(home, 65534, 65534)
+    devices = [home / f"d{n}" for n in range(2)]
+    words = [word for device in devices for word in ("--device", device)]
+    run("mkdir", *devices, **NOBODY)
+    run(graphlane.program, "create", home / "vol", *words, "--stripe", "*.dat", **NOBODY)
+    return Volume(home / "vol", devices)
 
 
 def is_stub(path: Path) -> bool:
@@ -438,26 +454,32 @@ assert os.write(fd, b"x") == 1 and os.pread(fd, 2000, 0)[:1000] == data[:1000]
     settled(graphlane, made)
 
 
-def test_an_ordinary_user_writes_what_is_his(graphlane):
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    with tempfile.TemporaryDirectory() as directory:
-        os.chmod(directory, 0o755)
-        (Path(directory) / "his").mkdir()
-        os.chown(Path(directory) / "his", 65534, 65534)
-        user = dict(user=65534, group=65534, extra_groups=[])
-        devices = [Path(directory) / "his" / f"d{n}" for n in range(2)]
-        words = [word for device in devices for word in ("--device", device)]
-        run("mkdir", *devices, **user)
-        run(graphlane.program, "create", Path(directory) / "his/vol", *words, "--stripe", "*.dat", **user)
-        command = [graphlane.program, "run", "--no-mount", "--", "bash", "-c",
-                   f"printf mine >> {directory}/his/vol/a.dat"]
-        run(*command, **user)
-        other = run(*command, check=False, user=65533, group=65533, extra_groups=[])
-        assert "Permission denied" in other.stderr
-        assert (Path(directory) / "his/vol/a.dat").stat().st_uid == 65534
-        graphlane("export", Path(directory) / "his/vol/a.dat", Path(directory) / "copy")
-        assert (Path(directory) / "copy").read_text() == "mine"
+def test_an_ordinary_user_writes_what_is_his(graphlane, his):
+    command = [graphlane.program, "run", "--no-mount", "--", "bash", "-c",
+               f"printf mine >> {his.path}/a.dat"]
+    run(*command, **NOBODY)
+    other = run(*command, check=False, user=65533, group=65533, extra_groups=[])
+    assert "Permission denied" in other.stderr
+    assert (his.path / "a.dat").stat().st_uid == 65534
+    assert content(graphlane, his, "a.dat") == b"mine"
+
+
+@pytest.mark.parametrize("end", ["libc.fclose(stream)", "libc.freopen(b'/dev/null', b'r', stream)",
+                                 "libc.fcloseall()", "pass"], ids=["fclose", "freopen", "fcloseall", "exit"])
+def test_a_stream_writes_what_it_holds_when_it_ends(graphlane, preloaded, his, end):
+    """Its file's mode forbids by then that it is opened to be written."""
+    preloaded(f"""
+import ctypes, os
+os.setgroups([])
+os.setgid({NOBODY['group']})
+os.setuid({NOBODY['user']})
+libc = ctypes.CDLL(None)
+libc.fopen.restype = ctypes.c_void_p
+stream = ctypes.c_void_p(libc.fopen({str(his.path / 'a.dat').encode()!r}, b"w"))
+assert libc.fputs(b"held", stream) >= 0 and os.fchmod(libc.fileno(stream), 0o444) is None
+{end}
+""")
+    assert content(graphlane, his, "a.dat") == b"held"
 
 
 WRITER = """
