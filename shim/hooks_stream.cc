@@ -34,6 +34,11 @@ int flags_of_mode(const char* mode) {
   return flags;
 }
 
+// "a" begins at the end; "a+" reads from where it is.
+bool begins_at_end(int flags) {
+  return (flags & (O_ACCMODE | O_APPEND)) == (O_WRONLY | O_APPEND);
+}
+
 // Whether fopen() is ours to do: of a striped file, to write; then *stream is its
 // result.
 bool open_to_write(const char* path, const char* mode, FILE** stream) {
@@ -47,7 +52,7 @@ bool open_to_write(const char* path, const char* mode, FILE** stream) {
   *stream = nullptr;
   if (fd < 0) return true;
   errno = saved_errno;
-  if ((flags & O_APPEND) != 0) hook_lseek(fd, 0, SEEK_END);
+  if (begins_at_end(flags)) hook_lseek(fd, 0, SEEK_END);
   *stream = stub_stream(fd, mode);
   if (*stream == nullptr) hook_close(fd);
   return true;
@@ -106,10 +111,16 @@ FILE* hook_fdopen(int fd, const char* mode) {
   Access access = Access::kNone;
   if (const OpenFileRef file = acquire_stub(fd, Group::stream)) access = file.access();
   if (access == Access::kNone) return real::fdopen(fd, mode);
-  const auto wanted = static_cast<int>(access_of_flags(flags_of_mode(mode)));
+  const int flags = flags_of_mode(mode);
+  const auto wanted = static_cast<int>(access_of_flags(flags));
   if ((wanted & ~static_cast<int>(access)) != 0) {
     errno = EINVAL;
     return nullptr;
+  }
+  const int has_flags = sys::fcntl(fd, F_GETFL);
+  if ((flags & O_APPEND) != 0 && (has_flags & O_APPEND) == 0) {
+    sys::fcntl(fd, F_SETFL, has_flags | O_APPEND);
+    if (begins_at_end(flags)) hook_lseek(fd, 0, SEEK_END);
   }
   return stub_stream(fd, mode);
 }

@@ -176,6 +176,31 @@ for name in ["fopen", "fopen64"]:
     assert is_stub(made.path / "a.dat")
 
 
+@pytest.mark.parametrize("mode", ["a", "a+"])
+@pytest.mark.parametrize("opened", ["libc.fopen(path, mode)",
+                                    "libc.fdopen(os.open(path, os.O_RDWR), mode)"], ids=["fopen", "fdopen"])
+def test_a_stream_that_appends(preloaded, made, tmp_path, opened, mode):
+    """Where it begins, where it writes, and what its descriptor does from then on."""
+    program = """
+import ctypes, fcntl, os
+libc = ctypes.CDLL(None)
+libc.fopen.restype = libc.fdopen.restype = ctypes.c_void_p
+libc.ftell.restype = ctypes.c_long
+path, mode = {path!r}, {mode!r}
+open(path, "w").write("0123456789")
+stream = ctypes.c_void_p({opened})
+fd = libc.fileno(stream)
+print(os.lseek(fd, 0, os.SEEK_CUR), fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_APPEND)
+print(libc.fgetc(stream), libc.fseek(stream, 3, 0), libc.fputs(b"AB", stream), libc.ftell(stream))
+assert libc.fflush(stream) == 0 and os.write(fd, b"CD") == 2
+print(libc.fclose(stream), open(path).read())
+"""
+    striped, plain = (preloaded(program.format(path=bytes(path), mode=mode.encode(), opened=opened)).stdout
+                      for path in (made.path / "a.dat", tmp_path / "plain"))
+    assert striped == plain and "0123456789ABCD" in plain
+    assert is_stub(made.path / "a.dat")
+
+
 def test_what_the_library_does_not_see_cannot_tear_the_stub(preloaded, made):
     """The kernel's descriptor is for reading only."""
     preloaded(f"""
