@@ -81,6 +81,13 @@ OpenFileRef file_of(FILE* stream) {
   return known ? acquire_stub(fd) : OpenFileRef();
 }
 
+// freopen() without a path opens the stream's own file again.
+bool would_open_stub(const char* path, FILE* stream) {
+  Layout layout;
+  return path != nullptr ? is_stub_at(AT_FDCWD, path, 0, &layout)
+                         : static_cast<bool>(acquire_stub(::fileno(stream)));
+}
+
 // libc makes its custom streams without room for wide characters, and crashes
 // when it is used.
 bool lacks_wide(FILE* stream) {
@@ -127,8 +134,7 @@ FILE* hook_fdopen(int fd, const char* mode) {
 
 #define FREOPEN_HOOK(name)                                                 \
   FILE* hook_##name(const char* path, const char* mode, FILE* stream) {    \
-    Layout layout;                                                         \
-    if (path != nullptr && is_stub_at(AT_FDCWD, path, 0, &layout)) {       \
+    if (would_open_stub(path, stream)) {                                   \
       explain_once(Refusal::kFreopen);                                     \
       errno = ENOTSUP;                                                     \
       return nullptr;                                                      \

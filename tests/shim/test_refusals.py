@@ -26,6 +26,7 @@ REFUSALS = {
     "splice": ("EINVAL", "os.splice(fd, os.pipe()[1], 100)"),
     "reflink": ("EOPNOTSUPP", "fcntl.ioctl(other, 0x40049409, fd)"),
     "freopen": ("ENOTSUP", "call('freopen', path.encode(), b'r', stdin(), pointer=True)"),
+    "freopen itself": ("ENOTSUP", "call('freopen', None, b'w', stream(fd), pointer=True)"),
     "aio_read": ("ENOSYS", "call('aio_read', request(fd))"),
     "aio_write": ("ENOSYS", "call('aio_write', request(fd))"),
     "lio_listio": ("ENOSYS", "call('lio_listio', 0, "
@@ -47,6 +48,10 @@ def call(name, *arguments, pointer=False):
 
 def stdin():
     return ctypes.c_void_p.in_dll(libc, "stdin")
+
+def stream(fd):
+    libc.fdopen.restype = ctypes.c_void_p
+    return ctypes.c_void_p(libc.fdopen(fd, b"r"))
 
 def request(fd):  # struct aiocb: the descriptor, LIO_READ, then zeros
     block = (ctypes.c_int * 64)()
