@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fts.h>
 #include <ftw.h>
+#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>

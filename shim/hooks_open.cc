@@ -118,6 +118,18 @@ int hook___open(const char* path, int flags, mode_t mode) { return hook_open(pat
 
 int hook___open64(const char* path, int flags, mode_t mode) { return hook_open(path, flags, mode); }
 
+// The child will open it within libc, where no preload sees it: that would tear a stub.
+int hook_posix_spawn_file_actions_addopen(posix_spawn_file_actions_t* actions, int fd,
+                                          const char* path, int flags, mode_t mode) {
+  const bool changes = may_write(access_of_flags(flags)) || (flags & O_TRUNC) != 0;
+  Layout layout;
+  if (changes && is_stub_at(AT_FDCWD, path, 0, &layout)) {
+    explain_once(Refusal::kSpawn);
+    return ENOTSUP;
+  }
+  return real::posix_spawn_file_actions_addopen(actions, fd, path, flags, mode);
+}
+
 int hook_open_by_handle_at(int mount, file_handle* handle, int flags) {
   return opened(real::open_by_handle_at(mount, handle, flags));
 }

@@ -73,7 +73,8 @@ void explain_once(Refusal refusal) {
   constexpr const char* kWhat[] = {"cannot be mapped (mmap: ENODEV)",
                                    "cannot replace an open stream (freopen: ENOTSUP)",
                                    "cannot be read or written by aio (ENOSYS)",
-                                   "cannot be read as wide characters (ENOTSUP)"};
+                                   "cannot be read as wide characters (ENOTSUP)",
+                                   "cannot be opened to write for a spawned child (posix_spawn: ENOTSUP)"};
   complain("a striped file", Text<256>()
                                  .operator<<(kWhat[static_cast<int>(refusal)])
                                  .operator<<(" without a mount; see graphlane mount")

@@ -27,6 +27,7 @@ REFUSALS = {
     "reflink": ("EOPNOTSUPP", "fcntl.ioctl(other, 0x40049409, fd)"),
     "freopen": ("ENOTSUP", "call('freopen', path.encode(), b'r', stdin(), pointer=True)"),
     "freopen itself": ("ENOTSUP", "call('freopen', None, b'w', stream(fd), pointer=True)"),
+    "posix_spawn": ("ENOTSUP", "spawn_on(path)"),
     "aio_read": ("ENOSYS", "call('aio_read', request(fd))"),
     "aio_write": ("ENOSYS", "call('aio_write', request(fd))"),
     "lio_listio": ("ENOSYS", "call('lio_listio', 0, "
@@ -52,6 +53,11 @@ def stdin():
 def stream(fd):
     libc.fdopen.restype = ctypes.c_void_p
     return ctypes.c_void_p(libc.fdopen(fd, b"r"))
+
+def spawn_on(path):
+    action = (os.POSIX_SPAWN_OPEN, 1, path, os.O_WRONLY | os.O_TRUNC, 0)
+    child = os.posix_spawn("/bin/echo", ["echo", "spawned"], os.environ, file_actions=[action])
+    assert os.waitpid(child, 0)[1] == 0
 
 def request(fd):  # struct aiocb: the descriptor, LIO_READ, then zeros
     block = (ctypes.c_int * 64)()
@@ -92,7 +98,7 @@ assert os.pread(fd, 10, 0)
     assert {path: path.read_bytes() for path in before} == before
 
 
-@pytest.mark.parametrize("what", ["mmap", "sendfile", "splice"])
+@pytest.mark.parametrize("what", ["mmap", "sendfile", "splice", "posix_spawn"])
 def test_over_a_mount_it_is_done(graphlane, striped, fuse, tmp_path, what):
     assert python(graphlane, striped, tmp_path, REFUSALS[what][1]).stderr == ""
 
