@@ -5,7 +5,7 @@
 //
 // flock() needs no help: it is the stub's. As a process loses its record locks of a
 // file when it closes any descriptor of it, stubs that it has open are not opened
-// again to be looked at (size_if_open()).
+// again to be looked at (size_if_open(), acquire_open()).
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -15,6 +15,7 @@
 #include "shim/held_names.h"
 #include "shim/hooks.h"
 #include "shim/locate.h"
+#include "shim/open_file.h"
 #include "shim/real.h"
 #include "shim/slow_lock.h"
 #include "shim/stub_path.h"
@@ -25,26 +26,42 @@ namespace {
 
 VolumeDevices volume;  // under the SlowLock
 
-// A stub that a name stands for, if it is one.
-struct NamedStub {
-  NamedStub(int directory, const char* path, int flags) {
-    struct stat st;
-    if (path == nullptr || ::syscall(SYS_newfstatat, directory, path, &st, flags) != 0) return;
-    is_directory = S_ISDIR(st.st_mode);
-    may_be_stub = has_stub_size(st);
-    if (!may_be_stub) return;
-    const int nofollow = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0;
-    const int how = O_RDONLY | O_CLOEXEC | O_NONBLOCK | nofollow;
-    fd = *path == '\0' ? reopen(directory, how) : Fd(sys::openat(directory, path, how));
-    if (!fd || sys::fstat(fd.get(), &st) != 0 || !is_stub(fd.get(), st, &layout)) fd.reset();
-  }
-  explicit operator bool() const { return static_cast<bool>(fd); }
-  bool may_move_stubs() const { return may_be_stub || is_directory; }
+// All zeros: there is no such name.
+struct stat status_of(int directory, const char* path, int flags) {
+  struct stat st {};
+  if (path == nullptr || ::syscall(SYS_newfstatat, directory, path, &st, flags) != 0) st = {};
+  return st;
+}
 
-  bool is_directory = false;
-  bool may_be_stub = false;  // or one that this process may not read
-  Fd fd;
-  Layout layout;
+// A stub that a name stands for, if it is one. One that the process has open is not opened again
+// (acquire_open()).
+class NamedStub {
+ public:
+  NamedStub(int directory, const char* path, int flags)
+      : named_(status_of(directory, path, flags)),
+        known_(may_be_stub() ? acquire_open(named_) : OpenFileRef()) {
+    if (!known_ && may_be_stub()) {
+      const int nofollow = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0;
+      const int how = O_RDONLY | O_CLOEXEC | O_NONBLOCK | nofollow;
+      opened_ = *path == '\0' ? reopen(directory, how) : Fd(sys::openat(directory, path, how));
+    }
+    struct stat st;
+    is_one_ = fd() >= 0 && sys::fstat(fd(), &st) == 0 && is_stub(fd(), st, &layout_);
+  }
+  explicit operator bool() const { return is_one_; }
+  const Layout& layout() const { return layout_; }
+  int fd() const { return known_ ? known_->stub_fd : opened_.get(); }
+
+  // Or one that this process may not read.
+  bool may_be_stub() const { return has_stub_size(named_); }
+  bool may_move_stubs() const { return may_be_stub() || S_ISDIR(named_.st_mode); }
+
+ private:
+  const struct stat named_;
+  const OpenFileRef known_;
+  Fd opened_;
+  Layout layout_;
+  bool is_one_ = false;
 };
 
 // Reads the volume.json of the volume that the open directory lies in. Under the SlowLock.
@@ -77,9 +94,9 @@ class NameChange {
     struct stat st;
     Devices devices;
     // Parts that stay are no harm: graphlane check --repair removes them.
-    if (volume_count_ > 0 && stub && sys::fstat(stub.fd.get(), &st) == 0 && st.st_nlink == 0 &&
-        !open_devices_of(stub.fd.get(), stub.layout, &volume, &devices)) {
-      remove_parts(devices, stub.layout.file_id);
+    if (volume_count_ > 0 && stub && sys::fstat(stub.fd(), &st) == 0 && st.st_nlink == 0 &&
+        !open_devices_of(stub.fd(), stub.layout(), &volume, &devices)) {
+      remove_parts(devices, stub.layout().file_id);
     }
     errno = saved_errno;
   }
@@ -97,7 +114,7 @@ bool leaves_volume(const NamedStub& stub, int directory, const char* path) {
   if (!lock) return false;
   const Fd parent = open_parent(directory, path);
   if (!parent) return false;  // as rename() will say
-  return !read_volume_above(parent.get()) || volume.volume != stub.layout.volume;
+  return !read_volume_above(parent.get()) || volume.volume != stub.layout().volume;
 }
 
 template <class Original>
@@ -127,7 +144,7 @@ int remove_stub(int directory, const char* path, Original original) {
   for (;; wait_for_check()) {
     const NamedStub removed(directory, path, AT_SYMLINK_NOFOLLOW);
     NameChange change;
-    if (removed.may_be_stub && !change.hold(directory, path)) continue;
+    if (removed.may_be_stub() && !change.hold(directory, path)) continue;
     errno = saved_errno;
     const int status = original();
     change.reap(removed);
@@ -140,8 +157,8 @@ void share_rights(const NamedStub& stub) {
   const int saved_errno = errno;
   const SlowLockGuard lock(slow_lock);
   Devices devices;
-  if (lock && !open_devices_of(stub.fd.get(), stub.layout, &volume, &devices)) {
-    (void)share_access(stub.fd.get(), devices, stub.layout.file_id);
+  if (lock && !open_devices_of(stub.fd(), stub.layout(), &volume, &devices)) {
+    (void)share_access(stub.fd(), devices, stub.layout().file_id);
   }
   errno = saved_errno;
 }

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/mman.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -166,6 +167,9 @@ int hook_statx(int directory, const char* path, int flags, unsigned mask, struct
   const int status = real::statx(directory, path, flags, mask, stx);
   if (status != 0 || stx->stx_size != kStubSize) return status;
   struct stat st {};
+  st.st_dev = makedev(stx->stx_dev_major, stx->stx_dev_minor);
+  st.st_ino = stx->stx_ino;
+  st.st_ctim = {.tv_sec = stx->stx_ctime.tv_sec, .tv_nsec = stx->stx_ctime.tv_nsec};
   st.st_mode = stx->stx_mode;
   st.st_size = static_cast<off_t>(stx->stx_size);
   with_logical_size(0, directory, path, flags, &st);

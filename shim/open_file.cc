@@ -502,6 +502,15 @@ OpenFileRef acquire_stub(int fd) {
   return file;
 }
 
+OpenFileRef acquire_open(const struct stat& st) {
+  const SlowLockGuard lock(slow_lock);
+  OpenFile* file = lock ? find_open(st, Access::kRead) : nullptr;
+  if (file == nullptr) return {};
+  OpenFileRef found(file, FdEntry::unknown(), file->said);
+  if (file->origin != Origin::kStub || file->stub_fd < 0) return {};
+  return found;
+}
+
 bool size_if_open(const struct stat& st, uint64_t* size_bytes) {
   const SlowLockGuard lock(slow_lock);
   OpenFile* file = lock ? find_open(st, Access::kRead) : nullptr;

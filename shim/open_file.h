@@ -148,6 +148,10 @@ Fd lifted(Fd fd);
 // Whether this process has that stub's file open; then its size, in bytes.
 bool size_if_open(const struct stat& st, uint64_t* size_bytes);
 
+// That file; else empty. Who looks at a stub so keeps the record locks that the process has on
+// it, which end when any of its descriptors is closed.
+OpenFileRef acquire_open(const struct stat& st);
+
 // The size of a stub's file, in bytes; `fd` is the stub's.
 uint64_t current_size(int fd, const Layout& layout);
 

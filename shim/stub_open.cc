@@ -32,8 +32,8 @@ void close_program_fd(int fd) {
   sys::close(fd);
 }
 
-// The program's descriptor of an open stub; or -1.
-int give_descriptor(Fd stub, int flags) {
+// The program's descriptor of a stub that is open to write, or as a place only; or -1.
+int give_descriptor(Fd stub, int flags, bool is_place = false) {
   stub = lifted(std::move(stub));  // the program gets the lowest number
   const Access access = access_of_flags(flags);
   Fd fd = reopen(stub.get(), O_RDONLY | (flags & kKeptFlags));
@@ -41,7 +41,7 @@ int give_descriptor(Fd stub, int flags) {
   if ((flags & O_CLOEXEC) == 0) sys::fcntl(fd.get(), F_SETFD, 0);
   int error = grant(fd.get(), access);
   // A child by vfork has no use for parts: it becomes another program.
-  if (error == 0 && !in_vfork_child()) error = adopt(fd.get(), std::move(stub));
+  if (error == 0 && !in_vfork_child()) error = adopt(fd.get(), is_place ? Fd() : std::move(stub));
   if (error == 0 && (flags & O_TRUNC) != 0) {
     const OpenFileRef file = acquire_stub(fd.get());
     error = file ? resize_striped(file, 0) : EIO;
@@ -51,7 +51,30 @@ int give_descriptor(Fd stub, int flags) {
   return failed(error);
 }
 
+// As a place only: closing that ends no record locks.
+Fd open_place(int directory, const char* path, int flags) {
+  return Fd(sys::openat(directory, path, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW)));
+}
+
+// The file of a stub, if this process has it open to write and could open it so again
+// (acquire_open()). Else empty, as before Linux 5.8.
+OpenFileRef acquire_writer(const Fd& place) {
+  struct stat st;
+  if (!place || sys::fstat(place.get(), &st) != 0 || !has_stub_size(st) ||
+      ::syscall(SYS_faccessat2, place.get(), "", W_OK, AT_EMPTY_PATH | AT_EACCESS) != 0) {
+    return {};
+  }
+  OpenFileRef file = acquire_open(st);
+  if (file && !file->written_here) return {};
+  return file;
+}
+
 int open_existing(int directory, const char* path, int flags) {
+  Fd place = open_place(directory, path, flags);
+  if (const OpenFileRef writer = acquire_writer(place)) {
+    return give_descriptor(std::move(place), flags, true);
+  }
+  place.reset();
   Fd stub(sys::openat(directory, path, O_RDWR | O_CLOEXEC | (flags & O_NOFOLLOW)));
   return stub ? give_descriptor(std::move(stub), flags) : -1;
 }
@@ -127,6 +150,9 @@ Made create(int directory, const char* path, mode_t mode, Fd* stub) {
 
 // A descriptor of the file for as long as it takes. An errno, or 0.
 int truncate_at(int directory, const char* path, int flags, off_t size) {
+  if (const OpenFileRef writer = acquire_writer(open_place(directory, path, flags))) {
+    return resize_striped(writer, static_cast<uint64_t>(size));
+  }
   const int fd = open_existing(directory, path, O_RDWR | O_CLOEXEC | (flags & O_NOFOLLOW));
   if (fd < 0) return errno;
   int error = EIO;

@@ -245,6 +245,39 @@ assert open(path).read().endswith("child")
 """)
 
 
+@pytest.mark.parametrize("call", [
+    "os.stat(path)", "libc.statx(-100, path.encode(), 0, 0x7ff, ctypes.create_string_buffer(256))",
+    "os.chmod(path, 0o600)", "os.fchmod(fd, 0o600)", "os.chown(path, os.getuid(), -1)",
+    "os.rename(path, moved)", "os.link(path, moved); os.unlink(path); path = moved", "os.truncate(path, 1000)",
+    "kept = os.open(path, os.O_RDWR)", "kept = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)",
+    "kept = os.open(path, os.O_RDONLY)", "kept = open(path, 'a')", "libc.fopen(path.encode(), b'r+')"])
+def test_record_locks_last_until_the_program_closes(preloaded, made, call):
+    """To the kernel they end with any descriptor of the file that the process closes."""
+    preloaded(f"""
+import ctypes, fcntl, os
+libc = ctypes.CDLL(None)
+path, moved = {str(made.path / 'a.dat')!r}, {str(made.path / 'b.dat')!r}
+fd = os.open(path, os.O_RDWR | os.O_CREAT)
+os.write(fd, b"content")
+def is_locked():
+    child = os.fork()
+    if child == 0:
+        other = os.open(moved if os.path.exists(moved) else path, os.O_RDWR)
+        try:
+            fcntl.lockf(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(child, 0)[1] != 0
+fcntl.lockf(fd, fcntl.LOCK_EX)
+assert is_locked()
+{call}
+assert is_locked()
+os.close(os.open(moved if os.path.exists(moved) else path, os.O_RDONLY))
+assert not is_locked()
+""")
+
+
 def test_appenders_do_not_overlap(graphlane, preloaded, made):
     """Threads, forked children and strangers at once."""
     preloaded(f"""
