@@ -3,6 +3,10 @@
 // lock, so any of the file's will do. And "to the end of the file" ends before the
 // byte by which writers keep out mounts (iomgr/stub_lock.h).
 //
+// A lock of an open file description (F_OFD_SETLK) is held by the program's own, which
+// the kernel has open for reading: it can be shared only. Held by the stub's, which all
+// of the process's writers have in common, it would keep none of them out.
+//
 // flock() needs no help: it is the stub's. As a process loses its record locks of a
 // file when it closes any descriptor of it, stubs that it has open are not opened
 // again to be looked at (size_if_open(), acquire_open()).
@@ -17,11 +21,16 @@
 #include "shim/open_file.h"
 #include "shim/real.h"
 #include "shim/record_lock.h"
+#include "shim/stub_path.h"
 
 namespace graphlane {
 namespace {
 
 constexpr auto kEnd = static_cast<off_t>(StubLock::kChange);
+
+bool is_of_description(int command) {
+  return command == F_OFD_SETLK || command == F_OFD_SETLKW || command == F_OFD_GETLK;
+}
 
 // The range from the beginning of the file. False: an impossible one.
 bool make_absolute(const OpenFileRef& file, int fd, struct flock* lock) {
@@ -45,9 +54,15 @@ bool lock_record(int fd, int command, struct flock* asked, int* status) {
   const OpenFileRef file = acquire_stub(fd);
   if (!file) return false;
   *status = -1;
-  if (asked->l_type == F_WRLCK && command != F_GETLK && command != F_OFD_GETLK &&
-      !may_write(file.access())) {
+  const bool asks = command == F_GETLK || command == F_OFD_GETLK;
+  const bool excludes = asked->l_type == F_WRLCK && !asks;
+  if (excludes && !may_write(file.access())) {
     errno = EBADF;
+    return true;
+  }
+  if (excludes && is_of_description(command)) {
+    explain_once(Refusal::kLock);
+    errno = EINVAL;  // as of a kernel without such locks
     return true;
   }
   struct flock lock = *asked;
@@ -57,11 +72,10 @@ bool lock_record(int fd, int command, struct flock* asked, int* status) {
   }
   const off_t room = kEnd - lock.l_start;
   if (lock.l_len == 0 || lock.l_len > room) lock.l_len = room;
-  const int owner = may_write(file.access()) ? file->stub_fd : fd;
+  const int owner = may_write(file.access()) && !is_of_description(command) ? file->stub_fd : fd;
   *status = real::fcntl(owner, command, reinterpret_cast<long>(&lock));
-  const bool told = command == F_GETLK || command == F_OFD_GETLK;
-  if (*status == 0 && told && lock.l_type == F_UNLCK) asked->l_type = F_UNLCK;
-  else if (*status == 0 && told) *asked = lock;
+  if (*status == 0 && asks && lock.l_type == F_UNLCK) asked->l_type = F_UNLCK;
+  else if (*status == 0 && asks) *asked = lock;
   return true;
 }
 

@@ -74,7 +74,8 @@ void explain_once(Refusal refusal) {
                                    "cannot replace an open stream (freopen: ENOTSUP)",
                                    "cannot be read or written by aio (ENOSYS)",
                                    "cannot be read as wide characters (ENOTSUP)",
-                                   "cannot be opened to write for a spawned child (posix_spawn: ENOTSUP)"};
+                                   "cannot be opened to write for a spawned child (posix_spawn: ENOTSUP)",
+                                   "cannot be locked to write by one descriptor (F_OFD_SETLK: EINVAL)"};
   complain("a striped file", Text<256>()
                                  .operator<<(kWhat[static_cast<int>(refusal)])
                                  .operator<<(" without a mount; see graphlane mount")

@@ -37,8 +37,8 @@ void fill_stat(const Layout& layout, struct stat* st);
 
 // Tells, once for each of our refusals, that a program asked for what needs a
 // mount.
-enum class Refusal { kMmap, kFreopen, kAio, kWide, kSpawn };
-inline constexpr int kRefusalCount = 5;
+enum class Refusal { kMmap, kFreopen, kAio, kWide, kSpawn, kLock };
+inline constexpr int kRefusalCount = 6;
 void explain_once(Refusal refusal);
 
 }  // namespace graphlane

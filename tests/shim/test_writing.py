@@ -278,6 +278,32 @@ assert not is_locked()
 """)
 
 
+def test_a_lock_by_one_descriptor_is_shared_or_refused(preloaded, made):
+    """Without a mount all writers of a process are one to the kernel."""
+    said = preloaded(f"""
+import errno, fcntl, os, struct
+path = {str(made.path / 'a.dat')!r}
+one, other = [os.open(path, os.O_RDWR | os.O_CREAT) for n in range(2)]
+def lock(fd, kind, command=fcntl.F_OFD_SETLK):
+    try:
+        return struct.unpack("hhqqi", fcntl.fcntl(fd, command, struct.pack("hhqqi", kind, 0, 0, 0, 0)))[0]
+    except OSError as error:
+        return errno.errorcode[error.errno]
+for fd in (one, other):
+    assert lock(fd, fcntl.F_WRLCK) == "EINVAL"
+    assert lock(fd, fcntl.F_RDLCK) == fcntl.F_RDLCK
+assert lock(one, fcntl.F_WRLCK, fcntl.F_SETLK) == "EAGAIN"
+os.close(other)
+assert lock(one, fcntl.F_WRLCK, fcntl.F_OFD_GETLK) == fcntl.F_UNLCK
+third = os.open(path, os.O_RDWR)
+assert lock(third, fcntl.F_WRLCK, fcntl.F_OFD_GETLK) == fcntl.F_RDLCK
+assert lock(one, fcntl.F_UNLCK) == fcntl.F_UNLCK
+assert lock(one, fcntl.F_WRLCK, fcntl.F_SETLK) == fcntl.F_WRLCK
+assert lock(os.open(path, os.O_RDONLY), fcntl.F_WRLCK) == "EBADF"
+""").stderr
+    assert said.count("graphlane: ") == 1
+
+
 def test_appenders_do_not_overlap(graphlane, preloaded, made):
     """Threads, forked children and strangers at once."""
     preloaded(f"""
