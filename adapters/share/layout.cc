@@ -79,6 +79,7 @@ Outcome<void> check(const Layout& layout, std::span<const FileIdentity> files) {
     return make_error(EINVAL, "{} files: 1 to {} are possible", files.size(), kFilesMax);
   }
   uint32_t partition = 0;
+  uint64_t graph_bytes = 0;
   for (const FileRange& range : layout.ranges) {
     if (range.partition < partition || range.partition >= layout.partition_count) {
       return make_error(EINVAL, "a range of partition {} follows one of partition {} of {}",
@@ -92,6 +93,10 @@ Outcome<void> check(const Layout& layout, std::span<const FileIdentity> files) {
     if (range.offset > size_bytes || range.length_bytes > size_bytes - range.offset) {
       return make_error(EINVAL, "partition {}: {} bytes at {} of a file that has {}", partition,
                         range.length_bytes, range.offset, size_bytes);
+    }
+    // Ranges may overlap, so that the files' sizes do not limit it.
+    if (__builtin_add_overflow(graph_bytes, range.length_bytes, &graph_bytes)) {
+      return make_error(EINVAL, "partition {}: with it the graph has 2^64 bytes or more", partition);
     }
   }
   if (record.size_bytes == 0) return {};

@@ -64,7 +64,8 @@ struct FileIdentity {
 // EBADF: not a regular file that is open for reading.
 Result<FileIdentity> identify(int file);
 
-// Whether everything in it fits together and lies within the files.
+// Whether everything in it fits together and lies within the files; then the sum of all sizes is
+// no more than 64 bits either.
 Outcome<void> check(const Layout& layout, std::span<const FileIdentity> files);
 
 // A partition's chunks are `chunk_bytes` each, but for the last one.

@@ -62,6 +62,23 @@ INSTANTIATE_TEST_SUITE_P(
                   "a source at byte 5 is not within an edge of 8 bytes"}),
     [](const auto& row) { return std::string(row.param.name); });
 
+// Of a sparse file. Their sum was 0 modulo 2^64: a partition that fits any budget.
+TEST(LayoutTest, OfMoreBytesThanANumberHoldsIsRefused) {
+  constexpr uint64_t kBytes = uint64_t{1} << 62;
+  const FileIdentity sparse{.device = 1, .inode = 2, .size_bytes = kBytes, .modified_ns = 3};
+  Layout layout = good();
+  layout.ranges = {{0, 0, 0, kBytes}, {0, 0, 0, kBytes}, {0, 0, 0, kBytes}};
+  EXPECT_TRUE(check(layout, {&sparse, 1}));
+  for (const uint32_t partition : {0u, 2u}) {
+    layout.ranges.resize(3);
+    layout.ranges.push_back({partition, 0, 0, kBytes});
+    const auto checked = check(layout, {&sparse, 1});
+    ASSERT_FALSE(checked);
+    EXPECT_EQ(checked.error().text,
+              fmt::format("partition {}: with it the graph has 2^64 bytes or more", partition));
+  }
+}
+
 TEST(IdentifyTest, WantsARegularFileThatIsOpenForReading) {
   const Fd path(::open("/proc/self/exe", O_PATH | O_CLOEXEC));
   const Fd device(::open("/dev/null", O_RDONLY | O_CLOEXEC));
