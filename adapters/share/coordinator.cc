@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <utility>
 
 #include "adapters/share/chunk_size.h"
@@ -219,8 +220,7 @@ bool Coordinator::dispatch(JobId id, Client& client, Message& message) {
   if (client.graph) return dispatch_attached(id, client, message);
   const Outcome<void> attached = attach(id, client, message);
   if (attached) return true;
-  (void)send_head(client.socket.get(), RefusalMessage{.error = attached.error().code},
-                  attached.error().text, {}, MSG_DONTWAIT).has_value();
+  (void)send_refusal(client.socket.get(), attached.error()).has_value();
   return false;
 }
 
@@ -258,8 +258,7 @@ bool Coordinator::dispatch_attached(JobId id, Client& client, Message& message) 
       const int socket = client.socket.get();
       const Result<void> sent =
           version ? send_head(socket, UpdatedMessage{.version = *version}, {}, {}, MSG_DONTWAIT)
-                  : send_head(socket, RefusalMessage{.error = version.error().code},
-                              version.error().text, {}, MSG_DONTWAIT);
+                  : send_refusal(socket, version.error());
       return sent.has_value();
     }
     case Kind::kAskStatistics:
@@ -278,6 +277,9 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
   }
   if (message.fds.size() < 3) return make_error(EPROTO, "the job shows no files");
   const std::string name(message.after(sizeof attach));
+  if (name.size() > NAME_MAX) {
+    return make_error(EPROTO, "the name of the graph's first file has more than {} bytes", NAME_MAX);
+  }
   auto layout_bytes = read_layout(message.fds[0]);
   if (!layout_bytes) return layout_bytes.error();
   auto layout = Layout::from_bytes(*layout_bytes);

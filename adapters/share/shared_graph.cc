@@ -18,6 +18,12 @@ constexpr size_t kKeptPartitionsMax = 16384;
 
 }  // namespace
 
+Result<void> send_refusal(int socket, const Error& error) {
+  const RefusalMessage head{.error = error.code};
+  const std::string_view reason = std::string_view(error.text).substr(0, kMessageBytesMax - sizeof head);
+  return send_head(socket, head, reason, {}, MSG_DONTWAIT);
+}
+
 SharedGraph::SharedGraph(GraphFiles files, std::shared_ptr<LabelKeeper> labels, Worker& worker,
                          const Options& options)
     : options_(options),
@@ -338,7 +344,7 @@ uint64_t SharedGraph::next_deadline_ns(uint64_t now_ns) const {
 // --- messages -----------------------------------------------------------------
 
 void SharedGraph::refuse(JobId id, const Error& error) {
-  tell(id, RefusalMessage{.error = error.code}, error.text);
+  if (!send_refusal(jobs_.at(id).socket, error)) broken_.push_back(id);
 }
 
 }  // namespace graphlane::share

@@ -34,6 +34,9 @@
 
 namespace graphlane::share {
 
+// Why a job does not get what it asked for, as far as that fits a message.
+Result<void> send_refusal(int socket, const Error& error);
+
 class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
  public:
   struct Options {

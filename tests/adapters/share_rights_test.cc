@@ -75,11 +75,11 @@ class ShareRightsTest : public ShareTest {
     return layout.to_bytes();
   }
   // The coordinator's answer to an Attach that shows `file`.
-  std::string attach(const Fd& socket, int file) const {
+  std::string attach(const Fd& socket, int file, const std::string& name = "column") const {
     const auto memory = make_sealed(layout());
     const Fd directory(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const int fds[] = {memory->get(), directory.get(), file};
-    EXPECT_TRUE(send_head(socket.get(), AttachMessage{}, "column", fds));
+    EXPECT_TRUE(send_head(socket.get(), AttachMessage{}, name, fds));
     const auto answer = receive_message(socket.get());
     if (!answer) return "cut off";
     PlainMessage plain{};
@@ -107,6 +107,18 @@ TEST_F(ShareRightsTest, AFileThatIsNotOpenForReadingIsNoRight) {
   const Fd copy(::open(path("copy").c_str(), O_RDONLY | O_CLOEXEC));
   EXPECT_EQ(attach(connect(), copy.get()), "welcome");
   EXPECT_EQ(resident.statistics().jobs, 1u);
+}
+
+// The refusal repeated it, and was too long to be sent: an assertion ended the coordinator.
+TEST_F(ShareRightsTest, ANameThatIsTooLongForAFileIsRefused) {
+  ShareJob resident = job();
+  const pid_t coordinator = this->coordinator();
+  const std::string longest(kMessageBytesMax - sizeof(AttachMessage), 'x');
+  const Fd path_only(::open(path("column").c_str(), O_PATH | O_CLOEXEC));
+  EXPECT_EQ(attach(connect(), path_only.get(), longest),
+            "the name of the graph's first file has more than 255 bytes");
+  EXPECT_EQ(sweep(resident), hash_);
+  EXPECT_EQ(this->coordinator(), coordinator);
 }
 
 TEST_F(ShareRightsTest, OnlyWhoMayWriteTheFileUpdatesTheGraph) {
