@@ -11,14 +11,17 @@ void LabelKeeper::want(Worker& worker) {
     building_ = true;
     return;
   }
-  worker.post([self = shared_from_this()]() -> Worker::Completion {
-    auto bytes = read_label_file(self->place_.directory.get(), self->place_.name, self->place_.owner,
-                                 self->graph_hash_, self->chunk_bytes_, self->partition_bytes_);
-    return [self, bytes = std::move(bytes)] {
-      if (bytes) self->keep(*bytes);
-      self->building_ = !self->memory_;
-    };
-  });
+  auto found = std::make_shared<std::optional<std::string>>();
+  worker.post(
+      [self = shared_from_this(), found] {
+        auto bytes = read_label_file(self->place_.directory.get(), self->place_.name, self->place_.owner,
+                                     self->graph_hash_, self->chunk_bytes_, self->partition_bytes_);
+        if (bytes) *found = std::move(*bytes);
+      },
+      [self = shared_from_this(), found] {
+        if (*found) self->keep(**found);
+        self->building_ = !self->memory_;
+      });
 }
 
 void LabelKeeper::add(uint32_t partition, std::optional<PartitionLabels> labels, Worker& worker) {
@@ -33,11 +36,12 @@ void LabelKeeper::add(uint32_t partition, std::optional<PartitionLabels> labels,
   keep(bytes);
   building_ = false;
   if (!place_.directory || !may_write_label_file(place_.owner)) return;
-  worker.post([self = shared_from_this(), bytes = std::move(bytes)]() -> Worker::Completion {
-    // Where it cannot be written the labels are made again another time.
-    (void)write_label_file(self->place_.directory.get(), self->place_.name, bytes).has_value();
-    return [] {};
-  });
+  worker.post(
+      [self = shared_from_this(), bytes = std::move(bytes)] {
+        // Where it cannot be written the labels are made again another time.
+        (void)write_label_file(self->place_.directory.get(), self->place_.name, bytes).has_value();
+      },
+      [] {});
 }
 
 // Without memory for them, jobs do without.

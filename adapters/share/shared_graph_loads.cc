@@ -73,23 +73,27 @@ void SharedGraph::start_reading(const GlobalTable::Batch& batch) {
 }
 
 void SharedGraph::read_run(const GlobalTable::Batch& batch) {
-  worker_.read([self = weak_from_this(), files = files_, batch]() -> Worker::Completion {
-    if (self.expired()) return [] {};
-    // Shared, as a std::function must be copyable.
-    auto loaded = std::make_shared<std::vector<Outcome<Fd>>>(files->load(batch));
-    return [self, files, batch, loaded] {
-      const auto graph = self.lock();
-      for (size_t i = 0; graph && i < batch.size(); ++i) {
-        Outcome<Fd>& memory = (*loaded)[i];
-        if (memory) {
-          graph->store(batch[i], std::move(*memory), files->partition_bytes[batch[i]]);
-        } else {
-          graph->buffers_.release(batch[i]);
-          graph->fail(batch[i], memory.error());
+  // Shared, as a std::function must be copyable. What it holds before is what is said if load() throws.
+  auto loaded = std::make_shared<std::vector<Outcome<Fd>>>();
+  for (size_t i = 0; i < batch.size(); ++i) {
+    loaded->push_back(make_error(ENOMEM, "{}: no memory to read it with", files_->name));
+  }
+  worker_.read(
+      [self = weak_from_this(), files = files_, batch, loaded] {
+        if (!self.expired()) *loaded = files->load(batch);
+      },
+      [self = weak_from_this(), files = files_, batch, loaded] {
+        const auto graph = self.lock();
+        for (size_t i = 0; graph && i < batch.size(); ++i) {
+          Outcome<Fd>& memory = (*loaded)[i];
+          if (memory) {
+            graph->store(batch[i], std::move(*memory), files->partition_bytes[batch[i]]);
+          } else {
+            graph->buffers_.release(batch[i]);
+            graph->fail(batch[i], memory.error());
+          }
         }
-      }
-    };
-  });
+      });
 }
 
 // What is in memory and not labelled yet. The task has the memory for itself, should the
@@ -99,15 +103,16 @@ void SharedGraph::label_loaded() {
   for (const auto& [partition, buffer] : buffers_.all()) {
     if (!buffer.memory || !labels_->take(partition)) continue;
     auto memory = std::make_shared<const Fd>(sys::fcntl(buffer.memory.get(), F_DUPFD_CLOEXEC));
-    worker_.post([self = weak_from_this(), labels = labels_, memory, number = partition,
-                  size_bytes = buffer.size_bytes]() -> Worker::Completion {
-      auto made = std::make_shared<std::optional<PartitionLabels>>();
-      if (auto bytes = Mapping::of_sealed(memory->get(), size_bytes)) *made = labels->label(bytes->bytes());
-      return [self, labels, number, made] {
-        const auto graph = self.lock();
-        if (graph) labels->add(number, std::move(*made), graph->worker_);
-      };
-    });
+    auto made = std::make_shared<std::optional<PartitionLabels>>();
+    worker_.post(
+        [labels = labels_, memory, size_bytes = buffer.size_bytes, made] {
+          auto bytes = Mapping::of_sealed(memory->get(), size_bytes);
+          if (bytes) *made = labels->label(bytes->bytes());
+        },
+        [self = weak_from_this(), labels = labels_, number = partition, made] {
+          const auto graph = self.lock();
+          if (graph) labels->add(number, std::move(*made), graph->worker_);
+        });
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <sys/eventfd.h>
 
+#include <exception>
 #include <utility>
 
 namespace graphlane::share {
@@ -35,31 +36,35 @@ void Worker::give(Queue& queue, Task task) {
 void Worker::finish() {
   uint64_t count;
   (void)!::read(event_.get(), &count, sizeof count);  // EAGAIN: somebody else's wake-up
-  std::deque<Completion> completions;
+  std::list<Task> worked;
   {
     MutexLock lock(mu_);
-    completions.swap(completions_);
+    worked.swap(worked_);
   }
-  for (const Completion& complete : completions) {
+  for (const Task& task : worked) {
     --pending_count_;
-    complete();
+    task.complete();
   }
 }
 
 void Worker::run(Queue& queue) {
   for (;;) {
-    Task task;
+    std::list<Task> task;  // goes from list to list as it is: that takes no memory
     {
       MutexLock lock(mu_);
       while (queue.tasks.empty() && !stopping_) queue.changed.wait(mu_);
       if (stopping_) return;
-      task = std::move(queue.tasks.front());
-      queue.tasks.pop_front();
+      task.splice(task.begin(), queue.tasks, queue.tasks.begin());
     }
-    Completion completion = task();
+    try {
+      task.front().work();
+    } catch (const std::exception&) {
+      // There is no result, as its completion finds.
+    }
+    task.front().work = {};  // what it holds may be large, and would be freed in the loop
     {
       MutexLock lock(mu_);
-      completions_.push_back(std::move(completion));
+      worked_.splice(worked_.end(), task);
     }
     const uint64_t one = 1;
     (void)!::write(event_.get(), &one, sizeof one);

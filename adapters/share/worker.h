@@ -1,5 +1,5 @@
-// Worker: threads that do what would hold up the coordinator's loop. A task runs there and
-// returns what is to be done about it in the loop.
+// Worker: threads that do what would hold up the coordinator's loop: a task's work. Then the loop
+// completes it, also if the work threw, for lack of memory say, and has left no result.
 //
 //   read()   waits for devices: by as many threads as keep all devices of a striped graph busy
 //   post()   labels, writes: by one thread, as the cores are the jobs'
@@ -8,8 +8,8 @@
 #pragma once
 
 #include <array>
-#include <deque>
 #include <functional>
+#include <list>
 #include <thread>
 
 #include "iomgr/base/fd.h"
@@ -19,14 +19,13 @@ namespace graphlane::share {
 
 class Worker {
  public:
-  using Completion = std::function<void()>;
-  using Task = std::function<Completion()>;
+  using Call = std::function<void()>;
 
   Worker();
   ~Worker();  // drops what has not begun
 
-  void read(Task task) { give(reads_, std::move(task)); }
-  void post(Task task) { give(others_, std::move(task)); }
+  void read(Call work, Call complete) { give(reads_, {std::move(work), std::move(complete)}); }
+  void post(Call work, Call complete) { give(others_, {std::move(work), std::move(complete)}); }
   int event() const { return event_.get(); }  // readable: finish() has something to do
   void finish();
   bool idle() const { return pending_count_ == 0; }
@@ -34,9 +33,13 @@ class Worker {
  private:
   static constexpr size_t kReaders = 8;
 
+  struct Task {
+    Call work;
+    Call complete;
+  };
   struct Queue {
     CondVar changed;
-    std::deque<Task> tasks;
+    std::list<Task> tasks;
   };
   void give(Queue& queue, Task task);
   void run(Queue& queue);
@@ -46,7 +49,7 @@ class Worker {
   Mutex mu_;
   Queue reads_;   // both guarded by mu_
   Queue others_;
-  std::deque<Completion> completions_ GUARDED_BY(mu_);
+  std::list<Task> worked_ GUARDED_BY(mu_);  // to be completed
   bool stopping_ GUARDED_BY(mu_) = false;
   std::array<std::thread, kReaders + 1> threads_;  // last: they use all of the above
 };
