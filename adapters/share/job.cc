@@ -175,8 +175,8 @@ Outcome<void> Job::take_labels(int memory) {
   auto mapped = Mapping::of_sealed(memory, *size_bytes);
   if (!mapped) return mapped.error();
   label_memory_ = std::move(*mapped);
-  auto labels = Labels::parse(label_memory_.bytes(), link_.graph_hash(), link_.partition_bytes());
-  if (labels && labels->chunk_bytes() != link_.chunk_bytes()) return bad;
+  auto labels = Labels::parse(label_memory_.bytes(), link_.graph_hash(), link_.chunk_bytes(),
+                              link_.partition_bytes());
   if (!labels) return make_error(EPROTO, "{}: labels: {}", link_.name(), labels.error().text);
   labels_ = *labels;
   return {};

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "iomgr/base/file_io.h"
+#include "iomgr/memory_limit.h"
 #include "iomgr/small_file.h"
 
 namespace graphlane::share {
@@ -36,16 +37,23 @@ Outcome<std::string> read_label_file(int directory, const std::string& name, uid
   if (!trusted || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return make_error(EPERM, "{}: user {} is not believed, or others may write it", file_name, st.st_uid);
   }
-  std::string bytes(static_cast<size_t>(st.st_size), '\0');
-  const Result<size_t> got = pread_full(file.get(), bytes.data(), bytes.size(), 0);
+  // The header first: in a stranger's directory the file may have any size.
+  const auto size_bytes = static_cast<uint64_t>(st.st_size);
+  char head[sizeof(LabelHeader)];
+  Result<size_t> got = pread_full(file.get(), head, sizeof head, 0);
+  if (!got) return os_error(got.error().code, file_name, "cannot read");
+  const auto header = parse_label_header({head, *got}, size_bytes, graph_hash, chunk_bytes, partition_bytes);
+  if (!header) return make_error(EINVAL, "{}: {}", file_name, header.error().text);
+  // Of a graph whose ranges overlap it may still be more than there is memory.
+  if (size_bytes > memory_available_bytes() / 2) {
+    return make_error(ENOMEM, "{}: no memory for {} bytes", file_name, size_bytes);
+  }
+  std::string bytes(size_bytes, '\0');
+  got = pread_full(file.get(), bytes.data(), bytes.size(), 0);
   if (!got) return os_error(got.error().code, file_name, "cannot read");
   bytes.resize(*got);
-  const Outcome<Labels> labels = Labels::parse(bytes, graph_hash, partition_bytes);
+  const auto labels = Labels::parse(bytes, graph_hash, chunk_bytes, partition_bytes);
   if (!labels) return make_error(EINVAL, "{}: {}", file_name, labels.error().text);
-  if (labels->chunk_bytes() != chunk_bytes) {
-    return make_error(EINVAL, "{}: for chunks of {} bytes, not {}", file_name,
-                      labels->chunk_bytes(), chunk_bytes);
-  }
   return bytes;
 }
 

@@ -87,10 +87,10 @@ uint64_t graph_hash(const Layout& layout, std::span<const FileIdentity> files) {
   return hash;
 }
 
-Outcome<Labels> Labels::parse(std::span<const char> bytes, uint64_t graph_hash,
-                              std::span<const uint64_t> partition_bytes) {
-  Labels labels;
-  LabelHeader& header = labels.header_;
+Outcome<LabelHeader> parse_label_header(std::span<const char> bytes, uint64_t size_bytes,
+                                        uint64_t graph_hash, uint64_t chunk_bytes,
+                                        std::span<const uint64_t> partition_bytes) {
+  LabelHeader header;
   if (bytes.size() < sizeof header) {
     return make_error(EINVAL, "byte {}: cut short: a header of {} bytes expected", bytes.size(),
                       sizeof header);
@@ -106,12 +106,37 @@ Outcome<Labels> Labels::parse(std::span<const char> bytes, uint64_t graph_hash,
   if (header.graph_hash != graph_hash || header.partition_count != partition_bytes.size()) {
     return make_error(EINVAL, "byte 8: of another graph");
   }
-  // Behind a right checksum stand our own counts, so they do not overflow.
-  const uint64_t index_count = header.partition_count + header.chunk_count + 2;
-  const uint64_t size = sizeof header + 8 * index_count + 8 * header.entry_count;
-  if (bytes.size() != size) {
-    return make_error(EINVAL, "byte {}: {} bytes expected in all", bytes.size(), size);
+  if (header.chunk_bytes != chunk_bytes) {
+    return make_error(EINVAL, "byte {}: for chunks of {} bytes, not {}",
+                      offsetof(LabelHeader, chunk_bytes), header.chunk_bytes, chunk_bytes);
   }
+  // Anybody can compute the checksum, so it does not vouch for the counts.
+  uint64_t chunk_count = 0;
+  uint64_t edge_count_max = 0;
+  for (const uint64_t size : partition_bytes) {
+    chunk_count += chunk_count_of(size, chunk_bytes);
+    edge_count_max += size / sizeof(uint32_t);  // its source at least
+  }
+  if (header.chunk_count != chunk_count || header.entry_count > edge_count_max) {
+    return make_error(EINVAL, "byte {}: {} chunks with {} sources: {} expected, {} at most",
+                      offsetof(LabelHeader, chunk_count), header.chunk_count, header.entry_count,
+                      chunk_count, edge_count_max);
+  }
+  // In words: the bytes of a sparse file's edges may be more than 64 bits hold.
+  const uint64_t word_count = sizeof header / 8 + header.partition_count + 1 + header.chunk_count + 1 +
+                              header.entry_count;
+  if (size_bytes % 8 != 0 || size_bytes / 8 != word_count) {
+    return make_error(EINVAL, "byte {}: {} bytes expected in all", size_bytes, 8 * word_count);
+  }
+  return header;
+}
+
+Outcome<Labels> Labels::parse(std::span<const char> bytes, uint64_t graph_hash, uint64_t chunk_bytes,
+                              std::span<const uint64_t> partition_bytes) {
+  const auto parsed = parse_label_header(bytes, bytes.size(), graph_hash, chunk_bytes, partition_bytes);
+  if (!parsed) return parsed.error();
+  Labels labels;
+  const LabelHeader& header = labels.header_ = *parsed;
   if (header.payload_crc != crc_of(bytes.subspan(sizeof header))) {
     return make_error(EINVAL, "byte {}: wrong checksum of the tables",
                       offsetof(LabelHeader, payload_crc));

@@ -59,6 +59,12 @@ static_assert(sizeof(LabelHeader) == 72);
 // Differs when the layout does, or the size or time of a file.
 uint64_t graph_hash(const Layout& layout, std::span<const FileIdentity> files);
 
+// The header of labels that begin with `bytes` and have `size_bytes` in all, which is no more than
+// the graph's edges can have then. EINVAL: as of Labels::parse().
+Outcome<LabelHeader> parse_label_header(std::span<const char> bytes, uint64_t size_bytes,
+                                        uint64_t graph_hash, uint64_t chunk_bytes,
+                                        std::span<const uint64_t> partition_bytes);
+
 // A bitmap of vertices, bit v of word v / 64.
 using VertexBits = std::span<const uint64_t>;
 
@@ -67,8 +73,8 @@ class Labels {
  public:
   Labels() = default;
 
-  // EINVAL: damaged, or of another graph; says where.
-  static Outcome<Labels> parse(std::span<const char> bytes, uint64_t graph_hash,
+  // EINVAL: damaged, of another graph, or for other chunks; says where.
+  static Outcome<Labels> parse(std::span<const char> bytes, uint64_t graph_hash, uint64_t chunk_bytes,
                                std::span<const uint64_t> partition_bytes);
 
   uint64_t chunk_bytes() const { return header_.chunk_bytes; }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include <random>
 
 #include "adapters/share/label_file.h"
+#include "iomgr/base/crc32c.h"
 
 namespace graphlane::share {
 namespace {
@@ -76,7 +78,7 @@ TEST(LabelsTest, AreWhatAlgorithmOneSays) {
     const RecordFormat record = seed % 2 ? RecordFormat{8, 0} : RecordFormat{12, 4};
     const uint32_t width = seed % 3 ? 40 : UINT32_MAX;  // counted in place, or sorted
     const Graph graph = random_graph(seed, record, width);
-    const auto labels = Labels::parse(graph.labels, kHash, graph.sizes);
+    const auto labels = Labels::parse(graph.labels, kHash, kChunkBytes, graph.sizes);
     ASSERT_TRUE(labels) << labels.error().text;
     for (uint32_t p = 0; p < graph.partitions.size(); ++p) {
       const auto chunks = label_by_hand(graph.partitions[p], record, kChunkBytes);
@@ -115,19 +117,51 @@ TEST(LabelsTest, AnyDamagedByteIsFound) {
   for (size_t at = 0; at < graph.labels.size(); ++at) {
     std::string damaged = graph.labels;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
-    ASSERT_FALSE(Labels::parse(damaged, kHash, graph.sizes)) << "byte " << at;
+    ASSERT_FALSE(Labels::parse(damaged, kHash, kChunkBytes, graph.sizes)) << "byte " << at;
   }
   for (size_t length = 0; length < graph.labels.size(); length += 7) {
-    ASSERT_FALSE(Labels::parse(std::string_view(graph.labels).substr(0, length), kHash, graph.sizes));
+    ASSERT_FALSE(Labels::parse(std::string_view(graph.labels).substr(0, length), kHash, kChunkBytes, graph.sizes));
   }
 }
 
 TEST(LabelsTest, OfAnotherGraphAreRefused) {
   const Graph graph = random_graph(6, {8, 0}, 40);
-  EXPECT_FALSE(Labels::parse(graph.labels, kHash + 1, graph.sizes));
+  EXPECT_FALSE(Labels::parse(graph.labels, kHash + 1, kChunkBytes, graph.sizes));
   auto sizes = graph.sizes;
   sizes[0] += 8 * kChunkBytes;
-  EXPECT_FALSE(Labels::parse(graph.labels, kHash, sizes));
+  EXPECT_FALSE(Labels::parse(graph.labels, kHash, kChunkBytes, sizes));
+}
+
+// With right checksums, which anybody can compute. Chunks of no bytes were divided by, and tables of
+// 2^64 bytes believed to be there.
+TEST(LabelsTest, OfCountsThatMakeNoSenseAreRefused) {
+  const Graph graph = random_graph(5, {8, 0}, 40);
+  LabelHeader good;
+  std::memcpy(&good, graph.labels.data(), sizeof good);
+  const auto reason = [&](const auto& spoil) {
+    std::string bytes = graph.labels;
+    LabelHeader header = good;
+    spoil(header);
+    // The end of the chunks and of the entries, as the header says.
+    const auto put = [&](uint64_t word, uint64_t value) {
+      std::memcpy(bytes.data() + sizeof header + 8 * word, &value, 8);
+    };
+    put(good.partition_count, header.chunk_count);
+    put(good.partition_count + 1 + good.chunk_count, header.entry_count);
+    const auto crc = [](const void* data, size_t length) {
+      return crc32c(static_cast<const uint8_t*>(data), length);
+    };
+    header.payload_crc = crc(bytes.data() + sizeof header, bytes.size() - sizeof header);
+    header.header_crc = crc(&header, offsetof(LabelHeader, header_crc));
+    std::memcpy(bytes.data(), &header, sizeof header);
+    const auto labels = Labels::parse(bytes, kHash, kChunkBytes, graph.sizes);
+    return labels ? std::string("good") : labels.error().text;
+  };
+  constexpr uint64_t kMany = uint64_t{1} << 61;  // 2^64 bytes
+  EXPECT_EQ(reason([](LabelHeader&) {}), "good");
+  EXPECT_EQ(reason([](LabelHeader& it) { it.chunk_bytes = 0; }), "byte 16: for chunks of 0 bytes, not 192");
+  EXPECT_EQ(reason([](LabelHeader& it) { it.chunk_count += kMany; }).substr(0, 8), "byte 24:");
+  EXPECT_EQ(reason([](LabelHeader& it) { it.entry_count += kMany; }).substr(0, 8), "byte 24:");
 }
 
 TEST(GraphHashTest, ChangesWithTheFilesAndTheLayout) {
@@ -178,7 +212,7 @@ TEST_F(LabelFileTest, SaysInOneLineWhatIsWrong) {
   };
   EXPECT_NE(reason(kHash, kChunkBytes).find("No such file"), std::string::npos);
   ASSERT_TRUE(write_label_file(fd_.get(), "column", graph_.labels));
-  EXPECT_EQ(reason(kHash, 2 * kChunkBytes), ".graphlane-chunks-column: for chunks of 192 bytes, not 384");
+  EXPECT_EQ(reason(kHash, 2 * kChunkBytes), ".graphlane-chunks-column: byte 16: for chunks of 192 bytes, not 384");
   EXPECT_EQ(reason(kHash + 1, kChunkBytes), ".graphlane-chunks-column: byte 8: of another graph");
   ASSERT_EQ(::truncate(path().c_str(), 100), 0);
   EXPECT_NE(reason(kHash, kChunkBytes).find("bytes expected in all"), std::string::npos);

@@ -4,6 +4,7 @@
 
 #include <future>
 
+#include "adapters/share/label_file.h"
 #include "adapters/share/layout.h"
 #include "adapters/share/message_socket.h"
 #include "adapters/share/protocol.h"
@@ -75,10 +76,11 @@ class ShareRightsTest : public ShareTest {
     return layout.to_bytes();
   }
   // The coordinator's answer to an Attach that shows `file`.
-  std::string attach(const Fd& socket, int file, const std::string& name = "column") const {
+  std::string attach(const Fd& socket, int file, const std::string& name = "column",
+                     const std::string& directory = "/") const {
     const auto memory = make_sealed(layout());
-    const Fd directory(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const int fds[] = {memory->get(), directory.get(), file};
+    const Fd shown(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const int fds[] = {memory->get(), shown.get(), file};
     EXPECT_TRUE(send_head(socket.get(), AttachMessage{}, name, fds));
     const auto answer = receive_message(socket.get());
     if (!answer) return "cut off";
@@ -212,6 +214,42 @@ TEST_F(ShareRightsTest, AnotherUserWhoMayReadSharesRootsCoordinator) {
   });
   EXPECT_EQ(other.wait(), 0);
   EXPECT_EQ(sweep(resident), hash_);
+}
+
+// The coordinator asked for memory of its size, and ended.
+TEST_F(ShareRightsTest, ALabelFileOfAnySizeBesideAStrangersGraphHurtsNobody) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  ShareJob resident = job();
+  const pid_t coordinator = this->coordinator();
+  std::filesystem::create_directory(path("own"));
+  std::filesystem::copy_file(path("column"), path("own/column"));
+  const std::string labels = path("own/" + label_file_name("column"));
+  std::ofstream(labels).close();
+  if (::truncate(labels.c_str(), off_t{1} << 42) != 0) GTEST_SKIP() << "no files of 4 TiB here";
+  for (const std::string& name : {path("own"), path("own/column"), labels}) {
+    ASSERT_EQ(::chown(name.c_str(), kStranger, kStranger), 0);
+  }
+  JobProcess stranger([&] {
+    become(kStranger);
+    const Fd file(::open(path("own/column").c_str(), O_RDONLY | O_CLOEXEC));
+    const Fd socket = connect();
+    ASSERT_EQ(attach(socket, file.get(), "column", path("own")), "welcome");
+    const uint64_t all = (1u << kPartitions) - 1;
+    ASSERT_TRUE(send_head(socket.get(), SweepMessage{.wants_labels = 1},
+                          {reinterpret_cast<const char*>(&all), sizeof all}));
+    ASSERT_TRUE(send_head(socket.get(), NextMessage{}));
+    ASSERT_TRUE(receive_message(socket.get()));
+    // They are made, which begins when those of the file are refused.
+    StatisticsMessage statistics;
+    do {
+      ASSERT_TRUE(send_head(socket.get(), PlainMessage{Kind::kAskStatistics}));
+      const auto answer = receive_message(socket.get());
+      ASSERT_TRUE(answer && answer->read(statistics));
+    } while (statistics.labelled_partitions == 0);
+  });
+  EXPECT_EQ(stranger.wait(), 0);
+  EXPECT_EQ(sweep(resident), hash_);
+  EXPECT_EQ(this->coordinator(), coordinator);
 }
 
 // It decides how large chunks are for all who come after it.
