@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "adapters/share/sealed_memory.h"
 #include "iomgr/base/file_io.h"
 #include "iomgr/memory_limit.h"
 #include "iomgr/small_file.h"
@@ -23,9 +24,9 @@ bool is_beside(int directory, const std::string& name, const FileIdentity& graph
 
 bool may_write_label_file(uid_t owner) { return owner == 0 || owner == ::geteuid(); }
 
-Outcome<std::string> read_label_file(int directory, const std::string& name, uid_t owner,
-                                     uint64_t graph_hash, uint64_t chunk_bytes,
-                                     std::span<const uint64_t> partition_bytes) {
+Outcome<Fd> read_label_file(int directory, const std::string& name, uid_t owner,
+                            uint64_t graph_hash, uint64_t chunk_bytes,
+                            std::span<const uint64_t> partition_bytes) {
   const std::string file_name = label_file_name(name);
   const Fd file(::openat(directory, file_name.c_str(),
                          O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -48,13 +49,20 @@ Outcome<std::string> read_label_file(int directory, const std::string& name, uid
   if (size_bytes > memory_available_bytes() / 2) {
     return make_error(ENOMEM, "{}: no memory for {} bytes", file_name, size_bytes);
   }
-  std::string bytes(size_bytes, '\0');
-  got = pread_full(file.get(), bytes.data(), bytes.size(), 0);
-  if (!got) return os_error(got.error().code, file_name, "cannot read");
-  bytes.resize(*got);
-  const auto labels = Labels::parse(bytes, graph_hash, chunk_bytes, partition_bytes);
+  auto memory = make_memory(size_bytes);
+  if (!memory) return memory.error();
+  {
+    auto mapping = Mapping::for_filling(memory->get(), size_bytes);
+    if (!mapping) return mapping.error();
+    got = pread_full(file.get(), mapping->data(), size_bytes, 0);
+    if (!got) return os_error(got.error().code, file_name, "cannot read");
+  }
+  if (Outcome<void> sealed = seal(memory->get()); !sealed) return sealed.error();
+  const auto mapping = Mapping::of_sealed(memory->get(), size_bytes);
+  if (!mapping) return mapping.error();
+  const auto labels = Labels::parse(mapping->bytes(), graph_hash, chunk_bytes, partition_bytes);
   if (!labels) return make_error(EINVAL, "{}: {}", file_name, labels.error().text);
-  return bytes;
+  return memory;
 }
 
 Outcome<void> write_label_file(int directory, const std::string& name, std::string_view bytes) {

@@ -11,15 +11,15 @@ void LabelKeeper::want(Worker& worker) {
     building_ = true;
     return;
   }
-  auto found = std::make_shared<std::optional<std::string>>();
+  auto memory = std::make_shared<Fd>();
   worker.post(
-      [self = shared_from_this(), found] {
-        auto bytes = read_label_file(self->place_.directory.get(), self->place_.name, self->place_.owner,
-                                     self->graph_hash_, self->chunk_bytes_, self->partition_bytes_);
-        if (bytes) *found = std::move(*bytes);
+      [self = shared_from_this(), memory] {
+        auto read = read_label_file(self->place_.directory.get(), self->place_.name, self->place_.owner,
+                                    self->graph_hash_, self->chunk_bytes_, self->partition_bytes_);
+        if (read) *memory = std::move(*read);
       },
-      [self = shared_from_this(), found] {
-        if (*found) self->keep(**found);
+      [self = shared_from_this(), memory] {
+        self->memory_ = std::move(*memory);
         self->building_ = !self->memory_;
       });
 }
@@ -31,22 +31,39 @@ void LabelKeeper::add(uint32_t partition, std::optional<PartitionLabels> labels,
   }
   builder_.add(partition, std::move(*labels));
   ++labelled_count_;
-  if (!builder_.complete()) return;
-  std::string bytes = builder_.to_bytes(graph_hash_);
-  keep(bytes);
-  building_ = false;
-  if (!place_.directory || !may_write_label_file(place_.owner)) return;
-  worker.post(
-      [self = shared_from_this(), bytes = std::move(bytes)] {
-        // Where it cannot be written the labels are made again another time.
-        (void)write_label_file(self->place_.directory.get(), self->place_.name, bytes).has_value();
-      },
-      [] {});
+  if (builder_.complete()) finish(worker);
 }
 
 // Without memory for them, jobs do without.
-void LabelKeeper::keep(const std::string& bytes) {
-  if (auto memory = make_sealed(bytes)) memory_ = std::move(*memory);
+void LabelKeeper::finish(Worker& worker) {
+  building_ = false;
+  auto builder = std::make_shared<LabelBuilder>(std::move(builder_));
+  auto memory = std::make_shared<Fd>();
+  worker.post(
+      [self = shared_from_this(), builder, memory] {
+        // Then the builder goes: there are never more than two of them in memory.
+        const std::string bytes = LabelBuilder(std::move(*builder)).to_bytes(self->graph_hash_);
+        if (auto sealed = make_sealed(bytes)) *memory = std::move(*sealed);
+      },
+      [self = shared_from_this(), memory, &worker] {
+        self->memory_ = std::move(*memory);
+        if (self->memory_) self->write(worker);
+      });
+}
+
+void LabelKeeper::write(Worker& worker) {
+  if (!place_.directory || !may_write_label_file(place_.owner)) return;
+  worker.post(
+      [self = shared_from_this()] {
+        // Where it cannot be written the labels are made again another time.
+        const Result<uint64_t> size_bytes = sealed_size(self->memory());
+        if (!size_bytes) return;
+        const auto bytes = Mapping::of_sealed(self->memory(), *size_bytes);
+        if (!bytes) return;
+        (void)write_label_file(self->place_.directory.get(), self->place_.name,
+                               {bytes->data(), bytes->size()}).has_value();
+      },
+      [] {});
 }
 
 }  // namespace graphlane::share

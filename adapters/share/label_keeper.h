@@ -5,7 +5,7 @@
 // partition is labelled once it is in memory, which costs no reading of its own; when the last
 // one is, the file is written. Until then a job takes what it does not know for active.
 //
-// Threads: as SharedGraph; label() by its Worker.
+// Threads: as SharedGraph; label(), and what has to do with all labels together, by its Worker.
 #pragma once
 
 #include <memory>
@@ -61,7 +61,8 @@ class LabelKeeper : public std::enable_shared_from_this<LabelKeeper> {
   uint64_t labelled_count() const { return labelled_count_; }
 
  private:
-  void keep(const std::string& bytes);
+  void finish(Worker& worker);
+  void write(Worker& worker);
 
   const Place place_;
   const uint64_t graph_hash_;

@@ -212,6 +212,7 @@ std::string LabelBuilder::to_bytes(uint64_t graph_hash) const {
                      .partition_count = static_cast<uint32_t>(partitions_.size()),
                      .record_bytes = record_.size_bytes};
   std::string bytes(sizeof header, '\0');
+  bytes.reserve(sizeof header + 8 * (first_chunk.size() + first_entry.size() + header.entry_count));
   append(bytes, first_chunk);
   append(bytes, first_entry);
   for (const auto& partition : partitions_) append(bytes, partition->entries);

@@ -13,6 +13,7 @@
 #include <random>
 
 #include "adapters/share/label_file.h"
+#include "adapters/share/sealed_memory.h"
 #include "iomgr/base/crc32c.h"
 
 namespace graphlane::share {
@@ -198,7 +199,9 @@ TEST_F(LabelFileTest, IsReadAsItWasWritten) {
   ASSERT_TRUE(write_label_file(fd_.get(), "column", graph_.labels));
   const auto read = read_label_file(fd_.get(), "column", ::geteuid(), kHash, kChunkBytes, graph_.sizes);
   ASSERT_TRUE(read) << read.error().text;
-  EXPECT_EQ(*read, graph_.labels);
+  const auto mapping = Mapping::of_sealed(read->get(), sealed_size(read->get()).value_or(0));
+  ASSERT_TRUE(mapping);
+  EXPECT_EQ(std::string_view(mapping->data(), mapping->size()), graph_.labels);
   int count = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(dir_)) ++count;
   EXPECT_EQ(count, 1);  // no temporary is left
