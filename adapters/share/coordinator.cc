@@ -22,6 +22,11 @@ namespace graphlane::share {
 namespace {
 
 constexpr size_t kClientsMax = 1024;
+// Then the others have their turn, however fast somebody connects.
+constexpr int kTakenAtOnceMax = 64;
+// A job attaches at once when it has connected; one that was held up comes again. Who waits in the
+// listener's queue has five times as long (link.cc).
+constexpr uint64_t kAttachNs = 2'000'000'000;
 constexpr uint32_t kThreadsMax = 4096;
 // The first job's U_v decides for all. With 4 GiB a chunk would be one cache line, which costs each
 // job two messages; with this, a graph of 16 edges to a vertex has chunks of a 33rd of a core's
@@ -128,7 +133,8 @@ Outcome<void> Coordinator::run(Fd listener, Fd connection) {
 
   uint64_t idle_since_ns = monotonic_ns();
   for (;;) {
-    uint64_t deadline_ns = pump_graphs();
+    uint64_t deadline_ns = cut_off_mute();
+    deadline_ns = std::min(deadline_ns, pump_graphs());
     if (!clients_.empty() || !graphs_.empty() || !worker_.idle()) {
       idle_since_ns = monotonic_ns();
     } else if (!listener_ || monotonic_ns() - idle_since_ns >= options_.idle_ns) {
@@ -164,7 +170,8 @@ void Coordinator::listen(bool wanted) {
 }
 
 void Coordinator::take_connections() {
-  while (clients_.size() < kClientsMax) {
+  for (int i = 0; clients_.size() < kClientsMax; ++i) {
+    if (i == kTakenAtOnceMax) return;
     Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!socket && errno == EAGAIN) return;
     if (!socket && errno != EINTR && errno != ECONNABORTED) break;  // descriptors, or memory
@@ -173,13 +180,40 @@ void Coordinator::take_connections() {
   listen(false);
 }
 
+bool Coordinator::has_place(uid_t user) const {
+  if (user == 0 || user == ::geteuid()) return true;
+  size_t count = 0;
+  for (const auto& [id, client] : clients_) count += client.user == user;
+  return count < kClientsMax - clients_.size();
+}
+
 void Coordinator::add_client(Fd socket) {
   const Result<uid_t> user = peer_user(socket.get());
-  if (!user) return;
+  if (!user || !has_place(*user)) return;
   enlarge_buffers(socket.get());
   const JobId id = ++last_id_;
   watch(epoll_.get(), socket.get(), id);
-  clients_[id] = {.socket = std::move(socket), .user = *user, .graph = nullptr, .files = {}};
+  clients_[id] = {.socket = std::move(socket),
+                  .user = *user,
+                  .attach_until_ns = monotonic_ns() + kAttachNs,
+                  .graph = nullptr,
+                  .files = {}};
+}
+
+uint64_t Coordinator::cut_off_mute() {
+  uint64_t deadline_ns = UINT64_MAX;
+  std::vector<JobId> mute;
+  const uint64_t now_ns = monotonic_ns();
+  for (const auto& [id, client] : clients_) {
+    if (client.graph) continue;
+    if (client.attach_until_ns <= now_ns) mute.push_back(id);
+    else deadline_ns = std::min(deadline_ns, client.attach_until_ns);
+  }
+  // What it has said meanwhile counts: it was us who were late.
+  for (const JobId id : mute) {
+    if (!serve(id) || !clients_.at(id).graph) cut_off(id);
+  }
+  return deadline_ns;
 }
 
 void Coordinator::cut_off(JobId id) {

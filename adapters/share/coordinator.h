@@ -10,6 +10,9 @@
 // open for reading; only with the same files, in the same state, does it get to a graph.
 // What jobs' loaders make is shared among jobs of one user. To update a graph a job
 // shows descriptors that are open for writing.
+//
+// **Who has a place.** Who connects has to attach soon, or is cut off. A user who is neither root nor
+// ours has no more places than are left then: one half of all, two a third each.
 #pragma once
 
 #include <map>
@@ -41,6 +44,7 @@ class Coordinator {
   struct Client {
     Fd socket;
     uid_t user = 0;
+    uint64_t attach_until_ns = 0;
     std::shared_ptr<SharedGraph> graph;  // null: it has not attached yet
     std::vector<FileIdentity> files;     // that it has shown
     bool by_loader = false;
@@ -49,7 +53,10 @@ class Coordinator {
   // Who finds no room waits in the listener's queue.
   void listen(bool wanted);
   void take_connections();
+  bool has_place(uid_t user) const;
   void add_client(Fd socket);
+  // Who has not attached in time. When the next one's time is over.
+  uint64_t cut_off_mute();
   // What the client has said; false: it is to be cut off.
   bool serve(JobId id);
   bool dispatch(JobId id, Client& client, Message& message);

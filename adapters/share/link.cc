@@ -133,7 +133,8 @@ Outcome<void> Link::attach_once() {
   // One that ends just now is not an error.
   Result<Message> message = sent ? receive_message(connection->get()) : Result<Message>(sent.error());
   if (!message && is_gone(message.error())) {
-    return make_error(ECONNRESET, "{}: its coordinator ended at once", name());
+    return make_error(ECONNRESET, "{}: its coordinator ended at once, or has no more places for this user",
+                      name());
   }
   if (!message) return os_error(message.error().code, name(), "cannot talk to its coordinator");
   if (kind_of(*message) == Kind::kRefusal) return refusal(*message);

@@ -81,7 +81,7 @@ class ShareRightsTest : public ShareTest {
     const auto memory = make_sealed(layout());
     const Fd shown(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const int fds[] = {memory->get(), shown.get(), file};
-    EXPECT_TRUE(send_head(socket.get(), AttachMessage{}, name, fds));
+    if (!send_head(socket.get(), AttachMessage{}, name, fds)) return "cut off";
     const auto answer = receive_message(socket.get());
     if (!answer) return "cut off";
     PlainMessage plain{};
@@ -172,8 +172,12 @@ TEST_F(ShareRightsTest, NonsenseIsCutOffAndHurtsNobody) {
 
 TEST_F(ShareRightsTest, WhoFindsNoRoomWaitsUntilSomebodyGoes) {
   ShareJob resident = job();
+  const Fd file(::open(path("column").c_str(), O_RDONLY | O_CLOEXEC));
   std::vector<Fd> others(1023);
-  for (Fd& other : others) other = connect();
+  for (Fd& other : others) {
+    other = connect();
+    ASSERT_EQ(attach(other, file.get()), "welcome");
+  }
   auto last = std::async(std::launch::async, [this] {
     ShareJob job = this->job();
     return sweep(job);
@@ -182,6 +186,48 @@ TEST_F(ShareRightsTest, WhoFindsNoRoomWaitsUntilSomebodyGoes) {
   EXPECT_EQ(last.wait_for(std::chrono::milliseconds(300)), std::future_status::timeout);
   others.clear();
   EXPECT_EQ(last.get(), hash_);
+}
+
+// They used to keep all places, and a job was told after ten seconds that nobody answers.
+TEST_F(ShareRightsTest, WhoConnectsAndSaysNothingIsCutOff) {
+  ShareJob resident = job();
+  std::vector<Fd> mute(1023);
+  for (Fd& it : mute) it = connect();
+  ShareJob late = job();
+  EXPECT_EQ(sweep(late), hash_);
+  for (const Fd& it : mute) EXPECT_FALSE(receive_message(it.get()));
+  EXPECT_EQ(sweep(resident), hash_);
+}
+
+TEST_F(ShareRightsTest, AStrangerLeavesPlacesToOthers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  ShareJob resident = job();
+  Shared<int> attached;
+  Shared<int> over;
+  JobProcess stranger([&] {
+    become(kStranger);
+    const Fd file(::open(path("column").c_str(), O_RDONLY | O_CLOEXEC));
+    std::vector<Fd> jobs(1100);
+    int welcome_count = 0;
+    for (Fd& it : jobs) {
+      it = connect();
+      welcome_count += attach(it, file.get()) == "welcome";
+    }
+    EXPECT_EQ(welcome_count, 512);
+    *attached = 1;
+    over.await(1);
+  });
+  attached.await(1);
+  JobProcess other([&] {
+    become(kOther);
+    ShareJob job = this->job();
+    EXPECT_EQ(sweep(job), hash_);
+  });
+  EXPECT_EQ(other.wait(), 0);
+  ShareJob late = job();
+  EXPECT_EQ(sweep(late), hash_);
+  *over = 1;
+  EXPECT_EQ(stranger.wait(), 0);
 }
 
 TEST_F(ShareRightsTest, WithoutTheRightToReadThereIsNoJob) {
