@@ -41,6 +41,9 @@ class BufferPool {
   // These are of no use to anybody now, in this round of the graph's (GlobalTable::round()).
   void set_spare(const PartitionSet& unused, uint64_t round);
 
+  // What is more than that is to be released by make_room().
+  void set_budget(uint64_t bytes) { budget_bytes_ = bytes; }
+
   // Whether there is room for `count` more of so many bytes together, once what is appended to
   // `released` has gone. `ignored_bytes` of what is used do not count.
   bool make_room(uint64_t size_bytes, size_t count, uint64_t ignored_bytes,
@@ -59,7 +62,7 @@ class BufferPool {
 
   std::optional<uint32_t> victim() const;
 
-  const uint64_t budget_bytes_;
+  uint64_t budget_bytes_;
   const size_t count_max_;
   std::map<uint32_t, Buffer> buffers_;
   PartitionSet spare_;  // also such as have no buffer

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <numeric>
 #include <utility>
 
 #include "adapters/share/chunk_size.h"
@@ -43,6 +44,9 @@ void watch(int epoll, int fd, uint64_t key) {
   epoll_event event{.events = EPOLLIN, .data = {.u64 = key}};
   ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
 }
+
+// Root's or our own user's: it may have of us what it likes.
+bool is_ours(uid_t user) { return user == 0 || user == ::geteuid(); }
 
 // A coordinator without descriptors to spare would turn jobs away. How many it may have.
 size_t raise_descriptor_limit() {
@@ -104,15 +108,14 @@ uint64_t chunk_bytes_for(const Layout& layout, uint64_t graph_bytes, uint32_t ve
                            .record_bytes = layout.record.size_bytes});
 }
 
-// Two batches that are read by jobs, and what comes after them, leave half of the budget to
-// what stays.
+// Two batches that are read by jobs, and what comes after them, leave half of the graph's part of the
+// budget to what stays.
 GlobalTable::Batching batching_of(const std::vector<uint64_t>& partition_bytes, uint64_t chunk_bytes,
-                                  const CoordinatorOptions& options) {
-  const uint64_t budget_bytes = options.budget_bytes;
+                                  uint64_t budget_bytes, LoadOrder order) {
   return {.partition_bytes = partition_bytes,
           .batch_bytes = chunk_bytes == UINT64_MAX ? 0 : std::min(chunk_bytes, budget_bytes / 8),
           .ahead_bytes = budget_bytes / 8,
-          .order = options.order};
+          .order = order};
 }
 
 }  // namespace
@@ -181,7 +184,7 @@ void Coordinator::take_connections() {
 }
 
 bool Coordinator::has_place(uid_t user) const {
-  if (user == 0 || user == ::geteuid()) return true;
+  if (is_ours(user)) return true;
   size_t count = 0;
   for (const auto& [id, client] : clients_) count += client.user == user;
   return count < kClientsMax - clients_.size();
@@ -225,6 +228,23 @@ void Coordinator::cut_off(JobId id) {
   if (graph && graph->idle()) {
     std::erase_if(graphs_, [&](const auto& entry) { return entry.second == graph; });
   }
+  divide_budget();
+}
+
+Coordinator::Rest Coordinator::rest_of_budget() const {
+  Rest rest{.bytes = options_.budget_bytes};
+  for (const auto& [key, graph] : graphs_) {
+    if (!graph->has_jobs()) continue;
+    rest.bytes -= std::min(rest.bytes, graph->least_bytes());
+    rest.graph_count += !graph->resident();
+  }
+  return rest;
+}
+
+void Coordinator::divide_budget() {
+  const Rest rest = rest_of_budget();
+  const uint64_t part_bytes = rest.bytes / std::max<size_t>(rest.graph_count, 1);
+  for (const auto& [key, graph] : graphs_) graph->set_budget(graph->least_bytes() + part_bytes);
 }
 
 uint64_t Coordinator::pump_graphs() {
@@ -334,9 +354,7 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
     return make_error(good.error().code, "{}: {}", name, good.error().text);
   }
   files.partition_bytes = partition_sizes(*layout);
-  uint64_t graph_bytes = 0;
   for (uint32_t p = 0; p < files.partition_bytes.size(); ++p) {
-    graph_bytes += files.partition_bytes[p];
     if (files.partition_bytes[p] <= options_.budget_bytes) continue;
     return make_error(EFBIG, "{}: partition {} has {} bytes, the buffers' budget is {}", name, p,
                       files.partition_bytes[p], options_.budget_bytes);
@@ -346,41 +364,58 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
   client.by_loader = layout->by_loader;
   const std::string key = graph_key(*layout_bytes, files.identities,
                                     layout->by_loader ? std::optional(client.user) : std::nullopt);
-  std::shared_ptr<SharedGraph>& graph = graphs_[key];
-  if (!graph) {
-    const LastLevelCache cache = read_last_level_cache();
-    const uint32_t vertex_bytes = client.user == ::geteuid()
-                                      ? attach.vertex_bytes
-                                      : std::min(attach.vertex_bytes, kVertexBytesOfOthersMax);
-    const uint64_t chunk_bytes = chunk_bytes_for(*layout, graph_bytes, vertex_bytes, cache);
-    const SharedGraph::Options options{
-        .by_loader = layout->by_loader,
-        .budget_bytes = options_.budget_bytes,
-        .buffer_count_max = buffer_count_max_,
-        .core_count = cache.core_count,
-        .chunk_bytes = chunk_bytes,
-        .batching = batching_of(files.partition_bytes, chunk_bytes, options_)};
-    std::shared_ptr<LabelKeeper> labels;
-    if (layout->record.size_bytes != 0 && !layout->by_loader) {
-      LabelKeeper::Place place{.directory = Fd(), .name = name};
-      const std::optional<uid_t> owner = owner_of(files.files);
-      if (owner && is_beside(message.fds[1].get(), name, files.identities[0])) {
-        place.directory = std::move(message.fds[1]);
-        place.owner = *owner;
-      }
-      labels = std::make_shared<LabelKeeper>(std::move(place), graph_hash(*layout, files.identities),
-                                             layout->record, options.chunk_bytes,
-                                             files.partition_bytes);
-    }
-    graph = std::make_shared<SharedGraph>(std::move(files), std::move(labels), worker_, options);
+  const uint32_t vertex_bytes = client.user == ::geteuid()
+                                    ? attach.vertex_bytes
+                                    : std::min(attach.vertex_bytes, kVertexBytesOfOthersMax);
+  const auto found = graphs_.find(key);
+  const std::shared_ptr<SharedGraph> graph =
+      found != graphs_.end()
+          ? found->second
+          : make_graph(*layout, std::move(files), std::move(message.fds[1]), vertex_bytes);
+  const uint64_t rest_bytes = rest_of_budget().bytes;
+  if (!is_ours(client.user) && !graph->has_jobs() && graph->least_bytes() > rest_bytes) {
+    return make_error(ENOMEM, "{}: wants {} bytes of the buffers' budget, other graphs leave {}", name,
+                      graph->least_bytes(), rest_bytes);
   }
+  graphs_[key] = graph;
   client.graph = graph;
   const uint32_t thread_count = std::clamp(attach.thread_count, 1u, kThreadsMax);
   graph->attach({.job = id,
                  .thread_count = thread_count,
                  .thread_count_min = std::clamp(attach.thread_count_min, 1u, thread_count)},
                 client.socket.get(), client.user);
+  divide_budget();
   return {};
+}
+
+std::shared_ptr<SharedGraph> Coordinator::make_graph(const Layout& layout, GraphFiles files,
+                                                     Fd directory, uint32_t vertex_bytes) {
+  const std::vector<uint64_t>& sizes = files.partition_bytes;
+  const uint64_t graph_bytes = std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
+  const LastLevelCache cache = read_last_level_cache();
+  const uint64_t chunk_bytes = chunk_bytes_for(layout, graph_bytes, vertex_bytes, cache);
+  const Rest rest = rest_of_budget();
+  const uint64_t part_bytes = rest.bytes / (rest.graph_count + 1);
+  const SharedGraph::Options options{
+      .by_loader = layout.by_loader,
+      .budget_bytes = options_.budget_bytes,
+      .part_bytes = part_bytes,
+      .buffer_count_max = buffer_count_max_,
+      .core_count = cache.core_count,
+      .chunk_bytes = chunk_bytes,
+      .batching = batching_of(sizes, chunk_bytes, part_bytes, options_.order)};
+  std::shared_ptr<LabelKeeper> labels;
+  if (layout.record.size_bytes != 0 && !layout.by_loader) {
+    LabelKeeper::Place place{.directory = Fd(), .name = files.name};
+    const std::optional<uid_t> owner = owner_of(files.files);
+    if (owner && is_beside(directory.get(), files.name, files.identities[0])) {
+      place.directory = std::move(directory);
+      place.owner = *owner;
+    }
+    labels = std::make_shared<LabelKeeper>(std::move(place), graph_hash(layout, files.identities),
+                                           layout.record, chunk_bytes, sizes);
+  }
+  return std::make_shared<SharedGraph>(std::move(files), std::move(labels), worker_, options);
 }
 
 Outcome<uint64_t> Coordinator::update(const Client& client, Message& message) {

@@ -11,6 +11,11 @@
 // What jobs' loaders make is shared among jobs of one user. To update a graph a job
 // shows descriptors that are open for writing.
 //
+// **Who has how much memory.** The budget is for all graphs together. A resident one has what it is;
+// each other one that has jobs its largest batch, which it cannot do without, and an equal part of the
+// rest. So nobody waits for what another graph's jobs have. Who finds less than its largest batch has
+// that on top, or is refused if it is neither root's nor ours.
+//
 // **Who has a place.** Who connects has to attach soon, or is cut off. A user who is neither root nor
 // ours has no more places than are left then: one half of all, two a third each.
 #pragma once
@@ -62,9 +67,19 @@ class Coordinator {
   bool dispatch(JobId id, Client& client, Message& message);
   bool dispatch_attached(JobId id, Client& client, Message& message);
   Outcome<void> attach(JobId id, Client& client, Message& message);
+  std::shared_ptr<SharedGraph> make_graph(const Layout& layout, GraphFiles files, Fd directory,
+                                          uint32_t vertex_bytes);
   Outcome<uint64_t> update(const Client& client, Message& message);
   void cut_off(JobId id);
   uint64_t pump_graphs();
+
+  // What is left of the budget when each graph has what it needs, and how many can use more.
+  struct Rest {
+    uint64_t bytes = 0;
+    size_t graph_count = 0;
+  };
+  Rest rest_of_budget() const;
+  void divide_budget();
 
   const CoordinatorOptions options_;
   Worker worker_;

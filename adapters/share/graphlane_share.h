@@ -97,7 +97,8 @@ typedef struct graphlane_share_options {
 
   /* For a coordinator that this job has to start: the most that partitions in memory may
    * take (0: $GRAPHLANE_SHARE_BUDGET, or half of the memory available), and after how long
-   * without jobs it ends (0: two seconds). */
+   * without jobs it ends (0: two seconds). Several graphs (two layouts of a file) have it
+   * together; one that finds less than its largest partition has that beyond it. */
   uint64_t budget_bytes;
   uint64_t idle_ms;
 } graphlane_share_options;
@@ -107,6 +108,8 @@ typedef struct graphlane_share_options {
  *   -ENOENT, -EACCES    a file, or the coordinator's program
  *   -EINVAL             options that make no sense
  *   -EFBIG              a partition larger than the coordinator's budget
+ *   -ENOMEM             the coordinator is another user's, and other graphs that jobs have
+ *                       there (another layout of the file) leave too little of its budget
  */
 int graphlane_share_init(const graphlane_share_options *options, graphlane_share **job);
 

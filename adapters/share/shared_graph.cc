@@ -29,18 +29,32 @@ SharedGraph::SharedGraph(GraphFiles files, std::shared_ptr<LabelKeeper> labels, 
     : options_(options),
       files_(std::make_shared<const GraphFiles>(std::move(files))),
       resident_(fits_memory()),
+      least_bytes_(least()),
       worker_(worker),
       labels_(std::move(labels)),
       table_(partition_count(), options.core_count, options.batching),
-      buffers_(partition_count(), options.budget_bytes, options.buffer_count_max),
+      buffers_(partition_count(), options.part_bytes, options.buffer_count_max),
       partition_bytes_(files_->partition_bytes) {}
 
-// Of partitions that a loader makes, nobody knows.
-bool SharedGraph::fits_memory() const {
+uint64_t SharedGraph::graph_bytes() const {
   const std::vector<uint64_t>& sizes = files_->partition_bytes;
-  const uint64_t graph_bytes = std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
-  return !options_.by_loader && graph_bytes <= options_.budget_bytes &&
-         sizes.size() <= std::min(options_.buffer_count_max, kKeptPartitionsMax);
+  return std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
+}
+
+// With something left for graphs that come later. Of partitions that a loader makes, nobody knows.
+bool SharedGraph::fits_memory() const {
+  return !options_.by_loader && graph_bytes() <= options_.part_bytes / 8 * 7 &&
+         files_->partition_bytes.size() <= std::min(options_.buffer_count_max, kKeptPartitionsMax);
+}
+
+uint64_t SharedGraph::least() const {
+  if (resident_) return graph_bytes();
+  return std::max(std::ranges::max(files_->partition_bytes), options_.batching.batch_bytes);
+}
+
+void SharedGraph::set_budget(uint64_t bytes) {
+  buffers_.set_budget(bytes);
+  (void)make_room(0, 0, false);
 }
 
 // --- what jobs say ------------------------------------------------------------

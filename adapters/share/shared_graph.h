@@ -41,7 +41,8 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
  public:
   struct Options {
     bool by_loader = false;  // jobs make the partitions
-    uint64_t budget_bytes = 0;
+    uint64_t budget_bytes = 0;  // of the coordinator
+    uint64_t part_bytes = 0;    // of that, this graph's when it comes
     size_t buffer_count_max = 0;
     uint32_t core_count = 1;
     uint64_t chunk_bytes = 0;
@@ -51,8 +52,16 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
               const Options& options);
 
   uint64_t chunk_bytes() const { return options_.chunk_bytes; }
+  bool has_jobs() const { return !jobs_.empty(); }
   // Nothing is lost if it goes.
   bool idle() const { return jobs_.empty() && snapshots_.newest_version() == 0; }
+
+  // No buffer has ever to make room: jobs may keep it mapped.
+  bool resident() const { return resident_; }
+  // What it has to have of the budget: its largest batch, or all of it if it is resident.
+  uint64_t least_bytes() const { return least_bytes_; }
+  // What it has, no less than that. What nobody reads of more is released.
+  void set_budget(uint64_t bytes);
 
   // The job and its Welcome.
   void attach(const TurnGroup::Member& member, int socket, uid_t user);
@@ -102,7 +111,9 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   }
   void refuse(JobId id, const Error& error);
 
+  uint64_t graph_bytes() const;
   bool fits_memory() const;
+  uint64_t least() const;
   void give(const GlobalTable::Grant& grant);
   void give_buffers(JobId id, bool alone, bool one_turn);
   void release(uint32_t partition);
@@ -124,7 +135,8 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
 
   const Options options_;
   const std::shared_ptr<const GraphFiles> files_;
-  const bool resident_;  // no buffer has ever to make room: jobs may keep it mapped
+  const bool resident_;
+  const uint64_t least_bytes_;
   Worker& worker_;
   const std::shared_ptr<LabelKeeper> labels_;  // null: edges are unknown
   GlobalTable table_;

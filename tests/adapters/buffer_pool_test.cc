@@ -92,6 +92,18 @@ TEST_F(BufferPoolTest, WhatIsReadIsNotReleased) {
   EXPECT_TRUE(pool_.make_room(kBytes, 1, kBytes, released)) << "a late job's does not count";
 }
 
+TEST_F(BufferPoolTest, OfASmallerBudgetWhatIsSpareGivesWay) {
+  for (const uint32_t p : {0, 1, 2, 3}) ASSERT_TRUE(load(p));
+  for (const uint32_t p : {0, 1, 2}) leave(p);
+  pool_.set_budget(2 * kBytes);
+  std::vector<uint32_t> released;
+  EXPECT_TRUE(pool_.make_room(0, 0, 0, released));
+  EXPECT_EQ(released, (std::vector<uint32_t>{2, 1}));
+  pool_.set_budget(0);
+  EXPECT_FALSE(pool_.make_room(0, 0, 0, released));
+  EXPECT_EQ(pool_.used_bytes(), kBytes) << "what is read";
+}
+
 TEST_F(BufferPoolTest, WhatIsBeingFilledTakesItsRoom) {
   pool_.reserve(0, 4 * kBytes);
   EXPECT_TRUE(pool_.is_filling(0));

@@ -352,6 +352,58 @@ TEST_F(ShareJobsTest, BuffersStayWithinTheBudget) {
   for (JobProcess& job : jobs) EXPECT_EQ(job.wait(), 0);
 }
 
+// The same file, cut otherwise.
+using LayoutsTest = ShareTest;
+
+// Each had the whole budget.
+TEST_F(LayoutsTest, HaveOneBudget) {
+  budget_bytes_ = graph_bytes();
+  ShareJob first = job();
+  EXPECT_EQ(sweep(first), hash_);
+  EXPECT_EQ(first.statistics().buffer_bytes, budget_bytes_);
+  ShareJob second = job_by_parts(20);
+  uint64_t most = 0;
+  const auto look = [&] {
+    most = std::max(most, first.statistics().buffer_bytes + second.statistics().buffer_bytes);
+  };
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(sweep(second, look), hash_);
+    EXPECT_EQ(sweep(first, look), hash_);
+  }
+  EXPECT_LE(most, budget_bytes_);
+  EXPECT_GE(first.statistics().buffer_bytes, budget_bytes_ / 3);
+  EXPECT_GE(second.statistics().buffer_bytes, budget_bytes_ / 3);
+}
+
+TEST_F(LayoutsTest, DoNotWaitForEachOther) {
+  budget_bytes_ = 3 * partition_bytes_max();
+  std::vector<JobProcess> jobs;
+  Shared<int> attached;
+  for (const uint32_t partition_count : {16u, 20u, 25u}) {
+    jobs.emplace_back([&, partition_count] {
+      ShareJob job = job_by_parts(partition_count);
+      ++*attached;
+      attached.await(3);
+      for (int i = 0; i < 3; ++i) EXPECT_EQ(sweep(job), hash_);
+      EXPECT_EQ(job.statistics().late, 0u);
+    });
+  }
+  for (JobProcess& job : jobs) EXPECT_EQ(job.wait(), 0);
+}
+
+TEST_F(LayoutsTest, FindWhatOneThatIsMappedOnceLeaves) {
+  budget_bytes_ = graph_bytes() + graph_bytes() / 6;
+  ShareJob resident = job();
+  EXPECT_EQ(sweep(resident), hash_);
+  EXPECT_EQ(mapped_partitions(), kPartitions);
+  ShareJob other = job_by_parts(8);
+  EXPECT_EQ(sweep(other), hash_);
+  EXPECT_LE(other.statistics().buffer_bytes_max, graph_bytes() / 6);
+  ShareJob last = job_by_parts(4);
+  EXPECT_EQ(sweep(last), hash_);
+  EXPECT_EQ(last.statistics().buffer_bytes_max, graph_bytes() / 4) << "one of them, on top";
+}
+
 TEST_F(ShareJobsTest, APartitionLargerThanTheBudgetIsRefused) {
   budget_bytes_ = partition_bytes_max() - 1;
   graphlane_share* job = nullptr;

@@ -319,6 +319,26 @@ TEST_F(ShareRightsTest, AnotherUsersVerticesAreOfAPageAtMost) {
   EXPECT_EQ(server.wait(), -SIGTERM);
 }
 
+TEST_F(ShareRightsTest, AnotherUsersGraphHasNoMoreMemoryThanOthersLeave) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  budget_bytes_ = graph_bytes() + graph_bytes() / 6;
+  ShareJob resident = job();
+  JobProcess other([&] {
+    become(kOther);
+    ShareJob fits = job_by_parts(8);
+    EXPECT_EQ(sweep(fits), hash_);
+    try {
+      job_by_parts(4);
+      ADD_FAILURE() << "there is no room for it";
+    } catch (const ShareError& refused) {
+      EXPECT_EQ(refused.code(), ENOMEM);
+      EXPECT_STREQ(refused.what(), "column: wants 40000 bytes of the buffers' budget, other graphs leave 6666");
+    }
+  });
+  EXPECT_EQ(other.wait(), 0);
+  EXPECT_EQ(sweep(resident), hash_);
+}
+
 TEST_F(ShareRightsTest, AStrangersCoordinatorIsNotTrusted) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   // The stranger listens in root's place before root comes.
