@@ -253,8 +253,9 @@ void SharedCache::tidy() {
     count_processes(*file);
     if (file->places.empty() || !is_current(*file)) drop_file(*file);
   }
-  // Whoever fills a frame has a scan, and so its file.
-  std::erase_if(files_, [](const auto& file) { return file->places.empty(); });
+  // A scan may outlive its place, in a thread that waits for devices when its client is killed. What
+  // that brings is dropped the next time.
+  std::erase_if(files_, [](const auto& file) { return file->places.empty() && file.use_count() == 1; });
   look_at_budget();
 }
 

@@ -33,16 +33,26 @@ class SharedCacheTest : public ::testing::Test {
   void TearDown() override { cache_.reset(); }
 
   void start(uint64_t budget_mib, std::chrono::milliseconds idle_hold_max = std::chrono::hours(1),
-             std::chrono::milliseconds hold_max = SharedCacheOptions::kHoldMost) {
+             std::chrono::milliseconds hold_max = SharedCacheOptions::kHoldMost,
+             std::chrono::milliseconds remembered = std::chrono::hours(1)) {
     cache_ = std::make_unique<SharedCache>(
         SharedCacheOptions{.budget_bytes = budget_mib * kMiB,
                            .hold_max = hold_max,
                            .idle_hold_max = idle_hold_max,
-                           .remembered = std::chrono::hours(1)},
+                           .remembered = remembered},
         [this](const PartRequest& request) { return move(request); },
         [this](const StripedFile&, const SharedCache::Content& content) {
           return content.generation == generation_;
         });
+  }
+
+  void start_forgetful(uint64_t budget_mib) {
+    start(budget_mib, std::chrono::hours(1), SharedCacheOptions::kHoldMost,
+          std::chrono::milliseconds(0));
+  }
+  void tidy_later() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    cache_->tidy();
   }
 
   void close_gate() {
@@ -481,15 +491,32 @@ TEST_F(SharedCacheTest, WhatWasChangedBehindTheServerIsAnotherImage) {
 }
 
 TEST_F(SharedCacheTest, MemoryGoesBackWhenNobodyReadsAnyMore) {
-  cache_ = std::make_unique<SharedCache>(
-      SharedCacheOptions{.budget_bytes = 16 * kMiB, .remembered = std::chrono::milliseconds(0)},
-      [this](const PartRequest& request) { return move(request); },
-      [](const StripedFile&, const SharedCache::Content&) { return true; });
+  start_forgetful(16);
   EXPECT_TRUE(read(*reader(1), mib(0, 4)));
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  cache_->tidy();
+  tidy_later();
   EXPECT_EQ(cache_->stats().resident_bytes, 0u);
   EXPECT_EQ(cache_->stats().scan_count, 0u);
+}
+
+// Its file was forgotten with it, and then its frames were in the list of what may go for others,
+// but without a file.
+TEST_F(SharedCacheTest, WhatComesForAProgramThatWasKilledGoesBack) {
+  start_forgetful(8);
+  const pid_t killed = ::fork();
+  if (killed == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(killed, nullptr, 0), killed);
+  auto gone = reader(killed);
+  close_gate();
+  auto fetched = std::async(std::launch::async, [&] { return gone->scan->fetch(mib(0, 4)); });
+  while (cache_->stats().resident_bytes == 0) std::this_thread::yield();
+  for (int time = 0; time < 3; ++time) tidy_later();
+  gate_->set_value();
+  EXPECT_EQ(fetched.get(), 0);
+  gone = nullptr;
+  tidy_later();
+  EXPECT_EQ(cache_->stats().resident_bytes, 0u);
+  time_ns_ = 2;  // another image
+  EXPECT_TRUE(sweep(*reader(1), 0, 12)) << "which looks at all that may go";
 }
 
 TEST_F(SharedCacheTest, ReadersCannotWriteTheImage) {
