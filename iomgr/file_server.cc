@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <new>
 
 #include "iomgr/server_socket.h"
 
@@ -140,26 +141,12 @@ std::unique_ptr<FileServer::Link> FileServer::serve(Fd& connection, bool room_fo
   PassedShareRequest request;
   Fd file = receive_request(connection.get(), &request);
   if (!file) return nullptr;
-  const bool passed_on = request.magic == PassedShareRequest::kMagic;
-  ucred peer = {};
-  (void)find_peer(connection.get(), &peer);
-  const SharingProcess process{.pid = peer.pid, .client = passed_on ? request.client : 0};
-  Answer answer = host_.answer({.fd = file.get(),
-                                .kind = passed_on ? ShareRequest::kMagic : request.magic,
-                                .process = process,
-                                .room_for_link = room_for_link});
-  file.reset();  // who has its answer may close its own and unmount
+  Answer answer;
   std::unique_ptr<SharedScan> scan;
-  if (answer.passed_on.connection) {
-    answer.fds = {answer.passed_on.frames.get(), answer.passed_on.connection.get()};
-  } else if ((passed_on || request.magic == ShareRequest::kMagic) && answer.reply.error == 0) {
-    auto begun = begin_scan(answer, process);
-    if (begun) {
-      scan = std::move(*begun);
-      answer.fds.push_back(scan->frames_fd());
-    } else {
-      answer = refusal(begun.error().code);
-    }
+  try {
+    answer = answer_to(request, std::move(file), connection.get(), room_for_link, &scan);
+  } catch (const std::bad_alloc&) {
+    answer = refusal(ENOMEM);
   }
   if (!send_answer(connection.get(), answer)) return nullptr;
   if (scan) {
@@ -168,6 +155,28 @@ std::unique_ptr<FileServer::Link> FileServer::serve(Fd& connection, bool room_fo
     share_links_.add(std::move(connection), std::move(scan));
   }
   return std::move(answer.link);
+}
+
+// The descriptor is closed before it is answered: who has his answer may close his own and unmount.
+FileServer::Answer FileServer::answer_to(const PassedShareRequest& request, Fd file, int connection,
+                                         bool room_for_link, std::unique_ptr<SharedScan>* scan) {
+  const bool passed_on = request.magic == PassedShareRequest::kMagic;
+  ucred peer = {};
+  (void)find_peer(connection, &peer);
+  const SharingProcess process{.pid = peer.pid, .client = passed_on ? request.client : 0};
+  Answer answer = host_.answer({.fd = file.get(),
+                                .kind = passed_on ? ShareRequest::kMagic : request.magic,
+                                .process = process,
+                                .room_for_link = room_for_link});
+  if (answer.passed_on.connection) {
+    answer.fds = {answer.passed_on.frames.get(), answer.passed_on.connection.get()};
+  } else if ((passed_on || request.magic == ShareRequest::kMagic) && answer.reply.error == 0) {
+    auto begun = begin_scan(answer, process);
+    if (!begun) return refusal(begun.error().code);
+    answer.fds.push_back((*begun)->frames_fd());
+    *scan = std::move(*begun);
+  }
+  return answer;
 }
 
 Result<std::unique_ptr<SharedScan>> FileServer::begin_scan(const Answer& answer,

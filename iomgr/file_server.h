@@ -60,6 +60,7 @@ class FileServer {
 
   class Host {
    public:
+    // May throw bad_alloc, which refuses.
     virtual Answer answer(const Question& question) = 0;
     // Every second or so while something is shared.
     virtual void tidy() {}
@@ -78,6 +79,8 @@ class FileServer {
   FileServer(Fd listening, Host& host, SharedCache* shared);
   void run();
   std::unique_ptr<Link> serve(Fd& connection, bool room_for_link);
+  Answer answer_to(const PassedShareRequest& request, Fd file, int connection, bool room_for_link,
+                   std::unique_ptr<SharedScan>* scan);
   Result<std::unique_ptr<SharedScan>> begin_scan(const Answer& answer,
                                                  const SharingProcess& process);
   void tidy();

@@ -25,6 +25,8 @@ constexpr uint64_t kBudgetStep = 16 << 20;
 constexpr uint32_t kSweepSteps = 3;
 constexpr uint64_t kAheadMax = 24 << 20;
 constexpr uint64_t kAheadShare = 2;  // of the budget
+// 64 TiB. A file of holes can have any size, and each frame takes a byte here.
+constexpr uint64_t kFramesMax = uint64_t{1} << 26;
 
 uint64_t first_frame_of(ByteRange range) { return range.offset / kFrame; }
 uint64_t end_frame_of(ByteRange range) { return (range.end() + kFrame - 1) / kFrame; }
@@ -190,6 +192,7 @@ Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const Str
     made->file = file;
     made->content = content;
     made->layout = SharedLayout(size);
+    if (made->layout.frame_count > kFramesMax) return Errno{EFBIG};
     made->memfd.reset(::memfd_create("graphlane-shared", MFD_CLOEXEC));
     // Only its owner may open it anew for writing, by /proc.
     if (!made->memfd || ::fchmod(made->memfd.get(), 0400) != 0 ||

@@ -152,7 +152,8 @@ class SharedCache {
   SharedCache(const SharedCache&) = delete;
   SharedCache& operator=(const SharedCache&) = delete;
 
-  // A process begins to read a file. ENOMEM and the like.
+  // A process begins to read a file. EFBIG: it would take too much to say what of it is there;
+  // ENOMEM and the like.
   Result<std::unique_ptr<SharedScan>> begin(std::shared_ptr<const StripedFile> file,
                                             Content content, const SharingProcess& process);
   // Every second or so: forgets scans that have ended and files that have changed, gives

@@ -444,6 +444,18 @@ TEST_F(SharedCacheTest, WhatIsTooLargeIsRefused) {
   EXPECT_TRUE(read(*one, mib(0, 4)));
 }
 
+// Of which nothing but the size is there: `truncate -s 1E`.
+TEST_F(SharedCacheTest, AFileOfMoreFramesThanCanBeToldIsRefused) {
+  start(4);
+  const auto sparse = StripedFile::open(*made_.volume, file_->layout(), "sparse");
+  ASSERT_TRUE(sparse);
+  (*sparse)->set_size(uint64_t{1} << 60);
+  const auto scan = cache_->begin(*sparse, {.generation = generation_}, {.pid = 1});
+  ASSERT_FALSE(scan);
+  EXPECT_EQ(scan.error().code, EFBIG);
+  EXPECT_EQ(cache_->stats().scan_count, 0u);
+}
+
 TEST_F(SharedCacheTest, WhoWasRefusedKeepsNothing) {
   start(6);
   const auto refused = reader(1);
