@@ -126,6 +126,8 @@ Result<void> LiveFile::set_part_sizes(uint64_t size) {
 }
 
 void LiveFile::set_size(uint64_t size) {
+  // Who has synced since prepare_change() has not synced all that was written.
+  change_count_.fetch_add(1, std::memory_order_acq_rel);
   file_->set_size(size);
   writable_->set_size(size);
 }
@@ -263,7 +265,7 @@ void LiveFile::touch() {
 
 Result<void> LiveFile::close(uint64_t synced_change_count) {
   MutexLock held(mu_);
-  if (change_count() != synced_change_count) return Errno{EAGAIN};
+  if (outside_count_ > 0 || change_count() != synced_change_count) return Errno{EAGAIN};
   if (layout_.state == FileState::kClosed) return {};
   struct stat before;
   const bool known = ::fstat(stub_.get(), &before) == 0;

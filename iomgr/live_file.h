@@ -109,7 +109,8 @@ class LiveFile {
   bool is_open() const { return is_open_.load(std::memory_order_acquire); }
 
   // To say `closed`: take change_count(), sync the parts, then close(). EAGAIN:
-  // the size has changed since. The stub keeps its mtime.
+  // the size has changed since, or an OutsideWrite is under way. The stub keeps its
+  // mtime.
   uint64_t change_count() const { return change_count_.load(std::memory_order_acquire); }
   Result<void> close(uint64_t synced_change_count);
 

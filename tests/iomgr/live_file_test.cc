@@ -80,6 +80,8 @@ class LiveFileTest : public VolumeFixture {
     ASSERT_TRUE(live.close(change_count));
   }
 
+  static int error_of(const Result<void>& result) { return result ? 0 : result.error().code; }
+
   std::unique_ptr<Lanes> lanes_;
 };
 
@@ -151,10 +153,44 @@ TEST_F(LiveFileTest, AChangeSinceTheSyncKeepsItOpen) {
   ASSERT_TRUE(live->resize(20'000));
   const uint64_t change_count = live->change_count();
   ASSERT_TRUE(live->resize(30'000));
-  const Result<void> closed = live->close(change_count);
-  ASSERT_FALSE(closed);
-  EXPECT_EQ(closed.error().code, EAGAIN);
+  EXPECT_EQ(error_of(live->close(change_count)), EAGAIN);
   EXPECT_TRUE(live->is_open());
+}
+
+// Who closes idle files counts the changes, and meanwhile a writer has come.
+TEST_F(LiveFileTest, AWriteThatWasNotSyncedWholeKeepsItOpen) {
+  make(random_bytes(10'000));
+  const auto live = opened();
+  const ByteRange range{.offset = 10'000, .length_bytes = 20'000};
+  const std::string bytes = random_bytes(range.length_bytes);
+  uint64_t change_count = 0;
+  {
+    LiveFile::Write write(*live, range);
+    ASSERT_TRUE(write.begin());
+    change_count = live->change_count();
+    ASSERT_TRUE(live->sync(true));
+    ASSERT_EQ(lanes_->write(live->writable(), range, bytes.data(), false), 0);
+    write.end(range.end());
+  }
+  EXPECT_EQ(error_of(live->close(change_count)), EAGAIN);
+  close(*live);
+  EXPECT_EQ(layout_of("f").logical_size, 30'000u);
+}
+
+TEST_F(LiveFileTest, AWriteFromOutsideThatIsUnderWayKeepsItOpen) {
+  make(random_bytes(10'000));
+  const auto live = opened();
+  const ByteRange range{.offset = 10'000, .length_bytes = 20'000};
+  LiveFile::OutsideWrite write(*live, range);
+  ASSERT_TRUE(write.begin());
+  const uint64_t change_count = live->change_count();
+  ASSERT_TRUE(live->sync(true));
+  EXPECT_EQ(error_of(live->close(change_count)), EAGAIN);
+  const std::string bytes = random_bytes(range.length_bytes);
+  ASSERT_EQ(lanes_->write(live->writable(), range, bytes.data(), false), 0);
+  write.end(range.end());
+  close(*live);
+  EXPECT_EQ(layout_of("f").logical_size, 30'000u);
 }
 
 TEST_F(LiveFileTest, ClosingKeepsTheTimeOfTheLastWrite) {
