@@ -183,9 +183,13 @@ void LiveFile::OutsideWrite::end(uint64_t written_end) {
   under_way_ = false;
   MutexLock held(file_.mu_);
   const uint64_t size = file_.size();
-  const uint64_t grown = written_end > range_.offset ? std::max(size, written_end) : size;
-  // What a failed write has left, or one that we had ceased to wait for.
-  if (range_.end() > grown) (void)file_.set_part_sizes(grown);  // best effort, as above
+  uint64_t grown = written_end > range_.offset ? std::max(size, written_end) : size;
+  // Again: a resize() that had ceased to wait for us has set its bound.
+  if (grown > size && !file_.prepare_change(kNoBound)) grown = size;
+  // What a failed write has left, or that resize() has cut before it.
+  if (range_.end() > grown || range_.offset > size) {
+    (void)file_.set_part_sizes(grown);  // best effort, as above
+  }
   if (grown > size) file_.set_size(grown);
   if (extends_) file_.outside_extends_ = false;
   file_.outside_count_ -= 1;

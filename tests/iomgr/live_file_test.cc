@@ -193,6 +193,25 @@ TEST_F(LiveFileTest, AWriteFromOutsideThatIsUnderWayKeepsItOpen) {
   EXPECT_EQ(layout_of("f").logical_size, 30'000u);
 }
 
+// Stopped by SIGSTOP, say: five seconds later the file is cut without it.
+TEST_F(LiveFileTest, AWriteFromOutsideThatNobodyWaitedForIsNotLost) {
+  make(random_bytes(10'000));
+  auto live = opened();
+  const ByteRange range{.offset = 40'960, .length_bytes = kDepth};
+  LiveFile::OutsideWrite write(*live, range);
+  ASSERT_TRUE(write.begin());
+  ASSERT_TRUE(live->resize(1'000));
+  const std::string bytes = random_bytes(range.length_bytes);
+  ASSERT_EQ(lanes_->write(live->writable(), range, bytes.data(), false), 0);
+  write.end(range.end());
+  expect_exact_parts(*live);
+  ASSERT_TRUE(live->sync(false));
+  live = nullptr;  // killed
+  live = opened();
+  ASSERT_EQ(live->size(), range.end());
+  EXPECT_EQ(get(*live).substr(range.offset), bytes);
+}
+
 TEST_F(LiveFileTest, ClosingKeepsTheTimeOfTheLastWrite) {
   make(random_bytes(10'000));
   const auto live = opened();
