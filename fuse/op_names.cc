@@ -94,7 +94,7 @@ int op::rename(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
   fs.inodes.keep(to->get(), new_name);
   LastLink victim(*fs.volume, to->get(), new_name);  // survives RENAME_EXCHANGE
   if (::renameat2(from->get(), name, to->get(), new_name, flags) != 0) return errno;
-  if (victim.reap()) fs.live.drop(victim.file_id());
+  if (victim.reap(to->get())) fs.live.drop(victim.file_id());
   return answer_result(req, 0);
 }
 

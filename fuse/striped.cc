@@ -201,12 +201,13 @@ LastLink::LastLink(const Volume& volume, int directory_fd, const char* name) : v
 }
 
 // Looks again: the stub may name other parts by now (iomgr/restripe.h).
-bool LastLink::reap() {
+bool LastLink::reap(int replaced_in) {
   struct stat st;
   if (!fd_ || ::fstat(fd_.get(), &st) != 0 || st.st_nlink > 0) return false;
   const StubView view = StubCache().look(fd_.get(), st);
   if (!view.striped() || !owns_parts(volume_, view.layout, st)) return false;
   layout_ = view.layout;
+  if (replaced_in >= 0) (void)::fsync(reopen(replaced_in, O_RDONLY).get());
   const PartName name(layout_.file_id);
   for (uint32_t d = 0; d < volume_.device_count(); ++d) {
     if (::unlinkat(device_fd(volume_, d), name.c_str(), 0) != 0 && errno != ENOENT) {

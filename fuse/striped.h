@@ -61,10 +61,13 @@ bool moves_stubs(int directory_fd, const char* name);
 //   LastLink victim(volume, directory_fd, name);
 //   ... unlinkat() or renameat() succeeded ...
 //   if (victim.reap()) live.drop(victim.file_id());
+//
+// Who replaces a file has the old or the new one after a power failure: with `replaced_in`,
+// its directory, the new name is durable before the old one's parts go.
 class LastLink {
  public:
   LastLink(const Volume& volume, int directory_fd, const char* name);
-  bool reap();  // whether the parts went
+  bool reap(int replaced_in = -1);  // whether the parts went
   const Uuid& file_id() const { return layout_.file_id; }
 
  private:

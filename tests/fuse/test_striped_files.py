@@ -6,7 +6,10 @@ import fcntl
 import mmap
 import os
 import random
+import re
 import shutil
+import signal
+import subprocess
 from concurrent.futures import ThreadPoolExecutor, TimeoutError
 
 import pytest
@@ -152,6 +155,23 @@ def test_a_rename_over_it_removes_its_parts(striped, mounted):
         (at / "plain").write_bytes(b"plain")
         os.rename(at / "plain", at / "moved")
         assert (at / "moved").read_bytes() == b"plain" and len(parts_of(volume)) == 0
+
+
+def test_a_rename_over_it_is_durable_before_its_parts_go(root, striped, mounted, tmp_path):
+    """Else a power failure could bring its stub back without them."""
+    volume, _ = striped(size=100_000)
+    log = tmp_path / "calls"
+    with mounted(volume) as at:
+        (at / "new").write_bytes(b"new")
+        (daemon,) = run("pgrep", "-f", f"mount {volume.path} {at}$").stdout.split()
+        with subprocess.Popen(["strace", "-f", "-p", daemon, "-o", log, "-e",
+                               "trace=renameat,renameat2,fsync,unlinkat"], stderr=subprocess.PIPE,
+                              text=True) as strace:
+            assert "attached" in strace.stderr.readline()
+            os.rename(at / "new", at / "data")
+            strace.send_signal(signal.SIGINT)  # detaches
+    calls = re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE)
+    assert calls[0].startswith("renameat") and calls[1:] == ["fsync", *["unlinkat"] * 4]
 
 
 @pytest.mark.parametrize("change", [
