@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -23,7 +24,11 @@ class Copier {
     const uint64_t thread_count =
         std::min({uint64_t{copy_.thread_count}, uint64_t{kCopyThreadsMax}, chunk_count});
     std::vector<std::thread> helpers;
-    for (uint64_t i = 1; i < thread_count; ++i) helpers.emplace_back([this] { work(); });
+    helpers.reserve(thread_count);
+    try {
+      for (uint64_t i = 1; i < thread_count; ++i) helpers.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {  // no more threads: those that there are do it
+    }
     work();
     for (std::thread& helper : helpers) helper.join();
     MutexLock lock(mu_);

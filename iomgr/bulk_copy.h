@@ -27,7 +27,8 @@ inline constexpr uint32_t kCopyThreadsMax = 16;
 
 struct BulkCopy {
   uint64_t size_bytes = 0;
-  uint32_t thread_count = 2;  // clipped to kCopyThreadsMax, and to the chunks there are
+  // At most: clipped to kCopyThreadsMax, to the chunks there are, and to the threads to be had.
+  uint32_t thread_count = 2;
   bool read_in_turn = false;
   bool write_in_turn = false;
   // Fills the buffer with all of the range, or says why not.

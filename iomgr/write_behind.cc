@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <system_error>
 
 namespace graphlane {
 namespace {
@@ -19,7 +20,11 @@ ByteRange united(ByteRange a, ByteRange b) {
 
 WriteBehind::WriteBehind(const StripedFile& file)
     : file_(file), waiting_(file.map().geometry().device_count) {
-  for (uint32_t d = 0; d < waiting_.size(); ++d) threads_.emplace_back([this, d] { run(d); });
+  threads_.reserve(waiting_.size());
+  try {
+    for (uint32_t d = 0; d < waiting_.size(); ++d) threads_.emplace_back([this, d] { run(d); });
+  } catch (const std::system_error&) {  // no more threads: the kernel writes the other devices
+  }
 }
 
 WriteBehind::~WriteBehind() {

@@ -8,7 +8,7 @@
 // of the longer. Who copies is never held up by a device's queue.
 //
 // A device gets little at once, so that an end is not waited for either. Only hints: who needs the bytes
-// on the devices syncs the parts.
+// on the devices syncs the parts, and where there are no more threads to be had it goes without.
 #pragma once
 
 #include <thread>

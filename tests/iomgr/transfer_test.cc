@@ -1,6 +1,7 @@
 #include "iomgr/transfer.h"
 
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 
 #include <thread>
@@ -49,6 +50,30 @@ TEST_F(TransferTest, GivesBackAFileOfManyChunks) {
   write(path("source"), bytes);
   ASSERT_TRUE(import(path("source"), "file"));
   EXPECT_EQ(content_of("file"), bytes);
+}
+
+// None at all, or too few for all devices, or for all chunks.
+TEST_F(TransferTest, ImportsByAsFewThreadsAsThereAreToBeHad) {
+  if (::geteuid() != 0) GTEST_SKIP() << "not applicable: only root can become another user";
+  create_volume(3, 1 << 20);
+  const std::string bytes = random_bytes(5 * kCopyChunk);
+  write(path("source"), bytes);
+  for (const std::string& made : all_paths()) ASSERT_EQ(::lchown(made.c_str(), 65534, 65534), 0);
+  ASSERT_EQ(::chown(directory_.c_str(), 65534, 65534), 0);
+  const auto import_as_one_of = [this](rlim_t process_count, const std::string& name) noexcept {
+    const rlimit limit{.rlim_cur = process_count, .rlim_max = process_count};
+    return ::setresuid(65534, 65534, 65534) == 0 && ::setrlimit(RLIMIT_NPROC, &limit) == 0 &&
+           import(path("source"), name);
+  };
+  for (const rlim_t process_count : {1, 3, 5}) {
+    const std::string name = "by" + std::to_string(process_count);
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(import_as_one_of(process_count, name) ? 0 : 1);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << name;
+    EXPECT_TRUE(content_of(name) == bytes) << name;
+  }
 }
 
 TEST_F(TransferTest, KeepsHolesAsHoles) {
