@@ -119,8 +119,8 @@ class Check {
                            Found{place.shown, info.st_dev, info.st_ino, layout});
     if (!is_new) {  // another name of the same inode is as it should be
       if (known->second.inode != info.st_ino || known->second.device != info.st_dev) {
-        problem("{}: copy of the stub {}: both name the same parts", place.shown,
-                known->second.shown);
+        problem("{}: copy of the stub {}: both name the same parts; `graphlane rm` removes either "
+                "alone, rm in a mount does not", place.shown, known->second.shown);
       }
       return;
     }

@@ -10,6 +10,7 @@
 #include "iomgr/bulk_copy.h"
 #include "iomgr/live_file.h"
 #include "iomgr/parts.h"
+#include "iomgr/stub_copies.h"
 #include "iomgr/stub_lock.h"
 #include "iomgr/tree.h"
 #include "iomgr/volume_files.h"
@@ -178,13 +179,15 @@ class Restripe {
     if (!top) return top.error();
     const Outcome<std::vector<TreeNode>> nodes = list_tree(*top);
     if (!nodes) return nodes.error();
+    const Outcome<StubCounts> counts = StubCounts::take(volume_);
+    if (!counts) return counts.error();
     std::vector<Candidate> found;
     std::set<std::pair<dev_t, ino_t>> seen;  // a file of many names is one
     for (const TreeNode& node : *nodes) {
       if (!S_ISREG(node.info.st_mode) || node.info.st_size != kStubSize) continue;
       if (top->path == "." && is_within(node.path, kControlDirectory)) continue;
       if (!seen.insert({node.info.st_dev, node.info.st_ino}).second) continue;
-      if (auto file = examine(top->at(node.path))) found.push_back(std::move(*file));
+      if (auto file = examine(top->at(node.path), *counts)) found.push_back(std::move(*file));
     }
     return found;
   }
@@ -234,7 +237,7 @@ class Restripe {
   RestripeReport& report() { return report_; }
 
  private:
-  std::optional<Candidate> examine(TreePlace place) {
+  std::optional<Candidate> examine(TreePlace place, const StubCounts& counts) {
     const Fd fd(::openat(place.directory_fd, place.path.c_str(),
                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     Layout layout;
@@ -249,6 +252,10 @@ class Restripe {
       report_.left.push_back(accepted.error());
     } else if (layout.geometry.stripe_depth_bytes == depth_bytes_) {
       report_.kept_count += 1;
+    } else if (counts.of(layout.file_id) > 1) {
+      report_.left.push_back(make_error(
+          EINVAL, "{}: a copy of its stub names the same parts (`graphlane check` says which)",
+          place.shown));
     } else {
       return Candidate{.place = std::move(place), .layout = layout};
     }

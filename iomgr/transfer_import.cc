@@ -7,6 +7,7 @@
 #include "iomgr/bulk_copy.h"
 #include "iomgr/file_attributes.h"
 #include "iomgr/parts.h"
+#include "iomgr/stub_copies.h"
 #include "iomgr/transfer_common.h"
 #include "iomgr/volume_files.h"
 #include "iomgr/write_behind.h"
@@ -285,12 +286,8 @@ class Import {
     Outcome<void> moved = move_tree(stage.top(), source_.nodes, source_.place, target, replace);
     // The new names, before the parts of the old ones go.
     (void)::syncfs(volume_.root_fd());
-    for (const Uuid& file_id : replaced_) {
-      if (Outcome<void> removed = remove_parts(volume_, file_id); !removed && moved) {
-        moved = removed;
-      }
-    }
-    return moved;
+    const Outcome<void> removed = remove_orphans(volume_, replaced_);
+    return moved ? removed : moved;
   }
 
   Outcome<void> replace_file(const TreePlace& staged, const TreePlace& existing) {

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "iomgr/names_held.h"
-#include "iomgr/parts.h"
 #include "iomgr/small_file.h"
+#include "iomgr/stub_copies.h"
 #include "iomgr/volume_json.h"
 
 namespace graphlane {
@@ -167,11 +167,7 @@ Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, boo
   if (orphans.empty()) return {};
   // A stub that a power failure brings back must find its parts.
   (void)::syncfs(volume.root_fd());
-  Outcome<void> result;
-  for (const Uuid& file_id : orphans) {
-    if (Outcome<void> removed = remove_parts(volume, file_id); !removed) result = removed;
-  }
-  return result;
+  return remove_orphans(volume, orphans);
 }
 
 std::string device_root(const std::string& directory, const Uuid& uuid) {

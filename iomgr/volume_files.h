@@ -44,8 +44,9 @@ Outcome<TreePlace> locate_in_volume(const Volume& volume, const std::string& pat
 Result<StubVerdict> inspect_stub(int fd, Layout* layout);
 
 // Removes a file or a tree, then the parts of the stubs whose last name that
-// was. A damaged stub, or one of another volume, stops it before anything is
-// removed; with `force` such a stub is removed without looking for its parts.
+// was, and of which there is no copy (stub_copies.h). A damaged stub, or one of
+// another volume, stops it before anything is removed; with `force` such a stub
+// is removed without looking for its parts.
 Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, bool force);
 
 // Holds the volume's lock until it is destroyed; the kernel releases it if we

@@ -94,6 +94,21 @@ TEST_F(RestripeTest, TheStubStaysTheInodeThatItWas) {
   expect_no_problems();
 }
 
+TEST_F(RestripeTest, AFileWhoseStubWasCopiedIsLeft) {
+  create_volume();
+  make("f", random_bytes(100'000));
+  make("g", random_bytes(100'000));
+  std::filesystem::copy_file(in_volume("f"), in_volume("copy"));
+  for (const std::string name : {"copy", "f", ""}) {
+    const RestripeReport report = restripe(8192, name);
+    EXPECT_EQ(report.left.size(), name.empty() ? 2u : 1u);
+    EXPECT_EQ(report.changed.size(), name.empty() ? 1u : 0u);
+    for (const std::string file : {"copy", "f", "g"}) {
+      EXPECT_EQ(content_of(file), random_bytes(100'000)) << file << " after " << name;
+    }
+  }
+}
+
 TEST_F(RestripeTest, HolesStayHoles) {
   create_volume();
   write(path("f"), "begin");

@@ -388,6 +388,37 @@ TEST_F(TransferTest, RemovingOneNameLeavesThePartsToTheOthers) {
   EXPECT_FALSE(fs::exists(part));
 }
 
+// As cp(1) makes it in the volume's directory.
+TEST_F(TransferTest, ACopyOfAStubKeepsTheParts) {
+  create_volume();
+  const std::string bytes = random_bytes(50000);
+  write(path("d/a"), bytes);
+  ASSERT_TRUE(import(path("d")));
+  const std::string part = part_of("d/a", 0);
+  fs::copy_file(in_volume("d/a"), in_volume("copy"));
+  ASSERT_TRUE(remove_files(*volume_, "copy", false));
+  EXPECT_EQ(content_of("d/a"), bytes);
+  fs::copy_file(in_volume("d/a"), in_volume("copy"));
+  ASSERT_TRUE(import(path("d/a"), "copy", true));
+  EXPECT_EQ(content_of("d/a"), bytes);
+  fs::copy_file(in_volume("d/a"), in_volume("d/b"));
+  ASSERT_TRUE(remove_files(*volume_, "d", true));
+  EXPECT_FALSE(fs::exists(part)) << "with the last one";
+  EXPECT_EQ(content_of("copy"), bytes);
+}
+
+TEST_F(TransferTest, NobodyKeepsAnothersPartsByACopyOfTheStub) {
+  if (::geteuid() != 0) GTEST_SKIP() << "not root";
+  create_volume();
+  write(path("a"), random_bytes(50000));
+  ASSERT_TRUE(import(path("a"), "a"));
+  const std::string part = part_of("a", 0);
+  fs::copy_file(in_volume("a"), in_volume("another's"));
+  ASSERT_EQ(::chown(in_volume("another's").c_str(), 1234, 1234), 0);
+  ASSERT_TRUE(remove_files(*volume_, "a", false));
+  EXPECT_FALSE(fs::exists(part));
+}
+
 TEST_F(TransferTest, RemovingRefusesTheVolumeAndDamagedStubs) {
   create_volume();
   EXPECT_FALSE(remove_files(*volume_, "", true));
