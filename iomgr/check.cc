@@ -13,6 +13,7 @@
 #include "iomgr/live_file.h"
 #include "iomgr/part_files.h"
 #include "iomgr/parts.h"
+#include "iomgr/stub_copies.h"
 #include "iomgr/tree.h"
 #include "iomgr/volume_files.h"
 
@@ -83,6 +84,9 @@ class Check {
     const TreePlace top{.directory_fd = volume_.root_fd(), .path = ".", .shown = volume_.root()};
     const Outcome<std::vector<TreeNode>> nodes = list_tree(top);
     if (!nodes) return nodes.error();
+    Outcome<StubCounts> counts = StubCounts::take(volume_);
+    if (!counts) return counts.error();
+    stub_counts_ = std::move(*counts);
     for (const TreeNode& node : *nodes) {
       if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
       if (!S_ISREG(node.info.st_mode) || is_within(node.path, kControlDirectory)) continue;
@@ -129,9 +133,13 @@ class Check {
       report_.bytes += current_layout(volume_, layout).logical_size;
       return;
     }
-    if (layout.state == FileState::kOpen) return check_open(place, &known->second.layout);
+    // Of two stubs that name the same parts, one may have the size that the file had before; and
+    // anyone can write one.
+    const bool mend = options_.repair && stub_counts_.of(layout.file_id) == 1 &&
+                      may_give_access(volume_, layout, info);
+    if (layout.state == FileState::kOpen) return check_open(place, mend, &known->second.layout);
     report_.bytes += layout.logical_size;
-    for (uint32_t d = 0; d < volume_.device_count(); ++d) check_part(place, layout, d);
+    for (uint32_t d = 0; d < volume_.device_count(); ++d) check_part(place, mend, layout, d);
   }
 
   // The size of a part, or an errno.
@@ -144,7 +152,7 @@ class Check {
     return static_cast<uint64_t>(info.st_size);
   }
 
-  void check_part(const TreePlace& place, const Layout& layout, uint32_t d) {
+  void check_part(const TreePlace& place, bool mend, const Layout& layout, uint32_t d) {
     const std::string part = volume_.part_path(d, layout.file_id);
     const uint64_t expected = layout.map().part_size(d, layout.logical_size);
     const Result<uint64_t> size = part_size(layout, d);
@@ -154,7 +162,7 @@ class Check {
       problem("{}: part {}: {}", place.shown, part, std::strerror(size.error().code));
     } else if (*size < expected) {
       problem("{}: part {} is short: {} bytes, expected {}", place.shown, part, *size, expected);
-    } else if (*size > expected && !options_.repair) {
+    } else if (*size > expected && !mend) {
       problem("{}: part {} is long: {} bytes, expected {}", place.shown, part, *size, expected);
     } else if (*size > expected) {
       cut_part(place, layout, d, expected);
@@ -188,7 +196,7 @@ class Check {
   }
 
   // A writer died. What the parts hold is the file.
-  void check_open(const TreePlace& place, Layout* layout) {
+  void check_open(const TreePlace& place, bool mend, Layout* layout) {
     for (uint32_t d = 0; d < volume_.device_count(); ++d) {
       if (const Result<uint64_t> size = part_size(*layout, d); !size) {
         return problem("{}: was never closed, and part {}: {}", place.shown,
@@ -197,7 +205,7 @@ class Check {
     }
     const uint64_t size = current_layout(volume_, *layout).logical_size;
     report_.bytes += size;
-    if (!options_.repair) {
+    if (!mend) {
       return problem("{}: was never closed; its parts make {} bytes", place.shown, size);
     }
     if (Outcome<void> closed = close_file(place, *layout); !closed) {
@@ -305,6 +313,7 @@ class Check {
   const Volume& volume_;
   const CheckOptions& options_;
   CheckReport report_;
+  StubCounts stub_counts_;
   std::map<std::array<uint8_t, 16>, Found> found_;  // by file id
   bool has_unknown_stub_ = false;                   // one that cannot say which parts are its own
 };

@@ -29,7 +29,8 @@ struct CheckOptions {
   // that are longer than their file, removes what dead imports left and parts
   // that no stub names. Such parts stay while the volume holds a damaged stub,
   // which may be the one that named them; so does whatever is not a part. Never
-  // touches another volume's parts.
+  // touches another volume's parts, those that two stubs name, or those that the
+  // stub's owner does not own.
   bool repair = false;
   bool scrub = false;  // also read every byte of every part
 };

@@ -30,9 +30,9 @@ class CheckTest : public VolumeFixture {
     return report.problems.empty() ? "" : report.problems.front();
   }
 
-  void write_stub(const Layout& layout) {
+  void write_stub(const Layout& layout, const std::string& name = "file") {
     const StubBytes bytes = encode_stub(layout);
-    write(in_volume("file"), std::string(bytes.begin(), bytes.end()));
+    write(in_volume(name), std::string(bytes.begin(), bytes.end()));
   }
 
   std::string content_;
@@ -95,6 +95,28 @@ TEST_F(CheckTest, TellsACopyOfAStub) {
   EXPECT_EQ(problem(), in_volume("zcopy") + ": copy of the stub " + in_volume("file") +
                            ": both name the same parts; `graphlane rm` removes either alone, rm in a "
                            "mount does not");
+}
+
+// It says what the file was when it was copied.
+TEST_F(CheckTest, RepairsNothingByACopyOfAStub) {
+  Layout layout = layout_of("file");
+  layout.logical_size = 10000;
+  for (const FileState state : {FileState::kClosed, FileState::kOpen}) {
+    layout.state = state;
+    write_stub(layout, "earlier");
+    EXPECT_TRUE(check(true).repaired.empty());
+    EXPECT_EQ(content_of("file"), content_);
+  }
+}
+
+TEST_F(CheckTest, RepairsNothingByAStubWhoseOwnerDoesNotOwnTheParts) {
+  if (::geteuid() != 0) GTEST_SKIP() << "not root";
+  Layout layout = layout_of("file");
+  layout.logical_size = 10000;
+  write_stub(layout, "another's");
+  ASSERT_EQ(::chown(in_volume("another's").c_str(), 1234, 1234), 0);
+  EXPECT_TRUE(check(true).repaired.empty());
+  EXPECT_EQ(content_of("file"), content_);
 }
 
 TEST_F(CheckTest, RemovesOrphansAndNothingElse) {
