@@ -86,9 +86,9 @@ Result<std::unique_ptr<OpenFile>> open_plain(Filesystem& fs, fuse_req_t req, Ino
 
 // As open_striped(), and the stub names these parts for as long as they are open.
 // ESTALE: it names others by now; the kernel looks again.
-Result<std::shared_ptr<StripedFile>> open_held(Filesystem& fs, Inode& inode, const Layout& layout,
-                                               const struct stat& stub) {
-  Fd held = reopen(inode.fd.get(), O_RDONLY);
+Result<std::shared_ptr<StripedFile>> open_held(const Filesystem& fs, int path_fd,
+                                               const Layout& layout, const struct stat& stub) {
+  Fd held = reopen(path_fd, O_RDONLY);
   if (!held) return last_errno();
   hold_parts(held.get());
   Layout now;
@@ -101,7 +101,7 @@ Result<std::shared_ptr<StripedFile>> open_held(Filesystem& fs, Inode& inode, con
 }
 
 // The file as readers have it: from who has it open already, or anew.
-Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode,
+Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode, int path_fd,
                                                   const Layout& layout, const struct stat& stub) {
   if (const auto live = fs.live.find(layout.file_id)) return live->file();
   if (layout.state == FileState::kOpen) {
@@ -113,7 +113,7 @@ Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode,
     file->set_size(current_layout(*fs.volume, layout).logical_size);
     return file;
   }
-  return open_held(fs, inode, layout, stub);
+  return open_held(fs, path_fd, layout, stub);
 }
 
 // What the kernel keeps of the mount, and what it keeps of the parts, are two copies.
@@ -125,8 +125,8 @@ void choose_memory(const Filesystem& fs, OpenFile& file) {
 }
 
 Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, fuse_req_t req, Inode& inode,
-                                             const Layout& layout, const struct stat& stub,
-                                             fuse_file_info* fi) {
+                                             int path_fd, const Layout& layout,
+                                             const struct stat& stub, fuse_file_info* fi) {
   auto file = std::make_unique<OpenFile>();
   if (writes(fi->flags)) {
     auto live = open_live(fs, inode, layout, stub);
@@ -137,7 +137,7 @@ Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, fuse_req_t req, Ino
     file->live = std::move(*live);
     file->striped = file->live->file();
   } else {
-    auto opened = open_to_read(fs, inode, layout, stub);
+    auto opened = open_to_read(fs, inode, path_fd, layout, stub);
     if (!opened) return opened.error();
     file->striped = std::move(*opened);
   }
@@ -163,7 +163,7 @@ Result<std::unique_ptr<OpenFile>> open_inode(Filesystem& fs, fuse_req_t req, Ino
   const StubView view = inode.stub.look(path->get(), st);
   if (view.error != 0) return Errno{view.error};
   if (view.plain()) return open_plain(fs, req, inode, path->get(), fi);
-  if (view.striped()) return open_parts(fs, req, inode, view.layout, st, fi);
+  if (view.striped()) return open_parts(fs, req, inode, path->get(), view.layout, st, fi);
   log_line("{}: inode {}: {}", fs.volume->root(), st.st_ino, describe(view.verdict));
   return Errno{EIO};
 }

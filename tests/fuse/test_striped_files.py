@@ -15,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor, TimeoutError
 import pytest
 
 from harness import run
-from mounts import mounted, parts_of, random_bytes, stats, striped  # noqa: F401, fixtures
+from mounts import (FEW_DESCRIPTORS, mounted, parts_of, random_bytes, stats, striped,  # noqa: F401, fixtures
+                    with_few_descriptors)
 
 UNIT = 64 * 1024
 
@@ -235,6 +236,19 @@ def test_statistics_count_every_byte_on_its_device(striped, mounted, io):
         after = stats(at)["devices"]
         assert [device["bytes_read"] for device in after] == [4 * UNIT] * 4
         assert all(device["ios"] > 0 for device in after)
+
+
+def test_it_is_read_where_the_daemon_knows_it_by_its_handle_only(root, fuse, striped, graphlane,
+                                                                 tmp_path):
+    """More files than descriptors are known before it."""
+    volume, content = striped(size=1_000_003)
+    names = [str(number) for number in range(2 * FEW_DESCRIPTORS)]
+    for name in names:
+        (volume.path / name).touch()
+    with graphlane.mounted(volume, tmp_path / "mnt", preexec_fn=with_few_descriptors) as at:
+        for name in names:
+            (at / name).stat()
+        assert (at / "data").read_bytes() == content
 
 
 def test_a_damaged_stub_gives_eio_and_harms_nothing_else(striped, mounted):
