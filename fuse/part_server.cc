@@ -76,10 +76,9 @@ std::optional<Layout> PartServer::layout_of(Inode& inode, struct stat* st) const
   return view.layout;
 }
 
-void PartServer::add_parts(const PartFiles& parts, Answer* answer) const {
-  for (uint32_t d = 0; d < fs_.volume->device_count(); ++d) {
-    answer->fds.push_back(parts.buffered(d));
-    answer->text += fs_.volume->devices()[d].root;
+void PartServer::add_directories(Answer* answer) const {
+  for (const Device& device : fs_.volume->devices()) {
+    answer->text += device.root;
     answer->text += '\0';
   }
 }
@@ -87,15 +86,15 @@ void PartServer::add_parts(const PartFiles& parts, Answer* answer) const {
 FileServer::Answer PartServer::answer_writer(Inode& inode) const {
   struct stat st;
   const std::optional<Layout> layout = layout_of(inode, &st);
-  std::unique_ptr<WriteLink> link = layout ? WriteLink::open(fs_, inode, *layout) : nullptr;
-  if (!link) return FileServer::refusal(EINVAL);
   Answer answer;
+  if (layout) answer.link = WriteLink::open(fs_, inode, *layout, &answer.opened);
+  if (!answer.link) return FileServer::refusal(EINVAL);
   answer.reply.generation_index = generation_index(layout->file_id);
   answer.reply.device_count = layout->geometry.device_count;
   answer.reply.stub = encode_stub(*layout);
   answer.fds = {fs_.live.generations().fd()};
-  add_parts(link->live().writable().parts(), &answer);
-  answer.link = std::move(link);
+  for (const Fd& part : answer.opened) answer.fds.push_back(part.get());
+  add_directories(&answer);
   return answer;
 }
 
@@ -129,7 +128,9 @@ FileServer::Answer PartServer::answer_reader(Inode& inode) const {
   Answer answer = open_to_read(inode, &stub);
   const bool is_known = answer.reply.error == 0 || answer.reply.error == EAGAIN;
   if (is_known) answer.fds = {fs_.live.generations().fd()};
-  if (answer.file) add_parts(answer.file->parts(), &answer);
+  if (!answer.file) return answer;
+  for (const int part : answer.file->parts().all_buffered()) answer.fds.push_back(part);
+  add_directories(&answer);
   return answer;
 }
 
@@ -145,13 +146,15 @@ FileServer::Answer PartServer::answer_sharer(Inode& inode, const Question& quest
 FileServer::Answer PartServer::answer_mapper(Inode& inode) const {
   struct stat stub = {};
   const Result<HostPath> path = fs_.inodes.path(inode);
-  Answer answer;
-  if (path && layout_of(inode, &stub)) answer.permit = reopen(path->get(), O_RDONLY);
-  if (!answer.permit) return FileServer::refusal(EIO);
-  if (Result<void> mine = lock_to_map(answer.permit.get()); !mine) {
+  Fd permit;
+  if (path && layout_of(inode, &stub)) permit = reopen(path->get(), O_RDONLY);
+  if (!permit) return FileServer::refusal(EIO);
+  if (Result<void> mine = lock_to_map(permit.get()); !mine) {
     return FileServer::refusal(mine.error().code);
   }
-  answer.fds = {answer.permit.get()};
+  Answer answer;
+  answer.fds = {permit.get()};
+  answer.opened.push_back(std::move(permit));
   return answer;
 }
 

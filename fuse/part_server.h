@@ -45,7 +45,7 @@ class PartServer final : private FileServer::Host {
   Answer answer_writer(Inode& inode) const;
   // What a reader is to know, with the file open for reading; its stub's attributes.
   Answer open_to_read(Inode& inode, struct stat* stub) const;
-  void add_parts(const PartFiles& parts, Answer* answer) const;
+  void add_directories(Answer* answer) const;
   // What whoever serves the volume answers the client; nothing: nobody does.
   ShareAnswer ask_volume_server(Inode& inode, const Question& question) const;
 

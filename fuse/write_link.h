@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "fuse/filesystem.h"
 #include "iomgr/file_server.h"
@@ -18,13 +19,14 @@ namespace graphlane {
 class WriteLink final : public FileServer::Link {
  public:
   // Takes a look-up of the inode. Null: the file is not open for writing here, and
-  // the look-up is still the caller's.
-  static std::unique_ptr<WriteLink> open(Filesystem& fs, Inode& inode, const Layout& layout);
+  // the look-up is still the caller's. `parts` is for the process: it writes, and who may
+  // write a file may not always read it.
+  static std::unique_ptr<WriteLink> open(Filesystem& fs, Inode& inode, const Layout& layout,
+                                         std::vector<Fd>* parts);
   ~WriteLink() override;
   WriteLink(const WriteLink&) = delete;
   WriteLink& operator=(const WriteLink&) = delete;
 
-  const LiveFile& live() const { return *live_; }
   bool serve(int connection) override;
 
  private:

@@ -52,8 +52,8 @@ class FileServer {
     // What keeps these open until they have gone. To ShareRequest: the file, and what it is.
     std::shared_ptr<const StripedFile> file = {};
     SharedCache::Content content = {};
-    ShareAnswer passed_on = {};  // or what another server has answered
-    Fd permit = {};              // to MapRequest
+    ShareAnswer passed_on = {};   // or what another server has answered
+    std::vector<Fd> opened = {};  // or what was opened for the client alone
     std::unique_ptr<Link> link = {};
   };
   static Answer refusal(int error);

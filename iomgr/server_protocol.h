@@ -20,7 +20,7 @@
 // way of the kernel and finds the count as it was, had his bytes from its page cache.
 //
 // **Writing.** Who shows a descriptor that is open for writing, in a WriteRequest,
-// gets the parts for writing, and keeps the connection. Before each write it asks,
+// gets the parts for writing only, and keeps the connection. Before each write it asks,
 // and after it says how far it came:
 //
 //   client ──WriteBegin──► ◄──WriteReply──   (writes to the parts)   ──WriteEnd──► ◄──WriteReply──

@@ -110,7 +110,7 @@ Located locate(int fd, const struct stat& st, Access access, PartFiles* parts) {
 
 Located locate_to_write(int fd, PartFiles* parts, Fd* connection) {
   if (!lies_on_fuse(fd)) return {};
-  Located located = take(ask_to_write(fd, connection), Origin::kLinked, O_RDWR, parts);
+  Located located = take(ask_to_write(fd, connection), Origin::kLinked, O_WRONLY, parts);
   located.counter = nullptr;  // we are who moves it
   return located;
 }

@@ -108,6 +108,21 @@ def test_who_else_has_it_open_sees_every_write(graphlane, made, mount, tmp_path)
             assert reader.readall() == b"".join(bytes([n + 11]) * MIB for n in range(8))
 
 
+@pytest.mark.parametrize("flags", ["os.O_WRONLY", "os.O_WRONLY | os.O_DIRECT"])
+def test_who_does_not_read_writes_so_too(graphlane, made, mount, tmp_path, flags):
+    program = WRITES.replace("os.O_RDWR", flags).replace(f"bytes([n + 1]) * {MIB}", "block(n)")
+    aligned = f"""
+import mmap
+def block(n):
+    memory = mmap.mmap(-1, {MIB})
+    memory[:] = bytes([n + 1]) * {MIB}
+    return memory
+"""
+    with mount(made) as at:
+        assert preloaded(graphlane, tmp_path, aligned + program, at / "a.dat")["a.dat"]["writes"] == 8
+        assert (at / "a.dat").read_bytes() == b"".join(bytes([n + 1]) * MIB for n in range(8))
+
+
 @pytest.mark.parametrize("flags", ["os.O_APPEND", "os.O_SYNC", "os.O_DSYNC"])
 def test_what_the_kernel_must_see_it_sees(graphlane, made, mount, tmp_path, flags):
     with mount(made) as at:

@@ -15,6 +15,7 @@ from harness import run
 from mounts import mounted, striped  # noqa: F401, fixtures
 
 REQUEST = struct.pack("<I", 0x31514c47)
+WRITE_REQUEST = struct.pack("<I", 0x31574c47)
 REPLY = struct.Struct("<IiQII")
 STUB_SIZE = 4096
 DESCRIPTORS_MAX = 65
@@ -69,9 +70,9 @@ def asking(striped, mounted):
     with mounted(volume) as at:
         name = os.getxattr(at / "data", "user.graphlane.server")
 
-        def ask(fd: int) -> Answer:
+        def ask(fd: int, request=REQUEST) -> Answer:
             with connect(name) as connection:
-                socket.send_fds(connection, [REQUEST], [fd])
+                socket.send_fds(connection, [request], [fd])
                 reply, fds, _, _ = socket.recv_fds(connection, 1 << 20, DESCRIPTORS_MAX)
             opened.extend(fds)
             return Answer(reply, fds)
@@ -96,6 +97,21 @@ def test_a_reader_gets_the_parts_for_reading(asking):
     for part in answer.parts:
         with pytest.raises(OSError) as raised:
             os.write(part, b"x")
+        assert raised.value.errno == errno.EBADF
+
+
+@pytest.mark.parametrize("flags", [os.O_WRONLY, os.O_RDWR])
+def test_a_writer_gets_the_parts_for_writing_only(asking, flags):
+    """Who may write the file may not always read it."""
+    volume, at, _, ask = asking
+    fd = os.open(at / "data", flags)
+    answer = ask(fd, WRITE_REQUEST)
+    os.close(fd)
+    assert answer.error == 0 and len(answer.parts) == len(volume.devices)
+    for part in answer.parts:
+        assert os.write(part, b"") == 0
+        with pytest.raises(OSError) as raised:
+            os.read(part, 1)
         assert raised.value.errno == errno.EBADF
 
 
