@@ -8,6 +8,8 @@
 //
 // A reply is never short before the end of the file: the kernel would fill up
 // with zeros, which look like edges.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -16,6 +18,7 @@
 #include "fuse/request_buffer.h"
 #include "fuse/splice_pieces.h"
 #include "iomgr/log.h"
+#include "iomgr/stub_lock.h"
 
 namespace graphlane {
 namespace {
@@ -42,18 +45,31 @@ Way way_of(const Filesystem& fs, const OpenFile& file) {
           .fits = (file.fits || !file.direct) && fs.sweeps.fit()};
 }
 
+// As long as this is the same, so are the file's bytes; 0: somebody changes it. To be looked at
+// before they are read. Who writes by this mount moves the generation; who writes by another one,
+// or by none, says so by his lock, and by the stub's ctime when he has done.
+uint64_t content_generation(Filesystem& fs, const StripedFile& file) {
+  const Uuid& file_id = file.layout().file_id;
+  const uint64_t generation = fs.live.generations().of(file_id);
+  struct stat stub;
+  if (fs.live.has_writers(file_id) || ::fstat(file.held_stub(), &stub) != 0) return 0;
+  const int64_t ctime_ns = ctime_ns_of(stub);
+  // We keep the lock of our own writers for a while.
+  const bool may_change = fs.live.find(file_id) ? is_fresh(ctime_ns)
+                                                : may_change_unseen(file.held_stub(), ctime_ns);
+  return may_change ? 0 : static_cast<uint64_t>(ctime_ns) * 0x9e3779b97f4a7c15 + generation;
+}
+
 // By way of the cache, unless somebody writes the file, or the kernel will keep it. A large
 // request is a part of what a program reads by O_DIRECT or of what the kernel reads ahead: it
 // sends them all together.
 ssize_t read_past_page_cache(Filesystem& fs, const OpenFile& open_file, Way way, ByteRange range,
                              void* buffer) {
   const StripedFile& file = *open_file.striped;
-  const Uuid& file_id = file.layout().file_id;
-  // The generation comes first: whoever changes the file from here on moves it.
-  const uint64_t generation = fs.live.generations().of(file_id);
-  if (!way.fits && !fs.live.has_writers(file_id)) {
+  const uint64_t generation = way.fits ? 0 : content_generation(fs, file);
+  if (generation != 0) {
     LaneMover mover(*fs.lanes, open_file.striped);
-    const ExtentFile extents{.file_id = file_id,
+    const ExtentFile extents{.file_id = file.layout().file_id,
                              .generation = generation,
                              .size_bytes = file.size(),
                              .map = file.map(),

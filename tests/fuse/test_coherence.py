@@ -12,8 +12,10 @@ import sys
 
 import pytest
 
-from harness import BUILD
+from harness import BUILD, run, wait_until
+from mounts import mounted, stats, striped  # noqa: F401, fixtures
 
+MIB = 1 << 20
 SIZE_MAX = 2_000_000
 
 READER = """
@@ -160,3 +162,41 @@ for _ in range(10_000):  # the kernel tells of the close a moment later
         reads = int(re.search(rf"{at}/s: (\d+) reads", report).group(1))
         assert reads > 1_000, report
         assert re.search(r"left to FUSE, \d+ calls?: somebody was writing the file", report)
+
+
+WRITES = "import os, sys; os.pwrite(os.open(sys.argv[1], os.O_WRONLY), b'w' * int(sys.argv[2]), 0)"
+
+
+def write_by_another_mount(graphlane, mounted, made, tmp_path):
+    with mounted(made, at=tmp_path / "other") as at:
+        run(sys.executable, "-c", WRITES, at / "data", MIB)
+
+
+def write_by_no_mount(graphlane, mounted, made, tmp_path):
+    graphlane("run", "--no-mount", "--", sys.executable, "-c", WRITES, made.path / "data", MIB)
+
+
+@pytest.mark.parametrize("write", [write_by_another_mount, write_by_no_mount])
+def test_a_mounts_cache_does_not_hide_what_others_write(graphlane, striped, mounted, tmp_path,
+                                                        write):
+    made, content = striped(size=16 * MIB)
+    with mounted(made, "-o", "io=direct,cache=64M") as at:
+        fd = os.open(at / "data", os.O_RDONLY | os.O_DIRECT)
+
+        def sweep() -> bytes:
+            buffer = mmap.mmap(-1, len(content))
+            assert os.preadv(fd, [buffer], 0) == len(content)
+            return buffer[:]
+
+        def is_in_the_cache() -> bool:
+            before = stats(at)["cache"]["found_bytes"]
+            assert sweep() == content
+            return stats(at)["cache"]["found_bytes"] - before > len(content) // 2
+
+        wait_until(is_in_the_cache)
+        write(graphlane, mounted, made, tmp_path)
+        content = b"w" * MIB + content[MIB:]
+        assert sweep() == content
+        assert (at / "data").read_bytes() == content
+        wait_until(is_in_the_cache)
+        os.close(fd)
