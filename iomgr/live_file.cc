@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "iomgr/base/reopen.h"
 #include "iomgr/file_attributes.h"
@@ -132,8 +133,29 @@ void LiveFile::set_size(uint64_t size) {
   writable_->set_size(size);
 }
 
+bool LiveFile::begin_in_place(ByteRange range) {
+  MutexLock held(in_place_mu_);
+  if (range.end() > size()) return false;
+  in_place_count_ += 1;
+  return true;
+}
+
+void LiveFile::end_in_place() {
+  MutexLock held(in_place_mu_);
+  in_place_count_ -= 1;
+  in_place_ended_.notify_all();
+}
+
+// Nobody begins to write in place behind it from now on, and who had begun has ended.
+void LiveFile::set_smaller_size(uint64_t size) {
+  MutexLock held(in_place_mu_);
+  set_size(size);
+  while (in_place_count_ > 0) in_place_ended_.wait(in_place_mu_);
+}
+
 Result<void> LiveFile::Write::begin() {
-  if (range_.end() <= file_.size()) return {};
+  in_place_ = file_.begin_in_place(range_);
+  if (in_place_) return {};
   extends_.lock();
   file_.wait_for_outside();
   const uint64_t size = file_.size();
@@ -146,6 +168,7 @@ Result<void> LiveFile::Write::begin() {
 }
 
 void LiveFile::Write::end(uint64_t written_end) {
+  if (std::exchange(in_place_, false)) file_.end_in_place();
   if (!extends_.owns_lock()) return;
   const uint64_t size = file_.size();
   const uint64_t grown = written_end > range_.offset ? std::max(size, written_end) : size;
@@ -205,7 +228,7 @@ Result<void> LiveFile::resize(uint64_t size) {
   const Result<void> ready = prepare_change(size < before ? size : kNoBound);
   if (!ready) return ready;
   // Readers see the smaller size first: none shall run into a part's new end.
-  if (size < before) set_size(size);
+  if (size < before) set_smaller_size(size);
   if (Result<void> done = set_part_sizes(size); !done) {
     if (size > before) (void)set_part_sizes(before);
     return done;

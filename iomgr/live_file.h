@@ -13,9 +13,9 @@
 // the kernel releases when we die. So an `open` stub without that lock is a dead
 // writer's, and open() takes the file over.
 //
-// Threads: everything is safe from any thread. A resize() waits for writes that
-// extend the file; that none runs beside it in place, the caller sees to, as the
-// kernel does for its files.
+// Threads: everything is safe from any thread. A resize() waits for writes that are
+// under way: one in place would make a part long again that was cut. (The kernel holds
+// them back while it truncates, but asynchronous ones of O_DIRECT it does not.)
 // Invariant: each part has the size that it has in a closed file of size() bytes;
 // only while a Write extends the file may it be larger.
 #pragma once
@@ -70,6 +70,7 @@ class LiveFile {
     LiveFile& file_;
     const ByteRange range_;
     std::unique_lock<Mutex> extends_;
+    bool in_place_ = false;
   };
 
   // The same for a write that another process makes to the parts, which it has open.
@@ -129,6 +130,9 @@ class LiveFile {
   Result<void> prepare_change(uint64_t bound) REQUIRES(mu_);
   Result<void> set_part_sizes(uint64_t size) REQUIRES(mu_);
   void set_size(uint64_t size) REQUIRES(mu_);
+  bool begin_in_place(ByteRange range);
+  void end_in_place();
+  void set_smaller_size(uint64_t size) REQUIRES(mu_);
   void wait_for_outside() REQUIRES(mu_);
   int part_fd(uint32_t device_index) const { return writable_->parts().buffered(device_index); }
 
@@ -142,6 +146,11 @@ class LiveFile {
   CondVar outside_ended_;
   uint32_t outside_count_ GUARDED_BY(mu_) = 0;      // writes from outside, under way
   bool outside_extends_ GUARDED_BY(mu_) = false;
+  // Held while the size becomes smaller, and for an instant by who begins or ends to write
+  // in place, who so does not wait for those that extend the file. Taken after mu_.
+  Mutex in_place_mu_;
+  CondVar in_place_ended_;
+  uint32_t in_place_count_ GUARDED_BY(in_place_mu_) = 0;
   std::atomic<bool> is_open_;
   std::atomic<uint64_t> change_count_{0};
 };

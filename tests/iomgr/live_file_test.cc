@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <future>
 
 #include "iomgr/lanes.h"
 #include "iomgr/stub_lock.h"
@@ -329,6 +331,24 @@ TEST_F(LiveFileTest, AFailedWriteLeavesNoTail) {
     write.end(range.offset + 7);  // say that the rest failed
   }
   EXPECT_EQ(live->size(), 10'007u);
+  expect_exact_parts(*live);
+}
+
+// Else the write, which goes on, would make a part long again, and nobody would know.
+TEST_F(LiveFileTest, ATruncationWaitsForAWriteInPlace) {
+  make(random_bytes(50'000));
+  const auto live = opened();
+  const ByteRange range{.offset = 30'000, .length_bytes = 10'000};
+  const std::string bytes = random_bytes(range.length_bytes);
+  LiveFile::Write write(*live, range);
+  ASSERT_TRUE(write.begin());
+  std::future<Result<void>> cut = std::async(std::launch::async, [&] { return live->resize(5); });
+  EXPECT_EQ(cut.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  put(*live, 0, "on it");  // before the new end
+  EXPECT_EQ(lanes_->write(live->writable(), range, bytes.data(), false), 0);
+  write.end(range.end());
+  EXPECT_TRUE(cut.get());
+  EXPECT_EQ(live->size(), 5u);
   expect_exact_parts(*live);
 }
 
