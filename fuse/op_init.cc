@@ -35,6 +35,9 @@ void op::init(void* userdata, fuse_conn_info* conn) {
   conn->max_write = std::min(conn->max_write, static_cast<unsigned>(fs.read_bytes_max));
   conn->max_background = kBackgroundMax;
   conn->congestion_threshold = kBackgroundMax * 3 / 4;
+  // open(O_TRUNC) comes as two requests then. The kernel holds writes back while it truncates,
+  // but not for an open that does so, after which it may even believe a size of before.
+  conn->want &= ~static_cast<unsigned>(FUSE_CAP_ATOMIC_O_TRUNC);
   want(conn, FUSE_CAP_SPLICE_WRITE);  // replies: page cache of the parts to the kernel
   want(conn, FUSE_CAP_SPLICE_READ);   // writes, the other way
   if (fs.inodes.handles().usable()) want(conn, FUSE_CAP_EXPORT_SUPPORT);  // open_by_handle_at

@@ -32,9 +32,7 @@ int host_flags(const Filesystem& fs, int flags) {
   return kept | O_CLOEXEC | access_time_flag(fs);
 }
 
-bool writes(int flags) {
-  return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
-}
+bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 
 // Whether calls by this descriptor come to us although the file is passed through.
 // The kernel keeps a file of the host's for it, with the flags of open(2) for ever:
@@ -70,8 +68,8 @@ Result<void> choose_way(Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_
   return {};
 }
 
-Result<std::unique_ptr<OpenFile>> open_plain(Filesystem& fs, fuse_req_t req, Inode& inode,
-                                             int path_fd, fuse_file_info* fi) {
+Result<std::unique_ptr<OpenFile>> open_plain(Filesystem& fs, Inode& inode, int path_fd,
+                                             fuse_file_info* fi) {
   auto file = std::make_unique<OpenFile>();
   file->fd = reopen(path_fd, host_flags(fs, fi->flags));
   if (!file->fd && errno == EPERM && (fi->flags & O_APPEND) != 0) {  // chattr +a
@@ -79,7 +77,6 @@ Result<std::unique_ptr<OpenFile>> open_plain(Filesystem& fs, fuse_req_t req, Ino
     file->appends = true;
   }
   if (!file->fd) return last_errno();
-  if ((fi->flags & O_TRUNC) != 0) drop_set_id_bits(fs, req, file->fd.get());
   if (Result<void> chosen = choose_way(fs, inode, *file, fi); !chosen) return chosen.error();
   return file;
 }
@@ -124,16 +121,13 @@ void choose_memory(const Filesystem& fs, OpenFile& file) {
   file.fits = file.direct && !wants_direct(mode, size, file.o_direct);
 }
 
-Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, fuse_req_t req, Inode& inode,
-                                             int path_fd, const Layout& layout,
-                                             const struct stat& stub, fuse_file_info* fi) {
+Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, Inode& inode, int path_fd,
+                                             const Layout& layout, const struct stat& stub,
+                                             fuse_file_info* fi) {
   auto file = std::make_unique<OpenFile>();
   if (writes(fi->flags)) {
     auto live = open_live(fs, inode, layout, stub);
     if (!live) return live.error();
-    if ((fi->flags & O_TRUNC) != 0) {
-      if (Result<void> done = resize_striped(fs, req, **live, 0); !done) return done.error();
-    }
     file->live = std::move(*live);
     file->striped = file->live->file();
   } else {
@@ -150,26 +144,26 @@ Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, fuse_req_t req, Ino
   return file;
 }
 
-Result<std::unique_ptr<OpenFile>> open_inode(Filesystem& fs, fuse_req_t req, Inode& inode,
-                                             fuse_file_info* fi) {
+// O_TRUNC is not ours: the kernel truncates when it has our answer (op_init.cc).
+Result<std::unique_ptr<OpenFile>> open_inode(Filesystem& fs, Inode& inode, fuse_file_info* fi) {
   const Result<HostPath> path = fs.inodes.path(inode);
   if (!path) return path.error();
   if (inode.control) {
     if (writes(fi->flags)) return Errno{EROFS};
-    return open_plain(fs, req, inode, path->get(), fi);
+    return open_plain(fs, inode, path->get(), fi);
   }
   struct stat st;
   if (::fstat(path->get(), &st) != 0) return last_errno();
   const StubView view = inode.stub.look(path->get(), st);
   if (view.error != 0) return Errno{view.error};
-  if (view.plain()) return open_plain(fs, req, inode, path->get(), fi);
-  if (view.striped()) return open_parts(fs, req, inode, path->get(), view.layout, st, fi);
+  if (view.plain()) return open_plain(fs, inode, path->get(), fi);
+  if (view.striped()) return open_parts(fs, inode, path->get(), view.layout, st, fi);
   log_line("{}: inode {}: {}", fs.volume->root(), st.st_ino, describe(view.verdict));
   return Errno{EIO};
 }
 
-// Makes the name, exclusively: one that appeared meanwhile is opened like any
-// other, for it may be a stub, which O_TRUNC would destroy, or a link.
+// Makes the name, exclusively. One that appeared meanwhile may be a stub, which O_TRUNC would
+// destroy, or a link: ESTALE, and the kernel looks again, and opens it like any other.
 Result<std::unique_ptr<OpenFile>> create_new(Filesystem& fs, fuse_req_t req, int directory_fd,
                                              const char* name, mode_t mode, fuse_file_info* fi) {
   auto file = std::make_unique<OpenFile>();
@@ -205,7 +199,7 @@ void take_back(Filesystem& fs, Inode& inode, fuse_file_info* fi) {
 int op::open(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   if (fs.handles.full()) return EMFILE;
   Inode& inode = fs.inodes.of(ino);
-  Result<std::unique_ptr<OpenFile>> file = open_inode(fs, req, inode, fi);
+  Result<std::unique_ptr<OpenFile>> file = open_inode(fs, inode, fi);
   if (!file) return file.error().code;
   const NamedBacking backing(fi, (*file)->backing_id());
   hand_over(fs, inode, std::move(*file), fi);
@@ -222,20 +216,18 @@ int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
   const Result<HostPath> directory = fs.inodes.path(parent);
   if (!directory) return directory.error().code;
   Result<std::unique_ptr<OpenFile>> file = create_new(fs, req, directory->get(), name, mode, fi);
-  const bool exists = !file && file.error().code == EEXIST && (fi->flags & O_EXCL) == 0;
-  if (!file && !exists) return file.error().code;
+  if (!file) {
+    const bool may_exist = (fi->flags & O_EXCL) == 0;
+    return may_exist && file.error().code == EEXIST ? ESTALE : file.error().code;
+  }
   fuse_entry_param entry;
   if (const int error = look_up(fs, parent, name, &entry); error != 0) return error;
   Inode& inode = fs.inodes.of(entry.ino);
-  if (exists) {
-    file = S_ISREG(entry.attr.st_mode) ? open_inode(fs, req, inode, fi)
-                                       : Result<std::unique_ptr<OpenFile>>(Errno{EEXIST});
-  } else if (!(*file)->striped) {
-    if (Result<void> chosen = choose_way(fs, inode, **file, fi); !chosen) file = chosen.error();
-  }
-  if (!file) {
-    fs.inodes.forget(entry.ino, 1);
-    return file.error().code;
+  if (!(*file)->striped) {
+    if (Result<void> chosen = choose_way(fs, inode, **file, fi); !chosen) {
+      fs.inodes.forget(entry.ino, 1);
+      return chosen.error().code;
+    }
   }
   entry.attr_timeout = attr_timeout_seconds(fs, inode);
   const NamedBacking backing(fi, (*file)->backing_id());

@@ -185,6 +185,17 @@ def test_the_generation_moves_with_the_first_writer_and_the_last(asking):
             answer = ask_until(ask, reader.fileno(), 0)
 
 
+def test_an_open_that_truncates_is_a_truncation(asking):
+    """The kernel holds writes back for that one, not while it opens a file."""
+    _, at, _, ask = asking
+    fd = os.open(at / "data", os.O_RDONLY | os.O_TRUNC)
+    answer = ask(fd)
+    assert answer.error == 0, "this descriptor is not a writer's"
+    assert [os.fstat(part).st_size for part in answer.parts] == [0] * answer.device_count
+    assert os.fstat(fd).st_size == 0
+    os.close(fd)
+
+
 def ask_until(ask, fd: int, error: int) -> Answer:
     """The kernel tells the daemon of a close() a moment after it."""
     for _ in range(10_000):
