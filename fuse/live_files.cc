@@ -88,6 +88,15 @@ Outcome<LiveFiles::Writer> LiveFiles::acquire(const Layout& layout, Fd stub, std
   return one_more(entry);
 }
 
+void LiveFiles::follow_stub(StripedFile& file) {
+  const MutexLock opening(opening_);  // nobody begins to change it
+  if (find(file.layout().file_id)) return;
+  Layout now;
+  const auto verdict = read_stub(file.held_stub(), kStubSize, &now);
+  if (verdict.value_or(StubVerdict::kNotAStub) != StubVerdict::kStub) return;
+  file.set_size(current_layout(volume_, now).logical_size);
+}
+
 void LiveFiles::release(const LiveFile& file) {
   MutexLock lock(mu_);
   const Uuid& file_id = file.file()->layout().file_id;

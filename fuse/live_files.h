@@ -67,6 +67,10 @@ class LiveFiles {
   Outcome<Writer> acquire(const Layout& layout, Fd stub, std::string_view name,
                           std::shared_ptr<StripedFile> shared);
 
+  // The size of a file that readers have open becomes what its stub says, unless the file is
+  // here, or being opened: then its size is its writers' to set.
+  void follow_stub(StripedFile& file);
+
   // Moved when a file's first writer comes and when its last one has gone.
   const Generations& generations() const { return generations_; }
 

@@ -107,7 +107,9 @@ Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode, 
     if (const auto live = open_live(fs, inode, layout, stub)) return (*live)->file();
   }
   if (auto file = inode.stub.opened(layout)) {
-    file->set_size(current_layout(*fs.volume, layout).logical_size);
+    // Changed by another mount, or just now by a writer of ours, who is not to be undone.
+    const bool changed = file->size() != current_layout(*fs.volume, layout).logical_size;
+    if (changed) fs.live.follow_stub(*file);
     return file;
   }
   return open_held(fs, path_fd, layout, stub);
