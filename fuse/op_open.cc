@@ -20,7 +20,6 @@
 #include "fuse/operations.h"
 #include "fuse/striped.h"
 #include "iomgr/log.h"
-#include "iomgr/stub_lock.h"
 
 namespace graphlane {
 namespace {
@@ -81,22 +80,6 @@ Result<std::unique_ptr<OpenFile>> open_plain(Filesystem& fs, Inode& inode, int p
   return file;
 }
 
-// As open_striped(), and the stub names these parts for as long as they are open.
-// ESTALE: it names others by now; the kernel looks again.
-Result<std::shared_ptr<StripedFile>> open_held(const Filesystem& fs, int path_fd,
-                                               const Layout& layout, const struct stat& stub) {
-  Fd held = reopen(path_fd, O_RDONLY);
-  if (!held) return last_errno();
-  hold_parts(held.get());
-  Layout now;
-  const Result<StubVerdict> verdict = read_stub(held.get(), kStubSize, &now);
-  if (!verdict) return verdict.error();
-  if (*verdict != StubVerdict::kStub || now.file_id != layout.file_id) return Errno{ESTALE};
-  auto file = open_striped(*fs.volume, layout, stub);
-  if (file) (*file)->hold(std::move(held));
-  return file;
-}
-
 // The file as readers have it: from who has it open already, or anew.
 Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode, int path_fd,
                                                   const Layout& layout, const struct stat& stub) {
@@ -106,13 +89,12 @@ Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode, 
     // is writing, or nobody may, and the parts tell the size.
     if (const auto live = open_live(fs, inode, layout, stub)) return (*live)->file();
   }
-  if (auto file = inode.stub.opened(layout)) {
-    // Changed by another mount, or just now by a writer of ours, who is not to be undone.
-    const bool changed = file->size() != current_layout(*fs.volume, layout).logical_size;
-    if (changed) fs.live.follow_stub(*file);
-    return file;
+  auto file = open_shared(fs, inode, path_fd, layout, stub);
+  // Changed by another mount, or just now by a writer of ours, who is not to be undone.
+  if (file && (*file)->size() != current_layout(*fs.volume, layout).logical_size) {
+    fs.live.follow_stub(**file);
   }
-  return open_held(fs, path_fd, layout, stub);
+  return file;
 }
 
 // What the kernel keeps of the mount, and what it keeps of the parts, are two copies.

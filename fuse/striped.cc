@@ -12,6 +12,7 @@
 #include "iomgr/log.h"
 #include "iomgr/part_files.h"
 #include "iomgr/parts.h"
+#include "iomgr/stub_lock.h"
 #include "iomgr/volume_files.h"
 
 namespace graphlane {
@@ -54,11 +55,12 @@ Result<T> or_log(Outcome<T> opened) {
   return Errno{opened.error().code};
 }
 
-// What is wrong with the parts of a file is an I/O error to who opens it.
+// What is wrong with the parts of a file is an I/O error to who opens it; what is short now is not.
 Result<std::shared_ptr<StripedFile>> or_io_error(Outcome<std::shared_ptr<StripedFile>> file) {
   auto opened = or_log(std::move(file));
-  if (!opened && opened.error().code != ENOMEM) return Errno{EIO};
-  return opened;
+  if (opened) return opened;
+  const int code = opened.error().code;
+  return code == ENOMEM || code == EMFILE || code == ENFILE ? opened : Errno{EIO};
 }
 
 // A file that has just been made; its parts are readable by us alone.
@@ -85,14 +87,25 @@ void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st) {
   st->st_blksize = kPreferredIoBytes;
 }
 
-Result<std::shared_ptr<StripedFile>> open_striped(const Volume& volume, const Layout& layout,
-                                                  const struct stat& stub) {
-  const Layout now = current_layout(volume, layout);
-  auto file = open_with(volume, now, stub, O_RDWR);
-  if (!file && (file.error().code == EACCES || file.error().code == EROFS)) {
-    file = open_with(volume, now, stub, O_RDONLY);
+Result<std::shared_ptr<StripedFile>> open_shared(Filesystem& fs, Inode& inode, int path_fd,
+                                                 const Layout& layout, const struct stat& stub) {
+  if (auto shared = inode.stub.opened(layout)) return shared;
+  Fd held = reopen(path_fd, O_RDONLY);
+  if (!held) return last_errno();
+  hold_parts(held.get());
+  Layout now;
+  const Result<StubVerdict> verdict = read_stub(held.get(), kStubSize, &now);
+  if (!verdict) return verdict.error();
+  if (*verdict != StubVerdict::kStub || now.file_id != layout.file_id) return Errno{ESTALE};
+  now = current_layout(*fs.volume, now);
+  auto opened = open_with(*fs.volume, now, stub, O_RDWR);
+  if (!opened && (opened.error().code == EACCES || opened.error().code == EROFS)) {
+    opened = open_with(*fs.volume, now, stub, O_RDONLY);
   }
-  return or_io_error(std::move(file));
+  auto file = or_io_error(std::move(opened));
+  if (!file) return file;
+  (*file)->hold(std::move(held));
+  return inode.stub.share(*file);
 }
 
 Result<std::shared_ptr<StripedFile>> open_parts_to_read(const Volume& volume, const Layout& layout,
@@ -109,11 +122,17 @@ Result<LiveFiles::Writer> open_live(Filesystem& fs, Inode& inode, const Layout& 
   }
   const Result<HostPath> path = fs.inodes.path(inode);
   if (!path) return path.error();
+  std::shared_ptr<StripedFile> shared = inode.stub.opened(layout);
+  if (!shared && !fs.live.find(layout.file_id)) {
+    auto opened = open_shared(fs, inode, path->get(), layout, stub);
+    if (!opened) return opened.error();
+    shared = std::move(*opened);
+  }
   const auto deadline = std::chrono::steady_clock::now() + kTakeOverPatience;
   for (;;) {
     Fd fd = reopen(path->get(), O_RDWR);
     if (!fd) return last_errno();
-    auto live = fs.live.acquire(layout, std::move(fd), name, inode.stub.opened(layout));
+    auto live = fs.live.acquire(layout, std::move(fd), name, shared);
     const bool busy = !live && live.error().code == EBUSY;
     if (!busy || std::chrono::steady_clock::now() > deadline) return or_log(std::move(live));
     std::this_thread::sleep_for(kTakeOverInterval);

@@ -27,12 +27,14 @@ struct Filesystem;
 // Makes a stub's attributes those of the file it stands for.
 void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st);
 
-// Opens the parts, for writing too where we may: whoever changes the file later
-// shares them. EIO, EPERM, …; the reason has gone to the log.
-Result<std::shared_ptr<StripedFile>> open_striped(const Volume& volume, const Layout& layout,
-                                                  const struct stat& stub);
+// The file as all share it who have it open at one time, readers and who changes it: so they see
+// its size change. Its parts are open for writing too where we may, and the stub names these for as
+// long as they are. ESTALE: it names others by now; the kernel looks again. EIO, EPERM, …; the
+// reason has gone to the log.
+Result<std::shared_ptr<StripedFile>> open_shared(Filesystem& fs, Inode& inode, int path_fd,
+                                                 const Layout& layout, const struct stat& stub);
 
-// The same for reading only: descriptors that may be given away.
+// The parts for reading only: descriptors that may be given away.
 Result<std::shared_ptr<StripedFile>> open_parts_to_read(const Volume& volume, const Layout& layout,
                                                         const struct stat& stub);
 

@@ -52,6 +52,14 @@ void StubCache::remember(const std::shared_ptr<StripedFile>& file) {
   opened_ = file;
 }
 
+std::shared_ptr<StripedFile> StubCache::share(const std::shared_ptr<StripedFile>& file) {
+  MutexLock lock(mu_);
+  std::shared_ptr<StripedFile> first = opened_.lock();
+  if (first && first->layout().file_id == file->layout().file_id) return first;
+  opened_ = file;
+  return file;
+}
+
 bool StubCache::same_content(const Uuid& file_id, const timespec& mtime) {
   MutexLock lock(mu_);
   const bool same = !content_ || (content_ == file_id && content_mtime_.tv_sec == mtime.tv_sec &&

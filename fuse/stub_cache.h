@@ -39,6 +39,9 @@ class StubCache {
   // Keeps `file` findable for as long as somebody holds it.
   void remember(const std::shared_ptr<StripedFile>& file);
 
+  // The same, unless somebody else's of the same parts is there already: then that one.
+  std::shared_ptr<StripedFile> share(const std::shared_ptr<StripedFile>& file);
+
   // Whether the content is the one of the last call, going by file id and mtime,
   // so that the kernel may keep its pages. Called at each open, and when a writer
   // of ours has gone. Before the first call the kernel has none, and is not told to

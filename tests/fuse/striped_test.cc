@@ -73,6 +73,22 @@ TEST(StubCacheTest, SharesThePartsOfWhoHasThemOpen) {
   EXPECT_EQ(cache.opened(layout), nullptr);
 }
 
+TEST(StubCacheTest, WhoOpensItAtTheSameTimeSharesWhatTheFirstOneHas) {
+  const TemporaryVolume volume;
+  const Layout layout = volume.add_striped("f", 50'000);
+  StubCache cache;
+  auto first = StripedFile::open(*volume, layout, "f");
+  auto second = StripedFile::open(*volume, layout, "f");
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(cache.share(*first), *first);
+  EXPECT_EQ(cache.share(*second), *first);
+  first->reset();
+  EXPECT_EQ(cache.share(*second), *second);
+  const auto another = StripedFile::open(*volume, volume.add_striped("f", 50'000), "f");
+  ASSERT_TRUE(another);
+  EXPECT_EQ(cache.share(*another), *another);
+}
+
 TEST(StubCacheTest, KnowsWhetherTheKernelsPagesAreStillTheFiles) {
   StubCache cache;
   const Uuid first = Uuid::random(), second = Uuid::random();

@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import subprocess
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -213,6 +214,28 @@ def test_who_reads_sees_what_is_written_beside_him(striping):
         writer.truncate(10)
         assert os.fstat(reader.fileno()).st_size == 10
         assert os.pread(reader.fileno(), 100, 0) == b"a" * 10
+
+
+def test_who_opened_it_at_the_same_time_sees_it_too(volume, mounted):
+    made = volume(depth="64K", stripe=["s*"])
+    names = [f"s{n}" for n in range(40)]
+    with mounted(made) as at:
+        for name in names:
+            (at / name).write_bytes(b"x" * 200_000)
+    at_once = threading.Barrier(8)
+
+    def opened(path) -> int:
+        at_once.wait()
+        return os.open(path, os.O_RDONLY)
+
+    with mounted(made) as at, ThreadPoolExecutor(8) as threads:
+        for name in names:
+            fds = list(threads.map(opened, [at / name] * 8))
+            with open(at / name, "ab") as file:
+                file.write(b"more")
+            assert [os.pread(fd, 10, 200_000) for fd in fds] == [b"more"] * 8, name
+            for fd in fds:
+                os.close(fd)
 
 
 def test_maps_and_calls_see_each_other(striping):
