@@ -29,7 +29,7 @@ void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st);
 
 // The file as all share it who have it open at one time, readers and who changes it: so they see
 // its size change. Its parts are open for writing too where we may, and the stub names these for as
-// long as they are. ESTALE: it names others by now; the kernel looks again. EIO, EPERM, …; the
+// long as they are. ESTALE: it names others by now, or none; the kernel looks again. EIO, …; the
 // reason has gone to the log.
 Result<std::shared_ptr<StripedFile>> open_shared(Filesystem& fs, Inode& inode, int path_fd,
                                                  const Layout& layout, const struct stat& stub);

@@ -388,6 +388,22 @@ def test_a_file_that_another_mount_writes_is_busy(striping, graphlane, tmp_path)
         graphlane("umount", second)
 
 
+@pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR])
+def test_what_another_mount_has_put_in_its_place_is_opened(volume, mounted, tmp_path, flags):
+    """At once: the kernel looks again, as long as it may know the name."""
+    made = volume(depth="64K", stripe=["s*"])
+    with mounted(made, "-o", "entry_timeout=1000,attr_timeout=1000") as at:
+        with mounted(made, at=tmp_path / "other") as other:
+            (other / "s").write_bytes(b"old")
+        assert (at / "s").stat().st_size == 3
+        with mounted(made, at=tmp_path / "other") as other:
+            os.unlink(other / "s")
+            (other / "s").write_bytes(b"newer")
+        fd = os.open(at / "s", flags)
+        assert os.read(fd, 10) == b"newer"
+        os.close(fd)
+
+
 def test_commands_see_what_is_being_written(striping, graphlane, tmp_path):
     volume, at = striping
     with open(at / "s", "wb", buffering=0) as file:
