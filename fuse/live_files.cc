@@ -32,6 +32,10 @@ bool has_no_name(const LiveFile& file) {
   return ::fstat(file.stub_fd(), &st) == 0 && st.st_nlink == 0;
 }
 
+// Its parts have no names either, by which an open stub would be told the size; nor is there
+// anything to sync. Who has it open may open it again, by /proc.
+void close_without_a_name(LiveFile& file) { (void)file.close(file.change_count()); }
+
 }  // namespace
 
 size_t LiveFiles::IdHash::operator()(const Uuid& id) const {
@@ -105,14 +109,20 @@ void LiveFiles::release(const LiveFile& file) {
   if (entry.writer_count > 0) return;
   generations_.advance(file_id);
   entry.idle_since = Clock::now();
-  if (has_no_name(file)) entries_.erase(file_id);
-  else changed_.notify_one();
+  if (has_no_name(file)) {
+    close_without_a_name(*entry.file);
+    entries_.erase(file_id);
+  } else {
+    changed_.notify_one();
+  }
 }
 
 void LiveFiles::drop(const Uuid& file_id) {
   MutexLock lock(mu_);
   const auto entry = entries_.find(file_id);
-  if (entry != entries_.end() && entry->second.writer_count == 0) entries_.erase(entry);
+  if (entry == entries_.end() || entry->second.writer_count > 0) return;
+  close_without_a_name(*entry->second.file);
+  entries_.erase(entry);
 }
 
 std::vector<std::shared_ptr<LiveFile>> LiveFiles::take_idle(Clock::time_point since) {

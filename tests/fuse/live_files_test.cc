@@ -1,5 +1,6 @@
 #include "fuse/live_files.h"
 
+#include "iomgr/base/reopen.h"
 #include "tests/fuse/temporary_volume.h"
 
 namespace graphlane {
@@ -43,6 +44,35 @@ TEST_F(LiveFilesTest, ReadersDoNotSayHowLongAFileIsThatIsWrittenHere) {
   write.end(range.end());
   EXPECT_EQ(reading->size(), 70'000u);
 }
+
+class WithoutANameTest : public LiveFilesTest, public ::testing::WithParamInterface<bool> {};
+
+// By /proc. The parts cannot be looked up by then.
+TEST_P(WithoutANameTest, WhoHasItOpenCanOpenItAgain) {
+  const auto reading = open_to_read();
+  {
+    auto writer = live_.acquire(layout_, open_stub(O_RDWR), "f", reading);
+    ASSERT_TRUE(writer) << writer.error().text;
+    ASSERT_TRUE((**writer).resize(70'000));
+    const bool last_writer_goes_first = GetParam();
+    if (last_writer_goes_first) *writer = {};
+    std::filesystem::remove(volume_.path("f"));
+    for (uint32_t d = 0; d < 3; ++d) {
+      std::filesystem::remove((*volume_).part_path(d, layout_.file_id));
+    }
+    live_.drop(layout_.file_id);
+  }
+  Layout said;
+  ASSERT_TRUE(read_stub(reading->held_stub(), kStubSize, &said));
+  const auto again = live_.acquire(said, reopen(reading->held_stub(), O_RDWR), "f", reading);
+  ASSERT_TRUE(again) << again.error().text;
+  EXPECT_EQ(reading->size(), 70'000u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Either, WithoutANameTest, ::testing::Bool(),
+                         [](const auto& test) {
+                           return test.param ? "TheLastWriterGoesFirst" : "TheNameGoesFirst";
+                         });
 
 }  // namespace
 }  // namespace graphlane
