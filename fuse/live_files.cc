@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 
+#include "iomgr/base/at_once.h"
 #include "iomgr/log.h"
 
 namespace graphlane {
@@ -160,14 +161,10 @@ void LiveFiles::close(const std::vector<std::shared_ptr<LiveFile>>& files) {
   const bool together = files.size() > kSyncSinglyMax;
   bool synced = true;
   if (together) {
-    std::vector<std::thread> threads(volume_.device_count());
     std::atomic<bool> all{true};
-    for (uint32_t d = 0; d < volume_.device_count(); ++d) {
-      start_thread(&threads[d], [&, d] {
-        if (::syncfs(volume_.devices()[d].root_fd.get()) != 0) all = false;
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    at_once(volume_.device_count(), [&](uint32_t d) {
+      if (::syncfs(volume_.devices()[d].root_fd.get()) != 0) all = false;
+    });
     synced = all;
   }
   for (size_t i = 0; i < files.size(); ++i) {

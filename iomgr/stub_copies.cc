@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "iomgr/base/sys.h"
 #include "iomgr/parts.h"
 #include "iomgr/volume_files.h"
 
@@ -28,7 +29,9 @@ Outcome<StubCounts> StubCounts::take(const Volume& volume) {
       continue;
     }
     if (!seen.insert({st.st_dev, st.st_ino}).second) continue;
-    const Fd fd(::open(at->path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    // By sys:: as in base/reopen.h: other threads' descriptors come and go meanwhile.
+    const Fd fd(sys::openat(AT_FDCWD, at->path().c_str(),
+                            O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     Layout layout;
     const Result<StubVerdict> verdict = inspect_stub(fd.get(), &layout);
     if (verdict && *verdict == StubVerdict::kStub && layout.volume == volume.uuid() &&

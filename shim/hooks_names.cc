@@ -72,6 +72,13 @@ bool read_volume_above(int directory) {
   return read_volume_file(text.view(), &volume) == nullptr;
 }
 
+// What has changed of the directory's names that the path is one of. Under the SlowLock.
+void sync_names(int directory, const char* path) {
+  const Fd parent = open_parent(directory, path);
+  const Fd readable = parent ? reopen(parent.get(), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : Fd();
+  if (readable) (void)::syscall(SYS_fsync, readable.get());
+}
+
 // A change of names by which stubs are found: while it is under way no check looks for them, and
 // the parts go with a file's last name.
 class NameChange {
@@ -88,14 +95,16 @@ class NameChange {
     return names_[volume_count_++].take(root.get());
   }
 
-  // A name of the stub's has gone, or not.
-  void reap(const NamedStub& stub) {
+  // A name of the stub's has gone, or not; a path: to another file. That is durable first: else a
+  // power failure could bring the stub back without its parts.
+  void reap(const NamedStub& stub, int directory = AT_FDCWD, const char* path = nullptr) {
     const int saved_errno = errno;
     struct stat st;
     Devices devices;
     // Parts that stay are no harm: graphlane check --repair removes them.
     if (volume_count_ > 0 && stub && sys::fstat(stub.fd(), &st) == 0 && st.st_nlink == 0 &&
         !open_devices_of(stub.fd(), stub.layout(), &volume, &devices)) {
+      if (path != nullptr) sync_names(directory, path);
       remove_parts(devices, stub.layout().file_id);
     }
     errno = saved_errno;
@@ -133,7 +142,7 @@ int rename_stub(int old_directory, const char* old_path, int new_directory, cons
     if (replaced.may_move_stubs() && !change.hold(new_directory, new_path)) continue;
     errno = saved_errno;
     const int status = original();
-    change.reap(replaced);
+    change.reap(replaced, new_directory, new_path);
     return status;
   }
 }

@@ -271,7 +271,7 @@ TEST_F(ActiveTest, LabelsAreMadeOnceAndKeptBesideTheGraph) {
 // what they were made of, too.
 TEST_F(ActiveTest, LabelsAreInMemoryOnce) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer keeps what is freed";
+  GTEST_SKIP() << "not applicable: a sanitizer keeps what is freed";
 #endif
   make_grid(2'000'000, 1);
   ShareJob job = this->job();

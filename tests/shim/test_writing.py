@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import random
+import re
 import signal
 import stat
 import subprocess
@@ -406,6 +407,27 @@ open("top/sub/a.dat", "w").close(); open("plain", "w").close()
         fcntl.flock(lock, fcntl.LOCK_UN)
         changed.result(10)
     assert sorted(made.path.rglob("*")) != before
+
+
+def test_a_rename_over_it_is_durable_before_its_parts_go(root, preloaded, made, tmp_path):
+    """Else a power failure could bring its stub back without them."""
+    log = tmp_path / "calls"
+    preloaded(f"""
+import os, signal, subprocess
+os.chdir({str(made.path)!r})
+for name in ["old.dat", "new.dat"]:
+    open(name, "w").write(name)
+plain = {{key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}}
+strace = subprocess.Popen(["strace", "-p", str(os.getpid()), "-o", {str(log)!r}, "-e",
+                           "trace=rename,renameat,renameat2,fsync,unlinkat"],
+                          stderr=subprocess.PIPE, env=plain, text=True)
+assert "attached" in strace.stderr.readline()
+os.rename("new.dat", "old.dat")
+strace.send_signal(signal.SIGINT)
+strace.wait()
+""")
+    calls = re.findall(r"^(\w+)\(", log.read_text(), re.MULTILINE)
+    assert calls[0].startswith("rename") and calls[1] == "fsync" and set(calls[2:]) == {"unlinkat"}
 
 
 def test_who_waits_for_a_check_holds_up_nobody(preloaded, made):
