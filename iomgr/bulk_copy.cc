@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <system_error>
-#include <thread>
-#include <vector>
 
+#include "iomgr/base/at_once.h"
 #include "iomgr/base/interrupt.h"
 #include "iomgr/base/mutex.h"
 
@@ -23,14 +21,7 @@ class Copier {
     const uint64_t chunk_count = (copy_.size_bytes + kCopyChunk - 1) / kCopyChunk;
     const uint64_t thread_count =
         std::min({uint64_t{copy_.thread_count}, uint64_t{kCopyThreadsMax}, chunk_count});
-    std::vector<std::thread> helpers;
-    helpers.reserve(thread_count);
-    try {
-      for (uint64_t i = 1; i < thread_count; ++i) helpers.emplace_back([this] { work(); });
-    } catch (const std::system_error&) {  // no more threads: those that there are do it
-    }
-    work();
-    for (std::thread& helper : helpers) helper.join();
+    at_once(static_cast<uint32_t>(std::max<uint64_t>(thread_count, 1)), [this](uint32_t) { work(); });
     MutexLock lock(mu_);
     if (error_) return *error_;
     return {};
