@@ -8,18 +8,22 @@
 """
 
 import datetime
+import errno
 import json
 import os
 import platform
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from experiments.devices import ROOT, Devices
 from experiments.workspace import StepFailed
 
 SPREAD_DOUBTFUL = 0.25  # (most - least) / median
+KDAMONDS = Path("/sys/kernel/mm/damon/admin/kdamonds")
+BUSY_TRIES, BUSY_SECONDS = 100, 0.01
 HEAD = ["what", "argv", "date", "commit", "machine", "samples"]
 
 
@@ -35,11 +39,22 @@ def commit() -> str:
     return head + ("+" if changed else "") or "unknown"
 
 
-def pages_out() -> bool:
+def told_by_damon(attribute: Path) -> str | None:
+    """None where it may not be read, or has gone; DAMON is busy while somebody else asks."""
+    for _ in range(BUSY_TRIES):
+        try:
+            return attribute.read_text().strip()
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                return None
+        time.sleep(BUSY_SECONDS)
+    return None
+
+
+def pages_out(kdamonds: Path = KDAMONDS) -> bool:
     """Whether DAMON takes from the page cache what looks cold, as some hosts have their guests do."""
-    kdamonds = Path("/sys/kernel/mm/damon/admin/kdamonds")
-    return any(kdamond.joinpath("state").read_text() == "on\n" and
-               any(action.read_text() == "pageout\n" for action in kdamond.rglob("action"))
+    return any(told_by_damon(kdamond / "state") == "on" and
+               any(told_by_damon(action) == "pageout" for action in kdamond.rglob("action"))
                for kdamond in kdamonds.glob("[0-9]*"))
 
 
