@@ -354,7 +354,8 @@ FIGURES = {
         None, "PageRank without one part of Graphlane, and with one part alone",
         f"striping: in units of the depth, and without in units of {DEPTH_FINE}; lanes: a disk "
         "serves one request at a time; merging: of units that adjoin on a device; prefetch: what "
-        "is expected next is begun; cache: what was read is kept.",
+        "is expected next is begun; cache: what was read is kept; packing: in fewer "
+        "bits.",
         ablation_cases, draw_ablation),
     **JOBS,
 }

@@ -10,6 +10,8 @@ import shutil
 import signal
 import tempfile
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -43,13 +45,22 @@ def reads(ways: dict, daemon: int, size: int, rounds: int) -> list[dict]:
              "bytes_per_second": sample["speed"]} for sample in found]
 
 
+def stop(process: int) -> None:
+    """And waits until each of its threads has: until then one may still answer."""
+    os.kill(process, signal.SIGSTOP)
+    for stat in Path(f"/proc/{process}/task").glob("*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            while stat.read_text().rpartition(")")[2].split()[0] not in "TtZX":
+                time.sleep(0.001)
+
+
 def passes_through(path: Path, daemon: int) -> bool:
     """Does the kernel read it while the daemon stands still? Nobody has read it before."""
     with path.open("rb") as file:
         gave_up = threading.Timer(WAITS_SECONDS, os.kill, [daemon, signal.SIGCONT])
-        os.kill(daemon, signal.SIGSTOP)
         gave_up.start()
         try:
+            stop(daemon)
             os.pread(file.fileno(), 1, 0)
             return not gave_up.finished.is_set()
         finally:

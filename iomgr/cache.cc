@@ -94,6 +94,7 @@ Result<void> FrameCache::init(const CacheOptions& options, std::span<std::byte> 
   ways_ = frame_count_ / set_count_;
   larger_sets_ = frame_count_ % set_count_;
   frames_ = frames.data();
+  owner_ = options.owner;
   header_ = reinterpret_cast<Header*>(metadata.data());
   sets_ = reinterpret_cast<CacheSet*>(header_ + 1);
   histories_ = reinterpret_cast<CacheHistory*>(sets_ + set_count_);

@@ -52,10 +52,21 @@ namespace graphlane {
 
 inline constexpr uint64_t kFrameBytesMax = uint64_t{1} << 30;
 
+// Who wants to know of memory that is given back.
+class FrameOwner {
+ public:
+  // The frame has none from now on, until it is filled again. With the lock of its set.
+  virtual void given_back(uint32_t frame) = 0;
+
+ protected:
+  ~FrameOwner() = default;
+};
+
 struct CacheOptions {
   uint64_t frame_bytes = kBlockSize;  // a multiple of 4096, at most kFrameBytesMax
   CachePolicy policy = CachePolicy::kScanResistant;
   uint64_t budget_bytes = 0;          // as resize(); 0: all the memory given
+  FrameOwner* owner = nullptr;        // outlives the cache
 };
 
 // Bytes frame_index * frame_bytes and on of a file, as they were in a generation.
@@ -288,6 +299,7 @@ class FrameCache {
   uint32_t ways_ = 0;           // of a set; one more in the first larger_sets_
   uint32_t larger_sets_ = 0;
   std::byte* frames_ = nullptr;
+  FrameOwner* owner_ = nullptr;
   // Into the metadata.
   Header* header_ = nullptr;
   CacheSet* sets_ = nullptr;

@@ -85,7 +85,13 @@ int FrameCache::give_back(const SetView& set, uint32_t ways) {
   int error = 0;
   set.set.resident &= static_cast<uint16_t>(~ways);
   counters(set.set_index).resident_frames.fetch_sub(count_of(ways), relaxed);
-  std::byte* const begin = frames_ + first_frame(set.set_index) * frame_bytes_;
+  const uint32_t first_of_set = first_frame(set.set_index);
+  if (owner_ != nullptr) {
+    for (uint32_t left = ways; left != 0; left &= left - 1) {
+      owner_->given_back(first_of_set + lowest(left));
+    }
+  }
+  std::byte* const begin = frames_ + first_of_set * frame_bytes_;
   while (ways != 0) {
     const uint32_t first = lowest(ways);
     const uint32_t count = lowest(~(ways >> first));

@@ -27,6 +27,11 @@ constexpr uint64_t kAheadMemoryMax = 64 << 20;
 constexpr uint64_t kBudgetStepMin = 8 << 20;
 // Whoever fills a frame may have been killed (a vfork child, while its parent lives).
 constexpr uint64_t kFillPatienceNs = 30'000'000'000;
+// Whether to pack: looked at once in so many frames; by what one of them becomes, at most; and
+// what is expected of it, at least.
+constexpr uint32_t kPackingLooks = 16;
+constexpr uint64_t kPackingWorth = kFrame * 4 / 5;
+constexpr uint64_t kPackedLeast = kFrame / 4;
 
 bool is_aligned(const Piece& piece) {
   const uint64_t place = piece.range.offset | piece.range.length_bytes |
@@ -91,8 +96,10 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   const uint64_t allowed = auto_budget_ ? budget_of(room) : options.budget_bytes;
   const uint64_t most = allowed / kSetBytes * kSetBytes;
   if (most < kSetBytes) return Errno{ENOMEM};
-  Result<void> mapped =
-      cache_.map(most, {.frame_bytes = kFrame, .policy = options.policy}, yields_);
+  policy_ = options.policy;
+  packs_ = options.packs;
+  Result<void> mapped = plain_.map(
+      most, {.frames = {.frame_bytes = kFrame, .policy = policy_}, .yields = yields_});
   if (!mapped) return mapped;
   keeps_ = options.keeps;
   reads_ahead_ = options.reads_ahead;
@@ -118,8 +125,44 @@ void ExtentCache::resize(uint64_t budget) {
   const uint64_t ahead = ahead_memory(budget);
   // A budget that follows the memory that is left has it taken off there.
   const bool is_part = !auto_budget_ && has_begun_ahead_.load(relaxed);
-  (void)cache_->resize(is_part ? budget - ahead : budget);
+  (void)kept().resize(is_part ? budget - ahead : budget);
   ahead_.resize(ahead);
+}
+
+uint64_t ExtentCache::held_bytes() const {
+  return kept().resident_bytes() + ahead_.resident_bytes();
+}
+
+// Of both.
+CacheStats ExtentCache::frame_stats() const {
+  CacheStats stats = plain_->stats();
+  if (&kept() == &plain_) return stats;
+  const CacheStats packed = packed_->stats();
+  stats.hits += packed.hits;
+  stats.fills += packed.fills;
+  stats.waits += packed.waits;
+  stats.refused += packed.refused;
+  stats.failures += packed.failures;
+  stats.evictions += packed.evictions;
+  stats.resident_bytes += packed_.resident_bytes();
+  return stats;
+}
+
+// By a frame that was just read, now and then: whether what comes takes less room packed. What is in
+// memory so far is given up for it.
+void ExtentCache::consider_packing(std::span<const std::byte> frame) {
+  if (!packs_ || &kept() != &plain_ || frame.size() != kFrame) return;
+  if (fills_.fetch_add(1, relaxed) % kPackingLooks != 0) return;
+  const uint64_t packed = packed_bytes(frame);
+  if (packed > kPackingWorth || begins_to_pack_.exchange(true, relaxed)) return;
+  const Result<void> mapped =
+      packed_.map(budget_max_, {.frames = {.frame_bytes = kFrame, .policy = policy_},
+                                .yields = yields_,
+                                .packed_frame_bytes = std::max(packed, kPackedLeast)});
+  if (!mapped) return;
+  kept_.store(&packed_, std::memory_order_release);
+  (void)plain_.resize(0);
+  if (!paused_.load(relaxed)) resize(budget_.bytes());
 }
 
 void ExtentCache::clear() {
@@ -159,7 +202,7 @@ void ExtentCache::adjust_budget() {
   }
   uint64_t budget = given_bytes_.load(relaxed);
   if (!yields_) {
-    const uint64_t held = cache_->stats().resident_bytes + ahead_.resident_bytes();
+    const uint64_t held = held_bytes();
     const uint64_t room = given_budget_of(memory_available_bytes(memory_root_) + held);
     budget = std::min(budget, room / kFrame * kFrame);
   }
@@ -169,8 +212,7 @@ void ExtentCache::adjust_budget() {
 
 void ExtentCache::follow_memory() {
   const uint64_t ahead = ahead_.resident_bytes();
-  const uint64_t held = cache_->stats().resident_bytes + ahead;
-  const uint64_t both = budget_of(memory_available_bytes(memory_root_) + held);
+  const uint64_t both = budget_of(memory_available_bytes(memory_root_) + held_bytes());
   uint64_t room = std::min(budget_max_, both - std::min(both, ahead)) / kFrame * kFrame;
   // What was taken and not missed yet is counted as held: there is less room than it seems.
   if (was_robbed_.exchange(false, relaxed)) room = std::min(room, budget_.bytes() / 2);
@@ -210,7 +252,7 @@ Admission ExtentCache::Request::admission(uint64_t frame_index) const {
     return piece.range.offset % kFrame == 0 ? Admission::kToKeep : Admission::kNone;
   }
   const bool whole = piece.range.length_bytes == kFrame || range.length_bytes < 2 * kFrame;
-  if (whole) return Admission::kByPolicy;
+  if (whole) return range.length_bytes < kLargeMin ? Admission::kByPolicy : Admission::kToKeep;
   return range.length_bytes < kLargeMin ? Admission::kAhead : Admission::kNone;
 }
 
@@ -238,7 +280,7 @@ void ExtentCache::Batch::add_wait(uint64_t frame_index, Reservation& reservation
   waits[wait_count++] = std::move(reservation.wait);
 }
 
-// False: the frame ends before what is wanted of it.
+// Of what is as it was read. False: the frame ends before what is wanted of it.
 bool ExtentCache::Request::copy(uint64_t frame_index, std::span<const std::byte> bytes) const {
   const Piece piece = piece_of(frame_index);
   const uint64_t begin = piece.range.offset - frame_index * kFrame;
@@ -247,16 +289,18 @@ bool ExtentCache::Request::copy(uint64_t frame_index, std::span<const std::byte>
   return true;
 }
 
-// The same for bytes that were there already. False, too: the kernel has taken some of them.
+// The same of a frame that is kept. False, too: the kernel has taken some of it.
 bool ExtentCache::copy_found(const Request& request, uint64_t frame_index, const Pin& pin) {
-  if (!request.copy(frame_index, pin.bytes())) return false;
-  const ByteRange copied = request.piece_of(frame_index).range;
-  if (cache_.lost(pin, copied.offset - frame_index * kFrame, copied.length_bytes)) {
+  const Piece piece = request.piece_of(frame_index);
+  const uint64_t begin = piece.range.offset - frame_index * kFrame;
+  if (begin + piece.range.length_bytes > pin.bytes().size()) return false;
+  const std::span<std::byte> to{static_cast<std::byte*>(piece.buffer), piece.range.length_bytes};
+  if (!request.cache.copy(pin, begin, to)) {
     taken_frames_.fetch_add(1, relaxed);
     was_robbed_.store(true, relaxed);
     return false;
   }
-  found_bytes_.fetch_add(copied.length_bytes, relaxed);
+  found_bytes_.fetch_add(piece.range.length_bytes, relaxed);
   return true;
 }
 
@@ -266,6 +310,7 @@ std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range,
   if (!clip(file, &range)) return 0;
   count_asked(range.length_bytes);
   const Request request{
+      .cache = kept(),
       .file = file,
       .range = range,
       .buffer = static_cast<char*>(buffer),
@@ -289,7 +334,8 @@ std::optional<size_t> ExtentCache::read_part(const ExtentFile& file, ByteRange r
   if (!started_) return {};
   if (!clip(file, &range)) return 0;
   count_asked(range.length_bytes);
-  return read_extents({.file = file,
+  return read_extents({.cache = kept(),
+                       .file = file,
                        .range = range,
                        .buffer = static_cast<char*>(buffer),
                        .mover = mover,
@@ -320,7 +366,7 @@ std::optional<size_t> ExtentCache::read_extents(const Request& request) {
 // What happens to be there as a whole.
 bool ExtentCache::read_found(const Request& request) {
   for (uint64_t i = request.range.offset / kFrame; request.wants(i); ++i) {
-    const Pin pin = cache_->find(request.file.key(i));
+    const Pin pin = request.cache->find(request.file.key(i));
     if (!pin || !copy_found(request, i, pin)) return false;
   }
   return true;
@@ -353,12 +399,12 @@ bool ExtentCache::take_ahead(const Request& request, uint64_t frame_index, const
   const std::span<const std::byte> bytes = pin.bytes();
   if (!request.copy(frame_index, bytes)) return false;
   if (!keeps_ || request.range.end() < frame_index * kFrame + bytes.size()) return true;
-  Reservation reservation = cache_->reserve(request.file.key(frame_index), Admission::kByPolicy);
+  Reservation reservation =
+      request.cache->reserve(request.file.key(frame_index), Admission::kToKeep);
   if (reservation.kind != Reservation::Kind::kFill) return true;
-  cache_.claim(reservation.fill);
-  std::memcpy(reservation.fill.bytes().data(), bytes.data(), bytes.size());
-  cache_.leave(reservation.fill, bytes.size());
+  request.cache.fill(reservation.fill, bytes);
   (void)reservation.fill.publish(bytes.size());
+  consider_packing(bytes);
   return true;
 }
 
@@ -381,7 +427,7 @@ void ExtentCache::begin_ahead(const ExtentFile& file, const AheadTable::Forecast
   if (!has_begun_ahead_.load(relaxed) && !has_begun_ahead_.exchange(true, relaxed)) {
     resize(budget_.bytes());
   }
-  ahead_.begin(file, forecast, devices, *cache_, mover);
+  ahead_.begin(file, forecast, devices, *kept(), mover);
 }
 
 // A device that has done its part of a request reads what comes next, while others are busy.
@@ -405,7 +451,7 @@ void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& b
   const ExtentFile& file = request.file;
   const FrameKey key = file.key(frame_index);
   const bool wanted = request.wants(frame_index);
-  if (const Pin pin = cache_->find(key)) {
+  if (const Pin pin = request.cache->find(key)) {
     if (wanted && !copy_found(request, frame_index, pin)) {
       batch.add_late(request.piece_of(frame_index));
     }
@@ -422,9 +468,9 @@ void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& b
     }
     return;
   }
-  Reservation reservation = cache_->reserve(key, admission(request, frame_index));
+  Reservation reservation = request.cache->reserve(key, admission(request, frame_index));
   if (reservation.kind == Reservation::Kind::kFill) {
-    cache_.claim(reservation.fill);
+    request.cache.claim(reservation.fill);
     batch.pieces[batch.piece_count] = {.range = file.frame_range(frame_index),
                                        .buffer = reservation.fill.bytes().data()};
     batch.fills[batch.piece_count++] = std::move(reservation.fill);
@@ -465,8 +511,10 @@ bool ExtentCache::fetch(const Request& request, Batch& batch) {
       const uint64_t index = range.offset / kFrame;
       const uint64_t length = std::min(range.length_bytes, file.size_bytes - range.offset);
       const bool wanted = request.wants(index);
-      if (wanted) (void)request.copy(index, batch.fills[i].bytes().first(length));
-      cache_.leave(batch.fills[i], length);
+      const std::span<const std::byte> bytes = batch.fills[i].bytes().first(length);
+      if (wanted) (void)request.copy(index, bytes);
+      consider_packing(bytes);
+      request.cache.leave(batch.fills[i], length);
       Pin pin = batch.fills[i].publish(length);
       fetched += length;
       if (!wanted) table_.keep(file.key(index), std::move(pin));
@@ -512,7 +560,7 @@ bool ExtentCache::read_late(const Request& request, Batch& batch) {
 
 ExtentCacheStats ExtentCache::stats() const {
   if (!started_) return {};
-  return {.frames = cache_->stats(),
+  return {.frames = frame_stats(),
           .ahead = table_.stats(),
           .found_bytes = found_bytes_.load(relaxed),
           .fetched_bytes = fetched_bytes_.load(relaxed) + ahead_.fetched_bytes(),

@@ -16,10 +16,13 @@
 // several threads, reaches the devices in large aligned ones, and what the policy
 // keeps is not read again in the next sweep.
 //
+// What is kept takes as few bits as its words need, where that is less (word_packing.h): looked at by
+// a frame now and then, until one shows it.
+//
 // Budget: at most the bytes given, or, by itself, of what the machine and the process's
 // memory cgroup leave. Of the bytes given less where not even 32 MiB are left to others, unless it yields.
 // By itself, a cache that yields (mapped_cache.h) has half of it at first, and all but an
-// eighth, 32 MiB at least, when that has lasted (steady_budget.h): what it keeps is the kernel's to
+// eighth, 16 MiB at least, when that has lasted (steady_budget.h): what it keeps is the kernel's to
 // take, as the page cache is, and is then read again. Another has half of
 // what there is beyond 128 MiB: the rest is for what programs have allocated and not touched
 // yet, and for the kernel's read-ahead, as under a tight limit the kernel kills. It is looked at
@@ -54,6 +57,9 @@ struct ExtentCacheOptions {
   CachePolicy policy = CachePolicy::kScanResistant;
   // Not where the page cache of the same memory is swept, too: the kernel takes them in turn.
   bool yields = false;
+  // What it keeps, in fewer bytes, if the file's first frames show that this is worth it
+  // (word_packing.h).
+  bool packs = true;
   // For who wants to know what either is good for.
   bool keeps = true;       // what was read, but for memory that is not aligned
   bool reads_ahead = true;
@@ -155,6 +161,7 @@ class ExtentCache {
   class WhileReading;
   // What the caller asked for.
   struct Request {
+    MappedCache& cache;
     const ExtentFile& file;
     const ByteRange range;
     char* const buffer;
@@ -181,6 +188,10 @@ class ExtentCache {
   bool fetch(const Request& request, Batch& batch);
   void wait(const Request& request, Batch& batch);
   bool read_late(const Request& request, Batch& batch);
+  MappedCache& kept() const { return *kept_.load(std::memory_order_acquire); }
+  void consider_packing(std::span<const std::byte> frame);
+  CacheStats frame_stats() const;
+  uint64_t held_bytes() const;
   uint64_t budget_of(uint64_t room_bytes) const;
   void follow_memory();
   void resize(uint64_t budget);
@@ -192,11 +203,19 @@ class ExtentCache {
   bool started_ = false;
   bool auto_budget_ = false;
   bool yields_ = false;
+  bool packs_ = false;
   bool keeps_ = true;
   bool reads_ahead_ = true;
+  CachePolicy policy_ = CachePolicy::kScanResistant;
   uint64_t budget_max_ = 0;
   const char* memory_root_ = "";
-  MappedCache cache_;
+
+  // What is kept: at first as it was read, and from when it has turned out to be worth it, packed.
+  MappedCache plain_;
+  MappedCache packed_;
+  std::atomic<MappedCache*> kept_{&plain_};
+  std::atomic<uint32_t> fills_{0};         // until then
+  std::atomic<bool> begins_to_pack_{false};
 
   std::atomic<bool> paused_{false};
   std::atomic<bool> has_begun_ahead_{false};

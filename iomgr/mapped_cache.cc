@@ -1,14 +1,24 @@
 #include "iomgr/mapped_cache.h"
 
 #include <algorithm>
-#include <atomic>
+#include <cstring>
 
 #include "iomgr/base/sys.h"
 
 namespace graphlane {
 namespace {
 
+constexpr auto relaxed = std::memory_order_relaxed;  // estimates
 constexpr uint16_t kAllZero = UINT16_MAX;
+// What a packed frame becomes is known as if so many had become that.
+constexpr uint64_t kKnownFrames = 4;
+constexpr uint64_t kSlack = 16;  // parts of the budget
+
+// Of memory, of a packed frame.
+uint64_t cost_of(uint64_t stored_bytes) {
+  return round_up(stored_bytes, kBlockSize) +
+         kPackedBytesMax / kPackedGroupBytes * sizeof(PackedGroup);
+}
 
 // Where the first byte of the page is that is not zero.
 uint16_t note_of(std::span<const std::byte> page) {
@@ -23,27 +33,98 @@ MappedCache::~MappedCache() {
   if (memory_ != nullptr) sys::munmap(memory_, memory_bytes_);
 }
 
-Result<void> MappedCache::map(uint64_t bytes, const CacheOptions& options, bool yields) {
-  const uint64_t frames = bytes / options.frame_bytes * options.frame_bytes;
-  const uint64_t metadata =
-      round_up(FrameCache::metadata_bytes(frames / options.frame_bytes), kBlockSize);
-  const uint64_t notes = yields ? frames / kBlockSize * sizeof(uint16_t) : 0;
-  void* const memory = sys::map_memory(frames + metadata + notes);
+Result<void> MappedCache::map(uint64_t bytes, const Options& options) {
+  const uint64_t frame_bytes = options.frames.frame_bytes;
+  const bool packs = options.packed_frame_bytes != 0;
+  if (packs && frame_bytes != kPackedBytesMax) return Errno{EINVAL};
+  if (packs) known_cost_ = cost_of(options.packed_frame_bytes);
+  // Whole sets, so that what fits finds a place (cache.h).
+  const uint64_t count = packs ? round_up(bytes / frame_cost(), uint64_t{kCacheWaysMax})
+                               : bytes / frame_bytes;
+  const uint64_t frames = count * frame_bytes;
+  const uint64_t metadata = round_up(FrameCache::metadata_bytes(count), kBlockSize);
+  const uint64_t notes =
+      options.yields ? round_up(frames / kBlockSize * sizeof(uint16_t), kBlockSize) : 0;
+  const uint64_t groups = packs ? frames / kPackedGroupBytes * sizeof(PackedGroup) : 0;
+  const uint64_t sizes = packs ? count * sizeof(std::atomic<uint32_t>) : 0;
+  const uint64_t all = frames + metadata + notes + groups + sizes;
+  void* const memory = sys::map_memory(all);
   if (memory == nullptr) return Errno{ENOMEM};
-  memory_bytes_ = frames + metadata + notes;
-  (void)sys::madvise(memory, memory_bytes_, MADV_WIPEONFORK);
-  (void)sys::madvise(memory, memory_bytes_, MADV_DONTDUMP);
-  // A huge page has parts of several frames, and would go as one.
-  if (yields) (void)sys::madvise(memory, frames, MADV_NOHUGEPAGE);
+  (void)sys::madvise(memory, all, MADV_WIPEONFORK);
+  (void)sys::madvise(memory, all, MADV_DONTDUMP);
+  // A huge page has parts of several frames, and would go as one, or stay as one.
+  if (options.yields || packs) (void)sys::madvise(memory, frames, MADV_NOHUGEPAGE);
   auto* const first = static_cast<std::byte*>(memory);
-  Result<void> made = cache_.init(options, {first, frames}, {first + frames, metadata});
+  CacheOptions of_frames = options.frames;
+  if (packs) of_frames.owner = this;
+  Result<void> made = cache_.init(of_frames, {first, frames}, {first + frames, metadata});
   if (!made) {
-    sys::munmap(memory, memory_bytes_);
+    sys::munmap(memory, all);
     return made;
   }
   memory_ = memory;
-  if (yields) notes_ = reinterpret_cast<uint16_t*>(first + frames + metadata);
-  return made;
+  memory_bytes_ = all;
+  std::byte* next = first + frames + metadata;
+  if (options.yields) notes_ = reinterpret_cast<uint16_t*>(next);
+  next += notes;
+  if (packs) {
+    groups_ = reinterpret_cast<PackedGroup*>(next);
+    costs_ = reinterpret_cast<std::atomic<uint32_t>*>(next + groups);
+  }
+  return {};
+}
+
+// ---- the budget
+
+uint64_t MappedCache::frame_cost() const {
+  return (cost_sum_.load(relaxed) + kKnownFrames * known_cost_) /
+         (stored_count_.load(relaxed) + kKnownFrames);
+}
+
+uint64_t MappedCache::frames_in(uint64_t budget_bytes) const {
+  return std::min<uint64_t>(budget_bytes / frame_cost(), cache_.frame_count());
+}
+
+Result<void> MappedCache::resize(uint64_t budget_bytes) {
+  if (!packs()) return cache_.resize(budget_bytes);
+  budget_bytes_.store(budget_bytes, relaxed);
+  const uint64_t frames = frames_in(budget_bytes);
+  budget_frames_.store(frames, relaxed);
+  return cache_.resize(frames * cache_.frame_bytes());
+}
+
+// Those that are just being filled are as large as what is read.
+uint64_t MappedCache::resident_bytes() const {
+  const uint64_t bytes = cache_.stats().resident_bytes;
+  if (!packs()) return bytes;
+  const uint64_t stored = stored_count_.load(relaxed) * cache_.frame_bytes();
+  return cost_sum_.load(relaxed) + (bytes > stored ? bytes - stored : 0);
+}
+
+// A little more or less than the budget stays as it is: who grows bit by bit keeps a file in pieces.
+void MappedCache::count_stored(uint32_t frame, uint64_t stored_bytes) {
+  const uint64_t cost = cost_of(stored_bytes);
+  const uint64_t before = costs_[frame].exchange(static_cast<uint32_t>(cost), relaxed);
+  cost_sum_.fetch_add(cost - before, relaxed);
+  if (before == 0) stored_count_.fetch_add(1, relaxed);
+  const uint64_t fit = frames_in(budget_bytes_.load(relaxed));
+  const uint64_t now = budget_frames_.load(relaxed);
+  if (fit + now / kSlack < now || fit > now + now / kSlack) {
+    (void)resize(budget_bytes_.load(relaxed));
+  }
+}
+
+void MappedCache::given_back(uint32_t frame) {
+  const uint64_t cost = costs_[frame].exchange(0, relaxed);
+  if (cost == 0) return;
+  cost_sum_.fetch_sub(cost, relaxed);
+  stored_count_.fetch_sub(1, relaxed);
+}
+
+// ---- frames
+
+PackedGroup* MappedCache::groups_of(const FrameHold& hold) const {
+  return groups_ + hold.frame() * (kPackedBytesMax / kPackedGroupBytes);
 }
 
 uint16_t* MappedCache::notes_of(const FrameHold& hold) const {
@@ -60,22 +141,71 @@ void MappedCache::claim(const Fill& fill) {
 }
 
 void MappedCache::leave(const Fill& fill, uint64_t valid_bytes) {
-  if (notes_ == nullptr) return;
   const std::span<std::byte> bytes = fill.bytes();
-  uint16_t* note = notes_of(fill);
-  for (uint64_t at = 0; at < valid_bytes; at += kBlockSize) {
-    *note++ = note_of(bytes.subspan(at, std::min(kBlockSize, valid_bytes - at)));
-  }
-  (void)sys::madvise(bytes.data(), bytes.size(), MADV_FREE);
+  uint64_t stored = valid_bytes;
+  if (packs()) stored = pack(fill, bytes.first(valid_bytes));
+  keep(fill, stored, bytes.size());
 }
 
-bool MappedCache::lost(const Pin& pin, uint64_t begin, uint64_t length_bytes) {
-  if (notes_ == nullptr || length_bytes == 0) return false;
+void MappedCache::fill(const Fill& fill, std::span<const std::byte> bytes) {
+  uint64_t stored = bytes.size();
+  if (packs()) {
+    stored = pack(fill, bytes);
+  } else {
+    std::memcpy(fill.bytes().data(), bytes.data(), bytes.size());
+  }
+  keep(fill, stored, stored);
+}
+
+// Into the frame, where they may be already. A frame that the file ends in stays as it is.
+uint64_t MappedCache::pack(const Fill& fill, std::span<const std::byte> bytes) {
+  std::byte* const frame = fill.bytes().data();
+  uint64_t stored = bytes.size();
+  if (stored == cache_.frame_bytes()) {
+    stored = pack_words(bytes, frame, groups_of(fill));
+  } else if (bytes.data() != frame) {
+    std::memcpy(frame, bytes.data(), stored);
+  }
+  count_stored(fill.frame(), stored);
+  return stored;
+}
+
+// What the frame has stored may go, and what is behind that goes.
+void MappedCache::keep(const Fill& fill, uint64_t stored_bytes, uint64_t touched_bytes) {
+  const std::span<std::byte> bytes = fill.bytes();
+  const uint64_t kept = round_up(stored_bytes, kBlockSize);
+  if (notes_ != nullptr) {
+    uint16_t* note = notes_of(fill);
+    for (uint64_t at = 0; at < stored_bytes; at += kBlockSize) {
+      *note++ = note_of(bytes.subspan(at, std::min(kBlockSize, stored_bytes - at)));
+    }
+    (void)sys::madvise(bytes.data(), round_up(touched_bytes, kBlockSize), MADV_FREE);
+  }
+  if (packs() && kept < touched_bytes) {
+    (void)sys::madvise(bytes.data() + kept, touched_bytes - kept, MADV_DONTNEED);
+  }
+}
+
+bool MappedCache::copy(const Pin& pin, uint64_t begin, std::span<std::byte> to) {
+  if (to.empty()) return true;
+  const std::span<const std::byte> bytes = pin.bytes();
+  if (!packs() || bytes.size() < cache_.frame_bytes()) {
+    std::memcpy(to.data(), bytes.data() + begin, to.size());
+    return !lost(pin, begin, begin + to.size());
+  }
+  const PackedGroup* const groups = groups_of(pin);
+  unpack_words(bytes.data(), groups, begin, to);
+  const PackedRange range = packed_range(groups, begin, to.size());
+  return !lost(pin, range.begin, range.end);
+}
+
+bool MappedCache::lost(const Pin& pin, uint64_t begin, uint64_t end) {
+  if (notes_ == nullptr) return false;
   // What was copied was loaded before what follows.
   std::atomic_thread_fence(std::memory_order_acquire);
   const std::span<const std::byte> bytes = pin.bytes();
   const uint16_t* const notes = notes_of(pin);
-  for (uint64_t page = begin / kBlockSize; page * kBlockSize < begin + length_bytes; ++page) {
+  for (uint64_t page = begin / kBlockSize; page * kBlockSize < end; ++page) {
     if (notes[page] == kAllZero) continue;
     const volatile std::byte& noted = bytes[page * kBlockSize + notes[page]];
     if (noted != std::byte{0}) continue;

@@ -27,7 +27,7 @@ uint64_t memory_available_bytes(const char* root = "");
 // already: half of what there is beyond 128 MiB.
 uint64_t cache_budget_of(uint64_t room_bytes);
 // One that yields what it keeps where programs need more (mapped_cache.h): all but an
-// eighth, 32 MiB at least.
+// eighth, 16 MiB at least.
 uint64_t yielding_budget_of(uint64_t room_bytes);
 // One whose bytes are the page cache's: five eighths, as its pages push out others that programs
 // have mapped.

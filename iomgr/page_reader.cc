@@ -68,7 +68,7 @@ Result<std::unique_ptr<PageReader>> PageReader::start(const PageReaderOptions& o
   std::unique_ptr<PageReader> reader(new (std::nothrow) PageReader());
   if (!reader) return Errno{ENOMEM};
   const Result<void> mapped = reader->cache_.map(
-      options.budget_bytes, {.frame_bytes = kPage, .policy = options.policy});
+      options.budget_bytes, {.frames = {.frame_bytes = kPage, .policy = options.policy}});
   if (!mapped) return mapped.error();
   return reader;
 }

@@ -31,7 +31,8 @@ bool is_on(const ExtentFile& file, uint64_t frame_index, DeviceSet devices) {
 Result<void> ReadAhead::init(uint64_t bytes, AheadTable& table) {
   table_ = &table;
   if (bytes < kMemoryMin) return Errno{ENOMEM};
-  Result<void> mapped = frames_.map(bytes, {.frame_bytes = kFrame, .policy = CachePolicy::kFifo});
+  Result<void> mapped =
+      frames_.map(bytes, {.frames = {.frame_bytes = kFrame, .policy = CachePolicy::kFifo}});
   if (!mapped) return mapped;
   bytes_max_ = bytes / kFrame * kFrame;
   resize(bytes_max_);
@@ -72,7 +73,8 @@ class ReadAhead::Walk {
 };
 
 // How many are to be read so that of the window these devices' share is in memory; 0 also where
-// that is not worth a request yet.
+// that is not worth a request yet. It is where they come before others that are there, left by the last
+// sweep: waiting would not make more of them.
 uint64_t ReadAhead::missing_frames(const ExtentFile& file, const AheadTable::Forecast& forecast,
                                    DeviceSet devices, FrameCache& cache) {
   const uint64_t window = forecast.window_bytes / kFrame;
@@ -80,6 +82,7 @@ uint64_t ReadAhead::missing_frames(const ExtentFile& file, const AheadTable::For
   const uint64_t step = forecast.step_bytes * static_cast<uint64_t>(std::popcount(devices)) /
                         device_count;
   uint64_t others = 0, missing = 0;  // there, or of the other devices; and to be read
+  bool has_gap = false;
   uint32_t looks = 0;
   Walk walk(forecast);
   for (; !walk.ended() && others + missing < window && looks < kLooksMax;
@@ -91,9 +94,11 @@ uint64_t ReadAhead::missing_frames(const ExtentFile& file, const AheadTable::For
       table_->renew(key, std::move(reservation.pin));
     }
     const bool begun = reservation.kind != Reservation::Kind::kPass;
-    (begun || !is_on(file, walk.index(), devices) ? others : missing) += 1;
+    const bool ours = is_on(file, walk.index(), devices);
+    has_gap |= begun && ours && missing > 0;
+    (begun || !ours ? others : missing) += 1;
   }
-  return walk.ended() || missing * kFrame >= step ? missing : 0;
+  return walk.ended() || has_gap || missing * kFrame >= step ? missing : 0;
 }
 
 void ReadAhead::begin(const ExtentFile& file, const AheadTable::Forecast& forecast,

@@ -24,6 +24,7 @@ bool leave_out(std::string_view names, Settings* settings) {
     else if (name == "merging") settings->merging = false;
     else if (name == "prefetch") settings->cache.reads_ahead = false;
     else if (name == "cache") settings->cache.keeps = false;
+    else if (name == "packing") settings->cache.packs = false;
     else return false;
   }
   return true;
@@ -80,7 +81,7 @@ Settings read_environment() {
     const Settings before = settings;
     if (!leave_out(names, &settings)) {
       settings = before;
-      complain("GRAPHLANE_WITHOUT", "not some of lanes, merging, prefetch, cache: ignored");
+      complain("GRAPHLANE_WITHOUT", "not some of lanes, merging, prefetch, cache, packing: ignored");
     }
   }
   const char* report = getenv("GRAPHLANE_REPORT");

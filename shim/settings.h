@@ -7,7 +7,7 @@
 //   GRAPHLANE_CACHE_POLICY=scan-resistant|lru|fifo|hot-aware
 //   GRAPHLANE_SHARE=auto|no|map         what several processes read, by the mount's memory; map:
 //                                       shown in their buffers, not copied (mapped_pages.h)
-//   GRAPHLANE_WITHOUT=lanes,merging,prefetch,cache   some of it, to see what each is good for
+//   GRAPHLANE_WITHOUT=lanes,merging,prefetch,cache,packing   some of it, to see what each is good for
 //   GRAPHLANE_REPORT=1 (stderr) or a file, to which one JSON line is added
 #pragma once
 

@@ -60,4 +60,4 @@ def test_reads_here_and_there_leave_their_pages(swept):
         places = range(0, SIZE, 5 * MIB)
         for at in places:
             assert os.pread(file.fileno(), 65536, at) == content[at:at + 65536]
-        assert resident(path) >= len(places) * 65536
+        assert resident(path) > (len(places) - 4) * 65536  # as above

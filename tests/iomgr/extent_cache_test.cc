@@ -376,6 +376,109 @@ TEST_F(ExtentCacheTest, AnotherGenerationIsReadAnew) {
   EXPECT_EQ(moved_bytes_, before + 4 * kMiB);
 }
 
+// ---- packed: what is kept takes the bits that it needs
+
+class PackedExtentTest : public ExtentCacheTest {
+ protected:
+  static constexpr uint64_t kBlock = 8 * kMiB;
+  static constexpr uint64_t kEdges = 0x0007ffff'0007ffff;  // pairs of 19 bits
+  void make(uint64_t mask, Uuid id = Uuid::random()) {
+    content_mask_ = mask;
+    make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 96 * kMiB, id);
+  }
+  // What share of the file came from the devices.
+  double sweep() {
+    const uint64_t before = moved_bytes_;
+    for (uint64_t at = 0; at < content_.size(); at += kBlock) {
+      EXPECT_TRUE(cache_->read(file(), {at, kBlock}, buffer_.data(), *this));
+      EXPECT_EQ(content_.compare(at, kBlock, buffer_[0].bytes, kBlock), 0) << at;
+    }
+    return static_cast<double>(moved_bytes_ - before) / static_cast<double>(content_.size());
+  }
+  double steady_sweep() {
+    for (int i = 0; i < 4; ++i) sweep();
+    return sweep();
+  }
+
+  std::vector<Page> buffer_{kBlock / sizeof(Page)};
+};
+
+TEST_F(PackedExtentTest, EdgesOfMoreThanTheBudgetAreAllKept) {
+  make(kEdges);
+  start(64 * kMiB);
+  EXPECT_LE(steady_sweep(), 0.01);
+  EXPECT_LE(cache_->stats().frames.resident_bytes, 64 * kMiB);
+}
+
+TEST_F(PackedExtentTest, WithoutPackingAThirdIsNot) {
+  make(kEdges);
+  restart({.budget_bytes = 64 * kMiB, .packs = false});
+  EXPECT_GE(steady_sweep(), 0.33);
+}
+
+TEST_F(PackedExtentTest, WhatDoesNotPackIsKeptAsBefore) {
+  make(UINT64_MAX);
+  start(64 * kMiB);
+  const double packs = steady_sweep();
+  restart({.budget_bytes = 64 * kMiB, .packs = false});
+  EXPECT_EQ(packs, steady_sweep());
+}
+
+TEST_F(PackedExtentTest, AfterOneThatPacksAFileThatDoesNotKeepsToTheBudget) {
+  make(kEdges);
+  start(64 * kMiB);
+  sweep();
+  make(UINT64_MAX);
+  EXPECT_LE(steady_sweep(), 0.5);
+  EXPECT_LE(cache_->stats().frames.resident_bytes, 64 * kMiB + 4 * kMiB);
+}
+
+TEST_F(PackedExtentTest, PiecesOfWhatIsKeptAreRightBytes) {
+  make(kEdges);
+  start(96 * kMiB);
+  sweep();
+  sweep();
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 300; ++i) {
+    const ByteRange range{random() % content_.size(), 1 + random() % (3 * kMiB)};
+    const std::string got = read(range);
+    if (got == "declined") continue;
+    ASSERT_TRUE(got == expected(range)) << range.offset;
+  }
+}
+
+TEST_F(PackedExtentTest, ManyThreadsReadRightBytesWhileItBegins) {
+  make(kEdges);
+  for (int i = 0; i < 5; ++i) {
+    start(48 * kMiB);
+    std::atomic<uint64_t> next{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        std::vector<Page> buffer(kBlock / sizeof(Page));
+        for (uint64_t at; (at = next.fetch_add(kBlock)) < 3 * content_.size();) {
+          const uint64_t offset = at % content_.size();
+          ASSERT_TRUE(cache_->read(file(), {offset, kBlock}, buffer.data(), *this));
+          ASSERT_EQ(content_.compare(offset, kBlock, buffer[0].bytes, kBlock), 0) << offset;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_LE(cache_->stats().frames.resident_bytes, 48 * kMiB + 3 * kMiB);
+  }
+}
+
+TEST_F(PackedExtentTest, WhoPausesGivesAllOfItBack) {
+  make(kEdges);
+  start(64 * kMiB);
+  sweep();
+  cache_->pause();
+  EXPECT_EQ(cache_->stats().frames.resident_bytes, 0u);
+  EXPECT_GE(sweep(), 1.0);
+  cache_->resume();
+  EXPECT_LE(steady_sweep(), 0.01);
+}
+
 TEST_F(ExtentCacheTest, ASmallerBudgetGivesMemoryBack) {
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 32 * kMiB);
   start(32 * kMiB);

@@ -37,7 +37,7 @@ class StripedFixture : public ::testing::Test {
     std::filesystem::remove_all(directory_);
   }
 
-  // Random content, dealt out byte range by byte range as the format says.
+  // Random content, of each 64 bits those of `content_mask_`, dealt out byte range by byte range as the format says.
   void make_file(const StripeGeometry& geometry, uint64_t size_bytes, Uuid id = Uuid::random()) {
     layout_ = {.volume = Uuid::random(),
                .file_id = id,
@@ -47,7 +47,7 @@ class StripedFixture : public ::testing::Test {
     content_.resize(size_bytes);
     std::mt19937_64 random(size_bytes);
     for (size_t i = 0; i < content_.size(); i += sizeof(uint64_t)) {
-      const uint64_t word = random();
+      const uint64_t word = random() & content_mask_;
       std::memcpy(&content_[i], &word, std::min(sizeof word, content_.size() - i));
     }
     std::vector<std::string> parts(geometry.device_count);
@@ -116,6 +116,7 @@ class StripedFixture : public ::testing::Test {
   std::string directory_;
   Layout layout_;
   StripeMap map_;
+  uint64_t content_mask_ = UINT64_MAX;
   std::string content_;
   std::vector<Fd> roots_;
   std::unique_ptr<PartFiles> parts_;

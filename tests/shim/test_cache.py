@@ -1,5 +1,6 @@
 """What is read past the page cache is kept in the process, and is never old."""
 
+import array
 import hashlib
 import json
 import os
@@ -249,8 +250,8 @@ def test_what_it_does_not_understand(graphlane, pair):
         assert said.count("\n") == 1 and name in said
 
 
-@pytest.mark.parametrize("part", ["lanes", "merging", "prefetch", "cache",
-                                  "lanes,merging,prefetch,cache"])
+@pytest.mark.parametrize("part", ["lanes", "merging", "prefetch", "cache", "packing",
+                                  "lanes,merging,prefetch,cache,packing"])
 def test_without_some_of_it(graphlane, tmp_path, disks, part):
     plain = tmp_path / "plain"
     plain.write_bytes(random.Random(3).randbytes(SIZE))
@@ -269,6 +270,24 @@ def test_without_some_of_it(graphlane, tmp_path, disks, part):
     assert ("cache" in part) == (less["read"] >= 2 * SIZE)
     if part == "merging":
         assert less["ios"] >= 1.5 * whole["ios"]
+
+
+@pytest.mark.parametrize(("without", "share"), [(None, 0.1), ("packing", 0.3)])
+def test_edges_are_kept_in_fewer_bits(graphlane, tmp_path, disks, without, share):
+    """72 MiB of pairs of numbers below 2^16, in 48: of a sweep the devices read no more than this."""
+    plain = tmp_path / "plain"
+    numbers = array.array("I", array.array("H", random.Random(4).randbytes(36 << 20)))
+    plain.write_bytes(numbers.tobytes())
+    made = graphlane.create_on(tmp_path / "vol", disks, depth="1M")
+    graphlane("import", plain, made.path)
+    environment = {"GRAPHLANE_WITHOUT": without} if without else {}
+    read = {}
+    for sweeps in [6, 10]:
+        sweep(graphlane, plain, made.path / "plain", sweeps, "--no-mount", "--cache=64M", **environment)
+        devices = json.loads((plain.parent / "report").read_text())["devices"]
+        read[sweeps] = sum(device["bytes_read"] for device in devices)
+    of_a_sweep = (read[10] - read[6]) / 4 / (72 << 20)
+    assert of_a_sweep <= share if not without else of_a_sweep >= share
 
 
 class Reader:
