@@ -252,7 +252,7 @@ Admission ExtentCache::Request::admission(uint64_t frame_index) const {
     return piece.range.offset % kFrame == 0 ? Admission::kToKeep : Admission::kNone;
   }
   const bool whole = piece.range.length_bytes == kFrame || range.length_bytes < 2 * kFrame;
-  if (whole) return range.length_bytes < kLargeMin ? Admission::kByPolicy : Admission::kToKeep;
+  if (whole) return Admission::kByPolicy;
   return range.length_bytes < kLargeMin ? Admission::kAhead : Admission::kNone;
 }
 

@@ -148,13 +148,13 @@ void MappedCache::leave(const Fill& fill, uint64_t valid_bytes) {
 }
 
 void MappedCache::fill(const Fill& fill, std::span<const std::byte> bytes) {
-  uint64_t stored = bytes.size();
   if (packs()) {
-    stored = pack(fill, bytes);
-  } else {
-    std::memcpy(fill.bytes().data(), bytes.data(), bytes.size());
+    // What the frame had before may have been more.
+    keep(fill, pack(fill, bytes), fill.bytes().size());
+    return;
   }
-  keep(fill, stored, stored);
+  std::memcpy(fill.bytes().data(), bytes.data(), bytes.size());
+  keep(fill, bytes.size(), bytes.size());
 }
 
 // Into the frame, where they may be already. A frame that the file ends in stays as it is.

@@ -207,6 +207,15 @@ TEST_P(PackingTest, TakesTheMemoryThatItsFramesHaveBecome) {
   EXPECT_EQ(pages_there(cache_->find(key(4))), kWhole / kPage);
 }
 
+TEST_P(PackingTest, TheNextOfAFrameLeavesNothingOfTheOneBefore) {
+  for (uint64_t i = 0; i < 16; ++i) (void)fill(i, words(i, 32));
+  cache_->drop(key(0).file_id);
+  for (uint64_t i = 0; i < 16; ++i) {
+    ASSERT_TRUE(fill(i, words(i, 8)));
+    EXPECT_LE(pages_there(cache_->find(key(i))), kWhole / 4 / kPage);
+  }
+}
+
 TEST_P(PackingTest, ABudgetHasAsManyFramesAsItHasRoomFor) {
   for (uint64_t i = 0; i < 100; ++i) (void)fill(i, words(i, 16));
   EXPECT_LE(cache_.resident_bytes(), kBudget);
