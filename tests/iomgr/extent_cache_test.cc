@@ -429,7 +429,8 @@ TEST_F(PackedExtentTest, AfterOneThatPacksAFileThatDoesNotKeepsToTheBudget) {
   start(64 * kMiB);
   sweep();
   make(UINT64_MAX);
-  EXPECT_LE(steady_sweep(), 0.5);
+  // A third does not fit; and of a set's frames fewer have memory, of which one is on probation.
+  EXPECT_LE(steady_sweep(), 0.65);
   EXPECT_LE(cache_->stats().frames.resident_bytes, 64 * kMiB + 4 * kMiB);
 }
 
