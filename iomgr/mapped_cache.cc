@@ -140,50 +140,41 @@ void MappedCache::claim(const Fill& fill) {
   }
 }
 
-void MappedCache::leave(const Fill& fill, uint64_t valid_bytes) {
-  const std::span<std::byte> bytes = fill.bytes();
-  uint64_t stored = valid_bytes;
-  if (packs()) stored = pack(fill, bytes.first(valid_bytes));
-  keep(fill, stored, bytes.size());
+void MappedCache::leave(const Fill& frame, uint64_t valid_bytes) {
+  fill(frame, frame.bytes().first(valid_bytes));
 }
 
-void MappedCache::fill(const Fill& fill, std::span<const std::byte> bytes) {
+// What is kept may go, and what the frame had behind that goes.
+void MappedCache::fill(const Fill& frame, std::span<const std::byte> bytes) {
+  const std::span<std::byte> place = frame.bytes();
+  const uint64_t stored = store(frame, bytes);
+  uint64_t end = place.size();
   if (packs()) {
-    // What the frame had before may have been more.
-    keep(fill, pack(fill, bytes), fill.bytes().size());
-    return;
-  }
-  std::memcpy(fill.bytes().data(), bytes.data(), bytes.size());
-  keep(fill, bytes.size(), bytes.size());
-}
-
-// Into the frame, where they may be already. A frame that the file ends in stays as it is.
-uint64_t MappedCache::pack(const Fill& fill, std::span<const std::byte> bytes) {
-  std::byte* const frame = fill.bytes().data();
-  uint64_t stored = bytes.size();
-  if (stored == cache_.frame_bytes()) {
-    stored = pack_words(bytes, frame, groups_of(fill));
-  } else if (bytes.data() != frame) {
-    std::memcpy(frame, bytes.data(), stored);
-  }
-  count_stored(fill.frame(), stored);
-  return stored;
-}
-
-// What the frame has stored may go, and what is behind that goes.
-void MappedCache::keep(const Fill& fill, uint64_t stored_bytes, uint64_t touched_bytes) {
-  const std::span<std::byte> bytes = fill.bytes();
-  const uint64_t kept = round_up(stored_bytes, kBlockSize);
-  if (notes_ != nullptr) {
-    uint16_t* note = notes_of(fill);
-    for (uint64_t at = 0; at < stored_bytes; at += kBlockSize) {
-      *note++ = note_of(bytes.subspan(at, std::min(kBlockSize, stored_bytes - at)));
+    end = round_up(stored, kBlockSize);
+    if (end < place.size()) {
+      (void)sys::madvise(place.data() + end, place.size() - end, MADV_DONTNEED);
     }
-    (void)sys::madvise(bytes.data(), round_up(touched_bytes, kBlockSize), MADV_FREE);
   }
-  if (packs() && kept < touched_bytes) {
-    (void)sys::madvise(bytes.data() + kept, touched_bytes - kept, MADV_DONTNEED);
+  if (notes_ == nullptr) return;
+  uint16_t* note = notes_of(frame);
+  for (uint64_t at = 0; at < stored; at += kBlockSize) {
+    *note++ = note_of(place.subspan(at, std::min(kBlockSize, stored - at)));
   }
+  (void)sys::madvise(place.data(), end, MADV_FREE);
+}
+
+// Into the frame, where they may be already: how many bytes it keeps of it. One that the file ends in stays as
+// it is.
+uint64_t MappedCache::store(const Fill& frame, std::span<const std::byte> bytes) {
+  std::byte* const place = frame.bytes().data();
+  uint64_t stored = bytes.size();
+  if (packs() && stored == cache_.frame_bytes()) {
+    stored = pack_words(bytes, place, groups_of(frame));
+  } else if (bytes.data() != place) {
+    std::memcpy(place, bytes.data(), stored);
+  }
+  if (packs()) count_stored(frame.frame(), stored);
+  return stored;
 }
 
 bool MappedCache::copy(const Pin& pin, uint64_t begin, std::span<std::byte> to) {

@@ -58,9 +58,9 @@ class MappedCache final : private FrameOwner {
   void claim(const Fill& fill);
   // After it, before others see the frame: packs it, and the kernel may take its pages. The first
   // `valid_bytes` are the file's. What the frame's bytes are from now on, only copy() knows.
-  void leave(const Fill& fill, uint64_t valid_bytes);
+  void leave(const Fill& frame, uint64_t valid_bytes);
   // Both, of bytes that are in memory already: at most a frame's, page-aligned, the file's.
-  void fill(const Fill& fill, std::span<const std::byte> bytes);
+  void fill(const Fill& frame, std::span<const std::byte> bytes);
 
   // Bytes of the frame from `begin` on; within pin.bytes(). False: the kernel had taken some of it. Then
   // nobody finds it again.
@@ -70,9 +70,8 @@ class MappedCache final : private FrameOwner {
   bool packs() const { return groups_ != nullptr; }
   PackedGroup* groups_of(const FrameHold& hold) const;
   uint16_t* notes_of(const FrameHold& hold) const;
-  uint64_t pack(const Fill& fill, std::span<const std::byte> bytes);
+  uint64_t store(const Fill& frame, std::span<const std::byte> bytes);
   bool lost(const Pin& pin, uint64_t begin, uint64_t end);
-  void keep(const Fill& fill, uint64_t stored_bytes, uint64_t touched_bytes);
   void count_stored(uint32_t frame, uint64_t stored_bytes);
   void given_back(uint32_t frame) override;
   uint64_t frame_cost() const;
