@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from experiments.in_memory import stop
 from harness import is_mounted, run
 from mounts import mounted  # noqa: F401, fixtures
 
@@ -33,9 +34,9 @@ def stopped(volume, at):
     """The daemon answers nothing meanwhile; fails if a call had to wait for it."""
     pid = daemon(volume, at)
     gave_up = threading.Timer(30, os.kill, [pid, signal.SIGCONT])
-    os.kill(pid, signal.SIGSTOP)
     gave_up.start()
     try:
+        stop(pid)
         yield
         assert gave_up.is_alive(), "waited for the daemon"
     finally:
