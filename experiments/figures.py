@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 from experiments import drawing, jobs_figures, last_level_cache, samples, summary
-from experiments.comparison import PARTS, PRELOADED, STRIPED, Case, preloaded_without
+from experiments.comparison import (MOUNTED, PARTS, PRELOADED, STRIPED, WAYS, Case,
+                                    preloaded_without)
 from experiments.plan import DEVICES_OF_SWEEPS, Plan
 from experiments.sizes import SIZE
 from experiments.summary import spread
@@ -161,14 +162,17 @@ def draw_scaling(found):
     return figure
 
 
-def draw_times(found, by: str, axis: str, place):
-    """Execution time over something that is tried."""
+def draw_times(found, by: str, axis: str, place, unaffected: str | None = None):
+    """Execution time over something that is tried; one way was measured once, as it makes no
+    difference to that."""
     cases = sorted(summary.cases(found), key=lambda case: place(case[by]))
     figure, (axes,) = drawing.panels(1)
     ticks = range(len(cases))
     for number, way in enumerate(summary.ways(found)):
-        drawing.line(axes, number, way, ticks,
-                     [spread(summary.seconds(found, case, way)) for case in cases])
+        values = [spread(summary.seconds(found, case, way)) for case in cases]
+        if way == unaffected:
+            values = [next(filter(None, values), None)] * len(cases)
+        drawing.line(axes, number, way, ticks, values)
     axes.set(xlabel=axis, ylabel="execution time (s)", ylim=(0, None))
     axes.set_xticks(ticks, [str(case[by]) for case in cases])
     drawing.legend(axes)
@@ -178,6 +182,14 @@ def draw_times(found, by: str, axis: str, place):
 def beside_best(case: Case) -> Case:
     """CSMqGraph with the first of its numbers of workers: more of them only take longer."""
     return replace(case, rivals=case.rivals[:1])
+
+
+def depth_cases(plan: Plan) -> list[Case]:
+    """The OS striped volume knows nothing of them."""
+    own = plan.depth if plan.depth in DEPTHS else DEPTHS[0]
+    cases = [plan.grid("pagerank", DEVICES_OF_SWEEPS, depth,
+                       WAYS if depth == own else (MOUNTED, PRELOADED)) for depth in DEPTHS]
+    return list(map(beside_best, cases))
 
 
 def only_with(part: str | None) -> str:
@@ -340,10 +352,9 @@ FIGURES = {
     "stripe-depth": Figure(
         17, "Execution time of PageRank by stripe depth",
         "12 MB is best, between the mean request (11 MB) and the longest.",
-        lambda plan: [beside_best(plan.grid("pagerank", DEVICES_OF_SWEEPS, depth))
-                      for depth in DEPTHS],
+        depth_cases,
         lambda found: draw_times(found, "stripe_depth", "stripe depth",
-                                 lambda depth: SIZE.convert(depth, None, None))),
+                                 lambda depth: SIZE.convert(depth, None, None), STRIPED)),
     "io-threads": Figure(
         18, "Execution time of PageRank by number of I/O threads, their buffers beside the memory",
         "on two disks six threads are enough.",

@@ -11,8 +11,8 @@ from experiments.jobs import GAP, HOPS_MOST
 from experiments.plan import Plan
 from experiments.summary import spread
 
-GAPS = (0, GAP, 1, 4)  # seconds between two submissions, on average
-TRACE_GAP = 4
+GAPS = (0, GAP, 1, 2)  # seconds between two submissions, on average
+TRACE_GAP = 2
 ROOTED = ("sssp", "bfs")
 PAGERANK = ("pagerank",)
 NAME_WIDTH = 16  # letters a line, below a bar
