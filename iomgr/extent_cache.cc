@@ -19,9 +19,11 @@ constexpr uint64_t kExtentMin = kFrame / 2;
 constexpr uint64_t kAheadMin = 8 << 20;
 // Reads of this size keep the devices busy as they are.
 constexpr uint64_t kLargeMin = 8 << 20;
-// Of the budget: what may be read ahead of one read, and what memory there is for what is
-// begun ahead.
+// Of the budget: what may be read ahead of one read.
 constexpr uint64_t kAheadShare = 4;
+// And what memory there is for what is begun ahead: what it takes is not kept (README.md).
+constexpr uint64_t kAheadMemoryShare = 12;
+constexpr uint64_t kAheadMemoryMin = 10 << 20;
 constexpr uint64_t kAheadMemoryMax = 64 << 20;
 // The budget is looked at no more often than this has been read.
 constexpr uint64_t kBudgetStepMin = 8 << 20;
@@ -61,7 +63,10 @@ uint64_t ahead_step(const ExtentFile& file) {
   return round_up(kAheadMin, geometry.stripe_depth_bytes * geometry.device_count);
 }
 
-uint64_t ahead_memory(uint64_t budget) { return std::min(budget / kAheadShare, kAheadMemoryMax); }
+uint64_t ahead_memory(uint64_t budget) {
+  const uint64_t share = std::clamp(budget / kAheadMemoryShare, kAheadMemoryMin, kAheadMemoryMax);
+  return std::min(share, budget / kAheadShare);
+}
 
 }  // namespace
 

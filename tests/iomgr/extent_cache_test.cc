@@ -100,7 +100,7 @@ class CyclicSweepTest : public ExtentCacheTest, public ::testing::WithParamInter
 
 TEST_P(CyclicSweepTest, OverTwiceTheCacheFindsHalf) {
   make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 192 * kMiB);
-  start((GetParam().begun_ahead ? 128 : 96) * kMiB);  // of it a quarter for what is begun ahead
+  start((GetParam().begun_ahead ? 112 : 96) * kMiB);  // of it ten for what is begun ahead
   starts_ = GetParam().begun_ahead;
   for (int i = 0; i < 6; ++i) sweep();
   // Where a busy machine holds a thread up, what was read ahead of it is given up, and read again.
@@ -126,8 +126,13 @@ class BegunAheadTest : public ExtentCacheTest {
     ExtentCacheTest::SetUp();
     if (!ahead_.works()) GTEST_SKIP() << "no asynchronous I/O here";
     make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 96 * kMiB);
-    start(128 * kMiB);
+    start(384 * kMiB);
     starts_ = true;
+  }
+  // Which is ahead by two of the blocks.
+  void make_larger_than_cache() {
+    make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 288 * kMiB);
+    cache_->set_budget(216 * kMiB);
   }
   void sweep(uint64_t begin, uint64_t end) {
     for (uint64_t at = begin; at < end; at += kBlock) {
@@ -153,7 +158,7 @@ TEST_F(BegunAheadTest, WhatTheCacheHasIsNotReadAgain) {
 }
 
 TEST_F(BegunAheadTest, TheNextSweepIsReadAheadToo) {
-  cache_->set_budget(64 * kMiB);
+  make_larger_than_cache();
   sweep(0, content_.size());
   const uint64_t moved = moved_bytes_;
   sweep(0, content_.size());
@@ -161,7 +166,7 @@ TEST_F(BegunAheadTest, TheNextSweepIsReadAheadToo) {
 }
 
 TEST_F(BegunAheadTest, AtTheTurnTheNextSweepIsBegun) {
-  cache_->set_budget(64 * kMiB);
+  make_larger_than_cache();
   for (int i = 0; i < 2; ++i) sweep(0, content_.size());
   const uint64_t moved = moved_bytes_;
   for (int i = 0; i < 3; ++i) sweep(0, content_.size());
