@@ -138,7 +138,7 @@ def test_jobs_are_tried_each_way_by_pace_number_and_cores():
         assert KIT not in case.ways and case.device_count == 4
     with_kit = replace(plan, engines=Engines(None, Path("/graphchi"), (), Path("/kit"), Path("/kit")))
     assert all(KIT in case.ways for name in figures.JOBS for case in FIGURES[name].cases(with_kit))
-    assert names["jobs-trace"] == ["8 jobs, one in 4 s, most by day"]
+    assert names["jobs-trace"] == ["8 jobs, one in 2 s, most by day"]
     assert names["jobs-distance"] == ["8 jobs of bfs, roots within 1 hop",
                                       "8 jobs of bfs, roots within 2 hops",
                                       "8 jobs of bfs, roots within 3 hops"]
