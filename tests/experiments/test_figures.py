@@ -131,7 +131,7 @@ def test_jobs_are_tried_each_way_by_pace_number_and_cores():
              for name in figures.JOBS}
     assert names["jobs-time"] == names["jobs-io"] == ["8 jobs"]
     assert names["jobs-arrivals"] == [
-        "8 jobs", *(f"8 jobs, one in {gap} s" for gap in ["0.5", "1", "4"])]
+        "8 jobs", *(f"8 jobs, one in {gap} s" for gap in ["0.5", "1", "2"])]
     assert names["jobs-count"] == [f"{count} jobs of pagerank" for count in [1, 2, 4, 8]]
     assert names["jobs-cores"][0] == "8 jobs, on 1 core"
     for case in [case for name in figures.JOBS for case in FIGURES[name].cases(plan)]:
