@@ -58,10 +58,11 @@ def compared(cases: Callable[[Plan], list[Case]]):
 
 
 def read(devices: Devices, plan: Plan, how: dict) -> list[dict]:
-    """The threads' buffers are not in what the file is larger than."""
+    """In memory for their buffers, and for what is under way; all of the file has no room beside
+    these. Nothing is read twice, so no memory would be of more use."""
     cases = [plan.read(threads, count) for count in plan.device_counts
              for threads in READ_THREADS]
-    memory = how["memory_bytes"] and how["memory_bytes"] + max(READ_THREADS) * fio.LARGE
+    memory = how["memory_bytes"] and plan.file_bytes + max(READ_THREADS) * fio.LARGE
     return comparison.measure(devices, cases, **{**how, "memory_bytes": memory})
 
 

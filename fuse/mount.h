@@ -30,8 +30,10 @@ namespace graphlane {
 inline constexpr uint32_t kMountThreadsMin = 4;  // fewer starve parallel readers (README.md)
 
 // Requests that the kernel has under way without a program waiting, instead of libfuse's
-// 12: read-ahead of several streams over several devices. As many threads serve them.
-inline constexpr uint32_t kBackgroundMax = 128;
+// 12: read-ahead of several streams over several devices, all of it, as lanes put in order only what
+// has come to them. As many threads serve them.
+inline constexpr uint32_t kBackgroundMin = 128;
+inline constexpr uint32_t kBackgroundMax = 256;
 
 struct MountOptions : ServerOptions {
   std::string mountpoint;     // empty: the volume's own directory

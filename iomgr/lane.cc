@@ -18,7 +18,7 @@ constexpr uint32_t kLaneThreadsMax = 4;
 constexpr uint32_t kSyncThreadsMax = 32;
 // I/Os waiting, before acquire() holds the callers back: as many as the mount may have
 // requests. Only what has come to a lane can be put in order and merged.
-constexpr uint32_t kWaitingMax = 128;
+constexpr uint32_t kWaitingMax = 256;
 
 }  // namespace
 
