@@ -58,12 +58,11 @@ def compared(cases: Callable[[Plan], list[Case]]):
 
 
 def read(devices: Devices, plan: Plan, how: dict) -> list[dict]:
-    """In memory for their buffers, and for what is under way; all of the file has no room beside
-    these. Nothing is read twice, so no memory would be of more use."""
+    """In memory for the threads' buffers, and for what is under way, but not for all of the file."""
     cases = [plan.read(threads, count) for count in plan.device_counts
              for threads in READ_THREADS]
-    memory = how["memory_bytes"] and plan.file_bytes + max(READ_THREADS) * fio.LARGE
-    return comparison.measure(devices, cases, **{**how, "memory_bytes": memory})
+    return comparison.measure(devices, cases,
+                              **{**how, "memory_bytes": how["memory_bytes"] and plan.file_bytes})
 
 
 def grid_cases(plan: Plan) -> list[Case]:

@@ -140,6 +140,7 @@ class ExtentCache {
  private:
   // With less, a cache would only be in the way.
   static constexpr uint64_t kSetBytes = kCacheWaysMax * kExtentFrameBytes;
+  static constexpr uint64_t kGrowthMin = kSetBytes / 4;  // of a budget that follows the memory
   // Frames of one request to the devices. Two on a stack would be too many in a thread that
   // has only 16 KiB of it.
   static constexpr uint32_t kBatchMax = 64;
@@ -221,7 +222,7 @@ class ExtentCache {
   std::atomic<bool> paused_{false};
   std::atomic<bool> has_begun_ahead_{false};
   std::atomic<uint64_t> given_bytes_{0};
-  SteadyBudget budget_{kSetBytes};
+  SteadyBudget budget_{kGrowthMin};
   std::atomic<uint64_t> unlooked_bytes_{0};  // asked for since the memory was looked at
   std::atomic<bool> was_robbed_{false};      // since then, too
   std::atomic<uint64_t> found_bytes_{0};
