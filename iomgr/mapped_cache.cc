@@ -9,7 +9,6 @@ namespace graphlane {
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;  // estimates
-constexpr uint16_t kAllZero = UINT16_MAX;
 // What a packed frame becomes is known as if so many had become that.
 constexpr uint64_t kKnownFrames = 4;
 constexpr uint64_t kSlack = 16;  // parts of the budget
@@ -18,13 +17,6 @@ constexpr uint64_t kSlack = 16;  // parts of the budget
 uint64_t cost_of(uint64_t stored_bytes) {
   return round_up(stored_bytes, kBlockSize) +
          kPackedBytesMax / kPackedGroupBytes * sizeof(PackedGroup);
-}
-
-// Where the first byte of the page is that is not zero.
-uint16_t note_of(std::span<const std::byte> page) {
-  const auto found =
-      std::find_if(page.begin(), page.end(), [](std::byte byte) { return byte != std::byte{0}; });
-  return found == page.end() ? kAllZero : static_cast<uint16_t>(found - page.begin());
 }
 
 }  // namespace
@@ -44,7 +36,7 @@ Result<void> MappedCache::map(uint64_t bytes, const Options& options) {
   const uint64_t frames = count * frame_bytes;
   const uint64_t metadata = round_up(FrameCache::metadata_bytes(count), kBlockSize);
   const uint64_t notes =
-      options.yields ? round_up(frames / kBlockSize * sizeof(uint16_t), kBlockSize) : 0;
+      options.yields ? round_up(frames / kBlockSize * sizeof(PageNote), kBlockSize) : 0;
   const uint64_t groups = packs ? frames / kPackedGroupBytes * sizeof(PackedGroup) : 0;
   const uint64_t sizes = packs ? count * sizeof(std::atomic<uint32_t>) : 0;
   const uint64_t all = frames + metadata + notes + groups + sizes;
@@ -65,7 +57,7 @@ Result<void> MappedCache::map(uint64_t bytes, const Options& options) {
   memory_ = memory;
   memory_bytes_ = all;
   std::byte* next = first + frames + metadata;
-  if (options.yields) notes_ = reinterpret_cast<uint16_t*>(next);
+  if (options.yields) notes_ = reinterpret_cast<PageNote*>(next);
   next += notes;
   if (packs) {
     groups_ = reinterpret_cast<PackedGroup*>(next);
@@ -127,7 +119,7 @@ PackedGroup* MappedCache::groups_of(const FrameHold& hold) const {
   return groups_ + hold.frame() * (kPackedBytesMax / kPackedGroupBytes);
 }
 
-uint16_t* MappedCache::notes_of(const FrameHold& hold) const {
+PageNote* MappedCache::notes_of(const FrameHold& hold) const {
   return notes_ + hold.frame() * (cache_.frame_bytes() / kBlockSize);
 }
 
@@ -156,9 +148,9 @@ void MappedCache::fill(const Fill& frame, std::span<const std::byte> bytes) {
     }
   }
   if (notes_ == nullptr) return;
-  uint16_t* note = notes_of(frame);
+  PageNote* note = notes_of(frame);
   for (uint64_t at = 0; at < stored; at += kBlockSize) {
-    *note++ = note_of(place.subspan(at, std::min(kBlockSize, stored - at)));
+    *note++ = note_of_page(place.subspan(at, std::min(kBlockSize, stored - at)));
   }
   (void)sys::madvise(place.data(), end, MADV_FREE);
 }
@@ -192,18 +184,9 @@ bool MappedCache::copy(const Pin& pin, uint64_t begin, std::span<std::byte> to) 
 
 bool MappedCache::lost(const Pin& pin, uint64_t begin, uint64_t end) {
   if (notes_ == nullptr) return false;
-  // What was copied was loaded before what follows.
-  std::atomic_thread_fence(std::memory_order_acquire);
-  const std::span<const std::byte> bytes = pin.bytes();
-  const uint16_t* const notes = notes_of(pin);
-  for (uint64_t page = begin / kBlockSize; page * kBlockSize < end; ++page) {
-    if (notes[page] == kAllZero) continue;
-    const volatile std::byte& noted = bytes[page * kBlockSize + notes[page]];
-    if (noted != std::byte{0}) continue;
-    cache_.forget(pin);
-    return true;
-  }
-  return false;
+  if (!has_lost_page(pin.bytes().data(), notes_of(pin), begin, end)) return false;
+  cache_.forget(pin);
+  return true;
 }
 
 }  // namespace graphlane

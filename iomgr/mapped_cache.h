@@ -22,6 +22,7 @@
 #include <span>
 
 #include "iomgr/cache.h"
+#include "iomgr/page_note.h"
 #include "iomgr/word_packing.h"
 
 namespace graphlane {
@@ -69,7 +70,7 @@ class MappedCache final : private FrameOwner {
  private:
   bool packs() const { return groups_ != nullptr; }
   PackedGroup* groups_of(const FrameHold& hold) const;
-  uint16_t* notes_of(const FrameHold& hold) const;
+  PageNote* notes_of(const FrameHold& hold) const;
   uint64_t store(const Fill& frame, std::span<const std::byte> bytes);
   bool lost(const Pin& pin, uint64_t begin, uint64_t end);
   void count_stored(uint32_t frame, uint64_t stored_bytes);
@@ -81,7 +82,7 @@ class MappedCache final : private FrameOwner {
   void* memory_ = nullptr;
   uint64_t memory_bytes_ = 0;
   // Of one that yields: of each page where a byte is that is not zero.
-  uint16_t* notes_ = nullptr;
+  PageNote* notes_ = nullptr;
   // Of one that packs: of each frame; and what each takes, 0: nothing was stored.
   PackedGroup* groups_ = nullptr;
   std::atomic<uint32_t>* costs_ = nullptr;

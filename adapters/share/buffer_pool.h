@@ -54,6 +54,7 @@ class BufferPool {
   void fill(uint32_t partition, Fd memory);
   void release(uint32_t partition);
 
+  uint64_t budget_bytes() const { return budget_bytes_; }
   uint64_t used_bytes() const { return used_bytes_; }
   uint64_t used_bytes_max() const { return used_bytes_max_; }
 

@@ -400,6 +400,7 @@ std::shared_ptr<SharedGraph> Coordinator::make_graph(const Layout& layout, Graph
       .by_loader = layout.by_loader,
       .budget_bytes = options_.budget_bytes,
       .part_bytes = part_bytes,
+      .is_budget_given = options_.is_budget_given,
       .buffer_count_max = buffer_count_max_,
       .core_count = cache.core_count,
       .chunk_bytes = chunk_bytes,

@@ -32,6 +32,7 @@ namespace graphlane::share {
 
 struct CoordinatorOptions {
   uint64_t budget_bytes = 0;
+  bool is_budget_given = false;  // then nothing is kept beyond it, packed or not
   uint64_t idle_ns = 2'000'000'000;  // UINT64_MAX: it does not end
   LoadOrder order = LoadOrder::kPriority;
 };

@@ -74,6 +74,7 @@ int run(int argc, char** argv) {
     const Outcome<uint64_t> size = parse_size(budget);
     if (!size) return fail("GRAPHLANE_SHARE_BUDGET: " + size.error().text);
     options.budget_bytes = *size;
+    options.is_budget_given = true;
   } else {
     // Half of what is there: the jobs' own data want the rest.
     options.budget_bytes = memory_available_bytes() / 2;
@@ -95,6 +96,7 @@ int run(int argc, char** argv) {
       const Outcome<uint64_t> size = parse_size(value);
       if (!size) return fail(size.error().text);
       options.budget_bytes = *size;
+      options.is_budget_given = true;
     } else if (take(word, "--idle-ms=", value)) {
       const Outcome<uint64_t> number = parse_size(value);
       if (!number) return fail(number.error().text);

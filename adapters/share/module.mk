@@ -14,7 +14,7 @@ $(eval $(call library,share,$(share_kit)))
 $(eval $(call program,graphlane-share-coordinator,$(share_main),share graphfmt iomgr,-lfmt))
 
 # What a job has of it: all but the coordinator.
-share_coordinator := $(patsubst %,adapters/share/%.cc,buffer_pool chunk_size coordinator global_table \
+share_coordinator := $(patsubst %,adapters/share/%.cc,buffer_pool chunk_size coordinator global_table packed_partition packed_store \
   graph_files label_file label_keeper load_order shared_graph shared_graph_loads snapshots turn_group worker)
 SHARE_SOURCES := $(filter-out $(share_coordinator),$(share_kit)) \
   $(patsubst %,graphfmt/%.cc,grid_read line) \

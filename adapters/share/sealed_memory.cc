@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "iomgr/base/file_io.h"
 
@@ -25,6 +26,15 @@ Outcome<Mapping> Mapping::map(int memory, uint64_t size_bytes, int protection, i
   mapping.data_ = static_cast<char*>(data);
   mapping.size_ = size_bytes;
   return mapping;
+}
+
+void Mapping::shrink(uint64_t size_bytes) {
+  if (size_bytes == 0 || size_bytes >= size_) return;
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const uint64_t kept = (size_bytes + page - 1) / page * page;
+  const uint64_t all = (size_ + page - 1) / page * page;
+  if (kept < all) ::munmap(data_ + kept, all - kept);
+  size_ = size_bytes;
 }
 
 // MAP_PRIVATE: before Linux 6.7 sealed memory cannot be mapped otherwise. Nothing is

@@ -39,6 +39,9 @@ class Mapping {
   // Memory that nobody shares, page by page.
   static Outcome<Mapping> private_memory(uint64_t size_bytes);
 
+  // Gives back the pages behind so many bytes of private memory; at least one stays.
+  void shrink(uint64_t size_bytes);
+
   char* data() { return data_; }
   const char* data() const { return data_; }
   size_t size() const { return size_; }

@@ -93,6 +93,7 @@ void SharedGraph::detach(JobId id) {
   for (uint32_t p = 0; p < partition_count(); ++p) {
     if (buffers_.find(p) != nullptr) release(p);
   }
+  packed_.clear();
 }
 
 bool SharedGraph::sweep(JobId id, PartitionSet active, bool wants_labels) {
@@ -141,6 +142,7 @@ bool SharedGraph::loaded(JobId id, const LoadedMessage& message, Fd memory) {
   // Its size is known only now: there may be less room than it takes.
   (void)make_room(*size_bytes, 1, true);
   buffers_.reserve(message.partition, *size_bytes);
+  count_load(*size_bytes);
   store(message.partition, std::move(memory), *size_bytes);
   return true;
 }
@@ -216,6 +218,7 @@ uint64_t SharedGraph::pump(uint64_t now_ns) {
       }
       for (const GlobalTable::Grant& grant : step.grants) give(grant);
     }
+    release_unused();
     buffers_.set_spare(table_.unused(), table_.round());
     load_wanted(now_ns);
     label_loaded();

@@ -2,6 +2,7 @@
 //
 //   GlobalTable    who needs what, and what is open            algorithm 2, formula 5
 //   BufferPool     the partitions in memory, one copy each     within the budget
+//   PackedStore    in fewer bytes, what nobody reads now       in what memory is left
 //   TurnGroup      who goes through the chunks of one together formulas 2 to 4
 //   HoldAccount    who has kept others waiting for too long
 //   Snapshots      what was updated, and who sees it           §3.3.2
@@ -27,6 +28,7 @@
 #include "adapters/share/hold_account.h"
 #include "adapters/share/label_keeper.h"
 #include "adapters/share/message_socket.h"
+#include "adapters/share/packed_store.h"
 #include "adapters/share/protocol.h"
 #include "adapters/share/snapshots.h"
 #include "adapters/share/turn_group.h"
@@ -43,6 +45,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
     bool by_loader = false;  // jobs make the partitions
     uint64_t budget_bytes = 0;  // of the coordinator
     uint64_t part_bytes = 0;    // of that, this graph's when it comes
+    bool is_budget_given = false;  // for what is packed, too
     size_t buffer_count_max = 0;
     uint32_t core_count = 1;
     uint64_t chunk_bytes = 0;
@@ -120,12 +123,16 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   bool make_room(uint64_t size_bytes, size_t count, bool open);
   void load_wanted(uint64_t now_ns);
   bool load(GlobalTable::Batch batch, bool open);
-  void start_reading(const GlobalTable::Batch& batch);
+  void start_filling(const GlobalTable::Batch& batch);
   void read_run(const GlobalTable::Batch& batch);
+  void unpack(uint32_t partition, PackedStore::Packed packed);
+  void release_unused();
   void label_loaded();
   void ask_a_loader(uint32_t partition, uint64_t now_ns);
   void ask_loaders(uint64_t now_ns);
+  void count_load(uint64_t size_bytes);
   void store(uint32_t partition, Fd memory, uint64_t size_bytes);
+  void keep_packed(uint32_t partition, PackedStore::Packed packed);
   void fail(uint32_t partition, const Error& error);
   void give_turns(uint64_t now_ns);
   bool judge(uint64_t now_ns);
@@ -143,6 +150,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   Snapshots snapshots_;
   std::map<JobId, Job> jobs_;
   BufferPool buffers_;
+  PackedStore packed_;
   std::vector<uint64_t> partition_bytes_;  // of those that loaders make, once they were
   std::map<uid_t, uint64_t> access_ps_;    // T(E), as measured by jobs of a user
   bool blocked_by_budget_ = false;         // the open partition waits for readers of others

@@ -2,11 +2,13 @@
 // loader; and labels what is there.
 #include <fcntl.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
 #include "adapters/share/sealed_memory.h"
 #include "adapters/share/shared_graph.h"
+#include "iomgr/memory_limit.h"
 
 namespace graphlane::share {
 
@@ -36,7 +38,7 @@ bool SharedGraph::load(GlobalTable::Batch batch, bool open) {
   uint64_t size_bytes = 0;
   for (const uint32_t partition : batch) size_bytes += files_->partition_bytes[partition];
   if (!make_room(size_bytes, batch.size(), open)) return false;
-  start_reading(batch);
+  start_filling(batch);
   return true;
 }
 
@@ -67,27 +69,67 @@ bool SharedGraph::make_room(uint64_t size_bytes, size_t count, bool open) {
   return enough;
 }
 
-void SharedGraph::start_reading(const GlobalTable::Batch& batch) {
-  for (const uint32_t partition : batch) buffers_.reserve(partition, files_->partition_bytes[partition]);
-  for (const GlobalTable::Batch& run : files_->runs(batch)) read_run(run);
+void SharedGraph::start_filling(const GlobalTable::Batch& batch) {
+  GlobalTable::Batch missing;
+  for (const uint32_t partition : batch) {
+    buffers_.reserve(partition, files_->partition_bytes[partition]);
+    if (auto packed = packed_.find(partition, table_.round())) {
+      unpack(partition, std::move(packed));
+    } else {
+      missing.push_back(partition);
+    }
+  }
+  for (const GlobalTable::Batch& run : files_->runs(missing)) read_run(run);
+}
+
+// What the kernel has taken of it meanwhile is read anew, as it is still wanted.
+void SharedGraph::unpack(uint32_t partition, PackedStore::Packed packed) {
+  // Shared, as a std::function must be copyable. What it holds before is what is said if it throws.
+  auto memory = std::make_shared<Outcome<Fd>>(
+      make_error(ENOMEM, "{}: no memory to unpack it into", files_->name));
+  worker_.read([packed, memory] { *memory = packed->unpack(); },
+               [self = weak_from_this(), files = files_, partition, memory] {
+                 const auto graph = self.lock();
+                 if (!graph) return;
+                 if (*memory) {
+                   graph->store(partition, std::move(**memory), files->partition_bytes[partition]);
+                   return;
+                 }
+                 graph->buffers_.release(partition);
+                 graph->packed_.drop(partition);
+                 if (memory->error().code != EAGAIN) graph->fail(partition, memory->error());
+               });
 }
 
 void SharedGraph::read_run(const GlobalTable::Batch& batch) {
-  // Shared, as a std::function must be copyable. What it holds before is what is said if load() throws.
-  auto loaded = std::make_shared<std::vector<Outcome<Fd>>>();
+  struct Loaded {
+    Outcome<Fd> memory;
+    PackedStore::Packed packed;
+  };
+  // As in unpack().
+  auto loaded = std::make_shared<std::vector<Loaded>>();
   for (size_t i = 0; i < batch.size(); ++i) {
-    loaded->push_back(make_error(ENOMEM, "{}: no memory to read it with", files_->name));
+    loaded->push_back({make_error(ENOMEM, "{}: no memory to read it with", files_->name), nullptr});
   }
   worker_.read(
-      [self = weak_from_this(), files = files_, batch, loaded] {
-        if (!self.expired()) *loaded = files->load(batch);
+      [self = weak_from_this(), files = files_, batch, loaded, packs = !resident_] {
+        if (self.expired()) return;
+        std::vector<Outcome<Fd>> read = files->load(batch);
+        for (size_t i = 0; i < batch.size(); ++i) {
+          (*loaded)[i].memory = std::move(read[i]);
+          const Outcome<Fd>& memory = (*loaded)[i].memory;
+          if (!packs || !memory) continue;
+          (*loaded)[i].packed = PackedPartition::pack(memory->get(), files->partition_bytes[batch[i]]);
+        }
       },
       [self = weak_from_this(), files = files_, batch, loaded] {
         const auto graph = self.lock();
         for (size_t i = 0; graph && i < batch.size(); ++i) {
-          Outcome<Fd>& memory = (*loaded)[i];
+          auto& [memory, packed] = (*loaded)[i];
           if (memory) {
+            graph->count_load(files->partition_bytes[batch[i]]);
             graph->store(batch[i], std::move(*memory), files->partition_bytes[batch[i]]);
+            if (packed) graph->keep_packed(batch[i], std::move(packed));
           } else {
             graph->buffers_.release(batch[i]);
             graph->fail(batch[i], memory.error());
@@ -138,9 +180,35 @@ void SharedGraph::ask_a_loader(uint32_t partition, uint64_t now_ns) {
   }
 }
 
-void SharedGraph::store(uint32_t partition, Fd memory, uint64_t size_bytes) {
+void SharedGraph::count_load(uint64_t size_bytes) {
   ++counts_.loaded_partitions;
   counts_.loaded_bytes += size_bytes;
+}
+
+// In what memory is left beside buffers, which will be as many as they were; of a budget that was
+// given, in what they have not had.
+void SharedGraph::keep_packed(uint32_t partition, PackedStore::Packed packed) {
+  const uint64_t used_max_bytes = buffers_.used_bytes_max();
+  const uint64_t soon_bytes = used_max_bytes - buffers_.used_bytes();
+  const uint64_t room_bytes = memory_available_bytes() + packed_.bytes();
+  uint64_t budget_bytes = yielding_budget_of(room_bytes - std::min(room_bytes, soon_bytes));
+  if (options_.is_budget_given) {
+    const uint64_t given_bytes = buffers_.budget_bytes();
+    budget_bytes = std::min(budget_bytes, given_bytes - std::min(given_bytes, used_max_bytes));
+  }
+  packed_.keep(partition, std::move(packed), table_.round(), budget_bytes);
+}
+
+// Of a graph that packs no buffer stays after its last reader: its memory has room for more that is packed.
+void SharedGraph::release_unused() {
+  if (packed_.bytes() == 0) return;
+  const PartitionSet unused = table_.unused();
+  for (uint32_t p = 0; p < partition_count(); ++p) {
+    if (unused.has(p) && buffers_.find(p) != nullptr) release(p);
+  }
+}
+
+void SharedGraph::store(uint32_t partition, Fd memory, uint64_t size_bytes) {
   partition_bytes_[partition] = size_bytes;
   buffers_.fill(partition, std::move(memory));
   table_.set_loaded(partition, true);

@@ -56,6 +56,30 @@ TEST_F(ShareJobsTest, OfAGraphLargerThanTheBudgetAPartStaysInMemory) {
   EXPECT_LE(statistics.loaded_partitions, kPartitions + 4 * 3 * kPartitions / 4);
 }
 
+// Of which each takes more than 64 KiB, and a third of them packed.
+TEST_F(ShareJobsTest, OfOneThatPacksMoreThanTheBudgetStaysInMemory) {
+  make_grid(320'000, 2);
+  budget_bytes_ = graph_bytes() / 10 * 7;
+  ShareJob job = this->job();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(sweep(job), hash_);
+  const auto statistics = job.statistics();
+  EXPECT_LE(statistics.buffer_bytes_max, budget_bytes_);
+  EXPECT_LE(statistics.loaded_partitions, kPartitions + 4 * 2) << "unpacked, a third of it each time";
+}
+
+TEST_F(ShareJobsTest, JobsGetTheSameOfOneThatPacks) {
+  make_grid(320'000, 3);
+  budget_bytes_ = graph_bytes() / 2;
+  std::vector<JobProcess> jobs;
+  for (int j = 0; j < 4; ++j) {
+    jobs.emplace_back([&] {
+      ShareJob job = this->job();
+      for (int i = 0; i < 4; ++i) EXPECT_EQ(sweep(job), hash_);
+    });
+  }
+  for (JobProcess& job : jobs) EXPECT_EQ(job.wait(), 0);
+}
+
 // How many partitions this process has mapped.
 size_t mapped_partitions() {
   size_t count = 0;

@@ -1,0 +1,45 @@
+#include "adapters/share/packed_store.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace graphlane::share {
+
+PackedStore::Packed PackedStore::find(uint32_t partition, uint64_t round) {
+  const auto found = entries_.find(partition);
+  if (found == entries_.end()) return nullptr;
+  found->second.wanted_in = round;
+  return found->second.packed;
+}
+
+// The oldest that is stale, else the last one. Precondition: there is one.
+std::map<uint32_t, PackedStore::Entry>::iterator PackedStore::victim(uint64_t round) {
+  const auto oldest = std::ranges::min_element(
+      entries_, {}, [](const auto& entry) { return entry.second.wanted_in; });
+  return oldest->second.wanted_in + kStaleRounds <= round ? oldest : std::prev(entries_.end());
+}
+
+void PackedStore::erase(std::map<uint32_t, Entry>::iterator entry) {
+  bytes_ -= entry->second.packed->bytes();
+  entries_.erase(entry);
+}
+
+void PackedStore::keep(uint32_t partition, Packed packed, uint64_t round, uint64_t budget_bytes) {
+  drop(partition);
+  const uint64_t bytes = packed->bytes();
+  entries_[partition] = {.packed = std::move(packed), .wanted_in = round};
+  bytes_ += bytes;
+  while (bytes_ > budget_bytes) erase(victim(round));
+}
+
+void PackedStore::drop(uint32_t partition) {
+  if (const auto found = entries_.find(partition); found != entries_.end()) erase(found);
+}
+
+void PackedStore::clear() {
+  entries_.clear();
+  bytes_ = 0;
+}
+
+}  // namespace graphlane::share

@@ -1,0 +1,45 @@
+// PackedStore: the partitions that a coordinator keeps packed, beside the buffers that jobs read.
+//
+// Those at the graph's begin stay, as of the buffers (buffer_pool.h): what lies behind makes room, and
+// is not kept in the place of what lies before. What nobody wanted for kStaleRounds goes before all
+// others.
+//
+// Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "adapters/share/packed_partition.h"
+
+namespace graphlane::share {
+
+class PackedStore {
+ public:
+  using Packed = std::shared_ptr<const PackedPartition>;
+
+  // Null: it is not there. Who asks wants it in this round of the graph's (GlobalTable::round()).
+  Packed find(uint32_t partition, uint64_t round);
+  bool has(uint32_t partition) const { return entries_.contains(partition); }
+  // If all may have so many bytes.
+  void keep(uint32_t partition, Packed packed, uint64_t round, uint64_t budget_bytes);
+  void drop(uint32_t partition);
+  void clear();
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr uint64_t kStaleRounds = 2;
+
+  struct Entry {
+    Packed packed;
+    uint64_t wanted_in = 0;  // the round in which somebody did
+  };
+  std::map<uint32_t, Entry>::iterator victim(uint64_t round);
+  void erase(std::map<uint32_t, Entry>::iterator entry);
+
+  std::map<uint32_t, Entry> entries_;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace graphlane::share
