@@ -29,10 +29,9 @@ constexpr uint64_t kAheadMemoryMax = 64 << 20;
 constexpr uint64_t kBudgetStepMin = 8 << 20;
 // Whoever fills a frame may have been killed (a vfork child, while its parent lives).
 constexpr uint64_t kFillPatienceNs = 30'000'000'000;
-// Whether to pack: looked at once in so many frames; by what one of them becomes, at most; and
-// what is expected of it, at least.
+// Whether to pack: looked at once in so many frames; and what one of them is expected to become,
+// at least.
 constexpr uint32_t kPackingLooks = 16;
-constexpr uint64_t kPackingWorth = kFrame * 4 / 5;
 constexpr uint64_t kPackedLeast = kFrame / 4;
 
 bool is_aligned(const Piece& piece) {
@@ -159,7 +158,7 @@ void ExtentCache::consider_packing(std::span<const std::byte> frame) {
   if (!packs_ || &kept() != &plain_ || frame.size() != kFrame) return;
   if (fills_.fetch_add(1, relaxed) % kPackingLooks != 0) return;
   const uint64_t packed = packed_bytes(frame);
-  if (packed > kPackingWorth || begins_to_pack_.exchange(true, relaxed)) return;
+  if (!is_worth_packing(packed, kFrame) || begins_to_pack_.exchange(true, relaxed)) return;
   const Result<void> mapped =
       packed_.map(budget_max_, {.frames = {.frame_bytes = kFrame, .policy = policy_},
                                 .yields = yields_,

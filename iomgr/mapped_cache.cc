@@ -148,10 +148,7 @@ void MappedCache::fill(const Fill& frame, std::span<const std::byte> bytes) {
     }
   }
   if (notes_ == nullptr) return;
-  PageNote* note = notes_of(frame);
-  for (uint64_t at = 0; at < stored; at += kBlockSize) {
-    *note++ = note_of_page(place.subspan(at, std::min(kBlockSize, stored - at)));
-  }
+  note_pages(place.first(stored), notes_of(frame));
   (void)sys::madvise(place.data(), end, MADV_FREE);
 }
 

@@ -18,11 +18,14 @@ namespace graphlane {
 // Where that byte is.
 using PageNote = uint16_t;
 
-// Of a page, or of the begin of one, behind which it is zero.
-inline PageNote note_of_page(std::span<const std::byte> page) {
-  const auto found =
-      std::find_if(page.begin(), page.end(), [](std::byte byte) { return byte != std::byte{0}; });
-  return found == page.end() ? UINT16_MAX : static_cast<PageNote>(found - page.begin());
+// Of all pages of these bytes, which begin with one; what is behind them in the last one is left alone.
+inline void note_pages(std::span<const std::byte> bytes, PageNote* notes) {
+  for (uint64_t at = 0; at < bytes.size(); at += kBlockSize) {
+    const auto page = bytes.subspan(at, std::min(kBlockSize, bytes.size() - at));
+    const auto found =
+        std::find_if(page.begin(), page.end(), [](std::byte byte) { return byte != std::byte{0}; });
+    *notes++ = found == page.end() ? UINT16_MAX : static_cast<PageNote>(found - page.begin());
+  }
 }
 
 // Whether one of the pages that these bytes of `memory`, page-aligned, lie in has gone before they were

@@ -40,6 +40,11 @@ uint64_t pack_words(std::span<const std::byte> bytes, std::byte* to, PackedGroup
 // The same number, and packs nothing.
 uint64_t packed_bytes(std::span<const std::byte> bytes);
 
+// Whether what so many bytes become is worth the cycles: four fifths or less.
+constexpr bool is_worth_packing(uint64_t packed_bytes, uint64_t bytes) {
+  return packed_bytes <= bytes / 5 * 4;
+}
+
 // Where in the packed bytes these of the original lie.
 struct PackedRange {
   uint64_t begin;

@@ -13,13 +13,11 @@ constexpr uint64_t kGroupsOfSlice = kSlice / kPackedGroupBytes;
 constexpr uint64_t kAlignment = 16;
 constexpr uint64_t kLeastBytes = 64 << 10;  // of a partition: pages and calls count, too
 
-// Whether its first slice takes four fifths or less.
+// By its first slice.
 bool is_worth_it(std::span<const std::byte> bytes) {
   const auto slice = bytes.first(std::min(bytes.size(), kSlice) / kPackedGroupBytes * kPackedGroupBytes);
-  return packed_bytes(slice) <= slice.size() / 5 * 4;
+  return is_worth_packing(packed_bytes(slice), slice.size());
 }
-
-constexpr uint64_t aligned(uint64_t place) { return (place + kAlignment - 1) / kAlignment * kAlignment; }
 
 }  // namespace
 
@@ -32,7 +30,7 @@ std::shared_ptr<const PackedPartition> PackedPartition::pack(int memory, uint64_
   auto made = std::make_shared<PackedPartition>();
   made->size_bytes_ = size_bytes;
   // Pages that stay untouched take no memory; none of the slices becomes larger.
-  Outcome<Mapping> room = Mapping::private_memory(aligned(size_bytes) + kAlignment);
+  Outcome<Mapping> room = Mapping::private_memory(round_up(size_bytes, kAlignment) + kAlignment);
   if (!room) return nullptr;
   // A huge page would go as one.
   (void)::madvise(room->data(), room->size(), MADV_NOHUGEPAGE);
@@ -44,16 +42,16 @@ std::shared_ptr<const PackedPartition> PackedPartition::pack(int memory, uint64_
   for (uint64_t at = 0; at < whole; at += kSlice) {
     made->begins_.push_back(place);
     const uint64_t length = std::min(kSlice, whole - at);
-    place = aligned(place + pack_words(bytes.subspan(at, length), to + place,
-                                       made->groups_.data() + at / kPackedGroupBytes));
+    place += pack_words(bytes.subspan(at, length), to + place,
+                        made->groups_.data() + at / kPackedGroupBytes);
+    place = round_up(place, kAlignment);
   }
   made->begins_.push_back(place);
   std::memcpy(to + place, bytes.data() + whole, size_bytes - whole);
   made->packed_.shrink(place + size_bytes - whole);
   const auto packed = std::as_bytes(made->packed_.bytes());
-  for (uint64_t at = 0; at < packed.size(); at += kBlockSize) {
-    made->notes_.push_back(note_of_page(packed.subspan(at, std::min(kBlockSize, packed.size() - at))));
-  }
+  made->notes_.resize(round_up(packed.size(), kBlockSize) / kBlockSize);
+  note_pages(packed, made->notes_.data());
   (void)::madvise(made->packed_.data(), packed.size(), MADV_FREE);
   return made;
 }

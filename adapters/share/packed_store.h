@@ -21,7 +21,6 @@ class PackedStore {
 
   // Null: it is not there. Who asks wants it in this round of the graph's (GlobalTable::round()).
   Packed find(uint32_t partition, uint64_t round);
-  bool has(uint32_t partition) const { return entries_.contains(partition); }
   // If all may have so many bytes.
   void keep(uint32_t partition, Packed packed, uint64_t round, uint64_t budget_bytes);
   void drop(uint32_t partition);

@@ -16,10 +16,10 @@ class PackedStoreTest : public testing::Test {
   void keep(uint32_t partition, size_t count, uint64_t round = 0) {
     store_.keep(partition, packed_, round, count * packed_->bytes());
   }
-  std::vector<uint32_t> kept() const {
+  std::vector<uint32_t> kept() {
     std::vector<uint32_t> kept;
     for (uint32_t p = 0; p < 10; ++p) {
-      if (store_.has(p)) kept.push_back(p);
+      if (store_.find(p, 0)) kept.push_back(p);
     }
     return kept;
   }
