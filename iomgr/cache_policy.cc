@@ -75,7 +75,7 @@ uint32_t SetPolicy::victim(uint32_t candidates) const {
   if (policy_ == CachePolicy::kHotAware) return coldest(candidates);
   if (policy_ == CachePolicy::kScanResistant) {
     const uint32_t on_probation = candidates & ~protected_ways();
-    if (on_probation != 0) return oldest(on_probation);
+    return on_probation != 0 ? oldest(on_probation) : dispensable(candidates);
   }
   return oldest(candidates);
 }
@@ -173,8 +173,9 @@ void SetPolicy::judge(const Newcomer& newcomer, bool known, uint32_t known_used)
     heat_ = known ? kProven : kProtected;
     ++count;
   }
-  for (; count > room && protected_now != 0; --count) {
-    const uint32_t way = oldest(protected_now);
+  for (bool sooner = comes_back_sooner; count > room && protected_now != 0; --count) {
+    const uint32_t way = sooner ? oldest(protected_now) : dispensable(protected_now);
+    sooner = false;  // than that one
     view_.slots[way].heat.store(kOnProbation, relaxed);
     protected_now &= ~bit(way);
   }
@@ -237,6 +238,15 @@ uint32_t SetPolicy::oldest(uint32_t ways) const {
     }
   });
   return found;
+}
+
+// Of protected ones, where there is less room than there was: of the file that was not asked for for
+// longest the last. Of that file, the oldest is what its sweep comes to next.
+uint32_t SetPolicy::dispensable(uint32_t ways) const {
+  const uint64_t file_id_low = view_.slots[oldest(ways)].file_id[0].load(relaxed);
+  return last_in_file(view_.ways_where(ways, [&](const CacheSlot& slot) {
+    return slot.file_id[0].load(relaxed) == file_id_low;
+  }));
 }
 
 uint32_t SetPolicy::last_in_file(uint32_t ways) const {

@@ -20,10 +20,11 @@
 //                   best of all policies has. Of equals, those at the beginning of the
 //                   file take the places of those behind them, so that what stays on the
 //                   device is one piece: a disk takes as long to pass a frame as to read
-//                   it. Probation grows by a way whenever a frame
-//                   comes back so although those protected are hit too, and halves while
-//                   nothing on probation is, as two jobs that sweep one file at a
-//                   distance need it (the idea of DLIRS, SYSTOR 2018). What is
+//                   it; where there is less room than there was, those at its end go. Probation
+//                   grows by a way whenever a frame comes back so although those
+//                   protected are hit too, and halves while nothing on probation is, as two
+//                   jobs that sweep one file at a distance need it (the idea of DLIRS, SYSTOR
+//                   2018). What is
 //                   protected but not used for twice as long as others are is not
 //                   protected for ever.
 //   hot-aware       MaiterStore §3.4: the one of least heat. Heat counts accesses, is
@@ -130,6 +131,7 @@ class SetPolicy {
   int32_t age(uint32_t used) const;
   uint32_t protected_ways() const;
   uint32_t oldest(uint32_t ways) const;
+  uint32_t dispensable(uint32_t ways) const;
   uint32_t last_in_file(uint32_t ways) const;
   uint32_t coldest(uint32_t ways) const;
 

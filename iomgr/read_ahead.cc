@@ -13,6 +13,9 @@ constexpr uint64_t kFrame = kExtentFrameBytes;
 // Below this, reading ahead moves the heads more than it helps.
 constexpr uint64_t kMemoryMin = kCacheWaysMax / 2 * kFrame;
 
+// Between frames of one request, in frames.
+constexpr uint64_t kGapMax = 16;
+
 // Whether the whole frame is on some of these devices.
 bool is_on(const ExtentFile& file, uint64_t frame_index, DeviceSet devices) {
   const uint32_t count = file.map.geometry().device_count;
@@ -113,7 +116,8 @@ void ReadAhead::begin(const ExtentFile& file, const AheadTable::Forecast& foreca
   }
 }
 
-// With what lies one behind the other: a request goes upwards. Whether there is more to do.
+// With what lies one behind the other, as a request goes upwards, and close together, as who waits for
+// a frame waits for its request. Whether there is more to do.
 bool ReadAhead::fill(const ExtentFile& file, Walk& walk, DeviceSet devices, FrameCache& cache,
                      uint64_t* left, Batch& batch) {
   batch.count = 0;
@@ -121,9 +125,10 @@ bool ReadAhead::fill(const ExtentFile& file, Walk& walk, DeviceSet devices, Fram
   for (; !walk.ended() && *left > 0; walk.advance()) {
     const uint64_t index = walk.index();
     if (index < lowest || batch.count == kFramesMax) return true;
-    lowest = index;
     const FrameKey key = file.key(index);
     if (!is_on(file, index, devices) || cache.contains(key)) continue;
+    if (batch.count > 0 && index > lowest + kGapMax) return true;
+    lowest = index;
     Reservation reservation = frames_->reserve(key, Admission::kAhead);
     if (reservation.kind == Reservation::Kind::kPass) return false;
     if (reservation.kind != Reservation::Kind::kFill) continue;

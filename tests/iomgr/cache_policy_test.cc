@@ -151,6 +151,17 @@ TEST(CachePolicyTest, ScanResistanceHoldsInACacheThatWasShrunk) {
   EXPECT_GE(hit_ratio(test, std::ref(sweep), kFrames * 3), 0.45);
 }
 
+// In the middle of a sweep, too, what goes is the end of what is kept: its beginning comes next.
+TEST(CachePolicyTest, ScanResistanceGivesWayFromTheEndOfAFile) {
+  TestCache test(kFrames, CachePolicy::kScanResistant);
+  const uint64_t length = kFrames * 2;
+  Trace sweep = sweeps(length);
+  hit_ratio(test, std::ref(sweep), length * 8 + length * 3 / 4);
+  ASSERT_TRUE(test.cache.resize(test.memory.bytes().size() * 3 / 4));
+  hit_ratio(test, std::ref(sweep), length / 4);
+  EXPECT_EQ(hit_ratio(test, std::ref(sweep), kFrames * 5 / 8), 1.0);
+}
+
 // An engine reads a frame of 1 MiB in pieces of 64 KiB: that is one use of it.
 TEST(CachePolicyTest, PiecesOfAFrameAreOneUseOfIt) {
   TestCache test(kFrames, CachePolicy::kScanResistant);
