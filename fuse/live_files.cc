@@ -28,16 +28,16 @@ void start_thread(std::thread* thread, std::function<void()> work) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-bool has_no_name(const LiveFile& file) {
-  struct stat st;
-  return ::fstat(file.stub_fd(), &st) == 0 && st.st_nlink == 0;
-}
-
 // Its parts have no names either, by which an open stub would be told the size; nor is there
 // anything to sync. Who has it open may open it again, by /proc.
 void close_without_a_name(LiveFile& file) { (void)file.close(file.change_count()); }
 
 }  // namespace
+
+bool has_no_name(int stub_fd) {
+  struct stat st;
+  return ::fstat(stub_fd, &st) == 0 && st.st_nlink == 0;
+}
 
 size_t LiveFiles::IdHash::operator()(const Uuid& id) const {
   size_t hash;  // random bytes already
@@ -110,7 +110,7 @@ void LiveFiles::release(const LiveFile& file) {
   if (entry.writer_count > 0) return;
   generations_.advance(file_id);
   entry.idle_since = Clock::now();
-  if (has_no_name(file)) {
+  if (has_no_name(file.stub_fd())) {
     close_without_a_name(*entry.file);
     entries_.erase(file_id);
   } else {
@@ -169,7 +169,7 @@ void LiveFiles::close(const std::vector<std::shared_ptr<LiveFile>>& files) {
   }
   for (size_t i = 0; i < files.size(); ++i) {
     LiveFile& file = *files[i];
-    if (!file.is_open() || has_no_name(file)) continue;
+    if (!file.is_open() || has_no_name(file.stub_fd())) continue;
     Result<void> done = !together ? file.sync(true) : synced ? Result<void>() : Errno{EIO};
     if (done) done = file.close(change_counts[i]);
     // It stays `open`, which loses nothing.
@@ -183,7 +183,7 @@ void LiveFiles::drop_closed(const std::vector<std::shared_ptr<LiveFile>>& files)
   for (const auto& file : files) {
     const auto entry = entries_.find(file->file()->layout().file_id);
     if (entry == entries_.end() || entry->second.writer_count > 0) continue;
-    if (file->is_open() && !has_no_name(*file)) entry->second.idle_since = Clock::now();
+    if (file->is_open() && !has_no_name(file->stub_fd())) entry->second.idle_since = Clock::now();
     else entries_.erase(entry);
   }
 }

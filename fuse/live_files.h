@@ -25,6 +25,9 @@
 
 namespace graphlane {
 
+// Of a stub that is open: no name is left that leads to it.
+bool has_no_name(int stub_fd);
+
 class LiveFiles {
  public:
   // One of a file's writers.

@@ -63,11 +63,6 @@ Result<std::shared_ptr<StripedFile>> or_io_error(Outcome<std::shared_ptr<Striped
   return code == ENOMEM || code == EMFILE || code == ENFILE ? opened : Errno{EIO};
 }
 
-bool has_no_name(const Fd& stub) {
-  struct stat st;
-  return ::fstat(stub.get(), &st) == 0 && st.st_nlink == 0;
-}
-
 // A file that has just been made; its parts are readable by us alone.
 Result<LiveFiles::Writer> open_new(Filesystem& fs, const Layout& layout, Fd stub) {
   struct stat st;
@@ -108,7 +103,7 @@ Result<std::shared_ptr<StripedFile>> open_shared(Filesystem& fs, Inode& inode, i
     opened = open_with(*fs.volume, now, stub, O_RDONLY);
   }
   // Removed by another mount, which has taken the parts.
-  if (!opened && opened.error().code == ENOENT && has_no_name(held)) return Errno{ESTALE};
+  if (!opened && opened.error().code == ENOENT && has_no_name(held.get())) return Errno{ESTALE};
   auto file = or_io_error(std::move(opened));
   if (!file) return file;
   (*file)->hold(std::move(held));

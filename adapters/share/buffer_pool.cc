@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "adapters/share/eviction.h"
+
 namespace graphlane::share {
 
 const Buffer* BufferPool::find(uint32_t partition) const {
@@ -24,28 +26,17 @@ void BufferPool::set_spare(const PartitionSet& unused, uint64_t round) {
   spare_ = unused;
 }
 
-// The oldest that is stale, else the last one; none, if none is spare.
-std::optional<uint32_t> BufferPool::victim() const {
-  std::optional<uint32_t> last, oldest;
-  for (const auto& [partition, buffer] : buffers_) {
-    if (!spare_.has(partition)) continue;
-    last = partition;
-    if (!oldest || buffer.left_in < buffers_.at(*oldest).left_in) oldest = partition;
-  }
-  const bool is_stale = oldest && buffers_.at(*oldest).left_in + kStaleRounds <= round_;
-  return is_stale ? oldest : last;
-}
-
 bool BufferPool::make_room(uint64_t size_bytes, size_t count, uint64_t ignored_bytes,
                            std::vector<uint32_t>& released) {
   const auto fits = [&] {
     return used_bytes_ - ignored_bytes + size_bytes <= budget_bytes_ && buffers_.size() + count <= count_max_;
   };
   while (!fits()) {
-    const std::optional<uint32_t> spare = victim();
-    if (!spare) return false;
-    released.push_back(*spare);
-    release(*spare);
+    const auto spare = victim_of(buffers_, &Buffer::left_in, round_,
+                                [&](uint32_t partition) { return spare_.has(partition); });
+    if (spare == buffers_.end()) return false;
+    released.push_back(spare->first);
+    release(spare->first);
   }
   return true;
 }

@@ -3,17 +3,14 @@
 //   budget  |■■■■ read by jobs |▒▒ being read in |░░░░░░ spare |      room |
 //
 // A buffer that its last reader has left is spare: it stays while there is room, as the next
-// sweep wants it too. When room is wanted, the spare farthest back in the graph goes first. So of
-// a graph larger than the budget its begin stays, where LRU would keep nothing that is of use, and
-// the rest is read from a device in one go: what stayed here and there would leave gaps, and
-// a disk would seek at each. What nobody wanted for kStaleRounds goes before all others.
+// sweep wants it too (eviction.h). So of a graph larger than the budget its begin stays, where LRU
+// would keep nothing that is of use, and the rest leaves no gaps, at each of which a disk would seek.
 //
 // Threads: one.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "adapters/share/partition_set.h"
@@ -59,10 +56,6 @@ class BufferPool {
   uint64_t used_bytes_max() const { return used_bytes_max_; }
 
  private:
-  static constexpr uint64_t kStaleRounds = 2;
-
-  std::optional<uint32_t> victim() const;
-
   uint64_t budget_bytes_;
   const size_t count_max_;
   std::map<uint32_t, Buffer> buffers_;

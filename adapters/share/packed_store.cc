@@ -1,8 +1,8 @@
 #include "adapters/share/packed_store.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
+
+#include "adapters/share/eviction.h"
 
 namespace graphlane::share {
 
@@ -11,13 +11,6 @@ PackedStore::Packed PackedStore::find(uint32_t partition, uint64_t round) {
   if (found == entries_.end()) return nullptr;
   found->second.wanted_in = round;
   return found->second.packed;
-}
-
-// The oldest that is stale, else the last one. Precondition: there is one.
-std::map<uint32_t, PackedStore::Entry>::iterator PackedStore::victim(uint64_t round) {
-  const auto oldest = std::ranges::min_element(
-      entries_, {}, [](const auto& entry) { return entry.second.wanted_in; });
-  return oldest->second.wanted_in + kStaleRounds <= round ? oldest : std::prev(entries_.end());
 }
 
 void PackedStore::erase(std::map<uint32_t, Entry>::iterator entry) {
@@ -30,7 +23,9 @@ void PackedStore::keep(uint32_t partition, Packed packed, uint64_t round, uint64
   const uint64_t bytes = packed->bytes();
   entries_[partition] = {.packed = std::move(packed), .wanted_in = round};
   bytes_ += bytes;
-  while (bytes_ > budget_bytes) erase(victim(round));
+  while (bytes_ > budget_bytes) {
+    erase(victim_of(entries_, &Entry::wanted_in, round, [](uint32_t) { return true; }));
+  }
 }
 
 void PackedStore::drop(uint32_t partition) {

@@ -1,8 +1,7 @@
 // PackedStore: the partitions that a coordinator keeps packed, beside the buffers that jobs read.
 //
-// Those at the graph's begin stay, as of the buffers (buffer_pool.h): what lies behind makes room, and
-// is not kept in the place of what lies before. What nobody wanted for kStaleRounds goes before all
-// others.
+// Those at the graph's begin stay (eviction.h): what lies behind is not kept in the place of what
+// lies before.
 //
 // Threads: one.
 #pragma once
@@ -28,13 +27,10 @@ class PackedStore {
   uint64_t bytes() const { return bytes_; }
 
  private:
-  static constexpr uint64_t kStaleRounds = 2;
-
   struct Entry {
     Packed packed;
     uint64_t wanted_in = 0;  // the round in which somebody did
   };
-  std::map<uint32_t, Entry>::iterator victim(uint64_t round);
   void erase(std::map<uint32_t, Entry>::iterator entry);
 
   std::map<uint32_t, Entry> entries_;

@@ -218,8 +218,7 @@ uint64_t SharedGraph::pump(uint64_t now_ns) {
       }
       for (const GlobalTable::Grant& grant : step.grants) give(grant);
     }
-    release_unused();
-    buffers_.set_spare(table_.unused(), table_.round());
+    leave_unused();
     load_wanted(now_ns);
     label_loaded();
     give_turns(now_ns);

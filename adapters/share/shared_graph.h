@@ -126,7 +126,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   void start_filling(const GlobalTable::Batch& batch);
   void read_run(const GlobalTable::Batch& batch);
   void unpack(uint32_t partition, PackedStore::Packed packed);
-  void release_unused();
+  void leave_unused();
   void label_loaded();
   void ask_a_loader(uint32_t partition, uint64_t now_ns);
   void ask_loaders(uint64_t now_ns);

@@ -199,10 +199,12 @@ void SharedGraph::keep_packed(uint32_t partition, PackedStore::Packed packed) {
   packed_.keep(partition, std::move(packed), table_.round(), budget_bytes);
 }
 
-// Of a graph that packs no buffer stays after its last reader: its memory has room for more that is packed.
-void SharedGraph::release_unused() {
-  if (packed_.bytes() == 0) return;
+// Buffers are spare after their last readers; of a graph that packs they go, as their memory has
+// room for more that is packed.
+void SharedGraph::leave_unused() {
   const PartitionSet unused = table_.unused();
+  buffers_.set_spare(unused, table_.round());
+  if (packed_.bytes() == 0) return;
   for (uint32_t p = 0; p < partition_count(); ++p) {
     if (unused.has(p) && buffers_.find(p) != nullptr) release(p);
   }
