@@ -24,9 +24,8 @@
 //                   grows by a way whenever a frame comes back so although those
 //                   protected are hit too, and halves while nothing on probation is, as two
 //                   jobs that sweep one file at a distance need it (the idea of DLIRS, SYSTOR
-//                   2018). What is
-//                   protected but not used for twice as long as others are is not
-//                   protected for ever.
+//                   2018). What is protected but not used for twice as long as others are is
+//                   not protected for ever.
 //   hot-aware       MaiterStore §3.4: the one of least heat. Heat counts accesses, is
 //                   remembered in the history, and is halved every 4 × ways misses. Of
 //                   equals the youngest goes. The paper lets nothing in that is

@@ -90,9 +90,7 @@ void SharedGraph::detach(JobId id) {
   for (const auto& [other, job] : jobs_) versions.insert(job.version);
   snapshots_.keep_for(versions);
   if (!jobs_.empty()) return;
-  for (uint32_t p = 0; p < partition_count(); ++p) {
-    if (buffers_.find(p) != nullptr) release(p);
-  }
+  release_all(table_.unused());
   packed_.clear();
 }
 

@@ -120,6 +120,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   void give(const GlobalTable::Grant& grant);
   void give_buffers(JobId id, bool alone, bool one_turn);
   void release(uint32_t partition);
+  void release_all(const PartitionSet& loaded);
   bool make_room(uint64_t size_bytes, size_t count, bool open);
   void load_wanted(uint64_t now_ns);
   bool load(GlobalTable::Batch batch, bool open);

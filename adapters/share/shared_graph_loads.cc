@@ -17,6 +17,14 @@ void SharedGraph::release(uint32_t partition) {
   table_.set_loaded(partition, false);
 }
 
+// By the buffers, which are few, where partitions may be many.
+void SharedGraph::release_all(const PartitionSet& loaded) {
+  for (auto at = buffers_.all().begin(); at != buffers_.all().end();) {
+    const uint32_t partition = (at++)->first;
+    if (loaded.has(partition)) release(partition);
+  }
+}
+
 void SharedGraph::load_wanted(uint64_t now_ns) {
   if (options_.by_loader) return ask_loaders(now_ns);
   const std::vector<GlobalTable::Batch> wanted = table_.wanted();
@@ -204,10 +212,7 @@ void SharedGraph::keep_packed(uint32_t partition, PackedStore::Packed packed) {
 void SharedGraph::leave_unused() {
   const PartitionSet unused = table_.unused();
   buffers_.set_spare(unused, table_.round());
-  if (packed_.bytes() == 0) return;
-  for (uint32_t p = 0; p < partition_count(); ++p) {
-    if (unused.has(p) && buffers_.find(p) != nullptr) release(p);
-  }
+  if (packed_.bytes() > 0) release_all(unused);
 }
 
 void SharedGraph::store(uint32_t partition, Fd memory, uint64_t size_bytes) {
