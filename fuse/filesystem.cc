@@ -68,6 +68,7 @@ Filesystem::Filesystem(std::shared_ptr<const Volume> served, const MountOptions&
       read_bytes_max(largest_request(asked)),
       inodes(volume->root_fd()),
       live(*volume),
+      outside_changes(*this),
       handles(handles_max()),
       files_made_(Uuid::random().bytes[0]) {}  // so that single files balance too
 
@@ -166,17 +167,28 @@ double attr_timeout_seconds(const Filesystem& fs, const Inode& inode) {
   return inode.passthrough.is_open() ? 0 : fs.options.attr_timeout_seconds;
 }
 
-int show_attributes(Filesystem& fs, Inode& inode, struct stat* st) {
+int look_at(Filesystem& fs, Inode& inode, struct stat* st, StubView* view) {
   const Result<HostPath> path = fs.inodes.path(inode);
   if (!path) return path.error().code;
   if (::fstatat(path->get(), "", st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) return errno;
-  if (inode.control) return 0;
-  const StubView view = inode.stub.look(path->get(), *st);
-  if (view.error != 0) return view.error;
-  if (view.striped() && fs.volume->accept(view.layout, "")) {
+  StubView found;
+  if (!inode.control) found = inode.stub.look(path->get(), *st);
+  if (found.error != 0) return found.error;
+  if (S_ISREG(st->st_mode)) {
+    const Uuid& file_id = found.striped() ? found.layout.file_id : Uuid{};
+    fs.outside_changes.see(inode, file_id, st->st_mtim);
+  }
+  if (view != nullptr) *view = found;
+  return 0;
+}
+
+int show_attributes(Filesystem& fs, Inode& inode, struct stat* st) {
+  StubView view;
+  const int error = look_at(fs, inode, st, &view);
+  if (error == 0 && view.striped() && fs.volume->accept(view.layout, "")) {
     show_as_striped(fs, view.layout, st);
   }
-  return 0;
+  return error;
 }
 
 int look_up(Filesystem& fs, Inode& parent, const char* name, fuse_entry_param* entry) {

@@ -16,6 +16,7 @@
 #include "fuse/live_files.h"
 #include "fuse/mount.h"
 #include "fuse/open_handles.h"
+#include "fuse/outside_changes.h"
 #include "fuse/sweeps.h"
 #include "iomgr/cache_keeper.h"
 #include "iomgr/lanes.h"
@@ -48,6 +49,7 @@ struct Filesystem {
   std::optional<CacheKeeper> cache_keeper;
   std::optional<SharedCache> shared;  // of what several processes read; none without a cache
   DropBehind drop_behind;
+  OutsideChanges outside_changes;
   Sweeps sweeps;
   OpenHandles handles;
 
@@ -116,6 +118,9 @@ void drop_cached_attributes(Filesystem& fs, const Inode& inode);
 
 // How long the kernel may take what it is told of the inode for true.
 double attr_timeout_seconds(const Filesystem& fs, const Inode& inode);
+
+// What the host says of a file; its pages go if somebody else has changed it. 0 or an errno.
+int look_at(Filesystem& fs, Inode& inode, struct stat* st, StubView* view = nullptr);
 
 // The attributes of a file as the mount shows them. 0 or an errno.
 int show_attributes(Filesystem& fs, Inode& inode, struct stat* st);

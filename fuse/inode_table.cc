@@ -139,6 +139,11 @@ Inode* InodeTable::find(uint64_t number) {
   return inode == nullptr ? nullptr : &count_look_up(*inode);
 }
 
+void InodeTable::hold(Inode& inode) {
+  MutexLock lock(mu_);
+  (void)count_look_up(inode);
+}
+
 void InodeTable::forget(fuse_ino_t nodeid, uint64_t count) {
   if (nodeid == FUSE_ROOT_ID) return;
   std::unique_ptr<Inode> last;  // closed after the mutex is released

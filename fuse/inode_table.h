@@ -68,6 +68,7 @@ struct Inode {
   StubCache stub;             // what it is, if it is a stub
   Passthrough passthrough;    // of a plain file
   std::atomic<uint32_t> handle_count{0};  // that the kernel has open
+  std::atomic<uint32_t> writer_count{0};  // of them, those that may write and are not passed through
   // Relaxed: another may come just now.
   bool open_once() const { return handle_count.load(std::memory_order_relaxed) == 1; }
 
@@ -102,6 +103,9 @@ class InodeTable {
   // The inode that the kernel knew by this number once, with one more look-up.
   // ESTALE: there is none any more.
   Result<Inode*> acquire_again(fuse_ino_t nodeid);
+
+  // One more look-up of an inode that the caller, or the kernel, has looked up.
+  void hold(Inode& inode);
 
   const HostHandles& handles() const { return handles_; }
   static size_t half_of_descriptors();

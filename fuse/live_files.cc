@@ -90,7 +90,9 @@ Outcome<LiveFiles::Writer> LiveFiles::acquire(const Layout& layout, Fd stub, std
   MutexLock lock(mu_);
   Entry& entry = entries_[layout.file_id];
   entry.file = std::move(*opened);
-  return one_more(entry);
+  Writer first = one_more(entry);
+  first.is_first_ = true;
+  return first;
 }
 
 void LiveFiles::follow_stub(StripedFile& file) {

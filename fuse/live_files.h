@@ -38,6 +38,7 @@ class LiveFiles {
     Writer& operator=(Writer other) noexcept {
       std::swap(files_, other.files_);
       std::swap(file_, other.file_);
+      std::swap(is_first_, other.is_first_);
       return *this;
     }
     ~Writer() {
@@ -45,6 +46,8 @@ class LiveFiles {
     }
 
     explicit operator bool() const { return static_cast<bool>(file_); }
+    // The file was not here before: somebody else may have changed it until now.
+    bool is_first() const { return is_first_; }
     LiveFile& operator*() const { return *file_; }
     LiveFile* operator->() const { return file_.get(); }
 
@@ -54,6 +57,7 @@ class LiveFiles {
         : files_(&files), file_(std::move(file)) {}
     LiveFiles* files_ = nullptr;
     std::shared_ptr<LiveFile> file_;
+    bool is_first_ = false;
   };
 
   explicit LiveFiles(const Volume& volume);

@@ -48,6 +48,10 @@ bool writes_directly(const Filesystem& fs, int flags) {
   return fs.direct_writes && (flags & O_ACCMODE) == O_WRONLY;
 }
 
+timespec mtime_of(const struct statx& st) {
+  return {.tv_sec = st.stx_mtime.tv_sec, .tv_nsec = static_cast<long>(st.stx_mtime.tv_nsec)};
+}
+
 // Before the answer to the open of a plain file. ESTALE: the inode is another's
 // by now; the kernel looks again.
 Result<void> choose_way(Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_info* fi) {
@@ -62,6 +66,7 @@ Result<void> choose_way(Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_
   file.way.emplace(inode.passthrough, may_pass ? fs.connection_fd : -1, file.fd.get());
   const bool passed = file.way->backing_id() != 0;
   if (passed) drop_cached_attributes(fs, inode);  // no longer for as long as others'
+  else fs.outside_changes.see(inode, Uuid{}, mtime_of(st));
   fi->direct_io = passed ? calls_us(fi->flags, st.stx_mode) : writes_directly(fs, fi->flags);
   fi->keep_cache = !passed;  // which the kernel takes for a contradiction
   return {};
@@ -123,7 +128,8 @@ Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, Inode& inode, int p
   file->member.emplace(fs.sweeps, file->striped);
   file->o_direct = (fi->flags & O_DIRECT) != 0;
   choose_memory(fs, *file);
-  fi->keep_cache = inode.stub.same_content(layout.file_id, stub.st_mtim);
+  fs.outside_changes.see(inode, layout.file_id, stub.st_mtim);
+  fi->keep_cache = 1;
   fi->direct_io = writes_directly(fs, fi->flags);
   return file;
 }
@@ -169,13 +175,13 @@ Result<std::unique_ptr<OpenFile>> create_new(Filesystem& fs, fuse_req_t req, int
 // From now on the kernel may use the handle.
 void hand_over(Filesystem& fs, Inode& inode, std::unique_ptr<OpenFile> file, fuse_file_info* fi) {
   inode.handle_count.fetch_add(1, std::memory_order_acq_rel);
-  if (!file->striped) inode.stub.plain_content();
+  if (file->backing_id() == 0) file->kept.emplace(fs.outside_changes, inode, writes(fi->flags));
   fs.handles.give(std::move(file), fi);
 }
 
 void take_back(Filesystem& fs, Inode& inode, fuse_file_info* fi) {
-  fs.handles.release(fi);
   inode.handle_count.fetch_sub(1, std::memory_order_acq_rel);
+  fs.handles.release(fi);  // and with it perhaps the inode
 }
 
 }  // namespace
@@ -244,11 +250,11 @@ int op::fsync(Filesystem& fs, fuse_req_t req, fuse_ino_t, int data_only, fuse_fi
 
 int op::release(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   const OpenFile* file = &OpenFile::of(fi);
-  if (file->live) {  // what is cached now is what we wrote
-    struct stat st;
-    if (::fstat(file->live->stub_fd(), &st) == 0) {
-      (void)fs.inodes.of(ino).stub.same_content(file->striped->layout().file_id, st.st_mtim);
-    }
+  struct stat st;
+  if (file->kept && writes(fi->flags) && ::fstat(file->host_fd(), &st) == 0) {
+    // What is cached now is what we wrote.
+    const Uuid& file_id = file->striped ? file->striped->layout().file_id : Uuid{};
+    (void)fs.inodes.of(ino).stub.same_content(file_id, st.st_mtim);
   }
   if (file->leaves_pages() && fs.inodes.of(ino).open_once()) {
     fs.drop_behind.ended(ino);

@@ -8,6 +8,7 @@
 
 #include "fuse/live_files.h"
 #include "fuse/open_handles.h"
+#include "fuse/outside_changes.h"
 #include "fuse/passthrough.h"
 #include "fuse/sweeps.h"
 #include "iomgr/base/fd.h"
@@ -24,6 +25,7 @@ struct OpenFile : OpenHandle {
   bool o_direct = false;                 // the program has asked for that
   bool appends = false;                  // `fd` does, because the file allows nothing else
   std::optional<Sweeps::Member> member;  // of the striped files that are open
+  std::optional<OutsideChanges::Member> kept;  // of those whose pages the kernel keeps
 
   // Whether reads leave pages in the kernel, of a file that does not fit in memory.
   bool leaves_pages() const { return direct && !fits && !o_direct; }

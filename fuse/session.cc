@@ -134,6 +134,7 @@ Outcome<void> Session::serve(StopSignals* stop) {
   fs_.connection_fd = ::fuse_session_fd(session_);
   fs_.init_extension.watch(session_);
   fs_.drop_behind.start(session_);
+  fs_.outside_changes.start();
   if (stop != nullptr) stop->guard(session_);
   const int result = run_workers();
   if (stop != nullptr) stop->release();
@@ -142,6 +143,7 @@ Outcome<void> Session::serve(StopSignals* stop) {
   if (mounted_) ::fuse_session_unmount(session_);
   mounted_ = false;
   fs_.drop_behind.stop();
+  fs_.outside_changes.stop();
   if (result == 0) return {};
   return make_error(-result, "the connection to the kernel failed: {}", std::strerror(-result));
 }

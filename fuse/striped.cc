@@ -89,7 +89,7 @@ void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st) {
 
 Result<std::shared_ptr<StripedFile>> open_shared(Filesystem& fs, Inode& inode, int path_fd,
                                                  const Layout& layout, const struct stat& stub) {
-  if (auto shared = inode.stub.opened(layout)) return shared;
+  if (auto shared = inode.stub.opened(layout.file_id)) return shared;
   Fd held = reopen(path_fd, O_RDONLY);
   if (!held) return last_errno();
   hold_parts(held.get());
@@ -124,7 +124,7 @@ Result<LiveFiles::Writer> open_live(Filesystem& fs, Inode& inode, const Layout& 
   }
   const Result<HostPath> path = fs.inodes.path(inode);
   if (!path) return path.error();
-  std::shared_ptr<StripedFile> shared = inode.stub.opened(layout);
+  std::shared_ptr<StripedFile> shared = inode.stub.opened(layout.file_id);
   if (!shared && !fs.live.find(layout.file_id)) {
     auto opened = open_shared(fs, inode, path->get(), layout, stub);
     if (!opened) return opened.error();
@@ -135,6 +135,9 @@ Result<LiveFiles::Writer> open_live(Filesystem& fs, Inode& inode, const Layout& 
     Fd fd = reopen(path->get(), O_RDWR);
     if (!fd) return last_errno();
     auto live = fs.live.acquire(layout, std::move(fd), name, shared);
+    if (live && live->is_first()) {
+      fs.outside_changes.see_taken(inode, layout.file_id, (*live)->stub_fd());
+    }
     const bool busy = !live && live.error().code == EBUSY;
     if (!busy || std::chrono::steady_clock::now() > deadline) return or_log(std::move(live));
     std::this_thread::sleep_for(kTakeOverInterval);

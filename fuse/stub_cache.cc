@@ -41,10 +41,10 @@ StubView StubCache::look(int path_fd, const struct stat& st) {
   return view_;
 }
 
-std::shared_ptr<StripedFile> StubCache::opened(const Layout& layout) {
+std::shared_ptr<StripedFile> StubCache::opened(const Uuid& file_id) {
   MutexLock lock(mu_);
   std::shared_ptr<StripedFile> file = opened_.lock();
-  return file && file->layout().file_id == layout.file_id ? file : nullptr;
+  return file && file->layout().file_id == file_id ? file : nullptr;
 }
 
 void StubCache::remember(const std::shared_ptr<StripedFile>& file) {

@@ -34,7 +34,7 @@ class StubCache {
   StubView look(int path_fd, const struct stat& st);
 
   // The file, if somebody has it open already.
-  std::shared_ptr<StripedFile> opened(const Layout& layout);
+  std::shared_ptr<StripedFile> opened(const Uuid& file_id);
 
   // Keeps `file` findable for as long as somebody holds it.
   void remember(const std::shared_ptr<StripedFile>& file);
@@ -42,13 +42,10 @@ class StubCache {
   // The same, unless somebody else's of the same parts is there already: then that one.
   std::shared_ptr<StripedFile> share(const std::shared_ptr<StripedFile>& file);
 
-  // Whether the content is the one of the last call, going by file id and mtime,
-  // so that the kernel may keep its pages. Called at each open, and when a writer
-  // of ours has gone. Before the first call the kernel has none, and is not told to
-  // drop any: it would do so with what the next to open is already reading.
+  // Whether the content is the one of the last call, going by file id (nil: a plain file)
+  // and mtime, so that the kernel may keep its pages (outside_changes.h). Before the first
+  // call it has none.
   bool same_content(const Uuid& file_id, const timespec& mtime);
-  // A plain file was opened: the pages are not those of any striped file.
-  void plain_content() { (void)same_content(Uuid{}, {}); }
 
  private:
   Mutex mu_;

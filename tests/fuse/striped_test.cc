@@ -64,13 +64,13 @@ TEST(StubCacheTest, SharesThePartsOfWhoHasThemOpen) {
   const TemporaryVolume volume;
   const Layout layout = volume.add_striped("f", 50'000);
   StubCache cache;
-  EXPECT_EQ(cache.opened(layout), nullptr);
+  EXPECT_EQ(cache.opened(layout.file_id), nullptr);
   auto file = StripedFile::open(*volume, layout, "f");
   ASSERT_TRUE(file);
   cache.remember(*file);
-  EXPECT_EQ(cache.opened(layout), *file);
+  EXPECT_EQ(cache.opened(layout.file_id), *file);
   file->reset();
-  EXPECT_EQ(cache.opened(layout), nullptr);
+  EXPECT_EQ(cache.opened(layout.file_id), nullptr);
 }
 
 TEST(StubCacheTest, WhoOpensItAtTheSameTimeSharesWhatTheFirstOneHas) {
@@ -97,7 +97,7 @@ TEST(StubCacheTest, KnowsWhetherTheKernelsPagesAreStillTheFiles) {
   EXPECT_FALSE(cache.same_content(first, {10, 2}));  // somebody else has written
   EXPECT_FALSE(cache.same_content(second, {10, 2}));
   EXPECT_TRUE(cache.same_content(second, {10, 2}));
-  cache.plain_content();
+  EXPECT_FALSE(cache.same_content(Uuid{}, {10, 2}));
   EXPECT_FALSE(cache.same_content(second, {10, 2}));
 }
 

@@ -1,0 +1,121 @@
+#include "fuse/outside_changes.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <system_error>
+
+#include "fuse/filesystem.h"
+
+namespace graphlane {
+
+OutsideChanges::Member::Member(OutsideChanges& changes, Inode& inode, bool writes)
+    : changes_(changes), inode_(inode), writes_(writes) {
+  if (writes_) inode_.writer_count.fetch_add(1, std::memory_order_acq_rel);
+  const MutexLock lock(changes_.mu_);
+  if (changes_.open_[&inode]++ > 0) return;
+  changes_.fs_.inodes.hold(inode);
+  changes_.changed_.notify_one();
+}
+
+OutsideChanges::Member::~Member() {
+  if (writes_) inode_.writer_count.fetch_sub(1, std::memory_order_acq_rel);
+  {
+    const MutexLock lock(changes_.mu_);
+    const auto found = changes_.open_.find(&inode_);
+    if (--found->second > 0) return;
+    changes_.open_.erase(found);
+  }
+  changes_.fs_.inodes.forget(inode_.nodeid, 1);
+}
+
+void OutsideChanges::start() {
+  const std::chrono::duration<double> believed(fs_.options.attr_timeout_seconds);
+  interval_ = std::max<std::chrono::nanoseconds>(
+      kIntervalMin, std::chrono::duration_cast<std::chrono::nanoseconds>(
+                        std::min<std::chrono::duration<double>>(believed, kIntervalMax)));
+  try {
+    thread_ = std::thread([this] { serve(); });
+  } catch (const std::system_error&) {  // no more threads: what is open is not looked at
+  }
+}
+
+void OutsideChanges::stop() {
+  {
+    const MutexLock lock(mu_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void OutsideChanges::see(Inode& inode, const Uuid& file_id, const timespec& mtime) {
+  if (inode.passthrough.is_open()) return;  // the kernel has no pages of it
+  if (!inode.stub.same_content(file_id, mtime) && !is_ours(inode, file_id)) {
+    changed(inode, file_id);
+  }
+}
+
+void OutsideChanges::see_taken(Inode& inode, const Uuid& file_id, int stub_fd) {
+  struct stat st;
+  if (::fstat(stub_fd, &st) == 0 && !inode.stub.same_content(file_id, st.st_mtim)) {
+    changed(inode, file_id);
+  }
+}
+
+bool OutsideChanges::is_ours(const Inode& inode, const Uuid& file_id) {
+  return file_id == Uuid{} ? inode.writer_count.load(std::memory_order_acquire) > 0
+                           : fs_.live.find(file_id) != nullptr;
+}
+
+void OutsideChanges::changed(Inode& inode, const Uuid& file_id) {
+  // Those who have it open may read as far as it goes now.
+  if (const auto file = inode.stub.opened(file_id)) fs_.live.follow_stub(*file);
+  if (dropping_count_.fetch_add(1, std::memory_order_acq_rel) < kDroppingMax) {
+    drop_pages(inode);
+  } else {
+    const MutexLock lock(mu_);
+    fs_.inodes.hold(inode);
+    waiting_.push_back(&inode);
+    changed_.notify_one();
+  }
+  dropping_count_.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+// Refused where the kernel has forgotten the file, and with it the pages.
+void OutsideChanges::drop_pages(const Inode& inode) {
+  (void)::fuse_lowlevel_notify_inval_inode(fs_.session, inode.nodeid, 0, 0);
+}
+
+void OutsideChanges::serve() {
+  using Clock = std::chrono::steady_clock;
+  MutexLock lock(mu_);
+  Clock::time_point due = Clock::now() + interval_;
+  for (;;) {
+    while (!stopping_ && waiting_.empty() && (open_.empty() || Clock::now() < due)) {
+      if (open_.empty()) changed_.wait(mu_);
+      else changed_.wait_until(mu_, due);
+    }
+    std::vector<Inode*> to_drop = std::move(waiting_), to_see;
+    waiting_.clear();
+    if (!stopping_ && Clock::now() >= due) {
+      for (const auto& [inode, handle_count] : open_) {
+        fs_.inodes.hold(*inode);
+        to_see.push_back(inode);
+      }
+      due = Clock::now() + interval_;
+    }
+    const bool last = stopping_;
+    mu_.unlock();
+    for (const Inode* inode : to_drop) drop_pages(*inode);
+    struct stat st;
+    for (Inode* inode : to_see) (void)look_at(fs_, *inode, &st);
+    for (const auto* inodes : {&to_drop, &to_see}) {
+      for (const Inode* inode : *inodes) fs_.inodes.forget(inode->nodeid, 1);
+    }
+    mu_.lock();
+    if (last) return;
+  }
+}
+
+}  // namespace graphlane

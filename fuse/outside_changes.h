@@ -1,0 +1,88 @@
+// OutsideChanges: the kernel keeps the pages of a file until it is told that somebody else has
+// changed it: another mount of the volume or, of a plain file, anybody on the host.
+//
+//   looked at   with each look-up and getattr, at each open, and every attr_timeout
+//               while it is open
+//   ours        what changes while this mount has it open for writing
+//
+// The kernel offers to look at the mtime itself (AUTO_INVAL_DATA). But it takes this mount's own
+// writes for somebody else's, and a page that it drops while what was written to it is on its way
+// to us is read back with the bytes of before, which stay. So it is told not to.
+//
+// Threads: everything is safe from any thread. One of its own looks at what is open.
+#pragma once
+
+#include <time.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "fuse/inode_table.h"
+#include "fuse/mount.h"
+#include "iomgr/base/mutex.h"
+#include "iomgr/base/uuid.h"
+
+namespace graphlane {
+
+struct Filesystem;
+
+class OutsideChanges {
+ public:
+  // A handle of a file whose pages the kernel keeps.
+  class Member {
+   public:
+    Member(OutsideChanges& changes, Inode& inode, bool writes);
+    ~Member();
+    Member(const Member&) = delete;
+    Member& operator=(const Member&) = delete;
+
+   private:
+    OutsideChanges& changes_;
+    Inode& inode_;
+    const bool writes_;
+  };
+
+  explicit OutsideChanges(Filesystem& fs) : fs_(fs) {}
+  ~OutsideChanges() { stop(); }
+  OutsideChanges(const OutsideChanges&) = delete;
+  OutsideChanges& operator=(const OutsideChanges&) = delete;
+
+  // Before the first request.
+  void start();
+  // No page that the kernel waits for may be left to bring: the mount has ended.
+  void stop();
+
+  // A regular file was this one (nil: a plain one) just now, of this mtime. Before the kernel
+  // has the answer from which it, or a program, may know that.
+  void see(Inode& inode, const Uuid& file_id, const timespec& mtime);
+  // The same, of the stub of a file that only this mount changes from now on.
+  void see_taken(Inode& inode, const Uuid& file_id, int stub_fd);
+
+ private:
+  static constexpr auto kIntervalMin = std::chrono::milliseconds(100);
+  static constexpr auto kIntervalMax = std::chrono::hours(1);
+  // Threads of the mount's that the kernel has wait at a time, for pages that others bring.
+  static constexpr uint32_t kDroppingMax = kMountThreadsMin / 2;
+
+  bool is_ours(const Inode& inode, const Uuid& file_id);
+  void changed(Inode& inode, const Uuid& file_id);
+  void drop_pages(const Inode& inode);
+  void serve();
+
+  Filesystem& fs_;
+  std::chrono::nanoseconds interval_{};  // constant while the thread runs
+  std::thread thread_;
+  std::atomic<uint32_t> dropping_count_{0};
+
+  Mutex mu_;
+  CondVar changed_;
+  // All inodes in them are held.
+  std::unordered_map<Inode*, uint32_t> open_ GUARDED_BY(mu_);  // how many handles
+  std::vector<Inode*> waiting_ GUARDED_BY(mu_);                // their pages are to be dropped
+  bool stopping_ GUARDED_BY(mu_) = false;
+};
+
+}  // namespace graphlane

@@ -1,0 +1,175 @@
+"""Pages that the kernel keeps of a file: they go when somebody else has changed it, and stay when
+it was this mount."""
+
+import mmap
+import os
+
+import pytest
+
+from harness import wait_until
+from mounts import mounted, random_bytes, stats, striped  # noqa: F401, fixtures
+
+MIB = 1 << 20
+SIZE = 4 * MIB
+
+# How often what is open is looked at.
+OFTEN = ("-o", "attr_timeout=0.2")
+# Plain files, too, have pages of the mount's then: nothing is passed through.
+NOT_PASSED_THROUGH = ("-o", "noatime")
+
+
+class Watched:
+    """A file that stays open, and all of whose pages were read."""
+
+    def __init__(self, path, size=SIZE):
+        self.size = size
+        self.fd = os.open(path, os.O_RDONLY)
+        self.map = mmap.mmap(self.fd, size, prot=mmap.PROT_READ)
+        self.content = os.pread(self.fd, size, 0)
+        assert self.map[:] == self.content
+
+    def shows(self, content: bytes) -> bool:
+        """By both ways; nobody asks for the attributes."""
+        return os.pread(self.fd, len(content), 0) == content and \
+            self.map[:] == content[:self.size]
+
+    def close(self):
+        self.map.close()
+        os.close(self.fd)
+
+
+def change(path, r: bytes, offset: int) -> None:
+    with open(path, "r+b", buffering=0) as file:
+        file.seek(offset)
+        file.write(r)
+
+
+@pytest.fixture
+def two_mounts(volume, mounted, tmp_path):
+    """Of one volume."""
+    made = volume(depth="64K", stripe=["s*"])
+    with mounted(made, *OFTEN) as one, mounted(made, *OFTEN, at=tmp_path / "other") as other:
+        yield one, other
+
+
+def test_another_mount_changes_a_striped_file(two_mounts):
+    one, other = two_mounts
+    content = random_bytes(SIZE)
+    (other / "s").write_bytes(content)
+    watched = Watched(one / "s")
+    assert watched.content == content
+    for seed in range(2, 5):
+        new = random_bytes(100_000, seed)
+        change(other / "s", new, 300_000)
+        content = content[:300_000] + new + content[400_000:]
+        wait_until(lambda: watched.shows(content))
+    watched.close()
+
+
+def test_another_mount_makes_a_striped_file_longer(two_mounts):
+    """The last page was read: behind the end it was zeros."""
+    one, other = two_mounts
+    content = random_bytes(SIZE - 1000)
+    (other / "s").write_bytes(content)
+    watched = Watched(one / "s", len(content))
+    more = random_bytes(100_000, 2)
+    with (other / "s").open("ab") as file:
+        file.write(more)
+    wait_until(lambda: watched.shows(content + more))
+    watched.close()
+
+
+def test_writers_of_two_mounts_take_turns(two_mounts):
+    """Each with pages of before; the kernel waits a little for the other's daemon to let go."""
+    content = random_bytes(SIZE)
+    (two_mounts[0] / "s").write_bytes(content)
+    watched = [Watched(at / "s") for at in two_mounts]
+    for turn in range(2):
+        new = random_bytes(5000, 10 + turn)
+        path = two_mounts[turn] / "s"
+
+        def written() -> bool:
+            try:
+                change(path, new, turn * 6000)
+            except OSError:  # EBUSY: it stays the other's for five seconds
+                return False
+            return True
+
+        wait_until(written)
+        content = content[:turn * 6000] + new + content[turn * 6000 + 5000:]
+        assert path.read_bytes() == content
+        wait_until(lambda: all(each.shows(content) for each in watched))
+    for each in watched:
+        each.close()
+
+
+@pytest.mark.parametrize("name", ["plain", "s"])
+def test_who_has_seen_the_mtime_sees_the_bytes(two_mounts, volume, mounted, tmp_path, name):
+    one, other = two_mounts
+    if name == "plain":
+        made = volume()
+        other = made.path
+        with mounted(made, *NOT_PASSED_THROUGH, at=tmp_path / "third") as one:
+            sees_bytes_with_mtime(one / name, other / name)
+    else:
+        sees_bytes_with_mtime(one / name, other / name)
+
+
+def sees_bytes_with_mtime(path, elsewhere):
+    content = random_bytes(SIZE)
+    elsewhere.write_bytes(content)
+    watched = Watched(path)
+    for seed in range(2, 6):
+        known = os.fstat(watched.fd).st_mtime_ns
+        content = random_bytes(100_000, seed) + content[100_000:]
+        change(elsewhere, content[:100_000], 0)
+        wait_until(lambda: os.fstat(watched.fd).st_mtime_ns != known)
+        assert watched.shows(content)
+    watched.close()
+
+
+def test_somebody_changes_a_plain_file_on_the_host(volume, mounted):
+    made = volume()
+    content = random_bytes(SIZE)
+    (made.path / "plain").write_bytes(content)
+    with mounted(made, *NOT_PASSED_THROUGH) as at:
+        watched = Watched(at / "plain")
+        content = random_bytes(5000, 2) + content[5000:]
+        change(made.path / "plain", content[:5000], 0)
+        wait_until(lambda: watched.shows(content))
+        watched.close()
+        # Closed, it is looked at when it is opened next.
+        content = random_bytes(5000, 3) + content[5000:]
+        change(made.path / "plain", content[:5000], 0)
+        watched = Watched(at / "plain")
+        assert watched.content == content
+        watched.close()
+
+
+@pytest.mark.parametrize("name", ["plain", "s"])
+@pytest.mark.parametrize("flags", [os.O_RDWR, os.O_WRONLY], ids=["reads too", "writes only"])
+def test_what_this_mount_writes_leaves_the_other_pages(volume, mounted, name, flags):
+    made = volume(depth="64K", stripe=["s*"])
+    content = bytearray(random_bytes(SIZE))
+    with mounted(made, *NOT_PASSED_THROUGH) as at:
+        (at / name).write_bytes(content)
+        watched = Watched(at / name)
+        writer = os.open(at / name, flags)
+
+        def served() -> int:
+            return sum(device["bytes_read"] for device in stats(at)["devices"])
+
+        before = served()
+        for step in range(50):
+            content[step * 4096:step * 4096 + 100] = random_bytes(100, step)
+            os.pwrite(writer, content[step * 4096:step * 4096 + 100], step * 4096)
+            os.fstat(watched.fd)  # the kernel asks for the new mtime
+            # What was read before the writes, far away from them.
+            assert os.pread(watched.fd, MIB, 2 * MIB) == content[2 * MIB:3 * MIB]
+        assert watched.shows(bytes(content))
+        os.close(writer)
+        assert os.pread(watched.fd, SIZE, 0) == content
+        if name == "s":
+            # Without that: a MiB each time.
+            assert served() - before < 4 * MIB
+        watched.close()
