@@ -147,15 +147,18 @@ int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
   fs.live.count_served(file.striped->layout().file_id);
   const ByteRange range{.offset = static_cast<uint64_t>(offset), .length_bytes = size};
   // Before the answer, with which the file may be closed. Who else has it open may want
-  // the pages yet.
-  if (file.leaves_pages() && fs.inodes.of(ino).open_once()) {
+  // the pages yet. A page goes although what was written to it is on its way to us; read before
+  // that has come, it would keep the bytes of before: of who writes, all stays.
+  const Inode& inode = fs.inodes.of(ino);
+  const bool nobody_writes = inode.writer_count.load(std::memory_order_acquire) == 0;
+  if (file.leaves_pages() && nobody_writes && inode.open_once()) {
     fs.drop_behind.passed(ino, range, fs.sweeps.kept_bytes());
   }
   if (file.o_direct || file.leaves_pages()) return read_striped(fs, req, file, range);
   // With the answer the file may be closed.
   const std::shared_ptr<StripedFile> striped = file.striped;
   fs.sweeps.arrive(*striped, range);
-  if (!fs.sweeps.fit()) {
+  if (!fs.sweeps.fit() && nobody_writes) {
     fs.drop_behind.passed(ino, range, fs.sweeps.kept_bytes());
   }
   const int error = read_striped(fs, req, file, range);

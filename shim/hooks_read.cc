@@ -72,7 +72,7 @@ Attempt attempt(int fd, const Memory& memory, off_t offset, ssize_t* result) {
 // No reference is held where libc's own call may end the thread (cancellation).
 template <class Original>
 ssize_t read_target(int fd, const Memory& memory, off_t offset, Original original) {
-  if (is_known_foreign(fd) || offset < kAtFileOffset) return original();
+  if (offset < kAtFileOffset) return original();
   if (!memory.is_vector && memory.iov->iov_len <= SmallReads::kBytesMax) {
     SmallReads* const small = small_reads_of(fd);
     if (const auto n = small != nullptr ? small->by_kernel(original) : std::nullopt) return *n;
@@ -87,17 +87,34 @@ ssize_t read_target(int fd, const Memory& memory, off_t offset, Original origina
   return -1;
 }
 
-template <class Original>
-ssize_t read_one(int fd, void* buffer, size_t count, off_t offset, Original original) {
+// `kOriginal` takes `rest` behind what is said here.
+template <auto kOriginal, class... Rest>
+[[gnu::noinline]] ssize_t read_one_slowly(off_t offset, int fd, void* buffer, size_t count,
+                                          Rest... rest) {
   const iovec one{.iov_base = buffer, .iov_len = count};
-  return read_target(fd, {.iov = &one, .count = 1}, offset, original);
+  return read_target(fd, {.iov = &one, .count = 1}, offset,
+                     [=] { return kOriginal(fd, buffer, count, rest...); });
 }
 
-template <class Original>
-ssize_t read_many(int fd, const iovec* iov, int count, off_t offset, int flags,
-                  Original original) {
+template <auto kOriginal, class... Rest>
+[[gnu::noinline]] ssize_t read_many_slowly(off_t offset, int flags, int fd, const iovec* iov,
+                                           int count, Rest... rest) {
   return read_target(fd, {.iov = iov, .count = count, .flags = flags, .is_vector = true}, offset,
-                     original);
+                     [=] { return kOriginal(fd, iov, count, rest...); });
+}
+
+// On a descriptor that is none of ours: a load, and a jump to the original. What needs a stack
+// frame is elsewhere.
+template <auto kOriginal, class... Rest>
+ssize_t read_one(off_t offset, int fd, void* buffer, size_t count, Rest... rest) {
+  if (is_known_foreign(fd)) return kOriginal(fd, buffer, count, rest...);
+  return read_one_slowly<kOriginal>(offset, fd, buffer, count, rest...);
+}
+
+template <auto kOriginal, class... Rest>
+ssize_t read_many(off_t offset, int flags, int fd, const iovec* iov, int count, Rest... rest) {
+  if (is_known_foreign(fd)) return kOriginal(fd, iov, count, rest...);
+  return read_many_slowly<kOriginal>(offset, flags, fd, iov, count, rest...);
 }
 
 }  // namespace
@@ -106,19 +123,19 @@ ssize_t read_many(int fd, const iovec* iov, int count, off_t offset, int flags,
 using namespace graphlane;
 
 ssize_t hook_read(int fd, void* buffer, size_t count) {
-  return read_one(fd, buffer, count, kAtFileOffset, [=] { return real::read(fd, buffer, count); });
+  return read_one<real::read>(kAtFileOffset, fd, buffer, count);
 }
 
 ssize_t hook___read(int fd, void* buffer, size_t count) { return hook_read(fd, buffer, count); }
 
 ssize_t hook___read_chk(int fd, void* buffer, size_t count, size_t room) {
-  const auto original = [=] { return real::__read_chk(fd, buffer, count, room); };
-  return count > room ? original() : read_one(fd, buffer, count, kAtFileOffset, original);
+  if (count > room) return real::__read_chk(fd, buffer, count, room);
+  return read_one<real::__read_chk>(kAtFileOffset, fd, buffer, count, room);
 }
 
 ssize_t hook_pread(int fd, void* buffer, size_t count, off_t offset) {
-  const auto original = [=] { return real::pread(fd, buffer, count, offset); };
-  return offset < 0 ? original() : read_one(fd, buffer, count, offset, original);
+  if (offset < 0) return real::pread(fd, buffer, count, offset);
+  return read_one<real::pread>(offset, fd, buffer, count, offset);
 }
 
 ssize_t hook_pread64(int fd, void* buffer, size_t count, off_t offset) {
@@ -130,9 +147,8 @@ ssize_t hook___pread64(int fd, void* buffer, size_t count, off_t offset) {
 }
 
 ssize_t hook___pread_chk(int fd, void* buffer, size_t count, off_t offset, size_t room) {
-  const auto original = [=] { return real::__pread_chk(fd, buffer, count, offset, room); };
-  if (count > room || offset < 0) return original();
-  return read_one(fd, buffer, count, offset, original);
+  if (count > room || offset < 0) return real::__pread_chk(fd, buffer, count, offset, room);
+  return read_one<real::__pread_chk>(offset, fd, buffer, count, offset, room);
 }
 
 ssize_t hook___pread64_chk(int fd, void* buffer, size_t count, off_t offset, size_t room) {
@@ -140,12 +156,12 @@ ssize_t hook___pread64_chk(int fd, void* buffer, size_t count, off_t offset, siz
 }
 
 ssize_t hook_readv(int fd, const iovec* iov, int count) {
-  return read_many(fd, iov, count, kAtFileOffset, 0, [=] { return real::readv(fd, iov, count); });
+  return read_many<real::readv>(kAtFileOffset, 0, fd, iov, count);
 }
 
 ssize_t hook_preadv(int fd, const iovec* iov, int count, off_t offset) {
-  const auto original = [=] { return real::preadv(fd, iov, count, offset); };
-  return offset < 0 ? original() : read_many(fd, iov, count, offset, 0, original);
+  if (offset < 0) return real::preadv(fd, iov, count, offset);
+  return read_many<real::preadv>(offset, 0, fd, iov, count, offset);
 }
 
 ssize_t hook_preadv64(int fd, const iovec* iov, int count, off_t offset) {
@@ -153,8 +169,7 @@ ssize_t hook_preadv64(int fd, const iovec* iov, int count, off_t offset) {
 }
 
 ssize_t hook_preadv2(int fd, const iovec* iov, int count, off_t offset, int flags) {
-  return read_many(fd, iov, count, offset, flags,
-                   [=] { return real::preadv2(fd, iov, count, offset, flags); });
+  return read_many<real::preadv2>(offset, flags, fd, iov, count, offset, flags);
 }
 
 ssize_t hook_preadv64v2(int fd, const iovec* iov, int count, off_t offset, int flags) {

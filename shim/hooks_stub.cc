@@ -50,6 +50,17 @@ int with_logical_size(int status, int fd, struct stat* st) {
   return with_logical_size(status, fd, "", AT_EMPTY_PATH, st);
 }
 
+template <auto kOriginal>
+[[gnu::noinline]] int fstat_slowly(int fd, struct stat* st) {
+  return with_logical_size(kOriginal(fd, st), fd, st);
+}
+
+// As read_one() in hooks_read.cc.
+template <auto kOriginal>
+int fstat_by(int fd, struct stat* st) {
+  return is_known_foreign(fd) ? kOriginal(fd, st) : fstat_slowly<kOriginal>(fd, st);
+}
+
 // SEEK_END, SEEK_DATA and SEEK_HOLE by the logical size; the offset itself is
 // the kernel's. A striped file has no holes of its own.
 off_t seek_stub(int fd, uint64_t size_bytes, off_t offset, int whence) {
@@ -90,19 +101,20 @@ Value refuse(int error, Value value) {
   return value;
 }
 
+[[gnu::noinline]] off_t lseek_by_size(int fd, off_t offset, int whence) {
+  const OpenFileRef file = acquire_stub(fd);
+  if (file && file->origin == Origin::kStub) return seek_stub(fd, file.size(), offset, whence);
+  return real::lseek(fd, offset, whence);
+}
+
 }  // namespace
 }  // namespace graphlane
 
 using namespace graphlane;
 
 off_t hook_lseek(int fd, off_t offset, int whence) {
-  if (whence != SEEK_SET && whence != SEEK_CUR) {
-    const OpenFileRef file = acquire_stub(fd);
-    if (file && file->origin == Origin::kStub) {
-      return seek_stub(fd, file.size(), offset, whence);
-    }
-  }
-  return real::lseek(fd, offset, whence);
+  const bool by_size = whence != SEEK_SET && whence != SEEK_CUR;
+  return by_size ? lseek_by_size(fd, offset, whence) : real::lseek(fd, offset, whence);
 }
 
 off_t hook_lseek64(int fd, off_t offset, int whence) { return hook_lseek(fd, offset, whence); }
@@ -121,10 +133,8 @@ int hook_lstat(const char* path, struct stat* st) {
 int hook_lstat64(const char* path, struct stat* st) {
   return with_logical_size(real::lstat64(path, st), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st);
 }
-int hook_fstat(int fd, struct stat* st) { return with_logical_size(real::fstat(fd, st), fd, st); }
-int hook_fstat64(int fd, struct stat* st) {
-  return with_logical_size(real::fstat64(fd, st), fd, st);
-}
+int hook_fstat(int fd, struct stat* st) { return fstat_by<real::fstat>(fd, st); }
+int hook_fstat64(int fd, struct stat* st) { return fstat_by<real::fstat64>(fd, st); }
 int hook_fstatat(int directory, const char* path, struct stat* st, int flags) {
   return with_logical_size(real::fstatat(directory, path, st, flags), directory, path, flags, st);
 }

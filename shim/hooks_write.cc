@@ -73,7 +73,7 @@ Attempt attempt(int fd, const Memory& memory, off_t offset, ssize_t* result) {
 template <class Original>
 ssize_t write_memory(int fd, const Memory& memory, off_t offset, Original original) {
   const bool foreign = is_known_foreign(fd);
-  if (offset < kAtFileOffset || (foreign && !may_be_linked(fd))) return original();
+  if (offset < kAtFileOffset) return original();
   pthread_testcancel();
   ssize_t result = 0;
   Attempt outcome = foreign ? Attempt::kDeclined : attempt(fd, memory, offset, &result);
@@ -88,17 +88,32 @@ ssize_t write_memory(int fd, const Memory& memory, off_t offset, Original origin
   return -1;
 }
 
-template <class Original>
-ssize_t write_one(int fd, const void* buffer, size_t count, off_t offset, Original original) {
+// As read_one() in hooks_read.cc, and so on.
+template <auto kOriginal, class... Rest>
+[[gnu::noinline]] ssize_t write_one_slowly(off_t offset, int fd, const void* buffer, size_t count,
+                                           Rest... rest) {
   const iovec one{.iov_base = const_cast<void*>(buffer), .iov_len = count};
-  return write_memory(fd, {.iov = &one, .count = 1}, offset, original);
+  return write_memory(fd, {.iov = &one, .count = 1}, offset,
+                      [=] { return kOriginal(fd, buffer, count, rest...); });
 }
 
-template <class Original>
-ssize_t write_many(int fd, const iovec* iov, int count, off_t offset, int flags,
-                   Original original) {
+template <auto kOriginal, class... Rest>
+[[gnu::noinline]] ssize_t write_many_slowly(off_t offset, int flags, int fd, const iovec* iov,
+                                            int count, Rest... rest) {
   return write_memory(fd, {.iov = iov, .count = count, .flags = flags, .is_vector = true}, offset,
-                      original);
+                      [=] { return kOriginal(fd, iov, count, rest...); });
+}
+
+template <auto kOriginal, class... Rest>
+ssize_t write_one(off_t offset, int fd, const void* buffer, size_t count, Rest... rest) {
+  if (is_known_foreign(fd) && !may_be_linked(fd)) return kOriginal(fd, buffer, count, rest...);
+  return write_one_slowly<kOriginal>(offset, fd, buffer, count, rest...);
+}
+
+template <auto kOriginal, class... Rest>
+ssize_t write_many(off_t offset, int flags, int fd, const iovec* iov, int count, Rest... rest) {
+  if (is_known_foreign(fd) && !may_be_linked(fd)) return kOriginal(fd, iov, count, rest...);
+  return write_many_slowly<kOriginal>(offset, flags, fd, iov, count, rest...);
 }
 
 // Does it if the descriptor is a stub's; then *error is 0 or an errno.
@@ -138,8 +153,7 @@ bool sync(int fd, bool data_only, int* error) {
 using namespace graphlane;
 
 ssize_t hook_write(int fd, const void* buffer, size_t count) {
-  return write_one(fd, buffer, count, kAtFileOffset,
-                   [=] { return real::write(fd, buffer, count); });
+  return write_one<real::write>(kAtFileOffset, fd, buffer, count);
 }
 
 ssize_t hook___write(int fd, const void* buffer, size_t count) {
@@ -147,8 +161,8 @@ ssize_t hook___write(int fd, const void* buffer, size_t count) {
 }
 
 ssize_t hook_pwrite(int fd, const void* buffer, size_t count, off_t offset) {
-  const auto original = [=] { return real::pwrite(fd, buffer, count, offset); };
-  return offset < 0 ? original() : write_one(fd, buffer, count, offset, original);
+  if (offset < 0) return real::pwrite(fd, buffer, count, offset);
+  return write_one<real::pwrite>(offset, fd, buffer, count, offset);
 }
 
 ssize_t hook_pwrite64(int fd, const void* buffer, size_t count, off_t offset) {
@@ -160,13 +174,12 @@ ssize_t hook___pwrite64(int fd, const void* buffer, size_t count, off_t offset) 
 }
 
 ssize_t hook_writev(int fd, const iovec* iov, int count) {
-  return write_many(fd, iov, count, kAtFileOffset, 0,
-                    [=] { return real::writev(fd, iov, count); });
+  return write_many<real::writev>(kAtFileOffset, 0, fd, iov, count);
 }
 
 ssize_t hook_pwritev(int fd, const iovec* iov, int count, off_t offset) {
-  const auto original = [=] { return real::pwritev(fd, iov, count, offset); };
-  return offset < 0 ? original() : write_many(fd, iov, count, offset, 0, original);
+  if (offset < 0) return real::pwritev(fd, iov, count, offset);
+  return write_many<real::pwritev>(offset, 0, fd, iov, count, offset);
 }
 
 ssize_t hook_pwritev64(int fd, const iovec* iov, int count, off_t offset) {
@@ -174,8 +187,7 @@ ssize_t hook_pwritev64(int fd, const iovec* iov, int count, off_t offset) {
 }
 
 ssize_t hook_pwritev2(int fd, const iovec* iov, int count, off_t offset, int flags) {
-  return write_many(fd, iov, count, offset, flags,
-                    [=] { return real::pwritev2(fd, iov, count, offset, flags); });
+  return write_many<real::pwritev2>(offset, flags, fd, iov, count, offset, flags);
 }
 
 ssize_t hook_pwritev64v2(int fd, const iovec* iov, int count, off_t offset, int flags) {

@@ -29,18 +29,20 @@ T absent() {
   }
 }
 
-// Relaxed everywhere: every thread that races here stores the same address.
-#define CALL(group, result, name, parameters, arguments)                  \
-  inline std::atomic<void*> address_of_##name{nullptr};                   \
-  inline result name parameters {                                         \
-    using Function = result(*) parameters;                                \
-    void* original = address_of_##name.load(std::memory_order_relaxed);   \
-    if (__builtin_expect(original == nullptr, 0)) {                       \
-      original = resolve(#name);                                          \
-      if (original == nullptr) return absent<result>();                   \
-      address_of_##name.store(original, std::memory_order_relaxed);       \
-    }                                                                     \
-    return reinterpret_cast<Function>(original) arguments;                \
+// Relaxed everywhere: every thread that races here stores the same address. What is done once
+// is a function of its own, so that a hook that has only to call the original jumps there.
+#define CALL(group, result, name, parameters, arguments)                            \
+  inline std::atomic<void*> address_of_##name{nullptr};                             \
+  [[gnu::noinline, gnu::cold]] inline result first_##name parameters {              \
+    void* const original = resolve(#name);                                          \
+    if (original == nullptr) return absent<result>();                               \
+    address_of_##name.store(original, std::memory_order_relaxed);                   \
+    return reinterpret_cast<result(*) parameters>(original) arguments;              \
+  }                                                                                 \
+  inline result name parameters {                                                   \
+    void* const original = address_of_##name.load(std::memory_order_relaxed);       \
+    if (__builtin_expect(original == nullptr, 0)) return first_##name arguments;    \
+    return reinterpret_cast<result(*) parameters>(original) arguments;              \
   }
 #include "shim/calls.def"
 
