@@ -146,6 +146,7 @@ def test_somebody_changes_a_plain_file_on_the_host(volume, mounted):
         watched.close()
 
 
+@pytest.mark.usefixtures("kept_caches")
 @pytest.mark.parametrize("name", ["plain", "s"])
 @pytest.mark.parametrize("flags", [os.O_RDWR, os.O_WRONLY], ids=["reads too", "writes only"])
 def test_what_this_mount_writes_leaves_the_other_pages(volume, mounted, name, flags):
