@@ -3,7 +3,6 @@
 #include <new>
 
 #include "iomgr/base/sys.h"
-#include "shim/coarse_clock.h"
 #include "shim/held_signals.h"
 #include "shim/queue_pool.h"
 #include "shim/settings.h"
@@ -16,23 +15,11 @@ alignas(ExtentCache) unsigned char storage[sizeof(ExtentCache)];
 std::atomic<ExtentCache*> ready{nullptr};
 std::atomic<bool> begun{false};
 
-// Who may share has no frames of its own at first, unless he has been told how many: others that
-// were started with him are on their way, and take the memory that is still free. What he has
-// then, he gives back with his next read, which may come too late.
-constexpr int64_t kAloneMs = 250;
-std::atomic<int64_t> alone_since_ms{0};  // 0: there is nobody to ask
-
-bool has_been_alone() {
-  const int64_t since = alone_since_ms.load(std::memory_order_relaxed);
-  return since == 0 || settings().cache.budget_bytes != ExtentCacheOptions::kAutoBudget || now_ms() - since >= kAloneMs;
-}
-
 // Null: there is none, or somebody is just making it.
 ExtentCache* read_cache() {
   if (!is_first_process()) return nullptr;
   ExtentCache* cache = ready.load(std::memory_order_acquire);
   if (cache != nullptr || settings().cache.budget_bytes == 0) return cache;
-  if (!has_been_alone()) return nullptr;
   if (begun.exchange(true, std::memory_order_relaxed)) return nullptr;
   cache = new (storage) ExtentCache();
   if (!cache->start(settings().cache)) return nullptr;  // tried once
@@ -87,9 +74,6 @@ std::optional<size_t> read_cached(const OpenFileRef& file, ByteRange range, void
 
 void give_way_to_sharing(bool shares) {
   static std::atomic<bool> gave{false};
-  if (shares || alone_since_ms.load(std::memory_order_relaxed) == 0) {
-    alone_since_ms.store(now_ms(), std::memory_order_relaxed);
-  }
   ExtentCache* const cache = ready.load(std::memory_order_acquire);
   if (cache == nullptr || gave.load(std::memory_order_relaxed) == shares ||
       gave.exchange(shares, std::memory_order_relaxed) == shares) {

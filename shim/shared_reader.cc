@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "iomgr/base/free_slot.h"
 #include "iomgr/base/futex.h"
@@ -12,7 +13,6 @@
 #include "iomgr/memory_limit.h"
 #include "iomgr/server_protocol.h"
 #include "iomgr/stub_lock.h"
-#include "shim/coarse_clock.h"
 #include "shim/held_signals.h"
 #include "shim/mapped_pages.h"
 #include "shim/open_file.h"
@@ -35,6 +35,12 @@ static_assert(kWindow / kExtentFrameBytes < 64, "a bit a frame");
 // How often it is seen whether there is memory for a file that is read through the page cache. By
 // the clock: what is read slowly may be so because there is none.
 constexpr int64_t kLookIntervalMs = 100;
+
+int64_t now_ms() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
 
 std::atomic<uint64_t> bytes_read{0};
 

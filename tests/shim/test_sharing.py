@@ -4,7 +4,6 @@ import json
 import os
 import random
 import signal
-import sys
 import time
 import zlib
 
@@ -71,28 +70,6 @@ def test_one_alone_shares_nothing(shared):
     with shared.readers(1) as readers:
         shared.read_all(readers)
         assert shared.stats()["fetched_bytes"] == 0
-
-
-SWEEPS = f"""
-import os, sys, time
-fd = os.open(sys.argv[1], os.O_RDONLY)
-os.pread(fd, {BLOCK}, 0)
-for pause in map(float, sys.argv[2:]):
-    time.sleep(pause)
-    for at in range(0, os.fstat(fd).st_size, {BLOCK}):
-        os.pread(fd, {BLOCK}, at)
-"""
-
-
-@pytest.mark.parametrize("pauses, options, keeps", [([], [], False), ([1, 0], [], True),
-                                                    ([0, 0], ["--cache=64M"], True)])
-def test_one_alone_keeps_what_it_reads_when_nobody_has_come(shared, tmp_path, pauses, options, keeps):
-    """Else it would have memory that those started with it want."""
-    report = tmp_path / "report"
-    shared.graphlane("run", "--io=direct", f"--report={report}", *options, "--",
-                     sys.executable, "-c", SWEEPS, shared.path, *pauses)
-    cache = json.loads(report.read_text())["cache"]
-    assert (cache["budget_bytes"] > 0, cache["found_bytes"] > 0) == (keeps, keeps)
 
 
 def leave_room(group: Group, bytes_left: int) -> None:
