@@ -89,7 +89,7 @@ ssize_t read_target(int fd, const Memory& memory, off_t offset, Original origina
 
 // `kOriginal` takes `rest` behind what is said here.
 template <auto kOriginal, class... Rest>
-[[gnu::noinline]] ssize_t read_one_slowly(off_t offset, int fd, void* buffer, size_t count,
+[[gnu::noinline]] ssize_t read_one_slowly(int fd, void* buffer, size_t count, off_t offset,
                                           Rest... rest) {
   const iovec one{.iov_base = buffer, .iov_len = count};
   return read_target(fd, {.iov = &one, .count = 1}, offset,
@@ -97,8 +97,8 @@ template <auto kOriginal, class... Rest>
 }
 
 template <auto kOriginal, class... Rest>
-[[gnu::noinline]] ssize_t read_many_slowly(off_t offset, int flags, int fd, const iovec* iov,
-                                           int count, Rest... rest) {
+[[gnu::noinline]] ssize_t read_many_slowly(int fd, const iovec* iov, int count, off_t offset,
+                                           int flags, Rest... rest) {
   return read_target(fd, {.iov = iov, .count = count, .flags = flags, .is_vector = true}, offset,
                      [=] { return kOriginal(fd, iov, count, rest...); });
 }
@@ -106,15 +106,15 @@ template <auto kOriginal, class... Rest>
 // On a descriptor that is none of ours: a load, and a jump to the original. What needs a stack
 // frame is elsewhere.
 template <auto kOriginal, class... Rest>
-ssize_t read_one(off_t offset, int fd, void* buffer, size_t count, Rest... rest) {
+ssize_t read_one(int fd, void* buffer, size_t count, off_t offset, Rest... rest) {
   if (is_known_foreign(fd)) return kOriginal(fd, buffer, count, rest...);
-  return read_one_slowly<kOriginal>(offset, fd, buffer, count, rest...);
+  return read_one_slowly<kOriginal>(fd, buffer, count, offset, rest...);
 }
 
 template <auto kOriginal, class... Rest>
-ssize_t read_many(off_t offset, int flags, int fd, const iovec* iov, int count, Rest... rest) {
+ssize_t read_many(int fd, const iovec* iov, int count, off_t offset, int flags, Rest... rest) {
   if (is_known_foreign(fd)) return kOriginal(fd, iov, count, rest...);
-  return read_many_slowly<kOriginal>(offset, flags, fd, iov, count, rest...);
+  return read_many_slowly<kOriginal>(fd, iov, count, offset, flags, rest...);
 }
 
 }  // namespace
@@ -123,19 +123,19 @@ ssize_t read_many(off_t offset, int flags, int fd, const iovec* iov, int count, 
 using namespace graphlane;
 
 ssize_t hook_read(int fd, void* buffer, size_t count) {
-  return read_one<real::read>(kAtFileOffset, fd, buffer, count);
+  return read_one<real::read>(fd, buffer, count, kAtFileOffset);
 }
 
 ssize_t hook___read(int fd, void* buffer, size_t count) { return hook_read(fd, buffer, count); }
 
 ssize_t hook___read_chk(int fd, void* buffer, size_t count, size_t room) {
   if (count > room) return real::__read_chk(fd, buffer, count, room);
-  return read_one<real::__read_chk>(kAtFileOffset, fd, buffer, count, room);
+  return read_one<real::__read_chk>(fd, buffer, count, kAtFileOffset, room);
 }
 
 ssize_t hook_pread(int fd, void* buffer, size_t count, off_t offset) {
   if (offset < 0) return real::pread(fd, buffer, count, offset);
-  return read_one<real::pread>(offset, fd, buffer, count, offset);
+  return read_one<real::pread>(fd, buffer, count, offset, offset);
 }
 
 ssize_t hook_pread64(int fd, void* buffer, size_t count, off_t offset) {
@@ -148,7 +148,7 @@ ssize_t hook___pread64(int fd, void* buffer, size_t count, off_t offset) {
 
 ssize_t hook___pread_chk(int fd, void* buffer, size_t count, off_t offset, size_t room) {
   if (count > room || offset < 0) return real::__pread_chk(fd, buffer, count, offset, room);
-  return read_one<real::__pread_chk>(offset, fd, buffer, count, offset, room);
+  return read_one<real::__pread_chk>(fd, buffer, count, offset, offset, room);
 }
 
 ssize_t hook___pread64_chk(int fd, void* buffer, size_t count, off_t offset, size_t room) {
@@ -156,12 +156,12 @@ ssize_t hook___pread64_chk(int fd, void* buffer, size_t count, off_t offset, siz
 }
 
 ssize_t hook_readv(int fd, const iovec* iov, int count) {
-  return read_many<real::readv>(kAtFileOffset, 0, fd, iov, count);
+  return read_many<real::readv>(fd, iov, count, kAtFileOffset, 0);
 }
 
 ssize_t hook_preadv(int fd, const iovec* iov, int count, off_t offset) {
   if (offset < 0) return real::preadv(fd, iov, count, offset);
-  return read_many<real::preadv>(offset, 0, fd, iov, count, offset);
+  return read_many<real::preadv>(fd, iov, count, offset, 0, offset);
 }
 
 ssize_t hook_preadv64(int fd, const iovec* iov, int count, off_t offset) {
@@ -169,7 +169,7 @@ ssize_t hook_preadv64(int fd, const iovec* iov, int count, off_t offset) {
 }
 
 ssize_t hook_preadv2(int fd, const iovec* iov, int count, off_t offset, int flags) {
-  return read_many<real::preadv2>(offset, flags, fd, iov, count, offset, flags);
+  return read_many<real::preadv2>(fd, iov, count, offset, flags, offset, flags);
 }
 
 ssize_t hook_preadv64v2(int fd, const iovec* iov, int count, off_t offset, int flags) {

@@ -90,7 +90,7 @@ ssize_t write_memory(int fd, const Memory& memory, off_t offset, Original origin
 
 // As read_one() in hooks_read.cc, and so on.
 template <auto kOriginal, class... Rest>
-[[gnu::noinline]] ssize_t write_one_slowly(off_t offset, int fd, const void* buffer, size_t count,
+[[gnu::noinline]] ssize_t write_one_slowly(int fd, const void* buffer, size_t count, off_t offset,
                                            Rest... rest) {
   const iovec one{.iov_base = const_cast<void*>(buffer), .iov_len = count};
   return write_memory(fd, {.iov = &one, .count = 1}, offset,
@@ -98,22 +98,22 @@ template <auto kOriginal, class... Rest>
 }
 
 template <auto kOriginal, class... Rest>
-[[gnu::noinline]] ssize_t write_many_slowly(off_t offset, int flags, int fd, const iovec* iov,
-                                            int count, Rest... rest) {
+[[gnu::noinline]] ssize_t write_many_slowly(int fd, const iovec* iov, int count, off_t offset,
+                                            int flags, Rest... rest) {
   return write_memory(fd, {.iov = iov, .count = count, .flags = flags, .is_vector = true}, offset,
                       [=] { return kOriginal(fd, iov, count, rest...); });
 }
 
 template <auto kOriginal, class... Rest>
-ssize_t write_one(off_t offset, int fd, const void* buffer, size_t count, Rest... rest) {
+ssize_t write_one(int fd, const void* buffer, size_t count, off_t offset, Rest... rest) {
   if (is_known_foreign(fd) && !may_be_linked(fd)) return kOriginal(fd, buffer, count, rest...);
-  return write_one_slowly<kOriginal>(offset, fd, buffer, count, rest...);
+  return write_one_slowly<kOriginal>(fd, buffer, count, offset, rest...);
 }
 
 template <auto kOriginal, class... Rest>
-ssize_t write_many(off_t offset, int flags, int fd, const iovec* iov, int count, Rest... rest) {
+ssize_t write_many(int fd, const iovec* iov, int count, off_t offset, int flags, Rest... rest) {
   if (is_known_foreign(fd) && !may_be_linked(fd)) return kOriginal(fd, iov, count, rest...);
-  return write_many_slowly<kOriginal>(offset, flags, fd, iov, count, rest...);
+  return write_many_slowly<kOriginal>(fd, iov, count, offset, flags, rest...);
 }
 
 // Does it if the descriptor is a stub's; then *error is 0 or an errno.
@@ -153,7 +153,7 @@ bool sync(int fd, bool data_only, int* error) {
 using namespace graphlane;
 
 ssize_t hook_write(int fd, const void* buffer, size_t count) {
-  return write_one<real::write>(kAtFileOffset, fd, buffer, count);
+  return write_one<real::write>(fd, buffer, count, kAtFileOffset);
 }
 
 ssize_t hook___write(int fd, const void* buffer, size_t count) {
@@ -162,7 +162,7 @@ ssize_t hook___write(int fd, const void* buffer, size_t count) {
 
 ssize_t hook_pwrite(int fd, const void* buffer, size_t count, off_t offset) {
   if (offset < 0) return real::pwrite(fd, buffer, count, offset);
-  return write_one<real::pwrite>(offset, fd, buffer, count, offset);
+  return write_one<real::pwrite>(fd, buffer, count, offset, offset);
 }
 
 ssize_t hook_pwrite64(int fd, const void* buffer, size_t count, off_t offset) {
@@ -174,12 +174,12 @@ ssize_t hook___pwrite64(int fd, const void* buffer, size_t count, off_t offset) 
 }
 
 ssize_t hook_writev(int fd, const iovec* iov, int count) {
-  return write_many<real::writev>(kAtFileOffset, 0, fd, iov, count);
+  return write_many<real::writev>(fd, iov, count, kAtFileOffset, 0);
 }
 
 ssize_t hook_pwritev(int fd, const iovec* iov, int count, off_t offset) {
   if (offset < 0) return real::pwritev(fd, iov, count, offset);
-  return write_many<real::pwritev>(offset, 0, fd, iov, count, offset);
+  return write_many<real::pwritev>(fd, iov, count, offset, 0, offset);
 }
 
 ssize_t hook_pwritev64(int fd, const iovec* iov, int count, off_t offset) {
@@ -187,7 +187,7 @@ ssize_t hook_pwritev64(int fd, const iovec* iov, int count, off_t offset) {
 }
 
 ssize_t hook_pwritev2(int fd, const iovec* iov, int count, off_t offset, int flags) {
-  return write_many<real::pwritev2>(offset, flags, fd, iov, count, offset, flags);
+  return write_many<real::pwritev2>(fd, iov, count, offset, flags, offset, flags);
 }
 
 ssize_t hook_pwritev64v2(int fd, const iovec* iov, int count, off_t offset, int flags) {
