@@ -149,7 +149,7 @@ int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
   // Before the answer, with which the file may be closed. Who else has it open may want
   // the pages yet. A page goes although what was written to it is on its way to us; read before
   // that has come, it would keep the bytes of before: of who writes, all stays.
-  const Inode& inode = fs.inodes.of(ino);
+  const Inode& inode = file.kept->inode();  // without the table's lock
   const bool nobody_writes = inode.writer_count.load(std::memory_order_acquire) == 0;
   if (file.leaves_pages() && nobody_writes && inode.open_once()) {
     fs.drop_behind.passed(ino, range, fs.sweeps.kept_bytes());

@@ -68,6 +68,8 @@ bool OutsideChanges::is_ours(const Inode& inode, const Uuid& file_id) {
                            : fs_.live.find(file_id) != nullptr;
 }
 
+// Nobody writes the file here, so none of its pages is dirty: else, in a setattr of the size, for
+// which the kernel holds writes back, it would wait for that page, and for our answer.
 void OutsideChanges::changed(Inode& inode, const Uuid& file_id) {
   // Those who have it open may read as far as it goes now.
   if (const auto file = inode.stub.opened(file_id)) fs_.live.follow_stub(*file);

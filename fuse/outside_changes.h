@@ -39,6 +39,8 @@ class OutsideChanges {
     Member(const Member&) = delete;
     Member& operator=(const Member&) = delete;
 
+    const Inode& inode() const { return inode_; }
+
    private:
     OutsideChanges& changes_;
     Inode& inode_;

@@ -104,15 +104,17 @@ template <auto kOriginal, class... Rest>
                       [=] { return kOriginal(fd, iov, count, rest...); });
 }
 
+bool is_kernels(int fd) { return is_known_foreign(fd) && !may_be_linked(fd); }
+
 template <auto kOriginal, class... Rest>
 ssize_t write_one(int fd, const void* buffer, size_t count, off_t offset, Rest... rest) {
-  if (is_known_foreign(fd) && !may_be_linked(fd)) return kOriginal(fd, buffer, count, rest...);
+  if (is_kernels(fd)) return kOriginal(fd, buffer, count, rest...);
   return write_one_slowly<kOriginal>(fd, buffer, count, offset, rest...);
 }
 
 template <auto kOriginal, class... Rest>
 ssize_t write_many(int fd, const iovec* iov, int count, off_t offset, int flags, Rest... rest) {
-  if (is_known_foreign(fd) && !may_be_linked(fd)) return kOriginal(fd, iov, count, rest...);
+  if (is_kernels(fd)) return kOriginal(fd, iov, count, rest...);
   return write_many_slowly<kOriginal>(fd, iov, count, offset, flags, rest...);
 }
 
