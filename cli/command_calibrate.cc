@@ -196,7 +196,7 @@ Outcome<void> keep(const std::string& root, const Calibration& calibration) {
       write_small_file(AT_FDCWD, path, path, *text, before.st_mode & 07777);
   if (!written) return written;
   // What root changes of a user's volume stays the user's.
-  (void)!::chown(path.c_str(), before.st_uid, before.st_gid);
+  (void)!::lchown(path.c_str(), before.st_uid, before.st_gid);
   return {};
 }
 

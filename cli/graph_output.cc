@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "cli/stripe_options.h"
+#include "iomgr/base/exchange_names.h"
 #include "iomgr/transfer.h"
 #include "iomgr/volume_files.h"
 
@@ -59,11 +60,9 @@ Outcome<void> import_over(const Volume& volume, const std::string& source,
       own.parent_path() / fmt::format(".{}.partial-{}", own.filename().string(), id);
   const auto imported = import_built(volume, source, beside.string());
   if (!imported) return imported.error();
-  if (::renameat2(target.directory_fd, beside.c_str(), target.directory_fd, target.path.c_str(),
-                  RENAME_EXCHANGE) != 0) {
-    const Error error = target.error(errno, "cannot replace");
+  if (const int error = exchange_names(target.directory_fd, beside, target.path); error != 0) {
     (void)remove_files(volume, beside.string(), /*recursive=*/true);
-    return error;
+    return target.error(error, "cannot replace");
   }
   return remove_files(volume, beside.string(), /*recursive=*/true);
 }
@@ -78,14 +77,13 @@ Outcome<void> write_in_volume(const VolumePath& out, const GraphOutput& output) 
   }
   const Outcome<TreePlace> target = locate_in_volume(volume, below);
   if (!target) return target.error();
-  const bool replaces = exists(*target);
-  if (replaces && !output.overwrite) {
+  const auto check_target = [&]() -> Outcome<void> {
+    if (!exists(*target)) return {};
+    if (output.overwrite) return output.may_replace(volume.root() + "/" + target->path);
     return make_error(EEXIST, "{}: exists already (--overwrite replaces it)", target->shown);
-  }
+  };
   if (Outcome<void> free = check_not_covered(volume); !free) return free;
-  if (replaces) {
-    if (Outcome<void> may = output.may_replace(volume.root() + "/" + target->path); !may) return may;
-  }
+  if (Outcome<void> may = check_target(); !may) return may;
   // Shared: what is below .graphlane/tmp is not taken for a dead import's.
   const Outcome<VolumeLock> lock = VolumeLock::take(volume, VolumeLock::kShared);
   if (!lock) return lock.error();
@@ -96,6 +94,7 @@ Outcome<void> write_in_volume(const VolumePath& out, const GraphOutput& output) 
   }
   const std::string built = scratch.path() / fs::path(below).filename();
   if (Outcome<void> done = output.build(built); !done) return done;
+  if (Outcome<void> may = check_target(); !may) return may;  // what came meanwhile is not ours
   if (exists(*target)) return import_over(volume, built, *target);
   const auto imported = import_built(volume, built, target->path);
   if (!imported) return imported.error();

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "iomgr/base/exchange_names.h"
+
 namespace graphlane {
 namespace {
 
@@ -42,6 +44,15 @@ void remove_leftovers(const fs::path& parent, const std::string& prefix) {
   for (const fs::path& leftover : leftovers) {
     if (const Fd lock = lock_entry(leftover, O_RDONLY)) fs::remove_all(leftover, ignored);
   }
+}
+
+// 0 or an errno; EEXIST: it is not free. Not every filesystem looks and renames at once.
+int rename_to_free(const std::string& from, const std::string& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  struct stat st;
+  if (::lstat(to.c_str(), &st) == 0) return EEXIST;
+  return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
 }
 
 // The path with symlinks resolved and without a slash at its end.
@@ -109,18 +120,10 @@ Outcome<Staging> Staging::create(const std::string& final_path, Kind kind, bool 
 
 Outcome<void> Staging::commit() {
   // What is replaced keeps its name until this very call, and then has ours.
-  const unsigned flags = overwrite_ ? RENAME_EXCHANGE : RENAME_NOREPLACE;
-  int status = ::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, final_path_.c_str(), flags);
-  const bool exchanged = status == 0 && overwrite_;
-  if (status != 0 && overwrite_ && errno == ENOENT) {
-    status = ::rename(path_.c_str(), final_path_.c_str());
-  } else if (status != 0 && (errno == EINVAL || errno == ENOSYS)) {
-    // A filesystem without these two: not atomic, but the same in the end.
-    std::error_code ignored;
-    if (overwrite_) fs::remove_all(final_path_, ignored);
-    status = ::rename(path_.c_str(), final_path_.c_str());
-  }
-  if (status != 0) return os_error(errno, final_path_, "cannot rename the finished output to this");
+  int error = overwrite_ ? exchange_names(AT_FDCWD, path_, final_path_) : ENOENT;
+  const bool exchanged = error == 0;
+  if (error == ENOENT) error = rename_to_free(path_, final_path_);
+  if (error != 0) return os_error(error, final_path_, "cannot rename the finished output to this");
   std::error_code failed;
   if (exchanged) fs::remove_all(path_, failed);
   const std::string old_path = std::exchange(path_, "");

@@ -19,6 +19,18 @@ PartDirectory::PartDirectory(const PartName& name) {
   text[sizeof text - 1] = '\0';
 }
 
+int give_access(int directory_fd, const char* name, const struct stat& owner, mode_t mode) {
+  const Fd entry(sys::openat(directory_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat st;
+  if (!entry || sys::fstat(entry.get(), &st) != 0) return errno;
+  if (S_ISLNK(st.st_mode)) return ELOOP;
+  const auto give = [&](uid_t user) {
+    return ::syscall(SYS_fchownat, entry.get(), "", user, owner.st_gid, AT_EMPTY_PATH) == 0;
+  };
+  if (!give(owner.st_uid)) (void)give(static_cast<uid_t>(-1));
+  return ::syscall(SYS_fchmodat, AT_FDCWD, ProcPath(entry.get()).c_str(), mode) == 0 ? 0 : errno;
+}
+
 // Whoever removes a part removes an empty directory too, so it can go between our
 // two calls.
 Result<Fd> create_part(int root_fd, const Uuid& file_id) {
@@ -26,11 +38,10 @@ Result<Fd> create_part(int root_fd, const Uuid& file_id) {
   const PartDirectory directory(name);
   for (;;) {
     if (::syscall(SYS_mkdirat, root_fd, directory.c_str(), 0755) == 0) {
-      (void)::syscall(SYS_fchmodat, root_fd, directory.c_str(), 0755);  // whatever our umask
-      // Root works in a user's volume, who shall be able to remove it.
+      // Whatever our umask. Root works in a user's volume, who shall be able to remove it.
       struct stat above;
       if (::syscall(SYS_newfstatat, root_fd, "parts", &above, 0) == 0) {
-        (void)::syscall(SYS_fchownat, root_fd, directory.c_str(), above.st_uid, above.st_gid, 0);
+        (void)give_access(root_fd, directory.c_str(), above, 0755);
       }
     } else if (errno != EEXIST) {
       return last_errno();
@@ -64,7 +75,8 @@ Result<void, PartError> PartFiles::open(std::span<const int> roots, const Layout
   const PartName name(layout.file_id);
   flags_ = flags | O_CLOEXEC;
   for (uint32_t d = 0; d < layout.geometry.device_count; ++d) {
-    const int fd = raised(sys::openat(roots[d], name.c_str(), flags_));
+    // A link would lead whoever serves others, as root may, to what is not the volume's.
+    const int fd = raised(sys::openat(roots[d], name.c_str(), flags_ | O_NOFOLLOW));
     if (fd < 0) {
       const PartError error{.code = errno, .device_index = d};
       close();

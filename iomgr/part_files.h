@@ -9,6 +9,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <cstdint>
@@ -33,6 +34,10 @@ struct PartDirectory {
   const char* c_str() const { return text; }
   char text[sizeof "parts/3f"];
 };
+
+// Gives an entry below a directory its owner and group, as far as we may, and its mode; what is a
+// link leads nowhere: ELOOP. 0 or an errno.
+int give_access(int directory_fd, const char* name, const struct stat& owner, mode_t mode);
 
 // Makes a part below its device's root, empty and ours alone, and its directory if
 // need be.

@@ -13,19 +13,31 @@ namespace graphlane {
 namespace fs = std::filesystem;
 namespace {
 
-// A directory beside the target, gone with all in it at the end.
+// A directory in the target, if that is one, or else beside it, so where the copies can be renamed
+// to. Gone with all in it at the end.
 class Stage {
  public:
-  static Outcome<Stage> create(const fs::path& beside) {
+  static Outcome<Stage> create(const fs::path& target) {
+    std::error_code ignored;
+    const fs::path place = fs::is_directory(target, ignored) ? target : target.parent_path();
     const std::string id(UuidText(Uuid::random()).view().substr(0, 8));
-    const fs::path own = beside / (".graphlane-export-" + id);
+    const fs::path own = place / (".graphlane-export-" + id);
     if (::mkdir(own.c_str(), 0700) != 0) return os_error(errno, own.string(), "cannot create");
-    return Stage(own);
+    Stage stage(own);
+    stage.directory_ = Fd(::open(own.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!stage.directory_) return os_error(errno, own.string(), "cannot open");
+    return stage;
   }
-  Stage(Stage&& other) noexcept : own_(std::exchange(other.own_, {})) {}
+  Stage(Stage&& other) noexcept
+      : own_(std::exchange(other.own_, {})), directory_(std::move(other.directory_)) {}
   ~Stage() {
     std::error_code error;
     if (!own_.empty()) fs::remove_all(own_, error);
+  }
+  // A server, or a quota, may refuse what was written long after that.
+  Outcome<void> sync() const {
+    if (::syncfs(directory_.get()) == 0) return {};
+    return os_error(errno, own_.parent_path().string(), "cannot write");
   }
   TreePlace top() const {
     return {.directory_fd = AT_FDCWD, .path = own_ / "top", .shown = own_ / "top"};
@@ -34,6 +46,7 @@ class Stage {
  private:
   explicit Stage(fs::path own) : own_(std::move(own)) {}
   fs::path own_;
+  Fd directory_;  // open since before the first write, so that its errors are told
 };
 
 // The name of the copy: into a directory that is there, or as it was given.
@@ -57,6 +70,12 @@ Outcome<TreePlace> resolve_target(const Volume& volume, const std::string& given
 
 Outcome<void> export_striped(const Volume& volume, int stub_fd, const Layout& stub,
                              const TreePlace& from, const TreePlace& to, TransferState* state) {
+  struct stat st;
+  if (::fstat(stub_fd, &st) != 0) return from.error(errno, "cannot read");
+  // Else root would copy for anyone what a stub of his own making names.
+  if (!owns_parts(volume, stub, st)) {
+    return from.error(EPERM, "the stub's owner does not own the parts");
+  }
   const Layout layout = current_layout(volume, stub);
   const auto file = StripedFile::open(volume, layout, from.shown);
   if (!file) return file.error();
@@ -132,7 +151,7 @@ Outcome<TransferSummary> export_files(const Volume& volume, const ExportOptions&
     return checked.error();
   }
 
-  Outcome<Stage> stage = Stage::create(fs::path(target->path).parent_path());
+  Outcome<Stage> stage = Stage::create(target->path);
   if (!stage) return stage.error();
   Progress progress("export", logical_bytes(*nodes, *from));
   TransferState state{.progress = &progress, .summary = {}};
@@ -148,6 +167,7 @@ Outcome<TransferSummary> export_files(const Volume& volume, const ExportOptions&
       return existing.error(errno, "cannot replace");
     };
   }
+  if (done) done = stage->sync();
   if (done) done = move_tree(stage->top(), *nodes, *from, *target, replace);
   if (!done) return done.error();
   return state.summary;

@@ -106,7 +106,8 @@ Outcome<void> set_stripe_depth(const Volume& volume, uint64_t depth_bytes) {
   if (Outcome<void> made = write_small_file(root, staged, path, *text, 0644); !made) return made;
   struct stat st;
   if (::fstatat(root, kVolumeJson, &st, 0) == 0) {
-    (void)!::fchownat(root, staged.c_str(), st.st_uid, st.st_gid, 0);
+    (void)!::fchownat(root, staged.c_str(), st.st_uid, st.st_gid,
+                      AT_SYMLINK_NOFOLLOW);
   }
   if (::renameat(root, staged.c_str(), root, kVolumeJson) != 0) {
     const Error error = os_error(errno, path, "cannot replace");

@@ -72,12 +72,7 @@ int share_access(int stub_fd, const Devices& devices, const Uuid& file_id) {
   const PartName name(file_id);
   int error = 0;
   for (const int root : devices.roots()) {
-    // Who may not give it away is its owner.
-    if (::syscall(SYS_fchownat, root, name.c_str(), st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) !=
-        0) {
-      (void)::syscall(SYS_fchownat, root, name.c_str(), -1, st.st_gid, AT_SYMLINK_NOFOLLOW);
-    }
-    if (::syscall(SYS_fchmodat, root, name.c_str(), mode) != 0) error = errno;
+    if (const int failed = give_access(root, name.c_str(), st, mode); failed != 0) error = failed;
   }
   return error;
 }

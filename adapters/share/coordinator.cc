@@ -77,7 +77,10 @@ std::optional<uid_t> owner_of(std::span<const Fd> files) {
   std::optional<uid_t> owner;
   for (const Fd& file : files) {
     struct stat st;
-    if (::fstat(file.get(), &st) != 0 || owner.value_or(st.st_uid) != st.st_uid) return std::nullopt;
+    if (::fstat(file.get(), &st) != 0 || owner.value_or(st.st_uid) != st.st_uid ||
+        !is_somebody(st.st_uid)) {
+      return std::nullopt;
+    }
     owner = st.st_uid;
   }
   return owner;

@@ -65,9 +65,13 @@ Outcome<Fd> read_label_file(int directory, const std::string& name, uid_t owner,
   return memory;
 }
 
+// Labels tell of each chunk which vertices have edges there: to whom the graph may.
 Outcome<void> write_label_file(int directory, const std::string& name, std::string_view bytes) {
   const std::string file_name = label_file_name(name);
-  return write_small_file(directory, "./" + file_name, file_name, bytes, 0644);
+  struct stat graph;
+  const bool is_public = ::fstatat(directory, name.c_str(), &graph, AT_SYMLINK_NOFOLLOW) == 0 &&
+                         (graph.st_mode & 0044) == 0044;
+  return write_small_file(directory, "./" + file_name, file_name, bytes, is_public ? 0644 : 0600);
 }
 
 }  // namespace graphlane::share

@@ -84,7 +84,8 @@ Outcome<void> Link::open_files() {
     struct stat st;
     if (::fstat(file.get(), &st) != 0) return os_error(errno, path, "cannot stat");
     // Files of several owners: nobody but root and ourselves may see all of them.
-    owner_ = files_.empty() || owner_ == st.st_uid ? st.st_uid : ::geteuid();
+    const uid_t owner = is_somebody(st.st_uid) ? st.st_uid : ::geteuid();
+    owner_ = files_.empty() || owner_ == owner ? owner : ::geteuid();
     identities_.push_back(*identity);
     files_.push_back(std::move(file));
   }
@@ -107,15 +108,17 @@ Outcome<void> Link::attach() {
     tries += code == EAGAIN ? 1 : kTriesOfAnEnd;
     ::poll(nullptr, 0, 5);
   }
+  if (!attached && attached.error().code == EAGAIN) attached = attach_once(/*is_last_try=*/true);
   return attached;
 }
 
 // EAGAIN, ECONNRESET: to be tried again.
-Outcome<void> Link::attach_once() {
+Outcome<void> Link::attach_once(bool is_last_try) {
   auto connection = meet({.first_file = identities_[0],
                           .owner = owner_,
                           .budget_bytes = options_.budget_bytes,
-                          .idle_ms = options_.idle_ms});
+                          .idle_ms = options_.idle_ms,
+                          .is_last_try = is_last_try});
   if (!connection) return connection.error();
   const std::string bytes = layout().to_bytes();
   auto memory = make_sealed(bytes);

@@ -79,7 +79,7 @@ class Link {
  private:
   Outcome<void> open_files();
   Outcome<void> attach();
-  Outcome<void> attach_once();
+  Outcome<void> attach_once(bool is_last_try = false);
   Error lost(Errno why);
 
   const JobOptions options_;

@@ -4,10 +4,16 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdlib>
 
 #include "iomgr/base/passed_fds.h"
 
 namespace graphlane::share {
+namespace {
+
+constexpr uint64_t kOverflowUserDefault = 65534;
+
+}  // namespace
 
 Result<void> send_message(int socket, std::string_view bytes, std::span<const int> fds, int flags) {
   assert(bytes.size() <= kMessageBytesMax && fds.size() <= kMessageFdsMax);
@@ -59,6 +65,16 @@ Result<uid_t> peer_user(int socket) {
   socklen_t length = sizeof peer;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return last_errno();
   return peer.uid;
+}
+
+bool is_somebody(uid_t user) {
+  static const uint64_t nobody = [] {
+    char digits[16] = {};
+    const Fd file(sys::openat(AT_FDCWD, "/proc/sys/kernel/overflowuid", O_RDONLY | O_CLOEXEC));
+    const bool told = file && sys::read(file.get(), digits, sizeof digits - 1) > 0;
+    return told ? std::strtoull(digits, nullptr, 10) : kOverflowUserDefault;
+  }();
+  return user != nobody;
 }
 
 }  // namespace graphlane::share

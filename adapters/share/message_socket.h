@@ -53,4 +53,8 @@ void enlarge_buffers(int socket);
 // The user of the process at the other end, as the kernel says.
 Result<uid_t> peer_user(int socket);
 
+// Whether the number is one user's: in a user namespace (`graphlane run`, rootless containers)
+// the kernel shows one and the same for all who have none there.
+bool is_somebody(uid_t user);
+
 }  // namespace graphlane::share

@@ -169,8 +169,9 @@ Outcome<Fd> meet(const RendezvousOptions& options) {
   }
 
   auto listener = take_place(options.first_file);
-  // Another job was faster; it may not listen yet.
+  // Another job was faster, and may not listen yet; or it is somebody who never will.
   if (!listener && listener.error().code == EADDRINUSE) {
+    if (options.is_last_try) return start_private(options);
     return Error{EAGAIN, "another job starts the coordinator"};
   }
   if (!listener) return listener.error();

@@ -9,8 +9,9 @@
 //   the job's own user
 //
 // in this order. There is none: the job takes the name of its own user's by binding the
-// socket, which only one of several can, and starts the program that serves it. It is
-// named twice by a stranger: the job has a coordinator of its own, and shares nothing.
+// socket, which only one of several can, and starts the program that serves it. A stranger
+// listens there, or holds the name and never does: the job has a coordinator of its own, and
+// shares nothing.
 #pragma once
 
 #include <string>
@@ -26,6 +27,7 @@ struct RendezvousOptions {
   uid_t owner = 0;             // of all files; the job's user if they have several
   uint64_t budget_bytes = 0;   // if it starts one; 0: the program chooses
   uint64_t idle_ms = 0;        // likewise
+  bool is_last_try = false;    // nobody who holds the name is waited for any longer
 };
 
 // A connection to a coordinator that the job may trust. EAGAIN, ECONNRESET: to be tried

@@ -118,10 +118,11 @@ class BigVector {
     if (fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0) return;
     if (fd < 0) fail("cannot open");
     ::close(fd);
-    const size_t slash = path.rfind('/');
-    const std::string directory = slash == path.npos ? "." : path.substr(0, slash);
-    fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd < 0) fail("in use by another job, and no unnamed file can be made beside it");
+    // Not O_TMPFILE, which a mounted volume, for one, does not have.
+    std::string unnamed = path + ".XXXXXX";
+    fd = ::mkostemp(unnamed.data(), O_CLOEXEC);
+    if (fd < 0) fail("in use by another job, and no file of its own can be made beside it");
+    ::unlink(unnamed.c_str());
   }
 
   // To zeros. A file that was cut to nothing, even if it was empty, is written to its device when
