@@ -14,6 +14,7 @@
 #include "iomgr/part_files.h"
 #include "iomgr/parts.h"
 #include "iomgr/stub_copies.h"
+#include "iomgr/stub_lock.h"
 #include "iomgr/tree.h"
 #include "iomgr/volume_files.h"
 
@@ -84,20 +85,39 @@ class Check {
     const TreePlace top{.directory_fd = volume_.root_fd(), .path = ".", .shown = volume_.root()};
     const Outcome<std::vector<TreeNode>> nodes = list_tree(top);
     if (!nodes) return nodes.error();
+    for (const TreeNode& node : *nodes) {
+      if (options_.repair && is_file(node)) mend_torn(top.at(node.path), node.info);
+    }
     Outcome<StubCounts> counts = StubCounts::take(volume_);
     if (!counts) return counts.error();
     stub_counts_ = std::move(*counts);
     for (const TreeNode& node : *nodes) {
       if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
-      if (!S_ISREG(node.info.st_mode) || is_within(node.path, kControlDirectory)) continue;
-      check_file(top.at(node.path), node.info);
+      if (is_within(node.path, kControlDirectory)) continue;
+      if (options_.repair && !node.path.empty() && is_covered(top.at(node.path))) {
+        cover_ = top.at(node.path).shown;
+      }
+      if (is_file(node)) check_file(top.at(node.path), node.info);
     }
     return {};
+  }
+
+  static bool is_file(const TreeNode& node) {
+    return S_ISREG(node.info.st_mode) && !is_within(node.path, kControlDirectory);
+  }
+
+  // Whether something is mounted there, which hides what stubs may lie below.
+  static bool is_covered(const TreePlace& place) {
+    struct statx seen {};
+    return ::statx(place.directory_fd, place.path.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0,
+                   &seen) == 0 &&
+           (seen.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
   }
 
   void check_file(const TreePlace& place, const struct stat& info) {
     const Fd fd(::openat(place.directory_fd, place.path.c_str(),
                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!fd && errno == ENOENT) return;  // gone since it was listed
     Layout layout;
     const Result<StubVerdict> verdict =
         fd ? inspect_stub(fd.get(), &layout) : Result<StubVerdict>(last_errno());
@@ -111,8 +131,43 @@ class Check {
       has_unknown_stub_ = true;
     } else if (Outcome<void> accepted = volume_.accept(layout, place.shown); !accepted) {
       problem("{}", accepted.error().text);
+      if (layout.volume == volume_.uuid()) has_unknown_stub_ = true;
     } else {
       check_striped(place, fd.get(), info, layout);
+    }
+  }
+
+  // A stub of which a failing machine wrote half: both halves are of this file, so it is whole in
+  // either state. Whoever damaged it otherwise has not hit the checksum of the other one.
+  void mend_torn(const TreePlace& place, const struct stat& info) {
+    if (info.st_size != kStubSize) return;
+    const Fd stub(::openat(place.directory_fd, place.path.c_str(),
+                           O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    StubBytes bytes;
+    Layout layout;
+    if (!stub || inspect_stub(stub.get(), &layout).value_or(StubVerdict::kNotAStub) !=
+                     StubVerdict::kBadChecksum ||
+        !lock_to_change(stub.get(), F_WRLCK) ||
+        pread_full(stub.get(), bytes.data(), bytes.size(), 0).value_or(0) != bytes.size() ||
+        decode_fields(bytes, &layout) != StubVerdict::kStub || !volume_.accept(layout, "") ||
+        !may_give_access(volume_, layout, info)) {
+      return;
+    }
+    for (const uint64_t size :
+         {layout.logical_size, kNoBound, stat_parts(volume_, layout).logical_size}) {
+      for (const FileState state : {FileState::kOpen, FileState::kClosed}) {
+        Layout other = layout;
+        other.logical_size = size;
+        other.state = state;
+        const StubBytes whole = encode_stub(other);
+        if (!std::equal(bytes.begin() + kStubSectorSize, bytes.end(), whole.begin() + kStubSectorSize)) {
+          continue;
+        }
+        if (write_stub(stub.get(), layout) && ::fsync(stub.get()) == 0) {
+          repaired("{}: was written half, is whole now", place.shown);
+        }
+        return;
+      }
     }
   }
 
@@ -257,13 +312,16 @@ class Check {
         id && S_ISREG(node.info.st_mode) && "parts/" + node.path == PartName(*id).c_str();
     if (!is_part) {
       problem("{}: is no part; left alone", place.shown);
-    } else if (found_.contains(id->bytes)) {
-      return;
+    } else if (found_.contains(id->bytes) || stub_counts_.of(*id) > 0) {
+      return;  // the latter: its stub was moved while we looked
     } else if (!options_.repair) {
       problem("{}: no stub names this part ({} bytes)", place.shown, node.info.st_size);
     } else if (has_unknown_stub_) {
       problem("{}: no stub names this part ({} bytes); kept, a damaged stub may be its own",
               place.shown, node.info.st_size);
+    } else if (!cover_.empty()) {
+      problem("{}: no stub names this part ({} bytes); kept, what is mounted at {} may hide its own",
+              place.shown, node.info.st_size, cover_);
     } else if (::unlinkat(place.directory_fd, place.path.c_str(), 0) != 0) {
       problem("{}: cannot remove: {}", place.shown, std::strerror(errno));
     } else {
@@ -316,6 +374,7 @@ class Check {
   StubCounts stub_counts_;
   std::map<std::array<uint8_t, 16>, Found> found_;  // by file id
   bool has_unknown_stub_ = false;                   // one that cannot say which parts are its own
+  std::string cover_;                               // where something is mounted; if repairing
 };
 
 }  // namespace

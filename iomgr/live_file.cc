@@ -61,9 +61,11 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
   const Result<StubVerdict> verdict = read_stub(stub.get(), kStubSize, &now);
   if (!verdict) return os_error(verdict.error().code, std::string(name), "cannot read the stub");
   if (*verdict != StubVerdict::kStub || now.file_id != layout.file_id) {
+    if (*verdict == StubVerdict::kBadChecksum) return make_error(EIO, "{}: {}", name, describe(*verdict));
     return make_error(ESTALE, "{}: has become another file", name);
   }
   std::shared_ptr<LiveFile> live(new LiveFile(std::move(stub), now));
+  const Layout said = now;
   now = current_layout(volume, now);
   live->file_ = std::move(shared);
   if (!live->file_ || !live->file_->parts().writable()) {
@@ -79,8 +81,15 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
   } else {
     live->writable_ = live->file_;
   }
-  live->file_->set_size(now.logical_size);
   if (now.state == FileState::kOpen) {  // a write of the dead may have left gaps
+    // By the parts themselves: one that cannot be looked up for once would seem to be empty, and
+    // the others would be cut to that.
+    const Result<uint64_t> parts = live->writable_->size_of_parts();
+    if (!parts) return os_error(parts.error().code, std::string(name), "cannot read its parts");
+    now.logical_size = std::min(said.logical_size, *parts);
+  }
+  live->file_->set_size(now.logical_size);
+  if (now.state == FileState::kOpen) {
     MutexLock held(live->mu_);
     if (Result<void> even = live->set_part_sizes(now.logical_size); !even) {
       return os_error(even.error().code, std::string(name), "cannot be taken over from a dead writer");
@@ -105,14 +114,16 @@ Result<void> LiveFile::say(FileState state, uint64_t size) {
   return say(layout);
 }
 
-// The first time durably: else a power failure could keep the new parts and the
-// stub that says `closed`.
+// Durably, but for a bound that is lifted: else a power failure could keep the new parts and the
+// stub that says `closed`, or some parts cut and others not, and no bound.
 Result<void> LiveFile::prepare_change(uint64_t bound) {
   change_count_.fetch_add(1, std::memory_order_acq_rel);
-  const bool was_closed = layout_.state == FileState::kClosed;
-  if (!was_closed && layout_.logical_size == bound) return {};
+  const bool is_said = layout_.state == FileState::kOpen && layout_.logical_size == bound;
+  if (is_said && is_durable_) return {};
+  if (!is_said && (layout_.state == FileState::kClosed || bound != kNoBound)) is_durable_ = false;
   if (Result<void> said = say(FileState::kOpen, bound); !said) return said;
-  if (was_closed && ::fdatasync(stub_.get()) != 0) return last_errno();
+  if (!is_durable_ && ::fdatasync(stub_.get()) != 0) return last_errno();
+  is_durable_ = true;
   return {};
 }
 

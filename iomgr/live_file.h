@@ -126,7 +126,8 @@ class LiveFile {
       : stub_(std::move(stub)), layout_(layout), is_open_(layout.state == FileState::kOpen) {}
   Result<void> say(const Layout& layout) REQUIRES(mu_);
   Result<void> say(FileState state, uint64_t size) REQUIRES(mu_);
-  // Says `open`; `bound`: what the parts may say at most from now on.
+  // Says `open`; `bound`: what the parts may say at most from now on. After an error it is
+  // said once more.
   Result<void> prepare_change(uint64_t bound) REQUIRES(mu_);
   Result<void> set_part_sizes(uint64_t size) REQUIRES(mu_);
   void set_size(uint64_t size) REQUIRES(mu_);
@@ -143,6 +144,7 @@ class LiveFile {
 
   Mutex mu_;                       // held while the size changes
   Layout layout_ GUARDED_BY(mu_);  // what the stub says
+  bool is_durable_ GUARDED_BY(mu_) = false;  // as far as it has to be; not known of a dead writer's
   CondVar outside_ended_;
   uint32_t outside_count_ GUARDED_BY(mu_) = 0;      // writes from outside, under way
   bool outside_extends_ GUARDED_BY(mu_) = false;

@@ -25,7 +25,7 @@ constexpr uint64_t kBudgetStep = 16 << 20;
 constexpr uint32_t kSweepSteps = 3;
 constexpr uint64_t kAheadMax = 24 << 20;
 constexpr uint64_t kAheadShare = 2;  // of the budget
-// 64 TiB. A file of holes can have any size, and each frame takes a byte here.
+// 64 TiB, of all files together. One of holes can have any size, and each frame takes a byte here.
 constexpr uint64_t kFramesMax = uint64_t{1} << 26;
 
 uint64_t first_frame_of(ByteRange range) { return range.offset / kFrame; }
@@ -104,7 +104,7 @@ struct SharedScan::File {
   }
   ByteRange range_of(uint64_t frame) const {
     const uint64_t offset = frame * kFrame;
-    return {.offset = offset, .length_bytes = std::min(kFrame, header().size_bytes - offset)};
+    return {.offset = offset, .length_bytes = std::min(kFrame, size_bytes - offset)};
   }
 
   // Whether the kernel has taken pages of it: the oldest go first, so two tell.
@@ -119,6 +119,7 @@ struct SharedScan::File {
 
   std::shared_ptr<const StripedFile> file;
   SharedCache::Content content;
+  uint64_t size_bytes = 0;
   SharedLayout layout{0};
   Fd memfd;
   Fd frames;  // the same, for reading alone
@@ -149,7 +150,7 @@ SharedScan::~SharedScan() {
 }
 
 int SharedScan::frames_fd() const { return file_->frames.get(); }
-uint64_t SharedScan::size_bytes() const { return file_->header().size_bytes; }
+uint64_t SharedScan::size_bytes() const { return file_->size_bytes; }
 const StripedFile& SharedScan::file() const { return *file_->file; }
 
 int SharedScan::fetch(ByteRange range) { return cache_.fetch(*file_, *place_, range); }
@@ -186,17 +187,23 @@ SharedCache::~SharedCache() = default;
 Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const StripedFile> file,
                                                        Content content,
                                                        const SharingProcess& process) {
+  MutexLock lock(mu_);
   const auto make = [&]() -> Result<std::shared_ptr<File>> {
     auto made = std::make_shared<File>();
     const uint64_t size = file->size();
     made->file = file;
+    made->size_bytes = size;
     made->content = content;
     made->layout = SharedLayout(size);
-    if (made->layout.frame_count > kFramesMax) return Errno{EFBIG};
-    made->memfd.reset(::memfd_create("graphlane-shared", MFD_CLOEXEC));
-    // Only its owner may open it anew for writing, by /proc.
+    uint64_t frame_count = made->layout.frame_count;
+    for (const auto& other : files_) frame_count += other->layout.frame_count;
+    if (frame_count > kFramesMax) return Errno{EFBIG};
+    made->memfd.reset(::memfd_create("graphlane-shared", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    // Only its owner may open it anew for writing, by /proc, and nobody make it shorter: a load of
+    // a reader's would fault.
     if (!made->memfd || ::fchmod(made->memfd.get(), 0400) != 0 ||
-        ::ftruncate(made->memfd.get(), static_cast<off_t>(made->layout.total_bytes)) != 0) {
+        ::ftruncate(made->memfd.get(), static_cast<off_t>(made->layout.total_bytes)) != 0 ||
+        ::fcntl(made->memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
       return last_errno();
     }
     made->frames = reopen(made->memfd.get(), O_RDONLY);
@@ -212,11 +219,10 @@ Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const Str
     made->states.resize(made->layout.frame_count);
     return made;
   };
-  MutexLock lock(mu_);
   const Uuid& id = file->layout().file_id;
   auto found = std::find_if(files_.begin(), files_.end(), [&](const auto& one) {
     return one->file->layout().file_id == id && one->content == content &&
-           one->header().size_bytes == file->size();
+           one->size_bytes == file->size();
   });
   if (found == files_.end()) {
     Result<std::shared_ptr<File>> made = make();
@@ -470,7 +476,7 @@ int SharedCache::fetch(File& file, Place& place, ByteRange range) {
 }
 
 int SharedCache::bring(File& file, Place& place, ByteRange range, bool ahead) {
-  const uint64_t size = file.header().size_bytes;
+  const uint64_t size = file.size_bytes;
   if (range.offset >= size) return 0;
   range.length_bytes = std::min(range.length_bytes, size - range.offset);
   std::vector<uint64_t> frames;
@@ -546,7 +552,7 @@ int SharedCache::fill(File& file, const std::vector<uint64_t>& frames) {
   mu_.unlock();
   const int error = move_({.map = file.file->map(),
                            .parts = file.file->parts(),
-                           .size_bytes = file.header().size_bytes,
+                           .size_bytes = file.size_bytes,
                            .op = IoOp::kRead,
                            .direct = false,
                            .pieces = pieces});

@@ -52,6 +52,9 @@ class SharedFrames {
     struct stat st;
     if (sys::fstat(fd, &st) != 0) return last_errno();
     if (static_cast<uint64_t>(st.st_size) != layout.total_bytes) return Errno{EINVAL};
+    // It stays that long, and is memory, not some file that may fail or wait.
+    const int seals = sys::fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return Errno{EINVAL};
     // The system call: mmap is one of the preload library's hooks.
     const long at = ::syscall(SYS_mmap, nullptr, layout.total_bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (at == -1) return last_errno();

@@ -7,6 +7,7 @@
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/file_io.h"
+#include "iomgr/base/uuid.h"
 
 namespace graphlane {
 namespace {
@@ -31,7 +32,8 @@ Outcome<void> write_temporary(int directory_fd, const std::string& temporary,
 
 Outcome<void> write_small_file(int directory_fd, const std::string& name, std::string_view path,
                                std::string_view content, mode_t mode) {
-  const std::string temporary = fmt::format("{}.{}~", name, ::getpid());
+  // Not by our number: another container may have a process of the same.
+  const std::string temporary = fmt::format("{}.{}~", name, UuidText(Uuid::random()).view());
   Outcome<void> written = write_temporary(directory_fd, temporary, path, content, mode);
   if (written && ::renameat(directory_fd, temporary.c_str(), directory_fd, name.c_str()) != 0) {
     written = os_error(errno, path, "cannot create");

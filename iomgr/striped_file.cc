@@ -78,6 +78,16 @@ Result<uint64_t> StripedFile::seek(uint64_t offset, int whence) const {
   return first;
 }
 
+Result<uint64_t> StripedFile::size_of_parts() const {
+  std::array<uint64_t, kDeviceCountMax> sizes{};
+  for (uint32_t d = 0; d < parts_.count(); ++d) {
+    struct stat st;
+    if (::fstat(parts_.buffered(d), &st) != 0) return last_errno();
+    sizes[d] = static_cast<uint64_t>(st.st_size);
+  }
+  return map_.logical_size({sizes.data(), parts_.count()});
+}
+
 PartsStat stat_parts(const Volume& volume, const Layout& layout) {
   look_up_parts(volume, layout.file_id);
   const PartName name(layout.file_id);

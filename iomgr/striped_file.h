@@ -41,6 +41,9 @@ class StripedFile {
   void hold(Fd stub) { stub_ = std::move(stub); }
   int held_stub() const { return stub_.get(); }
 
+  // What the parts that are open make together.
+  Result<uint64_t> size_of_parts() const;
+
   // As lseek(2) with SEEK_DATA or SEEK_HOLE. ENXIO: nothing there.
   Result<uint64_t> seek(uint64_t offset, int whence) const;
 

@@ -43,6 +43,7 @@ constexpr size_t kBannerAt = 128;
 constexpr size_t kTailMagicAt = 4080;
 constexpr size_t kChecksumAt = kStubSize - sizeof(uint32_t);
 static_assert(sizeof(Record) <= kBannerAt && kBannerAt + sizeof(kBanner) <= kTailMagicAt);
+static_assert(sizeof(Record) <= kStubSectorSize);
 
 bool has_head_magic(std::span<const uint8_t> bytes) {
   return bytes.size() >= sizeof kHeadMagic &&
@@ -117,6 +118,10 @@ StubVerdict decode_stub(std::span<const uint8_t> bytes, Layout* layout) {
   uint32_t checksum = 0;
   std::memcpy(&checksum, bytes.data() + kChecksumAt, sizeof checksum);
   if (checksum != crc32c(bytes.data(), kChecksumAt)) return StubVerdict::kBadChecksum;
+  return decode_fields(bytes.first<kStubSize>(), layout);
+}
+
+StubVerdict decode_fields(std::span<const uint8_t, kStubSize> bytes, Layout* layout) {
   Record record;
   std::memcpy(&record, bytes.data(), sizeof record);
   if (record.version != kVersion || record.stub_size != kStubSize) return StubVerdict::kBadVersion;

@@ -65,6 +65,12 @@ StubBytes encode_stub(const Layout& layout);
 // it has more. `layout` is set only for kStub.
 StubVerdict decode_stub(std::span<const uint8_t> bytes, Layout* layout);
 
+// Where a device writes less than a block at once, a power failure may leave the first sector of
+// one state of the file and the rest, with the checksum, of another. What the first one says,
+// whatever the checksum.
+inline constexpr size_t kStubSectorSize = 512;
+StubVerdict decode_fields(std::span<const uint8_t, kStubSize> bytes, Layout* layout);
+
 // Reads the head of a file into the buffer, and decodes it. A stub is rewritten in
 // place, and a read beside that may get some of the old and some of the new bytes:
 // one in three, on ext4, beside a writer that never stops. So one with a bad

@@ -3,43 +3,37 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <filesystem>
 #include <set>
 #include <utility>
 
 #include "iomgr/base/sys.h"
 #include "iomgr/parts.h"
+#include "iomgr/tree.h"
 #include "iomgr/volume_files.h"
 
 namespace graphlane {
-namespace fs = std::filesystem;
 
 Outcome<StubCounts> StubCounts::take(const Volume& volume) {
+  const TreePlace top{.directory_fd = volume.root_fd(), .path = ".", .shown = volume.root()};
+  const Outcome<std::vector<TreeNode>> nodes = list_open_tree(top);
+  if (!nodes) return nodes.error();
   StubCounts counts;
   std::set<std::pair<dev_t, ino_t>> seen;
-  std::error_code error;
-  fs::recursive_directory_iterator at(fmt::format("/proc/self/fd/{}", volume.root_fd()),
-                                      fs::directory_options::skip_permission_denied, error);
-  for (; !error && at != fs::end(at); at.increment(error)) {
-    if (at.depth() == 0 && at->path().filename() == kControlDirectory) {
-      at.disable_recursion_pending();
-    }
-    struct stat st;
-    if (::lstat(at->path().c_str(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size != kStubSize) {
-      continue;
-    }
-    if (!seen.insert({st.st_dev, st.st_ino}).second) continue;
+  for (const TreeNode& node : *nodes) {
+    const struct stat& info = node.info;
+    if (!S_ISREG(info.st_mode) || info.st_size != kStubSize) continue;
+    if (is_within(node.path, kControlDirectory)) continue;
+    if (!seen.insert({info.st_dev, info.st_ino}).second) continue;
     // By sys:: as in base/reopen.h: other threads' descriptors come and go meanwhile.
-    const Fd fd(sys::openat(AT_FDCWD, at->path().c_str(),
+    const Fd fd(sys::openat(volume.root_fd(), top.at(node.path).path.c_str(),
                             O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     Layout layout;
     const Result<StubVerdict> verdict = inspect_stub(fd.get(), &layout);
     if (verdict && *verdict == StubVerdict::kStub && layout.volume == volume.uuid() &&
-        may_give_access(volume, layout, st)) {
+        may_give_access(volume, layout, info)) {
       counts.counts_[layout.file_id.bytes] += 1;
     }
   }
-  if (error) return os_error(error.value(), volume.root(), "cannot look for copies of stubs");
   return counts;
 }
 

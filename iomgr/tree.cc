@@ -32,24 +32,50 @@ Outcome<std::vector<std::string>> list_names(const TreePlace& directory) {
   return names;
 }
 
-// `depth_max` 0: the node alone.
-Outcome<void> list_below(const TreePlace& top, const std::string& path, unsigned depth_max,
-                         std::vector<TreeNode>* nodes) {
-  const TreePlace place = top.at(path);
-  TreeNode node{.path = path};
-  if (::fstatat(place.directory_fd, place.path.c_str(), &node.info, AT_SYMLINK_NOFOLLOW) != 0) {
-    return place.error(errno, "cannot read");
+class Listing {
+ public:
+  explicit Listing(const TreePlace& top, bool skips_closed = false)
+      : top_(top), skips_closed_(skips_closed) {}
+
+  // `depth_max` 0: the top alone.
+  Outcome<std::vector<TreeNode>> take(unsigned depth_max) {
+    if (Outcome<void> listed = add("", depth_max); !listed) return listed.error();
+    return std::move(nodes_);
   }
-  nodes->push_back(node);
-  if (!S_ISDIR(node.info.st_mode) || depth_max == 0) return {};
-  const Outcome<std::vector<std::string>> names = list_names(place);
-  if (!names) return names.error();
-  for (const std::string& name : *names) {
-    const std::string below = path.empty() ? name : path + "/" + name;
-    if (Outcome<void> listed = list_below(top, below, depth_max - 1, nodes); !listed) return listed;
+
+ private:
+  // What goes while we look was not there; but for the top.
+  static bool has_gone(const Error& error, const std::string& path) {
+    return (error.code == ENOENT || error.code == ENOTDIR) && !path.empty();
   }
-  return {};
-}
+
+  Outcome<void> add(const std::string& path, unsigned depth_max) {
+    const TreePlace place = top_.at(path);
+    TreeNode node{.path = path};
+    if (::fstatat(place.directory_fd, place.path.c_str(), &node.info, AT_SYMLINK_NOFOLLOW) != 0) {
+      const Error error = place.error(errno, "cannot read");
+      return has_gone(error, path) ? Outcome<void>() : error;
+    }
+    nodes_.push_back(node);
+    if (!S_ISDIR(node.info.st_mode) || depth_max == 0) return {};
+    const Outcome<std::vector<std::string>> names = list_names(place);
+    if (!names && has_gone(names.error(), path)) {
+      nodes_.pop_back();
+      return {};
+    }
+    if (!names && names.error().code == EACCES && skips_closed_) return {};
+    if (!names) return names.error();
+    for (const std::string& name : *names) {
+      const std::string below = path.empty() ? name : path + "/" + name;
+      if (Outcome<void> added = add(below, depth_max - 1); !added) return added;
+    }
+    return {};
+  }
+
+  const TreePlace& top_;
+  const bool skips_closed_;
+  std::vector<TreeNode> nodes_;
+};
 
 Outcome<void> copy_link(const TreePlace& from, const struct stat& info, const TreePlace& to) {
   char target[PATH_MAX + 1];
@@ -121,15 +147,15 @@ TreePlace TreePlace::at(const std::string& below) const {
 }
 
 Outcome<std::vector<TreeNode>> list_tree(const TreePlace& top) {
-  std::vector<TreeNode> nodes;
-  if (Outcome<void> listed = list_below(top, "", UINT_MAX, &nodes); !listed) return listed.error();
-  return nodes;
+  return Listing(top).take(UINT_MAX);
+}
+
+Outcome<std::vector<TreeNode>> list_open_tree(const TreePlace& top) {
+  return Listing(top, /*skips_closed=*/true).take(UINT_MAX);
 }
 
 Outcome<std::vector<TreeNode>> list_directory(const TreePlace& top) {
-  std::vector<TreeNode> nodes;
-  if (Outcome<void> listed = list_below(top, "", 1, &nodes); !listed) return listed.error();
-  return nodes;
+  return Listing(top).take(1);
 }
 
 Outcome<void> copy_tree(const TreePlace& from, const std::vector<TreeNode>& nodes,

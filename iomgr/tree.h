@@ -42,8 +42,12 @@ struct TreeNode {
   struct stat info {};
 };
 
-// The top and all below it, a directory before what it holds, names in order.
+// The top and all below it, a directory before what it holds, names in order. Others may make and
+// remove names meanwhile.
 Outcome<std::vector<TreeNode>> list_tree(const TreePlace& top);
+
+// The same, without what is in directories that we may not read.
+Outcome<std::vector<TreeNode>> list_open_tree(const TreePlace& top);
 
 // The top and, if it is a directory, what is directly in it.
 Outcome<std::vector<TreeNode>> list_directory(const TreePlace& top);

@@ -38,8 +38,8 @@ Error missing_device(const std::string& directory, uint32_t ordinal, const Uuid&
     return make_error(ENODEV, "{}: missing: device {} of volume {} is not there", directory,
                       ordinal, UuidText(volume).view());
   }
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
-    const std::string name = entry.path().filename().string();
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
     if (name.starts_with("graphlane-")) {
       return make_error(ENODEV, "{}: foreign: holds {}, expected device {} of volume {}", directory,
                         name, ordinal, UuidText(volume).view());

@@ -57,6 +57,7 @@ Outcome<void> remove_node(const Volume& volume, const TreeNode& node, const Tree
   const int flags = S_ISDIR(node.info.st_mode) ? AT_REMOVEDIR : 0;
   const Fd fd = S_ISREG(node.info.st_mode) ? open_regular(place) : Fd();
   if (::unlinkat(place.directory_fd, place.path.c_str(), flags) != 0) {
+    if (errno == ENOENT && !node.path.empty()) return {};  // somebody else was faster
     return place.error(errno, "cannot remove");
   }
   Layout layout;
@@ -157,18 +158,21 @@ Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, boo
     if (force || !S_ISREG(node.info.st_mode)) continue;
     const TreePlace place = top.at(node.path);
     const Fd fd = open_regular(place);
+    if (!fd && errno == ENOENT) continue;  // somebody else was faster
     if (!fd) return place.error(errno, "cannot open");
     if (Outcome<void> checked = check_removable(volume, fd.get(), place); !checked) return checked;
   }
   std::vector<Uuid> orphans;
-  for (auto node = nodes->rbegin(); node != nodes->rend(); ++node) {
-    Outcome<void> removed = remove_node(volume, *node, top.at(node->path), &orphans);
-    if (!removed) return removed;
+  Outcome<void> removed;
+  for (auto node = nodes->rbegin(); node != nodes->rend() && removed; ++node) {
+    removed = remove_node(volume, *node, top.at(node->path), &orphans);
   }
-  if (orphans.empty()) return {};
+  if (orphans.empty()) return removed;
   // A stub that a power failure brings back must find its parts.
-  (void)::syncfs(volume.root_fd());
-  return remove_orphans(volume, orphans);
+  Outcome<void> reaped = ::syncfs(volume.root_fd()) == 0
+                             ? remove_orphans(volume, orphans)
+                             : os_error(errno, volume.root(), "cannot write");
+  return removed ? reaped : removed;
 }
 
 std::string device_root(const std::string& directory, const Uuid& uuid) {

@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import subprocess
 import time
 
 import pytest
@@ -123,3 +124,17 @@ def test_another_volume_on_the_same_devices_is_left_alone(graphlane, volume, lar
     graphlane("import", large, tmp_path / "second")
     graphlane("check", "--repair", made.path)
     graphlane("check", tmp_path / "second")
+
+
+def test_parts_whose_stubs_something_mounted_may_hide_are_kept(root, graphlane, volume, large):
+    made = volume()
+    (made.path / "sub").mkdir()
+    graphlane("import", large, made.path / "sub/large")
+    subprocess.run(["mount", "-t", "tmpfs", "none", made.path / "sub"], check=True)
+    try:
+        result = graphlane("check", "--repair", made.path, check=False)
+    finally:
+        subprocess.run(["umount", made.path / "sub"], check=True)
+    assert result.returncode == 1 and has_parts(made)
+    assert result.stdout.count(f"what is mounted at {made.path}/sub may hide its own") == len(made.devices)
+    assert graphlane("check", made.path).stdout.endswith("no problems\n")

@@ -1,5 +1,9 @@
 #include "iomgr/check.h"
 
+#include <atomic>
+#include <thread>
+
+#include "iomgr/stub_copies.h"
 #include "tests/iomgr/volume_fixture.h"
 
 namespace graphlane {
@@ -60,6 +64,46 @@ TEST_F(CheckTest, TellsMissingShortAndLongParts) {
   EXPECT_TRUE(check().problems.empty());
   fs::remove(part);
   EXPECT_EQ(problem(), in_volume("file") + ": part " + part + " is missing");
+}
+
+TEST_F(CheckTest, MendsAStubThatAFailingMachineWroteHalf) {
+  const std::string closed = read(in_volume("file"));
+  Layout open_layout = layout_of("file");
+  open_layout.state = FileState::kOpen;
+  open_layout.logical_size = kNoBound;
+  const StubBytes bytes = encode_stub(open_layout);
+  const std::string open(bytes.begin(), bytes.end());
+  const auto torn = [](const std::string& first, const std::string& rest) {
+    return first.substr(0, 512) + rest.substr(512);
+  };
+  for (const std::string& stub : {torn(closed, open), torn(open, closed)}) {
+    write(in_volume("file"), stub);
+    EXPECT_EQ(check().problems.front(), in_volume("file") + ": stub checksum mismatch");
+    const CheckReport report = check(true);
+    EXPECT_TRUE(report.problems.empty()) << report.problems.front();
+    EXPECT_EQ(report.repaired.front(), in_volume("file") + ": was written half, is whole now");
+    EXPECT_TRUE(check().problems.empty());
+    EXPECT_EQ(content_of("file"), content_);
+  }
+}
+
+TEST_F(CheckTest, OthersMayMakeAndRemoveNamesMeanwhile) {
+  std::atomic<bool> done = false;
+  std::thread other([&] {
+    const std::string place = in_volume("comes");
+    while (!done) {
+      fs::create_directories(place + "/and");
+      write(place + "/and/goes", "x");
+      std::error_code ignored;
+      fs::remove_all(place, ignored);
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_TRUE(StubCounts::take(*volume_));
+    EXPECT_TRUE(check().problems.empty());
+  }
+  done = true;
+  other.join();
 }
 
 TEST_F(CheckTest, TellsDamagedStubsAndKeepsTheirParts) {

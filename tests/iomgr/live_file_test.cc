@@ -301,6 +301,23 @@ TEST_F(LiveFileTest, TakesOverWhatADeadWriterLeftUneven) {
   EXPECT_EQ(get(*live).substr(0, content.size()), content);
 }
 
+// By its name a part may not be found for once, though it is there: what is long stays long.
+TEST_F(LiveFileTest, TakesTheSizeFromThePartsThatItHasOpen) {
+  const std::string content = random_bytes(kDeviceCount * kDepth * 2);
+  make(content);
+  ASSERT_TRUE(opened()->resize(content.size() + 1));  // and dies
+  const auto reading = StripedFile::open(*volume_, layout_of("f"), "f", O_RDWR);
+  ASSERT_TRUE(reading) << reading.error().text;
+  const std::string part = part_of("f", 0);
+  std::filesystem::rename(part, path("hidden"));
+  Fd stub(::open(in_volume("f").c_str(), O_RDWR | O_CLOEXEC));
+  auto live = LiveFile::open(*volume_, layout_of("f"), std::move(stub), "f", *reading);
+  std::filesystem::rename(path("hidden"), part);
+  ASSERT_TRUE(live) << live.error().text;
+  EXPECT_EQ((*live)->size(), content.size() + 1);
+  EXPECT_EQ(get(**live).substr(0, content.size()), content);
+}
+
 // Killed when the stub had its bound, and the parts were still long.
 TEST_F(LiveFileTest, ATruncationIsDoneWhenTheStubSaysSo) {
   const std::string content = random_bytes(kDeviceCount * kDepth * 3);
