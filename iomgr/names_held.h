@@ -4,10 +4,13 @@
 // has not been to where it has would seem to be gone, and a repair would take its
 // parts.
 //
+// An open-file-description lock, as those of stubs are (stub_lock.h): who has the volume to read,
+// whoever that is, can keep a check from its work, but not everybody from theirs, as with flock(2).
+//
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
 
-#include <sys/file.h>
+#include <fcntl.h>
 
 #include <cerrno>
 
@@ -17,12 +20,21 @@ namespace graphlane {
 
 inline constexpr char kLockFile[] = ".graphlane/run/lock";
 
+// F_RDLCK or F_WRLCK of the whole lock file, at once or (F_OFD_SETLKW) when it can be had; the
+// latter wants a descriptor that is open for writing. False: errno, EAGAIN if others have it.
+inline bool lock_names(int lock_fd, short type, int command) {
+  struct flock wanted = {.l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
+  if (sys::fcntl(lock_fd, command, reinterpret_cast<intptr_t>(&wanted)) == 0) return true;
+  if (errno == EACCES) errno = EAGAIN;
+  return false;
+}
+
 class NamesHeld {
  public:
   // `root_fd` is the volume's directory.
   explicit NamesHeld(int root_fd)
       : file_(sys::openat(root_fd, kLockFile, O_RDONLY | O_CREAT | O_CLOEXEC, 0644)) {
-    while (file_ && ::syscall(SYS_flock, file_.get(), LOCK_SH) != 0 && errno == EINTR) continue;
+    while (file_ && !lock_names(file_.get(), F_RDLCK, F_OFD_SETLKW) && errno == EINTR) continue;
   }
 
  private:

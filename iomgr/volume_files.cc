@@ -1,7 +1,6 @@
 #include "iomgr/volume_files.h"
 
 #include <linux/openat2.h>
-#include <sys/file.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -181,12 +180,15 @@ std::string device_root(const std::string& directory, const Uuid& uuid) {
 
 Outcome<VolumeLock> VolumeLock::take(const Volume& volume, Mode mode) {
   const std::string path = volume.root() + "/" + kLockFile;
-  Fd file(::openat(volume.root_fd(), kLockFile, O_RDONLY | O_CREAT | O_CLOEXEC, 0644));
+  const int access = mode == kExclusive ? O_RDWR : O_RDONLY;
+  Fd file(::openat(volume.root_fd(), kLockFile, access | O_CREAT | O_CLOEXEC, 0644));
+  const bool is_constant = !file && errno == EROFS;
+  if (is_constant) file = Fd(::openat(volume.root_fd(), kLockFile, O_RDONLY | O_CLOEXEC));
   if (!file) return os_error(errno, path, "cannot open");
-  const int operation = (mode == kExclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
+  const short type = mode == kExclusive && !is_constant ? F_WRLCK : F_RDLCK;
   const auto deadline = std::chrono::steady_clock::now() + kLockPatience;
-  while (::flock(file.get(), operation) != 0) {
-    if (errno != EWOULDBLOCK) return os_error(errno, path, "cannot lock");
+  while (!lock_names(file.get(), type, F_OFD_SETLK)) {
+    if (errno != EAGAIN) return os_error(errno, path, "cannot lock");
     if (std::chrono::steady_clock::now() >= deadline) return busy(volume, mode);
     std::this_thread::sleep_for(kLockInterval);
   }

@@ -18,8 +18,7 @@ class HeldNames {
   // even open the lock file goes on without.
   bool take(int root_fd) {
     lock_ = Fd(sys::openat(root_fd, kLockFile, O_RDONLY | O_CREAT | O_CLOEXEC, 0644));
-    return !lock_ || ::syscall(SYS_flock, lock_.get(), LOCK_SH | LOCK_NB) == 0 ||
-           errno != EWOULDBLOCK;
+    return !lock_ || lock_names(lock_.get(), F_RDLCK, F_OFD_SETLK) || errno != EAGAIN;
   }
 
  private:

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, TimeoutError
 
 import pytest
 
-from harness import run
+from harness import names_locked, run
 from mounts import (FEW_DESCRIPTORS, mounted, parts_of, random_bytes, stats, striped,  # noqa: F401, fixtures
                     with_few_descriptors)
 
@@ -184,13 +184,24 @@ def test_names_stand_still_while_a_check_looks(striped, mounted, change):
     with mounted(volume) as at, ThreadPoolExecutor(1) as other:
         (at / "top/sub").mkdir(parents=True)
         os.rename(at / "data", at / "top/sub/data")
-        with open(volume.path / ".graphlane/run/lock", "rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with names_locked(volume):
             changed = other.submit(change, at)
             with pytest.raises(TimeoutError):
                 changed.result(0.3)
             (at / "plain").touch()  # other directories go on
         changed.result(10)
+
+
+def test_who_may_only_read_a_volume_keeps_nobody_waiting(striped, mounted):
+    volume, _ = striped(size=100_000)
+    with mounted(volume) as at, open(volume.path / ".graphlane/run/lock", "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+        fcntl.lockf(lock, fcntl.LOCK_SH)
+        with ThreadPoolExecutor(1) as other:
+            other.submit(os.rename, at / "data", at / "moved").result(10)
+            other.submit(os.unlink, at / "moved").result(10)
 
 
 def test_flags_of_chattr_that_the_parts_cannot_have(root, striped, mounted):

@@ -1,7 +1,6 @@
 """Writing striped files without a mount: everything is as on plain files."""
 
 import errno
-import fcntl
 import os
 import random
 import re
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import BUILD, Volume, run
+from harness import BUILD, Volume, names_locked, run
 
 UNIT = 65536
 CHANGES = Path(__file__).parent / "changes.py"
@@ -396,16 +395,14 @@ os.makedirs("top/sub")
 open("top/sub/a.dat", "w").close(); open("plain", "w").close()
 """)
     before = sorted(made.path.rglob("*"))
-    with open(made.path / ".graphlane/run/lock", "rb") as lock, ThreadPoolExecutor(1) as other:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with ThreadPoolExecutor(1) as other, names_locked(made):
         changed = other.submit(preloaded, f"import ctypes, os; {change}", cwd=made.path)
         with pytest.raises(TimeoutError):
             changed.result(0.5)
         preloaded("import os; open('other', 'w').close(); os.rename('other', 'another')", cwd=made.path)
         os.unlink(made.path / "another")  # what is no stub goes on
         assert sorted(made.path.rglob("*")) == before
-        fcntl.flock(lock, fcntl.LOCK_UN)
-        changed.result(10)
+    changed.result(10)
     assert sorted(made.path.rglob("*")) != before
 
 
@@ -433,12 +430,12 @@ strace.wait()
 def test_who_waits_for_a_check_holds_up_nobody(preloaded, made):
     """Other threads open files and fork, and a signal ends who waits."""
     preloaded(f"""
-import fcntl, os, signal, subprocess, threading, time
+import fcntl, os, signal, struct, subprocess, threading, time
 os.chdir({str(made.path)!r})
 for name in "abc":
     open(name + ".dat", "w").write(name)
-lock = open(".graphlane/run/lock")
-fcntl.flock(lock, fcntl.LOCK_EX)
+lock = open(".graphlane/run/lock", "r+b")
+fcntl.fcntl(lock, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
 waiting = [threading.Thread(target=os.rename, args=("a.dat", "d.dat")),
            threading.Thread(target=os.unlink, args=("b.dat",)),
            threading.Thread(target=lambda: open("new.dat", "w").close())]
@@ -451,7 +448,7 @@ time.sleep(0.3)
 child.terminate()
 assert child.wait(5) == -signal.SIGTERM
 assert all(thread.is_alive() for thread in waiting)
-fcntl.flock(lock, fcntl.LOCK_UN)
+lock.close()
 for thread in waiting:
     thread.join()
 assert sorted(name for name in os.listdir() if name.endswith(".dat")) == ["c.dat", "d.dat", "new.dat"]
