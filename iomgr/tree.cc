@@ -253,8 +253,9 @@ Result<void> rename_new(const TreePlace& from, const TreePlace& to) {
                   RENAME_NOREPLACE) == 0) {
     return {};
   }
-  if (errno != EINVAL && errno != ENOSYS) return last_errno();
-  // A filesystem without that flag: look first, and hope that nobody is faster.
+  if (errno != EINVAL && errno != ENOSYS && errno != EXDEV) return last_errno();
+  // A filesystem without that flag: look first, and hope that nobody is faster. What other
+  // filesystem there is may begin at `to`, which is taken then.
   struct stat there;
   if (::fstatat(to.directory_fd, to.path.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0) {
     return Errno{EEXIST};

@@ -100,6 +100,16 @@ def test_export_of_the_contents_of_all_and_of_a_directory(graphlane, volume, dat
         shutil.rmtree(back)
 
 
+# The copies were made beside it, from where they could not be renamed.
+def test_export_into_a_directory_that_is_a_filesystem(graphlane, volume, data, small_filesystem, tmp_path):
+    made = volume(depth="64K")
+    graphlane("import", data, made.path)
+    there = small_filesystem(tmp_path / "there", "8M")
+    graphlane("export", f"{made.path}/.", there)
+    assert (there / "data").read_bytes() == data.read_bytes()
+    assert [path.name for path in there.iterdir()] == ["data"]
+
+
 def test_export_does_not_overwrite_unasked(graphlane, refused, volume, data, tmp_path):
     made = volume()
     graphlane("import", data, made.path)
