@@ -190,7 +190,10 @@ Result<void> resize_striped(Filesystem& fs, fuse_req_t req, LiveFile& live, uint
 Result<void> chmod_parts(const Volume& volume, const Layout& layout, mode_t mode) {
   const PartName name(layout.file_id);
   for (uint32_t d = 0; d < volume.device_count(); ++d) {
-    if (::fchmodat(device_fd(volume, d), name.c_str(), mode & 0777, 0) != 0) return last_errno();
+    // A link would lead root to what is not the volume's.
+    if (::fchmodat(device_fd(volume, d), name.c_str(), mode & 0777, AT_SYMLINK_NOFOLLOW) != 0) {
+      return last_errno();
+    }
   }
   return {};
 }

@@ -1,0 +1,100 @@
+"""Root works for users who would like to have more than is theirs."""
+
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness import run
+
+USER = 65533
+SECRET = b"root's own. " * 100_000
+
+
+def as_user(*command, **options) -> subprocess.CompletedProcess:
+    return subprocess.run([str(word) for word in command], user=USER, group=USER, extra_groups=[],
+                          capture_output=True, timeout=60, stdin=subprocess.DEVNULL, **options)
+
+
+def give(*trees: Path) -> None:
+    for tree in trees:
+        for path in (tree, *tree.rglob("*")):
+            os.chown(path, USER, USER, follow_symlinks=False)
+
+
+@pytest.fixture
+def secret(root, open_tmp) -> Path:
+    path = open_tmp / "secret"
+    path.write_bytes(SECRET)
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture
+def linked(graphlane, volume, secret, tmp_path):
+    """A user's volume with the striped file `data`, of which one part is a link to the secret."""
+    made = volume(device_count=2, depth="64K")
+    (tmp_path / "data").write_bytes(random.Random(1).randbytes(1_000_000))
+    graphlane("import", tmp_path / "data", made.path)
+    part = next(made.devices[0].glob("*/parts/*/*"))
+    part.unlink()
+    part.symlink_to(secret)
+    give(made.path, *made.devices)
+    return made
+
+
+def test_a_part_that_is_a_link_is_not_exported(graphlane, linked, tmp_path):
+    result = graphlane("export", linked.path / "data", tmp_path / "out", check=False)
+    assert result.returncode == 1
+    assert "Too many levels of symbolic links" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_part_that_is_a_link_is_not_read_by_a_mount(linked, mount):
+    with mount(linked) as at:
+        result = as_user("cat", at / "data")
+    assert result.returncode != 0
+    assert result.stdout == b""
+
+
+def test_a_part_that_is_a_link_leads_no_mode_astray(graphlane, linked, secret):
+    graphlane("run", "--no-mount", "--", "chmod", "666", linked.path / "data", check=False)
+    assert secret.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_part_that_is_a_link_leads_no_mode_astray_by_a_mount(linked, mount, secret):
+    with mount(linked) as at:
+        as_user("chmod", "666", at / "data")
+    assert secret.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_stub_of_anothers_parts_is_not_exported(graphlane, volume, root, open_tmp):
+    """Who can write 4096 bytes, and waits for root's backup of the volume."""
+    made = volume(depth="64K")
+    (open_tmp / "data").write_bytes(random.Random(1).randbytes(1_000_000))
+    (open_tmp / "data").chmod(0o600)
+    graphlane("import", open_tmp / "data", made.path)
+    shutil.copyfile(made.path / "data", made.path / "mine")
+    os.chown(made.path / "mine", USER, USER)
+    result = graphlane("export", made.path / "mine", open_tmp / "out", check=False)
+    assert result.returncode == 1
+    assert result.stderr == (f"graphlane: {made.path}/mine: the stub's owner does not own the parts: "
+                             "Operation not permitted\n")
+    assert not (open_tmp / "out").exists()
+    graphlane("export", made.path / "data", open_tmp / "out")
+    run("cmp", open_tmp / "data", open_tmp / "out")
+
+
+def test_export_into_a_directory_beside_which_nothing_may_be_written(graphlane, volume, root, open_tmp):
+    made = volume(depth="64K")
+    (open_tmp / "data").write_bytes(random.Random(1).randbytes(1_000_000))
+    graphlane("import", open_tmp / "data", made.path)
+    (open_tmp / "out").mkdir()
+    give(open_tmp / "out", made.path, *made.devices)
+    result = as_user(graphlane.program, "export", f"{made.path}/.", open_tmp / "out")
+    assert result.returncode == 0, result.stderr
+    run("cmp", open_tmp / "data", open_tmp / "out/data")
+    assert [path.name for path in (open_tmp / "out").iterdir()] == ["data"]
