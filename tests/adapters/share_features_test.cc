@@ -291,6 +291,22 @@ TEST_F(ActiveTest, LabelsAreInMemoryOnce) {
   EXPECT_LT(anonymous_bytes(), before + graph_bytes() / 4);
 }
 
+// They tell of each chunk which vertices have edges there, and anybody might read them.
+TEST_F(ActiveTest, LabelsAreForThoseWhoMayReadTheGraph) {
+  for (const mode_t mode : {0600u, 0640u, 0644u}) {
+    std::filesystem::remove(label_path());
+    ASSERT_EQ(::chmod(path("column").c_str(), mode), 0);
+    {
+      ShareJob job = this->job();
+      learn(job);
+    }
+    await_end_of_coordinators();
+    struct stat st;
+    ASSERT_EQ(::stat(label_path().c_str(), &st), 0);
+    EXPECT_EQ(st.st_mode & 07777, mode == 0644u ? 0644u : 0600u);
+  }
+}
+
 // A sweep leaves empty partitions out: as long as those had to be in memory to be labelled, such
 // a graph never had its labels.
 TEST_F(ActiveTest, EmptyPartitionsNeedNoLabels) {

@@ -339,32 +339,39 @@ TEST_F(ShareRightsTest, AnotherUsersGraphHasNoMoreMemoryThanOthersLeave) {
   EXPECT_EQ(sweep(resident), hash_);
 }
 
-TEST_F(ShareRightsTest, AStrangersCoordinatorIsNotTrusted) {
+// One that never listened was waited for until its place was free: there was no job at all.
+TEST_F(ShareRightsTest, AStrangerInRootsPlaceIsNotTrusted) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
-  // The stranger listens in root's place before root comes.
-  ASSERT_TRUE(await_place(false));
-  Shared<int> listening;
-  Shared<int> over;
-  JobProcess stranger([&] {
-    become(kStranger);
-    const Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    const std::string place = place_of(0);
-    place.copy(address.sun_path + 1, sizeof address.sun_path - 1);
-    ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address),
-                     static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + place.size())), 0);
-    ASSERT_EQ(::listen(socket.get(), 10), 0);
-    *listening = 1;
-    over.await(1);
-  });
-  listening.await(1);
-  ShareJob alone = job();  // a coordinator of its own
-  EXPECT_EQ(sweep(alone), hash_);
-  ShareJob too = job();
-  EXPECT_EQ(too.statistics().jobs, 1u);
-  *over = 1;
-  EXPECT_EQ(stranger.wait(), 0);
+  for (const bool listens : {true, false}) {
+    // The stranger takes root's place before root comes.
+    ASSERT_TRUE(await_place(false));
+    Shared<int> bound;
+    Shared<int> over;
+    JobProcess stranger([&] {
+      become(kStranger);
+      const Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+      sockaddr_un address = {};
+      address.sun_family = AF_UNIX;
+      const std::string place = place_of(0);
+      place.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+      ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address),
+                       static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + place.size())), 0);
+      if (listens) {
+        ASSERT_EQ(::listen(socket.get(), 10), 0);
+      }
+      *bound = 1;
+      over.await(1);
+    });
+    bound.await(1);
+    {
+      ShareJob alone = job();  // a coordinator of its own
+      EXPECT_EQ(sweep(alone), hash_);
+      ShareJob too = job();
+      EXPECT_EQ(too.statistics().jobs, 1u);
+    }
+    *over = 1;
+    EXPECT_EQ(stranger.wait(), 0);
+  }
 }
 
 TEST_F(ShareRightsTest, UsersWithoutCommonTrustHaveCoordinatorsOfTheirOwn) {
@@ -403,6 +410,33 @@ TEST_F(ShareRightsTest, TheOwnersCoordinatorServesOthers) {
     become(kStranger);
     ShareJob job = this->job();
     EXPECT_EQ(job.statistics().jobs, 2u);
+    EXPECT_EQ(sweep(job), hash_);
+  });
+  EXPECT_EQ(guest.wait(), 0);
+  *over = 1;
+  EXPECT_EQ(owner.wait(), 0);
+}
+
+// By the number of all who have none in a user namespace: there its coordinator may be anybody's.
+TEST_F(ShareRightsTest, TheNumberThatStandsForNobodyOwnsNothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  uid_t nobody = 0;
+  std::ifstream("/proc/sys/kernel/overflowuid") >> nobody;
+  ASSERT_FALSE(is_somebody(nobody));
+  ASSERT_EQ(::chown(path("column").c_str(), nobody, nobody), 0);
+  Shared<int> attached;
+  Shared<int> over;
+  JobProcess owner([&] {
+    become(nobody);
+    ShareJob job = this->job();
+    *attached = 1;
+    over.await(1);
+  });
+  attached.await(1);
+  JobProcess guest([&] {
+    become(kOther);
+    ShareJob job = this->job();
+    EXPECT_EQ(job.statistics().jobs, 1u);
     EXPECT_EQ(sweep(job), hash_);
   });
   EXPECT_EQ(guest.wait(), 0);

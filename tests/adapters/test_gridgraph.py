@@ -2,6 +2,7 @@
 shared partitions what numpy and igraph say."""
 
 import ctypes
+import fcntl
 import os
 import re
 import subprocess
@@ -86,6 +87,18 @@ def test_many_at_once(grid, truth):
     assert said[1] == said[4] == f"{reached_count(truth)}\n"
     for ranks in [said[2], said[5]]:
         assert float(ranks.split()[0]) == pytest.approx(truth.pagerank(10).sum(), rel=1e-6)
+
+
+# A mounted volume has no O_TMPFILE: the second job ended.
+def test_a_second_job_on_a_mounted_volume_has_vertices_of_its_own(graphlane, volume, mount, grid, truth):
+    made = volume(depth="64K", stripe=["column", "row"])
+    graphlane("import", grid, made.path)
+    with mount(made) as at, open(at / "grid/rank", "wb") as first:
+        fcntl.flock(first, fcntl.LOCK_EX)  # as the first job does
+        said = program("ranks", at / "grid", PLENTY)
+        assert float(said.split()[0]) == pytest.approx(truth.pagerank(10).sum(), rel=1e-6)
+        assert os.fstat(first.fileno()).st_size == 0
+        assert [path.name for path in (at / "grid").glob("rank*")] == ["rank"]
 
 
 def test_vertices_may_have_a_directory_of_their_own(grid, truth, tmp_path):

@@ -69,6 +69,24 @@ def test_what_is_there_is_replaced_only_when_asked(graphlane, refused, volume, e
     assert sorted(path.name for path in made.path.iterdir()) == [".graphlane", "grid"]
 
 
+# It was replaced, as what was there at the end is what -f had been checked for at the beginning.
+def test_what_comes_into_the_volume_during_a_conversion_stays(graphlane, volume, tmp_path):
+    made = volume(depth="64K")
+    os.mkfifo(tmp_path / "edges.txt")
+    job = Job(graphlane.program, "convert", "-p", 2, tmp_path / "edges.txt", made.path / "grid")
+    with open(tmp_path / "edges.txt", "w") as edges:  # opened: it is being read
+        (made.path / "grid").mkdir()
+        (made.path / "grid/letter").write_text("dear all")
+        before = snapshot(made.path / "grid")
+        edges.write("0 1\n1 2\n")
+    said = job.process.communicate(timeout=60)[1]
+    assert job.process.returncode == 1
+    assert said == f"graphlane: {made.path}/grid: exists already (--overwrite replaces it)\n"
+    assert snapshot(made.path / "grid") == before
+    assert sorted(path.name for path in made.path.iterdir()) == [".graphlane", "grid"]
+    assert not any((made.path / ".graphlane/tmp").iterdir())
+
+
 @pytest.mark.parametrize("words", [["convert", "-p", 4], ["convert", "--to", "snap"], ["gen", "rmat"]])
 @pytest.mark.parametrize("slash", ["", "/"])
 def test_nothing_but_its_like_is_replaced(graphlane, refused, volume, edges, words, slash):
