@@ -9,12 +9,15 @@
 
 #include <algorithm>
 #include <climits>
+#include <functional>
+#include <new>
 #include <numeric>
 #include <utility>
 
 #include "adapters/share/chunk_size.h"
 #include "adapters/share/label_file.h"
 #include "adapters/share/sealed_memory.h"
+#include "graphfmt/line.h"
 #include "iomgr/base/file_io.h"
 #include "iomgr/base/futex.h"
 #include "iomgr/base/reopen.h"
@@ -36,6 +39,8 @@ constexpr uint32_t kVertexBytesOfOthersMax = 4096;
 // How often is looked for room for more.
 constexpr uint64_t kRoomIntervalNs = 100'000'000;
 constexpr uint64_t kLayoutBytesMax = uint64_t{64} << 20;
+// Layouts of one file, or states of it, each of which has a part of the budget.
+constexpr size_t kGraphsOfOthersMax = 8;
 // What epoll calls things that are not jobs.
 constexpr uint64_t kListenerKey = uint64_t{1} << 32;
 constexpr uint64_t kWorkerKey = kListenerKey + 1;
@@ -56,10 +61,11 @@ size_t raise_descriptor_limit() {
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : before;
 }
 
-// What jobs must have in common to share a graph.
-std::string graph_key(const std::string& layout, std::span<const FileIdentity> files,
+// What jobs must have in common to share a graph; of its layout, which may be large, a hash.
+std::string graph_key(std::string_view layout, std::span<const FileIdentity> files,
                       std::optional<uid_t> user) {
-  std::string key = layout;
+  const uint64_t hash = std::hash<std::string_view>()(layout);
+  std::string key(reinterpret_cast<const char*>(&hash), sizeof hash);
   key.append(reinterpret_cast<const char*>(files.data()), files.size_bytes());
   if (user) key.append(reinterpret_cast<const char*>(&*user), sizeof *user);
   return key;
@@ -86,11 +92,10 @@ std::optional<uid_t> owner_of(std::span<const Fd> files) {
   return owner;
 }
 
-Outcome<std::string> read_layout(const Fd& memory) {
+Outcome<std::string> read_layout(const Fd& memory, uint64_t bytes_max) {
   const Result<uint64_t> size_bytes = sealed_size(memory.get());
-  if (!size_bytes || *size_bytes > kLayoutBytesMax) {
-    return make_error(EPROTO, "the graph's layout is not sealed, or larger than {} bytes",
-                      kLayoutBytesMax);
+  if (!size_bytes || *size_bytes > bytes_max) {
+    return make_error(EPROTO, "the graph's layout is not sealed, or larger than {} bytes", bytes_max);
   }
   std::string bytes(*size_bytes, '\0');
   const Result<size_t> got = pread_full(memory.get(), bytes.data(), bytes.size(), 0);
@@ -237,6 +242,7 @@ void Coordinator::cut_off(JobId id) {
 Coordinator::Rest Coordinator::rest_of_budget() const {
   Rest rest{.bytes = options_.budget_bytes};
   for (const auto& [key, graph] : graphs_) {
+    rest.bytes -= std::min(rest.bytes, graph->table_bytes());
     if (!graph->has_jobs()) continue;
     rest.bytes -= std::min(rest.bytes, graph->least_bytes());
     rest.graph_count += !graph->resident();
@@ -268,14 +274,18 @@ uint64_t Coordinator::pump_graphs() {
 bool Coordinator::serve(JobId id) {
   const auto client = clients_.find(id);
   if (client == clients_.end()) return true;  // cut off since epoll said so
-  Result<Message> message = receive_message(client->second.socket.get(), MSG_DONTWAIT);
-  if (!message) return message.error().code == EAGAIN;
-  return dispatch(id, client->second, *message);
+  try {
+    Result<Message> message = receive_message(client->second.socket.get(), MSG_DONTWAIT);
+    if (!message) return message.error().code == EAGAIN;
+    return dispatch(id, client->second, *message);
+  } catch (const std::bad_alloc&) {
+    return false;  // it wanted too much
+  }
 }
 
 bool Coordinator::dispatch(JobId id, Client& client, Message& message) {
   if (client.graph) return dispatch_attached(id, client, message);
-  const Outcome<void> attached = attach(id, client, message);
+  const Outcome<void> attached = or_no_memory([&] { return attach(id, client, message); });
   if (attached) return true;
   (void)send_refusal(client.socket.get(), attached.error()).has_value();
   return false;
@@ -337,12 +347,14 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
   if (name.size() > NAME_MAX) {
     return make_error(EPROTO, "the name of the graph's first file has more than {} bytes", NAME_MAX);
   }
-  auto layout_bytes = read_layout(message.fds[0]);
+  const uint64_t bytes_max =
+      is_ours(client.user) ? kLayoutBytesMax : std::min(kLayoutBytesMax, rest_of_budget().bytes);
+  auto layout_bytes = read_layout(message.fds[0], bytes_max);
   if (!layout_bytes) return layout_bytes.error();
   auto layout = Layout::from_bytes(*layout_bytes);
   if (!layout) return layout.error();
 
-  GraphFiles files{.name = name, .files = {}, .direct = {}, .identities = {}, .ranges = layout->ranges,
+  GraphFiles files{.name = name, .files = {}, .direct = {}, .identities = {}, .layout = {},
                    .partition_bytes = {}};
   for (size_t i = 2; i < message.fds.size(); ++i) {
     const Result<FileIdentity> identity = identify(message.fds[i].get());
@@ -356,31 +368,31 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
   if (Outcome<void> good = check(*layout, files.identities); !good) {
     return make_error(good.error().code, "{}: {}", name, good.error().text);
   }
-  files.partition_bytes = partition_sizes(*layout);
-  for (uint32_t p = 0; p < files.partition_bytes.size(); ++p) {
-    if (files.partition_bytes[p] <= options_.budget_bytes) continue;
-    return make_error(EFBIG, "{}: partition {} has {} bytes, the buffers' budget is {}", name, p,
-                      files.partition_bytes[p], options_.budget_bytes);
-  }
-
   client.files = files.identities;
   client.by_loader = layout->by_loader;
   const std::string key = graph_key(*layout_bytes, files.identities,
                                     layout->by_loader ? std::optional(client.user) : std::nullopt);
-  const uint32_t vertex_bytes = client.user == ::geteuid()
-                                    ? attach.vertex_bytes
-                                    : std::min(attach.vertex_bytes, kVertexBytesOfOthersMax);
-  const auto found = graphs_.find(key);
-  const std::shared_ptr<SharedGraph> graph =
-      found != graphs_.end()
-          ? found->second
-          : make_graph(*layout, std::move(files), std::move(message.fds[1]), vertex_bytes);
-  const uint64_t rest_bytes = rest_of_budget().bytes;
-  if (!is_ours(client.user) && !graph->has_jobs() && graph->least_bytes() > rest_bytes) {
-    return make_error(ENOMEM, "{}: wants {} bytes of the buffers' budget, other graphs leave {}", name,
-                      graph->least_bytes(), rest_bytes);
+  std::string().swap(*layout_bytes);
+  std::shared_ptr<SharedGraph> graph = find_graph(key, *layout);
+  const bool is_new = graph == nullptr;
+  if (is_new) {
+    if (Outcome<void> may = may_make_graph(client.user, name, *layout); !may) return may;
+    files.partition_bytes = partition_sizes(*layout);
+    for (uint32_t p = 0; p < files.partition_bytes.size(); ++p) {
+      if (files.partition_bytes[p] <= options_.budget_bytes) continue;
+      return make_error(EFBIG, "{}: partition {} has {} bytes, the buffers' budget is {}", name, p,
+                        files.partition_bytes[p], options_.budget_bytes);
+    }
+    files.layout = std::move(*layout);
+    const uint32_t vertex_bytes = client.user == ::geteuid()
+                                      ? attach.vertex_bytes
+                                      : std::min(attach.vertex_bytes, kVertexBytesOfOthersMax);
+    graph = make_graph(client.user, std::move(files), std::move(message.fds[1]), vertex_bytes);
   }
-  graphs_[key] = graph;
+  const uint64_t wanted_bytes = graph->job_bytes() + (graph->has_jobs() ? 0 : graph->least_bytes()) +
+                                (is_new ? graph->table_bytes() : 0);
+  if (Outcome<void> fits = check_room(client.user, name, wanted_bytes); !fits) return fits;
+  if (is_new) graphs_.emplace(key, graph);
   client.graph = graph;
   const uint32_t thread_count = std::clamp(attach.thread_count, 1u, kThreadsMax);
   graph->attach({.job = id,
@@ -391,16 +403,45 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
   return {};
 }
 
-std::shared_ptr<SharedGraph> Coordinator::make_graph(const Layout& layout, GraphFiles files,
-                                                     Fd directory, uint32_t vertex_bytes) {
+std::shared_ptr<SharedGraph> Coordinator::find_graph(const std::string& key, const Layout& layout) const {
+  const auto [begin, end] = graphs_.equal_range(key);
+  const auto found = std::find_if(begin, end, [&](const auto& entry) {
+    return entry.second->files().layout == layout;
+  });
+  return found == end ? nullptr : found->second;
+}
+
+Outcome<void> Coordinator::check_room(uid_t user, const std::string& name, uint64_t wanted_bytes) const {
+  const uint64_t rest_bytes = rest_of_budget().bytes;
+  if (is_ours(user) || wanted_bytes <= rest_bytes) return {};
+  return make_error(ENOMEM, "{}: wants {} bytes of the buffers' budget, other graphs leave {}", name,
+                    wanted_bytes, rest_bytes);
+}
+
+Outcome<void> Coordinator::may_make_graph(uid_t user, const std::string& name,
+                                          const Layout& layout) const {
+  if (is_ours(user)) return {};
+  const auto count = std::ranges::count_if(
+      graphs_, [user](const auto& entry) { return entry.second->charged_to() == user; });
+  if (static_cast<size_t>(count) >= kGraphsOfOthersMax) {
+    return make_error(EDQUOT, "{}: this user has {} graphs here already", name, count);
+  }
+  return check_room(user, name, SharedGraph::table_bytes_of(layout));
+}
+
+std::shared_ptr<SharedGraph> Coordinator::make_graph(uid_t user, GraphFiles files, Fd directory,
+                                                     uint32_t vertex_bytes) {
+  const Layout& layout = files.layout;
   const std::vector<uint64_t>& sizes = files.partition_bytes;
   const uint64_t graph_bytes = std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
   const LastLevelCache cache = read_last_level_cache();
   const uint64_t chunk_bytes = chunk_bytes_for(layout, graph_bytes, vertex_bytes, cache);
-  const Rest rest = rest_of_budget();
+  const std::optional<uid_t> charged_to = is_ours(user) ? std::nullopt : std::optional(user);
+  Rest rest = rest_of_budget();
+  if (charged_to) rest.bytes -= std::min(rest.bytes, SharedGraph::table_bytes_of(layout));
   const uint64_t part_bytes = rest.bytes / (rest.graph_count + 1);
   const SharedGraph::Options options{
-      .by_loader = layout.by_loader,
+      .charged_to = charged_to,
       .budget_bytes = options_.budget_bytes,
       .part_bytes = part_bytes,
       .is_budget_given = options_.is_budget_given,
@@ -435,6 +476,10 @@ Outcome<uint64_t> Coordinator::update(const Client& client, Message& message) {
              identity->inode == client.files[i].inode;
     });
     if (!shown) return make_error(EACCES, "{}: who updates it must be allowed to write it", name);
+  }
+  const Result<uint64_t> size_bytes = sealed_size(message.fds[0].get());
+  if (Outcome<void> fits = check_room(client.user, name, size_bytes ? *size_bytes : 0); !fits) {
+    return fits.error();
   }
   return client.graph->update(update.partition, update.chunk, std::move(message.fds[0]));
 }

@@ -14,7 +14,8 @@
 // **Who has how much memory.** The budget is for all graphs together. A resident one has what it is;
 // each other one that has jobs its largest batch, which it cannot do without, and an equal part of the
 // rest. So nobody waits for what another graph's jobs have. Who finds less than its largest batch has
-// that on top, or is refused if it is neither root's nor ours.
+// that on top, or is refused if it is neither root's nor ours. Such a user has eight graphs at most, and
+// what their tables and updates take is of the budget, too.
 //
 // **Who has a place.** Who connects has to attach soon, or is cut off. A user who is neither root nor
 // ours has no more places than are left then: one half of all, two a third each.
@@ -68,7 +69,11 @@ class Coordinator {
   bool dispatch(JobId id, Client& client, Message& message);
   bool dispatch_attached(JobId id, Client& client, Message& message);
   Outcome<void> attach(JobId id, Client& client, Message& message);
-  std::shared_ptr<SharedGraph> make_graph(const Layout& layout, GraphFiles files, Fd directory,
+  std::shared_ptr<SharedGraph> find_graph(const std::string& key, const Layout& layout) const;
+  Outcome<void> may_make_graph(uid_t user, const std::string& name, const Layout& layout) const;
+  // Of others only what is left of the budget is taken: ENOMEM.
+  Outcome<void> check_room(uid_t user, const std::string& name, uint64_t wanted_bytes) const;
+  std::shared_ptr<SharedGraph> make_graph(uid_t user, GraphFiles files, Fd directory,
                                           uint32_t vertex_bytes);
   Outcome<uint64_t> update(const Client& client, Message& message);
   void cut_off(JobId id);
@@ -90,7 +95,8 @@ class Coordinator {
   JobId last_id_ = 0;
   size_t buffer_count_max_ = 0;  // of one graph
   std::map<JobId, Client> clients_;
-  std::map<std::string, std::shared_ptr<SharedGraph>> graphs_;  // by graph_key()
+  // By graph_key(); layouts of the same hash are told apart by find_graph().
+  std::multimap<std::string, std::shared_ptr<SharedGraph>> graphs_;
 };
 
 }  // namespace graphlane::share

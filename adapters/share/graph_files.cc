@@ -105,7 +105,7 @@ class DirectReader {
 };
 
 std::span<const FileRange> GraphFiles::pieces(uint32_t partition) const {
-  const auto found = std::ranges::equal_range(ranges, partition, {}, &FileRange::partition);
+  const auto found = std::ranges::equal_range(layout.ranges, partition, {}, &FileRange::partition);
   return {found.begin(), found.end()};
 }
 

@@ -20,7 +20,7 @@ struct GraphFiles {
   std::vector<Fd> files;
   std::vector<Fd> direct;  // the same by O_DIRECT; none: not possible with that one
   std::vector<FileIdentity> identities;
-  std::vector<FileRange> ranges;
+  Layout layout;
   std::vector<uint64_t> partition_bytes;
 
   // The partitions cut into runs, each adjacent in a file: what load() reads at once.

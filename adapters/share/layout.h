@@ -5,8 +5,8 @@
 //   partition 1  file 0, bytes 8192 … 20479   file 1, bytes 0 … 511
 //
 // Either all partitions are byte ranges of files, or all are made by the jobs' own
-// loader callback. Two jobs share a graph if they describe it in the same bytes, and
-// their files are the same files.
+// loader callback. Two jobs share a graph if they describe it alike, and their files are the
+// same files.
 #pragma once
 
 #include <sys/types.h>
@@ -30,6 +30,7 @@ struct FileRange {
   uint32_t file = 0;
   uint64_t offset = 0;
   uint64_t length_bytes = 0;
+  friend bool operator==(const FileRange&, const FileRange&) = default;
 };
 static_assert(sizeof(FileRange) == 24);
 
@@ -38,6 +39,7 @@ static_assert(sizeof(FileRange) == 24);
 struct RecordFormat {
   uint32_t size_bytes = 0;
   uint32_t source_offset_bytes = 0;
+  friend bool operator==(const RecordFormat&, const RecordFormat&) = default;
 };
 
 struct Layout {
@@ -47,7 +49,9 @@ struct Layout {
   uint64_t vertex_count = 0;
   std::vector<FileRange> ranges;  // unless by_loader
 
-  // How it travels, and what is compared.
+  friend bool operator==(const Layout&, const Layout&) = default;
+
+  // How it travels.
   std::string to_bytes() const;
   static Outcome<Layout> from_bytes(std::string_view bytes);
 };

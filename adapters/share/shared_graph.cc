@@ -15,6 +15,9 @@ namespace {
 constexpr uint64_t kGatherNs = 30'000'000;
 // That jobs keep mapped: a process may have 65530 mappings.
 constexpr size_t kKeptPartitionsMax = 16384;
+// What is kept of each partition, as measured with 2^20 of them; and in sets of them, of each job.
+constexpr uint64_t kPartitionTableBytes = 256;
+constexpr uint64_t kPartitionsInAJobsByte = 4;
 
 }  // namespace
 
@@ -43,13 +46,26 @@ uint64_t SharedGraph::graph_bytes() const {
 
 // With something left for graphs that come later. Of partitions that a loader makes, nobody knows.
 bool SharedGraph::fits_memory() const {
-  return !options_.by_loader && graph_bytes() <= options_.part_bytes / 8 * 7 &&
+  return !files_->layout.by_loader && graph_bytes() <= options_.part_bytes / 8 * 7 &&
          files_->partition_bytes.size() <= std::min(options_.buffer_count_max, kKeptPartitionsMax);
 }
 
 uint64_t SharedGraph::least() const {
   if (resident_) return graph_bytes();
   return std::max(std::ranges::max(files_->partition_bytes), options_.batching.batch_bytes);
+}
+
+uint64_t SharedGraph::table_bytes_of(const Layout& layout) {
+  return layout.ranges.size() * sizeof(FileRange) + layout.partition_count * kPartitionTableBytes;
+}
+
+uint64_t SharedGraph::table_bytes() const {
+  if (!options_.charged_to) return 0;
+  return table_bytes_of(files_->layout) + jobs_.size() * job_bytes() + snapshots_.bytes();
+}
+
+uint64_t SharedGraph::job_bytes() const {
+  return options_.charged_to ? partition_count() / kPartitionsInAJobsByte : 0;
 }
 
 void SharedGraph::set_budget(uint64_t bytes) {
@@ -83,7 +99,8 @@ void SharedGraph::attach(const TurnGroup::Member& member, int socket, uid_t user
 }
 
 void SharedGraph::detach(JobId id) {
-  leave_group(jobs_.at(id), id);
+  // None: there was no memory for it.
+  if (const auto job = jobs_.find(id); job != jobs_.end()) leave_group(job->second, id);
   table_.remove_job(id);
   jobs_.erase(id);
   std::multiset<uint64_t> versions;

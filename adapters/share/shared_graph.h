@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -42,7 +43,7 @@ Result<void> send_refusal(int socket, const Error& error);
 class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
  public:
   struct Options {
-    bool by_loader = false;  // jobs make the partitions
+    std::optional<uid_t> charged_to;  // the user who has made it, unless we may use all for him
     uint64_t budget_bytes = 0;  // of the coordinator
     uint64_t part_bytes = 0;    // of that, this graph's when it comes
     bool is_budget_given = false;  // for what is packed, too
@@ -63,7 +64,14 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   bool resident() const { return resident_; }
   // What it has to have of the budget: its largest batch, or all of it if it is resident.
   uint64_t least_bytes() const { return least_bytes_; }
-  // What it has, no less than that. What nobody reads of more is released.
+  // What it takes of the budget beside that, as far as it is charged for it: its tables, and what
+  // was updated.
+  uint64_t table_bytes() const;
+  // Of which so much before there is a graph, and so much for each job.
+  static uint64_t table_bytes_of(const Layout& layout);
+  uint64_t job_bytes() const;
+  std::optional<uid_t> charged_to() const { return options_.charged_to; }
+  // What it has for buffers, no less than the least. What nobody reads of more is released.
   void set_budget(uint64_t bytes);
 
   // The job and its Welcome.

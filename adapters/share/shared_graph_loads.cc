@@ -26,7 +26,7 @@ void SharedGraph::release_all(const PartitionSet& loaded) {
 }
 
 void SharedGraph::load_wanted(uint64_t now_ns) {
-  if (options_.by_loader) return ask_loaders(now_ns);
+  if (files_->layout.by_loader) return ask_loaders(now_ns);
   const std::vector<GlobalTable::Batch> wanted = table_.wanted();
   blocked_by_budget_ = !load(wanted[0], true);
   // What comes after one for which there is no room is not to take its place.

@@ -36,7 +36,7 @@ class GraphFilesTest : public testing::Test {
     ASSERT_EQ(loaded.size(), batch.size());
     for (size_t i = 0; i < batch.size(); ++i) {
       std::string expected;
-      for (const FileRange& it : graph_.ranges) {
+      for (const FileRange& it : graph_.layout.ranges) {
         if (it.partition == batch[i]) expected += bytes_.substr(it.offset, it.length_bytes);
       }
       ASSERT_TRUE(loaded[i]) << loaded[i].error().text;
@@ -55,7 +55,7 @@ class GraphFilesTest : public testing::Test {
 TEST_F(GraphFilesTest, WhatIsNotCachedIsReadAsItIs) {
   if (!graph_.direct[0]) GTEST_SKIP() << "no O_DIRECT in " << path_;
   const uint64_t size_bytes = bytes_.size();
-  graph_.ranges = {{0, 0, 0, 7},
+  graph_.layout.ranges = {{0, 0, 0, 7},
                    {1, 0, 7, 4089},
                    {2, 0, 4096, 8},
                    {3, 0, 4104, 20'000'000},
@@ -71,7 +71,7 @@ TEST_F(GraphFilesTest, WhatIsNotCachedIsReadAsItIs) {
 
 TEST_F(GraphFilesTest, RunsAreWhatIsAdjacent) {
   using Runs = std::vector<std::vector<uint32_t>>;
-  graph_.ranges = {{0, 0, 0, 7}, {1, 0, 7, 4089}, {2, 0, 5000, 8}, {4, 0, 5008, 1}, {5, 1, 5009, 1}};
+  graph_.layout.ranges = {{0, 0, 0, 7}, {1, 0, 7, 4089}, {2, 0, 5000, 8}, {4, 0, 5008, 1}, {5, 1, 5009, 1}};
   const auto runs = [&](std::vector<uint32_t> batch) { return graph_.runs(batch); };
   EXPECT_EQ(runs({0, 1, 2, 4, 5}), (Runs{{0, 1}, {2, 4}, {5}}));
   EXPECT_EQ(runs({1, 0}), (Runs{{1}, {0}}));
@@ -81,7 +81,7 @@ TEST_F(GraphFilesTest, RunsAreWhatIsAdjacent) {
 }
 
 TEST_F(GraphFilesTest, WhatIsCachedIsTheSame) {
-  graph_.ranges = {{0, 0, 5, 10'000'000}, {1, 0, 10'000'005, 3}};
+  graph_.layout.ranges = {{0, 0, 5, 10'000'000}, {1, 0, 10'000'005, 3}};
   expect_loaded({0, 1});
   graph_.direct[0] = Fd();  // not possible with this file
   forget_cached();
@@ -89,7 +89,7 @@ TEST_F(GraphFilesTest, WhatIsCachedIsTheSame) {
 }
 
 TEST_F(GraphFilesTest, AFileThatWasCutShortIsAnErrorForWhatItLacks) {
-  graph_.ranges = {{0, 0, 0, 4096}, {1, 0, 39'000'000, 1'000'000}};
+  graph_.layout.ranges = {{0, 0, 0, 4096}, {1, 0, 39'000'000, 1'000'000}};
   ASSERT_EQ(::truncate(path_.c_str(), 39'500'000), 0);
   graph_.identities[0] = *identify(graph_.files[0].get());
   forget_cached();

@@ -1,4 +1,5 @@
 // Who gets what: strangers, other users, and jobs that lie.
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -67,18 +68,22 @@ class ShareRightsTest : public ShareTest {
     return server;
   }
   // The layout of this grid's column, as a job describes it.
-  std::string layout() const {
+  Layout layout() const {
     Layout layout{.by_loader = false, .partition_count = kPartitions, .record = {8, 0},
                   .vertex_count = kVertices, .ranges = {}};
     for (uint32_t p = 0; p < kPartitions; ++p) {
       layout.ranges.push_back({p, 0, block_begin_[p] * 8, (block_begin_[p + 1] - block_begin_[p]) * 8});
     }
-    return layout.to_bytes();
+    return layout;
   }
   // The coordinator's answer to an Attach that shows `file`.
   std::string attach(const Fd& socket, int file, const std::string& name = "column",
                      const std::string& directory = "/") const {
-    const auto memory = make_sealed(layout());
+    return attach(socket, file, layout(), name, directory);
+  }
+  std::string attach(const Fd& socket, int file, const Layout& layout,
+                     const std::string& name = "column", const std::string& directory = "/") const {
+    const auto memory = make_sealed(layout.to_bytes());
     const Fd shown(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const int fds[] = {memory->get(), shown.get(), file};
     if (!send_head(socket.get(), AttachMessage{}, name, fds)) return "cut off";
@@ -332,11 +337,136 @@ TEST_F(ShareRightsTest, AnotherUsersGraphHasNoMoreMemoryThanOthersLeave) {
       ADD_FAILURE() << "there is no room for it";
     } catch (const ShareError& refused) {
       EXPECT_EQ(refused.code(), ENOMEM);
-      EXPECT_STREQ(refused.what(), "column: wants 40000 bytes of the buffers' budget, other graphs leave 6666");
+      // Of 8 partitions: 20,000 bytes, 8 × (256 + 24) of tables and 2 for the job. Of 4: as many for two.
+      EXPECT_STREQ(refused.what(), "column: wants 41121 bytes of the buffers' budget, other graphs leave 4424");
     }
   });
   EXPECT_EQ(other.wait(), 0);
   EXPECT_EQ(sweep(resident), hash_);
+}
+
+// Nothing that is loaded is in them, so that they cost none of the budget: 512 of 160 MB each.
+TEST_F(ShareRightsTest, TablesOfAStrangersGraphAreOfTheBudget) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  budget_bytes_ = graph_bytes() + (uint64_t{1} << 20);
+  ShareJob resident = job();
+  JobProcess stranger([&] {
+    become(kStranger);
+    const Fd file(::open(path("column").c_str(), O_RDONLY | O_CLOEXEC));
+    Layout layout{.partition_count = kPartitionsMax, .record = {8, 0}, .vertex_count = 1, .ranges = {}};
+    EXPECT_EQ(attach(connect(), file.get(), layout),
+              "column: wants 268435456 bytes of the buffers' budget, other graphs leave 1048576");
+    layout.partition_count = 1;
+    layout.ranges.resize(100'000);
+    EXPECT_EQ(attach(connect(), file.get(), layout),
+              "the graph's layout is not sealed, or larger than 1048576 bytes");
+    // Each job of it has sets of its partitions.
+    layout.partition_count = 3000;
+    layout.ranges.clear();
+    std::vector<Fd> jobs(512);
+    std::string answer = "welcome";
+    size_t welcome_count = 0;
+    for (Fd& it : jobs) {
+      it = connect();
+      answer = attach(it, file.get(), layout);
+      if (answer != "welcome") break;
+      ++welcome_count;
+    }
+    EXPECT_EQ(welcome_count, (1'048'576u - 3000 * 256) / 750);
+    EXPECT_NE(answer.find("wants 750 bytes"), answer.npos) << answer;
+  });
+  EXPECT_EQ(stranger.wait(), 0);
+  EXPECT_EQ(sweep(resident), hash_);
+  EXPECT_EQ(resident.statistics().jobs, 1u);
+}
+
+// Each has a part of the budget: with 512 of them, others had next to none.
+TEST_F(ShareRightsTest, AStrangersGraphsAreFew) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  ShareJob resident = job();
+  Shared<int> attached;
+  Shared<int> over;
+  JobProcess stranger([&] {
+    become(kStranger);
+    const Fd file(::open(path("column").c_str(), O_RDONLY | O_CLOEXEC));
+    std::vector<Fd> jobs(9);
+    Layout layout = this->layout();
+    for (Fd& it : jobs) {
+      it = connect();
+      ++layout.vertex_count;
+      EXPECT_EQ(attach(it, file.get(), layout),
+                &it < &jobs.back() ? "welcome" : "column: this user has 8 graphs here already");
+    }
+    // Others' do not count, nor does one that it has already.
+    EXPECT_EQ(attach(connect(), file.get()), "welcome");
+    --layout.vertex_count;
+    EXPECT_EQ(attach(connect(), file.get(), layout), "welcome");
+    *attached = 1;
+    over.await(1);
+  });
+  attached.await(1);
+  JobProcess other([&] {
+    become(kOther);
+    EXPECT_EQ(sweep(*std::make_unique<ShareJob>(job_by_parts(8))), hash_);
+  });
+  EXPECT_EQ(other.wait(), 0);
+  EXPECT_EQ(sweep(resident), hash_);
+  *over = 1;
+  EXPECT_EQ(stranger.wait(), 0);
+}
+
+// A graph that was updated stays when its jobs have gone, and each state of a file is a graph.
+TEST_F(ShareRightsTest, WhatAStrangerUpdatesIsInFewGraphs) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  budget_bytes_ = graph_bytes() + (uint64_t{1} << 20);
+  ShareJob resident = job();
+  std::filesystem::copy_file(path("column"), path("own"));
+  ASSERT_EQ(::chown(path("own").c_str(), kStranger, kStranger), 0);
+  JobProcess stranger([&] {
+    become(kStranger);
+    const Fd file(::open(path("own").c_str(), O_RDWR | O_CLOEXEC));
+    const Layout layout{.partition_count = 1, .record = {8, 0}, .vertex_count = 1, .ranges = {}};
+    const auto update = [&](uint64_t size_bytes) -> std::string {
+      const Fd socket = connect();
+      const std::string attached = attach(socket, file.get(), layout);
+      if (attached != "welcome") return attached;
+      const auto bytes = make_sealed(std::string(size_bytes, 'x'));
+      const int fds[] = {bytes->get(), file.get()};
+      EXPECT_TRUE(send_head(socket.get(), UpdateMessage{}, {}, fds));
+      const auto answer = receive_message(socket.get());
+      PlainMessage plain{};
+      if (!answer || !answer->read(plain)) return "cut off";
+      return plain.kind == Kind::kUpdated ? "done" : std::string(answer->after(sizeof(RefusalMessage)));
+    };
+    EXPECT_NE(update(2 << 20).find("wants 2097152 bytes"), std::string::npos);
+    for (int i = 0; i < 9; ++i) {
+      const timespec times[2] = {{i, 0}, {i, 0}};
+      ASSERT_EQ(::futimens(file.get(), times), 0);
+      EXPECT_EQ(update(1000), i < 8 ? "done" : "column: this user has 8 graphs here already");
+    }
+  });
+  EXPECT_EQ(stranger.wait(), 0);
+  EXPECT_EQ(sweep(resident), hash_);
+}
+
+// It ended the coordinator.
+TEST_F(ShareRightsTest, ALayoutForWhichThereIsNoMemoryIsRefused) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "not applicable: a sanitizer needs address space without end";
+#endif
+  ShareJob resident = job();
+  const pid_t coordinator = this->coordinator();
+  uint64_t pages = 0;
+  std::ifstream("/proc/" + std::to_string(coordinator) + "/statm") >> pages;
+  const rlim_t bytes_max = pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) + (64u << 20);
+  const rlimit limit{.rlim_cur = bytes_max, .rlim_max = bytes_max};
+  ASSERT_EQ(::prlimit(coordinator, RLIMIT_AS, &limit, nullptr), 0);
+  const Fd file(::open(path("column").c_str(), O_RDONLY | O_CLOEXEC));
+  Layout layout = this->layout();
+  layout.ranges.resize(2'000'000, {.partition = kPartitions - 1, .file = 0, .offset = 0, .length_bytes = 0});
+  EXPECT_EQ(attach(connect(), file.get(), layout), "out of memory");
+  EXPECT_EQ(sweep(resident), hash_);
+  EXPECT_EQ(this->coordinator(), coordinator);
 }
 
 // One that never listened was waited for until its place was free: there was no job at all.
