@@ -45,26 +45,20 @@ Outcome<void> check_not_covered(const Volume& volume) {
 }
 
 Outcome<TransferSummary> import_built(const Volume& volume, const std::string& source,
-                                      const std::string& destination) {
-  ImportOptions options{.source = source, .destination = destination};
+                                      ImportOptions options) {
+  options.source = source;
   if (volume.is_depth_auto()) choose_depths(volume, &options);
   return import_files(volume, options);
 }
 
-// Imports under a name beside the target, then swaps the two.
-Outcome<void> import_over(const Volume& volume, const std::string& source,
+// Imports as `staged`, below .graphlane/tmp, where check finds it if we are killed, then swaps the two.
+Outcome<void> import_over(const Volume& volume, const std::string& source, const TreePlace& staged,
                           const TreePlace& target) {
-  const fs::path own(target.path);
-  const std::string id(UuidText(Uuid::random()).view().substr(0, 8));
-  const fs::path beside =
-      own.parent_path() / fmt::format(".{}.partial-{}", own.filename().string(), id);
-  const auto imported = import_built(volume, source, beside.string());
+  const auto imported = import_built(volume, source, {.place = &staged});
   if (!imported) return imported.error();
-  if (const int error = exchange_names(target.directory_fd, beside, target.path); error != 0) {
-    (void)remove_files(volume, beside.string(), /*recursive=*/true);
-    return target.error(error, "cannot replace");
-  }
-  return remove_files(volume, beside.string(), /*recursive=*/true);
+  const int error = exchange_names(target.directory_fd, staged.path, target.path);
+  const Outcome<void> removed = remove_volume_tree(volume, staged, /*force=*/true);
+  return error == 0 ? removed : target.error(error, "cannot replace");
 }
 
 Outcome<void> write_in_volume(const VolumePath& out, const GraphOutput& output) {
@@ -87,16 +81,21 @@ Outcome<void> write_in_volume(const VolumePath& out, const GraphOutput& output) 
   // Shared: what is below .graphlane/tmp is not taken for a dead import's.
   const Outcome<VolumeLock> lock = VolumeLock::take(volume, VolumeLock::kShared);
   if (!lock) return lock.error();
-  const fs::path tmp = fs::path(volume.root()) / kStagingDirectory;
-  const Scratch scratch(tmp / UuidText(Uuid::random()).c_str());
+  const fs::path own = fs::path(kStagingDirectory) / UuidText(Uuid::random()).c_str();
+  const Scratch scratch(volume.root() / own);
   if (::mkdir(scratch.path().c_str(), 0700) != 0) {
     return os_error(errno, scratch.path().string(), "cannot create");
   }
   const std::string built = scratch.path() / fs::path(below).filename();
   if (Outcome<void> done = output.build(built); !done) return done;
   if (Outcome<void> may = check_target(); !may) return may;  // what came meanwhile is not ours
-  if (exists(*target)) return import_over(volume, built, *target);
-  const auto imported = import_built(volume, built, target->path);
+  if (exists(*target)) {
+    const TreePlace staged{.directory_fd = volume.root_fd(),
+                           .path = (own / "imported").string(),
+                           .shown = (scratch.path() / "imported").string()};
+    return import_over(volume, built, staged, *target);
+  }
+  const auto imported = import_built(volume, built, {.destination = target->path});
   if (!imported) return imported.error();
   return {};
 }

@@ -2,16 +2,14 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <filesystem>
 #include <utility>
-#include <vector>
 
 #include "iomgr/base/exchange_names.h"
+#include "iomgr/base/locked_name.h"
 
 namespace graphlane {
 namespace {
@@ -19,32 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kAttempts = 100;
-
-// Opens PATH and takes its lock; an empty Fd if someone else has it, or if PATH
-// was replaced or removed before the lock was ours.
-Fd lock_entry(const std::string& path, int flags) {
-  Fd fd(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return Fd();
-  struct stat held, named;
-  if (::fstat(fd.get(), &held) != 0 || ::lstat(path.c_str(), &named) != 0 ||
-      held.st_ino != named.st_ino || held.st_dev != named.st_dev) {
-    errno = EWOULDBLOCK;
-    return Fd();
-  }
-  return fd;
-}
-
-// Removes what killed builds of the same name left: whatever nobody has locked.
-void remove_leftovers(const fs::path& parent, const std::string& prefix) {
-  std::error_code ignored;
-  std::vector<fs::path> leftovers;
-  for (fs::directory_iterator it(parent, ignored), end; it != end; it.increment(ignored)) {
-    if (it->path().filename().string().starts_with(prefix)) leftovers.push_back(it->path());
-  }
-  for (const fs::path& leftover : leftovers) {
-    if (const Fd lock = lock_entry(leftover, O_RDONLY)) fs::remove_all(leftover, ignored);
-  }
-}
 
 // 0 or an errno; EEXIST: it is not free. Not every filesystem looks and renames at once.
 int rename_to_free(const std::string& from, const std::string& to) {
@@ -87,7 +59,7 @@ Outcome<Staging> Staging::create(const std::string& final_path, Kind kind, bool 
   if (auto allowed = may_replace(*target, kind, overwrite); !allowed) return allowed.error();
   const fs::path parent = target->parent_path();
   const std::string prefix = "." + target->filename().string() + ".partial-";
-  remove_leftovers(parent, prefix);
+  remove_unlocked(parent, prefix);
 
   Staging staging;
   staging.kind_ = kind;
@@ -102,10 +74,10 @@ Outcome<Staging> Staging::create(const std::string& final_path, Kind kind, bool 
         if (errno == EEXIST) continue;
         return os_error(errno, path, "cannot create");
       }
-      staging.fd_ = lock_entry(path, O_RDONLY | O_DIRECTORY);
+      staging.fd_ = lock_name(path, O_RDONLY | O_DIRECTORY);
       if (!staging.fd_) ::rmdir(path.c_str());
     } else {
-      staging.fd_ = lock_entry(path, O_RDWR | O_CREAT | O_EXCL);
+      staging.fd_ = lock_name(path, O_RDWR | O_CREAT | O_EXCL);
       if (!staging.fd_ && errno != EEXIST && errno != EWOULDBLOCK) {
         return os_error(errno, path, "cannot create");
       }

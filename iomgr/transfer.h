@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "iomgr/tree.h"
 #include "iomgr/volume.h"
 
 namespace graphlane {
@@ -25,6 +26,7 @@ namespace graphlane {
 struct ImportOptions {
   std::string source = {};  // a file, or a directory, taken with all below it
   std::string destination = {};  // below the volume's root, "" for the root itself; cp's rules
+  const TreePlace* place = nullptr;  // in place of that: there, where nothing is, be it Graphlane's own
   uint64_t stripe_depth_bytes = 0;  // 0: the volume's; else no striped file may be smaller
   // In place of that, the depth of each file that becomes striped, by its path.
   std::function<Outcome<uint64_t>(const std::string& path)> choose_depth = {};

@@ -1,6 +1,7 @@
 // export_files and remove_files: see transfer.h for what they promise.
 #include "iomgr/base/file_io.h"
 #include "iomgr/base/interrupt.h"
+#include "iomgr/base/locked_name.h"
 #include "iomgr/bulk_copy.h"
 #include "iomgr/file_attributes.h"
 #include "iomgr/live_file.h"
@@ -14,19 +15,26 @@ namespace fs = std::filesystem;
 namespace {
 
 // A directory in the target, if that is one, or else beside it, so where the copies can be renamed
-// to. Gone with all in it at the end.
+// to. Gone with all in it at the end; what a killed export left goes with the next.
 class Stage {
  public:
   static Outcome<Stage> create(const fs::path& target) {
     std::error_code ignored;
     const fs::path place = fs::is_directory(target, ignored) ? target : target.parent_path();
-    const std::string id(UuidText(Uuid::random()).view().substr(0, 8));
-    const fs::path own = place / (".graphlane-export-" + id);
-    if (::mkdir(own.c_str(), 0700) != 0) return os_error(errno, own.string(), "cannot create");
-    Stage stage(own);
-    stage.directory_ = Fd(::open(own.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!stage.directory_) return os_error(errno, own.string(), "cannot open");
-    return stage;
+    remove_unlocked(place, kPrefix);
+    for (;;) {
+      const std::string id(UuidText(Uuid::random()).view().substr(0, 8));
+      const fs::path own = place / (kPrefix + id);
+      if (::mkdir(own.c_str(), 0700) != 0) return os_error(errno, own.string(), "cannot create");
+      Stage stage(own);
+      stage.directory_ = lock_name(own, O_RDONLY | O_DIRECTORY);
+      if (stage.directory_) return stage;
+      if (errno == EWOULDBLOCK || errno == ENOENT) continue;  // another one took it for a dead one's
+      // It cannot be locked here, so nobody takes it for a dead one's.
+      stage.directory_ = Fd(::open(own.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      if (!stage.directory_) return os_error(errno, own.string(), "cannot open");
+      return stage;
+    }
   }
   Stage(Stage&& other) noexcept
       : own_(std::exchange(other.own_, {})), directory_(std::move(other.directory_)) {}
@@ -44,9 +52,11 @@ class Stage {
   }
 
  private:
+  static constexpr char kPrefix[] = ".graphlane-export-";
+
   explicit Stage(fs::path own) : own_(std::move(own)) {}
   fs::path own_;
-  Fd directory_;  // open since before the first write, so that its errors are told
+  Fd directory_;  // locked; and open since before the first write, so that its errors are told
 };
 
 // The name of the copy: into a directory that is there, or as it was given.

@@ -324,7 +324,9 @@ class Import {
 Outcome<TransferSummary> import_files(const Volume& volume, const ImportOptions& options) {
   const Outcome<Source> source = resolve_source(volume, options.source);
   if (!source) return source.error();
-  const Outcome<TreePlace> target = resolve_target(volume, options.destination, *source);
+  const Outcome<TreePlace> target = options.place != nullptr
+                                        ? Outcome<TreePlace>(*options.place)
+                                        : resolve_target(volume, options.destination, *source);
   if (!target) return target.error();
   return Import(volume, options, *source).run(*target);
 }

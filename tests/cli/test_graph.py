@@ -87,6 +87,25 @@ def test_what_comes_into_the_volume_during_a_conversion_stays(graphlane, volume,
     assert not any((made.path / ".graphlane/tmp").iterdir())
 
 
+# The old one, half removed, was left beside it, and a check took it for a graph.
+def test_what_a_killed_replacement_leaves_is_found_by_check(graphlane, volume, edges):
+    made = volume(depth="64K")
+    grid = made.path / "grid"
+    graphlane("convert", "-p", 4, edges, grid)
+    parts = lambda: sum(1 for device in made.devices for _ in device.glob("*/parts/*/*"))  # noqa: E731
+    part_count = parts()
+    for _ in range(10):
+        old = grid.stat().st_ino
+        job = Job(graphlane.program, "convert", "-f", "-p", 4, edges, grid)
+        while grid.stat().st_ino == old and job.process.poll() is None:
+            time.sleep(0.001)
+        job.stop(signal.SIGKILL)
+        graphlane("check", "--repair", made.path, check=False)
+        graphlane("check", made.path)
+        assert sorted(path.name for path in made.path.iterdir()) == [".graphlane", "grid"]
+        assert parts() == part_count
+
+
 @pytest.mark.parametrize("words", [["convert", "-p", 4], ["convert", "--to", "snap"], ["gen", "rmat"]])
 @pytest.mark.parametrize("slash", ["", "/"])
 def test_nothing_but_its_like_is_replaced(graphlane, refused, volume, edges, words, slash):

@@ -4,13 +4,14 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from harness import Graphlane, Volume, snapshot
+from harness import Graphlane, Job, Volume, snapshot
 
 
 @pytest.fixture
@@ -108,6 +109,26 @@ def test_export_into_a_directory_that_is_a_filesystem(graphlane, volume, data, s
     graphlane("export", f"{made.path}/.", there)
     assert (there / "data").read_bytes() == data.read_bytes()
     assert [path.name for path in there.iterdir()] == ["data"]
+
+
+def test_what_a_killed_export_leaves_goes_with_the_next(graphlane, volume, data, tmp_path):
+    made = volume(depth="64K")
+    large = tmp_path / "large"
+    large.write_bytes(random.Random(2).randbytes(64 << 20))
+    for path in (large, data):
+        graphlane("import", path, made.path)
+    out = tmp_path / "out"
+    out.mkdir()
+    staged = lambda: list(out.glob(".graphlane-export-*"))  # noqa: E731
+    job = Job(graphlane.program, "export", made.path / "large", out / "first")
+    job.wait_until(staged)
+    job.process.send_signal(signal.SIGSTOP)
+    before = staged()
+    graphlane("export", made.path / "data", out / "second")
+    assert staged() == before, "of one that goes on"
+    job.stop(signal.SIGKILL)
+    graphlane("export", made.path / "data", out / "third")
+    assert sorted(path.name for path in out.iterdir()) == ["second", "third"]
 
 
 def test_export_does_not_overwrite_unasked(graphlane, refused, volume, data, tmp_path):
