@@ -1,4 +1,5 @@
 // convert and gen: graphs from graphfmt, to where they are wanted.
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cstdio>
@@ -10,6 +11,8 @@
 #include "graphfmt/rmat.h"
 #include "graphfmt/staging.h"
 #include "iomgr/base/size.h"
+#include "iomgr/stub.h"
+#include "iomgr/volume_files.h"
 
 namespace graphlane::cli {
 namespace {
@@ -91,7 +94,20 @@ Outcome<void> to_list(const ConvertCommand& options, EdgeFormat from, EdgeFormat
   return {};
 }
 
+// Its reader would tell of a bad edge.
+Outcome<void> check_no_stub(const std::string& path) {
+  struct stat st;
+  if (::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size != kStubSize) return {};
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  Layout layout;
+  const Result<StubVerdict> verdict = inspect_stub(file.get(), &layout);
+  if (!verdict || *verdict == StubVerdict::kNotAStub) return {};
+  return make_error(EINVAL, "{}: is a striped file: give its path in a mount, or use `graphlane run -- "
+                    "graphlane convert …`", path);
+}
+
 Outcome<int> convert(const ConvertCommand& options) {
+  if (Outcome<void> plain = check_no_stub(options.input); !plain) return plain.error();
   const Outcome<EdgeFormat> from = format_of(options.from, options.input);
   if (!from) return from.error();
   std::optional<EdgeFormat> list;

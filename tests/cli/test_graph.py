@@ -163,6 +163,19 @@ def test_a_truncated_binary_list(refused, edges, tmp_path):
     refused("convert", edges, tmp_path / "grid", naming=f"{edges}: byte 1000")
 
 
+def test_a_striped_list_is_told_by_its_stub(graphlane, refused, fuse, volume, edges, tmp_path):
+    made = volume(depth="64K")
+    graphlane("import", edges, made.path)
+    for words in ([], ["--from", "snap"]):
+        refused("convert", *words, "-p", 2, made.path / "edges.bin", tmp_path / "grid",
+                naming=f"{made.path}/edges.bin: is a striped file")
+    # What it says to do.
+    graphlane("run", "--", graphlane.program, "convert", "-p", 2, made.path / "edges.bin",
+              tmp_path / "grid")
+    graphlane("convert", "-p", 2, edges, tmp_path / "same")
+    assert (tmp_path / "grid/column").read_bytes() == (tmp_path / "same/column").read_bytes()
+
+
 @pytest.mark.parametrize("words", [["--from", "csv"], ["--to", "csv"]])
 def test_unknown_formats(refused, edges, tmp_path, words):
     refused("convert", *words, edges, tmp_path / "out", naming="csv")
