@@ -23,6 +23,8 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+constexpr size_t kLineBytesMax = 4096;  // of a #! line; the kernel looks at 256
+
 struct Options {
   std::string program;
   bool as_json = false;
@@ -97,10 +99,13 @@ Outcome<std::string> interpreter_of(const Script& script) {
 }
 
 Script read_script(const std::string& path) {
-  std::string line;
+  // What is no script may have its first newline anywhere.
+  std::string line(kLineBytesMax, '\0');
   std::ifstream file(path);
-  std::getline(file, line);
+  file.read(line.data(), static_cast<std::streamsize>(line.size()));
+  line.resize(static_cast<size_t>(file.gcount()));
   if (!line.starts_with("#!")) return {path, ""};
+  line.resize(std::min(line.size(), line.find('\n')));
   const size_t begin = line.find_first_not_of(" \t", 2);
   const size_t end = line.find_last_not_of(" \t\r");
   return {path, begin > end ? "" : line.substr(begin, end - begin + 1)};

@@ -6,6 +6,7 @@ import random
 import shutil
 import struct
 import subprocess
+import sys
 
 import pytest
 
@@ -162,6 +163,18 @@ def test_scripts_are_followed_to_what_runs_them(compiled, explained, tmp_path):
     bare = tmp_path / "bare"
     bare.write_text("echo\n")
     assert explained(bare)["executable"]["path"] == "/bin/sh"
+
+
+# All of it was read for its first line.
+def test_a_large_file_that_is_no_program(graphlane, tmp_path):
+    large = tmp_path / "large"
+    large.touch(mode=0o755)
+    os.truncate(large, 256 << 20)
+    measure = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+               "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+    said = run(sys.executable, "-c", measure, graphlane.program, "explain", large).stdout
+    assert "/bin/sh" in said
+    assert int(said.split()[-1]) << 10 < 128 << 20
 
 
 def test_a_name_is_looked_for_in_the_path(compiled, explained, tmp_path):
