@@ -25,8 +25,10 @@ void LabelKeeper::want(Worker& worker) {
 }
 
 void LabelKeeper::add(uint32_t partition, std::optional<PartitionLabels> labels, Worker& worker) {
+  if (!building_) return;
   if (!labels) {
-    taken_[partition] = false;
+    building_ = false;
+    (void)LabelBuilder(std::move(builder_));  // which goes
     return;
   }
   builder_.add(partition, std::move(*labels));

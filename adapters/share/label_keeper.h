@@ -53,7 +53,7 @@ class LabelKeeper : public std::enable_shared_from_this<LabelKeeper> {
   PartitionLabels label(std::span<const char> bytes) const {
     return label_partition(bytes, record_, chunk_bytes_);
   }
-  // None: it failed, and is tried again.
+  // None: there was no memory to make them in. Jobs do without, then.
   void add(uint32_t partition, std::optional<PartitionLabels> labels, Worker& worker);
 
   // All of them, in sealed memory; -1: not yet.

@@ -1,4 +1,7 @@
 // Loaders, labels and active vertices, snapshots, turns, and what bad input is told.
+#include <sys/resource.h>
+#include <time.h>
+
 #include <cstddef>
 #include <set>
 
@@ -289,6 +292,38 @@ TEST_F(ActiveTest, LabelsAreInMemoryOnce) {
   while (!std::filesystem::exists(label_path())) ::usleep(1000);
   EXPECT_GT(std::filesystem::file_size(label_path()), graph_bytes() / 2);
   EXPECT_LT(anonymous_bytes(), before + graph_bytes() / 4);
+}
+
+// A partition for whose labels there was no memory was tried again at once, for ever.
+TEST_F(ActiveTest, WithoutMemoryForLabelsTheyAreDoneWithout) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "not applicable: a sanitizer needs address space without end";
+#endif
+  make_grid(2'000'000, 1);
+  ShareJob job = this->job();
+  ASSERT_EQ(sweep(job), hash_);  // all are in memory
+  const pid_t coordinator = this->coordinator();
+  uint64_t pages = 0;
+  std::ifstream("/proc/" + std::to_string(coordinator) + "/statm") >> pages;
+  // With what its heap grows by, and none for a mapping of a partition, which has 1 MB.
+  const rlim_t bytes_max = pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) + graph_bytes() / 32;
+  const rlimit limit{.rlim_cur = bytes_max, .rlim_max = bytes_max};
+  ASSERT_EQ(::prlimit(coordinator, RLIMIT_AS, &limit, nullptr), 0);
+  const Vertices few = range(300, 400);
+  EXPECT_EQ(active_sweep(job, few).first, expected(few));
+  clockid_t clock;
+  ASSERT_EQ(::clock_getcpuclockid(coordinator, &clock), 0);
+  const auto computed_ms = [clock] {
+    timespec time{};
+    ::clock_gettime(clock, &time);
+    return time.tv_sec * 1000 + time.tv_nsec / 1'000'000;
+  };
+  const int64_t before_ms = computed_ms();
+  ::usleep(500'000);
+  EXPECT_LT(computed_ms() - before_ms, 50);
+  EXPECT_EQ(active_sweep(job, few).first, expected(few));
+  EXPECT_EQ(job.statistics().labelled_partitions, 0u);
+  EXPECT_EQ(this->coordinator(), coordinator);
 }
 
 // They tell of each chunk which vertices have edges there, and anybody might read them.
