@@ -46,19 +46,21 @@ renew_ld_cache = $(if $(DESTDIR),,PATH=$$PATH:/usr/sbin:/sbin ldconfig 2>/dev/nu
 
 .PHONY: install-share uninstall-share
 install-share: $(SHARE_LIBRARIES) $(BUILD)/bin/graphlane-share-coordinator
-	install -d $(addprefix $(DESTDIR),$(LIBDIR)/graphlane $(LIBDIR)/pkgconfig $(PREFIX)/include)
+	install -d $(addprefix $(DESTDIR),$(LIBDIR)/graphlane $(LIBDIR)/pkgconfig $(PREFIX)/include $(PREFIX)/bin)
 	install -m 644 $(wildcard adapters/share/graphlane_share.h*) $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(PLAIN)/lib/libgraphlane-share.a $(DESTDIR)$(LIBDIR)
 	install -m 755 $(PLAIN)/lib/libgraphlane-share.so $(DESTDIR)$(LIBDIR)/libgraphlane-share.so.0
 	ln -sf libgraphlane-share.so.0 $(DESTDIR)$(LIBDIR)/libgraphlane-share.so
 	install -m 755 $(BUILD)/bin/graphlane-share-coordinator $(DESTDIR)$(LIBDIR)/graphlane
+	ln -sf $(LIBDIR)/graphlane/graphlane-share-coordinator $(DESTDIR)$(PREFIX)/bin
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 	  adapters/share/graphlane-share.pc.in > $(PLAIN)/lib/graphlane-share.pc
 	install -m 644 $(PLAIN)/lib/graphlane-share.pc $(DESTDIR)$(LIBDIR)/pkgconfig
 	$(renew_ld_cache)
 
 uninstall-share:
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/,graphlane_share.h graphlane_share.hpp)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,include/graphlane_share.h include/graphlane_share.hpp \
+	  bin/graphlane-share-coordinator)
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libgraphlane-share.a libgraphlane-share.so \
 	  libgraphlane-share.so.0 pkgconfig/graphlane-share.pc graphlane/graphlane-share-coordinator)
 	$(renew_ld_cache)
