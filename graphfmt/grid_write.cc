@@ -41,6 +41,12 @@ struct OutFile {
     return {};
   }
 
+  // Servers, for one, tell only then what became of what was written.
+  Outcome<void> close() {
+    if (::close(fd.release()) == 0) return {};
+    return os_error(errno, path, "cannot write");
+  }
+
   // Claims the space, so that a full disk shows at once and the file lies in one
   // piece although it is written in any order. Filesystems may not offer it.
   Outcome<void> claim(uint64_t size_bytes) const {
@@ -75,6 +81,9 @@ class GridWriter {
           return written;
         });
     if (!done) return done.error();
+    for (OutFile* file : {&row_, &column_}) {
+      if (auto closed = file->close(); !closed) return closed.error();
+    }
     return write_tables();
   }
 
@@ -202,6 +211,7 @@ class GridWriter {
       const char* const block = data + (row_start_[b] - base);
       if (auto done = file->write(block, bytes, 0); !done) return done;
       if (auto done = column_.write(block, bytes, column_start_of(b)); !done) return done;
+      if (auto closed = file->close(); !closed) return closed;
     }
     return {};
   }
@@ -226,8 +236,8 @@ class GridWriter {
           held_bytes += bytes;
           return held_bytes == kHeldBytes ? release() : Outcome<void>();
         });
-    if (!streamed) return streamed;
-    return release();
+    if (streamed) streamed = release();
+    return streamed ? file->close() : streamed;
   }
 
   Outcome<OutFile> create_block(size_t block) const {
@@ -255,6 +265,7 @@ class GridWriter {
       auto file = OutFile::create(job_.dir + name);
       if (!file) return file.error();
       if (auto done = file->write(data, bytes, 0); !done) return done.error();
+      if (auto closed = file->close(); !closed) return closed.error();
       written += bytes;
     }
     return written;

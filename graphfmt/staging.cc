@@ -91,6 +91,9 @@ Outcome<Staging> Staging::create(const std::string& final_path, Kind kind, bool 
 }
 
 Outcome<void> Staging::commit() {
+  // Servers, for one, tell only at a close what became of what was written; ours would end the lock.
+  const bool is_written = kind_ == Kind::kDirectory || ::close(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0)) == 0;
+  if (!is_written) return os_error(errno, final_path_, "cannot write");
   // What is replaced keeps its name until this very call, and then has ours.
   int error = overwrite_ ? exchange_names(AT_FDCWD, path_, final_path_) : ENOENT;
   const bool exchanged = error == 0;

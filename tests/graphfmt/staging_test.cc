@@ -1,9 +1,8 @@
 #include "graphfmt/staging.h"
 
-#include <fcntl.h>
-
+#include "graphfmt/grid.h"
 #include "tests/graphfmt/fixture.h"
-#include "tests/iomgr/no_rename_flags.h"
+#include "tests/iomgr/refused_calls.h"
 
 namespace graphlane {
 namespace {
@@ -66,6 +65,27 @@ TEST_F(StagingTest, WhatCannotBeReplacedStaysWhereNamesAreNotExchanged) {
     EXPECT_FALSE(staging->commit());
   });
   EXPECT_EQ(read(path("grid/column")), "old");
+}
+
+TEST_F(StagingTest, AFileThatCannotBeClosedIsNone) {
+  where_close_fails([this] {
+    auto staging = Staging::create(path("list"), Staging::Kind::kFile, false);
+    ASSERT_TRUE(staging);
+    const Outcome<void> done = staging->commit();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().text, path("list") + ": cannot write: No space left on device");
+  });
+  EXPECT_EQ(names_in_dir(), std::vector<std::string>());
+}
+
+TEST_F(StagingTest, AGridWhoseFilesCannotBeClosedIsNone) {
+  const std::string list = write("list", bytes_of<uint32_t>({0, 1, 1, 2}));
+  where_close_fails([&] {
+    const auto built = build_grid({.input = list, .format = EdgeFormat::kBin, .output = path("grid"), .partitions = 2});
+    ASSERT_FALSE(built);
+    EXPECT_NE(built.error().text.find("cannot write: No space left on device"), std::string::npos) << built.error().text;
+  });
+  EXPECT_EQ(names_in_dir(), std::vector<std::string>{"list"});
 }
 
 TEST_F(StagingTest, LeavesWhatCameMeanwhile) { leaves_what_came_meanwhile(); }

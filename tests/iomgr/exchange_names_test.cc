@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 
-#include "tests/iomgr/no_rename_flags.h"
+#include "tests/iomgr/refused_calls.h"
 #include "tests/iomgr/volume_fixture.h"
 
 namespace graphlane {
