@@ -70,6 +70,8 @@ bool SharedGraph::make_room(uint64_t size_bytes, size_t count, bool open) {
     for (const auto& [partition, buffer] : buffers_.all()) {
       if (buffer.memory && !read.contains(partition)) unread.add(partition);
     }
+    // Of the open batch, which fits the budget, all has to be there at a time.
+    for (const uint32_t partition : table_.open()) unread.remove(partition);
     buffers_.set_spare(unread, table_.round());
     enough = buffers_.make_room(size_bytes, count, late_bytes, released);
   }

@@ -56,7 +56,7 @@ TEST_F(GraphFilesTest, WhatIsNotCachedIsReadAsItIs) {
   if (!graph_.direct[0]) GTEST_SKIP() << "no O_DIRECT in " << path_;
   const uint64_t size_bytes = bytes_.size();
   graph_.layout.ranges = {{0, 0, 0, 7},
-                   {1, 0, 7, 4089},
+                          {1, 0, 7, 4089},
                    {2, 0, 4096, 8},
                    {3, 0, 4104, 20'000'000},
                    {4, 0, 20'004'104, size_bytes - 20'004'104},  // to the file's end

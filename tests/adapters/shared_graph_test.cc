@@ -1,0 +1,133 @@
+// One graph without its process: what is loaded for whom, where there is hardly room for it.
+#include "adapters/share/shared_graph.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <random>
+
+#include "iomgr/base/file_io.h"
+#include "iomgr/base/futex.h"
+
+namespace graphlane::share {
+namespace {
+
+constexpr uint64_t kBytes = 10'000;  // of each partition
+constexpr uint32_t kPartitions = 12;
+constexpr int kWaitMs = 5000;
+
+class SharedGraphTest : public testing::Test {
+ protected:
+  SharedGraphTest() : path_((std::filesystem::temp_directory_path() / "shared_graph_XXXXXX").string()) {
+    const Fd file(::mkstemp(path_.data()));
+    std::string bytes(kPartitions * kBytes, '\0');
+    std::mt19937 random(1);
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    EXPECT_TRUE(pwrite_full(file.get(), bytes.data(), bytes.size(), 0));
+  }
+  ~SharedGraphTest() override { std::filesystem::remove(path_); }
+
+  // Batches of two partitions; with a budget for four buffers, of which nothing is for packed ones.
+  std::shared_ptr<SharedGraph> make_graph() {
+    GraphFiles files{.name = "graph", .files = {}, .direct = {}, .identities = {}, .layout = {},
+                     .partition_bytes = std::vector<uint64_t>(kPartitions, kBytes)};
+    files.files.emplace_back(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    files.direct.emplace_back();
+    files.identities.push_back(*identify(files.files[0].get()));
+    files.layout.partition_count = kPartitions;
+    for (uint32_t p = 0; p < kPartitions; ++p) files.layout.ranges.push_back({p, 0, p * kBytes, kBytes});
+    const SharedGraph::Options options{.charged_to = {},
+                                       .budget_bytes = 4 * kBytes,
+                                       .part_bytes = 4 * kBytes,
+                                       .is_budget_given = true,
+                                       .buffer_count_max = 100,
+                                       .core_count = 2,
+                                       .chunk_bytes = UINT64_MAX,
+                                       .batching = {.partition_bytes = files.partition_bytes,
+                                                    .batch_bytes = 2 * kBytes,
+                                                    .ahead_bytes = kBytes}};
+    return std::make_shared<SharedGraph>(std::move(files), nullptr, worker_, options);
+  }
+
+  // A job of `graph`: its end of the socket, the other one stays here.
+  int attach(SharedGraph& graph, JobId id) {
+    int ends[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    sockets_.emplace_back(ends[0]);
+    sockets_.emplace_back(ends[1]);
+    graph.attach({.job = id, .thread_count = 1, .thread_count_min = 1}, ends[0], ::geteuid());
+    EXPECT_EQ(receive(ends[1]).first, Kind::kWelcome);
+    return ends[1];
+  }
+  static void begin(SharedGraph& graph, JobId id, const std::vector<uint32_t>& partitions) {
+    PartitionSet set(kPartitions);
+    for (const uint32_t p : partitions) set.add(p);
+    EXPECT_TRUE(graph.sweep(id, std::move(set), false));
+    EXPECT_TRUE(graph.next(id, NextMessage()));
+  }
+  // What the job is told next, and the partitions that it is given; kLoad: nothing in time.
+  std::pair<Kind, std::vector<uint32_t>> await(SharedGraph& graph, int socket) {
+    const uint64_t end_ns = monotonic_ns() + uint64_t{kWaitMs} * 1'000'000;
+    while (monotonic_ns() < end_ns) {
+      graph.pump(monotonic_ns());
+      pollfd events[] = {{.fd = socket, .events = POLLIN, .revents = 0},
+                         {.fd = worker_.event(), .events = POLLIN, .revents = 0}};
+      ::poll(events, 2, 10);
+      if (events[0].revents != 0) return receive(socket);
+      worker_.finish();
+    }
+    return {Kind::kLoad, {}};
+  }
+  static std::pair<Kind, std::vector<uint32_t>> receive(int socket) {
+    const auto message = receive_message(socket);
+    PlainMessage plain{Kind::kLoad};
+    if (!message || !message->read(plain)) return {plain.kind, {}};
+    std::vector<uint32_t> partitions;
+    PartitionsMessage head;
+    if (plain.kind == Kind::kPartitions && message->read(head)) {
+      std::vector<GivenPartition> given(head.count);
+      std::memcpy(given.data(), message->after(sizeof head).data(), head.count * sizeof given[0]);
+      for (const GivenPartition& it : given) partitions.push_back(it.partition);
+    }
+    return {plain.kind, partitions};
+  }
+
+  std::string path_;
+  Worker worker_;
+  std::vector<Fd> sockets_;
+};
+
+using Given = std::pair<Kind, std::vector<uint32_t>>;
+
+// What was there of a batch made room for the rest of it, as it is the last one in the graph, and the
+// rest for that again, and so on: what is loaded ahead, and is before it in the graph, stayed.
+TEST_F(SharedGraphTest, WhatIsLoadedOfTheOpenBatchMakesNoRoomForTheRest) {
+  const auto graph = make_graph();
+  const int a = attach(*graph, 1);
+  const int b = attach(*graph, 2);
+  const int c = attach(*graph, 3);
+  begin(*graph, 1, {0, 10});
+  EXPECT_EQ(await(*graph, a), Given(Kind::kPartitions, {0, 10}));
+  EXPECT_TRUE(graph->next(1, NextMessage()));
+  EXPECT_EQ(await(*graph, a), Given(Kind::kSweepEnd, {}));
+  begin(*graph, 3, {5, 6});
+  EXPECT_EQ(await(*graph, c), Given(Kind::kPartitions, {5, 6}));
+  // All four are in memory, and of them c reads 5 and 6. What two jobs want is opened first: 10 and
+  // 11. 0 is ahead.
+  begin(*graph, 1, {0, 10, 11});
+  begin(*graph, 2, {10, 11});
+  const uint64_t loaded_before = graph->statistics().loaded_partitions;
+  EXPECT_EQ(await(*graph, a), Given(Kind::kPartitions, {10, 11}));
+  EXPECT_EQ(await(*graph, b), Given(Kind::kPartitions, {10, 11}));
+  EXPECT_EQ(graph->statistics().loaded_partitions - loaded_before, 1u);
+  EXPECT_TRUE(graph->next(3, NextMessage()));
+  EXPECT_EQ(await(*graph, c), Given(Kind::kSweepEnd, {}));
+  EXPECT_TRUE(graph->next(1, NextMessage()));
+  EXPECT_EQ(await(*graph, a), Given(Kind::kPartitions, {0}));
+}
+
+}  // namespace
+}  // namespace graphlane::share
