@@ -28,7 +28,7 @@ bool has_named_parts(const StubView& view, const struct stat& st) {
 int set_mode(Filesystem& fs, int path_fd, const StubView& view, const struct stat& st,
              mode_t mode) {
   if (has_named_parts(view, st)) {
-    const Result<void> moved = chmod_parts(*fs.volume, view.layout, mode);
+    const Result<void> moved = chmod_parts(*fs.volume, view.layout, st, mode);
     if (!moved) return moved.error().code;
   }
   return ::chmod(ProcPath(path_fd).c_str(), mode & 07777) != 0 ? errno : 0;
@@ -39,7 +39,7 @@ int set_owner(Filesystem& fs, int path_fd, const StubView& view, const struct st
   const uid_t uid = (which & FUSE_SET_ATTR_UID) != 0 ? wanted.st_uid : static_cast<uid_t>(-1);
   const gid_t gid = (which & FUSE_SET_ATTR_GID) != 0 ? wanted.st_gid : static_cast<gid_t>(-1);
   if (has_named_parts(view, st)) {
-    const Result<void> moved = chown_parts(*fs.volume, view.layout, uid, gid);
+    const Result<void> moved = chown_parts(*fs.volume, view.layout, st, uid, gid);
     if (!moved) return moved.error().code;
   }
   const int flags = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW;
@@ -110,8 +110,8 @@ int op::setattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, struct stat* wan
   if (held && ::fstat(held.get(), &st) != 0) return errno;
   StubView view = inode.stub.look(path_fd, st);
   if (view.error != 0) return view.error;
-  // Another volume's parts are not ours to change.
-  if (view.striped() && !fs.volume->accept(view.layout, "")) view.verdict = StubVerdict::kBadField;
+  // Another volume's parts, and another owner's, are not ours to change.
+  if (view.striped() && !believe(*fs.volume, view.layout, st)) view.verdict = StubVerdict::kBadField;
   int error = 0;
   if ((which & FUSE_SET_ATTR_MODE) != 0) error = set_mode(fs, path_fd, view, st, wanted->st_mode);
   if (error == 0 && (which & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {

@@ -113,6 +113,10 @@ void choose_memory(const Filesystem& fs, OpenFile& file) {
 Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, Inode& inode, int path_fd,
                                              const Layout& layout, const struct stat& stub,
                                              fuse_file_info* fi) {
+  if (const Outcome<void> believed = believe(*fs.volume, layout, stub); !believed) {
+    log_line(believed.error().text);
+    return Errno{EIO};
+  }
   auto file = std::make_unique<OpenFile>();
   if (writes(fi->flags)) {
     auto live = open_live(fs, inode, layout, stub);

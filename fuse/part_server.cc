@@ -72,7 +72,7 @@ std::optional<Layout> PartServer::layout_of(Inode& inode, struct stat* st) const
   const Result<HostPath> path = fs_.inodes.path(inode);
   if (!path || inode.control || ::fstat(path->get(), st) != 0) return std::nullopt;
   const StubView view = inode.stub.look(path->get(), *st);
-  if (!view.striped() || !fs_.volume->accept(view.layout, "")) return std::nullopt;
+  if (!view.striped() || !believe(*fs_.volume, view.layout, *st)) return std::nullopt;
   return view.layout;
 }
 

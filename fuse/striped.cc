@@ -32,20 +32,9 @@ std::string name_of(const Volume& volume, const struct stat& stub) {
   return fmt::format("{}: inode {}", volume.root(), stub.st_ino);
 }
 
-Outcome<void> check_owner(const Volume& volume, const Layout& layout, const struct stat& stub,
-                          const std::string& name) {
-  if (!volume.accept(layout, name) || owns_parts(volume, layout, stub)) return {};
-  return make_error(EIO, "{}: the stub belongs to user {}, its parts do not: not served", name,
-                    stub.st_uid);
-}
-
 Outcome<std::shared_ptr<StripedFile>> open_with(const Volume& volume, const Layout& layout,
                                                 const struct stat& stub, int flags) {
-  const std::string name = name_of(volume, stub);
-  if (Outcome<void> checked = check_owner(volume, layout, stub, name); !checked) {
-    return checked.error();
-  }
-  return StripedFile::open(volume, layout, name, flags);
+  return StripedFile::open(volume, layout, name_of(volume, stub), flags);
 }
 
 template <class T>
@@ -63,6 +52,18 @@ Result<std::shared_ptr<StripedFile>> or_io_error(Outcome<std::shared_ptr<Striped
   return code == ENOMEM || code == EMFILE || code == ENFILE ? opened : Errno{EIO};
 }
 
+// `change` each device's part, or none: then `undo` what was done.
+template <class Change, class Undo>
+Result<void> all_or_none(const Volume& volume, const Change& change, const Undo& undo) {
+  for (uint32_t d = 0; d < volume.device_count(); ++d) {
+    if (change(device_fd(volume, d)) == 0) continue;
+    const Errno reason = last_errno();
+    while (d-- > 0) undo(device_fd(volume, d));
+    return reason;
+  }
+  return {};
+}
+
 // A file that has just been made; its parts are readable by us alone.
 Result<LiveFiles::Writer> open_new(Filesystem& fs, const Layout& layout, Fd stub) {
   struct stat st;
@@ -76,6 +77,14 @@ Result<LiveFiles::Writer> open_new(Filesystem& fs, const Layout& layout, Fd stub
 }
 
 }  // namespace
+
+Outcome<void> believe(const Volume& volume, const Layout& layout, const struct stat& stub) {
+  const std::string name = name_of(volume, stub);
+  if (Outcome<void> accepted = volume.accept(layout, name); !accepted) return accepted;
+  if (owns_parts(volume, layout, stub)) return {};
+  return make_error(EIO, "{}: the stub belongs to user {}, its parts do not: not served", name,
+                    stub.st_uid);
+}
 
 void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st) {
   const PartsStat parts = stat_parts(*fs.volume, layout);
@@ -118,10 +127,6 @@ Result<std::shared_ptr<StripedFile>> open_parts_to_read(const Volume& volume, co
 Result<LiveFiles::Writer> open_live(Filesystem& fs, Inode& inode, const Layout& layout,
                                     const struct stat& stub) {
   const std::string name = name_of(*fs.volume, stub);
-  if (Outcome<void> checked = check_owner(*fs.volume, layout, stub, name); !checked) {
-    log_line(checked.error().text);
-    return Errno{EIO};
-  }
   const Result<HostPath> path = fs.inodes.path(inode);
   if (!path) return path.error();
   std::shared_ptr<StripedFile> shared = inode.stub.opened(layout.file_id);
@@ -187,25 +192,28 @@ Result<void> resize_striped(Filesystem& fs, fuse_req_t req, LiveFile& live, uint
   return {};
 }
 
-Result<void> chmod_parts(const Volume& volume, const Layout& layout, mode_t mode) {
+Result<void> chmod_parts(const Volume& volume, const Layout& layout, const struct stat& stub,
+                         mode_t mode) {
   const PartName name(layout.file_id);
-  for (uint32_t d = 0; d < volume.device_count(); ++d) {
-    // A link would lead root to what is not the volume's.
-    if (::fchmodat(device_fd(volume, d), name.c_str(), mode & 0777, AT_SYMLINK_NOFOLLOW) != 0) {
-      return last_errno();
-    }
-  }
-  return {};
+  // By a descriptor: a link would lead root to what is not the volume's.
+  const auto set_mode = [&](int root_fd, mode_t to) {
+    const Fd part(sys::openat(root_fd, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    return part ? ::chmod(ProcPath(part.get()).c_str(), to & 0777) : -1;
+  };
+  return all_or_none(
+      volume, [&](int root_fd) { return set_mode(root_fd, mode); },
+      [&](int root_fd) { (void)set_mode(root_fd, stub.st_mode); });
 }
 
-Result<void> chown_parts(const Volume& volume, const Layout& layout, uid_t uid, gid_t gid) {
+Result<void> chown_parts(const Volume& volume, const Layout& layout, const struct stat& stub,
+                         uid_t uid, gid_t gid) {
   const PartName name(layout.file_id);
-  for (uint32_t d = 0; d < volume.device_count(); ++d) {
-    if (::fchownat(device_fd(volume, d), name.c_str(), uid, gid, AT_SYMLINK_NOFOLLOW) != 0) {
-      return last_errno();
-    }
-  }
-  return {};
+  const auto give_to = [&](int root_fd, uid_t user, gid_t group) {
+    return ::fchownat(root_fd, name.c_str(), user, group, AT_SYMLINK_NOFOLLOW);
+  };
+  return all_or_none(
+      volume, [&](int root_fd) { return give_to(root_fd, uid, gid); },
+      [&](int root_fd) { (void)give_to(root_fd, stub.st_uid, stub.st_gid); });
 }
 
 bool moves_stubs(int directory_fd, const char* name) {
@@ -220,8 +228,7 @@ LastLink::LastLink(const Volume& volume, int directory_fd, const char* name) : v
   struct stat st;
   if (!fd || ::fstat(fd.get(), &st) != 0) return;
   const StubView view = StubCache().look(fd.get(), st);
-  if (!view.striped() || !volume.accept(view.layout, name)) return;
-  if (!owns_parts(volume, view.layout, st)) return;
+  if (!view.striped() || !believe(volume, view.layout, st)) return;
   layout_ = view.layout;
   fd_ = std::move(fd);
   held_.emplace(volume.root_fd());
@@ -232,7 +239,7 @@ bool LastLink::reap(int replaced_in) {
   struct stat st;
   if (!fd_ || ::fstat(fd_.get(), &st) != 0 || st.st_nlink > 0) return false;
   const StubView view = StubCache().look(fd_.get(), st);
-  if (!view.striped() || !owns_parts(volume_, view.layout, st)) return false;
+  if (!view.striped() || !believe(volume_, view.layout, st)) return false;
   layout_ = view.layout;
   if (replaced_in >= 0) (void)::fsync(reopen(replaced_in, O_RDONLY).get());
   const PartName name(layout_.file_id);

@@ -3,7 +3,8 @@
 //
 // Whose bytes does a stub give access to? As root we could read anyone's parts,
 // so a stub is believed only where its owner also owns the parts, or root owns
-// the stub (owns_parts(), iomgr/parts.h).
+// the stub (owns_parts(), iomgr/parts.h). Whoever has looked at a stub, and not at a
+// descriptor that was opened so, asks believe() first.
 //
 // Threads: everything is safe from any thread.
 #pragma once
@@ -23,6 +24,9 @@
 namespace graphlane {
 
 struct Filesystem;
+
+// Whether the parts that a stub names are this volume's, and the stub owner's; else why not.
+Outcome<void> believe(const Volume& volume, const Layout& layout, const struct stat& stub);
 
 // Makes a stub's attributes those of the file it stands for.
 void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st);
@@ -50,10 +54,13 @@ Result<LiveFiles::Writer> create_striped(Filesystem& fs, fuse_req_t req, int dir
 // As the caller's own truncation: now is the mtime, and set-id bits go.
 Result<void> resize_striped(Filesystem& fs, fuse_req_t req, LiveFile& live, uint64_t size);
 
-// Gives the parts the mode, or the owner, that the stub gets. Parts that cannot
-// follow are an error; those before have moved.
-Result<void> chmod_parts(const Volume& volume, const Layout& layout, mode_t mode);
-Result<void> chown_parts(const Volume& volume, const Layout& layout, uid_t uid, gid_t gid);
+// Gives the parts the mode, or the owner, that the stub, which has these attributes, gets.
+// Parts that cannot follow are an error, and those before get the stub's again: parts of two
+// owners are nobody's.
+Result<void> chmod_parts(const Volume& volume, const Layout& layout, const struct stat& stub,
+                         mode_t mode);
+Result<void> chown_parts(const Volume& volume, const Layout& layout, const struct stat& stub,
+                         uid_t uid, gid_t gid);
 
 // Whether moving this name moves stubs: it is one, or a directory.
 bool moves_stubs(int directory_fd, const char* name);

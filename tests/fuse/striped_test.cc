@@ -145,11 +145,23 @@ TEST(StripedTest, AStubOfAnotherVolumeTakesNoParts) {
 TEST(StripedTest, ModeGoesToEveryPart) {
   const TemporaryVolume volume;
   const Layout layout = volume.add_striped("a", 50'000);
-  ASSERT_TRUE(chmod_parts(*volume, layout, S_IFREG | 06640));
+  ASSERT_TRUE(chmod_parts(*volume, layout, attributes(open_path(volume.path("a"))), 06640));
   for (uint32_t d = 0; d < 3; ++d) {
     struct stat st;
     ASSERT_EQ(::stat((*volume).part_path(d, layout.file_id).c_str(), &st), 0);
     EXPECT_EQ(st.st_mode & 07777, 0640u);
+  }
+}
+
+TEST(StripedTest, ModeGoesToEveryPartOrToNone) {
+  const TemporaryVolume volume;
+  const Layout layout = volume.add_striped("a", 50'000);
+  const struct stat stub = attributes(open_path(volume.path("a")));
+  ASSERT_TRUE(chmod_parts(*volume, layout, stub, stub.st_mode));
+  std::filesystem::remove((*volume).part_path(2, layout.file_id));
+  EXPECT_FALSE(chmod_parts(*volume, layout, stub, stub.st_mode ^ 0222));
+  for (uint32_t d = 0; d < 2; ++d) {
+    EXPECT_EQ(attributes(open_path((*volume).part_path(d, layout.file_id))).st_mode, stub.st_mode);
   }
 }
 

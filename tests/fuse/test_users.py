@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import socket
 import stat
 import struct
 import subprocess
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from harness import run
-from mounts import mounted, random_bytes, striped  # noqa: F401, fixtures
+from mounts import mounted, parts_of, random_bytes, striped  # noqa: F401, fixtures
 
 NOBODY = 65534
 
@@ -239,6 +240,57 @@ def test_a_forged_stub_gives_no_access_to_another_users_parts(root, open_tmp, st
         assert result.returncode != 0 and result.stdout == ""
         assert as_user("rm", at / "mine").returncode == 0
     assert sum(1 for device in volume.devices for _ in device.glob("*/parts/*/*")) == 4
+
+
+@pytest.fixture
+def forging(root, open_tmp, striped, mounted):
+    """A mount with root's secret `data`, its parts, and `mine`: 4096 bytes of somebody else's that
+    name these; a descriptor of it that was opened before it said so."""
+    volume, _ = striped(size=100_000)
+    with mounted(volume, "-o", "attr_timeout=0") as at:
+        os.chmod(at / "data", 0o600)
+        os.chmod(at, 0o777)
+        with open(at / "mine", "w+b", buffering=0) as mine:
+            os.chown(at / "mine", NOBODY, NOBODY)
+            mine.write((volume.path / "data").read_bytes())
+            yield at, parts_of(volume), mine
+
+
+def test_a_forged_stub_changes_nothing_of_another_users_parts(forging):
+    at, parts, _ = forging
+    assert as_user("chmod", "666", at / "mine").returncode == 0  # of his own file, he may
+    as_user("chgrp", str(NOBODY), at / "mine")
+    os.chown(at / "mine", NOBODY, 1234)
+    assert {(os.stat(part).st_uid, os.stat(part).st_gid, stat.S_IMODE(os.stat(part).st_mode))
+            for part in parts} == {(0, 0, 0o600)}
+    assert as_user("truncate", "-s", "0", at / "mine").returncode != 0
+    assert sum(os.stat(part).st_size for part in parts) == 100_000
+
+
+def test_a_forged_stub_is_not_opened_beside_a_writer(forging):
+    at, _, mine = forging
+    mine.close()
+    with open(at / "data", "r+b"):
+        for how in ("cat $1", "echo x >> $1", "echo x > $1"):
+            assert as_user("sh", "-c", f"({how}) | wc -c", "sh", at / "mine").stdout == "0\n", how
+
+
+@pytest.mark.parametrize("request_magic", [0x31514c47, 0x31574c47, 0x31534c47, 0x314d4c47],
+                         ids=["parts", "parts to write", "what is shared", "a permit to map"])
+def test_a_forged_stub_shows_the_server_nothing(forging, request_magic):
+    """Also while who owns the parts writes them."""
+    at, _, mine = forging
+    name = os.getxattr(at / "data", "user.graphlane.server")
+    for flags in (os.O_RDONLY, os.O_RDWR):
+        data = os.open(at / "data", flags)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+            connection.connect(b"\0" + name)
+            socket.send_fds(connection, [struct.pack("<I", request_magic)], [mine.fileno()])
+            reply, fds, _, _ = socket.recv_fds(connection, 1 << 20, 65)
+        os.close(data)
+        for fd in fds:
+            os.close(fd)
+        assert struct.unpack_from("<Ii", reply)[1] not in (0, errno.EAGAIN) and not fds
 
 
 def test_an_ordinary_user_mounts_for_himself(root, open_tmp, fuse, graphlane):
