@@ -46,31 +46,30 @@ int set_owner(Filesystem& fs, int path_fd, const StubView& view, const struct st
   return ::fchownat(path_fd, "", uid, gid, flags) != 0 ? errno : 0;
 }
 
-int set_striped_size(Filesystem& fs, fuse_req_t req, Inode& inode, const StubView& view,
-                     const struct stat& st, uint64_t size, const fuse_file_info* fi) {
-  if (fi != nullptr) return code_of(resize_striped(fs, req, *OpenFile::of(fi).live, size));
-  const Result<LiveFiles::Writer> live = open_live(fs, inode, view.layout, st);
-  if (!live) return live.error().code;
-  return code_of(resize_striped(fs, req, **live, size));
+int resize_plain(Filesystem& fs, fuse_req_t req, const Fd& file, off_t size) {
+  if (::ftruncate(file.get(), size) != 0) return errno;
+  drop_set_id_bits(fs, req, file.get());
+  return 0;
 }
 
+int resize(Filesystem& fs, fuse_req_t req, LiveFile& live, off_t size) {
+  return code_of(resize_striped(fs, req, live, static_cast<uint64_t>(size)));
+}
+
+// A handle is of what was opened: a plain file that has become a stub since has no parts there.
 int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, const StubView& view,
              const struct stat& st, off_t size, fuse_file_info* fi) {
+  if (fi != nullptr) {
+    const OpenFile& file = OpenFile::of(fi);
+    return file.live ? resize(fs, req, *file.live, size) : resize_plain(fs, req, file.fd, size);
+  }
   if (view.striped()) {
-    return set_striped_size(fs, req, inode, view, st, static_cast<uint64_t>(size), fi);
+    const Result<LiveFiles::Writer> live = open_live(fs, inode, view.layout, st);
+    return live ? resize(fs, req, **live, size) : live.error().code;
   }
   if (!view.plain()) return EIO;
-  if (fi != nullptr) {
-    const int fd = OpenFile::of(fi).fd.get();
-    if (::ftruncate(fd, size) != 0) return errno;
-    drop_set_id_bits(fs, req, fd);
-    return 0;
-  }
-  const Fd fd = reopen(path_fd, O_WRONLY);
-  if (!fd) return errno;
-  if (::ftruncate(fd.get(), size) != 0) return errno;
-  drop_set_id_bits(fs, req, fd.get());
-  return 0;
+  const Fd file = reopen(path_fd, O_WRONLY);
+  return file ? resize_plain(fs, req, file, size) : errno;
 }
 
 timespec chosen_time(int which, int set, int now, const timespec& time) {

@@ -267,6 +267,14 @@ def test_a_forged_stub_changes_nothing_of_another_users_parts(forging):
     assert sum(os.stat(part).st_size for part in parts) == 100_000
 
 
+def test_a_plain_file_that_becomes_a_stub_can_be_truncated(forging):
+    """By who had it open already. (The daemon took the handle for a striped file's, and died.)"""
+    at, parts, mine = forging
+    mine.truncate(5000)
+    assert os.fstat(mine.fileno()).st_size == 5000
+    assert sum(os.stat(part).st_size for part in parts) == 100_000
+
+
 def test_a_forged_stub_is_not_opened_beside_a_writer(forging):
     at, _, mine = forging
     mine.close()
