@@ -6,8 +6,6 @@
 //             disk of its own; many small units: by the lanes, all at once
 #include <sys/stat.h>
 
-#include <algorithm>
-
 #include "fuse/open_file.h"
 #include "fuse/operations.h"
 #include "fuse/request_buffer.h"
@@ -19,42 +17,63 @@ namespace {
 
 constexpr auto kNoCopyFlags = static_cast<fuse_buf_copy_flags>(0);
 
-ssize_t write_plain(int fd, fuse_bufvec* data, off_t offset) {
+// The bytes that were written, and why no more were.
+struct Written {
+  size_t count = 0;
+  int error = 0;
+};
+
+// Of pages that a map has changed (`whole`) the kernel looks at the error only, and takes all for
+// written otherwise. So what ends short goes on until it has one.
+Written copy(fuse_bufvec* to, fuse_bufvec* from, bool whole) {
+  const size_t size = ::fuse_buf_size(from);
+  Written written;
+  do {
+    const ssize_t more = ::fuse_buf_copy(to, from, kNoCopyFlags);
+    if (more < 0) written.error = static_cast<int>(-more);
+    else if (more == 0 && whole) written.error = EIO;
+    else written.count += static_cast<size_t>(more);
+  } while (whole && written.error == 0 && written.count < size);
+  return written;
+}
+
+Written write_plain(int fd, fuse_bufvec* data, off_t offset, bool whole) {
   fuse_bufvec host = FUSE_BUFVEC_INIT(::fuse_buf_size(data));
   host.buf[0].flags = static_cast<fuse_buf_flags>(FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK);
   host.buf[0].fd = fd;
   host.buf[0].pos = offset;
-  return ::fuse_buf_copy(&host, data, kNoCopyFlags);
+  return copy(&host, data, whole);
 }
 
-ssize_t write_from_buffer(Filesystem& fs, const LiveFile& live, fuse_bufvec* data,
+Written write_from_buffer(Filesystem& fs, const LiveFile& live, fuse_bufvec* data,
                           ByteRange range) {
   void* buffer = RequestBuffer::of_this_thread(fs.read_bytes_max);
   fuse_bufvec memory = FUSE_BUFVEC_INIT(range.length_bytes);
   memory.buf[0].mem = buffer;
   const ssize_t got = ::fuse_buf_copy(&memory, data, kNoCopyFlags);
-  if (got < 0) return got;
+  if (got < 0) return {.error = static_cast<int>(-got)};
   range.length_bytes = static_cast<uint64_t>(got);
   const int error = fs.lanes->write(live.writable(), range, buffer, /*direct=*/false);
-  return error < 0 ? error : got;
+  if (error < 0) return {.error = -error};
+  return {.count = range.length_bytes};
 }
 
-// Bytes written, or -errno.
-ssize_t write_striped(Filesystem& fs, LiveFile& live, fuse_bufvec* data, off_t offset) {
+Written write_striped(Filesystem& fs, LiveFile& live, fuse_bufvec* data, off_t offset,
+                      bool whole) {
   const ByteRange range{.offset = static_cast<uint64_t>(offset),
                         .length_bytes = ::fuse_buf_size(data)};
   LiveFile::Write write(live, range);
-  if (Result<void> ready = write.begin(); !ready) return -ready.error().code;
-  ssize_t written;
+  if (Result<void> ready = write.begin(); !ready) return {.error = ready.error().code};
+  Written written;
   SplicePieces pieces;
   if (pieces.cut(live.writable(), range)) {
-    written = ::fuse_buf_copy(pieces.vector(), data, kNoCopyFlags);
-    if (written > 0) pieces.count(*fs.lanes, IoOp::kWrite);
+    written = copy(pieces.vector(), data, whole);
+    if (written.count > 0) pieces.count(*fs.lanes, IoOp::kWrite);
   } else {
     written = write_from_buffer(fs, live, data, range);
   }
-  write.end(range.offset + static_cast<uint64_t>(std::max<ssize_t>(written, 0)));
-  if (written > 0) live.touch();
+  write.end(range.offset + written.count);
+  if (written.count > 0) live.touch();
   return written;
 }
 
@@ -64,11 +83,12 @@ int op::write_buf(Filesystem& fs, fuse_req_t req, fuse_ino_t, fuse_bufvec* data,
                   fuse_file_info* fi) {
   const OpenFile& file = OpenFile::of(fi);
   if (file.appends && fi->writepage) return EPERM;  // a map's page has its place, not at the end
-  const ssize_t written = file.live ? write_striped(fs, *file.live, data, offset)
-                                    : write_plain(file.fd.get(), data, offset);
-  if (written < 0) return static_cast<int>(-written);
+  const bool whole = fi->writepage;
+  const Written written = file.live ? write_striped(fs, *file.live, data, offset, whole)
+                                    : write_plain(file.fd.get(), data, offset, whole);
+  if (written.error != 0) return written.error;
   drop_set_id_bits(fs, req, file.host_fd());
-  reply::write(req, static_cast<size_t>(written));
+  reply::write(req, written.count);
   return 0;
 }
 

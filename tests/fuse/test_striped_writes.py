@@ -338,6 +338,45 @@ def test_a_full_device_ends_the_write_there(small_device_volume, mounted):
         assert (at / "s-after").read_bytes() == b"a" * 500_000
 
 
+def fill(directory):
+    with open(directory / "filler", "wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+
+
+def test_msync_tells_of_a_full_device(small_device_volume, mounted):
+    """Also where a request has begun on another one, which took its piece: the kernel looks at the
+    error of what it writes back, not at the count."""
+    unit = 64 << 10
+    volume = small_device_volume("2M", depth="64K", stripe=["s*"])
+    with mounted(volume) as at, open(at / "s", "w+b") as file:
+        file.truncate(8 * unit)
+        fill(volume.devices[2])
+        first_device = (volume.path / "s").read_bytes()[0x3c]
+        before_the_full_one = (1 - first_device) % 4 * unit
+        with mmap.mmap(file.fileno(), 2 * unit, offset=before_the_full_one) as memory:
+            memory[:] = b"x" * len(memory)
+            with pytest.raises(OSError) as raised:
+                memory.flush()
+            assert raised.value.errno in (errno.ENOSPC, errno.EIO)
+
+
+def test_msync_tells_of_a_full_filesystem(graphlane, small_filesystem, mounted, tmp_path):
+    """The same of a plain file, where the kernel does not write it itself."""
+    base = small_filesystem(tmp_path / "small", "2M")
+    volume = graphlane.create(base)
+    with mounted(volume, "-o", "noatime") as at, open(at / "plain", "w+b") as file:
+        size = 512 << 10
+        file.truncate(size)
+        fill(base)
+        os.truncate(base / "filler", (base / "filler").stat().st_size - size // 2)
+        with mmap.mmap(file.fileno(), size) as memory:
+            memory[:] = b"x" * size
+            with pytest.raises(OSError) as raised:
+                memory.flush()
+            assert raised.value.errno in (errno.ENOSPC, errno.EIO)
+
+
 def test_a_killed_daemon_loses_nothing_that_was_synced(striping, graphlane, tmp_path):
     volume, at = striping
     content = random.Random(2).randbytes(1_000_000)
