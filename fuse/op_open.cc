@@ -179,6 +179,7 @@ Result<std::unique_ptr<OpenFile>> create_new(Filesystem& fs, fuse_req_t req, int
 // From now on the kernel may use the handle.
 void hand_over(Filesystem& fs, Inode& inode, std::unique_ptr<OpenFile> file, fuse_file_info* fi) {
   inode.handle_count.fetch_add(1, std::memory_order_acq_rel);
+  file->direct_io = fi->direct_io;
   if (file->backing_id() == 0) file->kept.emplace(fs.outside_changes, inode, writes(fi->flags));
   fs.handles.give(std::move(file), fi);
 }

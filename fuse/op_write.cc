@@ -77,6 +77,19 @@ Written write_striped(Filesystem& fs, LiveFile& live, fuse_bufvec* data, off_t o
   return written;
 }
 
+// O_SYNC, O_DSYNC, RWF_DSYNC and `-o sync`: after a write through the page cache the kernel asks
+// for an fsync, after one that comes straight to us it does not. 0 or an errno.
+int sync_as_asked(const OpenFile& file, int flags) {
+  if (!file.direct_io || (flags & O_DSYNC) == 0) return 0;
+  const bool data_only = (flags & O_SYNC) != O_SYNC;
+  if (file.live) {
+    const Result<void> synced = file.live->sync(data_only);
+    return synced ? 0 : synced.error().code;
+  }
+  const int fd = file.fd.get();
+  return (data_only ? ::fdatasync(fd) : ::fsync(fd)) != 0 ? errno : 0;
+}
+
 }  // namespace
 
 int op::write_buf(Filesystem& fs, fuse_req_t req, fuse_ino_t, fuse_bufvec* data, off_t offset,
@@ -88,6 +101,7 @@ int op::write_buf(Filesystem& fs, fuse_req_t req, fuse_ino_t, fuse_bufvec* data,
                                     : write_plain(file.fd.get(), data, offset, whole);
   if (written.error != 0) return written.error;
   drop_set_id_bits(fs, req, file.host_fd());
+  if (const int error = sync_as_asked(file, fi->flags); error != 0) return error;
   reply::write(req, written.count);
   return 0;
 }

@@ -24,6 +24,7 @@ struct OpenFile : OpenHandle {
   bool fits = false;                     // … of theirs: the mount's own has room for all of it
   bool o_direct = false;                 // the program has asked for that
   bool appends = false;                  // `fd` does, because the file allows nothing else
+  bool direct_io = false;                // the kernel does not sync for O_SYNC: op_write.cc does
   std::optional<Sweeps::Member> member;  // of the striped files that are open
   std::optional<OutsideChanges::Member> kept;  // of those whose pages the kernel keeps
 

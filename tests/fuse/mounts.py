@@ -5,7 +5,10 @@ import json
 import mmap
 import os
 import random
+import re
 import resource
+import signal
+import subprocess
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -29,6 +32,22 @@ def stats(at: Path) -> dict:
 
 def parts_of(volume) -> list[Path]:
     return [path for device in volume.devices for path in device.glob("*/parts/*/*")]
+
+
+@contextmanager
+def traced(volume, at: Path, *calls: str):
+    """A list that has, when it ends, what the mount's daemon called of these: ("fsync", "/path")."""
+    (daemon,) = run("pgrep", "-f", f"mount {volume.path} {at}( |$)").stdout.split()
+    found = []
+    with subprocess.Popen(["strace", "-f", "-y", "-p", daemon, "-e", f"trace={','.join(calls)}"],
+                          stderr=subprocess.PIPE, text=True) as strace:
+        assert "attached" in strace.stderr.readline()
+        try:
+            yield found
+        finally:
+            strace.send_signal(signal.SIGINT)  # detaches
+            said = strace.communicate(timeout=60)[1]
+    found += re.findall(r"(\w+)\(\d+<([^>]*)>", said)
 
 
 def random_bytes(size: int, seed: int = 1) -> bytes:

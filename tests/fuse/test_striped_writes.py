@@ -16,7 +16,7 @@ from contextlib import suppress
 import pytest
 
 from harness import is_mounted, run
-from mounts import mounted  # noqa: F401, a fixture
+from mounts import mounted, traced  # noqa: F401, fixtures
 
 DEPTH = 64 << 10
 SIZE_MAX = 3_000_000
@@ -336,6 +336,26 @@ def test_a_full_device_ends_the_write_there(small_device_volume, mounted):
         os.unlink(at / "s")
         (at / "s-after").write_bytes(b"a" * 500_000)
         assert (at / "s-after").read_bytes() == b"a" * 500_000
+
+
+@pytest.mark.parametrize("name", ["s", "plain"])
+def test_who_asks_for_synchronous_writes_has_them(root, volume, mounted, name):
+    """What only writes comes past the kernel's pages from Linux 6.18 on; it does not ask for the
+    fsync then."""
+    made = volume(depth="64K", stripe=["s*"])
+    with mounted(made, "-o", "noatime") as at:  # plain files come to us, too
+        (at / name).write_bytes(bytes(1 << 20))
+        for flags, write, syncs in [(0, os.pwrite, 0), (os.O_DSYNC, os.pwrite, 1),
+                                    (os.O_SYNC, os.pwrite, 1),
+                                    (0, lambda fd, data, at: os.pwritev(fd, [data], at, os.RWF_DSYNC),
+                                     1)]:
+            fd = os.open(at / name, os.O_WRONLY | flags)
+            with traced(made, at, "fdatasync", "fsync") as calls:
+                assert write(fd, b"x" * 4096, 4096) == 4096
+            os.close(fd)
+            files = 1 + (len(made.devices) if name == "s" else 0)
+            assert len(calls) >= syncs * files if syncs else not calls, (flags, calls)
+            assert not flags or ("fsync" in dict(calls)) == (flags == os.O_SYNC)
 
 
 def fill(directory):
