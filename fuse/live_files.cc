@@ -172,6 +172,7 @@ void LiveFiles::close(const std::vector<std::shared_ptr<LiveFile>>& files) {
   for (size_t i = 0; i < files.size(); ++i) {
     LiveFile& file = *files[i];
     if (!file.is_open() || has_no_name(file.stub_fd())) continue;
+    if (!synced) file.file()->count_sync_error(EIO);
     Result<void> done = !together ? file.sync(true) : synced ? Result<void>() : Errno{EIO};
     if (done) done = file.close(change_counts[i]);
     // It stays `open`, which loses nothing.

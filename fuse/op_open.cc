@@ -180,6 +180,7 @@ Result<std::unique_ptr<OpenFile>> create_new(Filesystem& fs, fuse_req_t req, int
 void hand_over(Filesystem& fs, Inode& inode, std::unique_ptr<OpenFile> file, fuse_file_info* fi) {
   inode.handle_count.fetch_add(1, std::memory_order_acq_rel);
   file->direct_io = fi->direct_io;
+  if (file->striped) file->sync_errors_told = file->striped->sync_errors().count;
   if (file->backing_id() == 0) file->kept.emplace(fs.outside_changes, inode, writes(fi->flags));
   fs.handles.give(std::move(file), fi);
 }
@@ -242,15 +243,9 @@ int op::flush(Filesystem&, fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
   return copy < 0 ? errno : answer_result(req, ::close(copy));
 }
 
-int op::fsync(Filesystem& fs, fuse_req_t req, fuse_ino_t, int data_only, fuse_file_info* fi) {
-  const OpenFile& file = OpenFile::of(fi);
-  if (file.striped) {
-    const auto live = fs.live.find(file.striped->layout().file_id);
-    const Result<void> done = live ? live->sync(data_only != 0) : Result<void>();
-    return done ? answer_result(req, 0) : done.error().code;
-  }
-  return answer_result(req,
-                       data_only != 0 ? ::fdatasync(file.fd.get()) : ::fsync(file.fd.get()));
+int op::fsync(Filesystem&, fuse_req_t req, fuse_ino_t, int data_only, fuse_file_info* fi) {
+  const int error = OpenFile::of(fi).sync(data_only != 0);
+  return error != 0 ? error : answer_result(req, 0);
 }
 
 int op::release(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {

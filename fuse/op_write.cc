@@ -79,22 +79,16 @@ Written write_striped(Filesystem& fs, LiveFile& live, fuse_bufvec* data, off_t o
 
 // O_SYNC, O_DSYNC, RWF_DSYNC and `-o sync`: after a write through the page cache the kernel asks
 // for an fsync, after one that comes straight to us it does not. 0 or an errno.
-int sync_as_asked(const OpenFile& file, int flags) {
+int sync_as_asked(OpenFile& file, int flags) {
   if (!file.direct_io || (flags & O_DSYNC) == 0) return 0;
-  const bool data_only = (flags & O_SYNC) != O_SYNC;
-  if (file.live) {
-    const Result<void> synced = file.live->sync(data_only);
-    return synced ? 0 : synced.error().code;
-  }
-  const int fd = file.fd.get();
-  return (data_only ? ::fdatasync(fd) : ::fsync(fd)) != 0 ? errno : 0;
+  return file.sync(/*data_only=*/(flags & O_SYNC) != O_SYNC);
 }
 
 }  // namespace
 
 int op::write_buf(Filesystem& fs, fuse_req_t req, fuse_ino_t, fuse_bufvec* data, off_t offset,
                   fuse_file_info* fi) {
-  const OpenFile& file = OpenFile::of(fi);
+  OpenFile& file = OpenFile::of(fi);
   if (file.appends && fi->writepage) return EPERM;  // a map's page has its place, not at the end
   const bool whole = fi->writepage;
   const Written written = file.live ? write_striped(fs, *file.live, data, offset, whole)

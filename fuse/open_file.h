@@ -1,8 +1,9 @@
 // OpenFile: what a file handle of the kernel's stands for.
 //
-// Threads: constant after open().
+// Threads: constant after open(), but for sync(), which any may call.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 
@@ -33,8 +34,13 @@ struct OpenFile : OpenHandle {
 
   int backing_id() const { return way ? way->backing_id() : 0; }  // 0: calls come to us
 
+  // As fsync(2): 0 or an errno. What a sync by another handle was told, this one is told once.
+  int sync(bool data_only);
+
   // What carries the file's owner, mode and times.
   int host_fd() const { return live ? live->stub_fd() : fd.get(); }
+
+  std::atomic<uint32_t> sync_errors_told{0};  // of `striped`
 
   static OpenFile& of(const fuse_file_info* fi) { return OpenHandles::of<OpenFile>(fi); }
 };

@@ -280,19 +280,6 @@ Result<void> LiveFile::allocate(int mode, ByteRange range) {
   return {};
 }
 
-Result<void> LiveFile::sync(bool data_only) {
-  const uint32_t count = file_->map().geometry().device_count;
-  // Begun on all devices before one is waited for; only a hint.
-  for (uint32_t d = 0; d < count; ++d) {
-    (void)::sync_file_range(part_fd(d), 0, 0, SYNC_FILE_RANGE_WRITE);
-  }
-  for (uint32_t d = 0; d < count; ++d) {
-    if (::fdatasync(part_fd(d)) != 0) return last_errno();
-  }
-  if ((data_only ? ::fdatasync(stub_.get()) : ::fsync(stub_.get())) != 0) return last_errno();
-  return {};
-}
-
 void LiveFile::touch() {
   const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, {.tv_sec = 0, .tv_nsec = UTIME_NOW}};
   if (::futimens(stub_.get(), times) == 0) return;

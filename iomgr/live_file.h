@@ -35,7 +35,7 @@ class LiveFile {
  public:
   // `stub` is open for reading and writing, and says `layout`, or did a moment ago.
   // `name` is what messages call it. `shared`, if not null, is the file as readers
-  // have it open: they see the size change. EBUSY: somebody else changes the file;
+  // have it open, and holds the stub: they see the size change. EBUSY: somebody else changes the file;
   // ESTALE: it is another file now.
   static Outcome<std::shared_ptr<LiveFile>> open(const Volume& volume, const Layout& layout,
                                                  Fd stub, std::string_view name,
@@ -100,8 +100,8 @@ class LiveFile {
   // devices' filesystem cannot do.
   Result<void> allocate(int mode, ByteRange range);
 
-  // As fsync(2): the parts, then the stub. All devices write at the same time.
-  Result<void> sync(bool data_only);
+  // As fsync(2). Who else has the file open sees that it has failed (StripedFile::sync_errors()).
+  Result<void> sync(bool data_only) { return file_->sync(data_only); }
 
   // The file was written to: now is its mtime.
   void touch();

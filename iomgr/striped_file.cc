@@ -1,5 +1,6 @@
 #include "iomgr/striped_file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,6 +59,27 @@ Outcome<std::shared_ptr<StripedFile>> StripedFile::open(const Volume& volume,
   const Result<void, PartError> opened = file->parts_.open(roots, layout, flags);
   if (!opened) return part_error(volume, layout, name, opened.error());
   return file;
+}
+
+Result<void> StripedFile::sync(bool data_only) {
+  Result<void> done;
+  // Begun on all devices before one is waited for; only a hint.
+  for (uint32_t d = 0; d < parts_.count(); ++d) {
+    (void)::sync_file_range(parts_.buffered(d), 0, 0, SYNC_FILE_RANGE_WRITE);
+  }
+  for (uint32_t d = 0; d < parts_.count() && done; ++d) {
+    if (::fdatasync(parts_.buffered(d)) != 0) done = last_errno();
+  }
+  const int stub = stub_.get();
+  if (done && (data_only ? ::fdatasync(stub) : ::fsync(stub)) != 0) done = last_errno();
+  if (!done) count_sync_error(done.error().code);
+  return done;
+}
+
+void StripedFile::count_sync_error(int error) {
+  SyncErrors before = sync_errors();
+  while (!sync_errors_.compare_exchange_weak(before, {.count = before.count + 1, .last = error})) {
+  }
 }
 
 // Each part answers as far as it goes; the first of the answers is the file's.

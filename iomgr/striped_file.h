@@ -18,8 +18,14 @@
 
 namespace graphlane {
 
+// How many syncs have failed, and why the last of them did.
+struct SyncErrors {
+  uint32_t count = 0;
+  int32_t last = 0;
+};
+
 // A striped file of an open volume, with its parts open for reading, or for
-// writing too. Shared; constant but for its size. Whoever shares it for longer
+// writing too. Shared; constant but for its size, and its errors. Whoever shares it for longer
 // than a moment has it hold() the stub.
 class StripedFile {
  public:
@@ -44,6 +50,14 @@ class StripedFile {
   // What the parts that are open make together.
   Result<uint64_t> size_of_parts() const;
 
+  // As fsync(2), once it holds the stub: the parts, to which all devices write at the same time,
+  // then the stub.
+  Result<void> sync(bool data_only);
+  // The kernel tells each error of the devices once for all who share our descriptors; who has
+  // not had it yet sees here that there was one.
+  SyncErrors sync_errors() const { return sync_errors_.load(std::memory_order_acquire); }
+  void count_sync_error(int error);
+
   // As lseek(2) with SEEK_DATA or SEEK_HOLE. ENXIO: nothing there.
   Result<uint64_t> seek(uint64_t offset, int whence) const;
 
@@ -55,6 +69,8 @@ class StripedFile {
   std::string name_;
   Fd stub_;
   std::atomic<uint64_t> size_{0};
+  std::atomic<SyncErrors> sync_errors_{};
+  static_assert(std::atomic<SyncErrors>::is_always_lock_free);
 };
 
 // What the parts of a file say of it, looked up by name; one that lacks counts

@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -356,6 +356,55 @@ def test_who_asks_for_synchronous_writes_has_them(root, volume, mounted, name):
             files = 1 + (len(made.devices) if name == "s" else 0)
             assert len(calls) >= syncs * files if syncs else not calls, (flags, calls)
             assert not flags or ("fsync" in dict(calls)) == (flags == os.O_SYNC)
+
+
+def test_fsync_syncs_what_others_have_written(root, volume, mounted):
+    """They may have gone, and a write in place leaves nothing to be closed."""
+    made = volume(depth="64K", stripe=["s*"])
+    with mounted(made) as at:
+        (at / "s").write_bytes(bytes(1 << 20))
+    with mounted(made) as at, open(at / "s", "rb") as file:
+        for sync, stubs in [(os.fsync, "fsync"), (os.fdatasync, "fdatasync")]:
+            with traced(made, at, "fdatasync", "fsync") as calls:
+                sync(file.fileno())
+            *parts, stub = calls
+            assert [call for call, _ in parts] == ["fdatasync"] * len(made.devices)
+            assert stub == (stubs, str(made.path / "s"))
+
+
+@pytest.fixture
+def failing_disk(root, small_filesystem, tmp_path):
+    """A directory whose device has place for so many bytes, of more that it claims to have: what is
+    written to it fails later."""
+    image, at = small_filesystem(tmp_path / "small", "4M") / "image", tmp_path / "failing"
+    with open(image, "wb") as file:
+        file.truncate(64 << 20)
+    run("mkfs.ext4", "-q", "-F", "-O", "^has_journal", image)
+    device = run("losetup", "--find", "--show", image, check=False).stdout.strip()
+    if not device:
+        pytest.skip("not applicable: no loop devices here")
+    at.mkdir()
+    run("mount", device, at)
+    yield at
+    run("umount", "-l", at)
+    run("losetup", "--detach", device)
+
+
+def test_fsync_tells_each_handle_of_an_error(graphlane, failing_disk, mounted, tmp_path):
+    """All share the parts' descriptors, and the kernel tells each of these once."""
+    devices = [tmp_path / "device", failing_disk]
+    devices[0].mkdir()
+    made = graphlane.create_on(tmp_path / "vol", devices, depth="64K", stripe=["s*"])
+    with mounted(made) as at, ExitStack() as opened:
+        handles = [opened.enter_context(open(at / "s", mode, buffering=0))
+                   for mode in ("w+b", "rb", "ab")]
+        handles[0].write(random.randbytes(16 << 20))
+        for handle in handles:
+            with pytest.raises(OSError) as raised:
+                os.fsync(handle)
+            assert raised.value.errno in (errno.EIO, errno.ENOSPC)
+            os.fsync(handle)  # it was told
+        os.fsync(opened.enter_context(open(at / "s", "rb")))
 
 
 def fill(directory):
