@@ -49,7 +49,8 @@ int op::link(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_pare
   if (inode.control) return EROFS;
   if (const int error = refuse_change(fs, parent, new_name); error != 0) return error;
   const Result<HostPath> path = fs.inodes.path(inode), directory = fs.inodes.path(parent);
-  if (!path || !directory) return ESTALE;
+  if (!path) return path.error().code;
+  if (!directory) return directory.error().code;
   if (::linkat(AT_FDCWD, ProcPath(path->get()).c_str(), directory->get(), new_name,
                AT_SYMLINK_FOLLOW) != 0) {
     return errno;
@@ -85,7 +86,12 @@ int op::rename(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
   if (const int error = refuse_change(fs, parent, name); error != 0) return error;
   if (const int error = refuse_change(fs, new_parent, new_name); error != 0) return error;
   const Result<HostPath> from = fs.inodes.path(parent), to = fs.inodes.path(new_parent);
-  if (!from || !to) return ESTALE;
+  if (!from) return from.error().code;
+  if (!to) return to.error().code;
+  if ((flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)) == 0) {
+    const Result<void> synced = sync_replacement(fs, from->get(), name, to->get(), new_name);
+    if (!synced) return synced.error().code;
+  }
   std::optional<NamesHeld> held;
   if (moves_stubs(from->get(), name) ||
       ((flags & RENAME_EXCHANGE) != 0 && moves_stubs(to->get(), new_name))) {

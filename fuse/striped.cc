@@ -44,6 +44,23 @@ Result<T> or_log(Outcome<T> opened) {
   return Errno{opened.error().code};
 }
 
+// What a name leads to, links not followed.
+struct Named {
+  Fd fd;  // O_PATH; none: nothing
+  struct stat stat = {};
+  bool is_striped = false;
+  Layout layout = {};  // if it is
+};
+Named look_at_name(const Volume& volume, int directory_fd, const char* name) {
+  Named found;
+  found.fd.reset(::openat(directory_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!found.fd || ::fstat(found.fd.get(), &found.stat) != 0) return {};
+  const StubView view = StubCache().look(found.fd.get(), found.stat);
+  found.is_striped = view.striped() && believe(volume, view.layout, found.stat);
+  if (found.is_striped) found.layout = view.layout;
+  return found;
+}
+
 // What is wrong with the parts of a file is an I/O error to who opens it; what is short now is not.
 Result<std::shared_ptr<StripedFile>> or_io_error(Outcome<std::shared_ptr<StripedFile>> file) {
   auto opened = or_log(std::move(file));
@@ -223,14 +240,39 @@ bool moves_stubs(int directory_fd, const char* name) {
   return S_ISDIR(st.st_mode) || StubCache().look(fd.get(), st).striped();
 }
 
+Result<void> sync_replacement(Filesystem& fs, int directory_fd, const char* name,
+                              int replaced_directory_fd, const char* replaced_name) {
+  if (!look_at_name(*fs.volume, replaced_directory_fd, replaced_name).is_striped) return {};
+  const Named from = look_at_name(*fs.volume, directory_fd, name);
+  if (!from.fd || !S_ISREG(from.stat.st_mode)) return {};
+  const Fd file = reopen(from.fd.get(), O_RDONLY);
+  if (!file) return {};
+  if (from.is_striped) {
+    std::shared_ptr<StripedFile> parts;
+    if (const auto live = fs.live.find(from.layout.file_id)) {
+      parts = live->file();
+      if (Result<void> synced = parts->sync(/*data_only=*/true); !synced) return synced;
+    } else {
+      auto opened = open_parts_to_read(*fs.volume, from.layout, from.stat);
+      if (!opened) return {};
+      parts = std::move(*opened);
+    }
+    UnsyncedParts unsynced(*fs.volume);
+    Outcome<void> synced = unsynced.add(*parts);
+    if (synced) synced = unsynced.sync();
+    if (!synced) {
+      log_line(synced.error().text);
+      return Errno{synced.error().code};
+    }
+  }
+  return ::fsync(file.get()) == 0 ? Result<void>() : last_errno();
+}
+
 LastLink::LastLink(const Volume& volume, int directory_fd, const char* name) : volume_(volume) {
-  Fd fd(::openat(directory_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  struct stat st;
-  if (!fd || ::fstat(fd.get(), &st) != 0) return;
-  const StubView view = StubCache().look(fd.get(), st);
-  if (!view.striped() || !believe(volume, view.layout, st)) return;
-  layout_ = view.layout;
-  fd_ = std::move(fd);
+  Named found = look_at_name(volume, directory_fd, name);
+  if (!found.is_striped) return;
+  layout_ = found.layout;
+  fd_ = std::move(found.fd);
   held_.emplace(volume.root_fd());
 }
 
@@ -242,12 +284,8 @@ bool LastLink::reap(int replaced_in) {
   if (!view.striped() || !believe(volume_, view.layout, st)) return false;
   layout_ = view.layout;
   if (replaced_in >= 0) (void)::fsync(reopen(replaced_in, O_RDONLY).get());
-  const PartName name(layout_.file_id);
-  for (uint32_t d = 0; d < volume_.device_count(); ++d) {
-    if (::unlinkat(device_fd(volume_, d), name.c_str(), 0) != 0 && errno != ENOENT) {
-      log_line("{}: cannot remove (check --repair will): {}",
-               volume_.part_path(d, layout_.file_id), std::strerror(errno));
-    }
+  if (const Outcome<void> removed = remove_parts(volume_, layout_.file_id); !removed) {
+    log_line("{} (check --repair will)", removed.error().text);
   }
   return true;
 }

@@ -65,14 +65,21 @@ Result<void> chown_parts(const Volume& volume, const Layout& layout, const struc
 // Whether moving this name moves stubs: it is one, or a directory.
 bool moves_stubs(int directory_fd, const char* name);
 
+// Before `name` replaces a striped file (else there is nothing to do), which is then gone at once:
+// its bytes and the names of its parts become durable. An error: they cannot. What we may not read,
+// and what is no file, is left as it is.
+Result<void> sync_replacement(Filesystem& fs, int directory_fd, const char* name,
+                              int replaced_directory_fd, const char* replaced_name);
+
 // A name that is about to go. If the file's last link went, so do its parts:
 //
 //   LastLink victim(volume, directory_fd, name);
 //   ... unlinkat() or renameat() succeeded ...
 //   if (victim.reap()) live.drop(victim.file_id());
 //
-// Who replaces a file has the old or the new one after a power failure: with `replaced_in`,
-// its directory, the new name is durable before the old one's parts go.
+// Who replaces a file has the old or the new one after a power failure: sync_replacement()
+// comes first, and with `replaced_in`, its directory, the new name is durable before the old
+// one's parts go.
 class LastLink {
  public:
   LastLink(const Volume& volume, int directory_fd, const char* name);

@@ -92,6 +92,24 @@ def striped(volume, graphlane, tmp_path):
     return make
 
 
+@pytest.fixture
+def failing_disk(root, small_filesystem, tmp_path):
+    """A directory whose device has place for so many bytes, of more that it claims to have: what is
+    written to it fails later."""
+    image, at = small_filesystem(tmp_path / "small", "4M") / "image", tmp_path / "failing"
+    with open(image, "wb") as file:
+        file.truncate(64 << 20)
+    run("mkfs.ext4", "-q", "-F", "-O", "^has_journal", image)
+    device = run("losetup", "--find", "--show", image, check=False).stdout.strip()
+    if not device:
+        pytest.skip("not applicable: no loop devices here")
+    at.mkdir()
+    run("mount", device, at)
+    yield at
+    run("umount", "-l", at)
+    run("losetup", "--detach", device)
+
+
 def resident(path: Path) -> int:
     return int(run("fincore", "--bytes", "--noheadings", "--output", "RES", path).stdout)
 

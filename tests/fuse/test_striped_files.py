@@ -6,17 +6,15 @@ import fcntl
 import mmap
 import os
 import random
-import re
 import shutil
-import signal
-import subprocess
 from concurrent.futures import ThreadPoolExecutor, TimeoutError
+from contextlib import ExitStack
 
 import pytest
 
 from harness import names_locked, run
-from mounts import (FEW_DESCRIPTORS, mounted, parts_of, random_bytes, stats, striped,  # noqa: F401, fixtures
-                    with_few_descriptors)
+from mounts import (FEW_DESCRIPTORS, failing_disk, mounted, parts_of, random_bytes,  # noqa: F401, fixtures
+                    stats, striped, traced, with_few_descriptors)
 
 UNIT = 64 * 1024
 
@@ -158,21 +156,47 @@ def test_a_rename_over_it_removes_its_parts(striped, mounted):
         assert (at / "moved").read_bytes() == b"plain" and len(parts_of(volume)) == 0
 
 
-def test_a_rename_over_it_is_durable_before_its_parts_go(root, striped, mounted, tmp_path):
-    """Else a power failure could bring its stub back without them."""
-    volume, _ = striped(size=100_000)
-    log = tmp_path / "calls"
-    with mounted(volume) as at:
-        (at / "new").write_bytes(b"new")
-        (daemon,) = run("pgrep", "-f", f"mount {volume.path} {at}$").stdout.split()
-        with subprocess.Popen(["strace", "-f", "-p", daemon, "-o", log, "-e",
-                               "trace=renameat,renameat2,fsync,unlinkat"], stderr=subprocess.PIPE,
-                              text=True) as strace:
-            assert "attached" in strace.stderr.readline()
-            os.rename(at / "new", at / "data")
-            strace.send_signal(signal.SIGINT)  # detaches
-    calls = re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE)
-    assert calls[0].startswith("renameat") and calls[1:] == ["fsync", *["unlinkat"] * 4]
+@pytest.mark.parametrize("new", ["plain", "striped", "striped and idle"])
+def test_a_rename_over_it_is_durable_before_its_parts_go(root, striped, mounted, new):
+    """And what replaces it before that. Else a power failure could bring its stub back without
+    parts, or leave neither."""
+    volume, _ = striped(size=100_000, stripe=["s*"])
+    with ExitStack() as at_end:
+        at = at_end.enter_context(mounted(volume))
+        name = "plain" if new == "plain" else "s"
+        (at / name).write_bytes(b"new" * 50_000)
+        if new == "striped and idle":
+            at_end.close()
+            at_end.enter_context(mounted(volume))
+        with traced(volume, at, "renameat", "renameat2", "fsync", "fdatasync", "unlinkat") as calls:
+            os.rename(at / name, at / "data")
+        assert (at / "data").read_bytes() == b"new" * 50_000
+    renamed = next(n for n, (call, _) in enumerate(calls) if call.startswith("renameat"))
+    synced = {path for call, path in calls[:renamed]}
+    stub = volume.path / name
+    assert str(stub) in synced and "unlinkat" not in dict(calls[:renamed])
+    if new != "plain":
+        for device in volume.devices:
+            (parts,) = device.glob("*/parts")
+            (part,) = parts.glob("*/*")
+            assert {str(part), str(part.parent), str(parts)} <= synced
+    assert calls[renamed + 1] == ("fsync", str(volume.path))
+    assert {call for call, _ in calls[renamed + 2:]} == {"unlinkat"}
+    assert len([*volume.devices[0].glob("*/parts/*")]) == (new != "plain"), "empty directories"
+
+
+def test_a_rename_over_it_is_refused_if_that_cannot_be_synced(
+        graphlane, failing_disk, mounted, tmp_path):
+    devices = [tmp_path / "device", failing_disk]
+    devices[0].mkdir()
+    made = graphlane.create_on(tmp_path / "vol", devices, depth="64K", stripe=["s*"])
+    with mounted(made) as at:
+        (at / "s-old").write_bytes(b"old")
+        (at / "s-new").write_bytes(random_bytes(16 << 20))
+        with pytest.raises(OSError) as raised:
+            os.rename(at / "s-new", at / "s-old")
+        assert raised.value.errno in (errno.EIO, errno.ENOSPC)
+        assert (at / "s-old").read_bytes() == b"old" and (at / "s-new").exists()
 
 
 @pytest.mark.parametrize("change", [

@@ -16,7 +16,7 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from harness import is_mounted, run
-from mounts import mounted, traced  # noqa: F401, fixtures
+from mounts import failing_disk, mounted, traced  # noqa: F401, fixtures
 
 DEPTH = 64 << 10
 SIZE_MAX = 3_000_000
@@ -370,24 +370,6 @@ def test_fsync_syncs_what_others_have_written(root, volume, mounted):
             *parts, stub = calls
             assert [call for call, _ in parts] == ["fdatasync"] * len(made.devices)
             assert stub == (stubs, str(made.path / "s"))
-
-
-@pytest.fixture
-def failing_disk(root, small_filesystem, tmp_path):
-    """A directory whose device has place for so many bytes, of more that it claims to have: what is
-    written to it fails later."""
-    image, at = small_filesystem(tmp_path / "small", "4M") / "image", tmp_path / "failing"
-    with open(image, "wb") as file:
-        file.truncate(64 << 20)
-    run("mkfs.ext4", "-q", "-F", "-O", "^has_journal", image)
-    device = run("losetup", "--find", "--show", image, check=False).stdout.strip()
-    if not device:
-        pytest.skip("not applicable: no loop devices here")
-    at.mkdir()
-    run("mount", device, at)
-    yield at
-    run("umount", "-l", at)
-    run("losetup", "--detach", device)
 
 
 def test_fsync_tells_each_handle_of_an_error(graphlane, failing_disk, mounted, tmp_path):
