@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include <algorithm>
 
@@ -53,7 +52,6 @@ FileServer::Answer PartServer::answer(const Question& question) {
       ::statx(question.fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &seen) != 0) {
     return FileServer::refusal(EACCES);
   }
-  if (makedev(seen.stx_dev_major, seen.stx_dev_minor) != device_) return FileServer::refusal(EXDEV);
   Inode* inode = fs_.inodes.find(seen.stx_ino);
   if (inode == nullptr) return FileServer::refusal(ESTALE);
   if (writes) {
@@ -147,7 +145,7 @@ FileServer::Answer PartServer::answer_mapper(Inode& inode) const {
   struct stat stub = {};
   const Result<HostPath> path = fs_.inodes.path(inode);
   Fd permit;
-  if (path && layout_of(inode, &stub)) permit = reopen(path->get(), O_RDONLY);
+  if (path && layout_of(inode, &stub)) permit = reopen(path->get(), O_RDONLY | O_NONBLOCK);
   if (!permit) return FileServer::refusal(EIO);
   if (Result<void> mine = lock_to_map(permit.get()); !mine) {
     return FileServer::refusal(mine.error().code);
@@ -163,7 +161,7 @@ ShareAnswer PartServer::ask_volume_server(Inode& inode, const Question& question
                                   O_PATH | O_DIRECTORY | O_CLOEXEC));
   const Result<HostPath> path = fs_.inodes.path(inode);
   if (!run_directory || !path || question.process.pid == 0) return {};
-  const Fd stub = reopen(path->get(), O_RDONLY);
+  const Fd stub = reopen(path->get(), O_RDONLY | O_NONBLOCK);
   if (!stub) return {};
   return ask_volume_to_share(run_directory.get(), stub.get(),
                              static_cast<uint32_t>(question.process.pid));

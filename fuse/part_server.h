@@ -2,9 +2,7 @@
 // them, and lets several processes share what they read (../iomgr/server_protocol.h). Every
 // mount has one.
 //
-// A client proves that it may read or write the file by sending a descriptor of it. What
-// kind of descriptor that is, is looked at without asking its filesystem: it may
-// be a stranger's FUSE that never answers.
+// A client proves that it may read or write the file by sending a descriptor of it.
 //
 // Threads: its FileServer's; start() and the end belong to the session's owner.
 #pragma once
@@ -35,6 +33,7 @@ class PartServer final : private FileServer::Host {
   using Question = FileServer::Question;
 
   PartServer(Filesystem& fs, dev_t device) : fs_(fs), device_(device) {}
+  bool serves(dev_t device) const override { return device == device_; }
   Answer answer(const Question& question) override;
   void tidy() override;
   // Of a striped file of this volume, with its stub's attributes; else none.

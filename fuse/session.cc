@@ -90,6 +90,7 @@ Outcome<std::unique_ptr<Session>> Session::make(Filesystem& fs) {
 Session::~Session() {
   if (session_ == nullptr) return;
   if (mounted_) ::fuse_session_unmount(session_);
+  server_.reset();
   ::fuse_session_destroy(session_);
 }
 
@@ -138,10 +139,12 @@ Outcome<void> Session::serve(StopSignals* stop) {
   if (stop != nullptr) stop->guard(session_);
   const int result = run_workers();
   if (stop != nullptr) stop->release();
-  server_.reset();
   fs_.handles.release_all();
   if (mounted_) ::fuse_session_unmount(session_);
   mounted_ = false;
+  // Not before: it may be closing a client's descriptor of this mount, which asks us, and we no
+  // longer answer.
+  server_.reset();
   fs_.drop_behind.stop();
   fs_.outside_changes.stop();
   if (result == 0) return {};

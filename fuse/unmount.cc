@@ -12,6 +12,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "fuse/mount.h"
@@ -58,6 +60,7 @@ class Daemon {
     socklen_t length = sizeof peer;
     if (socket && ::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0) {
       process_.reset(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
+      pid_ = peer.pid;
     }
   }
 
@@ -71,12 +74,26 @@ class Daemon {
       std::this_thread::sleep_for(kInterval);
     }
     pollfd ended{process_.get(), POLLIN, 0};
-    while (::poll(&ended, 1, -1) < 0 && errno == EINTR) continue;
+    int lapses = 0;
+    while (::poll(&ended, 1, kLookMs) <= 0 && lapses < kLapsesMax) {
+      if (has_done_all()) ++lapses;
+    }
   }
 
  private:
   static constexpr auto kEndBegins = std::chrono::seconds(1);
   static constexpr auto kInterval = std::chrono::milliseconds(2);
+  static constexpr int kLookMs = 100;
+  static constexpr int kLapsesMax = 10;
+
+  // Its main thread has ended. One that closes a stranger's file (iomgr/file_server.h) may never do.
+  bool has_done_all() const {
+    std::ifstream stat("/proc/" + std::to_string(pid_) + "/stat");
+    std::string text;
+    std::getline(stat, text);
+    const size_t name_end = text.rfind(") ");
+    return name_end != std::string::npos && text.compare(name_end + 2, 1, "Z") == 0;
+  }
 
   Fd connect() const {
     Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -89,6 +106,7 @@ class Daemon {
 
   sockaddr_un address_{};
   Fd process_;  // a pidfd
+  pid_t pid_ = 0;
 };
 
 Outcome<void> unmount_there(const std::string& path) {

@@ -4,13 +4,17 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <new>
 
+#include "iomgr/base/mutex.h"
 #include "iomgr/server_socket.h"
 
 namespace graphlane {
@@ -37,16 +41,18 @@ bool is_known(uint32_t question) {
   return std::find(kQuestions.begin(), kQuestions.end(), question) != kQuestions.end();
 }
 
-// The descriptor that came with a valid request; whatever else came is closed.
-Fd receive_request(int connection, PassedShareRequest* request) {
-  static_assert(sizeof(ServerRequest) == sizeof(WriteRequest) &&
-                sizeof(ServerRequest) == sizeof(ShareRequest));
-  ServerMessage message;
-  receive_message(connection, request, sizeof *request, &message);
-  const bool passed_on = message.length_bytes == sizeof *request &&
-                         request->magic == PassedShareRequest::kMagic && request->client != 0;
-  const bool own = message.length_bytes == sizeof(ServerRequest) && is_known(request->magic);
-  return (passed_on || own) && message.fd_count == 1 ? Fd(message.take(0)) : Fd();
+// 0: cannot be told.
+dev_t device_of(int fd) {
+  struct statx seen;
+  if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &seen) != 0) return 0;
+  return makedev(seen.stx_dev_major, seen.stx_dev_minor);
+}
+
+// Of a connection, who has made it.
+uid_t user_of(int connection) {
+  ucred peer = {.pid = 0, .uid = static_cast<uid_t>(-1), .gid = 0};
+  (void)find_peer(connection, &peer);
+  return peer.uid;
 }
 
 bool send_answer(int connection, FileServer::Answer& answer) {
@@ -56,6 +62,46 @@ bool send_answer(int connection, FileServer::Answer& answer) {
 }
 
 }  // namespace
+
+// Closes what strangers have shown, for as long as that takes: the threads outlive the server.
+// Whom too many of them wait for is not listened to.
+class FileServer::Strangers : public std::enable_shared_from_this<Strangers> {
+ public:
+  bool may_ask(uid_t user) {
+    const MutexLock lock(mu_);
+    const auto found = closing_.find(user);
+    return closing_count_ < kClosingMax && (found == closing_.end() || found->second < kOfUserMax);
+  }
+
+  void close(uid_t user, const std::vector<int>& fds) {
+    {
+      const MutexLock lock(mu_);
+      closing_[user] += 1;
+      closing_count_ += 1;
+    }
+    try {
+      std::thread([self = shared_from_this(), user, fds] {
+        for (const int fd : fds) sys::close(fd);
+        self->closed(user);
+      }).detach();
+    } catch (...) {  // no more threads: they stay open
+    }
+  }
+
+ private:
+  static constexpr size_t kOfUserMax = 4;
+  static constexpr size_t kClosingMax = 64;
+
+  void closed(uid_t user) {
+    const MutexLock lock(mu_);
+    closing_count_ -= 1;
+    if (--closing_[user] == 0) closing_.erase(user);
+  }
+
+  Mutex mu_;
+  std::map<uid_t, size_t> closing_ GUARDED_BY(mu_);
+  size_t closing_count_ GUARDED_BY(mu_) = 0;
+};
 
 bool is_readable(int fd) {
   const int flags = ::fcntl(fd, F_GETFL);
@@ -72,7 +118,8 @@ FileServer::FileServer(Fd listening, Host& host, SharedCache* shared)
     : listening_(std::move(listening)),
       host_(host),
       shared_(shared),
-      stopping_(::eventfd(0, EFD_CLOEXEC)) {}
+      stopping_(::eventfd(0, EFD_CLOEXEC)),
+      strangers_(std::make_shared<Strangers>()) {}
 
 Outcome<std::unique_ptr<FileServer>> FileServer::start(Fd listening, Host& host,
                                                        SharedCache* shared) {
@@ -136,15 +183,37 @@ void FileServer::tidy() {
   host_.tidy();
 }
 
+Result<Fd> FileServer::receive_request(int connection, PassedShareRequest* request) {
+  static_assert(sizeof(ServerRequest) == sizeof(WriteRequest) &&
+                sizeof(ServerRequest) == sizeof(ShareRequest));
+  const uid_t user = user_of(connection);
+  if (!strangers_->may_ask(user)) return Errno{EBUSY};
+  ServerMessage message;
+  receive_message(connection, request, sizeof *request, &message);
+  const bool passed_on = message.length_bytes == sizeof *request &&
+                         request->magic == PassedShareRequest::kMagic && request->client != 0;
+  const bool own = message.length_bytes == sizeof(ServerRequest) && is_known(request->magic);
+  const bool is_valid = (passed_on || own) && message.fd_count == 1;
+  std::vector<int> strange;
+  for (uint32_t i = 0; i < message.fd_count; ++i) {
+    const dev_t device = device_of(message.fds[i]);
+    if (device == 0 || !host_.serves(device)) strange.push_back(message.take(i));
+  }
+  if (!strange.empty()) strangers_->close(user, strange);
+  if (!is_valid) return Errno{EINVAL};
+  return strange.empty() ? Result<Fd>(Fd(message.take(0))) : Errno{EXDEV};
+}
+
 // A link to stay for, or none; a connection that shares goes to where those are.
 std::unique_ptr<FileServer::Link> FileServer::serve(Fd& connection, bool room_for_link) {
   PassedShareRequest request;
-  Fd file = receive_request(connection.get(), &request);
-  if (!file) return nullptr;
+  Result<Fd> file = receive_request(connection.get(), &request);
+  if (!file && file.error().code != EXDEV) return nullptr;
   Answer answer;
   std::unique_ptr<SharedScan> scan;
   try {
-    answer = answer_to(request, std::move(file), connection.get(), room_for_link, &scan);
+    answer = file ? answer_to(request, std::move(*file), connection.get(), room_for_link, &scan)
+                  : refusal(EXDEV);
   } catch (const std::bad_alloc&) {
     answer = refusal(ENOMEM);
   }

@@ -8,6 +8,10 @@
 //                                  ├─ another server's answer ──► goes on to the client
 //                                  └─ a Link          ──► the connection stays: its client writes
 //
+// What a client shows may be a stranger's FUSE, and close() asks it, and waits for ever if it does
+// not answer. So what is not the host's is answered EXDEV, and closed by a thread of its own, for
+// which nobody waits.
+//
 // Threads: one of its own, which is the only one to call the host; start() and the end belong to
 // the host's owner.
 #pragma once
@@ -31,7 +35,7 @@ namespace graphlane {
 class FileServer {
  public:
   struct Question {
-    int fd;         // what the client shows. May be a stranger's FUSE, which never answers
+    int fd;         // what the client shows; Host::serves() it
     uint32_t kind;  // ServerRequest::kMagic, …
     SharingProcess process;  // for which is asked
     bool room_for_link;
@@ -60,6 +64,8 @@ class FileServer {
 
   class Host {
    public:
+    // Whether files of this device are the host's.
+    virtual bool serves(dev_t device) const = 0;
     // May throw bad_alloc, which refuses.
     virtual Answer answer(const Question& question) = 0;
     // Every second or so while something is shared.
@@ -76,9 +82,13 @@ class FileServer {
   FileServer& operator=(const FileServer&) = delete;
 
  private:
+  class Strangers;
+
   FileServer(Fd listening, Host& host, SharedCache* shared);
   void run();
   std::unique_ptr<Link> serve(Fd& connection, bool room_for_link);
+  // The descriptor that came with a valid request; whatever else came goes.
+  Result<Fd> receive_request(int connection, PassedShareRequest* request);
   Answer answer_to(const PassedShareRequest& request, Fd file, int connection, bool room_for_link,
                    std::unique_ptr<SharedScan>* scan);
   Result<std::unique_ptr<SharedScan>> begin_scan(const Answer& answer,
@@ -89,6 +99,7 @@ class FileServer {
   Host& host_;
   SharedCache* const shared_;
   const Fd stopping_;  // eventfd
+  const std::shared_ptr<Strangers> strangers_;
   ShareLinks share_links_;
   std::thread thread_;
 };

@@ -128,6 +128,8 @@ Outcome<Fd> VolumeServer::listen() {
     return os_error(errno, volume_->root() + "/" + kVolumeJson, "cannot read");
   }
   device_ = record.st_dev;
+  struct stat root;
+  if (::fstat(volume_->root_fd(), &root) == 0) root_device_ = root.st_dev;
   run_directory_ = open_directory(*volume_, kRunDirectory);
   if (!run_directory_) return os_error(errno, path, "cannot open");
   if (::flock(run_directory_.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -157,7 +159,8 @@ FileServer::Answer VolumeServer::answer_sharer(int file_fd) const {
   if (!lies_on(file_fd, device_, &seen) || !S_ISREG(seen.stx_mode)) {
     return FileServer::refusal(EXDEV);
   }
-  Fd stub = reopen(file_fd, O_RDONLY);  // its locks are asked for by another than the client's
+  // By another one than the client's its locks are asked for. Who owns it may have a lease.
+  Fd stub = reopen(file_fd, O_RDONLY | O_NONBLOCK);
   struct stat st;
   if (!stub || ::fstat(stub.get(), &st) != 0) return FileServer::refusal(errno);
   Layout layout;

@@ -46,13 +46,15 @@ class VolumeServer final : private FileServer::Host {
 
   explicit VolumeServer(std::shared_ptr<const Volume> volume) : volume_(std::move(volume)) {}
   Outcome<Fd> listen();
+  bool serves(dev_t device) const override { return device == device_ || device == root_device_; }
   Answer answer(const FileServer::Question& question) override;
   Answer answer_sharer(int file_fd) const;
   Answer answer_stats(int root_fd) const;
 
   const std::shared_ptr<const Volume> volume_;
   Fd run_directory_;  // has the lock
-  dev_t device_ = 0;  // of the volume's files
+  dev_t device_ = 0;       // of the volume's files
+  dev_t root_device_ = 0;  // of its directory
   bool listens_ = false;
   std::unique_ptr<Lanes> lanes_;
   std::optional<SharedCache> shared_;

@@ -7,6 +7,8 @@ import mmap
 import os
 import socket
 import struct
+import subprocess
+import sys
 from contextlib import suppress
 
 import pytest
@@ -162,6 +164,80 @@ def test_who_cannot_read_gets_nothing(asking, tmp_path):
         answer = ask(fd)
         os.close(fd)
         assert (answer.error, answer.parts, answer.counters) == (error, [], None), path
+
+
+# A process with a FUSE of its own, of one file, which answers all but FLUSH: each close() sends that
+# and waits for the answer. It shows descriptors to the server, and says what it was told.
+STRANGER = """
+import ctypes, json, os, socket, stat, struct, sys, threading
+at, name, path = sys.argv[1:]
+GETATTR, OPEN, FLUSH, INIT = 3, 14, 25, 26
+device = os.open("/dev/fuse", os.O_RDWR)
+libc = ctypes.CDLL(None)
+options = f"fd={device},rootmode=100444,user_id=0,group_id=0".encode()
+assert libc.mount(b"stranger", at.encode(), b"fuse", 0, options) == 0
+
+def serve():
+    attributes = struct.pack("<6Q10I", 1, *[0] * 8, stat.S_IFREG | 0o444, 1, 0, 0, 0, 4096, 0)
+    answers = {INIT: struct.pack("<4I2H4I", 7, 31, 4096, 0, 1, 1, 4096, 1, 0, 0) + bytes(24),
+               GETATTR: struct.pack("<QII", 1000, 0, 0) + attributes, OPEN: bytes(16)}
+    while True:
+        opcode, unique = struct.unpack_from("<IQ", os.read(device, 1 << 20), 4)
+        body = answers.get(opcode, b"")
+        if opcode != FLUSH:
+            os.write(device, struct.pack("<IiQ", 16 + len(body), 0 if body else -38, unique) + body)
+
+threading.Thread(target=serve, daemon=True).start()
+fds = {"strange": os.open(at, os.O_RDONLY), "own": os.open(path, os.O_RDONLY)}
+def ask(*shown):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        connection.settimeout(5)
+        connection.connect(b"\\0" + name.encode())
+        socket.send_fds(connection, [struct.pack("<I", 0x31514c47)], [fds[name] for name in shown])
+        try:
+            reply = connection.recv(1 << 20)
+        except ConnectionError:
+            reply = b""
+    return struct.unpack_from("<Ii", reply)[1] if reply else None
+
+try:
+    for line in sys.stdin:
+        print(os.close(fds["own"]) if line.startswith("close") else ask(*line.split()), flush=True)
+finally:
+    libc.umount2(at.encode(), 1)  # who waits for an answer has ENOTCONN
+    os._exit(0)
+"""
+
+
+def test_a_strangers_file_that_cannot_be_closed_keeps_nobody_waiting(
+        root, striped, graphlane, tmp_path):
+    volume, _ = striped(size=100_000)
+    at, strange = tmp_path / "mnt", tmp_path / "strange"
+    at.mkdir()
+    strange.touch()
+    graphlane("mount", volume.path, at)
+    name = os.getxattr(at / "data", "user.graphlane.server").decode()
+    with subprocess.Popen([sys.executable, "-c", STRANGER, strange, name, at / "data"], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as stranger:
+
+        def tell(line: str) -> str:
+            stranger.stdin.write(line + "\n")
+            stranger.stdin.flush()
+            return stranger.stdout.readline().strip()
+
+        try:
+            assert tell("strange") == str(errno.EXDEV)
+            assert tell("own") == "0"
+            assert tell("own strange") == "None"  # no question
+            assert tell("own") == "0"
+            # Whoever goes on so is not listened to any more.
+            assert [tell("strange") for _ in range(3)] == [str(errno.EXDEV)] * 2 + ["None"]
+            tell("close own")
+            graphlane("umount", at, timeout=20)
+        finally:
+            stranger.stdin.close()
+            for mount in (at, strange):
+                run("umount", "-l", mount, check=False)
 
 
 def test_the_generation_moves_with_the_first_writer_and_the_last(asking):
