@@ -3,7 +3,6 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "graphfmt/grid_files.h"
 #include "graphfmt/grid_requests.h"
@@ -22,34 +21,15 @@ bool matches(const char* glob, const std::string& name) {
 
 std::string table_of(const std::string& sweep) { return sweep + "_offset"; }
 
-// The offset table of `row` or `column`, checked against all but the blocks' own
-// files: engines do not read these, so they may be gone.
+// The offset table of `row` or `column`.
 Outcome<std::vector<int64_t>> read_table(const GraphDirectory& directory, const std::string& name,
                                          const GridInfo& info, uint64_t swept_bytes) {
-  const std::string path = directory.path_of(table_of(name));
-  const uint64_t table_bytes = offset_table_bytes(info.partitions);
-  const Outcome<std::string> bytes = directory.read(table_of(name), table_bytes);
+  const Outcome<std::string> bytes =
+      directory.read(table_of(name), offset_table_bytes(info.partitions));
   if (!bytes) return bytes.error();
-  if (bytes->size() != table_bytes) {
-    return make_error(EINVAL, "{}: byte {}: {} bytes, expected {}", path, bytes->size(),
-                      bytes->size(), table_bytes);
-  }
-  std::vector<int64_t> table(table_bytes / sizeof(int64_t));
-  std::memcpy(table.data(), bytes->data(), table_bytes);
-  const auto edge_bytes = static_cast<int64_t>(edge_size_bytes(info.weighted));
-  if (table.front() != 0) {
-    return make_error(EINVAL, "{}: byte 0: offset {}, expected 0", path, table.front());
-  }
-  for (size_t k = 1; k < table.size(); ++k) {
-    if (table[k] >= table[k - 1] && table[k] % edge_bytes == 0) continue;
-    return make_error(EINVAL, "{}: byte {}: offset {}: must be a multiple of {}, from {} on", path,
-                      k * sizeof(int64_t), table[k], edge_bytes, table[k - 1]);
-  }
-  const uint64_t end = info.edge_count * static_cast<uint64_t>(edge_bytes);
-  if (static_cast<uint64_t>(table.back()) != end) {
-    return make_error(EINVAL, "{}: byte {}: ends at {}, but {} edges (meta) have {} bytes", path,
-                      table_bytes - sizeof(int64_t), table.back(), info.edge_count, end);
-  }
+  auto table = parse_offset_table(*bytes, info, directory.path_of(table_of(name)));
+  if (!table) return table;
+  const auto end = static_cast<uint64_t>(table->back());
   if (swept_bytes != end) {
     return make_error(EINVAL, "{}: byte {}: {} bytes, expected {}", directory.path_of(name),
                       std::min(swept_bytes, end), swept_bytes, end);

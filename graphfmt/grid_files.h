@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "graphfmt/grid.h"
 
@@ -23,6 +25,11 @@ inline constexpr size_t kGridMetaBytesMax = 100;  // four numbers
 
 // What `meta` says; errors call it `path`.
 Outcome<GridInfo> parse_grid_meta(const std::string& text, const std::string& path);
+
+// One of the two tables, checked against all but the blocks' own files: engines do not read these, so
+// they may be gone. Errors call it `path`.
+Outcome<std::vector<int64_t>> parse_offset_table(std::string_view bytes, const GridInfo& info,
+                                                 const std::string& path);
 
 // `preprocess` reads its input in pieces of this size. A block that gets exactly
 // one edge from a piece has it held back until kHeldBytes of such edges have come

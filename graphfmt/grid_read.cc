@@ -244,11 +244,41 @@ Outcome<GridInfo> parse_grid_meta(const std::string& text, const std::string& pa
     return make_error(EINVAL, "{}: {} vertices: must be 1 to {}", path, vertices, kVertexCountMax);
   }
   if (edges < 0) return make_error(EINVAL, "{}: {} edges: must not be negative", path, edges);
+  const long long edges_max = INT64_MAX / static_cast<long long>(edge_size_bytes(type == 1));
+  if (edges > edges_max) {
+    return make_error(EINVAL, "{}: {} edges: offsets of 64 bits count {} at most", path, edges, edges_max);
+  }
   if (partitions < 1 || partitions > kPartitionsMax) {
     return make_error(EINVAL, "{}: {} partitions: must be 1 to {}", path, partitions, kPartitionsMax);
   }
   return GridInfo{type == 1, static_cast<uint64_t>(vertices), static_cast<uint64_t>(edges),
                   static_cast<uint32_t>(partitions)};
+}
+
+Outcome<std::vector<int64_t>> parse_offset_table(std::string_view bytes, const GridInfo& info,
+                                                 const std::string& path) {
+  const uint64_t table_bytes = offset_table_bytes(info.partitions);
+  if (bytes.size() != table_bytes) {
+    return make_error(EINVAL, "{}: byte {}: {} bytes, expected {}", path,
+                      std::min<uint64_t>(bytes.size(), table_bytes), bytes.size(), table_bytes);
+  }
+  std::vector<int64_t> table(table_bytes / sizeof(int64_t));
+  std::memcpy(table.data(), bytes.data(), table_bytes);
+  const auto edge_bytes = static_cast<int64_t>(edge_size_bytes(info.weighted));
+  if (table.front() != 0) {
+    return make_error(EINVAL, "{}: byte 0: offset {}, expected 0", path, table.front());
+  }
+  for (size_t k = 1; k < table.size(); ++k) {
+    if (table[k] >= table[k - 1] && table[k] % edge_bytes == 0) continue;
+    return make_error(EINVAL, "{}: byte {}: offset {}: must be a multiple of {}, from {} on", path,
+                      k * sizeof(int64_t), table[k], edge_bytes, table[k - 1]);
+  }
+  const int64_t end = static_cast<int64_t>(info.edge_count) * edge_bytes;  // as parse_grid_meta() says
+  if (table.back() != end) {
+    return make_error(EINVAL, "{}: byte {}: ends at {}, but {} edges (meta) have {} bytes", path,
+                      table_bytes - sizeof(int64_t), table.back(), info.edge_count, end);
+  }
+  return table;
 }
 
 Outcome<GridInfo> read_grid(const std::string& dir) {

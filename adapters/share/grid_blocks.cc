@@ -33,36 +33,23 @@ Outcome<GridBlocks> read_grid_blocks(const std::string& dir) {
   }
 
   const std::string table_path = dir + "/column_offset";
-  const uint64_t table_bytes = offset_table_bytes(info->partitions);
-  auto bytes = read_up_to(table_path, table_bytes + 1);
+  auto bytes = read_up_to(table_path, offset_table_bytes(info->partitions) + 1);
   if (!bytes) return bytes.error();
-  if (bytes->size() != table_bytes) {
-    return make_error(EINVAL, "{}: not {} bytes, as {} partitions want", table_path, table_bytes,
-                      info->partitions);
-  }
-  std::vector<int64_t> offsets(block_count + 1);
-  std::memcpy(offsets.data(), bytes->data(), table_bytes);
-  const uint64_t edge_bytes = edge_size_bytes(info->weighted);
-  const auto end = static_cast<int64_t>(info->edge_count * edge_bytes);
-  if (offsets.front() != 0 || offsets.back() != end) {
-    return make_error(EINVAL, "{}: does not reach from 0 to {}, the bytes of {} edges", table_path, end,
-                      info->edge_count);
-  }
+  const auto offsets = parse_offset_table(*bytes, *info, table_path);
+  if (!offsets) return offsets.error();
 
   GridBlocks blocks{.info = *info, .layout = {}, .file = dir + "/column"};
   Layout& layout = blocks.layout;
   layout.partition_count = static_cast<uint32_t>(block_count);
-  layout.record = {.size_bytes = static_cast<uint32_t>(edge_bytes), .source_offset_bytes = 0};
+  layout.record = {.size_bytes = static_cast<uint32_t>(edge_size_bytes(info->weighted)),
+                   .source_offset_bytes = 0};
   layout.vertex_count = info->vertex_count;
   for (uint32_t p = 0; p < block_count; ++p) {
-    if (offsets[p] > offsets[p + 1]) {
-      return make_error(EINVAL, "{}: byte {}: offset {} after {}", table_path, 8 * (p + 1),
-                        offsets[p + 1], offsets[p]);
-    }
+    const int64_t begin = (*offsets)[p];
     layout.ranges.push_back({.partition = p,
                              .file = 0,
-                             .offset = static_cast<uint64_t>(offsets[p]),
-                             .length_bytes = static_cast<uint64_t>(offsets[p + 1] - offsets[p])});
+                             .offset = static_cast<uint64_t>(begin),
+                             .length_bytes = static_cast<uint64_t>((*offsets)[p + 1] - begin)});
   }
   return blocks;
 }

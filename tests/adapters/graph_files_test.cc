@@ -57,11 +57,11 @@ TEST_F(GraphFilesTest, WhatIsNotCachedIsReadAsItIs) {
   const uint64_t size_bytes = bytes_.size();
   graph_.layout.ranges = {{0, 0, 0, 7},
                           {1, 0, 7, 4089},
-                   {2, 0, 4096, 8},
-                   {3, 0, 4104, 20'000'000},
-                   {4, 0, 20'004'104, size_bytes - 20'004'104},  // to the file's end
-                   {6, 0, 30'000'000, 16},                       // two pieces, the second one first
-                   {6, 0, 1000, 16}};
+                          {2, 0, 4096, 8},
+                          {3, 0, 4104, 20'000'000},
+                          {4, 0, 20'004'104, size_bytes - 20'004'104},  // to the file's end
+                          {6, 0, 30'000'000, 16},                       // two pieces, the second one first
+                          {6, 0, 1000, 16}};
   for (const std::vector<uint32_t>& batch :
        {std::vector<uint32_t>{0, 1, 2, 3, 4}, {4, 2, 0}, {5}, {6}, {3, 6, 1}}) {
     forget_cached();

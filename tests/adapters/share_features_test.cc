@@ -684,7 +684,7 @@ TEST_F(ShareTest, BadInputIsToldInOneLine) {
   EXPECT_EQ(grid(dir_),
             path("column") + ": partition 0: " + first + " bytes at 0 of a file that has 1000");
   std::filesystem::resize_file(path("column_offset"), 64);
-  EXPECT_EQ(grid(dir_), path("column_offset") + ": not 136 bytes, as 4 partitions want");
+  EXPECT_EQ(grid(dir_), path("column_offset") + ": byte 64: 64 bytes, expected 136");
 }
 
 TEST_F(ShareTest, AMissingCoordinatorIsNamed) {

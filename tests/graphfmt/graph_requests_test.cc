@@ -74,6 +74,9 @@ const Damage kDamages[] = {
     {"ForeignMeta", "meta", "<html>",
      "/meta: byte 0: not GridGraph's four numbers (type, vertices, edges, partitions)"},
     {"LongMeta", "meta", std::string(101, '1'), "/meta: byte 100: 101 bytes, expected 100 at most"},
+    // 2^61 and 6 of them: in 64 bits their bytes were those of 6.
+    {"EdgesBeyondOffsets", "meta", "0 6 2305843009213693958 2",
+     "/meta: 2305843009213693958 edges: offsets of 64 bits count 1152921504606846975 at most"},
     {"NoTable", "column_offset", "-", "/column_offset: cannot open: No such file or directory"},
     {"ShortTable", "column_offset", bytes_of<int64_t>({0, 8, 24, 24}),
      "/column_offset: byte 32: 32 bytes, expected 40"},
