@@ -1,5 +1,7 @@
 #include "cli/command.h"
 
+#include <nlohmann/json.hpp>
+
 #include <csignal>
 #include <filesystem>
 
@@ -26,6 +28,10 @@ CLI::Option* add_size(CLI::App* command, const std::string& names, std::optional
     *size = *parsed;
   };
   return command->add_option_function<std::string>(names, parse, description)->type_name("SIZE");
+}
+
+void print_json(const nlohmann::ordered_json& all, int indent) {
+  fmt::print("{}\n", all.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 namespace {

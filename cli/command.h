@@ -8,6 +8,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -71,6 +73,9 @@ void add_calibrate(Parser& parser);
 // "12M" and the like; what is not a size is a usage error.
 CLI::Option* add_size(CLI::App* command, const std::string& names, std::optional<uint64_t>* size,
                       const std::string& description);
+
+// On lines of its own, or on one (-1). A name that is not UTF-8 does not stop it.
+void print_json(const nlohmann::ordered_json& all, int indent = 2);
 
 // A path in a volume, as the user gives it: "VOL", "VOL/dir/file", from anywhere.
 struct VolumePath {

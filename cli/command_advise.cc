@@ -118,7 +118,7 @@ json sweep_json(const Advice& advice, const Sweep& sweep, uint64_t depth_now) {
   return about;
 }
 
-void print_json(const Advice& advice) {
+json json_of(const Advice& advice) {
   json about = {{"path", advice.path}, {"format", name_of(advice.graph.format)}};
   if (advice.graph.grid) {
     about["vertices"] = advice.graph.grid->vertex_count;
@@ -139,8 +139,7 @@ void print_json(const Advice& advice) {
     sweeps.push_back(sweep_json(advice, advice.graph.sweeps[s], advice.depths_now[s]));
   }
   about["sweeps"] = sweeps;
-  // A name that is not UTF-8 must not stop it.
-  fmt::print("{}\n", about.dump(2, ' ', false, json::error_handler_t::replace));
+  return about;
 }
 
 void print_sweep(const Advice& advice, const Sweep& sweep, uint64_t depth_now) {
@@ -206,7 +205,7 @@ Outcome<int> advise(const Options& options) {
     if (!file) return file.error();
     advice.depths_now.push_back(file->stripe_depth_bytes);
   }
-  if (options.as_json) print_json(advice);
+  if (options.as_json) print_json(json_of(advice));
   else print_text(advice);
   return kOk;
 }

@@ -288,8 +288,7 @@ Outcome<int> calibrate_all(const Options& options) {
     if (!about) return about.error();
     all.push_back(*about);
   }
-  // A name that is not UTF-8 must not stop it.
-  if (options.as_json) fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
+  if (options.as_json) print_json(all);
   return kOk;
 }
 

@@ -260,7 +260,7 @@ json json_of(const std::string& object, const Calls& calls) {
   return {{"path", object}, {"calls", list}};
 }
 
-void print_json(const Explanation& about) {
+json json_of(const Explanation& about) {
   json scripts = json::array();
   for (const Script& script : about.scripts) {
     scripts.push_back({{"path", script.path}, {"line", script.line}});
@@ -269,24 +269,22 @@ void print_json(const Explanation& about) {
   for (const auto& [path, calls] : about.calls_of_libraries) libraries.push_back(json_of(path, calls));
   json reason = nullptr;
   if (!about.blind_because.empty()) reason = about.blind_because;
-  const json all = {{"program", about.program},
-                    {"verdict", verdict(about)},
-                    {"preload", about.blind_because.empty()},
-                    {"reason", reason},
-                    {"scripts", scripts},
-                    {"executable", json_of(about.file.path, calls_of(about.file))},
-                    {"libraries", libraries},
-                    {"libraries_missing", about.libraries_missing},
-                    {"dlopen", about.file.imports.contains("dlopen")}};
-  // A name that is not UTF-8 must not stop it.
-  fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
+  return {{"program", about.program},
+          {"verdict", verdict(about)},
+          {"preload", about.blind_because.empty()},
+          {"reason", reason},
+          {"scripts", scripts},
+          {"executable", json_of(about.file.path, calls_of(about.file))},
+          {"libraries", libraries},
+          {"libraries_missing", about.libraries_missing},
+          {"dlopen", about.file.imports.contains("dlopen")}};
 }
 
 Outcome<int> explain(const Options& options) {
   const Outcome<Explanation> about = explain_program(options.program);
   if (!about) return about.error();
   if (options.as_json) {
-    print_json(*about);
+    print_json(json_of(*about));
   } else {
     print_text(*about);
   }

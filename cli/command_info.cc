@@ -139,8 +139,7 @@ Outcome<int> info(const Options& options) {
                                                    : file_info(*place->volume, place->below);
   if (!about) return about.error();
   if (options.as_json) {
-    // A name that is not UTF-8 must not stop it.
-    fmt::print("{}\n", about->dump(2, ' ', false, json::error_handler_t::replace));
+    print_json(*about);
   } else {
     print_text(*about);
   }

@@ -25,7 +25,7 @@ void add_to(RestripeReport* all, RestripeReport report) {
   all->kept_count += report.kept_count;
 }
 
-void print_json(const RestripeReport& report) {
+json json_of(const RestripeReport& report) {
   json changed = json::array(), left = json::array();
   for (const RestripedFile& file : report.changed) {
     changed.push_back({{"path", file.shown},
@@ -34,9 +34,7 @@ void print_json(const RestripeReport& report) {
                        {"stripe_depth", file.to.stripe_depth_bytes}});
   }
   for (const Error& error : report.left) left.push_back(error.text);
-  const json all = {{"changed", changed}, {"kept", report.kept_count}, {"left", left}};
-  // A name that is not UTF-8 must not stop it.
-  fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
+  return {{"changed", changed}, {"kept", report.kept_count}, {"left", left}};
 }
 
 void print_text(const RestripeReport& report, bool dry_run) {
@@ -74,7 +72,7 @@ Outcome<int> restripe(const Options& options) {
     if (!report) return report.error();
     add_to(&all, std::move(*report));
   }
-  if (options.as_json) print_json(all);
+  if (options.as_json) print_json(json_of(all));
   else print_text(all, options.dry_run);
   return all.left.empty() ? kOk : kFailed;
 }

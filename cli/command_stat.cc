@@ -294,10 +294,6 @@ void print_prometheus(const std::string& mount, const json& stats) {
   shared("budget_bytes", "budget_bytes", "Memory that may be used.", "gauge");
 }
 
-std::string dump(const json& stats, int indent) {
-  return stats.dump(indent, ' ', false, json::error_handler_t::replace);
-}
-
 // Until interrupted, or the server has gone. On a terminal in place.
 Outcome<int> watch(const Source& source, json stats, const Options& options) {
   const bool in_place = ::isatty(STDOUT_FILENO) == 1;
@@ -310,7 +306,7 @@ Outcome<int> watch(const Source& source, json stats, const Options& options) {
     const auto now = std::chrono::steady_clock::now();
     const double seconds = std::chrono::duration<double>(now - then).count();
     if (options.as_json) {
-      fmt::print("{}\n", dump(*next, -1));
+      print_json(*next, -1);
     } else {
       const std::vector<DeviceStats> before = devices_of(stats);
       std::vector<DeviceStats> rates = devices_of(*next);
@@ -333,7 +329,7 @@ Outcome<int> stat(const Options& options) {
   const Outcome<json> stats = read_stats(*source);
   if (!stats) return stats.error();
   if (options.watch) return watch(*source, *stats, options);
-  if (options.as_json) fmt::print("{}\n", dump(*stats, 2));
+  if (options.as_json) print_json(*stats);
   else if (options.as_prometheus) print_prometheus(source->place, *stats);
   else {
     print_table(fmt::format("{}: {}", source->place, text(*stats, "backend")), devices_of(*stats));
