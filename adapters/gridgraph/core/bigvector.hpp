@@ -120,7 +120,7 @@ class BigVector {
     ::close(fd);
     // Not O_TMPFILE, which a mounted volume, for one, does not have.
     std::string unnamed = path + ".XXXXXX";
-    fd = ::mkostemp(unnamed.data(), O_CLOEXEC);
+    fd = ::mkostemp(&unnamed[0], O_CLOEXEC);
     if (fd < 0) fail("in use by another job, and no file of its own can be made beside it");
     ::unlink(unnamed.c_str());
   }
