@@ -8,11 +8,13 @@
 // of the process's writers have in common, it would keep none of them out.
 //
 // flock() needs no help: it is the stub's. As a process loses its record locks of a
-// file when it closes any descriptor of it, stubs that it has open are not opened
-// again to be looked at (size_if_open(), acquire_open()).
+// file when it closes any descriptor of it, what it has open is not opened again to be
+// looked at: stubs (size_if_open(), acquire_open()), and other files that it locks.
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <bit>
 #include <cerrno>
 
 #include "iomgr/base/sys.h"
@@ -32,6 +34,36 @@ bool is_of_description(int command) {
   return command == F_OFD_SETLK || command == F_OFD_SETLKW || command == F_OFD_GETLK;
 }
 
+// The descriptors by which ordinary files were locked, a bit each. One that was closed since costs
+// no more than a look at the file that has its number now.
+class LockedFds {
+ public:
+  void note(int fd) {
+    if (!FdTable::covers(fd)) return;
+    const uint32_t word = static_cast<uint32_t>(fd) / 64;
+    const uint64_t bit = uint64_t{1} << fd % 64;
+    if ((words_[word].load(std::memory_order_relaxed) & bit) == 0) words_[word].fetch_or(bit);
+    uint32_t used = used_.load();
+    while (used <= word && !used_.compare_exchange_weak(used, word + 1)) continue;
+  }
+
+  template <class Visit>
+  bool any(Visit visit) const {
+    const uint32_t used = used_.load();
+    for (uint32_t word = 0; word < used; ++word) {
+      for (uint64_t bits = words_[word].load(); bits != 0; bits &= bits - 1) {
+        if (visit(static_cast<int>(word * 64) + std::countr_zero(bits))) return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  std::atomic<uint64_t> words_[FdTable::kFdMax / 64] = {};
+  std::atomic<uint32_t> used_{0};  // words that are not all zeros are before it
+};
+constinit LockedFds locked_fds;
+
 // The range from the beginning of the file. False: an impossible one.
 bool make_absolute(const OpenFileRef& file, int fd, struct flock* lock) {
   off_t base = 0;
@@ -49,10 +81,23 @@ bool make_absolute(const OpenFileRef& file, int fd, struct flock* lock) {
 
 }  // namespace
 
+bool may_have_locks_on(const struct stat& st) {
+  const int saved_errno = errno;
+  const bool may = locked_fds.any([&](int fd) {
+    struct stat locked;
+    return sys::fstat(fd, &locked) == 0 && locked.st_ino == st.st_ino &&
+           locked.st_dev == st.st_dev && !acquire_stub(fd);
+  });
+  errno = saved_errno;
+  return may;
+}
+
 bool lock_record(int fd, int command, struct flock* asked, int* status) {
-  if (is_known_foreign(fd)) return false;
   const OpenFileRef file = acquire_stub(fd);
-  if (!file) return false;
+  if (!file) {
+    if (command == F_SETLK || command == F_SETLKW) locked_fds.note(fd);  // before it has the lock
+    return false;
+  }
   *status = -1;
   const bool asks = command == F_GETLK || command == F_OFD_GETLK;
   const bool excludes = asked->l_type == F_WRLCK && !asks;

@@ -17,6 +17,7 @@
 #include "shim/locate.h"
 #include "shim/open_file.h"
 #include "shim/real.h"
+#include "shim/record_lock.h"
 #include "shim/slow_lock.h"
 #include "shim/stub_path.h"
 #include "shim/text.h"
@@ -34,13 +35,13 @@ struct stat status_of(int directory, const char* path, int flags) {
 }
 
 // A stub that a name stands for, if it is one. One that the process has open is not opened again
-// (acquire_open()).
+// (acquire_open(), may_have_locks_on()).
 class NamedStub {
  public:
   NamedStub(int directory, const char* path, int flags)
       : named_(status_of(directory, path, flags)),
         known_(may_be_stub() ? acquire_open(named_) : OpenFileRef()) {
-    if (!known_ && may_be_stub()) {
+    if (!known_ && may_be_stub() && !may_have_locks_on(named_)) {
       const int nofollow = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0;
       const int how = O_RDONLY | O_CLOEXEC | O_NONBLOCK | nofollow;
       opened_ = *path == '\0' ? reopen(directory, how) : Fd(sys::openat(directory, path, how));

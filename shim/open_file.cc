@@ -137,9 +137,15 @@ uint64_t size_now(const OpenFile& file, const SaidSize& said) {
 }
 
 // The stub's descriptor that the file is held by, from before the stub is read.
-// Empty: it is no stub, or may not be opened so (errno).
+// Empty: it is no stub, or may not be opened so (errno). What is no stub is not even opened: that
+// would end the program's record locks on it, and who waited there for a lock would wait for those.
 Fd hold_stub(int fd, const struct stat& st, Access access, Fd stub) {
-  if (st.st_size != kStubSize || lies_on_fuse(fd)) return {};
+  Layout layout;
+  if (st.st_size != kStubSize || lies_on_fuse(fd) ||
+      read_stub(fd, kStubSize, &layout).value_or(StubVerdict::kNotAStub) ==
+          StubVerdict::kNotAStub) {
+    return {};
+  }
   if (!stub || !may_write(access)) {
     stub = lifted(reopen(fd, may_write(access) ? O_RDWR : O_RDONLY));
   }

@@ -7,6 +7,7 @@
 
 #include "shim/locate.h"
 #include "shim/open_file.h"
+#include "shim/record_lock.h"
 #include "shim/text.h"
 
 namespace graphlane {
@@ -40,6 +41,7 @@ bool is_stub_at(int directory, const char* path, int flags, const struct stat& s
                 Layout* layout) {
   if (!has_stub_size(st)) return false;
   if (size_if_open(st, &layout->logical_size)) return true;
+  if (may_have_locks_on(st)) return false;
   const int saved_errno = errno;
   const int nofollow = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0;
   // NONBLOCK: should the name have become a pipe meanwhile.

@@ -245,20 +245,29 @@ assert open(path).read().endswith("child")
 """)
 
 
-@pytest.mark.parametrize("call", [
+LOOKS = [
     "os.stat(path)", "libc.statx(-100, path.encode(), 0, 0x7ff, ctypes.create_string_buffer(256))",
     "os.chmod(path, 0o600)", "os.fchmod(fd, 0o600)", "os.chown(path, os.getuid(), -1)",
     "os.rename(path, moved)", "os.link(path, moved); os.unlink(path); path = moved", "os.truncate(path, 1000)",
     "kept = os.open(path, os.O_RDWR)", "kept = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)",
-    "kept = os.open(path, os.O_RDONLY)", "kept = open(path, 'a')", "libc.fopen(path.encode(), b'r+')"])
-def test_record_locks_last_until_the_program_closes(preloaded, made, call):
-    """To the kernel they end with any descriptor of the file that the process closes."""
+    "kept = os.open(path, os.O_RDONLY)", "kept = open(path, 'a')", "libc.fopen(path.encode(), b'r+')"]
+
+
+@pytest.mark.parametrize("lock", ["fcntl.lockf(fd, fcntl.LOCK_EX)", "libc.lockf(fd, 1, ctypes.c_long(0))"],
+                         ids=["fcntl", "lockf"])
+@pytest.mark.parametrize("kind", ["striped", "plain"])
+@pytest.mark.parametrize("call", LOOKS)
+def test_record_locks_last_until_the_program_closes(preloaded, made, call, kind, lock):
+    """To the kernel they end with any descriptor of the file that the process closes. A plain file has
+    a stub's size: only who reads it knows that it is none."""
+    path, moved = [made.path / (name + (".dat" if kind == "striped" else "")) for name in ("a", "b")]
     preloaded(f"""
 import ctypes, fcntl, os
 libc = ctypes.CDLL(None)
-path, moved = {str(made.path / 'a.dat')!r}, {str(made.path / 'b.dat')!r}
+path, moved = {str(path)!r}, {str(moved)!r}
 fd = os.open(path, os.O_RDWR | os.O_CREAT)
-os.write(fd, b"content")
+os.write(fd, bytes(4096))
+os.lseek(fd, 0, os.SEEK_SET)
 def is_locked():
     child = os.fork()
     if child == 0:
@@ -269,13 +278,31 @@ def is_locked():
             os._exit(1)
         os._exit(0)
     return os.waitpid(child, 0)[1] != 0
-fcntl.lockf(fd, fcntl.LOCK_EX)
+{lock}
 assert is_locked()
 {call}
 assert is_locked()
 os.close(os.open(moved if os.path.exists(moved) else path, os.O_RDONLY))
 assert not is_locked()
-""")
+""", timeout=20)
+
+
+@pytest.mark.parametrize("name", ["a", "a.dat"])
+def test_who_has_locked_all_of_a_file_keeps_nobody_from_opening_it(preloaded, made, name):
+    """He has locked past the largest offset, too, where a file that is striped has our locks."""
+    preloaded(f"""
+import ctypes, os
+path = {str(made.path / name)!r}
+open(path, "wb").write(bytes(4096))
+file = open(path, "r+b", buffering=0)
+assert ctypes.CDLL(None).lockf(file.fileno(), 1, ctypes.c_long(0)) == 0
+child = os.fork()
+if child == 0:
+    for mode in ["rb", "r+b"]:
+        assert open(path, mode).read() == bytes(4096)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+""", timeout=20)
 
 
 def test_a_lock_by_one_descriptor_is_shared_or_refused(preloaded, made):
