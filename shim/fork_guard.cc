@@ -4,11 +4,14 @@
 // the other threads go on. A file that one of them identified in between would be in the
 // child's memory without its parts among the child's descriptors, whose numbers might even
 // be other files'. So nobody identifies one while a thread forks.
+//
+// And each process says which it is before a child of its by vfork() could say so in its place.
 
 #include <pthread.h>
 
 #include <new>
 
+#include "shim/process.h"
 #include "shim/slow_lock.h"
 
 namespace graphlane {
@@ -31,7 +34,15 @@ void end() {
   reinterpret_cast<HeldSignals*>(forking.signals)->~HeldSignals();
 }
 
-__attribute__((constructor)) void guard_forks() { (void)::pthread_atfork(begin, end, end); }
+void end_in_child() {
+  end();
+  process_epoch();
+}
+
+__attribute__((constructor)) void guard_forks() {
+  process_epoch();
+  (void)::pthread_atfork(begin, end, end_in_child);
+}
 
 }  // namespace
 }  // namespace graphlane

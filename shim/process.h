@@ -15,7 +15,8 @@ namespace graphlane {
 uint32_t process_epoch();
 
 // Whether this runs in a child that shares our memory, but not our descriptors.
-// A system call. False until process_epoch() has been called.
+// A system call. False until process_epoch() has been called, which a process does when it begins
+// (fork_guard.cc): a child that did it first would be taken for the process.
 bool in_vfork_child();
 
 }  // namespace graphlane

@@ -323,6 +323,35 @@ void a_vfork_child_closes(const char* path) {
   say_large("after", fd);
 }
 
+// What a shell's child does before it is another program.
+__attribute__((noinline)) void redirect_in_vfork_child() {
+  int ends[2];
+  require(pipe(ends) == 0, "pipe");
+  const pid_t child = vfork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  close(ends[0]);
+  close(ends[1]);
+}
+
+void a_vfork_child_comes_first(const char* path) {
+  redirect_in_vfork_child();
+  const int fd = open_file(path);
+  say_large("after a child by vfork", fd);
+  const pid_t child = fork();
+  if (child == 0) {
+    redirect_in_vfork_child();
+    say_large("known, after a fork", fd);
+    say_large("unknown", open_file(path));
+    _exit(0);
+  }
+  end_child(child);
+}
+
 void spawned(const char* path) {
   const int fd = open_file(path);
   say("before", read(fd, buffer.data(), 1'000'001), buffer.data());
@@ -637,6 +666,7 @@ const std::map<std::string, void (*)(const char*)> kHazards = {
     {"errors", errors},
     {"forked-by-a-raw-system-call", forked_by_a_raw_system_call},
     {"a-vfork-child-closes", a_vfork_child_closes},
+    {"a-vfork-child-comes-first", a_vfork_child_comes_first},
     {"spawned", spawned},
     {"an-exec-that-fails", an_exec_that_fails},
     {"the-environment-is-cleared", the_environment_is_cleared},

@@ -15,7 +15,7 @@ PROGRAM = BUILD / "engines/hazards"
 LIBRARY = BUILD / "lib/libgraphlane.so"
 # Names that the program knows, for pytest; test_none_is_forgotten compares.
 HAZARDS = [
-    "a-vfork-child-closes", "all-is-closed", "all-is-closed-by-raw-system-calls",
+    "a-vfork-child-closes", "a-vfork-child-comes-first", "all-is-closed", "all-is-closed-by-raw-system-calls",
     "an-exec-that-fails", "by-every-name", "cancelled", "errors", "few-descriptors",
     "fewer-descriptors-later", "forked-by-a-raw-system-call", "handlers-leave", "handlers-read",
     "loaded-late", "on-a-small-stack", "received-under-a-known-number",
