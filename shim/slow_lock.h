@@ -2,7 +2,8 @@
 // is read.
 //
 // It knows its owner, for two reasons. A child that was forked while another thread
-// held it takes it over, for that thread does not exist there. And who comes back
+// held it takes it over, for that thread does not exist there (beside a child by vfork it
+// does). And who comes back
 // to it in the same thread gets `false` instead of waiting for itself for ever: a
 // sanitizer that stands before memcmp() maps files of its own. (No signal handler
 // does: signals are held with it.)
@@ -13,6 +14,7 @@
 #include <atomic>
 
 #include "shim/held_signals.h"
+#include "shim/process.h"
 
 namespace graphlane {
 
@@ -37,7 +39,8 @@ class SlowLock {
 
  private:
   static uint64_t identity() {
-    const auto process = static_cast<uint64_t>(::syscall(SYS_getpid));
+    uint64_t process = process_epoch();
+    if (process == 0) process = static_cast<uint64_t>(::syscall(SYS_getpid));
     const auto thread = static_cast<uint64_t>(::syscall(SYS_gettid));
     return process << 32 | thread;
   }
