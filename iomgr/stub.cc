@@ -145,7 +145,8 @@ StubVerdict decode_fields(std::span<const uint8_t, kStubSize> bytes, Layout* lay
 }
 
 // Whoever rewrites it may have been put off the processor in the midst of it: so
-// there is time between the later reads, 40 ms in all.
+// there is time between the later reads, 40 ms in all. In libc's nanosleep() a thread could be
+// cancelled, in the preload library with a lock.
 Result<StubVerdict> read_stub(int fd, std::span<uint8_t> buffer, Layout* layout) {
   constexpr int kReadsMax = 24;
   constexpr int kReadsAtOnce = 4;
@@ -155,7 +156,7 @@ Result<StubVerdict> read_stub(int fd, std::span<uint8_t> buffer, Layout* layout)
     if (!got) return got.error();
     const StubVerdict verdict = decode_stub(buffer.first(*got), layout);
     if (verdict != StubVerdict::kBadChecksum || i == kReadsMax) return verdict;
-    if (i >= kReadsAtOnce) ::nanosleep(&kPause, nullptr);
+    if (i >= kReadsAtOnce) ::syscall(SYS_nanosleep, &kPause, nullptr);
   }
 }
 

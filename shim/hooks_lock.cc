@@ -11,6 +11,7 @@
 // file when it closes any descriptor of it, what it has open is not opened again to be
 // looked at: stubs (size_if_open(), acquire_open()), and other files that it locks.
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -27,6 +28,15 @@
 
 namespace graphlane {
 namespace {
+
+// fcntl(2), in which a thread may wait until it is cancelled: then it has the file no longer.
+int call(OpenFileRef* file, int fd, int command, struct flock* lock) {
+  int status = 0;
+  pthread_cleanup_push([](void* held) { static_cast<OpenFileRef*>(held)->~OpenFileRef(); }, file);
+  status = real::fcntl(fd, command, reinterpret_cast<long>(lock));
+  pthread_cleanup_pop(0);
+  return status;
+}
 
 constexpr auto kEnd = static_cast<off_t>(StubLock::kChange);
 
@@ -93,7 +103,7 @@ bool may_have_locks_on(const struct stat& st) {
 }
 
 bool lock_record(int fd, int command, struct flock* asked, int* status) {
-  const OpenFileRef file = acquire_stub(fd);
+  OpenFileRef file = acquire_stub(fd);
   if (!file) {
     if (command == F_SETLK || command == F_SETLKW) locked_fds.note(fd);  // before it has the lock
     return false;
@@ -118,7 +128,7 @@ bool lock_record(int fd, int command, struct flock* asked, int* status) {
   const off_t room = kEnd - lock.l_start;
   if (lock.l_len == 0 || lock.l_len > room) lock.l_len = room;
   const int owner = may_write(file.access()) && !is_of_description(command) ? file->stub_fd : fd;
-  *status = real::fcntl(owner, command, reinterpret_cast<long>(&lock));
+  *status = call(&file, owner, command, &lock);
   if (*status == 0 && asks && lock.l_type == F_UNLCK) asked->l_type = F_UNLCK;
   else if (*status == 0 && asks) *asked = lock;
   return true;

@@ -1,6 +1,7 @@
 #include "iomgr/base/uuid.h"
 
-#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace graphlane {
 namespace {
@@ -17,8 +18,9 @@ int hex_value(char c) {
 Uuid Uuid::random() {
   Uuid uuid;
   // 16 bytes never come short (getrandom(2)), only interrupted before the
-  // generator is ready at boot.
-  while (getrandom(uuid.bytes.data(), uuid.bytes.size(), 0) < 0) {
+  // generator is ready at boot. By libc's getrandom() a thread could be cancelled here, which
+  // would end without giving back its locks.
+  while (::syscall(SYS_getrandom, uuid.bytes.data(), uuid.bytes.size(), 0) < 0) {
   }
   uuid.bytes[6] = static_cast<uint8_t>((uuid.bytes[6] & 0x0f) | 0x40);  // version 4
   uuid.bytes[8] = static_cast<uint8_t>((uuid.bytes[8] & 0x3f) | 0x80);  // RFC 4122 variant

@@ -606,6 +606,54 @@ void* read_until_cancelled(void* argument) {
   return nullptr;
 }
 
+void* make_when_cancelled(void* argument) {
+  pthread_cancel(pthread_self());
+  (void)!open(static_cast<const char*>(argument), O_RDWR | O_CREAT, 0600);  // a cancellation point
+  return nullptr;
+}
+
+void* wait_for_a_lock(void* argument) {
+  const int fd = static_cast<int>(reinterpret_cast<intptr_t>(argument));
+  ++handled;
+  (void)lockf(fd, F_LOCK, 0);  // a cancellation point
+  return nullptr;
+}
+
+// Whoever the thread kept waiting is served when it has gone.
+void cancelled_elsewhere(const char* path) {
+  const std::string made = std::string(path) + ".made";
+  pthread_t thread;
+  require(pthread_create(&thread, nullptr, make_when_cancelled, const_cast<char*>(made.c_str())) == 0, "pthread_create");
+  pthread_join(thread, nullptr);
+  say_large("opened after", open_file(path));
+  unlink(made.c_str());
+
+  const int open_before = open_descriptors();
+  int ends[2];
+  require(pipe(ends) == 0, "pipe");
+  const pid_t child = fork();
+  if (child == 0) {
+    const int fd = open_file(path, O_RDWR);
+    require(lockf(fd, F_LOCK, 0) == 0, "lockf");
+    (void)!write(ends[1], "x", 1);
+    pause();
+  }
+  require(read(ends[0], buffer.data(), 1) == 1, "the child has the lock");
+  const int fd = open_file(path, O_RDWR);
+  handled = 0;
+  require(pthread_create(&thread, nullptr, wait_for_a_lock, reinterpret_cast<void*>(static_cast<intptr_t>(fd))) == 0, "pthread_create");
+  while (handled == 0) sched_yield();
+  usleep(100'000);
+  pthread_cancel(thread);
+  void* result = nullptr;
+  pthread_join(thread, &result);
+  say("cancelled", result == PTHREAD_CANCELED);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  for (const int one : {fd, ends[0], ends[1]}) close(one);
+  say("more descriptors", open_descriptors() - open_before);
+}
+
 void cancelled(const char* path) {
   const int fd = open_file(path);
   say_large("before", fd);
@@ -678,6 +726,7 @@ const std::map<std::string, void (*)(const char*)> kHazards = {
     {"handlers-leave", handlers_leave},
     {"on-a-small-stack", on_a_small_stack},
     {"cancelled", cancelled},
+    {"cancelled-elsewhere", cancelled_elsewhere},
     {"loaded-late", loaded_late},
     {"unlinked-and-renamed", unlinked_and_renamed},
 };

@@ -16,8 +16,9 @@ LIBRARY = BUILD / "lib/libgraphlane.so"
 # Names that the program knows, for pytest; test_none_is_forgotten compares.
 HAZARDS = [
     "a-vfork-child-closes", "a-vfork-child-comes-first", "all-is-closed", "all-is-closed-by-raw-system-calls",
-    "an-exec-that-fails", "by-every-name", "cancelled", "errors", "few-descriptors",
-    "fewer-descriptors-later", "forked-by-a-raw-system-call", "handlers-leave", "handlers-read",
+    "an-exec-that-fails", "by-every-name", "cancelled",
+    "cancelled-elsewhere", "errors", "few-descriptors", "fewer-descriptors-later",
+    "forked-by-a-raw-system-call", "handlers-leave", "handlers-read",
     "loaded-late", "on-a-small-stack", "received-under-a-known-number",
     "replaced-by-a-raw-system-call", "sent-to-another-process", "spawned",
     "the-environment-is-cleared", "unlinked-and-renamed"]
@@ -25,10 +26,10 @@ HAZARDS = [
 
 @pytest.fixture
 def pair(volume, graphlane, tmp_path):
-    """A plain file and its striped twin, in units of 64K."""
+    """A plain file and its striped twin, in units of 64K. The program's new files are striped, too."""
     plain = tmp_path / "plain"
     plain.write_bytes(random.Random(3).randbytes(SIZE))
-    made = volume(depth="64K")
+    made = volume(depth="64K", stripe=["*.made"])
     graphlane("import", plain, made.path)
     return plain, made
 
