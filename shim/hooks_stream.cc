@@ -89,11 +89,18 @@ bool would_open_stub(const char* path, FILE* stream) {
 }
 
 // libc makes its custom streams without room for wide characters, and crashes
-// when it is used.
+// when it is used, or writes bytes in their place.
 bool lacks_wide(FILE* stream) {
   if (stream->_wide_data != nullptr) return false;
   explain_once(Refusal::kWide);
   errno = ENOTSUP;
+  return true;
+}
+
+// The same for a read or write, which must not look like the end of the file.
+bool fails_as_wide(FILE* stream) {
+  if (!lacks_wide(stream)) return false;
+  stream->_flags |= _IO_ERR_SEEN;
   return true;
 }
 
@@ -156,44 +163,74 @@ int hook_fclose(FILE* stream) {
   return real::fclose(stream);
 }
 
-#define WIDE_HOOK(result, name, parameters, arguments, failure) \
-  result hook_##name parameters {                               \
-    return lacks_wide(stream) ? failure : real::name arguments; \
+#define WIDE_HOOK(result, name, parameters, arguments, used, failure) \
+  result hook_##name parameters {                                     \
+    return fails_as_wide(used) ? failure : real::name arguments;      \
   }
-WIDE_HOOK(wint_t, fgetwc, (FILE* stream), (stream), WEOF)
-WIDE_HOOK(wint_t, getwc, (FILE* stream), (stream), WEOF)
-WIDE_HOOK(wint_t, fgetwc_unlocked, (FILE* stream), (stream), WEOF)
-WIDE_HOOK(wint_t, getwc_unlocked, (FILE* stream), (stream), WEOF)
-WIDE_HOOK(wint_t, ungetwc, (wint_t character, FILE* stream), (character, stream), WEOF)
-WIDE_HOOK(wchar_t*, fgetws, (wchar_t* line, int room, FILE* stream), (line, room, stream), nullptr)
-WIDE_HOOK(wchar_t*, fgetws_unlocked, (wchar_t* line, int room, FILE* stream), (line, room, stream), nullptr)
+WIDE_HOOK(wint_t, fgetwc, (FILE* stream), (stream), stream, WEOF)
+WIDE_HOOK(wint_t, getwc, (FILE* stream), (stream), stream, WEOF)
+WIDE_HOOK(wint_t, fgetwc_unlocked, (FILE* stream), (stream), stream, WEOF)
+WIDE_HOOK(wint_t, getwc_unlocked, (FILE* stream), (stream), stream, WEOF)
+WIDE_HOOK(wint_t, getwchar, (), (), stdin, WEOF)
+WIDE_HOOK(wint_t, getwchar_unlocked, (), (), stdin, WEOF)
+WIDE_HOOK(wint_t, ungetwc, (wint_t character, FILE* stream), (character, stream), stream, WEOF)
+WIDE_HOOK(wchar_t*, fgetws, (wchar_t* line, int room, FILE* stream),
+          (line, room, stream), stream, nullptr)
+WIDE_HOOK(wchar_t*, fgetws_unlocked, (wchar_t* line, int room, FILE* stream),
+          (line, room, stream), stream, nullptr)
 WIDE_HOOK(wchar_t*, __fgetws_chk, (wchar_t* line, size_t size, int room, FILE* stream),
-          (line, size, room, stream), nullptr)
+          (line, size, room, stream), stream, nullptr)
 WIDE_HOOK(wchar_t*, __fgetws_unlocked_chk, (wchar_t* line, size_t size, int room, FILE* stream),
-          (line, size, room, stream), nullptr)
+          (line, size, room, stream), stream, nullptr)
 WIDE_HOOK(int, vfwscanf, (FILE* stream, const wchar_t* format, va_list values),
-          (stream, format, values), EOF)
+          (stream, format, values), stream, EOF)
 WIDE_HOOK(int, __isoc99_vfwscanf, (FILE* stream, const wchar_t* format, va_list values),
-          (stream, format, values), EOF)
+          (stream, format, values), stream, EOF)
+WIDE_HOOK(int, vwscanf, (const wchar_t* format, va_list values), (format, values), stdin, EOF)
+WIDE_HOOK(int, __isoc99_vwscanf, (const wchar_t* format, va_list values),
+          (format, values), stdin, EOF)
+WIDE_HOOK(wint_t, fputwc, (wchar_t character, FILE* stream), (character, stream), stream, WEOF)
+WIDE_HOOK(wint_t, putwc, (wchar_t character, FILE* stream), (character, stream), stream, WEOF)
+WIDE_HOOK(wint_t, fputwc_unlocked, (wchar_t character, FILE* stream),
+          (character, stream), stream, WEOF)
+WIDE_HOOK(wint_t, putwc_unlocked, (wchar_t character, FILE* stream),
+          (character, stream), stream, WEOF)
+WIDE_HOOK(wint_t, putwchar, (wchar_t character), (character), stdout, WEOF)
+WIDE_HOOK(wint_t, putwchar_unlocked, (wchar_t character), (character), stdout, WEOF)
+WIDE_HOOK(int, fputws, (const wchar_t* text, FILE* stream), (text, stream), stream, -1)
+WIDE_HOOK(int, fputws_unlocked, (const wchar_t* text, FILE* stream), (text, stream), stream, -1)
+WIDE_HOOK(int, vfwprintf, (FILE* stream, const wchar_t* format, va_list values),
+          (stream, format, values), stream, -1)
+WIDE_HOOK(int, __vfwprintf_chk, (FILE* stream, int flag, const wchar_t* format, va_list values),
+          (stream, flag, format, values), stream, -1)
+WIDE_HOOK(int, vwprintf, (const wchar_t* format, va_list values), (format, values), stdout, -1)
+WIDE_HOOK(int, __vwprintf_chk, (int flag, const wchar_t* format, va_list values),
+          (flag, format, values), stdout, -1)
 #undef WIDE_HOOK
+
+// To the twin that takes a va_list.
+#define WIDE_VARIADIC_HOOK(name, twin, parameters, ...)     \
+  int hook_##name parameters {                              \
+    va_list values;                                         \
+    va_start(values, format);                               \
+    const int count = hook_##twin(__VA_ARGS__, values);     \
+    va_end(values);                                         \
+    return count;                                           \
+  }
+WIDE_VARIADIC_HOOK(fwscanf, vfwscanf, (FILE* stream, const wchar_t* format, ...), stream, format)
+WIDE_VARIADIC_HOOK(__isoc99_fwscanf, __isoc99_vfwscanf, (FILE* stream, const wchar_t* format, ...),
+                   stream, format)
+WIDE_VARIADIC_HOOK(wscanf, vwscanf, (const wchar_t* format, ...), format)
+WIDE_VARIADIC_HOOK(__isoc99_wscanf, __isoc99_vwscanf, (const wchar_t* format, ...), format)
+WIDE_VARIADIC_HOOK(fwprintf, vfwprintf, (FILE* stream, const wchar_t* format, ...), stream, format)
+WIDE_VARIADIC_HOOK(__fwprintf_chk, __vfwprintf_chk, (FILE* stream, int flag, const wchar_t* format, ...),
+                   stream, flag, format)
+WIDE_VARIADIC_HOOK(wprintf, vwprintf, (const wchar_t* format, ...), format)
+WIDE_VARIADIC_HOOK(__wprintf_chk, __vwprintf_chk, (int flag, const wchar_t* format, ...),
+                   flag, format)
+#undef WIDE_VARIADIC_HOOK
 
 // A stream that is asked for its orientation says "bytes".
 int hook_fwide(FILE* stream, int mode) {
   return mode > 0 && lacks_wide(stream) ? -1 : real::fwide(stream, mode);
-}
-
-int hook_fwscanf(FILE* stream, const wchar_t* format, ...) {
-  va_list values;
-  va_start(values, format);
-  const int count = hook_vfwscanf(stream, format, values);
-  va_end(values);
-  return count;
-}
-
-int hook___isoc99_fwscanf(FILE* stream, const wchar_t* format, ...) {
-  va_list values;
-  va_start(values, format);
-  const int count = hook___isoc99_vfwscanf(stream, format, values);
-  va_end(values);
-  return count;
 }

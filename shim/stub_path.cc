@@ -75,7 +75,7 @@ void explain_once(Refusal refusal) {
   constexpr const char* kWhat[] = {"cannot be mapped (mmap: ENODEV)",
                                    "cannot replace an open stream (freopen: ENOTSUP)",
                                    "cannot be read or written by aio (ENOSYS)",
-                                   "cannot be read as wide characters (ENOTSUP)",
+                                   "cannot be read or written as wide characters (ENOTSUP)",
                                    "cannot be opened to write for a spawned child (posix_spawn: ENOTSUP)",
                                    "cannot be locked to write by one descriptor (F_OFD_SETLK: EINVAL)"};
   complain("a striped file", Text<256>()

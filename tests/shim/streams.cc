@@ -155,7 +155,7 @@ void read_wide() {
     errno = 0;
     wchar_t room[10];
     const bool refused = getwc(file) == WEOF && errno == ENOTSUP && fgetws(room, 10, file) == nullptr &&
-                         fwscanf(file, L"%d", room) == EOF && ungetwc(L'x', file) == WEOF;
+                         fwscanf(file, L"%d", room) == EOF && ungetwc(L'x', file) == WEOF && ferror(file);
     std::printf("without wide characters: %s\n", refused && getc(file) != EOF ? "said so" : "broken");
     wide = false;
   });

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from harness import BUILD
+from harness import BUILD, run
 
 PROGRAM = BUILD / "engines/streams"
 
@@ -50,3 +50,56 @@ def test_over_a_mount(pair, graphlane, mount, preloaded):
     with mount(made) as at:
         prefix = [graphlane.program, "run", "--"] if preloaded else []
         assert seen(at / "text", plain, prefix) == seen(plain, plain)
+
+
+WIDE = r"""
+#include <errno.h>
+#include <locale.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <wchar.h>
+static int fails(int result) { int fails = result < 0 && errno == ENOTSUP; errno = 0; return fails; }
+static int v(int (*f)(const wchar_t*, va_list), const wchar_t* format, ...) {
+  va_list values;
+  va_start(values, format);
+  int result = f(format, values);
+  va_end(values);
+  return result;
+}
+static int vf(const wchar_t* format, ...) {
+  va_list values;
+  va_start(values, format);
+  int result = vfwprintf(stdout, format, values);
+  va_end(values);
+  return result;
+}
+int main(void) {
+  setlocale(LC_ALL, "C.UTF-8");
+  wchar_t room[10];
+  int count = 0;
+  count += fails((int)getwchar()) + fails((int)getwchar_unlocked()) + fails(wscanf(L"%9ls", room));
+  count += fails(v(vwscanf, L"%9ls", room)) + (ferror(stdin) != 0) + !feof(stdin);
+  count += fails((int)putwchar(L'\u00e9')) + fails((int)putwchar_unlocked(L'\u00e9'));
+  count += fails((int)putwc(L'\u00e9', stdout)) + fails((int)fputwc(L'\u00e9', stdout));
+  count += fails((int)putwc_unlocked(L'\u00e9', stdout)) + fails((int)fputwc_unlocked(L'\u00e9', stdout));
+  count += fails(fputws(L"\u00e9", stdout)) + fails(fputws_unlocked(L"\u00e9", stdout));
+  count += fails(wprintf(L"%ls", L"\u00e9")) + fails(fwprintf(stdout, L"%ls", L"\u00e9"));
+  count += fails(v(vwprintf, L"%ls", L"\u00e9")) + fails(vf(L"%ls", L"\u00e9")) + (ferror(stdout) != 0);
+  fprintf(stderr, "refused: %d\n", count);
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("fortified", ["-D_FORTIFY_SOURCE=0", "-D_FORTIFY_SOURCE=2"])
+def test_wide_characters_of_standard_streams_are_refused_not_spoilt(volume, graphlane, tmp_path, fortified):
+    made = volume(depth="64K", stripe=["*.dat"])
+    source, program = tmp_path / "wide.c", tmp_path / "wide"
+    source.write_text(WIDE)
+    run("gcc", "-O2", "-D_GNU_SOURCE", "-U_FORTIFY_SOURCE", fortified, "-o", program, source)
+    script = f"echo é > {made.path}/in.dat; {program} < {made.path}/in.dat > {made.path}/out.dat; wc -c < {made.path}/out.dat"
+    said = run(graphlane.program, "run", "--no-mount", "--", "bash", "-c", script)
+    assert said.stdout.strip() == "0"
+    assert "refused: 19\n" in said.stderr and said.stderr.count("wide characters") == 1
+    said = run("bash", "-c", f"echo é | {program}")
+    assert said.stderr == "refused: 0\n" and said.stdout.count("é") == 12
