@@ -16,6 +16,7 @@ namespace {
 // Has no memory for the first question.
 class ShortOfMemory final : public FileServer::Host {
  public:
+  bool serves(dev_t) const override { return true; }
   FileServer::Answer answer(const FileServer::Question&) override {
     if (++asked_count_ == 1) throw std::bad_alloc();
     return {};
