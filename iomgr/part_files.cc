@@ -52,6 +52,23 @@ Result<Fd> create_part(int root_fd, const Uuid& file_id) {
   }
 }
 
+int sync_names(int root_fd, const char* path) {
+  const Fd directory(sys::openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return errno;
+  return ::syscall(SYS_fsync, directory.get()) == 0 || errno == EINVAL ? 0 : errno;
+}
+
+int sync_part(int root_fd, const Uuid& file_id) {
+  const PartName name(file_id);
+  const Fd part(sys::openat(root_fd, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!part || ::syscall(SYS_fdatasync, part.get()) != 0) return errno;
+  const PartDirectory own(name);
+  for (const char* directory : {own.c_str(), "parts"}) {
+    if (const int error = sync_names(root_fd, directory); error != 0) return error;
+  }
+  return 0;
+}
+
 int remove_part(int root_fd, const Uuid& file_id) {
   const PartName name(file_id);
   const bool gone = ::syscall(SYS_unlinkat, root_fd, name.c_str(), 0) == 0 || errno == ENOENT;

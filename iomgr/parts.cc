@@ -35,12 +35,6 @@ int create_sized_part(int root_fd, const Uuid& file_id, uint64_t size_bytes, boo
   return ::ftruncate(part.get(), size) == 0 ? 0 : errno;
 }
 
-int sync_directory_at(int root_fd, const char* path) {
-  const Fd directory(::openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory) return errno;
-  return ::fsync(directory.get()) == 0 || errno == EINVAL ? 0 : errno;
-}
-
 // Does one I/O to its end. 0 or an errno.
 int finish(LaneIo* io) {
   for (;;) {
@@ -129,7 +123,7 @@ int UnsyncedParts::sync_device(uint32_t device_index, const File** failed) const
   }
   directories.emplace("parts");
   for (const std::string& directory : directories) {
-    if (const int error = sync_directory_at(root_fd, directory.c_str())) return error;
+    if (const int error = sync_names(root_fd, directory.c_str())) return error;
   }
   return 0;
 }

@@ -127,10 +127,37 @@ bool leaves_volume(const NamedStub& stub, int directory, const char* path) {
   return !read_volume_above(parent.get()) || volume.volume != stub.layout().volume;
 }
 
+// The parts of a file, on their devices.
+int sync_parts(const NamedStub& stub) {
+  Devices devices;
+  {
+    const SlowLockGuard lock(slow_lock);
+    if (!lock || open_devices_of(stub.fd(), stub.layout(), &volume, &devices)) return EIO;
+  }
+  for (const int root : devices.roots()) {
+    if (const int error = sync_part(root, stub.layout().file_id); error != 0) return error;
+  }
+  return 0;
+}
+
+// What is to replace a striped file, which is gone at once then, becomes durable before that.
+// 0 or an errno. What we may not read, or has locks of the program's, is left as it is.
+int sync_replacement(const NamedStub& moved, int directory, const char* path) {
+  if (moved) {
+    if (const int error = sync_parts(moved); error != 0) return error;
+    return ::syscall(SYS_fsync, moved.fd()) == 0 ? 0 : errno;
+  }
+  const struct stat st = status_of(directory, path, AT_SYMLINK_NOFOLLOW);
+  if (!S_ISREG(st.st_mode) || may_have_locks_on(st)) return 0;
+  const Fd file(sys::openat(directory, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  return !file || ::syscall(SYS_fsync, file.get()) == 0 ? 0 : errno;
+}
+
 template <class Original>
 int rename_stub(int old_directory, const char* old_path, int new_directory, const char* new_path,
                 Original original) {
   const int saved_errno = errno;
+  bool is_synced = false;
   for (;; wait_for_check()) {
     const NamedStub moved(old_directory, old_path, AT_SYMLINK_NOFOLLOW);
     if (moved && new_path != nullptr && leaves_volume(moved, new_directory, new_path)) {
@@ -138,6 +165,13 @@ int rename_stub(int old_directory, const char* old_path, int new_directory, cons
       return -1;
     }
     const NamedStub replaced(new_directory, new_path, AT_SYMLINK_NOFOLLOW);  // or exchanged
+    if (replaced && !is_synced) {
+      if (const int error = sync_replacement(moved, old_directory, old_path); error != 0) {
+        errno = error;
+        return -1;
+      }
+      is_synced = true;
+    }
     NameChange change;
     if (moved.may_move_stubs() && !change.hold(old_directory, old_path)) continue;
     if (replaced.may_move_stubs() && !change.hold(new_directory, new_path)) continue;

@@ -434,7 +434,7 @@ open("top/sub/a.dat", "w").close(); open("plain", "w").close()
 
 
 def test_a_rename_over_it_is_durable_before_its_parts_go(root, preloaded, made, tmp_path):
-    """Else a power failure could bring its stub back without them."""
+    """Else a power failure could bring its stub back without them, or leave neither file."""
     log = tmp_path / "calls"
     preloaded(f"""
 import os, signal, subprocess
@@ -442,16 +442,21 @@ os.chdir({str(made.path)!r})
 for name in ["old.dat", "new.dat"]:
     open(name, "w").write(name)
 plain = {{key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}}
-strace = subprocess.Popen(["strace", "-p", str(os.getpid()), "-o", {str(log)!r}, "-e",
-                           "trace=rename,renameat,renameat2,fsync,unlinkat"],
+strace = subprocess.Popen(["strace", "-y", "-p", str(os.getpid()), "-o", {str(log)!r}, "-e",
+                           "trace=rename,renameat,renameat2,fdatasync,fsync,unlinkat"],
                           stderr=subprocess.PIPE, env=plain, text=True)
 assert "attached" in strace.stderr.readline()
 os.rename("new.dat", "old.dat")
 strace.send_signal(signal.SIGINT)
 strace.wait()
 """)
-    calls = re.findall(r"^(\w+)\(", log.read_text(), re.MULTILINE)
-    assert calls[0].startswith("rename") and calls[1] == "fsync" and set(calls[2:]) == {"unlinkat"}
+    calls = re.findall(r"^(\w+)\((?:\d+<([^>]*)>)?", log.read_text(), re.MULTILINE)
+    of_a_part = ["fdatasync", "fsync", "fsync"]  # it, and its name
+    count = len(made.devices) * len(of_a_part)
+    assert [name for name, _ in calls[:count]] == len(made.devices) * of_a_part
+    (stub, renamed, directory, *removed) = calls[count:]
+    assert stub == ("fsync", str(made.path / "new.dat")) and renamed[0].startswith("rename")
+    assert directory == ("fsync", str(made.path)) and {name for name, _ in removed} == {"unlinkat"}
 
 
 def test_who_waits_for_a_check_holds_up_nobody(preloaded, made):
