@@ -1,6 +1,7 @@
 #include "fuse/write_link.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -56,7 +57,9 @@ WriteReply WriteLink::begin(const WriteBegin& asked) {
                         asked.length_bytes <= INT64_MAX - asked.offset &&
                         (asked.offset | asked.length_bytes) % kBlockSize == 0;
   if (!possible || write_) return reply(EINVAL);
-  if (inode_.handle_count.load(std::memory_order_acquire) != 1) return reply(EAGAIN);
+  if (inode_.handle_count.load(std::memory_order_acquire) != 1 || has_set_id_bits()) {
+    return reply(EAGAIN);
+  }
   drop_pages(range);
   range_ = range;
   write_.emplace(*live_, range);
@@ -72,6 +75,12 @@ WriteReply WriteLink::end(const WriteEnd& told) {
   live_->touch();
   drop_pages(range_);
   return reply(0);
+}
+
+// They go when a user writes; whose write it is, and whether his is the group, the kernel says.
+bool WriteLink::has_set_id_bits() const {
+  struct stat st;
+  return ::fstat(live_->stub_fd(), &st) != 0 || (st.st_mode & (S_ISUID | S_ISGID)) != 0;
 }
 
 // After the write's end: who holds the kernel's pages may wait for that.

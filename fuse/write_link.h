@@ -34,6 +34,7 @@ class WriteLink final : public FileServer::Link {
       : fs_(fs), inode_(inode), live_(std::move(live)) {}
   WriteReply begin(const WriteBegin& asked);
   WriteReply end(const WriteEnd& told);
+  bool has_set_id_bits() const;
   void drop_pages(ByteRange range) const;
   WriteReply reply(int error) const;
 

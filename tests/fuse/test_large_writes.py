@@ -132,6 +132,26 @@ def test_what_the_kernel_must_see_it_sees(graphlane, made, mount, tmp_path, flag
         assert (at / "a.dat").stat().st_size == 8 * MIB
 
 
+def test_a_write_by_a_user_clears_set_id_bits(root, graphlane, made, mount, tmp_path):
+    with mount(made) as at:
+        files = preloaded(graphlane, tmp_path, f"""
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.seteuid(65534)
+assert os.write(fd, bytes({MIB})) == {MIB}
+os.seteuid(0)
+os.fchmod(fd, 0o6777)
+assert os.write(fd, bytes({MIB})) == {MIB}
+assert os.fstat(fd).st_mode & 0o7777 == 0o6777, "root's keeps them"
+os.seteuid(65534)
+assert os.write(fd, bytes({MIB})) == {MIB}
+assert os.fstat(fd).st_mode & 0o7777 == 0o777
+assert os.write(fd, bytes({MIB})) == {MIB}
+os.seteuid(0)
+""", at / "a.dat")
+        assert files["a.dat"]["writes"] == 2, "past the kernel, where there are none"
+
+
 def test_a_limit_of_the_process_holds(graphlane, made, mount, tmp_path):
     with mount(made) as at:
         preloaded(graphlane, tmp_path, f"""
