@@ -241,6 +241,12 @@ int hook_aio_write(aiocb* request) {
 }
 int hook_aio_write64(aiocb* request) { return hook_aio_write(request); }
 
+int hook_aio_fsync(int operation, aiocb* request) {
+  if (is_unservable(*request)) return refuse(ENOSYS, -1);
+  return real::aio_fsync(operation, request);
+}
+int hook_aio_fsync64(int operation, aiocb* request) { return hook_aio_fsync(operation, request); }
+
 int hook_lio_listio(int mode, aiocb* const* requests, int count, sigevent* event) {
   for (int i = 0; i < count; ++i) {
     if (requests[i] == nullptr || requests[i]->aio_lio_opcode == LIO_NOP) continue;

@@ -142,11 +142,16 @@ bool allocate(int fd, int mode, off_t offset, off_t length, int* error) {
   });
 }
 
-bool sync(int fd, bool data_only, int* error) {
+template <class Sync>
+bool sync(int fd, int* error, Sync how) {
   const OpenFileRef file = acquire_stub(fd);
   if (!file) return false;
-  *error = file->origin == Origin::kDamaged ? file->error : sync_striped(file, data_only);
+  *error = file->origin == Origin::kDamaged ? file->error : how(file);
   return true;
+}
+
+bool sync(int fd, bool data_only, int* error) {
+  return sync(fd, error, [=](const OpenFileRef& file) { return sync_striped(file, data_only); });
 }
 
 }  // namespace
@@ -243,4 +248,11 @@ int hook_fsync(int fd) {
 int hook_fdatasync(int fd) {
   int error = 0;
   return sync(fd, true, &error) ? status_of(error) : real::fdatasync(fd);
+}
+
+// The filesystems of the file's parts, then the stub's.
+int hook_syncfs(int fd) {
+  int error = 0;
+  if (sync(fd, &error, sync_filesystems) && error != 0) return status_of(error);
+  return real::syncfs(fd);
 }

@@ -51,9 +51,10 @@ class SizeChange {
     return say(kNoBound);
   }
 
-  // The bound makes it happen at once; the parts follow.
+  // The bound makes it happen at once; the parts follow, on filesystems that commit one after the
+  // other. It is durable first: else a power failure could keep the old one and some parts cut.
   int shrink(uint64_t size) {
-    if (const int error = say(size); error != 0) return error;
+    if (const int error = say(size, true); error != 0) return error;
     size_ = size;
     return set_part_sizes(size);
   }
@@ -63,13 +64,14 @@ class SizeChange {
 
   // Says `open`, the first time durably: else a power failure could keep the new
   // parts and the stub that says `closed`.
-  int say(uint64_t bound) {
-    if (is_open() && layout_.logical_size == bound) return 0;
-    const bool was_open = is_open();
-    layout_.state = FileState::kOpen;
-    layout_.logical_size = bound;
-    if (Result<void> said = write_stub(file_.stub_fd, layout_); !said) return said.error().code;
-    return was_open || ::syscall(SYS_fdatasync, file_.stub_fd) == 0 ? 0 : errno;
+  int say(uint64_t bound, bool durably = false) {
+    if (!is_open()) durably = true;
+    if (!is_open() || layout_.logical_size != bound) {
+      layout_.state = FileState::kOpen;
+      layout_.logical_size = bound;
+      if (Result<void> said = write_stub(file_.stub_fd, layout_); !said) return said.error().code;
+    }
+    return !durably || ::syscall(SYS_fdatasync, file_.stub_fd) == 0 ? 0 : errno;
   }
 
   // What a dead writer left uneven is put right, too.
@@ -196,6 +198,14 @@ int sync_striped(const OpenFileRef& file, bool data_only) {
   if (!file->written_here) return 0;
   show_written(*file);
   return ::syscall(data_only ? SYS_fdatasync : SYS_fsync, file->stub_fd) == 0 ? 0 : errno;
+}
+
+int sync_filesystems(const OpenFileRef& file) {
+  const Quietly quietly;
+  for (uint32_t d = 0; d < file->parts->count(); ++d) {
+    if (::syscall(SYS_syncfs, file->parts->buffered(d)) != 0) return errno;
+  }
+  return 0;
 }
 
 }  // namespace graphlane

@@ -35,4 +35,7 @@ int allocate_striped(const OpenFileRef& file, int mode, ByteRange range);
 // As fsync(2), for readers too: all devices write at the same time. 0 or an errno.
 int sync_striped(const OpenFileRef& file, bool data_only);
 
+// As syncfs(2), for the filesystems that the parts lie in. 0 or an errno.
+int sync_filesystems(const OpenFileRef& file);
+
 }  // namespace graphlane

@@ -30,6 +30,7 @@ REFUSALS = {
     "posix_spawn": ("ENOTSUP", "spawn_on(path)"),
     "aio_read": ("ENOSYS", "call('aio_read', request(fd))"),
     "aio_write": ("ENOSYS", "call('aio_write', request(fd))"),
+    "aio_fsync": ("ENOSYS", "call('aio_fsync', os.O_SYNC, request(fd))"),
     "lio_listio": ("ENOSYS", "call('lio_listio', 0, "
                    "(ctypes.POINTER(ctypes.c_int * 64) * 1)(ctypes.pointer(request(fd))), 1, None)"),
 }

@@ -459,6 +459,34 @@ strace.wait()
     assert directory == ("fsync", str(made.path)) and {name for name, _ in removed} == {"unlinkat"}
 
 
+@pytest.fixture
+def traced(graphlane, tmp_path):
+    """What a command without a mount asks of the kernel: the calls of these names, with the paths that
+    their descriptors are open on."""
+    def start(names, *command):
+        log = tmp_path / "calls"
+        run("strace", "-f", "-y", "-o", log, "-e", f"trace={names}",
+            graphlane.program, "run", "--no-mount", "--", *command)
+        return [(call, Path(path)) for call, path in re.findall(r"(\w+)\(\d+<([^>]+)>", log.read_text())]
+    return start
+
+
+def test_syncfs_is_of_all_filesystems(preloaded, made, traced):
+    preloaded(f"open({str(made.path / 'a.dat')!r}, 'w').write('x')")
+    synced = [path for _, path in traced("syncfs", "sync", "-f", made.path / "a.dat")]
+    assert [path.is_relative_to(device) for path, device in zip(synced, made.devices)] == [True] * len(made.devices)
+    assert synced[len(made.devices):] == [made.path / "a.dat"]
+
+
+def test_a_truncation_is_durable_before_parts_are_cut(preloaded, made, traced):
+    """They lie on filesystems of their own: else a power failure could leave some cut, and no stub that
+    says so, and the file would have zeros in it."""
+    preloaded(f"open({str(made.path / 'a.dat')!r}, 'wb').write(bytes(1_000_000))")
+    calls = traced("fdatasync,ftruncate", "truncate", "-s", 100_000, made.path / "a.dat")
+    assert calls[0] == ("fdatasync", made.path / "a.dat"), "of a file that was open already"
+    assert {call for call, _ in calls[1:]} == {"ftruncate"}
+
+
 def test_who_waits_for_a_check_holds_up_nobody(preloaded, made):
     """Other threads open files and fork, and a signal ends who waits."""
     preloaded(f"""
