@@ -76,6 +76,19 @@ bool may_replace(int target) {
   return false;
 }
 
+// dup2() and dup3(). If the call fails, the target is what it was; and if it was the last one of a
+// file that has lost its name, its parts must not be closed meanwhile.
+template <class Original>
+int replaced(int fd, int target, Original original) {
+  if (!may_replace(target)) return -1;
+  if (fd == target) return original();
+  const OpenFileRef kept = acquire_known_stub(target);
+  forget(target);
+  const int status = original();
+  if (status < 0 && kept) acquire_stub(target);
+  return duplicated(fd, status);
+}
+
 // To the program a stub's descriptor has the access mode that it asked for.
 int shown_flags(int fd, int flags) {
   if (is_known_foreign(fd)) return flags;
@@ -189,17 +202,13 @@ void hook_closefrom(int first) {
 int hook_dup(int fd) { return duplicated(fd, real::dup(fd)); }
 
 int hook_dup2(int fd, int target) {
-  if (!may_replace(target)) return -1;
-  if (fd != target) forget(target);
-  return duplicated(fd, real::dup2(fd, target));
+  return replaced(fd, target, [=] { return real::dup2(fd, target); });
 }
 
 int hook___dup2(int fd, int target) { return hook_dup2(fd, target); }
 
 int hook_dup3(int fd, int target, int flags) {
-  if (!may_replace(target)) return -1;
-  if (fd != target) forget(target);
-  return duplicated(fd, real::dup3(fd, target, flags));
+  return replaced(fd, target, [=] { return real::dup3(fd, target, flags); });
 }
 
 int hook_fcntl(int fd, int command, long argument) {

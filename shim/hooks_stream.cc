@@ -75,11 +75,7 @@ FILE* opened(FILE* stream) {
 
 // The file of a stub's stream that is about to be closed or replaced. It writes what it holds
 // then, for which the parts must be open still: the file's mode may not let them be opened again.
-OpenFileRef file_of(FILE* stream) {
-  const int fd = ::fileno(stream);
-  const bool known = FdTable::covers(fd) && fd_table.load(fd).is_ours();
-  return known ? acquire_stub(fd) : OpenFileRef();
-}
+OpenFileRef file_of(FILE* stream) { return acquire_known_stub(::fileno(stream)); }
 
 // freopen() without a path opens the stream's own file again.
 bool would_open_stub(const char* path, FILE* stream) {

@@ -508,6 +508,11 @@ OpenFileRef acquire_stub(int fd) {
   return file;
 }
 
+OpenFileRef acquire_known_stub(int fd) {
+  const bool known = FdTable::covers(fd) && fd_table.load(fd).is_ours();
+  return known ? acquire_stub(fd) : OpenFileRef();
+}
+
 OpenFileRef acquire_open(const struct stat& st) {
   const SlowLockGuard lock(slow_lock);
   OpenFile* file = lock ? find_open(st, Access::kRead) : nullptr;

@@ -135,6 +135,9 @@ OpenFileRef acquire(int fd);
 OpenFileRef acquire_stub(int fd);
 OpenFileRef acquire_stub(int fd, Group group);
 
+// As acquire_stub(), of a descriptor that the table knows; identifies nothing.
+OpenFileRef acquire_known_stub(int fd);
+
 // The file behind a descriptor that writes over a mount, if its server lets us write
 // the parts (link_fd). Keeps errno.
 OpenFileRef acquire_link(int fd);

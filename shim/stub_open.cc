@@ -166,7 +166,10 @@ int truncate_at(int directory, const char* path, int flags, off_t size) {
 // O_RDONLY | O_TRUNC truncates.
 int truncate_and_read(int directory, const char* path, int flags) {
   if (const int error = truncate_at(directory, path, flags, 0); error != 0) return failed(error);
-  return sys::openat(directory, path, flags & ~(O_TRUNC | O_CREAT));
+  const int fd = sys::openat(directory, path, flags & ~(O_TRUNC | O_CREAT));
+  forget(fd);
+  acquire_stub(fd);
+  return fd;
 }
 
 }  // namespace

@@ -408,6 +408,33 @@ assert os.pread(reader, 10, 499_995) == b"yyyyy"
     assert part_count(made) == 0
 
 
+@pytest.mark.parametrize("call", ["libc.dup2(-1, fd)", "libc.dup3(-1, fd, 0)", "libc.dup3(fd, fd, 0)"])
+def test_a_descriptor_that_could_not_be_replaced_is_what_it_was(preloaded, made, call):
+    """The last one of a file that has lost its name: nobody finds its parts any more."""
+    preloaded(f"""
+import ctypes, os
+libc = ctypes.CDLL(None)
+path = {str(made.path / 'a.dat')!r}
+fd = os.open(path, os.O_RDWR | os.O_CREAT)
+os.write(fd, b"content")
+os.unlink(path)
+assert {call} == -1
+assert os.pread(fd, 10, 0) == b"content"
+""")
+
+
+def test_who_truncates_and_reads_has_the_parts(preloaded, made):
+    preloaded(f"""
+import os
+path = {str(made.path / 'a.dat')!r}
+open(path, "wb").write(b"content")
+fd = os.open(path, os.O_RDONLY | os.O_TRUNC)
+assert os.system(f"printf other > {{path}}") == 0
+os.unlink(path)
+assert os.read(fd, 5000) == b"other"
+""")
+
+
 @pytest.mark.parametrize("change", [
     "os.rename('top/sub/a.dat', 'moved.dat')", "os.rename('top/sub', 'moved')",
     "os.replace('plain', 'top/sub/a.dat')", "os.unlink('top/sub/a.dat')",
