@@ -156,6 +156,7 @@ int hook_fclose(FILE* stream) {
   if (stream == nullptr) return real::fclose(stream);
   const OpenFileRef written = file_of(stream);
   forget(::fileno(stream));
+  end_standard_stream(stream);
   return real::fclose(stream);
 }
 

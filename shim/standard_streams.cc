@@ -54,7 +54,7 @@ void replace(int fd, StandardStream& stream) {
 }
 
 void restore(StandardStream& stream) {
-  if (*stream.variable == stream.ours) *stream.variable = stream.libc;
+  if (stream.libc != nullptr && *stream.variable == stream.ours) *stream.variable = stream.libc;
   stream.libc = nullptr;
 }
 
@@ -64,6 +64,14 @@ __attribute__((constructor)) void look_at_standard_streams() {
 }
 
 }  // namespace
+
+void end_standard_stream(const FILE* closing) {
+  for (StandardStream& stream : streams) {
+    if (stream.ours != closing) continue;
+    restore(stream);
+    stream.ours = nullptr;
+  }
+}
 
 FILE* stub_stream(int fd, const char* mode) {
   const cookie_io_functions_t functions = {

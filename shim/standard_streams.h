@@ -11,6 +11,9 @@ namespace graphlane {
 // errno.
 void follow_standard_stream(int fd);
 
+// A stream is about to be closed: if it is one of ours in place of a standard one, it is so no more.
+void end_standard_stream(const FILE* stream);
+
 // A stream over a stub's descriptor, which it takes over; null: out of memory.
 FILE* stub_stream(int fd, const char* mode);
 

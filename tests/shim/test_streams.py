@@ -3,6 +3,7 @@
 import os
 import random
 import subprocess
+import sys
 
 import pytest
 
@@ -103,3 +104,25 @@ def test_wide_characters_of_standard_streams_are_refused_not_spoilt(volume, grap
     assert "refused: 19\n" in said.stderr and said.stderr.count("wide characters") == 1
     said = run("bash", "-c", f"echo é | {program}")
     assert said.stderr == "refused: 0\n" and said.stdout.count("é") == 12
+
+
+def test_a_standard_stream_that_was_closed_is_made_anew(volume, graphlane, tmp_path):
+    made = volume(depth="64K", stripe=["*.dat"])
+    program = tmp_path / "program"
+    program.write_text(f"""
+import ctypes, os
+libc = ctypes.CDLL(None)
+def stdout():
+    return ctypes.c_void_p.in_dll(libc, "stdout")
+for name in ["1.dat", "2.dat"]:
+    libc.fputs(b"before " + name.encode(), stdout())
+    libc.fclose(stdout())
+    assert os.open({str(made.path)!r} + "/" + name, os.O_WRONLY | os.O_CREAT) == 1
+libc.fputs(b"the last", stdout())
+""")
+    # What was freed is no stream any more.
+    environment = os.environ | {"MALLOC_PERTURB_": "165"}
+    script = f"{sys.executable} {program} > {made.path}/0.dat; cd {made.path}; head *.dat"
+    said = run(graphlane.program, "run", "--no-mount", "--", "bash", "-c", script, env=environment)
+    assert said.stdout.split("==>")[1:] == [" 0.dat <==\nbefore 1.dat\n", " 1.dat <==\nbefore 2.dat\n",
+                                            " 2.dat <==\nthe last"]
