@@ -1,10 +1,24 @@
 #include "iomgr/part_files.h"
 
+#include <linux/openat2.h>
+
 #include <cstring>
 
 #include "iomgr/base/reopen.h"
 
 namespace graphlane {
+namespace {
+
+// A link on the way would lead whoever serves others, as root may, to what is not the volume's. Kernels
+// before 5.6, and filters of system calls that are older, look at the last name only.
+int open_part(int root_fd, const PartName& name, int flags, mode_t mode) {
+  const open_how how{.flags = static_cast<uint64_t>(flags), .mode = mode, .resolve = RESOLVE_NO_SYMLINKS};
+  const long fd = ::syscall(SYS_openat2, root_fd, name.c_str(), &how, sizeof how);
+  if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
+  return sys::openat(root_fd, name.c_str(), flags | O_NOFOLLOW, mode);
+}
+
+}  // namespace
 
 PartName::PartName(const Uuid& file_id) {
   const UuidText id(file_id);
@@ -46,7 +60,7 @@ Result<Fd> create_part(int root_fd, const Uuid& file_id) {
     } else if (errno != EEXIST) {
       return last_errno();
     }
-    Fd part(sys::openat(root_fd, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    Fd part(open_part(root_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (part) return part;
     if (errno != ENOENT) return last_errno();
   }
@@ -92,8 +106,7 @@ Result<void, PartError> PartFiles::open(std::span<const int> roots, const Layout
   const PartName name(layout.file_id);
   flags_ = flags | O_CLOEXEC;
   for (uint32_t d = 0; d < layout.geometry.device_count; ++d) {
-    // A link would lead whoever serves others, as root may, to what is not the volume's.
-    const int fd = raised(sys::openat(roots[d], name.c_str(), flags_ | O_NOFOLLOW));
+    const int fd = raised(open_part(roots[d], name, flags_, 0));
     if (fd < 0) {
       const PartError error{.code = errno, .device_index = d};
       close();

@@ -71,6 +71,22 @@ def test_a_part_that_is_a_link_leads_no_mode_astray_by_a_mount(linked, mount, se
     assert secret.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_directory_of_parts_that_is_a_link_gets_none(graphlane, volume, root, open_tmp, mount):
+    """Root makes parts for a user, whose they become."""
+    made = volume(device_count=2, depth="64K", stripe=["data"])
+    private = open_tmp / "private"
+    private.mkdir(0o700)
+    parts, = made.devices[0].glob("*/parts")
+    for number in range(256):
+        (parts / f"{number:02x}").symlink_to(private)
+    give(made.path, *made.devices)
+    (open_tmp / "data").write_bytes(bytes(3 << 20))
+    with mount(made) as at:
+        as_user("cp", open_tmp / "data", at / "data")
+    graphlane("import", open_tmp / "data", made.path / "imported", check=False)
+    assert list(private.iterdir()) == []
+
+
 def test_a_stub_of_anothers_parts_is_not_exported(graphlane, volume, root, open_tmp):
     """Who can write 4096 bytes, and waits for root's backup of the volume."""
     made = volume(depth="64K")
