@@ -92,7 +92,8 @@ Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode, 
   if (layout.state == FileState::kOpen) {
     // What a dead writer left is closed before long; if we cannot, somebody else
     // is writing, or nobody may, and the parts tell the size.
-    if (const auto live = open_live(fs, inode, layout, stub)) return (*live)->file();
+    constexpr std::chrono::milliseconds kAtOnce{0};
+    if (const auto live = open_live(fs, inode, layout, stub, kAtOnce)) return (*live)->file();
   }
   auto file = open_shared(fs, inode, path_fd, layout, stub);
   // Changed by another mount, or just now by a writer of ours, who is not to be undone.

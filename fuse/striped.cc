@@ -20,8 +20,6 @@ namespace {
 
 constexpr blksize_t kPreferredIoBytes = 1 << 20;
 
-// The daemon of a mount that has just ended may still be closing its files.
-constexpr auto kTakeOverPatience = std::chrono::seconds(3);
 constexpr auto kTakeOverInterval = std::chrono::milliseconds(10);
 
 int device_fd(const Volume& volume, uint32_t device_index) {
@@ -142,7 +140,7 @@ Result<std::shared_ptr<StripedFile>> open_parts_to_read(const Volume& volume, co
 }
 
 Result<LiveFiles::Writer> open_live(Filesystem& fs, Inode& inode, const Layout& layout,
-                                    const struct stat& stub) {
+                                    const struct stat& stub, std::chrono::milliseconds patience) {
   const std::string name = name_of(*fs.volume, stub);
   const Result<HostPath> path = fs.inodes.path(inode);
   if (!path) return path.error();
@@ -152,7 +150,7 @@ Result<LiveFiles::Writer> open_live(Filesystem& fs, Inode& inode, const Layout& 
     if (!opened) return opened.error();
     shared = std::move(*opened);
   }
-  const auto deadline = std::chrono::steady_clock::now() + kTakeOverPatience;
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   for (;;) {
     Fd fd = reopen(path->get(), O_RDWR);
     if (!fd) return last_errno();
@@ -161,6 +159,7 @@ Result<LiveFiles::Writer> open_live(Filesystem& fs, Inode& inode, const Layout& 
       fs.outside_changes.see_taken(inode, layout.file_id, (*live)->stub_fd());
     }
     const bool busy = !live && live.error().code == EBUSY;
+    if (busy && patience == patience.zero()) return Errno{EBUSY};
     if (!busy || std::chrono::steady_clock::now() > deadline) return or_log(std::move(live));
     std::this_thread::sleep_for(kTakeOverInterval);
   }

@@ -11,6 +11,7 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -42,9 +43,14 @@ Result<std::shared_ptr<StripedFile>> open_shared(Filesystem& fs, Inode& inode, i
 Result<std::shared_ptr<StripedFile>> open_parts_to_read(const Volume& volume, const Layout& layout,
                                                         const struct stat& stub);
 
-// Opens a file that is to be changed, or that a dead writer has left.
+// The daemon of a mount that has just ended may still be closing its files.
+inline constexpr std::chrono::milliseconds kTakeOverPatience{3000};
+
+// Opens a file that is to be changed, or that a dead writer has left. EBUSY: somebody else changes
+// it; without patience that is no news for the log.
 Result<LiveFiles::Writer> open_live(Filesystem& fs, Inode& inode, const Layout& layout,
-                                    const struct stat& stub);
+                                    const struct stat& stub,
+                                    std::chrono::milliseconds patience = kTakeOverPatience);
 
 // A new striped file, open, for the caller. Fails like open(2) with O_CREAT | O_EXCL
 // and leaves nothing then.

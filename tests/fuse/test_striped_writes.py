@@ -466,7 +466,9 @@ def test_a_file_that_another_mount_writes_is_busy(striping, graphlane, tmp_path)
                 open(second / "s", "r+b")
             assert raised.value.errno == errno.EBUSY
             assert (second / "s").stat().st_size == 100_000
+            begin = time.monotonic()
             assert (second / "s").read_bytes() == b"x" * 100_000
+            assert time.monotonic() - begin < 2, "who reads does not wait for the writer to go"
         # For as long as the first mount keeps it: five seconds, with nothing else to do.
         deadline = time.monotonic() + 15
         while True:
