@@ -153,7 +153,7 @@ void drop_set_id_bits(Filesystem& fs, fuse_req_t req, int fd) {
   // Best effort: the write itself has its own result.
   if (drop == 0 || ::fchmod(fd, (st.st_mode & ~drop) & 07777) != 0) return;
   // The kernel does not expect it where the group cannot execute.
-  Inode* inode = for_locking ? fs.inodes.find(st.st_ino) : nullptr;
+  Inode* inode = for_locking ? fs.inodes.find({.device = st.st_dev, .number = st.st_ino}) : nullptr;
   if (inode == nullptr) return;
   drop_cached_attributes(fs, *inode);
   fs.inodes.forget(inode->nodeid, 1);
@@ -185,6 +185,7 @@ int look_at(Filesystem& fs, Inode& inode, struct stat* st, StubView* view) {
 int show_attributes(Filesystem& fs, Inode& inode, struct stat* st) {
   StubView view;
   const int error = look_at(fs, inode, st, &view);
+  st->st_ino = fs.inodes.shown_number(inode);
   if (error == 0 && view.striped() && fs.volume->accept(view.layout, "")) {
     show_as_striped(fs, view.layout, st);
   }

@@ -133,10 +133,21 @@ Result<Inode*> InodeTable::acquire_again(fuse_ino_t nodeid) {
   return &acquire(std::move(*fd), st, false);
 }
 
-Inode* InodeTable::find(uint64_t number) {
+Inode* InodeTable::find(const InodeKey& key) {
   MutexLock lock(mu_);
-  Inode* inode = find_key({.device = root_->key.device, .number = number});
+  Inode* inode = find_key(key);
   return inode == nullptr ? nullptr : &count_look_up(*inode);
+}
+
+Inode* InodeTable::find_shown(uint64_t number) {
+  {
+    MutexLock lock(mu_);
+    const auto made_up = inodes_.find(number);
+    if (made_up != inodes_.end() && is_elsewhere(*made_up->second)) {
+      return &count_look_up(*made_up->second);
+    }
+  }
+  return find({.device = root_->key.device, .number = number});
 }
 
 void InodeTable::hold(Inode& inode) {

@@ -9,7 +9,8 @@
 //
 // An Inode lives as long as the kernel holds a look-up of it. Its descriptor
 // keeps the host's inode from being reused meanwhile, so st_ino can be the
-// host's. The kernel remembers more files than we may have descriptors: when half
+// host's; but of another filesystem of the host's that is mounted in the volume (or a
+// subvolume), where the same numbers are other files, it is the nodeid. The kernel remembers more files than we may have descriptors: when half
 // of those are used, new inodes that their handles find do without. A handle tells
 // a file from a later one of the same number; it does not keep a file that loses
 // its name, so keep() comes before that.
@@ -96,9 +97,17 @@ class InodeTable {
   // The inode of the O_PATH descriptor `fd`, with one more look-up.
   Inode& acquire(Fd fd, const struct stat& st, bool control);
 
-  // The inode with this number on the root's filesystem, with one more look-up;
-  // null: the kernel does not know it, or it is the root.
-  Inode* find(uint64_t number);
+  // The inode of this file of the host's, with one more look-up; null: the kernel does
+  // not know it, or it is the root.
+  Inode* find(const InodeKey& key);
+
+  // The st_ino that the mount shows, and the inode to which that belongs, as find().
+  uint64_t shown_number(const Inode& inode) const {
+    return is_elsewhere(inode) ? inode.nodeid : inode.key.number;
+  }
+  Inode* find_shown(uint64_t number);
+  // Not on the root's filesystem.
+  bool is_elsewhere(const Inode& inode) const { return inode.key.device != root_->key.device; }
 
   // The inode that the kernel knew by this number once, with one more look-up.
   // ESTALE: there is none any more.

@@ -23,7 +23,8 @@ struct OpenDirectory : OpenHandle {
   off_t offset GUARDED_BY(mu) = 0;  // where `stream` stands
 };
 
-bool is_dot_or_dotdot(std::string_view name) { return name == "." || name == ".."; }
+// Until it is looked up (inode_table.h), as libfuse says that.
+constexpr ino_t kUnknownNumber = 0xffffffff;
 
 // One listing into a reply's buffer.
 class Listing {
@@ -52,19 +53,19 @@ class Listing {
 
  private:
   bool hidden(const char* name) const {
-    return !directory_.control && !is_dot_or_dotdot(name) &&
+    return !directory_.control && !is_dot(name) &&
            refuse_change(fs_, directory_, name) != 0;
   }
 
   // False: no room.
   bool add(const dirent& entry) {
     fuse_entry_param known = {};
-    if (plus_ && !is_dot_or_dotdot(entry.d_name) && !fs_.inodes.crowded()) {
+    if (plus_ && !is_dot(entry.d_name) && !fs_.inodes.crowded()) {
       if (look_up(fs_, directory_, entry.d_name, &known) != 0) known = {};
     }
     const bool looked_up = known.ino != 0;
     if (!looked_up) {
-      known.attr.st_ino = entry.d_ino;
+      known.attr.st_ino = fs_.inodes.is_elsewhere(directory_) ? kUnknownNumber : entry.d_ino;
       known.attr.st_mode = static_cast<mode_t>(entry.d_type) << 12;
     }
     char* at = buffer_.get() + used_;

@@ -11,8 +11,6 @@
 namespace graphlane {
 namespace {
 
-bool is_dot(std::string_view name) { return name == "." || name == ".."; }
-
 // open_by_handle_at(): the kernel has a number only. It asks for the file itself
 // as ".", and then for the directories above as "..".
 int look_up_again(Filesystem& fs, fuse_ino_t nodeid, std::string_view name,

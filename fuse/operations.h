@@ -11,6 +11,8 @@
 // Threads: each runs on any worker.
 #pragma once
 
+#include <string_view>
+
 #include "fuse/filesystem.h"
 #include "fuse/fuse_api.h"
 #include "fuse/reply.h"
@@ -26,6 +28,8 @@ inline int answer_result(fuse_req_t req, int result) {
   reply::err(req, 0);
   return 0;
 }
+
+inline bool is_dot(std::string_view name) { return name == "." || name == ".."; }
 
 namespace op {
 

@@ -52,7 +52,7 @@ FileServer::Answer PartServer::answer(const Question& question) {
       ::statx(question.fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &seen) != 0) {
     return FileServer::refusal(EACCES);
   }
-  Inode* inode = fs_.inodes.find(seen.stx_ino);
+  Inode* inode = fs_.inodes.find_shown(seen.stx_ino);
   if (inode == nullptr) return FileServer::refusal(ESTALE);
   if (writes) {
     Answer answer = question.room_for_link ? answer_writer(*inode) : FileServer::refusal(EMFILE);

@@ -166,6 +166,39 @@ def test_who_cannot_read_gets_nothing(asking, tmp_path):
         assert (answer.error, answer.parts, answer.counters) == (error, [], None), path
 
 
+def test_files_of_another_filesystem_in_the_volume_are_others(
+        graphlane, small_filesystem, mounted, tmp_path):
+    """Although they have the same numbers there."""
+    base = small_filesystem(tmp_path / "outer", "8M")
+    volume = graphlane.create(base, stripe=["s*"])
+    inner = small_filesystem(volume.path / "inner", "8M")
+    with mounted(volume) as at:
+        (at / "s").write_bytes(b"secret" * 10_000)
+        number = (volume.path / "s").stat().st_ino
+        (inner / "d").mkdir()
+        while (inner / "same").exists() is False or (inner / "same").stat().st_ino != number:
+            (inner / "same").unlink(missing_ok=True)
+            (inner / "same").write_bytes(b"another")
+            assert (inner / "same").stat().st_ino <= number
+        paths = [path for path in at.rglob("*") if ".graphlane" not in path.parts]
+        assert {str(path.relative_to(at)) for path in paths} == {"s", "inner", "inner/d", "inner/same"}
+        numbers = [path.stat().st_ino for path in (at, *paths)]
+        assert len(set(numbers)) == len(numbers)
+        assert run("find", at / "inner", "-type", "f").stdout.split() == [str(at / "inner/same")]
+        for entry in os.scandir(at / "inner"):
+            assert entry.inode() in (os.stat(entry.path).st_ino, 0xffffffff)
+        name = os.getxattr(at / "s", "user.graphlane.server")
+        for path, error in [(at / "s", 0), (at / "inner/same", errno.EIO)]:
+            with connect(name) as connection, open(path, "rb") as file:
+                os.fstat(file.fileno())
+                socket.send_fds(connection, [REQUEST], [file.fileno()])
+                reply, fds, _, _ = socket.recv_fds(connection, 1 << 20, DESCRIPTORS_MAX)
+            for fd in fds:
+                os.close(fd)
+            assert Answer(reply, []).error == error, path
+            assert bool(fds) == (error == 0)
+
+
 # A process with a FUSE of its own, of one file, which answers all but FLUSH: each close() sends that
 # and waits for the answer. It shows descriptors to the server, and says what it was told.
 STRANGER = """
