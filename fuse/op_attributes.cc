@@ -67,7 +67,7 @@ int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, const St
     const Result<LiveFiles::Writer> live = open_live(fs, inode, view.layout, st);
     return live ? resize(fs, req, **live, size) : live.error().code;
   }
-  if (!view.plain()) return EIO;
+  if (!view.plain()) return view.unreadable ? EACCES : EIO;
   const Fd file = reopen(path_fd, O_WRONLY);
   return file ? resize_plain(fs, req, file, size) : errno;
 }
@@ -109,6 +109,11 @@ int op::setattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, struct stat* wan
   if (held && ::fstat(held.get(), &st) != 0) return errno;
   StubView view = inode.stub.look(path_fd, st);
   if (view.error != 0) return view.error;
+  if (view.unreadable && (which & FUSE_SET_ATTR_MODE) != 0 &&
+      ::chmod(ProcPath(path_fd).c_str(), wanted->st_mode & 07777) == 0 &&
+      ::fstatat(path_fd, "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == 0) {
+    view = inode.stub.look(path_fd, st);  // its parts get the new mode then, too
+  }
   // Another volume's parts, and another owner's, are not ours to change.
   if (view.striped() && !believe(*fs.volume, view.layout, st)) view.verdict = StubVerdict::kBadField;
   int error = 0;

@@ -151,6 +151,7 @@ Result<std::unique_ptr<OpenFile>> open_inode(Filesystem& fs, Inode& inode, fuse_
   if (::fstat(path->get(), &st) != 0) return last_errno();
   const StubView view = inode.stub.look(path->get(), st);
   if (view.error != 0) return Errno{view.error};
+  if (view.unreadable) return Errno{EACCES};  // although its mode may allow to write a stub
   if (view.plain()) return open_plain(fs, inode, path->get(), fi);
   if (view.striped()) return open_parts(fs, inode, path->get(), view.layout, st, fi);
   log_line("{}: inode {}: {}", fs.volume->root(), st.st_ino, describe(view.verdict));

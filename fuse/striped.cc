@@ -47,6 +47,7 @@ struct Named {
   Fd fd;  // O_PATH; none: nothing
   struct stat stat = {};
   bool is_striped = false;
+  bool is_unknown = false;  // we cannot read it
   Layout layout = {};  // if it is
 };
 Named look_at_name(const Volume& volume, int directory_fd, const char* name) {
@@ -56,6 +57,7 @@ Named look_at_name(const Volume& volume, int directory_fd, const char* name) {
   const StubView view = StubCache().look(found.fd.get(), found.stat);
   found.is_striped = view.striped() && believe(volume, view.layout, found.stat);
   if (found.is_striped) found.layout = view.layout;
+  found.is_unknown = view.error != 0 || view.unreadable;
   return found;
 }
 
@@ -269,9 +271,10 @@ Result<void> sync_replacement(Filesystem& fs, int directory_fd, const char* name
 
 LastLink::LastLink(const Volume& volume, int directory_fd, const char* name) : volume_(volume) {
   Named found = look_at_name(volume, directory_fd, name);
+  if (found.is_unknown) unknown_ = name;
+  if (found.is_striped || found.is_unknown) fd_ = std::move(found.fd);
   if (!found.is_striped) return;
   layout_ = found.layout;
-  fd_ = std::move(found.fd);
   held_.emplace(volume.root_fd());
 }
 
@@ -279,6 +282,11 @@ LastLink::LastLink(const Volume& volume, int directory_fd, const char* name) : v
 bool LastLink::reap(int replaced_in) {
   struct stat st;
   if (!fd_ || ::fstat(fd_.get(), &st) != 0 || st.st_nlink > 0) return false;
+  if (!unknown_.empty()) {
+    log_line("{}: {}: removed unread; check --repair removes its parts, if it had some",
+             volume_.root(), unknown_);
+    return false;
+  }
   const StubView view = StubCache().look(fd_.get(), st);
   if (!view.striped() || !believe(volume_, view.layout, st)) return false;
   layout_ = view.layout;

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "fuse/fuse_api.h"
@@ -97,6 +98,7 @@ class LastLink {
   Fd fd_;  // O_PATH; none if it is no striped file of this volume
   Layout layout_;
   std::optional<NamesHeld> held_;  // if it is one
+  std::string unknown_;            // the name, if we cannot see that
 };
 
 }  // namespace graphlane

@@ -16,6 +16,7 @@ StubView read_view(int path_fd, const struct stat& st) {
   const Fd file = reopen(path_fd, O_RDONLY);
   if (!file) {
     if (errno != EACCES && errno != EPERM) view.error = errno;
+    else view.unreadable = st.st_size == static_cast<off_t>(kStubSize);
     return view;
   }
   const Result<StubVerdict> verdict =

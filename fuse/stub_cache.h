@@ -22,15 +22,17 @@ struct StubView {
   StubVerdict verdict = StubVerdict::kNotAStub;
   Layout layout;  // for kStub
   int error = 0;  // nobody knows now, for want of memory or descriptors: neither of these
+  bool unreadable = false;  // of a stub's size, but we may not read it: nor these
 
-  bool plain() const { return error == 0 && verdict == StubVerdict::kNotAStub; }
+  bool plain() const {
+    return error == 0 && !unreadable && verdict == StubVerdict::kNotAStub;
+  }
   bool striped() const { return error == 0 && verdict == StubVerdict::kStub; }
 };
 
 class StubCache {
  public:
-  // `path_fd` is the file, `st` its attributes as they are now. A file that we
-  // may not read counts as plain: whoever opens it gets the host's errno.
+  // `path_fd` is the file, `st` its attributes as they are now.
   StubView look(int path_fd, const struct stat& st);
 
   // The file, if somebody has it open already.

@@ -1,13 +1,16 @@
 """Whose files, whose rights: the mount of root serves all users, each with his own."""
 
 import errno
+import fcntl
 import os
 import shutil
 import socket
 import stat
 import struct
 import subprocess
+import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -25,12 +28,15 @@ def as_user(*command, uid=NOBODY, gid=NOBODY, groups=(), **options) -> subproces
 
 @contextmanager
 def device_file_open_to_all():
-    mode = os.stat("/dev/fuse").st_mode
-    os.chmod("/dev/fuse", 0o666)
-    try:
-        yield
-    finally:
-        os.chmod("/dev/fuse", stat.S_IMODE(mode))
+    """For one test at a time: the first to end would close it to the others."""
+    with open(Path(tempfile.gettempdir(), f"graphlane-tests-{os.geteuid()}.fuse"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        mode = os.stat("/dev/fuse").st_mode
+        os.chmod("/dev/fuse", 0o666)
+        try:
+            yield
+        finally:
+            os.chmod("/dev/fuse", stat.S_IMODE(mode))
 
 
 def test_new_files_belong_to_who_makes_them(root, open_tmp, volume, mounted):
@@ -319,6 +325,24 @@ def test_an_ordinary_user_mounts_for_himself(root, open_tmp, fuse, graphlane):
         assert (base / "vol/new").read_text() == "new\n"
         result = as_user("sh", "-c", f"cd {base} && {g} mount vol && cmp data vol/data; {g} umount vol")
         assert result.returncode == 0, result.stderr
+
+
+def test_a_stub_that_its_owner_may_not_read_stays_one(root, open_tmp, fuse, graphlane):
+    """On his own mount, whose daemon may not read it either. On root's he just writes the file."""
+    base = open_tmp / "user"
+    base.mkdir()
+    os.chown(base, NOBODY, NOBODY)
+    (base / "data").write_bytes(random_bytes(1_000_000))
+    os.chmod(base / "data", 0o644)
+    g = graphlane.program
+    script = (f"cd {base} && mkdir d0 d1 mnt && {g} create vol --device d0 --device d1 && "
+              f"{g} import data vol && {g} mount vol mnt && cd mnt && chmod 200 data; "
+              "echo x >> data; echo x > data; truncate -s 5 data; chmod 000 data; chmod 644 data; "
+              f"cmp ../data data; status=$?; cd ..; {g} umount mnt && {g} check vol && exit $status")
+    with device_file_open_to_all():
+        result = as_user("sh", "-c", script)
+    assert result.returncode == 0, result
+    assert result.stderr.count("Permission denied") == 3
 
 
 def test_an_ordinary_user_has_private_mounts(root, open_tmp, fuse, graphlane):
