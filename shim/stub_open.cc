@@ -7,6 +7,7 @@
 #include "shim/devices.h"
 #include "shim/held_names.h"
 #include "shim/held_signals.h"
+#include "shim/hooks.h"
 #include "shim/locate.h"
 #include "shim/open_file.h"
 #include "shim/process.h"
@@ -18,13 +19,25 @@
 namespace graphlane {
 namespace {
 
+constexpr mode_t kMakersMode = S_IRUSR | S_IWUSR;
+
 // What of the flags stays with the open file description.
 constexpr int kKeptFlags =
     O_APPEND | O_DIRECT | O_SYNC | O_DSYNC | O_NONBLOCK | O_NOATIME | O_LARGEFILE;
 
+// Under the SlowLock.
+VolumeDevices volume;
+PathText place_text;
+
 int failed(int error) {
   errno = error;
   return -1;
+}
+
+// What a child by vfork cannot do: it would open parts in our memory's name.
+int refused_to_child() {
+  explain_once(Refusal::kSpawn);
+  return ENOTSUP;
 }
 
 void close_program_fd(int fd) {
@@ -69,7 +82,23 @@ OpenFileRef acquire_writer(const Fd& place) {
   return file;
 }
 
+// Whether that may be a stub which this process may write, but not read: it would be torn.
+bool may_be_unreadable_stub(int directory, const char* path, int flags) {
+  const Fd place = open_place(directory, path, flags);
+  struct stat st;
+  if (!place || sys::fstat(place.get(), &st) != 0 || !has_stub_size(st) ||
+      ::syscall(SYS_faccessat2, place.get(), "", R_OK, AT_EMPTY_PATH | AT_EACCESS) == 0 ||
+      errno != EACCES || lies_on_fuse(place.get())) {
+    return false;
+  }
+  const SlowLockGuard lock(slow_lock);
+  if (!lock) return false;
+  find_path(place.get(), &place_text);
+  return read_volume_file(place_text.view(), &volume) == nullptr;
+}
+
 int open_existing(int directory, const char* path, int flags) {
+  if ((flags & O_TRUNC) != 0 && in_vfork_child()) return failed(refused_to_child());
   Fd place = open_place(directory, path, flags);
   if (const OpenFileRef writer = acquire_writer(place)) {
     return give_descriptor(std::move(place), flags, true);
@@ -79,13 +108,21 @@ int open_existing(int directory, const char* path, int flags) {
   return stub ? give_descriptor(std::move(stub), flags) : -1;
 }
 
-// A stub is whole before it has its name: who finds the name finds a stub.
-Fd make_stub(int directory, const char* name, mode_t mode, const Layout& layout,
+// A stub is whole before it has its name: who finds the name finds a stub. Its maker may open it and
+// its parts by that, whatever mode it is to have (*mode) when he has done so.
+Fd make_stub(int directory, const char* name, mode_t* mode, const Layout& layout,
              const Devices& devices) {
-  Fd stub(sys::openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
+  Fd stub(sys::openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, *mode));
   if (!stub) return stub;
   int error = 0;
-  if (Result<void> written = write_stub(stub.get(), layout); !written) error = written.error().code;
+  struct stat st;
+  if (sys::fstat(stub.get(), &st) == 0) *mode = st.st_mode & 07777;
+  if ((*mode & kMakersMode) != kMakersMode &&
+      ::syscall(SYS_fchmod, stub.get(), *mode | kMakersMode) != 0) {
+    error = errno;
+  }
+  const Result<void> written = write_stub(stub.get(), layout);
+  if (error == 0 && !written) error = written.error().code;
   if (error == 0) error = share_access(stub.get(), devices, layout.file_id);
   if (error == 0 && ::syscall(SYS_linkat, AT_FDCWD, ProcPath(stub.get()).c_str(), directory, name,
                               AT_SYMLINK_FOLLOW) != 0) {
@@ -96,12 +133,26 @@ Fd make_stub(int directory, const char* name, mode_t mode, const Layout& layout,
   return {};
 }
 
+// The program's descriptor of a file that it has made; or -1, and it is made no more.
+int give_made(int directory, const char* path, Fd stub, int flags, mode_t mode) {
+  struct stat made, named;
+  if (sys::fstat(stub.get(), &made) != 0) return -1;
+  const int fd = give_descriptor(std::move(stub), flags & ~O_TRUNC);
+  if (fd >= 0 && (mode & kMakersMode) != kMakersMode) (void)hook_fchmod(fd, mode);
+  if (fd >= 0) return fd;
+  const int error = errno;
+  if (::syscall(SYS_newfstatat, directory, path, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+      named.st_ino == made.st_ino && named.st_dev == made.st_dev) {
+    (void)hook_unlinkat(directory, path, 0);
+  }
+  return failed(error);
+}
+
 enum class Made { kNotOurs, kDone, kFailed, kRefused };
 
 // Makes the file if it is to be one of ours. kFailed: errno. kRefused: a check looks at the volume.
-Made create(int directory, const char* path, mode_t mode, Fd* stub) {
-  static VolumeDevices volume;  // under the SlowLock
-  static PathText place;
+// *mode: as the umask has it.
+Made create(int directory, const char* path, mode_t* mode, Fd* stub) {
   const char* name = last_name(path);
   if (!names_an_entry(name)) return Made::kNotOurs;
   const SlowLockGuard lock(slow_lock);
@@ -112,10 +163,10 @@ Made create(int directory, const char* path, mode_t mode, Fd* stub) {
       ::syscall(SYS_newfstatat, parent.get(), name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
     return Made::kNotOurs;
   }
-  find_path(parent.get(), &place);
-  place << "/" << name;
-  if (read_volume_file(place.view(), &volume) != nullptr || !wants_new(name) ||
-      place.view().find("/.graphlane/") != std::string_view::npos) {
+  find_path(parent.get(), &place_text);
+  place_text << "/" << name;
+  if (read_volume_file(place_text.view(), &volume) != nullptr || !wants_new(name) ||
+      place_text.view().find("/.graphlane/") != std::string_view::npos) {
     return Made::kNotOurs;
   }
   Layout layout{.volume = volume.volume,
@@ -153,6 +204,7 @@ int truncate_at(int directory, const char* path, int flags, off_t size) {
   if (const OpenFileRef writer = acquire_writer(open_place(directory, path, flags))) {
     return resize_striped(writer, static_cast<uint64_t>(size));
   }
+  if (in_vfork_child()) return refused_to_child();
   const int fd = open_existing(directory, path, O_RDWR | O_CLOEXEC | (flags & O_NOFOLLOW));
   if (fd < 0) return errno;
   int error = EIO;
@@ -188,11 +240,15 @@ bool open_stub(int directory, const char* path, int flags, mode_t mode, int* fd)
                    : truncate_and_read(directory, path, flags);
       return true;
     }
+    if (changes && !exclusive && may_be_unreadable_stub(directory, path, flags)) {
+      *fd = failed(EACCES);
+      return true;
+    }
     if ((flags & O_CREAT) == 0) return false;
     Fd stub;
-    switch (create(directory, path, mode, &stub)) {
+    switch (create(directory, path, &mode, &stub)) {
       case Made::kNotOurs: return false;
-      case Made::kDone: *fd = give_descriptor(std::move(stub), flags & ~O_TRUNC); return true;
+      case Made::kDone: *fd = give_made(directory, path, std::move(stub), flags, mode); return true;
       case Made::kFailed: break;
       case Made::kRefused: wait_for_check(); continue;
     }
@@ -204,8 +260,14 @@ bool open_stub(int directory, const char* path, int flags, mode_t mode, int* fd)
 
 bool truncate_stub(const char* path, off_t size, int* status) {
   Layout layout;
-  if (!is_stub_at(AT_FDCWD, path, 0, &layout)) return false;
-  const int error = size < 0 ? EINVAL : truncate_at(AT_FDCWD, path, 0, size);
+  int error = size < 0 ? EINVAL : 0;
+  if (is_stub_at(AT_FDCWD, path, 0, &layout)) {
+    if (error == 0) error = truncate_at(AT_FDCWD, path, 0, size);
+  } else if (path != nullptr && may_be_unreadable_stub(AT_FDCWD, path, 0)) {
+    error = EACCES;
+  } else {
+    return false;
+  }
   *status = error == 0 ? 0 : failed(error);
   return true;
 }

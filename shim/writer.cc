@@ -13,11 +13,17 @@
 namespace graphlane {
 namespace {
 
+// The part by an open file description of its own, however its mode lets it be opened by now.
+Fd open_again(int part) {
+  Fd again = reopen(part, O_RDONLY);
+  return lifted(again || errno != EACCES ? std::move(again) : reopen(part, O_WRONLY));
+}
+
 // The right to change the size, and what the stub says meanwhile.
 class SizeChange {
  public:
   explicit SizeChange(const OpenFile& file)
-      : file_(file), lock_(lifted(reopen(file.parts->buffered(0), O_RDONLY))) {
+      : file_(file), lock_(open_again(file.parts->buffered(0))) {
     if (!lock_) {
       error_ = errno;
       return;

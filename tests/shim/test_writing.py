@@ -644,6 +644,39 @@ assert os.write(fd, b"x") == 1 and os.pread(fd, 2000, 0)[:1000] == data[:1000]
     settled(graphlane, made)
 
 
+VFORKS = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int fd, opened, truncated, appends;
+int main(int count, char** words) {
+  pid_t child = vfork();
+  if (child == 0) {
+    fd = open(words[1], O_WRONLY | O_TRUNC);
+    opened = fd < 0 ? errno : 0;
+    truncated = truncate(words[1], 1) < 0 ? errno : 0;
+    appends = open(words[1], O_WRONLY | O_APPEND) >= 0;
+    _exit(0);
+  }
+  waitpid(child, 0, 0);
+  printf("%d %d %d\n", opened, truncated, appends);
+  return 0;
+}
+"""
+
+
+def test_a_child_by_vfork_truncates_nothing(graphlane, preloaded, made, tmp_path):
+    (tmp_path / "vforks.c").write_text(VFORKS)
+    run("gcc", "-O1", "-o", tmp_path / "vforks", tmp_path / "vforks.c")
+    preloaded(f"open({str(made.path / 'a.dat')!r}, 'w').write('content')")
+    said = preloaded(tmp_path / "vforks", made.path / "a.dat", "")
+    assert said.stdout == f"{errno.ENOTSUP} {errno.ENOTSUP} 1\n" and said.stderr.count("graphlane: ") == 1
+    assert content(graphlane, made, "a.dat") == b"content"
+
+
 def test_an_ordinary_user_writes_what_is_his(graphlane, his):
     command = [graphlane.program, "run", "--no-mount", "--", "bash", "-c",
                f"printf mine >> {his.path}/a.dat"]
@@ -652,6 +685,72 @@ def test_an_ordinary_user_writes_what_is_his(graphlane, his):
     assert "Permission denied" in other.stderr
     assert (his.path / "a.dat").stat().st_uid == 65534
     assert content(graphlane, his, "a.dat") == b"mine"
+
+
+HIS = f"""
+import os
+os.setgroups([])
+os.setgid({NOBODY['group']})
+os.setuid({NOBODY['user']})
+"""
+
+
+@pytest.mark.parametrize("mode", [0o444, 0o400, 0o200], ids=oct)
+def test_who_makes_a_file_writes_it_whatever_its_mode(graphlane, preloaded, his, mode):
+    """As cp(1) makes copies of what may only be read."""
+    path = his.path / "a.dat"
+    preloaded(HIS + f"""
+fd = os.open({str(path)!r}, os.O_CREAT | os.O_EXCL | os.O_WRONLY, {mode})
+assert os.write(fd, b"content") == 7 and os.pwrite(fd, b"C", 0) == 1
+os.ftruncate(fd, 4)
+""")
+    modes = {stat.S_IMODE(part.stat().st_mode) for device in his.devices for part in device.rglob("parts/*/*")}
+    assert modes == {mode} == {stat.S_IMODE(path.stat().st_mode)}
+    assert content(graphlane, his, "a.dat") == b"Cont"
+
+
+def test_what_cannot_be_made_leaves_no_name(preloaded, made):
+    """Whatever it is that one descriptor too few is there for."""
+    failures = preloaded(f"""
+import os, resource
+os.chdir({str(made.path)!r})
+limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+open("first.dat", "w").close()
+failures = 0
+for count in range(4, 60):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, limit[1]))
+    try:
+        os.close(os.open("a.dat", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    except OSError:
+        failures += 1
+        assert not os.path.lexists("a.dat"), count
+    else:
+        os.unlink("a.dat")
+print(failures)
+""").stdout
+    assert int(failures) > 5
+    assert part_count(made) == len(made.devices), "of the first"
+
+
+@pytest.mark.parametrize("call", ["os.open(path, os.O_WRONLY)", "os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)",
+                                  "open(path, 'w')", "os.truncate(path, 10)"])
+def test_a_stub_that_cannot_be_read_is_not_torn(graphlane, preloaded, his, call):
+    path = his.path / "a.dat"
+    preloaded(HIS + f"""
+path, plain = {str(path)!r}, {str(his.path.parent / 'plain')!r}
+for name, data in (path, b"content"), (plain, bytes(4096)):
+    open(name, "wb").write(data)
+    os.chmod(name, 0o200)
+def failed():
+    try:
+        {call}
+    except PermissionError:
+        return True
+assert failed()
+path = plain
+assert not failed(), "elsewhere it is no stub"
+""")
+    assert content(graphlane, his, "a.dat") == b"content"
 
 
 @pytest.mark.parametrize("end", ["libc.fclose(stream)", "libc.freopen(b'/dev/null', b'r', stream)",
