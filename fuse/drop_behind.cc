@@ -83,6 +83,14 @@ std::optional<ReadTrail::Stretch> ReadTrail::take_of(fuse_ino_t ino) {
   }
 }
 
+void ReadTrail::forget(fuse_ino_t ino) {
+  std::erase_if(stretches_, [&](const Stretch& stretch) {
+    if (stretch.ino != ino) return false;
+    bytes_ -= stretch.range.length_bytes;
+    return true;
+  });
+}
+
 void DropBehind::start(fuse_session* session) {
   session_ = session;
   try {
@@ -111,8 +119,23 @@ void DropBehind::ended(fuse_ino_t ino) {
   while (const auto stretch = trail_.take_of(ino)) push(*stretch);
 }
 
+void DropBehind::begin_writing(fuse_ino_t ino, bool waits) {
+  MutexLock lock(mu_);
+  if (writer_counts_[ino]++ == 0) {
+    trail_.forget(ino);
+    std::erase_if(waiting_, [ino](const ReadTrail::Stretch& stretch) { return stretch.ino == ino; });
+  }
+  while (waits && dropping_ == ino) dropped_.wait(mu_);
+}
+
+void DropBehind::end_writing(fuse_ino_t ino) {
+  MutexLock lock(mu_);
+  const auto found = writer_counts_.find(ino);
+  if (--found->second == 0) writer_counts_.erase(found);
+}
+
 void DropBehind::push(const ReadTrail::Stretch& stretch) {
-  if (waiting_.size() == kWaitingMax) return;
+  if (waiting_.size() == kWaitingMax || writer_counts_.contains(stretch.ino)) return;
   waiting_.push_back(stretch);
   changed_.notify_one();
 }
@@ -124,12 +147,15 @@ void DropBehind::serve() {
     if (stopping_) return;
     const ReadTrail::Stretch stretch = waiting_.front();
     waiting_.pop_front();
+    dropping_ = stretch.ino;
     mu_.unlock();
     // Refused where the kernel has forgotten the file, and with it the pages.
     (void)::fuse_lowlevel_notify_inval_inode(session_, stretch.ino,
                                              static_cast<off_t>(stretch.range.offset),
                                              static_cast<off_t>(stretch.range.length_bytes));
     mu_.lock();
+    dropping_ = 0;
+    dropped_.notify_all();
   }
 }
 

@@ -9,6 +9,9 @@
 //   ░░░░░░░░░░░░░░░░░░███████████████████████|▓▓▓        in the order of reading
 //                     └ that the kernel has read ahead, and no thread has taken yet ┘
 //
+// A page must not go while what was written to it is on its way to us: read before that has come,
+// it would keep the bytes of before. So of a file that somebody writes nothing goes.
+//
 // Threads: everything of DropBehind is safe from any thread. One of its own drops, as the
 // kernel waits there for pages that a request is to bring.
 #pragma once
@@ -18,6 +21,7 @@
 #include <deque>
 #include <optional>
 #include <thread>
+#include <unordered_map>
 
 #include "fuse/fuse_api.h"
 #include "iomgr/base/mutex.h"
@@ -43,6 +47,8 @@ class ReadTrail {
   std::optional<Stretch> take(uint64_t kept_bytes);
   // One of this file, whatever was read since: it was closed.
   std::optional<Stretch> take_of(fuse_ino_t ino);
+  // None of this file goes: somebody writes it.
+  void forget(fuse_ino_t ino);
 
  private:
   // A request of one window of read-ahead may come before those in front of it.
@@ -81,6 +87,10 @@ class DropBehind {
   void passed(fuse_ino_t ino, ByteRange range, uint64_t kept_bytes);
   // The file was closed: what is left of its sweeps goes.
   void ended(fuse_ino_t ino);
+  // One more writer of the file, before he can write, after what is just going (`waits`); and
+  // one less.
+  void begin_writing(fuse_ino_t ino, bool waits);
+  void end_writing(fuse_ino_t ino);
 
  private:
   static constexpr size_t kWaitingMax = 256;  // what is more, stays
@@ -92,9 +102,11 @@ class DropBehind {
   std::thread thread_;
 
   Mutex mu_;
-  CondVar changed_;
+  CondVar changed_, dropped_;
   ReadTrail trail_ GUARDED_BY(mu_);
   std::deque<ReadTrail::Stretch> waiting_ GUARDED_BY(mu_);
+  fuse_ino_t dropping_ GUARDED_BY(mu_) = 0;  // of which pages are just going
+  std::unordered_map<fuse_ino_t, uint32_t> writer_counts_ GUARDED_BY(mu_);
   bool stopping_ GUARDED_BY(mu_) = false;
 };
 

@@ -11,7 +11,7 @@ namespace graphlane {
 
 OutsideChanges::Member::Member(OutsideChanges& changes, Inode& inode, bool writes)
     : changes_(changes), inode_(inode), writes_(writes) {
-  if (writes_) inode_.writer_count.fetch_add(1, std::memory_order_acq_rel);
+  if (writes_) changes_.begin_writing(inode);
   const MutexLock lock(changes_.mu_);
   if (changes_.open_[&inode]++ > 0) return;
   changes_.fs_.inodes.hold(inode);
@@ -19,7 +19,10 @@ OutsideChanges::Member::Member(OutsideChanges& changes, Inode& inode, bool write
 }
 
 OutsideChanges::Member::~Member() {
-  if (writes_) inode_.writer_count.fetch_sub(1, std::memory_order_acq_rel);
+  if (writes_) {
+    changes_.fs_.drop_behind.end_writing(inode_.nodeid);
+    inode_.writer_count.fetch_sub(1, std::memory_order_acq_rel);
+  }
   {
     const MutexLock lock(changes_.mu_);
     const auto found = changes_.open_.find(&inode_);
@@ -46,6 +49,7 @@ void OutsideChanges::stop() {
     stopping_ = true;
   }
   changed_.notify_all();
+  dropped_.notify_all();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -84,6 +88,24 @@ void OutsideChanges::changed(Inode& inode, const Uuid& file_id) {
   dropping_count_.fetch_sub(1, std::memory_order_acq_rel);
 }
 
+bool OutsideChanges::will_drop(const Inode& inode) const {
+  const auto has = [&](const std::vector<Inode*>& inodes) {
+    return std::find(inodes.begin(), inodes.end(), &inode) != inodes.end();
+  };
+  return has(waiting_) || has(dropping_);
+}
+
+void OutsideChanges::begin_writing(Inode& inode) {
+  inode.writer_count.fetch_add(1, std::memory_order_acq_rel);
+  const bool waits = waiting_count_.fetch_add(1, std::memory_order_acq_rel) < kWaitingMax;
+  fs_.drop_behind.begin_writing(inode.nodeid, waits);
+  {
+    const MutexLock lock(mu_);
+    while (waits && !stopping_ && will_drop(inode)) dropped_.wait(mu_);
+  }
+  waiting_count_.fetch_sub(1, std::memory_order_acq_rel);
+}
+
 // Refused where the kernel has forgotten the file, and with it the pages.
 void OutsideChanges::drop_pages(const Inode& inode) {
   (void)::fuse_lowlevel_notify_inval_inode(fs_.session, inode.nodeid, 0, 0);
@@ -100,6 +122,7 @@ void OutsideChanges::serve() {
     }
     std::vector<Inode*> to_drop = std::move(waiting_), to_see;
     waiting_.clear();
+    dropping_ = to_drop;
     if (!stopping_ && Clock::now() >= due) {
       for (const auto& [inode, handle_count] : open_) {
         fs_.inodes.hold(*inode);
@@ -110,6 +133,11 @@ void OutsideChanges::serve() {
     const bool last = stopping_;
     mu_.unlock();
     for (const Inode* inode : to_drop) drop_pages(*inode);
+    {
+      const MutexLock dropped(mu_);
+      dropping_.clear();
+      dropped_.notify_all();
+    }
     struct stat st;
     for (Inode* inode : to_see) (void)look_at(fs_, *inode, &st);
     for (const auto* inodes : {&to_drop, &to_see}) {

@@ -68,22 +68,30 @@ class OutsideChanges {
   static constexpr auto kIntervalMax = std::chrono::hours(1);
   // Threads of the mount's that the kernel has wait at a time, for pages that others bring.
   static constexpr uint32_t kDroppingMax = kMountThreadsMin / 2;
+  // … and that wait until other threads have dropped some.
+  static constexpr uint32_t kWaitingMax = 1;
+  static_assert(kDroppingMax + kWaitingMax < kMountThreadsMin);
 
   bool is_ours(const Inode& inode, const Uuid& file_id);
   void changed(Inode& inode, const Uuid& file_id);
   void drop_pages(const Inode& inode);
+  bool will_drop(const Inode& inode) const REQUIRES(mu_);
+  // Before somebody may write: what he writes must not be dropped (drop_behind.h).
+  void begin_writing(Inode& inode);
   void serve();
 
   Filesystem& fs_;
   std::chrono::nanoseconds interval_{};  // constant while the thread runs
   std::thread thread_;
   std::atomic<uint32_t> dropping_count_{0};
+  std::atomic<uint32_t> waiting_count_{0};
 
   Mutex mu_;
-  CondVar changed_;
+  CondVar changed_, dropped_;
   // All inodes in them are held.
   std::unordered_map<Inode*, uint32_t> open_ GUARDED_BY(mu_);  // how many handles
   std::vector<Inode*> waiting_ GUARDED_BY(mu_);                // their pages are to be dropped
+  std::vector<Inode*> dropping_ GUARDED_BY(mu_);               // … and just are
   bool stopping_ GUARDED_BY(mu_) = false;
 };
 

@@ -92,6 +92,22 @@ TEST(ReadTrailTest, SeveralFilesGoInTheOrderOfReading) {
   EXPECT_EQ(reader.end(kOther), kKept);
 }
 
+// What is read from then on does.
+TEST(ReadTrailTest, OfAFileThatSomebodyBeginsToWriteNothingGoes) {
+  ReadTrail trail;
+  for (uint64_t at = 0; at < 100 * kMiB; at += kRequest) {
+    trail.add(kFile, {.offset = at, .length_bytes = kRequest});
+    trail.add(kOther, {.offset = at, .length_bytes = kRequest});
+  }
+  trail.forget(kFile);
+  uint64_t gone_bytes = 0;
+  while (const auto stretch = trail.take(kStep)) {
+    EXPECT_EQ(stretch->ino, kOther);
+    gone_bytes += stretch->range.length_bytes;
+  }
+  EXPECT_GE(gone_bytes, 100 * kMiB - 2 * kStep) << "and only so much stays of the others";
+}
+
 TEST(ReadTrailTest, LittleHereAndThereIsNoSweep) {
   Reader reader;
   std::mt19937_64 random(3);
