@@ -70,6 +70,7 @@ struct Inode {
   Passthrough passthrough;    // of a plain file
   std::atomic<uint32_t> handle_count{0};  // that the kernel has open
   std::atomic<uint32_t> writer_count{0};  // of them, those that may write and are not passed through
+  std::atomic<uint32_t> mapper_count{0};  // … and may write by a shared mapping
   // Relaxed: another may come just now.
   bool open_once() const { return handle_count.load(std::memory_order_relaxed) == 1; }
 

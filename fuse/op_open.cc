@@ -183,7 +183,7 @@ void hand_over(Filesystem& fs, Inode& inode, std::unique_ptr<OpenFile> file, fus
   inode.handle_count.fetch_add(1, std::memory_order_acq_rel);
   file->direct_io = fi->direct_io;
   if (file->striped) file->sync_errors_told = file->striped->sync_errors().count;
-  if (file->backing_id() == 0) file->kept.emplace(fs.outside_changes, inode, writes(fi->flags));
+  if (file->backing_id() == 0) file->kept.emplace(fs.outside_changes, inode, fi->flags & O_ACCMODE);
   fs.handles.give(std::move(file), fi);
 }
 

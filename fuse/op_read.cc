@@ -166,12 +166,19 @@ int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
   return error;
 }
 
-// The kernel asks only for SEEK_DATA and SEEK_HOLE.
+// The kernel asks only for SEEK_DATA and SEEK_HOLE, and keeps to itself what a map has changed: while
+// there may be one, all is data.
 int op::lseek(Filesystem&, fuse_req_t req, fuse_ino_t, off_t offset, int whence,
               fuse_file_info* fi) {
   const OpenFile& file = OpenFile::of(fi);
   off_t found;
-  if (file.striped) {
+  if (file.kept && file.kept->inode().mapper_count.load(std::memory_order_acquire) > 0) {
+    struct stat st = {};
+    if (file.striped) st.st_size = static_cast<off_t>(file.striped->size());
+    else if (::fstat(file.fd.get(), &st) != 0) return errno;
+    if (offset < 0 || offset >= st.st_size) return ENXIO;
+    found = whence == SEEK_DATA ? offset : st.st_size;
+  } else if (file.striped) {
     if (offset < 0) return ENXIO;
     const Result<uint64_t> at = file.striped->seek(static_cast<uint64_t>(offset), whence);
     if (!at) return at.error().code;

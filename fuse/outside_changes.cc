@@ -1,5 +1,6 @@
 #include "fuse/outside_changes.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,8 +10,12 @@
 
 namespace graphlane {
 
-OutsideChanges::Member::Member(OutsideChanges& changes, Inode& inode, bool writes)
-    : changes_(changes), inode_(inode), writes_(writes) {
+OutsideChanges::Member::Member(OutsideChanges& changes, Inode& inode, int access_mode)
+    : changes_(changes),
+      inode_(inode),
+      writes_(access_mode != O_RDONLY),
+      may_map_(access_mode == O_RDWR) {
+  if (may_map_) inode_.mapper_count.fetch_add(1, std::memory_order_acq_rel);
   if (writes_) changes_.begin_writing(inode);
   const MutexLock lock(changes_.mu_);
   if (changes_.open_[&inode]++ > 0) return;
@@ -19,6 +24,7 @@ OutsideChanges::Member::Member(OutsideChanges& changes, Inode& inode, bool write
 }
 
 OutsideChanges::Member::~Member() {
+  if (may_map_) inode_.mapper_count.fetch_sub(1, std::memory_order_acq_rel);
   if (writes_) {
     changes_.fs_.drop_behind.end_writing(inode_.nodeid);
     inode_.writer_count.fetch_sub(1, std::memory_order_acq_rel);

@@ -34,7 +34,7 @@ class OutsideChanges {
   // A handle of a file whose pages the kernel keeps.
   class Member {
    public:
-    Member(OutsideChanges& changes, Inode& inode, bool writes);
+    Member(OutsideChanges& changes, Inode& inode, int access_mode);
     ~Member();
     Member(const Member&) = delete;
     Member& operator=(const Member&) = delete;
@@ -45,6 +45,7 @@ class OutsideChanges {
     OutsideChanges& changes_;
     Inode& inode_;
     const bool writes_;
+    const bool may_map_;  // to write
   };
 
   explicit OutsideChanges(Filesystem& fs) : fs_(fs) {}

@@ -339,6 +339,24 @@ def test_a_full_device_ends_the_write_there(small_device_volume, mounted):
 
 
 @pytest.mark.parametrize("name", ["s", "plain"])
+def test_what_a_map_has_changed_is_no_hole(volume, mounted, name):
+    """Also before the kernel has told the daemon of it, which it does not do for lseek()."""
+    made = volume(depth="64K", stripe=["s*"])
+    with mounted(made, "-o", "noatime") as at, open(at / name, "w+b") as file:
+        size, there = 10 << 20, 5 << 20
+        file.truncate(size)
+        with mmap.mmap(file.fileno(), size) as memory, open(at / name, "rb") as reader:
+            memory[there] = 1
+            assert os.lseek(reader.fileno(), 0, os.SEEK_DATA) <= there
+            assert os.lseek(reader.fileno(), there, os.SEEK_DATA) == there
+            assert os.lseek(reader.fileno(), there, os.SEEK_HOLE) > there
+            for whence in (os.SEEK_DATA, os.SEEK_HOLE):
+                with pytest.raises(OSError) as raised:
+                    os.lseek(reader.fileno(), size, whence)
+                assert raised.value.errno == errno.ENXIO
+
+
+@pytest.mark.parametrize("name", ["s", "plain"])
 def test_who_asks_for_synchronous_writes_has_them(root, volume, mounted, name):
     """What only writes comes past the kernel's pages from Linux 6.18 on; it does not ask for the
     fsync then."""
