@@ -176,7 +176,7 @@ int look_at(Filesystem& fs, Inode& inode, struct stat* st, StubView* view) {
   if (found.error != 0) return found.error;
   if (S_ISREG(st->st_mode)) {
     const Uuid& file_id = found.striped() ? found.layout.file_id : Uuid{};
-    fs.outside_changes.see(inode, file_id, st->st_mtim);
+    fs.outside_changes.see(inode, file_id, *st);
   }
   if (view != nullptr) *view = found;
   return 0;

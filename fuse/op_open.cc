@@ -14,7 +14,6 @@
 //   not passed through, opened   FOPEN_DIRECT_IO where the kernel drops the pages of
 //   for writing only             others (a descriptor that cannot read maps nothing)
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "fuse/open_file.h"
 #include "fuse/operations.h"
@@ -48,26 +47,24 @@ bool writes_directly(const Filesystem& fs, int flags) {
   return fs.direct_writes && (flags & O_ACCMODE) == O_WRONLY;
 }
 
-timespec mtime_of(const struct statx& st) {
-  return {.tv_sec = st.stx_mtime.tv_sec, .tv_nsec = static_cast<long>(st.stx_mtime.tv_nsec)};
-}
-
 // Before the answer to the open of a plain file. ESTALE: the inode is another's
 // by now; the kernel looks again.
 Result<void> choose_way(Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_info* fi) {
-  struct statx st;
-  if (::statx(file.fd.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) != 0) return last_errno();
-  const InodeKey opened{.device = makedev(st.stx_dev_major, st.stx_dev_minor),
-                        .number = st.stx_ino};
-  if (opened != inode.key) return Errno{ESTALE};
+  struct statx flags;
+  struct stat st;
+  if (::statx(file.fd.get(), "", AT_EMPTY_PATH, 0, &flags) != 0 ||
+      ::fstat(file.fd.get(), &st) != 0) {
+    return last_errno();
+  }
+  if (InodeKey{.device = st.st_dev, .number = st.st_ino} != inode.key) return Errno{ESTALE};
   // chattr +a: the kernel forbids writable maps of such a file, but does not know that
   // ours is one.
-  const bool may_pass = fs.passthrough && (st.stx_attributes & STATX_ATTR_APPEND) == 0;
+  const bool may_pass = fs.passthrough && (flags.stx_attributes & STATX_ATTR_APPEND) == 0;
   file.way.emplace(inode.passthrough, may_pass ? fs.connection_fd : -1, file.fd.get());
   const bool passed = file.way->backing_id() != 0;
   if (passed) drop_cached_attributes(fs, inode);  // no longer for as long as others'
-  else fs.outside_changes.see(inode, Uuid{}, mtime_of(st));
-  fi->direct_io = passed ? calls_us(fi->flags, st.stx_mode) : writes_directly(fs, fi->flags);
+  else fs.outside_changes.see(inode, Uuid{}, st);
+  fi->direct_io = passed ? calls_us(fi->flags, st.st_mode) : writes_directly(fs, fi->flags);
   fi->keep_cache = !passed;  // which the kernel takes for a contradiction
   return {};
 }
@@ -133,7 +130,7 @@ Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, Inode& inode, int p
   file->member.emplace(fs.sweeps, file->striped);
   file->o_direct = (fi->flags & O_DIRECT) != 0;
   choose_memory(fs, *file);
-  fs.outside_changes.see(inode, layout.file_id, stub.st_mtim);
+  fs.outside_changes.see(inode, layout.file_id, stub);
   fi->keep_cache = 1;
   fi->direct_io = writes_directly(fs, fi->flags);
   return file;
@@ -256,7 +253,7 @@ int op::release(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* 
   if (file->kept && writes(fi->flags) && ::fstat(file->host_fd(), &st) == 0) {
     // What is cached now is what we wrote.
     const Uuid& file_id = file->striped ? file->striped->layout().file_id : Uuid{};
-    (void)fs.inodes.of(ino).stub.same_content(file_id, st.st_mtim);
+    (void)fs.inodes.of(ino).stub.same_content(file_id, st, /*ours=*/true);
   }
   if (file->leaves_pages() && fs.inodes.of(ino).open_once()) {
     fs.drop_behind.ended(ino);

@@ -59,16 +59,15 @@ void OutsideChanges::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void OutsideChanges::see(Inode& inode, const Uuid& file_id, const timespec& mtime) {
+void OutsideChanges::see(Inode& inode, const Uuid& file_id, const struct stat& st) {
   if (inode.passthrough.is_open()) return;  // the kernel has no pages of it
-  if (!inode.stub.same_content(file_id, mtime) && !is_ours(inode, file_id)) {
-    changed(inode, file_id);
-  }
+  const bool ours = is_ours(inode, file_id);
+  if (!inode.stub.same_content(file_id, st, ours) && !ours) changed(inode, file_id);
 }
 
 void OutsideChanges::see_taken(Inode& inode, const Uuid& file_id, int stub_fd) {
   struct stat st;
-  if (::fstat(stub_fd, &st) == 0 && !inode.stub.same_content(file_id, st.st_mtim)) {
+  if (::fstat(stub_fd, &st) == 0 && !inode.stub.same_content(file_id, st, /*ours=*/true)) {
     changed(inode, file_id);
   }
 }

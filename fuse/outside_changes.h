@@ -12,7 +12,7 @@
 // Threads: everything is safe from any thread. One of its own looks at what is open.
 #pragma once
 
-#include <time.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <chrono>
@@ -58,9 +58,9 @@ class OutsideChanges {
   // No page that the kernel waits for may be left to bring: the mount has ended.
   void stop();
 
-  // A regular file was this one (nil: a plain one) just now, of this mtime. Before the kernel
-  // has the answer from which it, or a program, may know that.
-  void see(Inode& inode, const Uuid& file_id, const timespec& mtime);
+  // A regular file was this one (nil: a plain one) just now, of these attributes. Before the
+  // kernel has the answer from which it, or a program, may know that.
+  void see(Inode& inode, const Uuid& file_id, const struct stat& st);
   // The same, of the stub of a file that only this mount changes from now on.
   void see_taken(Inode& inode, const Uuid& file_id, int stub_fd);
 

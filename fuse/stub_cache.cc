@@ -1,6 +1,7 @@
 #include "fuse/stub_cache.h"
 
 #include "fuse/inode_table.h"
+#include "iomgr/stub_lock.h"
 
 namespace graphlane {
 namespace {
@@ -37,7 +38,8 @@ StubView StubCache::look(int path_fd, const struct stat& st) {
     view_ = read_view(path_fd, st);
     ctime_ = st.st_ctim;
     size_ = st.st_size;
-    known_ = view_.error == 0;  // else it is looked at again
+    // Else it is looked at again; as where it may have changed again with the same ctime.
+    known_ = view_.error == 0 && !is_fresh(ctime_ns_of(st));
   }
   return view_;
 }
@@ -61,12 +63,21 @@ std::shared_ptr<StripedFile> StubCache::share(const std::shared_ptr<StripedFile>
   return file;
 }
 
-bool StubCache::same_content(const Uuid& file_id, const timespec& mtime) {
+bool StubCache::same_content(const Uuid& file_id, const struct stat& st, bool ours) {
+  const int64_t ctime_ns = ctime_ns_of(st);
+  Content now{.file_id = file_id,
+              .mtime_ns = st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec};
+  if (file_id == Uuid{}) {
+    now.ctime_ns = ctime_ns;
+    now.size = st.st_size;
+  }
+  const bool fresh = !ours && is_fresh(ctime_ns);
   MutexLock lock(mu_);
-  const bool same = !content_ || (content_ == file_id && content_mtime_.tv_sec == mtime.tv_sec &&
-                                  content_mtime_.tv_nsec == mtime.tv_nsec);
-  content_ = file_id;
-  content_mtime_ = mtime;
+  const bool is_first = !content_;
+  const bool as_before = content_ == now;
+  const bool same = is_first || (as_before && !content_may_have_changed_);
+  content_may_have_changed_ = fresh && !(as_before && same);
+  content_ = now;
   return same;
 }
 

@@ -45,19 +45,29 @@ class StubCache {
   std::shared_ptr<StripedFile> share(const std::shared_ptr<StripedFile>& file);
 
   // Whether the content is the one of the last call, going by file id (nil: a plain file)
-  // and mtime, so that the kernel may keep its pages (outside_changes.h). Before the first
-  // call it has none.
-  bool same_content(const Uuid& file_id, const timespec& mtime);
+  // and the attributes of the host's file, so that the kernel may keep its pages
+  // (outside_changes.h). Before the first call it has none. What others (not `ours`) have changed
+  // within the tick of its times they may have changed twice: the next call says no once more.
+  bool same_content(const Uuid& file_id, const struct stat& st, bool ours);
 
  private:
+  // A stub's ctime is other things' too: its mode, and the word that its file is closed.
+  struct Content {
+    Uuid file_id;
+    int64_t mtime_ns = 0;
+    int64_t ctime_ns = 0;  // of a plain file
+    off_t size = 0;        // the same
+    friend bool operator==(const Content&, const Content&) = default;
+  };
+
   Mutex mu_;
   bool known_ GUARDED_BY(mu_) = false;
   timespec ctime_ GUARDED_BY(mu_) = {};
   off_t size_ GUARDED_BY(mu_) = 0;
   StubView view_ GUARDED_BY(mu_);
   std::weak_ptr<StripedFile> opened_ GUARDED_BY(mu_);
-  std::optional<Uuid> content_ GUARDED_BY(mu_);
-  timespec content_mtime_ GUARDED_BY(mu_) = {};
+  std::optional<Content> content_ GUARDED_BY(mu_);
+  bool content_may_have_changed_ GUARDED_BY(mu_) = false;  // unseen
 };
 
 }  // namespace graphlane

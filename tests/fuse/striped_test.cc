@@ -2,6 +2,9 @@
 
 #include <sys/resource.h>
 
+#include <chrono>
+#include <thread>
+
 #include "tests/fuse/temporary_volume.h"
 
 namespace graphlane {
@@ -89,16 +92,44 @@ TEST(StubCacheTest, WhoOpensItAtTheSameTimeSharesWhatTheFirstOneHas) {
   EXPECT_EQ(cache.share(*another), *another);
 }
 
+struct stat stat_of(long mtime, long ctime, off_t size = 0) {
+  struct stat st = {};
+  st.st_mtim.tv_nsec = mtime;
+  st.st_ctim.tv_nsec = ctime;
+  st.st_size = size;
+  return st;
+}
+
 TEST(StubCacheTest, KnowsWhetherTheKernelsPagesAreStillTheFiles) {
   StubCache cache;
   const Uuid first = Uuid::random(), second = Uuid::random();
-  EXPECT_TRUE(cache.same_content(first, {10, 1}));  // nothing is cached yet that could be wrong
-  EXPECT_TRUE(cache.same_content(first, {10, 1}));
-  EXPECT_FALSE(cache.same_content(first, {10, 2}));  // somebody else has written
-  EXPECT_FALSE(cache.same_content(second, {10, 2}));
-  EXPECT_TRUE(cache.same_content(second, {10, 2}));
-  EXPECT_FALSE(cache.same_content(Uuid{}, {10, 2}));
-  EXPECT_FALSE(cache.same_content(second, {10, 2}));
+  const auto same = [&](const Uuid& id, long mtime, long ctime, off_t size = 0) {
+    return cache.same_content(id, stat_of(mtime, ctime, size), false);
+  };
+  EXPECT_TRUE(same(first, 1, 1));  // nothing is cached yet that could be wrong
+  EXPECT_TRUE(same(first, 1, 1));
+  EXPECT_FALSE(same(first, 2, 2));  // somebody else has written
+  EXPECT_FALSE(same(second, 2, 2));
+  EXPECT_TRUE(same(second, 2, 3));  // it was closed, or its mode has changed
+  EXPECT_FALSE(same(Uuid{}, 2, 3));
+  EXPECT_FALSE(same(Uuid{}, 2, 4));  // written, and the mtime set back
+  EXPECT_FALSE(same(Uuid{}, 2, 4, 100));
+  EXPECT_TRUE(same(Uuid{}, 2, 4, 100));
+  EXPECT_FALSE(same(second, 2, 4));
+}
+
+// The kernel's clock stands still for some milliseconds.
+TEST(StubCacheTest, LooksAgainWhereAnotherChangeWouldHaveTheSameTime) {
+  struct stat now = {};
+  ::clock_gettime(CLOCK_REALTIME, &now.st_ctim);
+  now.st_mtim = now.st_ctim;
+  StubCache others, ours;
+  EXPECT_TRUE(others.same_content(Uuid{}, now, false));
+  EXPECT_TRUE(ours.same_content(Uuid{}, now, true));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(others.same_content(Uuid{}, now, false)) << "once more";
+  EXPECT_TRUE(others.same_content(Uuid{}, now, false));
+  EXPECT_TRUE(ours.same_content(Uuid{}, now, false));
 }
 
 TEST(StripedTest, AnOpenFileHasTheSizeOfItsPartsWithinItsBound) {

@@ -114,6 +114,19 @@ def test_who_has_seen_the_mtime_of_a_plain_file_sees_its_bytes(volume, mounted):
         sees_bytes_with_mtime(at / "plain", made.path / "plain")
 
 
+def test_who_sets_the_mtime_back_has_changed_a_plain_file_all_the_same(volume, mounted):
+    made = volume()
+    with mounted(made, *NOT_PASSED_THROUGH, *OFTEN) as at:
+        (made.path / "plain").write_bytes(random_bytes(SIZE))
+        before = (made.path / "plain").stat()
+        watched = Watched(at / "plain")
+        content = random_bytes(SIZE, 2)
+        change(made.path / "plain", content, 0)
+        os.utime(made.path / "plain", ns=(before.st_atime_ns, before.st_mtime_ns))
+        wait_until(lambda: watched.shows(content))
+        watched.close()
+
+
 def sees_bytes_with_mtime(path, elsewhere):
     content = random_bytes(SIZE)
     elsewhere.write_bytes(content)
