@@ -108,6 +108,16 @@ void choose_memory(const Filesystem& fs, OpenFile& file) {
   file.fits = file.direct && !wants_direct(mode, size, file.o_direct);
 }
 
+// Before the answer to the open of a striped file.
+void choose_way_striped(Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_info* fi) {
+  inode.stub.remember(file.striped);
+  file.member.emplace(fs.sweeps, file.striped);
+  file.o_direct = (fi->flags & O_DIRECT) != 0;
+  choose_memory(fs, file);
+  fi->keep_cache = 1;
+  fi->direct_io = writes_directly(fs, fi->flags);
+}
+
 Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, Inode& inode, int path_fd,
                                              const Layout& layout, const struct stat& stub,
                                              fuse_file_info* fi) {
@@ -126,13 +136,8 @@ Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, Inode& inode, int p
     if (!opened) return opened.error();
     file->striped = std::move(*opened);
   }
-  inode.stub.remember(file->striped);
-  file->member.emplace(fs.sweeps, file->striped);
-  file->o_direct = (fi->flags & O_DIRECT) != 0;
-  choose_memory(fs, *file);
+  choose_way_striped(fs, inode, *file, fi);
   fs.outside_changes.see(inode, layout.file_id, stub);
-  fi->keep_cache = 1;
-  fi->direct_io = writes_directly(fs, fi->flags);
   return file;
 }
 
@@ -161,8 +166,6 @@ Result<std::unique_ptr<OpenFile>> create_new(Filesystem& fs, fuse_req_t req, int
                                              const char* name, mode_t mode, fuse_file_info* fi) {
   auto file = std::make_unique<OpenFile>();
   if (fs.volume->policy().wants_new(name)) {
-    fi->keep_cache = 1;
-    fi->direct_io = writes_directly(fs, fi->flags);
     auto live = create_striped(fs, req, directory_fd, name, mode);
     if (!live) return live.error();
     file->striped = (*live)->file();
@@ -218,7 +221,9 @@ int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
   fuse_entry_param entry;
   if (const int error = look_up(fs, parent, name, &entry); error != 0) return error;
   Inode& inode = fs.inodes.of(entry.ino);
-  if (!(*file)->striped) {
+  if ((*file)->striped) {
+    choose_way_striped(fs, inode, **file, fi);
+  } else {
     if (Result<void> chosen = choose_way(fs, inode, **file, fi); !chosen) {
       fs.inodes.forget(entry.ino, 1);
       return chosen.error().code;

@@ -1,6 +1,7 @@
 """Which page cache keeps what was read by the mount: its own, that of the parts, or both."""
 
 import ctypes
+import mmap
 import os
 import re
 import subprocess
@@ -127,3 +128,17 @@ def test_shared_memory_of_others_is_not_taken_for_room(volume, graphlane, little
         holder.communicate()
     assert said["cache"]["budget_bytes"] < 30 * MIB, "of 260, of which 128 are left alone"
     assert said["shared"]["budget_bytes"] > 15 * MIB, "without which each would read for himself"
+
+
+def test_who_makes_a_file_for_o_direct_reads_it_so(volume, mounted):
+    made = volume(stripe=["s*"])
+    with mounted(made) as at, mmap.mmap(-1, 8 * MIB) as memory:
+        fd = os.open(at / "s", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
+        try:
+            assert os.writev(fd, [memory]) == len(memory)
+            parts = parts_of(made)
+            forget(parts)
+            assert os.preadv(fd, [memory], 0) == len(memory)
+            assert sum(map(resident, parts)) == 0
+        finally:
+            os.close(fd)
