@@ -152,9 +152,12 @@ int PartFiles::direct(uint32_t device_index) const {
   if (fd >= 0) return fd;
   const int saved_errno = errno;
   int mine = raised(reopen(buffered_[device_index], flags_ | O_DIRECT).release());
+  const bool is_passing = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
   errno = saved_errno;
+  if (mine < 0 && is_passing) return buffered_[device_index];
   if (mine < 0) mine = buffered_[device_index];  // no O_DIRECT here
   if (direct_[device_index].compare_exchange_strong(fd, mine, std::memory_order_acq_rel)) {
+    if (opened_direct_ != nullptr && mine != buffered_[device_index]) opened_direct_(mine);
     return mine;
   }
   if (mine != buffered_[device_index]) sys::close(mine);

@@ -63,7 +63,9 @@ class PartFiles {
  public:
   // Descriptors get numbers from `fd_floor` on, out of the way of programs
   // that count on low ones.
-  explicit PartFiles(int fd_floor = 0) : fd_floor_(fd_floor) {}
+  // `opened_direct` is told the number of each O_DIRECT descriptor.
+  explicit PartFiles(int fd_floor = 0, void (*opened_direct)(int fd) = nullptr)
+      : fd_floor_(fd_floor), opened_direct_(opened_direct) {}
   PartFiles(const PartFiles&) = delete;
   PartFiles& operator=(const PartFiles&) = delete;
   ~PartFiles() { close(); }
@@ -80,7 +82,8 @@ class PartFiles {
   int buffered(uint32_t device_index) const { return buffered_[device_index]; }
   std::span<const int> all_buffered() const { return {buffered_, count_}; }
 
-  // The O_DIRECT descriptor, or buffered() where the filesystem has none.
+  // The O_DIRECT descriptor, or buffered() where the filesystem has none, or where descriptors are
+  // short now.
   int direct(uint32_t device_index) const;
 
   // The same without opening it: -1 when no one has asked for it yet.
@@ -92,6 +95,7 @@ class PartFiles {
   int raised(int fd) const;
 
   const int fd_floor_;
+  void (*const opened_direct_)(int fd);
   uint32_t count_ = 0;
   int flags_ = 0;
   int buffered_[kDeviceCountMax];

@@ -124,10 +124,12 @@ OpenFile* take_slot() {
 }
 
 // The program can neither close the parts nor take their numbers for its own.
+void protect(int fd) { set_entry(fd, FdEntry::internal()); }
+
 void protect(const PartFiles& parts, bool direct) {
   for (uint32_t d = 0; d < parts.count(); ++d) {
-    set_entry(parts.buffered(d), FdEntry::internal());
-    if (direct) set_entry(parts.direct(d), FdEntry::internal());
+    protect(parts.buffered(d));
+    if (direct) parts.direct(d);
   }
 }
 
@@ -208,7 +210,7 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
 PartFiles* make_parts(OpenFile* file) {
   file->stub_fd = file->link_fd = -1;
   file->written_here = false;
-  return new (part_storage[file->slot].bytes) PartFiles(internal_fd_floor());
+  return new (part_storage[file->slot].bytes) PartFiles(internal_fd_floor(), protect);
 }
 
 // A slot with one reference. Null: the file is foreign. Under the lock.

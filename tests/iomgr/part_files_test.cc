@@ -70,6 +70,19 @@ int count_descriptors() {
   return count;
 }
 
+TEST_F(PartFilesTest, WithTooFewDescriptorsAreDirectLater) {
+  PartFiles parts;
+  ASSERT_TRUE(parts.open(root_fds(), layout_, O_RDONLY));
+  if (Fd(::open(part(0).c_str(), O_RDONLY | O_DIRECT)).get() < 0) GTEST_SKIP() << "no O_DIRECT here";
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_EQ(parts.direct(0), parts.buffered(0));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_NE(parts.direct(0), parts.buffered(0));
+}
+
 TEST_F(PartFilesTest, CloseWhatTheyOpenedAlsoAfterAFailure) {
   const int before = count_descriptors();
   {
