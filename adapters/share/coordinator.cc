@@ -452,6 +452,7 @@ std::shared_ptr<SharedGraph> Coordinator::make_graph(uid_t user, GraphFiles file
   std::shared_ptr<LabelKeeper> labels;
   if (layout.record.size_bytes != 0 && !layout.by_loader) {
     LabelKeeper::Place place{.directory = Fd(), .name = files.name};
+    if (charged_to) place.bytes_max = part_bytes / 2;
     const std::optional<uid_t> owner = owner_of(files.files);
     if (owner && is_beside(directory.get(), files.name, files.identities[0])) {
       place.directory = std::move(directory);

@@ -15,7 +15,7 @@
 // each other one that has jobs its largest batch, which it cannot do without, and an equal part of the
 // rest. So nobody waits for what another graph's jobs have. Who finds less than its largest batch has
 // that on top, or is refused if it is neither root's nor ours. Such a user has eight graphs at most, and
-// what their tables and updates take is of the budget, too.
+// what their tables, labels and updates take is of the budget, too.
 //
 // **Who has a place.** Who connects has to attach soon, or is cut off. A user who is neither root nor
 // ours has no more places than are left then: one half of all, two a third each.

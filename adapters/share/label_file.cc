@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "adapters/share/sealed_memory.h"
 #include "iomgr/base/file_io.h"
 #include "iomgr/memory_limit.h"
@@ -24,7 +26,7 @@ bool is_beside(int directory, const std::string& name, const FileIdentity& graph
 
 bool may_write_label_file(uid_t owner) { return owner == 0 || owner == ::geteuid(); }
 
-Outcome<Fd> read_label_file(int directory, const std::string& name, uid_t owner,
+Outcome<Fd> read_label_file(int directory, const std::string& name, uid_t owner, uint64_t bytes_max,
                             uint64_t graph_hash, uint64_t chunk_bytes,
                             std::span<const uint64_t> partition_bytes) {
   const std::string file_name = label_file_name(name);
@@ -46,7 +48,7 @@ Outcome<Fd> read_label_file(int directory, const std::string& name, uid_t owner,
   const auto header = parse_label_header({head, *got}, size_bytes, graph_hash, chunk_bytes, partition_bytes);
   if (!header) return make_error(EINVAL, "{}: {}", file_name, header.error().text);
   // Of a graph whose ranges overlap it may still be more than there is memory.
-  if (size_bytes > memory_available_bytes() / 2) {
+  if (size_bytes > std::min(bytes_max, memory_available_bytes() / 2)) {
     return make_error(ENOMEM, "{}: no memory for {} bytes", file_name, size_bytes);
   }
   auto memory = make_memory(size_bytes);

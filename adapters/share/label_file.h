@@ -24,8 +24,9 @@ std::string label_file_name(std::string_view graph_file_name);
 bool is_beside(int directory, const std::string& name, const FileIdentity& graph_file);
 
 // Sealed memory that is good labels of the graph, which is `owner`'s, for chunks of `chunk_bytes`.
-// EPERM: of somebody who is not believed. ENOMEM: larger than half of what memory there is.
-Outcome<Fd> read_label_file(int directory, const std::string& name, uid_t owner,
+// EPERM: of somebody who is not believed. ENOMEM: larger than `bytes_max`, or than half of what memory
+// there is.
+Outcome<Fd> read_label_file(int directory, const std::string& name, uid_t owner, uint64_t bytes_max,
                             uint64_t graph_hash, uint64_t chunk_bytes,
                             std::span<const uint64_t> partition_bytes);
 bool may_write_label_file(uid_t owner);

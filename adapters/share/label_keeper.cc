@@ -15,25 +15,31 @@ void LabelKeeper::want(Worker& worker) {
   worker.post(
       [self = shared_from_this(), memory] {
         auto read = read_label_file(self->place_.directory.get(), self->place_.name, self->place_.owner,
-                                    self->graph_hash_, self->chunk_bytes_, self->partition_bytes_);
+                                    self->place_.bytes_max, self->graph_hash_, self->chunk_bytes_,
+                                    self->partition_bytes_);
         if (read) *memory = std::move(*read);
       },
       [self = shared_from_this(), memory] {
         self->memory_ = std::move(*memory);
         self->building_ = !self->memory_;
+        self->bytes_ = sealed_size(self->memory()).value_or(0);
       });
 }
 
 void LabelKeeper::add(uint32_t partition, std::optional<PartitionLabels> labels, Worker& worker) {
   if (!building_) return;
-  if (!labels) {
-    building_ = false;
-    (void)LabelBuilder(std::move(builder_));  // which goes
-    return;
-  }
+  if (!labels) return give_up();
+  bytes_ += labels->chunk_ends.size() * sizeof(uint64_t) + labels->entries.size() * sizeof(ChunkEntry);
+  if (bytes_ > place_.bytes_max) return give_up();
   builder_.add(partition, std::move(*labels));
   ++labelled_count_;
   if (builder_.complete()) finish(worker);
+}
+
+void LabelKeeper::give_up() {
+  building_ = false;
+  bytes_ = 0;
+  (void)LabelBuilder(std::move(builder_));  // which goes
 }
 
 // Without memory for them, jobs do without.

@@ -25,6 +25,7 @@ class LabelKeeper : public std::enable_shared_from_this<LabelKeeper> {
     Fd directory;      // none: the labels are kept in memory alone
     std::string name;  // of the graph's first file
     uid_t owner = 0;   // of the graph's files
+    uint64_t bytes_max = UINT64_MAX;  // that they may have in memory; of more, jobs do without
   };
   LabelKeeper(Place place, uint64_t graph_hash, RecordFormat record, uint64_t chunk_bytes,
               std::vector<uint64_t> partition_bytes)
@@ -53,14 +54,16 @@ class LabelKeeper : public std::enable_shared_from_this<LabelKeeper> {
   PartitionLabels label(std::span<const char> bytes) const {
     return label_partition(bytes, record_, chunk_bytes_);
   }
-  // None: there was no memory to make them in. Jobs do without, then.
+  // None: there was no memory to make them in. Jobs do without them, then.
   void add(uint32_t partition, std::optional<PartitionLabels> labels, Worker& worker);
 
   // All of them, in sealed memory; -1: not yet.
   int memory() const { return memory_.get(); }
   uint64_t labelled_count() const { return labelled_count_; }
+  uint64_t bytes() const { return bytes_; }  // that they have
 
  private:
+  void give_up();
   void finish(Worker& worker);
   void write(Worker& worker);
 
@@ -72,6 +75,7 @@ class LabelKeeper : public std::enable_shared_from_this<LabelKeeper> {
   bool asked_ = false;
   bool building_ = false;
   uint64_t labelled_count_ = 0;
+  uint64_t bytes_ = 0;
   std::vector<bool> taken_;
   LabelBuilder builder_;
   Fd memory_;

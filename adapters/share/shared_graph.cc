@@ -61,7 +61,8 @@ uint64_t SharedGraph::table_bytes_of(const Layout& layout) {
 
 uint64_t SharedGraph::table_bytes() const {
   if (!options_.charged_to) return 0;
-  return table_bytes_of(files_->layout) + jobs_.size() * job_bytes() + snapshots_.bytes();
+  return table_bytes_of(files_->layout) + jobs_.size() * job_bytes() + snapshots_.bytes() +
+         (labels_ ? labels_->bytes() : 0);
 }
 
 uint64_t SharedGraph::job_bytes() const {

@@ -64,8 +64,8 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   bool resident() const { return resident_; }
   // What it has to have of the budget: its largest batch, or all of it if it is resident.
   uint64_t least_bytes() const { return least_bytes_; }
-  // What it takes of the budget beside that, as far as it is charged for it: its tables, and what
-  // was updated.
+  // What it takes of the budget beside that, as far as it is charged for it: its tables, labels, and
+  // what was updated.
   uint64_t table_bytes() const;
   // Of which so much before there is a graph, and so much for each job.
   static uint64_t table_bytes_of(const Layout& layout);

@@ -197,8 +197,12 @@ class LabelFileTest : public testing::Test {
 
 TEST_F(LabelFileTest, IsReadAsItWasWritten) {
   ASSERT_TRUE(write_label_file(fd_.get(), "column", graph_.labels));
-  const auto read = read_label_file(fd_.get(), "column", ::geteuid(), kHash, kChunkBytes, graph_.sizes);
+  const auto read_within = [&](uint64_t bytes_max) {
+    return read_label_file(fd_.get(), "column", ::geteuid(), bytes_max, kHash, kChunkBytes, graph_.sizes);
+  };
+  const auto read = read_within(graph_.labels.size());
   ASSERT_TRUE(read) << read.error().text;
+  EXPECT_FALSE(read_within(graph_.labels.size() - 1));
   const auto mapping = Mapping::of_sealed(read->get(), sealed_size(read->get()).value_or(0));
   ASSERT_TRUE(mapping);
   EXPECT_EQ(std::string_view(mapping->data(), mapping->size()), graph_.labels);
@@ -210,7 +214,7 @@ TEST_F(LabelFileTest, IsReadAsItWasWritten) {
 TEST_F(LabelFileTest, SaysInOneLineWhatIsWrong) {
   const auto reason = [&](uint64_t hash, uint64_t chunk_bytes) {
     const auto read =
-        read_label_file(fd_.get(), "column", ::geteuid(), hash, chunk_bytes, graph_.sizes);
+        read_label_file(fd_.get(), "column", ::geteuid(), UINT64_MAX, hash, chunk_bytes, graph_.sizes);
     return read ? std::string("good") : read.error().text;
   };
   EXPECT_NE(reason(kHash, kChunkBytes).find("No such file"), std::string::npos);
@@ -233,7 +237,7 @@ TEST_F(LabelFileTest, IsBelievedOfRootTheOwnerAndOurselvesIfNobodyElseMayWriteIt
     EXPECT_EQ(::chown(path().c_str(), writer, writer), 0);
     EXPECT_EQ(::chmod(path().c_str(), mode), 0);
     const auto read =
-        read_label_file(fd_.get(), "column", kOwner, kHash, kChunkBytes, graph_.sizes);
+        read_label_file(fd_.get(), "column", kOwner, UINT64_MAX, kHash, kChunkBytes, graph_.sizes);
     EXPECT_TRUE(read || read.error().code == EPERM);
     return static_cast<bool>(read);
   };

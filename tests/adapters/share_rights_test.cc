@@ -415,6 +415,44 @@ TEST_F(ShareRightsTest, AStrangersGraphsAreFew) {
   EXPECT_EQ(stranger.wait(), 0);
 }
 
+// A graph has as many edges as its ranges say, which may overlap: so had the labels.
+TEST_F(ShareRightsTest, LabelsOfAStrangersGraphAreOfTheBudget) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  constexpr uint32_t kCopies = 64;
+  budget_bytes_ = graph_bytes() + 400'000;
+  ShareJob resident = job();
+  JobProcess stranger([&] {
+    become(kStranger);
+    const Fd file(::open(path("column").c_str(), O_RDONLY | O_CLOEXEC));
+    Layout layout{.partition_count = kCopies, .record = {8, 0}, .vertex_count = kVertices, .ranges = {}};
+    for (uint32_t p = 0; p < kCopies; ++p) layout.ranges.push_back({p, 0, 0, graph_bytes()});
+    const Fd socket = connect();
+    ASSERT_EQ(attach(socket, file.get(), layout), "welcome");
+    StatisticsMessage statistics;
+    for (int i = 0; i < 3; ++i) {
+      const uint64_t all = ~uint64_t{0};
+      ASSERT_TRUE(send_head(socket.get(), SweepMessage{.wants_labels = 1},
+                            {reinterpret_cast<const char*>(&all), sizeof all}));
+      PlainMessage plain{};
+      do {
+        ASSERT_TRUE(send_head(socket.get(), NextMessage{}));
+        const auto answer = receive_message(socket.get());
+        ASSERT_TRUE(answer && answer->read(plain));
+      } while (plain.kind == Kind::kPartitions);
+      ASSERT_EQ(plain.kind, Kind::kSweepEnd);
+      ::usleep(100'000);  // they are made beside it
+      ASSERT_TRUE(send_head(socket.get(), PlainMessage{Kind::kAskStatistics}));
+      const auto answer = receive_message(socket.get());
+      ASSERT_TRUE(answer && answer->read(statistics));
+    }
+    // 8 bytes for each of 1000 sources, and half of what the tables leave.
+    EXPECT_GT(statistics.labelled_partitions, 20u);
+    EXPECT_LT(statistics.labelled_partitions, 25u);
+  });
+  EXPECT_EQ(stranger.wait(), 0);
+  EXPECT_EQ(sweep(resident), hash_);
+}
+
 // A graph that was updated stays when its jobs have gone, and each state of a file is a graph.
 TEST_F(ShareRightsTest, WhatAStrangerUpdatesIsInFewGraphs) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
