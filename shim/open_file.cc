@@ -92,22 +92,26 @@ bool still_holds(const OpenFile& file) {
          file.counter->load(std::memory_order_acquire) == file.generation;
 }
 
-// A file that is open already, with a reference more; one that cannot be written
-// is of no use to who may. Under the lock.
+// A file that is open already, with a reference more; of several, one that is written here. One
+// that cannot be written is of no use to who may, and stays with those who have it. Under the lock.
 OpenFile* find_open(const struct stat& st, Access access, bool linked = false) {
   const uint32_t used = slots_used.load(std::memory_order_relaxed);
+  OpenFile* read_only = nullptr;
   for (uint32_t i = 0; i < used; ++i) {
     OpenFile& file = open_file(i);
     if (!file.in_use.load(std::memory_order_acquire) || !reference(&file)) continue;
     const bool same = file.device_number == st.st_dev && file.inode == st.st_ino &&
                       (file.origin == Origin::kLinked) == linked;
-    if (same && file.origin == Origin::kStub && may_write(access) && !file.written_here) {
-      file.lost.store(true, std::memory_order_relaxed);  // its readers move to the new one
+    const bool is_good = same && !file.lost.load(std::memory_order_relaxed) && still_holds(file);
+    const bool is_read_only = file.origin == Origin::kStub && !file.written_here;
+    if (is_good && !is_read_only) {
+      if (read_only != nullptr) unreference(read_only);
+      return &file;
     }
-    if (same && !file.lost.load(std::memory_order_relaxed) && still_holds(file)) return &file;
-    unreference(&file);
+    if (is_good && read_only == nullptr && !may_write(access)) read_only = &file;
+    else unreference(&file);
   }
-  return nullptr;
+  return read_only;
 }
 
 // A free slot; null: all are taken. Under the lock.

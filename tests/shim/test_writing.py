@@ -408,6 +408,46 @@ assert os.pread(reader, 10, 499_995) == b"yyyyy"
     assert part_count(made) == 0
 
 
+@pytest.mark.parametrize("looks", [True, False])
+def test_who_reads_keeps_the_parts_when_a_writer_comes_and_goes(preloaded, made, looks):
+    """In the same process: who reads need not move to what the writer has opened."""
+    preloaded(f"""
+import os
+path = {str(made.path / 'a.dat')!r}
+open(path, "wb").write(b"first")
+fd = os.open(path, os.O_RDONLY)
+writer = os.open(path, os.O_RDWR)
+assert os.pwrite(writer, b"the second", 0) == 10
+assert not {looks} or os.pread(fd, 10, 0) == b"the second"
+os.ftruncate(writer, 3)
+assert not {looks} or os.pread(fd, 10, 0) == b"the" and os.fstat(fd).st_size == os.stat(path).st_size == 3
+os.close(writer)
+os.unlink(path)
+assert os.pread(fd, 10, 0) == b"the"
+""")
+
+
+def test_record_locks_last_when_somebody_reads_who_came_before(preloaded, made):
+    preloaded(f"""
+import fcntl, os
+path = {str(made.path / 'a.dat')!r}
+open(path, "wb").write(b"content")
+reader = os.open(path, os.O_RDONLY)
+assert os.pread(reader, 10, 0) == b"content"
+fd = os.open(path, os.O_RDWR)
+fcntl.lockf(fd, fcntl.LOCK_EX)
+assert os.pread(reader, 10, 0) == b"content"
+child = os.fork()
+if child == 0:
+    try:
+        fcntl.lockf(os.open(path, os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os._exit(1)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] != 0
+""")
+
+
 @pytest.mark.parametrize("call", ["libc.dup2(-1, fd)", "libc.dup3(-1, fd, 0)", "libc.dup3(fd, fd, 0)"])
 def test_a_descriptor_that_could_not_be_replaced_is_what_it_was(preloaded, made, call):
     """The last one of a file that has lost its name: nobody finds its parts any more."""
