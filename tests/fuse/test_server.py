@@ -202,9 +202,11 @@ def test_files_of_another_filesystem_in_the_volume_are_others(
 # A process with a FUSE of its own, of one file, which answers all but FLUSH: each close() sends that
 # and waits for the answer. It shows descriptors to the server, and says what it was told.
 STRANGER = """
-import ctypes, json, os, socket, stat, struct, sys, threading
+import ctypes, os, signal, socket, stat, struct, sys, threading
 at, name, path = sys.argv[1:]
 GETATTR, OPEN, FLUSH, INIT = 3, 14, 25, 26
+UNANSWERED = FORGET, INTERRUPT, BATCH_FORGET = 2, 36, 42
+signal.alarm(60)
 device = os.open("/dev/fuse", os.O_RDWR)
 libc = ctypes.CDLL(None)
 options = f"fd={device},rootmode=100444,user_id=0,group_id=0".encode()
@@ -217,7 +219,7 @@ def serve():
     while True:
         opcode, unique = struct.unpack_from("<IQ", os.read(device, 1 << 20), 4)
         body = answers.get(opcode, b"")
-        if opcode != FLUSH:
+        if opcode not in (FLUSH, *UNANSWERED):
             os.write(device, struct.pack("<IiQ", 16 + len(body), 0 if body else -38, unique) + body)
 
 threading.Thread(target=serve, daemon=True).start()
