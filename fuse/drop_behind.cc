@@ -123,7 +123,7 @@ void DropBehind::begin_writing(fuse_ino_t ino, bool waits) {
   MutexLock lock(mu_);
   if (writer_counts_[ino]++ == 0) {
     trail_.forget(ino);
-    std::erase_if(waiting_, [ino](const ReadTrail::Stretch& stretch) { return stretch.ino == ino; });
+    std::erase_if(waiting_, [ino](const auto& stretch) { return stretch.ino == ino; });
   }
   while (waits && dropping_ == ino) dropped_.wait(mu_);
 }

@@ -7,13 +7,13 @@
 // for ever, and the kernel may come back with it after it has forgotten it;
 // else it is a number that no other file had before.
 //
-// An Inode lives as long as the kernel holds a look-up of it. Its descriptor
-// keeps the host's inode from being reused meanwhile, so st_ino can be the
-// host's; but of another filesystem of the host's that is mounted in the volume (or a
-// subvolume), where the same numbers are other files, it is the nodeid. The kernel remembers more files than we may have descriptors: when half
-// of those are used, new inodes that their handles find do without. A handle tells
-// a file from a later one of the same number; it does not keep a file that loses
-// its name, so keep() comes before that.
+// An Inode lives as long as the kernel holds a look-up of it. Its descriptor keeps
+// the host's inode from being reused meanwhile, so st_ino can be the host's; but of
+// another filesystem of the host's that is mounted in the volume (or a subvolume),
+// where the same numbers are other files, it is the nodeid. The kernel remembers more
+// files than we may have descriptors: when half of those are used, new inodes that
+// their handles find do without. A handle tells a file from a later one of the same
+// number; it does not keep a file that loses its name, so keep() comes before that.
 //
 // Threads: everything is safe from any thread.
 // Invariant: an Inode is in the table iff lookup_count > 0; the root always is.

@@ -115,7 +115,9 @@ int op::setattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, struct stat* wan
     view = inode.stub.look(path_fd, st);  // its parts get the new mode then, too
   }
   // Another volume's parts, and another owner's, are not ours to change.
-  if (view.striped() && !believe(*fs.volume, view.layout, st)) view.verdict = StubVerdict::kBadField;
+  if (view.striped() && !believe(*fs.volume, view.layout, st)) {
+    view.verdict = StubVerdict::kBadField;
+  }
   int error = 0;
   if ((which & FUSE_SET_ATTR_MODE) != 0) error = set_mode(fs, path_fd, view, st, wanted->st_mode);
   if (error == 0 && (which & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {

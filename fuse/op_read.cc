@@ -166,8 +166,8 @@ int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
   return error;
 }
 
-// The kernel asks only for SEEK_DATA and SEEK_HOLE, and keeps to itself what a map has changed: while
-// there may be one, all is data.
+// The kernel asks only for SEEK_DATA and SEEK_HOLE, and keeps to itself what a map has changed:
+// while there may be one, all is data.
 int op::lseek(Filesystem&, fuse_req_t req, fuse_ino_t, off_t offset, int whence,
               fuse_file_info* fi) {
   const OpenFile& file = OpenFile::of(fi);

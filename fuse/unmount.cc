@@ -86,7 +86,8 @@ class Daemon {
   static constexpr int kLookMs = 100;
   static constexpr int kLapsesMax = 10;
 
-  // Its main thread has ended. One that closes a stranger's file (iomgr/file_server.h) may never do.
+  // Its main thread has ended. One that closes a stranger's file (iomgr/file_server.h) may
+  // never do.
   bool has_done_all() const {
     std::ifstream stat("/proc/" + std::to_string(pid_) + "/stat");
     std::string text;

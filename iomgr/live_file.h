@@ -35,8 +35,8 @@ class LiveFile {
  public:
   // `stub` is open for reading and writing, and says `layout`, or did a moment ago.
   // `name` is what messages call it. `shared`, if not null, is the file as readers
-  // have it open, and holds the stub: they see the size change. EBUSY: somebody else changes the file;
-  // ESTALE: it is another file now.
+  // have it open, and holds the stub: they see the size change. EBUSY: somebody else
+  // changes the file; ESTALE: it is another file now.
   static Outcome<std::shared_ptr<LiveFile>> open(const Volume& volume, const Layout& layout,
                                                  Fd stub, std::string_view name,
                                                  std::shared_ptr<StripedFile> shared = nullptr);
