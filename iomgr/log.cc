@@ -3,13 +3,15 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "iomgr/base/file_io.h"
 
 namespace graphlane {
 namespace {
 
-bool to_syslog = false;
-int log_fd = STDERR_FILENO;
+std::atomic<bool> to_syslog = false;
+std::atomic<int> log_fd = STDERR_FILENO;
 
 }  // namespace
 
