@@ -43,11 +43,10 @@ std::atomic<uint32_t> maps_epoch{0};
 
 bool keep_maps() {
   if (maps_fd.load(relaxed) >= 0) return true;
-  Fd opened = lifted(open_memory_map());
+  Fd opened = open_memory_map();
   if (!opened) return false;
-  set_entry(opened.get(), FdEntry::internal());
   maps_epoch.store(process_epoch(), relaxed);
-  maps_fd.store(opened.release(), relaxed);
+  maps_fd.store(keep_internal(std::move(opened)), relaxed);
   return true;
 }
 
@@ -187,9 +186,7 @@ void permit_mapping(const OpenFile& file, Fd permit) {
     if (sys::fstat(file.parts->buffered(d), &st) != 0) return;
     one.parts[d] = st.st_ino;
   }
-  permit = lifted(std::move(permit));
-  if (!permit) return;
-  set_entry(permit.release(), FdEntry::internal());
+  keep_internal(std::move(permit));
   permit_count.store(count + 1, std::memory_order_release);
 }
 

@@ -64,13 +64,9 @@ void unreference(OpenFile* file) {
   file->small_reads.end();
   if (file->stub_fd >= 0) {
     show_written(*file);
-    set_entry(file->stub_fd, FdEntry::unknown());
-    sys::close(file->stub_fd);
+    drop_internal(file->stub_fd);
   }
-  if (file->link_fd >= 0) {
-    set_entry(file->link_fd, FdEntry::unknown());
-    sys::close(file->link_fd);
-  }
+  if (file->link_fd >= 0) drop_internal(file->link_fd);
   file->in_use.store(false, std::memory_order_release);
 }
 
@@ -240,8 +236,7 @@ OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, F
       located.error = error;
     }
     file->written_here = may_write(access);
-    file->stub_fd = held.release();
-    set_entry(file->stub_fd, FdEntry::internal());
+    file->stub_fd = keep_internal(std::move(held));
   }
   fill_slot(file, fd, st, located, parts, direct);
   return file;
@@ -258,10 +253,9 @@ OpenFile* open_link(int fd, const struct stat& st, bool direct) {
     parts->~PartFiles();
     return nullptr;
   }
-  file->link_fd = lifted(std::move(connection)).release();
+  file->link_fd = keep_internal(std::move(connection));
   file->link_epoch = process_epoch();
   file->link_busy.store(false, std::memory_order_relaxed);  // references publishes it
-  set_entry(file->link_fd, FdEntry::internal());
   fill_slot(file, fd, st, located, parts, direct);
   return file;
 }
@@ -477,6 +471,17 @@ Fd lifted(Fd fd) {
   if (!fd || fd.get() >= internal_fd_floor()) return fd;
   Fd high(sys::fcntl(fd.get(), F_DUPFD_CLOEXEC, internal_fd_floor()));
   return high ? std::move(high) : std::move(fd);
+}
+
+int keep_internal(Fd fd) {
+  const int kept = lifted(std::move(fd)).release();
+  set_entry(kept, FdEntry::internal());
+  return kept;
+}
+
+void drop_internal(int fd) {
+  set_entry(fd, FdEntry::unknown());
+  sys::close(fd);
 }
 
 int adopt(int fd, Fd stub) {

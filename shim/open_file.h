@@ -148,6 +148,11 @@ int adopt(int fd, Fd stub);
 // The same descriptor by a high number, out of the program's way.
 Fd lifted(Fd fd);
 
+// The same, which the program cannot close either: its number, or -1 as of an empty one. And the end
+// of it.
+int keep_internal(Fd fd);
+void drop_internal(int fd);
+
 // Whether this process has that stub's file open; then its size, in bytes.
 bool size_if_open(const struct stat& st, uint64_t* size_bytes);
 

@@ -19,18 +19,8 @@ std::atomic<IoBackend> backend{IoBackend::kAuto};
 // Of the process that read first; a child by fork has another one.
 std::atomic<uint32_t> first_epoch{0};
 
-void mark_internal(int fd) {
-  set_entry(fd, FdEntry::internal());
-}
-
-// With a high number. -1: gates are waited for less eagerly.
-int make_wake_fd() {
-  const Fd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!fd) return -1;
-  const int high = sys::fcntl(fd.get(), F_DUPFD_CLOEXEC, internal_fd_floor());
-  if (high >= 0) mark_internal(high);
-  return high;
-}
+// -1: gates are waited for less eagerly.
+int make_wake_fd() { return keep_internal(Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))); }
 
 // Makes the slot's queue if it has none of this process.
 bool ready(QueueSlot& slot, uint32_t epoch) {
@@ -49,7 +39,7 @@ bool ready(QueueSlot& slot, uint32_t epoch) {
     backend.store(IoBackend::kThreads, std::memory_order_relaxed);
     return false;
   }
-  mark_internal((*queue)->internal_fd());
+  set_entry((*queue)->internal_fd(), FdEntry::internal());
   slot.queue = *queue;
   slot.wake_fd = make_wake_fd();
   slot.epoch = epoch;

@@ -222,8 +222,7 @@ void SharedReader::begin(ShareAnswer (*ask)(int), int fd, uint64_t generation,
     if (!answer.connection || answer.generation != generation) return;
     if (!frames && !frames.map(answer.frames.get(), size_bytes)) return;
     Link& link = links[link_count];
-    link.fd = lifted(std::move(answer.connection)).release();
-    set_entry(link.fd, FdEntry::internal());
+    link.fd = keep_internal(std::move(answer.connection));
     free_slot(link);
     link_count += 1;
   }
@@ -232,8 +231,7 @@ void SharedReader::begin(ShareAnswer (*ask)(int), int fd, uint64_t generation,
 void SharedReader::end() {
   for (uint32_t i = 0; i < link_count; ++i) {
     links[i].taken.store(true, relaxed);
-    set_entry(links[i].fd, FdEntry::unknown());
-    sys::close(links[i].fd);
+    drop_internal(links[i].fd);
   }
   link_count = 0;
   frames.unmap();

@@ -25,10 +25,7 @@ SweptFiles::File* SweptFiles::look_up(const Uuid& file_id) {
 }
 
 void SweptFiles::close(File& file) {
-  for (uint32_t d = 0; d < file.part_count; ++d) {
-    set_entry(file.parts[d], FdEntry::unknown());
-    sys::close(file.parts[d]);
-  }
+  for (uint32_t d = 0; d < file.part_count; ++d) drop_internal(file.parts[d]);
   file.part_count = 0;
   file.last_used = 0;
 }
