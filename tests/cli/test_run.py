@@ -10,11 +10,9 @@ import time
 
 import pytest
 
-from harness import is_mounted
+from harness import PRELOADED, is_mounted
 
 SIZE = 3_000_017
-# A program that is built with the address sanitizer wants to be told.
-PRELOADED = {"ASAN_OPTIONS": "verify_asan_link_order=0"}
 
 
 @pytest.fixture
