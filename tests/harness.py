@@ -111,6 +111,7 @@ class Graphlane:
     def mounted(self, volume: Volume, at: Path, **how):
         """The volume at another place, and gone from there afterwards."""
         at.mkdir(exist_ok=True)
+        settle()
         self("mount", volume.path, at, **how)
         try:
             yield at
@@ -119,6 +120,12 @@ class Graphlane:
             if is_mounted(at):
                 run("fusermount3", "-u", "-z", at, check=False)
                 pytest.fail(f"graphlane umount {at}: {stopped.stderr}", pytrace=False)
+
+
+def settle() -> None:
+    """What has changed this very moment may change again unseen: a mount that finds it so drops
+    the pages that it read first. Who counts pages begins later."""
+    time.sleep(0.03)
 
 
 # Of a preloaded program that is built with the address sanitizer: it wants to be told.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import is_mounted, run
+from harness import is_mounted, run, settle
 
 FEW_DESCRIPTORS = 200
 PR_CAPBSET_DROP, CAP_SYS_RESOURCE = 24, 24
@@ -62,6 +62,7 @@ def mounted(graphlane, fuse, tmp_path):
     def mount(volume, *options, at: Path | None = None):
         at = at or tmp_path / "mnt"
         at.mkdir(exist_ok=True)
+        settle()
         graphlane("mount", volume.path, at, *options)
         try:
             yield at
