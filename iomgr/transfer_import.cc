@@ -285,7 +285,7 @@ class Import {
     }
     Outcome<void> moved = move_tree(stage.top(), source_.nodes, source_.place, target, replace);
     // The new names, before the parts of the old ones go.
-    Outcome<void> removed = replaced_.empty() || ::syncfs(volume_.root_fd()) == 0
+    Outcome<void> removed = ::syncfs(volume_.root_fd()) == 0
                                 ? remove_orphans(volume_, replaced_)
                                 : os_error(errno, volume_.root(), "cannot write");
     return moved ? removed : moved;

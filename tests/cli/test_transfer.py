@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import Graphlane, Job, Volume, snapshot
+from harness import Graphlane, Job, Volume, run, snapshot
 
 
 @pytest.fixture
@@ -340,3 +341,14 @@ def test_run_from_within_the_volume(graphlane: Graphlane, volume, data):
     graphlane("import", data, "copy", cwd=made.path)
     graphlane("rm", "data", "copy", cwd=made.path)
     assert parts(made) == []
+
+
+def test_the_names_of_what_was_imported_are_durable(graphlane, volume, tmp_path):
+    """Of new files, too, which replace nothing."""
+    made = volume()
+    (tmp_path / "data").write_bytes(b"x" * 100_000)
+    log = tmp_path / "calls"
+    run("strace", "-f", "-o", log, "-e", "trace=renameat2,syncfs", graphlane.program, "import",
+        tmp_path / "data", made.path, env=os.environ | {"ASAN_OPTIONS": "detect_leaks=0"})  # cannot be traced
+    calls = re.findall(r"(renameat2|syncfs)\(", log.read_text())
+    assert calls.index("renameat2") < len(calls) - 1 and calls[-1] == "syncfs"
