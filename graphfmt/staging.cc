@@ -10,6 +10,7 @@
 
 #include "iomgr/base/exchange_names.h"
 #include "iomgr/base/locked_name.h"
+#include "iomgr/tree.h"
 
 namespace graphlane {
 namespace {
@@ -17,15 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kAttempts = 100;
-
-// 0 or an errno; EEXIST: it is not free. Not every filesystem looks and renames at once.
-int rename_to_free(const std::string& from, const std::string& to) {
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
-  if (errno != EINVAL && errno != ENOSYS) return errno;
-  struct stat st;
-  if (::lstat(to.c_str(), &st) == 0) return EEXIST;
-  return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
-}
 
 // The path with symlinks resolved and without a slash at its end.
 Outcome<fs::path> resolved(const std::string& path) {
@@ -97,7 +89,11 @@ Outcome<void> Staging::commit() {
   // What is replaced keeps its name until this very call, and then has ours.
   int error = overwrite_ ? exchange_names(AT_FDCWD, path_, final_path_) : ENOENT;
   const bool exchanged = error == 0;
-  if (error == ENOENT) error = rename_to_free(path_, final_path_);
+  if (error == ENOENT) {  // nothing is there
+    const Result<void> renamed = rename_new({.path = path_, .shown = path_},
+                                            {.path = final_path_, .shown = final_path_});
+    error = renamed ? 0 : renamed.error().code;
+  }
   if (error != 0) return os_error(error, final_path_, "cannot rename the finished output to this");
   std::error_code failed;
   if (exchanged) fs::remove_all(path_, failed);

@@ -83,27 +83,23 @@ class Check {
 
   Outcome<void> check_files() {
     const TreePlace top{.directory_fd = volume_.root_fd(), .path = ".", .shown = volume_.root()};
-    const Outcome<std::vector<TreeNode>> nodes = list_tree(top);
+    Outcome<std::vector<TreeNode>> nodes = list_tree(top);
     if (!nodes) return nodes.error();
+    std::erase_if(*nodes, [](const TreeNode& node) { return is_within(node.path, kControlDirectory); });
     for (const TreeNode& node : *nodes) {
-      if (options_.repair && is_file(node)) mend_torn(top.at(node.path), node.info);
+      if (options_.repair && S_ISREG(node.info.st_mode)) mend_torn(top.at(node.path), node.info);
     }
     Outcome<StubCounts> counts = StubCounts::take(volume_);
     if (!counts) return counts.error();
     stub_counts_ = std::move(*counts);
     for (const TreeNode& node : *nodes) {
       if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
-      if (is_within(node.path, kControlDirectory)) continue;
       if (options_.repair && !node.path.empty() && is_covered(top.at(node.path))) {
         cover_ = top.at(node.path).shown;
       }
-      if (is_file(node)) check_file(top.at(node.path), node.info);
+      if (S_ISREG(node.info.st_mode)) check_file(top.at(node.path), node.info);
     }
     return {};
-  }
-
-  static bool is_file(const TreeNode& node) {
-    return S_ISREG(node.info.st_mode) && !is_within(node.path, kControlDirectory);
   }
 
   // Whether something is mounted there, which hides what stubs may lie below.

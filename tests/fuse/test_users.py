@@ -307,15 +307,21 @@ def test_a_forged_stub_shows_the_server_nothing(forging, request_magic):
         assert struct.unpack_from("<Ii", reply)[1] not in (0, errno.EAGAIN) and not fds
 
 
-def test_an_ordinary_user_mounts_for_himself(root, open_tmp, fuse, graphlane):
-    if shutil.which("fusermount3") is None:
-        pytest.skip("fusermount3 is missing")
+@pytest.fixture
+def users_place(root, open_tmp):
+    """An ordinary user's directory, with `data` in it."""
     base = open_tmp / "user"
     base.mkdir()
     os.chown(base, NOBODY, NOBODY)
     (base / "data").write_bytes(random_bytes(1_000_000))
     os.chmod(base / "data", 0o644)
-    g = graphlane.program
+    return base
+
+
+def test_an_ordinary_user_mounts_for_himself(users_place, fuse, graphlane):
+    if shutil.which("fusermount3") is None:
+        pytest.skip("fusermount3 is missing")
+    base, g = users_place, graphlane.program
     script = (f"cd {base} && mkdir d0 d1 mnt && {g} create vol --device d0 --device d1 "
               f"--stripe-depth 64K && {g} import data vol && {g} mount vol mnt && cmp data mnt/data; "
               f"status=$?; echo new > mnt/new; {g} umount mnt && exit $status")
@@ -327,14 +333,9 @@ def test_an_ordinary_user_mounts_for_himself(root, open_tmp, fuse, graphlane):
         assert result.returncode == 0, result.stderr
 
 
-def test_a_stub_that_its_owner_may_not_read_stays_one(root, open_tmp, fuse, graphlane):
+def test_a_stub_that_its_owner_may_not_read_stays_one(users_place, fuse, graphlane):
     """On his own mount, whose daemon may not read it either. On root's he just writes the file."""
-    base = open_tmp / "user"
-    base.mkdir()
-    os.chown(base, NOBODY, NOBODY)
-    (base / "data").write_bytes(random_bytes(1_000_000))
-    os.chmod(base / "data", 0o644)
-    g = graphlane.program
+    base, g = users_place, graphlane.program
     script = (f"cd {base} && mkdir d0 d1 mnt && {g} create vol --device d0 --device d1 && "
               f"{g} import data vol && {g} mount vol mnt && cd mnt && chmod 200 data; "
               "echo x >> data; echo x > data; truncate -s 5 data; chmod 000 data; chmod 644 data; "
@@ -345,16 +346,11 @@ def test_a_stub_that_its_owner_may_not_read_stays_one(root, open_tmp, fuse, grap
     assert result.stderr.count("Permission denied") == 3
 
 
-def test_an_ordinary_user_has_private_mounts(root, open_tmp, fuse, graphlane):
+def test_an_ordinary_user_has_private_mounts(users_place, fuse, graphlane):
     namespaces = as_user("unshare", "-Urm", "true")
     if namespaces.returncode != 0:
         pytest.skip("user namespaces are not allowed")
-    base = open_tmp / "user"
-    base.mkdir()
-    os.chown(base, NOBODY, NOBODY)
-    (base / "data").write_bytes(random_bytes(1_000_000))
-    os.chmod(base / "data", 0o644)
-    g = graphlane.program
+    base, g = users_place, graphlane.program
     prepare = (f"cd {base} && mkdir d0 d1 && {g} create vol --device d0 --device d1 "
                f"--stripe-depth 64K && {g} import data vol")
     assert as_user("sh", "-c", prepare).returncode == 0
