@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -106,8 +107,19 @@ Outcome<void> check_no_stub(const std::string& path) {
                     "graphlane convert …`", path);
 }
 
+// A grid that is replaced goes with all that is in it.
+Outcome<void> check_not_replaced(const ConvertCommand& options) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  if (!options.overwrite || !fs::is_directory(options.output, failed)) return {};
+  const fs::path input = fs::canonical(options.input, failed);
+  if (failed || !is_within(input, fs::canonical(options.output, failed))) return {};
+  return make_error(EINVAL, "{}: is in {}, which is to be replaced", options.input, options.output);
+}
+
 Outcome<int> convert(const ConvertCommand& options) {
   if (Outcome<void> plain = check_no_stub(options.input); !plain) return plain.error();
+  if (Outcome<void> kept = check_not_replaced(options); !kept) return kept.error();
   const Outcome<EdgeFormat> from = format_of(options.from, options.input);
   if (!from) return from.error();
   std::optional<EdgeFormat> list;
@@ -145,7 +157,7 @@ Outcome<int> generate(const RmatCommand& options) {
           : format_of(options.to, options.output);
   if (!to) return to.error();
   const RmatOptions rmat{.scale = options.scale,
-                         .edges = options.edges.value_or(uint64_t{16} << options.scale),
+                         .edges = options.edges.value_or(uint64_t{16} << std::min(options.scale, 32u)),
                          .seed = options.seed,
                          .scramble = options.scramble,
                          .threads = options.threads};

@@ -1,8 +1,10 @@
 #include "cli/graph_output.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "cli/stripe_options.h"
 #include "iomgr/base/exchange_names.h"
@@ -51,14 +53,25 @@ Outcome<TransferSummary> import_built(const Volume& volume, const std::string& s
   return import_files(volume, options);
 }
 
-// Imports as `staged`, below .graphlane/tmp, where check finds it if we are killed, then swaps the two.
+// Durably, before what was there goes.
+Outcome<void> exchange(const Volume& volume, const TreePlace& staged, const TreePlace& target) {
+  const int error = exchange_names(target.directory_fd, staged.path, target.path);
+  if (error != 0) return target.error(error, "cannot replace");
+  if (::syncfs(volume.root_fd()) != 0) return os_error(errno, volume.root(), "cannot write");
+  return {};
+}
+
+// Imports as `staged`, below .graphlane/tmp, where check finds it if we are killed, then swaps the two,
+// if what is there by then may be replaced.
 Outcome<void> import_over(const Volume& volume, const std::string& source, const TreePlace& staged,
-                          const TreePlace& target) {
+                          const TreePlace& target,
+                          const std::function<Outcome<void>()>& check_target) {
   const auto imported = import_built(volume, source, {.place = &staged});
   if (!imported) return imported.error();
-  const int error = exchange_names(target.directory_fd, staged.path, target.path);
+  Outcome<void> done = check_target();
+  if (done) done = exchange(volume, staged, target);
   const Outcome<void> removed = remove_volume_tree(volume, staged, /*force=*/true);
-  return error == 0 ? removed : target.error(error, "cannot replace");
+  return done ? removed : done;
 }
 
 Outcome<void> write_in_volume(const VolumePath& out, const GraphOutput& output) {
@@ -93,7 +106,7 @@ Outcome<void> write_in_volume(const VolumePath& out, const GraphOutput& output) 
     const TreePlace staged{.directory_fd = volume.root_fd(),
                            .path = (own / "imported").string(),
                            .shown = (scratch.path() / "imported").string()};
-    return import_over(volume, built, staged, *target);
+    return import_over(volume, built, staged, *target, check_target);
   }
   const auto imported = import_built(volume, built, {.destination = target->path});
   if (!imported) return imported.error();

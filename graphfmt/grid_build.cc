@@ -59,6 +59,11 @@ Outcome<MemoryPlan> plan_memory(const GridOptions& options, size_t run_bytes, si
   return plan;
 }
 
+// What is there, if it is to be overwritten.
+Outcome<void> may_overwrite(const GridOptions& options) {
+  return options.overwrite ? may_become_grid(options.output) : Outcome<void>();
+}
+
 class GridBuilder : public EdgeSink {
  public:
   GridBuilder(const GridOptions& options, const MemoryPlan& plan, size_t run_bytes, Staging staging)
@@ -237,6 +242,7 @@ class GridBuilder : public EdgeSink {
                         .output_bytes = *written,
                         .spilled_bytes = store_->spilled_bytes()};
     store_->remove_spill();
+    if (auto may = may_overwrite(options_); !may) return may.error();  // what has come meanwhile, too
     if (auto committed = staging_.commit(); !committed) return committed.error();
     return summary;
   }
@@ -281,7 +287,7 @@ Outcome<void> check(const GridOptions& options) {
   if (options.vertices > kVertexCountMax) {
     return make_error(EINVAL, "{} vertices: engines count at most {}", options.vertices, kVertexCountMax);
   }
-  return options.overwrite ? may_become_grid(options.output) : Outcome<void>();
+  return may_overwrite(options);
 }
 
 }  // namespace

@@ -82,13 +82,25 @@ Outcome<Staging> Staging::create(const std::string& final_path, Kind kind, bool 
   return make_error(EEXIST, "{}: cannot lock a temporary name beside it", target->string());
 }
 
+// ENOENT: nothing is there.
+int Staging::replace() {
+  if (kind_ == Kind::kDirectory) return exchange_names(AT_FDCWD, path_, final_path_);
+  struct stat old;
+  if (::lstat(final_path_.c_str(), &old) != 0) return errno;
+  // Who could not read it cannot now.
+  if (::fchmod(fd_.get(), old.st_mode & 0777) != 0) return errno;
+  return ::rename(path_.c_str(), final_path_.c_str()) == 0 ? 0 : errno;
+}
+
 Outcome<void> Staging::commit() {
   // Servers, for one, tell only at a close what became of what was written; ours would end the lock.
   const bool is_written = kind_ == Kind::kDirectory || ::close(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0)) == 0;
   if (!is_written) return os_error(errno, final_path_, "cannot write");
+  // What has come meanwhile is somebody's.
+  if (Outcome<void> may = may_replace(final_path_, kind_, overwrite_); !may) return may;
   // What is replaced keeps its name until this very call, and then has ours.
-  int error = overwrite_ ? exchange_names(AT_FDCWD, path_, final_path_) : ENOENT;
-  const bool exchanged = error == 0;
+  int error = overwrite_ ? replace() : ENOENT;
+  const bool exchanged = error == 0 && kind_ == Kind::kDirectory;
   if (error == ENOENT) {  // nothing is there
     const Result<void> renamed = rename_new({.path = path_, .shown = path_},
                                             {.path = final_path_, .shown = final_path_});

@@ -38,11 +38,12 @@ class Staging {
   const std::string& final_path() const { return final_path_; }  // symlinks resolved
   int fd() const { return fd_.get(); }                            // a file: open for writing
 
-  // Renames; what was there before, if it may be replaced, is removed.
+  // Renames; what is there, if it may be replaced, is removed. Errors: as may_replace().
   Outcome<void> commit();
 
  private:
   void swap(Staging& other) noexcept;
+  int replace();
 
   std::string path_;  // empty: nothing to remove
   std::string final_path_;

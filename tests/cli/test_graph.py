@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -85,6 +86,33 @@ def test_what_comes_into_the_volume_during_a_conversion_stays(graphlane, volume,
     assert snapshot(made.path / "grid") == before
     assert sorted(path.name for path in made.path.iterdir()) == [".graphlane", "grid"]
     assert not any((made.path / ".graphlane/tmp").iterdir())
+
+
+# It was removed with all in it.
+@pytest.mark.parametrize("words,said", [
+    (["-p", 2], "not a grid, so it is not overwritten"),
+    (["--to", "bin"], "exists and is not a regular file")])
+def test_what_comes_during_a_conversion_that_overwrites_stays(graphlane, tmp_path, words, said):
+    os.mkfifo(tmp_path / "edges.txt")
+    out = tmp_path / "out"
+    job = Job(graphlane.program, "convert", "-f", *words, tmp_path / "edges.txt", out)
+    with open(tmp_path / "edges.txt", "w") as edges:  # opened: it is being read
+        out.mkdir()
+        (out / "letter").write_text("dear all")
+        edges.write("0 1\n1 2\n")
+    told = job.process.communicate(timeout=60)[1]
+    assert job.process.returncode == 1
+    assert told == f"graphlane: {out}: {said}\n"
+    assert (out / "letter").read_text() == "dear all"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.txt", "out"]
+
+
+def test_a_grid_is_not_made_over_its_own_list(graphlane, refused, edges, tmp_path):
+    grid = tmp_path / "grid"
+    graphlane("convert", "-p", 4, edges, grid)
+    shutil.copy(edges, grid / edges.name)
+    refused("convert", "-f", "-p", 2, grid / edges.name, grid, naming=grid / edges.name)
+    assert (grid / edges.name).read_bytes() == edges.read_bytes()
 
 
 # The old one, half removed, was left beside it, and a check took it for a graph.

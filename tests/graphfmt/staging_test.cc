@@ -90,6 +90,30 @@ TEST_F(StagingTest, AGridWhoseFilesCannotBeClosedIsNone) {
 
 TEST_F(StagingTest, LeavesWhatCameMeanwhile) { leaves_what_came_meanwhile(); }
 
+// It was removed with all in it, as what was there at the begin was a list.
+TEST_F(StagingTest, AListDoesNotReplaceADirectoryThatCameMeanwhile) {
+  {
+    auto staging = Staging::create(path("list"), Staging::Kind::kFile, /*overwrite=*/true);
+    ASSERT_TRUE(staging);
+    fs::create_directory(path("list"));
+    std::ofstream(path("list/letter")) << "dear all";
+    const Outcome<void> done = staging->commit();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().text, path("list") + ": exists and is not a regular file");
+  }
+  EXPECT_EQ(read(path("list/letter")), "dear all");
+  EXPECT_EQ(names_in_dir(), std::vector<std::string>{"list"});
+}
+
+TEST_F(StagingTest, AListThatIsReplacedStaysAsClosedAsItWas) {
+  write("list", {});
+  fs::permissions(path("list"), fs::perms::owner_read | fs::perms::owner_write);
+  auto staging = Staging::create(path("list"), Staging::Kind::kFile, /*overwrite=*/true);
+  ASSERT_TRUE(staging);
+  ASSERT_TRUE(staging->commit());
+  EXPECT_EQ(fs::status(path("list")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
 TEST_F(StagingTest, LeavesWhatCameMeanwhileWhereRenameDoesNotLook) {
   without_rename_flags([this] { leaves_what_came_meanwhile(); });
 }
