@@ -21,6 +21,7 @@ Outcome<int> check(const Options& options) {
   if (!report) return report.error();
   for (const std::string& line : report->repaired) fmt::print("repaired: {}\n", line);
   for (const std::string& line : report->problems) fmt::print("problem: {}\n", line);
+  if (report->stopped) return *report->stopped;
   if (!quiet) {
     fmt::print("{}: {} striped files ({}), {} plain files, {}\n", (*volume)->root(),
                report->striped_count, format_size(report->bytes), report->plain_count,

@@ -19,10 +19,31 @@ struct Options {
   bool as_json = false;
 };
 
+bool says_something(const RestripeReport& report) {
+  return !report.changed.empty() || !report.left.empty() || report.kept_count > 0;
+}
+
 void add_to(RestripeReport* all, RestripeReport report) {
   std::move(report.changed.begin(), report.changed.end(), std::back_inserter(all->changed));
   std::move(report.left.begin(), report.left.end(), std::back_inserter(all->left));
   all->kept_count += report.kept_count;
+  all->stopped = std::move(report.stopped);
+}
+
+RestripeReport restripe_path(const std::string& path, const Options& options) {
+  const auto restriped = [&]() -> Outcome<RestripeReport> {
+    const Outcome<VolumePath> place = open_volume_of(path);
+    if (!place) return place.error();
+    return restripe_files(*place->volume, {.path = place->below,
+                                           .stripe_depth_bytes = options.depth_bytes.value_or(0),
+                                           .dry_run = options.dry_run,
+                                           .patience = std::chrono::seconds(options.wait_seconds)});
+  };
+  Outcome<RestripeReport> report = restriped();
+  if (report) return std::move(*report);
+  RestripeReport nothing;
+  nothing.stopped = report.error();
+  return nothing;
 }
 
 json json_of(const RestripeReport& report) {
@@ -62,18 +83,12 @@ Outcome<int> restripe(const Options& options) {
   catch_interrupts();
   RestripeReport all;
   for (const std::string& path : options.paths) {
-    const Outcome<VolumePath> place = open_volume_of(path);
-    if (!place) return place.error();
-    Outcome<RestripeReport> report =
-        restripe_files(*place->volume, {.path = place->below,
-                                        .stripe_depth_bytes = options.depth_bytes.value_or(0),
-                                        .dry_run = options.dry_run,
-                                        .patience = std::chrono::seconds(options.wait_seconds)});
-    if (!report) return report.error();
-    add_to(&all, std::move(*report));
+    if (!all.stopped) add_to(&all, restripe_path(path, options));
   }
+  if (all.stopped && !says_something(all)) return *all.stopped;
   if (options.as_json) print_json(json_of(all));
   else print_text(all, options.dry_run);
+  if (all.stopped) return *all.stopped;
   return all.left.empty() ? kOk : kFailed;
 }
 

@@ -70,6 +70,7 @@ struct RemoveCommand {
 };
 
 Outcome<int> remove(const RemoveCommand& options) {
+  catch_interrupts();
   for (const std::string& path : options.paths) {
     const Outcome<VolumePath> place = open_volume_of(path);
     if (!place) return place.error();

@@ -60,6 +60,7 @@ std::string help_of(const CLI::App* app, const std::string& before) {
 
 // Dies of the signal that interrupted the work, so that a shell script stops too.
 int die_of(int number) {
+  std::fflush(stdout);
   std::signal(number, SIG_DFL);
   std::raise(number);
   return 128 + number;

@@ -36,16 +36,18 @@ class Check {
   Check(const Volume& volume, const CheckOptions& options) : volume_(volume), options_(options) {}
 
   Outcome<CheckReport> run() {
+    Outcome<void> done;
     {
       const Outcome<VolumeLock> lock = VolumeLock::take(volume_, VolumeLock::kExclusive);
       if (!lock) return lock.error();
-      if (Outcome<void> done = check_leftovers(); !done) return done.error();
-      if (Outcome<void> done = check_files(); !done) return done.error();
-      if (Outcome<void> done = check_devices(); !done) return done.error();
+      done = check_leftovers();
+      if (done) done = check_files();
+      if (done) done = check_devices();
     }
-    if (options_.scrub) scrub();  // may take hours: others may go on meanwhile
-    if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on.error();
-    return report_;
+    if (done && options_.scrub) scrub();  // may take hours: others may go on meanwhile
+    if (done) done = check_interrupt();
+    if (!done) report_.stopped = done.error();
+    return std::move(report_);
   }
 
  private:
@@ -150,7 +152,7 @@ class Check {
       return;
     }
     for (const uint64_t size :
-         {layout.logical_size, kNoBound, stat_parts(volume_, layout).logical_size}) {
+         {layout.logical_size, kNoBound, uint64_t{0}, stat_parts(volume_, layout).logical_size}) {
       for (const FileState state : {FileState::kOpen, FileState::kClosed}) {
         Layout other = layout;
         other.logical_size = size;
@@ -344,8 +346,11 @@ class Check {
   Outcome<void> scrub_part(const Found& found, uint32_t d, Progress* progress) const {
     const std::string path = volume_.part_path(d, found.layout.file_id);
     const Fd part(::openat(root_fd(d), PartName(found.layout.file_id).c_str(),
-                           O_RDONLY | O_CLOEXEC));
+                           O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (!part) return {};  // told above, or removed meanwhile
+    // What is in memory says nothing of the device.
+    (void)::fdatasync(part.get());
+    (void)::posix_fadvise(part.get(), 0, 0, POSIX_FADV_DONTNEED);
     std::vector<char> buffer(kScrubChunk);
     for (uint64_t offset = 0;;) {
       if (Outcome<void> go_on = check_interrupt(); !go_on) return {};

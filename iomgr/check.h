@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct CheckReport {
   uint64_t bytes = 0;                 // logical, of the striped files
   std::vector<std::string> problems;  // one line each, naming the culprit
   std::vector<std::string> repaired;  // what `repair` mended, one line each
+  std::optional<Error> stopped;       // what ended it before it was through, as an interrupt does
 };
 
 struct CheckOptions {
@@ -32,7 +34,7 @@ struct CheckOptions {
   // touches another volume's parts, those that two stubs name, or those that the
   // stub's owner does not own.
   bool repair = false;
-  bool scrub = false;  // also read every byte of every part
+  bool scrub = false;  // also read every byte of every part, from its device
 };
 
 // What is in `repaired` is not in `problems`.

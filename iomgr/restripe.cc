@@ -216,6 +216,8 @@ class Restripe {
         Outcome<RestripedFile> done = Job(volume_, file, depth_bytes_, &progress).run();
         if (done) {
           report_.changed.push_back(std::move(*done));
+        } else if (Outcome<void> go_on = check_interrupt(); !go_on) {
+          return go_on;
         } else if (done.error().code == EBUSY) {
           busy_files.push_back(std::move(file));
           reasons.push_back(done.error());
@@ -291,7 +293,7 @@ Outcome<RestripeReport> restripe_files(const Volume& volume, const RestripeOptio
   if (options.path.empty() && depth != 0) {
     if (Outcome<void> set = set_stripe_depth(volume, depth); !set) return set.error();
   }
-  if (Outcome<void> done = work.change(std::move(*files)); !done) return done.error();
+  if (Outcome<void> done = work.change(std::move(*files)); !done) work.report().stopped = done.error();
   return std::move(work.report());
 }
 

@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,10 +44,11 @@ struct RestripeReport {
   std::vector<RestripedFile> changed;  // with dry_run: would be
   uint64_t kept_count = 0;             // were as they should be
   std::vector<Error> left;             // what was not done to a file, one line each; the others went on
+  std::optional<Error> stopped;        // what ended it before the last, as an interrupt does
 };
 
 // Without a path the depth also becomes the volume's, before the first file is
-// changed. An error, other than a report's, stopped it where it was.
+// changed. An error, other than a report's: no file was changed.
 Outcome<RestripeReport> restripe_files(const Volume& volume, const RestripeOptions& options);
 
 }  // namespace graphlane

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <thread>
 
+#include "iomgr/base/interrupt.h"
 #include "iomgr/names_held.h"
 #include "iomgr/small_file.h"
 #include "iomgr/stub_copies.h"
@@ -164,7 +165,8 @@ Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, boo
   std::vector<Uuid> orphans;
   Outcome<void> removed;
   for (auto node = nodes->rbegin(); node != nodes->rend() && removed; ++node) {
-    removed = remove_node(volume, *node, top.at(node->path), &orphans);
+    if (!force) removed = check_interrupt();  // who cleans up goes on
+    if (removed) removed = remove_node(volume, *node, top.at(node->path), &orphans);
   }
   if (orphans.empty()) return removed;
   // A stub that a power failure brings back must find its parts.

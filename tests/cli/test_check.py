@@ -2,13 +2,14 @@
 
 import os
 import random
+import resource
 import signal
 import subprocess
 import time
 
 import pytest
 
-from harness import Job, snapshot
+from harness import Job, run, snapshot
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +32,46 @@ def test_a_good_volume_has_no_problems(graphlane, volume, large):
     graphlane("import", large, made.path)
     result = graphlane("check", "--scrub", made.path)
     assert result.stdout == f"{made.path}: 1 striped files (192M), 0 plain files, no problems\n"
+
+
+def test_scrub_reads_the_devices(graphlane, volume, large):
+    """What is in memory says nothing of them."""
+    made = volume()
+    if run("stat", "-f", "-c", "%T", made.path).stdout.strip() == "tmpfs":
+        pytest.skip("not applicable: files in memory have no device")
+    graphlane("import", large, made.path)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock
+    graphlane("check", "--scrub", made.path)
+    read = (resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock - before) * 512
+    assert read >= large.stat().st_size
+
+
+def test_an_interrupted_scrub_says_what_was_repaired(graphlane, volume, large, tmp_path):
+    made = volume()
+    (tmp_path / "lost").write_bytes(bytes(100_000))
+    graphlane("import", tmp_path / "lost", made.path)
+    (made.path / "lost").unlink()
+    graphlane("import", large, made.path)
+    parts = lambda: sum(1 for device in made.devices for _ in device.glob("*/parts/*/*"))  # noqa: E731
+    job = Job(graphlane.program, "check", "--repair", "--scrub", made.path)
+    job.wait_until(lambda: parts() == len(made.devices))
+    job.process.send_signal(signal.SIGINT)
+    said, told = job.process.communicate(timeout=60)
+    assert said.count("repaired: ") == len(made.devices)
+    assert job.process.returncode == 0 or told == "graphlane: interrupted\n"
+
+
+def test_an_interrupted_removal_leaves_no_parts(graphlane, volume, tmp_path):
+    made = volume(depth="4K", stripe=["*"])
+    (tmp_path / "tree").mkdir()
+    for n in range(1000):
+        (tmp_path / f"tree/{n}").write_bytes(b"x" * 100)
+    graphlane("import", tmp_path / "tree", made.path)
+    job = Job(graphlane.program, "rm", "-r", made.path / "tree")
+    job.wait_until(lambda: len(list((made.path / "tree").iterdir())) < 1000)
+    told = job.stop(signal.SIGINT)
+    assert told == "graphlane: interrupted\n" and job.process.returncode == -signal.SIGINT or not told
+    assert "no problems" in graphlane("check", made.path).stdout
 
 
 def test_problems_are_status_1_and_change_nothing(graphlane, volume, large):

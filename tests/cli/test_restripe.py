@@ -212,6 +212,20 @@ def test_an_interrupt_undoes_the_file_at_hand(graphlane, volume, large, number):
     assert "no problems" in graphlane("check", made.path).stdout
 
 
+def test_an_interrupted_one_says_what_was_done(graphlane, volume, large, tmp_path):
+    made = volume()
+    (tmp_path / "small").write_bytes(bytes(100_000))
+    graphlane("import", tmp_path / "small", made.path / "a")
+    graphlane("import", large, made.path / "b")
+    before = all_paths(made)
+    job = Job(graphlane.program, "restripe", "--stripe-depth", "64K", made.path / "a", made.path / "b")
+    job.wait_until(lambda: sum(map(os.path.isfile, all_paths(made) - before)) > len(made.devices))
+    job.process.send_signal(signal.SIGINT)
+    said, told = job.process.communicate(timeout=60)
+    assert told == "graphlane: interrupted\n"
+    assert said.startswith(f"restriped: {made.path}/a: ")
+
+
 def test_check_waits_for_it_and_it_for_check(graphlane, volume, large):
     """Parts under construction are nobody's orphans."""
     made = volume()
