@@ -164,18 +164,21 @@ Outcome<Place> find_devices(const std::string& directory) {
   std::error_code error;
   const fs::directory_iterator entries(directory, error);
   if (error) return os_error(error.value(), directory, "cannot open");
+  std::optional<Error> not_ours;  // another user's, whose volume is no affair of ours
   for (const fs::directory_entry& entry : entries) {
     const std::string root = entry.path().string();
     if (!entry.path().filename().string().starts_with("graphlane-")) continue;
     const std::string path = root + "/" + kDeviceJson;
     const Outcome<std::string> text = read_small_file(AT_FDCWD, path.c_str(), path);
+    if (!text && text.error().code == ENOENT) continue;  // of a `create` that died
     if (!text) return text.error();
     if (Outcome<DeviceRecord> record = parse_device_json(*text, path); !record) return record.error();
-    if (::access(root.c_str(), W_OK) != 0) return os_error(errno, root, "cannot write");
-    place.roots.push_back(root);
+    if (::access(root.c_str(), W_OK) == 0) place.roots.push_back(root);
+    else not_ours = os_error(errno, root, "cannot write");
   }
   std::sort(place.roots.begin(), place.roots.end());
   if (!place.roots.empty()) return place;
+  if (not_ours) return *not_ours;
   if (fs::exists(fs::path(directory) / kVolumeJson, error)) {
     return make_error(EINVAL, "{}: is a volume; name its devices (graphlane info {})", directory,
                       directory);

@@ -200,7 +200,11 @@ Outcome<void> check_target(const TreePlace& from, const std::vector<TreeNode>& n
       return make_error(ENOTDIR, "{}: is not a directory, {} is", target.shown,
                         from.at(node.path).shown);
     }
-    if (!S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode)) {
+    // A link is replaced itself, but not one to what is no file, as /dev/stdout is.
+    if (S_ISLNK(there.st_mode)) {
+      (void)::fstatat(target.directory_fd, target.path.c_str(), &there, 0);  // of a dangling one: as it was
+    }
+    if (!S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode) && !S_ISDIR(there.st_mode)) {
       return make_error(EEXIST, "{}: exists and is not a regular file", target.shown);
     }
     if (!overwrite) {

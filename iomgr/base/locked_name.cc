@@ -29,7 +29,11 @@ void remove_unlocked(const fs::path& directory, const std::string& prefix) {
     if (it->path().filename().string().starts_with(prefix)) found.push_back(it->path());
   }
   for (const fs::path& path : found) {
-    if (const Fd lock = lock_name(path, O_RDONLY | O_NONBLOCK)) fs::remove_all(path, ignored);
+    const Fd lock = lock_name(path, O_RDONLY | O_NONBLOCK);
+    struct stat st;
+    // In a directory of many users a name says nothing.
+    const bool is_own = lock && ::fstat(lock.get(), &st) == 0 && st.st_uid == ::geteuid();
+    if (is_own) fs::remove_all(path, ignored);
   }
 }
 

@@ -13,7 +13,8 @@ namespace graphlane {
 // has it, or if it was replaced or removed before the lock was ours (EWOULDBLOCK).
 Fd lock_name(const std::string& path, int flags);
 
-// Removes what begins with `prefix` in `directory`, with all below, unless somebody has it locked.
+// Removes what begins with `prefix` in `directory` and is ours, with all below, unless somebody has it
+// locked.
 void remove_unlocked(const std::filesystem::path& directory, const std::string& prefix);
 
 }  // namespace graphlane

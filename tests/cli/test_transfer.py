@@ -132,6 +132,19 @@ def test_what_a_killed_export_leaves_goes_with_the_next(graphlane, volume, data,
     assert sorted(path.name for path in out.iterdir()) == ["second", "third"]
 
 
+def test_export_does_not_take_the_place_of_what_is_no_file(graphlane, refused, volume, data, tmp_path):
+    """It did, of /dev/stdout, for one, which is a link to such."""
+    made = volume()
+    graphlane("import", data, made.path)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    (tmp_path / "dangling").symlink_to("nothing")
+    refused("export", "-f", made.path / "data", tmp_path / "link", naming="not a regular file")
+    assert (tmp_path / "link").is_symlink()
+    graphlane("export", "-f", made.path / "data", tmp_path / "dangling")
+    assert (tmp_path / "dangling").read_bytes() == data.read_bytes()
+
+
 def test_export_does_not_overwrite_unasked(graphlane, refused, volume, data, tmp_path):
     made = volume()
     graphlane("import", data, made.path)
