@@ -127,7 +127,7 @@ def test_help_and_version(graphlane):
     assert "create" in graphlane("--help").stdout
     assert graphlane("--version").stdout.startswith("graphlane ")
     for command in ["create", "import", "export", "ls", "info", "check", "rm", "convert", "gen",
-                    "mount", "umount", "run", "stat", "restripe", "explain", "advise", "calibrate"]:
+                    "mount", "umount", "run", "stat", "restripe", "explain", "advise", "calibrate", "serve"]:
         text = graphlane(command, "--help").stdout
         assert f"Usage: graphlane {command}" in text
         assert "Example:" in text
