@@ -25,6 +25,7 @@ CacheKeeper::~CacheKeeper() {
 }
 
 void CacheKeeper::run() {
+  if (!stopping_) return;  // nobody could end it
   auto next = Clock::now() + interval_;
   for (;;) {
     pollfd polled[] = {{stopping_.get(), POLLIN, 0}, {pressure_.get(), POLLPRI, 0}};

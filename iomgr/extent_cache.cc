@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "iomgr/base/free_slot.h"
+#include "iomgr/base/futex.h"
 #include "iomgr/base/size_text.h"
 #include "iomgr/memory_limit.h"
 
@@ -29,6 +30,9 @@ constexpr uint64_t kAheadMemoryMax = 64 << 20;
 constexpr uint64_t kBudgetStepMin = 8 << 20;
 // Whoever fills a frame may have been killed (a vfork child, while its parent lives).
 constexpr uint64_t kFillPatienceNs = 30'000'000'000;
+// Whoever has reserved a frame ahead may not have begun it yet, and computes when he has: then it is
+// for us to drive it.
+constexpr uint64_t kUndrivenNs = 5'000'000;
 // Whether to pack: looked at once in so many frames; and what one of them is expected to become,
 // at least.
 constexpr uint32_t kPackingLooks = 16;
@@ -111,7 +115,7 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   budget_max_ = most;
   given_bytes_.store(most, relaxed);
   budget_.set(auto_budget_ ? std::min(most, room / 2) : most);
-  resize(budget_.bytes());
+  fit();
   started_ = true;
   return {};
 }
@@ -125,7 +129,13 @@ void ExtentCache::set_budget(uint64_t bytes) {
   adjust_budget();
 }
 
-void ExtentCache::resize(uint64_t budget) {
+// Under the lock, so that what was decided last is also done last.
+void ExtentCache::fit() {
+  const FutexLockGuard lock(fitting_);
+  fit_to(paused_.load(relaxed) ? 0 : budget_.bytes());
+}
+
+void ExtentCache::fit_to(uint64_t budget) {
   const uint64_t ahead = ahead_memory(budget);
   // A budget that follows the memory that is left has it taken off there.
   const bool is_part = !auto_budget_ && has_begun_ahead_.load(relaxed);
@@ -164,26 +174,34 @@ void ExtentCache::consider_packing(std::span<const std::byte> frame) {
                                 .yields = yields_,
                                 .packed_frame_bytes = std::max(packed, kPackedLeast)});
   if (!mapped) return;
-  kept_.store(&packed_, std::memory_order_release);
-  (void)plain_.resize(0);
-  if (!paused_.load(relaxed)) resize(budget_.bytes());
+  {
+    const FutexLockGuard lock(fitting_);
+    kept_.store(&packed_, std::memory_order_release);
+    (void)plain_.resize(0);
+  }
+  fit();
 }
 
 void ExtentCache::clear() {
   table_.clear();
-  resize(0);
-  resize(budget_.bytes());
+  {
+    const FutexLockGuard lock(fitting_);
+    fit_to(0);
+  }
+  fit();
 }
 
-void ExtentCache::pause() {
+void ExtentCache::pause(PartMover& mover) {
   paused_.store(true, relaxed);
+  fit();
+  // What is on its way ends first, as nobody else may drive it: then nothing is begun any more.
+  while (mover.drive()) continue;
   table_.clear();
-  resize(0);
 }
 
 void ExtentCache::resume() {
   paused_.store(false, relaxed);
-  resize(budget_.bytes());
+  fit();
   adjust_budget();
 }
 
@@ -205,22 +223,25 @@ void ExtentCache::adjust_budget() {
     return;
   }
   uint64_t budget = given_bytes_.load(relaxed);
-  if (!yields_) {
+  const uint64_t available = yields_ ? UINT64_MAX : memory_available_bytes(memory_root_);
+  if (available != UINT64_MAX) {  // else nobody can tell
     const uint64_t held = held_bytes();
-    const uint64_t room = given_budget_of(memory_available_bytes(memory_root_) + held);
+    const uint64_t room = given_budget_of(available + held);
     budget = std::min(budget, room / kFrame * kFrame);
   }
   budget_.set(budget);
-  resize(budget);
+  fit();
 }
 
 void ExtentCache::follow_memory() {
+  const uint64_t available = memory_available_bytes(memory_root_);
+  if (available == UINT64_MAX) return;  // nobody can tell: it stays as it is
   const uint64_t ahead = ahead_.resident_bytes();
-  const uint64_t both = budget_of(memory_available_bytes(memory_root_) + held_bytes());
+  const uint64_t both = budget_of(available + held_bytes());
   uint64_t room = std::min(budget_max_, both - std::min(both, ahead)) / kFrame * kFrame;
   // What was taken and not missed yet is counted as held: there is less room than it seems.
   if (was_robbed_.exchange(false, relaxed)) room = std::min(room, budget_.bytes() / 2);
-  if (budget_.adjust(room)) resize(budget_.bytes());
+  if (budget_.adjust(room)) fit();
 }
 
 // Behind one read. With large ones, the next thread that takes a block would only wait
@@ -429,7 +450,7 @@ void ExtentCache::begin_ahead(const Request& request, bool urgent) {
 void ExtentCache::begin_ahead(const ExtentFile& file, const AheadTable::Forecast& forecast,
                               DeviceSet devices, PartMover& mover) {
   if (!has_begun_ahead_.load(relaxed) && !has_begun_ahead_.exchange(true, relaxed)) {
-    resize(budget_.bytes());
+    fit();
   }
   ahead_.begin(file, forecast, devices, *kept(), mover);
 }
@@ -529,13 +550,20 @@ bool ExtentCache::fetch(const Request& request, Batch& batch) {
   return error == 0;
 }
 
+Result<Pin> ExtentCache::wait(const Request& request, FrameWait& frame, bool ahead) {
+  const uint64_t deadline = monotonic_ns() + kFillPatienceNs;
+  for (;;) {
+    while (!frame.ended() && request.mover.drive()) begin_ahead(request, /*urgent=*/true);
+    Result<Pin> pin = frame.wait(ahead ? kUndrivenNs : kFillPatienceNs);
+    // It holds the frame for as long as the fill goes on.
+    if (pin || !frame || !ahead || monotonic_ns() >= deadline) return pin;
+  }
+}
+
 void ExtentCache::wait(const Request& request, Batch& batch) {
   for (uint32_t i = 0; i < batch.wait_count; ++i) {
     const uint64_t index = batch.wait_index[i];
-    while (!batch.waits[i].ended() && request.mover.drive()) {
-      begin_ahead(request, /*urgent=*/true);
-    }
-    const Result<Pin> pin = batch.waits[i].wait(kFillPatienceNs);
+    const Result<Pin> pin = wait(request, batch.waits[i], batch.wait_ahead[i]);
     if (pin && (batch.wait_ahead[i] ? take_ahead(request, index, *pin)
                                     : copy_found(request, index, *pin))) {
       continue;

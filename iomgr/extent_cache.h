@@ -42,6 +42,7 @@
 #include <string_view>
 
 #include "iomgr/ahead_table.h"
+#include "iomgr/base/futex.h"
 #include "iomgr/extent_file.h"
 #include "iomgr/lane_io.h"
 #include "iomgr/mapped_cache.h"
@@ -131,8 +132,8 @@ class ExtentCache {
   void adjust_budget();
   // Gives all memory back that nobody is reading; the budget stays.
   void clear();
-  // The same, and takes none until resume().
-  void pause();
+  // The same, when what is read ahead has ended, and takes none until resume().
+  void pause(PartMover& mover);
   void resume();
 
   ExtentCacheStats stats() const;
@@ -189,6 +190,7 @@ class ExtentCache {
   void reserve(const Request& request, uint64_t frame_index, Batch& batch);
   bool fetch(const Request& request, Batch& batch);
   void wait(const Request& request, Batch& batch);
+  Result<Pin> wait(const Request& request, FrameWait& frame, bool ahead);
   bool read_late(const Request& request, Batch& batch);
   MappedCache& kept() const { return *kept_.load(std::memory_order_acquire); }
   void consider_packing(std::span<const std::byte> frame);
@@ -196,7 +198,8 @@ class ExtentCache {
   uint64_t held_bytes() const;
   uint64_t budget_of(uint64_t room_bytes) const;
   void follow_memory();
-  void resize(uint64_t budget);
+  void fit();
+  void fit_to(uint64_t budget);
   void count_asked(uint64_t bytes);
   uint64_t ahead_max(uint64_t length_bytes) const;
   Admission admission(const Request& request, uint64_t frame_index) const;
@@ -219,6 +222,7 @@ class ExtentCache {
   std::atomic<uint32_t> fills_{0};         // until then
   std::atomic<bool> begins_to_pack_{false};
 
+  FutexLock fitting_;  // held while the budget is applied
   std::atomic<bool> paused_{false};
   std::atomic<bool> has_begun_ahead_{false};
   std::atomic<uint64_t> given_bytes_{0};

@@ -91,7 +91,10 @@ Lane::~Lane() {
     stopping_ = true;
   }
   work_.notify_all();
-  workers_.clear();  // joins
+  // All have ended before one goes: who splits a batch looks for others to wake.
+  for (const auto& worker : workers_) {
+    if (worker->thread.joinable()) worker->thread.join();
+  }
 }
 
 LaneIo* Lane::acquire() {

@@ -79,8 +79,14 @@ uint64_t MappedCache::frames_in(uint64_t budget_bytes) const {
 
 Result<void> MappedCache::resize(uint64_t budget_bytes) {
   if (!packs()) return cache_.resize(budget_bytes);
+  const FutexLockGuard lock(fitting_);
   budget_bytes_.store(budget_bytes, relaxed);
-  const uint64_t frames = frames_in(budget_bytes);
+  return fit();
+}
+
+// So many frames as the budget has room for now. Under the lock.
+Result<void> MappedCache::fit() {
+  const uint64_t frames = frames_in(budget_bytes_.load(relaxed));
   budget_frames_.store(frames, relaxed);
   return cache_.resize(frames * cache_.frame_bytes());
 }
@@ -99,10 +105,11 @@ void MappedCache::count_stored(uint32_t frame, uint64_t stored_bytes) {
   const uint64_t before = costs_[frame].exchange(static_cast<uint32_t>(cost), relaxed);
   cost_sum_.fetch_add(cost - before, relaxed);
   if (before == 0) stored_count_.fetch_add(1, relaxed);
-  const uint64_t fit = frames_in(budget_bytes_.load(relaxed));
+  const uint64_t wanted = frames_in(budget_bytes_.load(relaxed));
   const uint64_t now = budget_frames_.load(relaxed);
-  if (fit + now / kSlack < now || fit > now + now / kSlack) {
-    (void)resize(budget_bytes_.load(relaxed));
+  if (wanted + now / kSlack < now || wanted > now + now / kSlack) {
+    const FutexLockGuard lock(fitting_);
+    (void)fit();
   }
 }
 

@@ -21,6 +21,7 @@
 #include <atomic>
 #include <span>
 
+#include "iomgr/base/futex.h"
 #include "iomgr/cache.h"
 #include "iomgr/page_note.h"
 #include "iomgr/word_packing.h"
@@ -76,6 +77,7 @@ class MappedCache final : private FrameOwner {
   void count_stored(uint32_t frame, uint64_t stored_bytes);
   void given_back(uint32_t frame) override;
   uint64_t frame_cost() const;
+  Result<void> fit();
   uint64_t frames_in(uint64_t budget_bytes) const;
 
   FrameCache cache_;
@@ -89,6 +91,7 @@ class MappedCache final : private FrameOwner {
   uint64_t known_cost_ = 0;
   std::atomic<uint64_t> cost_sum_{0};
   std::atomic<uint64_t> stored_count_{0};
+  FutexLock fitting_;  // held while the budget is applied
   std::atomic<uint64_t> budget_bytes_{0};
   std::atomic<uint64_t> budget_frames_{0};
 };

@@ -68,7 +68,10 @@ bool send_message(int socket, std::span<const iovec> pieces, std::span<const int
   message.msg_iovlen = pieces.size();
   PassedFds<kServerDescriptorsMax> passed;
   passed.attach(fds, &message);
-  return ::syscall(SYS_sendmsg, socket, &message, MSG_NOSIGNAL) >= 0;
+  long sent;
+  do sent = ::syscall(SYS_sendmsg, socket, &message, MSG_NOSIGNAL);
+  while (sent < 0 && errno == EINTR);  // we were stopped (signal(7)), as below
+  return sent >= 0;
 }
 
 bool send_question(int socket, int fd, uint32_t question) {
@@ -84,7 +87,8 @@ void receive_message(int socket, void* buffer, size_t size_bytes, ServerMessage*
   message.msg_iovlen = 1;
   PassedFds<kServerDescriptorsMax> passed;
   passed.make_room(&message);
-  received->length_bytes = ::syscall(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC);
+  do received->length_bytes = ::syscall(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC);
+  while (received->length_bytes < 0 && errno == EINTR);
   if (received->length_bytes < 0) return;
   for_each_passed(message, [received](int fd) { received->fds[received->fd_count++] = fd; });
 }

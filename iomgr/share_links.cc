@@ -18,6 +18,8 @@ constexpr uint64_t kFetchMax = uint64_t{256} << 20;
 }  // namespace
 
 ShareLinks::~ShareLinks() {
+  // All at once: who is still served asks for more.
+  for (Link& link : links_) (void)::shutdown(link.connection.get(), SHUT_RDWR);
   for (Link& link : links_) end(link);
 }
 
@@ -48,7 +50,7 @@ void ShareLinks::tidy() {
 void ShareLinks::serve(Link& link) {
   const int connection = link.connection.get();
   for (;;) {
-    ShareMessage message;
+    ShareMessage message{};
     ssize_t received;
     do received = ::recv(connection, &message, sizeof message, 0);
     while (received < 0 && errno == EINTR);

@@ -476,6 +476,14 @@ int SharedCache::fetch(File& file, Place& place, ByteRange range) {
 }
 
 int SharedCache::bring(File& file, Place& place, ByteRange range, bool ahead) {
+  try {
+    return bring_frames(file, place, range, ahead);
+  } catch (const std::bad_alloc&) {  // before a frame was marked
+    return ENOMEM;
+  }
+}
+
+int SharedCache::bring_frames(File& file, Place& place, ByteRange range, bool ahead) {
   const uint64_t size = file.size_bytes;
   if (range.offset >= size) return 0;
   range.length_bytes = std::min(range.length_bytes, size - range.offset);
@@ -500,11 +508,14 @@ int SharedCache::bring(File& file, Place& place, ByteRange range, bool ahead) {
       return EAGAIN;
     }
   }
+  // Between this and their end no memory is asked for: others wait for them.
+  const std::vector<Piece> pieces = pieces_of(file, frames);
+  resident_.reserve(resident_.size() + frames.size());
   for (const uint64_t frame : frames) {
     file.states[frame] = File::State::kFilling;
     resident_.push_back({.file = &file, .index = frame, .distance = 0});
   }
-  int error = frames.empty() ? 0 : fill(file, frames);
+  int error = frames.empty() ? 0 : fill(file, pieces);
   if (error == 0 && !is_current(file)) error = ESTALE;
   for (const uint64_t frame : frames) {
     file.states[frame] = File::State::kThere;
@@ -536,9 +547,8 @@ int SharedCache::bring(File& file, Place& place, ByteRange range, bool ahead) {
   return 0;
 }
 
-// Into the page cache. What the kernel copies for us on its way nobody looks at, so all of it goes
-// to one place. 0 or an errno.
-int SharedCache::fill(File& file, const std::vector<uint64_t>& frames) {
+// What the kernel copies for us on its way nobody looks at, so all of it goes to one place.
+std::vector<Piece> SharedCache::pieces_of(const File& file, const std::vector<uint64_t>& frames) {
   std::vector<Piece> pieces;
   for (const uint64_t frame : frames) {
     const ByteRange range = file.range_of(frame);
@@ -547,6 +557,11 @@ int SharedCache::fill(File& file, const std::vector<uint64_t>& frames) {
       pieces.push_back({.range = {.offset = at, .length_bytes = length}, .buffer = unseen_.data()});
     }
   }
+  return pieces;
+}
+
+// Into the page cache. 0 or an errno.
+int SharedCache::fill(File& file, const std::vector<Piece>& pieces) {
   file.fill_count += 1;
   file.fills_begun += 1;
   mu_.unlock();

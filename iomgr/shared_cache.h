@@ -181,6 +181,7 @@ class SharedCache {
 
   int fetch(File& file, Place& place, ByteRange range);
   int bring(File& file, Place& place, ByteRange range, bool ahead);
+  int bring_frames(File& file, Place& place, ByteRange range, bool ahead);
   Room make_room(size_t count, const File& file, Place& place, bool ahead,
                  Hold& hold) REQUIRES(mu_);
   void measure(Clock::time_point now) REQUIRES(mu_);
@@ -188,7 +189,8 @@ class SharedCache {
   bool wanted_by_others(const Frame& frame, const Place& place, Clock::time_point now)
       REQUIRES(mu_);
   bool is_last(const File& file, const SharingProcess& process, Clock::time_point now) REQUIRES(mu_);
-  int fill(File& file, const std::vector<uint64_t>& frames) REQUIRES(mu_);
+  std::vector<Piece> pieces_of(const File& file, const std::vector<uint64_t>& frames);
+  int fill(File& file, const std::vector<Piece>& pieces) REQUIRES(mu_);
   void forget(size_t resident_index) REQUIRES(mu_);
   void forget_lost(File& file, ByteRange range) REQUIRES(mu_);
   void drop(size_t resident_index) REQUIRES(mu_);

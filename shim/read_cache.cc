@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "iomgr/base/futex.h"
 #include "iomgr/base/sys.h"
 #include "shim/held_signals.h"
 #include "shim/queue_pool.h"
@@ -14,6 +15,9 @@ namespace {
 alignas(ExtentCache) unsigned char storage[sizeof(ExtentCache)];
 std::atomic<ExtentCache*> ready{nullptr};
 std::atomic<bool> begun{false};
+
+// So long after it has read what others read, too, the process still shares.
+constexpr int64_t kSharingLastsMs = 1000;
 
 // Null: there is none, or somebody is just making it.
 ExtentCache* read_cache() {
@@ -72,16 +76,24 @@ std::optional<size_t> read_cached(const OpenFileRef& file, ByteRange range, void
   return cache->read(extents_of(file, generation), range, buffer, mover);
 }
 
-void give_way_to_sharing(bool shares) {
+void give_way_to_sharing(bool shares, int64_t now_ms, PartMover& mover) {
   static std::atomic<bool> gave{false};
+  static std::atomic<int64_t> shared_ms{0};
+  static FutexLock changing;  // held while what `gave` says is done
   ExtentCache* const cache = ready.load(std::memory_order_acquire);
-  if (cache == nullptr || gave.load(std::memory_order_relaxed) == shares ||
-      gave.exchange(shares, std::memory_order_relaxed) == shares) {
-    return;
-  }
+  if (cache == nullptr) return;
+  if (shares) shared_ms.store(now_ms, std::memory_order_relaxed);
+  if (gave.load(std::memory_order_relaxed) == shares) return;
+  // Of files that it reads in turn, some may be nobody else's.
+  if (!shares && now_ms - shared_ms.load(std::memory_order_relaxed) < kSharingLastsMs) return;
   const HeldSignals signals;
-  if (shares) cache->pause();
-  else cache->resume();
+  if (!changing.lock_patiently()) return;
+  if (gave.load(std::memory_order_relaxed) != shares) {
+    if (shares) cache->pause(mover);
+    else cache->resume();
+    gave.store(shares, std::memory_order_relaxed);
+  }
+  changing.unlock();
 }
 
 void will_need_cached(const OpenFileRef& file, ByteRange range, PartMover& mover) {

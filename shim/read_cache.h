@@ -21,8 +21,9 @@ std::optional<size_t> read_cached(const OpenFileRef& file, ByteRange range, void
 void will_need_cached(const OpenFileRef& file, ByteRange range, PartMover& mover);
 
 // What is shared with other processes needs no copy here: gives the memory back, and takes it
-// again.
-void give_way_to_sharing(bool shares);
+// again when nothing was shared for a while. `now_ms`: of a monotonic clock; `mover`: who ends what is
+// on its way.
+void give_way_to_sharing(bool shares, int64_t now_ms, PartMover& mover);
 
 // Whether all of the memory may be written: copying into what may not would be a
 // signal, where read(2) fails with EFAULT.

@@ -71,13 +71,17 @@ class BorrowedLink {
   bool tell(uint32_t magic, ByteRange range) const {
     const ShareMessage message{.magic = magic, .offset = range.offset, .length_bytes = range.length_bytes};
     const int flags = MSG_NOSIGNAL | (magic == ShareMessage::kPassed ? MSG_DONTWAIT : 0);
-    return ::syscall(SYS_sendto, link_->fd, &message, sizeof message, flags, nullptr, 0) ==
-           static_cast<long>(sizeof message);
+    long sent;
+    do sent = ::syscall(SYS_sendto, link_->fd, &message, sizeof message, flags, nullptr, 0);
+    while (sent < 0 && errno == EINTR);  // we were stopped (signal(7)), as below
+    return sent == static_cast<long>(sizeof message);
   }
   // The server's answer to kFetch: 0 or an errno; ETIMEDOUT: none.
   int answer() const {
     ShareReply reply;
-    const long received = ::syscall(SYS_recvfrom, link_->fd, &reply, sizeof reply, 0, nullptr, nullptr);
+    long received;
+    do received = ::syscall(SYS_recvfrom, link_->fd, &reply, sizeof reply, 0, nullptr, nullptr);
+    while (received < 0 && errno == EINTR);
     const bool sensible = received == static_cast<long>(sizeof reply) && reply.magic == ShareReply::kMagic;
     return sensible ? reply.error : ETIMEDOUT;
   }
@@ -259,7 +263,8 @@ bool is_to_share(const OpenFileRef& file, ByteRange range) {
   return !reader.fits.load(relaxed);
 }
 
-std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void* buffer) {
+std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void* buffer,
+                                  PartMover& mover) {
   SharedReader& reader = file->sharing;
   if (range.length_bytes < kSharedMin || !is_first_process()) return {};
   if (file->origin == Origin::kStub) ask_anew(file);
@@ -270,7 +275,7 @@ std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void
   const SharedHeader& header = reader.frames.header();
   const bool shares = !reader.dead.load(relaxed) && header.process_count.load(relaxed) > 1 &&
                       header.content_time_ns == file.ctime_ns() && file.content_generation() != 0;
-  give_way_to_sharing(shares);
+  give_way_to_sharing(shares, now_ms(), mover);
   const uint64_t size = file.size();
   const uint64_t left = range.offset < size ? size - range.offset : 0;
   range.length_bytes = std::min(range.length_bytes, left);

@@ -321,15 +321,15 @@ ssize_t read_up_to_fault(const OpenFile& file, PartRequest request) {
 ssize_t read_striped(const OpenFileRef& file, uint64_t offset, void* buffer, size_t count_wanted) {
   const int saved_errno = errno;
   Piece piece{.range = {.offset = offset, .length_bytes = count_wanted}, .buffer = buffer};
+  FileMover mover(*file, /*asked_for=*/false);
   std::optional<size_t> done;
-  if (is_to_share(file, piece.range)) done = read_shared(file, piece.range, buffer);
+  if (is_to_share(file, piece.range)) done = read_shared(file, piece.range, buffer, mover);
   if (done) {
     errno = saved_errno;
     return static_cast<ssize_t>(*done);
   }
   const SweepStep step(file, piece.range);
   if (file.direct()) {
-    FileMover mover(*file, /*asked_for=*/false);
     done = read_cached(file, piece.range, buffer, mover);
     errno = saved_errno;
     if (done) return static_cast<ssize_t>(*done);

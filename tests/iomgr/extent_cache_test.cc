@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <random>
 #include <thread>
 #include <vector>
@@ -149,6 +151,37 @@ TEST_F(BegunAheadTest, OfASweepOnlyTheFirstReadsWaitForAWholeOne) {
   EXPECT_EQ(started_bytes_, content_.size() - 2 * kBlock);
   EXPECT_LE(started_count_, content_.size() / kBlock);
   EXPECT_EQ(cache_->stats().ahead.wasted, 0u);
+}
+
+// He waited until somebody else read, half a minute at most.
+TEST_F(BegunAheadTest, WhoWaitsForWhatIsNotBegunYetDrivesItLater) {
+  std::promise<void> reserved, go_on;
+  std::atomic<bool> first{true};
+  before_start_ = [&] {
+    if (!first.exchange(false)) return;
+    reserved.set_value();
+    go_on.get_future().wait();
+  };
+  std::thread beginner([&] { sweep(0, 2 * kBlock); });  // the second one makes it a stream
+  reserved.get_future().wait();
+  std::vector<Page> buffer(kBlock / sizeof(Page));
+  std::future<bool> waiter = std::async(std::launch::async, [&] {
+    return cache_->read(file(), {2 * kBlock, kBlock}, buffer.data(), *this).has_value();
+  });
+  EXPECT_EQ(waiter.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  go_on.set_value();
+  beginner.join();  // and reads no more
+  EXPECT_EQ(waiter.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  EXPECT_TRUE(waiter.get());
+  EXPECT_EQ(content_.compare(2 * kBlock, kBlock, buffer[0].bytes, kBlock), 0);
+}
+
+TEST_F(BegunAheadTest, WhoPausesKeepsNothingOfIt) {
+  sweep(0, 2 * kBlock);
+  EXPECT_GT(started_count_, 0u);
+  cache_->pause(*this);
+  EXPECT_EQ(cache_->stats().ahead_bytes, 0u);
+  EXPECT_EQ(cache_->stats().frames.resident_bytes, 0u);
 }
 
 TEST_F(BegunAheadTest, WhatTheCacheHasIsNotReadAgain) {
@@ -478,7 +511,7 @@ TEST_F(PackedExtentTest, WhoPausesGivesAllOfItBack) {
   make(kEdges);
   start(64 * kMiB);
   sweep();
-  cache_->pause();
+  cache_->pause(*this);
   EXPECT_EQ(cache_->stats().frames.resident_bytes, 0u);
   EXPECT_GE(sweep(), 1.0);
   cache_->resume();

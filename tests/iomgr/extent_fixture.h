@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -66,6 +67,7 @@ class ExtentFixture : public StripedFixture, public PartMover {
       on |= DeviceSet{1} << map_.locate(piece.range.offset).device_index;
       on |= DeviceSet{1} << map_.locate(piece.range.end() - 1).device_index;
     }
+    if (before_start_) before_start_();
     if (!ahead_.start(request, end)) return false;
     started_count_ += 1;
     started_bytes_ += bytes;
@@ -101,6 +103,7 @@ class ExtentFixture : public StripedFixture, public PartMover {
   bool idle_when_done_ = false;  // a device is, for a moment, whenever it has moved its bytes
   std::atomic<uint64_t> started_count_{0};
   std::atomic<DeviceSet> started_on_{0};
+  std::function<void()> before_start_;
   std::atomic<uint64_t> started_bytes_{0};
 
   std::unique_ptr<ExtentCache> cache_;
