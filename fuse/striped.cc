@@ -81,6 +81,17 @@ Result<void> all_or_none(const Volume& volume, const Change& change, const Undo&
   return {};
 }
 
+// What was believed (striped.h) may have given its place to somebody else's. A stub of root's may have
+// anybody's parts.
+Fd find_part_of(int root_fd, const Uuid& file_id, uid_t owner) {
+  Fd part = find_part(root_fd, file_id);
+  struct stat st;
+  if (!part || owner == 0) return part;
+  if (::fstat(part.get(), &st) == 0 && st.st_uid == owner) return part;
+  errno = EPERM;
+  return {};
+}
+
 // A file that has just been made; its parts are readable by us alone.
 Result<LiveFiles::Writer> open_new(Filesystem& fs, const Layout& layout, Fd stub) {
   struct stat st;
@@ -212,10 +223,8 @@ Result<void> resize_striped(Filesystem& fs, fuse_req_t req, LiveFile& live, uint
 
 Result<void> chmod_parts(const Volume& volume, const Layout& layout, const struct stat& stub,
                          mode_t mode) {
-  const PartName name(layout.file_id);
-  // By a descriptor: a link would lead root to what is not the volume's.
   const auto set_mode = [&](int root_fd, mode_t to) {
-    const Fd part(sys::openat(root_fd, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    const Fd part = find_part_of(root_fd, layout.file_id, stub.st_uid);
     return part ? ::chmod(ProcPath(part.get()).c_str(), to & 0777) : -1;
   };
   return all_or_none(
@@ -225,20 +234,23 @@ Result<void> chmod_parts(const Volume& volume, const Layout& layout, const struc
 
 Result<void> chown_parts(const Volume& volume, const Layout& layout, const struct stat& stub,
                          uid_t uid, gid_t gid) {
-  const PartName name(layout.file_id);
-  const auto give_to = [&](int root_fd, uid_t user, gid_t group) {
-    return ::fchownat(root_fd, name.c_str(), user, group, AT_SYMLINK_NOFOLLOW);
+  const auto give_to = [&](int root_fd, uid_t owner, uid_t user, gid_t group) {
+    const Fd part = find_part_of(root_fd, layout.file_id, owner);
+    return part ? ::fchownat(part.get(), "", user, group, AT_EMPTY_PATH) : -1;
   };
+  const uid_t given_to = uid == static_cast<uid_t>(-1) ? stub.st_uid : uid;
   return all_or_none(
-      volume, [&](int root_fd) { return give_to(root_fd, uid, gid); },
-      [&](int root_fd) { (void)give_to(root_fd, stub.st_uid, stub.st_gid); });
+      volume, [&](int root_fd) { return give_to(root_fd, stub.st_uid, uid, gid); },
+      [&](int root_fd) { (void)give_to(root_fd, given_to, stub.st_uid, stub.st_gid); });
 }
 
 bool moves_stubs(int directory_fd, const char* name) {
   const Fd fd(::openat(directory_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat st;
   if (!fd || ::fstat(fd.get(), &st) != 0) return false;
-  return S_ISDIR(st.st_mode) || StubCache().look(fd.get(), st).striped();
+  if (S_ISDIR(st.st_mode)) return true;
+  const StubView view = StubCache().look(fd.get(), st);
+  return view.striped() || view.unreadable || view.error != 0;
 }
 
 Result<void> sync_replacement(Filesystem& fs, int directory_fd, const char* name,
@@ -290,7 +302,11 @@ bool LastLink::reap(int replaced_in) {
   const StubView view = StubCache().look(fd_.get(), st);
   if (!view.striped() || !believe(volume_, view.layout, st)) return false;
   layout_ = view.layout;
-  if (replaced_in >= 0) (void)::fsync(reopen(replaced_in, O_RDONLY).get());
+  if (replaced_in >= 0 && ::fsync(reopen(replaced_in, O_RDONLY).get()) != 0 && errno != EINVAL) {
+    log_line("{}: what has replaced a striped file may not be durable, so its parts stay "
+             "(check --repair removes them): {}", volume_.root(), std::strerror(errno));
+    return true;
+  }
   if (const Outcome<void> removed = remove_parts(volume_, layout_.file_id); !removed) {
     log_line("{} (check --repair will)", removed.error().text);
   }

@@ -11,11 +11,20 @@ namespace {
 
 // A link on the way would lead whoever serves others, as root may, to what is not the volume's. Kernels
 // before 5.6, and filters of system calls that are older, look at the last name only.
-int open_part(int root_fd, const PartName& name, int flags, mode_t mode) {
+int open_below(int root_fd, const char* path, int flags, mode_t mode = 0) {
+  flags |= O_CLOEXEC;
   const open_how how{.flags = static_cast<uint64_t>(flags), .mode = mode, .resolve = RESOLVE_NO_SYMLINKS};
-  const long fd = ::syscall(SYS_openat2, root_fd, name.c_str(), &how, sizeof how);
+  const long fd = ::syscall(SYS_openat2, root_fd, path, &how, sizeof how);
   if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
-  return sys::openat(root_fd, name.c_str(), flags | O_NOFOLLOW, mode);
+  return sys::openat(root_fd, path, flags | O_NOFOLLOW, mode);
+}
+
+// To sync it, as its mode lets us.
+Fd open_to_sync(int root_fd, const PartName& name) {
+  constexpr int kNonblock = O_NONBLOCK;  // should it be a pipe
+  Fd part(open_below(root_fd, name.c_str(), O_RDONLY | kNonblock));
+  return part || errno != EACCES ? std::move(part)
+                                 : Fd(open_below(root_fd, name.c_str(), O_WRONLY | kNonblock));
 }
 
 }  // namespace
@@ -60,7 +69,7 @@ Result<Fd> create_part(int root_fd, const Uuid& file_id) {
     } else if (errno != EEXIST) {
       return last_errno();
     }
-    Fd part(open_part(root_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    Fd part(open_below(root_fd, name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600));
     if (part) return part;
     if (errno != ENOENT) return last_errno();
   }
@@ -74,7 +83,8 @@ int sync_names(int root_fd, const char* path) {
 
 int sync_part(int root_fd, const Uuid& file_id) {
   const PartName name(file_id);
-  const Fd part(sys::openat(root_fd, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  const Fd part = open_to_sync(root_fd, name);
+  if (!part && errno == EACCES) return 0;
   if (!part || ::syscall(SYS_fdatasync, part.get()) != 0) return errno;
   const PartDirectory own(name);
   for (const char* directory : {own.c_str(), "parts"}) {
@@ -84,11 +94,17 @@ int sync_part(int root_fd, const Uuid& file_id) {
 }
 
 int remove_part(int root_fd, const Uuid& file_id) {
-  const PartName name(file_id);
-  const bool gone = ::syscall(SYS_unlinkat, root_fd, name.c_str(), 0) == 0 || errno == ENOENT;
-  const int error = gone ? 0 : errno;
-  (void)::syscall(SYS_unlinkat, root_fd, PartDirectory(name).c_str(), AT_REMOVEDIR);
-  return error;
+  const UuidText name(file_id);
+  const PartDirectory own{PartName(file_id)};
+  const Fd directory(open_below(root_fd, own.c_str(), O_PATH | O_DIRECTORY));
+  if (!directory) return errno == ENOENT ? 0 : errno;
+  if (::syscall(SYS_unlinkat, directory.get(), name.c_str(), 0) != 0 && errno != ENOENT) return errno;
+  (void)::syscall(SYS_unlinkat, root_fd, own.c_str(), AT_REMOVEDIR);
+  return 0;
+}
+
+Fd find_part(int root_fd, const Uuid& file_id) {
+  return Fd(open_below(root_fd, PartName(file_id).c_str(), O_PATH));
 }
 
 // Moves a descriptor to a number above the floor; keeps it where there is none.
@@ -106,7 +122,7 @@ Result<void, PartError> PartFiles::open(std::span<const int> roots, const Layout
   const PartName name(layout.file_id);
   flags_ = flags | O_CLOEXEC;
   for (uint32_t d = 0; d < layout.geometry.device_count; ++d) {
-    const int fd = raised(open_part(roots[d], name, flags_, 0));
+    const int fd = raised(open_below(roots[d], name.c_str(), flags_));
     if (fd < 0) {
       const PartError error{.code = errno, .device_index = d};
       close();

@@ -43,8 +43,11 @@ int give_access(int directory_fd, const char* name, const struct stat& owner, mo
 // need be.
 Result<Fd> create_part(int root_fd, const Uuid& file_id);
 
-// The names in a directory below a device's root, or a part and its name, become durable. 0 or an
-// errno.
+// The part as a place only (O_PATH), to which no link has led.
+Fd find_part(int root_fd, const Uuid& file_id);
+
+// The names in a directory below a device's root, or a part and its name, become durable; a part that
+// we may neither read nor write is left as it is. 0 or an errno.
 int sync_names(int root_fd, const char* path);
 int sync_part(int root_fd, const Uuid& file_id);
 

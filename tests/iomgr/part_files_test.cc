@@ -52,6 +52,25 @@ TEST_F(PartFilesTest, AFileThatIsBeingWrittenMayHaveShortParts) {
   EXPECT_TRUE(parts.open(root_fds(), layout_, O_RDONLY));
 }
 
+// Whoever owns the device's directories could lead root to another volume's parts.
+TEST_F(PartFilesTest, NoLinkOnTheWayLeadsToAPart) {
+  namespace fs = std::filesystem;
+  const fs::path own = fs::path(part(1)).parent_path();
+  const fs::path elsewhere = fs::path(device(1)) / "elsewhere";
+  fs::rename(own, elsewhere);
+  fs::create_directory_symlink(elsewhere, own);
+  const int root = root_fds()[1];
+  EXPECT_FALSE(find_part(root, layout_.file_id));
+  EXPECT_EQ(sync_part(root, layout_.file_id), ELOOP);
+  EXPECT_EQ(remove_part(root, layout_.file_id), ELOOP);
+  EXPECT_TRUE(fs::exists(part(1)));
+  fs::remove(own);
+  fs::rename(elsewhere, own);
+  EXPECT_TRUE(find_part(root, layout_.file_id));
+  EXPECT_EQ(remove_part(root, layout_.file_id), 0);
+  EXPECT_FALSE(fs::exists(part(1)));
+}
+
 TEST_F(PartFilesTest, LeaveLowDescriptorNumbersToTheProgram) {
   PartFiles parts(500);
   ASSERT_TRUE(parts.open(root_fds(), layout_, O_RDONLY));
