@@ -73,11 +73,11 @@ bool read_volume_above(int directory) {
   return read_volume_file(text.view(), &volume) == nullptr;
 }
 
-// What has changed of the directory's names that the path is one of. Under the SlowLock.
-void sync_names(int directory, const char* path) {
+// What has changed of the directory's names that the path is one of is durable. Under the SlowLock.
+bool sync_names(int directory, const char* path) {
   const Fd parent = open_parent(directory, path);
   const Fd readable = parent ? reopen(parent.get(), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : Fd();
-  if (readable) (void)::syscall(SYS_fsync, readable.get());
+  return readable && (::syscall(SYS_fsync, readable.get()) == 0 || errno == EINVAL);
 }
 
 // A change of names by which stubs are found: while it is under way no check looks for them, and
@@ -104,8 +104,8 @@ class NameChange {
     Devices devices;
     // Parts that stay are no harm: graphlane check --repair removes them.
     if (volume_count_ > 0 && stub && sys::fstat(stub.fd(), &st) == 0 && st.st_nlink == 0 &&
+        (path == nullptr || sync_names(directory, path)) &&
         !open_devices_of(stub.fd(), stub.layout(), &volume, &devices)) {
-      if (path != nullptr) sync_names(directory, path);
       remove_parts(devices, stub.layout().file_id);
     }
     errno = saved_errno;
@@ -132,7 +132,9 @@ int sync_parts(const NamedStub& stub) {
   Devices devices;
   {
     const SlowLockGuard lock(slow_lock);
-    if (!lock || open_devices_of(stub.fd(), stub.layout(), &volume, &devices)) return EIO;
+    if (!lock) return EIO;
+    const Failure failure = open_devices_of(stub.fd(), stub.layout(), &volume, &devices);
+    if (failure) return failure.error;
   }
   for (const int root : devices.roots()) {
     if (const int error = sync_part(root, stub.layout().file_id); error != 0) return error;
@@ -214,7 +216,14 @@ int change_rights(int directory, const char* path, int flags, Original original)
   const NamedStub stub(directory, path, flags);
   errno = saved_errno;
   const int status = original();
-  if (status == 0 && stub) share_rights(stub);
+  if (status != 0) return status;
+  if (stub) {
+    share_rights(stub);
+  } else if (stub.may_be_stub()) {  // which could not be read before, and now can
+    const NamedStub now(directory, path, flags);
+    if (now) share_rights(now);
+    errno = saved_errno;
+  }
   return status;
 }
 

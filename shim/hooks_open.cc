@@ -136,7 +136,8 @@ int hook_posix_spawn_file_actions_addopen(posix_spawn_file_actions_t* actions, i
                                           const char* path, int flags, mode_t mode) {
   const bool changes = may_write(access_of_flags(flags)) || (flags & O_TRUNC) != 0;
   Layout layout;
-  if (changes && is_stub_at(AT_FDCWD, path, 0, &layout)) {
+  if (changes && path != nullptr &&
+      (is_stub_at(AT_FDCWD, path, 0, &layout) || may_be_unreadable_stub(AT_FDCWD, path, flags))) {
     explain_once(Refusal::kSpawn);
     return ENOTSUP;
   }

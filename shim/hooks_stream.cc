@@ -78,10 +78,11 @@ FILE* opened(FILE* stream) {
 OpenFileRef file_of(FILE* stream) { return acquire_known_stub(::fileno(stream)); }
 
 // freopen() without a path opens the stream's own file again.
-bool would_open_stub(const char* path, FILE* stream) {
+bool would_open_stub(const char* path, const char* mode, FILE* stream) {
+  if (path == nullptr) return static_cast<bool>(acquire_stub(::fileno(stream)));
   Layout layout;
-  return path != nullptr ? is_stub_at(AT_FDCWD, path, 0, &layout)
-                         : static_cast<bool>(acquire_stub(::fileno(stream)));
+  return is_stub_at(AT_FDCWD, path, 0, &layout) ||
+         ((flags_of_mode(mode) & O_ACCMODE) != O_RDONLY && may_be_unreadable_stub(AT_FDCWD, path, 0));
 }
 
 // libc makes its custom streams without room for wide characters, and crashes
@@ -137,7 +138,7 @@ FILE* hook_fdopen(int fd, const char* mode) {
 
 #define FREOPEN_HOOK(name)                                                 \
   FILE* hook_##name(const char* path, const char* mode, FILE* stream) {    \
-    if (would_open_stub(path, stream)) {                                   \
+    if (would_open_stub(path, mode, stream)) {                             \
       explain_once(Refusal::kFreopen);                                     \
       errno = ENOTSUP;                                                     \
       return nullptr;                                                      \

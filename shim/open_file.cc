@@ -98,7 +98,10 @@ OpenFile* find_open(const struct stat& st, Access access, bool linked = false) {
     if (!file.in_use.load(std::memory_order_acquire) || !reference(&file)) continue;
     const bool same = file.device_number == st.st_dev && file.inode == st.st_ino &&
                       (file.origin == Origin::kLinked) == linked;
-    const bool is_good = same && !file.lost.load(std::memory_order_relaxed) && still_holds(file);
+    // That we cannot write it is nothing to who reads.
+    const bool is_of_use = file.origin != Origin::kDamaged || !file.written_here || may_write(access);
+    const bool is_good =
+        same && is_of_use && !file.lost.load(std::memory_order_relaxed) && still_holds(file);
     const bool is_read_only = file.origin == Origin::kStub && !file.written_here;
     if (is_good && !is_read_only) {
       if (read_only != nullptr) unreference(read_only);

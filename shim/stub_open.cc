@@ -82,10 +82,11 @@ OpenFileRef acquire_writer(const Fd& place) {
   return file;
 }
 
-// Whether that may be a stub which this process may write, but not read: it would be torn.
-bool may_be_unreadable_stub(int directory, const char* path, int flags) {
-  const Fd place = open_place(directory, path, flags);
+bool cannot_be_read(int directory, const char* path, int flags) {
   struct stat st;
+  const int nofollow = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
+  if (::syscall(SYS_newfstatat, directory, path, &st, nofollow) != 0 || !has_stub_size(st)) return false;
+  const Fd place = open_place(directory, path, flags);
   if (!place || sys::fstat(place.get(), &st) != 0 || !has_stub_size(st) ||
       ::syscall(SYS_faccessat2, place.get(), "", R_OK, AT_EMPTY_PATH | AT_EACCESS) == 0 ||
       errno != EACCES || lies_on_fuse(place.get())) {
@@ -225,6 +226,13 @@ int truncate_and_read(int directory, const char* path, int flags) {
 }
 
 }  // namespace
+
+bool may_be_unreadable_stub(int directory, const char* path, int flags) {
+  const int saved_errno = errno;
+  const bool may_be = cannot_be_read(directory, path, flags);
+  errno = saved_errno;
+  return may_be;
+}
 
 bool open_stub(int directory, const char* path, int flags, mode_t mode, int* fd) {
   const bool writes = may_write(access_of_flags(flags));

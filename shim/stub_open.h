@@ -14,7 +14,11 @@ namespace graphlane {
 // left to libc: what only reads, ordinary files, and all that lies on a mount.
 bool open_stub(int directory, const char* path, int flags, mode_t mode, int* fd);
 
-// The same for truncate(2).
+// Whether that may be a stub which this process may write, but not read: libc, opening it to write,
+// would tear it.
+bool may_be_unreadable_stub(int directory, const char* path, int flags);
+
+// The same as open_stub() for truncate(2).
 bool truncate_stub(const char* path, off_t size, int* status);
 
 }  // namespace graphlane
