@@ -115,11 +115,16 @@ Result<void> LiveFile::say(FileState state, uint64_t size) {
 }
 
 // Durably, but for a bound that is lifted: else a power failure could keep the new parts and the
-// stub that says `closed`, or some parts cut and others not, and no bound.
+// stub that says `closed`, or some parts cut and others not, and no bound. So what a bound has cut is
+// durable before it is lifted.
 Result<void> LiveFile::prepare_change(uint64_t bound) {
   change_count_.fetch_add(1, std::memory_order_acq_rel);
   const bool is_said = layout_.state == FileState::kOpen && layout_.logical_size == bound;
   if (is_said && is_durable_) return {};
+  const bool lifts = !is_said && layout_.state == FileState::kOpen && bound == kNoBound;
+  for (uint32_t d = 0; lifts && d < writable_->parts().count(); ++d) {
+    if (::fdatasync(part_fd(d)) != 0) return last_errno();
+  }
   if (!is_said && (layout_.state == FileState::kClosed || bound != kNoBound)) is_durable_ = false;
   if (Result<void> said = say(FileState::kOpen, bound); !said) return said;
   if (!is_durable_ && ::fdatasync(stub_.get()) != 0) return last_errno();

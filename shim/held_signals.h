@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <ctime>
 
 #include "iomgr/base/sys.h"
 
@@ -21,6 +22,13 @@ class HeldSignals {
   ~HeldSignals() { set(SIG_SETMASK, before_, nullptr); }
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
+
+  // For so long signals come, and their handlers run. A handler that leaves by siglongjmp() leaves
+  // this scope without its end.
+  void pause(int64_t nanoseconds) const {
+    timespec duration{.tv_sec = 0, .tv_nsec = nanoseconds};
+    ::syscall(SYS_ppoll, nullptr, 0, &duration, &before_, sizeof before_);
+  }
 
  private:
   // The kernel's mask, which unlike libc's can hold libc's own signals

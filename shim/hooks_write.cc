@@ -19,10 +19,10 @@ namespace {
 constexpr int kRwfDsync = 0x2, kRwfSync = 0x4, kRwfNowait = 0x8, kRwfAppend = 0x10;
 
 // O_SYNC has the bit of O_DSYNC in it.
-int sync_as_asked(const OpenFileRef& file, int open_flags, int rwf_flags) {
+int sync_as_asked(const OpenFileRef& file, int fd, int open_flags, int rwf_flags) {
   const bool all = (open_flags & O_SYNC) == O_SYNC || (rwf_flags & kRwfSync) != 0;
   if (!all && (open_flags & O_DSYNC) == 0 && (rwf_flags & kRwfDsync) == 0) return 0;
-  return sync_striped(file, !all);
+  return sync_striped(file, fd, !all);
 }
 
 // Bytes or -errno.
@@ -47,7 +47,7 @@ ssize_t write_at_offset(const OpenFileRef& file, int fd, const Memory& memory, o
     range.settle(written);
   }
   if (written <= 0) return written;
-  const int error = sync_as_asked(file, flags, memory.flags);
+  const int error = sync_as_asked(file, fd, flags, memory.flags);
   return error == 0 ? written : -error;
 }
 
@@ -151,7 +151,7 @@ bool sync(int fd, int* error, Sync how) {
 }
 
 bool sync(int fd, bool data_only, int* error) {
-  return sync(fd, error, [=](const OpenFileRef& file) { return sync_striped(file, data_only); });
+  return sync(fd, error, [=](const OpenFileRef& file) { return sync_striped(file, fd, data_only); });
 }
 
 }  // namespace

@@ -19,16 +19,31 @@ Fd open_again(int part) {
   return lifted(again || errno != EACCES ? std::move(again) : reopen(part, O_WRONLY));
 }
 
+// Signals wait for a write to a file, and errno is the caller's.
+struct Quietly {
+  const HeldSignals signals;
+  const int saved_errno = errno;
+  ~Quietly() { errno = saved_errno; }
+};
+
+// Who may read the part can have this lock, too, for as long as he likes: so who waits for it can be
+// ended. 0 or an errno.
+int lock_size(int part, const HeldSignals& signals) {
+  constexpr int64_t kPauseMin = 100'000, kPauseMax = 5'000'000;  // ns
+  for (int64_t pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {
+    if (::syscall(SYS_flock, part, LOCK_EX | LOCK_NB) == 0) return 0;
+    if (errno != EWOULDBLOCK && errno != EINTR) return errno;
+    signals.pause(pause);
+  }
+}
+
 // The right to change the size, and what the stub says meanwhile.
 class SizeChange {
  public:
-  explicit SizeChange(const OpenFile& file)
+  SizeChange(const OpenFile& file, const HeldSignals& signals)
       : file_(file), lock_(open_again(file.parts->buffered(0))) {
-    if (!lock_) {
-      error_ = errno;
-      return;
-    }
-    while (::syscall(SYS_flock, lock_.get(), LOCK_EX) != 0 && errno == EINTR) continue;
+    error_ = lock_ ? lock_size(lock_.get(), signals) : errno;
+    if (error_ != 0) return;
     const auto verdict = read_stub(file.stub_fd, kStubSize, &layout_);
     if (!verdict) error_ = verdict.error().code;
     else if (*verdict != StubVerdict::kStub || layout_.file_id != file.file_id) error_ = ESTALE;
@@ -40,13 +55,13 @@ class SizeChange {
 
   // From here on the size is what the parts say. 0 or an errno, as all below.
   int allow_growth() {
-    if (const int error = set_part_sizes(size_); error != 0) return error;
+    if (const int error = even_out(); error != 0) return error;
     return say(kNoBound);
   }
 
   // Longer, with a hole. While the parts grow, the old size is the bound.
   int grow(uint64_t size) {
-    int error = set_part_sizes(size_);
+    int error = even_out();
     if (error == 0) error = say(size_);
     if (error == 0) error = set_part_sizes(size);
     if (error != 0) {
@@ -80,7 +95,17 @@ class SizeChange {
     return !durably || ::syscall(SYS_fdatasync, file_.stub_fd) == 0 ? 0 : errno;
   }
 
-  // What a dead writer left uneven is put right, too.
+  // What a dead writer left uneven is put right. What a bound has cut is durable before that goes: else
+  // a power failure could bring some parts back in their old length.
+  int even_out() {
+    int error = set_part_sizes(size_);
+    const bool has_bound = is_open() && layout_.logical_size != kNoBound;
+    for (uint32_t d = 0; error == 0 && has_bound && d < file_.parts->count(); ++d) {
+      if (::syscall(SYS_fdatasync, file_.parts->buffered(d)) != 0) error = errno;
+    }
+    return error;
+  }
+
   int set_part_sizes(uint64_t size) {
     for (uint32_t d = 0; d < file_.parts->count(); ++d) {
       const auto wanted = static_cast<off_t>(file_.map.part_size(d, size));
@@ -97,13 +122,6 @@ class SizeChange {
   int error_ = 0;
   Layout layout_;
   uint64_t size_ = 0;
-};
-
-// Signals wait for a write to a file, and errno is the caller's.
-struct Quietly {
-  const HeldSignals signals;
-  const int saved_errno = errno;
-  ~Quietly() { errno = saved_errno; }
 };
 
 // The largest offset is what the kernel's is.
@@ -130,8 +148,8 @@ ssize_t write_pieces(const OpenFileRef& file, const Memory& memory, size_t wante
 }
 
 ssize_t write_extending(const OpenFileRef& file, const Memory& memory, size_t wanted, bool append,
-                        uint64_t* offset) {
-  SizeChange change(*file);
+                        uint64_t* offset, const HeldSignals& signals) {
+  SizeChange change(*file, signals);
   if (change.error() != 0) return -change.error();
   if (append) *offset = change.size();
   if (too_large(*offset + wanted)) return -EFBIG;
@@ -150,7 +168,8 @@ ssize_t write_striped(const OpenFileRef& file, const Memory& memory, bool append
   if (wanted == 0) return 0;
   const bool within = !append && *offset + wanted <= file.size();
   const ssize_t written = within ? write_pieces(file, memory, wanted, *offset, false)
-                                 : write_extending(file, memory, wanted, append, offset);
+                                 : write_extending(file, memory, wanted, append, offset,
+                                                   quietly.signals);
   if (written <= 0) return written;
   note_written(*file);
   file->file_counters->count_write(static_cast<uint64_t>(written));
@@ -160,7 +179,7 @@ ssize_t write_striped(const OpenFileRef& file, const Memory& memory, bool append
 int resize_striped(const OpenFileRef& file, uint64_t size_bytes) {
   const Quietly quietly;
   if (too_large(size_bytes)) return EFBIG;
-  SizeChange change(*file);
+  SizeChange change(*file, quietly.signals);
   if (change.error() != 0) return change.error();
   int error = 0;
   if (size_bytes < change.size()) error = change.shrink(size_bytes);
@@ -174,7 +193,7 @@ int allocate_striped(const OpenFileRef& file, int mode, ByteRange range) {
   const Quietly quietly;
   if ((mode & ~kPossible) != 0) return EOPNOTSUPP;
   if (too_large(range.end())) return EFBIG;
-  SizeChange change(*file);
+  SizeChange change(*file, quietly.signals);
   if (change.error() != 0) return change.error();
   for (uint32_t d = 0; d < file->parts->count(); ++d) {
     const ByteRange run = file->map.run(d, range);
@@ -191,7 +210,7 @@ int allocate_striped(const OpenFileRef& file, int mode, ByteRange range) {
   return error;
 }
 
-int sync_striped(const OpenFileRef& file, bool data_only) {
+int sync_striped(const OpenFileRef& file, int fd, bool data_only) {
   const Quietly quietly;
   const uint32_t count = file->parts->count();
   // Begun on all devices before one is waited for; only a hint.
@@ -201,9 +220,9 @@ int sync_striped(const OpenFileRef& file, bool data_only) {
   for (uint32_t d = 0; d < count; ++d) {
     if (::syscall(SYS_fdatasync, file->parts->buffered(d)) != 0) return errno;
   }
-  if (!file->written_here) return 0;
-  show_written(*file);
-  return ::syscall(data_only ? SYS_fdatasync : SYS_fsync, file->stub_fd) == 0 ? 0 : errno;
+  // Who only reads, too: a writer who has gone may have left a bound that is lifted in memory alone.
+  if (file->written_here) show_written(*file);
+  return ::syscall(data_only ? SYS_fdatasync : SYS_fsync, fd) == 0 ? 0 : errno;
 }
 
 int sync_filesystems(const OpenFileRef& file) {

@@ -32,8 +32,9 @@ ssize_t write_striped(const OpenFileRef& file, const Memory& memory, bool append
 int resize_striped(const OpenFileRef& file, uint64_t size_bytes);
 int allocate_striped(const OpenFileRef& file, int mode, ByteRange range);
 
-// As fsync(2), for readers too: all devices write at the same time. 0 or an errno.
-int sync_striped(const OpenFileRef& file, bool data_only);
+// As fsync(2), for readers too: all devices write at the same time, then the stub, of which the program
+// has `fd`. 0 or an errno.
+int sync_striped(const OpenFileRef& file, int fd, bool data_only);
 
 // As syncfs(2), for the filesystems that the parts lie in. 0 or an errno.
 int sync_filesystems(const OpenFileRef& file);

@@ -17,3 +17,16 @@ def test_a_bound_is_durable_before_any_part_is_cut(root, striped, mounted):
         assert [name for name, _ in calls] == ["pwrite64", "fdatasync", *["ftruncate"] * 4]
         assert all(path.endswith("/data") for _, path in calls[:2])
         assert os.fstat(file.fileno()).st_size == 10_000
+
+
+def test_a_bound_is_lifted_when_what_it_has_cut_is_durable(root, striped, mounted):
+    """Else a power failure could bring some parts back in their old length."""
+    volume, _ = striped(size=100_000)
+    with mounted(volume) as at, open(at / "data", "r+b", buffering=0) as file:
+        os.truncate(file.fileno(), 10_000)
+        file.seek(0, os.SEEK_END)
+        with traced(volume, at, "fdatasync", "pwrite64") as calls:
+            file.write(b"more")
+            os.fstat(file.fileno())
+        assert [name for name, _ in calls][:5] == [*["fdatasync"] * 4, "pwrite64"]
+        assert calls[4][1].endswith("/data")

@@ -1,6 +1,7 @@
 """Writing striped files without a mount: everything is as on plain files."""
 
 import errno
+import fcntl
 import os
 import random
 import re
@@ -545,6 +546,41 @@ def test_syncfs_is_of_all_filesystems(preloaded, made, traced):
     assert synced[len(made.devices):] == [made.path / "a.dat"]
 
 
+def test_fsync_by_who_only_reads_is_of_the_stub_too(preloaded, made, traced):
+    """Which may have a bound that a writer, who has gone, has lifted in memory alone."""
+    preloaded(f"open({str(made.path / 'a.dat')!r}, 'w').write('x')")
+    calls = traced("fsync,fdatasync", "sync", made.path / "a.dat")
+    assert calls[-1] == ("fsync", made.path / "a.dat")
+    assert [path.is_relative_to(device) for (_, path), device in zip(calls, made.devices)] == [True] * len(made.devices)
+
+
+def test_a_bound_is_lifted_when_what_it_has_cut_is_durable(preloaded, made, traced):
+    """Else a power failure could bring some parts back in their old length."""
+    preloaded(f"open({str(made.path / 'a.dat')!r}, 'wb').write(bytes(1_000_000))")
+    calls = traced("fdatasync,ftruncate,pwrite64", sys.executable, "-c",
+                   f"open({str(made.path / 'a.dat')!r}, 'wb').write(b'x')")
+    calls = [call for call in calls if call[1].is_relative_to(made.path.parent)]
+    cut = max(i for i, (name, _) in enumerate(calls) if name == "ftruncate")
+    assert [name for name, _ in calls[cut + 1:cut + 2 + len(made.devices)]] == \
+        ["fdatasync"] * len(made.devices) + ["pwrite64"]
+
+
+def test_who_waits_for_another_to_change_the_size_can_be_ended(graphlane, preloaded, made):
+    """Whoever may read a file can hold the lock for ever."""
+    preloaded(f"open({str(made.path / 'a.dat')!r}, 'w').write('x')")
+    part = sorted(made.devices[0].glob("*/parts/*/*"))[0]
+    with open(part, "rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        waits = subprocess.Popen([str(graphlane.program), "run", "--no-mount", "--", "truncate", "-s", "9",
+                                  str(made.path / "a.dat")])
+        with pytest.raises(subprocess.TimeoutExpired):
+            waits.wait(1)
+        waits.terminate()
+        assert waits.wait(10) != 0
+    preloaded("truncate", "-s", "9", made.path / "a.dat")
+    assert content(graphlane, made, "a.dat") == b"x" + bytes(8)
+
+
 def test_a_truncation_is_durable_before_parts_are_cut(preloaded, made, traced):
     """They lie on filesystems of their own: else a power failure could leave some cut, and no stub that
     says so, and the file would have zeros in it."""
@@ -773,14 +809,27 @@ print(failures)
 
 
 @pytest.mark.parametrize("call", ["os.open(path, os.O_WRONLY)", "os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)",
-                                  "open(path, 'w')", "os.truncate(path, 10)"])
+                                  "open(path, 'w')", "os.truncate(path, 10)", "reopened('w')",
+                                  "spawned(os.O_WRONLY | os.O_TRUNC)"])
 def test_a_stub_that_cannot_be_read_is_not_torn(graphlane, preloaded, his, call):
     path = his.path / "a.dat"
-    preloaded(HIS + f"""
+    preloaded("import ctypes" + HIS + f"""
 path, plain = {str(path)!r}, {str(his.path.parent / 'plain')!r}
 for name, data in (path, b"content"), (plain, bytes(4096)):
     open(name, "wb").write(data)
     os.chmod(name, 0o200)
+libc = ctypes.CDLL(None, use_errno=True)
+libc.fopen.restype = libc.freopen.restype = ctypes.c_void_p
+def reopened(mode):
+    stream = ctypes.c_void_p(libc.fopen(b"/dev/null", b"r"))
+    if not libc.freopen(path.encode(), mode.encode(), stream):
+        raise PermissionError(ctypes.get_errno())
+def spawned(flags):
+    try:
+        actions = [(os.POSIX_SPAWN_OPEN, 1, path, flags, 0)]
+        os.waitpid(os.posix_spawn("/bin/true", ["true"], os.environ, file_actions=actions), 0)
+    except OSError as error:
+        raise PermissionError(error.errno)
 def failed():
     try:
         {call}
@@ -791,6 +840,32 @@ path = plain
 assert not failed(), "elsewhere it is no stub"
 """)
     assert content(graphlane, his, "a.dat") == b"content"
+
+
+def test_who_may_read_again_may_read_the_parts_too(graphlane, preloaded, his):
+    """The parts stayed closed for good."""
+    path = his.path / "a.dat"
+    preloaded(HIS + f"""
+path = {str(path)!r}
+open(path, "wb").write(b"content")
+os.chmod(path, 0)
+os.chmod(path, 0o644)
+assert open(path, "rb").read() == b"content"
+""")
+    assert content(graphlane, his, "a.dat") == b"content"
+
+
+def test_who_may_not_read_a_file_may_rename_it_over_another(graphlane, preloaded, his):
+    preloaded(HIS + f"""
+os.chdir({str(his.path)!r})
+open("a.dat", "wb").write(b"old")
+fd = os.open("b.dat", os.O_WRONLY | os.O_CREAT, 0o200)
+os.write(fd, b"new")
+os.rename("b.dat", "a.dat")
+os.chmod("a.dat", 0o600)
+""")
+    assert content(graphlane, his, "a.dat") == b"new"
+    settled(graphlane, his)
 
 
 @pytest.mark.parametrize("end", ["libc.fclose(stream)", "libc.freopen(b'/dev/null', b'r', stream)",
