@@ -4,6 +4,7 @@
 //   striped   spliced into the parts, one piece a stripe unit, in their order, so
 //             that a device that is full ends the write where it would end on a
 //             disk of its own; many small units: by the lanes, all at once
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "fuse/open_file.h"
@@ -78,9 +79,12 @@ Written write_striped(Filesystem& fs, LiveFile& live, fuse_bufvec* data, off_t o
 }
 
 // O_SYNC, O_DSYNC, RWF_DSYNC and `-o sync`: after a write through the page cache the kernel asks
-// for an fsync, after one that comes straight to us it does not. 0 or an errno.
+// for an fsync, after one that comes straight to us it does not. A plain file that is open so on the
+// host has done it. 0 or an errno.
 int sync_as_asked(OpenFile& file, int flags) {
   if (!file.direct_io || (flags & O_DSYNC) == 0) return 0;
+  const int asked = flags & O_SYNC;  // which has the bit of O_DSYNC in it
+  if (!file.live && (::fcntl(file.fd.get(), F_GETFL) & asked) == asked) return 0;
   return file.sync(/*data_only=*/(flags & O_SYNC) != O_SYNC);
 }
 

@@ -82,8 +82,16 @@ bool OutsideChanges::is_ours(const Inode& inode, const Uuid& file_id) {
 void OutsideChanges::changed(Inode& inode, const Uuid& file_id) {
   // Those who have it open may read as far as it goes now.
   if (const auto file = inode.stub.opened(file_id)) fs_.live.follow_stub(*file);
-  if (dropping_count_.fetch_add(1, std::memory_order_acq_rel) < kDroppingMax) {
+  const bool at_once = dropping_count_.fetch_add(1, std::memory_order_acq_rel) < kDroppingMax;
+  if (at_once) {
+    {
+      const MutexLock lock(mu_);
+      dropping_here_.push_back(&inode);
+    }
     drop_pages(inode);
+    const MutexLock lock(mu_);
+    dropping_here_.erase(std::find(dropping_here_.begin(), dropping_here_.end(), &inode));
+    dropped_.notify_all();
   } else {
     const MutexLock lock(mu_);
     fs_.inodes.hold(inode);
@@ -97,7 +105,7 @@ bool OutsideChanges::will_drop(const Inode& inode) const {
   const auto has = [&](const std::vector<Inode*>& inodes) {
     return std::find(inodes.begin(), inodes.end(), &inode) != inodes.end();
   };
-  return has(waiting_) || has(dropping_);
+  return has(waiting_) || has(dropping_) || has(dropping_here_);
 }
 
 void OutsideChanges::begin_writing(Inode& inode) {

@@ -93,6 +93,7 @@ class OutsideChanges {
   std::unordered_map<Inode*, uint32_t> open_ GUARDED_BY(mu_);  // how many handles
   std::vector<Inode*> waiting_ GUARDED_BY(mu_);                // their pages are to be dropped
   std::vector<Inode*> dropping_ GUARDED_BY(mu_);               // … and just are
+  std::vector<Inode*> dropping_here_ GUARDED_BY(mu_);          // the same, by who has seen the change
   bool stopping_ GUARDED_BY(mu_) = false;
 };
 

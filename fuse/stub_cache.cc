@@ -6,6 +6,8 @@
 namespace graphlane {
 namespace {
 
+constexpr auto kFreshMax = std::chrono::seconds(1);  // a clock ticks more often
+
 // A stub that was cut short is shorter, never longer: read_stub() says what
 // else cannot be one, but only after it was opened.
 bool size_of_a_stub(const struct stat& st) {
@@ -71,10 +73,13 @@ bool StubCache::same_content(const Uuid& file_id, const struct stat& st, bool ou
     now.ctime_ns = ctime_ns;
     now.size = st.st_size;
   }
-  const bool fresh = !ours && is_fresh(ctime_ns);
   MutexLock lock(mu_);
   const bool is_first = !content_;
   const bool as_before = content_ == now;
+  const auto looked_at = std::chrono::steady_clock::now();
+  if (!as_before) content_since_ = looked_at;
+  // A ctime ahead of our clock looks fresh for longer than it is.
+  const bool fresh = !ours && is_fresh(ctime_ns) && looked_at - content_since_ < kFreshMax;
   const bool same = is_first || (as_before && !content_may_have_changed_);
   content_may_have_changed_ = fresh && !(as_before && same);
   content_ = now;

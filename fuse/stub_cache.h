@@ -9,6 +9,7 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -67,6 +68,7 @@ class StubCache {
   StubView view_ GUARDED_BY(mu_);
   std::weak_ptr<StripedFile> opened_ GUARDED_BY(mu_);
   std::optional<Content> content_ GUARDED_BY(mu_);
+  std::chrono::steady_clock::time_point content_since_ GUARDED_BY(mu_);  // first seen
   bool content_may_have_changed_ GUARDED_BY(mu_) = false;  // unseen
 };
 

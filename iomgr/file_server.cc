@@ -73,18 +73,16 @@ class FileServer::Strangers : public std::enable_shared_from_this<Strangers> {
     return closing_count_ < kClosingMax && (found == closing_.end() || found->second < kOfUserMax);
   }
 
-  void close(uid_t user, const std::vector<int>& fds) {
+  void close(uid_t user, std::vector<int> fds) {
     {
       const MutexLock lock(mu_);
+      waiting_.push_back({user, std::move(fds)});
       closing_[user] += 1;
       closing_count_ += 1;
     }
     try {
-      std::thread([self = shared_from_this(), user, fds] {
-        for (const int fd : fds) sys::close(fd);
-        self->closed(user);
-      }).detach();
-    } catch (...) {  // no more threads: they stay open
+      std::thread([self = shared_from_this()] { self->close_waiting(); }).detach();
+    } catch (...) {  // no more threads: the next one's closes these, too
     }
   }
 
@@ -92,13 +90,26 @@ class FileServer::Strangers : public std::enable_shared_from_this<Strangers> {
   static constexpr size_t kOfUserMax = 4;
   static constexpr size_t kClosingMax = 64;
 
-  void closed(uid_t user) {
-    const MutexLock lock(mu_);
-    closing_count_ -= 1;
-    if (--closing_[user] == 0) closing_.erase(user);
+  struct Shown {
+    uid_t user;
+    std::vector<int> fds;
+  };
+
+  void close_waiting() {
+    MutexLock lock(mu_);
+    while (!waiting_.empty()) {
+      const Shown shown = std::move(waiting_.back());
+      waiting_.pop_back();
+      mu_.unlock();
+      for (const int fd : shown.fds) sys::close(fd);
+      mu_.lock();
+      closing_count_ -= 1;
+      if (--closing_[shown.user] == 0) closing_.erase(shown.user);
+    }
   }
 
   Mutex mu_;
+  std::vector<Shown> waiting_ GUARDED_BY(mu_);
   std::map<uid_t, size_t> closing_ GUARDED_BY(mu_);
   size_t closing_count_ GUARDED_BY(mu_) = 0;
 };
@@ -199,19 +210,20 @@ Result<Fd> FileServer::receive_request(int connection, PassedShareRequest* reque
     const dev_t device = device_of(message.fds[i]);
     if (device == 0 || !host_.serves(device)) strange.push_back(message.take(i));
   }
-  if (!strange.empty()) strangers_->close(user, strange);
+  const bool has_strange = !strange.empty();
+  if (has_strange) strangers_->close(user, std::move(strange));
   if (!is_valid) return Errno{EINVAL};
-  return strange.empty() ? Result<Fd>(Fd(message.take(0))) : Errno{EXDEV};
+  return !has_strange ? Result<Fd>(Fd(message.take(0))) : Errno{EXDEV};
 }
 
 // A link to stay for, or none; a connection that shares goes to where those are.
 std::unique_ptr<FileServer::Link> FileServer::serve(Fd& connection, bool room_for_link) {
-  PassedShareRequest request;
-  Result<Fd> file = receive_request(connection.get(), &request);
-  if (!file && file.error().code != EXDEV) return nullptr;
   Answer answer;
   std::unique_ptr<SharedScan> scan;
   try {
+    PassedShareRequest request;
+    Result<Fd> file = receive_request(connection.get(), &request);
+    if (!file && file.error().code != EXDEV) return nullptr;
     answer = file ? answer_to(request, std::move(*file), connection.get(), room_for_link, &scan)
                   : refusal(EXDEV);
   } catch (const std::bad_alloc&) {

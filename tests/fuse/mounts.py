@@ -34,10 +34,23 @@ def parts_of(volume) -> list[Path]:
     return [path for device in volume.devices for path in device.glob("*/parts/*/*")]
 
 
+def daemon_of(volume, at: Path) -> str:
+    (daemon,) = run("pgrep", "-f", f"mount {volume.path} {at}( |$)").stdout.split()
+    return daemon
+
+
+def flags_of_daemon(volume, at: Path, name: str) -> list[int]:
+    """With which the mount's daemon has the volume's file open."""
+    of = Path("/proc", daemon_of(volume, at))
+    numbers = [fd.name for fd in (of / "fd").iterdir() if os.readlink(fd) == str(volume.path / name)]
+    infos = [(of / "fdinfo" / number).read_text() for number in numbers]
+    return [int(re.search(r"flags:\s*(\d+)", info)[1], 8) for info in infos]
+
+
 @contextmanager
 def traced(volume, at: Path, *calls: str):
     """A list that has, when it ends, what the mount's daemon called of these: ("fsync", "/path")."""
-    (daemon,) = run("pgrep", "-f", f"mount {volume.path} {at}( |$)").stdout.split()
+    daemon = daemon_of(volume, at)
     found = []
     with subprocess.Popen(["strace", "-f", "-y", "-p", daemon, "-e", f"trace={','.join(calls)}"],
                           stderr=subprocess.PIPE, text=True) as strace:
