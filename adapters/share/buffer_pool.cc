@@ -26,10 +26,11 @@ void BufferPool::set_spare(const PartitionSet& unused, uint64_t round) {
   spare_ = unused;
 }
 
-bool BufferPool::make_room(uint64_t size_bytes, size_t count, uint64_t ignored_bytes,
+bool BufferPool::make_room(uint64_t size_bytes, size_t count, const Ignored& ignored,
                            std::vector<uint32_t>& released) {
   const auto fits = [&] {
-    return used_bytes_ - ignored_bytes + size_bytes <= budget_bytes_ && buffers_.size() + count <= count_max_;
+    return used_bytes_ - ignored.bytes + size_bytes <= budget_bytes_ &&
+           buffers_.size() - ignored.count + count <= count_max_;
   };
   while (!fits()) {
     const auto spare = victim_of(buffers_, &Buffer::left_in, round_,

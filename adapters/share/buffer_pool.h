@@ -41,9 +41,14 @@ class BufferPool {
   // What is more than that is to be released by make_room().
   void set_budget(uint64_t bytes) { budget_bytes_ = bytes; }
 
+  // Of the buffers that are used: what does not count.
+  struct Ignored {
+    uint64_t bytes = 0;
+    size_t count = 0;
+  };
   // Whether there is room for `count` more of so many bytes together, once what is appended to
-  // `released` has gone. `ignored_bytes` of what is used do not count.
-  bool make_room(uint64_t size_bytes, size_t count, uint64_t ignored_bytes,
+  // `released` has gone.
+  bool make_room(uint64_t size_bytes, size_t count, const Ignored& ignored,
                  std::vector<uint32_t>& released);
 
   // A buffer that is being filled takes its room; then it is filled, or is not.

@@ -1,7 +1,9 @@
 #include "adapters/share/coordinator.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -38,6 +40,8 @@ constexpr uint32_t kThreadsMax = 4096;
 constexpr uint32_t kVertexBytesOfOthersMax = 4096;
 // How often is looked for room for more.
 constexpr uint64_t kRoomIntervalNs = 100'000'000;
+// How often, without jobs, whether the graphs that were updated can still be found.
+constexpr uint64_t kForgetIntervalNs = 60'000'000'000;
 constexpr uint64_t kLayoutBytesMax = uint64_t{64} << 20;
 // Layouts of one file, or states of it, each of which has a part of the budget.
 constexpr size_t kGraphsOfOthersMax = 8;
@@ -76,6 +80,19 @@ std::string graph_key(std::string_view layout, std::span<const FileIdentity> fil
 Fd own(Fd file) {
   Fd reopened = reopen(file.get(), O_RDONLY | O_NONBLOCK);
   return reopened ? std::move(reopened) : std::move(file);
+}
+
+// What a job asks when it has read all that it was told.
+bool is_question(Kind kind) {
+  return kind == Kind::kNext || kind == Kind::kTurn || kind == Kind::kUpdate ||
+         kind == Kind::kAskStatistics;
+}
+
+// Whether the other end has not taken all that it was sent: what lies there are descriptors, of which
+// our user may have only so many on their way.
+bool has_unread(int socket) {
+  int bytes = 0;
+  return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 && bytes > 0;
 }
 
 // None: several.
@@ -146,6 +163,10 @@ Outcome<void> Coordinator::run(Fd listener, Fd connection) {
   for (;;) {
     uint64_t deadline_ns = cut_off_mute();
     deadline_ns = std::min(deadline_ns, pump_graphs());
+    if (clients_.empty() && !graphs_.empty()) {
+      forget_idle();
+      deadline_ns = std::min(deadline_ns, monotonic_ns() + kForgetIntervalNs);
+    }
     if (!clients_.empty() || !graphs_.empty() || !worker_.idle()) {
       idle_since_ns = monotonic_ns();
     } else if (!listener_ || monotonic_ns() - idle_since_ns >= options_.idle_ns) {
@@ -158,7 +179,7 @@ Outcome<void> Coordinator::run(Fd listener, Fd connection) {
     const int timeout_ms =
         deadline_ns == UINT64_MAX ? -1
         : deadline_ns <= now_ns   ? 0
-                                  : static_cast<int>((deadline_ns - now_ns + 999'999) / 1'000'000);
+                                  : static_cast<int>(std::min<uint64_t>((deadline_ns - now_ns) / 1'000'000 + 1, INT_MAX));
     epoll_event events[64];
     const int count = ::epoll_wait(epoll_.get(), events, std::size(events), timeout_ms);
     listen(true);  // there may be room again
@@ -233,10 +254,12 @@ void Coordinator::cut_off(JobId id) {
   const std::shared_ptr<SharedGraph> graph = client->second.graph;
   if (graph) graph->detach(id);
   clients_.erase(client);
-  if (graph && graph->idle()) {
-    std::erase_if(graphs_, [&](const auto& entry) { return entry.second == graph; });
-  }
+  forget_idle();
   divide_budget();
+}
+
+void Coordinator::forget_idle() {
+  std::erase_if(graphs_, [](const auto& entry) { return entry.second->idle(); });
 }
 
 Coordinator::Rest Coordinator::rest_of_budget() const {
@@ -295,6 +318,7 @@ bool Coordinator::dispatch_attached(JobId id, Client& client, Message& message) 
   SharedGraph& graph = *client.graph;
   PlainMessage plain;
   if (!message.read(plain)) return false;
+  if (is_question(plain.kind) && has_unread(client.socket.get())) return false;
   switch (plain.kind) {
     case Kind::kSweep: {
       SweepMessage sweep;
@@ -376,6 +400,7 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
   std::shared_ptr<SharedGraph> graph = find_graph(key, *layout);
   const bool is_new = graph == nullptr;
   if (is_new) {
+    forget_idle();  // as of before the file was written
     if (Outcome<void> may = may_make_graph(client.user, name, *layout); !may) return may;
     files.partition_bytes = partition_sizes(*layout);
     for (uint32_t p = 0; p < files.partition_bytes.size(); ++p) {

@@ -85,6 +85,7 @@ class Coordinator {
     size_t graph_count = 0;
   };
   Rest rest_of_budget() const;
+  void forget_idle();
   void divide_budget();
 
   const CoordinatorOptions options_;

@@ -100,7 +100,7 @@ int run(int argc, char** argv) {
     } else if (take(word, "--idle-ms=", value)) {
       const Outcome<uint64_t> number = parse_size(value);
       if (!number) return fail(number.error().text);
-      options.idle_ns = *number * 1'000'000;
+      options.idle_ns = *number < UINT64_MAX / 1'000'000 / 2 ? *number * 1'000'000 : UINT64_MAX;
     } else {
       std::fputs(kUsage, stderr);
       return 2;

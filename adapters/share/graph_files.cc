@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,6 +44,17 @@ constexpr uint64_t round_down(uint64_t value) { return value / kBlockBytes * kBl
 constexpr uint64_t round_up(uint64_t value) { return round_down(value + kBlockBytes - 1); }
 
 }  // namespace
+
+bool GraphFiles::can_be_found() const {
+  for (size_t i = 0; i < files.size(); ++i) {
+    struct stat st;
+    const Result<FileIdentity> now = identify(files[i].get());
+    if (!now || *now != identities[i] || ::fstat(files[i].get(), &st) != 0 || st.st_nlink == 0) {
+      return false;
+    }
+  }
+  return true;
+}
 
 // Ranges that follow one another, by O_DIRECT: whole blocks into a buffer between, as neither
 // ends of ranges are those of blocks, nor is memory a multiple of them.

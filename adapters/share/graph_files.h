@@ -30,6 +30,9 @@ struct GraphFiles {
   // ESTALE: a file is not what it was.
   std::vector<Outcome<Fd>> load(std::span<const uint32_t> batch) const;
 
+  // Whether jobs that come may find it: no file was written or removed since.
+  bool can_be_found() const;
+
  private:
   std::span<const FileRange> pieces(uint32_t partition) const;
   Outcome<Fd> load(uint32_t partition, DirectReader& reader) const;

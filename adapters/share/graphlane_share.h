@@ -108,8 +108,11 @@ typedef struct graphlane_share_options {
  *   -ENOENT, -EACCES    a file, or the coordinator's program
  *   -EINVAL             options that make no sense
  *   -EFBIG              a partition larger than the coordinator's budget
- *   -ENOMEM             the coordinator is another user's, and other graphs that jobs have
- *                       there (another layout of the file) leave too little of its budget
+ *   -ENOMEM             memory; or the coordinator is another user's, and other graphs that jobs
+ *                       have there (another layout of the file) leave too little of its budget
+ *   -EDQUOT             the same, and this user has eight graphs there already
+ *   -ECHILD, -ETIMEDOUT, -ECONNRESET   the coordinator does not start, answer, or has no place left
+ *   -EPROTO             it is of another version of the kit
  */
 int graphlane_share_init(const graphlane_share_options *options, graphlane_share **job);
 
@@ -142,7 +145,12 @@ int graphlane_share_get_active_partitions(graphlane_share *job, const uint64_t *
  * 1; or 0: it is over. Without one that was begun, one over all partitions begins. Waits
  * while other jobs have their turn, or the partition is loaded. The partition before is
  * given back.
- *   -EIO, …   the partition cannot be read     -ESTALE   a file has changed
+ *   -EIO, …   the partition cannot be read, or the loader's: it is not part of this iteration any
+ *             more, and the next call goes on with the others
+ *   -ESTALE   a file has changed
+ *   -ENOMEM, -EMSGSIZE   this process has no memory, mappings or descriptors left for it: the next
+ *             call asks for it again
+ * Where the coordinator has died, what is said of Init() too: another one is found, or started.
  */
 int graphlane_share_sharing(graphlane_share *job, uint32_t *partition);
 
@@ -173,6 +181,10 @@ int graphlane_share_barrier(graphlane_share *job);
  * that a loader makes, or that has had chunks added by updates, a job knows the last chunk once it
  * has had it.)
  *   -EINVAL   no such chunk, or not whole edges
+ *   -EACCES, -ENOSPC, -ENOMEM   of an update: a file may not be written; the coordinator's budget is
+ *             used up
+ *   -EPIPE, -ECONNRESET, -ENOTCONN   the same, and of statistics: the coordinator has died; the next
+ *             sharing finds another
  * Updates live in the coordinator, which then stays: to keep them, write the files. Should the
  * coordinator die, another one may number chunks otherwise (chunk_bytes says so); for a job that
  * has mutated chunks, or sees updates, -ESTALE is then its next sharing's result.

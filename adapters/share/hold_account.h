@@ -29,7 +29,11 @@ class HoldAccount {
     const uint64_t length_ns = expected_ns == 0 ? kLeaseMaxNs : 2 * expected_ns + kLeaseSlackNs;
     lease_end_ns_ = now_ns + std::min(length_ns, kLeaseMaxNs);
   }
-  void end_lease() { lease_end_ns_ = 0; }
+  // Before its end, if it was done sooner.
+  void end_lease(uint64_t now_ns) {
+    charge(now_ns);  // what was leased is not charged later
+    lease_end_ns_ = 0;
+  }
   bool leased(uint64_t now_ns) const { return now_ns < lease_end_ns_; }
 
   // Whether others wait for it from now on; false again: they have it back.
@@ -53,6 +57,7 @@ class HoldAccount {
 
  private:
   void charge(uint64_t now_ns) {
+    now_ns = std::max(now_ns, since_ns_);
     const uint64_t from_ns = std::max(since_ns_, lease_end_ns_);
     if (holding_ && now_ns > from_ns) held_ns_ += now_ns - from_ns;
     if (!holding_) held_ns_ -= std::min(held_ns_, (now_ns - since_ns_) / kRefill);

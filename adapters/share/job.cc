@@ -123,7 +123,11 @@ Outcome<void> Job::ask_next() {
     auto message = link_.receive();
     if (!message) return message.error();
     switch (kind_of(*message)) {
-      case Kind::kPartitions: return take_partitions(*message);
+      case Kind::kPartitions: {
+        Outcome<void> taken = take_partitions(*message);
+        if (!taken) link_.drop();  // it is told anew what the job has not had
+        return taken;
+      }
       case Kind::kSweepEnd: return {};
       case Kind::kLoad:
         if (auto loaded = serve_load(*message); !loaded) return loaded;
@@ -351,6 +355,7 @@ Outcome<void> Job::await_turn(const Chunk& chunk) {
 void Job::barrier() {
   if (!partition_ || !partition_->started) return;
   partition_->started = false;
+  replaced_.clear();
   partition_->thread_ns += (monotonic_ns() - partition_->started_ns) * batch_.thread_count;
   if (batch_.one_turn) return;
   // A coordinator that is gone is found to be so by next().
@@ -364,7 +369,10 @@ Outcome<void> Job::mutate(uint32_t partition, uint32_t chunk, std::span<const ch
   if (const uint32_t count = chunk_count(partition); chunk > count) {
     return make_error(EINVAL, "{}: partition {}: chunk {} of {}", link_.name(), partition, chunk, count);
   }
-  mutated_[{partition, chunk}].assign(bytes.begin(), bytes.end());
+  std::vector<char> changed(bytes.begin(), bytes.end());  // perhaps of what it replaces
+  std::vector<char>& place = mutated_[{partition, chunk}];
+  if (partition_ && partition_->started) replaced_.push_back(std::move(place));
+  place = std::move(changed);
   return {};
 }
 

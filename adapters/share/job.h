@@ -123,6 +123,7 @@ class Job {
   Batch batch_;
   std::map<uint32_t, uint64_t> chunk_counts_;  // of partitions that it has had, as they were given
   std::map<std::pair<uint32_t, uint32_t>, std::vector<char>> mutated_;  // by partition, chunk
+  std::vector<std::vector<char>> replaced_;  // of these, while a chunk is in the job's hands
   Profile profile_;
   bool profile_told_ = false;
 };

@@ -152,7 +152,7 @@ Outcome<void> Link::attach_once(bool is_last_try) {
 }
 
 Error Link::lost(Errno why) {
-  if (is_gone(why)) socket_.reset();
+  if (is_gone(why) || why.code == EMSGSIZE) drop();  // of that message, some was lost
   return os_error(why.code, name(), "lost its coordinator");
 }
 

@@ -46,6 +46,8 @@ class Link {
   // to it wants it.
   Outcome<void> reattach(bool same_chunks);
   bool connected() const { return static_cast<bool>(socket_); }
+  // As if it were gone: what it has given last does not count.
+  void drop() { socket_.reset(); }
 
   const JobOptions& options() const { return options_; }
   const Layout& layout() const { return options_.layout; }

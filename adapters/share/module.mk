@@ -54,8 +54,8 @@ install-share: $(SHARE_LIBRARIES) $(BUILD)/bin/graphlane-share-coordinator
 	install -m 755 $(BUILD)/bin/graphlane-share-coordinator $(DESTDIR)$(LIBDIR)/graphlane
 	ln -sf $(LIBDIR)/graphlane/graphlane-share-coordinator $(DESTDIR)$(PREFIX)/bin
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
-	  adapters/share/graphlane-share.pc.in > $(PLAIN)/lib/graphlane-share.pc
-	install -m 644 $(PLAIN)/lib/graphlane-share.pc $(DESTDIR)$(LIBDIR)/pkgconfig
+	  adapters/share/graphlane-share.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/graphlane-share.pc
+	chmod 644 $(DESTDIR)$(LIBDIR)/pkgconfig/graphlane-share.pc
 	$(renew_ld_cache)
 
 uninstall-share:

@@ -2,8 +2,10 @@
 
 #include <dlfcn.h>
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 #include <vector>
 
 #include "adapters/share/message_socket.h"
@@ -74,6 +77,14 @@ std::string directory_of_this_code() {
   return std::filesystem::canonical(info.dli_fname, ignored).parent_path();
 }
 
+// In a directory of many users, as /tmp, a name beside ours is anybody's.
+bool is_trusted(const std::string& program) {
+  struct stat st, ours;
+  if (::stat(program.c_str(), &st) != 0 || (st.st_mode & S_IWOTH) != 0) return false;
+  const bool is_ours = st.st_uid == 0 || st.st_uid == ::geteuid();
+  return is_ours || (::stat("/proc/self/exe", &ours) == 0 && ours.st_uid == st.st_uid);
+}
+
 Outcome<std::string> find_program() {
   if (const char* named = ::secure_getenv("GRAPHLANE_SHARE_COORDINATOR")) return std::string(named);
   std::error_code ignored;
@@ -83,7 +94,13 @@ Outcome<std::string> find_program() {
        {here + "/" + kCoordinatorName, here + "/../bin/" + kCoordinatorName,
         library + "/graphlane/" + kCoordinatorName, library + "/../bin/" + kCoordinatorName,
         std::string(GRAPHLANE_SHARE_LIBDIR "/graphlane/") + kCoordinatorName}) {
-    if (::access(path.c_str(), X_OK) == 0) return path;
+    if (::access(path.c_str(), X_OK) == 0 && is_trusted(path)) return path;
+  }
+  const char* const search = ::secure_getenv("PATH");
+  std::istringstream directories(search == nullptr ? "" : search);
+  for (std::string directory; std::getline(directories, directory, ':');) {
+    const std::string path = directory + "/" + kCoordinatorName;
+    if (path.starts_with('/') && ::access(path.c_str(), X_OK) == 0 && is_trusted(path)) return path;
   }
   return make_error(ENOENT, "{} is not installed: name it in GRAPHLANE_SHARE_COORDINATOR",
                     kCoordinatorName);
@@ -96,7 +113,7 @@ Outcome<void> start(const char* how, const Fd& socket, const RendezvousOptions& 
   if (!program) return program.error();
   std::vector<std::string> words{*program, how};
   if (options.budget_bytes > 0) words.push_back(fmt::format("--budget={}", options.budget_bytes));
-  if (options.idle_ms > 0) words.push_back(fmt::format("--idle-ms={}", options.idle_ms));
+  if (options.idle_ms > 0) words.push_back(fmt::format("--idle-ms={}", std::min<uint64_t>(options.idle_ms, INT64_MAX)));
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -112,10 +129,18 @@ Outcome<void> start(const char* how, const Fd& socket, const RendezvousOptions& 
     ::posix_spawn_file_actions_adddup2(&actions, 0, 2);
   }
   ::posix_spawn_file_actions_addclosefrom_np(&actions, 4);
+  // What stops or interrupts this program is not its affair, nor what this thread has blocked.
+  posix_spawnattr_t attributes;
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
   pid_t launcher;
   const int failed =
-      ::posix_spawn(&launcher, program->c_str(), &actions, nullptr, argv.data(), environ);
+      ::posix_spawn(&launcher, program->c_str(), &actions, &attributes, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
+  ::posix_spawnattr_destroy(&attributes);
   if (failed != 0) return os_error(failed, *program, "cannot start");
   int status = 0;
   pid_t waited;

@@ -101,7 +101,9 @@ void SharedGraph::attach(const TurnGroup::Member& member, int socket, uid_t user
 
 void SharedGraph::detach(JobId id) {
   // None: there was no memory for it.
-  if (const auto job = jobs_.find(id); job != jobs_.end()) leave_group(job->second, id);
+  if (const auto job = jobs_.find(id); job != jobs_.end()) {
+    leave_group(job->second, id, monotonic_ns());
+  }
   table_.remove_job(id);
   jobs_.erase(id);
   std::multiset<uint64_t> versions;
@@ -119,7 +121,7 @@ bool SharedGraph::sweep(JobId id, PartitionSet active, bool wants_labels) {
     job.labels_wanted = true;
     labels_->want(worker_);
   }
-  if (!table_.reads(id).empty()) leave_group(job, id);
+  if (!table_.reads(id).empty()) leave_group(job, id, monotonic_ns());
   table_.begin_sweep(id, std::move(active));
   job.gathered_until_ns = 0;
   return true;
@@ -129,7 +131,7 @@ bool SharedGraph::next(JobId id, const NextMessage& message) {
   Job& job = jobs_.at(id);
   if (table_.waits(id)) return false;
   if (message.access_ps != 0) access_ps_[job.user] = message.access_ps;
-  leave_group(job, id);
+  leave_group(job, id, monotonic_ns());
   table_.ask(id);
   return true;
 }
@@ -166,6 +168,9 @@ bool SharedGraph::loaded(JobId id, const LoadedMessage& message, Fd memory) {
 bool SharedGraph::turn(JobId id, const TurnMessage& message) {
   Job& job = jobs_.at(id);
   if (table_.reads(id).empty()) return false;
+  // Else it could have leases without end.
+  if (job.turn_chunk && message.chunk <= *job.turn_chunk) return false;
+  job.turn_chunk = message.chunk;
   job.turn = message;
   if (job.group) {
     job.group->ask(id, message.chunk, message.process_ns);
@@ -180,8 +185,9 @@ bool SharedGraph::turn(JobId id, const TurnMessage& message) {
 bool SharedGraph::done(JobId id) {
   Job& job = jobs_.at(id);
   if (table_.reads(id).empty()) return false;
-  job.account.set_holding(monotonic_ns(), false);
-  job.account.end_lease();
+  const uint64_t now_ns = monotonic_ns();
+  job.account.set_holding(now_ns, false);
+  job.account.end_lease(now_ns);
   if (job.group) job.group->done(id);
   return true;
 }
@@ -255,6 +261,7 @@ void SharedGraph::give(const GlobalTable::Grant& grant) {
   }
   for (const JobId id : grant.jobs) {
     jobs_.at(id).alone = alone;
+    jobs_.at(id).turn_chunk.reset();
     jobs_.at(id).group = table_.is_late(id) ? nullptr : group;
     give_buffers(id, alone, grant.partitions.size() > 1);
   }
@@ -339,7 +346,7 @@ bool SharedGraph::judge(uint64_t now_ns) {
     job.account.set_holding(now_ns, holding.contains(id));
     if (!holding.contains(id) || !job.account.exhausted(now_ns) || table_.is_late(id)) continue;
     table_.set_late(id);
-    leave_group(job, id);
+    leave_group(job, id, now_ns);
     ++counts_.late;
     changed = true;
   }
@@ -353,10 +360,10 @@ bool SharedGraph::judge(uint64_t now_ns) {
   return changed;
 }
 
-void SharedGraph::leave_group(Job& job, JobId id) {
+void SharedGraph::leave_group(Job& job, JobId id, uint64_t now_ns) {
   if (job.group) job.group->leave(id);
   job.group.reset();
-  job.account.end_lease();
+  job.account.end_lease(now_ns);
 }
 
 uint64_t SharedGraph::next_deadline_ns(uint64_t now_ns) const {

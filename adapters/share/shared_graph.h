@@ -58,7 +58,9 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   uint64_t chunk_bytes() const { return options_.chunk_bytes; }
   bool has_jobs() const { return !jobs_.empty(); }
   // Nothing is lost if it goes.
-  bool idle() const { return jobs_.empty() && snapshots_.newest_version() == 0; }
+  bool idle() const {
+    return jobs_.empty() && (snapshots_.newest_version() == 0 || !files_->can_be_found());
+  }
 
   // No buffer has ever to make room: jobs may keep it mapped.
   bool resident() const { return resident_; }
@@ -111,6 +113,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
     bool alone = true;                    // what it was told with its partition
     std::shared_ptr<TurnGroup> group;     // of that; none: it is late, or alone
     TurnMessage turn;                     // that it asked for last
+    std::optional<uint32_t> turn_chunk;   // of that; none: not yet, of what it was given
     std::optional<uint32_t> loading;      // its loader was asked for this
     uint64_t loading_until_ns = 0;        // then another one's is
     bool overdue_loading = false;         // it was taken for dead
@@ -146,7 +149,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   void give_turns(uint64_t now_ns);
   bool judge(uint64_t now_ns);
   std::set<JobId> holders() const;
-  void leave_group(Job& job, JobId id);
+  void leave_group(Job& job, JobId id, uint64_t now_ns);
   uint64_t next_deadline_ns(uint64_t now_ns) const;
 
   const Options options_;

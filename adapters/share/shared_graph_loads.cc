@@ -51,20 +51,23 @@ bool SharedGraph::load(GlobalTable::Batch batch, bool open) {
 }
 
 // For the open partition, what late jobs alone still read does not count: it would hold
-// everybody up. So that much is beyond the budget. And what was loaded ahead gives way.
+// everybody up. So that much is beyond the budget, and of the descriptors. And what was loaded ahead
+// gives way.
 bool SharedGraph::make_room(uint64_t size_bytes, size_t count, bool open) {
   std::set<uint32_t> read;
-  uint64_t late_bytes = 0;
+  BufferPool::Ignored late;
   for (const auto& [id, job] : jobs_) {
     if (!table_.is_late(id)) read.insert(table_.reads(id).begin(), table_.reads(id).end());
   }
   for (const auto& [id, job] : jobs_) {
     for (const uint32_t p : table_.reads(id)) {
-      if (read.insert(p).second) late_bytes += buffers_.find(p)->size_bytes;
+      if (!read.insert(p).second) continue;
+      late.bytes += buffers_.find(p)->size_bytes;
+      ++late.count;
     }
   }
   std::vector<uint32_t> released;
-  bool enough = buffers_.make_room(size_bytes, count, open ? late_bytes : 0, released);
+  bool enough = buffers_.make_room(size_bytes, count, open ? late : BufferPool::Ignored(), released);
   if (!enough && open) {
     PartitionSet unread(partition_count());
     for (const auto& [partition, buffer] : buffers_.all()) {
@@ -73,7 +76,7 @@ bool SharedGraph::make_room(uint64_t size_bytes, size_t count, bool open) {
     // Of the open batch, which fits the budget, all has to be there at a time.
     for (const uint32_t partition : table_.open()) unread.remove(partition);
     buffers_.set_spare(unread, table_.round());
-    enough = buffers_.make_room(size_bytes, count, late_bytes, released);
+    enough = buffers_.make_room(size_bytes, count, late, released);
   }
   for (const uint32_t partition : released) table_.set_loaded(partition, false);
   return enough;

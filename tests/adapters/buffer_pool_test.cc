@@ -15,7 +15,7 @@ class BufferPoolTest : public testing::Test {
 
   bool load(uint32_t partition) {
     released_.clear();
-    const bool enough = pool_.make_room(kBytes, 1, 0, released_);
+    const bool enough = pool_.make_room(kBytes, 1, {}, released_);
     for (const uint32_t p : released_) unused_.remove(p);
     if (!enough) return false;
     pool_.reserve(partition, kBytes);
@@ -89,7 +89,7 @@ TEST_F(BufferPoolTest, WhatIsReadIsNotReleased) {
   use(1);
   EXPECT_FALSE(load(4));
   std::vector<uint32_t> released;
-  EXPECT_TRUE(pool_.make_room(kBytes, 1, kBytes, released)) << "a late job's does not count";
+  EXPECT_TRUE(pool_.make_room(kBytes, 1, {.bytes = kBytes, .count = 1}, released)) << "a late job's does not count";
 }
 
 TEST_F(BufferPoolTest, OfASmallerBudgetWhatIsSpareGivesWay) {
@@ -97,10 +97,10 @@ TEST_F(BufferPoolTest, OfASmallerBudgetWhatIsSpareGivesWay) {
   for (const uint32_t p : {0, 1, 2}) leave(p);
   pool_.set_budget(2 * kBytes);
   std::vector<uint32_t> released;
-  EXPECT_TRUE(pool_.make_room(0, 0, 0, released));
+  EXPECT_TRUE(pool_.make_room(0, 0, {}, released));
   EXPECT_EQ(released, (std::vector<uint32_t>{2, 1}));
   pool_.set_budget(0);
-  EXPECT_FALSE(pool_.make_room(0, 0, 0, released));
+  EXPECT_FALSE(pool_.make_room(0, 0, {}, released));
   EXPECT_EQ(pool_.used_bytes(), kBytes) << "what is read";
 }
 
@@ -118,10 +118,12 @@ TEST_F(BufferPoolTest, DescriptorsAreABudgetToo) {
   BufferPool pool(kPartitions, 1000 * kBytes, 2);
   std::vector<uint32_t> released;
   for (const uint32_t p : {0, 1}) {
-    ASSERT_TRUE(pool.make_room(kBytes, 1, 0, released));
+    ASSERT_TRUE(pool.make_room(kBytes, 1, {}, released));
     pool.reserve(p, kBytes);
   }
-  EXPECT_FALSE(pool.make_room(kBytes, 1, 0, released));
+  EXPECT_FALSE(pool.make_room(kBytes, 1, {}, released));
+  EXPECT_FALSE(pool.make_room(kBytes, 1, {.bytes = kBytes}, released));
+  EXPECT_TRUE(pool.make_room(kBytes, 1, {.bytes = kBytes, .count = 1}, released)) << "a late job's";
 }
 
 // Five sweeps over ten partitions with room for four: at least the three places that are

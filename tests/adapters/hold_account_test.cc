@@ -28,6 +28,19 @@ TEST(HoldAccountTest, ALeaseIsFree) {
   EXPECT_TRUE(account.exhausted(710 * kMs));
 }
 
+// All of it was charged: who took twice as long as another, in turns of a batch each, was late after a
+// dozen of them.
+TEST(HoldAccountTest, ALeaseThatEndsEarlyIsFreeToo) {
+  HoldAccount account;
+  for (uint64_t t = 0; t < 20'000; t += 100) {
+    account.lease(t * kMs, 100 * kMs);
+    account.set_holding((t + 50) * kMs, true);
+    account.end_lease((t + 100) * kMs);
+    account.set_holding((t + 100) * kMs, false);
+  }
+  EXPECT_FALSE(account.exhausted(20'000 * kMs));
+}
+
 TEST(HoldAccountTest, NobodyIsHeldUpForASecond) {
   for (const uint64_t expected_ns : {uint64_t{0}, uint64_t{1}, 400 * kMs, uint64_t{1} << 60}) {
     HoldAccount account;

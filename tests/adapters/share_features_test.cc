@@ -505,6 +505,34 @@ TEST_F(SnapshotTest, AMutationIsTheJobsOwn) {
   EXPECT_EQ(sweep(other), hash_);
 }
 
+// Its bytes went, or became others, under who read them.
+TEST_F(SnapshotTest, AMutationOfWhatIsInHandHoldsFromItsNextStartOn) {
+  ShareJob changed = job();
+  std::string bytes = bytes_of(one_);
+  changed.mutate(3, 0, bytes.data(), bytes.size());
+  const std::vector<TestEdge> many(10'000, TestEdge{7, 8});
+  bytes = bytes_of(many);
+  const uint64_t set = 0b1000;
+  changed.sweep_partitions(&set, [&](const graphlane_share_chunk& chunk) {
+    const uint64_t before = hash_of(chunk.data, chunk.size_bytes);
+    changed.mutate(3, 0, bytes.data(), bytes.size());
+    EXPECT_EQ(hash_of(chunk.data, chunk.size_bytes), before);
+  });
+  EXPECT_EQ(sweep(changed), with(3, many));
+}
+
+// It was for nobody any more, and stayed for ever.
+TEST_F(SnapshotTest, UpdatesGoWhenTheFileWasWritten) {
+  {
+    ShareJob updating = job();
+    const std::string bytes = bytes_of(one_);
+    updating.update(3, 0, bytes.data(), bytes.size());
+    ::usleep(20'000);  // the clock of files' times
+    ASSERT_EQ(::utimensat(AT_FDCWD, path("column").c_str(), nullptr, 0), 0);
+  }
+  await_end_of_coordinators();
+}
+
 TEST_F(SnapshotTest, AnUpdateIsSeenByJobsThatComeLater) {
   // Figure 7.
   ShareJob job1 = job();

@@ -453,7 +453,8 @@ TEST_F(ShareRightsTest, LabelsOfAStrangersGraphAreOfTheBudget) {
   EXPECT_EQ(sweep(resident), hash_);
 }
 
-// A graph that was updated stays when its jobs have gone, and each state of a file is a graph.
+// A graph that was updated stays when its jobs have gone, and each layout of a file is a graph; not what
+// the file was before it was written.
 TEST_F(ShareRightsTest, WhatAStrangerUpdatesIsInFewGraphs) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   budget_bytes_ = graph_bytes() + (uint64_t{1} << 20);
@@ -463,8 +464,9 @@ TEST_F(ShareRightsTest, WhatAStrangerUpdatesIsInFewGraphs) {
   JobProcess stranger([&] {
     become(kStranger);
     const Fd file(::open(path("own").c_str(), O_RDWR | O_CLOEXEC));
-    const Layout layout{.partition_count = 1, .record = {8, 0}, .vertex_count = 1, .ranges = {}};
-    const auto update = [&](uint64_t size_bytes) -> std::string {
+    const auto update = [&](uint64_t size_bytes, uint64_t vertex_count) -> std::string {
+      const Layout layout{
+          .partition_count = 1, .record = {8, 0}, .vertex_count = vertex_count, .ranges = {}};
       const Fd socket = connect();
       const std::string attached = attach(socket, file.get(), layout);
       if (attached != "welcome") return attached;
@@ -476,12 +478,14 @@ TEST_F(ShareRightsTest, WhatAStrangerUpdatesIsInFewGraphs) {
       if (!answer || !answer->read(plain)) return "cut off";
       return plain.kind == Kind::kUpdated ? "done" : std::string(answer->after(sizeof(RefusalMessage)));
     };
-    EXPECT_NE(update(2 << 20).find("wants 2097152 bytes"), std::string::npos);
+    EXPECT_NE(update(2 << 20, 1).find("wants 2097152 bytes"), std::string::npos);
     for (int i = 0; i < 9; ++i) {
-      const timespec times[2] = {{i, 0}, {i, 0}};
-      ASSERT_EQ(::futimens(file.get(), times), 0);
-      EXPECT_EQ(update(1000), i < 8 ? "done" : "column: this user has 8 graphs here already");
+      EXPECT_EQ(update(1000, 1 + static_cast<uint64_t>(i)),
+                i < 8 ? "done" : "column: this user has 8 graphs here already");
     }
+    const timespec times[2] = {{1, 0}, {1, 0}};
+    ASSERT_EQ(::futimens(file.get(), times), 0);
+    EXPECT_EQ(update(1000, 10), "done");
   });
   EXPECT_EQ(stranger.wait(), 0);
   EXPECT_EQ(sweep(resident), hash_);
