@@ -42,17 +42,25 @@ TEST(GridgraphBitmapTest, AgreesWithASet) {
 }
 
 TEST(GridgraphPartitionTest, IsTheGridsOwn) {
-  for (const int vertices : {1, 7, 10, 100, 1001}) {
-    for (const int partitions : {1, 2, 3, 4, 7, 10}) {
-      const GridLayout layout(static_cast<uint64_t>(vertices), static_cast<uint32_t>(partitions));
-      for (int v = 0; v < vertices; ++v) {
-        const int p = get_partition_id(vertices, partitions, v);
-        ASSERT_EQ(p, static_cast<int>(layout.partition_of(static_cast<uint32_t>(v))));
+  for (const size_t vertices : {1, 7, 10, 100, 1001}) {
+    for (const size_t partitions : {1, 2, 3, 4, 7, 10}) {
+      const GridLayout layout(vertices, static_cast<uint32_t>(partitions));
+      for (size_t v = 0; v < vertices; ++v) {
+        const size_t p = get_partition_id(vertices, partitions, v);
+        ASSERT_EQ(p, layout.partition_of(static_cast<uint32_t>(v)));
         const auto range = get_partition_range(vertices, partitions, p);
         ASSERT_TRUE(range.first <= v && v < range.second);
       }
     }
   }
+}
+
+TEST(GridgraphPartitionTest, HasRoomForEdges) {
+  const size_t edges = 3'000'000'001;
+  const auto last = get_partition_range(edges, 7, 6);
+  EXPECT_EQ(last.second, edges);
+  EXPECT_EQ(last.first, get_partition_range(edges, 7, 5).second);
+  EXPECT_EQ(get_partition_id(edges, 7, last.first), 6u);
 }
 
 TEST(GridgraphAtomicTest, NothingIsLost) {

@@ -217,11 +217,10 @@ class Structure {
   // nobody has looked yet. For who visits it.
   std::vector<Place>& cuts(unsigned shard, size_t piece) { return cuts_[shards_[shard].first_partition + piece]; }
 
-  graphlane_share_statistics statistics() {
+  // False: there is no coordinator just now; the next visit finds another.
+  bool get_statistics(graphlane_share_statistics& statistics) {
     std::lock_guard<std::mutex> lock(mu_);
-    graphlane_share_statistics statistics;
-    check(graphlane_share_get_statistics(job_, &statistics));
-    return statistics;
+    return graphlane_share_get_statistics(job_, &statistics) == 0;
   }
 
  private:

@@ -256,7 +256,8 @@ class stripedio {
       structure = structure_;
     }
     if (!structure) return;
-    const graphlane_share_statistics seen = structure->statistics();
+    graphlane_share_statistics seen;
+    if (!structure->get_statistics(seen)) return;
     metrics_.set("graphlane.jobs", static_cast<size_t>(seen.jobs));
     metrics_.set("graphlane.loaded_bytes", static_cast<size_t>(seen.loaded_bytes));
     metrics_.set("graphlane.shared_bytes", static_cast<size_t>(seen.shared_bytes));

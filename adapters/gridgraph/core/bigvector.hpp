@@ -4,9 +4,9 @@
 // memory. load() and save() are hints only, where GridGraph's copy.
 //
 // Vertices' data are the job's own. Jobs that share a grid would meet in the same file,
-// `pagerank` in the grid's directory: whoever comes second finds it locked, and works on an
-// unnamed file there instead, which goes with the job. To keep all results, give each job
-// a directory in $GRAPHLANE_VERTEX_DIR.
+// `pagerank` in the grid's directory: whoever comes second finds it locked, or another user's, and
+// works on an unnamed file there instead, which goes with the job. To keep all results, give each
+// job a directory in $GRAPHLANE_VERTEX_DIR.
 #ifndef GRAPHLANE_GRIDGRAPH_BIGVECTOR_HPP
 #define GRAPHLANE_GRIDGRAPH_BIGVECTOR_HPP
 
@@ -31,13 +31,11 @@ class BigVector {
   explicit BigVector(std::string path) { init(path); }
   BigVector(const BigVector&) = delete;
   BigVector& operator=(const BigVector&) = delete;
-  ~BigVector() {
-    close_mmap();
-    if (fd >= 0) ::close(fd);
-  }
+  ~BigVector() { close(); }
 
   // A file of this length is used as it is; any other is made anew.
   void init(std::string path, size_t element_count) {
+    close();
     length = element_count;
     open_own(place_of(path));
     const off_t bytes = static_cast<off_t>(length * sizeof(T));
@@ -46,6 +44,7 @@ class BigVector {
   }
   // As long as the file is.
   void init(std::string path) {
+    close();
     path_ = place_of(path);
     fd = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0) fail("cannot open");
@@ -107,6 +106,13 @@ class BigVector {
     (void)::madvise(pages.begin, pages.bytes, advice);
   }
 
+  void close() {
+    close_mmap();
+    if (fd >= 0) ::close(fd);
+    fd = -1;
+    length = 0;
+  }
+
   static std::string place_of(const std::string& path) {
     const char* directory = ::getenv("GRAPHLANE_VERTEX_DIR");
     return directory == nullptr ? path : std::string(directory) + "/" + path.substr(path.rfind('/') + 1);
@@ -115,13 +121,14 @@ class BigVector {
   void open_own(const std::string& path) {
     path_ = path;
     fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0) return;
-    if (fd < 0) fail("cannot open");
-    ::close(fd);
+    // Where nothing can be locked, nobody is known to have it.
+    if (fd >= 0 && (::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)) return;
+    if (fd < 0 && errno != EACCES && errno != EPERM) fail("cannot open");  // else another user's
+    if (fd >= 0) ::close(fd);
     // Not O_TMPFILE, which a mounted volume, for one, does not have.
     std::string unnamed = path + ".XXXXXX";
     fd = ::mkostemp(&unnamed[0], O_CLOEXEC);
-    if (fd < 0) fail("in use by another job, and no file of its own can be made beside it");
+    if (fd < 0) fail("another's, or in use, and no file can be made beside it");
     ::unlink(unnamed.c_str());
   }
 

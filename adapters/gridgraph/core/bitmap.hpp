@@ -8,10 +8,13 @@
 
 #include "core/atomic.hpp"
 
+#define WORD_OFFSET(i) ((i) >> 6)
+#define BIT_OFFSET(i) ((i) & 0x3f)
+
 class Bitmap {
  public:
   Bitmap() : size(0), data(nullptr) {}
-  explicit Bitmap(size_t bit_count) : size(bit_count), data(new unsigned long[word_count()]) { clear(); }
+  Bitmap(size_t bit_count) : size(0), data(nullptr) { init(bit_count); }
   Bitmap(const Bitmap&) = delete;
   Bitmap& operator=(const Bitmap&) = delete;
   ~Bitmap() { delete[] data; }
@@ -19,14 +22,14 @@ class Bitmap {
   void init(size_t bit_count) {
     delete[] data;
     size = bit_count;
-    data = new unsigned long[word_count()];
+    data = new unsigned long[size / 64 + 1];
     clear();
   }
   void clear() { std::fill(data, data + word_count(), 0ul); }
   // Bits behind the last one stay clear.
   void fill() {
     std::fill(data, data + word_count(), ~0ul);
-    if (size % 64 != 0) data[size / 64] = (1ul << size % 64) - 1;
+    if (data != nullptr) data[size / 64] = (1ul << size % 64) - 1;
   }
   unsigned long get_bit(size_t i) const {
     return __atomic_load_n(data + i / 64, __ATOMIC_RELAXED) & (1ul << i % 64);
@@ -52,7 +55,8 @@ class Bitmap {
   unsigned long* data;
 
  private:
-  size_t word_count() const { return (size + 63) / 64; }
+  // As GridGraph's: of a multiple of 64, programs may touch the word behind it.
+  size_t word_count() const { return data == nullptr ? 0 : size / 64 + 1; }
 };
 
 #endif

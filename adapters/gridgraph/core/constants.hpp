@@ -4,6 +4,5 @@
 
 #define CHUNKSIZE (1 << 20)
 #define IOSIZE (24 << 20)
-#define PAGESIZE 4096
 
 #endif

@@ -17,14 +17,21 @@
 
 #include <assert.h>
 #include <graphlane_share.h>
+#include <malloc.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#if __has_include(<omp.h>)
+#include <omp.h>
+#endif
 
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -38,6 +45,11 @@
 #include "core/threads.hpp"
 #include "core/time.hpp"
 #include "core/type.hpp"
+
+// In a hook's place: nothing to do.
+inline void f_none_1(std::pair<VertexId, VertexId>) {}
+inline void f_none_2(std::pair<VertexId, VertexId>, std::pair<VertexId, VertexId>) {}
+inline bool f_true(VertexId) { return true; }
 
 class Graph {
  public:
@@ -142,8 +154,13 @@ class Graph {
 
   Range window(int first, int count) const {
     const int last = std::min(first + count, partitions) - 1;
-    return Range(get_partition_range(vertices, partitions, first).first,
-                 get_partition_range(vertices, partitions, last).second);
+    return Range(range_of(first).first, range_of(last).second);
+  }
+  Range range_of(int partition) const {
+    const std::pair<size_t, size_t> range =
+        get_partition_range(static_cast<size_t>(vertices), static_cast<size_t>(partitions),
+                            static_cast<size_t>(partition));
+    return Range(static_cast<VertexId>(range.first), static_cast<VertexId>(range.second));
   }
 
   // The blocks with sources in partitions [first, end) that have an active vertex.
@@ -152,7 +169,7 @@ class Graph {
     std::vector<uint64_t> blocks((count + 63) / 64);
     bool any = false;
     for (int i = first; i < end; ++i) {
-      const Range range = get_partition_range(vertices, partitions, i);
+      const Range range = range_of(i);
       const size_t last = static_cast<size_t>(range.second);
       if (bitmap != nullptr && !bitmap->any(static_cast<size_t>(range.first), last)) continue;
       any = true;

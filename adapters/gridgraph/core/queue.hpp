@@ -12,7 +12,7 @@
 template <class T>
 class Queue {
  public:
-  explicit Queue(size_t capacity) : capacity_(capacity) {}
+  Queue(size_t capacity) : capacity_(capacity) {}
 
   void push(const T& item) {
     std::unique_lock<std::mutex> lock(mu_);
