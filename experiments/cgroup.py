@@ -65,7 +65,13 @@ class Version1(Group):
     MOST = "memory.max_usage_in_bytes"
 
     def limit(self, limit_bytes: int) -> None:
-        (self.memory / "memory.limit_in_bytes").write_text(str(limit_bytes))
+        names = ["memory.limit_in_bytes"]
+        with_swap = self.memory / "memory.memsw.limit_in_bytes"
+        if with_swap.exists():  # else the kernel counts none
+            with_swap.write_text("-1")  # it is never the lower one
+            names.append(with_swap.name)
+        for name in names:
+            (self.memory / name).write_text(str(limit_bytes))
 
     def cpu_seconds(self) -> float | None:
         used = [int((cpu / "cpuacct.usage").read_text()) / 1e9 for cpu in self.paths[1:]]

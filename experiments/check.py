@@ -2,7 +2,8 @@
 
 Measures what they need, on emulated disks and SSDs and in memory, and says of each: its name,
 its value with the range of the rounds, what it is to be, and ok or short; then of what is short
-where its time goes. Exit status 0: all are ok; 1: one is short.
+where its time goes. Exit status 0: all are ok; 1: one is short, or none of those that --only names could be
+measured, as for want of an engine.
 """
 
 import json
@@ -115,6 +116,10 @@ def main(ctx, count, size, dilation, only, as_json, out, resume, **options):
     measured = measure(list(names), spec, plan, {**how, "unfinished": unfinished})
     verdicts = [judge(goal, measured[goal.measurement]) for goal in wanted]
     verdicts = [verdict for verdict in verdicts if verdict]
+    unmeasured = [glob for glob in only
+                  if not any(fnmatch(verdict["name"], glob) for verdict in verdicts)]
+    for glob in unmeasured:
+        click.echo(f"--only {glob}: nothing here to measure it with (--help: engines)", err=True)
     recorded = samples.record("check", None, [], goals=verdicts,
                               measurements=list(measured.values()),
                               commit=unfinished.all_commits())
@@ -127,4 +132,4 @@ def main(ctx, count, size, dilation, only, as_json, out, resume, **options):
         table(verdicts).show()
         for name, why in causes(verdicts).items():
             click.echo(f"{name}: {why}")
-    ctx.exit(0 if all(verdict["ok"] for verdict in verdicts) else 1)
+    ctx.exit(int(bool(unmeasured) or not all(verdict["ok"] for verdict in verdicts)))

@@ -216,6 +216,8 @@ class Journal:
     # --- steps that all need ---
 
     def make_directory(self, path: Path) -> Path:
+        if os.path.lexists(path):
+            raise StepFailed(f"{path}: is there already")
         self.note("directory", path=str(path))
         path.mkdir()
         return path

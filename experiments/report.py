@@ -131,11 +131,12 @@ def compared(results: dict[Path, dict]) -> list[published.Run]:
 
 
 def page(results: dict[Path, dict]) -> str:
+    # First, as it names what cannot be read.
+    sections = "".join(section(path, recorded) for path, recorded in results.items())
     runs = compared(results)
     beside = published.table(runs).html()
     if jobs := published.jobs_table(runs):
         beside += jobs.html()
-    sections = "".join(section(path, recorded) for path, recorded in results.items())
     return ("<!DOCTYPE html><html lang=en><head><meta charset=utf-8>"
             "<meta name=viewport content='width=device-width'>"
             f"<title>Graphlane, measured</title><style>{STYLE.read_text()}</style></head><body>"

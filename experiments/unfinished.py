@@ -44,6 +44,8 @@ class Unfinished:
             if resume and path.exists():
                 self.load(begun)
             else:
+                if path.exists():  # hours, perhaps, of who forgot --resume
+                    path.replace(path.with_name(path.name + "~"))
                 path.write_text(json.dumps({"options": begun}) + "\n")
         except OSError as error:
             raise StepFailed(f"{path}: {error.strerror}") from None

@@ -72,6 +72,15 @@ def test_version_2_does_not_swap_what_is_limited(mounted, monkeypatch):
     assert files(group.memory) == {"memory.max": str(5 << 20), "memory.swap.max": "0"}
 
 
+def test_version_1_does_not_swap_either(mounted, monkeypatch):
+    mounted("cgroup", "memory")
+    monkeypatch.setattr(Path, "exists", lambda path: path.name == "memory.memsw.limit_in_bytes")
+    group = cgroup.named("g", 5 << 20)
+    group.begin()
+    assert files(group.memory) == {"memory.limit_in_bytes": str(5 << 20),
+                                   "memory.memsw.limit_in_bytes": str(5 << 20)}
+
+
 def test_what_was_used_before_is_forgotten(mounted):
     mounted("cgroup2", "memory")
     group = cgroup.named("g")

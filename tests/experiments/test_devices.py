@@ -157,6 +157,19 @@ def test_directory_of_the_user_stays_and_his_files_too(loops, at):
     (at / "his").unlink()
 
 
+@pytest.mark.parametrize("name", ["store/his", "d-1"])
+def test_directory_of_the_user_is_not_taken_for_ours(loops, at, name):
+    """It was removed; or, as it was not empty, nothing could be taken down any more."""
+    (at / name).mkdir(parents=True)
+    failed = experiments("devices", "up", "--kind", "hdd", *SMALL, "--at", at, check=False)
+    assert failed.returncode == 1 and "is there already" in failed.stderr
+    assert (at / name).is_dir()
+    assert not (at / "undo.jsonl").exists() and not traces(at)
+    for path in (at / name, *(at / name).parents):
+        if path != at.parent and at in (path, *path.parents):
+            path.rmdir()
+
+
 def test_second_up_is_refused_and_harms_nothing(loops, at):
     experiments("devices", "up", "--kind", "hdd", *SMALL, "--at", at)
     again = experiments("devices", "up", "--kind", "hdd", *SMALL, "--at", at, check=False)

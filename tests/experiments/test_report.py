@@ -117,6 +117,7 @@ def test_jobs_stand_beside_graphm(engine, rows):
 @pytest.mark.parametrize("text, said", [
     ("{", "not JSON"), ('{"samples": []}', "'what' is missing"),
     (json.dumps(ours("compare", [{"way": "x"}])), "measure them again"),
+    (json.dumps(ours("compare", [{"way": "x", "device_count": 2}])), "measure them again"),
     (json.dumps(ours("dance", [])), "which no report shows")])
 def test_what_is_no_result_is_named(tmp_path, text, said):
     path = tmp_path / "x.json"

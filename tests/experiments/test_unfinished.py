@@ -46,6 +46,7 @@ def test_without_resume_all_is_measured_anew(tmp_path):
     path = tmp_path / "x.unfinished"
     Unfinished(path).sample({"way": "a"}, lambda: {"seconds": 2})
     Unfinished(path)
+    assert '"way": "a"' in (tmp_path / "x.unfinished~").read_text().replace('\\"', '"'), "by mistake, perhaps"
     assert not Unfinished(path, resume=True).has({"way": "a"})
 
 
