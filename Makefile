@@ -42,10 +42,11 @@ else
   $(error VARIANT=$(VARIANT): choose release, debug, asan or tsan)
 endif
 
+# Also with those that the user gives on make's command line.
 WARN := -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wpointer-arith -Wcast-qual
-CPPFLAGS += -I. -DGRAPHLANE_VERSION='"$(VERSION)"' -D_FILE_OFFSET_BITS=64
-CXXFLAGS += -std=c++20 -pthread $(WARN) $(OPTIMIZE)
-LDFLAGS += -pthread $(filter -fsanitize=%,$(OPTIMIZE))
+override CPPFLAGS += -I. -DGRAPHLANE_VERSION='"$(VERSION)"' -D_FILE_OFFSET_BITS=64
+override CXXFLAGS += -std=c++20 -pthread $(WARN) $(OPTIMIZE)
+override LDFLAGS += -pthread $(filter -fsanitize=%,$(OPTIMIZE))
 
 # What the linker is asked for, by the name of the package that brings it.
 pkg = $(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null)
@@ -119,9 +120,9 @@ $(PLAIN)/obj/%.o: %.cc
 # GoogleTest and CLI11 are instantiated anew in every test and every command. Half of the
 # time that this takes goes into checks of each of their pointers, or, for what compares two
 # numbers or parses one line, into making it fast.
-$(BUILD)/obj/tests/% $(BUILD)/obj/cli/%: CXXFLAGS += $(UNCHECKED)
-$(BUILD)/obj/cli/%: CXXFLAGS += $(COMMANDS)
-$(BUILD)/obj/tests/%: CXXFLAGS += $(TEST_CODE)
+$(BUILD)/obj/tests/% $(BUILD)/obj/cli/%: override CXXFLAGS += $(UNCHECKED)
+$(BUILD)/obj/cli/%: override CXXFLAGS += $(COMMANDS)
+$(BUILD)/obj/tests/%: override CXXFLAGS += $(TEST_CODE)
 
 -include $(OBJECTS:.o=.d)
 
