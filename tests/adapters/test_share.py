@@ -34,6 +34,13 @@ def test_what_is_installed_here_is_found_by_the_loader(destination):
     assert ("ldconfig" in said) == (not destination)
 
 
+def test_who_gives_flags_has_ours_too():
+    """What is given on the command line took their place, and nothing compiled."""
+    said = run("make", "-n", "-C", ROOT, "-W", "cli/main.cc", "CXXFLAGS=-O3", "CPPFLAGS=-DMINE", "Q=",
+               f"BUILD={BUILD}", f"{BUILD}/obj/cli/main.o").stdout
+    assert {"-O3", "-DMINE", "-std=c++20", "-I."} <= set(said.split())
+
+
 def flags(root, *words) -> list[str]:
     environment = os.environ | {"PKG_CONFIG_PATH": str(root / "usr/lib/pkgconfig"),
                                 "PKG_CONFIG_SYSROOT_DIR": str(root)}
