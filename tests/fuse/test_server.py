@@ -271,6 +271,8 @@ def test_a_strangers_file_that_cannot_be_closed_keeps_nobody_waiting(
             graphlane("umount", at, timeout=20)
         finally:
             stranger.stdin.close()
+            # It ends its mount by force. Taken away before that, it is waited for for ever.
+            stranger.wait(timeout=60)
             for mount in (at, strange):
                 run("umount", "-l", mount, check=False)
 
