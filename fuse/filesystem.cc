@@ -20,6 +20,9 @@ namespace {
 
 constexpr uint64_t kRequestMin = 4096;
 
+// What is read in turn is on its way in there only.
+constexpr uint64_t kAheadMin = uint64_t{24} << 20;
+
 // Of the half that inodes do not have, some are for lanes and clients, for the pipes of workers,
 // and for what their operations open and close again.
 size_t handles_max() {
@@ -86,7 +89,11 @@ Outcome<std::unique_ptr<Filesystem>> Filesystem::start(std::shared_ptr<const Vol
   fs->sweeps.start(*fs->volume, options.io_mode);
   if (options.cache.budget_bytes != 0) {
     // Without, if there is no memory.
-    if (fs->extents.start(options.cache)) fs->cache_keeper.emplace(fs->extents);
+    ExtentCacheOptions cache = options.cache;
+    cache.yields = true;
+    cache.ahead_min_bytes = kAheadMin;
+    if (fs->extents.start(cache)) fs->cache_keeper.emplace(fs->extents);
+    fs->extents.set_beside_page_cache(true);  // until somebody reads past it
     fs->shared.emplace(
         options.shared(),
         [raw = fs.get()](const PartRequest& request) { return raw->lanes->move(request); },

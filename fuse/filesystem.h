@@ -18,6 +18,7 @@
 #include "fuse/open_handles.h"
 #include "fuse/outside_changes.h"
 #include "fuse/sweeps.h"
+#include "fuse/request_buffer.h"
 #include "iomgr/cache_keeper.h"
 #include "iomgr/lanes.h"
 #include "iomgr/shared_cache.h"
@@ -41,6 +42,7 @@ struct Filesystem {
   const MountOptions options;
   const bool privileged;          // root: new files are given to the caller
   const uint64_t read_bytes_max;  // the largest request that the kernel shall make
+  RequestBuffers request_buffers{read_bytes_max};
   InodeTable inodes;
   fuse_session* session = nullptr;  // set before it serves
   LiveFiles live;
@@ -52,6 +54,8 @@ struct Filesystem {
   OutsideChanges outside_changes;
   Sweeps sweeps;
   OpenHandles handles;
+  LastReadSizes last_read;  // of the files that do not fit in memory
+  std::atomic<uint32_t> page_sweepers{0};  // handles that read what does not fit through the page cache
 
   // The value of kServerXattr; set before the first request.
   std::string server_name;
@@ -63,7 +67,8 @@ struct Filesystem {
   InitExtension init_extension;
 
   // What this libfuse and kernel offer; set by init().
-  bool direct_writes = false;        // FOPEN_DIRECT_IO and yet coherent with others' pages
+  bool direct_reads = false;         // FOPEN_DIRECT_IO and yet coherent with others' pages
+  bool direct_writes = false;        // the same, for those who write
   bool applies_umask = false;        // POSIX ACLs: a directory's default ACL stands in for the umask
   bool passthrough = false;          // plain files without us
   bool kernel_checks_flags = false;  // whether the caller may set those of chattr(1)

@@ -25,6 +25,10 @@ bool InitExtension::want_passthrough(fuse_conn_info* conn) {
   return want_of_libfuse(conn, FUSE_CAP_PASSTHROUGH);
 }
 
+bool InitExtension::want_direct_io_with_maps(fuse_conn_info* conn) {
+  return want_of_libfuse(conn, FUSE_CAP_DIRECT_IO_ALLOW_MMAP);
+}
+
 NamedBacking::NamedBacking(fuse_file_info* fi, int backing_id) { fi->backing_id = backing_id; }
 NamedBacking::~NamedBacking() = default;
 
@@ -45,6 +49,7 @@ namespace {
 // As of version 7.40 of the protocol (Linux 6.9); kernel headers may be older.
 constexpr uint64_t kKillprivV2 = uint64_t{1} << 28;
 constexpr uint64_t kInitExt = uint64_t{1} << 30;  // there is a second word of flags
+constexpr uint64_t kDirectIoWithMaps = uint64_t{1} << 36;
 constexpr uint64_t kPassthrough = uint64_t{1} << 37;
 constexpr uint32_t kOpenPassthrough = 1u << 7;
 constexpr uint32_t kStackDepth = 1;  // the host is not a stacked filesystem
@@ -104,6 +109,7 @@ void InitExtension::watch(fuse_session* session) {
 
 bool InitExtension::want_killpriv_v2(fuse_conn_info*) { return want(kKillprivV2); }
 bool InitExtension::want_passthrough(fuse_conn_info*) { return want(kPassthrough); }
+bool InitExtension::want_direct_io_with_maps(fuse_conn_info*) { return want(kDirectIoWithMaps); }
 
 bool InitExtension::want(uint64_t flag) {
   wanted_ |= offered_ & flag;

@@ -2,6 +2,7 @@
 //
 //   HANDLE_KILLPRIV_V2   set-id bits are ours to drop; no getxattr before every write
 //   PASSTHROUGH          plain files without us (passthrough.h)
+//   DIRECT_IO_ALLOW_MMAP  what is read past the kernel's pages may be mapped all the same
 //
 // libfuse 3.17 is asked by its own names. What those before it send is completed on the way:
 //
@@ -27,6 +28,7 @@ class InitExtension {
   // In init(). True: it is so from now on.
   bool want_killpriv_v2(fuse_conn_info* conn);
   bool want_passthrough(fuse_conn_info* conn);
+  bool want_direct_io_with_maps(fuse_conn_info* conn);
 
  private:
   bool want(uint64_t flag);

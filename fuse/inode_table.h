@@ -29,6 +29,7 @@
 #include "fuse/fuse_api.h"
 #include "fuse/host_handles.h"
 #include "fuse/passthrough.h"
+#include "fuse/read_sizes.h"
 #include "fuse/stub_cache.h"
 #include "iomgr/base/mutex.h"
 #include "iomgr/base/reopen.h"
@@ -71,6 +72,7 @@ struct Inode {
   std::atomic<uint32_t> handle_count{0};  // that the kernel has open
   std::atomic<uint32_t> writer_count{0};  // of them, those that may write and are not passed through
   std::atomic<uint32_t> mapper_count{0};  // … and may write by a shared mapping
+  LastReadSizes last_read;
   // Relaxed: another may come just now.
   bool open_once() const { return handle_count.load(std::memory_order_relaxed) == 1; }
 

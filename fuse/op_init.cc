@@ -63,6 +63,7 @@ void op::init(void* userdata, fuse_conn_info* conn) {
   // nothing.
   conn->want &= ~static_cast<unsigned>(FUSE_CAP_HANDLE_KILLPRIV);
   fs.init_extension.want_killpriv_v2(conn);
+  fs.direct_reads = fs.init_extension.want_direct_io_with_maps(conn);
   fs.direct_writes = kernel_is_at_least(6, 18);
   fs.kernel_checks_flags = conn->proto_minor >= kFirstMinorThatChecksFlags;
   // The kernel's own reads would move the access times of the host's files.

@@ -9,8 +9,10 @@
 //                                from buffers that are not aligned.
 //   striped, fits in memory      the same; the parts lie in the page cache too
 //   striped, O_DIRECT            the same: the kernel passes O_DIRECT calls on
-//   striped, larger than memory  the same; what lies behind a sweep is dropped again.
-//                                FOPEN_DIRECT_IO would make one reader's requests serial
+//   striped, larger than memory  the same; what lies behind a sweep is dropped again
+//   the same, to read only,      FOPEN_DIRECT_IO: one reader's requests are serial, but our cache
+//   but for who reads small      reads ahead of them, and has the memory of the pages
+//   pieces (read_sizes.h)
 //   not passed through, opened   FOPEN_DIRECT_IO where the kernel drops the pages of
 //   for writing only             others (a descriptor that cannot read maps nothing)
 #include <sys/stat.h>
@@ -108,14 +110,36 @@ void choose_memory(const Filesystem& fs, OpenFile& file) {
   file.fits = file.direct && !wants_direct(mode, size, file.o_direct);
 }
 
+// Whether the kernel shall keep no pages of what this handle reads: nothing of them would be found again.
+// Not beside writers, whose pages it would have to write out first.
+bool reads_in_turn(const Filesystem& fs, const Inode& inode, const OpenFile& file) {
+  return fs.direct_reads && file.leaves_pages() &&
+         inode.writer_count.load(std::memory_order_relaxed) == 0 &&
+         inode.last_read.large(fs.last_read);
+}
+
+// Our cache and the pages of sweeps are in the same memory. Whose the last sweep was, that lasts:
+// between two there is nobody.
+void share_memory(Filesystem& fs, const OpenFile& file) {
+  if (file.sweeps_page_cache()) {
+    fs.page_sweepers.fetch_add(1, std::memory_order_relaxed);
+    fs.extents.set_beside_page_cache(true);
+  } else if (file.direct && !file.fits && fs.page_sweepers.load(std::memory_order_relaxed) == 0) {
+    fs.extents.set_beside_page_cache(false);
+  }
+}
+
 // Before the answer to the open of a striped file.
 void choose_way_striped(Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_info* fi) {
   inode.stub.remember(file.striped);
   file.member.emplace(fs.sweeps, file.striped);
   file.o_direct = (fi->flags & O_DIRECT) != 0;
   choose_memory(fs, file);
+  const bool reads_only = (fi->flags & O_ACCMODE) == O_RDONLY;
+  file.in_turn = reads_only && reads_in_turn(fs, inode, file);
+  share_memory(fs, file);
   fi->keep_cache = 1;
-  fi->direct_io = writes_directly(fs, fi->flags);
+  fi->direct_io = file.in_turn || writes_directly(fs, fi->flags);
 }
 
 Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, Inode& inode, int path_fd,
@@ -188,6 +212,9 @@ void hand_over(Filesystem& fs, Inode& inode, std::unique_ptr<OpenFile> file, fus
 }
 
 void take_back(Filesystem& fs, Inode& inode, fuse_file_info* fi) {
+  if (OpenFile::of(fi).sweeps_page_cache()) {
+    fs.page_sweepers.fetch_sub(1, std::memory_order_relaxed);
+  }
   inode.handle_count.fetch_sub(1, std::memory_order_acq_rel);
   fs.handles.release(fi);  // and with it perhaps the inode
 }
@@ -240,8 +267,12 @@ int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
 }
 
 // close() reports what the host has to say about delayed writes (NFS, quota).
-int op::flush(Filesystem&, fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
+int op::flush(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   const OpenFile& file = OpenFile::of(fi);
+  if (file.in_turn && file.read_sizes.were_small()) {  // before the next open
+    fs.inodes.of(ino).last_read.set(/*large=*/false);
+    fs.last_read.set(/*large=*/false);
+  }
   if (file.striped) return answer_result(req, 0);
   const int copy = ::fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0);
   return copy < 0 ? errno : answer_result(req, ::close(copy));

@@ -15,7 +15,6 @@
 
 #include "fuse/open_file.h"
 #include "fuse/operations.h"
-#include "fuse/request_buffer.h"
 #include "fuse/splice_pieces.h"
 #include "iomgr/log.h"
 #include "iomgr/stub_lock.h"
@@ -61,8 +60,8 @@ uint64_t content_generation(Filesystem& fs, const StripedFile& file) {
 }
 
 // By way of the cache, unless somebody writes the file, or the kernel will keep it. A large
-// request is a part of what a program reads by O_DIRECT or of what the kernel reads ahead: it
-// sends them all together.
+// request is a part of what a program reads: by O_DIRECT, or as the kernel reads ahead, it sends them
+// all together, else one after the other.
 ssize_t read_past_page_cache(Filesystem& fs, const OpenFile& open_file, Way way, ByteRange range,
                              void* buffer) {
   const StripedFile& file = *open_file.striped;
@@ -76,16 +75,20 @@ ssize_t read_past_page_cache(Filesystem& fs, const OpenFile& open_file, Way way,
                              .parts = file.parts()};
     const bool is_part = range.length_bytes >= fs.read_bytes_max / 2;
     const std::optional<size_t> got =
-        is_part ? fs.extents.read_part(extents, range, buffer, mover)
-                : fs.extents.read(extents, range, buffer, mover);
+        open_file.in_turn ? fs.extents.read_in_turn(extents, range, buffer, mover)
+        : is_part         ? fs.extents.read_part(extents, range, buffer, mover)
+                          : fs.extents.read(extents, range, buffer, mover);
     if (got) return static_cast<ssize_t>(*got);
   }
-  return fs.lanes->read(file, range, buffer, /*direct=*/true);
+  // What of it comes back soon, the parts' page cache keeps for who has none of the mount's.
+  const bool small_in_turn = open_file.in_turn && ReadSizes::is_small(range.length_bytes);
+  return fs.lanes->read(file, range, buffer, /*direct=*/!small_in_turn);
 }
 
 int read_into_buffer(Filesystem& fs, fuse_req_t req, const OpenFile& file, Way way,
                      ByteRange range) {
-  void* buffer = RequestBuffer::of_this_thread(fs.read_bytes_max);
+  const RequestBuffers::Loan loan(fs.request_buffers);
+  void* const buffer = loan.get();
   const ssize_t got = way.direct
                           ? read_past_page_cache(fs, file, way, range, buffer)
                           : fs.lanes->read(*file.striped, range, buffer, /*direct=*/false);
@@ -141,7 +144,7 @@ int read_striped(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteRange
 
 int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
              fuse_file_info* fi) {
-  const OpenFile& file = OpenFile::of(fi);
+  OpenFile& file = OpenFile::of(fi);
   if (!file.striped) return read_plain(req, file.fd.get(), size, offset);
   if (size > fs.read_bytes_max) return EIO;  // never: op_init.cc
   fs.live.count_served(file.striped->layout().file_id);
@@ -149,8 +152,14 @@ int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
   // Before the answer, with which the file may be closed. Who else has it open may want
   // the pages yet. A page goes although what was written to it is on its way to us; read before
   // that has come, it would keep the bytes of before: of who writes, all stays.
-  const Inode& inode = file.kept->inode();  // without the table's lock
+  Inode& inode = file.kept->inode();  // without the table's lock
   const bool nobody_writes = inode.writer_count.load(std::memory_order_acquire) == 0;
+  if (file.in_turn) {
+    file.read_sizes.add(size);
+  } else if (file.leaves_pages() && file.read_sizes.shows_large(size, fs.read_bytes_max)) {
+    inode.last_read.set(/*large=*/true);
+    fs.last_read.set(/*large=*/true);
+  }
   if (file.leaves_pages() && nobody_writes && inode.open_once()) {
     fs.drop_behind.passed(ino, range, fs.sweeps.kept_bytes());
   }

@@ -9,7 +9,6 @@
 
 #include "fuse/open_file.h"
 #include "fuse/operations.h"
-#include "fuse/request_buffer.h"
 #include "fuse/splice_pieces.h"
 #include "iomgr/log.h"
 
@@ -48,7 +47,8 @@ Written write_plain(int fd, fuse_bufvec* data, off_t offset, bool whole) {
 
 Written write_from_buffer(Filesystem& fs, const LiveFile& live, fuse_bufvec* data,
                           ByteRange range) {
-  void* buffer = RequestBuffer::of_this_thread(fs.read_bytes_max);
+  const RequestBuffers::Loan loan(fs.request_buffers);
+  void* const buffer = loan.get();
   fuse_bufvec memory = FUSE_BUFVEC_INIT(range.length_bytes);
   memory.buf[0].mem = buffer;
   const ssize_t got = ::fuse_buf_copy(&memory, data, kNoCopyFlags);

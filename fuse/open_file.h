@@ -1,6 +1,6 @@
 // OpenFile: what a file handle of the kernel's stands for.
 //
-// Threads: constant after open(), but for sync(), which any may call.
+// Threads: constant after open(), but for sync() and read_sizes, which any may call.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 #include "fuse/open_handles.h"
 #include "fuse/outside_changes.h"
 #include "fuse/passthrough.h"
+#include "fuse/read_sizes.h"
 #include "fuse/sweeps.h"
 #include "iomgr/base/fd.h"
 
@@ -24,13 +25,16 @@ struct OpenFile : OpenHandle {
   bool direct = false;                   // its parts are read past the page cache
   bool fits = false;                     // … of theirs: the mount's own has room for all of it
   bool o_direct = false;                 // the program has asked for that
+  bool in_turn = false;                  // the kernel keeps no pages of it: a read comes in pieces
   bool appends = false;                  // `fd` does, because the file allows nothing else
   bool direct_io = false;                // the kernel does not sync for O_SYNC: op_write.cc does
   std::optional<Sweeps::Member> member;  // of the striped files that are open
   std::optional<OutsideChanges::Member> kept;  // of those whose pages the kernel keeps
 
-  // Whether reads leave pages in the kernel, of a file that does not fit in memory.
+  // Whether reads may leave pages in the kernel, of a file that does not fit in memory. (Of one that is
+  // read in turn, those of maps.)
   bool leaves_pages() const { return direct && !fits && !o_direct; }
+  bool sweeps_page_cache() const { return leaves_pages() && !in_turn; }
 
   int backing_id() const { return way ? way->backing_id() : 0; }  // 0: calls come to us
 
@@ -41,6 +45,7 @@ struct OpenFile : OpenHandle {
   int host_fd() const { return live ? live->stub_fd() : fd.get(); }
 
   std::atomic<uint32_t> sync_errors_told{0};  // of `striped`
+  ReadSizes read_sizes;                       // where they matter: leaves_pages()
 
   static OpenFile& of(const fuse_file_info* fi) { return OpenHandles::of<OpenFile>(fi); }
 };

@@ -39,7 +39,7 @@ class OutsideChanges {
     Member(const Member&) = delete;
     Member& operator=(const Member&) = delete;
 
-    const Inode& inode() const { return inode_; }
+    Inode& inode() const { return inode_; }
 
    private:
     OutsideChanges& changes_;

@@ -1,40 +1,95 @@
-// RequestBuffer: one worker's memory for requests that cannot be spliced: aligned
-// for direct I/O, kept for the worker's life. So the data path neither allocates nor
-// faults pages in. On huge pages only where it fills one: half a page for nothing, for each
-// of 128 workers, is more than a tight control group has.
+// RequestBuffers: memory for requests that cannot be spliced: aligned for direct I/O, and lent for
+// a request, the last one that came back first. So the data path neither allocates nor faults pages
+// in, and what many requests at once have needed is given back when few do: of so many loans, as many
+// buffers are kept as were out at a time. On huge pages only where a buffer fills one: half a page for
+// nothing, for each of 128, is more than a tight control group has.
 //
-// Threads: one a thread.
+// Threads: safe from any; a loan is its thread's.
 #pragma once
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <new>
+#include <vector>
+
+#include "iomgr/base/mutex.h"
 
 namespace graphlane {
 
-class RequestBuffer {
+class RequestBuffers {
  public:
-  // This thread's buffer of at least `size` bytes; the size never changes.
-  static void* of_this_thread(size_t size) {
-    thread_local RequestBuffer buffer(size);
-    return buffer.memory_;
+  // Of at least `size` bytes each.
+  explicit RequestBuffers(size_t size) : size_(size) {}
+  ~RequestBuffers() {
+    for (void* memory : idle_) unmap(memory);
   }
+  RequestBuffers(const RequestBuffers&) = delete;
+  RequestBuffers& operator=(const RequestBuffers&) = delete;
+
+  class Loan {
+   public:
+    // std::bad_alloc: there is no memory.
+    explicit Loan(RequestBuffers& buffers) : buffers_(buffers), memory_(buffers.lend()) {}
+    ~Loan() { buffers_.take_back(memory_); }
+    Loan(const Loan&) = delete;
+    Loan& operator=(const Loan&) = delete;
+    void* get() const { return memory_; }
+
+   private:
+    RequestBuffers& buffers_;
+    void* const memory_;
+  };
 
  private:
   static constexpr size_t kHugePage = 2u << 20;
+  static constexpr uint32_t kLoansCounted = 256;
 
-  explicit RequestBuffer(size_t size) : size_(size) {
-    memory_ = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory_ == MAP_FAILED) throw std::bad_alloc();
-    if (size_ >= kHugePage) (void)::madvise(memory_, size_, MADV_HUGEPAGE);  // only a hint
+  void* lend() {
+    {
+      MutexLock lock(mu_);
+      most_lent_ = std::max(most_lent_, ++lent_count_);
+      if (!idle_.empty()) {
+        void* const memory = idle_.back();
+        idle_.pop_back();
+        return memory;
+      }
+    }
+    void* const memory = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+      MutexLock lock(mu_);
+      --lent_count_;
+      throw std::bad_alloc();
+    }
+    if (size_ >= kHugePage) (void)::madvise(memory, size_, MADV_HUGEPAGE);  // only a hint
+    return memory;
   }
-  ~RequestBuffer() { ::munmap(memory_, size_); }
-  RequestBuffer(const RequestBuffer&) = delete;
-  RequestBuffer& operator=(const RequestBuffer&) = delete;
+
+  void take_back(void* memory) {
+    MutexLock lock(mu_);
+    --lent_count_;
+    idle_.push_back(memory);
+    if (++loan_count_ < kLoansCounted) return;
+    const size_t kept = most_lent_ - std::min<size_t>(most_lent_, lent_count_);
+    while (idle_.size() > kept) {
+      unmap(idle_.back());
+      idle_.pop_back();
+    }
+    most_lent_ = lent_count_;
+    loan_count_ = 0;
+  }
+
+  void unmap(void* memory) { ::munmap(memory, size_); }
 
   const size_t size_;
-  void* memory_;
+  Mutex mu_;
+  std::vector<void*> idle_ GUARDED_BY(mu_);
+  uint32_t lent_count_ GUARDED_BY(mu_) = 0;
+  uint32_t most_lent_ GUARDED_BY(mu_) = 0;   // at a time
+  uint32_t loan_count_ GUARDED_BY(mu_) = 0;  // since that was looked at
 };
 
 }  // namespace graphlane

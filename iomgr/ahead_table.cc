@@ -130,7 +130,9 @@ bool AheadTable::expect(const ExtentFile& file, ByteRange range, bool is_sequent
                      (urgent || entry->clock >= entry->next_look);
   if (looks) {
     const uint64_t step = std::max(step_bytes, entry->longest);
-    forecast->window_bytes = std::min(2 * step, reach_bytes);
+    // Of who reads by small pieces, only what is begun is on its way: each reader's share.
+    const uint32_t readers = range.length_bytes < step_bytes ? entry->order.reader_count() : 1;
+    forecast->window_bytes = std::min(2 * step, reach_bytes / std::max(readers, 1u));
     forecast->step_bytes = forecast->window_bytes / 2;
     // What is in memory already does not count, so there may be more to look at.
     const uint32_t hinted = entry->hint_count;

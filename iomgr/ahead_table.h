@@ -48,8 +48,8 @@ class AheadTable {
   // It has its bytes: it holds no frame any longer.
   void pass(const ExtentFile& file, ByteRange range);
 
-  // After that: two of the longest reads, two of `step_bytes` at least, `reach_bytes` at
-  // most. False: nothing; or nothing yet, unless it is `urgent`.
+  // After that: two of the longest reads, two of `step_bytes` at least, `reach_bytes`, or a reader's
+  // share of it, at most. False: nothing; or nothing yet, unless it is `urgent`.
   bool expect(const ExtentFile& file, ByteRange range, bool is_sequential, bool urgent,
               uint64_t step_bytes, uint64_t reach_bytes, Forecast* forecast);
 

@@ -24,7 +24,6 @@ constexpr uint64_t kLargeMin = 8 << 20;
 constexpr uint64_t kAheadShare = 4;
 // And what memory there is for what is begun ahead: what it takes is not kept (README.md).
 constexpr uint64_t kAheadMemoryShare = 12;
-constexpr uint64_t kAheadMemoryMin = 10 << 20;
 constexpr uint64_t kAheadMemoryMax = 64 << 20;
 // The budget is looked at no more often than this has been read.
 constexpr uint64_t kBudgetStepMin = 8 << 20;
@@ -64,11 +63,6 @@ std::optional<ByteRange> sweep_step(const ExtentFile& file, ByteRange range) {
 uint64_t ahead_step(const ExtentFile& file) {
   const StripeGeometry& geometry = file.map.geometry();
   return round_up(kAheadMin, geometry.stripe_depth_bytes * geometry.device_count);
-}
-
-uint64_t ahead_memory(uint64_t budget) {
-  const uint64_t share = std::clamp(budget / kAheadMemoryShare, kAheadMemoryMin, kAheadMemoryMax);
-  return std::min(share, budget / kAheadShare);
 }
 
 }  // namespace
@@ -111,6 +105,7 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   if (!mapped) return mapped;
   keeps_ = options.keeps;
   reads_ahead_ = options.reads_ahead;
+  ahead_min_ = std::min(options.ahead_min_bytes, kAheadMemoryMax);
   if (reads_ahead_) (void)ahead_.init(ahead_memory(most), table_);
   budget_max_ = most;
   given_bytes_.store(most, relaxed);
@@ -121,7 +116,13 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
 }
 
 uint64_t ExtentCache::budget_of(uint64_t room_bytes) const {
-  return yields_ ? yielding_budget_of(room_bytes) : cache_budget_of(room_bytes);
+  const bool takes_all = yields_ && !beside_page_cache_.load(relaxed);
+  return takes_all ? yielding_budget_of(room_bytes) : cache_budget_of(room_bytes);
+}
+
+uint64_t ExtentCache::ahead_memory(uint64_t budget) const {
+  const uint64_t share = std::clamp(budget / kAheadMemoryShare, ahead_min_, kAheadMemoryMax);
+  return std::min(share, budget / kAheadShare);
 }
 
 void ExtentCache::set_budget(uint64_t bytes) {
@@ -233,6 +234,16 @@ void ExtentCache::adjust_budget() {
   fit();
 }
 
+void ExtentCache::set_beside_page_cache(bool beside) {
+  if (!started_ || beside_page_cache_.exchange(beside, relaxed) == beside) return;
+  const uint64_t available = auto_budget_ ? memory_available_bytes(memory_root_) : UINT64_MAX;
+  if (available != UINT64_MAX) {  // as at first
+    budget_.set(std::min(budget_max_, (available + held_bytes()) / 2));
+    fit();
+  }
+  adjust_budget();
+}
+
 void ExtentCache::follow_memory() {
   const uint64_t available = memory_available_bytes(memory_root_);
   if (available == UINT64_MAX) return;  // nobody can tell: it stays as it is
@@ -331,10 +342,20 @@ bool ExtentCache::copy_found(const Request& request, uint64_t frame_index, const
 
 std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range, void* buffer,
                                         PartMover& mover) {
+  return read_step(file, range, buffer, mover, /*in_turn=*/false);
+}
+
+std::optional<size_t> ExtentCache::read_in_turn(const ExtentFile& file, ByteRange range,
+                                                void* buffer, PartMover& mover) {
+  return read_step(file, range, buffer, mover, /*in_turn=*/true);
+}
+
+std::optional<size_t> ExtentCache::read_step(const ExtentFile& file, ByteRange range, void* buffer,
+                                             PartMover& mover, bool in_turn) {
   if (!started_) return {};
   if (!clip(file, &range)) return 0;
   count_asked(range.length_bytes);
-  const Request request{
+  Request request{
       .cache = kept(),
       .file = file,
       .range = range,
@@ -343,6 +364,11 @@ std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range,
       .advice = streams_.observe(file.file_id, file.generation, range, ahead_step(file),
                                  ahead_max(range.length_bytes)),
       .step = sweep_step(file, range)};
+  if (in_turn) {
+    // The first piece of a read is enough to know that there are more; they are begun, or not read.
+    request.advice.is_stream |= range.length_bytes >= kExtentMin;
+    request.advice.fetch_end = range.end();
+  }
   if (!request.is_extent()) {
     return read_found(request) ? std::optional<size_t>(range.length_bytes) : std::nullopt;
   }
@@ -350,7 +376,7 @@ std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range,
   const std::optional<size_t> got = read_extents(request);
   if (request.step) table_.pass(file, *request.step);
   // A large one may be the last for a while: of a sweep, before the program begins the next.
-  if (got) begin_ahead(request, /*urgent=*/range.length_bytes >= kLargeMin);
+  if (got) begin_ahead(request, /*urgent=*/in_turn || range.length_bytes >= kLargeMin);
   return got;
 }
 
@@ -557,6 +583,7 @@ Result<Pin> ExtentCache::wait(const Request& request, FrameWait& frame, bool ahe
     Result<Pin> pin = frame.wait(ahead ? kUndrivenNs : kFillPatienceNs);
     // It holds the frame for as long as the fill goes on.
     if (pin || !frame || !ahead || monotonic_ns() >= deadline) return pin;
+    begin_ahead(request, /*urgent=*/true);
   }
 }
 

@@ -57,8 +57,10 @@ struct ExtentCacheOptions {
   static constexpr uint64_t kAutoBudget = UINT64_MAX;
   uint64_t budget_bytes = kAutoBudget;
   CachePolicy policy = CachePolicy::kScanResistant;
-  // Not where the page cache of the same memory is swept, too: the kernel takes them in turn.
   bool yields = false;
+  // Memory for what is begun ahead, at least (of a small cache a quarter). Where all that is under way is in
+  // it, a disk needs more: who asks for large pieces at once has most of that in his own memory.
+  uint64_t ahead_min_bytes = uint64_t{10} << 20;
   // What it keeps, in fewer bytes, if the file's first frames show that this is worth it
   // (word_packing.h).
   bool packs = true;
@@ -122,6 +124,11 @@ class ExtentCache {
   std::optional<size_t> read_part(const ExtentFile& file, ByteRange range, void* buffer,
                                   PartMover& mover);
 
+  // The same for a part of a larger read that is asked for part by part, each when the one before
+  // it is there: what comes behind it is begun before anybody waits.
+  std::optional<size_t> read_in_turn(const ExtentFile& file, ByteRange range, void* buffer,
+                                     PartMover& mover);
+
   // The range will be read soon: begins it, as far as the memory for that goes, if the devices
   // can; the rest when that much has been read.
   void will_need(const ExtentFile& file, ByteRange range, PartMover& mover);
@@ -130,6 +137,9 @@ class ExtentCache {
   void set_budget(uint64_t bytes);
   // By what memory is left.
   void adjust_budget();
+  // Whether the page cache of the same memory is swept, too: of one that yields, the kernel would take
+  // its frames in turn with those pages, so it has no more then than one that does not. Not at first.
+  void set_beside_page_cache(bool beside);
   // Gives all memory back that nobody is reading; the budget stays.
   void clear();
   // The same, when what is read ahead has ended, and takes none until resume().
@@ -179,6 +189,8 @@ class ExtentCache {
     bool copy(uint64_t frame_index, std::span<const std::byte> bytes) const;
   };
 
+  std::optional<size_t> read_step(const ExtentFile& file, ByteRange range, void* buffer,
+                                  PartMover& mover, bool in_turn);
   std::optional<size_t> read_extents(const Request& request);
   bool read_found(const Request& request);
   bool copy_found(const Request& request, uint64_t frame_index, const Pin& pin);
@@ -200,6 +212,7 @@ class ExtentCache {
   void follow_memory();
   void fit();
   void fit_to(uint64_t budget);
+  uint64_t ahead_memory(uint64_t budget) const;
   void count_asked(uint64_t bytes);
   uint64_t ahead_max(uint64_t length_bytes) const;
   Admission admission(const Request& request, uint64_t frame_index) const;
@@ -213,6 +226,7 @@ class ExtentCache {
   bool reads_ahead_ = true;
   CachePolicy policy_ = CachePolicy::kScanResistant;
   uint64_t budget_max_ = 0;
+  uint64_t ahead_min_ = 0;
   const char* memory_root_ = "";
 
   // What is kept: at first as it was read, and from when it has turned out to be worth it, packed.
@@ -225,6 +239,7 @@ class ExtentCache {
   FutexLock fitting_;  // held while the budget is applied
   std::atomic<bool> paused_{false};
   std::atomic<bool> has_begun_ahead_{false};
+  std::atomic<bool> beside_page_cache_{false};
   std::atomic<uint64_t> given_bytes_{0};
   SteadyBudget budget_{kGrowthMin};
   std::atomic<uint64_t> unlooked_bytes_{0};  // asked for since the memory was looked at

@@ -12,10 +12,12 @@ bool ReadOrderOf<kRunsMax>::extend(uint32_t age, ByteRange range) {
   Run& r = run(age);
   if (range.offset >= r.begin && range.offset <= r.end + kGapMax && range.end() > r.end) {
     r.end = range.end();
+    r.extended_at = clock_;
     return true;
   }
   if (range.offset < r.begin && range.end() + kGapMax >= r.begin && range.end() <= r.end) {
     r.begin = range.offset;
+    r.extended_at = clock_;
     return true;
   }
   return false;
@@ -33,7 +35,9 @@ void ReadOrderOf<kRunsMax>::join(uint32_t age) {
     const Run a = run(age), b = run(other);
     if (other == age || !(adjoins(a, b) || adjoins(b, a))) continue;
     run(std::max(age, other)) = {.begin = std::min(a.begin, b.begin),
-                                 .end = std::max(a.end, b.end)};
+                                 .end = std::max(a.end, b.end),
+                                 .begun_at = std::min(a.begun_at, b.begun_at),
+                                 .extended_at = clock_};
     remove(std::min(age, other));
     return;
   }
@@ -51,11 +55,13 @@ void ReadOrderOf<kRunsMax>::push(ByteRange range) {
     first_ = (first_ + 1) % kRunsMax;
     --count_;
   }
-  run(count_++) = {.begin = range.offset, .end = range.end()};
+  run(count_++) = {
+      .begin = range.offset, .end = range.end(), .begun_at = clock_, .extended_at = clock_};
 }
 
 template <uint32_t kRunsMax>
 void ReadOrderOf<kRunsMax>::add(ByteRange range) {
+  ++clock_;
   if (count_ > 0) {
     const Run& newest = run(count_ - 1);
     if (range.offset >= newest.begin && range.end() == newest.end) return;  // once more
@@ -116,6 +122,8 @@ bool ReadOrderOf<kRunsMax>::find_front(ByteRange range, uint32_t* found) const {
   for (uint32_t newer = age + 1; newer < count_; ++newer) {
     const Run& r = run(newer);
     const uint64_t end = run(age).end;
+    // By pieces: who has read on since has a place of his own.
+    if (range.length_bytes <= kGapMax && run(age).extended_at > r.begun_at) continue;
     if (r.begin >= run(age).begin && r.begin <= end + slack && r.end > end) age = newer;
   }
   *found = age;
@@ -181,6 +189,17 @@ uint32_t ReadOrderOf<kRunsMax>::recall(ByteRange range, uint64_t size_bytes, uin
   Forecast forecast(*this, front, size_bytes, bytes_max, next);
   replay(front, forecast);
   return forecast.count();
+}
+
+template <uint32_t kRunsMax>
+uint32_t ReadOrderOf<kRunsMax>::reader_count() const {
+  uint32_t readers = 0;
+  for (uint32_t age = recent_begin(); age < count_; ++age) {
+    const Run& r = run(age);
+    const bool goes_on = r.extended_at > r.begun_at && r.extended_at + kRecentReads >= clock_;
+    readers += goes_on ? 1 : 0;
+  }
+  return readers;
 }
 
 template <uint32_t kRunsMax>

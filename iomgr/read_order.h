@@ -41,6 +41,9 @@ class ReadOrderOf {
   // Whether the read, which was added, goes on where others were: as much again was read in front of it.
   bool continues(ByteRange range) const;
 
+  // At how many places of late somebody has read on: threads, each with a stretch of its own.
+  uint32_t reader_count() const;
+
   void clear() { count_ = 0; }
 
  private:
@@ -48,10 +51,13 @@ class ReadOrderOf {
   static constexpr uint64_t kGapMax = 1 << 20;    // bytes between what adjoins
   static constexpr uint32_t kStrideRuns = 4;      // make a stride
   static constexpr uint64_t kSlackReads = 16;     // how far threads are apart, in reads
+  static constexpr uint64_t kRecentReads = 32;    // a reader goes on within so many
 
   struct Run {
     uint64_t begin = 0;
     uint64_t end = 0;
+    uint64_t begun_at = 0;     // by the clock, and when it was extended last
+    uint64_t extended_at = 0;
   };
   class Forecast;
 
@@ -69,6 +75,7 @@ class ReadOrderOf {
   void replay(uint32_t front, Forecast& forecast) const;
   bool stride(uint64_t* length, uint64_t* last, uint64_t* step) const;
 
+  uint64_t clock_ = 0;  // reads
   uint32_t first_ = 0;
   uint32_t count_ = 0;
   Run runs_[kRunsMax];

@@ -176,6 +176,30 @@ TEST_F(BegunAheadTest, WhoWaitsForWhatIsNotBegunYetDrivesItLater) {
   EXPECT_EQ(content_.compare(2 * kBlock, kBlock, buffer[0].bytes, kBlock), 0);
 }
 
+// The pieces of two readers, each waiting for one before he asks for the next.
+TEST_F(BegunAheadTest, WhoAsksInTurnHasOnlyHisFirstPieceToWaitFor) {
+  make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 96 * kMiB);
+  const uint64_t half = content_.size() / 2;
+  for (int i = 0; i < 2; ++i) {
+    for (uint64_t at = 0; at < half; at += kMiB / 2) {
+      for (const uint64_t place : {at, half + at}) {
+        ASSERT_TRUE(cache_->read_in_turn(file(), {place, kMiB / 2}, buffer_.data(), *this));
+        ASSERT_EQ(content_.compare(place, kMiB / 2, buffer_[0].bytes, kMiB / 2), 0);
+      }
+    }
+    EXPECT_EQ(moved_bytes_, 2 * kMiB) << "a frame of each";
+    EXPECT_EQ(moved_bytes_ + started_bytes_, content_.size()) << "and nothing twice";
+  }
+}
+
+TEST_F(BegunAheadTest, OfSmallPiecesInTurnOnlyAStreamIsReadAhead) {
+  std::vector<Page> buffer(1);
+  for (uint64_t at = 60 * kMiB; at > 0; at -= 20 * kMiB) {
+    EXPECT_FALSE(cache_->read_in_turn(file(), {at, 4096}, buffer.data(), *this));
+  }
+  EXPECT_EQ(started_bytes_, 0u);
+}
+
 TEST_F(BegunAheadTest, WhoPausesKeepsNothingOfIt) {
   sweep(0, 2 * kBlock);
   EXPECT_GT(started_count_, 0u);
@@ -561,6 +585,21 @@ TEST_F(ExtentCacheTest, AGivenBudgetOfOneThatYieldsIsTheKernelsToTake) {
   memory.set_available(0);
   for (uint64_t at = 0; at < 32 * kMiB; at += 4 * kMiB) read({at, 4 * kMiB});
   EXPECT_EQ(cache_->stats().budget_bytes, 32 * kMiB);
+}
+
+TEST_F(ExtentCacheTest, BesideThePageCacheItHasNoMoreThanOneThatDoesNotYield) {
+  MemoryFiles memory;
+  memory.set_available(512 * kMiB);
+  restart({.yields = true, .memory_root = memory.root()});
+  EXPECT_EQ(cache_->stats().budget_bytes, 256 * kMiB);
+  cache_->set_beside_page_cache(true);
+  EXPECT_LE(cache_->stats().budget_bytes, 192 * kMiB);
+  memory.set_available(128 * kMiB);
+  cache_->adjust_budget();
+  EXPECT_EQ(cache_->stats().budget_bytes, 0u);
+  memory.set_available(512 * kMiB);
+  cache_->set_beside_page_cache(false);
+  EXPECT_EQ(cache_->stats().budget_bytes, 256 * kMiB) << "at once, as at first";
 }
 
 // A program's large read, as a mount gets it: in requests of half a frame.

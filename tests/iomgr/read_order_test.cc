@@ -113,6 +113,28 @@ TEST_F(ReadOrderTest, ALateThreadDoesNotTurnTheSweepBack) {
   EXPECT_EQ(next(), "144-480 0-96 120-144 ") << "96-120 is another thread's";
 }
 
+// Each piece by piece: what is between them is still to come, and has not been left out.
+TEST_F(ReadOrderTest, WhoeverReadsOnHasAPlaceOfHisOwn) {
+  for (uint64_t i = 0; i < 4; ++i) {
+    read(i, i + 1);
+    read(24 + i, 25 + i);
+  }
+  read(4, 5);
+  EXPECT_EQ(next(true), "5-24 28-4800 ");
+  EXPECT_EQ(order_.reader_count(), 2u);
+  read(28, 29);
+  EXPECT_EQ(next(true), "29-4800 ");
+  for (uint64_t at = 29; at < 100; ++at) read(at, at + 1);
+  EXPECT_EQ(order_.reader_count(), 1u) << "the other one has gone";
+}
+
+TEST_F(ReadOrderTest, OneSweepIsOfOneReaderHoweverManyThreads) {
+  sweep(0, 240);
+  read(264, 288);
+  read(240, 264);
+  EXPECT_EQ(order_.reader_count(), 1u);
+}
+
 TEST_F(ReadOrderTest, AStrideGoesOn) {
   for (uint64_t at = 100; at < 100 + 5 * 150; at += 150) read(at, at + 10);
   EXPECT_EQ(next(false, 30 * kMiB), "850-860 1000-1010 1150-1160 ");
