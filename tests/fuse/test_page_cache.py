@@ -79,7 +79,8 @@ def test_what_a_program_says_that_it_will_need_is_read(striped, mounted, io, hin
         assert comes(lambda: bytes_read(at) >= 8 * MIB, seconds_max=20)
         before = bytes_read(at)
         assert os.pread(file.fileno(), 8 * MIB, 4 * MIB) == content[4 * MIB:12 * MIB]
-        assert bytes_read(at) - before <= 4 * MIB, "but for what the kernel reads ahead behind it"
+        most = before + 4 * MIB if io == "buffered" else len(content)
+        assert bytes_read(at) <= most, "but for what is read ahead behind it, nothing twice"
 
 
 @pytest.mark.parametrize("depth", ["64K", "3M"])
