@@ -1,7 +1,7 @@
 // What the kernel and we agree on, and libfuse before 3.17 does not know:
 //
-//   HANDLE_KILLPRIV_V2   set-id bits are ours to drop; no getxattr before every write
-//   PASSTHROUGH          plain files without us (passthrough.h)
+//   HANDLE_KILLPRIV_V2    set-id bits are ours to drop; no getxattr before every write
+//   PASSTHROUGH           plain files without us (passthrough.h)
 //   DIRECT_IO_ALLOW_MMAP  what is read past the kernel's pages may be mapped all the same
 //
 // libfuse 3.17 is asked by its own names. What those before it send is completed on the way:

@@ -27,7 +27,7 @@
 // what there is beyond 128 MiB: the rest is for what programs have allocated and not touched
 // yet, and for the kernel's read-ahead, as under a tight limit the kernel kills. It is looked at
 // anew whenever an eighth of it has been asked for, and given back when others need it. What is
-// begun ahead has a twelfth, 10 to 64 MiB (of a small one, a quarter), and only once that is done: out
+// begun ahead has a twelfth, ahead_min_bytes to 64 MiB (of a small one, a quarter), and only once that is done: out
 // of the bytes given, or beside what follows from the memory that is left, of which it takes its part
 // by itself.
 //
