@@ -160,7 +160,7 @@ int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
     inode.last_read.set(/*large=*/true);
     fs.last_read.set(/*large=*/true);
   }
-  if (file.leaves_pages() && nobody_writes && inode.open_once()) {
+  if (file.sweeps_page_cache() && nobody_writes && inode.open_once()) {
     fs.drop_behind.passed(ino, range, fs.sweeps.kept_bytes());
   }
   if (file.o_direct || file.leaves_pages()) return read_striped(fs, req, file, range);

@@ -41,12 +41,13 @@ uint64_t dirty_bytes_of_all() {
   return 0;
 }
 
-void set(dev_t device, std::string_view name, uint64_t value) {
+// False: the kernel refuses the value.
+bool set(dev_t device, std::string_view name, uint64_t value) {
   const std::string path =
       fmt::format("/sys/class/bdi/{}:{}/{}", major(device), minor(device), name);
   const Fd file(sys::openat(AT_FDCWD, path.c_str(), O_WRONLY | O_CLOEXEC));
   const std::string text = fmt::format("{}", value);
-  if (file) (void)write_full(file.get(), text.data(), text.size());
+  return !file || write_full(file.get(), text.data(), text.size());
 }
 
 }  // namespace
@@ -59,10 +60,12 @@ void raise_page_cache_limits(dev_t device, const Volume& volume) {
   set(device, "read_ahead_kb", std::clamp(available / kReadAheadShare, kReadAheadMin, most) >> 10);
   // Linux 6.2. The least beside the most: what lies between goes by how fast the mount has
   // written of late, and a new one has written nothing. (A little less: the kernel makes shares
-  // of them, of a limit that moves, and refuses a least above the most.)
+  // of them, of a limit that moves, and refuses a least above the most, or above what other
+  // mounts have left.)
   const uint64_t dirty = std::min(available, dirty_bytes_of_all()) / kDirtyShare;
   set(device, "max_bytes", dirty);
-  set(device, "min_bytes", dirty / 8 * 7);
+  uint64_t least = dirty / 8 * 7;
+  while (least > 0 && !set(device, "min_bytes", least)) least /= 2;
 }
 
 }  // namespace graphlane

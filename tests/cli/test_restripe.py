@@ -39,7 +39,9 @@ def depths(graphlane, at) -> dict[str, str]:
 
 
 def all_paths(made) -> set[str]:
-    return {str(path) for top in (made.path, *made.devices) for path in top.rglob("*")}
+    """Also while directories come and go."""
+    return {os.path.join(at, name) for top in (made.path, *made.devices)
+            for at, directories, files in os.walk(top) for name in directories + files}
 
 
 def check_content(graphlane, made, tree, tmp_path) -> None:
