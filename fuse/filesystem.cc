@@ -92,6 +92,7 @@ Outcome<std::unique_ptr<Filesystem>> Filesystem::start(std::shared_ptr<const Vol
     ExtentCacheOptions cache = options.cache;
     cache.yields = true;
     cache.ahead_min_bytes = kAheadMin;
+    cache.turns_wait = !fs->volume->is_on_ssds();
     if (fs->extents.start(cache)) fs->cache_keeper.emplace(fs->extents);
     fs->extents.set_beside_page_cache(true);  // until somebody reads past it
     fs->shared.emplace(

@@ -62,8 +62,8 @@ uint64_t content_generation(Filesystem& fs, const StripedFile& file) {
 // By way of the cache, unless somebody writes the file, or the kernel will keep it. A large
 // request is a part of what a program reads: by O_DIRECT, or as the kernel reads ahead, it sends them
 // all together, else one after the other.
-ssize_t read_past_page_cache(Filesystem& fs, const OpenFile& open_file, Way way, ByteRange range,
-                             void* buffer) {
+ssize_t read_past_page_cache(Filesystem& fs, fuse_req_t req, const OpenFile& open_file, Way way,
+                             ByteRange range, void* buffer) {
   const StripedFile& file = *open_file.striped;
   const uint64_t generation = way.fits ? 0 : content_generation(fs, file);
   if (generation != 0) {
@@ -74,8 +74,9 @@ ssize_t read_past_page_cache(Filesystem& fs, const OpenFile& open_file, Way way,
                              .map = file.map(),
                              .parts = file.parts()};
     const bool is_part = range.length_bytes >= fs.read_bytes_max / 2;
+    const auto thread = static_cast<uint32_t>(::fuse_req_ctx(req)->pid);  // for all its name
     const std::optional<size_t> got =
-        open_file.in_turn ? fs.extents.read_in_turn(extents, range, buffer, mover)
+        open_file.in_turn ? fs.extents.read_in_turn(extents, thread, range, buffer, mover)
         : is_part         ? fs.extents.read_part(extents, range, buffer, mover)
                           : fs.extents.read(extents, range, buffer, mover);
     if (got) return static_cast<ssize_t>(*got);
@@ -90,7 +91,7 @@ int read_into_buffer(Filesystem& fs, fuse_req_t req, const OpenFile& file, Way w
   const RequestBuffers::Loan loan(fs.request_buffers);
   void* const buffer = loan.get();
   const ssize_t got = way.direct
-                          ? read_past_page_cache(fs, file, way, range, buffer)
+                          ? read_past_page_cache(fs, req, file, way, range, buffer)
                           : fs.lanes->read(*file.striped, range, buffer, /*direct=*/false);
   if (got < 0) {
     log_line("{}: read of {} bytes at {}: {}", file.striped->name(), range.length_bytes,

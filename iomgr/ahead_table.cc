@@ -74,7 +74,7 @@ uint32_t AheadTable::release_if(Entry& entry, Predicate predicate) {
 void AheadTable::give_up_late(Entry& entry) {
   const uint64_t patience = kPatienceBytes + kLateReads * entry.longest;
   const uint32_t late = release_if(entry, [&](const Held& held) {
-    if (entry.clock - held.held_at <= patience) return false;
+    if (entry.clock <= held.due + patience) return false;
     cut_hints(entry, {.offset = held.frame_index * kFrame, .length_bytes = kFrame});
     return true;
   });
@@ -130,9 +130,7 @@ bool AheadTable::expect(const ExtentFile& file, ByteRange range, bool is_sequent
                      (urgent || entry->clock >= entry->next_look);
   if (looks) {
     const uint64_t step = std::max(step_bytes, entry->longest);
-    // Of who reads by small pieces, only what is begun is on its way: each reader's share.
-    const uint32_t readers = range.length_bytes < step_bytes ? entry->order.reader_count() : 1;
-    forecast->window_bytes = std::min(2 * step, reach_bytes / std::max(readers, 1u));
+    forecast->window_bytes = std::min(2 * step, reach_bytes);
     forecast->step_bytes = forecast->window_bytes / 2;
     // What is in memory already does not count, so there may be more to look at.
     const uint32_t hinted = entry->hint_count;
@@ -157,23 +155,40 @@ void AheadTable::hint(const ExtentFile& file, ByteRange range, uint64_t reach_by
   lock_.unlock();
 }
 
-void AheadTable::keep(const FrameKey& key, Pin pin) {
-  fetched_.fetch_add(1, relaxed);
-  renew(key, std::move(pin));
+AheadTable::Held* AheadTable::find_held(Entry& entry, uint64_t frame_index) {
+  Held* const end = entry.held + entry.held_count;
+  Held* const found = std::find_if(
+      entry.held, end, [&](const Held& each) { return each.frame_index == frame_index; });
+  return found != end ? found : nullptr;
 }
 
-void AheadTable::renew(const FrameKey& key, Pin pin) {
+void AheadTable::begin(const FrameKey& key, uint64_t distance_bytes) {
+  hold(key, distance_bytes, Pin{});
+}
+
+void AheadTable::renew(const FrameKey& key, uint64_t distance_bytes, Pin pin) {
+  hold(key, distance_bytes, std::move(pin));
+}
+
+void AheadTable::hold(const FrameKey& key, uint64_t distance_bytes, Pin pin) {
+  if (!lock_.lock_patiently()) return;
+  Entry* const entry = find(key.file_id, key.generation);
+  if (entry != nullptr && entry->held_count < kAheadMax &&
+      find_held(*entry, key.frame_index) == nullptr) {
+    entry->held[entry->held_count++] = {.frame_index = key.frame_index,
+                                        .due = entry->clock + distance_bytes,
+                                        .pin = std::move(pin)};
+  }
+  lock_.unlock();
+}
+
+// Whoever has waited for it may have gone past it before we come here.
+void AheadTable::keep(const FrameKey& key, Pin pin) {
+  fetched_.fetch_add(1, relaxed);
   if (!lock_.lock_patiently()) return;
   if (Entry* const entry = find(key.file_id, key.generation)) {
-    Held* const end = entry->held + entry->held_count;
-    const bool is_held = std::any_of(
-        entry->held, end, [&](const Held& each) { return each.frame_index == key.frame_index; });
-    if (!is_held && entry->held_count < kAheadMax) {
-      ++entry->held_count;
-      end->frame_index = key.frame_index;
-      end->held_at = entry->clock;
-      end->pin = std::move(pin);
-    }
+    Held* const held = find_held(*entry, key.frame_index);
+    if (held != nullptr) held->pin = std::move(pin);
   }
   lock_.unlock();
 }

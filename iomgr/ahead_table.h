@@ -48,8 +48,8 @@ class AheadTable {
   // It has its bytes: it holds no frame any longer.
   void pass(const ExtentFile& file, ByteRange range);
 
-  // After that: two of the longest reads, two of `step_bytes` at least, `reach_bytes`, or a reader's
-  // share of it, at most. False: nothing; or nothing yet, unless it is `urgent`.
+  // After that: two of the longest reads, two of `step_bytes` at least, `reach_bytes` at
+  // most. False: nothing; or nothing yet, unless it is `urgent`.
   bool expect(const ExtentFile& file, ByteRange range, bool is_sequential, bool urgent,
               uint64_t step_bytes, uint64_t reach_bytes, Forecast* forecast);
 
@@ -57,10 +57,12 @@ class AheadTable {
   // it is read, or given up.
   void hint(const ExtentFile& file, ByteRange range, uint64_t reach_bytes, Forecast* forecast);
 
-  // A frame that was read ahead now.
+  // A frame that is begun now, and expected when so many bytes have been read.
+  void begin(const FrameKey& key, uint64_t distance_bytes);
+  // It is there: held, unless a read has gone past it meanwhile.
   void keep(const FrameKey& key, Pin pin);
-  // One that is in memory still, and expected.
-  void renew(const FrameKey& key, Pin pin);
+  // One that is in memory still, and expected then.
+  void renew(const FrameKey& key, uint64_t distance_bytes, Pin pin);
 
   // Lets go of everything.
   void clear();
@@ -70,7 +72,7 @@ class AheadTable {
  private:
   static constexpr uint32_t kFileCount = 32;  // GraphChi sweeps its shards in turn
   static constexpr uint32_t kIdleMax = 256;  // reads of others before a file lets go
-  // A frame is given up when so much of its file, and so many reads, have gone by.
+  // A frame is given up when so much of its file, and so many reads, have gone by since it was due.
   static constexpr uint64_t kPatienceBytes = kAheadMax / 2 * kExtentFrameBytes;
   static constexpr uint32_t kLateReads = 8;
   static constexpr uint32_t kHintsMax = 8;
@@ -79,8 +81,8 @@ class AheadTable {
 
   struct Held {
     uint64_t frame_index = 0;
-    uint64_t held_at = 0;  // by the file's clock
-    Pin pin;
+    uint64_t due = 0;  // by the file's clock
+    Pin pin;           // none: on its way
   };
   struct Entry {
     Uuid file_id;
@@ -103,6 +105,8 @@ class AheadTable {
   Entry* find(const Uuid& file_id, uint64_t generation);
   Entry* begin_entry(const ExtentFile& file);
   Entry* use(const ExtentFile& file);
+  static Held* find_held(Entry& entry, uint64_t frame_index);
+  void hold(const FrameKey& key, uint64_t distance_bytes, Pin pin);
   void cut_hints(Entry& entry, ByteRange range);
   void give_up_late(Entry& entry);
   void let_go(Entry& entry);

@@ -32,6 +32,9 @@ constexpr uint64_t kFillPatienceNs = 30'000'000'000;
 // Whoever has reserved a frame ahead may not have begun it yet, and computes when he has: then it is
 // for us to drive it.
 constexpr uint64_t kUndrivenNs = 5'000'000;
+// Who reads in turn waits for those who are in front of him by less than this: a block of an engine's
+// (GridGraph's are 24 MiB), and some.
+constexpr uint64_t kTurnReach = 32 << 20;
 // Whether to pack: looked at once in so many frames; and what one of them is expected to become,
 // at least.
 constexpr uint32_t kPackingLooks = 16;
@@ -106,6 +109,7 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   keeps_ = options.keeps;
   reads_ahead_ = options.reads_ahead;
   ahead_min_ = std::min(options.ahead_min_bytes, kAheadMemoryMax);
+  turns_wait_ = options.turns_wait;
   if (reads_ahead_) (void)ahead_.init(ahead_memory(most), table_);
   budget_max_ = most;
   given_bytes_.store(most, relaxed);
@@ -342,16 +346,17 @@ bool ExtentCache::copy_found(const Request& request, uint64_t frame_index, const
 
 std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range, void* buffer,
                                         PartMover& mover) {
-  return read_step(file, range, buffer, mover, /*in_turn=*/false);
+  return read_step(file, range, buffer, mover, /*turn=*/nullptr);
 }
 
-std::optional<size_t> ExtentCache::read_in_turn(const ExtentFile& file, ByteRange range,
-                                                void* buffer, PartMover& mover) {
-  return read_step(file, range, buffer, mover, /*in_turn=*/true);
+std::optional<size_t> ExtentCache::read_in_turn(const ExtentFile& file, uint32_t thread,
+                                                ByteRange range, void* buffer, PartMover& mover) {
+  const ReadTurns::Turn turn(turns_, file.file_id, thread, range.offset);
+  return read_step(file, range, buffer, mover, &turn);
 }
 
 std::optional<size_t> ExtentCache::read_step(const ExtentFile& file, ByteRange range, void* buffer,
-                                             PartMover& mover, bool in_turn) {
+                                             PartMover& mover, const ReadTurns::Turn* turn) {
   if (!started_) return {};
   if (!clip(file, &range)) return 0;
   count_asked(range.length_bytes);
@@ -363,8 +368,9 @@ std::optional<size_t> ExtentCache::read_step(const ExtentFile& file, ByteRange r
       .mover = mover,
       .advice = streams_.observe(file.file_id, file.generation, range, ahead_step(file),
                                  ahead_max(range.length_bytes)),
-      .step = sweep_step(file, range)};
-  if (in_turn) {
+      .step = sweep_step(file, range),
+      .turn = turn};
+  if (turn != nullptr) {
     // The first piece of a read is enough to know that there are more; they are begun, or not read.
     request.advice.is_stream |= range.length_bytes >= kExtentMin;
     request.advice.fetch_end = range.end();
@@ -372,12 +378,24 @@ std::optional<size_t> ExtentCache::read_step(const ExtentFile& file, ByteRange r
   if (!request.is_extent()) {
     return read_found(request) ? std::optional<size_t>(range.length_bytes) : std::nullopt;
   }
+  // What it waits for others begin, and not as what was read.
+  if (turn != nullptr && turns_wait_) turn->await(kTurnReach, [&] { return is_begun(request); });
   if (request.step) table_.arrive(file, *request.step);
   const std::optional<size_t> got = read_extents(request);
   if (request.step) table_.pass(file, *request.step);
   // A large one may be the last for a while: of a sweep, before the program begins the next.
-  if (got) begin_ahead(request, /*urgent=*/in_turn || range.length_bytes >= kLargeMin);
+  if (got) begin_ahead(request, /*urgent=*/turn != nullptr || range.length_bytes >= kLargeMin);
   return got;
+}
+
+// Whether all of it is there, or on its way.
+bool ExtentCache::is_begun(const Request& request) {
+  for (uint64_t i = request.range.offset / kFrame; request.wants(i); ++i) {
+    const FrameKey key = request.file.key(i);
+    if (request.cache->contains(key)) continue;
+    if (ahead_.join(key).kind == Reservation::Kind::kPass) return false;
+  }
+  return true;
 }
 
 std::optional<size_t> ExtentCache::read_part(const ExtentFile& file, ByteRange range,
@@ -459,10 +477,15 @@ bool ExtentCache::take_ahead(const Request& request, uint64_t frame_index, const
   return true;
 }
 
-// What is expected next, on devices that would not have it wait for others.
+// What is expected next, on devices that would not have it wait for others. Of those who read in
+// turn, for who is in front; or, if nobody waits for him, for each his share.
 void ExtentCache::begin_ahead(const Request& request, bool urgent) {
-  const uint64_t reach = ahead_.reach_bytes();
+  uint64_t reach = ahead_.reach_bytes();
   if (!request.step || reach == 0) return;
+  if (request.turn != nullptr) {
+    if (!turns_wait_) reach /= request.turn->reader_count();
+    else if (!request.turn->is_in_front(kTurnReach)) return;
+  }
   const DeviceSet idle = request.mover.idle_devices();
   if (idle == 0) return;
   AheadTable::Forecast forecast;
@@ -522,6 +545,7 @@ void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& b
   Reservation reservation = request.cache->reserve(key, admission(request, frame_index));
   if (reservation.kind == Reservation::Kind::kFill) {
     request.cache.claim(reservation.fill);
+    if (!wanted) table_.begin(key, frame_index * kFrame - request.range.end());
     batch.pieces[batch.piece_count] = {.range = file.frame_range(frame_index),
                                        .buffer = reservation.fill.bytes().data()};
     batch.fills[batch.piece_count++] = std::move(reservation.fill);

@@ -47,6 +47,7 @@
 #include "iomgr/lane_io.h"
 #include "iomgr/mapped_cache.h"
 #include "iomgr/read_ahead.h"
+#include "iomgr/read_turns.h"
 #include "iomgr/steady_budget.h"
 #include "iomgr/stream_table.h"
 
@@ -58,6 +59,8 @@ struct ExtentCacheOptions {
   uint64_t budget_bytes = kAutoBudget;
   CachePolicy policy = CachePolicy::kScanResistant;
   bool yields = false;
+  // Disks seek from reader to reader: who reads in turn waits for those in front of him.
+  bool turns_wait = false;
   // Memory for what is begun ahead, at least (of a small cache a quarter). Where all that is under way is in
   // it, a disk needs more: who asks for large pieces at once has most of that in his own memory.
   uint64_t ahead_min_bytes = uint64_t{10} << 20;
@@ -124,10 +127,10 @@ class ExtentCache {
   std::optional<size_t> read_part(const ExtentFile& file, ByteRange range, void* buffer,
                                   PartMover& mover);
 
-  // The same for a part of a larger read that is asked for part by part, each when the one before
-  // it is there: what comes behind it is begun before anybody waits.
-  std::optional<size_t> read_in_turn(const ExtentFile& file, ByteRange range, void* buffer,
-                                     PartMover& mover);
+  // The same for a part of a larger read of this thread (read_turns.h) that is asked for part by
+  // part, each when the one before it is there: what comes behind it is begun before anybody waits.
+  std::optional<size_t> read_in_turn(const ExtentFile& file, uint32_t thread, ByteRange range,
+                                     void* buffer, PartMover& mover);
 
   // The range will be read soon: begins it, as far as the memory for that goes, if the devices
   // can; the rest when that much has been read.
@@ -182,6 +185,7 @@ class ExtentCache {
     StreamTable::Advice advice;
     std::optional<ByteRange> step;  // what the table is told of it
     bool is_part = false;
+    const ReadTurns::Turn* turn = nullptr;  // of who reads in turn
     bool wants(uint64_t frame_index) const;
     Piece piece_of(uint64_t frame_index) const;
     Admission admission(uint64_t frame_index) const;
@@ -190,7 +194,8 @@ class ExtentCache {
   };
 
   std::optional<size_t> read_step(const ExtentFile& file, ByteRange range, void* buffer,
-                                  PartMover& mover, bool in_turn);
+                                  PartMover& mover, const ReadTurns::Turn* turn);
+  bool is_begun(const Request& request);
   std::optional<size_t> read_extents(const Request& request);
   bool read_found(const Request& request);
   bool copy_found(const Request& request, uint64_t frame_index, const Pin& pin);
@@ -227,6 +232,7 @@ class ExtentCache {
   CachePolicy policy_ = CachePolicy::kScanResistant;
   uint64_t budget_max_ = 0;
   uint64_t ahead_min_ = 0;
+  bool turns_wait_ = false;
   const char* memory_root_ = "";
 
   // What is kept: at first as it was read, and from when it has turned out to be worth it, packed.
@@ -250,6 +256,7 @@ class ExtentCache {
   std::atomic<uint64_t> taken_frames_{0};
   StreamTable streams_;
   AheadTable table_;
+  ReadTurns turns_;
   ReadAhead ahead_;
   Batch batches_[kBatchCount];
 };

@@ -59,7 +59,9 @@ class ReadAhead::Walk {
 
   bool ended() const { return range_ == forecast_.count; }
   uint64_t index() const { return index_; }
+  uint64_t distance_bytes() const { return passed_ * kFrame; }
   void advance() {
+    ++passed_;
     if (++index_ * kFrame < forecast_.ranges[range_].end()) return;
     ++range_;
     enter();
@@ -73,6 +75,7 @@ class ReadAhead::Walk {
   const AheadTable::Forecast& forecast_;
   uint32_t range_ = 0;
   uint64_t index_ = 0;
+  uint64_t passed_ = 0;
 };
 
 // How many are to be read so that of the window these devices' share is in memory; 0 also where
@@ -94,7 +97,7 @@ uint64_t ReadAhead::missing_frames(const ExtentFile& file, const AheadTable::For
     if (cache.contains(key)) continue;
     Reservation reservation = join(key);
     if (reservation.kind == Reservation::Kind::kHit) {
-      table_->renew(key, std::move(reservation.pin));
+      table_->renew(key, walk.distance_bytes(), std::move(reservation.pin));
     }
     const bool begun = reservation.kind != Reservation::Kind::kPass;
     const bool ours = is_on(file, walk.index(), devices);
@@ -135,6 +138,7 @@ bool ReadAhead::fill(const ExtentFile& file, Walk& walk, DeviceSet devices, Fram
     batch.pieces[batch.count] = {.range = file.frame_range(index),
                                  .buffer = reservation.fill.bytes().data()};
     batch.fills[batch.count++] = std::move(reservation.fill);
+    table_->begin(key, walk.distance_bytes());
     --*left;
   }
   return false;

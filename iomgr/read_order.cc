@@ -6,16 +6,23 @@ namespace graphlane {
 
 // ---- what was read
 
+// By pieces, what lies between two of them is what another reader has not come to yet.
+template <uint32_t kRunsMax>
+uint64_t ReadOrderOf<kRunsMax>::gap_max(ByteRange range) {
+  return is_piece(range) ? 0 : kGapMax;
+}
+
 // At its end, or in front of it: by a thread that is a little late.
 template <uint32_t kRunsMax>
 bool ReadOrderOf<kRunsMax>::extend(uint32_t age, ByteRange range) {
   Run& r = run(age);
-  if (range.offset >= r.begin && range.offset <= r.end + kGapMax && range.end() > r.end) {
+  const uint64_t gap = gap_max(range);
+  if (range.offset >= r.begin && range.offset <= r.end + gap && range.end() > r.end) {
     r.end = range.end();
     r.extended_at = clock_;
     return true;
   }
-  if (range.offset < r.begin && range.end() + kGapMax >= r.begin && range.end() <= r.end) {
+  if (range.offset < r.begin && range.end() + gap >= r.begin && range.end() <= r.end) {
     r.begin = range.offset;
     r.extended_at = clock_;
     return true;
@@ -24,16 +31,16 @@ bool ReadOrderOf<kRunsMax>::extend(uint32_t age, ByteRange range) {
 }
 
 template <uint32_t kRunsMax>
-bool ReadOrderOf<kRunsMax>::adjoins(const Run& lower, const Run& upper) {
-  return upper.begin > lower.begin && upper.begin <= lower.end + kGapMax && upper.end > lower.end;
+bool ReadOrderOf<kRunsMax>::adjoins(const Run& lower, const Run& upper, uint64_t gap) {
+  return upper.begin > lower.begin && upper.begin <= lower.end + gap && upper.end > lower.end;
 }
 
 // With a recent run that it has reached.
 template <uint32_t kRunsMax>
-void ReadOrderOf<kRunsMax>::join(uint32_t age) {
+void ReadOrderOf<kRunsMax>::join(uint32_t age, uint64_t gap) {
   for (uint32_t other = count_; other-- > recent_begin();) {
     const Run a = run(age), b = run(other);
-    if (other == age || !(adjoins(a, b) || adjoins(b, a))) continue;
+    if (other == age || !(adjoins(a, b, gap) || adjoins(b, a, gap))) continue;
     run(std::max(age, other)) = {.begin = std::min(a.begin, b.begin),
                                  .end = std::max(a.end, b.end),
                                  .begun_at = std::min(a.begun_at, b.begun_at),
@@ -68,7 +75,7 @@ void ReadOrderOf<kRunsMax>::add(ByteRange range) {
   }
   for (uint32_t age = count_; age-- > recent_begin();) {
     if (!extend(age, range)) continue;
-    join(age);
+    join(age, gap_max(range));
     return;
   }
   push(range);
@@ -90,19 +97,31 @@ class ReadOrderOf<kRunsMax>::Forecast {
 
   void take(uint64_t begin, uint64_t end) {
     end = std::min(end, size_bytes_);
+    while (begin < end && !full()) {
+      const Run read = first_newer(begin, end);
+      if (begin < read.begin) push(begin, read.begin);
+      begin = read.end;
+    }
+  }
+
+ private:
+  // Where the first begins that has been read since, and where what was read there ends.
+  Run first_newer(uint64_t begin, uint64_t end) const {
+    Run first{.begin = end, .end = end};
     for (uint32_t age = front_ + 1; age < order_.count_; ++age) {
       const Run& newer = order_.run(age);
-      if (newer.end <= begin || newer.begin >= end) continue;
-      if (newer.begin <= begin) begin = newer.end;
-      else end = newer.begin;
+      if (newer.end <= begin || newer.begin >= first.begin) continue;
+      first = {.begin = std::max(begin, newer.begin), .end = newer.end};
     }
-    if (begin >= end || full()) return;
+    return first;
+  }
+
+  void push(uint64_t begin, uint64_t end) {
     const uint64_t length = std::min(end - begin, room_bytes_);
     room_bytes_ -= length;
     next_[count_++] = {.offset = begin, .length_bytes = length};
   }
 
- private:
   const ReadOrderOf& order_;
   const uint32_t front_;
   const uint64_t size_bytes_;
@@ -123,7 +142,7 @@ bool ReadOrderOf<kRunsMax>::find_front(ByteRange range, uint32_t* found) const {
     const Run& r = run(newer);
     const uint64_t end = run(age).end;
     // By pieces: who has read on since has a place of his own.
-    if (range.length_bytes <= kGapMax && run(age).extended_at > r.begun_at) continue;
+    if (is_piece(range) && run(age).extended_at > r.begun_at) continue;
     if (r.begin >= run(age).begin && r.begin <= end + slack && r.end > end) age = newer;
   }
   *found = age;
@@ -189,17 +208,6 @@ uint32_t ReadOrderOf<kRunsMax>::recall(ByteRange range, uint64_t size_bytes, uin
   Forecast forecast(*this, front, size_bytes, bytes_max, next);
   replay(front, forecast);
   return forecast.count();
-}
-
-template <uint32_t kRunsMax>
-uint32_t ReadOrderOf<kRunsMax>::reader_count() const {
-  uint32_t readers = 0;
-  for (uint32_t age = recent_begin(); age < count_; ++age) {
-    const Run& r = run(age);
-    const bool goes_on = r.extended_at > r.begun_at && r.extended_at + kRecentReads >= clock_;
-    readers += goes_on ? 1 : 0;
-  }
-  return readers;
 }
 
 template <uint32_t kRunsMax>

@@ -5,6 +5,7 @@
 //   runs    [1,  5)  [7,10)  [1, 4)          what adjoins a recent run extends it: an
 //                                            engine's threads come a little out of order
 //   next              after 4, last time: 4, then 7 8 9, then 1 2 3
+//                     and none of it that others have read meanwhile
 //
 // In this order: replay, what followed the last time that this place was read, skips and
 // the turn to the next sweep included; stride, where the last runs are as long as each
@@ -41,17 +42,14 @@ class ReadOrderOf {
   // Whether the read, which was added, goes on where others were: as much again was read in front of it.
   bool continues(ByteRange range) const;
 
-  // At how many places of late somebody has read on: threads, each with a stretch of its own.
-  uint32_t reader_count() const;
-
   void clear() { count_ = 0; }
 
  private:
   static constexpr uint32_t kRecentRuns = 8;      // a read may still adjoin these
   static constexpr uint64_t kGapMax = 1 << 20;    // bytes between what adjoins
+  static constexpr uint64_t kPieceMax = 2 << 20;  // of a larger read, one after the other
   static constexpr uint32_t kStrideRuns = 4;      // make a stride
   static constexpr uint64_t kSlackReads = 16;     // how far threads are apart, in reads
-  static constexpr uint64_t kRecentReads = 32;    // a reader goes on within so many
 
   struct Run {
     uint64_t begin = 0;
@@ -66,9 +64,11 @@ class ReadOrderOf {
   Run& run(uint32_t age) { return runs_[(first_ + age) % kRunsMax]; }
   uint32_t recent_begin() const { return count_ > kRecentRuns ? count_ - kRecentRuns : 0; }
 
-  static bool adjoins(const Run& lower, const Run& upper);
+  static bool is_piece(ByteRange range) { return range.length_bytes <= kPieceMax; }
+  static uint64_t gap_max(ByteRange range);
+  static bool adjoins(const Run& lower, const Run& upper, uint64_t gap);
   bool extend(uint32_t age, ByteRange range);
-  void join(uint32_t age);
+  void join(uint32_t age, uint64_t gap);
   void remove(uint32_t age);
   void push(ByteRange range);
   bool find_front(ByteRange range, uint32_t* age) const;

@@ -49,5 +49,36 @@ TEST_F(AheadTableTest, KnowsTheOrderOfEachShardWhenItsTurnComesAgain) {
   }
 }
 
+// What waits for a frame is woken before the table hears of it.
+TEST_F(AheadTableTest, WhatIsReadBeforeItIsHeldIsNotHeldLater) {
+  const Uuid id = Uuid::random();
+  read(id, 0, kMiB);
+  table_->begin(file(id).key(1), 0);
+  table_->begin(file(id).key(2), 0);
+  table_->pass(file(id), {kMiB, kMiB});
+  EXPECT_EQ(table_->stats().passed, 1u);
+  table_->keep(file(id).key(1), Pin{});
+  table_->keep(file(id).key(2), Pin{});
+  EXPECT_EQ(table_->stats().fetched, 2u);
+  table_->pass(file(id), {kMiB, 2 * kMiB});
+  EXPECT_EQ(table_->stats().passed, 2u) << "the second one only";
+}
+
+// Where most of a file is in memory, what is missing is begun from afar.
+TEST_F(AheadTableTest, WhatIsBegunFromAfarIsNotLateBeforeItIsDue) {
+  const Uuid id = Uuid::random();
+  read(id, 0, kMiB);
+  table_->begin(file(id).key(14), 0);
+  table_->begin(file(id).key(15), 200 * kMiB);
+  for (int i = 0; i < 10; ++i) {
+    read(id, 0, 14 * kMiB);
+    table_->pass(file(id), {0, kMiB});
+  }
+  EXPECT_EQ(table_->stats().wasted, 1u);
+  for (int i = 0; i < 10; ++i) read(id, 0, 14 * kMiB);
+  table_->pass(file(id), {0, kMiB});
+  EXPECT_EQ(table_->stats().wasted, 2u) << "nobody has come for it";
+}
+
 }  // namespace
 }  // namespace graphlane

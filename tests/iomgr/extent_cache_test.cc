@@ -183,7 +183,8 @@ TEST_F(BegunAheadTest, WhoAsksInTurnHasOnlyHisFirstPieceToWaitFor) {
   for (int i = 0; i < 2; ++i) {
     for (uint64_t at = 0; at < half; at += kMiB / 2) {
       for (const uint64_t place : {at, half + at}) {
-        ASSERT_TRUE(cache_->read_in_turn(file(), {place, kMiB / 2}, buffer_.data(), *this));
+        const uint32_t thread = place == at ? 1 : 2;
+        ASSERT_TRUE(cache_->read_in_turn(file(), thread, {place, kMiB / 2}, buffer_.data(), *this));
         ASSERT_EQ(content_.compare(place, kMiB / 2, buffer_[0].bytes, kMiB / 2), 0);
       }
     }
@@ -192,10 +193,36 @@ TEST_F(BegunAheadTest, WhoAsksInTurnHasOnlyHisFirstPieceToWaitFor) {
   }
 }
 
+TEST_F(BegunAheadTest, WhereDisksSeekWhoIsBehindWaitsForWhoIsInFront) {
+  restart({.budget_bytes = 384 * kMiB, .turns_wait = true});
+  const auto read = [&](uint32_t thread, uint64_t at) {
+    std::vector<Page> buffer(kMiB / sizeof(Page));
+    return cache_->read_in_turn(file(), thread, {at, kMiB}, buffer.data(), *this).has_value() &&
+           content_.compare(at, kMiB, buffer[0].bytes, kMiB) == 0;
+  };
+  std::promise<void> begun, go_on;
+  std::atomic<bool> first{true};
+  before_start_ = [&] {
+    if (!first.exchange(false)) return;
+    begun.set_value();
+    go_on.get_future().wait();
+  };
+  std::future<bool> front = std::async(std::launch::async, read, 1, 0);
+  begun.get_future().wait();
+  const uint64_t moved = moved_bytes_;
+  std::future<bool> behind = std::async(std::launch::async, read, 2, 20 * kMiB);
+  EXPECT_EQ(behind.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  EXPECT_TRUE(read(3, 60 * kMiB)) << "who is further behind has a sweep of his own";
+  EXPECT_EQ(moved_bytes_, moved + kMiB);
+  EXPECT_TRUE(behind.get()) << "he does not wait forever";
+  go_on.set_value();
+  EXPECT_TRUE(front.get());
+}
+
 TEST_F(BegunAheadTest, OfSmallPiecesInTurnOnlyAStreamIsReadAhead) {
   std::vector<Page> buffer(1);
   for (uint64_t at = 60 * kMiB; at > 0; at -= 20 * kMiB) {
-    EXPECT_FALSE(cache_->read_in_turn(file(), {at, 4096}, buffer.data(), *this));
+    EXPECT_FALSE(cache_->read_in_turn(file(), /*thread=*/1, {at, 4096}, buffer.data(), *this));
   }
   EXPECT_EQ(started_bytes_, 0u);
 }

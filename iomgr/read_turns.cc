@@ -1,0 +1,89 @@
+#include "iomgr/read_turns.h"
+
+#include <algorithm>
+
+namespace graphlane {
+
+bool ReadTurns::is_active(const Reader& reader, uint64_t now_ns) {
+  return reader.under_way > 0 || now_ns - reader.idle_since_ns < kIdleNs;
+}
+
+// The thread's, or of who has been idle for longest.
+ReadTurns::Reader* ReadTurns::begin(const Uuid& file_id, uint32_t thread, uint64_t offset) {
+  if (thread == 0) return nullptr;
+  Reader* chosen = nullptr;
+  {
+    const FutexLockGuard guard(lock_);
+    for (Reader& reader : readers_) {
+      if (reader.thread == thread) {
+        chosen = &reader;
+        break;
+      }
+      const bool is_free = reader.under_way == 0;
+      if (is_free && (chosen == nullptr || reader.idle_since_ns < chosen->idle_since_ns)) {
+        chosen = &reader;
+      }
+    }
+    if (chosen == nullptr) return nullptr;
+    if (chosen->thread != thread) chosen->patience_ns = kPatienceNs;
+    chosen->thread = thread;
+    chosen->file_id = file_id;
+    chosen->offset = offset;
+    ++chosen->under_way;
+  }
+  // Before the look at who waits: he has looked at the step after he has said so. Sequentially
+  // consistent, both.
+  step_.fetch_add(1);
+  if (waiting_.load() > 0) futex_wake(step_);
+  return chosen;
+}
+
+void ReadTurns::end(Reader* reader) {
+  if (reader == nullptr) return;
+  const FutexLockGuard guard(lock_);
+  --reader->under_way;
+  reader->idle_since_ns = monotonic_ns();
+}
+
+bool ReadTurns::is_in_front(const Reader& reader, uint64_t offset, uint64_t reach_bytes) {
+  const uint64_t now = monotonic_ns();
+  const FutexLockGuard guard(lock_);
+  return std::none_of(std::begin(readers_), std::end(readers_), [&](const Reader& other) {
+    return &other != &reader && other.thread != 0 && other.offset < offset &&
+           offset - other.offset <= reach_bytes && other.file_id == reader.file_id &&
+           is_active(other, now);
+  });
+}
+
+uint32_t ReadTurns::reader_count(const Reader& reader) {
+  const uint64_t now = monotonic_ns();
+  const FutexLockGuard guard(lock_);
+  return static_cast<uint32_t>(
+      std::count_if(std::begin(readers_), std::end(readers_), [&](const Reader& each) {
+        return each.thread != 0 && each.file_id == reader.file_id && is_active(each, now);
+      }));
+}
+
+void ReadTurns::be_patient_again(Reader* reader) {
+  if (reader == nullptr) return;
+  const FutexLockGuard guard(lock_);
+  reader->patience_ns = kPatienceNs;
+}
+
+// Until somebody has asked since `seen_step`, or may be idle. False: he has no patience left.
+bool ReadTurns::wait(Reader& reader, uint32_t seen_step) {
+  const uint64_t begin = monotonic_ns();
+  {
+    const FutexLockGuard guard(lock_);
+    if (reader.patience_ns == 0) return false;
+  }
+  waiting_.fetch_add(1);
+  futex_wait(step_, seen_step, kIdleNs);
+  waiting_.fetch_sub(1, std::memory_order_relaxed);
+  const uint64_t waited = monotonic_ns() - begin;
+  const FutexLockGuard guard(lock_);
+  reader.patience_ns -= std::min(waited, reader.patience_ns);
+  return true;
+}
+
+}  // namespace graphlane
