@@ -32,8 +32,8 @@ constexpr uint64_t kFillPatienceNs = 30'000'000'000;
 // Whoever has reserved a frame ahead may not have begun it yet, and computes when he has: then it is
 // for us to drive it.
 constexpr uint64_t kUndrivenNs = 5'000'000;
-// Who reads in turn waits for those who are in front of him by less than this: a block of an engine's
-// (GridGraph's are 24 MiB), and some.
+// Who waits for his turn is behind others by less than this: a block of an engine's (GridGraph's
+// are 24 MiB), and some.
 constexpr uint64_t kTurnReach = 32 << 20;
 // Whether to pack: looked at once in so many frames; and what one of them is expected to become,
 // at least.
@@ -109,7 +109,7 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   keeps_ = options.keeps;
   reads_ahead_ = options.reads_ahead;
   ahead_min_ = std::min(options.ahead_min_bytes, kAheadMemoryMax);
-  turns_wait_ = options.turns_wait;
+  turn_reach_ = options.turns_wait ? kTurnReach : 0;
   if (reads_ahead_) (void)ahead_.init(ahead_memory(most), table_);
   budget_max_ = most;
   given_bytes_.store(most, relaxed);
@@ -379,7 +379,7 @@ std::optional<size_t> ExtentCache::read_step(const ExtentFile& file, ByteRange r
     return read_found(request) ? std::optional<size_t>(range.length_bytes) : std::nullopt;
   }
   // What it waits for others begin, and not as what was read.
-  if (turn != nullptr && turns_wait_) turn->await(kTurnReach, [&] { return is_begun(request); });
+  if (turn != nullptr) turn->await(turn_reach_, [&] { return is_begun(request); });
   if (request.step) table_.arrive(file, *request.step);
   const std::optional<size_t> got = read_extents(request);
   if (request.step) table_.pass(file, *request.step);
@@ -478,13 +478,13 @@ bool ExtentCache::take_ahead(const Request& request, uint64_t frame_index, const
 }
 
 // What is expected next, on devices that would not have it wait for others. Of those who read in
-// turn, for who is in front; or, if nobody waits for him, for each his share.
+// turn, for each who is in front his share.
 void ExtentCache::begin_ahead(const Request& request, bool urgent) {
   uint64_t reach = ahead_.reach_bytes();
   if (!request.step || reach == 0) return;
   if (request.turn != nullptr) {
-    if (!turns_wait_) reach /= request.turn->reader_count();
-    else if (!request.turn->is_in_front(kTurnReach)) return;
+    if (!request.turn->is_in_front(turn_reach_)) return;
+    reach /= std::max(request.turn->front_count(turn_reach_), 1u);
   }
   const DeviceSet idle = request.mover.idle_devices();
   if (idle == 0) return;

@@ -232,7 +232,7 @@ class ExtentCache {
   CachePolicy policy_ = CachePolicy::kScanResistant;
   uint64_t budget_max_ = 0;
   uint64_t ahead_min_ = 0;
-  bool turns_wait_ = false;
+  uint64_t turn_reach_ = 0;
   const char* memory_root_ = "";
 
   // What is kept: at first as it was read, and from when it has turned out to be worth it, packed.

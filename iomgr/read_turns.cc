@@ -4,10 +4,6 @@
 
 namespace graphlane {
 
-bool ReadTurns::is_active(const Reader& reader, uint64_t now_ns) {
-  return reader.under_way > 0 || now_ns - reader.idle_since_ns < kIdleNs;
-}
-
 // The thread's, or of who has been idle for longest.
 ReadTurns::Reader* ReadTurns::begin(const Uuid& file_id, uint32_t thread, uint64_t offset) {
   if (thread == 0) return nullptr;
@@ -45,23 +41,28 @@ void ReadTurns::end(Reader* reader) {
   reader->idle_since_ns = monotonic_ns();
 }
 
-bool ReadTurns::is_in_front(const Reader& reader, uint64_t offset, uint64_t reach_bytes) {
-  const uint64_t now = monotonic_ns();
-  const FutexLockGuard guard(lock_);
+bool ReadTurns::is_first(const Reader& reader, uint64_t offset, uint64_t reach_bytes,
+                         uint64_t now_ns) const {
   return std::none_of(std::begin(readers_), std::end(readers_), [&](const Reader& other) {
-    return &other != &reader && other.thread != 0 && other.offset < offset &&
-           offset - other.offset <= reach_bytes && other.file_id == reader.file_id &&
-           is_active(other, now);
+    return &other != &reader && other.offset < offset && offset - other.offset <= reach_bytes &&
+           other.reads(reader.file_id, now_ns);
   });
 }
 
-uint32_t ReadTurns::reader_count(const Reader& reader) {
+bool ReadTurns::is_in_front(const Reader& reader, uint64_t offset, uint64_t reach_bytes) {
   const uint64_t now = monotonic_ns();
   const FutexLockGuard guard(lock_);
-  return static_cast<uint32_t>(
-      std::count_if(std::begin(readers_), std::end(readers_), [&](const Reader& each) {
-        return each.thread != 0 && each.file_id == reader.file_id && is_active(each, now);
-      }));
+  return is_first(reader, offset, reach_bytes, now);
+}
+
+uint32_t ReadTurns::front_count(const Reader& reader, uint64_t reach_bytes) {
+  const uint64_t now = monotonic_ns();
+  const FutexLockGuard guard(lock_);
+  uint32_t count = 0;
+  for (const Reader& each : readers_) {
+    if (each.reads(reader.file_id, now) && is_first(each, each.offset, reach_bytes, now)) ++count;
+  }
+  return count;
 }
 
 void ReadTurns::be_patient_again(Reader* reader) {

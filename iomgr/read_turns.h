@@ -36,6 +36,10 @@ class ReadTurns {
     uint32_t under_way = 0;  // pieces
     uint64_t idle_since_ns = 0;
     uint64_t patience_ns = kPatienceNs;
+
+    bool reads(const Uuid& id, uint64_t now_ns) const {
+      return thread != 0 && (under_way > 0 || now_ns - idle_since_ns < kIdleNs) && file_id == id;
+    }
   };
 
  public:
@@ -52,9 +56,9 @@ class ReadTurns {
     bool is_in_front(uint64_t reach_bytes) const {
       return reader_ == nullptr || turns_.is_in_front(*reader_, offset_, reach_bytes);
     }
-    // Readers of the file, itself included.
-    uint32_t reader_count() const {
-      return reader_ == nullptr ? 1 : turns_.reader_count(*reader_);
+    // How many of the file's readers are.
+    uint32_t front_count(uint64_t reach_bytes) const {
+      return reader_ == nullptr ? 1 : turns_.front_count(*reader_, reach_bytes);
     }
     // Waits until it is, or until it need not be. From one time in front to the next a reader
     // waits for two seconds, and then no more.
@@ -74,11 +78,11 @@ class ReadTurns {
   };
 
  private:
-  static bool is_active(const Reader& reader, uint64_t now_ns);
+  bool is_first(const Reader& reader, uint64_t offset, uint64_t reach_bytes, uint64_t now_ns) const;
   Reader* begin(const Uuid& file_id, uint32_t thread, uint64_t offset);
   void end(Reader* reader);
   bool is_in_front(const Reader& reader, uint64_t offset, uint64_t reach_bytes);
-  uint32_t reader_count(const Reader& reader);
+  uint32_t front_count(const Reader& reader, uint64_t reach_bytes);
   void be_patient_again(Reader* reader);
   bool wait(Reader& reader, uint32_t seen_step);
 

@@ -30,13 +30,16 @@ TEST_F(ReadTurnsTest, TheFirstOfTheFileIsInFront) {
   const auto front = ask(1, 0);
   EXPECT_TRUE(front->is_in_front(kReach));
   EXPECT_FALSE(behind->is_in_front(kReach));
-  EXPECT_EQ(behind->reader_count(), 2u);
+  EXPECT_EQ(behind->front_count(kReach), 1u);
+  EXPECT_EQ(behind->front_count(0), 2u) << "where nobody waits";
 }
 
 TEST_F(ReadTurnsTest, WhoIsFarBehindReadsForHimself) {
   const auto front = ask(1, 0);
   EXPECT_FALSE(ask(2, kReach)->is_in_front(kReach));
-  EXPECT_TRUE(ask(2, kReach + 1)->is_in_front(kReach));
+  const auto alone = ask(2, kReach + 1);
+  EXPECT_TRUE(alone->is_in_front(kReach));
+  EXPECT_EQ(alone->front_count(kReach), 2u);
 }
 
 TEST_F(ReadTurnsTest, AtTheSamePlaceBothAreInFront) {
@@ -49,7 +52,7 @@ TEST_F(ReadTurnsTest, EachFileHasItsOwn) {
   const auto front = ask(1, 0, kOther);
   const auto alone = ask(2, kMiB);
   EXPECT_TRUE(alone->is_in_front(kReach));
-  EXPECT_EQ(alone->reader_count(), 1u);
+  EXPECT_EQ(alone->front_count(0), 1u);
 }
 
 TEST_F(ReadTurnsTest, WhoAsksElsewhereIsInFrontNoMore) {
@@ -67,7 +70,7 @@ TEST_F(ReadTurnsTest, WhoAsksForNothingIsInFrontNoMore) {
   front.reset();
   behind->await(kReach, [] { return false; });
   EXPECT_TRUE(behind->is_in_front(kReach));
-  EXPECT_EQ(behind->reader_count(), 1u);
+  EXPECT_EQ(behind->front_count(0), 1u);
 }
 
 // As asynchronous reads are.
@@ -80,7 +83,7 @@ TEST_F(ReadTurnsTest, NobodyKnowsWhereThreadZeroIs) {
   const auto unknown = ask(0, 0), other = ask(2, kMiB);
   EXPECT_TRUE(other->is_in_front(kReach));
   EXPECT_TRUE(ask(0, 2 * kMiB)->is_in_front(kReach));
-  EXPECT_EQ(unknown->reader_count(), 1u);
+  EXPECT_EQ(unknown->front_count(0), 1u);
 }
 
 TEST_F(ReadTurnsTest, IfTooManyReadTheRestHasNoTurns) {
