@@ -118,15 +118,12 @@ bool reads_in_turn(const Filesystem& fs, const Inode& inode, const OpenFile& fil
          inode.last_read.large(fs.last_read);
 }
 
-// Our cache and the pages of sweeps are in the same memory. Whose the last sweep was, that lasts:
-// between two there is nobody.
+// Our cache and the pages of sweeps are in the same memory, and so is what is kept by who reads by
+// O_DIRECT, as the kit's coordinator does. Until somebody reads in turn (op_read.cc): between
+// two sweeps there is nobody.
 void share_memory(Filesystem& fs, const OpenFile& file) {
-  if (file.sweeps_page_cache()) {
-    fs.page_sweepers.fetch_add(1, std::memory_order_relaxed);
-    fs.extents.set_beside_page_cache(true);
-  } else if (file.direct && !file.fits && fs.page_sweepers.load(std::memory_order_relaxed) == 0) {
-    fs.extents.set_beside_page_cache(false);
-  }
+  if (file.sweeps_page_cache()) fs.page_sweepers.fetch_add(1, std::memory_order_relaxed);
+  if (file.sweeps_page_cache() || file.o_direct) fs.extents.set_beside_page_cache(true);
 }
 
 // Before the answer to the open of a striped file.

@@ -157,6 +157,9 @@ int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
   const bool nobody_writes = inode.writer_count.load(std::memory_order_acquire) == 0;
   if (file.in_turn) {
     file.read_sizes.add(size);
+    if (fs.page_sweepers.load(std::memory_order_relaxed) == 0) {
+      fs.extents.set_beside_page_cache(false);
+    }
   } else if (file.leaves_pages() && file.read_sizes.shows_large(size, fs.read_bytes_max)) {
     inode.last_read.set(/*large=*/true);
     fs.last_read.set(/*large=*/true);

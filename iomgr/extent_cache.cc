@@ -239,7 +239,8 @@ void ExtentCache::adjust_budget() {
 }
 
 void ExtentCache::set_beside_page_cache(bool beside) {
-  if (!started_ || beside_page_cache_.exchange(beside, relaxed) == beside) return;
+  if (!started_ || beside_page_cache_.load(relaxed) == beside) return;
+  if (beside_page_cache_.exchange(beside, relaxed) == beside) return;
   const uint64_t available = auto_budget_ ? memory_available_bytes(memory_root_) : UINT64_MAX;
   if (available != UINT64_MAX) {  // as at first
     budget_.set(std::min(budget_max_, (available + held_bytes()) / 2));
@@ -351,7 +352,7 @@ std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range,
 
 std::optional<size_t> ExtentCache::read_in_turn(const ExtentFile& file, uint32_t thread,
                                                 ByteRange range, void* buffer, PartMover& mover) {
-  const ReadTurns::Turn turn(turns_, file.file_id, thread, range.offset);
+  const ReadTurns::Turn turn(turns_, file.file_id, thread, range);
   return read_step(file, range, buffer, mover, &turn);
 }
 

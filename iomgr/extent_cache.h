@@ -140,8 +140,9 @@ class ExtentCache {
   void set_budget(uint64_t bytes);
   // By what memory is left.
   void adjust_budget();
-  // Whether the page cache of the same memory is swept, too: of one that yields, the kernel would take
-  // its frames in turn with those pages, so it has no more then than one that does not. Not at first.
+  // Whether the page cache of the same memory is swept, too, or another cache fills it: of one that
+  // yields, the kernel would take its frames in turn with those, so it has no more then than one that
+  // does not. Not at first.
   void set_beside_page_cache(bool beside);
   // Gives all memory back that nobody is reading; the budget stays.
   void clear();

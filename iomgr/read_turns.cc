@@ -5,7 +5,7 @@
 namespace graphlane {
 
 // The thread's, or of who has been idle for longest.
-ReadTurns::Reader* ReadTurns::begin(const Uuid& file_id, uint32_t thread, uint64_t offset) {
+ReadTurns::Reader* ReadTurns::begin(const Uuid& file_id, uint32_t thread, ByteRange range) {
   if (thread == 0) return nullptr;
   Reader* chosen = nullptr;
   {
@@ -21,12 +21,13 @@ ReadTurns::Reader* ReadTurns::begin(const Uuid& file_id, uint32_t thread, uint64
       }
     }
     if (chosen == nullptr) return nullptr;
-    if (chosen->thread != thread) chosen->patience_ns = kPatienceNs;
+    if (chosen->thread != thread) chosen->patience_bytes = kPatienceBytes;
     chosen->thread = thread;
     chosen->file_id = file_id;
-    chosen->offset = offset;
+    chosen->offset = range.offset;
     ++chosen->under_way;
   }
+  asked_bytes_.fetch_add(range.length_bytes, std::memory_order_relaxed);
   // Before the look at who waits: he has looked at the step after he has said so. Sequentially
   // consistent, both.
   step_.fetch_add(1);
@@ -68,22 +69,24 @@ uint32_t ReadTurns::front_count(const Reader& reader, uint64_t reach_bytes) {
 void ReadTurns::be_patient_again(Reader* reader) {
   if (reader == nullptr) return;
   const FutexLockGuard guard(lock_);
-  reader->patience_ns = kPatienceNs;
+  reader->patience_bytes = kPatienceBytes;
 }
 
 // Until somebody has asked since `seen_step`, or may be idle. False: he has no patience left.
 bool ReadTurns::wait(Reader& reader, uint32_t seen_step) {
   const uint64_t begin = monotonic_ns();
+  const uint64_t asked = asked_bytes_.load(std::memory_order_relaxed);
   {
     const FutexLockGuard guard(lock_);
-    if (reader.patience_ns == 0) return false;
+    if (reader.patience_bytes == 0) return false;
   }
   waiting_.fetch_add(1);
   futex_wait(step_, seen_step, kIdleNs);
   waiting_.fetch_sub(1, std::memory_order_relaxed);
-  const uint64_t waited = monotonic_ns() - begin;
+  const uint64_t waited = std::max(asked_bytes_.load(std::memory_order_relaxed) - asked,
+                                   (monotonic_ns() - begin) / kNsPerByte);
   const FutexLockGuard guard(lock_);
-  reader.patience_ns -= std::min(waited, reader.patience_ns);
+  reader.patience_bytes -= std::min(waited, reader.patience_bytes);
   return true;
 }
 

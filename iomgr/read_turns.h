@@ -8,7 +8,7 @@
 // computes while others get theirs. Who is further behind than that reads for himself.
 //
 // Readers are threads. They are where they have asked last, until they ask elsewhere, or for
-// nothing, as they compute. Nobody waits long for who stays in front of him.
+// nothing, as they compute. Nobody waits for long for who stays in front of him.
 //
 // Threads: everything is safe from any.
 // No allocation, no exceptions: the preload library uses this too.
@@ -19,6 +19,7 @@
 
 #include "iomgr/base/futex.h"
 #include "iomgr/base/uuid.h"
+#include "iomgr/stripe.h"
 
 namespace graphlane {
 
@@ -26,8 +27,9 @@ class ReadTurns {
   static constexpr uint32_t kReadersMax = 64;
   // The pieces of one read(2) follow each other faster than this, also on a busy machine.
   static constexpr uint64_t kIdleNs = 20'000'000;
-  // For blocks of a few threads in front of his, by one slow disk.
-  static constexpr uint64_t kPatienceNs = 2'000'000'000;
+  // Blocks of twenty threads in front of his. Who reads the same again and again has soon read that.
+  static constexpr uint64_t kPatienceBytes = uint64_t{512} << 20;
+  static constexpr uint64_t kNsPerByte = 40;  // of patience, if nobody asks: 20 s are all of it
 
   struct Reader {
     uint32_t thread = 0;  // 0: none yet
@@ -35,7 +37,7 @@ class ReadTurns {
     uint64_t offset = 0;     // of the last piece
     uint32_t under_way = 0;  // pieces
     uint64_t idle_since_ns = 0;
-    uint64_t patience_ns = kPatienceNs;
+    uint64_t patience_bytes = kPatienceBytes;
 
     bool reads(const Uuid& id, uint64_t now_ns) const {
       return thread != 0 && (under_way > 0 || now_ns - idle_since_ns < kIdleNs) && file_id == id;
@@ -47,8 +49,8 @@ class ReadTurns {
   class Turn {
    public:
     // Of thread 0, and if too many read, nobody knows where it is: it is always in front.
-    Turn(ReadTurns& turns, const Uuid& file_id, uint32_t thread, uint64_t offset)
-        : turns_(turns), offset_(offset), reader_(turns.begin(file_id, thread, offset)) {}
+    Turn(ReadTurns& turns, const Uuid& file_id, uint32_t thread, ByteRange range)
+        : turns_(turns), offset_(range.offset), reader_(turns.begin(file_id, thread, range)) {}
     ~Turn() { turns_.end(reader_); }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
@@ -61,7 +63,7 @@ class ReadTurns {
       return reader_ == nullptr ? 1 : turns_.front_count(*reader_, reach_bytes);
     }
     // Waits until it is, or until it need not be. From one time in front to the next a reader
-    // waits for two seconds, and then no more.
+    // waits while others read 512 MiB, and then no more.
     template <class Ready>
     void await(uint64_t reach_bytes, Ready ready) const {
       for (;;) {
@@ -79,7 +81,7 @@ class ReadTurns {
 
  private:
   bool is_first(const Reader& reader, uint64_t offset, uint64_t reach_bytes, uint64_t now_ns) const;
-  Reader* begin(const Uuid& file_id, uint32_t thread, uint64_t offset);
+  Reader* begin(const Uuid& file_id, uint32_t thread, ByteRange range);
   void end(Reader* reader);
   bool is_in_front(const Reader& reader, uint64_t offset, uint64_t reach_bytes);
   uint32_t front_count(const Reader& reader, uint64_t reach_bytes);
@@ -88,6 +90,7 @@ class ReadTurns {
 
   std::atomic<uint32_t> step_{0};
   std::atomic<uint32_t> waiting_{0};
+  std::atomic<uint64_t> asked_bytes_{0};  // by all
   FutexLock lock_;  // over what follows
   Reader readers_[kReadersMax];
 };
