@@ -162,14 +162,6 @@ AheadTable::Held* AheadTable::find_held(Entry& entry, uint64_t frame_index) {
   return found != end ? found : nullptr;
 }
 
-void AheadTable::begin(const FrameKey& key, uint64_t distance_bytes) {
-  hold(key, distance_bytes, Pin{});
-}
-
-void AheadTable::renew(const FrameKey& key, uint64_t distance_bytes, Pin pin) {
-  hold(key, distance_bytes, std::move(pin));
-}
-
 void AheadTable::hold(const FrameKey& key, uint64_t distance_bytes, Pin pin) {
   if (!lock_.lock_patiently()) return;
   Entry* const entry = find(key.file_id, key.generation);

@@ -57,12 +57,11 @@ class AheadTable {
   // it is read, or given up.
   void hint(const ExtentFile& file, ByteRange range, uint64_t reach_bytes, Forecast* forecast);
 
-  // A frame that is begun now, and expected when so many bytes have been read.
-  void begin(const FrameKey& key, uint64_t distance_bytes);
-  // It is there: held, unless a read has gone past it meanwhile.
+  // A frame that is expected when so many bytes have been read: in memory still, or, without a
+  // pin, begun now.
+  void hold(const FrameKey& key, uint64_t distance_bytes, Pin pin = {});
+  // What was begun is there: held, unless a read has gone past it meanwhile.
   void keep(const FrameKey& key, Pin pin);
-  // One that is in memory still, and expected then.
-  void renew(const FrameKey& key, uint64_t distance_bytes, Pin pin);
 
   // Lets go of everything.
   void clear();
@@ -106,7 +105,6 @@ class AheadTable {
   Entry* begin_entry(const ExtentFile& file);
   Entry* use(const ExtentFile& file);
   static Held* find_held(Entry& entry, uint64_t frame_index);
-  void hold(const FrameKey& key, uint64_t distance_bytes, Pin pin);
   void cut_hints(Entry& entry, ByteRange range);
   void give_up_late(Entry& entry);
   void let_go(Entry& entry);

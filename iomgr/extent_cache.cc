@@ -239,8 +239,10 @@ void ExtentCache::adjust_budget() {
 }
 
 void ExtentCache::set_beside_page_cache(bool beside) {
-  if (!started_ || beside_page_cache_.load(relaxed) == beside) return;
-  if (beside_page_cache_.exchange(beside, relaxed) == beside) return;
+  if (!started_ || beside_page_cache_.load(relaxed) == beside ||
+      beside_page_cache_.exchange(beside, relaxed) == beside) {
+    return;
+  }
   const uint64_t available = auto_budget_ ? memory_available_bytes(memory_root_) : UINT64_MAX;
   if (available != UINT64_MAX) {  // as at first
     budget_.set(std::min(budget_max_, (available + held_bytes()) / 2));
@@ -546,7 +548,7 @@ void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& b
   Reservation reservation = request.cache->reserve(key, admission(request, frame_index));
   if (reservation.kind == Reservation::Kind::kFill) {
     request.cache.claim(reservation.fill);
-    if (!wanted) table_.begin(key, frame_index * kFrame - request.range.end());
+    if (!wanted) table_.hold(key, frame_index * kFrame - request.range.end());
     batch.pieces[batch.piece_count] = {.range = file.frame_range(frame_index),
                                        .buffer = reservation.fill.bytes().data()};
     batch.fills[batch.piece_count++] = std::move(reservation.fill);

@@ -97,7 +97,7 @@ uint64_t ReadAhead::missing_frames(const ExtentFile& file, const AheadTable::For
     if (cache.contains(key)) continue;
     Reservation reservation = join(key);
     if (reservation.kind == Reservation::Kind::kHit) {
-      table_->renew(key, walk.distance_bytes(), std::move(reservation.pin));
+      table_->hold(key, walk.distance_bytes(), std::move(reservation.pin));
     }
     const bool begun = reservation.kind != Reservation::Kind::kPass;
     const bool ours = is_on(file, walk.index(), devices);
@@ -138,7 +138,7 @@ bool ReadAhead::fill(const ExtentFile& file, Walk& walk, DeviceSet devices, Fram
     batch.pieces[batch.count] = {.range = file.frame_range(index),
                                  .buffer = reservation.fill.bytes().data()};
     batch.fills[batch.count++] = std::move(reservation.fill);
-    table_->begin(key, walk.distance_bytes());
+    table_->hold(key, walk.distance_bytes());
     --*left;
   }
   return false;

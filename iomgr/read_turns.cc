@@ -73,9 +73,8 @@ void ReadTurns::be_patient_again(Reader* reader) {
 }
 
 // Until somebody has asked since `seen_step`, or may be idle. False: he has no patience left.
-bool ReadTurns::wait(Reader& reader, uint32_t seen_step) {
+bool ReadTurns::wait(Reader& reader, uint32_t seen_step, uint64_t seen_bytes) {
   const uint64_t begin = monotonic_ns();
-  const uint64_t asked = asked_bytes_.load(std::memory_order_relaxed);
   {
     const FutexLockGuard guard(lock_);
     if (reader.patience_bytes == 0) return false;
@@ -83,7 +82,7 @@ bool ReadTurns::wait(Reader& reader, uint32_t seen_step) {
   waiting_.fetch_add(1);
   futex_wait(step_, seen_step, kIdleNs);
   waiting_.fetch_sub(1, std::memory_order_relaxed);
-  const uint64_t waited = std::max(asked_bytes_.load(std::memory_order_relaxed) - asked,
+  const uint64_t waited = std::max(asked_bytes_.load(std::memory_order_relaxed) - seen_bytes,
                                    (monotonic_ns() - begin) / kNsPerByte);
   const FutexLockGuard guard(lock_);
   reader.patience_bytes -= std::min(waited, reader.patience_bytes);

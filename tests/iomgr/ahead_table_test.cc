@@ -53,8 +53,8 @@ TEST_F(AheadTableTest, KnowsTheOrderOfEachShardWhenItsTurnComesAgain) {
 TEST_F(AheadTableTest, WhatIsReadBeforeItIsHeldIsNotHeldLater) {
   const Uuid id = Uuid::random();
   read(id, 0, kMiB);
-  table_->begin(file(id).key(1), 0);
-  table_->begin(file(id).key(2), 0);
+  table_->hold(file(id).key(1), 0);
+  table_->hold(file(id).key(2), 0);
   table_->pass(file(id), {kMiB, kMiB});
   EXPECT_EQ(table_->stats().passed, 1u);
   table_->keep(file(id).key(1), Pin{});
@@ -68,8 +68,8 @@ TEST_F(AheadTableTest, WhatIsReadBeforeItIsHeldIsNotHeldLater) {
 TEST_F(AheadTableTest, WhatIsBegunFromAfarIsNotLateBeforeItIsDue) {
   const Uuid id = Uuid::random();
   read(id, 0, kMiB);
-  table_->begin(file(id).key(14), 0);
-  table_->begin(file(id).key(15), 200 * kMiB);
+  table_->hold(file(id).key(14), 0);
+  table_->hold(file(id).key(15), 200 * kMiB);
   for (int i = 0; i < 10; ++i) {
     read(id, 0, 14 * kMiB);
     table_->pass(file(id), {0, kMiB});
