@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "iomgr/base/interrupt.h"
+#include "iomgr/base/printable.h"
 #include "iomgr/base/size.h"
 
 namespace graphlane::cli {
@@ -93,5 +94,20 @@ void catch_interrupts() {
 }
 
 int caught_signal() { return signal_number.load(std::memory_order_relaxed); }
+
+void complain(const std::string& line) { fmt::print(stderr, "graphlane: {}\n", printable(line)); }
+
+Outcome<int> to_each(const std::vector<std::string>& operands,
+                     const std::function<Outcome<void>(const std::string&)>& work) {
+  int status = kOk;
+  for (const std::string& operand : operands) {
+    const Outcome<void> done = work(operand);
+    if (done) continue;
+    if (caught_signal() != 0) return done.error();
+    complain(done.error().text);
+    status = kFailed;
+  }
+  return status;
+}
 
 }  // namespace graphlane::cli

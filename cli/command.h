@@ -84,6 +84,14 @@ struct VolumePath {
 };
 Outcome<VolumePath> open_volume_of(const std::string& path);
 
+// On stderr.
+void complain(const std::string& line);
+
+// Does `work` to each operand as rm(1) does: of what fails is told at once, and the others follow, but
+// not after an interrupt.
+Outcome<int> to_each(const std::vector<std::string>& operands,
+                     const std::function<Outcome<void>(const std::string&)>& work);
+
 // From now on SIGINT, SIGTERM and SIGHUP do not end the program, but the work it
 // does (base/interrupt.h), which cleans up; main() then dies of the signal.
 void catch_interrupts();

@@ -1,6 +1,7 @@
 #include "iomgr/check.h"
 
 #include "cli/command.h"
+#include "iomgr/base/printable.h"
 #include "iomgr/base/size.h"
 
 namespace graphlane::cli {
@@ -19,8 +20,8 @@ Outcome<int> check(const Options& options) {
   const Outcome<CheckReport> report =
       check_volume(**volume, {.repair = options.repair, .scrub = options.scrub});
   if (!report) return report.error();
-  for (const std::string& line : report->repaired) fmt::print("repaired: {}\n", line);
-  for (const std::string& line : report->problems) fmt::print("problem: {}\n", line);
+  for (const std::string& line : report->repaired) fmt::print("repaired: {}\n", printable(line));
+  for (const std::string& line : report->problems) fmt::print("problem: {}\n", printable(line));
   if (report->stopped) return *report->stopped;
   if (!quiet) {
     fmt::print("{}: {} striped files ({}), {} plain files, {}\n", (*volume)->root(),

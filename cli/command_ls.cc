@@ -1,6 +1,7 @@
-#include <map>
+#include <unistd.h>
 
 #include "cli/command.h"
+#include "iomgr/base/printable.h"
 #include "iomgr/base/size.h"
 #include "iomgr/live_file.h"
 #include "iomgr/tree.h"
@@ -13,6 +14,12 @@ struct Options {
   std::vector<std::string> paths;
   bool recursive = false;
 };
+
+// To programs as it is.
+std::string shown(const std::string& name) {
+  static const bool to_terminal = ::isatty(STDOUT_FILENO) != 0;
+  return to_terminal ? printable(name) : name;
+}
 
 // "3M x 4 from 2": the layout; or what else it is.
 std::string describe_node(const Volume& volume, const TreePlace& place, const struct stat& info,
@@ -40,7 +47,7 @@ void print_node(const Volume& volume, const TreePlace& place, const struct stat&
   uint64_t size_bytes = S_ISREG(info.st_mode) ? static_cast<uint64_t>(info.st_size) : 0;
   const std::string what = describe_node(volume, place, info, &size_bytes);
   const std::string size = S_ISREG(info.st_mode) ? format_size(size_bytes) : "-";
-  fmt::print("{:>9}  {:<16}  {}{}\n", size, what, name, S_ISDIR(info.st_mode) ? "/" : "");
+  fmt::print("{:>9}  {:<16}  {}{}\n", size, what, shown(name), S_ISDIR(info.st_mode) ? "/" : "");
 }
 
 Outcome<void> list(const VolumePath& path, bool recursive) {
@@ -65,13 +72,12 @@ Outcome<void> list(const VolumePath& path, bool recursive) {
 }
 
 Outcome<int> ls(const Options& options) {
-  for (const std::string& path : options.paths) {
+  return to_each(options.paths, [&](const std::string& path) -> Outcome<void> {
     const Outcome<VolumePath> place = open_volume_of(path);
     if (!place) return place.error();
-    if (options.paths.size() > 1) fmt::print("{}:\n", path);
-    if (Outcome<void> listed = list(*place, options.recursive); !listed) return listed.error();
-  }
-  return kOk;
+    if (options.paths.size() > 1) fmt::print("{}:\n", shown(path));
+    return list(*place, options.recursive);
+  });
 }
 
 }  // namespace

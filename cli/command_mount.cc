@@ -37,10 +37,7 @@ struct UnmountCommand {
 };
 
 Outcome<int> umount(const UnmountCommand& options) {
-  for (const std::string& mountpoint : options.mountpoints) {
-    if (Outcome<void> done = unmount(mountpoint); !done) return done.error();
-  }
-  return kOk;
+  return to_each(options.mountpoints, unmount);
 }
 
 }  // namespace

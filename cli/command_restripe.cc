@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "iomgr/base/printable.h"
 #include "iomgr/base/size.h"
 #include "iomgr/volume_files.h"
 
@@ -63,11 +64,11 @@ void print_text(const RestripeReport& report, bool dry_run) {
   for (const RestripedFile& file : report.changed) {
     bytes += file.bytes;
     if (quiet && !dry_run) continue;
-    fmt::print("{}: {}: {} -> {}, {}\n", dry_run ? "would restripe" : "restriped", file.shown,
-               format_size(file.from.stripe_depth_bytes), format_size(file.to.stripe_depth_bytes),
-               format_size(file.bytes));
+    fmt::print("{}: {}: {} -> {}, {}\n", dry_run ? "would restripe" : "restriped",
+               printable(file.shown), format_size(file.from.stripe_depth_bytes),
+               format_size(file.to.stripe_depth_bytes), format_size(file.bytes));
   }
-  for (const Error& error : report.left) fmt::print("left: {}\n", error.text);
+  for (const Error& error : report.left) fmt::print("left: {}\n", printable(error.text));
   if (quiet) return;
   fmt::print("{}: {} files ({}), {} as they were to be, {} left\n",
              dry_run ? "would restripe" : "restriped", report.changed.size(), format_size(bytes),

@@ -71,13 +71,11 @@ struct RemoveCommand {
 
 Outcome<int> remove(const RemoveCommand& options) {
   catch_interrupts();
-  for (const std::string& path : options.paths) {
+  return to_each(options.paths, [&](const std::string& path) -> Outcome<void> {
     const Outcome<VolumePath> place = open_volume_of(path);
     if (!place) return place.error();
-    Outcome<void> removed = remove_files(*place->volume, place->below, options.recursive);
-    if (!removed) return removed.error();
-  }
-  return kOk;
+    return remove_files(*place->volume, place->below, options.recursive);
+  });
 }
 
 }  // namespace

@@ -20,14 +20,6 @@ constexpr char kMore[] =
     "125 if it could not be prepared, 126 or 127 if it could not be executed or found.\n"
     "`graphlane COMMAND --help` says more, graphlane(1) most.";
 
-// One line, whatever a name in it contains.
-void complain(std::string line) {
-  for (char& c : line) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  fmt::print(stderr, "graphlane: {}\n", line);
-}
-
 // What stands after the first "--" of `run` is nobody's but the program's that it starts.
 std::optional<std::vector<std::string>> split_at_dashes(std::vector<std::string>* words) {
   const auto command = std::find_if(words->begin(), words->end(),

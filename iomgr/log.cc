@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "iomgr/base/file_io.h"
+#include "iomgr/base/printable.h"
 
 namespace graphlane {
 namespace {
@@ -27,7 +28,7 @@ void log_line(const std::string& text) {
     ::syslog(LOG_WARNING, "%s", text.c_str());
     return;
   }
-  const std::string line = fmt::format("{}{}\n", kLogPrefix, text);
+  const std::string line = fmt::format("{}{}\n", kLogPrefix, printable(text));
   (void)write_full(log_fd, line.data(), line.size());  // nobody to tell
 }
 

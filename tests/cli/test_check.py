@@ -46,6 +46,17 @@ def test_scrub_reads_the_devices(graphlane, volume, large):
     assert read >= large.stat().st_size
 
 
+def test_a_problem_is_one_line_whatever_the_name(graphlane, volume, large):
+    made = volume()
+    graphlane("import", large, made.path / "\x1b[2J\nproblem: none")
+    part = next(part for device in made.devices for part in device.glob("*/parts/*/*"))
+    part.unlink()
+    result = graphlane("check", made.path, check=False)
+    assert result.returncode == 1
+    problem, summary = result.stdout.splitlines()
+    assert f"{made.path}/?[2J?problem: none: part " in problem
+
+
 def test_an_interrupted_scrub_says_what_was_repaired(graphlane, volume, large, tmp_path):
     made = volume()
     (tmp_path / "lost").write_bytes(bytes(100_000))

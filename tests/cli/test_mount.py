@@ -174,6 +174,15 @@ def test_in_the_foreground_until_interrupted(graphlane, striped, tmp_path):
         assert not is_mounted(at)
 
 
+def test_what_is_not_mounted_does_not_stop_umount(graphlane, striped, tmp_path, fuse):
+    at = tmp_path / "mnt"
+    at.mkdir()
+    graphlane("mount", striped.path, at)
+    result = graphlane("umount", tmp_path, at, check=False)
+    assert result.returncode == 1 and len(result.stderr.splitlines()) == 1
+    assert not is_mounted(at)
+
+
 def test_what_cannot_be_mounted(refused, striped, tmp_path):
     refused("mount", striped.path, tmp_path / "none", naming=tmp_path / "none")
     refused("mount", tmp_path, naming=tmp_path)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import random
 import re
 import shutil
@@ -197,6 +198,36 @@ def test_missing_sources_and_targets(refused, volume, data, tmp_path):
     refused("rm", made.path / "none", naming=made.path / "none")
     refused("ls", made.path / "none", naming=made.path / "none")
     refused("info", made.path / "none", naming=made.path / "none")
+
+
+@pytest.mark.parametrize("command", ["ls", "rm"])
+def test_what_is_missing_does_not_stop_the_others(graphlane, volume, command):
+    made = volume()
+    there = [made.path / name for name in ["a", "b"]]
+    for path in there:
+        path.write_text("x")
+    none = made.path / "none"
+    result = graphlane(command, there[0], none, there[1], check=False)
+    assert result.returncode == 1
+    complaint, = result.stderr.splitlines()
+    assert str(none) in complaint
+    if command == "ls":
+        assert [line.split()[-1] for line in result.stdout.splitlines() if " plain " in line] == ["a", "b"]
+    else:
+        assert not any(path.exists() for path in there)
+
+
+def test_a_terminal_obeys_no_name(graphlane, volume, data):
+    """Programs get it as it is."""
+    made = volume()
+    name = "\x1b]0;title\a\x7f"
+    graphlane("import", data, made.path / name)
+    assert graphlane("ls", made.path).stdout.endswith(f"  {name}\n")
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours, "rb", buffering=0) as terminal:
+        with os.fdopen(theirs, "wb") as stdout:
+            subprocess.run([graphlane.program, "ls", made.path], stdout=stdout, check=True, timeout=60)
+        assert terminal.read(4096).endswith(b"  ?]0;title??\r\n")
 
 
 def test_dashes_hide_no_path(graphlane, volume):
