@@ -13,9 +13,11 @@ constexpr uint32_t kProbationPeriod = 2;
 // How long a protected frame may go without use while no use of such a one was seen, in
 // misses, per way: a sweep over this many times the cache has its hits.
 constexpr int32_t kIdleUnknown = 32;
-// By what share of its time a frame must come back sooner: threads that take the blocks
-// of one sweep in turn, and what is read ahead of them, come now earlier, now later.
+// By what share of its time a frame must come back sooner, and by how much besides: threads that take the
+// blocks of one sweep in turn, and what is read ahead of them, come now earlier, now later.
+// Where most is hit, few misses go by in a sweep: there the share alone is hardly one.
 constexpr int32_t kSoonerShare = 4;
+int32_t much_sooner(uint32_t ways) { return static_cast<int32_t>(ways) / 2; }
 // Ways on probation.
 constexpr uint32_t kProbationMin = 1;
 // Keys that hot-aware remembers: with more, what was hot once pushes out what is.
@@ -150,7 +152,8 @@ void SetPolicy::judge(const Newcomer& newcomer, bool known, uint32_t known_used)
   if (set.probation_extra > extra_max) set.probation_extra = static_cast<uint8_t>(extra_max);
   uint32_t protected_now = protected_ways();
   const bool comes_back_sooner = known && protected_now != 0 &&
-                                 age(known_used) + age(known_used) / kSoonerShare <
+                                 age(known_used) + age(known_used) / kSoonerShare +
+                                         much_sooner(view_.way_limit) <
                                      age(view_.slots[oldest(protected_now)].used.load(relaxed));
   // If what is protected is of no use, its place is enough.
   const bool all_in_use = set.protected_reuse.load(relaxed) != 0;

@@ -12,7 +12,8 @@
 //                          └───── asked for again ────── were last asked for)
 //
 //                   A frame is protected when it comes back sooner than the oldest
-//                   protected one was asked for: its reuse distance is the shorter. So
+//                   protected one was asked for: its reuse distance is the shorter, by more than
+//                   the readers of one sweep come out of order. So
 //                   is one that was never seen before, in the place of one of another
 //                   file that was asked for once, a cache's time ago. In
 //                   a cyclic sweep all distances are equal, so nothing moves, and what

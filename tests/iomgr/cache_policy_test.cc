@@ -102,6 +102,22 @@ TEST(CachePolicyTest, ScanResistanceKeepsTheBeginningOfAFile) {
   EXPECT_LE(hit_ratio(test, std::ref(sweep), length - kFrames * 7 / 8), 0.05);
 }
 
+// Who comes now earlier, now later, does not come back sooner: four readers of 24 MiB each in a cache of
+// 256 MiB. At best (ways - 1) / ways of the cache is hit.
+TEST(CachePolicyTest, ScanResistanceSeesASweepOfManyThreads) {
+  for (const uint64_t percent : {125, 200, 400}) {
+    const double most = 100.0 * 15 / 16 / static_cast<double>(percent);
+    for (const uint64_t thread_count : {1, 2, 4, 6}) {
+      for (const uint64_t block : {4, 24}) {
+        const uint64_t length = kFrames * percent / 100;
+        const double ratio = steady_ratio(CachePolicy::kScanResistant, kFrames,
+                                          sweeps_of_threads(length, thread_count, block, 2));
+        EXPECT_GE(ratio, 0.95 * most) << percent << " %, " << thread_count << " threads, " << block;
+      }
+    }
+  }
+}
+
 // Not so of what was read more than once, whether it fits or not. (A set's time goes on with
 // misses; so where all fits, the frame that was filled last has not been seen to come back.)
 TEST(CachePolicyTest, ScanResistanceKeepsWhatHasComeBack) {

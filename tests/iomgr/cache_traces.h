@@ -22,6 +22,28 @@ inline Trace sweeps(uint64_t length) {
   return [=, i = uint64_t{0}]() mutable { return i++ % length; };
 }
 
+// The same by threads, each of which takes the next block and reads it in bursts of up to `burst` frames:
+// so none comes to a frame in the same order twice.
+inline Trace sweeps_of_threads(uint64_t length, size_t thread_count, uint64_t block, uint64_t burst) {
+  struct Reader {
+    uint64_t at = 0;
+    uint64_t end = 0;
+  };
+  auto readers = std::make_shared<std::vector<Reader>>(thread_count);
+  return [=, random = std::mt19937_64(7), next = uint64_t{0}, left = uint64_t{0},
+          reader = readers->data()]() mutable {
+    if (left-- == 0) {
+      reader = &(*readers)[random() % thread_count];
+      left = random() % burst;
+    }
+    if (reader->at == reader->end) {
+      *reader = {.at = next, .end = next + block};
+      next += block;
+    }
+    return reader->at++ % length;
+  };
+}
+
 inline Trace uniform(uint64_t length, uint64_t first = 0) {
   return [=, random = std::mt19937_64(1)]() mutable { return first + random() % length; };
 }
