@@ -25,6 +25,7 @@ TEST_F(ShareJobsTest, ManyJobsLoadHardlyMoreThanOne) {
   Shared<int> through;
   Shared<uint64_t> loaded_bytes;
   Shared<uint64_t> shared_bytes;
+  Shared<uint64_t> late;
   std::vector<JobProcess> jobs;
   for (int j = 0; j < kJobs; ++j) {
     jobs.emplace_back([&] {
@@ -35,15 +36,17 @@ TEST_F(ShareJobsTest, ManyJobsLoadHardlyMoreThanOne) {
       if (++*through == kJobs) {
         *loaded_bytes = job.statistics().loaded_bytes;
         *shared_bytes = job.statistics().shared_bytes;
+        *late = job.statistics().late;
       }
       through.await(kJobs);
     });
   }
   for (JobProcess& job : jobs) EXPECT_EQ(job.wait(), 0);
   EXPECT_EQ(*shared_bytes, kJobs * kSweeps * graph_bytes());
-  // One job alone loads kSweeps graphs, six alone six times as much. Twice as much leaves
-  // room for a machine that lets a job wait for a second.
-  EXPECT_LE(*loaded_bytes, 2 * kSweeps * graph_bytes());
+  // One job alone loads kSweeps graphs, six alone six times as much. Twice as much leaves room
+  // for jobs that come to a sweep's end in different rounds; whom a busy machine has made
+  // late has a round of his own.
+  EXPECT_LE(*loaded_bytes, (2 * kSweeps + *late) * graph_bytes());
 }
 
 TEST_F(ShareJobsTest, OfAGraphLargerThanTheBudgetAPartStaysInMemory) {

@@ -112,13 +112,13 @@ TEST_F(RestripeTest, AFileWhoseStubWasCopiedIsLeft) {
 TEST_F(RestripeTest, HolesStayHoles) {
   create_volume();
   write(path("f"), "begin");
-  ASSERT_EQ(::truncate(path("f").c_str(), 64 << 20), 0);
+  ASSERT_EQ(::truncate(path("f").c_str(), 24 << 20), 0);
   ASSERT_TRUE(import(path("f")));
   EXPECT_EQ(restripe(1 << 20).changed.size(), 1u);
   int64_t blocks = 0;
   for (uint32_t d = 0; d < 3; ++d) blocks += stat_of(part_of("f", d)).st_blocks;
   EXPECT_LT(blocks * 512, 8 << 20);
-  EXPECT_EQ(content_of("f"), read(path("f")));
+  EXPECT_TRUE(content_of("f") == read(path("f")));
 }
 
 TEST_F(RestripeTest, WhatADeadWriterLeftIsClosedFirst) {
