@@ -20,6 +20,7 @@ from experiments.options import (chosen_devices, csmqgraph_options, engines_of,
                                  graphchi_kit_options, graphchi_options, gridgraph_kit_options,
                                  gridgraph_options, measuring_options, patience_option,
                                  run_options)
+from experiments.plan import READ_BYTES
 from experiments.sizes import SIZE
 from experiments.workloads import EDGES_PER_VERTEX, PARTITIONS, Grid, Read, Shards
 
@@ -74,8 +75,8 @@ def main():
 
 @main.command()
 @compare_options
-@click.option("--file", "file_size", type=SIZE, default="960M", show_default=True,
-              help="Size of the file.")
+@click.option("--file", "file_size", type=SIZE, default=f"{READ_BYTES >> 20}M",
+              show_default=True, help="Size of the file.")
 @click.option("--threads", type=click.IntRange(1, 8), default=4, show_default=True)
 @click.option("--direct", is_flag=True, help="Open it with O_DIRECT.")
 @click.option("--ioengine", type=click.Choice(fio.SYNCHRONOUS + fio.ASYNCHRONOUS),

@@ -23,6 +23,9 @@ RIVAL_SHARE = 0.75  # of the memory: its buffers
 THREADS_IN_MEMORY = 2  # whose buffers it has room for; those of more come beside it
 DEVICES_OF_SWEEPS = 2  # as in CSMqGraph's figures 13, 17 and 18
 JOB_PARTITIONS = 16  # of the vertices: what jobs share is a block of their square
+# Whole rows of 3 MiB on 2, 4, 6 and 8 devices, and as many blocks for each of 1, 4 and 8 threads: of 320 units
+# two of six devices had one more than the others, and all waited for them.
+READ_BYTES = 1152 << 20
 SHARD_JOBS_SMALLER = 2  # their scale: each has values of its own, as large as what they share
 
 
@@ -34,7 +37,7 @@ class Plan:
     iterations: int = 5  # of PageRank
     budget: int | None = None  # the engine's own idea of the memory that it has
     depth: str | None = DEPTH  # None: the default of the devices' kind
-    file_bytes: int = 960 << 20  # of what fio reads
+    file_bytes: int = READ_BYTES  # of what fio reads
     engines: Engines = field(default_factory=Engines)
     memory: int | None = None  # bytes
     job_count: int = 16  # the most at once
@@ -126,7 +129,7 @@ class Effort:
 
 # The edges that a sweep reads are 8 * 16 * 2^scale bytes, and the memory is less.
 THOROUGH = Effort(scale=21, iterations=5, rounds=5, ceiling_seconds=5, memory=240 << 20,
-                  budget=None, depth=None, file_bytes=960 << 20, job_count=16)
+                  budget=None, depth=None, file_bytes=READ_BYTES, job_count=16)
 # A graph that would be in memory after the first sweep, but that the stand-in reads directly:
 # its budget is less than the edges. Its blocks are small, and so is the depth.
 QUICK = Effort(scale=18, iterations=2, rounds=1, ceiling_seconds=1, memory=None,
