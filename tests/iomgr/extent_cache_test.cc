@@ -125,7 +125,7 @@ TEST_P(CyclicSweepTest, OverTwiceTheCacheFindsHalf) {
 
 INSTANTIATE_TEST_SUITE_P(Threads, CyclicSweepTest,
                          ::testing::Values(Sweepers{1, false, 96 * kMiB},
-                                           Sweepers{2, false, 112 * kMiB},
+                                           Sweepers{2, false, 96 * kMiB},
                                            Sweepers{6, false, 128 * kMiB},
                                            Sweepers{1, true, 112 * kMiB},
                                            Sweepers{2, true, 112 * kMiB},
