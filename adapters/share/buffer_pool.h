@@ -1,4 +1,4 @@
-// BufferPool: the partitions in memory, within a budget of bytes.
+// BufferPool: the units in memory, within a budget of bytes.
 //
 //   budget  |■■■■ read by jobs |▒▒ being read in |░░░░░░ spare |      room |
 //
@@ -9,6 +9,7 @@
 // Threads: one.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -27,12 +28,12 @@ struct Buffer {
 class BufferPool {
  public:
   // `count_max` buffers at most, each a descriptor.
-  BufferPool(uint32_t partition_count, uint64_t budget_bytes, size_t count_max)
-      : budget_bytes_(budget_bytes), count_max_(count_max), spare_(partition_count) {}
+  BufferPool(uint32_t unit_count, uint64_t budget_bytes, size_t count_max)
+      : budget_bytes_(budget_bytes), count_max_(count_max), spare_(unit_count) {}
 
-  // The filled buffer of a partition; null: there is none.
-  const Buffer* find(uint32_t partition) const;
-  bool is_filling(uint32_t partition) const;
+  // The filled buffer of a unit; null: there is none.
+  const Buffer* find(uint32_t unit) const;
+  bool is_filling(uint32_t unit) const;
   const std::map<uint32_t, Buffer>& all() const { return buffers_; }
 
   // These are of no use to anybody now, in this round of the graph's (GlobalTable::round()).
@@ -52,13 +53,15 @@ class BufferPool {
                  std::vector<uint32_t>& released);
 
   // A buffer that is being filled takes its room; then it is filled, or is not.
-  void reserve(uint32_t partition, uint64_t size_bytes);
-  void fill(uint32_t partition, Fd memory);
-  void release(uint32_t partition);
+  void reserve(uint32_t unit, uint64_t size_bytes);
+  void fill(uint32_t unit, Fd memory);
+  void release(uint32_t unit);
 
   uint64_t budget_bytes() const { return budget_bytes_; }
   uint64_t used_bytes() const { return used_bytes_; }
   uint64_t used_bytes_max() const { return used_bytes_max_; }
+  // The most in this round and the one before.
+  uint64_t used_bytes_lately() const { return std::max(used_bytes_now_, used_bytes_before_); }
 
  private:
   uint64_t budget_bytes_;
@@ -68,6 +71,8 @@ class BufferPool {
   uint64_t round_ = 0;
   uint64_t used_bytes_ = 0;
   uint64_t used_bytes_max_ = 0;
+  uint64_t used_bytes_now_ = 0;     // the most in this round
+  uint64_t used_bytes_before_ = 0;  // and in the one before
 };
 
 }  // namespace graphlane::share

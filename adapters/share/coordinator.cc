@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <climits>
 #include <functional>
 #include <new>
@@ -42,6 +43,10 @@ constexpr uint32_t kVertexBytesOfOthersMax = 4096;
 constexpr uint64_t kRoomIntervalNs = 100'000'000;
 // How often, without jobs, whether the graphs that were updated can still be found.
 constexpr uint64_t kForgetIntervalNs = 60'000'000'000;
+// That jobs keep mapped: a process may have 65530 mappings.
+constexpr size_t kKeptPartitionsMax = 16384;
+// Smaller ones are not worth a device's read.
+constexpr uint64_t kChunkBytesWorthACut = uint64_t{1} << 20;
 constexpr uint64_t kLayoutBytesMax = uint64_t{64} << 20;
 // Layouts of one file, or states of it, each of which has a part of the budget.
 constexpr size_t kGraphsOfOthersMax = 8;
@@ -133,14 +138,29 @@ uint64_t chunk_bytes_for(const Layout& layout, uint64_t graph_bytes, uint32_t ve
                            .record_bytes = layout.record.size_bytes});
 }
 
-// Two batches that are read by jobs, and what comes after them, leave half of the graph's part of the
-// budget to what stays.
-GlobalTable::Batching batching_of(const std::vector<uint64_t>& partition_bytes, uint64_t chunk_bytes,
+// Of a graph that does not fit: what is unpacked, and read by jobs, at once is to take little of the
+// memory that could keep more of it. By powers of two, so that labels stay good while the budget is
+// about the same.
+uint64_t smaller_chunk_bytes(uint64_t chunk_bytes, RecordFormat record, uint64_t budget_bytes) {
+  const uint64_t wanted = std::bit_floor(std::max(budget_bytes / 32, kChunkBytesWorthACut));
+  const uint64_t step = std::lcm<uint64_t>(record.size_bytes, kCacheLineBytes);
+  return std::min(chunk_bytes, std::max(step, wanted / step * step));
+}
+
+GlobalTable::Batching batching_of(const Units& units, bool is_resident, uint64_t chunk_bytes,
                                   uint64_t budget_bytes, LoadOrder order) {
-  return {.partition_bytes = partition_bytes,
-          .batch_bytes = chunk_bytes == UINT64_MAX ? 0 : std::min(chunk_bytes, budget_bytes / 8),
-          .ahead_bytes = budget_bytes / 8,
-          .order = order};
+  const uint64_t most_bytes = budget_bytes / (is_resident ? 8 : 24);
+  GlobalTable::Batching batching{
+      .unit_bytes = {},
+      .batch_bytes = chunk_bytes == UINT64_MAX ? 0 : std::min(chunk_bytes, most_bytes),
+      .ahead_bytes = budget_bytes / 8,
+      .order = order,
+      .first_of_same = {}};
+  for (uint32_t unit = 0; unit < units.count(); ++unit) {
+    batching.unit_bytes.push_back(units.bytes_of(unit));
+    batching.first_of_same.push_back(units.first_of(units.partition_of(unit)));
+  }
+  return batching;
 }
 
 }  // namespace
@@ -323,11 +343,11 @@ bool Coordinator::dispatch_attached(JobId id, Client& client, Message& message) 
     case Kind::kSweep: {
       SweepMessage sweep;
       const std::string_view bits = message.after(sizeof sweep);
-      const size_t word_count = (graph.partition_count() + 63) / 64;
+      const size_t word_count = (graph.unit_count() + 63) / 64;
       if (!message.read(sweep) || bits.size() != word_count * sizeof(uint64_t)) return false;
       std::vector<uint64_t> words(word_count);
       std::memcpy(words.data(), bits.data(), bits.size());
-      return graph.sweep(id, PartitionSet(graph.partition_count(), words), sweep.wants_labels != 0);
+      return graph.sweep(id, PartitionSet(graph.unit_count(), words), sweep);
     }
     case Kind::kNext: {
       NextMessage next;
@@ -378,8 +398,7 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
   auto layout = Layout::from_bytes(*layout_bytes);
   if (!layout) return layout.error();
 
-  GraphFiles files{.name = name, .files = {}, .direct = {}, .identities = {}, .layout = {},
-                   .partition_bytes = {}};
+  GraphFiles files{.name = name, .files = {}, .direct = {}, .identities = {}, .layout = {}, .units = {}};
   for (size_t i = 2; i < message.fds.size(); ++i) {
     const Result<FileIdentity> identity = identify(message.fds[i].get());
     if (!identity) {
@@ -402,17 +421,13 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
   if (is_new) {
     forget_idle();  // as of before the file was written
     if (Outcome<void> may = may_make_graph(client.user, name, *layout); !may) return may;
-    files.partition_bytes = partition_sizes(*layout);
-    for (uint32_t p = 0; p < files.partition_bytes.size(); ++p) {
-      if (files.partition_bytes[p] <= options_.budget_bytes) continue;
-      return make_error(EFBIG, "{}: partition {} has {} bytes, the buffers' budget is {}", name, p,
-                        files.partition_bytes[p], options_.budget_bytes);
-    }
     files.layout = std::move(*layout);
     const uint32_t vertex_bytes = client.user == ::geteuid()
                                       ? attach.vertex_bytes
                                       : std::min(attach.vertex_bytes, kVertexBytesOfOthersMax);
-    graph = make_graph(client.user, std::move(files), std::move(message.fds[1]), vertex_bytes);
+    auto made = make_graph(client.user, std::move(files), std::move(message.fds[1]), vertex_bytes);
+    if (!made) return made.error();
+    graph = std::move(*made);
   }
   const uint64_t wanted_bytes = graph->job_bytes() + (graph->has_jobs() ? 0 : graph->least_bytes()) +
                                 (is_new ? graph->table_bytes() : 0);
@@ -451,20 +466,32 @@ Outcome<void> Coordinator::may_make_graph(uid_t user, const std::string& name,
   if (static_cast<size_t>(count) >= kGraphsOfOthersMax) {
     return make_error(EDQUOT, "{}: this user has {} graphs here already", name, count);
   }
-  return check_room(user, name, SharedGraph::table_bytes_of(layout));
+  return check_room(user, name, SharedGraph::table_bytes_of(layout, layout.partition_count));
 }
 
-std::shared_ptr<SharedGraph> Coordinator::make_graph(uid_t user, GraphFiles files, Fd directory,
-                                                     uint32_t vertex_bytes) {
+Outcome<std::shared_ptr<SharedGraph>> Coordinator::make_graph(uid_t user, GraphFiles files, Fd directory,
+                                                              uint32_t vertex_bytes) {
   const Layout& layout = files.layout;
-  const std::vector<uint64_t>& sizes = files.partition_bytes;
+  const std::vector<uint64_t> sizes = partition_sizes(layout);
   const uint64_t graph_bytes = std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
   const LastLevelCache cache = read_last_level_cache();
-  const uint64_t chunk_bytes = chunk_bytes_for(layout, graph_bytes, vertex_bytes, cache);
   const std::optional<uid_t> charged_to = is_ours(user) ? std::nullopt : std::optional(user);
   Rest rest = rest_of_budget();
-  if (charged_to) rest.bytes -= std::min(rest.bytes, SharedGraph::table_bytes_of(layout));
+  if (charged_to) rest.bytes -= std::min(rest.bytes, SharedGraph::table_bytes_of(layout, sizes.size()));
   const uint64_t part_bytes = rest.bytes / (rest.graph_count + 1);
+  // With something left for graphs that come later. Of partitions that a loader makes, nobody knows.
+  const bool is_resident = !layout.by_loader && graph_bytes <= part_bytes / 8 * 7 &&
+                           sizes.size() <= std::min(buffer_count_max_, kKeptPartitionsMax);
+  const bool has_edges = layout.record.size_bytes != 0 && !layout.by_loader;
+  uint64_t chunk_bytes = chunk_bytes_for(layout, graph_bytes, vertex_bytes, cache);
+  if (has_edges && !is_resident) chunk_bytes = smaller_chunk_bytes(chunk_bytes, layout.record, part_bytes);
+  files.units = Units(sizes, has_edges && !is_resident ? unit_bytes_for(chunk_bytes, graph_bytes) : kUncut);
+  for (uint32_t unit = 0; unit < files.units.count(); ++unit) {
+    if (files.units.bytes_of(unit) <= options_.budget_bytes) continue;
+    const uint32_t partition = files.units.partition_of(unit);
+    return make_error(EFBIG, "{}: partition {} has {} bytes, the buffers' budget is {}", files.name,
+                      partition, sizes[partition], options_.budget_bytes);
+  }
   const SharedGraph::Options options{
       .charged_to = charged_to,
       .budget_bytes = options_.budget_bytes,
@@ -473,9 +500,10 @@ std::shared_ptr<SharedGraph> Coordinator::make_graph(uid_t user, GraphFiles file
       .buffer_count_max = buffer_count_max_,
       .core_count = cache.core_count,
       .chunk_bytes = chunk_bytes,
-      .batching = batching_of(sizes, chunk_bytes, part_bytes, options_.order)};
+      .is_resident = is_resident,
+      .batching = batching_of(files.units, is_resident, chunk_bytes, part_bytes, options_.order)};
   std::shared_ptr<LabelKeeper> labels;
-  if (layout.record.size_bytes != 0 && !layout.by_loader) {
+  if (has_edges) {
     LabelKeeper::Place place{.directory = Fd(), .name = files.name};
     if (charged_to) place.bytes_max = part_bytes / 2;
     const std::optional<uid_t> owner = owner_of(files.files);
@@ -484,7 +512,7 @@ std::shared_ptr<SharedGraph> Coordinator::make_graph(uid_t user, GraphFiles file
       place.owner = *owner;
     }
     labels = std::make_shared<LabelKeeper>(std::move(place), graph_hash(layout, files.identities),
-                                           layout.record, chunk_bytes, sizes);
+                                           layout.record, chunk_bytes, sizes, files.units);
   }
   return std::make_shared<SharedGraph>(std::move(files), std::move(labels), worker_, options);
 }

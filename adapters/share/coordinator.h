@@ -73,8 +73,9 @@ class Coordinator {
   Outcome<void> may_make_graph(uid_t user, const std::string& name, const Layout& layout) const;
   // Of others only what is left of the budget is taken: ENOMEM.
   Outcome<void> check_room(uid_t user, const std::string& name, uint64_t wanted_bytes) const;
-  std::shared_ptr<SharedGraph> make_graph(uid_t user, GraphFiles files, Fd directory,
-                                          uint32_t vertex_bytes);
+  // EFBIG: something of it is larger than the budget.
+  Outcome<std::shared_ptr<SharedGraph>> make_graph(uid_t user, GraphFiles files, Fd directory,
+                                                   uint32_t vertex_bytes);
   Outcome<uint64_t> update(const Client& client, Message& message);
   void cut_off(JobId id);
   uint64_t pump_graphs();

@@ -8,24 +8,41 @@
 
 namespace graphlane::share {
 
-GlobalTable::GlobalTable(uint32_t partition_count, uint32_t core_count, Batching batching)
+GlobalTable::GlobalTable(uint32_t unit_count, uint32_t core_count, Batching batching)
     : core_count_(core_count),
       batching_(std::move(batching)),
-      loaded_(partition_count),
-      given_up_(partition_count) {}
+      loaded_(unit_count),
+      given_up_(unit_count) {}
 
 void GlobalTable::add_job(JobId job, uint32_t thread_count) {
   assert(!jobs_.contains(job));
-  jobs_[job] = {.thread_count = thread_count, .needs = PartitionSet(loaded_.partition_count()),
+  jobs_[job] = {.thread_count = thread_count, .needs = PartitionSet(loaded_.partition_count()), .within = {},
                 .reads = {}};
 }
 
 void GlobalTable::remove_job(JobId job) { jobs_.erase(job); }
 
-void GlobalTable::begin_sweep(JobId job, PartitionSet active) {
+void GlobalTable::begin_sweep(JobId job, PartitionSet active, std::optional<uint32_t> within) {
   Job& it = jobs_.at(job);
   it.needs = std::move(active);
+  it.within.reset();
+  if (within) it.within = batching_.first_of(*within);
+  settle(it);
   it.gathered = false;
+}
+
+void GlobalTable::leave_partition(JobId job) {
+  Job& it = jobs_.at(job);
+  while (it.within) {
+    it.needs.remove(it.needs.next(*it.within));
+    settle(it);
+  }
+}
+
+void GlobalTable::settle(Job& job) const {
+  if (!job.within) return;
+  const uint32_t rest = job.needs.next(*job.within);
+  if (rest == loaded_.partition_count() || batching_.first_of(rest) != *job.within) job.within.reset();
 }
 
 void GlobalTable::ask(JobId job) {
@@ -37,16 +54,20 @@ void GlobalTable::ask(JobId job) {
 
 void GlobalTable::set_late(JobId job) { jobs_.at(job).late = true; }
 
-void GlobalTable::set_loaded(uint32_t partition, bool loaded) {
-  loaded ? loaded_.add(partition) : loaded_.remove(partition);
+void GlobalTable::set_loaded(uint32_t unit, bool loaded) {
+  loaded ? loaded_.add(unit) : loaded_.remove(unit);
 }
 
-std::vector<JobId> GlobalTable::give_up(uint32_t partition) {
-  given_up_.add(partition);
+std::vector<JobId> GlobalTable::give_up(uint32_t unit) {
+  given_up_.add(unit);
+  const uint32_t first = batching_.first_of(unit);
   std::vector<JobId> waited;
   for (auto& [id, job] : jobs_) {
-    if (job.state != State::kWaits || !job.needs.has(partition)) continue;
-    job.needs.remove(partition);
+    if (job.state != State::kWaits || !job.needs.has(unit)) continue;
+    for (uint32_t p = first; p < loaded_.partition_count() && batching_.first_of(p) == first; ++p) {
+      job.needs.remove(p);
+    }
+    settle(job);
     waited.push_back(id);
   }
   return waited;
@@ -61,7 +82,7 @@ GlobalTable::Step GlobalTable::step() {
     job.gathered = true;
     step.ended.push_back(id);
   }
-  // Opens one partition after the other until somebody waits for a load, for a job
+  // Opens one unit after the other until somebody waits for a load, for a job
   // that still needs the open one, or nobody waits at all.
   for (;;) {
     if (open_.empty()) open_ = open_next();
@@ -75,16 +96,17 @@ GlobalTable::Step GlobalTable::step() {
   }
 }
 
-// To those who wait for the open partition; false: nothing was to be given.
+// To those who wait for the open unit; false: nothing was to be given.
 bool GlobalTable::give_open(Step& step) {
-  const PartitionSet needed = this->needed();
-  for (const uint32_t p : open_) {
-    if (needed.has(p) && !loaded_.has(p)) return false;
-  }
-  Grant grant{.partitions = open_, .jobs = {}};
+  Grant grant{.units = open_, .jobs = {}};
   bool all_asked = true;
   for (const auto& [id, job] : jobs_) {
-    if (!counts(job) || !needs_open(job)) continue;
+    if (!counts(job)) continue;
+    const Batch taken = takes(job, open_);
+    if (taken.empty()) continue;
+    for (const uint32_t p : taken) {
+      if (!loaded_.has(p)) return false;
+    }
     if (job.state == State::kWaits) grant.jobs.push_back(id);
     else all_asked = false;
   }
@@ -92,24 +114,26 @@ bool GlobalTable::give_open(Step& step) {
   for (const JobId id : grant.jobs) {
     Job& job = jobs_.at(id);
     job.state = State::kComputes;
-    for (const uint32_t p : open_) {
-      if (!job.needs.has(p)) continue;
-      job.needs.remove(p);
-      job.reads.push_back(p);
-    }
+    job.reads = takes(job, open_);
+    for (const uint32_t p : job.reads) job.needs.remove(p);
+    job.within = batching_.first_of(job.reads.back());
+    settle(job);
   }
   step.grants.push_back(std::move(grant));
   return true;
 }
 
 std::vector<GlobalTable::Batch> GlobalTable::wanted() const {
-  const PartitionSet needed = this->needed();
+  PartitionSet taken(loaded_.partition_count());
+  for (const auto& [id, job] : jobs_) {
+    if (!counts(job)) continue;
+    for (const uint32_t p : takes(job, open_)) taken.add(p);
+  }
   std::vector<Batch> wanted = ahead();
   wanted.insert(wanted.begin(), open_);
+  std::erase_if(wanted[0], [&](uint32_t p) { return !taken.has(p); });
   for (Batch& batch : wanted) {
-    std::erase_if(batch, [&](uint32_t p) {
-      return loaded_.has(p) || given_up_.has(p) || !needed.has(p);
-    });
+    std::erase_if(batch, [&](uint32_t p) { return loaded_.has(p) || given_up_.has(p); });
   }
   return wanted;
 }
@@ -133,8 +157,9 @@ GlobalTable::Holders GlobalTable::holders() const {
   if (open_.empty() || !any_waits()) return holders;
   // While it is loaded for somebody who waits for it, nobody else is to blame.
   for (const auto& [id, job] : jobs_) {
-    for (const uint32_t p : open_) {
-      if (!loaded_.has(p) && job.state == State::kWaits && job.needs.has(p)) return holders;
+    if (job.state != State::kWaits) continue;
+    for (const uint32_t p : takes(job, open_)) {
+      if (!loaded_.has(p)) return holders;
     }
   }
   for (const auto& [id, job] : jobs_) {
@@ -154,8 +179,24 @@ PartitionSet GlobalTable::needed() const {
   return needed;
 }
 
-bool GlobalTable::needs_open(const Job& job) const {
-  return std::ranges::any_of(open_, [&](uint32_t p) { return job.needs.has(p); });
+GlobalTable::Batch GlobalTable::takes(const Job& job, const Batch& batch) const {
+  Batch taken;
+  std::optional<uint32_t> within = job.within;
+  uint32_t from = within.value_or(0);  // where the next one of that partition may be
+  for (const uint32_t p : batch) {
+    const uint32_t first = batching_.first_of(p);
+    if (within != first) {
+      if (within) continue;
+      from = first;
+    }
+    if (job.needs.next(from) != p) continue;
+    taken.push_back(p);
+    from = p + 1;
+    const uint32_t rest = job.needs.next(from);
+    const bool goes_on = rest < loaded_.partition_count() && batching_.first_of(rest) == first;
+    within = goes_on ? std::optional(first) : std::nullopt;
+  }
+  return taken;
 }
 
 std::vector<GlobalTable::Batch> GlobalTable::batches_of(const std::vector<uint32_t>& order) const {
@@ -189,7 +230,7 @@ GlobalTable::Batch GlobalTable::open_next() {
   for (const auto& [id, job] : jobs_) {
     if (counts(job)) needs.push_back(&job.needs);
   }
-  order_ = batches_of(load_order(needs, loaded_.partition_count(), batching_.order));
+  order_ = batches_of(load_order(needs, loaded_.partition_count(), batching_.order, batching_.first_of_same));
   place_ = 0;
   if (order_.empty()) return {};
   return order_[place_++];

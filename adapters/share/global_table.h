@@ -1,4 +1,4 @@
-// GlobalTable: which job needs which partition, and whose turn it is: GraphM's
+// GlobalTable: which job needs which unit, and whose turn it is: GraphM's
 // algorithm 2 without its memory and its messages.
 //
 //   order   | 4 | 0 | 1 | 7 | 2 | …            by formula 5, anew for each round
@@ -7,25 +7,30 @@
 //   job b   needs   2       waits              suspended until 2 is open
 //   job c   needs 1         computes on 0      awaited: 1 stays open for it
 //
-// One partition is open at a time, or a batch: as many of them as fit one chunk together
+// One unit is open at a time, or a batch: as many of them as fit one chunk together
 // (formula 1). They are loaded, given and gone through as if they were one, by those who need
 // them: a grid has many blocks that are too small for a device's reads, and for messages. What
-// follows says "partition" for both. Who asks and needs it gets it; who asks and does not
+// follows says "unit" for both. Who asks and needs it gets it; who asks and does not
 // is suspended. The next one is opened when nobody needs this one any more, except those
 // who are late (hold_account.h says who): they take it, or what else is open, when they
-// ask again, and what they missed in a later round. So a partition is loaded once a
+// ask again, and what they missed in a later round. So a unit is loaded once a
 // round, a job may come at any place of the order, and a sweep that begins while 5 is
 // open begins with 5.
 //
-// While no core is free, an open partition is given out when all who need it have
+// While no core is free, an open unit is given out when all who need it have
 // asked: they then go through its chunks together (turn_group.h). While one is free,
 // nobody is kept from using it.
+//
+// Where a partition has several units, a job goes through those that it needs from the first to the
+// last, and through none of another partition meanwhile: its engine sees one partition. So who comes
+// in the middle of one begins with the next, and who was late in the middle waits for its next unit.
 //
 // Pure bookkeeping, no clock. Threads: one.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "adapters/share/load_order.h"
@@ -39,25 +44,31 @@ class GlobalTable {
  public:
   // Of `batch_bytes` together, and kBatchMax, at most; where sizes are not known: one each.
   struct Batching {
-    std::vector<uint64_t> partition_bytes;  // empty: not known
+    std::vector<uint64_t> unit_bytes;  // empty: not known
     uint64_t batch_bytes = 0;
     uint64_t ahead_bytes = 0;  // about as much follows the open batch into memory
     LoadOrder order = LoadOrder::kPriority;
-    uint64_t size_of(uint32_t p) const { return partition_bytes.empty() ? 0 : partition_bytes[p]; }
+    // The first one of the same partition, of each; empty: each is a partition of its own.
+    std::vector<uint32_t> first_of_same;
+    uint32_t first_of(uint32_t p) const { return first_of_same.empty() ? p : first_of_same[p]; }
+    uint64_t size_of(uint32_t p) const { return unit_bytes.empty() ? 0 : unit_bytes[p]; }
   };
   static constexpr size_t kBatchMax = 32;
   using Batch = std::vector<uint32_t>;
 
-  GlobalTable(uint32_t partition_count, uint32_t core_count, Batching batching);
-  GlobalTable(uint32_t partition_count, uint32_t core_count)
-      : GlobalTable(partition_count, core_count, Batching()) {}
+  GlobalTable(uint32_t unit_count, uint32_t core_count, Batching batching);
+  GlobalTable(uint32_t unit_count, uint32_t core_count)
+      : GlobalTable(unit_count, core_count, Batching()) {}
 
   void add_job(JobId job, uint32_t thread_count);
   void remove_job(JobId job);
 
-  // The partitions of the job's next iteration.
-  void begin_sweep(JobId job, PartitionSet active);
-  // The job is done with its partition, if it had one, and asks for another.
+  // The units of the job's next iteration. `within`: one that it is to go on with (it has had what lies
+  // before it in its partition, of another coordinator).
+  void begin_sweep(JobId job, PartitionSet active, std::optional<uint32_t> within = std::nullopt);
+  // It does not want the rest of the partition that it is within.
+  void leave_partition(JobId job);
+  // The job is done with its unit, if it had one, and asks for another.
   void ask(JobId job);
   // Nobody waits for it, until it comes to the end of a sweep.
   void set_late(JobId job);
@@ -67,13 +78,13 @@ class GlobalTable {
   // The job does not wait any more, though it was given nothing.
   void take_back(JobId job) { jobs_.at(job).state = State::kComputes; }
 
-  void set_loaded(uint32_t partition, bool loaded);
+  void set_loaded(uint32_t unit, bool loaded);
   // It cannot be loaded. Those that wait and need it: they are to be told, and do not need
-  // it any more. For others who need it, it is tried again when they ask.
-  std::vector<JobId> give_up(uint32_t partition);
+  // its partition any more. For others who need it, it is tried again when they ask.
+  std::vector<JobId> give_up(uint32_t unit);
 
   struct Grant {
-    Batch partitions;  // each job has those of them that it needs, reads() says which
+    Batch units;  // each job has those of them that it needs, reads() says which
     std::vector<JobId> jobs;
   };
   struct Step {
@@ -97,7 +108,7 @@ class GlobalTable {
   Holders holders() const;
 
   bool waits(JobId job) const { return jobs_.at(job).state == State::kWaits; }
-  bool needs(JobId job, uint32_t partition) const { return jobs_.at(job).needs.has(partition); }
+  bool needs(JobId job, uint32_t unit) const { return jobs_.at(job).needs.has(unit); }
   bool is_late(JobId job) const { return jobs_.at(job).late; }
   bool is_gathered(JobId job) const { return jobs_.at(job).gathered; }
   const Batch& reads(JobId job) const { return jobs_.at(job).reads; }
@@ -112,6 +123,7 @@ class GlobalTable {
     State state = State::kBetweenSweeps;
     uint32_t thread_count = 1;
     PartitionSet needs;
+    std::optional<uint32_t> within;  // first_of() the partition that it has begun, and needs more of
     Batch reads;  // what it was given and has not asked after
     bool late = false;
     bool gathered = false;  // between sweeps, and soon back: worth waiting for
@@ -122,7 +134,11 @@ class GlobalTable {
     return job.state == State::kWaits || (job.state == State::kComputes && !job.late);
   }
   PartitionSet needed() const;
-  bool needs_open(const Job& job) const;
+  // Those of the batch that are its next ones.
+  Batch takes(const Job& job, const Batch& batch) const;
+  bool needs_open(const Job& job) const { return !takes(job, open_).empty(); }
+  // Nothing is left of the partition that the job is within.
+  void settle(Job& job) const;
   std::vector<Batch> batches_of(const std::vector<uint32_t>& order) const;
   Batch open_next();
   std::vector<Batch> ahead() const;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "adapters/share/sealed_memory.h"
 #include "iomgr/base/cachestat.h"
@@ -116,41 +117,55 @@ class DirectReader {
   uint64_t held_bytes_ = 0;
 };
 
-std::span<const FileRange> GraphFiles::pieces(uint32_t partition) const {
-  const auto found = std::ranges::equal_range(layout.ranges, partition, {}, &FileRange::partition);
-  return {found.begin(), found.end()};
+// What lies in the unit of the ranges of its partition.
+std::vector<FileRange> GraphFiles::pieces(uint32_t unit) const {
+  const uint32_t partition = units.partition_of(unit);
+  const uint64_t begin = units.offset_of(unit);
+  const uint64_t end = begin + units.bytes_of(unit);
+  std::vector<FileRange> pieces;
+  uint64_t at = 0;  // in the partition
+  for (const FileRange& range : std::ranges::equal_range(layout.ranges, partition, {}, &FileRange::partition)) {
+    const uint64_t from = std::max(begin, at);
+    const uint64_t to = std::min(end, at + range.length_bytes);
+    if (from < to) {
+      pieces.push_back({.partition = partition, .file = range.file,
+                        .offset = range.offset + (from - at), .length_bytes = to - from});
+    }
+    at += range.length_bytes;
+  }
+  return pieces;
 }
 
 std::vector<std::vector<uint32_t>> GraphFiles::runs(std::span<const uint32_t> batch) const {
   std::vector<std::vector<uint32_t>> runs;
-  const FileRange* last = nullptr;  // of the run
-  for (const uint32_t partition : batch) {
-    const std::span<const FileRange> here = pieces(partition);
-    const bool follows = last != nullptr && !here.empty() && here[0].file == last->file &&
+  std::optional<FileRange> last;  // of the run
+  for (const uint32_t unit : batch) {
+    const std::vector<FileRange> here = pieces(unit);
+    const bool follows = last && !here.empty() && here[0].file == last->file &&
                          here[0].offset == last->offset + last->length_bytes;
     if (!follows) runs.emplace_back();
-    runs.back().push_back(partition);
-    last = here.empty() ? nullptr : &here.back();
+    runs.back().push_back(unit);
+    last = here.empty() ? std::nullopt : std::optional(here.back());
   }
   return runs;
 }
 
 std::vector<Outcome<Fd>> GraphFiles::load(std::span<const uint32_t> batch) const {
   std::vector<FileRange> wanted;
-  for (const uint32_t partition : batch) {
-    const std::span<const FileRange> here = pieces(partition);
+  for (const uint32_t unit : batch) {
+    const std::vector<FileRange> here = pieces(unit);
     wanted.insert(wanted.end(), here.begin(), here.end());
   }
   DirectReader reader(std::move(wanted));
   std::vector<Outcome<Fd>> loaded;
-  for (const uint32_t partition : batch) loaded.push_back(load(partition, reader));
+  for (const uint32_t unit : batch) loaded.push_back(load(unit, reader));
   return loaded;
 }
 
-Outcome<Fd> GraphFiles::load(uint32_t partition, DirectReader& reader) const {
+Outcome<Fd> GraphFiles::load(uint32_t unit, DirectReader& reader) const {
   auto memory = make_memory(0);
   if (!memory) return memory.error();
-  for (const FileRange& range : pieces(partition)) {
+  for (const FileRange& range : pieces(unit)) {
     const int file = files[range.file].get();
     const int past_cache = direct[range.file].get();
     const bool cached = past_cache < 0 || is_cached(file, range.offset, range.length_bytes);

@@ -1,4 +1,4 @@
-// GraphFiles: the files that a coordinator reads a graph's partitions from.
+// GraphFiles: the files that a coordinator reads a graph's units from.
 //
 // What the page cache has already, for others, comes from there. All else comes by O_DIRECT,
 // past it: a second copy would serve nobody, and drive the jobs' own data out of memory.
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "adapters/share/layout.h"
+#include "adapters/share/units.h"
 #include "iomgr/base/fd.h"
 
 namespace graphlane::share {
@@ -21,12 +22,12 @@ struct GraphFiles {
   std::vector<Fd> direct;  // the same by O_DIRECT; none: not possible with that one
   std::vector<FileIdentity> identities;
   Layout layout;
-  std::vector<uint64_t> partition_bytes;
+  Units units;
 
-  // The partitions cut into runs, each adjacent in a file: what load() reads at once.
+  // The units in runs, each adjacent in a file: what load() reads at once.
   std::vector<std::vector<uint32_t>> runs(std::span<const uint32_t> batch) const;
 
-  // Each of the partitions in new sealed memory. What is adjacent in a file is read at once.
+  // Each of the units in new sealed memory. What is adjacent in a file is read at once.
   // ESTALE: a file is not what it was.
   std::vector<Outcome<Fd>> load(std::span<const uint32_t> batch) const;
 
@@ -34,8 +35,8 @@ struct GraphFiles {
   bool can_be_found() const;
 
  private:
-  std::span<const FileRange> pieces(uint32_t partition) const;
-  Outcome<Fd> load(uint32_t partition, DirectReader& reader) const;
+  std::vector<FileRange> pieces(uint32_t unit) const;
+  Outcome<Fd> load(uint32_t unit, DirectReader& reader) const;
 };
 
 }  // namespace graphlane::share

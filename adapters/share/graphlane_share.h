@@ -107,7 +107,7 @@ typedef struct graphlane_share_options {
  * Init(). Finds the graph's coordinator, or starts it. 0, and *job.
  *   -ENOENT, -EACCES    a file, or the coordinator's program
  *   -EINVAL             options that make no sense
- *   -EFBIG              a partition larger than the coordinator's budget
+ *   -EFBIG              a partition larger than the coordinator's budget, of edges that are not known
  *   -ENOMEM             memory; or the coordinator is another user's, and other graphs that jobs
  *                       have there (another layout of the file) leave too little of its budget
  *   -EDQUOT             the same, and this user has eight graphs there already
@@ -167,7 +167,11 @@ typedef struct graphlane_share_chunk {
 /*
  * Start(), §3.4. The partition's next chunk, 1; or 0: that was the last. Jobs that share a
  * partition on a busy machine go through its chunks together: waits for this job's turn,
- * which lasts as long as its share of the work (formulas 2 to 4).
+ * which lasts as long as its share of the work (formulas 2 to 4). Where the graph does not fit the
+ * budget, a partition comes into memory piece by piece, and start waits for them as sharing does:
+ *   -EIO, -ESTALE   the rest of the partition cannot be read: it is not part of this iteration any
+ *                   more, and the next call says 0
+ *   -ENOMEM, -EMSGSIZE   as of sharing: the next call asks for it again
  * Barrier(). This job is through with the chunk. 0. Also done by start and sharing.
  */
 int graphlane_share_start(graphlane_share *job, graphlane_share_chunk *chunk);
@@ -197,7 +201,7 @@ int graphlane_share_update(graphlane_share *job, uint32_t partition, uint32_t ch
 /* Of the graph, over all jobs since its first one came. */
 typedef struct graphlane_share_statistics {
   uint64_t jobs;                /* now */
-  uint64_t loaded_partitions;   /* brought into memory */
+  uint64_t loaded_partitions;   /* brought into memory; of large ones, each piece counts */
   uint64_t loaded_bytes;
   uint64_t shared_partitions;   /* given to jobs */
   uint64_t shared_bytes;

@@ -26,34 +26,36 @@ Outcome<std::unique_ptr<Job>> Job::open(JobOptions options) {
 // --- a sweep ---------------------------------------------------------------------
 
 Outcome<void> Job::begin_sweep(VertexBits active) {
-  PartitionSet partitions(partition_count());
+  PartitionSet units(link_.units().count());
   active_ = active;
   const bool any = std::ranges::any_of(active, [](uint64_t word) { return word != 0; });
-  for (uint32_t p = 0; any && p < partition_count(); ++p) {
-    if (may_be_active(p)) partitions.add(p);
+  for (uint32_t unit = 0; any && unit < link_.units().count(); ++unit) {
+    if (may_be_active(unit)) units.add(unit);
   }
-  return begin_sweep_over(std::move(partitions));
+  return begin_sweep_over(std::move(units));
 }
 
 Outcome<void> Job::begin_sweep(const PartitionSet& active) {
+  PartitionSet units(link_.units().count());
   active_ = {};
-  return begin_sweep_over(active);
-}
-
-Outcome<void> Job::begin_sweep_over(PartitionSet partitions) {
-  finish_partition();
-  batch_ = {};
-  for (uint32_t p = 0; p < partition_count(); ++p) {
-    if (partitions.has(p) && is_empty(p)) partitions.remove(p);
+  for (uint32_t unit = 0; unit < link_.units().count(); ++unit) {
+    if (active.has(link_.units().partition_of(unit))) units.add(unit);
   }
-  remaining_ = std::move(partitions);
-  sweeping_ = true;
-  return send_sweep();
+  return begin_sweep_over(std::move(units));
 }
 
-// Nothing to load and nothing to see.
-bool Job::is_empty(uint32_t partition) const {
-  return !link_.layout().by_loader && link_.partition_bytes()[partition] == 0 && !is_changed(partition);
+// Without those in which there is nothing to load and nothing to see.
+Outcome<void> Job::begin_sweep_over(PartitionSet units) {
+  leave_partition();
+  batch_ = {};
+  for (uint32_t unit = units.next(0); unit < units.partition_count(); unit = units.next(unit + 1)) {
+    const bool is_empty = !link_.layout().by_loader && link_.units().bytes_of(unit) == 0;
+    if (is_empty && !is_changed(link_.units().partition_of(unit))) units.remove(unit);
+  }
+  remaining_ = std::move(units);
+  sweeping_ = true;
+  all_given_ = false;
+  return send_sweep();
 }
 
 bool Job::is_changed(uint32_t partition) const {
@@ -62,19 +64,22 @@ bool Job::is_changed(uint32_t partition) const {
   return mutated != mutated_.end() && mutated->first.first == partition;
 }
 
-// Whether a chunk has an edge from an active vertex. What the labels do not know may.
-bool Job::may_be_active(uint32_t partition) const {
+// Whether a chunk of it has an edge from an active vertex. What the labels do not know may.
+bool Job::may_be_active(uint32_t unit) const {
+  const uint32_t partition = link_.units().partition_of(unit);
   if (!labels_ || is_changed(partition)) return true;
-  for (uint32_t k = 0; k < labels_.chunk_count(partition); ++k) {
-    if (any_active_edge(labels_.table(partition, k), active_)) return true;
+  const uint64_t first = link_.units().offset_of(unit) / link_.chunk_bytes();
+  const uint64_t end = first + chunk_count_of(link_.units().bytes_of(unit), link_.chunk_bytes());
+  for (uint64_t k = first; k < end; ++k) {
+    if (any_active_edge(labels_.table(partition, static_cast<uint32_t>(k)), active_)) return true;
   }
   return false;
 }
 
-// Without a coordinator, next() finds another one and tells that.
+// Without a coordinator, fetch() finds another one and tells that.
 Outcome<void> Job::send_sweep() {
   if (!link_.connected()) return {};
-  const SweepMessage sweep{.wants_labels = !active_.empty() && !labels_};
+  const SweepMessage sweep{.wants_labels = !active_.empty() && !labels_, .within = next_of_partition()};
   Outcome<void> sent = link_.send(sweep, bytes_of(remaining_));
   return sent || link_.connected() ? sent : Outcome<void>();
 }
@@ -83,37 +88,100 @@ Outcome<std::optional<uint32_t>> Job::next() {
   if (!sweeping_) {
     if (auto begun = begin_sweep(PartitionSet(partition_count(), true)); !begun) return begun.error();
   }
-  finish_partition();
-  if (!batch_.rest.empty()) {
-    partition_ = std::move(batch_.rest.front());
-    batch_.rest.pop_front();
+  const Outcome<bool> fetched = fetch(leave_partition());
+  if (!fetched) return fetched.error();
+  if (*fetched) {
+    partition_.emplace();
+    partition_->number = batch_.rest.front().partition;
+    take_next_unit();
     return std::optional(partition_->number);
   }
-  Outcome<void> answered = ask_next();
-  for (int i = 0; !answered && !link_.connected() && i < kReattachTries; ++i) {
-    if (auto attached = reattach(); !attached) return attached.error();
-    if (auto sent = send_sweep(); !sent) return sent.error();
-    answered = ask_next();
-  }
-  if (!answered) return answered.error();
-  if (partition_) return std::optional(partition_->number);
   sweeping_ = false;
   active_ = {};
   return std::optional<uint32_t>();
 }
 
-// Another coordinator has memory of its own, and maybe other chunks.
+// Of what has been fetched.
+void Job::take_next_unit() {
+  partition_->unit = std::move(batch_.rest.front());
+  batch_.rest.pop_front();
+}
+
+// Gives the partition back, and what there is of it beyond that; true: some of it was not given yet.
+bool Job::leave_partition() {
+  if (!partition_) return false;
+  barrier();
+  profile_.add(partition_->active_edge_count, partition_->edge_count, partition_->thread_ns);
+  while (!batch_.rest.empty() && batch_.rest.front().partition == partition_->number) batch_.rest.pop_front();
+  const bool is_left = forget_rest_of_partition();
+  partition_.reset();
+  return is_left;
+}
+
+// What was not given yet of the partition does not belong to this sweep; true: there was some.
+bool Job::forget_rest_of_partition() {
+  bool was_some = false;
+  for (uint32_t unit = next_of_partition(); unit != kNoUnit; unit = next_of_partition()) {
+    remaining_.remove(unit);
+    was_some = true;
+  }
+  return was_some;
+}
+
+// The next unit of the partition that was not given yet; kNoUnit: there is none.
+uint32_t Job::next_of_partition() const {
+  if (!partition_) return kNoUnit;
+  const uint32_t unit = remaining_.next(link_.units().first_of(partition_->number));
+  return unit < link_.units().end_of(partition_->number) ? unit : kNoUnit;
+}
+
+// Whether there is something in batch_.rest; false: the sweep is over.
+Outcome<bool> Job::fetch(bool leaves_partition) {
+  if (!batch_.rest.empty()) return true;
+  if (all_given_) return false;
+  Outcome<void> answered = ask_next(leaves_partition);
+  for (int i = 0; !answered && !link_.connected() && i < kReattachTries; ++i) {
+    if (auto attached = reattach(); !attached) return attached.error();
+    if (auto sent = send_sweep(); !sent) return sent.error();
+    answered = ask_next(false);
+  }
+  if (!answered) return answered.error();
+  return !batch_.rest.empty();
+}
+
+// Another coordinator has memory of its own, and maybe other chunks and units.
 Outcome<void> Job::reattach() {
+  const Units before = link_.units();
   kept_.clear();
   chunk_counts_.clear();
   if (auto attached = link_.reattach(!mutated_.empty()); !attached) return attached;
   if (labels_ && labels_.chunk_bytes() != link_.chunk_bytes()) labels_ = {};
+  if (before.unit_bytes() != link_.units().unit_bytes()) recut(before);
   return {};
 }
 
-// Leaves the next partition in partition_, or nothing at the end.
-Outcome<void> Job::ask_next() {
-  NextMessage ask;
+// What is to come, in the units of now. Of the partition in hand, the job has had what lies before.
+void Job::recut(const Units& before) {
+  const Units& now = link_.units();
+  PartitionSet remaining(now.count());
+  if (partition_) {
+    partition_->begin = UINT64_MAX;
+    partition_->unit = Unit();
+    partition_->unit.is_last = false;
+  }
+  for (uint32_t unit = remaining_.next(0); unit < before.count(); unit = remaining_.next(unit + 1)) {
+    const uint32_t partition = before.partition_of(unit);
+    const uint64_t begin = before.offset_of(unit);
+    const uint64_t last = begin + std::max<uint64_t>(before.bytes_of(unit), 1) - 1;
+    for (uint32_t u = now.unit_at(partition, begin); u <= now.unit_at(partition, last); ++u) remaining.add(u);
+    if (partition_ && partition_->number == partition) partition_->begin = std::min(partition_->begin, begin);
+  }
+  remaining_ = std::move(remaining);
+}
+
+// Leaves the next batch in batch_, or nothing at the end.
+Outcome<void> Job::ask_next(bool leaves_partition) {
+  NextMessage ask{.leaves_partition = leaves_partition};
   if (profile_.costs().access_measured && !profile_told_) {
     ask.access_ps = profile_.costs().access_ps;
     profile_told_ = true;
@@ -123,12 +191,14 @@ Outcome<void> Job::ask_next() {
     auto message = link_.receive();
     if (!message) return message.error();
     switch (kind_of(*message)) {
-      case Kind::kPartitions: {
-        Outcome<void> taken = take_partitions(*message);
+      case Kind::kUnits: {
+        Outcome<void> taken = take_units(*message);
         if (!taken) link_.drop();  // it is told anew what the job has not had
         return taken;
       }
-      case Kind::kSweepEnd: return {};
+      case Kind::kSweepEnd:
+        all_given_ = true;
+        return {};
       case Kind::kLoad:
         if (auto loaded = serve_load(*message); !loaded) return loaded;
         break;
@@ -137,17 +207,17 @@ Outcome<void> Job::ask_next() {
   }
 }
 
-Outcome<void> Job::take_partitions(Message& message) {
+Outcome<void> Job::take_units(Message& message) {
   const Error bad = make_error(EPROTO, "{}: its coordinator gave something else", link_.name());
-  PartitionsMessage head;
+  UnitsMessage head;
   if (!message.read(head)) return bad;
   const std::string_view list = message.after(sizeof head);
-  if (head.count == 0 || list.size() != size_t{head.count} * sizeof(GivenPartition)) return bad;
-  std::vector<GivenPartition> given(head.count);
+  if (head.count == 0 || list.size() != size_t{head.count} * sizeof(GivenUnit)) return bad;
+  std::vector<GivenUnit> given(head.count);
   std::memcpy(given.data(), list.data(), list.size());
   size_t fd_count = head.has_labels;
-  for (const GivenPartition& it : given) {
-    if (it.partition >= partition_count() || it.has_memory > 1 || it.has_overlay > 1) return bad;
+  for (const GivenUnit& it : given) {
+    if (it.unit >= link_.units().count() || it.has_memory > 1 || it.has_overlay > 1) return bad;
     fd_count += it.has_memory + it.has_overlay;
   }
   if (message.fds.size() != fd_count) return bad;
@@ -156,18 +226,16 @@ Outcome<void> Job::take_partitions(Message& message) {
   }
   Batch batch{.rest = {}, .alone = head.alone != 0, .one_turn = head.one_turn != 0};
   std::span<const Fd> memory = message.fds;
-  for (const GivenPartition& it : given) {
-    auto partition = partition_of(it, memory);
-    if (!partition) return partition.error();
+  for (const GivenUnit& it : given) {
+    auto unit = unit_of(it, memory);
+    if (!unit) return unit.error();
     memory = memory.subspan(it.has_memory + it.has_overlay);
     if (const uint32_t edge_bytes = link_.layout().record.size_bytes) {
       batch.edge_count += it.size_bytes / edge_bytes;
     }
-    batch.rest.push_back(std::move(*partition));
+    batch.rest.push_back(std::move(*unit));
   }
-  for (const GivenPartition& it : given) remaining_.remove(it.partition);
-  partition_ = std::move(batch.rest.front());
-  batch.rest.pop_front();
+  for (const GivenUnit& it : given) remaining_.remove(it.unit);
   batch_ = std::move(batch);
   return {};
 }
@@ -186,34 +254,42 @@ Outcome<void> Job::take_labels(int memory) {
   return {};
 }
 
-Outcome<Job::Partition> Job::partition_of(const GivenPartition& given, std::span<const Fd> memory) {
+Outcome<Job::Unit> Job::unit_of(const GivenUnit& given, std::span<const Fd> memory) {
   auto bytes = memory_of(given, memory);
   if (!bytes) return bytes.error();
-  Partition partition;
-  partition.number = given.partition;
-  partition.bytes = std::move(*bytes);
-  uint64_t& chunk_count = chunk_counts_[given.partition];
-  chunk_count = chunk_count_of(given.size_bytes, link_.chunk_bytes());
-  if (!given.has_overlay) return partition;
-  const int overlay = memory[given.has_memory].get();
-  const Result<uint64_t> overlay_bytes = sealed_size(overlay);
-  if (!overlay_bytes) return make_error(EPROTO, "{}: its coordinator gave something else", link_.name());
-  auto mapped = Mapping::of_sealed(overlay, *overlay_bytes);
-  if (!mapped) return mapped.error();
-  partition.overlay = std::move(*mapped);
-  auto updated = parse_overlay(partition.overlay.bytes());
-  if (!updated) return updated.error();
-  partition.updated = std::move(*updated);
-  if (partition.updated.empty()) return partition;
-  chunk_count = std::max(chunk_count, partition.updated.rbegin()->first + uint64_t{1});
-  return partition;
+  const Units& units = link_.units();
+  Unit unit{.partition = units.partition_of(given.unit),
+            .offset = units.offset_of(given.unit),
+            .is_last = units.is_last(given.unit),
+            .bytes = std::move(*bytes),
+            .overlay = {},
+            .updated = {}};
+  if (given.has_overlay) {
+    const int overlay = memory[given.has_memory].get();
+    const Result<uint64_t> overlay_bytes = sealed_size(overlay);
+    if (!overlay_bytes) return make_error(EPROTO, "{}: its coordinator gave something else", link_.name());
+    auto mapped = Mapping::of_sealed(overlay, *overlay_bytes);
+    if (!mapped) return mapped.error();
+    unit.overlay = std::move(*mapped);
+    auto updated = parse_overlay(unit.overlay.bytes());
+    if (!updated) return updated.error();
+    unit.updated = std::move(*updated);
+  }
+  const uint64_t end = chunk_count_of(unit.offset + given.size_bytes, link_.chunk_bytes());
+  unit.chunk = static_cast<uint32_t>(unit.offset / link_.chunk_bytes());
+  unit.chunk_end = static_cast<uint32_t>(end);
+  if (!unit.is_last) return unit;
+  uint64_t& count = chunk_counts_[unit.partition];
+  count = end;
+  if (!unit.updated.empty()) count = std::max(count, unit.updated.rbegin()->first + uint64_t{1});
+  return unit;
 }
 
-Outcome<std::shared_ptr<const Mapping>> Job::memory_of(const GivenPartition& given,
+Outcome<std::shared_ptr<const Mapping>> Job::memory_of(const GivenUnit& given,
                                                        std::span<const Fd> memory) {
   const Error bad = make_error(EPROTO, "{}: its coordinator gave something else", link_.name());
   if (!given.has_memory) {
-    const auto kept = kept_.find(given.partition);
+    const auto kept = kept_.find(given.unit);
     return kept == kept_.end() ? Outcome<std::shared_ptr<const Mapping>>(bad) : kept->second;
   }
   const Result<uint64_t> size_bytes = sealed_size(memory[0].get());
@@ -221,15 +297,8 @@ Outcome<std::shared_ptr<const Mapping>> Job::memory_of(const GivenPartition& giv
   auto mapped = Mapping::of_sealed(memory[0].get(), given.size_bytes);
   if (!mapped) return mapped.error();
   auto bytes = std::make_shared<const Mapping>(std::move(*mapped));
-  if (link_.resident()) kept_[given.partition] = bytes;
+  if (link_.resident()) kept_[given.unit] = bytes;
   return bytes;
-}
-
-void Job::finish_partition() {
-  if (!partition_) return;
-  barrier();
-  profile_.add(partition_->active_edge_count, partition_->edge_count, partition_->thread_ns);
-  partition_.reset();
 }
 
 // --- the loader --------------------------------------------------------------------
@@ -281,21 +350,22 @@ uint32_t Job::chunk_count(uint32_t partition) const {
 }
 
 Chunk Job::chunk_at(uint32_t number) const {
-  const Partition& partition = *partition_;
-  Chunk chunk{.partition = partition.number, .chunk = number, .bytes = {}};
-  const auto mutated = mutated_.find({partition.number, number});
-  const auto updated = partition.updated.find(number);
+  const Unit& unit = partition_->unit;
+  Chunk chunk{.partition = unit.partition, .chunk = number, .bytes = {}};
+  const auto mutated = mutated_.find({unit.partition, number});
+  const auto updated = unit.updated.find(number);
   bool changed = true;
   if (mutated != mutated_.end()) {
     chunk.bytes = mutated->second;
-  } else if (updated != partition.updated.end()) {
+  } else if (updated != unit.updated.end()) {
     chunk.bytes = updated->second;
   } else {
-    const uint64_t size_bytes = partition.bytes->size();
-    const uint64_t begin = number == 0 ? 0 : std::min(number * link_.chunk_bytes(), size_bytes);
-    chunk.bytes =
-        partition.bytes->bytes().subspan(begin, std::min(link_.chunk_bytes(), size_bytes - begin));
-    changed = number >= chunk_count_of(size_bytes, link_.chunk_bytes());
+    const uint64_t unit_end = unit.offset + unit.bytes->size();
+    const uint64_t begin = number == 0 ? 0 : std::min(number * link_.chunk_bytes(), unit_end);
+    const uint64_t end = begin + std::min(link_.chunk_bytes(), unit_end - begin);
+    const uint64_t wanted = std::clamp(partition_->begin, begin, end);
+    chunk.bytes = unit.bytes->bytes().subspan(wanted - unit.offset, end - wanted);
+    changed = number >= chunk_count_of(unit_end, link_.chunk_bytes());
   }
   const RecordFormat& record = link_.layout().record;
   if (record.size_bytes == 0) return chunk;
@@ -307,7 +377,7 @@ Chunk Job::chunk_at(uint32_t number) const {
     label_chunk(chunk.bytes, record, table);
     chunk.active_edge_count = count_active_edges(table, active_);
   } else if (labels_) {
-    chunk.active_edge_count = count_active_edges(labels_.table(partition.number, number), active_);
+    chunk.active_edge_count = count_active_edges(labels_.table(unit.partition, number), active_);
   }
   return chunk;
 }
@@ -315,20 +385,30 @@ Chunk Job::chunk_at(uint32_t number) const {
 Outcome<std::optional<Chunk>> Job::start() {
   if (!partition_) return make_error(EINVAL, "{}: no partition to start with", link_.name());
   barrier();
-  Partition& partition = *partition_;
   const bool skips = link_.layout().record.size_bytes != 0;
-  while (partition.chunk < chunk_count(partition.number)) {
-    Chunk chunk = chunk_at(partition.chunk++);
-    if (skips && chunk.active_edge_count == 0) continue;
-    if (auto given = await_turn(chunk); !given) return given.error();
-    chunk.thread_count = batch_.thread_count;
-    partition.started = true;
-    partition.started_ns = monotonic_ns();
-    partition.edge_count += chunk.edge_count;
-    partition.active_edge_count += chunk.active_edge_count;
-    return std::optional(chunk);
+  for (;;) {
+    Unit& unit = partition_->unit;
+    while (unit.chunk < (unit.is_last ? chunk_count(unit.partition) : unit.chunk_end)) {
+      Chunk chunk = chunk_at(unit.chunk++);
+      if (skips && chunk.active_edge_count == 0) continue;
+      if (auto given = await_turn(chunk); !given) return given.error();
+      chunk.thread_count = batch_.thread_count;
+      partition_->started = true;
+      partition_->started_ns = monotonic_ns();
+      partition_->edge_count += chunk.edge_count;
+      partition_->active_edge_count += chunk.active_edge_count;
+      return std::optional(chunk);
+    }
+    if (batch_.rest.empty() && next_of_partition() == kNoUnit) return std::optional<Chunk>();
+    const Outcome<bool> fetched = fetch(/*leaves_partition=*/false);
+    if (!fetched) {
+      // It cannot be read, and the coordinator gives no more of it.
+      if (link_.connected()) forget_rest_of_partition();
+      return fetched.error();
+    }
+    if (!*fetched || batch_.rest.front().partition != partition_->number) return std::optional<Chunk>();
+    take_next_unit();
   }
-  return std::optional<Chunk>();
 }
 
 // Without a coordinator the chunk is this job's alone.

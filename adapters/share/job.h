@@ -4,6 +4,8 @@
 //   next()               Sharing()             a partition, when it is this job's turn
 //   start(), barrier()   Start(), Barrier()    its chunks, in step with the other jobs
 //
+// The coordinator gives units (units.h), an engine sees partitions: start() fetches what follows.
+//
 // What is active, changed chunks, and what has been done of a sweep stay in the job: no
 // other job sees them, and if the coordinator dies the job goes on with a new one.
 //
@@ -66,23 +68,33 @@ class Job {
  private:
   explicit Job(JobOptions options) : link_(std::move(options)) {}
 
-  // A partition that the job has in its hands.
-  struct Partition {
-    uint32_t number = 0;
+  // A unit that the job was given. Chunks are numbered as in its partition.
+  struct Unit {
+    uint32_t partition = 0;
+    uint64_t offset = 0;          // in it, in bytes
+    bool is_last = true;          // of it
     std::shared_ptr<const Mapping> bytes;
     Mapping overlay;
     ChangedChunks updated;
     uint32_t chunk = 0;           // that comes next
-    bool started = false;         // chunk - 1 was started, and not ended
+    uint32_t chunk_end = 0;
+  };
+
+  // The partition that the job has in its hands.
+  struct Partition {
+    uint32_t number = 0;
+    Unit unit;
+    uint64_t begin = 0;           // of what it is still to have of it, in bytes
+    bool started = false;         // unit.chunk - 1 was started, and not ended
     uint64_t started_ns = 0;
     uint64_t thread_ns = 0;       // of all threads, for the chunks so far
     uint64_t edge_count = 0;
     uint64_t active_edge_count = 0;
   };
 
-  // What was given together with it.
+  // What was given together.
   struct Batch {
-    std::deque<Partition> rest;  // that come after it, without asking
+    std::deque<Unit> rest;       // that come without asking
     bool alone = true;
     bool one_turn = false;
     bool turn_taken = false;     // if it is one
@@ -90,29 +102,34 @@ class Job {
     uint64_t edge_count = 0;
   };
 
-  Outcome<void> begin_sweep_over(PartitionSet partitions);
-  bool is_empty(uint32_t partition) const;
+  Outcome<void> begin_sweep_over(PartitionSet units);
   bool is_changed(uint32_t partition) const;
   Outcome<void> send_sweep();
-  Outcome<void> ask_next();
-  Outcome<void> take_partitions(Message& message);
+  Outcome<bool> fetch(bool leaves_partition);
+  Outcome<void> ask_next(bool leaves_partition);
+  Outcome<void> take_units(Message& message);
   Outcome<void> take_labels(int memory);
-  Outcome<Partition> partition_of(const GivenPartition& given, std::span<const Fd> memory);
-  Outcome<std::shared_ptr<const Mapping>> memory_of(const GivenPartition& given, std::span<const Fd> memory);
+  Outcome<Unit> unit_of(const GivenUnit& given, std::span<const Fd> memory);
+  Outcome<std::shared_ptr<const Mapping>> memory_of(const GivenUnit& given, std::span<const Fd> memory);
   Outcome<void> serve_load(const Message& message);
   Outcome<Fd> make_partition(uint32_t partition) const;
-  void finish_partition();
+  void take_next_unit();
+  bool leave_partition();
+  bool forget_rest_of_partition();
+  uint32_t next_of_partition() const;
   Outcome<void> check_change(uint32_t partition, std::span<const char> bytes) const;
   Outcome<void> reattach();
+  void recut(const Units& before);
   Outcome<void> await_turn(const Chunk& chunk);
   Chunk chunk_at(uint32_t number) const;
   uint32_t chunk_count(uint32_t partition) const;
-  bool may_be_active(uint32_t partition) const;
+  bool may_be_active(uint32_t unit) const;
 
   Link link_;
 
   bool sweeping_ = false;
-  PartitionSet remaining_;
+  bool all_given_ = false;  // the coordinator said that it is over
+  PartitionSet remaining_;  // units that were not given yet
   VertexBits active_;  // empty: all are
   Mapping label_memory_;
   Labels labels_;
@@ -121,7 +138,7 @@ class Job {
   std::map<uint32_t, std::shared_ptr<const Mapping>> kept_;
   std::optional<Partition> partition_;
   Batch batch_;
-  std::map<uint32_t, uint64_t> chunk_counts_;  // of partitions that it has had, as they were given
+  std::map<uint32_t, uint64_t> chunk_counts_;  // of partitions of which it has had the last unit
   std::map<std::pair<uint32_t, uint32_t>, std::vector<char>> mutated_;  // by partition, chunk
   std::vector<std::vector<char>> replaced_;  // of these, while a chunk is in the job's hands
   Profile profile_;

@@ -26,12 +26,12 @@ void LabelKeeper::want(Worker& worker) {
       });
 }
 
-void LabelKeeper::add(uint32_t partition, std::optional<PartitionLabels> labels, Worker& worker) {
+void LabelKeeper::add(uint32_t unit, std::optional<ChunkTables> tables, Worker& worker) {
   if (!building_) return;
-  if (!labels) return give_up();
-  bytes_ += labels->chunk_ends.size() * sizeof(uint64_t) + labels->entries.size() * sizeof(ChunkEntry);
+  if (!tables) return give_up();
+  bytes_ += tables->chunk_ends.size() * sizeof(uint64_t) + tables->entries.size() * sizeof(ChunkEntry);
   if (bytes_ > place_.bytes_max) return give_up();
-  builder_.add(partition, std::move(*labels));
+  builder_.add(unit, std::move(*tables));
   ++labelled_count_;
   if (builder_.complete()) finish(worker);
 }

@@ -2,7 +2,7 @@
 //
 // When the first job names active vertices, they are read from the file beside the graph
 // (label_file.h). If it is missing, damaged, of another graph or of a stranger, every
-// partition is labelled once it is in memory, which costs no reading of its own; when the last
+// unit is labelled once it is in memory, which costs no reading of its own; when the last
 // one is, the file is written. Until then a job takes what it does not know for active.
 //
 // Threads: as SharedGraph; label(), and what has to do with all labels together, by its Worker.
@@ -28,34 +28,32 @@ class LabelKeeper : public std::enable_shared_from_this<LabelKeeper> {
     uint64_t bytes_max = UINT64_MAX;  // that they may have in memory; of more, jobs do without
   };
   LabelKeeper(Place place, uint64_t graph_hash, RecordFormat record, uint64_t chunk_bytes,
-              std::vector<uint64_t> partition_bytes)
+              std::vector<uint64_t> partition_bytes, const Units& units)
       : place_(std::move(place)),
         graph_hash_(graph_hash),
         record_(record),
         chunk_bytes_(chunk_bytes),
         partition_bytes_(std::move(partition_bytes)),
-        taken_(partition_bytes_.size()),
-        builder_(static_cast<uint32_t>(partition_bytes_.size()), record, chunk_bytes) {
+        taken_(units.count()),
+        builder_(units, record, chunk_bytes) {
     // Nobody goes through an empty one, so it would never be in memory to be labelled.
-    for (uint32_t p = 0; p < partition_bytes_.size(); ++p) {
-      if (partition_bytes_[p] == 0 && take(p)) builder_.add(p, PartitionLabels());
+    for (uint32_t unit = 0; unit < units.count(); ++unit) {
+      if (units.bytes_of(unit) == 0 && take(unit)) builder_.add(unit, ChunkTables());
     }
   }
 
   // A job wants them: from now on they are made.
   void want(Worker& worker);
   bool building() const { return building_; }
-  // Whether the partition is to be labelled: true once.
-  bool take(uint32_t partition) {
-    const bool was_taken = taken_[partition];
-    taken_[partition] = true;
+  // Whether the unit is to be labelled: true once.
+  bool take(uint32_t unit) {
+    const bool was_taken = taken_[unit];
+    taken_[unit] = true;
     return !was_taken;
   }
-  PartitionLabels label(std::span<const char> bytes) const {
-    return label_partition(bytes, record_, chunk_bytes_);
-  }
+  ChunkTables label(std::span<const char> bytes) const { return label_chunks(bytes, record_, chunk_bytes_); }
   // None: there was no memory to make them in. Jobs do without them, then.
-  void add(uint32_t partition, std::optional<PartitionLabels> labels, Worker& worker);
+  void add(uint32_t unit, std::optional<ChunkTables> tables, Worker& worker);
 
   // All of them, in sealed memory; -1: not yet.
   int memory() const { return memory_.get(); }
@@ -74,7 +72,7 @@ class LabelKeeper : public std::enable_shared_from_this<LabelKeeper> {
   const std::vector<uint64_t> partition_bytes_;
   bool asked_ = false;
   bool building_ = false;
-  uint64_t labelled_count_ = 0;
+  uint64_t labelled_count_ = 0;  // units
   uint64_t bytes_ = 0;
   std::vector<bool> taken_;
   LabelBuilder builder_;

@@ -179,9 +179,8 @@ bool any_active_edge(std::span<const ChunkEntry> table, VertexBits active) {
   });
 }
 
-PartitionLabels label_partition(std::span<const char> bytes, RecordFormat record,
-                                uint64_t chunk_bytes) {
-  PartitionLabels labels;
+ChunkTables label_chunks(std::span<const char> bytes, RecordFormat record, uint64_t chunk_bytes) {
+  ChunkTables labels;
   for (uint64_t begin = 0; begin < bytes.size(); begin += chunk_bytes) {
     const uint64_t length = std::min<uint64_t>(chunk_bytes, bytes.size() - begin);
     label_chunk(bytes.subspan(begin, length), record, labels.entries);
@@ -190,9 +189,9 @@ PartitionLabels label_partition(std::span<const char> bytes, RecordFormat record
   return labels;
 }
 
-void LabelBuilder::add(uint32_t partition, PartitionLabels labels) {
-  assert(!partitions_[partition]);
-  partitions_[partition] = std::move(labels);
+void LabelBuilder::add(uint32_t unit, ChunkTables tables) {
+  assert(!tables_[unit]);
+  tables_[unit] = std::move(tables);
   ++labelled_count_;
 }
 
@@ -200,22 +199,22 @@ std::string LabelBuilder::to_bytes(uint64_t graph_hash) const {
   assert(complete());
   std::vector<uint64_t> first_chunk{0};
   std::vector<uint64_t> first_entry{0};
-  for (const auto& partition : partitions_) {
+  for (uint32_t unit = 0; unit < tables_.size(); ++unit) {
     const uint64_t before = first_entry.back();
-    for (const uint64_t end : partition->chunk_ends) first_entry.push_back(before + end);
-    first_chunk.push_back(first_entry.size() - 1);
+    for (const uint64_t end : tables_[unit]->chunk_ends) first_entry.push_back(before + end);
+    if (units_.is_last(unit)) first_chunk.push_back(first_entry.size() - 1);
   }
   LabelHeader header{.graph_hash = graph_hash,
                      .chunk_bytes = chunk_bytes_,
                      .chunk_count = first_entry.size() - 1,
                      .entry_count = first_entry.back(),
-                     .partition_count = static_cast<uint32_t>(partitions_.size()),
+                     .partition_count = units_.partition_count(),
                      .record_bytes = record_.size_bytes};
   std::string bytes(sizeof header, '\0');
   bytes.reserve(sizeof header + 8 * (first_chunk.size() + first_entry.size() + header.entry_count));
   append(bytes, first_chunk);
   append(bytes, first_entry);
-  for (const auto& partition : partitions_) append(bytes, partition->entries);
+  for (const auto& tables : tables_) append(bytes, tables->entries);
   header.payload_crc = crc_of(std::span(bytes).subspan(sizeof header));
   header.header_crc = header_crc(header);
   std::memcpy(bytes.data(), &header, sizeof header);

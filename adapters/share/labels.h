@@ -21,9 +21,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "adapters/share/layout.h"
+#include "adapters/share/units.h"
 #include "iomgr/base/error.h"
 
 namespace graphlane::share {
@@ -98,28 +100,28 @@ class Labels {
 uint64_t count_active_edges(std::span<const ChunkEntry> table, VertexBits active);
 bool any_active_edge(std::span<const ChunkEntry> table, VertexBits active);
 
-// The tables of one partition's chunks, Set_c^i.
-struct PartitionLabels {
+// The tables of the chunks of a partition, Set_c^i, or of a unit.
+struct ChunkTables {
   std::vector<uint64_t> chunk_ends;  // in `entries`
   std::vector<ChunkEntry> entries;
 };
-PartitionLabels label_partition(std::span<const char> bytes, RecordFormat record,
-                                uint64_t chunk_bytes);
+ChunkTables label_chunks(std::span<const char> bytes, RecordFormat record, uint64_t chunk_bytes);
 
-// Labels in the making: partitions in any order, each once.
+// Labels in the making: units in any order, each once.
 class LabelBuilder {
  public:
-  LabelBuilder(uint32_t partition_count, RecordFormat record, uint64_t chunk_bytes)
-      : record_(record), chunk_bytes_(chunk_bytes), partitions_(partition_count) {}
+  LabelBuilder(Units units, RecordFormat record, uint64_t chunk_bytes)
+      : units_(std::move(units)), record_(record), chunk_bytes_(chunk_bytes), tables_(units_.count()) {}
 
-  void add(uint32_t partition, PartitionLabels labels);
-  bool complete() const { return labelled_count_ == partitions_.size(); }
+  void add(uint32_t unit, ChunkTables tables);
+  bool complete() const { return labelled_count_ == tables_.size(); }
   std::string to_bytes(uint64_t graph_hash) const;
 
  private:
+  const Units units_;
   const RecordFormat record_;
   const uint64_t chunk_bytes_;
-  std::vector<std::optional<PartitionLabels>> partitions_;
+  std::vector<std::optional<ChunkTables>> tables_;  // of each unit
   size_t labelled_count_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <numeric>
 #include <utility>
 
 #include "adapters/share/labels.h"
@@ -34,6 +35,14 @@ PartitionSet set_of(std::string_view bytes, uint32_t partition_count) {
   std::vector<uint64_t> words(bytes.size() / sizeof(uint64_t));
   if (!words.empty()) std::memcpy(words.data(), bytes.data(), words.size() * sizeof(uint64_t));
   return PartitionSet(partition_count, words);
+}
+
+// Into so many units as a coordinator of ours makes.
+bool can_be_cut(std::span<const uint64_t> partition_bytes, const WelcomeMessage& welcome) {
+  const uint64_t graph_bytes = std::accumulate(partition_bytes.begin(), partition_bytes.end(), uint64_t{0});
+  if (welcome.chunk_bytes == 0) return false;
+  const uint64_t unit_bytes = unit_bytes_for(welcome.chunk_bytes, graph_bytes);
+  return welcome.unit_bytes == kUncut || welcome.unit_bytes == unit_bytes;
 }
 
 }  // namespace
@@ -144,6 +153,8 @@ Outcome<void> Link::attach_once(bool is_last_try) {
   if (kind_of(*message) != Kind::kWelcome || !message->read(welcome_)) {
     return confused();
   }
+  if (!can_be_cut(partition_bytes_, welcome_)) return confused();
+  units_ = Units(partition_bytes_, welcome_.unit_bytes);
   socket_ = std::move(*connection);
   const std::string_view updated = message->after(sizeof welcome_);
   updated_ = set_of(updated, layout().partition_count);

@@ -17,6 +17,7 @@
 #include "adapters/share/message_socket.h"
 #include "adapters/share/partition_set.h"
 #include "adapters/share/protocol.h"
+#include "adapters/share/units.h"
 
 namespace graphlane::share {
 
@@ -53,6 +54,8 @@ class Link {
   const Layout& layout() const { return options_.layout; }
   const std::string& name() const { return options_.files[0]; }  // for messages
   const std::vector<uint64_t>& partition_bytes() const { return partition_bytes_; }
+  // As its coordinator cuts the partitions.
+  const Units& units() const { return units_; }
   uint64_t graph_hash() const;
   uint64_t chunk_bytes() const { return welcome_.chunk_bytes; }
   uint64_t access_ps() const { return welcome_.access_ps; }
@@ -94,6 +97,7 @@ class Link {
 
   Fd socket_;  // none: the coordinator is gone
   WelcomeMessage welcome_;
+  Units units_;
   PartitionSet updated_;
   bool sees_updates_ = false;
 };

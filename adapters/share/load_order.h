@@ -6,7 +6,7 @@
 // partition that many jobs need comes early, and so does one whose job needs few
 // others: that job is soon in its next iteration, and may then share what the others
 // are about to load. Of equals the one that comes first in the graph, so that a
-// device is read forwards.
+// device is read forwards. A partition's units (units.h) stay together.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,10 @@ enum class LoadOrder {
   kGraph,  // as they stand there: GraphM's "without scheduling", to compare with
 };
 
-// The partitions that any job needs, the most urgent first.
-std::vector<uint32_t> load_order(std::span<const PartitionSet* const> needs_of_jobs,
-                                 uint32_t partition_count, LoadOrder how = LoadOrder::kPriority);
+// The units that any job needs, those of the most urgent partition first. `first_of_same`: of each
+// unit the first one of its partition; empty: each is one.
+std::vector<uint32_t> load_order(std::span<const PartitionSet* const> needs_of_jobs, uint32_t unit_count,
+                                 LoadOrder how = LoadOrder::kPriority,
+                                 std::span<const uint32_t> first_of_same = {});
 
 }  // namespace graphlane::share

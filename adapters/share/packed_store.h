@@ -1,4 +1,4 @@
-// PackedStore: the partitions that a coordinator keeps packed, beside the buffers that jobs read.
+// PackedStore: the units that a coordinator keeps packed, beside the buffers that jobs read.
 //
 // Those at the graph's begin stay (eviction.h): what lies behind is not kept in the place of what
 // lies before.
@@ -19,10 +19,11 @@ class PackedStore {
   using Packed = std::shared_ptr<const PackedPartition>;
 
   // Null: it is not there. Who asks wants it in this round of the graph's (GlobalTable::round()).
-  Packed find(uint32_t partition, uint64_t round);
+  Packed find(uint32_t unit, uint64_t round);
   // If all may have so many bytes.
-  void keep(uint32_t partition, Packed packed, uint64_t round, uint64_t budget_bytes);
-  void drop(uint32_t partition);
+  void keep(uint32_t unit, Packed packed, uint64_t round, uint64_t budget_bytes);
+  bool has(uint32_t unit) const { return entries_.contains(unit); }
+  void drop(uint32_t unit);
   void clear();
   uint64_t bytes() const { return bytes_; }
 

@@ -1,4 +1,4 @@
-// PartitionSet: some of a graph's partitions, one bit each.
+// PartitionSet: some of a graph's partitions, or of its units (units.h), one bit each.
 #pragma once
 
 #include <bit>
@@ -28,6 +28,15 @@ class PartitionSet {
 
   uint32_t partition_count() const { return partition_count_; }
   std::span<const uint64_t> words() const { return words_; }
+
+  // The first one from `p` on; none: partition_count().
+  uint32_t next(uint32_t p) const {
+    for (size_t i = p / 64; i < words_.size(); ++i) {
+      const uint64_t word = i == p / 64 ? words_[i] & ~uint64_t{0} << p % 64 : words_[i];
+      if (word != 0) return static_cast<uint32_t>(i * 64) + static_cast<uint32_t>(std::countr_zero(word));
+    }
+    return partition_count_;
+  }
 
   bool has(uint32_t p) const { return (words_[p / 64] >> p % 64 & 1) != 0; }
   void add(uint32_t p) { words_[p / 64] |= uint64_t{1} << p % 64; }

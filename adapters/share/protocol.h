@@ -3,14 +3,14 @@
 //   job                                         coordinator
 //   Attach + layout, directory, files    ──▶
 //                                        ◀──    Welcome + labels, or Refusal
-//   Sweep + the active partitions        ──▶
+//   Sweep + the active units             ──▶
 //   Next                                 ──▶
 //                                        ◀──    Load, if it is this job's loader's turn
 //   Loaded + sealed memory               ──▶
-//                                        ◀──    Partitions + their memory, overlays, labels;
+//                                        ◀──    Units + their memory, overlays, labels;
 //                                               SweepEnd, or Refusal
 //   Turn (before a chunk, or a batch)    ──▶
-//                                        ◀──    TurnGiven, unless the partition is `alone`
+//                                        ◀──    TurnGiven, unless it is `alone`
 //   Done (after a chunk)                 ──▶
 //   Update + sealed memory, files (rw)   ──▶
 //                                        ◀──    Updated, or Refusal
@@ -26,11 +26,12 @@
 
 namespace graphlane::share {
 
-inline constexpr uint32_t kProtocolVersion = 4;
+inline constexpr uint32_t kProtocolVersion = 5;
+inline constexpr uint32_t kNoUnit = UINT32_MAX;
 
 enum class Kind : uint32_t {
   kAttach = 1, kSweep, kNext, kLoaded, kTurn, kDone, kUpdate, kAskStatistics,
-  kWelcome = 101, kRefusal, kLoad, kPartitions, kSweepEnd, kTurnGiven, kUpdated, kStatistics,
+  kWelcome = 101, kRefusal, kLoad, kUnits, kSweepEnd, kTurnGiven, kUpdated, kStatistics,
 };
 
 struct AttachMessage {
@@ -49,6 +50,7 @@ struct WelcomeMessage {
   uint32_t resident = 0;     // all partitions stay in memory: each is given once to a job
   uint64_t version = 0;      // of the graph: the updates before it are seen
   uint64_t chunk_bytes = 0;  // S_c; UINT64_MAX: a partition is one chunk
+  uint64_t unit_bytes = 0;   // units.h: how partitions are cut
   uint64_t access_ps = 0;    // T(E); 0: not known yet
   // Then the set of updated partitions, unless there is none.
 };
@@ -62,12 +64,14 @@ struct RefusalMessage {
 struct SweepMessage {
   Kind kind = Kind::kSweep;
   uint32_t wants_labels = 0;
-  // Then the set of active partitions.
+  uint32_t within = kNoUnit;  // that it goes on with, having had what lies before in its partition
+  uint32_t padding = 0;
+  // Then the set of active units.
 };
 
 struct NextMessage {
   Kind kind = Kind::kNext;
-  uint32_t padding = 0;
+  uint32_t leaves_partition = 0;  // whose other units it does not want
   uint64_t access_ps = 0;  // T(E) as this job measured it; 0: it has not
 };
 
@@ -82,8 +86,8 @@ struct LoadedMessage {
   int32_t error = 0;  // 0, and sealed memory goes along; or the loader's errno
 };
 
-struct PartitionsMessage {
-  Kind kind = Kind::kPartitions;
+struct UnitsMessage {
+  Kind kind = Kind::kUnits;
   uint32_t count = 0;
   uint32_t alone = 0;       // no turns: it goes through the chunks by itself
   uint32_t one_turn = 0;    // a batch: one turn for all of them, which ends with Next
@@ -92,10 +96,10 @@ struct PartitionsMessage {
   // Then `count` times what follows, each with up to two descriptors.
 };
 
-struct GivenPartition {
-  uint32_t partition = 0;
+struct GivenUnit {
+  uint32_t unit = 0;
   uint32_t has_memory = 0;   // the first descriptor; else the job has had it
-  uint32_t has_overlay = 0;  // the next one
+  uint32_t has_overlay = 0;  // the next one: of its partition
   uint32_t padding = 0;
   uint64_t size_bytes = 0;
 };

@@ -13,11 +13,9 @@ namespace {
 // How long a convoy waits for a job to begin its next sweep. It saves a round of loads
 // when jobs keep step, and is small beside a sweep of a graph that does not fit memory.
 constexpr uint64_t kGatherNs = 30'000'000;
-// That jobs keep mapped: a process may have 65530 mappings.
-constexpr size_t kKeptPartitionsMax = 16384;
-// What is kept of each partition, as measured with 2^20 of them; and in sets of them, of each job.
-constexpr uint64_t kPartitionTableBytes = 256;
-constexpr uint64_t kPartitionsInAJobsByte = 4;
+// What is kept of each unit, as measured with 2^20 of them; and in sets of them, of each job.
+constexpr uint64_t kUnitTableBytes = 256;
+constexpr uint64_t kUnitsInAJobsByte = 4;
 
 }  // namespace
 
@@ -31,42 +29,31 @@ SharedGraph::SharedGraph(GraphFiles files, std::shared_ptr<LabelKeeper> labels, 
                          const Options& options)
     : options_(options),
       files_(std::make_shared<const GraphFiles>(std::move(files))),
-      resident_(fits_memory()),
       least_bytes_(least()),
       worker_(worker),
       labels_(std::move(labels)),
-      table_(partition_count(), options.core_count, options.batching),
-      buffers_(partition_count(), options.part_bytes, options.buffer_count_max),
-      partition_bytes_(files_->partition_bytes) {}
-
-uint64_t SharedGraph::graph_bytes() const {
-  const std::vector<uint64_t>& sizes = files_->partition_bytes;
-  return std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
-}
-
-// With something left for graphs that come later. Of partitions that a loader makes, nobody knows.
-bool SharedGraph::fits_memory() const {
-  return !files_->layout.by_loader && graph_bytes() <= options_.part_bytes / 8 * 7 &&
-         files_->partition_bytes.size() <= std::min(options_.buffer_count_max, kKeptPartitionsMax);
-}
+      table_(unit_count(), options.core_count, options.batching),
+      buffers_(unit_count(), options.part_bytes, options.buffer_count_max),
+      unit_bytes_(files_->units.bytes()) {}
 
 uint64_t SharedGraph::least() const {
-  if (resident_) return graph_bytes();
-  return std::max(std::ranges::max(files_->partition_bytes), options_.batching.batch_bytes);
+  const std::vector<uint64_t>& sizes = files_->units.bytes();
+  if (resident()) return std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
+  return std::max(std::ranges::max(sizes), options_.batching.batch_bytes);
 }
 
-uint64_t SharedGraph::table_bytes_of(const Layout& layout) {
-  return layout.ranges.size() * sizeof(FileRange) + layout.partition_count * kPartitionTableBytes;
+uint64_t SharedGraph::table_bytes_of(const Layout& layout, uint64_t unit_count) {
+  return layout.ranges.size() * sizeof(FileRange) + unit_count * kUnitTableBytes;
 }
 
 uint64_t SharedGraph::table_bytes() const {
   if (!options_.charged_to) return 0;
-  return table_bytes_of(files_->layout) + jobs_.size() * job_bytes() + snapshots_.bytes() +
+  return table_bytes_of(files_->layout, unit_count()) + jobs_.size() * job_bytes() + snapshots_.bytes() +
          (labels_ ? labels_->bytes() : 0);
 }
 
 uint64_t SharedGraph::job_bytes() const {
-  return options_.charged_to ? partition_count() / kPartitionsInAJobsByte : 0;
+  return options_.charged_to ? unit_count() / kUnitsInAJobsByte : 0;
 }
 
 void SharedGraph::set_budget(uint64_t bytes) {
@@ -83,18 +70,19 @@ void SharedGraph::attach(const TurnGroup::Member& member, int socket, uid_t user
   job.user = user;
   job.member = member;
   job.version = snapshots_.newest_version();
-  job.given = PartitionSet(partition_count());
+  job.given = PartitionSet(unit_count());
   table_.add_job(id, member.thread_count);
   const auto known = access_ps_.find(user);
   std::string updated;
   if (const std::vector<uint32_t> list = snapshots_.updated_partitions(job.version); !list.empty()) {
-    PartitionSet set(partition_count());
+    PartitionSet set(files_->units.partition_count());
     for (const uint32_t p : list) set.add(p);
     updated.assign(reinterpret_cast<const char*>(set.words().data()), set.words().size_bytes());
   }
-  tell(id, WelcomeMessage{.resident = resident_,
+  tell(id, WelcomeMessage{.resident = resident(),
                           .version = job.version,
                           .chunk_bytes = options_.chunk_bytes,
+                          .unit_bytes = files_->units.unit_bytes(),
                           .access_ps = known == access_ps_.end() ? 0 : known->second},
        updated);
 }
@@ -114,15 +102,16 @@ void SharedGraph::detach(JobId id) {
   packed_.clear();
 }
 
-bool SharedGraph::sweep(JobId id, PartitionSet active, bool wants_labels) {
+bool SharedGraph::sweep(JobId id, PartitionSet active, const SweepMessage& message) {
   Job& job = jobs_.at(id);
-  if (table_.waits(id)) return false;
-  if (wants_labels && labels_) {
+  if (table_.waits(id) || (message.within != kNoUnit && message.within >= unit_count())) return false;
+  if (message.wants_labels != 0 && labels_) {
     job.labels_wanted = true;
     labels_->want(worker_);
   }
   if (!table_.reads(id).empty()) leave_group(job, id, monotonic_ns());
-  table_.begin_sweep(id, std::move(active));
+  const bool goes_on = message.within != kNoUnit;
+  table_.begin_sweep(id, std::move(active), goes_on ? std::optional(message.within) : std::nullopt);
   job.gathered_until_ns = 0;
   return true;
 }
@@ -132,6 +121,7 @@ bool SharedGraph::next(JobId id, const NextMessage& message) {
   if (table_.waits(id)) return false;
   if (message.access_ps != 0) access_ps_[job.user] = message.access_ps;
   leave_group(job, id, monotonic_ns());
+  if (message.leaves_partition != 0) table_.leave_partition(id);
   table_.ask(id);
   return true;
 }
@@ -193,10 +183,13 @@ bool SharedGraph::done(JobId id) {
 }
 
 Outcome<uint64_t> SharedGraph::update(uint32_t partition, uint32_t chunk, Fd memory) {
-  if (partition >= partition_count()) {
-    return make_error(EINVAL, "{}: partition {} of {}", files_->name, partition, partition_count());
+  const Units& units = files_->units;
+  if (partition >= units.partition_count()) {
+    return make_error(EINVAL, "{}: partition {} of {}", files_->name, partition, units.partition_count());
   }
-  const uint64_t count = std::max(chunk_count_of(partition_bytes_[partition], options_.chunk_bytes),
+  const uint32_t last = units.end_of(partition) - 1;
+  const uint64_t partition_bytes = units.offset_of(last) + unit_bytes_[last];
+  const uint64_t count = std::max(chunk_count_of(partition_bytes, options_.chunk_bytes),
                                   snapshots_.chunk_end(partition));
   if (chunk > count) {
     return make_error(EINVAL, "{}: partition {}: chunk {} of {}", files_->name, partition, chunk, count);
@@ -263,7 +256,7 @@ void SharedGraph::give(const GlobalTable::Grant& grant) {
     jobs_.at(id).alone = alone;
     jobs_.at(id).turn_chunk.reset();
     jobs_.at(id).group = table_.is_late(id) ? nullptr : group;
-    give_buffers(id, alone, grant.partitions.size() > 1);
+    give_buffers(id, alone, grant.units.size() > 1);
   }
 }
 
@@ -271,19 +264,19 @@ void SharedGraph::give_buffers(JobId id, bool alone, bool one_turn) {
   static_assert(2 * GlobalTable::kBatchMax + 1 <= kMessageFdsMax, "memory and overlay of each, and labels");
   Job& job = jobs_.at(id);
   const GlobalTable::Batch& batch = table_.reads(id);
-  PartitionsMessage message{
+  UnitsMessage message{
       .count = static_cast<uint32_t>(batch.size()), .alone = alone, .one_turn = one_turn};
-  std::vector<GivenPartition> given;
+  std::vector<GivenUnit> given;
   std::vector<int> fds;
-  for (const uint32_t partition : batch) {
-    const Buffer& buffer = *buffers_.find(partition);
-    given.push_back({.partition = partition, .size_bytes = buffer.size_bytes});
-    if (!job.given.has(partition)) {
+  for (const uint32_t unit : batch) {
+    const Buffer& buffer = *buffers_.find(unit);
+    given.push_back({.unit = unit, .size_bytes = buffer.size_bytes});
+    if (!job.given.has(unit)) {
       given.back().has_memory = 1;
       fds.push_back(buffer.memory.get());
-      if (resident_) job.given.add(partition);
+      if (resident()) job.given.add(unit);
     }
-    if (const Fd* overlay = snapshots_.overlay(partition, job.version)) {
+    if (const Fd* overlay = snapshots_.overlay(files_->units.partition_of(unit), job.version)) {
       given.back().has_overlay = 1;
       fds.push_back(overlay->get());
     }
@@ -330,7 +323,7 @@ std::set<JobId> SharedGraph::holders() const {
   for (const TurnGroup* group : groups) {
     for (const JobId id : group->holders()) holders.insert(id);
   }
-  // Who waits for its turn computes no more than who waits for a partition.
+  // Who waits for its turn computes no more than who waits for a unit.
   std::erase_if(holders, [&](JobId id) {
     const Job& job = jobs_.at(id);
     return job.group && job.group->waits(id);

@@ -1,7 +1,7 @@
 // SharedGraph: what a coordinator knows of one graph, and does for its jobs.
 //
 //   GlobalTable    who needs what, and what is open            algorithm 2, formula 5
-//   BufferPool     the partitions in memory, one copy each     within the budget
+//   BufferPool     the units in memory, one copy each          within the budget
 //   PackedStore    in fewer bytes, what nobody reads now       in what memory is left
 //   TurnGroup      who goes through the chunks of one together formulas 2 to 4
 //   HoldAccount    who has kept others waiting for too long
@@ -50,6 +50,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
     size_t buffer_count_max = 0;
     uint32_t core_count = 1;
     uint64_t chunk_bytes = 0;
+    bool is_resident = false;  // no buffer has ever to make room
     GlobalTable::Batching batching;
   };
   SharedGraph(GraphFiles files, std::shared_ptr<LabelKeeper> labels, Worker& worker,
@@ -62,15 +63,15 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
     return jobs_.empty() && (snapshots_.newest_version() == 0 || !files_->can_be_found());
   }
 
-  // No buffer has ever to make room: jobs may keep it mapped.
-  bool resident() const { return resident_; }
+  // Jobs may keep it mapped.
+  bool resident() const { return options_.is_resident; }
   // What it has to have of the budget: its largest batch, or all of it if it is resident.
   uint64_t least_bytes() const { return least_bytes_; }
   // What it takes of the budget beside that, as far as it is charged for it: its tables, labels, and
   // what was updated.
   uint64_t table_bytes() const;
   // Of which so much before there is a graph, and so much for each job.
-  static uint64_t table_bytes_of(const Layout& layout);
+  static uint64_t table_bytes_of(const Layout& layout, uint64_t unit_count);
   uint64_t job_bytes() const;
   std::optional<uid_t> charged_to() const { return options_.charged_to; }
   // What it has for buffers, no less than the least. What nobody reads of more is released.
@@ -81,7 +82,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   void detach(JobId job);
 
   // What a job said; false: it broke the rules.
-  bool sweep(JobId job, PartitionSet active, bool wants_labels);
+  bool sweep(JobId job, PartitionSet active, const SweepMessage& message);
   bool next(JobId job, const NextMessage& message);
   bool loaded(JobId job, const LoadedMessage& message, Fd memory);
   bool turn(JobId job, const TurnMessage& message);
@@ -89,7 +90,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   // Whoever calls this has checked that the job may change the graph.
   Outcome<uint64_t> update(uint32_t partition, uint32_t chunk, Fd memory);
   StatisticsMessage statistics() const;
-  uint32_t partition_count() const { return static_cast<uint32_t>(files_->partition_bytes.size()); }
+  uint32_t unit_count() const { return files_->units.count(); }
   const GraphFiles& files() const { return *files_; }
 
   // Does what has become possible. When it wants to be called again at the latest;
@@ -110,7 +111,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
     PartitionSet given;                   // if the graph is resident
     HoldAccount account;
     uint64_t gathered_until_ns = 0;       // others wait for its next sweep; 0: not yet
-    bool alone = true;                    // what it was told with its partition
+    bool alone = true;                    // what it was told with its unit
     std::shared_ptr<TurnGroup> group;     // of that; none: it is late, or alone
     TurnMessage turn;                     // that it asked for last
     std::optional<uint32_t> turn_chunk;   // of that; none: not yet, of what it was given
@@ -125,27 +126,25 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   }
   void refuse(JobId id, const Error& error);
 
-  uint64_t graph_bytes() const;
-  bool fits_memory() const;
   uint64_t least() const;
   void give(const GlobalTable::Grant& grant);
   void give_buffers(JobId id, bool alone, bool one_turn);
-  void release(uint32_t partition);
+  void release(uint32_t unit);
   void release_all(const PartitionSet& loaded);
   bool make_room(uint64_t size_bytes, size_t count, bool open);
   void load_wanted(uint64_t now_ns);
   bool load(GlobalTable::Batch batch, bool open);
   void start_filling(const GlobalTable::Batch& batch);
   void read_run(const GlobalTable::Batch& batch);
-  void unpack(uint32_t partition, PackedStore::Packed packed);
+  void unpack(uint32_t unit, PackedStore::Packed packed);
   void leave_unused();
   void label_loaded();
-  void ask_a_loader(uint32_t partition, uint64_t now_ns);
+  void ask_a_loader(uint32_t unit, uint64_t now_ns);
   void ask_loaders(uint64_t now_ns);
   void count_load(uint64_t size_bytes);
-  void store(uint32_t partition, Fd memory, uint64_t size_bytes);
-  void keep_packed(uint32_t partition, PackedStore::Packed packed);
-  void fail(uint32_t partition, const Error& error);
+  void store(uint32_t unit, Fd memory, uint64_t size_bytes);
+  void keep_packed(uint32_t unit, PackedStore::Packed packed);
+  void fail(uint32_t unit, const Error& error);
   void give_turns(uint64_t now_ns);
   bool judge(uint64_t now_ns);
   std::set<JobId> holders() const;
@@ -154,7 +153,6 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
 
   const Options options_;
   const std::shared_ptr<const GraphFiles> files_;
-  const bool resident_;
   const uint64_t least_bytes_;
   Worker& worker_;
   const std::shared_ptr<LabelKeeper> labels_;  // null: edges are unknown
@@ -163,9 +161,9 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   std::map<JobId, Job> jobs_;
   BufferPool buffers_;
   PackedStore packed_;
-  std::vector<uint64_t> partition_bytes_;  // of those that loaders make, once they were
+  std::vector<uint64_t> unit_bytes_;       // of those that loaders make, once they were
   std::map<uid_t, uint64_t> access_ps_;    // T(E), as measured by jobs of a user
-  bool blocked_by_budget_ = false;         // the open partition waits for readers of others
+  bool blocked_by_budget_ = false;         // the open unit waits for readers of others
   std::vector<JobId> broken_;
   StatisticsMessage counts_;
 };

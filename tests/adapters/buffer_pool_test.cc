@@ -53,6 +53,21 @@ TEST_F(BufferPoolTest, WhatIsLeftStaysWhileThereIsRoom) {
   EXPECT_NE(pool_.find(0), nullptr);
 }
 
+TEST_F(BufferPoolTest, WhatWasUsedAtOnceCountsForTwoRounds) {
+  for (const uint32_t p : {0, 1, 2}) ASSERT_TRUE(load(p));
+  pool_.release(1);
+  pool_.release(2);
+  EXPECT_EQ(pool_.used_bytes_lately(), 3 * kBytes);
+  ++round_;
+  leave(5);
+  EXPECT_EQ(pool_.used_bytes_lately(), 3 * kBytes);
+  ASSERT_TRUE(load(1));
+  ++round_;
+  leave(6);
+  EXPECT_EQ(pool_.used_bytes_lately(), 2 * kBytes);
+  EXPECT_EQ(pool_.used_bytes_max(), 3 * kBytes);
+}
+
 TEST_F(BufferPoolTest, WhatStaysHasNoGaps) {
   for (const uint32_t p : {0, 3, 1, 2}) {
     ASSERT_TRUE(load(p));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 
@@ -125,7 +126,7 @@ TEST_F(GlobalTableTest, AnOpenPartitionStaysOpenForWhoStillNeedsIt) {
   EXPECT_EQ(table.step().grants[0].jobs, (std::vector<JobId>{1, 2}));
   table.ask(1);
   table.set_loaded(1, true);
-  EXPECT_EQ(table.step().grants[0].partitions, GlobalTable::Batch{1});
+  EXPECT_EQ(table.step().grants[0].units, GlobalTable::Batch{1});
   table.ask(1);
   EXPECT_EQ(table.step().ended, std::vector<JobId>{1});
   PartitionSet first(2);
@@ -153,13 +154,82 @@ TEST_F(GlobalTableTest, NobodyWaitsForWhoIsLate) {
 class BatchTest : public GlobalTableTest {
  protected:
   BatchTest()
-      : GlobalTableTest({.partition_bytes = {10, 10, 10, 40, 5, 5}, .batch_bytes = 30, .ahead_bytes = 12}) {}
+      : GlobalTableTest({.unit_bytes = {10, 10, 10, 40, 5, 5}, .batch_bytes = 30, .ahead_bytes = 12,
+                         .first_of_same = {}}) {}
 };
 
 TEST_F(BatchTest, WhatFitsOneChunkTogetherIsOne) {
   begin(1, PartitionSet(kPartitions, true));
   begin(2, some({1, 4, 5}));
   EXPECT_EQ(step(), "1:1+4+5+0 2:1+4+5");
+}
+
+// Units 0 to 2 are a partition, 3 and 4, and 5.
+class UnitsTest : public GlobalTableTest {
+ protected:
+  UnitsTest() : GlobalTableTest({.unit_bytes = {1, 1, 1, 1, 1, 1}, .first_of_same = {0, 0, 0, 3, 3, 5}}) {}
+};
+
+TEST_F(UnitsTest, WhoComesInTheMiddleOfAPartitionBeginsWithTheNext) {
+  begin(1, PartitionSet(kPartitions, true));
+  EXPECT_EQ(step(), "1:0");
+  EXPECT_EQ(ask(1), "1:1");
+  begin(2, PartitionSet(kPartitions, true));
+  EXPECT_EQ(ask(1), "1:2");
+  EXPECT_EQ(ask(1), "1:3 2:3");
+  EXPECT_EQ(ask(1), "");
+  EXPECT_EQ(ask(2), "1:4 2:4");
+  EXPECT_EQ(ask(1), "");
+  EXPECT_EQ(ask(2), "1:5 2:5");
+  EXPECT_EQ(ask(1), "1:end");
+  table_.stop_gathering(1);
+  EXPECT_EQ(ask(2), "2:0");
+  EXPECT_EQ(ask(2), "2:1");
+  EXPECT_EQ(ask(2), "2:2");
+  EXPECT_EQ(ask(2), "2:end");
+}
+
+TEST_F(UnitsTest, WhoWasLateInTheMiddleGoesOnThere) {
+  begin(1, PartitionSet(kPartitions, true));
+  begin(2, PartitionSet(kPartitions, true));
+  EXPECT_EQ(step(), "1:0 2:0");
+  EXPECT_EQ(ask(1), "");
+  table_.set_late(2);
+  EXPECT_EQ(step(), "1:1");
+  EXPECT_EQ(ask(1), "1:2");
+  EXPECT_EQ(ask(1), "1:3");
+  EXPECT_EQ(ask(2), "");  // not 3, as it needs 1
+  EXPECT_EQ(ask(1), "1:4");
+  EXPECT_EQ(ask(1), "1:5 2:1");
+  EXPECT_EQ(ask(2), "2:2");
+}
+
+TEST_F(UnitsTest, WhoLeavesAPartitionGetsNoMoreOfIt) {
+  begin(1, PartitionSet(kPartitions, true));
+  EXPECT_EQ(step(), "1:0");
+  table_.leave_partition(1);
+  EXPECT_EQ(ask(1), "1:3");
+}
+
+TEST_F(UnitsTest, OfAPartitionOfWhichOneCannotBeReadNoMoreComes) {
+  begin(1, PartitionSet(kPartitions, true));
+  EXPECT_EQ(step(), "1:0");
+  table_.ask(1);
+  (void)table_.step();
+  EXPECT_EQ(table_.give_up(1), std::vector<JobId>{1});
+  table_.take_back(1);
+  EXPECT_EQ(ask(1), "1:3");
+}
+
+TEST_F(UnitsTest, WhoHasHadTheBeginOfOneElsewhereGoesOnWithIt) {
+  table_.add_job(1, 1);
+  table_.begin_sweep(1, some({2, 3, 4, 5}), 2);
+  table_.add_job(2, 1);
+  table_.begin_sweep(2, some({5}));
+  table_.ask(2);
+  EXPECT_EQ(step(), "2:5");
+  EXPECT_EQ(ask(1), "1:2");
+  EXPECT_EQ(ask(1), "1:3");
 }
 
 TEST_F(BatchTest, EachJobGetsOfItWhatItNeeds) {
@@ -259,17 +329,23 @@ TEST_F(GlobalTableTest, EveryJobGetsEachOfItsPartitionsOnce) {
     std::mt19937 random(seed);
     const uint32_t count = random() % 10 + 1;
     GlobalTable::Batching batching{
-        .partition_bytes = {}, .batch_bytes = random() % 5, .ahead_bytes = random() % 4};
-    for (uint32_t p = 0; p < count; ++p) batching.partition_bytes.push_back(random() % 3);
+        .unit_bytes = {}, .batch_bytes = random() % 5, .ahead_bytes = random() % 4, .first_of_same = {}};
+    for (uint32_t p = 0; p < count; ++p) {
+      batching.unit_bytes.push_back(random() % 3);
+      const bool goes_on = p > 0 && random() % 2 == 0;  // the partition of the one before
+      batching.first_of_same.push_back(goes_on ? batching.first_of_same.back() : p);
+    }
     GlobalTable table(count, random() % 4 + 1, batching);
     struct Model {
       std::set<uint32_t> owed;
+      std::optional<uint32_t> within;  // first_of() the last one that it was given
       bool waits = false;
       int sweeps_left = 0;
     };
     std::map<JobId, Model> jobs;
     JobId last = 0;
     const auto begin_sweep = [&](JobId id) {
+      jobs[id].within.reset();
       PartitionSet active(count);
       for (uint32_t p = 0; p < count; ++p) {
         if (random() % 2 == 0) active.add(p), jobs[id].owed.insert(p);
@@ -302,7 +378,18 @@ TEST_F(GlobalTableTest, EveryJobGetsEachOfItsPartitionsOnce) {
           ASSERT_TRUE(jobs.at(id).waits) << "seed " << seed;
           ASSERT_FALSE(table.reads(id).empty()) << "seed " << seed;
           for (const uint32_t p : table.reads(id)) {
-            ASSERT_EQ(jobs.at(id).owed.erase(p), 1u) << "seed " << seed;
+            Model& job = jobs.at(id);
+            const uint32_t first = batching.first_of(p);
+            const auto owed = [&](uint32_t partition) {
+              const auto next = job.owed.lower_bound(partition);
+              return next != job.owed.end() && batching.first_of(*next) == partition ? next : job.owed.end();
+            };
+            ASSERT_TRUE(owed(first) != job.owed.end() && *owed(first) == p) << "not in order, seed " << seed;
+            if (job.within && *job.within != first) {
+              ASSERT_TRUE(owed(*job.within) == job.owed.end()) << "another partition between, seed " << seed;
+            }
+            job.within = first;
+            job.owed.erase(p);
           }
           jobs.at(id).waits = false;
         }

@@ -30,6 +30,11 @@ class GraphFilesTest : public testing::Test {
   }
   ~GraphFilesTest() override { std::filesystem::remove(path_); }
 
+  void lay_out(std::vector<FileRange> ranges, uint64_t unit_bytes = kUncut) {
+    graph_.layout.ranges = std::move(ranges);
+    graph_.layout.partition_count = graph_.layout.ranges.back().partition + 1;
+    graph_.units = Units(partition_sizes(graph_.layout), unit_bytes);
+  }
   void forget_cached() { ::posix_fadvise(graph_.files[0].get(), 0, 0, POSIX_FADV_DONTNEED); }
   void expect_loaded(const std::vector<uint32_t>& batch) {
     const std::vector<Outcome<Fd>> loaded = graph_.load(batch);
@@ -37,13 +42,16 @@ class GraphFilesTest : public testing::Test {
     for (size_t i = 0; i < batch.size(); ++i) {
       std::string expected;
       for (const FileRange& it : graph_.layout.ranges) {
-        if (it.partition == batch[i]) expected += bytes_.substr(it.offset, it.length_bytes);
+        if (it.partition == graph_.units.partition_of(batch[i])) {
+          expected += bytes_.substr(it.offset, it.length_bytes);
+        }
       }
+      expected = expected.substr(graph_.units.offset_of(batch[i]), graph_.units.bytes_of(batch[i]));
       ASSERT_TRUE(loaded[i]) << loaded[i].error().text;
       ASSERT_EQ(*sealed_size(loaded[i]->get()), expected.size());
       std::string got(expected.size(), '\0');
       EXPECT_TRUE(pread_full(loaded[i]->get(), got.data(), got.size(), 0));
-      EXPECT_TRUE(got == expected) << "partition " << batch[i];
+      EXPECT_TRUE(got == expected) << "unit " << batch[i];
     }
   }
 
@@ -55,13 +63,13 @@ class GraphFilesTest : public testing::Test {
 TEST_F(GraphFilesTest, WhatIsNotCachedIsReadAsItIs) {
   if (!graph_.direct[0]) GTEST_SKIP() << "no O_DIRECT in " << path_;
   const uint64_t size_bytes = bytes_.size();
-  graph_.layout.ranges = {{0, 0, 0, 7},
+  lay_out({{0, 0, 0, 7},
                           {1, 0, 7, 4089},
                           {2, 0, 4096, 8},
                           {3, 0, 4104, 20'000'000},
                           {4, 0, 20'004'104, size_bytes - 20'004'104},  // to the file's end
                           {6, 0, 30'000'000, 16},                       // two pieces, the second one first
-                          {6, 0, 1000, 16}};
+                          {6, 0, 1000, 16}});
   for (const std::vector<uint32_t>& batch :
        {std::vector<uint32_t>{0, 1, 2, 3, 4}, {4, 2, 0}, {5}, {6}, {3, 6, 1}}) {
     forget_cached();
@@ -69,9 +77,20 @@ TEST_F(GraphFilesTest, WhatIsNotCachedIsReadAsItIs) {
   }
 }
 
+TEST_F(GraphFilesTest, AUnitIsItsPartOfAllPieces) {
+  // The first partition has pieces of 10, 5000 and 100 bytes, the second one none, the third one one.
+  lay_out({{0, 0, 700, 10}, {0, 0, 90'000, 5000}, {0, 0, 0, 100}, {2, 0, 8192, 8192}}, 1000);
+  ASSERT_EQ(graph_.units.count(), 6u + 1 + 9);
+  for (uint32_t unit = 0; unit < graph_.units.count(); ++unit) expect_loaded({unit});
+  forget_cached();
+  expect_loaded({0, 1, 2, 3, 4, 5});
+  // The second unit goes on where the first ends.
+  EXPECT_EQ(graph_.runs(std::vector<uint32_t>{0, 1, 4, 5}).size(), 2u);
+}
+
 TEST_F(GraphFilesTest, RunsAreWhatIsAdjacent) {
   using Runs = std::vector<std::vector<uint32_t>>;
-  graph_.layout.ranges = {{0, 0, 0, 7}, {1, 0, 7, 4089}, {2, 0, 5000, 8}, {4, 0, 5008, 1}, {5, 1, 5009, 1}};
+  lay_out({{0, 0, 0, 7}, {1, 0, 7, 4089}, {2, 0, 5000, 8}, {4, 0, 5008, 1}, {5, 1, 5009, 1}});
   const auto runs = [&](std::vector<uint32_t> batch) { return graph_.runs(batch); };
   EXPECT_EQ(runs({0, 1, 2, 4, 5}), (Runs{{0, 1}, {2, 4}, {5}}));
   EXPECT_EQ(runs({1, 0}), (Runs{{1}, {0}}));
@@ -81,7 +100,7 @@ TEST_F(GraphFilesTest, RunsAreWhatIsAdjacent) {
 }
 
 TEST_F(GraphFilesTest, WhatIsCachedIsTheSame) {
-  graph_.layout.ranges = {{0, 0, 5, 10'000'000}, {1, 0, 10'000'005, 3}};
+  lay_out({{0, 0, 5, 10'000'000}, {1, 0, 10'000'005, 3}});
   expect_loaded({0, 1});
   graph_.direct[0] = Fd();  // not possible with this file
   forget_cached();
@@ -89,7 +108,7 @@ TEST_F(GraphFilesTest, WhatIsCachedIsTheSame) {
 }
 
 TEST_F(GraphFilesTest, AFileThatWasCutShortIsAnErrorForWhatItLacks) {
-  graph_.layout.ranges = {{0, 0, 0, 4096}, {1, 0, 39'000'000, 1'000'000}};
+  lay_out({{0, 0, 0, 4096}, {1, 0, 39'000'000, 1'000'000}});
   ASSERT_EQ(::truncate(path_.c_str(), 39'500'000), 0);
   graph_.identities[0] = *identify(graph_.files[0].get());
   forget_cached();

@@ -62,13 +62,16 @@ Graph random_graph(uint32_t seed, RecordFormat record, uint32_t width) {
   std::mt19937 random(seed);
   Graph graph;
   const uint32_t partition_count = random() % 7 + 1;
-  LabelBuilder builder(partition_count, record, kChunkBytes);
   for (uint32_t p = 0; p < partition_count; ++p) {
     graph.partitions.push_back(random_edges(random, record, random() % 120, width));
     graph.sizes.push_back(graph.partitions.back().size());
   }
-  for (uint32_t p = partition_count; p-- > 0;) {  // any order
-    builder.add(p, label_partition(graph.partitions[p], record, kChunkBytes));
+  const Units units(graph.sizes, seed % 5 == 0 ? kUncut : (random() % 3 + 1) * kChunkBytes);
+  LabelBuilder builder(units, record, kChunkBytes);
+  for (uint32_t unit = units.count(); unit-- > 0;) {  // any order
+    const std::string& partition = graph.partitions[units.partition_of(unit)];
+    const std::span bytes(partition.data() + units.offset_of(unit), units.bytes_of(unit));
+    builder.add(unit, label_chunks(bytes, record, kChunkBytes));
   }
   graph.labels = builder.to_bytes(kHash);
   return graph;

@@ -438,7 +438,7 @@ TEST_F(ShareRightsTest, LabelsOfAStrangersGraphAreOfTheBudget) {
         ASSERT_TRUE(send_head(socket.get(), NextMessage{}));
         const auto answer = receive_message(socket.get());
         ASSERT_TRUE(answer && answer->read(plain));
-      } while (plain.kind == Kind::kPartitions);
+      } while (plain.kind == Kind::kUnits);
       ASSERT_EQ(plain.kind, Kind::kSweepEnd);
       ::usleep(100'000);  // they are made beside it
       ASSERT_TRUE(send_head(socket.get(), PlainMessage{Kind::kAskStatistics}));

@@ -33,7 +33,7 @@ class SharedGraphTest : public testing::Test {
   // Batches of two partitions; with a budget for four buffers, of which nothing is for packed ones.
   std::shared_ptr<SharedGraph> make_graph() {
     GraphFiles files{.name = "graph", .files = {}, .direct = {}, .identities = {}, .layout = {},
-                     .partition_bytes = std::vector<uint64_t>(kPartitions, kBytes)};
+                     .units = Units(std::vector<uint64_t>(kPartitions, kBytes), kUncut)};
     files.files.emplace_back(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
     files.direct.emplace_back();
     files.identities.push_back(*identify(files.files[0].get()));
@@ -46,9 +46,10 @@ class SharedGraphTest : public testing::Test {
                                        .buffer_count_max = 100,
                                        .core_count = 2,
                                        .chunk_bytes = UINT64_MAX,
-                                       .batching = {.partition_bytes = files.partition_bytes,
+                                       .batching = {.unit_bytes = files.units.bytes(),
                                                     .batch_bytes = 2 * kBytes,
-                                                    .ahead_bytes = kBytes}};
+                                                    .ahead_bytes = kBytes,
+                                                    .first_of_same = {}}};
     return std::make_shared<SharedGraph>(std::move(files), nullptr, worker_, options);
   }
 
@@ -65,7 +66,7 @@ class SharedGraphTest : public testing::Test {
   static void begin(SharedGraph& graph, JobId id, const std::vector<uint32_t>& partitions) {
     PartitionSet set(kPartitions);
     for (const uint32_t p : partitions) set.add(p);
-    EXPECT_TRUE(graph.sweep(id, std::move(set), false));
+    EXPECT_TRUE(graph.sweep(id, std::move(set), SweepMessage()));
     EXPECT_TRUE(graph.next(id, NextMessage()));
   }
   // What the job is told next, and the partitions that it is given; kLoad: nothing in time.
@@ -86,11 +87,11 @@ class SharedGraphTest : public testing::Test {
     PlainMessage plain{Kind::kLoad};
     if (!message || !message->read(plain)) return {plain.kind, {}};
     std::vector<uint32_t> partitions;
-    PartitionsMessage head;
-    if (plain.kind == Kind::kPartitions && message->read(head)) {
-      std::vector<GivenPartition> given(head.count);
+    UnitsMessage head;
+    if (plain.kind == Kind::kUnits && message->read(head)) {
+      std::vector<GivenUnit> given(head.count);
       std::memcpy(given.data(), message->after(sizeof head).data(), head.count * sizeof given[0]);
-      for (const GivenPartition& it : given) partitions.push_back(it.partition);
+      for (const GivenUnit& it : given) partitions.push_back(it.unit);
     }
     return {plain.kind, partitions};
   }
@@ -110,23 +111,23 @@ TEST_F(SharedGraphTest, WhatIsLoadedOfTheOpenBatchMakesNoRoomForTheRest) {
   const int b = attach(*graph, 2);
   const int c = attach(*graph, 3);
   begin(*graph, 1, {0, 10});
-  EXPECT_EQ(await(*graph, a), Given(Kind::kPartitions, {0, 10}));
+  EXPECT_EQ(await(*graph, a), Given(Kind::kUnits, {0, 10}));
   EXPECT_TRUE(graph->next(1, NextMessage()));
   EXPECT_EQ(await(*graph, a), Given(Kind::kSweepEnd, {}));
   begin(*graph, 3, {5, 6});
-  EXPECT_EQ(await(*graph, c), Given(Kind::kPartitions, {5, 6}));
+  EXPECT_EQ(await(*graph, c), Given(Kind::kUnits, {5, 6}));
   // All four are in memory, and of them c reads 5 and 6. What two jobs want is opened first: 10 and
   // 11. 0 is ahead.
   begin(*graph, 1, {0, 10, 11});
   begin(*graph, 2, {10, 11});
   const uint64_t loaded_before = graph->statistics().loaded_partitions;
-  EXPECT_EQ(await(*graph, a), Given(Kind::kPartitions, {10, 11}));
-  EXPECT_EQ(await(*graph, b), Given(Kind::kPartitions, {10, 11}));
+  EXPECT_EQ(await(*graph, a), Given(Kind::kUnits, {10, 11}));
+  EXPECT_EQ(await(*graph, b), Given(Kind::kUnits, {10, 11}));
   EXPECT_EQ(graph->statistics().loaded_partitions - loaded_before, 1u);
   EXPECT_TRUE(graph->next(3, NextMessage()));
   EXPECT_EQ(await(*graph, c), Given(Kind::kSweepEnd, {}));
   EXPECT_TRUE(graph->next(1, NextMessage()));
-  EXPECT_EQ(await(*graph, a), Given(Kind::kPartitions, {0}));
+  EXPECT_EQ(await(*graph, a), Given(Kind::kUnits, {0}));
 }
 
 }  // namespace
