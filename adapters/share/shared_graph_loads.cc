@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -14,8 +15,9 @@ namespace graphlane::share {
 namespace {
 
 constexpr uint64_t kLeftBytesMin = uint64_t{6} << 20;  // of memory, by what is packed
-// Of what is read ahead: less is not worth a read of its own. Several are under way then, each long
-// enough that a disk hardly seeks.
+// What is read ahead is read by so many bytes, which a disk hardly seeks for; but by so many reads at
+// least, as some are to be under way while jobs go through others.
+constexpr uint64_t kReadBytes = uint64_t{16} << 20;
 constexpr uint64_t kReadsOfAhead = 3;
 
 }  // namespace
@@ -35,21 +37,31 @@ void SharedGraph::release_all(const PartitionSet& loaded) {
 
 void SharedGraph::load_wanted(uint64_t now_ns) {
   if (files_->layout.by_loader) return ask_loaders(now_ns);
-  const std::vector<GlobalTable::Batch> wanted = table_.wanted();
+  std::vector<GlobalTable::Batch> wanted = table_.wanted();
   blocked_by_budget_ = !load(wanted[0], true);
   // What comes after one for which there is no room is not to take its place.
   if (blocked_by_budget_ || wanted.size() < 2 || !load(wanted[1], false)) return;
-  // What is packed is there soon enough: it is unpacked when it comes next. The rest is read together.
+  wanted.erase(wanted.begin(), wanted.begin() + 2);
+  read_ahead(wanted);
+}
+
+// What is packed is there soon enough: it is unpacked when it comes next. What lies between is read
+// together, or as soon as there is enough of it.
+void SharedGraph::read_ahead(const std::vector<GlobalTable::Batch>& wanted) {
+  const uint64_t enough_bytes = std::min(options_.batching.ahead_bytes / kReadsOfAhead, kReadBytes);
   GlobalTable::Batch missing;
   uint64_t missing_bytes = 0;
-  for (size_t i = 2; i < wanted.size(); ++i) {
-    for (const uint32_t unit : wanted[i]) {
-      if (packed_.has(unit) || buffers_.is_filling(unit)) continue;
+  for (const uint32_t unit : wanted | std::views::join) {
+    if (buffers_.is_filling(unit)) continue;
+    const bool is_missing = !packed_.has(unit);
+    if (is_missing) {
       missing.push_back(unit);
       missing_bytes += files_->units.bytes_of(unit);
     }
+    if (missing.empty() || (is_missing && missing_bytes < enough_bytes)) continue;
+    if (!load(std::exchange(missing, {}), false)) return;
+    missing_bytes = 0;
   }
-  if (missing_bytes >= options_.batching.ahead_bytes / kReadsOfAhead) (void)load(missing, false);
 }
 
 void SharedGraph::ask_loaders(uint64_t now_ns) {
