@@ -33,16 +33,17 @@ void GlobalTable::begin_sweep(JobId job, PartitionSet active, std::optional<uint
 
 void GlobalTable::leave_partition(JobId job) {
   Job& it = jobs_.at(job);
-  while (it.within) {
-    it.needs.remove(it.needs.next(*it.within));
-    settle(it);
-  }
+  if (!it.within) return;
+  forget_partition(it, *it.within);
+}
+
+void GlobalTable::forget_partition(Job& job, uint32_t first) const {
+  for (uint32_t p = job.needs.next(first); is_of(p, first); p = job.needs.next(p + 1)) job.needs.remove(p);
+  settle(job);
 }
 
 void GlobalTable::settle(Job& job) const {
-  if (!job.within) return;
-  const uint32_t rest = job.needs.next(*job.within);
-  if (rest == loaded_.partition_count() || batching_.first_of(rest) != *job.within) job.within.reset();
+  if (job.within && !is_of(job.needs.next(*job.within), *job.within)) job.within.reset();
 }
 
 void GlobalTable::ask(JobId job) {
@@ -60,14 +61,10 @@ void GlobalTable::set_loaded(uint32_t unit, bool loaded) {
 
 std::vector<JobId> GlobalTable::give_up(uint32_t unit) {
   given_up_.add(unit);
-  const uint32_t first = batching_.first_of(unit);
   std::vector<JobId> waited;
   for (auto& [id, job] : jobs_) {
     if (job.state != State::kWaits || !job.needs.has(unit)) continue;
-    for (uint32_t p = first; p < loaded_.partition_count() && batching_.first_of(p) == first; ++p) {
-      job.needs.remove(p);
-    }
-    settle(job);
+    forget_partition(job, batching_.first_of(unit));
     waited.push_back(id);
   }
   return waited;
@@ -192,9 +189,7 @@ GlobalTable::Batch GlobalTable::takes(const Job& job, const Batch& batch) const 
     if (job.needs.next(from) != p) continue;
     taken.push_back(p);
     from = p + 1;
-    const uint32_t rest = job.needs.next(from);
-    const bool goes_on = rest < loaded_.partition_count() && batching_.first_of(rest) == first;
-    within = goes_on ? std::optional(first) : std::nullopt;
+    within = is_of(job.needs.next(from), first) ? std::optional(first) : std::nullopt;
   }
   return taken;
 }

@@ -137,7 +137,12 @@ class GlobalTable {
   // Those of the batch that are its next ones.
   Batch takes(const Job& job, const Batch& batch) const;
   bool needs_open(const Job& job) const { return !takes(job, open_).empty(); }
-  // Nothing is left of the partition that the job is within.
+  // Whether the unit is there, and of the partition that begins with `first`.
+  bool is_of(uint32_t unit, uint32_t first) const {
+    return unit < loaded_.partition_count() && batching_.first_of(unit) == first;
+  }
+  void forget_partition(Job& job, uint32_t first) const;
+  // Where nothing is left of the partition that the job was within, it is no more.
   void settle(Job& job) const;
   std::vector<Batch> batches_of(const std::vector<uint32_t>& order) const;
   Batch open_next();

@@ -120,12 +120,11 @@ bool Job::leave_partition() {
 
 // What was not given yet of the partition does not belong to this sweep; true: there was some.
 bool Job::forget_rest_of_partition() {
-  bool was_some = false;
-  for (uint32_t unit = next_of_partition(); unit != kNoUnit; unit = next_of_partition()) {
-    remaining_.remove(unit);
-    was_some = true;
-  }
-  return was_some;
+  const uint32_t first = next_of_partition();
+  if (first == kNoUnit) return false;
+  const uint32_t end = link_.units().end_of(partition_->number);
+  for (uint32_t unit = first; unit < end; unit = remaining_.next(unit + 1)) remaining_.remove(unit);
+  return true;
 }
 
 // The next unit of the partition that was not given yet; kNoUnit: there is none.

@@ -165,12 +165,12 @@ TEST_F(BatchTest, WhatFitsOneChunkTogetherIsOne) {
 }
 
 // Units 0 to 2 are a partition, 3 and 4, and 5.
-class UnitsTest : public GlobalTableTest {
+class CutTest : public GlobalTableTest {
  protected:
-  UnitsTest() : GlobalTableTest({.unit_bytes = {1, 1, 1, 1, 1, 1}, .first_of_same = {0, 0, 0, 3, 3, 5}}) {}
+  CutTest() : GlobalTableTest({.unit_bytes = {1, 1, 1, 1, 1, 1}, .first_of_same = {0, 0, 0, 3, 3, 5}}) {}
 };
 
-TEST_F(UnitsTest, WhoComesInTheMiddleOfAPartitionBeginsWithTheNext) {
+TEST_F(CutTest, WhoComesInTheMiddleOfAPartitionBeginsWithTheNext) {
   begin(1, PartitionSet(kPartitions, true));
   EXPECT_EQ(step(), "1:0");
   EXPECT_EQ(ask(1), "1:1");
@@ -189,7 +189,7 @@ TEST_F(UnitsTest, WhoComesInTheMiddleOfAPartitionBeginsWithTheNext) {
   EXPECT_EQ(ask(2), "2:end");
 }
 
-TEST_F(UnitsTest, WhoWasLateInTheMiddleGoesOnThere) {
+TEST_F(CutTest, WhoWasLateInTheMiddleGoesOnThere) {
   begin(1, PartitionSet(kPartitions, true));
   begin(2, PartitionSet(kPartitions, true));
   EXPECT_EQ(step(), "1:0 2:0");
@@ -204,14 +204,14 @@ TEST_F(UnitsTest, WhoWasLateInTheMiddleGoesOnThere) {
   EXPECT_EQ(ask(2), "2:2");
 }
 
-TEST_F(UnitsTest, WhoLeavesAPartitionGetsNoMoreOfIt) {
+TEST_F(CutTest, WhoLeavesAPartitionGetsNoMoreOfIt) {
   begin(1, PartitionSet(kPartitions, true));
   EXPECT_EQ(step(), "1:0");
   table_.leave_partition(1);
   EXPECT_EQ(ask(1), "1:3");
 }
 
-TEST_F(UnitsTest, OfAPartitionOfWhichOneCannotBeReadNoMoreComes) {
+TEST_F(CutTest, OfAPartitionOfWhichOneCannotBeReadNoMoreComes) {
   begin(1, PartitionSet(kPartitions, true));
   EXPECT_EQ(step(), "1:0");
   table_.ask(1);
@@ -221,7 +221,7 @@ TEST_F(UnitsTest, OfAPartitionOfWhichOneCannotBeReadNoMoreComes) {
   EXPECT_EQ(ask(1), "1:3");
 }
 
-TEST_F(UnitsTest, WhoHasHadTheBeginOfOneElsewhereGoesOnWithIt) {
+TEST_F(CutTest, WhoHasHadTheBeginOfOneElsewhereGoesOnWithIt) {
   table_.add_job(1, 1);
   table_.begin_sweep(1, some({2, 3, 4, 5}), 2);
   table_.add_job(2, 1);
