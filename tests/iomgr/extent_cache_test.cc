@@ -691,7 +691,7 @@ TEST_F(ExtentCacheTest, PartsBesideOtherReadsAreRightBytes) {
       for (int i = 0; i < 200; ++i) {
         const ByteRange range{random() % content_.size() / kBlockSize * kBlockSize,
                               (1 + random() % 512) * kBlockSize};
-        const std::string whole = expected(range);
+        const std::string_view whole = expected(range);
         const auto got = t % 2 == 0 ? cache_->read_part(file(), range, buffer.data(), *this)
                                     : cache_->read(file(), range, buffer.data(), *this);
         if (!got) continue;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "iomgr/ahead_queue.h"
 #include "iomgr/extent_cache.h"
@@ -93,8 +94,9 @@ class ExtentFixture : public StripedFixture, public PartMover {
     return bytes;
   }
 
-  std::string expected(ByteRange range) const {
-    return range.offset < content_.size() ? content_.substr(range.offset, range.length_bytes) : "";
+  std::string_view expected(ByteRange range) const {
+    const std::string_view content = content_;
+    return range.offset < content.size() ? content.substr(range.offset, range.length_bytes) : "";
   }
 
   AheadQueue ahead_;

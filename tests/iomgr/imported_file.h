@@ -5,12 +5,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
-#include <random>
 #include <string>
 
 #include "iomgr/base/fd.h"
@@ -18,6 +15,7 @@
 #include "iomgr/striped_file.h"
 #include "iomgr/transfer.h"
 #include "iomgr/volume.h"
+#include "tests/iomgr/content.h"
 
 namespace graphlane {
 
@@ -41,11 +39,7 @@ struct ImportedFile {
     ASSERT_TRUE(created) << created.error().text;
     volume = *created;
     content.resize(size_bytes);
-    std::mt19937_64 random(7);
-    for (size_t i = 0; i < content.size(); i += sizeof(uint64_t)) {
-      const uint64_t word = random();
-      std::memcpy(&content[i], &word, std::min(sizeof word, content.size() - i));
-    }
+    fill(content.data(), content.size(), /*seed=*/7);
     const std::string source = directory + "/source";
     const Fd fd(::open(source.c_str(), O_WRONLY | O_CREAT, 0600));
     ASSERT_TRUE(write_full(fd.get(), content.data(), content.size()));

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <filesystem>
 #include <future>
+#include <random>
 
 #include "iomgr/lanes.h"
 #include "iomgr/stub_lock.h"

@@ -6,12 +6,14 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -27,9 +29,12 @@ constexpr uint64_t kFileSize = 40 * kMiB + 12345;
 
 class SharedCacheTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    ASSERT_NO_FATAL_FAILURE(made_.make(kMiB, kFileSize));
+  // Nobody writes to it: it is made once.
+  static void SetUpTestSuite() {
+    made_ = std::make_unique<ImportedFile>();
+    ASSERT_NO_FATAL_FAILURE(made_->make(kMiB, kFileSize));
   }
+  static void TearDownTestSuite() { made_.reset(); }
   void TearDown() override { cache_.reset(); }
 
   void start(uint64_t budget_mib, std::chrono::milliseconds idle_hold_max = std::chrono::hours(1),
@@ -89,29 +94,30 @@ class SharedCacheTest : public ::testing::Test {
     EXPECT_TRUE(made->frames.map(made->scan->frames_fd(), kFileSize));
     return made;
   }
-  std::string from_parts(ByteRange range) const {
-    std::string bytes(range.length_bytes, 0);
+  void read_parts(ByteRange range, char* bytes) const {
     for (uint64_t done = 0; done < range.length_bytes;) {
       const Segment at = file_->map().first_segment({range.offset + done, range.length_bytes - done});
-      EXPECT_EQ(::pread(file_->parts().buffered(at.device_index), &bytes[done], at.length_bytes,
+      EXPECT_EQ(::pread(file_->parts().buffered(at.device_index), bytes + done, at.length_bytes,
                         static_cast<off_t>(at.part_offset)),
                 static_cast<ssize_t>(at.length_bytes));
       done += at.length_bytes;
     }
-    return bytes;
   }
   // What is there of the range; "?" for a frame that is not.
   std::string look(const Reader& reader, ByteRange range) const {
     std::string bytes;
+    bytes.reserve(range.length_bytes);
     for (uint64_t at = range.offset; at < range.end();) {
       const uint64_t end = std::min(range.end(), (at / kMiB + 1) * kMiB);
-      bytes += reader.frames.has(at / kMiB) ? from_parts({at, end - at}) : "?";
+      const bool is_there = reader.frames.has(at / kMiB);
+      bytes.append(is_there ? end - at : 1, '?');
+      if (is_there) read_parts({at, end - at}, &bytes[bytes.size() - (end - at)]);
       at = end;
     }
     return bytes;
   }
-  std::string expected(ByteRange range) const {
-    return content_.substr(range.offset, range.length_bytes);
+  std::string_view expected(ByteRange range) const {
+    return std::string_view(content_).substr(range.offset, range.length_bytes);
   }
   static ByteRange mib(uint64_t offset, uint64_t length) { return {offset * kMiB, length * kMiB}; }
   // Whether the bytes were there, or were fetched.
@@ -132,9 +138,9 @@ class SharedCacheTest : public ::testing::Test {
     return all;
   }
 
-  ImportedFile made_;
-  const std::string& content_ = made_.content;
-  const std::shared_ptr<const StripedFile>& file_ = made_.file;
+  inline static std::unique_ptr<ImportedFile> made_;
+  const std::string& content_ = made_->content;
+  const std::shared_ptr<const StripedFile>& file_ = made_->file;
   std::unique_ptr<SharedCache> cache_;
   std::atomic<uint64_t> generation_{1};
   int64_t time_ns_ = 1;
@@ -447,7 +453,7 @@ TEST_F(SharedCacheTest, WhatIsTooLargeIsRefused) {
 // Of which nothing but the size is there: `truncate -s 1E`.
 TEST_F(SharedCacheTest, AFileOfMoreFramesThanCanBeToldIsRefused) {
   start(4);
-  const auto sparse = StripedFile::open(*made_.volume, file_->layout(), "sparse");
+  const auto sparse = StripedFile::open(*made_->volume, file_->layout(), "sparse");
   ASSERT_TRUE(sparse);
   (*sparse)->set_size(uint64_t{1} << 60);
   const auto scan = cache_->begin(*sparse, {.generation = generation_}, {.pid = 1});

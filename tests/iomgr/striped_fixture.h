@@ -6,10 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -17,6 +15,7 @@
 #include "iomgr/base/file_io.h"
 #include "iomgr/io_queue.h"
 #include "iomgr/lane_io.h"
+#include "tests/iomgr/content.h"
 
 namespace graphlane {
 
@@ -45,26 +44,22 @@ class StripedFixture : public ::testing::Test {
                .logical_size = size_bytes};
     map_ = layout_.map();
     content_.resize(size_bytes);
-    std::mt19937_64 random(size_bytes);
-    for (size_t i = 0; i < content_.size(); i += sizeof(uint64_t)) {
-      const uint64_t word = random() & content_mask_;
-      std::memcpy(&content_[i], &word, std::min(sizeof word, content_.size() - i));
-    }
-    std::vector<std::string> parts(geometry.device_count);
-    for (uint64_t at = 0; at < size_bytes; at += geometry.stripe_depth_bytes) {
-      const uint64_t unit = at / geometry.stripe_depth_bytes;
-      parts[(unit + geometry.first_device) % geometry.device_count] +=
-          content_.substr(at, geometry.stripe_depth_bytes);
-    }
+    fill(content_.data(), content_.size(), /*seed=*/size_bytes, content_mask_);
+    std::vector<Fd> parts;
     std::vector<int> roots;
     roots_.clear();
     for (uint32_t d = 0; d < geometry.device_count; ++d) {
       const std::string path = device(d) + "/" + PartName(layout_.file_id).c_str();
       std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-      const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT, 0600));
-      ASSERT_TRUE(write_full(fd.get(), parts[d].data(), parts[d].size()));
+      parts.emplace_back(::open(path.c_str(), O_WRONLY | O_CREAT, 0600));
       roots_.emplace_back(::open(device(d).c_str(), O_RDONLY | O_DIRECTORY));
       roots.push_back(roots_.back().get());
+    }
+    for (uint64_t at = 0; at < size_bytes; at += geometry.stripe_depth_bytes) {
+      const uint64_t unit = at / geometry.stripe_depth_bytes;
+      const Fd& part = parts[(unit + geometry.first_device) % geometry.device_count];
+      ASSERT_TRUE(write_full(part.get(), &content_[at],
+                             std::min<uint64_t>(geometry.stripe_depth_bytes, size_bytes - at)));
     }
     parts_ = std::make_unique<PartFiles>();
     ASSERT_TRUE(parts_->open(roots, layout_, O_RDONLY));

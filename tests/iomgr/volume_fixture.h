@@ -8,13 +8,15 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <random>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "iomgr/transfer.h"
 #include "iomgr/volume.h"
 #include "iomgr/volume_files.h"
+#include "tests/iomgr/content.h"
 
 namespace graphlane {
 
@@ -64,9 +66,8 @@ class VolumeFixture : public ::testing::Test {
   }
 
   static std::string random_bytes(size_t size, uint64_t seed = 1) {
-    std::mt19937_64 random(seed);
     std::string bytes(size, '\0');
-    for (char& c : bytes) c = static_cast<char>(random());
+    fill(bytes.data(), size, seed);
     return bytes;
   }
 
@@ -76,8 +77,9 @@ class VolumeFixture : public ::testing::Test {
   }
 
   static std::string read(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    std::ostringstream content;
+    content << std::ifstream(path, std::ios::binary).rdbuf();
+    return std::move(content).str();
   }
 
   static struct stat stat_of(const std::string& path) {
