@@ -123,7 +123,7 @@ def test_what_is_written_afterwards_is_seen_by_all(graphlane, striped, mounted, 
 
 
 def test_who_wants_to_write_meanwhile_is_refused_or_waits(graphlane, striped, mounted):
-    made, content = striped(size=200_000_000)
+    made, content = striped(size=50_000_000)
     with mounted(made) as at:
         before = {path for device in made.devices for path in device.rglob("*")}
         job = subprocess.Popen([graphlane.program, "restripe", "--stripe-depth", "4K", made.path],

@@ -145,8 +145,8 @@ def test_nobody_changes_what_buffers_show(mapped):
         with pytest.raises(OSError) as refused:
             mapped.change(OPEN)
         assert refused.value.errno == errno.EBUSY
-        failed = mapped.graphlane("restripe", "--stripe-depth", "2M", mapped.made.path / "data",
-                                  check=False)
+        failed = mapped.graphlane("restripe", "--wait", "0", "--stripe-depth", "2M",
+                                  mapped.made.path / "data", check=False)
         assert failed.returncode == 1 and "is shown in a program's memory\n" in failed.stdout
         mapped.read_all(readers)
     mapped.change(OPEN)
