@@ -24,11 +24,8 @@ def stand_ins(monkeypatch):
 
 @pytest.fixture
 def loops(root, fuse):
-    """What is measured begins with nothing in memory, of anybody."""
     if not Path("/dev/loop-control").exists():
         pytest.skip("not applicable: no loop devices here")
-    with machine_caches(dropped=True):
-        yield
 
 
 @pytest.fixture(params=["ssd", "hdd"])
@@ -37,7 +34,14 @@ def kind(request, loops):
 
 
 @pytest.fixture
-def ready(loops):
+def dropped_caches():
+    """What is measured begins with nothing in memory, of anybody."""
+    with machine_caches(dropped=True):
+        yield
+
+
+@pytest.fixture
+def ready(loops, dropped_caches):
     if BUILD.name in ["asan", "tsan"]:
         pytest.skip("not applicable: a sanitizer's own memory would count")
     try:

@@ -224,7 +224,7 @@ def test_a_job_that_fails_is_named(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_limits_asks_every_device_and_all(kind, tmp_path):
+def test_limits_asks_every_device_and_all(kind, dropped_caches, tmp_path):
     out = tmp_path / "out.json"
     experiments("limits", "--kind", kind, *DEVICES, "--rounds", "1", "--seconds", "0.5",
                 "--out", out)

@@ -55,7 +55,7 @@ def states_of_children(pid: int) -> list[str]:
     return states
 
 
-def test_what_a_killed_run_leaves_the_next_one_removes(loops, at, monkeypatch, capsys):
+def test_what_a_killed_run_leaves_the_next_one_removes(loops, dropped_caches, at, monkeypatch, capsys):
     """But not what one leaves that lives."""
     at.parent.joinpath("tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(at.parent / "tmp"))
