@@ -121,13 +121,18 @@ GRID_OPTIONS = {
 }
 
 
-@pytest.fixture(params=GRID_OPTIONS)
+@pytest.fixture(scope="module", params=GRID_OPTIONS)
 def grid_options(request):
     return GRID_OPTIONS[request.param]
 
 
-def test_grid_engine_agrees_with_igraph(gowalla, grid_stage, engines, tmp_path, grid_options):
-    results = grid_results(engines, grid_stage, "native", tmp_path, *grid_options)
+@pytest.fixture(scope="module")
+def native_grid_results(grid_stage, engines, tmp_path_factory, grid_options):
+    return grid_results(engines, grid_stage, "native", tmp_path_factory.mktemp("native"), *grid_options)
+
+
+def test_grid_engine_agrees_with_igraph(gowalla, native_grid_results):
+    results = native_grid_results
     assert np.allclose(np.frombuffer(results["pagerank"]), gowalla.pagerank(10), rtol=1e-9)
     assert (np.frombuffer(results["wcc"], "<i4") == gowalla.labels()).all()
     assert (np.frombuffer(results["bfs"], "<i4") == gowalla.parents(100)).all()
@@ -140,9 +145,8 @@ def test_grid_engine_pagerank_converges_to_igraphs(gowalla, grid_stage, engines,
 
 
 def test_grid_engine_computes_the_same_on_a_volume(
-        grid_stage, engines, tmp_path, way, grid_options):
-    native = grid_results(engines, grid_stage, "native", tmp_path, *grid_options)
-    assert grid_results(engines, grid_stage, way, tmp_path, *grid_options) == native
+        grid_stage, native_grid_results, engines, tmp_path, way, grid_options):
+    assert grid_results(engines, grid_stage, way, tmp_path, *grid_options) == native_grid_results
 
 
 class Jobs:
@@ -270,16 +274,21 @@ def shard_results(engines, stage, way, scratch) -> dict[str, bytes]:
     return results
 
 
-def test_shard_engine_agrees_with_igraph(gowalla, shard_stage, engines, tmp_path):
-    results = shard_results(engines, shard_stage, "native", tmp_path)
+@pytest.fixture(scope="module")
+def native_shard_results(shard_stage, engines, tmp_path_factory):
+    return shard_results(engines, shard_stage, "native", tmp_path_factory.mktemp("native"))
+
+
+def test_shard_engine_agrees_with_igraph(gowalla, native_shard_results):
+    results = native_shard_results
     assert (np.frombuffer(results["wcc"], "<i4") == gowalla.labels()).all()
     # 30 iterations in float32
     assert np.allclose(np.frombuffer(results["pagerank"]), gowalla.pagerank_limit(), rtol=1e-3)
 
 
-def test_shard_engine_computes_the_same_on_a_volume(shard_stage, engines, tmp_path, way):
-    native = shard_results(engines, shard_stage, "native", tmp_path)
-    assert shard_results(engines, shard_stage, way, tmp_path) == native
+def test_shard_engine_computes_the_same_on_a_volume(
+        shard_stage, native_shard_results, engines, tmp_path, way):
+    assert shard_results(engines, shard_stage, way, tmp_path) == native_shard_results
 
 
 @pytest.mark.parametrize("shards", [1, 2, 7])
