@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs all tests: the GoogleTest programs of $GRAPHLANE_BUILD/tests, one after the other, and
-beside them pytest over tests/, as many files at once as there are cores. `make test` builds them
-first and calls this.
+"""Runs all tests: pytest over tests/, as many files at once as there are cores, and beside it the
+GoogleTest programs of $GRAPHLANE_BUILD/tests, one after the other, or two at once when pytest has
+ended. `make test` builds them first and calls this.
 
 The last line is "N passed, N failed, N skipped". Exit status 1: something
 failed, or there was nothing to run. Where CI=true a skipped test counts as
@@ -174,22 +174,25 @@ def main() -> int:
     arguments = parser.parse_args()
 
     build = Path(os.environ.get("GRAPHLANE_BUILD", ROOT / "build/release"))
-    binaries = [binary for binary in sorted((build / "tests").glob("*"))
+    binaries = [binary for binary in (build / "tests").glob("*")
                 if binary.is_file() and os.access(binary, os.X_OK)]
+    binaries.sort(key=lambda binary: binary.stat().st_size, reverse=True)  # about as long as they take
     if arguments.pytest or arguments.paths:
         binaries = []
     tally = Tally()
-    with ThreadPoolExecutor(1) as beside:
+    with ThreadPoolExecutor(2) as two:
         try:
-            gtests = [beside.submit(run_gtest, binary, arguments.k) for binary in binaries]
-            if not arguments.gtest:
-                tally.add(run_pytest(arguments.k, arguments.paths, arguments.without))
+            pytest = None if arguments.gtest else two.submit(
+                run_pytest, arguments.k, arguments.paths, arguments.without)
+            gtests = [two.submit(run_gtest, binary, arguments.k) for binary in binaries]
+            if pytest:
+                tally.add(pytest.result())
             for gtest in gtests:
                 found, said = gtest.result()
                 tally.add(found)
                 print(said, end="", flush=True)
         except BaseException:  # we are told to stop
-            beside.shutdown(wait=False, cancel_futures=True)
+            two.shutdown(wait=False, cancel_futures=True)
             for group in list(groups):
                 kill_group(group)
             raise
