@@ -179,7 +179,7 @@ int graphlane_share_barrier(graphlane_share *job);
 
 /*
  * Snapshots, §3.3.2. A mutation: this job, and nobody else, finds `data` in place of the
- * chunk, from its next start on. An update: jobs that come later find it; this one and the
+ * chunk, from its next start on (of what the iteration passes over, from the next one on). An update: jobs that come later find it; this one and the
  * others that run do not. To update, the graph's files must be writable for the user. A
  * chunk may become longer, shorter or empty, and one behind the last may be added. (Of a partition
  * that a loader makes, or that has had chunks added by updates, a job knows the last chunk once it
