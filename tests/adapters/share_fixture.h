@@ -204,13 +204,13 @@ class ShareTest : public testing::Test {
   }
   ShareJob job() const { return ShareJob::grid(dir_.c_str(), options()); }
   // Another graph of the same file: it is cut into so many equal partitions.
-  ShareJob job_by_parts(uint32_t partition_count) const {
+  ShareJob job_by_parts(uint32_t partition_count) const { return job_by_parts(partition_count, options()); }
+  ShareJob job_by_parts(uint32_t partition_count, graphlane_share_options options) const {
     const std::string name = path("column");
     const char* files[] = {name.c_str()};
     std::vector<graphlane_share_range> ranges;
     const uint64_t length_bytes = graph_bytes() / partition_count;
     for (uint32_t p = 0; p < partition_count; ++p) ranges.push_back({p, 0, p * length_bytes, length_bytes});
-    graphlane_share_options options = this->options();
     options.files = files;
     options.file_count = 1;
     options.partition_count = partition_count;

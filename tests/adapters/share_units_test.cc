@@ -18,27 +18,17 @@ class ShareUnitsTest : public ShareTest {
     budget_bytes_ = 4 * kMiB;
   }
 
-  // With chunks of about so many bytes by formula 1; 0: the largest there are.
+  // With chunks of about so many bytes by formula 1, if this machine's cache is as large; 0: the largest.
   ShareJob job(uint64_t chunk_bytes = 0) const {
-    const std::string name = path("column");
-    const char* files[] = {name.c_str()};
-    std::vector<graphlane_share_range> ranges;
-    for (uint32_t p = 0; p < kParts; ++p) ranges.push_back({p, 0, p * part_bytes(), part_bytes()});
     graphlane_share_options options = this->options();
-    options.files = files;
-    options.file_count = 1;
-    options.partition_count = kParts;
-    options.ranges = ranges.data();
-    options.range_count = kParts;
-    options.record_bytes = sizeof(TestEdge);
-    options.vertex_count = kVertices;
     const LastLevelCache cache = read_last_level_cache();
     const uint64_t largest = cache.size_bytes / 8 * 7 / cache.core_count;
     options.vertex_bytes = 8;
-    if (chunk_bytes != 0) {
-      options.vertex_bytes = static_cast<uint32_t>(graph_bytes() / kVertices * (largest - chunk_bytes) / chunk_bytes);
+    if (chunk_bytes != 0 && chunk_bytes < largest) {
+      const uint64_t rest_bytes = largest - chunk_bytes;
+      options.vertex_bytes = static_cast<uint32_t>(graph_bytes() / kVertices * rest_bytes / chunk_bytes);
     }
-    return ShareJob(options);
+    return job_by_parts(kParts, options);
   }
   uint64_t part_bytes() const { return graph_bytes() / kParts; }
   uint64_t hash_of_part(uint32_t p) const {
