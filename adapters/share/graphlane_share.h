@@ -198,10 +198,10 @@ int graphlane_share_mutate(graphlane_share *job, uint32_t partition, uint32_t ch
 int graphlane_share_update(graphlane_share *job, uint32_t partition, uint32_t chunk,
                            const void *data, uint64_t size_bytes);
 
-/* Of the graph, over all jobs since its first one came. */
+/* Of the graph, over all jobs since its first one came. Where a partition comes in pieces, each counts. */
 typedef struct graphlane_share_statistics {
   uint64_t jobs;                /* now */
-  uint64_t loaded_partitions;   /* brought into memory; of large ones, each piece counts */
+  uint64_t loaded_partitions;   /* brought into memory */
   uint64_t loaded_bytes;
   uint64_t shared_partitions;   /* given to jobs */
   uint64_t shared_bytes;

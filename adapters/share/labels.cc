@@ -180,13 +180,13 @@ bool any_active_edge(std::span<const ChunkEntry> table, VertexBits active) {
 }
 
 ChunkTables label_chunks(std::span<const char> bytes, RecordFormat record, uint64_t chunk_bytes) {
-  ChunkTables labels;
+  ChunkTables tables;
   for (uint64_t begin = 0; begin < bytes.size(); begin += chunk_bytes) {
     const uint64_t length = std::min<uint64_t>(chunk_bytes, bytes.size() - begin);
-    label_chunk(bytes.subspan(begin, length), record, labels.entries);
-    labels.chunk_ends.push_back(labels.entries.size());
+    label_chunk(bytes.subspan(begin, length), record, tables.entries);
+    tables.chunk_ends.push_back(tables.entries.size());
   }
-  return labels;
+  return tables;
 }
 
 void LabelBuilder::add(uint32_t unit, ChunkTables tables) {

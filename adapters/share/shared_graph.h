@@ -133,7 +133,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   void release_all(const PartitionSet& loaded);
   bool make_room(uint64_t size_bytes, size_t count, bool open);
   void load_wanted(uint64_t now_ns);
-  void read_ahead(const std::vector<GlobalTable::Batch>& wanted);
+  void read_ahead(std::span<const GlobalTable::Batch> wanted);
   bool load(GlobalTable::Batch batch, bool open);
   void start_filling(const GlobalTable::Batch& batch);
   void read_run(const GlobalTable::Batch& batch);

@@ -37,17 +37,16 @@ void SharedGraph::release_all(const PartitionSet& loaded) {
 
 void SharedGraph::load_wanted(uint64_t now_ns) {
   if (files_->layout.by_loader) return ask_loaders(now_ns);
-  std::vector<GlobalTable::Batch> wanted = table_.wanted();
+  const std::vector<GlobalTable::Batch> wanted = table_.wanted();
   blocked_by_budget_ = !load(wanted[0], true);
   // What comes after one for which there is no room is not to take its place.
   if (blocked_by_budget_ || wanted.size() < 2 || !load(wanted[1], false)) return;
-  wanted.erase(wanted.begin(), wanted.begin() + 2);
-  read_ahead(wanted);
+  read_ahead(std::span(wanted).subspan(2));
 }
 
 // What is packed is there soon enough: it is unpacked when it comes next. What lies between is read
 // together, or as soon as there is enough of it.
-void SharedGraph::read_ahead(const std::vector<GlobalTable::Batch>& wanted) {
+void SharedGraph::read_ahead(std::span<const GlobalTable::Batch> wanted) {
   const uint64_t enough_bytes = std::min(options_.batching.ahead_bytes / kReadsOfAhead, kReadBytes);
   GlobalTable::Batch missing;
   uint64_t missing_bytes = 0;

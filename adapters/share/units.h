@@ -41,8 +41,7 @@ class Units {
   const std::vector<uint64_t>& bytes() const { return bytes_; }
   // Where it begins in its partition.
   uint64_t offset_of(uint32_t unit) const {
-    const uint32_t before = unit - first_of(partition_of(unit));
-    return before == 0 ? 0 : before * unit_bytes_;
+    return uint64_t{unit - first_of(partition_of(unit))} * unit_bytes_;
   }
   // That which has byte `offset` of the partition; behind its end: the last one.
   uint32_t unit_at(uint32_t partition, uint64_t offset) const;
