@@ -2,8 +2,7 @@
 
 #include <sys/stat.h>
 
-#include <nlohmann/json.hpp>
-
+#include "iomgr/base/json.h"
 #include "iomgr/device_kind.h"
 #include "iomgr/io_queue.h"
 #include "iomgr/small_file.h"
@@ -11,8 +10,6 @@
 
 namespace graphlane {
 namespace {
-
-using json = nlohmann::ordered_json;
 
 constexpr char kKey[] = "calibration";
 
@@ -22,33 +19,30 @@ constexpr char kKey[] = "calibration";
 constexpr uint32_t kDepthRotational = 1;
 constexpr uint32_t kDepthDefault = 16;
 
-Outcome<json> parse_object(const std::string& text, std::string_view path) {
-  json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (object.is_object()) return object;
+Outcome<Json> parse_device_object(const std::string& text, std::string_view path) {
+  std::optional<Json> object = Json::parse(text);
+  if (object && object->is_object()) return std::move(*object);
   return make_error(EINVAL, "{}: not valid JSON (cut short or damaged)", path);
 }
 
 // A member in [min, max]; nothing when it is missing or anything else.
-std::optional<uint64_t> get_number(const json& object, const char* key, uint64_t min, uint64_t max) {
-  const auto member = object.find(key);
-  if (member == object.end() || !member->is_number_unsigned()) return std::nullopt;
-  const uint64_t value = *member->get_ptr<const json::number_unsigned_t*>();
-  if (value < min || value > max) return std::nullopt;
-  return value;
+std::optional<uint64_t> get_bounded(const Json& object, const char* key, uint64_t min, uint64_t max) {
+  const auto value = object.at_or_null(key).as_unsigned();
+  return value && *value >= min && *value <= max ? value : std::nullopt;
 }
 
 }  // namespace
 
 Outcome<std::optional<Calibration>> parse_calibration(const std::string& device_json,
                                                       std::string_view path) {
-  const Outcome<json> object = parse_object(device_json, path);
+  const Outcome<Json> object = parse_device_object(device_json, path);
   if (!object) return object.error();
-  const auto found = object->find(kKey);
-  if (found == object->end()) return std::optional<Calibration>();
-  const auto depth = get_number(*found, "depth", 1, kQueueDepthMax);
-  const auto streams = get_number(*found, "streams", 1, kQueueDepthMax);
-  const auto speed = get_number(*found, "bytes_per_second", 0, UINT64_MAX);
-  const auto small = get_number(*found, "small_ios_per_second", 0, UINT64_MAX);
+  const Json* found = object->find(kKey);
+  if (found == nullptr) return std::optional<Calibration>();
+  const auto depth = get_bounded(*found, "depth", 1, kQueueDepthMax);
+  const auto streams = get_bounded(*found, "streams", 1, kQueueDepthMax);
+  const auto speed = get_bounded(*found, "bytes_per_second", 0, UINT64_MAX);
+  const auto small = get_bounded(*found, "small_ios_per_second", 0, UINT64_MAX);
   if (!depth || !streams || !speed || !small) {
     return make_error(EINVAL, "{}: damaged: \"{}\" is wrong (graphlane calibrate makes it anew)",
                       path, kKey);
@@ -61,7 +55,7 @@ Outcome<std::optional<Calibration>> parse_calibration(const std::string& device_
 
 Outcome<std::string> with_calibration(const std::string& device_json, std::string_view path,
                                       const Calibration& calibration) {
-  Outcome<json> object = parse_object(device_json, path);
+  Outcome<Json> object = parse_device_object(device_json, path);
   if (!object) return object.error();
   (*object)[kKey] = {{"depth", calibration.depth},
                      {"streams", calibration.stream_count},
