@@ -1,7 +1,5 @@
 #include "cli/command.h"
 
-#include <nlohmann/json.hpp>
-
 #include <csignal>
 #include <filesystem>
 
@@ -14,26 +12,18 @@ namespace fs = std::filesystem;
 
 bool quiet = false;
 
-CLI::App* Parser::add(const std::string& name, const std::string& description,
-                      const std::string& example) {
-  CLI::App* command = app.add_subcommand(name, description);
-  command->footer("Example:\n  " + example);
-  return command;
-}
-
-CLI::Option* add_size(CLI::App* command, const std::string& names, std::optional<uint64_t>* size,
-                      const std::string& description) {
-  const auto parse = [names, size](const std::string& text) {
+Option* add_size(Command* command, const std::string& names, std::optional<uint64_t>* size,
+                 const std::string& description) {
+  const auto parse = [size](const std::string& text) -> Outcome<void> {
     const Outcome<uint64_t> parsed = parse_size(text);
-    if (!parsed) throw CLI::ValidationError(names, parsed.error().text);
+    if (!parsed) return parsed.error();
     *size = *parsed;
+    return {};
   };
-  return command->add_option_function<std::string>(names, parse, description)->type_name("SIZE");
+  return command->add_option(names, parse, description)->type_name("SIZE");
 }
 
-void print_json(const nlohmann::ordered_json& all, int indent) {
-  fmt::print("{}\n", all.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-}
+void print_json(const Json& all, int indent) { fmt::print("{}\n", all.dump(indent)); }
 
 namespace {
 

@@ -6,17 +6,15 @@
 //   command_*.cc   one command each, or a group: options, help, and the work
 #pragma once
 
-#include <CLI/CLI.hpp>
-
-#include <nlohmann/json_fwd.hpp>
-
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/options.h"
 #include "iomgr/base/error.h"
+#include "iomgr/base/json.h"
 #include "iomgr/volume.h"
 
 namespace graphlane::cli {
@@ -35,19 +33,21 @@ enum ExitStatus {
 using Action = std::function<Outcome<int>()>;
 
 struct Parser {
-  CLI::App app;
-  Action action;                        // of the command that was chosen
-  std::optional<std::vector<std::string>> after_dashes;  // of `run`: what stood after the first "--"
+  CommandLine line;
+  Action action;  // of the command that was chosen
 
   // Adds a command; `example` ends its help.
-  CLI::App* add(const std::string& name, const std::string& description,
-                const std::string& example);
+  Command* add(const std::string& name, const std::string& description, const std::string& example) {
+    return line.root()->add_command(name, description, example);
+  }
 
   // Has `work` called with `options` when `command` is chosen.
   template <class Options>
-  void on_chosen(CLI::App* command, std::shared_ptr<Options> options,
-                 Outcome<int> (*work)(const Options&)) {
-    command->callback([this, options, work] { action = [=] { return work(*options); }; });
+  void on_chosen(Command* command, std::shared_ptr<Options> options, Outcome<int> (*work)(const Options&)) {
+    command->on_chosen([this, options, work]() -> Outcome<void> {
+      action = [=] { return work(*options); };
+      return {};
+    });
   }
 };
 
@@ -71,11 +71,11 @@ void add_advise(Parser& parser);
 void add_calibrate(Parser& parser);
 
 // "12M" and the like; what is not a size is a usage error.
-CLI::Option* add_size(CLI::App* command, const std::string& names, std::optional<uint64_t>* size,
-                      const std::string& description);
+Option* add_size(Command* command, const std::string& names, std::optional<uint64_t>* size,
+                 const std::string& description);
 
 // On lines of its own, or on one (-1). A name that is not UTF-8 does not stop it.
-void print_json(const nlohmann::ordered_json& all, int indent = 2);
+void print_json(const Json& all, int indent = 2);
 
 // A path in a volume, as the user gives it: "VOL", "VOL/dir/file", from anywhere.
 struct VolumePath {

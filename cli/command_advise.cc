@@ -1,5 +1,3 @@
-#include <nlohmann/json.hpp>
-
 #include "cli/command.h"
 #include "graphfmt/graph_requests.h"
 #include "iomgr/base/size.h"
@@ -7,8 +5,6 @@
 
 namespace graphlane::cli {
 namespace {
-
-using json = nlohmann::ordered_json;
 
 constexpr uint32_t kDevicesAssumed = 4;
 
@@ -99,10 +95,10 @@ std::string describe(const GraphRequests& graph) {
   return "none that is known (a grid has column_offset, shards have NAME.p_S.adj)";
 }
 
-json sweep_json(const Advice& advice, const Sweep& sweep, uint64_t depth_now) {
+Json sweep_json(const Advice& advice, const Sweep& sweep, uint64_t depth_now) {
   const AutoDepth depth = advice.depth_of(sweep);
   const uint64_t median = sweep.requests.median_bytes();
-  json about = {{"name", sweep.name},
+  Json about = {{"name", sweep.name},
                 {"files", sweep.file_count},
                 {"size", sweep.bytes},
                 {"rewritten", sweep.is_rewritten},
@@ -118,8 +114,8 @@ json sweep_json(const Advice& advice, const Sweep& sweep, uint64_t depth_now) {
   return about;
 }
 
-json json_of(const Advice& advice) {
-  json about = {{"path", advice.path}, {"format", name_of(advice.graph.format)}};
+Json json_of(const Advice& advice) {
+  Json about = {{"path", advice.path}, {"format", name_of(advice.graph.format)}};
   if (advice.graph.grid) {
     about["vertices"] = advice.graph.grid->vertex_count;
     about["edges"] = advice.graph.grid->edge_count;
@@ -134,7 +130,7 @@ json json_of(const Advice& advice) {
   about["fits_memory"] = advice.fits_memory();
   about["stripe"] = advice.globs();
   about["stripe_depth_default"] = stripe_depth_default(advice.on_ssds);
-  json sweeps = json::array();
+  Json sweeps = Json::array();
   for (size_t s = 0; s < advice.graph.sweeps.size(); ++s) {
     sweeps.push_back(sweep_json(advice, advice.graph.sweeps[s], advice.depths_now[s]));
   }
@@ -214,7 +210,7 @@ Outcome<int> advise(const Options& options) {
 
 void add_advise(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = parser.add(
+  Command* command = parser.add(
       "advise", "tell how a graph is best striped, and why",
       "graphlane advise twitter-grid\n\n"
       "Tells the format of the graph in a directory, plain or in a volume; by requests\n"
@@ -223,13 +219,13 @@ void add_advise(Parser& parser) {
       "a request; and whether the graph fits into memory anyway.");
   command->add_option("PATH", options->path, "the directory of a graph")->required();
   command->add_option("--devices", options->device_count, "for a volume of so many devices")
-      ->check(CLI::Range(kDeviceCountMin, kDeviceCountMax))
+      ->in_range(kDeviceCountMin, kDeviceCountMax)
       ->type_name("N");
   command->add_flag("--ssds", options->on_ssds, "for a volume whose devices are SSDs");
   command
       ->add_option("--threads", options->thread_count,
                    "for an engine of so many threads, not one a processor")
-      ->check(CLI::Range(1, 4096))
+      ->in_range(1, 4096)
       ->type_name("N");
   command->add_flag("--json", options->as_json, "as JSON, sizes in bytes");
   parser.on_chosen(command, options, advise);

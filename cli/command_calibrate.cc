@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
-
 #include "cli/command.h"
 #include "cli/fio.h"
 #include "cli/test_file.h"
@@ -20,7 +18,6 @@
 namespace graphlane::cli {
 namespace {
 
-using json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 constexpr uint64_t kLargeBytes = 4u << 20;
@@ -203,8 +200,8 @@ Outcome<void> keep(const std::string& root, const Calibration& calibration) {
   return {};
 }
 
-json speeds_json(const std::map<uint32_t, FioSpeed>& speeds, const char* key) {
-  json all = json::array();
+Json speeds_json(const std::map<uint32_t, FioSpeed>& speeds, const char* key) {
+  Json all = Json::array();
   for (const auto& [number, speed] : speeds) {
     all.push_back({{key, number},
                    {"bytes_per_second", static_cast<uint64_t>(speed.bytes_per_second)},
@@ -213,13 +210,13 @@ json speeds_json(const std::map<uint32_t, FioSpeed>& speeds, const char* key) {
   return all;
 }
 
-json place_json(const Place& place, const Calibration& calibration, const Speeds& speeds, bool is_kept) {
+Json place_json(const Place& place, const Calibration& calibration, const Speeds& speeds, bool is_kept) {
   return {{"path", place.directory},
           {"depth", calibration.depth},
           {"streams", calibration.stream_count},
           {"bytes_per_second", calibration.bytes_per_second},
           {"small_ios_per_second", calibration.small_ios_per_second},
-          {"kept_in", is_kept ? json(place.roots) : json::array()},
+          {"kept_in", is_kept ? Json(place.roots) : Json::array()},
           {"measured",
            {{"large", speeds_json(speeds.large, "depth")},
             {"streams", speeds_json(speeds.streams, "streams")},
@@ -244,7 +241,7 @@ void print_text(const Place& place, const Calibration& calibration, const Speeds
        [](const FioSpeed& speed) { return fmt::format("{:.0f}/s", speed.ios_per_second); });
 }
 
-Outcome<json> calibrate(const Place& place, const Options& options) {
+Outcome<Json> calibrate(const Place& place, const Options& options) {
   const uint64_t file_bytes = options.file_bytes.value_or(kFileBytesDefault) / kLargeBytes * kLargeBytes;
   const Outcome<TestFile> file = TestFile::make(place.roots.front(), file_bytes);
   if (!file) return file.error();
@@ -285,9 +282,9 @@ Outcome<int> calibrate_all(const Options& options) {
     places.push_back(std::move(*place));
   }
   if (Outcome<void> there = check_fio(); !there) return there.error();
-  json all = json::array();
+  Json all = Json::array();
   for (const Place& place : places) {
-    const Outcome<json> about = calibrate(place, options);
+    const Outcome<Json> about = calibrate(place, options);
     if (!about) return about.error();
     all.push_back(*about);
   }
@@ -299,7 +296,7 @@ Outcome<int> calibrate_all(const Options& options) {
 
 void add_calibrate(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = parser.add(
+  Command* command = parser.add(
       "calibrate", "measure how many reads in flight serve a device best",
       "graphlane calibrate /mnt/d0 /mnt/d1 /mnt/d2 /mnt/d3\n\n"
       "Takes what --device of `graphlane create` took. fio reads a test file on each device\n"
@@ -308,7 +305,7 @@ void add_calibrate(Parser& parser) {
       "the device meanwhile. `graphlane info` shows what is kept.");
   command->add_option("DEVICE", options->directories, "directory of a device")->required();
   command->add_option("--runtime", options->seconds, "of each measurement (1)")
-      ->check(CLI::Range(0.05, 3600.0))
+      ->in_range(0.05, 3600.0)
       ->type_name("SECONDS");
   add_size(command, "--size", &options->file_bytes, "of the test file, at least 64M (1G)");
   command->add_flag("-n,--dry-run", options->dry_run, "only tell, keep nothing");

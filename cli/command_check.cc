@@ -36,7 +36,7 @@ Outcome<int> check(const Options& options) {
 
 void add_check(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command =
+  Command* command =
       parser.add("check", "compare a volume's stubs with what is on its devices",
                  "graphlane check --repair graphs\n\n"
                  "Exit status 1 if there are problems (left, with --repair). It changes nothing\n"

@@ -31,7 +31,7 @@ Outcome<int> create(const Options& options) {
 
 void add_create(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command =
+  Command* command =
       parser.add("create", "make a volume over several devices",
                  "graphlane create graphs --device /mnt/d0 --device /mnt/d1 --stripe column\n\n"
                  "A device is a directory, best on a disk of its own. The stripe depth is 3M\n"
@@ -41,7 +41,7 @@ void add_create(Parser& parser) {
   command->add_option("VOL", options->root, "new or empty directory")->required();
   command->add_option("-d,--device", options->devices, "a device, in order (at least two)")
       ->type_name("DIR")
-      ->allow_extra_args(false)
+      ->one_value_each()
       ->required();
   options->stripe.add_to(command);
   parser.on_chosen(command, options, create);

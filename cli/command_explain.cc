@@ -4,8 +4,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -20,8 +18,6 @@
 namespace graphlane::cli {
 namespace fs = std::filesystem;
 namespace {
-
-using json = nlohmann::ordered_json;
 
 constexpr size_t kLineBytesMax = 4096;  // of a #! line; the kernel looks at 256
 
@@ -250,9 +246,9 @@ void print_text(const Explanation& about) {
   if (about.file.imports.contains("dlopen")) fmt::print("  loads more libraries as it runs (dlopen)\n");
 }
 
-json json_of(const std::string& object, const Calls& calls) {
+Json json_of(const std::string& object, const Calls& calls) {
   constexpr const char* kWays[] = {"devices", "fuse", "not seen", "no data"};
-  json list = json::array();
+  Json list = Json::array();
   for (const auto& [group, names] : calls) {
     const GroupInfo& info = info_of(group);
     list.push_back({{"way", kWays[static_cast<size_t>(info.way)]}, {"why", info.phrase}, {"names", names}});
@@ -260,14 +256,14 @@ json json_of(const std::string& object, const Calls& calls) {
   return {{"path", object}, {"calls", list}};
 }
 
-json json_of(const Explanation& about) {
-  json scripts = json::array();
+Json json_of(const Explanation& about) {
+  Json scripts = Json::array();
   for (const Script& script : about.scripts) {
     scripts.push_back({{"path", script.path}, {"line", script.line}});
   }
-  json libraries = json::array();
+  Json libraries = Json::array();
   for (const auto& [path, calls] : about.calls_of_libraries) libraries.push_back(json_of(path, calls));
-  json reason = nullptr;
+  Json reason = nullptr;
   if (!about.blind_because.empty()) reason = about.blind_because;
   return {{"program", about.program},
           {"verdict", verdict(about)},
@@ -295,7 +291,7 @@ Outcome<int> explain(const Options& options) {
 
 void add_explain(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = parser.add(
+  Command* command = parser.add(
       "explain", "tell how a program's reads will go, without running it",
       "graphlane explain pagerank\n\n"
       "Calls are listed that the program and its libraries make by name: those that the\n"

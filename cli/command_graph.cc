@@ -181,7 +181,7 @@ Outcome<int> generate(const RmatCommand& options) {
 
 void add_convert(Parser& parser) {
   const auto options = std::make_shared<ConvertCommand>();
-  CLI::App* command = parser.add(
+  Command* command = parser.add(
       "convert", "turn an edge list into a GridGraph grid, or another edge list",
       "graphlane convert --from snap --to grid -p 8 soc-LiveJournal1.txt.gz graphs/livejournal\n\n"
       "snap: text, a pair of vertex numbers a line, also gzipped. bin: pairs of int32.\n"
@@ -204,12 +204,12 @@ void add_convert(Parser& parser) {
 }
 
 void add_gen(Parser& parser) {
-  CLI::App* gen = parser.add("gen", "generate a graph", "graphlane gen rmat --scale 20 rmat20.bin");
-  gen->require_subcommand(1);
+  Command* gen = parser.add("gen", "generate a graph", "graphlane gen rmat --scale 20 rmat20.bin");
+  gen->require_command();
   const auto options = std::make_shared<RmatCommand>();
-  CLI::App* command =
-      gen->add_subcommand("rmat", "an R-MAT graph, as Graph500 makes them, as an edge list");
-  command->footer("Example:\n  graphlane gen rmat --scale 20 --edges 16M --seed 1 rmat20.bin");
+  Command* command =
+      gen->add_command("rmat", "an R-MAT graph, as Graph500 makes them, as an edge list",
+                       "graphlane gen rmat --scale 20 --edges 16M --seed 1 rmat20.bin");
   command->add_option("OUT", options->output, "file, which may lie in a volume")->required();
   command->add_option("--scale", options->scale, "2^N vertices (16)")->type_name("N");
   add_size(command, "--edges", &options->edges, "how many, as 16M (16 a vertex)")->type_name("N");

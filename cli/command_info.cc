@@ -1,7 +1,5 @@
 #include <sys/statvfs.h>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/command.h"
 #include "iomgr/calibration.h"
 #include "iomgr/base/size.h"
@@ -12,15 +10,13 @@
 namespace graphlane::cli {
 namespace {
 
-using json = nlohmann::ordered_json;
-
 struct Options {
   std::string path;
   bool as_json = false;
 };
 
-Outcome<json> volume_info(const Volume& volume) {
-  json devices = json::array();
+Outcome<Json> volume_info(const Volume& volume) {
+  Json devices = Json::array();
   for (const Device& device : volume.devices()) {
     struct statvfs space = {};
     (void)::fstatvfs(device.root_fd.get(), &space);
@@ -32,7 +28,7 @@ Outcome<json> volume_info(const Volume& volume) {
                        {"depth", depth->io_count},
                        {"depth_from", name_of(depth->source)}});
   }
-  return json{{"path", volume.root()},
+  return Json{{"path", volume.root()},
           {"uuid", UuidText(volume.uuid()).c_str()},
           {"format", 1},
           {"stripe_depth", volume.stripe_depth_bytes()},
@@ -42,10 +38,10 @@ Outcome<json> volume_info(const Volume& volume) {
           {"devices", devices}};
 }
 
-json parts_info(const Volume& volume, const Layout& layout) {
-  json parts = json::array();
+Json parts_info(const Volume& volume, const Layout& layout) {
+  Json parts = Json::array();
   for (uint32_t d = 0; d < volume.device_count(); ++d) {
-    json part = {{"path", volume.part_path(d, layout.file_id)}, {"size", nullptr}};
+    Json part = {{"path", volume.part_path(d, layout.file_id)}, {"size", nullptr}};
     struct stat info;
     if (::fstatat(volume.devices()[d].root_fd.get(), PartName(layout.file_id).c_str(), &info, 0) ==
         0) {
@@ -56,7 +52,7 @@ json parts_info(const Volume& volume, const Layout& layout) {
   return parts;
 }
 
-Outcome<json> file_info(const Volume& volume, const std::string& below) {
+Outcome<Json> file_info(const Volume& volume, const std::string& below) {
   const Outcome<TreePlace> place = locate_in_volume(volume, below);
   if (!place) return place.error();
   const Fd fd(::openat(place->directory_fd, place->path.c_str(),
@@ -68,7 +64,7 @@ Outcome<json> file_info(const Volume& volume, const std::string& below) {
   const Result<StubVerdict> verdict = inspect_stub(fd.get(), &layout);
   if (!verdict) return place->error(verdict.error().code, "cannot read");
   if (*verdict == StubVerdict::kNotAStub) {
-    return json{{"path", place->shown}, {"striped", false}, {"size", info.st_size}};
+    return Json{{"path", place->shown}, {"striped", false}, {"size", info.st_size}};
   }
   if (*verdict != StubVerdict::kStub) {
     return make_error(EIO, "{}: {}", place->shown, describe(*verdict));
@@ -76,7 +72,7 @@ Outcome<json> file_info(const Volume& volume, const std::string& below) {
   if (Outcome<void> accepted = volume.accept(layout, place->shown); !accepted) {
     return accepted.error();
   }
-  return json{{"path", place->shown},
+  return Json{{"path", place->shown},
               {"striped", true},
               {"size", current_layout(volume, layout).logical_size},
               {"id", UuidText(layout.file_id).c_str()},
@@ -87,42 +83,44 @@ Outcome<json> file_info(const Volume& volume, const std::string& below) {
 }
 
 // The numbers that are bytes, as the table shows them.
-std::string shown(const std::string& key, const json& value) {
+std::string shown(const std::string& key, const Json& value) {
   const bool is_bytes = key.starts_with("size") || key == "free" || key == "stripe_depth";
-  if (is_bytes && value.is_number()) return format_size(value.get<uint64_t>());
-  if (value.is_string()) return value.get<std::string>();
+  if (is_bytes && value.as_unsigned()) return format_size(*value.as_unsigned());
+  if (const std::string* text = value.as_string()) return *text;
   if (value.is_null()) return "missing";
-  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (value.as_bool()) return *value.as_bool() ? "yes" : "no";
   if (value.is_array()) {  // of globs
     std::string all;
-    for (const json& one : value) all += (all.empty() ? "" : " ") + one.get<std::string>();
+    for (const Json& one : value.elements()) all += (all.empty() ? "" : " ") + shown("", one);
     return all.empty() ? "every file" : all;
   }
   return value.dump();
 }
 
-void print_text(const json& info) {
+std::string shown_member(const Json& object, const std::string& key) { return shown(key, object.at_or_null(key)); }
+
+void print_text(const Json& info) {
   const auto line = [](const std::string& key, const std::string& text) {
     fmt::print("{:<14}{}\n", key, text);
   };
-  for (const auto& [key, value] : info.items()) {
+  for (const auto& [key, value] : info.members()) {
     if (key == "stripe_depth_auto") {
-      if (value.get<bool>()) line("", "imports choose by format (auto)");
+      if (value == Json(true)) line("", "imports choose by format (auto)");
     } else if (key == "policy") {
-      line("striped files", fmt::format("{}, from {}", shown("stripe", value["stripe"]),
-                                        shown("size_min", value["size_min"])));
+      line("striped files", fmt::format("{}, from {}", shown_member(value, "stripe"), shown_member(value, "size_min")));
     } else if (key == "devices") {
-      for (size_t d = 0; d < value.size(); ++d) {
-        line(fmt::format("device {}", d),
-             fmt::format("{}, {} free of {}, {} I/Os at once ({})",
-                         value[d]["path"].get<std::string>(), shown("free", value[d]["free"]),
-                         shown("size", value[d]["size"]), value[d]["depth"].get<uint32_t>(),
-                         value[d]["depth_from"].get<std::string>()));
+      int ordinal = 0;
+      for (const Json& device : value.elements()) {
+        line(fmt::format("device {}", ordinal++),
+             fmt::format("{}, {} free of {}, {} I/Os at once ({})", shown_member(device, "path"),
+                         shown_member(device, "free"), shown_member(device, "size"), shown_member(device, "depth"),
+                         shown_member(device, "depth_from")));
       }
     } else if (key == "parts") {
-      for (size_t d = 0; d < value.size(); ++d) {
-        line(fmt::format("part {}", d), fmt::format("{:>9}  {}", shown("size", value[d]["size"]),
-                                                    value[d]["path"].get<std::string>()));
+      int ordinal = 0;
+      for (const Json& part : value.elements()) {
+        line(fmt::format("part {}", ordinal++),
+             fmt::format("{:>9}  {}", shown_member(part, "size"), shown_member(part, "path")));
       }
     } else {
       std::string label = key;
@@ -135,7 +133,7 @@ void print_text(const json& info) {
 Outcome<int> info(const Options& options) {
   const Outcome<VolumePath> place = open_volume_of(options.path);
   if (!place) return place.error();
-  const Outcome<json> about = place->below.empty() ? volume_info(*place->volume)
+  const Outcome<Json> about = place->below.empty() ? volume_info(*place->volume)
                                                    : file_info(*place->volume, place->below);
   if (!about) return about.error();
   if (options.as_json) {
@@ -150,7 +148,7 @@ Outcome<int> info(const Options& options) {
 
 void add_info(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = parser.add("info", "show a volume, or the layout of a file in it",
+  Command* command = parser.add("info", "show a volume, or the layout of a file in it",
                                  "graphlane info --json graphs/twitter-grid/column");
   command->add_option("PATH", options->path, "VOL or a file in it")->required();
   command->add_flag("--json", options->as_json, "as JSON, sizes in bytes");

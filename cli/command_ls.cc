@@ -84,7 +84,7 @@ Outcome<int> ls(const Options& options) {
 
 void add_ls(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command =
+  Command* command =
       parser.add("ls", "list files with their true sizes and layouts",
                  "graphlane ls graphs/twitter-grid\n\n"
                  "\"3M x 4 from 2\" is a striped file: stripe depth, devices, the first device.");

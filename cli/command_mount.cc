@@ -44,7 +44,7 @@ Outcome<int> umount(const UnmountCommand& options) {
 
 void add_mount(Parser& parser) {
   const auto options = std::make_shared<MountCommand>();
-  CLI::App* command =
+  Command* command =
       parser.add("mount", "serve a volume as a filesystem",
                  "graphlane mount graphs /mnt/graphs\n\n"
                  "Without MNT over the volume's own directory, so that its paths stay as they\n"
@@ -54,14 +54,14 @@ void add_mount(Parser& parser) {
   command->add_option("MNT", options->mountpoint, "an existing directory");
   command->add_option("-o", options->options, "mount options, with commas between them")
       ->type_name("OPTIONS")
-      ->allow_extra_args(false);
+      ->one_value_each();
   command->add_flag("-f,--foreground", options->foreground, "serve until interrupted");
   parser.on_chosen(command, options, mount);
 }
 
 void add_umount(Parser& parser) {
   const auto options = std::make_shared<UnmountCommand>();
-  CLI::App* command =
+  Command* command =
       parser.add("umount", "unmount a volume", "graphlane umount /mnt/graphs");
   command->add_option("MNT", options->mountpoints, "where it is mounted")->required();
   parser.on_chosen(command, options, umount);

@@ -1,7 +1,5 @@
 #include "iomgr/restripe.h"
 
-#include <nlohmann/json.hpp>
-
 #include "cli/command.h"
 #include "iomgr/base/printable.h"
 #include "iomgr/base/size.h"
@@ -9,8 +7,6 @@
 
 namespace graphlane::cli {
 namespace {
-
-using json = nlohmann::ordered_json;
 
 struct Options {
   std::vector<std::string> paths;
@@ -47,8 +43,8 @@ RestripeReport restripe_path(const std::string& path, const Options& options) {
   return nothing;
 }
 
-json json_of(const RestripeReport& report) {
-  json changed = json::array(), left = json::array();
+Json json_of(const RestripeReport& report) {
+  Json changed = Json::array(), left = Json::array();
   for (const RestripedFile& file : report.changed) {
     changed.push_back({{"path", file.shown},
                        {"size", file.bytes},
@@ -97,7 +93,7 @@ Outcome<int> restripe(const Options& options) {
 
 void add_restripe(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = parser.add(
+  Command* command = parser.add(
       "restripe", "give striped files another stripe depth, while the volume is in use",
       "graphlane restripe --stripe-depth 1M graphs\n\n"
       "For a whole volume the depth also becomes that of new files; without\n"

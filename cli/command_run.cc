@@ -126,7 +126,7 @@ Outcome<int> run(const Options& options) {
 
 void add_run(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = parser.add(
+  Command* command = parser.add(
       "run", "run a program that reads striped files, unchanged",
       "graphlane run -- pagerank graphs/twitter-grid 20 8\n\n"
       "Volumes are found from the command's words that are paths (FILE, if=FILE,\n"
@@ -135,12 +135,12 @@ void add_run(Parser& parser) {
       "that run so at once share what they read.");
   command->add_option("--volume", options->volumes, "a volume that the command will use")
       ->type_name("VOL")
-      ->allow_extra_args(false);
+      ->one_value_each();
   command->add_flag("--no-mount", options->no_mount, "by the preload library alone");
   command->add_flag("--report{1}", options->report,
                     "tell at the end what was read and how; =FILE appends JSON there");
   command->add_option("--io", options->io, "auto, direct or buffered reads of the devices")
-      ->check(CLI::IsMember({"auto", "direct", "buffered"}))
+      ->one_of({"auto", "direct", "buffered"})
       ->type_name("MODE");
   command->add_option("--cache", options->cache,
                       "memory for what is read past the page cache: auto, 0 or a size")
@@ -151,17 +151,13 @@ void add_run(Parser& parser) {
   command->add_option("--share", options->share,
                       "what several programs read, once for all: auto, no, or map, in their own\n"
                       "buffers (nobody can write the file then)")
-      ->check(CLI::IsMember({"auto", "no", "map"}))
+      ->one_of({"auto", "no", "map"})
       ->type_name("MODE");
-  command->prefix_command();
-  command->callback([&parser, command, options] {
-    options->command = command->remaining();
-    if (const auto& after = parser.after_dashes) {
-      if (!options->command.empty()) options->command.push_back("--");  // its own
-      options->command.insert(options->command.end(), after->begin(), after->end());
-    }
-    if (options->command.empty()) throw CLI::RequiredError("CMD");
+  command->take_rest(&options->command);
+  command->on_chosen([&parser, options]() -> Outcome<void> {
+    if (options->command.empty()) return make_error(EINVAL, "CMD is required");
     parser.action = [options] { return run(*options); };
+    return {};
   });
 }
 

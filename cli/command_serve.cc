@@ -44,7 +44,7 @@ Outcome<int> serve(const Options& options) {
 
 void add_serve(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = parser.add(
+  Command* command = parser.add(
       "serve", "share what programs read, without a mount or each by its own",
       "graphlane serve graphs\n\n"
       "Programs under `run` read the volume's striped files once from the devices for\n"
@@ -53,8 +53,8 @@ void add_serve(Parser& parser) {
   command->add_option("VOL", options->volume, "the volume")->required();
   command->add_option("-o", options->options, "options, with commas between them")
       ->type_name("OPTIONS")
-      ->allow_extra_args(false);
-  CLI::Option* foreground =
+      ->one_value_each();
+  Option* foreground =
       command->add_flag("-f,--foreground", options->foreground, "serve until interrupted");
   command->add_flag("--stop", options->stop, "end the one that serves the volume")
       ->excludes(foreground);

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
 
@@ -15,8 +14,6 @@
 
 namespace graphlane::cli {
 namespace {
-
-using json = nlohmann::ordered_json;
 
 constexpr char kStatsXattr[] = "user.graphlane.stats";
 
@@ -71,36 +68,33 @@ Outcome<Source> find_source(const std::string& path) {
   return make_error(ENODEV, "{0}: neither mounted nor served (graphlane mount {0})", path);
 }
 
-Outcome<json> read_stats(const Source& source) {
+Outcome<Json> read_stats(const Source& source) {
   const Outcome<std::string> text = ask(source);
   if (!text) return text.error();
-  json stats = json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (stats.is_object()) return stats;
+  std::optional<Json> stats = Json::parse(*text);
+  if (stats && stats->is_object()) return std::move(*stats);
   return make_error(EPROTO, "{}: statistics that this program does not understand", source.place);
 }
 
-// 0 for what is missing or something else: nlohmann's conversions throw.
-uint64_t number(const json& object, const char* key) {
-  const auto member = object.find(key);
-  return member != object.end() && member->is_number_unsigned() ? member->get<uint64_t>() : 0;
+// 0 for what is missing or something else.
+uint64_t number(const Json& object, const char* key) {
+  return object.at_or_null(key).as_unsigned().value_or(0);
 }
 
-std::string text(const json& object, const char* key) {
-  const auto member = object.find(key);
-  return member != object.end() && member->is_string() ? member->get<std::string>() : "?";
+std::string text(const Json& object, const char* key) {
+  const std::string* value = object.at_or_null(key).as_string();
+  return value != nullptr ? *value : "?";
 }
 
-std::vector<uint64_t> numbers(const json& object, const char* key) {
+std::vector<uint64_t> numbers(const Json& object, const char* key) {
   std::vector<uint64_t> all;
-  for (const json& one : object.value(key, json::array())) {
-    all.push_back(one.is_number_unsigned() ? one.get<uint64_t>() : 0);
-  }
+  for (const Json& one : object.at_or_null(key).elements()) all.push_back(one.as_unsigned().value_or(0));
   return all;
 }
 
-std::vector<DeviceStats> devices_of(const json& stats) {
+std::vector<DeviceStats> devices_of(const Json& stats) {
   std::vector<DeviceStats> devices;
-  for (const json& device : stats.value("devices", json::array())) {
+  for (const Json& device : stats.at_or_null("devices").elements()) {
     devices.push_back({.path = text(device, "path"),
                        .io_count = number(device, "ios"),
                        .merged_count = number(device, "merged"),
@@ -156,8 +150,8 @@ std::string percentile(const std::vector<uint64_t>& counts, double share) {
 }
 
 // Bytes, and MiB that were read ahead (iomgr/extent_cache.h).
-void print_cache(const json& stats) {
-  const json cache = stats.value("cache", json::object());
+void print_cache(const Json& stats) {
+  const Json& cache = stats.at_or_null("cache");
   const uint64_t budget = number(cache, "budget_bytes");
   if (budget == 0) return;
   const auto size = [&](const char* key) { return format_size(number(cache, key)); };
@@ -169,8 +163,8 @@ void print_cache(const json& stats) {
 }
 
 // What was begun in the page cache when files are swept in turn (iomgr/next_reads.h).
-void print_sweeps(const json& stats) {
-  const json sweeps = stats.value("sweeps", json::object());
+void print_sweeps(const Json& stats) {
+  const Json& sweeps = stats.at_or_null("sweeps");
   if (number(sweeps, "begun_bytes") == 0) return;
   const auto size = [&](const char* key) { return format_size(number(sweeps, key)); };
   fmt::print("page cache: {} ahead: {} used, {} for nothing\n", size("begun_bytes"),
@@ -178,8 +172,8 @@ void print_sweeps(const json& stats) {
 }
 
 // What several processes read together (iomgr/shared_cache.h).
-void print_shared(const json& stats) {
-  const json shared = stats.value("shared", json::object());
+void print_shared(const Json& stats) {
+  const Json& shared = stats.at_or_null("shared");
   if (number(shared, "fetched_bytes") == 0) return;
   const auto size = [&](const char* key) { return format_size(number(shared, key)); };
   fmt::print("shared: {} of {} in use, {} found there, {} fetched, {} without room\n",
@@ -243,14 +237,14 @@ void print_histogram(const std::vector<DeviceStats>& devices, std::string_view l
 }
 
 // `of`: "cache", "sweeps" or "shared".
-void print_of(const json& stats, std::string_view of, std::string_view labels, const char* key,
+void print_of(const Json& stats, std::string_view of, std::string_view labels, const char* key,
               std::string_view name, std::string_view help, std::string_view type) {
   fmt::print("# HELP graphlane_{0}_{1} {2}\n# TYPE graphlane_{0}_{1} {3}\n", of, name, help, type);
   fmt::print("graphlane_{}_{}{{{}}} {}\n", of, name, labels,
-             number(stats.value(of, json::object()), key));
+             number(stats.at_or_null(of), key));
 }
 
-void print_prometheus(const std::string& mount, const json& stats) {
+void print_prometheus(const std::string& mount, const Json& stats) {
   const std::vector<DeviceStats> devices = devices_of(stats);
   const std::string labels = fmt::format("mount=\"{}\"", prometheus_label(mount));
   const auto counter = [&](const char* name, const char* help, uint64_t DeviceStats::*member) {
@@ -295,13 +289,13 @@ void print_prometheus(const std::string& mount, const json& stats) {
 }
 
 // Until interrupted, or the server has gone. On a terminal in place.
-Outcome<int> watch(const Source& source, json stats, const Options& options) {
+Outcome<int> watch(const Source& source, Json stats, const Options& options) {
   const bool in_place = ::isatty(STDOUT_FILENO) == 1;
   auto then = std::chrono::steady_clock::now();
   if (in_place) fmt::print("\033[2J");
   for (;;) {
     std::this_thread::sleep_for(std::chrono::duration<double>(options.interval_seconds));
-    Outcome<json> next = read_stats(source);
+    Outcome<Json> next = read_stats(source);
     if (!next) return next.error();
     const auto now = std::chrono::steady_clock::now();
     const double seconds = std::chrono::duration<double>(now - then).count();
@@ -326,7 +320,7 @@ Outcome<int> watch(const Source& source, json stats, const Options& options) {
 Outcome<int> stat(const Options& options) {
   const Outcome<Source> source = find_source(options.path);
   if (!source) return source.error();
-  const Outcome<json> stats = read_stats(*source);
+  const Outcome<Json> stats = read_stats(*source);
   if (!stats) return stats.error();
   if (options.watch) return watch(*source, *stats, options);
   if (options.as_json) print_json(*stats);
@@ -344,20 +338,20 @@ Outcome<int> stat(const Options& options) {
 
 void add_stat(Parser& parser) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = parser.add(
+  Command* command = parser.add(
       "stat", "show what a mounted or served volume's devices have done",
       "graphlane stat --watch graphs\n\n"
       "I/Os, bytes and stripe units of each device since then, and how long half and\n"
       "nine tenths of the I/Os waited in its queue and took on it, to a power of two.");
   command->add_option("PATH", options->path, "VOL, or where it is mounted")->required();
-  CLI::Option* as_json = command->add_flag("--json", options->as_json, "as JSON, sizes in bytes");
-  CLI::Option* as_prometheus =
+  Option* as_json = command->add_flag("--json", options->as_json, "as JSON, sizes in bytes");
+  Option* as_prometheus =
       command->add_flag("--prometheus", options->as_prometheus, "as Prometheus reads it");
-  CLI::Option* watch = command->add_flag("-w,--watch", options->watch,
+  Option* watch = command->add_flag("-w,--watch", options->watch,
                                          "again and again, per second; JSON: a line each time");
   command->add_option("-i,--interval", options->interval_seconds, "with --watch (default: 1)")
-      ->option_text("SECONDS")
-      ->check(CLI::Range(0.01, 86400.0))
+      ->help_text("SECONDS")
+      ->in_range(0.01, 86400.0)
       ->needs(watch);
   as_prometheus->excludes(as_json)->excludes(watch);
   parser.on_chosen(command, options, stat);

@@ -82,7 +82,7 @@ Outcome<int> remove(const RemoveCommand& options) {
 
 void add_import(Parser& parser) {
   const auto options = std::make_shared<ImportCommand>();
-  CLI::App* command = parser.add(
+  Command* command = parser.add(
       "import", "copy files into a volume, striping large ones",
       "graphlane import twitter-grid graphs\n\n"
       "Names and attributes are treated as `cp -a` treats them. A file that is named\n"
@@ -99,7 +99,7 @@ void add_import(Parser& parser) {
 
 void add_export(Parser& parser) {
   const auto options = std::make_shared<ExportCommand>();
-  CLI::App* command = parser.add("export", "copy files out of a volume, as plain files",
+  Command* command = parser.add("export", "copy files out of a volume, as plain files",
                                  "graphlane export graphs/twitter-grid /backup");
   command->add_option("SRC", options->source, "VOL or a path in it")->required();
   command->add_option("DST", options->destination, "file or directory outside")->required();
@@ -109,7 +109,7 @@ void add_export(Parser& parser) {
 
 void add_rm(Parser& parser) {
   const auto options = std::make_shared<RemoveCommand>();
-  CLI::App* command =
+  Command* command =
       parser.add("rm", "remove files from a volume, with their parts",
                  "graphlane rm --recursive graphs/twitter-grid\n\n"
                  "rm(1) in the volume's directory leaves the parts on the devices, where\n"

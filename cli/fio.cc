@@ -8,18 +8,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/file_io.h"
 #include "iomgr/base/interrupt.h"
+#include "iomgr/base/json.h"
 
 namespace graphlane::cli {
 namespace {
-
-using json = nlohmann::json;
 
 constexpr std::chrono::milliseconds kPollInterval{10};
 
@@ -97,17 +95,16 @@ std::string complaint(const Said& said) {
 Outcome<FioSpeed> parse_result(const Said& said, const std::string& file) {
   // What it warns of stands before the JSON.
   const size_t begin = std::min(said.out.find('{'), said.out.size());
-  const json result = json::parse(said.out.substr(begin), nullptr, /*allow_exceptions=*/false);
-  const json::json_pointer jobs("/jobs");
-  if (said.status != 0 || !result.is_object() || !result.contains(jobs)) {
+  const std::optional<Json> result = Json::parse(std::string_view(said.out).substr(begin));
+  const Json* jobs = result ? result->find("jobs") : nullptr;
+  if (said.status != 0 || jobs == nullptr) {
     return make_error(EIO, "{}: fio cannot measure it: {}", file, complaint(said));
   }
   FioSpeed speed;
-  for (const json& job : result[jobs]) {
-    if (!job.is_object()) continue;
-    const json read = job.value("read", json::object());
-    speed.bytes_per_second += read.value("bw_bytes", 0.0);
-    speed.ios_per_second += read.value("iops", 0.0);
+  for (const Json& job : jobs->elements()) {
+    const Json& read = job.at_or_null("read");
+    speed.bytes_per_second += read.at_or_null("bw_bytes").as_double().value_or(0);
+    speed.ios_per_second += read.at_or_null("iops").as_double().value_or(0);
   }
   if (speed.bytes_per_second <= 0) {
     return make_error(EIO, "{}: fio read nothing (a longer --runtime may help)", file);

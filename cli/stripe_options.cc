@@ -5,22 +5,21 @@
 
 namespace graphlane::cli {
 
-void StripeOptions::add_to(CLI::App* command) {
-  const auto parse = [this](const std::string& text) {
+void StripeOptions::add_to(Command* command) {
+  const auto parse = [this](const std::string& text) -> Outcome<void> {
     is_depth_auto = text == "auto";
-    if (is_depth_auto) return;
+    if (is_depth_auto) return {};
     const Outcome<uint64_t> parsed = parse_size(text);
-    if (!parsed) throw CLI::ValidationError("--stripe-depth", parsed.error().text);
+    if (!parsed) return parsed.error();
     depth_bytes = *parsed;
+    return {};
   };
   command
-      ->add_option_function<std::string>(
-          "--stripe-depth", parse,
-          "bytes on one device before the next one's turn, a multiple of 4096")
+      ->add_option("--stripe-depth", parse, "bytes on one device before the next one's turn, a multiple of 4096")
       ->type_name("SIZE|auto");
   command->add_option("--stripe", globs, "stripe files of this name only (may be repeated)")
       ->type_name("GLOB")
-      ->allow_extra_args(false);
+      ->one_value_each();
   add_size(command, "--min-size", &size_min_bytes, "stripe files of this size and more");
 }
 

@@ -12,7 +12,7 @@ struct StripeOptions {
   std::optional<uint64_t> depth_bytes;
   bool is_depth_auto = false;
 
-  void add_to(CLI::App* command);
+  void add_to(Command* command);
 
   // `fallback`, with what was given in place of its own.
   StripePolicy policy(const StripePolicy& fallback) const;

@@ -1,0 +1,198 @@
+#include "cli/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+
+namespace graphlane::cli {
+
+Option* Option::required() {
+  option_->required();
+  return this;
+}
+
+Option* Option::type_name(const std::string& name) {
+  option_->type_name(name);
+  return this;
+}
+
+Option* Option::help_text(const std::string& text) {
+  option_->option_text(text);
+  return this;
+}
+
+Option* Option::in_integers(int64_t min, int64_t max) {
+  option_->check(CLI::Range(min, max));
+  return this;
+}
+
+Option* Option::in_range(double min, double max) {
+  option_->check(CLI::Range(min, max));
+  return this;
+}
+
+Option* Option::one_of(const std::vector<std::string>& words) {
+  option_->check(CLI::IsMember(words));
+  return this;
+}
+
+Option* Option::check(const std::function<std::string(const std::string&)>& complaint) {
+  option_->check(complaint);
+  return this;
+}
+
+Option* Option::one_value_each() {
+  option_->allow_extra_args(false);
+  return this;
+}
+
+Option* Option::excludes(Option* other) {
+  option_->excludes(other->option_);
+  return this;
+}
+
+Option* Option::needs(Option* other) {
+  option_->needs(other->option_);
+  return this;
+}
+
+Option* Command::keep(CLI::Option* option) { return &options_.emplace_back(option); }
+
+template <class Value>
+Option* Command::bind(const std::string& names, Value& value, const std::string& description) {
+  return keep(app_->add_option(names, value, description));
+}
+
+Option* Command::add_option(const std::string& names, std::string& value, const std::string& description) {
+  return bind(names, value, description);
+}
+
+Option* Command::add_option(const std::string& names, std::vector<std::string>& values,
+                            const std::string& description) {
+  return bind(names, values, description);
+}
+
+Option* Command::add_option(const std::string& names, uint32_t& value, const std::string& description) {
+  return bind(names, value, description);
+}
+
+Option* Command::add_option(const std::string& names, uint64_t& value, const std::string& description) {
+  return bind(names, value, description);
+}
+
+Option* Command::add_option(const std::string& names, double& value, const std::string& description) {
+  return bind(names, value, description);
+}
+
+Option* Command::add_option(const std::string& names, std::optional<uint32_t>& value,
+                            const std::string& description) {
+  return bind(names, value, description);
+}
+
+Option* Command::add_option(const std::string& names, std::optional<uint64_t>& value,
+                            const std::string& description) {
+  return bind(names, value, description);
+}
+
+Option* Command::add_option(const std::string& names,
+                            const std::function<Outcome<void>(const std::string&)>& parse,
+                            const std::string& description) {
+  const auto take = [names, parse](const std::string& text) {
+    if (const Outcome<void> taken = parse(text); !taken) throw CLI::ValidationError(names, taken.error().text);
+  };
+  return keep(app_->add_option_function<std::string>(names, take, description));
+}
+
+Option* Command::add_flag(const std::string& names, bool& value, const std::string& description) {
+  return keep(app_->add_flag(names, value, description));
+}
+
+Option* Command::add_flag(const std::string& names, std::string& value, const std::string& description) {
+  return keep(app_->add_flag(names, value, description));
+}
+
+Command* Command::add_command(const std::string& name, const std::string& description,
+                              const std::string& example) {
+  CLI::App* command = app_->add_subcommand(name, description);
+  command->footer("Example:\n  " + example);
+  return &commands_.emplace_back(command);
+}
+
+void Command::require_command() { app_->require_subcommand(1); }
+
+void Command::take_rest(std::vector<std::string>* words) {
+  rest_ = words;
+  app_->prefix_command();
+}
+
+void Command::on_chosen(const std::function<Outcome<void>()>& call) {
+  app_->callback([this, call] {
+    if (rest_ != nullptr) *rest_ = app_->remaining();
+    if (after_dashes_) {
+      if (!rest_->empty()) rest_->push_back("--");  // the program's own
+      rest_->insert(rest_->end(), after_dashes_->begin(), after_dashes_->end());
+    }
+    if (const Outcome<void> done = call(); !done) throw CLI::ValidationError(done.error().text);
+  });
+}
+
+CommandLine::CommandLine(const std::string& name, const std::string& about, const std::string& more,
+                         const std::string& version)
+    : app_(std::make_unique<CLI::App>(about, name)), version_(name + " " + version + "\n"), root_(app_.get()) {
+  app_->footer(more);
+  app_->set_version_flag("--version", version);
+}
+
+CommandLine::~CommandLine() = default;
+
+namespace {
+
+// The help of the command that was chosen, or of the program.
+std::string help_of(const CLI::App* app, const std::string& before) {
+  for (const CLI::App* command : app->get_subcommands()) {
+    return help_of(command, before + (before.empty() ? "" : " ") + app->get_name());
+  }
+  return app->help(before);
+}
+
+std::string chosen_below(const CLI::App* app) {
+  std::string names;
+  for (const CLI::App* command : app->get_subcommands()) {
+    names = " " + command->get_name() + chosen_below(command);
+  }
+  return names;
+}
+
+}  // namespace
+
+// Takes what follows the first "--" out of the words of a command that takes all the rest: CLI11 would
+// look for options of ours in it.
+void CommandLine::split_at_dashes(std::vector<std::string>* words) {
+  const auto name = std::find_if(words->begin(), words->end(),
+                                 [](const std::string& word) { return !word.starts_with('-'); });
+  const auto dashes = std::find(name, words->end(), "--");
+  if (dashes == words->end()) return;
+  for (Command& command : root_.commands_) {
+    if (command.rest_ == nullptr || command.app_->get_name() != *name) continue;
+    command.after_dashes_.emplace(dashes + 1, words->end());
+    words->erase(dashes, words->end());
+    return;
+  }
+}
+
+CommandLine::Parsed CommandLine::parse(std::vector<std::string> words) {
+  split_at_dashes(&words);
+  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  try {
+    app_->parse(std::move(words));
+  } catch (const CLI::CallForHelp&) {
+    return {.what = Parsed::kHelp, .text = help_of(app_.get(), ""), .command = {}};
+  } catch (const CLI::CallForVersion&) {
+    return {.what = Parsed::kVersion, .text = version_, .command = {}};
+  } catch (const CLI::ParseError& error) {
+    return {.what = Parsed::kUsageError, .text = error.what(), .command = chosen_below(app_.get())};
+  }
+  return {.what = Parsed::kChosen, .text = {}, .command = chosen_below(app_.get())};
+}
+
+}  // namespace graphlane::cli

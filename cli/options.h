@@ -1,0 +1,125 @@
+// The words of a command line: commands, their operands and options. CLI11 parses them, in
+// options.cc alone, because each file that includes its header costs eight seconds of compilation.
+//
+//   Command* command = parser.add("create", "make a volume over several devices", "graphlane create …");
+//   command->add_option("VOL", options->root, "new or empty directory")->required();   an operand
+//   command->add_option("-d,--device", options->devices, "a device")->type_name("DIR");
+//   command->add_flag("-f,--overwrite", options->overwrite, "replace what is there");
+//
+// A variable that is bound to an option must live until the command has run. What is wrong with
+// the line is a usage error (exit status 2) that names the option.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "iomgr/base/error.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace graphlane::cli {
+
+class Option {
+ public:
+  explicit Option(CLI::Option* option) : option_(option) {}
+
+  Option* required();
+  Option* type_name(const std::string& name);  // what help shows: SIZE, N, DIR …
+  Option* help_text(const std::string& text);  // … in place of all that it says of values
+  template <std::integral Integer>
+  Option* in_range(Integer min, Integer max) {
+    return in_integers(min, max);
+  }
+  Option* in_range(double min, double max);
+  Option* one_of(const std::vector<std::string>& words);
+  // `complaint` returns what is wrong with a value; empty: nothing.
+  Option* check(const std::function<std::string(const std::string&)>& complaint);
+  Option* one_value_each();  // of a list: the option is repeated for each of its values
+  Option* excludes(Option* other);
+  Option* needs(Option* other);
+
+ private:
+  Option* in_integers(int64_t min, int64_t max);
+
+  CLI::Option* const option_;
+};
+
+class Command {
+ public:
+  explicit Command(CLI::App* app) : app_(app) {}
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+
+  // `names` is "-d,--device", or a word in capitals: an operand, which is taken by its place.
+  Option* add_option(const std::string& names, std::string& value, const std::string& description);
+  Option* add_option(const std::string& names, std::vector<std::string>& values, const std::string& description);
+  Option* add_option(const std::string& names, uint32_t& value, const std::string& description);
+  Option* add_option(const std::string& names, uint64_t& value, const std::string& description);
+  Option* add_option(const std::string& names, double& value, const std::string& description);
+  Option* add_option(const std::string& names, std::optional<uint32_t>& value, const std::string& description);
+  Option* add_option(const std::string& names, std::optional<uint64_t>& value, const std::string& description);
+  // A value that `parse` takes; its error is a usage error.
+  Option* add_option(const std::string& names, const std::function<Outcome<void>(const std::string&)>& parse,
+                     const std::string& description);
+  Option* add_flag(const std::string& names, bool& value, const std::string& description);
+  // "--report{1}": "1" where it stands without a value.
+  Option* add_flag(const std::string& names, std::string& value, const std::string& description);
+
+  // A command below this one ("gen rmat"); `example` ends its help.
+  Command* add_command(const std::string& name, const std::string& description, const std::string& example);
+  // One of the commands below must be named.
+  void require_command();
+  // Options end at the first word that is none; it and all that follow go into `words`. So does what
+  // follows the first "--", of which nothing is an option of ours.
+  void take_rest(std::vector<std::string>* words);
+  // Called when the line is parsed and this command was chosen. An error is a usage error.
+  void on_chosen(const std::function<Outcome<void>()>& call);
+
+ private:
+  friend class CommandLine;
+  template <class Value>
+  Option* bind(const std::string& names, Value& value, const std::string& description);
+  Option* keep(CLI::Option* option);
+
+  CLI::App* const app_;
+  std::vector<std::string>* rest_ = nullptr;               // of take_rest()
+  std::optional<std::vector<std::string>> after_dashes_;  // of the line that is being parsed
+  std::deque<Option> options_;
+  std::deque<Command> commands_;
+};
+
+// The whole line.
+class CommandLine {
+ public:
+  // `about` opens the help, `more` ends it. `version` is what --version prints.
+  CommandLine(const std::string& name, const std::string& about, const std::string& more, const std::string& version);
+  ~CommandLine();
+
+  Command* root() { return &root_; }
+
+  struct Parsed {
+    enum What { kChosen, kHelp, kVersion, kUsageError } what = kChosen;
+    std::string text;     // to be printed; of a usage error, what is wrong
+    std::string command;  // that was chosen, " gen rmat"; "" where none was
+  };
+  // `words`: without the program's own name.
+  Parsed parse(std::vector<std::string> words);
+
+ private:
+  void split_at_dashes(std::vector<std::string>* words);
+
+  const std::unique_ptr<CLI::App> app_;
+  const std::string version_;
+  Command root_;
+};
+
+}  // namespace graphlane::cli
