@@ -17,7 +17,7 @@ namespace graphlane {
 namespace fs = std::filesystem;
 namespace {
 
-Outcome<Fd> open_file(const std::string& path) {
+Outcome<Fd> open_regular(const std::string& path) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat info;
   if (!fd || ::fstat(fd.get(), &info) != 0) return os_error(errno, path, "cannot open");
@@ -95,7 +95,7 @@ Outcome<std::optional<Layout>> GraphDirectory::layout_of(int fd, const std::stri
 }
 
 Outcome<GraphFile> GraphDirectory::look(const std::string& name) const {
-  const Outcome<Fd> fd = open_file(path_of(name));
+  const Outcome<Fd> fd = open_regular(path_of(name));
   if (!fd) return fd.error();
   const Outcome<std::optional<Layout>> layout = layout_of(fd->get(), path_of(name));
   if (!layout) return layout.error();
@@ -104,32 +104,48 @@ Outcome<GraphFile> GraphDirectory::look(const std::string& name) const {
                    .stripe_depth_bytes = (*layout)->geometry.stripe_depth_bytes};
 }
 
-Outcome<std::string> GraphDirectory::read(const std::string& name, uint64_t size_max) const {
-  const std::string path = path_of(name);
-  const Outcome<Fd> fd = open_file(path);
+Outcome<OpenGraphFile> GraphDirectory::open_file(const std::string& name) const {
+  OpenGraphFile file;
+  file.path_ = path_of(name);
+  Outcome<Fd> fd = open_regular(file.path_);
   if (!fd) return fd.error();
-  Outcome<std::optional<Layout>> layout = layout_of(fd->get(), path);
+  file.fd_ = std::move(*fd);
+  Outcome<std::optional<Layout>> layout = layout_of(file.fd(), file.path_);
   if (layout && *layout) {
-    hold_parts(fd->get());
-    layout = layout_of(fd->get(), path);
+    hold_parts(file.fd());
+    layout = layout_of(file.fd(), file.path_);
   }
   if (!layout) return layout.error();
-  const uint64_t size = *layout ? (*layout)->logical_size : size_of(*fd);
+  file.size_bytes_ = *layout ? (*layout)->logical_size : size_of(file.fd_);
+  if (!*layout) return file;
+  auto striped = StripedFile::open(*volume_, **layout, file.path_);
+  if (!striped) return striped.error();
+  file.striped_ = std::move(*striped);
+  file.volume_ = volume_;
+  return file;
+}
+
+Outcome<void> OpenGraphFile::read(ByteRange range, void* buffer) const {
+  const auto ends = [&](uint64_t offset) {
+    return make_error(EIO, "{}: byte {}: ends here, expected {} bytes", path_, offset, range.end());
+  };
+  if (range.end() > size_bytes_) return ends(size_bytes_);
+  if (striped_ != nullptr) return transfer_striped(*volume_, *striped_, IoOp::kRead, range, buffer);
+  const Result<size_t> got = pread_full(fd(), buffer, range.length_bytes, range.offset);
+  if (!got) return os_error(got.error().code, path_, "cannot read");
+  if (*got < range.length_bytes) return ends(range.offset + *got);
+  return {};
+}
+
+Outcome<std::string> GraphDirectory::read(const std::string& name, uint64_t size_max) const {
+  const Outcome<OpenGraphFile> file = open_file(name);
+  if (!file) return file.error();
+  const uint64_t size = file->size_bytes();
   if (size > size_max) {
-    return make_error(EFBIG, "{}: byte {}: {} bytes, expected {} at most", path, size_max, size, size_max);
+    return make_error(EFBIG, "{}: byte {}: {} bytes, expected {} at most", file->path(), size_max, size, size_max);
   }
   std::string content(size, '\0');
-  if (*layout) {
-    const auto file = StripedFile::open(*volume_, **layout, path);
-    if (!file) return file.error();
-    const Outcome<void> done =
-        transfer_striped(*volume_, **file, IoOp::kRead, {0, size}, content.data());
-    if (!done) return done.error();
-    return content;
-  }
-  const Result<size_t> got = pread_full(fd->get(), content.data(), size, 0);
-  if (!got) return os_error(got.error().code, path, "cannot read");
-  content.resize(*got);
+  if (Outcome<void> done = file->read({0, size}, content.data()); !done) return done.error();
   return content;
 }
 

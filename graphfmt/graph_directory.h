@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "iomgr/base/error.h"
+#include "iomgr/base/fd.h"
 #include "iomgr/striped_file.h"
 #include "iomgr/volume.h"
 
@@ -18,6 +19,28 @@ namespace graphlane {
 struct GraphFile {
   uint64_t size_bytes = 0;
   uint64_t stripe_depth_bytes = 0;  // 0: a plain file
+};
+
+// A file of a graph that is open for reading.
+//
+// Threads: any, at once.
+class OpenGraphFile {
+ public:
+  const std::string& path() const { return path_; }
+  uint64_t size_bytes() const { return size_bytes_; }
+  // nullptr: a plain file, whose descriptor is fd().
+  const std::shared_ptr<StripedFile>& striped() const { return striped_; }
+  int fd() const { return fd_.get(); }
+  // All of the range, at once, in this thread. EIO: the file ends before.
+  Outcome<void> read(ByteRange range, void* buffer) const;
+
+ private:
+  friend class GraphDirectory;
+  std::string path_;
+  uint64_t size_bytes_ = 0;
+  Fd fd_;
+  std::shared_ptr<const Volume> volume_;
+  std::shared_ptr<StripedFile> striped_;
 };
 
 class GraphDirectory {
@@ -33,6 +56,7 @@ class GraphDirectory {
   Outcome<std::vector<std::string>> directories() const;
   bool has(const std::string& name) const;
   Outcome<GraphFile> look(const std::string& name) const;
+  Outcome<OpenGraphFile> open_file(const std::string& name) const;
   // All of a file of at most `size_max` bytes; EFBIG: it has more.
   Outcome<std::string> read(const std::string& name, uint64_t size_max) const;
 

@@ -1,0 +1,149 @@
+// ByteColumn: one number for each of many items, most of them below 255, in a byte each; and where wanted
+// the sum of all before an item.
+//
+//   value     b b b 255 b b …      a byte each; 255: the number is in the table
+//   starts    S0        S1   …     the sum before every 32nd item, and of all
+//   table     (item, number) of each that is 255 or more, ascending
+//
+// In bytes, little endian: values, padded to a multiple of 32; starts, uint64 each, if it has them; the count of the
+// table, uint64; its items, uint32 each, padded to a multiple of 8; its numbers, uint64 each.
+//
+// Threads: does not change once it is parsed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "iomgr/base/error.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace graphlane {
+
+class ByteColumn {
+ public:
+  static constexpr uint64_t kGroup = 32;
+  static constexpr uint8_t kInTable = 255;
+
+  ByteColumn() = default;
+
+  // Takes the column of `count` items from the front of `bytes`, which starts at a multiple of 8 and outlives the
+  // column. Checks that the parts agree. Errors call it `what`, at byte `base` + place of a file.
+  static Outcome<ByteColumn> parse(std::span<const uint8_t>& bytes, uint64_t count, bool has_starts,
+                                   const std::string& what, uint64_t base);
+
+  uint64_t count() const { return count_; }
+  uint64_t operator[](uint64_t item) const {
+    const uint8_t value = values_[item];
+    return value != kInTable ? value : table_values_[table_from(item)];
+  }
+  // The sum of all before `item`, which may be count(). Only with starts.
+  uint64_t sum_before(uint64_t item) const {
+    const uint64_t first = item / kGroup * kGroup;
+    return starts_[item / kGroup] + sum(first, item);
+  }
+  uint64_t total() const { return total_; }
+  uint64_t table_count() const { return table_count_; }
+
+ private:
+  // Of [first, end), within a group.
+  uint64_t sum(uint64_t first, uint64_t end) const;
+  // Where in the table the items from `item` on begin.
+  uint64_t table_from(uint64_t item) const;
+  // What `count` items' numbers are more than the 255 that stand for them, from `first` up to `end`.
+  uint64_t excess(uint64_t first, uint64_t end) const;
+  Outcome<void> check(const std::string& what, uint64_t base, bool has_starts);
+
+  static constexpr unsigned kHintShift = 12;
+
+  uint64_t count_ = 0;
+  uint64_t total_ = 0;
+  uint64_t table_count_ = 0;
+  const uint8_t* values_ = nullptr;
+  const uint64_t* starts_ = nullptr;
+  const uint32_t* table_items_ = nullptr;
+  const uint64_t* table_values_ = nullptr;
+  std::vector<uint32_t> hints_;  // table_from() of every 4096th item, and the end
+};
+
+// Makes a column, item after item.
+class ByteColumnBuilder {
+ public:
+  explicit ByteColumnBuilder(bool has_starts) : has_starts_(has_starts) {}
+
+  void append(uint64_t value);
+  void append_zeros(uint64_t count);
+  uint64_t count() const { return values_.size(); }
+  uint64_t total() const { return total_; }
+  uint64_t size_bytes() const;
+  uint64_t memory_bytes() const;
+
+  using Write = std::function<Outcome<void>(const void* data, size_t length_bytes)>;
+  Outcome<void> write(const Write& write) const;
+
+ private:
+  const bool has_starts_;
+  uint64_t total_ = 0;
+  std::vector<uint8_t> values_;
+  std::vector<uint64_t> starts_;
+  std::vector<uint32_t> table_items_;
+  std::vector<uint64_t> table_values_;
+};
+
+inline uint64_t ByteColumn::table_from(uint64_t item) const {
+  uint64_t low = hints_[item >> kHintShift];
+  uint64_t high = hints_[(item >> kHintShift) + 1];
+  while (low < high) {
+    const uint64_t middle = (low + high) / 2;
+    if (table_items_[middle] < item) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+inline uint64_t ByteColumn::excess(uint64_t first, uint64_t end) const {
+  uint64_t more = 0;
+  for (uint64_t t = table_from(first); t < table_count_ && table_items_[t] < end; ++t) {
+    more += table_values_[t] - kInTable;
+  }
+  return more;
+}
+
+inline uint64_t ByteColumn::sum(uint64_t first, uint64_t end) const {
+#if defined(__SSE2__)
+  // The values are padded, so that a whole group can be loaded.
+  alignas(32) static constexpr uint8_t kMask[2 * kGroup] = {
+      255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+      255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+  if (first == end) return 0;
+  const auto load = [](const uint8_t* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); };
+  const uint8_t* const mask = kMask + kGroup - (end - first);
+  const __m128i low = _mm_and_si128(load(values_ + first), load(mask));
+  const __m128i high = _mm_and_si128(load(values_ + first + 16), load(mask + 16));
+  const __m128i zero = _mm_setzero_si128();
+  const __m128i sums = _mm_add_epi64(_mm_sad_epu8(low, zero), _mm_sad_epu8(high, zero));
+  const __m128i all = _mm_set1_epi8(-1);
+  const bool in_table =
+      _mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(low, all), _mm_cmpeq_epi8(high, all))) != 0;
+  const uint64_t sum = static_cast<uint64_t>(_mm_cvtsi128_si64(sums)) +
+                       static_cast<uint64_t>(_mm_cvtsi128_si64(_mm_unpackhi_epi64(sums, sums)));
+#else
+  uint64_t sum = 0;
+  bool in_table = false;
+  for (uint64_t i = first; i < end; ++i) {
+    sum += values_[i];
+    in_table |= values_[i] == kInTable;
+  }
+#endif
+  return in_table ? sum + excess(first, end) : sum;
+}
+
+}  // namespace graphlane

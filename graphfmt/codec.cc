@@ -1,0 +1,67 @@
+#include "graphfmt/codec.h"
+
+#include <cstring>
+
+#include "graphfmt/codec_simd.h"
+#include "graphfmt/codec_varint.h"
+
+namespace graphlane {
+namespace {
+
+class RawCodec final : public ListCodec {
+ public:
+  CodecKind kind() const override { return CodecKind::kRaw; }
+  bool has_fixed_length() const override { return true; }
+  size_t bytes_max(size_t count) const override { return count * sizeof(uint32_t); }
+
+  size_t encode(std::span<const uint32_t> list, uint8_t* bytes) const override {
+    if (!list.empty()) std::memcpy(bytes, list.data(), list.size_bytes());
+    return list.size_bytes();
+  }
+
+  Result<size_t> count(std::span<const uint8_t> bytes) const override {
+    if (bytes.size() % sizeof(uint32_t) != 0) return Errno{EIO};
+    return bytes.size() / sizeof(uint32_t);
+  }
+
+  Result<void> decode(std::span<const uint8_t> bytes, std::span<uint32_t> list, uint64_t limit,
+                      size_t) const override {
+    if (bytes.size() != list.size_bytes()) return Errno{EIO};
+    if (list.empty()) return {};
+    std::memcpy(list.data(), bytes.data(), bytes.size());
+    uint32_t largest = 0;
+    for (const uint32_t neighbour : list) largest = neighbour > largest ? neighbour : largest;
+    if (largest >= limit) return Errno{EIO};
+    return {};
+  }
+};
+
+}  // namespace
+
+Outcome<CodecKind> parse_codec(std::string_view name) {
+  for (const CodecKind kind : {CodecKind::kRaw, CodecKind::kVarint, CodecKind::kSimd}) {
+    if (name == name_of(kind)) return kind;
+  }
+  return make_error(EINVAL, "'{}': not a codec (choose raw, varint or simd)", name);
+}
+
+std::string_view name_of(CodecKind kind) {
+  switch (kind) {
+    case CodecKind::kRaw: return "raw";
+    case CodecKind::kVarint: return "varint";
+    case CodecKind::kSimd: return "simd";
+  }
+  return "?";
+}
+
+const ListCodec& ListCodec::of(CodecKind kind) {
+  static const RawCodec raw;
+  switch (kind) {
+    case CodecKind::kVarint: return varint_codec();
+    case CodecKind::kSimd: return simd_codec();
+    case CodecKind::kRaw: break;
+  }
+  return raw;
+}
+
+}  // namespace graphlane

@@ -1,0 +1,55 @@
+// ListCodec: an adjacency list to bytes and back. FORMAT.md has each codec's bytes.
+//
+//   raw      uint32 each
+//   varint   differences in groups of 7 bits, the top bit alternates from number to number (HUS-Graph §3.3)
+//   simd     differences in 1 to 4 bytes, their lengths in front (streamvbyte's layout)
+//
+// A list is ascending; equal neighbours are legal. Its bytes carry neither their own length nor a count:
+// the index knows the length, and count() finds the number of neighbours in the bytes.
+//
+// Damaged bytes: decode() and count() never read outside of what they are given and never write outside of
+// the list. Bytes that no encoder writes are EIO, or a list whose numbers are all below `limit`;
+// only a checksum finds a neighbour that has become another.
+//
+// Threads: a codec has no state; any thread may use it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "iomgr/base/error.h"
+
+namespace graphlane {
+
+// The numbers stand in headers.
+enum class CodecKind : uint32_t { kRaw = 0, kVarint = 1, kSimd = 2 };
+
+// "raw", "varint", "simd". EINVAL: none of them.
+Outcome<CodecKind> parse_codec(std::string_view name);
+std::string_view name_of(CodecKind kind);
+
+class ListCodec {
+ public:
+  static const ListCodec& of(CodecKind kind);
+
+  virtual CodecKind kind() const = 0;
+  // Whether a list of so many neighbours always has the same length: bytes_max().
+  virtual bool has_fixed_length() const { return false; }
+  // What a list of so many neighbours takes at most.
+  virtual size_t bytes_max(size_t count) const = 0;
+  // An ascending list; `bytes` has room for bytes_max(list.size()). The bytes written.
+  virtual size_t encode(std::span<const uint32_t> list, uint8_t* bytes) const = 0;
+  // The neighbours of the list that is exactly these bytes. EIO: no list has these bytes.
+  virtual Result<size_t> count(std::span<const uint8_t> bytes) const = 0;
+  // Exactly list.size() neighbours from exactly these bytes, each below `limit` (at most 2^32). EIO: they
+  // are not that. `slack_bytes`: so many bytes behind `bytes` may be read too, which is faster from 16 on.
+  virtual Result<void> decode(std::span<const uint8_t> bytes, std::span<uint32_t> list, uint64_t limit,
+                              size_t slack_bytes = 0) const = 0;
+
+ protected:
+  ~ListCodec() = default;
+};
+
+}  // namespace graphlane

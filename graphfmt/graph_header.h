@@ -1,0 +1,67 @@
+// GraphHeader: the file `graph` of a stored graph: what kind it is, how many vertices and arcs it has, how
+// its lists are encoded, and of each other file the size and a checksum. FORMAT.md has it byte by byte.
+//
+// A header is read whole or not at all: magic, version, checksum and every field are checked, so that what
+// reads the other files can rely on it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graphfmt/codec.h"
+#include "iomgr/base/error.h"
+
+namespace graphlane {
+
+inline constexpr char kGraphHeaderFile[] = "graph";
+inline constexpr size_t kGraphHeaderBytes = 512;
+inline constexpr uint32_t kGraphFormatVersion = 1;
+// Vertices are 0 … 2^32 - 2: one number is left that names none.
+inline constexpr uint32_t kListVertexMax = 0xfffffffe;
+inline constexpr uint64_t kListVertexCountMax = uint64_t{kListVertexMax} + 1;
+// Pieces of list and weight files that have a checksum each.
+inline constexpr uint32_t kChecksumPieceBytes = 4096;
+
+enum class GraphKind : uint32_t { kLists = 1, kDual = 2, kPages = 3 };
+enum class WeightKind : uint32_t { kNone = 0, kFloat32 = 1 };
+
+std::string_view name_of(GraphKind kind);
+
+struct GraphHeader {
+  // A file beside the header. `checksum` is a CRC32C: of an index, of all its bytes; of lists and weights, of
+  // their pieces' checksums (uint32 each), which stand in the index.
+  struct File {
+    std::string name;  // at most 15 bytes
+    uint64_t size_bytes = 0;
+    uint32_t checksum = 0;
+    friend bool operator==(const File&, const File&) = default;
+  };
+  static constexpr size_t kFilesMax = 12;
+
+  GraphKind kind = GraphKind::kLists;
+  // Of an undirected graph, each edge stands in both ends' lists; a self-loop stands once.
+  bool is_directed = true;
+  CodecKind codec = CodecKind::kRaw;
+  WeightKind weight = WeightKind::kNone;
+  uint32_t partitions = 0;  // P of `dual`, else 0
+  uint32_t checksum_piece_bytes = kChecksumPieceBytes;
+  uint64_t vertex_count = 0;
+  uint64_t arc_count = 0;   // in one direction's lists
+  uint64_t edge_count = 0;  // directed: arc_count; undirected: each edge once
+  std::vector<File> files;
+
+  // nullptr: it has no such file.
+  const File* find(std::string_view name) const;
+  friend bool operator==(const GraphHeader&, const GraphHeader&) = default;
+};
+
+std::array<uint8_t, kGraphHeaderBytes> encode_header(const GraphHeader& header);
+
+// Errors call the file `path`, and name the byte. EIO: damaged; ENOTSUP: another version or kind;
+// EINVAL: not a header at all.
+Outcome<GraphHeader> parse_header(std::string_view bytes, const std::string& path);
+
+}  // namespace graphlane

@@ -1,0 +1,180 @@
+// ListIndex: where the list of each vertex is in a file of lists, and how long, in one or two bytes a list.
+//
+//   dense    degree    a byte a vertex               (byte_column.h)
+//            length    compressed codecs: another    of the encoded list; raw: 4 × degree
+//            starts    every 32nd list's place
+//   sparse   bitmap    of the vertices that have a list, with the rank of every 256th
+//            degree, length   of those alone; a block of `dual` has only what it needs
+//
+// In bytes, little endian: a head of 48 bytes, the bitmap if sparse, the columns. FORMAT.md has an example.
+//
+// degree() and place() read memory only. All places are within lists_bytes(): parse() checks every list.
+//
+// Threads: does not change once it is parsed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "graphfmt/byte_column.h"
+#include "graphfmt/codec.h"
+#include "iomgr/base/error.h"
+
+namespace graphlane {
+
+struct ListPlace {
+  uint64_t offset = 0;        // of the encoded list, in its file
+  uint64_t length_bytes = 0;  // 0: no neighbours
+  friend bool operator==(const ListPlace&, const ListPlace&) = default;
+};
+
+// What an index has beside the lists' places.
+struct ListIndexShape {
+  bool is_sparse = false;
+  bool has_degrees = true;     // without: the codec's count() tells, from the list
+  bool has_lengths = false;    // without: lists are raw
+  bool has_arc_starts = true;  // for weights beside the lists, and where lists are raw
+  friend bool operator==(const ListIndexShape&, const ListIndexShape&) = default;
+};
+
+// What an index of `codec` needs.
+constexpr ListIndexShape list_index_shape(CodecKind codec, bool is_weighted, bool is_sparse = false) {
+  const bool is_raw = codec == CodecKind::kRaw;
+  return {.is_sparse = is_sparse, .has_degrees = true, .has_lengths = !is_raw,
+          .has_arc_starts = is_raw || is_weighted};
+}
+
+// Whether these bytes begin an index, and a sparse one.
+bool is_sparse_index(std::span<const uint8_t> bytes);
+
+class ListIndex {
+ public:
+  ListIndex() = default;
+
+  // From the front of `bytes`, which starts at a multiple of 8 and outlives the index; moves `bytes` behind
+  // it. Errors call it `what`, and name the byte from `base` on. EIO: damaged, or of another shape.
+  static Outcome<ListIndex> parse(std::span<const uint8_t>& bytes, const ListIndexShape& shape,
+                                  const std::string& what, uint64_t base = 0);
+
+  uint64_t vertex_count() const { return vertex_count_; }
+  uint64_t arc_count() const { return arc_count_; }
+  uint64_t lists_bytes() const { return lists_bytes_; }
+  const ListIndexShape& shape() const { return shape_; }
+
+  // Vertices are below vertex_count(). degree(): only with has_degrees; first_arc(), the arcs in all lists
+  // before: only with has_arc_starts.
+  uint64_t degree(uint32_t vertex) const {
+    const uint64_t item = item_of(vertex);
+    return item == kNoItem ? 0 : degrees_[item];
+  }
+  uint64_t bytes(uint32_t vertex) const {
+    const uint64_t item = item_of(vertex);
+    return item == kNoItem ? 0 : item_bytes(item);
+  }
+  ListPlace place(uint32_t vertex) const {
+    const uint64_t item = item_of(vertex);
+    if (item == kNoItem) return {};
+    return {.offset = item_offset(item), .length_bytes = item_bytes(item)};
+  }
+  uint64_t first_arc(uint32_t vertex) const { return degrees_.sum_before(rank(vertex)); }
+  // Where the list of `vertex` is, or would be; vertex_count() is the end of all.
+  uint64_t offset(uint64_t vertex) const { return item_offset(rank(vertex)); }
+
+  // visit(vertex, place, degree) for each vertex of [first, end) that has a list, ascending: with no search for
+  // each. `degree` is 0 without has_degrees.
+  template <class Visit>
+  void scan(uint64_t first, uint64_t end, const Visit& visit) const;
+
+ private:
+  static constexpr uint64_t kNoItem = ~uint64_t{0};
+  static constexpr uint64_t kRankBits = 256;
+
+  bool has_list(uint64_t vertex) const { return (bitmap_[vertex / 64] >> vertex % 64 & 1) != 0; }
+  // How many items come before `vertex`.
+  uint64_t rank(uint64_t vertex) const {
+    if (!shape_.is_sparse) return vertex;
+    uint64_t rank = ranks_[vertex / kRankBits];
+    for (uint64_t word = vertex / kRankBits * (kRankBits / 64); word < vertex / 64; ++word) {
+      rank += static_cast<uint64_t>(__builtin_popcountll(bitmap_[word]));
+    }
+    const uint64_t below = (uint64_t{1} << vertex % 64) - 1;
+    return below == 0 ? rank : rank + static_cast<uint64_t>(__builtin_popcountll(bitmap_[vertex / 64] & below));
+  }
+  uint64_t item_of(uint64_t vertex) const {
+    if (!shape_.is_sparse) return vertex;
+    return has_list(vertex) ? rank(vertex) : kNoItem;
+  }
+  uint64_t item_bytes(uint64_t item) const {
+    return shape_.has_lengths ? lengths_[item] : degrees_[item] * sizeof(uint32_t);
+  }
+  uint64_t item_offset(uint64_t item) const {
+    return shape_.has_lengths ? lengths_.sum_before(item) : degrees_.sum_before(item) * sizeof(uint32_t);
+  }
+  Outcome<void> parse_bitmap(std::span<const uint8_t>& bytes, uint64_t list_count, const std::string& what,
+                             uint64_t at);
+
+  ListIndexShape shape_;
+  uint64_t vertex_count_ = 0;
+  uint64_t arc_count_ = 0;
+  uint64_t lists_bytes_ = 0;
+  const uint64_t* bitmap_ = nullptr;
+  const uint32_t* ranks_ = nullptr;
+  ByteColumn degrees_;
+  ByteColumn lengths_;
+};
+
+// Makes an index, list after list, ascending. Of a dense one, memory is a byte or two a vertex.
+class ListIndexBuilder {
+ public:
+  explicit ListIndexBuilder(const ListIndexShape& shape);
+
+  // The next list that is not empty. Vertices between have none.
+  void append(uint32_t vertex, uint64_t degree, uint64_t length_bytes);
+  // Vertices after the last list have none.
+  void finish(uint64_t vertex_count);
+
+  uint64_t arc_count() const { return arc_count_; }
+  uint64_t lists_bytes() const { return lists_bytes_; }
+  uint64_t memory_bytes() const;
+  // After finish().
+  uint64_t size_bytes() const;
+  Outcome<void> write(const ByteColumnBuilder::Write& write) const;
+
+ private:
+  void skip_to(uint64_t vertex);
+
+  const ListIndexShape shape_;
+  uint64_t vertex_count_ = 0;  // so far
+  uint64_t list_count_ = 0;
+  uint64_t arc_count_ = 0;
+  uint64_t lists_bytes_ = 0;
+  std::vector<uint64_t> bitmap_;
+  ByteColumnBuilder degrees_;
+  ByteColumnBuilder lengths_;
+};
+
+template <class Visit>
+void ListIndex::scan(uint64_t first, uint64_t end, const Visit& visit) const {
+  uint64_t item = rank(first);
+  uint64_t offset = item_offset(item);
+  const auto one = [&](uint64_t vertex) {
+    const uint64_t degree = shape_.has_degrees ? degrees_[item] : 0;
+    const uint64_t length = shape_.has_lengths ? lengths_[item] : degree * sizeof(uint32_t);
+    ++item;
+    if (length != 0) visit(static_cast<uint32_t>(vertex), ListPlace{offset, length}, degree);
+    offset += length;
+  };
+  if (!shape_.is_sparse) {
+    for (uint64_t vertex = first; vertex < end; ++vertex) one(vertex);
+    return;
+  }
+  for (uint64_t word = first / 64; word * 64 < end; ++word) {
+    uint64_t bits = bitmap_[word];
+    if (word == first / 64) bits &= ~uint64_t{0} << first % 64;
+    if (end - word * 64 < 64) bits &= (uint64_t{1} << (end - word * 64)) - 1;
+    for (; bits != 0; bits &= bits - 1) one(word * 64 + static_cast<unsigned>(__builtin_ctzll(bits)));
+  }
+}
+
+}  // namespace graphlane
