@@ -37,14 +37,29 @@ Outcome<std::unique_ptr<Lanes>> Lanes::start(const Volume& volume, const LaneOpt
   for (const Device& device : volume.devices()) {
     const Outcome<LaneDepth> depth = lane_depth(device, options.depth);
     if (!depth) return depth.error();
-    // One I/O at a time is a disk's.
-    const auto patience = depth->io_count == 1 ? Lane::kPatience : std::chrono::milliseconds(0);
-    Outcome<std::unique_ptr<Lane>> lane =
-        Lane::start(device.directory, *backend, depth->io_count, patience);
-    if (!lane) return lane.error();
-    lanes->lanes_.push_back(std::move(*lane));
+    if (Outcome<void> added = lanes->add_lane(device.directory, depth->io_count); !added) {
+      return added.error();
+    }
   }
   return lanes;
+}
+
+Outcome<std::unique_ptr<Lanes>> Lanes::start_plain(const std::string& device, uint32_t depth) {
+  const Outcome<IoBackend> backend = choose_backend(IoBackend::kAuto);
+  if (!backend) return backend.error();
+  std::unique_ptr<Lanes> lanes(new Lanes());
+  lanes->backend_ = *backend;
+  if (Outcome<void> added = lanes->add_lane(device, depth); !added) return added.error();
+  return lanes;
+}
+
+Outcome<void> Lanes::add_lane(const std::string& device, uint32_t depth) {
+  // One I/O at a time is a disk's.
+  const auto patience = depth == 1 ? Lane::kPatience : std::chrono::milliseconds(0);
+  Outcome<std::unique_ptr<Lane>> lane = Lane::start(device, backend_, depth, patience);
+  if (!lane) return lane.error();
+  lanes_.push_back(std::move(*lane));
+  return {};
 }
 
 Lanes::~Lanes() = default;

@@ -57,6 +57,9 @@ class Lanes {
  public:
   // Starts the threads. The backend that was taken is in backend().
   static Outcome<std::unique_ptr<Lanes>> start(const Volume& volume, const LaneOptions& options);
+  // For plain files on one device, which messages call `device`: a file is the part 0 of its own
+  // (paged_files.h). `depth` I/Os in flight.
+  static Outcome<std::unique_ptr<Lanes>> start_plain(const std::string& device, uint32_t depth);
   ~Lanes();  // nobody may wait; what was begun ends first
 
   // Reads [range) of the file into `buffer`; blocks. The bytes read: fewer than
@@ -83,6 +86,7 @@ class Lanes {
 
  private:
   Lanes() = default;
+  Outcome<void> add_lane(const std::string& device, uint32_t depth);
 
   // Begun by start().
   struct Started final : RequestEnd {

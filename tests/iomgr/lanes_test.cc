@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "iomgr/page_reader.h"
+#include "iomgr/read/page_reader.h"
 #include "tests/iomgr/imported_file.h"
 
 namespace graphlane {

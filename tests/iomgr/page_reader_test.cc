@@ -1,5 +1,5 @@
 // Tasks on pages: every one runs once, on the right bytes, and the devices are asked little.
-#include "iomgr/page_reader.h"
+#include "iomgr/read/page_reader.h"
 
 #include <gtest/gtest.h>
 

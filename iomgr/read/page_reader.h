@@ -22,16 +22,28 @@
 #pragma once
 
 #include <cstdint>
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "iomgr/base/result.h"
 #include "iomgr/base/mutex.h"
 #include "iomgr/lane_io.h"
 #include "iomgr/mapped_cache.h"
-#include "iomgr/page_bytes.h"
+#include "iomgr/read/page_bytes.h"
 
 namespace graphlane {
+
+// Tells whether a page is what was written. From any thread.
+class PageChecker {
+ public:
+  // `bytes`: all of the page, shorter at the end of the file.
+  virtual bool is_sound(uint64_t page_index, std::span<const std::byte> bytes) const = 0;
+
+ protected:
+  ~PageChecker() = default;
+};
 
 // A file to read from. All of it lives until its tasks have run.
 struct PagedFile {
@@ -41,6 +53,7 @@ struct PagedFile {
   const StripeMap& map;
   const PartFiles& parts;
   PartMover& mover;
+  const PageChecker* checker = nullptr;  // none: pages are taken as they are
 };
 
 // What is done with a range's bytes. Lives until one of the two was called, which happens once.
@@ -49,7 +62,7 @@ class PageTask {
   // The range, cut off at the end of the file. The bytes are there until it returns. It may
   // submit more, which runs after it.
   virtual void run(const PageBytes& bytes) noexcept = 0;
-  // They cannot be read: an errno.
+  // They cannot be read: an errno. EBADMSG: the file's checker refused a page.
   virtual void failed(int error) noexcept = 0;
 
  protected:

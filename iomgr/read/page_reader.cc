@@ -1,7 +1,8 @@
-#include "iomgr/page_reader.h"
+#include "iomgr/read/page_reader.h"
 
 #include <algorithm>
 #include <cassert>
+#include <cerrno>
 #include <functional>
 #include <new>
 #include <utility>
@@ -37,6 +38,10 @@ PartRequest request_of(const PagedFile& file, std::span<const Piece> pieces) {
           .op = IoOp::kRead,
           .direct = true,
           .pieces = pieces};
+}
+
+bool is_sound(const PagedFile& file, uint64_t page_index, std::span<const std::byte> bytes) {
+  return file.checker == nullptr || file.checker->is_sound(page_index, bytes);
 }
 
 struct FreeAligned {
@@ -229,11 +234,16 @@ void PageQueue::start_fetch() {
 
 void PageQueue::Fetch::ended(int error) {
   for (uint32_t i = 0; i < count; ++i) {
-    if (error == 0) {
-      const uint64_t left = file->size_bytes - pieces[i].range.offset;
-      pages[i]->pin = fills[i].publish(std::min(left, kPage));
+    const uint64_t left = file->size_bytes - pieces[i].range.offset;
+    const uint64_t valid_bytes = std::min(left, kPage);
+    const int outcome = error != 0 || is_sound(*file, pieces[i].range.offset / kPage,
+                                               fills[i].bytes().first(valid_bytes))
+                            ? error
+                            : EBADMSG;
+    if (outcome == 0) {
+      pages[i]->pin = fills[i].publish(valid_bytes);
     } else {
-      fills[i].abandon(error);
+      fills[i].abandon(outcome);
     }
   }
   MutexLock lock(queue->mu_);
@@ -348,6 +358,11 @@ void PageQueue::run_alone(const Waiting& request) {
   const Piece piece{.range = pages, .buffer = memory.get()};
   const int error = request.file->mover.move(request_of(*request.file, {&piece, 1}));
   if (error != 0) return request.task->failed(error);
+  const uint64_t valid_bytes = std::min(pages.end(), request.file->size_bytes) - begin;
+  for (uint64_t at = 0; at < valid_bytes; at += kPage) {
+    const std::span<const std::byte> page(memory.get() + at, std::min(kPage, valid_bytes - at));
+    if (!is_sound(*request.file, (begin + at) / kPage, page)) return request.task->failed(EBADMSG);
+  }
   const PageBytes::Piece bytes(memory.get() + (request.range.offset - begin),
                                request.range.length_bytes);
   call(*request.task, {&bytes, 1});

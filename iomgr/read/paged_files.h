@@ -1,0 +1,74 @@
+// PagedFiles: files as PageReader reads them, by lanes, wherever they lie.
+//
+//   a stub of a volume     its parts, by the lanes of the volume
+//   any other file         itself, by a lane of the device that it lies on
+//
+// A plain file is the first part of a striped one whose unit has no end: nothing else of the
+// read path tells the two apart.
+//
+// Threads: open() one at a time; what it returned is any thread's.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "iomgr/base/error.h"
+#include "iomgr/lanes.h"
+#include "iomgr/read/page_reader.h"
+
+namespace graphlane {
+
+// A file that is open for reading. It does not change while it is open.
+class OpenPagedFile {
+ public:
+  virtual ~OpenPagedFile() = default;
+
+  const std::string& path() const { return path_; }
+  uint64_t size_bytes() const { return paged_->size_bytes; }
+  const PagedFile& paged() const { return *paged_; }
+  // Before the first read; the checker outlives the file.
+  void check_pages_by(const PageChecker& checker) { paged_->checker = &checker; }
+
+  // All of [offset, offset + length) into `buffer`; blocks. `buffer` has room up to the next
+  // multiple of kBlockSize. The error names the file; EIO: the file ends before.
+  Outcome<void> read(ByteRange range, void* buffer) const;
+
+ protected:
+  std::string path_;
+  std::unique_ptr<PagedFile> paged_;
+};
+
+class PagedFiles {
+ public:
+  PagedFiles() = default;
+  PagedFiles(const PagedFiles&) = delete;
+  PagedFiles& operator=(const PagedFiles&) = delete;
+
+  // Lives as long as this. The error names the file, or the part and its device.
+  Outcome<OpenPagedFile*> open(const std::string& path);
+
+  // What the devices have been asked for, of all files.
+  struct Moved {
+    uint64_t io_count = 0;
+    uint64_t bytes = 0;
+  };
+  Moved moved() const;
+
+ private:
+  Outcome<std::unique_ptr<OpenPagedFile>> open_striped(const std::string& path, Fd stub);
+  Outcome<std::unique_ptr<OpenPagedFile>> open_plain(const std::string& path, Fd file);
+
+  struct OpenVolume {
+    std::shared_ptr<const Volume> volume;
+    std::unique_ptr<Lanes> lanes;
+  };
+  std::map<std::string, OpenVolume> volumes_;             // by root
+  std::map<dev_t, std::unique_ptr<Lanes>> plain_lanes_;   // by filesystem
+  std::vector<std::unique_ptr<OpenPagedFile>> files_;     // end before their lanes
+};
+
+}  // namespace graphlane
