@@ -1,14 +1,17 @@
 // convert and gen: graphs from graphfmt, to where they are wanted.
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 
 #include "cli/command.h"
 #include "cli/graph_output.h"
 #include "graphfmt/grid.h"
+#include "graphfmt/input/weights.h"
 #include "graphfmt/rmat.h"
 #include "graphfmt/staging.h"
 #include "iomgr/base/size.h"
@@ -18,37 +21,62 @@
 namespace graphlane::cli {
 namespace {
 
-constexpr char kGrid[] = "grid";
-
 struct ConvertCommand {
   std::string input, output;
-  std::string from, to = kGrid;
-  bool weighted = false;
+  EdgeListOptions list;  // how IN is read
+  EdgeFormat to = EdgeFormat::kGrid;
+  std::optional<WeightType> weights;
   bool overwrite = false;
-  uint64_t vertices = 0;
   uint32_t partitions = 0;
-  unsigned threads = 0;
+  uint32_t threads = 0;
   std::optional<uint64_t> memory_bytes;
 };
 
-// --from and --to unless given: what the file's name says.
-Outcome<EdgeFormat> format_of(const std::string& given, const std::string& path) {
-  if (!given.empty()) return parse_edge_format(given);
-  const std::string extension = std::filesystem::path(path).extension().string();
-  if (extension == ".bin") return EdgeFormat::kBin;
-  if (extension == ".u32") return EdgeFormat::kU32;
-  return EdgeFormat::kSnap;
+// A wrong command line that the parser alone could not know.
+Outcome<int> usage(const std::string& reason, const std::string& command) {
+  complain(fmt::format("{} (see graphlane {} --help)", reason, command));
+  return kUsage;
 }
 
-Outcome<void> to_grid(const ConvertCommand& options, EdgeFormat from, const std::string& path) {
+// `text` with the user's own words for a path that is built at.
+std::string with_path(std::string text, const std::string& built, const std::string& given) {
+  if (built == given || built.empty()) return text;
+  for (size_t at = text.find(built); at != std::string::npos; at = text.find(built, at + given.size())) {
+    text.replace(at, built.size(), given);
+  }
+  return text;
+}
+
+void print_notes(const std::string& input, const std::vector<std::string>& notes) {
+  if (quiet) return;
+  std::fflush(stdout);
+  for (const std::string& note : notes) complain(fmt::format("{}: note: {}", input, note));
+}
+
+// On stderr where the graph went to stdout.
+std::FILE* summary_stream(const std::string& output) {
+  struct stat graph, out;
+  const bool is_stdout = output == "-" || (::stat(output.c_str(), &graph) == 0 && ::fstat(STDOUT_FILENO, &out) == 0 &&
+                                           graph.st_dev == out.st_dev && graph.st_ino == out.st_ino);
+  return is_stdout ? stderr : stdout;
+}
+
+void print_edges(const std::string& output, const EdgeListSummary& summary) {
+  if (quiet) return;
+  fmt::print(summary_stream(output), "{}: {} vertices, {} edges\n", output == "-" ? "standard output" : output,
+             summary.vertex_count, summary.edge_count);
+}
+
+Outcome<void> to_grid(const ConvertCommand& options, const std::string& path) {
   GridOptions grid{.input = options.input,
-                   .format = from,
+                   .format = options.list.format,
                    .output = path,
-                   .weighted = options.weighted,
-                   .vertices = options.vertices,
+                   .weighted = options.list.weighted,
+                   .vertices = options.list.vertices,
                    .partitions = options.partitions,
                    .threads = options.threads,
-                   .overwrite = options.overwrite};
+                   .overwrite = options.overwrite,
+                   .reading = options.list};
   if (options.memory_bytes) grid.memory_budget_bytes = *options.memory_bytes;
   const Outcome<GridSummary> built = build_grid(grid);
   if (!built) return built.error();
@@ -57,17 +85,8 @@ Outcome<void> to_grid(const ConvertCommand& options, EdgeFormat from, const std:
                built->vertex_count, built->edge_count, built->partitions, built->partitions,
                format_size(built->output_bytes));
   }
+  print_notes(options.input, built->notes);
   return {};
-}
-
-// On stderr where the edges went to stdout.
-void print_edges(const std::string& output, const EdgeListSummary& summary) {
-  if (quiet) return;
-  struct stat edges, out;
-  const bool is_stdout = ::stat(output.c_str(), &edges) == 0 && ::fstat(STDOUT_FILENO, &out) == 0 &&
-                         edges.st_dev == out.st_dev && edges.st_ino == out.st_ino;
-  fmt::print(is_stdout ? stderr : stdout, "{}: {} vertices, {} edges\n", output,
-             summary.vertex_count, summary.edge_count);
 }
 
 // With --overwrite.
@@ -80,18 +99,16 @@ Outcome<void> may_become_grid_directory(const std::string& path) {
   return may ? may_become_grid(path) : may;
 }
 
-Outcome<void> to_list(const ConvertCommand& options, EdgeFormat from, EdgeFormat to,
-                      const std::string& path) {
-  EdgeListOptions input{.path = options.input,
-                        .format = from,
-                        .weighted = options.weighted,
-                        .vertices = options.vertices,
-                        .threads = options.threads};
+Outcome<void> to_list(const ConvertCommand& options, const std::string& path) {
+  EdgeListOptions input = options.list;
+  input.path = options.input;
+  input.threads = options.threads;
   if (options.memory_bytes) input.memory_budget_bytes = *options.memory_bytes;
   const Outcome<EdgeListSummary> written = convert_edges(
-      input, {.path = path, .format = to, .overwrite = options.overwrite, .comment = {}});
+      input, {.path = path, .format = options.to, .overwrite = options.overwrite, .comment = {}});
   if (!written) return written.error();
   print_edges(options.output, *written);
+  print_notes(options.input, written->notes);
   return {};
 }
 
@@ -117,45 +134,94 @@ Outcome<void> check_not_replaced(const ConvertCommand& options) {
   return make_error(EINVAL, "{}: is in {}, which is to be replaced", options.input, options.output);
 }
 
-Outcome<int> convert(const ConvertCommand& options) {
+bool is_graph_directory(EdgeFormat format) { return format == EdgeFormat::kGrid; }
+
+// Weights are kept as what OUT holds: text as much as it can, binary lists what --weights says, or IN.
+WeightType kept_weights(const ConvertCommand& options) {
+  const bool from_binary = options.list.format == EdgeFormat::kBin || options.list.format == EdgeFormat::kU32;
+  switch (options.to) {
+    case EdgeFormat::kGrid: return WeightType::kFloat32;
+    case EdgeFormat::kBin:
+    case EdgeFormat::kU32: return options.weights.value_or(WeightType::kFloat32);
+    case EdgeFormat::kU64: return options.weights.value_or(WeightType::kFloat64);
+    default: return options.weights.value_or(from_binary ? WeightType::kFloat32 : WeightType::kFloat64);
+  }
+}
+
+// What is wrong with the options together; empty: nothing.
+std::string convert_usage(const ConvertCommand& options) {
+  if (options.output == "-" && is_graph_directory(options.to)) {
+    return fmt::format("a {} is a directory and cannot go to standard output: --to snap, csv, bin, u32 or u64 can",
+                       name_of(options.to));
+  }
+  if (!is_graph_directory(options.to) && !is_written_format(options.to)) {
+    return fmt::format("--to {}: a format that is read, but not written", name_of(options.to));
+  }
+  if (options.output == "-" && ::isatty(STDOUT_FILENO) != 0 && name_of(options.to).find_first_of("0b") == 0) {
+    return "standard output is a terminal: --to snap is readable there";
+  }
+  if (options.partitions != 0 && !is_graph_directory(options.to)) return "-p is for grids";
+  if (options.list.vertices > options.list.vertex_count_max) {
+    return fmt::format("--vertices {}: a {} has at most {}{}", options.list.vertices, name_of(options.to),
+                       options.list.vertex_count_max,
+                       options.list.vertex_count_max == kListVertexCountMax ? "" : " (an edge list may have 4294967295)");
+  }
+  return {};
+}
+
+Outcome<int> convert(const ConvertCommand& given) {
+  ConvertCommand options = given;
+  const bool is_int32 = is_graph_directory(options.to) || options.to == EdgeFormat::kBin;
+  options.list.vertex_count_max = is_int32 ? kVertexCountMax : kListVertexCountMax;
+  options.list.weighted |= options.weights.has_value() || options.list.columns.weight != 0;
+  options.list.stored_weights = options.weights;
+  if (options.list.format == EdgeFormat::kAuto) {
+    const std::string extension = std::filesystem::path(options.input).extension().string();
+    if (extension == ".bin") options.list.format = EdgeFormat::kBin;
+    if (extension == ".u32") options.list.format = EdgeFormat::kU32;
+  }
+  options.list.weight_type = kept_weights(options);
+  if (const std::string wrong = convert_usage(options); !wrong.empty()) return usage(wrong, "convert");
   if (Outcome<void> plain = check_no_stub(options.input); !plain) return plain.error();
   if (Outcome<void> kept = check_not_replaced(options); !kept) return kept.error();
-  const Outcome<EdgeFormat> from = format_of(options.from, options.input);
-  if (!from) return from.error();
-  std::optional<EdgeFormat> list;
-  if (options.to != kGrid) {
-    const Outcome<EdgeFormat> to = parse_edge_format(options.to);
-    if (!to) return to.error();
-    list = *to;
-  }
+  const auto build = [&](const std::string& path) -> Outcome<void> {
+    const Outcome<void> built = is_graph_directory(options.to) ? to_grid(options, path) : to_list(options, path);
+    if (built) return {};
+    return Error{built.error().code, with_path(built.error().text, path, options.output)};
+  };
   const Outcome<void> written = write_graph(
       {.path = options.output,
        .overwrite = options.overwrite,
-       .may_replace = list ? may_become_list : may_become_grid_directory,
-       .build = [&](const std::string& path) {
-         return list ? to_list(options, *from, *list, path) : to_grid(options, *from, path);
-       }});
+       .may_replace = is_graph_directory(options.to) ? may_become_grid_directory : may_become_list,
+       .build = build});
   if (!written) return written.error();
   return kOk;
 }
 
 struct RmatCommand {
   std::string output;
-  std::string to;
+  std::optional<EdgeFormat> to;
   bool overwrite = false;
   bool scramble = false;
-  unsigned scale = 16;
+  uint32_t scale = 16;
   std::optional<uint64_t> edges;
   uint64_t seed = 1;
-  unsigned threads = 0;
+  uint32_t threads = 0;
 };
 
+// What the name says; without an extension, bin.
+EdgeFormat format_of_name(const std::string& path) {
+  const std::string extension = std::filesystem::path(path).extension().string();
+  if (extension.empty() || extension == ".bin") return EdgeFormat::kBin;
+  for (const EdgeFormat format : {EdgeFormat::kU32, EdgeFormat::kU64, EdgeFormat::kCsv, EdgeFormat::kTsv}) {
+    if (extension.substr(1) == name_of(format)) return format;
+  }
+  return EdgeFormat::kSnap;
+}
+
 Outcome<int> generate(const RmatCommand& options) {
-  const Outcome<EdgeFormat> to =
-      options.to.empty() && !std::filesystem::path(options.output).has_extension()
-          ? Outcome<EdgeFormat>(EdgeFormat::kBin)
-          : format_of(options.to, options.output);
-  if (!to) return to.error();
+  const EdgeFormat to = options.to.value_or(options.output == "-" ? EdgeFormat::kSnap : format_of_name(options.output));
+  if (!is_written_format(to)) return usage(fmt::format("--to {}: not a list that is written", name_of(to)), "gen rmat");
   const RmatOptions rmat{.scale = options.scale,
                          .edges = options.edges.value_or(uint64_t{16} << std::min(options.scale, 32u)),
                          .seed = options.seed,
@@ -163,8 +229,8 @@ Outcome<int> generate(const RmatCommand& options) {
                          .threads = options.threads};
   const auto build = [&](const std::string& path) -> Outcome<void> {
     const Outcome<EdgeListSummary> list = write_rmat(
-        rmat, {.path = path, .format = *to, .overwrite = options.overwrite, .comment = {}});
-    if (!list) return list.error();
+        rmat, {.path = path, .format = to, .overwrite = options.overwrite, .comment = {}});
+    if (!list) return Error{list.error().code, with_path(list.error().text, path, options.output)};
     print_edges(options.output, *list);
     return {};
   };
@@ -177,26 +243,104 @@ Outcome<int> generate(const RmatCommand& options) {
   return kOk;
 }
 
+// An option that names a format.
+template <class Format>
+Option* add_format(Command* command, const std::string& names, Format* format, const std::string& description) {
+  const auto parse = [format](const std::string& text) -> Outcome<void> {
+    const Outcome<EdgeFormat> parsed = parse_edge_format(text);
+    if (!parsed) return parsed.error();
+    *format = *parsed;
+    return {};
+  };
+  return command->add_option(names, parse, description)->type_name("FORMAT");
+}
+
+// "1,2" or "1,2,3".
+Outcome<void> parse_columns_option(const std::string& text, EdgeColumns* columns) {
+  unsigned* const all[] = {&columns->source, &columns->target, &columns->weight};
+  size_t count = 0;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (count < std::size(all)) {
+    const auto [behind, status] = std::from_chars(at, end, *all[count]);
+    if (status != std::errc{} || *all[count] == 0) break;
+    ++count;
+    at = behind;
+    if (at == end || *at != ',') break;
+    ++at;
+  }
+  if (at == end && count >= 2 && !text.ends_with(',')) return {};
+  return make_error(EINVAL, "'{}': columns are SOURCE,TARGET or SOURCE,TARGET,WEIGHT, counted from 1", text);
+}
+
+// One character, or a name for one that shells make difficult.
+Outcome<void> parse_delimiter(const std::string& text, EdgeColumns* columns) {
+  if (text == "tab" || text == "\\t") {
+    columns->delimiter = '\t';
+  } else if (text == "space") {
+    columns->delimiter = ' ';
+  } else if (text.size() == 1 && text != "\"" && text != "\n" && (text[0] < '0' || text[0] > '9')) {
+    columns->delimiter = text[0];
+  } else {
+    return make_error(EINVAL, "'{}': one character is expected, or tab, or space (blanks and tabs, any number)", text);
+  }
+  return {};
+}
+
 }  // namespace
 
 void add_convert(Parser& parser) {
   const auto options = std::make_shared<ConvertCommand>();
   Command* command = parser.add(
       "convert", "turn an edge list into a GridGraph grid, or another edge list",
-      "graphlane convert --from snap --to grid -p 8 soc-LiveJournal1.txt.gz graphs/livejournal\n\n"
-      "snap: text, a pair of vertex numbers a line, also gzipped. bin: pairs of int32.\n"
-      "u32: pairs of uint32. Without --from the name decides: .bin, .u32, else snap.");
-  command->add_option("IN", options->input, "edge list")->required();
-  command->add_option("OUT", options->output, "file or directory, which may lie in a volume")
+      "graphlane convert -p 8 soc-LiveJournal1.txt.gz graphs/livejournal\n"
+      "  graphlane convert --columns 2,3 --header --to u32 calls.csv.zst calls.u32\n\n"
+      "Formats of IN, plain or compressed by gzip, xz, zstd, bzip2 or lz4. Without --from the name\n"
+      "and the first bytes decide.\n"
+      "  snap              text, a pair of vertex numbers a line\n"
+      "  csv, tsv          text in columns, which may be quoted\n"
+      "  mtx               Matrix Market\n"
+      "  konect, dimacs    KONECT's out.*, DIMACS .gr\n"
+      "  metis             a line of neighbours for each vertex\n"
+      "  bin, u32, u64     pairs of int32, uint32, uint64\n"
+      "  grid              a grid, made back\n"
+      "mtx, konect, dimacs and metis count vertices from 1; they are 0 to n-1 then.");
+  EdgeListOptions& list = options->list;
+  list.format = EdgeFormat::kAuto;
+  command->add_option("IN", options->input, "edge list; -: standard input")->required();
+  command->add_option("OUT", options->output, "file or directory, which may lie in a volume; -: standard output")
       ->required();
-  command->add_option("--from", options->from, "snap, bin or u32")->type_name("FORMAT");
-  command->add_option("--to", options->to, "grid (unless given), snap, bin or u32")
-      ->type_name("FORMAT");
+  add_format(command, "--from", &list.format, "what IN is");
+  add_format(command, "--to", &options->to, "grid (unless given), snap, csv, tsv, bin, u32 or u64");
   command->add_option("-p,--partitions", options->partitions, "the grid has P x P blocks")
+      ->in_range(uint32_t{1}, kPartitionsMax)
       ->type_name("P");
-  command->add_flag("-w,--weighted", options->weighted, "edges have weights");
-  command->add_option("--vertices", options->vertices, "how many there are, else largest + 1")
-      ->type_name("N");
+  command->add_flag("-w,--weighted", list.weighted, "edges have weights");
+  command
+      ->add_option(
+          "--weights",
+          [options](const std::string& text) -> Outcome<void> {
+            options->weights = parse_weight_type(text);
+            if (!options->weights) return make_error(EINVAL, "'{}': float32, float64 or int64", text);
+            return {};
+          },
+          "-w, and what they are in binary lists: float32 (of u64 float64), float64 or int64")
+      ->type_name("TYPE");
+  command->add_flag("--round", list.round_weights, "weights that OUT does not hold become the nearest that it does");
+  command
+      ->add_option(
+          "--columns", [options](const std::string& text) { return parse_columns_option(text, &options->list.columns); },
+          "of text: the columns of source, target, and weight")
+      ->type_name("S,T[,W]");
+  command
+      ->add_option(
+          "--delimiter", [options](const std::string& text) { return parse_delimiter(text, &options->list.columns); },
+          "of text: what is between columns: one character, tab, or space")
+      ->type_name("C");
+  command->add_flag("--header", list.columns.header, "of text: skip the first line that is no comment");
+  command->add_flag("--undirected", list.undirected, "every edge both ways, a self-loop once");
+  command->add_flag("--as-given", list.as_given, "believe --from, whatever IN looks like");
+  command->add_option("--vertices", list.vertices, "how many there are, else largest + 1")->type_name("N");
   add_size(command, "--memory", &options->memory_bytes, "use no more than this (1G for a grid)");
   command->add_option("--threads", options->threads, "use so many (all cores)")->type_name("N");
   command->add_flag("-f,--overwrite", options->overwrite, "replace what is there");
@@ -210,14 +354,15 @@ void add_gen(Parser& parser) {
   Command* command =
       gen->add_command("rmat", "an R-MAT graph, as Graph500 makes them, as an edge list",
                        "graphlane gen rmat --scale 20 --edges 16M --seed 1 rmat20.bin");
-  command->add_option("OUT", options->output, "file, which may lie in a volume")->required();
-  command->add_option("--scale", options->scale, "2^N vertices (16)")->type_name("N");
+  command->add_option("OUT", options->output, "file, which may lie in a volume; -: standard output")->required();
+  command->add_option("--scale", options->scale, "2^N vertices (16)")
+      ->in_range(uint32_t{1}, uint32_t{kRmatScaleMax})
+      ->type_name("N");
   add_size(command, "--edges", &options->edges, "how many, as 16M (16 a vertex)")->type_name("N");
   command->add_option("--seed", options->seed, "the same seed, the same graph (1)")
       ->type_name("N");
   command->add_flag("--scramble", options->scramble, "permute the vertex numbers");
-  command->add_option("--to", options->to, "bin, snap or u32; else what the name says")
-      ->type_name("FORMAT");
+  add_format(command, "--to", &options->to, "snap, csv, tsv, bin, u32 or u64; else what the name says");
   command->add_option("--threads", options->threads, "use so many (all cores)")->type_name("N");
   command->add_flag("-f,--overwrite", options->overwrite, "replace what is there");
   parser.on_chosen(command, options, generate);

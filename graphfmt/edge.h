@@ -33,22 +33,45 @@ struct WeightedEdge {
 };
 static_assert(sizeof(WeightedEdge) == 12);
 
-// Engines keep vertex numbers, and one more than the largest, in an int32.
+// Weights of 8 bytes, where float32 would round.
+struct Float64Edge {
+  uint32_t source;
+  uint32_t target;
+  double weight;
+};
+struct Int64Edge {
+  uint32_t source;
+  uint32_t target;
+  int64_t weight;
+};
+static_assert(sizeof(Float64Edge) == 16 && sizeof(Int64Edge) == 16);
+
+// The grid's limit: its engines keep vertex numbers, and one more than the largest, in an int32.
 inline constexpr uint32_t kVertexMax = 2147483646;
 inline constexpr uint64_t kVertexCountMax = uint64_t{kVertexMax} + 1;
 
-constexpr size_t edge_size_bytes(bool weighted) {
-  return weighted ? sizeof(WeightedEdge) : sizeof(Edge);
+// The limit of edge lists and stored lists: 0 … 2^32 - 2; one number is left that names none.
+inline constexpr uint32_t kListVertexMax = 4294967294;
+inline constexpr uint64_t kListVertexCountMax = uint64_t{kListVertexMax} + 1;
+
+enum class WeightType : uint8_t { kFloat32, kFloat64, kInt64 };
+
+// `type` counts if `weighted`.
+constexpr size_t edge_size_bytes(bool weighted, WeightType type = WeightType::kFloat32) {
+  if (!weighted) return sizeof(Edge);
+  return type == WeightType::kFloat32 ? sizeof(WeightedEdge) : sizeof(Float64Edge);
 }
 
 struct EdgeBatch {
   bool weighted = false;
+  WeightType weight_type = WeightType::kFloat32;  // if weighted: as EdgeListOptions says
   size_t edge_count = 0;
-  Buffer records;  // edge_count × edge_size_bytes(weighted), host (little) endian
+  Buffer records;  // edge_count × edge_bytes(), host (little) endian
   Buffer text;     // scratch of the sink: what prepare() leaves for take()
   size_t text_bytes = 0;
 
-  size_t records_bytes() const { return edge_count * edge_size_bytes(weighted); }
+  size_t edge_bytes() const { return edge_size_bytes(weighted, weight_type); }
+  size_t records_bytes() const { return edge_count * edge_bytes(); }
 };
 
 // EdgeSink: where a stream of edges goes. An error from any step ends the

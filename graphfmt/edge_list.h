@@ -16,41 +16,78 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "graphfmt/edge.h"
 
 namespace graphlane {
 
 enum class EdgeFormat {
-  kSnap,  // text: SOURCE TARGET [WEIGHT] a line, '#' and '%' comments, plain or gzipped
-  kBin,   // int32 pairs (with weights: int32, int32, float32), as GridGraph and X-Stream take them
-  kU32,   // the same with uint32
+  kAuto,     // read: what the name and the first bytes say
+  kSnap,     // text: SOURCE TARGET [WEIGHT] a line, '#' and '%' comments
+  kBin,      // int32 pairs (with weights: int32, int32, float32), as GridGraph and X-Stream take them
+  kU32,      // the same with uint32
+  kU64,      // uint64 pairs; weights of 8 bytes behind each
+  kCsv,      // text with commas (or what EdgeColumns says)
+  kTsv,      // text with one tab between columns
+  kMtx,      // Matrix Market, coordinate
+  kKonect,   // KONECT's out.*: '%' banner, SOURCE TARGET [WEIGHT [TIME]], vertices from 1
+  kDimacs,   // DIMACS .gr: "a SOURCE TARGET WEIGHT", vertices from 1
+  kMetis,    // a line of neighbours for each vertex, from 1
+  kGrid,     // a directory: GridGraph's grid
+  kCsr,      // a directory: indptr.npy, indices.npy, perhaps data.npy
+  kShards,   // a directory: GraphChi's shards
 };
 
-// "snap" (or "txt"), "bin", "u32".
+// By name, as --from and --to take them: "snap" (or "txt"), "bin", "u32" and so on.
 Outcome<EdgeFormat> parse_edge_format(std::string_view name);
 std::string_view name_of(EdgeFormat format);
 
+// Where the vertices stand in a line of text. Columns count from 1.
+struct EdgeColumns {
+  char delimiter = 0;   // 0: the format's own; ' ': any number of blanks and tabs
+  unsigned source = 0;  // 0: not given: the first columns, and no others may follow
+  unsigned target = 0;
+  unsigned weight = 0;  // 0 with `weighted`: the column behind the target
+  bool header = false;  // the first line that is no comment is skipped
+};
+
 struct EdgeListOptions {
-  std::string path;
+  std::string path;                // "-": standard input
   EdgeFormat format = EdgeFormat::kSnap;
-  bool weighted = false;           // text: a third column; binary: 12-byte records
-  uint64_t vertices = 0;           // every number must be below this; 0: any up to kVertexMax
+  bool weighted = false;           // edges have weights, and they are kept
+  WeightType weight_type = WeightType::kFloat32;  // what the sink gets; a weight that it cannot hold is an error
+  std::optional<WeightType> stored_weights = {};  // in a binary file; none: float32, of u64 float64
+  bool round_weights = false;      // takes the nearest instead
+  uint64_t vertices = 0;           // every number must be below this; 0: any below vertex_count_max
+  uint64_t vertex_count_max = kListVertexCountMax;  // what the sink can take
   uint64_t memory_budget_bytes = uint64_t{64} << 20;
   unsigned threads = 0;            // 0: one for each core we may use
+  EdgeColumns columns = {};        // text
+  bool undirected = false;         // every edge both ways, a self-loop once
+  bool simple = false;             // sorted by source and target, without self-loops and duplicates
+  std::string renumber_map = {};   // not empty: vertices become 0 … n-1; this file is made, which says how
+  bool overwrite_map = false;
+  bool as_given = false;           // believe `format`, whatever the bytes look like
+  std::string spill_directory = {};  // for what does not fit into memory; empty: the system's for temporary files
 };
 
 struct EdgeListSummary {
-  uint64_t edge_count = 0;
-  uint64_t vertex_count = 0;  // the largest number seen + 1
+  uint64_t edge_count = 0;    // that reached the sink
+  uint64_t vertex_count = 0;  // what the file says, or `vertices`, or the largest number seen + 1
+  std::vector<std::string> notes = {};  // what the user should know, a line each
 };
 
 Outcome<EdgeListSummary> read_edges(const EdgeListOptions& options, EdgeSink& sink);
 
+// Whether convert_edges() writes it.
+bool is_written_format(EdgeFormat format);
+
 struct EdgeListOutput {
-  std::string path;
+  std::string path;           // "-": standard output
   EdgeFormat format = EdgeFormat::kBin;
   bool overwrite = false;     // without it, an existing path is refused
   std::string comment = {};   // text only: one '#' line each at the top

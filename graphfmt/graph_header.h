@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "graphfmt/codec.h"
+#include "graphfmt/edge.h"
 #include "iomgr/base/error.h"
 
 namespace graphlane {
@@ -19,9 +20,6 @@ namespace graphlane {
 inline constexpr char kGraphHeaderFile[] = "graph";
 inline constexpr size_t kGraphHeaderBytes = 512;
 inline constexpr uint32_t kGraphFormatVersion = 1;
-// Vertices are 0 … 2^32 - 2: one number is left that names none.
-inline constexpr uint32_t kListVertexMax = 0xfffffffe;
-inline constexpr uint64_t kListVertexCountMax = uint64_t{kListVertexMax} + 1;
 // Pieces of list and weight files that have a checksum each.
 inline constexpr uint32_t kChecksumPieceBytes = 4096;
 

@@ -40,6 +40,7 @@ struct GridOptions {
   uint64_t memory_budget_bytes = uint64_t{1} << 30;
   unsigned threads = 0;        // 0: one for each core we may use, as memory allows
   bool overwrite = false;      // replace an existing grid (never anything else)
+  EdgeListOptions reading = {};  // how the list is read, but for what stands above
   uint32_t run_edges = 0;      // for tests: edges in a run; 0: 24 MiB, as GridGraph reads
 };
 
@@ -49,6 +50,7 @@ struct GridSummary {
   uint32_t partitions = 0;
   uint64_t output_bytes = 0;   // of all files
   uint64_t spilled_bytes = 0;  // 0: the graph fitted into the memory budget
+  std::vector<std::string> notes = {};  // of the list: EdgeListSummary
 };
 
 Outcome<GridSummary> build_grid(const GridOptions& options);

@@ -77,13 +77,16 @@ class GridBuilder : public EdgeSink {
 
   Outcome<GridSummary> run() {
     store_.emplace(staging_.path() + "/spill", run_bytes_, table_bytes(), plan_.store_bytes);
-    auto read = read_edges({.path = options_.input,
-                            .format = options_.format,
-                            .weighted = options_.weighted,
-                            .vertices = options_.vertices,
-                            .memory_budget_bytes = plan_.reader_bytes,
-                            .threads = plan_.threads},
-                           *this);
+    EdgeListOptions reading = options_.reading;
+    reading.path = options_.input;
+    reading.format = options_.format;
+    reading.weighted = options_.weighted;
+    reading.weight_type = WeightType::kFloat32;
+    reading.vertices = options_.vertices;
+    reading.vertex_count_max = kVertexCountMax;
+    reading.memory_budget_bytes = plan_.reader_bytes;
+    reading.threads = plan_.threads;
+    auto read = read_edges(reading, *this);
     if (!read) return read.error();
     if (filling_bytes_ > 0) close_run();
     if (auto settled = settle(); !settled) return settled.error();
@@ -240,7 +243,8 @@ class GridBuilder : public EdgeSink {
                         .edge_count = read.edge_count,
                         .partitions = layout_->partitions(),
                         .output_bytes = *written,
-                        .spilled_bytes = store_->spilled_bytes()};
+                        .spilled_bytes = store_->spilled_bytes(),
+                        .notes = read.notes};
     store_->remove_spill();
     if (auto may = may_overwrite(options_); !may) return may.error();  // what has come meanwhile, too
     if (auto committed = staging_.commit(); !committed) return committed.error();

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "graphfmt/input/weights.h"
+
 namespace graphlane {
 namespace {
 
@@ -33,9 +35,9 @@ unsigned column_count(const char* at, const char* end) {
   return count;
 }
 
-// The number at `at`, which moves behind it; false if no number below `limit`
-// with a blank or the end behind it stands there.
-bool parse_vertex(const char*& at, const char* end, uint64_t limit, uint32_t& vertex) {
+// The number at `at`, from `base`, less that; `at` moves behind it. False if no such
+// number below `limit` with a blank or the end behind it stands there.
+bool parse_vertex(const char*& at, const char* end, uint32_t base, uint64_t limit, uint32_t& vertex) {
   uint64_t number = 0;
   const char* digit = at;
   // Leading zeros may make a number long, not large; above the limit it only
@@ -43,69 +45,85 @@ bool parse_vertex(const char*& at, const char* end, uint64_t limit, uint32_t& ve
   for (; digit < end && is_digit(*digit); ++digit) {
     number = std::min<uint64_t>(number * 10 + static_cast<unsigned>(*digit - '0'), uint64_t{1} << 40);
   }
+  number -= base;  // below it: far above the limit
   if (digit == at || number >= limit || (digit < end && !is_blank(*digit))) return false;
   at = digit;
   vertex = static_cast<uint32_t>(number);
   return true;
 }
 
-bool parse_weight(const char*& at, const char* end, float& weight) {
-  const auto [behind, status] = std::from_chars(at, end, weight);
-  if (status != std::errc{} || !std::isfinite(weight) || (behind < end && !is_blank(*behind))) {
-    return false;
-  }
-  at = behind;
-  return true;
-}
-
-std::string why_not_vertex(std::string_view token, uint64_t vertices) {
-  const bool negative = token.starts_with('-');
-  const std::string_view digits = token.substr(negative ? 1 : 0);
-  if (digits.empty() || !std::all_of(digits.begin(), digits.end(), is_digit)) {
-    return fmt::format("{} is not a vertex number", quoted(token));
-  }
-  if (negative) return fmt::format("{} is negative, and vertices count from 0", quoted(token));
-  return vertex_out_of_range(token, vertices);
-}
-
 // The slow look at a line that the fast one refused.
 std::string why_not_edge(const char* at, const char* end, const SnapDialect& dialect) {
   const std::string_view line(at, static_cast<size_t>(end - at));
-  const unsigned expected = dialect.weighted ? 3 : 2;
+  if (dialect.prefix != 0) {
+    const bool has_prefix = *at == dialect.prefix && end - at > 1 && is_blank(at[1]);
+    if (!has_prefix) return fmt::format("{} does not begin with '{} '", quoted(line), dialect.prefix);
+    ++at;
+  }
+  const unsigned expected = dialect.expected_columns();
   const unsigned columns = column_count(at, end);
-  const uint64_t limit = dialect.vertices == 0 ? kVertexCountMax : dialect.vertices;
   for (unsigned column = 0; column < std::min(columns, 2u); ++column) {
     at = skip_blanks(at, end);
     uint32_t vertex;
-    if (!parse_vertex(at, end, limit, vertex)) {
-      return why_not_vertex(token_at(at, end), dialect.vertices);
+    if (!parse_vertex(at, end, dialect.base, dialect.limit(), vertex)) {
+      return why_not_vertex(token_at(at, end), dialect);
     }
   }
   if (columns != expected) {
-    return fmt::format("{} column{} where {} are expected: {}", columns, columns == 1 ? "" : "s",
-                       expected, quoted(line));
+    const char* const plural = columns == 1 ? "" : "s";
+    std::string hint;
+    if (columns > expected && dialect.columns == 0) {
+      hint = dialect.weighted ? " (--columns 1,2,3 takes the first three)"
+             : columns == 3   ? " (-w reads the third as weights, --columns 1,2 leaves it out)"
+                              : " (--columns 1,2 takes the first two)";
+    } else if (columns == 2 && dialect.weighted) {
+      hint = " (without -w, edges have no weights)";
+    }
+    return fmt::format("{} column{} where {} are expected: {}{}", columns, plural, expected, quoted(line), hint);
   }
-  return fmt::format("{} is not a weight", quoted(token_at(skip_blanks(at, end), end)));
+  return why_not_weight(token_at(skip_blanks(at, end), end), dialect.weight_type);
 }
 
-// One line that holds an edge; false if it does not.
-bool parse_edge(const char* at, const char* end, bool weighted, uint64_t limit, WeightedEdge& edge) {
-  if (!parse_vertex(at, end, limit, edge.source)) return false;
-  at = skip_blanks(at, end);
-  if (!parse_vertex(at, end, limit, edge.target)) return false;
-  at = skip_blanks(at, end);
-  if (weighted) {
-    if (!parse_weight(at, end, edge.weight)) return false;
-    at = skip_blanks(at, end);
+// One line that holds an edge; false if it does not. `edge`: source, target, and the weight's bytes
+// where a record of its type has them.
+inline bool parse_edge(const char* at, const char* end, const SnapDialect& dialect, uint64_t limit, char* edge,
+                       uint32_t& vertex_max, uint64_t& rounded_count) {
+  if (dialect.prefix != 0) {
+    if (*at != dialect.prefix || end - at < 2 || !is_blank(at[1])) return false;
+    at = skip_blanks(at + 1, end);
   }
+  uint32_t source = 0, target = 0;
+  if (!parse_vertex(at, end, dialect.base, limit, source)) return false;
+  at = skip_blanks(at, end);
+  if (!parse_vertex(at, end, dialect.base, limit, target)) return false;
+  at = skip_blanks(at, end);
+  if (dialect.weighted) {
+    const std::string_view token = token_at(at, end);
+    const WeightFit fit = read_weight(token, dialect.weight_type, edge + 2 * sizeof(uint32_t));
+    if (fit == WeightFit::kNotNumber || (fit == WeightFit::kLost && !dialect.round_weights)) return false;
+    rounded_count += fit != WeightFit::kKept;
+    at = skip_blanks(at + token.size(), end);
+  }
+  for (unsigned left = dialect.expected_columns() - dialect.used_columns(); left > 0; --left) {
+    if (at == end) return false;
+    at = skip_blanks(at + token_at(at, end).size(), end);
+  }
+  std::memcpy(edge, &source, sizeof source);
+  std::memcpy(edge + sizeof source, &target, sizeof target);
+  vertex_max = std::max({vertex_max, source, target});
   return at == end;
 }
 
 }  // namespace
 
-SnapParsed parse_snap(std::string_view text, const SnapDialect& dialect, char* records) {
-  const uint64_t limit = dialect.vertices == 0 ? kVertexCountMax : dialect.vertices;
-  const size_t edge_bytes = edge_size_bytes(dialect.weighted);
+SnapParsed parse_snap(std::string_view text, const SnapDialect& given, char* records) {
+  // Copies that nothing else points at: writing a record need not have them read again.
+  const SnapDialect dialect = given;
+  const uint64_t limit = dialect.limit();
+  const size_t edge_bytes = dialect.edge_bytes();
+  uint32_t vertex_max = 0;
+  uint64_t rounded_count = 0, line_count = 0;
+  char* record = records;
   SnapParsed parsed;
   const char* at = text.data();
   const char* const end = at + text.size();
@@ -115,36 +133,36 @@ SnapParsed parse_snap(std::string_view text, const SnapDialect& dialect, char* r
     const char* line_end = newline != nullptr ? newline : end;
     if (line_end > at && line_end[-1] == '\r') --line_end;
     at = skip_blanks(at, line_end);
-    if (at < line_end && *at != '#' && *at != '%') {
-      WeightedEdge edge{};
-      if (!parse_edge(at, line_end, dialect.weighted, limit, edge)) {
-        parsed.issue = SnapIssue{parsed.line_count, why_not_edge(at, line_end, dialect)};
-        return parsed;
+    if (at < line_end && *at != dialect.comments[0] && *at != dialect.comments[1]) {
+      if (!parse_edge(at, line_end, dialect, limit, record, vertex_max, rounded_count)) {
+        parsed.issue = SnapIssue{line_count, why_not_edge(at, line_end, given)};
+        break;
       }
-      std::memcpy(records, &edge, edge_bytes);
-      records += edge_bytes;
-      ++parsed.edge_count;
-      parsed.vertex_max = std::max({parsed.vertex_max, edge.source, edge.target});
+      record += edge_bytes;
     }
-    parsed.line_count += newline != nullptr;
+    line_count += newline != nullptr;
     at = next;
   }
+  parsed.edge_count = static_cast<size_t>(record - records) / edge_bytes;
+  parsed.line_count = line_count;
+  parsed.vertex_max = vertex_max;
+  parsed.rounded_count = rounded_count;
   return parsed;
 }
 
-char* format_snap(const EdgeBatch& batch, char* text) {
-  const size_t edge_bytes = edge_size_bytes(batch.weighted);
+char* format_snap(const EdgeBatch& batch, char* text, char delimiter) {
+  const size_t edge_bytes = batch.edge_bytes();
   const char* record = batch.records.data();
   for (size_t i = 0; i < batch.edge_count; ++i, record += edge_bytes) {
-    WeightedEdge edge{};
-    std::memcpy(&edge, record, edge_bytes);
+    Edge edge{};
+    std::memcpy(&edge, record, sizeof edge);
     char* const end = text + snap_line_bytes_max(batch.weighted);
     text = std::to_chars(text, end, edge.source).ptr;
-    *text++ = '\t';
+    *text++ = delimiter;
     text = std::to_chars(text, end, edge.target).ptr;
     if (batch.weighted) {
-      *text++ = '\t';
-      text = std::to_chars(text, end, edge.weight).ptr;
+      *text++ = delimiter;
+      text = write_weight(record + sizeof edge, batch.weight_type, text);
     }
     *text++ = '\n';
   }
@@ -159,11 +177,32 @@ std::string quoted(std::string_view token) {
   return text + (token.size() > kQuoteMax ? "…'" : "'");
 }
 
-std::string vertex_out_of_range(std::string_view number, uint64_t vertices) {
-  if (vertices == 0) {
-    return fmt::format("{} is above {}, the largest vertex number", quoted(number), kVertexMax);
+std::string vertex_out_of_range(std::string_view number, uint64_t vertices, uint64_t vertex_count_max) {
+  if (vertices != 0) return fmt::format("{} is not below the vertex count, {}", quoted(number), vertices);
+  const bool is_list = vertex_count_max == kListVertexCountMax;
+  return fmt::format("{} is above {}, the largest vertex number{} (--renumber MAP numbers vertices 0 to n-1)",
+                     quoted(number), vertex_count_max - 1, is_list ? "" : " of this output");
+}
+
+std::string why_not_vertex(std::string_view token, const SnapDialect& dialect) {
+  const bool negative = token.starts_with('-');
+  const std::string_view digits = token.substr(negative ? 1 : 0);
+  if (digits.empty() || !std::all_of(digits.begin(), digits.end(), is_digit)) {
+    return fmt::format("{} is not a vertex number", quoted(token));
   }
-  return fmt::format("{} is not below the vertex count, {}", quoted(number), vertices);
+  if (negative || (dialect.base == 1 && digits.find_first_not_of('0') == std::string_view::npos)) {
+    return fmt::format("{} is {}, and vertices count from {}{}", quoted(token), negative ? "negative" : "no vertex",
+                       dialect.base, dialect.base == 1 ? " here" : "");
+  }
+  return vertex_out_of_range(token, dialect.vertices, dialect.vertex_count_max);
+}
+
+std::string why_not_weight(std::string_view token, WeightType type) {
+  char ignored[8];
+  const WeightFit fit = read_weight(token, type, ignored);
+  if (fit == WeightFit::kNotNumber) return fmt::format("{} is not a weight", quoted(token));
+  return fmt::format("{} is not a weight of type {} (--round takes the nearest; a list with --weights {} holds it)", quoted(token),
+                     name_of(type), read_weight(token, WeightType::kInt64, ignored) == WeightFit::kKept ? "int64" : "float64");
 }
 
 }  // namespace graphlane

@@ -170,7 +170,7 @@ BAD_LISTS = {
     "comments only": (b"# nothing\n", "no edge"),
     "not a number": (b"1 2\nabc 3\n", "line 2: 'abc'"),
     "negative": (b"1 2\n3 -4\n", "line 2: '-4'"),
-    "too large": (b"1 2\n2147483647 3\n", "line 2: '2147483647'"),
+    "too large": (b"1 2\n2147483647 3\n", "line 2: '2147483647' is above 2147483646, the largest vertex number of this"),
     "far too large": (b"1 99999999999999999999\n", "line 1"),
 }
 
@@ -204,16 +204,21 @@ def test_a_striped_list_is_told_by_its_stub(graphlane, refused, fuse, volume, ed
     assert (tmp_path / "grid/column").read_bytes() == (tmp_path / "same/column").read_bytes()
 
 
-@pytest.mark.parametrize("words", [["--from", "csv"], ["--to", "csv"]])
-def test_unknown_formats(refused, edges, tmp_path, words):
-    refused("convert", *words, edges, tmp_path / "out", naming="csv")
+@pytest.mark.parametrize("words,naming", [
+    (["--from", "tgf"], "tgf"), (["--to", "tgf"], "tgf"), (["--to", "konect"], "konect"), (["-p", 100000], "100000"),
+    (["-p", 0], "partitions"), (["--columns", "2"], "columns"), (["--delimiter", "ab"], "delimiter"),
+    (["--weights", "int32"], "float64"), (["--to", "bin", "-p", 4], "-p"),
+    (["--vertices", 2**31], "4294967295"), (["--to", "snap", "--vertices", 2**32], "4294967295")])
+def test_a_wrong_command_line_is_a_usage_error(refused, edges, tmp_path, words, naming):
+    line = refused("convert", *words, edges, tmp_path / "out", naming=naming, status=2)
+    assert line.endswith("(see graphlane convert --help)")
 
 
 def test_targets_in_no_directory_or_the_volume_itself(refused, volume, edges, tmp_path):
     made = volume()
     refused("convert", edges, made.path, naming=made.path)
     refused("convert", edges, made.path / "no/grid", naming=made.path / "no")
-    refused("gen", "rmat", "--scale", 31, tmp_path / "x", naming="scale")
+    refused("gen", "rmat", "--scale", 31, tmp_path / "x", naming="scale", status=2)
 
 
 def test_an_interrupted_conversion_leaves_nothing(graphlane, volume, tmp_path):

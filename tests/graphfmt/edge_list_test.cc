@@ -26,8 +26,8 @@ TEST_F(EdgeListTest, ReadsTabsSpacesCommentsBlankLinesAndCrLf) {
 }
 
 TEST_F(EdgeListTest, AcceptsTheLargestVertexAndLeadingZeros) {
-  ASSERT_TRUE(read_text("2147483646 000000000000000000000000000007\n"));
-  EXPECT_EQ(sink_.edges(), (std::vector<Edge>{{kVertexMax, 7}}));
+  ASSERT_TRUE(read_text("4294967294 000000000000000000000000000007\n"));
+  EXPECT_EQ(sink_.edges(), (std::vector<Edge>{{kListVertexMax, 7}}));
 }
 
 TEST_F(EdgeListTest, ReadsWeightsIfAsked) {
@@ -221,35 +221,38 @@ const BadList kBadLists[] = {
     {"SecondWord", EdgeFormat::kSnap, "0 1x\n", "line 1: '1x' is not a vertex number"},
     {"Fraction", EdgeFormat::kSnap, "0 1.0\n", "line 1: '1.0' is not a vertex number"},
     {"Negative", EdgeFormat::kSnap, "\n0 -5\n", "line 2: '-5' is negative, and vertices count from 0"},
-    {"TooLarge", EdgeFormat::kSnap, "2147483647 0\n",
-     "line 1: '2147483647' is above 2147483646, the largest vertex number"},
+    {"TooLarge", EdgeFormat::kSnap, "4294967295 0\n",
+     "line 1: '4294967295' is above 4294967294, the largest vertex number (--renumber MAP numbers vertices 0 to n-1)"},
     {"FarTooLarge", EdgeFormat::kSnap, "0 18446744073709551617\n",
-     "line 1: '18446744073709551617' is above 2147483646, the largest vertex number"},
+     "line 1: '18446744073709551617' is above 4294967294, the largest vertex number (--renumber MAP numbers vertices "
+     "0 to n-1)"},
     {"NotBelowCount", EdgeFormat::kSnap, "0 4\n0 5\n", "line 2: '5' is not below the vertex count, 5",
      false, 5},
     {"OneColumn", EdgeFormat::kSnap, "0 1\n2", "line 2: 1 column where 2 are expected: '2'"},
-    {"ThreeColumns", EdgeFormat::kSnap, "0\t1\t0.5\n", "line 1: 3 columns where 2 are expected: '0 1 0.5'"},
-    {"NoWeight", EdgeFormat::kSnap, "0 1\n", "line 1: 2 columns where 3 are expected: '0 1'", true},
+    {"ThreeColumns", EdgeFormat::kSnap, "0\t1\t0.5\n", "line 1: 3 columns where 2 are expected: '0 1 0.5' (-w reads the third as weights, --columns 1,2 leaves it out)"},
+    {"FourColumns", EdgeFormat::kSnap, "0 1 1 1082008561\n",
+     "line 1: 4 columns where 2 are expected: '0 1 1 1082008561' (--columns 1,2 takes the first two)"},
+    {"NoWeight", EdgeFormat::kSnap, "0 1\n", "line 1: 2 columns where 3 are expected: '0 1' (without -w, edges have no weights)", true},
     {"BadWeight", EdgeFormat::kSnap, "0 1 heavy\n", "line 1: 'heavy' is not a weight", true},
     {"InfiniteWeight", EdgeFormat::kSnap, "0 1 inf\n", "line 1: 'inf' is not a weight", true},
     {"LongToken", EdgeFormat::kSnap, std::string(1000, 'x') + " 1\n",
-     "line 1: 'xxxxxxxxxxxxxxxxxxxxxxxx…' is not a vertex number"},
+     "line 1: 'xxxxxxxxxxxxxxxxxxxxxxxx…' is not a vertex number (--header skips a first line of names, --renumber MAP "
+     "takes words for vertices)"},
     {"Unprintable", EdgeFormat::kSnap, std::string("\x01\xffz 1\n"),
      "line 1: '??z' is not a vertex number"},
     {"EmptyBinary", EdgeFormat::kBin, "", "no edges in it"},
     {"TruncatedRecord", EdgeFormat::kBin, bytes_of<int32_t>({0, 1}) + "abc",
      "byte 8: truncated record: 3 of 8 bytes"},
-    {"ShorterThanARecord", EdgeFormat::kBin, "abcd", "byte 0: truncated record: 4 of 8 bytes"},
+    {"ShorterThanARecord", EdgeFormat::kBin, bytes_of<int32_t>({1}), "byte 0: truncated record: 4 of 8 bytes"},
     {"TruncatedWeighted", EdgeFormat::kBin, bytes_of<int32_t>({0, 1, 0, 2}),
      "byte 12: truncated record: 4 of 12 bytes", true},
     {"NegativeSource", EdgeFormat::kBin, bytes_of<int32_t>({0, 1, -7, 1}),
      "byte 8: '-7' is negative, and vertices count from 0"},
     {"NegativeBeforeTruncation", EdgeFormat::kBin, bytes_of<int32_t>({0, -1}) + "abc",
      "byte 4: '-1' is negative, and vertices count from 0"},
-    {"LargestInt", EdgeFormat::kBin, bytes_of<int32_t>({0, 2147483647}),
-     "byte 4: '2147483647' is above 2147483646, the largest vertex number"},
+    
     {"UnsignedTooLarge", EdgeFormat::kU32, bytes_of<uint32_t>({0, 4294967295}),
-     "byte 4: '4294967295' is above 2147483646, the largest vertex number"},
+     "byte 4: '4294967295' is above 4294967294, the largest vertex number (--renumber MAP numbers vertices 0 to n-1)"},
     {"BinaryNotBelowCount", EdgeFormat::kBin, bytes_of<int32_t>({0, 3}),
      "byte 4: '3' is not below the vertex count, 3", false, 3},
     {"NanWeight", EdgeFormat::kBin, bytes_of<int32_t>({0, 1, 0x7fc00000}),
@@ -280,12 +283,24 @@ TEST_F(EdgeListTest, RefusesABadVertexBeyondTheFirstPiece) {
   }
 }
 
+// 2^31 is a grid's limit, and what int32 holds; an edge list's is 2^32.
+TEST_F(EdgeListTest, ALimitIsTheOutputs) {
+  const std::string file = write("in", "2147483647 0\n");
+  ASSERT_TRUE(read_edges({.path = file}, sink_));
+  auto summary = read_edges({.path = file, .vertex_count_max = kVertexCountMax}, sink_);
+  ASSERT_FALSE(summary);
+  EXPECT_EQ(summary.error().text, file + ": line 1: '2147483647' is above 2147483646, the largest vertex number of this "
+                                         "output (--renumber MAP numbers vertices 0 to n-1)");
+}
+
 TEST(EdgeFormatTest, NamesAreReadBack) {
-  for (const EdgeFormat format : {EdgeFormat::kSnap, EdgeFormat::kBin, EdgeFormat::kU32}) {
+  for (const EdgeFormat format : {EdgeFormat::kSnap, EdgeFormat::kBin, EdgeFormat::kU32, EdgeFormat::kU64, EdgeFormat::kCsv,
+                                  EdgeFormat::kTsv, EdgeFormat::kMtx, EdgeFormat::kKonect, EdgeFormat::kDimacs,
+                                  EdgeFormat::kMetis, EdgeFormat::kGrid, EdgeFormat::kCsr, EdgeFormat::kShards}) {
     EXPECT_EQ(*parse_edge_format(name_of(format)), format);
   }
   EXPECT_EQ(parse_edge_format("elf").error().text,
-            "'elf': not an edge list format (choose snap, bin or u32)");
+            "'elf': not an edge list format (choose snap, csv, tsv, mtx, konect, dimacs, metis, bin, u32 or u64)");
 }
 
 }  // namespace

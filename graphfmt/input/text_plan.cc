@@ -1,0 +1,311 @@
+#include "graphfmt/input/text_plan.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "graphfmt/input/sniff.h"
+
+namespace graphlane {
+namespace {
+
+constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";
+
+bool equals_in_lower_case(std::string_view word, std::string_view lower) {
+  return std::equal(word.begin(), word.end(), lower.begin(), lower.end(),
+                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; });
+}
+
+std::optional<uint64_t> whole_number(std::string_view word) {
+  uint64_t number = 0;
+  const auto [behind, status] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (status != std::errc{} || behind != word.data() + word.size()) return std::nullopt;
+  return number;
+}
+
+// The lines of the head, one after the other.
+class HeadLines {
+ public:
+  explicit HeadLines(std::string_view head) : head_(head) {}
+
+  size_t bytes() const { return at_; }
+  uint64_t count() const { return count_; }
+
+  // Without its end; nothing when none is left. `whole`: the line end was seen.
+  std::optional<std::string_view> peek() const {
+    if (at_ >= head_.size()) return std::nullopt;
+    std::string_view line = head_.substr(at_, head_.find('\n', at_) - at_);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    return line;
+  }
+  void take() {
+    const size_t newline = head_.find('\n', at_);
+    at_ = newline == std::string_view::npos ? head_.size() : newline + 1;
+    ++count_;
+  }
+
+ private:
+  std::string_view head_;
+  size_t at_ = 0;
+  uint64_t count_ = 0;
+};
+
+bool is_blank_line(std::string_view line) { return line.find_first_not_of(" \t") == std::string_view::npos; }
+
+class TextPlanner {
+ public:
+  TextPlanner(const EdgeListOptions& options, EdgeFormat format, std::string_view head)
+      : options_(options), lines_(head), mark_bytes_(head.starts_with(kUtf8Mark) ? kUtf8Mark.size() : 0) {
+    plan_.format = format;
+    lines_ = HeadLines(head.substr(mark_bytes_));
+    SnapDialect& numbers = plan_.dialect.numbers;
+    numbers.weighted = options.weighted;
+    numbers.weight_type = options.weight_type;
+    numbers.round_weights = options.round_weights;
+    numbers.vertices = options.vertices;
+    numbers.vertex_count_max = options.vertex_count_max;
+  }
+
+  Outcome<TextPlan> run() {
+    Outcome<void> done;
+    switch (plan_.format) {
+      case EdgeFormat::kMtx: done = plan_mtx(); break;
+      case EdgeFormat::kKonect: done = plan_konect(); break;
+      case EdgeFormat::kDimacs: done = plan_dimacs(); break;
+      case EdgeFormat::kCsv:
+      case EdgeFormat::kTsv: done = plan_csv(); break;
+      default: done = plan_snap(); break;
+    }
+    if (!done) return done.error();
+    plan_.header_bytes = mark_bytes_ + lines_.bytes();
+    plan_.header_lines = lines_.count();
+    if (options_.columns.source != 0) choose_columns();
+    if (numbers().base == 1) plan_.notes.push_back("vertices count from 1 in it, and from 0 now");
+    if (plan_.declared_vertices) {
+      if (auto fits = check_declared_vertices(); !fits) return fits.error();
+    }
+    return plan_;
+  }
+
+ private:
+  Error at_line(uint64_t line, const std::string& reason) const {
+    return make_error(EINVAL, "line {}: {}", line, reason);
+  }
+  Error here(const std::string& reason) const { return at_line(lines_.count() + 1, reason); }
+
+  SnapDialect& numbers() { return plan_.dialect.numbers; }
+
+  void set_columns(unsigned count) {
+    numbers().columns = count;
+    plan_.dialect.column_count = count;
+  }
+
+  // --columns in place of the first ones.
+  void choose_columns() {
+    plan_.quick = false;
+    ColumnsDialect& dialect = plan_.dialect;
+    dialect.source = options_.columns.source;
+    dialect.target = options_.columns.target;
+    dialect.weight = options_.columns.weight != 0 ? options_.columns.weight : std::max(dialect.source, dialect.target) + 1;
+    dialect.column_count = 0;
+  }
+
+  void skip_header_line() {
+    while (auto line = lines_.peek()) {
+      const bool is_comment = is_blank_line(*line) || (*line)[line->find_first_not_of(" \t")] == '#';
+      lines_.take();
+      if (!is_comment) return;
+    }
+  }
+
+  Outcome<void> plan_snap() {
+    if (options_.columns.delimiter != 0) return plan_csv();
+    if (options_.columns.header) skip_header_line();
+    set_columns(numbers().weighted ? 3 : 2);
+    numbers().columns = 0;
+    return {};
+  }
+
+  Outcome<void> plan_csv() {
+    plan_.quick = false;
+    ColumnsDialect& dialect = plan_.dialect;
+    dialect.quoted = true;
+    dialect.delimiter = plan_.format == EdgeFormat::kTsv ? '\t' : options_.columns.delimiter;
+    if (options_.columns.delimiter != 0) dialect.delimiter = options_.columns.delimiter;
+    if (dialect.delimiter == 0) dialect.delimiter = usual_delimiter();
+    if (dialect.delimiter == ' ') dialect.quoted = false;
+    if (options_.columns.header) skip_header_line();
+    dialect.column_count = numbers().weighted ? 3 : 2;
+    return {};
+  }
+
+  // The first of them that a line has.
+  char usual_delimiter() const {
+    HeadLines lines = lines_;
+    for (auto line = lines.peek(); line; lines.take(), line = lines.peek()) {
+      if (line->empty() || line->front() == '#') continue;
+      for (const char delimiter : {',', ';', '\t', '|'}) {
+        if (line->find(delimiter) != std::string_view::npos) return delimiter;
+      }
+      break;
+    }
+    return ',';
+  }
+
+  Outcome<void> plan_mtx() {
+    const auto banner = lines_.peek();
+    if (!banner || !(banner->starts_with("%%MatrixMarket") || banner->starts_with("%MatrixMarket"))) {
+      return here("does not begin with %%MatrixMarket");
+    }
+    const auto words = columns_of(*banner, ' ');
+    if (words.size() < 5) return here("a banner of five words is expected: " + quoted(*banner));
+    if (!equals_in_lower_case(words[1], "matrix")) return here(fmt::format("{} is no matrix", quoted(words[1])));
+    if (equals_in_lower_case(words[2], "array")) {
+      return here("is a dense matrix ('array'), not a sparse one: write it with scipy.io.mmwrite(…, "
+                  "scipy.sparse.coo_array(…))");
+    }
+    if (!equals_in_lower_case(words[2], "coordinate")) return here(fmt::format("{}: coordinate is expected", quoted(words[2])));
+    unsigned columns = 3;
+    const bool is_complex = equals_in_lower_case(words[3], "complex");
+    const bool is_pattern = equals_in_lower_case(words[3], "pattern");
+    if (is_pattern) columns = 2;
+    if (is_complex) columns = 4;
+    if (!is_pattern && !is_complex && !equals_in_lower_case(words[3], "real") && !equals_in_lower_case(words[3], "integer") &&
+        !equals_in_lower_case(words[3], "double")) {
+      return here(fmt::format("{}: real, integer or pattern is expected", quoted(words[3])));
+    }
+    if (numbers().weighted && is_pattern) return here("a pattern matrix has no weights: leave -w out");
+    if (numbers().weighted && is_complex) return here("complex values are no weights: without -w they are left out");
+    const bool skew = equals_in_lower_case(words[4], "skew-symmetric");
+    plan_.mirror = skew || equals_in_lower_case(words[4], "symmetric") || equals_in_lower_case(words[4], "hermitian");
+    plan_.negate = skew;
+    if (!plan_.mirror && !equals_in_lower_case(words[4], "general")) {
+      return here(fmt::format("{}: general, symmetric, skew-symmetric or hermitian is expected", quoted(words[4])));
+    }
+    lines_.take();
+    if (auto sized = read_mtx_size(); !sized) return sized;
+    if (!numbers().weighted && !is_pattern) plan_.notes.push_back("the matrix's values are left out (-w keeps them)");
+    if (plan_.mirror) plan_.notes.push_back("the matrix is symmetric: every entry is an edge both ways");
+    set_columns(columns);
+    numbers().base = 1;
+    return {};
+  }
+
+  Outcome<void> read_mtx_size() {
+    while (auto line = lines_.peek()) {
+      if (!is_blank_line(*line) && line->front() != '%') break;
+      lines_.take();
+    }
+    const auto line = lines_.peek();
+    if (!line) return here("no line 'ROWS COLUMNS ENTRIES' in the first 64 KiB");
+    const auto words = columns_of(*line, ' ');
+    const auto rows = whole_number(words[0]);
+    const auto columns = words.size() > 1 ? whole_number(words[1]) : std::nullopt;
+    const auto entries = words.size() > 2 ? whole_number(words[2]) : std::nullopt;
+    if (!rows || !columns || !entries || words.size() > 3) {
+      return here("'ROWS COLUMNS ENTRIES' is expected: " + quoted(*line));
+    }
+    if (*rows != *columns) {
+      return here(fmt::format("a matrix of {} x {}: rows and columns are different things, and no graph's vertices",
+                              *rows, *columns));
+    }
+    plan_.declared_vertices = *rows;
+    plan_.declared_lines = *entries;
+    lines_.take();
+    return {};
+  }
+
+  // % asym positive
+  // % EDGES SOURCES TARGETS      may lack
+  Outcome<void> plan_konect() {
+    std::optional<uint64_t> edges, sources, targets;
+    bool bipartite = false, symmetric = false;
+    while (auto line = lines_.peek()) {
+      if (!line->starts_with('%')) break;
+      const auto words = columns_of(line->substr(1), ' ');
+      if (lines_.count() == 0) {
+        bipartite = words[0] == "bip";
+        symmetric = words[0] == "sym";
+      } else if (words.size() >= 2 && whole_number(words[0]) && !edges) {
+        edges = whole_number(words[0]);
+        sources = whole_number(words[1]);
+        targets = words.size() > 2 ? whole_number(words[2]) : sources;
+      }
+      lines_.take();
+    }
+    unsigned columns = 2;
+    if (const auto line = lines_.peek()) columns = static_cast<unsigned>(columns_of(*line, ' ').size());
+    if (numbers().weighted && columns < 3) return here("no column of weights: leave -w out");
+    if (bipartite) {
+      if (!sources || !targets) return here("a bipartite graph without '% EDGES SOURCES TARGETS' in its head");
+      plan_.target_offset = *sources;
+      plan_.declared_vertices = *sources + *targets;
+      plan_.notes.push_back(fmt::format("two sets of vertices: those of the second column count from {}", *sources));
+    }
+    if (!numbers().weighted && columns > 2) {
+      plan_.notes.push_back(fmt::format("KONECT: columns behind the second are left out (-w keeps weights)"));
+    }
+    if (symmetric && !options_.undirected) {
+      plan_.notes.push_back("KONECT: an undirected graph, of which each edge is there once (--undirected writes both ways)");
+    }
+    set_columns(std::max(columns, 2u));
+    numbers().base = 1;
+    return {};
+  }
+
+  Outcome<void> plan_dimacs() {
+    numbers().comments[0] = numbers().comments[1] = 'c';
+    while (auto line = lines_.peek()) {
+      if (!is_blank_line(*line) && *line != "c" && !line->starts_with("c ")) break;
+      lines_.take();
+    }
+    const auto line = lines_.peek();
+    if (!line || !line->starts_with("p ")) return here("'p sp VERTICES ARCS' is expected");
+    const auto words = columns_of(*line, ' ');
+    const auto vertices = words.size() > 2 ? whole_number(words[2]) : std::nullopt;
+    const auto arcs = words.size() > 3 ? whole_number(words[3]) : std::nullopt;
+    if (!vertices || !arcs) return here("'p sp VERTICES ARCS' is expected: " + quoted(*line));
+    const bool shortest_paths = words[1] == "sp";
+    const bool undirected = words[1] == "edge" || words[1] == "col";
+    if (!shortest_paths && !undirected) {
+      return here(fmt::format("a DIMACS problem of kind {}, which is not read: 'sp', 'edge' or 'col' is", quoted(words[1])));
+    }
+    if (undirected && numbers().weighted) return here("a DIMACS graph of this kind has no weights: leave -w out");
+    if (undirected && !options_.undirected) {
+      plan_.notes.push_back("DIMACS: an undirected graph, of which each edge is there once (--undirected writes both ways)");
+    }
+    if (shortest_paths && !numbers().weighted) plan_.notes.push_back("DIMACS: the arcs' weights are left out (-w keeps them)");
+    plan_.dialect.prefix = numbers().prefix = shortest_paths ? 'a' : 'e';
+    plan_.declared_vertices = *vertices;
+    plan_.declared_lines = *arcs;
+    lines_.take();
+    set_columns(shortest_paths ? 3 : 2);
+    numbers().base = 1;
+    return {};
+  }
+
+  Outcome<void> check_declared_vertices() {
+    const uint64_t declared = *plan_.declared_vertices;
+    if (declared > options_.vertex_count_max && options_.renumber_map.empty()) {
+      return at_line(lines_.count(), fmt::format("{} vertices: this output has at most {}", declared, options_.vertex_count_max));
+    }
+    if (options_.vertices != 0 && options_.vertices < declared) {
+      return at_line(lines_.count(), fmt::format("{} vertices are more than --vertices {}", declared, options_.vertices));
+    }
+    // What is beyond it is damage.
+    if (plan_.target_offset == 0) numbers().vertices = declared;
+    return {};
+  }
+
+  const EdgeListOptions& options_;
+  HeadLines lines_;
+  const size_t mark_bytes_;
+  TextPlan plan_;
+};
+
+}  // namespace
+
+Outcome<TextPlan> plan_text(const EdgeListOptions& options, EdgeFormat format, std::string_view head) {
+  return TextPlanner(options, format, head).run();
+}
+
+}  // namespace graphlane
