@@ -1,1 +1,1 @@
-$(eval $(call library,iomgr,$(wildcard iomgr/base/*.cc) $(wildcard iomgr/read/*.cc) $(wildcard iomgr/*.cc)))
+$(eval $(call library,iomgr,$(wildcard iomgr/base/*.cc iomgr/read/*.cc iomgr/volume/*.cc iomgr/*.cc)))

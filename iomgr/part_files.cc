@@ -1,23 +1,12 @@
 #include "iomgr/part_files.h"
 
-#include <linux/openat2.h>
-
 #include <cstring>
 
+#include "iomgr/base/open_below.h"
 #include "iomgr/base/reopen.h"
 
 namespace graphlane {
 namespace {
-
-// A link on the way would lead whoever serves others, as root may, to what is not the volume's. Kernels
-// before 5.6, and filters of system calls that are older, look at the last name only.
-int open_below(int root_fd, const char* path, int flags, mode_t mode = 0) {
-  flags |= O_CLOEXEC;
-  const open_how how{.flags = static_cast<uint64_t>(flags), .mode = mode, .resolve = RESOLVE_NO_SYMLINKS};
-  const long fd = ::syscall(SYS_openat2, root_fd, path, &how, sizeof how);
-  if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
-  return sys::openat(root_fd, path, flags | O_NOFOLLOW, mode);
-}
 
 // To sync it, as its mode lets us.
 Fd open_to_sync(int root_fd, const PartName& name) {

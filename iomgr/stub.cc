@@ -16,7 +16,6 @@ namespace {
 // The record is copied as it lies in memory (FORMAT.md: little-endian).
 static_assert(std::endian::native == std::endian::little);
 
-constexpr uint32_t kVersion = 1;
 constexpr uint8_t kHeadMagic[8] = {0x89, 'G', 'L', 'S', 'T', 'U', 'B', '\n'};
 constexpr uint8_t kTailMagic[8] = {'\n', 'B', 'U', 'T', 'S', 'L', 'G', 0x89};
 constexpr char kBanner[] =
@@ -36,8 +35,16 @@ struct Record {
   uint64_t logical_size;
   uint32_t state;
   uint32_t codec;
+  // Of format 2; `ff` in format 1.
+  uint64_t inode;
+  int64_t born;
+  uint32_t generation;
+  uint32_t flags;
 };
-static_assert(sizeof(Record) == 80);
+static_assert(sizeof(Record) == 104);
+constexpr size_t kRecordOfFormat1 = 80;
+
+constexpr uint32_t kStubIsNew = 1;  // of `flags`
 
 constexpr size_t kBannerAt = 128;
 constexpr size_t kTailMagicAt = 4080;
@@ -58,7 +65,7 @@ bool has_tail_magic(std::span<const uint8_t> bytes) {
 void encode(const Layout& layout, uint8_t* bytes) {
   std::memset(bytes, 0xff, kStubSize);
   Record record{.magic = {},
-                .version = kVersion,
+                .version = layout.format,
                 .stub_size = kStubSize,
                 .volume = layout.volume,
                 .file_id = layout.file_id,
@@ -67,9 +74,13 @@ void encode(const Layout& layout, uint8_t* bytes) {
                 .first_device = layout.geometry.first_device,
                 .logical_size = layout.logical_size,
                 .state = static_cast<uint32_t>(layout.state),
-                .codec = static_cast<uint32_t>(layout.codec)};
+                .codec = static_cast<uint32_t>(layout.codec),
+                .inode = layout.identity.inode,
+                .born = layout.identity.born,
+                .generation = layout.generation,
+                .flags = layout.is_new ? kStubIsNew : 0};
   std::memcpy(record.magic, kHeadMagic, sizeof kHeadMagic);
-  std::memcpy(bytes, &record, sizeof record);
+  std::memcpy(bytes, &record, layout.format == kStubFormatUnbound ? kRecordOfFormat1 : sizeof record);
   std::memcpy(bytes + kBannerAt, kBanner, sizeof kBanner - 1);
   std::memcpy(bytes + kTailMagicAt, kTailMagic, sizeof kTailMagic);
   const uint32_t checksum = crc32c(bytes, kChecksumAt);
@@ -124,15 +135,26 @@ StubVerdict decode_stub(std::span<const uint8_t> bytes, Layout* layout) {
 StubVerdict decode_fields(std::span<const uint8_t, kStubSize> bytes, Layout* layout) {
   Record record;
   std::memcpy(&record, bytes.data(), sizeof record);
-  if (record.version != kVersion || record.stub_size != kStubSize) return StubVerdict::kBadVersion;
-  const Layout decoded{.volume = record.volume,
+  const bool is_bound = record.version == kStubFormat;
+  const bool is_known = is_bound || record.version == kStubFormatUnbound;
+  if (!is_known || record.stub_size != kStubSize) return StubVerdict::kBadVersion;
+  Layout decoded{.volume = record.volume,
                        .file_id = record.file_id,
                        .geometry = {.stripe_depth_bytes = record.stripe_depth_bytes,
                                     .device_count = record.device_count,
                                     .first_device = record.first_device},
                        .logical_size = record.logical_size,
                        .state = static_cast<FileState>(record.state),
-                       .codec = static_cast<Codec>(record.codec)};
+                       .codec = static_cast<Codec>(record.codec),
+                       .format = record.version,
+                       .identity = {},
+                       .generation = 0,
+                       .is_new = false};
+  if (is_bound) {
+    decoded.identity = {.inode = record.inode, .born = record.born};
+    decoded.generation = record.generation;
+    decoded.is_new = (record.flags & kStubIsNew) != 0;
+  }
   const bool state_known =
       decoded.state == FileState::kOpen || decoded.state == FileState::kClosed;
   const bool size_possible = decoded.logical_size <= INT64_MAX;

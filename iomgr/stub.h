@@ -18,10 +18,15 @@
 #include "iomgr/base/result.h"
 #include "iomgr/base/uuid.h"
 #include "iomgr/stripe.h"
+#include "iomgr/volume/part_record.h"
 
 namespace graphlane {
 
 inline constexpr size_t kStubSize = 4096;
+
+// What `Layout::format` says.
+inline constexpr uint32_t kStubFormatUnbound = 1;  // names no inode
+inline constexpr uint32_t kStubFormat = 2;         // names the inode that it lies in
 
 enum class FileState : uint32_t {
   kOpen = 1,    // being written: the size is what the parts say, at most the stub's
@@ -40,6 +45,11 @@ struct Layout {
   uint64_t logical_size = 0;  // bytes; of an open file, a bound
   FileState state = FileState::kClosed;
   Codec codec = Codec::kNone;
+  // From here on of format 2 (volume/ownership.h).
+  uint32_t format = kStubFormatUnbound;
+  StubIdentity identity = {};  // of the stub's own inode
+  uint32_t generation = 0;  // + 1 at each close
+  bool is_new = false;      // no byte of it was ever synced: without its parts it is an empty file
 
   friend bool operator==(const Layout&, const Layout&) = default;
   StripeMap map() const { return StripeMap(geometry); }

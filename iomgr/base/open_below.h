@@ -1,0 +1,23 @@
+// Opening what lies below a directory that others may change: no link leads there.
+//
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <linux/openat2.h>
+
+#include "iomgr/base/sys.h"
+
+namespace graphlane {
+
+// As openat(2), O_CLOEXEC. A link on the way (ELOOP) would lead whoever serves others, as root may, to what
+// is not the volume's. Kernels before 5.6, and filters of system calls that are older, look at the last
+// name only.
+inline int open_below(int root_fd, const char* path, int flags, mode_t mode = 0) {
+  flags |= O_CLOEXEC;
+  const open_how how{.flags = static_cast<uint64_t>(flags), .mode = mode, .resolve = RESOLVE_NO_SYMLINKS};
+  const long fd = ::syscall(SYS_openat2, root_fd, path, &how, sizeof how);
+  if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
+  return sys::openat(root_fd, path, flags | O_NOFOLLOW, mode);
+}
+
+}  // namespace graphlane

@@ -1,0 +1,72 @@
+#include "iomgr/volume/ownership.h"
+
+namespace graphlane {
+namespace {
+
+// Of a part that is there.
+Ownership verify_part(const Layout& stub, const StubSeen& seen, const PartSeen& part,
+                      uint32_t device_index) {
+  const PartRecord& record = part.record;
+  if (part.uid != seen.uid) return Ownership::kOwnerDiffers;
+  if (part.verdict != RecordVerdict::kRecord) return Ownership::kPartUnbound;
+  if (record.stub == StubIdentity{}) return Ownership::kPartUnbound;
+  if (record.stub != stub.identity) return Ownership::kPartOfAnother;
+  if (record.ordinal != device_index || record.geometry != stub.geometry) return Ownership::kMisplaced;
+  // Serial numbers: what is ahead by less than half of all is ahead, also past 2^32.
+  const auto ahead = static_cast<int32_t>(record.generation - stub.generation);
+  if (ahead < 0) return Ownership::kStale;
+  return ahead <= 1 ? Ownership::kOwned : Ownership::kStubStale;
+}
+
+bool was_never_synced(const Layout& stub, Ownership ownership) {
+  return stub.is_new &&
+         (ownership == Ownership::kPartMissing || ownership == Ownership::kPartUnbound);
+}
+
+}  // namespace
+
+const char* describe(Ownership ownership) {
+  switch (ownership) {
+    case Ownership::kOwned: return "the parts are the stub's own";
+    case Ownership::kNeverSynced: return "was never synced: an empty file";
+    case Ownership::kOldFormat:
+      return "a stub of format 1; `graphlane check --upgrade` binds it to its parts, or says why not";
+    case Ownership::kCopy:
+      return "a copy of a stub, which has no parts of its own (`graphlane adopt` if the volume was "
+             "restored or moved)";
+    case Ownership::kPartMissing: return "the part is missing";
+    case Ownership::kPartUnbound: return "the part does not say whose it is";
+    case Ownership::kPartOfAnother: return "the part belongs to another stub";
+    case Ownership::kOwnerDiffers: return "the stub's owner does not own the part";
+    case Ownership::kMisplaced: return "the part belongs in another place (swapped?)";
+    case Ownership::kStale: return "the part is older than the file (of an older copy of the device?)";
+    case Ownership::kStubStale:
+      return "the part is newer than the stub (of an older copy of the volume's directory?)";
+  }
+  return "unknown";
+}
+
+bool is_identity(const StubIdentity& named, const StubIdentity& seen) {
+  return named.inode != 0 && named.inode == seen.inode &&
+         (named.born == 0 || named.born == seen.born);
+}
+
+OwnershipVerdict verify_ownership(const Layout& stub, const StubSeen& seen,
+                                  std::span<const PartSeen> parts, uint32_t volume_format) {
+  const bool is_old = stub.format == kStubFormatUnbound;
+  if (is_old && volume_format != 1) return {.ownership = Ownership::kOldFormat};
+  if (!is_old && !is_identity(stub.identity, seen.identity)) return {.ownership = Ownership::kCopy};
+  for (uint32_t d = 0; d < parts.size(); ++d) {
+    Ownership found = Ownership::kPartMissing;
+    if (parts[d].is_there && is_old) {
+      found = parts[d].uid == seen.uid ? Ownership::kOwned : Ownership::kOwnerDiffers;
+    } else if (parts[d].is_there) {
+      found = verify_part(stub, seen, parts[d], d);
+    }
+    if (was_never_synced(stub, found)) return {.ownership = Ownership::kNeverSynced, .device_index = d};
+    if (found != Ownership::kOwned) return {.ownership = found, .device_index = d};
+  }
+  return {};
+}
+
+}  // namespace graphlane

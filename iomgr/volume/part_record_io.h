@@ -1,0 +1,68 @@
+// Part records and stubs' identities, read from descriptors and written to them.
+//
+// The record of a part lies in its attribute `user.graphlane`. Where the filesystem has no such
+// attributes (NFSv3, ramfs), it is the head of the file `parts/xx/<file id>.sum` beside the part, which
+// has the part's owner and mode. The first 4096 bytes of that file belong to the record; what follows is
+// left for the checksums of the data.
+//
+// A record is rewritten whole. On an attribute that is atomic; a reader of a `.sum` beside a writer may
+// see half, and reads it again.
+//
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <cstdint>
+
+#include "iomgr/base/result.h"
+#include "iomgr/base/uuid.h"
+#include "iomgr/volume/ownership.h"
+#include "iomgr/volume/part_record.h"
+
+namespace graphlane {
+
+inline constexpr char kPartRecordAttribute[] = "user.graphlane";
+// Of a `.sum`: the record, then zeros.
+inline constexpr uint64_t kPartSumHeadSize = 4096;
+
+// Which part is meant: it lies below the device's root `root_fd`.
+struct PartOf {
+  int root_fd = -1;
+  Uuid volume;
+  Uuid file_id;
+};
+
+// "parts/3f/3f0c….sum": beside the part.
+struct PartSumName {
+  explicit PartSumName(const Uuid& file_id);
+  const char* c_str() const { return text; }
+  char text[52];
+};
+
+// The inode behind the descriptor (O_PATH will do, but where the filesystem has no birth times) and its
+// owner. An errno of the look.
+Result<StubSeen> identify_stub(int fd);
+
+// `part_fd` is the part, open for reading or writing, or O_PATH. An errno: it cannot be read now; a part
+// that has no record is RecordVerdict::kNone.
+Result<RecordVerdict> read_part_record(int part_fd, const PartOf& part, PartRecord* record);
+
+// The part's owner and its record.
+Result<PartSeen> look_at_part(int part_fd, const PartOf& part);
+
+// Needs the right to write the part. 0 or an errno; the record is as it was then. Durable after
+// sync_part_record() or fsync(2) of the part (fdatasync(2) may leave attributes out).
+int write_part_record(int part_fd, const PartOf& part, const PartRecord& record);
+
+// As fsync(2) of the part, and of the `.sum` if the record lies there. 0 or an errno.
+int sync_part_record(int part_fd, const PartOf& part);
+
+// Gives a `.sum`, if there is one, the owner and mode of its part. 0 or an errno.
+int share_part_access(int part_fd, const PartOf& part);
+
+// Removes the `.sum` if there is one. 0 or an errno.
+int remove_part_sum(const PartOf& part);
+
+// Tells this boot of the machine from others: never 0. Within one boot the page cache survives, so R holds.
+uint32_t boot_tag_now();
+
+}  // namespace graphlane
