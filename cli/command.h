@@ -61,6 +61,7 @@ void add_rm(Parser& parser);
 void add_restripe(Parser& parser);
 void add_convert(Parser& parser);
 void add_gen(Parser& parser);
+void add_algo(Parser& parser);
 void add_mount(Parser& parser);
 void add_umount(Parser& parser);
 void add_serve(Parser& parser);

@@ -1,0 +1,81 @@
+// Algorithms: what `graphlane algo` asks an engine for, and what it gets. Each engine has one
+// AlgorithmEngine; cli/command_algo.cc lists them and takes the one of the graph's format.
+//
+// Threads: one run at a time for a request; a result is its owner's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "adapters/graph/run_stats.h"
+#include "graphfmt/graph_header.h"
+#include "iomgr/base/error.h"
+#include "iomgr/base/json.h"
+
+namespace graphlane {
+
+// Where the rank of vertices without out-arcs goes: nowhere, so that the sum falls below 1, or to all
+// vertices in equal shares.
+enum class Dangling { kNone, kUniform };
+
+struct AlgorithmOptions {
+  std::vector<uint64_t> sources = {};          // none: vertex 0, or as the algorithm says
+  std::optional<uint64_t> iterations = {};     // none: as the algorithm says
+  std::optional<double> tolerance = {};        // PageRank: stop when ranks together move less
+  double damping = 0.85;
+  Dangling dangling = Dangling::kUniform;
+};
+
+struct RunRequest {
+  std::string graph;  // its path
+  AlgorithmOptions options = {};
+  unsigned threads = 0;  // 0: as many as there are cores
+  uint64_t cache_bytes = 64 << 20;
+  bool in_memory = false;
+  bool wants_values = false;  // of each vertex; else only the summary counts
+};
+
+// A value of each vertex.
+struct ResultColumn {
+  std::string name;
+  std::variant<std::vector<int32_t>, std::vector<int64_t>, std::vector<uint32_t>, std::vector<uint64_t>,
+               std::vector<double>>
+      values;
+};
+
+struct AlgorithmResult {
+  // The first is the algorithm's own; empty where no values were wanted.
+  std::vector<ResultColumn> columns = {};
+  // What text files have for -1 and infinity, in the first column. Empty: the number.
+  std::string unreached = {};
+  Json summary = Json::object();  // the members' order is the one to print
+  RunStats stats = {};
+};
+
+struct AlgorithmInfo {
+  std::string_view name;
+  std::string_view description;
+};
+
+struct AlgorithmEngine {
+  std::string_view name;
+  GraphKind format;
+  std::span<const AlgorithmInfo> algorithms;
+  // EINVAL: an option or a source that does not suit the graph. Errors name the file.
+  Outcome<AlgorithmResult> (*run)(std::string_view algorithm, const RunRequest& request);
+};
+
+// EINVAL: a source that is no vertex. `graph` is what the error calls it.
+Outcome<std::vector<uint32_t>> sources_of(const AlgorithmOptions& options, uint64_t vertex_count,
+                                          const std::string& graph);
+
+// The ten largest values, each with its vertex; the lower vertex first where they are equal.
+Json top_ten(std::span<const double> values);
+
+}  // namespace graphlane

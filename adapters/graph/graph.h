@@ -1,0 +1,104 @@
+// Graph: a stored graph that is open for computing. Its index is in memory; its lists are on the
+// devices, or, when asked for, in memory too.
+//
+//   GRAPH/graph            header (graphfmt/graph_header.h)
+//   GRAPH/…                index, lists and weights by direction (graphfmt/lists.h)
+//                          each plain, or striped over a volume
+//
+// An undirected graph has one file of lists: both sides are the same.
+//
+// Threads: does not change once it is open; degree() and place() are any thread's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graphfmt/buffer.h"
+#include "graphfmt/lists.h"
+#include "iomgr/base/error.h"
+#include "iomgr/read/paged_files.h"
+
+namespace graphlane {
+
+using VertexId = uint32_t;
+inline constexpr VertexId kNoVertex = 0xffffffff;
+
+// Which lists: of a vertex's out-neighbours, of its in-neighbours, or one of each.
+enum class EdgeSide : uint8_t { kOut = 0, kIn = 1, kBoth = 2 };
+
+struct GraphOptions {
+  uint64_t cache_bytes = 64 << 20;  // of pages that were read, at least kCacheBytesMin
+  bool in_memory = false;           // all lists are read at once and checked
+  bool weights = false;             // wanted: those of a graph that has some
+};
+inline constexpr uint64_t kGraphCacheBytesMin = 4 << 20;
+
+class Graph {
+ public:
+  // Errors are one line that names the file. EIO: damaged; EINVAL: no graph; ENOTSUP: of another format.
+  static Outcome<std::unique_ptr<Graph>> open(const std::string& path, const GraphOptions& options);
+  ~Graph();
+
+  const std::string& path() const { return path_; }
+  const GraphHeader& header() const { return lists_->header(); }
+  VertexId vertex_count() const { return static_cast<VertexId>(header().vertex_count); }
+  // Arcs in one direction's lists: of an undirected graph, each edge between two vertices is two.
+  uint64_t arc_count() const { return header().arc_count; }
+  bool is_directed() const { return header().is_directed; }
+  bool is_weighted() const { return lists_->is_weighted(); }
+  bool is_in_memory() const { return options_.in_memory; }
+  uint64_t cache_bytes() const { return options_.cache_bytes; }
+  const ListCodec& codec() const { return lists_->codec(); }
+
+  // Arcs of the vertex; kBoth: of both of a directed graph's. Reads no device.
+  uint64_t degree(VertexId v, EdgeSide side) const {
+    if (!is_directed()) return sides_[0].index->degree(v);
+    if (side == EdgeSide::kBoth) return sides_[0].index->degree(v) + sides_[1].index->degree(v);
+    return sides_[static_cast<int>(side)].index->degree(v);
+  }
+
+  // ---- For the readers of lists
+
+  // One direction's lists.
+  struct Side {
+    const ListIndex* index = nullptr;
+    const OpenPagedFile* lists = nullptr;
+    const OpenPagedFile* weights = nullptr;   // nullptr: none, or not wanted
+    const std::byte* lists_memory = nullptr;  // of a graph in memory; 32 bytes may be read behind the end
+    const std::byte* weights_memory = nullptr;
+  };
+  const Side& side(EdgeSide side) const {
+    return sides_[side == EdgeSide::kIn && is_directed() ? 1 : 0];
+  }
+  PageReader& pages() const { return *pages_; }
+  // Of an arc's weight in its file; and numbers from the file's bytes.
+  size_t weight_bytes() const { return header().weight == WeightKind::kFloat32 ? 4 : 8; }
+  void read_weights(const std::byte* from, std::span<double> to) const;
+
+  // Of the direction's list file.
+  uint64_t list_bytes(EdgeSide side) const { return this->side(side).lists->size_bytes(); }
+  PagedFiles::Moved moved() const { return files_.moved(); }
+
+ private:
+  class Checker;
+
+  Graph();
+  Outcome<void> open_side(Direction direction);
+  Outcome<OpenPagedFile*> open_file(Direction direction, ListPart part);
+  Outcome<const std::byte*> load(const OpenPagedFile& file);
+  Outcome<void> check_raw(const Side& side) const;
+
+  std::string path_;
+  GraphOptions options_;
+  std::unique_ptr<Lists> lists_;
+  std::vector<std::unique_ptr<Checker>> checkers_;
+  std::unique_ptr<PageReader> pages_;
+  PagedFiles files_;
+  std::vector<Buffer> memory_;
+  Side sides_[2];
+};
+
+}  // namespace graphlane

@@ -1,0 +1,1 @@
+$(eval $(call library,graph,$(wildcard adapters/graph/*.cc)))

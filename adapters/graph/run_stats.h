@@ -1,0 +1,30 @@
+// RunStats: what a run of an engine did, for its summary and for experiments.
+#pragma once
+
+#include <cstdint>
+
+namespace graphlane {
+
+struct RunStats {
+  uint64_t iterations = 0;
+  uint64_t vertices_run = 0;   // run() calls
+  uint64_t lists_given = 0;    // run_on_vertex() calls
+  uint64_t ranges_read = 0;    // that the lists were merged into
+  uint64_t messages = 0;       // delivered
+  uint64_t device_reads = 0;
+  uint64_t device_bytes = 0;
+  double open_seconds = 0;     // header, index, and lists of a graph in memory
+  double run_seconds = 0;      // the algorithm
+
+  // Of a run that has several parts; the seconds and the devices' work are of the whole.
+  RunStats& operator+=(const RunStats& part) {
+    iterations += part.iterations;
+    vertices_run += part.vertices_run;
+    lists_given += part.lists_given;
+    ranges_read += part.ranges_read;
+    messages += part.messages;
+    return *this;
+  }
+};
+
+}  // namespace graphlane

@@ -1,0 +1,352 @@
+#include "adapters/semiext/list_loader.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <functional>
+
+namespace graphlane {
+namespace {
+
+constexpr uint64_t kListPageBytes = PageReader::kPageBytes;
+// Of one range: a task of this size keeps a core busy for long enough, and several fit into a small cache.
+constexpr uint64_t kRangeBytesMax = 256 << 10;
+// Behind what is decoded, decoders may read.
+constexpr size_t kDecodeSlack = 32;
+
+uint64_t page_index_of(uint64_t offset) { return offset / kListPageBytes; }
+
+template <class T>
+void resize_for_overwrite(std::vector<T>& vector, size_t size) {
+  if (vector.size() < size) vector.resize(std::max(size, vector.size() * 2));
+}
+
+}  // namespace
+
+ListLoader::ListLoader(const Graph& graph, Sink& sink, uint64_t in_flight_bytes_max)
+    : graph_(graph), sink_(sink), in_flight_bytes_max_(in_flight_bytes_max) {
+  if (!graph.is_in_memory()) queue_ = std::make_unique<PageQueue>(graph.pages());
+}
+
+ListLoader::~ListLoader() {
+  if (!error_) error_ = Error{ECANCELED, {}};
+  queue_.reset();
+}
+
+void ListLoader::fail(Error error) {
+  if (!error_) error_ = std::move(error);
+}
+
+ListPlace ListLoader::place(const Graph::Side& side, EdgeSide which, VertexId owner) {
+  Cursor& cursor = cursors_[which == EdgeSide::kIn ? 1 : 0];
+  ListPlace place;
+  if (cursor.vertex == owner) {
+    place = {.offset = cursor.offset, .length_bytes = side.index->bytes(owner)};
+  } else {
+    place = side.index->place(owner);
+  }
+  cursor = {.vertex = uint64_t{owner} + 1, .offset = place.offset + place.length_bytes};
+  return place;
+}
+
+void ListLoader::ask(const Ask& asked) {
+  Ask ask = asked;
+  if (!graph_.is_directed()) ask.side = EdgeSide::kOut;
+  if (queue_ == nullptr || ask.count == 0 || graph_.degree(ask.owner, ask.side) <= ask.first) {
+    empty_.push_back(ask);
+    return;
+  }
+  const bool weights = ask.weights && graph_.side(ask.side).weights != nullptr;
+  if (ask.side != EdgeSide::kBoth && !weights) return add_piece(ask, false, nullptr);
+  if (free_joins_.empty()) free_joins_.push_back(&joins_.emplace_back());
+  Join* const join = free_joins_.back();
+  free_joins_.pop_back();
+  join->ask = ask;
+  join->pending = 2;
+  for (std::vector<VertexId>& list : join->lists) list.clear();
+  join->weights.clear();
+  if (weights) {
+    add_piece(ask, false, join);
+    add_piece(ask, true, join);
+    return;
+  }
+  for (const EdgeSide side : {EdgeSide::kOut, EdgeSide::kIn}) {
+    Ask one = ask;
+    one.side = side;
+    if (graph_.degree(ask.owner, side) == 0) {
+      --join->pending;  // the other one has some
+    } else {
+      add_piece(one, false, join);
+    }
+  }
+}
+
+void ListLoader::add_piece(const Ask& ask, bool is_weights, Join* join) {
+  const Graph::Side& side = graph_.side(ask.side);
+  Piece piece{.file = side.lists, .ask = ask, .is_weights = is_weights, .join = join};
+  const uint64_t degree = side.index->degree(ask.owner);
+  const uint64_t first = std::min(ask.first, degree);
+  const uint64_t count = std::min(ask.count, degree - first);
+  piece.ask.first = first;
+  piece.ask.count = count;
+  if (is_weights) {
+    piece.file = side.weights;
+    piece.offset = (side.index->first_arc(ask.owner) + first) * graph_.weight_bytes();
+    piece.length_bytes = count * graph_.weight_bytes();
+  } else {
+    const ListPlace list = place(side, ask.side, ask.owner);
+    piece.offset = list.offset;
+    piece.length_bytes = list.length_bytes;
+    if (graph_.codec().kind() == CodecKind::kRaw) {
+      piece.offset += first * sizeof(VertexId);
+      piece.length_bytes = count * sizeof(VertexId);
+    }
+  }
+  asked_bytes_ += piece.length_bytes;
+  asked_.push_back(piece);
+}
+
+void ListLoader::begin() {
+  // What on_list() asks for comes behind.
+  for (size_t i = 0; i < empty_.size() && !error_; ++i) give_from_memory(Ask(empty_[i]));
+  empty_.clear();
+  if (asked_.empty() || error_) return;
+  if (free_batches_.empty()) {
+    batches_.push_back(std::make_unique<Batch>());
+    free_batches_.push_back(batches_.back().get());
+  }
+  Batch& batch = *free_batches_.back();
+  free_batches_.pop_back();
+  batch.pieces.clear();
+  batch.pieces.swap(asked_);
+  begun_count_ += batch.pieces.size();
+  begun_bytes_ += std::exchange(asked_bytes_, 0);
+  make_tasks(batch);
+  range_count_ += batch.tasks.size();
+  batch.pending = batch.tasks.size() + 1;  // this function
+  for (size_t i = 0; i < batch.tasks.size(); ++i) {
+    Task& task = batch.tasks[i];
+    queue_->submit(batch.pieces[task.first].file->paged(), task.range, task);
+  }
+  finish(batch);
+  queue_->flush();
+}
+
+void ListLoader::finish(Batch& batch) {
+  if (--batch.pending > 0) return;
+  free_batches_.push_back(&batch);
+}
+
+void ListLoader::make_tasks(Batch& batch) {
+  const auto before = [](const Piece& a, const Piece& b) {
+    return a.file != b.file ? std::less<>()(a.file, b.file) : a.offset < b.offset;
+  };
+  std::vector<Piece>& pieces = batch.pieces;
+  if (!std::is_sorted(pieces.begin(), pieces.end(), before)) {
+    if (std::is_sorted(pieces.rbegin(), pieces.rend(), before)) {
+      std::reverse(pieces.begin(), pieces.end());
+    } else {
+      std::sort(pieces.begin(), pieces.end(), before);
+    }
+  }
+  batch.tasks.clear();
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[i];
+    const uint64_t piece_end = piece.offset + piece.length_bytes;
+    if (!batch.tasks.empty()) {
+      Task& last = batch.tasks.back();
+      const bool adjoins = pieces[last.first].file == piece.file &&
+                           page_index_of(piece.offset) <= page_index_of(last.range.end() - 1) + 1;
+      const uint64_t end = std::max(last.range.end(), piece_end);
+      if (adjoins && end - last.range.offset <= kRangeBytesMax) {
+        last.end = i + 1;
+        last.range.length_bytes = end - last.range.offset;
+        continue;
+      }
+    }
+    Task& task = batch.tasks.emplace_back();
+    task.loader = this;
+    task.batch = &batch;
+    task.first = i;
+    task.end = i + 1;
+    task.range = {.offset = piece.offset, .length_bytes = piece.length_bytes};
+  }
+}
+
+bool ListLoader::wait() { return queue_ != nullptr && queue_->wait(); }
+
+// ---- in the page reader's tasks
+
+void ListLoader::Task::run(const PageBytes& bytes) noexcept {
+  try {
+    if (!loader->error_) loader->take(bytes, *this);
+  } catch (const std::bad_alloc&) {
+    loader->fail(make_error(ENOMEM, "{}: no memory for its lists", loader->graph_.path()));
+  }
+  for (size_t i = first; i < end; ++i) loader->begun_bytes_ -= batch->pieces[i].length_bytes;
+  loader->begun_count_ -= end - first;
+  loader->finish(*batch);
+}
+
+void ListLoader::Task::failed(int error) noexcept {
+  const OpenPagedFile& file = *batch->pieces[first].file;
+  loader->fail(error == EBADMSG
+                   ? make_error(EIO, "{}: damaged between byte {} and byte {}: its checksum is wrong",
+                                file.path(), range.offset, range.end())
+                   : os_error(error, file.path(), fmt::format("cannot read byte {}", range.offset)));
+  for (size_t i = first; i < end; ++i) loader->begun_bytes_ -= batch->pieces[i].length_bytes;
+  loader->begun_count_ -= end - first;
+  loader->finish(*batch);
+}
+
+void ListLoader::take(const PageBytes& bytes, const Task& task) {
+  if (bytes.size_bytes() < task.range.length_bytes) {
+    fail(make_error(EIO, "{}: ends at byte {}", task.batch->pieces[task.first].file->path(),
+                    task.range.offset + bytes.size_bytes()));
+    return;
+  }
+  for (size_t i = task.first; i < task.end; ++i) {
+    const Piece& piece = task.batch->pieces[i];
+    size_t slack_bytes = 0;
+    const auto here = contiguous(bytes, task, piece, &slack_bytes);
+    if (!take_piece(piece, here, slack_bytes)) return;
+  }
+}
+
+// The piece's bytes, where they lie if that is on one page, else copied.
+std::span<const std::byte> ListLoader::contiguous(const PageBytes& bytes, const Task& task,
+                                                  const Piece& piece, size_t* slack_bytes) {
+  const std::span<const PageBytes::Piece> pages = bytes.pieces();
+  const uint64_t at = piece.offset - task.range.offset;
+  if (pages.size() == 1) {
+    *slack_bytes = pages[0].size() - at - piece.length_bytes;
+    return pages[0].subspan(at, piece.length_bytes);
+  }
+  const uint64_t page = page_index_of(piece.offset) - page_index_of(task.range.offset);
+  const uint64_t in_page = page == 0 ? at : piece.offset % kListPageBytes;
+  if (in_page + piece.length_bytes <= pages[page].size()) {
+    *slack_bytes = pages[page].size() - in_page - piece.length_bytes;
+    return pages[page].subspan(in_page, piece.length_bytes);
+  }
+  resize_for_overwrite(bytes_, piece.length_bytes + kDecodeSlack);
+  uint64_t done = 0;
+  for (uint64_t p = page, begin = in_page; done < piece.length_bytes; ++p, begin = 0) {
+    const uint64_t count = std::min<uint64_t>(piece.length_bytes - done, pages[p].size() - begin);
+    std::memcpy(bytes_.data() + done, pages[p].data() + begin, count);
+    done += count;
+  }
+  *slack_bytes = kDecodeSlack;
+  return {bytes_.data(), piece.length_bytes};
+}
+
+// False: it is damaged.
+bool ListLoader::take_piece(const Piece& piece, std::span<const std::byte> bytes,
+                            size_t slack_bytes) {
+  Join* const join = piece.join;
+  if (join != nullptr && piece.is_weights) {
+    join->weights.resize(piece.ask.count);
+    graph_.read_weights(bytes.data(), join->weights);
+  } else {
+    std::span<const VertexId> list;
+    if (!decode(piece, bytes, slack_bytes, scratch_[0], &list)) {
+      fail(make_error(EIO, "{}: damaged from byte {} on: the list of vertex {}", piece.file->path(),
+                      piece.offset, piece.ask.owner));
+      return false;
+    }
+    if (join == nullptr) {
+      give(piece.ask, {.neighbours = list});
+      return true;
+    }
+    join->lists[join->ask.side == EdgeSide::kBoth && piece.ask.side == EdgeSide::kIn ? 1 : 0].assign(
+        list.begin(), list.end());
+  }
+  if (--join->pending == 0) give_joined(*join);
+  return true;
+}
+
+bool ListLoader::decode(const Piece& piece, std::span<const std::byte> bytes, size_t slack_bytes,
+                        std::vector<VertexId>& scratch, std::span<const VertexId>* list) {
+  const auto* const data = reinterpret_cast<const uint8_t*>(bytes.data());
+  const Ask& ask = piece.ask;
+  const uint64_t limit = graph_.vertex_count();
+  if (graph_.codec().kind() == CodecKind::kRaw && reinterpret_cast<uintptr_t>(data) % 4 == 0) {
+    *list = {reinterpret_cast<const VertexId*>(data), ask.count};
+    VertexId largest = 0;
+    for (const VertexId v : *list) largest = std::max(largest, v);
+    return largest < limit;
+  }
+  const bool is_raw = graph_.codec().kind() == CodecKind::kRaw;
+  const uint64_t count = is_raw ? ask.count : graph_.side(ask.side).index->degree(ask.owner);
+  resize_for_overwrite(scratch, count);
+  if (!graph_.codec().decode({data, bytes.size()}, {scratch.data(), count}, limit, slack_bytes)) {
+    return false;
+  }
+  *list = std::span<const VertexId>(scratch.data(), count).subspan(is_raw ? 0 : ask.first, ask.count);
+  return true;
+}
+
+// ---- giving
+
+void ListLoader::give(const Ask& ask, const ListView& view) {
+  ListView list = view;
+  list.owner = ask.owner;
+  list.side = ask.side;
+  list.first = ask.first;
+  ++list_count_;
+  sink_.on_list(ask.running, list);
+}
+
+void ListLoader::give_joined(Join& join) {
+  Ask ask = join.ask;
+  if (ask.side != EdgeSide::kBoth) {
+    ask.first = std::min(ask.first, graph_.degree(ask.owner, ask.side));
+  }
+  give(ask, {.neighbours = join.lists[0], .in_neighbours = join.lists[1], .weights = join.weights});
+  free_joins_.push_back(&join);
+}
+
+// Of a graph in memory, or a list that is empty.
+void ListLoader::give_from_memory(const Ask& asked) {
+  Ask ask = asked;
+  ListView list;
+  if (ask.side == EdgeSide::kBoth) {
+    list.neighbours = from_memory(ask, EdgeSide::kOut, scratch_[0]);
+    list.in_neighbours = from_memory(ask, EdgeSide::kIn, scratch_[1]);
+  } else {
+    const Graph::Side& side = graph_.side(ask.side);
+    ask.first = std::min(ask.first, side.index->degree(ask.owner));
+    list.neighbours = from_memory(ask, ask.side, scratch_[0]);
+    if (ask.weights && side.weights_memory != nullptr && !list.neighbours.empty()) {
+      weights_.resize(list.neighbours.size());
+      graph_.read_weights(side.weights_memory + (side.index->first_arc(ask.owner) + ask.first) * graph_.weight_bytes(),
+                          weights_);
+      list.weights = weights_;
+    }
+  }
+  if (!error_) give(ask, list);
+}
+
+std::span<const VertexId> ListLoader::from_memory(const Ask& ask, EdgeSide which,
+                                                  std::vector<VertexId>& scratch) {
+  const Graph::Side& side = graph_.side(which);
+  const uint64_t degree = side.index->degree(ask.owner);
+  if (degree == 0) return {};
+  const uint64_t first = std::min(ask.first, degree);
+  const uint64_t count = std::min(ask.count, degree - first);
+  if (count == 0) return {};
+  const ListPlace list = place(side, which, ask.owner);
+  if (graph_.codec().kind() == CodecKind::kRaw) {
+    return {reinterpret_cast<const VertexId*>(side.lists_memory + list.offset) + first, count};
+  }
+  resize_for_overwrite(scratch, degree);
+  const auto* const data = reinterpret_cast<const uint8_t*>(side.lists_memory + list.offset);
+  if (!graph_.codec().decode({data, list.length_bytes}, {scratch.data(), degree}, graph_.vertex_count(),
+                             kDecodeSlack)) {
+    fail(make_error(EIO, "{}: damaged from byte {} on: the list of vertex {}", side.lists->path(),
+                    list.offset, ask.owner));
+    return {};
+  }
+  return std::span<const VertexId>(scratch.data(), degree).subspan(first, count);
+}
+
+}  // namespace graphlane

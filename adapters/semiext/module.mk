@@ -1,0 +1,1 @@
+$(eval $(call library,semiext,$(wildcard adapters/semiext/*.cc) $(wildcard adapters/semiext/programs/*.cc)))

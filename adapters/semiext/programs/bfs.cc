@@ -1,0 +1,123 @@
+// Breadth-first search from one vertex: levels and parents.
+//
+// Pushes along out-lists, and pulls over in-lists while the frontier has more arcs than are left to look at
+// (Beamer). The parent is the lowest vertex of the level before, whichever way and with however many threads.
+#include "adapters/semiext/program.h"
+
+namespace graphlane::semiext {
+namespace {
+
+// In memory a pull ends at the first neighbour in the frontier, and looks at one of so many.
+constexpr uint64_t kPullGain = 15;
+
+class Bfs {
+ public:
+  Bfs(const Graph& graph, WorkerPool& pool, VertexId source)
+      : graph_(graph), level_(graph.vertex_count(), -1), parent_(graph.vertex_count(), kNoVertex), found_(pool) {
+    level_[source] = 0;
+    parent_[source] = source;
+    frontier_arcs_ = graph.degree(source, EdgeSide::kOut);
+    arcs_left_ = graph.arc_count() - graph.degree(source, EdgeSide::kIn);
+  }
+
+  Next begin_iteration(Engine<Bfs>& engine) {
+    if (engine.active_count() == 0) return Next::kStop;
+    pulls_ = frontier_arcs_ > arcs_left_ / (graph_.is_in_memory() ? kPullGain : 1);
+    return pulls_ ? Next::kAll : Next::kActive;
+  }
+
+  void run(Engine<Bfs>::Context& ctx, VertexId v) {
+    if (!pulls_) return ctx.request_vertex(v, v, EdgeSide::kOut);
+    if (level_[v] < 0) ctx.request_vertex(v, v, EdgeSide::kIn);
+  }
+
+  void run_on_vertex(Engine<Bfs>::Context& ctx, VertexId v, const ListView& list) {
+    const auto next = static_cast<int32_t>(ctx.iteration()) + 1;
+    if (pulls_) {
+      for (const VertexId u : list.neighbours) {
+        if (!ctx.is_active(u)) continue;
+        level_[v] = next;
+        parent_[v] = u;
+        return found(ctx, v);
+      }
+      return;
+    }
+    for (const VertexId u : list.neighbours) {
+      const int32_t level = load_shared(level_[u]);
+      if (level >= 0 && level < next) continue;
+      if (level < 0) {
+        store_shared(level_[u], next);
+        found(ctx, u);
+      }
+      lower_shared(parent_[u], v);
+    }
+  }
+
+  void end_iteration(Engine<Bfs>&) {
+    frontier_arcs_ = 0;
+    found_.fold([&](Found& found) {
+      frontier_arcs_ += found.out_arcs;
+      arcs_left_ -= std::min(arcs_left_, found.in_arcs);
+      found = {};
+    });
+  }
+
+  AlgorithmResult result(bool wants_values) {
+    uint64_t reached = 0, arcs = 0;
+    int32_t depth = 0;
+    for (VertexId v = 0; v < level_.size(); ++v) {
+      if (level_[v] < 0) continue;
+      ++reached;
+      arcs += graph_.degree(v, EdgeSide::kOut);
+      depth = std::max(depth, level_[v]);
+    }
+    AlgorithmResult result{.unreached = "9223372036854775807"};
+    result.summary = {{"reached", reached}, {"depth", depth}, {"arcs", arcs}};
+    if (!wants_values) return result;
+    std::vector<int64_t> parents(parent_.size());
+    for (size_t v = 0; v < parents.size(); ++v) parents[v] = parent_[v] == kNoVertex ? -1 : int64_t{parent_[v]};
+    result.columns = {{"level", std::move(level_)}, {"parent", std::move(parents)}};
+    return result;
+  }
+
+ private:
+  // What guides the choice; two workers may both count a vertex.
+  struct Found {
+    uint64_t out_arcs = 0;
+    uint64_t in_arcs = 0;
+  };
+
+  void found(Engine<Bfs>::Context& ctx, VertexId u) {
+    ctx.activate_vertex(u);
+    Found& found = found_[ctx.worker()];
+    found.out_arcs += graph_.degree(u, EdgeSide::kOut);
+    found.in_arcs += graph_.degree(u, EdgeSide::kIn);
+  }
+
+  const Graph& graph_;
+  std::vector<int32_t> level_;  // -1: not reached
+  std::vector<VertexId> parent_;
+  PerWorker<Found> found_;
+  uint64_t frontier_arcs_ = 0;
+  uint64_t arcs_left_ = 0;  // into vertices that are not reached
+  bool pulls_ = false;
+};
+
+}  // namespace
+
+Outcome<AlgorithmResult> run_bfs(const ProgramRun& run) {
+  const auto sources = sources_of(run.options, run.graph.vertex_count(), run.graph.path());
+  if (!sources) return sources.error();
+  if (sources->empty()) {
+    AlgorithmResult empty;
+    empty.summary = {{"reached", 0}, {"depth", 0}, {"arcs", 0}};
+    if (run.wants_values) empty.columns = {{"level", std::vector<int32_t>()}, {"parent", std::vector<int64_t>()}};
+    return empty;
+  }
+  Bfs bfs(run.graph, run.pool, sources->front());
+  Engine<Bfs> engine(run.graph, run.pool, bfs);
+  engine.activate_vertices({&sources->front(), 1});
+  return run_program(run, "bfs", engine, [&] { return bfs.result(run.wants_values); });
+}
+
+}  // namespace graphlane::semiext

@@ -1,0 +1,18 @@
+// Triangles: how many there are, and in how many each vertex is.
+#include "adapters/semiext/programs/triangle_program.h"
+
+namespace graphlane::semiext {
+
+Outcome<AlgorithmResult> run_triangles(const ProgramRun& run) {
+  using Counts = TriangleProgram::Counts;
+  TriangleProgram program(run.graph, run.pool, run.wants_values ? Counts::kTriangles : Counts::kNone);
+  Engine<TriangleProgram> engine(run.graph, run.pool, program, TriangleProgram::options(run.graph));
+  return run_program(run, "triangles", engine, [&] {
+    AlgorithmResult result;
+    result.summary = {{"triangles", program.total()}};
+    if (run.wants_values) result.columns = {{"triangles", std::move(program.counts())}};
+    return result;
+  });
+}
+
+}  // namespace graphlane::semiext

@@ -1,0 +1,218 @@
+// algo: an algorithm computed on a stored graph, by the engine of the graph's format.
+#include <algorithm>
+#include <charconv>
+
+#include "adapters/graph/result_writer.h"
+#include "adapters/semiext/semiext.h"
+#include "cli/command.h"
+#include "graphfmt/graph_directory.h"
+#include "iomgr/base/size.h"
+
+namespace graphlane::cli {
+namespace {
+
+constexpr const AlgorithmEngine* kAlgorithmEngines[] = {&semiext::kEngine};
+constexpr char kAnyEngine[] = "auto";
+
+struct AlgoCommand {
+  std::string algorithm, graph;
+  std::string engine = kAnyEngine;
+  std::vector<std::string> sources;
+  std::optional<uint64_t> iterations;
+  std::optional<double> tolerance;
+  double damping = 0.85;
+  std::string dangling = "uniform";
+  uint32_t threads = 0;
+  std::optional<uint64_t> cache_bytes;
+  bool in_memory = false;
+  std::string out;
+  bool as_json = false;
+};
+
+const AlgorithmEngine* engine_named(std::string_view name) {
+  for (const AlgorithmEngine* engine : kAlgorithmEngines) {
+    if (engine->name == name) return engine;
+  }
+  return nullptr;
+}
+
+bool has_algorithm(const AlgorithmEngine& engine, std::string_view algorithm) {
+  return std::ranges::any_of(engine.algorithms, [&](const AlgorithmInfo& info) { return info.name == algorithm; });
+}
+
+std::vector<std::string> engine_words() {
+  std::vector<std::string> words = {kAnyEngine};
+  for (const AlgorithmEngine* engine : kAlgorithmEngines) words.emplace_back(engine->name);
+  return words;
+}
+
+// Of all engines, each once.
+std::vector<AlgorithmInfo> all_algorithms() {
+  std::vector<AlgorithmInfo> all;
+  for (const AlgorithmEngine* engine : kAlgorithmEngines) {
+    for (const AlgorithmInfo& info : engine->algorithms) {
+      if (std::ranges::none_of(all, [&](const AlgorithmInfo& known) { return known.name == info.name; })) {
+        all.push_back(info);
+      }
+    }
+  }
+  return all;
+}
+
+// The one that was asked for, or the one of the graph's format.
+Outcome<const AlgorithmEngine*> choose_engine(const AlgoCommand& options) {
+  const AlgorithmEngine* chosen = engine_named(options.engine);
+  if (chosen == nullptr) {
+    const Outcome<GraphDirectory> directory = GraphDirectory::open(options.graph);
+    if (!directory) return directory.error();
+    const Outcome<std::string> bytes = directory->read(kGraphHeaderFile, kGraphHeaderBytes);
+    if (!bytes) return bytes.error();
+    const Outcome<GraphHeader> header = parse_header(*bytes, directory->path_of(kGraphHeaderFile));
+    if (!header) return header.error();
+    for (const AlgorithmEngine* engine : kAlgorithmEngines) {
+      if (engine->format == header->kind) chosen = engine;
+    }
+    if (chosen == nullptr) {
+      return make_error(ENOTSUP, "{}: no engine computes on the format {}", options.graph, name_of(header->kind));
+    }
+  }
+  if (!has_algorithm(*chosen, options.algorithm)) {
+    return make_error(EINVAL, "{}: the engine {} does not have this algorithm", options.algorithm, chosen->name);
+  }
+  return chosen;
+}
+
+Outcome<std::vector<uint64_t>> parse_sources(const std::vector<std::string>& words) {
+  std::vector<uint64_t> sources;
+  for (const std::string& word : words) {
+    uint64_t source = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), source);
+    if (error != std::errc() || end != word.data() + word.size()) {
+      return make_error(EINVAL, "--source: {}: not a vertex number", word);
+    }
+    sources.push_back(source);
+  }
+  return sources;
+}
+
+Json stats_json(const RunStats& stats) {
+  return {{"iterations", stats.iterations},
+          {"vertices_run", stats.vertices_run},
+          {"lists", stats.lists_given},
+          {"ranges", stats.ranges_read},
+          {"messages", stats.messages},
+          {"device_reads", stats.device_reads},
+          {"device_bytes", stats.device_bytes},
+          {"open_seconds", stats.open_seconds},
+          {"run_seconds", stats.run_seconds}};
+}
+
+std::string number_text(const Json& value) {
+  if (const auto whole = value.as_unsigned()) return fmt::format("{}", *whole);
+  if (const auto number = value.as_double()) return fmt::format("{:.6g}", *number);
+  return value.as_string() != nullptr ? *value.as_string() : "";
+}
+
+void print_summary(const Json& summary) {
+  for (const Json::Member& member : summary.members()) {
+    if (!member.value.is_array()) {
+      fmt::print("{:<14}{}\n", member.key, number_text(member.value));
+      continue;
+    }
+    for (const Json& element : member.value.elements()) {
+      std::string line;
+      for (const Json::Member& part : element.members()) {
+        line += (line.empty() ? "" : "  ") + part.key + " " + number_text(part.value);
+      }
+      fmt::print("{:<14}{}\n", member.key, line);
+    }
+  }
+}
+
+Outcome<int> compute(const AlgoCommand& options) {
+  catch_interrupts();
+  if (!options.out.empty()) {
+    if (Outcome<void> named = check_result_name(options.out); !named) return named.error();
+  }
+  const auto engine = choose_engine(options);
+  if (!engine) return engine.error();
+  RunRequest request{.graph = options.graph,
+                     .options = {.iterations = options.iterations,
+                                 .tolerance = options.tolerance,
+                                 .damping = options.damping,
+                                 .dangling = options.dangling == "none" ? Dangling::kNone : Dangling::kUniform},
+                     .threads = options.threads,
+                     .in_memory = options.in_memory,
+                     .wants_values = !options.out.empty()};
+  if (options.cache_bytes) request.cache_bytes = *options.cache_bytes;
+  const auto sources = parse_sources(options.sources);
+  if (!sources) return sources.error();
+  request.options.sources = *sources;
+  const Outcome<AlgorithmResult> result = (*engine)->run(options.algorithm, request);
+  if (!result) return result.error();
+  if (!options.out.empty()) {
+    if (Outcome<void> written = write_result(*result, options.out); !written) return written.error();
+  }
+  if (options.as_json) {
+    print_json({{"algorithm", options.algorithm},
+                {"engine", (*engine)->name},
+                {"graph", options.graph},
+                {"summary", result->summary},
+                {"stats", stats_json(result->stats)}});
+    return kOk;
+  }
+  print_summary(result->summary);
+  if (!quiet) {
+    fmt::print("{} iterations in {:.3g} s, {} read in {} reads\n", result->stats.iterations,
+               result->stats.run_seconds, format_size(result->stats.device_bytes), result->stats.device_reads);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_algo(Parser& parser) {
+  const auto options = std::make_shared<AlgoCommand>();
+  std::string list = "Algorithms:\n";
+  std::vector<std::string> names;
+  for (const AlgorithmInfo& info : all_algorithms()) {
+    list += fmt::format("  {:<16}{}\n", info.name, info.description);
+    names.emplace_back(info.name);
+  }
+  Command* command = parser.add("algo", "compute an algorithm on a stored graph",
+                                "graphlane algo bfs --source 5 --out levels.npy graphs/livejournal\n\n" + list +
+                                    "\nGRAPH is what `graphlane convert --to lists` made, in a volume or not.");
+  command->add_option("ALGORITHM", options->algorithm, "which")->required()->one_of(names)->type_name("");
+  command->add_option("GRAPH", options->graph, "directory of the graph")->required();
+  command->add_option("--engine", options->engine, "by which; auto: the one of the graph's format")
+      ->one_of(engine_words());
+  command->add_option("--source", options->sources, "vertex to begin with (0); again for more of them")
+      ->type_name("V")
+      ->one_value_each();
+  command->add_option("--iterations", options->iterations, "so many")->type_name("N");
+  command->add_option(
+             "--tolerance",
+             [options](const std::string& text) -> Outcome<void> {
+               double value = 0;
+               const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+               if (error != std::errc() || end != text.data() + text.size() || !(value >= 0)) {
+                 return make_error(EINVAL, "--tolerance: {}: not a number from 0 on", text);
+               }
+               options->tolerance = value;
+               return {};
+             },
+             "iterate until all ranks together move by no more")
+      ->type_name("T");
+  command->add_option("--damping", options->damping, "PageRank's d (0.85)")->in_range(0.0, 1.0)->type_name("D");
+  command->add_option("--dangling", options->dangling,
+                      "rank of vertices without out-arcs goes nowhere, or to all (uniform)")
+      ->one_of({"none", "uniform"});
+  command->add_option("--threads", options->threads, "use so many (all cores)")->type_name("N");
+  add_size(command, "--cache", &options->cache_bytes, "keep so much of the lists in memory (64M)");
+  command->add_flag("--in-memory", options->in_memory, "read all lists before, and keep them");
+  command->add_option("--out", options->out, "each vertex's value: FILE.npy, .csv or .txt")->type_name("FILE");
+  command->add_flag("--json", options->as_json, "print JSON");
+  parser.on_chosen(command, options, compute);
+}
+
+}  // namespace graphlane::cli
