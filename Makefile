@@ -2,17 +2,24 @@
 #
 # Every folder's module.mk says what it builds with four words:
 #   $(eval $(call library,NAME,SOURCES))              build/VARIANT/lib/libNAME.a
-#   $(eval $(call program,NAME,SOURCES,LIBS,LDLIBS))  build/VARIANT/bin/NAME
-#   $(eval $(call gtest,NAME,SOURCES,LIBS,LDLIBS))    build/VARIANT/tests/NAME, run by `make test`
-#   $(eval $(call plain_program,NAME,SOURCES,LDLIBS)) build/VARIANT/engines/NAME, knows nothing of us
-# LIBS are names of libraries above, the most dependent first.
+#   $(eval $(call program,NAME,SOURCES,LIBS))         build/VARIANT/bin/NAME
+#   $(eval $(call gtest,NAME,SOURCES,LIBS))           build/VARIANT/tests/NAME, run by `make test`
+#   $(eval $(call plain_program,NAME,SOURCES))        build/VARIANT/engines/NAME, knows nothing of us
+# LIBS are names of libraries above, the most dependent first. Set before, NAME.cxxflags are flags for
+# its sources alone, and NAME.ldlibs what a program needs that has it or is linked with it.
+#
+# A unit includes up to 24 sources of one target and is compiled as one file, which takes a quarter of
+# the time: most of it goes into headers. So a name in an anonymous namespace must be unique within its
+# folder. UNITY=0 compiles each source by itself, for who edits.
 
 VERSION := 0.1.0
 VARIANT ?= release
+UNITY ?= 1
 PREFIX ?= /usr/local
 DESTDIR ?=
-BUILD := build/$(VARIANT)
-PLAIN := build/plain
+by_files := $(if $(filter 0,$(UNITY)),-by-files)
+BUILD := build/$(VARIANT)$(by_files)
+PLAIN := build/plain$(by_files)
 CXX ?= g++
 CC ?= gcc
 AR ?= ar
@@ -20,7 +27,22 @@ PKG_CONFIG ?= pkg-config
 PYTHON ?= python3
 
 Q := $(if $(V),,@)
-say = $(if $(V),,@printf '  %-5s %s\n' '$(1)' '$(2)')
+
+# say KIND,WHAT: one line for each step, with how many there are, and about how long the rest takes.
+# A dry run counts the steps. Compilations take nearly all of the time.
+JOB_COUNT := $(shell nproc)
+count_steps = $(shell MAKEFLAGS= $(MAKE) -n --no-print-directory $(MAKEOVERRIDES) STEPS=counting $(MAKECMDGOALS) \
+  2>/dev/null | awk '$$2 == "STEP" { ++all; if ($$3 == "CXX") ++compiled } END { print all + 0, compiled + 0 }')
+begin_steps = $(eval STEPS := $(count_steps))$(eval BEGIN_TIME := $(shell date +%s))
+next_step = $(if $(STEPS),,$(begin_steps))$(eval STEPS_BEGUN += $(1))
+define tell_step
+@begun=$(words $(filter CXX,$(STEPS_BEGUN))) ended=$$((begun - $(JOB_COUNT))) left=0; \
+  [ '$(1)' != CXX ] || [ $$ended -lt 2 ] || \
+    left=$$((($$(date +%s) - $(BEGIN_TIME)) * ($(word 2,$(STEPS)) - ended) / ended)); \
+  printf '[%d/%d] %-3s %s%s\n' $(words $(STEPS_BEGUN)) $(word 1,$(STEPS)) '$(1)' '$(2)' \
+    "$$([ $$left -lt 5 ] || echo ", about $$left s left")"
+endef
+say = $(if $(filter counting,$(STEPS)),: STEP $(1),$(if $(V),,$(call next_step,$(1))$(tell_step)))
 
 COMMANDS :=
 UNCHECKED :=
@@ -58,35 +80,47 @@ TESTS :=
 ENGINES :=
 OBJECTS :=
 
-objects = $(patsubst %.cc,$(BUILD)/obj/%.o,$(1))
 archives = $(foreach lib,$(1),$(BUILD)/lib/lib$(lib).a)
 
+# objects_in FOLDER,NAME,SOURCES: the objects of a target, below FOLDER.
+by_units := $(filter-out 0,$(UNITY))
+objects_in = $(if $(and $(by_units),$(word 2,$(3))),$(shell make/units $(1)/unity/$(2) $(3)),$(3:%.cc=$(1)/obj/%.o))
+
+# compiled FOLDER,NAME,SOURCES: sets NAME.objects.
+define compiled
+$(2).objects := $(call objects_in,$(1),$(2),$(3))
+OBJECTS += $$($(2).objects)
+$$($(2).objects): private override CXXFLAGS += $$($(2).cxxflags)
+endef
+
 define library
-OBJECTS += $(call objects,$(2))
-$(BUILD)/lib/lib$(1).a: $(call objects,$(2))
+$(call compiled,$(BUILD),$(1),$(2))
+$(BUILD)/lib/lib$(1).a: $$($(1).objects)
 	@mkdir -p $$(@D)
 	$$(call say,AR,$$@)
 	$(Q)rm -f $$@ && $(AR) rcs $$@ $$^
 endef
 
+# linked FILE,NAME,LIBS
 define linked
-OBJECTS += $(2)
-$(1): $(2) $(3)
+$(1): $$($(2).objects) $(call archives,$(3))
 	@mkdir -p $$(@D)
 	$$(call say,LD,$$@)
-	$(Q)$(CXX) $$(LDFLAGS) -o $$@ $$^ $(4)
+	$(Q)$(CXX) $$(LDFLAGS) -o $$@ $$^ $(foreach name,$(2) $(3),$$($(name).ldlibs))
 endef
 
 define program
 PROGRAMS += $(BUILD)/bin/$(1)
-$(call linked,$(BUILD)/bin/$(1),$(call objects,$(2)),$(call archives,$(3)),$(4))
+$(call compiled,$(BUILD),$(1),$(2))
+$(call linked,$(BUILD)/bin/$(1),$(1),$(3))
 endef
 
 define gtest
 TESTS += $(BUILD)/tests/$(1)
-$(call objects,$(2)): $(BUILD)/obj/tests/gtest.h.gch
-$(call objects,$(2)): private override CPPFLAGS += -include $(BUILD)/obj/tests/gtest.h
-$(call linked,$(BUILD)/tests/$(1),$(call objects,$(2)),$(call archives,$(3)),$(4) -lgtest -lgtest_main)
+$(call compiled,$(BUILD),$(1),$(2))
+$$($(1).objects): private override CXXFLAGS += $(UNCHECKED) $(TEST_CODE)
+$(1).ldlibs += -lgtest -lgtest_main
+$(call linked,$(BUILD)/tests/$(1),$(1),$(3))
 endef
 
 # What is the same in every variant is built once, and linked into each.
@@ -101,42 +135,30 @@ endef
 define plain_program
 ENGINES += $(BUILD)/engines/$(1)
 $(call same_in_all,$(BUILD)/engines/$(1),$(PLAIN)/engines/$(1))
-$(call linked,$(PLAIN)/engines/$(1),$(patsubst %.cc,$(PLAIN)/obj/%.o,$(2)),,$(3))
+$(call compiled,$(PLAIN),$(1),$(2))
+$(call linked,$(PLAIN)/engines/$(1),$(1))
 endef
 $(PLAIN)/%: OPTIMIZE := -O2 -g1
 
 include iomgr/module.mk graphfmt/module.mk shim/module.mk fuse/module.mk adapters/module.mk cli/module.mk \
 	experiments/module.mk tests/module.mk
 
-
 define compile
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(EXTRA_CXXFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) -MMD -MP -c -o $@ $<
 endef
-$(BUILD)/obj/%.o: %.cc
+$(BUILD)/obj/%.o $(PLAIN)/obj/%.o: %.cc
 	$(compile)
-$(PLAIN)/obj/%.o: %.cc
+$(BUILD)/unity/%.o: $(BUILD)/unity/%.cc
 	$(compile)
-
-# GoogleTest and CLI11 are instantiated anew in every test and every command. Half of the
-# time that this takes goes into checks of each of their pointers, or, for what compares two
-# numbers or parses one line, into making it fast.
-$(BUILD)/obj/tests/% $(BUILD)/obj/cli/%: override CXXFLAGS += $(UNCHECKED)
-$(BUILD)/obj/cli/%: override CXXFLAGS += $(COMMANDS)
-$(BUILD)/obj/tests/%: override CXXFLAGS += $(TEST_CODE)
-
-# Its header is compiled once: every test spent two thirds of a second on it.
-$(BUILD)/obj/tests/gtest.h.gch:
-	@mkdir -p $(@D)
-	$(call say,CXX,gtest/gtest.h)
-	$(Q)echo '#include <gtest/gtest.h>' >$(@:.gch=)
-	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) -x c++-header -o $@ $(@:.gch=)
+$(PLAIN)/unity/%.o: $(PLAIN)/unity/%.cc
+	$(compile)
 
 -include $(OBJECTS:.o=.d)
 
 # `make test` and `make demo` build on all cores, unless -j says otherwise.
-JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOB_COUNT))
 
 .PHONY: all deps test check conformance demo install uninstall clean help
 
@@ -147,7 +169,7 @@ deps: ## install the packages and the Python environment that are missing, and s
 	@tests/deps
 
 test: deps ## build and run all tests (VARIANT=asan and so on; GRAPHLANE_TEST_DATA=DIR for real graphs)
-	@$(MAKE) --no-print-directory $(JOBS) tests VARIANT=$(VARIANT)
+	@$(MAKE) --no-print-directory $(JOBS) tests VARIANT=$(VARIANT) UNITY=$(UNITY)
 	@GRAPHLANE_BUILD=$(CURDIR)/$(BUILD) exec build/venv/bin/python tests/run.py $(TESTFLAGS)
 
 .PHONY: tests
@@ -162,22 +184,37 @@ conformance: deps ## run strangers' test suites on a mount, as root (CONFORMANCE
 	@$(MAKE) --no-print-directory $(JOBS) all VARIANT=$(VARIANT)
 	@GRAPHLANE_BUILD=$(CURDIR)/$(BUILD) exec build/venv/bin/python -m tests.conformance $(CONFORMANCEFLAGS)
 
-demo: deps ## show it: GRAPH=snap.txt (else R-MAT), DEVICES="d0 d1 …", GRIDGRAPH_BIN=DIR, GRAPHCHI_ROOT=DIR
-	@$(MAKE) --no-print-directory $(JOBS) all VARIANT=$(VARIANT)
+.PHONY: demo-deps demo-programs
+demo-deps:
+	@tests/deps demo
+
+demo-programs: $(BUILD)/bin/graphlane $(SHIM) $(BUILD)/engines/grid_engine $(BUILD)/engines/shard_engine
+	@: # quiet when there is nothing to do
+
+demo: demo-deps ## show it: GRAPH=snap.txt (else R-MAT), DEVICES="d0 d1 …", GRIDGRAPH_BIN=DIR, GRAPHCHI_ROOT=DIR
+	@$(MAKE) --no-print-directory $(JOBS) demo-programs VARIANT=$(VARIANT)
 	@GRAPHLANE_BUILD=$(CURDIR)/$(BUILD) exec build/venv/bin/python -m experiments.demo
 
-install: all install-share install-gridgraph install-graphchi ## install into $(DESTDIR)$(PREFIX)
+# install_binary MODE,FILE,TO: stripped. DEBUG_INFO=1 puts what was taken away beside it, in TO.debug.
+define install_binary
+install -m $(1) $(2) $(DESTDIR)$(3)
+$(if $(DEBUG_INFO),objcopy --only-keep-debug $(2) $(DESTDIR)$(3).debug && chmod 644 $(DESTDIR)$(3).debug)
+strip --strip-unneeded $(DESTDIR)$(3)
+$(if $(DEBUG_INFO),objcopy --add-gnu-debuglink=$(DESTDIR)$(3).debug $(DESTDIR)$(3))
+endef
+
+install: all install-share install-gridgraph install-graphchi ## install into $(DESTDIR)$(PREFIX); DEBUG_INFO=1 for gdb
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/graphlane $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 755 $(BUILD)/bin/graphlane $(DESTDIR)$(PREFIX)/bin/graphlane
-	install -m 755 $(SHIM) $(DESTDIR)$(PREFIX)/lib/graphlane/libgraphlane.so
+	$(call install_binary,755,$(BUILD)/bin/graphlane,$(PREFIX)/bin/graphlane)
+	$(call install_binary,755,$(SHIM),$(PREFIX)/lib/graphlane/libgraphlane.so)
 	install -m 644 cli/graphlane.1 $(DESTDIR)$(PREFIX)/share/man/man1/graphlane.1
 
 uninstall: uninstall-share uninstall-gridgraph uninstall-graphchi ## remove what install put there
-	rm -f $(DESTDIR)$(PREFIX)/bin/graphlane $(DESTDIR)$(PREFIX)/share/man/man1/graphlane.1
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/graphlane bin/graphlane.debug share/man/man1/graphlane.1)
 	rm -rf $(DESTDIR)$(PREFIX)/lib/graphlane
 
 clean: ## remove what was built (the Python environment stays)
-	rm -rf build/plain build/release build/debug build/asan build/tsan
+	rm -rf $(foreach built,plain release debug asan tsan,build/$(built) build/$(built)-by-files)
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint32_t kDevicesAssumed = 4;
 
-struct Options {
+struct AdviseOptions {
   std::string path;
   std::optional<uint32_t> device_count;
   bool on_ssds = false;
@@ -176,7 +176,7 @@ void print_text(const Advice& advice) {
   }
 }
 
-Outcome<int> advise(const Options& options) {
+Outcome<int> advise(const AdviseOptions& options) {
   const Outcome<GraphDirectory> directory = GraphDirectory::open(options.path);
   if (!directory) return directory.error();
   Outcome<GraphRequests> requests = find_requests(*directory);
@@ -209,7 +209,7 @@ Outcome<int> advise(const Options& options) {
 }  // namespace
 
 void add_advise(Parser& parser) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<AdviseOptions>();
   Command* command = parser.add(
       "advise", "tell how a graph is best striped, and why",
       "graphlane advise twitter-grid\n\n"

@@ -34,7 +34,7 @@ constexpr double kSeeks = 0.9;
 // The better of two, a while apart, is the device; the worse one, somebody else.
 constexpr int kRounds = 2;
 
-struct Options {
+struct CalibrateOptions {
   std::vector<std::string> directories;
   double seconds = 1;
   std::optional<uint64_t> file_bytes;
@@ -241,7 +241,7 @@ void print_text(const Place& place, const Calibration& calibration, const Speeds
        [](const FioSpeed& speed) { return fmt::format("{:.0f}/s", speed.ios_per_second); });
 }
 
-Outcome<Json> calibrate(const Place& place, const Options& options) {
+Outcome<Json> calibrate(const Place& place, const CalibrateOptions& options) {
   const uint64_t file_bytes = options.file_bytes.value_or(kFileBytesDefault) / kLargeBytes * kLargeBytes;
   const Outcome<TestFile> file = TestFile::make(place.roots.front(), file_bytes);
   if (!file) return file.error();
@@ -268,7 +268,7 @@ Outcome<Json> calibrate(const Place& place, const Options& options) {
   return place_json(place, *calibration, speeds, !options.dry_run);
 }
 
-Outcome<int> calibrate_all(const Options& options) {
+Outcome<int> calibrate_all(const CalibrateOptions& options) {
   if (options.file_bytes && *options.file_bytes < kFileBytesMin) {
     return make_error(EINVAL, "--size {}: at least {}", format_size(*options.file_bytes),
                       format_size(kFileBytesMin));
@@ -295,7 +295,7 @@ Outcome<int> calibrate_all(const Options& options) {
 }  // namespace
 
 void add_calibrate(Parser& parser) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CalibrateOptions>();
   Command* command = parser.add(
       "calibrate", "measure how many reads in flight serve a device best",
       "graphlane calibrate /mnt/d0 /mnt/d1 /mnt/d2 /mnt/d3\n\n"

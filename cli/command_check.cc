@@ -7,13 +7,13 @@
 namespace graphlane::cli {
 namespace {
 
-struct Options {
+struct CheckOptions {
   std::string root;
   bool repair = false;
   bool scrub = false;
 };
 
-Outcome<int> check(const Options& options) {
+Outcome<int> check(const CheckOptions& options) {
   const auto volume = Volume::open(options.root);
   if (!volume) return volume.error();
   catch_interrupts();
@@ -35,7 +35,7 @@ Outcome<int> check(const Options& options) {
 }  // namespace
 
 void add_check(Parser& parser) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CheckOptions>();
   Command* command =
       parser.add("check", "compare a volume's stubs with what is on its devices",
                  "graphlane check --repair graphs\n\n"

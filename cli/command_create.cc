@@ -4,13 +4,13 @@
 namespace graphlane::cli {
 namespace {
 
-struct Options {
+struct CreateOptions {
   std::string root;
   std::vector<std::string> devices;
   StripeOptions stripe;
 };
 
-Outcome<int> create(const Options& options) {
+Outcome<int> create(const CreateOptions& options) {
   catch_interrupts();
   const auto volume =
       Volume::create({.root = options.root,
@@ -30,7 +30,7 @@ Outcome<int> create(const Options& options) {
 }  // namespace
 
 void add_create(Parser& parser) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CreateOptions>();
   Command* command =
       parser.add("create", "make a volume over several devices",
                  "graphlane create graphs --device /mnt/d0 --device /mnt/d1 --stripe column\n\n"

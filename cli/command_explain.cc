@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kLineBytesMax = 4096;  // of a #! line; the kernel looks at 256
 
-struct Options {
+struct ExplainOptions {
   std::string program;
   bool as_json = false;
 };
@@ -276,7 +276,7 @@ Json json_of(const Explanation& about) {
           {"dlopen", about.file.imports.contains("dlopen")}};
 }
 
-Outcome<int> explain(const Options& options) {
+Outcome<int> explain(const ExplainOptions& options) {
   const Outcome<Explanation> about = explain_program(options.program);
   if (!about) return about.error();
   if (options.as_json) {
@@ -290,7 +290,7 @@ Outcome<int> explain(const Options& options) {
 }  // namespace
 
 void add_explain(Parser& parser) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ExplainOptions>();
   Command* command = parser.add(
       "explain", "tell how a program's reads will go, without running it",
       "graphlane explain pagerank\n\n"

@@ -10,7 +10,7 @@
 namespace graphlane::cli {
 namespace {
 
-struct Options {
+struct InfoOptions {
   std::string path;
   bool as_json = false;
 };
@@ -130,7 +130,7 @@ void print_text(const Json& info) {
   }
 }
 
-Outcome<int> info(const Options& options) {
+Outcome<int> info(const InfoOptions& options) {
   const Outcome<VolumePath> place = open_volume_of(options.path);
   if (!place) return place.error();
   const Outcome<Json> about = place->below.empty() ? volume_info(*place->volume)
@@ -147,7 +147,7 @@ Outcome<int> info(const Options& options) {
 }  // namespace
 
 void add_info(Parser& parser) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<InfoOptions>();
   Command* command = parser.add("info", "show a volume, or the layout of a file in it",
                                  "graphlane info --json graphs/twitter-grid/column");
   command->add_option("PATH", options->path, "VOL or a file in it")->required();

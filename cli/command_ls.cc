@@ -10,7 +10,7 @@
 namespace graphlane::cli {
 namespace {
 
-struct Options {
+struct LsOptions {
   std::vector<std::string> paths;
   bool recursive = false;
 };
@@ -71,7 +71,7 @@ Outcome<void> list(const VolumePath& path, bool recursive) {
   return {};
 }
 
-Outcome<int> ls(const Options& options) {
+Outcome<int> ls(const LsOptions& options) {
   return to_each(options.paths, [&](const std::string& path) -> Outcome<void> {
     const Outcome<VolumePath> place = open_volume_of(path);
     if (!place) return place.error();
@@ -83,7 +83,7 @@ Outcome<int> ls(const Options& options) {
 }  // namespace
 
 void add_ls(Parser& parser) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<LsOptions>();
   Command* command =
       parser.add("ls", "list files with their true sizes and layouts",
                  "graphlane ls graphs/twitter-grid\n\n"

@@ -8,7 +8,7 @@
 namespace graphlane::cli {
 namespace {
 
-struct Options {
+struct RestripeOptions {
   std::vector<std::string> paths;
   std::optional<uint64_t> depth_bytes;
   uint32_t wait_seconds = 15;
@@ -27,7 +27,7 @@ void add_to(RestripeReport* all, RestripeReport report) {
   all->stopped = std::move(report.stopped);
 }
 
-RestripeReport restripe_path(const std::string& path, const Options& options) {
+RestripeReport restripe_path(const std::string& path, const RestripeOptions& options) {
   const auto restriped = [&]() -> Outcome<RestripeReport> {
     const Outcome<VolumePath> place = open_volume_of(path);
     if (!place) return place.error();
@@ -71,7 +71,7 @@ void print_text(const RestripeReport& report, bool dry_run) {
              report.kept_count, report.left.size());
 }
 
-Outcome<int> restripe(const Options& options) {
+Outcome<int> restripe(const RestripeOptions& options) {
   if (options.depth_bytes) {
     if (Outcome<void> valid = check_stripe_depth(*options.depth_bytes); !valid) {
       return valid.error();
@@ -92,7 +92,7 @@ Outcome<int> restripe(const Options& options) {
 }  // namespace
 
 void add_restripe(Parser& parser) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RestripeOptions>();
   Command* command = parser.add(
       "restripe", "give striped files another stripe depth, while the volume is in use",
       "graphlane restripe --stripe-depth 1M graphs\n\n"

@@ -16,7 +16,7 @@ namespace graphlane::cli {
 namespace fs = std::filesystem;
 namespace {
 
-struct Options {
+struct RunOptions {
   std::vector<std::string> command;
   std::vector<std::string> volumes;
   std::string report;  // "1" or a file; empty: none
@@ -40,7 +40,7 @@ std::vector<std::string> possible_paths(const std::vector<std::string>& command)
 }
 
 // The roots of the volumes that the command is about.
-Outcome<std::set<std::string>> find_roots(const Options& options) {
+Outcome<std::set<std::string>> find_roots(const RunOptions& options) {
   std::set<std::string> roots;
   for (const std::string& given : options.volumes) {
     const Outcome<std::string> root = find_volume_root(given);
@@ -53,7 +53,7 @@ Outcome<std::set<std::string>> find_roots(const Options& options) {
   return roots;
 }
 
-Outcome<void> set_environment(const Options& options) {
+Outcome<void> set_environment(const RunOptions& options) {
   const Outcome<std::string> library = find_preload_library();
   if (!library) return library.error();
   if (Outcome<void> set = prepend_preload(*library); !set) return set;
@@ -85,7 +85,7 @@ IoMode io_mode(const std::string& name) {
   return name == "buffered" ? IoMode::kBuffered : IoMode::kAuto;
 }
 
-Outcome<int> run_mounted(const Options& options,
+Outcome<int> run_mounted(const RunOptions& options,
                          const std::vector<std::shared_ptr<const Volume>>& volumes) {
   MountOptions mount;
   mount.io_mode = io_mode(options.io);
@@ -100,7 +100,7 @@ Outcome<int> run_mounted(const Options& options,
   return become(options.command);
 }
 
-Outcome<int> prepare_and_run(const Options& options) {
+Outcome<int> prepare_and_run(const RunOptions& options) {
   const Outcome<std::set<std::string>> roots = find_roots(options);
   if (!roots) return roots.error();
   if (Outcome<void> set = set_environment(options); !set) return set.error();
@@ -115,7 +115,7 @@ Outcome<int> prepare_and_run(const Options& options) {
   return run_mounted(options, volumes);
 }
 
-Outcome<int> run(const Options& options) {
+Outcome<int> run(const RunOptions& options) {
   const Outcome<int> status = prepare_and_run(options);
   if (status) return *status;
   fmt::print(stderr, "graphlane: {}\n", status.error().text);
@@ -125,7 +125,7 @@ Outcome<int> run(const Options& options) {
 }  // namespace
 
 void add_run(Parser& parser) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RunOptions>();
   Command* command = parser.add(
       "run", "run a program that reads striped files, unchanged",
       "graphlane run -- pagerank graphs/twitter-grid 20 8\n\n"

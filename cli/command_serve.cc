@@ -6,7 +6,7 @@
 namespace graphlane::cli {
 namespace {
 
-struct Options {
+struct ServeOptions {
   std::string volume;
   std::vector<std::string> options;
   bool foreground = false;
@@ -22,7 +22,7 @@ Outcome<void> apply(ServerOptions& server, std::string_view option) {
   return {};
 }
 
-Outcome<int> serve(const Options& options) {
+Outcome<int> serve(const ServeOptions& options) {
   ServerOptions server;
   for (const std::string& list : options.options) {
     const Outcome<void> taken =
@@ -43,7 +43,7 @@ Outcome<int> serve(const Options& options) {
 }  // namespace
 
 void add_serve(Parser& parser) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ServeOptions>();
   Command* command = parser.add(
       "serve", "share what programs read, without a mount or each by its own",
       "graphlane serve graphs\n\n"

@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kStatsXattr[] = "user.graphlane.stats";
 
-struct Options {
+struct StatOptions {
   std::string path;
   bool as_json = false;
   bool as_prometheus = false;
@@ -289,7 +289,7 @@ void print_prometheus(const std::string& mount, const Json& stats) {
 }
 
 // Until interrupted, or the server has gone. On a terminal in place.
-Outcome<int> watch(const Source& source, Json stats, const Options& options) {
+Outcome<int> watch(const Source& source, Json stats, const StatOptions& options) {
   const bool in_place = ::isatty(STDOUT_FILENO) == 1;
   auto then = std::chrono::steady_clock::now();
   if (in_place) fmt::print("\033[2J");
@@ -317,7 +317,7 @@ Outcome<int> watch(const Source& source, Json stats, const Options& options) {
   }
 }
 
-Outcome<int> stat(const Options& options) {
+Outcome<int> stat(const StatOptions& options) {
   const Outcome<Source> source = find_source(options.path);
   if (!source) return source.error();
   const Outcome<Json> stats = read_stats(*source);
@@ -337,7 +337,7 @@ Outcome<int> stat(const Options& options) {
 }  // namespace
 
 void add_stat(Parser& parser) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<StatOptions>();
   Command* command = parser.add(
       "stat", "show what a mounted or served volume's devices have done",
       "graphlane stat --watch graphs\n\n"

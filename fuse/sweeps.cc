@@ -4,12 +4,11 @@
 
 #include <algorithm>
 
+#include "iomgr/base/memory_order.h"
 #include "iomgr/device_kind.h"
 
 namespace graphlane {
 namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
 
 // Of the memory that is left, what stays behind a sweep: what the kernel itself reads ahead of a few
 // readers, which is a 32nd of it for each (page_cache_limits.cc), twice that where it is told of

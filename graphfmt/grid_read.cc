@@ -26,7 +26,7 @@ Outcome<uint64_t> size_of(const std::string& path) {
   return static_cast<uint64_t>(st.st_size);
 }
 
-Outcome<Fd> open_file(const std::string& path) {
+Outcome<Fd> open_grid_file(const std::string& path) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return os_error(errno, path, "cannot open");
   return fd;
@@ -45,7 +45,7 @@ Outcome<void> read_at(const Fd& fd, const std::string& path, void* to, size_t le
 
 Outcome<GridInfo> read_meta(const std::string& dir) {
   const std::string path = dir + "/meta";
-  auto fd = open_file(path);
+  auto fd = open_grid_file(path);
   if (!fd) return fd.error();
   char text[kGridMetaBytesMax];
   auto count = pread_full(fd->get(), text, sizeof text, 0);
@@ -92,7 +92,7 @@ Outcome<void> check_sweep(const std::string& path, const std::vector<uint64_t>& 
     return make_error(EINVAL, "{}: byte {}: {} bytes, expected {}", table_path,
                       std::min(*table_size, table_bytes), *table_size, table_bytes);
   }
-  auto fd = open_file(table_path);
+  auto fd = open_grid_file(table_path);
   if (!fd) return fd.error();
   if (auto done = read_at(*fd, table_path, table.data(), table_bytes, 0); !done) return done;
   uint64_t expected = 0;
@@ -142,7 +142,7 @@ class EdgeCheck {
 
   Outcome<void> run() {
     for (auto [fd, name] : {std::pair{&row_, "/row"}, std::pair{&column_, "/column"}}) {
-      auto opened = open_file(dir_ + name);
+      auto opened = open_grid_file(dir_ + name);
       if (!opened) return opened.error();
       *fd = std::move(*opened);
     }
@@ -178,7 +178,7 @@ class EdgeCheck {
     if (auto grown = scratch.copy.reserve(kCheckBytes); !grown) return grown;
     const size_t p = grid_.info.partitions;
     const std::string path = block_path(dir_, static_cast<uint32_t>(block / p), static_cast<uint32_t>(block % p));
-    auto fd = open_file(path);
+    auto fd = open_grid_file(path);
     if (!fd) return fd.error();
     for (uint64_t at = 0; at < grid_.block_sizes[block]; at += kCheckBytes) {
       const size_t length = std::min<uint64_t>(kCheckBytes, grid_.block_sizes[block] - at);

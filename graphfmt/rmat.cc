@@ -85,7 +85,7 @@ Outcome<void> check(const RmatOptions& options) {
   return {};
 }
 
-struct Piece {
+struct RmatPiece {
   uint64_t first = 0;
   EdgeBatch batch;
   uint32_t vertex_max = 0;
@@ -105,14 +105,14 @@ Outcome<EdgeListSummary> generate_rmat(const RmatOptions& options, EdgeSink& sin
   Progress progress("generate", options.edges, false);
   EdgeListSummary summary;
   uint64_t next = 0;
-  Line<Piece> line;
-  line.load = [&](Piece& piece) -> Outcome<bool> {
+  Line<RmatPiece> line;
+  line.load = [&](RmatPiece& piece) -> Outcome<bool> {
     piece.first = next;
     piece.batch.edge_count = std::min<uint64_t>(piece_edges, options.edges - next);
     next += piece.batch.edge_count;
     return piece.batch.edge_count > 0;
   };
-  line.work = [&](Piece& piece) -> Outcome<void> {
+  line.work = [&](RmatPiece& piece) -> Outcome<void> {
     if (auto grown = piece.batch.records.reserve(piece_edges * sizeof(Edge)); !grown) return grown;
     Edge* const edges = piece.batch.records.as<Edge>();
     piece.vertex_max = 0;
@@ -122,13 +122,13 @@ Outcome<EdgeListSummary> generate_rmat(const RmatOptions& options, EdgeSink& sin
     }
     return sink.prepare(piece.batch);
   };
-  line.unload = [&](Piece& piece) {
+  line.unload = [&](RmatPiece& piece) {
     progress.add(piece.batch.edge_count);
     summary.edge_count += piece.batch.edge_count;
     summary.vertex_count = std::max(summary.vertex_count, uint64_t{piece.vertex_max} + 1);
     return sink.take(piece.batch);
   };
-  line.settle = [&](Piece&) { return sink.settle(); };
+  line.settle = [&](RmatPiece&) { return sink.settle(); };
   if (auto done = line.run(threads); !done) return done.error();
   return summary;
 }

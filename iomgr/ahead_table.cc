@@ -2,13 +2,11 @@
 
 #include <algorithm>
 
+#include "iomgr/base/memory_order.h"
 #include "iomgr/base/oldest_slot.h"
 
 namespace graphlane {
 namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
-constexpr uint64_t kFrame = kExtentFrameBytes;
 
 }  // namespace
 
@@ -75,7 +73,7 @@ void AheadTable::give_up_late(Entry& entry) {
   const uint64_t patience = kPatienceBytes + kLateReads * entry.longest;
   const uint32_t late = release_if(entry, [&](const Held& held) {
     if (entry.clock <= held.due + patience) return false;
-    cut_hints(entry, {.offset = held.frame_index * kFrame, .length_bytes = kFrame});
+    cut_hints(entry, {.offset = held.frame_index * kExtentFrameBytes, .length_bytes = kExtentFrameBytes});
     return true;
   });
   entry.wasted += late;
@@ -109,8 +107,8 @@ void AheadTable::pass(const ExtentFile& file, ByteRange range) {
   Entry* const entry = find(file.file_id, file.generation);
   if (entry != nullptr && entry->held_count > 0) {
     const bool to_end = range.end() >= file.size_bytes;
-    const uint64_t begin = range.offset / kFrame;
-    const uint64_t end = (range.end() + (to_end ? kFrame - 1 : 0)) / kFrame;
+    const uint64_t begin = range.offset / kExtentFrameBytes;
+    const uint64_t end = (range.end() + (to_end ? kExtentFrameBytes - 1 : 0)) / kExtentFrameBytes;
     const uint32_t passed = release_if(*entry, [&](const Held& held) {
       return held.frame_index >= begin && held.frame_index < end;
     });
@@ -146,7 +144,7 @@ bool AheadTable::expect(const ExtentFile& file, ByteRange range, bool is_sequent
 
 void AheadTable::hint(const ExtentFile& file, ByteRange range, uint64_t reach_bytes,
                       Forecast* forecast) {
-  *forecast = {.window_bytes = std::min(round_up(range.length_bytes + kFrame, kFrame), reach_bytes),
+  *forecast = {.window_bytes = std::min(round_up(range.length_bytes + kExtentFrameBytes, kExtentFrameBytes), reach_bytes),
                .count = 1,
                .ranges = {range}};
   if (!lock_.lock_patiently()) return;

@@ -3,12 +3,10 @@
 #include <climits>
 #include <cstring>
 
+#include "iomgr/base/memory_order.h"
+
 namespace graphlane {
 namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
-constexpr auto acquire = std::memory_order_acquire;
-constexpr auto release = std::memory_order_release;
 
 // Fibonacci hashing: the upper half depends on all of x, and consecutive x lie far apart.
 uint32_t scatter(uint64_t x) { return static_cast<uint32_t>(x * 0x9e3779b97f4a7c15 >> 32); }
@@ -27,11 +25,11 @@ template <class P>
 bool holds(const CacheSlot& slot, const P& place) {
   // Acquire, and written with release: whoever sees a word of a newer key also sees the
   // version that came before it, and so pins nothing (cache_set.h).
-  return slot.frame_index.load(acquire) == place.frame_index &&
-         slot.file_id[0].load(acquire) == place.file_id[0] &&
-         slot.file_id[1].load(acquire) == place.file_id[1] &&
-         slot.generation.load(acquire) == place.generation &&
-         slot.epoch.load(acquire) == place.epoch;
+  return slot.frame_index.load(std::memory_order_acquire) == place.frame_index &&
+         slot.file_id[0].load(std::memory_order_acquire) == place.file_id[0] &&
+         slot.file_id[1].load(std::memory_order_acquire) == place.file_id[1] &&
+         slot.generation.load(std::memory_order_acquire) == place.generation &&
+         slot.epoch.load(std::memory_order_acquire) == place.epoch;
 }
 
 // The same frame of an older generation.
@@ -54,7 +52,8 @@ bool pin(CacheSlot& slot, const P& place, bool filling, FrameWord* pinned) {
     if (!useful || word.doomed() || word.pins() == FrameWord::kPinsMask) return false;
     if (!holds(slot, place)) return false;
     // Acquire: sees the bytes that were published.
-    if (slot.word.compare_exchange_weak(word.bits, word.bits + 1, acquire, acquire)) {
+    if (slot.word.compare_exchange_weak(word.bits, word.bits + 1, std::memory_order_acquire,
+                                        std::memory_order_acquire)) {
       *pinned = word;
       return true;
     }
@@ -142,7 +141,7 @@ FrameCache::Place FrameCache::locate(const FrameKey& key) const {
   place.generation = key.generation;
   place.frame_index = key.frame_index;
   // Acquire: who comes after a drop() sees what made somebody drop the file.
-  place.epoch = epoch_of(place.file_id[0]).load(acquire);
+  place.epoch = epoch_of(place.file_id[0]).load(std::memory_order_acquire);
   const uint64_t row = divide(key.frame_index, set_count_);
   const uint64_t column = key.frame_index - row * set_count_;
   const uint64_t turn = scatter(place.file_id[1] + row);
@@ -215,7 +214,7 @@ void FrameCache::reserve_locked(const SetView& set, const Place& place, Admissio
   CacheSlot& slot = set.slots[way];
   const uint32_t version = slot.load().version();
   // Release: whoever sees the state sees the key.
-  slot.word.store(FrameWord::make(FrameState::kFilling, version, 1).bits, release);
+  slot.word.store(FrameWord::make(FrameState::kFilling, version, 1).bits, std::memory_order_release);
   count.fills.fetch_add(1, relaxed);
   reservation->kind = Reservation::Kind::kFill;
   reservation->fill = Fill(this, static_cast<uint32_t>(&slot - slots_), version);
@@ -316,11 +315,11 @@ bool FrameCache::evict(const SetView& set, uint32_t candidates, SetPolicy& polic
 // Gives a claimed frame its key.
 void FrameCache::begin_fill(const SetView& set, const Place& place, uint32_t way) {
   CacheSlot& slot = set.slots[way];
-  slot.file_id[0].store(place.file_id[0], release);  // see holds()
-  slot.file_id[1].store(place.file_id[1], release);
-  slot.generation.store(place.generation, release);
-  slot.frame_index.store(place.frame_index, release);
-  slot.epoch.store(place.epoch, release);
+  slot.file_id[0].store(place.file_id[0], std::memory_order_release);  // see holds()
+  slot.file_id[1].store(place.file_id[1], std::memory_order_release);
+  slot.generation.store(place.generation, std::memory_order_release);
+  slot.frame_index.store(place.frame_index, std::memory_order_release);
+  slot.epoch.store(place.epoch, std::memory_order_release);
   set.set_tag(way, place.tag());
 }
 
@@ -332,9 +331,9 @@ void FrameCache::end_fill(uint32_t frame, FrameState state, uint32_t outcome) {
   slot.outcome.store(outcome, relaxed);  // ordered by the word
   const uint64_t step = FrameWord::step(FrameState::kFilling, state);
   // Release: whoever sees the state sees the bytes.
-  const FrameWord before{slot.word.fetch_add(step, release)};
+  const FrameWord before{slot.word.fetch_add(step, std::memory_order_release)};
   if (before.pins() == 1) return;  // ours: nobody waits
-  slot.ended.fetch_add(1, release);
+  slot.ended.fetch_add(1, std::memory_order_release);
   futex_wake(slot.ended, INT_MAX);
 }
 
@@ -342,7 +341,7 @@ void FrameCache::unpin(uint32_t frame, uint32_t version) {
   CacheSlot& slot = slots_[frame];
   if (slot.load().version() != version) return;  // wiped by a fork
   // Release: whoever claims the frame comes after our copying from it.
-  const FrameWord before{slot.word.fetch_sub(1, release)};
+  const FrameWord before{slot.word.fetch_sub(1, std::memory_order_release)};
   if (before.pins() == 1 && before.doomed()) retire(frame);
 }
 
@@ -369,7 +368,7 @@ void FrameCache::drop(const Uuid& file_id) {
   uint64_t low;
   std::memcpy(&low, file_id.bytes.data(), sizeof low);
   // Release: whoever sees the new epoch sees what made the caller drop the file.
-  epoch_of(low).fetch_add(1, release);
+  epoch_of(low).fetch_add(1, std::memory_order_release);
 }
 
 }  // namespace graphlane

@@ -1,12 +1,10 @@
 // How the cache keeps within its budget.
+#include "iomgr/base/memory_order.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/cache.h"
 
 namespace graphlane {
 namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
-constexpr auto acquire = std::memory_order_acquire;
 
 // MADV_REMOVE is for shared memory (a memfd), where MADV_DONTNEED would only unmap.
 int give_memory_back(std::byte* memory, uint64_t bytes) {
@@ -74,7 +72,7 @@ uint32_t FrameCache::doom(const SetView& set, uint32_t ways, uint32_t excess) {
     CacheSlot& slot = set.slots[lowest(ways)];
     counters(set.set_index).evictions.fetch_add(dead(slot) ? 0 : 1, relaxed);
     // Acquire: whoever has unpinned it has done with its bytes.
-    const FrameWord before{slot.word.fetch_or(FrameWord::kDoomed, acquire)};
+    const FrameWord before{slot.word.fetch_or(FrameWord::kDoomed, std::memory_order_acquire)};
     if (before.pins() == 0 && slot.claim()) taken |= bit(lowest(ways));
   }
   return taken;

@@ -1,12 +1,10 @@
 #include <cassert>
 
+#include "iomgr/base/memory_order.h"
 #include "iomgr/cache.h"
 
 namespace graphlane {
 namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
-constexpr auto acquire = std::memory_order_acquire;
 
 }  // namespace
 
@@ -66,7 +64,7 @@ Result<Pin> FrameWait::wait(uint64_t timeout_ns) {
   FrameWord word;
   for (;;) {
     // Before the word: a fill that ends after we looked at that has moved on from this.
-    const uint32_t ended = slot.ended.load(acquire);
+    const uint32_t ended = slot.ended.load(std::memory_order_acquire);
     word = slot.load();
     if (word.state() != FrameState::kFilling) break;
     const uint64_t now = deadline == 0 ? 0 : monotonic_ns();

@@ -1,9 +1,9 @@
 #include "iomgr/cache_policy.h"
 
+#include "iomgr/base/memory_order.h"
+
 namespace graphlane {
 namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;  // see policy_hit()
 
 // In misses, per way. Chosen by the traces of tests/iomgr/cache_policy_test.cc: a
 // shorter one of heat forgets what a sweep over four times the cache needs, a longer

@@ -42,6 +42,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "iomgr/base/memory_order.h"
 #include "iomgr/base/result.h"
 #include "iomgr/cache_set.h"
 
@@ -62,7 +63,6 @@ enum FrameProtection : uint32_t { kOnProbation = 0, kProtected = 1, kProven = 2 
 // nothing. Each stores only what changes, so that frames that everybody hits stay in
 // everybody's processor cache.
 inline void policy_hit(CachePolicy policy, CacheSet& set, CacheSlot& slot) {
-  constexpr auto relaxed = std::memory_order_relaxed;
   if (policy == CachePolicy::kFifo) return;
   const uint32_t now = set.clock.load(relaxed);
   if (policy == CachePolicy::kHotAware) {

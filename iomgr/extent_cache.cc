@@ -5,17 +5,15 @@
 
 #include "iomgr/base/free_slot.h"
 #include "iomgr/base/futex.h"
+#include "iomgr/base/memory_order.h"
 #include "iomgr/base/size_text.h"
 #include "iomgr/memory_limit.h"
 
 namespace graphlane {
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
-constexpr uint64_t kFrame = kExtentFrameBytes;
-
 // Reads of less than this are extents only within a stream.
-constexpr uint64_t kExtentMin = kFrame / 2;
+constexpr uint64_t kExtentMin = kExtentFrameBytes / 2;
 // A stream of small reads, or over shallow stripes, is read ahead this far.
 constexpr uint64_t kAheadMin = 8 << 20;
 // Reads of this size keep the devices busy as they are.
@@ -38,7 +36,7 @@ constexpr uint64_t kTurnReach = 32 << 20;
 // Whether to pack: looked at once in so many frames; and what one of them is expected to become,
 // at least.
 constexpr uint32_t kPackingLooks = 16;
-constexpr uint64_t kPackedLeast = kFrame / 4;
+constexpr uint64_t kPackedLeast = kExtentFrameBytes / 4;
 
 bool is_aligned(const Piece& piece) {
   const uint64_t place = piece.range.offset | piece.range.length_bytes |
@@ -55,9 +53,9 @@ bool clip(const ExtentFile& file, ByteRange* range) {
 
 // What the table is told of a read. Of small ones, only that a frame is done with.
 std::optional<ByteRange> sweep_step(const ExtentFile& file, ByteRange range) {
-  if (range.length_bytes >= kFrame) return range;
-  const uint64_t begin = range.offset / kFrame * kFrame;
-  const bool ends_frame = range.end() >= begin + kFrame || range.end() == file.size_bytes;
+  if (range.length_bytes >= kExtentFrameBytes) return range;
+  const uint64_t begin = range.offset / kExtentFrameBytes * kExtentFrameBytes;
+  const bool ends_frame = range.end() >= begin + kExtentFrameBytes || range.end() == file.size_bytes;
   if (!ends_frame) return {};
   return ByteRange{.offset = begin, .length_bytes = range.end() - begin};
 }
@@ -104,7 +102,7 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   policy_ = options.policy;
   packs_ = options.packs;
   Result<void> mapped = plain_.map(
-      most, {.frames = {.frame_bytes = kFrame, .policy = policy_}, .yields = yields_});
+      most, {.frames = {.frame_bytes = kExtentFrameBytes, .policy = policy_}, .yields = yields_});
   if (!mapped) return mapped;
   keeps_ = options.keeps;
   reads_ahead_ = options.reads_ahead;
@@ -170,12 +168,12 @@ CacheStats ExtentCache::frame_stats() const {
 // By a frame that was just read, now and then: whether what comes takes less room packed. What is in
 // memory so far is given up for it.
 void ExtentCache::consider_packing(std::span<const std::byte> frame) {
-  if (!packs_ || &kept() != &plain_ || frame.size() != kFrame) return;
+  if (!packs_ || &kept() != &plain_ || frame.size() != kExtentFrameBytes) return;
   if (fills_.fetch_add(1, relaxed) % kPackingLooks != 0) return;
   const uint64_t packed = packed_bytes(frame);
-  if (!is_worth_packing(packed, kFrame) || begins_to_pack_.exchange(true, relaxed)) return;
+  if (!is_worth_packing(packed, kExtentFrameBytes) || begins_to_pack_.exchange(true, relaxed)) return;
   const Result<void> mapped =
-      packed_.map(budget_max_, {.frames = {.frame_bytes = kFrame, .policy = policy_},
+      packed_.map(budget_max_, {.frames = {.frame_bytes = kExtentFrameBytes, .policy = policy_},
                                 .yields = yields_,
                                 .packed_frame_bytes = std::max(packed, kPackedLeast)});
   if (!mapped) return;
@@ -232,7 +230,7 @@ void ExtentCache::adjust_budget() {
   if (available != UINT64_MAX) {  // else nobody can tell
     const uint64_t held = held_bytes();
     const uint64_t room = given_budget_of(available + held);
-    budget = std::min(budget, room / kFrame * kFrame);
+    budget = std::min(budget, room / kExtentFrameBytes * kExtentFrameBytes);
   }
   budget_.set(budget);
   fit();
@@ -256,7 +254,7 @@ void ExtentCache::follow_memory() {
   if (available == UINT64_MAX) return;  // nobody can tell: it stays as it is
   const uint64_t ahead = ahead_.resident_bytes();
   const uint64_t both = budget_of(available + held_bytes());
-  uint64_t room = std::min(budget_max_, both - std::min(both, ahead)) / kFrame * kFrame;
+  uint64_t room = std::min(budget_max_, both - std::min(both, ahead)) / kExtentFrameBytes * kExtentFrameBytes;
   // What was taken and not missed yet is counted as held: there is less room than it seems.
   if (was_robbed_.exchange(false, relaxed)) room = std::min(room, budget_.bytes() / 2);
   if (budget_.adjust(room)) fit();
@@ -267,19 +265,20 @@ void ExtentCache::follow_memory() {
 uint64_t ExtentCache::ahead_max(uint64_t length_bytes) const {
   if (length_bytes >= kLargeMin || !reads_ahead_) return 0;
   const uint64_t share = budget_.bytes() / kAheadShare;
-  return std::min(share, uint64_t{AheadTable::kAheadMax} / 2 * kFrame) / kFrame * kFrame;
+  const uint64_t most = uint64_t{AheadTable::kAheadMax} / 2 * kExtentFrameBytes;
+  return std::min(share, most) / kExtentFrameBytes * kExtentFrameBytes;
 }
 
 // ---- one request
 
 bool ExtentCache::Request::wants(uint64_t frame_index) const {
-  return frame_index * kFrame < range.end();
+  return frame_index * kExtentFrameBytes < range.end();
 }
 
 // What of the range lies in the frame, and where it goes.
 Piece ExtentCache::Request::piece_of(uint64_t frame_index) const {
-  const uint64_t begin = std::max(range.offset, frame_index * kFrame);
-  const uint64_t end = std::min(range.end(), (frame_index + 1) * kFrame);
+  const uint64_t begin = std::max(range.offset, frame_index * kExtentFrameBytes);
+  const uint64_t end = std::min(range.end(), (frame_index + 1) * kExtentFrameBytes);
   return {.range = {.offset = begin, .length_bytes = end - begin},
           .buffer = buffer + (begin - range.offset)};
 }
@@ -292,9 +291,9 @@ Admission ExtentCache::Request::admission(uint64_t frame_index) const {
   if (!is_aligned(piece)) return Admission::kAlways;
   // One use of the frame, by whoever has its first byte.
   if (is_part) {
-    return piece.range.offset % kFrame == 0 ? Admission::kToKeep : Admission::kNone;
+    return piece.range.offset % kExtentFrameBytes == 0 ? Admission::kToKeep : Admission::kNone;
   }
-  const bool whole = piece.range.length_bytes == kFrame || range.length_bytes < 2 * kFrame;
+  const bool whole = piece.range.length_bytes == kExtentFrameBytes || range.length_bytes < 2 * kExtentFrameBytes;
   if (whole) return Admission::kByPolicy;
   return range.length_bytes < kLargeMin ? Admission::kAhead : Admission::kNone;
 }
@@ -326,7 +325,7 @@ void ExtentCache::Batch::add_wait(uint64_t frame_index, Reservation& reservation
 // Of what is as it was read. False: the frame ends before what is wanted of it.
 bool ExtentCache::Request::copy(uint64_t frame_index, std::span<const std::byte> bytes) const {
   const Piece piece = piece_of(frame_index);
-  const uint64_t begin = piece.range.offset - frame_index * kFrame;
+  const uint64_t begin = piece.range.offset - frame_index * kExtentFrameBytes;
   if (begin + piece.range.length_bytes > bytes.size()) return false;
   std::memcpy(piece.buffer, bytes.data() + begin, piece.range.length_bytes);
   return true;
@@ -335,7 +334,7 @@ bool ExtentCache::Request::copy(uint64_t frame_index, std::span<const std::byte>
 // The same of a frame that is kept. False, too: the kernel has taken some of it.
 bool ExtentCache::copy_found(const Request& request, uint64_t frame_index, const Pin& pin) {
   const Piece piece = request.piece_of(frame_index);
-  const uint64_t begin = piece.range.offset - frame_index * kFrame;
+  const uint64_t begin = piece.range.offset - frame_index * kExtentFrameBytes;
   if (begin + piece.range.length_bytes > pin.bytes().size()) return false;
   const std::span<std::byte> to{static_cast<std::byte*>(piece.buffer), piece.range.length_bytes};
   if (!request.cache.copy(pin, begin, to)) {
@@ -393,7 +392,7 @@ std::optional<size_t> ExtentCache::read_step(const ExtentFile& file, ByteRange r
 
 // Whether all of it is there, or on its way.
 bool ExtentCache::is_begun(const Request& request) {
-  for (uint64_t i = request.range.offset / kFrame; request.wants(i); ++i) {
+  for (uint64_t i = request.range.offset / kExtentFrameBytes; request.wants(i); ++i) {
     const FrameKey key = request.file.key(i);
     if (request.cache->contains(key)) continue;
     if (ahead_.join(key).kind == Reservation::Kind::kPass) return false;
@@ -429,7 +428,7 @@ void ExtentCache::will_need(const ExtentFile& file, ByteRange range, PartMover& 
 std::optional<size_t> ExtentCache::read_extents(const Request& request) {
   const BorrowedBatch batch(batches_);
   if (!batch) return {};
-  for (uint64_t first = request.range.offset / kFrame; request.wants(first); first += kBatchMax) {
+  for (uint64_t first = request.range.offset / kExtentFrameBytes; request.wants(first); first += kBatchMax) {
     if (!read_frames(request, first, *batch)) return {};
   }
   return request.range.length_bytes;
@@ -437,7 +436,7 @@ std::optional<size_t> ExtentCache::read_extents(const Request& request) {
 
 // What happens to be there as a whole.
 bool ExtentCache::read_found(const Request& request) {
-  for (uint64_t i = request.range.offset / kFrame; request.wants(i); ++i) {
+  for (uint64_t i = request.range.offset / kExtentFrameBytes; request.wants(i); ++i) {
     const Pin pin = request.cache->find(request.file.key(i));
     if (!pin || !copy_found(request, i, pin)) return false;
   }
@@ -454,7 +453,7 @@ bool ExtentCache::read_frames(const Request& request, uint64_t first, Batch& bat
   // Where it cannot be begun, now that the devices are asked anyway.
   if (batch.piece_count > 0 && request.mover.idle_devices() == 0) {
     const uint64_t ahead_end = std::min(request.advice.fetch_end, request.file.size_bytes);
-    for (; next < end && next * kFrame < ahead_end; ++next) reserve(request, next, batch);
+    for (; next < end && next * kExtentFrameBytes < ahead_end; ++next) reserve(request, next, batch);
   }
   // Our own first: no thread may wait while others may wait for it.
   if (!fetch(request, batch)) {
@@ -470,7 +469,7 @@ bool ExtentCache::read_frames(const Request& request, uint64_t first, Batch& bat
 bool ExtentCache::take_ahead(const Request& request, uint64_t frame_index, const Pin& pin) {
   const std::span<const std::byte> bytes = pin.bytes();
   if (!request.copy(frame_index, bytes)) return false;
-  if (!keeps_ || request.range.end() < frame_index * kFrame + bytes.size()) return true;
+  if (!keeps_ || request.range.end() < frame_index * kExtentFrameBytes + bytes.size()) return true;
   Reservation reservation =
       request.cache->reserve(request.file.key(frame_index), Admission::kToKeep);
   if (reservation.kind != Reservation::Kind::kFill) return true;
@@ -548,7 +547,7 @@ void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& b
   Reservation reservation = request.cache->reserve(key, admission(request, frame_index));
   if (reservation.kind == Reservation::Kind::kFill) {
     request.cache.claim(reservation.fill);
-    if (!wanted) table_.hold(key, frame_index * kFrame - request.range.end());
+    if (!wanted) table_.hold(key, frame_index * kExtentFrameBytes - request.range.end());
     batch.pieces[batch.piece_count] = {.range = file.frame_range(frame_index),
                                        .buffer = reservation.fill.bytes().data()};
     batch.fills[batch.piece_count++] = std::move(reservation.fill);
@@ -586,7 +585,7 @@ bool ExtentCache::fetch(const Request& request, Batch& batch) {
     } else if (error != 0) {
       batch.fills[i].abandon(error);
     } else {
-      const uint64_t index = range.offset / kFrame;
+      const uint64_t index = range.offset / kExtentFrameBytes;
       const uint64_t length = std::min(range.length_bytes, file.size_bytes - range.offset);
       const bool wanted = request.wants(index);
       const std::span<const std::byte> bytes = batch.fills[i].bytes().first(length);

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "iomgr/base/memory_order.h"
 #include "iomgr/base/sys.h"
 
 namespace graphlane {
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;  // estimates
 // What a packed frame becomes is known as if so many had become that.
 constexpr uint64_t kKnownFrames = 4;
 constexpr uint64_t kSlack = 16;  // parts of the budget

@@ -1,1 +1,2 @@
-$(eval $(call library,iomgr,$(wildcard iomgr/base/*.cc iomgr/read/*.cc iomgr/volume/*.cc iomgr/*.cc)))
+iomgr.ldlibs := -lfmt -luring
+$(eval $(call library,iomgr,$(wildcard iomgr/*/*.cc) $(wildcard iomgr/*.cc)))

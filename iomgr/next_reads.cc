@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "iomgr/base/cachestat.h"
+#include "iomgr/base/memory_order.h"
 #include "iomgr/base/sys.h"
 
 namespace graphlane {
 namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
 
 // The kernel begins no more at a call than a device's longest I/O, or its read-ahead.
 constexpr uint64_t kBegunAtOnce = 512 << 10;

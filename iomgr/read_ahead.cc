@@ -8,10 +8,8 @@
 namespace graphlane {
 namespace {
 
-constexpr uint64_t kFrame = kExtentFrameBytes;
-
 // Below this, reading ahead moves the heads more than it helps.
-constexpr uint64_t kMemoryMin = kCacheWaysMax / 2 * kFrame;
+constexpr uint64_t kMemoryMin = kCacheWaysMax / 2 * kExtentFrameBytes;
 
 // Between frames of one request, in frames.
 constexpr uint64_t kGapMax = 16;
@@ -35,20 +33,20 @@ Result<void> ReadAhead::init(uint64_t bytes, AheadTable& table) {
   table_ = &table;
   if (bytes < kMemoryMin) return Errno{ENOMEM};
   Result<void> mapped =
-      frames_.map(bytes, {.frames = {.frame_bytes = kFrame, .policy = CachePolicy::kFifo}});
+      frames_.map(bytes, {.frames = {.frame_bytes = kExtentFrameBytes, .policy = CachePolicy::kFifo}});
   if (!mapped) return mapped;
-  bytes_max_ = bytes / kFrame * kFrame;
+  bytes_max_ = bytes / kExtentFrameBytes * kExtentFrameBytes;
   resize(bytes_max_);
   return {};
 }
 
 void ReadAhead::resize(uint64_t bytes) {
   if (!frames_) return;
-  const uint64_t allowed = std::min(bytes, bytes_max_) / kFrame * kFrame;
+  const uint64_t allowed = std::min(bytes, bytes_max_) / kExtentFrameBytes * kExtentFrameBytes;
   (void)frames_->resize(allowed);
   // Not all of it: neighbours in a set may still be pinned.
   const uint64_t reach = allowed - allowed / 8;
-  reach_bytes_.store(allowed < kMemoryMin ? 0 : std::min(reach, kFramesMax * kFrame),
+  reach_bytes_.store(allowed < kMemoryMin ? 0 : std::min(reach, kFramesMax * kExtentFrameBytes),
                      std::memory_order_relaxed);
 }
 
@@ -59,17 +57,17 @@ class ReadAhead::Walk {
 
   bool ended() const { return range_ == forecast_.count; }
   uint64_t index() const { return index_; }
-  uint64_t distance_bytes() const { return passed_ * kFrame; }
+  uint64_t distance_bytes() const { return passed_ * kExtentFrameBytes; }
   void advance() {
     ++passed_;
-    if (++index_ * kFrame < forecast_.ranges[range_].end()) return;
+    if (++index_ * kExtentFrameBytes < forecast_.ranges[range_].end()) return;
     ++range_;
     enter();
   }
 
  private:
   void enter() {
-    if (!ended()) index_ = forecast_.ranges[range_].offset / kFrame;
+    if (!ended()) index_ = forecast_.ranges[range_].offset / kExtentFrameBytes;
   }
 
   const AheadTable::Forecast& forecast_;
@@ -83,7 +81,7 @@ class ReadAhead::Walk {
 // sweep: waiting would not make more of them.
 uint64_t ReadAhead::missing_frames(const ExtentFile& file, const AheadTable::Forecast& forecast,
                                    DeviceSet devices, FrameCache& cache) {
-  const uint64_t window = forecast.window_bytes / kFrame;
+  const uint64_t window = forecast.window_bytes / kExtentFrameBytes;
   const uint32_t device_count = file.map.geometry().device_count;
   const uint64_t step = forecast.step_bytes * static_cast<uint64_t>(std::popcount(devices)) /
                         device_count;
@@ -104,7 +102,7 @@ uint64_t ReadAhead::missing_frames(const ExtentFile& file, const AheadTable::For
     has_gap |= begun && ours && missing > 0;
     (begun || !ours ? others : missing) += 1;
   }
-  return walk.ended() || has_gap || missing * kFrame >= step ? missing : 0;
+  return walk.ended() || has_gap || missing * kExtentFrameBytes >= step ? missing : 0;
 }
 
 void ReadAhead::begin(const ExtentFile& file, const AheadTable::Forecast& forecast,
@@ -169,7 +167,7 @@ void ReadAhead::Batch::ended(int error) {
     }
     const ByteRange& range = pieces[i].range;
     const uint64_t length = std::min(range.length_bytes, size_bytes - range.offset);
-    key.frame_index = range.offset / kFrame;
+    key.frame_index = range.offset / kExtentFrameBytes;
     owner->table_->keep(key, fills[i].publish(length));
     fetched += length;
   }

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "iomgr/base/memory_order.h"
 #include "iomgr/base/reopen.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/memory_limit.h"
@@ -14,7 +15,6 @@
 namespace graphlane {
 namespace {
 
-constexpr uint64_t kFrame = kExtentFrameBytes;
 constexpr uint64_t kNeverWanted = UINT64_MAX;
 // A scan that has not moved for so long is not waited for.
 constexpr auto kMoving = std::chrono::seconds(1);
@@ -24,12 +24,12 @@ constexpr uint64_t kBudgetStep = 16 << 20;
 // Reads forwards that make a sweep, which others wait for.
 constexpr uint32_t kSweepSteps = 3;
 constexpr uint64_t kAheadMax = 24 << 20;
-constexpr uint64_t kAheadShare = 2;  // of the budget
+constexpr uint64_t kSharedAheadShare = 2;  // of the budget
 // 64 TiB, of all files together. One of holes can have any size, and each frame takes a byte here.
 constexpr uint64_t kFramesMax = uint64_t{1} << 26;
 
-uint64_t first_frame_of(ByteRange range) { return range.offset / kFrame; }
-uint64_t end_frame_of(ByteRange range) { return (range.end() + kFrame - 1) / kFrame; }
+uint64_t first_frame_of(ByteRange range) { return range.offset / kExtentFrameBytes; }
+uint64_t end_frame_of(ByteRange range) { return (range.end() + kExtentFrameBytes - 1) / kExtentFrameBytes; }
 
 }  // namespace
 
@@ -103,8 +103,8 @@ struct SharedScan::File {
     return reinterpret_cast<SharedFlag*>(memory + sizeof(SharedHeader))[frame];
   }
   ByteRange range_of(uint64_t frame) const {
-    const uint64_t offset = frame * kFrame;
-    return {.offset = offset, .length_bytes = std::min(kFrame, size_bytes - offset)};
+    const uint64_t offset = frame * kExtentFrameBytes;
+    return {.offset = offset, .length_bytes = std::min(kExtentFrameBytes, size_bytes - offset)};
   }
 
   // Whether the kernel has taken pages of it: the oldest go first, so two tell.
@@ -159,7 +159,7 @@ void SharedScan::fetch_ahead() {
   ByteRange range;
   {
     MutexLock lock(cache_.mu_);
-    const uint64_t most = std::min(kAheadMax, cache_.budget_bytes_ / kAheadShare);
+    const uint64_t most = std::min(kAheadMax, cache_.budget_bytes_ / kSharedAheadShare);
     range = place_->stream->take_ahead(most);
   }
   if (range.length_bytes > 0) (void)cache_.bring(*file_, *place_, range, true);
@@ -271,7 +271,7 @@ void SharedCache::tidy() {
 SharedStats SharedCache::stats() const {
   MutexLock lock(mu_);
   SharedStats stats = stats_;
-  stats.resident_bytes = resident_.size() * kFrame;
+  stats.resident_bytes = resident_.size() * kExtentFrameBytes;
   stats.budget_bytes = budget_bytes_;
   return stats;
 }
@@ -291,7 +291,6 @@ void SharedCache::count_processes(File& file) {
 }
 
 void SharedCache::look_for_crowd(uint64_t available_bytes) {
-  constexpr auto relaxed = std::memory_order_relaxed;  // it orders nothing
   uint64_t all_bytes = 0;
   for (const auto& file : files_) {
     const SharedHeader& header = file->header();
@@ -309,7 +308,7 @@ void SharedCache::look_at_budget() {
     budget_bytes_ = page_cache_budget_of(available_bytes);
   }
   unlooked_bytes_ = 0;
-  const size_t keep = budget_bytes_ / kFrame;
+  const size_t keep = budget_bytes_ / kExtentFrameBytes;
   if (resident_.size() <= keep) return;
   const size_t excess = resident_.size() - keep;
   put_first_wanted_last(excess, Clock::now());
@@ -349,7 +348,7 @@ void SharedCache::forget_lost(File& file, ByteRange range) {
       return frame.file == &file && frame.index == i;
     });
     forget(static_cast<size_t>(found - resident_.begin()));
-    stats_.lost_bytes += kFrame;
+    stats_.lost_bytes += kExtentFrameBytes;
   }
 }
 
@@ -421,8 +420,8 @@ bool SharedCache::is_last(const File& file, const SharingProcess& process,
 // kChanged: it has waited, and all may be different.
 SharedCache::Room SharedCache::make_room(size_t count, const File& file, Place& place, bool ahead,
                                          Hold& hold) {
-  if ((resident_.size() + count) * kFrame <= budget_bytes_) return Room::kMade;
-  const size_t keep = budget_bytes_ / kFrame;
+  if ((resident_.size() + count) * kExtentFrameBytes <= budget_bytes_) return Room::kMade;
+  const size_t keep = budget_bytes_ / kExtentFrameBytes;
   if (keep < count) return Room::kNone;
   const auto now = Clock::now();
   const size_t victim_count = resident_.size() + count - keep;
@@ -531,7 +530,7 @@ int SharedCache::bring_frames(File& file, Place& place, ByteRange range, bool ah
   }
   changed_.notify_all();
   if (error == 0) {
-    const uint64_t fetched = frames.size() * kFrame;
+    const uint64_t fetched = frames.size() * kExtentFrameBytes;
     stats_.fetched_bytes += fetched;
     if (!ahead) stats_.found_bytes += range.length_bytes - std::min(range.length_bytes, fetched);
     if ((unlooked_bytes_ += fetched) >= kBudgetStep) look_at_budget();

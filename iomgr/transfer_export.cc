@@ -16,9 +16,9 @@ namespace {
 
 // A directory in the target, if that is one, or else beside it, so where the copies can be renamed
 // to. Gone with all in it at the end; what a killed export left goes with the next.
-class Stage {
+class ExportStage {
  public:
-  static Outcome<Stage> create(const fs::path& target) {
+  static Outcome<ExportStage> create(const fs::path& target) {
     std::error_code ignored;
     const fs::path place = fs::is_directory(target, ignored) ? target : target.parent_path();
     remove_unlocked(place, kPrefix);
@@ -26,7 +26,7 @@ class Stage {
       const std::string id(UuidText(Uuid::random()).view().substr(0, 8));
       const fs::path own = place / (kPrefix + id);
       if (::mkdir(own.c_str(), 0700) != 0) return os_error(errno, own.string(), "cannot create");
-      Stage stage(own);
+      ExportStage stage(own);
       stage.directory_ = lock_name(own, O_RDONLY | O_DIRECTORY);
       if (stage.directory_) return stage;
       if (errno == EWOULDBLOCK || errno == ENOENT) continue;  // another one took it for a dead one's
@@ -36,9 +36,9 @@ class Stage {
       return stage;
     }
   }
-  Stage(Stage&& other) noexcept
+  ExportStage(ExportStage&& other) noexcept
       : own_(std::exchange(other.own_, {})), directory_(std::move(other.directory_)) {}
-  ~Stage() {
+  ~ExportStage() {
     std::error_code error;
     if (!own_.empty()) fs::remove_all(own_, error);
   }
@@ -54,7 +54,7 @@ class Stage {
  private:
   static constexpr char kPrefix[] = ".graphlane-export-";
 
-  explicit Stage(fs::path own) : own_(std::move(own)) {}
+  explicit ExportStage(fs::path own) : own_(std::move(own)) {}
   fs::path own_;
   Fd directory_;  // locked; and open since before the first write, so that its errors are told
 };
@@ -161,7 +161,7 @@ Outcome<TransferSummary> export_files(const Volume& volume, const ExportOptions&
     return checked.error();
   }
 
-  Outcome<Stage> stage = Stage::create(target->path);
+  Outcome<ExportStage> stage = ExportStage::create(target->path);
   if (!stage) return stage.error();
   Progress progress("export", logical_bytes(*nodes, *from));
   TransferState state{.progress = &progress, .summary = {}};

@@ -17,9 +17,9 @@ namespace fs = std::filesystem;
 namespace {
 
 // A directory of our own below .graphlane/tmp, gone with all in it at the end.
-class Stage {
+class ImportStage {
  public:
-  static Outcome<Stage> create(const Volume& volume) {
+  static Outcome<ImportStage> create(const Volume& volume) {
     const TreePlace tmp{.directory_fd = volume.root_fd(),
                         .path = kStagingDirectory,
                         .shown = volume.root() + "/" + kStagingDirectory};
@@ -28,17 +28,17 @@ class Stage {
     if (::mkdirat(own.directory_fd, own.path.c_str(), 0700) != 0) {
       return own.error(errno, "cannot create");
     }
-    return Stage(volume, std::move(own));
+    return ImportStage(volume, std::move(own));
   }
-  Stage(Stage&& other) noexcept
+  ImportStage(ImportStage&& other) noexcept
       : volume_(std::exchange(other.volume_, nullptr)), own_(std::move(other.own_)) {}
-  ~Stage() {
+  ~ImportStage() {
     if (volume_ != nullptr) (void)remove_volume_tree(*volume_, own_, /*force=*/true);
   }
   TreePlace top() const { return own_.at("top"); }
 
  private:
-  Stage(const Volume& volume, TreePlace own) : volume_(&volume), own_(std::move(own)) {}
+  ImportStage(const Volume& volume, TreePlace own) : volume_(&volume), own_(std::move(own)) {}
   const Volume* volume_;
   TreePlace own_;
 };
@@ -133,7 +133,7 @@ class Import {
 
     const Outcome<VolumeLock> lock = VolumeLock::take(volume_, VolumeLock::kShared);
     if (!lock) return lock.error();
-    Outcome<Stage> stage = Stage::create(volume_);
+    Outcome<ImportStage> stage = ImportStage::create(volume_);
     if (!stage) return stage.error();
     Outcome<void> done = copy_tree(
         source_.place, source_.nodes, stage->top(),
@@ -272,7 +272,7 @@ class Import {
     return {};
   }
 
-  Outcome<void> put_in_place(const Stage& stage, const TreePlace& target) {
+  Outcome<void> put_in_place(const ImportStage& stage, const TreePlace& target) {
     if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
     if (Outcome<void> synced = unsynced_.sync(); !synced) return synced;
     // Stubs and plain files, before they get their names.

@@ -25,7 +25,7 @@
 namespace graphlane {
 namespace {
 
-VolumeDevices volume;  // under the SlowLock
+VolumeDevices named_volume;  // under the SlowLock
 
 // All zeros: there is no such name.
 struct stat status_of(int directory, const char* path, int flags) {
@@ -70,7 +70,7 @@ bool read_volume_above(int directory) {
   static PathText text;
   find_path(directory, &text);
   text << "/";
-  return read_volume_file(text.view(), &volume) == nullptr;
+  return read_volume_file(text.view(), &named_volume) == nullptr;
 }
 
 // What has changed of the directory's names that the path is one of is durable. Under the SlowLock.
@@ -92,7 +92,7 @@ class NameChange {
       if (volume_count_ == 0) slow_lock_.reset();
       return true;
     }
-    const Fd root = open_volume(volume);
+    const Fd root = open_volume(named_volume);
     return names_[volume_count_++].take(root.get());
   }
 
@@ -105,7 +105,7 @@ class NameChange {
     // Parts that stay are no harm: graphlane check --repair removes them.
     if (volume_count_ > 0 && stub && sys::fstat(stub.fd(), &st) == 0 && st.st_nlink == 0 &&
         (path == nullptr || sync_names(directory, path)) &&
-        !open_devices_of(stub.fd(), stub.layout(), &volume, &devices)) {
+        !open_devices_of(stub.fd(), stub.layout(), &named_volume, &devices)) {
       remove_parts(devices, stub.layout().file_id);
     }
     errno = saved_errno;
@@ -124,7 +124,7 @@ bool leaves_volume(const NamedStub& stub, int directory, const char* path) {
   if (!lock) return false;
   const Fd parent = open_parent(directory, path);
   if (!parent) return false;  // as rename() will say
-  return !read_volume_above(parent.get()) || volume.volume != stub.layout().volume;
+  return !read_volume_above(parent.get()) || named_volume.volume != stub.layout().volume;
 }
 
 // The parts of a file, on their devices.
@@ -133,7 +133,7 @@ int sync_parts(const NamedStub& stub) {
   {
     const SlowLockGuard lock(slow_lock);
     if (!lock) return EIO;
-    const Failure failure = open_devices_of(stub.fd(), stub.layout(), &volume, &devices);
+    const Failure failure = open_devices_of(stub.fd(), stub.layout(), &named_volume, &devices);
     if (failure) return failure.error;
   }
   for (const int root : devices.roots()) {
@@ -203,7 +203,7 @@ void share_rights(const NamedStub& stub) {
   const int saved_errno = errno;
   const SlowLockGuard lock(slow_lock);
   Devices devices;
-  if (lock && !open_devices_of(stub.fd(), stub.layout(), &volume, &devices)) {
+  if (lock && !open_devices_of(stub.fd(), stub.layout(), &named_volume, &devices)) {
     (void)share_access(stub.fd(), devices, stub.layout().file_id);
   }
   errno = saved_errno;

@@ -35,7 +35,7 @@ ssize_t read_vector(const OpenFileRef& file, const Memory& memory, uint64_t offs
 }
 
 // Reads past the kernel's single queue, unless the kernel must have it.
-Attempt attempt(int fd, const Memory& memory, off_t offset, ssize_t* result) {
+Attempt attempt_read(int fd, const Memory& memory, off_t offset, ssize_t* result) {
   const OpenFileRef file = acquire(fd);
   if (!file) return Attempt::kDeclined;
   if (file->origin == Origin::kDamaged) {
@@ -79,8 +79,8 @@ ssize_t read_target(int fd, const Memory& memory, off_t offset, Original origina
   }
   pthread_testcancel();
   ssize_t result = 0;
-  Attempt outcome = attempt(fd, memory, offset, &result);
-  if (outcome == Attempt::kLost) outcome = attempt(fd, memory, offset, &result);
+  Attempt outcome = attempt_read(fd, memory, offset, &result);
+  if (outcome == Attempt::kLost) outcome = attempt_read(fd, memory, offset, &result);
   if (outcome == Attempt::kDeclined) return original();
   if (result >= 0) return result;
   errno = static_cast<int>(-result);

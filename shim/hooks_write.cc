@@ -57,7 +57,7 @@ int write_error(const OpenFileRef& file) {
   return may_write(file.access()) ? 0 : EBADF;
 }
 
-Attempt attempt(int fd, const Memory& memory, off_t offset, ssize_t* result) {
+Attempt attempt_write(int fd, const Memory& memory, off_t offset, ssize_t* result) {
   const OpenFileRef file = acquire_stub(fd);
   if (!file) return Attempt::kDeclined;
   int error = write_error(file);
@@ -76,8 +76,8 @@ ssize_t write_memory(int fd, const Memory& memory, off_t offset, Original origin
   if (offset < kAtFileOffset) return original();
   pthread_testcancel();
   ssize_t result = 0;
-  Attempt outcome = foreign ? Attempt::kDeclined : attempt(fd, memory, offset, &result);
-  if (outcome == Attempt::kLost) outcome = attempt(fd, memory, offset, &result);
+  Attempt outcome = foreign ? Attempt::kDeclined : attempt_write(fd, memory, offset, &result);
+  if (outcome == Attempt::kLost) outcome = attempt_write(fd, memory, offset, &result);
   if (outcome == Attempt::kDeclined) {
     const bool linked = !memory.is_vector && may_be_linked(fd) &&
                         write_past_kernel(fd, memory.iov->iov_base, memory.iov->iov_len, offset, &result);

@@ -14,17 +14,17 @@ namespace graphlane {
 namespace {
 
 // Under the SlowLock.
-VolumeDevices devices;  // of the file located last
+VolumeDevices located_devices;  // of the file located last
 PathText stub_path;
 
 // N directories, each with its NUL, for the report.
 bool parse_directories(const char* text, size_t length) {
   size_t at = 0;
-  for (uint32_t d = 0; d < devices.count; ++d) {
+  for (uint32_t d = 0; d < located_devices.count; ++d) {
     const size_t n = strnlen(text + at, length - at);
     if (n == length - at) return false;
-    devices.roots[d].cut(0);
-    devices.roots[d] << std::string_view(text + at, n);
+    located_devices.roots[d].cut(0);
+    located_devices.roots[d] << std::string_view(text + at, n);
     at += n + 1;
   }
   return true;
@@ -32,11 +32,11 @@ bool parse_directories(const char* text, size_t length) {
 
 Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* parts) {
   Devices roots;
-  if (const Failure failure = open_devices_of(fd, layout, &devices, &roots)) return failure;
+  if (const Failure failure = open_devices_of(fd, layout, &located_devices, &roots)) return failure;
   const Result<void, PartError> opened = parts->open(roots.roots(), layout, flags);
   if (opened) return {};
   const PartError& error = opened.error();
-  return {devices.roots[error.device_index].c_str(),
+  return {located_devices.roots[error.device_index].c_str(),
           error.size_found < error.size_expected ? "the part is shorter than it should be"
                                                  : strerrordesc_np(error.code),
           error_for_program(error.code)};
@@ -50,9 +50,9 @@ Located take(const ServerAnswer& answer, Origin origin, int flags, PartFiles* pa
   if (answer.error == EAGAIN) located.origin = Origin::kWritten;
   if (answer.error != 0) return located;
   parts->adopt({answer.parts, answer.reply->device_count}, flags);
-  devices.count = answer.reply->device_count;
+  located_devices.count = answer.reply->device_count;
   if (decode_stub(answer.reply->stub, &located.layout) == StubVerdict::kStub &&
-      located.layout.geometry.device_count == devices.count &&
+      located.layout.geometry.device_count == located_devices.count &&
       parse_directories(answer.directories, answer.directories_length)) {
     located.origin = origin;
   }
@@ -117,27 +117,27 @@ Located locate_to_write(int fd, PartFiles* parts, Fd* connection) {
 
 uint64_t size_by_parts(int fd, const Layout& layout) {
   Devices roots;
-  if (open_devices_of(fd, layout, &devices, &roots)) return layout.logical_size;
+  if (open_devices_of(fd, layout, &located_devices, &roots)) return layout.logical_size;
   const PartName name(layout.file_id);
   uint64_t sizes[kDeviceCountMax] = {};
-  for (uint32_t d = 0; d < devices.count; ++d) {
+  for (uint32_t d = 0; d < located_devices.count; ++d) {
     struct stat st;
     if (::syscall(SYS_newfstatat, roots.roots()[d], name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) {
       sizes[d] = static_cast<uint64_t>(st.st_size);
     }
   }
-  return std::min(layout.logical_size, layout.map().logical_size({sizes, devices.count}));
+  return std::min(layout.logical_size, layout.map().logical_size({sizes, located_devices.count}));
 }
 
 Fd open_run_directory(int stub_fd) {
   find_path(stub_fd, &stub_path);
-  if (read_volume_file(stub_path.view(), &devices) != nullptr) return {};
+  if (read_volume_file(stub_path.view(), &located_devices) != nullptr) return {};
   stub_path.cut(0);
-  stub_path << devices.directory.view() << "/.graphlane/run";
+  stub_path << located_devices.directory.view() << "/.graphlane/run";
   return Fd(sys::openat(AT_FDCWD, stub_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-const char* located_device(uint32_t device_index) { return devices.roots[device_index].c_str(); }
+const char* located_device(uint32_t device_index) { return located_devices.roots[device_index].c_str(); }
 
 bool is_stub(int fd, const struct stat& st, Layout* layout) {
   if (!S_ISREG(st.st_mode) || st.st_size != kStubSize || lies_on_fuse(fd)) return false;

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "iomgr/base/memory_map.h"
+#include "iomgr/base/memory_order.h"
 #include "iomgr/base/sys.h"
 #include "shim/open_file.h"
 #include "shim/process.h"
@@ -14,8 +15,6 @@
 
 namespace graphlane {
 namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
 
 struct Permit {
   Uuid file_id;

@@ -12,15 +12,20 @@ SHIM_IOMGR := base/file_io base/memory_map base/size_text base/uuid \
   volume/ownership volume/part_record volume/part_record_io stub stub_lock server_socket ask_to_share part_files lane_io io_queue \
   uring_queue aio_queue sync_queue memory_limit device_kind device_gate cache cache_budget cache_hold \
   cache_policy stream_table read_order next_reads ahead_table extent_cache mapped_cache word_packing read_ahead read_turns ahead_queue
-SHIM_OBJECTS := $(patsubst %.cc,$(PLAIN)/shim/%.o,$(wildcard shim/*.cc)) \
-  $(patsubst %,$(PLAIN)/shim/iomgr/%.o,$(SHIM_IOMGR))
+SHIM_OBJECTS := $(call objects_in,$(PLAIN)/shim,shim,$(wildcard shim/*.cc)) \
+  $(call objects_in,$(PLAIN)/shim,iomgr,$(SHIM_IOMGR:%=iomgr/%.cc))
 SHIM_CXXFLAGS := -std=c++20 -O2 -g -pthread $(WARN) -fPIC -fvisibility=hidden -fno-exceptions \
   -fno-rtti -fno-threadsafe-statics -ftls-model=initial-exec -Wframe-larger-than=2560
 
-$(PLAIN)/shim/%.o: %.cc
+define compile_shim
 	@mkdir -p $(@D)
 	$(call say,CXX,$< (shim))
 	$(Q)$(CXX) $(CPPFLAGS) $(SHIM_CXXFLAGS) -MMD -MP -c -o $@ $<
+endef
+$(PLAIN)/shim/obj/%.o: %.cc
+	$(compile_shim)
+$(PLAIN)/shim/unity/%.o: $(PLAIN)/shim/unity/%.cc
+	$(compile_shim)
 
 # Only the names of the table leave the library, whatever visibility a system
 # header asks for.

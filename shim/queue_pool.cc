@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kQueueCount = 16;
 
 QueueSlot slots[kQueueCount];
-std::atomic<IoBackend> backend{IoBackend::kAuto};
+std::atomic<IoBackend> backend_chosen{IoBackend::kAuto};
 
 // Of the process that read first; a child by fork has another one.
 std::atomic<uint32_t> first_epoch{0};
@@ -23,7 +23,7 @@ std::atomic<uint32_t> first_epoch{0};
 int make_wake_fd() { return keep_internal(Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))); }
 
 // Makes the slot's queue if it has none of this process.
-bool ready(QueueSlot& slot, uint32_t epoch) {
+bool is_ready(QueueSlot& slot, uint32_t epoch) {
   if (slot.queue != nullptr && slot.epoch == epoch) return true;
   if (slot.queue != nullptr) {
     slot.queue->~IoQueue();  // the parent's: unmaps and closes our copies of it
@@ -36,14 +36,14 @@ bool ready(QueueSlot& slot, uint32_t epoch) {
   // A synchronous queue is no better than none.
   if (!queue || chosen == IoBackend::kThreads) {
     slot.refused = true;
-    backend.store(IoBackend::kThreads, std::memory_order_relaxed);
+    backend_chosen.store(IoBackend::kThreads, std::memory_order_relaxed);
     return false;
   }
   set_entry((*queue)->internal_fd(), FdEntry::internal());
   slot.queue = *queue;
   slot.wake_fd = make_wake_fd();
   slot.epoch = epoch;
-  backend.store(chosen, std::memory_order_relaxed);
+  backend_chosen.store(chosen, std::memory_order_relaxed);
   return true;
 }
 
@@ -57,7 +57,7 @@ QueueSlot* borrow() {
         !slot.holder.compare_exchange_strong(holder, epoch, std::memory_order_acquire)) {
       continue;
     }
-    if (ready(slot, epoch)) return &slot;
+    if (is_ready(slot, epoch)) return &slot;
     slot.holder.store(0, std::memory_order_release);
     return nullptr;
   }
@@ -86,7 +86,7 @@ void BorrowedQueue::discard() {
 }
 
 const char* backend_in_use() {
-  const IoBackend used = backend.load(std::memory_order_relaxed);
+  const IoBackend used = backend_chosen.load(std::memory_order_relaxed);
   return used == IoBackend::kUring || used == IoBackend::kAio ? name_of(used) : "preadv";
 }
 

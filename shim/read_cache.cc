@@ -13,7 +13,7 @@ namespace {
 
 // No destructor of ours runs while other threads may still read.
 alignas(ExtentCache) unsigned char storage[sizeof(ExtentCache)];
-std::atomic<ExtentCache*> ready{nullptr};
+std::atomic<ExtentCache*> ready_cache{nullptr};
 std::atomic<bool> begun{false};
 
 // So long after it has read what others read, too, the process still shares.
@@ -22,12 +22,12 @@ constexpr int64_t kSharingLastsMs = 1000;
 // Null: there is none, or somebody is just making it.
 ExtentCache* read_cache() {
   if (!is_first_process()) return nullptr;
-  ExtentCache* cache = ready.load(std::memory_order_acquire);
+  ExtentCache* cache = ready_cache.load(std::memory_order_acquire);
   if (cache != nullptr || settings().cache.budget_bytes == 0) return cache;
   if (begun.exchange(true, std::memory_order_relaxed)) return nullptr;
   cache = new (storage) ExtentCache();
   if (!cache->start(settings().cache)) return nullptr;  // tried once
-  ready.store(cache, std::memory_order_release);
+  ready_cache.store(cache, std::memory_order_release);
   return cache;
 }
 
@@ -80,7 +80,7 @@ void give_way_to_sharing(bool shares, int64_t now_ms, PartMover& mover) {
   static std::atomic<bool> gave{false};
   static std::atomic<int64_t> shared_ms{0};
   static FutexLock changing;  // held while what `gave` says is done
-  ExtentCache* const cache = ready.load(std::memory_order_acquire);
+  ExtentCache* const cache = ready_cache.load(std::memory_order_acquire);
   if (cache == nullptr) return;
   if (shares) shared_ms.store(now_ms, std::memory_order_relaxed);
   if (gave.load(std::memory_order_relaxed) == shares) return;
@@ -105,7 +105,7 @@ void will_need_cached(const OpenFileRef& file, ByteRange range, PartMover& mover
 }
 
 ExtentCacheStats read_cache_stats() {
-  const ExtentCache* cache = ready.load(std::memory_order_acquire);
+  const ExtentCache* cache = ready_cache.load(std::memory_order_acquire);
   return cache == nullptr ? ExtentCacheStats{} : cache->stats();
 }
 

@@ -178,7 +178,7 @@ void write_table(ReportText& out) {
   if (sweeps.begun_bytes > 0) write_counters(out, "page cache, ahead", sweeps);
 }
 
-ReportText report;
+ReportText report_text;
 
 // Kept from the start: many programs close their stderr before the library's
 // end is reached (coreutils do, to notice a full disk).
@@ -196,14 +196,14 @@ __attribute__((destructor)) void print_report() {
   const char* target = settings().report;
   if (target == nullptr || file_entries.load(std::memory_order_acquire) == 0) return;
   if (std::string_view(target) == "1") {
-    write_table(report);
-    (void)!sys::write(report_fd, report.c_str(), report.view().size());
+    write_table(report_text);
+    (void)!sys::write(report_fd, report_text.c_str(), report_text.view().size());
     return;
   }
-  write_json(report);
+  write_json(report_text);
   const Fd fd(
       sys::openat(AT_FDCWD, target, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!fd || !write_full(fd.get(), report.c_str(), report.view().size())) {
+  if (!fd || !write_full(fd.get(), report_text.c_str(), report_text.view().size())) {
     complain(target, "cannot write the report");
   }
 }

@@ -8,6 +8,7 @@
 
 #include "iomgr/base/free_slot.h"
 #include "iomgr/base/futex.h"
+#include "iomgr/base/memory_order.h"
 #include "iomgr/base/reopen.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/memory_limit.h"
@@ -25,7 +26,6 @@
 namespace graphlane {
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
 // Of less, the question would cost more than the answer is worth.
 constexpr uint64_t kSharedMin = 512 << 10;
 // What is asked for at a time: the server keeps that much for us while we copy.

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 
+#include "iomgr/base/memory_order.h"
 #include "iomgr/memory_limit.h"
 #include "iomgr/next_reads.h"
 #include "shim/held_signals.h"
@@ -13,8 +14,6 @@
 
 namespace graphlane {
 namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
 
 constinit NextReads next_reads;
 constinit SweptFiles swept_files;

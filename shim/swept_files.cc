@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include "iomgr/base/memory_order.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/memory_limit.h"
 #include "shim/open_file.h"
@@ -9,8 +10,6 @@
 
 namespace graphlane {
 namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
 
 // Of the memory that is left, at most.
 constexpr uint64_t kKeptShare = 4;

@@ -41,8 +41,8 @@ Result<uint64_t> append_cached(int memory, int file, uint64_t offset, uint64_t l
   return done;
 }
 
-constexpr uint64_t round_down(uint64_t value) { return value / kBlockBytes * kBlockBytes; }
-constexpr uint64_t round_up(uint64_t value) { return round_down(value + kBlockBytes - 1); }
+constexpr uint64_t block_floor(uint64_t value) { return value / kBlockBytes * kBlockBytes; }
+constexpr uint64_t block_ceiling(uint64_t value) { return block_floor(value + kBlockBytes - 1); }
 
 }  // namespace
 
@@ -93,8 +93,8 @@ class DirectReader {
       buffer_ = std::move(*memory);
     }
     index_ = index;
-    begin_ = round_down(at);
-    const uint64_t length_bytes = std::min(kPieceBytes, round_up(end_of_run(index, at) - begin_));
+    begin_ = block_floor(at);
+    const uint64_t length_bytes = std::min(kPieceBytes, block_ceiling(end_of_run(index, at) - begin_));
     const Result<size_t> got = pread_full(file, buffer_.data(), length_bytes, begin_);
     if (!got) return got.error();
     held_bytes_ = *got;

@@ -6,12 +6,12 @@
 
 LIBDIR ?= $(PREFIX)/lib
 SHARE_CPPFLAGS := -DGRAPHLANE_SHARE_LIBDIR='"$(LIBDIR)"'
-$(BUILD)/obj/adapters/share/rendezvous.o: EXTRA_CXXFLAGS := $(SHARE_CPPFLAGS)
+share.cxxflags := $(SHARE_CPPFLAGS)
 
 share_main := adapters/share/coordinator_main.cc
 share_kit := $(filter-out $(share_main),$(wildcard adapters/share/*.cc))
 $(eval $(call library,share,$(share_kit)))
-$(eval $(call program,graphlane-share-coordinator,$(share_main),share graphfmt iomgr,-lfmt))
+$(eval $(call program,graphlane-share-coordinator,$(share_main),share graphfmt iomgr))
 
 # What a job has of it: all but the coordinator.
 share_coordinator := $(patsubst %,adapters/share/%.cc,buffer_pool chunk_size coordinator global_table packed_partition packed_store \
@@ -19,14 +19,19 @@ share_coordinator := $(patsubst %,adapters/share/%.cc,buffer_pool chunk_size coo
 SHARE_SOURCES := $(filter-out $(share_coordinator),$(share_kit)) \
   $(patsubst %,graphfmt/%.cc,grid_read line) \
   $(patsubst %,iomgr/base/%.cc,error file_io progress size size_text)
-SHARE_OBJECTS := $(patsubst %.cc,$(PLAIN)/share/%.o,$(SHARE_SOURCES))
+SHARE_OBJECTS := $(call objects_in,$(PLAIN)/share,kit,$(SHARE_SOURCES))
 SHARE_LIBRARIES := $(addprefix $(PLAIN)/lib/,libgraphlane-share.a libgraphlane-share.so)
 
-$(PLAIN)/share/%.o: %.cc
+define compile_share
 	@mkdir -p $(@D)
 	$(call say,CXX,$< (share))
 	$(Q)$(CXX) $(CPPFLAGS) $(SHARE_CPPFLAGS) -std=c++20 -O2 -g1 -pthread $(WARN) -fPIC \
 	  -fvisibility=hidden -MMD -MP -c -o $@ $<
+endef
+$(PLAIN)/share/obj/%.o: %.cc
+	$(compile_share)
+$(PLAIN)/share/unity/%.o: $(PLAIN)/share/unity/%.cc
+	$(compile_share)
 
 $(PLAIN)/lib/libgraphlane-share.a: $(SHARE_OBJECTS)
 	@mkdir -p $(@D)
@@ -49,9 +54,10 @@ install-share: $(SHARE_LIBRARIES) $(BUILD)/bin/graphlane-share-coordinator
 	install -d $(addprefix $(DESTDIR),$(LIBDIR)/graphlane $(LIBDIR)/pkgconfig $(PREFIX)/include $(PREFIX)/bin)
 	install -m 644 $(wildcard adapters/share/graphlane_share.h*) $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(PLAIN)/lib/libgraphlane-share.a $(DESTDIR)$(LIBDIR)
-	install -m 755 $(PLAIN)/lib/libgraphlane-share.so $(DESTDIR)$(LIBDIR)/libgraphlane-share.so.0
+	strip --strip-debug $(DESTDIR)$(LIBDIR)/libgraphlane-share.a
+	$(call install_binary,755,$(PLAIN)/lib/libgraphlane-share.so,$(LIBDIR)/libgraphlane-share.so.0)
 	ln -sf libgraphlane-share.so.0 $(DESTDIR)$(LIBDIR)/libgraphlane-share.so
-	install -m 755 $(BUILD)/bin/graphlane-share-coordinator $(DESTDIR)$(LIBDIR)/graphlane
+	$(call install_binary,755,$(BUILD)/bin/graphlane-share-coordinator,$(LIBDIR)/graphlane/graphlane-share-coordinator)
 	ln -sf $(LIBDIR)/graphlane/graphlane-share-coordinator $(DESTDIR)$(PREFIX)/bin
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 	  adapters/share/graphlane-share.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/graphlane-share.pc
@@ -62,5 +68,6 @@ uninstall-share:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,include/graphlane_share.h include/graphlane_share.hpp \
 	  bin/graphlane-share-coordinator)
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libgraphlane-share.a libgraphlane-share.so \
-	  libgraphlane-share.so.0 pkgconfig/graphlane-share.pc graphlane/graphlane-share-coordinator)
+	  libgraphlane-share.so.0 libgraphlane-share.so.0.debug pkgconfig/graphlane-share.pc \
+	  graphlane/graphlane-share-coordinator graphlane/graphlane-share-coordinator.debug)
 	$(renew_ld_cache)

@@ -198,18 +198,21 @@ class TextPlanner {
     const auto line = lines_.peek();
     if (!line) return here("no line 'ROWS COLUMNS ENTRIES' in the first 64 KiB");
     const auto words = columns_of(*line, ' ');
-    const auto rows = whole_number(words[0]);
-    const auto columns = words.size() > 1 ? whole_number(words[1]) : std::nullopt;
-    const auto entries = words.size() > 2 ? whole_number(words[2]) : std::nullopt;
-    if (!rows || !columns || !entries || words.size() > 3) {
-      return here("'ROWS COLUMNS ENTRIES' is expected: " + quoted(*line));
+    std::array<uint64_t, 3> sizes = {};
+    bool are_sizes = words.size() == sizes.size();
+    for (size_t i = 0; are_sizes && i < sizes.size(); ++i) {
+      const auto number = whole_number(words[i]);
+      are_sizes = number.has_value();
+      sizes[i] = number.value_or(0);
     }
-    if (*rows != *columns) {
+    if (!are_sizes) return here("'ROWS COLUMNS ENTRIES' is expected: " + quoted(*line));
+    const auto [rows, columns, entries] = sizes;
+    if (rows != columns) {
       return here(fmt::format("a matrix of {} x {}: rows and columns are different things, and no graph's vertices",
-                              *rows, *columns));
+                              rows, columns));
     }
-    plan_.declared_vertices = *rows;
-    plan_.declared_lines = *entries;
+    plan_.declared_vertices = rows;
+    plan_.declared_lines = entries;
     lines_.take();
     return {};
   }

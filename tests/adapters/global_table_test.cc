@@ -11,17 +11,17 @@
 namespace graphlane::share {
 namespace {
 
-constexpr uint32_t kPartitions = 6;
+constexpr uint32_t kTablePartitions = 6;
 
 PartitionSet some(std::initializer_list<uint32_t> members) {
-  PartitionSet set(kPartitions);
+  PartitionSet set(kTablePartitions);
   for (const uint32_t p : members) set.add(p);
   return set;
 }
 
 class GlobalTableTest : public testing::Test {
  protected:
-  explicit GlobalTableTest(GlobalTable::Batching batching = {}) : table_(kPartitions, 1, std::move(batching)) {}
+  explicit GlobalTableTest(GlobalTable::Batching batching = {}) : table_(kTablePartitions, 1, std::move(batching)) {}
 
   void begin(JobId job, PartitionSet active) {
     table_.add_job(job, 1);
@@ -159,7 +159,7 @@ class BatchTest : public GlobalTableTest {
 };
 
 TEST_F(BatchTest, WhatFitsOneChunkTogetherIsOne) {
-  begin(1, PartitionSet(kPartitions, true));
+  begin(1, PartitionSet(kTablePartitions, true));
   begin(2, some({1, 4, 5}));
   EXPECT_EQ(step(), "1:1+4+5+0 2:1+4+5");
 }
@@ -171,10 +171,10 @@ class CutTest : public GlobalTableTest {
 };
 
 TEST_F(CutTest, WhoComesInTheMiddleOfAPartitionBeginsWithTheNext) {
-  begin(1, PartitionSet(kPartitions, true));
+  begin(1, PartitionSet(kTablePartitions, true));
   EXPECT_EQ(step(), "1:0");
   EXPECT_EQ(ask(1), "1:1");
-  begin(2, PartitionSet(kPartitions, true));
+  begin(2, PartitionSet(kTablePartitions, true));
   EXPECT_EQ(ask(1), "1:2");
   EXPECT_EQ(ask(1), "1:3 2:3");
   EXPECT_EQ(ask(1), "");
@@ -190,8 +190,8 @@ TEST_F(CutTest, WhoComesInTheMiddleOfAPartitionBeginsWithTheNext) {
 }
 
 TEST_F(CutTest, WhoWasLateInTheMiddleGoesOnThere) {
-  begin(1, PartitionSet(kPartitions, true));
-  begin(2, PartitionSet(kPartitions, true));
+  begin(1, PartitionSet(kTablePartitions, true));
+  begin(2, PartitionSet(kTablePartitions, true));
   EXPECT_EQ(step(), "1:0 2:0");
   EXPECT_EQ(ask(1), "");
   table_.set_late(2);
@@ -205,14 +205,14 @@ TEST_F(CutTest, WhoWasLateInTheMiddleGoesOnThere) {
 }
 
 TEST_F(CutTest, WhoLeavesAPartitionGetsNoMoreOfIt) {
-  begin(1, PartitionSet(kPartitions, true));
+  begin(1, PartitionSet(kTablePartitions, true));
   EXPECT_EQ(step(), "1:0");
   table_.leave_partition(1);
   EXPECT_EQ(ask(1), "1:3");
 }
 
 TEST_F(CutTest, OfAPartitionOfWhichOneCannotBeReadNoMoreComes) {
-  begin(1, PartitionSet(kPartitions, true));
+  begin(1, PartitionSet(kTablePartitions, true));
   EXPECT_EQ(step(), "1:0");
   table_.ask(1);
   (void)table_.step();
@@ -233,8 +233,8 @@ TEST_F(CutTest, WhoHasHadTheBeginOfOneElsewhereGoesOnWithIt) {
 }
 
 TEST_F(BatchTest, EachJobGetsOfItWhatItNeeds) {
-  begin(1, PartitionSet(kPartitions, true));
-  begin(2, PartitionSet(kPartitions, true));
+  begin(1, PartitionSet(kTablePartitions, true));
+  begin(2, PartitionSet(kTablePartitions, true));
   EXPECT_EQ(step(), "1:0+1+2 2:0+1+2");
   begin(3, some({2}));
   EXPECT_EQ(step(), "3:2");
@@ -244,7 +244,7 @@ TEST_F(BatchTest, EachJobGetsOfItWhatItNeeds) {
 }
 
 TEST_F(BatchTest, IsReadAheadAsFarAsItIsTold) {
-  begin(1, PartitionSet(kPartitions, true));
+  begin(1, PartitionSet(kTablePartitions, true));
   table_.step();
   const std::vector<GlobalTable::Batch> wanted = table_.wanted();
   EXPECT_EQ(wanted, (std::vector<GlobalTable::Batch>{{0, 1, 2}, {3}}));
@@ -263,11 +263,11 @@ TEST_F(GlobalTableTest, WhoNeedsWhatNobodyLoadsHoldsTheOthersUp) {
 }
 
 TEST_F(GlobalTableTest, ASweepBeginsWithWhatIsOpen) {
-  begin(1, PartitionSet(kPartitions, true));
+  begin(1, PartitionSet(kTablePartitions, true));
   EXPECT_EQ(step(), "1:0");
   EXPECT_EQ(ask(1), "1:1");
   EXPECT_EQ(ask(1), "1:2");
-  begin(2, PartitionSet(kPartitions, true));
+  begin(2, PartitionSet(kTablePartitions, true));
   EXPECT_EQ(step(), "2:2");  // still there: no load
   EXPECT_EQ(ask(1), "");
   EXPECT_EQ(ask(2), "1:3 2:3");

@@ -1,6 +1,7 @@
 // Partitions that are loaded piece by piece, as they are large beside the memory for them: jobs see
 // partitions all the same.
 #include "tests/adapters/share_fixture.h"
+#include "tests/sizes.h"
 
 #include <set>
 
@@ -8,7 +9,6 @@ namespace graphlane::share {
 namespace {
 
 constexpr uint32_t kParts = 3;
-constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 class ShareUnitsTest : public ShareTest {
  protected:

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 import graphs
-from harness import BUILD, ROOT, run
+from harness import BUILD, BUILD_WORDS, ROOT, run
 
 TUTORIAL = ROOT / "adapters/tutorial/components.cc"
 
@@ -17,8 +17,8 @@ def installed(tmp_path_factory):
     """Where `make install` put the kit, below /usr of a directory."""
     root = tmp_path_factory.mktemp("installed")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    run("make", "-s", "-C", ROOT, "install-share", f"VARIANT={BUILD.name}", f"DESTDIR={root}",
-        "PREFIX=/usr", env=environment, umask=0o077)
+    run("make", "-s", "-C", ROOT, "install-share", *BUILD_WORDS, f"DESTDIR={root}", "PREFIX=/usr",
+        env=environment, umask=0o077)
     return root
 
 
@@ -130,6 +130,6 @@ def test_an_administrator_finds_the_coordinator(installed):
 def test_uninstall_leaves_nothing(installed, tmp_path):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     for target in ["install-share", "uninstall-share"]:
-        run("make", "-s", "-C", ROOT, target, f"VARIANT={BUILD.name}", f"DESTDIR={tmp_path}",
+        run("make", "-s", "-C", ROOT, target, *BUILD_WORDS, f"DESTDIR={tmp_path}",
             "PREFIX=/usr", env=environment)
     assert [path for path in tmp_path.rglob("*") if path.is_symlink() or not path.is_dir()] == []

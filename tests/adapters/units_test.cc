@@ -5,10 +5,10 @@
 #include <numeric>
 #include <random>
 
+#include "tests/sizes.h"
+
 namespace graphlane::share {
 namespace {
-
-constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 TEST(UnitsTest, UncutAPartitionIsOne) {
   const std::vector<uint64_t> sizes{5, 0, uint64_t{1} << 50};

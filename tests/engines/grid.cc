@@ -16,7 +16,6 @@ constexpr size_t kQueueCapacity = 65536;
 constexpr double kVertexShare = 0.8;  // of the memory, for vertex data
 
 // Reads stay aligned for O_DIRECT and whole in edges: 12288 = 3 * 4096 = 1024 * 12.
-constexpr size_t kPageBytes = 4096;
 constexpr size_t kWeightedPageBytes = 12288;
 static_assert(kReadBytes % kPageBytes == 0 && kReadBytes % kWeightedPageBytes == 0);
 

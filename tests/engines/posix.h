@@ -12,6 +12,8 @@
 
 namespace engines {
 
+inline constexpr size_t kPageBytes = 4096;
+
 // Prints "PROGRAM: ..." and exits with status 1, also from a thread.
 [[noreturn]] void die(const char* format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -11,8 +11,6 @@
 namespace engines {
 namespace {
 
-constexpr size_t kPageBytes = 4096;
-
 size_t page_floor(size_t byte) { return byte / kPageBytes * kPageBytes; }
 size_t page_ceil(size_t byte) { return page_floor(byte + kPageBytes - 1); }
 

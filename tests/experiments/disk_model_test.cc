@@ -4,10 +4,12 @@
 
 #include <random>
 
+#include "tests/sizes.h"
+
 namespace disk_model {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20;
+using graphlane::kMiB;
 
 // A disk whose track holds 1 MB and comes round in 10 ms.
 Parameters round_numbers() {

@@ -7,10 +7,11 @@
 #include <map>
 #include <random>
 
+#include "tests/sizes.h"
+
 namespace graphlane {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kKept = 64 * kMiB;
 constexpr uint64_t kStep = 4 * kMiB;
 constexpr uint64_t kRequest = kMiB / 2;

@@ -49,16 +49,16 @@ TEST_F(GraphRequestsTest, AGridForOneDirectionOnly) {
   ASSERT_EQ(found->sweeps.size(), 1u);
 }
 
-struct Damage {
+struct TableDamage {
   const char* name;
   const char* file;
   std::string content;  // "-" removes the file
   std::string reason;   // behind the directory
 };
-class DamagedTableTest : public GraphRequestsTest, public testing::WithParamInterface<Damage> {};
+class DamagedTableTest : public GraphRequestsTest, public testing::WithParamInterface<TableDamage> {};
 
 TEST_P(DamagedTableTest, IsRefusedByFileOffsetAndReason) {
-  const Damage& damage = GetParam();
+  const TableDamage& damage = GetParam();
   make_grid();
   fs::remove(path(damage.file));
   if (damage.content != "-") write(damage.file, damage.content);
@@ -69,7 +69,7 @@ TEST_P(DamagedTableTest, IsRefusedByFileOffsetAndReason) {
   EXPECT_FALSE(DepthChooser(4).choose(path("column")));
 }
 
-const Damage kDamages[] = {
+const TableDamage kTableDamages[] = {
     {"NoMeta", "meta", "-", "/meta: cannot open: No such file or directory"},
     {"ForeignMeta", "meta", "<html>",
      "/meta: byte 0: not GridGraph's four numbers (type, vertices, edges, partitions)"},
@@ -96,7 +96,7 @@ const Damage kDamages[] = {
     {"ShortColumn", "column", std::string(40, '\0'), "/column: byte 40: 40 bytes, expected 48"},
     {"NoColumn", "column", "-", "/column: cannot open: No such file or directory"},
 };
-INSTANTIATE_TEST_SUITE_P(Table, DamagedTableTest, testing::ValuesIn(kDamages),
+INSTANTIATE_TEST_SUITE_P(Table, DamagedTableTest, testing::ValuesIn(kTableDamages),
                          [](const auto& row) { return std::string(row.param.name); });
 
 TEST_F(GraphRequestsTest, ShardsAreReadByTheirPiecesAndBlocksWhole) {

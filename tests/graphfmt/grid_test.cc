@@ -377,16 +377,16 @@ TEST_F(GridTest, KeepsToItsMemoryBudget) {
 }
 
 // What may be wrong with a grid, and what is said about it.
-struct Damage {
+struct GridDamage {
   const char* name;
   const char* file;
   std::string content;  // in place of what was there; "-" removes the file
   std::string reason;   // behind the directory
 };
-class DamagedGridTest : public GridTest, public testing::WithParamInterface<Damage> {};
+class DamagedGridTest : public GridTest, public testing::WithParamInterface<GridDamage> {};
 
 TEST_P(DamagedGridTest, IsRefusedByFileOffsetAndReason) {
-  const Damage& damage = GetParam();
+  const GridDamage& damage = GetParam();
   const std::string grid = make_grid();
   fs::remove(grid + "/" + damage.file);
   if (damage.content != "-") write(std::string("grid/") + damage.file, damage.content);
@@ -395,7 +395,7 @@ TEST_P(DamagedGridTest, IsRefusedByFileOffsetAndReason) {
   EXPECT_EQ(info.error().text, grid + damage.reason);
 }
 
-const Damage kDamages[] = {
+const GridDamage kGridDamages[] = {
     {"NoMeta", "meta", "-", "/meta: cannot open: No such file or directory"},
     {"ForeignMeta", "meta", "<html>",
      "/meta: byte 0: not GridGraph's four numbers (type, vertices, edges, partitions)"},
@@ -423,7 +423,7 @@ const Damage kDamages[] = {
     {"RowDiffers", "row", bytes_of<int32_t>({0, 1, 1, 3, 3, 0, 2, 2, 3, 2}),
      "/row: byte 36: differs from its block file"},
 };
-INSTANTIATE_TEST_SUITE_P(Table, DamagedGridTest, testing::ValuesIn(kDamages),
+INSTANTIATE_TEST_SUITE_P(Table, DamagedGridTest, testing::ValuesIn(kGridDamages),
                          [](const auto& row) { return std::string(row.param.name); });
 
 TEST_F(GridTest, ReadsWhatPreprocessWroteWithALineEndInMeta) {

@@ -9,11 +9,10 @@
 
 #include "graphfmt/grid_requests.h"
 #include "iomgr/volume.h"
+#include "tests/sizes.h"
 
 namespace graphlane {
 namespace {
-
-constexpr uint64_t kMiB = 1u << 20;
 
 RequestSizes sizes_of(const std::vector<uint64_t>& list) {
   RequestSizes sizes;

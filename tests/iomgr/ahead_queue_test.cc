@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "tests/iomgr/striped_fixture.h"
+#include "tests/sizes.h"
 
 namespace graphlane {
 namespace {
-
-constexpr uint64_t kMiB = 1 << 20;
 
 class AheadQueueTest : public StripedFixture {
  protected:

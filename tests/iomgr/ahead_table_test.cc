@@ -6,10 +6,11 @@
 #include <memory>
 #include <vector>
 
+#include "tests/sizes.h"
+
 namespace graphlane {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kFileBytes = 16 * kMiB;
 
 class AheadTableTest : public ::testing::Test {

@@ -16,14 +16,14 @@ constexpr uint64_t kFrames = 256;
 constexpr CachePolicy kAll[] = {CachePolicy::kLru, CachePolicy::kFifo,
                                 CachePolicy::kScanResistant, CachePolicy::kHotAware};
 
-struct Row {
+struct PolicyRow {
   const char* name;
   Trace trace;
   double least[4];  // by policy, in the order of kAll
 };
 
 TEST(CachePolicyTest, ServesFromMemoryWhatItPromises) {
-  const Row rows[] = {
+  const PolicyRow rows[] = {
       //                                               lru   fifo  scan  hot
       {"half the cache", sweeps(kFrames / 2),         {1.00, 1.00, 1.00, 1.00}},
       {"the cache", sweeps(kFrames),                  {1.00, 1.00, 1.00, 1.00}},
@@ -45,7 +45,7 @@ TEST(CachePolicyTest, ServesFromMemoryWhatItPromises) {
       {"two jobs, a quarter of the cache apart", two_jobs(kFrames * 2, kFrames / 4),
                                                       {0.50, 0.50, 0.60, 0.46}},
   };
-  for (const Row& row : rows) {
+  for (const PolicyRow& row : rows) {
     for (size_t p = 0; p < std::size(kAll); ++p) {
       const double ratio = steady_ratio(kAll[p], kFrames, row.trace);
       EXPECT_GE(ratio, row.least[p] - 0.001) << name_of(kAll[p]) << ", " << row.name;

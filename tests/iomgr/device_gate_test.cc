@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/sizes.h"
+
 namespace graphlane {
 namespace {
 
@@ -65,7 +67,6 @@ TEST(DeviceGateTest, GoesUpAndBeginsAnew) {
 
 // Else it would stay behind, and the head would go back and forth between it and the others.
 TEST(DeviceGateTest, WhoHasFallenALittleBehindCatchesUp) {
-  constexpr uint64_t kMiB = 1 << 20;
   DeviceGate gate;
   gate.set_width(1);
   GateCaller caller;

@@ -12,10 +12,9 @@
 #include "iomgr/ahead_queue.h"
 #include "iomgr/extent_cache.h"
 #include "tests/iomgr/striped_fixture.h"
+#include "tests/sizes.h"
 
 namespace graphlane {
-
-inline constexpr uint64_t kMiB = 1 << 20;
 
 class ExtentFixture : public StripedFixture, public PartMover {
  protected:

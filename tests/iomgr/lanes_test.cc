@@ -18,12 +18,12 @@
 namespace graphlane {
 namespace {
 
-constexpr uint64_t kFileSize = 5'000'011;
+constexpr uint64_t kLanesFileSize = 5'000'011;
 
 class LanesTest : public ::testing::TestWithParam<IoBackend> {
  protected:
   void SetUp() override {
-    ASSERT_NO_FATAL_FAILURE(made_.make(65536, kFileSize));
+    ASSERT_NO_FATAL_FAILURE(made_.make(65536, kLanesFileSize));
     auto lanes = Lanes::start(*volume_, {.backend = GetParam(), .depth = 4});
     if (!lanes) GTEST_SKIP() << "not applicable: " << lanes.error().text;
     lanes_ = std::move(*lanes);
@@ -38,10 +38,10 @@ class LanesTest : public ::testing::TestWithParam<IoBackend> {
 };
 
 TEST_P(LanesTest, ReadsTheWholeFileAndCountsEveryByteOnce) {
-  std::vector<char> buffer(kFileSize + 4096);
+  std::vector<char> buffer(kLanesFileSize + 4096);
   ASSERT_EQ(lanes_->read(*file_, {.offset = 0, .length_bytes = buffer.size()}, buffer.data(), false),
-            static_cast<ssize_t>(kFileSize));
-  EXPECT_EQ(std::string(buffer.data(), kFileSize), content_);
+            static_cast<ssize_t>(kLanesFileSize));
+  EXPECT_EQ(std::string(buffer.data(), kLanesFileSize), content_);
   uint64_t bytes = 0;
   uint64_t segments = 0;
   for (const LaneStats& lane : lanes_->stats()) {
@@ -49,8 +49,8 @@ TEST_P(LanesTest, ReadsTheWholeFileAndCountsEveryByteOnce) {
     segments += lane.segment_count;
     EXPECT_LE(lane.io_count, 1u + lane.segment_count / kIovMax) << lane.device;
   }
-  EXPECT_EQ(bytes, kFileSize);
-  EXPECT_EQ(segments, (kFileSize + 65535) / 65536);
+  EXPECT_EQ(bytes, kLanesFileSize);
+  EXPECT_EQ(segments, (kLanesFileSize + 65535) / 65536);
 }
 
 // Sums the bytes of its range where they lie.
@@ -84,7 +84,7 @@ TEST_P(LanesTest, RunsTasksOfSeveralThreadsOnPagesThatTheyShare) {
       std::vector<uint64_t> sums(tasks.size(), 0);
       PageQueue queue(**reader);
       for (size_t i = 0; i < tasks.size(); ++i) {
-        const ByteRange range{random() % kFileSize, random() % 9000};
+        const ByteRange range{random() % kLanesFileSize, random() % 9000};
         for (const char c : content_.substr(range.offset, range.length_bytes)) {
           sums[i] += static_cast<unsigned char>(c);
         }
@@ -105,9 +105,9 @@ TEST_P(LanesTest, RunsTasksOfSeveralThreadsOnPagesThatTheyShare) {
 
 TEST_P(LanesTest, ReadsAtAndPastTheEnd) {
   char buffer[100];
-  EXPECT_EQ(lanes_->read(*file_, {.offset = kFileSize - 7, .length_bytes = 100}, buffer, false), 7);
-  EXPECT_EQ(lanes_->read(*file_, {.offset = kFileSize, .length_bytes = 100}, buffer, false), 0);
-  EXPECT_EQ(lanes_->read(*file_, {.offset = kFileSize * 9, .length_bytes = 100}, buffer, false), 0);
+  EXPECT_EQ(lanes_->read(*file_, {.offset = kLanesFileSize - 7, .length_bytes = 100}, buffer, false), 7);
+  EXPECT_EQ(lanes_->read(*file_, {.offset = kLanesFileSize, .length_bytes = 100}, buffer, false), 0);
+  EXPECT_EQ(lanes_->read(*file_, {.offset = kLanesFileSize * 9, .length_bytes = 100}, buffer, false), 0);
   EXPECT_EQ(lanes_->read(*file_, {.offset = 5, .length_bytes = 0}, buffer, false), 0);
 }
 
@@ -119,12 +119,12 @@ TEST_P(LanesTest, ServesManyReadersAtOnce) {
     threads.emplace_back([&, t] {
       std::mt19937_64 random(t);
       for (int round = 0; round < 100; ++round) {
-        const uint64_t offset = random() % kFileSize / 4096 * 4096;
+        const uint64_t offset = random() % kLanesFileSize / 4096 * 4096;
         const uint64_t length = (1 + random() % 200) * 4096;
         auto* buffer = static_cast<char*>(std::aligned_alloc(4096, length));
         const ssize_t n = lanes_->read(*file_, {.offset = offset, .length_bytes = length}, buffer,
                                        random() % 2 == 0);
-        const uint64_t expected = std::min(length, kFileSize - offset);
+        const uint64_t expected = std::min(length, kLanesFileSize - offset);
         if (n != static_cast<ssize_t>(expected) ||
             content_.compare(offset, expected, buffer, expected) != 0) {
           ++wrong[t];
@@ -140,8 +140,8 @@ TEST_P(LanesTest, ServesManyReadersAtOnce) {
 TEST_P(LanesTest, FailsAReadWhosePartHasBeenCutWhileOpen) {
   const std::string part = volume_->part_path(1, file_->layout().file_id);
   std::filesystem::resize_file(part, 65536);
-  std::vector<char> buffer(kFileSize);
-  EXPECT_EQ(lanes_->read(*file_, {.offset = 0, .length_bytes = kFileSize}, buffer.data(), false),
+  std::vector<char> buffer(kLanesFileSize);
+  EXPECT_EQ(lanes_->read(*file_, {.offset = 0, .length_bytes = kLanesFileSize}, buffer.data(), false),
             -EIO);
   // What the other devices hold is served.
   uint64_t offset = 0;
@@ -183,19 +183,19 @@ TEST_P(LanesStartTest, ReadsWhileNobodyWaits) {
 
 TEST_P(LanesStartTest, TheFileIsKeptOpenAndTheEndComesBeforeTheLanesGo) {
   std::vector<Begun> begun(8);
-  for (Begun& one : begun) ASSERT_TRUE(begin(&one, {.offset = 0, .length_bytes = kFileSize}));
+  for (Begun& one : begun) ASSERT_TRUE(begin(&one, {.offset = 0, .length_bytes = kLanesFileSize}));
   file_.reset();
   lanes_.reset();
   for (Begun& one : begun) {
     EXPECT_EQ(one.told.get_future().get(), 0);
-    EXPECT_EQ(content_.compare(0, kFileSize, one.bytes.data(), kFileSize), 0);
+    EXPECT_EQ(content_.compare(0, kLanesFileSize, one.bytes.data(), kLanesFileSize), 0);
   }
 }
 
 TEST_P(LanesStartTest, ToldOfTheErrorOfOneDevice) {
   std::filesystem::resize_file(volume_->part_path(1, file_->layout().file_id), 65536);
   Begun begun;
-  ASSERT_TRUE(begin(&begun, {.offset = 0, .length_bytes = kFileSize}));
+  ASSERT_TRUE(begin(&begun, {.offset = 0, .length_bytes = kLanesFileSize}));
   EXPECT_EQ(begun.told.get_future().get(), EIO);
 }
 

@@ -7,11 +7,11 @@
 #include <string>
 
 #include "tests/iomgr/memory_files.h"
+#include "tests/sizes.h"
 
 namespace graphlane {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20;
 constexpr char kGroup[] = "/sys/fs/cgroup/system.slice/engine.service";
 
 class MemoryLimitTest : public ::testing::Test {

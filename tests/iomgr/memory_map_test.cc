@@ -12,7 +12,7 @@
 namespace graphlane {
 namespace {
 
-constexpr size_t kPage = 4096;
+constexpr size_t kSystemPage = 4096;
 using Find = bool (*)(int, uintptr_t, MemoryArea*);
 
 uintptr_t address_of(const void* memory) { return reinterpret_cast<uintptr_t>(memory); }
@@ -27,13 +27,13 @@ class MemoryMapTest : public ::testing::TestWithParam<Find> {
     return area;
   }
   void* map(int protection, int flags, int fd = -1) {
-    void* const memory = ::mmap(nullptr, 4 * kPage, protection, flags, fd, 0);
+    void* const memory = ::mmap(nullptr, 4 * kSystemPage, protection, flags, fd, 0);
     EXPECT_NE(memory, MAP_FAILED);
     mapped_.push_back(memory);
     return memory;
   }
   void TearDown() override {
-    for (void* memory : mapped_) ::munmap(memory, 4 * kPage);
+    for (void* memory : mapped_) ::munmap(memory, 4 * kSystemPage);
   }
 
   const Fd maps_ = open_memory_map();
@@ -63,7 +63,7 @@ TEST_P(MemoryMapTest, KnowsTheFileBehindIt) {
 TEST_P(MemoryMapTest, ErrnoStays) {
   errno = EXDEV;
   MemoryArea area;
-  EXPECT_FALSE(GetParam()(maps_.get(), UINTPTR_MAX - kPage, &area));
+  EXPECT_FALSE(GetParam()(maps_.get(), UINTPTR_MAX - kSystemPage, &area));
   EXPECT_FALSE(GetParam()(-1, 0, &area));
   EXPECT_EQ(errno, EXDEV);
 }
@@ -88,19 +88,19 @@ TEST(MemoryMap, BothWaysSayTheSame) {
 
 TEST(MemoryMap, AreasOfARangeAreVisitedAndHolesAreTold) {
   const Fd maps = open_memory_map();
-  auto* const memory = static_cast<char*>(::mmap(nullptr, 4 * kPage, PROT_READ | PROT_WRITE,
+  auto* const memory = static_cast<char*>(::mmap(nullptr, 4 * kSystemPage, PROT_READ | PROT_WRITE,
                                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(memory, MAP_FAILED);
-  ASSERT_EQ(::mprotect(memory + kPage, kPage, PROT_READ), 0);
+  ASSERT_EQ(::mprotect(memory + kSystemPage, kSystemPage, PROT_READ), 0);
   std::vector<bool> writable;
   const auto visit = [&](const MemoryArea& area) { return writable.push_back(area.writable), true; };
   const uintptr_t begin = address_of(memory);
-  EXPECT_TRUE(for_each_area(maps.get(), begin, begin + 3 * kPage, visit));
+  EXPECT_TRUE(for_each_area(maps.get(), begin, begin + 3 * kSystemPage, visit));
   EXPECT_EQ(writable, (std::vector<bool>{true, false, true}));
-  EXPECT_FALSE(for_each_area(maps.get(), begin, begin + 3 * kPage, [](const MemoryArea&) { return false; }));
-  ASSERT_EQ(::munmap(memory + 2 * kPage, kPage), 0);
-  EXPECT_FALSE(for_each_area(maps.get(), begin, begin + 3 * kPage, visit));
-  ::munmap(memory, 4 * kPage);
+  EXPECT_FALSE(for_each_area(maps.get(), begin, begin + 3 * kSystemPage, [](const MemoryArea&) { return false; }));
+  ASSERT_EQ(::munmap(memory + 2 * kSystemPage, kSystemPage), 0);
+  EXPECT_FALSE(for_each_area(maps.get(), begin, begin + 3 * kSystemPage, visit));
+  ::munmap(memory, 4 * kSystemPage);
 }
 
 }  // namespace

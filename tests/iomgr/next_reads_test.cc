@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/sizes.h"
+
 namespace graphlane {
 namespace {
-
-constexpr uint64_t kMiB = 1 << 20;
 
 class NextReadsTest : public ::testing::Test {
  protected:

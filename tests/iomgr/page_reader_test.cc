@@ -14,12 +14,12 @@
 
 #include "iomgr/ahead_queue.h"
 #include "tests/iomgr/striped_fixture.h"
+#include "tests/sizes.h"
 
 namespace graphlane {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20;
-constexpr uint64_t kPage = PageReader::kPageBytes;
+constexpr uint64_t kReaderPage = PageReader::kPageBytes;
 constexpr StripeGeometry kThree{
     .stripe_depth_bytes = 64 << 10, .device_count = 3, .first_device = 1};
 
@@ -92,7 +92,7 @@ class PageReaderTest : public StripedFixture, public PartMover {
   std::string expected(ByteRange range) const {
     return range.offset < content_.size() ? content_.substr(range.offset, range.length_bytes) : "";
   }
-  uint64_t pages_of(uint64_t count) const { return count * kPage; }
+  uint64_t pages_of(uint64_t count) const { return count * kReaderPage; }
 
   std::unique_ptr<PageReader> reader_;
   std::unique_ptr<PageQueue> queue_;
@@ -122,8 +122,8 @@ TEST_P(PageReaderWaysTest, EveryTaskRunsOnceOnItsBytes) {
   std::vector<Task> tasks(3000);
   std::vector<ByteRange> ranges;
   for (Task& task : tasks) {
-    const uint64_t length_max = random() % 100 == 0 ? 2 * kMiB : 3 * kPage;
-    ranges.push_back({random() % (content_.size() + 2 * kPage), random() % length_max});
+    const uint64_t length_max = random() % 100 == 0 ? 2 * kMiB : 3 * kReaderPage;
+    ranges.push_back({random() % (content_.size() + 2 * kReaderPage), random() % length_max});
     queue_->submit(*paged_, ranges.back(), task);
     if (random() % 500 == 0) queue_->wait();
   }
@@ -198,12 +198,12 @@ TEST_P(PageReaderWaysTest, AnErrorIsOfTheRangeItselfAlone) {
   start(2 * kMiB);
   bad_byte_ = pages_of(20) + 5;
   std::vector<Task> tasks(40);
-  for (size_t i = 0; i < tasks.size(); ++i) queue_->submit(*paged_, {pages_of(i), kPage}, tasks[i]);
+  for (size_t i = 0; i < tasks.size(); ++i) queue_->submit(*paged_, {pages_of(i), kReaderPage}, tasks[i]);
   run_all();
   for (size_t i = 0; i < tasks.size(); ++i) {
     EXPECT_EQ(tasks[i].calls, 1);
     EXPECT_EQ(tasks[i].error, i == 20 ? EIO : 0) << i;
-    EXPECT_TRUE(i == 20 || tasks[i].got == expected({pages_of(i), kPage})) << i;
+    EXPECT_TRUE(i == 20 || tasks[i].got == expected({pages_of(i), kReaderPage})) << i;
   }
 }
 
@@ -233,9 +233,9 @@ TEST_F(PageReaderTest, ValuesOnTwoPagesAreWhole) {
     void failed(int) noexcept override {}
     std::vector<Edge> got;
   } edges;
-  queue_->submit(*paged_, {7, 3 * kPage + 5}, edges);
+  queue_->submit(*paged_, {7, 3 * kReaderPage + 5}, edges);
   run_all();
-  ASSERT_EQ(edges.got.size(), (3 * kPage + 5) / sizeof(Edge));
+  ASSERT_EQ(edges.got.size(), (3 * kReaderPage + 5) / sizeof(Edge));
   EXPECT_EQ(0, std::memcmp(edges.got.data(), content_.data() + 7,
                            edges.got.size() * sizeof(Edge)));
 }
@@ -254,9 +254,9 @@ TEST_P(PageReaderWaysTest, QueuesOfSeveralThreadsShareFetches) {
       std::vector<Task> tasks(1024);
       for (size_t i = 0; i < tasks.size(); ++i) {
         const uint64_t page = GetParam() ? i : random() % 1024;
-        queue.submit(*paged_, {pages_of(page), kPage}, tasks[i]);
+        queue.submit(*paged_, {pages_of(page), kReaderPage}, tasks[i]);
         tasks[i].then = [&, i, page] {
-          wrong += tasks[i].got != content_.substr(pages_of(page), kPage);
+          wrong += tasks[i].got != content_.substr(pages_of(page), kReaderPage);
         };
       }
       while (queue.wait()) {

@@ -8,10 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "tests/sizes.h"
+
 namespace graphlane {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kRead = 24 * kMiB;
 constexpr uint64_t kSize = 4800 * kMiB;
 

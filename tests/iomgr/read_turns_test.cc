@@ -7,10 +7,11 @@
 #include <optional>
 #include <vector>
 
+#include "tests/sizes.h"
+
 namespace graphlane {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kReach = 32 * kMiB;
 
 class ReadTurnsTest : public ::testing::Test {

@@ -20,19 +20,19 @@
 #include "iomgr/base/reopen.h"
 #include "iomgr/base/sys.h"
 #include "tests/iomgr/imported_file.h"
+#include "tests/sizes.h"
 
 namespace graphlane {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20;
-constexpr uint64_t kFileSize = 40 * kMiB + 12345;
+constexpr uint64_t kSharedFileSize = 40 * kMiB + 12345;
 
 class SharedCacheTest : public ::testing::Test {
  protected:
   // Nobody writes to it: it is made once.
   static void SetUpTestSuite() {
     made_ = std::make_unique<ImportedFile>();
-    ASSERT_NO_FATAL_FAILURE(made_->make(kMiB, kFileSize));
+    ASSERT_NO_FATAL_FAILURE(made_->make(kMiB, kSharedFileSize));
   }
   static void TearDownTestSuite() { made_.reset(); }
   void TearDown() override { cache_.reset(); }
@@ -91,7 +91,7 @@ class SharedCacheTest : public ::testing::Test {
                               {.pid = pid, .client = client});
     EXPECT_TRUE(scan);
     made->scan = std::move(*scan);
-    EXPECT_TRUE(made->frames.map(made->scan->frames_fd(), kFileSize));
+    EXPECT_TRUE(made->frames.map(made->scan->frames_fd(), kSharedFileSize));
     return made;
   }
   void read_parts(ByteRange range, char* bytes) const {
@@ -122,7 +122,7 @@ class SharedCacheTest : public ::testing::Test {
   static ByteRange mib(uint64_t offset, uint64_t length) { return {offset * kMiB, length * kMiB}; }
   // Whether the bytes were there, or were fetched.
   bool read(Reader& reader, ByteRange range) {
-    range.length_bytes = std::min(range.length_bytes, kFileSize - range.offset);
+    range.length_bytes = std::min(range.length_bytes, kSharedFileSize - range.offset);
     if (look(reader, range) == expected(range)) return reader.scan->passed(range), true;
     if (reader.scan->fetch(range) != 0) return false;
     const std::string got = look(reader, range);
@@ -173,7 +173,7 @@ TEST_F(SharedCacheTest, TwoThatGoTogetherReadTheDevicesOnce) {
       EXPECT_TRUE(read(*one, mib(at, 4)));
       EXPECT_TRUE(read(*two, mib(at, 4)));
     }
-    EXPECT_LE(moved_bytes_, kFileSize + kBlockSize) << sweep;
+    EXPECT_LE(moved_bytes_, kSharedFileSize + kBlockSize) << sweep;
   }
 }
 
@@ -196,7 +196,7 @@ TEST_F(SharedCacheTest, OneAloneKeepsWhatItBeganWith) {
     for (uint64_t at = 0; at <= 40; at += 4) EXPECT_TRUE(read(*one, mib(at, 4)));
   }
   // What is in use counts too: the request, and that before it.
-  EXPECT_LE(moved_bytes_, kFileSize - 14 * kMiB);
+  EXPECT_LE(moved_bytes_, kSharedFileSize - 14 * kMiB);
 }
 
 TEST_F(SharedCacheTest, AFrameThatIsOnItsWayIsNotAskedForAgain) {
@@ -428,7 +428,7 @@ TEST_F(SharedCacheTest, ReadersOfAllKindsSeeTheRightBytesWithinTheBudget) {
       uint64_t at = 0;
       for (int i = 0; i < 150; ++i) {
         const uint64_t length = 1 + random() % (5 * kMiB);
-        if (at >= kFileSize || random() % 20 == 0) at = random() % kFileSize;
+        if (at >= kSharedFileSize || random() % 20 == 0) at = random() % kSharedFileSize;
         if (random() % 30 == 0) mine = reader(t);
         found += read(*mine, {at, length});
         if (random() % 4 == 0) mine->scan->fetch_ahead();

@@ -5,16 +5,16 @@
 namespace graphlane {
 namespace {
 
-struct Row {
+struct SizeRow {
   const char* text;
   uint64_t bytes;
 };
 
 TEST(SizeTest, ReadsSizesAsDdAndFioDo) {
-  for (const Row& row : {Row{"0", 0}, Row{"4096", 4096}, Row{"64K", 65536}, Row{"64k", 65536},
-                         Row{"12M", 12582912}, Row{"1G", 1073741824}, Row{"2T", 2199023255552},
-                         Row{"10MB", 10000000}, Row{"3kB", 3000}, Row{"1GiB", 1073741824},
-                         Row{"7B", 7}}) {
+  for (const SizeRow& row : {SizeRow{"0", 0}, SizeRow{"4096", 4096}, SizeRow{"64K", 65536}, SizeRow{"64k", 65536},
+                         SizeRow{"12M", 12582912}, SizeRow{"1G", 1073741824}, SizeRow{"2T", 2199023255552},
+                         SizeRow{"10MB", 10000000}, SizeRow{"3kB", 3000}, SizeRow{"1GiB", 1073741824},
+                         SizeRow{"7B", 7}}) {
     const Outcome<uint64_t> size = parse_size(row.text);
     ASSERT_TRUE(size) << row.text;
     EXPECT_EQ(*size, row.bytes) << row.text;

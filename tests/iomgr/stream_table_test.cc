@@ -8,10 +8,11 @@
 #include <random>
 #include <vector>
 
+#include "tests/sizes.h"
+
 namespace graphlane {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kQuantum = 48 * kMiB;
 
 class StreamTableTest : public ::testing::Test {

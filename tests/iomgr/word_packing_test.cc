@@ -13,7 +13,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr uint64_t kGroup = kPackedGroupBytes;
+constexpr uint64_t kPackedGroup = kPackedGroupBytes;
 
 struct Packed {
   Bytes bytes;
@@ -23,7 +23,7 @@ struct Packed {
 
 // In place or elsewhere. Behind what it has become are other bytes, which unpacking must not need.
 Packed packed(const Bytes& original, bool in_place) {
-  Packed result{.bytes = original, .groups = std::vector<PackedGroup>(original.size() / kGroup)};
+  Packed result{.bytes = original, .groups = std::vector<PackedGroup>(original.size() / kPackedGroup)};
   if (!in_place) std::fill(result.bytes.begin(), result.bytes.end(), std::byte{0xa5});
   result.size = pack_words(in_place ? result.bytes : original, result.bytes.data(),
                            result.groups.data());
@@ -48,7 +48,7 @@ void expect_round_trip(const Bytes& original) {
 // Pairs whose words have so many random bits above an offset.
 Bytes pairs(uint32_t groups, uint32_t first_bits, uint32_t second_bits, uint32_t offset = 0) {
   std::mt19937 random(first_bits * 33 + second_bits);
-  std::vector<uint32_t> words(groups * kGroup / 4);
+  std::vector<uint32_t> words(groups * kPackedGroup / 4);
   for (size_t i = 0; i < words.size(); ++i) {
     const uint32_t bits = i % 2 == 0 ? first_bits : second_bits;
     words[i] = offset + (bits == 0 ? 0 : random() >> (32 - bits));
@@ -87,7 +87,7 @@ TEST(WordPackingTest, EdgesOfAGridTakeTheBitsOfTheirVertices) {
 }
 
 TEST(WordPackingTest, ZerosTakeNothing) {
-  const Bytes zeros(16 * kGroup);
+  const Bytes zeros(16 * kPackedGroup);
   EXPECT_EQ(packed_bytes(zeros), 0u);
   expect_round_trip(zeros);
 }
