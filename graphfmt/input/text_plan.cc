@@ -1,5 +1,6 @@
 #include "graphfmt/input/text_plan.h"
 
+#include <array>
 #include <algorithm>
 #include <charconv>
 
