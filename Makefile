@@ -42,7 +42,8 @@ define tell_step
   printf '[%d/%d] %-3s %s%s\n' $(words $(STEPS_BEGUN)) $(word 1,$(STEPS)) '$(1)' '$(2)' \
     "$$([ $$left -lt 5 ] || echo ", about $$left s left")"
 endef
-say = $(if $(filter counting,$(STEPS)),: STEP $(1),$(if $(V),,$(call next_step,$(1))$(tell_step)))
+is_silent := $(V)$(findstring s,$(firstword -$(MAKEFLAGS)))
+say = $(if $(filter counting,$(STEPS)),: STEP $(1),$(if $(is_silent),,$(call next_step,$(1))$(tell_step)))
 
 COMMANDS :=
 UNCHECKED :=
