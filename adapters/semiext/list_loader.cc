@@ -24,7 +24,11 @@ void resize_for_overwrite(std::vector<T>& vector, size_t size) {
 }  // namespace
 
 ListLoader::ListLoader(const Graph& graph, Sink& sink, uint64_t in_flight_bytes_max)
-    : graph_(graph), sink_(sink), in_flight_bytes_max_(in_flight_bytes_max) {
+    : graph_(graph),
+      is_directed_(graph.is_directed()),
+      is_raw_(graph.codec().kind() == CodecKind::kRaw),
+      sink_(sink),
+      in_flight_bytes_max_(in_flight_bytes_max) {
   if (!graph.is_in_memory()) queue_ = std::make_unique<PageQueue>(graph.pages());
 }
 
@@ -51,7 +55,7 @@ ListPlace ListLoader::place(const Graph::Side& side, EdgeSide which, VertexId ow
 
 void ListLoader::ask(const Ask& asked) {
   Ask ask = asked;
-  if (!graph_.is_directed()) ask.side = EdgeSide::kOut;
+  if (!is_directed_) ask.side = EdgeSide::kOut;
   if (queue_ == nullptr || ask.count == 0 || graph_.degree(ask.owner, ask.side) <= ask.first) {
     empty_.push_back(ask);
     return;
@@ -97,7 +101,7 @@ void ListLoader::add_piece(const Ask& ask, bool is_weights, Join* join) {
     const ListPlace list = place(side, ask.side, ask.owner);
     piece.offset = list.offset;
     piece.length_bytes = list.length_bytes;
-    if (graph_.codec().kind() == CodecKind::kRaw) {
+    if (is_raw_) {
       piece.offset += first * sizeof(VertexId);
       piece.length_bytes = count * sizeof(VertexId);
     }
@@ -269,19 +273,18 @@ bool ListLoader::decode(const Piece& piece, std::span<const std::byte> bytes, si
   const auto* const data = reinterpret_cast<const uint8_t*>(bytes.data());
   const Ask& ask = piece.ask;
   const uint64_t limit = graph_.vertex_count();
-  if (graph_.codec().kind() == CodecKind::kRaw && reinterpret_cast<uintptr_t>(data) % 4 == 0) {
+  if (is_raw_ && reinterpret_cast<uintptr_t>(data) % 4 == 0) {
     *list = {reinterpret_cast<const VertexId*>(data), ask.count};
     VertexId largest = 0;
     for (const VertexId v : *list) largest = std::max(largest, v);
     return largest < limit;
   }
-  const bool is_raw = graph_.codec().kind() == CodecKind::kRaw;
-  const uint64_t count = is_raw ? ask.count : graph_.side(ask.side).index->degree(ask.owner);
+  const uint64_t count = is_raw_ ? ask.count : graph_.side(ask.side).index->degree(ask.owner);
   resize_for_overwrite(scratch, count);
   if (!graph_.codec().decode({data, bytes.size()}, {scratch.data(), count}, limit, slack_bytes)) {
     return false;
   }
-  *list = std::span<const VertexId>(scratch.data(), count).subspan(is_raw ? 0 : ask.first, ask.count);
+  *list = std::span<const VertexId>(scratch.data(), count).subspan(is_raw_ ? 0 : ask.first, ask.count);
   return true;
 }
 
@@ -314,7 +317,7 @@ void ListLoader::give_from_memory(const Ask& asked) {
     list.in_neighbours = from_memory(ask, EdgeSide::kIn, scratch_[1]);
   } else {
     const Graph::Side& side = graph_.side(ask.side);
-    ask.first = std::min(ask.first, side.index->degree(ask.owner));
+    if (ask.first > 0) ask.first = std::min(ask.first, side.index->degree(ask.owner));
     list.neighbours = from_memory(ask, ask.side, scratch_[0]);
     if (ask.weights && side.weights_memory != nullptr && !list.neighbours.empty()) {
       weights_.resize(list.neighbours.size());
@@ -334,10 +337,14 @@ std::span<const VertexId> ListLoader::from_memory(const Ask& ask, EdgeSide which
   const uint64_t first = std::min(ask.first, degree);
   const uint64_t count = std::min(ask.count, degree - first);
   if (count == 0) return {};
-  const ListPlace list = place(side, which, ask.owner);
-  if (graph_.codec().kind() == CodecKind::kRaw) {
-    return {reinterpret_cast<const VertexId*>(side.lists_memory + list.offset) + first, count};
+  if (is_raw_) {
+    // As place(), without another look at the degree.
+    Cursor& cursor = cursors_[which == EdgeSide::kIn ? 1 : 0];
+    const uint64_t offset = cursor.vertex == ask.owner ? cursor.offset : side.index->offset(ask.owner);
+    cursor = {.vertex = uint64_t{ask.owner} + 1, .offset = offset + degree * sizeof(VertexId)};
+    return {reinterpret_cast<const VertexId*>(side.lists_memory + offset) + first, count};
   }
+  const ListPlace list = place(side, which, ask.owner);
   resize_for_overwrite(scratch, degree);
   const auto* const data = reinterpret_cast<const uint8_t*>(side.lists_memory + list.offset);
   if (!graph_.codec().decode({data, list.length_bytes}, {scratch.data(), degree}, graph_.vertex_count(),

@@ -8,6 +8,7 @@
 
 #include "adapters/graph/algorithm.h"
 #include "adapters/graph/graph.h"
+#include "adapters/graph/vertex_array.h"
 #include "adapters/graph/worker_pool.h"
 #include "adapters/semiext/engine.h"
 

@@ -28,7 +28,7 @@ class Bfs {
 
   void run(Engine<Bfs>::Context& ctx, VertexId v) {
     if (!pulls_) return ctx.request_vertex(v, v, EdgeSide::kOut);
-    if (level_[v] < 0) ctx.request_vertex(v, v, EdgeSide::kIn);
+    if (level_[v] < 0 && graph_.degree(v, EdgeSide::kIn) > 0) ctx.request_vertex(v, v, EdgeSide::kIn);
   }
 
   void run_on_vertex(Engine<Bfs>::Context& ctx, VertexId v, const ListView& list) {
@@ -62,17 +62,27 @@ class Bfs {
     });
   }
 
-  AlgorithmResult result(bool wants_values) {
-    uint64_t reached = 0, arcs = 0;
-    int32_t depth = 0;
-    for (VertexId v = 0; v < level_.size(); ++v) {
-      if (level_[v] < 0) continue;
-      ++reached;
-      arcs += graph_.degree(v, EdgeSide::kOut);
-      depth = std::max(depth, level_[v]);
-    }
+  AlgorithmResult result(WorkerPool& pool, bool wants_values) {
+    struct Sum {
+      uint64_t reached = 0, arcs = 0;
+      int32_t depth = 0;
+    };
+    PerWorker<Sum> sums(pool);
+    pool.for_blocks(level_.size(), 1 << 14, [&](uint64_t begin, uint64_t end, unsigned worker) {
+      Sum& sum = sums[worker];
+      for (uint64_t v = begin; v < end; ++v) {
+        if (level_[v] < 0) continue;
+        ++sum.reached;
+        sum.arcs += graph_.degree(static_cast<VertexId>(v), EdgeSide::kOut);
+        sum.depth = std::max(sum.depth, level_[v]);
+      }
+    });
+    Sum all;
+    sums.fold([&](const Sum& sum) {
+      all = {all.reached + sum.reached, all.arcs + sum.arcs, std::max(all.depth, sum.depth)};
+    });
     AlgorithmResult result{.unreached = "9223372036854775807"};
-    result.summary = {{"reached", reached}, {"depth", depth}, {"arcs", arcs}};
+    result.summary = {{"reached", all.reached}, {"depth", all.depth}, {"arcs", all.arcs}};
     if (!wants_values) return result;
     std::vector<int64_t> parents(parent_.size());
     for (size_t v = 0; v < parents.size(); ++v) parents[v] = parent_[v] == kNoVertex ? -1 : int64_t{parent_[v]};
@@ -117,7 +127,7 @@ Outcome<AlgorithmResult> run_bfs(const ProgramRun& run) {
   Bfs bfs(run.graph, run.pool, sources->front());
   Engine<Bfs> engine(run.graph, run.pool, bfs);
   engine.activate_vertices({&sources->front(), 1});
-  return run_program(run, "bfs", engine, [&] { return bfs.result(run.wants_values); });
+  return run_program(run, "bfs", engine, [&] { return bfs.result(run.pool, run.wants_values); });
 }
 
 }  // namespace graphlane::semiext

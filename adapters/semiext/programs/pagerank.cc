@@ -47,12 +47,22 @@ class PageRank {
     return Next::kAll;
   }
 
-  void run(Engine<PageRank>::Context& ctx, VertexId v) { ctx.request_vertex(v, v, EdgeSide::kIn); }
+  void run(Engine<PageRank>::Context& ctx, VertexId v) {
+    if (graph_.degree(v, EdgeSide::kIn) > 0) return ctx.request_vertex(v, v, EdgeSide::kIn);
+    rank_[v] = base_;
+  }
 
   void run_on_vertex(Engine<PageRank>::Context&, VertexId v, const ListView& list) {
-    double sum = 0;
-    for (const VertexId u : list.neighbours) sum += share_[u];
-    rank_[v] = base_ + options_.damping * sum;
+    // Two sums: an addition would wait for the one before.
+    const std::span<const VertexId> from = list.neighbours;
+    double even = 0, odd = 0;
+    size_t i = 0;
+    for (; i + 1 < from.size(); i += 2) {
+      even += share_[from[i]];
+      odd += share_[from[i + 1]];
+    }
+    if (i < from.size()) even += share_[from[i]];
+    rank_[v] = base_ + options_.damping * (even + odd);
   }
 
   void end_iteration(Engine<PageRank>& engine) {
@@ -69,7 +79,7 @@ class PageRank {
   const AlgorithmOptions& options_;
   const uint64_t iterations_;
   std::vector<double> rank_;
-  std::vector<double> share_;   // of a vertex's rank, for each of its out-arcs
+  VertexArray<double> share_;   // of a vertex's rank, for each of its out-arcs
   std::vector<double> before_;  // where a tolerance is asked for
   double base_ = 0;
   double moved_ = 0;
