@@ -163,7 +163,7 @@ JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOB_COUNT))
 
 .PHONY: all deps test check conformance demo install uninstall clean help
 
-all: $(PROGRAMS) $(SHIM) $(SHARE_LIBRARIES) $(ENGINES) ## build everything that is installed (the default)
+all: $(PROGRAMS) $(SHIM) $(SHARE_LIBRARIES) $(GRAPH_LIBRARIES) $(ENGINES) ## build everything that is installed (the default)
 	@: # quiet when there is nothing to do
 
 deps: ## install the packages and the Python environment that are missing, and say which
@@ -204,13 +204,13 @@ strip --strip-unneeded $(DESTDIR)$(3)
 $(if $(DEBUG_INFO),objcopy --add-gnu-debuglink=$(DESTDIR)$(3).debug $(DESTDIR)$(3))
 endef
 
-install: all install-share install-gridgraph install-graphchi ## install into $(DESTDIR)$(PREFIX); DEBUG_INFO=1 for gdb
+install: all install-share install-gridgraph install-graphchi install-graph ## install into $(DESTDIR)$(PREFIX); DEBUG_INFO=1 for gdb
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/graphlane $(DESTDIR)$(PREFIX)/share/man/man1
 	$(call install_binary,755,$(BUILD)/bin/graphlane,$(PREFIX)/bin/graphlane)
 	$(call install_binary,755,$(SHIM),$(PREFIX)/lib/graphlane/libgraphlane.so)
 	install -m 644 cli/graphlane.1 $(DESTDIR)$(PREFIX)/share/man/man1/graphlane.1
 
-uninstall: uninstall-share uninstall-gridgraph uninstall-graphchi ## remove what install put there
+uninstall: uninstall-share uninstall-gridgraph uninstall-graphchi uninstall-graph ## remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/graphlane bin/graphlane.debug share/man/man1/graphlane.1)
 	rm -rf $(DESTDIR)$(PREFIX)/lib/graphlane
 
