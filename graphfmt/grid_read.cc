@@ -12,6 +12,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/base/file_io.h"
 #include "iomgr/base/progress.h"
+#include "iomgr/base/regular_file.h"
 
 namespace graphlane {
 namespace {
@@ -27,7 +28,7 @@ Outcome<uint64_t> size_of(const std::string& path) {
 }
 
 Outcome<Fd> open_grid_file(const std::string& path) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  Fd fd = only_regular(Fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)));
   if (!fd) return os_error(errno, path, "cannot open");
   return fd;
 }

@@ -10,6 +10,7 @@
 #include "iomgr/base/interrupt.h"
 #include "iomgr/base/mutex.h"
 #include "iomgr/base/progress.h"
+#include "iomgr/base/regular_file.h"
 #include "iomgr/live_file.h"
 #include "iomgr/part_files.h"
 #include "iomgr/parts.h"
@@ -113,8 +114,7 @@ class Check {
   }
 
   void check_file(const TreePlace& place, const struct stat& info) {
-    const Fd fd(::openat(place.directory_fd, place.path.c_str(),
-                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const Fd fd = open_regular(place.directory_fd, place.path.c_str(), O_RDONLY);
     if (!fd && errno == ENOENT) return;  // gone since it was listed
     Layout layout;
     const Result<StubVerdict> verdict =
@@ -139,8 +139,7 @@ class Check {
   // either state. Whoever damaged it otherwise has not hit the checksum of the other one.
   void mend_torn(const TreePlace& place, const struct stat& info) {
     if (info.st_size != kStubSize) return;
-    const Fd stub(::openat(place.directory_fd, place.path.c_str(),
-                           O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const Fd stub = open_regular(place.directory_fd, place.path.c_str(), O_RDWR);
     StubBytes bytes;
     Layout layout;
     if (!stub || inspect_stub(stub.get(), &layout).value_or(StubVerdict::kNotAStub) !=
@@ -236,7 +235,7 @@ class Check {
 
   // The file, changed by nobody but us from now on.
   Outcome<std::shared_ptr<LiveFile>> take(const TreePlace& place, const Layout& layout) const {
-    Fd stub(::openat(place.directory_fd, place.path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+    Fd stub = open_regular(place.directory_fd, place.path.c_str(), O_RDWR);
     if (!stub) return place.error(errno, "cannot mend it");
     auto live = LiveFile::open(volume_, layout, std::move(stub), place.shown);
     if (!live) return live;
@@ -345,8 +344,7 @@ class Check {
 
   Outcome<void> scrub_part(const Found& found, uint32_t d, Progress* progress) const {
     const std::string path = volume_.part_path(d, found.layout.file_id);
-    const Fd part(::openat(root_fd(d), PartName(found.layout.file_id).c_str(),
-                           O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const Fd part = open_regular(root_fd(d), PartName(found.layout.file_id).c_str(), O_RDONLY);
     if (!part) return {};  // told above, or removed meanwhile
     // What is in memory says nothing of the device.
     (void)::fdatasync(part.get());

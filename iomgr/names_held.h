@@ -15,6 +15,7 @@
 #include <cerrno>
 
 #include "iomgr/base/fd.h"
+#include "iomgr/base/regular_file.h"
 
 namespace graphlane {
 
@@ -29,11 +30,16 @@ inline bool lock_names(int lock_fd, short type, int command) {
   return false;
 }
 
+// Of the volume's directory. Nothing but a regular file is opened, whatever lies there.
+inline Fd open_lock_file(int root_fd, int flags) {
+  return open_regular(root_fd, kLockFile, flags, 0644);
+}
+
 class NamesHeld {
  public:
   // `root_fd` is the volume's directory.
   explicit NamesHeld(int root_fd)
-      : file_(sys::openat(root_fd, kLockFile, O_RDONLY | O_CREAT | O_CLOEXEC, 0644)) {
+      : file_(open_lock_file(root_fd, O_RDONLY | O_CREAT)) {
     while (file_ && !lock_names(file_.get(), F_RDLCK, F_OFD_SETLKW) && errno == EINTR) continue;
   }
 

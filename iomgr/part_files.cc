@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "iomgr/base/open_below.h"
+#include "iomgr/base/regular_file.h"
 #include "iomgr/base/reopen.h"
 
 namespace graphlane {
@@ -10,10 +11,9 @@ namespace {
 
 // To sync it, as its mode lets us.
 Fd open_to_sync(int root_fd, const PartName& name) {
-  constexpr int kNonblock = O_NONBLOCK;  // should it be a pipe
-  Fd part(open_below(root_fd, name.c_str(), O_RDONLY | kNonblock));
+  Fd part = open_regular_below(root_fd, name.c_str(), O_RDONLY);
   return part || errno != EACCES ? std::move(part)
-                                 : Fd(open_below(root_fd, name.c_str(), O_WRONLY | kNonblock));
+                                 : open_regular_below(root_fd, name.c_str(), O_WRONLY);
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ Result<void, PartError> PartFiles::open(std::span<const int> roots, const Layout
   const PartName name(layout.file_id);
   flags_ = flags | O_CLOEXEC;
   for (uint32_t d = 0; d < layout.geometry.device_count; ++d) {
-    const int fd = raised(open_below(roots[d], name.c_str(), flags_));
+    const int fd = raised(open_regular_below(roots[d], name.c_str(), flags_).release());
     if (fd < 0) {
       const PartError error{.code = errno, .device_index = d};
       close();

@@ -7,6 +7,7 @@
 
 #include "iomgr/base/interrupt.h"
 #include "iomgr/base/progress.h"
+#include "iomgr/base/regular_file.h"
 #include "iomgr/bulk_copy.h"
 #include "iomgr/live_file.h"
 #include "iomgr/parts.h"
@@ -61,8 +62,7 @@ class Job {
 
  private:
   Outcome<void> take() {
-    Fd stub(::openat(place_.directory_fd, place_.path.c_str(),
-                     O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    Fd stub = open_regular(place_.directory_fd, place_.path.c_str(), O_RDWR);
     if (!stub) return place_.error(errno, "cannot change");
     struct stat st;
     if (::fstat(stub.get(), &st) != 0) return place_.error(errno, "cannot change");
@@ -240,8 +240,7 @@ class Restripe {
 
  private:
   std::optional<Candidate> examine(TreePlace place, const StubCounts& counts) {
-    const Fd fd(::openat(place.directory_fd, place.path.c_str(),
-                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const Fd fd = open_regular(place.directory_fd, place.path.c_str(), O_RDONLY);
     Layout layout;
     const Result<StubVerdict> verdict =
         fd ? inspect_stub(fd.get(), &layout) : Result<StubVerdict>(last_errno());

@@ -7,6 +7,7 @@
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/file_io.h"
+#include "iomgr/base/regular_file.h"
 #include "iomgr/base/uuid.h"
 
 namespace graphlane {
@@ -46,7 +47,7 @@ Outcome<void> write_small_file(int directory_fd, const std::string& name, std::s
 }
 
 Outcome<std::string> read_small_file(int directory_fd, const char* name, std::string_view path) {
-  const Fd file(::openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  const Fd file = open_regular(directory_fd, name, O_RDONLY);
   if (!file) return os_error(errno, path, "cannot open");
   std::string content(kSmallFileMax + 1, '\0');
   const Result<size_t> got = pread_full(file.get(), content.data(), content.size(), 0);

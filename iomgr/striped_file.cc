@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "iomgr/base/at_once.h"
+#include "iomgr/base/regular_file.h"
 
 namespace graphlane {
 namespace {
@@ -21,7 +22,7 @@ Error part_error(const Volume& volume, const Layout& layout, std::string_view na
     return make_error(EIO, "{}: part {} has {} bytes, expected {}", name, part, error.size_found,
                       error.size_expected);
   }
-  return make_error(error.code, "{}: part {}: {}", name, part, std::strerror(error.code));
+  return make_error(error.code, "{}: part {}: {}", name, part, error_text(error.code));
 }
 
 // A part's directory, its inode and where it lies are some seeks of a disk, if nobody has

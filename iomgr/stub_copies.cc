@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "iomgr/base/regular_file.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/parts.h"
 #include "iomgr/tree.h"
@@ -25,8 +26,7 @@ Outcome<StubCounts> StubCounts::take(const Volume& volume) {
     if (is_within(node.path, kControlDirectory)) continue;
     if (!seen.insert({info.st_dev, info.st_ino}).second) continue;
     // By sys:: as in base/reopen.h: other threads' descriptors come and go meanwhile.
-    const Fd fd(sys::openat(volume.root_fd(), top.at(node.path).path.c_str(),
-                            O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const Fd fd = open_regular(volume.root_fd(), top.at(node.path).path.c_str(), O_RDONLY);
     Layout layout;
     const Result<StubVerdict> verdict = inspect_stub(fd.get(), &layout);
     if (verdict && *verdict == StubVerdict::kStub && layout.volume == volume.uuid() &&

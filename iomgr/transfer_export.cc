@@ -2,6 +2,7 @@
 #include "iomgr/base/file_io.h"
 #include "iomgr/base/interrupt.h"
 #include "iomgr/base/locked_name.h"
+#include "iomgr/base/regular_file.h"
 #include "iomgr/bulk_copy.h"
 #include "iomgr/file_attributes.h"
 #include "iomgr/live_file.h"
@@ -134,7 +135,7 @@ uint64_t logical_bytes(const std::vector<TreeNode>& nodes, const TreePlace& top)
   for (const TreeNode& node : nodes) {
     if (!S_ISREG(node.info.st_mode) || node.info.st_size != kStubSize) continue;
     const TreePlace place = top.at(node.path);
-    const Fd fd(::openat(place.directory_fd, place.path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    const Fd fd = open_regular(place.directory_fd, place.path.c_str(), O_RDONLY);
     Layout layout;
     const Result<StubVerdict> verdict = inspect_stub(fd.get(), &layout);
     if (verdict && *verdict == StubVerdict::kStub) bytes += layout.logical_size - kStubSize;

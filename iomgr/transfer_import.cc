@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "iomgr/base/interrupt.h"
+#include "iomgr/base/regular_file.h"
 #include "iomgr/bulk_copy.h"
 #include "iomgr/file_attributes.h"
 #include "iomgr/parts.h"
@@ -292,8 +293,7 @@ class Import {
   }
 
   Outcome<void> replace_file(const TreePlace& staged, const TreePlace& existing) {
-    const Fd old(::openat(existing.directory_fd, existing.path.c_str(),
-                          O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    const Fd old = open_regular(existing.directory_fd, existing.path.c_str(), O_RDONLY);
     if (::renameat(staged.directory_fd, staged.path.c_str(), existing.directory_fd,
                    existing.path.c_str()) != 0) {
       return existing.error(errno, "cannot replace");

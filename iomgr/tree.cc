@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 
+#include "iomgr/base/regular_file.h"
 #include "iomgr/file_attributes.h"
 
 namespace graphlane {
@@ -101,8 +102,7 @@ Outcome<void> copy_special(const struct stat& info, const TreePlace& to) {
 // Opens what was listed; that it still is what it was then is checked.
 Outcome<void> copy_regular(const TreePlace& from, const struct stat& info, const TreePlace& to,
                            const FileCopier& copy_file) {
-  const Fd fd(::openat(from.directory_fd, from.path.c_str(),
-                       O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  const Fd fd = open_regular(from.directory_fd, from.path.c_str(), O_RDONLY);
   if (!fd) return from.error(errno, "cannot open");
   struct stat now;
   if (::fstat(fd.get(), &now) != 0) return from.error(errno, "cannot read");

@@ -46,16 +46,15 @@ Outcome<void> check_removable(const Volume& volume, int fd, const TreePlace& pla
                     place.shown, describe(*verdict));
 }
 
-Fd open_regular(const TreePlace& place) {
-  return Fd(::openat(place.directory_fd, place.path.c_str(),
-                     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+Fd open_file_at(const TreePlace& place) {
+  return open_regular(place.directory_fd, place.path.c_str(), O_RDONLY);
 }
 
 // Removes one name. If it was a stub's last, `orphans` gets the file.
 Outcome<void> remove_node(const Volume& volume, const TreeNode& node, const TreePlace& place,
                           std::vector<Uuid>* orphans) {
   const int flags = S_ISDIR(node.info.st_mode) ? AT_REMOVEDIR : 0;
-  const Fd fd = S_ISREG(node.info.st_mode) ? open_regular(place) : Fd();
+  const Fd fd = S_ISREG(node.info.st_mode) ? open_file_at(place) : Fd();
   if (::unlinkat(place.directory_fd, place.path.c_str(), flags) != 0) {
     if (errno == ENOENT && !node.path.empty()) return {};  // somebody else was faster
     return place.error(errno, "cannot remove");
@@ -157,7 +156,7 @@ Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, boo
   for (const TreeNode& node : *nodes) {
     if (force || !S_ISREG(node.info.st_mode)) continue;
     const TreePlace place = top.at(node.path);
-    const Fd fd = open_regular(place);
+    const Fd fd = open_file_at(place);
     if (!fd && errno == ENOENT) continue;  // somebody else was faster
     if (!fd) return place.error(errno, "cannot open");
     if (Outcome<void> checked = check_removable(volume, fd.get(), place); !checked) return checked;
@@ -183,9 +182,9 @@ std::string device_root(const std::string& directory, const Uuid& uuid) {
 Outcome<VolumeLock> VolumeLock::take(const Volume& volume, Mode mode) {
   const std::string path = volume.root() + "/" + kLockFile;
   const int access = mode == kExclusive ? O_RDWR : O_RDONLY;
-  Fd file(::openat(volume.root_fd(), kLockFile, access | O_CREAT | O_CLOEXEC, 0644));
+  Fd file = open_lock_file(volume.root_fd(), access | O_CREAT);
   const bool is_constant = !file && errno == EROFS;
-  if (is_constant) file = Fd(::openat(volume.root_fd(), kLockFile, O_RDONLY | O_CLOEXEC));
+  if (is_constant) file = open_lock_file(volume.root_fd(), O_RDONLY);
   if (!file) return os_error(errno, path, "cannot open");
   const short type = mode == kExclusive && !is_constant ? F_WRLCK : F_RDLCK;
   const auto deadline = std::chrono::steady_clock::now() + kLockPatience;

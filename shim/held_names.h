@@ -17,7 +17,7 @@ class HeldNames {
   // `root_fd` is the volume's directory. False: a check has it. As with NamesHeld, who may not
   // even open the lock file goes on without.
   bool take(int root_fd) {
-    lock_ = Fd(sys::openat(root_fd, kLockFile, O_RDONLY | O_CREAT | O_CLOEXEC, 0644));
+    lock_ = open_lock_file(root_fd, O_RDONLY | O_CREAT);
     return !lock_ || lock_names(lock_.get(), F_RDLCK, F_OFD_SETLK) || errno != EAGAIN;
   }
 

@@ -1,4 +1,5 @@
-// HeldSignals: no signal is delivered to this thread in a scope.
+// HeldSignals: no signal is delivered to this thread in a scope. (kButDeadly: but for those that
+// end the process.)
 //
 // A handler may leave by siglongjmp(). It must not do so while this thread holds
 // a lock, or while the kernel still fills the caller's buffer: natively a signal
@@ -18,7 +19,14 @@ namespace graphlane {
 
 class HeldSignals {
  public:
-  HeldSignals() { set(SIG_SETMASK, ~uint64_t{0}, &before_); }
+  // Whether SIGTERM and its kin are delivered where the program has no handler for them: they end
+  // it, lock and all. What is identified may lie on a filesystem that does not answer.
+  enum Which { kAll, kButDeadly };
+
+  explicit HeldSignals(Which which = kAll) {
+    // SIG_BLOCK: what the program itself holds stays held.
+    set(SIG_BLOCK, which == kAll ? ~uint64_t{0} : ~deadly_signals(), &before_);
+  }
   ~HeldSignals() { set(SIG_SETMASK, before_, nullptr); }
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
@@ -31,6 +39,24 @@ class HeldSignals {
   }
 
  private:
+  // Those of the user's ways to end a program that have their default action.
+  static uint64_t deadly_signals() {
+    uint64_t found = 0;
+    for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
+      struct {
+        void (*handler)(int);
+        unsigned long flags;
+        void (*restorer)();
+        uint64_t mask;
+      } action = {};  // the kernel's struct, not libc's
+      if (::syscall(SYS_rt_sigaction, signal, nullptr, &action, sizeof action.mask) == 0 &&
+          action.handler == SIG_DFL) {
+        found |= uint64_t{1} << (signal - 1);
+      }
+    }
+    return found;
+  }
+
   // The kernel's mask, which unlike libc's can hold libc's own signals
   // (cancellation). It cannot fail.
   static void set(int how, uint64_t mask, uint64_t* before) {

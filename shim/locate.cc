@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "iomgr/base/regular_file.h"
 #include "shim/ask_server.h"
 #include "shim/devices.h"
 #include "shim/text.h"
@@ -38,7 +39,7 @@ Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* part
   const PartError& error = opened.error();
   return {located_devices.roots[error.device_index].c_str(),
           error.size_found < error.size_expected ? "the part is shorter than it should be"
-                                                 : strerrordesc_np(error.code),
+                                                 : error_text(error.code),
           error_for_program(error.code)};
 }
 

@@ -6,7 +6,7 @@
 // does). And who comes back
 // to it in the same thread gets `false` instead of waiting for itself for ever: a
 // sanitizer that stands before memcmp() maps files of its own. (No signal handler
-// does: signals are held with it.)
+// does: signals are held with it, but for those that end the process.)
 #pragma once
 
 #include <sched.h>
@@ -62,7 +62,7 @@ class SlowLockGuard {
   SlowLockGuard& operator=(const SlowLockGuard&) = delete;
 
  private:
-  const HeldSignals signals_;  // first held, last let go
+  const HeldSignals signals_{HeldSignals::kButDeadly};  // first held, last let go
   SlowLock& lock_;
   const bool held_;
 };

@@ -9,6 +9,7 @@
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/file_io.h"
+#include "iomgr/base/regular_file.h"
 #include "iomgr/io_queue.h"
 
 namespace graphlane {
@@ -22,7 +23,7 @@ class Document {
  public:
   // False: unreadable, too long, or not one JSON object.
   bool read(int directory, const char* path) {
-    const Fd fd(sys::openat(directory, path, O_RDONLY | O_CLOEXEC));
+    const Fd fd = open_regular(directory, path, O_RDONLY);
     if (!fd) return false;
     const Result<size_t> got = read_full(fd.get(), text_, sizeof text_);
     if (!got || *got == sizeof text_) return false;

@@ -6,12 +6,13 @@
 #include "graphfmt/edge.h"
 #include "graphfmt/grid_files.h"
 #include "iomgr/base/file_io.h"
+#include "iomgr/base/regular_file.h"
 
 namespace graphlane::share {
 namespace {
 
 Outcome<std::string> read_up_to(const std::string& path, uint64_t bytes_max) {
-  const Fd file(sys::openat(AT_FDCWD, path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const Fd file = only_regular(Fd(sys::openat(AT_FDCWD, path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)));
   if (!file) return os_error(errno, path, "cannot open");
   std::string bytes(bytes_max, '\0');
   const Result<size_t> got = pread_full(file.get(), bytes.data(), bytes.size(), 0);

@@ -11,6 +11,7 @@
 #include "adapters/share/labels.h"
 #include "adapters/share/rendezvous.h"
 #include "adapters/share/sealed_memory.h"
+#include "iomgr/base/regular_file.h"
 
 namespace graphlane::share {
 namespace {
@@ -187,7 +188,8 @@ Outcome<uint64_t> Link::update(uint32_t partition, uint32_t chunk, std::span<con
   std::vector<int> fds{memory->get()};
   for (const std::string& path : options_.files) {
     if (layout().by_loader) break;
-    writable.emplace_back(sys::openat(AT_FDCWD, path.c_str(), O_RDWR | O_CLOEXEC));
+    writable.push_back(only_regular(
+        Fd(sys::openat(AT_FDCWD, path.c_str(), O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC))));
     if (!writable.back()) return os_error(errno, path, "cannot open for writing");
     fds.push_back(writable.back().get());
   }

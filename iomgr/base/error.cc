@@ -1,11 +1,11 @@
 #include "iomgr/base/error.h"
 
-#include <cstring>
+#include "iomgr/base/regular_file.h"
 
 namespace graphlane {
 
 Error os_error(int code, std::string_view path, std::string_view action) {
-  return make_error(code, "{}: {}: {}", path, action, std::strerror(code));
+  return make_error(code, "{}: {}: {}", path, action, error_text(code));
 }
 
 }  // namespace graphlane

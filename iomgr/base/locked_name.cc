@@ -7,11 +7,13 @@
 #include <cerrno>
 #include <vector>
 
+#include "iomgr/base/regular_file.h"
+
 namespace graphlane {
 namespace fs = std::filesystem;
 
 Fd lock_name(const std::string& path, int flags) {
-  Fd fd(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0644));
+  Fd fd(::open(path.c_str(), flags | kNoWait, 0644));  // a directory, too, may be locked
   if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return Fd();
   struct stat held, named;
   if (::fstat(fd.get(), &held) != 0 || ::lstat(path.c_str(), &named) != 0 ||

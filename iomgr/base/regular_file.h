@@ -1,0 +1,65 @@
+// Opening a file that we chose and the program did not: a part, a JSON file, a lock file, what may
+// be a stub. Whoever may write a directory can put a FIFO, a device node, a socket or a link there,
+// and an ordinary open() would wait for ever, follow the link, or start a tape.
+//
+// open_regular() opens nothing but a regular file, never waits, and follows no link in the last
+// name. It fails with kNotRegular where another kind of file lies, with ELOOP where a link does,
+// and with EAGAIN while the file's owner holds a lease on it.
+//
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "iomgr/base/fd.h"
+#include "iomgr/base/open_below.h"
+
+namespace graphlane {
+
+// errno has no word for it.
+inline constexpr int kNotRegular = EMEDIUMTYPE;
+
+// With every open of ours that is followed by only_regular().
+inline constexpr int kNoWait = O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC;
+
+// What strerror() says, and what kNotRegular means.
+inline const char* error_text(int code) {
+  if (code == kNotRegular) return "not a regular file";
+  const char* text = ::strerrordesc_np(code);
+  return text != nullptr ? text : "unknown error";
+}
+
+// What was opened with kNoWait, if it is a regular file; else empty (errno). O_NONBLOCK goes again:
+// io_uring would fail reads that have to wait for the device.
+inline Fd only_regular(Fd opened) {
+  struct stat st;
+  if (!opened || sys::fstat(opened.get(), &st) != 0) return {};
+  if (!S_ISREG(st.st_mode)) {
+    opened.reset();
+    errno = kNotRegular;
+    return {};
+  }
+  const int flags = sys::fcntl(opened.get(), F_GETFL);
+  if (flags >= 0) sys::fcntl(opened.get(), F_SETFL, flags & ~O_NONBLOCK);
+  return opened;
+}
+
+inline Fd open_regular(int directory, const char* path, int flags, mode_t mode = 0) {
+  Fd opened(sys::openat(directory, path, flags | kNoWait, mode));
+  // A FIFO or a socket that nobody reads. (A regular file never fails so.)
+  if (!opened && errno == ENXIO) errno = kNotRegular;
+  return only_regular(std::move(opened));
+}
+
+// The same, where no link may be on the whole way (open_below.h).
+inline Fd open_regular_below(int root_fd, const char* path, int flags) {
+  Fd opened(open_below(root_fd, path, flags | kNoWait));
+  if (!opened && errno == ENXIO) errno = kNotRegular;
+  return only_regular(std::move(opened));
+}
+
+}  // namespace graphlane
