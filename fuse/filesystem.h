@@ -19,6 +19,7 @@
 #include "fuse/outside_changes.h"
 #include "fuse/request_buffer.h"
 #include "fuse/sweeps.h"
+#include "fuse/ticket_book.h"
 #include "iomgr/cache_keeper.h"
 #include "iomgr/lanes.h"
 #include "iomgr/shared_cache.h"
@@ -44,6 +45,7 @@ struct Filesystem {
   const uint64_t read_bytes_max;  // the largest request that the kernel shall make
   RequestBuffers request_buffers{read_bytes_max};
   InodeTable inodes;
+  TicketBook tickets{inodes};
   fuse_session* session = nullptr;  // set before it serves
   LiveFiles live;
   ExtentCache extents;  // of what is read past the page cache

@@ -1,4 +1,5 @@
-// ioctl: the flags of chattr(1), which are the host's.
+// ioctl: a ticket for the mount's server (ticket_book.h), and the flags of chattr(1), which
+// are the host's.
 //
 // The kernel asks in its own name: it opens the file, checks that the caller owns
 // it (and may set what only root may), and hands the argument over as bytes.
@@ -10,6 +11,7 @@
 
 #include <cstring>
 
+#include "fuse/open_file.h"
 #include "fuse/operations.h"
 
 namespace graphlane {
@@ -47,11 +49,26 @@ int set_flags(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, unsigne
   return 0;
 }
 
+// Of a striped file's handle; what is none has nothing to ask the server for.
+int give_ticket(Filesystem& fs, fuse_req_t req, Inode& inode, OpenFile& handle) {
+  if (!handle.striped || fs.server_name.size() != kServerNameSize) return ENODATA;
+  TicketGrant grant{};
+  std::memcpy(grant.server, fs.server_name.data(), kServerNameSize);
+  fs.tickets.issue(handle, inode, ::fuse_req_ctx(req)->uid, &grant);
+  reply::ioctl(req, 0, &grant, sizeof grant);
+  return 0;
+}
+
 }  // namespace
 
 int op::ioctl(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, unsigned command, void*,
-              fuse_file_info*, unsigned, const void* in, size_t in_size, size_t) {
+              fuse_file_info* fi, unsigned flags, const void* in, size_t in_size, size_t out_size) {
   Inode& inode = fs.inodes.of(ino);
+  if (command == kTicketIoctl) {
+    const bool is_directory = (flags & FUSE_IOCTL_DIR) != 0;  // its handle is of another kind
+    if (is_directory || out_size < sizeof(TicketGrant)) return ENOTTY;
+    return give_ticket(fs, req, inode, OpenFile::of(fi));
+  }
   const Result<HostPath> path = fs.inodes.path(inode);
   if (!path) return path.error().code;
   const int path_fd = path->get();

@@ -203,6 +203,7 @@ Result<std::unique_ptr<OpenFile>> create_new(Filesystem& fs, fuse_req_t req, int
 void hand_over(Filesystem& fs, Inode& inode, std::unique_ptr<OpenFile> file, fuse_file_info* fi) {
   inode.handle_count.fetch_add(1, std::memory_order_acq_rel);
   file->direct_io = fi->direct_io;
+  file->access = fi->flags & (O_ACCMODE | O_APPEND);
   if (file->striped) file->sync_errors_told = file->striped->sync_errors().count;
   if (file->backing_id() == 0) file->kept.emplace(fs.outside_changes, inode, fi->flags & O_ACCMODE);
   fs.handles.give(std::move(file), fi);
@@ -213,6 +214,7 @@ void take_back(Filesystem& fs, Inode& inode, fuse_file_info* fi) {
     fs.page_sweepers.fetch_sub(1, std::memory_order_relaxed);
   }
   inode.handle_count.fetch_sub(1, std::memory_order_acq_rel);
+  fs.tickets.drop(OpenFile::of(fi));
   fs.handles.release(fi);  // and with it perhaps the inode
 }
 

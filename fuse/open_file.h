@@ -28,6 +28,8 @@ struct OpenFile : OpenHandle {
   bool in_turn = false;                  // the kernel keeps no pages of it: a read comes in pieces
   bool appends = false;                  // `fd` does, because the file allows nothing else
   bool direct_io = false;                // the kernel does not sync for O_SYNC: op_write.cc does
+  int access = O_RDONLY;                 // open(2)'s access mode, and O_APPEND
+  size_t ticket_count = 0;               // of it in the TicketBook, which guards this
   std::optional<Sweeps::Member> member;  // of the striped files that are open
   std::optional<OutsideChanges::Member> kept;  // of those whose pages the kernel keeps
 

@@ -14,18 +14,8 @@
 #include "iomgr/volume_files.h"
 
 namespace graphlane {
-namespace {
-
-// O_APPEND leaves the place to the kernel, which we would not tell of our writes in time.
-bool is_writable(int fd) {
-  const int flags = ::fcntl(fd, F_GETFL);
-  return flags >= 0 && (flags & (O_PATH | O_APPEND)) == 0 && (flags & O_ACCMODE) != O_RDONLY;
-}
-
-}  // namespace
-
-Outcome<std::unique_ptr<PartServer>> PartServer::start(Filesystem& fs, dev_t device) {
-  std::unique_ptr<PartServer> part_server(new PartServer(fs, device));
+Outcome<std::unique_ptr<PartServer>> PartServer::start(Filesystem& fs) {
+  std::unique_ptr<PartServer> part_server(new PartServer(fs));
   part_server->name_ = fmt::format("graphlane-{}", UuidText(Uuid::random()).view());
   Fd listening = ServerAddress::of_mount(part_server->name_.c_str()).listen();
   if (!listening) return os_error(errno, part_server->name_, "cannot listen");
@@ -45,24 +35,25 @@ void PartServer::tidy() {
 }
 
 FileServer::Answer PartServer::answer(const Question& question) {
-  if (question.kind == StatsRequest::kMagic) return FileServer::refusal(EOPNOTSUPP);
   const bool writes = question.kind == WriteRequest::kMagic;
-  struct statx seen;
-  if (!(writes ? is_writable(question.fd) : is_readable(question.fd)) ||
-      ::statx(question.fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &seen) != 0) {
-    return FileServer::refusal(EACCES);
+  const std::optional<TicketBook::Shown> shown = fs_.tickets.take(question.ticket, question.user);
+  if (!shown) return FileServer::refusal(EACCES);
+  send_proof(question.connection, shown->secret);
+  Inode& inode = *shown->inode;
+  Answer answer;
+  if (question.kind == StatsRequest::kMagic) {
+    answer = FileServer::refusal(EOPNOTSUPP);
+  } else if (!(writes ? shown->may_write : shown->may_read)) {
+    answer = FileServer::refusal(EACCES);
+  } else if (writes) {
+    answer = question.room_for_link ? answer_writer(inode) : FileServer::refusal(EMFILE);
+    if (answer.link) return answer;  // it has the look-up
+  } else {
+    answer = question.kind == ShareRequest::kMagic ? answer_sharer(inode, question)
+             : question.kind == MapRequest::kMagic ? answer_mapper(inode)
+                                                   : answer_reader(inode);
   }
-  Inode* inode = fs_.inodes.find_shown(seen.stx_ino);
-  if (inode == nullptr) return FileServer::refusal(ESTALE);
-  if (writes) {
-    Answer answer = question.room_for_link ? answer_writer(*inode) : FileServer::refusal(EMFILE);
-    if (!answer.link) fs_.inodes.forget(inode->nodeid, 1);
-    return answer;
-  }
-  Answer answer = question.kind == ShareRequest::kMagic ? answer_sharer(*inode, question)
-                  : question.kind == MapRequest::kMagic ? answer_mapper(*inode)
-                                                        : answer_reader(*inode);
-  fs_.inodes.forget(inode->nodeid, 1);
+  fs_.inodes.forget(inode.nodeid, 1);
   return answer;
 }
 

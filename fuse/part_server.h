@@ -2,7 +2,8 @@
 // them, and lets several processes share what they read (../iomgr/server_protocol.h). Every
 // mount has one.
 //
-// A client proves that it may read or write the file by sending a descriptor of it.
+// A client proves that it may read or write the file by a ticket, which it has got by a
+// descriptor of it (ticket_book.h).
 //
 // Threads: its FileServer's; start() and the end belong to the session's owner.
 #pragma once
@@ -20,8 +21,7 @@ namespace graphlane {
 
 class PartServer final : private FileServer::Host {
  public:
-  // `device`: st_dev of the files of this mount.
-  static Outcome<std::unique_ptr<PartServer>> start(Filesystem& fs, dev_t device);
+  static Outcome<std::unique_ptr<PartServer>> start(Filesystem& fs);
   PartServer(const PartServer&) = delete;
   PartServer& operator=(const PartServer&) = delete;
 
@@ -32,8 +32,9 @@ class PartServer final : private FileServer::Host {
   using Answer = FileServer::Answer;
   using Question = FileServer::Question;
 
-  PartServer(Filesystem& fs, dev_t device) : fs_(fs), device_(device) {}
-  bool serves(dev_t device) const override { return device == device_; }
+  explicit PartServer(Filesystem& fs) : fs_(fs) {}
+  bool takes_tickets() const override { return true; }
+  bool serves(dev_t) const override { return false; }  // no descriptor is looked at
   Answer answer(const Question& question) override;
   void tidy() override;
   // Of a striped file of this volume, with its stub's attributes; else none.
@@ -49,7 +50,6 @@ class PartServer final : private FileServer::Host {
   ShareAnswer ask_volume_server(Inode& inode, const Question& question) const;
 
   Filesystem& fs_;
-  const dev_t device_;
   std::string name_;
   std::unique_ptr<FileServer> server_;  // last: it calls the rest
 };

@@ -56,7 +56,7 @@ Outcome<void> serve_received(std::shared_ptr<const Volume> volume, const MountOp
   if (!session) return session.error();
   Result<MountedDevice> mounted = receive_mounted(socket.get());
   if (!mounted) return make_error(mounted.error().code, "no /dev/fuse came");  // C gave up
-  Outcome<void> adopted = (*session)->adopt(std::move(mounted->fuse), mounted->device_number);
+  Outcome<void> adopted = (*session)->adopt(std::move(mounted->fuse));
   if (!adopted) return adopted;
   send_report(socket.get(), {.code = 0, .text = ""});
   socket.reset();

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <cstdarg>
@@ -105,29 +104,25 @@ Outcome<void> Session::mount(const std::string& mountpoint) {
                       reason.empty() ? "no reason given" : reason);
   }
   mounted_ = true;
-  // Without asking the filesystem, which does not answer yet.
-  struct statx root;
-  if (::statx(AT_FDCWD, mountpoint.c_str(), AT_STATX_DONT_SYNC, STATX_INO, &root) == 0) {
-    start_server(makedev(root.stx_dev_major, root.stx_dev_minor));
-  }
+  start_server();
   return {};
 }
 
 // Without it the preload library leaves everything to us.
-void Session::start_server(dev_t device_number) {
-  auto server = PartServer::start(fs_, device_number);
+void Session::start_server() {
+  auto server = PartServer::start(fs_);
   if (!server) return log_line(server.error().text);
   server_ = std::move(*server);
   fs_.server_name = server_->name();
 }
 
-Outcome<void> Session::adopt(Fd device, dev_t device_number) {
+Outcome<void> Session::adopt(Fd device) {
   const std::string name = fmt::format("/dev/fd/{}", device.get());
   if (::fuse_session_mount(session_, name.c_str()) != 0) {
     return make_error(EIO, "{}: libfuse does not take the descriptor", name);
   }
   (void)device.release();  // the session's now
-  start_server(device_number);
+  start_server();
   return {};
 }
 

@@ -30,8 +30,7 @@ class Session {
   Outcome<void> mount(const std::string& mountpoint);
 
   // Serves a mount that somebody else has made on this /dev/fuse descriptor;
-  // `device_number` is the st_dev of its files.
-  Outcome<void> adopt(Fd device, dev_t device_number);
+  Outcome<void> adopt(Fd device);
 
   // Answers requests until the mount is gone or a signal of `stop` (null: none)
   // arrives; then unmounts what mount() made.
@@ -39,7 +38,7 @@ class Session {
 
  private:
   explicit Session(Filesystem& fs) : fs_(fs) {}
-  void start_server(dev_t device_number);
+  void start_server();
   int run_workers();
 
   Filesystem& fs_;

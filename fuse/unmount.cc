@@ -47,10 +47,11 @@ Outcome<void> unmount_as_user(const std::string& mountpoint) {
 }
 
 // The daemon of a mount. What was written through it lies on the devices when it
-// has ended, and nobody else can write those files before.
+// has ended, and nobody else can write those files before. In another network namespace than the
+// daemon's its name is anybody's: who does not run as the user that mounted is not waited for.
 class Daemon {
  public:
-  explicit Daemon(const std::string& mountpoint) {
+  Daemon(const std::string& mountpoint, uid_t user) {
     char name[kServerNameSize];
     if (::getxattr(mountpoint.c_str(), kServerXattr, name, sizeof name) != sizeof name) return;
     address_.sun_family = AF_UNIX;  // abstract: the name begins with a NUL
@@ -58,7 +59,8 @@ class Daemon {
     const Fd socket = connect();
     ucred peer{};
     socklen_t length = sizeof peer;
-    if (socket && ::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0) {
+    if (socket && ::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+        (peer.uid == user || peer.uid == 0)) {
       process_.reset(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
       pid_ = peer.pid;
     }
@@ -97,9 +99,11 @@ class Daemon {
   }
 
   Fd connect() const {
-    Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     constexpr socklen_t kLength = offsetof(sockaddr_un, sun_path) + 1 + kServerNameSize;
-    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address_), kLength) == 0) {
+    // EAGAIN: its queue is full, so it is there.
+    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address_), kLength) == 0 ||
+        errno == EAGAIN) {
       return socket;
     }
     return {};
@@ -122,10 +126,11 @@ Outcome<void> unmount_there(const std::string& path) {
 Outcome<void> unmount(const std::string& mountpoint) {
   const Outcome<std::string> path = absolute_mountpoint(mountpoint);
   if (!path) return path.error();
-  if (!find_volume_mount(*path)) {
+  const std::optional<VolumeMount> mount = find_volume_mount(*path);
+  if (!mount) {
     return make_error(EINVAL, "{}: no Graphlane volume is mounted there", mountpoint);
   }
-  const Daemon daemon(*path);
+  const Daemon daemon(*path, mount->user);
   if (Outcome<void> done = unmount_there(*path); !done) return done;
   daemon.wait_for_the_end();
   return {};

@@ -1,8 +1,10 @@
 #include "iomgr/ask_to_share.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <ctime>
 
+#include "iomgr/base/reopen.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/server_socket.h"
 
@@ -11,15 +13,39 @@ namespace {
 
 constexpr int64_t kSilenceSeconds = 60;
 
-bool is_trusted(int connection, int stub_fd, int run_directory) {
-  ucred server;
-  struct stat stub, volume;
-  if (!find_peer(connection, &server) || sys::fstat(stub_fd, &stub) != 0 ||
-      sys::fstat(run_directory, &volume) != 0) {
-    return false;
+// What the kernel shows in place of a user that our user namespace does not know.
+bool is_known_user(uid_t user) {
+  constexpr uid_t kDefault = 65534;
+  static uid_t unknown = static_cast<uid_t>(-1);
+  if (unknown == static_cast<uid_t>(-1)) {
+    char digits[16] = {};
+    const Fd file(sys::openat(AT_FDCWD, "/proc/sys/kernel/overflowuid", O_RDONLY | O_CLOEXEC));
+    const bool told = file && sys::read(file.get(), digits, sizeof digits - 1) > 0;
+    unknown = told ? static_cast<uid_t>(std::strtoul(digits, nullptr, 10)) : kDefault;
   }
-  return server.uid == 0 || server.uid == static_cast<uid_t>(::syscall(SYS_geteuid)) ||
-         server.uid == stub.st_uid || server.uid == volume.st_uid;
+  return user != unknown;
+}
+
+// The volume's socket, opened as a place, if who made it may be believed about the stub's file.
+Fd open_trusted_socket(int run_directory, const struct stat& stub) {
+  Fd place(sys::openat(run_directory, kServerSocketName, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat server, volume;
+  if (!place || sys::fstat(place.get(), &server) != 0 || !S_ISSOCK(server.st_mode) ||
+      sys::fstat(run_directory, &volume) != 0) {
+    return {};
+  }
+  const uid_t user = server.st_uid;
+  const bool is_trusted = user == 0 || user == static_cast<uid_t>(::syscall(SYS_geteuid)) ||
+                          user == stub.st_uid || user == volume.st_uid;
+  if (!is_trusted || !is_known_user(user)) return {};
+  return place;
+}
+
+// Whether who listens is who made the socket.
+bool is_answered_by(int connection, int place) {
+  ucred server;
+  struct stat made;
+  return find_peer(connection, &server) && sys::fstat(place, &made) == 0 && server.uid == made.st_uid;
 }
 
 int64_t seconds_now() {
@@ -28,19 +54,12 @@ int64_t seconds_now() {
   return now.tv_sec;
 }
 
-bool send_share_question(int connection, int fd, uint32_t client) {
-  if (client == 0) return send_question(connection, fd, ShareRequest::kMagic);
-  PassedShareRequest request{.client = client};
-  const iovec piece{.iov_base = &request, .iov_len = sizeof request};
-  return send_message(connection, {&piece, 1}, {&fd, 1});
-}
-
 }  // namespace
 
-ShareAnswer ask_to_share(Fd connection, int fd, uint32_t client) {
+ShareAnswer receive_share_answer(Fd connection) {
   alignas(ServerReply) static char buffer[sizeof(ServerReply)];
   ShareAnswer answer;
-  if (!connection || !send_share_question(connection.get(), fd, client)) return answer;
+  if (!connection) return answer;
   ServerMessage received;
   receive_message(connection.get(), buffer, sizeof buffer, &received);
   const ServerReply* const reply = reply_in(received, buffer);
@@ -57,11 +76,21 @@ ShareAnswer ask_to_share(Fd connection, int fd, uint32_t client) {
 ShareAnswer ask_volume_to_share(int run_directory, int stub_fd, uint32_t client) {
   static int64_t silent_until_s = 0;
   if (seconds_now() < silent_until_s) return {};
-  errno = 0;
   ShareAnswer answer;
-  Fd connection = ServerAddress::of_volume(run_directory).connect(kVolumeServerPatience);
-  if (connection && is_trusted(connection.get(), stub_fd, run_directory)) {
-    answer = ask_to_share(std::move(connection), stub_fd, client);
+  struct stat stub;
+  if (sys::fstat(stub_fd, &stub) != 0) return answer;
+  const Fd place = open_trusted_socket(run_directory, stub);
+  if (!place) return answer;
+  errno = 0;
+  Fd connection = ServerAddress::of_file(place.get()).connect(kVolumeServerPatience);
+  // By another open file description it can neither move our place in the file, nor touch our locks.
+  const Fd shown = connection && is_answered_by(connection.get(), place.get())
+                       ? reopen(stub_fd, O_RDONLY | O_NONBLOCK)
+                       : Fd();
+  const ServerRequest request{
+      .magic = client == 0 ? ShareRequest::kMagic : PassedShareRequest::kMagic, .client = client};
+  if (shown && send_question(connection.get(), request, shown.get())) {
+    answer = receive_share_answer(std::move(connection));
   }
   if (errno == EAGAIN) silent_until_s = seconds_now() + kSilenceSeconds;
   return answer;

@@ -18,13 +18,15 @@ struct ShareAnswer {
   uint64_t generation = 0;  // of the file
 };
 
-// By a connection to a server, which is shown the descriptor. `client`: for whom; 0: for
-// ourselves.
-ShareAnswer ask_to_share(Fd connection, int fd, uint32_t client = 0);
+// What a server answers to a ShareRequest that it was sent.
+ShareAnswer receive_share_answer(Fd connection);
 
 // By a stub's descriptor: whoever serves the volume that this run directory is of, if his word is
-// good for this file: root, ourselves, and the owners of the stub and of the volume. One that did
-// not answer is left alone for a minute.
+// good for this file: root, ourselves, and the owners of the stub and of the volume. Who that is, its
+// socket's inode says, by which we connect (server_protocol.h, "Who answers"); where its owner is
+// unknown to our user namespace, nobody is asked. It is shown a descriptor that can only read, and is
+// no other's. `client`: for whom; 0: for ourselves. One that did not answer is left alone for a
+// minute.
 ShareAnswer ask_volume_to_share(int run_directory, int stub_fd, uint32_t client = 0);
 
 }  // namespace graphlane

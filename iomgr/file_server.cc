@@ -25,16 +25,16 @@ using Clock = std::chrono::steady_clock;
 // A client asks at once when it has connected; one that does not is let go.
 constexpr auto kPatience = std::chrono::seconds(1);
 constexpr auto kTidyInterval = std::chrono::seconds(1);
-constexpr size_t kConnectionsMax = 128;
-constexpr size_t kLinksMax = 64;
+constexpr size_t kSilentMax = 128;
+constexpr size_t kAcceptMax = 256;  // at a time
+constexpr size_t kLinksMax = 128;
+// That a user is answered before it is the others' turn.
+constexpr size_t kTurnMax = 4;
+constexpr int kPollMs = 100;
+// Until descriptors may be there again.
+constexpr int kShortageMs = 20;
 
-struct Connection {
-  Fd fd;
-  Clock::time_point deadline;
-  std::unique_ptr<FileServer::Link> link = nullptr;  // who has one stays
-};
-
-bool is_known(uint32_t question) {
+bool is_known_question(uint32_t question) {
   static constexpr std::array<uint32_t, 5> kQuestions = {
       ServerRequest::kMagic, WriteRequest::kMagic, ShareRequest::kMagic, MapRequest::kMagic,
       StatsRequest::kMagic};
@@ -61,7 +61,19 @@ bool send_answer(int connection, FileServer::Answer& answer) {
   return send_message(connection, pieces, answer.fds);
 }
 
+// Of those that each user has of something, whether this one may have one more: half of what others leave.
+bool has_share(size_t of_user, size_t total, size_t most) { return total < most && of_user < most - total; }
+
 }  // namespace
+
+struct FileServer::Connection {
+  Fd fd;
+  uid_t user;
+  Clock::time_point deadline;
+  std::unique_ptr<Link> link = nullptr;  // who has one stays
+  bool said = false;                     // something is to be received
+  bool ended = false;
+};
 
 // Closes what strangers have shown, for as long as that takes: the threads outlive the server.
 // Whom too many of them wait for is not listened to.
@@ -147,44 +159,112 @@ FileServer::~FileServer() {
 }
 
 void FileServer::run() {
-  std::vector<Connection> connections;
-  std::vector<pollfd> polled;
   auto tidied = Clock::now();
-  for (;;) {
-    const bool room = connections.size() < kConnectionsMax;
-    polled = {{stopping_.get(), POLLIN, 0},
-              {listening_.get(), static_cast<short>(room ? POLLIN : 0), 0}};
-    for (const Connection& c : connections) polled.push_back({c.fd.get(), POLLIN, 0});
-    const auto links = static_cast<size_t>(
-        std::count_if(connections.begin(), connections.end(), [](const auto& c) { return !!c.link; }));
-    const bool shares =
-        shared_ != nullptr && (!share_links_.empty() || shared_->stats().resident_bytes > 0);
-    const int idle_ms = shares ? 1000 : -1;
-    const int timeout_ms = connections.size() == links ? idle_ms : 100;
-    if (::poll(polled.data(), polled.size(), timeout_ms) < 0 && errno != EINTR) return;
-    if (polled[0].revents != 0) return;
-    const auto now = Clock::now();
-    if (now - tidied >= kTidyInterval) {
+  while (wait()) {
+    if (Clock::now() - tidied >= kTidyInterval) {
       tidy();
-      tidied = now;
+      tidied = Clock::now();
     }
-    for (size_t i = connections.size(); i-- > 0;) {
-      Connection& c = connections[i];
-      const bool said = polled[2 + i].revents != 0;
-      if (c.link) {
-        if (!said || c.link->serve(c.fd.get())) continue;
-      } else if (said) {
-        c.link = serve(c.fd, links < kLinksMax);
-        if (c.link) continue;
-      } else if (now < c.deadline) {
-        continue;
-      }
-      connections.erase(connections.begin() + static_cast<ptrdiff_t>(i));
-    }
-    if (polled[1].revents == 0) continue;
-    Fd accepted(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (accepted) connections.push_back({std::move(accepted), now + kPatience});
+    accept_all();
+    serve_in_turn();
+    drop_silent();
   }
+}
+
+bool FileServer::wait() {
+  std::vector<pollfd> polled = {{stopping_.get(), POLLIN, 0},
+                                {listening_.get(), static_cast<short>(accepts_ ? POLLIN : 0), 0}};
+  bool has_silent = false, has_more = false;
+  for (const Connection& c : connections_) {
+    polled.push_back({c.fd.get(), POLLIN, 0});
+    has_silent = has_silent || !c.link;
+    has_more = has_more || c.said;  // not yet its turn
+  }
+  const bool shares =
+      shared_ != nullptr && (!share_links_.empty() || shared_->stats().resident_bytes > 0);
+  const int idle_ms = shares ? 1000 : -1;
+  const int timeout_ms = has_more ? 0 : !accepts_ ? kShortageMs : has_silent ? kPollMs : idle_ms;
+  if (::poll(polled.data(), polled.size(), timeout_ms) < 0 && errno != EINTR) return false;
+  for (size_t i = 0; i < connections_.size(); ++i) connections_[i].said = polled[2 + i].revents != 0;
+  accepts_ = true;
+  return polled[0].revents == 0;
+}
+
+// All at once: who floods us fills the socket's queue again as fast as we take from it. Most
+// have said something already.
+void FileServer::accept_all() {
+  for (size_t i = 0; i < kAcceptMax; ++i) {
+    Fd accepted(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!accepted) {
+      accepts_ = errno != EMFILE && errno != ENFILE && errno != ENOMEM;
+      return;
+    }
+    const uid_t user = user_of(accepted.get());
+    pollfd said{accepted.get(), POLLIN, 0};
+    const bool has_said = ::poll(&said, 1, 0) > 0;
+    connections_.push_back({.fd = std::move(accepted),
+                            .user = user,
+                            .deadline = Clock::now() + kPatience,
+                            .said = has_said});
+  }
+}
+
+void FileServer::serve_in_turn() {
+  std::map<uid_t, size_t> served;
+  for (Connection& c : connections_) {
+    if (!c.said || served[c.user] == kTurnMax) continue;
+    served[c.user] += 1;
+    c.said = false;
+    c.ended = c.link ? !c.link->serve(c.fd.get()) : !serve(c);
+  }
+  std::erase_if(connections_, [](const Connection& c) { return c.ended; });
+}
+
+// Whoever has said something is not silent, though it may not be his turn.
+void FileServer::drop_silent() {
+  const auto now = Clock::now();
+  const auto is_silent = [](const Connection& c) { return !c.link && !c.said; };
+  std::map<uid_t, size_t> counts;
+  size_t total = 0;
+  for (Connection& c : connections_) {
+    if (!is_silent(c)) continue;
+    c.ended = now >= c.deadline;
+    if (c.ended) continue;
+    counts[c.user] += 1;
+    total += 1;
+  }
+  // Where descriptors are short, half of them.
+  const size_t most = accepts_ ? kSilentMax : total / 2;
+  while (total > most) {
+    const auto user = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+      return a.second < b.second;
+    });
+    // As many as the next greediest user has not.
+    size_t next = 0;
+    for (const auto& [other, count] : counts) {
+      if (other != user->first) next = std::max(next, count);
+    }
+    size_t to_go = std::min(total - most, std::max<size_t>(1, user->second - next));
+    for (Connection& c : connections_) {
+      if (to_go == 0) break;
+      if (c.ended || c.user != user->first || !is_silent(c)) continue;
+      c.ended = true;
+      to_go -= 1;
+      user->second -= 1;
+      total -= 1;
+    }
+  }
+  std::erase_if(connections_, [](const Connection& c) { return c.ended; });
+}
+
+bool FileServer::has_room_for_link(uid_t user) const {
+  size_t of_user = 0, total = 0;
+  for (const Connection& c : connections_) {
+    if (!c.link) continue;
+    total += 1;
+    of_user += c.user == user ? 1 : 0;
+  }
+  return has_share(of_user, total, kLinksMax);
 }
 
 void FileServer::tidy() {
@@ -194,65 +274,69 @@ void FileServer::tidy() {
   host_.tidy();
 }
 
-Result<Fd> FileServer::receive_request(int connection, PassedShareRequest* request) {
-  static_assert(sizeof(ServerRequest) == sizeof(WriteRequest) &&
-                sizeof(ServerRequest) == sizeof(ShareRequest));
-  const uid_t user = user_of(connection);
-  if (!strangers_->may_ask(user)) return Errno{EBUSY};
+Result<Fd> FileServer::receive_request(const Connection& connection, ServerRequest* request) {
+  const bool by_ticket = host_.takes_tickets();
+  if (!strangers_->may_ask(connection.user)) return Errno{EBUSY};
   ServerMessage message;
-  receive_message(connection, request, sizeof *request, &message);
-  const bool passed_on = message.length_bytes == sizeof *request &&
-                         request->magic == PassedShareRequest::kMagic && request->client != 0;
-  const bool own = message.length_bytes == sizeof(ServerRequest) && is_known(request->magic);
-  const bool is_valid = (passed_on || own) && message.fd_count == 1;
+  receive_message(connection.fd.get(), request, sizeof *request, &message);
+  const bool passed_on =
+      request->magic == PassedShareRequest::kMagic && request->client != 0 && !by_ticket;
+  const bool is_valid = message.length_bytes == sizeof *request &&
+                        (passed_on || is_known_question(request->magic)) &&
+                        message.fd_count == (by_ticket ? 0 : 1);
   std::vector<int> strange;
   for (uint32_t i = 0; i < message.fd_count; ++i) {
-    const dev_t device = device_of(message.fds[i]);
+    const dev_t device = by_ticket ? 0 : device_of(message.fds[i]);
     if (device == 0 || !host_.serves(device)) strange.push_back(message.take(i));
   }
   const bool has_strange = !strange.empty();
-  if (has_strange) strangers_->close(user, std::move(strange));
+  if (has_strange) strangers_->close(connection.user, std::move(strange));
   if (!is_valid) return Errno{EINVAL};
+  if (by_ticket) return Fd();
   return !has_strange ? Result<Fd>(Fd(message.take(0))) : Errno{EXDEV};
 }
 
-// A link to stay for, or none; a connection that shares goes to where those are.
-std::unique_ptr<FileServer::Link> FileServer::serve(Fd& connection, bool room_for_link) {
+// A connection that shares goes to where those are.
+bool FileServer::serve(Connection& connection) {
   Answer answer;
   std::unique_ptr<SharedScan> scan;
   try {
-    PassedShareRequest request;
-    Result<Fd> file = receive_request(connection.get(), &request);
-    if (!file && file.error().code != EXDEV) return nullptr;
-    answer = file ? answer_to(request, std::move(*file), connection.get(), room_for_link, &scan)
-                  : refusal(EXDEV);
+    ServerRequest request;
+    Result<Fd> file = receive_request(connection, &request);
+    if (!file && file.error().code != EXDEV) return false;
+    answer = file ? answer_to(request, std::move(*file), connection, &scan) : refusal(EXDEV);
   } catch (const std::bad_alloc&) {
     answer = refusal(ENOMEM);
   }
-  if (!send_answer(connection.get(), answer)) return nullptr;
+  if (!send_answer(connection.fd.get(), answer)) return false;
   if (scan) {
-    const int flags = ::fcntl(connection.get(), F_GETFL);
-    (void)::fcntl(connection.get(), F_SETFL, flags & ~O_NONBLOCK);  // its thread waits
-    share_links_.add(std::move(connection), std::move(scan));
+    const int flags = ::fcntl(connection.fd.get(), F_GETFL);
+    (void)::fcntl(connection.fd.get(), F_SETFL, flags & ~O_NONBLOCK);  // its thread waits
+    share_links_.add(std::move(connection.fd), std::move(scan), connection.user);
   }
-  return std::move(answer.link);
+  connection.link = std::move(answer.link);
+  return connection.link != nullptr;
 }
 
 // The descriptor is closed before it is answered: who has his answer may close his own and unmount.
-FileServer::Answer FileServer::answer_to(const PassedShareRequest& request, Fd file, int connection,
-                                         bool room_for_link, std::unique_ptr<SharedScan>* scan) {
+FileServer::Answer FileServer::answer_to(const ServerRequest& request, Fd file,
+                                         const Connection& connection,
+                                         std::unique_ptr<SharedScan>* scan) {
   const bool passed_on = request.magic == PassedShareRequest::kMagic;
   ucred peer = {};
-  (void)find_peer(connection, &peer);
+  (void)find_peer(connection.fd.get(), &peer);
   const SharingProcess process{.pid = peer.pid, .client = passed_on ? request.client : 0};
   Answer answer = host_.answer({.fd = file.get(),
+                                .ticket = request.ticket,
                                 .kind = passed_on ? ShareRequest::kMagic : request.magic,
+                                .user = connection.user,
+                                .connection = connection.fd.get(),
                                 .process = process,
-                                .room_for_link = room_for_link});
+                                .room_for_link = has_room_for_link(connection.user)});
   if (answer.passed_on.connection) {
     answer.fds = {answer.passed_on.frames.get(), answer.passed_on.connection.get()};
   } else if ((passed_on || request.magic == ShareRequest::kMagic) && answer.reply.error == 0) {
-    auto begun = begin_scan(answer, process);
+    auto begun = begin_scan(answer, connection, process);
     if (!begun) return refusal(begun.error().code);
     answer.fds.push_back((*begun)->frames_fd());
     *scan = std::move(*begun);
@@ -261,10 +345,17 @@ FileServer::Answer FileServer::answer_to(const PassedShareRequest& request, Fd f
 }
 
 Result<std::unique_ptr<SharedScan>> FileServer::begin_scan(const Answer& answer,
+                                                           const Connection& connection,
                                                            const SharingProcess& process) {
   const bool known = process.pid != 0;
-  if (shared_ == nullptr || !share_links_.has_room() || !known) return Errno{EMFILE};
+  if (shared_ == nullptr || !share_links_.has_room(connection.user) || !known) return Errno{EMFILE};
   return shared_->begin(answer.file, answer.content, process);
+}
+
+void send_proof(int connection, const Uuid& secret) {
+  ServerProof proof{.secret = secret};
+  const iovec piece{.iov_base = &proof, .iov_len = sizeof proof};
+  (void)send_message(connection, {&piece, 1}, {});
 }
 
 }  // namespace graphlane

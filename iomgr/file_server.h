@@ -1,16 +1,21 @@
-// FileServer: answers questions that clients ask by showing a descriptor of a file
+// FileServer: answers questions that clients ask by a ticket, or by showing a descriptor of a file
 // (server_protocol.h). What is to be said its host knows: a mount (../fuse/part_server.h), or
 // the server of a volume (volume_server.h). Here are the sockets, the waiting, and what several
 // processes share.
 //
-//   question + descriptor ──► Host::answer ──► reply + descriptors
+//   question ──► Host::answer ──► reply + descriptors
 //                                  ├─ a file to share ──► the connection is a scan's (share_links.h)
 //                                  ├─ another server's answer ──► goes on to the client
 //                                  └─ a Link          ──► the connection stays: its client writes
 //
 // What a client shows may be a stranger's FUSE, and close() asks it, and waits for ever if it does
 // not answer. So what is not the host's is answered EXDEV, and closed by a thread of its own, for
-// which nobody waits.
+// which nobody waits. A host that takes tickets looks at no descriptor.
+//
+// **No user keeps others waiting.** Those who have asked are answered user by user, in turn. A connection that
+// says nothing has a second, and less where there are many: then it makes room, the oldest first, of the
+// user who has most of them. Of the links, and of the scans, a user has at most half of what
+// others leave.
 //
 // Threads: one of its own, which is the only one to call the host; start() and the end belong to
 // the host's owner.
@@ -35,8 +40,11 @@ namespace graphlane {
 class FileServer {
  public:
   struct Question {
-    int fd;         // what the client shows; Host::serves() it
+    int fd;         // what the client shows, and Host::serves(); -1: it has a ticket
+    Uuid ticket;
     uint32_t kind;  // ServerRequest::kMagic, …
+    uid_t user;     // who connected
+    int connection; // to which the proof goes (send_proof())
     SharingProcess process;  // for which is asked
     bool room_for_link;
   };
@@ -64,6 +72,8 @@ class FileServer {
 
   class Host {
    public:
+    // Whether it is asked by tickets, and not by descriptors.
+    virtual bool takes_tickets() const { return false; }
     // Whether files of this device are the host's.
     virtual bool serves(dev_t device) const = 0;
     // May throw bad_alloc, which refuses.
@@ -83,16 +93,25 @@ class FileServer {
 
  private:
   class Strangers;
+  struct Connection;
 
   FileServer(Fd listening, Host& host, SharedCache* shared);
   void run();
-  std::unique_ptr<Link> serve(Fd& connection, bool room_for_link);
-  // The descriptor that came with a valid request; whatever else came goes.
-  Result<Fd> receive_request(int connection, PassedShareRequest* request);
-  Answer answer_to(const PassedShareRequest& request, Fd file, int connection, bool room_for_link,
+  // Waits until somebody says something, or time has passed. False: the server ends.
+  bool wait();
+  void accept_all();
+  void serve_in_turn();
+  void drop_silent();
+  // False: the connection is to end.
+  bool serve(Connection& connection);
+  // The descriptor that came with a valid request, or none where there is a ticket; whatever else
+  // came goes.
+  Result<Fd> receive_request(const Connection& connection, ServerRequest* request);
+  Answer answer_to(const ServerRequest& request, Fd file, const Connection& connection,
                    std::unique_ptr<SharedScan>* scan);
-  Result<std::unique_ptr<SharedScan>> begin_scan(const Answer& answer,
+  Result<std::unique_ptr<SharedScan>> begin_scan(const Answer& answer, const Connection& connection,
                                                  const SharingProcess& process);
+  bool has_room_for_link(uid_t user) const;
   void tidy();
 
   const Fd listening_;
@@ -101,8 +120,13 @@ class FileServer {
   const Fd stopping_;  // eventfd
   const std::shared_ptr<Strangers> strangers_;
   ShareLinks share_links_;
+  std::vector<Connection> connections_;  // oldest first
+  bool accepts_ = true;                  // descriptors are not short
   std::thread thread_;
 };
+
+// To a client whose ticket is good; before anything that may take time.
+void send_proof(int connection, const Uuid& secret);
 
 // Whether the descriptor that a client shows is open for reading; tells without asking its
 // filesystem.

@@ -1,5 +1,6 @@
 #include "iomgr/mount_table.h"
 
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -21,6 +22,13 @@ std::string unescape(const std::string& text) {
   return plain;
 }
 
+// "rw,user_id=1000,group_id=1000": FUSE's option.
+uid_t user_of(const std::string& options) {
+  constexpr std::string_view kName = "user_id=";
+  const size_t at = options.find(kName);
+  return at == std::string::npos ? 0 : static_cast<uid_t>(std::strtoul(&options[at + kName.size()], nullptr, 10));
+}
+
 }  // namespace
 
 // 36 35 98:0 /root /mnt/point rw,noatime master:1 - type source options
@@ -31,10 +39,10 @@ std::vector<VolumeMount> list_volume_mounts() {
     const size_t dash = line.find(" - ");
     if (dash == std::string::npos) continue;
     std::istringstream before(line.substr(0, dash)), after(line.substr(dash + 3));
-    std::string skipped, point, type, source;
+    std::string skipped, point, type, source, options;
     before >> skipped >> skipped >> skipped >> skipped >> point;
-    after >> type >> source;
-    if (type == kMountType) mounts.push_back({unescape(point), unescape(source)});
+    after >> type >> source >> options;
+    if (type == kMountType) mounts.push_back({unescape(point), unescape(source), user_of(options)});
   }
   return mounts;
 }

@@ -2,6 +2,8 @@
 // have the type "fuse.graphlane", and the volume's root as their source.
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +15,7 @@ inline constexpr char kMountType[] = "fuse.graphlane";
 struct VolumeMount {
   std::string point;        // where it is mounted
   std::string volume_root;  // what is mounted there
+  uid_t user = 0;           // who mounted it, and runs its daemon
 };
 
 // In the order of mounting; of several at one place the last is seen. Empty

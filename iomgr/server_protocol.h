@@ -1,15 +1,29 @@
 // What the preload library asks a server, and is told. One question a connection:
 //
-//   client ──Request + its descriptor of the file──►  server (every mount)
-//          ◄──Reply + generations + the N parts────
+//   client ──ioctl(kTicketIoctl) by its descriptor of the file──►  a mount's daemon
+//          ◄──the socket's name, a ticket, a secret──────────────
+//   client ──Request with the ticket──►  whoever has that socket
+//          ◄──Proof: the secret────────  its server
+//          ◄──Reply + generations + the N parts──
 //
-// A mount is found by the extended attribute kServerXattr of a striped file,
-// its abstract Unix socket's name. Who shows a descriptor that is open for reading
-// gets the file's parts for reading, however its directories are protected.
+// Whose ticket is of a descriptor that is open for reading gets the file's parts for reading,
+// however its directories are protected.
+//
+// **Who answers, and who asks.** The socket's name is abstract: in another network namespace anybody may
+// have it. So the client believes nobody, and shows no descriptor at all. The kernel
+// brings the ioctl to whoever serves the file's filesystem, and to nobody else, so who
+// knows the ticket's secret is that one. A ticket is good once, for the user to whom it was
+// given: who takes the name, and carries tickets to the real server as another user, learns no
+// secret. A descriptor that comes with a question to a mount is not looked at.
 //
 // A volume's server without a mount (`graphlane serve`, volume_server.h) is found at
-// VOL/.graphlane/run/server, is shown descriptors of stubs, and answers ShareRequests, for
-// which the file's generation is its stub's ctime, and StatsRequests, with one of VOL itself.
+// VOL/.graphlane/run/server, is shown descriptors of stubs, for reading only, and answers
+// ShareRequests, for which the file's generation is its stub's ctime, and StatsRequests, with one
+// of VOL itself. There is no daemon behind a stub that could be asked for a ticket, but the
+// socket is a file, and the kernel's word about that is as good: a connection by that inode
+// ends at the process that made it, with which nobody else can meddle, and its owner is who that
+// was. The client opens the inode, looks whether its owner, and the owner of the directory, may be
+// believed (ask_to_share.h), and connects by that very inode before it shows anything.
 //
 // **Generations** are counters in a page that the server writes and clients map.
 // A file's counter moves when its first writer comes and when its last one has
@@ -19,7 +33,7 @@
 // Beside them lie the counts of reads that the kernel has asked the server for. Who reads by
 // way of the kernel and finds the count as it was, had his bytes from its page cache.
 //
-// **Writing.** Who shows a descriptor that is open for writing, in a WriteRequest,
+// **Writing.** Whose ticket is of a descriptor that is open for writing, in a WriteRequest,
 // gets the parts for writing only, and keeps the connection. Before each write it asks,
 // and after it says how far it came:
 //
@@ -30,14 +44,14 @@
 // mapped would come back over what was written. A connection that ends is a write that ended
 // where it began.
 //
-// **Sharing.** Who shows a descriptor that is open for reading, in a ShareRequest, is told
+// **Sharing.** Whose ticket is of a descriptor that is open for reading, in a ShareRequest, is told
 // which of the file's frames the server has in memory (shared_frames.h), and keeps the
 // connection. What is not there he asks for; what he has copied, from the parts' page cache,
 // asked for or not, he tells, as it says where he is:
 //
 //   client ──ShareFetch──► ◄──ShareReply──  (copies)  ──SharePassed──► (no answer)
 //
-// **Showing.** Who shows a descriptor that is open for reading, in a MapRequest, gets one of the
+// **Showing.** Whose ticket is of a descriptor that is open for reading, in a MapRequest, gets one of the
 // stub with StubLock::kMapped: as long as he keeps it, nobody changes the file, and he may show its
 // pages in his memory. EBUSY: somebody does.
 //
@@ -49,6 +63,7 @@
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
 
+#include <sys/ioctl.h>
 #include <sys/time.h>
 
 #include <atomic>
@@ -81,9 +96,31 @@ inline uint32_t generation_index(const Uuid& file_id) {
   return bits % kGenerationCount;
 }
 
+// Of an open striped file of a mount, by ioctl: once, for who asks.
+struct TicketGrant {
+  char server[kServerNameSize];
+  uint8_t padding[6];
+  Uuid ticket;
+  Uuid secret;
+};
+static_assert(sizeof(TicketGrant) == 80);
+inline constexpr unsigned kTicketIoctl = _IOR(0xb7, 0x47, TicketGrant);
+
+// A question, with its kind as the magic: ServerRequest::kMagic, WriteRequest::kMagic, … To a
+// mount with a ticket, and no descriptor; to a volume's server with a descriptor, and zeros.
 struct ServerRequest {
-  static constexpr uint32_t kMagic = 0x31514c47;  // "GLQ1"
+  static constexpr uint32_t kMagic = 0x32514c47;  // "GLQ2"
   uint32_t magic = kMagic;
+  uint32_t client = 0;  // PassedShareRequest only
+  Uuid ticket = {};
+};
+
+// To a question with a ticket, at once and before the reply.
+struct ServerProof {
+  static constexpr uint32_t kMagic = 0x314f4c47;  // "GLO1"
+  uint32_t magic = kMagic;
+  uint32_t padding = 0;
+  Uuid secret;
 };
 
 struct ServerReply {
@@ -101,7 +138,6 @@ struct ServerReply {
 
 struct WriteRequest {
   static constexpr uint32_t kMagic = 0x31574c47;  // "GLW1"; the reply is a ServerReply
-  uint32_t magic = kMagic;
 };
 
 struct WriteBegin {
@@ -128,25 +164,20 @@ struct WriteReply {
 
 struct ShareRequest {
   static constexpr uint32_t kMagic = 0x31534c47;  // "GLS1"; the reply is a ServerReply
-  uint32_t magic = kMagic;
 };
 
 // The same for somebody who asked us, and who gets the connection: a mount's daemon asks so whoever
-// serves its volume, by a descriptor of the stub.
+// serves its volume, by a descriptor of the stub. `client` tells those for whom we ask apart; not 0.
 struct PassedShareRequest {
   static constexpr uint32_t kMagic = 0x31564c47;  // "GLV1"; the reply is a ServerReply
-  uint32_t magic = kMagic;
-  uint32_t client = 0;  // tells those for whom we ask apart; not 0
 };
 
 struct MapRequest {
   static constexpr uint32_t kMagic = 0x314d4c47;  // "GLM1"; the reply is a ServerReply
-  uint32_t magic = kMagic;
 };
 
 struct StatsRequest {
   static constexpr uint32_t kMagic = 0x31544c47;  // "GLT1"; the reply is a ServerReply, then JSON
-  uint32_t magic = kMagic;
 };
 
 struct ShareMessage {
@@ -165,7 +196,9 @@ struct ShareReply {
                       // has changed; or a device's errno
 };
 
-// How long a client waits for an answer. One that has died answers at once, and one that was
+// How long a client waits for the proof, for which a server waits for nothing.
+inline constexpr timeval kProofPatience = {.tv_sec = 1, .tv_usec = 0};
+// How long it waits for an answer. One that has died answers at once, and one that was
 // stopped stops the mount as well; but slow devices may have sixteen jobs' requests before ours.
 inline constexpr timeval kServerPatience = {.tv_sec = 30, .tv_usec = 0};
 // For the first answer of a server without which all goes on: that one waits for no device.

@@ -10,8 +10,8 @@
 namespace graphlane {
 namespace {
 
-constexpr int kBacklog = 128;
-constexpr char kVolumeSocketName[] = "/server";
+// Who is not accepted yet waits here, behind whoever floods us, for as long as it takes to accept so many.
+constexpr int kBacklog = 1024;
 
 Fd make_socket(int flags) {
   return Fd(static_cast<int>(
@@ -30,11 +30,20 @@ ServerAddress ServerAddress::of_mount(const char* name) {
 
 ServerAddress ServerAddress::of_volume(int run_directory) {
   const ProcPath directory(run_directory);
-  static_assert(sizeof directory.text + sizeof kVolumeSocketName <= sizeof sockaddr_un::sun_path);
+  static_assert(sizeof directory.text + 1 + sizeof kServerSocketName <= sizeof sockaddr_un::sun_path);
   ServerAddress made;
   const size_t length = std::strlen(directory.c_str());
   std::memcpy(made.address_.sun_path, directory.c_str(), length);
-  std::memcpy(made.address_.sun_path + length, kVolumeSocketName, sizeof kVolumeSocketName);
+  made.address_.sun_path[length] = '/';
+  std::memcpy(made.address_.sun_path + length + 1, kServerSocketName, sizeof kServerSocketName);
+  made.length_ = sizeof made.address_;
+  return made;
+}
+
+ServerAddress ServerAddress::of_file(int socket_file) {
+  const ProcPath file(socket_file);
+  ServerAddress made;
+  std::memcpy(made.address_.sun_path, file.c_str(), std::strlen(file.c_str()));
   made.length_ = sizeof made.address_;
   return made;
 }
@@ -74,10 +83,18 @@ bool send_message(int socket, std::span<const iovec> pieces, std::span<const int
   return sent >= 0;
 }
 
-bool send_question(int socket, int fd, uint32_t question) {
-  ServerRequest request{.magic = question};
-  const iovec piece{.iov_base = &request, .iov_len = sizeof request};
-  return send_message(socket, {&piece, 1}, {&fd, 1});
+bool send_question(int socket, const ServerRequest& request, int fd) {
+  const iovec piece{.iov_base = const_cast<ServerRequest*>(&request), .iov_len = sizeof request};
+  return send_message(socket, {&piece, 1}, {&fd, fd >= 0 ? 1u : 0u});
+}
+
+bool receive_proof(int socket, const Uuid& secret) {
+  ServerProof proof;
+  long received;
+  do received = ::syscall(SYS_recvfrom, socket, &proof, sizeof proof, 0, nullptr, nullptr);
+  while (received < 0 && errno == EINTR);
+  return received == static_cast<long>(sizeof proof) && proof.magic == ServerProof::kMagic &&
+         proof.secret == secret;
 }
 
 void receive_message(int socket, void* buffer, size_t size_bytes, ServerMessage* received) {

@@ -17,6 +17,8 @@
 
 namespace graphlane {
 
+inline constexpr char kServerSocketName[] = "server";  // in the run directory
+
 class ServerAddress {
  public:
   // An abstract one, of kServerNameSize bytes: it lies in no directory, and a mount may cover
@@ -25,6 +27,8 @@ class ServerAddress {
   // VOL/.graphlane/run/server, by the open directory (a path can be longer than an address):
   // who may not make files there cannot take its place. The descriptor stays open meanwhile.
   static ServerAddress of_volume(int run_directory);
+  // The same by the socket's own open file (O_PATH), whatever has its name by now.
+  static ServerAddress of_file(int socket_file);
 
   // Empty: errno. EADDRINUSE: somebody listens there, or (of_volume) did.
   Fd listen() const;
@@ -43,8 +47,12 @@ void set_patience(int socket, timeval patience);
 // read, where the socket does not block.
 bool send_message(int socket, std::span<const iovec> pieces, std::span<const int> fds);
 
-// The same, of a client.
-bool send_question(int socket, int fd, uint32_t question);
+// The same, of a client: with a descriptor, or (to a mount) with a ticket and none.
+bool send_question(int socket, const ServerRequest& request, int fd = -1);
+
+// Whether the other end proves that it knows the secret. Takes no descriptor, whoever sends one: to
+// close a stranger's could take for ever.
+bool receive_proof(int socket, const Uuid& secret);
 
 // A message, with the descriptors that came along: the receiver's to take, closed otherwise.
 struct ServerMessage {

@@ -28,10 +28,17 @@ void ShareLinks::end(Link& link) {
   if (link.thread.joinable()) link.thread.join();
 }
 
-void ShareLinks::add(Fd connection, std::unique_ptr<SharedScan> scan) {
+bool ShareLinks::has_room(uid_t user) const {
+  const auto of_user = static_cast<size_t>(
+      std::count_if(links_.begin(), links_.end(), [&](const Link& link) { return link.user == user; }));
+  return links_.size() < kLinksMax && of_user < kLinksMax - links_.size();
+}
+
+void ShareLinks::add(Fd connection, std::unique_ptr<SharedScan> scan, uid_t user) {
   Link& link = links_.emplace_back();
   link.connection = std::move(connection);
   link.scan = std::move(scan);
+  link.user = user;
   try {
     link.thread = std::thread([&link] { serve(link); });
   } catch (const std::system_error&) {

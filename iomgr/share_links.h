@@ -7,6 +7,8 @@
 // Threads: add() from one; the connections have theirs.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <list>
 #include <memory>
@@ -25,18 +27,20 @@ class ShareLinks {
   ShareLinks& operator=(const ShareLinks&) = delete;
 
   bool empty() const { return links_.empty(); }
-  bool has_room() const { return links_.size() < kLinksMax; }
-  // The connection has been answered. Without a thread to be had, it is closed.
-  void add(Fd connection, std::unique_ptr<SharedScan> scan);
+  // A user has at most half of what others leave.
+  bool has_room(uid_t user) const;
+  // The connection, of that user, has been answered. Without a thread to be had, it is closed.
+  void add(Fd connection, std::unique_ptr<SharedScan> scan, uid_t user);
   // Those whose clients have gone.
   void tidy();
 
  private:
-  static constexpr size_t kLinksMax = 1024;  // 64 programs of 8 threads, two files
+  static constexpr size_t kLinksMax = 2048;  // of one user: 64 programs of 8 threads, two files
 
   struct Link {
     Fd connection;
     std::unique_ptr<SharedScan> scan;
+    uid_t user = 0;
     std::atomic<bool> ended{false};
     std::thread thread;
   };

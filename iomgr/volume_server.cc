@@ -25,7 +25,6 @@
 namespace graphlane {
 namespace {
 
-constexpr char kSocketName[] = "server";
 constexpr int kEndingPatienceMs = 30'000;
 constexpr size_t kStatsMax = 1 << 16;
 // As long as a server takes to end that nobody needs.
@@ -118,7 +117,7 @@ Outcome<std::unique_ptr<VolumeServer>> VolumeServer::start(std::shared_ptr<const
 }
 
 VolumeServer::~VolumeServer() {
-  if (listens_) (void)::unlinkat(run_directory_.get(), kSocketName, 0);
+  if (listens_) (void)::unlinkat(run_directory_.get(), kServerSocketName, 0);
 }
 
 Outcome<Fd> VolumeServer::listen() {
@@ -136,13 +135,13 @@ Outcome<Fd> VolumeServer::listen() {
     return errno == EWOULDBLOCK ? served_already(volume_->root(), run_directory_.get())
                                 : os_error(errno, path, "cannot lock");
   }
-  (void)::unlinkat(run_directory_.get(), kSocketName, 0);  // a dead server's
+  (void)::unlinkat(run_directory_.get(), kServerSocketName, 0);  // a dead server's
   Fd listening = ServerAddress::of_volume(run_directory_.get()).listen();
-  if (!listening) return os_error(errno, path + "/" + kSocketName, "cannot listen");
+  if (!listening) return os_error(errno, path + "/" + kServerSocketName, "cannot listen");
   listens_ = true;
   // Who may ask is told by what he shows.
-  if (::fchmodat(run_directory_.get(), kSocketName, 0666, 0) != 0) {
-    return os_error(errno, path + "/" + kSocketName, "cannot set the mode");
+  if (::fchmodat(run_directory_.get(), kServerSocketName, 0666, 0) != 0) {
+    return os_error(errno, path + "/" + kServerSocketName, "cannot set the mode");
   }
   return listening;
 }
@@ -276,7 +275,7 @@ Outcome<std::string> ask_for_stats(const std::string& root) {
   std::vector<char> buffer(sizeof(ServerReply) + kStatsMax);
   ServerMessage message;
   ServerReply reply;
-  if (send_question(connection.get(), volume.get(), StatsRequest::kMagic)) {
+  if (send_question(connection.get(), {.magic = StatsRequest::kMagic}, volume.get())) {
     receive_message(connection.get(), buffer.data(), buffer.size(), &message);
   }
   if (message.length_bytes < static_cast<ssize_t>(sizeof reply)) {

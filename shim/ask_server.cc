@@ -1,9 +1,9 @@
 #include "shim/ask_server.h"
 
 #include <sys/mman.h>
-#include <sys/xattr.h>
 
 #include <cstring>
+#include <ctime>
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/sys.h"
@@ -27,6 +27,13 @@ const Generation* counters_of(const char* server, int memfd) {
     if (std::memcmp(mappings[i].server, server, kServerNameSize) == 0) return mappings[i].counters;
   }
   if (mapping_count == kMappingsMax) return nullptr;
+  // It stays that long, and is memory, not some file that may fail or wait.
+  struct stat st;
+  const int seals = sys::fcntl(memfd, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || sys::fstat(memfd, &st) != 0 ||
+      static_cast<size_t>(st.st_size) < kGenerationsBytes) {
+    return nullptr;
+  }
   // The system call: mmap is one of our hooks.
   void* memory = reinterpret_cast<void*>(::syscall(SYS_mmap, nullptr, kGenerationsBytes, PROT_READ,
                                                    MAP_SHARED, memfd, 0));
@@ -37,9 +44,50 @@ const Generation* counters_of(const char* server, int memfd) {
   return mapping.counters;
 }
 
-Fd connect_to_mount(int fd, char* name) {
-  if (::fgetxattr(fd, kServerXattr, name, kServerNameSize) != kServerNameSize) return {};
-  return ServerAddress::of_mount(name).connect(kServerPatience);
+// A server that did not prove itself, which is left alone for a minute: to wait for it costs a second.
+constexpr int64_t kSilenceSeconds = 60;
+struct {
+  char server[kServerNameSize];
+  int64_t until_s;
+} unproven;
+
+int64_t seconds_now() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return now.tv_sec;
+}
+
+// A connection to the mount's server on which the question has been asked, and which has proved that
+// it is the one (iomgr/server_protocol.h, "Who answers"). Empty: there is none.
+Fd ask_mount(int fd, uint32_t question, char* server) {
+  TicketGrant grant;
+  if (::syscall(SYS_ioctl, fd, kTicketIoctl, &grant) != 0) return {};
+  std::memcpy(server, grant.server, kServerNameSize);
+  const bool is_unproven = std::memcmp(unproven.server, server, kServerNameSize) == 0;
+  if (is_unproven && seconds_now() < unproven.until_s) return {};
+  Fd socket = ServerAddress::of_mount(server).connect(kProofPatience);
+  if (!socket) return {};  // nobody is there
+  if (!send_question(socket.get(), {.magic = question, .ticket = grant.ticket}) ||
+      !receive_proof(socket.get(), grant.secret)) {
+    std::memcpy(unproven.server, server, kServerNameSize);
+    unproven.until_s = seconds_now() + kSilenceSeconds;
+    return {};
+  }
+  set_patience(socket.get(), kServerPatience);
+  return socket;
+}
+
+// Regular files, open as they were asked for. A server of somebody's FUSE may send anything.
+bool are_parts(const int* fds, uint32_t count, int access) {
+  for (uint32_t d = 0; d < count; ++d) {
+    struct stat st;
+    const int flags = sys::fcntl(fds[d], F_GETFL);
+    if (flags < 0 || (flags & O_PATH) != 0 || (flags & O_ACCMODE) != access ||
+        sys::fstat(fds[d], &st) != 0 || !S_ISREG(st.st_mode)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 ServerAnswer ask(int fd, uint32_t question, Fd* connection) {
@@ -47,8 +95,8 @@ ServerAnswer ask(int fd, uint32_t question, Fd* connection) {
   ServerAnswer answer;
   answer.error = EIO;
   char server[kServerNameSize];
-  Fd socket = connect_to_mount(fd, server);
-  if (!socket || !send_question(socket.get(), fd, question)) return answer;
+  Fd socket = ask_mount(fd, question, server);
+  if (!socket) return answer;
   ServerMessage received;
   receive_message(socket.get(), buffer, sizeof buffer, &received);
   const ServerReply* const reply = reply_in(received, buffer);
@@ -64,6 +112,8 @@ ServerAnswer ask(int fd, uint32_t question, Fd* connection) {
   if (reply->device_count > kDeviceCountMax || received.fd_count != 1 + reply->device_count) {
     return answer.error = EIO, answer;
   }
+  const int access = question == WriteRequest::kMagic ? O_WRONLY : O_RDONLY;
+  if (!are_parts(received.fds + 1, reply->device_count, access)) return answer.error = EIO, answer;
   for (uint32_t d = 0; d < reply->device_count; ++d) answer.parts[d] = received.take(1 + d);
   answer.directories = buffer + sizeof *reply;
   answer.directories_length = static_cast<size_t>(received.length_bytes) - sizeof *reply;
@@ -82,8 +132,8 @@ ServerAnswer ask_to_write(int fd, Fd* connection) {
 Fd ask_mount_to_map(int fd) {
   alignas(ServerReply) static char buffer[sizeof(ServerReply)];
   char server[kServerNameSize];
-  const Fd socket = connect_to_mount(fd, server);
-  if (!socket || !send_question(socket.get(), fd, MapRequest::kMagic)) return {};
+  const Fd socket = ask_mount(fd, MapRequest::kMagic, server);
+  if (!socket) return {};
   ServerMessage received;
   receive_message(socket.get(), buffer, sizeof buffer, &received);
   const ServerReply* const reply = reply_in(received, buffer);
@@ -93,7 +143,7 @@ Fd ask_mount_to_map(int fd) {
 
 ShareAnswer ask_mount_to_share(int fd) {
   char server[kServerNameSize];
-  return ask_to_share(connect_to_mount(fd, server), fd);
+  return receive_share_answer(ask_mount(fd, ShareRequest::kMagic, server));
 }
 
 ShareAnswer ask_volume_to_share(int stub_fd) {

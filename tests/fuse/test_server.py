@@ -3,6 +3,7 @@
 
 import array
 import errno
+import fcntl
 import mmap
 import os
 import socket
@@ -13,14 +14,18 @@ from contextlib import suppress
 
 import pytest
 
-from harness import run
+from harness import run, wait_until
 from mounts import mounted, striped  # noqa: F401, fixtures
 
-REQUEST = struct.pack("<I", 0x31514c47)
-WRITE_REQUEST = struct.pack("<I", 0x31574c47)
+READ, WRITE, SHARE, MAP = 0x32514c47, 0x31574c47, 0x31534c47, 0x314d4c47
+TICKET = 0x8050b747  # the ioctl
+GRANT = struct.Struct("<42s6x16s16s")
+REQUEST = struct.Struct("<II16s")
+PROOF = struct.Struct("<II16s")
 REPLY = struct.Struct("<IiQII")
 STUB_SIZE = 4096
 DESCRIPTORS_MAX = 65
+NOBODY = 65534
 COUNTERS = 8192  # generations, and as many counts of reads
 
 
@@ -53,6 +58,24 @@ def connect(name: bytes) -> socket.socket:
     return connection
 
 
+def get_ticket(fd: int) -> tuple[bytes, bytes, bytes]:
+    """The server's name, a ticket and its secret."""
+    return GRANT.unpack(fcntl.ioctl(fd, TICKET, bytes(GRANT.size)))
+
+
+def ask_by(connection, ticket: bytes, question=READ, shown=()) -> tuple[bytes, bytes, list[int]]:
+    """What is sent as a proof, as a reply, and along; b"": nothing, and the connection has ended."""
+    socket.send_fds(connection, [REQUEST.pack(question, 0, ticket)], shown)
+    try:
+        first = connection.recv(1 << 20)
+        if len(first) != PROOF.size:
+            return b"", first, []
+        reply, fds, _, _ = socket.recv_fds(connection, 1 << 20, DESCRIPTORS_MAX)
+    except ConnectionError:
+        return b"", b"", []
+    return PROOF.unpack(first)[2], reply, fds
+
+
 def peer(connection) -> int:
     return struct.unpack("iii", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
 
@@ -72,10 +95,11 @@ def asking(striped, mounted):
     with mounted(volume) as at:
         name = os.getxattr(at / "data", "user.graphlane.server")
 
-        def ask(fd: int, request=REQUEST) -> Answer:
-            with connect(name) as connection:
-                socket.send_fds(connection, [request], [fd])
-                reply, fds, _, _ = socket.recv_fds(connection, 1 << 20, DESCRIPTORS_MAX)
+        def ask(fd: int, question=READ) -> Answer:
+            named, ticket, secret = get_ticket(fd)
+            with connect(named) as connection:
+                proof, reply, fds = ask_by(connection, ticket, question)
+            assert (named, proof) == (name, secret)
             opened.extend(fds)
             return Answer(reply, fds)
 
@@ -107,7 +131,7 @@ def test_a_writer_gets_the_parts_for_writing_only(asking, flags):
     """Who may write the file may not always read it."""
     volume, at, _, ask = asking
     fd = os.open(at / "data", flags)
-    answer = ask(fd, WRITE_REQUEST)
+    answer = ask(fd, WRITE)
     os.close(fd)
     assert answer.error == 0 and len(answer.parts) == len(volume.devices)
     for part in answer.parts:
@@ -118,7 +142,7 @@ def test_a_writer_gets_the_parts_for_writing_only(asking, flags):
 
 
 def test_who_has_its_answer_can_unmount(asking):
-    """The daemon has the file, which came with the question, open no longer."""
+    """The daemon has nothing open by way of the mount."""
     _, at, _, ask = asking
     with connect(ask.name) as connection:
         daemon = peer(connection)
@@ -154,16 +178,117 @@ def test_who_cannot_read_gets_nothing(asking, tmp_path):
     _, at, _, ask = asking
     (at / "plain").write_bytes(b"plain")
     (tmp_path / "outside").touch()
-    for path, flags, error in [(at / "data", os.O_WRONLY, errno.EACCES),
-                               (at / "data", os.O_PATH, errno.EACCES),
-                               (at / "plain", os.O_RDONLY, errno.EIO),
-                               (at, os.O_RDONLY, errno.ESTALE),
-                               (at / ".graphlane/volume.json", os.O_RDONLY, errno.EIO),
-                               (tmp_path / "outside", os.O_RDONLY, errno.EXDEV)]:
+    for path, flags, error in [(at / "data", os.O_PATH, errno.EBADF),
+                               (at / "plain", os.O_RDONLY, errno.ENODATA),
+                               (at, os.O_RDONLY, errno.ENOTTY),
+                               (at / ".graphlane/volume.json", os.O_RDONLY, errno.ENODATA),
+                               (tmp_path / "outside", os.O_RDONLY, errno.ENOTTY)]:
         fd = os.open(path, flags)
-        answer = ask(fd)
+        with pytest.raises(OSError) as raised:
+            get_ticket(fd)
         os.close(fd)
-        assert (answer.error, answer.parts, answer.counters) == (error, [], None), path
+        assert raised.value.errno == error, path
+    for flags, question in [(os.O_WRONLY, READ), (os.O_WRONLY, SHARE), (os.O_WRONLY, MAP),
+                            (os.O_RDONLY, WRITE), (os.O_RDWR | os.O_APPEND, WRITE)]:
+        fd = os.open(at / "data", flags)
+        answer = ask(fd, question)
+        os.close(fd)
+        assert (answer.error, answer.parts, answer.counters) == (errno.EACCES, [], None)
+
+
+def test_a_ticket_is_good_once(asking):
+    _, at, _, ask = asking
+    with open(at / "data", "rb") as file:
+        name, ticket, secret = get_ticket(file.fileno())
+        answers = []
+        for _ in range(2):
+            with connect(name) as connection:
+                proof, reply, fds = ask_by(connection, ticket)
+            answers.append((proof, REPLY.unpack_from(reply)[1], bool(fds)))
+            for fd in fds:
+                os.close(fd)
+    assert answers == [(secret, 0, True), (b"", errno.EACCES, False)]
+
+
+def test_a_ticket_goes_with_its_descriptor(asking):
+    _, at, _, ask = asking
+    fd = os.open(at / "data", os.O_RDONLY)
+    copy = os.dup(fd)
+    name, ticket, secret = get_ticket(fd)
+    os.close(fd)
+    with connect(name) as connection:
+        assert ask_by(connection, ticket)[0] == secret, "the file is still open"
+    late = get_ticket(copy)[1]
+    os.close(copy)
+
+    def is_refused() -> bool:  # the kernel tells the daemon a moment later
+        with connect(name) as connection:
+            return ask_by(connection, late)[:1] == (b"",)
+
+    wait_until(is_refused)
+
+
+def test_a_made_up_ticket_is_refused(asking):
+    with connect(asking[3].name) as connection:
+        proof, reply, fds = ask_by(connection, os.urandom(16))
+    assert (proof, REPLY.unpack_from(reply)[1], fds) == (b"", errno.EACCES, [])
+
+
+def test_a_descriptor_that_is_shown_is_not_looked_at(asking):
+    _, at, _, ask = asking
+    with open(at / "data", "rb") as file:
+        name, ticket, _ = get_ticket(file.fileno())
+        with connect(name) as connection:
+            assert ask_by(connection, ticket, shown=[file.fileno()]) == (b"", b"", [])
+        assert ask(file.fileno()).error == 0
+
+
+def as_nobody(work) -> int:
+    """Runs it in a child that is an ordinary user; its exit status."""
+    child = os.fork()
+    if child == 0:
+        status = 99
+        try:
+            os.setgroups([])
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+            status = work()
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_another_users_ticket_is_refused(root, asking):
+    """Who has taken the name elsewhere, and carries what it is told to the real server."""
+    _, at, _, ask = asking
+    with open(at / "data", "rb") as file:
+        name, ticket, secret = get_ticket(file.fileno())
+
+        def carry() -> int:
+            with connect(name) as connection:
+                proof, reply, fds = ask_by(connection, ticket)
+            return 0 if not proof and not fds and REPLY.unpack_from(reply)[1] == errno.EACCES else 1
+
+        assert as_nobody(carry) == 0
+        with connect(name) as connection:
+            assert ask_by(connection, ticket)[0] == secret, "its owner can still use it"
+
+
+def test_many_tickets_of_one_user_push_out_nobody_elses(root, asking, open_tmp):
+    _, at, _, ask = asking
+    (at / "data").chmod(0o644)
+    with open(at / "data", "rb") as file:
+        name, ticket, secret = get_ticket(file.fileno())
+
+        def hoard() -> int:
+            with open(at / "data", "rb") as own:
+                for _ in range(2000):
+                    get_ticket(own.fileno())
+            return 0
+
+        assert as_nobody(hoard) == 0
+        with connect(name) as connection:
+            assert ask_by(connection, ticket)[0] == secret
 
 
 def test_files_of_another_filesystem_in_the_volume_are_others(
@@ -187,16 +312,15 @@ def test_files_of_another_filesystem_in_the_volume_are_others(
         assert run("find", at / "inner", "-type", "f").stdout.split() == [str(at / "inner/same")]
         for entry in os.scandir(at / "inner"):
             assert entry.inode() in (os.stat(entry.path).st_ino, 0xffffffff)
-        name = os.getxattr(at / "s", "user.graphlane.server")
-        for path, error in [(at / "s", 0), (at / "inner/same", errno.EIO)]:
-            with connect(name) as connection, open(path, "rb") as file:
-                os.fstat(file.fileno())
-                socket.send_fds(connection, [REQUEST], [file.fileno()])
-                reply, fds, _, _ = socket.recv_fds(connection, 1 << 20, DESCRIPTORS_MAX)
+        with open(at / "s", "rb") as file:
+            name, ticket, _ = get_ticket(file.fileno())
+            with connect(name) as connection:
+                _, reply, fds = ask_by(connection, ticket)
             for fd in fds:
                 os.close(fd)
-            assert Answer(reply, []).error == error, path
-            assert bool(fds) == (error == 0)
+            assert fds and Answer(reply, []).error == 0
+        with open(at / "inner/same", "rb") as file, pytest.raises(OSError):
+            get_ticket(file.fileno())
 
 
 # A process with a FUSE of its own, of one file, which answers all but FLUSH: each close() sends that
@@ -228,7 +352,8 @@ def ask(*shown):
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         connection.settimeout(5)
         connection.connect(b"\\0" + name.encode())
-        socket.send_fds(connection, [struct.pack("<I", 0x31514c47)], [fds[name] for name in shown])
+        message, descriptors = struct.pack("<II16x", 0x32514c47, 0), [fds[name] for name in shown]
+        socket.send_fds(connection, [message], descriptors)
         try:
             reply = connection.recv(1 << 20)
         except ConnectionError:
@@ -261,12 +386,14 @@ def test_a_strangers_file_that_cannot_be_closed_keeps_nobody_waiting(
             return stranger.stdout.readline().strip()
 
         try:
-            assert tell("strange") == str(errno.EXDEV)
-            assert tell("own") == "0"
-            assert tell("own strange") == "None"  # no question
-            assert tell("own") == "0"
-            # Whoever goes on so is not listened to any more.
-            assert [tell("strange") for _ in range(3)] == [str(errno.EXDEV)] * 2 + ["None"]
+            with open(at / "data", "rb") as file:
+                for shown in ("strange", "own", "own strange", "strange"):
+                    assert tell(shown) == "None"  # no question
+                    named, ticket, secret = get_ticket(file.fileno())
+                    with connect(named) as connection:
+                        assert ask_by(connection, ticket)[0] == secret
+                # Whoever goes on so is not listened to any more.
+                assert [tell("strange") for _ in range(3)] == ["None"] * 3
             tell("close own")
             graphlane("umount", at, timeout=20)
         finally:
@@ -331,13 +458,14 @@ def test_strange_clients_hold_nobody_up(asking):
     _, at, _, ask = asking
     with open(at / "data", "rb") as file:
         silent = [connect(ask.name) for _ in range(20)]
-        for message, fds in [(b"", []), (b"x", []), (b"x" * 100_000, []), (REQUEST, []),
-                             (b"nonsense", [file.fileno()]), (REQUEST, [file.fileno()] * 20)]:
+        request = REQUEST.pack(READ, 0, bytes(16))
+        for message, fds in [(b"", []), (b"x", []), (b"x" * 100_000, []), (request, []),
+                             (b"nonsense", [file.fileno()]), (request, [file.fileno()] * 20)]:
             with connect(ask.name) as connection:
                 socket.send_fds(connection, [message or b"\0"], fds)
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as nested:
             nested.connect(b"\0" + ask.name)
-            nested.sendmsg([REQUEST], [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
+            nested.sendmsg([request], [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
                                         array.array("i", [nested.fileno()]))])
         assert ask(file.fileno()).error == 0
         for connection in silent:

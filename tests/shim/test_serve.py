@@ -22,7 +22,7 @@ from readers import BLOCK, SIZE, Reader, SharedFile, found, taken
 
 pytestmark = pytest.mark.usefixtures("kept_caches")
 
-SHARE_REQUEST = struct.pack("<I", 0x31534c47)
+SHARE_REQUEST = struct.pack("<II16x", 0x31534c47, 0)
 MIB = 1 << 20
 NOBODY = 65534
 # Opens argv[1] to write, and for each line writes argv[2] bytes of that at block 1.
@@ -493,12 +493,14 @@ def test_nothing_else_is_shared(served, what, error, root):
     os.close(fd)
 
 
-@pytest.mark.parametrize("user, is_asked", [(0, True), (NOBODY, False)])
-def test_a_server_of_another_user_is_not_asked(file, root, user, is_asked):
-    """Whoever listened there, and however the socket came there."""
+@pytest.mark.parametrize("maker, user, is_asked", [
+    (0, 0, True), (0, NOBODY, False), (NOBODY, 0, False), (NOBODY, NOBODY, False)])
+def test_a_server_of_another_user_is_not_asked(file, root, maker, user, is_asked):
+    """Whoever listened there, and whoever made the socket, however it came there."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with file.address() as address:
         listening.bind(address)
+    os.chown(file.run_directory / "server", maker, maker)
     os.seteuid(user)  # who serves is who began to listen
     try:
         listening.listen()
@@ -508,7 +510,7 @@ def test_a_server_of_another_user_is_not_asked(file, root, user, is_asked):
     with file.readers(1) as readers:
         readers[0].ask(1)
         connection, _ = listening.accept()
-        assert connection.recv(4) == (SHARE_REQUEST if is_asked else b"")
+        assert connection.recv(24) == (SHARE_REQUEST if is_asked else b"")
         connection.close()
         listening.close()
         assert readers[0].answer() == file.expected(1)
