@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <functional>
 
+#include "fuse/inode_table.h"
 #include "iomgr/base/at_once.h"
 #include "iomgr/log.h"
 
@@ -16,6 +18,14 @@ namespace graphlane {
 namespace {
 
 constexpr auto kIdle = std::chrono::seconds(5);
+
+// Of all descriptors, those of idle files: their parts, their stub twice.
+constexpr size_t kIdleShare = 8;
+
+size_t idle_files_max(uint32_t device_count) {
+  constexpr size_t kLeast = 4;
+  return std::max(kLeast, 2 * InodeTable::half_of_descriptors() / kIdleShare / (device_count + 3));
+}
 
 // From this many files on, syncing whole filesystems is cheaper than each file.
 constexpr size_t kSyncSinglyMax = 8;
@@ -45,7 +55,8 @@ size_t LiveFiles::IdHash::operator()(const Uuid& id) const {
   return hash;
 }
 
-LiveFiles::LiveFiles(const Volume& volume) : volume_(volume) {
+LiveFiles::LiveFiles(const Volume& volume)
+    : volume_(volume), idle_max_(idle_files_max(volume.device_count())) {
   start_thread(&closer_, [this] { run(); });
 }
 
@@ -83,6 +94,7 @@ Outcome<LiveFiles::Writer> LiveFiles::acquire(const Layout& layout, Fd stub, std
     return entry == entries_.end() ? Writer() : one_more(entry->second);
   };
   if (Writer writer = join()) return writer;
+  make_room();
   const MutexLock opening(opening_);
   if (Writer writer = join()) return writer;
   auto opened = LiveFile::open(volume_, layout, std::move(stub), name, std::move(shared));
@@ -134,6 +146,41 @@ std::vector<std::shared_ptr<LiveFile>> LiveFiles::take_idle(Clock::time_point si
     if (entry.writer_count == 0 && entry.idle_since <= since) files.push_back(entry.file);
   }
   return files;
+}
+
+void LiveFiles::close_now(const std::vector<std::shared_ptr<LiveFile>>& files) {
+  close(files);
+  const MutexLock lock(mu_);
+  drop_closed(files);
+}
+
+// Whoever opens the next file to write waits for it: else files would come faster than they go.
+void LiveFiles::make_room() {
+  std::vector<std::shared_ptr<LiveFile>> older;
+  {
+    const MutexLock lock(mu_);
+    if (entries_.size() < idle_max_) return;
+    std::vector<Clock::time_point> times;
+    for (const auto& [id, entry] : entries_) {
+      if (entry.writer_count == 0) times.push_back(entry.idle_since);
+    }
+    if (times.size() < idle_max_) return;
+    const auto median = times.begin() + static_cast<ptrdiff_t>(times.size() / 2);
+    std::nth_element(times.begin(), median, times.end());
+    older = take_idle(*median);
+  }
+  close_now(older);
+}
+
+bool LiveFiles::give_back() {
+  std::vector<std::shared_ptr<LiveFile>> idle;
+  {
+    const MutexLock lock(mu_);
+    idle = take_idle(Clock::time_point::max());
+  }
+  if (idle.empty()) return false;
+  close_now(idle);
+  return true;
 }
 
 void LiveFiles::run() {

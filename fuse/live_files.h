@@ -7,7 +7,8 @@
 //
 // A file stays after its last writer has gone: one that is rewritten all the time
 // (GraphChi's blocks) would be synced each time otherwise. Whoever opens it
-// meanwhile shares it.
+// meanwhile shares it. Such files keep descriptors: an eighth of what we may have is theirs, the
+// older half is closed when they need more, and all are when descriptors are short (give_back()).
 //
 // Threads: everything is safe from any thread; one thread of its own closes.
 #pragma once
@@ -84,6 +85,9 @@ class LiveFiles {
   // The kernel asks for a part of the file.
   void count_served(const Uuid& file_id) { generations_.count_served(file_id); }
 
+  // Closes the files that nobody writes, now, for their descriptors. False: there are none.
+  bool give_back();
+
   // The file has no name any more: without writers it goes at once, and its
   // blocks with it.
   void drop(const Uuid& file_id);
@@ -103,10 +107,13 @@ class LiveFiles {
   void release(const LiveFile& file);
   void run();
   std::vector<std::shared_ptr<LiveFile>> take_idle(Clock::time_point since) REQUIRES(mu_);
+  void make_room();
+  void close_now(const std::vector<std::shared_ptr<LiveFile>>& files);
   void close(const std::vector<std::shared_ptr<LiveFile>>& files);
   void drop_closed(const std::vector<std::shared_ptr<LiveFile>>& files) REQUIRES(mu_);
 
   const Volume& volume_;
+  const size_t idle_max_;  // files
   Generations generations_;
   // Held while a file is opened that is not here, as readers ask under mu_. Taken before it.
   Mutex opening_;

@@ -1,9 +1,31 @@
 #include "fuse/operations.h"
 
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <new>
+
+#include "iomgr/log.h"
 
 namespace graphlane {
 namespace {
+
+// Out of descriptors: those that are kept for later are given back, and it is tried once more.
+bool is_worth_another_try(Filesystem& fs, int error) {
+  if (error != EMFILE && error != ENFILE) return false;
+  if (fs.live.give_back()) return true;
+  static std::atomic<int64_t> told_s{-(int64_t{1} << 40)};
+  constexpr int64_t kQuietSeconds = 60;
+  const int64_t now_s = std::chrono::duration_cast<std::chrono::seconds>(
+                            std::chrono::steady_clock::now().time_since_epoch()).count();
+  int64_t before_s = told_s.load(std::memory_order_relaxed);
+  if (now_s - kQuietSeconds >= before_s && told_s.compare_exchange_strong(before_s, now_s)) {
+    log_line("{}: out of descriptors: {}; raise the limit of the mount's daemon (ulimit -Hn)",
+             fs.volume->root(), error == ENFILE ? "the system has no more" : "all that it may have are in use");
+  }
+  return false;
+}
 
 // The edge between libfuse and us.
 template <auto kOperation>
@@ -15,7 +37,9 @@ struct Edge<kOperation> {
     reply::after_request();
     int error;
     try {
-      error = kOperation(*static_cast<Filesystem*>(::fuse_req_userdata(req)), req, args...);
+      Filesystem& fs = *static_cast<Filesystem*>(::fuse_req_userdata(req));
+      error = kOperation(fs, req, args...);
+      if (is_worth_another_try(fs, error)) error = kOperation(fs, req, args...);
     } catch (const std::bad_alloc&) {
       error = ENOMEM;
     } catch (...) {

@@ -16,7 +16,8 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from harness import is_mounted, run
-from mounts import failing_disk, flags_of_daemon, mounted, traced  # noqa: F401, fixtures
+from mounts import (FEW_DESCRIPTORS, daemon_of, failing_disk, flags_of_daemon,  # noqa: F401, fixtures
+                    mounted, traced, with_few_descriptors)
 
 DEPTH = 64 << 10
 SIZE_MAX = 3_000_000
@@ -540,3 +541,30 @@ def test_a_check_beside_a_writer_finds_nothing_wrong(striping, graphlane):
         graphlane("check", "--repair", volume.path)
         file.write(b"z" * 100_000)
     assert (at / "s").read_bytes() == b"x" * 100_000 + b"y" * 100_000 + b"z" * 100_000
+
+
+def test_closed_files_give_their_descriptors_to_those_that_come(root, graphlane, fuse, volume, tmp_path):
+    """The daemon keeps a file that nobody writes any more for five seconds."""
+    made = volume(depth="4K", stripe=["*.col"])
+    count = FEW_DESCRIPTORS // 2  # at seven each
+    with graphlane.mounted(made, tmp_path / "mnt", preexec_fn=with_few_descriptors) as at:
+        for number in range(count):
+            (at / f"{number}.col").write_bytes(bytes([number]) * 20_000)
+        used = len(os.listdir(f"/proc/{daemon_of(made, at)}/fd"))
+        assert used < FEW_DESCRIPTORS
+        for number in range(count):
+            assert (at / f"{number}.col").read_bytes() == bytes([number]) * 20_000
+    assert graphlane("check", made.path).returncode == 0
+
+
+def test_a_daemon_out_of_descriptors_says_so(root, graphlane, fuse, volume, tmp_path):
+    made = volume(depth="4K", stripe=["*.col"])
+    with graphlane.mounted(made, tmp_path / "mnt", preexec_fn=with_few_descriptors) as at, ExitStack() as files:
+        with pytest.raises(OSError) as raised:
+            for number in range(FEW_DESCRIPTORS):
+                files.enter_context(open(at / f"{number}.col", "wb")).write(b"x" * 20_000)
+        assert raised.value.errno in (errno.EMFILE, errno.ENFILE)
+        opened = number
+        files.close()
+        (at / "later.col").write_bytes(b"later" * 5000)
+        assert opened > 5 and (at / "later.col").read_bytes() == b"later" * 5000
