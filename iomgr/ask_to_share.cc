@@ -48,7 +48,7 @@ bool is_answered_by(int connection, int place) {
   return find_peer(connection, &server) && sys::fstat(place, &made) == 0 && server.uid == made.st_uid;
 }
 
-int64_t seconds_now() {
+int64_t share_clock_s() {
   timespec now;
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec;
@@ -75,7 +75,7 @@ ShareAnswer receive_share_answer(Fd connection) {
 
 ShareAnswer ask_volume_to_share(int run_directory, int stub_fd, uint32_t client) {
   static int64_t silent_until_s = 0;
-  if (seconds_now() < silent_until_s) return {};
+  if (share_clock_s() < silent_until_s) return {};
   ShareAnswer answer;
   struct stat stub;
   if (sys::fstat(stub_fd, &stub) != 0) return answer;
@@ -92,7 +92,7 @@ ShareAnswer ask_volume_to_share(int run_directory, int stub_fd, uint32_t client)
   if (shown && send_question(connection.get(), request, shown.get())) {
     answer = receive_share_answer(std::move(connection));
   }
-  if (errno == EAGAIN) silent_until_s = seconds_now() + kSilenceSeconds;
+  if (errno == EAGAIN) silent_until_s = share_clock_s() + kSilenceSeconds;
   return answer;
 }
 

@@ -23,14 +23,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // A client asks at once when it has connected; one that does not is let go.
-constexpr auto kPatience = std::chrono::seconds(1);
+constexpr auto kSilencePatience = std::chrono::seconds(1);
 constexpr auto kTidyInterval = std::chrono::seconds(1);
 constexpr size_t kSilentMax = 128;
 constexpr size_t kAcceptMax = 256;  // at a time
-constexpr size_t kLinksMax = 128;
+constexpr size_t kWriteLinksMax = 128;
 // That a user is answered before it is the others' turn.
 constexpr size_t kTurnMax = 4;
-constexpr int kPollMs = 100;
+constexpr int kSilencePollMs = 100;
 // Until descriptors may be there again.
 constexpr int kShortageMs = 20;
 
@@ -42,14 +42,14 @@ bool is_known_question(uint32_t question) {
 }
 
 // 0: cannot be told.
-dev_t device_of(int fd) {
+dev_t shown_device(int fd) {
   struct statx seen;
   if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &seen) != 0) return 0;
   return makedev(seen.stx_dev_major, seen.stx_dev_minor);
 }
 
 // Of a connection, who has made it.
-uid_t user_of(int connection) {
+uid_t connected_user(int connection) {
   ucred peer = {.pid = 0, .uid = static_cast<uid_t>(-1), .gid = 0};
   (void)find_peer(connection, &peer);
   return peer.uid;
@@ -62,7 +62,7 @@ bool send_answer(int connection, FileServer::Answer& answer) {
 }
 
 // Of those that each user has of something, whether this one may have one more: half of what others leave.
-bool has_share(size_t of_user, size_t total, size_t most) { return total < most && of_user < most - total; }
+bool has_fair_share(size_t of_user, size_t total, size_t most) { return total < most && of_user < most - total; }
 
 }  // namespace
 
@@ -183,7 +183,7 @@ bool FileServer::wait() {
   const bool shares =
       shared_ != nullptr && (!share_links_.empty() || shared_->stats().resident_bytes > 0);
   const int idle_ms = shares ? 1000 : -1;
-  const int timeout_ms = has_more ? 0 : !accepts_ ? kShortageMs : has_silent ? kPollMs : idle_ms;
+  const int timeout_ms = has_more ? 0 : !accepts_ ? kShortageMs : has_silent ? kSilencePollMs : idle_ms;
   if (::poll(polled.data(), polled.size(), timeout_ms) < 0 && errno != EINTR) return false;
   for (size_t i = 0; i < connections_.size(); ++i) connections_[i].said = polled[2 + i].revents != 0;
   accepts_ = true;
@@ -199,12 +199,12 @@ void FileServer::accept_all() {
       accepts_ = errno != EMFILE && errno != ENFILE && errno != ENOMEM;
       return;
     }
-    const uid_t user = user_of(accepted.get());
+    const uid_t user = connected_user(accepted.get());
     pollfd said{accepted.get(), POLLIN, 0};
     const bool has_said = ::poll(&said, 1, 0) > 0;
     connections_.push_back({.fd = std::move(accepted),
                             .user = user,
-                            .deadline = Clock::now() + kPatience,
+                            .deadline = Clock::now() + kSilencePatience,
                             .said = has_said});
   }
 }
@@ -264,7 +264,7 @@ bool FileServer::has_room_for_link(uid_t user) const {
     total += 1;
     of_user += c.user == user ? 1 : 0;
   }
-  return has_share(of_user, total, kLinksMax);
+  return has_fair_share(of_user, total, kWriteLinksMax);
 }
 
 void FileServer::tidy() {
@@ -286,7 +286,7 @@ Result<Fd> FileServer::receive_request(const Connection& connection, ServerReque
                         message.fd_count == (by_ticket ? 0 : 1);
   std::vector<int> strange;
   for (uint32_t i = 0; i < message.fd_count; ++i) {
-    const dev_t device = by_ticket ? 0 : device_of(message.fds[i]);
+    const dev_t device = by_ticket ? 0 : shown_device(message.fds[i]);
     if (device == 0 || !host_.serves(device)) strange.push_back(message.take(i));
   }
   const bool has_strange = !strange.empty();

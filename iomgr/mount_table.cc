@@ -23,7 +23,7 @@ std::string unescape(const std::string& text) {
 }
 
 // "rw,user_id=1000,group_id=1000": FUSE's option.
-uid_t user_of(const std::string& options) {
+uid_t mount_user_of(const std::string& options) {
   constexpr std::string_view kName = "user_id=";
   const size_t at = options.find(kName);
   return at == std::string::npos ? 0 : static_cast<uid_t>(std::strtoul(&options[at + kName.size()], nullptr, 10));
@@ -42,7 +42,7 @@ std::vector<VolumeMount> list_volume_mounts() {
     std::string skipped, point, type, source, options;
     before >> skipped >> skipped >> skipped >> skipped >> point;
     after >> type >> source >> options;
-    if (type == kMountType) mounts.push_back({unescape(point), unescape(source), user_of(options)});
+    if (type == kMountType) mounts.push_back({unescape(point), unescape(source), mount_user_of(options)});
   }
   return mounts;
 }

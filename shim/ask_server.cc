@@ -45,13 +45,13 @@ const Generation* counters_of(const char* server, int memfd) {
 }
 
 // A server that did not prove itself, which is left alone for a minute: to wait for it costs a second.
-constexpr int64_t kSilenceSeconds = 60;
+constexpr int64_t kUnprovenSeconds = 60;
 struct {
   char server[kServerNameSize];
   int64_t until_s;
 } unproven;
 
-int64_t seconds_now() {
+int64_t proof_clock_s() {
   timespec now;
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   return now.tv_sec;
@@ -64,13 +64,13 @@ Fd ask_mount(int fd, uint32_t question, char* server) {
   if (::syscall(SYS_ioctl, fd, kTicketIoctl, &grant) != 0) return {};
   std::memcpy(server, grant.server, kServerNameSize);
   const bool is_unproven = std::memcmp(unproven.server, server, kServerNameSize) == 0;
-  if (is_unproven && seconds_now() < unproven.until_s) return {};
+  if (is_unproven && proof_clock_s() < unproven.until_s) return {};
   Fd socket = ServerAddress::of_mount(server).connect(kProofPatience);
   if (!socket) return {};  // nobody is there
   if (!send_question(socket.get(), {.magic = question, .ticket = grant.ticket}) ||
       !receive_proof(socket.get(), grant.secret)) {
     std::memcpy(unproven.server, server, kServerNameSize);
-    unproven.until_s = seconds_now() + kSilenceSeconds;
+    unproven.until_s = proof_clock_s() + kUnprovenSeconds;
     return {};
   }
   set_patience(socket.get(), kServerPatience);
