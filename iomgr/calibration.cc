@@ -76,13 +76,9 @@ Outcome<LaneDepth> lane_depth(const Device& device, uint32_t asked) {
   if (!calibration) return calibration.error();
   if (*calibration) return LaneDepth{(*calibration)->depth, LaneDepth::kCalibration};
   struct stat st;
-  if (::fstat(device.root_fd.get(), &st) != 0) return LaneDepth{kDepthDefault, LaneDepth::kDefault};
-  return lane_depth_of(st.st_dev);
-}
-
-LaneDepth lane_depth_of(dev_t filesystem) {
-  return is_rotational(filesystem) ? LaneDepth{kDepthRotational, LaneDepth::kDisk}
-                                   : LaneDepth{kDepthDefault, LaneDepth::kDefault};
+  const bool disk = ::fstat(device.root_fd.get(), &st) == 0 && is_rotational(st.st_dev);
+  return disk ? LaneDepth{kDepthRotational, LaneDepth::kDisk}
+              : LaneDepth{kDepthDefault, LaneDepth::kDefault};
 }
 
 const char* name_of(LaneDepth::Source source) {

@@ -2,8 +2,6 @@
 // measured it and keeps it in the device's device.json (FORMAT.md).
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -38,9 +36,6 @@ struct LaneDepth {
 
 // `asked`: by the user; 0: not at all.
 Outcome<LaneDepth> lane_depth(const Device& device, uint32_t asked);
-
-// Of a device that nobody calibrated: by its kind.
-LaneDepth lane_depth_of(dev_t filesystem);
 
 const char* name_of(LaneDepth::Source source);
 

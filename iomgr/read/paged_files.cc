@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "iomgr/calibration.h"
 #include "iomgr/stub_lock.h"
 #include "iomgr/volume_files.h"
 
@@ -13,6 +12,11 @@ namespace {
 // One unit of which holds every plain file.
 constexpr StripeGeometry kPlainGeometry{
     .stripe_depth_bytes = kStripeDepthMax, .device_count = 2, .first_device = 0};
+
+// Reads in flight on the device of plain files, which nobody calibrates. Not one, as on a volume's disks: reads of pages
+// are small and come in the order of the file, so that a disk, too, serves several at once sooner, and many
+// devices say that they are disks and are none.
+constexpr uint32_t kPlainDepth = 16;
 
 class StripedPagedFile final : public OpenPagedFile {
  public:
@@ -130,7 +134,7 @@ Outcome<std::unique_ptr<OpenPagedFile>> PagedFiles::open_plain(const std::string
   if (!other) return os_error(errno, path, "cannot open");
   std::unique_ptr<Lanes>& lanes = plain_lanes_[info.st_dev];
   if (lanes == nullptr) {
-    auto started = Lanes::start_plain(path, lane_depth_of(info.st_dev).io_count);
+    auto started = Lanes::start_plain(path, kPlainDepth);
     if (!started) return started.error();
     lanes = std::move(*started);
   }
