@@ -40,6 +40,7 @@ enum class EdgeFormat {
   kGrid,     // a directory: GridGraph's grid
   kCsr,      // a directory: indptr.npy, indices.npy, perhaps data.npy
   kShards,   // a directory: GraphChi's shards
+  kLists,    // a directory: adjacency lists (lists.h)
 };
 
 // By name, as --from and --to take them: "snap" (or "txt"), "bin", "u32" and so on.

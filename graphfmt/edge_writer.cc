@@ -61,6 +61,9 @@ bool is_written_format(EdgeFormat format) {
 }
 
 Outcome<std::unique_ptr<EdgeWriter>> EdgeWriter::create(const EdgeListOutput& output) {
+  if (output.format == EdgeFormat::kLists) {
+    return make_error(EINVAL, "{}: lists are made by `graphlane convert --to lists`, of an edge list", output.path);
+  }
   std::unique_ptr<EdgeWriter> writer(new EdgeWriter(output));
   if (!is_written_format(output.format)) {
     return make_error(EINVAL, "'{}': a format that is read, but not written", name_of(output.format));

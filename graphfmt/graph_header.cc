@@ -67,7 +67,7 @@ Outcome<void> check_header(const GraphHeader& h, uint32_t directed, const std::s
     return make_error(ENOTSUP, "{}: byte {}: codec {} is not known", path, size_t{kCodecAt}, codec);
   }
   const uint32_t weight = static_cast<uint32_t>(h.weight);
-  if (weight > static_cast<uint32_t>(WeightKind::kFloat32)) {
+  if (weight > static_cast<uint32_t>(WeightKind::kInt64)) {
     return make_error(ENOTSUP, "{}: byte {}: weights of type {} are not known", path, size_t{kWeightAt}, weight);
   }
   if (h.checksum_piece_bytes < 512 || h.checksum_piece_bytes > (1u << 30)) {
@@ -86,6 +86,16 @@ std::string_view name_of(GraphKind kind) {
     case GraphKind::kLists: return "lists";
     case GraphKind::kDual: return "dual";
     case GraphKind::kPages: return "pages";
+  }
+  return "?";
+}
+
+std::string_view name_of(WeightKind kind) {
+  switch (kind) {
+    case WeightKind::kNone: return "none";
+    case WeightKind::kFloat32: return "float32";
+    case WeightKind::kFloat64: return "float64";
+    case WeightKind::kInt64: return "int64";
   }
   return "?";
 }
@@ -124,8 +134,12 @@ std::array<uint8_t, kGraphHeaderBytes> encode_header(const GraphHeader& header) 
   return bytes;
 }
 
+bool has_graph_magic(std::string_view bytes) {
+  return bytes.starts_with(std::string_view(kHeaderMagic, sizeof kHeaderMagic));
+}
+
 Outcome<GraphHeader> parse_header(std::string_view bytes, const std::string& path) {
-  if (bytes.size() < sizeof kHeaderMagic || std::memcmp(bytes.data(), kHeaderMagic, sizeof kHeaderMagic) != 0) {
+  if (!has_graph_magic(bytes)) {
     return make_error(EINVAL, "{}: byte 0: not the header of a graph", path);
   }
   if (bytes.size() != kGraphHeaderBytes) {

@@ -13,6 +13,7 @@
 
 #include "graphfmt/codec.h"
 #include "graphfmt/edge.h"
+#include "graphfmt/edge.h"
 #include "iomgr/base/error.h"
 
 namespace graphlane {
@@ -24,9 +25,20 @@ inline constexpr uint32_t kGraphFormatVersion = 1;
 inline constexpr uint32_t kChecksumPieceBytes = 4096;
 
 enum class GraphKind : uint32_t { kLists = 1, kDual = 2, kPages = 3 };
-enum class WeightKind : uint32_t { kNone = 0, kFloat32 = 1 };
+enum class WeightKind : uint32_t { kNone = 0, kFloat32 = 1, kFloat64 = 2, kInt64 = 3 };
 
 std::string_view name_of(GraphKind kind);
+std::string_view name_of(WeightKind kind);
+constexpr WeightKind weight_kind(bool weighted, WeightType type) {
+  if (!weighted) return WeightKind::kNone;
+  return type == WeightType::kFloat32   ? WeightKind::kFloat32
+         : type == WeightType::kFloat64 ? WeightKind::kFloat64
+                                        : WeightKind::kInt64;
+}
+// Of an arc's weight.
+constexpr size_t weight_bytes(WeightKind kind) {
+  return kind == WeightKind::kNone ? 0 : kind == WeightKind::kFloat32 ? 4 : 8;
+}
 
 struct GraphHeader {
   // A file beside the header. `checksum` is a CRC32C: of an index, of all its bytes; of lists and weights, of
@@ -57,6 +69,9 @@ struct GraphHeader {
 };
 
 std::array<uint8_t, kGraphHeaderBytes> encode_header(const GraphHeader& header);
+
+// Whether these are the first bytes of a header, sound or not.
+bool has_graph_magic(std::string_view bytes);
 
 // Errors call the file `path`, and name the byte. EIO: damaged; ENOTSUP: another version or kind;
 // EINVAL: not a header at all.

@@ -77,9 +77,13 @@ class ListIndex {
     if (item == kNoItem) return {};
     return {.offset = item_offset(item), .length_bytes = item_bytes(item)};
   }
-  uint64_t first_arc(uint32_t vertex) const { return degrees_.sum_before(rank(vertex)); }
-  // Where the list of `vertex` is, or would be; vertex_count() is the end of all.
+  // Both may be asked of vertex_count() too: the end of all.
+  uint64_t first_arc(uint64_t vertex) const { return degrees_.sum_before(rank(vertex)); }
+  // Where the list of `vertex` is, or would be.
   uint64_t offset(uint64_t vertex) const { return item_offset(rank(vertex)); }
+
+  // The first vertex from `vertex` on that may have a list; vertex_count(): none. Of a dense index, `vertex` itself.
+  uint64_t next_candidate(uint64_t vertex) const;
 
   // visit(vertex, place, degree) for each vertex of [first, end) that has a list, ascending: with no search for
   // each. `degree` is 0 without has_degrees.
@@ -153,6 +157,16 @@ class ListIndexBuilder {
   ByteColumnBuilder degrees_;
   ByteColumnBuilder lengths_;
 };
+
+inline uint64_t ListIndex::next_candidate(uint64_t vertex) const {
+  if (!shape_.is_sparse || vertex >= vertex_count_) return vertex;
+  uint64_t bits = bitmap_[vertex / 64] & ~uint64_t{0} << vertex % 64;
+  for (uint64_t word = vertex / 64; bits == 0; bits = bitmap_[word]) {
+    if (++word * 64 >= vertex_count_) return vertex_count_;
+    vertex = word * 64;
+  }
+  return vertex / 64 * 64 + static_cast<unsigned>(__builtin_ctzll(bits));
+}
 
 template <class Visit>
 void ListIndex::scan(uint64_t first, uint64_t end, const Visit& visit) const {

@@ -38,6 +38,13 @@ std::string list_file_name(Direction direction, ListPart part) {
 
 std::string list_index_name(Direction direction) { return fmt::format("{}.index", prefix_of(direction)); }
 
+bool is_stored_graph(const std::string& path) {
+  const auto directory = GraphDirectory::open(path);
+  if (!directory || !directory->has(kGraphHeaderFile)) return false;
+  const auto bytes = directory->read(kGraphHeaderFile, kGraphHeaderBytes);
+  return bytes && has_graph_magic(*bytes);
+}
+
 Outcome<std::unique_ptr<Lists>> Lists::open(const std::string& path) {
   auto directory = GraphDirectory::open(path);
   if (!directory) return directory.error();
@@ -106,7 +113,7 @@ Outcome<void> Lists::take_checksums(Direction direction, ListPart part, std::spa
   const auto file = find_sound_file(*this, name);
   if (!file) return file.error();
   const uint64_t expected =
-      part == ListPart::kLists ? s.index.lists_bytes() : s.index.arc_count() * sizeof(float);
+      part == ListPart::kLists ? s.index.lists_bytes() : s.index.arc_count() * weight_bytes(header_.weight);
   if (file->size_bytes != expected) {
     return make_error(EIO, "{}: byte {}: {} bytes, but by its index {}", directory_.path_of(name),
                       std::min(file->size_bytes, expected), file->size_bytes, expected);

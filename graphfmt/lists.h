@@ -3,7 +3,7 @@
 //   GRAPH/graph         the header (graph_header.h)
 //   GRAPH/out.index     where each vertex's list is (list_index.h), then checksums; in memory while the graph is open
 //   GRAPH/out.lists     the encoded lists of out-neighbours, vertex after vertex without a gap
-//   GRAPH/out.weights   float32, one for each arc in the order of the lists, if weighted
+//   GRAPH/out.weights   float32, float64 or int64, one for each arc in the order of the lists, if weighted
 //   GRAPH/in.*          the same of in-neighbours, if directed
 //
 // open() reads header and indexes and checks them: shape, sizes, checksums. Lists are for the caller to read,
@@ -33,6 +33,9 @@ enum class ListPart { kLists, kWeights };
 std::string list_file_name(Direction direction, ListPart part);
 std::string list_index_name(Direction direction);
 
+// Whether the directory has a header (of any kind, sound or not). Not a directory: false.
+bool is_stored_graph(const std::string& path);
+
 class Lists {
  public:
   static Outcome<std::unique_ptr<Lists>> open(const std::string& path);
@@ -42,6 +45,7 @@ class Lists {
   const GraphHeader& header() const { return header_; }
   const ListCodec& codec() const { return ListCodec::of(header_.codec); }
   uint64_t vertex_count() const { return header_.vertex_count; }
+  // Beside the lists: weight_bytes(header().weight) for each arc.
   bool is_weighted() const { return header_.weight != WeightKind::kNone; }
 
   // An undirected graph has one direction: kIn is kOut.

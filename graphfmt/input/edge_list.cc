@@ -17,7 +17,8 @@ constexpr std::pair<EdgeFormat, std::string_view> kFormatNames[] = {
     {EdgeFormat::kU64, "u64"},       {EdgeFormat::kCsv, "csv"},     {EdgeFormat::kTsv, "tsv"},
     {EdgeFormat::kMtx, "mtx"},       {EdgeFormat::kKonect, "konect"}, {EdgeFormat::kDimacs, "dimacs"},
     {EdgeFormat::kMetis, "metis"},   {EdgeFormat::kGrid, "grid"},   {EdgeFormat::kCsr, "csr"},
-    {EdgeFormat::kShards, "shards"}, {EdgeFormat::kAuto, "auto"},
+    {EdgeFormat::kShards, "shards"}, {EdgeFormat::kLists, "lists"},
+    {EdgeFormat::kAuto, "auto"},
 };
 
 bool is_binary_format(EdgeFormat format) {
@@ -25,7 +26,8 @@ bool is_binary_format(EdgeFormat format) {
 }
 
 bool is_directory_format(EdgeFormat format) {
-  return format == EdgeFormat::kGrid || format == EdgeFormat::kCsr || format == EdgeFormat::kShards;
+  return format == EdgeFormat::kGrid || format == EdgeFormat::kCsr || format == EdgeFormat::kShards ||
+         format == EdgeFormat::kLists;
 }
 
 bool is_directory(const std::string& path) {

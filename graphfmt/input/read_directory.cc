@@ -3,6 +3,7 @@
 
 #include "graphfmt/grid.h"
 #include "graphfmt/input/edge_source.h"
+#include "graphfmt/lists_read.h"
 
 namespace graphlane {
 namespace {
@@ -37,13 +38,14 @@ ReadResult read_graph_directory(const EdgeListOptions& options, const EdgeTarget
   const std::string& dir = options.path;
   EdgeFormat found = EdgeFormat::kAuto;
   if (has_file(dir, "meta") && has_file(dir, "row")) found = EdgeFormat::kGrid;
+  if (is_stored_graph(dir)) found = EdgeFormat::kLists;
   if (found == EdgeFormat::kAuto) {
-    return make_error(EISDIR, "{}: is a directory, and no grid", dir);
+    return make_error(EISDIR, "{}: is a directory, and neither a grid nor lists", dir);
   }
   if (options.format != EdgeFormat::kAuto && options.format != found) {
     return make_error(EISDIR, "{}: is a {}, a directory: --from {} reads it", dir, name_of(found), name_of(found));
   }
-  return read_grid_edges(options, target);
+  return found == EdgeFormat::kLists ? read_lists(options, *target.numbers) : read_grid_edges(options, target);
 }
 
 }  // namespace graphlane
