@@ -1,6 +1,7 @@
 #include "iomgr/check.h"
 
 #include "cli/command.h"
+#include "cli/convert_lists.h"
 #include "iomgr/base/printable.h"
 #include "iomgr/base/size.h"
 
@@ -14,6 +15,7 @@ struct CheckOptions {
 };
 
 Outcome<int> check(const CheckOptions& options) {
+  if (is_stored_graph(options.root)) return check_stored_graph(options.root);
   const auto volume = Volume::open(options.root);
   if (!volume) return volume.error();
   catch_interrupts();
@@ -37,11 +39,12 @@ Outcome<int> check(const CheckOptions& options) {
 void add_check(Parser& parser) {
   const auto options = std::make_shared<CheckOptions>();
   Command* command =
-      parser.add("check", "compare a volume's stubs with what is on its devices",
+      parser.add("check", "compare a volume's stubs with what is on its devices, or check a graph",
                  "graphlane check --repair graphs\n\n"
                  "Exit status 1 if there are problems (left, with --repair). It changes nothing\n"
-                 "without --repair, and never removes what it does not know.");
-  command->add_option("VOL", options->root, "the volume")->required();
+                 "without --repair, and never removes what it does not know. Of a directory that\n"
+                 "convert --to lists made, every byte is read and checked.");
+  command->add_option("VOL", options->root, "the volume, or a stored graph")->required();
   command->add_flag("--repair", options->repair,
                     "close files whose writer died; remove what dead imports left");
   command->add_flag("--scrub", options->scrub, "also read every byte");

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "cli/command.h"
+#include "cli/convert_lists.h"
 #include "cli/graph_output.h"
 #include "graphfmt/grid.h"
 #include "graphfmt/input/weights.h"
@@ -30,6 +31,7 @@ struct ConvertCommand {
   uint32_t partitions = 0;
   uint32_t threads = 0;
   std::optional<uint64_t> memory_bytes;
+  std::string codec = "varint";
 };
 
 // A wrong command line that the parser alone could not know.
@@ -112,6 +114,18 @@ Outcome<void> to_list(const ConvertCommand& options, const std::string& path) {
   return {};
 }
 
+Outcome<void> to_lists(const ConvertCommand& options, const std::string& path) {
+  EdgeListOptions input = options.list;
+  input.path = options.input;
+  input.threads = options.threads;
+  input.memory_budget_bytes = options.memory_bytes.value_or(uint64_t{1} << 30);
+  const auto notes = convert_to_lists(
+      {.input = input, .codec = options.codec, .overwrite = options.overwrite, .path = path, .shown = options.output});
+  if (!notes) return notes.error();
+  print_notes(options.input, *notes);
+  return {};
+}
+
 // Its reader would tell of a bad edge.
 Outcome<void> check_no_stub(const std::string& path) {
   struct stat st;
@@ -134,13 +148,17 @@ Outcome<void> check_not_replaced(const ConvertCommand& options) {
   return make_error(EINVAL, "{}: is in {}, which is to be replaced", options.input, options.output);
 }
 
-bool is_graph_directory(EdgeFormat format) { return format == EdgeFormat::kGrid; }
+bool is_graph_directory(EdgeFormat format) { return format == EdgeFormat::kGrid || format == EdgeFormat::kLists; }
 
 // Weights are kept as what OUT holds: text as much as it can, binary lists what --weights says, or IN.
 WeightType kept_weights(const ConvertCommand& options) {
+  if (is_stored_graph(options.input) && !options.weights) {
+    if (const auto stored = stored_weights(options.input)) return *stored;
+  }
   const bool from_binary = options.list.format == EdgeFormat::kBin || options.list.format == EdgeFormat::kU32;
   switch (options.to) {
     case EdgeFormat::kGrid: return WeightType::kFloat32;
+    case EdgeFormat::kLists: return options.weights.value_or(WeightType::kFloat32);
     case EdgeFormat::kBin:
     case EdgeFormat::kU32: return options.weights.value_or(WeightType::kFloat32);
     case EdgeFormat::kU64: return options.weights.value_or(WeightType::kFloat64);
@@ -160,7 +178,8 @@ std::string convert_usage(const ConvertCommand& options) {
   if (options.output == "-" && ::isatty(STDOUT_FILENO) != 0 && name_of(options.to).find_first_of("0b") == 0) {
     return "standard output is a terminal: --to snap is readable there";
   }
-  if (options.partitions != 0 && !is_graph_directory(options.to)) return "-p is for grids";
+  if (options.partitions != 0 && options.to != EdgeFormat::kGrid) return "-p is for grids";
+  if (options.list.simple && options.to != EdgeFormat::kLists) return "--simple is for lists";
   if (options.list.vertices > options.list.vertex_count_max) {
     return fmt::format("--vertices {}: a {} has at most {}{}", options.list.vertices, name_of(options.to),
                        options.list.vertex_count_max,
@@ -171,7 +190,7 @@ std::string convert_usage(const ConvertCommand& options) {
 
 Outcome<int> convert(const ConvertCommand& given) {
   ConvertCommand options = given;
-  const bool is_int32 = is_graph_directory(options.to) || options.to == EdgeFormat::kBin;
+  const bool is_int32 = options.to == EdgeFormat::kGrid || options.to == EdgeFormat::kBin;
   options.list.vertex_count_max = is_int32 ? kVertexCountMax : kListVertexCountMax;
   options.list.weighted |= options.weights.has_value() || options.list.columns.weight != 0;
   options.list.stored_weights = options.weights;
@@ -185,14 +204,18 @@ Outcome<int> convert(const ConvertCommand& given) {
   if (Outcome<void> plain = check_no_stub(options.input); !plain) return plain.error();
   if (Outcome<void> kept = check_not_replaced(options); !kept) return kept.error();
   const auto build = [&](const std::string& path) -> Outcome<void> {
-    const Outcome<void> built = is_graph_directory(options.to) ? to_grid(options, path) : to_list(options, path);
+    const Outcome<void> built = options.to == EdgeFormat::kGrid    ? to_grid(options, path)
+                                : options.to == EdgeFormat::kLists ? to_lists(options, path)
+                                                                   : to_list(options, path);
     if (built) return {};
     return Error{built.error().code, with_path(built.error().text, path, options.output)};
   };
   const Outcome<void> written = write_graph(
       {.path = options.output,
        .overwrite = options.overwrite,
-       .may_replace = is_graph_directory(options.to) ? may_become_grid_directory : may_become_list,
+       .may_replace = options.to == EdgeFormat::kGrid    ? may_become_grid_directory
+                      : options.to == EdgeFormat::kLists ? may_become_lists
+                                                         : may_become_list,
        .build = build});
   if (!written) return written.error();
   return kOk;
@@ -292,7 +315,7 @@ Outcome<void> parse_delimiter(const std::string& text, EdgeColumns* columns) {
 void add_convert(Parser& parser) {
   const auto options = std::make_shared<ConvertCommand>();
   Command* command = parser.add(
-      "convert", "turn an edge list into a GridGraph grid, or another edge list",
+      "convert", "turn an edge list into a GridGraph grid, adjacency lists, or another edge list",
       "graphlane convert -p 8 soc-LiveJournal1.txt.gz graphs/livejournal\n"
       "  graphlane convert --columns 2,3 --header --to u32 calls.csv.zst calls.u32\n\n"
       "Formats of IN, plain or compressed by gzip, xz, zstd, bzip2 or lz4. Without --from the name\n"
@@ -303,7 +326,7 @@ void add_convert(Parser& parser) {
       "  konect, dimacs    KONECT's out.*, DIMACS .gr\n"
       "  metis             a line of neighbours for each vertex\n"
       "  bin, u32, u64     pairs of int32, uint32, uint64\n"
-      "  grid              a grid, made back\n"
+      "  grid, lists       a grid, or a directory of adjacency lists, made back\n"
       "mtx, konect, dimacs and metis count vertices from 1; they are 0 to n-1 then.");
   EdgeListOptions& list = options->list;
   list.format = EdgeFormat::kAuto;
@@ -311,7 +334,7 @@ void add_convert(Parser& parser) {
   command->add_option("OUT", options->output, "file or directory, which may lie in a volume; -: standard output")
       ->required();
   add_format(command, "--from", &list.format, "what IN is");
-  add_format(command, "--to", &options->to, "grid (unless given), snap, csv, tsv, bin, u32 or u64");
+  add_format(command, "--to", &options->to, "grid (unless given), lists, snap, csv, tsv, bin, u32 or u64");
   command->add_option("-p,--partitions", options->partitions, "the grid has P x P blocks")
       ->in_range(uint32_t{1}, kPartitionsMax)
       ->type_name("P");
@@ -339,9 +362,12 @@ void add_convert(Parser& parser) {
       ->type_name("C");
   command->add_flag("--header", list.columns.header, "of text: skip the first line that is no comment");
   command->add_flag("--undirected", list.undirected, "every edge both ways, a self-loop once");
+  command->add_flag("--simple", list.simple, "to lists: without self-loops, and of equal edges only the first");
+  command->add_option("--codec", options->codec, "of lists: raw, varint (unless given) or simd")
+      ->one_of({"raw", "varint", "simd"});
   command->add_flag("--as-given", list.as_given, "believe --from, whatever IN looks like");
   command->add_option("--vertices", list.vertices, "how many there are, else largest + 1")->type_name("N");
-  add_size(command, "--memory", &options->memory_bytes, "use no more than this (1G for a grid)");
+  add_size(command, "--memory", &options->memory_bytes, "use no more than this (1G for a grid or lists)");
   command->add_option("--threads", options->threads, "use so many (all cores)")->type_name("N");
   command->add_flag("-f,--overwrite", options->overwrite, "replace what is there");
   parser.on_chosen(command, options, convert);

@@ -1,6 +1,7 @@
 #include <sys/statvfs.h>
 
 #include "cli/command.h"
+#include "cli/convert_lists.h"
 #include "iomgr/calibration.h"
 #include "iomgr/base/size.h"
 #include "iomgr/part_files.h"
@@ -131,6 +132,7 @@ void print_text(const Json& info) {
 }
 
 Outcome<int> info(const InfoOptions& options) {
+  if (is_stored_graph(options.path)) return show_stored_graph(options.path, options.as_json);
   const Outcome<VolumePath> place = open_volume_of(options.path);
   if (!place) return place.error();
   const Outcome<Json> about = place->below.empty() ? volume_info(*place->volume)
@@ -148,9 +150,9 @@ Outcome<int> info(const InfoOptions& options) {
 
 void add_info(Parser& parser) {
   const auto options = std::make_shared<InfoOptions>();
-  Command* command = parser.add("info", "show a volume, or the layout of a file in it",
+  Command* command = parser.add("info", "show a volume, the layout of a file in it, or a stored graph",
                                  "graphlane info --json graphs/twitter-grid/column");
-  command->add_option("PATH", options->path, "VOL or a file in it")->required();
+  command->add_option("PATH", options->path, "VOL, a file in it, or a graph that convert --to lists made")->required();
   command->add_flag("--json", options->as_json, "as JSON, sizes in bytes");
   parser.on_chosen(command, options, info);
 }

@@ -1,0 +1,101 @@
+#include "cli/convert_lists.h"
+
+#include "graphfmt/lists_read.h"
+#include "graphfmt/staging.h"
+#include "iomgr/base/size.h"
+
+namespace graphlane::cli {
+namespace {
+
+double bits_an_arc(const Lists& lists) {
+  uint64_t arcs = 0, bytes = 0;
+  for (const Direction direction : {Direction::kOut, Direction::kIn}) {
+    if (direction == Direction::kIn && !lists.header().is_directed) break;
+    arcs += lists.header().arc_count;
+    bytes += lists.file_bytes(direction);
+  }
+  return arcs == 0 ? 0 : 8.0 * static_cast<double>(bytes) / static_cast<double>(arcs);
+}
+
+std::string_view direction_of(bool is_directed) { return is_directed ? "directed" : "undirected"; }
+
+}  // namespace
+
+Outcome<std::vector<std::string>> convert_to_lists(const ToLists& options) {
+  const Outcome<CodecKind> codec = parse_codec(options.codec);
+  if (!codec) return codec.error();
+  const bool is_directed = !options.input.undirected;
+  Outcome<ListsSummary> built = build_lists(
+      {.input = options.input, .output = options.path, .codec = *codec, .overwrite = options.overwrite});
+  if (!built) return built.error();
+  if (!quiet) {
+    fmt::print("{}: {} vertices, {} edges, {}, codec {} with {:.2f} bits an arc, {}\n", options.shown,
+               built->vertex_count, built->edge_count, direction_of(is_directed), name_of(*codec),
+               built->bits_an_arc(is_directed), format_size(built->output_bytes));
+  }
+  return std::move(built->notes);
+}
+
+std::optional<WeightType> stored_weights(const std::string& path) {
+  const auto lists = Lists::open(path);
+  if (!lists) return std::nullopt;
+  switch ((*lists)->header().weight) {
+    case WeightKind::kNone: break;
+    case WeightKind::kFloat32: return WeightType::kFloat32;
+    case WeightKind::kFloat64: return WeightType::kFloat64;
+    case WeightKind::kInt64: return WeightType::kInt64;
+  }
+  return std::nullopt;
+}
+
+Outcome<void> may_become_lists(const std::string& path) {
+  const Outcome<void> may = Staging::may_replace(path, Staging::Kind::kDirectory, true);
+  return may ? may_become_stored_graph(path) : may;
+}
+
+Outcome<int> check_stored_graph(const std::string& path) {
+  catch_interrupts();
+  const Outcome<GraphHeader> header = check_lists(path);
+  if (!header) return header.error();
+  if (!quiet) {
+    fmt::print("{}: {} vertices, {} edges, {}, no problems\n", path, header->vertex_count, header->edge_count,
+               direction_of(header->is_directed));
+  }
+  return kOk;
+}
+
+Outcome<int> show_stored_graph(const std::string& path, bool as_json) {
+  const auto lists = Lists::open(path);
+  if (!lists) return lists.error();
+  const GraphHeader& header = (*lists)->header();
+  uint64_t bytes = kGraphHeaderBytes;
+  for (const GraphHeader::File& file : header.files) bytes += file.size_bytes;
+  if (as_json) {
+    Json about = Json::object();
+    about["path"] = path;
+    about["format"] = std::string(name_of(header.kind));
+    about["vertices"] = header.vertex_count;
+    about["edges"] = header.edge_count;
+    about["arcs"] = header.arc_count;
+    about["directed"] = header.is_directed;
+    about["weights"] = std::string(name_of(header.weight));
+    about["codec"] = std::string(name_of(header.codec));
+    about["bits_an_arc"] = bits_an_arc(**lists);
+    about["size"] = bytes;
+    about["index_size"] = (*lists)->index_bytes(Direction::kOut);
+    print_json(about);
+    return kOk;
+  }
+  const auto line = [](std::string_view key, const std::string& text) { fmt::print("{:<14}{}\n", key, text); };
+  line("path", path);
+  line("format", std::string(name_of(header.kind)));
+  line("vertices", std::to_string(header.vertex_count));
+  line("edges", fmt::format("{}, {}", header.edge_count, direction_of(header.is_directed)));
+  line("weights", std::string(name_of(header.weight)));
+  line("codec", fmt::format("{}, {:.2f} bits an arc", name_of(header.codec), bits_an_arc(**lists)));
+  line("size", format_size(bytes));
+  line("index", fmt::format("{} in memory for a direction", format_size((*lists)->index_bytes(Direction::kOut))));
+  return kOk;
+}
+
+}  // namespace graphlane::cli

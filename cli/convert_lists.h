@@ -1,0 +1,29 @@
+// What convert, check and info do with a graph of the format `lists` (graphfmt/lists.h).
+#pragma once
+
+#include <string>
+
+#include "cli/command.h"
+#include "graphfmt/lists_build.h"
+
+namespace graphlane::cli {
+
+struct ToLists {
+  EdgeListOptions input;
+  std::string codec;
+  bool overwrite = false;
+  std::string path;
+  std::string shown;  // what the user called it
+};
+// Prints what was made; what else the user should know, a line each.
+Outcome<std::vector<std::string>> convert_to_lists(const ToLists& options);
+// With --overwrite: what is there.
+Outcome<void> may_become_lists(const std::string& path);
+
+// The type of a stored graph's weights; nothing: it has none, or cannot be opened.
+std::optional<WeightType> stored_weights(const std::string& path);
+
+Outcome<int> check_stored_graph(const std::string& path);
+Outcome<int> show_stored_graph(const std::string& path, bool as_json);
+
+}  // namespace graphlane::cli
