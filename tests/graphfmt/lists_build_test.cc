@@ -180,6 +180,33 @@ INSTANTIATE_TEST_SUITE_P(Graphs, EachListsBuildTest,
                                           testing::Bool(), testing::Bool(), testing::Bool()),
                          build_row_name);
 
+TEST_F(ListsBuildTest, WritesTheExampleOfTheFormatPage) {
+  const BuildCase graph{"", {{0, 1, 0}, {1, 3, 0}, {3, 0, 0}, {2, 2, 0}, {3, 3, 0}}};
+  ASSERT_TRUE(build_lists(options_for(graph, false, CodecKind::kVarint)));
+  const auto files = files_of(path("g"));
+  EXPECT_EQ(files.at("out.lists"), std::string("\x01\x03\x02\x00\x83", 5));
+  EXPECT_EQ(files.at("in.lists"), std::string("\x03\x00\x02\x01\x82", 5));
+  std::string index(152, '\0');
+  for (const size_t at : {0, 8}) index[at] = 4;
+  index[16] = 6;
+  for (const size_t at : {32, 40, 128}) index[at] = 5;
+  for (const size_t at : {48, 88}) index.replace(at, 4, "\x01\x01\x01\x02");
+  index.replace(144, 4, "\x21\x0a\x88\xc1");
+  EXPECT_EQ(files.at("out.index"), index);
+  std::string header(512, '\0');
+  header.replace(0, 9, "Graphln\n\x01");
+  for (const size_t at : {12, 16, 20}) header[at] = 1;
+  header[33] = 0x10;
+  header[36] = header[40] = 4;
+  header[48] = header[56] = 5;
+  header.replace(80, 9, "out.lists").replace(96, 1, "\x05").replace(104, 4, "\xba\x05\x08\x62");
+  header.replace(112, 9, "out.index").replace(128, 1, "\x98").replace(136, 4, "\xe7\xb8\x4a\x72");
+  header.replace(144, 8, "in.lists").replace(160, 1, "\x05").replace(168, 4, "\x07\x5c\xfc\x83");
+  header.replace(176, 8, "in.index").replace(192, 1, "\x98").replace(200, 4, "\x90\x19\x14\x7f");
+  header.replace(508, 4, "\xa9\x2f\x0d\xd9");
+  EXPECT_EQ(files.at("graph"), header);
+}
+
 TEST_F(ListsBuildTest, FilesDoNotDependOnThreadsRunsOrMemory) {
   const BuildCase graph{"", random_edges(4, 200'000, 20'000, true)};
   ListsOptions options = options_for(graph, true, CodecKind::kSimd);
