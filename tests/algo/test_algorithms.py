@@ -1,0 +1,126 @@
+"""Each algorithm of `graphlane algo` against its reference: algorithm × engine × codec × threads."""
+
+import numpy as np
+import pytest
+
+from algo import graphs, reference
+
+ENGINES = ["semiext"]
+CODECS = ["raw", "varint", "simd"]
+# Threads, and options. The smallest cache is below all files but the smallest.
+WAYS = {
+    "1-thread": ["--threads", "1", "--cache", "4M"],
+    "8-threads": ["--threads", "8", "--cache", "4M"],
+    "in-memory": ["--threads", "8", "--in-memory"],
+}
+
+
+def exactly(got, want):
+    np.testing.assert_array_equal(got, want)
+
+
+def closely(got, want):
+    np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-15)
+
+
+def within_tolerance(got, want):
+    assert np.abs(got - want).sum() < 1e-8
+
+
+def path_ends(graph, count):
+    """Some sources for algorithms that take several."""
+    return sorted({graph.source, *(graph.vertex_count * i // count for i in range(count))})[:count]
+
+
+class Case:
+    def __init__(self, name, want, *options, column=None, check=exactly, sources=0):
+        self.name, self.want, self.options, self.column = name, want, options, column
+        self.check, self.sources = check, sources
+
+    def arguments(self, graph):
+        sources = [graph.source] if self.sources == 1 else path_ends(graph, self.sources) if self.sources else []
+        return [*self.options, *(word for source in sources for word in ("--source", str(source)))]
+
+
+CASES = {
+    "bfs-levels": Case("bfs", lambda g: reference.bfs_levels(g, g.source), column="level", sources=1),
+    "bfs-parents": Case("bfs", lambda g: reference.bfs_parents(g, g.source), column="parent", sources=1),
+    "wcc": Case("wcc", reference.components),
+    "pagerank-7": Case("pagerank", lambda g: reference.pagerank(g, 7), "--iterations", "7", check=closely),
+    "pagerank-none": Case("pagerank", lambda g: reference.pagerank(g, 5, 0.6, "none"), "--iterations", "5",
+                          "--damping", "0.6", "--dangling", "none", check=closely),
+    "pagerank-limit": Case("pagerank", reference.pagerank_limit, "--tolerance", "1e-10", check=within_tolerance),
+    "pagerank-delta": Case("pagerank-delta", reference.pagerank_limit, "--tolerance", "1e-9", check=within_tolerance),
+    "sssp": Case("sssp", lambda g: reference.distances(g, g.source), sources=1),
+    "triangles": Case("triangles", reference.triangles),
+    "lcc": Case("lcc", reference.clustering, check=closely),
+    "cdlp": Case("cdlp", reference.communities),
+    "cdlp-3": Case("cdlp", lambda g: reference.communities(g, 3), "--iterations", "3"),
+    "kcore": Case("kcore", reference.cores),
+    "betweenness": Case("betweenness", lambda g: reference.betweenness(g, [g.source]), check=closely, sources=1),
+    "betweenness-3": Case("betweenness", lambda g: reference.betweenness(g, path_ends(g, 3)), check=closely, sources=3),
+    "scan": Case("scan", reference.scans),
+    "msbfs": Case("msbfs", lambda g: reference.reached_by(g, path_ends(g, 5)), column="sources", sources=5),
+}
+
+
+@pytest.fixture(scope="session")
+def stored(graphlane, tmp_path_factory):
+    """stored(graph, codec): the path of the graph, made once."""
+    directory = tmp_path_factory.mktemp("graphs")
+    return lambda graph, codec: graph.store(graphlane, directory, codec)
+
+
+def compute(graphlane, path, case, graph, engine, options, out):
+    graphlane("-q", "algo", "--engine", engine, *case.arguments(graph), *options, "--out", out, case.name, path)
+    values = np.load(out)
+    return values[case.column] if case.column else values
+
+
+def check(graphlane, stored, graph, case, codecs, ways, out):
+    want = graph.once(("want", case), lambda: case.want(graph))
+    for engine in ENGINES:
+        for codec in codecs:
+            for way in ways:
+                got = compute(graphlane, stored(graph, codec), case, graph, engine, WAYS[way], out)
+                assert got.shape == (graph.vertex_count,)
+                try:
+                    case.check(got, want)
+                except AssertionError as wrong:
+                    raise AssertionError(f"{graph.name}, {engine}, {codec}, {way}: {wrong}") from None
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("graph", graphs.small(), ids=lambda graph: graph.name)
+def test_small_graphs(graphlane, stored, graph, case, tmp_path):
+    check(graphlane, stored, graph, CASES[case], CODECS, WAYS, tmp_path / "out.npy")
+
+
+# One of each algorithm: what the others add, small graphs show.
+ONCE = [case for case in CASES if case not in ("bfs-parents", "pagerank-none", "pagerank-limit", "pagerank-delta",
+                                                "cdlp", "betweenness-3")]
+
+
+@pytest.mark.parametrize("case", ONCE)
+@pytest.mark.parametrize("graph", graphs.large(), ids=lambda graph: graph.name)
+def test_stars_and_chains(graphlane, stored, graph, case, tmp_path):
+    codec = "raw" if graph.name == "star" else "varint"  # a raw list of 4 MB is more than one range
+    check(graphlane, stored, graph, CASES[case], [codec], ["1-thread", "8-threads"], tmp_path / "out.npy")
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("name", graphs.REAL)
+def test_real_graphs(graphlane, stored, name, case, tmp_path):
+    graph = real_graph(name)
+    check(graphlane, stored, graph, CASES[case], ["varint"], ["1-thread", "8-threads"], tmp_path / "out.npy")
+
+
+REAL_GRAPHS = {}
+
+
+def real_graph(name):
+    if name not in REAL_GRAPHS:
+        REAL_GRAPHS[name] = graphs.real(name)
+    if REAL_GRAPHS[name] is None:
+        pytest.skip(f"not applicable: GRAPHLANE_TEST_DATA has no {name}")
+    return REAL_GRAPHS[name]

@@ -1,0 +1,159 @@
+"""libgraphlane-graph as it is installed: the C interface, its C++ face, and the vertex program of the tutorial."""
+
+import os
+import re
+
+import numpy as np
+import pytest
+
+from algo import graphs
+from harness import BUILD, ROOT, run
+
+TUTORIAL = ROOT / "adapters/tutorial/degrees.cc"
+GRAPH = graphs.StoredGraph("library", 1 << 12, graphs.rmat_pairs(12, 60_000, 21))
+
+READS = r"""
+#include <graphlane_graph.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int failed(int error) { printf("%d %s\n", error, graphlane_graph_error()); return 1; }
+
+int main(int argc, char **argv) {
+  struct graphlane_graph_options options = {.cache_bytes = 4 << 20, .in_memory = argc > 2};
+  graphlane_graph *graph;
+  int error = graphlane_graph_open(argv[1], &options, &graph);
+  if (error) return failed(error);
+  uint64_t n = graphlane_graph_vertex_count(graph), count = 0;
+  printf("%" PRIu64 " %" PRIu64 " %d\n", n, graphlane_graph_arc_count(graph), graphlane_graph_is_directed(graph));
+  uint32_t *list = malloc(4 * graphlane_graph_arc_count(graph) + 4);
+  for (int side = 0; side < 2; ++side) {
+    for (uint64_t v = 0; v < n; v += 17) {
+      if ((error = graphlane_graph_neighbors(graph, side, v, list, n * n, &count))) return failed(error);
+      if (count != graphlane_graph_degree(graph, side, v)) return 2;
+      for (uint64_t i = 0; i < count; ++i) printf("%d %" PRIu64 " %" PRIu32 "\n", side, v, list[i]);
+    }
+  }
+  uint64_t *vertices = malloc(8 * n), *offsets = malloc(8 * (n + 1));
+  for (uint64_t i = 0; i < n; ++i) vertices[i] = n - 1 - i;
+  if (graphlane_graph_multi_neighbors(graph, GRAPHLANE_IN, vertices, n, offsets, NULL, 0)) return 3;
+  if (graphlane_graph_multi_neighbors(graph, GRAPHLANE_IN, vertices, n, offsets, list, offsets[n])) return 4;
+  for (uint64_t i = 0; i < n; ++i) {
+    for (uint64_t at = offsets[i]; at < offsets[i + 1]; ++at) printf("m %" PRIu64 " %" PRIu32 "\n", vertices[i], list[at]);
+  }
+  printf("%d ", graphlane_graph_neighbors(graph, GRAPHLANE_OUT, n, list, 1, &count));
+  printf("%s\n", graphlane_graph_error());
+  graphlane_graph_close(graph);
+  return 0;
+}
+"""
+
+SAMPLES = r"""
+#include <graphlane_graph.hpp>
+#include <iostream>
+
+int main(int, char** argv) try {
+  const graphlane::GraphReader graph(argv[1]);
+  const auto many = graph.multi_neighbors({5, 3, 5}, GRAPHLANE_IN);
+  if (many.offsets[1] != graph.degree(5, GRAPHLANE_IN)) return 2;
+  for (const auto u : graph.neighbors(3, GRAPHLANE_IN)) std::cout << u << ' ';
+  std::cout << "| ";
+  for (auto i = many.offsets[1]; i < many.offsets[2]; ++i) std::cout << many.list[i] << ' ';
+} catch (const graphlane::GraphError& error) {
+  std::cout << error.code << ' ' << error.what();
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    root = tmp_path_factory.mktemp("installed")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    run("make", "-s", "-C", ROOT, "install-graph", f"VARIANT={BUILD.name.removesuffix('-by-files')}",
+        f"DESTDIR={root}", "PREFIX=/usr", env=environment, umask=0o077, timeout=1200)
+    return root
+
+
+@pytest.fixture(scope="module")
+def built(installed, tmp_path_factory):
+    """built(source, compiler, name, *flags): a program linked to the shared library."""
+    environment = os.environ | {"PKG_CONFIG_PATH": f"{installed}/usr/lib/pkgconfig", "PKG_CONFIG_SYSROOT_DIR": str(installed)}
+    directory = tmp_path_factory.mktemp("built")
+
+    def build(source, compiler, name, *flags):
+        path = directory / name
+        path.write_text(source)
+        linked = run("pkg-config", "--cflags", "--libs", "graphlane-graph", env=environment).stdout.split()
+        run(compiler, *flags, "-Wall", "-Wextra", "-Werror", "-O1", path, "-o", path.with_suffix(""), *linked,
+            f"-Wl,-rpath,{installed}/usr/lib", timeout=600)
+        return path.with_suffix("")
+
+    return build
+
+
+@pytest.fixture(scope="module")
+def path(graphlane, tmp_path_factory):
+    return GRAPH.store(graphlane, tmp_path_factory.mktemp("graph"), "varint")
+
+
+def sorted_lists(side):
+    """Of each vertex, its neighbours ascending."""
+    own, other = GRAPH.arcs[:, side], GRAPH.arcs[:, 1 - side]
+    order = np.lexsort([other, own])
+    return np.split(other[order], np.searchsorted(own[order], np.arange(1, GRAPH.vertex_count)))
+
+
+@pytest.mark.parametrize("memory", [[], ["memory"]])
+def test_the_c_interface_reads_every_list(built, path, memory):
+    reads = built(READS, "gcc", "reads.c", "-std=c99", "-pedantic-errors")
+    lines = run(reads, path, *memory).stdout.splitlines()
+    n = GRAPH.vertex_count
+    lists = [sorted_lists(0), sorted_lists(1)]
+    want = [f"{n} {len(GRAPH.edges)} 1"]
+    want += [f"{side} {v} {u}" for side in range(2) for v in range(0, n, 17) for u in lists[side][v].tolist()]
+    want += [f"m {v} {u}" for v in range(n - 1, -1, -1) for u in lists[1][v].tolist()]
+    assert lines[:-1] == want
+    assert lines[-1] == f"34 {path}: has no vertex {n}: its {n} vertices begin with 0"
+
+
+def test_an_error_names_the_file(built, path, tmp_path):
+    samples = built(SAMPLES, "g++", "samples.cc", "-std=c++17")
+    lists = sorted_lists(1)
+    row = lambda v: "".join(f"{u} " for u in lists[v].tolist())  # noqa: E731
+    assert run(samples, path).stdout == f"{row(3)}| {row(3)}"
+    said = run(samples, tmp_path / "none").stdout
+    assert said.startswith("2 ") and str(tmp_path / "none") in said
+
+
+def test_the_tutorials_program_counts_degrees(built, path):
+    program = built(TUTORIAL.read_text(), "g++", "degrees.cc", "-std=c++20")
+    distinct = np.unique(GRAPH.arcs, axis=0)
+    degrees, counts = np.unique(np.bincount(distinct[:, 0], minlength=GRAPH.vertex_count), return_counts=True)
+    want = "".join(f"{degree} {count}\n" for degree, count in zip(degrees, counts))
+    assert run(program, path).stdout == want
+    missing = run(program, path / "none", check=False)
+    assert missing.returncode == 1 and missing.stderr.startswith(f"degrees: {path}/none") and missing.stderr.count("\n") == 1
+
+
+def test_the_tutorial_shows_the_program_that_is_tested():
+    shown = re.findall(r"```cpp\n(.*?)```", (ROOT / "adapters/README.md").read_text(), re.S)
+    assert TUTORIAL.read_text() in shown
+    assert len(TUTORIAL.read_text().splitlines()) <= 40
+
+
+def test_the_shared_library_exports_its_interface(installed):
+    names = run("nm", "-D", "--defined-only", "-C", installed / "usr/lib/libgraphlane-graph.so").stdout
+    exported = {line.split(" ", 2)[2] for line in names.splitlines()}
+    header = (ROOT / "adapters/graph/kit/graphlane_graph.h").read_text()
+    declared = set(re.findall(r"\b(graphlane_graph_\w+)\(", re.sub(r"/\*.*?\*/", "", header, flags=re.S)))
+    assert {name for name in exported if name.startswith("graphlane_graph_")} == declared
+    assert all("graphlane" in name for name in exported)
+
+
+def test_uninstall_leaves_nothing(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    for target in ["install-graph", "uninstall-graph"]:
+        run("make", "-s", "-C", ROOT, target, f"VARIANT={BUILD.name.removesuffix('-by-files')}", f"DESTDIR={tmp_path}",
+            "PREFIX=/usr", env=environment)
+    assert [path for path in tmp_path.rglob("*") if path.is_symlink() or not path.is_dir()] == []
