@@ -86,7 +86,7 @@ class Bfs {
     if (!wants_values) return result;
     std::vector<int64_t> parents(parent_.size());
     for (size_t v = 0; v < parents.size(); ++v) parents[v] = parent_[v] == kNoVertex ? -1 : int64_t{parent_[v]};
-    result.columns = {{"level", std::move(level_)}, {"parent", std::move(parents)}};
+    result.columns = {{"level", std::vector<int32_t>(level_.begin(), level_.end())}, {"parent", std::move(parents)}};
     return result;
   }
 
@@ -100,13 +100,14 @@ class Bfs {
   void found(Engine<Bfs>::Context& ctx, VertexId u) {
     ctx.activate_vertex(u);
     Found& found = found_[ctx.worker()];
-    found.out_arcs += graph_.degree(u, EdgeSide::kOut);
-    found.in_arcs += graph_.degree(u, EdgeSide::kIn);
+    const uint64_t out_arcs = graph_.degree(u, EdgeSide::kOut);
+    found.out_arcs += out_arcs;
+    found.in_arcs += graph_.is_directed() ? graph_.degree(u, EdgeSide::kIn) : out_arcs;
   }
 
   const Graph& graph_;
-  std::vector<int32_t> level_;  // -1: not reached
-  std::vector<VertexId> parent_;
+  VertexArray<int32_t> level_;  // -1: not reached
+  VertexArray<VertexId> parent_;
   PerWorker<Found> found_;
   uint64_t frontier_arcs_ = 0;
   uint64_t arcs_left_ = 0;  // into vertices that are not reached

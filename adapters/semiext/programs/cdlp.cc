@@ -41,13 +41,12 @@ class LabelPropagation {
 
   void end_iteration(Engine<LabelPropagation>&) { label_.swap(next_); }
 
-  const std::vector<VertexId>& labels() const { return label_; }
-  std::vector<VertexId> take_labels() { return std::move(label_); }
+  const VertexArray<VertexId>& labels() const { return label_; }
 
  private:
   const uint64_t iterations_;
-  std::vector<VertexId> label_;
-  std::vector<VertexId> next_;
+  VertexArray<VertexId> label_;
+  VertexArray<VertexId> next_;
   PerWorker<std::vector<VertexId>> seen_;
 };
 
@@ -62,7 +61,7 @@ Outcome<AlgorithmResult> run_cdlp(const ProgramRun& run) {
     AlgorithmResult result;
     result.summary = {{"communities", size.size() - static_cast<size_t>(std::count(size.begin(), size.end(), 0u))},
                       {"largest", size.empty() ? 0 : *std::max_element(size.begin(), size.end())}};
-    if (run.wants_values) result.columns = {{"label", program.take_labels()}};
+    if (run.wants_values) result.columns = {{"label", std::vector<VertexId>(program.labels().begin(), program.labels().end())}};
     return result;
   });
 }

@@ -44,12 +44,12 @@ class ShortestPaths {
     }
     AlgorithmResult result{.unreached = "infinity"};
     result.summary = {{"reached", reached}, {"farthest", farthest}};
-    if (wants_values) result.columns = {{"distance", std::move(distance_)}};
+    if (wants_values) result.columns = {{"distance", std::vector<double>(distance_.begin(), distance_.end())}};
     return result;
   }
 
  private:
-  std::vector<double> distance_;
+  VertexArray<double> distance_;
 };
 
 }  // namespace

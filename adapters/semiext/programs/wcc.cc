@@ -34,8 +34,7 @@ class Components {
     });
   }
 
-  const std::vector<VertexId>& labels() const { return parent_; }
-  std::vector<VertexId> take_labels() { return std::move(parent_); }
+  const VertexArray<VertexId>& labels() const { return parent_; }
 
  private:
   // A root is hooked below a lower vertex only: no cycles.
@@ -57,7 +56,7 @@ class Components {
   }
 
   const bool is_directed_;
-  std::vector<VertexId> parent_;
+  VertexArray<VertexId> parent_;
 };
 
 }  // namespace
@@ -67,7 +66,7 @@ Outcome<AlgorithmResult> run_wcc(const ProgramRun& run) {
   Engine<Components> engine(run.graph, run.pool, components);
   return run_program(run, "wcc", engine, [&] {
     components.compress(engine);
-    const std::vector<VertexId>& label = components.labels();
+    const VertexArray<VertexId>& label = components.labels();
     std::vector<uint32_t> size(label.size());
     for (const VertexId root : label) ++size[root];
     uint64_t count = 0;
@@ -78,7 +77,7 @@ Outcome<AlgorithmResult> run_wcc(const ProgramRun& run) {
     }
     AlgorithmResult result;
     result.summary = {{"components", count}, {"largest", label.empty() ? 0 : size[largest]}};
-    if (run.wants_values) result.columns = {{"component", components.take_labels()}};
+    if (run.wants_values) result.columns = {{"component", std::vector<VertexId>(label.begin(), label.end())}};
     return result;
   });
 }
