@@ -106,11 +106,11 @@ Outcome<OpenPagedFile*> Graph::open_file(Direction direction, ListPart part) {
 }
 
 void Graph::read_weights(const std::byte* from, std::span<double> to) const {
-  switch (static_cast<uint32_t>(header().weight)) {
-    case 1: return read_numbers<float>(from, to);
-    case 2: return read_numbers<double>(from, to);
-    case 3: return read_numbers<int64_t>(from, to);
-    default: break;
+  switch (header().weight) {
+    case WeightKind::kNone: break;
+    case WeightKind::kFloat32: return read_numbers<float>(from, to);
+    case WeightKind::kFloat64: return read_numbers<double>(from, to);
+    case WeightKind::kInt64: return read_numbers<int64_t>(from, to);
   }
 }
 

@@ -75,7 +75,7 @@ class Graph {
   }
   PageReader& pages() const { return *pages_; }
   // Of an arc's weight in its file; and numbers from the file's bytes.
-  size_t weight_bytes() const { return header().weight == WeightKind::kFloat32 ? 4 : 8; }
+  size_t weight_bytes() const { return graphlane::weight_bytes(header().weight); }
   void read_weights(const std::byte* from, std::span<double> to) const;
 
   // Of the direction's list file.
