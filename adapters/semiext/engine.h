@@ -56,7 +56,7 @@ struct EngineOptions {
   bool alternates = true;
   uint32_t vertical_parts = 1;
   // Not empty: vertices run in this order, as far as they are active.
-  std::vector<VertexId> order;
+  std::vector<VertexId> order = {};
 };
 
 template <class Program>

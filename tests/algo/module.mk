@@ -1,0 +1,1 @@
+$(eval $(call gtest,semiext_test,$(wildcard tests/algo/*_test.cc),semiext graph graphfmt iomgr))
