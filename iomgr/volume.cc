@@ -12,6 +12,7 @@
 #include "iomgr/mount_table.h"
 #include "iomgr/part_files.h"
 #include "iomgr/small_file.h"
+#include "iomgr/volume/found_volume.h"
 #include "iomgr/volume_files.h"
 #include "iomgr/volume_json.h"
 
@@ -173,9 +174,16 @@ Outcome<std::string> find_volume_root(const std::string& path) {
   fs::path real = fs::weakly_canonical(absolute, error);
   if (error) return os_error(error.value(), path, "cannot resolve");
   if (!real.has_filename()) real = real.parent_path();  // "/a/b/" that does not exist
+  std::string strange;
   for (fs::path at = real;; at = at.parent_path()) {
-    if (fs::exists(at / kVolumeJson, error)) return at.string();
+    const FoundVolume found = find_volume_at(at.c_str(), (at / kControlDirectory).c_str(), (at / kVolumeJson).c_str());
+    if (found == FoundVolume::kBelieved) return at.string();
+    if (found == FoundVolume::kSomebodyElses && strange.empty()) strange = (at / kControlDirectory).string();
     if (at == at.parent_path()) break;
+  }
+  if (!strange.empty()) {
+    return make_error(EPERM, "{}: {} belongs neither to its directory's owner nor to root, and is not believed",
+                      path, strange);
   }
   if (real == absolute.lexically_normal()) {
     return make_error(ENOENT, "{}: not in a Graphlane volume", path);

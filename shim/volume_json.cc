@@ -11,6 +11,7 @@
 #include "iomgr/base/file_io.h"
 #include "iomgr/base/regular_file.h"
 #include "iomgr/io_queue.h"
+#include "iomgr/volume/found_volume.h"
 
 namespace graphlane {
 namespace {
@@ -135,25 +136,36 @@ class Document {
 
 Document document;  // under the SlowLock
 
-// Opens the volume.json of the nearest directory above, which `path` is set to.
-bool read_nearest(std::string_view file, PathText& path) {
+// Opens the volume.json of the nearest directory above that may be believed, which `path` is set
+// to. Null, or why there is none.
+const char* read_nearest(std::string_view file, PathText& path) {
+  static PathText directory, control;  // under the SlowLock
+  const char* wrong = "no readable .graphlane/volume.json above the stub";
   path.cut(0);
   path << file;
   while (true) {
     const size_t slash = path.view().rfind('/');
-    if (slash == std::string_view::npos) return false;
+    if (slash == std::string_view::npos) return wrong;
     path.cut(slash);
+    directory.cut(0);
+    directory << path.view() << "/";
+    control.cut(0);
+    control << path.view() << "/.graphlane";
     path << "/.graphlane/volume.json";
-    const bool found = document.read(AT_FDCWD, path.c_str());
+    const FoundVolume found = find_volume_at(directory.c_str(), control.c_str(), path.c_str());
+    const bool has_read = found == FoundVolume::kBelieved && document.read(AT_FDCWD, path.c_str());
     path.cut(slash);
-    if (found) return true;
+    if (has_read) return nullptr;
+    if (found == FoundVolume::kSomebodyElses) {
+      wrong = "the .graphlane above the stub is neither its directory's owner's nor root's";
+    }
   }
 }
 
 }  // namespace
 
 const char* read_volume_file(std::string_view file, VolumeDevices* devices) {
-  if (!read_nearest(file, devices->directory)) return "no readable .graphlane/volume.json above the stub";
+  if (const char* wrong = read_nearest(file, devices->directory)) return wrong;
   const std::optional<Uuid> uuid = document.uuid("uuid");
   const int directories = document.find("devices");
   const int count = document.array_size(directories);
