@@ -11,9 +11,9 @@ namespace {
 
 // To sync it, as its mode lets us.
 Fd open_to_sync(int root_fd, const PartName& name) {
-  Fd part = open_regular_below(root_fd, name.c_str(), O_RDONLY);
+  Fd part = open_regular(root_fd, name.c_str(), O_RDONLY);
   return part || errno != EACCES ? std::move(part)
-                                 : open_regular_below(root_fd, name.c_str(), O_WRONLY);
+                                 : open_regular(root_fd, name.c_str(), O_WRONLY);
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ Result<void, PartError> PartFiles::open(std::span<const int> roots, const Layout
   const PartName name(layout.file_id);
   flags_ = flags | O_CLOEXEC;
   for (uint32_t d = 0; d < layout.geometry.device_count; ++d) {
-    const int fd = raised(open_regular_below(roots[d], name.c_str(), flags_).release());
+    const int fd = raised(open_regular(roots[d], name.c_str(), flags_).release());
     if (fd < 0) {
       const PartError error{.code = errno, .device_index = d};
       close();

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 
+#include "iomgr/base/open_below.h"
 #include "iomgr/base/regular_file.h"
 #include "iomgr/file_attributes.h"
 
@@ -15,8 +16,11 @@ namespace graphlane {
 namespace {
 
 Outcome<std::vector<std::string>> list_names(const TreePlace& directory) {
-  Fd fd(::openat(directory.directory_fd, directory.path.c_str(),
-                 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  // Within a volume no link is followed, which somebody may just have put on the way.
+  Fd fd(directory.directory_fd == AT_FDCWD
+            ? ::openat(AT_FDCWD, directory.path.c_str(), kFlags)
+            : open_below(directory.directory_fd, directory.path.c_str(), kFlags));
   if (!fd) return directory.error(errno, "cannot open");
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(fd.get()), ::closedir);
   if (!stream) return directory.error(errno, "cannot read");
@@ -47,7 +51,7 @@ class Listing {
  private:
   // What goes while we look was not there; but for the top.
   static bool has_gone(const Error& error, const std::string& path) {
-    return (error.code == ENOENT || error.code == ENOTDIR) && !path.empty();
+    return (error.code == ENOENT || error.code == ENOTDIR || error.code == ELOOP) && !path.empty();
   }
 
   Outcome<void> add(const std::string& path, unsigned depth_max) {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "iomgr/base/interrupt.h"
+#include "iomgr/base/open_below.h"
 #include "iomgr/names_held.h"
 #include "iomgr/small_file.h"
 #include "iomgr/stub_copies.h"
@@ -50,12 +51,21 @@ Fd open_file_at(const TreePlace& place) {
   return open_regular(place.directory_fd, place.path.c_str(), O_RDONLY);
 }
 
+// By the directory that the name lies in, to which no link has led: whoever owns a folder above it can
+// put one there while we walk, and root would remove what is not the volume's.
+bool unlink_below(const TreePlace& place, int flags) {
+  const fs::path path(place.path);
+  const std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
+  const Fd directory(open_below(place.directory_fd, parent.c_str(), O_PATH | O_DIRECTORY));
+  return directory && ::unlinkat(directory.get(), path.filename().c_str(), flags) == 0;
+}
+
 // Removes one name. If it was a stub's last, `orphans` gets the file.
 Outcome<void> remove_node(const Volume& volume, const TreeNode& node, const TreePlace& place,
                           std::vector<Uuid>* orphans) {
   const int flags = S_ISDIR(node.info.st_mode) ? AT_REMOVEDIR : 0;
   const Fd fd = S_ISREG(node.info.st_mode) ? open_file_at(place) : Fd();
-  if (::unlinkat(place.directory_fd, place.path.c_str(), flags) != 0) {
+  if (!unlink_below(place, flags)) {
     if (errno == ENOENT && !node.path.empty()) return {};  // somebody else was faster
     return place.error(errno, "cannot remove");
   }

@@ -2,8 +2,9 @@
 // be a stub. Whoever may write a directory can put a FIFO, a device node, a socket or a link there,
 // and an ordinary open() would wait for ever, follow the link, or start a tape.
 //
-// open_regular() opens nothing but a regular file, never waits, and follows no link in the last
-// name. It fails with kNotRegular where another kind of file lies, with ELOOP where a link does,
+// open_regular() opens nothing but a regular file, never waits, and follows no link: in the last
+// name, and below a directory that it is given in none, for whoever owns a folder on the way can put a
+// link in its place while we walk. It fails with kNotRegular where another kind of file lies, with ELOOP where a link does,
 // and with EAGAIN while the file's owner holds a lease on it.
 //
 // No allocation, no exceptions: the preload library uses this too.
@@ -49,15 +50,10 @@ inline Fd only_regular(Fd opened) {
 }
 
 inline Fd open_regular(int directory, const char* path, int flags, mode_t mode = 0) {
-  Fd opened(sys::openat(directory, path, flags | kNoWait, mode));
+  flags |= kNoWait;
+  Fd opened(directory == AT_FDCWD ? sys::openat(directory, path, flags, mode)
+                                  : open_below(directory, path, flags, mode));
   // A FIFO or a socket that nobody reads. (A regular file never fails so.)
-  if (!opened && errno == ENXIO) errno = kNotRegular;
-  return only_regular(std::move(opened));
-}
-
-// The same, where no link may be on the whole way (open_below.h).
-inline Fd open_regular_below(int root_fd, const char* path, int flags) {
-  Fd opened(open_below(root_fd, path, flags | kNoWait));
   if (!opened && errno == ENXIO) errno = kNotRegular;
   return only_regular(std::move(opened));
 }

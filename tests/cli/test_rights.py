@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,44 @@ def test_export_into_a_directory_beside_which_nothing_may_be_written(graphlane, 
     assert result.returncode == 0, result.stderr
     run("cmp", open_tmp / "data", open_tmp / "out/data")
     assert [path.name for path in (open_tmp / "out").iterdir()] == ["data"]
+
+
+def test_a_folder_that_becomes_a_link_while_root_removes_leads_nowhere(graphlane, volume, root, open_tmp):
+    """Its owner puts a link in its place again and again."""
+    made = volume(device_count=2, depth="64K")
+    private = open_tmp / "private"
+    private.mkdir(0o700)
+    names = [str(number) for number in range(50)]
+    for name in names:
+        (private / name).write_text("root's own")
+    flip = """
+import os, sys
+top, private, user = sys.argv[1], sys.argv[2], int(sys.argv[3])
+os.setgroups([]); os.setresgid(user, user, user); os.setresuid(user, user, user)
+os.chdir(top)
+print("begun", flush=True)
+while os.getppid() != 1:
+    try:
+        os.rename("f", "g")
+        os.symlink(private, "f")
+        os.unlink("f")
+        os.rename("g", "f")
+    except OSError:
+        pass
+"""
+    for _ in range(15):
+        folder = made.path / "user/f"
+        folder.mkdir(parents=True)
+        for name in names:
+            (folder / name).touch()
+        give(made.path / "user")
+        flipping = subprocess.Popen([sys.executable, "-c", flip, folder.parent, private, str(USER)],
+                                    stdout=subprocess.PIPE)
+        try:
+            flipping.stdout.readline()
+            graphlane("rm", "-r", made.path / "user", check=False)
+        finally:
+            flipping.kill()
+            flipping.communicate()
+        assert sorted(path.name for path in private.iterdir()) == sorted(names)
+        shutil.rmtree(made.path / "user", ignore_errors=True)
