@@ -1,0 +1,47 @@
+// FuzzTarget: a reader of bytes that others wrote. It may refuse them; it may not crash, hang, or
+// take memory without bound.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace graphlane::fuzz {
+
+using Bytes = std::span<const uint8_t>;
+
+struct FuzzTarget {
+  std::string_view name;
+  void (*run)(Bytes input);
+};
+
+// All of them, in the order of their names' files.
+std::span<const FuzzTarget> volume_targets();
+std::span<const FuzzTarget> server_targets();
+std::span<const FuzzTarget> share_targets();
+std::span<const FuzzTarget> graph_targets();
+
+// Null: there is none of that name.
+const FuzzTarget* find_target(std::string_view name);
+
+// What must hold, in every build: assert() is not there in some.
+inline void require(bool holds) {
+  if (!holds) __builtin_trap();
+}
+
+// The input, as a file that can be opened by a path of /proc while this lives.
+class InputFile {
+ public:
+  explicit InputFile(Bytes input);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+  const char* path() const { return path_; }
+
+ private:
+  int fd_;
+  char path_[32];
+};
+
+}  // namespace graphlane::fuzz
