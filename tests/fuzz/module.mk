@@ -9,7 +9,8 @@ $(eval $(call linked,$(FUZZ),fuzz,share graphfmt iomgr))
 tests: $(FUZZ)
 
 FUZZ_SECONDS ?= 30
-CLANGXX ?= $(shell command -v clang++-19 || command -v clang++-16)  # 14 does not compile libstdc++ 12's ranges
+# 14 does not compile the ranges of libstdc++ 12.
+CLANGXX ?= $(shell command -v clang++-19 || command -v clang++-16)
 
 .PHONY: fuzz
 fuzz: deps ## feed what reads others' bytes with damaged ones, FUZZ_SECONDS each (30)
