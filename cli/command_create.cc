@@ -19,6 +19,12 @@ Outcome<int> create(const CreateOptions& options) {
                       .is_depth_auto = options.stripe.is_depth_auto,
                       .policy = options.stripe.policy({})});
   if (!volume) return volume.error();
+  if (const auto shared = (*volume)->devices_on_one_disk(); !shared.empty()) {
+    const auto& [first, second] = shared.front();
+    complain(fmt::format("warning: {} and {}{} are on one disk: stripes over them gain nothing",
+                         (*volume)->devices()[first].directory, (*volume)->devices()[second].directory,
+                         shared.size() > 1 ? fmt::format(" (and {} more)", shared.size() - 1) : ""));
+  }
   if (!quiet) {
     fmt::print("created {}: {} devices, stripe depth {}\n", (*volume)->root(),
                (*volume)->device_count(),
@@ -34,7 +40,8 @@ void add_create(Parser& parser) {
   Command* command =
       parser.add("create", "make a volume over several devices",
                  "graphlane create graphs --device /mnt/d0 --device /mnt/d1 --stripe column\n\n"
-                 "A device is a directory, best on a disk of its own. The stripe depth is 3M\n"
+                 "A device is a directory, best on a disk of its own: two on one disk are warned of,\n"
+                 "one inside another is refused. The stripe depth is 3M\n"
                  "unless given, 512K on SSDs; with auto an import chooses one for each file, by the\n"
                  "format of its graph (graphlane advise tells). Without --stripe all files of at\n"
                  "least --min-size (1M) are striped when they are imported.");

@@ -22,4 +22,21 @@ DeviceKind device_kind(dev_t filesystem) {
   return DeviceKind::kNone;
 }
 
+dev_t disk_of(dev_t filesystem) {
+  char path[64];
+  const auto open_below = [&](const char* name) {
+    std::snprintf(path, sizeof path, "/sys/dev/block/%u:%u/%s", major(filesystem), minor(filesystem), name);
+    return Fd(sys::openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
+  };
+  if (!open_below("partition")) return filesystem;
+  const Fd file = open_below("../dev");
+  char text[32] = {};
+  unsigned disk_major = 0, disk_minor = 0;
+  if (!file || sys::read(file.get(), text, sizeof text - 1) <= 0 ||
+      std::sscanf(text, "%u:%u", &disk_major, &disk_minor) != 2) {
+    return filesystem;
+  }
+  return makedev(disk_major, disk_minor);
+}
+
 }  // namespace graphlane

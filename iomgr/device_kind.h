@@ -12,6 +12,10 @@ namespace graphlane {
 enum class DeviceKind { kNone, kDisk, kSsd };  // kNone: no block device, or several: tmpfs, btrfs, NFS
 DeviceKind device_kind(dev_t filesystem);
 
+// The disk that a filesystem lies on, to compare: of a partition, the whole disk's number. Where there is
+// no block device, the filesystem's own.
+dev_t disk_of(dev_t filesystem);
+
 inline bool is_rotational(dev_t filesystem) { return device_kind(filesystem) == DeviceKind::kDisk; }
 
 }  // namespace graphlane

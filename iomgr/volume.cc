@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "iomgr/base/at_once.h"
 #include "iomgr/device_kind.h"
@@ -105,7 +106,7 @@ Outcome<Fd> open_root(const fs::path& path, bool is_covered) {
 
 }  // namespace
 
-Outcome<std::shared_ptr<const Volume>> Volume::open(const std::string& root) {
+Outcome<std::shared_ptr<const Volume>> Volume::open(const std::string& root, OpenOptions how) {
   std::error_code error;
   fs::path real = fs::canonical(root, error);
   if (error) return os_error(error.value(), root, "cannot open the volume");
@@ -138,9 +139,17 @@ Outcome<std::shared_ptr<const Volume>> Volume::open(const std::string& root) {
     opened[i] = open_device(record->devices[i],
                             {.volume = record->uuid, .ordinal = i, .device_count = count});
   });
-  for (std::optional<Outcome<Device>>& device : opened) {
-    if (!*device) return device->error();
-    volume->devices_.push_back(std::move(**device));
+  for (uint32_t i = 0; i < count; ++i) {
+    Outcome<Device>& device = *opened[i];
+    const bool is_left_out = !device && device.error().code == ENODEV && how.allows_missing_devices;
+    if (!device && !is_left_out) return device.error();
+    if (device) {
+      volume->devices_.push_back(std::move(*device));
+    } else {
+      volume->devices_.push_back({.directory = record->devices[i],
+                                  .root = device_root(record->devices[i], record->uuid),
+                                  .root_fd = {}});
+    }
   }
   return std::shared_ptr<const Volume>(std::move(volume));
 }
@@ -166,6 +175,18 @@ bool Volume::is_on_ssds() const {
     struct stat st;
     return ::fstat(device.root_fd.get(), &st) == 0 && device_kind(st.st_dev) == DeviceKind::kSsd;
   });
+}
+
+std::vector<std::pair<uint32_t, uint32_t>> Volume::devices_on_one_disk() const {
+  std::vector<std::pair<uint32_t, uint32_t>> shared;
+  std::map<dev_t, uint32_t> first;
+  for (uint32_t d = 0; d < device_count(); ++d) {
+    struct stat st;
+    if (::fstat(devices_[d].root_fd.get(), &st) != 0) continue;
+    const auto [at, is_new] = first.try_emplace(disk_of(st.st_dev), d);
+    if (!is_new) shared.emplace_back(at->second, d);
+  }
+  return shared;
 }
 
 Outcome<std::string> find_volume_root(const std::string& path) {

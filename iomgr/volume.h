@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "iomgr/base/error.h"
@@ -68,6 +69,11 @@ struct VolumeOptions {
   StripePolicy policy = {};
 };
 
+struct OpenOptions {
+  // A device that cannot be found is left out: its root_fd is empty. For a salvage.
+  bool allows_missing_devices = false;
+};
+
 class Volume {
  public:
   // Makes root and devices; on an error nothing of it is left behind.
@@ -75,7 +81,7 @@ class Volume {
 
   // Also from the root of a mount of it. Where a mount covers the volume's own
   // root, takes the directory beneath; EBUSY: we may not (only root may).
-  static Outcome<std::shared_ptr<const Volume>> open(const std::string& root);
+  static Outcome<std::shared_ptr<const Volume>> open(const std::string& root, OpenOptions how = {});
 
   const std::string& root() const { return root_; }  // absolute, no symbolic links
   int root_fd() const { return root_fd_.get(); }     // O_DIRECTORY | O_RDONLY, from before any mount
@@ -84,6 +90,9 @@ class Volume {
   uint32_t device_count() const { return static_cast<uint32_t>(devices_.size()); }
   // Whether all devices are known to be.
   bool is_on_ssds() const;
+  // Devices that share a disk with an earlier one, if any, which stripes gain nothing from: pairs of
+  // ordinals, the earlier one first.
+  std::vector<std::pair<uint32_t, uint32_t>> devices_on_one_disk() const;
   uint64_t stripe_depth_bytes() const { return stripe_depth_bytes_; }
   // Whether an import chooses each file's depth by its format; what is made in a mount
   // gets stripe_depth_bytes() all the same.

@@ -113,6 +113,20 @@ Outcome<std::string> check_device(const std::string& directory, const fs::path& 
   return absolute.string();
 }
 
+// Neither below the other: each would find the other one's parts among what is not its own.
+Outcome<void> check_devices_apart(const std::vector<std::string>& devices, const std::string& last) {
+  std::error_code error;
+  const fs::path real = fs::canonical(last, error);
+  for (const std::string& device : devices) {
+    const fs::path other = fs::canonical(device, error);
+    const bool is_inside = is_within(real, other);
+    if (!is_inside && !is_within(other, real)) continue;
+    return make_error(EINVAL, "{}: device lies inside the device {}", is_inside ? last : device,
+                      is_inside ? device : last);
+  }
+  return {};
+}
+
 Outcome<std::vector<std::string>> check_devices(const std::vector<std::string>& given,
                                                 const fs::path& root) {
   if (given.size() < kDeviceCountMin) {
@@ -136,6 +150,7 @@ Outcome<std::vector<std::string>> check_devices(const std::vector<std::string>& 
                         twin - seen.begin());
     }
     seen.push_back(identity);
+    if (Outcome<void> apart = check_devices_apart(devices, *device); !apart) return apart.error();
     devices.push_back(std::move(*device));
   }
   return devices;

@@ -3,11 +3,12 @@
 import json
 import os
 import signal
+import struct
 import subprocess
 
 import pytest
 
-from harness import Job, snapshot
+from harness import Job, run, snapshot
 
 
 @pytest.fixture
@@ -64,6 +65,52 @@ def test_a_device_in_the_volume_and_the_volume_in_a_device(refused, devices, tmp
     refused(*words(devices, devices[0] / "vol"), naming=devices[0])
     (tmp_path / "vol/d").mkdir(parents=True)
     refused(*words([*devices, tmp_path / "vol/d"], tmp_path / "vol"), naming=tmp_path / "vol/d")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_device_in_another_device(refused, devices, tmp_path, order):
+    (devices[0] / "below/it").mkdir(parents=True)
+    (tmp_path / "alias").symlink_to(devices[0] / "below")
+    line = refused(*words([devices[1], *[devices[0], tmp_path / "alias/it"][::order]], tmp_path / "vol"),
+                   naming=tmp_path / "alias/it")
+    assert line.endswith(f"alias/it: device lies inside the device {devices[0]}")
+
+
+def test_devices_on_one_disk_are_warned_of(root, graphlane, devices, disks, tmp_path):
+    warned = graphlane(*words(devices, tmp_path / "vol"))
+    assert warned.stderr == (f"graphlane: warning: {devices[0]} and {devices[1]} (and 1 more) are on one disk: "
+                             "stripes over them gain nothing\n")
+    assert graphlane(*words(disks, tmp_path / "apart")).stderr == ""
+
+
+def test_partitions_of_one_disk_are_warned_of(root, graphlane, tmp_path):
+    image = tmp_path / "image"
+    with open(image, "wb") as file:
+        file.truncate(64 << 20)
+        for number in range(2):  # a table of two partitions of 24 MiB
+            file.seek(446 + 16 * number)
+            file.write(struct.pack("<B3xB3xII", 0, 0x83, 2048 + number * 49152, 49152))
+        file.seek(510)
+        file.write(b"\x55\xaa")
+    made = run("losetup", "--find", "--show", "--partscan", image, check=False)
+    if made.returncode != 0:
+        pytest.skip("not applicable: no loop devices here")
+    disk = made.stdout.strip()
+    places = [tmp_path / "p1", tmp_path / "p2"]
+    try:
+        for number, place in enumerate(places, 1):
+            if not os.path.exists(f"{disk}p{number}"):
+                pytest.skip("not applicable: no partitions of loop devices here")
+            place.mkdir()
+            run("mkfs.ext4", "-q", "-F", f"{disk}p{number}")
+            run("mount", f"{disk}p{number}", place)
+        warned = graphlane(*words(places, tmp_path / "vol"))
+        assert f"{places[0]} and {places[1]} are on one disk" in warned.stderr
+    finally:
+        for place in places:
+            if place.exists():
+                run("umount", place, check=False)
+        run("losetup", "--detach", disk)
 
 
 def test_a_device_that_is_missing_or_a_file(refused, devices, tmp_path):
