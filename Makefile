@@ -207,11 +207,13 @@ endef
 install: all install-share install-gridgraph install-graphchi install-graph ## install into $(DESTDIR)$(PREFIX); DEBUG_INFO=1 for gdb
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/graphlane $(DESTDIR)$(PREFIX)/share/man/man1
 	$(call install_binary,755,$(BUILD)/bin/graphlane,$(PREFIX)/bin/graphlane)
+	install -d $(DESTDIR)$(PREFIX)/sbin
+	ln -sf ../bin/graphlane $(DESTDIR)$(PREFIX)/sbin/fsck.fuse.graphlane
 	$(call install_binary,755,$(SHIM),$(PREFIX)/lib/graphlane/libgraphlane.so)
 	install -m 644 cli/graphlane.1 $(DESTDIR)$(PREFIX)/share/man/man1/graphlane.1
 
 uninstall: uninstall-share uninstall-gridgraph uninstall-graphchi uninstall-graph ## remove what install put there
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/graphlane bin/graphlane.debug share/man/man1/graphlane.1)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/graphlane bin/graphlane.debug sbin/fsck.fuse.graphlane share/man/man1/graphlane.1)
 	rm -rf $(DESTDIR)$(PREFIX)/lib/graphlane
 
 clean: ## remove what was built (the Python environment stays)

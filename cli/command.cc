@@ -44,11 +44,11 @@ Outcome<std::pair<std::string, fs::path>> find_root_and_path(const std::string& 
 
 }  // namespace
 
-Outcome<VolumePath> open_volume_of(const std::string& path) {
+Outcome<VolumePath> open_volume_of(const std::string& path, OpenOptions how) {
   const auto found = find_root_and_path(path);
   if (!found) return found.error();
   const auto& [root, real] = *found;
-  auto volume = Volume::open(root);
+  auto volume = Volume::open(root, how);
   if (!volume) return volume.error();
   std::string below = real.lexically_relative(root).string();
   if (below == "." || below == "./") below.clear();

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,13 +33,27 @@ enum ExitStatus {
 // before exiting with kFailed.
 using Action = std::function<Outcome<int>()>;
 
+// The exit statuses of a command that cannot do its work, and of one whose words are wrong.
+struct FailureStatus {
+  int failed = kFailed;
+  int usage = kUsage;
+};
+
 struct Parser {
   CommandLine line;
   Action action;  // of the command that was chosen
+  std::map<std::string, FailureStatus> failures = {};  // of commands that have their own
 
   // Adds a command; `example` ends its help.
-  Command* add(const std::string& name, const std::string& description, const std::string& example) {
+  Command* add(const std::string& name, const std::string& description, const std::string& example,
+               FailureStatus failure = {}) {
+    failures[" " + name] = failure;
     return line.root()->add_command(name, description, example);
+  }
+  // `command` as CommandLine::Parsed has it.
+  FailureStatus failure_of(const std::string& command) const {
+    const auto own = failures.find(command);
+    return own == failures.end() ? FailureStatus{} : own->second;
   }
 
   // Has `work` called with `options` when `command` is chosen.
@@ -83,7 +98,7 @@ struct VolumePath {
   std::shared_ptr<const Volume> volume;
   std::string below;  // "" for the volume itself; keeps a "/" or "/." at the end
 };
-Outcome<VolumePath> open_volume_of(const std::string& path);
+Outcome<VolumePath> open_volume_of(const std::string& path, OpenOptions how = {});
 
 // On stderr.
 void complain(const std::string& line);

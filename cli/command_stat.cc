@@ -155,11 +155,12 @@ void print_cache(const Json& stats) {
   const uint64_t budget = number(cache, "budget_bytes");
   if (budget == 0) return;
   const auto size = [&](const char* key) { return format_size(number(cache, key)); };
-  fmt::print("cache: {} of {} in use, {} found there, {} fetched ({}M ahead: {}M used, "
-             "{}M for nothing), {} past it\n",
+  const auto frames = [&](const char* key) { return format_size(number(cache, key) << 20); };
+  fmt::print("cache: {} of {} in use, {} found there, {} fetched ({} ahead: {} used, "
+             "{} for nothing), {} past it\n",
              size("resident_bytes"), format_size(budget), size("found_bytes"),
-             size("fetched_bytes"), number(cache, "ahead_frames"), number(cache, "ahead_used"),
-             number(cache, "ahead_wasted"), size("passed_bytes"));
+             size("fetched_bytes"), frames("ahead_frames"), frames("ahead_used"),
+             frames("ahead_wasted"), size("passed_bytes"));
 }
 
 // What was begun in the page cache when files are swept in turn (iomgr/next_reads.h).

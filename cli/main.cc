@@ -16,7 +16,8 @@ constexpr char kAbout[] =
 constexpr char kMore[] =
     "Sizes: K, M, G are powers of 1024; KB, MB, GB powers of 1000.\n"
     "Exit status: 0 done; 1 failed; 2 wrong command line; `run`: the command's own,\n"
-    "125 if it could not be prepared, 126 or 127 if it could not be executed or found.\n"
+    "125 if it could not be prepared, 126 or 127 if it could not be executed or found;\n"
+    "`check`: fsck(8)'s.\n"
     "`graphlane COMMAND --help` says more, graphlane(1) most.";
 
 // Dies of the signal that interrupted the work, so that a shell script stops too.
@@ -27,21 +28,27 @@ int die_of(int number) {
   return 128 + number;
 }
 
-int run_action(const Parser& parser) {
+int run_action(const Parser& parser, int failed) {
   const Outcome<int> status = parser.action();
   if (!status) complain(status.error().text);
   if (!status && caught_signal() != 0) return die_of(caught_signal());
   if (std::fflush(stdout) != 0) {
     complain("cannot write to stdout");
-    return kFailed;
+    return failed;
   }
-  return status ? *status : kFailed;
+  return status ? *status : failed;
 }
 
 // mount(8) has mount.fuse3 run "graphlane VOL MNT -o OPTIONS" for the type
 // fuse.graphlane, VOL being absolute. No command has a slash in its name.
 void name_command_of_mount8(std::vector<std::string>* words) {
   if (!words->empty() && words->front().starts_with('/')) words->insert(words->begin(), "mount");
+}
+
+// fsck(8) runs "fsck.fuse.graphlane [-a|-p|-y|-n] VOL", a link to this program.
+void name_command_of_fsck8(const char* program, std::vector<std::string>* words) {
+  const std::string_view name(program != nullptr ? program : "");
+  if (name.substr(name.rfind('/') + 1) == "fsck.fuse.graphlane") words->insert(words->begin(), "check");
 }
 
 int parse_and_run(Parser& parser, std::vector<std::string> words) {
@@ -54,11 +61,11 @@ int parse_and_run(Parser& parser, std::vector<std::string> words) {
       return kOk;
     case CommandLine::Parsed::kUsageError:
       complain(fmt::format("{} (see graphlane{} --help)", parsed.text, parsed.command));
-      return kUsage;
+      return parser.failure_of(parsed.command).usage;
     case CommandLine::Parsed::kChosen: break;
   }
   if (quiet) Progress::silence();
-  return run_action(parser);
+  return run_action(parser, parser.failure_of(parsed.command).failed);
 }
 
 }  // namespace
@@ -77,7 +84,9 @@ int main(int argc, char** argv) {
                            add_calibrate}) {
       add(parser);
     }
-    return parse_and_run(parser, std::vector<std::string>(argv + 1, argv + argc));
+    std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+    name_command_of_fsck8(argv[0], &words);
+    return parse_and_run(parser, std::move(words));
   } catch (const std::bad_alloc&) {
     complain("out of memory");
   } catch (const std::exception& error) {

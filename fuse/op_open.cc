@@ -272,6 +272,7 @@ int op::flush(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi
     fs.inodes.of(ino).last_read.set(/*large=*/false);
     fs.last_read.set(/*large=*/false);
   }
+  if (file.live) file.live->note_closed();
   if (file.striped) return answer_result(req, 0);
   const int copy = ::fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0);
   return copy < 0 ? errno : answer_result(req, ::close(copy));

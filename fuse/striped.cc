@@ -118,7 +118,7 @@ void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st) {
   const PartsStat parts = stat_parts(*fs.volume, layout);
   uint64_t size = layout.logical_size;
   if (const auto live = fs.live.find(layout.file_id)) size = live->size();
-  else if (layout.state == FileState::kOpen) size = std::min(size, parts.logical_size);
+  else if (layout.state == FileState::kOpen) size = std::max(parts.open.bytes, parts.open.promised_bytes);
   st->st_size = static_cast<off_t>(size);
   st->st_blocks = static_cast<blkcnt_t>(parts.block_count);
   st->st_blksize = kPreferredIoBytes;

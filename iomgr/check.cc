@@ -11,6 +11,7 @@
 #include "iomgr/base/mutex.h"
 #include "iomgr/base/progress.h"
 #include "iomgr/base/regular_file.h"
+#include "iomgr/base/size.h"
 #include "iomgr/live_file.h"
 #include "iomgr/part_files.h"
 #include "iomgr/parts.h"
@@ -30,6 +31,7 @@ struct Found {
   dev_t device;
   ino_t inode;
   Layout layout;
+  uint64_t bytes = 0;  // its size as it was then, of an open one too
 };
 
 class Check {
@@ -68,10 +70,10 @@ class Check {
                         .path = kStagingDirectory,
                         .shown = volume_.root() + "/" + kStagingDirectory};
     if (::faccessat(tmp.directory_fd, tmp.path.c_str(), F_OK, 0) != 0) return {};
-    const Outcome<std::vector<TreeNode>> nodes = list_tree(tmp);
+    const Outcome<std::vector<TreeNode>> nodes = list_directory(tmp);
     if (!nodes) return nodes.error();
     for (const TreeNode& node : *nodes) {
-      if (node.path.empty() || node.path.find('/') != std::string::npos) continue;
+      if (node.path.empty()) continue;
       const TreePlace place = tmp.at(node.path);
       if (!options_.repair) {
         problem("{}: left by an import that died", place.shown);
@@ -86,60 +88,80 @@ class Check {
 
   Outcome<void> check_files() {
     const TreePlace top{.directory_fd = volume_.root_fd(), .path = ".", .shown = volume_.root()};
-    Outcome<std::vector<TreeNode>> nodes = list_tree(top);
-    if (!nodes) return nodes.error();
-    std::erase_if(*nodes, [](const TreeNode& node) { return is_within(node.path, kControlDirectory); });
-    for (const TreeNode& node : *nodes) {
-      if (options_.repair && S_ISREG(node.info.st_mode)) mend_torn(top.at(node.path), node.info);
+    const auto wants = [](const TreeEntry& entry) {
+      return entry.path != kControlDirectory && entry.path != kLostAndFound;
+    };
+    if (options_.repair) {
+      const TreeVisitor mend{
+          .enter = [&](const TreeEntry& entry) -> Outcome<void> {
+            if (S_ISREG(entry.info.st_mode)) mend_torn(entry);
+            return {};
+          },
+          .closed = [](const TreeEntry&, const Error&) -> Outcome<void> { return {}; },
+          .wants = wants};
+      if (Outcome<void> walked = walk_tree(top, mend); !walked) return walked;
     }
     Outcome<StubCounts> counts = StubCounts::take(volume_);
     if (!counts) return counts.error();
     stub_counts_ = std::move(*counts);
-    for (const TreeNode& node : *nodes) {
-      if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
-      if (options_.repair && !node.path.empty() && is_covered(top.at(node.path))) {
-        cover_ = top.at(node.path).shown;
-      }
-      if (S_ISREG(node.info.st_mode)) check_file(top.at(node.path), node.info);
-    }
-    return {};
+    const TreeVisitor visitor{
+        .enter = [&](const TreeEntry& entry) -> Outcome<void> {
+          if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
+          if (!entry.path.empty() && is_covered(entry)) keep_orphans("what is mounted at {} may hide their stubs", entry.place().shown);
+          if (S_ISREG(entry.info.st_mode)) check_file(entry);
+          return {};
+        },
+        // Any user may have made it so, and shall not keep the rest from being checked.
+        .closed = [&](const TreeEntry& entry, const Error& error) -> Outcome<void> {
+          if (entry.path.empty()) return error;
+          problem("{}; not checked", error.text);
+          keep_orphans("their stubs may be below {}, which cannot be read", entry.place().shown);
+          return {};
+        },
+        .wants = wants};
+    return walk_tree(top, visitor);
   }
 
   // Whether something is mounted there, which hides what stubs may lie below.
-  static bool is_covered(const TreePlace& place) {
+  static bool is_covered(const TreeEntry& entry) {
     struct statx seen {};
-    return ::statx(place.directory_fd, place.path.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0,
+    return ::statx(entry.parent_fd, entry.name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0,
                    &seen) == 0 &&
            (seen.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
   }
 
-  void check_file(const TreePlace& place, const struct stat& info) {
-    const Fd fd = open_regular(place.directory_fd, place.path.c_str(), O_RDONLY);
+  void check_file(const TreeEntry& entry) {
+    const Fd fd = open_regular(entry.parent_fd, entry.name, O_RDONLY);
     if (!fd && errno == ENOENT) return;  // gone since it was listed
     Layout layout;
     const Result<StubVerdict> verdict =
         fd ? inspect_stub(fd.get(), &layout) : Result<StubVerdict>(last_errno());
+    if (verdict && *verdict == StubVerdict::kNotAStub) {
+      report_.plain_count += 1;
+      return;
+    }
+    const TreePlace place = entry.place();
+    const auto unknown = [&] { keep_orphans("{} may be the stub of one", place.shown); };
     if (!verdict) {
       problem("{}: cannot read: {}", place.shown, std::strerror(verdict.error().code));
-      has_unknown_stub_ = true;
-    } else if (*verdict == StubVerdict::kNotAStub) {
-      report_.plain_count += 1;
+      unknown();
     } else if (*verdict != StubVerdict::kStub) {
       problem("{}: {}", place.shown, describe(*verdict));
-      has_unknown_stub_ = true;
+      unknown();
     } else if (Outcome<void> accepted = volume_.accept(layout, place.shown); !accepted) {
       problem("{}", accepted.error().text);
-      if (layout.volume == volume_.uuid()) has_unknown_stub_ = true;
+      if (layout.volume == volume_.uuid()) unknown();
     } else {
-      check_striped(place, fd.get(), info, layout);
+      check_striped(place, fd.get(), entry.info, layout);
     }
   }
 
   // A stub of which a failing machine wrote half: both halves are of this file, so it is whole in
   // either state. Whoever damaged it otherwise has not hit the checksum of the other one.
-  void mend_torn(const TreePlace& place, const struct stat& info) {
+  void mend_torn(const TreeEntry& entry) {
+    const struct stat& info = entry.info;
     if (info.st_size != kStubSize) return;
-    const Fd stub = open_regular(place.directory_fd, place.path.c_str(), O_RDWR);
+    const Fd stub = open_regular(entry.parent_fd, entry.name, O_RDWR);
     StubBytes bytes;
     Layout layout;
     if (!stub || inspect_stub(stub.get(), &layout).value_or(StubVerdict::kNotAStub) !=
@@ -150,8 +172,11 @@ class Check {
         !may_give_access(volume_, layout, info)) {
       return;
     }
+    Layout as_open = layout;
+    as_open.state = FileState::kOpen;
+    as_open.logical_size = kNoBound;
     for (const uint64_t size :
-         {layout.logical_size, kNoBound, uint64_t{0}, stat_parts(volume_, layout).logical_size}) {
+         {layout.logical_size, kNoBound, uint64_t{0}, stat_parts(volume_, as_open).open.bytes}) {
       for (const FileState state : {FileState::kOpen, FileState::kClosed}) {
         Layout other = layout;
         other.logical_size = size;
@@ -161,7 +186,7 @@ class Check {
           continue;
         }
         if (write_stub(stub.get(), layout) && ::fsync(stub.get()) == 0) {
-          repaired("{}: was written half, is whole now", place.shown);
+          repaired("{}: was written half, is whole now", entry.place().shown);
         }
         return;
       }
@@ -172,7 +197,7 @@ class Check {
                      const Layout& layout) {
     const auto [known, is_new] =
         found_.try_emplace(layout.file_id.bytes,
-                           Found{place.shown, info.st_dev, info.st_ino, layout});
+                           Found{place.shown, info.st_dev, info.st_ino, layout, layout.logical_size});
     if (!is_new) {  // another name of the same inode is as it should be
       if (known->second.inode != info.st_ino || known->second.device != info.st_dev) {
         problem("{}: copy of the stub {}: both name the same parts; `graphlane rm` removes either "
@@ -182,14 +207,15 @@ class Check {
     }
     report_.striped_count += 1;
     if (is_being_changed(stub_fd)) {
-      report_.bytes += current_layout(volume_, layout).logical_size;
+      known->second.bytes = current_layout(volume_, layout).logical_size;
+      report_.bytes += known->second.bytes;
       return;
     }
     // Of two stubs that name the same parts, one may have the size that the file had before; and
     // anyone can write one.
     const bool mend = options_.repair && stub_counts_.of(layout.file_id) == 1 &&
                       may_give_access(volume_, layout, info);
-    if (layout.state == FileState::kOpen) return check_open(place, mend, &known->second.layout);
+    if (layout.state == FileState::kOpen) return check_open(place, mend, &known->second);
     report_.bytes += layout.logical_size;
     for (uint32_t d = 0; d < volume_.device_count(); ++d) check_part(place, mend, layout, d);
   }
@@ -235,7 +261,7 @@ class Check {
 
   // The file, changed by nobody but us from now on.
   Outcome<std::shared_ptr<LiveFile>> take(const TreePlace& place, const Layout& layout) const {
-    Fd stub = open_regular(place.directory_fd, place.path.c_str(), O_RDWR);
+    Fd stub = only_regular(open_place(place, O_RDWR | kNoWait));
     if (!stub) return place.error(errno, "cannot mend it");
     auto live = LiveFile::open(volume_, layout, std::move(stub), place.shown);
     if (!live) return live;
@@ -247,25 +273,30 @@ class Check {
     return live;
   }
 
-  // A writer died. What the parts hold is the file.
-  void check_open(const TreePlace& place, bool mend, Layout* layout) {
+  // A writer died, or wrote without a mount. What the parts hold is the file.
+  void check_open(const TreePlace& place, bool mend, Found* found) {
+    const Layout& layout = found->layout;
     for (uint32_t d = 0; d < volume_.device_count(); ++d) {
-      if (const Result<uint64_t> size = part_size(*layout, d); !size) {
+      if (const Result<uint64_t> size = part_size(layout, d); !size) {
         return problem("{}: was never closed, and part {}: {}", place.shown,
-                       volume_.part_path(d, layout->file_id), std::strerror(size.error().code));
+                       volume_.part_path(d, layout.file_id), std::strerror(size.error().code));
       }
     }
-    const uint64_t size = current_layout(volume_, *layout).logical_size;
+    const OpenSize open = stat_parts(volume_, layout).open;
+    const uint64_t size = open.bytes;
     report_.bytes += size;
+    found->bytes = size;
+    if (open.is_damaged()) return problem("{}", damaged_error(volume_, layout, place.shown, open).text);
     if (!mend) {
-      return problem("{}: was never closed; its parts make {} bytes", place.shown, size);
+      report_.open.push_back(fmt::format("{}: not closed; its parts make {}", place.shown, format_size(size)));
+      return;
     }
-    if (Outcome<void> closed = close_file(place, *layout); !closed) {
+    if (Outcome<void> closed = close_file(place, layout); !closed) {
       return problem("{}", closed.error().text);
     }
-    layout->logical_size = size;
-    layout->state = FileState::kClosed;
-    repaired("{}: closed with {} bytes", place.shown, size);
+    found->layout.logical_size = size;
+    found->layout.state = FileState::kClosed;
+    repaired("{}: closed with {}", place.shown, format_size(size));
   }
 
   Outcome<void> close_file(const TreePlace& place, const Layout& layout) const {
@@ -283,54 +314,104 @@ class Check {
       const TreePlace parts{.directory_fd = root_fd(d),
                             .path = "parts",
                             .shown = volume_.devices()[d].root + "/parts"};
-      const Outcome<std::vector<TreeNode>> nodes = list_tree(parts);
-      if (!nodes) {
-        problem("{}", nodes.error().text);
-        continue;
-      }
-      for (const TreeNode& node : *nodes) {
-        if (!is_directory_of_parts(node)) check_stray(parts.at(node.path), node);
-      }
+      const TreeVisitor visitor{
+          .enter = [&](const TreeEntry& entry) -> Outcome<void> {
+            check_stray(d, entry);
+            return {};
+          },
+          .closed = [&](const TreeEntry&, const Error& error) -> Outcome<void> {
+            problem("{}", error.text);
+            return {};
+          }};
+      if (Outcome<void> walked = walk_tree(parts, visitor); !walked) problem("{}", walked.error().text);
     }
-    return {};
+    return check_orphans();
   }
 
-  static bool is_directory_of_parts(const TreeNode& node) {
+  static bool is_directory_of_parts(const TreeEntry& node) {
     const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
     return S_ISDIR(node.info.st_mode) &&
            (node.path.empty() ||
             (node.path.size() == 2 && is_hex(node.path[0]) && is_hex(node.path[1])));
   }
 
-  void check_stray(const TreePlace& place, const TreeNode& node) {
-    const size_t slash = node.path.rfind('/');
-    const auto id = Uuid::parse(std::string_view(node.path).substr(slash + 1));
-    const bool is_part =
-        id && S_ISREG(node.info.st_mode) && "parts/" + node.path == PartName(*id).c_str();
+  void check_stray(uint32_t d, const TreeEntry& entry) {
+    if (is_directory_of_parts(entry)) return;
+    std::string_view name = std::string_view(entry.path).substr(entry.path.rfind('/') + 1);
+    const bool is_beside_part = name.ends_with(".sum");  // of a filesystem without attributes
+    if (is_beside_part) name.remove_suffix(4);
+    const auto id = Uuid::parse(name);
+    const bool is_part = id && S_ISREG(entry.info.st_mode) &&
+                         ("parts/" + entry.path).starts_with(PartName(*id).c_str());
     if (!is_part) {
-      problem("{}: is no part; left alone", place.shown);
-    } else if (found_.contains(id->bytes) || stub_counts_.of(*id) > 0) {
-      return;  // the latter: its stub was moved while we looked
-    } else if (!options_.repair) {
-      problem("{}: no stub names this part ({} bytes)", place.shown, node.info.st_size);
-    } else if (has_unknown_stub_) {
-      problem("{}: no stub names this part ({} bytes); kept, a damaged stub may be its own",
-              place.shown, node.info.st_size);
-    } else if (!cover_.empty()) {
-      problem("{}: no stub names this part ({} bytes); kept, what is mounted at {} may hide its own",
-              place.shown, node.info.st_size, cover_);
-    } else if (::unlinkat(place.directory_fd, place.path.c_str(), 0) != 0) {
-      problem("{}: cannot remove: {}", place.shown, std::strerror(errno));
-    } else {
-      repaired("{}: removed, no stub named it ({} bytes)", place.shown, node.info.st_size);
-      const std::string directory = place.path.substr(0, place.path.rfind('/'));
-      (void)::unlinkat(place.directory_fd, directory.c_str(), AT_REMOVEDIR);  // when empty
+      problem("{}: is no part; left alone", entry.place().shown);
+      return;
     }
+    // The latter: its stub was moved while we looked.
+    if (is_beside_part || found_.contains(id->bytes) || stub_counts_.of(*id) > 0) return;
+    Orphan& orphan = orphans_[id->bytes];
+    if (orphan.part_count == 0) orphan = {.file_id = *id, .shown = entry.place().shown};
+    const Fd part(::openat(entry.parent_fd, entry.name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (part) add_part(volume_, d, part.get(), &orphan);
+  }
+
+  Outcome<void> check_orphans() {
+    LostAndFound lost(volume_);
+    Outcome<void> known = lost.read();
+    if (!known) problem("{}", known.error().text);
+    for (auto& [id, orphan] : orphans_) {
+      if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
+      orphan.since_seconds = lost.since(orphan.file_id);
+      if (options_.delete_orphans.contains(id) && delete_orphan(orphan)) {
+        if (Outcome<void> removed = lost.remove(orphan.file_id); !removed) problem("{}", removed.error().text);
+        continue;
+      }
+      if (orphan.since_seconds == 0) note_orphan(orphan, known ? &lost : nullptr);
+      report_.orphans.push_back(orphan);
+    }
+    if (!known || !options_.repair) return {};
+    const auto entries = lost.entries();  // some go while we look
+    for (const auto& [id, since] : entries) {
+      const Uuid file_id{id};
+      if (orphans_.contains(id)) continue;
+      // Its stub has returned, or its parts have been deleted.
+      if (Outcome<void> removed = lost.remove(file_id); !removed) problem("{}", removed.error().text);
+      else repaired("{}/{}/{}: removed, is no orphan any more", volume_.root(), kLostAndFound, UuidText(file_id).view());
+    }
+    return {};
+  }
+
+  bool delete_orphan(const Orphan& orphan) {
+    if (!report_.orphans_kept.empty()) return false;
+    if (Outcome<void> removed = remove_parts(volume_, orphan.file_id); !removed) {
+      problem("{}", removed.error().text);
+      return false;
+    }
+    repaired("{}: deleted {} parts ({}) that no stub named", UuidText(orphan.file_id).view(),
+             orphan.part_count, format_size(orphan.bytes));
+    return true;
+  }
+
+  void note_orphan(Orphan& orphan, LostAndFound* lost) {
+    if (options_.repair && lost != nullptr) {
+      if (Outcome<void> added = lost->add(orphan); !added) return problem("{}", added.error().text);
+      orphan.since_seconds = lost->since(orphan.file_id);
+      return repaired("{}/{}/{}: {} {} parts ({}) that no stub names", volume_.root(), kLostAndFound,
+                      UuidText(orphan.file_id).view(), orphan.is_readable() ? "shows" : "notes",
+                      orphan.part_count, format_size(orphan.bytes));
+    }
+    problem("{}: no stub names this part, nor {} others of the file ({}); --repair notes it in {}, and deletes nothing",
+            orphan.shown, orphan.part_count - 1, format_size(orphan.bytes), kLostAndFound);
+  }
+
+  template <class... Args>
+  void keep_orphans(fmt::format_string<Args...> format, Args&&... args) {
+    if (report_.orphans_kept.empty()) report_.orphans_kept = fmt::format(format, std::forward<Args>(args)...);
   }
 
   void scrub() {
     uint64_t total = 0;
-    for (const auto& [id, found] : found_) total += found.layout.logical_size;
+    for (const auto& [id, found] : found_) total += found.bytes;
     Progress progress("scrub", total);
     Mutex mu;
     at_once(volume_.device_count(), [&](uint32_t d) {
@@ -372,8 +453,7 @@ class Check {
   CheckReport report_;
   StubCounts stub_counts_;
   std::map<std::array<uint8_t, 16>, Found> found_;  // by file id
-  bool has_unknown_stub_ = false;                   // one that cannot say which parts are its own
-  std::string cover_;                               // where something is mounted; if repairing
+  std::map<std::array<uint8_t, 16>, Orphan> orphans_;  // by file id
 };
 
 }  // namespace

@@ -1,18 +1,24 @@
 // check_volume: does what the stubs say agree with what lies on the devices?
 //
 //   stubs ──names──► parts       every part there, of the right size
-//   parts ──named by──► stubs    else an orphan: of a dead import, or of a stub
-//                                that was removed with rm(1)
+//   parts ──named by──► stubs    else an orphan (orphans.h): of a dead import, of a stub that was
+//                                removed with rm(1), or of one that is elsewhere for now
 //
 // Holds the volume's lock while it compares, so that an import under way does
 // not look like a dead one: EBUSY if there is one.
+//
+// Repairs delete no data. An orphan's stub may return: its folder may have been moved out, its
+// filesystem may not be mounted, and this directory may be a copy of the volume's.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "iomgr/orphans.h"
 #include "iomgr/volume.h"
 
 namespace graphlane {
@@ -23,21 +29,26 @@ struct CheckReport {
   uint64_t bytes = 0;                 // logical, of the striped files
   std::vector<std::string> problems;  // one line each, naming the culprit
   std::vector<std::string> repaired;  // what `repair` mended, one line each
+  std::vector<std::string> open;      // files that were not closed, and whole: one line each
+  std::vector<Orphan> orphans;        // those that are left
+  // Why no orphan may be deleted: a stub that could not be read, or a folder, may name it. Empty: they may.
+  std::string orphans_kept;
   std::optional<Error> stopped;       // what ended it before it was through, as an interrupt does
 };
 
 struct CheckOptions {
-  // Closes files in state `open` with the size that their parts have, cuts parts
-  // that are longer than their file, removes what dead imports left and parts
-  // that no stub names. Such parts stay while the volume holds a damaged stub,
-  // which may be the one that named them; so does whatever is not a part. Never
-  // touches another volume's parts, those that two stubs name, or those that the
-  // stub's owner does not own.
+  // Closes files in state `open` with the size that their parts have, cuts parts that are longer
+  // than their file, removes what dead imports left, makes orphans readable in VOL/lost+found. Never
+  // touches another volume's parts, those that two stubs name, those that the stub's owner does
+  // not own, or a file that is damaged.
   bool repair = false;
   bool scrub = false;  // also read every byte of every part, from its device
+  // Orphans to be deleted, if they still are orphans.
+  std::set<std::array<uint8_t, 16>> delete_orphans = {};
 };
 
-// What is in `repaired` is not in `problems`.
+// What is in `repaired` is not in `problems`, nor is what is in `open`. An orphan that is not in
+// lost+found yet is a problem.
 Outcome<CheckReport> check_volume(const Volume& volume, const CheckOptions& options);
 
 }  // namespace graphlane

@@ -10,6 +10,7 @@
 
 #include "iomgr/base/reopen.h"
 #include "iomgr/file_attributes.h"
+#include "iomgr/orphans.h"
 #include "iomgr/stub_lock.h"
 
 namespace graphlane {
@@ -64,6 +65,9 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
     if (*verdict == StubVerdict::kBadChecksum) return make_error(EIO, "{}: {}", name, describe(*verdict));
     return make_error(ESTALE, "{}: has become another file", name);
   }
+  if (is_lost_and_found(volume.root_fd(), stub.get(), now.file_id)) {
+    return make_error(EROFS, "{}: is in lost+found, to be read only: its parts are of a stub that is elsewhere", name);
+  }
   std::shared_ptr<LiveFile> live(new LiveFile(std::move(stub), now));
   const Layout said = now;
   now = current_layout(volume, now);
@@ -84,13 +88,16 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
   if (now.state == FileState::kOpen) {  // a write of the dead may have left gaps
     // By the parts themselves: one that cannot be looked up for once would seem to be empty, and
     // the others would be cut to that.
-    const Result<uint64_t> parts = live->writable_->size_of_parts();
-    if (!parts) return os_error(parts.error().code, std::string(name), "cannot read its parts");
-    now.logical_size = std::min(said.logical_size, *parts);
+    const OpenSize open = live->writable_->look_at_open(said);
+    if (open.is_damaged()) return damaged_error(volume, said, name, open);
+    now.logical_size = open.bytes;
   }
   live->file_->set_size(now.logical_size);
   if (now.state == FileState::kOpen) {
     MutexLock held(live->mu_);
+    if (Result<void> lowered = live->lower_to(now.logical_size, /*durably=*/true); !lowered) {
+      return os_error(lowered.error().code, std::string(name), "cannot be taken over from a dead writer");
+    }
     if (Result<void> even = live->set_part_sizes(now.logical_size); !even) {
       return os_error(even.error().code, std::string(name), "cannot be taken over from a dead writer");
     }
@@ -122,8 +129,16 @@ Result<void> LiveFile::prepare_change(uint64_t bound) {
   const bool is_said = layout_.state == FileState::kOpen && layout_.logical_size == bound;
   if (is_said && is_durable_) return {};
   const bool lifts = !is_said && layout_.state == FileState::kOpen && bound == kNoBound;
+  // Not fdatasync(): what was promised before must not come back, either.
   for (uint32_t d = 0; lifts && d < writable_->parts().count(); ++d) {
-    if (::fdatasync(part_fd(d)) != 0) return last_errno();
+    if (::fsync(part_fd(d)) != 0) return last_errno();
+  }
+  if (layout_.state == FileState::kClosed) {
+    if (const int error = promise_all_of_closed(writable_->parts_of(), file_->size()); error != 0) {
+      return Errno{error};
+    }
+    closed_noted_ = 0;
+    synced_noted_ = file_->size();
   }
   if (!is_said && (layout_.state == FileState::kClosed || bound != kNoBound)) is_durable_ = false;
   if (Result<void> said = say(FileState::kOpen, bound); !said) return said;
@@ -244,13 +259,43 @@ Result<void> LiveFile::resize(uint64_t size) {
   const Result<void> ready = prepare_change(size < before ? size : kNoBound);
   if (!ready) return ready;
   // Readers see the smaller size first: none shall run into a part's new end.
-  if (size < before) set_smaller_size(size);
+  if (size < before) {
+    if (Result<void> lowered = lower_to(size, /*durably=*/false); !lowered) return lowered;
+    set_smaller_size(size);
+  }
   if (Result<void> done = set_part_sizes(size); !done) {
     if (size > before) (void)set_part_sizes(before);
     return done;
   }
   set_size(size);
   return {};
+}
+
+Result<void> LiveFile::lower_to(uint64_t size, bool durably) {
+  synced_noted_ = std::min(synced_noted_, size);
+  closed_noted_ = std::min(closed_noted_, size);
+  const int error = lower_promises(writable_->parts_of(), size, durably);
+  return error == 0 ? Result<void>() : Errno{error};
+}
+
+Result<void> LiveFile::sync(bool data_only) {
+  const uint64_t synced = size();
+  const Result<void> done = file_->sync(data_only);
+  if (!done || !is_open()) return done;
+  MutexLock held(mu_);
+  // It may have become shorter meanwhile.
+  const uint64_t promised = std::min(synced, size());
+  if (promised > synced_noted_) promise_synced(writable_->parts_of(), promised);
+  synced_noted_ = std::max(synced_noted_, promised);
+  return done;
+}
+
+void LiveFile::note_closed() {
+  if (!is_open()) return;
+  MutexLock held(mu_);
+  if (size() == closed_noted_) return;
+  closed_noted_ = size();
+  promise_closed(writable_->parts_of(), closed_noted_);
 }
 
 Result<void> LiveFile::allocate(int mode, ByteRange range) {

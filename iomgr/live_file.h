@@ -101,7 +101,9 @@ class LiveFile {
   Result<void> allocate(int mode, ByteRange range);
 
   // As fsync(2). Who else has the file open sees that it has failed (StripedFile::sync_errors()).
-  Result<void> sync(bool data_only) { return file_->sync(data_only); }
+  Result<void> sync(bool data_only);
+  // At each close(2) of a handle that may write: what is there now is there for as long as the machine runs.
+  void note_closed();
 
   // The file was written to: now is its mtime.
   void touch();
@@ -134,6 +136,8 @@ class LiveFile {
   bool begin_in_place(ByteRange range);
   void end_in_place();
   void set_smaller_size(uint64_t size) REQUIRES(mu_);
+  // Before the file becomes shorter, and before a promise of another time could be held against it.
+  Result<void> lower_to(uint64_t size, bool durably) REQUIRES(mu_);
   void wait_for_outside() REQUIRES(mu_);
   int part_fd(uint32_t device_index) const { return writable_->parts().buffered(device_index); }
 
@@ -144,6 +148,8 @@ class LiveFile {
 
   Mutex mu_;                       // held while the size changes
   Layout layout_ GUARDED_BY(mu_);  // what the stub says
+  uint64_t synced_noted_ GUARDED_BY(mu_) = 0;  // what the parts' records promise, as far as we have written it
+  uint64_t closed_noted_ GUARDED_BY(mu_) = 0;
   bool is_durable_ GUARDED_BY(mu_) = false;  // as far as it has to be; not known of a dead writer's
   CondVar outside_ended_;
   uint32_t outside_count_ GUARDED_BY(mu_) = 0;      // writes from outside, under way

@@ -10,6 +10,7 @@
 #include "iomgr/base/regular_file.h"
 #include "iomgr/bulk_copy.h"
 #include "iomgr/live_file.h"
+#include "iomgr/orphans.h"
 #include "iomgr/parts.h"
 #include "iomgr/stub_copies.h"
 #include "iomgr/stub_lock.h"
@@ -62,7 +63,7 @@ class Job {
 
  private:
   Outcome<void> take() {
-    Fd stub = open_regular(place_.directory_fd, place_.path.c_str(), O_RDWR);
+    Fd stub = only_regular(open_place(place_, O_RDWR | kNoWait));
     if (!stub) return place_.error(errno, "cannot change");
     struct stat st;
     if (::fstat(stub.get(), &st) != 0) return place_.error(errno, "cannot change");
@@ -177,18 +178,27 @@ class Restripe {
   Outcome<std::vector<Candidate>> find(const std::string& path) {
     const Outcome<TreePlace> top = locate_in_volume(volume_, path);
     if (!top) return top.error();
-    const Outcome<std::vector<TreeNode>> nodes = list_tree(*top);
-    if (!nodes) return nodes.error();
     const Outcome<StubCounts> counts = StubCounts::take(volume_);
     if (!counts) return counts.error();
     std::vector<Candidate> found;
     std::set<std::pair<dev_t, ino_t>> seen;  // a file of many names is one
-    for (const TreeNode& node : *nodes) {
-      if (!S_ISREG(node.info.st_mode) || node.info.st_size != kStubSize) continue;
-      if (top->path == "." && is_within(node.path, kControlDirectory)) continue;
-      if (!seen.insert({node.info.st_dev, node.info.st_ino}).second) continue;
-      if (auto file = examine(top->at(node.path), *counts)) found.push_back(std::move(*file));
-    }
+    const TreeVisitor visitor{
+        .enter = [&](const TreeEntry& entry) -> Outcome<void> {
+          const struct stat& info = entry.info;
+          if (!S_ISREG(info.st_mode) || info.st_size != kStubSize) return {};
+          if (!seen.insert({info.st_dev, info.st_ino}).second) return {};
+          if (auto file = examine(entry, *counts)) found.push_back(std::move(*file));
+          return {};
+        },
+        .closed = [&](const TreeEntry& entry, const Error& error) -> Outcome<void> {
+          if (entry.path.empty()) return error;
+          report_.left.push_back(error);
+          return {};
+        },
+        .wants = [&](const TreeEntry& entry) {
+          return top->path != "." || (entry.path != kControlDirectory && entry.path != kLostAndFound);
+        }};
+    if (Outcome<void> walked = walk_tree(*top, visitor); !walked) return walked.error();
     return found;
   }
 
@@ -239,8 +249,9 @@ class Restripe {
   RestripeReport& report() { return report_; }
 
  private:
-  std::optional<Candidate> examine(TreePlace place, const StubCounts& counts) {
-    const Fd fd = open_regular(place.directory_fd, place.path.c_str(), O_RDONLY);
+  std::optional<Candidate> examine(const TreeEntry& entry, const StubCounts& counts) {
+    TreePlace place = entry.place();
+    const Fd fd = open_regular(entry.parent_fd, entry.name, O_RDONLY);
     Layout layout;
     const Result<StubVerdict> verdict =
         fd ? inspect_stub(fd.get(), &layout) : Result<StubVerdict>(last_errno());

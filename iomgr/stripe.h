@@ -96,14 +96,13 @@ class StripeMap {
     return part_begin(device_index, logical_size);
   }
 
-  // The inverse of part_size(): the smallest logical size that holds every byte
-  // of the parts. part_sizes has N elements.
+  // The inverse of part_size(): the longest prefix that all parts hold. A part that is longer, as a write
+  // leaves it that was interrupted, adds nothing. part_sizes has N elements.
   constexpr uint64_t logical_size(std::span<const uint64_t> part_sizes) const {
-    uint64_t size = 0;
+    uint64_t size = UINT64_MAX;
     for (uint32_t d = 0; d < g_.device_count; ++d) {
-      if (part_sizes[d] == 0) continue;
-      const uint64_t end = logical_offset({.device_index = d, .part_offset = part_sizes[d] - 1}) + 1;
-      if (end > size) size = end;
+      const uint64_t missing = logical_offset({.device_index = d, .part_offset = part_sizes[d]});
+      if (missing < size) size = missing;
     }
     return size;
   }

@@ -47,11 +47,11 @@ Outcome<std::shared_ptr<StripedFile>> StripedFile::open(const Volume& volume,
                                                         std::string_view name, int flags) {
   const Outcome<void> accepted = volume.accept(layout, name);
   if (!accepted) return accepted.error();
-  std::array<int, kDeviceCountMax> roots;
+  std::shared_ptr<StripedFile> file(new StripedFile());
+  std::array<int, kDeviceCountMax>& roots = file->roots_;
   for (uint32_t d = 0; d < volume.device_count(); ++d) {
     roots[d] = volume.devices()[d].root_fd.get();
   }
-  std::shared_ptr<StripedFile> file(new StripedFile());
   file->layout_ = layout;
   file->map_ = layout.map();
   file->name_ = name;
@@ -59,6 +59,10 @@ Outcome<std::shared_ptr<StripedFile>> StripedFile::open(const Volume& volume,
   look_up_parts(volume, layout.file_id);
   const Result<void, PartError> opened = file->parts_.open(roots, layout, flags);
   if (!opened) return part_error(volume, layout, name, opened.error());
+  if (layout.state == FileState::kOpen) {
+    const OpenSize open = file->look_at_open(layout);
+    if (open.is_damaged()) return damaged_error(volume, layout, name, open);
+  }
   return file;
 }
 
@@ -101,37 +105,45 @@ Result<uint64_t> StripedFile::seek(uint64_t offset, int whence) const {
   return first;
 }
 
-Result<uint64_t> StripedFile::size_of_parts() const {
-  std::array<uint64_t, kDeviceCountMax> sizes{};
-  for (uint32_t d = 0; d < parts_.count(); ++d) {
-    struct stat st;
-    if (::fstat(parts_.buffered(d), &st) != 0) return last_errno();
-    sizes[d] = static_cast<uint64_t>(st.st_size);
-  }
-  return map_.logical_size({sizes.data(), parts_.count()});
+OpenSize StripedFile::look_at_open(const Layout& layout) const {
+  return graphlane::look_at_open(layout, parts_of());
 }
 
 PartsStat stat_parts(const Volume& volume, const Layout& layout) {
   look_up_parts(volume, layout.file_id);
-  const PartName name(layout.file_id);
   PartsStat found;
-  std::array<uint64_t, kDeviceCountMax> sizes{};
-  for (uint32_t d = 0; d < volume.device_count(); ++d) {
+  std::array<Fd, kDeviceCountMax> places;
+  std::array<int, kDeviceCountMax> parts, roots;
+  const uint32_t count = volume.device_count();
+  for (uint32_t d = 0; d < count; ++d) {
+    roots[d] = volume.devices()[d].root_fd.get();
+    places[d] = find_part(roots[d], layout.file_id);
+    parts[d] = places[d].get();
     struct stat st;
-    const int root_fd = volume.devices()[d].root_fd.get();
-    if (::fstatat(root_fd, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    sizes[d] = static_cast<uint64_t>(st.st_size);
-    found.block_count += static_cast<uint64_t>(st.st_blocks);
+    if (places[d] && ::fstat(parts[d], &st) == 0) found.block_count += static_cast<uint64_t>(st.st_blocks);
   }
-  found.logical_size = layout.map().logical_size({sizes.data(), volume.device_count()});
+  if (layout.state == FileState::kOpen) {
+    found.open = graphlane::look_at_open(layout, {.parts = {parts.data(), count},
+                                                  .roots = {roots.data(), count},
+                                                  .volume = layout.volume,
+                                                  .file_id = layout.file_id,
+                                                  .geometry = layout.geometry});
+  }
   return found;
 }
 
 Layout current_layout(const Volume& volume, const Layout& layout) {
   if (layout.state == FileState::kClosed || !volume.accept(layout, "")) return layout;
   Layout now = layout;
-  now.logical_size = std::min(layout.logical_size, stat_parts(volume, layout).logical_size);
+  const OpenSize open = stat_parts(volume, layout).open;
+  now.logical_size = std::max(open.bytes, open.promised_bytes);
   return now;
+}
+
+Error damaged_error(const Volume& volume, const Layout& layout, std::string_view name, const OpenSize& open) {
+  return make_error(EIO, "{}: damaged: it had {} bytes, but part {} ends so that {} are left (graphlane export "
+                    "--salvage saves what is there)", name, open.promised_bytes,
+                    volume.part_path(open.short_device, layout.file_id), open.bytes);
 }
 
 }  // namespace graphlane

@@ -5,9 +5,11 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -15,6 +17,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/part_files.h"
 #include "iomgr/volume.h"
+#include "iomgr/volume/promises.h"
 
 namespace graphlane {
 
@@ -47,8 +50,13 @@ class StripedFile {
   void hold(Fd stub) { stub_ = std::move(stub); }
   int held_stub() const { return stub_.get(); }
 
-  // What the parts that are open make together.
-  Result<uint64_t> size_of_parts() const;
+  // What the parts that are open make together, if the stub says `open` and `layout`.
+  OpenSize look_at_open(const Layout& layout) const;
+  // The parts that are open, for their records (volume/promises.h).
+  OpenPartsOf parts_of() const {
+    return {.parts = parts_.all_buffered(), .roots = roots(), .volume = layout_.volume,
+            .file_id = layout_.file_id, .geometry = layout_.geometry};
+  }
 
   // As fsync(2), once it holds the stub: the parts, to which all devices write at the same time,
   // then the stub.
@@ -63,6 +71,8 @@ class StripedFile {
 
  private:
   StripedFile() = default;
+  std::span<const int> roots() const { return {roots_.data(), parts_.count()}; }
+  std::array<int, kDeviceCountMax> roots_;  // of the volume's devices
   Layout layout_;
   StripeMap map_;
   PartFiles parts_;
@@ -76,13 +86,15 @@ class StripedFile {
 // What the parts of a file say of it, looked up by name; one that lacks counts
 // as empty.
 struct PartsStat {
-  uint64_t logical_size = 0;  // bytes
-  uint64_t block_count = 0;   // of 512 bytes
+  OpenSize open;             // for a file in state `open`
+  uint64_t block_count = 0;  // of 512 bytes
 };
 PartsStat stat_parts(const Volume& volume, const Layout& layout);
 
 // The layout with its size as it is now: of a file in state `open`, what the
-// parts say, within its bound.
+// parts say, within its bound; of a damaged one, what it has promised.
 Layout current_layout(const Volume& volume, const Layout& layout);
+// "…/column: damaged: …", for who finds that it is.
+Error damaged_error(const Volume& volume, const Layout& layout, std::string_view name, const OpenSize& open);
 
 }  // namespace graphlane

@@ -8,6 +8,7 @@
 
 #include "iomgr/base/regular_file.h"
 #include "iomgr/base/sys.h"
+#include "iomgr/orphans.h"
 #include "iomgr/parts.h"
 #include "iomgr/tree.h"
 #include "iomgr/volume_files.h"
@@ -16,24 +17,28 @@ namespace graphlane {
 
 Outcome<StubCounts> StubCounts::take(const Volume& volume) {
   const TreePlace top{.directory_fd = volume.root_fd(), .path = ".", .shown = volume.root()};
-  const Outcome<std::vector<TreeNode>> nodes = list_open_tree(top);
-  if (!nodes) return nodes.error();
   StubCounts counts;
   std::set<std::pair<dev_t, ino_t>> seen;
-  for (const TreeNode& node : *nodes) {
-    const struct stat& info = node.info;
-    if (!S_ISREG(info.st_mode) || info.st_size != kStubSize) continue;
-    if (is_within(node.path, kControlDirectory)) continue;
-    if (!seen.insert({info.st_dev, info.st_ino}).second) continue;
-    // By sys:: as in base/reopen.h: other threads' descriptors come and go meanwhile.
-    const Fd fd = open_regular(volume.root_fd(), top.at(node.path).path.c_str(), O_RDONLY);
-    Layout layout;
-    const Result<StubVerdict> verdict = inspect_stub(fd.get(), &layout);
-    if (verdict && *verdict == StubVerdict::kStub && layout.volume == volume.uuid() &&
-        may_give_access(volume, layout, info)) {
-      counts.counts_[layout.file_id.bytes] += 1;
-    }
-  }
+  const TreeVisitor visitor{
+      .enter = [&](const TreeEntry& entry) -> Outcome<void> {
+        const struct stat& info = entry.info;
+        if (!S_ISREG(info.st_mode) || info.st_size != kStubSize) return {};
+        if (!seen.insert({info.st_dev, info.st_ino}).second) return {};
+        // By sys:: as in base/reopen.h: other threads' descriptors come and go meanwhile.
+        const Fd fd = open_regular(entry.parent_fd, entry.name, O_RDONLY);
+        Layout layout;
+        const Result<StubVerdict> verdict = inspect_stub(fd.get(), &layout);
+        if (verdict && *verdict == StubVerdict::kStub && layout.volume == volume.uuid() &&
+            may_give_access(volume, layout, info)) {
+          counts.counts_[layout.file_id.bytes] += 1;
+        }
+        return {};
+      },
+      .closed = [](const TreeEntry&, const Error&) -> Outcome<void> { return {}; },
+      .wants = [](const TreeEntry& entry) {
+        return entry.path != kControlDirectory && entry.path != kLostAndFound;  // whose entries own nothing
+      }};
+  if (Outcome<void> walked = walk_tree(top, visitor); !walked) return walked.error();
   return counts;
 }
 

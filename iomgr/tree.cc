@@ -1,26 +1,26 @@
 #include "iomgr/tree.h"
 
 #include <dirent.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <climits>
+#include <cstdint>
 #include <cstdio>
 #include <map>
 #include <memory>
 
-#include "iomgr/base/open_below.h"
 #include "iomgr/base/regular_file.h"
+#include "iomgr/base/open_below.h"
 #include "iomgr/file_attributes.h"
 
 namespace graphlane {
 namespace {
 
-Outcome<std::vector<std::string>> list_names(const TreePlace& directory) {
-  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  // Within a volume no link is followed, which somebody may just have put on the way.
-  Fd fd(directory.directory_fd == AT_FDCWD
-            ? ::openat(AT_FDCWD, directory.path.c_str(), kFlags)
-            : open_below(directory.directory_fd, directory.path.c_str(), kFlags));
+constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+Outcome<std::vector<std::string>> list_names(int directory_fd, const TreePlace& directory) {
+  Fd fd(::openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));  // with an offset of its own
   if (!fd) return directory.error(errno, "cannot open");
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(fd.get()), ::closedir);
   if (!stream) return directory.error(errno, "cannot read");
@@ -37,50 +37,159 @@ Outcome<std::vector<std::string>> list_names(const TreePlace& directory) {
   return names;
 }
 
-class Listing {
+bool is_same_file(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+// What goes while we look was not there.
+bool has_gone(const Error& error) {
+  return error.code == ENOENT || error.code == ENOTDIR || error.code == ELOOP || error.code == ESTALE;
+}
+
+class TreeWalk {
  public:
-  explicit Listing(const TreePlace& top, bool skips_closed = false)
-      : top_(top), skips_closed_(skips_closed) {}
+  TreeWalk(const TreePlace& top, const TreeVisitor& visitor, size_t depth_max)
+      : top_(top), visitor_(visitor), depth_max_(depth_max) {}
 
-  // `depth_max` 0: the top alone.
-  Outcome<std::vector<TreeNode>> take(unsigned depth_max) {
-    if (Outcome<void> listed = add("", depth_max); !listed) return listed.error();
-    return std::move(nodes_);
-  }
-
- private:
-  // What goes while we look was not there; but for the top.
-  static bool has_gone(const Error& error, const std::string& path) {
-    return (error.code == ENOENT || error.code == ENOTDIR || error.code == ELOOP) && !path.empty();
-  }
-
-  Outcome<void> add(const std::string& path, unsigned depth_max) {
-    const TreePlace place = top_.at(path);
-    TreeNode node{.path = path};
-    if (::fstatat(place.directory_fd, place.path.c_str(), &node.info, AT_SYMLINK_NOFOLLOW) != 0) {
-      const Error error = place.error(errno, "cannot read");
-      return has_gone(error, path) ? Outcome<void>() : error;
+  Outcome<void> run() {
+    // Within a volume by the directory that holds the top, to which no link has led.
+    const size_t slash = top_.path.rfind('/');
+    const bool has_parent = top_.directory_fd != AT_FDCWD && slash != std::string::npos;
+    if (has_parent) {
+      top_parent_ = open_place({.directory_fd = top_.directory_fd, .path = top_.path.substr(0, slash), .shown = top_.shown},
+                               O_PATH | O_DIRECTORY);
+      if (!top_parent_) return top_.error(errno, "cannot open");
     }
-    nodes_.push_back(node);
-    if (!S_ISDIR(node.info.st_mode) || depth_max == 0) return {};
-    const Outcome<std::vector<std::string>> names = list_names(place);
-    if (!names && has_gone(names.error(), path)) {
-      nodes_.pop_back();
-      return {};
-    }
-    if (!names && names.error().code == EACCES && skips_closed_) return {};
-    if (!names) return names.error();
-    for (const std::string& name : *names) {
-      const std::string below = path.empty() ? name : path + "/" + name;
-      if (Outcome<void> added = add(below, depth_max - 1); !added) return added;
+    top_name_ = has_parent ? top_.path.substr(slash + 1) : top_.path;
+    if (Outcome<void> visited = visit(top_name_.c_str()); !visited) return visited;
+    while (!levels_.empty()) {
+      Level& level = levels_.back();
+      Outcome<void> done;
+      if (level.next == level.names.size()) {
+        done = leave_directory();
+      } else {
+        const std::string name = std::move(level.names[level.next++]);
+        path_.resize(level.path_length);
+        if (!path_.empty()) path_ += '/';
+        path_ += name;
+        done = visit(name.c_str());
+      }
+      if (!done) return done;
     }
     return {};
   }
 
+ private:
+  // A directory that is being read.
+  struct Level {
+    std::vector<std::string> names;
+    size_t next = 0;          // of them
+    size_t path_length = 0;   // of path_, as far as this directory
+    size_t name_at = 0;       // where its own name begins there
+    struct stat info {};
+    Fd fd;                    // empty: given back, to be found by ".." of the one below
+  };
+  // Of the deepest ones: ways up and down again near the bottom cost no call.
+  static constexpr size_t kOpenMax = 32;
+
+  int parent_fd() const {
+    if (!levels_.empty()) return levels_.back().fd.get();
+    return top_parent_ ? top_parent_.get() : top_.directory_fd;
+  }
+
+  TreeEntry entry(const char* name, const struct stat& info) const {
+    return {.top = top_, .path = path_, .parent_fd = parent_fd(), .name = name, .info = info};
+  }
+
+  Outcome<void> told_closed(const TreeEntry& at, int code) {
+    const Error error = at.place().error(code, "cannot read");
+    if (has_gone(error) && !levels_.empty()) return {};
+    // Not the tree's fault, but ours: what we miss would seem not to be there.
+    if (code == EMFILE || code == ENFILE || code == ENOMEM) return error;
+    return visitor_.closed ? visitor_.closed(at, error) : error;
+  }
+
+  Outcome<void> visit(const char* name) {
+    struct stat info {};
+    if (::fstatat(parent_fd(), name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
+      return told_closed(entry(name, info), errno);
+    }
+    const TreeEntry at = entry(name, info);
+    const bool goes_in = S_ISDIR(info.st_mode) && levels_.size() < depth_max_ &&
+                         (!visitor_.wants || visitor_.wants(at));
+    Level level;
+    int error = 0;
+    if (goes_in) {
+      level.fd.reset(::openat(parent_fd(), name, kDirectoryFlags));
+      if (!level.fd) error = errno;
+      // It may be another one by now, below which something is mounted.
+      else if (::fstat(level.fd.get(), &level.info) != 0) error = errno;
+      if (error == ENOENT || error == ENOTDIR) {
+        return levels_.empty() ? at.place().error(error, "cannot open") : Outcome<void>();
+      }
+    }
+    if (Outcome<void> entered = visitor_.enter(at); !entered) return entered;
+    if (error == 0 && goes_in) {
+      Outcome<std::vector<std::string>> names = list_names(level.fd.get(), at.place());
+      if (names) level.names = std::move(*names);
+      else error = names.error().code;
+    }
+    if (error != 0) {
+      if (Outcome<void> told = told_closed(at, error); !told) return told;
+    }
+    if (error != 0 || !goes_in) return visitor_.leave ? visitor_.leave(at) : Outcome<void>();
+    level.path_length = path_.size();
+    level.name_at = levels_.empty() ? 0 : path_.rfind('/') + 1;  // npos + 1 is 0
+    levels_.push_back(std::move(level));
+    if (levels_.size() > kOpenMax) levels_[levels_.size() - 1 - kOpenMax].fd.reset();
+    return {};
+  }
+
+  Outcome<void> leave_directory() {
+    const Level done = std::move(levels_.back());
+    levels_.pop_back();
+    path_.resize(done.path_length);
+    if (!levels_.empty() && !levels_.back().fd && !find_again(done.fd)) {
+      // Moved elsewhere, with what is in it: for us it has gone.
+      levels_.back().next = levels_.back().names.size();
+      return {};
+    }
+    const std::string name = levels_.empty() ? top_name_ : path_.substr(done.name_at);
+    return visitor_.leave ? visitor_.leave(entry(name.c_str(), done.info)) : Outcome<void>();
+  }
+
+  // The last level, whose descriptor was given back.
+  bool find_again(const Fd& below) {
+    Level& level = levels_.back();
+    const auto accept = [&](Fd fd) {
+      struct stat info;
+      if (!fd || ::fstat(fd.get(), &info) != 0 || !is_same_file(info, level.info)) return false;
+      level.fd = std::move(fd);
+      return true;
+    };
+    if (below && accept(Fd(::openat(below.get(), "..", kDirectoryFlags)))) return true;
+    return accept(open_place(top_.at(path_.substr(0, level.path_length)), kDirectoryFlags));
+  }
+
   const TreePlace& top_;
-  const bool skips_closed_;
-  std::vector<TreeNode> nodes_;
+  const TreeVisitor& visitor_;
+  const size_t depth_max_;
+  Fd top_parent_;  // if the top lies below top_.directory_fd
+  std::string top_name_;
+  std::string path_;
+  std::vector<Level> levels_;
 };
+
+// `depth_max` 0: the top alone.
+Outcome<std::vector<TreeNode>> list_down_to(const TreePlace& top, size_t depth_max) {
+  std::vector<TreeNode> nodes;
+  const TreeVisitor visitor{.enter = [&](const TreeEntry& entry) -> Outcome<void> {
+    nodes.push_back({.path = entry.path, .info = entry.info});
+    return {};
+  }};
+  if (Outcome<void> walked = TreeWalk(top, visitor, depth_max).run(); !walked) return walked.error();
+  return nodes;
+}
 
 Outcome<void> copy_link(const TreePlace& from, const struct stat& info, const TreePlace& to) {
   char target[PATH_MAX + 1];
@@ -150,17 +259,32 @@ TreePlace TreePlace::at(const std::string& below) const {
   return {.directory_fd = directory_fd, .path = join(path), .shown = join(shown)};
 }
 
-Outcome<std::vector<TreeNode>> list_tree(const TreePlace& top) {
-  return Listing(top).take(UINT_MAX);
+Outcome<void> walk_tree(const TreePlace& top, const TreeVisitor& visitor) {
+  return TreeWalk(top, visitor, SIZE_MAX).run();
 }
 
-Outcome<std::vector<TreeNode>> list_open_tree(const TreePlace& top) {
-  return Listing(top, /*skips_closed=*/true).take(UINT_MAX);
+Fd open_place(const TreePlace& place, int flags) {
+  std::string_view rest = place.path;
+  Fd held;
+  int from = place.directory_fd;
+  while (rest.size() >= PATH_MAX) {
+    const size_t cut = rest.rfind('/', PATH_MAX - 1);
+    if (cut == std::string_view::npos || cut == 0) {
+      errno = ENAMETOOLONG;
+      return {};
+    }
+    Fd next(open_below(from, std::string(rest.substr(0, cut)).c_str(), O_PATH | O_DIRECTORY));
+    if (!next) return {};
+    held = std::move(next);
+    from = held.get();
+    rest.remove_prefix(cut + 1);
+  }
+  return Fd(open_below(from, std::string(rest).c_str(), flags));
 }
 
-Outcome<std::vector<TreeNode>> list_directory(const TreePlace& top) {
-  return Listing(top).take(1);
-}
+Outcome<std::vector<TreeNode>> list_tree(const TreePlace& top) { return list_down_to(top, SIZE_MAX); }
+
+Outcome<std::vector<TreeNode>> list_directory(const TreePlace& top) { return list_down_to(top, 1); }
 
 Outcome<void> copy_tree(const TreePlace& from, const std::vector<TreeNode>& nodes,
                         const TreePlace& to, const FileCopier& copy_file) {

@@ -42,12 +42,42 @@ struct TreeNode {
   struct stat info {};
 };
 
+// What a walk has come to. Valid while it is visited.
+struct TreeEntry {
+  const TreePlace& top;
+  const std::string& path;  // below the top, "" for itself; may be longer than PATH_MAX
+  int parent_fd;            // the directory that holds it, and its name there: for *at() calls
+  const char* name;
+  const struct stat& info;
+
+  TreePlace place() const { return top.at(path); }
+};
+
+struct TreeVisitor {
+  // An entry; a directory before what it holds. An error ends the walk; so it does below.
+  std::function<Outcome<void>(const TreeEntry&)> enter;
+  // After all that an entry holds, if not null.
+  std::function<Outcome<void>(const TreeEntry&)> leave = {};
+  // An entry that cannot be read, after enter() (before it where not even its type is known: then
+  // `info` is empty, and enter() is not called). Null: such an entry ends the walk, and so does a
+  // shortage of descriptors or memory.
+  std::function<Outcome<void>(const TreeEntry&, const Error&)> closed = {};
+  // Whether to go into this directory; null: into all.
+  std::function<bool(const TreeEntry&)> wants = {};
+};
+
+// Visits the top and all below it, names in order. Goes by descriptors, of which it keeps some dozens
+// open: neither a path longer than PATH_MAX nor a tree of any depth stops it, and no link leads it
+// elsewhere. Others may make, move and remove names meanwhile: what goes is left out.
+Outcome<void> walk_tree(const TreePlace& top, const TreeVisitor& visitor);
+
+// Opens what is at a place, whatever the length of its path. No link is followed below the
+// descriptor that a place begins at (but see openat2(2): kernels before 5.6 look at the last name only).
+Fd open_place(const TreePlace& place, int flags);
+
 // The top and all below it, a directory before what it holds, names in order. Others may make and
 // remove names meanwhile.
 Outcome<std::vector<TreeNode>> list_tree(const TreePlace& top);
-
-// The same, without what is in directories that we may not read.
-Outcome<std::vector<TreeNode>> list_open_tree(const TreePlace& top);
 
 // The top and, if it is a directory, what is directly in it.
 Outcome<std::vector<TreeNode>> list_directory(const TreePlace& top);

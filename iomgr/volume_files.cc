@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "iomgr/base/interrupt.h"
-#include "iomgr/base/open_below.h"
 #include "iomgr/names_held.h"
+#include "iomgr/orphans.h"
 #include "iomgr/small_file.h"
 #include "iomgr/stub_copies.h"
 #include "iomgr/volume_json.h"
@@ -47,33 +47,34 @@ Outcome<void> check_removable(const Volume& volume, int fd, const TreePlace& pla
                     place.shown, describe(*verdict));
 }
 
-Fd open_file_at(const TreePlace& place) {
-  return open_regular(place.directory_fd, place.path.c_str(), O_RDONLY);
-}
+Fd open_file_at(const TreeEntry& entry) { return open_regular(entry.parent_fd, entry.name, O_RDONLY); }
 
-// By the directory that the name lies in, to which no link has led: whoever owns a folder above it can
-// put one there while we walk, and root would remove what is not the volume's.
-bool unlink_below(const TreePlace& place, int flags) {
-  const fs::path path(place.path);
-  const std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
-  const Fd directory(open_below(place.directory_fd, parent.c_str(), O_PATH | O_DIRECTORY));
-  return directory && ::unlinkat(directory.get(), path.filename().c_str(), flags) == 0;
+// Whether this may be removed: see check_removable().
+Outcome<void> check_node(const Volume& volume, const TreeEntry& entry) {
+  if (!S_ISREG(entry.info.st_mode)) return {};
+  const Fd fd = open_file_at(entry);
+  if (!fd && errno == ENOENT) return {};  // another process was faster
+  if (!fd) return entry.place().error(errno, "cannot open");
+  return check_removable(volume, fd.get(), entry.place());
 }
 
 // Removes one name. If it was a stub's last, `orphans` gets the file.
-Outcome<void> remove_node(const Volume& volume, const TreeNode& node, const TreePlace& place,
-                          std::vector<Uuid>* orphans) {
-  const int flags = S_ISDIR(node.info.st_mode) ? AT_REMOVEDIR : 0;
-  const Fd fd = S_ISREG(node.info.st_mode) ? open_file_at(place) : Fd();
-  if (!unlink_below(place, flags)) {
-    if (errno == ENOENT && !node.path.empty()) return {};  // somebody else was faster
-    return place.error(errno, "cannot remove");
+Outcome<void> remove_node(const Volume& volume, const TreeEntry& entry, std::vector<Uuid>* orphans) {
+  const int flags = S_ISDIR(entry.info.st_mode) ? AT_REMOVEDIR : 0;
+  const Fd fd = S_ISREG(entry.info.st_mode) ? open_file_at(entry) : Fd();
+  // An entry of lost+found owns no parts.
+  Layout said;
+  const bool is_lost = fd && inspect_stub(fd.get(), &said).value_or(StubVerdict::kNotAStub) == StubVerdict::kStub &&
+                       is_lost_and_found(volume.root_fd(), fd.get(), said.file_id);
+  if (::unlinkat(entry.parent_fd, entry.name, flags) != 0) {
+    if (errno == ENOENT && !entry.path.empty()) return {};  // another process was faster
+    return entry.place().error(errno, "cannot remove");
   }
   Layout layout;
   struct stat left;
   if (!fd || ::fstat(fd.get(), &left) != 0 || left.st_nlink > 0) return {};
   const Result<StubVerdict> verdict = inspect_stub(fd.get(), &layout);
-  if (verdict && *verdict == StubVerdict::kStub && volume.accept(layout, place.shown)) {
+  if (verdict && *verdict == StubVerdict::kStub && volume.accept(layout, entry.path) && !is_lost) {
     orphans->push_back(layout.file_id);
   }
   return {};
@@ -161,22 +162,21 @@ Result<StubVerdict> inspect_stub(int fd, Layout* layout) {
 }
 
 Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, bool force) {
-  const Outcome<std::vector<TreeNode>> nodes = list_tree(top);
-  if (!nodes) return nodes.error();
-  for (const TreeNode& node : *nodes) {
-    if (force || !S_ISREG(node.info.st_mode)) continue;
-    const TreePlace place = top.at(node.path);
-    const Fd fd = open_file_at(place);
-    if (!fd && errno == ENOENT) continue;  // somebody else was faster
-    if (!fd) return place.error(errno, "cannot open");
-    if (Outcome<void> checked = check_removable(volume, fd.get(), place); !checked) return checked;
+  if (!force) {
+    const TreeVisitor check{
+        .enter = [&](const TreeEntry& entry) { return check_node(volume, entry); }};
+    if (Outcome<void> checked = walk_tree(top, check); !checked) return checked;
   }
   std::vector<Uuid> orphans;
-  Outcome<void> removed;
-  for (auto node = nodes->rbegin(); node != nodes->rend() && removed; ++node) {
-    if (!force) removed = check_interrupt();  // who cleans up goes on
-    if (removed) removed = remove_node(volume, *node, top.at(node->path), &orphans);
-  }
+  const TreeVisitor remove{
+      .enter = [](const TreeEntry&) -> Outcome<void> { return {}; },
+      .leave = [&](const TreeEntry& entry) -> Outcome<void> {
+        if (!force) {  // a clean-up goes on
+          if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
+        }
+        return remove_node(volume, entry, &orphans);
+      }};
+  const Outcome<void> removed = walk_tree(top, remove);
   if (orphans.empty()) return removed;
   // A stub that a power failure brings back must find its parts.
   Outcome<void> reaped = ::syncfs(volume.root_fd()) == 0

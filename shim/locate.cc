@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "iomgr/base/regular_file.h"
+#include "iomgr/volume/promises.h"
 #include "shim/ask_server.h"
 #include "shim/devices.h"
 #include "shim/text.h"
@@ -35,6 +36,15 @@ Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* part
   Devices roots;
   if (const Failure failure = open_devices_of(fd, layout, &located_devices, &roots)) return failure;
   const Result<void, PartError> opened = parts->open(roots.roots(), layout, flags);
+  if (opened && layout.state == FileState::kOpen) {
+    const OpenSize open = look_at_open(layout, {.parts = parts->all_buffered(), .roots = roots.roots(),
+                                                .volume = layout.volume, .file_id = layout.file_id,
+                                                .geometry = layout.geometry});
+    if (!open.is_damaged()) return {};
+    parts->close();
+    return {located_devices.roots[open.short_device].c_str(),
+            "the part has lost bytes that the file had (graphlane export --salvage saves the others)", EIO};
+  }
   if (opened) return {};
   const PartError& error = opened.error();
   return {located_devices.roots[error.device_index].c_str(),

@@ -16,6 +16,7 @@
 #include "shim/report.h"
 #include "shim/settings.h"
 #include "shim/slow_lock.h"
+#include "shim/writer.h"
 
 namespace graphlane {
 
@@ -55,6 +56,7 @@ void set_mtime(const OpenFile& file) {
 void unreference(OpenFile* file) {
   // Release and acquire: the last one sees everything that the others did.
   if (file->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (file->origin == Origin::kStub && file->written_here) note_closed(*file);
   for (uint32_t d = 0; d < file->parts->count(); ++d) {
     set_entry(file->parts->buffered(d), FdEntry::unknown());
     set_entry(file->parts->direct_if_open(d), FdEntry::unknown());
@@ -172,10 +174,12 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
   // Relaxed: references publishes both.
   file->lost.store(is_passing(located.error), std::memory_order_relaxed);
   file->written.store(false, std::memory_order_relaxed);
+  file->grown.store(false, std::memory_order_relaxed);
   file->origin = located.origin;
   file->counter = located.counter;
   file->generation = located.generation;
   file->error = located.error;
+  file->volume = located.layout.volume;
   file->file_id = located.layout.file_id;
   file->said = {.bytes = located.layout.logical_size, .state = located.layout.state};
   file->stub.remember(located.stub_ctime, file->said);

@@ -37,6 +37,8 @@ struct OpenFile {
   StubWatch stub;  // without a mount
   // Written since the stub's mtime was set last.
   mutable std::atomic<bool> written{false};
+  // Its size was changed here, and note_closed() (writer.h) has not been told of it.
+  mutable std::atomic<bool> grown{false};
 
   // Constant while references > 0.
   dev_t device_number = 0;
@@ -45,6 +47,7 @@ struct OpenFile {
   const Generation* counter = nullptr;  // over a mount
   uint64_t generation = 0;              // what is said here holds while *counter is this
   int error = 0;  // what a read of a kDamaged one fails with
+  Uuid volume;
   Uuid file_id;
   SaidSize said;  // by the stub when it was identified; over a mount the size
   // Without a mount: the stub, with the lock of who has the parts open; of a file that

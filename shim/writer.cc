@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "iomgr/base/reopen.h"
+#include "iomgr/volume/promises.h"
 #include "shim/held_signals.h"
 #include "shim/report.h"
 #include "shim/transfer.h"
@@ -37,12 +38,20 @@ int lock_size(int part, const HeldSignals& signals) {
   }
 }
 
+OpenPartsOf parts_of(const OpenFile& file) {
+  return {.parts = file.parts->all_buffered(), .roots = {}, .volume = file.volume, .file_id = file.file_id,
+          .geometry = file.map.geometry()};
+}
+
 // The right to change the size, and what the stub says meanwhile.
 class SizeChange {
  public:
-  SizeChange(const OpenFile& file, const HeldSignals& signals)
+  // `signals` null: not if another process has it (EWOULDBLOCK).
+  SizeChange(const OpenFile& file, const HeldSignals* signals)
       : file_(file), lock_(open_again(file.parts->buffered(0))) {
-    error_ = lock_ ? lock_size(lock_.get(), signals) : errno;
+    error_ = lock_ ? 0 : errno;
+    if (lock_ && signals != nullptr) error_ = lock_size(lock_.get(), *signals);
+    else if (lock_ && ::syscall(SYS_flock, lock_.get(), LOCK_EX | LOCK_NB) != 0) error_ = errno;
     if (error_ != 0) return;
     const auto verdict = read_stub(file.stub_fd, kStubSize, &layout_);
     if (!verdict) error_ = verdict.error().code;
@@ -51,6 +60,7 @@ class SizeChange {
   }
 
   int error() const { return error_; }
+  bool says_open() const { return is_open(); }
   uint64_t size() const { return size_; }  // bytes
 
   // From here on the size is what the parts say. 0 or an errno, as all below.
@@ -76,6 +86,7 @@ class SizeChange {
   // other. It is durable first: else a power failure could keep the old one and some parts cut.
   int shrink(uint64_t size) {
     if (const int error = say(size, true); error != 0) return error;
+    if (const int error = lower_promises(parts_of(file_), size, /*durably=*/false); error != 0) return error;
     size_ = size;
     return set_part_sizes(size);
   }
@@ -100,8 +111,11 @@ class SizeChange {
   int even_out() {
     int error = set_part_sizes(size_);
     const bool has_bound = is_open() && layout_.logical_size != kNoBound;
+    // What was promised at another time is not held against what comes now.
+    if (error == 0 && !is_open()) error = promise_all_of_closed(parts_of(file_), size_);
+    else if (error == 0 && has_bound) error = lower_promises(parts_of(file_), size_, /*durably=*/true);
     for (uint32_t d = 0; error == 0 && has_bound && d < file_.parts->count(); ++d) {
-      if (::syscall(SYS_fdatasync, file_.parts->buffered(d)) != 0) error = errno;
+      if (::syscall(SYS_fsync, file_.parts->buffered(d)) != 0) error = errno;
     }
     return error;
   }
@@ -149,7 +163,7 @@ ssize_t write_pieces(const OpenFileRef& file, const Memory& memory, size_t wante
 
 ssize_t write_extending(const OpenFileRef& file, const Memory& memory, size_t wanted, bool append,
                         uint64_t* offset, const HeldSignals& signals) {
-  SizeChange change(*file, signals);
+  SizeChange change(*file, &signals);
   if (change.error() != 0) return -change.error();
   if (append) *offset = change.size();
   if (too_large(*offset + wanted)) return -EFBIG;
@@ -159,7 +173,21 @@ ssize_t write_extending(const OpenFileRef& file, const Memory& memory, size_t wa
   return error != 0 ? -error : write_pieces(file, memory, wanted, *offset, true);
 }
 
+// A promise less, if another process changes the size just now: it will make its own.
+void note_synced(const OpenFile& file, uint64_t size) {
+  const SizeChange now(file, nullptr);
+  if (now.error() == 0 && now.says_open()) promise_synced(parts_of(file), std::min(size, now.size()));
+}
+
 }  // namespace
+
+void note_closed(const OpenFile& file) {
+  if (!file.grown.exchange(false, std::memory_order_relaxed)) return;
+  const int saved_errno = errno;
+  const SizeChange now(file, nullptr);
+  if (now.error() == 0 && now.says_open()) promise_closed(parts_of(file), now.size());
+  errno = saved_errno;
+}
 
 ssize_t write_striped(const OpenFileRef& file, const Memory& memory, bool append,
                       uint64_t* offset) {
@@ -172,6 +200,7 @@ ssize_t write_striped(const OpenFileRef& file, const Memory& memory, bool append
                                                    quietly.signals);
   if (written <= 0) return written;
   note_written(*file);
+  if (!within) file->grown.store(true, std::memory_order_relaxed);
   file->file_counters->count_write(static_cast<uint64_t>(written));
   return written;
 }
@@ -179,11 +208,12 @@ ssize_t write_striped(const OpenFileRef& file, const Memory& memory, bool append
 int resize_striped(const OpenFileRef& file, uint64_t size_bytes) {
   const Quietly quietly;
   if (too_large(size_bytes)) return EFBIG;
-  SizeChange change(*file, quietly.signals);
+  SizeChange change(*file, &quietly.signals);
   if (change.error() != 0) return change.error();
   int error = 0;
   if (size_bytes < change.size()) error = change.shrink(size_bytes);
   if (size_bytes > change.size()) error = change.grow(size_bytes);
+  file->grown.store(true, std::memory_order_relaxed);
   if (error == 0) note_written(*file);
   return error;
 }
@@ -193,7 +223,7 @@ int allocate_striped(const OpenFileRef& file, int mode, ByteRange range) {
   const Quietly quietly;
   if ((mode & ~kPossible) != 0) return EOPNOTSUPP;
   if (too_large(range.end())) return EFBIG;
-  SizeChange change(*file, quietly.signals);
+  SizeChange change(*file, &quietly.signals);
   if (change.error() != 0) return change.error();
   for (uint32_t d = 0; d < file->parts->count(); ++d) {
     const ByteRange run = file->map.run(d, range);
@@ -206,6 +236,7 @@ int allocate_striped(const OpenFileRef& file, int mode, ByteRange range) {
   }
   const bool extends = (mode & FALLOC_FL_KEEP_SIZE) == 0 && range.end() > change.size();
   const int error = extends ? change.grow(range.end()) : 0;
+  if (extends) file->grown.store(true, std::memory_order_relaxed);
   if (error == 0) note_written(*file);
   return error;
 }
@@ -213,6 +244,7 @@ int allocate_striped(const OpenFileRef& file, int mode, ByteRange range) {
 int sync_striped(const OpenFileRef& file, int fd, bool data_only) {
   const Quietly quietly;
   const uint32_t count = file->parts->count();
+  const uint64_t synced = file->grown.load(std::memory_order_relaxed) ? size_of_parts(*file) : 0;
   // Begun on all devices before one is waited for; only a hint.
   for (uint32_t d = 0; d < count; ++d) {
     (void)::syscall(SYS_sync_file_range, file->parts->buffered(d), 0, 0, SYNC_FILE_RANGE_WRITE);
@@ -220,6 +252,7 @@ int sync_striped(const OpenFileRef& file, int fd, bool data_only) {
   for (uint32_t d = 0; d < count; ++d) {
     if (::syscall(SYS_fdatasync, file->parts->buffered(d)) != 0) return errno;
   }
+  if (synced > 0) note_synced(*file, synced);
   // Who only reads, too: a writer who has gone may have left a bound that is lifted in memory alone.
   if (file->written_here) show_written(*file);
   return ::syscall(data_only ? SYS_fdatasync : SYS_fsync, fd) == 0 ? 0 : errno;

@@ -88,7 +88,7 @@ def test_a_flipped_bit_is_told_with_file_and_byte(graphlane, refused, edges, tmp
     content = bytearray((graph / "in.lists").read_bytes())
     content[5000] ^= 4
     (graph / "in.lists").write_bytes(content)
-    refused("check", graph, naming="in.lists: byte 4096")
+    refused("check", graph, naming="in.lists: byte 4096", status=4)
 
 
 def test_a_killed_conversion_leaves_nothing_under_the_name(graphlane, edges, tmp_path):

@@ -240,7 +240,7 @@ def test_check_waits_for_it_and_it_for_check(graphlane, volume, large):
         result = graphlane("check", "--repair", made.path, check=False)
     finally:
         os.kill(job.process.pid, signal.SIGCONT)
-    assert result.returncode == 1 and "busy" in result.stderr
+    assert result.returncode == 8 and "busy" in result.stderr
     assert job.process.wait(60) == 0
     graphlane("check", made.path)
 

@@ -71,7 +71,7 @@ def part_count(made) -> int:
 
 def settled(graphlane, made) -> None:
     """Nothing is wrong but that files were not closed, and then nothing at all."""
-    run(graphlane.program, "check", "--repair", made.path)
+    assert run(graphlane.program, "check", "--repair", made.path, check=False).returncode in (0, 1)
     assert "no problems" in graphlane("check", made.path).stdout
 
 

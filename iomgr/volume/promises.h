@@ -1,0 +1,45 @@
+// What the parts' records promise of a file's size (open_size.h), read and written.
+//
+// D and R rise when the file is synced or closed, and fall before its parts become shorter: so a reader that
+// looks at sizes first and at records then never takes a file for damaged that was cut meanwhile. A promise
+// that could not be written is only one less to be held to.
+//
+// Threads: one process writes them at a time, as it changes the size (FORMAT.md, "Locks").
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "iomgr/volume/open_size.h"
+#include "iomgr/volume/part_record_io.h"
+
+namespace graphlane {
+
+// The open parts of one file, in the order of the devices.
+struct OpenPartsOf {
+  std::span<const int> parts;  // -1: not there
+  std::span<const int> roots;  // of the devices; empty: records beside the parts (`.sum`) are left out
+  Uuid volume;
+  Uuid file_id;
+  StripeGeometry geometry;
+
+  PartOf of(uint32_t device_index) const {
+    return {.root_fd = roots.empty() ? -1 : roots[device_index], .volume = volume, .file_id = file_id};
+  }
+};
+
+// What the file is now, if its stub says `open` and `layout`.
+OpenSize look_at_open(const Layout& layout, const OpenPartsOf& parts);
+
+// So many bytes were synced on all devices. A part without a record, as volumes of format 1 have them, gets one
+// that names no stub.
+void promise_synced(const OpenPartsOf& parts, uint64_t size_bytes);
+// The file had so many bytes at a close(2).
+void promise_closed(const OpenPartsOf& parts, uint64_t size_bytes);
+// All of a closed file is synced, and its stub is about to say `open`. Durably where a promise falls. 0 or an errno.
+int promise_all_of_closed(const OpenPartsOf& parts, uint64_t size_bytes);
+// At most so many from now on; durably, if asked to. 0 or an errno.
+int lower_promises(const OpenPartsOf& parts, uint64_t size_bytes, bool durably);
+
+}  // namespace graphlane
