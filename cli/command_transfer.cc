@@ -1,5 +1,6 @@
 // import, export, rm.
 #include "cli/stripe_options.h"
+#include "iomgr/base/printable.h"
 #include "iomgr/base/size.h"
 #include "iomgr/transfer.h"
 #include "iomgr/volume_files.h"
@@ -47,10 +48,12 @@ struct ExportCommand {
   std::string source;
   std::string destination;
   bool overwrite = false;
+  bool salvage = false;
 };
 
 Outcome<int> export_(const ExportCommand& options) {
-  const Outcome<VolumePath> from = open_volume_of(options.source);
+  const Outcome<VolumePath> from =
+      open_volume_of(options.source, {.allows_missing_devices = options.salvage});
   if (!from) return from.error();
   // VOL/. as well is the contents, as of any directory.
   const bool contents_of_all = from->below.empty() && options.source.ends_with("/.");
@@ -58,10 +61,15 @@ Outcome<int> export_(const ExportCommand& options) {
   const Outcome<TransferSummary> summary =
       export_files(*from->volume, {.source = contents_of_all ? "." : from->below,
                                    .destination = options.destination,
-                                   .overwrite = options.overwrite});
+                                   .overwrite = options.overwrite,
+                                   .salvage = options.salvage});
   if (!summary) return summary.error();
+  for (const SalvagedFile& file : summary->salvaged) {
+    fmt::print("missing: {}: {} in {} ranges: {}\n", printable(file.shown), format_size(file.missing_bytes),
+               file.range_count, printable(file.list_shown));
+  }
   print_summary("exported", *summary);
-  return kOk;
+  return summary->salvaged.empty() ? kOk : kFailed;
 }
 
 struct RemoveCommand {
@@ -100,10 +108,13 @@ void add_import(Parser& parser) {
 void add_export(Parser& parser) {
   const auto options = std::make_shared<ExportCommand>();
   Command* command = parser.add("export", "copy files out of a volume, as plain files",
-                                 "graphlane export graphs/twitter-grid /backup");
+                                 "graphlane export graphs/twitter-grid /backup\n\n"
+                                 "With --salvage damaged files are copied, too, as far as they are there: zeros\n"
+                                 "for what is missing, NAME.missing lists it, and the exit status is 1.");
   command->add_option("SRC", options->source, "VOL or a path in it")->required();
   command->add_option("DST", options->destination, "file or directory outside")->required();
   command->add_flag("-f,--overwrite", options->overwrite, "replace files that are there");
+  command->add_flag("--salvage", options->salvage, "damaged files, too, with lists of what is missing");
   parser.on_chosen(command, options, export_);
 }
 
@@ -113,7 +124,7 @@ void add_rm(Parser& parser) {
       parser.add("rm", "remove files from a volume, with their parts",
                  "graphlane rm --recursive graphs/twitter-grid\n\n"
                  "rm(1) in the volume's directory leaves the parts on the devices, where\n"
-                 "`graphlane check --repair` finds and removes them.");
+                 "`graphlane check` finds them, and --delete-orphans deletes them.");
   command->add_option("PATH", options->paths, "in a volume")->required();
   command->add_flag("-r,--recursive", options->recursive, "directories with all in them");
   parser.on_chosen(command, options, remove);

@@ -36,10 +36,19 @@ struct ImportOptions {
   const StripePolicy* policy = nullptr;
 };
 
+// A copy that lacks bytes of the file (salvage.h).
+struct SalvagedFile {
+  std::string shown;
+  std::string list_shown;  // the file that says which
+  uint64_t missing_bytes = 0;
+  uint64_t range_count = 0;
+};
+
 struct TransferSummary {
   uint64_t striped_count = 0;
   uint64_t plain_count = 0;
   uint64_t bytes = 0;
+  std::vector<SalvagedFile> salvaged = {};
 };
 
 Outcome<TransferSummary> import_files(const Volume& volume, const ImportOptions& options);
@@ -48,6 +57,9 @@ struct ExportOptions {
   std::string source = {};       // below the volume's root
   std::string destination = {};  // a file or directory outside; cp's rules
   bool overwrite = false;
+  // Damaged files, too, as far as they are there: zeros for what is missing, and beside the copy NAME.missing,
+  // which lists it. Not one whose parts belong to another user.
+  bool salvage = false;
 };
 
 Outcome<TransferSummary> export_files(const Volume& volume, const ExportOptions& options);

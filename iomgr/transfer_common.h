@@ -1,10 +1,12 @@
 // What import and export share (transfer.h).
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "iomgr/base/progress.h"
+#include "iomgr/salvage.h"
 #include "iomgr/transfer.h"
 #include "iomgr/tree.h"
 
@@ -14,6 +16,7 @@ namespace graphlane {
 struct TransferState {
   Progress* progress = nullptr;
   TransferSummary summary;
+  std::map<std::string, std::vector<MissingRange>> missing = {};  // by the path of the copy, of salvaged files
 };
 
 // Reads a range of a plain file. An end before that is an error: the file has

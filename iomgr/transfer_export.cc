@@ -7,6 +7,7 @@
 #include "iomgr/file_attributes.h"
 #include "iomgr/live_file.h"
 #include "iomgr/parts.h"
+#include "iomgr/salvage.h"
 #include "iomgr/stub_lock.h"
 #include "iomgr/transfer_common.h"
 #include "iomgr/volume_files.h"
@@ -115,7 +116,67 @@ Outcome<void> export_striped(const Volume& volume, int stub_fd, const Layout& st
   return {};
 }
 
-Outcome<void> export_file(const Volume& volume, int fd, const TreePlace& from,
+// What is there of a damaged file, with zeros for what is not.
+Outcome<void> salvage_striped(const Volume& volume, int stub_fd, const Layout& layout, const TreePlace& from,
+                              const TreePlace& to, TransferState* state) {
+  struct stat st;
+  if (::fstat(stub_fd, &st) != 0) return from.error(errno, "cannot read");
+  if (layout.volume != volume.uuid() || layout.geometry.device_count != volume.device_count()) {
+    return volume.accept(layout, from.shown);
+  }
+  SalvageReader reader(volume, layout);
+  if (reader.is_of_another(st.st_uid)) return from.error(EPERM, "the stub's owner does not own the parts");
+  const Outcome<Fd> target = create_file(to, reader.size_bytes());
+  if (!target) return target.error();
+  const BulkCopy copy{
+      .size_bytes = reader.size_bytes(),
+      .thread_count = 2 * volume.device_count(),
+      .read = [&](ByteRange range, char* buffer) -> Outcome<void> {
+        reader.read(range, buffer);
+        return {};
+      },
+      .write = [&](ByteRange range, const char* buffer) -> Outcome<void> {
+        const Result<void> written = pwrite_full(target->get(), buffer, range.length_bytes, range.offset);
+        if (!written) return to.error(written.error().code, "cannot write");
+        return {};
+      },
+      .next_data = {},
+      .progress = state->progress};
+  if (Outcome<void> copied = run(copy); !copied) return copied;
+  copy_attributes(stub_fd, target->get());
+  state->summary.striped_count += 1;
+  state->summary.bytes += reader.size_bytes();
+  if (std::vector<MissingRange> missing = reader.missing(); !missing.empty()) {
+    state->missing[to.path] = std::move(missing);
+  }
+  return {};
+}
+
+// Beside the copies that lack something, now that they are in place.
+Outcome<void> write_lists(const std::vector<TreeNode>& nodes, const TreePlace& staged, const TreePlace& target,
+                          bool overwrite, TransferState* state) {
+  for (const TreeNode& node : nodes) {
+    const auto found = state->missing.find(staged.at(node.path).path);
+    if (found == state->missing.end()) continue;
+    const TreePlace copy = target.at(node.path);
+    const TreePlace list{.directory_fd = copy.directory_fd, .path = copy.path + ".missing",
+                         .shown = copy.shown + ".missing"};
+    const int how = overwrite ? O_TRUNC : O_EXCL;
+    const Fd file(::openat(list.directory_fd, list.path.c_str(),
+                           O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | how, 0600));
+    const std::string text = format_missing(found->second);
+    if (!file) return list.error(errno, "cannot create");
+    if (Result<void> written = write_full(file.get(), text.data(), text.size()); !written) {
+      return list.error(written.error().code, "cannot write");
+    }
+    SalvagedFile told{.shown = copy.shown, .list_shown = list.shown, .range_count = found->second.size()};
+    for (const MissingRange& one : found->second) told.missing_bytes += one.range.length_bytes;
+    state->summary.salvaged.push_back(std::move(told));
+  }
+  return {};
+}
+
+Outcome<void> export_file(const Volume& volume, bool salvage, int fd, const TreePlace& from,
                           const struct stat& info, const TreePlace& to, TransferState* state) {
   if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
   if (info.st_size == kStubSize) hold_parts(fd);
@@ -123,6 +184,11 @@ Outcome<void> export_file(const Volume& volume, int fd, const TreePlace& from,
   const Result<StubVerdict> verdict = inspect_stub(fd, &layout);
   if (!verdict) return from.error(verdict.error().code, "cannot read");
   if (*verdict == StubVerdict::kNotAStub) return copy_plain(fd, from, info, to, state);
+  if (salvage) {
+    if (const auto layout_left = salvage_layout(fd)) {
+      return salvage_striped(volume, fd, *layout_left, from, to, state);
+    }
+  }
   if (*verdict == StubVerdict::kStub) {
     return export_striped(volume, fd, layout, from, to, state);
   }
@@ -169,7 +235,7 @@ Outcome<TransferSummary> export_files(const Volume& volume, const ExportOptions&
   Outcome<void> done = copy_tree(
       *from, *nodes, stage->top(),
       [&](int fd, const TreePlace& file, const struct stat& info, const TreePlace& to) {
-        return export_file(volume, fd, file, info, to, &state);
+        return export_file(volume, options.salvage, fd, file, info, to, &state);
       });
   FileReplacer replace;
   if (options.overwrite) {
@@ -180,6 +246,7 @@ Outcome<TransferSummary> export_files(const Volume& volume, const ExportOptions&
   }
   if (done) done = stage->sync();
   if (done) done = move_tree(stage->top(), *nodes, *from, *target, replace);
+  if (done) done = write_lists(*nodes, stage->top(), *target, options.overwrite, &state);
   if (!done) return done.error();
   return state.summary;
 }
