@@ -6,6 +6,7 @@
 #include "iomgr/bulk_copy.h"
 #include "iomgr/file_attributes.h"
 #include "iomgr/live_file.h"
+#include "iomgr/orphans.h"
 #include "iomgr/parts.h"
 #include "iomgr/salvage.h"
 #include "iomgr/stub_lock.h"
@@ -217,8 +218,9 @@ Outcome<TransferSummary> export_files(const Volume& volume, const ExportOptions&
   if (!from) return from.error();
   Outcome<std::vector<TreeNode>> nodes = list_tree(*from);
   if (!nodes) return nodes.error();
+  // Nor what is lost: it is exported by its name.
   std::erase_if(*nodes, [&](const TreeNode& node) {
-    return from->path == "." && is_within(node.path, kControlDirectory);
+    return from->path == "." && (is_within(node.path, kControlDirectory) || is_within(node.path, kLostAndFound));
   });
   const std::string name = fs::path(from->shown).filename().string();
   const Outcome<TreePlace> target =

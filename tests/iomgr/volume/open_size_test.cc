@@ -1,5 +1,7 @@
 #include "iomgr/volume/open_size.h"
 
+#include <gtest/gtest.h>
+
 #include <array>
 
 namespace graphlane {
