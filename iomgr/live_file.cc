@@ -281,8 +281,9 @@ Result<void> LiveFile::lower_to(uint64_t size, bool durably) {
 Result<void> LiveFile::sync(bool data_only) {
   const uint64_t synced = size();
   const Result<void> done = file_->sync(data_only);
-  if (!done || !is_open()) return done;
-  MutexLock held(mu_);
+  // A write that extends the file, or a truncation, is under way: its own sync or close will promise.
+  std::unique_lock<Mutex> held(mu_, std::try_to_lock);
+  if (!done || !is_open() || !held.owns_lock()) return done;
   // It may have become shorter meanwhile.
   const uint64_t promised = std::min(synced, size());
   if (promised > synced_noted_) promise_synced(writable_->parts_of(), promised);
@@ -291,9 +292,8 @@ Result<void> LiveFile::sync(bool data_only) {
 }
 
 void LiveFile::note_closed() {
-  if (!is_open()) return;
-  MutexLock held(mu_);
-  if (size() == closed_noted_) return;
+  std::unique_lock<Mutex> held(mu_, std::try_to_lock);  // as above
+  if (!held.owns_lock() || !is_open() || size() == closed_noted_) return;
   closed_noted_ = size();
   promise_closed(writable_->parts_of(), closed_noted_);
 }
