@@ -1,0 +1,95 @@
+"""Makes, extends, replaces, cuts and removes files, and says in the log what must hold from then on.
+
+    workload.py DIRECTORY MARK PREFIX SEED COUNT
+
+Every file has a number of its own, its tag, and each 16 bytes say the tag and where they are: so a
+file is right if it is a prefix of what its tag says, and zeros are never right. The marks:
+
+    synced TAG SIZE    so many bytes of it are durable; a smaller size takes the promise back
+    gone TAG           it may be gone from now on
+    cutting TAG        it becomes shorter, until it is synced: ext4 writes the smaller size before what it has not
+                       written yet of the data, and these are zeros then, of a plain file, too
+"""
+
+import os
+import random
+import sys
+
+
+def content(tag: int, begin: int, end: int) -> bytes:
+    first, last = begin // 16, (end + 15) // 16
+    text = b"".join(b"%06d%09d\n" % (tag, n) for n in range(first, last))
+    return text[begin - first * 16:][:end - begin]
+
+
+def main() -> None:
+    directory, mark_path, prefix, seed, count = sys.argv[1:]
+    r = random.Random(int(seed))
+    mark_fd = os.open(mark_path, os.O_WRONLY)
+    files: dict[int, str] = {}  # tag -> path
+    sizes: dict[int, int] = {}
+    next_tag = int(seed) % 1000 * 1000
+
+    def mark(*words) -> None:
+        os.write(mark_fd, " ".join(map(str, words)).encode() + b"\n")
+
+    def write(fd: int, tag: int, begin: int, end: int) -> None:
+        at = begin
+        while at < end:
+            step = min(end - at, r.choice([700, 4096, 30_000, 200_000]))
+            os.pwrite(fd, content(tag, at, at + step), at)
+            at += step
+
+    def make(path: str, synced: bool) -> int:
+        nonlocal next_tag
+        next_tag += 1
+        tag, size = next_tag, r.choice([0, 100, 5000, 70_000, 300_000])
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        write(fd, tag, 0, size)
+        if synced:
+            os.fsync(fd)
+            mark("synced", tag, size)
+        os.close(fd)
+        sizes[tag] = size
+        return tag
+
+    for _ in range(int(count)):
+        what = r.choice(["make", "make", "make", "extend", "extend", "replace", "cut", "remove"])
+        if what == "make" or len(files) < 3:
+            path = f"{directory}/{prefix}{next_tag + 1}"
+            files[make(path, r.random() < 0.5)] = path
+            continue
+        tag, path = r.choice(sorted(files.items()))
+        if what == "extend":
+            fd = os.open(path, os.O_RDWR)
+            end = sizes[tag] + r.choice([10, 4096, 100_000])
+            write(fd, tag, sizes[tag], end)
+            sizes[tag] = end
+            if r.random() < 0.5:
+                os.fsync(fd)
+                mark("synced", tag, end)
+            os.close(fd)
+        elif what == "cut":
+            size = r.randrange(sizes[tag] + 1)
+            mark("cutting", tag)
+            os.truncate(path, size)
+            sizes[tag] = size
+            fd = os.open(path, os.O_RDWR)
+            os.fsync(fd)
+            os.close(fd)
+            mark("synced", tag, size)
+        elif what == "replace":
+            new = make(path + ".new", True)
+            mark("gone", tag)
+            os.rename(path + ".new", path)
+            del files[tag]
+            files[new] = path
+        else:
+            mark("gone", tag)
+            os.unlink(path)
+            del files[tag]
+    os.close(mark_fd)
+
+
+if __name__ == "__main__":
+    main()
