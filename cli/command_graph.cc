@@ -11,9 +11,11 @@
 #include "cli/command.h"
 #include "cli/convert_lists.h"
 #include "cli/graph_output.h"
+#include "graphfmt/csr.h"
 #include "graphfmt/grid.h"
 #include "graphfmt/input/weights.h"
 #include "graphfmt/rmat.h"
+#include "graphfmt/shards.h"
 #include "graphfmt/staging.h"
 #include "iomgr/base/size.h"
 #include "iomgr/stub.h"
@@ -28,6 +30,7 @@ struct ConvertCommand {
   EdgeFormat to = EdgeFormat::kGrid;
   std::optional<WeightType> weights;
   bool overwrite = false;
+  bool no_blocks = false;
   uint32_t partitions = 0;
   uint32_t threads = 0;
   std::optional<uint64_t> memory_bytes;
@@ -35,18 +38,9 @@ struct ConvertCommand {
 };
 
 // A wrong command line that the parser alone could not know.
-Outcome<int> usage(const std::string& reason, const std::string& command) {
+Outcome<int> graph_usage(const std::string& reason, const std::string& command) {
   complain(fmt::format("{} (see graphlane {} --help)", reason, command));
   return kUsage;
-}
-
-// `text` with the user's own words for a path that is built at.
-std::string with_path(std::string text, const std::string& built, const std::string& given) {
-  if (built == given || built.empty()) return text;
-  for (size_t at = text.find(built); at != std::string::npos; at = text.find(built, at + given.size())) {
-    text.replace(at, built.size(), given);
-  }
-  return text;
 }
 
 void print_notes(const std::string& input, const std::vector<std::string>& notes) {
@@ -69,6 +63,24 @@ void print_edges(const std::string& output, const EdgeListSummary& summary) {
              summary.vertex_count, summary.edge_count);
 }
 
+// Where what does not fit into memory goes: there is room for the graph.
+std::string parent_of(const std::string& path) {
+  std::error_code failed;
+  return std::filesystem::absolute(path, failed).lexically_normal().parent_path().string();
+}
+
+// How IN is read, for what needs no more than that.
+EdgeListOptions list_options(const ConvertCommand& options, const std::string& path, uint64_t usual_memory_bytes) {
+  EdgeListOptions list = options.list;
+  list.path = options.input;
+  list.threads = options.threads;
+  list.memory_budget_bytes = options.memory_bytes.value_or(usual_memory_bytes);
+  if (path != "-") list.spill_directory = parent_of(path);
+  return list;
+}
+
+constexpr uint64_t kSortingMemory = uint64_t{1} << 30;
+
 Outcome<void> to_grid(const ConvertCommand& options, const std::string& path) {
   GridOptions grid{.input = options.input,
                    .format = options.list.format,
@@ -78,7 +90,9 @@ Outcome<void> to_grid(const ConvertCommand& options, const std::string& path) {
                    .partitions = options.partitions,
                    .threads = options.threads,
                    .overwrite = options.overwrite,
+                   .blocks = !options.no_blocks,
                    .reading = options.list};
+  grid.reading.spill_directory = parent_of(path);
   if (options.memory_bytes) grid.memory_budget_bytes = *options.memory_bytes;
   const Outcome<GridSummary> built = build_grid(grid);
   if (!built) return built.error();
@@ -96,16 +110,9 @@ Outcome<void> may_become_list(const std::string& path) {
   return Staging::may_replace(path, Staging::Kind::kFile, true);
 }
 
-Outcome<void> may_become_grid_directory(const std::string& path) {
-  const Outcome<void> may = Staging::may_replace(path, Staging::Kind::kDirectory, true);
-  return may ? may_become_grid(path) : may;
-}
-
 Outcome<void> to_list(const ConvertCommand& options, const std::string& path) {
-  EdgeListOptions input = options.list;
-  input.path = options.input;
-  input.threads = options.threads;
-  if (options.memory_bytes) input.memory_budget_bytes = *options.memory_bytes;
+  const bool sorts = options.list.simple || !options.list.renumber_map.empty();
+  const EdgeListOptions input = list_options(options, path, sorts ? kSortingMemory : EdgeListOptions().memory_budget_bytes);
   const Outcome<EdgeListSummary> written = convert_edges(
       input, {.path = path, .format = options.to, .overwrite = options.overwrite, .comment = {}});
   if (!written) return written.error();
@@ -115,15 +122,60 @@ Outcome<void> to_list(const ConvertCommand& options, const std::string& path) {
 }
 
 Outcome<void> to_lists(const ConvertCommand& options, const std::string& path) {
-  EdgeListOptions input = options.list;
-  input.path = options.input;
-  input.threads = options.threads;
-  input.memory_budget_bytes = options.memory_bytes.value_or(uint64_t{1} << 30);
+  const EdgeListOptions input = list_options(options, path, kSortingMemory);
   const auto notes = convert_to_lists(
       {.input = input, .codec = options.codec, .overwrite = options.overwrite, .path = path, .shown = options.output});
   if (!notes) return notes.error();
   print_notes(options.input, *notes);
   return {};
+}
+
+Outcome<void> to_csr(const ConvertCommand& options, const std::string& path) {
+  const Outcome<EdgeListSummary> built = build_csr(
+      {.list = list_options(options, path, kSortingMemory), .output = path, .overwrite = options.overwrite});
+  if (!built) return built.error();
+  print_edges(options.output, *built);
+  print_notes(options.input, built->notes);
+  return {};
+}
+
+Outcome<void> to_shards(const ConvertCommand& options, const std::string& path) {
+  namespace fs = std::filesystem;
+  const fs::path given = fs::path(options.output).has_filename() ? fs::path(options.output)
+                                                                 : fs::path(options.output).parent_path();
+  const std::string name = given.filename().string();
+  const Outcome<ShardsSummary> built = build_shards({.list = list_options(options, path, kSortingMemory),
+                                                     .output = path,
+                                                     .name = name,
+                                                     .shards = options.partitions,
+                                                     .overwrite = options.overwrite});
+  if (!built) return built.error();
+  if (!quiet) {
+    fmt::print("{}: {} vertices, {} edges in {} shards; GraphChi's programs take it as: file {}\n", options.output,
+               built->vertex_count, built->edge_count, built->shards, (given / name).string());
+  }
+  std::vector<std::string> notes = built->notes;
+  if (built->self_loop_count > 0) {
+    notes.push_back(fmt::format("{} self-loops are left out, as GraphChi's sharder leaves them out", built->self_loop_count));
+  }
+  print_notes(options.input, notes);
+  return {};
+}
+
+// A graph that is a directory: what makes it, and what it may replace.
+struct DirectoryGraph {
+  Outcome<void> (*build)(const ConvertCommand& options, const std::string& path);
+  Outcome<void> (*may_become)(const std::string& dir);
+};
+
+std::optional<DirectoryGraph> directory_graph(EdgeFormat format) {
+  switch (format) {
+    case EdgeFormat::kGrid: return DirectoryGraph{to_grid, may_become_grid};
+    case EdgeFormat::kCsr: return DirectoryGraph{to_csr, may_become_csr};
+    case EdgeFormat::kShards: return DirectoryGraph{to_shards, may_become_shards};
+    case EdgeFormat::kLists: return DirectoryGraph{to_lists, may_become_lists};
+    default: return std::nullopt;
+  }
 }
 
 // Its reader would tell of a bad edge.
@@ -148,7 +200,7 @@ Outcome<void> check_not_replaced(const ConvertCommand& options) {
   return make_error(EINVAL, "{}: is in {}, which is to be replaced", options.input, options.output);
 }
 
-bool is_graph_directory(EdgeFormat format) { return format == EdgeFormat::kGrid || format == EdgeFormat::kLists; }
+bool is_graph_directory(EdgeFormat format) { return directory_graph(format).has_value(); }
 
 // Weights are kept as what OUT holds: text as much as it can, binary lists what --weights says, or IN.
 WeightType kept_weights(const ConvertCommand& options) {
@@ -157,7 +209,8 @@ WeightType kept_weights(const ConvertCommand& options) {
   }
   const bool from_binary = options.list.format == EdgeFormat::kBin || options.list.format == EdgeFormat::kU32;
   switch (options.to) {
-    case EdgeFormat::kGrid: return WeightType::kFloat32;
+    case EdgeFormat::kGrid:
+    case EdgeFormat::kShards: return WeightType::kFloat32;
     case EdgeFormat::kLists: return options.weights.value_or(WeightType::kFloat32);
     case EdgeFormat::kBin:
     case EdgeFormat::kU32: return options.weights.value_or(WeightType::kFloat32);
@@ -178,8 +231,17 @@ std::string convert_usage(const ConvertCommand& options) {
   if (options.output == "-" && ::isatty(STDOUT_FILENO) != 0 && name_of(options.to).find_first_of("0b") == 0) {
     return "standard output is a terminal: --to snap is readable there";
   }
-  if (options.partitions != 0 && options.to != EdgeFormat::kGrid) return "-p is for grids";
-  if (options.list.simple && options.to != EdgeFormat::kLists) return "--simple is for lists";
+  if (options.partitions != 0 && options.to != EdgeFormat::kGrid && options.to != EdgeFormat::kShards) {
+    return "-p is for grids and shards";
+  }
+  const EdgeColumns& columns = options.list.columns;
+  const bool is_text = options.list.format != EdgeFormat::kBin && options.list.format != EdgeFormat::kU32 &&
+                       options.list.format != EdgeFormat::kU64;
+  if (!is_text && (columns.source != 0 || columns.delimiter != 0 || columns.header)) {
+    return "--columns, --delimiter and --header are for text";
+  }
+  if (options.no_blocks && options.to != EdgeFormat::kGrid) return "--no-blocks is for grids";
+  if (options.list.renumber_map == "-") return "--renumber -: the map is a file";
   if (options.list.vertices > options.list.vertex_count_max) {
     return fmt::format("--vertices {}: a {} has at most {}{}", options.list.vertices, name_of(options.to),
                        options.list.vertex_count_max,
@@ -190,7 +252,8 @@ std::string convert_usage(const ConvertCommand& options) {
 
 Outcome<int> convert(const ConvertCommand& given) {
   ConvertCommand options = given;
-  const bool is_int32 = options.to == EdgeFormat::kGrid || options.to == EdgeFormat::kBin;
+  const bool is_int32 = options.to == EdgeFormat::kGrid || options.to == EdgeFormat::kShards || options.to == EdgeFormat::kBin;
+  options.list.overwrite_map = options.overwrite;
   options.list.vertex_count_max = is_int32 ? kVertexCountMax : kListVertexCountMax;
   options.list.weighted |= options.weights.has_value() || options.list.columns.weight != 0;
   options.list.stored_weights = options.weights;
@@ -200,22 +263,22 @@ Outcome<int> convert(const ConvertCommand& given) {
     if (extension == ".u32") options.list.format = EdgeFormat::kU32;
   }
   options.list.weight_type = kept_weights(options);
-  if (const std::string wrong = convert_usage(options); !wrong.empty()) return usage(wrong, "convert");
+  if (const std::string wrong = convert_usage(options); !wrong.empty()) return graph_usage(wrong, "convert");
   if (Outcome<void> plain = check_no_stub(options.input); !plain) return plain.error();
   if (Outcome<void> kept = check_not_replaced(options); !kept) return kept.error();
+  const auto directory = directory_graph(options.to);
+  const auto may_replace = [&](const std::string& path) -> Outcome<void> {
+    if (!directory) return may_become_list(path);
+    const Outcome<void> may = Staging::may_replace(path, Staging::Kind::kDirectory, true);
+    return may ? directory->may_become(path) : may;
+  };
   const auto build = [&](const std::string& path) -> Outcome<void> {
-    const Outcome<void> built = options.to == EdgeFormat::kGrid    ? to_grid(options, path)
-                                : options.to == EdgeFormat::kLists ? to_lists(options, path)
-                                                                   : to_list(options, path);
-    if (built) return {};
-    return Error{built.error().code, with_path(built.error().text, path, options.output)};
+    return directory ? directory->build(options, path) : to_list(options, path);
   };
   const Outcome<void> written = write_graph(
       {.path = options.output,
        .overwrite = options.overwrite,
-       .may_replace = options.to == EdgeFormat::kGrid    ? may_become_grid_directory
-                      : options.to == EdgeFormat::kLists ? may_become_lists
-                                                         : may_become_list,
+       .may_replace = may_replace,
        .build = build});
   if (!written) return written.error();
   return kOk;
@@ -244,7 +307,7 @@ EdgeFormat format_of_name(const std::string& path) {
 
 Outcome<int> generate(const RmatCommand& options) {
   const EdgeFormat to = options.to.value_or(options.output == "-" ? EdgeFormat::kSnap : format_of_name(options.output));
-  if (!is_written_format(to)) return usage(fmt::format("--to {}: not a list that is written", name_of(to)), "gen rmat");
+  if (!is_written_format(to)) return graph_usage(fmt::format("--to {}: not a list that is written", name_of(to)), "gen rmat");
   const RmatOptions rmat{.scale = options.scale,
                          .edges = options.edges.value_or(uint64_t{16} << std::min(options.scale, 32u)),
                          .seed = options.seed,
@@ -253,7 +316,7 @@ Outcome<int> generate(const RmatCommand& options) {
   const auto build = [&](const std::string& path) -> Outcome<void> {
     const Outcome<EdgeListSummary> list = write_rmat(
         rmat, {.path = path, .format = to, .overwrite = options.overwrite, .comment = {}});
-    if (!list) return Error{list.error().code, with_path(list.error().text, path, options.output)};
+    if (!list) return list.error();
     print_edges(options.output, *list);
     return {};
   };
@@ -315,7 +378,7 @@ Outcome<void> parse_delimiter(const std::string& text, EdgeColumns* columns) {
 void add_convert(Parser& parser) {
   const auto options = std::make_shared<ConvertCommand>();
   Command* command = parser.add(
-      "convert", "turn an edge list into a GridGraph grid, adjacency lists, or another edge list",
+      "convert", "turn an edge list into a GridGraph grid, GraphChi's shards, adjacency lists, a CSR of numpy, or another list",
       "graphlane convert -p 8 soc-LiveJournal1.txt.gz graphs/livejournal\n"
       "  graphlane convert --columns 2,3 --header --to u32 calls.csv.zst calls.u32\n\n"
       "Formats of IN, plain or compressed by gzip, xz, zstd, bzip2 or lz4. Without --from the name\n"
@@ -326,7 +389,7 @@ void add_convert(Parser& parser) {
       "  konect, dimacs    KONECT's out.*, DIMACS .gr\n"
       "  metis             a line of neighbours for each vertex\n"
       "  bin, u32, u64     pairs of int32, uint32, uint64\n"
-      "  grid, lists       a grid, or a directory of adjacency lists, made back\n"
+      "  grid, csr, shards, lists   what --to makes, made back\n"
       "mtx, konect, dimacs and metis count vertices from 1; they are 0 to n-1 then.");
   EdgeListOptions& list = options->list;
   list.format = EdgeFormat::kAuto;
@@ -334,8 +397,8 @@ void add_convert(Parser& parser) {
   command->add_option("OUT", options->output, "file or directory, which may lie in a volume; -: standard output")
       ->required();
   add_format(command, "--from", &list.format, "what IN is");
-  add_format(command, "--to", &options->to, "grid (unless given), lists, snap, csv, tsv, bin, u32 or u64");
-  command->add_option("-p,--partitions", options->partitions, "the grid has P x P blocks")
+  add_format(command, "--to", &options->to, "grid (unless given), lists, shards, csr, snap, csv, tsv, bin, u32 or u64");
+  command->add_option("-p,--partitions", options->partitions, "the grid has P x P blocks, or so many shards")
       ->in_range(uint32_t{1}, kPartitionsMax)
       ->type_name("P");
   command->add_flag("-w,--weighted", list.weighted, "edges have weights");
@@ -362,12 +425,17 @@ void add_convert(Parser& parser) {
       ->type_name("C");
   command->add_flag("--header", list.columns.header, "of text: skip the first line that is no comment");
   command->add_flag("--undirected", list.undirected, "every edge both ways, a self-loop once");
-  command->add_flag("--simple", list.simple, "to lists: without self-loops, and of equal edges only the first");
+  command->add_flag("--simple", list.simple, "sorted, without self-loops and duplicates (the first stays)");
+  command
+      ->add_option("--renumber", list.renumber_map,
+                   "vertices of any numbers or words become 0 to n-1; MAP gets a line NUMBER NAME for each")
+      ->type_name("MAP");
+  command->add_flag("--no-blocks", options->no_blocks, "of a grid: block-i-j, which engines do not read, take no space");
   command->add_option("--codec", options->codec, "of lists: raw, varint (unless given) or simd")
       ->one_of({"raw", "varint", "simd"});
   command->add_flag("--as-given", list.as_given, "believe --from, whatever IN looks like");
   command->add_option("--vertices", list.vertices, "how many there are, else largest + 1")->type_name("N");
-  add_size(command, "--memory", &options->memory_bytes, "use no more than this (1G for a grid or lists)");
+  add_size(command, "--memory", &options->memory_bytes, "use no more than this (1G for what is sorted)");
   command->add_option("--threads", options->threads, "use so many (all cores)")->type_name("N");
   command->add_flag("-f,--overwrite", options->overwrite, "replace what is there");
   parser.on_chosen(command, options, convert);

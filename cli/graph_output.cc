@@ -74,6 +74,15 @@ Outcome<void> import_over(const Volume& volume, const std::string& source, const
   return done ? removed : done;
 }
 
+// An error in the user's own words: with `given` for the place where the graph was built meanwhile.
+Error with_given_path(Error error, const std::string& built, const std::string& given) {
+  std::string& text = error.text;
+  for (size_t at = text.find(built); at != std::string::npos; at = text.find(built, at + given.size())) {
+    text.replace(at, built.size(), given);
+  }
+  return error;
+}
+
 Outcome<void> write_in_volume(const VolumePath& out, const GraphOutput& output) {
   const Volume& volume = *out.volume;
   const std::string below = fs::path(out.below).has_filename()
@@ -100,16 +109,17 @@ Outcome<void> write_in_volume(const VolumePath& out, const GraphOutput& output) 
     return os_error(errno, scratch.path().string(), "cannot create");
   }
   const std::string built = scratch.path() / fs::path(below).filename();
-  if (Outcome<void> done = output.build(built); !done) return done;
+  if (Outcome<void> done = output.build(built); !done) return with_given_path(done.error(), built, output.path);
   if (Outcome<void> may = check_target(); !may) return may;  // what came meanwhile is not ours
   if (exists(*target)) {
     const TreePlace staged{.directory_fd = volume.root_fd(),
                            .path = (own / "imported").string(),
                            .shown = (scratch.path() / "imported").string()};
-    return import_over(volume, built, staged, *target, check_target);
+    const Outcome<void> done = import_over(volume, built, staged, *target, check_target);
+    return done ? done : with_given_path(done.error(), built, output.path);
   }
   const auto imported = import_built(volume, built, {.destination = target->path});
-  if (!imported) return imported.error();
+  if (!imported) return with_given_path(imported.error(), built, output.path);
   return {};
 }
 

@@ -40,6 +40,7 @@ struct GridOptions {
   uint64_t memory_budget_bytes = uint64_t{1} << 30;
   unsigned threads = 0;        // 0: one for each core we may use, as memory allows
   bool overwrite = false;      // replace an existing grid (never anything else)
+  bool blocks = true;          // false: block-i-j are holes of their size, which is all that GridGraph asks
   EdgeListOptions reading = {};  // how the list is read, but for what stands above
   uint32_t run_edges = 0;      // for tests: edges in a run; 0: 24 MiB, as GridGraph reads
 };
@@ -71,7 +72,8 @@ struct GridInfo {
 Outcome<GridInfo> read_grid(const std::string& dir);
 
 // read_grid(), and then every edge of `row`, `column` and the blocks: each vertex
-// lies in the partition that its place says, and the three copies are equal.
+// lies in the partition that its place says, and the three copies are equal (two, where
+// blocks are holes).
 Outcome<GridInfo> check_grid(const std::string& dir);
 
 }  // namespace graphlane

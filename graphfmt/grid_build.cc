@@ -43,7 +43,9 @@ uint64_t working_bytes(const MemoryPlan& plan, size_t run_bytes, size_t block_co
 Outcome<MemoryPlan> plan_memory(const GridOptions& options, size_t run_bytes, size_t block_count) {
   const uint64_t budget = options.memory_budget_bytes;
   MemoryPlan plan;
-  plan.reader_bytes = std::min(kReaderBytesMax, budget / 8);
+  // What is sorted while it is read takes more.
+  const bool sorts = options.reading.simple || !options.reading.renumber_map.empty();
+  plan.reader_bytes = sorts ? budget / 4 : std::min(kReaderBytesMax, budget / 8);
   for (const unsigned wanted = usable_threads(options.threads); plan.threads < wanted; ++plan.threads) {
     MemoryPlan more = plan;
     ++more.threads;
@@ -75,7 +77,14 @@ class GridBuilder : public EdgeSink {
     if (options.vertices != 0) set_layout(options.vertices);
   }
 
+  // Errors name the output, and not where it is built.
   Outcome<GridSummary> run() {
+    Outcome<GridSummary> built = build();
+    return built ? built : staging_.with_final_name(built.error(), options_.output);
+  }
+
+ private:
+  Outcome<GridSummary> build() {
     store_.emplace(staging_.path() + "/spill", run_bytes_, table_bytes(), plan_.store_bytes);
     EdgeListOptions reading = options_.reading;
     reading.path = options_.input;
@@ -100,6 +109,7 @@ class GridBuilder : public EdgeSink {
     return finish(*read);
   }
 
+ public:
   Outcome<void> take(EdgeBatch& batch) override {
     const char* from = batch.records.data();
     for (size_t left = batch.records_bytes(); left > 0;) {
@@ -226,6 +236,7 @@ class GridBuilder : public EdgeSink {
     GridWriteJob job{.dir = staging_.path(),
                      .label = "write " + options_.output,
                      .weighted = options_.weighted,
+                     .blocks = options_.blocks,
                      .vertex_count = vertex_count_,
                      .layout = *layout_,
                      .run_bytes = run_bytes_,

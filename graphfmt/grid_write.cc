@@ -1,5 +1,7 @@
 #include "graphfmt/grid_write.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <tuple>
@@ -34,14 +36,14 @@ class GridWriter {
     lay_out();
     if (auto opened = open(); !opened) return opened.error();
     const std::vector<Group> groups = divide();
-    Progress progress(job_.label, 3 * row_start_.back());
+    Progress progress(job_.label, copies() * row_start_.back());
     auto done = for_each_index<Scratch>(
         job_.threads, groups.size(), [&](size_t index, Scratch& scratch) -> Outcome<void> {
           const Group& group = groups[index];
           const uint64_t bytes = row_start_[group.end] - row_start_[group.first];
           const bool stream = bytes > job_.group_bytes;
           auto written = stream ? stream_block(group.first, scratch) : gather(group, scratch);
-          if (written) progress.add(3 * bytes);
+          if (written) progress.add(copies() * bytes);
           return written;
         });
     if (!done) return done.error();
@@ -52,6 +54,9 @@ class GridWriter {
   }
 
  private:
+  // In files.
+  uint64_t copies() const { return job_.blocks ? 3 : 2; }
+
   // What one thread works with.
   struct Scratch {
     Buffer group;
@@ -173,7 +178,7 @@ class GridWriter {
       const size_t bytes = row_start_[b + 1] - row_start_[b];
       if (bytes == 0) continue;
       const char* const block = data + (row_start_[b] - base);
-      if (auto done = file->write(block, bytes, 0); !done) return done;
+      if (auto done = write_block(*file, block, bytes, 0); !done) return done;
       if (auto done = column_.write(block, bytes, column_start_of(b)); !done) return done;
       if (auto closed = file->close(); !closed) return closed;
     }
@@ -188,7 +193,7 @@ class GridWriter {
     size_t held_bytes = 0;
     const auto append = [&](const char* data, size_t bytes) -> Outcome<void> {
       const uint64_t at = std::exchange(done_bytes, done_bytes + bytes);
-      if (auto done = file->write(data, bytes, at); !done) return done;
+      if (auto done = write_block(*file, data, bytes, at); !done) return done;
       if (auto done = row_.write(data, bytes, row_start_[block] + at); !done) return done;
       return column_.write(data, bytes, column_start_of(block) + at);
     };
@@ -202,6 +207,13 @@ class GridWriter {
         });
     if (streamed) streamed = release();
     return streamed ? file->close() : streamed;
+  }
+
+  // Or as much of a hole.
+  Outcome<void> write_block(const OutFile& file, const char* data, size_t bytes, uint64_t at) const {
+    if (job_.blocks) return file.write(data, bytes, at);
+    if (::ftruncate(file.fd.get(), static_cast<off_t>(at + bytes)) != 0) return os_error(errno, file.path, "cannot write");
+    return {};
   }
 
   Outcome<OutFile> create_block(size_t block) const {
@@ -224,7 +236,7 @@ class GridWriter {
         {"/column_offset", column_start_.data(), table_bytes},
         {"/row_offset", row_start_.data(), table_bytes},
         {"/meta", meta.data(), meta.size()}};
-    uint64_t written = 3 * row_start_.back();
+    uint64_t written = copies() * row_start_.back();
     for (const auto& [name, data, bytes] : files) {
       auto file = OutFile::create(job_.dir + name);
       if (!file) return file.error();

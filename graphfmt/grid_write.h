@@ -23,6 +23,7 @@ struct GridWriteJob {
   std::string dir;
   std::string label;  // for Progress
   bool weighted = false;
+  bool blocks = true;  // false: holes of their size
   uint64_t vertex_count = 0;
   GridLayout layout;
   size_t run_bytes = 0;

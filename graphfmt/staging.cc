@@ -35,7 +35,7 @@ Outcome<fs::path> resolved(const std::string& path) {
 Outcome<void> Staging::may_replace(const std::string& path, Kind kind, bool overwrite) {
   struct stat st;
   if (::lstat(path.c_str(), &st) != 0) return {};
-  if (!overwrite) return make_error(EEXIST, "{}: exists already, and is not to be overwritten", path);
+  if (!overwrite) return make_error(EEXIST, "{}: exists already (--overwrite replaces it)", path);
   if (kind == Kind::kDirectory && !S_ISDIR(st.st_mode)) {
     return make_error(ENOTDIR, "{}: exists and is not a directory", path);
   }
@@ -48,7 +48,11 @@ Outcome<void> Staging::may_replace(const std::string& path, Kind kind, bool over
 Outcome<Staging> Staging::create(const std::string& final_path, Kind kind, bool overwrite) {
   auto target = resolved(final_path);
   if (!target) return target.error();
-  if (auto allowed = may_replace(*target, kind, overwrite); !allowed) return allowed.error();
+  if (auto allowed = may_replace(*target, kind, overwrite); !allowed) {
+    Error error = allowed.error();  // it begins with the path, which the user gave otherwise
+    error.text.replace(0, target->native().size(), final_path);
+    return error;
+  }
   const fs::path parent = target->parent_path();
   const std::string prefix = "." + target->filename().string() + ".partial-";
   remove_unlocked(parent, prefix);
@@ -64,14 +68,14 @@ Outcome<Staging> Staging::create(const std::string& final_path, Kind kind, bool 
     if (kind == Kind::kDirectory) {
       if (::mkdir(path.c_str(), 0755) != 0) {
         if (errno == EEXIST) continue;
-        return os_error(errno, path, "cannot create");
+        return os_error(errno, target->string(), "cannot create");
       }
       staging.fd_ = lock_name(path, O_RDONLY | O_DIRECTORY);
       if (!staging.fd_) ::rmdir(path.c_str());
     } else {
       staging.fd_ = lock_name(path, O_RDWR | O_CREAT | O_EXCL);
       if (!staging.fd_ && errno != EEXIST && errno != EWOULDBLOCK) {
-        return os_error(errno, path, "cannot create");
+        return os_error(errno, target->string(), "cannot create");
       }
     }
     if (!staging.fd_) continue;
@@ -113,6 +117,15 @@ Outcome<void> Staging::commit() {
   fd_.reset();
   if (failed) return os_error(failed.value(), old_path, "written, but cannot remove what it replaces");
   return {};
+}
+
+Error Staging::with_final_name(Error error, const std::string& shown) const {
+  std::string& text = error.text;
+  for (size_t at = path_.empty() ? std::string::npos : text.find(path_); at != std::string::npos;
+       at = text.find(path_, at + shown.size())) {
+    text.replace(at, path_.size(), shown);
+  }
+  return error;
 }
 
 void Staging::swap(Staging& other) noexcept {

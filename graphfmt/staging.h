@@ -38,6 +38,9 @@ class Staging {
   const std::string& final_path() const { return final_path_; }  // symlinks resolved
   int fd() const { return fd_.get(); }                            // a file: open for writing
 
+  // An error with `shown`, what the user calls the output, for the place where it is built.
+  Error with_final_name(Error error, const std::string& shown) const;
+
   // Renames; what is there, if it may be replaced, is removed. Errors: as may_replace().
   Outcome<void> commit();
 

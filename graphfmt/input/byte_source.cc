@@ -29,7 +29,7 @@ std::string_view test_command(Compression compression) {
 
 }  // namespace
 
-Outcome<std::unique_ptr<ByteSource>> ByteSource::open(const std::string& path) {
+Outcome<std::unique_ptr<ByteSource>> ByteSource::open(const std::string& path, std::optional<Compression> known) {
   std::unique_ptr<ByteSource> source(new ByteSource);
   source->name_ = path == "-" ? "standard input" : path;
   source->fd_ = Fd(path == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
@@ -46,7 +46,7 @@ Outcome<std::unique_ptr<ByteSource>> ByteSource::open(const std::string& path) {
     if (auto grown = buffer->reserve(bytes); !grown) return grown.error();
   }
   if (auto filled = source->fill_raw(); !filled) return filled.error();
-  source->compression_ = compression_of(source->raw());
+  source->compression_ = known ? *known : compression_of(source->raw());
   if (source->compression_ != Compression::kNone) {
     auto decoder = Decoder::create(source->compression_);
     if (!decoder) return make_error(EINVAL, "{}: {}", source->name_, decoder.error().text);

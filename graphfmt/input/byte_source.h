@@ -25,8 +25,9 @@ namespace graphlane {
 
 class ByteSource {
  public:
-  // "-": standard input. EISDIR: a directory.
-  static Outcome<std::unique_ptr<ByteSource>> open(const std::string& path);
+  // "-": standard input. EISDIR: a directory. `known`: what it is compressed by, else its first bytes tell.
+  static Outcome<std::unique_ptr<ByteSource>> open(const std::string& path,
+                                                   std::optional<Compression> known = std::nullopt);
 
   const std::string& name() const { return name_; }  // for messages
   Compression compression() const { return compression_; }

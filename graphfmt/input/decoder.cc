@@ -21,12 +21,14 @@ Error codec_error(std::string_view reason) { return make_error(EINVAL, "{}", rea
 
 class GzipDecoder : public Decoder {
  public:
+  // zlib's window, and 16 more for gzip's head.
+  explicit GzipDecoder(int window_bits) : window_bits_(window_bits) {}
   ~GzipDecoder() override { ::inflateEnd(&z_); }
 
   Outcome<void> restart() override {
     ::inflateEnd(&z_);
     z_ = {};
-    if (::inflateInit2(&z_, 15 + 16) != Z_OK) return codec_error("out of memory");
+    if (::inflateInit2(&z_, window_bits_) != Z_OK) return codec_error("out of memory");
     return {};
   }
 
@@ -44,6 +46,7 @@ class GzipDecoder : public Decoder {
   }
 
  private:
+  const int window_bits_;
   z_stream z_{};
 };
 
@@ -164,7 +167,7 @@ bool is_skippable_frame(std::string_view head) {
 }  // namespace
 
 Compression compression_of(std::string_view head) {
-  if (head.starts_with("\x1f\x8b"sv)) return Compression::kGzip;
+  if (head.starts_with("\x1f\x8b\x08"sv)) return Compression::kGzip;
   if (head.starts_with("\xfd" "7zXZ\0"sv)) return Compression::kXz;
   if (head.starts_with("\x28\xb5\x2f\xfd"sv) || is_skippable_frame(head)) return Compression::kZstd;
   if (head.starts_with("BZh"sv) && head.size() > 3 && head[3] >= '1' && head[3] <= '9') {
@@ -187,6 +190,7 @@ std::string_view name_of(Compression compression) {
     case Compression::kZstd: return "zstd";
     case Compression::kBzip2: return "bzip2";
     case Compression::kLz4: return "lz4";
+    case Compression::kZlib: return "zlib";
   }
   return "?";
 }
@@ -194,7 +198,8 @@ std::string_view name_of(Compression compression) {
 Outcome<std::unique_ptr<Decoder>> Decoder::create(Compression compression) {
   std::unique_ptr<Decoder> decoder;
   switch (compression) {
-    case Compression::kGzip: decoder = std::make_unique<GzipDecoder>(); break;
+    case Compression::kGzip: decoder = std::make_unique<GzipDecoder>(15 + 16); break;
+    case Compression::kZlib: decoder = std::make_unique<GzipDecoder>(15); break;
     case Compression::kXz: decoder = std::make_unique<LzmaDecoder>(false); break;
     case Compression::kLzma: decoder = std::make_unique<LzmaDecoder>(true); break;
     case Compression::kZstd: decoder = std::make_unique<ZstdDecoder>(); break;

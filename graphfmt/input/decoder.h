@@ -15,9 +15,9 @@
 
 namespace graphlane {
 
-enum class Compression { kNone, kGzip, kXz, kLzma, kZstd, kBzip2, kLz4 };
+enum class Compression { kNone, kGzip, kXz, kLzma, kZstd, kBzip2, kLz4, kZlib };
 
-// What the first bytes of a file, or of a member, say. `head` may be short.
+// What the first bytes of a file, or of a member, say; kZlib has no magic to tell. `head` may be short.
 Compression compression_of(std::string_view head);
 std::string_view name_of(Compression compression);
 

@@ -2,11 +2,14 @@
 
 #include <sys/stat.h>
 
+#include <optional>
 #include <utility>
 
 #include "graphfmt/edge_writer.h"
 #include "graphfmt/input/edge_source.h"
 #include "graphfmt/input/mirror_sink.h"
+#include "graphfmt/input/renumber.h"
+#include "graphfmt/input/simple_sink.h"
 #include "graphfmt/line.h"
 
 namespace graphlane {
@@ -76,57 +79,101 @@ Outcome<void> check_look(const ByteSource& source, const EdgeListOptions& option
   return {};
 }
 
-// The stations between a reader and the caller's sink.
+// The stations between a reader and the caller's sink, the last one first.
 class EdgeStations {
  public:
-  EdgeStations(const EdgeListOptions& options, EdgeSink& sink) : options_(options), sink_(sink) {}
-
-  ReadResult read_directory() {
-    return read_through(options_.undirected, false,
-                        [&](const EdgeTarget& target) { return read_graph_directory(options_, target); });
+  EdgeStations(const EdgeListOptions& options, EdgeSink& sink) : options_(options), sink_(sink) {
+    // Half for the reader, half for what sorts; a part of it for each of two.
+    const uint64_t stations = (options.simple ? 1u : 0u) + (options.renumber_map.empty() ? 0u : 1u);
+    share_bytes_ = options.memory_budget_bytes / (stations + 1);
+    reading_ = options;
+    reading_.memory_budget_bytes = share_bytes_;
   }
 
-  ReadResult read_file() {
-    auto source = ByteSource::open(options_.path);
-    if (!source) return source.error();
-    EdgeListOptions options = options_;
-    options.format = resolve_format(options_, (*source)->head());
-    if (auto looked = check_look(**source, options_, options.format); !looked) return looked.error();
-    if (auto checked = check_options(options); !checked) return checked.error();
-    if (is_directory_format(options.format)) {
-      return make_error(ENOTDIR, "{}: is a file, and a {} is a directory", (*source)->name(), name_of(options.format));
-    }
-    if (is_binary_format(options.format)) {
-      return read_through(options.undirected, false,
-                          [&](const EdgeTarget& target) { return read_binary(**source, options, target); });
-    }
-    if (options.format == EdgeFormat::kMetis) {
-      return read_through(false, false, [&](const EdgeTarget& target) { return read_metis(**source, options, target); });
-    }
-    const Outcome<TextPlan> plan = plan_text(options, options.format, (*source)->head());
-    if (!plan) return make_error(plan.error().code, "{}: {}", (*source)->name(), plan.error().text);
-    return read_through(plan->mirror || options.undirected, plan->negate,
-                        [&](const EdgeTarget& target) { return read_text(**source, *plan, options, target); });
+  ReadResult run() {
+    return is_directory(options_.path) ? read_directory() : read_file();
   }
 
  private:
+  ReadResult read_directory() {
+    return read_through({.mirrored = options_.undirected},
+                        [&](const EdgeTarget& target) { return read_graph_directory(reading_, target); });
+  }
+
+  ReadResult read_file() {
+    std::optional<Compression> known;
+    if (options_.as_given && is_binary_format(options_.format)) known = Compression::kNone;
+    auto source = ByteSource::open(options_.path, known);
+    if (!source) return source.error();
+    reading_.format = resolve_format(options_, (*source)->head());
+    if (auto looked = check_look(**source, options_, reading_.format); !looked) return looked.error();
+    if (auto checked = check_options(reading_); !checked) return checked.error();
+    if (is_directory_format(reading_.format)) {
+      return make_error(ENOTDIR, "{}: is a file, and {} is a directory", (*source)->name(), name_of(reading_.format));
+    }
+    if (is_binary_format(reading_.format)) {
+      return read_through({.mirrored = options_.undirected},
+                          [&](const EdgeTarget& target) { return read_binary(**source, reading_, target); });
+    }
+    if (reading_.format == EdgeFormat::kMetis) {
+      return read_through({}, [&](const EdgeTarget& target) { return read_metis(**source, reading_, target); });
+    }
+    const Outcome<TextPlan> plan = plan_text(reading_, reading_.format, (*source)->head());
+    if (!plan) return make_error(plan.error().code, "{}: {}", (*source)->name(), plan.error().text);
+    return read_through({.mirrored = plan->mirror || options_.undirected, .negated = plan->negate},
+                        [&](const EdgeTarget& target) { return read_text(**source, *plan, reading_, target); });
+  }
+
+  struct Way {
+    bool mirrored = false;
+    bool negated = false;
+  };
+
   template <class Read>
-  ReadResult read_through(bool mirrored, bool negated, const Read& read) {
-    if (!mirrored) return read(EdgeTarget{.numbers = &sink_});
-    MirrorSink mirror(sink_, negated);
-    ReadResult result = read(EdgeTarget{.numbers = &mirror});
-    if (result) result->edge_count = mirror.edge_count();
+  ReadResult read_through(const Way& way, const Read& read) {
+    std::optional<SimpleSink> simple;
+    if (options_.simple) {
+      simple.emplace(sink_, options_.weighted, options_.weight_type, share_bytes_, options_.spill_directory);
+    }
+    EdgeSink& sorted = simple ? static_cast<EdgeSink&>(*simple) : sink_;
+    std::optional<MirrorSink> mirror;
+    if (way.mirrored) mirror.emplace(sorted, way.negated);
+    EdgeSink& first = mirror ? static_cast<EdgeSink&>(*mirror) : sorted;
+    ReadResult result = read_numbered(first, read);
+    if (!result) return result;
+    if (mirror) result->edge_count = mirror->edge_count();
+    if (!simple) return result;
+    if (auto done = simple->hand_on(options_.threads); !done) return done.error();
+    if (simple->edge_count() == 0) return make_error(EINVAL, "{}: no edges but self-loops in it", options_.path);
+    result->edge_count = simple->edge_count();
+    return result;
+  }
+
+  template <class Read>
+  ReadResult read_numbered(EdgeSink& sink, const Read& read) {
+    if (options_.renumber_map.empty()) return read(EdgeTarget{.numbers = &sink});
+    EdgeListOptions options = options_;
+    options.memory_budget_bytes = share_bytes_;
+    auto renumberer = Renumberer::create(options);
+    if (!renumberer) return renumberer.error();
+    ReadResult result = read(EdgeTarget{.names = renumberer->get()});
+    if (!result) return result;
+    auto vertex_count = (*renumberer)->hand_on(sink, options_.threads);
+    if (!vertex_count) return vertex_count.error();
+    result->vertex_count = *vertex_count;
     return result;
   }
 
   const EdgeListOptions& options_;
   EdgeSink& sink_;
+  uint64_t share_bytes_ = 0;
+  EdgeListOptions reading_;
 };
 
 // Ten times more vertices than edges: numbers with gaps, and much memory for nothing.
 void note_gaps(const EdgeListOptions& options, EdgeListSummary& summary) {
   constexpr uint64_t kGapsMin = 1000;
-  if (options.vertices != 0 || summary.vertex_count < kGapsMin) return;
+  if (options.vertices != 0 || !options.renumber_map.empty() || summary.vertex_count < kGapsMin) return;
   if (summary.vertex_count / 10 < summary.edge_count) return;
   summary.notes.push_back(fmt::format("{} vertices, but only {} edges: --renumber MAP numbers those that have edges 0 to n-1",
                                       summary.vertex_count, summary.edge_count));
@@ -154,8 +201,7 @@ std::string_view name_of(EdgeFormat format) {
 Outcome<EdgeListSummary> read_edges(const EdgeListOptions& options, EdgeSink& sink) {
   if (auto checked = check_options(options); !checked) return checked.error();
   return or_no_memory([&]() -> Outcome<EdgeListSummary> {
-    EdgeStations stations(options, sink);
-    ReadResult result = is_directory(options.path) ? stations.read_directory() : stations.read_file();
+    ReadResult result = EdgeStations(options, sink).run();
     if (!result) return result;
     if (options.vertices != 0) result->vertex_count = options.vertices;
     note_gaps(options, *result);

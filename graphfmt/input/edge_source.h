@@ -36,7 +36,7 @@ ReadResult read_binary(ByteSource& source, const EdgeListOptions& options, const
 // Every edge is there both ways already.
 ReadResult read_metis(ByteSource& source, const EdgeListOptions& options, const EdgeTarget& target);
 
-// A grid, CSR or GraphChi's shards; EINVAL: none of them.
+// A grid, CSR, GraphChi's shards or lists; EISDIR: none of them.
 ReadResult read_graph_directory(const EdgeListOptions& options, const EdgeTarget& target);
 
 }  // namespace graphlane

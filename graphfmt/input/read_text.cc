@@ -16,6 +16,8 @@ namespace {
 constexpr size_t kTextPieceMin = size_t{64} << 10;
 constexpr size_t kTextPieceMax = size_t{4} << 20;
 
+constexpr size_t kTokenShown = 24;  // of a quoted word in a reason
+
 struct TextPiece {
   Buffer text;  // whole lines, except at the end of the file
   size_t text_bytes = 0;
@@ -124,6 +126,12 @@ class TextReader {
                                   plan_.format == EdgeFormat::kSnap) &&
                                  parsed.issue->reason.ends_with("is not a vertex number") &&
                                  std::isalpha(static_cast<unsigned char>(parsed.issue->reason[1])) != 0;
+      const bool may_be_csv = plan_.format == EdgeFormat::kSnap && parsed.issue->reason.find(',') < kTokenShown &&
+                              parsed.issue->reason.ends_with("is not a vertex number");
+      if (may_be_csv) {
+        return make_error(EINVAL, "{}: line {}: {} (--from csv reads columns with commas)", source_.name(), line,
+                          parsed.issue->reason);
+      }
       return make_error(EINVAL, "{}: line {}: {}{}", source_.name(), line, parsed.issue->reason,
                         may_be_header ? " (--header skips a first line of names, --renumber MAP takes words for "
                                         "vertices)" : "");

@@ -291,7 +291,8 @@ std::optional<std::string> why_not_layout(std::string_view head, uint64_t size_b
   }
   const BinaryLayout pairs{};
   const bool may_be_pairs = size_bytes % pairs.record_bytes() == 0;
-  if (!look.vertices_fit && may_be_pairs) return looks_like(pairs);
+  // Large ones may be meant: --renumber takes them, and the reader says so.
+  if (!look.vertices_fit && may_be_pairs && look_at_records(head, pairs).all_small) return looks_like(pairs);
   // Not one that is likely: almost nothing, as vertices are that are taken for weights.
   if (layout.weight && look.any_weight && !look.any_likely_weight && may_be_pairs) return looks_like(pairs);
   return std::nullopt;

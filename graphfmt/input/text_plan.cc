@@ -9,6 +9,7 @@
 namespace graphlane {
 namespace {
 
+constexpr size_t kHeadBytesSeen = size_t{64} << 10;  // of a file: byte_source.h
 constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";
 
 bool equals_in_lower_case(std::string_view word, std::string_view lower) {
@@ -55,7 +56,7 @@ bool is_blank_line(std::string_view line) { return line.find_first_not_of(" \t")
 class TextPlanner {
  public:
   TextPlanner(const EdgeListOptions& options, EdgeFormat format, std::string_view head)
-      : options_(options), lines_(head), mark_bytes_(head.starts_with(kUtf8Mark) ? kUtf8Mark.size() : 0) {
+      : options_(options), head_bytes_(head.size()), lines_(head), mark_bytes_(head.starts_with(kUtf8Mark) ? kUtf8Mark.size() : 0) {
     plan_.format = format;
     lines_ = HeadLines(head.substr(mark_bytes_));
     SnapDialect& numbers = plan_.dialect.numbers;
@@ -79,8 +80,21 @@ class TextPlanner {
     if (!done) return done.error();
     plan_.header_bytes = mark_bytes_ + lines_.bytes();
     plan_.header_lines = lines_.count();
+    // Its last line may have been cut.
+    if (plan_.header_bytes >= kHeadBytesSeen && plan_.header_bytes == head_bytes_) {
+      return here("the head of the file is longer than 64 KiB");
+    }
     if (options_.columns.source != 0) choose_columns();
-    if (numbers().base == 1) plan_.notes.push_back("vertices count from 1 in it, and from 0 now");
+    if (!options_.renumber_map.empty()) {
+      if (plan_.target_offset != 0) {
+        return here("two sets of vertices with the same numbers: --renumber cannot tell them apart, and without it they are "
+                    "read");
+      }
+      // Names are no numbers yet.
+      plan_.declared_vertices.reset();
+      if (auto none = check_no_header(); !none) return none.error();
+    }
+    if (numbers().base == 1 && options_.renumber_map.empty()) plan_.notes.push_back("vertices count from 1 in it, and from 0 now");
     if (plan_.declared_vertices) {
       if (auto fits = check_declared_vertices(); !fits) return fits.error();
     }
@@ -116,6 +130,29 @@ class TextPlanner {
       lines_.take();
       if (!is_comment) return;
     }
+  }
+
+  // Where words are vertices, a header is an edge like any other: of words, before numbers.
+  Outcome<void> check_no_header() const {
+    if (options_.columns.header || options_.as_given) return {};
+    std::vector<bool> are_numbers;
+    HeadLines lines = lines_;
+    const char* const comments = plan_.dialect.numbers.comments;
+    for (auto line = lines.peek(); line && are_numbers.size() < 2; lines.take(), line = lines.peek()) {
+      if (is_blank_line(*line) || (*line)[0] == comments[0] || (*line)[0] == comments[1]) continue;
+      const auto columns = columns_of(*line, plan_.dialect.delimiter);
+      const auto is_number = [&](unsigned column) {
+        if (column > columns.size()) return false;
+        std::string_view text = columns[column - 1];
+        if (text.size() > 1 && text.front() == '"') text = text.substr(1, text.size() - 2);
+        return !text.empty() && text.find_first_not_of("-0123456789") == std::string_view::npos;
+      };
+      const bool source = is_number(plan_.dialect.source), target = is_number(plan_.dialect.target);
+      if (source != target) return {};
+      are_numbers.push_back(source);
+    }
+    if (are_numbers.size() < 2 || are_numbers[0] || !are_numbers[1]) return {};
+    return here("looks like a header: --header skips it (--as-given believes that it is an edge)");
   }
 
   Outcome<void> plan_snap() {
@@ -301,6 +338,7 @@ class TextPlanner {
   }
 
   const EdgeListOptions& options_;
+  const size_t head_bytes_;
   HeadLines lines_;
   const size_t mark_bytes_;
   TextPlan plan_;

@@ -51,7 +51,7 @@ WeightFit fit_of_float32(std::string_view token, float value) {
 // A whole number in text beyond 2^53.
 WeightFit fit_of_float64(std::string_view token, double value) {
   int64_t whole = 0;
-  if (std::abs(value) <= static_cast<double>(kFloat64WholeMax) || !is_whole_number(token)) return WeightFit::kKept;
+  if (std::abs(value) < static_cast<double>(kFloat64WholeMax) || !is_whole_number(token)) return WeightFit::kKept;
   if (!read_whole_token(token, whole)) return WeightFit::kLost;  // beyond int64, too
   return value < 0x1p63 && static_cast<int64_t>(value) == whole ? WeightFit::kKept : WeightFit::kLost;
 }
