@@ -7,6 +7,7 @@
 
 #include "iomgr/base/free_slot.h"
 #include "iomgr/base/futex.h"
+#include "iomgr/setup_cookie.h"
 
 namespace graphlane {
 namespace {
@@ -19,7 +20,7 @@ constexpr timespec kEventPatience{.tv_sec = 0, .tv_nsec = 100'000'000};
 void AheadQueue::open() {
   State expected = State::kNew;
   if (!state_.compare_exchange_strong(expected, State::kOpening)) return;  // another thread
-  const bool opened = ::syscall(SYS_io_setup, kIoCount, &context_) == 0;
+  const bool opened = ::syscall(SYS_io_setup, kIoCount, &context_, kSetupCookie) == 0;
   // Release: the context is there.
   state_.store(opened ? State::kOpen : State::kRefused, std::memory_order_release);
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "iomgr/base/sys.h"
+#include "iomgr/setup_cookie.h"
 
 namespace graphlane {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 int result_of(long status) { return static_cast<int>(status < 0 ? -errno : status); }
 
 int setup(uint32_t depth, io_context_t* context) {
-  return result_of(::syscall(SYS_io_setup, depth, context));
+  return result_of(::syscall(SYS_io_setup, depth, context, kSetupCookie));
 }
 int submit_one(io_context_t context, iocb* block) {
   return result_of(::syscall(SYS_io_submit, context, 1L, &block));

@@ -5,10 +5,8 @@
 #include <sstream>
 
 namespace graphlane {
-namespace {
 
-// Blank, tab, newline and backslash stand there as \040 and so on (proc(5)).
-std::string unescape(const std::string& text) {
+std::string unescape_mount_field(const std::string& text) {
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\\' && i + 3 < text.size()) {
@@ -21,6 +19,8 @@ std::string unescape(const std::string& text) {
   }
   return plain;
 }
+
+namespace {
 
 // "rw,user_id=1000,group_id=1000": FUSE's option.
 uid_t mount_user_of(const std::string& options) {
@@ -42,7 +42,8 @@ std::vector<VolumeMount> list_volume_mounts() {
     std::string skipped, point, type, source, options;
     before >> skipped >> skipped >> skipped >> skipped >> point;
     after >> type >> source >> options;
-    if (type == kMountType) mounts.push_back({unescape(point), unescape(source), mount_user_of(options)});
+    if (type != kMountType) continue;
+    mounts.push_back({unescape_mount_field(point), unescape_mount_field(source), mount_user_of(options)});
   }
   return mounts;
 }

@@ -18,6 +18,10 @@ struct VolumeMount {
   uid_t user = 0;           // who mounted it, and runs its daemon
 };
 
+// A field of fstab or mountinfo as it was before blank, tab, newline and backslash became \040 and so on
+// (proc(5)).
+std::string unescape_mount_field(const std::string& text);
+
 // In the order of mounting; of several at one place the last is seen. Empty
 // where there is no /proc.
 std::vector<VolumeMount> list_volume_mounts();

@@ -65,6 +65,13 @@ Fd ServerAddress::connect(timeval patience) const {
   return socket;
 }
 
+bool ServerAddress::send_byte() const {
+  const Fd socket(static_cast<int>(::syscall(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
+  const char byte = 1;
+  return socket && ::syscall(SYS_sendto, socket.get(), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL, &address_,
+                             length_) == 1;
+}
+
 void set_patience(int socket, timeval patience) {
   for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
     ::syscall(SYS_setsockopt, socket, SOL_SOCKET, option, &patience, sizeof patience);

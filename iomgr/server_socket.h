@@ -34,6 +34,8 @@ class ServerAddress {
   Fd listen() const;
   // Empty: nobody answers there (errno).
   Fd connect(timeval patience) const;
+  // One byte, by a datagram, to who has bound it; false: nobody has.
+  bool send_byte() const;
 
  private:
   sockaddr_un address_ = {.sun_family = AF_UNIX, .sun_path = {}};

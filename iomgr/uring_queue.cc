@@ -5,15 +5,37 @@
 #include <utility>
 
 #include "iomgr/base/sys.h"
+#include "iomgr/setup_cookie.h"
 
 namespace graphlane {
+
+namespace {
+
+// As io_uring_queue_init(), but for the cookie. 0 or -errno.
+int set_up_ring(uint32_t entries, io_uring* ring, unsigned flags) {
+  io_uring_params parameters = {};
+  parameters.flags = flags;
+  const auto fd = static_cast<int>(::syscall(SYS_io_uring_setup, entries, &parameters, kSetupCookie));
+  if (fd < 0) return -errno;
+  const int status = io_uring_queue_mmap(fd, &parameters, ring);
+  if (status < 0) {
+    sys::close(fd);
+    return status;
+  }
+  ring->features = parameters.features;
+  // liburing 2.4 and newer never write the array again.
+  for (uint32_t i = 0; i < parameters.sq_entries; ++i) ring->sq.array[i] = i;
+  return 0;
+}
+
+}  // namespace
 
 Result<void> UringQueue::open(uint32_t depth, int fd_floor) {
   // COOP_TASKRUN (5.19): completions are handled when we enter the kernel
   // anyway, instead of by interrupting the program's computation.
   const uint32_t entries = depth + 1;  // one for wake_by()
-  int status = io_uring_queue_init(entries, &ring_, IORING_SETUP_COOP_TASKRUN);
-  if (status == -EINVAL) status = io_uring_queue_init(entries, &ring_, 0);
+  int status = set_up_ring(entries, &ring_, IORING_SETUP_COOP_TASKRUN);
+  if (status == -EINVAL) status = set_up_ring(entries, &ring_, 0);
   if (status < 0) return Errno{-status};
   if (ring_.ring_fd < fd_floor) {
     const int high = sys::fcntl(ring_.ring_fd, F_DUPFD_CLOEXEC, fd_floor);

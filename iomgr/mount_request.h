@@ -1,0 +1,38 @@
+// MountRequest: how a preloaded program under `graphlane run` has a volume mounted that nobody foresaw,
+// before it gets a descriptor of it, or becomes a program that the library is not in.
+//
+//   program ── request, text ──► the process beside `graphlane run` (fuse/later_mounts.h)
+//           ◄── reply ────────── mounted over its own directory, in the program's mount namespace
+//
+// The socket is an abstract one (server_socket.h); its name stands in the environment. Both ends run as
+// one user. Nothing of the reply is believed: the program looks at the file again.
+#pragma once
+
+#include <cstdint>
+
+namespace graphlane {
+
+inline constexpr char kMounterVariable[] = "GRAPHLANE_MOUNTER";   // the socket's name
+inline constexpr char kNoMountVariable[] = "GRAPHLANE_NO_MOUNT";  // set: by the preload library alone
+inline constexpr char kProgramVariable[] = "GRAPHLANE_PROGRAM";   // the graphlane command's own file
+inline constexpr char kReportedVariable[] = "GRAPHLANE_REPORTED";  // who is told of each report (cli/report_watch.h)
+
+struct MountRequest {
+  static constexpr uint32_t kMagic = 0x31524d47;
+  static constexpr uint32_t kTextMax = 2 << 20;
+  enum Kind : uint32_t {
+    kPath = 1,     // a volume's directory, or what lies in it
+    kCommand = 2,  // a program's file, its words, its environment: each with its NUL
+  };
+  uint32_t magic = kMagic;
+  uint32_t kind = kPath;
+  uint32_t word_count = 0;  // of kCommand
+  uint32_t text_bytes = 0;  // follow
+};
+
+struct MountReply {
+  uint32_t magic = MountRequest::kMagic;
+  int32_t error = 0;  // 0: what was found is mounted
+};
+
+}  // namespace graphlane
