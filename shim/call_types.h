@@ -2,6 +2,7 @@
 #pragma once
 
 #include <aio.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <fts.h>
 #include <ftw.h>

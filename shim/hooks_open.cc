@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "iomgr/base/passed_fds.h"
+#include "shim/foresight.h"
 #include "shim/hooks.h"
 #include "shim/open_file.h"
 #include "shim/real.h"
@@ -108,6 +109,7 @@ using namespace graphlane;
 #define OPEN_HOOK(name, parameters, arguments, directory, mode)            \
   int hook_##name parameters {                                             \
     int fd = -1;                                                           \
+    foresee(directory, path, flags);                                       \
     if (open_ours(directory, path, flags, mode, &fd)) return fd;           \
     return opened_by_name(real::name arguments);                           \
   }
@@ -134,11 +136,12 @@ int hook___open64(const char* path, int flags, mode_t mode) { return hook_open(p
 // The child will open it within libc, where no preload sees it: that would tear a stub.
 int hook_posix_spawn_file_actions_addopen(posix_spawn_file_actions_t* actions, int fd,
                                           const char* path, int flags, mode_t mode) {
+  foresee(AT_FDCWD, path, flags);
   const bool changes = may_write(access_of_flags(flags)) || (flags & O_TRUNC) != 0;
   Layout layout;
   if (changes && path != nullptr &&
       (is_stub_at(AT_FDCWD, path, 0, &layout) || may_be_unreadable_stub(AT_FDCWD, path, flags))) {
-    explain_once(Refusal::kSpawn);
+    explain_once(Refusal::kSpawn, path);
     return ENOTSUP;
   }
   return real::posix_spawn_file_actions_addopen(actions, fd, path, flags, mode);

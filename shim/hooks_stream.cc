@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "iomgr/base/sys.h"
+#include "shim/foresight.h"
 #include "shim/hooks.h"
 #include "shim/open_file.h"
 #include "shim/real.h"
@@ -89,7 +90,7 @@ bool would_open_stub(const char* path, const char* mode, FILE* stream) {
 // when it is used, or writes bytes in their place.
 bool lacks_wide(FILE* stream) {
   if (stream->_wide_data != nullptr) return false;
-  explain_once(Refusal::kWide);
+  explain_once(Refusal::kWide, ::fileno(stream));
   errno = ENOTSUP;
   return true;
 }
@@ -108,12 +109,14 @@ using namespace graphlane;
 
 FILE* hook_fopen(const char* path, const char* mode) {
   FILE* stream = nullptr;
+  foresee(AT_FDCWD, path, flags_of_mode(mode));
   if (open_to_write(path, mode, &stream)) return stream;
   return opened(real::fopen(path, mode));
 }
 
 FILE* hook_fopen64(const char* path, const char* mode) {
   FILE* stream = nullptr;
+  foresee(AT_FDCWD, path, flags_of_mode(mode));
   if (open_to_write(path, mode, &stream)) return stream;
   return opened(real::fopen64(path, mode));
 }
@@ -138,8 +141,10 @@ FILE* hook_fdopen(int fd, const char* mode) {
 
 #define FREOPEN_HOOK(name)                                                 \
   FILE* hook_##name(const char* path, const char* mode, FILE* stream) {    \
+    if (path != nullptr) foresee(AT_FDCWD, path, flags_of_mode(mode));     \
     if (would_open_stub(path, mode, stream)) {                             \
-      explain_once(Refusal::kFreopen);                                     \
+      if (path != nullptr) explain_once(Refusal::kFreopen, path);          \
+      else explain_once(Refusal::kFreopen, ::fileno(stream));              \
       errno = ENOTSUP;                                                     \
       return nullptr;                                                      \
     }                                                                      \

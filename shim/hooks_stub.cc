@@ -6,7 +6,6 @@
 // write().
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -89,7 +88,7 @@ off_t seek_stub(int fd, uint64_t size_bytes, off_t offset, int whence) {
 // Whether libc's own threads, which read and write for aio, would meet a stub.
 bool is_unservable(const aiocb& request) {
   if (!acquire_stub(request.aio_fildes, Group::aio)) return false;
-  explain_once(Refusal::kAio);
+  explain_once(Refusal::kAio, request.aio_fildes);
   return true;
 }
 
@@ -188,17 +187,6 @@ int hook_statx(int directory, const char* path, int flags, unsigned mask, struct
   stx->stx_blocks = static_cast<uint64_t>(st.st_blocks);
   stx->stx_blksize = static_cast<uint32_t>(st.st_blksize);
   return status;
-}
-
-void* hook_mmap(void* address, size_t length, int protection, int flags, int fd, off_t offset) {
-  if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0 && acquire_stub(fd, Group::map)) {
-    explain_once(Refusal::kMmap);
-    return refuse(ENODEV, MAP_FAILED);
-  }
-  return real::mmap(address, length, protection, flags, fd, offset);
-}
-void* hook_mmap64(void* address, size_t length, int protection, int flags, int fd, off_t offset) {
-  return hook_mmap(address, length, protection, flags, fd, offset);
 }
 
 ssize_t hook_copy_file_range(int in, off_t* in_offset, int out, off_t* out_offset, size_t count,

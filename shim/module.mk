@@ -4,15 +4,19 @@
 # needs, without exceptions, and is linked by the C compiler: no libstdc++, no
 # symbol of ours or of liburing but the names in calls.def. It is
 # never built with a sanitizer: it lives in programs that are not. No frame is
-# large, because a thread's whole stack may be 16 KiB.
+# large, because a thread's whole stack may be 16 KiB. Its own system calls are not its hook
+# of syscall() (--wrap; hooks_raw.cc).
 
 SHIM := $(BUILD)/lib/libgraphlane.so
 SHIM_ONCE := $(PLAIN)/lib/libgraphlane.so
-SHIM_IOMGR := base/file_io base/memory_map base/size_text base/uuid \
+SHIM_IOMGR := hidden_io base/file_io base/memory_map base/size_text base/uuid \
   volume/open_size volume/ownership volume/part_record volume/part_record_io volume/promises stub stub_lock server_socket ask_to_share part_files lane_io io_queue \
   uring_queue aio_queue sync_queue memory_limit device_kind device_gate cache cache_budget cache_hold \
   cache_policy stream_table read_order next_reads ahead_table extent_cache mapped_cache word_packing read_ahead read_turns ahead_queue
-SHIM_OBJECTS := $(call objects_in,$(PLAIN)/shim,shim,$(wildcard shim/*.cc)) \
+# The linker wraps `syscall` for other objects than the one that defines it.
+SHIM_ALONE := shim/raw_entry.cc
+SHIM_OBJECTS := $(call objects_in,$(PLAIN)/shim,shim,$(filter-out $(SHIM_ALONE),$(wildcard shim/*.cc))) \
+  $(SHIM_ALONE:%.cc=$(PLAIN)/shim/obj/%.o) \
   $(call objects_in,$(PLAIN)/shim,iomgr,$(SHIM_IOMGR:%=iomgr/%.cc))
 SHIM_CXXFLAGS := -std=c++20 -O2 -g -pthread $(WARN) -fPIC -fvisibility=hidden -fno-exceptions \
   -fno-rtti -fno-threadsafe-statics -ftls-model=initial-exec -Wframe-larger-than=2560
@@ -39,7 +43,7 @@ $(SHIM_ONCE): $(SHIM_OBJECTS) $(PLAIN)/shim/exports.map
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -o $@ $(SHIM_OBJECTS) -Wl,-z,defs -Wl,-Bsymbolic \
-	  -Wl,--version-script=$(PLAIN)/shim/exports.map -Wl,--exclude-libs,ALL \
+	  -Wl,--version-script=$(PLAIN)/shim/exports.map -Wl,--exclude-libs,ALL -Wl,--wrap=syscall \
 	  -Wl,-soname,libgraphlane.so -l:liburing.a -ldl -pthread
 
 -include $(SHIM_OBJECTS:.o=.d)

@@ -10,12 +10,14 @@
 #include "iomgr/base/reopen.h"
 #include "iomgr/memory_limit.h"
 #include "iomgr/stub_lock.h"
+#include "shim/foresight.h"
 #include "shim/gates.h"
 #include "shim/mapped_pages.h"
 #include "shim/process.h"
 #include "shim/report.h"
 #include "shim/settings.h"
 #include "shim/slow_lock.h"
+#include "shim/stub_path.h"
 #include "shim/writer.h"
 
 namespace graphlane {
@@ -234,6 +236,11 @@ OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, F
     return nullptr;
   }
   if (located.origin == Origin::kStub) {
+    if (const int refused = serve_alone(); refused != 0) {
+      explain_once(Refusal::kRing, fd);
+      located.origin = Origin::kDamaged;
+      located.error = refused;
+    }
     if (held && may_write(access)) {
       const Result<void> mine = lock_to_change(held.get(), F_RDLCK);
       error = mine ? 0 : mine.error().code;  // EBUSY: a mount changes the file, or it is mapped

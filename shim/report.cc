@@ -2,6 +2,7 @@
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/file_io.h"
+#include "iomgr/server_socket.h"
 #include "shim/fd_table.h"
 #include "shim/open_file.h"
 #include "shim/queue_pool.h"
@@ -191,6 +192,13 @@ __attribute__((constructor)) void keep_stderr() {
   if (FdTable::covers(report_fd)) fd_table.exchange(report_fd, FdEntry::internal());
 }
 
+// `graphlane run` waits for that, to say why there is none.
+void tell_reported() {
+  const char* const name = settings().reported;
+  if (name == nullptr || std::strlen(name) != kServerNameSize) return;
+  (void)ServerAddress::of_mount(name).send_byte();
+}
+
 // A process that read no striped file says nothing: most of a shell's children.
 __attribute__((destructor)) void print_report() {
   const char* target = settings().report;
@@ -198,6 +206,7 @@ __attribute__((destructor)) void print_report() {
   if (std::string_view(target) == "1") {
     write_table(report_text);
     (void)!sys::write(report_fd, report_text.c_str(), report_text.view().size());
+    tell_reported();
     return;
   }
   write_json(report_text);
@@ -206,6 +215,7 @@ __attribute__((destructor)) void print_report() {
   if (!fd || !write_full(fd.get(), report_text.c_str(), report_text.view().size())) {
     complain(target, "cannot write the report");
   }
+  tell_reported();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "iomgr/mount_request.h"
 #include "shim/text.h"
 
 namespace graphlane {
@@ -84,9 +85,13 @@ Settings read_environment() {
       complain("GRAPHLANE_WITHOUT", "not some of lanes, merging, prefetch, cache, packing: ignored");
     }
   }
+  settings.mounter = getenv(kMounterVariable);
+  settings.program = getenv(kProgramVariable);
+  settings.no_mount = getenv(kNoMountVariable) != nullptr;
   const char* report = getenv("GRAPHLANE_REPORT");
   if (report != nullptr && *report != '\0' && std::strcmp(report, "0") != 0) {
     settings.report = report;
+    settings.reported = getenv(kReportedVariable);
   }
   return settings;
 }

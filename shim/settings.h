@@ -27,6 +27,10 @@ struct Settings {
   bool lanes = true;    // a disk serves one request at a time
   bool merging = true;  // of stripe units that adjoin on a device
   const char* report = nullptr;  // null: none wanted
+  const char* mounter = nullptr;   // iomgr/mount_request.h
+  const char* program = nullptr;
+  bool no_mount = false;
+  const char* reported = nullptr;  // a socket that is told of it
 };
 
 const Settings& settings();

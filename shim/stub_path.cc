@@ -7,7 +7,9 @@
 
 #include "shim/locate.h"
 #include "shim/open_file.h"
+#include "shim/process.h"
 #include "shim/record_lock.h"
+#include "shim/slow_lock.h"
 #include "shim/text.h"
 
 namespace graphlane {
@@ -69,19 +71,42 @@ void fill_stat(const Layout& layout, struct stat* st) {
   st->st_blksize = 1 << 20;  // stdio and cp read in this
 }
 
-void explain_once(Refusal refusal) {
-  static std::atomic<bool> said[kRefusalCount];
-  if (said[static_cast<int>(refusal)].exchange(true, std::memory_order_relaxed)) return;
-  constexpr const char* kWhat[] = {"cannot be mapped (mmap: ENODEV)",
-                                   "cannot replace an open stream (freopen: ENOTSUP)",
-                                   "cannot be read or written by aio (ENOSYS)",
-                                   "cannot be read or written as wide characters (ENOTSUP)",
-                                   "cannot be opened to write for a spawned child (posix_spawn: ENOTSUP)",
-                                   "cannot be locked to write by one descriptor (F_OFD_SETLK: EINVAL)"};
-  complain("a striped file", Text<256>()
-                                 .operator<<(kWhat[static_cast<int>(refusal)])
-                                 .operator<<(" without a mount; see graphlane mount")
-                                 .view());
+namespace {
+
+constexpr const char* kRefusals[] = {
+    "cannot be mapped shared to write, or so large (mmap: ENODEV)",
+    "cannot replace an open stream (freopen: ENOTSUP)",
+    "cannot be read or written by aio (ENOSYS)",
+    "cannot be read or written as wide characters (ENOTSUP)",
+    "cannot be opened to write for a spawned child (posix_spawn: ENOTSUP)",
+    "cannot be locked to write by one descriptor (F_OFD_SETLK: EINVAL)",
+    "cannot be read or written by io_submit or a ring's registered files (EIO)",
+    "its map cannot grow (mremap: ENOMEM)",
+    "cannot be read by a program that has an io_uring (EIO; graphlane run --volume VOL)",
+};
+static_assert(sizeof kRefusals / sizeof kRefusals[0] == kRefusalCount);
+
+std::atomic<bool> explained[kRefusalCount];
+
+}  // namespace
+
+void explain_once(Refusal refusal, std::string_view path) {
+  const int kind = static_cast<int>(refusal);
+  if (explained[kind].exchange(true, std::memory_order_relaxed)) return;
+  complain(path, Text<256>()
+                     .operator<<(kRefusals[kind])
+                     .operator<<(" without a mount; run it without --no-mount, or over graphlane mount")
+                     .view());
+}
+
+void explain_once(Refusal refusal, int fd) {
+  static PathText path;  // under the SlowLock
+  if (explained[static_cast<int>(refusal)].load(std::memory_order_relaxed)) return;
+  if (in_vfork_child()) return explain_once(refusal);
+  // Who has the lock already may use what it guards.
+  const SlowLockGuard lock(slow_lock);
+  find_path(fd, &path);
+  explain_once(refusal, path.view());
 }
 
 }  // namespace graphlane

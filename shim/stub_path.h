@@ -4,6 +4,8 @@
 
 #include <sys/stat.h>
 
+#include <string_view>
+
 #include "iomgr/base/fd.h"
 #include "iomgr/stub.h"
 
@@ -36,9 +38,10 @@ bool is_stub_at(int directory, const char* path, int flags, const struct stat& s
 void fill_stat(const Layout& layout, struct stat* st);
 
 // Tells, once for each of our refusals, that a program asked for what needs a
-// mount.
-enum class Refusal { kMmap, kFreopen, kAio, kWide, kSpawn, kLock };
-inline constexpr int kRefusalCount = 6;
-void explain_once(Refusal refusal);
+// mount, of which file, and the way out. Keeps errno.
+enum class Refusal { kMmap, kFreopen, kAio, kWide, kSpawn, kLock, kSubmit, kGrowMap, kRing };
+inline constexpr int kRefusalCount = 9;
+void explain_once(Refusal refusal, std::string_view path = "a striped file");
+void explain_once(Refusal refusal, int fd);
 
 }  // namespace graphlane

@@ -16,7 +16,7 @@ FILE_NAMES = [re.compile(pattern) for pattern in [
     r"l?lseek", r"f(seek|tell)o?", r"rewind", r"f[gs]etpos",
     r"[fl]?x?statx?(at)?", r"[fu]?statv?fs", r"ustat", r"f?accessat|e?access|euidaccess",
     r"fts_.*|n?ftw|glob.*|scandir(at)?",
-    r"(fd)?opendir|(read|rewind|seek|tell|close)dir(_r)?",
+    r"chdir|(fd)?opendir|(read|rewind|seek|tell|close)dir(_r)?",
     r"f?truncate", r"(posix_)?(fallocate|fadvise|spawnp?)", r"posix_spawn_file_actions_addopen",
     r"f(data)?sync|sync(fs|_file_range)?|msync",
     r"mmap\d?|mremap|munmap|remap_file_pages|mincore|(posix_|process_)?madvise|mlock2?|munlock",

@@ -20,7 +20,7 @@ UNIT = 65536
 # Each line is evaluated with `path` the striped file and `fd` open on it, and must raise
 # the error before it.
 REFUSALS = {
-    "mmap": ("ENODEV", "mmap.mmap(fd, 4096, prot=mmap.PROT_READ)"),
+    "mmap": ("ENODEV", "mmap.mmap(os.open(path, os.O_RDWR), 4096)"),  # shared, to write
     "sendfile": ("EINVAL", "os.sendfile(other, fd, 0, 100)"),
     "copy_file_range": ("EXDEV", "os.copy_file_range(fd, other, 100)"),
     "splice": ("EINVAL", "os.splice(fd, os.pipe()[1], 100)"),
