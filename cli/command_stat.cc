@@ -1,9 +1,15 @@
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
+#include <fstream>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -156,11 +162,11 @@ void print_cache(const Json& stats) {
   if (budget == 0) return;
   const auto size = [&](const char* key) { return format_size(number(cache, key)); };
   const auto frames = [&](const char* key) { return format_size(number(cache, key) << 20); };
-  fmt::print("cache: {} of {} in use, {} found there, {} fetched ({} ahead: {} used, "
-             "{} for nothing), {} past it\n",
-             size("resident_bytes"), format_size(budget), size("found_bytes"),
-             size("fetched_bytes"), frames("ahead_frames"), frames("ahead_used"),
-             frames("ahead_wasted"), size("passed_bytes"));
+  fmt::print("cache: {} of {} in use\n"
+             "       {} found there, {} fetched, {} past it\n"
+             "       ahead: {}, of which {} used, {} for nothing\n",
+             size("resident_bytes"), format_size(budget), size("found_bytes"), size("fetched_bytes"),
+             size("passed_bytes"), frames("ahead_frames"), frames("ahead_used"), frames("ahead_wasted"));
 }
 
 // What was begun in the page cache when files are swept in turn (iomgr/next_reads.h).
@@ -177,23 +183,75 @@ void print_shared(const Json& stats) {
   const Json& shared = stats.at_or_null("shared");
   if (number(shared, "fetched_bytes") == 0) return;
   const auto size = [&](const char* key) { return format_size(number(shared, key)); };
-  fmt::print("shared: {} of {} in use, {} found there, {} fetched, {} without room\n",
+  fmt::print("shared: {} of {} in use\n        {} found there, {} fetched, {} without room\n",
              size("resident_bytes"), size("budget_bytes"), size("found_bytes"),
              size("fetched_bytes"), size("refused_bytes"));
 }
 
-void print_table(const std::string& title, const std::vector<DeviceStats>& devices) {
-  fmt::print("{}\n", title);
-  fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10} {:>13} {:>13}  {}\n", "I/Os", "merged", "read",
-             "written", "segments", "wait 50/90%", "service", "device");
-  const auto times = [](const std::vector<uint64_t>& counts) {
-    return fmt::format("{}/{}", percentile(counts, 0.5), percentile(counts, 0.9));
+constexpr size_t kStatColumns = 60;
+constexpr size_t kDeviceColumns = 12;
+
+// The end of what does not fit tells more.
+std::string tail_of(const std::string& path, size_t columns) {
+  return path.size() <= columns ? path : ".." + path.substr(path.size() - columns + 2);
+}
+
+// Milliseconds that the block device under a directory has been busy since the machine began, whoever asked it; none:
+// it is no block device's.
+std::optional<uint64_t> busy_ms(const std::string& directory) {
+  struct stat st;
+  if (::stat(directory.c_str(), &st) != 0) return std::nullopt;
+  std::ifstream file(fmt::format("/sys/dev/block/{}:{}/stat", major(st.st_dev), minor(st.st_dev)));
+  constexpr int kTicks = 9;  // the tenth field (Documentation/block/stat.rst)
+  uint64_t value = 0;
+  for (int field = 0; field <= kTicks; ++field) {
+    if (!(file >> value)) return std::nullopt;
+  }
+  return value;
+}
+
+DeviceStats sum_of(const std::vector<DeviceStats>& devices) {
+  DeviceStats all;
+  all.path = "total";
+  const auto add = [](std::vector<uint64_t>* to, const std::vector<uint64_t>& counts) {
+    if (to->size() < counts.size()) to->resize(counts.size());
+    for (size_t i = 0; i < counts.size(); ++i) (*to)[i] += counts[i];
   };
   for (const DeviceStats& d : devices) {
-    fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10} {:>13} {:>13}  {}\n", d.io_count,
-               d.merged_count, format_size(d.bytes_read), format_size(d.bytes_written),
-               d.segment_count, times(d.wait), times(d.service), d.path);
+    all.io_count += d.io_count;
+    all.bytes_read += d.bytes_read;
+    all.bytes_written += d.bytes_written;
+    add(&all.wait, d.wait);
+    add(&all.service, d.service);
   }
+  return all;
+}
+
+// `busy`: of each device in percent, where that is known and asked for.
+void print_table(const std::string& title, const std::vector<DeviceStats>& devices,
+                 const std::vector<std::string>& busy) {
+  fmt::print("{}\n{:>8} {:>8} {:>8} {:>5} {:>6} {:>6}  {}\n", title, "I/Os", "read", "written", "busy", "wait",
+             "took", "device");
+  const auto print = [&](const DeviceStats& d, const std::string& share) {
+    fmt::print("{:>8} {:>8} {:>8} {:>5} {:>6} {:>6}  {}\n", d.io_count, format_size(d.bytes_read),
+               format_size(d.bytes_written), share, percentile(d.wait, 0.9), percentile(d.service, 0.9),
+               tail_of(d.path, kDeviceColumns));
+  };
+  for (size_t i = 0; i < devices.size(); ++i) print(devices[i], i < busy.size() ? busy[i] : "");
+  print(sum_of(devices), "");
+}
+
+// "/mnt/graphs, io_uring, per second         21:14:05, q ends it"
+std::string title_of(const std::string& place, const std::string& what, const std::string& right) {
+  const size_t room = kStatColumns - right.size() - what.size() - 4;
+  return fmt::format("{:<{}}  {}", tail_of(place, room) + ": " + what, kStatColumns - right.size() - 2, right);
+}
+
+std::string time_of_day() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts = {};
+  ::localtime_r(&now, &parts);
+  return fmt::format("{:02}:{:02}:{:02}", parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
 // https://prometheus.io/docs/instrumenting/exposition_formats
@@ -293,6 +351,8 @@ void print_prometheus(const std::string& mount, const Json& stats) {
 Outcome<int> watch(const Source& source, Json stats, const StatOptions& options) {
   const bool in_place = ::isatty(STDOUT_FILENO) == 1;
   auto then = std::chrono::steady_clock::now();
+  std::vector<std::optional<uint64_t>> busy_then;
+  for (const DeviceStats& device : devices_of(stats)) busy_then.push_back(busy_ms(device.path));
   if (in_place) fmt::print("\033[2J");
   for (;;) {
     std::this_thread::sleep_for(std::chrono::duration<double>(options.interval_seconds));
@@ -308,8 +368,19 @@ Outcome<int> watch(const Source& source, Json stats, const StatOptions& options)
       for (size_t d = 0; d < rates.size(); ++d) {
         rates[d] = rate(rates[d], d < before.size() ? before[d] : DeviceStats{}, seconds);
       }
+      std::vector<std::string> busy(rates.size(), "-");
+      busy_then.resize(rates.size());
+      for (size_t d = 0; d < rates.size(); ++d) {
+        const std::optional<uint64_t> now_ms = busy_ms(rates[d].path);
+        if (now_ms && busy_then[d]) {
+          busy[d] = fmt::format("{:.0f}%", std::min(100.0, static_cast<double>(growth(*now_ms, *busy_then[d])) / seconds / 10));
+        }
+        busy_then[d] = now_ms;
+      }
       if (in_place) fmt::print("\033[H\033[J");
-      print_table(fmt::format("{}: {}, per second", source.place, text(*next, "backend")), rates);
+      print_table(title_of(source.place, text(*next, "backend") + ", per second", time_of_day() + (in_place ? ", ^C ends" : "")),
+                  rates, busy);
+      print_cache(*next);
     }
     std::fflush(stdout);
     if (std::ferror(stdout) != 0) return kFailed;  // nobody reads any more
@@ -327,7 +398,7 @@ Outcome<int> stat(const StatOptions& options) {
   if (options.as_json) print_json(*stats);
   else if (options.as_prometheus) print_prometheus(source->place, *stats);
   else {
-    print_table(fmt::format("{}: {}", source->place, text(*stats, "backend")), devices_of(*stats));
+    print_table(title_of(source->place, text(*stats, "backend"), time_of_day()), devices_of(*stats), {});
     print_cache(*stats);
     print_sweeps(*stats);
     print_shared(*stats);
@@ -342,8 +413,9 @@ void add_stat(Parser& parser) {
   Command* command = parser.add(
       "stat", "show what a mounted or served volume's devices have done",
       "graphlane stat --watch graphs\n\n"
-      "I/Os, bytes and stripe units of each device since then, and how long half and\n"
-      "nine tenths of the I/Os waited in its queue and took on it, to a power of two.");
+      "I/Os and bytes of each device since then, and how long nine tenths of the I/Os\n"
+      "waited in its queue and took on it, to a power of two. With --watch per second, and\n"
+      "how busy the device is, whoever asks it. --json has more.");
   command->add_option("PATH", options->path, "VOL, or where it is mounted")->required();
   Option* as_json = command->add_flag("--json", options->as_json, "as JSON, sizes in bytes");
   Option* as_prometheus =

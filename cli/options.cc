@@ -21,6 +21,11 @@ Option* Option::help_text(const std::string& text) {
   return this;
 }
 
+Option* Option::hidden() {
+  option_->group("");
+  return this;
+}
+
 Option* Option::in_integers(int64_t min, int64_t max) {
   option_->check(CLI::Range(min, max));
   return this;
@@ -125,6 +130,11 @@ void Command::take_rest(std::vector<std::string>* words) {
   app_->prefix_command();
 }
 
+bool Command::had_unknown_option() const {
+  const std::vector<std::string> words = app_->remaining();
+  return !words.empty() && words.front().starts_with('-');
+}
+
 void Command::on_chosen(const std::function<Outcome<void>()>& call) {
   app_->callback([this, call] {
     if (rest_ != nullptr) *rest_ = app_->remaining();
@@ -140,7 +150,7 @@ CommandLine::CommandLine(const std::string& name, const std::string& about, cons
                          const std::string& version)
     : app_(std::make_unique<CLI::App>(about, name)), version_(name + " " + version + "\n"), root_(app_.get()) {
   app_->footer(more);
-  app_->set_version_flag("--version", version);
+  app_->set_version_flag("-V,--version", version);
 }
 
 CommandLine::~CommandLine() = default;
@@ -180,7 +190,56 @@ void CommandLine::split_at_dashes(std::vector<std::string>* words) {
   }
 }
 
+namespace {
+
+// How many letters are to be changed, put in, left out or exchanged with the next to make one word of the other.
+size_t distance_of(const std::string& one, const std::string& other) {
+  std::vector<std::vector<size_t>> rows(one.size() + 1, std::vector<size_t>(other.size() + 1));
+  for (size_t i = 0; i <= one.size(); ++i) {
+    for (size_t j = 0; j <= other.size(); ++j) {
+      if (i == 0 || j == 0) {
+        rows[i][j] = i + j;
+        continue;
+      }
+      const size_t changed = rows[i - 1][j - 1] + (one[i - 1] == other[j - 1] ? 0 : 1);
+      rows[i][j] = std::min({changed, rows[i - 1][j] + 1, rows[i][j - 1] + 1});
+      const bool swapped = i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1];
+      if (swapped) rows[i][j] = std::min(rows[i][j], rows[i - 2][j - 2] + 1);
+    }
+  }
+  return rows[one.size()][other.size()];
+}
+
+}  // namespace
+
+std::string CommandLine::wrong_command(const std::vector<std::string>& words) const {
+  const auto word = std::find_if(words.begin(), words.end(),
+                                 [](const std::string& one) { return !one.starts_with('-'); });
+  if (word == words.end()) return {};
+  std::string nearest;
+  size_t least = 3;
+  for (const Command& command : root_.commands_) {
+    const std::string& name = command.app_->get_name();
+    if (name == *word) return {};
+    const size_t distance = distance_of(*word, name);
+    // Of a short name not everything may be another letter.
+    if (distance < least && 2 * distance < name.size()) {
+      least = distance;
+      nearest = name;
+    }
+    if (nearest.empty() && word->size() >= 3 && name.starts_with(*word)) nearest = name;
+  }
+  return *word + ": no such command" + (nearest.empty() ? "" : "; did you mean " + nearest + "?");
+}
+
 CommandLine::Parsed CommandLine::parse(std::vector<std::string> words) {
+  if (!words.empty() && words.front() == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  if (std::string wrong = wrong_command(words); !wrong.empty()) {
+    return {.what = Parsed::kUsageError, .text = std::move(wrong), .command = {}};
+  }
   split_at_dashes(&words);
   std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
   try {

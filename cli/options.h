@@ -35,6 +35,7 @@ class Option {
   Option* required();
   Option* type_name(const std::string& name);  // what help shows: SIZE, N, DIR …
   Option* help_text(const std::string& text);  // … in place of all that it says of values
+  Option* hidden();                            // from help
   template <std::integral Integer>
   Option* in_range(Integer min, Integer max) {
     return in_integers(min, max);
@@ -81,6 +82,8 @@ class Command {
   // Options end at the first word that is none; it and all that follow go into `words`. So does what
   // follows the first "--", of which nothing is an option of ours.
   void take_rest(std::vector<std::string>* words);
+  // Whether the rest begins, before any "--", with what looks like an option.
+  bool had_unknown_option() const;
   // Called when the line is parsed and this command was chosen. An error is a usage error.
   void on_chosen(const std::function<Outcome<void>()>& call);
 
@@ -116,6 +119,8 @@ class CommandLine {
 
  private:
   void split_at_dashes(std::vector<std::string>* words);
+  // Why the first word is no command; "": it is one, or there is none.
+  std::string wrong_command(const std::vector<std::string>& words) const;
 
   const std::unique_ptr<CLI::App> app_;
   const std::string version_;
