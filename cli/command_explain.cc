@@ -1,25 +1,15 @@
 // graphlane explain: what the preload library will see of a program, told before
 // it runs. The words are those of the report (shim/calls.def).
-#include <sys/stat.h>
-#include <sys/xattr.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include "cli/command.h"
 #include "cli/elf_file.h"
+#include "cli/executable.h"
 #include "shim/groups.h"
 
 namespace graphlane::cli {
-namespace fs = std::filesystem;
 namespace {
-
-constexpr size_t kLineBytesMax = 4096;  // of a #! line; the kernel looks at 256
 
 struct ExplainOptions {
   std::string program;
@@ -47,11 +37,6 @@ Calls calls_of(const ElfFile& file) {
   return calls;
 }
 
-struct Script {
-  std::string path;
-  std::string line;  // what follows "#!"; empty: it has none
-};
-
 struct Explanation {
   std::string program;             // as given
   std::vector<Script> scripts;     // each is run by the next, the last by `file`
@@ -60,72 +45,6 @@ struct Explanation {
   std::map<std::string, Calls> calls_of_libraries;  // by their paths
   std::vector<std::string> libraries_missing;
 };
-
-// As execvp(3) finds it.
-Outcome<std::string> find_program(const std::string& name) {
-  std::error_code error;
-  if (name.find('/') != std::string::npos) {
-    const fs::file_status status = fs::status(name, error);
-    if (status.type() == fs::file_type::not_found) return make_error(ENOENT, "{}: no such program", name);
-    if (status.type() != fs::file_type::regular) return make_error(EINVAL, "{}: not a program", name);
-    return name;
-  }
-  const char* path = std::getenv("PATH");
-  std::istringstream directories(path != nullptr ? path : "/usr/bin:/bin");
-  for (std::string directory; std::getline(directories, directory, ':');) {
-    const fs::path candidate = fs::path(directory.empty() ? "." : directory) / name;
-    if (fs::is_regular_file(candidate, error) && ::access(candidate.c_str(), X_OK) == 0) {
-      return candidate.string();
-    }
-  }
-  return make_error(ENOENT, "{}: no such program in $PATH", name);
-}
-
-// The program that a "#!" line names; of env(1) the one that it would run.
-Outcome<std::string> interpreter_of(const Script& script) {
-  if (script.line.empty()) return std::string("/bin/sh");  // what shells and execvp(3) do
-  std::istringstream words(script.line);
-  std::string word;
-  words >> word;
-  if (fs::path(word).filename() != "env") return find_program(word);
-  while (words >> word) {
-    if (!word.starts_with('-') && word.find('=') == std::string::npos) return find_program(word);
-  }
-  return make_error(EINVAL, "{}: its #! line names no program", script.path);
-}
-
-Script read_script(const std::string& path) {
-  // What is no script may have its first newline anywhere.
-  std::string line(kLineBytesMax, '\0');
-  std::ifstream file(path);
-  file.read(line.data(), static_cast<std::streamsize>(line.size()));
-  line.resize(static_cast<size_t>(file.gcount()));
-  if (!line.starts_with("#!")) return {path, ""};
-  line.resize(std::min(line.size(), line.find('\n')));
-  const size_t begin = line.find_first_not_of(" \t", 2);
-  const size_t end = line.find_last_not_of(" \t\r");
-  return {path, begin > end ? "" : line.substr(begin, end - begin + 1)};
-}
-
-// Why the loader would not put a library into it; empty: it would.
-std::string why_blind(const ElfFile& file) {
-  struct stat info = {};
-  (void)::stat(file.path.c_str(), &info);
-  const bool changes_user = (info.st_mode & S_ISUID) != 0 && info.st_uid != ::getuid();
-  const bool changes_group = (info.st_mode & S_ISGID) != 0 && info.st_gid != ::getgid();
-  const bool has_capabilities =
-      ::getuid() != 0 && ::getxattr(file.path.c_str(), "security.capability", nullptr, 0) > 0;
-  if (!file.for_this_machine) return "built for another machine than the preload library";
-  if (file.is_go && file.interpreter.empty()) return "a Go program: makes its system calls itself";
-  if (file.interpreter.empty()) return "statically linked: its libc is its own";
-  if (file.interpreter.find("ld-musl") != std::string::npos) {
-    return "linked to musl: the preload library is glibc's";
-  }
-  if (changes_user || changes_group) return "set-user-ID or set-group-ID: LD_PRELOAD is ignored";
-  if (has_capabilities) return "has file capabilities: LD_PRELOAD is ignored";
-  if (file.is_go) return "a Go program: makes its system calls itself, but for those of its C code";
-  return {};
-}
 
 // libc's own parts call each other where no preload library sees it.
 bool is_of_libc(const std::string& name) {
@@ -151,28 +70,14 @@ void read_libraries(const ElfFile& file, Explanation* about) {
 }
 
 Outcome<Explanation> explain_program(const std::string& program) {
-  constexpr size_t kScriptsMax = 5;  // the kernel's limit
+  const Outcome<Executable> found = find_executable(program);
+  if (!found) return found.error();
   Explanation about;
   about.program = program;
-  Outcome<std::string> path = find_program(program);
-  while (path) {
-    const Outcome<bool> elf = is_elf(*path);
-    if (!elf) return elf.error();
-    if (*elf) break;
-    if (about.scripts.size() == kScriptsMax) return make_error(ELOOP, "{}: too many #! lines", program);
-    about.scripts.push_back(read_script(*path));
-    path = interpreter_of(about.scripts.back());
-    if (!path) {
-      return make_error(path.error().code, "{}: {}", about.scripts.back().path, path.error().text);
-    }
-  }
-  if (!path) return path.error();
-  const Outcome<ElfFile> file = read_elf(*path);
-  if (!file) return file.error();
-  if (file->is_library) return make_error(EINVAL, "{}: a library, not a program", *path);
-  about.file = *file;
-  about.blind_because = why_blind(*file);
-  if (about.blind_because.empty()) read_libraries(*file, &about);
+  about.scripts = found->scripts;
+  about.file = found->file;
+  about.blind_because = found->blind_because;
+  if (about.blind_because.empty()) read_libraries(about.file, &about);
   return about;
 }
 
@@ -217,6 +122,14 @@ void print_calls(const Calls& calls, const std::string& indent) {
   }
 }
 
+// Neither fast nor slow by itself: the number says what it is.
+void print_by_number(const Calls& calls, const std::string& indent) {
+  const auto found = calls.find(Group::number);
+  if (found == calls.end()) return;
+  fmt::print("{}by number: {}\n{}  {}\n", indent, info_of(Group::number).phrase, indent,
+             fmt::join(found->second, " "));
+}
+
 void print_text(const Explanation& about) {
   fmt::print("{}: {}\n", about.program, verdict(about));
   for (const Script& script : about.scripts) {
@@ -232,6 +145,7 @@ void print_text(const Explanation& about) {
   }
   fmt::print("  {}: dynamically linked\n", about.file.path);
   print_calls(calls_of(about.file), "    ");
+  print_by_number(calls_of(about.file), "    ");
   Calls calls;
   for (const auto& [path, of_library] : about.calls_of_libraries) {
     for (const auto& [group, names] : of_library) calls[group].insert(names.begin(), names.end());
@@ -239,6 +153,7 @@ void print_text(const Explanation& about) {
   if (!calls.empty()) {
     fmt::print("  its libraries ({}):\n", about.calls_of_libraries.size());
     print_calls(calls, "    ");
+    print_by_number(calls, "    ");
   }
   if (!about.libraries_missing.empty()) {
     fmt::print("  not looked at, because not found: {}\n", fmt::join(about.libraries_missing, " "));

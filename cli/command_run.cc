@@ -6,9 +6,15 @@
 #include <set>
 
 #include "cli/command.h"
+#include "cli/executable.h"
 #include "cli/preload.h"
+#include "cli/report_watch.h"
+#include "cli/volume_finder.h"
+#include "fuse/held_signals.h"
 #include "fuse/private_mount.h"
 #include "iomgr/extent_cache.h"
+#include "iomgr/hidden_io.h"
+#include "iomgr/mount_request.h"
 #include "iomgr/mount_table.h"
 #include "iomgr/volume_server.h"
 
@@ -23,61 +29,130 @@ struct RunOptions {
   std::string io;
   std::string cache;
   std::string share;
+  std::string program;  // the file that command[0] stands for; empty: by $PATH
   bool no_mount = false;
+  bool again = false;   // the preload library is where we come from (shim/foresight.h)
 };
 
-// The words of the command that may be paths: "FILE", "if=FILE", "--graph=FILE".
-std::vector<std::string> possible_paths(const std::vector<std::string>& command) {
-  std::vector<std::string> paths = {"."};
-  for (const std::string& word : command) {
-    if (!word.empty()) paths.push_back(word);
-    const size_t equals = word.find('=');
-    if (equals != std::string::npos && equals + 1 < word.size()) {
-      paths.push_back(word.substr(equals + 1));
-    }
-  }
-  return paths;
+using Volumes = std::vector<std::shared_ptr<const Volume>>;
+
+std::vector<std::string> environment() {
+  std::vector<std::string> entries;
+  for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
+  return entries;
 }
 
-// The roots of the volumes that the command is about.
-Outcome<std::set<std::string>> find_roots(const RunOptions& options) {
-  std::set<std::string> roots;
+std::string working_directory() {
+  std::error_code error;
+  return fs::current_path(error).string();
+}
+
+struct FoundVolumes {
+  Volumes to_mount;
+  bool any = false;  // mounted ones, too
+};
+
+// One that the command names and that cannot be opened is an error; of others a line tells.
+Outcome<FoundVolumes> find_volumes(const RunOptions& options) {
+  VolumeFinder finder(working_directory(), environment());
+  finder.look_at_command(options.command, options.program);
+  finder.look_at_environment();
+  finder.look_at_descriptors();
+  finder.look_at_lists();
+  std::set<std::string> named = finder.named();
   for (const std::string& given : options.volumes) {
     const Outcome<std::string> root = find_volume_root(given);
     if (!root) return root.error();
-    roots.insert(*root);
+    named.insert(*root);
   }
-  for (const std::string& path : possible_paths(options.command)) {
-    if (const Outcome<std::string> root = find_volume_root(path)) roots.insert(*root);
+  FoundVolumes found;
+  const auto add = [&](const std::string& root) -> Outcome<void> {
+    found.any = true;
+    if (find_volume_mount(root)) return {};
+    const auto volume = Volume::open(root);
+    if (!volume) return volume.error();
+    found.to_mount.push_back(*volume);
+    return {};
+  };
+  for (const std::string& root : named) {
+    if (Outcome<void> added = add(root); !added) return added.error();
   }
-  return roots;
+  for (const std::string& root : finder.guessed()) {
+    if (named.contains(root)) continue;
+    if (Outcome<void> added = add(root); !added) complain(added.error().text + " (not mounted for the command)");
+  }
+  return found;
 }
 
-Outcome<void> set_environment(const RunOptions& options) {
+// What programs of the command turn out to need once they run.
+std::vector<std::shared_ptr<const Volume>> find_later(const LaterQuestion& question) {
+  std::set<std::string> roots;
+  if (question.path.empty()) {
+    VolumeFinder finder(question.directory, question.environment);
+    finder.look_at_command(question.words, question.program);
+    finder.look_at_environment();
+    roots = finder.named();
+    roots.merge(finder.guessed());
+  } else if (const Outcome<std::string> root = find_volume_root(question.path)) {
+    roots.insert(*root);
+  }
+  Volumes volumes;
+  for (const std::string& root : roots) {
+    if (find_volume_mount(root)) continue;
+    const auto volume = Volume::open(root);
+    if (volume) volumes.push_back(*volume);
+    else complain(volume.error().text);
+  }
+  return volumes;
+}
+
+// The command may change its directory.
+std::string report_target(const RunOptions& options) {
+  std::error_code error;
+  return options.report == "1" ? options.report : fs::absolute(options.report, error).string();
+}
+
+Outcome<void> preload() {
   const Outcome<std::string> library = find_preload_library();
   if (!library) return library.error();
-  if (Outcome<void> set = prepend_preload(*library); !set) return set;
+  return prepend_preload(*library);
+}
+
+void set_environment(const RunOptions& options) {
+  std::error_code unknown;
+  ::setenv(kProgramVariable, fs::read_symlink("/proc/self/exe", unknown).c_str(), 1);
+  ::unsetenv(kMounterVariable);  // of a command that we are part of: its mounts are not ours
+  if (options.no_mount) ::setenv(kNoMountVariable, "1", 1);
+  else ::unsetenv(kNoMountVariable);
   if (!options.io.empty()) ::setenv("GRAPHLANE_IO", options.io.c_str(), 1);
   if (!options.cache.empty()) ::setenv("GRAPHLANE_CACHE", options.cache.c_str(), 1);
   if (!options.share.empty()) ::setenv("GRAPHLANE_SHARE", options.share.c_str(), 1);
-  if (!options.report.empty()) {
-    std::error_code error;  // the command may change its directory
-    const std::string target =
-        options.report == "1" ? options.report : fs::absolute(options.report, error).string();
-    ::setenv("GRAPHLANE_REPORT", target.c_str(), 1);
-  }
-  return {};
+  if (!options.report.empty()) ::setenv("GRAPHLANE_REPORT", report_target(options).c_str(), 1);
 }
 
 // Becomes the command: so its exit status and the signals are its own.
-Outcome<int> become(const std::vector<std::string>& command) {
+int execute(const RunOptions& options) {
   std::vector<char*> argv;
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  for (const std::string& word : options.command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  ::execvp(argv[0], argv.data());
+  ::execvp(options.program.empty() ? argv[0] : options.program.c_str(), argv.data());
   const int code = errno;
-  fmt::print(stderr, "graphlane: {}: {}\n", command[0], std::strerror(code));
+  complain(fmt::format("{}: {}", options.command[0], std::strerror(code)));
   return code == ENOENT ? kNotFound : kCannotExecute;
+}
+
+// The same; where a report is wanted, in a child.
+int become(const RunOptions& options) {
+  if (options.report.empty() || options.again) return execute(options);
+  const HeldSignals signals;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::sigprocmask(SIG_SETMASK, &signals.before(), nullptr);
+    ::_exit(execute(options));
+  }
+  if (child < 0) return execute(options);
+  const int status = signals.wait_for(child);
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 IoMode io_mode(const std::string& name) {
@@ -85,8 +160,7 @@ IoMode io_mode(const std::string& name) {
   return name == "buffered" ? IoMode::kBuffered : IoMode::kAuto;
 }
 
-Outcome<int> run_mounted(const RunOptions& options,
-                         const std::vector<std::shared_ptr<const Volume>>& volumes) {
+Outcome<int> run_mounted(const RunOptions& options, const Volumes& volumes) {
   MountOptions mount;
   mount.io_mode = io_mode(options.io);
   const char* const share = std::getenv("GRAPHLANE_SHARE");
@@ -94,31 +168,70 @@ Outcome<int> run_mounted(const RunOptions& options,
   for (const auto& volume : volumes) {
     if (share == nullptr || std::strcmp(share, "no") != 0) uses.push_back(ServerUse::begin(volume));
   }
-  const Outcome<int> status = run_in_private_mounts(volumes, mount, options.command);
-  if (status) return *status;
-  fmt::print(stderr, "graphlane: {}; by the preload library alone\n", status.error().text);
-  return become(options.command);
+  return run_in_private_mounts(volumes, mount, {.argv = options.command, .program = options.program},
+                               find_later);
+}
+
+// Why the preload library will not be in the command; "": it will.
+std::string why_blind(const RunOptions& options) {
+  const Outcome<Executable> found =
+      find_executable(options.program.empty() ? options.command[0] : options.program);
+  return found ? found->blind_because : "";  // what cannot be executed execvp() tells
+}
+
+// Without a mount, by the library alone.
+Outcome<int> run_preloaded(const RunOptions& options, const std::string& blind, const Error* missing) {
+  if (missing != nullptr) return *missing;
+  if (!blind.empty()) {
+    return make_error(ENOEXEC, "{}: {}; without a mount it would read stubs: run it {}", options.command[0],
+                      blind, options.no_mount ? "without --no-mount" : "over graphlane mount VOL MNT");
+  }
+  if (Result<void> hidden = hide_unseen_io(); !hidden) {
+    return os_error(hidden.error().code, "io_uring",
+                    "no preload library sees it, and it cannot be switched off here; run without --no-mount");
+  }
+  return become(options);
+}
+
+Outcome<int> start(const RunOptions& options, const FoundVolumes& found, const std::string& blind,
+                   const Outcome<void>& preloaded) {
+  const Volumes& volumes = found.to_mount;
+  const Error* const missing = preloaded ? nullptr : &preloaded.error();
+  // A child under --no-mount that is about no volume may be what it likes.
+  if (options.no_mount && !(options.again && volumes.empty())) return run_preloaded(options, blind, missing);
+  if (volumes.empty()) {
+    if (found.any) return become(options);  // by the mounts that are there
+    if (missing != nullptr) {
+      complain(missing->text + "; volumes that its words do not name it will not see (--volume VOL)");
+    } else if (!blind.empty()) {
+      complain(fmt::format("{}: {}; volumes that its words do not name it will not see (run --volume VOL)",
+                           options.command[0], blind));
+    }
+    return become(options);
+  }
+  const Outcome<int> status = run_mounted(options, volumes);
+  if (status) return status;
+  complain(status.error().text + "; by the preload library alone");
+  return run_preloaded(options, blind, missing);
 }
 
 Outcome<int> prepare_and_run(const RunOptions& options) {
-  const Outcome<std::set<std::string>> roots = find_roots(options);
-  if (!roots) return roots.error();
-  if (Outcome<void> set = set_environment(options); !set) return set.error();
-  std::vector<std::shared_ptr<const Volume>> volumes;  // that are to be mounted
-  for (const std::string& root : *roots) {
-    if (find_volume_mount(root)) continue;
-    const auto volume = Volume::open(root);
-    if (!volume) return volume.error();
-    volumes.push_back(*volume);
-  }
-  if (options.no_mount || volumes.empty()) return become(options.command);
-  return run_mounted(options, volumes);
+  const Outcome<FoundVolumes> found = find_volumes(options);
+  if (!found) return found.error();
+  set_environment(options);
+  const Outcome<void> preloaded = preload();
+  const std::string blind = why_blind(options);
+  std::optional<ReportWatch> watch;
+  if (!options.report.empty() && !options.again) watch.emplace(report_target(options));
+  const Outcome<int> status = start(options, *found, blind, preloaded);
+  if (status && watch) watch->tell_if_nobody_did(options.command[0], blind);
+  return status;
 }
 
 Outcome<int> run(const RunOptions& options) {
   const Outcome<int> status = prepare_and_run(options);
   if (status) return *status;
-  fmt::print(stderr, "graphlane: {}\n", status.error().text);
+  complain(status.error().text);
   return kRunFailed;
 }
 
@@ -129,9 +242,9 @@ void add_run(Parser& parser) {
   Command* command = parser.add(
       "run", "run a program that reads striped files, unchanged",
       "graphlane run -- pagerank graphs/twitter-grid 20 8\n\n"
-      "Volumes are found from the command's words that are paths (FILE, if=FILE,\n"
-      "--graph=FILE), from the working directory, and from --volume. One that is not\n"
-      "mounted is mounted for the command alone, where the system allows that; commands\n"
+      "Volumes are found from the command's words (FILE, if=FILE, sh -c \"cat FILE\"), from\n"
+      "scripts, the environment, the working directory, /etc/fstab, and from --volume. One that\n"
+      "is not mounted is mounted for the command alone, where the system allows that; commands\n"
       "that run so at once share what they read.");
   command->add_option("--volume", options->volumes, "a volume that the command will use")
       ->type_name("VOL")
@@ -153,9 +266,14 @@ void add_run(Parser& parser) {
                       "buffers (nobody can write the file then)")
       ->one_of({"auto", "no", "map"})
       ->type_name("MODE");
+  command->add_option("--program", options->program, "the file to execute; CMD is the name it gets")
+      ->type_name("FILE")
+      ->hidden();
+  command->add_flag("--again", options->again, "from the preload library")->hidden();
   command->take_rest(&options->command);
-  command->on_chosen([&parser, options]() -> Outcome<void> {
+  command->on_chosen([&parser, options, command]() -> Outcome<void> {
     if (options->command.empty()) return make_error(EINVAL, "CMD is required");
+    if (command->had_unknown_option()) return make_error(EINVAL, "unknown option {}", options->command[0]);
     parser.action = [options] { return run(*options); };
     return {};
   });

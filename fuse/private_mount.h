@@ -1,7 +1,8 @@
 // A mount for one command alone: `graphlane run -- CMD`.
 //
 //   caller P ──fork── daemon D, one a volume        the caller's namespaces, own session
-//      └──────fork── command C                     a mount namespace of its own
+//      ├──────fork── S                             mounts what nobody foresaw (later_mounts.h)
+//      └──────fork── command C                     a mount namespace of its own (private_namespace.h)
 //                      /dev/fuse, mount(2) over VOL;  the descriptor goes to D
 //                      execvp(CMD)
 //
@@ -14,20 +15,28 @@
 #include <string>
 #include <vector>
 
+#include "fuse/later_mounts.h"
 #include "fuse/mount.h"
 #include "iomgr/volume.h"
 
 namespace graphlane {
 
-// Runs `argv` with every volume mounted over its own directory; its exit status
+struct PrivateCommand {
+  std::vector<std::string> argv;
+  std::string program = {};  // the file that is executed; "": argv[0], by $PATH
+};
+
+// Runs the command with every volume mounted over its own directory; its exit status
 // as env(1) reports it: the command's own, 128 + n when signal n ended it, 126
 // or 127 when it could not be started. An Error: the private mount cannot be
 // made here, and the command was not started.
 //
+// `find`: the volumes that a program of the command asks for later; none: nobody may ask.
+//
 // SIGINT, SIGTERM, SIGHUP and SIGQUIT sent to the caller reach the command.
 // Of `options`, mountpoint and foreground do not matter.
 Outcome<int> run_in_private_mounts(const std::vector<std::shared_ptr<const Volume>>& volumes,
-                                   const MountOptions& options,
-                                   const std::vector<std::string>& argv);
+                                   const MountOptions& options, const PrivateCommand& command,
+                                   const FindLater& find = {});
 
 }  // namespace graphlane

@@ -1,6 +1,6 @@
-// What no preload library sees, io_uring and libaio, is not there for programs that run by the library alone:
-// io_uring_setup(2) and io_setup(2) fail with ENOSYS from now on, in this process and all that it becomes and makes,
-// and programs fall back to what is seen.
+// hide_unseen_io(): switches io_uring and libaio off, for programs that run by the preload library alone. No preload
+// library sees them. io_uring_setup(2) and io_setup(2) fail with ENOSYS from now on, in this process and its children,
+// and programs fall back to calls that the library sees.
 //
 // The library's own calls carry a cookie (setup_cookie.h). For all but root this sets no_new_privs: set-user-ID
 // programs below stay who they are. No allocation: the preload library uses this too.

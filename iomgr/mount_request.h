@@ -1,5 +1,5 @@
-// MountRequest: how a preloaded program under `graphlane run` has a volume mounted that nobody foresaw,
-// before it gets a descriptor of it, or becomes a program that the library is not in.
+// MountRequest: a preloaded program under `graphlane run` asks for the mount of a volume that was not found at the
+// start, before it gets a descriptor of it, or becomes a program that the library is not in.
 //
 //   program ── request, text ──► the process beside `graphlane run` (fuse/later_mounts.h)
 //           ◄── reply ────────── mounted over its own directory, in the program's mount namespace

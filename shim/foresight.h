@@ -1,5 +1,5 @@
-// Foresight: under `graphlane run` a volume that nobody foresaw is mounted before the program gets a descriptor of
-// it, or becomes a program that the library is not in, which would read stubs.
+// Foresight: under `graphlane run`, mounts a volume that was not found at the start. This happens before the program
+// gets a descriptor of it, and before it becomes a program without the library, which would read stubs.
 //
 //   where the command has a mount namespace   the process beside `graphlane run` mounts it (iomgr/mount_request.h)
 //   where it has none                         the library serves its own program without a mount, and the other one
@@ -10,7 +10,7 @@
 
 namespace graphlane {
 
-// Of open(2)'s arguments, before it is called.
+// Call it with open(2)'s arguments before open(2). Mounts the volume that the path lies in.
 void foresee(int directory, const char* path, int flags);
 
 // How execve(2) is to be called; see foresee_program().
@@ -26,12 +26,12 @@ bool is_blind(const char* path);
 // Whether a word names what lies in a volume that is not mounted.
 bool names_unmounted(char* const* words);
 
-// A striped file is open without a mount, which nobody asked for (`--no-mount`): from now on what the library does not
-// see is refused to the program. 0, or an errno: the program has begun with that already.
+// Call it when a striped file is opened without a mount, although `--no-mount` was not given. From now on io_uring and
+// libaio are refused to the program. Returns 0, or an errno if the program has an io_uring already.
 int serve_alone();
 
-// Of a blind one. In a namespace: what it is about is mounted when this returns. False: there is no namespace, and
-// it should be started by `graphlane run` (run_again()).
+// Call it before a blind program starts. In a namespace its volumes are mounted when this returns. False: there is no
+// namespace, and `graphlane run` should start the program (run_again()).
 bool foresee_program(const ProgramCall& call);
 
 // The words of that: kRunAgainWords in front of the program's, and a null behind.

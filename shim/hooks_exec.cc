@@ -46,7 +46,7 @@ int start_program(const ProgramCall& call, Start start) {
   const size_t count = count_of(call.words);
   if (!is_watched() || call.path == nullptr || count == 0) return start(call.path, call.words);
   // A shell tries every directory of $PATH: what cannot be executed is libc's to refuse.
-  // One that the library gets into may read by io_uring: it gets a mount, too, where its words tell.
+  // A program with the library may read by io_uring: it gets a mount, too, if its words name a volume.
   if (!may_be_executed(call.path) ||
       (is_blind(call.path) ? foresee_program(call) : !names_unmounted(call.words))) {
     return start(call.path, call.words);

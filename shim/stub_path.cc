@@ -103,7 +103,7 @@ void explain_once(Refusal refusal, int fd) {
   static PathText path;  // under the SlowLock
   if (explained[static_cast<int>(refusal)].load(std::memory_order_relaxed)) return;
   if (in_vfork_child()) return explain_once(refusal);
-  // Who has the lock already may use what it guards.
+  // A caller that has the lock already may use the buffer, too.
   const SlowLockGuard lock(slow_lock);
   find_path(fd, &path);
   explain_once(refusal, path.view());

@@ -1,0 +1,92 @@
+"""Volumes that nobody foresaw when the command began: mounted before a program gets a descriptor, or becomes a
+program that the preload library is not in."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from test_run_volumes import shows, show, striped  # noqa: F401, fixtures
+
+# Prints what is computed: no text of the command names the volume.
+REVERSED = '"$(rev {tmp}/reversed)/data"'
+
+
+@pytest.fixture
+def elsewhere(graphlane, volume, tmp_path, striped):  # noqa: F811
+    """Another volume, which makes the command's namespace; and the way to the first one, hidden."""
+    (tmp_path / "reversed").write_text(str(striped.path)[::-1])
+    return volume(depth="64K")
+
+
+def hidden(text, show, tmp_path):  # noqa: F811
+    return text.format(show=show, data=REVERSED.format(tmp=tmp_path), tmp=tmp_path)
+
+
+TEXTS = ["{show} {data}", "{show} < {data}", "exec {show} < {data}", "cd $(dirname {data}); {show} data",
+         "cd $(dirname {data}); {show} < data", "cat {data}", "env {show} {data}", "echo {data} | xargs {show}",
+         "exec 7< {data}; {show} <&7", "F={data}; export F; sh -c '{show} \"$F\"'", "dd if={data} bs=64K status=none"]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_where_the_command_has_a_namespace(shows, show, elsewhere, tmp_path, text):  # noqa: F811
+    shows("sh", "-c", hidden(text, show, tmp_path), options=["--volume", elsewhere.path])
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_where_it_has_none(shows, show, elsewhere, tmp_path, text):  # noqa: F811
+    shows("sh", "-c", hidden(text, show, tmp_path))
+
+
+PROGRAMS = {
+    "execv": "os.execv(show, [show, data])",
+    "execvp": "os.execvp('show', ['show', data])",
+    "execle": "import ctypes; ctypes.CDLL(None).execle(show.encode(), b'show', data.encode(), None, "
+              "(ctypes.c_char_p * 1)(None))",
+    "posix_spawn": "os.waitpid(os.posix_spawn(show, [show, data], os.environ), 0)",
+    "posix_spawnp": "os.waitpid(os.posix_spawnp('show', ['show', data], os.environ), 0)",
+    "its descriptors": "os.waitpid(os.posix_spawn(show, [show], os.environ, "
+                       "file_actions=[(os.POSIX_SPAWN_OPEN, 0, data, os.O_RDONLY, 0)]), 0)",
+    "a child with an empty environment": "import subprocess; subprocess.run([show, data], env={}, check=True)",
+    "by vfork": "import subprocess; subprocess.run([show, data], close_fds=False, check=True)",
+    "its input": "import subprocess; subprocess.run([show], stdin=open(data), check=True)",
+    "a directory": "d = os.open(os.path.dirname(data), os.O_RDONLY); f = os.open('data', os.O_RDONLY, dir_fd=d); "
+                   "import subprocess; subprocess.run([show], stdin=f, check=True)",
+    "where it lies": "os.chdir(os.path.dirname(data)); import subprocess; subprocess.run([show, 'data'], check=True)",
+    "system": "os.system(show + ' ' + data)",
+}
+
+
+@pytest.mark.parametrize("namespace", [True, False])
+@pytest.mark.parametrize("how", PROGRAMS)
+def test_however_it_starts_the_program(shows, show, elsewhere, tmp_path, how, namespace):  # noqa: F811
+    program = (f"import os; show = {str(show)!r}; data = open({str(tmp_path / 'reversed')!r}).read()[::-1] + '/data'; "
+               + PROGRAMS[how])
+    (tmp_path / "program").write_text(program)
+    environment = os.environ | {"PATH": f"{show.parent}:{os.environ['PATH']}"}
+    shows(sys.executable, tmp_path / "program", env=environment,
+          options=["--volume", elsewhere.path] if namespace else [])
+
+
+def test_without_a_mount_a_static_child_is_refused(graphlane, show, elsewhere, tmp_path):  # noqa: F811
+    text = hidden("{show} {data}; echo $?", show, tmp_path)
+    result = graphlane("run", "--no-mount", "--", "sh", "-c", text, cwd="/", check=False)
+    assert result.stdout == "125\n"
+    assert "statically linked" in result.stderr and "without --no-mount" in result.stderr
+    # One that is about no volume runs.
+    plain = graphlane("run", "--no-mount", "--", "sh", "-c", f"{show} {tmp_path}/reversed", cwd="/")
+    assert plain.stdout == (tmp_path / "reversed").read_text()
+
+
+def test_no_namespace_without_a_volume(graphlane, fuse):
+    said = graphlane("run", "--", "sh", "-c", "readlink /proc/self/ns/user /proc/self/ns/mnt", cwd="/").stdout
+    assert said.split() == [os.readlink(f"/proc/self/ns/{kind}") for kind in ("user", "mnt")]
+
+
+def test_the_mounts_go_with_the_command(shows, show, elsewhere, striped, tmp_path):  # noqa: F811
+    shows("sh", "-c", hidden("{show} {data}", show, tmp_path), options=["--volume", elsewhere.path])
+    for line in open("/proc/self/mounts"):
+        assert not line.startswith(f"{striped.path} ")
+    left = subprocess.run(["pgrep", "-f", f"run .*{elsewhere.path}"], capture_output=True, text=True)
+    assert left.stdout == ""

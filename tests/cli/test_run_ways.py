@@ -1,0 +1,120 @@
+"""Which way a program's reads go under `graphlane run`, told by its report: to the devices, as root and as an
+ordinary user, with a mount that is there and with its own."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+
+import pytest
+
+from harness import is_mounted, run
+
+SIZE = 3_000_017
+USER = 65534
+
+
+class Place:
+    """Where one user works: the program, a volume of his with `data`, and who he is."""
+
+    def __init__(self, at, uid, library):
+        self.at, self.uid = at, uid
+        self.program = at / "build/bin/graphlane"
+        for part in (self.program, at / "build/lib/libgraphlane.so"):
+            part.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library.parent.parent / "bin/graphlane", self.program)
+        shutil.copy(library, at / "build/lib/libgraphlane.so")
+        (at / "fuse").unlink(missing_ok=True)
+
+    def shell(self, script, **kwargs):
+        """As the user, in a mount namespace of its own where /dev/fuse is open to all: as Debian has it."""
+        words = ["sh", "-ec", script, "sh", str(self.program), str(self.at)]
+        if self.uid != 0:
+            words = ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", *words]
+            words = ["unshare", "-m", "sh", "-c",
+                     'mknod -m 666 "$0" c 10 229 && mount --bind "$0" /dev/fuse && rm "$0" && exec "$@"',
+                     str(self.at / "fuse"), *words]
+        return subprocess.run(words, capture_output=True, text=True, timeout=100, cwd=self.at,
+                              stdin=subprocess.DEVNULL, errors="replace", **kwargs)
+
+
+@pytest.fixture(params=["root", "user"])
+def place(request, graphlane, fuse, root, open_tmp):
+    for tool in ("unshare", "setpriv"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"not applicable: {tool} is missing")
+    uid = 0 if request.param == "root" else USER
+    made = Place(open_tmp, uid, graphlane.program.parent.parent / "lib/libgraphlane.so")
+    os.chmod(open_tmp, 0o777)
+    (open_tmp / "data").write_bytes(random.Random(1).randbytes(SIZE))
+    (open_tmp / "data").chmod(0o644)
+    result = made.shell('mkdir d0 d1 mnt; "$1" -q create vol -d d0 -d d1 --stripe-depth 64K; "$1" -q import data vol')
+    if uid != 0 and run("unshare", "-m", "setpriv", f"--reuid={uid}", "--clear-groups", "unshare", "-Urm", "true",
+                        check=False).returncode != 0:
+        pytest.skip("not applicable: no user namespaces for users")
+    assert result.returncode == 0, result.stderr
+    return made
+
+
+def way_of(result) -> tuple[str, int]:
+    """What the one report says of the one file."""
+    assert result.returncode == 0, result.stderr
+    (line,) = result.stdout.splitlines()
+    (file,) = json.loads(line)["files"]
+    assert file["path"].endswith("/data")
+    return file["way"], file["bytes_read"]
+
+
+READ = '"$1" run --report=report {options} -- cat {path} > got; cmp got data; cat report; rm report'
+
+
+def test_with_a_mount_of_its_own(place):
+    assert way_of(place.shell(READ.format(options="", path="vol/data"))) == ("devices, over the mount", SIZE)
+
+
+def test_without_a_mount(place):
+    assert way_of(place.shell(READ.format(options="--no-mount", path="vol/data"))) == (
+        "devices, without a mount", SIZE)
+
+
+@pytest.mark.parametrize("at", ["mnt", "vol"])
+def test_with_a_mount_that_is_there(place, at):
+    script = f'"$1" mount vol {at}; trap \'"$1" umount {at}\' EXIT; ' + READ.format(options="", path=f"{at}/data")
+    if place.uid != 0 and shutil.which("fusermount3") is None:
+        pytest.skip("not applicable: fusermount3 is missing")
+    assert way_of(place.shell(script)) == ("devices, over the mount", SIZE)
+
+
+@pytest.mark.parametrize("at", ["mnt", "vol"])
+def test_with_roots_mount(graphlane, place, at):
+    """Root serves all users."""
+    os.chmod(place.at / "mnt", 0o755)
+    graphlane("mount", place.at / "vol", place.at / at)
+    try:
+        found = way_of(place.shell(READ.format(options="", path=f"{at}/data")))
+    finally:
+        graphlane("umount", place.at / at)
+        assert not is_mounted(place.at / at)
+    assert found == ("devices, over the mount", SIZE)
+
+
+@pytest.mark.parametrize("command", [
+    'sh -c "cat vol/data > /dev/null"', 'env GRAPH="$2/vol/data" sh -c \'cat "$GRAPH" > /dev/null\'',
+    'dd if=vol/data of=/dev/null bs=1M status=none', 'python3 -c "open(\'vol/data\', \'rb\').read()"'])
+def test_however_the_volume_is_named(place, command):
+    assert way_of(place.shell(f'"$1" run --report=report -- {command}; cat report')) == (
+        "devices, over the mount", SIZE)
+
+
+@pytest.mark.parametrize("command", [
+    "true", "sh -c 'exit 0'", "sh -c 'kill -9 $$'", "cat vol/.graphlane/volume.json", "no-such-program",
+    "--no-mount -- cat vol/data", "sh -c 'cat data; cat data' sh vol", "env -i /bin/true", "cat /dev/null"])
+@pytest.mark.parametrize("where", [".", "vol", "/"])
+def test_a_report_has_a_line_at_least(place, command, where):
+    command = command if command.startswith("--") else f"-- {command}"
+    command = command.replace("vol/", "$2/vol/").replace("cat data", "cat $2/data")
+    result = place.shell(f'cd {where}; "$1" run --report {command} > /dev/null || true; '
+                         f'"$1" run --report="$2/report" {command} > /dev/null 2>&1 || true; cat "$2/report"')
+    assert "graphlane: report of " in result.stderr, result
+    assert [json.loads(line)["files"] for line in result.stdout.splitlines()]
