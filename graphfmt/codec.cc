@@ -54,6 +54,21 @@ std::string_view name_of(CodecKind kind) {
   return "?";
 }
 
+Result<void> ListCodec::decode_lists(std::span<const uint8_t> bytes, std::span<const uint32_t> lengths,
+                                     std::span<const uint32_t> degrees, std::span<uint32_t> neighbours,
+                                     uint64_t limit) const {
+  if (lengths.size() != degrees.size()) return Errno{EIO};
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    if (lengths[i] > bytes.size() || degrees[i] > neighbours.size()) return Errno{EIO};
+    const size_t behind = bytes.size() - lengths[i];
+    if (auto done = decode(bytes.first(lengths[i]), neighbours.first(degrees[i]), limit, behind); !done) return done;
+    bytes = bytes.subspan(lengths[i]);
+    neighbours = neighbours.subspan(degrees[i]);
+  }
+  if (!bytes.empty() || !neighbours.empty()) return Errno{EIO};
+  return {};
+}
+
 const ListCodec& ListCodec::of(CodecKind kind) {
   static const RawCodec raw;
   switch (kind) {

@@ -47,6 +47,11 @@ class ListCodec {
   // are not that. `slack_bytes`: so many bytes behind `bytes` may be read too, which is faster from 16 on.
   virtual Result<void> decode(std::span<const uint8_t> bytes, std::span<uint32_t> list, uint64_t limit,
                               size_t slack_bytes = 0) const = 0;
+  // Lists that stand one after the other, as in a block: list i has lengths[i] bytes and degrees[i] neighbours. All of
+  // `bytes`, and all of `neighbours`, as decode() one by one.
+  virtual Result<void> decode_lists(std::span<const uint8_t> bytes, std::span<const uint32_t> lengths,
+                                    std::span<const uint32_t> degrees, std::span<uint32_t> neighbours,
+                                    uint64_t limit) const;
 
  protected:
   ~ListCodec() = default;

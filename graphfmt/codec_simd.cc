@@ -100,6 +100,76 @@ __attribute__((target("sse4.1"))) bool decode_simd_quads(SimdCursor& c, size_t s
   return _mm_testz_si128(wrapped, wrapped) != 0 && c.at <= c.end;
 }
 
+// Four differences, the control byte and the data behind the pointers, which move on.
+__attribute__((target("sse4.1"), always_inline)) inline __m128i next_four(const uint8_t*& control, const uint8_t*& at) {
+  const uint8_t lengths = *control++;
+  const __m128i four = _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)),
+                                        _mm_load_si128(reinterpret_cast<const __m128i*>(kQuadShuffles.of[lengths])));
+  at += kQuadBytes[lengths];
+  return four;
+}
+
+__attribute__((target("sse4.1"), always_inline)) inline __m128i sums_of_four(__m128i four, __m128i previous) {
+  four = _mm_add_epi32(four, _mm_slli_si128(four, 4));
+  four = _mm_add_epi32(four, _mm_slli_si128(four, 8));
+  return _mm_add_epi32(four, previous);
+}
+
+// Lists one after the other, as long as 16 bytes may be read behind a list, and 3 numbers written. How many it has
+// decoded: it stops before a list that may be damaged, of which decode() knows, or has a number from 2^31 on.
+// As long as neither a difference nor a sum has the top bit, no sum has wrapped.
+__attribute__((target("sse4.1"))) size_t decode_simd_lists(std::span<const uint8_t>& bytes,
+                                                           std::span<const uint32_t> lengths,
+                                                           std::span<const uint32_t> degrees,
+                                                           std::span<uint32_t>& neighbours, uint64_t limit) {
+  // From the fourth on: as many ones as there are numbers.
+  alignas(16) static constexpr uint32_t kOnes[8] = {~0u, ~0u, ~0u, ~0u, 0, 0, 0, 0};
+  const uint8_t* from = bytes.data();
+  const uint8_t* const bytes_end = from + bytes.size();
+  uint32_t* to = neighbours.data();
+  uint32_t* const to_end = to + neighbours.size();
+  size_t done = 0;
+  for (; done < lengths.size(); ++done) {
+    const size_t count = degrees[done];
+    const size_t controls = control_bytes(count);
+    if (static_cast<size_t>(bytes_end - from) < size_t{lengths[done]} + 16 || lengths[done] < controls ||
+        static_cast<size_t>(to_end - to) < count + 3 || count == 0) {
+      break;
+    }
+    const uint8_t* control = from;
+    const uint8_t* at = from + controls;
+    const uint8_t* const end = from + lengths[done];
+    const uint8_t* const last_control = from + count / 4;
+    uint32_t* list = to;
+    __m128i sums = _mm_setzero_si128();
+    __m128i seen = _mm_setzero_si128();
+    while (control != last_control && at <= end) {
+      const __m128i four = next_four(control, at);
+      sums = sums_of_four(four, _mm_shuffle_epi32(sums, 0xff));
+      seen = _mm_or_si128(seen, _mm_or_si128(four, sums));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(list), sums);
+      list += 4;
+    }
+    if (at > end) break;
+    if (const unsigned rest = count % 4; rest != 0) {
+      // The lengths of what is missing are 0, which means a byte each.
+      if (*control >> 2 * rest != 0) break;
+      const __m128i ones = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kOnes + 4 - rest));
+      const __m128i four = _mm_and_si128(next_four(control, at), ones);
+      at -= 4 - rest;
+      sums = sums_of_four(four, _mm_shuffle_epi32(sums, 0xff));
+      seen = _mm_or_si128(seen, _mm_or_si128(four, sums));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(list), sums);
+    }
+    if (at != end || to[count - 1] >= limit || _mm_movemask_ps(_mm_castsi128_ps(seen)) != 0) break;
+    from = end;
+    to += count;
+  }
+  bytes = bytes.subspan(static_cast<size_t>(from - bytes.data()));
+  neighbours = neighbours.subspan(static_cast<size_t>(to - neighbours.data()));
+  return done;
+}
+
 bool can_decode_simd_quads() {
   static const bool can = __builtin_cpu_supports("sse4.1");
   return can;
@@ -164,6 +234,30 @@ class SimdCodec final : public ListCodec {
 #endif
     if (!decode_simd_rest(cursor)) return Errno{EIO};
     return {};
+  }
+
+  Result<void> decode_lists(std::span<const uint8_t> bytes, std::span<const uint32_t> lengths,
+                            std::span<const uint32_t> degrees, std::span<uint32_t> neighbours,
+                            uint64_t limit) const override {
+    if (lengths.size() != degrees.size()) return Errno{EIO};
+#if defined(__x86_64__)
+    while (can_decode_simd_quads() && !lengths.empty()) {
+      const size_t done = decode_simd_lists(bytes, lengths, degrees, neighbours, limit);
+      lengths = lengths.subspan(done);
+      degrees = degrees.subspan(done);
+      if (lengths.empty()) break;
+      // The list that stopped it, alone.
+      if (lengths[0] > bytes.size() || degrees[0] > neighbours.size()) return Errno{EIO};
+      if (auto one = decode(bytes.first(lengths[0]), neighbours.first(degrees[0]), limit, bytes.size() - lengths[0]); !one) {
+        return one;
+      }
+      bytes = bytes.subspan(lengths[0]);
+      neighbours = neighbours.subspan(degrees[0]);
+      lengths = lengths.subspan(1);
+      degrees = degrees.subspan(1);
+    }
+#endif
+    return ListCodec::decode_lists(bytes, lengths, degrees, neighbours, limit);
   }
 };
 

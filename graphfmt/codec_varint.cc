@@ -1,5 +1,6 @@
 #include "graphfmt/codec_varint.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -81,6 +82,170 @@ __attribute__((target("avx2,bmi,bmi2"))) bool decode_varint_windows(VarintCursor
   return true;
 }
 
+constexpr size_t kVarintWindow = 64;
+
+// Also for the lambdas within.
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512vbmi2,bmi,bmi2,popcnt")
+
+// Which bytes of the next 64 begin a list, and that each list begins with the number that its degree says.
+struct VarintListStarts {
+  std::span<const uint32_t> lengths;
+  std::span<const uint32_t> degrees;
+  size_t marked = 0;         // lists whose begin was marked
+  uint64_t next_byte = 0;    // where the next one begins
+  size_t checked = 0;        // lists whose first number was checked
+  uint64_t next_number = 0;  // of the next one
+
+  uint64_t mark(uint64_t window) {
+    uint64_t starts = 0;
+    for (; marked < lengths.size() && next_byte < window + kVarintWindow; ++marked) {
+      starts |= uint64_t{1} << (next_byte - window);
+      next_byte += lengths[marked];
+    }
+    return starts;
+  }
+  bool check(uint64_t list_starts, uint64_t number_starts, uint64_t first_number) {
+    uint64_t bad = 0;
+    for (; list_starts != 0; list_starts &= list_starts - 1) {
+      const uint64_t before = number_starts & ((list_starts & -list_starts) - 1);
+      bad |= (first_number + static_cast<uint64_t>(std::popcount(before))) ^ next_number;
+      next_number += degrees[checked++];
+    }
+    return bad == 0;
+  }
+};
+
+// The differences of all numbers of all lists. A window of 64 bytes at a time: the last bytes of its numbers are
+// moved together, so are those one before the last, and so on; then each number's are put together.
+// False: damaged.
+bool decode_varint_deltas(std::span<const uint8_t> bytes, VarintListStarts lists, std::span<uint32_t> deltas) {
+  constexpr size_t kBefore = kVarintBytesMax - 1;
+  const __m512i low_bits = _mm512_set1_epi8(0x7f);
+  const size_t size = bytes.size();
+  uint8_t edge[kBefore + kVarintWindow];  // a window of which not all can be loaded
+  const auto window_at = [&](size_t at) -> const uint8_t* {
+    if (at >= kBefore && at + kVarintWindow <= size) return bytes.data() + at;
+    std::memset(edge, 0, sizeof edge);
+    const size_t before = std::min(at, kBefore);
+    std::memcpy(edge + kBefore - before, bytes.data() + (at - before), before + std::min(kVarintWindow, size - at));
+    return edge + kBefore;
+  };
+  uint32_t* to = deltas.data();
+  uint32_t* const to_end = to + deltas.size();
+  bool is_sound = true;
+  uint64_t top_before = 0;        // of the byte before the window, in bit 0
+  uint64_t continued_before = 0;  // of the window before: bytes that do not begin a number
+  // Of the window that comes next, as a number ends where another begins.
+  const auto number_starts = [&](size_t at, uint64_t list_starts) {
+    const uint64_t tops = static_cast<uint64_t>(_mm512_movepi8_mask(_mm512_loadu_si512(window_at(at))));
+    const uint64_t starts = (tops ^ (tops << 1 | top_before)) | list_starts;
+    top_before = tops >> 63;
+    // A list's first number has the top bit 0.
+    is_sound &= (tops & list_starts) == 0;
+    const size_t there = size - at;
+    return there >= kVarintWindow ? starts : (starts & ((uint64_t{1} << there) - 1)) | uint64_t{1} << there;
+  };
+  uint64_t list_starts = lists.mark(0);
+  uint64_t starts = size == 0 ? 0 : number_starts(0, list_starts);
+  for (size_t at = 0; at < size; at += kVarintWindow) {
+    const size_t there = std::min(kVarintWindow, size - at);
+    const uint64_t in_window = there == kVarintWindow ? ~uint64_t{0} : (uint64_t{1} << there) - 1;
+    // One may have begun before the window and not ended.
+    const uint64_t begun = static_cast<uint64_t>(to - deltas.data()) + (at == 0 || (starts & 1) != 0 ? 0 : 1);
+    if (!is_sound || !lists.check(list_starts, starts, begun)) return false;
+    const uint8_t* window = window_at(at);
+    alignas(64) uint8_t parts[kVarintBytesMax][kVarintWindow];
+    const uint64_t continued[kVarintBytesMax] = {
+        ~uint64_t{0}, ~starts, ~starts << 1 | continued_before >> 63, ~starts << 2 | continued_before >> 62,
+        ~starts << 3 | continued_before >> 61};
+    const uint64_t has_two = ~starts;
+    const uint64_t has_three = has_two & continued[2];
+    const uint64_t has_four = has_three & continued[3];
+    const uint64_t has_five = has_four & continued[4];
+    const uint64_t has_six = has_five & (~starts << 4 | continued_before >> 60);
+    continued_before = ~starts;
+    const __m512i last = _mm512_loadu_si512(window);
+    const __m512i second = _mm512_maskz_loadu_epi8(has_two, window - 1);
+    const __m512i third = _mm512_maskz_loadu_epi8(has_three, window - 2);
+    const __m512i fourth = _mm512_maskz_loadu_epi8(has_four, window - 3);
+    const __m512i fifth = _mm512_and_si512(_mm512_maskz_loadu_epi8(has_five, window - 4), low_bits);
+    if ((has_six & in_window) != 0 || (_mm512_cmpgt_epu8_mask(fifth, _mm512_set1_epi8(0x0f)) & in_window) != 0) return false;
+    // Now what begins behind this window.
+    uint64_t next_starts = 1;
+    uint64_t next_list_starts = 0;
+    if (at + kVarintWindow < size) {
+      next_list_starts = lists.mark(at + kVarintWindow);
+      next_starts = number_starts(at + kVarintWindow, next_list_starts);
+    }
+    const uint64_t ends = (starts >> 1 | next_starts << 63) & in_window;
+    const size_t count = static_cast<size_t>(std::popcount(ends));
+    if (static_cast<size_t>(to_end - to) < count) return false;
+    const auto keep = [&](size_t part, __m512i from) {
+      _mm512_store_si512(parts[part], _mm512_maskz_compress_epi8(ends, _mm512_and_si512(from, low_bits)));
+    };
+    keep(0, last);
+    keep(1, second);
+    keep(2, third);
+    const bool has_long = (has_four & in_window) != 0;
+    if (has_long) {
+      keep(3, fourth);
+      keep(4, fifth);
+    }
+    for (size_t i = 0; i < count; i += 16) {
+      const auto part = [&](size_t p) {
+        return _mm512_maskz_cvtepu8_epi32(0xffff, _mm_load_si128(reinterpret_cast<const __m128i*>(parts[p] + i)));
+      };
+      // With masks of ones: gcc 12 warns of the intrinsics without.
+      const auto shifted = [&](size_t p) { return _mm512_maskz_slli_epi32(0xffff, part(p), static_cast<unsigned>(7 * p)); };
+      __m512i number = _mm512_or_si512(_mm512_or_si512(part(0), shifted(1)), shifted(2));
+      if (has_long) number = _mm512_or_si512(number, _mm512_or_si512(shifted(3), shifted(4)));
+      const size_t left = count - i;
+      const __mmask16 wanted = left >= 16 ? static_cast<__mmask16>(0xffff) : static_cast<__mmask16>((1u << left) - 1);
+      _mm512_mask_storeu_epi32(to + i, wanted, number);
+    }
+    to += count;
+    starts = next_starts;
+    list_starts = next_list_starts;
+  }
+  return is_sound && to == to_end && lists.checked == lists.degrees.size() && lists.next_byte == size && lists.next_number == deltas.size();
+}
+
+#pragma GCC pop_options
+
+// Differences to neighbours. False: one is `limit` or more.
+__attribute__((target("sse4.1"))) bool sum_deltas(uint32_t* list, size_t count, uint64_t limit) {
+  uint64_t sum = 0;
+  size_t i = 0;
+  if (count >= 16) {
+    __m128i previous = _mm_setzero_si128();
+    __m128i wrapped = _mm_setzero_si128();
+    for (; i + 4 <= count; i += 4) {
+      __m128i sums = _mm_loadu_si128(reinterpret_cast<const __m128i*>(list + i));
+      sums = _mm_add_epi32(sums, _mm_slli_si128(sums, 4));
+      sums = _mm_add_epi32(sums, _mm_slli_si128(sums, 8));
+      sums = _mm_add_epi32(sums, previous);
+      const __m128i before = _mm_alignr_epi8(sums, previous, 12);
+      wrapped = _mm_or_si128(wrapped, _mm_xor_si128(_mm_max_epu32(sums, before), sums));
+      previous = _mm_shuffle_epi32(sums, 0xff);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(list + i), sums);
+    }
+    if (_mm_testz_si128(wrapped, wrapped) == 0) return false;
+    sum = list[i - 1];
+  }
+  for (; i < count; ++i) {
+    sum += list[i];
+    list[i] = static_cast<uint32_t>(sum);
+  }
+  return sum < limit;
+}
+
+bool can_decode_varint_deltas() {
+  static const bool can = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                          __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("bmi2");
+  return can;
+}
+
 bool can_decode_varint_windows() {
   static const bool can = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
   return can;
@@ -133,6 +298,26 @@ class VarintCodec final : public ListCodec {
     if (!decode_varint_rest(cursor)) return Errno{EIO};
     return {};
   }
+
+#if defined(__x86_64__)
+  Result<void> decode_lists(std::span<const uint8_t> bytes, std::span<const uint32_t> lengths,
+                            std::span<const uint32_t> degrees, std::span<uint32_t> neighbours,
+                            uint64_t limit) const override {
+    // Where a list is empty, two begin at one byte: those come one by one.
+    const auto is_empty = [](uint32_t number) { return number == 0; };
+    if (!can_decode_varint_deltas() || lengths.size() != degrees.size() ||
+        std::any_of(lengths.begin(), lengths.end(), is_empty) || std::any_of(degrees.begin(), degrees.end(), is_empty)) {
+      return ListCodec::decode_lists(bytes, lengths, degrees, neighbours, limit);
+    }
+    if (!decode_varint_deltas(bytes, {.lengths = lengths, .degrees = degrees}, neighbours)) return Errno{EIO};
+    uint32_t* list = neighbours.data();
+    for (const uint32_t degree : degrees) {
+      if (!sum_deltas(list, degree, limit)) return Errno{EIO};
+      list += degree;
+    }
+    return {};
+  }
+#endif
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "graphfmt/codec.h"
 
+#include <array>
 #include <random>
 
 #include "tests/graphfmt/fixture.h"
@@ -186,6 +187,101 @@ TEST_P(EachCodecTest, ASumBeyond32BitsIsAnError) {
   ASSERT_EQ(*codec_.count(bytes), count);
   EXPECT_FALSE(decoded(codec_, bytes, count));
   EXPECT_FALSE(decoded(codec_, bytes, count, kNoLimit, 16));
+}
+
+struct ListsBlock {
+  ListBytes bytes;
+  std::vector<uint32_t> lengths, degrees;
+  Neighbours neighbours;
+};
+
+ListsBlock random_block(std::mt19937_64& random, const ListCodec& codec, size_t list_count, size_t degree_max,
+                        unsigned bits_max) {
+  ListsBlock block;
+  for (size_t i = 0; i < list_count; ++i) {
+    const Neighbours list = random_list(random, 1 + random() % degree_max, bits_max);
+    const ListBytes bytes = encoded(codec, list);
+    block.bytes.insert(block.bytes.end(), bytes.begin(), bytes.end());
+    block.lengths.push_back(static_cast<uint32_t>(bytes.size()));
+    block.degrees.push_back(static_cast<uint32_t>(list.size()));
+    block.neighbours.insert(block.neighbours.end(), list.begin(), list.end());
+  }
+  return block;
+}
+
+// In memory that ends with the bytes and with the neighbours.
+Result<Neighbours> decoded_block(const ListCodec& codec, const ListsBlock& block, uint64_t limit = kNoLimit) {
+  std::unique_ptr<uint8_t[]> exact(new uint8_t[block.bytes.size()]);
+  std::copy(block.bytes.begin(), block.bytes.end(), exact.get());
+  const size_t count = block.neighbours.size();
+  std::unique_ptr<uint32_t[]> list(new uint32_t[count]);
+  const auto done = codec.decode_lists({exact.get(), block.bytes.size()}, block.lengths, block.degrees,
+                                       {list.get(), count}, limit);
+  if (!done) return done.error();
+  return Neighbours(list.get(), list.get() + count);
+}
+
+TEST_P(EachCodecTest, DecodesListsOneAfterTheOther) {
+  std::mt19937_64 random(12);
+  for (int round = 0; round < 600; ++round) {
+    const size_t degree_max = std::array<size_t, 5>{1, 3, 8, 70, 400}[static_cast<size_t>(round) % 5];
+    const ListsBlock block = random_block(random, codec_, static_cast<size_t>(round) % 97, degree_max,
+                                          std::array<unsigned, 4>{1, 7, 15, 31}[static_cast<size_t>(round) % 4]);
+    const auto back = decoded_block(codec_, block);
+    ASSERT_TRUE(back) << "round " << round;
+    ASSERT_EQ(*back, block.neighbours) << "round " << round;
+  }
+}
+
+TEST_P(EachCodecTest, AnEmptyListBetweenListsIsLegal) {
+  std::mt19937_64 random(13);
+  ListsBlock block = random_block(random, codec_, 20, 30, 9);
+  for (const int at : {0, 7, 20}) {
+    block.lengths.insert(block.lengths.begin() + at, 0);
+    block.degrees.insert(block.degrees.begin() + at, 0);
+  }
+  const auto back = decoded_block(codec_, block);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(*back, block.neighbours);
+}
+
+// As lists one by one.
+TEST_P(EachCodecTest, DamagedListsOneAfterTheOtherAreAnErrorOrOthersBelowTheLimit) {
+  std::mt19937_64 random(14);
+  for (int round = 0; round < 3000; ++round) {
+    ListsBlock block = random_block(random, codec_, 1 + random() % 30, 1 + random() % 40, 12);
+    const uint64_t limit = uint64_t{*std::max_element(block.neighbours.begin(), block.neighbours.end())} + 1;
+    ASSERT_TRUE(decoded_block(codec_, block, limit));
+    switch (round % 4) {
+      case 0: block.bytes[random() % block.bytes.size()] ^= static_cast<uint8_t>(1 << random() % 8); break;
+      case 1: block.lengths[random() % block.lengths.size()] ^= static_cast<uint32_t>(1 << random() % 4); break;
+      case 2: block.degrees[random() % block.degrees.size()] ^= static_cast<uint32_t>(1 << random() % 4); break;
+      default: block.bytes.resize(random() % block.bytes.size()); break;
+    }
+    const auto back = decoded_block(codec_, block, limit);
+    // Each list alone says the same.
+    bool is_sound = true;
+    size_t at = 0, first = 0;
+    Neighbours expected;
+    for (size_t i = 0; i < block.lengths.size() && is_sound; ++i) {
+      if (at + block.lengths[i] > block.bytes.size()) {
+        is_sound = false;
+        break;
+      }
+      const ListBytes bytes(block.bytes.begin() + static_cast<ptrdiff_t>(at),
+                            block.bytes.begin() + static_cast<ptrdiff_t>(at + block.lengths[i]));
+      const auto list = decoded(codec_, bytes, block.degrees[i], limit);
+      is_sound = list.has_value();
+      if (is_sound) expected.insert(expected.end(), list->begin(), list->end());
+      at += block.lengths[i];
+      first += block.degrees[i];
+    }
+    is_sound = is_sound && at == block.bytes.size() && first == block.neighbours.size();
+    ASSERT_EQ(back.has_value(), is_sound) << "round " << round;
+    if (back) {
+      ASSERT_EQ(*back, expected) << "round " << round;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, EachCodecTest, testing::ValuesIn(kAllCodecs),
