@@ -82,6 +82,7 @@ class Job {
 
   // The partition that the job has in its hands.
   struct Partition {
+    Partition() {}  // clang does not see that there is one while the class is not complete
     uint32_t number = 0;
     Unit unit;
     uint64_t begin = 0;           // of what it is still to have of it, in bytes

@@ -140,7 +140,7 @@ while os.getppid() != 1:
     except OSError:
         pass
 """
-    for _ in range(15):
+    for _ in range(5):
         folder = made.path / "user/f"
         folder.mkdir(parents=True)
         for name in names:

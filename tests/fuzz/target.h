@@ -20,6 +20,7 @@ struct FuzzTarget {
 std::span<const FuzzTarget> volume_targets();
 std::span<const FuzzTarget> server_targets();
 std::span<const FuzzTarget> share_targets();
+std::span<const FuzzTarget> kit_targets();
 std::span<const FuzzTarget> graph_targets();
 
 // Null: there is none of that name.
