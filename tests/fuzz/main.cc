@@ -1,10 +1,10 @@
-// The driver where there is no libFuzzer: replays a corpus, then mutates it for a while.
+// The driver: replays a corpus, then mutates it for a while.
 //
 //   fuzz --list
 //   fuzz TARGET SECONDS SEED CORPUS CRASHES     files of the folder CORPUS
 //
 // An input that crashes, or takes ten seconds, is written into the folder CRASHES, and the process
-// ends by its signal. It knows nothing of which code an input reached; libFuzzer (libfuzzer.cc) does.
+// ends by its signal.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""run.py [--libfuzzer] PROGRAM: every target of tests/fuzz for $FUZZ_SECONDS (30), two at a time, beginning with
+"""run.py PROGRAM: every target of tests/fuzz for $FUZZ_SECONDS (30), two at a time, beginning with
 tests/fuzz/corpus. What crashes stays in build/crashes; exit status 1. $FUZZ_SEED says which inputs
 are made; without it they are others each time."""
 
@@ -17,27 +17,20 @@ SPARE_SECONDS = 60
 
 
 def targets(program: str) -> list[str]:
-    """By the folders of the corpus: libFuzzer's program cannot list them."""
+    """By the folders of the corpus."""
     return sorted(path.name for path in CORPUS.iterdir())
 
 
-def fuzz(program: str, target: str, seconds: float, seed: int, crashes: Path,
-         libfuzzer=False) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "FUZZ_TARGET": target,
-                   "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=0:allocator_may_return_null=1",
+def fuzz(program: str, target: str, seconds: float, seed: int, crashes: Path) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=0:allocator_may_return_null=1",
                    "UBSAN_OPTIONS": "halt_on_error=1:abort_on_error=1"}
     words = [program, target, str(seconds), str(seed), str(CORPUS / target), str(crashes)]
-    if libfuzzer:
-        scratch = crashes / f"new-{target}"
-        scratch.mkdir(exist_ok=True)
-        words = [program, f"-max_total_time={int(seconds)}", f"-seed={seed}", "-timeout=10", "-max_len=65536",
-                 f"-artifact_prefix={crashes}/crash-{target}-", str(scratch), str(CORPUS / target)]
     return subprocess.run(words, capture_output=True, text=True, errors="replace", env=environment,
                           timeout=seconds + SPARE_SECONDS)
 
 
 def main() -> int:
-    program, libfuzzer = sys.argv[-1], "--libfuzzer" in sys.argv
+    program = sys.argv[-1]
     seconds = float(os.environ.get("FUZZ_SECONDS", "30"))
     seed = int(os.environ.get("FUZZ_SEED", random.randrange(1, 1 << 31)))
     crashes = ROOT / "build/crashes"
@@ -47,8 +40,8 @@ def main() -> int:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         names = targets(program)
         for name, done in zip(names, pool.map(
-                lambda name: fuzz(program, name, seconds, seed, crashes, libfuzzer), names), strict=True):
-            said = (done.stderr if libfuzzer else done.stdout).strip().splitlines()
+                lambda name: fuzz(program, name, seconds, seed, crashes), names), strict=True):
+            said = done.stdout.strip().splitlines()
             print(f"{name:14} {'ok' if done.returncode == 0 else 'FAILED'}  {said[-1] if said else ''}", flush=True)
             if done.returncode != 0:
                 failed += 1
