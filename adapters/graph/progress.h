@@ -11,7 +11,7 @@ namespace graphlane {
 
 class RunProgress {
  public:
-  // `iterations`: how many there will be; 0: nobody knows.
+  // `iterations`: how many there will be; 0: unknown.
   RunProgress(const std::string& algorithm, uint64_t iterations)
       : progress_(algorithm + ": iteration", iterations, /*unit_is_bytes=*/false) {}
   void iteration_ended() { progress_.add(1); }

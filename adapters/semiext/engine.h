@@ -15,11 +15,11 @@
 //               ─► run_on_message of what is left ─► run_on_iteration_end ─► end_iteration
 //   The run ends when no vertex was activated, or begin_iteration says so.
 //
-// Threads: vertices are cut into ranges of 2^r, and ranges are dealt out to the workers (range % workers);
-// who has none left takes others'. With messages, one worker at a time runs, or delivers to, the vertices of
-// a range, so that its state needs no atomics, but for what programs change of others' vertices themselves.
-// Without messages, run_on_vertex(v) of two lists of v is by one worker, too. In an order of its own (options)
-// messages arrive at the iteration's end. What one iteration wrote, the next sees.
+// Threads: a range has 2^r vertices, and each worker has its ranges (range % workers). A worker that has finished its own
+// steals ranges of others. All lists of a vertex come to the worker that runs it. With messages, one worker at a time
+// runs, or delivers to, the vertices of a range: their state needs no atomics. A program that writes to the
+// state of other vertices itself uses atomics. With an order of its own (options), messages arrive at the
+// iteration's end. An iteration sees all that the one before wrote.
 //
 // Vertical parts (§3.8): an iteration runs every active vertex once for each of P parts, all of part 0
 // first; ctx.part_begin() and part_end() say of which neighbours the part is to ask for.
@@ -153,7 +153,7 @@ class Engine {
   std::atomic<bool> failed_{false};
 };
 
-// What a worker gives its vertices.
+// What vertex programs can ask for; one of each worker.
 template <class Program>
 class Engine<Program>::Context final : private ListLoader::Sink {
  public:
@@ -181,7 +181,7 @@ class Engine<Program>::Context final : private ListLoader::Sink {
   void request_vertex(VertexId running, VertexId owner, EdgeSide side, bool weights = false) {
     loader_.ask({.running = running, .owner = owner, .side = side, .weights = weights});
   }
-  // Of each list the neighbours [first, first + count), as far as there are any. Of one side.
+  // The neighbours [first, first + count) of each list, as far as there are any. kBoth is not allowed.
   struct Partial {
     VertexId owner;
     uint64_t first;
@@ -265,7 +265,7 @@ class Engine<Program>::Context final : private ListLoader::Sink {
     }
   }
 
-  // What is full goes to ranges that nobody holds, and to our own.
+  // Delivers full bundles: to the ranges that this worker holds, and to those that no worker holds.
   void deliver_full() {
     full_ = false;
     if (!engine_.options_.order.empty()) return;  // only at the iteration's end

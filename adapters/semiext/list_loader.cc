@@ -9,7 +9,7 @@ namespace graphlane {
 namespace {
 
 constexpr uint64_t kListPageBytes = PageReader::kPageBytes;
-// Of one range: a task of this size keeps a core busy for long enough, and several fit into a small cache.
+// A range of this size keeps a core busy for long enough, and several fit into a small cache.
 constexpr uint64_t kRangeBytesMax = 256 << 10;
 // Behind what is decoded, decoders may read.
 constexpr size_t kDecodeSlack = 32;

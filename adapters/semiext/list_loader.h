@@ -41,7 +41,7 @@ class ListLoader {
  public:
   class Sink {
    public:
-    // `running` is who asked.
+    // `running`: the vertex that asked.
     virtual void on_list(VertexId running, const ListView& list) = 0;
 
    protected:
@@ -59,7 +59,7 @@ class ListLoader {
 
   // The sink outlives the loader, as does the graph.
   ListLoader(const Graph& graph, Sink& sink, uint64_t in_flight_bytes_max);
-  ~ListLoader();  // what was begun ends, and is given to nobody
+  ~ListLoader();  // waits for what was begun, and drops it
 
   void ask(const Ask& ask);
   // Lists that were asked for and not begun; their bytes.
@@ -83,14 +83,14 @@ class ListLoader {
   uint64_t range_count() const { return range_count_; }  // that they were read by
 
  private:
-  // Of a list that is in several files.
+  // A list whose parts come from several files.
   struct Join {
     Ask ask;
     uint32_t pending = 0;
     std::vector<VertexId> lists[2];
     std::vector<double> weights;
   };
-  // What is read of one file for one list.
+  // The bytes of one file that one list needs.
   struct Piece {
     uint64_t offset = 0;
     uint64_t length_bytes = 0;

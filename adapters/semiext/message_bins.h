@@ -3,7 +3,7 @@
 //   worker 0   | bundle for range 0 | for range 1 | …       filled by one worker, no lock
 //   worker 1   | bundle for range 0 | for range 1 | …
 //                      │ full
-//   range 0    inbox: bundles       token: who holds it alone runs, or delivers to, its vertices
+//   range 0    inbox: bundles       token: only its holder runs, or delivers to, the range's vertices
 //
 // So no vertex's state needs a lock, and what a range's vertices are told touches a range's memory only.
 //

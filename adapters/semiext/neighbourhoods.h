@@ -1,8 +1,8 @@
-// Neighbourhoods: vertices whose programs look at their neighbours' lists, one worker's of them.
+// Neighbourhoods: the vertices of one worker whose programs look at their neighbours' lists.
 //
 //   open(v, members)   v wants the lists of these members
-//   ask(v)             some of them are asked for: a vertex of a million neighbours would fill memory
-//   done(v)            one has come; the next are asked for, or the neighbourhood is closed
+//   ask(v)             requests some of them: all lists of a vertex with a million neighbours would fill memory
+//   done(v)            one has come: requests the next, or closes the neighbourhood
 //
 // Threads: a worker's own.
 #pragma once
@@ -56,37 +56,53 @@ class Neighbourhoods {
   std::unordered_map<VertexId, Open> open_;
 };
 
-// hit(i, arcs) for each member whose vertex is among the neighbours in `list`, the list of u, and is not u. `arcs` as
-// merge_neighbours() says; `scratch` is the caller's.
+// The first place from `from` on whose value is `value` or more; both ascend. Steps double, as one of two lists is often much longer.
+template <class ValueAt>
+size_t advance_to(size_t from, size_t size, uint64_t value, const ValueAt& value_at) {
+  size_t step = 1, to = from;
+  while (to < size && value_at(to) < value) {
+    from = to + 1;
+    to += step;
+    step *= 2;
+  }
+  to = std::min(to, size);
+  while (from < to) {
+    const size_t middle = from + (to - from) / 2;
+    if (value_at(middle) < value) {
+      from = middle + 1;
+    } else {
+      to = middle;
+    }
+  }
+  return from;
+}
+
+// Calls hit(i, arcs) for each member that is a neighbour of u by `list`, but not for u itself. `arcs` is as in
+// merge_neighbours(). `scratch` is memory of the caller.
 template <class Hit>
 void intersect(const std::vector<Neighbour>& members, VertexId u, const ListView& list,
                std::vector<Neighbour>& scratch, const Hit& hit) {
-  merge_neighbours(u, list, scratch);
-  const auto below = [](const Neighbour& neighbour, VertexId vertex) { return neighbour.vertex < vertex; };
-  // Where one is much longer, its place of the next is searched for, by steps that double.
-  const auto advance = [&](const std::vector<Neighbour>& in, size_t from, VertexId vertex) {
-    size_t step = 1, to = from;
-    while (to < in.size() && in[to].vertex < vertex) {
-      from = to + 1;
-      to += step;
-      step *= 2;
+  const auto member_at = [&](size_t i) -> uint64_t { return members[i].vertex; };
+  const auto walk = [&](size_t size, const auto& value_at, const auto& arcs_at) {
+    for (size_t i = 0, j = 0; i < members.size() && j < size;) {
+      const uint64_t a = members[i].vertex, b = value_at(j);
+      if (a < b) {
+        i = advance_to(i + 1, members.size(), b, member_at);
+      } else if (b < a) {
+        j = advance_to(j + 1, size, a, value_at);
+      } else {
+        if (a != u) hit(i, arcs_at(j));
+        ++i;  // duplicates in the list are passed over: the next member is larger
+      }
     }
-    return static_cast<size_t>(std::lower_bound(in.begin() + static_cast<std::ptrdiff_t>(from),
-                                                in.begin() + static_cast<std::ptrdiff_t>(std::min(to, in.size())),
-                                                vertex, below) - in.begin());
   };
-  for (size_t i = 0, j = 0; i < members.size() && j < scratch.size();) {
-    const VertexId a = members[i].vertex, b = scratch[j].vertex;
-    if (a == b) {
-      hit(i, scratch[j].arcs);
-      ++i;
-      ++j;
-    } else if (a < b) {
-      i = advance(members, i, b);
-    } else {
-      j = advance(scratch, j, a);
-    }
+  if (list.side != EdgeSide::kBoth) {
+    const std::span<const VertexId> neighbours = list.neighbours;
+    walk(neighbours.size(), [&](size_t j) -> uint64_t { return neighbours[j]; }, [](size_t) { return 2u; });
+    return;
   }
+  merge_neighbours(u, list, scratch);
+  walk(scratch.size(), [&](size_t j) -> uint64_t { return scratch[j].vertex; }, [&](size_t j) { return scratch[j].arcs; });
 }
 
 }  // namespace graphlane::semiext

@@ -88,7 +88,7 @@ using graphlane::kit::ListReader;
 struct graphlane_graph {
   std::unique_ptr<Graph> graph;
   graphlane::Mutex mu;
-  // Those that nobody uses now: each has memory and a queue of its own.
+  // Idle readers: each has memory and a queue of its own.
   std::vector<std::unique_ptr<ListReader>> readers GUARDED_BY(mu);
 
   std::unique_ptr<ListReader> take_reader() {
@@ -112,7 +112,7 @@ struct graphlane_graph {
     return make_error(ERANGE, "{}: has no vertex {}: its {} vertices begin with 0", graph->path(), vertex,
                       graph->vertex_count());
   }
-  // One that has failed gives no more lists: it is not used again.
+  // A reader that has failed gives no more lists, and is dropped.
   Outcome<void> read(EdgeSide side, const uint64_t* vertices, size_t count, const uint64_t* offsets, uint32_t* list) {
     std::unique_ptr<ListReader> reader = take_reader();
     Outcome<void> done = reader->read(side, vertices, count, offsets, list);

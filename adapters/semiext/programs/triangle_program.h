@@ -18,7 +18,7 @@ class TriangleProgram {
         count_(counts == Counts::kNone ? 0 : graph.vertex_count()),
         workers_(pool) {}
 
-  // A neighbour's list is looked for in one part of the file after the other, each about as large as the cache.
+  // Vertical parts about as large as the cache: the lists of a part are read once, and found in the cache from then on.
   static EngineOptions options(const Graph& graph) {
     EngineOptions options;
     if (graph.is_in_memory()) return options;
