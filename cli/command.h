@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cli/options.h"
+#include "iomgr/adopt.h"
 #include "iomgr/base/error.h"
 #include "iomgr/base/json.h"
 #include "iomgr/volume.h"
@@ -72,6 +73,7 @@ void add_export(Parser& parser);
 void add_ls(Parser& parser);
 void add_info(Parser& parser);
 void add_check(Parser& parser);
+void add_adopt(Parser& parser);
 void add_rm(Parser& parser);
 void add_restripe(Parser& parser);
 void add_convert(Parser& parser);
@@ -99,6 +101,9 @@ struct VolumePath {
   std::string below;  // "" for the volume itself; keeps a "/" or "/." at the end
 };
 Outcome<VolumePath> open_volume_of(const std::string& path, OpenOptions how = {});
+
+// What was bound, and what is left; kFailed if anything is.
+Outcome<int> print_bound(const BindReport& report, const std::string& root);
 
 // On stderr.
 void complain(const std::string& line);

@@ -26,6 +26,7 @@ struct CheckCommand {
   int64_t older_than_seconds = 0;
   bool yes = false;
   bool only_looks = false, of_fsck = false;  // what fsck(8) says, and is so anyway
+  bool upgrade = false;
 };
 
 // "7d", "12h", "30m", "45s".
@@ -121,6 +122,10 @@ Outcome<int> check(const CheckCommand& options) {
   const auto volume = Volume::open(options.root);
   if (!volume) return volume.error();
   catch_interrupts();
+  if (options.upgrade) {
+    const Outcome<BindReport> bound = upgrade_volume(**volume);
+    return bound ? print_bound(*bound, (*volume)->root()) : bound.error();
+  }
   Outcome<CheckReport> report =
       check_volume(**volume, {.repair = options.repair, .scrub = options.scrub});
   if (!report) return report.error();
@@ -174,6 +179,8 @@ void add_check(Parser& parser) {
   Option* as_repair = command->add_flag("-a,-p,-y", options->repair, "as --repair, for fsck(8)");
   command->add_flag("-n", options->only_looks, "only look, for fsck(8)")->excludes(repair)->excludes(as_repair);
   command->add_flag("-f,-v", options->of_fsck, "taken from fsck(8), without effect");
+  command->add_flag("--upgrade", options->upgrade,
+                    "make a volume of format 1 one of format 2: bind its stubs to their parts");
   parser.on_chosen(command, options, check);
 }
 

@@ -31,7 +31,7 @@ Outcome<Json> volume_info(const Volume& volume) {
   }
   return Json{{"path", volume.root()},
           {"uuid", UuidText(volume.uuid()).c_str()},
-          {"format", 1},
+          {"format", volume.format()},
           {"stripe_depth", volume.stripe_depth_bytes()},
           {"stripe_depth_auto", volume.is_depth_auto()},
           {"policy",

@@ -40,7 +40,7 @@ void start_thread(std::thread* thread, std::function<void()> work) {
 
 // Its parts have no names either, by which an open stub would be told the size; nor is there
 // anything to sync. Who has it open may open it again, by /proc.
-void close_without_a_name(LiveFile& file) { (void)file.close(file.change_count()); }
+void close_without_a_name(LiveFile& file) { (void)file.say_closed(file.change_count()); }
 
 }  // namespace
 
@@ -69,10 +69,22 @@ LiveFiles::~LiveFiles() {
   closer_.join();
 }
 
-std::shared_ptr<LiveFile> LiveFiles::find(const Uuid& file_id) {
+std::shared_ptr<LiveFile> LiveFiles::find(const Uuid& file_id, const struct stat& stub) {
   MutexLock lock(mu_);
   const auto entry = entries_.find(file_id);
-  return entry == entries_.end() ? nullptr : entry->second.file;
+  return entry != entries_.end() && entry->second.is_of(stub) ? entry->second.file : nullptr;
+}
+
+bool LiveFiles::has(const Uuid& file_id) {
+  MutexLock lock(mu_);
+  return entries_.contains(file_id);
+}
+
+LiveFiles::Writer LiveFiles::join(const Uuid& file_id, const struct stat& stub) {
+  MutexLock lock(mu_);
+  const auto entry = entries_.find(file_id);
+  const bool is_here = entry != entries_.end() && entry->second.is_of(stub);
+  return is_here && entry->second.writer_count > 0 ? one_more(entry->second) : Writer();
 }
 
 bool LiveFiles::has_writers(const Uuid& file_id) {
@@ -88,20 +100,27 @@ LiveFiles::Writer LiveFiles::one_more(Entry& entry) {
 
 Outcome<LiveFiles::Writer> LiveFiles::acquire(const Layout& layout, Fd stub, std::string_view name,
                                               std::shared_ptr<StripedFile> shared) {
+  struct stat st;
+  if (::fstat(stub.get(), &st) != 0) return os_error(errno, name, "cannot look at the stub");
+  bool is_anothers = false;
   const auto join = [&] {
     MutexLock lock(mu_);
     const auto entry = entries_.find(layout.file_id);
-    return entry == entries_.end() ? Writer() : one_more(entry->second);
+    is_anothers = entry != entries_.end() && !entry->second.is_of(st);
+    return entry == entries_.end() || is_anothers ? Writer() : one_more(entry->second);
   };
   if (Writer writer = join()) return writer;
   make_room();
   const MutexLock opening(opening_);
   if (Writer writer = join()) return writer;
+  if (is_anothers) return make_error(EIO, "{}: {}", name, describe(Ownership::kCopy));
   auto opened = LiveFile::open(volume_, layout, std::move(stub), name, std::move(shared));
   if (!opened) return opened.error();
   MutexLock lock(mu_);
   Entry& entry = entries_[layout.file_id];
   entry.file = std::move(*opened);
+  entry.device = st.st_dev;
+  entry.inode = st.st_ino;
   Writer first = one_more(entry);
   first.is_first_ = true;
   return first;
@@ -109,7 +128,8 @@ Outcome<LiveFiles::Writer> LiveFiles::acquire(const Layout& layout, Fd stub, std
 
 void LiveFiles::follow_stub(StripedFile& file) {
   const MutexLock opening(opening_);  // nobody begins to change it
-  if (find(file.layout().file_id)) return;
+  struct stat st;
+  if (::fstat(file.held_stub(), &st) != 0 || find(file.layout().file_id, st)) return;
   Layout now;
   const auto verdict = read_stub(file.held_stub(), kStubSize, &now);
   if (verdict.value_or(StubVerdict::kNotAStub) != StubVerdict::kStub) return;
@@ -203,28 +223,46 @@ void LiveFiles::run() {
   }
 }
 
-// Data before the word of it.
+// Whole filesystems at once. False: one of them failed.
+bool LiveFiles::sync_devices() const {
+  std::atomic<bool> all{true};
+  at_once(volume_.device_count(), [&](uint32_t d) {
+    if (::syncfs(volume_.devices()[d].root_fd.get()) != 0) all = false;
+  });
+  return all;
+}
+
+// Data first, then the records of the parts, then the word of it in the stub.
 void LiveFiles::close(const std::vector<std::shared_ptr<LiveFile>>& files) {
-  std::vector<uint64_t> change_counts;
-  for (const auto& file : files) change_counts.push_back(file->change_count());
-  const bool together = files.size() > kSyncSinglyMax;
-  bool synced = true;
-  if (together) {
-    std::atomic<bool> all{true};
-    at_once(volume_.device_count(), [&](uint32_t d) {
-      if (::syncfs(volume_.devices()[d].root_fd.get()) != 0) all = false;
-    });
-    synced = all;
+  struct Closing {
+    LiveFile& file;
+    uint64_t change_count;
+    Result<void> done;
+  };
+  std::vector<Closing> closing;
+  for (const auto& file : files) {
+    const uint64_t change_count = file->change_count();
+    if (file->is_open() && !has_no_name(file->stub_fd())) closing.push_back({*file, change_count, {}});
   }
-  for (size_t i = 0; i < files.size(); ++i) {
-    LiveFile& file = *files[i];
-    if (!file.is_open() || has_no_name(file.stub_fd())) continue;
-    if (!synced) file.file()->count_sync_error(EIO);
-    Result<void> done = !together ? file.sync(true) : synced ? Result<void>() : Errno{EIO};
-    if (done) done = file.close(change_counts[i]);
+  const bool together = closing.size() > kSyncSinglyMax;
+  if (together && !sync_devices()) {
+    for (Closing& one : closing) {
+      one.done = Errno{EIO};
+      one.file.file()->count_sync_error(EIO);
+    }
+  }
+  for (Closing& one : closing) {
+    if (!together) one.done = one.file.sync(true);
+    if (one.done) one.done = one.file.record_close(one.change_count);
+  }
+  const bool recorded = !together || sync_devices();
+  for (Closing& one : closing) {
+    if (one.done && !recorded) one.done = Errno{EIO};
+    if (one.done && !together) one.done = one.file.sync_records();
+    if (one.done) one.done = one.file.say_closed(one.change_count);
     // It stays `open`, which loses nothing.
-    if (!done && done.error().code != EAGAIN) {
-      log_line("{}: cannot be closed: {}", file.file()->name(), std::strerror(done.error().code));
+    if (!one.done && one.done.error().code != EAGAIN) {
+      log_line("{}: cannot be closed: {}", one.file.file()->name(), std::strerror(one.done.error().code));
     }
   }
 }

@@ -66,9 +66,13 @@ class LiveFiles {
   LiveFiles(const LiveFiles&) = delete;
   LiveFiles& operator=(const LiveFiles&) = delete;
 
-  // The file if it is here.
-  std::shared_ptr<LiveFile> find(const Uuid& file_id);
+  // The file if it is here, and its stub is this one: another may name the same parts.
+  std::shared_ptr<LiveFile> find(const Uuid& file_id, const struct stat& stub);
+  // Whether any file of that id is here.
+  bool has(const Uuid& file_id);
   bool has_writers(const Uuid& file_id);
+  // One more writer of a file that has writers, and whose stub is this one. None: there is no such file.
+  Writer join(const Uuid& file_id, const struct stat& stub);
 
   // One more writer of the file. As LiveFile::open(); `stub` is not used if the
   // file is here already.
@@ -96,8 +100,12 @@ class LiveFiles {
   using Clock = std::chrono::steady_clock;
   struct Entry {
     std::shared_ptr<LiveFile> file;
+    dev_t device = 0;  // of the stub, with its inode
+    ino_t inode = 0;
     uint32_t writer_count = 0;
     Clock::time_point idle_since = {};
+
+    bool is_of(const struct stat& stub) const { return stub.st_dev == device && stub.st_ino == inode; }
   };
   struct IdHash {
     size_t operator()(const Uuid& id) const;
@@ -109,6 +117,7 @@ class LiveFiles {
   std::vector<std::shared_ptr<LiveFile>> take_idle(Clock::time_point since) REQUIRES(mu_);
   void make_room();
   void close_now(const std::vector<std::shared_ptr<LiveFile>>& files);
+  bool sync_devices() const;
   void close(const std::vector<std::shared_ptr<LiveFile>>& files);
   void drop_closed(const std::vector<std::shared_ptr<LiveFile>>& files) REQUIRES(mu_);
 

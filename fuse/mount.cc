@@ -82,10 +82,12 @@ class Herald {
   std::thread thread_;
 };
 
-Outcome<void> serve_mount(const std::shared_ptr<const Volume>& volume, const MountOptions& options,
+Outcome<void> serve_mount(const std::shared_ptr<const Volume>& volume, const MountOptions& asked,
                           const std::string& mountpoint, std::function<void()> on_ready) {
   StopSignals stop;
   prepare_server_process();
+  MountOptions options = asked;
+  options.read_only |= volume->format() == 1;
   Outcome<std::unique_ptr<Filesystem>> fs = Filesystem::start(volume, options);
   if (!fs) return fs.error();
   Outcome<std::unique_ptr<Session>> session = Session::make(**fs);

@@ -57,7 +57,8 @@ int resize(Filesystem& fs, fuse_req_t req, LiveFile& live, off_t size) {
 }
 
 // A handle is of what was opened: a plain file that has become a stub since has no parts there.
-int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, const StubView& view,
+// `is_refused`: a whole stub that is not to be believed.
+int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, const StubView& view, bool is_refused,
              const struct stat& st, off_t size, fuse_file_info* fi) {
   if (fi != nullptr) {
     const OpenFile& file = OpenFile::of(fi);
@@ -67,7 +68,8 @@ int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, const St
     const Result<LiveFiles::Writer> live = open_live(fs, inode, view.layout, st);
     return live ? resize(fs, req, **live, size) : live.error().code;
   }
-  if (!view.plain()) return view.unreadable ? EACCES : EIO;
+  // Emptied, it is a plain file.
+  if (!view.plain() && !(is_refused && size == 0)) return view.unreadable ? EACCES : EIO;
   const Fd file = reopen(path_fd, O_WRONLY);
   return file ? resize_plain(fs, req, file, size) : errno;
 }
@@ -115,16 +117,15 @@ int op::setattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, struct stat* wan
     view = inode.stub.look(path_fd, st);  // its parts get the new mode then, too
   }
   // Another volume's parts, and another owner's, are not ours to change.
-  if (view.striped() && !believe(*fs.volume, view.layout, st)) {
-    view.verdict = StubVerdict::kBadField;
-  }
+  const bool is_refused = view.striped() && !believe(*fs.volume, path_fd, view.layout, st);
+  if (is_refused) view.verdict = StubVerdict::kBadField;
   int error = 0;
   if ((which & FUSE_SET_ATTR_MODE) != 0) error = set_mode(fs, path_fd, view, st, wanted->st_mode);
   if (error == 0 && (which & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {
     error = set_owner(fs, path_fd, view, st, *wanted, which);
   }
   if (error == 0 && (which & FUSE_SET_ATTR_SIZE) != 0) {
-    error = set_size(fs, req, inode, path_fd, view, st, wanted->st_size, fi);
+    error = set_size(fs, req, inode, path_fd, view, is_refused, st, wanted->st_size, fi);
   }
   if (error == 0 && (which & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME)) != 0) {
     error = set_times(path_fd, *wanted, which);

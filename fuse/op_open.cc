@@ -87,7 +87,7 @@ Result<std::unique_ptr<OpenFile>> open_plain(Filesystem& fs, Inode& inode, int p
 // The file as readers have it: from who has it open already, or anew.
 Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode, int path_fd,
                                                   const Layout& layout, const struct stat& stub) {
-  if (const auto live = fs.live.find(layout.file_id)) return live->file();
+  if (const auto live = fs.live.find(layout.file_id, stub)) return live->file();
   if (layout.state == FileState::kOpen) {
     // What a dead writer left is closed before long; if we cannot, somebody else
     // is writing, or nobody may, and the parts tell the size.
@@ -142,8 +142,8 @@ void choose_way_striped(Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_
 Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, Inode& inode, int path_fd,
                                              const Layout& layout, const struct stat& stub,
                                              fuse_file_info* fi) {
-  if (const Outcome<void> believed = believe(*fs.volume, layout, stub); !believed) {
-    log_line(believed.error().text);
+  if (const Outcome<void> accepted = fs.volume->accept(layout, ""); !accepted) {
+    log_line("{}: inode {}{}", fs.volume->root(), stub.st_ino, accepted.error().text);
     return Errno{EIO};
   }
   auto file = std::make_unique<OpenFile>();

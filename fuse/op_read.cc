@@ -54,7 +54,7 @@ uint64_t content_generation(Filesystem& fs, const StripedFile& file) {
   if (fs.live.has_writers(file_id) || ::fstat(file.held_stub(), &stub) != 0) return 0;
   const int64_t ctime_ns = ctime_ns_of(stub);
   // We keep the lock of our own writers for a while.
-  const bool may_change = fs.live.find(file_id) ? is_fresh(ctime_ns)
+  const bool may_change = fs.live.has(file_id) ? is_fresh(ctime_ns)
                                                 : may_change_unseen(file.held_stub(), ctime_ns);
   return may_change ? 0 : static_cast<uint64_t>(ctime_ns) * 0x9e3779b97f4a7c15 + generation;
 }

@@ -74,7 +74,7 @@ void OutsideChanges::see_taken(Inode& inode, const Uuid& file_id, int stub_fd) {
 
 bool OutsideChanges::is_ours(const Inode& inode, const Uuid& file_id) {
   return file_id == Uuid{} ? inode.writer_count.load(std::memory_order_acquire) > 0
-                           : fs_.live.find(file_id) != nullptr;
+                           : fs_.live.has(file_id);
 }
 
 // Nobody writes the file here, so none of its pages is dirty: else, in a setattr of the size, for

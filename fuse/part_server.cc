@@ -61,7 +61,7 @@ std::optional<Layout> PartServer::layout_of(Inode& inode, struct stat* st) const
   const Result<HostPath> path = fs_.inodes.path(inode);
   if (!path || inode.control || ::fstat(path->get(), st) != 0) return std::nullopt;
   const StubView view = inode.stub.look(path->get(), *st);
-  if (!view.striped() || !believe(*fs_.volume, view.layout, *st)) return std::nullopt;
+  if (!view.striped() || !fs_.volume->accept(view.layout, "")) return std::nullopt;
   return view.layout;
 }
 
@@ -76,7 +76,7 @@ FileServer::Answer PartServer::answer_writer(Inode& inode) const {
   struct stat st;
   const std::optional<Layout> layout = layout_of(inode, &st);
   Answer answer;
-  if (layout) answer.link = WriteLink::open(fs_, inode, *layout, &answer.opened);
+  if (layout) answer.link = WriteLink::open(fs_, inode, *layout, st, &answer.opened);
   if (!answer.link) return FileServer::refusal(EINVAL);
   answer.reply.generation_index = generation_index(layout->file_id);
   answer.reply.device_count = layout->geometry.device_count;
@@ -97,13 +97,15 @@ FileServer::Answer PartServer::open_to_read(Inode& inode, struct stat* stub) con
   reply.generation = fs_.live.generations().of(layout.file_id);
   reply.generation_index = generation_index(layout.file_id);
   reply.error = EAGAIN;
-  if (const auto live = fs_.live.find(layout.file_id)) {
+  if (const auto live = fs_.live.find(layout.file_id, *stub)) {
     if (fs_.live.has_writers(layout.file_id)) return answer;
     layout.logical_size = live->size();
     layout.state = FileState::kClosed;  // as good as, until somebody opens it to write
   }
   if (layout.state != FileState::kClosed) return answer;
-  auto file = open_parts_to_read(*fs_.volume, layout, *stub);
+  const Result<HostPath> path = fs_.inodes.path(inode);
+  auto file = path ? open_parts_to_read(*fs_.volume, path->get(), layout, *stub)
+                   : Result<std::shared_ptr<StripedFile>>(path.error());
   reply.error = file ? 0 : file.error().code;
   if (!file) return answer;
   reply.device_count = layout.geometry.device_count;

@@ -50,7 +50,7 @@ Outcome<MountedDevice> mount_device(const Volume& volume, const MountOptions& op
                   device.get(), static_cast<unsigned>(S_IFDIR), ::geteuid(), ::getegid(), max_read_bytes,
                   has_users ? "" : ",allow_other");
   const std::string& root = volume.root();
-  const unsigned long flags = MS_NODEV | MS_NOSUID | (options.read_only ? MS_RDONLY : 0);
+  const unsigned long flags = MS_NODEV | MS_NOSUID | (options.read_only || volume.format() == 1 ? MS_RDONLY : 0);
   if (::mount(root.c_str(), root.c_str(), kMountType, flags, data.c_str()) != 0) {
     return os_error(errno, root, "no private mount: cannot mount");
   }

@@ -13,6 +13,7 @@
 #include "iomgr/part_files.h"
 #include "iomgr/parts.h"
 #include "iomgr/stub_lock.h"
+#include "iomgr/volume/part_record_io.h"
 #include "iomgr/volume_files.h"
 
 namespace graphlane {
@@ -30,9 +31,9 @@ std::string name_of(const Volume& volume, const struct stat& stub) {
   return fmt::format("{}: inode {}", volume.root(), stub.st_ino);
 }
 
-Outcome<std::shared_ptr<StripedFile>> open_with(const Volume& volume, const Layout& layout,
+Outcome<std::shared_ptr<StripedFile>> open_with(const Volume& volume, int stub_fd, const Layout& layout,
                                                 const struct stat& stub, int flags) {
-  return StripedFile::open(volume, layout, name_of(volume, stub), flags);
+  return StripedFile::open(volume, stub_fd, layout, name_of(volume, stub), flags);
 }
 
 template <class T>
@@ -55,7 +56,7 @@ Named look_at_name(const Volume& volume, int directory_fd, const char* name) {
   found.fd.reset(::openat(directory_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!found.fd || ::fstat(found.fd.get(), &found.stat) != 0) return {};
   const StubView view = StubCache().look(found.fd.get(), found.stat);
-  found.is_striped = view.striped() && believe(volume, view.layout, found.stat);
+  found.is_striped = view.striped() && believe(volume, found.fd.get(), view.layout, found.stat);
   if (found.is_striped) found.layout = view.layout;
   found.is_unknown = view.error != 0 || view.unreadable;
   return found;
@@ -81,43 +82,52 @@ Result<void> all_or_none(const Volume& volume, const Change& change, const Undo&
   return {};
 }
 
-// What was believed (striped.h) may have given its place to somebody else's. A stub of root's may have
-// anybody's parts.
+// What was believed (striped.h) may have given its place to somebody else's.
 Fd find_part_of(int root_fd, const Uuid& file_id, uid_t owner) {
   Fd part = find_part(root_fd, file_id);
   struct stat st;
-  if (!part || owner == 0) return part;
+  if (!part) return part;
   if (::fstat(part.get(), &st) == 0 && st.st_uid == owner) return part;
   errno = EPERM;
   return {};
 }
 
-// A file that has just been made; its parts are readable by us alone.
-Result<LiveFiles::Writer> open_new(Filesystem& fs, const Layout& layout, Fd stub) {
+// Where the record lies beside the part, it goes with it. 0, or -1 and errno.
+int follow_part(int root_fd, const Layout& layout, const Fd& part) {
+  const int error = share_part_access(part.get(), part_of(root_fd, layout));
+  if (error != 0) errno = error;
+  return error == 0 ? 0 : -1;
+}
+
+// A file that has just been made: its parts become the stub's, which names itself, and then says so.
+Result<LiveFiles::Writer> open_new(Filesystem& fs, Layout layout, const NewParts& parts, Fd stub) {
   struct stat st;
+  const Result<StubSeen> seen = identify_stub(stub.get());
+  if (!seen) return seen.error();
   if (::fstat(stub.get(), &st) != 0) return last_errno();
-  auto live = or_log(fs.live.acquire(layout, std::move(stub), name_of(*fs.volume, st), nullptr));
-  if (!live) return live;
-  for (uint32_t d = 0; d < fs.volume->device_count(); ++d) {
-    copy_access((*live)->stub_fd(), (*live)->writable().parts().buffered(d));
+  layout.identity = seen->identity;
+  layout.is_new = true;
+  const std::string name = name_of(*fs.volume, st);
+  std::vector<int> fds;
+  for (const Fd& part : parts) fds.push_back(part.get());
+  if (Outcome<void> bound = bind_parts(*fs.volume, fds, layout, stub.get(), PartRecord::kNew, name); !bound) {
+    log_line(bound.error().text);
+    return Errno{bound.error().code};
   }
-  return live;
+  if (Result<void> written = write_stub(stub.get(), layout); !written) return written.error();
+  return or_log(fs.live.acquire(layout, std::move(stub), name, nullptr));
 }
 
 }  // namespace
 
-Outcome<void> believe(const Volume& volume, const Layout& layout, const struct stat& stub) {
-  const std::string name = name_of(volume, stub);
-  if (Outcome<void> accepted = volume.accept(layout, name); !accepted) return accepted;
-  if (owns_parts(volume, layout, stub)) return {};
-  return make_error(EIO, "{}: the stub belongs to user {}, its parts do not: not served", name,
-                    stub.st_uid);
+Outcome<void> believe(const Volume& volume, int stub_fd, const Layout& layout, const struct stat& stub) {
+  return verify_parts(volume, stub_fd, layout, name_of(volume, stub));
 }
 
 void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st) {
   const PartsStat parts = stat_parts(*fs.volume, layout);
   uint64_t size = layout.logical_size;
-  if (const auto live = fs.live.find(layout.file_id)) size = live->size();
+  if (const auto live = fs.live.find(layout.file_id, *st)) size = live->size();
   else if (layout.state == FileState::kOpen) size = std::max(parts.open.bytes, parts.open.promised_bytes);
   st->st_size = static_cast<off_t>(size);
   st->st_blocks = static_cast<blkcnt_t>(parts.block_count);
@@ -135,9 +145,9 @@ Result<std::shared_ptr<StripedFile>> open_shared(Filesystem& fs, Inode& inode, i
   if (!verdict) return verdict.error();
   if (*verdict != StubVerdict::kStub || now.file_id != layout.file_id) return Errno{ESTALE};
   now = current_layout(*fs.volume, now);
-  auto opened = open_with(*fs.volume, now, stub, O_RDWR);
+  auto opened = open_with(*fs.volume, held.get(), now, stub, O_RDWR);
   if (!opened && (opened.error().code == EACCES || opened.error().code == EROFS)) {
-    opened = open_with(*fs.volume, now, stub, O_RDONLY);
+    opened = open_with(*fs.volume, held.get(), now, stub, O_RDONLY);
   }
   // Removed by another mount, which has taken the parts.
   if (!opened && opened.error().code == ENOENT && has_no_name(held.get())) return Errno{ESTALE};
@@ -147,9 +157,9 @@ Result<std::shared_ptr<StripedFile>> open_shared(Filesystem& fs, Inode& inode, i
   return inode.stub.share(*file);
 }
 
-Result<std::shared_ptr<StripedFile>> open_parts_to_read(const Volume& volume, const Layout& layout,
-                                                        const struct stat& stub) {
-  return or_io_error(open_with(volume, layout, stub, O_RDONLY));
+Result<std::shared_ptr<StripedFile>> open_parts_to_read(const Volume& volume, int stub_fd,
+                                                        const Layout& layout, const struct stat& stub) {
+  return or_io_error(open_with(volume, stub_fd, layout, stub, O_RDONLY));
 }
 
 Result<LiveFiles::Writer> open_live(Filesystem& fs, Inode& inode, const Layout& layout,
@@ -158,7 +168,7 @@ Result<LiveFiles::Writer> open_live(Filesystem& fs, Inode& inode, const Layout& 
   const Result<HostPath> path = fs.inodes.path(inode);
   if (!path) return path.error();
   std::shared_ptr<StripedFile> shared = inode.stub.opened(layout.file_id);
-  if (!shared && !fs.live.find(layout.file_id)) {
+  if (!shared && !fs.live.find(layout.file_id, stub)) {
     auto opened = open_shared(fs, inode, path->get(), layout, stub);
     if (!opened) return opened.error();
     shared = std::move(*opened);
@@ -189,7 +199,8 @@ Result<LiveFiles::Writer> create_striped(Filesystem& fs, fuse_req_t req, int dir
                              .first_device = fs.next_first_device()},
                 .logical_size = 0,
                 .state = FileState::kOpen};
-  if (const Outcome<void> made = create_parts(volume, layout, name, false); !made) {
+  const Outcome<NewParts> made = create_parts(volume, layout, name, false);
+  if (!made) {
     log_line(made.error().text);
     return Errno{made.error().code};
   }
@@ -204,14 +215,10 @@ Result<LiveFiles::Writer> create_striped(Filesystem& fs, fuse_req_t req, int dir
     fd.reset(::openat(directory_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   }
   if (!fd) return refuse(last_errno());
-  Result<void> done = write_stub(fd.get(), layout);
-  if (done) {
-    auto live = open_new(fs, layout, std::move(fd));
-    if (live) return live;
-    done = live.error();
-  }
+  auto live = open_new(fs, layout, *made, std::move(fd));
+  if (live) return live;
   (void)::unlinkat(directory_fd, name, 0);
-  return refuse(done.error());
+  return refuse(live.error());
 }
 
 Result<void> resize_striped(Filesystem& fs, fuse_req_t req, LiveFile& live, uint64_t size) {
@@ -225,7 +232,8 @@ Result<void> chmod_parts(const Volume& volume, const Layout& layout, const struc
                          mode_t mode) {
   const auto set_mode = [&](int root_fd, mode_t to) {
     const Fd part = find_part_of(root_fd, layout.file_id, stub.st_uid);
-    return part ? ::chmod(ProcPath(part.get()).c_str(), to & 0777) : -1;
+    if (!part || ::chmod(ProcPath(part.get()).c_str(), to & 0777) != 0) return -1;
+    return follow_part(root_fd, layout, part);
   };
   return all_or_none(
       volume, [&](int root_fd) { return set_mode(root_fd, mode); },
@@ -236,7 +244,8 @@ Result<void> chown_parts(const Volume& volume, const Layout& layout, const struc
                          uid_t uid, gid_t gid) {
   const auto give_to = [&](int root_fd, uid_t owner, uid_t user, gid_t group) {
     const Fd part = find_part_of(root_fd, layout.file_id, owner);
-    return part ? ::fchownat(part.get(), "", user, group, AT_EMPTY_PATH) : -1;
+    if (!part || ::fchownat(part.get(), "", user, group, AT_EMPTY_PATH) != 0) return -1;
+    return follow_part(root_fd, layout, part);
   };
   const uid_t given_to = uid == static_cast<uid_t>(-1) ? stub.st_uid : uid;
   return all_or_none(
@@ -262,11 +271,11 @@ Result<void> sync_replacement(Filesystem& fs, int directory_fd, const char* name
   if (!file) return {};
   if (from.is_striped) {
     std::shared_ptr<StripedFile> parts;
-    if (const auto live = fs.live.find(from.layout.file_id)) {
+    if (const auto live = fs.live.find(from.layout.file_id, from.stat)) {
       parts = live->file();
       if (Result<void> synced = parts->sync(/*data_only=*/true); !synced) return synced;
     } else {
-      auto opened = open_parts_to_read(*fs.volume, from.layout, from.stat);
+      auto opened = open_parts_to_read(*fs.volume, from.fd.get(), from.layout, from.stat);
       if (!opened) return {};
       parts = std::move(*opened);
     }
@@ -288,6 +297,7 @@ LastLink::LastLink(const Volume& volume, int directory_fd, const char* name) : v
   if (!found.is_striped) return;
   layout_ = found.layout;
   held_.emplace(volume.root_fd());
+  (void)volume.note_change();  // before it, as far as that can be: without it the parts stay
 }
 
 // Looks again: the stub may name other parts by now (iomgr/restripe.h).
@@ -300,7 +310,7 @@ bool LastLink::reap(int replaced_in) {
     return false;
   }
   const StubView view = StubCache().look(fd_.get(), st);
-  if (!view.striped() || !believe(volume_, view.layout, st)) return false;
+  if (!view.striped() || !believe(volume_, fd_.get(), view.layout, st)) return false;
   layout_ = view.layout;
   if (replaced_in >= 0 && ::fsync(reopen(replaced_in, O_RDONLY).get()) != 0 && errno != EINVAL) {
     log_line("{}: what has replaced a striped file may not be durable, so its parts stay "

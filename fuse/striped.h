@@ -1,10 +1,8 @@
 // Striped files as the filesystem shows them: size, opening and making, owner and
 // mode of the parts, and the end of the parts with the last link of their stub.
 //
-// Whose bytes does a stub give access to? As root we could read anyone's parts,
-// so a stub is believed only where its owner also owns the parts, or root owns
-// the stub (owns_parts(), iomgr/parts.h). Whoever has looked at a stub, and not at a
-// descriptor that was opened so, asks believe() first.
+// Whose bytes does a stub give access to? Those of parts that are its own (iomgr/volume/ownership.h). Opening
+// a file finds that out; whoever changes or removes parts by a stub that it has not opened asks believe() first.
 //
 // Threads: everything is safe from any thread.
 #pragma once
@@ -27,8 +25,8 @@ namespace graphlane {
 
 struct Filesystem;
 
-// Whether the parts that a stub names are this volume's, and the stub owner's; else why not.
-Outcome<void> believe(const Volume& volume, const Layout& layout, const struct stat& stub);
+// Whether the parts that a stub (open, or O_PATH) names are its own; else why not.
+Outcome<void> believe(const Volume& volume, int stub_fd, const Layout& layout, const struct stat& stub);
 
 // Makes a stub's attributes those of the file it stands for.
 void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st);
@@ -41,8 +39,8 @@ Result<std::shared_ptr<StripedFile>> open_shared(Filesystem& fs, Inode& inode, i
                                                  const Layout& layout, const struct stat& stub);
 
 // The parts for reading only: descriptors that may be given away.
-Result<std::shared_ptr<StripedFile>> open_parts_to_read(const Volume& volume, const Layout& layout,
-                                                        const struct stat& stub);
+Result<std::shared_ptr<StripedFile>> open_parts_to_read(const Volume& volume, int stub_fd,
+                                                        const Layout& layout, const struct stat& stub);
 
 // The daemon of a mount that has just ended may still be closing its files.
 inline constexpr std::chrono::milliseconds kTakeOverPatience{3000};

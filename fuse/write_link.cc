@@ -11,16 +11,16 @@
 namespace graphlane {
 
 std::unique_ptr<WriteLink> WriteLink::open(Filesystem& fs, Inode& inode, const Layout& layout,
-                                           std::vector<Fd>* parts) {
-  // Whoever shows a descriptor that may write has it open here already.
-  if (!fs.live.has_writers(layout.file_id)) return nullptr;
-  Outcome<LiveFiles::Writer> live = fs.live.acquire(layout, Fd(), "", nullptr);
+                                           const struct stat& stub, std::vector<Fd>* parts) {
+  // Whoever shows a descriptor that may write has it open here already. It may be of a plain file that has
+  // become a copy of a stub since.
+  LiveFiles::Writer live = fs.live.join(layout.file_id, stub);
   if (!live) return nullptr;
-  for (const int part : (*live)->writable().parts().all_buffered()) {
+  for (const int part : live->writable().parts().all_buffered()) {
     parts->push_back(reopen(part, O_WRONLY));
     if (!parts->back()) return nullptr;
   }
-  return std::unique_ptr<WriteLink>(new WriteLink(fs, inode, std::move(*live)));
+  return std::unique_ptr<WriteLink>(new WriteLink(fs, inode, std::move(live)));
 }
 
 WriteLink::~WriteLink() {

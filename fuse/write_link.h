@@ -22,6 +22,7 @@ class WriteLink final : public FileServer::Link {
   // the look-up is still the caller's. `parts` is for the process: it writes, and who may
   // write a file may not always read it.
   static std::unique_ptr<WriteLink> open(Filesystem& fs, Inode& inode, const Layout& layout,
+                                         const struct stat& stub,
                                          std::vector<Fd>* parts);
   ~WriteLink() override;
   WriteLink(const WriteLink&) = delete;

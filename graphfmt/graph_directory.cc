@@ -118,7 +118,7 @@ Outcome<OpenGraphFile> GraphDirectory::open_file(const std::string& name) const 
   if (!layout) return layout.error();
   file.size_bytes_ = *layout ? (*layout)->logical_size : size_of(file.fd_);
   if (!*layout) return file;
-  auto striped = StripedFile::open(*volume_, **layout, file.path_);
+  auto striped = StripedFile::open(*volume_, file.fd(), **layout, file.path_);
   if (!striped) return striped.error();
   file.striped_ = std::move(*striped);
   file.volume_ = volume_;

@@ -18,6 +18,7 @@
 #include "iomgr/stub_copies.h"
 #include "iomgr/stub_lock.h"
 #include "iomgr/tree.h"
+#include "iomgr/volume/part_record_io.h"
 #include "iomgr/volume_files.h"
 
 namespace graphlane {
@@ -156,6 +157,30 @@ class Check {
     }
   }
 
+  // What the stub may have said before, or after, what its first sector says.
+  std::vector<Layout> states_near(const Layout& layout) const {
+    std::vector<Layout> states;
+    Layout as_open = layout;
+    as_open.state = FileState::kOpen;
+    as_open.logical_size = kNoBound;
+    const uint64_t parts_size = stat_parts(volume_, as_open).open.bytes;
+    for (const uint64_t size : {layout.logical_size, kNoBound, uint64_t{0}, parts_size}) {
+      for (const FileState state : {FileState::kOpen, FileState::kClosed}) {
+        for (const uint32_t generation : {layout.generation, layout.generation - 1, layout.generation + 1}) {
+          for (const bool is_new : {false, true}) {
+            Layout other = layout;
+            other.logical_size = size;
+            other.state = state;
+            other.generation = generation;
+            other.is_new = is_new;
+            states.push_back(other);
+          }
+        }
+      }
+    }
+    return states;
+  }
+
   // A stub of which a failing machine wrote half: both halves are of this file, so it is whole in
   // either state. Whoever damaged it otherwise has not hit the checksum of the other one.
   void mend_torn(const TreeEntry& entry) {
@@ -169,22 +194,12 @@ class Check {
         !lock_to_change(stub.get(), F_WRLCK) ||
         pread_full(stub.get(), bytes.data(), bytes.size(), 0).value_or(0) != bytes.size() ||
         decode_fields(bytes, &layout) != StubVerdict::kStub || !volume_.accept(layout, "") ||
-        !may_give_access(volume_, layout, info)) {
+        !verify_parts(volume_, stub.get(), layout, "")) {
       return;
     }
-    Layout as_open = layout;
-    as_open.state = FileState::kOpen;
-    as_open.logical_size = kNoBound;
-    for (const uint64_t size :
-         {layout.logical_size, kNoBound, uint64_t{0}, stat_parts(volume_, as_open).open.bytes}) {
-      for (const FileState state : {FileState::kOpen, FileState::kClosed}) {
-        Layout other = layout;
-        other.logical_size = size;
-        other.state = state;
-        const StubBytes whole = encode_stub(other);
-        if (!std::equal(bytes.begin() + kStubSectorSize, bytes.end(), whole.begin() + kStubSectorSize)) {
-          continue;
-        }
+    for (const Layout& other : states_near(layout)) {
+      const StubBytes whole = encode_stub(other);
+      if (std::equal(bytes.begin() + kStubSectorSize, bytes.end(), whole.begin() + kStubSectorSize)) {
         if (write_stub(stub.get(), layout) && ::fsync(stub.get()) == 0) {
           repaired("{}: was written half, is whole now", entry.place().shown);
         }
@@ -195,13 +210,18 @@ class Check {
 
   void check_striped(const TreePlace& place, int stub_fd, const struct stat& info,
                      const Layout& layout) {
+    // Whoever copied it, or restored the volume, knows what it is; until then nothing of it is touched.
+    const Outcome<void> own = verify_parts(volume_, stub_fd, layout, place.shown);
+    if (!own && own.error().code == EIO) {
+      claimed_.insert(layout.file_id.bytes);
+      return problem("{}", own.error().text);
+    }
     const auto [known, is_new] =
         found_.try_emplace(layout.file_id.bytes,
                            Found{place.shown, info.st_dev, info.st_ino, layout, layout.logical_size});
     if (!is_new) {  // another name of the same inode is as it should be
       if (known->second.inode != info.st_ino || known->second.device != info.st_dev) {
-        problem("{}: copy of the stub {}: both name the same parts; `graphlane rm` removes either "
-                "alone, rm in a mount does not", place.shown, known->second.shown);
+        problem("{}: copy of the stub {}: both name the same parts", place.shown, known->second.shown);
       }
       return;
     }
@@ -211,10 +231,7 @@ class Check {
       report_.bytes += known->second.bytes;
       return;
     }
-    // Of two stubs that name the same parts, one may have the size that the file had before; and
-    // anyone can write one.
-    const bool mend = options_.repair && stub_counts_.of(layout.file_id) == 1 &&
-                      may_give_access(volume_, layout, info);
+    const bool mend = options_.repair && own;
     if (layout.state == FileState::kOpen) return check_open(place, mend, &known->second);
     report_.bytes += layout.logical_size;
     for (uint32_t d = 0; d < volume_.device_count(); ++d) check_part(place, mend, layout, d);
@@ -348,7 +365,7 @@ class Check {
       return;
     }
     // The latter: its stub was moved while we looked.
-    if (is_beside_part || found_.contains(id->bytes) || stub_counts_.of(*id) > 0) return;
+    if (is_beside_part || found_.contains(id->bytes) || claimed_.contains(id->bytes) || stub_counts_.of(*id) > 0) return;
     Orphan& orphan = orphans_[id->bytes];
     if (orphan.part_count == 0) orphan = {.file_id = *id, .shown = entry.place().shown};
     const Fd part(::openat(entry.parent_fd, entry.name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
@@ -454,6 +471,7 @@ class Check {
   StubCounts stub_counts_;
   std::map<std::array<uint8_t, 16>, Found> found_;  // by file id
   std::map<std::array<uint8_t, 16>, Orphan> orphans_;  // by file id
+  std::set<std::array<uint8_t, 16>> claimed_;  // files that a stub names which is not believed
 };
 
 }  // namespace

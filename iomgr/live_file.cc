@@ -11,7 +11,9 @@
 #include "iomgr/base/reopen.h"
 #include "iomgr/file_attributes.h"
 #include "iomgr/orphans.h"
+#include "iomgr/parts.h"
 #include "iomgr/stub_lock.h"
+#include "iomgr/volume/part_record_io.h"
 
 namespace graphlane {
 namespace {
@@ -19,7 +21,7 @@ namespace {
 constexpr auto kOutsidePatience = std::chrono::seconds(5);
 
 // Gives the part the stub's owner and mode, if it has not got them.
-Result<void> give_access(int stub_fd, const struct stat& stub, int part_fd) {
+Result<void> give_access(int stub_fd, const struct stat& stub, int part_fd, const PartOf& record) {
   struct stat part;
   if (::fstat(part_fd, &part) != 0) return last_errno();
   const bool is_its_owners = part.st_uid == stub.st_uid && part.st_gid == stub.st_gid;
@@ -28,6 +30,8 @@ Result<void> give_access(int stub_fd, const struct stat& stub, int part_fd) {
   if (::fstat(part_fd, &part) != 0) return last_errno();
   // Else its mode would let others in.
   if (part.st_uid != stub.st_uid || part.st_gid != stub.st_gid) return Errno{EPERM};
+  const int error = share_part_access(part_fd, record);
+  if (error != 0) return Errno{error};
   return {};
 }
 
@@ -54,6 +58,7 @@ void restore_times(int stub_fd, const struct stat& before) {
 Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const Layout& layout,
                                                   Fd stub, std::string_view name,
                                                   std::shared_ptr<StripedFile> shared) {
+  if (Outcome<void> noted = volume.note_change(); !noted) return noted.error();
   if (Result<void> mine = lock_to_change(stub.get(), F_WRLCK); !mine) {
     return os_error(mine.error().code, name, "cannot be written here");
   }
@@ -68,7 +73,7 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
   if (is_lost_and_found(volume.root_fd(), stub.get(), now.file_id)) {
     return make_error(EROFS, "{}: is in lost+found, to be read only: its parts are of a stub that is elsewhere", name);
   }
-  std::shared_ptr<LiveFile> live(new LiveFile(std::move(stub), now));
+  std::shared_ptr<LiveFile> live(new LiveFile(volume, std::move(stub), now));
   const Layout said = now;
   now = current_layout(volume, now);
   live->file_ = std::move(shared);
@@ -77,7 +82,7 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
     Fd held = reopen(live->stub_fd(), O_RDWR);
     if (!held) return os_error(errno, name, "cannot open the stub");
     hold_parts(held.get());
-    auto opened = StripedFile::open(volume, now, name, O_RDWR);
+    auto opened = StripedFile::open(volume, live->stub_fd(), now, name, O_RDWR);
     if (!opened) return opened.error();
     (*opened)->hold(std::move(held));
     live->writable_ = std::move(*opened);
@@ -111,6 +116,7 @@ Result<void> LiveFile::say(const Layout& layout) {
   layout_ = layout;
   // Release: who sees `open` also sees the count that goes with it.
   is_open_.store(layout.state == FileState::kOpen, std::memory_order_release);
+  is_new_.store(layout.is_new, std::memory_order_relaxed);  // who syncs twice at once may see either
   return {};
 }
 
@@ -280,7 +286,8 @@ Result<void> LiveFile::lower_to(uint64_t size, bool durably) {
 
 Result<void> LiveFile::sync(bool data_only) {
   const uint64_t synced = size();
-  const Result<void> done = file_->sync(data_only);
+  Result<void> done = settle_new();
+  if (done) done = file_->sync(data_only);
   // A write that extends the file, or a truncation, is under way: its own sync or close will promise.
   std::unique_lock<Mutex> held(mu_, std::try_to_lock);
   if (!done || !is_open() || !held.owns_lock()) return done;
@@ -338,13 +345,58 @@ void LiveFile::touch() {
   (void)write_stub(stub_.get(), layout_);
 }
 
+// The bytes are durable, and with the records what is durable now is known of each part: so a part of an
+// older copy is told at the next open, and one that has lost bytes.
+Result<void> LiveFile::record_close(uint64_t synced_change_count) {
+  MutexLock held(mu_);
+  if (outside_count_ > 0 || change_count() != synced_change_count) return Errno{EAGAIN};
+  if (layout_.state == FileState::kClosed) return {};
+  const uint32_t boot_tag = boot_tag_now();
+  return change_records(volume_, layout_, writable_->parts().all_buffered(), [&](PartRecord& record) {
+    record.flags &= static_cast<uint8_t>(~(PartRecord::kNew | PartRecord::kMaking | PartRecord::kRemoved));
+    record.generation = layout_.generation + 1;
+    record.synced_bytes = file_->size();
+    record.closed_bytes = file_->size();
+    record.boot_tag = boot_tag;
+  });
+}
+
+Result<void> LiveFile::sync_records() {
+  return graphlane::sync_records(volume_, file_->layout(), writable_->parts().all_buffered());
+}
+
 Result<void> LiveFile::close(uint64_t synced_change_count) {
+  if (!is_open()) return {};
+  Result<void> done = record_close(synced_change_count);
+  if (done) done = sync_records();
+  return done ? say_closed(synced_change_count) : done;
+}
+
+// Of a file that is not new no lock is asked for: a write that extends it may have it.
+Result<void> LiveFile::settle_new() {
+  if (!is_new_.load(std::memory_order_relaxed)) return {};
+  if (Result<void> bound = sync_records(); !bound) {
+    file_->count_sync_error(bound.error().code);
+    return bound;
+  }
+  MutexLock held(mu_);
+  Layout layout = layout_;
+  layout.is_new = false;
+  return say(layout);
+}
+
+Result<void> LiveFile::say_closed(uint64_t synced_change_count) {
   MutexLock held(mu_);
   if (outside_count_ > 0 || change_count() != synced_change_count) return Errno{EAGAIN};
   if (layout_.state == FileState::kClosed) return {};
   struct stat before;
   const bool known = ::fstat(stub_.get(), &before) == 0;
-  if (Result<void> said = say(FileState::kClosed, file_->size()); !said) return said;
+  Layout layout = layout_;
+  layout.state = FileState::kClosed;
+  layout.logical_size = file_->size();
+  layout.generation += 1;
+  layout.is_new = false;
+  if (Result<void> said = say(layout); !said) return said;
   if (known) {
     const timespec times[2] = {before.st_atim, before.st_mtim};
     (void)::futimens(stub_.get(), times);  // somebody else's file: the owner may, we may not
@@ -359,7 +411,8 @@ Result<void> LiveFile::move_to(const StripedFile& to) {
   struct stat now;
   Result<void> moved = ::fstat(lock_fd, &now) == 0 ? Result<void>() : last_errno();
   for (uint32_t d = 0; d < to.parts().count() && moved; ++d) {
-    moved = give_access(lock_fd, now, to.parts().buffered(d));
+    moved = give_access(lock_fd, now, to.parts().buffered(d),
+                        part_of(volume_.devices()[d].root_fd.get(), to.layout()));
   }
   if (moved) moved = say(to.layout());
   if (moved) restore_times(lock_fd, now);

@@ -100,7 +100,8 @@ class LiveFile {
   // devices' filesystem cannot do.
   Result<void> allocate(int mode, ByteRange range);
 
-  // As fsync(2). Who else has the file open sees that it has failed (StripedFile::sync_errors()).
+  // As fsync(2). Who else has the file open sees that it has failed (StripedFile::sync_errors()). From the
+  // first one on a power failure leaves no empty file.
   Result<void> sync(bool data_only);
   // At each close(2) of a handle that may write: what is there now is there for as long as the machine runs.
   void note_closed();
@@ -111,11 +112,14 @@ class LiveFile {
   // Whether the stub says `open`.
   bool is_open() const { return is_open_.load(std::memory_order_acquire); }
 
-  // To say `closed`: take change_count(), sync the parts, then close(). EAGAIN:
-  // the size has changed since, or an OutsideWrite is under way. The stub keeps its
-  // mtime.
+  // To say `closed`: take change_count(), sync the parts; record_close(), which gives their records the next
+  // generation; sync_records(); then say_closed(), which gives it to the stub. close() is the last three.
+  // EAGAIN: the size has changed since, or an OutsideWrite is under way. The stub keeps its mtime.
   uint64_t change_count() const { return change_count_.load(std::memory_order_acquire); }
   Result<void> close(uint64_t synced_change_count);
+  Result<void> record_close(uint64_t synced_change_count);
+  Result<void> sync_records();
+  Result<void> say_closed(uint64_t synced_change_count);
 
   // The stub names the parts `to` from now on, which hold the same bytes, synced, and
   // get its owner and mode; it keeps its mtime. An error leaves it as it was; EBUSY:
@@ -124,8 +128,10 @@ class LiveFile {
   Result<void> move_to(const StripedFile& to);
 
  private:
-  LiveFile(Fd stub, const Layout& layout)
-      : stub_(std::move(stub)), layout_(layout), is_open_(layout.state == FileState::kOpen) {}
+  LiveFile(const Volume& volume, Fd stub, const Layout& layout)
+      : volume_(volume), stub_(std::move(stub)), layout_(layout), is_open_(layout.state == FileState::kOpen),
+        is_new_(layout.is_new) {}
+  Result<void> settle_new();
   Result<void> say(const Layout& layout) REQUIRES(mu_);
   Result<void> say(FileState state, uint64_t size) REQUIRES(mu_);
   // Says `open`; `bound`: what the parts may say at most from now on. After an error it is
@@ -142,6 +148,7 @@ class LiveFile {
   int part_fd(uint32_t device_index) const { return writable_->parts().buffered(device_index); }
 
   // Constant after open().
+  const Volume& volume_;  // outlives us
   const Fd stub_;
   std::shared_ptr<StripedFile> file_;
   std::shared_ptr<StripedFile> writable_;  // file_, if its parts are open for writing
@@ -160,6 +167,7 @@ class LiveFile {
   CondVar in_place_ended_;
   uint32_t in_place_count_ GUARDED_BY(in_place_mu_) = 0;
   std::atomic<bool> is_open_;
+  std::atomic<bool> is_new_;
   std::atomic<uint64_t> change_count_{0};
 };
 

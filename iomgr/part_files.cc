@@ -5,9 +5,13 @@
 #include "iomgr/base/open_below.h"
 #include "iomgr/base/regular_file.h"
 #include "iomgr/base/reopen.h"
+#include "iomgr/volume/part_record_io.h"
 
 namespace graphlane {
 namespace {
+
+// Who may open a file finds its parts by name. What else there is, only the volume's owner can list.
+constexpr mode_t kPartsDirectoryMode = 0711;
 
 // To sync it, as its mode lets us.
 Fd open_to_sync(int root_fd, const PartName& name) {
@@ -49,11 +53,11 @@ Result<Fd> create_part(int root_fd, const Uuid& file_id) {
   const PartName name(file_id);
   const PartDirectory directory(name);
   for (;;) {
-    if (::syscall(SYS_mkdirat, root_fd, directory.c_str(), 0755) == 0) {
+    if (::syscall(SYS_mkdirat, root_fd, directory.c_str(), kPartsDirectoryMode) == 0) {
       // Whatever our umask. Root works in a user's volume, who shall be able to remove it.
       struct stat above;
       if (::syscall(SYS_newfstatat, root_fd, "parts", &above, 0) == 0) {
-        (void)give_access(root_fd, directory.c_str(), above, 0755);
+        (void)give_access(root_fd, directory.c_str(), above, kPartsDirectoryMode);
       }
     } else if (errno != EEXIST) {
       return last_errno();
@@ -66,7 +70,8 @@ Result<Fd> create_part(int root_fd, const Uuid& file_id) {
 
 int sync_names(int root_fd, const char* path) {
   const Fd directory(sys::openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory) return errno;
+  // Who may not list it has made no name in it.
+  if (!directory) return errno == EACCES ? 0 : errno;
   return ::syscall(SYS_fsync, directory.get()) == 0 || errno == EINVAL ? 0 : errno;
 }
 
@@ -74,7 +79,9 @@ int sync_part(int root_fd, const Uuid& file_id) {
   const PartName name(file_id);
   const Fd part = open_to_sync(root_fd, name);
   if (!part && errno == EACCES) return 0;
-  if (!part || ::syscall(SYS_fdatasync, part.get()) != 0) return errno;
+  if (!part) return errno;
+  const PartOf which{.root_fd = root_fd, .volume = {}, .file_id = file_id};
+  if (const int error = sync_part_record(part.get(), which); error != 0) return error;
   const PartDirectory own(name);
   for (const char* directory : {own.c_str(), "parts"}) {
     if (const int error = sync_names(root_fd, directory); error != 0) return error;
@@ -88,6 +95,8 @@ int remove_part(int root_fd, const Uuid& file_id) {
   const Fd directory(open_below(root_fd, own.c_str(), O_PATH | O_DIRECTORY));
   if (!directory) return errno == ENOENT ? 0 : errno;
   if (::syscall(SYS_unlinkat, directory.get(), name.c_str(), 0) != 0 && errno != ENOENT) return errno;
+  const PartSumName sum(file_id);
+  if (::syscall(SYS_unlinkat, directory.get(), sum.last(), 0) != 0 && errno != ENOENT) return errno;
   (void)::syscall(SYS_unlinkat, root_fd, own.c_str(), AT_REMOVEDIR);
   return 0;
 }
@@ -105,29 +114,87 @@ int PartFiles::raised(int fd) const {
   return high;
 }
 
-Result<void, PartError> PartFiles::open(std::span<const int> roots, const Layout& layout,
-                                        int flags) {
-  const StripeMap map = layout.map();
-  const PartName name(layout.file_id);
-  flags_ = flags | O_CLOEXEC;
-  for (uint32_t d = 0; d < layout.geometry.device_count; ++d) {
-    const int fd = raised(open_regular(roots[d], name.c_str(), flags_).release());
-    if (fd < 0) {
-      const PartError error{.code = errno, .device_index = d};
-      close();
-      return error;
+Fd open_part(int root_fd, const Uuid& file_id) {
+  const PartName name(file_id);
+  Fd part = open_regular(root_fd, name.c_str(), O_RDONLY);
+  if (part || errno != EACCES) return part;
+  part = Fd(open_below(root_fd, name.c_str(), O_PATH));
+  struct stat st;
+  if (!part || (sys::fstat(part.get(), &st) == 0 && S_ISREG(st.st_mode))) return part;
+  errno = kNotRegular;
+  return {};
+}
+
+Result<void, PartError> verify_named_parts(std::span<const int> roots, const Layout& layout,
+                                           const PartsOwner& owner) {
+  PartError error{.code = EIO, .ownership = verify_stub(layout, owner.stub, owner.volume_format)};
+  for (uint32_t d = 0; d < roots.size() && error.ownership == Ownership::kOwned; ++d) {
+    error.device_index = d;
+    const Fd part = open_part(roots[d], layout.file_id);
+    PartSeen seen;
+    if (part) {
+      const Result<PartSeen> looked = look_at_part(part.get(), part_of(roots[d], layout));
+      if (!looked) return PartError{.code = looked.error().code, .device_index = d};
+      seen = *looked;
+    } else if (errno != ENOENT || !layout.is_new) {
+      return PartError{.code = errno, .device_index = d};
     }
-    buffered_[d] = fd;
-    direct_[d].store(-1, std::memory_order_relaxed);  // not shared yet
-    count_ = d + 1;
-    struct stat st;
-    if (sys::fstat(fd, &st) != 0) st.st_size = 0;
-    const uint64_t expected = map.part_size(d, layout.logical_size);
-    const uint64_t found = static_cast<uint64_t>(st.st_size);
-    if (layout.state == FileState::kClosed && found < expected) {
+    error.ownership = verify_part(layout, owner.stub, seen, d);
+  }
+  if (error.ownership != Ownership::kOwned) return error;
+  return {};
+}
+
+// By the descriptor that is used from then on, so that nobody can put another part in its place.
+Result<void, PartError> PartFiles::open_one(int root_fd, const Layout& layout, uint32_t device_index,
+                                            const PartsOwner* owner) {
+  const int fd = raised(open_regular(root_fd, PartName(layout.file_id).c_str(), flags_).release());
+  if (fd < 0) {
+    const bool is_lost = errno == ENOENT && owner != nullptr && layout.is_new;
+    return PartError{.code = is_lost ? EIO : errno,
+                     .ownership = is_lost ? Ownership::kNeverSynced : Ownership::kOwned,
+                     .device_index = device_index};
+  }
+  buffered_[device_index] = fd;
+  direct_[device_index].store(-1, std::memory_order_relaxed);  // not shared yet
+  count_ = device_index + 1;
+  struct stat st;
+  if (sys::fstat(fd, &st) != 0) return PartError{.code = errno, .device_index = device_index};
+  if (owner != nullptr) {
+    PartSeen seen{.is_there = true, .uid = st.st_uid, .verdict = RecordVerdict::kNone, .record = {}};
+    if (layout.format != kStubFormatUnbound) {
+      const Result<RecordVerdict> verdict = read_part_record(fd, part_of(root_fd, layout), &seen.record);
+      if (!verdict) return PartError{.code = verdict.error().code, .device_index = device_index};
+      seen.verdict = *verdict;
+    }
+    Ownership ownership = verify_part(layout, owner->stub, seen, device_index);
+    if (owner->is_lost_and_found && seen.uid == owner->stub.uid) ownership = Ownership::kOwned;
+    if (ownership != Ownership::kOwned) {
+      return PartError{.code = EIO, .ownership = ownership, .device_index = device_index};
+    }
+  }
+  const uint64_t expected = layout.map().part_size(device_index, layout.logical_size);
+  const uint64_t found = static_cast<uint64_t>(st.st_size);
+  if (layout.state == FileState::kClosed && found < expected) {
+    return PartError{.code = EIO,
+                     .device_index = device_index,
+                     .size_expected = expected,
+                     .size_found = found};
+  }
+  return {};
+}
+
+Result<void, PartError> PartFiles::open(std::span<const int> roots, const Layout& layout, int flags,
+                                        const PartsOwner* owner) {
+  flags_ = flags | O_CLOEXEC;
+  if (owner != nullptr) {
+    const Ownership ownership = verify_stub(layout, owner->stub, owner->volume_format);
+    if (ownership != Ownership::kOwned) return PartError{.code = EIO, .ownership = ownership};
+  }
+  for (uint32_t d = 0; d < layout.geometry.device_count; ++d) {
+    if (Result<void, PartError> opened = open_one(roots[d], layout, d, owner); !opened) {
       close();
-      return PartError{
-          .code = EIO, .device_index = d, .size_expected = expected, .size_found = found};
+      return opened;
     }
   }
   return {};

@@ -18,6 +18,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/base/result.h"
 #include "iomgr/stub.h"
+#include "iomgr/volume/ownership.h"
 
 namespace graphlane {
 
@@ -39,8 +40,8 @@ struct PartDirectory {
 // link leads nowhere: ELOOP. 0 or an errno.
 int give_access(int directory_fd, const char* name, const struct stat& owner, mode_t mode);
 
-// Makes a part below its device's root, empty and ours alone, and its directory if
-// need be.
+// Makes a part below its device's root, empty and ours alone, open for writing, and its directory if
+// need be. Others cannot list the directories.
 Result<Fd> create_part(int root_fd, const Uuid& file_id);
 
 // The part as a place only (O_PATH), to which no link has led.
@@ -51,16 +52,34 @@ Fd find_part(int root_fd, const Uuid& file_id);
 int sync_names(int root_fd, const char* path);
 int sync_part(int root_fd, const Uuid& file_id);
 
-// Removes it if it is there, and a directory that is empty then. 0 or an errno.
+// Removes it and its `.sum` if they are there, and a directory that is empty then. 0 or an errno.
 int remove_part(int root_fd, const Uuid& file_id);
+
+// For whom the parts are opened: the stub, seen by the descriptor that its layout was read from.
+struct PartsOwner {
+  StubSeen stub;
+  uint32_t volume_format = 2;
+  // It lies in lost+found, which only root and the volume's owner can fill, and shows parts of a stub that is
+  // elsewhere: to be read only, by who owns them.
+  bool is_lost_and_found = false;
+};
 
 // Why a file's parts could not be opened, and on which device.
 struct PartError {
-  int code = 0;               // errno; EIO: a part shorter than the layout says
+  int code = 0;               // errno; EIO: a part shorter than the layout says, or not the stub's
+  Ownership ownership = Ownership::kOwned;  // else: whom not to believe
   uint32_t device_index = 0;
   uint64_t size_expected = 0;  // bytes; of a short part
   uint64_t size_found = 0;
 };
+
+// Opens a part to look at it: for reading or, where its mode forbids that, as a place only. What is no
+// regular file is not opened: EINVAL.
+Fd open_part(int root_fd, const Uuid& file_id);
+
+// Whether the parts are the stub's own, looked at by name. `owner` as above.
+Result<void, PartError> verify_named_parts(std::span<const int> roots, const Layout& layout,
+                                           const PartsOwner& owner);
 
 class PartFiles {
  public:
@@ -74,8 +93,10 @@ class PartFiles {
   ~PartFiles() { close(); }
 
   // `roots` are N directory descriptors (AT_FDCWD-relative names are not
-  // needed). flags: O_RDONLY or O_RDWR. Checks the sizes of a closed file.
-  Result<void, PartError> open(std::span<const int> roots, const Layout& layout, int flags);
+  // needed). flags: O_RDONLY or O_RDWR. Checks that the parts are the stub's own (volume/ownership.h), and
+  // the sizes of a closed file. `owner` is null for parts that the caller has just made itself.
+  Result<void, PartError> open(std::span<const int> roots, const Layout& layout, int flags,
+                               const PartsOwner* owner);
   // Takes over parts that somebody else has opened so.
   void adopt(std::span<const int> fds, int flags);
   void close();
@@ -96,6 +117,8 @@ class PartFiles {
 
  private:
   int raised(int fd) const;
+  Result<void, PartError> open_one(int root_fd, const Layout& layout, uint32_t device_index,
+                                   const PartsOwner* owner);
 
   const int fd_floor_;
   void (*const opened_direct_)(int fd);

@@ -11,6 +11,7 @@
 #include "iomgr/base/sys.h"
 #include "iomgr/file_attributes.h"
 #include "iomgr/part_files.h"
+#include "iomgr/volume/part_record_io.h"
 
 namespace graphlane {
 namespace {
@@ -23,16 +24,29 @@ Error part_error(const Volume& volume, uint32_t device_index, const Uuid& file_i
                     action, std::strerror(code));
 }
 
-// 0 or an errno.
-int create_sized_part(int root_fd, const Uuid& file_id, uint64_t size_bytes, bool allocate) {
-  const Result<Fd> opened = create_part(root_fd, file_id);
+PartRecord record_of(const Layout& layout, uint32_t device_index, uint8_t flags) {
+  return {.flags = flags,
+          .ordinal = device_index,
+          .geometry = layout.geometry,
+          .generation = layout.generation,
+          .stub = layout.identity,
+          .synced_bytes = layout.state == FileState::kClosed && flags == 0 ? layout.logical_size : 0};
+}
+
+// 0 or an errno. Its record comes first: what we leave if we are killed then says that it was in the making.
+int create_sized_part(int root_fd, const Layout& layout, uint32_t device_index, bool allocate, Fd* made) {
+  Result<Fd> opened = create_part(root_fd, layout.file_id);
   if (!opened) return opened.error().code;
-  const Fd& part = *opened;
-  const auto size = static_cast<off_t>(size_bytes);
-  if (allocate && size > 0 && ::fallocate(part.get(), 0, 0, size) != 0 && errno != EOPNOTSUPP) {
+  *made = std::move(*opened);
+  const PartRecord record = record_of(layout, device_index, PartRecord::kMaking);
+  if (const int error = write_part_record(made->get(), part_of(root_fd, layout), record); error != 0) {
+    return error;
+  }
+  const auto size = static_cast<off_t>(layout.map().part_size(device_index, layout.logical_size));
+  if (allocate && size > 0 && ::fallocate(made->get(), 0, 0, size) != 0 && errno != EOPNOTSUPP) {
     return errno;
   }
-  return ::ftruncate(part.get(), size) == 0 ? 0 : errno;
+  return ::ftruncate(made->get(), size) == 0 ? 0 : errno;
 }
 
 // Does one I/O to its end. 0 or an errno.
@@ -52,13 +66,15 @@ int finish(LaneIo* io) {
 
 }  // namespace
 
-Outcome<void> create_parts(const Volume& volume, const Layout& layout, std::string_view name,
-                           bool allocate) {
+Outcome<NewParts> create_parts(const Volume& volume, const Layout& layout, std::string_view name,
+                               bool allocate) {
+  if (Outcome<void> writable = require_writable(volume); !writable) return writable.error();
+  if (Outcome<void> noted = volume.note_change(); !noted) return noted.error();
   const uint32_t count = volume.device_count();
+  NewParts parts(count);
   std::vector<int> errors(count, 0);
   const auto create = [&](uint32_t d) {
-    const uint64_t size = layout.map().part_size(d, layout.logical_size);
-    errors[d] = create_sized_part(volume.devices()[d].root_fd.get(), layout.file_id, size, allocate);
+    errors[d] = create_sized_part(volume.devices()[d].root_fd.get(), layout, d, allocate, &parts[d]);
   };
   if (allocate) {
     at_once(count, create);  // each reads where there is room
@@ -69,6 +85,45 @@ Outcome<void> create_parts(const Volume& volume, const Layout& layout, std::stri
     if (errors[d] == 0) continue;
     (void)remove_parts(volume, layout.file_id);
     return part_error(volume, d, layout.file_id, errors[d], "cannot create", name);
+  }
+  return parts;
+}
+
+// The record comes before the owner, who may not let us write it.
+Outcome<void> bind_parts(const Volume& volume, std::span<const int> parts, const Layout& layout,
+                         int stub_fd, uint8_t flags, std::string_view name) {
+  for (uint32_t d = 0; d < parts.size(); ++d) {
+    const PartOf part = part_of(volume.devices()[d].root_fd.get(), layout);
+    int error = write_part_record(parts[d], part, record_of(layout, d, flags));
+    copy_access(stub_fd, parts[d]);
+    if (error == 0) error = share_part_access(parts[d], part);
+    if (error != 0) return part_error(volume, d, layout.file_id, error, "cannot say whose it is", name);
+  }
+  return {};
+}
+
+Result<void> change_records(const Volume& volume, const Layout& layout, std::span<const int> parts,
+                            const std::function<void(PartRecord&)>& change) {
+  for (uint32_t d = 0; d < parts.size(); ++d) {
+    const PartOf part = part_of(volume.devices()[d].root_fd.get(), layout);
+    PartRecord record;
+    const Result<RecordVerdict> verdict = read_part_record(parts[d], part, &record);
+    if (!verdict) return verdict.error();
+    if (*verdict != RecordVerdict::kRecord) return Errno{EIO};
+    change(record);
+    if (const int error = write_part_record(parts[d], part, record); error != 0) return Errno{error};
+  }
+  return {};
+}
+
+Result<void> sync_records(const Volume& volume, const Layout& layout, std::span<const int> parts) {
+  const auto count = static_cast<uint32_t>(parts.size());
+  std::vector<int> errors(count, 0);
+  at_once(count, [&](uint32_t d) {
+    errors[d] = sync_part_record(parts[d], part_of(volume.devices()[d].root_fd.get(), layout));
+  });
+  for (const int error : errors) {
+    if (error != 0) return Errno{error};
   }
   return {};
 }
@@ -93,10 +148,6 @@ Outcome<void> transfer_striped(const Volume& volume, const StripedFile& file, Io
   return {};
 }
 
-void give_access_to_parts(const StripedFile& file, int like_fd) {
-  for (uint32_t d = 0; d < file.parts().count(); ++d) copy_access(like_fd, file.parts().buffered(d));
-}
-
 Outcome<void> UnsyncedParts::add(const StripedFile& file) {
   const uint32_t count = volume_.device_count();
   if ((files_.size() + 1) * count > kUnsyncedPartsMax) {
@@ -118,7 +169,8 @@ int UnsyncedParts::sync_device(uint32_t device_index, const File** failed) const
   std::set<std::string> directories;
   for (const File& file : files_) {
     *failed = &file;
-    if (::fsync(file.parts[device_index].get()) != 0) return errno;
+    const PartOf part{.root_fd = root_fd, .volume = volume_.uuid(), .file_id = file.id};
+    if (const int error = sync_part_record(file.parts[device_index].get(), part)) return error;
     directories.emplace(PartDirectory(PartName{file.id}).c_str());
   }
   directories.emplace("parts");
@@ -144,22 +196,25 @@ Outcome<void> UnsyncedParts::sync() {
   return {};
 }
 
-bool owns_parts(const Volume& volume, const Layout& layout, const struct stat& stub) {
-  return ::geteuid() != 0 || may_give_access(volume, layout, stub);
+Outcome<void> require_writable(const Volume& volume) {
+  if (volume.format() != 1) return {};
+  return make_error(EROFS, "{0}: a volume of format 1 is read only (`graphlane check --upgrade {0}` makes it "
+                    "one of format 2)", volume.root());
 }
 
-bool may_give_access(const Volume& volume, const Layout& layout, const struct stat& stub) {
-  if (stub.st_uid == 0) return true;
-  const PartName name(layout.file_id);
-  for (const Device& device : volume.devices()) {
-    struct stat part;
-    if (::fstatat(device.root_fd.get(), name.c_str(), &part, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (part.st_uid != stub.st_uid) return false;
-  }
-  return true;
+Outcome<void> verify_parts(const Volume& volume, int stub_fd, const Layout& layout, std::string_view name) {
+  if (Outcome<void> accepted = volume.accept(layout, name); !accepted) return accepted;
+  const Result<StubSeen> seen = identify_stub(stub_fd);
+  if (!seen) return os_error(seen.error().code, name, "cannot look at the stub");
+  const PartsOwner owner{.stub = *seen, .volume_format = volume.format()};
+  const Result<void, PartError> owned = verify_named_parts(volume.device_roots(), layout, owner);
+  if (owned) return {};
+  return describe_part_error(volume, layout, name, owned.error());
 }
 
 Outcome<void> remove_parts(const Volume& volume, const Uuid& file_id) {
+  if (Outcome<void> writable = require_writable(volume); !writable) return writable;
+  if (Outcome<void> noted = volume.note_change(); !noted) return noted;
   Outcome<void> removed;
   for (uint32_t d = 0; d < volume.device_count(); ++d) {
     const int error = remove_part(volume.devices()[d].root_fd.get(), file_id);
@@ -168,6 +223,14 @@ Outcome<void> remove_parts(const Volume& volume, const Uuid& file_id) {
     }
   }
   return removed;
+}
+
+Outcome<void> remove_all_parts(const Volume& volume, const std::vector<Uuid>& file_ids) {
+  Outcome<void> result;
+  for (const Uuid& file_id : file_ids) {
+    if (Outcome<void> removed = remove_parts(volume, file_id); !removed) result = removed;
+  }
+  return result;
 }
 
 }  // namespace graphlane

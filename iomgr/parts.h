@@ -4,6 +4,8 @@
 
 #include <sys/stat.h>
 
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,19 +16,33 @@
 
 namespace graphlane {
 
+// The parts of a file, open for writing, in the order of the devices.
+using NewParts = std::vector<Fd>;
+
 // Makes the N parts of a new file, empty but of their final size, readable by
 // us alone. `allocate` reserves their blocks, so that a full device is known
-// now. All or none.
-Outcome<void> create_parts(const Volume& volume, const Layout& layout, std::string_view name,
-                           bool allocate);
+// now. All or none. Their records say `making`, and the stub that the layout
+// names, if it does. EROFS: the volume is of format 1.
+Outcome<NewParts> create_parts(const Volume& volume, const Layout& layout, std::string_view name,
+                               bool allocate);
+
+// Gives the parts the owner and mode of the stub, and the stub's identity and generation, with these flags
+// (PartRecord). Not durable yet.
+Outcome<void> bind_parts(const Volume& volume, std::span<const int> parts, const Layout& layout,
+                         int stub_fd, uint8_t flags, std::string_view name);
+
+// Rewrites the records of parts that are open for writing: `change` gets each as it is. Not durable yet.
+// An errno.
+Result<void> change_records(const Volume& volume, const Layout& layout, std::span<const int> parts,
+                            const std::function<void(PartRecord&)>& change);
+
+// The parts of the file and their records become durable, on all devices at the same time. An errno.
+Result<void> sync_records(const Volume& volume, const Layout& layout, std::span<const int> parts);
 
 // Reads or writes the range at once, in this thread, through the page cache.
 // Errors name the part. A read past the end of a part is an error.
 Outcome<void> transfer_striped(const Volume& volume, const StripedFile& file, IoOp op,
                                ByteRange range, void* buffer);
-
-// Gives the parts owner and mode of the file `like_fd`.
-void give_access_to_parts(const StripedFile& file, int like_fd);
 
 // Parts that are written, and are to be durable. What makes them so is a commit of each
 // device's journal, which costs a disk some seeks: so many files have one together.
@@ -54,14 +70,17 @@ class UnsyncedParts {
   std::vector<File> files_;
 };
 
-// Whether the parts are for the stub's owner to read and remove, seen by root, who
-// may do so to all parts: anyone can write 4096 bytes that name somebody else's. Parts
-// of another owner are not his, unless the stub is root's.
-bool owns_parts(const Volume& volume, const Layout& layout, const struct stat& stub);
-// The same, whoever we are, for one who serves others.
-bool may_give_access(const Volume& volume, const Layout& layout, const struct stat& stub);
+// Whether the parts that a stub names are its own (volume/ownership.h), looked at by name; else why not. For
+// who removes or changes what it does not open; who opens the parts learns it from StripedFile::open().
+// `stub_fd` is the stub, or O_PATH.
+Outcome<void> verify_parts(const Volume& volume, int stub_fd, const Layout& layout, std::string_view name);
+
+// EROFS and what to do, if the volume is of format 1.
+Outcome<void> require_writable(const Volume& volume);
 
 // Removes what is there of a file's parts; the error of the first that cannot.
 Outcome<void> remove_parts(const Volume& volume, const Uuid& file_id);
+// The same of each; the last error.
+Outcome<void> remove_all_parts(const Volume& volume, const std::vector<Uuid>& file_ids);
 
 }  // namespace graphlane

@@ -12,9 +12,9 @@
 #include "iomgr/live_file.h"
 #include "iomgr/orphans.h"
 #include "iomgr/parts.h"
-#include "iomgr/stub_copies.h"
 #include "iomgr/stub_lock.h"
 #include "iomgr/tree.h"
+#include "iomgr/volume/part_record_io.h"
 #include "iomgr/volume_files.h"
 #include "iomgr/write_behind.h"
 
@@ -70,9 +70,6 @@ class Job {
     if (::geteuid() != 0 && ::geteuid() != st.st_uid) {
       return place_.error(EPERM, "only its owner, or root, can give it new parts");
     }
-    if (!owns_parts(volume_, from_, st)) {
-      return place_.error(EPERM, "the stub's owner does not own the parts");
-    }
     const bool is_mapped = is_stub_locked(stub.get(), StubLock::kMapped, F_WRLCK);
     auto live = LiveFile::open(volume_, from_, std::move(stub), place_.shown);
     if (!live && live.error().code == EBUSY) {
@@ -89,16 +86,20 @@ class Job {
       if (closed) closed = live_->close(change_count);
       if (!closed) return place_.error(closed.error().code, "cannot close");
     }
+    const Result<StubSeen> seen = identify_stub(live_->stub_fd());
+    if (!seen) return place_.error(seen.error().code, "cannot look at");
     to_.state = FileState::kClosed;
     to_.logical_size = live_->size();
+    to_.identity = seen->identity;
+    to_.is_new = false;
     return {};
   }
 
   Outcome<void> make_new_parts() {
     // What has holes keeps them.
     const bool is_dense = stat_parts(volume_, from_).block_count * 512 >= to_.logical_size;
-    if (Outcome<void> made = create_parts(volume_, to_, place_.shown, is_dense); !made) return made;
-    auto opened = StripedFile::open(volume_, to_, place_.shown, O_RDWR);
+    if (auto made = create_parts(volume_, to_, place_.shown, is_dense); !made) return made.error();
+    auto opened = StripedFile::open_new(volume_, to_, place_.shown);
     if (!opened) return opened.error();
     new_file_ = std::move(*opened);
     const StripedFile& old_file = *live_->file();
@@ -129,7 +130,10 @@ class Job {
 
   // Until here nothing has happened to the file.
   Outcome<void> switch_parts() {
-    give_access_to_parts(*new_file_, live_->stub_fd());
+    // In the making until the stub names them: if we are killed before that, nothing is lost with them.
+    Outcome<void> bound = bind_parts(volume_, new_file_->parts().all_buffered(), to_, live_->stub_fd(),
+                                     PartRecord::kMaking, place_.shown);
+    if (!bound) return bound;
     UnsyncedParts unsynced(volume_);
     if (Outcome<void> added = unsynced.add(*new_file_); !added) return added;
     if (Outcome<void> synced = unsynced.sync(); !synced) return synced;
@@ -147,6 +151,9 @@ class Job {
   // After the word of the new ones is durable: until then either may be the file.
   Outcome<void> remove_old_parts() const {
     struct stat st;
+    // Not durable at once: who looks later knows by the stub that they are made.
+    (void)change_records(volume_, to_, new_file_->parts().all_buffered(),
+                         [](PartRecord& record) { record.flags &= static_cast<uint8_t>(~PartRecord::kMaking); });
     if (::fsync(live_->stub_fd()) != 0 || ::fstat(live_->stub_fd(), &st) != 0) {
       return place_.error(errno, "has new parts, but the stub cannot be synced");
     }
@@ -178,8 +185,6 @@ class Restripe {
   Outcome<std::vector<Candidate>> find(const std::string& path) {
     const Outcome<TreePlace> top = locate_in_volume(volume_, path);
     if (!top) return top.error();
-    const Outcome<StubCounts> counts = StubCounts::take(volume_);
-    if (!counts) return counts.error();
     std::vector<Candidate> found;
     std::set<std::pair<dev_t, ino_t>> seen;  // a file of many names is one
     const TreeVisitor visitor{
@@ -187,7 +192,7 @@ class Restripe {
           const struct stat& info = entry.info;
           if (!S_ISREG(info.st_mode) || info.st_size != kStubSize) return {};
           if (!seen.insert({info.st_dev, info.st_ino}).second) return {};
-          if (auto file = examine(entry, *counts)) found.push_back(std::move(*file));
+          if (auto file = examine(entry)) found.push_back(std::move(*file));
           return {};
         },
         .closed = [&](const TreeEntry& entry, const Error& error) -> Outcome<void> {
@@ -249,7 +254,7 @@ class Restripe {
   RestripeReport& report() { return report_; }
 
  private:
-  std::optional<Candidate> examine(const TreeEntry& entry, const StubCounts& counts) {
+  std::optional<Candidate> examine(const TreeEntry& entry) {
     TreePlace place = entry.place();
     const Fd fd = open_regular(entry.parent_fd, entry.name, O_RDONLY);
     Layout layout;
@@ -264,10 +269,8 @@ class Restripe {
       report_.left.push_back(accepted.error());
     } else if (layout.geometry.stripe_depth_bytes == depth_bytes_) {
       report_.kept_count += 1;
-    } else if (counts.of(layout.file_id) > 1) {
-      report_.left.push_back(make_error(
-          EINVAL, "{}: a copy of its stub names the same parts (`graphlane check` says which)",
-          place.shown));
+    } else if (Outcome<void> own = verify_parts(volume_, fd.get(), layout, place.shown); !own) {
+      report_.left.push_back(own.error());
     } else {
       return Candidate{.place = std::move(place), .layout = layout};
     }
@@ -291,6 +294,7 @@ Outcome<RestripeReport> restripe_files(const Volume& volume, const RestripeOptio
     return make_error(EINVAL, "{}: imports choose the stripe depth of each file there (auto): say with "
                       "--stripe-depth which one all are to get", volume.root());
   }
+  if (Outcome<void> writable = require_writable(volume); !writable) return writable.error();
   const Outcome<VolumeLock> lock = VolumeLock::take(volume, VolumeLock::kShared);
   if (!lock) return lock.error();
   Restripe work(volume, options);

@@ -46,6 +46,28 @@ Outcome<void> write_small_file(int directory_fd, const std::string& name, std::s
   return sync_directory(std::filesystem::path(name).parent_path().string(), directory_fd);
 }
 
+Outcome<void> replace_small_file(int directory_fd, const std::string& name, const std::string& path,
+                                 std::string_view content) {
+  struct stat before;
+  if (::fstatat(directory_fd, name.c_str(), &before, AT_SYMLINK_NOFOLLOW) != 0) {
+    return os_error(errno, path, "cannot read");
+  }
+  const std::string temporary = fmt::format("{}.{}~", name, UuidText(Uuid::random()).view());
+  Outcome<void> written = write_temporary(directory_fd, temporary, path, content, before.st_mode & 07777);
+  if (written) {
+    (void)!::fchownat(directory_fd, temporary.c_str(), before.st_uid, before.st_gid, AT_SYMLINK_NOFOLLOW);
+    if (::renameat(directory_fd, temporary.c_str(), directory_fd, name.c_str()) != 0) {
+      written = os_error(errno, path, "cannot replace");
+    }
+  }
+  if (!written) {
+    ::unlinkat(directory_fd, temporary.c_str(), 0);
+    return written;
+  }
+  const std::string above = std::filesystem::path(name).parent_path().string();
+  return sync_directory(above.empty() ? "." : above, directory_fd);
+}
+
 Outcome<std::string> read_small_file(int directory_fd, const char* name, std::string_view path) {
   const Fd file = open_regular(directory_fd, name, O_RDONLY);
   if (!file) return os_error(errno, path, "cannot open");

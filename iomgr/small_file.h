@@ -17,6 +17,10 @@ namespace graphlane {
 Outcome<void> write_small_file(int directory_fd, const std::string& name, std::string_view path,
                                std::string_view content, mode_t mode);
 
+// The same for a file that is there: the new one has its owner and mode.
+Outcome<void> replace_small_file(int directory_fd, const std::string& name, const std::string& path,
+                                 std::string_view content);
+
 // The content of a file below `directory_fd`; `path` is what messages call it.
 // EFBIG: larger than 512 KiB, which none of ours is.
 Outcome<std::string> read_small_file(int directory_fd, const char* name, std::string_view path);

@@ -8,22 +8,15 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "iomgr/base/at_once.h"
 #include "iomgr/base/regular_file.h"
+#include "iomgr/orphans.h"
+#include "iomgr/volume/part_record_io.h"
 
 namespace graphlane {
 namespace {
-
-Error part_error(const Volume& volume, const Layout& layout, std::string_view name,
-                 const PartError& error) {
-  const std::string part = volume.part_path(error.device_index, layout.file_id);
-  if (error.size_found < error.size_expected) {
-    return make_error(EIO, "{}: part {} has {} bytes, expected {}", name, part, error.size_found,
-                      error.size_expected);
-  }
-  return make_error(error.code, "{}: part {}: {}", name, part, error_text(error.code));
-}
 
 // A part's directory, its inode and where it lies are some seeks of a disk, if nobody has
 // looked of late. If the first device had to, the others do so together.
@@ -42,28 +35,65 @@ void look_up_parts(const Volume& volume, const Uuid& file_id) {
 
 }  // namespace
 
-Outcome<std::shared_ptr<StripedFile>> StripedFile::open(const Volume& volume,
-                                                        const Layout& layout,
-                                                        std::string_view name, int flags) {
+Error describe_part_error(const Volume& volume, const Layout& layout, std::string_view name,
+                          const PartError& error) {
+  if (error.ownership == Ownership::kCopy || error.ownership == Ownership::kOldFormat) {
+    return make_error(EIO, "{}: {}", name, describe(error.ownership));
+  }
+  const std::string part = volume.part_path(error.device_index, layout.file_id);
+  if (error.ownership != Ownership::kOwned) {
+    return make_error(EIO, "{}: {}: {}", name, part, describe(error.ownership));
+  }
+  if (error.size_found < error.size_expected) {
+    return make_error(EIO, "{}: part {} has {} bytes, expected {}", name, part, error.size_found,
+                      error.size_expected);
+  }
+  return make_error(error.code, "{}: part {}: {}", name, part, error_text(error.code));
+}
+
+Outcome<std::shared_ptr<StripedFile>> StripedFile::open_for(const Volume& volume, const Layout& layout,
+                                                            std::string_view name, int flags,
+                                                            const PartsOwner* owner) {
   const Outcome<void> accepted = volume.accept(layout, name);
   if (!accepted) return accepted.error();
   std::shared_ptr<StripedFile> file(new StripedFile());
-  std::array<int, kDeviceCountMax>& roots = file->roots_;
-  for (uint32_t d = 0; d < volume.device_count(); ++d) {
-    roots[d] = volume.devices()[d].root_fd.get();
-  }
+  for (uint32_t d = 0; d < volume.device_count(); ++d) file->roots_[d] = volume.device_roots()[d];
   file->layout_ = layout;
   file->map_ = layout.map();
   file->name_ = name;
   file->set_size(layout.logical_size);
   look_up_parts(volume, layout.file_id);
-  const Result<void, PartError> opened = file->parts_.open(roots, layout, flags);
-  if (!opened) return part_error(volume, layout, name, opened.error());
+  const Result<void, PartError> opened = file->parts_.open(volume.device_roots(), layout, flags, owner);
+  if (!opened) return describe_part_error(volume, layout, name, opened.error());
   if (layout.state == FileState::kOpen) {
     const OpenSize open = file->look_at_open(layout);
     if (open.is_damaged()) return damaged_error(volume, layout, name, open);
   }
   return file;
+}
+
+// Owners change one after the other, so what does not fit is looked at again.
+Outcome<std::shared_ptr<StripedFile>> StripedFile::open(const Volume& volume, int stub_fd,
+                                                        const Layout& layout, std::string_view name,
+                                                        int flags) {
+  constexpr std::chrono::milliseconds kPause{2};
+  if ((flags & O_ACCMODE) != O_RDONLY && volume.format() == 1) {
+    return make_error(EROFS, "{}: a volume of format 1 is read only (graphlane check --upgrade)", name);
+  }
+  for (bool is_second = false;; is_second = true) {
+    const Result<StubSeen> seen = identify_stub(stub_fd);
+    if (!seen) return os_error(seen.error().code, name, "cannot look at the stub");
+    const bool is_lost = (flags & O_ACCMODE) == O_RDONLY && is_lost_and_found(volume.root_fd(), stub_fd, layout.file_id);
+    const PartsOwner owner{.stub = *seen, .volume_format = volume.format(), .is_lost_and_found = is_lost};
+    auto file = open_for(volume, layout, name, flags, &owner);
+    if (file || file.error().code != EIO || is_second) return file;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+Outcome<std::shared_ptr<StripedFile>> StripedFile::open_new(const Volume& volume, const Layout& layout,
+                                                            std::string_view name) {
+  return open_for(volume, layout, name, O_RDWR, nullptr);
 }
 
 Result<void> StripedFile::sync(bool data_only) {

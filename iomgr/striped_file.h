@@ -32,9 +32,14 @@ struct SyncErrors {
 // than a moment has it hold() the stub.
 class StripedFile {
  public:
-  // `name` is what messages call it. Errors name the device and the part.
-  static Outcome<std::shared_ptr<StripedFile>> open(const Volume& volume, const Layout& layout,
+  // `stub_fd` is the stub that the layout was read from, or O_PATH. `name` is what messages call it. Errors
+  // name the device and the part. EIO: the parts are not the stub's own (volume/ownership.h); EROFS: a
+  // volume of format 1 is only read.
+  static Outcome<std::shared_ptr<StripedFile>> open(const Volume& volume, int stub_fd, const Layout& layout,
                                                     std::string_view name, int flags = O_RDONLY);
+  // Parts that the caller has just made itself, and that no stub names yet; for reading and writing.
+  static Outcome<std::shared_ptr<StripedFile>> open_new(const Volume& volume, const Layout& layout,
+                                                        std::string_view name);
 
   // As it was when the file was opened.
   const Layout& layout() const { return layout_; }
@@ -73,6 +78,9 @@ class StripedFile {
   StripedFile() = default;
   std::span<const int> roots() const { return {roots_.data(), parts_.count()}; }
   std::array<int, kDeviceCountMax> roots_;  // of the volume's devices
+  static Outcome<std::shared_ptr<StripedFile>> open_for(const Volume& volume, const Layout& layout,
+                                                        std::string_view name, int flags,
+                                                        const PartsOwner* owner);
   Layout layout_;
   StripeMap map_;
   PartFiles parts_;
@@ -82,6 +90,10 @@ class StripedFile {
   std::atomic<SyncErrors> sync_errors_{};
   static_assert(std::atomic<SyncErrors>::is_always_lock_free);
 };
+
+// What a PartError says to a person, of the file `name`.
+Error describe_part_error(const Volume& volume, const Layout& layout, std::string_view name,
+                          const PartError& error);
 
 // What the parts of a file say of it, looked up by name; one that lacks counts
 // as empty.

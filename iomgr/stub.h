@@ -46,7 +46,7 @@ struct Layout {
   FileState state = FileState::kClosed;
   Codec codec = Codec::kNone;
   // From here on of format 2 (volume/ownership.h).
-  uint32_t format = kStubFormatUnbound;
+  uint32_t format = kStubFormat;
   StubIdentity identity = {};  // of the stub's own inode
   uint32_t generation = 0;  // + 1 at each close
   bool is_new = false;      // no byte of it was ever synced: without its parts it is an empty file

@@ -28,8 +28,7 @@ Outcome<StubCounts> StubCounts::take(const Volume& volume) {
         const Fd fd = open_regular(entry.parent_fd, entry.name, O_RDONLY);
         Layout layout;
         const Result<StubVerdict> verdict = inspect_stub(fd.get(), &layout);
-        if (verdict && *verdict == StubVerdict::kStub && layout.volume == volume.uuid() &&
-            may_give_access(volume, layout, info)) {
+        if (verdict && *verdict == StubVerdict::kStub && verify_parts(volume, fd.get(), layout, "")) {
           counts.counts_[layout.file_id.bytes] += 1;
         }
         return {};
@@ -45,18 +44,6 @@ Outcome<StubCounts> StubCounts::take(const Volume& volume) {
 uint32_t StubCounts::of(const Uuid& file_id) const {
   const auto found = counts_.find(file_id.bytes);
   return found == counts_.end() ? 0 : found->second;
-}
-
-Outcome<void> remove_orphans(const Volume& volume, const std::vector<Uuid>& file_ids) {
-  if (file_ids.empty()) return {};
-  const Outcome<StubCounts> counts = StubCounts::take(volume);
-  if (!counts) return counts.error();
-  Outcome<void> result;
-  for (const Uuid& file_id : file_ids) {
-    if (counts->of(file_id) > 0) continue;
-    if (Outcome<void> removed = remove_parts(volume, file_id); !removed) result = removed;
-  }
-  return result;
 }
 
 }  // namespace graphlane

@@ -27,7 +27,4 @@ class StubCounts {
   std::map<std::array<uint8_t, 16>, uint32_t> counts_;
 };
 
-// Removes the parts of files whose stub has gone, but for those that a copy of it names.
-Outcome<void> remove_orphans(const Volume& volume, const std::vector<Uuid>& file_ids);
-
 }  // namespace graphlane

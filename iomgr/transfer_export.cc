@@ -83,14 +83,8 @@ Outcome<TreePlace> resolve_target(const Volume& volume, const std::string& given
 
 Outcome<void> export_striped(const Volume& volume, int stub_fd, const Layout& stub,
                              const TreePlace& from, const TreePlace& to, TransferState* state) {
-  struct stat st;
-  if (::fstat(stub_fd, &st) != 0) return from.error(errno, "cannot read");
-  // Else root would copy for anyone what a stub of his own making names.
-  if (!owns_parts(volume, stub, st)) {
-    return from.error(EPERM, "the stub's owner does not own the parts");
-  }
   const Layout layout = current_layout(volume, stub);
-  const auto file = StripedFile::open(volume, layout, from.shown);
+  const auto file = StripedFile::open(volume, stub_fd, layout, from.shown);
   if (!file) return file.error();
   const Outcome<Fd> target = create_file(to, layout.logical_size);
   if (!target) return target.error();

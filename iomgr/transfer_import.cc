@@ -8,7 +8,7 @@
 #include "iomgr/bulk_copy.h"
 #include "iomgr/file_attributes.h"
 #include "iomgr/parts.h"
-#include "iomgr/stub_copies.h"
+#include "iomgr/volume/part_record_io.h"
 #include "iomgr/transfer_common.h"
 #include "iomgr/volume_files.h"
 #include "iomgr/write_behind.h"
@@ -127,6 +127,7 @@ class Import {
         unsynced_(volume) {}
 
   Outcome<TransferSummary> run(const TreePlace& target) {
+    if (Outcome<void> writable = require_writable(volume_); !writable) return writable.error();
     if (Outcome<void> checked = check(target); !checked) return checked.error();
     if (Outcome<void> chosen = choose_depths(); !chosen) return chosen.error();
     Progress progress("import", total_bytes(source_.nodes));
@@ -215,7 +216,7 @@ class Import {
 
   Outcome<void> stripe_file(int fd, const TreePlace& from, const struct stat& info,
                             const TreePlace& to) {
-    const Layout layout{
+    Layout layout{
         .volume = volume_.uuid(),
         .file_id = Uuid::random(),
         .geometry = {.stripe_depth_bytes = depth_of(from.path),
@@ -226,16 +227,23 @@ class Import {
         .codec = Codec::kNone};
     // What has holes keeps them.
     const bool is_dense = info.st_blocks * 512 >= info.st_size;
-    if (Outcome<void> made = create_parts(volume_, layout, from.shown, is_dense); !made) return made;
-    Outcome<void> written = write_striped(fd, from, info, layout);
-    if (written) written = write_stub(fd, to, layout);
-    if (!written) (void)remove_parts(volume_, layout.file_id);
+    // The parts name the inode of the stub, so that is made first.
+    const Outcome<Fd> stub = create_file(to, 0);
+    if (!stub) return stub.error();
+    const Result<StubSeen> seen = identify_stub(stub->get());
+    if (!seen) return to.error(seen.error().code, "cannot look at");
+    layout.identity = seen->identity;
+    const Outcome<NewParts> made = create_parts(volume_, layout, from.shown, is_dense);
+    Outcome<void> written = made ? write_striped(fd, from, info, layout, stub->get()) : made.error();
+    if (written) written = write_stub(fd, to, layout, stub->get());
+    if (!written) ::unlinkat(to.directory_fd, to.path.c_str(), 0);
+    if (!written && made) (void)remove_parts(volume_, layout.file_id);
     return written;
   }
 
   Outcome<void> write_striped(int fd, const TreePlace& from, const struct stat& info,
-                              const Layout& layout) {
-    const auto file = StripedFile::open(volume_, layout, from.shown, O_RDWR);
+                              const Layout& layout, int stub_fd) {
+    const auto file = StripedFile::open_new(volume_, layout, from.shown);
     if (!file) return file.error();
     WriteBehind write_behind(**file);
     const BulkCopy copy{
@@ -256,18 +264,19 @@ class Import {
     if (Outcome<void> copied = graphlane::run(copy); !copied) return copied;
     if (Outcome<void> same = check_unchanged(fd, from, info); !same) return same;
     write_behind.finish();
-    give_access_to_parts(**file, fd);
+    copy_attributes(fd, stub_fd);
+    Outcome<void> bound = bind_parts(volume_, (*file)->parts().all_buffered(), layout, stub_fd,
+                                     /*flags=*/0, from.shown);
+    if (!bound) return bound;
     return unsynced_.add(**file);
   }
 
-  Outcome<void> write_stub(int like_fd, const TreePlace& to, const Layout& layout) {
-    const Outcome<Fd> stub = create_file(to, 0);
-    if (!stub) return stub.error();
-    if (Result<void> written = graphlane::write_stub(stub->get(), layout); !written) {
-      ::unlinkat(to.directory_fd, to.path.c_str(), 0);
+  // Its times are the source's, so they come last.
+  Outcome<void> write_stub(int like_fd, const TreePlace& to, const Layout& layout, int stub_fd) {
+    if (Result<void> written = graphlane::write_stub(stub_fd, layout); !written) {
       return to.error(written.error().code, "cannot write");
     }
-    copy_attributes(like_fd, stub->get());
+    copy_attributes(like_fd, stub_fd);
     state_.summary.striped_count += 1;
     state_.summary.bytes += layout.logical_size;
     return {};
@@ -287,7 +296,7 @@ class Import {
     Outcome<void> moved = move_tree(stage.top(), source_.nodes, source_.place, target, replace);
     // The new names, before the parts of the old ones go.
     Outcome<void> removed = ::syncfs(volume_.root_fd()) == 0
-                                ? remove_orphans(volume_, replaced_)
+                                ? remove_all_parts(volume_, replaced_)
                                 : os_error(errno, volume_.root(), "cannot write");
     return moved ? removed : moved;
   }
@@ -298,13 +307,7 @@ class Import {
                    existing.path.c_str()) != 0) {
       return existing.error(errno, "cannot replace");
     }
-    Layout layout;
-    struct stat left;
-    if (!old || ::fstat(old.get(), &left) != 0 || left.st_nlink > 0) return {};
-    const Result<StubVerdict> verdict = inspect_stub(old.get(), &layout);
-    if (verdict && *verdict == StubVerdict::kStub && volume_.accept(layout, existing.shown)) {
-      replaced_.push_back(layout.file_id);
-    }
+    if (const auto layout = own_layout_of_removed(volume_, old.get())) replaced_.push_back(layout->file_id);
     return {};
   }
 

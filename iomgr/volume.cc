@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <map>
+#include <thread>
 
 #include "iomgr/base/at_once.h"
 #include "iomgr/device_kind.h"
@@ -14,6 +16,7 @@
 #include "iomgr/part_files.h"
 #include "iomgr/small_file.h"
 #include "iomgr/volume/found_volume.h"
+#include "iomgr/volume/home.h"
 #include "iomgr/volume_files.h"
 #include "iomgr/volume_json.h"
 
@@ -68,7 +71,8 @@ Outcome<void> check_identity(const DeviceRecord& found, const DeviceRecord& expe
   return {};
 }
 
-Outcome<Device> open_device(const std::string& directory, const DeviceRecord& expected) {
+Outcome<Device> open_device(const std::string& directory, const DeviceRecord& expected,
+                            DeviceRecord* record) {
   Device device{.directory = directory,
                 .root = device_root(directory, expected.volume),
                 .root_fd = {}};
@@ -83,6 +87,7 @@ Outcome<Device> open_device(const std::string& directory, const DeviceRecord& ex
   const Outcome<DeviceRecord> found = parse_device_json(*text, path);
   if (!found) return found.error();
   if (Outcome<void> same = check_identity(*found, expected, directory); !same) return same.error();
+  *record = *found;
   return device;
 }
 
@@ -106,7 +111,18 @@ Outcome<Fd> open_root(const fs::path& path, bool is_covered) {
 
 }  // namespace
 
+// Another process may be raising the epoch: then a device is read after it, and volume.json was before.
 Outcome<std::shared_ptr<const Volume>> Volume::open(const std::string& root, OpenOptions how) {
+  constexpr int kTriesMax = 4;
+  constexpr std::chrono::milliseconds kPause{5};
+  for (int i = 1;; ++i) {
+    auto volume = open_once(root, how);
+    if (volume || i == kTriesMax || (volume.error().code != ESTALE && volume.error().code != ENODEV)) return volume;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+Outcome<std::shared_ptr<const Volume>> Volume::open_once(const std::string& root, OpenOptions how) {
   std::error_code error;
   fs::path real = fs::canonical(root, error);
   if (error) return os_error(error.value(), root, "cannot open the volume");
@@ -130,14 +146,16 @@ Outcome<std::shared_ptr<const Volume>> Volume::open(const std::string& root, Ope
   volume->root_ = real.string();
   volume->root_fd_ = std::move(*root_fd);
   volume->uuid_ = record->uuid;
+  volume->format_ = record->format;
   volume->stripe_depth_bytes_ = record->stripe_depth_bytes;
   volume->is_depth_auto_ = record->is_depth_auto;
-  volume->policy_ = std::move(record->policy);
+  volume->policy_ = record->policy;
   const auto count = static_cast<uint32_t>(record->devices.size());
   std::vector<std::optional<Outcome<Device>>> opened(count);
+  std::vector<DeviceRecord> devices(count);
   at_once(count, [&](uint32_t i) {  // of disks at rest, each takes some seeks
     opened[i] = open_device(record->devices[i],
-                            {.volume = record->uuid, .ordinal = i, .device_count = count});
+                            {.volume = record->uuid, .ordinal = i, .device_count = count}, &devices[i]);
   });
   for (uint32_t i = 0; i < count; ++i) {
     Outcome<Device>& device = *opened[i];
@@ -150,6 +168,12 @@ Outcome<std::shared_ptr<const Volume>> Volume::open(const std::string& root, Ope
                                   .root = device_root(record->devices[i], record->uuid),
                                   .root_fd = {}});
     }
+    volume->device_roots_.push_back(volume->devices_.back().root_fd.get());
+  }
+  if (!how.allows_copies && !how.allows_missing_devices) {
+    const Result<VolumeHome> seen = look_at_home(volume->root_fd());
+    if (!seen) return os_error(seen.error().code, volume->root(), "cannot look at its .graphlane");
+    if (Outcome<void> own = check_home(*record, devices, *seen, volume->root()); !own) return own.error();
   }
   return std::shared_ptr<const Volume>(std::move(volume));
 }

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +25,7 @@
 
 #include "iomgr/base/error.h"
 #include "iomgr/base/fd.h"
+#include "iomgr/base/mutex.h"
 #include "iomgr/base/uuid.h"
 #include "iomgr/stripe.h"
 #include "iomgr/stub.h"
@@ -72,6 +74,8 @@ struct VolumeOptions {
 struct OpenOptions {
   // A device that cannot be found is left out: its root_fd is empty. For a salvage.
   bool allows_missing_devices = false;
+  // A copy of the volume's directory, too: for who is to adopt it. (And for a salvage.)
+  bool allows_copies = false;
 };
 
 class Volume {
@@ -81,18 +85,25 @@ class Volume {
 
   // Also from the root of a mount of it. Where a mount covers the volume's own
   // root, takes the directory beneath; EBUSY: we may not (only root may).
+  // Refused (ESTALE) is a copy of the volume's directory: one that lies in another inode than it says, or of
+  // which the devices know a newer one.
   static Outcome<std::shared_ptr<const Volume>> open(const std::string& root, OpenOptions how = {});
 
   const std::string& root() const { return root_; }  // absolute, no symbolic links
   int root_fd() const { return root_fd_.get(); }     // O_DIRECTORY | O_RDONLY, from before any mount
   const Uuid& uuid() const { return uuid_; }
+  // 2, or 1: then it is only read, until `graphlane check --upgrade`.
+  uint32_t format() const { return format_; }
   const std::vector<Device>& devices() const { return devices_; }
+  std::span<const int> device_roots() const { return device_roots_; }  // their descriptors
   uint32_t device_count() const { return static_cast<uint32_t>(devices_.size()); }
   // Whether all devices are known to be.
   bool is_on_ssds() const;
   // Devices that share a disk with an earlier one, if any, which stripes gain nothing from: pairs of
   // ordinals, the earlier one first.
   std::vector<std::pair<uint32_t, uint32_t>> devices_on_one_disk() const;
+  // Before the first change of a striped file in this process: raises the volume's epoch (volume/home.h).
+  Outcome<void> note_change() const;
   uint64_t stripe_depth_bytes() const { return stripe_depth_bytes_; }
   // Whether an import chooses each file's depth by its format; what is made in a mount
   // gets stripe_depth_bytes() all the same.
@@ -108,14 +119,20 @@ class Volume {
 
  private:
   Volume() = default;
+  static Outcome<std::shared_ptr<const Volume>> open_once(const std::string& root, OpenOptions how);
 
   std::string root_;
   Fd root_fd_;
   Uuid uuid_;
+  uint32_t format_ = 2;
   std::vector<Device> devices_;
+  std::vector<int> device_roots_;
   uint64_t stripe_depth_bytes_ = 0;
   bool is_depth_auto_ = false;
   StripePolicy policy_;
+
+  mutable Mutex changed_mu_;
+  mutable bool is_changed_ GUARDED_BY(changed_mu_) = false;
 };
 
 // The root of the volume that holds `path` (which need not exist): the nearest

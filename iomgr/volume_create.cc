@@ -1,4 +1,4 @@
-// Volume::create: checks first, then makes devices, then the root; volume.json
+// Volume::create: checks first, then makes the root, then devices; volume.json
 // comes last, so that a directory is a volume only when everything is there.
 #include <sys/stat.h>
 
@@ -10,6 +10,7 @@
 #include "iomgr/device_kind.h"
 #include "iomgr/names_held.h"
 #include "iomgr/small_file.h"
+#include "iomgr/volume/home.h"
 #include "iomgr/volume.h"
 #include "iomgr/volume_files.h"
 #include "iomgr/volume_json.h"
@@ -36,9 +37,9 @@ class Scaffold {
   }
 
   // A directory that other users must get through, whatever our umask says.
-  Outcome<void> make_open_directory(const std::string& path) {
-    if (Outcome<void> made = make_directory(path, 0755); !made) return made;
-    if (::chmod(path.c_str(), 0755) != 0) return os_error(errno, path, "cannot set the mode");
+  Outcome<void> make_open_directory(const std::string& path, mode_t mode) {
+    if (Outcome<void> made = make_directory(path, mode); !made) return made;
+    if (::chmod(path.c_str(), mode) != 0) return os_error(errno, path, "cannot set the mode");
     return {};
   }
 
@@ -159,9 +160,9 @@ Outcome<std::vector<std::string>> check_devices(const std::vector<std::string>& 
 Outcome<void> make_device(const std::string& directory, const DeviceRecord& record,
                           Scaffold* scaffold) {
   const std::string root = device_root(directory, record.volume);
-  for (const std::string& path : {root, root + "/parts"}) {
-    if (Outcome<void> made = scaffold->make_open_directory(path); !made) return made;
-  }
+  if (Outcome<void> made = scaffold->make_open_directory(root, 0755); !made) return made;
+  // What files there are, others need not know.
+  if (Outcome<void> made = scaffold->make_open_directory(root + "/parts", 0711); !made) return made;
   if (Outcome<void> made = scaffold->make_file(root + "/" + kDeviceJson, to_json(record)); !made) {
     return made;
   }
@@ -175,7 +176,8 @@ bool are_ssds(const std::vector<std::string>& directories) {
   });
 }
 
-Outcome<void> make_root(const fs::path& root, const std::string& volume_json, Scaffold* scaffold) {
+// All but volume.json.
+Outcome<void> make_root(const fs::path& root, Scaffold* scaffold) {
   std::error_code error;
   if (!fs::exists(root, error)) {
     if (Outcome<void> made = scaffold->make_directory(root.string(), 0777); !made) return made;
@@ -184,14 +186,24 @@ Outcome<void> make_root(const fs::path& root, const std::string& volume_json, Sc
   }
   const std::string control = (root / kControlDirectory).string();
   for (const std::string& path : {control, control + "/run"}) {
-    if (Outcome<void> made = scaffold->make_open_directory(path); !made) return made;
+    if (Outcome<void> made = scaffold->make_open_directory(path, 0755); !made) return made;
   }
   // Half-made files are nobody else's business.
   if (Outcome<void> made = scaffold->make_directory((root / kStagingDirectory).string(), 0700);
       !made) {
     return made;
   }
-  if (Outcome<void> made = scaffold->make_file((root / kLockFile).string(), ""); !made) return made;
+  return scaffold->make_file((root / kLockFile).string(), "");
+}
+
+Outcome<VolumeHome> home_of(const fs::path& root) {
+  const Fd directory(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Result<VolumeHome> home = directory ? look_at_home(directory.get()) : Result<VolumeHome>(last_errno());
+  if (!home) return os_error(home.error().code, root.string(), "cannot look at");
+  return *home;
+}
+
+Outcome<void> make_volume_json(const fs::path& root, const std::string& volume_json, Scaffold* scaffold) {
   if (Outcome<void> made = scaffold->make_file((root / kVolumeJson).string(), volume_json); !made) {
     return made;
   }
@@ -218,24 +230,29 @@ Outcome<std::shared_ptr<const Volume>> Volume::create(const VolumeOptions& optio
   }
 
   const uint64_t depth_default = stripe_depth_default(are_ssds(*devices));
-  const VolumeRecord record{.uuid = Uuid::random(),
+  VolumeRecord record{.uuid = Uuid::random(),
                             .devices = std::move(*devices),
                             .stripe_depth_bytes =
                                 options.stripe_depth_bytes.value_or(depth_default),
                             .is_depth_auto = options.is_depth_auto,
                             .policy = options.policy};
-  const Outcome<std::string> volume_json = to_json(record);
-  if (!volume_json) return volume_json.error();
+  if (const Outcome<std::string> possible = to_json(record); !possible) return possible.error();
 
   Scaffold scaffold;
+  if (Outcome<void> made = make_root(*root, &scaffold); !made) return made.error();
+  const Outcome<VolumeHome> home = home_of(*root);
+  if (!home) return home.error();
+  record.home = *home;
   const auto count = static_cast<uint32_t>(record.devices.size());
   for (uint32_t i = 0; i < count; ++i) {
-    const DeviceRecord device{.volume = record.uuid, .ordinal = i, .device_count = count};
+    const DeviceRecord device{.home = *home, .volume = record.uuid, .ordinal = i, .device_count = count};
     if (Outcome<void> made = make_device(record.devices[i], device, &scaffold); !made) {
       return made.error();
     }
   }
-  if (Outcome<void> made = make_root(*root, *volume_json, &scaffold); !made) return made.error();
+  const Outcome<std::string> volume_json = to_json(record);
+  if (!volume_json) return volume_json.error();
+  if (Outcome<void> made = make_volume_json(*root, *volume_json, &scaffold); !made) return made.error();
   Outcome<std::shared_ptr<const Volume>> volume = open(root->string());
   if (volume) scaffold.keep();
   return volume;

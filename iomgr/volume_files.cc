@@ -12,7 +12,8 @@
 #include "iomgr/names_held.h"
 #include "iomgr/orphans.h"
 #include "iomgr/small_file.h"
-#include "iomgr/stub_copies.h"
+#include "iomgr/parts.h"
+#include "iomgr/volume/home.h"
 #include "iomgr/volume_json.h"
 
 namespace graphlane {
@@ -70,17 +71,23 @@ Outcome<void> remove_node(const Volume& volume, const TreeEntry& entry, std::vec
     if (errno == ENOENT && !entry.path.empty()) return {};  // another process was faster
     return entry.place().error(errno, "cannot remove");
   }
-  Layout layout;
-  struct stat left;
-  if (!fd || ::fstat(fd.get(), &left) != 0 || left.st_nlink > 0) return {};
-  const Result<StubVerdict> verdict = inspect_stub(fd.get(), &layout);
-  if (verdict && *verdict == StubVerdict::kStub && volume.accept(layout, entry.path) && !is_lost) {
-    orphans->push_back(layout.file_id);
-  }
+  if (is_lost) return {};
+  if (const auto layout = own_layout_of_removed(volume, fd.get())) orphans->push_back(layout->file_id);
   return {};
 }
 
 }  // namespace
+
+std::optional<Layout> own_layout_of_removed(const Volume& volume, int stub_fd) {
+  Layout layout;
+  struct stat left;
+  if (stub_fd < 0 || ::fstat(stub_fd, &left) != 0 || left.st_nlink > 0) return std::nullopt;
+  const Result<StubVerdict> verdict = inspect_stub(stub_fd, &layout);
+  if (!verdict || *verdict != StubVerdict::kStub || !verify_parts(volume, stub_fd, layout, "")) {
+    return std::nullopt;
+  }
+  return layout;
+}
 
 bool is_within(const fs::path& path, const fs::path& directory) {
   const auto [end, at] = std::mismatch(directory.begin(), directory.end(), path.begin(), path.end());
@@ -99,6 +106,8 @@ Outcome<void> check_stripe_depth(uint64_t depth_bytes) {
 }
 
 Outcome<void> set_stripe_depth(const Volume& volume, uint64_t depth_bytes) {
+  const Outcome<HomeLock> lock = HomeLock::take(volume);  // nobody raises the epoch meanwhile
+  if (!lock) return lock.error();
   const int root = volume.root_fd();
   const std::string path = volume.root() + "/" + kVolumeJson;
   const Outcome<std::string> old_text = read_small_file(root, kVolumeJson, path);
@@ -162,6 +171,7 @@ Result<StubVerdict> inspect_stub(int fd, Layout* layout) {
 }
 
 Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, bool force) {
+  if (Outcome<void> writable = require_writable(volume); !writable) return writable;
   if (!force) {
     const TreeVisitor check{
         .enter = [&](const TreeEntry& entry) { return check_node(volume, entry); }};
@@ -180,7 +190,7 @@ Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, boo
   if (orphans.empty()) return removed;
   // A stub that a power failure brings back must find its parts.
   Outcome<void> reaped = ::syncfs(volume.root_fd()) == 0
-                             ? remove_orphans(volume, orphans)
+                             ? remove_all_parts(volume, orphans)
                              : os_error(errno, volume.root(), "cannot write");
   return removed ? reaped : removed;
 }

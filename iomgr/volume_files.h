@@ -8,6 +8,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "iomgr/tree.h"
@@ -43,8 +44,12 @@ Outcome<TreePlace> locate_in_volume(const Volume& volume, const std::string& pat
 // grown. Reads at most two pages.
 Result<StubVerdict> inspect_stub(int fd, Layout* layout);
 
+// What the stub says that has just lost its last name, if its parts are its own and so go with it. Nothing: it
+// has other names, or takes no parts along. `stub_fd` -1: nothing.
+std::optional<Layout> own_layout_of_removed(const Volume& volume, int stub_fd);
+
 // Removes a file or a tree, then the parts of the stubs whose last name that
-// was, and of which there is no copy (stub_copies.h). A damaged stub, or one of
+// was, and whose own they were. A damaged stub, or one of
 // another volume, stops it before anything is removed; with `force` such a stub
 // is removed without looking for its parts.
 Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, bool force);

@@ -7,7 +7,7 @@
 namespace graphlane {
 namespace {
 
-constexpr uint64_t kFormat = 1;
+constexpr uint64_t kFormatMax = 2;
 
 std::optional<Uuid> get_uuid(const Json& object, const char* key) {
   const std::string* text = object.at_or_null(key).as_string();
@@ -33,15 +33,40 @@ Outcome<Json> parse_object(const std::string& text, std::string_view path) {
   }
   const std::optional<uint64_t> format = object->at_or_null("format").as_unsigned();
   if (!format) return make_error(EINVAL, "{}: damaged: no \"format\"", path);
-  if (*format != kFormat) {
-    return make_error(EINVAL, "{}: format {}, this Graphlane knows format {}", path, *format,
-                      kFormat);
+  if (*format == 0 || *format > kFormatMax) {
+    return make_error(EINVAL, "{}: format {}, this Graphlane knows formats 1 and {}", path, *format,
+                      kFormatMax);
   }
   return std::move(*object);
 }
 
 Error damaged(std::string_view path, std::string_view key) {
   return make_error(EINVAL, "{}: damaged: \"{}\" is missing or wrong", path, key);
+}
+
+// Birth times are before 1970 only by a wrong clock; JSON numbers are told as they are all the same.
+Json home_json(const VolumeHome& home) {
+  Json object = {{"inode", home.directory.inode}, {"born", home.directory.born}};
+  if (home.filesystem != 0) object["filesystem"] = home.filesystem;
+  return object;
+}
+
+// Of format 1: none.
+std::optional<VolumeHome> get_home(const Json& object) {
+  if (object.at_or_null("format").as_unsigned() == 1u) return VolumeHome{};
+  const Json& home = object.at_or_null("home");
+  const auto inode = home.at_or_null("inode").as_unsigned();
+  const auto born = home.at_or_null("born").as_integer();
+  const Json* filesystem = home.find("filesystem");
+  const auto epoch = object.at_or_null("epoch").as_unsigned();
+  if (!inode || !born || !epoch || (filesystem != nullptr && !filesystem->as_unsigned())) return std::nullopt;
+  return VolumeHome{.directory = {.inode = *inode, .born = *born},
+                    .filesystem = filesystem != nullptr ? *filesystem->as_unsigned() : 0,
+                    .epoch = *epoch};
+}
+
+uint32_t format_in(const Json& object) {
+  return static_cast<uint32_t>(object.at_or_null("format").as_unsigned().value_or(0));
 }
 
 }  // namespace
@@ -53,20 +78,28 @@ Outcome<std::string> to_json(const VolumeRecord& record) {
       if (!is_utf8(text)) return make_error(EILSEQ, "{}: name is not UTF-8", text);
     }
   }
-  Json object = {{"format", kFormat},
+  Json object = {{"format", record.format},
                  {"uuid", UuidText(record.uuid).c_str()},
                  {"devices", record.devices},
                  {"stripe_depth", record.stripe_depth_bytes}};
   if (record.is_depth_auto) object["stripe_depth_auto"] = true;
   object["policy"] = {{"stripe", record.policy.globs}, {"size_min", record.policy.size_min_bytes}};
+  if (record.format > 1) {
+    object["home"] = home_json(record.home);
+    object["epoch"] = record.home.epoch;
+  }
   return object.dump(2) + "\n";
 }
 
 std::string to_json(const DeviceRecord& record) {
-  const Json object = {{"format", kFormat},
-                       {"volume", UuidText(record.volume).c_str()},
-                       {"ordinal", record.ordinal},
-                       {"count", record.device_count}};
+  Json object = {{"format", record.format},
+                 {"volume", UuidText(record.volume).c_str()},
+                 {"ordinal", record.ordinal},
+                 {"count", record.device_count}};
+  if (record.format > 1) {
+    object["home"] = home_json(record.home);
+    object["epoch"] = record.home.epoch;
+  }
   return object.dump(2) + "\n";
 }
 
@@ -75,6 +108,8 @@ Outcome<VolumeRecord> parse_volume_json(const std::string& text, std::string_vie
   if (!object) return object.error();
   const auto uuid = get_uuid(*object, "uuid");
   if (!uuid) return damaged(path, "uuid");
+  const auto home = get_home(*object);
+  if (!home) return damaged(path, "home\" or \"epoch");
   auto devices = get_strings(*object, "devices");
   if (!devices || devices->size() < kDeviceCountMin || devices->size() > kDeviceCountMax) {
     return damaged(path, "devices");
@@ -91,7 +126,9 @@ Outcome<VolumeRecord> parse_volume_json(const std::string& text, std::string_vie
   if (!globs) return damaged(path, "policy.stripe");
   const auto size_min = policy.at_or_null("size_min").as_unsigned();
   if (!size_min) return damaged(path, "policy.size_min");
-  return VolumeRecord{.uuid = *uuid,
+  return VolumeRecord{.format = format_in(*object),
+                      .home = *home,
+                      .uuid = *uuid,
                       .devices = std::move(*devices),
                       .stripe_depth_bytes = *depth,
                       .is_depth_auto = depth_auto != nullptr && *depth_auto->as_bool(),
@@ -103,11 +140,15 @@ Outcome<DeviceRecord> parse_device_json(const std::string& text, std::string_vie
   if (!object) return object.error();
   const auto volume = get_uuid(*object, "volume");
   if (!volume) return damaged(path, "volume");
+  const auto home = get_home(*object);
+  if (!home) return damaged(path, "home\" or \"epoch");
   const auto ordinal = object->at_or_null("ordinal").as_unsigned();
   const auto count = object->at_or_null("count").as_unsigned();
   if (!count || *count < kDeviceCountMin || *count > kDeviceCountMax) return damaged(path, "count");
   if (!ordinal || *ordinal >= *count) return damaged(path, "ordinal");
-  return DeviceRecord{.volume = *volume,
+  return DeviceRecord{.format = format_in(*object),
+                      .home = *home,
+                      .volume = *volume,
                       .ordinal = static_cast<uint32_t>(*ordinal),
                       .device_count = static_cast<uint32_t>(*count)};
 }

@@ -11,7 +11,18 @@
 
 namespace graphlane {
 
+// Which directory is the volume: others that name the same uuid are copies (volume/home.h).
+struct VolumeHome {
+  StubIdentity directory = {};  // of VOL/.graphlane
+  uint64_t filesystem = 0;      // f_fsid on btrfs, whose snapshots keep inode and birth time; else 0
+  uint64_t epoch = 0;           // raised by whoever changes what the volume holds
+
+  bool is_known() const { return directory != StubIdentity{}; }
+};
+
 struct VolumeRecord {
+  uint32_t format = 2;
+  VolumeHome home = {};
   Uuid uuid;
   std::vector<std::string> devices;  // absolute, in order
   uint64_t stripe_depth_bytes = 0;
@@ -20,6 +31,8 @@ struct VolumeRecord {
 };
 
 struct DeviceRecord {
+  uint32_t format = 2;
+  VolumeHome home = {};
   Uuid volume;
   uint32_t ordinal = 0;
   uint32_t device_count = 0;

@@ -168,13 +168,10 @@ FileServer::Answer VolumeServer::answer_sharer(int file_fd) const {
   if (!verdict || *verdict != StubVerdict::kStub || st.st_nlink == 0) {
     return FileServer::refusal(ESTALE);
   }
-  if (!volume_->accept(layout, "") || !may_give_access(*volume_, layout, st)) {
-    return FileServer::refusal(EACCES);
-  }
   if (layout.state != FileState::kClosed || may_change_unseen(stub.get(), ctime_ns_of(st))) {
     return FileServer::refusal(EAGAIN);
   }
-  auto file = StripedFile::open(*volume_, layout, "");
+  auto file = StripedFile::open(*volume_, stub.get(), layout, "");
   if (!file) return FileServer::refusal(file.error().code);  // the client has told his user why
   (*file)->hold(std::move(stub));
   Answer answer;

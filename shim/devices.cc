@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "iomgr/part_files.h"
+#include "iomgr/volume/part_record_io.h"
 #include "shim/text.h"
 
 namespace graphlane {
@@ -47,17 +48,67 @@ Failure open_devices_of(int fd, const Layout& layout, VolumeDevices* volume, Dev
     wrong = "stub for another number of devices";
   }
   if (wrong != nullptr) return {path.c_str(), wrong, error_for_program(errno)};
-  return devices->open(*volume);
+  Failure failure = devices->open(*volume);
+  // Somebody may just have raised the epoch: then the devices are ahead of what was read before.
+  if (failure && (wrong = read_volume_file(path.view(), volume)) == nullptr) {
+    *devices = {};
+    failure = devices->open(*volume);
+  }
+  return failure;
 }
 
-int create_parts(const Devices& devices, const Uuid& file_id) {
-  for (const int root : devices.roots()) {
-    if (const Result<Fd> part = create_part(root, file_id); !part) {
-      remove_parts(devices, file_id);
-      return part.error().code;
+namespace {
+
+PartRecord record_of(const Layout& layout, uint32_t device_index, uint8_t flags) {
+  return {.flags = flags,
+          .ordinal = device_index,
+          .geometry = layout.geometry,
+          .generation = layout.generation,
+          .stub = layout.identity};
+}
+
+}  // namespace
+
+int create_parts(const Devices& devices, const Layout& layout) {
+  for (uint32_t d = 0; d < devices.roots().size(); ++d) {
+    const int root = devices.roots()[d];
+    const Result<Fd> part = create_part(root, layout.file_id);
+    int error = part ? 0 : part.error().code;
+    if (part) {
+      error = write_part_record(part->get(), part_of(root, layout), record_of(layout, d, PartRecord::kMaking));
+    }
+    if (error != 0) {
+      remove_parts(devices, layout.file_id);
+      return error;
     }
   }
   return 0;
+}
+
+int bind_parts(const Devices& devices, const Layout& layout, int stub_fd) {
+  for (uint32_t d = 0; d < devices.roots().size(); ++d) {
+    const int root = devices.roots()[d];
+    const Fd part = open_part(root, layout.file_id);
+    if (!part) return errno;
+    const PartRecord record = record_of(layout, d, PartRecord::kNew);
+    if (const int error = write_part_record(part.get(), part_of(root, layout), record); error != 0) return error;
+  }
+  return share_access(stub_fd, devices, layout.file_id);
+}
+
+const char* verify_parts(const Devices& devices, const VolumeDevices& volume, const Layout& layout,
+                         int stub_fd) {
+  const Result<StubSeen> seen = identify_stub(stub_fd);
+  if (!seen) return strerrordesc_np(seen.error().code);
+  const PartsOwner owner{.stub = *seen, .volume_format = volume.format};
+  const Result<void, PartError> owned = verify_named_parts(devices.roots(), layout, owner);
+  return owned ? nullptr : describe_part_error(owned.error());
+}
+
+const char* describe_part_error(const PartError& error) {
+  if (error.ownership != Ownership::kOwned) return describe(error.ownership);
+  return error.size_found < error.size_expected ? "the part is shorter than it should be"
+                                                : strerrordesc_np(error.code);
 }
 
 void remove_parts(const Devices& devices, const Uuid& file_id) {
@@ -73,6 +124,9 @@ int share_access(int stub_fd, const Devices& devices, const Uuid& file_id) {
   int error = 0;
   for (const int root : devices.roots()) {
     if (const int failed = give_access(root, name.c_str(), st, mode); failed != 0) error = failed;
+    const Fd part = find_part(root, file_id);
+    const PartOf which{.root_fd = root, .volume = {}, .file_id = file_id};
+    if (part && share_part_access(part.get(), which) != 0) error = EIO;
   }
   return error;
 }

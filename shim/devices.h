@@ -7,6 +7,7 @@
 #include <span>
 
 #include "iomgr/base/fd.h"
+#include "iomgr/part_files.h"
 #include "iomgr/stub.h"
 #include "shim/volume_json.h"
 
@@ -42,9 +43,20 @@ class Devices {
 // and says to be of. `volume` is filled.
 Failure open_devices_of(int fd, const Layout& layout, VolumeDevices* volume, Devices* devices);
 
-// Makes the parts of a new file, empty and ours alone. 0 or an errno; then none
+// Makes the parts of a new file, empty and ours alone, in the making. 0 or an errno; then none
 // is left.
-int create_parts(const Devices& devices, const Uuid& file_id);
+int create_parts(const Devices& devices, const Layout& layout);
+
+// Makes them the parts of the stub that the layout names: their records, then their owner and mode. 0 or an errno.
+int bind_parts(const Devices& devices, const Layout& layout, int stub_fd);
+
+// Whether the parts that the stub names are its own (iomgr/volume/ownership.h), looked at by name. `stub_fd` is
+// open, or O_PATH. Nothing: they are; else why not, in a few words.
+const char* verify_parts(const Devices& devices, const VolumeDevices& volume, const Layout& layout,
+                         int stub_fd);
+
+// What to tell of parts that could not be opened, of device `error.device_index` or of the stub itself.
+const char* describe_part_error(const PartError& error);
 
 void remove_parts(const Devices& devices, const Uuid& file_id);
 

@@ -105,7 +105,8 @@ class NameChange {
     // Parts that stay are no harm: graphlane check --repair removes them.
     if (volume_count_ > 0 && stub && sys::fstat(stub.fd(), &st) == 0 && st.st_nlink == 0 &&
         (path == nullptr || sync_names(directory, path)) &&
-        !open_devices_of(stub.fd(), stub.layout(), &named_volume, &devices)) {
+        !open_devices_of(stub.fd(), stub.layout(), &named_volume, &devices) && named_volume.format > 1 &&
+        verify_parts(devices, named_volume, stub.layout(), stub.fd()) == nullptr) {
       remove_parts(devices, stub.layout().file_id);
     }
     errno = saved_errno;
@@ -198,7 +199,19 @@ int remove_stub(int directory, const char* path, Original original) {
   }
 }
 
-// Gives the parts the stub's owner and mode, as they are now.
+// Whether the parts are the stub's own, so that they follow it.
+bool owns_parts(const NamedStub& stub) {
+  if (!stub) return false;
+  const int saved_errno = errno;
+  const SlowLockGuard lock(slow_lock);
+  Devices devices;
+  const bool owns = lock && !open_devices_of(stub.fd(), stub.layout(), &named_volume, &devices) && named_volume.format > 1 &&
+                    verify_parts(devices, named_volume, stub.layout(), stub.fd()) == nullptr;
+  errno = saved_errno;
+  return owns;
+}
+
+// Gives the parts the stub's owner and mode, as they are now. The caller has asked whether they are its own.
 void share_rights(const NamedStub& stub) {
   const int saved_errno = errno;
   const SlowLockGuard lock(slow_lock);
@@ -214,14 +227,15 @@ template <class Original>
 int change_rights(int directory, const char* path, int flags, Original original) {
   const int saved_errno = errno;
   const NamedStub stub(directory, path, flags);
+  const bool owns = owns_parts(stub);
   errno = saved_errno;
   const int status = original();
   if (status != 0) return status;
   if (stub) {
-    share_rights(stub);
+    if (owns) share_rights(stub);
   } else if (stub.may_be_stub()) {  // which could not be read before, and now can
     const NamedStub now(directory, path, flags);
-    if (now) share_rights(now);
+    if (owns_parts(now)) share_rights(now);
     errno = saved_errno;
   }
   return status;

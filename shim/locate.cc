@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 
 #include "iomgr/base/regular_file.h"
 #include "iomgr/volume/promises.h"
+#include "iomgr/volume/part_record_io.h"
 #include "shim/ask_server.h"
 #include "shim/devices.h"
 #include "shim/text.h"
@@ -32,25 +34,40 @@ bool parse_directories(const char* text, size_t length) {
   return true;
 }
 
+// An open file that has lost bytes is not read as a shorter one.
+Failure check_open_parts(const Layout& layout, const Devices& roots, PartFiles* parts) {
+  if (layout.state != FileState::kOpen) return {};
+  const OpenSize open = look_at_open(layout, {.parts = parts->all_buffered(), .roots = roots.roots(),
+                                              .volume = layout.volume, .file_id = layout.file_id,
+                                              .geometry = layout.geometry});
+  if (!open.is_damaged()) return {};
+  parts->close();
+  return {located_devices.roots[open.short_device].c_str(),
+          "the part has lost bytes that the file had (graphlane export --salvage saves the others)", EIO};
+}
+
 Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* parts) {
   Devices roots;
   if (const Failure failure = open_devices_of(fd, layout, &located_devices, &roots)) return failure;
-  const Result<void, PartError> opened = parts->open(roots.roots(), layout, flags);
-  if (opened && layout.state == FileState::kOpen) {
-    const OpenSize open = look_at_open(layout, {.parts = parts->all_buffered(), .roots = roots.roots(),
-                                                .volume = layout.volume, .file_id = layout.file_id,
-                                                .geometry = layout.geometry});
-    if (!open.is_damaged()) return {};
-    parts->close();
-    return {located_devices.roots[open.short_device].c_str(),
-            "the part has lost bytes that the file had (graphlane export --salvage saves the others)", EIO};
+  if (located_devices.format == 1 && (flags & O_ACCMODE) != O_RDONLY) {
+    return {stub_path.c_str(), "a volume of format 1 is read only (graphlane check --upgrade)", EROFS};
   }
-  if (opened) return {};
-  const PartError& error = opened.error();
-  return {located_devices.roots[error.device_index].c_str(),
-          error.size_found < error.size_expected ? "the part is shorter than it should be"
-                                                 : error_text(error.code),
-          error_for_program(error.code)};
+  PartError error;
+  // Owners change one after the other, so what does not fit is looked at again.
+  for (int i = 0; i < 2; ++i) {
+    const Result<StubSeen> seen = identify_stub(fd);
+    if (!seen) return {stub_path.c_str(), error_text(seen.error().code), EIO};
+    const PartsOwner owner{.stub = *seen, .volume_format = located_devices.format};
+    const Result<void, PartError> opened = parts->open(roots.roots(), layout, flags, &owner);
+    if (opened) return check_open_parts(layout, roots, parts);
+    error = opened.error();
+    if (error.ownership == Ownership::kOwned) break;
+    constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 2'000'000};
+    if (i == 0) ::syscall(SYS_nanosleep, &kPause, nullptr);
+  }
+  const bool is_of_stub = error.ownership == Ownership::kCopy || error.ownership == Ownership::kOldFormat;
+  return {is_of_stub ? stub_path.c_str() : located_devices.roots[error.device_index].c_str(),
+          describe_part_error(error), error_for_program(error.code)};
 }
 
 // Takes what the server has answered.
@@ -94,6 +111,7 @@ Located locate_stub(int fd, const struct stat& st, Access access, PartFiles* par
     return located;
   }
   const int flags = may_write(access) ? O_RDWR : O_RDONLY;
+  find_path(fd, &stub_path);
   const Failure failure = open_stub_parts(fd, located.layout, flags, parts);
   if (failure) {
     find_path(fd, &stub_path);

@@ -4,6 +4,7 @@
 
 #include "iomgr/base/reopen.h"
 #include "iomgr/part_files.h"
+#include "iomgr/volume/part_record_io.h"
 #include "shim/devices.h"
 #include "shim/held_names.h"
 #include "shim/held_signals.h"
@@ -111,8 +112,7 @@ int open_existing(int directory, const char* path, int flags) {
 
 // A stub is whole before it has its name: who finds the name finds a stub. Its maker may open it and
 // its parts by that, whatever mode it is to have (*mode) when he has done so.
-Fd make_stub(int directory, const char* name, mode_t* mode, const Layout& layout,
-             const Devices& devices) {
+Fd make_stub(int directory, const char* name, mode_t* mode, Layout layout, const Devices& devices) {
   Fd stub(sys::openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, *mode));
   if (!stub) return stub;
   int error = 0;
@@ -122,9 +122,11 @@ Fd make_stub(int directory, const char* name, mode_t* mode, const Layout& layout
       ::syscall(SYS_fchmod, stub.get(), *mode | kMakersMode) != 0) {
     error = errno;
   }
+  const Result<StubSeen> seen = identify_stub(stub.get());
+  if (seen) layout.identity = seen->identity;
+  if (error == 0) error = seen ? bind_parts(devices, layout, stub.get()) : seen.error().code;
   const Result<void> written = write_stub(stub.get(), layout);
   if (error == 0 && !written) error = written.error().code;
-  if (error == 0) error = share_access(stub.get(), devices, layout.file_id);
   if (error == 0 && ::syscall(SYS_linkat, AT_FDCWD, ProcPath(stub.get()).c_str(), directory, name,
                               AT_SYMLINK_FOLLOW) != 0) {
     error = errno;
@@ -175,10 +177,16 @@ Made create(int directory, const char* path, mode_t* mode, Fd* stub) {
                 .geometry = {.stripe_depth_bytes = volume.stripe_depth_bytes,
                              .device_count = volume.count},
                 .logical_size = kNoBound,
-                .state = FileState::kOpen};
+                .state = FileState::kOpen,
+                .is_new = true};
   // Random: short files lie whole on one device, and on any.
   layout.geometry.first_device = layout.file_id.bytes[15] % volume.count;
   if (!layout.geometry.valid()) return Made::kNotOurs;
+  if (volume.format == 1) {
+    complain(place_text.view(), "a volume of format 1 is read only (graphlane check --upgrade)");
+    errno = EROFS;
+    return Made::kFailed;
+  }
   const Fd root = open_volume(volume);
   HeldNames held;  // for check, these parts would be orphans
   if (!held.take(root.get())) return Made::kRefused;
@@ -188,7 +196,7 @@ Made create(int directory, const char* path, mode_t* mode, Fd* stub) {
     errno = failure.error;
     return Made::kFailed;
   }
-  if (const int error = create_parts(devices, layout.file_id); error != 0) {
+  if (const int error = create_parts(devices, layout); error != 0) {
     errno = error;
     return Made::kFailed;
   }
@@ -200,6 +208,12 @@ Made create(int directory, const char* path, mode_t* mode, Fd* stub) {
   return Made::kFailed;
 }
 
+// What is no file of ours to read can be emptied all the same: a plain file, from then on. 0 or an errno.
+int empty_refused(int directory, const char* path, int flags) {
+  const Fd file(sys::openat(directory, path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | (flags & O_NOFOLLOW)));
+  return file && ::syscall(SYS_ftruncate, file.get(), off_t{0}) == 0 ? 0 : errno;
+}
+
 // A descriptor of the file for as long as it takes. An errno, or 0.
 int truncate_at(int directory, const char* path, int flags, off_t size) {
   if (const OpenFileRef writer = acquire_writer(open_place(directory, path, flags))) {
@@ -209,11 +223,13 @@ int truncate_at(int directory, const char* path, int flags, off_t size) {
   const int fd = open_existing(directory, path, O_RDWR | O_CLOEXEC | (flags & O_NOFOLLOW));
   if (fd < 0) return errno;
   int error = EIO;
+  bool is_damaged = false;
   if (const OpenFileRef file = acquire_stub(fd)) {
-    error = resize_striped(file, static_cast<uint64_t>(size));
+    is_damaged = file->origin == Origin::kDamaged;
+    error = is_damaged ? file->error : resize_striped(file, static_cast<uint64_t>(size));
   }
   close_program_fd(fd);
-  return error;
+  return is_damaged && error == EIO && size == 0 ? empty_refused(directory, path, flags) : error;
 }
 
 // O_RDONLY | O_TRUNC truncates.

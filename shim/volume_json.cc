@@ -4,7 +4,9 @@
 #define JSMN_STRICT
 #include <fnmatch.h>
 #include <jsmn.h>
+#include <sys/vfs.h>
 
+#include <cstring>
 #include <optional>
 
 #include "iomgr/base/fd.h"
@@ -12,6 +14,7 @@
 #include "iomgr/base/regular_file.h"
 #include "iomgr/io_queue.h"
 #include "iomgr/volume/found_volume.h"
+#include "iomgr/volume/part_record_io.h"
 
 namespace graphlane {
 namespace {
@@ -162,6 +165,39 @@ const char* read_nearest(std::string_view file, PathText& path) {
   }
 }
 
+// Of the document. False: it has none, and is of no format without.
+bool read_home(StubIdentity* home, uint64_t* epoch) {
+  *home = {};
+  *epoch = 0;
+  if (document.number("format") == 1u) return true;
+  const int object = document.find("home");
+  const std::optional<uint64_t> inode = document.number("inode", object);
+  const std::optional<uint64_t> born = document.number("born", object);
+  const std::optional<uint64_t> raised = document.number("epoch");
+  if (!inode || !born || !raised) return false;
+  *home = {.inode = *inode, .born = static_cast<int64_t>(*born)};
+  *epoch = *raised;
+  return true;
+}
+
+// Whether the .graphlane below the directory is the one that volume.json names. The filesystem of btrfs'
+// snapshots is looked at, too.
+bool is_at_home(const PathText& directory, const VolumeDevices& devices) {
+  static PathText path;  // under the SlowLock
+  path.cut(0);
+  path << directory.view() << "/.graphlane";
+  const Fd control(sys::openat(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const Result<StubSeen> seen = control ? identify_stub(control.get()) : Result<StubSeen>(last_errno());
+  if (!seen || !is_identity(devices.home, seen->identity)) return false;
+  const std::optional<uint64_t> filesystem = document.number("filesystem", document.find("home"));
+  if (!filesystem) return true;
+  struct statfs now;
+  uint64_t number = 0;
+  if (::fstatfs(control.get(), &now) != 0) return false;
+  std::memcpy(&number, &now.f_fsid, sizeof number);
+  return number == *filesystem;
+}
+
 }  // namespace
 
 const char* read_volume_file(std::string_view file, VolumeDevices* devices) {
@@ -169,9 +205,15 @@ const char* read_volume_file(std::string_view file, VolumeDevices* devices) {
   const std::optional<Uuid> uuid = document.uuid("uuid");
   const int directories = document.find("devices");
   const int count = document.array_size(directories);
-  if (document.number("format") != 1u || !uuid || count < static_cast<int>(kDeviceCountMin) ||
+  const uint64_t format = document.number("format").value_or(0);
+  if (format < 1 || format > 2 || !uuid || count < static_cast<int>(kDeviceCountMin) ||
       count > static_cast<int>(kDeviceCountMax)) {
     return "the volume's volume.json is damaged or of another format";
+  }
+  devices->format = static_cast<uint32_t>(format);
+  if (!read_home(&devices->home, &devices->epoch)) return "the volume's volume.json does not say where it belongs";
+  if (format > 1 && !is_at_home(devices->directory, *devices)) {
+    return "this directory is a copy of the volume, or was moved: see graphlane adopt";
   }
   devices->volume = *uuid;
   devices->stripe_depth_bytes = document.number("stripe_depth").value_or(0);
@@ -198,6 +240,17 @@ bool wants_new(const char* name) {
 const char* check_device_file(int root_fd, const VolumeDevices& devices, uint32_t index) {
   if (!document.read(root_fd, "device.json")) return "device.json is missing or damaged";
   if (document.uuid("volume") != devices.volume) return "belongs to another volume";
+  StubIdentity home;
+  uint64_t epoch = 0;
+  if (!read_home(&home, &epoch)) return "device.json is damaged";
+  if (devices.format > 1 && document.number("format") != 2u) return "is an older copy of the device";
+  if (devices.format > 1 && home != devices.home) {
+    return "belongs to another directory of this volume: see graphlane adopt";
+  }
+  if (devices.format > 1 && epoch > devices.epoch) {
+    return "was changed since by another directory of this volume: see graphlane adopt";
+  }
+  if (epoch + 1 < devices.epoch) return "is an older copy of the device";
   if (document.number("count") != devices.count) return "counts other devices than the volume";
   if (document.number("ordinal") != index) return "is another device of the volume (swapped?)";
   return nullptr;

@@ -9,12 +9,16 @@
 
 #include "iomgr/base/uuid.h"
 #include "iomgr/stripe.h"
+#include "iomgr/volume/part_record.h"
 #include "shim/text.h"
 
 namespace graphlane {
 
 // The device directories of a volume, with "/graphlane-<uuid>" appended.
 struct VolumeDevices {
+  uint32_t format = 2;  // 1: only read
+  StubIdentity home = {};  // of .graphlane, as volume.json says; it is in that place
+  uint64_t epoch = 0;
   Uuid volume;
   PathText directory;  // the volume's own
   uint64_t stripe_depth_bytes = 0;  // of new files
@@ -22,8 +26,8 @@ struct VolumeDevices {
   PathText roots[kDeviceCountMax];
 };
 
-// Reads the volume.json of the nearest directory above `file`. Null on success,
-// else the reason in a few words.
+// Reads the volume.json of the nearest directory above `file`, and looks whether that is the volume or a copy
+// of it (iomgr/volume/home.h). Null on success, else the reason in a few words.
 const char* read_volume_file(std::string_view file, VolumeDevices* devices);
 
 // Whether a new file of that name is to be striped in the volume whose volume.json

@@ -82,6 +82,13 @@ class SizeChange {
     return say(kNoBound);
   }
 
+  // Its parts are durable.
+  int say_synced() {
+    layout_.is_new = false;
+    const Result<void> said = write_stub(file_.stub_fd, layout_);
+    return said ? 0 : said.error().code;
+  }
+
   // The bound makes it happen at once; the parts follow, on filesystems that commit one after the
   // other. It is durable first: else a power failure could keep the old one and some parts cut.
   int shrink(uint64_t size) {
@@ -137,6 +144,19 @@ class SizeChange {
   Layout layout_;
   uint64_t size_ = 0;
 };
+
+// The first sync of a file that was just made: its parts and their records, then the stub, which says so. From
+// then on a power failure leaves no empty file. 0 or an errno.
+int sync_new(const OpenFile& file, const HeldSignals& signals) {
+  Layout layout;
+  const auto verdict = read_stub(file.stub_fd, kStubSize, &layout);
+  if (!verdict || *verdict != StubVerdict::kStub || !layout.is_new) return 0;
+  for (uint32_t d = 0; d < file.parts->count(); ++d) {
+    if (::syscall(SYS_fsync, file.parts->buffered(d)) != 0) return errno;
+  }
+  SizeChange change(file, &signals);
+  return change.error() != 0 ? change.error() : change.say_synced();
+}
 
 // The largest offset is what the kernel's is.
 bool too_large(uint64_t end) { return end > static_cast<uint64_t>(INT64_MAX); }
@@ -243,6 +263,9 @@ int allocate_striped(const OpenFileRef& file, int mode, ByteRange range) {
 
 int sync_striped(const OpenFileRef& file, int fd, bool data_only) {
   const Quietly quietly;
+  if (file->written_here) {
+    if (const int error = sync_new(*file, quietly.signals); error != 0) return error;
+  }
   const uint32_t count = file->parts->count();
   const uint64_t synced = file->grown.load(std::memory_order_relaxed) ? size_of_parts(*file) : 0;
   // Begun on all devices before one is waited for; only a hint.

@@ -117,7 +117,7 @@ Outcome<std::unique_ptr<OpenPagedFile>> PagedFiles::open_striped(const std::stri
   const Result<StubVerdict> verdict = inspect_stub(stub.get(), &layout);
   if (!verdict || *verdict != StubVerdict::kStub) return make_error(EIO, "{}: has changed", path);
   if (Outcome<void> accepted = own.volume->accept(layout, path); !accepted) return accepted.error();
-  auto file = StripedFile::open(*own.volume, current_layout(*own.volume, layout), path);
+  auto file = StripedFile::open(*own.volume, stub.get(), current_layout(*own.volume, layout), path);
   if (!file) return file.error();
   (*file)->hold(std::move(stub));
   return std::unique_ptr<OpenPagedFile>(

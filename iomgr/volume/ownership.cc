@@ -3,9 +3,9 @@
 namespace graphlane {
 namespace {
 
-// Of a part that is there.
-Ownership verify_part(const Layout& stub, const StubSeen& seen, const PartSeen& part,
-                      uint32_t device_index) {
+// Of a part that is there, of a stub of format 2.
+Ownership verify_bound_part(const Layout& stub, const StubSeen& seen, const PartSeen& part,
+                            uint32_t device_index) {
   const PartRecord& record = part.record;
   if (part.uid != seen.uid) return Ownership::kOwnerDiffers;
   if (part.verdict != RecordVerdict::kRecord) return Ownership::kPartUnbound;
@@ -16,11 +16,6 @@ Ownership verify_part(const Layout& stub, const StubSeen& seen, const PartSeen& 
   const auto ahead = static_cast<int32_t>(record.generation - stub.generation);
   if (ahead < 0) return Ownership::kStale;
   return ahead <= 1 ? Ownership::kOwned : Ownership::kStubStale;
-}
-
-bool was_never_synced(const Layout& stub, Ownership ownership) {
-  return stub.is_new &&
-         (ownership == Ownership::kPartMissing || ownership == Ownership::kPartUnbound);
 }
 
 }  // namespace
@@ -51,22 +46,33 @@ bool is_identity(const StubIdentity& named, const StubIdentity& seen) {
          (named.born == 0 || named.born == seen.born);
 }
 
+Ownership verify_stub(const Layout& stub, const StubSeen& seen, uint32_t volume_format) {
+  if (stub.format == kStubFormatUnbound) {
+    return volume_format == 1 ? Ownership::kOwned : Ownership::kOldFormat;
+  }
+  return is_identity(stub.identity, seen.identity) ? Ownership::kOwned : Ownership::kCopy;
+}
+
+Ownership verify_part(const Layout& stub, const StubSeen& seen, const PartSeen& part,
+                      uint32_t device_index) {
+  Ownership found = Ownership::kPartMissing;
+  if (part.is_there && stub.format == kStubFormatUnbound) {
+    found = part.uid == seen.uid ? Ownership::kOwned : Ownership::kOwnerDiffers;
+  } else if (part.is_there) {
+    found = verify_bound_part(stub, seen, part, device_index);
+  }
+  const bool is_lost = found == Ownership::kPartMissing || found == Ownership::kPartUnbound;
+  return stub.is_new && is_lost ? Ownership::kNeverSynced : found;
+}
+
 OwnershipVerdict verify_ownership(const Layout& stub, const StubSeen& seen,
                                   std::span<const PartSeen> parts, uint32_t volume_format) {
-  const bool is_old = stub.format == kStubFormatUnbound;
-  if (is_old && volume_format != 1) return {.ownership = Ownership::kOldFormat};
-  if (!is_old && !is_identity(stub.identity, seen.identity)) return {.ownership = Ownership::kCopy};
-  for (uint32_t d = 0; d < parts.size(); ++d) {
-    Ownership found = Ownership::kPartMissing;
-    if (parts[d].is_there && is_old) {
-      found = parts[d].uid == seen.uid ? Ownership::kOwned : Ownership::kOwnerDiffers;
-    } else if (parts[d].is_there) {
-      found = verify_part(stub, seen, parts[d], d);
-    }
-    if (was_never_synced(stub, found)) return {.ownership = Ownership::kNeverSynced, .device_index = d};
-    if (found != Ownership::kOwned) return {.ownership = found, .device_index = d};
+  OwnershipVerdict verdict{.ownership = verify_stub(stub, seen, volume_format)};
+  for (uint32_t d = 0; d < parts.size() && verdict.is_owned(); ++d) {
+    verdict = {.ownership = verify_part(stub, seen, parts[d], d), .device_index = d};
   }
-  return {};
+  if (verdict.is_owned()) verdict.device_index = 0;
+  return verdict;
 }
 
 }  // namespace graphlane

@@ -72,6 +72,11 @@ const char* describe(Ownership ownership);
 // had none.
 bool is_identity(const StubIdentity& named, const StubIdentity& seen);
 
+// The two halves of verify_ownership(), for who looks at one part after the other. kNeverSynced is told by
+// the second: the parts before it may be there.
+Ownership verify_stub(const Layout& stub, const StubSeen& seen, uint32_t volume_format);
+Ownership verify_part(const Layout& stub, const StubSeen& seen, const PartSeen& part, uint32_t device_index);
+
 // `parts` are N, in the order of the devices. `volume_format`: 1 or 2.
 OwnershipVerdict verify_ownership(const Layout& stub, const StubSeen& seen,
                                   std::span<const PartSeen> parts, uint32_t volume_format);

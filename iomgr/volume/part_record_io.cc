@@ -11,6 +11,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/base/file_io.h"
 #include "iomgr/base/open_below.h"
+#include "iomgr/base/regular_file.h"
 #include "iomgr/base/reopen.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/part_files.h"
@@ -21,8 +22,23 @@ namespace {
 constexpr int64_t kNsPerSecond = 1'000'000'000;
 constexpr unsigned kIdentityMask = STATX_INO | STATX_BTIME | STATX_UID;
 
+// What the owner of a part may do to its attributes only while its mode has the bit: does that, for as long as it
+// takes. `attempt` gives 0 or an errno.
+template <class Attempt>
+int with_mode_bit(int part_fd, mode_t bit, const Attempt& attempt) {
+  const int error = attempt();
+  struct stat st;
+  if (error != EACCES || sys::fstat(part_fd, &st) != 0) return error;
+  const ProcPath path(part_fd);
+  const mode_t mode = st.st_mode & 07777;
+  if ((mode & bit) != 0 || ::syscall(SYS_fchmodat, AT_FDCWD, path.c_str(), mode | bit) != 0) return error;
+  const int again = attempt();
+  (void)::syscall(SYS_fchmodat, AT_FDCWD, path.c_str(), mode);
+  return again;
+}
+
 // Of a descriptor or, for O_PATH, of the file behind it. A length or an errno.
-Result<size_t> get_record_attribute(int part_fd, uint8_t* buffer, size_t size) {
+Result<size_t> try_get_record(int part_fd, uint8_t* buffer, size_t size) {
   long got = ::syscall(SYS_fgetxattr, part_fd, kPartRecordAttribute, buffer, size);
   if (got < 0 && errno == EBADF) {
     got = ::syscall(SYS_getxattr, ProcPath(part_fd).c_str(), kPartRecordAttribute, buffer, size);
@@ -31,7 +47,16 @@ Result<size_t> get_record_attribute(int part_fd, uint8_t* buffer, size_t size) {
   return static_cast<size_t>(got);
 }
 
-int set_record_attribute(int part_fd, const PartRecordBytes& bytes) {
+Result<size_t> get_record_attribute(int part_fd, uint8_t* buffer, size_t size) {
+  Result<size_t> got = size_t{0};
+  (void)with_mode_bit(part_fd, S_IRUSR, [&] {
+    got = try_get_record(part_fd, buffer, size);
+    return got ? 0 : got.error().code;
+  });
+  return got;
+}
+
+int try_set_record(int part_fd, const PartRecordBytes& bytes) {
   if (::syscall(SYS_fsetxattr, part_fd, kPartRecordAttribute, bytes.data(), bytes.size(), 0) == 0) return 0;
   if (errno != EBADF) return errno;
   return ::syscall(SYS_setxattr, ProcPath(part_fd).c_str(), kPartRecordAttribute, bytes.data(),
@@ -40,18 +65,20 @@ int set_record_attribute(int part_fd, const PartRecordBytes& bytes) {
              : errno;
 }
 
+int set_record_attribute(int part_fd, const PartRecordBytes& bytes) {
+  return with_mode_bit(part_fd, S_IWUSR, [&] { return try_set_record(part_fd, bytes); });
+}
+
 // The filesystem has no such attributes: not one that could be set at another time. A FUSE filesystem that
 // does not know them says ENOSYS.
 bool lacks_attributes(int error) { return error == EOPNOTSUPP || error == ENOSYS; }
 
 // A regular file of the part's owner, or none. Anything else in that place is an error: EINVAL.
 Fd open_sum(const PartOf& part, int part_fd, int flags) {
-  constexpr int kNonblock = O_NONBLOCK;  // should it be a pipe
-  Fd file(open_below(part.root_fd, PartSumName(part.file_id).c_str(), flags | kNonblock, 0600));
+  Fd file = open_regular(part.root_fd, PartSumName(part.file_id).c_str(), flags);
   struct stat sum, owner;
   if (!file) return file;
-  if (sys::fstat(file.get(), &sum) == 0 && sys::fstat(part_fd, &owner) == 0 && S_ISREG(sum.st_mode) &&
-      sum.st_uid == owner.st_uid) {
+  if (sys::fstat(file.get(), &sum) == 0 && sys::fstat(part_fd, &owner) == 0 && sum.st_uid == owner.st_uid) {
     return file;
   }
   errno = EINVAL;
@@ -174,15 +201,6 @@ int share_part_access(int part_fd, const PartOf& part) {
     (void)::syscall(SYS_fchownat, file.get(), "", static_cast<uid_t>(-1), st.st_gid, AT_EMPTY_PATH);
   }
   return ::syscall(SYS_fchmodat, AT_FDCWD, ProcPath(file.get()).c_str(), st.st_mode & 0777) == 0 ? 0 : errno;
-}
-
-int remove_part_sum(const PartOf& part) {
-  const PartDirectory above{PartName(part.file_id)};
-  const Fd directory(open_below(part.root_fd, above.c_str(), O_PATH | O_DIRECTORY));
-  if (!directory) return errno == ENOENT ? 0 : errno;
-  const PartSumName name(part.file_id);
-  const char* const last = std::strrchr(name.c_str(), '/') + 1;
-  return ::syscall(SYS_unlinkat, directory.get(), last, 0) == 0 || errno == ENOENT ? 0 : errno;
 }
 
 uint32_t boot_tag_now() {

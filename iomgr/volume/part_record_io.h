@@ -35,8 +35,13 @@ struct PartOf {
 struct PartSumName {
   explicit PartSumName(const Uuid& file_id);
   const char* c_str() const { return text; }
+  const char* last() const { return text + sizeof "parts/3f"; }  // below the part's directory
   char text[52];
 };
+
+inline PartOf part_of(int root_fd, const Layout& layout) {
+  return {.root_fd = root_fd, .volume = layout.volume, .file_id = layout.file_id};
+}
 
 // The inode behind the descriptor (O_PATH will do, but where the filesystem has no birth times) and its
 // owner. An errno of the look.
@@ -58,9 +63,6 @@ int sync_part_record(int part_fd, const PartOf& part);
 
 // Gives a `.sum`, if there is one, the owner and mode of its part. 0 or an errno.
 int share_part_access(int part_fd, const PartOf& part);
-
-// Removes the `.sum` if there is one. 0 or an errno.
-int remove_part_sum(const PartOf& part);
 
 // Tells this boot of the machine from others: never 0. Within one boot the page cache survives, so R holds.
 uint32_t boot_tag_now();

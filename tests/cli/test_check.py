@@ -100,7 +100,7 @@ def test_problems_are_status_4_and_change_nothing(graphlane, volume, large):
     repaired = graphlane("check", "--repair", made.path, check=False)
     assert repaired.returncode == 1 and repaired.stdout.count("repaired: ") == 1
     assert graphlane("check", made.path).stdout.startswith(
-        f"1 orphan, 192M, oldest less than a minute, noted in lost+found; "
+        f"1 orphan, 192M, oldest less than a minute, readable in lost+found; "
         f"to delete: graphlane check --delete-orphans {made.path}\n")
     assert {path: info[0] for path, info in snapshot(*made.devices).items()} == before
 

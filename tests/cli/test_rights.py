@@ -98,8 +98,7 @@ def test_a_stub_of_anothers_parts_is_not_exported(graphlane, volume, root, open_
     os.chown(made.path / "mine", USER, USER)
     result = graphlane("export", made.path / "mine", open_tmp / "out", check=False)
     assert result.returncode == 1
-    assert result.stderr == (f"graphlane: {made.path}/mine: the stub's owner does not own the parts: "
-                             "Operation not permitted\n")
+    assert result.stderr.startswith(f"graphlane: {made.path}/mine: a copy of a stub")
     assert not (open_tmp / "out").exists()
     graphlane("export", made.path / "data", open_tmp / "out")
     run("cmp", open_tmp / "data", open_tmp / "out")

@@ -11,7 +11,7 @@ class LiveFilesTest : public ::testing::Test {
   Fd open_stub(int flags) const { return Fd(::open(volume_.path("f").c_str(), flags | O_CLOEXEC)); }
 
   std::shared_ptr<StripedFile> open_to_read() const {
-    auto file = StripedFile::open(*volume_, layout_, "f", O_RDWR);
+    auto file = StripedFile::open(*volume_, open_stub(O_RDONLY).get(), layout_, "f", O_RDWR);
     EXPECT_TRUE(file) << file.error().text;
     (*file)->hold(open_stub(O_RDONLY));
     return *file;

@@ -68,7 +68,7 @@ TEST(StubCacheTest, SharesThePartsOfWhoHasThemOpen) {
   const Layout layout = volume.add_striped("f", 50'000);
   StubCache cache;
   EXPECT_EQ(cache.opened(layout.file_id), nullptr);
-  auto file = StripedFile::open(*volume, layout, "f");
+  auto file = StripedFile::open(*volume, open_path(volume.path("f")).get(), layout, "f");
   ASSERT_TRUE(file);
   cache.remember(*file);
   EXPECT_EQ(cache.opened(layout.file_id), *file);
@@ -80,14 +80,15 @@ TEST(StubCacheTest, WhoOpensItAtTheSameTimeSharesWhatTheFirstOneHas) {
   const TemporaryVolume volume;
   const Layout layout = volume.add_striped("f", 50'000);
   StubCache cache;
-  auto first = StripedFile::open(*volume, layout, "f");
-  auto second = StripedFile::open(*volume, layout, "f");
+  auto first = StripedFile::open(*volume, open_path(volume.path("f")).get(), layout, "f");
+  auto second = StripedFile::open(*volume, open_path(volume.path("f")).get(), layout, "f");
   ASSERT_TRUE(first && second);
   EXPECT_EQ(cache.share(*first), *first);
   EXPECT_EQ(cache.share(*second), *first);
   first->reset();
   EXPECT_EQ(cache.share(*second), *second);
-  const auto another = StripedFile::open(*volume, volume.add_striped("f", 50'000), "f");
+  const Layout other = volume.add_striped("f", 50'000);
+  const auto another = StripedFile::open(*volume, open_path(volume.path("f")).get(), other, "f");
   ASSERT_TRUE(another);
   EXPECT_EQ(cache.share(*another), *another);
 }
@@ -169,6 +170,18 @@ TEST(StripedTest, AStubOfAnotherVolumeTakesNoParts) {
   std::filesystem::copy_file(volume.path("a"), other.path("a"));
   LastLink victim(*other, (*other).root_fd(), "a");
   std::filesystem::remove(other.path("a"));
+  EXPECT_FALSE(victim.reap());
+  EXPECT_EQ(volume.count_parts(layout), 3u);
+}
+
+// As cp(1) makes one, without a mount in its way.
+TEST(StripedTest, ACopyOfAStubTakesNoParts) {
+  const TemporaryVolume volume;
+  const Layout layout = volume.add_striped("a", 50'000);
+  std::filesystem::copy_file(volume.path("a"), volume.path("copy"));
+  EXPECT_FALSE(StripedFile::open(*volume, open_path(volume.path("copy")).get(), layout, "copy"));
+  LastLink victim(*volume, (*volume).root_fd(), "copy");
+  std::filesystem::remove(volume.path("copy"));
   EXPECT_FALSE(victim.reap());
   EXPECT_EQ(volume.count_parts(layout), 3u);
 }

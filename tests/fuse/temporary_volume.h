@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "iomgr/part_files.h"
+#include "iomgr/parts.h"
 #include "iomgr/volume.h"
+#include "iomgr/volume/part_record_io.h"
 
 namespace graphlane {
 
@@ -47,20 +49,27 @@ class TemporaryVolume {
   // A stub with parts of the right size, all 'x'.
   Layout add_striped(const std::string& name, uint64_t size,
                      FileState state = FileState::kClosed) const {
-    const Layout layout{.volume = volume_->uuid(),
+    Layout layout{.volume = volume_->uuid(),
                         .file_id = Uuid::random(),
                         .geometry = {.stripe_depth_bytes = 4096,
                                      .device_count = volume_->device_count(),
                                      .first_device = 1},
                         .logical_size = size,
                         .state = state};
+    write(name, "");
+    const Fd stub(::open(path(name).c_str(), O_RDWR | O_CLOEXEC));
+    layout.identity = identify_stub(stub.get())->identity;
+    std::vector<Fd> parts;
+    std::vector<int> part_fds;
     for (uint32_t d = 0; d < volume_->device_count(); ++d) {
       const std::filesystem::path part = volume_->part_path(d, layout.file_id);
       std::filesystem::create_directories(part.parent_path());
       std::ofstream(part) << std::string(layout.map().part_size(d, size), 'x');
+      parts.emplace_back(::open(part.c_str(), O_RDWR | O_CLOEXEC));
+      part_fds.push_back(parts.back().get());
     }
-    const StubBytes stub = encode_stub(layout);
-    write(name, std::string(reinterpret_cast<const char*>(stub.data()), stub.size()));
+    EXPECT_TRUE(bind_parts(*volume_, part_fds, layout, stub.get(), 0, name));
+    EXPECT_TRUE(write_stub(stub.get(), layout));
     return layout;
   }
 

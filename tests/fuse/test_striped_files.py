@@ -168,6 +168,8 @@ def test_a_rename_over_it_is_durable_before_its_parts_go(root, striped, mounted,
         if new == "striped and idle":
             at_end.close()
             at_end.enter_context(mounted(volume))
+        (at / "s0").write_bytes(b"x")  # the first change of this mount, which says that it is one
+        (at / "s0").unlink()
         with traced(volume, at, "renameat", "renameat2", "fsync", "fdatasync", "unlinkat") as calls:
             os.rename(at / name, at / "data")
         assert (at / "data").read_bytes() == b"new" * 50_000

@@ -363,7 +363,10 @@ def test_who_asks_for_synchronous_writes_has_them(root, volume, mounted, name):
     fsync then."""
     made = volume(depth="64K", stripe=["s*"])
     with mounted(made, "-o", "noatime") as at:  # plain files come to us, too
-        (at / name).write_bytes(bytes(1 << 20))
+        with open(at / name, "wb") as file:
+            file.write(bytes(1 << 20))
+            file.flush()
+            os.fsync(file.fileno())  # the first one of a file syncs the parts' records, too
         for flags, write, syncs in [(0, os.pwrite, 0), (os.O_DSYNC, os.pwrite, 1),
                                     (os.O_SYNC, os.pwrite, 1),
                                     (0, lambda fd, data, at: os.pwritev(fd, [data], at, os.RWF_DSYNC),

@@ -50,7 +50,7 @@ struct ImportedFile {
     const Fd stub(::open((volume->root() + "/source").c_str(), O_RDONLY));
     Layout layout;
     ASSERT_EQ(*read_stub(stub.get(), kStubSize, &layout), StubVerdict::kStub);
-    auto opened = StripedFile::open(*volume, layout, "source");
+    auto opened = StripedFile::open(*volume, stub.get(), layout, "source");
     ASSERT_TRUE(opened) << opened.error().text;
     file = *opened;
   }

@@ -279,7 +279,7 @@ TEST_F(LiveFileTest, AsLongAsItsPartsAreOpenTheStubIsHeld) {
 
 TEST_F(LiveFileTest, ReadersSeeTheSizeChange) {
   make(random_bytes(10'000));
-  auto reading = StripedFile::open(*volume_, layout_of("f"), "f", O_RDONLY);
+  auto reading = StripedFile::open(*volume_, stub_of("f").get(), layout_of("f"), "f", O_RDONLY);
   ASSERT_TRUE(reading);
   Fd stub(::open(in_volume("f").c_str(), O_RDWR | O_CLOEXEC));
   const auto live = LiveFile::open(*volume_, layout_of("f"), std::move(stub), "f", *reading);
@@ -307,7 +307,7 @@ TEST_F(LiveFileTest, TakesTheSizeFromThePartsThatItHasOpen) {
   const std::string content = random_bytes(kDeviceCount * kDepth * 2);
   make(content);
   ASSERT_TRUE(opened()->resize(content.size() + 1));  // and dies
-  const auto reading = StripedFile::open(*volume_, layout_of("f"), "f", O_RDWR);
+  const auto reading = StripedFile::open(*volume_, stub_of("f").get(), layout_of("f"), "f", O_RDWR);
   ASSERT_TRUE(reading) << reading.error().text;
   const std::string part = part_of("f", 0);
   std::filesystem::rename(part, path("hidden"));

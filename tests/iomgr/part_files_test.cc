@@ -27,7 +27,7 @@ class PartFilesTest : public StripedFixture {
 TEST_F(PartFilesTest, NamesTheDeviceWhosePartIsMissing) {
   std::filesystem::remove(part(2));
   PartFiles parts;
-  const auto opened = parts.open(root_fds(), layout_, O_RDONLY);
+  const auto opened = parts.open(root_fds(), layout_, O_RDONLY, nullptr);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, ENOENT);
   EXPECT_EQ(opened.error().device_index, 2u);
@@ -37,7 +37,7 @@ TEST_F(PartFilesTest, NamesTheDeviceWhosePartIsShort) {
   const uint64_t size = std::filesystem::file_size(part(1));
   std::filesystem::resize_file(part(1), size - 1);
   PartFiles parts;
-  const auto opened = parts.open(root_fds(), layout_, O_RDONLY);
+  const auto opened = parts.open(root_fds(), layout_, O_RDONLY, nullptr);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, EIO);
   EXPECT_EQ(opened.error().device_index, 1u);
@@ -49,7 +49,7 @@ TEST_F(PartFilesTest, AFileThatIsBeingWrittenMayHaveShortParts) {
   std::filesystem::resize_file(part(1), 0);
   layout_.state = FileState::kOpen;
   PartFiles parts;
-  EXPECT_TRUE(parts.open(root_fds(), layout_, O_RDONLY));
+  EXPECT_TRUE(parts.open(root_fds(), layout_, O_RDONLY, nullptr));
 }
 
 // Whoever owns the device's directories could lead root to another volume's parts.
@@ -73,7 +73,7 @@ TEST_F(PartFilesTest, NoLinkOnTheWayLeadsToAPart) {
 
 TEST_F(PartFilesTest, LeaveLowDescriptorNumbersToTheProgram) {
   PartFiles parts(500);
-  ASSERT_TRUE(parts.open(root_fds(), layout_, O_RDONLY));
+  ASSERT_TRUE(parts.open(root_fds(), layout_, O_RDONLY, nullptr));
   for (uint32_t d = 0; d < parts.count(); ++d) {
     EXPECT_GE(parts.buffered(d), 500);
     EXPECT_GE(parts.direct(d), 500);
@@ -91,7 +91,7 @@ int count_descriptors() {
 
 TEST_F(PartFilesTest, WithTooFewDescriptorsAreDirectLater) {
   PartFiles parts;
-  ASSERT_TRUE(parts.open(root_fds(), layout_, O_RDONLY));
+  ASSERT_TRUE(parts.open(root_fds(), layout_, O_RDONLY, nullptr));
   if (Fd(::open(part(0).c_str(), O_RDONLY | O_DIRECT)).get() < 0) GTEST_SKIP() << "no O_DIRECT here";
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -106,13 +106,13 @@ TEST_F(PartFilesTest, CloseWhatTheyOpenedAlsoAfterAFailure) {
   const int before = count_descriptors();
   {
     PartFiles parts;
-    ASSERT_TRUE(parts.open(root_fds(), layout_, O_RDONLY));
+    ASSERT_TRUE(parts.open(root_fds(), layout_, O_RDONLY, nullptr));
     parts.direct(0);
   }
   EXPECT_EQ(count_descriptors(), before);
   std::filesystem::remove(part(2));
   PartFiles parts;
-  ASSERT_FALSE(parts.open(root_fds(), layout_, O_RDONLY));
+  ASSERT_FALSE(parts.open(root_fds(), layout_, O_RDONLY, nullptr));
   EXPECT_EQ(count_descriptors(), before);
 }
 

@@ -453,7 +453,8 @@ TEST_F(SharedCacheTest, WhatIsTooLargeIsRefused) {
 // Of which nothing but the size is there: `truncate -s 1E`.
 TEST_F(SharedCacheTest, AFileOfMoreFramesThanCanBeToldIsRefused) {
   start(4);
-  const auto sparse = StripedFile::open(*made_->volume, file_->layout(), "sparse");
+  const Fd stub(::open((made_->volume->root() + "/source").c_str(), O_RDONLY | O_CLOEXEC));
+  const auto sparse = StripedFile::open(*made_->volume, stub.get(), file_->layout(), "sparse");
   ASSERT_TRUE(sparse);
   (*sparse)->set_size(uint64_t{1} << 60);
   const auto scan = cache_->begin(*sparse, {.generation = generation_}, {.pid = 1});

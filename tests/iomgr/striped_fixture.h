@@ -62,7 +62,7 @@ class StripedFixture : public ::testing::Test {
                              std::min<uint64_t>(geometry.stripe_depth_bytes, size_bytes - at)));
     }
     parts_ = std::make_unique<PartFiles>();
-    ASSERT_TRUE(parts_->open(roots, layout_, O_RDONLY));
+    ASSERT_TRUE(parts_->open(roots, layout_, O_RDONLY, nullptr));
   }
 
   std::string device(uint32_t index) const { return directory_ + "/d" + std::to_string(index); }

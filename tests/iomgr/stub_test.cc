@@ -23,13 +23,31 @@ Layout sample_layout() {
           .geometry = {.stripe_depth_bytes = 1 << 20, .device_count = 4, .first_device = 3},
           .logical_size = 123456789,
           .state = FileState::kClosed,
-          .codec = Codec::kNone};
+          .codec = Codec::kNone,
+          .format = kStubFormat,
+          .identity = {.inode = 0x0102030405060708, .born = 1'796'000'000'123'456'789},
+          .generation = 0xfffffffe,
+          .is_new = true};
 }
 
 TEST(StubTest, DecodesWhatItEncoded) {
   const Layout layout = sample_layout();
   Layout decoded;
   EXPECT_EQ(decode_stub(encode_stub(layout), &decoded), StubVerdict::kStub);
+  EXPECT_EQ(decoded, layout);
+}
+
+// Bytes 80 on are ff there: no inode, and no generation.
+TEST(StubTest, AStubOfFormat1NamesNoInode) {
+  Layout layout = sample_layout();
+  layout.format = kStubFormatUnbound;
+  layout.identity = {};
+  layout.generation = 0;
+  layout.is_new = false;
+  const StubBytes bytes = encode_stub(layout);
+  for (size_t at = 80; at < 128; ++at) EXPECT_EQ(bytes[at], 0xff) << at;
+  Layout decoded;
+  EXPECT_EQ(decode_stub(bytes, &decoded), StubVerdict::kStub);
   EXPECT_EQ(decoded, layout);
 }
 
@@ -69,7 +87,7 @@ StubVerdict verdict_with(size_t offset, uint32_t value) {
 }
 
 TEST(StubTest, RefusesFieldsThatCannotBe) {
-  EXPECT_EQ(verdict_with(8, 2), StubVerdict::kBadVersion);
+  EXPECT_EQ(verdict_with(8, 3), StubVerdict::kBadVersion);
   EXPECT_EQ(verdict_with(48, 4097), StubVerdict::kBadField);  // S
   EXPECT_EQ(verdict_with(48, 0), StubVerdict::kBadField);
   EXPECT_EQ(verdict_with(56, 1), StubVerdict::kBadField);     // N

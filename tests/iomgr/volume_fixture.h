@@ -112,6 +112,10 @@ class VolumeFixture : public ::testing::Test {
     return layout;
   }
 
+  Fd stub_of(const std::string& name) const {
+    return Fd(::open(in_volume(name).c_str(), O_RDONLY | O_CLOEXEC));
+  }
+
   std::string part_of(const std::string& name, uint32_t device_index) const {
     return volume_->part_path(device_index, layout_of(name).file_id);
   }

@@ -66,7 +66,7 @@ TEST_F(VolumeTest, OtherUsersReachThePartsWhateverTheUmask) {
   create_volume();
   ::umask(umask_before);
   EXPECT_EQ(stat_of(volume_->devices()[0].root).st_mode & 0777, 0755u);
-  EXPECT_EQ(stat_of(volume_->devices()[0].root + "/parts").st_mode & 0777, 0755u);
+  EXPECT_EQ(stat_of(volume_->devices()[0].root + "/parts").st_mode & 0777, 0711u);
   EXPECT_EQ(stat_of(device_json(0)).st_mode & 0777, 0644u);
   EXPECT_EQ(stat_of(in_volume(".graphlane/volume.json")).st_mode & 0777, 0644u);
 }
@@ -173,7 +173,7 @@ TEST_F(VolumeTest, TellsAForeignDevice) {
 
 TEST_F(VolumeTest, TellsADeviceOfAnotherVolumeUnderOurName) {
   create_volume();
-  write(device_json(1), to_json(DeviceRecord{Uuid::random(), 1, 3}));
+  write(device_json(1), to_json(DeviceRecord{.volume = Uuid::random(), .ordinal = 1, .device_count = 3}));
   EXPECT_NE(open_error().find(path("d1") + ": foreign: holds a device of volume "),
             std::string::npos);
 }
@@ -184,8 +184,8 @@ TEST_F(VolumeTest, TellsDamagedJsonByNameAndReason) {
   const std::string whole = read(json);
   write(json, whole.substr(0, whole.size() / 2));
   EXPECT_EQ(open_error(), json + ": not valid JSON (cut short or damaged)");
-  write(json, R"({"format":2})");
-  EXPECT_EQ(open_error(), json + ": format 2, this Graphlane knows format 1");
+  write(json, R"({"format":3})");
+  EXPECT_EQ(open_error(), json + ": format 3, this Graphlane knows formats 1 and 2");
   write(json, R"({"format":1,"uuid":7})");
   EXPECT_EQ(open_error(), json + ": damaged: \"uuid\" is missing or wrong");
   write(json, R"({"stripe_depth_auto":1,)" + whole.substr(1));
