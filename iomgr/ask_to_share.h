@@ -1,7 +1,7 @@
 // AskToShare: how a client of a server begins to share what it reads of a file
 // (server_protocol.h, "Sharing").
 //
-// Threads: of a process one at a time.
+// Threads: one of a process at a time.
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
 
@@ -21,12 +21,12 @@ struct ShareAnswer {
 // What a server answers to a ShareRequest that it was sent.
 ShareAnswer receive_share_answer(Fd connection);
 
-// By a stub's descriptor: whoever serves the volume that this run directory is of, if his word is
-// good for this file: root, ourselves, and the owners of the stub and of the volume. Who that is, its
-// socket's inode says, by which we connect (server_protocol.h, "Who answers"); where its owner is
-// unknown to our user namespace, nobody is asked. It is shown a descriptor that can only read, and is
-// no other's. `client`: for whom; 0: for ourselves. One that did not answer is left alone for a
-// minute.
+// Asks the server of the volume that this run directory is of, by a stub's descriptor. The server
+// is asked only if its user is root, ourselves, or the owner of the stub or of the volume. The
+// socket's inode tells that user, and we connect by that inode (server_protocol.h,
+// "Authentication"). If our user namespace does not know the owner, no server is asked. The server
+// is shown a descriptor that can only read, and that is shared with no other. `client`: for which
+// client; 0: for ourselves. A server that did not answer is left alone for a minute.
 ShareAnswer ask_volume_to_share(int run_directory, int stub_fd, uint32_t client = 0);
 
 }  // namespace graphlane

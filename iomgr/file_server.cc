@@ -28,7 +28,7 @@ constexpr auto kTidyInterval = std::chrono::seconds(1);
 constexpr size_t kSilentMax = 128;
 constexpr size_t kAcceptMax = 256;  // at a time
 constexpr size_t kWriteLinksMax = 128;
-// That a user is answered before it is the others' turn.
+// How long a user is answered before it is the others' turn.
 constexpr size_t kTurnMax = 4;
 constexpr int kSilencePollMs = 100;
 // Until descriptors may be there again.
@@ -48,7 +48,7 @@ dev_t shown_device(int fd) {
   return makedev(seen.stx_dev_major, seen.stx_dev_minor);
 }
 
-// Of a connection, who has made it.
+// The user that made a connection.
 uid_t connected_user(int connection) {
   ucred peer = {.pid = 0, .uid = static_cast<uid_t>(-1), .gid = 0};
   (void)find_peer(connection, &peer);
@@ -61,7 +61,8 @@ bool send_answer(int connection, FileServer::Answer& answer) {
   return send_message(connection, pieces, answer.fds);
 }
 
-// Of those that each user has of something, whether this one may have one more: half of what others leave.
+// Whether this user may have one more, given how many each user has: at most half of what others
+// leave.
 bool has_fair_share(size_t of_user, size_t total, size_t most) { return total < most && of_user < most - total; }
 
 }  // namespace
@@ -70,13 +71,13 @@ struct FileServer::Connection {
   Fd fd;
   uid_t user;
   Clock::time_point deadline;
-  std::unique_ptr<Link> link = nullptr;  // who has one stays
+  std::unique_ptr<Link> link = nullptr;  // with one it stays
   bool said = false;                     // something is to be received
   bool ended = false;
 };
 
-// Closes what strangers have shown, for as long as that takes: the threads outlive the server.
-// Whom too many of them wait for is not listened to.
+// Closes descriptors that strangers have shown, for as long as that takes: the threads outlive the
+// server. A user for whom too many threads wait is not listened to.
 class FileServer::Strangers : public std::enable_shared_from_this<Strangers> {
  public:
   bool may_ask(uid_t user) {
@@ -190,8 +191,8 @@ bool FileServer::wait() {
   return polled[0].revents == 0;
 }
 
-// All at once: who floods us fills the socket's queue again as fast as we take from it. Most
-// have said something already.
+// Takes all at once: a client that floods us fills the socket's queue again as fast as we take from
+// it. Most have said something already.
 void FileServer::accept_all() {
   for (size_t i = 0; i < kAcceptMax; ++i) {
     Fd accepted(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -220,7 +221,7 @@ void FileServer::serve_in_turn() {
   std::erase_if(connections_, [](const Connection& c) { return c.ended; });
 }
 
-// Whoever has said something is not silent, though it may not be his turn.
+// A connection that has said something is not silent, though it may have to wait for its turn.
 void FileServer::drop_silent() {
   const auto now = Clock::now();
   const auto is_silent = [](const Connection& c) { return !c.link && !c.said; };
@@ -318,7 +319,8 @@ bool FileServer::serve(Connection& connection) {
   return connection.link != nullptr;
 }
 
-// The descriptor is closed before it is answered: who has his answer may close his own and unmount.
+// Closes the descriptor before it answers, because a client that has its answer may close its own
+// and unmount.
 FileServer::Answer FileServer::answer_to(const ServerRequest& request, Fd file,
                                          const Connection& connection,
                                          std::unique_ptr<SharedScan>* scan) {

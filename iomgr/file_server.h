@@ -1,5 +1,5 @@
 // FileServer: answers questions that clients ask by a ticket, or by showing a descriptor of a file
-// (server_protocol.h). What is to be said its host knows: a mount (../fuse/part_server.h), or
+// (server_protocol.h). The host knows the content of an answer: a mount (../fuse/part_server.h), or
 // the server of a volume (volume_server.h). Here are the sockets, the waiting, and what several
 // processes share.
 //
@@ -8,14 +8,14 @@
 //                                  ├─ another server's answer ──► goes on to the client
 //                                  └─ a Link          ──► the connection stays: its client writes
 //
-// What a client shows may be a stranger's FUSE, and close() asks it, and waits for ever if it does
-// not answer. So what is not the host's is answered EXDEV, and closed by a thread of its own, for
-// which nobody waits. A host that takes tickets looks at no descriptor.
+// A client may show a file of a stranger's FUSE. close() then asks that FUSE, and waits for ever if
+// it does not answer. So a file that is not the host's is answered EXDEV. A thread of its own
+// closes it, and no other thread waits for that. A host that takes tickets looks at no descriptor.
 //
-// **No user keeps others waiting.** Those who have asked are answered user by user, in turn. A connection that
-// says nothing has a second, and less where there are many: then it makes room, the oldest first, of the
-// user who has most of them. Of the links, and of the scans, a user has at most half of what
-// others leave.
+// **No user keeps others waiting.** Users that have asked are answered in turn. A connection that
+// says nothing has a second, and less where there are many. Then it makes room: the oldest one of
+// the user who has most of them goes first. A user has at most half of the links, and half of the
+// scans, that others leave.
 //
 // Threads: one of its own, which is the only one to call the host; start() and the end belong to
 // the host's owner.
@@ -43,17 +43,17 @@ class FileServer {
     int fd;         // what the client shows, and Host::serves(); -1: it has a ticket
     Uuid ticket;
     uint32_t kind;  // ServerRequest::kMagic, …
-    uid_t user;     // who connected
+    uid_t user;     // the user that connected
     int connection; // to which the proof goes (send_proof())
     SharingProcess process;  // for which is asked
     bool room_for_link;
   };
 
-  // A client who stays connected.
+  // A client that stays connected.
   class Link {
    public:
     virtual ~Link() = default;
-    // Takes a message of his. False: he has gone, or talks nonsense.
+    // Takes a message from the client. False: it has gone, or its message is invalid.
     virtual bool serve(int connection) = 0;
   };
 
@@ -97,7 +97,7 @@ class FileServer {
 
   FileServer(Fd listening, Host& host, SharedCache* shared);
   void run();
-  // Waits until somebody says something, or time has passed. False: the server ends.
+  // Waits until a client says something, or time has passed. False: the server ends.
   bool wait();
   void accept_all();
   void serve_in_turn();

@@ -1,53 +1,60 @@
-// What the preload library asks a server, and is told. One question a connection:
+// The messages between the preload library and a server. One question a connection:
 //
 //   client ──ioctl(kTicketIoctl) by its descriptor of the file──►  a mount's daemon
 //          ◄──the socket's name, a ticket, a secret──────────────
-//   client ──Request with the ticket──►  whoever has that socket
+//   client ──Request with the ticket──►  the listener on that socket
 //          ◄──Proof: the secret────────  its server
 //          ◄──Reply + generations + the N parts──
 //
-// Whose ticket is of a descriptor that is open for reading gets the file's parts for reading,
-// however its directories are protected.
+// A ticket is given for one descriptor. A ticket of a descriptor that is open for reading gets the
+// file's parts for reading, however its directories are protected.
 //
-// **Who answers, and who asks.** The socket's name is abstract: in another network namespace anybody may
-// have it. So the client believes nobody, and shows no descriptor at all. The kernel
-// brings the ioctl to whoever serves the file's filesystem, and to nobody else, so who
-// knows the ticket's secret is that one. A ticket is good once, for the user to whom it was
-// given: who takes the name, and carries tickets to the real server as another user, learns no
-// secret. A descriptor that comes with a question to a mount is not looked at.
+// **Authentication.** The socket's name is abstract: any process in another network namespace may
+// take it. So the client trusts no listener until it proves itself, and shows it no descriptor.
+// The kernel delivers the ioctl only to the server of the file's filesystem. So a listener that
+// knows the ticket's secret is that server. A ticket is good once, for the user it was given to.
+// A process that takes the name, and carries tickets to the real server as another user, learns no
+// secret. A mount does not look at a descriptor that comes with a question.
 //
-// A volume's server without a mount (`graphlane serve`, volume_server.h) is found at
-// VOL/.graphlane/run/server, is shown descriptors of stubs, for reading only, and answers
-// ShareRequests, for which the file's generation is its stub's ctime, and StatsRequests, with one
-// of VOL itself. There is no daemon behind a stub that could be asked for a ticket, but the
-// socket is a file, and the kernel's word about that is as good: a connection by that inode
-// ends at the process that made it, with which nobody else can meddle, and its owner is who that
-// was. The client opens the inode, looks whether its owner, and the owner of the directory, may be
-// believed (ask_to_share.h), and connects by that very inode before it shows anything.
+// A volume's server without a mount (`graphlane serve`, volume_server.h) listens at
+// VOL/.graphlane/run/server. Clients show it descriptors of stubs, for reading only. It answers
+// ShareRequests, for which the file's generation is its stub's ctime. It answers StatsRequests,
+// with a descriptor of VOL itself. No daemon stands behind a stub to give a ticket, but the
+// socket is a file, and the kernel vouches for it as well. A connection by that inode ends at the
+// process that made it, and no other process can interfere. The inode's owner is the user of that
+// process. The client opens the inode and checks that its owner, and the owner of the directory,
+// may be believed (ask_to_share.h). It connects by that very inode before it shows anything.
 //
 // **Generations** are counters in a page that the server writes and clients map.
 // A file's counter moves when its first writer comes and when its last one has
 // gone, before either's open() or close() is answered. So a client that finds the
 // counter as it was when it asked may read the parts; any other asks again.
 //
-// Beside them lie the counts of reads that the kernel has asked the server for. Who reads by
-// way of the kernel and finds the count as it was, had his bytes from its page cache.
+// The same page counts the reads that the kernel has asked the server for. If the count did not
+// move during a read through the kernel, the kernel's page cache served that read.
 //
-// **Writing.** Whose ticket is of a descriptor that is open for writing, in a WriteRequest,
-// gets the parts for writing only, and keeps the connection. Before each write it asks,
-// and after it says how far it came:
+// **Writing.** A WriteRequest with a ticket of a descriptor that is open for writing gets the parts
+// for writing only. The client keeps the connection. Before each write it asks, and after it says
+// how far it came:
 //
 //   client ──WriteBegin──► ◄──WriteReply──   (writes to the parts)   ──WriteEnd──► ◄──WriteReply──
 //
-// The server says no while anybody else has the file open. It drops the kernel's
-// pages of the range before and after; so ranges are whole pages, or a page that is
-// mapped would come back over what was written. A connection that ends is a write that ended
-// where it began.
+// The server says no while another process has the file open. It drops the kernel's pages of the
+// range before and after. So ranges are whole pages: else a mapped page would come back over what
+// was written. A connection that ends is a write that ended where it began.
 //
-// **Sharing.** Whose ticket is of a descriptor that is open for reading, in a ShareRequest, is told
-// which of the file's frames the server has in memory (shared_frames.h), and keeps the
-// connection. What is not there he asks for; what he has copied, from the parts' page cache,
-// asked for or not, he tells, as it says where he is:
+// **Sharing.** A ShareRequest with a ticket of a descriptor that is open for reading is told which
+// of the file's frames the server has in memory (shared_frames.h). The client keeps the
+// connection. It asks for a range that is missing. As it goes on, it reports each range that it
+// has copied from the parts' page cache, asked for or not:
+//
+//   client ──ShareFetch──► ◄──ShareReply──  (copies)  ──SharePassed──► (no answer)
+//
+// **Showing.** A MapRequest with a ticket of a descriptor that is open for reading gets a descriptor
+// of the stub with StubLock::kMapped. While the client keeps it, no process changes the file, and
+// the client may map the file's pages. EBUSY: a writer changes it now.
+//
+// Where the volume of a mount is served, the mount passes such a request on, and the connection back:
 //
 //   client ──ShareFetch──► ◄──ShareReply──  (copies)  ──SharePassed──► (no answer)
 //
@@ -84,7 +91,7 @@ using Generation = std::atomic<uint64_t>;
 inline constexpr size_t kGenerationsBytes = 2 * kGenerationCount * sizeof(Generation);
 static_assert(Generation::is_always_lock_free);
 
-// Of the reads that were served, of the same file.
+// The count of reads that the server has served, of the same file.
 template <class Counter>
 constexpr Counter* served_counter(Counter* generation) {
   return generation + kGenerationCount;
@@ -96,7 +103,8 @@ inline uint32_t generation_index(const Uuid& file_id) {
   return bits % kGenerationCount;
 }
 
-// Of an open striped file of a mount, by ioctl: once, for who asks.
+// The answer to kTicketIoctl on an open striped file of a mount. Good once, for the user that
+// asked.
 struct TicketGrant {
   char server[kServerNameSize];
   uint8_t padding[6];
@@ -106,8 +114,8 @@ struct TicketGrant {
 static_assert(sizeof(TicketGrant) == 80);
 inline constexpr unsigned kTicketIoctl = _IOR(0xb7, 0x47, TicketGrant);
 
-// A question, with its kind as the magic: ServerRequest::kMagic, WriteRequest::kMagic, … To a
-// mount with a ticket, and no descriptor; to a volume's server with a descriptor, and zeros.
+// A question, with its kind as the magic: ServerRequest::kMagic, WriteRequest::kMagic, … A mount
+// gets a ticket and no descriptor; a volume's server gets a descriptor and zeros.
 struct ServerRequest {
   static constexpr uint32_t kMagic = 0x32514c47;  // "GLQ2"
   uint32_t magic = kMagic;
@@ -115,7 +123,7 @@ struct ServerRequest {
   Uuid ticket = {};
 };
 
-// To a question with a ticket, at once and before the reply.
+// Answers a question with a ticket, at once and before the reply.
 struct ServerProof {
   static constexpr uint32_t kMagic = 0x314f4c47;  // "GLO1"
   uint32_t magic = kMagic;
@@ -126,7 +134,7 @@ struct ServerProof {
 struct ServerReply {
   static constexpr uint32_t kMagic = 0x32524c47;  // "GLR2"
   uint32_t magic = kMagic;
-  int32_t error = 0;             // 0; EAGAIN: somebody writes it; or another errno
+  int32_t error = 0;             // 0; EAGAIN: a writer has it open; or another errno
   uint64_t generation = 0;       // for 0 and EAGAIN
   uint32_t generation_index = 0;
   uint32_t device_count = 0;
@@ -166,8 +174,8 @@ struct ShareRequest {
   static constexpr uint32_t kMagic = 0x31534c47;  // "GLS1"; the reply is a ServerReply
 };
 
-// The same for somebody who asked us, and who gets the connection: a mount's daemon asks so whoever
-// serves its volume, by a descriptor of the stub. `client` tells those for whom we ask apart; not 0.
+// A ShareRequest that a mount's daemon passes to the server of its volume, with a descriptor of the
+// stub. The daemon's client gets the connection. `client` tells the daemon's clients apart; not 0.
 struct PassedShareRequest {
   static constexpr uint32_t kMagic = 0x31564c47;  // "GLV1"; the reply is a ServerReply
 };
@@ -201,7 +209,8 @@ inline constexpr timeval kProofPatience = {.tv_sec = 1, .tv_usec = 0};
 // How long it waits for an answer. One that has died answers at once, and one that was
 // stopped stops the mount as well; but slow devices may have sixteen jobs' requests before ours.
 inline constexpr timeval kServerPatience = {.tv_sec = 30, .tv_usec = 0};
-// For the first answer of a server without which all goes on: that one waits for no device.
+// For the first answer of a volume's server: the client can do without it, and that answer waits
+// for no device.
 inline constexpr timeval kVolumeServerPatience = {.tv_sec = 2, .tv_usec = 0};
 
 inline constexpr uint32_t kServerDescriptorsMax = 1 + kDeviceCountMax;

@@ -10,7 +10,8 @@
 namespace graphlane {
 namespace {
 
-// Who is not accepted yet waits here, behind whoever floods us, for as long as it takes to accept so many.
+// Clients that are not accepted yet wait here, behind a client that floods us, until that many are
+// accepted.
 constexpr int kBacklog = 1024;
 
 Fd make_socket(int flags) {

@@ -24,17 +24,18 @@ class ServerAddress {
   // An abstract one, of kServerNameSize bytes: it lies in no directory, and a mount may cover
   // every directory that is its volume's.
   static ServerAddress of_mount(const char* name);
-  // VOL/.graphlane/run/server, by the open directory (a path can be longer than an address):
-  // who may not make files there cannot take its place. The descriptor stays open meanwhile.
+  // VOL/.graphlane/run/server, by the open directory (a path can be longer than an address). A
+  // process that may not make files there cannot take its place. The descriptor stays open
+  // meanwhile.
   static ServerAddress of_volume(int run_directory);
-  // The same by the socket's own open file (O_PATH), whatever has its name by now.
+  // As above, by the socket's own open file (O_PATH), whatever has its name by now.
   static ServerAddress of_file(int socket_file);
 
-  // Empty: errno. EADDRINUSE: somebody listens there, or (of_volume) did.
+  // Empty: errno. EADDRINUSE: a server listens there, or (of_volume) did.
   Fd listen() const;
-  // Empty: nobody answers there (errno).
+  // Empty: no server answers there (errno).
   Fd connect(timeval patience) const;
-  // One byte, by a datagram, to who has bound it; false: nobody has.
+  // One byte, by a datagram, to the process that has bound it; false: there is none.
   bool send_byte() const;
 
  private:
@@ -45,15 +46,15 @@ class ServerAddress {
 // All that waits for the other end waits so long at most. A lapse is EAGAIN.
 void set_patience(int socket, timeval patience);
 
-// Whole, with up to kServerDescriptorsMax descriptors. False: the other end has gone; or does not
-// read, where the socket does not block.
+// Sends all of it, with up to kServerDescriptorsMax descriptors. False: the other end has gone; or
+// does not read, where the socket does not block.
 bool send_message(int socket, std::span<const iovec> pieces, std::span<const int> fds);
 
-// The same, of a client: with a descriptor, or (to a mount) with a ticket and none.
+// Sends a client's question: with a descriptor, or (to a mount) with a ticket and none.
 bool send_question(int socket, const ServerRequest& request, int fd = -1);
 
-// Whether the other end proves that it knows the secret. Takes no descriptor, whoever sends one: to
-// close a stranger's could take for ever.
+// Whether the other end proves that it knows the secret. Takes no descriptor from it: to close a
+// stranger's could take for ever.
 bool receive_proof(int socket, const Uuid& secret);
 
 // A message, with the descriptors that came along: the receiver's to take, closed otherwise.
@@ -82,7 +83,7 @@ void receive_message(int socket, void* buffer, size_t size_bytes, ServerMessage*
 // The reply that came, if it is one.
 const ServerReply* reply_in(const ServerMessage& message, const char* buffer);
 
-// Who is at the other end; false: nobody knows. Of a server, who he was when it began to listen.
+// The user at the other end; false: unknown. Of a server, its user when it began to listen.
 bool find_peer(int socket, ucred* peer);
 
 }  // namespace graphlane

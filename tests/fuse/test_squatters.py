@@ -1,5 +1,5 @@
 """Who has taken a server's name is told nothing, shown nothing, and believed nothing
-(iomgr/server_protocol.h, "Who answers, and who asks")."""
+(iomgr/server_protocol.h, "Authentication")."""
 
 import array
 import os
