@@ -28,7 +28,8 @@ struct Claim {
   StubSeen seen;
 };
 
-// What may be opened only by another mode than it has is given that for as long as it takes: it is its owner's.
+// A file whose mode forbids opening it gets another mode for as long as it takes: the caller owns
+// it.
 Fd open_to_bind(const Fd& place) {
   Fd opened = reopen(place.get(), O_RDWR | O_NONBLOCK);
   struct stat st;
@@ -69,7 +70,7 @@ class Binder {
     return {};
   }
 
-  // Of the caller's choice.
+  // Binds the files that the caller chose.
   Outcome<void> bind_chosen(const TreePlace& place) {
     auto claim = read_claim(place);
     if (!claim) return claim.error();
@@ -112,7 +113,8 @@ class Binder {
     return os_error(seen.error().code, volume_.part_path(d, claim.layout.file_id), "cannot look at the part");
   }
 
-  // Whether the parts could be this stub's: of equal owner, in their place, and naming nobody else. The reason if not.
+  // Whether the parts could be this stub's: of equal owner, in their place, and naming no other
+  // stub. The reason if not.
   Outcome<void> may_bind(const Claim& claim, bool is_chosen, uint32_t* generation) const {
     const Layout& stub = claim.layout;
     *generation = stub.generation;
@@ -246,7 +248,7 @@ class Binder {
   std::map<FileId, std::vector<Claim>> claims_;
 };
 
-// What files there are, others need not know: as create has it today.
+// Hides file names from other users: the mode that create sets today.
 void close_part_directories(const Volume& volume) {
   for (const Device& device : volume.devices()) {
     const TreePlace parts{.directory_fd = device.root_fd.get(), .path = "parts", .shown = device.root + "/parts"};

@@ -1,4 +1,5 @@
-// Binding stubs to their parts anew, where the rule (volume/ownership.h) cannot tell whose they are.
+// Binding stubs to their parts anew, where the rule (volume/ownership.h) cannot tell the parts'
+// stub.
 //
 //   upgrade_volume   a volume of format 1, whose stubs name no inode
 //   adopt_volume     a volume whose directory was restored, copied or moved: its stubs lie in other inodes
@@ -25,7 +26,8 @@ struct BindReport {
   std::optional<Error> stopped;    // what ended it before the last, as an interrupt does
 };
 
-// Nobody may make, move or remove names meanwhile, nor have it mounted: EBUSY. What is of format 2 already stays.
+// No process may make, move or remove names meanwhile, nor have the volume mounted: EBUSY. A stub
+// of format 2 stays.
 Outcome<BindReport> upgrade_volume(const Volume& volume);
 
 // Makes the directory the volume's home, then binds its stubs. `volume` comes from Volume::open_any(). With a path

@@ -157,7 +157,7 @@ class Check {
     }
   }
 
-  // What the stub may have said before, or after, what its first sector says.
+  // The layouts that the stub may have had before, or after, the one in its first sector.
   std::vector<Layout> states_near(const Layout& layout) const {
     std::vector<Layout> states;
     Layout as_open = layout;
@@ -210,7 +210,8 @@ class Check {
 
   void check_striped(const TreePlace& place, int stub_fd, const struct stat& info,
                      const Layout& layout) {
-    // Whoever copied it, or restored the volume, knows what it is; until then nothing of it is touched.
+    // The user that copied it, or restored the volume, must decide; until then nothing of it is
+    // touched.
     const Outcome<void> own = verify_parts(volume_, stub_fd, layout, place.shown);
     if (!own && own.error().code == EIO) {
       claimed_.insert(layout.file_id.bytes);

@@ -47,7 +47,7 @@ struct CheckOptions {
   std::set<std::array<uint8_t, 16>> delete_orphans = {};
 };
 
-// What is in `repaired` is not in `problems`, nor is what is in `open`. An orphan that is not in
+// A problem that is in `repaired` or in `open` is not in `problems`. An orphan that is not in
 // lost+found yet is a problem.
 Outcome<CheckReport> check_volume(const Volume& volume, const CheckOptions& options);
 

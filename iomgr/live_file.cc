@@ -116,7 +116,7 @@ Result<void> LiveFile::say(const Layout& layout) {
   layout_ = layout;
   // Release: who sees `open` also sees the count that goes with it.
   is_open_.store(layout.state == FileState::kOpen, std::memory_order_release);
-  is_new_.store(layout.is_new, std::memory_order_relaxed);  // who syncs twice at once may see either
+  is_new_.store(layout.is_new, std::memory_order_relaxed);  // a second sync at the same time may see either
   return {};
 }
 
@@ -345,8 +345,8 @@ void LiveFile::touch() {
   (void)write_stub(stub_.get(), layout_);
 }
 
-// The bytes are durable, and with the records what is durable now is known of each part: so a part of an
-// older copy is told at the next open, and one that has lost bytes.
+// Records what is durable of each part, now that the bytes are. So the next open detects a part of
+// an older copy, and one that has lost bytes.
 Result<void> LiveFile::record_close(uint64_t synced_change_count) {
   MutexLock held(mu_);
   if (outside_count_ > 0 || change_count() != synced_change_count) return Errno{EAGAIN};
@@ -372,7 +372,7 @@ Result<void> LiveFile::close(uint64_t synced_change_count) {
   return done ? say_closed(synced_change_count) : done;
 }
 
-// Of a file that is not new no lock is asked for: a write that extends it may have it.
+// Takes no lock for a file that is not new: a write that extends it may have the lock.
 Result<void> LiveFile::settle_new() {
   if (!is_new_.load(std::memory_order_relaxed)) return {};
   if (Result<void> bound = sync_records(); !bound) {

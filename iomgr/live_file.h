@@ -100,8 +100,8 @@ class LiveFile {
   // devices' filesystem cannot do.
   Result<void> allocate(int mode, ByteRange range);
 
-  // As fsync(2). Who else has the file open sees that it has failed (StripedFile::sync_errors()). From the
-  // first one on a power failure leaves no empty file.
+  // As fsync(2). Other handles of the file see that it has failed (StripedFile::sync_errors()).
+  // After the first success a power failure leaves no empty file.
   Result<void> sync(bool data_only);
   // At each close(2) of a handle that may write: what is there now is there for as long as the machine runs.
   void note_closed();

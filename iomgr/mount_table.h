@@ -15,7 +15,7 @@ inline constexpr char kMountType[] = "fuse.graphlane";
 struct VolumeMount {
   std::string point;        // where it is mounted
   std::string volume_root;  // what is mounted there
-  uid_t user = 0;           // who mounted it, and runs its daemon
+  uid_t user = 0;           // the user that mounted it, and runs its daemon
 };
 
 // A field of fstab or mountinfo as it was before blank, tab, newline and backslash became \040 and so on

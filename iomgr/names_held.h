@@ -30,7 +30,7 @@ inline bool lock_names(int lock_fd, short type, int command) {
   return false;
 }
 
-// Of the volume's directory. Nothing but a regular file is opened, whatever lies there.
+// The lock file of the volume's directory. Opens only a regular file.
 inline Fd open_lock_file(int root_fd, int flags) {
   return open_regular(root_fd, kLockFile, flags, 0644);
 }

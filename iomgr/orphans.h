@@ -33,9 +33,9 @@ struct Orphan {
   std::string shown;         // the path of one of them
   uid_t uid = 0;             // their owner
   gid_t gid = 0;
-  // Of the file, if the parts' records say it and agree; its size is what the parts say.
+  // The file's layout, if the parts' records say it and agree; its size is what the parts say.
   std::optional<Layout> layout = {};
-  bool is_ambiguous = false;  // the records disagree, or the owners: nobody gets to read them as a file
+  bool is_ambiguous = false;  // the records disagree, or the owners: no user gets to read them as a file
   int64_t since_seconds = 0;  // when a repair noted it first; 0: not yet
 
   bool is_readable() const { return layout && !is_ambiguous; }

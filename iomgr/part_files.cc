@@ -10,7 +10,8 @@
 namespace graphlane {
 namespace {
 
-// Who may open a file finds its parts by name. What else there is, only the volume's owner can list.
+// A user who may open a file finds its parts by name. Only the volume's owner can list the
+// directory.
 constexpr mode_t kPartsDirectoryMode = 0711;
 
 // To sync it, as its mode lets us.
@@ -70,7 +71,7 @@ Result<Fd> create_part(int root_fd, const Uuid& file_id) {
 
 int sync_names(int root_fd, const char* path) {
   const Fd directory(sys::openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Who may not list it has made no name in it.
+  // A process that may not list it has made no name in it.
   if (!directory) return errno == EACCES ? 0 : errno;
   return ::syscall(SYS_fsync, directory.get()) == 0 || errno == EINVAL ? 0 : errno;
 }
@@ -145,7 +146,8 @@ Result<void, PartError> verify_named_parts(std::span<const int> roots, const Lay
   return {};
 }
 
-// By the descriptor that is used from then on, so that nobody can put another part in its place.
+// Opens it once and uses that descriptor from then on, so that no process can put another part in
+// its place.
 Result<void, PartError> PartFiles::open_one(int root_fd, const Layout& layout, uint32_t device_index,
                                             const PartsOwner* owner) {
   const int fd = raised(open_regular(root_fd, PartName(layout.file_id).c_str(), flags_).release());

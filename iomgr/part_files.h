@@ -55,19 +55,19 @@ int sync_part(int root_fd, const Uuid& file_id);
 // Removes it and its `.sum` if they are there, and a directory that is empty then. 0 or an errno.
 int remove_part(int root_fd, const Uuid& file_id);
 
-// For whom the parts are opened: the stub, seen by the descriptor that its layout was read from.
+// The stub for which the parts are opened, seen by the descriptor that its layout was read from.
 struct PartsOwner {
   StubSeen stub;
   uint32_t volume_format = 2;
-  // It lies in lost+found, which only root and the volume's owner can fill, and shows parts of a stub that is
-  // elsewhere: to be read only, by who owns them.
+  // It lies in lost+found, which only root and the volume's owner can fill. It shows parts of a
+  // stub that is elsewhere. It is for reading only, and only by the parts' owner.
   bool is_lost_and_found = false;
 };
 
 // Why a file's parts could not be opened, and on which device.
 struct PartError {
   int code = 0;               // errno; EIO: a part shorter than the layout says, or not the stub's
-  Ownership ownership = Ownership::kOwned;  // else: whom not to believe
+  Ownership ownership = Ownership::kOwned;  // else: why the stub is not believed
   uint32_t device_index = 0;
   uint64_t size_expected = 0;  // bytes; of a short part
   uint64_t size_found = 0;

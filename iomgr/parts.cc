@@ -89,7 +89,7 @@ Outcome<NewParts> create_parts(const Volume& volume, const Layout& layout, std::
   return parts;
 }
 
-// The record comes before the owner, who may not let us write it.
+// Writes the record before it sets the owner, because afterwards we may have no right to write.
 Outcome<void> bind_parts(const Volume& volume, std::span<const int> parts, const Layout& layout,
                          int stub_fd, uint8_t flags, std::string_view name) {
   for (uint32_t d = 0; d < parts.size(); ++d) {

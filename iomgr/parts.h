@@ -70,9 +70,9 @@ class UnsyncedParts {
   std::vector<File> files_;
 };
 
-// Whether the parts that a stub names are its own (volume/ownership.h), looked at by name; else why not. For
-// who removes or changes what it does not open; who opens the parts learns it from StripedFile::open().
-// `stub_fd` is the stub, or O_PATH.
+// Whether the parts that a stub names are its own (volume/ownership.h), looked at by name; else why
+// not. For a caller that removes or changes parts that it does not open; StripedFile::open() checks
+// for those that open. `stub_fd` is the stub, or O_PATH.
 Outcome<void> verify_parts(const Volume& volume, int stub_fd, const Layout& layout, std::string_view name);
 
 // EROFS and what to do, if the volume is of format 1.
@@ -80,7 +80,7 @@ Outcome<void> require_writable(const Volume& volume);
 
 // Removes what is there of a file's parts; the error of the first that cannot.
 Outcome<void> remove_parts(const Volume& volume, const Uuid& file_id);
-// The same of each; the last error.
+// As remove_parts() for each; the last error.
 Outcome<void> remove_all_parts(const Volume& volume, const std::vector<Uuid>& file_ids);
 
 }  // namespace graphlane

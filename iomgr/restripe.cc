@@ -151,7 +151,7 @@ class Job {
   // After the word of the new ones is durable: until then either may be the file.
   Outcome<void> remove_old_parts() const {
     struct stat st;
-    // Not durable at once: who looks later knows by the stub that they are made.
+    // Not durable at once: a later reader knows by the stub that they are made.
     (void)change_records(volume_, to_, new_file_->parts().all_buffered(),
                          [](PartRecord& record) { record.flags &= static_cast<uint8_t>(~PartRecord::kMaking); });
     if (::fsync(live_->stub_fd()) != 0 || ::fstat(live_->stub_fd(), &st) != 0) {

@@ -27,7 +27,7 @@ std::optional<Layout> salvage_layout(int stub_fd) {
   bytes.fill(0xff);
   const Result<size_t> got = pread_full(stub_fd, bytes.data(), bytes.size(), 0);
   Layout layout;
-  // Of an ordinary file, even of 4096 bytes, nothing is made.
+  // An ordinary file gives no layout, even one of 4096 bytes.
   if (!got || decode_stub({bytes.data(), *got}, &layout) == StubVerdict::kNotAStub) return std::nullopt;
   if (decode_fields(bytes, &layout) != StubVerdict::kStub) return std::nullopt;
   return layout;

@@ -33,8 +33,8 @@ struct MissingRange {
 // "# graphlane salvage 1\n…"
 std::string format_missing(const std::vector<MissingRange>& missing);
 
-// What a stub says, also one whose checksum is wrong or that was cut short, if its fields are possible.
-// Empty: not a stub, or nothing can be made of it.
+// The layout in a stub, also one whose checksum is wrong or that was cut short, if its fields are
+// possible. Empty: not a stub, or too damaged.
 std::optional<Layout> salvage_layout(int stub_fd);
 
 // The parts of one file, as far as they can be opened.
@@ -42,7 +42,8 @@ std::optional<Layout> salvage_layout(int stub_fd);
 // Threads: read() from any, the rest from one.
 class SalvageReader {
  public:
-  // Of a file in state `open`, what its parts reach, and what they have promised; nothing here is an error.
+  // Reads a file in state `open` as far as its parts reach or have promised; nothing here is an
+  // error.
   SalvageReader(const Volume& volume, const Layout& layout);
 
   uint64_t size_bytes() const { return size_bytes_; }
@@ -50,7 +51,7 @@ class SalvageReader {
   bool is_of_another(uid_t uid) const;
   // Fills the buffer, with zeros where bytes are missing, and notes those.
   void read(ByteRange range, char* buffer);
-  // What was missing, so far.
+  // The ranges that were missing, so far.
   std::vector<MissingRange> missing() const;
 
  private:

@@ -55,7 +55,7 @@ class StripedFile {
   void hold(Fd stub) { stub_ = std::move(stub); }
   int held_stub() const { return stub_.get(); }
 
-  // What the parts that are open make together, if the stub says `open` and `layout`.
+  // The size that the open parts make together, if the stub says `open` and `layout`.
   OpenSize look_at_open(const Layout& layout) const;
   // The parts that are open, for their records (volume/promises.h).
   OpenPartsOf parts_of() const {
@@ -91,7 +91,7 @@ class StripedFile {
   static_assert(std::atomic<SyncErrors>::is_always_lock_free);
 };
 
-// What a PartError says to a person, of the file `name`.
+// A PartError as a message for the user, about the file `name`.
 Error describe_part_error(const Volume& volume, const Layout& layout, std::string_view name,
                           const PartError& error);
 
@@ -106,7 +106,7 @@ PartsStat stat_parts(const Volume& volume, const Layout& layout);
 // The layout with its size as it is now: of a file in state `open`, what the
 // parts say, within its bound; of a damaged one, what it has promised.
 Layout current_layout(const Volume& volume, const Layout& layout);
-// "…/column: damaged: …", for who finds that it is.
+// "…/column: damaged: …", for a caller that finds it damaged.
 Error damaged_error(const Volume& volume, const Layout& layout, std::string_view name, const OpenSize& open);
 
 }  // namespace graphlane

@@ -35,7 +35,7 @@ struct Record {
   uint64_t logical_size;
   uint32_t state;
   uint32_t codec;
-  // Of format 2; `ff` in format 1.
+  // In format 2; `ff` in format 1.
   uint64_t inode;
   int64_t born;
   uint32_t generation;

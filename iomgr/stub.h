@@ -24,7 +24,7 @@ namespace graphlane {
 
 inline constexpr size_t kStubSize = 4096;
 
-// What `Layout::format` says.
+// The values of `Layout::format`.
 inline constexpr uint32_t kStubFormatUnbound = 1;  // names no inode
 inline constexpr uint32_t kStubFormat = 2;         // names the inode that it lies in
 

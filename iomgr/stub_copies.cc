@@ -35,7 +35,7 @@ Outcome<StubCounts> StubCounts::take(const Volume& volume) {
       },
       .closed = [](const TreeEntry&, const Error&) -> Outcome<void> { return {}; },
       .wants = [](const TreeEntry& entry) {
-        return entry.path != kControlDirectory && entry.path != kLostAndFound;  // whose entries own nothing
+        return entry.path != kControlDirectory && entry.path != kLostAndFound;  // its entries own nothing
       }};
   if (Outcome<void> walked = walk_tree(top, visitor); !walked) return walked.error();
   return counts;

@@ -57,8 +57,8 @@ struct ExportOptions {
   std::string source = {};       // below the volume's root
   std::string destination = {};  // a file or directory outside; cp's rules
   bool overwrite = false;
-  // Damaged files, too, as far as they are there: zeros for what is missing, and beside the copy NAME.missing,
-  // which lists it. Not one whose parts belong to another user.
+  // Damaged files, too, as far as they are there: zeros for what is missing, and beside the copy
+  // NAME.missing, which lists it. Not a file whose parts belong to another user.
   bool salvage = false;
 };
 

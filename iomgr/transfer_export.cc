@@ -111,7 +111,7 @@ Outcome<void> export_striped(const Volume& volume, int stub_fd, const Layout& st
   return {};
 }
 
-// What is there of a damaged file, with zeros for what is not.
+// Copies the bytes of a damaged file that are there, with zeros for the rest.
 Outcome<void> salvage_striped(const Volume& volume, int stub_fd, const Layout& layout, const TreePlace& from,
                               const TreePlace& to, TransferState* state) {
   struct stat st;

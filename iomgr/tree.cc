@@ -41,7 +41,7 @@ bool is_same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// What goes while we look was not there.
+// A name that disappears while we look counts as absent.
 bool has_gone(const Error& error) {
   return error.code == ENOENT || error.code == ENOTDIR || error.code == ELOOP || error.code == ESTALE;
 }
@@ -89,7 +89,7 @@ class TreeWalk {
     struct stat info {};
     Fd fd;                    // empty: given back, to be found by ".." of the one below
   };
-  // Of the deepest ones: ways up and down again near the bottom cost no call.
+  // Keeps the deepest ones open: ways up and down again near the bottom cost no call.
   static constexpr size_t kOpenMax = 32;
 
   int parent_fd() const {
@@ -158,7 +158,7 @@ class TreeWalk {
     return visitor_.leave ? visitor_.leave(entry(name.c_str(), done.info)) : Outcome<void>();
   }
 
-  // The last level, whose descriptor was given back.
+  // Opens the last level again, after its descriptor was given back.
   bool find_again(const Fd& below) {
     Level& level = levels_.back();
     const auto accept = [&](Fd fd) {

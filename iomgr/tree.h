@@ -42,7 +42,7 @@ struct TreeNode {
   struct stat info {};
 };
 
-// What a walk has come to. Valid while it is visited.
+// One entry that a walk has come to. Valid while it is visited.
 struct TreeEntry {
   const TreePlace& top;
   const std::string& path;  // below the top, "" for itself; may be longer than PATH_MAX

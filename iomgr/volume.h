@@ -74,7 +74,7 @@ struct VolumeOptions {
 struct OpenOptions {
   // A device that cannot be found is left out: its root_fd is empty. For a salvage.
   bool allows_missing_devices = false;
-  // A copy of the volume's directory, too: for who is to adopt it. (And for a salvage.)
+  // Accepts a copy of the volume's directory, too: for `adopt` and for a salvage.
   bool allows_copies = false;
 };
 

@@ -161,7 +161,7 @@ Outcome<void> make_device(const std::string& directory, const DeviceRecord& reco
                           Scaffold* scaffold) {
   const std::string root = device_root(directory, record.volume);
   if (Outcome<void> made = scaffold->make_open_directory(root, 0755); !made) return made;
-  // What files there are, others need not know.
+  // Other users need not know the file names.
   if (Outcome<void> made = scaffold->make_open_directory(root + "/parts", 0711); !made) return made;
   if (Outcome<void> made = scaffold->make_file(root + "/" + kDeviceJson, to_json(record)); !made) {
     return made;

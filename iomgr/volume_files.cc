@@ -106,7 +106,7 @@ Outcome<void> check_stripe_depth(uint64_t depth_bytes) {
 }
 
 Outcome<void> set_stripe_depth(const Volume& volume, uint64_t depth_bytes) {
-  const Outcome<HomeLock> lock = HomeLock::take(volume);  // nobody raises the epoch meanwhile
+  const Outcome<HomeLock> lock = HomeLock::take(volume);  // the epoch is not raised meanwhile
   if (!lock) return lock.error();
   const int root = volume.root_fd();
   const std::string path = volume.root() + "/" + kVolumeJson;

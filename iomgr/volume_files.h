@@ -44,14 +44,13 @@ Outcome<TreePlace> locate_in_volume(const Volume& volume, const std::string& pat
 // grown. Reads at most two pages.
 Result<StubVerdict> inspect_stub(int fd, Layout* layout);
 
-// What the stub says that has just lost its last name, if its parts are its own and so go with it. Nothing: it
-// has other names, or takes no parts along. `stub_fd` -1: nothing.
+// The layout of a stub that has just lost its last name, if its parts are its own and so go with
+// it. Empty: it has other names, or takes no parts along. `stub_fd` -1: empty.
 std::optional<Layout> own_layout_of_removed(const Volume& volume, int stub_fd);
 
-// Removes a file or a tree, then the parts of the stubs whose last name that
-// was, and whose own they were. A damaged stub, or one of
-// another volume, stops it before anything is removed; with `force` such a stub
-// is removed without looking for its parts.
+// Removes a file or a tree, then the parts of stubs that lose their last name and own them. A
+// damaged stub, or one of another volume, stops it before anything is removed; with `force` such a
+// stub is removed without looking for its parts.
 Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, bool force);
 
 // Holds the volume's lock until it is destroyed; the kernel releases it if we

@@ -51,7 +51,7 @@ Json home_json(const VolumeHome& home) {
   return object;
 }
 
-// Of format 1: none.
+// None in format 1.
 std::optional<VolumeHome> get_home(const Json& object) {
   if (object.at_or_null("format").as_unsigned() == 1u) return VolumeHome{};
   const Json& home = object.at_or_null("home");

@@ -14,8 +14,8 @@ namespace graphlane {
 // Which directory is the volume: others that name the same uuid are copies (volume/home.h).
 struct VolumeHome {
   StubIdentity directory = {};  // of VOL/.graphlane
-  uint64_t filesystem = 0;      // f_fsid on btrfs, whose snapshots keep inode and birth time; else 0
-  uint64_t epoch = 0;           // raised by whoever changes what the volume holds
+  uint64_t filesystem = 0;      // f_fsid on btrfs: its snapshots keep inode and birth time; else 0
+  uint64_t epoch = 0;           // raised by each process that changes what the volume holds
 
   bool is_known() const { return directory != StubIdentity{}; }
 };

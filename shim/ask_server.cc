@@ -66,7 +66,7 @@ Fd ask_mount(int fd, uint32_t question, char* server) {
   const bool is_unproven = std::memcmp(unproven.server, server, kServerNameSize) == 0;
   if (is_unproven && proof_clock_s() < unproven.until_s) return {};
   Fd socket = ServerAddress::of_mount(server).connect(kProofPatience);
-  if (!socket) return {};  // nobody is there
+  if (!socket) return {};  // no listener
   if (!send_question(socket.get(), {.magic = question, .ticket = grant.ticket}) ||
       !receive_proof(socket.get(), grant.secret)) {
     std::memcpy(unproven.server, server, kServerNameSize);
@@ -77,7 +77,7 @@ Fd ask_mount(int fd, uint32_t question, char* server) {
   return socket;
 }
 
-// Regular files, open as they were asked for. A server of somebody's FUSE may send anything.
+// Regular files, open as they were asked for. A server of a stranger's FUSE may send anything.
 bool are_parts(const int* fds, uint32_t count, int access) {
   for (uint32_t d = 0; d < count; ++d) {
     struct stat st;

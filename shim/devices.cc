@@ -49,7 +49,8 @@ Failure open_devices_of(int fd, const Layout& layout, VolumeDevices* volume, Dev
   }
   if (wrong != nullptr) return {path.c_str(), wrong, error_for_program(errno)};
   Failure failure = devices->open(*volume);
-  // Somebody may just have raised the epoch: then the devices are ahead of what was read before.
+  // Another process may just have raised the epoch: then the devices are ahead of what was read
+  // before.
   if (failure && (wrong = read_volume_file(path.view(), volume)) == nullptr) {
     *devices = {};
     failure = devices->open(*volume);

@@ -55,7 +55,8 @@ int bind_parts(const Devices& devices, const Layout& layout, int stub_fd);
 const char* verify_parts(const Devices& devices, const VolumeDevices& volume, const Layout& layout,
                          int stub_fd);
 
-// What to tell of parts that could not be opened, of device `error.device_index` or of the stub itself.
+// The message for parts that could not be opened, of device `error.device_index` or of the stub
+// itself.
 const char* describe_part_error(const PartError& error);
 
 void remove_parts(const Devices& devices, const Uuid& file_id);

@@ -75,7 +75,7 @@ Fd connect_to_mounter() {
   return ServerAddress::of_mount(name).connect(kMounterPatience);
 }
 
-// False: nobody answers, or it could not be mounted.
+// False: no answer, or it could not be mounted.
 bool is_answered(int socket) {
   MountReply reply{.magic = 0};
   ssize_t n;
@@ -238,7 +238,7 @@ int serve_alone() {
 bool foresee_program(const ProgramCall& call) {
   const KeptErrno kept;
   const Fd mounter = connect_to_mounter();
-  if (!mounter) return settings().program == nullptr;  // nobody to be asked: as it is
+  if (!mounter) return settings().program == nullptr;  // no process to ask: as it is
   MountRequest request{.kind = MountRequest::kCommand};
   size_t bytes = std::strlen(call.path) + 1;
   for (char* const* word = call.words; word != nullptr && *word != nullptr; ++word) {

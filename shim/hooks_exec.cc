@@ -152,7 +152,7 @@ int hook_execle(const char* path, const char* word, ...) {
   return status;
 }
 
-// By a descriptor: it may not be there any more for another program that would start it.
+// Starts the program by a descriptor, which may be gone for another program that would start it.
 int hook_fexecve(int fd, char* const* words, char* const* environment) {
   Text<40> path;
   path << "/proc/self/fd/" << static_cast<uint64_t>(fd < 0 ? 0 : fd);

@@ -33,10 +33,11 @@ namespace {
 constexpr int kTypeMask = 0x0f;  // MAP_SHARED, MAP_PRIVATE, MAP_SHARED_VALIDATE
 constexpr int kSharedValidate = 0x03;
 constexpr int kFixedNoReplace = 0x100000;
-// Of a process's maps (vm.max_map_count) for one of ours; the kernel's default where /proc does not tell.
+// The share of a process's maps (vm.max_map_count) for one of ours; the kernel's default where
+// /proc does not tell.
 constexpr uint64_t kMapsShare = 2;
 constexpr uint64_t kMapsDefault = 65530;
-// Of the memory that is left, for a map that is read at once.
+// The share of the memory that is left, for a map that is read at once.
 constexpr uint64_t kRoomShare = 2;
 
 // Since when a map of memory may have to be told from one of ours.

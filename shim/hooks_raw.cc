@@ -21,7 +21,7 @@ namespace {
 
 constexpr long kNumbersMax = 512;
 
-// Of io_uring_register(2).
+// Opcodes of io_uring_register(2).
 constexpr unsigned kRegisterFiles = 2;
 
 template <class T>
@@ -84,7 +84,7 @@ extern "C" __attribute__((visibility("hidden"))) long graphlane_fail(long error)
   return -1;
 }
 
-// What hook_syscall() jumps to with the arguments that it was called with.
+// hook_syscall() jumps here with the arguments that it was called with.
 extern "C" __attribute__((visibility("hidden"))) long graphlane_answer(long number, long a, long b, long c, long d,
                                                                        long e, long f) {
   const int fd = static_cast<int>(a);

@@ -208,7 +208,7 @@ Made create(int directory, const char* path, mode_t* mode, Fd* stub) {
   return Made::kFailed;
 }
 
-// What is no file of ours to read can be emptied all the same: a plain file, from then on. 0 or an errno.
+// Empties a file that we refuse to read: a plain file, from then on. 0 or an errno.
 int empty_refused(int directory, const char* path, int flags) {
   const Fd file(sys::openat(directory, path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | (flags & O_NOFOLLOW)));
   return file && ::syscall(SYS_ftruncate, file.get(), off_t{0}) == 0 ? 0 : errno;

@@ -165,7 +165,7 @@ const char* read_nearest(std::string_view file, PathText& path) {
   }
 }
 
-// Of the document. False: it has none, and is of no format without.
+// Reads the document's home. False: it has none, and its format needs one.
 bool read_home(StubIdentity* home, uint64_t* epoch) {
   *home = {};
   *epoch = 0;

@@ -118,7 +118,7 @@ class SizeChange {
   int even_out() {
     int error = set_part_sizes(size_);
     const bool has_bound = is_open() && layout_.logical_size != kNoBound;
-    // What was promised at another time is not held against what comes now.
+    // Earlier promises do not count against the new content.
     if (error == 0 && !is_open()) error = promise_all_of_closed(parts_of(file_), size_);
     else if (error == 0 && has_bound) error = lower_promises(parts_of(file_), size_, /*durably=*/true);
     for (uint32_t d = 0; error == 0 && has_bound && d < file_.parts->count(); ++d) {

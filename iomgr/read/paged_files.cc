@@ -13,9 +13,9 @@ namespace {
 constexpr StripeGeometry kPlainGeometry{
     .stripe_depth_bytes = kStripeDepthMax, .device_count = 2, .first_device = 0};
 
-// Reads in flight on the device of plain files, which nobody calibrates. Not one, as on a volume's disks: reads of pages
-// are small and come in the order of the file, so that a disk, too, serves several at once sooner, and many
-// devices say that they are disks and are none.
+// Reads in flight on the device of plain files, which is never calibrated. It is more than one, as
+// on a volume's disks. Reads of pages are small and come in the order of the file, so even a disk
+// serves several at once sooner. Many devices say that they are disks and are none.
 constexpr uint32_t kPlainDepth = 16;
 
 class StripedPagedFile final : public OpenPagedFile {

@@ -51,7 +51,7 @@ class PagedFiles {
   // Lives as long as this. The error names the file, or the part and its device.
   Outcome<OpenPagedFile*> open(const std::string& path);
 
-  // What the devices have been asked for, of all files.
+  // The work that the devices were asked for, of all files.
   struct Moved {
     uint64_t io_count = 0;
     uint64_t bytes = 0;

@@ -1,9 +1,9 @@
 // Whether a volume that was found by looking upwards from a file may be believed.
 //
-// The nearest directory with a .graphlane is the volume. In a folder that many users may
-// write, anybody can make one, name other devices in it, or a real volume's, and so decide
-// where new files of others go, and who is asked to share what they read. So it counts only if who made it
-// owns the folder, or is root, or is ourselves; else we look further up.
+// The nearest directory with a .graphlane is the volume. In a folder that many users may write, any
+// user can make one, and name other devices in it, or a real volume's. That would decide where new
+// files of others go, and which server shares their reads. So it counts only if its maker owns the
+// folder, or is root, or is ourselves; else we look further up.
 //
 // (Within a user namespace all users that it does not know look alike.)
 //
@@ -25,7 +25,7 @@ constexpr bool may_be_believed(const struct stat& directory, const struct stat& 
 
 enum class FoundVolume { kNone, kBelieved, kSomebodyElses };
 
-// What lies at the two paths; `json` is the volume.json.
+// Checks the volume at the two paths; `json` is the volume.json.
 inline FoundVolume find_volume_at(const char* directory, const char* control, const char* json) {
   struct stat above, made, record;
   if (::syscall(SYS_newfstatat, AT_FDCWD, json, &record, 0) != 0 ||

@@ -75,7 +75,8 @@ Outcome<std::vector<DeviceRecord>> read_device_records(const Volume& volume) {
   return records;
 }
 
-// Who may not write there is no owner of the volume: what such a user changes are files of his own.
+// A user who may not write there is no owner of the volume: such a user changes only files of its
+// own.
 bool may_write_home(const Volume& volume) {
   if (::faccessat(volume.root_fd(), kControlDirectory.data(), W_OK, AT_EACCESS) != 0) return false;
   return std::all_of(volume.devices().begin(), volume.devices().end(), [](const Device& device) {
@@ -91,7 +92,7 @@ Outcome<void> raise_epoch(const Volume& volume) {
   const auto devices = read_device_records(volume);
   if (!devices) return devices.error();
   VolumeHome home = record->home;
-  // What a raise that was killed has left: no device lags by more than one.
+  // Mends a raise that was killed: no device lags by more than one.
   const bool lags = std::any_of(devices->begin(), devices->end(),
                                 [&](const DeviceRecord& d) { return d.home.epoch < home.epoch; });
   if (lags) {
@@ -177,7 +178,7 @@ Outcome<void> Volume::note_change() const {
   return {};
 }
 
-// By flock(2), which the locks of volume_files.h do not meet.
+// Takes it by flock(2), which does not conflict with the locks of volume_files.h.
 Outcome<HomeLock> HomeLock::take(const Volume& volume) {
   constexpr auto kPause = std::chrono::milliseconds(5);
   const std::string path = volume.root() + "/" + kLockFile;

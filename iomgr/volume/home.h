@@ -3,11 +3,11 @@
 //   VOL/.graphlane/volume.json   home = inode and birth time of VOL/.graphlane    epoch e
 //   DEVICE_i/…/device.json       home, the same                                   epoch e, or e - 1
 //
-// The uuid alone does not tell a volume from a copy of its directory (cp -a, a restored backup, a snapshot),
-// and whoever repaired or changed files by the copy would take the parts of the real one. So a directory
-// that lies in another inode than it says is refused. A clone of the whole filesystem, or a snapshot, has
-// the same inode: of two, the one that lags in epoch is refused. Before either has changed they cannot be
-// told apart.
+// The uuid alone does not tell a volume from a copy of its directory (cp -a, a restored backup, a
+// snapshot). A program that repaired or changed files by the copy would take the parts of the real
+// one. So a directory that lies in another inode than it says is refused. A clone of the whole
+// filesystem, or a snapshot, has the same inode: of two, the one that lags in epoch is refused.
+// Before either has changed they cannot be told apart.
 //
 // The epoch is raised once in each process that changes striped files, before the first change: in volume.json
 // first, then on the devices. A device that lags by more than one is of an older copy.
@@ -22,7 +22,7 @@
 
 namespace graphlane {
 
-// What the directory that `root_fd` is, and its .graphlane, are now; the epoch is 0. An errno.
+// The home that the directory `root_fd` and its .graphlane make now; the epoch is 0. An errno.
 Result<VolumeHome> look_at_home(int root_fd);
 
 bool is_same_home(const VolumeHome& named, const VolumeHome& seen);

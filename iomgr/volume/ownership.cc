@@ -3,7 +3,7 @@
 namespace graphlane {
 namespace {
 
-// Of a part that is there, of a stub of format 2.
+// Checks a part that is there, of a stub of format 2.
 Ownership verify_bound_part(const Layout& stub, const StubSeen& seen, const PartSeen& part,
                             uint32_t device_index) {
   const PartRecord& record = part.record;

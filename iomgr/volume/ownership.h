@@ -1,5 +1,5 @@
-// verify_ownership(): whether the parts that a stub names are its own. The one rule by which a mount,
-// the preload library, the servers and the tools decide whom to believe.
+// verify_ownership(): whether the parts that a stub names are its own. The one rule by which a
+// mount, the preload library, the servers and the tools believe a stub.
 //
 //   the stub's content       names an inode         must be the inode that it lies in
 //   each part's record       names an inode         must be the same one
@@ -72,8 +72,8 @@ const char* describe(Ownership ownership);
 // had none.
 bool is_identity(const StubIdentity& named, const StubIdentity& seen);
 
-// The two halves of verify_ownership(), for who looks at one part after the other. kNeverSynced is told by
-// the second: the parts before it may be there.
+// The two halves of verify_ownership(), for a caller that looks at one part after the other. The
+// second one returns kNeverSynced: the parts before it may be there.
 Ownership verify_stub(const Layout& stub, const StubSeen& seen, uint32_t volume_format);
 Ownership verify_part(const Layout& stub, const StubSeen& seen, const PartSeen& part, uint32_t device_index);
 

@@ -36,17 +36,17 @@ struct StubIdentity {
 inline constexpr size_t kPartRecordSize = 60;
 
 struct PartRecord {
-  // `flags`. Bits that are not named here are kept by update, and refused by nobody.
+  // `flags`. An update keeps bits that are not named here, and every reader accepts them.
   static constexpr uint8_t kMaking = 1;   // is being filled: an import, a re-striping or a creation is under way
   static constexpr uint8_t kNew = 2;      // bound to a stub whose bytes were never synced
   static constexpr uint8_t kRemoved = 4;  // the stub's last name is about to go
   static constexpr uint8_t kSummed = 8;   // `sum` holds
 
   uint8_t flags = 0;
-  uint32_t ordinal = 0;      // of the device that the part belongs on
+  uint32_t ordinal = 0;      // the device that the part belongs on
   StripeGeometry geometry = {};  // N, f and S of the file
   uint32_t generation = 0;   // + 1 at each close of the file; see ownership.h
-  StubIdentity stub = {};    // whose part it is; all zeros: not bound yet
+  StubIdentity stub = {};    // the stub that owns the part; all zeros: not bound yet
   uint64_t synced_bytes = 0;  // D: the file's logical size when it was last synced
   uint64_t closed_bytes = 0;  // R: the file's logical size at the last close(2), within the boot of `boot_tag`
   uint32_t boot_tag = 0;     // boot_tag_now() at that time; 0: R is not set

@@ -22,8 +22,8 @@ namespace {
 constexpr int64_t kNsPerSecond = 1'000'000'000;
 constexpr unsigned kIdentityMask = STATX_INO | STATX_BTIME | STATX_UID;
 
-// What the owner of a part may do to its attributes only while its mode has the bit: does that, for as long as it
-// takes. `attempt` gives 0 or an errno.
+// Runs `attempt`. If it fails with EACCES and the mode lacks `bit`, runs it again with the bit set
+// meanwhile: the part's owner may always do that. `attempt` gives 0 or an errno.
 template <class Attempt>
 int with_mode_bit(int part_fd, mode_t bit, const Attempt& attempt) {
   const int error = attempt();
@@ -37,7 +37,7 @@ int with_mode_bit(int part_fd, mode_t bit, const Attempt& attempt) {
   return again;
 }
 
-// Of a descriptor or, for O_PATH, of the file behind it. A length or an errno.
+// Reads from a descriptor or, for O_PATH, from the file behind it. A length or an errno.
 Result<size_t> try_get_record(int part_fd, uint8_t* buffer, size_t size) {
   long got = ::syscall(SYS_fgetxattr, part_fd, kPartRecordAttribute, buffer, size);
   if (got < 0 && errno == EBADF) {
@@ -93,7 +93,7 @@ int share_sum_access(int sum_fd, const struct stat& part) {
   return ::syscall(SYS_fchmod, sum_fd, part.st_mode & 0777) == 0 ? 0 : errno;
 }
 
-// One that is not there is made for the part's owner.
+// Makes it for the part's owner if it is not there.
 Fd open_sum_to_write(const PartOf& part, int part_fd) {
   Fd file = open_sum(part, part_fd, O_WRONLY);
   if (file || errno != ENOENT) return file;

@@ -21,7 +21,7 @@
 namespace graphlane {
 
 inline constexpr char kPartRecordAttribute[] = "user.graphlane";
-// Of a `.sum`: the record, then zeros.
+// The head of a `.sum`: the record, then zeros.
 inline constexpr uint64_t kPartSumHeadSize = 4096;
 
 // Which part is meant: it lies below the device's root `root_fd`.

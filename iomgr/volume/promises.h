@@ -1,8 +1,8 @@
 // What the parts' records promise of a file's size (open_size.h), read and written.
 //
-// D and R rise when the file is synced or closed, and fall before its parts become shorter: so a reader that
-// looks at sizes first and at records then never takes a file for damaged that was cut meanwhile. A promise
-// that could not be written is only one less to be held to.
+// D and R rise when the file is synced or closed, and fall before its parts become shorter. So a
+// reader that looks at sizes first and at records then never takes a file for damaged that was cut
+// meanwhile. A promise that could not be written is only one less to keep.
 //
 // Threads: one process writes them at a time, as it changes the size (FORMAT.md, "Locks").
 // No allocation, no exceptions: the preload library uses this too.
@@ -29,7 +29,7 @@ struct OpenPartsOf {
   }
 };
 
-// What the file is now, if its stub says `open` and `layout`.
+// The size that the file has now, if its stub says `open` and `layout`.
 OpenSize look_at_open(const Layout& layout, const OpenPartsOf& parts);
 
 // So many bytes were synced on all devices. A part without a record, as volumes of format 1 have them, gets one
