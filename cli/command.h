@@ -102,7 +102,7 @@ struct VolumePath {
 };
 Outcome<VolumePath> open_volume_of(const std::string& path, OpenOptions how = {});
 
-// What was bound, and what is left; kFailed if anything is.
+// Prints the bound stubs, and the rest; kFailed if there is a rest.
 Outcome<int> print_bound(const BindReport& report, const std::string& root);
 
 // On stderr.

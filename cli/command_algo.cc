@@ -46,7 +46,7 @@ std::vector<std::string> engine_words() {
   return words;
 }
 
-// Of all engines, each once.
+// Those of all engines, each once.
 std::vector<AlgorithmInfo> all_algorithms() {
   std::vector<AlgorithmInfo> all;
   for (const AlgorithmEngine* engine : kAlgorithmEngines) {

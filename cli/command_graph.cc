@@ -219,7 +219,7 @@ WeightType kept_weights(const ConvertCommand& options) {
   }
 }
 
-// What is wrong with the options together; empty: nothing.
+// A conflict between the options; empty: none.
 std::string convert_usage(const ConvertCommand& options) {
   if (options.output == "-" && is_graph_directory(options.to)) {
     return fmt::format("a {} is a directory and cannot go to standard output: --to snap, csv, bin, u32 or u64 can",
@@ -295,7 +295,7 @@ struct RmatCommand {
   uint32_t threads = 0;
 };
 
-// What the name says; without an extension, bin.
+// The format of the name's extension; without one, bin.
 EdgeFormat format_of_name(const std::string& path) {
   const std::string extension = std::filesystem::path(path).extension().string();
   if (extension.empty() || extension == ".bin") return EdgeFormat::kBin;

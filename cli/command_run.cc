@@ -52,7 +52,7 @@ struct FoundVolumes {
   bool any = false;  // mounted ones, too
 };
 
-// One that the command names and that cannot be opened is an error; of others a line tells.
+// A volume that the command names and that cannot be opened is an error; others get a line.
 Outcome<FoundVolumes> find_volumes(const RunOptions& options) {
   VolumeFinder finder(working_directory(), environment());
   finder.look_at_command(options.command, options.program);
@@ -84,7 +84,7 @@ Outcome<FoundVolumes> find_volumes(const RunOptions& options) {
   return found;
 }
 
-// What programs of the command turn out to need once they run.
+// The volumes that programs of the command turn out to need once they run.
 std::vector<std::shared_ptr<const Volume>> find_later(const LaterQuestion& question) {
   std::set<std::string> roots;
   if (question.path.empty()) {
@@ -141,7 +141,7 @@ int execute(const RunOptions& options) {
   return code == ENOENT ? kNotFound : kCannotExecute;
 }
 
-// The same; where a report is wanted, in a child.
+// As execute(); where a report is wanted, in a child.
 int become(const RunOptions& options) {
   if (options.report.empty() || options.again) return execute(options);
   const HeldSignals signals;

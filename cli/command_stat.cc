@@ -196,8 +196,8 @@ std::string tail_of(const std::string& path, size_t columns) {
   return path.size() <= columns ? path : ".." + path.substr(path.size() - columns + 2);
 }
 
-// Milliseconds that the block device under a directory has been busy since the machine began, whoever asked it; none:
-// it is no block device's.
+// Milliseconds that the block device under a directory has been busy since the machine began, for
+// all processes; none: it is no block device's.
 std::optional<uint64_t> busy_ms(const std::string& directory) {
   struct stat st;
   if (::stat(directory.c_str(), &st) != 0) return std::nullopt;

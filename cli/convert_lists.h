@@ -1,4 +1,4 @@
-// What convert, check and info do with a graph of the format `lists` (graphfmt/lists.h).
+// The work of convert, check and info on a graph of the format `lists` (graphfmt/lists.h).
 #pragma once
 
 #include <string>

@@ -51,7 +51,7 @@ Outcome<std::string> interpreter_of(const Script& script) {
 }
 
 Script read_script(const std::string& path) {
-  // What is no script may have its first newline anywhere.
+  // A file that is no script may have its first newline anywhere.
   std::string line(kScriptLineBytesMax, '\0');
   std::ifstream file(path);
   file.read(line.data(), static_cast<std::streamsize>(line.size()));

@@ -222,7 +222,7 @@ std::string CommandLine::wrong_command(const std::vector<std::string>& words) co
     const std::string& name = command.app_->get_name();
     if (name == *word) return {};
     const size_t distance = distance_of(*word, name);
-    // Of a short name not everything may be another letter.
+    // In a short name less than half of the letters may differ.
     if (distance < least && 2 * distance < name.size()) {
       least = distance;
       nearest = name;

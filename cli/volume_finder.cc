@@ -258,7 +258,7 @@ bool VolumeFinder::look_at_path(const std::string& path) {
   if (path.empty() || path.size() >= 4096) return false;
   const std::string key = path + (is_word_ ? "\n!" : "\n?");
   if (!seen_.insert(key).second) return false;
-  // What is not there lies in a volume only if what is above it does.
+  // A missing path lies in a volume only if its nearest parent does.
   std::string there = fs::path(path).lexically_normal().string();
   while (there.size() > 1 && ::access(there.c_str(), F_OK) != 0) {
     const size_t slash = there.find_last_of('/', there.size() - 2);

@@ -21,7 +21,7 @@ using graphlane::CodecKind;
 using graphlane::ListCodec;
 
 constexpr int kRounds = 9;
-// What is decoded at a time stays in the second-level cache, as it does in an engine.
+// The numbers that are decoded at a time stay in the second-level cache, as they do in an engine.
 constexpr size_t kNumbersMax = size_t{128} << 10;
 
 struct Block {
@@ -61,7 +61,7 @@ std::vector<Block> encode_blocks(const std::vector<uint32_t>& pairs, uint32_t ve
   return blocks;
 }
 
-// Of this thread alone: what others do on the machine does not count.
+// The time of this thread alone: other work on the machine does not count.
 double cpu_seconds() {
   timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -1,4 +1,4 @@
-// LaterMounts: mounts what nobody foresaw, in the namespace of a command that runs.
+// LaterMounts: mounts volumes that were not foreseen, in the namespace of a command that runs.
 //
 //   caller P ──fork── S                          the caller's namespaces: daemons must not keep the command's
 //                     ├─fork── daemon D          one a volume, as for those mounted at the start
@@ -21,7 +21,7 @@
 
 namespace graphlane {
 
-// What a program of the command is about to do.
+// The step that a program of the command is about to take.
 struct LaterQuestion {
   std::string path;                      // not empty: it opens this
   std::string program;                   // else it becomes this, by
@@ -35,8 +35,8 @@ using FindLater = std::function<std::vector<std::shared_ptr<const Volume>>(const
 
 class LaterMounts {
  public:
-  // Forks S, and puts its address into the environment. `mounted`: roots of volumes that the command
-  // finds mounted. Empty `find`: nobody asks.
+  // Forks S, and puts its address into the environment. `mounted`: roots of volumes that the
+  // command finds mounted. Empty `find`: there is no S.
   static LaterMounts start(const std::vector<std::string>& mounted, const MountOptions& options,
                            const FindLater& find);
   LaterMounts() = default;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr auto kIdle = std::chrono::seconds(5);
 
-// Of all descriptors, those of idle files: their parts, their stub twice.
+// The share of all descriptors that idle files may hold: their parts, their stub twice.
 constexpr size_t kIdleShare = 8;
 
 size_t idle_files_max(uint32_t device_count) {
@@ -174,7 +174,7 @@ void LiveFiles::close_now(const std::vector<std::shared_ptr<LiveFile>>& files) {
   drop_closed(files);
 }
 
-// Whoever opens the next file to write waits for it: else files would come faster than they go.
+// The next open for writing waits for it: else files would come faster than they go.
 void LiveFiles::make_room() {
   std::vector<std::shared_ptr<LiveFile>> older;
   {

@@ -71,7 +71,8 @@ class LiveFiles {
   // Whether any file of that id is here.
   bool has(const Uuid& file_id);
   bool has_writers(const Uuid& file_id);
-  // One more writer of a file that has writers, and whose stub is this one. None: there is no such file.
+  // One more writer of a file that has writers, and whose stub is `stub`. None: there is no such
+  // file.
   Writer join(const Uuid& file_id, const struct stat& stub);
 
   // One more writer of the file. As LiveFile::open(); `stub` is not used if the
@@ -89,7 +90,7 @@ class LiveFiles {
   // The kernel asks for a part of the file.
   void count_served(const Uuid& file_id) { generations_.count_served(file_id); }
 
-  // Closes the files that nobody writes, now, for their descriptors. False: there are none.
+  // Closes the files without a writer, now, for their descriptors. False: there are none.
   bool give_back();
 
   // The file has no name any more: without writers it goes at once, and its

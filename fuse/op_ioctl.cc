@@ -49,7 +49,7 @@ int set_flags(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, unsigne
   return 0;
 }
 
-// Of a striped file's handle; what is none has nothing to ask the server for.
+// Gives a ticket for a striped file's handle; another handle has nothing to ask the server for.
 int give_ticket(Filesystem& fs, fuse_req_t req, Inode& inode, OpenFile& handle) {
   if (!handle.striped || fs.server_name.size() != kServerNameSize) return ENODATA;
   TicketGrant grant{};

@@ -31,7 +31,7 @@ struct Daemons {
   std::vector<Fd> sockets;  // the command's ends
   LaterMounts later;
 
-  // Daemons that nobody sends a descriptor end when their sockets close.
+  // Daemons that get no descriptor end when their sockets close.
   void wait(const HeldSignals& signals) {
     sockets.clear();
     later.end();  // it keeps the command's mounts

@@ -106,7 +106,7 @@ Outcome<PrivateNamespace> PrivateNamespace::enter() {
     if (Outcome<void> done = write_proc_file("/proc/self/uid_map", own_uid); !done) return done.error();
     if (Outcome<void> done = write_proc_file("/proc/self/gid_map", own_gid); !done) return done.error();
   }
-  // What the host mounts later still appears; what we mount stays here.
+  // Later mounts of the host still appear; our mounts stay here.
   if (::mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) {
     return os_error(errno, "/", "no private mount: cannot be made private");
   }

@@ -82,7 +82,7 @@ Result<void> all_or_none(const Volume& volume, const Change& change, const Undo&
   return {};
 }
 
-// What was believed (striped.h) may have given its place to somebody else's.
+// A part that was believed (striped.h) may have been replaced by another user's.
 Fd find_part_of(int root_fd, const Uuid& file_id, uid_t owner) {
   Fd part = find_part(root_fd, file_id);
   struct stat st;

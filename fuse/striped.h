@@ -1,8 +1,9 @@
 // Striped files as the filesystem shows them: size, opening and making, owner and
 // mode of the parts, and the end of the parts with the last link of their stub.
 //
-// Whose bytes does a stub give access to? Those of parts that are its own (iomgr/volume/ownership.h). Opening
-// a file finds that out; whoever changes or removes parts by a stub that it has not opened asks believe() first.
+// A stub gives access only to parts that are its own (iomgr/volume/ownership.h). Opening a file
+// checks that. A caller that changes or removes parts by a stub that it has not opened asks
+// believe() first.
 //
 // Threads: everything is safe from any thread.
 #pragma once

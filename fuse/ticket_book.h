@@ -4,8 +4,8 @@
 //   ioctl(kTicketIoctl) by a descriptor ──► issue() ──► ticket and secret, to that process
 //   the ticket by the server's socket   ──► take()  ──► the inode, once, to the same user
 //
-// A ticket is of one open handle, and goes with it, so the inode it names is the one
-// that was open. It is of one user: nobody else can use it.
+// A ticket is of one open handle, and goes with it, so the inode it names is the one that was open.
+// It is of one user: no other user can use it.
 //
 // Threads: everything is safe from any thread.
 #pragma once
@@ -29,7 +29,7 @@ class TicketBook {
  public:
   explicit TicketBook(InodeTable& inodes) : inodes_(inodes) {}
 
-  // What a ticket stands for. The inode has one more look-up, the caller's to give back.
+  // The file that a ticket stands for. The inode has one more look-up, the caller's to give back.
   struct Shown {
     Inode* inode;
     Uuid secret;
@@ -37,8 +37,9 @@ class TicketBook {
     bool may_write;
   };
 
-  // The handle is of the inode. Fills the ticket and the secret. Of more than kOfUserMax tickets that
-  // a user has not used, the oldest goes; of more than kUsersMax users, who has not used his for longest.
+  // The handle is of the inode. Fills the ticket and the secret. A user keeps at most kOfUserMax
+  // unused tickets: the oldest goes. At most kUsersMax users keep some: the one that has not used
+  // its tickets for longest goes.
   void issue(OpenFile& handle, Inode& inode, uid_t user, TicketGrant* grant);
 
   // The ticket is used up. None: there is no such ticket of this user.

@@ -46,9 +46,10 @@ Outcome<void> unmount_as_user(const std::string& mountpoint) {
   return make_error(EPERM, "{}: cannot unmount: {}", mountpoint, reason);
 }
 
-// The daemon of a mount. What was written through it lies on the devices when it
-// has ended, and nobody else can write those files before. In another network namespace than the
-// daemon's its name is anybody's: who does not run as the user that mounted is not waited for.
+// The daemon of a mount. When it has ended, all that was written through the mount lies on the
+// devices; before that, no other process can write those files. In another network namespace than
+// the daemon's any process may take its name. So a process is not waited for unless it runs as the
+// user that mounted, or as root.
 class Daemon {
  public:
   Daemon(const std::string& mountpoint, uid_t user) {

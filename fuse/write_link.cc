@@ -12,8 +12,8 @@ namespace graphlane {
 
 std::unique_ptr<WriteLink> WriteLink::open(Filesystem& fs, Inode& inode, const Layout& layout,
                                            const struct stat& stub, std::vector<Fd>* parts) {
-  // Whoever shows a descriptor that may write has it open here already. It may be of a plain file that has
-  // become a copy of a stub since.
+  // A client that shows a descriptor that may write has it open here already. It may be of a plain
+  // file that has become a copy of a stub since.
   LiveFiles::Writer live = fs.live.join(layout.file_id, stub);
   if (!live) return nullptr;
   for (const int part : live->writable().parts().all_buffered()) {

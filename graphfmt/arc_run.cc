@@ -3,7 +3,7 @@
 namespace graphlane {
 namespace {
 
-// By two bits of the lengths.
+// Sizes in bytes, by two bits of the lengths.
 constexpr unsigned kFirstBytes[4] = {0, 1, 2, 4};
 constexpr unsigned kSecondBytes[4] = {1, 2, 3, 4};
 constexpr uint32_t kLowBytes[5] = {0, 0xff, 0xffff, 0xffffff, 0xffffffff};

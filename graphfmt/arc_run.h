@@ -5,7 +5,8 @@
 //     numbers   the differences; where the first vertex changes, the second itself
 //     weights   4 or 8 bytes each, if weighted
 //
-// It lives as long as the sort, so it is no format. What comes back from a spill file is checked all the same.
+// It lives as long as the sort, so it is no format. Bytes from a spill file are checked all the
+// same.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@
 namespace graphlane {
 
 inline constexpr size_t kArcBlock = 1024;
-// What a decoder may read behind a block.
+// How far a decoder may read behind a block.
 inline constexpr size_t kArcRunSlack = kArcBlock * 8 + 8;
 
 struct ArcBlock {
@@ -36,7 +37,8 @@ constexpr size_t arc_run_bytes_max(size_t arc_count, size_t weight_bytes) {
 size_t encode_run(const Arc* arcs, size_t count, uint8_t* bytes, ArcRunTable& table);
 size_t encode_run(const WeightedArc* arcs, size_t count, size_t weight_bytes, uint8_t* bytes, ArcRunTable& table);
 
-// A block, whose bytes are [bytes, end), and kArcRunSlack behind it may be read. False: not what was written.
+// Decodes a block with the bytes [bytes, end), and kArcRunSlack behind it may be read. False:
+// damaged.
 bool decode_block(const ArcBlock& block, const uint8_t* bytes, const uint8_t* end, Arc* arcs);
 bool decode_block(const ArcBlock& block, size_t weight_bytes, const uint8_t* bytes, const uint8_t* end,
                   WeightedArc* arcs);

@@ -16,14 +16,16 @@ constexpr size_t kSortRunEdgesMax = size_t{8} << 20;
 constexpr uint64_t kRangeArcsMin = uint64_t{256} << 10;
 constexpr uint64_t kRangeArcsMax = uint64_t{16} << 20;
 
-// Of a thread that sorts: the run's edges, its arcs twice, and encoded; of the run that is filling: its edges.
+// Memory while sorting. Each thread holds the run's edges, its arcs twice, and encoded. The run
+// that is filling holds its edges.
 uint64_t sorting_bytes(const ArcSortOptions& options, unsigned threads, size_t run_edges) {
   const size_t arc_bytes = options.is_weighted ? sizeof(WeightedArc) : sizeof(Arc);
   const uint64_t edges_bytes = run_edges * edge_size_bytes(options.is_weighted, options.weight_type);
   return edges_bytes + threads * (edges_bytes + 3 * run_edges * arc_bytes);
 }
 
-// Of a thread that merges, for each arc: twice to sort, a piece of a run, the neighbour and its encoding.
+// Memory of a merging thread for each arc: twice to sort, a piece of a run, the neighbour and its
+// encoding.
 constexpr uint64_t merging_bytes_an_arc(bool is_weighted) { return is_weighted ? 62 : 30; }
 
 }  // namespace

@@ -37,7 +37,7 @@ class ListCodec {
   virtual CodecKind kind() const = 0;
   // Whether a list of so many neighbours always has the same length: bytes_max().
   virtual bool has_fixed_length() const { return false; }
-  // What a list of so many neighbours takes at most.
+  // The most bytes that a list of so many neighbours takes.
   virtual size_t bytes_max(size_t count) const = 0;
   // An ascending list; `bytes` has room for bytes_max(list.size()). The bytes written.
   virtual size_t encode(std::span<const uint32_t> list, uint8_t* bytes) const = 0;

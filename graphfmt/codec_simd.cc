@@ -25,7 +25,7 @@ constexpr std::array<uint8_t, 256> kQuadBytes = [] {
   return lengths;
 }();
 
-// What is left of a list that is being decoded.
+// The rest of a list that is being decoded.
 struct SimdCursor {
   const uint8_t* control;
   const uint8_t* at;

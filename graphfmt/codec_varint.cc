@@ -14,7 +14,7 @@ namespace {
 constexpr uint8_t kVarintTop = 0x80;
 constexpr size_t kVarintBytesMax = 5;
 
-// What is left of a list that is being decoded.
+// The rest of a list that is being decoded.
 struct VarintCursor {
   const uint8_t* at;
   const uint8_t* end;

@@ -23,7 +23,7 @@ struct CsrOptions {
 
 Outcome<EdgeListSummary> build_csr(const CsrOptions& options);
 
-// Of directories, only a CSR or an empty one may be overwritten by a CSR; EEXIST: another.
+// A directory may be overwritten by a CSR only if it is a CSR or empty; EEXIST: another.
 Outcome<void> may_become_csr(const std::string& dir);
 
 }  // namespace graphlane

@@ -26,7 +26,7 @@
 namespace graphlane {
 
 enum class EdgeFormat {
-  kAuto,     // read: what the name and the first bytes say
+  kAuto,     // read: from the name and the first bytes
   kSnap,     // text: SOURCE TARGET [WEIGHT] a line, '#' and '%' comments
   kBin,      // int32 pairs (with weights: int32, int32, float32), as GridGraph and X-Stream take them
   kU32,      // the same with uint32
@@ -43,7 +43,8 @@ enum class EdgeFormat {
   kLists,    // a directory: adjacency lists (lists.h)
 };
 
-// By name, as --from and --to take them: "snap" (or "txt"), "bin", "u32" and so on.
+// The format with this name, as --from and --to take them: "snap" (or "txt"), "bin", "u32" and so
+// on.
 Outcome<EdgeFormat> parse_edge_format(std::string_view name);
 std::string_view name_of(EdgeFormat format);
 

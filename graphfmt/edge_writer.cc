@@ -19,7 +19,7 @@ bool is_pipe_or_device(const std::string& path) {
   return ::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
-// Of a format that is text.
+// The delimiter of a text format.
 std::optional<char> text_delimiter(EdgeFormat format) {
   switch (format) {
     case EdgeFormat::kSnap:

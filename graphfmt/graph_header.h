@@ -35,7 +35,7 @@ constexpr WeightKind weight_kind(bool weighted, WeightType type) {
          : type == WeightType::kFloat64 ? WeightKind::kFloat64
                                         : WeightKind::kInt64;
 }
-// Of an arc's weight.
+// The size of an arc's weight.
 constexpr size_t weight_bytes(WeightKind kind) {
   return kind == WeightKind::kNone ? 0 : kind == WeightKind::kFloat32 ? 4 : 8;
 }
@@ -52,7 +52,7 @@ struct GraphHeader {
   static constexpr size_t kFilesMax = 12;
 
   GraphKind kind = GraphKind::kLists;
-  // Of an undirected graph, each edge stands in both ends' lists; a self-loop stands once.
+  // In an undirected graph, each edge stands in both ends' lists; a self-loop stands once.
   bool is_directed = true;
   CodecKind codec = CodecKind::kRaw;
   WeightKind weight = WeightKind::kNone;

@@ -43,7 +43,7 @@ uint64_t working_bytes(const MemoryPlan& plan, size_t run_bytes, size_t block_co
 Outcome<MemoryPlan> plan_memory(const GridOptions& options, size_t run_bytes, size_t block_count) {
   const uint64_t budget = options.memory_budget_bytes;
   MemoryPlan plan;
-  // What is sorted while it is read takes more.
+  // Input that is sorted while it is read takes more.
   const bool sorts = options.reading.simple || !options.reading.renumber_map.empty();
   plan.reader_bytes = sorts ? budget / 4 : std::min(kReaderBytesMax, budget / 8);
   for (const unsigned wanted = usable_threads(options.threads); plan.threads < wanted; ++plan.threads) {

@@ -29,7 +29,7 @@ struct ListPlace {
   friend bool operator==(const ListPlace&, const ListPlace&) = default;
 };
 
-// What an index has beside the lists' places.
+// The columns that an index has beside the lists' places.
 struct ListIndexShape {
   bool is_sparse = false;
   bool has_degrees = true;     // without: the codec's count() tells, from the list
@@ -38,7 +38,7 @@ struct ListIndexShape {
   friend bool operator==(const ListIndexShape&, const ListIndexShape&) = default;
 };
 
-// What an index of `codec` needs.
+// The columns that an index of `codec` needs.
 constexpr ListIndexShape list_index_shape(CodecKind codec, bool is_weighted, bool is_sparse = false) {
   const bool is_raw = codec == CodecKind::kRaw;
   return {.is_sparse = is_sparse, .has_degrees = true, .has_lengths = !is_raw,

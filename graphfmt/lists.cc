@@ -14,7 +14,7 @@ uint64_t piece_count(uint64_t size_bytes, uint64_t piece_bytes) {
 
 std::string_view prefix_of(Direction direction) { return direction == Direction::kOut ? "out" : "in"; }
 
-// Of a file that the header names, what it says of it, and the file's size is so.
+// The header's entry of a file that it names; EIO unless the file has the size in it.
 Outcome<GraphHeader::File> find_sound_file(const Lists& lists, const std::string& name) {
   const GraphHeader::File* const file = lists.header().find(name);
   const std::string path = lists.directory().path_of(name);

@@ -50,7 +50,7 @@ class Lists {
 
   // An undirected graph has one direction: kIn is kOut.
   const ListIndex& index(Direction direction) const { return side(direction).index; }
-  // Of the file that holds the direction's lists.
+  // The name of the file that holds the direction's lists.
   std::string file_name(Direction direction, ListPart part = ListPart::kLists) const {
     return list_file_name(own(direction), part);
   }
@@ -63,7 +63,7 @@ class Lists {
   // `bytes` is the whole piece. EIO: it is not what was written.
   Outcome<void> check_piece(Direction direction, ListPart part, uint64_t piece,
                             std::span<const uint8_t> bytes) const;
-  // The same, for who has a line of its own: whether it is.
+  // As check_piece(), for a caller with an error line of its own: whether it is sound.
   bool is_sound_piece(Direction direction, ListPart part, uint64_t piece, std::span<const uint8_t> bytes) const;
 
  private:

@@ -105,7 +105,7 @@ class ListsWriter : public ListSink {
 
  private:
   size_t bytes_max(const ListBatch& batch) const {
-    // Of each list the bound may be a byte more than of all together.
+    // The bound of each list may be a byte more than that of all together.
     return codec_.bytes_max(batch.neighbours.size()) + batch.vertices.size();
   }
 

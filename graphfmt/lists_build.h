@@ -43,7 +43,7 @@ struct ListsSummary {
 
 Outcome<ListsSummary> build_lists(const ListsOptions& options);
 
-// Of directories, only a stored graph or an empty one may be overwritten by one; EEXIST: another.
+// A directory may be overwritten by a stored graph only if it is one or empty; EEXIST: another.
 Outcome<void> may_become_stored_graph(const std::string& dir);
 
 }  // namespace graphlane

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kNpyMagic("\x93NUMPY\x01\x00", 8);
 constexpr size_t kNpyBufferBytes = size_t{1} << 20;
 
-// What stands behind `'key':` in the header.
+// The text behind `'key':` in the header.
 std::string_view npy_value(std::string_view header, std::string_view key) {
   const size_t at = header.find(key);
   if (at == std::string_view::npos) return {};

@@ -29,7 +29,8 @@ class NpyWriter {
 
 class NpyReader {
  public:
-  // Of one dimension, in this machine's byte order and one of these types: '<i4', '<u4', '<i8', '<u8', '<f4', '<f8'.
+  // Opens an array of one dimension, in this machine's byte order and one of these types: '<i4',
+  // '<u4', '<i8', '<u8', '<f4', '<f8'.
   static Outcome<NpyReader> open(const std::string& path);
 
   uint64_t count() const { return count_; }

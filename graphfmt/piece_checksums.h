@@ -26,7 +26,7 @@ class PieceChecksums {
   }
 
   const std::vector<uint32_t>& all() const { return checksums_; }
-  // Of the checksums themselves.
+  // The checksum of the checksums themselves.
   uint32_t checksum() const { return crc32c_extend(0, checksums_.data(), checksums_.size() * sizeof(uint32_t)); }
 
  private:

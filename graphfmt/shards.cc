@@ -40,7 +40,7 @@ class ShardFile {
     return file;
   }
 
-  // What is put is written by settle(), or by close().
+  // settle() or close() writes it.
   template <class T>
   void put(T value) {
     buffer_.append(reinterpret_cast<const char*>(&value), sizeof value);

@@ -19,7 +19,7 @@ namespace graphlane {
 inline constexpr uint32_t kShardsMax = 2048;
 
 struct ShardsOptions {
-  EdgeListOptions list;    // what is read, and how; its memory budget is that of all; weights are float32
+  EdgeListOptions list;    // the input, and how it is read; its memory budget is that of all; weights are float32
   std::string output;      // a directory
   std::string name;        // what the files begin with
   uint32_t shards = 0;     // 0: as many as GraphChi would choose with 1 GiB
@@ -36,7 +36,7 @@ struct ShardsSummary {
 
 Outcome<ShardsSummary> build_shards(const ShardsOptions& options);
 
-// Of directories, only shards or an empty one may be overwritten by shards; EEXIST: another.
+// A directory may be overwritten by shards only if it holds shards or is empty; EEXIST: another.
 Outcome<void> may_become_shards(const std::string& dir);
 
 // The shards in a directory. EINVAL: there are none, or several numbers of them.

@@ -52,7 +52,7 @@ struct ResultColumn {
 struct AlgorithmResult {
   // The first is the algorithm's own; empty where no values were wanted.
   std::vector<ResultColumn> columns = {};
-  // What text files have for -1 and infinity, in the first column. Empty: the number.
+  // The text for -1 and infinity in text files, in the first column. Empty: the number.
   std::string unreached = {};
   Json summary = Json::object();  // the members' order is the one to print
   RunStats stats = {};

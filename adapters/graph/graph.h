@@ -74,11 +74,11 @@ class Graph {
     return sides_[side == EdgeSide::kIn && is_directed() ? 1 : 0];
   }
   PageReader& pages() const { return *pages_; }
-  // Of an arc's weight in its file; and numbers from the file's bytes.
+  // The size of an arc's weight in its file; and numbers from the file's bytes.
   size_t weight_bytes() const { return graphlane::weight_bytes(header().weight); }
   void read_weights(const std::byte* from, std::span<double> to) const;
 
-  // Of the direction's list file.
+  // The size of the direction's list file.
   uint64_t list_bytes(EdgeSide side) const { return this->side(side).lists->size_bytes(); }
   PagedFiles::Moved moved() const { return files_.moved(); }
 

@@ -16,7 +16,7 @@ struct RunStats {
   double open_seconds = 0;     // header, index, and lists of a graph in memory
   double run_seconds = 0;      // the algorithm
 
-  // Of a run that has several parts; the seconds and the devices' work are of the whole.
+  // Adds a part of a run; the caller sets the seconds and the devices' work for the whole.
   RunStats& operator+=(const RunStats& part) {
     iterations += part.iterations;
     vertices_run += part.vertices_run;

@@ -41,7 +41,7 @@ class ActiveSet {
   }
   void activate_all() { next_is_all_ = true; }
 
-  // Of this iteration.
+  // Whether it is active in this iteration.
   bool is_active(uint32_t vertex) const {
     return (now_[vertex / kWordBits].load(std::memory_order_relaxed) >> vertex % kWordBits & 1) != 0;
   }
@@ -53,7 +53,7 @@ class ActiveSet {
   uint64_t word(uint64_t index) const { return now_[index].load(std::memory_order_relaxed); }
   uint64_t word_count() const { return word_count_; }
 
-  // What was activated becomes what is active.
+  // Makes the activated vertices the active ones.
   void advance() {
     clear_now();
     std::swap(now_, next_);

@@ -6,7 +6,7 @@
 //   run(ctx, v)                       once in an iteration for each active vertex. Sees its own state; asks
 //                                     for lists with ctx.request_vertices()
 //   run_on_vertex(ctx, v, list)       a list that v has asked for is there (ListView)
-//   run_on_message(ctx, v, message)   for `using Message`; of vertices that are not active, too
+//   run_on_message(ctx, v, message)   for `using Message`; also for vertices that are not active
 //   run_on_iteration_end(ctx, v)      for vertices that asked for it with ctx.notify_iteration_end(v)
 //   begin_iteration(engine)           by one thread, before each: kActive, kAll (every vertex runs) or kStop
 //   end_iteration(engine)             by one thread, after each
@@ -153,7 +153,7 @@ class Engine {
   std::atomic<bool> failed_{false};
 };
 
-// What vertex programs can ask for; one of each worker.
+// The requests that vertex programs can make; one context for each worker.
 template <class Program>
 class Engine<Program>::Context final : private ListLoader::Sink {
  public:

@@ -111,7 +111,7 @@ void ListLoader::add_piece(const Ask& ask, bool is_weights, Join* join) {
 }
 
 void ListLoader::begin() {
-  // What on_list() asks for comes behind.
+  // Lists that on_list() asks for are appended.
   for (size_t i = 0; i < empty_.size() && !error_; ++i) give_from_memory(Ask(empty_[i]));
   empty_.clear();
   if (asked_.empty() || error_) return;
@@ -308,7 +308,7 @@ void ListLoader::give_joined(Join& join) {
   free_joins_.push_back(&join);
 }
 
-// Of a graph in memory, or a list that is empty.
+// Gives a list of a graph in memory, or an empty list.
 void ListLoader::give_from_memory(const Ask& asked) {
   Ask ask = asked;
   ListView list;

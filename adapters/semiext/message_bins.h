@@ -5,7 +5,8 @@
 //                      │ full
 //   range 0    inbox: bundles       token: only its holder runs, or delivers to, the range's vertices
 //
-// So no vertex's state needs a lock, and what a range's vertices are told touches a range's memory only.
+// So no vertex's state needs a lock, and delivery to a range's vertices touches that range's memory
+// only.
 //
 // A bundle is a sequence of {message, count, count targets}: a multicast is in it once.
 //

@@ -56,7 +56,8 @@ class Neighbourhoods {
   std::unordered_map<VertexId, Open> open_;
 };
 
-// The first place from `from` on whose value is `value` or more; both ascend. Steps double, as one of two lists is often much longer.
+// The first place from `from` on with a value of `value` or more; both ascend. Steps double, as one
+// of two lists is often much longer.
 template <class ValueAt>
 size_t advance_to(size_t from, size_t size, uint64_t value, const ValueAt& value_at) {
   size_t step = 1, to = from;

@@ -1,4 +1,4 @@
-// What the programs in programs/ share: their place in the registry, and arrays of vertex state.
+// Shared by the programs in programs/: their place in the registry, and arrays of vertex state.
 #pragma once
 
 #include <atomic>

@@ -16,7 +16,7 @@ constexpr size_t kRawBytes = size_t{512} << 10;
 constexpr size_t kHeadBytes = size_t{64} << 10;
 constexpr size_t kMagicBytes = 16;
 
-// What shows the damage at more length.
+// A command that shows the damage at more length.
 std::string_view test_command(Compression compression) {
   switch (compression) {
     case Compression::kGzip: return "gzip -t";
@@ -52,7 +52,7 @@ Outcome<std::unique_ptr<ByteSource>> ByteSource::open(const std::string& path, s
     if (!decoder) return make_error(EINVAL, "{}: {}", source->name_, decoder.error().text);
     source->decoder_ = std::move(*decoder);
   }
-  // What follows is the first read; its bytes are given once more.
+  // The first read follows; its bytes are given once more.
   source->head_taken_ = 0;
   auto count = source->decoder_ ? source->decode(source->head_.data(), kHeadBytes)
                                 : source->read_file(source->head_.data(), kHeadBytes);

@@ -114,7 +114,7 @@ std::optional<std::string> split_line(std::string_view line, const ColumnsDialec
     if (columns.count == dialect.target) columns.target = unquoted(column, columns.target_scratch);
     if (weighted && columns.count == dialect.weight) columns.weight = column;
     if (cutter.ended) break;
-    // Nobody asks what stands behind, nor how much.
+    // The columns behind are not needed, nor their number.
     if (dialect.column_count == 0 && columns.count == last && !dialect.quoted) break;
   }
   if (columns.weight.size() >= 2 && columns.weight.front() == '"') {

@@ -28,7 +28,7 @@ struct ColumnsDialect {
 // `records` as for parse_snap().
 SnapParsed parse_columns(std::string_view text, const ColumnsDialect& dialect, char* records);
 
-// The same lines with vertices that may be any words. An edge is, in `names`:
+// As above, with vertices that may be any words. An edge is, in `names`:
 //
 //   uint32 length, source | uint32 length, target | weight, if weighted: its type's bytes
 //

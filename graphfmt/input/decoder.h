@@ -17,7 +17,8 @@ namespace graphlane {
 
 enum class Compression { kNone, kGzip, kXz, kLzma, kZstd, kBzip2, kLz4, kZlib };
 
-// What the first bytes of a file, or of a member, say; kZlib has no magic to tell. `head` may be short.
+// The compression that the first bytes of a file, or of a member, show; kZlib has no magic. `head`
+// may be short.
 Compression compression_of(std::string_view head);
 std::string_view name_of(Compression compression);
 

@@ -1,5 +1,5 @@
-// What read_edges() is made of: a reader for each kind of input. Text and binary
-// lists go through an assembly line (line.h) whose item is a piece of the file.
+// The parts of read_edges(): a reader for each kind of input. Text and binary lists go through an
+// assembly line (line.h) whose item is a piece of the file.
 //
 //   ByteSource ─▶ sniff ─▶ TextPlan ─▶ read_text ─┐                  ┌▶ MirrorSink ─▶ SimpleSink ─▶ the user's sink
 //                      └─▶ layout ──▶ read_binary ┼─ numbers ────────┤
@@ -14,8 +14,8 @@
 
 namespace graphlane {
 
-// Where edges go whose vertices are words yet: as parse_names() writes them. One call at a time, in
-// the order of the file.
+// The target of edges whose vertices are still words, as parse_names() writes them. One call at a
+// time, in the order of the file.
 class NameSink {
  public:
   virtual ~NameSink() = default;
@@ -28,7 +28,7 @@ struct EdgeTarget {
   NameSink* names = nullptr;
 };
 
-// What a reader saw. Notes: what the user should know.
+// A reader's summary. Notes: what the user should know.
 using ReadResult = Outcome<EdgeListSummary>;
 
 ReadResult read_text(ByteSource& source, const TextPlan& plan, const EdgeListOptions& options, const EdgeTarget& target);

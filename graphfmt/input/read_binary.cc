@@ -168,7 +168,7 @@ class BinaryReader {
       for (unsigned end = 0; end < 2; ++end) {
         char* const text = at + sizeof(uint32_t);
         const uint64_t vertex = vertex_at(from, layout_.vertex_bytes, end);
-        // What is called int32 may be below 0.
+        // A column that is called int32 may be below 0.
         char* const behind = options_.format == EdgeFormat::kBin
                                  ? std::to_chars(text, text + kNameMax, static_cast<int32_t>(vertex)).ptr
                                  : std::to_chars(text, text + kNameMax, vertex).ptr;

@@ -47,7 +47,7 @@ constexpr ForeignMagic kForeignBinary[] = {
     {0, "MATLAB 5.0 MAT-file"sv, "a MATLAB file", "write it as Matrix Market with scipy.io.mmwrite"},
 };
 
-// By three bytes or fewer, or by words: where text is expected.
+// Magics of three bytes or fewer, or words: where text is expected.
 constexpr ForeignMagic kForeignText[] = {
     {0, "\x1f\x9d"sv, "compress data", "`zcat {} | graphlane convert - OUT` reads it"},
     {0, "ORC"sv, "an ORC file", "write its columns as CSV"},
@@ -110,7 +110,7 @@ T number_at(const char* at) {
   return number;
 }
 
-// A weight that somebody would give an edge.
+// A weight that a user would plausibly give an edge.
 bool is_likely_weight(const char* at, WeightType type) {
   if (type == WeightType::kInt64) return std::abs(number_at<int64_t>(at) / 2) < int64_t{1} << 60;
   const double value = type == WeightType::kFloat32 ? double{number_at<float>(at)} : number_at<double>(at);

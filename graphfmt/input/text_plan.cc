@@ -332,7 +332,7 @@ class TextPlanner {
     if (options_.vertices != 0 && options_.vertices < declared) {
       return at_line(lines_.count(), fmt::format("{} vertices are more than --vertices {}", declared, options_.vertices));
     }
-    // What is beyond it is damage.
+    // A vertex beyond it is damage.
     if (plan_.target_offset == 0) numbers().vertices = declared;
     return {};
   }

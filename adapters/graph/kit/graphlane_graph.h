@@ -23,7 +23,7 @@ extern "C" {
 
 typedef struct graphlane_graph graphlane_graph;
 
-/* Of an undirected graph both are the same. */
+/* Both are the same in an undirected graph. */
 enum graphlane_side { GRAPHLANE_OUT = 0, GRAPHLANE_IN = 1 };
 
 /* Zeros are the defaults. */
@@ -37,7 +37,7 @@ struct graphlane_graph_options {
 int graphlane_graph_open(const char *path, const struct graphlane_graph_options *options, graphlane_graph **graph);
 /* No other thread uses it any more. NULL is allowed. */
 void graphlane_graph_close(graphlane_graph *graph);
-/* Of the last function that failed in this thread; until the next one fails. */
+/* The message of the last function that failed in this thread; until the next one fails. */
 const char *graphlane_graph_error(void);
 
 uint64_t graphlane_graph_vertex_count(const graphlane_graph *graph);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int32_t kNoLevel = -1;
 
-// Of one source.
+// The counts of one source.
 struct PathCounts {
   std::vector<int32_t> level;
   std::vector<double> paths;

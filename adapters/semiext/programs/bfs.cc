@@ -91,7 +91,7 @@ class Bfs {
   }
 
  private:
-  // What guides the choice; two workers may both count a vertex.
+  // Guides the choice; two workers may both count a vertex.
   struct Found {
     uint64_t out_arcs = 0;
     uint64_t in_arcs = 0;

@@ -1,6 +1,6 @@
-// PageRank by what changed: a vertex whose rank has more to come takes it, and sends its neighbours their shares of it
-// (FlashGraph §4). Vertices settle at different times, and fewer and fewer lists are read. To the fixpoint only:
-// what is never sent adds up to less than --tolerance.
+// PageRank by changes: a vertex whose rank has more to come takes it, and sends its neighbours
+// their shares of it (FlashGraph §4). Vertices settle at different times, and fewer and fewer lists
+// are read. To the fixpoint only: the shares that are never sent add up to less than --tolerance.
 #include "adapters/semiext/program.h"
 
 namespace graphlane::semiext {
@@ -16,7 +16,8 @@ class DeltaPageRank {
       : graph_(graph),
         options_(options),
         tolerance_(options.tolerance.value_or(kDeltaTolerance)),
-        // What stays below it, at every vertex and all that would follow from it, is half of the tolerance.
+        // The rest that stays below it, with all that would follow, is half of the tolerance over
+        // all vertices.
         least_((1 - options.damping) * tolerance_ / (2 * std::max<double>(1, graph.vertex_count()))),
         rank_(graph.vertex_count()),
         coming_(graph.vertex_count(), (1 - options.damping) / std::max<double>(1, graph.vertex_count())),

@@ -1,6 +1,6 @@
-// Scan statistics: the edges among a vertex and its neighbours, of the graph as an undirected one without loops and
-// duplicates. Where only the ten largest are wanted, vertices run by descending degree, and one whose d neighbours
-// could not have that many edges is not computed (FlashGraph §3.7).
+// Scan statistics: the edges among a vertex and its neighbours, of the graph as an undirected one
+// without loops and duplicates. For the ten largest alone, vertices run by descending degree. A
+// vertex whose d neighbours could not have that many edges is not computed (FlashGraph §3.7).
 #include <numeric>
 
 #include "adapters/semiext/programs/triangle_program.h"
