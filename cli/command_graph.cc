@@ -34,7 +34,7 @@ struct ConvertCommand {
   uint32_t partitions = 0;
   uint32_t threads = 0;
   std::optional<uint64_t> memory_bytes;
-  std::string codec = "varint";
+  std::string codec;  // empty: varint
 };
 
 // A wrong command line that the parser alone could not know.
@@ -124,7 +124,7 @@ Outcome<void> to_list(const ConvertCommand& options, const std::string& path) {
 Outcome<void> to_lists(const ConvertCommand& options, const std::string& path) {
   const EdgeListOptions input = list_options(options, path, kSortingMemory);
   const auto notes = convert_to_lists(
-      {.input = input, .codec = options.codec, .overwrite = options.overwrite, .path = path, .shown = options.output});
+      {.input = input, .codec = options.codec.empty() ? "varint" : options.codec, .overwrite = options.overwrite, .path = path, .shown = options.output});
   if (!notes) return notes.error();
   print_notes(options.input, *notes);
   return {};
@@ -219,6 +219,10 @@ WeightType kept_weights(const ConvertCommand& options) {
   }
 }
 
+bool is_binary_list(EdgeFormat format) {
+  return format == EdgeFormat::kBin || format == EdgeFormat::kU32 || format == EdgeFormat::kU64;
+}
+
 // A conflict between the options; empty: none.
 std::string convert_usage(const ConvertCommand& options) {
   if (options.output == "-" && is_graph_directory(options.to)) {
@@ -228,19 +232,18 @@ std::string convert_usage(const ConvertCommand& options) {
   if (!is_graph_directory(options.to) && !is_written_format(options.to)) {
     return fmt::format("--to {}: a format that is read, but not written", name_of(options.to));
   }
-  if (options.output == "-" && ::isatty(STDOUT_FILENO) != 0 && name_of(options.to).find_first_of("0b") == 0) {
+  if (options.output == "-" && ::isatty(STDOUT_FILENO) != 0 && is_binary_list(options.to)) {
     return "standard output is a terminal: --to snap is readable there";
   }
   if (options.partitions != 0 && options.to != EdgeFormat::kGrid && options.to != EdgeFormat::kShards) {
     return "-p is for grids and shards";
   }
   const EdgeColumns& columns = options.list.columns;
-  const bool is_text = options.list.format != EdgeFormat::kBin && options.list.format != EdgeFormat::kU32 &&
-                       options.list.format != EdgeFormat::kU64;
-  if (!is_text && (columns.source != 0 || columns.delimiter != 0 || columns.header)) {
+  if (is_binary_list(options.list.format) && (columns.source != 0 || columns.delimiter != 0 || columns.header)) {
     return "--columns, --delimiter and --header are for text";
   }
   if (options.no_blocks && options.to != EdgeFormat::kGrid) return "--no-blocks is for grids";
+  if (!options.codec.empty() && options.to != EdgeFormat::kLists) return "--codec is for lists";
   if (options.list.renumber_map == "-") return "--renumber -: the map is a file";
   if (options.list.vertices > options.list.vertex_count_max) {
     return fmt::format("--vertices {}: a {} has at most {}{}", options.list.vertices, name_of(options.to),
@@ -381,16 +384,9 @@ void add_convert(Parser& parser) {
       "convert", "turn an edge list into a GridGraph grid, GraphChi's shards, adjacency lists, a CSR of numpy, or another list",
       "graphlane convert -p 8 soc-LiveJournal1.txt.gz graphs/livejournal\n"
       "  graphlane convert --columns 2,3 --header --to u32 calls.csv.zst calls.u32\n\n"
-      "Formats of IN, plain or compressed by gzip, xz, zstd, bzip2 or lz4. Without --from the name\n"
-      "and the first bytes decide.\n"
-      "  snap              text, a pair of vertex numbers a line\n"
-      "  csv, tsv          text in columns, which may be quoted\n"
-      "  mtx               Matrix Market\n"
-      "  konect, dimacs    KONECT's out.*, DIMACS .gr\n"
-      "  metis             a line of neighbours for each vertex\n"
-      "  bin, u32, u64     pairs of int32, uint32, uint64\n"
-      "  grid, csr, shards, lists   what --to makes, made back\n"
-      "mtx, konect, dimacs and metis count vertices from 1; they are 0 to n-1 then.");
+      "FORMAT, plain or compressed by gzip, xz, zstd, bzip2 or lz4: snap, csv, tsv, mtx (Matrix Market),\n"
+      "konect, dimacs, metis; bin, u32, u64 (pairs of int32, uint32, uint64); grid, csr, shards and lists,\n"
+      "as --to makes them. Without --from the name and the first bytes decide.");
   EdgeListOptions& list = options->list;
   list.format = EdgeFormat::kAuto;
   command->add_option("IN", options->input, "edge list; -: standard input")->required();

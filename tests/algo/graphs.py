@@ -54,7 +54,9 @@ class StoredGraph:
         """By `graphlane convert --to lists`."""
         path = directory / f"{self.name}-{codec}"
         if not path.exists():
-            flags = ["--from", "bin", "--to", "lists", "--codec", codec, "--vertices", str(self.vertex_count)]
+            # A star whose arcs all end at vertex 0 looks like pairs of 64-bit numbers.
+            flags = ["--from", "bin", "--as-given", "--to", "lists", "--codec", codec,
+                     "--vertices", str(self.vertex_count)]
             flags += [] if self.directed else ["--undirected"]
             flags += [] if self.weights is None else ["--weighted"]
             flags += ["--simple"] if self.only_loops else []

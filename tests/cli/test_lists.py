@@ -112,5 +112,5 @@ def test_only_a_stored_graph_is_replaced(graphlane, refused, edges, tmp_path):
 
 
 def test_options_of_lists_alone_are_refused_elsewhere(graphlane, edges, tmp_path):
-    assert graphlane("convert", "--simple", "--to", "grid", edges, tmp_path / "out", check=False).returncode == 2
+    assert graphlane("convert", "--codec", "raw", "--to", "grid", edges, tmp_path / "out", check=False).returncode == 2
     assert graphlane("convert", "--to", "lists", "--codec", "zip", edges, tmp_path / "out", check=False).returncode == 2

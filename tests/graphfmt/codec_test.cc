@@ -172,7 +172,7 @@ TEST_P(EachCodecTest, NoiseIsAnErrorOrAListBelowTheLimit) {
 }
 
 TEST_P(EachCodecTest, ASumBeyond32BitsIsAnError) {
-  if (codec_.has_fixed_length()) GTEST_SKIP() << "raw has no sums";
+  if (codec_.has_fixed_length()) GTEST_SKIP() << "not applicable: raw has no sums";
   // 100 times the largest difference; in `simd` 4 bytes each, in `varint` 5.
   const size_t count = 100;
   ListBytes bytes;
