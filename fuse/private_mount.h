@@ -26,7 +26,7 @@ struct PrivateCommand {
   std::string program = {};  // the file that is executed; "": argv[0], by $PATH
 };
 
-// Runs the command with every volume mounted over its own directory; its exit status
+// Runs the command with every volume mounted over its own directory. Returns its exit status
 // as env(1) reports it: the command's own, 128 + n when signal n ended it, 126
 // or 127 when it could not be started. An Error: the private mount cannot be
 // made here, and the command was not started.

@@ -37,9 +37,9 @@ Outcome<void> write_proc_file(const char* path, const std::string& text) {
 
 // /dev/fuse has to be opened in the user namespace that mounts.
 //
-// In a user namespace without allow_other: the kernel then compares users. With it, it asks whether a
-// process belongs to that namespace; the daemon, which is outside, could not look at descriptors that
-// preloaded programs show it, and they would read through the kernel. There is no other user to allow.
+// In a user namespace without allow_other: the kernel then compares users. With allow_other it asks
+// whether a process belongs to that namespace. The daemon is outside: it could not look at descriptors
+// that preloaded programs show it, and they would read through the kernel. There is no other user to allow.
 Outcome<MountedDevice> mount_device(const Volume& volume, const MountOptions& options, bool has_users) {
   Fd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
   if (!device) return os_error(errno, "/dev/fuse", "no private mount: cannot open");

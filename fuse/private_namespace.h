@@ -25,8 +25,8 @@ struct PrivateNamespace {
   Outcome<void> mount(const Volume& volume, const MountOptions& options, int daemon_socket) const;
 };
 
-// This process's descriptors of what lies in the volumes, opened before they were mounted, show the mounts
-// from now on: its working directory, and what a shell has opened for it (< VOL/FILE).
+// Makes this process's descriptors of files in the volumes, opened before they were mounted, show the
+// mounts. Those are its working directory, and files that a shell has opened for it (< VOL/FILE).
 void renew_descriptors(const std::vector<std::shared_ptr<const Volume>>& volumes);
 
 }  // namespace graphlane

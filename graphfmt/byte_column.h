@@ -55,7 +55,7 @@ class ByteColumn {
   uint64_t sum(uint64_t first, uint64_t end) const;
   // Where in the table the items from `item` on begin.
   uint64_t table_from(uint64_t item) const;
-  // By how much `count` items' numbers exceed the 255 that stand for them, from `first` up to
+  // The excess of `count` items' numbers over the 255 that stand for them, from `first` up to
   // `end`.
   uint64_t excess(uint64_t first, uint64_t end) const;
   Outcome<void> check(const std::string& what, uint64_t base, bool has_starts);

@@ -18,7 +18,7 @@ struct ShareAnswer {
   uint64_t generation = 0;  // of the file
 };
 
-// What a server answers to a ShareRequest that it was sent.
+// A server's answer to a ShareRequest that it was sent.
 ShareAnswer receive_share_answer(Fd connection);
 
 // Asks the server of the volume that this run directory is of, by a stub's descriptor. The server

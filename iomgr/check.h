@@ -37,8 +37,8 @@ struct CheckReport {
 };
 
 struct CheckOptions {
-  // Closes files in state `open` with the size that their parts have, cuts parts that are longer
-  // than their file, removes what dead imports left, makes orphans readable in VOL/lost+found. Never
+  // Closes files in state `open` with the size that their parts have, and cuts parts that are longer
+  // than their file. Removes what dead imports left; makes orphans readable in VOL/lost+found. Never
   // touches another volume's parts, those that two stubs name, those that the stub's owner does
   // not own, or a file that is damaged.
   bool repair = false;

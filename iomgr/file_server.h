@@ -14,7 +14,7 @@
 //
 // **No user keeps others waiting.** Users that have asked are answered in turn. A connection that
 // says nothing has a second, and less where there are many. Then it makes room: the oldest one of
-// the user who has most of them goes first. A user has at most half of the links, and half of the
+// the user with most of them goes first. A user has at most half of the links, and half of the
 // scans, that others leave.
 //
 // Threads: one of its own, which is the only one to call the host; start() and the end belong to
@@ -125,7 +125,7 @@ class FileServer {
   std::thread thread_;
 };
 
-// To a client whose ticket is good; before anything that may take time.
+// Goes to a client with a good ticket; before anything that may take time.
 void send_proof(int connection, const Uuid& secret);
 
 // Whether the descriptor that a client shows is open for reading; tells without asking its

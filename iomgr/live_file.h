@@ -112,8 +112,9 @@ class LiveFile {
   // Whether the stub says `open`.
   bool is_open() const { return is_open_.load(std::memory_order_acquire); }
 
-  // To say `closed`: take change_count(), sync the parts; record_close(), which gives their records the next
-  // generation; sync_records(); then say_closed(), which gives it to the stub. close() is the last three.
+  // To say `closed`: take change_count() and sync the parts. Then call record_close(), which gives their
+  // records the next generation, sync_records(), and say_closed(), which gives it to the stub. close() is
+  // the last three.
   // EAGAIN: the size has changed since, or an OutsideWrite is under way. The stub keeps its mtime.
   uint64_t change_count() const { return change_count_.load(std::memory_order_acquire); }
   Result<void> close(uint64_t synced_change_count);

@@ -97,7 +97,7 @@ Outcome<Fd> LostAndFound::open_directory(bool make) const {
   struct stat root;
   if (::fstat(volume_.root_fd(), &root) != 0) return error(errno, "cannot read");
   if (make && ::mkdirat(volume_.root_fd(), kLostAndFound, 0700) == 0) {
-    // Else root would keep the entries from the volume's owner.
+    // The volume's owner must own it, also when root makes it, to see the entries.
     if (::geteuid() == 0 && ::fchownat(volume_.root_fd(), kLostAndFound, root.st_uid, root.st_gid,
                                        AT_SYMLINK_NOFOLLOW) != 0) {
       return error(errno, "cannot set the owner");

@@ -56,14 +56,6 @@
 //
 // Where the volume of a mount is served, the mount passes such a request on, and the connection back:
 //
-//   client ──ShareFetch──► ◄──ShareReply──  (copies)  ──SharePassed──► (no answer)
-//
-// **Showing.** Whose ticket is of a descriptor that is open for reading, in a MapRequest, gets one of the
-// stub with StubLock::kMapped: as long as he keeps it, nobody changes the file, and he may show its
-// pages in his memory. EBUSY: somebody does.
-//
-// Where the volume of a mount is served, the mount passes such a request on, and the connection back:
-//
 //   client ──ShareRequest──► mount ──PassedShareRequest──► server
 //          ◄──Reply + frames + connection──  ◄──Reply + frames──
 //

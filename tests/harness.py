@@ -19,7 +19,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("GRAPHLANE_BUILD", ROOT / "build/release"))
-# What `make` is to be told to build there.
+# The words that make `make` build there.
 BUILD_WORDS = [f"VARIANT={BUILD.name.removesuffix('-by-files')}", f"UNITY={0 if BUILD.name.endswith('-by-files') else 1}"]
 COMMAND_SECONDS_MAX = 120
 WAIT_SECONDS_MAX = 30

@@ -22,7 +22,7 @@
 // iteration's end. An iteration sees all that the one before wrote.
 //
 // Vertical parts (§3.8): an iteration runs every active vertex once for each of P parts, all of part 0
-// first; ctx.part_begin() and part_end() say of which neighbours the part is to ask for.
+// first. The part asks for the neighbours from ctx.part_begin() to part_end().
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Decoder: one compressed member at a time, by the codec's own library.
 //
-// Each library stops where a member ends and says so; what stands behind is the
-// caller's to judge (byte_source.h). libarchive was not taken for this reason: its
+// Each library stops where a member ends and says so. The caller judges the bytes
+// behind it (byte_source.h). Libarchive was not taken for this reason: its
 // gzip filter takes any bytes behind a member for the end of the file.
 //
 // Threads: one at a time.

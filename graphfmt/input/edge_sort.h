@@ -4,7 +4,7 @@
 //   next ◀─ merged, the first run first among equals: equal edges stay in the order of the input
 //
 // One run alone stays in memory. The spill file has no name, so nothing is left of it, however the
-// program ends. arc_sort.h sorts into adjacency lists; this one keeps whole edges with weights of any type.
+// program ends. This one keeps whole edges with weights of any type; arc_sort.h sorts into adjacency lists.
 //
 // Threads: one at a time.
 #pragma once

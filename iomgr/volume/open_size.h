@@ -1,4 +1,4 @@
-// What a file in state `open` is: the bytes that its parts hold, and those that they promised to hold.
+// The size of a file in state `open`: the bytes that its parts hold, and those that they promised to hold.
 //
 //   part 0   ████████████████████      N = 3: a write of five units was interrupted
 //   part 1   ████████████               ends first

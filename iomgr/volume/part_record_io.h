@@ -1,8 +1,8 @@
 // Part records and stubs' identities, read from descriptors and written to them.
 //
 // The record of a part lies in its attribute `user.graphlane`. Where the filesystem has no such
-// attributes (NFSv3, ramfs), it is the head of the file `parts/xx/<file id>.sum` beside the part, which
-// has the part's owner and mode. The first 4096 bytes of that file belong to the record; what follows is
+// attributes (NFSv3, ramfs), it is the head of the file `parts/xx/<file id>.sum` beside the part. That
+// file has the part's owner and mode. The first 4096 bytes of that file belong to the record; what follows is
 // left for the checksums of the data.
 //
 // A record is rewritten whole. On an attribute that is atomic; a reader of a `.sum` beside a writer may

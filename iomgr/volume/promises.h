@@ -1,4 +1,4 @@
-// What the parts' records promise of a file's size (open_size.h), read and written.
+// The parts' promises of a file's size (open_size.h), read from their records and written there.
 //
 // D and R rise when the file is synced or closed, and fall before its parts become shorter. So a
 // reader that looks at sizes first and at records then never takes a file for damaged that was cut

@@ -1,4 +1,4 @@
-// What vertex programs may do: lists, parts of lists, messages, notifications, orders, vertical parts, errors.
+// The abilities of vertex programs: lists, parts of lists, messages, notifications, orders, vertical parts, errors.
 #include "adapters/semiext/engine.h"
 
 #include <gtest/gtest.h>

@@ -20,14 +20,14 @@ class StoredGraph:
     _made: dict = field(default_factory=dict)
 
     def once(self, key, make):
-        """What is made of the graph, made once."""
+        """Makes something of the graph, once."""
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
 
     @property
     def arcs(self) -> np.ndarray:
-        """Of an undirected graph each edge in both directions, a loop once."""
+        """All arcs; an undirected graph has each edge in both directions, a loop once."""
         if self.only_loops:
             return NONE
         return self.once("arcs", lambda: self._doubled(self.edges))
@@ -51,7 +51,7 @@ class StoredGraph:
         return int(np.bincount(self.arcs[:, 0]).argmax())
 
     def store(self, graphlane, directory: Path, codec: str) -> Path:
-        """By `graphlane convert --to lists`."""
+        """Stores it by `graphlane convert --to lists`."""
         path = directory / f"{self.name}-{codec}"
         if not path.exists():
             # A star whose arcs all end at vertex 0 looks like pairs of 64-bit numbers.

@@ -25,7 +25,7 @@ def bfs_levels(graph, source: int) -> np.ndarray:
 
 
 def bfs_parents(graph, source: int) -> np.ndarray:
-    """Of each vertex the lowest one of the level before that has an arc to it; -1: not reached."""
+    """For each vertex the lowest one of the level before that has an arc to it; -1: not reached."""
     levels = bfs_levels(graph, source)
     start, end = graph.arcs.T
     tree = (levels[end] >= 1) & (levels[start] == levels[end] - 1)
@@ -62,13 +62,13 @@ def pagerank_limit(graph) -> np.ndarray:
 
 
 def distances(graph, source: int) -> np.ndarray:
-    """By Dijkstra; float64 sums of float32 weights."""
+    """Dijkstra; float64 sums of float32 weights."""
     weights = graph.arc_weights.astype(np.float64) if graph.arc_weights is not None else None
     return np.array(directed(graph).distances(source=source, mode="out", weights=weights)[0], dtype=np.float64)
 
 
 def triangles(graph) -> np.ndarray:
-    """Of each vertex: igraph's share of connected pairs of neighbours, times the pairs."""
+    """For each vertex: igraph's share of connected pairs of neighbours, times the pairs."""
     undirected = simple(graph)
     degree = np.array(undirected.degree(), dtype=np.float64)
     share = np.array(undirected.transitivity_local_undirected(mode="zero"))

@@ -1,4 +1,4 @@
-"""What `graphlane algo` says, writes and refuses."""
+"""The messages, results and refusals of `graphlane algo`."""
 
 import json
 import os

@@ -98,7 +98,7 @@ def path(graphlane, tmp_path_factory):
 
 
 def sorted_lists(side):
-    """Of each vertex, its neighbours ascending."""
+    """For each vertex, its neighbours ascending."""
     own, other = GRAPH.arcs[:, side], GRAPH.arcs[:, 1 - side]
     order = np.lexsort([other, own])
     return np.split(other[order], np.searchsorted(own[order], np.arange(1, GRAPH.vertex_count)))

@@ -121,7 +121,7 @@ def test_a_repair_deletes_nothing_of_what_is_elsewhere(graphlane, volume, large,
 
 
 def test_a_repair_of_a_copy_of_the_directory_deletes_nothing(graphlane, volume, large, tmp_path):
-    """Of yesterday's: what was made since has no stub there."""
+    """A copy of yesterday: files made since have no stub there."""
     made = volume()
     graphlane("import", large, made.path / "old")
     run("cp", "-a", made.path, tmp_path / "copy")
@@ -229,7 +229,7 @@ def test_no_users_tree_stops_root(root, graphlane, volume, large, open_tmp):
 
 
 def test_no_users_filesystem_stops_root(root, fuse, graphlane, volume, large):
-    """Of FUSE, which root may not read: the kernel answers so before it asks the server."""
+    """A FUSE filesystem, which root may not read: the kernel answers so before it asks the server."""
     made = volume()
     graphlane("import", large, made.path / "large")
     users = made.path / "users"

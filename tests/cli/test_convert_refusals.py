@@ -1,4 +1,4 @@
-"""What graphlane convert says of inputs that it does not take: graphfmt/input/README.md shows the same table."""
+"""The messages of graphlane convert for inputs that it refuses: graphfmt/input/README.md shows the same table."""
 
 import bz2
 import gzip

@@ -1,5 +1,5 @@
-"""A file in state `open` whose parts are shorter than they were: it is damaged, and nobody takes the rest for
-all of it, or zeros for what is missing."""
+"""A file in state `open` with parts that are shorter than they were is damaged. No reader takes the rest for all
+of it, or zeros for the missing bytes."""
 
 import errno
 import os
@@ -120,7 +120,7 @@ def in_another_boot(tmp_path, *words):
 
 
 def test_after_a_power_cut_only_what_was_synced_is_missed(root, graphlane, made, content, tmp_path):
-    """What was not may be lost then: the file is the prefix that is there."""
+    """Bytes that were not synced may be lost then: the file is the prefix that is there."""
     write_without_mount(graphlane, made, tmp_path / "source")
     cut = 10 * DEPTH
     os.truncate(parts_of(made)[1], cut)

@@ -1,4 +1,4 @@
-"""A .graphlane that somebody makes in a folder of others decides nothing for them
+"""A .graphlane that a user makes in a folder of others decides nothing for them
 (iomgr/volume/found_volume.h)."""
 
 import json
@@ -22,7 +22,7 @@ def as_user(user, *words, **options) -> subprocess.CompletedProcess:
 @pytest.fixture
 def shared(root, graphlane, volume, open_tmp):
     """Root's volume with a folder for all, `pub`, where OTHER has planted a .graphlane of the same
-    volume on devices of his own; both folders, and those devices."""
+    volume on OTHER's own devices; both folders, and those devices."""
     made = volume(device_count=2, depth="64K", stripe=["*.col"])
     (open_tmp / "a.col").write_bytes(CONTENT)
     pub = made.path / "pub"

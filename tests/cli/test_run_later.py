@@ -1,4 +1,4 @@
-"""Volumes that nobody foresaw when the command began: mounted before a program gets a descriptor, or becomes a
+"""Volumes that were not foreseen when the command began: mounted before a program gets a descriptor, or becomes a
 program that the preload library is not in."""
 
 import os
@@ -74,7 +74,7 @@ def test_without_a_mount_a_static_child_is_refused(graphlane, show, elsewhere, t
     result = graphlane("run", "--no-mount", "--", "sh", "-c", text, cwd="/", check=False)
     assert result.stdout == "125\n"
     assert "statically linked" in result.stderr and "without --no-mount" in result.stderr
-    # One that is about no volume runs.
+    # A program that meets no volume runs.
     plain = graphlane("run", "--no-mount", "--", "sh", "-c", f"{show} {tmp_path}/reversed", cwd="/")
     assert plain.stdout == (tmp_path / "reversed").read_text()
 

@@ -121,7 +121,7 @@ def test_from_the_working_directory(shows, show, striped, where, word):
 def test_on_a_descriptor(graphlane, shows, show, striped, tmp_path):
     with open(striped.path / "data", "rb") as data:
         shows(show, stdin=data)
-    # By another number, and passed on.
+    # The descriptor has another number, and is passed on.
     script = f"exec 7< {striped.path}/data; exec {graphlane.program} run -- sh -c '{show} <&7'"
     assert subprocess.run(["sh", "-c", script], capture_output=True, cwd="/").stdout == (
         tmp_path / "data").read_bytes()

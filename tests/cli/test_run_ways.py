@@ -16,7 +16,7 @@ USER = 65534
 
 
 class Place:
-    """Where one user works: the program, a volume of his with `data`, and who he is."""
+    """A user's place: the program, a volume of that user with `data`, and the user's id."""
 
     def __init__(self, at, uid, library):
         self.at, self.uid = at, uid
@@ -58,7 +58,7 @@ def place(request, graphlane, fuse, root, open_tmp):
 
 
 def way_of(result) -> tuple[str, int]:
-    """What the one report says of the one file."""
+    """How the one report says that the one file was read: the way, and the bytes."""
     assert result.returncode == 0, result.stderr
     (line,) = result.stdout.splitlines()
     (file,) = json.loads(line)["files"]

@@ -1,4 +1,4 @@
-"""What Graphlane opens by itself is a regular file, or an error at once, whatever lies there."""
+"""Graphlane opens by itself only a regular file; whatever else lies there is an error at once."""
 
 import os
 import random

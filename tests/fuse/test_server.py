@@ -64,7 +64,7 @@ def get_ticket(fd: int) -> tuple[bytes, bytes, bytes]:
 
 
 def ask_by(connection, ticket: bytes, question=READ, shown=()) -> tuple[bytes, bytes, list[int]]:
-    """What is sent as a proof, as a reply, and along; b"": nothing, and the connection has ended."""
+    """The proof, the reply, and the descriptors sent along; b"": nothing, and the connection has ended."""
     socket.send_fds(connection, [REQUEST.pack(question, 0, ticket)], shown)
     try:
         first = connection.recv(1 << 20)
@@ -259,7 +259,7 @@ def as_nobody(work) -> int:
 
 
 def test_another_users_ticket_is_refused(root, asking):
-    """Who has taken the name elsewhere, and carries what it is told to the real server."""
+    """A process that has taken the name elsewhere carries the tickets to the real server."""
     _, at, _, ask = asking
     with open(at / "data", "rb") as file:
         name, ticket, secret = get_ticket(file.fileno())
@@ -392,7 +392,7 @@ def test_a_strangers_file_that_cannot_be_closed_keeps_nobody_waiting(
                     named, ticket, secret = get_ticket(file.fileno())
                     with connect(named) as connection:
                         assert ask_by(connection, ticket)[0] == secret
-                # Whoever goes on so is not listened to any more.
+                # A client that goes on so is not listened to any more.
                 assert [tell("strange") for _ in range(3)] == ["None"] * 3
             tell("close own")
             graphlane("umount", at, timeout=20)

@@ -1,4 +1,4 @@
-"""Who has taken a server's name is told nothing, shown nothing, and believed nothing
+"""A process that has taken a server's name is told nothing, shown nothing, and believed nothing
 (iomgr/server_protocol.h, "Authentication")."""
 
 import array
@@ -15,7 +15,7 @@ from mounts import striped  # noqa: F401, a fixture
 USER, OTHER = 65533, 65532
 SECONDS_MAX = 60
 
-# Takes argv[1], an abstract name, and does argv[2] to whoever comes: for each, a line that says what
+# Takes argv[1], an abstract name, and does argv[2] to each client: for each, a line that says what
 # came. Sends what it says with a descriptor of its own, of a file that says "stolen".
 SQUATTER = """
 import array, os, socket, struct, sys
@@ -46,8 +46,8 @@ while True:
 
 @pytest.fixture
 def elsewhere(root, graphlane, fuse, striped, open_tmp):
-    """A mount whose daemon is in another network namespace, with a file of USER's that nobody else may
-    read, and its content; what the kernel has of it is gone."""
+    """A mount with its daemon in another network namespace, a file that only USER may read, and its
+    content; the kernel's pages of it are gone."""
     volume, content = striped(size=3_000_000)
     at = open_tmp / "elsewhere"
     at.mkdir()

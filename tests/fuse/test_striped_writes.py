@@ -547,7 +547,7 @@ def test_a_check_beside_a_writer_finds_nothing_wrong(striping, graphlane):
 
 
 def test_closed_files_give_their_descriptors_to_those_that_come(root, graphlane, fuse, volume, tmp_path):
-    """The daemon keeps a file that nobody writes any more for five seconds."""
+    """The daemon keeps a file for five seconds after its last writer."""
     made = volume(depth="4K", stripe=["*.col"])
     count = FEW_DESCRIPTORS // 2  # at seven each
     with graphlane.mounted(made, tmp_path / "mnt", preexec_fn=with_few_descriptors) as at:

@@ -43,7 +43,7 @@ void keep_current(int signal) {
 void run(const FuzzTarget& target, Input input) {
   current = std::move(input);
   ::alarm(kSecondsMax);
-  // Its own copy, of exactly that size: who reads beyond is found by the address sanitizer.
+  // Its own copy, of exactly that size: the address sanitizer finds a read beyond it.
   const Input copy(current.begin(), current.end());
   target.run(copy);
 }

@@ -17,7 +17,7 @@ SPARE_SECONDS = 60
 
 
 def targets(program: str) -> list[str]:
-    """By the folders of the corpus."""
+    """The targets, one for each folder of the corpus."""
     return sorted(path.name for path in CORPUS.iterdir())
 
 

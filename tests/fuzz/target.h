@@ -26,7 +26,7 @@ std::span<const FuzzTarget> graph_targets();
 // Null: there is none of that name.
 const FuzzTarget* find_target(std::string_view name);
 
-// What must hold, in every build: assert() is not there in some.
+// Ends the program unless it holds, in every build: assert() is not there in some.
 inline void require(bool holds) {
   if (!holds) __builtin_trap();
 }

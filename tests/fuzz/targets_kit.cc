@@ -1,4 +1,4 @@
-// What jobs say to a coordinator that runs in this process: an attachment, good or not, and what follows.
+// Messages of jobs to a coordinator that runs in this process: an attachment, good or not, and what follows.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>

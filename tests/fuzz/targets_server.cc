@@ -1,4 +1,4 @@
-// What clients say to a server: messages, with descriptors or without, to one that takes tickets and
+// Clients' messages to a server: with descriptors or without, to one that takes tickets and
 // to one that is shown files.
 #include <fcntl.h>
 #include <sys/socket.h>

@@ -36,7 +36,7 @@ void run_part_record(Bytes input) {
     const PartRecordBytes encoded = encode_part_record(record, volume, file_id);
     require(decode_part_record(encoded, volume, file_id, &again) == RecordVerdict::kRecord && again == record);
   }
-  // One that is whole, in which the input's bytes are the fields.
+  // A whole stub, in which the input's bytes are the fields.
   if (input.size() < 40) return;
   uint64_t words[5];
   std::memcpy(words, input.data(), sizeof words);

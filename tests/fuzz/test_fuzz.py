@@ -1,4 +1,4 @@
-"""What reads others' bytes takes damaged ones: the corpus, and some seconds of inputs made of it. `make fuzz`
+"""Readers of others' bytes take damaged ones: the corpus, and some seconds of inputs made of it. `make fuzz`
 does it for longer."""
 
 import os

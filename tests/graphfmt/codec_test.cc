@@ -32,7 +32,7 @@ Result<Neighbours> decoded(const ListCodec& codec, const ListBytes& bytes, size_
   return Neighbours(list.get(), list.get() + count);
 }
 
-// Of `count`, mostly small differences, some of each length.
+// A list of `count`, mostly small differences, some of each length.
 Neighbours random_list(std::mt19937_64& random, size_t count, unsigned bits_max) {
   Neighbours list;
   uint64_t previous = 0;
@@ -116,7 +116,7 @@ TEST_P(EachCodecTest, RefusesAnotherCount) {
   }
 }
 
-// Of `varint`, the first bytes of a number are a number too.
+// In `varint`, the first bytes of a number are a number too.
 TEST_P(EachCodecTest, ATruncationIsAnErrorOrAnotherListBelowTheLimit) {
   std::mt19937_64 random(9);
   for (const size_t count : {1, 2, 5, 40, 130}) {

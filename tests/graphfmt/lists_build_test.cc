@@ -97,7 +97,7 @@ class ListsBuildTest : public TempDirTest {
             .run_edges = 1000};
   }
 
-  // What the lists of a direction are to be.
+  // The expected lists of a direction.
   static std::vector<ListedArc> expected_arcs(const std::vector<WeightedEdge>& edges, Direction direction, bool is_weighted,
                                               bool is_undirected, bool is_simple) {
     std::vector<ListedArc> arcs;

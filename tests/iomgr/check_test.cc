@@ -227,7 +227,7 @@ TEST_F(CheckTest, DeletesOrphansThatItIsToldToDelete) {
   };
   EXPECT_TRUE(run().repaired.empty()) << "none of them is an orphan";
   fs::remove(in_volume("file"));
-  // What may name them keeps them.
+  // A stub that may name them keeps them.
   write(in_volume("damaged"), stub.substr(0, 4000));
   EXPECT_TRUE(run().repaired.empty());
   EXPECT_TRUE(fs::exists(part));
@@ -252,7 +252,7 @@ TEST_F(CheckTest, GoesOnBesideAFolderThatItCannotRead) {
   EXPECT_NE(report.orphans_kept.find("closed"), std::string::npos);
 }
 
-// Whoever may make a folder can make one like that.
+// Any user who may make a folder can make one like that.
 TEST_F(CheckTest, WalksFoldersDeeperThanAPathMayBe) {
   constexpr int kDepth = 3000;
   const std::string name = "deep";

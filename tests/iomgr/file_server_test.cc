@@ -52,7 +52,7 @@ TEST(FileServerTest, WithoutMemoryItRefusesAndGoesOn) {
 
 constexpr uid_t kOther = 65533;
 
-// Answers nothing before it is let go; remembers whose questions it was asked, in order.
+// Answers nothing before it is let go; remembers the users that asked, in order.
 class Recorder final : public FileServer::Host {
  public:
   bool serves(dev_t) const override { return true; }
@@ -83,7 +83,7 @@ class FileServerUsersTest : public ::testing::Test {
     server_ = std::move(*server);
   }
 
-  // The connection's user is who connects.
+  // The connection's user is `user`.
   Fd connect_as(uid_t user) {
     EXPECT_EQ(::seteuid(user), 0);
     Fd connection = address_.connect(kServerPatience);
@@ -125,7 +125,7 @@ TEST_F(FileServerUsersTest, WhoAsksALotIsAnsweredInTurnWithOthers) {
   const std::vector<uid_t> users = host_.users();
   const auto before_mine = std::find(users.begin(), users.end(), 0u) - users.begin();
   EXPECT_LT(before_mine, 20);
-  for (const Fd& other : flood) expect_answer(other);  // nobody is forgotten
+  for (const Fd& other : flood) expect_answer(other);  // all are answered
 }
 
 TEST_F(FileServerUsersTest, TheSilentMakeRoomForWhoSpeaks) {
@@ -135,7 +135,7 @@ TEST_F(FileServerUsersTest, TheSilentMakeRoomForWhoSpeaks) {
   const Fd mine = connect_as(0);
   ask(mine);
   expect_answer(mine);
-  // Nobody's time had to run out for that.
+  // No client's time had to run out for that.
   EXPECT_TRUE(std::all_of(silent.begin(), silent.end(), is_open));
 }
 

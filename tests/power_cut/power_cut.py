@@ -61,7 +61,7 @@ def read_log(path: Path) -> list[Record]:
 
 @dataclass
 class Disk:
-    """What has been flushed is in `image`."""
+    """`image` has the flushed writes."""
     image: Path
     unflushed: list[Record] = field(default_factory=list)
 
@@ -85,7 +85,7 @@ class Disk:
 
 @dataclass
 class Promises:
-    """What the marks before a point say."""
+    """The promises of the marks before a point."""
     synced: dict[int, int] = field(default_factory=dict)  # tag -> bytes
     gone: set[int] = field(default_factory=set)
     cutting: set[int] = field(default_factory=set)
@@ -137,7 +137,7 @@ def is_right_or_zeros(data: bytes, tag: int) -> bool:
 
 
 def check_tails(name: str, data: bytes, tag: int, synced: int) -> None:
-    """ext4 itself may give a file its new size before the data of an append into a block that was begun: then
+    """ext4 itself may give a file its new size before the data of an append into a block that was begun. Then
     the rest of that block is zeros, of a plain file as of a part. Nothing else may differ, and nothing synced."""
     assert tag >= 0, f"{name}: {data[:32]!r}"
     right = content(tag, 0, len(data))

@@ -2,7 +2,7 @@
 
     workload.py DIRECTORY MARK PREFIX SEED COUNT
 
-Every file has a number of its own, its tag, and each 16 bytes say the tag and where they are: so a
+Every file has a number of its own, its tag, and each 16 bytes say the tag and where they are. So a
 file is right if it is a prefix of what its tag says, and zeros are never right. The marks:
 
     synced TAG SIZE    so many bytes of it are durable; a smaller size takes the promise back

@@ -91,7 +91,7 @@ int main(int count, char** words) {
   void* map = (void*)syscall(SYS_mmap, NULL, 4096L, PROT_READ, MAP_PRIVATE, fd, 65536L);
   if (map != MAP_FAILED) memcpy(buffer, map, 4096);
   tell("mmap", map == MAP_FAILED ? -1 : 0, 4096);
-  // What returns twice.
+  // Calls that return twice.
   for (int i = 0; i < 3; ++i) {
     const long child = syscall(SYS_clone, (long)SIGCHLD, 0L, 0L, 0L, 0L);
     if (child == 0) syscall(SYS_exit_group, 40L + i);

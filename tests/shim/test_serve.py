@@ -496,7 +496,7 @@ def test_nothing_else_is_shared(served, what, error, root):
 @pytest.mark.parametrize("maker, user, is_asked", [
     (0, 0, True), (0, NOBODY, False), (NOBODY, 0, False), (NOBODY, NOBODY, False)])
 def test_a_server_of_another_user_is_not_asked(file, root, maker, user, is_asked):
-    """Whoever listened there, and whoever made the socket, however it came there."""
+    """Whether another user listened there, or made the socket, however it came there."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with file.address() as address:
         listening.bind(address)

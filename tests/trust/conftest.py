@@ -1,4 +1,4 @@
-"""Fixtures of the tests of whom to believe."""
+"""Fixtures of the tests of ownership."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A copy of a stub, or a forged one, shows nobody's bytes and takes no parts along: on every way, by root and by
+"""A copy of a stub, or a forged one, shows no user's bytes and takes no parts along: on every way, by root and by
 a user. Each row of ENTRIES is one way in; each of KINDS is one way to come by such a file."""
 
 import os
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("root")
 
 @dataclass
 class Place:
-    """A volume with OWNER's secret, mode 0600, and the folder `pub` where everybody may write."""
+    """A volume with OWNER's secret, mode 0600, and the folder `pub` where all users may write."""
     graphlane: object
     volume: Volume
     tmp: Path
@@ -96,7 +96,7 @@ def _forged(place: Place, path: Path, owner: int) -> None:
 
 
 def forged_by_a_user(place: Place, path: Path) -> None:
-    """Who has come to know the file's id, names his own inode."""
+    """A user that knows the file's id names an inode of that user."""
     _forged(place, path, STRANGER)
 
 
@@ -105,7 +105,7 @@ def forged_and_given_to_root(place: Place, path: Path) -> None:
 
 
 def forged_and_given_to_the_owner(place: Place, path: Path) -> None:
-    """By a careless chown -R."""
+    """A careless chown -R gives it away."""
     _forged(place, path, OWNER)
 
 

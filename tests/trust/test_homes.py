@@ -87,7 +87,7 @@ def test_an_adopted_copy_is_the_volume_from_then_on(graphlane, made, tmp_path):
 
 
 def test_a_volume_whose_attributes_were_lost_is_adopted(graphlane, made, tmp_path):
-    """Devices that were copied without attributes, as tar and rsync do where nobody says otherwise."""
+    """Devices that were copied without attributes, as tar and rsync do by default."""
     for stub in all_stubs(made.path):
         for part in parts_of_file(made, stub):
             os.removexattr(part, "user.graphlane") if os.listxattr(part) else None
@@ -126,7 +126,7 @@ def test_nobody_adopts_anothers_parts(graphlane, made, root, tmp_path):
 
 
 def test_an_older_clone_is_refused(graphlane, made, tmp_path):
-    """Of the whole filesystem, which keeps inodes: told by the epoch. Here the directory itself goes back in time."""
+    """A clone of the whole filesystem keeps inodes: the epoch tells it. Here the directory itself goes back in time."""
     record = made.path / ".graphlane/volume.json"
     before = record.read_text()
     graphlane("import", tmp_path / "source/a", made.path / "c")

@@ -54,7 +54,7 @@ def a_part_with_a_flipped_record(made):
 
 
 def a_stub_with_another_first_device(made):
-    """Its checksum is right: by who writes 4096 bytes."""
+    """Its checksum is right: a user wrote the 4096 bytes."""
     from stubs import sealed
     content = bytearray((made.path / "a").read_bytes())
     content[60] = (content[60] + 1) % 3

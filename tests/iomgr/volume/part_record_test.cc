@@ -125,7 +125,7 @@ TEST_F(PartRecordIoTest, ReadsBackWhatItWrote) {
   PartRecord record;
   ASSERT_EQ(read_part_record(part_.get(), which_, &record).value_or(RecordVerdict::kNone), RecordVerdict::kRecord);
   EXPECT_EQ(record, sample_record());
-  // By a place only, too.
+  // Reads by a place only, too.
   const Fd place(::openat(root_.get(), PartName(kRecordFile).c_str(), O_PATH | O_CLOEXEC));
   const Result<PartSeen> seen = look_at_part(place.get(), which_);
   ASSERT_TRUE(seen);
