@@ -27,7 +27,7 @@ namespace {
 
 constexpr timeval kProgramPatience{.tv_sec = 5, .tv_usec = 0};
 
-// The command's namespace, by descriptors. False: the command gave up.
+// Receives descriptors of the command's namespaces. False: the command gave up.
 bool receive_namespace(int socket, PrivateNamespace* space) {
   char has_users = 0;
   iovec piece{.iov_base = &has_users, .iov_len = 1};
@@ -79,7 +79,7 @@ bool receive_question(int connection, LaterQuestion* question) {
   return !error;
 }
 
-// The terminal's signals and streams are for the command.
+// Detaches from the terminal: its signals and streams are for the command.
 void leave_to_the_command(pid_t caller) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != caller) ::_exit(1);

@@ -30,7 +30,7 @@ struct LaterQuestion {
   std::string directory;                 // in this working directory
 };
 
-// The volumes that it is about. Those that are mounted may be among them.
+// Finds the volumes that the question needs. Mounted ones may be among them.
 using FindLater = std::function<std::vector<std::shared_ptr<const Volume>>(const LaterQuestion&)>;
 
 class LaterMounts {
@@ -43,9 +43,9 @@ class LaterMounts {
   LaterMounts(LaterMounts&&) noexcept = default;
   LaterMounts& operator=(LaterMounts&&) noexcept = default;
 
-  // In the command's process: what S needs to join it.
+  // Call it in the command's process: sends what S needs to join it.
   void tell(const PrivateNamespace& space) const;
-  // In the caller, once the command has been started.
+  // Call it in the caller, once the command has been started.
   void close_sockets() { socket_.reset(); }
   // Ends S. Its daemons end with the mounts.
   void end();

@@ -223,7 +223,7 @@ void LiveFiles::run() {
   }
 }
 
-// Whole filesystems at once. False: one of them failed.
+// Syncs the whole filesystem of each device at the same time. False: one of them failed.
 bool LiveFiles::sync_devices() const {
   std::atomic<bool> all{true};
   at_once(volume_.device_count(), [&](uint32_t d) {
@@ -232,7 +232,7 @@ bool LiveFiles::sync_devices() const {
   return all;
 }
 
-// Data first, then the records of the parts, then the word of it in the stub.
+// Syncs the data first, then the parts' records, then the stub, which says `closed`.
 void LiveFiles::close(const std::vector<std::shared_ptr<LiveFile>>& files) {
   struct Closing {
     LiveFile& file;

@@ -66,7 +66,7 @@ class LiveFiles {
   LiveFiles(const LiveFiles&) = delete;
   LiveFiles& operator=(const LiveFiles&) = delete;
 
-  // The file if it is here, and its stub is this one: another may name the same parts.
+  // The file if it is here and its stub is `stub`; another stub may name the same parts.
   std::shared_ptr<LiveFile> find(const Uuid& file_id, const struct stat& stub);
   // Whether any file of that id is here.
   bool has(const Uuid& file_id);

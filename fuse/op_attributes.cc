@@ -57,7 +57,7 @@ int resize(Filesystem& fs, fuse_req_t req, LiveFile& live, off_t size) {
 }
 
 // A handle is of what was opened: a plain file that has become a stub since has no parts there.
-// `is_refused`: a whole stub that is not to be believed.
+// `is_refused`: the stub is whole, but is not believed.
 int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, const StubView& view, bool is_refused,
              const struct stat& st, off_t size, fuse_file_info* fi) {
   if (fi != nullptr) {
@@ -68,7 +68,7 @@ int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, const St
     const Result<LiveFiles::Writer> live = open_live(fs, inode, view.layout, st);
     return live ? resize(fs, req, **live, size) : live.error().code;
   }
-  // Emptied, it is a plain file.
+  // A refused stub may be emptied: it is a plain file then.
   if (!view.plain() && !(is_refused && size == 0)) return view.unreadable ? EACCES : EIO;
   const Fd file = reopen(path_fd, O_WRONLY);
   return file ? resize_plain(fs, req, file, size) : errno;

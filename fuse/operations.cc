@@ -11,7 +11,7 @@
 namespace graphlane {
 namespace {
 
-// Out of descriptors: those that are kept for later are given back, and it is tried once more.
+// Gives back descriptors that are kept for later, if that is what failed. True: try once more.
 bool is_worth_another_try(Filesystem& fs, int error) {
   if (error != EMFILE && error != ENFILE) return false;
   if (fs.live.give_back()) return true;

@@ -61,7 +61,7 @@ Outcome<void> serve_received(std::shared_ptr<const Volume> volume, const MountOp
   send_report(socket.get(), {.code = 0, .text = ""});
   socket.reset();
   const Outcome<void> served = (*session)->serve(nullptr);
-  // All files are closed. Threads, queues and memory the kernel takes faster than we give them back, and
+  // All files are closed. The kernel frees threads, queues and memory faster than we can, and
   // `graphlane run` waits for us.
   if (served) ::_exit(0);
   return served;

@@ -43,7 +43,7 @@ Outcome<void> write_proc_file(const char* path, const std::string& text) {
 Outcome<MountedDevice> mount_device(const Volume& volume, const MountOptions& options, bool has_users) {
   Fd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
   if (!device) return os_error(errno, "/dev/fuse", "no private mount: cannot open");
-  // The daemon's own estimate of the largest request, made from the same facts.
+  // The daemon computes the same value from the same options.
   const uint64_t max_read_bytes = largest_request(options);
   const std::string data =
       fmt::format("fd={},rootmode={:o},user_id={},group_id={},max_read={},default_permissions{}",
@@ -54,7 +54,7 @@ Outcome<MountedDevice> mount_device(const Volume& volume, const MountOptions& op
   if (::mount(root.c_str(), root.c_str(), kMountType, flags, data.c_str()) != 0) {
     return os_error(errno, root, "no private mount: cannot mount");
   }
-  struct statx st;  // without asking the daemon, which does not answer yet
+  struct statx st;  // does not ask the daemon, which does not answer yet
   if (::statx(AT_FDCWD, root.c_str(), AT_STATX_DONT_SYNC, STATX_INO, &st) != 0) {
     return os_error(errno, root, "no private mount: cannot look at it");
   }
@@ -69,7 +69,7 @@ bool lies_in_any(const std::string& path, const std::vector<std::shared_ptr<cons
   return false;
 }
 
-// Opened again by its name, at the same place in the file.
+// Opens the file again by its name, at the same place in the file.
 Outcome<void> renew(int fd, const std::string& path) {
   const int flags = ::fcntl(fd, F_GETFL);
   const int descriptor_flags = ::fcntl(fd, F_GETFD);

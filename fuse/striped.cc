@@ -92,14 +92,15 @@ Fd find_part_of(int root_fd, const Uuid& file_id, uid_t owner) {
   return {};
 }
 
-// Where the record lies beside the part, it goes with it. 0, or -1 and errno.
+// Gives a record that lies beside the part the part's owner and mode. 0, or -1 and errno.
 int follow_part(int root_fd, const Layout& layout, const Fd& part) {
   const int error = share_part_access(part.get(), part_of(root_fd, layout));
   if (error != 0) errno = error;
   return error == 0 ? 0 : -1;
 }
 
-// A file that has just been made: its parts become the stub's, which names itself, and then says so.
+// Finishes a new file: binds the parts to the stub, then writes the stub, which names its own
+// inode.
 Result<LiveFiles::Writer> open_new(Filesystem& fs, Layout layout, const NewParts& parts, Fd stub) {
   struct stat st;
   const Result<StubSeen> seen = identify_stub(stub.get());
@@ -297,7 +298,7 @@ LastLink::LastLink(const Volume& volume, int directory_fd, const char* name) : v
   if (!found.is_striped) return;
   layout_ = found.layout;
   held_.emplace(volume.root_fd());
-  (void)volume.note_change();  // before it, as far as that can be: without it the parts stay
+  (void)volume.note_change();  // raised before the name goes, if possible; without it the parts stay
 }
 
 // Looks again: the stub may name other parts by now (iomgr/restripe.h).

@@ -10,7 +10,8 @@ void TicketBook::issue(OpenFile& handle, Inode& inode, uid_t user, TicketGrant* 
   grant->ticket = Uuid::random();
   grant->secret = Uuid::random();
   const int access = handle.access & O_ACCMODE;
-  // O_APPEND leaves the place to the kernel, which we would not tell of our writes in time.
+  // Gives no right to write with O_APPEND: the kernel picks the place, and we could not tell it of
+  // our writes in time.
   const Shown shown{.inode = &inode,
                     .secret = grant->secret,
                     .may_read = access != O_WRONLY,

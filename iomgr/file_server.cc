@@ -28,10 +28,10 @@ constexpr auto kTidyInterval = std::chrono::seconds(1);
 constexpr size_t kSilentMax = 128;
 constexpr size_t kAcceptMax = 256;  // at a time
 constexpr size_t kWriteLinksMax = 128;
-// How long a user is answered before it is the others' turn.
+// Messages of one user that are answered before it is the other users' turn.
 constexpr size_t kTurnMax = 4;
 constexpr int kSilencePollMs = 100;
-// Until descriptors may be there again.
+// The pause before the server accepts again after it ran out of descriptors.
 constexpr int kShortageMs = 20;
 
 bool is_known_question(uint32_t question) {
@@ -234,13 +234,13 @@ void FileServer::drop_silent() {
     counts[c.user] += 1;
     total += 1;
   }
-  // Where descriptors are short, half of them.
+  // Keeps half of them where descriptors are short.
   const size_t most = accepts_ ? kSilentMax : total / 2;
   while (total > most) {
     const auto user = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
       return a.second < b.second;
     });
-    // As many as the next greediest user has not.
+    // Closes as many as this user has more than the next greediest one.
     size_t next = 0;
     for (const auto& [other, count] : counts) {
       if (other != user->first) next = std::max(next, count);
@@ -297,7 +297,7 @@ Result<Fd> FileServer::receive_request(const Connection& connection, ServerReque
   return !has_strange ? Result<Fd>(Fd(message.take(0))) : Errno{EXDEV};
 }
 
-// A connection that shares goes to where those are.
+// Answers one question. A connection that shares moves to the threads of the scans.
 bool FileServer::serve(Connection& connection) {
   Answer answer;
   std::unique_ptr<SharedScan> scan;

@@ -72,7 +72,7 @@ class FileServer {
 
   class Host {
    public:
-    // Whether it is asked by tickets, and not by descriptors.
+    // Whether clients ask by tickets, and not by descriptors.
     virtual bool takes_tickets() const { return false; }
     // Whether files of this device are the host's.
     virtual bool serves(dev_t device) const = 0;
@@ -102,10 +102,10 @@ class FileServer {
   void accept_all();
   void serve_in_turn();
   void drop_silent();
-  // False: the connection is to end.
+  // False: the caller must close the connection.
   bool serve(Connection& connection);
-  // The descriptor that came with a valid request, or none where there is a ticket; whatever else
-  // came goes.
+  // Returns the descriptor that came with a valid request, or none where there is a ticket. Any
+  // other descriptor that came is closed.
   Result<Fd> receive_request(const Connection& connection, ServerRequest* request);
   Answer answer_to(const ServerRequest& request, Fd file, const Connection& connection,
                    std::unique_ptr<SharedScan>* scan);
@@ -125,7 +125,7 @@ class FileServer {
   std::thread thread_;
 };
 
-// Goes to a client with a good ticket; before anything that may take time.
+// Sends the proof to a client with a good ticket. Call it before anything that may take time.
 void send_proof(int connection, const Uuid& secret);
 
 // Whether the descriptor that a client shows is open for reading; tells without asking its

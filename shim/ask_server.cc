@@ -44,7 +44,8 @@ const Generation* counters_of(const char* server, int memfd) {
   return mapping.counters;
 }
 
-// A server that did not prove itself, which is left alone for a minute: to wait for it costs a second.
+// A server that did not prove itself. It is left alone for a minute, because waiting for it costs a
+// second.
 constexpr int64_t kUnprovenSeconds = 60;
 struct {
   char server[kServerNameSize];
@@ -77,7 +78,8 @@ Fd ask_mount(int fd, uint32_t question, char* server) {
   return socket;
 }
 
-// Regular files, open as they were asked for. A server of a stranger's FUSE may send anything.
+// Whether these are regular files with the access asked for. A server of a stranger's FUSE may send
+// anything.
 bool are_parts(const int* fds, uint32_t count, int access) {
   for (uint32_t d = 0; d < count; ++d) {
     struct stat st;

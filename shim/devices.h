@@ -43,15 +43,16 @@ class Devices {
 // and says to be of. `volume` is filled.
 Failure open_devices_of(int fd, const Layout& layout, VolumeDevices* volume, Devices* devices);
 
-// Makes the parts of a new file, empty and ours alone, in the making. 0 or an errno; then none
-// is left.
+// Makes the parts of a new file: empty, owned by us, and marked `making`. 0 or an errno; after an
+// error none is left.
 int create_parts(const Devices& devices, const Layout& layout);
 
-// Makes them the parts of the stub that the layout names: their records, then their owner and mode. 0 or an errno.
+// Binds the parts to the stub that the layout names: their records first, then their owner and
+// mode. 0 or an errno.
 int bind_parts(const Devices& devices, const Layout& layout, int stub_fd);
 
-// Whether the parts that the stub names are its own (iomgr/volume/ownership.h), looked at by name. `stub_fd` is
-// open, or O_PATH. Nothing: they are; else why not, in a few words.
+// Whether the parts that the stub names are its own (iomgr/volume/ownership.h), looked at by name.
+// `stub_fd` is open, or O_PATH. Null: they are its own; else the reason, in a few words.
 const char* verify_parts(const Devices& devices, const VolumeDevices& volume, const Layout& layout,
                          int stub_fd);
 

@@ -40,7 +40,7 @@ class KeptErrno {
   const int saved_ = errno;
 };
 
-// Volumes that could not be mounted are not asked for again, by a hash of their names.
+// Hashes of the names of volumes that could not be mounted: they are not asked for again.
 constexpr uint32_t kFailedMax = 16;
 std::atomic<uint64_t> failed_roots[kFailedMax];
 std::atomic<uint32_t> failed_count{0};
@@ -97,8 +97,8 @@ bool cut_to_root(PathText* path) {
   }
 }
 
-// The file or directory that may lie in a volume which is not mounted, as a place only; of a file that is to be
-// made, where that will be. Under the SlowLock.
+// Opens as a place the file or directory that may lie in a volume that is not mounted; for a new
+// file, its directory. Under the SlowLock.
 Fd open_candidate(int directory, const char* path, int flags) {
   struct stat st;
   const int nofollow = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
@@ -113,7 +113,7 @@ bool read_at(int fd, void* buffer, size_t size, uint64_t offset) {
   return sys::pread(fd, buffer, size, offset) == static_cast<ssize_t>(size);
 }
 
-// The note that Go's linker leaves: 4 bytes of name, "Go".
+// Finds the note that Go's linker leaves: 4 bytes of name, "Go".
 bool has_go_note(int fd, const Elf64_Phdr& header) {
   char note[256];
   const size_t size = header.p_filesz < sizeof note ? header.p_filesz : sizeof note;

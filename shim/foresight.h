@@ -20,10 +20,11 @@ struct ProgramCall {
   char* const* environment;
 };
 
-// Whether the library would not get into the program: static, Go, set-user-ID, musl's. What is none is not.
+// Whether the library does not get into the program: static, Go, set-user-ID, musl's. False for a
+// file that is no program.
 bool is_blind(const char* path);
 
-// Whether a word names what lies in a volume that is not mounted.
+// Whether a word names a path in a volume that is not mounted.
 bool names_unmounted(char* const* words);
 
 // Call it when a striped file is opened without a mount, although `--no-mount` was not given. From now on io_uring and
@@ -34,7 +35,8 @@ int serve_alone();
 // namespace, and `graphlane run` should start the program (run_again()).
 bool foresee_program(const ProgramCall& call);
 
-// The words of that: kRunAgainWords in front of the program's, and a null behind.
+// Fills the words for starting it by `graphlane run`: kRunAgainWords in front of the program's, and
+// a null behind.
 inline constexpr int kRunAgainWords = 8;
 const char* run_again(const ProgramCall& call, const char** words);
 

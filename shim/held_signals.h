@@ -19,12 +19,12 @@ namespace graphlane {
 
 class HeldSignals {
  public:
-  // Whether SIGTERM and its kin are delivered where the program has no handler for them: they end
-  // it, lock and all. What is identified may lie on a filesystem that does not answer.
+  // kButDeadly lets SIGTERM and its kin through where the program has no handler for them. They end
+  // it, lock and all, even while it waits for a filesystem that does not answer.
   enum Which { kAll, kButDeadly };
 
   explicit HeldSignals(Which which = kAll) {
-    // SIG_BLOCK: what the program itself holds stays held.
+    // SIG_BLOCK keeps the signals held that the program itself holds.
     set(SIG_BLOCK, which == kAll ? ~uint64_t{0} : ~deadly_signals(), &before_);
   }
   ~HeldSignals() { set(SIG_SETMASK, before_, nullptr); }
@@ -39,7 +39,7 @@ class HeldSignals {
   }
 
  private:
-  // Those of the user's ways to end a program that have their default action.
+  // SIGHUP, SIGINT, SIGQUIT and SIGTERM, as far as they have their default action.
   static uint64_t deadly_signals() {
     uint64_t found = 0;
     for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {

@@ -1,7 +1,8 @@
-// Becoming another program, and starting one. One that the library gets into looks at its files itself; of one that
-// it does not get into (static, Go) the volumes are mounted before it starts (foresight.h).
+// exec and spawn. A program that the library gets into looks at its files itself. For one that it
+// does not get into (static, Go), the volumes are mounted before it starts (foresight.h).
 //
-// A child by vfork comes here, too: nothing is kept, nothing is locked, and memory is the stack's.
+// A child by vfork comes here, too: so nothing is kept, nothing is locked, and memory is on the
+// stack.
 #include <alloca.h>
 #include <spawn.h>
 #include <unistd.h>
@@ -40,13 +41,13 @@ size_t count_of(char* const* list) {
   return count;
 }
 
-// Calls `start(path, words)`: with what was asked for, or with `graphlane run`.
+// Calls `start(path, words)` with the caller's program, or with `graphlane run` in front of it.
 template <class Start>
 int start_program(const ProgramCall& call, Start start) {
   const size_t count = count_of(call.words);
   if (!is_watched() || call.path == nullptr || count == 0) return start(call.path, call.words);
-  // A shell tries every directory of $PATH: what cannot be executed is libc's to refuse.
-  // A program with the library may read by io_uring: it gets a mount, too, if its words name a volume.
+  // A shell tries every directory of $PATH: libc refuses a file that cannot be executed. A program
+  // with the library may read by io_uring: it gets a mount, too, if its words name a volume.
   if (!may_be_executed(call.path) ||
       (is_blind(call.path) ? foresee_program(call) : !names_unmounted(call.words))) {
     return start(call.path, call.words);
@@ -116,7 +117,7 @@ int hook_execve(const char* path, char* const* words, char* const* environment) 
 int hook_execv(const char* path, char* const* words) { return hook_execve(path, words, environ); }
 
 int hook_execvpe(const char* name, char* const* words, char* const* environment) {
-  // The name to libc: what is no program of its own a shell runs.
+  // Passes the name to libc, which runs a file of no known format by a shell.
   return with_found(name, [&](const char* path) {
     return start_program({path, words, environment}, [&](const char* file, char* const* list) {
       return real::execvpe(file == path ? name : file, list, environment);

@@ -40,7 +40,7 @@ constexpr uint64_t kMapsDefault = 65530;
 // The share of the memory that is left, for a map that is read at once.
 constexpr uint64_t kRoomShare = 2;
 
-// Since when a map of memory may have to be told from one of ours.
+// Set once a map may be one of ours, so that others must be told apart.
 std::atomic<bool> has_pieces{false};
 
 struct MapCall {
@@ -68,7 +68,7 @@ uint64_t pieces_max() {
   return most / kMapsShare;
 }
 
-// Address space for all of it, where it shall be.
+// Reserves address space for all of it, at the address that was asked for.
 void* reserve(const MapCall& request) {
   constexpr int kPlaceFlags = MAP_FIXED | kFixedNoReplace
 #ifdef MAP_32BIT
@@ -79,7 +79,7 @@ void* reserve(const MapCall& request) {
   return real::mmap(request.address, request.length, PROT_NONE, flags, -1, 0);
 }
 
-// Piece after piece over what was reserved. 0 or an errno.
+// Maps the pieces over the reserved space. 0 or an errno.
 int map_pieces(const OpenFile& file, const MapCall& request, char* at) {
   const int flags = (request.flags & ~kFixedNoReplace) | MAP_FIXED;
   const uint64_t length = round_up(request.length, kBlockSize);
@@ -94,7 +94,7 @@ int map_pieces(const OpenFile& file, const MapCall& request, char* at) {
   return 0;
 }
 
-// All bytes at once. 0 or an errno.
+// Reads all bytes at once. 0 or an errno.
 int fill_map(const OpenFileRef& file, const MapCall& request, char* at) {
   if (::syscall(SYS_mmap, at, request.length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
                 0) == -1) {
@@ -132,7 +132,7 @@ void* map_stub(const OpenFileRef& file, int fd, const MapCall& request) {
   if (place == MAP_FAILED) return MAP_FAILED;
   int error = is_lazy ? map_pieces(*file, request, static_cast<char*>(place)) : ENOMEM;
   if (error == 0) has_pieces.store(true, std::memory_order_relaxed);
-  // The process has other maps, too.
+  // ENOMEM is possible, because the process has other maps, too.
   if (error == ENOMEM && has_room_for(request.length)) error = fill_map(file, request, static_cast<char*>(place));
   if (error == 0) {
     file->file_counters->count_read(0);
@@ -192,7 +192,8 @@ void* hook_mmap64(void* address, size_t length, int protection, int flags, int f
   return hook_mmap(address, length, protection, flags, fd, offset);
 }
 
-// A piece that grew would show what follows in its part, which is not what follows in the file.
+// Refuses to grow a piece: it would show the bytes behind it in its part, which are not those
+// behind it in the file.
 void* hook_mremap(void* address, size_t old_length, size_t length, int flags, void* target) {
   if (length > old_length && has_pieces.load(std::memory_order_relaxed) && is_piece(address)) {
     explain_once(Refusal::kGrowMap);

@@ -37,7 +37,7 @@ long refused(Refusal refusal, int fd) {
 
 bool is_a_stub(int fd) { return fd >= 0 && acquire_stub(fd, Group::raw); }
 
-// libc has no function of that name.
+// Calls for which libc has no function.
 long submit_blocks(long context, long count, iocb** blocks) {
   for (long i = 0; blocks != nullptr && i < count; ++i) {
     if (blocks[i] == nullptr) continue;
@@ -78,7 +78,7 @@ struct Numbers {
 };
 extern "C" __attribute__((visibility("hidden"))) constinit const Numbers graphlane_known_numbers{};
 
-// "-errno" to libc's ways.
+// Turns "-errno" into libc's form: sets errno, returns -1.
 extern "C" __attribute__((visibility("hidden"))) long graphlane_fail(long error) {
   errno = static_cast<int>(-error);
   return -1;

@@ -34,7 +34,7 @@ bool parse_directories(const char* text, size_t length) {
   return true;
 }
 
-// An open file that has lost bytes is not read as a shorter one.
+// Fails for an open file that has lost bytes, instead of reading it as a shorter one.
 Failure check_open_parts(const Layout& layout, const Devices& roots, PartFiles* parts) {
   if (layout.state != FileState::kOpen) return {};
   const OpenSize open = look_at_open(layout, {.parts = parts->all_buffered(), .roots = roots.roots(),
@@ -53,7 +53,7 @@ Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* part
     return {stub_path.c_str(), "a volume of format 1 is read only (graphlane check --upgrade)", EROFS};
   }
   PartError error;
-  // Owners change one after the other, so what does not fit is looked at again.
+  // Looks again after a mismatch, because a chown changes the owners one after the other.
   for (int i = 0; i < 2; ++i) {
     const Result<StubSeen> seen = identify_stub(fd);
     if (!seen) return {stub_path.c_str(), error_text(seen.error().code), EIO};

@@ -21,7 +21,7 @@ __attribute__((visibility("hidden"))) void* graphlane_next_syscall = reinterpret
 }
 
 #if defined(__x86_64__)
-// No frame, no stack: what is not answered leaves as it came.
+// Uses no frame and no stack: a call that is not answered goes on with its registers unchanged.
 asm(R"(
   .text
   .globl syscall

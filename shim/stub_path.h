@@ -37,8 +37,8 @@ bool is_stub_at(int directory, const char* path, int flags, const struct stat& s
 // What stat() says of a striped file.
 void fill_stat(const Layout& layout, struct stat* st);
 
-// Tells, once for each of our refusals, that a program asked for what needs a
-// mount, of which file, and the way out. Keeps errno.
+// Tells once, for each kind of refusal, that a program made a call that needs a mount, on which
+// file, and the way out. Keeps errno.
 enum class Refusal { kMmap, kFreopen, kAio, kWide, kSpawn, kLock, kSubmit, kGrowMap, kRing };
 inline constexpr int kRefusalCount = 9;
 void explain_once(Refusal refusal, std::string_view path = "a striped file");

@@ -139,8 +139,8 @@ class Document {
 
 Document document;  // under the SlowLock
 
-// Opens the volume.json of the nearest directory above that may be believed, which `path` is set
-// to. Null, or why there is none.
+// Opens the volume.json of the nearest directory above that may be believed, and sets `path` to it.
+// Null, or the reason why there is none.
 const char* read_nearest(std::string_view file, PathText& path) {
   static PathText directory, control;  // under the SlowLock
   const char* wrong = "no readable .graphlane/volume.json above the stub";
@@ -180,8 +180,8 @@ bool read_home(StubIdentity* home, uint64_t* epoch) {
   return true;
 }
 
-// Whether the .graphlane below the directory is the one that volume.json names. The filesystem of btrfs'
-// snapshots is looked at, too.
+// Whether the .graphlane below the directory is the one that volume.json names. On btrfs it also
+// compares the filesystem's id, because snapshots keep the rest.
 bool is_at_home(const PathText& directory, const VolumeDevices& devices) {
   static PathText path;  // under the SlowLock
   path.cut(0);

@@ -145,8 +145,8 @@ class SizeChange {
   uint64_t size_ = 0;
 };
 
-// The first sync of a file that was just made: its parts and their records, then the stub, which says so. From
-// then on a power failure leaves no empty file. 0 or an errno.
+// The first sync of a new file: its parts and their records, then the stub, which says so. After it
+// a power failure leaves no empty file. 0 or an errno.
 int sync_new(const OpenFile& file, const HeldSignals& signals) {
   Layout layout;
   const auto verdict = read_stub(file.stub_fd, kStubSize, &layout);
@@ -193,7 +193,8 @@ ssize_t write_extending(const OpenFileRef& file, const Memory& memory, size_t wa
   return error != 0 ? -error : write_pieces(file, memory, wanted, *offset, true);
 }
 
-// A promise less, if another process changes the size just now: it will make its own.
+// Records the synced size. Skips it if another process changes the size just now, because that one
+// records its own.
 void note_synced(const OpenFile& file, uint64_t size) {
   const SizeChange now(file, nullptr);
   if (now.error() == 0 && now.says_open()) promise_synced(parts_of(file), std::min(size, now.size()));

@@ -36,7 +36,8 @@ int allocate_striped(const OpenFileRef& file, int mode, ByteRange range);
 // has `fd`. 0 or an errno.
 int sync_striped(const OpenFileRef& file, int fd, bool data_only);
 
-// At the last close: what is there now is there for as long as the machine runs (iomgr/volume/promises.h).
+// Call it at the last close: the present bytes are there for as long as the machine runs
+// (iomgr/volume/promises.h).
 void note_closed(const OpenFile& file);
 
 // As syncfs(2), for the filesystems that the parts lie in. 0 or an errno.

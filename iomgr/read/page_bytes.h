@@ -1,4 +1,4 @@
-// PageBytes: a range of a file where it lies in memory, which is in pieces.
+// PageBytes: a range of a file in memory, as pieces that lie in pages.
 //
 //   range          |..|    |    |..|        the first piece ends, and all but the first
 //   pages   …|  |▒▒|  |▒▒▒▒|  |▒▒▒▒|▒▒  |…  begin, where a page does
@@ -23,11 +23,11 @@ class PageBytes {
   }
 
   uint64_t size_bytes() const { return size_bytes_; }
-  // In the file's order.
+  // The pieces, in the file's order.
   std::span<const Piece> pieces() const { return pieces_; }
 
-  // visit(value) for one value behind the other, those on two pages too. What is left at
-  // the end and is no whole one, is left out.
+  // Calls visit(value) for each value in turn, also for one that lies on two pages. An incomplete
+  // value at the end is left out.
   template <class T, class Visit>
   void for_each(Visit visit) const {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -49,7 +49,7 @@ class PageBytes {
     }
   }
 
-  // The bytes from `offset` on. Precondition: so many are there.
+  // The bytes from `offset` on. Precondition: the range has that many.
   void copy(uint64_t offset, std::span<std::byte> to) const {
     assert(offset + to.size() <= size_bytes_);
     for (const Piece& piece : pieces_) {

@@ -11,7 +11,7 @@ namespace graphlane {
 namespace {
 
 constexpr uint64_t kPage = PageReader::kPageBytes;
-constexpr uint64_t kBudgetMin = 2 << 20;  // its half has room for the longest request
+constexpr uint64_t kBudgetMin = 2 << 20;  // half of it has room for the longest request
 
 uint64_t first_page_of(ByteRange range) { return range.offset / kPage; }
 uint64_t end_page_of(ByteRange range) {
@@ -23,7 +23,7 @@ FrameKey key_of(const PagedFile& file, uint64_t page_index) {
   return {.file_id = file.file_id, .generation = file.generation, .frame_index = page_index};
 }
 
-// What a page holds of the range.
+// The piece of the range that lies on this page.
 PageBytes::Piece piece_of(const Pin& pin, uint64_t page_index, ByteRange range) {
   const uint64_t page_begin = page_index * kPage;
   const uint64_t begin = std::max(range.offset, page_begin);
@@ -85,7 +85,7 @@ PageQueue::PageQueue(PageReader& reader)
   pieces_.reserve(kRequestPagesMax);
   for (Request& request : requests_) push(free_request_, &request);
   for (uint32_t i = 0; i < kPageCount; ++i) pages_[i].next = i + 1;
-  // Other queues want some, too.
+  // Takes at most half of the cache: other queues need frames, too.
   free_page_count_ = std::min(kPageCount, cache_.frame_count() / 2);
   for (Fetch& fetch : fetches_) {
     fetch.queue = this;
@@ -105,7 +105,8 @@ void PageQueue::submit(const PagedFile& file, ByteRange range, PageTask& task) {
   const uint64_t left = range.offset < file.size_bytes ? file.size_bytes - range.offset : 0;
   range.length_bytes = std::min(range.length_bytes, left);
   const Waiting request{.file = &file, .range = range, .task = &task};
-  // Not within a task: one that finds its bytes would run the next, which finds its own, ...
+  // Never runs it within a task: a task that finds its bytes would run the next, which finds its
+  // own, and the stack would grow.
   if (!running_ && run_from_cache(request)) return;
   waiting_.push_back(request);
   sorted_ = false;
@@ -137,7 +138,8 @@ bool PageQueue::has_room(uint64_t page_count) const {
   return page_count <= free_page_count_ && page_count <= fetch_room;
 }
 
-// In the order of the files, so that neighbours meet in one fetch; as far as there is room.
+// Begins requests in the order of the files, so that neighbours meet in one fetch; as far as there
+// is room.
 void PageQueue::flush() {
   assert(!running_);
   if (!sorted_) {
@@ -159,7 +161,7 @@ void PageQueue::flush() {
 bool PageQueue::activate(const Waiting& waiting) {
   const uint64_t page_count = page_count_of(waiting.range);
   const bool is_large = page_count > kRequestPagesMax;
-  // An open fetch of another file must go first, and leaves its room unused.
+  // Starts an open fetch of another file first; its unused room is lost.
   if (open_fetch_ != nullptr && open_fetch_->file != waiting.file) start_fetch();
   if (free_request_ == nullptr || (!is_large && !has_room(page_count))) return false;
   Request& request = *pop(free_request_);

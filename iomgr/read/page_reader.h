@@ -35,7 +35,7 @@
 
 namespace graphlane {
 
-// Tells whether a page is what was written. From any thread.
+// Checks that a page has the bytes that were written. Called from any thread.
 class PageChecker {
  public:
   // `bytes`: all of the page, shorter at the end of the file.
@@ -45,7 +45,7 @@ class PageChecker {
   ~PageChecker() = default;
 };
 
-// A file to read from. All of it lives until its tasks have run.
+// A file to read from. The caller keeps all of it until its tasks have run.
 struct PagedFile {
   Uuid file_id;
   uint64_t generation = 0;  // as long as it is the same, so are the bytes
@@ -56,13 +56,13 @@ struct PagedFile {
   const PageChecker* checker = nullptr;  // none: pages are taken as they are
 };
 
-// What is done with a range's bytes. Lives until one of the two was called, which happens once.
+// The work on a range's bytes. Lives until one of the two functions was called, which happens once.
 class PageTask {
  public:
-  // The range, cut off at the end of the file. The bytes are there until it returns. It may
-  // submit more, which runs after it.
+  // Called with the range, cut off at the end of the file. The bytes are there until it returns. It
+  // may submit more requests; they run after it.
   virtual void run(const PageBytes& bytes) noexcept = 0;
-  // They cannot be read: an errno. EBADMSG: the file's checker refused a page.
+  // Called if the range cannot be read: an errno. EBADMSG: the file's checker refused a page.
   virtual void failed(int error) noexcept = 0;
 
  protected:
@@ -96,9 +96,9 @@ class PageQueue {
   PageQueue& operator=(const PageQueue&) = delete;
 
   void submit(const PagedFile& file, ByteRange range, PageTask& task);
-  // Begins what has been submitted, as far as there is room. Not from within a task.
+  // Begins submitted requests, as far as there is room. Not from within a task.
   void flush();
-  // The same, and runs at least one task. False: none is left.
+  // As flush(), and runs at least one task. False: none is left.
   bool wait();
   // Tasks that have not run.
   size_t waiting_count() const { return waiting_.size() - first_waiting_ + active_count_; }
@@ -127,7 +127,7 @@ class PageQueue {
     Request* request = nullptr;
     uint32_t next = 0;
   };
-  // Pages that the devices were asked for together.
+  // Pages that are requested from the devices together.
   struct Fetch final : RequestEnd {
     void ended(int error) override;  // by any thread
 

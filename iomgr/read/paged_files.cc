@@ -9,7 +9,7 @@
 namespace graphlane {
 namespace {
 
-// One unit of which holds every plain file.
+// The size of a unit that holds any plain file whole.
 constexpr StripeGeometry kPlainGeometry{
     .stripe_depth_bytes = kStripeDepthMax, .device_count = 2, .first_device = 0};
 
@@ -111,7 +111,7 @@ Outcome<std::unique_ptr<OpenPagedFile>> PagedFiles::open_striped(const std::stri
     if (!lanes) return lanes.error();
     own = {.volume = std::move(*volume), .lanes = std::move(*lanes)};
   }
-  // With the lock, or restripe may change the parts between the two.
+  // Takes the lock, or restripe may change the parts between the two.
   hold_parts(stub.get());
   Layout layout;
   const Result<StubVerdict> verdict = inspect_stub(stub.get(), &layout);

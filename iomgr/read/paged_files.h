@@ -3,8 +3,8 @@
 //   a stub of a volume     its parts, by the lanes of the volume
 //   any other file         itself, by a lane of the device that it lies on
 //
-// A plain file is the first part of a striped one whose unit has no end: nothing else of the
-// read path tells the two apart.
+// A plain file is the first part of a striped file with a unit of unlimited size. The rest of the
+// read path does not tell the two apart.
 //
 // Threads: open() one at a time; what it returned is any thread's.
 #pragma once
@@ -30,10 +30,10 @@ class OpenPagedFile {
   const std::string& path() const { return path_; }
   uint64_t size_bytes() const { return paged_->size_bytes; }
   const PagedFile& paged() const { return *paged_; }
-  // Before the first read; the checker outlives the file.
+  // Call it before the first read; the checker outlives the file.
   void check_pages_by(const PageChecker& checker) { paged_->checker = &checker; }
 
-  // All of [offset, offset + length) into `buffer`; blocks. `buffer` has room up to the next
+  // Reads all of [offset, offset + length) into `buffer`; blocks. `buffer` has room up to the next
   // multiple of kBlockSize. The error names the file; EIO: the file ends before.
   Outcome<void> read(ByteRange range, void* buffer) const;
 

@@ -27,7 +27,7 @@ Error is_a_copy(const VolumeRecord& volume, const std::string& root) {
                     root, UuidText(volume.uuid).view());
 }
 
-// A JSON file of ours with this home; all else in it stays.
+// Writes this home into one of our JSON files; the rest of the file stays.
 Outcome<void> write_home(int directory_fd, const char* name, const std::string& path, const VolumeHome& home) {
   const Outcome<std::string> text = read_small_file(directory_fd, name, path);
   if (!text) return text.error();
@@ -44,7 +44,7 @@ Outcome<void> write_volume_home(const Volume& volume, const VolumeHome& home) {
   return write_home(volume.root_fd(), kVolumeJson, volume.root() + "/" + kVolumeJson, home);
 }
 
-// On all devices at the same time; the first error.
+// Runs on all devices at the same time; the first error.
 Outcome<void> write_device_homes(const Volume& volume, const VolumeHome& home) {
   std::vector<Outcome<void>> written(volume.device_count());
   at_once(volume.device_count(), [&](uint32_t d) {
@@ -150,7 +150,7 @@ Outcome<void> check_home(const VolumeRecord& volume, const std::vector<DeviceRec
   return {};
 }
 
-// The devices come first: with volume.json all is done.
+// Writes the devices first: the change is complete once volume.json is written.
 Outcome<void> take_home(const Volume& volume) {
   const Outcome<HomeLock> lock = HomeLock::take(volume);
   if (!lock) return lock.error();

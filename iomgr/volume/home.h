@@ -36,7 +36,7 @@ Outcome<void> check_home(const VolumeRecord& volume, const std::vector<DeviceRec
 // is refused until this is done again.
 Outcome<void> take_home(const Volume& volume);
 
-// Holds what raises the epoch or writes volume.json anew; two seconds of patience: EBUSY.
+// Excludes processes that raise the epoch or rewrite volume.json. Waits two seconds: EBUSY.
 class HomeLock {
  public:
   static Outcome<HomeLock> take(const Volume& volume);

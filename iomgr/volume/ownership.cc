@@ -12,7 +12,8 @@ Ownership verify_bound_part(const Layout& stub, const StubSeen& seen, const Part
   if (record.stub == StubIdentity{}) return Ownership::kPartUnbound;
   if (record.stub != stub.identity) return Ownership::kPartOfAnother;
   if (record.ordinal != device_index || record.geometry != stub.geometry) return Ownership::kMisplaced;
-  // Serial numbers: what is ahead by less than half of all is ahead, also past 2^32.
+  // Compares as serial numbers: a generation that is ahead by less than half of all is ahead, also
+  // past 2^32.
   const auto ahead = static_cast<int32_t>(record.generation - stub.generation);
   if (ahead < 0) return Ownership::kStale;
   return ahead <= 1 ? Ownership::kOwned : Ownership::kStubStale;

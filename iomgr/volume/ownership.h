@@ -8,7 +8,7 @@
 //   each part                has an owner           the stub's owner, root's stubs too
 //
 // Every reader can check that without a privilege and without a secret. A copy of a stub lies in another
-// inode; a forged one is named by no part. What does not fit is refused (EIO), never taken for a plain
+// inode; no part names a forged one. A stub that fails is refused (EIO), never taken for a plain
 // file. Its name can be removed, replaced or emptied, and takes no parts along.
 //
 // Generations. A close of the file gives each part the next generation, syncs the parts, and then says
@@ -68,8 +68,8 @@ struct OwnershipVerdict {
 // One line for a person: what is wrong, and what to do.
 const char* describe(Ownership ownership);
 
-// Whether the inode is the one that is named. A name without a birth time was made where the filesystem
-// had none.
+// Whether `seen` is the inode that `named` names. A name without a birth time was made on a
+// filesystem that has none.
 bool is_identity(const StubIdentity& named, const StubIdentity& seen);
 
 // The two halves of verify_ownership(), for a caller that looks at one part after the other. The

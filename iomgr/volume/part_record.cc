@@ -86,7 +86,7 @@ PartRecordBytes encode_part_record(const PartRecord& record, const Uuid& volume,
 RecordVerdict decode_part_record(std::span<const uint8_t> bytes, const Uuid& volume,
                                  const Uuid& file_id, PartRecord* record) {
   if (bytes.empty()) return RecordVerdict::kNone;
-  // Before the length: that of a later version may be another.
+  // Checks the version before the length: a later version may have another length.
   if (bytes[0] != kPartRecordVersion) return RecordVerdict::kBadVersion;
   if (bytes.size() != kPartRecordSize) return RecordVerdict::kBadLength;
   PackedPartRecord packed;

@@ -1,4 +1,4 @@
-// PartRecord: what a part says of itself, 60 bytes beside its data.
+// PartRecord: a part's own description, 60 bytes beside its data.
 //
 //   stub  ── names its own inode ──►  { inode, birth time }  ◄── names the same ──  part, part, part
 //

@@ -69,8 +69,8 @@ int set_record_attribute(int part_fd, const PartRecordBytes& bytes) {
   return with_mode_bit(part_fd, S_IWUSR, [&] { return try_set_record(part_fd, bytes); });
 }
 
-// The filesystem has no such attributes: not one that could be set at another time. A FUSE filesystem that
-// does not know them says ENOSYS.
+// Whether the filesystem has no such attributes at all; an error that may pass does not count. A
+// FUSE filesystem that does not know them says ENOSYS.
 bool lacks_attributes(int error) { return error == EOPNOTSUPP || error == ENOSYS; }
 
 // A regular file of the part's owner, or none. Anything else in that place is an error: EINVAL.
@@ -85,7 +85,7 @@ Fd open_sum(const PartOf& part, int part_fd, int flags) {
   return {};
 }
 
-// As far as we may.
+// Sets owner and mode as far as we may.
 int share_sum_access(int sum_fd, const struct stat& part) {
   if (::syscall(SYS_fchown, sum_fd, part.st_uid, part.st_gid) != 0) {
     (void)::syscall(SYS_fchown, sum_fd, static_cast<uid_t>(-1), part.st_gid);

@@ -43,8 +43,8 @@ inline PartOf part_of(int root_fd, const Layout& layout) {
   return {.root_fd = root_fd, .volume = layout.volume, .file_id = layout.file_id};
 }
 
-// The inode behind the descriptor (O_PATH will do, but where the filesystem has no birth times) and its
-// owner. An errno of the look.
+// The inode behind the descriptor, and its owner. O_PATH will do, except where the filesystem has
+// no birth times. An errno of the look.
 Result<StubSeen> identify_stub(int fd);
 
 // `part_fd` is the part, open for reading or writing, or O_PATH. An errno: it cannot be read now; a part
@@ -54,8 +54,9 @@ Result<RecordVerdict> read_part_record(int part_fd, const PartOf& part, PartReco
 // The part's owner and its record.
 Result<PartSeen> look_at_part(int part_fd, const PartOf& part);
 
-// Needs the right to write the part. 0 or an errno; the record is as it was then. Durable after
-// sync_part_record() or fsync(2) of the part (fdatasync(2) may leave attributes out).
+// Writes the record. Needs the right to write the part. 0 or an errno; after an error the record is
+// unchanged. It is durable after sync_part_record() or fsync(2) of the part (fdatasync(2) may leave
+// attributes out).
 int write_part_record(int part_fd, const PartOf& part, const PartRecord& record);
 
 // As fsync(2) of the part, and of the `.sum` if the record lies there. 0 or an errno.

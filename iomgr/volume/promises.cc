@@ -10,10 +10,10 @@
 namespace graphlane {
 namespace {
 
-// A process lives within one boot.
+// Computed once: a process lives within one boot.
 uint32_t this_boot() {
   static std::atomic<uint32_t> tag{0};
-  uint32_t known = tag.load(std::memory_order_relaxed);  // it orders nothing
+  uint32_t known = tag.load(std::memory_order_relaxed);  // orders no other memory
   if (known == 0) tag.store(known = boot_tag_now(), std::memory_order_relaxed);
   return known;
 }
@@ -41,7 +41,7 @@ void change_promises(const OpenPartsOf& parts, const Change& change) {
 OpenSize look_at_open(const Layout& layout, const OpenPartsOf& parts) {
   const auto count = static_cast<uint32_t>(parts.parts.size());
   uint64_t sizes[kDeviceCountMax] = {};
-  // The sizes first: see above.
+  // Looks at the sizes first (promises.h).
   for (uint32_t d = 0; d < count; ++d) {
     struct stat st;
     if (parts.parts[d] >= 0 && sys::fstat(parts.parts[d], &st) == 0) sizes[d] = static_cast<uint64_t>(st.st_size);

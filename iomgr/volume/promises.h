@@ -32,14 +32,15 @@ struct OpenPartsOf {
 // The size that the file has now, if its stub says `open` and `layout`.
 OpenSize look_at_open(const Layout& layout, const OpenPartsOf& parts);
 
-// So many bytes were synced on all devices. A part without a record, as volumes of format 1 have them, gets one
-// that names no stub.
+// Promises that so many bytes were synced on all devices. A part without a record (volumes of
+// format 1) gets one that names no stub.
 void promise_synced(const OpenPartsOf& parts, uint64_t size_bytes);
-// The file had so many bytes at a close(2).
+// Promises that the file had so many bytes at a close(2).
 void promise_closed(const OpenPartsOf& parts, uint64_t size_bytes);
-// All of a closed file is synced, and its stub is about to say `open`. Durably where a promise falls. 0 or an errno.
+// Promises all bytes of a closed file, whose stub is about to say `open`. Durable where a promise
+// falls. 0 or an errno.
 int promise_all_of_closed(const OpenPartsOf& parts, uint64_t size_bytes);
-// At most so many from now on; durably, if asked to. 0 or an errno.
+// Lowers the promises to at most so many bytes; durably, if asked to. 0 or an errno.
 int lower_promises(const OpenPartsOf& parts, uint64_t size_bytes, bool durably);
 
 }  // namespace graphlane
