@@ -83,7 +83,7 @@ class Binder {
  private:
   void left(std::string line) { report.left.push_back(std::move(line)); }
 
-  // Nothing: it is no stub.
+  // Empty: the file is no stub.
   Outcome<std::optional<Claim>> read_claim(TreePlace place) const {
     const Fd at(open_below(place.directory_fd, place.path.c_str(), O_PATH | O_NOFOLLOW));
     struct stat st;
@@ -143,7 +143,7 @@ class Binder {
     return {};
   }
 
-  // Those that name the same parts.
+  // `claims` are the stubs that name the same parts.
   void bind_single(const std::vector<Claim>& claims) {
     std::vector<const Claim*> possible;
     const Claim* owner = nullptr;  // to which the parts are bound

@@ -4,8 +4,8 @@
 //   upgrade_volume   a volume of format 1, whose stubs name no inode
 //   adopt_volume     a volume whose directory was restored, copied or moved: its stubs lie in other inodes
 //
-// A stub is bound if it alone names its parts, and its owner owns them. What is ambiguous is listed and left as it
-// is: refused, with nothing lost. Naming one file binds that one.
+// A stub is bound if it alone names its parts, and its owner owns them. An ambiguous stub is listed
+// and left as it is: refused, with nothing lost. A call with the path of one file binds that one.
 //
 // Parts are bound first, then the stub, each durably: killed in between, the same call goes on.
 #pragma once

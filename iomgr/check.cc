@@ -32,7 +32,7 @@ struct Found {
   dev_t device;
   ino_t inode;
   Layout layout;
-  uint64_t bytes = 0;  // its size as it was then, of an open one too
+  uint64_t bytes = 0;  // its size at that time, of an open file too
 };
 
 class Check {
@@ -112,7 +112,7 @@ class Check {
           if (S_ISREG(entry.info.st_mode)) check_file(entry);
           return {};
         },
-        // Any user may have made it so, and shall not keep the rest from being checked.
+        // A user may have made it so on purpose; that must not keep the rest from being checked.
         .closed = [&](const TreeEntry& entry, const Error& error) -> Outcome<void> {
           if (entry.path.empty()) return error;
           problem("{}; not checked", error.text);
@@ -291,7 +291,7 @@ class Check {
     return live;
   }
 
-  // A writer died, or wrote without a mount. What the parts hold is the file.
+  // A writer died, or wrote without a mount. The parts decide the file's size.
   void check_open(const TreePlace& place, bool mend, Found* found) {
     const Layout& layout = found->layout;
     for (uint32_t d = 0; d < volume_.device_count(); ++d) {
@@ -365,7 +365,7 @@ class Check {
       problem("{}: is no part; left alone", entry.place().shown);
       return;
     }
-    // The latter: its stub was moved while we looked.
+    // Its stub was moved while we looked.
     if (is_beside_part || found_.contains(id->bytes) || claimed_.contains(id->bytes) || stub_counts_.of(*id) > 0) return;
     Orphan& orphan = orphans_[id->bytes];
     if (orphan.part_count == 0) orphan = {.file_id = *id, .shown = entry.place().shown};
@@ -388,7 +388,7 @@ class Check {
       report_.orphans.push_back(orphan);
     }
     if (!known || !options_.repair) return {};
-    const auto entries = lost.entries();  // some go while we look
+    const auto entries = lost.entries();  // some entries go while we look
     for (const auto& [id, since] : entries) {
       const Uuid file_id{id};
       if (orphans_.contains(id)) continue;
@@ -472,7 +472,7 @@ class Check {
   StubCounts stub_counts_;
   std::map<std::array<uint8_t, 16>, Found> found_;  // by file id
   std::map<std::array<uint8_t, 16>, Orphan> orphans_;  // by file id
-  std::set<std::array<uint8_t, 16>> claimed_;  // files that a stub names which is not believed
+  std::set<std::array<uint8_t, 16>> claimed_;  // files named by a stub that is not believed
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ struct CheckReport {
   std::vector<std::string> problems;  // one line each, naming the culprit
   std::vector<std::string> repaired;  // what `repair` mended, one line each
   std::vector<std::string> open;      // files that were not closed, and whole: one line each
-  std::vector<Orphan> orphans;        // those that are left
+  std::vector<Orphan> orphans;        // those that remain
   // Why no orphan may be deleted: a stub that could not be read, or a folder, may name it. Empty: they may.
   std::string orphans_kept;
   std::optional<Error> stopped;       // what ended it before it was through, as an interrupt does

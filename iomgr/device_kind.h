@@ -12,8 +12,8 @@ namespace graphlane {
 enum class DeviceKind { kNone, kDisk, kSsd };  // kNone: no block device, or several: tmpfs, btrfs, NFS
 DeviceKind device_kind(dev_t filesystem);
 
-// The disk that a filesystem lies on, to compare: of a partition, the whole disk's number. Where there is
-// no block device, the filesystem's own.
+// A number of the disk that a filesystem lies on, for comparisons; for a partition, the whole
+// disk's number. Without a block device, the filesystem's own number.
 dev_t disk_of(dev_t filesystem);
 
 inline bool is_rotational(dev_t filesystem) { return device_kind(filesystem) == DeviceKind::kDisk; }

@@ -43,7 +43,7 @@ Result<void> hide_unseen_io() {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
   };
   const sock_fprog filter = {.len = sizeof program / sizeof program[0], .filter = program};
-  // All threads, or those that are there would go on.
+  // Filters all threads: else those that exist would go on.
   constexpr unsigned kAllThreads = SECCOMP_FILTER_FLAG_TSYNC;
   if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, kAllThreads, &filter) == 0) return {};  // CAP_SYS_ADMIN
   if (::syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&

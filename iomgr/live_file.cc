@@ -135,7 +135,7 @@ Result<void> LiveFile::prepare_change(uint64_t bound) {
   const bool is_said = layout_.state == FileState::kOpen && layout_.logical_size == bound;
   if (is_said && is_durable_) return {};
   const bool lifts = !is_said && layout_.state == FileState::kOpen && bound == kNoBound;
-  // Not fdatasync(): what was promised before must not come back, either.
+  // Not fdatasync(): an older promise must not come back, either.
   for (uint32_t d = 0; lifts && d < writable_->parts().count(); ++d) {
     if (::fsync(part_fd(d)) != 0) return last_errno();
   }
@@ -288,10 +288,10 @@ Result<void> LiveFile::sync(bool data_only) {
   const uint64_t synced = size();
   Result<void> done = settle_new();
   if (done) done = file_->sync(data_only);
-  // A write that extends the file, or a truncation, is under way: its own sync or close will promise.
+  // If a write extends the file or a truncation is under way, its own sync or close will promise.
   std::unique_lock<Mutex> held(mu_, std::try_to_lock);
   if (!done || !is_open() || !held.owns_lock()) return done;
-  // It may have become shorter meanwhile.
+  // The file may have become shorter meanwhile.
   const uint64_t promised = std::min(synced, size());
   if (promised > synced_noted_) promise_synced(writable_->parts_of(), promised);
   synced_noted_ = std::max(synced_noted_, promised);

@@ -103,7 +103,8 @@ class LiveFile {
   // As fsync(2). Other handles of the file see that it has failed (StripedFile::sync_errors()).
   // After the first success a power failure leaves no empty file.
   Result<void> sync(bool data_only);
-  // At each close(2) of a handle that may write: what is there now is there for as long as the machine runs.
+  // Call it at each close(2) of a handle that may write: promises the present bytes for as long as
+  // the machine runs.
   void note_closed();
 
   // The file was written to: now is its mtime.
@@ -143,7 +144,7 @@ class LiveFile {
   bool begin_in_place(ByteRange range);
   void end_in_place();
   void set_smaller_size(uint64_t size) REQUIRES(mu_);
-  // Before the file becomes shorter, and before a promise of another time could be held against it.
+  // Call it before the file becomes shorter, and before an older promise could count against it.
   Result<void> lower_to(uint64_t size, bool durably) REQUIRES(mu_);
   void wait_for_outside() REQUIRES(mu_);
   int part_fd(uint32_t device_index) const { return writable_->parts().buffered(device_index); }

@@ -4,8 +4,8 @@
 //   program ── request, text ──► the process beside `graphlane run` (fuse/later_mounts.h)
 //           ◄── reply ────────── mounted over its own directory, in the program's mount namespace
 //
-// The socket is an abstract one (server_socket.h); its name stands in the environment. Both ends run as
-// one user. Nothing of the reply is believed: the program looks at the file again.
+// The socket is an abstract one (server_socket.h); its name stands in the environment. Both ends
+// run as one user. The program trusts nothing in the reply: it looks at the file again.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace graphlane {
 inline constexpr char kMounterVariable[] = "GRAPHLANE_MOUNTER";   // the socket's name
 inline constexpr char kNoMountVariable[] = "GRAPHLANE_NO_MOUNT";  // set: by the preload library alone
 inline constexpr char kProgramVariable[] = "GRAPHLANE_PROGRAM";   // the graphlane command's own file
-inline constexpr char kReportedVariable[] = "GRAPHLANE_REPORTED";  // who is told of each report (cli/report_watch.h)
+inline constexpr char kReportedVariable[] = "GRAPHLANE_REPORTED";  // gets a byte for each report (cli/report_watch.h)
 
 struct MountRequest {
   static constexpr uint32_t kMagic = 0x31524d47;
   static constexpr uint32_t kTextMax = 2 << 20;
   enum Kind : uint32_t {
-    kPath = 1,     // a volume's directory, or what lies in it
+    kPath = 1,     // a volume's directory, or a path in it
     kCommand = 2,  // a program's file, its words, its environment: each with its NUL
   };
   uint32_t magic = kMagic;
@@ -32,7 +32,7 @@ struct MountRequest {
 
 struct MountReply {
   uint32_t magic = MountRequest::kMagic;
-  int32_t error = 0;  // 0: what was found is mounted
+  int32_t error = 0;  // 0: the volumes that were found are mounted
 };
 
 }  // namespace graphlane

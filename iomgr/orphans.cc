@@ -15,7 +15,7 @@
 namespace graphlane {
 namespace {
 
-// "1 minute", "41 days": the largest unit of which there is one.
+// "1 minute", "41 days": in the largest unit that fits at least once.
 std::string describe_seconds(int64_t seconds) {
   struct Unit {
     int64_t seconds;
@@ -92,7 +92,8 @@ bool is_lost_and_found(int volume_root_fd, int stub_fd, const Uuid& file_id) {
          ::fstat(stub_fd, &stub) == 0 && entry.st_ino == stub.st_ino && entry.st_dev == stub.st_dev;
 }
 
-// It may be the filesystem's own, too, if the volume has all of it: then names like ours are ours.
+// The filesystem may have a lost+found of its own, if the volume has all of it. Then entries with
+// names like ours are ours.
 Outcome<Fd> LostAndFound::open_directory(bool make) const {
   struct stat root;
   if (::fstat(volume_.root_fd(), &root) != 0) return error(errno, "cannot read");
@@ -150,7 +151,7 @@ Outcome<void> LostAndFound::add(const Orphan& orphan) {
   return {};
 }
 
-// Whole before it has its name.
+// Writes the entry whole before it gives it its name.
 Outcome<void> LostAndFound::make_stub(int directory_fd, const std::string& name, const Orphan& orphan) const {
   const std::string temporary = fmt::format("{}.{}~", name, UuidText(Uuid::random()).view());
   const Fd stub(::openat(directory_fd, temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));

@@ -5,10 +5,10 @@
 //   VOL/lost+found/                                0700, of the owner of the volume's directory
 //     3f0c…                                        a stub to read them by; its mtime: since when
 //
-// The stub has the parts' owner and the mode 0400. Its parts name another stub, the one that is away; so it is
-// believed only where it lies (is_lost_and_found()), and only to read. Where parts do not say their layout, a text
-// takes its place. An entry of lost+found owns nothing. Removed, it comes again with the next repair; only
-// `graphlane check --delete-orphans` deletes parts.
+// The stub has the parts' owner and the mode 0400. Its parts name another stub, the one that is
+// away. So it is believed only where it lies (is_lost_and_found()), and only to read. Where parts
+// do not say their layout, a text takes its place. An entry of lost+found owns nothing. If it is
+// removed, the next repair makes it again; only `graphlane check --delete-orphans` deletes parts.
 #pragma once
 
 #include <sys/types.h>
@@ -28,8 +28,8 @@ inline constexpr char kLostAndFound[] = "lost+found";
 
 struct Orphan {
   Uuid file_id;
-  uint64_t bytes = 0;        // of the parts
-  uint32_t part_count = 0;   // that are there
+  uint64_t bytes = 0;        // the size of the parts
+  uint32_t part_count = 0;   // of the parts that are there
   std::string shown;         // the path of one of them
   uid_t uid = 0;             // their owner
   gid_t gid = 0;

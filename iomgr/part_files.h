@@ -40,8 +40,8 @@ struct PartDirectory {
 // link leads nowhere: ELOOP. 0 or an errno.
 int give_access(int directory_fd, const char* name, const struct stat& owner, mode_t mode);
 
-// Makes a part below its device's root, empty and ours alone, open for writing, and its directory if
-// need be. Others cannot list the directories.
+// Makes a part below its device's root, open for writing, and its directory if need be. The part is
+// empty and owned by us. Other users cannot list the directories.
 Result<Fd> create_part(int root_fd, const Uuid& file_id);
 
 // The part as a place only (O_PATH), to which no link has led.
@@ -73,8 +73,8 @@ struct PartError {
   uint64_t size_found = 0;
 };
 
-// Opens a part to look at it: for reading or, where its mode forbids that, as a place only. What is no
-// regular file is not opened: EINVAL.
+// Opens a part to look at it: for reading or, where its mode forbids that, as a place only. EINVAL
+// if it is not a regular file.
 Fd open_part(int root_fd, const Uuid& file_id);
 
 // Whether the parts are the stub's own, looked at by name. `owner` as above.

@@ -33,7 +33,8 @@ PartRecord record_of(const Layout& layout, uint32_t device_index, uint8_t flags)
           .synced_bytes = layout.state == FileState::kClosed && flags == 0 ? layout.logical_size : 0};
 }
 
-// 0 or an errno. Its record comes first: what we leave if we are killed then says that it was in the making.
+// 0 or an errno. Writes the record first: if we are killed then, the part says that it was in the
+// making.
 int create_sized_part(int root_fd, const Layout& layout, uint32_t device_index, bool allocate, Fd* made) {
   Result<Fd> opened = create_part(root_fd, layout.file_id);
   if (!opened) return opened.error().code;

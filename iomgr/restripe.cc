@@ -130,7 +130,8 @@ class Job {
 
   // Until here nothing has happened to the file.
   Outcome<void> switch_parts() {
-    // In the making until the stub names them: if we are killed before that, nothing is lost with them.
+    // The parts say `making` until the stub names them: if we are killed before that, nothing is
+    // lost with them.
     Outcome<void> bound = bind_parts(volume_, new_file_->parts().all_buffered(), to_, live_->stub_fd(),
                                      PartRecord::kMaking, place_.shown);
     if (!bound) return bound;

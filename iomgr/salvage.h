@@ -1,4 +1,4 @@
-// Salvage: what is still there of a striped file that cannot be read as a file any more.
+// Salvage: the bytes that are left of a striped file that cannot be read as a file any more.
 //
 //   part 0  | 0 | 3 | 6 |            short: unit 6 is missing
 //   part 1  cannot be opened         all its units are missing
@@ -47,7 +47,7 @@ class SalvageReader {
   SalvageReader(const Volume& volume, const Layout& layout);
 
   uint64_t size_bytes() const { return size_bytes_; }
-  // Whether a part is of another owner than `uid`: then it is not for this reader to give away.
+  // Whether a part is of another owner than `uid`: then this reader must not give its bytes away.
   bool is_of_another(uid_t uid) const;
   // Fills the buffer, with zeros where bytes are missing, and notes those.
   void read(ByteRange range, char* buffer);

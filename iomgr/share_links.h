@@ -27,9 +27,9 @@ class ShareLinks {
   ShareLinks& operator=(const ShareLinks&) = delete;
 
   bool empty() const { return links_.empty(); }
-  // A user has at most half of what others leave.
+  // A user has at most half of the links that others leave.
   bool has_room(uid_t user) const;
-  // The connection, of that user, has been answered. Without a thread to be had, it is closed.
+  // Takes over a user's connection that has been answered. Closes it if no thread can be had.
   void add(Fd connection, std::unique_ptr<SharedScan> scan, uid_t user);
   // Those whose clients have gone.
   void tidy();

@@ -17,7 +17,7 @@ namespace graphlane {
 Outcome<void> write_small_file(int directory_fd, const std::string& name, std::string_view path,
                                std::string_view content, mode_t mode);
 
-// As above for a file that is there: the new one has its owner and mode.
+// As above for an existing file: the new one has its owner and mode.
 Outcome<void> replace_small_file(int directory_fd, const std::string& name, const std::string& path,
                                  std::string_view content);
 

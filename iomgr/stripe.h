@@ -96,8 +96,8 @@ class StripeMap {
     return part_begin(device_index, logical_size);
   }
 
-  // The inverse of part_size(): the longest prefix that all parts hold. A part that is longer, as a write
-  // leaves it that was interrupted, adds nothing. part_sizes has N elements.
+  // The inverse of part_size(): the longest prefix that all parts hold. An interrupted write may
+  // leave a part longer: that adds nothing. part_sizes has N elements.
   constexpr uint64_t logical_size(std::span<const uint64_t> part_sizes) const {
     uint64_t size = UINT64_MAX;
     for (uint32_t d = 0; d < g_.device_count; ++d) {

@@ -72,7 +72,7 @@ Outcome<std::shared_ptr<StripedFile>> StripedFile::open_for(const Volume& volume
   return file;
 }
 
-// Owners change one after the other, so what does not fit is looked at again.
+// Looks again after a mismatch, because a chown changes the owners one after the other.
 Outcome<std::shared_ptr<StripedFile>> StripedFile::open(const Volume& volume, int stub_fd,
                                                         const Layout& layout, std::string_view name,
                                                         int flags) {

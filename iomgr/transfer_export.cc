@@ -147,7 +147,7 @@ Outcome<void> salvage_striped(const Volume& volume, int stub_fd, const Layout& l
   return {};
 }
 
-// Beside the copies that lack something, now that they are in place.
+// Writes the lists beside the copies that lack bytes, now that they are in place.
 Outcome<void> write_lists(const std::vector<TreeNode>& nodes, const TreePlace& staged, const TreePlace& target,
                           bool overwrite, TransferState* state) {
   for (const TreeNode& node : nodes) {
@@ -212,7 +212,7 @@ Outcome<TransferSummary> export_files(const Volume& volume, const ExportOptions&
   if (!from) return from.error();
   Outcome<std::vector<TreeNode>> nodes = list_tree(*from);
   if (!nodes) return nodes.error();
-  // Nor what is lost: it is exported by its name.
+  // Leaves out lost+found: it is exported by its name.
   std::erase_if(*nodes, [&](const TreeNode& node) {
     return from->path == "." && (is_within(node.path, kControlDirectory) || is_within(node.path, kLostAndFound));
   });

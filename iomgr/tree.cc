@@ -52,7 +52,7 @@ class TreeWalk {
       : top_(top), visitor_(visitor), depth_max_(depth_max) {}
 
   Outcome<void> run() {
-    // Within a volume by the directory that holds the top, to which no link has led.
+    // Within a volume, starts at the directory that holds the top: no link has led there.
     const size_t slash = top_.path.rfind('/');
     const bool has_parent = top_.directory_fd != AT_FDCWD && slash != std::string::npos;
     if (has_parent) {
@@ -104,7 +104,7 @@ class TreeWalk {
   Outcome<void> told_closed(const TreeEntry& at, int code) {
     const Error error = at.place().error(code, "cannot read");
     if (has_gone(error) && !levels_.empty()) return {};
-    // Not the tree's fault, but ours: what we miss would seem not to be there.
+    // The shortage is ours, not the tree's: a skipped entry would seem not to be there.
     if (code == EMFILE || code == ENFILE || code == ENOMEM) return error;
     return visitor_.closed ? visitor_.closed(at, error) : error;
   }
@@ -122,7 +122,7 @@ class TreeWalk {
     if (goes_in) {
       level.fd.reset(::openat(parent_fd(), name, kDirectoryFlags));
       if (!level.fd) error = errno;
-      // It may be another one by now, below which something is mounted.
+      // The directory may be another one by now: something may be mounted below it.
       else if (::fstat(level.fd.get(), &level.info) != 0) error = errno;
       if (error == ENOENT || error == ENOTDIR) {
         return levels_.empty() ? at.place().error(error, "cannot open") : Outcome<void>();
@@ -150,7 +150,7 @@ class TreeWalk {
     levels_.pop_back();
     path_.resize(done.path_length);
     if (!levels_.empty() && !levels_.back().fd && !find_again(done.fd)) {
-      // Moved elsewhere, with what is in it: for us it has gone.
+      // It was moved elsewhere with its content: for this walk it has gone.
       levels_.back().next = levels_.back().names.size();
       return {};
     }
@@ -180,7 +180,7 @@ class TreeWalk {
   std::vector<Level> levels_;
 };
 
-// `depth_max` 0: the top alone.
+// `depth_max` 0: visits the top alone.
 Outcome<std::vector<TreeNode>> list_down_to(const TreePlace& top, size_t depth_max) {
   std::vector<TreeNode> nodes;
   const TreeVisitor visitor{.enter = [&](const TreeEntry& entry) -> Outcome<void> {

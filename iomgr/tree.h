@@ -54,25 +54,27 @@ struct TreeEntry {
 };
 
 struct TreeVisitor {
-  // An entry; a directory before what it holds. An error ends the walk; so it does below.
+  // Called for an entry; for a directory before its entries. An error ends the walk; so it does
+  // below.
   std::function<Outcome<void>(const TreeEntry&)> enter;
-  // After all that an entry holds, if not null.
+  // Called after all entries of a directory, if not null.
   std::function<Outcome<void>(const TreeEntry&)> leave = {};
-  // An entry that cannot be read, after enter() (before it where not even its type is known: then
-  // `info` is empty, and enter() is not called). Null: such an entry ends the walk, and so does a
-  // shortage of descriptors or memory.
+  // Called for an entry that cannot be read, after enter(). If not even its type is known, `info`
+  // is empty, and enter() is not called. Null: such an entry ends the walk. A shortage of
+  // descriptors or memory always ends it.
   std::function<Outcome<void>(const TreeEntry&, const Error&)> closed = {};
   // Whether to go into this directory; null: into all.
   std::function<bool(const TreeEntry&)> wants = {};
 };
 
-// Visits the top and all below it, names in order. Goes by descriptors, of which it keeps some dozens
-// open: neither a path longer than PATH_MAX nor a tree of any depth stops it, and no link leads it
-// elsewhere. Others may make, move and remove names meanwhile: what goes is left out.
+// Visits the top and all below it, names in order. Goes by descriptors, and keeps some dozens of
+// them open. So neither a path longer than PATH_MAX nor a deep tree stops it, and no link leads it
+// elsewhere. Others may make, move and remove names meanwhile: a name that goes is left out.
 Outcome<void> walk_tree(const TreePlace& top, const TreeVisitor& visitor);
 
-// Opens what is at a place, whatever the length of its path. No link is followed below the
-// descriptor that a place begins at (but see openat2(2): kernels before 5.6 look at the last name only).
+// Opens the file at a place, whatever the length of its path. No link is followed below the
+// descriptor that a place begins at (but see openat2(2): kernels before 5.6 look at the last name
+// only).
 Fd open_place(const TreePlace& place, int flags);
 
 // The top and all below it, a directory before what it holds, names in order. Others may make and

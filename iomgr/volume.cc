@@ -111,7 +111,8 @@ Outcome<Fd> open_root(const fs::path& path, bool is_covered) {
 
 }  // namespace
 
-// Another process may be raising the epoch: then a device is read after it, and volume.json was before.
+// Reads again if another process may be raising the epoch: then a device was read after the raise,
+// and volume.json before.
 Outcome<std::shared_ptr<const Volume>> Volume::open(const std::string& root, OpenOptions how) {
   constexpr int kTriesMax = 4;
   constexpr std::chrono::milliseconds kPause{5};

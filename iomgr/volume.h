@@ -72,7 +72,7 @@ struct VolumeOptions {
 };
 
 struct OpenOptions {
-  // A device that cannot be found is left out: its root_fd is empty. For a salvage.
+  // Leaves out a device that cannot be found: its root_fd is empty. For a salvage.
   bool allows_missing_devices = false;
   // Accepts a copy of the volume's directory, too: for `adopt` and for a salvage.
   bool allows_copies = false;
@@ -85,8 +85,8 @@ class Volume {
 
   // Also from the root of a mount of it. Where a mount covers the volume's own
   // root, takes the directory beneath; EBUSY: we may not (only root may).
-  // Refused (ESTALE) is a copy of the volume's directory: one that lies in another inode than it says, or of
-  // which the devices know a newer one.
+  // Refuses (ESTALE) a copy of the volume's directory: one that lies in another inode than it says,
+  // or one that the devices know to be old.
   static Outcome<std::shared_ptr<const Volume>> open(const std::string& root, OpenOptions how = {});
 
   const std::string& root() const { return root_; }  // absolute, no symbolic links
@@ -99,10 +99,11 @@ class Volume {
   uint32_t device_count() const { return static_cast<uint32_t>(devices_.size()); }
   // Whether all devices are known to be.
   bool is_on_ssds() const;
-  // Devices that share a disk with an earlier one, if any, which stripes gain nothing from: pairs of
+  // Devices that share a disk with an earlier one, if any: stripes gain nothing from them. Pairs of
   // ordinals, the earlier one first.
   std::vector<std::pair<uint32_t, uint32_t>> devices_on_one_disk() const;
-  // Before the first change of a striped file in this process: raises the volume's epoch (volume/home.h).
+  // Call it before the first change of a striped file in this process: raises the volume's epoch
+  // (volume/home.h).
   Outcome<void> note_change() const;
   uint64_t stripe_depth_bytes() const { return stripe_depth_bytes_; }
   // Whether an import chooses each file's depth by its format; what is made in a mount

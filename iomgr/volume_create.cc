@@ -114,7 +114,8 @@ Outcome<std::string> check_device(const std::string& directory, const fs::path& 
   return absolute.string();
 }
 
-// Neither below the other: each would find the other one's parts among what is not its own.
+// Refuses directories one below the other: each would find the other one's parts among foreign
+// files.
 Outcome<void> check_devices_apart(const std::vector<std::string>& devices, const std::string& last) {
   std::error_code error;
   const fs::path real = fs::canonical(last, error);
@@ -176,7 +177,7 @@ bool are_ssds(const std::vector<std::string>& directories) {
   });
 }
 
-// All but volume.json.
+// Makes all but volume.json.
 Outcome<void> make_root(const fs::path& root, Scaffold* scaffold) {
   std::error_code error;
   if (!fs::exists(root, error)) {

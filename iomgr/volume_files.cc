@@ -54,7 +54,7 @@ Fd open_file_at(const TreeEntry& entry) { return open_regular(entry.parent_fd, e
 Outcome<void> check_node(const Volume& volume, const TreeEntry& entry) {
   if (!S_ISREG(entry.info.st_mode)) return {};
   const Fd fd = open_file_at(entry);
-  if (!fd && errno == ENOENT) return {};  // another process was faster
+  if (!fd && errno == ENOENT) return {};  // another process has removed it
   if (!fd) return entry.place().error(errno, "cannot open");
   return check_removable(volume, fd.get(), entry.place());
 }
@@ -68,7 +68,7 @@ Outcome<void> remove_node(const Volume& volume, const TreeEntry& entry, std::vec
   const bool is_lost = fd && inspect_stub(fd.get(), &said).value_or(StubVerdict::kNotAStub) == StubVerdict::kStub &&
                        is_lost_and_found(volume.root_fd(), fd.get(), said.file_id);
   if (::unlinkat(entry.parent_fd, entry.name, flags) != 0) {
-    if (errno == ENOENT && !entry.path.empty()) return {};  // another process was faster
+    if (errno == ENOENT && !entry.path.empty()) return {};  // another process has removed it
     return entry.place().error(errno, "cannot remove");
   }
   if (is_lost) return {};
@@ -181,7 +181,7 @@ Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, boo
   const TreeVisitor remove{
       .enter = [](const TreeEntry&) -> Outcome<void> { return {}; },
       .leave = [&](const TreeEntry& entry) -> Outcome<void> {
-        if (!force) {  // a clean-up goes on
+        if (!force) {  // with force a clean-up goes on
           if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
         }
         return remove_node(volume, entry, &orphans);

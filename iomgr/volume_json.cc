@@ -44,7 +44,7 @@ Error damaged(std::string_view path, std::string_view key) {
   return make_error(EINVAL, "{}: damaged: \"{}\" is missing or wrong", path, key);
 }
 
-// Birth times are before 1970 only by a wrong clock; JSON numbers are told as they are all the same.
+// Birth times are before 1970 only by a wrong clock; such a number is written as it is.
 Json home_json(const VolumeHome& home) {
   Json object = {{"inode", home.directory.inode}, {"born", home.directory.born}};
   if (home.filesystem != 0) object["filesystem"] = home.filesystem;

@@ -9,7 +9,7 @@
 
 namespace graphlane {
 
-// `crc` is that of what comes before, 0 of nothing.
+// `crc` is the CRC of the bytes before, 0 if there are none.
 uint32_t crc32c_extend(uint32_t crc, const void* data, size_t length_bytes);
 
 }  // namespace graphlane

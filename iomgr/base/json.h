@@ -67,14 +67,15 @@ class Json {
   // The member of that name, or null. A reference that lives as long as the program.
   const Json& at_or_null(std::string_view key) const;
 
-  // Makes the member if there is none, and an object of a value that is null.
+  // Makes the member if there is none; a null value becomes an object.
   Json& operator[](std::string_view key);
-  // Makes an array of a value that is null.
+  // A null value becomes an array.
   void push_back(Json element);
 
   friend bool operator==(const Json&, const Json&);
 
-  // Nothing: not valid JSON, or nested deeper than kDepthMax. Of members of one name the last counts.
+  // Empty: not valid JSON, or nested deeper than kDepthMax. If several members have one name, the
+  // last counts.
   static constexpr int kDepthMax = 64;
   static std::optional<Json> parse(std::string_view text);
   // On lines of their own with that indent, on one line with -1. Bytes that are not UTF-8 become U+FFFD.

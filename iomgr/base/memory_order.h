@@ -1,5 +1,5 @@
-// A short name for the memory order that most counters and estimates have. Each use says
-// beside it why nothing needs to be ordered.
+// A short name for the memory order that most counters and estimates have. Each use has a comment
+// why it needs no order.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Opening what lies below a directory that others may change: no link leads there.
+// Opens a path below a directory that other users may change: no link leads out of it.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once

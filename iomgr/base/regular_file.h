@@ -22,10 +22,10 @@
 
 namespace graphlane {
 
-// errno has no word for it.
+// EMEDIUMTYPE stands for it, because errno has no code of its own for it.
 inline constexpr int kNotRegular = EMEDIUMTYPE;
 
-// With every open of ours that is followed by only_regular().
+// Flags for every open of ours that only_regular() checks afterwards.
 inline constexpr int kNoWait = O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC;
 
 // The text of strerror(), and that of kNotRegular.
