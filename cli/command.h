@@ -34,7 +34,7 @@ enum ExitStatus {
 // before exiting with kFailed.
 using Action = std::function<Outcome<int>()>;
 
-// The exit statuses of a command that cannot do its work, and of one whose words are wrong.
+// The exit statuses of a command that cannot do its work, and of one with a wrong command line.
 struct FailureStatus {
   int failed = kFailed;
   int usage = kUsage;

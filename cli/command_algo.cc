@@ -59,7 +59,7 @@ std::vector<AlgorithmInfo> all_algorithms() {
   return all;
 }
 
-// The one that was asked for, or the one of the graph's format.
+// The engine that was asked for, or the one of the graph's format.
 Outcome<const AlgorithmEngine*> choose_engine(const AlgoCommand& options) {
   const AlgorithmEngine* chosen = engine_named(options.engine);
   if (chosen == nullptr) {

@@ -52,7 +52,7 @@ std::vector<Orphan> chosen_orphans(const CheckReport& report, const CheckCommand
   return chosen;
 }
 
-// Whether the user wants it. At the end of stdin: no.
+// Asks the user. At the end of stdin: no.
 bool is_confirmed(const std::vector<Orphan>& orphans, const CheckCommand& options) {
   if (options.yes) return true;
   fmt::print("delete {}? Nothing brings them back. [y/N] ", describe(orphans, std::time(nullptr)));
@@ -64,7 +64,7 @@ bool is_confirmed(const std::vector<Orphan>& orphans, const CheckCommand& option
   return false;
 }
 
-// Deletes what is chosen, and looks again: `report` is what is so then.
+// Deletes the chosen orphans, and checks again: `report` is the state then.
 Outcome<void> delete_orphans(const Volume& volume, const CheckCommand& options, CheckReport* report) {
   const std::vector<Orphan> chosen = chosen_orphans(*report, options);
   if (chosen.empty()) return {};
@@ -109,7 +109,7 @@ void print_report(const Volume& volume, const CheckReport& report) {
   }
 }
 
-// A graph that is not whole is something left, too.
+// A damaged graph counts as something left, too.
 Outcome<int> check_graph(const std::string& path) {
   const Outcome<int> checked = check_stored_graph(path);
   if (checked || caught_signal() != 0) return checked;

@@ -37,7 +37,7 @@ struct ConvertCommand {
   std::string codec;  // empty: varint
 };
 
-// A wrong command line that the parser alone could not know.
+// A wrong command line that the parser alone cannot detect.
 Outcome<int> graph_usage(const std::string& reason, const std::string& command) {
   complain(fmt::format("{} (see graphlane {} --help)", reason, command));
   return kUsage;
@@ -49,7 +49,7 @@ void print_notes(const std::string& input, const std::vector<std::string>& notes
   for (const std::string& note : notes) complain(fmt::format("{}: note: {}", input, note));
 }
 
-// On stderr where the graph went to stdout.
+// Prints on stderr where the graph went to stdout.
 std::FILE* summary_stream(const std::string& output) {
   struct stat graph, out;
   const bool is_stdout = output == "-" || (::stat(output.c_str(), &graph) == 0 && ::fstat(STDOUT_FILENO, &out) == 0 &&
@@ -63,13 +63,13 @@ void print_edges(const std::string& output, const EdgeListSummary& summary) {
              summary.vertex_count, summary.edge_count);
 }
 
-// Where what does not fit into memory goes: there is room for the graph.
+// Spills go where the graph goes: there is room for it.
 std::string parent_of(const std::string& path) {
   std::error_code failed;
   return std::filesystem::absolute(path, failed).lexically_normal().parent_path().string();
 }
 
-// How IN is read, for what needs no more than that.
+// The options for reading IN, where no others are needed.
 EdgeListOptions list_options(const ConvertCommand& options, const std::string& path, uint64_t usual_memory_bytes) {
   EdgeListOptions list = options.list;
   list.path = options.input;
@@ -162,7 +162,7 @@ Outcome<void> to_shards(const ConvertCommand& options, const std::string& path) 
   return {};
 }
 
-// A graph that is a directory: what makes it, and what it may replace.
+// An output that is a directory: the function that makes it, and the kind that it may replace.
 struct DirectoryGraph {
   Outcome<void> (*build)(const ConvertCommand& options, const std::string& path);
   Outcome<void> (*may_become)(const std::string& dir);
@@ -202,7 +202,8 @@ Outcome<void> check_not_replaced(const ConvertCommand& options) {
 
 bool is_graph_directory(EdgeFormat format) { return directory_graph(format).has_value(); }
 
-// Weights are kept as what OUT holds: text as much as it can, binary lists what --weights says, or IN.
+// The type of OUT's weights: text keeps as much as it can; binary lists have the type of --weights,
+// or of IN.
 WeightType kept_weights(const ConvertCommand& options) {
   if (is_stored_graph(options.input) && !options.weights) {
     if (const auto stored = stored_weights(options.input)) return *stored;
@@ -332,7 +333,7 @@ Outcome<int> generate(const RmatCommand& options) {
   return kOk;
 }
 
-// An option that names a format.
+// Adds an option that names a format.
 template <class Format>
 Option* add_format(Command* command, const std::string& names, Format* format, const std::string& description) {
   const auto parse = [format](const std::string& text) -> Outcome<void> {
@@ -362,7 +363,7 @@ Outcome<void> parse_columns_option(const std::string& text, EdgeColumns* columns
   return make_error(EINVAL, "'{}': columns are SOURCE,TARGET or SOURCE,TARGET,WEIGHT, counted from 1", text);
 }
 
-// One character, or a name for one that shells make difficult.
+// One character, or a name for one that is hard to type in shells.
 Outcome<void> parse_delimiter(const std::string& text, EdgeColumns* columns) {
   if (text == "tab" || text == "\\t") {
     columns->delimiter = '\t';

@@ -106,7 +106,7 @@ std::vector<std::shared_ptr<const Volume>> find_later(const LaterQuestion& quest
   return volumes;
 }
 
-// The command may change its directory.
+// Makes the path absolute: the command may change its directory.
 std::string report_target(const RunOptions& options) {
   std::error_code error;
   return options.report == "1" ? options.report : fs::absolute(options.report, error).string();
@@ -172,14 +172,14 @@ Outcome<int> run_mounted(const RunOptions& options, const Volumes& volumes) {
                                find_later);
 }
 
-// Why the preload library will not be in the command; "": it will.
+// The reason why the preload library will not be in the command; "": it will.
 std::string why_blind(const RunOptions& options) {
   const Outcome<Executable> found =
       find_executable(options.program.empty() ? options.command[0] : options.program);
   return found ? found->blind_because : "";  // what cannot be executed execvp() tells
 }
 
-// Without a mount, by the library alone.
+// Runs the command without a mount, by the library alone.
 Outcome<int> run_preloaded(const RunOptions& options, const std::string& blind, const Error* missing) {
   if (missing != nullptr) return *missing;
   if (!blind.empty()) {
@@ -197,7 +197,7 @@ Outcome<int> start(const RunOptions& options, const FoundVolumes& found, const s
                    const Outcome<void>& preloaded) {
   const Volumes& volumes = found.to_mount;
   const Error* const missing = preloaded ? nullptr : &preloaded.error();
-  // A child under --no-mount that is about no volume may be what it likes.
+  // A child under --no-mount that meets no volume may be any program.
   if (options.no_mount && !(options.again && volumes.empty())) return run_preloaded(options, blind, missing);
   if (volumes.empty()) {
     if (found.any) return become(options);  // by the mounts that are there

@@ -82,7 +82,7 @@ Outcome<Json> read_stats(const Source& source) {
   return make_error(EPROTO, "{}: statistics that this program does not understand", source.place);
 }
 
-// 0 for what is missing or something else.
+// 0 if the member is missing or no number.
 uint64_t number(const Json& object, const char* key) {
   return object.at_or_null(key).as_unsigned().value_or(0);
 }
@@ -191,7 +191,7 @@ void print_shared(const Json& stats) {
 constexpr size_t kStatColumns = 60;
 constexpr size_t kDeviceColumns = 12;
 
-// The end of what does not fit tells more.
+// Keeps the end of a text that is too long, because it tells more.
 std::string tail_of(const std::string& path, size_t columns) {
   return path.size() <= columns ? path : ".." + path.substr(path.size() - columns + 2);
 }

@@ -15,12 +15,12 @@ struct ToLists {
   std::string path;
   std::string shown;  // what the user called it
 };
-// Prints what was made; what else the user should know, a line each.
+// Prints the result; notes for the user, a line each.
 Outcome<std::vector<std::string>> convert_to_lists(const ToLists& options);
-// With --overwrite: what is there.
+// Whether --overwrite may replace the present directory.
 Outcome<void> may_become_lists(const std::string& path);
 
-// The type of a stored graph's weights; nothing: it has none, or cannot be opened.
+// The type of a stored graph's weights; empty: it has none, or cannot be opened.
 std::optional<WeightType> stored_weights(const std::string& path);
 
 Outcome<int> check_stored_graph(const std::string& path);

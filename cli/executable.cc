@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kScriptLineBytesMax = 4096;  // of a #! line; the kernel looks at 256
 constexpr size_t kScriptsMax = 5;             // the kernel's limit
 
-// As execvp(3) finds it.
+// Finds it as execvp(3) does.
 Outcome<std::string> find_program(const std::string& name) {
   std::error_code error;
   if (name.find('/') != std::string::npos) {
@@ -37,7 +37,7 @@ Outcome<std::string> find_program(const std::string& name) {
   return make_error(ENOENT, "{}: no such program in $PATH", name);
 }
 
-// The program that a "#!" line names; of env(1) the one that it would run.
+// The program that a "#!" line names; for env(1), the one that it would run.
 Outcome<std::string> interpreter_of(const Script& script) {
   if (script.line.empty()) return std::string("/bin/sh");  // what shells and execvp(3) do
   std::istringstream words(script.line);
@@ -63,7 +63,7 @@ Script read_script(const std::string& path) {
   return {path, begin > end ? "" : line.substr(begin, end - begin + 1)};
 }
 
-// Why the loader would not put a library into it; empty: it would.
+// The reason why the loader would not put a library into it; empty: it would.
 std::string why_blind(const ElfFile& file) {
   struct stat info = {};
   (void)::stat(file.path.c_str(), &info);

@@ -1,5 +1,5 @@
-// Executable: the ELF file that a command comes down to, by way of scripts, and whether the preload library
-// gets into it.
+// Executable: the ELF file that a command ends up running, through any scripts, and whether the
+// preload library gets into it.
 #pragma once
 
 #include <string>

@@ -175,8 +175,8 @@ std::string chosen_below(const CLI::App* app) {
 
 }  // namespace
 
-// Takes what follows the first "--" out of the words of a command that takes all the rest: CLI11 would
-// look for options of ours in it.
+// Takes the words behind the first "--" from a command that takes all the rest: CLI11 would look
+// for our options in them.
 void CommandLine::split_at_dashes(std::vector<std::string>* words) {
   const auto name = std::find_if(words->begin(), words->end(),
                                  [](const std::string& word) { return !word.starts_with('-'); });
@@ -192,7 +192,8 @@ void CommandLine::split_at_dashes(std::vector<std::string>* words) {
 
 namespace {
 
-// How many letters are to be changed, put in, left out or exchanged with the next to make one word of the other.
+// The number of letters to change, insert, leave out or exchange with the next to make one word of
+// the other.
 size_t distance_of(const std::string& one, const std::string& other) {
   std::vector<std::vector<size_t>> rows(one.size() + 1, std::vector<size_t>(other.size() + 1));
   for (size_t i = 0; i <= one.size(); ++i) {

@@ -6,8 +6,8 @@
 //   command->add_option("-d,--device", options->devices, "a device")->type_name("DIR");
 //   command->add_flag("-f,--overwrite", options->overwrite, "replace what is there");
 //
-// A variable that is bound to an option must live until the command has run. What is wrong with
-// the line is a usage error (exit status 2) that names the option.
+// A variable that is bound to an option must live until the command has run. An error in the line
+// is a usage error (exit status 2) that names the option.
 #pragma once
 
 #include <concepts>
@@ -42,7 +42,7 @@ class Option {
   }
   Option* in_range(double min, double max);
   Option* one_of(const std::vector<std::string>& words);
-  // `complaint` returns what is wrong with a value; empty: nothing.
+  // `complaint` returns the reason against a value; empty: none.
   Option* check(const std::function<std::string(const std::string&)>& complaint);
   Option* one_value_each();  // of a list: the option is repeated for each of its values
   Option* excludes(Option* other);
@@ -68,7 +68,7 @@ class Command {
   Option* add_option(const std::string& names, double& value, const std::string& description);
   Option* add_option(const std::string& names, std::optional<uint32_t>& value, const std::string& description);
   Option* add_option(const std::string& names, std::optional<uint64_t>& value, const std::string& description);
-  // A value that `parse` takes; its error is a usage error.
+  // A value that `parse` accepts; its error is a usage error.
   Option* add_option(const std::string& names, const std::function<Outcome<void>(const std::string&)>& parse,
                      const std::string& description);
   Option* add_flag(const std::string& names, bool& value, const std::string& description);
@@ -79,10 +79,10 @@ class Command {
   Command* add_command(const std::string& name, const std::string& description, const std::string& example);
   // One of the commands below must be named.
   void require_command();
-  // Options end at the first word that is none; it and all that follow go into `words`. So does what
-  // follows the first "--", of which nothing is an option of ours.
+  // Options end at the first word that is no option; it and all that follow go into `words`. So do
+  // the words behind the first "--", whatever they look like.
   void take_rest(std::vector<std::string>* words);
-  // Whether the rest begins, before any "--", with what looks like an option.
+  // Whether the rest begins, before any "--", with a word that looks like an option.
   bool had_unknown_option() const;
   // Called when the line is parsed and this command was chosen. An error is a usage error.
   void on_chosen(const std::function<Outcome<void>()>& call);
@@ -119,7 +119,7 @@ class CommandLine {
 
  private:
   void split_at_dashes(std::vector<std::string>* words);
-  // Why the first word is no command; "": it is one, or there is none.
+  // The reason why the first word is no command; "": it is one, or there is none.
   std::string wrong_command(const std::vector<std::string>& words) const;
 
   const std::unique_ptr<CLI::App> app_;

@@ -12,10 +12,10 @@ namespace graphlane::cli {
 
 class ReportWatch {
  public:
-  // Before the command starts: changes the environment. `target`: "1" (stderr), or a file.
+  // Call it before the command starts: changes the environment. `target`: "1" (stderr), or a file.
   explicit ReportWatch(std::string target);
 
-  // When the command has ended. `blind`: why the library was not in it, or "".
+  // Call it when the command has ended. `blind`: the reason why the library was not in it, or "".
   void tell_if_nobody_did(const std::string& command, const std::string& blind) const;
 
  private:

@@ -49,8 +49,8 @@ std::string joined(const std::string& directory, const std::string& path) {
   return (fs::path(directory) / path).string();
 }
 
-// The words of a shell's text. What is quoted stays together, and so do words around it:
-// '/my dir'/file. Other languages' strings come out as words, too.
+// The words of a shell's text. A quoted text stays together with the words around it: '/my
+// dir'/file. Strings of other languages come out as words, too.
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;
   std::string word;
@@ -152,7 +152,8 @@ void VolumeFinder::look_at_word(const std::string& word) {
 void VolumeFinder::look_at_environment() {
   const auto given = variables_;
   for (const auto& [name, value] : given) {
-    // Where a shell was before, and what it ran last, is not what the command will do.
+    // Skips variables that tell the shell's last directory or command: they say nothing about this
+    // command.
     if (name == "OLDPWD" || name == "_" || name == "PWD" || name.starts_with("GRAPHLANE_")) continue;
     if (value.find('/') != std::string::npos) look_at_text(value);
   }
@@ -232,7 +233,7 @@ void VolumeFinder::look_at_script(const std::string& path) {
   directories_ = before;
 }
 
-// Volumes in a directory, and in those in it.
+// Finds volumes in a directory, and in its subdirectories.
 void VolumeFinder::look_below(const std::string& directory, uint32_t depth) {
   for (const char* skipped : {"/proc", "/sys", "/dev"}) {
     if (directory == skipped) return;
@@ -253,7 +254,7 @@ void VolumeFinder::look_below(const std::string& directory, uint32_t depth) {
   for (const std::string& path : below) look_below(path, depth - 1);
 }
 
-// Whether it lies in a volume.
+// Whether the path lies in a volume.
 bool VolumeFinder::look_at_path(const std::string& path) {
   if (path.empty() || path.size() >= 4096) return false;
   const std::string key = path + (is_word_ ? "\n!" : "\n?");
@@ -316,7 +317,7 @@ void VolumeFinder::look_at_list(const std::string& path, bool is_fstab) {
   }
 }
 
-// As execvp(3); "": not found.
+// Finds it as execvp(3) does; "": not found.
 std::string VolumeFinder::find_in_path(const std::string& name) const {
   if (name.find('/') != std::string::npos) return joined(directories_.front(), name);
   const auto path = variables_.find("PATH");

@@ -1,4 +1,4 @@
-// Algorithms: what `graphlane algo` asks an engine for, and what it gets. Each engine has one
+// Algorithms: the request of `graphlane algo` to an engine, and the result. Each engine has one
 // AlgorithmEngine; cli/command_algo.cc lists them and takes the one of the graph's format.
 //
 // Threads: one run at a time for a request; a result is its owner's.
@@ -41,7 +41,7 @@ struct RunRequest {
   bool wants_values = false;  // of each vertex; else only the summary counts
 };
 
-// A value of each vertex.
+// A value for each vertex.
 struct ResultColumn {
   std::string name;
   std::variant<std::vector<int32_t>, std::vector<int64_t>, std::vector<uint32_t>, std::vector<uint64_t>,
@@ -50,7 +50,7 @@ struct ResultColumn {
 };
 
 struct AlgorithmResult {
-  // The first is the algorithm's own; empty where no values were wanted.
+  // The first column is the algorithm's own; empty where no values were wanted.
   std::vector<ResultColumn> columns = {};
   // The text for -1 and infinity in text files, in the first column. Empty: the number.
   std::string unreached = {};

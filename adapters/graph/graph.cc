@@ -18,7 +18,7 @@ void read_numbers(const std::byte* from, std::span<double> to) {
   }
 }
 
-// Behind the end, for decoders that read more than they need.
+// Bytes behind the end, for decoders that read more than they need.
 constexpr uint64_t kBehindBytes = 64;
 constexpr uint64_t kLoadBytes = 4 << 20;
 static_assert(kLoadBytes % PageReader::kPageBytes == 0);
@@ -114,7 +114,7 @@ void Graph::read_weights(const std::byte* from, std::span<double> to) const {
   }
 }
 
-// All of the file, checked.
+// Reads all of the file, and checks it.
 Outcome<const std::byte*> Graph::load(const OpenPagedFile& file) {
   Outcome<Buffer> buffer = Buffer::allocate(round_up(file.size_bytes() + kBehindBytes, kBlockSize));
   if (!buffer) return make_error(ENOMEM, "{}: no memory for its {} bytes", file.path(), file.size_bytes());
@@ -139,7 +139,7 @@ Outcome<const std::byte*> Graph::load(const OpenPagedFile& file) {
   return memory;
 }
 
-// Raw lists are used as they are: every neighbour must be a vertex.
+// Raw lists are used without decoding, so every neighbour is checked here: it must be a vertex.
 Outcome<void> Graph::check_raw(const Side& side) const {
   if (codec().kind() != CodecKind::kRaw) return {};
   const auto* const list = reinterpret_cast<const VertexId*>(side.lists_memory);

@@ -22,7 +22,7 @@ constexpr const char* numpy_type() {
   if constexpr (std::is_same_v<T, double>) return "<f8";
 }
 
-// Bytes gathered and written to the file that is being built.
+// Gathers bytes and writes them to the file that is being built.
 class ResultFile {
  public:
   explicit ResultFile(const Staging& staging) : staging_(staging) {}
@@ -47,7 +47,7 @@ size_t result_rows(const AlgorithmResult& result) {
   return std::visit([](const auto& values) { return values.size(); }, result.columns[0].values);
 }
 
-// Shortest text that reads back as the same number.
+// The shortest text that reads back as the same number.
 template <class T>
 void append_number(std::string& text, T value, const std::string& unreached) {
   if constexpr (std::is_same_v<T, double>) {

@@ -1,4 +1,4 @@
-// ResultWriter: an algorithm's values as a file, which is there whole or not at all.
+// ResultWriter: an algorithm's values as a file, whole or not at all.
 //
 //   NAME.npy   numpy: one column is an array, several are a structured array with the columns' names
 //   NAME.csv   a line of names, then vertex and values
@@ -13,7 +13,7 @@
 
 namespace graphlane {
 
-// EINVAL: another ending. To be asked before the work.
+// EINVAL: another ending. Ask before the work.
 Outcome<void> check_result_name(const std::string& path);
 
 Outcome<void> write_result(const AlgorithmResult& result, const std::string& path);

@@ -1,4 +1,4 @@
-// RunStats: what a run of an engine did, for its summary and for experiments.
+// RunStats: the work of an engine's run, for its summary and for experiments.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// VertexArray: state of vertices, which programs look at here and there: on huge pages where the kernel has some, as a
-// walk to a page's entry costs more than the value.
+// VertexArray: state of vertices, which programs read at random places. On huge pages where the
+// kernel has some, because a walk to a page's entry costs more than the value.
 #pragma once
 
 #include <sys/mman.h>

@@ -25,12 +25,12 @@ class WorkerPool {
 
   unsigned size() const { return static_cast<unsigned>(threads_.size()) + 1; }
 
-  // body(worker) once on every worker, 0 .. size() - 1, at the same time. Returns when all have;
-  // what one threw is thrown on.
+  // Calls body(worker) once on every worker, 0 .. size() - 1, at the same time. Returns when all
+  // have returned, and rethrows what one has thrown.
   void run(const std::function<void(unsigned worker)>& body);
 
-  // body(begin, end, worker) on blocks that together are [0, count). Which worker gets which block is
-  // not said; a short count stays with the caller.
+  // Calls body(begin, end, worker) on blocks that together are [0, count), each on any worker. A
+  // short count stays with the caller.
   template <class Body>
   void for_blocks(uint64_t count, uint64_t block, const Body& body) {
     if (count <= block || size() == 1) {

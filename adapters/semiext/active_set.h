@@ -1,7 +1,7 @@
 // ActiveSet: the vertices that an iteration runs, and those that the next one will.
 //
-// A bit for every vertex. While few are active, each worker's list of those that it activated spares a
-// look at all the bits, and the ones of the last iteration are cleared one by one.
+// A bit for every vertex. While few are active, each worker also lists those that it activated.
+// Then the next iteration need not look at all the bits, and clears the last one's one by one.
 //
 // Threads: activate() by any worker, each with its own number; is_active() by any; the rest by one
 // thread while no worker runs.
@@ -19,7 +19,7 @@ namespace graphlane {
 class ActiveSet {
  public:
   static constexpr uint64_t kWordBits = 64;
-  // So many a worker are listed.
+  // The most vertices that a worker lists.
   static constexpr size_t kListedMax = 1024;
 
   ActiveSet(uint64_t vertex_count, unsigned worker_count)
@@ -29,7 +29,7 @@ class ActiveSet {
         next_(new std::atomic<uint64_t>[word_count_]()),
         workers_(worker_count) {}
 
-  // For the next iteration.
+  // Activates it for the next iteration.
   void activate(uint32_t vertex, unsigned worker) {
     std::atomic<uint64_t>& word = next_[vertex / kWordBits];
     const uint64_t bit = uint64_t{1} << vertex % kWordBits;

@@ -51,8 +51,8 @@ enum class Next { kActive, kAll, kStop };
 struct EngineOptions {
   // Lists that a worker waits for at once; FlashGraph found no gain above 4000.
   uint32_t running_max = 4000;
-  // Every second iteration runs from the last vertex to the first, so that it finds what the one before
-  // has left in the cache.
+  // Every second iteration runs from the last vertex to the first, so that it finds in the cache
+  // what the one before read last.
   bool alternates = true;
   uint32_t vertical_parts = 1;
   // Not empty: vertices run in this order, as far as they are active.
@@ -89,13 +89,13 @@ class Engine {
   uint64_t iteration() const { return iteration_; }
   uint64_t active_count() const { return active_.count(); }
 
-  // Before run(), or from begin_iteration() and end_iteration(): for the iteration to come.
+  // Call it before run(), or from begin_iteration() and end_iteration(), for the iteration to come.
   void activate_vertices(std::span<const VertexId> vertices) {
     for (const VertexId v : vertices) active_.activate(v, 0);
   }
   void activate_all() { active_.activate_all(); }
 
-  // each(v) for all vertices, by all workers: initial state, or a query.
+  // Calls each(v) for all vertices, by all workers: initial state, or a query.
   template <class Each>
   void for_all_vertices(const Each& each) {
     pool_.for_blocks(vertex_count(), 1 << 14, [&](uint64_t begin, uint64_t end, unsigned) {
@@ -103,19 +103,21 @@ class Engine {
     });
   }
 
-  // Told of each iteration's end; outlives the run.
+  // Called at each iteration's end; outlives the run.
   void set_progress(RunProgress* progress) { progress_ = progress; }
 
-  // Until no vertex is active. The error names the file that could not be read; EINTR: interrupted.
+  // Runs until no vertex is active. The error names the file that could not be read; EINTR:
+  // interrupted.
   Outcome<void> run();
 
   RunStats stats() const;
 
  private:
-  // Up to so many active vertices the caller runs alone: to wake the others would take longer.
+  // Up to this many active vertices the caller runs alone: to wake the other workers would take
+  // longer.
   static constexpr uint64_t kAloneMax = 128;
   static constexpr uint64_t kInFlightBytesMax = 8 << 20;
-  // Lists are begun so many at a time, while as many as running_max are on their way.
+  // This many lists are begun at a time, while up to running_max are in flight.
   static constexpr size_t kBeginCount = 1024;
   static constexpr uint64_t kBeginBytes = 1 << 20;
   static constexpr uint64_t kOrderChunk = 64;
@@ -195,7 +197,7 @@ class Engine<Program>::Context final : private ListLoader::Sink {
     }
   }
 
-  // They run in the next iteration.
+  // Activates them for the next iteration.
   void activate_vertices(std::span<const VertexId> vertices) {
     for (const VertexId v : vertices) engine_.active_.activate(v, worker_);
   }
@@ -207,7 +209,7 @@ class Engine<Program>::Context final : private ListLoader::Sink {
     full_ |= engine_.bins_.send(worker_, targets, message);
   }
 
-  // The run ends with this error, soon.
+  // Ends the run with this error, soon.
   void fail(Error error) {
     if (!error_) error_ = std::move(error);
     engine_.failed_.store(true, std::memory_order_relaxed);
@@ -237,7 +239,7 @@ class Engine<Program>::Context final : private ListLoader::Sink {
     }
   }
 
-  // Begins what was asked for, and takes what has come while too much is under way.
+  // Begins requested lists, and takes lists that have come while too many are in flight.
   void pump() {
     loader_.begin();
     while ((!loader_.has_room() || loader_.begun_count() >= engine_.options_.running_max) && take()) {
@@ -316,7 +318,8 @@ Engine<Program>::Engine(const Graph& graph, WorkerPool& pool, Program& program, 
   }
 }
 
-// Ranges of at least as many vertices as run at once, several for each worker, few enough for bins.
+// The size of a range: at least as many vertices as run at once, several ranges for each worker,
+// few enough for bins.
 template <class Program>
 unsigned Engine<Program>::range_shift_of(uint64_t vertex_count, unsigned workers) {
   unsigned shift = 12;
@@ -390,7 +393,7 @@ void Engine<Program>::run_part(bool all, unsigned worker, bool alone) {
       }
     }
   } else if (listed && alone) {
-    // No other worker runs: nothing is to be held.
+    // No other worker runs: no range has to be held.
     for (const VertexId v : active_.list()) {
       if (failed()) break;
       ctx.run_vertex(v);
@@ -411,7 +414,7 @@ void Engine<Program>::run_part(bool all, unsigned worker, bool alone) {
   if constexpr (kHasMessages) ctx.release_held();
 }
 
-// The worker's own first, then others'. In turn upwards and downwards.
+// Takes the worker's own ranges first, then others'; in turn upwards and downwards.
 template <class Program>
 bool Engine<Program>::next_range(unsigned worker, uint64_t* range) {
   const unsigned workers = pool_.size();
@@ -455,7 +458,7 @@ void Engine<Program>::run_range(Context& ctx, uint64_t range, bool all) {
   }
 }
 
-// Messages may send messages: until there are none.
+// Delivers until there are no messages: a message may send others.
 template <class Program>
 void Engine<Program>::deliver_rest(bool alone) {
   const auto each_worker = [&](const auto& body) {

@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t kListPageBytes = PageReader::kPageBytes;
 // A range of this size keeps a core busy for long enough, and several fit into a small cache.
 constexpr uint64_t kRangeBytesMax = 256 << 10;
-// Behind what is decoded, decoders may read.
+// Bytes behind the decoded list that decoders may read.
 constexpr size_t kDecodeSlack = 32;
 
 uint64_t page_index_of(uint64_t offset) { return offset / kListPageBytes; }
@@ -217,7 +217,7 @@ void ListLoader::take(const PageBytes& bytes, const Task& task) {
   }
 }
 
-// The piece's bytes, where they lie if that is on one page, else copied.
+// The piece's bytes: in place if they are on one page, else copied.
 std::span<const std::byte> ListLoader::contiguous(const PageBytes& bytes, const Task& task,
                                                   const Piece& piece, size_t* slack_bytes) {
   const std::span<const PageBytes::Piece> pages = bytes.pieces();
@@ -243,7 +243,7 @@ std::span<const std::byte> ListLoader::contiguous(const PageBytes& bytes, const 
   return {bytes_.data(), piece.length_bytes};
 }
 
-// False: it is damaged.
+// False: the list is damaged.
 bool ListLoader::take_piece(const Piece& piece, std::span<const std::byte> bytes,
                             size_t slack_bytes) {
   Join* const join = piece.join;
@@ -338,7 +338,7 @@ std::span<const VertexId> ListLoader::from_memory(const Ask& ask, EdgeSide which
   const uint64_t count = std::min(ask.count, degree - first);
   if (count == 0) return {};
   if (is_raw_) {
-    // As place(), without another look at the degree.
+    // As place(), but with a degree that is known already.
     Cursor& cursor = cursors_[which == EdgeSide::kIn ? 1 : 0];
     const uint64_t offset = cursor.vertex == ask.owner ? cursor.offset : side.index->offset(ask.owner);
     cursor = {.vertex = uint64_t{ask.owner} + 1, .offset = offset + degree * sizeof(VertexId)};

@@ -27,7 +27,7 @@ namespace graphlane {
 
 inline constexpr uint64_t kWholeList = ~uint64_t{0};
 
-// A vertex's neighbours, ascending. What the spans show lasts until on_list() returns.
+// A vertex's neighbours, ascending. The spans are valid until on_list() returns.
 struct ListView {
   VertexId owner = kNoVertex;
   EdgeSide side = EdgeSide::kOut;  // as asked for
@@ -62,7 +62,7 @@ class ListLoader {
   ~ListLoader();  // waits for what was begun, and drops it
 
   void ask(const Ask& ask);
-  // Lists that were asked for and not begun; their bytes.
+  // Lists that were requested and not begun; their bytes.
   size_t asked_count() const { return asked_.size() + empty_.size(); }
   uint64_t asked_bytes() const { return asked_bytes_; }
   // Lists that were begun and not given; their bytes.
@@ -70,13 +70,13 @@ class ListLoader {
   uint64_t begun_bytes() const { return begun_bytes_; }
   bool has_room() const { return asked_bytes_ + begun_bytes_ < in_flight_bytes_max_; }
 
-  // Not from within on_list().
+  // Must not be called from within on_list().
   void begin();
   // Gives at least one list. False: none has been begun.
   bool wait();
 
-  // The first that could not be read, or was damaged: one line that names the file. Nothing is given
-  // from then on.
+  // The first list that could not be read, or was damaged: one line that names the file. No list is
+  // given from then on.
   const std::optional<Error>& error() const { return error_; }
 
   uint64_t list_count() const { return list_count_; }    // given so far

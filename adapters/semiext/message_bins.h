@@ -53,7 +53,7 @@ class MessageBins {
     return full;
   }
 
-  // The worker's bundles that are not full go to the ranges, too. Whether there were any.
+  // Posts the worker's bundles that are not full, too. Returns whether there were any.
   bool flush(unsigned worker) {
     bool any = false;
     Worker& own = workers_[worker];
@@ -65,7 +65,7 @@ class MessageBins {
     }
     return any;
   }
-  // Ranges that this worker has posted full bundles to, since it was asked last.
+  // The ranges to which this worker has posted full bundles since the last call.
   std::vector<uint32_t>& posted(unsigned worker) { return workers_[worker].posted; }
 
   bool try_hold(size_t range) {
@@ -79,8 +79,8 @@ class MessageBins {
     inboxes_[range].held.notify_one();
   }
 
-  // deliver(target, message) for all that has been posted. The caller holds the range. Whether there
-  // was any.
+  // Calls deliver(target, message) for all posted messages. The caller holds the range. Returns
+  // whether there was any.
   template <class Deliver>
   bool drain(size_t range, const Deliver& deliver) {
     Inbox& inbox = inboxes_[range];

@@ -32,7 +32,7 @@ class Neighbourhoods {
   }
   Open& at(VertexId v) { return open_.at(v); }
 
-  // Those in [begin, end). False: there is none, and the neighbourhood is closed.
+  // Requests those in [begin, end). False: there is none, and the neighbourhood is closed.
   template <class Context>
   bool ask(Context& ctx, VertexId v, VertexId begin, VertexId end) {
     Open& own = open_.at(v);

@@ -13,7 +13,7 @@ struct Neighbour {
   uint32_t arcs;  // 1; 2: in both directions
 };
 
-// From a list of both sides; ascending. Of an undirected graph each edge is two arcs.
+// Makes them from a list of both sides; ascending. In an undirected graph each edge is two arcs.
 inline void merge_neighbours(VertexId v, const ListView& list, std::vector<Neighbour>& neighbours) {
   neighbours.clear();
   const std::span<const VertexId> out = list.neighbours;

@@ -36,7 +36,7 @@ Outcome<AlgorithmResult> run_scan(const ProgramRun& run);
 Outcome<AlgorithmResult> run_msbfs(const ProgramRun& run);
 Outcome<AlgorithmResult> run_pagerank_delta(const ProgramRun& run);
 
-// Runs the engine, with progress. `make_result` is called when it went well; the engine's statistics are added.
+// Runs the engine, with progress. Calls `make_result` on success, and adds the engine's statistics.
 template <class Program, class MakeResult>
 Outcome<AlgorithmResult> run_program(const ProgramRun& run, const char* name, Engine<Program>& engine,
                                      const MakeResult& make_result) {
@@ -48,8 +48,8 @@ Outcome<AlgorithmResult> run_program(const ProgramRun& run, const char* name, En
   return result;
 }
 
-// State of another vertex than the one that runs: workers may look at it and change it at once.
-// Relaxed: nothing else is ordered by it; the end of an iteration orders all.
+// State of another vertex than the one that runs: several workers may read and change it at once.
+// Relaxed: it orders nothing else; the end of an iteration orders all.
 template <class T>
 T load_shared(const T& value) {
   return std::atomic_ref<T>(const_cast<T&>(value)).load(std::memory_order_relaxed);
@@ -58,7 +58,7 @@ template <class T>
 void store_shared(T& value, T to) {
   std::atomic_ref<T>(value).store(to, std::memory_order_relaxed);
 }
-// Whether `to` was less.
+// Returns whether `to` was less.
 template <class T>
 bool lower_shared(T& value, T to) {
   std::atomic_ref<T> shared(value);

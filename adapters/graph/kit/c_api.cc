@@ -33,7 +33,7 @@ int graph_failed(const Error& error) {
 
 EdgeSide edge_side(graphlane_side side) { return side == GRAPHLANE_IN ? EdgeSide::kIn : EdgeSide::kOut; }
 
-// Puts each list where the caller wants it: `running` is the request's number.
+// Puts each list at the caller's place: `running` is the request's number.
 class ListReader final : public ListLoader::Sink {
  public:
   explicit ListReader(const Graph& graph)

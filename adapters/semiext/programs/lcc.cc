@@ -1,5 +1,5 @@
-// Local clustering coefficients, as LDBC Graphalytics defines them: of the d (d - 1) arcs that could be between the d
-// neighbours of a vertex, in either direction, the share that is there.
+// Local clustering coefficients, as LDBC Graphalytics defines them. A vertex with d neighbours
+// could have d (d - 1) arcs between them, in either direction: the share of those that exist.
 #include "adapters/semiext/programs/triangle_program.h"
 
 namespace graphlane::semiext {

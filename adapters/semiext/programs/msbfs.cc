@@ -1,5 +1,6 @@
-// Breadth-first search from up to 64 vertices at once, a bit for each (MS-BFS, Then et al.). A vertex's value is how
-// many of the sources reach it. Without --source: 64 vertices at equal distances in the numbering.
+// Breadth-first search from up to 64 vertices at once, a bit for each (MS-BFS, Then et al.). A
+// vertex's value is the number of sources that reach it. Without --source: 64 vertices at equal
+// distances in the numbering.
 #include <array>
 #include <bit>
 

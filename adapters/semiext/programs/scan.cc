@@ -54,7 +54,7 @@ class LargestScans {
     std::vector<Neighbour> scratch;
   };
 
-  // Relaxed: what is lower than it should be only costs time.
+  // Relaxed: a value that is too low only costs time.
   bool could_count(uint64_t degree) const {
     const double most = static_cast<double>(degree) * static_cast<double>(degree + 1) / 2;
     return most >= tenth_.load(std::memory_order_relaxed);

@@ -54,7 +54,7 @@ class TriangleProgram {
     workers_.fold([&](const Worker& worker) { total += worker.total; });
     return total;
   }
-  // Neighbours of each vertex; and what was counted of it.
+  // The neighbours of each vertex, and the counts for it.
   const std::vector<uint32_t>& degrees() const { return degree_; }
   std::vector<uint64_t>& counts() { return count_; }
 

@@ -1,4 +1,4 @@
-// Triangles: how many there are, and in how many each vertex is.
+// Triangles: the number in the graph, and for each vertex the number that it is in.
 #include "adapters/semiext/programs/triangle_program.h"
 
 namespace graphlane::semiext {
