@@ -2,7 +2,7 @@
 
 import os
 
-from mounts import mounted, striped, traced  # noqa: F401, fixtures
+from mounts import mounted, parts_of, striped, traced  # noqa: F401, fixtures
 
 
 def test_a_bound_is_durable_before_any_part_is_cut(root, striped, mounted):
@@ -25,8 +25,10 @@ def test_a_bound_is_lifted_when_what_it_has_cut_is_durable(root, striped, mounte
     with mounted(volume) as at, open(at / "data", "r+b", buffering=0) as file:
         os.truncate(file.fileno(), 10_000)
         file.seek(0, os.SEEK_END)
-        with traced(volume, at, "fdatasync", "pwrite64") as calls:
+        with traced(volume, at, "fsync", "fdatasync", "pwrite64") as calls:
             file.write(b"more")
             os.fstat(file.fileno())
-        assert [name for name, _ in calls][:5] == [*["fdatasync"] * 4, "pwrite64"]
-        assert calls[4][1].endswith("/data")
+        *synced, (name, path) = calls[:5]
+        assert {name for name, _ in synced} <= {"fsync", "fdatasync"}
+        assert {path for _, path in synced} == {str(part) for part in parts_of(volume)}
+        assert name == "pwrite64" and path.endswith("/data")
