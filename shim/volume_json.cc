@@ -6,6 +6,7 @@
 #include <jsmn.h>
 #include <sys/vfs.h>
 
+#include <cerrno>
 #include <cstring>
 #include <optional>
 
@@ -139,8 +140,12 @@ class Document {
 
 Document document;  // under the SlowLock
 
+// What the process lacks for now. It says nothing of the file.
+bool is_lack(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
+
 // Opens the volume.json of the nearest directory above that may be believed, and sets `path` to it.
-// Null, or the reason why there is none.
+// Null, or the reason why there is none. The search ends (errno) where the process lacks descriptors
+// or memory: a volume further up would be another one.
 const char* read_nearest(std::string_view file, PathText& path) {
   static PathText directory, control;  // under the SlowLock
   const char* wrong = "no readable .graphlane/volume.json above the stub";
@@ -156,9 +161,11 @@ const char* read_nearest(std::string_view file, PathText& path) {
     control << path.view() << "/.graphlane";
     path << "/.graphlane/volume.json";
     const FoundVolume found = find_volume_at(directory.c_str(), control.c_str(), path.c_str());
+    errno = 0;
     const bool has_read = found == FoundVolume::kBelieved && document.read(AT_FDCWD, path.c_str());
     path.cut(slash);
     if (has_read) return nullptr;
+    if (is_lack(errno)) return strerrordesc_np(errno);
     if (found == FoundVolume::kSomebodyElses) {
       wrong = "the .graphlane above the stub is neither its directory's owner's nor root's";
     }
@@ -181,11 +188,12 @@ bool read_home(StubIdentity* home, uint64_t* epoch) {
 }
 
 // Whether the .graphlane below the directory is the one that volume.json names. On btrfs it also
-// compares the filesystem's id, because snapshots keep the rest.
+// compares the filesystem's id, because snapshots keep the rest. False with errno, if it cannot be opened.
 bool is_at_home(const PathText& directory, const VolumeDevices& devices) {
   static PathText path;  // under the SlowLock
   path.cut(0);
   path << directory.view() << "/.graphlane";
+  errno = 0;
   const Fd control(sys::openat(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   const Result<StubSeen> seen = control ? identify_stub(control.get()) : Result<StubSeen>(last_errno());
   if (!seen || !is_identity(devices.home, seen->identity)) return false;
@@ -213,6 +221,7 @@ const char* read_volume_file(std::string_view file, VolumeDevices* devices) {
   devices->format = static_cast<uint32_t>(format);
   if (!read_home(&devices->home, &devices->epoch)) return "the volume's volume.json does not say where it belongs";
   if (format > 1 && !is_at_home(devices->directory, *devices)) {
+    if (is_lack(errno)) return strerrordesc_np(errno);
     return "this directory is a copy of the volume, or was moved: see graphlane adopt";
   }
   devices->volume = *uuid;
@@ -238,7 +247,10 @@ bool wants_new(const char* name) {
 }
 
 const char* check_device_file(int root_fd, const VolumeDevices& devices, uint32_t index) {
-  if (!document.read(root_fd, "device.json")) return "device.json is missing or damaged";
+  errno = 0;
+  if (!document.read(root_fd, "device.json")) {
+    return is_lack(errno) ? strerrordesc_np(errno) : "device.json is missing or damaged";
+  }
   if (document.uuid("volume") != devices.volume) return "belongs to another volume";
   StubIdentity home;
   uint64_t epoch = 0;
