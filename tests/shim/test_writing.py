@@ -203,14 +203,22 @@ print(libc.fclose(stream), open(path).read())
 
 
 def test_what_the_library_does_not_see_cannot_tear_the_stub(preloaded, made):
-    """The kernel's descriptor is for reading only."""
+    """The kernel's descriptor is for reading only. Calls by number that libc makes are seen; those that the
+    program makes by an instruction of its own are not."""
     preloaded(f"""
-import ctypes, errno, os, subprocess, sys
+import ctypes, errno, mmap, os, subprocess, sys
 libc = ctypes.CDLL(None, use_errno=True)
+code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+code.write(bytes.fromhex("4889f8 4889f7 4889d6 4889ca 0f05 c3"))  # x86-64: rax, rdi, rsi, rdx; syscall; ret
+own_syscall = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long, ctypes.c_long, ctypes.c_char_p, ctypes.c_long)(
+    ctypes.addressof(ctypes.c_char.from_buffer(code)))
 fd = os.open({str(made.path / 'a.dat')!r}, os.O_RDWR | os.O_CREAT)
-os.write(fd, b"content")
-assert libc.syscall(1, fd, b"torn", 4) == -1 and ctypes.get_errno() == errno.EBADF
-assert libc.syscall(77, fd, 0) == -1
+os.write(fd, b"cont")
+assert libc.syscall(1, fd, b"ent, and more", 13) == 13  # write
+assert libc.syscall(77, fd, 7) == 0  # ftruncate
+assert own_syscall(39, 0, None, 0) == os.getpid()
+assert own_syscall(1, fd, b"torn", 4) == -errno.EBADF
+assert own_syscall(77, fd, None, 0) == -errno.EINVAL
 assert libc.dprintf(fd, b"torn") == -1
 os.set_inheritable(fd, True)
 environment = {{key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}}
