@@ -1,6 +1,6 @@
 // ReportWatch: whether any program of a command has told how it read (`run --report`); else this tells why none did.
 //
-// The preload library sends a byte to an abstract socket, whose name stands in the environment, for each report.
+// The preload library sends a byte to an abstract socket for each report. Its name stands in the environment.
 // A program that ends by _exit(2), or in which the library is not, sends none.
 #pragma once
 

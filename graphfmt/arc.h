@@ -43,7 +43,7 @@ void radix_pass(const A* from, size_t count, A* to, unsigned shift) {
 
 }  // namespace internal
 
-// Sorts `arcs`, by way of `scratch` of the same size. Where the sorted arcs are: `arcs` or `scratch`.
+// Sorts `arcs`, by way of `scratch` of the same size. Returns where the sorted arcs are: `arcs` or `scratch`.
 template <class A>
 A* sort_arcs(A* arcs, A* scratch, size_t count) {
   uint64_t varying = 0;

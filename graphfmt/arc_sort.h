@@ -52,7 +52,7 @@ class ArcSorter : public EdgeSink {
 
   // After the last edge: sorts the run that was filling.
   Outcome<void> finish();
-  // All lists to the sink. After finish(), once for each order.
+  // Gives all lists to the sink. Call it after finish(), once for each order.
   Outcome<void> merge(ArcOrder order, ListSink& sink);
 
   uint64_t spilled_bytes() const { return store_.spilled_bytes(); }
@@ -63,7 +63,7 @@ class ArcSorter : public EdgeSink {
     size_t edge_count = 0;
     Buffer edges;
   };
-  // Arcs whose first vertex is in [first, end).
+  // The arcs with a first vertex in [first, end).
   struct Range {
     uint64_t first = 0;
     uint64_t end = 0;

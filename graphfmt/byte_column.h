@@ -5,8 +5,9 @@
 //   starts    S0        S1   …     the sum before every 32nd item, and of all
 //   table     (item, number) of each that is 255 or more, ascending
 //
-// In bytes, little endian: values, padded to a multiple of 32; starts, uint64 each, if it has them; the count of the
-// table, uint64; its items, uint32 each, padded to a multiple of 8; its numbers, uint64 each.
+// In bytes, little endian: values, padded to a multiple of 32; then starts, uint64 each, if it has them.
+// The table follows: its count, uint64; its items, uint32 each, padded to a multiple of 8; its numbers,
+// uint64 each.
 //
 // Threads: does not change once it is parsed.
 #pragma once
@@ -53,7 +54,7 @@ class ByteColumn {
  private:
   // The sum of [first, end), within a group.
   uint64_t sum(uint64_t first, uint64_t end) const;
-  // Where in the table the items from `item` on begin.
+  // The place in the table where the items from `item` on begin.
   uint64_t table_from(uint64_t item) const;
   // The excess of `count` items' numbers over the 255 that stand for them, from `first` up to
   // `end`.

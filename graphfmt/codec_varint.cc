@@ -92,9 +92,9 @@ constexpr size_t kVarintWindow = 64;
 struct VarintListStarts {
   std::span<const uint32_t> lengths;
   std::span<const uint32_t> degrees;
-  size_t marked = 0;         // lists whose begin was marked
+  size_t marked = 0;         // lists with a marked begin
   uint64_t next_byte = 0;    // where the next one begins
-  size_t checked = 0;        // lists whose first number was checked
+  size_t checked = 0;        // lists with a checked first number
   uint64_t next_number = 0;  // of the next one
 
   uint64_t mark(uint64_t window) {
@@ -303,7 +303,7 @@ class VarintCodec final : public ListCodec {
   Result<void> decode_lists(std::span<const uint8_t> bytes, std::span<const uint32_t> lengths,
                             std::span<const uint32_t> degrees, std::span<uint32_t> neighbours,
                             uint64_t limit) const override {
-    // Where a list is empty, two begin at one byte: those come one by one.
+    // If a list is empty, two begin at one byte: those come one by one.
     const auto is_empty = [](uint32_t number) { return number == 0; };
     if (!can_decode_varint_deltas() || lengths.size() != degrees.size() ||
         std::any_of(lengths.begin(), lengths.end(), is_empty) || std::any_of(degrees.begin(), degrees.end(), is_empty)) {

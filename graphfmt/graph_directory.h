@@ -28,10 +28,10 @@ class OpenGraphFile {
  public:
   const std::string& path() const { return path_; }
   uint64_t size_bytes() const { return size_bytes_; }
-  // nullptr: a plain file, whose descriptor is fd().
+  // nullptr: a plain file, with the descriptor fd().
   const std::shared_ptr<StripedFile>& striped() const { return striped_; }
   int fd() const { return fd_.get(); }
-  // All of the range, at once, in this thread. EIO: the file ends before.
+  // Reads all of the range, at once, in this thread. EIO: the file ends before.
   Outcome<void> read(ByteRange range, void* buffer) const;
 
  private:

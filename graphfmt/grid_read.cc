@@ -201,7 +201,7 @@ class EdgeCheck {
     return {};
   }
 
-  // As --no-blocks makes them.
+  // Made by --no-blocks.
   static bool is_hole(const Fd& fd) { return ::lseek(fd.get(), 0, SEEK_DATA) < 0 && errno == ENXIO; }
 
   template <class E>

@@ -79,10 +79,10 @@ class ListIndex {
   }
   // Both may be asked of vertex_count() too: the end of all.
   uint64_t first_arc(uint64_t vertex) const { return degrees_.sum_before(rank(vertex)); }
-  // Where the list of `vertex` is, or would be.
+  // The place where the list of `vertex` is, or would be.
   uint64_t offset(uint64_t vertex) const { return item_offset(rank(vertex)); }
 
-  // The first vertex from `vertex` on that may have a list; vertex_count(): none. Of a dense index, `vertex` itself.
+  // The first vertex from `vertex` on that may have a list; vertex_count(): none. For a dense index, `vertex` itself.
   uint64_t next_candidate(uint64_t vertex) const;
 
   // visit(vertex, place, degree) for each vertex of [first, end) that has a list, ascending: with no search for
@@ -128,7 +128,7 @@ class ListIndex {
   ByteColumn lengths_;
 };
 
-// Makes an index, list after list, ascending. Of a dense one, memory is a byte or two a vertex.
+// Makes an index, list after list, ascending. For a dense one, memory is a byte or two a vertex.
 class ListIndexBuilder {
  public:
   explicit ListIndexBuilder(const ListIndexShape& shape);

@@ -5,7 +5,7 @@
 //   source ──batch──▶ prepare(batch) ──▶ take(batch) ──────▶ settle(batch)
 //                     encode its lists    give them places     write them
 //
-// As EdgeSink (edge.h) is for edges.
+// It is for lists what EdgeSink (edge.h) is for edges.
 #pragma once
 
 #include <cstdint>

@@ -100,7 +100,7 @@ class ListsWriter : public ListSink {
 
   uint64_t lists_bytes() const { return index_.lists_bytes(); }
   uint64_t arc_count() const { return index_.arc_count(); }
-  // Arcs whose neighbour is not below the vertex: the edges, where each stands in both ends' lists.
+  // Arcs with a neighbour that is not below the vertex: the edges, where each stands in both ends' lists.
   uint64_t single_count() const { return single_count_; }
 
  private:

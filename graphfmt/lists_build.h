@@ -34,7 +34,7 @@ struct ListsSummary {
   uint64_t output_bytes = 0;   // of all files
   uint64_t spilled_bytes = 0;  // 0: the graph fitted into the memory budget
   std::vector<std::string> notes = {};  // of the edge list
-  // Of lists, without index and weights.
+  // Bits an arc takes in the lists, without index and weights.
   double bits_an_arc(bool is_directed) const {
     const uint64_t arcs = arc_count * (is_directed ? 2 : 1);
     return arcs == 0 ? 0 : 8.0 * static_cast<double>(lists_bytes) / static_cast<double>(arcs);

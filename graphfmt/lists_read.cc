@@ -165,7 +165,7 @@ class EdgesOfLists : public ListSink {
         weight_type_(options.weight_type),
         sink_(sink) {}
 
-  // All in order: an EdgeSink's batch has to live until it has taken it.
+  // Goes on in order: a batch has to live until the EdgeSink has taken it.
   Outcome<void> take(ListBatch& batch) override {
     edges_.weighted = is_weighted_;
     edges_.weight_type = weight_type_;

@@ -17,14 +17,14 @@ struct ScanOptions {
   unsigned threads = 0;        // 0: one for each core we may use
 };
 
-// All lists of a direction, ascending, to the sink.
+// Gives all lists of a direction, ascending, to the sink.
 Outcome<void> scan_lists(const Lists& lists, Direction direction, const ScanOptions& options, ListSink& sink);
 
 // The edges of `options.path`, a directory, by source and target; of an undirected graph each once, from the
 // smaller end. Weights come if `options.weighted`; EINVAL: there are none.
 Outcome<EdgeListSummary> read_lists(const EdgeListOptions& options, EdgeSink& sink);
 
-// Opens it, reads all, and compares the two directions: they hold the same arcs. What the header says.
+// Opens it, reads all, and compares the two directions: they hold the same arcs. Returns the header.
 Outcome<GraphHeader> check_lists(const std::string& path, unsigned threads = 0);
 
 }  // namespace graphlane

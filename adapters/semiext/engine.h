@@ -296,7 +296,7 @@ class Engine<Program>::Context final : private ListLoader::Sink {
   ListLoader loader_;
   std::optional<Error> error_;  // by fail()
   std::vector<VertexId> notified_;
-  std::vector<uint64_t> held_;  // ranges whose vertices wait for lists
+  std::vector<uint64_t> held_;  // ranges with vertices that wait for lists
   bool full_ = false;           // some bundle
   uint64_t run_count_ = 0;
   uint64_t message_count_ = 0;

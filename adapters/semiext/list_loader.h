@@ -83,7 +83,7 @@ class ListLoader {
   uint64_t range_count() const { return range_count_; }  // that they were read by
 
  private:
-  // A list whose parts come from several files.
+  // A list with parts from several files.
   struct Join {
     Ask ask;
     uint32_t pending = 0;

@@ -154,7 +154,7 @@ Outcome<bool> ByteSource::next_member() {
   return true;
 }
 
-// As tapes and block devices pad.
+// Tapes and block devices pad so.
 Outcome<void> ByteSource::expect_zeros() {
   while (true) {
     const std::string_view rest = raw();

@@ -1,5 +1,5 @@
 // The parts of read_edges(): a reader for each kind of input. Text and binary lists go through an
-// assembly line (line.h) whose item is a piece of the file.
+// assembly line (line.h); its item is a piece of the file.
 //
 //   ByteSource ─▶ sniff ─▶ TextPlan ─▶ read_text ─┐                  ┌▶ MirrorSink ─▶ SimpleSink ─▶ the user's sink
 //                      └─▶ layout ──▶ read_binary ┼─ numbers ────────┤
@@ -14,7 +14,7 @@
 
 namespace graphlane {
 
-// The target of edges whose vertices are still words, as parse_names() writes them. One call at a
+// The target of edges between words, as parse_names() writes them. One call at a
 // time, in the order of the file.
 class NameSink {
  public:

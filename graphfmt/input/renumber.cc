@@ -217,7 +217,7 @@ Outcome<void> Renumberer::close_run() {
   return {};
 }
 
-// All runs' names, each once, in order; MAP, and every run's table.
+// Merges all runs' names, each once, in order. Writes MAP and every run's table.
 Outcome<uint64_t> Renumberer::merge_names() {
   const uint64_t memory = std::max(options_.memory_budget_bytes, kRenumberMemoryMin);
   const uint64_t share = std::clamp<uint64_t>(memory / 2 / runs_.size(), 16 << 10, 4 << 20);

@@ -69,7 +69,7 @@ class Renumberer : public NameSink {
   Buffer edges_;
   size_t edges_bytes_ = 0;
 
-  // hand_on(): the run whose edges are read.
+  // hand_on(): the run that is read.
   size_t run_ = 0;
   uint64_t run_edge_ = 0;
   std::shared_ptr<Buffer> table_;

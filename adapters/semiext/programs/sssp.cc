@@ -1,4 +1,4 @@
-// Single-source shortest paths: a vertex whose distance fell tells its out-neighbours (Bellman-Ford over the
+// Single-source shortest paths: a vertex with a new, lower distance tells its out-neighbours (Bellman-Ford over the
 // frontier). Distances are float64 sums of the float32 weights along a path, from the source on; the smallest
 // sum is the same in whichever order it is found. A graph without weights has 1 on each arc.
 #include <limits>
