@@ -5,6 +5,7 @@
 #include "fuse/operations.h"
 #include "fuse/striped.h"
 #include "iomgr/stub_lock.h"
+#include "iomgr/volume/refused_stub.h"
 
 namespace graphlane {
 namespace {
@@ -56,6 +57,12 @@ int resize(Filesystem& fs, fuse_req_t req, LiveFile& live, off_t size) {
   return code_of(resize_striped(fs, req, live, static_cast<uint64_t>(size)));
 }
 
+// Whether the refused stub provably owns no parts. Those of a damaged file would be orphans.
+bool may_be_emptied(const Volume& volume, int stub_fd, const Layout& layout) {
+  return is_copied_stub(stub_fd, layout) ||
+         (volume.accept(layout, "") && all_name_another_stub(volume.device_roots(), layout));
+}
+
 // A handle is of what was opened: a plain file that has become a stub since has no parts there.
 // `is_refused`: the stub is whole, but is not believed.
 int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, const StubView& view, bool is_refused,
@@ -68,8 +75,10 @@ int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, const St
     const Result<LiveFiles::Writer> live = open_live(fs, inode, view.layout, st);
     return live ? resize(fs, req, **live, size) : live.error().code;
   }
-  // A refused stub may be emptied: it is a plain file then.
-  if (!view.plain() && !(is_refused && size == 0)) return view.unreadable ? EACCES : EIO;
+  // A copy may be emptied: it is a plain file then.
+  if (!view.plain() && !(is_refused && size == 0 && may_be_emptied(*fs.volume, path_fd, view.layout))) {
+    return view.unreadable ? EACCES : EIO;
+  }
   const Fd file = reopen(path_fd, O_WRONLY);
   return file ? resize_plain(fs, req, file, size) : errno;
 }

@@ -547,6 +547,15 @@ OpenFileRef acquire_open(const struct stat& st) {
   return found;
 }
 
+void identify_anew(const struct stat& st) {
+  const SlowLockGuard lock(slow_lock);
+  if (!lock) return;
+  while (OpenFile* file = find_open(st, Access::kBoth)) {
+    file->lost.store(true, std::memory_order_relaxed);
+    unreference(file);
+  }
+}
+
 bool size_if_open(const struct stat& st, uint64_t* size_bytes) {
   const SlowLockGuard lock(slow_lock);
   OpenFile* file = lock ? find_open(st, Access::kRead) : nullptr;

@@ -156,6 +156,9 @@ Fd lifted(Fd fd);
 int keep_internal(Fd fd);
 void drop_internal(int fd);
 
+// Descriptors of that inode are looked at anew when they are used next: it is another kind of file now.
+void identify_anew(const struct stat& st);
+
 // Whether this process has that stub's file open; then its size, in bytes.
 bool size_if_open(const struct stat& st, uint64_t* size_bytes);
 

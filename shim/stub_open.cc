@@ -12,6 +12,7 @@
 #include "shim/locate.h"
 #include "shim/open_file.h"
 #include "shim/process.h"
+#include "shim/refused_stub.h"
 #include "shim/slow_lock.h"
 #include "shim/stub_path.h"
 #include "shim/text.h"
@@ -208,12 +209,6 @@ Made create(int directory, const char* path, mode_t* mode, Fd* stub) {
   return Made::kFailed;
 }
 
-// Empties a file that we refuse to read: a plain file, from then on. 0 or an errno.
-int empty_refused(int directory, const char* path, int flags) {
-  const Fd file(sys::openat(directory, path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | (flags & O_NOFOLLOW)));
-  return file && ::syscall(SYS_ftruncate, file.get(), off_t{0}) == 0 ? 0 : errno;
-}
-
 // A descriptor of the file for as long as it takes. An errno, or 0.
 int truncate_at(int directory, const char* path, int flags, off_t size) {
   if (const OpenFileRef writer = acquire_writer(open_place(directory, path, flags))) {
@@ -221,15 +216,11 @@ int truncate_at(int directory, const char* path, int flags, off_t size) {
   }
   if (in_vfork_child()) return refused_to_child();
   const int fd = open_existing(directory, path, O_RDWR | O_CLOEXEC | (flags & O_NOFOLLOW));
-  if (fd < 0) return errno;
+  if (fd < 0) return errno == EIO && size == 0 ? empty_refused_stub(directory, path, flags) : errno;
   int error = EIO;
-  bool is_damaged = false;
-  if (const OpenFileRef file = acquire_stub(fd)) {
-    is_damaged = file->origin == Origin::kDamaged;
-    error = is_damaged ? file->error : resize_striped(file, static_cast<uint64_t>(size));
-  }
+  if (const OpenFileRef file = acquire_stub(fd)) error = resize_striped(file, static_cast<uint64_t>(size));
   close_program_fd(fd);
-  return is_damaged && error == EIO && size == 0 ? empty_refused(directory, path, flags) : error;
+  return error;
 }
 
 // O_RDONLY | O_TRUNC truncates.
@@ -262,6 +253,10 @@ bool open_stub(int directory, const char* path, int flags, mode_t mode, int* fd)
       if (exclusive || !changes) return false;
       *fd = writes ? open_existing(directory, path, flags)
                    : truncate_and_read(directory, path, flags);
+      // Emptied, it is a plain file, which libc opens.
+      const bool is_refused = *fd < 0 && errno == EIO && (flags & O_TRUNC) != 0;
+      if (is_refused && empty_refused_stub(directory, path, flags) == 0) return false;
+      if (is_refused) errno = EIO;
       return true;
     }
     if (changes && !exclusive && may_be_unreadable_stub(directory, path, flags)) {

@@ -240,24 +240,54 @@ def _exported(place: Place) -> Path:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_a_refused_stub_is_an_error_and_can_be_emptied(place, kind):
-    """EIO and one line; then emptied by truncate(2), which leaves a plain file. (Opening it with O_TRUNC opens it
-    first, which is refused.)"""
+    """EIO and one line; then emptied, which leaves a plain file. (Over a mount by truncate(2) only: the kernel
+    opens a file before it cuts it, and that is refused.)"""
     path = place.pub / "col-copy"
-    for way in ("without a mount", "by a mount"):
+    before = place.parts()
+    empties = {"truncate": "os.truncate(path, 0)", "open to write": "open(path, 'w').write('new')",
+               "open to read": "os.open(path, os.O_RDONLY | os.O_TRUNC)",
+               "open while it is open": "kept = open(path); open(path, 'w').write('x' * 4096); "
+                                        "assert len(kept.read()) == 4096; open(path, 'w').write('new')"}
+    for way in (*empties, "by a mount"):
         kind(place, path)
         path.chmod(0o666)
-        if way == "without a mount":
+        if way in empties:
             read = place.preloaded(0, "cat", path)
             assert read.returncode != 0 and b"Input/output error" in read.stderr, read.stderr
-            assert place.preloaded(0, sys.executable, "-c", f"import os; os.truncate({str(path)!r}, 0)").returncode == 0
+            emptied = place.preloaded(0, sys.executable, "-c", f"import os; path = {str(path)!r}; {empties[way]}")
+            assert emptied.returncode == 0, emptied.stderr
         else:
             with place.mounted() as at:
                 read = place.act(0, "cat", at / "pub/col-copy")
                 assert read.returncode != 0 and b"Input/output error" in read.stderr, read.stderr
                 os.truncate(at / "pub/col-copy", 0)
-        assert path.stat().st_size == 0, way
+        assert path.read_bytes() == (b"new" if "'new'" in empties.get(way, "") else b""), way
+        assert place.parts() == before, way
         path.unlink()
     run("cmp", place.tmp / "private/column", _exported(place))
+
+
+@pytest.mark.parametrize("harm", ["a part is missing", "a part has no record", "an owner differs", "a device is away"])
+def test_what_may_own_parts_is_not_emptied_as_a_plain_file(place, harm):
+    """A damaged file, whose other parts would be orphans then."""
+    before = place.secret.read_bytes()
+    part, device = parts_of_file(place.volume, place.secret)[1], place.volume.devices[1]
+    if harm == "a part is missing":
+        part.unlink()
+    elif harm == "a part has no record":
+        os.removexattr(part, "user.graphlane")
+    elif harm == "an owner differs":
+        os.chown(part, STRANGER, STRANGER)
+    else:
+        device.rename(device.with_name("away"))
+    for empty in ("os.truncate(path, 0)", "open(path, 'w')", "os.open(path, os.O_RDONLY | os.O_TRUNC)"):
+        tried = place.preloaded(0, sys.executable, "-c", f"import os; path = {str(place.secret)!r}; {empty}")
+        assert tried.returncode != 0 and b"Input/output error" in tried.stderr, tried.stderr
+        assert place.secret.read_bytes() == before
+    if harm != "a device is away":  # the volume is not mounted then
+        with place.mounted() as at, pytest.raises(OSError, match="Input/output error"):
+            os.truncate(at / "private/column", 0)
+        assert place.secret.read_bytes() == before
 
 
 def test_others_cannot_list_the_parts(place):
