@@ -10,6 +10,7 @@
 #include "fuse/filesystem.h"
 #include "iomgr/file_attributes.h"
 #include "iomgr/log.h"
+#include "iomgr/never_synced.h"
 #include "iomgr/part_files.h"
 #include "iomgr/parts.h"
 #include "iomgr/stub_lock.h"
@@ -123,6 +124,16 @@ Result<LiveFiles::Writer> open_new(Filesystem& fs, Layout layout, const NewParts
 
 Outcome<void> believe(const Volume& volume, int stub_fd, const Layout& layout, const struct stat& stub) {
   return verify_parts(volume, stub_fd, layout, name_of(volume, stub));
+}
+
+int complete_never_synced(const Volume& volume, int stub_fd, const Layout& layout) {
+  if (!layout.is_new) return 0;
+  const Result<StubSeen> seen = identify_stub(stub_fd);
+  if (!seen) return seen.error().code;
+  const PartsOwner owner{.stub = *seen, .volume_format = volume.format()};
+  const Result<void, PartError> owned = verify_named_parts(volume.device_roots(), layout, owner);
+  if (owned || owned.error().ownership != Ownership::kNeverSynced) return 0;
+  return remake_parts(volume.device_roots(), layout, stub_fd, owner);
 }
 
 void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st) {

@@ -29,6 +29,10 @@ struct Filesystem;
 // Whether the parts that a stub (open, or O_PATH) names are its own; else why not.
 Outcome<void> believe(const Volume& volume, int stub_fd, const Layout& layout, const struct stat& stub);
 
+// Makes the parts that a file that was never synced lacks, before their owner or mode is changed. `stub_fd` as above.
+// Any other file is left as it is. 0 or an errno.
+int complete_never_synced(const Volume& volume, int stub_fd, const Layout& layout);
+
 // Makes a stub's attributes those of the file it stands for.
 void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st);
 

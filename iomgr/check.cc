@@ -295,7 +295,9 @@ class Check {
   void check_open(const TreePlace& place, bool mend, Found* found) {
     const Layout& layout = found->layout;
     for (uint32_t d = 0; d < volume_.device_count(); ++d) {
-      if (const Result<uint64_t> size = part_size(layout, d); !size) {
+      const Result<uint64_t> size = part_size(layout, d);
+      // The parts are the stub's own, so one that is missing was never synced.
+      if (!size && !(layout.is_new && size.error().code == ENOENT)) {
         return problem("{}: was never closed, and part {}: {}", place.shown,
                        volume_.part_path(d, layout.file_id), std::strerror(size.error().code));
       }

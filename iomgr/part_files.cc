@@ -5,6 +5,7 @@
 #include "iomgr/base/open_below.h"
 #include "iomgr/base/regular_file.h"
 #include "iomgr/base/reopen.h"
+#include "iomgr/never_synced.h"
 #include "iomgr/volume/part_record_io.h"
 
 namespace graphlane {
@@ -126,11 +127,21 @@ Fd open_part(int root_fd, const Uuid& file_id) {
   return {};
 }
 
+namespace {
+
+// Whether the part was synced, or closed in this boot: then no power failure took what is lost beside it.
+bool promises_bytes(const PartRecord& record) {
+  return record.synced_bytes > 0 || (record.closed_bytes > 0 && record.boot_tag == boot_tag_now());
+}
+
+}  // namespace
+
 Result<void, PartError> verify_named_parts(std::span<const int> roots, const Layout& layout,
                                            const PartsOwner& owner) {
   PartError error{.code = EIO, .ownership = verify_stub(layout, owner.stub, owner.volume_format)};
-  for (uint32_t d = 0; d < roots.size() && error.ownership == Ownership::kOwned; ++d) {
-    error.device_index = d;
+  if (error.ownership != Ownership::kOwned) return error;
+  bool was_synced = false;
+  for (uint32_t d = 0; d < roots.size(); ++d) {
     const Fd part = open_part(roots[d], layout.file_id);
     PartSeen seen;
     if (part) {
@@ -140,10 +151,19 @@ Result<void, PartError> verify_named_parts(std::span<const int> roots, const Lay
     } else if (errno != ENOENT || !layout.is_new) {
       return PartError{.code = errno, .device_index = d};
     }
-    error.ownership = verify_part(layout, owner.stub, seen, d);
+    const Ownership found = verify_part(layout, owner.stub, seen, d);
+    if (found == Ownership::kOwned) {
+      was_synced = was_synced || promises_bytes(seen.record);
+      continue;
+    }
+    if (found != Ownership::kNeverSynced) return PartError{.code = EIO, .ownership = found, .device_index = d};
+    if (error.ownership != Ownership::kOwned) continue;
+    error.ownership = found;
+    error.device_index = d;
   }
-  if (error.ownership != Ownership::kOwned) return error;
-  return {};
+  if (error.ownership == Ownership::kOwned) return {};
+  if (was_synced) error.ownership = Ownership::kPartMissing;
+  return error;
 }
 
 // Opens it once and uses that descriptor from then on, so that no process can put another part in
@@ -196,8 +216,31 @@ Result<void, PartError> PartFiles::open(std::span<const int> roots, const Layout
   for (uint32_t d = 0; d < layout.geometry.device_count; ++d) {
     if (Result<void, PartError> opened = open_one(roots[d], layout, d, owner); !opened) {
       close();
-      return opened;
+      return opened.error().ownership == Ownership::kNeverSynced ? open_never_synced(roots, layout, *owner) : opened;
     }
+  }
+  return {};
+}
+
+// To read, it is an empty file. To write, its parts are made first (never_synced.h).
+Result<void, PartError> PartFiles::open_never_synced(std::span<const int> roots, const Layout& layout,
+                                                     const PartsOwner& owner) {
+  const Result<void, PartError> owned = verify_named_parts(roots, layout, owner);
+  const Ownership ownership = owned ? Ownership::kNeverSynced : owned.error().ownership;
+  // Or another process has just made the parts: the caller looks again.
+  if (owned || ownership != Ownership::kNeverSynced || writable()) {
+    return owned ? PartError{.code = EIO, .ownership = ownership} : owned.error();
+  }
+  for (uint32_t d = 0; d < layout.geometry.device_count; ++d) {
+    const int fd = raised(empty_stand_in().release());
+    if (fd < 0) {
+      const int error = errno;
+      close();
+      return PartError{.code = error, .device_index = d};
+    }
+    buffered_[d] = fd;
+    direct_[d].store(fd, std::memory_order_relaxed);  // not shared yet
+    count_ = d + 1;
   }
   return {};
 }

@@ -77,7 +77,8 @@ struct PartError {
 // if it is not a regular file.
 Fd open_part(int root_fd, const Uuid& file_id);
 
-// Whether the parts are the stub's own, looked at by name. `owner` as above.
+// Whether the parts are the stub's own, looked at by name. `owner` as above. kNeverSynced: some are lost, and the
+// others do not speak against it.
 Result<void, PartError> verify_named_parts(std::span<const int> roots, const Layout& layout,
                                            const PartsOwner& owner);
 
@@ -94,7 +95,8 @@ class PartFiles {
 
   // `roots` are N directory descriptors (AT_FDCWD-relative names are not
   // needed). flags: O_RDONLY or O_RDWR. Checks that the parts are the stub's own (volume/ownership.h), and
-  // the sizes of a closed file. `owner` is null for parts that the caller has just made itself.
+  // the sizes of a closed file. A file that was never synced is empty: O_RDONLY opens it so, O_RDWR is
+  // kNeverSynced (never_synced.h). `owner` is null for parts that the caller has just made itself.
   Result<void, PartError> open(std::span<const int> roots, const Layout& layout, int flags,
                                const PartsOwner* owner);
   // Takes over parts that somebody else has opened so.
@@ -119,6 +121,8 @@ class PartFiles {
   int raised(int fd) const;
   Result<void, PartError> open_one(int root_fd, const Layout& layout, uint32_t device_index,
                                    const PartsOwner* owner);
+  Result<void, PartError> open_never_synced(std::span<const int> roots, const Layout& layout,
+                                            const PartsOwner& owner);
 
   const int fd_floor_;
   void (*const opened_direct_)(int fd);

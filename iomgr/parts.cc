@@ -209,7 +209,8 @@ Outcome<void> verify_parts(const Volume& volume, int stub_fd, const Layout& layo
   if (!seen) return os_error(seen.error().code, name, "cannot look at the stub");
   const PartsOwner owner{.stub = *seen, .volume_format = volume.format()};
   const Result<void, PartError> owned = verify_named_parts(volume.device_roots(), layout, owner);
-  if (owned) return {};
+  // Those parts of a file that was never synced which are there are its own.
+  if (owned || owned.error().ownership == Ownership::kNeverSynced) return {};
   return describe_part_error(volume, layout, name, owned.error());
 }
 

@@ -71,8 +71,8 @@ class UnsyncedParts {
 };
 
 // Whether the parts that a stub names are its own (volume/ownership.h), looked at by name; else why
-// not. For a caller that removes or changes parts that it does not open; StripedFile::open() checks
-// for those that open. `stub_fd` is the stub, or O_PATH.
+// not. Of a file that was never synced, some may not be there. For a caller that removes or changes parts
+// that it does not open; StripedFile::open() checks for those that open. `stub_fd` is the stub, or O_PATH.
 Outcome<void> verify_parts(const Volume& volume, int stub_fd, const Layout& layout, std::string_view name);
 
 // EROFS and what to do, if the volume is of format 1.

@@ -12,6 +12,7 @@
 
 #include "iomgr/base/at_once.h"
 #include "iomgr/base/regular_file.h"
+#include "iomgr/never_synced.h"
 #include "iomgr/orphans.h"
 #include "iomgr/volume/part_record_io.h"
 
@@ -31,6 +32,17 @@ void look_up_parts(const Volume& volume, const Uuid& file_id) {
   const auto begin = std::chrono::steady_clock::now();
   look(0);
   if (std::chrono::steady_clock::now() - begin >= kFromMemory) at_once(volume.device_count(), look);
+}
+
+// Whether a part is not there, or names no stub. `parts`: -1 for one that is not there.
+bool lacks_a_part(const Layout& layout, std::span<const int> parts, std::span<const int> roots) {
+  for (uint32_t d = 0; d < parts.size(); ++d) {
+    PartRecord record;
+    if (parts[d] < 0) return true;
+    const Result<RecordVerdict> verdict = read_part_record(parts[d], part_of(roots[d], layout), &record);
+    if (verdict && (*verdict != RecordVerdict::kRecord || record.stub == StubIdentity{})) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -87,6 +99,9 @@ Outcome<std::shared_ptr<StripedFile>> StripedFile::open(const Volume& volume, in
     const PartsOwner owner{.stub = *seen, .volume_format = volume.format(), .is_lost_and_found = is_lost};
     auto file = open_for(volume, layout, name, flags, &owner);
     if (file || file.error().code != EIO || is_second) return file;
+    const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+    const int error = writes && layout.is_new ? remake_parts(volume.device_roots(), layout, stub_fd, owner) : 0;
+    if (error != 0 && error != EIO) return os_error(error, name, "cannot make its parts, of which a power failure left some");
     std::this_thread::sleep_for(kPause);
   }
 }
@@ -158,6 +173,9 @@ PartsStat stat_parts(const Volume& volume, const Layout& layout) {
                                                   .volume = layout.volume,
                                                   .file_id = layout.file_id,
                                                   .geometry = layout.geometry});
+    if (layout.is_new && found.open.promised_bytes == 0 && lacks_a_part(layout, {parts.data(), count}, {roots.data(), count})) {
+      found.open = {};  // it was never synced
+    }
   }
   return found;
 }

@@ -8,6 +8,8 @@
 //             open                    for that instant (restripe.h)
 //   2^62 + 2  programs whose memory   -
 //             shows its pages
+//   2^62 + 3  -                       a process that makes parts for a file that
+//                                     was never synced (never_synced.h)
 //
 // Who changes the file and who shows its pages exclude each other: each takes his own lock, and
 // gives it back if there is one of the others'.
@@ -36,6 +38,7 @@ enum class StubLock : off_t {
   kChange = off_t{1} << 62,
   kParts = kChange + 1,
   kMapped = kChange + 2,
+  kRemake = kChange + 3,
 };
 
 // Takes, changes or (F_UNLCK) gives back the lock of this open file description,

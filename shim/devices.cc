@@ -103,7 +103,9 @@ const char* verify_parts(const Devices& devices, const VolumeDevices& volume, co
   if (!seen) return strerrordesc_np(seen.error().code);
   const PartsOwner owner{.stub = *seen, .volume_format = volume.format};
   const Result<void, PartError> owned = verify_named_parts(devices.roots(), layout, owner);
-  return owned ? nullptr : describe_part_error(owned.error());
+  // Those parts of a file that was never synced which are there are its own.
+  if (owned || owned.error().ownership == Ownership::kNeverSynced) return nullptr;
+  return describe_part_error(owned.error());
 }
 
 const char* describe_part_error(const PartError& error) {

@@ -52,6 +52,7 @@ int create_parts(const Devices& devices, const Layout& layout);
 int bind_parts(const Devices& devices, const Layout& layout, int stub_fd);
 
 // Whether the parts that the stub names are its own (iomgr/volume/ownership.h), looked at by name.
+// Some parts of a file that was never synced may not be there.
 // `stub_fd` is open, or O_PATH. Null: they are its own; else the reason, in a few words.
 const char* verify_parts(const Devices& devices, const VolumeDevices& volume, const Layout& layout,
                          int stub_fd);

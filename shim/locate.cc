@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "iomgr/base/regular_file.h"
+#include "iomgr/never_synced.h"
 #include "iomgr/volume/promises.h"
 #include "iomgr/volume/part_record_io.h"
 #include "shim/ask_server.h"
@@ -62,6 +63,13 @@ Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* part
     if (opened) return check_open_parts(layout, roots, parts);
     error = opened.error();
     if (error.ownership == Ownership::kOwned) break;
+    if (i == 0 && error.ownership == Ownership::kNeverSynced && (flags & O_ACCMODE) != O_RDONLY) {
+      const int failed = remake_parts(roots.roots(), layout, fd, owner);
+      if (failed != 0 && failed != EIO) {
+        return {stub_path.c_str(), "cannot make its parts, of which a power failure left some", error_for_program(failed)};
+      }
+      continue;
+    }
     constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 2'000'000};
     if (i == 0) ::syscall(SYS_nanosleep, &kPause, nullptr);
   }
@@ -153,7 +161,15 @@ uint64_t size_by_parts(int fd, const Layout& layout) {
     struct stat st;
     if (::syscall(SYS_newfstatat, roots.roots()[d], name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) {
       sizes[d] = static_cast<uint64_t>(st.st_size);
+    } else if (errno == ENOENT && layout.is_new) {
+      return 0;  // it was never synced
     }
+    if (!layout.is_new) continue;
+    const Fd part = find_part(roots.roots()[d], layout.file_id);
+    const PartOf which = part_of(roots.roots()[d], layout);
+    PartRecord record;
+    const Result<RecordVerdict> verdict = read_part_record(part.get(), which, &record);
+    if (verdict && (*verdict != RecordVerdict::kRecord || record.stub == StubIdentity{})) return 0;
   }
   return std::min(layout.logical_size, layout.map().logical_size({sizes, located_devices.count}));
 }

@@ -3,10 +3,19 @@
 namespace graphlane {
 namespace {
 
+// Whether the machine failed between the part's record and its owner. The record says whose the part is, or
+// that it was in the making. So no other file's part is taken for it.
+bool was_being_made(const Layout& stub, const StubSeen& seen, const PartSeen& part) {
+  if (!stub.is_new || part.verdict != RecordVerdict::kRecord) return false;
+  if (part.record.stub == StubIdentity{}) return (part.record.flags & PartRecord::kMaking) != 0;
+  return part.record.stub == stub.identity && part.uid != seen.uid;
+}
+
 // Checks a part that is there, of a stub of format 2.
 Ownership verify_bound_part(const Layout& stub, const StubSeen& seen, const PartSeen& part,
                             uint32_t device_index) {
   const PartRecord& record = part.record;
+  if (was_being_made(stub, seen, part)) return Ownership::kPartUnbound;
   if (part.uid != seen.uid) return Ownership::kOwnerDiffers;
   if (part.verdict != RecordVerdict::kRecord) return Ownership::kPartUnbound;
   if (record.stub == StubIdentity{}) return Ownership::kPartUnbound;
@@ -69,8 +78,11 @@ Ownership verify_part(const Layout& stub, const StubSeen& seen, const PartSeen& 
 OwnershipVerdict verify_ownership(const Layout& stub, const StubSeen& seen,
                                   std::span<const PartSeen> parts, uint32_t volume_format) {
   OwnershipVerdict verdict{.ownership = verify_stub(stub, seen, volume_format)};
-  for (uint32_t d = 0; d < parts.size() && verdict.is_owned(); ++d) {
-    verdict = {.ownership = verify_part(stub, seen, parts[d], d), .device_index = d};
+  // A part that was lost says nothing of the others.
+  for (uint32_t d = 0; d < parts.size() && (verdict.is_owned() || verdict.ownership == Ownership::kNeverSynced); ++d) {
+    const Ownership found = verify_part(stub, seen, parts[d], d);
+    const bool is_first = verdict.is_owned() || found != Ownership::kNeverSynced;
+    if (found != Ownership::kOwned && is_first) verdict = {.ownership = found, .device_index = d};
   }
   if (verdict.is_owned()) verdict.device_index = 0;
   return verdict;

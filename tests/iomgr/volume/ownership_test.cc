@@ -138,6 +138,34 @@ const OwnershipCase kOwnershipCases[] = {
        f.parts[1].uid = 7;
      },
      Ownership::kOwnerDiffers, 1},
+    {"new_and_a_part_in_the_making_without_its_owner",
+     [](OwnedFile& f) {
+       f.stub.is_new = true;
+       f.parts[1].record.stub = {};
+       f.parts[1].record.flags = PartRecord::kMaking;
+       f.parts[1].uid = 0;
+     },
+     Ownership::kNeverSynced, 1},
+    {"new_and_its_own_part_without_its_owner",
+     [](OwnedFile& f) {
+       f.stub.is_new = true;
+       f.parts[1].uid = 0;
+     },
+     Ownership::kNeverSynced, 1},
+    {"new_and_anothers_part_without_a_record",
+     [](OwnedFile& f) {
+       f.stub.is_new = true;
+       f.parts[1].verdict = RecordVerdict::kNone;
+       f.parts[1].uid = 0;
+     },
+     Ownership::kOwnerDiffers, 1},
+    {"new_and_a_part_missing_and_one_of_another",
+     [](OwnedFile& f) {
+       f.stub.is_new = true;
+       f.parts[0] = {};
+       f.parts[2].record.stub.inode = 5;
+     },
+     Ownership::kPartOfAnother, 2},
     {"format_1", make_format_1, Ownership::kOwned},
     {"format_1_of_another_owner",
      [](OwnedFile& f) {
