@@ -32,7 +32,7 @@ class JsonBuilder : public nlohmann::json_sax<Nlohmann> {
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
 
  private:
-  Json* place(Json value) {
+  Json* place(Json&& value) {
     if (open_.empty()) {
       *root_ = std::move(value);
       return root_;
@@ -47,11 +47,11 @@ class JsonBuilder : public nlohmann::json_sax<Nlohmann> {
     // The last one stays where it is until it is closed.
     return const_cast<Json*>(&around.elements().back());
   }
-  bool add(Json value) {
+  bool add(Json&& value) {
     place(std::move(value));
     return true;
   }
-  bool open(Json value) {
+  bool open(Json&& value) {
     if (open_.size() == Json::kDepthMax) return false;
     open_.push_back(place(std::move(value)));
     return true;
