@@ -1,6 +1,6 @@
 #include "cli/convert_lists.h"
 
-#include "graphfmt/lists_read.h"
+#include "graphfmt/lists/lists_read.h"
 #include "graphfmt/staging.h"
 #include "iomgr/base/size.h"
 

@@ -1,10 +1,10 @@
-// The work of convert, check and info on a graph of the format `lists` (graphfmt/lists.h).
+// The work of convert, check and info on a graph of the format `lists` (graphfmt/lists/lists.h).
 #pragma once
 
 #include <string>
 
 #include "cli/command.h"
-#include "graphfmt/lists_build.h"
+#include "graphfmt/lists/lists_build.h"
 
 namespace graphlane::cli {
 

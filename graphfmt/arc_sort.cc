@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "graphfmt/line.h"
+#include "graphfmt/sort/line.h"
 #include "iomgr/base/progress.h"
 #include "iomgr/base/size.h"
 

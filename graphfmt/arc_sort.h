@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "graphfmt/arc_run.h"
+#include "graphfmt/sort/arc_run.h"
 #include "graphfmt/edge.h"
 #include "graphfmt/list_sink.h"
-#include "graphfmt/run_store.h"
+#include "graphfmt/sort/run_store.h"
 #include "iomgr/base/mutex.h"
 
 namespace graphlane {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "graphfmt/grid_files.h"
-#include "graphfmt/grid_requests.h"
+#include "graphfmt/grid/grid_files.h"
+#include "graphfmt/grid/grid_requests.h"
 
 namespace graphlane {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "graphfmt/graph_directory.h"
-#include "graphfmt/grid.h"
+#include "graphfmt/grid/grid.h"
 #include "graphfmt/request_sizes.h"
 
 namespace graphlane {

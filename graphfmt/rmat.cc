@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "graphfmt/edge_writer.h"
-#include "graphfmt/line.h"
+#include "graphfmt/output/edge_writer.h"
+#include "graphfmt/sort/line.h"
 #include "iomgr/base/progress.h"
 
 namespace graphlane {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <new>
 
-#include "graphfmt/line.h"
+#include "graphfmt/sort/line.h"
 
 namespace graphlane {
 namespace {

@@ -2,7 +2,7 @@
 // devices, or, when asked for, in memory too.
 //
 //   GRAPH/graph            header (graphfmt/graph_header.h)
-//   GRAPH/…                index, lists and weights by direction (graphfmt/lists.h)
+//   GRAPH/…                index, lists and weights by direction (graphfmt/lists/lists.h)
 //                          each plain, or striped over a volume
 //
 // An undirected graph has one file of lists: both sides are the same.
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "graphfmt/buffer.h"
-#include "graphfmt/lists.h"
+#include "graphfmt/lists/lists.h"
 #include "iomgr/base/error.h"
 #include "iomgr/read/paged_files.h"
 

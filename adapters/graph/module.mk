@@ -8,8 +8,8 @@ graph_kit_names := progress size size_text aio_queue cache cache_budget cache_ho
   promises small_file striped_file stub stub_copies stub_lock sync_queue tree uring_queue uuid volume volume_files \
   volume_json word_packing
 graph_kit_iomgr := $(sort $(foreach name,$(graph_kit_names),$(wildcard iomgr/$(name).cc iomgr/*/$(name).cc)))
-graph_kit_graphfmt := $(patsubst %,graphfmt/%.cc,byte_column codec codec_simd codec_varint graph_directory graph_header line \
-  list_index lists)
+graph_kit_graphfmt := $(patsubst %,graphfmt/%.cc,byte_column codec codec_simd codec_varint graph_directory graph_header sort/line \
+  list_index lists/lists)
 graph_kit_adapters := $(patsubst %,adapters/%.cc,graph/graph graph/worker_pool semiext/list_loader graph/kit/c_api)
 GRAPH_OBJECTS := $(foreach folder,iomgr graphfmt adapters,$(call objects_in,$(PLAIN)/graph,$(folder),$(graph_kit_$(folder))))
 GRAPH_LIBRARIES := $(addprefix $(PLAIN)/lib/,libgraphlane-graph.a libgraphlane-graph.so)

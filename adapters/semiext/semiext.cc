@@ -6,7 +6,7 @@
 #include <new>
 
 #include "adapters/semiext/program.h"
-#include "graphfmt/line.h"
+#include "graphfmt/sort/line.h"
 
 namespace graphlane::semiext {
 namespace {

@@ -20,7 +20,7 @@
 #include "adapters/share/chunk_size.h"
 #include "adapters/share/label_file.h"
 #include "adapters/share/sealed_memory.h"
-#include "graphfmt/line.h"
+#include "graphfmt/sort/line.h"
 #include "iomgr/base/file_io.h"
 #include "iomgr/base/futex.h"
 #include "iomgr/base/reopen.h"

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "graphfmt/edge.h"
-#include "graphfmt/grid_files.h"
+#include "graphfmt/grid/grid_files.h"
 #include "iomgr/base/file_io.h"
 #include "iomgr/base/regular_file.h"
 

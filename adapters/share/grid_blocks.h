@@ -4,7 +4,7 @@
 #include <string>
 
 #include "adapters/share/job.h"
-#include "graphfmt/grid.h"
+#include "graphfmt/grid/grid.h"
 
 namespace graphlane::share {
 

@@ -10,7 +10,7 @@
 
 #include "graphfmt/buffer.h"
 #include "graphfmt/edge_list.h"
-#include "graphfmt/snap_text.h"
+#include "graphfmt/output/snap_text.h"
 
 namespace graphlane {
 

@@ -5,12 +5,12 @@
 #include <optional>
 #include <utility>
 
-#include "graphfmt/edge_writer.h"
+#include "graphfmt/output/edge_writer.h"
 #include "graphfmt/input/edge_source.h"
 #include "graphfmt/input/mirror_sink.h"
 #include "graphfmt/input/renumber.h"
 #include "graphfmt/input/simple_sink.h"
-#include "graphfmt/line.h"
+#include "graphfmt/sort/line.h"
 
 namespace graphlane {
 namespace {

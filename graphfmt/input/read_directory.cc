@@ -7,13 +7,13 @@
 #include <functional>
 #include <optional>
 
-#include "graphfmt/grid.h"
+#include "graphfmt/grid/grid.h"
 #include "graphfmt/input/edge_source.h"
 #include "graphfmt/input/weights.h"
-#include "graphfmt/line.h"
-#include "graphfmt/lists_read.h"
-#include "graphfmt/npy.h"
-#include "graphfmt/shards.h"
+#include "graphfmt/sort/line.h"
+#include "graphfmt/lists/lists_read.h"
+#include "graphfmt/output/npy.h"
+#include "graphfmt/output/shards.h"
 
 namespace graphlane {
 namespace {

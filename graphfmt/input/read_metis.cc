@@ -15,8 +15,8 @@
 
 #include "graphfmt/input/edge_source.h"
 #include "graphfmt/input/weights.h"
-#include "graphfmt/line.h"
-#include "graphfmt/snap_text.h"
+#include "graphfmt/sort/line.h"
+#include "graphfmt/output/snap_text.h"
 
 namespace graphlane {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "graphfmt/input/edge_sort.h"
 #include "graphfmt/input/weights.h"
-#include "graphfmt/line.h"
+#include "graphfmt/sort/line.h"
 #include "iomgr/base/file_io.h"
 #include "iomgr/base/interrupt.h"
 

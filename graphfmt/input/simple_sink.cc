@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "graphfmt/line.h"
+#include "graphfmt/sort/line.h"
 
 namespace graphlane {
 namespace {

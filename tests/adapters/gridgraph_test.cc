@@ -14,7 +14,7 @@
 #include "core/partition.hpp"
 #include "core/queue.hpp"
 #include "core/threads.hpp"
-#include "graphfmt/grid_layout.h"
+#include "graphfmt/grid/grid_layout.h"
 
 namespace graphlane {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "graphfmt/lists_build.h"
+#include "graphfmt/lists/lists_build.h"
 
 namespace graphlane::semiext {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "graphfmt/edge_list.h"
 #include "graphfmt/graph_header.h"
-#include "graphfmt/grid_files.h"
+#include "graphfmt/grid/grid_files.h"
 #include "iomgr/base/crc32c.h"
 #include "tests/fuzz/target.h"
 

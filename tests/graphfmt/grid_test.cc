@@ -1,4 +1,4 @@
-#include "graphfmt/grid.h"
+#include "graphfmt/grid/grid.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <random>
 
-#include "graphfmt/grid_layout.h"
+#include "graphfmt/grid/grid_layout.h"
 #include "graphfmt/rmat.h"
 #include "iomgr/base/fd.h"
 #include "tests/graphfmt/fixture.h"

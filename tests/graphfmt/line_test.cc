@@ -1,4 +1,4 @@
-#include "graphfmt/line.h"
+#include "graphfmt/sort/line.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "graphfmt/lists_build.h"
+#include "graphfmt/lists/lists_build.h"
 
 #include <fmt/format.h>
 
 #include <random>
 #include <tuple>
 
-#include "graphfmt/lists_read.h"
+#include "graphfmt/lists/lists_read.h"
 #include "tests/graphfmt/fixture.h"
 
 namespace graphlane {

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "graphfmt/grid_requests.h"
+#include "graphfmt/grid/grid_requests.h"
 #include "iomgr/volume.h"
 #include "tests/sizes.h"
 

@@ -1,6 +1,6 @@
 #include "graphfmt/staging.h"
 
-#include "graphfmt/grid.h"
+#include "graphfmt/grid/grid.h"
 #include "tests/graphfmt/fixture.h"
 #include "tests/iomgr/refused_calls.h"
 

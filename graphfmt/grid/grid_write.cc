@@ -1,4 +1,4 @@
-#include "graphfmt/grid_write.h"
+#include "graphfmt/grid/grid_write.h"
 
 #include <unistd.h>
 
@@ -7,9 +7,9 @@
 #include <tuple>
 #include <utility>
 
-#include "graphfmt/grid_files.h"
-#include "graphfmt/line.h"
-#include "graphfmt/out_file.h"
+#include "graphfmt/grid/grid_files.h"
+#include "graphfmt/sort/line.h"
+#include "graphfmt/output/out_file.h"
 #include "iomgr/base/progress.h"
 
 namespace graphlane {

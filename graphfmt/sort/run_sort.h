@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "graphfmt/grid_layout.h"
+#include "graphfmt/grid/grid_layout.h"
 
 namespace graphlane {
 

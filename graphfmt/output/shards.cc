@@ -1,4 +1,4 @@
-#include "graphfmt/shards.h"
+#include "graphfmt/output/shards.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "graphfmt/input/edge_sort.h"
-#include "graphfmt/line.h"
+#include "graphfmt/sort/line.h"
 #include "graphfmt/staging.h"
 #include "iomgr/base/file_io.h"
 #include "iomgr/base/size.h"

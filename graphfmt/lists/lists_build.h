@@ -12,7 +12,7 @@
 
 #include "graphfmt/codec.h"
 #include "graphfmt/edge_list.h"
-#include "graphfmt/lists.h"
+#include "graphfmt/lists/lists.h"
 
 namespace graphlane {
 

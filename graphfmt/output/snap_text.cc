@@ -1,4 +1,4 @@
-#include "graphfmt/snap_text.h"
+#include "graphfmt/output/snap_text.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "graphfmt/lists.h"
+#include "graphfmt/lists/lists.h"
 
 #include <algorithm>
 

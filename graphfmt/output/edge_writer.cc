@@ -1,4 +1,4 @@
-#include "graphfmt/edge_writer.h"
+#include "graphfmt/output/edge_writer.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <optional>
 
-#include "graphfmt/snap_text.h"
+#include "graphfmt/output/snap_text.h"
 #include "iomgr/base/file_io.h"
 
 namespace graphlane {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "graphfmt/grid.h"
+#include "graphfmt/grid/grid.h"
 
 namespace graphlane {
 

@@ -6,7 +6,7 @@
 
 #include "graphfmt/edge_list.h"
 #include "graphfmt/list_sink.h"
-#include "graphfmt/lists.h"
+#include "graphfmt/lists/lists.h"
 
 namespace graphlane {
 

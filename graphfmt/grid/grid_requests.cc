@@ -1,4 +1,4 @@
-#include "graphfmt/grid_requests.h"
+#include "graphfmt/grid/grid_requests.h"
 
 namespace graphlane {
 namespace {

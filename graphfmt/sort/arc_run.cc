@@ -1,4 +1,4 @@
-#include "graphfmt/arc_run.h"
+#include "graphfmt/sort/arc_run.h"
 
 namespace graphlane {
 namespace {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "graphfmt/grid_layout.h"
-#include "graphfmt/run_store.h"
+#include "graphfmt/grid/grid_layout.h"
+#include "graphfmt/sort/run_store.h"
 
 namespace graphlane {
 

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <vector>
 
-#include "graphfmt/grid_files.h"
-#include "graphfmt/grid_layout.h"
-#include "graphfmt/line.h"
+#include "graphfmt/grid/grid_files.h"
+#include "graphfmt/grid/grid_layout.h"
+#include "graphfmt/sort/line.h"
 #include "iomgr/base/fd.h"
 #include "iomgr/base/file_io.h"
 #include "iomgr/base/progress.h"

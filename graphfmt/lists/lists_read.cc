@@ -1,10 +1,10 @@
-#include "graphfmt/lists_read.h"
+#include "graphfmt/lists/lists_read.h"
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
 
-#include "graphfmt/line.h"
+#include "graphfmt/sort/line.h"
 #include "iomgr/base/progress.h"
 #include "iomgr/stripe.h"
 

@@ -1,4 +1,4 @@
-#include "graphfmt/run_store.h"
+#include "graphfmt/sort/run_store.h"
 
 #include <fcntl.h>
 

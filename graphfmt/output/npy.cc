@@ -1,4 +1,4 @@
-#include "graphfmt/npy.h"
+#include "graphfmt/output/npy.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
-#include "graphfmt/lists_build.h"
+#include "graphfmt/lists/lists_build.h"
 
 #include <filesystem>
 
 #include "graphfmt/arc_sort.h"
-#include "graphfmt/line.h"
-#include "graphfmt/out_file.h"
+#include "graphfmt/sort/line.h"
+#include "graphfmt/output/out_file.h"
 #include "graphfmt/piece_checksums.h"
 #include "graphfmt/staging.h"
 

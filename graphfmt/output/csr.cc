@@ -1,11 +1,11 @@
-#include "graphfmt/csr.h"
+#include "graphfmt/output/csr.h"
 
 #include <cstring>
 #include <filesystem>
 
 #include "graphfmt/input/edge_sort.h"
-#include "graphfmt/line.h"
-#include "graphfmt/npy.h"
+#include "graphfmt/sort/line.h"
+#include "graphfmt/output/npy.h"
 #include "graphfmt/staging.h"
 
 namespace graphlane {

@@ -6,12 +6,12 @@
 #include <memory>
 #include <optional>
 
-#include "graphfmt/grid_files.h"
-#include "graphfmt/grid_layout.h"
-#include "graphfmt/grid_write.h"
-#include "graphfmt/line.h"
-#include "graphfmt/run_sort.h"
-#include "graphfmt/run_store.h"
+#include "graphfmt/grid/grid_files.h"
+#include "graphfmt/grid/grid_layout.h"
+#include "graphfmt/grid/grid_write.h"
+#include "graphfmt/sort/line.h"
+#include "graphfmt/sort/run_sort.h"
+#include "graphfmt/sort/run_store.h"
 #include "graphfmt/staging.h"
 #include "iomgr/base/progress.h"
 #include "iomgr/base/size.h"
