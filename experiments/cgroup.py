@@ -119,6 +119,20 @@ def named(name: str, limit_bytes: int | None = None) -> Group:
     raise StepFailed("no control groups with the memory controller are mounted here")
 
 
+def blkio_group() -> Path:
+    """The group of the blkio controller that this process is in. Limits of version 1 hold for the
+    processes of one group together, not for those of groups below it."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if "blkio" in controllers.split(","):
+            for mount in MOUNTS.read_text().splitlines():
+                _, where, kind, options, *_ = mount.split()
+                if kind == "cgroup" and "blkio" in options.split(","):
+                    return Path(where, path.lstrip("/"))
+    raise StepFailed("flash devices need the blkio controller of control groups version 1, which "
+                     "is not mounted here")
+
+
 @contextmanager
 def workload_group(journal: Journal, limit_bytes: int | None):
     """With a limit that counts the page cache too, or without. What still runs

@@ -20,6 +20,9 @@ from experiments.workspace import StepFailed, is_mounted, signals_held
 
 BUSY_SECONDS_MAX = 8  # until a daemon that was told to go is gone
 JOURNAL = "undo.jsonl"
+# Limits of the blkio controller, version 1: bytes and I/Os a second of a device; 0 is no limit.
+THROTTLES = {f"blkio.throttle.{way}_{unit}_device": unit
+             for way in ("read", "write") for unit in ("bps", "iops")}
 
 
 class InUse(StepFailed):
@@ -129,6 +132,20 @@ def undo_queue(file: str, before: dict[str, str]) -> None:
                 Path(f"/sys/block/{name}/queue", setting).write_text(value)
 
 
+def set_throttle(group: Path, device: str, bytes_per_second: int, ios_per_second: int) -> None:
+    """For a device 'MAJOR:MINOR', in both directions; 0 is no limit."""
+    for limit, unit in THROTTLES.items():
+        value = bytes_per_second if unit == "bps" else ios_per_second
+        (group / limit).write_text(f"{device} {value}")
+
+
+def undo_throttle(file: str, group: str) -> None:
+    if (name := loop_of(file)) is not None:
+        number = Path(f"/sys/block/{name}/dev").read_text().strip()
+        with gone_too():
+            set_throttle(Path(group), number, 0, 0)
+
+
 def undo_cgroup(path: str) -> None:
     """Only what we started was put into it."""
     def empty():
@@ -150,7 +167,8 @@ def undo_btrfs(files: list[str]) -> None:
 
 
 UNDO = {"directory": undo_directory, "file": undo_file, "tree": undo_tree, "mount": undo_mount,
-        "loop": undo_loop, "queue": undo_queue, "cgroup": undo_cgroup, "btrfs": undo_btrfs}
+        "loop": undo_loop, "queue": undo_queue, "throttle": undo_throttle, "cgroup": undo_cgroup,
+        "btrfs": undo_btrfs}
 
 
 class Journal:

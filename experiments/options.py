@@ -29,13 +29,16 @@ class OutFile(click.Path):
 OUT_FILE = OutFile()
 POSITIVE = click.FloatRange(0, min_open=True)
 DEVICE_OPTIONS = [
-    click.option("--kind", type=click.Choice(["ssd", "hdd"]), default="ssd", show_default=True),
+    click.option("--kind", type=click.Choice(["ssd", "hdd", "flash"]), default="ssd",
+                 show_default=True, help="flash: an ssd that costs little CPU time per read."),
     click.option("--count", type=click.IntRange(1, 64), default=4, show_default=True),
     click.option("--size", type=SIZE, default="3G", show_default=True, help="Of each device."),
     click.option("--bandwidth", type=SIZE,
-                 help="Bytes a second of each, before dilation. [500MB (ssd), 210MB (hdd)]"),
-    click.option("--iops", type=click.IntRange(1), default=devices.SSD_IOPS, show_default=True,
-                 help="I/Os a second of an ssd, before dilation."),
+                 help="Bytes a second of each, before dilation. "
+                      "[500MB (ssd), 210MB (hdd), 140MB (flash)]"),
+    click.option("--iops", type=click.IntRange(1),
+                 help="I/Os a second of each ssd or flash device, before dilation. "
+                      "[90000 (ssd), 14000 (flash)]"),
     click.option("--seek", nargs=3, type=float, default=(0.4, 4, 7.5), show_default=True,
                  help="Milliseconds of an hdd's shortest, average and longest seek."),
     click.option("--rpm", type=POSITIVE, default=10_000, show_default=True, help="Of an hdd."),

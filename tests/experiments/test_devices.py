@@ -12,7 +12,8 @@ import pytest
 from commands import experiments, start, traces, wait_for_steps, wait_gone
 
 from experiments import devices
-from experiments.journal import Journal, loop_of
+from experiments.cgroup import blkio_group
+from experiments.journal import THROTTLES, Journal, loop_of
 from experiments.workspace import StepFailed, interrupt, signals_held, stop_on_signals
 
 SMALL = ["--count", "2", "--size", "256M"]
@@ -33,6 +34,27 @@ def test_up_makes_devices_and_down_leaves_nothing(kind, at):
     experiments("devices", "down", "--at", at)
     wait_gone(at)
     assert not at.exists()
+
+
+def limits_of(numbers):
+    """The blkio limits of these devices, 'MAJOR:MINOR', in the group of this process."""
+    group = blkio_group()
+    return {name: [line for line in (group / name).read_text().splitlines()
+                   if line.split()[0] in numbers] for name in THROTTLES}
+
+
+def test_flash_devices_are_limited_by_blkio_until_they_are_taken_down(at):
+    experiments("devices", "up", "--kind", "flash", *SMALL, "--dilate", "4", "--at", at)
+    loops = [d["loop"] for d in json.loads((at / "devices.json").read_text())["devices"]]
+    numbers = [Path(f"/sys/block/{loop}/dev").read_text().strip() for loop in loops]
+    queues = [Path("/sys/block", loop, "queue") for loop in loops]
+    assert all("[none]" in (queue / "scheduler").read_text() for queue in queues)
+    for name, lines in limits_of(numbers).items():
+        rate = 35_000_000 if "bps" in name else 3_500
+        assert sorted(lines) == sorted(f"{number} {rate}" for number in numbers)
+    experiments("devices", "down", "--at", at)
+    wait_gone(at)
+    assert not any(limits_of(numbers).values())
 
 
 @pytest.mark.parametrize("lines", [1, 3, 5, 7, 9, 11, 13, 16])
