@@ -19,6 +19,17 @@ from experiments.journal import retry  # noqa: E402
 from experiments.workspace import StepFailed  # noqa: E402
 
 LITTLE_MEMORY = 260 << 20
+# The files that take longest begin first: a long one that begins last runs alone. Files are shared
+# out whole.
+LONGEST_FIRST = ["power_cut/test_power_cut.py", "algo/test_algorithms.py", "experiments/test_compare.py",
+                 "shim/test_parity.py", "experiments/test_report.py", "shim/test_storm.py",
+                 "engines/test_engines.py", "cli/test_run_programs.py", "fuzz/test_fuzz.py",
+                 "fuse/test_large_writes.py"]
+
+
+def pytest_collection_modifyitems(items):
+    places = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: places.get(f"{item.path.parent.name}/{item.path.name}", len(places)))
 
 
 @pytest.fixture(scope="session")

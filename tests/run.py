@@ -142,7 +142,8 @@ def run_pytest(pattern: str | None, paths: list[str], without: list[str]) -> Tal
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-rN", f"--junitxml={report}",
-                   f"--numprocesses={min(os.cpu_count(), WORKERS_MAX)}", "--dist=loadfile"]
+                   f"--numprocesses={min(os.cpu_count(), WORKERS_MAX)}", "--dist=loadfile",
+                   "--no-loadscope-reorder"]
         if pattern:
             command += ["-k", pattern]
         command += [f"--ignore={path}" for path in without]
