@@ -1,5 +1,6 @@
 // algo: an algorithm computed on a stored graph, by the engine of the graph's format.
 #include <algorithm>
+#include <bit>
 #include <charconv>
 
 #include "adapters/graph/result_writer.h"
@@ -27,6 +28,9 @@ struct AlgoCommand {
   bool in_memory = false;
   std::string out;
   bool as_json = false;
+  std::string merge = "lists";
+  std::string order = "id";
+  std::optional<uint64_t> page_bytes;
 };
 
 const AlgorithmEngine* engine_named(std::string_view name) {
@@ -95,6 +99,19 @@ Outcome<std::vector<uint64_t>> parse_sources(const std::vector<std::string>& wor
   return sources;
 }
 
+Outcome<ReadVariant> parse_variant(const AlgoCommand& options) {
+  constexpr uint64_t kPageBytesMin = 4096, kPageBytesMax = 1 << 20;
+  const uint64_t page_bytes = options.page_bytes.value_or(kPageBytesMin);
+  if (!std::has_single_bit(page_bytes) || page_bytes < kPageBytesMin || page_bytes > kPageBytesMax) {
+    return make_error(EINVAL, "--page-size: not a power of 2 from 4K to 1M");
+  }
+  return ReadVariant{.merge = options.merge == "none"    ? Merge::kNone
+                              : options.merge == "pages" ? Merge::kPages
+                                                         : Merge::kLists,
+                     .page_bytes = static_cast<uint32_t>(page_bytes),
+                     .random_order = options.order == "random"};
+}
+
 Json stats_json(const RunStats& stats) {
   return {{"iterations", stats.iterations},
           {"vertices_run", stats.vertices_run},
@@ -145,6 +162,9 @@ Outcome<int> compute(const AlgoCommand& options) {
                      .in_memory = options.in_memory,
                      .wants_values = !options.out.empty()};
   if (options.cache_bytes) request.cache_bytes = *options.cache_bytes;
+  const auto variant = parse_variant(options);
+  if (!variant) return variant.error();
+  request.variant = *variant;
   const auto sources = parse_sources(options.sources);
   if (!sources) return sources.error();
   request.options.sources = *sources;
@@ -212,6 +232,11 @@ void add_algo(Parser& parser) {
   command->add_flag("--in-memory", options->in_memory, "read all lists before, and keep them");
   command->add_option("--out", options->out, "each vertex's value: FILE.npy, .csv or .txt")->type_name("FILE");
   command->add_flag("--json", options->as_json, "print JSON");
+  command->add_option("--merge", options->merge, "for experiments: where neighbouring reads become one (lists)")
+      ->one_of({"lists", "pages", "none"});
+  command->add_option("--order", options->order, "for experiments: run vertices in this order (id)")
+      ->one_of({"id", "random"});
+  add_size(command, "--page-size", &options->page_bytes, "for experiments: read blocks of this size (4K)");
   parser.on_chosen(command, options, compute);
 }
 

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "adapters/graph/graph.h"
 #include "adapters/graph/run_stats.h"
 #include "graphfmt/graph_header.h"
 #include "iomgr/base/error.h"
@@ -39,6 +40,7 @@ struct RunRequest {
   uint64_t cache_bytes = 64 << 20;
   bool in_memory = false;
   bool wants_values = false;  // of each vertex; else only the summary counts
+  ReadVariant variant = {};
 };
 
 // A value for each vertex.

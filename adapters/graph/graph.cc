@@ -57,7 +57,8 @@ Outcome<std::unique_ptr<Graph>> Graph::open(const std::string& path, const Graph
                         graph->lists_->piece_bytes(), PageReader::kPageBytes);
     }
     if (!options.in_memory) {
-      auto pages = PageReader::start({.budget_bytes = std::max(options.cache_bytes, kGraphCacheBytesMin)});
+      auto pages = PageReader::start({.budget_bytes = std::max(options.cache_bytes, kGraphCacheBytesMin),
+                                      .merges = options.variant.merge != Merge::kNone});
       if (!pages) return os_error(pages.error().code, path, "no memory for the page cache");
       graph->pages_ = std::move(*pages);
     }

@@ -29,10 +29,22 @@ inline constexpr VertexId kNoVertex = 0xffffffff;
 // Which lists: of a vertex's out-neighbours, of its in-neighbours, or one of each.
 enum class EdgeSide : uint8_t { kOut = 0, kIn = 1, kBoth = 2 };
 
+// Where reads of neighbouring lists become one: lists in the engine and pages in the page reader,
+// pages only, or nowhere.
+enum class Merge : uint8_t { kLists, kPages, kNone };
+
+// For experiments: FlashGraph's figures 12 and 13. The defaults are the fastest.
+struct ReadVariant {
+  Merge merge = Merge::kLists;
+  uint32_t page_bytes = 4096;  // lists are read by blocks of this size, a power of 2 from 4096 to 1 MiB
+  bool random_order = false;   // vertices run in a random order
+};
+
 struct GraphOptions {
   uint64_t cache_bytes = 64 << 20;  // of pages that were read, at least kCacheBytesMin
   bool in_memory = false;           // all lists are read at once and checked
   bool weights = false;             // wanted: those of a graph that has some
+  ReadVariant variant = {};
 };
 inline constexpr uint64_t kGraphCacheBytesMin = 4 << 20;
 
@@ -52,6 +64,7 @@ class Graph {
   bool is_in_memory() const { return options_.in_memory; }
   uint64_t cache_bytes() const { return options_.cache_bytes; }
   const ListCodec& codec() const { return lists_->codec(); }
+  const ReadVariant& variant() const { return options_.variant; }
 
   // Arcs of the vertex; kBoth: of both of a directed graph's. Reads no device.
   uint64_t degree(VertexId v, EdgeSide side) const {

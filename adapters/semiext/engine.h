@@ -30,7 +30,9 @@
 #include <bit>
 #include <concepts>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <random>
 #include <span>
 #include <utility>
 #include <vector>
@@ -122,6 +124,7 @@ class Engine {
   static constexpr uint64_t kBeginBytes = 1 << 20;
   static constexpr uint64_t kOrderChunk = 64;
 
+  static EngineOptions in_order_of(const Graph& graph, EngineOptions options);
   static unsigned range_shift_of(uint64_t vertex_count, unsigned workers);
   static uint64_t in_flight_bytes(const Graph& graph, unsigned workers);
 
@@ -307,7 +310,7 @@ Engine<Program>::Engine(const Graph& graph, WorkerPool& pool, Program& program, 
     : graph_(graph),
       pool_(pool),
       program_(program),
-      options_(std::move(options)),
+      options_(in_order_of(graph, std::move(options))),
       range_shift_(range_shift_of(graph.vertex_count(), pool.size())),
       range_count_((uint64_t{graph.vertex_count()} + (uint64_t{1} << range_shift_) - 1) >> range_shift_),
       active_(graph.vertex_count(), pool.size()),
@@ -316,6 +319,16 @@ Engine<Program>::Engine(const Graph& graph, WorkerPool& pool, Program& program, 
   for (unsigned worker = 0; worker < pool.size(); ++worker) {
     contexts_.push_back(std::make_unique<Context>(*this, worker));
   }
+}
+
+// A random order, where the graph was opened for one and the program has none of its own.
+template <class Program>
+EngineOptions Engine<Program>::in_order_of(const Graph& graph, EngineOptions options) {
+  if (!graph.variant().random_order || !options.order.empty()) return options;
+  options.order.resize(graph.vertex_count());
+  std::iota(options.order.begin(), options.order.end(), VertexId{0});
+  std::shuffle(options.order.begin(), options.order.end(), std::mt19937_64(1));
+  return options;
 }
 
 // The size of a range: at least as many vertices as run at once, several ranges for each worker,

@@ -27,6 +27,7 @@ ListLoader::ListLoader(const Graph& graph, Sink& sink, uint64_t in_flight_bytes_
     : graph_(graph),
       is_directed_(graph.is_directed()),
       is_raw_(graph.codec().kind() == CodecKind::kRaw),
+      variant_(graph.variant()),
       sink_(sink),
       in_flight_bytes_max_(in_flight_bytes_max) {
   if (!graph.is_in_memory()) queue_ = std::make_unique<PageQueue>(graph.pages());
@@ -154,13 +155,14 @@ void ListLoader::make_tasks(Batch& batch) {
     }
   }
   batch.tasks.clear();
+  const uint64_t page_bytes = variant_.page_bytes;
   for (size_t i = 0; i < pieces.size(); ++i) {
     const Piece& piece = pieces[i];
     const uint64_t piece_end = piece.offset + piece.length_bytes;
     if (!batch.tasks.empty()) {
       Task& last = batch.tasks.back();
-      const bool adjoins = pieces[last.first].file == piece.file &&
-                           page_index_of(piece.offset) <= page_index_of(last.range.end() - 1) + 1;
+      const bool adjoins = variant_.merge == Merge::kLists && pieces[last.first].file == piece.file &&
+                           piece.offset / page_bytes <= (last.range.end() - 1) / page_bytes + 1;
       const uint64_t end = std::max(last.range.end(), piece_end);
       if (adjoins && end - last.range.offset <= kRangeBytesMax) {
         last.end = i + 1;
@@ -174,6 +176,13 @@ void ListLoader::make_tasks(Batch& batch) {
     task.first = i;
     task.end = i + 1;
     task.range = {.offset = piece.offset, .length_bytes = piece.length_bytes};
+  }
+  if (page_bytes == kListPageBytes) return;
+  for (Task& task : batch.tasks) {
+    const uint64_t begin = task.range.offset / page_bytes * page_bytes;
+    const uint64_t end = (task.range.end() + page_bytes - 1) / page_bytes * page_bytes;
+    const uint64_t size_bytes = pieces[task.first].file->size_bytes();
+    task.range = {.offset = begin, .length_bytes = std::min(end, size_bytes) - begin};
   }
 }
 

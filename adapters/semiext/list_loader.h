@@ -140,6 +140,7 @@ class ListLoader {
   const Graph& graph_;
   const bool is_directed_;
   const bool is_raw_;
+  const ReadVariant variant_;
   Sink& sink_;
   const uint64_t in_flight_bytes_max_;
   std::unique_ptr<PageQueue> queue_;  // none: the graph is in memory

@@ -46,7 +46,8 @@ Outcome<AlgorithmResult> run_listed(const ListedProgram& program, const RunReque
   const auto begin = std::chrono::steady_clock::now();
   const auto graph = Graph::open(request.graph, {.cache_bytes = request.cache_bytes,
                                                  .in_memory = request.in_memory,
-                                                 .weights = program.wants_weights});
+                                                 .weights = program.wants_weights,
+                                                 .variant = request.variant});
   if (!graph) return graph.error();
   const double open_seconds = seconds_since(begin);
   const PagedFiles::Moved before = (*graph)->moved();

@@ -75,11 +75,16 @@ Result<std::unique_ptr<PageReader>> PageReader::start(const PageReaderOptions& o
   const Result<void> mapped = reader->cache_.map(
       options.budget_bytes, {.frames = {.frame_bytes = kPage, .policy = options.policy}});
   if (!mapped) return mapped.error();
+  reader->merges_ = options.merges;
   return reader;
 }
 
 PageQueue::PageQueue(PageReader& reader)
-    : cache_(*reader.cache_), requests_(kRequestCount), pages_(kPageCount), fetches_(kFetchCount) {
+    : cache_(*reader.cache_),
+      fetch_pages_max_(reader.merges_ ? kFetchPages : 1),
+      requests_(kRequestCount),
+      pages_(kPageCount),
+      fetches_(kFetchPages / fetch_pages_max_ * kFetchCount) {
   waiting_.reserve(kRequestCount);
   waits_.reserve(kPageCount);
   pieces_.reserve(kRequestPagesMax);
@@ -91,7 +96,7 @@ PageQueue::PageQueue(PageReader& reader)
     fetch.queue = this;
     push(free_fetch_, &fetch);
   }
-  free_fetch_count_ = kFetchCount;
+  free_fetch_count_ = static_cast<uint32_t>(fetches_.size());
 }
 
 PageQueue::~PageQueue() {
@@ -134,7 +139,7 @@ bool PageQueue::run_from_cache(const Waiting& request) {
 
 bool PageQueue::has_room(uint64_t page_count) const {
   const uint64_t fetch_room =
-      free_fetch_count_ * kFetchPages + (open_fetch_ ? kFetchPages - open_fetch_->count : 0);
+      free_fetch_count_ * fetch_pages_max_ + (open_fetch_ ? fetch_pages_max_ - open_fetch_->count : 0);
   return page_count <= free_page_count_ && page_count <= fetch_room;
 }
 
@@ -208,7 +213,7 @@ void PageQueue::ask_for(Request& request, Page& page, uint64_t page_index) {
 // ---- fetching
 
 void PageQueue::add_to_fetch(Request& request, Page& page, uint64_t page_index, Fill fill) {
-  if (open_fetch_ != nullptr && open_fetch_->count == kFetchPages) start_fetch();
+  if (open_fetch_ != nullptr && open_fetch_->count == fetch_pages_max_) start_fetch();
   if (open_fetch_ == nullptr) {
     open_fetch_ = pop(free_fetch_);
     --free_fetch_count_;

@@ -72,6 +72,7 @@ class PageTask {
 struct PageReaderOptions {
   uint64_t budget_bytes = 64 << 20;
   CachePolicy policy = CachePolicy::kScanResistant;
+  bool merges = true;  // neighbouring pages are one I/O; false only for experiments
 };
 
 class PageReader {
@@ -86,6 +87,7 @@ class PageReader {
   friend class PageQueue;
   PageReader() = default;
   MappedCache cache_;
+  bool merges_ = true;
 };
 
 class PageQueue {
@@ -160,6 +162,7 @@ class PageQueue {
   bool has_room(uint64_t page_count) const;
 
   FrameCache& cache_;
+  const uint32_t fetch_pages_max_;
   std::vector<Waiting> waiting_;
   size_t first_waiting_ = 0;  // those before have begun
   bool sorted_ = true;

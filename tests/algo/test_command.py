@@ -146,6 +146,23 @@ def test_the_cache_serves_what_is_read_again(graphlane, stored):
     assert size <= read("64M") < 1.1 * size
 
 
+@pytest.mark.parametrize("words", [["--merge", "none"], ["--merge", "pages"], ["--page-size", "64K"],
+                                   ["--order", "random"]])
+def test_variants_for_experiments_do_not_change_results(graphlane, stored, words):
+    def summary(*more):
+        said = json.loads(graphlane("algo", "bfs", "--cache", "4M", *more, "--json", stored()).stdout)
+        return said["summary"], said["stats"]
+
+    plain, plain_stats = summary()
+    variant, stats = summary(*words)
+    assert variant == plain
+    assert stats["ranges"] > plain_stats["ranges"] or stats["device_bytes"] > plain_stats["device_bytes"]
+
+
+def test_a_page_size_is_a_power_of_two(refused, stored):
+    refused("bfs", stored(), "--page-size", "12K", naming="--page-size")
+
+
 def test_a_graph_in_a_volume(graphlane, stored, volume, tmp_path):
     striped = volume(depth="64K", stripe=["*.lists"])
     graphlane("import", stored("raw"), f"{striped.path}/rmat")
