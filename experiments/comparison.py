@@ -16,6 +16,7 @@ from rich.console import Console
 
 from experiments import fio
 from experiments.cgroup import Group, workload_group
+from experiments.csmqgraph import NAME as CSMQGRAPH
 from experiments.csmqgraph import CsmqGraph, Layout
 from experiments.devices import Devices, since
 from experiments.journal import command, retry
@@ -34,6 +35,8 @@ MAPPED = "mounted and preloaded, mapped"  # and have what is there in their buff
 KIT = "mounted, by the kit"  # programs that were compiled against adapters/
 KIT_UNSCHEDULED = "mounted, by the kit, unscheduled"  # partitions as they stand in the graph
 BY_KIT = (KIT, KIT_UNSCHEDULED)
+VOLUME = "volume"  # `graphlane algo`, which needs neither mount nor preloading
+IN_MEMORY = "in memory"  # the same, after it has read all lists
 IN_TURN = "OS striped volume, in turn"  # of several programs, one after the other
 CEILING = "ceiling"
 COMPUTING = "computation alone"  # in memory, on devices without limit
@@ -65,7 +68,7 @@ def is_preloaded(way: str) -> bool:
 
 
 def is_ours(way: str) -> bool:
-    return way in (MOUNTED, SHARED, MAPPED, *BY_KIT) or is_preloaded(way)
+    return way in (MOUNTED, SHARED, MAPPED, *BY_KIT, VOLUME, IN_MEMORY) or is_preloaded(way)
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ class Comparison:
             self.journal.note("tree", path=str(path))
         self.grid.mkdir()
         with self.devices.unlimited():
-            workload.prepare(self.grid)
+            workload.prepare(self.grid, lanes)
             if any(map(is_ours, case.ways)):
                 self.make_volume(workload, lanes, case.depth)
             if case.rivals:
@@ -128,7 +131,10 @@ class Comparison:
         command(GRAPHLANE, "create", self.volume, "--stripe-depth", depth,
                 *(word for lane in lanes for word in ("--device", lane)),
                 *(word for glob in workload.stripe for word in ("--stripe", glob)))
+        is_in_volume = getattr(workload, "is_in_volume", lambda name: True)
         for path in sorted(self.grid.iterdir()):
+            if not is_in_volume(path.name):
+                continue
             # A file that is named itself would be striped, whatever the policy says.
             large = not workload.stripe or any(fnmatch(path.name, glob)
                                                for glob in workload.stripe)
@@ -162,8 +168,12 @@ class Comparison:
                         MAPPED: [GRAPHLANE, "run", "--share=map", "--"],
                         KIT_UNSCHEDULED: ["env", "GRAPHLANE_SHARE_ORDER=graph"]}
                 yield mounted, [*enter, *more.get(name, [])]
-        else:
+        elif name in (VOLUME, IN_MEMORY):
+            yield self.volume, enter
+        elif name.startswith(CSMQGRAPH):
             yield self.csmqgraph.directory, enter
+        else:  # a peer of a stored graph
+            yield self.grid, enter
         retry(self.all_ended)
 
     def all_ended(self) -> None:
@@ -201,7 +211,8 @@ class Comparison:
             return case.workload.run_in_turn(directory, prefix)
         if name in BY_KIT:
             return case.workload.run_by_kit(directory, prefix)
-        return case.workload.run(directory, prefix)
+        run_as = getattr(case.workload, "run_as", None)
+        return run_as(name, directory, prefix) if run_as else case.workload.run(directory, prefix)
 
     def computing(self, case: Case) -> dict:
         """What it takes when nothing has to be waited for: the second time, from memory."""

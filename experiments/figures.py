@@ -14,6 +14,7 @@ from experiments.comparison import (MOUNTED, PARTS, PRELOADED, STRIPED, WAYS, Ca
                                     preloaded_without)
 from experiments.plan import DEVICES_OF_SWEEPS, Plan
 from experiments.sizes import SIZE
+from experiments.stored.figures import flashgraph_figures
 from experiments.summary import spread
 from experiments.timeline import COLUMNS
 
@@ -248,6 +249,7 @@ REQUEST_SIZES = "request-sizes"
 SCHEDULING = "jobs-scheduling"
 GRAPHM = "GraphM"
 
+FLASHGRAPH = flashgraph_figures(Figure)
 JOBS = {
     "jobs-time": Figure(
         9, "Execution time of jobs by scheme",
@@ -369,9 +371,11 @@ FIGURES = {
         "bits.",
         ablation_cases, draw_ablation),
     **JOBS,
+    **FLASHGRAPH,
 }
 # Those that are measured together.
-GROUPS = {"all": [name for name in FIGURES if name not in JOBS], "all-jobs": list(JOBS)}
+GROUPS = {"all": [name for name in FIGURES if name not in {**JOBS, **FLASHGRAPH}],
+          "all-jobs": list(JOBS), "all-flashgraph": list(FLASHGRAPH)}
 
 
 def group(name: str, with_kit: bool) -> list[str]:

@@ -85,8 +85,8 @@ class Jobs:
     def plain_bytes(self) -> int:
         return self.model.plain_bytes() + self.count * self.model.job_bytes()
 
-    def prepare(self, directory: Path) -> None:
-        self.model.prepare(directory)
+    def prepare(self, directory: Path, lanes=()) -> None:
+        self.model.prepare(directory, lanes)
         for job in {job.algorithm: job for job in self.jobs}.values():
             job.complete(directory)
         if isinstance(self.model, Grid):

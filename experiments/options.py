@@ -115,6 +115,8 @@ class Engines:
     csmqgraph: tuple[CsmqGraph, ...] = ()
     gridgraph_kit: Path | None = None  # GridGraph's programs, compiled against adapters/gridgraph
     graphchi_kit: Path | None = None  # GraphChi's, against adapters/graphchi
+    blaze: Path | None = None  # compute on stored graphs, as `graphlane algo` does
+    gap: Path | None = None
 
 
 def program_in(programs: str):
@@ -167,8 +169,19 @@ def csmqgraph_options(function):
     return function
 
 
+def blaze_options(function):
+    return directory_option("--blaze-bin", "BLAZE_BIN", "pagerank",
+                            "Where Blaze's programs are, to stand beside `graphlane algo`.")(function)
+
+
+def gap_options(function):
+    return directory_option("--gap-bin", "GAP_BIN", "pr_spmv",
+                            "Where the programs of the GAP benchmark suite are, to stand beside "
+                            "`graphlane algo`.")(function)
+
+
 def engine_options(function):
-    for options in [csmqgraph_options, graphchi_kit_options, graphchi_options,
+    for options in [gap_options, blaze_options, csmqgraph_options, graphchi_kit_options, graphchi_options,
                     gridgraph_kit_options, gridgraph_options]:
         function = options(function)
     return function
@@ -180,4 +193,5 @@ def engines_of(options: dict) -> Engines:
     workers = options.pop("csmqgraph_workers", ())
     return Engines(options.pop("gridgraph_bin", None), options.pop("graphchi_root", None),
                    tuple(CsmqGraph(programs, count) for count in workers) if programs else (),
-                   options.pop("gridgraph_kit_bin", None), options.pop("graphchi_kit_bin", None))
+                   options.pop("gridgraph_kit_bin", None), options.pop("graphchi_kit_bin", None),
+                   options.pop("blaze_bin", None), options.pop("gap_bin", None))

@@ -2,6 +2,7 @@
 cases that come of them."""
 
 import math
+import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from experiments.jobs import Jobs
 from experiments.options import (AT, Engines, device_options, engine_options, engines_of,
                                  patience_option)
 from experiments.sizes import SIZE
+from experiments.stored import figures as stored_figures
+from experiments.stored.graph import Source
+from experiments.stored.peers import Blaze, Gap, GraphChi, GridGraph
 from experiments.workloads import Grid, Read, Shards, Sweeps
 from experiments.workspace import StepFailed
 
@@ -42,6 +46,7 @@ class Plan:
     memory: int | None = None  # bytes
     job_count: int = 16  # the most at once
     patience: float = math.inf  # seconds that several have
+    threads: int = 2  # that compute on stored graphs
 
     def on(self, kind: str) -> "Plan":
         return replace(self, depth=self.depth or DEPTHS[kind])
@@ -50,7 +55,21 @@ class Plan:
     def most(self) -> int:
         return max(self.device_counts)
 
+    def stored(self) -> stored_figures.Plan:
+        """For figures of engines on stored graphs: the first graph, an edge list."""
+        source = Source(self.graphs[0]) if self.graphs else Source(scale=self.scales[0])
+        engines = self.engines
+        peers = [engines.gridgraph and GridGraph(engines.gridgraph),
+                 engines.graphchi and GraphChi(engines.graphchi),
+                 engines.blaze and Blaze(engines.blaze), engines.gap and Gap(engines.gap)]
+        return stored_figures.Plan(source, self.most, self.depth, self.iterations, self.threads,
+                                   self.memory, tuple(filter(None, peers)))
+
     def grids(self) -> list[tuple[Path | None, int]]:
+        for graph in self.graphs:
+            if not graph.is_dir():
+                raise StepFailed(f"{graph}: a grid is a directory, as `graphlane convert --to grid` "
+                                 "makes it")
         return [(graph, 0) for graph in self.graphs] or [(None, scale) for scale in self.scales]
 
     def algorithms(self) -> list[str]:
@@ -142,8 +161,9 @@ def graph_options(function):
                          help="R-MAT graphs of 2^SCALE vertices and 16 edges for each; give "
                               f"several. [{THOROUGH.scale}; quick: {QUICK.scale}]"),
             click.option("--graph", "graphs", multiple=True,
-                         type=click.Path(exists=True, file_okay=False, path_type=Path),
-                         help="A grid, in place of an R-MAT graph; give several.")]:
+                         type=click.Path(exists=True, path_type=Path),
+                         help="A grid, in place of an R-MAT graph; give several. For figures of "
+                              "stored graphs: an edge list.")]:
         function = option(function)
     return function
 
@@ -171,6 +191,9 @@ def effort_options(function):
                          help="The most at once, where there are several. "
                               f"[{THOROUGH.job_count}; quick: {QUICK.job_count}]"),
             patience_option(f"{THOROUGH.patience}"),
+            click.option("--compute-threads", "threads", type=click.IntRange(1),
+                         default=os.cpu_count(), show_default="all cores",
+                         help="That compute on stored graphs."),
             click.option("--ceiling-seconds", type=click.FloatRange(0.5),
                          help=f"Of each sample of the ceiling. [{THOROUGH.ceiling_seconds}; "
                               f"quick: {QUICK.ceiling_seconds}]")]:
@@ -205,6 +228,7 @@ def plan_of(options: dict, count: int) -> tuple[Plan, dict]:
                 iterations=chosen("iterations"), budget=chosen("budget"),
                 depth=chosen("depth"), file_bytes=chosen("file_bytes"),
                 engines=engines_of(options), memory=chosen("memory"),
-                job_count=chosen("job_count"), patience=chosen("patience"))
+                job_count=chosen("job_count"), patience=chosen("patience"),
+                threads=options.pop("threads"))
     return plan, {"rounds": chosen("rounds"), "seconds": chosen("ceiling_seconds"),
                   "memory_bytes": plan.memory}

@@ -4,8 +4,11 @@
     stripe       what globs of names are striped; none: what is large
     need_bytes() of all files; plain_bytes(): of those that are not striped
     labels()     what tells its samples from those of others
-    prepare()    makes the files in an empty directory
+    prepare()    makes the files in an empty directory; lanes: directories on each device, for programs
+                 that stripe by themselves
     run()        runs the program there
+    run_as()     optional: runs it in the way that is named, where the workload has ways of its own
+    is_in_volume()    optional: whether a file of this name is imported into the volume
 
 What several jobs of can run at once (jobs.py) says besides:
 
@@ -85,7 +88,7 @@ class Read:
     def plain_bytes(self) -> int:
         return 0
 
-    def prepare(self, directory: Path) -> None:
+    def prepare(self, directory: Path, lanes=()) -> None:
         blocks = self.size // fio.LARGE
         command("dd", "if=/dev/urandom", f"of={directory / 'file'}", f"bs={fio.LARGE}",
                 f"count={blocks}", "iflag=fullblock", "status=none")
@@ -245,7 +248,7 @@ class Grid(EngineWorkload):
                        if path.name not in self.stripe)
         return self.column_bytes
 
-    def prepare(self, directory: Path) -> None:
+    def prepare(self, directory: Path, lanes=()) -> None:
         if self.graph is not None:
             shutil.copytree(self.graph, directory, dirs_exist_ok=True)
             return
@@ -349,7 +352,7 @@ class Shards(EngineWorkload):
         """The values."""
         return (EDGES_PER_VERTEX << self.scale) * (SHARD_BYTES_PER_EDGE - ADJACENCY_BYTES_PER_EDGE)
 
-    def prepare(self, directory: Path) -> None:
+    def prepare(self, directory: Path, lanes=()) -> None:
         edges = directory / "edges.bin"
         rmat(self.scale, edges)
         if self.root:

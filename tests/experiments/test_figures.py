@@ -46,7 +46,9 @@ def test_is_drawn_from_samples(name):
     assert alone == drawing.svg(figures.draw(recorded), name, alone=True)
     tree = xml.fromstring(alone)
     text = " ".join(tree.itertext())
-    if name not in figure.WITHOUT_DEVICES:
+    if name in figures.FLASHGRAPH:
+        assert "bfs" in text
+    elif name not in figure.WITHOUT_DEVICES:
         assert (KIT if name == figures.SCHEDULING else PRELOADED) in text
     assert drawing.INK not in alone and "currentColor" in alone
     ids = [element.get("id") for element in tree.iter() if element.get("id")]

@@ -1,0 +1,247 @@
+"""FlashGraph's figures 8 to 14 and table 2, of `graphlane algo` on lists (its engine semiext).
+
+Zheng, Mhembere, Burns, Vogelstein, Priebe, Szalay: FlashGraph: Processing Billion-Node Graphs on an
+Array of Commodity SSDs (FAST '15). 15 SSDs, 32 cores; graphs twitter, subdomain and page.
+"""
+
+import statistics
+from dataclasses import dataclass
+
+
+from experiments import drawing, summary
+from experiments.comparison import IN_MEMORY, STRIPED, VOLUME, Case
+from experiments.stored.graph import Source, Stored
+from experiments.stored.peers import Peer, Request
+from experiments.stored.workload import Algo, compute_seconds
+from experiments.summary import spread
+
+PAPER = "FlashGraph"
+# As its evaluation has them.
+ALGORITHMS = ("bfs", "betweenness", "wcc", "pagerank-delta", "triangles", "scan")
+SELECTIVE = ("bfs", "wcc")  # of figures 12 to 14
+LISTS = Stored("lists", "varint")
+RAW = Stored("lists", "raw")
+CACHE_PARTS = (64, 32, 16, 8, 4, 2, 1)  # of the list files
+PAGE_SIZES = ("4K", "16K", "64K", "256K", "1M")
+MERGES = {"random order": ("--order", "random", "--merge", "none"),
+          "ID order, not merged": ("--merge", "none"),
+          "merged in the page reader": ("--merge", "pages"),
+          "merged in the engine": ()}
+CACHE_PART = 14  # the paper's 1 GiB is a fourteenth of the twitter graph's lists
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The graph, peers and machine of a measurement, made from the Plan of plan.py."""
+
+    source: Source
+    most: int  # devices
+    depth: str
+    iterations: int  # of PageRank
+    threads: int
+    memory: int | None
+    peers: tuple[Peer, ...]
+    root: int = 0
+
+
+def cache_words(plan, part: int) -> tuple:
+    """A cache of this part of the lists, about: a varint arc has 2 bytes, in two directions."""
+    arcs = plan.source.bytes() // 8
+    return ("--cache", str(max(4 << 20, 4 * arcs // part)))
+
+
+def case(plan, algorithm: str, *, stored=LISTS, ways=(VOLUME,), words=(), variation="",
+         cache_part: int = CACHE_PART) -> Case:
+    request = Request(algorithm, plan.root, plan.iterations, plan.threads, plan.memory)
+    peers = tuple(peer for peer in plan.peers if algorithm in peer.algorithms and peer.way in ways)
+    workload = Algo(request, plan.source, stored, (LISTS, RAW), peers=plan.peers,
+                    words=(*cache_words(plan, cache_part), *words), variation=variation)
+    named = {peer.way for peer in peers}
+    return Case(workload, plan.most, plan.depth,
+                tuple(way for way in ways if way in (VOLUME, IN_MEMORY, STRIPED) or way in named))
+
+
+def peer_ways(plan, *names: str) -> tuple:
+    return tuple(peer.way for peer in plan.peers if peer.way in names)
+
+
+def ratio(found, of, to):
+    """The ratio of computing times."""
+    return summary.ratio(of, to, compute_seconds) if of and to else None
+
+
+def of_ratio(said):
+    return said and (said["ratio"], said["least"], said["most"])
+
+
+def algorithms_of(found) -> list[dict]:
+    return summary.cases(found)
+
+
+def draw_beside_memory(found):
+    cases = algorithms_of(found)
+    figure, (axes,) = drawing.panels(1)
+    drawing.bars(axes, [case["algorithm"] for case in cases], {"": [
+        of_ratio(ratio(found, summary.only(found, way=IN_MEMORY, **case),
+                       summary.only(found, way=VOLUME, **case))) for case in cases]})
+    axes.axhline(1, color=drawing.INK, linewidth=0.8, linestyle=":")
+    axes.set(ylabel="speed, relative to in memory", ylim=(0, None))
+    return figure
+
+
+def draw_utilization(found):
+    """The use of processors, and of the devices' bandwidth."""
+    cases = algorithms_of(found)
+    figure, (above, below) = drawing.panels(2)
+    names = [case["algorithm"] for case in cases]
+
+    def of(case, value):
+        return spread([value(sample) for sample in summary.only(found, way=VOLUME, **case)])
+
+    drawing.bars(above, names, {"": [of(case, lambda sample: 100 * sample.get("cpu_seconds", 0) /
+                                        sample["seconds"] / case["threads"]) for case in cases]})
+    drawing.bars(below, names, {"": [of_ratio(summary.device_share(found, case, VOLUME))
+                                     for case in cases]})
+    above.set_ylabel("% of the computing threads' time")
+    below.set_ylabel("of the devices' ceiling")
+    return figure
+
+
+def draw_seconds(found):
+    """Bars by algorithm and way, on a logarithmic axis."""
+    cases = algorithms_of(found)
+    figure, (axes,) = drawing.panels(1)
+    drawing.bars(axes, [case["algorithm"] for case in cases], {
+        way: [spread([compute_seconds(sample) for sample in summary.only(found, way=way, **case)])
+              for case in cases] for way in summary.ways(found)})
+    axes.set(ylabel="seconds", yscale="log")
+    drawing.legend(axes)
+    return figure
+
+
+def draw_seconds_and_memory(found):
+    cases = algorithms_of(found)
+    figure, (above, below) = drawing.panels(2)
+    names = [case["algorithm"] for case in cases]
+    ways = summary.ways(found)
+    drawing.bars(above, names, {way: [spread(summary.seconds(found, case, way)) for case in cases]
+                                for way in ways})
+    drawing.bars(below, names, {way: [
+        spread([sample["memory_bytes_most"] for sample in summary.only(found, way=way, **case)],
+               2**20) for case in cases] for way in ways})
+    above.set(ylabel="seconds", yscale="log")
+    below.set(ylabel="memory, page cache included (MiB)")
+    drawing.legend(above)
+    return figure
+
+
+def variations(found) -> dict[str, list[dict]]:
+    """The cases of each algorithm, in the order of what is tried."""
+    by_algorithm = {}
+    for one in algorithms_of(found):
+        by_algorithm.setdefault(one["algorithm"].split(", ")[0], []).append(one)
+    return by_algorithm
+
+
+def variation_of(one: dict) -> str:
+    return one["algorithm"].partition(", ")[2]
+
+
+def draw_tried(found, axis: str):
+    """Speed relative to the best: bars by what is tried, a series for each algorithm."""
+    groups = variations(found)
+    figure, (axes,) = drawing.panels(1)
+    series = {}
+    for algorithm, cases in groups.items():
+        best = min(statistics.median(map(compute_seconds, summary.only(found, way=VOLUME, **one)))
+                   for one in cases)
+        series[algorithm] = [spread([best / compute_seconds(sample)
+                                     for sample in summary.only(found, way=VOLUME, **one)])
+                             for one in cases]
+    names = [variation_of(one) for one in next(iter(groups.values()))]
+    drawing.bars(axes, names, series)
+    axes.set(xlabel=axis, ylabel="speed, relative to the best", ylim=(0, None))
+    drawing.legend(axes)
+    return figure
+
+
+def draw_table(found):
+    """Table 2: seconds, seconds to open, memory."""
+    cases = algorithms_of(found)
+    figure, (above, middle, below) = drawing.panels(3)
+    names = [case["algorithm"] for case in cases]
+
+    def bars(axes, label, value):
+        drawing.bars(axes, names, {"": [
+            spread([value(sample) for sample in summary.only(found, way=VOLUME, **case)])
+            for case in cases]})
+        axes.set_ylabel(label)
+
+    bars(above, "seconds", compute_seconds)
+    bars(middle, "seconds to open", lambda sample: sample.get("open_seconds", 0))
+    bars(below, "memory (MiB)", lambda sample: sample["memory_bytes_most"] / 2**20)
+    return figure
+
+
+def merge_cases(plan) -> list[Case]:
+    return [case(plan, algorithm, words=words, variation=name)
+            for algorithm in SELECTIVE for name, words in MERGES.items()]
+
+
+def page_cases(plan) -> list[Case]:
+    return [case(plan, algorithm, words=("--page-size", size), variation=size)
+            for algorithm in SELECTIVE for size in PAGE_SIZES]
+
+
+def cache_cases(plan) -> list[Case]:
+    return [case(plan, algorithm, cache_part=part, variation=f"1/{part}")
+            for algorithm in ALGORITHMS[:4] for part in CACHE_PARTS]
+
+
+def flashgraph_figures(figure) -> dict:
+    """`figure`: the class of figures.py."""
+    def one(number, title, published, cases, draw):
+        return figure(number, title, published, lambda plan: cases(plan.stored()), draw, PAPER)
+
+    return {
+        "flashgraph-8": one(
+            8, "Speed on devices relative to in memory",
+            "up to 0.8 of in memory, 0.4 at worst.",
+            lambda plan: [case(plan, name, ways=(VOLUME, IN_MEMORY)) for name in ALGORITHMS],
+            draw_beside_memory),
+        "flashgraph-9": one(
+            9, "What processors and devices work",
+            "BFS, betweenness and WCC are bound by devices at first, the others by processors.",
+            lambda plan: [case(plan, name) for name in ALGORITHMS], draw_utilization),
+        "flashgraph-10": one(
+            10, "Computing time beside engines in memory (here: the GAP suite)",
+            "as fast as Galois, faster than PowerGraph.",
+            lambda plan: [case(plan, name, stored=RAW,
+                               ways=(VOLUME, IN_MEMORY, *peer_ways(plan, "GAP")))
+                          for name in ("bfs", "pagerank", "wcc", "triangles", "betweenness")],
+            draw_seconds),
+        "flashgraph-11": one(
+            11, "Time and memory beside engines out of core",
+            "one or two orders of magnitude faster than GraphChi and X-Stream.",
+            lambda plan: [case(plan, name, ways=(
+                VOLUME, STRIPED, *peer_ways(plan, "GridGraph", "GraphChi", "Blaze")))
+                for name in ("bfs", "wcc", "pagerank")], draw_seconds_and_memory),
+        "flashgraph-table-2": one(
+            "table 2", "All algorithms on the largest graph",
+            "on 3.4 billion vertices BFS 298 s, betweenness 595, triangles 7818, WCC 461, PageRank "
+            "2041, scan 375 s.",
+            lambda plan: [case(plan, name) for name in ALGORITHMS], draw_table),
+        "flashgraph-12": one(
+            12, "What merging and the order of vertices are good for",
+            "merging in FlashGraph is faster than in SAFS: 1.4 times for BFS, more than 2 times for "
+            "WCC; random order is slowest.",
+            merge_cases, lambda found: draw_tried(found, "order and merging")),
+        "flashgraph-13": one(
+            13, "Speed by size of a page", "4 KiB is best.",
+            page_cases, lambda found: draw_tried(found, "page size")),
+        "flashgraph-14": one(
+            14, "Speed by size of the cache", "small caches serve well.",
+            cache_cases, lambda found: draw_tried(found, "cache, of the size of the lists")),
+    }
+
+
