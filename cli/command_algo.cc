@@ -4,6 +4,8 @@
 #include <charconv>
 
 #include "adapters/graph/result_writer.h"
+#include "adapters/kv/cache/eviction.h"
+#include "adapters/kv/maiter/maiter.h"
 #include "adapters/semiext/semiext.h"
 #include "cli/command.h"
 #include "graphfmt/graph_directory.h"
@@ -12,7 +14,7 @@
 namespace graphlane::cli {
 namespace {
 
-constexpr const AlgorithmEngine* kAlgorithmEngines[] = {&semiext::kEngine};
+constexpr const AlgorithmEngine* kAlgorithmEngines[] = {&semiext::kEngine, &maiter::kEngine};
 constexpr char kAnyEngine[] = "auto";
 
 struct AlgoCommand {
@@ -26,6 +28,8 @@ struct AlgoCommand {
   uint32_t threads = 0;
   std::optional<uint64_t> cache_bytes;
   bool in_memory = false;
+  KvRunOptions kv;
+  std::vector<std::string> kv_given;  // options that only kv has
   std::string out;
   bool as_json = false;
   std::string merge = "lists";
@@ -67,11 +71,7 @@ std::vector<AlgorithmInfo> all_algorithms() {
 Outcome<const AlgorithmEngine*> choose_engine(const AlgoCommand& options) {
   const AlgorithmEngine* chosen = engine_named(options.engine);
   if (chosen == nullptr) {
-    const Outcome<GraphDirectory> directory = GraphDirectory::open(options.graph);
-    if (!directory) return directory.error();
-    const Outcome<std::string> bytes = directory->read(kGraphHeaderFile, kGraphHeaderBytes);
-    if (!bytes) return bytes.error();
-    const Outcome<GraphHeader> header = parse_header(*bytes, directory->path_of(kGraphHeaderFile));
+    const Outcome<GraphHeader> header = read_graph_header(options.graph);
     if (!header) return header.error();
     for (const AlgorithmEngine* engine : kAlgorithmEngines) {
       if (engine->format == header->kind) chosen = engine;
@@ -82,6 +82,9 @@ Outcome<const AlgorithmEngine*> choose_engine(const AlgoCommand& options) {
   }
   if (!has_algorithm(*chosen, options.algorithm)) {
     return make_error(EINVAL, "{}: the engine {} does not have this algorithm", options.algorithm, chosen->name);
+  }
+  if (!options.kv_given.empty() && chosen != &maiter::kEngine) {
+    return make_error(EINVAL, "{} is for the engine kv, and this is {}", options.kv_given.front(), chosen->name);
   }
   return chosen;
 }
@@ -160,7 +163,8 @@ Outcome<int> compute(const AlgoCommand& options) {
                                  .dangling = options.dangling == "none" ? Dangling::kNone : Dangling::kUniform},
                      .threads = options.threads,
                      .in_memory = options.in_memory,
-                     .wants_values = !options.out.empty()};
+                     .wants_values = !options.out.empty(),
+                     .kv = options.kv};
   if (options.cache_bytes) request.cache_bytes = *options.cache_bytes;
   const auto variant = parse_variant(options);
   if (!variant) return variant.error();
@@ -189,6 +193,64 @@ Outcome<int> compute(const AlgoCommand& options) {
   return kOk;
 }
 
+// A number that only the engine kv takes; `at_least` and `at_most` are allowed.
+Outcome<double> parse_kv_number(const std::shared_ptr<AlgoCommand>& options, const std::string& name,
+                                const std::string& text, double at_least, double at_most) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= at_least) || !(value <= at_most)) {
+    return make_error(EINVAL, "{}: {}: not a number from {:g} to {:g}", name, text, at_least, at_most);
+  }
+  options->kv_given.push_back(name);
+  return value;
+}
+
+void add_kv_options(Command* command, const std::shared_ptr<AlgoCommand>& options) {
+  const auto add = [&](const std::string& name, double at_least, double at_most, const std::string& description,
+                       const char* type, auto assign) {
+    command->add_option(
+               name,
+               [=](const std::string& text) -> Outcome<void> {
+                 const Outcome<double> value = parse_kv_number(options, name, text, at_least, at_most);
+                 if (!value) return value.error();
+                 assign(options->kv, *value);
+                 return {};
+               },
+               description)
+        ->type_name(type);
+  };
+  add("--portion", 1e-9, 1, "of kv: the share of the vertices that a round takes, the hottest (1)", "P",
+      [](KvRunOptions& kv, double value) { kv.portion = value; });
+  add("--workers", 1, 256, "of kv: so many processes, each with a part of the vertices (1)", "N",
+      [](KvRunOptions& kv, double value) { kv.workers = static_cast<unsigned>(value); });
+  add("--alpha", 0, 1e9, "Katz's α (1 / (1 + the longest list))", "A", [](KvRunOptions& kv, double value) { kv.alpha = value; });
+  add("--buffer", 2, 1 << 20, "of kv: pages that a thread buffers (64)", "N",
+      [](KvRunOptions& kv, double value) { kv.buffer_pages = static_cast<uint32_t>(value); });
+  add("--prefetch", 0, 63, "of kv: pages that are fetched ahead (0)", "N",
+      [](KvRunOptions& kv, double value) { kv.prefetch_pages = static_cast<uint32_t>(value); });
+  command
+      ->add_option(
+          "--init",
+          [options](const std::string& text) -> Outcome<void> {
+            options->kv.init = text;
+            options->kv_given.push_back("--init");
+            return {};
+          },
+          "of kv: begin with the ranks in FILE.npy, as --out wrote them")
+      ->type_name("FILE");
+  command
+      ->add_option(
+          "--cache-policy",
+          [options](const std::string& text) -> Outcome<void> {
+            options->kv.cache_policy = text;
+            options->kv_given.push_back("--cache-policy");
+            const auto known = kv::parse_policy(text);
+            return known ? Outcome<void>() : known.error();
+          },
+          "of kv: hot (unless given), lru, fifo, sieve or s3fifo")
+      ->type_name("NAME");
+}
+
 }  // namespace
 
 void add_algo(Parser& parser) {
@@ -201,7 +263,7 @@ void add_algo(Parser& parser) {
   }
   Command* command = parser.add("algo", "compute an algorithm on a stored graph",
                                 "graphlane algo bfs --source 5 --out levels.npy graphs/livejournal\n\n" + list +
-                                    "\nGRAPH is what `graphlane convert --to lists` made, in a volume or not.");
+                                    "\nGRAPH is what `graphlane convert --to lists` or `--to pages` made, in a volume or not.");
   command->add_option("ALGORITHM", options->algorithm, "which")->required()->one_of(names)->type_name("");
   command->add_option("GRAPH", options->graph, "directory of the graph")->required();
   command->add_option("--engine", options->engine, "by which; auto: the one of the graph's format")
@@ -230,6 +292,7 @@ void add_algo(Parser& parser) {
   command->add_option("--threads", options->threads, "use so many (all cores)")->type_name("N");
   add_size(command, "--cache", &options->cache_bytes, "keep so much of the lists in memory (64M)");
   command->add_flag("--in-memory", options->in_memory, "read all lists before, and keep them");
+  add_kv_options(command, options);
   command->add_option("--out", options->out, "each vertex's value: FILE.npy, .csv or .txt")->type_name("FILE");
   command->add_flag("--json", options->as_json, "print JSON");
   command->add_option("--merge", options->merge, "for experiments: where neighbouring reads become one (lists)")

@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/convert_lists.h"
+#include "cli/convert_pages.h"
 #include "cli/graph_output.h"
 #include "graphfmt/output/csr.h"
 #include "graphfmt/grid/grid.h"
@@ -35,6 +36,7 @@ struct ConvertCommand {
   uint32_t threads = 0;
   std::optional<uint64_t> memory_bytes;
   std::string codec;  // empty: varint
+  std::optional<uint64_t> page_bytes;
 };
 
 // A wrong command line that the parser alone cannot detect.
@@ -130,6 +132,18 @@ Outcome<void> to_lists(const ConvertCommand& options, const std::string& path) {
   return {};
 }
 
+Outcome<void> to_pages(const ConvertCommand& options, const std::string& path) {
+  const auto notes = convert_to_pages({.input = list_options(options, path, kSortingMemory),
+                                       .codec = options.codec.empty() ? "varint" : options.codec,
+                                       .page_bytes = options.page_bytes,
+                                       .overwrite = options.overwrite,
+                                       .path = path,
+                                       .shown = options.output});
+  if (!notes) return notes.error();
+  print_notes(options.input, *notes);
+  return {};
+}
+
 Outcome<void> to_csr(const ConvertCommand& options, const std::string& path) {
   const Outcome<EdgeListSummary> built = build_csr(
       {.list = list_options(options, path, kSortingMemory), .output = path, .overwrite = options.overwrite});
@@ -174,6 +188,7 @@ std::optional<DirectoryGraph> directory_graph(EdgeFormat format) {
     case EdgeFormat::kCsr: return DirectoryGraph{to_csr, may_become_csr};
     case EdgeFormat::kShards: return DirectoryGraph{to_shards, may_become_shards};
     case EdgeFormat::kLists: return DirectoryGraph{to_lists, may_become_lists};
+    case EdgeFormat::kPages: return DirectoryGraph{to_pages, may_become_lists};
     default: return std::nullopt;
   }
 }
@@ -212,7 +227,8 @@ WeightType kept_weights(const ConvertCommand& options) {
   switch (options.to) {
     case EdgeFormat::kGrid:
     case EdgeFormat::kShards: return WeightType::kFloat32;
-    case EdgeFormat::kLists: return options.weights.value_or(WeightType::kFloat32);
+    case EdgeFormat::kLists:
+    case EdgeFormat::kPages: return options.weights.value_or(WeightType::kFloat32);
     case EdgeFormat::kBin:
     case EdgeFormat::kU32: return options.weights.value_or(WeightType::kFloat32);
     case EdgeFormat::kU64: return options.weights.value_or(WeightType::kFloat64);
@@ -244,7 +260,10 @@ std::string convert_usage(const ConvertCommand& options) {
     return "--columns, --delimiter and --header are for text";
   }
   if (options.no_blocks && options.to != EdgeFormat::kGrid) return "--no-blocks is for grids";
-  if (!options.codec.empty() && options.to != EdgeFormat::kLists) return "--codec is for lists";
+  if (!options.codec.empty() && options.to != EdgeFormat::kLists && options.to != EdgeFormat::kPages) {
+    return "--codec is for lists and pages";
+  }
+  if (options.page_bytes && options.to != EdgeFormat::kPages) return "--page is for pages";
   if (options.list.renumber_map == "-") return "--renumber -: the map is a file";
   if (options.list.vertices > options.list.vertex_count_max) {
     return fmt::format("--vertices {}: a {} has at most {}{}", options.list.vertices, name_of(options.to),
@@ -386,7 +405,7 @@ void add_convert(Parser& parser) {
       "graphlane convert -p 8 soc-LiveJournal1.txt.gz graphs/livejournal\n"
       "  graphlane convert --columns 2,3 --header --to u32 calls.csv.zst calls.u32\n\n"
       "FORMAT, plain or compressed by gzip, xz, zstd, bzip2 or lz4: snap, csv, tsv, mtx (Matrix Market),\n"
-      "konect, dimacs, metis; bin, u32, u64 (pairs of int32, uint32, uint64); grid, csr, shards and lists,\n"
+      "konect, dimacs, metis; bin, u32, u64 (pairs of int32, uint32, uint64); grid, csr, shards, lists and pages,\n"
       "as --to makes them. Without --from the name and the first bytes decide.");
   EdgeListOptions& list = options->list;
   list.format = EdgeFormat::kAuto;
@@ -394,7 +413,7 @@ void add_convert(Parser& parser) {
   command->add_option("OUT", options->output, "file or directory, which may lie in a volume; -: standard output")
       ->required();
   add_format(command, "--from", &list.format, "what IN is");
-  add_format(command, "--to", &options->to, "grid (unless given), lists, shards, csr, snap, csv, tsv, bin, u32 or u64");
+  add_format(command, "--to", &options->to, "grid (unless given), lists, pages, shards, csr, snap, csv, tsv, bin, u32 or u64");
   command->add_option("-p,--partitions", options->partitions, "the grid has P x P blocks, or so many shards")
       ->in_range(uint32_t{1}, kPartitionsMax)
       ->type_name("P");
@@ -428,8 +447,9 @@ void add_convert(Parser& parser) {
                    "vertices of any numbers or words become 0 to n-1; MAP gets a line NUMBER NAME for each")
       ->type_name("MAP");
   command->add_flag("--no-blocks", options->no_blocks, "of a grid: block-i-j, which engines do not read, take no space");
-  command->add_option("--codec", options->codec, "of lists: raw, varint (unless given) or simd")
+  command->add_option("--codec", options->codec, "of lists and pages: raw, varint (unless given) or simd")
       ->one_of({"raw", "varint", "simd"});
+  add_size(command, "--page", &options->page_bytes, "the size of pages (8K), a multiple of 4K");
   command->add_flag("--as-given", list.as_given, "believe --from, whatever IN looks like");
   command->add_option("--vertices", list.vertices, "how many there are, else largest + 1")->type_name("N");
   add_size(command, "--memory", &options->memory_bytes, "use no more than this (1G for what is sorted)");

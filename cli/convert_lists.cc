@@ -1,6 +1,9 @@
 #include "cli/convert_lists.h"
 
+#include "cli/convert_pages.h"
+
 #include "graphfmt/lists/lists_read.h"
+#include "graphfmt/pages/pages_read.h"
 #include "graphfmt/staging.h"
 #include "iomgr/base/size.h"
 
@@ -17,9 +20,9 @@ double bits_an_arc(const Lists& lists) {
   return arcs == 0 ? 0 : 8.0 * static_cast<double>(bytes) / static_cast<double>(arcs);
 }
 
-std::string_view direction_of(bool is_directed) { return is_directed ? "directed" : "undirected"; }
-
 }  // namespace
+
+std::string_view direction_of(bool is_directed) { return is_directed ? "directed" : "undirected"; }
 
 Outcome<std::vector<std::string>> convert_to_lists(const ToLists& options) {
   const Outcome<CodecKind> codec = parse_codec(options.codec);
@@ -37,9 +40,9 @@ Outcome<std::vector<std::string>> convert_to_lists(const ToLists& options) {
 }
 
 std::optional<WeightType> stored_weights(const std::string& path) {
-  const auto lists = Lists::open(path);
-  if (!lists) return std::nullopt;
-  switch ((*lists)->header().weight) {
+  const Outcome<GraphHeader> header = read_graph_header(path);
+  if (!header) return std::nullopt;
+  switch (header->weight) {
     case WeightKind::kNone: break;
     case WeightKind::kFloat32: return WeightType::kFloat32;
     case WeightKind::kFloat64: return WeightType::kFloat64;
@@ -55,7 +58,9 @@ Outcome<void> may_become_lists(const std::string& path) {
 
 Outcome<int> check_stored_graph(const std::string& path) {
   catch_interrupts();
-  const Outcome<GraphHeader> header = check_lists(path);
+  Outcome<GraphHeader> header = read_graph_header(path);
+  if (!header) return header.error();
+  header = header->kind == GraphKind::kPages ? check_pages(path) : check_lists(path);
   if (!header) return header.error();
   if (!quiet) {
     fmt::print("{}: {} vertices, {} edges, {}, no problems\n", path, header->vertex_count, header->edge_count,
@@ -65,6 +70,8 @@ Outcome<int> check_stored_graph(const std::string& path) {
 }
 
 Outcome<int> show_stored_graph(const std::string& path, bool as_json) {
+  const Outcome<GraphHeader> found = read_graph_header(path);
+  if (found && found->kind == GraphKind::kPages) return show_pages(path, as_json);
   const auto lists = Lists::open(path);
   if (!lists) return lists.error();
   const GraphHeader& header = (*lists)->header();

@@ -1,4 +1,4 @@
-// The work of convert, check and info on a graph of the format `lists` (graphfmt/lists/lists.h).
+// The work of convert on a graph of the format `lists` (graphfmt/lists/lists.h), and of check and info on any stored graph.
 #pragma once
 
 #include <string>
@@ -25,5 +25,8 @@ std::optional<WeightType> stored_weights(const std::string& path);
 
 Outcome<int> check_stored_graph(const std::string& path);
 Outcome<int> show_stored_graph(const std::string& path, bool as_json);
+
+// "directed", "undirected".
+std::string_view direction_of(bool is_directed);
 
 }  // namespace graphlane::cli

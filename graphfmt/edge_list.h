@@ -41,6 +41,7 @@ enum class EdgeFormat {
   kCsr,      // a directory: indptr.npy, indices.npy, perhaps data.npy
   kShards,   // a directory: GraphChi's shards
   kLists,    // a directory: adjacency lists (lists.h)
+  kPages,    // a directory: adjacency lists by key (pages/pages.h)
 };
 
 // The format with this name, as --from and --to take them: "snap" (or "txt"), "bin", "u32" and so

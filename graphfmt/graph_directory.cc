@@ -149,4 +149,12 @@ Outcome<std::string> GraphDirectory::read(const std::string& name, uint64_t size
   return content;
 }
 
+Outcome<GraphHeader> read_graph_header(const std::string& path) {
+  const auto directory = GraphDirectory::open(path);
+  if (!directory) return directory.error();
+  const auto bytes = directory->read(kGraphHeaderFile, kGraphHeaderBytes);
+  if (!bytes) return bytes.error();
+  return parse_header(*bytes, directory->path_of(kGraphHeaderFile));
+}
+
 }  // namespace graphlane

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "graphfmt/graph_header.h"
 #include "iomgr/base/error.h"
 #include "iomgr/base/fd.h"
 #include "iomgr/striped_file.h"
@@ -69,5 +70,8 @@ class GraphDirectory {
   std::string path_;
   mutable std::shared_ptr<const Volume> volume_;  // from the first stub on
 };
+
+// The header of the stored graph in the directory. ENOENT: it has none.
+Outcome<GraphHeader> read_graph_header(const std::string& path);
 
 }  // namespace graphlane

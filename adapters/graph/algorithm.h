@@ -33,6 +33,17 @@ struct AlgorithmOptions {
   Dangling dangling = Dangling::kUniform;
 };
 
+// Of the engine kv.
+struct KvRunOptions {
+  double portion = 1;            // of the state table that a round takes, above 0, at most 1
+  unsigned workers = 1;          // processes
+  std::string init = {};         // FILE.npy: values to begin with
+  std::optional<double> alpha = {};     // Katz; none: one that converges
+  std::string cache_policy = "hot";
+  uint32_t buffer_pages = 64;    // of each thread's prefetching buffer
+  uint32_t prefetch_pages = 0;
+};
+
 struct RunRequest {
   std::string graph;  // its path
   AlgorithmOptions options = {};
@@ -41,6 +52,7 @@ struct RunRequest {
   bool in_memory = false;
   bool wants_values = false;  // of each vertex; else only the summary counts
   ReadVariant variant = {};
+  KvRunOptions kv = {};
 };
 
 // A value for each vertex.

@@ -13,6 +13,7 @@
 #include "graphfmt/sort/line.h"
 #include "graphfmt/lists/lists_read.h"
 #include "graphfmt/output/npy.h"
+#include "graphfmt/pages/pages_read.h"
 #include "graphfmt/output/shards.h"
 
 namespace graphlane {
@@ -375,10 +376,13 @@ class NumberNames : public EdgeSink {
   NameSink& names_;
 };
 
-ReadResult read_list_edges(const EdgeListOptions& options, const EdgeTarget& target) {
-  if (target.numbers != nullptr) return read_lists(options, *target.numbers);
+// Of a stored graph, by the reader of its format.
+using StoredReader = ReadResult (*)(const EdgeListOptions& options, EdgeSink& sink);
+
+ReadResult read_stored_edges(const EdgeListOptions& options, const EdgeTarget& target, StoredReader read) {
+  if (target.numbers != nullptr) return read(options, *target.numbers);
   NumberNames names(*target.names);
-  return read_lists(options, names);
+  return read(options, names);
 }
 
 }  // namespace
@@ -388,10 +392,14 @@ ReadResult read_graph_directory(const EdgeListOptions& options, const EdgeTarget
   EdgeFormat found = EdgeFormat::kAuto;
   if (has_file(dir, "meta") && has_file(dir, "row")) found = EdgeFormat::kGrid;
   if (has_file(dir, "indptr.npy") && has_file(dir, "indices.npy")) found = EdgeFormat::kCsr;
-  if (is_stored_graph(dir)) found = EdgeFormat::kLists;
+  if (is_stored_graph(dir)) {
+    const Outcome<GraphHeader> header = read_graph_header(dir);
+    if (!header) return header.error();
+    found = header->kind == GraphKind::kPages ? EdgeFormat::kPages : EdgeFormat::kLists;
+  }
   if (found == EdgeFormat::kAuto && find_shards(dir)) found = EdgeFormat::kShards;
   if (found == EdgeFormat::kAuto) {
-    return make_error(EISDIR, "{}: is a directory, and none that is read: a grid, CSR, GraphChi's shards, lists", dir);
+    return make_error(EISDIR, "{}: is a directory, and none that is read: a grid, CSR, GraphChi's shards, lists, pages", dir);
   }
   if (options.format != EdgeFormat::kAuto && options.format != found) {
     return make_error(EISDIR, "{}: is a directory of format {}: --from {} reads it", dir, name_of(found), name_of(found));
@@ -399,7 +407,8 @@ ReadResult read_graph_directory(const EdgeListOptions& options, const EdgeTarget
   switch (found) {
     case EdgeFormat::kGrid: return read_grid_edges(options, target);
     case EdgeFormat::kCsr: return read_csr_edges(options, target);
-    case EdgeFormat::kLists: return read_list_edges(options, target);
+    case EdgeFormat::kLists: return read_stored_edges(options, target, read_lists);
+    case EdgeFormat::kPages: return read_stored_edges(options, target, read_pages);
     default: return read_shard_edges(options, target);
   }
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "graphfmt/list_edges.h"
 #include "graphfmt/sort/line.h"
 #include "iomgr/base/progress.h"
 #include "iomgr/stripe.h"
@@ -156,101 +157,6 @@ class ListScan {
   uint64_t next_ = 0;  // load only: one thread at a time
 };
 
-// Lists to edges.
-class EdgesOfLists : public ListSink {
- public:
-  EdgesOfLists(const Lists& lists, const EdgeListOptions& options, EdgeSink& sink)
-      : is_directed_(lists.header().is_directed),
-        is_weighted_(options.weighted),
-        weight_type_(options.weight_type),
-        sink_(sink) {}
-
-  // Goes on in order: a batch has to live until the EdgeSink has taken it.
-  Outcome<void> take(ListBatch& batch) override {
-    edges_.weighted = is_weighted_;
-    edges_.weight_type = weight_type_;
-    const size_t size = edges_.edge_bytes();
-    const size_t weight_bytes = size - sizeof(Edge);
-    if (auto grown = edges_.records.reserve(batch.neighbours.size() * size); !grown) return grown;
-    char* to = edges_.records.data();
-    for (size_t i = 0; i < batch.vertices.size(); ++i) {
-      for (size_t arc = batch.starts[i]; arc < batch.starts[i + 1]; ++arc) {
-        const Edge edge{batch.vertices[i], batch.neighbours[arc]};
-        if (!is_directed_ && edge.target < edge.source) continue;
-        std::memcpy(to, &edge, sizeof edge);
-        if (is_weighted_) std::memcpy(to + sizeof edge, batch.weights.data() + arc * weight_bytes, weight_bytes);
-        to += size;
-      }
-    }
-    edges_.edge_count = static_cast<size_t>(to - edges_.records.data()) / size;
-    edge_count_ += edges_.edge_count;
-    if (auto prepared = sink_.prepare(edges_); !prepared) return prepared;
-    return sink_.take(edges_);
-  }
-
-  Outcome<void> settle(ListBatch&) override { return sink_.settle(); }
-
-  uint64_t edge_count() const { return edge_count_; }
-
- private:
-  const bool is_directed_;
-  const bool is_weighted_;
-  const WeightType weight_type_;
-  EdgeSink& sink_;
-  EdgeBatch edges_;
-  uint64_t edge_count_ = 0;
-};
-
-uint64_t mixed(uint64_t value) {
-  value = (value ^ value >> 32) * 0x9e3779b97f4a7c15;
-  value = (value ^ value >> 29) * 0xbf58476d1ce4e5b9;
-  return value ^ value >> 32;
-}
-
-// Adds up a number for each arc, so that the same arcs in another order have the same sum.
-class ArcSum : public ListSink {
- public:
-  ArcSum(Direction direction, size_t weight_bytes) : direction_(direction), weight_bytes_(weight_bytes) {}
-
-  Outcome<void> prepare(ListBatch& batch) override {
-    uint64_t all = 0, forward = 0, backward = 0;
-    for (size_t i = 0; i < batch.vertices.size(); ++i) {
-      for (size_t arc = batch.starts[i]; arc < batch.starts[i + 1]; ++arc) {
-        uint64_t source = batch.vertices[i], target = batch.neighbours[arc];
-        if (direction_ == Direction::kIn) std::swap(source, target);
-        uint64_t weight = 0;
-        if (weight_bytes_ > 0) std::memcpy(&weight, batch.weights.data() + arc * weight_bytes_, weight_bytes_);
-        const uint64_t turn = mixed(weight + 1);
-        if (source <= target) forward += mixed(source << 32 | target) * turn;
-        if (source >= target) backward += mixed(target << 32 | source) * turn;
-        all += mixed((source << 32 | target) + 1) * turn;
-      }
-    }
-    batch.tally = all;
-    batch.offset = forward;
-    batch.first_arc = backward;
-    return {};
-  }
-
-  Outcome<void> take(ListBatch& batch) override {
-    all_ += batch.tally;
-    forward_ += batch.offset;
-    backward_ += batch.first_arc;
-    return {};
-  }
-
-  uint64_t all() const { return all_; }
-  // Whether every arc is there in both directions.
-  bool is_symmetric() const { return forward_ == backward_; }
-
- private:
-  const Direction direction_;
-  const size_t weight_bytes_;
-  uint64_t all_ = 0;
-  uint64_t forward_ = 0;
-  uint64_t backward_ = 0;
-};
-
 }  // namespace
 
 Outcome<void> scan_lists(const Lists& lists, Direction direction, const ScanOptions& options, ListSink& sink) {
@@ -261,19 +167,8 @@ Outcome<EdgeListSummary> read_lists(const EdgeListOptions& options, EdgeSink& si
   const auto lists = Lists::open(options.path);
   if (!lists) return lists.error();
   const GraphHeader& header = (*lists)->header();
-  if (options.weighted && header.weight == WeightKind::kNone) {
-    return make_error(EINVAL, "{}: its edges have no weights", options.path);
-  }
-  if (options.weighted && header.weight != weight_kind(true, options.weight_type)) {
-    return make_error(EINVAL, "{}: its weights are {}: --weights {} keeps them", options.path, name_of(header.weight),
-                      name_of(header.weight));
-  }
-  const uint64_t most = options.vertices != 0 ? options.vertices : options.vertex_count_max;
-  if (header.vertex_count > most) {
-    return make_error(EINVAL, "{}: has {} vertices, and at most {} are allowed here", options.path,
-                      header.vertex_count, most);
-  }
-  EdgesOfLists edges(**lists, options, sink);
+  if (auto suits = check_stored_edges(header, options); !suits) return suits.error();
+  EdgesOfLists edges(header.is_directed, options, sink);
   const ScanOptions scan{.label = "read " + options.path,
                          .with_weights = options.weighted,
                          .memory_budget_bytes = options.memory_budget_bytes,
@@ -291,13 +186,13 @@ Outcome<GraphHeader> check_lists(const std::string& path, unsigned threads) {
   if (!lists) return lists.error();
   const GraphHeader& header = (*lists)->header();
   const ScanOptions scan{.label = "check " + path, .threads = threads};
-  ArcSum out(Direction::kOut, weight_bytes(header.weight));
+  ArcSum out(/*by_target=*/false, weight_bytes(header.weight));
   if (auto done = scan_lists(**lists, Direction::kOut, scan, out); !done) return done.error();
   if (!header.is_directed) {
     if (out.is_symmetric()) return header;
     return make_error(EIO, "{}: undirected, but not every edge is in both ends' lists", path);
   }
-  ArcSum in(Direction::kIn, weight_bytes(header.weight));
+  ArcSum in(/*by_target=*/true, weight_bytes(header.weight));
   if (auto done = scan_lists(**lists, Direction::kIn, scan, in); !done) return done.error();
   if (in.all() != out.all()) return make_error(EIO, "{}: the lists of its two directions hold different arcs", path);
   return header;

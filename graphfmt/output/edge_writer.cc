@@ -61,8 +61,9 @@ bool is_written_format(EdgeFormat format) {
 }
 
 Outcome<std::unique_ptr<EdgeWriter>> EdgeWriter::create(const EdgeListOutput& output) {
-  if (output.format == EdgeFormat::kLists) {
-    return make_error(EINVAL, "{}: lists are made by `graphlane convert --to lists`, of an edge list", output.path);
+  if (output.format == EdgeFormat::kLists || output.format == EdgeFormat::kPages) {
+    return make_error(EINVAL, "{}: {} are made by `graphlane convert --to {}`, of an edge list", output.path,
+                      name_of(output.format), name_of(output.format));
   }
   std::unique_ptr<EdgeWriter> writer(new EdgeWriter(output));
   if (!is_written_format(output.format)) {

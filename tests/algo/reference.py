@@ -61,6 +61,25 @@ def pagerank_limit(graph) -> np.ndarray:
     return np.array(directed(graph).pagerank(damping=0.85, implementation="prpack"))
 
 
+def personalised(graph, sources) -> np.ndarray:
+    """PageRank that begins, and goes on from vertices without out-arcs, at the sources."""
+    return np.array(directed(graph).personalized_pagerank(damping=0.85, reset_vertices=list(sources), implementation="prpack"))
+
+
+def katz(graph, alpha: float | None = None) -> np.ndarray:
+    """1 for each vertex, and α times the value of each that has an arc to it. Without α: 1 over one more than the most out-arcs."""
+    start, end = graph.arcs.T
+    n = graph.vertex_count
+    if alpha is None:
+        alpha = 1 / (1 + np.bincount(start, minlength=n).max())
+    value = np.ones(n)
+    while True:
+        next_value = 1 + alpha * np.bincount(end, value[start], n)
+        if np.abs(next_value - value).max() < 1e-14 * next_value.max():
+            return next_value
+        value = next_value
+
+
 def distances(graph, source: int) -> np.ndarray:
     """Dijkstra; float64 sums of float32 weights."""
     weights = graph.arc_weights.astype(np.float64) if graph.arc_weights is not None else None

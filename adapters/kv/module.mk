@@ -1,0 +1,1 @@
+$(eval $(call library,kv,$(wildcard adapters/kv/*.cc) $(wildcard adapters/kv/*/*.cc)))
