@@ -68,9 +68,8 @@ class Graph {
 
   // Arcs of the vertex; kBoth: of both of a directed graph's. Reads no device.
   uint64_t degree(VertexId v, EdgeSide side) const {
-    if (!is_directed()) return sides_[0].index->degree(v);
-    if (side == EdgeSide::kBoth) return sides_[0].index->degree(v) + sides_[1].index->degree(v);
-    return sides_[static_cast<int>(side)].index->degree(v);
+    const uint64_t out_or_in = sides_[side_place(side)].index->degree(v);
+    return side == EdgeSide::kBoth && is_directed() ? out_or_in + sides_[1].index->degree(v) : out_or_in;
   }
 
   // ---- For the readers of lists
@@ -84,7 +83,7 @@ class Graph {
     const std::byte* weights_memory = nullptr;
   };
   const Side& side(EdgeSide side) const {
-    return sides_[side == EdgeSide::kIn && is_directed() ? 1 : 0];
+    return sides_[side_place(side)];
   }
   PageReader& pages() const { return *pages_; }
   // The size of an arc's weight in its file; and numbers from the file's bytes.
@@ -97,6 +96,8 @@ class Graph {
 
  private:
   class Checker;
+
+  size_t side_place(EdgeSide side) const { return side == EdgeSide::kIn && is_directed() ? 1 : 0; }
 
   Graph();
   Outcome<void> open_side(Direction direction);

@@ -8,7 +8,8 @@
 //   run_on_vertex(ctx, v, list)       a list that v has asked for is there (ListView)
 //   run_on_message(ctx, v, message)   for `using Message`; also for vertices that are not active
 //   run_on_iteration_end(ctx, v)      for vertices that asked for it with ctx.notify_iteration_end(v)
-//   begin_iteration(engine)           by one thread, before each: kActive, kAll (every vertex runs) or kStop
+//   begin_iteration(engine)           by one thread, before each: kActive, kAll (every vertex runs), kSelected or kStop
+//   selected(i)                       for kSelected: bit b of it says whether vertex 64 i + b runs
 //   end_iteration(engine)             by one thread, after each
 //
 //   iteration:  begin_iteration ─► run, run_on_vertex, run_on_message, in any order over vertices
@@ -48,7 +49,7 @@
 
 namespace graphlane::semiext {
 
-enum class Next { kActive, kAll, kStop };
+enum class Next { kActive, kAll, kSelected, kStop };
 
 struct EngineOptions {
   // Lists that a worker waits for at once; FlashGraph found no gain above 4000.
@@ -123,16 +124,21 @@ class Engine {
   static constexpr size_t kBeginCount = 1024;
   static constexpr uint64_t kBeginBytes = 1 << 20;
   static constexpr uint64_t kOrderChunk = 64;
+  static constexpr uint64_t kCheckCount = 64;  // vertices that run between two looks whether the run failed
 
   static EngineOptions in_order_of(const Graph& graph, EngineOptions options);
   static unsigned range_shift_of(uint64_t vertex_count, unsigned workers);
   static uint64_t in_flight_bytes(const Graph& graph, unsigned workers);
 
   Next ask_program();
-  void run_iteration(bool all);
-  void run_part(bool all, unsigned worker, bool alone);
+  void run_iteration(Next next);
+  void run_part(Next which, unsigned worker, bool alone);
   bool next_range(unsigned worker, uint64_t* range);
-  void run_range(Context& ctx, uint64_t range, bool all);
+  void run_range(Context& ctx, uint64_t range, Next which);
+  uint64_t word_to_run(Next which, uint64_t word) const;
+  bool runs(Next which, VertexId v) const {
+    return which == Next::kAll || (word_to_run(which, v / ActiveSet::kWordBits) >> v % ActiveSet::kWordBits & 1) != 0;
+  }
   void deliver_rest(bool alone);
   void end_vertices();
   bool failed() const { return failed_.load(std::memory_order_relaxed); }
@@ -236,9 +242,19 @@ class Engine<Program>::Context final : private ListLoader::Sink {
   void run_vertex(VertexId v) {
     ++run_count_;
     engine_.program_.run(*this, v);
-    if (loader_.asked_count() >= kBeginCount || loader_.asked_bytes() >= kBeginBytes) pump();
+    if (loader_.has_asked()) read_asked();
     if constexpr (kHasMessages) {
       if (full_) deliver_full();
+    }
+  }
+
+  void read_asked() {
+    if (loader_.is_in_memory()) {
+      loader_.give_from_memory([this](VertexId running, const ListView& list) {
+        engine_.program_.run_on_vertex(*this, running, list);
+      });
+    } else if (loader_.asked_count() >= kBeginCount || loader_.asked_bytes() >= kBeginBytes) {
+      pump();
     }
   }
 
@@ -365,7 +381,7 @@ Outcome<void> Engine<Program>::run() {
     const Next next = ask_program();
     if (next == Next::kStop || (next == Next::kActive && active_.count() == 0)) break;
     if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on.error();
-    run_iteration(next == Next::kAll);
+    run_iteration(next);
     if (failed()) {
       if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on.error();
       if (const std::optional<Error> error = first_error()) return *error;
@@ -377,15 +393,15 @@ Outcome<void> Engine<Program>::run() {
 }
 
 template <class Program>
-void Engine<Program>::run_iteration(bool all) {
-  const bool alone = pool_.size() == 1 || (!all && active_.is_listed() && active_.count() <= kAloneMax);
+void Engine<Program>::run_iteration(Next next) {
+  const bool alone = pool_.size() == 1 || (next == Next::kActive && active_.is_listed() && active_.count() <= kAloneMax);
   for (part_ = 0; part_ < options_.vertical_parts && !failed(); ++part_) {
-    for (NextRange& next : next_ranges_) next.taken.store(0, std::memory_order_relaxed);
+    for (NextRange& ranges : next_ranges_) ranges.taken.store(0, std::memory_order_relaxed);
     next_in_order_.store(0, std::memory_order_relaxed);
     if (alone) {
-      run_part(all, 0, true);
+      run_part(next, 0, true);
     } else {
-      pool_.run([&](unsigned worker) { run_part(all, worker, false); });
+      pool_.run([&](unsigned worker) { run_part(next, worker, false); });
     }
   }
   part_ = 0;
@@ -394,15 +410,15 @@ void Engine<Program>::run_iteration(bool all) {
 }
 
 template <class Program>
-void Engine<Program>::run_part(bool all, unsigned worker, bool alone) {
+void Engine<Program>::run_part(Next which, unsigned worker, bool alone) {
   Context& ctx = *contexts_[worker];
-  const bool listed = !all && active_.is_listed();
+  const bool listed = which == Next::kActive && active_.is_listed();
   if (!options_.order.empty()) {
     const std::span<const VertexId> order(options_.order);
     for (uint64_t at; (at = next_in_order_.fetch_add(kOrderChunk, std::memory_order_relaxed)) < order.size();) {
       for (const VertexId v : order.subspan(at, std::min(kOrderChunk, order.size() - at))) {
         if (failed()) break;
-        if (all || active_.is_active(v)) ctx.run_vertex(v);
+        if (runs(which, v)) ctx.run_vertex(v);
       }
     }
   } else if (listed && alone) {
@@ -417,7 +433,7 @@ void Engine<Program>::run_part(bool all, unsigned worker, bool alone) {
         bins_.hold(range);
         ctx.held_.push_back(range);
       }
-      run_range(ctx, range, all);
+      run_range(ctx, range, which);
       if constexpr (kHasMessages) {
         if (ctx.loader_.begun_count() + ctx.loader_.asked_count() == 0) ctx.release_held();
       }
@@ -425,6 +441,15 @@ void Engine<Program>::run_part(bool all, unsigned worker, bool alone) {
   }
   if (!failed()) ctx.finish_lists();
   if constexpr (kHasMessages) ctx.release_held();
+}
+
+// The bits of the vertices 64 word to 64 word + 63 that run, where not all do.
+template <class Program>
+uint64_t Engine<Program>::word_to_run(Next which, uint64_t word) const {
+  if constexpr (requires { program_.selected(word); }) {
+    if (which == Next::kSelected) return program_.selected(word);
+  }
+  return active_.word(word);
 }
 
 // Takes the worker's own ranges first, then others'; in turn upwards and downwards.
@@ -446,13 +471,16 @@ bool Engine<Program>::next_range(unsigned worker, uint64_t* range) {
 }
 
 template <class Program>
-void Engine<Program>::run_range(Context& ctx, uint64_t range, bool all) {
+void Engine<Program>::run_range(Context& ctx, uint64_t range, Next which) {
   const uint64_t begin = range << range_shift_;
   const uint64_t end = std::min<uint64_t>(begin + (uint64_t{1} << range_shift_), vertex_count());
   const bool backwards = options_.alternates && iteration_ % 2 == 1 && !graph_.is_in_memory();
-  if (all || active_.is_all()) {
-    for (uint64_t i = 0; i < end - begin && !failed(); ++i) {
-      ctx.run_vertex(static_cast<VertexId>(backwards ? end - 1 - i : begin + i));
+  if (which == Next::kAll || (which == Next::kActive && active_.is_all())) {
+    for (uint64_t done = 0; done < end - begin && !failed(); done += kCheckCount) {
+      const uint64_t count = std::min(kCheckCount, end - begin - done);
+      for (uint64_t i = done; i < done + count; ++i) {
+        ctx.run_vertex(static_cast<VertexId>(backwards ? end - 1 - i : begin + i));
+      }
     }
     return;
   }
@@ -461,7 +489,7 @@ void Engine<Program>::run_range(Context& ctx, uint64_t range, bool all) {
   const uint64_t word_count = (end + kBits - 1) / kBits - first_word;
   for (uint64_t i = 0; i < word_count; ++i) {
     const uint64_t word = backwards ? first_word + word_count - 1 - i : first_word + i;
-    uint64_t bits = active_.word(word);
+    uint64_t bits = word_to_run(which, word);
     while (bits != 0 && !failed()) {
       const unsigned bit = backwards ? 63 - static_cast<unsigned>(std::countl_zero(bits))
                                      : static_cast<unsigned>(std::countr_zero(bits));

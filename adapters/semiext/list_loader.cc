@@ -54,10 +54,10 @@ ListPlace ListLoader::place(const Graph::Side& side, EdgeSide which, VertexId ow
   return place;
 }
 
-void ListLoader::ask(const Ask& asked) {
+void ListLoader::ask_device(const Ask& asked) {
   Ask ask = asked;
   if (!is_directed_) ask.side = EdgeSide::kOut;
-  if (queue_ == nullptr || ask.count == 0 || graph_.degree(ask.owner, ask.side) <= ask.first) {
+  if (ask.count == 0 || graph_.degree(ask.owner, ask.side) <= ask.first) {
     empty_.push_back(ask);
     return;
   }
@@ -113,7 +113,13 @@ void ListLoader::add_piece(const Ask& ask, bool is_weights, Join* join) {
 
 void ListLoader::begin() {
   // Lists that on_list() asks for are appended.
-  for (size_t i = 0; i < empty_.size() && !error_; ++i) give_from_memory(Ask(empty_[i]));
+  for (size_t i = 0; i < empty_.size() && !error_; ++i) {
+    const Ask ask = empty_[i];
+    const ListView list = view_in_memory(ask);
+    if (error_) break;
+    ++list_count_;
+    sink_.on_list(ask.running, list);
+  }
   empty_.clear();
   if (asked_.empty() || error_) return;
   if (free_batches_.empty()) {
@@ -317,10 +323,10 @@ void ListLoader::give_joined(Join& join) {
   free_joins_.push_back(&join);
 }
 
-// Gives a list of a graph in memory, or an empty list.
-void ListLoader::give_from_memory(const Ask& asked) {
+// A list of a graph in memory, or an empty list. After fail() it is not to be given.
+ListView ListLoader::view_in_memory(const Ask& asked) {
   Ask ask = asked;
-  ListView list;
+  ListView list{.owner = ask.owner, .side = ask.side};
   if (ask.side == EdgeSide::kBoth) {
     list.neighbours = from_memory(ask, EdgeSide::kOut, scratch_[0]);
     list.in_neighbours = from_memory(ask, EdgeSide::kIn, scratch_[1]);
@@ -335,7 +341,8 @@ void ListLoader::give_from_memory(const Ask& asked) {
       list.weights = weights_;
     }
   }
-  if (!error_) give(ask, list);
+  list.first = ask.first;
+  return list;
 }
 
 std::span<const VertexId> ListLoader::from_memory(const Ask& ask, EdgeSide which,
@@ -347,11 +354,7 @@ std::span<const VertexId> ListLoader::from_memory(const Ask& ask, EdgeSide which
   const uint64_t count = std::min(ask.count, degree - first);
   if (count == 0) return {};
   if (is_raw_) {
-    // As place(), but with a degree that is known already.
-    Cursor& cursor = cursors_[which == EdgeSide::kIn ? 1 : 0];
-    const uint64_t offset = cursor.vertex == ask.owner ? cursor.offset : side.index->offset(ask.owner);
-    cursor = {.vertex = uint64_t{ask.owner} + 1, .offset = offset + degree * sizeof(VertexId)};
-    return {reinterpret_cast<const VertexId*>(side.lists_memory + offset) + first, count};
+    return raw_from_memory(side, ask.owner).subspan(first, count);
   }
   const ListPlace list = place(side, which, ask.owner);
   resize_for_overwrite(scratch, degree);

@@ -61,8 +61,20 @@ class ListLoader {
   ListLoader(const Graph& graph, Sink& sink, uint64_t in_flight_bytes_max);
   ~ListLoader();  // waits for what was begun, and drops it
 
-  void ask(const Ask& ask);
+  void ask(const Ask& ask) {
+    if (is_in_memory()) {
+      empty_.push_back(ask);
+    } else {
+      ask_device(ask);
+    }
+  }
+  bool is_in_memory() const { return queue_ == nullptr; }
+  // For a graph in memory: calls give(running, list) for every list that was asked for, and for those that
+  // give() asks for. Does the work of begin() and wait() without a virtual call.
+  template <class Give>
+  void give_from_memory(const Give& give);
   // Lists that were requested and not begun; their bytes.
+  bool has_asked() const { return !empty_.empty() || !asked_.empty(); }
   size_t asked_count() const { return asked_.size() + empty_.size(); }
   uint64_t asked_bytes() const { return asked_bytes_; }
   // Lists that were begun and not given; their bytes.
@@ -121,10 +133,12 @@ class ListLoader {
     uint64_t offset = 0;
   };
 
+  void ask_device(const Ask& asked);
   void add_piece(const Ask& ask, bool is_weights, Join* join);
   ListPlace place(const Graph::Side& side, EdgeSide which, VertexId owner);
-  void give_from_memory(const Ask& ask);
+  ListView view_in_memory(const Ask& ask);
   std::span<const VertexId> from_memory(const Ask& ask, EdgeSide side, std::vector<VertexId>& scratch);
+  std::span<const VertexId> raw_from_memory(const Graph::Side& side, VertexId owner);
   void make_tasks(Batch& batch);
   void finish(Batch& batch);
   void take(const PageBytes& bytes, const Task& task);
@@ -162,5 +176,33 @@ class ListLoader {
   uint64_t range_count_ = 0;
   std::optional<Error> error_;
 };
+
+// The whole list of a raw file in memory: where it lies.
+inline std::span<const VertexId> ListLoader::raw_from_memory(const Graph::Side& side, VertexId owner) {
+  const uint64_t degree = side.index->degree(owner);
+  Cursor& cursor = cursors_[&side == &graph_.side(EdgeSide::kOut) ? 0 : 1];
+  const uint64_t offset = cursor.vertex == owner ? cursor.offset : side.index->offset(owner);
+  cursor = {.vertex = uint64_t{owner} + 1, .offset = offset + degree * sizeof(VertexId)};
+  return {reinterpret_cast<const VertexId*>(side.lists_memory + offset), degree};
+}
+
+template <class Give>
+void ListLoader::give_from_memory(const Give& give) {
+  for (size_t i = 0; i < empty_.size() && !error_; ++i) {
+    const Ask ask = empty_[i];
+    if (is_raw_ && ask.side != EdgeSide::kBoth && !ask.weights && ask.first == 0 && ask.count == kWholeList) {
+      ++list_count_;
+      give(ask.running, ListView{.owner = ask.owner,
+                                 .side = ask.side,
+                                 .neighbours = raw_from_memory(graph_.side(ask.side), ask.owner)});
+      continue;
+    }
+    const ListView list = view_in_memory(ask);
+    if (error_) break;
+    ++list_count_;
+    give(ask.running, list);
+  }
+  empty_.clear();
+}
 
 }  // namespace graphlane

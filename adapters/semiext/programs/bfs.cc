@@ -13,7 +13,8 @@ constexpr uint64_t kPullGain = 15;
 class Bfs {
  public:
   Bfs(const Graph& graph, WorkerPool& pool, VertexId source)
-      : graph_(graph), level_(graph.vertex_count(), -1), parent_(graph.vertex_count(), kNoVertex), found_(pool) {
+      : graph_(graph), level_(graph.vertex_count(), -1), parent_(graph.vertex_count(), kNoVertex),
+        unreached_((uint64_t{graph.vertex_count()} + kBits - 1) / kBits, 0), found_(pool) {
     level_[source] = 0;
     parent_[source] = source;
     frontier_arcs_ = graph.degree(source, EdgeSide::kOut);
@@ -22,13 +23,15 @@ class Bfs {
 
   Next begin_iteration(Engine<Bfs>& engine) {
     if (engine.active_count() == 0) return Next::kStop;
-    pulls_ = frontier_arcs_ > arcs_left_ / (graph_.is_in_memory() ? kPullGain : 1);
-    return pulls_ ? Next::kAll : Next::kActive;
+    const bool pulled = std::exchange(pulls_, frontier_arcs_ > arcs_left_ / (graph_.is_in_memory() ? kPullGain : 1));
+    if (!pulls_) return Next::kActive;
+    if (!pulled) find_unreached(engine.pool());
+    return Next::kSelected;
   }
+  uint64_t selected(uint64_t word) const { return load_shared(unreached_[word]); }
 
   void run(Engine<Bfs>::Context& ctx, VertexId v) {
-    if (!pulls_) return ctx.request_vertex(v, v, EdgeSide::kOut);
-    if (level_[v] < 0 && graph_.degree(v, EdgeSide::kIn) > 0) ctx.request_vertex(v, v, EdgeSide::kIn);
+    ctx.request_vertex(v, v, pulls_ ? EdgeSide::kIn : EdgeSide::kOut);
   }
 
   void run_on_vertex(Engine<Bfs>::Context& ctx, VertexId v, const ListView& list) {
@@ -38,6 +41,7 @@ class Bfs {
         if (!ctx.is_active(u)) continue;
         level_[v] = next;
         parent_[v] = u;
+        std::atomic_ref(unreached_[v / kBits]).fetch_and(~(uint64_t{1} << v % kBits), std::memory_order_relaxed);
         return found(ctx, v);
       }
       return;
@@ -91,6 +95,24 @@ class Bfs {
   }
 
  private:
+  static constexpr uint64_t kBits = 64;
+
+  // Sets a bit for each vertex that a pull may reach.
+  void find_unreached(WorkerPool& pool) {
+    pool.for_blocks(unreached_.size(), 1 << 10, [&](uint64_t begin, uint64_t end, unsigned) {
+      for (uint64_t word = begin; word < end; ++word) {
+        const uint64_t first = word * kBits;
+        const uint64_t count = std::min<uint64_t>(kBits, level_.size() - first);
+        uint64_t bits = 0;
+        for (uint64_t i = 0; i < count; ++i) {
+          const bool wanted = (level_[first + i] < 0) & (graph_.degree(static_cast<VertexId>(first + i), EdgeSide::kIn) > 0);
+          bits |= uint64_t{wanted} << i;
+        }
+        unreached_[word] = bits;
+      }
+    });
+  }
+
   // Guides the choice; two workers may both count a vertex.
   struct Found {
     uint64_t out_arcs = 0;
@@ -108,6 +130,7 @@ class Bfs {
   const Graph& graph_;
   VertexArray<int32_t> level_;  // -1: not reached
   VertexArray<VertexId> parent_;
+  VertexArray<uint64_t> unreached_;  // a bit a vertex, while the search pulls
   PerWorker<Found> found_;
   uint64_t frontier_arcs_ = 0;
   uint64_t arcs_left_ = 0;  // into vertices that are not reached
