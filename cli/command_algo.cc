@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "adapters/graph/result_writer.h"
+#include "adapters/hybrid/hybrid.h"
 #include "adapters/kv/cache/eviction.h"
 #include "adapters/kv/maiter/maiter.h"
 #include "adapters/semiext/semiext.h"
@@ -14,7 +15,7 @@
 namespace graphlane::cli {
 namespace {
 
-constexpr const AlgorithmEngine* kAlgorithmEngines[] = {&semiext::kEngine, &maiter::kEngine};
+constexpr const AlgorithmEngine* kAlgorithmEngines[] = {&semiext::kEngine, &hybrid::kEngine, &maiter::kEngine};
 constexpr char kAnyEngine[] = "auto";
 
 struct AlgoCommand {
@@ -28,6 +29,7 @@ struct AlgoCommand {
   uint32_t threads = 0;
   std::optional<uint64_t> cache_bytes;
   bool in_memory = false;
+  std::string model;
   KvRunOptions kv;
   std::vector<std::string> kv_given;  // options that only kv has
   std::string out;
@@ -163,6 +165,7 @@ Outcome<int> compute(const AlgoCommand& options) {
                                  .dangling = options.dangling == "none" ? Dangling::kNone : Dangling::kUniform},
                      .threads = options.threads,
                      .in_memory = options.in_memory,
+                     .model = options.model,
                      .wants_values = !options.out.empty(),
                      .kv = options.kv};
   if (options.cache_bytes) request.cache_bytes = *options.cache_bytes;
@@ -263,7 +266,7 @@ void add_algo(Parser& parser) {
   }
   Command* command = parser.add("algo", "compute an algorithm on a stored graph",
                                 "graphlane algo bfs --source 5 --out levels.npy graphs/livejournal\n\n" + list +
-                                    "\nGRAPH is what `graphlane convert --to lists` or `--to pages` made, in a volume or not.");
+                                    "\nGRAPH is what `graphlane convert --to lists`, `--to dual` or `--to pages` made, in a volume or not.");
   command->add_option("ALGORITHM", options->algorithm, "which")->required()->one_of(names)->type_name("");
   command->add_option("GRAPH", options->graph, "directory of the graph")->required();
   command->add_option("--engine", options->engine, "by which; auto: the one of the graph's format")
@@ -293,6 +296,8 @@ void add_algo(Parser& parser) {
   add_size(command, "--cache", &options->cache_bytes, "keep so much of the lists in memory (64M)");
   command->add_flag("--in-memory", options->in_memory, "read all lists before, and keep them");
   add_kv_options(command, options);
+  command->add_option("--model", options->model, "of dual: hybrid (as devices make cheaper), push, pull or random")
+      ->one_of({"hybrid", "push", "pull", "random"});
   command->add_option("--out", options->out, "each vertex's value: FILE.npy, .csv or .txt")->type_name("FILE");
   command->add_flag("--json", options->as_json, "print JSON");
   command->add_option("--merge", options->merge, "for experiments: where neighbouring reads become one (lists)")

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "cli/command.h"
+#include "cli/convert_dual.h"
 #include "cli/convert_lists.h"
 #include "cli/convert_pages.h"
 #include "cli/graph_output.h"
@@ -132,6 +133,18 @@ Outcome<void> to_lists(const ConvertCommand& options, const std::string& path) {
   return {};
 }
 
+Outcome<void> to_dual(const ConvertCommand& options, const std::string& path) {
+  const auto notes = convert_to_dual({.input = list_options(options, path, kSortingMemory),
+                                      .codec = options.codec.empty() ? "varint" : options.codec,
+                                      .overwrite = options.overwrite,
+                                      .path = path,
+                                      .shown = options.output},
+                                     options.partitions);
+  if (!notes) return notes.error();
+  print_notes(options.input, *notes);
+  return {};
+}
+
 Outcome<void> to_pages(const ConvertCommand& options, const std::string& path) {
   const auto notes = convert_to_pages({.input = list_options(options, path, kSortingMemory),
                                        .codec = options.codec.empty() ? "varint" : options.codec,
@@ -188,6 +201,7 @@ std::optional<DirectoryGraph> directory_graph(EdgeFormat format) {
     case EdgeFormat::kCsr: return DirectoryGraph{to_csr, may_become_csr};
     case EdgeFormat::kShards: return DirectoryGraph{to_shards, may_become_shards};
     case EdgeFormat::kLists: return DirectoryGraph{to_lists, may_become_lists};
+    case EdgeFormat::kDual: return DirectoryGraph{to_dual, may_become_lists};
     case EdgeFormat::kPages: return DirectoryGraph{to_pages, may_become_lists};
     default: return std::nullopt;
   }
@@ -228,6 +242,7 @@ WeightType kept_weights(const ConvertCommand& options) {
     case EdgeFormat::kGrid:
     case EdgeFormat::kShards: return WeightType::kFloat32;
     case EdgeFormat::kLists:
+    case EdgeFormat::kDual:
     case EdgeFormat::kPages: return options.weights.value_or(WeightType::kFloat32);
     case EdgeFormat::kBin:
     case EdgeFormat::kU32: return options.weights.value_or(WeightType::kFloat32);
@@ -252,16 +267,18 @@ std::string convert_usage(const ConvertCommand& options) {
   if (options.output == "-" && ::isatty(STDOUT_FILENO) != 0 && is_binary_list(options.to)) {
     return "standard output is a terminal: --to snap is readable there";
   }
-  if (options.partitions != 0 && options.to != EdgeFormat::kGrid && options.to != EdgeFormat::kShards) {
-    return "-p is for grids and shards";
+  if (options.partitions != 0 && options.to != EdgeFormat::kGrid && options.to != EdgeFormat::kShards &&
+      options.to != EdgeFormat::kDual) {
+    return "-p is for grids, shards and dual";
   }
   const EdgeColumns& columns = options.list.columns;
   if (is_binary_list(options.list.format) && (columns.source != 0 || columns.delimiter != 0 || columns.header)) {
     return "--columns, --delimiter and --header are for text";
   }
   if (options.no_blocks && options.to != EdgeFormat::kGrid) return "--no-blocks is for grids";
-  if (!options.codec.empty() && options.to != EdgeFormat::kLists && options.to != EdgeFormat::kPages) {
-    return "--codec is for lists and pages";
+  if (!options.codec.empty() && options.to != EdgeFormat::kLists && options.to != EdgeFormat::kDual &&
+      options.to != EdgeFormat::kPages) {
+    return "--codec is for lists, dual and pages";
   }
   if (options.page_bytes && options.to != EdgeFormat::kPages) return "--page is for pages";
   if (options.list.renumber_map == "-") return "--renumber -: the map is a file";
@@ -405,7 +422,7 @@ void add_convert(Parser& parser) {
       "graphlane convert -p 8 soc-LiveJournal1.txt.gz graphs/livejournal\n"
       "  graphlane convert --columns 2,3 --header --to u32 calls.csv.zst calls.u32\n\n"
       "FORMAT, plain or compressed by gzip, xz, zstd, bzip2 or lz4: snap, csv, tsv, mtx (Matrix Market),\n"
-      "konect, dimacs, metis; bin, u32, u64 (pairs of int32, uint32, uint64); grid, csr, shards, lists and pages,\n"
+      "konect, dimacs, metis; bin, u32, u64 (pairs of int32, uint32, uint64); grid, csr, shards, lists, dual and pages,\n"
       "as --to makes them. Without --from the name and the first bytes decide.");
   EdgeListOptions& list = options->list;
   list.format = EdgeFormat::kAuto;
@@ -413,8 +430,8 @@ void add_convert(Parser& parser) {
   command->add_option("OUT", options->output, "file or directory, which may lie in a volume; -: standard output")
       ->required();
   add_format(command, "--from", &list.format, "what IN is");
-  add_format(command, "--to", &options->to, "grid (unless given), lists, pages, shards, csr, snap, csv, tsv, bin, u32 or u64");
-  command->add_option("-p,--partitions", options->partitions, "the grid has P x P blocks, or so many shards")
+  add_format(command, "--to", &options->to, "grid (unless given), lists, dual, pages, shards, csr, snap, csv, tsv, bin, u32 or u64");
+  command->add_option("-p,--partitions", options->partitions, "the grid, or dual, has P x P blocks; or so many shards")
       ->in_range(uint32_t{1}, kPartitionsMax)
       ->type_name("P");
   command->add_flag("-w,--weighted", list.weighted, "edges have weights");
@@ -447,7 +464,7 @@ void add_convert(Parser& parser) {
                    "vertices of any numbers or words become 0 to n-1; MAP gets a line NUMBER NAME for each")
       ->type_name("MAP");
   command->add_flag("--no-blocks", options->no_blocks, "of a grid: block-i-j, which engines do not read, take no space");
-  command->add_option("--codec", options->codec, "of lists and pages: raw, varint (unless given) or simd")
+  command->add_option("--codec", options->codec, "of lists, dual and pages: raw, varint (unless given) or simd")
       ->one_of({"raw", "varint", "simd"});
   add_size(command, "--page", &options->page_bytes, "the size of pages (8K), a multiple of 4K");
   command->add_flag("--as-given", list.as_given, "believe --from, whatever IN looks like");

@@ -1,7 +1,8 @@
 #include "cli/convert_lists.h"
 
+#include "cli/convert_dual.h"
 #include "cli/convert_pages.h"
-
+#include "graphfmt/dual/dual_read.h"
 #include "graphfmt/lists/lists_read.h"
 #include "graphfmt/pages/pages_read.h"
 #include "graphfmt/staging.h"
@@ -60,7 +61,9 @@ Outcome<int> check_stored_graph(const std::string& path) {
   catch_interrupts();
   Outcome<GraphHeader> header = read_graph_header(path);
   if (!header) return header.error();
-  header = header->kind == GraphKind::kPages ? check_pages(path) : check_lists(path);
+  header = header->kind == GraphKind::kPages  ? check_pages(path)
+           : header->kind == GraphKind::kDual ? check_dual(path)
+                                              : check_lists(path);
   if (!header) return header.error();
   if (!quiet) {
     fmt::print("{}: {} vertices, {} edges, {}, no problems\n", path, header->vertex_count, header->edge_count,
@@ -72,6 +75,7 @@ Outcome<int> check_stored_graph(const std::string& path) {
 Outcome<int> show_stored_graph(const std::string& path, bool as_json) {
   const Outcome<GraphHeader> found = read_graph_header(path);
   if (found && found->kind == GraphKind::kPages) return show_pages(path, as_json);
+  if (found && found->kind == GraphKind::kDual) return show_dual(path, as_json);
   const auto lists = Lists::open(path);
   if (!lists) return lists.error();
   const GraphHeader& header = (*lists)->header();

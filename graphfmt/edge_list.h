@@ -41,6 +41,7 @@ enum class EdgeFormat {
   kCsr,      // a directory: indptr.npy, indices.npy, perhaps data.npy
   kShards,   // a directory: GraphChi's shards
   kLists,    // a directory: adjacency lists (lists.h)
+  kDual,     // a directory: in-blocks and out-blocks (dual/dual.h)
   kPages,    // a directory: adjacency lists by key (pages/pages.h)
 };
 

@@ -109,12 +109,14 @@ class ArcSum : public ListSink {
 
   Outcome<void> take(ListBatch& batch) override {
     all_ += batch.tally;
+    arc_count_ += batch.neighbours.size();
     forward_ += batch.offset;
     backward_ += batch.first_arc;
     return {};
   }
 
   uint64_t all() const { return all_; }
+  uint64_t arc_count() const { return arc_count_; }
   // Whether every arc is there in both directions.
   bool is_symmetric() const { return forward_ == backward_; }
 
@@ -122,6 +124,7 @@ class ArcSum : public ListSink {
   const bool by_target_;
   const size_t weight_bytes_;
   uint64_t all_ = 0;
+  uint64_t arc_count_ = 0;
   uint64_t forward_ = 0;
   uint64_t backward_ = 0;
 };

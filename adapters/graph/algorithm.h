@@ -50,6 +50,7 @@ struct RunRequest {
   unsigned threads = 0;  // 0: as many as there are cores
   uint64_t cache_bytes = 64 << 20;
   bool in_memory = false;
+  std::string model = {};  // of the engine hybrid: hybrid, push, pull or random
   bool wants_values = false;  // of each vertex; else only the summary counts
   ReadVariant variant = {};
   KvRunOptions kv = {};

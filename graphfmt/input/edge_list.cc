@@ -20,7 +20,7 @@ constexpr std::pair<EdgeFormat, std::string_view> kFormatNames[] = {
     {EdgeFormat::kU64, "u64"},       {EdgeFormat::kCsv, "csv"},     {EdgeFormat::kTsv, "tsv"},
     {EdgeFormat::kMtx, "mtx"},       {EdgeFormat::kKonect, "konect"}, {EdgeFormat::kDimacs, "dimacs"},
     {EdgeFormat::kMetis, "metis"},   {EdgeFormat::kGrid, "grid"},   {EdgeFormat::kCsr, "csr"},
-    {EdgeFormat::kShards, "shards"}, {EdgeFormat::kLists, "lists"}, {EdgeFormat::kPages, "pages"},
+    {EdgeFormat::kShards, "shards"}, {EdgeFormat::kLists, "lists"}, {EdgeFormat::kDual, "dual"},   {EdgeFormat::kPages, "pages"},
     {EdgeFormat::kAuto, "auto"},
 };
 
@@ -30,7 +30,7 @@ bool is_binary_format(EdgeFormat format) {
 
 bool is_directory_format(EdgeFormat format) {
   return format == EdgeFormat::kGrid || format == EdgeFormat::kCsr || format == EdgeFormat::kShards ||
-         format == EdgeFormat::kLists || format == EdgeFormat::kPages;
+         format == EdgeFormat::kLists || format == EdgeFormat::kDual || format == EdgeFormat::kPages;
 }
 
 bool is_directory(const std::string& path) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 
+#include "graphfmt/dual/dual_read.h"
 #include "graphfmt/grid/grid.h"
 #include "graphfmt/input/edge_source.h"
 #include "graphfmt/input/weights.h"
@@ -395,11 +396,13 @@ ReadResult read_graph_directory(const EdgeListOptions& options, const EdgeTarget
   if (is_stored_graph(dir)) {
     const Outcome<GraphHeader> header = read_graph_header(dir);
     if (!header) return header.error();
-    found = header->kind == GraphKind::kPages ? EdgeFormat::kPages : EdgeFormat::kLists;
+    found = header->kind == GraphKind::kPages  ? EdgeFormat::kPages
+            : header->kind == GraphKind::kDual ? EdgeFormat::kDual
+                                               : EdgeFormat::kLists;
   }
   if (found == EdgeFormat::kAuto && find_shards(dir)) found = EdgeFormat::kShards;
   if (found == EdgeFormat::kAuto) {
-    return make_error(EISDIR, "{}: is a directory, and none that is read: a grid, CSR, GraphChi's shards, lists, pages", dir);
+    return make_error(EISDIR, "{}: is a directory, and none that is read: a grid, CSR, GraphChi's shards, lists, dual, pages", dir);
   }
   if (options.format != EdgeFormat::kAuto && options.format != found) {
     return make_error(EISDIR, "{}: is a directory of format {}: --from {} reads it", dir, name_of(found), name_of(found));
@@ -408,6 +411,7 @@ ReadResult read_graph_directory(const EdgeListOptions& options, const EdgeTarget
     case EdgeFormat::kGrid: return read_grid_edges(options, target);
     case EdgeFormat::kCsr: return read_csr_edges(options, target);
     case EdgeFormat::kLists: return read_stored_edges(options, target, read_lists);
+    case EdgeFormat::kDual: return read_stored_edges(options, target, read_dual);
     case EdgeFormat::kPages: return read_stored_edges(options, target, read_pages);
     default: return read_shard_edges(options, target);
   }

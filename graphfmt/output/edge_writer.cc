@@ -61,7 +61,7 @@ bool is_written_format(EdgeFormat format) {
 }
 
 Outcome<std::unique_ptr<EdgeWriter>> EdgeWriter::create(const EdgeListOutput& output) {
-  if (output.format == EdgeFormat::kLists || output.format == EdgeFormat::kPages) {
+  if (output.format == EdgeFormat::kLists || output.format == EdgeFormat::kDual || output.format == EdgeFormat::kPages) {
     return make_error(EINVAL, "{}: {} are made by `graphlane convert --to {}`, of an edge list", output.path,
                       name_of(output.format), name_of(output.format));
   }

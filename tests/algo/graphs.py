@@ -50,12 +50,12 @@ class StoredGraph:
             return 0
         return int(np.bincount(self.arcs[:, 0]).argmax())
 
-    def store(self, graphlane, directory: Path, codec: str, to: str = "lists") -> Path:
-        """Stores it by `graphlane convert --to`: lists, or another format of stored graphs."""
-        path = directory / f"{self.name}-{codec}-{to}"
+    def store(self, graphlane, directory: Path, codec: str, to: str = "lists", *more: str) -> Path:
+        """Stores it by `graphlane convert --to`: lists, or another format of stored graphs, with more options."""
+        path = directory / "-".join([self.name, codec, to, *more])
         if not path.exists():
             # A star whose arcs all end at vertex 0 looks like pairs of 64-bit numbers.
-            flags = ["--from", "bin", "--as-given", "--to", to, "--codec", codec,
+            flags = ["--from", "bin", "--as-given", "--to", to, "--codec", codec, *more,
                      "--vertices", str(self.vertex_count)]
             flags += [] if self.directed else ["--undirected"]
             flags += [] if self.weights is None else ["--weighted"]

@@ -1,0 +1,334 @@
+#include "adapters/hybrid/block_sweep.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "adapters/hybrid/list_decoder.h"
+#include "iomgr/base/interrupt.h"
+#include "iomgr/base/mutex.h"
+#include "iomgr/read/page_reader.h"
+
+namespace graphlane::hybrid {
+namespace {
+
+// A worker's chunks that are asked for and not done.
+constexpr size_t kSlotsMax = 256;
+constexpr uint64_t kSlotBytesMax = 8 << 20;
+// Up to this many bytes the caller sweeps alone: to wake the others would take longer.
+constexpr uint64_t kAloneBytes = 64 << 10;
+
+uint64_t page_of(uint64_t offset) { return offset / kBlockSize; }
+
+}  // namespace
+
+void SweepPlan::add_range(const BlockIndexPtr& index, uint64_t first, uint64_t end, const SweepChunk& like) {
+  if (index == nullptr) return;
+  const ListIndex& lists = index->index;
+  while (first < end) {
+    const uint64_t from = lists.offset(first);
+    uint64_t low = first + 1, high = end + 1;
+    while (high - low > 1) {
+      const uint64_t middle = (low + high) / 2;
+      (lists.offset(middle) - from <= BlockSweep::kChunkBytes ? low : high) = middle;
+    }
+    const uint64_t to = lists.offset(low);
+    if (to > from) {
+      SweepChunk& chunk = chunks.emplace_back(like);
+      chunk.index = index;
+      chunk.is_range = true;
+      chunk.first = first;
+      chunk.end = low;
+      chunk.lists = {from, to - from};
+    }
+    first = low;
+  }
+}
+
+void SweepPlan::add_items(const BlockIndexPtr& index, uint64_t first_item, const SweepChunk& like) {
+  SweepChunk* chunk = nullptr;
+  for (uint64_t i = first_item; i < items.size(); ++i) {
+    const SweepItem& item = items[i];
+    const uint64_t end = item.offset + item.length_bytes;
+    if (chunk != nullptr && page_of(item.offset) <= page_of(chunk->lists.end() - 1) + 1 &&
+        end - chunk->lists.offset <= BlockSweep::kChunkBytes) {
+      chunk->end = i + 1;
+      chunk->lists.length_bytes = end - chunk->lists.offset;
+      continue;
+    }
+    chunk = &chunks.emplace_back(like);
+    chunk->index = index;
+    chunk->is_range = false;
+    chunk->first = i;
+    chunk->end = i + 1;
+    chunk->lists = {item.offset, item.length_bytes};
+  }
+}
+
+// Whose turn it is.
+class BlockSweep::Turns {
+ public:
+  explicit Turns(const SweepPlan& plan) {
+    for (const SweepChunk& chunk : plan.chunks) {
+      if (chunk.group >= groups_.size()) groups_.resize(chunk.group + 1);
+      std::vector<uint32_t>& left = groups_[chunk.group].left;
+      if (chunk.step >= left.size()) left.resize(chunk.step + 1);
+      ++left[chunk.step];
+    }
+    for (Group& group : groups_) skip(group);
+  }
+
+  bool has_come(const SweepChunk& chunk) {
+    MutexLock lock(mu_);
+    return groups_[chunk.group].step == chunk.step;
+  }
+  void done(const SweepChunk& chunk) {
+    MutexLock lock(mu_);
+    Group& group = groups_[chunk.group];
+    if (--group.left[chunk.step] > 0) return;
+    skip(group);
+    ++changes_;
+    changed_.notify_all();
+  }
+  void stop() {
+    MutexLock lock(mu_);
+    stopped_ = true;
+    ++changes_;
+    changed_.notify_all();
+  }
+  uint64_t changes() {
+    MutexLock lock(mu_);
+    return changes_;
+  }
+  // Until there are others than `seen`.
+  void wait(uint64_t seen) {
+    MutexLock lock(mu_);
+    while (changes_ == seen && !stopped_) changed_.wait(mu_);
+  }
+
+ private:
+  struct Group {
+    std::vector<uint32_t> left;  // chunks, by step
+    uint32_t step = 0;
+  };
+  static void skip(Group& group) {
+    while (group.step < group.left.size() && group.left[group.step] == 0) ++group.step;
+  }
+
+  Mutex mu_;
+  CondVar changed_;
+  std::vector<Group> groups_ GUARDED_BY(mu_);
+  uint64_t changes_ GUARDED_BY(mu_) = 0;
+  bool stopped_ GUARDED_BY(mu_) = false;
+};
+
+class BlockSweep::Worker {
+ public:
+  Worker(const DualGraph& graph, unsigned number, unsigned worker_count)
+      : graph_(graph), number_(number), queue_(graph.pages()), decoder_(graph) {
+    bytes_max_ = std::clamp<uint64_t>(graph.cache_bytes() / 4 / worker_count, kChunkBytes, kSlotBytesMax);
+  }
+  ~Worker() { drain(); }
+
+  struct Shared {
+    const SweepPlan& plan;
+    const Body& body;
+    Turns turns;
+    std::atomic<size_t> next{0};
+    std::atomic<bool> failed{false};
+  };
+
+  void run(Shared& shared) {
+    while (!shared.failed.load(std::memory_order_relaxed)) {
+      while (begun_.size() < kSlotsMax && bytes_ < bytes_max_ && begin_next(shared)) {
+      }
+      if (begun_.empty()) break;
+      const uint64_t seen = shared.turns.changes();
+      if (do_one(shared)) continue;
+      if (arrived_ < begun_.size()) {
+        queue_.wait();
+      } else {
+        shared.turns.wait(seen);
+      }
+      if (error_) stop(shared);
+      if (interrupt_requested.load(std::memory_order_relaxed)) fail(make_error(EINTR, "interrupted"), shared);
+    }
+    drain();
+  }
+
+  const std::optional<Error>& error() const { return error_; }
+  SweepStats take_stats() { return std::exchange(stats_, {}); }
+
+ private:
+  struct Slot;
+  // The pages of one file that a chunk needs.
+  struct Reading final : PageTask {
+    void run(const PageBytes& there) noexcept override { worker->arrived(*this, there); }
+    void failed(int code) noexcept override { worker->lost(*this, code); }
+
+    Worker* worker = nullptr;
+    Slot* slot = nullptr;
+    const OpenPagedFile* file = nullptr;
+    ByteRange range = {};
+    std::vector<uint8_t> bytes;
+  };
+  struct Slot {
+    const SweepChunk* chunk = nullptr;
+    Reading lists;
+    Reading weights;
+    unsigned pending = 0;
+  };
+
+  bool begin_next(Shared& shared) {
+    const size_t number = shared.next.fetch_add(1, std::memory_order_relaxed);
+    if (number >= shared.plan.chunks.size()) return false;
+    if (free_.empty()) {
+      slots_.push_back(std::make_unique<Slot>());
+      free_.push_back(slots_.back().get());
+    }
+    Slot& slot = *free_.back();
+    free_.pop_back();
+    const SweepChunk& chunk = shared.plan.chunks[number];
+    slot.chunk = &chunk;
+    begun_.push_back(&slot);
+    const DualBlock& block = graph_.dual().block(chunk.index->side, chunk.index->own, chunk.index->other);
+    slot.pending = graph_.has_weights() ? 2 : 1;
+    begin(slot, slot.lists, graph_.blocks(chunk.index->side), {block.lists.offset + chunk.lists.offset, chunk.lists.length_bytes});
+    if (graph_.has_weights()) {
+      const auto [first, end] = arcs_of(shared.plan, chunk);
+      const uint64_t size = graph_.weight_bytes();
+      begin(slot, slot.weights, graph_.weights(chunk.index->side), {(block.first_arc + first) * size, (end - first) * size});
+    }
+    return true;
+  }
+
+  static std::pair<uint64_t, uint64_t> arcs_of(const SweepPlan& plan, const SweepChunk& chunk) {
+    const ListIndex& index = chunk.index->index;
+    if (chunk.is_range) return {index.first_arc(chunk.first), index.first_arc(chunk.end)};
+    return {index.first_arc(plan.items[chunk.first].vertex), index.first_arc(plan.items[chunk.end - 1].vertex + uint64_t{1})};
+  }
+
+  void begin(Slot& slot, Reading& reading, const OpenPagedFile& file, ByteRange range) {
+    reading.worker = this;
+    reading.slot = &slot;
+    reading.file = &file;
+    reading.range = range;
+    bytes_ += range.length_bytes;
+    if (reading.bytes.size() < range.length_bytes + kDecodeSlackBytes) reading.bytes.resize(range.length_bytes + kDecodeSlackBytes);
+    queue_.submit(file.paged(), range, reading);
+  }
+
+  void arrived(Reading& reading, const PageBytes& bytes) noexcept {
+    if (bytes.size_bytes() < reading.range.length_bytes) {
+      keep(make_error(EIO, "{}: ends at byte {}", reading.file->path(), reading.range.offset + bytes.size_bytes()));
+    } else if (!error_) {
+      bytes.copy(0, {reinterpret_cast<std::byte*>(reading.bytes.data()), reading.range.length_bytes});
+    }
+    if (--reading.slot->pending == 0) ++arrived_;
+  }
+  void lost(Reading& reading, int code) noexcept {
+    keep(code == EBADMSG ? make_error(EIO, "{}: damaged between byte {} and byte {}: its checksum is wrong",
+                                      reading.file->path(), reading.range.offset, reading.range.end())
+                         : os_error(code, reading.file->path(), fmt::format("cannot read byte {}", reading.range.offset)));
+    if (--reading.slot->pending == 0) ++arrived_;
+  }
+
+  // The first chunk that has come and has its turn.
+  bool do_one(Shared& shared) {
+    for (size_t i = 0; i < begun_.size(); ++i) {
+      Slot& slot = *begun_[i];
+      if (slot.pending > 0 || !shared.turns.has_come(*slot.chunk)) continue;
+      begun_.erase(begun_.begin() + static_cast<ptrdiff_t>(i));
+      --arrived_;
+      bytes_ -= slot.lists.range.length_bytes + (graph_.has_weights() ? slot.weights.range.length_bytes : 0);
+      if (!error_) process(slot, shared);
+      if (error_) {
+        stop(shared);
+      } else {
+        shared.turns.done(*slot.chunk);
+      }
+      free_.push_back(&slot);
+      return true;
+    }
+    return false;
+  }
+
+  void process(Slot& slot, Shared& shared) {
+    const uint8_t* const weights = graph_.has_weights() ? slot.weights.bytes.data() : nullptr;
+    try {
+      const auto lists = decoder_.decode(shared.plan, *slot.chunk, slot.lists.bytes.data(), weights);
+      if (!lists) return keep(lists.error());
+      ++stats_.chunks;
+      stats_.lists += lists->vertices.size();
+      stats_.arcs += lists->neighbours.size();
+      if (auto done = shared.body(number_, *slot.chunk, *lists); !done) keep(done.error());
+    } catch (const std::bad_alloc&) {
+      keep(make_error(ENOMEM, "{}: no memory for its lists", graph_.path()));
+    }
+  }
+
+  void keep(Error error) {
+    if (!error_) error_ = std::move(error);
+  }
+  void fail(Error error, Shared& shared) {
+    keep(std::move(error));
+    stop(shared);
+  }
+  static void stop(Shared& shared) {
+    shared.failed.store(true, std::memory_order_relaxed);
+    shared.turns.stop();
+  }
+  void drain() {
+    while (queue_.wait()) {
+    }
+    for (Slot* const slot : begun_) free_.push_back(slot);
+    begun_.clear();
+    arrived_ = 0;
+    bytes_ = 0;
+  }
+
+  const DualGraph& graph_;
+  const unsigned number_;
+  uint64_t bytes_max_ = 0;
+  PageQueue queue_;
+  ListDecoder decoder_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<Slot*> free_;
+  std::vector<Slot*> begun_;  // in the order of the plan
+  size_t arrived_ = 0;        // of those
+  uint64_t bytes_ = 0;
+  std::optional<Error> error_;
+  SweepStats stats_;
+};
+
+BlockSweep::BlockSweep(const DualGraph& graph, WorkerPool& pool) : graph_(graph), pool_(pool) {
+  for (unsigned worker = 0; worker < pool.size(); ++worker) {
+    workers_.push_back(std::make_unique<Worker>(graph, worker, pool.size()));
+  }
+}
+
+BlockSweep::~BlockSweep() = default;
+
+Outcome<void> BlockSweep::run(const SweepPlan& plan, const Body& body) {
+  if (plan.chunks.empty()) return {};
+  uint64_t bytes = 0;
+  for (const SweepChunk& chunk : plan.chunks) bytes += chunk.lists.length_bytes;
+  Worker::Shared shared{.plan = plan, .body = body, .turns = Turns(plan)};
+  if (bytes <= kAloneBytes) {
+    workers_[0]->run(shared);
+  } else {
+    pool_.run([&](unsigned worker) { workers_[worker]->run(shared); });
+  }
+  std::optional<Error> first;
+  for (const auto& worker : workers_) {
+    const SweepStats stats = worker->take_stats();
+    stats_.chunks += stats.chunks;
+    stats_.lists += stats.lists;
+    stats_.arcs += stats.arcs;
+    if (!first && worker->error()) first = worker->error();
+  }
+  if (first) return *first;
+  return {};
+}
+
+}  // namespace graphlane::hybrid

@@ -1,0 +1,40 @@
+// DeviceModel: how long the devices of a graph take for reads (§3.7).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace graphlane::hybrid {
+
+// What is read: so many separate places, so many bytes in whole pages.
+struct ReadCost {
+  uint64_t reads = 0;
+  uint64_t bytes = 0;
+  uint64_t arcs = 0;  // that are decoded
+  ReadCost& operator+=(const ReadCost& more) {
+    reads += more.reads;
+    bytes += more.bytes;
+    arcs += more.arcs;
+    return *this;
+  }
+};
+
+struct DeviceModel {
+  double bytes_per_second = 500e6;  // of large reads, all devices together
+  double reads_per_second = 50e3;   // of single pages at random places
+  double arcs_per_second = 200e6;   // decoded and given to the program, all threads together
+
+  // A read of one page takes 1 / reads_per_second; more pages behind it come with the throughput of large reads.
+  double read_seconds(const ReadCost& cost) const {
+    constexpr uint64_t kPage = 4096;
+    const uint64_t rest = cost.bytes - std::min(cost.bytes, cost.reads * kPage);
+    return static_cast<double>(cost.reads) / reads_per_second + static_cast<double>(rest) / bytes_per_second;
+  }
+  // Reading and computing go on at the same time.
+  double seconds(const ReadCost& cost) const {
+    const double reading = read_seconds(cost), computing = static_cast<double>(cost.arcs) / arcs_per_second;
+    return std::max(reading, computing);
+  }
+};
+
+}  // namespace graphlane::hybrid

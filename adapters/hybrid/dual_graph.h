@@ -1,0 +1,109 @@
+// DualGraph: a graph of the format `dual` that is open for computing. Lists are read through a page cache, the indexes
+// of blocks are kept in memory as long as they fit into their share of it.
+//
+// Threads: index() and load() one at a time, while no sweep runs; the rest is any thread's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "adapters/graph/worker_pool.h"
+#include "graphfmt/dual/dual.h"
+#include "iomgr/base/error.h"
+#include "iomgr/read/paged_files.h"
+
+namespace graphlane::hybrid {
+
+// The index of one block, in memory.
+struct BlockIndex {
+  DualSide side = DualSide::kOut;
+  uint32_t own = 0;
+  uint32_t other = 0;
+  Buffer bytes;
+  ListIndex index;
+};
+using BlockIndexPtr = std::shared_ptr<const BlockIndex>;
+
+struct BlockId {
+  DualSide side = DualSide::kOut;
+  uint32_t own = 0;
+  uint32_t other = 0;
+};
+
+class DualGraph {
+ public:
+  struct Options {
+    uint64_t memory_bytes = 64 << 20;  // of pages and indexes together
+    bool weights = false;              // wanted: those of a graph that has some
+  };
+  static constexpr uint64_t kCacheBytesMin = 4 << 20;
+
+  static Outcome<std::unique_ptr<DualGraph>> open(const std::string& path, const Options& options);
+  ~DualGraph();
+
+  const std::string& path() const { return dual_->path(); }
+  const Dual& dual() const { return *dual_; }
+  const DualGeometry& geometry() const { return dual_->geometry(); }
+  uint64_t vertex_count() const { return geometry().vertex_count(); }
+  bool is_directed() const { return dual_->is_directed(); }
+  // Whether there are weights, and they were wanted.
+  bool has_weights() const { return sides_[0].weights != nullptr; }
+  size_t weight_bytes() const { return graphlane::weight_bytes(dual_->header().weight); }
+  void read_weights(const uint8_t* from, std::span<double> to) const;
+
+  DualSide own_side(DualSide side) const { return is_directed() ? side : DualSide::kOut; }
+  const OpenPagedFile& blocks(DualSide side) const { return *this->side(side).blocks; }
+  const OpenPagedFile& weights(DualSide side) const { return *this->side(side).weights; }
+  PageReader& pages() const { return *pages_; }
+  uint64_t cache_bytes() const { return cache_bytes_; }
+  PagedFiles::Moved moved() const { return files_.moved(); }
+
+  // nullptr: a block without arcs, or its index is not in memory.
+  BlockIndexPtr index(const BlockId& block) const { return indexes_[slot(block)].index; }
+  bool has_index(const BlockId& block) const {
+    return index(block) != nullptr || dual_->block(block.side, block.own, block.other).arc_count == 0;
+  }
+  // Whether all indexes together fit into their share of memory.
+  bool keeps_indexes() const { return keeps_indexes_; }
+  // Reads those that are not in memory, by all workers. Others may go for them.
+  Outcome<void> load(std::span<const BlockId> blocks, WorkerPool& pool);
+
+ private:
+  class Checker;
+  struct Side {
+    const OpenPagedFile* blocks = nullptr;
+    const OpenPagedFile* weights = nullptr;  // nullptr: none, or not wanted
+  };
+  struct Slot {
+    BlockIndexPtr index;
+    uint64_t used_at = 0;
+  };
+
+  DualGraph() = default;
+  const Side& side(DualSide side) const { return sides_[own_side(side) == DualSide::kIn ? 1 : 0]; }
+  size_t slot(const BlockId& block) const {
+    const uint64_t partitions = geometry().partitions();
+    const uint64_t in_side = uint64_t{block.own} * partitions + block.other;
+    return own_side(block.side) == DualSide::kIn ? geometry().block_count() + in_side : in_side;
+  }
+  Outcome<const OpenPagedFile*> open_file(DualSide side, DualPart part);
+  Outcome<BlockIndexPtr> read_index(const BlockId& block) const;
+  void make_room();
+
+  std::unique_ptr<Dual> dual_;
+  std::vector<std::unique_ptr<Checker>> checkers_;
+  uint64_t cache_bytes_ = 0;
+  uint64_t index_bytes_max_ = 0;
+  bool keeps_indexes_ = false;
+  std::unique_ptr<PageReader> pages_;
+  PagedFiles files_;
+  Side sides_[2];
+  std::vector<Slot> indexes_;
+  uint64_t index_bytes_ = 0;
+  uint64_t loads_ = 0;
+};
+
+}  // namespace graphlane::hybrid

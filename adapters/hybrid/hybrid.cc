@@ -1,0 +1,89 @@
+#include "adapters/hybrid/hybrid.h"
+
+#include <array>
+#include <chrono>
+#include <iterator>
+#include <new>
+
+#include "adapters/hybrid/program.h"
+#include "graphfmt/sort/line.h"
+
+namespace graphlane::hybrid {
+namespace {
+
+struct HybridProgram {
+  AlgorithmInfo info;
+  ProgramFunction run;
+  bool wants_weights = false;
+};
+
+constexpr HybridProgram kHybridPrograms[] = {
+    {{"bfs", "breadth-first search from --source: levels and parents"}, run_bfs},
+    {{"pagerank", "PageRank, --iterations of it (30) or to a --tolerance"}, run_pagerank},
+    {{"wcc", "weakly connected components"}, run_wcc},
+    {{"sssp", "shortest paths from --source by the graph's weights"}, run_sssp, /*wants_weights=*/true},
+    {{"cdlp", "communities by label propagation, --iterations of it (10)"}, run_cdlp},
+};
+
+constexpr auto kHybridInfos = [] {
+  std::array<AlgorithmInfo, std::size(kHybridPrograms)> infos;
+  for (size_t i = 0; i < infos.size(); ++i) infos[i] = kHybridPrograms[i].info;
+  return infos;
+}();
+
+double seconds_from(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+Outcome<Model> model_named(const std::string& name) {
+  if (name.empty() || name == "hybrid") return Model::kHybrid;
+  if (name == "push") return Model::kPush;
+  if (name == "pull") return Model::kPull;
+  if (name == "random") return Model::kRandom;
+  return make_error(EINVAL, "'{}': not a model (choose hybrid, push, pull or random)", name);
+}
+
+Outcome<AlgorithmResult> run_program(const HybridProgram& program, const RunRequest& request) {
+  const Outcome<Model> model = model_named(request.model);
+  if (!model) return model.error();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto graph = DualGraph::open(request.graph, {.memory_bytes = request.cache_bytes, .weights = program.wants_weights});
+  if (!graph) return graph.error();
+  const double open_seconds = seconds_from(begin);
+  const auto run_begin = std::chrono::steady_clock::now();
+  try {
+    WorkerPool pool(usable_threads(request.threads));
+    Engine engine(**graph, pool, {.model = *model});
+    RunProgress progress(std::string(program.info.name), request.options.iterations.value_or(0));
+    engine.set_progress(&progress);
+    Outcome<AlgorithmResult> result =
+        program.run({.engine = engine, .options = request.options, .wants_values = request.wants_values});
+    if (!result) return result.error();
+    const PagedFiles::Moved moved = (*graph)->moved();
+    result->stats.iterations = engine.reports().size();
+    for (const IterationReport& report : engine.reports()) result->stats.vertices_run += report.active;
+    result->stats.lists_given = engine.stats().lists;
+    result->stats.ranges_read = engine.stats().chunks;
+    result->stats.device_reads = moved.io_count;
+    result->stats.device_bytes = moved.bytes;
+    result->stats.open_seconds = open_seconds;
+    result->stats.run_seconds = seconds_from(run_begin);
+    return result;
+  } catch (const std::bad_alloc&) {
+    return make_error(ENOMEM, "{}: no memory for the state of its {} vertices", request.graph, (*graph)->vertex_count());
+  }
+}
+
+Outcome<AlgorithmResult> run_named_program(std::string_view algorithm, const RunRequest& request) {
+  for (const HybridProgram& program : kHybridPrograms) {
+    if (program.info.name == algorithm) return run_program(program, request);
+  }
+  return make_error(EINVAL, "{}: the engine hybrid has no such algorithm", algorithm);
+}
+
+}  // namespace
+
+const AlgorithmEngine kEngine{
+    .name = "hybrid", .format = GraphKind::kDual, .algorithms = kHybridInfos, .run = run_named_program};
+
+}  // namespace graphlane::hybrid

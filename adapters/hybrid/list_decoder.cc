@@ -1,0 +1,90 @@
+#include "adapters/hybrid/list_decoder.h"
+
+namespace graphlane::hybrid {
+
+Error ListDecoder::damaged(const SweepChunk& chunk, uint64_t offset, uint32_t vertex) const {
+  const BlockIndex& block = *chunk.index;
+  return make_error(EIO, "{}: damaged from byte {} on: the list of vertex {}", graph_.blocks(block.side).path(),
+                    graph_.dual().block(block.side, block.own, block.other).lists.offset + offset,
+                    graph_.geometry().first(block.own) + vertex);
+}
+
+Outcome<ChunkLists> ListDecoder::decode(const SweepPlan& plan, const SweepChunk& chunk, const uint8_t* bytes,
+                                        const uint8_t* weights) {
+  vertices_.clear();
+  lengths_.clear();
+  degrees_.clear();
+  starts_.assign(1, 0);
+  if (auto done = chunk.is_range ? decode_range(chunk, bytes) : decode_items(plan, chunk, bytes); !done) {
+    return done.error();
+  }
+  ChunkLists lists{.vertices = vertices_, .starts = starts_, .neighbours = {neighbours_.data(), starts_.back()}, .weights = {}};
+  if (weights == nullptr) return lists;
+  // The weights of lists that are left out lie between.
+  weights_.resize(starts_.back());
+  const ListIndex& index = chunk.index->index;
+  const uint64_t first_arc = index.first_arc(chunk.is_range ? chunk.first : plan.items[chunk.first].vertex);
+  const size_t size = graph_.weight_bytes();
+  if (chunk.is_range) {
+    graph_.read_weights(weights, weights_);
+  } else {
+    for (size_t i = 0; i < vertices_.size(); ++i) {
+      graph_.read_weights(weights + (index.first_arc(vertices_[i]) - first_arc) * size,
+                          {weights_.data() + starts_[i], starts_[i + 1] - starts_[i]});
+    }
+  }
+  lists.weights = weights_;
+  return lists;
+}
+
+Outcome<void> ListDecoder::decode_range(const SweepChunk& chunk, const uint8_t* bytes) {
+  const ListIndex& index = chunk.index->index;
+  const ListCodec& codec = graph_.dual().codec();
+  const bool has_degrees = index.shape().has_degrees;
+  bool is_sound = true;
+  const uint8_t* at = bytes;
+  uint64_t total = 0;
+  index.scan(chunk.first, chunk.end, [&](uint32_t vertex, const ListPlace& place, uint64_t degree) {
+    if (!has_degrees) {
+      const Result<size_t> count = codec.count({at, place.length_bytes});
+      is_sound &= count && *count > 0;
+      degree = count ? *count : 0;
+    }
+    at += place.length_bytes;
+    total += degree;
+    vertices_.push_back(vertex);
+    lengths_.push_back(static_cast<uint32_t>(place.length_bytes));
+    degrees_.push_back(static_cast<uint32_t>(degree));
+    starts_.push_back(static_cast<uint32_t>(total));
+  });
+  if (neighbours_.size() < total) neighbours_.resize(std::max<size_t>(total, neighbours_.size() * 2));
+  const uint64_t limit = graph_.geometry().size(chunk.index->other);
+  if (!is_sound || !codec.decode_lists({bytes, chunk.lists.length_bytes}, lengths_, degrees_, {neighbours_.data(), total}, limit)) {
+    return damaged(chunk, chunk.lists.offset, vertices_.empty() ? 0 : vertices_.front());
+  }
+  return {};
+}
+
+Outcome<void> ListDecoder::decode_items(const SweepPlan& plan, const SweepChunk& chunk, const uint8_t* bytes) {
+  const ListIndex& index = chunk.index->index;
+  const ListCodec& codec = graph_.dual().codec();
+  const uint64_t limit = graph_.geometry().size(chunk.index->other);
+  for (uint64_t i = chunk.first; i < chunk.end; ++i) {
+    const SweepItem& item = plan.items[i];
+    const std::span<const uint8_t> list(bytes + (item.offset - chunk.lists.offset), item.length_bytes);
+    const Result<size_t> count =
+        index.shape().has_degrees ? Result<size_t>(index.degree(item.vertex)) : codec.count(list);
+    if (!count || *count == 0) return damaged(chunk, item.offset, item.vertex);
+    const size_t begin = starts_.back();
+    const size_t end = begin + *count;
+    if (neighbours_.size() < end) neighbours_.resize(std::max(end, neighbours_.size() * 2));
+    if (!codec.decode(list, {neighbours_.data() + begin, *count}, limit, kDecodeSlackBytes)) {
+      return damaged(chunk, item.offset, item.vertex);
+    }
+    vertices_.push_back(item.vertex);
+    starts_.push_back(static_cast<uint32_t>(end));
+  }
+  return {};
+}
+
+}  // namespace graphlane::hybrid

@@ -1,0 +1,1 @@
+$(eval $(call library,hybrid,$(wildcard adapters/hybrid/*.cc) $(wildcard adapters/hybrid/programs/*.cc)))

@@ -1,0 +1,190 @@
+#include "adapters/hybrid/planner.h"
+
+#include <limits>
+
+namespace graphlane::hybrid {
+namespace {
+
+// Whole pages of a range of a file.
+ReadCost pages_of(ByteRange range) {
+  if (range.length_bytes == 0) return {};
+  const uint64_t pages = (range.end() - 1) / kBlockSize - range.offset / kBlockSize + 1;
+  return {.reads = 1, .bytes = pages * kBlockSize};
+}
+
+// Adds up the pages of ranges that ascend: a page counts once, and adjacent ones are one read.
+class PageCount {
+ public:
+  explicit PageCount(ReadCost& cost) : cost_(cost) {}
+  void add(ByteRange range) {
+    if (range.length_bytes == 0) return;
+    const uint64_t first = std::max(range.offset / kBlockSize, end_);
+    const uint64_t end = (range.end() - 1) / kBlockSize + 1;
+    if (end <= end_) return;
+    cost_.reads += first > end_ || end_ == 0;
+    cost_.bytes += (end - first) * kBlockSize;
+    end_ = end;
+  }
+
+ private:
+  ReadCost& cost_;
+  uint64_t end_ = 0;  // of the last page
+};
+
+}  // namespace
+
+ReadCost Planner::range_cost(const BlockId& block) const {
+  const DualBlock& b = about(block);
+  ReadCost cost = pages_of(b.lists);
+  if (!graph_.has_index(block)) cost.bytes += pages_of(b.index).bytes;
+  if (graph_.has_weights()) {
+    cost += pages_of({b.first_arc * graph_.weight_bytes(), b.arc_count * graph_.weight_bytes()});
+  }
+  cost.arcs = b.arc_count;
+  return cost;
+}
+
+bool Planner::add_active_items(const Choice& choice, const Frontier& frontier, double limit, SweepPlan& plan,
+                               ReadCost& cost) const {
+  const BlockId block = push_block(choice);
+  const DualBlock& b = about(block);
+  const ListIndex& index = choice.index->index;
+  PageCount lists(cost), weights(cost);
+  const double arcs_a_byte = static_cast<double>(b.arc_count) / static_cast<double>(b.lists.length_bytes);
+  uint64_t bytes = 0, seen = 0;
+  bool is_cheap = true;
+  frontier.for_each_active(choice.source, [&](uint32_t vertex) {
+    const ListPlace place = index.place(vertex);
+    if (place.length_bytes == 0) return true;
+    plan.items.push_back({vertex, place.offset, static_cast<uint32_t>(place.length_bytes)});
+    lists.add({b.lists.offset + place.offset, place.length_bytes});
+    if (graph_.has_weights()) {
+      const uint64_t size = graph_.weight_bytes();
+      weights.add({(b.first_arc + index.first_arc(vertex)) * size, index.degree(vertex) * size});
+    }
+    bytes += place.length_bytes;
+    cost.arcs = static_cast<uint64_t>(static_cast<double>(bytes) * arcs_a_byte);
+    if (++seen % 256 == 0) is_cheap = device_.seconds(cost) <= limit;
+    return is_cheap;
+  });
+  return is_cheap && device_.seconds(cost) <= limit;
+}
+
+// Settles what needs no look at an index: a forced model, few or many active vertices.
+void Planner::guess(Choice& choice, const Frontier& frontier) {
+  choice.is_known = true;
+  if (model_ != Model::kHybrid) {
+    choice.pushes = model_ == Model::kPush || (model_ == Model::kRandom && coin());
+    return;
+  }
+  const uint64_t active = frontier.count(choice.source);
+  if (active == graph_.geometry().size(choice.source)) return;
+  // About as many lists as vertices are active have to be read, each with a read, at most all pages.
+  const DualBlock& b = about(push_block(choice));
+  const double share = static_cast<double>(active) / static_cast<double>(graph_.geometry().size(choice.source));
+  const ReadCost all = pages_of(b.lists);
+  const double pages = static_cast<double>(all.bytes / kBlockSize);
+  const double touched = std::min(pages, share * static_cast<double>(b.arc_count));
+  const double at_least = touched / 8 / device_.reads_per_second;
+  choice.is_known = !graph_.has_index(push_block(choice)) && at_least > 2 * device_.seconds(range_cost(pull_block(choice)));
+}
+
+void Planner::decide(Choice& choice, const Frontier& frontier, SweepPlan& plan) {
+  const SweepChunk like{.index = {}, .tag = kPushChunk};
+  if (choice.pushes || !choice.is_known) {
+    choice.index = graph_.index(push_block(choice));
+    const double limit = choice.is_known ? std::numeric_limits<double>::infinity()
+                                         : device_.seconds(range_cost(pull_block(choice)));
+    const size_t first_item = plan.items.size();
+    choice.cost = {};
+    if (add_active_items(choice, frontier, limit, plan, choice.cost)) {
+      choice.pushes = true;
+      plan.add_items(choice.index, first_item, like);
+    } else {
+      plan.items.resize(first_item);
+      choice.cost = {};
+    }
+  }
+  choice.is_known = true;
+}
+
+Outcome<void> Planner::load_for(std::span<Choice> choices, bool pushes) {
+  std::vector<BlockId> blocks;
+  for (Choice& choice : choices) {
+    if (pushes && (choice.pushes || !choice.is_known)) blocks.push_back(push_block(choice));
+    if (!pushes && !choice.pushes) {
+      choice.cost = range_cost(pull_block(choice));
+      blocks.push_back(pull_block(choice));
+    }
+    if (pushes && choice.pushes && !graph_.has_index(push_block(choice))) {
+      report_.cost.bytes += pages_of(about(push_block(choice)).index).bytes;
+    }
+  }
+  return graph_.load(blocks, pool_);
+}
+
+void Planner::add_report(const Choice& choice) {
+  (choice.pushes ? report_.pushed : report_.pulled) += 1;
+  report_.cost += choice.cost;
+  report_.seconds += device_.seconds(choice.cost);
+}
+
+Outcome<void> Planner::add_active(std::span<const uint32_t> intervals, std::span<const Flow> flows,
+                                  const Frontier& frontier, SweepPlan& plan) {
+  std::vector<Choice> choices;
+  for (const uint32_t source : intervals) {
+    if (frontier.count(source) == 0) continue;
+    for (const Flow& flow : flows) {
+      for (uint32_t target = 0; target < graph_.geometry().partitions(); ++target) {
+        Choice choice{.flow = flow, .source = source, .target = target};
+        if (about(push_block(choice)).arc_count == 0) continue;
+        guess(choice, frontier);
+        choices.push_back(std::move(choice));
+      }
+    }
+  }
+  if (auto loaded = load_for(choices, true); !loaded) return loaded;
+  for (Choice& choice : choices) decide(choice, frontier, plan);
+  if (auto loaded = load_for(choices, false); !loaded) return loaded;
+  for (Choice& choice : choices) {
+    if (!choice.pushes) {
+      choice.index = graph_.index(pull_block(choice));
+      plan.add_range(choice.index, 0, graph_.geometry().size(choice.target), {.index = {}, .tag = kPullChunk});
+    }
+    add_report(choice);
+  }
+  return {};
+}
+
+Outcome<void> Planner::add_all_into(uint32_t targets, const Flow& flow, SweepPlan& plan) {
+  std::vector<Choice> choices;
+  std::vector<BlockId> blocks;
+  for (uint32_t source = 0; source < graph_.geometry().partitions(); ++source) {
+    Choice choice{.flow = flow, .source = source, .target = targets};
+    if (about(pull_block(choice)).arc_count == 0) continue;
+    choice.pushes = model_ == Model::kPush || (model_ == Model::kRandom && coin());
+    const BlockId block = choice.pushes ? push_block(choice) : pull_block(choice);
+    choice.cost = range_cost(block);
+    blocks.push_back(block);
+    choices.push_back(std::move(choice));
+  }
+  if (auto loaded = graph_.load(blocks, pool_); !loaded) return loaded;
+  uint32_t step = 0;
+  for (size_t c = 0; c < choices.size(); ++c) {
+    const Choice& choice = choices[c];
+    const BlockId& block = blocks[c];
+    const size_t first_chunk = plan.chunks.size();
+    plan.add_range(graph_.index(block), 0, graph_.geometry().size(block.own),
+                   {.index = {}, .group = targets, .step = step, .tag = choice.pushes ? kPushChunk : kPullChunk});
+    // Chunks of a block that pushes have the same targets.
+    if (choice.pushes) {
+      for (size_t i = first_chunk; i < plan.chunks.size(); ++i) plan.chunks[i].step = step++;
+    } else {
+      ++step;
+    }
+    add_report(choice);
+  }
+  return {};
+}
+
+}  // namespace graphlane::hybrid

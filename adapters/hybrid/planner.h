@@ -1,0 +1,90 @@
+// Planner: for each block of an iteration push or pull, whichever the devices make cheaper, and the chunks to read (§3.7).
+//
+//   arcs i → j     push: the lists of active vertices in block (i, j) of the sources' side
+//                  pull: all lists of block (j, i) of the targets' side
+//
+// Each iteration reads exactly one of the two, whatever is chosen for other blocks. (Algorithm 1 chooses for an interval;
+// with i pushing and j pulling it would apply arcs i → j twice and j → i never.)
+//
+// Cost: exact pages of the active lists, of the weights beside them, and of indexes that are not in memory.
+//
+// Threads: one, while no sweep runs.
+#pragma once
+
+#include <random>
+#include <span>
+#include <vector>
+
+#include "adapters/hybrid/block_sweep.h"
+#include "adapters/hybrid/device_model.h"
+#include "adapters/hybrid/frontier.h"
+
+namespace graphlane::hybrid {
+
+// kRandom is for tests: any choice gives the same result.
+enum class Model { kHybrid, kPush, kPull, kRandom };
+
+// The way of values: along out-arcs (forward), or against them.
+struct Flow {
+  DualSide sources = DualSide::kOut;  // its lists are those of sources
+  DualSide targets = DualSide::kIn;   // its lists are those of targets
+};
+inline constexpr Flow kForward{DualSide::kOut, DualSide::kIn};
+inline constexpr Flow kBackward{DualSide::kIn, DualSide::kOut};
+
+// A chunk's tag.
+enum ChunkTag : uint32_t { kPushChunk = 0, kPullChunk = 1 };
+
+struct PlanReport {
+  uint64_t pushed = 0;  // blocks
+  uint64_t pulled = 0;
+  ReadCost cost;
+  double seconds = 0;   // predicted
+};
+
+class Planner {
+ public:
+  Planner(DualGraph& graph, WorkerPool& pool, const DeviceModel& device, Model model)
+      : graph_(graph), pool_(pool), device_(device), model_(model) {}
+
+  // Adds to the plan what the active vertices of these intervals need along the flows.
+  Outcome<void> add_active(std::span<const uint32_t> intervals, std::span<const Flow> flows, const Frontier& frontier,
+                           SweepPlan& plan);
+  // Adds all arcs into the interval of targets, as a group of this number, with a step for each block.
+  Outcome<void> add_all_into(uint32_t targets, const Flow& flow, SweepPlan& plan);
+
+  PlanReport take_report() { return std::exchange(report_, {}); }
+  Model model() const { return model_; }
+
+ private:
+  struct Choice {
+    Flow flow;
+    uint32_t source = 0;  // intervals
+    uint32_t target = 0;
+    bool pushes = false;
+    bool is_known = false;  // whether it pushes
+    BlockIndexPtr index = {};  // of what is read
+    ReadCost cost = {};
+  };
+  BlockId push_block(const Choice& c) const { return {c.flow.sources, c.source, c.target}; }
+  BlockId pull_block(const Choice& c) const { return {c.flow.targets, c.target, c.source}; }
+  const DualBlock& about(const BlockId& block) const { return graph_.dual().block(block.side, block.own, block.other); }
+
+  void guess(Choice& choice, const Frontier& frontier);
+  void decide(Choice& choice, const Frontier& frontier, SweepPlan& plan);
+  Outcome<void> load_for(std::span<Choice> choices, bool pushes);
+  ReadCost range_cost(const BlockId& block) const;
+  // Appends the items of the active vertices; false: it costs more seconds than `limit`.
+  bool add_active_items(const Choice& choice, const Frontier& frontier, double limit, SweepPlan& plan, ReadCost& cost) const;
+  void add_report(const Choice& choice);
+  bool coin() { return (random_() & 1) != 0; }
+
+  DualGraph& graph_;
+  WorkerPool& pool_;
+  const DeviceModel device_;
+  const Model model_;
+  std::mt19937 random_{7};
+  PlanReport report_;
+};
+
+}  // namespace graphlane::hybrid

@@ -1,0 +1,299 @@
+#include "graphfmt/dual/dual_build.h"
+
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "graphfmt/arc_sort.h"
+#include "graphfmt/dual/dual_row.h"
+#include "graphfmt/lists/lists_build.h"
+#include "graphfmt/output/out_file.h"
+#include "graphfmt/piece_checksums.h"
+#include "graphfmt/sort/line.h"
+#include "graphfmt/staging.h"
+
+namespace graphlane {
+namespace {
+
+// A file that is written from its begin to its end.
+class DualFile {
+ public:
+  Outcome<void> open(const std::string& path) {
+    auto file = OutFile::create(path);
+    if (!file) return file.error();
+    file_ = std::move(*file);
+    return {};
+  }
+  Outcome<void> append(const void* data, size_t length_bytes) {
+    checksums_.append(data, length_bytes);
+    return file_.write(data, length_bytes, std::exchange(size_bytes_, size_bytes_ + length_bytes));
+  }
+  Outcome<void> close() { return file_.close(); }
+
+  uint64_t size_bytes() const { return size_bytes_; }
+  const PieceChecksums& checksums() const { return checksums_; }
+
+ private:
+  OutFile file_;
+  uint64_t size_bytes_ = 0;
+  PieceChecksums checksums_{kChecksumPieceBytes};
+};
+
+// The files of one side. A batch's `lengths` hold what prepare() leaves for take(): for each vertex how many blocks
+// its list is in; and of each of those the block, the neighbours and the bytes.
+class DualWriter : public ListSink {
+ public:
+  DualWriter(const std::string& dir, DualSide side, CodecKind codec, size_t weight_bytes, const DualGeometry& geometry,
+             uint64_t row_bytes)
+      : dir_(dir),
+        side_(side),
+        codec_(ListCodec::of(codec)),
+        weight_bytes_(weight_bytes),
+        geometry_(geometry),
+        row_(dual_index_shape(codec, weight_bytes > 0), geometry.partitions(), dir + "/row", row_bytes) {}
+
+  Outcome<void> open() {
+    if (auto opened = blocks_.open(dir_ + "/" + dual_file_name(side_, DualPart::kBlocks)); !opened) return opened;
+    if (weight_bytes_ == 0) return {};
+    return weights_.open(dir_ + "/" + dual_file_name(side_, DualPart::kWeights));
+  }
+
+  Outcome<void> prepare(ListBatch& batch) override {
+    // The bound of each list may be a byte more than that of all together.
+    const size_t lists_max = std::min(batch.neighbours.size(), batch.vertices.size() * geometry_.partitions());
+    if (auto grown = batch.encoded.reserve(codec_.bytes_max(batch.neighbours.size()) + lists_max); !grown) return grown;
+    batch.lengths.clear();
+    uint8_t* to = batch.encoded.as<uint8_t>();
+    batch.tally = 0;
+    for (size_t i = 0; i < batch.vertices.size(); ++i) {
+      uint32_t* at = batch.neighbours.data() + batch.starts[i];
+      uint32_t* const end = batch.neighbours.data() + batch.starts[i + 1];
+      batch.tally += static_cast<uint64_t>(end - std::lower_bound(at, end, batch.vertices[i]));
+      const size_t count_at = batch.lengths.size();
+      batch.lengths.push_back(0);
+      while (at != end) {
+        const uint32_t other = geometry_.interval_of(*at);
+        const uint64_t other_end = geometry_.first(other + 1);
+        const auto first = static_cast<uint32_t>(geometry_.first(other));
+        uint32_t* const begin = at;
+        for (; at != end && *at < other_end; ++at) *at -= first;
+        const std::span<const uint32_t> list(begin, at);
+        const size_t length = codec_.encode(list, to);
+        to += length;
+        batch.lengths.insert(batch.lengths.end(), {other, list.size(), length});
+        ++batch.lengths[count_at];
+      }
+    }
+    return {};
+  }
+
+  Outcome<void> take(ListBatch& batch) override {
+    const uint64_t* about = batch.lengths.data();
+    const uint8_t* list = batch.encoded.as<uint8_t>();
+    const uint8_t* weights = batch.weights.data();
+    for (const uint32_t vertex : batch.vertices) {
+      if (const uint32_t own = geometry_.interval_of(vertex); own != own_) {
+        if (auto ended = end_rows(own); !ended) return ended;
+      }
+      const auto place = static_cast<uint32_t>(vertex - geometry_.first(own_));
+      for (uint64_t left = *about++; left > 0; --left, about += 3) {
+        const std::span<const uint8_t> list_bytes(list, about[2]);
+        const std::span<const uint8_t> weight_bytes(weights, about[1] * weight_bytes_);
+        row_.append(static_cast<uint32_t>(about[0]), place, about[1], list_bytes, weight_bytes);
+        list += list_bytes.size();
+        weights += weight_bytes.size();
+        arc_count_ += about[1];
+      }
+    }
+    single_count_ += batch.tally;
+    return row_.keep_limit();
+  }
+
+  // After the last batch: adds to the table, and to the header's files.
+  Outcome<void> finish(std::string& table, GraphHeader& header) {
+    if (auto ended = end_rows(geometry_.partitions()); !ended) return ended;
+    table.append(reinterpret_cast<const char*>(sizes_.data()), sizes_.size() * sizeof(DualBlockSizes));
+    for (const DualPart part : {DualPart::kBlocks, DualPart::kWeights}) {
+      if (part == DualPart::kWeights && weight_bytes_ == 0) break;
+      DualFile& file = part == DualPart::kBlocks ? blocks_ : weights_;
+      if (auto closed = file.close(); !closed) return closed;
+      const std::vector<uint32_t>& all = file.checksums().all();
+      table.append(reinterpret_cast<const char*>(all.data()), all.size() * sizeof(uint32_t));
+      table.append(all.size() % 2 * sizeof(uint32_t), '\0');
+      header.files.push_back({dual_file_name(side_, part), file.size_bytes(), file.checksums().checksum()});
+    }
+    return {};
+  }
+
+  uint64_t arc_count() const { return arc_count_; }
+  uint64_t lists_bytes() const { return lists_bytes_; }
+  uint64_t index_bytes() const { return index_bytes_; }
+  // Arcs with a neighbour that is not below the vertex: the edges, where each stands in both ends' lists.
+  uint64_t single_count() const { return single_count_; }
+
+ private:
+  // Writes the row, and empty ones up to `next`.
+  Outcome<void> end_rows(uint32_t next) {
+    for (uint32_t other = 0; other < geometry_.partitions(); ++other) {
+      if (auto ended = end_block(row_.block(other)); !ended) return ended;
+    }
+    row_.clear();
+    sizes_.resize(uint64_t{next} * geometry_.partitions());
+    own_ = next;
+    return {};
+  }
+
+  Outcome<void> end_block(DualRow::Block& block) {
+    const auto to_blocks = [&](const void* data, size_t length) { return blocks_.append(data, length); };
+    DualBlockSizes sizes{.index_bytes = 0, .lists_bytes = block.index.lists_bytes(), .arc_count = block.index.arc_count()};
+    if (sizes.arc_count > 0) {
+      block.index.finish(geometry_.size(own_));
+      sizes.index_bytes = block.index.size_bytes();
+      if (auto written = block.index.write(to_blocks); !written) return written;
+      if (auto written = block.lists.drain(row_.spill_file(), to_blocks); !written) return written;
+      const uint64_t zeros = 0;
+      if (auto written = to_blocks(&zeros, round_up(sizes.lists_bytes, 8) - sizes.lists_bytes); !written) return written;
+      const auto to_weights = [&](const void* data, size_t length) { return weights_.append(data, length); };
+      if (weight_bytes_ > 0) {
+        if (auto written = block.weights.drain(row_.spill_file(), to_weights); !written) return written;
+      }
+    }
+    index_bytes_ += sizes.index_bytes;
+    lists_bytes_ += sizes.lists_bytes;
+    sizes_.push_back(sizes);
+    return {};
+  }
+
+  const std::string dir_;
+  const DualSide side_;
+  const ListCodec& codec_;
+  const size_t weight_bytes_;
+  const DualGeometry geometry_;
+  // take() only: one thread at a time.
+  DualFile blocks_;
+  DualFile weights_;
+  DualRow row_;
+  uint32_t own_ = 0;
+  std::vector<DualBlockSizes> sizes_;
+  uint64_t arc_count_ = 0;
+  uint64_t single_count_ = 0;
+  uint64_t lists_bytes_ = 0;
+  uint64_t index_bytes_ = 0;
+};
+
+class DualBuilder {
+ public:
+  DualBuilder(const DualOptions& options, Staging staging) : options_(options), staging_(std::move(staging)) {}
+
+  Outcome<DualSummary> run() {
+    auto sorter = ArcSorter::create({.spill_path = staging_.path() + "/spill",
+                                     .label = "write " + options_.output,
+                                     .is_weighted = options_.input.weighted,
+                                     .weight_type = options_.input.weight_type,
+                                     .by_target = !options_.input.undirected,
+                                     .is_simple = options_.input.simple,
+                                     .memory_budget_bytes = options_.input.memory_budget_bytes,
+                                     .threads = options_.input.threads,
+                                     .run_edges = options_.run_edges});
+    if (!sorter) return sorter.error();
+    EdgeListOptions input = options_.input;
+    input.memory_budget_bytes = (*sorter)->reader_bytes();
+    input.threads = (*sorter)->threads();
+    input.simple = false;  // the sorter sees to it
+    auto read = read_edges(input, **sorter);
+    if (!read) return read.error();
+    if (auto finished = (*sorter)->finish(); !finished) return finished.error();
+    header_ = {.kind = GraphKind::kDual,
+               .is_directed = !options_.input.undirected,
+               .codec = options_.codec,
+               .weight = weight_kind(input.weighted, input.weight_type),
+               .partitions = options_.partitions,
+               .vertex_count = read->vertex_count,
+               .files = {}};
+    if (header_.partitions == 0) {
+      header_.partitions = dual_partitions(read->vertex_count, read->edge_count, options_.input.memory_budget_bytes);
+    }
+    if (auto done = write_side(**sorter, DualSide::kOut); !done) return done.error();
+    if (header_.is_directed) {
+      if (auto done = write_side(**sorter, DualSide::kIn); !done) return done.error();
+    }
+    summary_.notes = std::move(read->notes);
+    summary_.vertex_count = header_.vertex_count;
+    summary_.arc_count = header_.arc_count;
+    summary_.edge_count = header_.edge_count;
+    summary_.partitions = header_.partitions;
+    summary_.spilled_bytes = (*sorter)->spilled_bytes();
+    sorter->reset();  // with its spill file
+    return commit();
+  }
+
+ private:
+  Outcome<void> write_side(ArcSorter& sorter, DualSide side) {
+    DualWriter writer(staging_.path(), side, options_.codec, weight_bytes(header_.weight),
+                      {header_.vertex_count, header_.partitions}, options_.input.memory_budget_bytes / 8);
+    if (auto opened = writer.open(); !opened) return opened;
+    const ArcOrder order = side == DualSide::kOut ? ArcOrder::kBySource : ArcOrder::kByTarget;
+    if (auto merged = sorter.merge(order, writer); !merged) return merged;
+    if (auto finished = writer.finish(table_, header_); !finished) return finished;
+    header_.arc_count = writer.arc_count();
+    header_.edge_count = header_.is_directed ? writer.arc_count() : writer.single_count();
+    summary_.lists_bytes += writer.lists_bytes();
+    summary_.index_bytes += writer.index_bytes();
+    return {};
+  }
+
+  Outcome<void> write_file(const std::string& name, const void* data, size_t size) {
+    auto file = OutFile::create(staging_.path() + "/" + name);
+    if (!file) return file.error();
+    if (auto done = file->write(data, size, 0); !done) return done;
+    return file->close();
+  }
+
+  Outcome<DualSummary> commit() {
+    header_.files.push_back({kDualTableFile, table_.size(), crc32c_extend(0, table_.data(), table_.size())});
+    if (auto done = write_file(kDualTableFile, table_.data(), table_.size()); !done) return done.error();
+    const auto bytes = encode_header(header_);
+    if (auto done = write_file(kGraphHeaderFile, bytes.data(), bytes.size()); !done) return done.error();
+    summary_.output_bytes = bytes.size();
+    for (const GraphHeader::File& one : header_.files) summary_.output_bytes += one.size_bytes;
+    if (options_.overwrite) {  // what has come meanwhile, too
+      if (auto may = may_become_stored_graph(options_.output); !may) return may.error();
+    }
+    if (auto committed = staging_.commit(); !committed) return committed.error();
+    return summary_;
+  }
+
+  const DualOptions& options_;
+  Staging staging_;
+  GraphHeader header_;
+  std::string table_;
+  DualSummary summary_;
+};
+
+}  // namespace
+
+uint32_t dual_partitions(uint64_t vertex_count, uint64_t arc_count, uint64_t budget_bytes) {
+  constexpr uint64_t kValueBytes = 16;  // of a vertex, both copies
+  constexpr uint64_t kSmall = 65536;
+  const auto quarter = static_cast<double>(std::max<uint64_t>(budget_bytes / 4, 1));
+  const double for_values = 2.0 * kValueBytes * static_cast<double>(vertex_count) / quarter;
+  const double for_lists = std::sqrt(sizeof(uint32_t) * static_cast<double>(arc_count) / quarter);
+  const double least = vertex_count > kSmall ? 4 : 1;
+  return static_cast<uint32_t>(std::clamp<double>(std::ceil(for_values + for_lists), least, kDualPartitionsMax));
+}
+
+Outcome<DualSummary> build_dual(const DualOptions& options) {
+  return or_no_memory([&]() -> Outcome<DualSummary> {
+    if (options.partitions > kDualPartitionsMax) {
+      return make_error(EINVAL, "{} intervals: at most {}", options.partitions, kDualPartitionsMax);
+    }
+    if (options.overwrite) {
+      if (auto may = may_become_stored_graph(options.output); !may) return may.error();
+    }
+    auto staging = Staging::create(options.output, Staging::Kind::kDirectory, options.overwrite);
+    if (!staging) return staging.error();
+    return DualBuilder(options, std::move(*staging)).run();
+  });
+}
+
+}  // namespace graphlane
