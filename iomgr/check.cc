@@ -17,14 +17,13 @@
 #include "iomgr/parts.h"
 #include "iomgr/stub_copies.h"
 #include "iomgr/stub_lock.h"
+#include "iomgr/sum/scrub.h"
 #include "iomgr/tree.h"
 #include "iomgr/volume/part_record_io.h"
 #include "iomgr/volume_files.h"
 
 namespace graphlane {
 namespace {
-
-constexpr uint64_t kScrubChunk = 4u << 20;
 
 // A striped file that has been found, by its first name.
 struct Found {
@@ -436,36 +435,15 @@ class Check {
     Mutex mu;
     at_once(volume_.device_count(), [&](uint32_t d) {
       for (const auto& [id, found] : found_) {
-        const Outcome<void> good = scrub_part(found, d, &progress);
+        if (!check_interrupt()) return;
+        const PartScrub part = scrub_part(volume_, {.shown = found.shown, .layout = found.layout}, d, &progress);
         MutexLock lock(mu);
-        if (!good) problem("{}", good.error().text);
+        report_.problems.insert(report_.problems.end(), part.problems.begin(), part.problems.end());
+        report_.scrubbed.verified += part.blocks.verified;
+        report_.scrubbed.unverified += part.blocks.unverified;
+        report_.scrubbed.failed += part.blocks.failed;
       }
     });
-  }
-
-  Outcome<void> scrub_part(const Found& found, uint32_t d, Progress* progress) const {
-    const std::string path = volume_.part_path(d, found.layout.file_id);
-    const Fd part = open_regular(root_fd(d), PartName(found.layout.file_id).c_str(), O_RDONLY);
-    if (!part) return {};  // told above, or removed meanwhile
-    // What is in memory says nothing of the device.
-    (void)::fdatasync(part.get());
-    (void)::posix_fadvise(part.get(), 0, 0, POSIX_FADV_DONTNEED);
-    std::vector<char> buffer(kScrubChunk);
-    for (uint64_t offset = 0;;) {
-      if (Outcome<void> go_on = check_interrupt(); !go_on) return {};
-      const Result<size_t> got = pread_full(part.get(), buffer.data(), buffer.size(), offset);
-      if (!got) {
-        return make_error(got.error().code, "{}: part {}: cannot read between {} and {}: {}",
-                          found.shown, path, offset, offset + buffer.size(),
-                          std::strerror(got.error().code));
-      }
-      progress->add(*got);
-      // What was read once does not push others out of the page cache.
-      (void)::posix_fadvise(part.get(), static_cast<off_t>(offset), static_cast<off_t>(*got),
-                            POSIX_FADV_DONTNEED);
-      if (*got < buffer.size()) return {};
-      offset += *got;
-    }
   }
 
   const Volume& volume_;

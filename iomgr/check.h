@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "iomgr/orphans.h"
+#include "iomgr/sum/verify.h"
 #include "iomgr/volume.h"
 
 namespace graphlane {
@@ -30,6 +31,7 @@ struct CheckReport {
   std::vector<std::string> problems;  // one line each, naming the culprit
   std::vector<std::string> repaired;  // what `repair` mended, one line each
   std::vector<std::string> open;      // files that were not closed, and whole: one line each
+  SumCounts scrubbed;                 // blocks of the striped files, if `scrub`
   std::vector<Orphan> orphans;        // those that remain
   // Why no orphan may be deleted: a stub that could not be read, or a folder, may name it. Empty: they may.
   std::string orphans_kept;
@@ -42,7 +44,7 @@ struct CheckOptions {
   // touches another volume's parts, those that two stubs name, those that the stub's owner does
   // not own, or a file that is damaged.
   bool repair = false;
-  bool scrub = false;  // also read every byte of every part, from its device
+  bool scrub = false;  // also read every byte of every part, from its device, and compare the checksums
   // Orphans to be deleted, if they still are orphans.
   std::set<std::array<uint8_t, 16>> delete_orphans = {};
 };

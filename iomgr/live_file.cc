@@ -21,7 +21,7 @@ namespace {
 constexpr auto kOutsidePatience = std::chrono::seconds(5);
 
 // Gives the part the stub's owner and mode, if it has not got them.
-Result<void> give_access(int stub_fd, const struct stat& stub, int part_fd, const PartOf& record) {
+Result<void> share_with(int stub_fd, const struct stat& stub, int part_fd, const PartOf& record) {
   struct stat part;
   if (::fstat(part_fd, &part) != 0) return last_errno();
   const bool is_its_owners = part.st_uid == stub.st_uid && part.st_gid == stub.st_gid;
@@ -100,6 +100,9 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
   live->file_->set_size(now.logical_size);
   if (now.state == FileState::kOpen) {
     MutexLock held(live->mu_);
+    if (Result<void> forgotten = live->forget_sums(); !forgotten) {
+      return os_error(forgotten.error().code, std::string(name), "cannot be taken over from a dead writer");
+    }
     if (Result<void> lowered = live->lower_to(now.logical_size, /*durably=*/true); !lowered) {
       return os_error(lowered.error().code, std::string(name), "cannot be taken over from a dead writer");
     }
@@ -190,7 +193,13 @@ void LiveFile::set_smaller_size(uint64_t size) {
   while (in_place_count_ > 0) in_place_ended_.wait(in_place_mu_);
 }
 
+Result<void> LiveFile::forget_sums() {
+  std::call_once(sums_forgotten_, [this] { sums_error_ = graphlane::forget_sums(writable_->parts_of()); });
+  return sums_error_ == 0 ? Result<void>() : Errno{sums_error_};
+}
+
 Result<void> LiveFile::Write::begin() {
+  if (Result<void> forgotten = file_.forget_sums(); !forgotten) return forgotten;
   in_place_ = file_.begin_in_place(range_);
   if (in_place_) return {};
   extends_.lock();
@@ -224,6 +233,7 @@ void LiveFile::wait_for_outside() {
 }
 
 Result<void> LiveFile::OutsideWrite::begin() {
+  if (Result<void> forgotten = file_.forget_sums(); !forgotten) return forgotten;
   MutexLock held(file_.mu_);
   const uint64_t size = file_.size();
   if (range_.end() > size) {
@@ -257,6 +267,7 @@ void LiveFile::OutsideWrite::end(uint64_t written_end) {
 }
 
 Result<void> LiveFile::resize(uint64_t size) {
+  if (Result<void> forgotten = forget_sums(); !forgotten) return forgotten;
   MutexLock held(mu_);
   wait_for_outside();
   const uint64_t before = file_->size();
@@ -308,6 +319,7 @@ void LiveFile::note_closed() {
 Result<void> LiveFile::allocate(int mode, ByteRange range) {
   constexpr int kPossible = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
   if ((mode & ~kPossible) != 0) return Errno{EOPNOTSUPP};
+  if (Result<void> forgotten = forget_sums(); !forgotten) return forgotten;
   MutexLock held(mu_);
   wait_for_outside();
   const StripeMap& map = file_->map();
@@ -411,7 +423,7 @@ Result<void> LiveFile::move_to(const StripedFile& to) {
   struct stat now;
   Result<void> moved = ::fstat(lock_fd, &now) == 0 ? Result<void>() : last_errno();
   for (uint32_t d = 0; d < to.parts().count() && moved; ++d) {
-    moved = give_access(lock_fd, now, to.parts().buffered(d),
+    moved = share_with(lock_fd, now, to.parts().buffered(d),
                         part_of(volume_.devices()[d].root_fd.get(), to.layout()));
   }
   if (moved) moved = say(to.layout());

@@ -147,6 +147,8 @@ class LiveFile {
   // Call it before the file becomes shorter, and before an older promise could count against it.
   Result<void> lower_to(uint64_t size, bool durably) REQUIRES(mu_);
   void wait_for_outside() REQUIRES(mu_);
+  // Call it before the parts change: checksums that are there go.
+  Result<void> forget_sums();
   int part_fd(uint32_t device_index) const { return writable_->parts().buffered(device_index); }
 
   // Constant after open().
@@ -171,6 +173,8 @@ class LiveFile {
   std::atomic<bool> is_open_;
   std::atomic<bool> is_new_;
   std::atomic<uint64_t> change_count_{0};
+  std::once_flag sums_forgotten_;
+  int sums_error_ = 0;
 };
 
 // Whether somebody holds a LiveFile of this stub. `stub_fd` is open for reading.

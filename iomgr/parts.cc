@@ -92,10 +92,13 @@ Outcome<NewParts> create_parts(const Volume& volume, const Layout& layout, std::
 
 // Writes the record before it sets the owner, because afterwards we may have no right to write.
 Outcome<void> bind_parts(const Volume& volume, std::span<const int> parts, const Layout& layout,
-                         int stub_fd, uint8_t flags, std::string_view name) {
+                         int stub_fd, uint8_t flags, std::string_view name,
+                         const std::function<void(PartRecord&)>& change) {
   for (uint32_t d = 0; d < parts.size(); ++d) {
     const PartOf part = part_of(volume.devices()[d].root_fd.get(), layout);
-    int error = write_part_record(parts[d], part, record_of(layout, d, flags));
+    PartRecord record = record_of(layout, d, flags);
+    if (change) change(record);
+    int error = write_part_record(parts[d], part, record);
     copy_access(stub_fd, parts[d]);
     if (error == 0) error = share_part_access(parts[d], part);
     if (error != 0) return part_error(volume, d, layout.file_id, error, "cannot say whose it is", name);
@@ -172,6 +175,7 @@ int UnsyncedParts::sync_device(uint32_t device_index, const File** failed) const
     *failed = &file;
     const PartOf part{.root_fd = root_fd, .volume = volume_.uuid(), .file_id = file.id};
     if (const int error = sync_part_record(file.parts[device_index].get(), part)) return error;
+    if (const int error = sync_part_sums(file.parts[device_index].get(), part)) return error;
     directories.emplace(PartDirectory(PartName{file.id}).c_str());
   }
   directories.emplace("parts");

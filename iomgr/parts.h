@@ -27,9 +27,10 @@ Outcome<NewParts> create_parts(const Volume& volume, const Layout& layout, std::
                                bool allocate);
 
 // Gives the parts the owner and mode of the stub, and the stub's identity and generation, with these flags
-// (PartRecord). Not durable yet.
+// (PartRecord), and what `change` adds to each record. Not durable yet.
 Outcome<void> bind_parts(const Volume& volume, std::span<const int> parts, const Layout& layout,
-                         int stub_fd, uint8_t flags, std::string_view name);
+                         int stub_fd, uint8_t flags, std::string_view name,
+                         const std::function<void(PartRecord&)>& change = {});
 
 // Rewrites the records of parts that are open for writing: `change` gets each as it is. Not durable yet.
 // An errno.

@@ -13,6 +13,7 @@
 #include "iomgr/orphans.h"
 #include "iomgr/parts.h"
 #include "iomgr/stub_lock.h"
+#include "iomgr/sum/sum_builder.h"
 #include "iomgr/tree.h"
 #include "iomgr/volume/part_record_io.h"
 #include "iomgr/volume_files.h"
@@ -102,6 +103,9 @@ class Job {
     auto opened = StripedFile::open_new(volume_, to_, place_.shown);
     if (!opened) return opened.error();
     new_file_ = std::move(*opened);
+    Outcome<SumBuilder> sums = SumBuilder::create(volume_, *new_file_);
+    if (!sums) return sums.error();
+    sums_.emplace(std::move(*sums));
     const StripedFile& old_file = *live_->file();
     WriteBehind write_behind(*new_file_);
     const BulkCopy copy{
@@ -116,7 +120,7 @@ class Job {
               Outcome<void> written = transfer_striped(volume_, *new_file_, IoOp::kWrite, range,
                                                        const_cast<char*>(buffer));
               write_behind.noticed(range);
-              return written;
+              return written ? sums_->add(range, buffer) : written;
             },
         .next_data =
             [&](uint64_t offset) {
@@ -125,7 +129,8 @@ class Job {
               return data.error().code == ENXIO ? to_.logical_size : offset;
             },
         .progress = progress_};
-    return graphlane::run(copy);
+    Outcome<void> copied = graphlane::run(copy);
+    return copied ? sums_->finish() : copied;
   }
 
   // Until here nothing has happened to the file.
@@ -133,7 +138,8 @@ class Job {
     // The parts say `making` until the stub names them: if we are killed before that, nothing is
     // lost with them.
     Outcome<void> bound = bind_parts(volume_, new_file_->parts().all_buffered(), to_, live_->stub_fd(),
-                                     PartRecord::kMaking, place_.shown);
+                                     PartRecord::kMaking, place_.shown,
+                                     [&](PartRecord& record) { sums_->note_in(record); });
     if (!bound) return bound;
     UnsyncedParts unsynced(volume_);
     if (Outcome<void> added = unsynced.add(*new_file_); !added) return added;
@@ -173,6 +179,7 @@ class Job {
   Layout from_, to_;
   std::shared_ptr<LiveFile> live_;
   std::shared_ptr<StripedFile> new_file_;
+  std::optional<SumBuilder> sums_;  // of new_file_
 };
 
 class Restripe {

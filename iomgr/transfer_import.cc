@@ -8,6 +8,7 @@
 #include "iomgr/bulk_copy.h"
 #include "iomgr/file_attributes.h"
 #include "iomgr/parts.h"
+#include "iomgr/sum/sum_builder.h"
 #include "iomgr/volume/part_record_io.h"
 #include "iomgr/transfer_common.h"
 #include "iomgr/volume_files.h"
@@ -245,6 +246,8 @@ class Import {
                               const Layout& layout, int stub_fd) {
     const auto file = StripedFile::open_new(volume_, layout, from.shown);
     if (!file) return file.error();
+    Outcome<SumBuilder> sums = SumBuilder::create(volume_, **file);
+    if (!sums) return sums.error();
     WriteBehind write_behind(**file);
     const BulkCopy copy{
         .size_bytes = layout.logical_size,
@@ -256,7 +259,7 @@ class Import {
               Outcome<void> written = transfer_striped(volume_, **file, IoOp::kWrite, range,
                                                        const_cast<char*>(buffer));
               write_behind.noticed(range);
-              return written;
+              return written ? sums->add(range, buffer) : written;
             },
         .next_data =
             [&](uint64_t offset) { return next_data_offset(fd, offset, layout.logical_size); },
@@ -264,9 +267,10 @@ class Import {
     if (Outcome<void> copied = graphlane::run(copy); !copied) return copied;
     if (Outcome<void> same = check_unchanged(fd, from, info); !same) return same;
     write_behind.finish();
+    if (Outcome<void> summed = sums->finish(); !summed) return summed;
     copy_attributes(fd, stub_fd);
     Outcome<void> bound = bind_parts(volume_, (*file)->parts().all_buffered(), layout, stub_fd,
-                                     /*flags=*/0, from.shown);
+                                     /*flags=*/0, from.shown, [&](PartRecord& record) { sums->note_in(record); });
     if (!bound) return bound;
     return unsynced_.add(**file);
   }

@@ -10,6 +10,7 @@
 #include "iomgr/base/reopen.h"
 #include "iomgr/memory_limit.h"
 #include "iomgr/stub_lock.h"
+#include "iomgr/volume/promises.h"
 #include "shim/foresight.h"
 #include "shim/gates.h"
 #include "shim/mapped_pages.h"
@@ -222,6 +223,13 @@ PartFiles* make_parts(OpenFile* file) {
   return new (part_storage[file->slot].bytes) PartFiles(internal_fd_floor(), protect);
 }
 
+// Before this process may change the parts: their checksums go. 0 or an errno.
+int forget_sums_of(const Located& located, const PartFiles& parts) {
+  const Layout& layout = located.layout;
+  return forget_sums({.parts = parts.all_buffered(), .roots = {}, .volume = layout.volume,
+                      .file_id = layout.file_id, .geometry = layout.geometry});
+}
+
 // A slot with one reference. Null: the file is foreign. Under the lock.
 OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, Fd stub) {
   OpenFile* file = take_slot();
@@ -244,6 +252,7 @@ OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, F
     if (held && may_write(access)) {
       const Result<void> mine = lock_to_change(held.get(), F_RDLCK);
       error = mine ? 0 : mine.error().code;  // EBUSY: a mount changes the file, or it is mapped
+      if (error == 0 && located.origin == Origin::kStub) error = forget_sums_of(located, *parts);
     }
     if (may_write(access) && error != 0) {
       located.origin = Origin::kDamaged;

@@ -41,6 +41,7 @@ struct PartRecord {
   static constexpr uint8_t kNew = 2;      // bound to a stub whose bytes were never synced
   static constexpr uint8_t kRemoved = 4;  // the stub's last name is about to go
   static constexpr uint8_t kSummed = 8;   // `sum` holds
+  static constexpr uint8_t kBlockSums = 16;  // there is a `.sum` with a checksum of each block (sum/sum_format.h)
 
   uint8_t flags = 0;
   uint32_t ordinal = 0;      // the device that the part belongs on
@@ -50,7 +51,7 @@ struct PartRecord {
   uint64_t synced_bytes = 0;  // D: the file's logical size when it was last synced
   uint64_t closed_bytes = 0;  // R: the file's logical size at the last close(2), within the boot of `boot_tag`
   uint32_t boot_tag = 0;     // boot_tag_now() at that time; 0: R is not set
-  uint32_t sum = 0;          // CRC-32C of a part of at most 64 KiB, if kSummed. Not written yet
+  uint32_t sum = 0;          // CRC-32C of a part of at most 64 KiB, if kSummed
 
   friend bool operator==(const PartRecord&, const PartRecord&) = default;
 };

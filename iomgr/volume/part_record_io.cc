@@ -94,10 +94,10 @@ int share_sum_access(int sum_fd, const struct stat& part) {
 }
 
 // Makes it for the part's owner if it is not there.
-Fd open_sum_to_write(const PartOf& part, int part_fd) {
-  Fd file = open_sum(part, part_fd, O_WRONLY);
+Fd open_sum_to_write(const PartOf& part, int part_fd, int flags = O_WRONLY) {
+  Fd file = open_sum(part, part_fd, flags);
   if (file || errno != ENOENT) return file;
-  file = Fd(open_below(part.root_fd, PartSumName(part.file_id).c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600));
+  file = Fd(open_below(part.root_fd, PartSumName(part.file_id).c_str(), flags | O_CREAT | O_EXCL, 0600));
   struct stat owner;
   if (file && (sys::fstat(part_fd, &owner) != 0 || share_sum_access(file.get(), owner) != 0)) return {};
   return file;
@@ -183,16 +183,21 @@ int sync_part_record(int part_fd, const PartOf& part) {
   if (::syscall(SYS_fsync, part_fd) != 0) return errno;
   uint8_t bytes[kPartRecordSize];
   const Result<size_t> got = get_record_attribute(part_fd, bytes, sizeof bytes);
-  if (got || !lacks_attributes(got.error().code)) return 0;
-  const Fd file = open_sum(part, part_fd, O_RDONLY);
+  return got || !lacks_attributes(got.error().code) ? 0 : sync_part_sums(part_fd, part);
+}
+
+int sync_part_sums(int part_fd, const PartOf& part) {
+  Fd file = open_sum(part, part_fd, O_RDONLY);
+  if (!file && errno == EACCES) file = open_sum(part, part_fd, O_WRONLY);
   if (!file) return errno == ENOENT ? 0 : errno;
   return ::syscall(SYS_fsync, file.get()) == 0 ? 0 : errno;
 }
 
+Fd open_part_sum(const PartOf& part, int part_fd, int flags) { return open_sum(part, part_fd, flags); }
+
+Fd create_part_sum(const PartOf& part, int part_fd) { return open_sum_to_write(part, part_fd, O_RDWR); }
+
 int share_part_access(int part_fd, const PartOf& part) {
-  uint8_t bytes[kPartRecordSize];
-  const Result<size_t> got = get_record_attribute(part_fd, bytes, sizeof bytes);
-  if (got || !lacks_attributes(got.error().code)) return 0;
   const Fd file(open_below(part.root_fd, PartSumName(part.file_id).c_str(), O_PATH));
   struct stat st;
   if (!file) return errno == ENOENT ? 0 : errno;

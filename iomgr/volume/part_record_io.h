@@ -13,6 +13,7 @@
 
 #include <cstdint>
 
+#include "iomgr/base/fd.h"
 #include "iomgr/base/result.h"
 #include "iomgr/base/uuid.h"
 #include "iomgr/volume/ownership.h"
@@ -61,6 +62,15 @@ int write_part_record(int part_fd, const PartOf& part, const PartRecord& record)
 
 // As fsync(2) of the part, and of the `.sum` if the record lies there. 0 or an errno.
 int sync_part_record(int part_fd, const PartOf& part);
+
+// As fsync(2) of the `.sum` beside the part, if there is one. 0 or an errno.
+int sync_part_sums(int part_fd, const PartOf& part);
+
+// The `.sum` beside the part: a regular file of the part's owner. `flags`: O_RDONLY, …. Else empty; errno: ENOENT,
+// EINVAL if it is another owner's, or as open_regular().
+Fd open_part_sum(const PartOf& part, int part_fd, int flags);
+// Opens it for reading and writing, and makes it if there is none.
+Fd create_part_sum(const PartOf& part, int part_fd);
 
 // Gives a `.sum`, if there is one, the owner and mode of its part. 0 or an errno.
 int share_part_access(int part_fd, const PartOf& part);

@@ -59,7 +59,7 @@ def replace(path, kind):
 
 
 def first_part(volume):
-    return min(part for device in volume.devices for part in device.glob("*/parts/*/*"))
+    return min(part for device in volume.devices for part in device.glob("*/parts/*/" + 32 * "?"))
 
 
 def ends(graphlane, *words, stdin=subprocess.DEVNULL):

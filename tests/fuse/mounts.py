@@ -31,7 +31,7 @@ def stats(at: Path) -> dict:
 
 
 def parts_of(volume) -> list[Path]:
-    return [path for device in volume.devices for path in device.glob("*/parts/*/*")]
+    return [path for device in volume.devices for path in device.glob("*/parts/*/" + 32 * "?")]
 
 
 def daemon_of(volume, at: Path) -> str:

@@ -224,7 +224,7 @@ TEST_F(RestripeTest, ARemovedFileLeavesNoParts) {
   create_volume();
   make("f", random_bytes(20'000'000));
   std::thread remover([&] {
-    while (part_count() < 6) ::usleep(100);  // its new ones are there
+    while (part_count() < 12) ::usleep(100);  // its new ones, and their checksums, are there
     std::filesystem::remove(in_volume("f"));
   });
   restripe(8192);

@@ -66,7 +66,7 @@ def content(graphlane, made, name: str) -> bytes:
 
 
 def part_count(made) -> int:
-    return sum(1 for device in made.devices for path in device.rglob("parts/*/*"))
+    return sum(1 for device in made.devices for path in device.rglob("parts/*/" + 32 * "?"))
 
 
 def settled(graphlane, made) -> None:
@@ -98,7 +98,7 @@ os.close(os.open("sub/yes.dat", os.O_CREAT | os.O_EXCL | os.O_RDONLY, 0o604))
     assert (made.path / "no.txt").stat().st_size == 0
     assert stat.S_IMODE((made.path / "yes.dat").stat().st_mode) == 0o640
     modes = {stat.S_IMODE(part.stat().st_mode) for device in made.devices
-             for part in device.rglob("parts/*/*")}
+             for part in device.rglob("parts/*/" + 32 * "?")}
     assert modes == {0o640, 0o600}, "the parts have their stubs' modes"
 
 
@@ -107,7 +107,7 @@ def test_short_files_spread_over_the_devices(preloaded, made):
 for n in range(60):
     open(f"{made.path}/{{n}}.dat", "wb").write(b"x" * 1000)
 """)
-    used = [sum(path.stat().st_size for path in device.rglob("parts/*/*")) for device in made.devices]
+    used = [sum(path.stat().st_size for path in device.rglob("parts/*/" + 32 * "?")) for device in made.devices]
     assert sum(used) == 60_000 and min(used) >= 3_000
 
 
@@ -576,7 +576,7 @@ def test_a_bound_is_lifted_when_what_it_has_cut_is_durable(preloaded, made, trac
 def test_who_waits_for_another_to_change_the_size_can_be_ended(graphlane, preloaded, made):
     """Whoever may read a file can hold the lock for ever."""
     preloaded(f"open({str(made.path / 'a.dat')!r}, 'w').write('x')")
-    part = sorted(made.devices[0].glob("*/parts/*/*"))[0]
+    part = sorted(made.devices[0].glob("*/parts/*/" + 32 * "?"))[0]
     with open(part, "rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         waits = subprocess.Popen([str(graphlane.program), "run", "--no-mount", "--", "truncate", "-s", "9",
@@ -659,7 +659,7 @@ if os.geteuid() == 0:
     os.chown(path, 1234, 2345)
 """)
     for device in made.devices:
-        (part,) = device.rglob("parts/*/*")
+        (part,) = device.rglob("parts/*/" + 32 * "?")
         assert stat.S_IMODE(part.stat().st_mode) == 0o640
         assert os.geteuid() != 0 or (part.stat().st_uid, part.stat().st_gid) == (1234, 2345)
 
@@ -788,7 +788,7 @@ fd = os.open({str(path)!r}, os.O_CREAT | os.O_EXCL | os.O_WRONLY, {mode})
 assert os.write(fd, b"content") == 7 and os.pwrite(fd, b"C", 0) == 1
 os.ftruncate(fd, 4)
 """)
-    modes = {stat.S_IMODE(part.stat().st_mode) for device in his.devices for part in device.rglob("parts/*/*")}
+    modes = {stat.S_IMODE(part.stat().st_mode) for device in his.devices for part in device.rglob("parts/*/" + 32 * "?")}
     assert modes == {mode} == {stat.S_IMODE(path.stat().st_mode)}
     assert content(graphlane, his, "a.dat") == b"Cont"
 
