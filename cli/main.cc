@@ -45,10 +45,29 @@ void name_command_of_mount8(std::vector<std::string>* words) {
   if (!words->empty() && words->front().starts_with('/')) words->insert(words->begin(), "mount");
 }
 
-// fsck(8) runs "fsck.fuse.graphlane [-a|-p|-y|-n] VOL", a link to this program.
-void name_command_of_fsck8(const char* program, std::vector<std::string>* words) {
-  const std::string_view name(program != nullptr ? program : "");
-  if (name.substr(name.rfind('/') + 1) == "fsck.fuse.graphlane") words->insert(words->begin(), "check");
+// For the type graphlane, mount(8) runs "mount.graphlane VOL MNT [-sfnv] [-t TYPE] [-o OPTIONS]", a link to this
+// program. Its -f asks for a trial, which opens nothing: `is_trial` becomes true.
+std::vector<std::string> words_of_mount8(const std::vector<std::string>& given, bool* is_trial) {
+  std::vector<std::string> words = {"mount"};
+  for (size_t i = 0; i < given.size(); ++i) {
+    const std::string& word = given[i];
+    if (word == "-t") {
+      ++i;
+    } else if (word.size() > 1 && word[0] == '-' && word.find_first_not_of("sfnv", 1) == std::string::npos) {
+      *is_trial = *is_trial || word.find('f') != std::string::npos;
+    } else {
+      words.push_back(word);
+    }
+  }
+  return words;
+}
+
+// fsck(8) runs "fsck.fuse.graphlane [-a|-p|-y|-n] VOL", a link to this program too.
+std::vector<std::string> words_by_name(const char* program, std::vector<std::string> words, bool* is_trial) {
+  std::string_view name(program != nullptr ? program : "");
+  name = name.substr(name.rfind('/') + 1);
+  if (name == "fsck.fuse.graphlane" || name == "fsck.graphlane") words.insert(words.begin(), "check");
+  return name == "mount.graphlane" ? words_of_mount8(words, is_trial) : words;
 }
 
 int parse_and_run(Parser& parser, std::vector<std::string> words) {
@@ -81,12 +100,13 @@ int main(int argc, char** argv) {
     for (const auto add : {add_create, add_import, add_export, add_ls, add_info, add_check, add_adopt, add_rm,
                            add_restripe, add_convert, add_gen, add_algo, add_run, add_explain, add_mount,
                            add_umount, add_serve, add_stat, add_advise,
-                           add_calibrate}) {
+                           add_calibrate, add_completion}) {
       add(parser);
     }
     std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
-    name_command_of_fsck8(argv[0], &words);
-    return parse_and_run(parser, std::move(words));
+    bool is_trial = false;
+    words = words_by_name(argv[0], std::move(words), &is_trial);
+    return is_trial ? kOk : parse_and_run(parser, std::move(words));
   } catch (const std::bad_alloc&) {
     complain("out of memory");
   } catch (const std::exception& error) {

@@ -38,6 +38,7 @@ Option* Option::in_range(double min, double max) {
 
 Option* Option::one_of(const std::vector<std::string>& words) {
   option_->check(CLI::IsMember(words));
+  choices_ = words;
   return this;
 }
 
@@ -232,6 +233,25 @@ std::string CommandLine::wrong_command(const std::vector<std::string>& words) co
   }
   return *word + ": no such command" + (nearest.empty() ? "" : "; did you mean " + nearest + "?");
 }
+
+CommandWords CommandLine::words_of(const Command& command) {
+  CommandWords words{.name = command.app_->get_name(), .description = command.app_->get_description()};
+  for (const CLI::Option* option : command.app_->get_options()) {
+    if (option->get_group().empty()) continue;  // hidden
+    CommandWords::Option one{.description = option->get_description(),
+                             .takes_value = option->get_items_expected_max() > 0};
+    for (const std::string& name : option->get_snames()) one.names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) one.names.push_back("--" + name);
+    for (const Option& ours : command.options_) {
+      if (ours.cli() == option) one.choices = ours.choices();
+    }
+    words.options.push_back(std::move(one));
+  }
+  for (const Command& below : command.commands_) words.commands.push_back(words_of(below));
+  return words;
+}
+
+CommandWords CommandLine::words() const { return words_of(root_); }
 
 CommandLine::Parsed CommandLine::parse(std::vector<std::string> words) {
   if (!words.empty() && words.front() == "help") {

@@ -31,6 +31,8 @@ namespace graphlane::cli {
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
+  const CLI::Option* cli() const { return option_; }
+  const std::vector<std::string>& choices() const { return choices_; }
 
   Option* required();
   Option* type_name(const std::string& name);  // what help shows: SIZE, N, DIR …
@@ -52,6 +54,7 @@ class Option {
   Option* in_integers(int64_t min, int64_t max);
 
   CLI::Option* const option_;
+  std::vector<std::string> choices_;
 };
 
 class Command {
@@ -100,6 +103,20 @@ class Command {
   std::deque<Command> commands_;
 };
 
+// What a shell completes: a command, its options and the commands below it.
+struct CommandWords {
+  struct Option {
+    std::vector<std::string> names = {};  // "-d", "--device"; none: an operand
+    std::string description;
+    bool takes_value = false;
+    std::vector<std::string> choices = {};  // of the value; none: anything, as a file name
+  };
+  std::string name;
+  std::string description;
+  std::vector<Option> options = {};  // without those that are hidden
+  std::vector<CommandWords> commands = {};
+};
+
 // The whole line.
 class CommandLine {
  public:
@@ -116,11 +133,14 @@ class CommandLine {
   };
   // `words`: without the program's own name.
   Parsed parse(std::vector<std::string> words);
+  CommandWords words() const;
 
  private:
   void split_at_dashes(std::vector<std::string>* words);
   // The reason why the first word is no command; "": it is one, or there is none.
   std::string wrong_command(const std::vector<std::string>& words) const;
+
+  static CommandWords words_of(const Command& command);
 
   const std::unique_ptr<CLI::App> app_;
   const std::string version_;
