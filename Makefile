@@ -174,7 +174,7 @@ test: deps ## build and run all tests (VARIANT=asan and so on; GRAPHLANE_TEST_DA
 	@GRAPHLANE_BUILD=$(CURDIR)/$(BUILD) exec build/venv/bin/python tests/run.py $(TESTFLAGS)
 
 .PHONY: tests
-tests: all $(TESTS) # what the tests run
+tests: all $(TESTS) $(if $(filter release,$(VARIANT)),python-package) # what the tests run
 
 check: ## run the tests as debug, asan and tsan builds
 	@$(MAKE) --no-print-directory test VARIANT=debug

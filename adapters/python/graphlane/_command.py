@@ -1,0 +1,136 @@
+"""Runs the `graphlane` command that lies in the package: its answer, its progress, its errors."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from graphlane._core import Error
+
+PROGRAM = Path(__file__).parent / "bin" / "graphlane"
+END_SECONDS_MAX = 20  # that an interrupted command may take to clean up
+
+
+def size(value: int | str) -> str:
+    """Bytes as a number, or a size as the command takes them: "1GiB", "64M"."""
+    return str(value) if isinstance(value, int) else value.replace("iB", "")
+
+
+def size_bytes(value: int | str) -> int:
+    """The same as a number."""
+    if isinstance(value, int):
+        return value
+    text = value.strip()
+    number = text.rstrip("KMGTiB")
+    unit = text[len(number):]
+    bases = {"": 1, "B": 1}
+    for power, letter in enumerate("KMGT", 1):
+        bases |= {letter: 1024**power, letter + "iB": 1024**power, letter + "B": 1000**power}
+    try:
+        return int(float(number) * bases[unit])
+    except (KeyError, ValueError):
+        raise ValueError(f"{value!r}: not a size such as '64M' or '1GiB'") from None
+
+
+def _shows_progress(progress: bool | None) -> bool:
+    """Unless told: on terminals and in notebooks."""
+    if progress is not None:
+        return progress
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+class _Messages(threading.Thread):
+    """Reads what the command says: progress goes to sys.stderr, the rest is kept for the error."""
+
+    def __init__(self, pipe: Any, shown: bool) -> None:
+        super().__init__(daemon=True)
+        self.pipe, self.shown, self.kept = pipe, shown, []
+        self.start()
+
+    def run(self) -> None:
+        on_terminal = sys.stderr.isatty()
+        printed = False
+        for line in self.pipe:
+            self.kept.append(line)
+            del self.kept[:-50]
+            if self.shown and not line.startswith("graphlane: "):
+                sys.stderr.write(f"\r\033[K{line.rstrip()}" if on_terminal else line)
+                sys.stderr.flush()
+                printed = True
+        if printed and on_terminal:
+            sys.stderr.write("\n")
+
+    def error(self) -> str:
+        lines = [line.removeprefix("graphlane: ").rstrip() for line in self.kept if line.startswith("graphlane: ")]
+        return lines[-1] if lines else "".join(self.kept).strip()
+
+
+def _stop(process: subprocess.Popen) -> None:
+    """As Ctrl-C on a terminal: the command removes what it has half made."""
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(END_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def run(*words: str | os.PathLike, feed: Callable[[Any], None] | None = None, progress: bool | None = None,
+        ok: Sequence[int] = (0,)) -> str:
+    """What the command prints. `feed` writes its input, to the file that it is given. Raises Error with the command's
+    own line; an exception of `feed`, and Ctrl-C, end the command."""
+    command = [str(PROGRAM), *(os.fspath(word) for word in words)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    messages = _Messages(_text(process.stderr), _shows_progress(progress))
+    output: list[bytes] = []
+    reader = threading.Thread(target=lambda: output.append(process.stdout.read()), daemon=True)
+    reader.start()
+    try:
+        if feed:
+            _feed(process, feed)
+        while process.poll() is None:  # short waits: Ctrl-C is seen between them
+            try:
+                process.wait(0.2)
+            except subprocess.TimeoutExpired:
+                continue
+    except BaseException:
+        _stop(process)
+        raise
+    finally:
+        reader.join()
+        messages.join()
+        process.stdout.close()
+        process.stderr.close()
+    if process.returncode not in ok:
+        error = Error(messages.error() or f"{words[0]}: ended with status {process.returncode}")
+        error.errno = 0
+        raise error
+    return output[0].decode()
+
+
+def _text(pipe: Any) -> Iterable[str]:
+    return (line.decode(errors="replace") for line in pipe)
+
+
+def _feed(process: subprocess.Popen, feed: Callable[[Any], None]) -> None:
+    """A command that has failed takes no more input; its own message says why."""
+    try:
+        with process.stdin:
+            feed(process.stdin)
+    except BrokenPipeError:
+        pass
+
+
+def run_json(*words: str | os.PathLike, **options: Any) -> Any:
+    return json.loads(run(*words, "--json", **options))
+
+
+def main() -> None:
+    """The command itself, under the name that the package installs."""
+    os.execv(PROGRAM, ["graphlane", *sys.argv[1:]])

@@ -1,0 +1,87 @@
+"""Graphs of the format `csr`: arrays of numpy, used where they lie."""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphlane import _files
+from graphlane._core import Error
+from graphlane._graph import Graph, Side
+
+
+class CsrGraph(Graph):
+    """indptr.npy, indices.npy and perhaps data.npy. In-neighbours are found by a transposed copy in memory."""
+
+    format = "csr"
+    directed = True
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._indptr = _files.npy(path, "indptr.npy")
+        self._indices = _files.npy(path, "indices.npy")
+        self._data = _files.npy(path, "data.npy") if (path / "data.npy").exists() else None
+        self._transposed: tuple[NDArray, NDArray, NDArray | None] | None = None
+        self.num_vertices, self.num_arcs = len(self._indptr) - 1, len(self._indices)
+        self.weight_type = "none" if self._data is None else weight_type(self._data.dtype)
+        if self.num_vertices < 0 or int(self._indptr[-1]) != self.num_arcs:
+            raise Error(f"{path}: indptr.npy ends with another number than indices.npy has")
+
+    @property
+    def indptr(self) -> NDArray:
+        return self._indptr
+
+    @property
+    def indices(self) -> NDArray:
+        return self._indices
+
+    def _arrays(self, side: int) -> tuple[NDArray, NDArray, NDArray | None]:
+        if side == 0:
+            return self._indptr, self._indices, self._data
+        if self._transposed is None:
+            self._transposed = transpose(self._indptr, self._indices, self._data)
+        return self._transposed
+
+    def degrees(self, side: Side = "out") -> NDArray[np.uint64]:
+        if side == "in":
+            return np.bincount(self._indices, minlength=self.num_vertices).astype(np.uint64)
+        return np.diff(self._indptr).astype(np.uint64)
+
+    def _read(self, ids: NDArray[np.uint64], side: int, weights: bool) -> tuple[NDArray, ...]:
+        return gather(ids, *self._arrays(side), weights=weights, path=self.path)
+
+
+def weight_type(dtype: np.dtype) -> str:
+    return dtype.name if dtype.name in ("float32", "float64", "int64") else "float64"
+
+
+def gather(ids: NDArray[np.uint64], indptr: NDArray, indices: NDArray, data: NDArray | None, *, weights: bool,
+           path: Path, first: int = 0) -> tuple[NDArray, ...]:
+    """Lists out of a CSR whose row 0 is the vertex `first`."""
+    count = len(indptr) - 1
+    if len(ids) and (int(ids.min()) < first or int(ids.max()) >= first + count):
+        wrong = int(ids.max()) if int(ids.max()) >= first + count else int(ids.min())
+        raise IndexError(f"{path}: has no vertex {wrong}: its {first + count} vertices begin with 0")
+    rows = (ids - np.uint64(first)).astype(np.int64)
+    begins = np.asarray(indptr)[rows].astype(np.int64)
+    lengths = np.asarray(indptr)[rows + 1].astype(np.int64) - begins
+    offsets = np.zeros(len(ids) + 1, np.uint64)
+    np.cumsum(lengths, out=offsets[1:])
+    if len(rows) and np.all(np.diff(rows) == 1):  # consecutive: one slice
+        places: slice | NDArray = slice(int(begins[0]), int(begins[-1] + lengths[-1]))
+    else:
+        places = np.repeat(begins - offsets[:-1].astype(np.int64), lengths) + np.arange(int(offsets[-1]))
+    lists = np.asarray(indices[places]).astype(np.uint32)
+    if not weights:
+        return offsets, lists
+    values = np.ones(len(lists)) if data is None else np.asarray(data[places]).astype(np.float64)
+    return offsets, lists, values
+
+
+def transpose(indptr: NDArray, indices: NDArray, data: NDArray | None) -> tuple[NDArray, NDArray, NDArray | None]:
+    count = len(indptr) - 1
+    order = np.argsort(indices, kind="stable")
+    sources = np.repeat(np.arange(count, dtype=np.uint32), np.diff(indptr))[order]
+    offsets = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(indices, minlength=count), out=offsets[1:])
+    return offsets, sources, None if data is None else np.asarray(data)[order]

@@ -1,0 +1,296 @@
+// graphlane._core: stored graphs as Python reads them. The package wraps this; it checks and documents arguments.
+//
+// Numbers go straight into arrays of numpy. The interpreter's lock is free while lists are read, and Ctrl-C is looked
+// for between pieces of kPieceArcs neighbours.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+
+#include "adapters/graph/kit/list_reader.h"
+#include "adapters/python/src/page_graph.h"
+#include "graphfmt/graph_directory.h"
+
+namespace nb = nanobind;
+
+namespace graphlane::python {
+
+constexpr uint64_t kPieceArcs = 4 << 20;
+
+struct GraphFailed : std::exception {
+  explicit GraphFailed(Error failed) : error(std::move(failed)) {}
+  const char* what() const noexcept override { return error.text.c_str(); }
+  Error error;
+};
+
+template <class T>
+T value_of(Outcome<T>&& outcome) {
+  if (!outcome) throw GraphFailed(outcome.error());
+  return std::move(*outcome);
+}
+void check(const Outcome<void>& outcome) {
+  if (!outcome) throw GraphFailed(outcome.error());
+}
+
+// The bytes of an object with the buffer protocol, of one dimension and contiguous.
+class Bytes {
+ public:
+  Bytes(nb::handle object, bool writable, Py_ssize_t item_bytes) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, writable ? PyBUF_CONTIG : PyBUF_CONTIG_RO) != 0) throw nb::python_error();
+    if (view_.itemsize != item_bytes || view_.ndim > 1) {
+      PyBuffer_Release(&view_);
+      throw nb::type_error("an array of one dimension and another type is expected");
+    }
+  }
+  ~Bytes() { PyBuffer_Release(&view_); }
+  Bytes(const Bytes&) = delete;
+  Bytes& operator=(const Bytes&) = delete;
+  size_t count() const { return static_cast<size_t>(view_.len / view_.itemsize); }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(view_.buf);
+  }
+
+ private:
+  Py_buffer view_;
+};
+
+// numpy.empty and the types of its arrays, looked up once.
+struct Numpy {
+  nb::object empty, uint32, uint64, float64;
+  nb::object make(size_t count, const nb::object& type) const { return empty(count, type); }
+};
+Numpy* numpy = nullptr;
+
+EdgeSide edge_side(int side) { return side == 0 ? EdgeSide::kOut : EdgeSide::kIn; }
+
+// A graph of the format `lists`.
+class ListGraph {
+ public:
+  ListGraph(const std::string& path, uint64_t cache_bytes, bool in_memory, bool weights) {
+    nb::gil_scoped_release release;
+    graph_ = value_of(Graph::open(path, {.cache_bytes = cache_bytes, .in_memory = in_memory, .weights = weights}));
+    readers_ = std::make_unique<kit::ReaderPool>(*graph_);
+    has_weights_ = weights && graph_->is_weighted();
+  }
+
+  const Graph& graph() const { return *graph_; }
+  std::string codec() const { return std::string(name_of(graph_->header().codec)); }
+  std::string weight_type() const { return std::string(name_of(graph_->header().weight)); }
+
+  uint64_t degree(uint64_t vertex, int side) const {
+    check(kit::check_vertex(*graph_, vertex));
+    return graph_->degree(static_cast<VertexId>(vertex), edge_side(side));
+  }
+
+  // Of the vertices [first, first + count) into `into`, uint64.
+  void degrees(uint64_t first, nb::handle into, int side) const {
+    const Bytes to(into, true, sizeof(uint64_t));
+    if (first > graph_->vertex_count() || to.count() > graph_->vertex_count() - first) throw nb::index_error();
+    nb::gil_scoped_release release;
+    for (size_t i = 0; i < to.count(); ++i) {
+      to.as<uint64_t>()[i] = graph_->degree(static_cast<VertexId>(first + i), edge_side(side));
+    }
+  }
+
+  nb::object neighbors(uint64_t vertex, int side) {
+    const uint64_t offsets[2] = {0, degree(vertex, side)};
+    nb::object list = numpy->make(offsets[1], numpy->uint32);
+    if (offsets[1] == 0) return list;
+    const Bytes to(list, true, sizeof(uint32_t));
+    read_unlocked({.side = edge_side(side), .vertices = &vertex, .count = 1, .offsets = offsets, .neighbours = to.as<uint32_t>()});
+    return list;
+  }
+
+  // (offsets, neighbours), or with weights also those.
+  nb::tuple multi_neighbors(nb::handle ids, int side, bool weights) {
+    const Bytes vertices(ids, false, sizeof(uint64_t));
+    nb::object offsets = numpy->make(vertices.count() + 1, numpy->uint64);
+    const Bytes at(offsets, true, sizeof(uint64_t));
+    fill_offsets(vertices, side, at.as<uint64_t>());
+    const uint64_t total = at.as<uint64_t>()[vertices.count()];
+    nb::object list = numpy->make(total, numpy->uint32);
+    const Bytes to(list, true, sizeof(uint32_t));
+    if (!weights) {
+      read_pieces(vertices, at.as<uint64_t>(), side, to.as<uint32_t>(), nullptr);
+      return nb::make_tuple(offsets, list);
+    }
+    nb::object values = numpy->make(total, numpy->float64);
+    const Bytes values_to(values, true, sizeof(double));
+    if (has_weights_) {
+      read_pieces(vertices, at.as<uint64_t>(), side, to.as<uint32_t>(), values_to.as<double>());
+    } else {
+      read_pieces(vertices, at.as<uint64_t>(), side, to.as<uint32_t>(), nullptr);
+      std::fill_n(values_to.as<double>(), total, 1.0);
+    }
+    return nb::make_tuple(offsets, list, values);
+  }
+
+ private:
+  void fill_offsets(const Bytes& vertices, int side, uint64_t* offsets) const {
+    offsets[0] = 0;
+    for (size_t i = 0; i < vertices.count(); ++i) offsets[i + 1] = offsets[i] + degree(vertices.as<uint64_t>()[i], side);
+  }
+
+  void read_unlocked(const kit::ListReader::Wanted& wanted) {
+    nb::gil_scoped_release release;
+    check(readers_->read(wanted));
+  }
+
+  void read_pieces(const Bytes& vertices, const uint64_t* offsets, int side, uint32_t* list, double* weights) {
+    size_t first = 0;
+    while (first < vertices.count()) {
+      size_t end = first + 1;
+      while (end < vertices.count() && offsets[end + 1] - offsets[first] <= kPieceArcs) ++end;
+      read_unlocked({.side = edge_side(side),
+                     .vertices = vertices.as<uint64_t>() + first,
+                     .count = end - first,
+                     .offsets = offsets + first,
+                     .neighbours = list,
+                     .weights = weights});
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      first = end;
+    }
+  }
+
+  std::unique_ptr<Graph> graph_;
+  std::unique_ptr<kit::ReaderPool> readers_;  // destroyed first
+  bool has_weights_ = false;
+};
+
+// A graph of the format `pages`.
+class KeyedGraph {
+ public:
+  KeyedGraph(const std::string& path, uint64_t cache_bytes, bool in_memory) {
+    nb::gil_scoped_release release;
+    graph_ = value_of(PageGraph::open(path, cache_bytes, in_memory));
+  }
+  const GraphHeader& header() const { return graph_->header(); }
+
+  // Of all vertices into `into`, uint64.
+  void degrees(nb::handle into, int side) {
+    const Bytes to(into, true, sizeof(uint64_t));
+    if (to.count() != header().vertex_count) throw nb::index_error();
+    nb::gil_scoped_release release;
+    check(graph_->degrees(direction(side), {to.as<uint64_t>(), to.count()}));
+  }
+
+  nb::tuple multi_neighbors(nb::handle ids, int side, bool weights) {
+    const Bytes vertices(ids, false, sizeof(uint64_t));
+    PageGraph::Lists lists;
+    {
+      nb::gil_scoped_release release;
+      check(graph_->read(direction(side), {vertices.as<uint64_t>(), vertices.count()}, weights, lists));
+    }
+    nb::object offsets = array_of(lists.offsets, numpy->uint64), list = array_of(lists.neighbours, numpy->uint32);
+    if (!weights) return nb::make_tuple(offsets, list);
+    return nb::make_tuple(offsets, list, array_of(lists.weights, numpy->float64));
+  }
+
+ private:
+  static Direction direction(int side) { return side == 0 ? Direction::kOut : Direction::kIn; }
+  template <class T>
+  static nb::object array_of(const std::vector<T>& numbers, const nb::object& type) {
+    nb::object array = numpy->make(numbers.size(), type);
+    const Bytes to(array, true, sizeof(T));
+    std::copy(numbers.begin(), numbers.end(), to.as<T>());
+    return array;
+  }
+
+  std::unique_ptr<PageGraph> graph_;
+};
+
+// (size, stripe depth) of a graph's file; a depth of 0 is a plain file.
+nb::tuple look(const std::string& directory, const std::string& name) {
+  const GraphFile file = value_of(value_of(GraphDirectory::open(directory)).look(name));
+  return nb::make_tuple(file.size_bytes, file.stripe_depth_bytes);
+}
+
+// One file of a graph, plain or striped in a volume that is not mounted there.
+class FileReader {
+ public:
+  FileReader(const std::string& directory, const std::string& name)
+      : file_(value_of(value_of(GraphDirectory::open(directory)).open_file(name))) {}
+  uint64_t size() const { return file_.size_bytes(); }
+  // Fills `into` from the offset on.
+  void read(uint64_t offset, nb::handle into) const {
+    const Bytes to(into, true, 1);
+    nb::gil_scoped_release release;
+    check(file_.read({.offset = offset, .length_bytes = to.count()}, to.as<void>()));
+  }
+
+ private:
+  OpenGraphFile file_;
+};
+
+// "lists", "dual" or "pages".
+std::string stored_format(const std::string& path) { return std::string(name_of(value_of(read_graph_header(path)).kind)); }
+
+// Errors: IndexError for what is no vertex, MemoryError, or graphlane.Error with `errno`.
+void translate(const std::exception_ptr& thrown, void* error_class) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const GraphFailed& failed) {
+    PyObject* kind = static_cast<PyObject*>(error_class);
+    if (failed.error.code == ERANGE) kind = PyExc_IndexError;
+    if (failed.error.code == ENOMEM) kind = PyExc_MemoryError;
+    PyObject* const error = PyObject_CallFunction(kind, "s", failed.what());
+    if (error == nullptr) return;
+    if (kind == error_class) {
+      const nb::object code = nb::int_(failed.error.code);
+      PyObject_SetAttrString(error, "errno", code.ptr());
+    }
+    PyErr_SetObject(kind, error);
+    Py_DECREF(error);
+  }
+}
+
+}  // namespace graphlane::python
+
+NB_MODULE(_core, m) {
+  using namespace graphlane;
+  using namespace graphlane::python;
+
+  const nb::module_ np = nb::module_::import_("numpy");
+  const auto type = [&](const char* name) { return np.attr("dtype")(name); };
+  numpy = new Numpy{np.attr("empty"), type("uint32"), type("uint64"), type("float64")};
+
+  PyObject* const error = PyErr_NewExceptionWithDoc(
+      "graphlane.Error", "A graph, a file or a device that cannot be used, in one line. `errno` says what kind.",
+      PyExc_RuntimeError, nullptr);
+  if (error == nullptr) throw nb::python_error();
+  m.attr("Error") = nb::handle(error);
+  nb::register_exception_translator(translate, error);
+
+  nb::class_<ListGraph>(m, "ListGraph")
+      .def(nb::init<const std::string&, uint64_t, bool, bool>(), nb::arg("path"), nb::arg("cache_bytes"),
+           nb::arg("in_memory"), nb::arg("weights"))
+      .def_prop_ro("num_vertices", [](const ListGraph& g) { return g.graph().vertex_count(); })
+      .def_prop_ro("num_arcs", [](const ListGraph& g) { return g.graph().arc_count(); })
+      .def_prop_ro("num_edges", [](const ListGraph& g) { return g.graph().header().edge_count; })
+      .def_prop_ro("directed", [](const ListGraph& g) { return g.graph().is_directed(); })
+      .def_prop_ro("codec", &ListGraph::codec)
+      .def_prop_ro("weight_type", &ListGraph::weight_type)
+      .def("degree", &ListGraph::degree, nb::arg("vertex"), nb::arg("side"))
+      .def("degrees", &ListGraph::degrees, nb::arg("first"), nb::arg("into"), nb::arg("side"))
+      .def("neighbors", &ListGraph::neighbors, nb::arg("vertex"), nb::arg("side"))
+      .def("multi_neighbors", &ListGraph::multi_neighbors, nb::arg("ids"), nb::arg("side"), nb::arg("weights"));
+
+  nb::class_<KeyedGraph>(m, "KeyedGraph")
+      .def(nb::init<const std::string&, uint64_t, bool>(), nb::arg("path"), nb::arg("cache_bytes"), nb::arg("in_memory"))
+      .def_prop_ro("num_vertices", [](const KeyedGraph& g) { return g.header().vertex_count; })
+      .def_prop_ro("num_arcs", [](const KeyedGraph& g) { return g.header().arc_count; })
+      .def_prop_ro("directed", [](const KeyedGraph& g) { return g.header().is_directed; })
+      .def_prop_ro("weight_type", [](const KeyedGraph& g) { return std::string(name_of(g.header().weight)); })
+      .def("degrees", &KeyedGraph::degrees, nb::arg("into"), nb::arg("side"))
+      .def("multi_neighbors", &KeyedGraph::multi_neighbors, nb::arg("ids"), nb::arg("side"), nb::arg("weights"));
+
+  nb::class_<FileReader>(m, "FileReader")
+      .def(nb::init<const std::string&, const std::string&>(), nb::arg("directory"), nb::arg("name"))
+      .def_prop_ro("size", &FileReader::size)
+      .def("read", &FileReader::read, nb::arg("offset"), nb::arg("into"));
+  m.def("look", &look, nb::arg("directory"), nb::arg("name"));
+  m.def("stored_format", &stored_format, nb::arg("path"));
+}
