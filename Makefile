@@ -12,14 +12,16 @@
 # the time: most of it goes into headers. So a name in an anonymous namespace must be unique within its
 # folder. UNITY=0 compiles each source by itself, for who edits.
 
-VERSION := 0.1.0
+VERSION := 0.2.0
 VARIANT ?= release
 UNITY ?= 1
 PREFIX ?= /usr/local
 DESTDIR ?=
-by_files := $(if $(filter 0,$(UNITY)),-by-files)
-BUILD := build/$(VARIANT)$(by_files)
-PLAIN := build/plain$(by_files)
+# PORTABLE=1 links statically what differs between distributions; `make deb` does so.
+PORTABLE ?=
+suffix := $(if $(filter 0,$(UNITY)),-by-files)$(if $(PORTABLE),-portable)
+BUILD := build/$(VARIANT)$(suffix)
+PLAIN := build/plain$(suffix)
 CXX ?= g++
 CC ?= gcc
 AR ?= ar
@@ -67,13 +69,19 @@ endif
 
 # Also with those that the user gives on make's command line.
 WARN := -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wpointer-arith -Wcast-qual
-override CPPFLAGS += -I. -DGRAPHLANE_VERSION='"$(VERSION)"' -D_FILE_OFFSET_BITS=64
+override CPPFLAGS += $(if $(PORTABLE),-DFMT_HEADER_ONLY) -I. -DGRAPHLANE_VERSION='"$(VERSION)"' -D_FILE_OFFSET_BITS=64
 override CXXFLAGS += -std=c++20 -pthread $(WARN) $(OPTIMIZE)
 override LDFLAGS += -pthread $(filter -fsanitize=%,$(OPTIMIZE))
 
 # What the linker is asked for, by the name of the package that brings it.
 pkg = $(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null)
 pkg_cflags = $(shell $(PKG_CONFIG) --cflags $(1) 2>/dev/null)
+
+# The libraries whose names differ between distributions.
+fmt_libs := $(if $(PORTABLE),,-lfmt)
+uring_libs := $(if $(PORTABLE),-l:liburing.a,-luring)
+fuse_libs := $(if $(PORTABLE),-l:libfuse3.a -ldl -lrt,$(call pkg,fuse3))
+elf_libs := $(if $(PORTABLE),-l:libelf.a -lz,$(call pkg,libelf))
 
 .DEFAULT_GOAL := all
 PROGRAMS :=
@@ -161,7 +169,7 @@ $(PLAIN)/unity/%.o: $(PLAIN)/unity/%.cc
 # `make test` and `make demo` build on all cores, unless -j says otherwise.
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOB_COUNT))
 
-.PHONY: all deps test check conformance demo install uninstall clean help
+.PHONY: all deps test check conformance demo deb install uninstall clean help
 
 all: $(PROGRAMS) $(SHIM) $(SHARE_LIBRARIES) $(GRAPH_LIBRARIES) $(ENGINES) ## build everything that is installed (the default)
 	@: # quiet when there is nothing to do
@@ -204,20 +212,39 @@ strip --strip-unneeded $(DESTDIR)$(3)
 $(if $(DEBUG_INFO),objcopy --add-gnu-debuglink=$(DESTDIR)$(3).debug $(DESTDIR)$(3))
 endef
 
+COMPLETIONS := share/bash-completion/completions/graphlane share/zsh/site-functions/_graphlane \
+  share/fish/vendor_completions.d/graphlane.fish
+shell_of = $(word 2,$(subst /, ,$(subst -completion,,$(1))))
+
 install: all install-share install-gridgraph install-graphchi install-graph ## install into $(DESTDIR)$(PREFIX); DEBUG_INFO=1 for gdb
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/graphlane $(DESTDIR)$(PREFIX)/share/man/man1
 	$(call install_binary,755,$(BUILD)/bin/graphlane,$(PREFIX)/bin/graphlane)
 	install -d $(DESTDIR)$(PREFIX)/sbin
 	ln -sf ../bin/graphlane $(DESTDIR)$(PREFIX)/sbin/fsck.fuse.graphlane
 	$(call install_binary,755,$(SHIM),$(PREFIX)/lib/graphlane/libgraphlane.so)
+	ln -sf ../bin/graphlane $(DESTDIR)$(PREFIX)/sbin/mount.graphlane
 	install -m 644 cli/graphlane.1 $(DESTDIR)$(PREFIX)/share/man/man1/graphlane.1
+	for engine in grid_engine shard_engine; do \
+	  install -m 755 $(BUILD)/engines/$$engine $(DESTDIR)$(PREFIX)/lib/graphlane && \
+	  strip --strip-unneeded $(DESTDIR)$(PREFIX)/lib/graphlane/$$engine || exit 1; \
+	done
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,$(dir $(COMPLETIONS)) lib/systemd/system)
+	$(foreach file,$(COMPLETIONS),$(BUILD)/bin/graphlane completion $(call shell_of,$(file)) > $(DESTDIR)$(PREFIX)/$(file) && \
+	  chmod 644 $(DESTDIR)$(PREFIX)/$(file) &&) :
+	sed 's|@PREFIX@|$(PREFIX)|' make/packages/graphlane-serve@.service.in > $(DESTDIR)$(PREFIX)/lib/systemd/system/graphlane-serve@.service
+	chmod 644 $(DESTDIR)$(PREFIX)/lib/systemd/system/graphlane-serve@.service
 
 uninstall: uninstall-share uninstall-gridgraph uninstall-graphchi uninstall-graph ## remove what install put there
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/graphlane bin/graphlane.debug sbin/fsck.fuse.graphlane share/man/man1/graphlane.1)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/graphlane bin/graphlane.debug sbin/fsck.fuse.graphlane sbin/mount.graphlane \
+	  share/man/man1/graphlane.1 lib/systemd/system/graphlane-serve@.service $(COMPLETIONS))
 	rm -rf $(DESTDIR)$(PREFIX)/lib/graphlane
 
+deb: ## build Debian packages in build/deb for Debian 12 and 13, Ubuntu 24.04 and newer
+	@$(MAKE) --no-print-directory $(JOBS) all PORTABLE=1 PREFIX=/usr
+	@make/packages/deb build/deb $(VERSION)
+
 clean: ## remove what was built (the Python environment stays)
-	rm -rf $(foreach built,plain release debug asan tsan,build/$(built) build/$(built)-by-files)
+	rm -rf build/deb $(foreach built,plain release debug asan tsan,build/$(built) build/$(built)-by-files build/$(built)-portable)
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

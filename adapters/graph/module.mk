@@ -33,7 +33,7 @@ $(PLAIN)/lib/libgraphlane-graph.so: $(GRAPH_OBJECTS) adapters/graph/kit/exports.
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CXX) -shared -o $@ $(GRAPH_OBJECTS) -Wl,-z,defs -Wl,-Bsymbolic \
-	  -Wl,--version-script=adapters/graph/kit/exports.map -Wl,-soname,libgraphlane-graph.so.0 -lfmt -luring -pthread
+	  -Wl,--version-script=adapters/graph/kit/exports.map -Wl,-soname,libgraphlane-graph.so.0 $(fmt_libs) $(uring_libs) -pthread
 
 -include $(GRAPH_OBJECTS:.o=.d)
 

@@ -42,7 +42,7 @@ $(PLAIN)/lib/libgraphlane-share.so: $(SHARE_OBJECTS) adapters/share/exports.map
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CXX) -shared -o $@ $(SHARE_OBJECTS) -Wl,-z,defs -Wl,-Bsymbolic \
-	  -Wl,--version-script=adapters/share/exports.map -Wl,-soname,libgraphlane-share.so.0 -lfmt -pthread
+	  -Wl,--version-script=adapters/share/exports.map -Wl,-soname,libgraphlane-share.so.0 $(fmt_libs) -pthread
 
 -include $(SHARE_OBJECTS:.o=.d)
 
