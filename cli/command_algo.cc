@@ -34,6 +34,7 @@ struct AlgoCommand {
   std::vector<std::string> kv_given;  // options that only kv has
   std::string out;
   bool as_json = false;
+  bool explains = false;
   std::string merge = "lists";
   std::string order = "id";
   std::optional<uint64_t> page_bytes;
@@ -151,6 +152,22 @@ void print_summary(const Json& summary) {
   }
 }
 
+// A table: the members of the first are its columns.
+void print_iterations(const Json& iterations) {
+  std::string head = "iteration";
+  uint64_t number = 0;
+  for (const Json& one : iterations.elements()) {
+    std::string line = fmt::format("{:>9}", ++number);
+    for (const Json::Member& member : one.members()) {
+      const size_t width = std::max<size_t>(member.key.size(), 10) + 2;
+      if (number == 1) head += fmt::format("{:>{}}", member.key, width);
+      line += fmt::format("{:>{}}", number_text(member.value), width);
+    }
+    if (number == 1) fmt::print("{}\n", head);
+    fmt::print("{}\n", line);
+  }
+}
+
 Outcome<int> compute(const AlgoCommand& options) {
   catch_interrupts();
   if (!options.out.empty()) {
@@ -185,9 +202,11 @@ Outcome<int> compute(const AlgoCommand& options) {
                 {"engine", (*engine)->name},
                 {"graph", options.graph},
                 {"summary", result->summary},
-                {"stats", stats_json(result->stats)}});
+                {"stats", stats_json(result->stats)},
+                {"iterations", options.explains ? result->iterations : Json::array()}});
     return kOk;
   }
+  if (options.explains) print_iterations(result->iterations);
   print_summary(result->summary);
   if (!quiet) {
     fmt::print("{} iterations in {:.3g} s, {} read in {} reads\n", result->stats.iterations,
@@ -299,6 +318,7 @@ void add_algo(Parser& parser) {
   command->add_option("--model", options->model, "of dual: hybrid (as devices make cheaper), push, pull or random")
       ->one_of({"hybrid", "push", "pull", "random"});
   command->add_option("--out", options->out, "each vertex's value: FILE.npy, .csv or .txt")->type_name("FILE");
+  command->add_flag("--explain", options->explains, "of dual: print for each iteration what was chosen, and its predicted and real cost");
   command->add_flag("--json", options->as_json, "print JSON");
   command->add_option("--merge", options->merge, "for experiments: where neighbouring reads become one (lists)")
       ->one_of({"lists", "pages", "none"});

@@ -21,12 +21,13 @@ const uint8_t* take_front(std::span<const uint8_t>& bytes, uint64_t length) {
 
 }  // namespace
 
-Outcome<ByteColumn> ByteColumn::parse(std::span<const uint8_t>& bytes, uint64_t count, bool has_starts,
+Outcome<ByteColumn> ByteColumn::parse(std::span<const uint8_t>& bytes, uint64_t count, ColumnStarts starts_kind,
                                       const std::string& what, uint64_t base) {
   const size_t given = bytes.size();
   ByteColumn column;
   column.count_ = count;
   column.values_ = take_front(bytes, round_up(count, kGroup));
+  const bool has_starts = starts_kind == ColumnStarts::kStored;
   const uint64_t start_count = has_starts ? column_groups(count) + 1 : 0;
   const uint8_t* const starts = take_front(bytes, start_count * sizeof(uint64_t));
   const uint8_t* const table = take_front(bytes, sizeof(uint64_t));
@@ -45,11 +46,14 @@ Outcome<ByteColumn> ByteColumn::parse(std::span<const uint8_t>& bytes, uint64_t 
   if (items == nullptr || values == nullptr) return cut_short();
   column.table_items_ = reinterpret_cast<const uint32_t*>(items);
   column.table_values_ = reinterpret_cast<const uint64_t*>(values);
-  if (Outcome<void> sound = column.check(what, base, has_starts); !sound) return sound.error();
+  if (Outcome<void> sound = column.check(what, base, starts_kind); !sound) return sound.error();
   return column;
 }
 
-Outcome<void> ByteColumn::check(const std::string& what, uint64_t base, bool has_starts) {
+Outcome<void> ByteColumn::check(const std::string& what, uint64_t base, ColumnStarts starts_kind) {
+  const bool has_starts = starts_kind == ColumnStarts::kStored;
+  const bool derives = starts_kind == ColumnStarts::kDerived;
+  if (derives) derived_starts_.reserve(column_groups(count_) + 1);
   const auto bad = [&](const void* at, std::string_view reason) -> Outcome<void> {
     const uint64_t offset = static_cast<uint64_t>(static_cast<const uint8_t*>(at) - values_);
     return make_error(EIO, "{}: byte {}: {}", what, base + offset, reason);
@@ -61,6 +65,7 @@ Outcome<void> ByteColumn::check(const std::string& what, uint64_t base, bool has
     if (has_starts && starts_[first / kGroup] != total_) {
       return bad(starts_ + first / kGroup, "not the sum of the lists before");
     }
+    if (derives) derived_starts_.push_back(total_);
     if (first % (uint64_t{1} << kHintShift) == 0) hints_.push_back(static_cast<uint32_t>(t));
     const uint64_t end = std::min(first + kGroup, count_);
     uint64_t sum = 0;
@@ -76,6 +81,7 @@ Outcome<void> ByteColumn::check(const std::string& what, uint64_t base, bool has
     total_ += sum;
     if (total_ > uint64_t{1} << 56) return bad(values_ + first, "the lists are too long");
   }
+  if (derives) derived_starts_.push_back(total_);
   if (t != table_count_) return bad(table_items_ + t, "is not a long list");
   if (has_starts && starts_[column_groups(count_)] != total_) {
     return bad(starts_ + column_groups(count_), "not the sum of all lists");

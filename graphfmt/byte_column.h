@@ -5,7 +5,7 @@
 //   starts    S0        S1   …     the sum before every 32nd item, and of all
 //   table     (item, number) of each that is 255 or more, ascending
 //
-// In bytes, little endian: values, padded to a multiple of 32; then starts, uint64 each, if it has them.
+// In bytes, little endian: values, padded to a multiple of 32; then starts, uint64 each, if they are stored.
 // The table follows: its count, uint64; its items, uint32 each, padded to a multiple of 8; its numbers,
 // uint64 each.
 //
@@ -26,6 +26,9 @@
 
 namespace graphlane {
 
+// Whether a column has starts. Derived: only in memory, computed when it is parsed.
+enum class ColumnStarts { kNone, kStored, kDerived };
+
 class ByteColumn {
  public:
   static constexpr uint64_t kGroup = 32;
@@ -35,7 +38,7 @@ class ByteColumn {
 
   // Takes the column of `count` items from the front of `bytes`, which starts at a multiple of 8 and outlives the
   // column. Checks that the parts agree. Errors call it `what`, at byte `base` + place of a file.
-  static Outcome<ByteColumn> parse(std::span<const uint8_t>& bytes, uint64_t count, bool has_starts,
+  static Outcome<ByteColumn> parse(std::span<const uint8_t>& bytes, uint64_t count, ColumnStarts starts,
                                    const std::string& what, uint64_t base);
 
   uint64_t count() const { return count_; }
@@ -46,7 +49,7 @@ class ByteColumn {
   // The sum of all before `item`, which may be count(). Only with starts.
   uint64_t sum_before(uint64_t item) const {
     const uint64_t first = item / kGroup * kGroup;
-    return starts_[item / kGroup] + sum(first, item);
+    return starts()[item / kGroup] + sum(first, item);
   }
   uint64_t total() const { return total_; }
   uint64_t table_count() const { return table_count_; }
@@ -59,7 +62,8 @@ class ByteColumn {
   // The excess of `count` items' numbers over the 255 that stand for them, from `first` up to
   // `end`.
   uint64_t excess(uint64_t first, uint64_t end) const;
-  Outcome<void> check(const std::string& what, uint64_t base, bool has_starts);
+  const uint64_t* starts() const { return starts_ != nullptr ? starts_ : derived_starts_.data(); }
+  Outcome<void> check(const std::string& what, uint64_t base, ColumnStarts starts);
 
   static constexpr unsigned kHintShift = 12;
 
@@ -67,7 +71,8 @@ class ByteColumn {
   uint64_t total_ = 0;
   uint64_t table_count_ = 0;
   const uint8_t* values_ = nullptr;
-  const uint64_t* starts_ = nullptr;
+  const uint64_t* starts_ = nullptr;  // that are stored
+  std::vector<uint64_t> derived_starts_;
   const uint32_t* table_items_ = nullptr;
   const uint64_t* table_values_ = nullptr;
   std::vector<uint32_t> hints_;  // table_from() of every 4096th item, and the end

@@ -19,11 +19,11 @@ struct ListIndexHead {
 };
 static_assert(sizeof(ListIndexHead) == 48);
 
-enum : uint32_t { kIndexSparse = 1, kIndexDegrees = 2, kIndexLengths = 4, kIndexArcStarts = 8 };
+enum : uint32_t { kIndexSparse = 1, kIndexDegrees = 2, kIndexLengths = 4, kIndexArcStarts = 8, kIndexDerived = 16 };
 
 uint32_t flags_of(const ListIndexShape& shape) {
   return (shape.is_sparse ? kIndexSparse : 0u) | (shape.has_degrees ? kIndexDegrees : 0u) |
-         (shape.has_lengths ? kIndexLengths : 0u) | (shape.has_arc_starts ? kIndexArcStarts : 0u);
+         (shape.has_lengths ? kIndexLengths : 0u) | (shape.has_arc_starts ? kIndexArcStarts : 0u) | (shape.is_derived ? kIndexDerived : 0u);
 }
 
 constexpr uint64_t kIndexRankBits = 256;
@@ -64,11 +64,12 @@ Outcome<ListIndex> ListIndex::parse(std::span<const uint8_t>& bytes, const ListI
   index.vertex_count_ = head.vertex_count;
   index.arc_count_ = head.arc_count;
   index.lists_bytes_ = head.lists_bytes;
+  const ColumnStarts starts = shape.is_derived ? ColumnStarts::kDerived : ColumnStarts::kStored;
   if (shape.is_sparse) {
     if (auto parsed = index.parse_bitmap(bytes, head.list_count, what, at()); !parsed) return parsed.error();
   }
   if (shape.has_degrees) {
-    auto column = ByteColumn::parse(bytes, head.list_count, shape.has_arc_starts, what, at());
+    auto column = ByteColumn::parse(bytes, head.list_count, shape.has_arc_starts ? starts : ColumnStarts::kNone, what, at());
     if (!column) return column.error();
     index.degrees_ = std::move(*column);
     if (index.degrees_.total() != head.arc_count) {
@@ -77,7 +78,7 @@ Outcome<ListIndex> ListIndex::parse(std::span<const uint8_t>& bytes, const ListI
     }
   }
   if (shape.has_lengths) {
-    auto column = ByteColumn::parse(bytes, head.list_count, true, what, at());
+    auto column = ByteColumn::parse(bytes, head.list_count, starts, what, at());
     if (!column) return column.error();
     index.lengths_ = std::move(*column);
   }
@@ -91,24 +92,26 @@ Outcome<ListIndex> ListIndex::parse(std::span<const uint8_t>& bytes, const ListI
 Outcome<void> ListIndex::parse_bitmap(std::span<const uint8_t>& bytes, uint64_t list_count,
                                       const std::string& what, uint64_t at) {
   const uint64_t words = bitmap_words(vertex_count_);
-  const uint64_t size = words * 8 + rank_bytes(vertex_count_);
+  const uint64_t size = words * 8 + (shape_.is_derived ? 0 : rank_bytes(vertex_count_));
   if (bytes.size() < size) {
     return make_error(EIO, "{}: byte {}: ends here, in a bitmap of {} vertices", what, at + bytes.size(),
                       vertex_count_);
   }
   bitmap_ = reinterpret_cast<const uint64_t*>(bytes.data());
-  ranks_ = reinterpret_cast<const uint32_t*>(bytes.data() + words * 8);
+  if (!shape_.is_derived) ranks_ = reinterpret_cast<const uint32_t*>(bytes.data() + words * 8);
   bytes = bytes.subspan(size);
   uint64_t rank = 0;
   for (uint64_t word = 0; word < words; ++word) {
-    if (word % (kRankBits / 64) == 0 && ranks_[word / (kRankBits / 64)] != rank) {
+    if (word % (kRankBits / 64) == 0 && shape_.is_derived) {
+      derived_ranks_.push_back(static_cast<uint32_t>(rank));
+    } else if (word % (kRankBits / 64) == 0 && ranks_[word / (kRankBits / 64)] != rank) {
       return make_error(EIO, "{}: byte {}: not the number of lists before", what,
                         at + words * 8 + word / (kRankBits / 64) * 4);
     }
     rank += static_cast<uint64_t>(__builtin_popcountll(bitmap_[word]));
   }
   const uint64_t rank_count = vertex_count_ / kRankBits + 1;
-  const bool padded = rank_count % 2 == 0 || ranks_[rank_count] == 0;
+  const bool padded = shape_.is_derived || rank_count % 2 == 0 || ranks_[rank_count] == 0;
   if (rank != list_count || bitmap_[words - 1] >> vertex_count_ % 64 != 0 || !padded) {
     return make_error(EIO, "{}: byte {}: a bitmap of {} lists, expected {}", what, at, rank, list_count);
   }
@@ -116,7 +119,7 @@ Outcome<void> ListIndex::parse_bitmap(std::span<const uint8_t>& bytes, uint64_t 
 }
 
 ListIndexBuilder::ListIndexBuilder(const ListIndexShape& shape)
-    : shape_(shape), degrees_(shape.has_arc_starts), lengths_(true) {}
+    : shape_(shape), degrees_(shape.has_arc_starts && !shape.is_derived), lengths_(!shape.is_derived) {}
 
 void ListIndexBuilder::skip_to(uint64_t vertex) {
   if (shape_.is_sparse) {
@@ -147,10 +150,20 @@ uint64_t ListIndexBuilder::memory_bytes() const {
 
 uint64_t ListIndexBuilder::size_bytes() const {
   uint64_t size = sizeof(ListIndexHead);
-  if (shape_.is_sparse) size += bitmap_words(vertex_count_) * 8 + rank_bytes(vertex_count_);
+  if (shape_.is_sparse) size += bitmap_words(vertex_count_) * 8 + (shape_.is_derived ? 0 : rank_bytes(vertex_count_));
   if (shape_.has_degrees) size += degrees_.size_bytes();
   if (shape_.has_lengths) size += lengths_.size_bytes();
   return size;
+}
+
+Outcome<void> ListIndexBuilder::write_ranks(const ByteColumnBuilder::Write& write) const {
+  std::vector<uint32_t> ranks(rank_bytes(vertex_count_) / 4);
+  uint64_t rank = 0;
+  for (size_t word = 0; word < bitmap_.size(); ++word) {
+    if (word % (kIndexRankBits / 64) == 0) ranks[word / (kIndexRankBits / 64)] = static_cast<uint32_t>(rank);
+    rank += static_cast<uint64_t>(__builtin_popcountll(bitmap_[word]));
+  }
+  return write(ranks.data(), ranks.size() * 4);
 }
 
 Outcome<void> ListIndexBuilder::write(const ByteColumnBuilder::Write& write) const {
@@ -163,13 +176,9 @@ Outcome<void> ListIndexBuilder::write(const ByteColumnBuilder::Write& write) con
   if (auto done = write(&head, sizeof head); !done) return done;
   if (shape_.is_sparse) {
     if (auto done = write(bitmap_.data(), bitmap_.size() * 8); !done) return done;
-    std::vector<uint32_t> ranks(rank_bytes(vertex_count_) / 4);
-    uint64_t rank = 0;
-    for (size_t word = 0; word < bitmap_.size(); ++word) {
-      if (word % (kIndexRankBits / 64) == 0) ranks[word / (kIndexRankBits / 64)] = static_cast<uint32_t>(rank);
-      rank += static_cast<uint64_t>(__builtin_popcountll(bitmap_[word]));
+    if (!shape_.is_derived) {
+      if (auto done = write_ranks(write); !done) return done;
     }
-    if (auto done = write(ranks.data(), ranks.size() * 4); !done) return done;
   }
   if (shape_.has_degrees) {
     if (auto done = degrees_.write(write); !done) return done;

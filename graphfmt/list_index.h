@@ -35,6 +35,7 @@ struct ListIndexShape {
   bool has_degrees = true;     // without: the codec's count() tells, from the list
   bool has_lengths = false;    // without: lists are raw
   bool has_arc_starts = true;  // for weights beside the lists, and where lists are raw
+  bool is_derived = false;     // ranks and starts are not stored: parse() computes them
   friend bool operator==(const ListIndexShape&, const ListIndexShape&) = default;
 };
 
@@ -98,7 +99,7 @@ class ListIndex {
   // How many items come before `vertex`.
   uint64_t rank(uint64_t vertex) const {
     if (!shape_.is_sparse) return vertex;
-    uint64_t rank = ranks_[vertex / kRankBits];
+    uint64_t rank = ranks()[vertex / kRankBits];
     for (uint64_t word = vertex / kRankBits * (kRankBits / 64); word < vertex / 64; ++word) {
       rank += static_cast<uint64_t>(__builtin_popcountll(bitmap_[word]));
     }
@@ -115,6 +116,7 @@ class ListIndex {
   uint64_t item_offset(uint64_t item) const {
     return shape_.has_lengths ? lengths_.sum_before(item) : degrees_.sum_before(item) * sizeof(uint32_t);
   }
+  const uint32_t* ranks() const { return ranks_ != nullptr ? ranks_ : derived_ranks_.data(); }
   Outcome<void> parse_bitmap(std::span<const uint8_t>& bytes, uint64_t list_count, const std::string& what,
                              uint64_t at);
 
@@ -123,7 +125,8 @@ class ListIndex {
   uint64_t arc_count_ = 0;
   uint64_t lists_bytes_ = 0;
   const uint64_t* bitmap_ = nullptr;
-  const uint32_t* ranks_ = nullptr;
+  const uint32_t* ranks_ = nullptr;  // that are stored
+  std::vector<uint32_t> derived_ranks_;
   ByteColumn degrees_;
   ByteColumn lengths_;
 };
@@ -147,6 +150,7 @@ class ListIndexBuilder {
 
  private:
   void skip_to(uint64_t vertex);
+  Outcome<void> write_ranks(const ByteColumnBuilder::Write& write) const;
 
   const ListIndexShape shape_;
   uint64_t vertex_count_ = 0;  // so far

@@ -70,6 +70,7 @@ struct AlgorithmResult {
   // The text for -1 and infinity in text files, in the first column. Empty: the number.
   std::string unreached = {};
   Json summary = Json::object();  // the members' order is the one to print
+  Json iterations = Json::array();  // for --explain: an object each; empty: the engine tells none
   RunStats stats = {};
 };
 

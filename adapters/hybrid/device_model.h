@@ -1,8 +1,10 @@
-// DeviceModel: how long the devices of a graph take for reads (§3.7).
+// DeviceModel: how long the devices of a graph take for reads, and the processors for arcs (§3.7).
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+
+#include "iomgr/base/error.h"
 
 namespace graphlane::hybrid {
 
@@ -19,10 +21,12 @@ struct ReadCost {
   }
 };
 
+class DualGraph;
+
 struct DeviceModel {
   double bytes_per_second = 500e6;  // of large reads, all devices together
   double reads_per_second = 50e3;   // of single pages at random places
-  double arcs_per_second = 200e6;   // decoded and given to the program, all threads together
+  double arcs_per_second = 100e6;   // decoded and given to the program, all threads together
 
   // A read of one page takes 1 / reads_per_second; more pages behind it come with the throughput of large reads.
   double read_seconds(const ReadCost& cost) const {
@@ -36,5 +40,9 @@ struct DeviceModel {
     return std::max(reading, computing);
   }
 };
+
+// Of the graph's devices: as `graphlane calibrate` has measured them; else measured now, by a few reads of a file that is
+// large enough for them to be few; else as devices of their kind usually are.
+Outcome<DeviceModel> measure_devices(DualGraph& graph, unsigned threads);
 
 }  // namespace graphlane::hybrid

@@ -39,7 +39,7 @@ class DualGraph {
     uint64_t memory_bytes = 64 << 20;  // of pages and indexes together
     bool weights = false;              // wanted: those of a graph that has some
   };
-  static constexpr uint64_t kCacheBytesMin = 4 << 20;
+  static constexpr uint64_t kCacheBytesMin = 2 << 20;
 
   static Outcome<std::unique_ptr<DualGraph>> open(const std::string& path, const Options& options);
   ~DualGraph();

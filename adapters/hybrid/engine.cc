@@ -28,37 +28,6 @@ void Engine::end_iteration(uint64_t active) {
   if (progress_ != nullptr) progress_->iteration_ended();
 }
 
-Outcome<void> Engine::add_degrees(DualSide side, std::span<uint32_t> degrees) {
-  const DualGeometry& geometry = graph_.geometry();
-  const uint32_t partitions = geometry.partitions();
-  const DualSide own_side = graph_.own_side(side);
-  const BlockSweep::Body count = [&](unsigned, const SweepChunk& chunk, const ChunkLists& lists) -> Outcome<void> {
-    uint32_t* const of_interval = degrees.data() + geometry.first(chunk.index->own);
-    for (size_t i = 0; i < lists.vertices.size(); ++i) of_interval[lists.vertices[i]] += lists.starts[i + 1] - lists.starts[i];
-    return {};
-  };
-  for (uint32_t own = 0; own < partitions; ++own) {
-    std::vector<BlockId> blocks;
-    for (uint32_t other = 0; other < partitions; ++other) blocks.push_back({own_side, own, other});
-    if (auto loaded = graph_.load(blocks, pool_); !loaded) return loaded;
-    plan_.clear();
-    for (const BlockId& block : blocks) {
-      const BlockIndexPtr index = graph_.index(block);
-      if (index == nullptr) continue;
-      if (!index->index.shape().has_degrees) {
-        plan_.add_range(index, 0, geometry.size(own), {.index = {}, .group = 0, .step = block.other});
-        continue;
-      }
-      index->index.scan(0, geometry.size(own), [&](uint32_t vertex, const ListPlace&, uint64_t degree) {
-        degrees[geometry.first(own) + vertex] += static_cast<uint32_t>(degree);
-      });
-    }
-    if (auto swept = sweep_.run(plan_, count); !swept) return swept;
-  }
-  plan_.clear();
-  return {};
-}
-
 Outcome<void> Engine::gather(const Give& give) {
   const DualGeometry& geometry = graph_.geometry();
   begin_iteration();

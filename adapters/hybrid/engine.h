@@ -6,9 +6,14 @@
 //   bool update(VertexId source, Value from, Value& to, double weight) const
 //
 // propagate(): immediate propagation (§3.6), for programs whose values only fall (BFS, WCC, SSSP). There is one copy of
-// the values. update() lowers `to` by lower_shared(); true: the target is active. A vertex that is active passes its value on
-// once in an iteration. `static constexpr bool kRunsNew`: one that becomes active while its interval has not begun is
-// passed on in the same iteration. So a BFS needs reactivation to be right, and no order of blocks changes a result.
+// the values. update() lowers `to` by lower_shared(); true: the target is active, again if it was before. So no order of
+// blocks, and no choice of push or pull, changes a result. An active vertex passes its value on once in an iteration.
+//
+//   static constexpr bool kRunsNew      whether a vertex that becomes active before its interval has begun is passed on
+//                                       in the same iteration
+//   static bool can_change(Value)       optional: false for a value that no update() lowers any more; its lists need not
+//                                       be pulled
+//   static constexpr const char* kWeightsFromZero    optional: refuses other weights; what needs them
 //
 // accumulate(): all arcs once, from one copy of the values to another: update(source, from, to) adds to `to`. The caller
 // swaps after the whole iteration. (The paper swaps after each row or column, which equals no reference.)
@@ -74,9 +79,6 @@ class Engine {
   using Give = std::function<void(unsigned worker, VertexId v, std::span<const VertexId> neighbours)>;
   Outcome<void> gather(const Give& give);
 
-  // Adds each vertex's degree in a side's lists.
-  Outcome<void> add_degrees(DualSide side, std::span<uint32_t> degrees);
-
  private:
   void begin_iteration();
   void end_iteration(uint64_t active);
@@ -125,6 +127,10 @@ Outcome<void> Engine::propagate(const Program& program, std::span<typename Progr
     }
     return {};
   };
+  Planner::CanChange can_change;
+  if constexpr (requires { Program::can_change(values[0]); }) {
+    can_change = [&](uint64_t vertex) { return Program::can_change(values[vertex]); };
+  }
   std::vector<uint32_t> order(geometry.partitions());
   std::iota(order.begin(), order.end(), 0u);
   while (frontier_.has_next()) {
@@ -137,11 +143,13 @@ Outcome<void> Engine::propagate(const Program& program, std::span<typename Progr
       const std::span<const uint32_t> rows = all.subspan(row, step);
       for (const uint32_t interval : rows) active += frontier_.begin_interval(interval);
       plan_.clear();
-      if (auto planned = planner_.add_active(rows, flows, frontier_, plan_); !planned) return planned;
+      if (auto planned = planner_.add_active(rows, flows, frontier_, can_change, plan_); !planned) return planned;
+      // Every second iteration begins with what the one before has left in the cache.
+      if (!ascends_) std::reverse(plan_.chunks.begin(), plan_.chunks.end());
       if (auto swept = sweep_.run(plan_, body); !swept) return swept;
     }
     end_iteration(active);
-    // Begins with what the cache has.
+    ascends_ = !ascends_;
     std::reverse(order.begin(), order.end());
     if (auto go_on = check_interrupt(); !go_on) return go_on;
   }
@@ -176,7 +184,7 @@ Outcome<void> Engine::accumulate(std::span<const Value> from, std::span<Value> t
   const uint32_t partitions = geometry.partitions();
   for (uint32_t i = 0; i < partitions; ++i) {
     const uint32_t targets = ascends_ ? i : partitions - 1 - i;
-    if (auto planned = planner_.add_all_into(targets, kForward, plan_); !planned) return planned;
+    if (auto planned = planner_.add_all_into(targets, kForward, ascends_, plan_); !planned) return planned;
     // The plan keeps the indexes of its blocks in memory.
     if (!graph_.keeps_indexes() || i + 1 == partitions) {
       if (auto swept = sweep_.run(plan_, body); !swept) return swept;

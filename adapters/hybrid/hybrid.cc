@@ -43,6 +43,21 @@ Outcome<Model> model_named(const std::string& name) {
   return make_error(EINVAL, "'{}': not a model (choose hybrid, push, pull or random)", name);
 }
 
+// For --explain.
+Json iterations_json(const std::vector<IterationReport>& reports) {
+  Json all = Json::array();
+  for (const IterationReport& report : reports) {
+    all.push_back({{"active", report.active},
+                   {"pushed", report.plan.pushed},
+                   {"pulled", report.plan.pulled},
+                   {"predicted_bytes", report.plan.cost.bytes},
+                   {"device_bytes", report.device_bytes},
+                   {"predicted_seconds", report.plan.seconds},
+                   {"seconds", report.seconds}});
+  }
+  return all;
+}
+
 Outcome<AlgorithmResult> run_program(const HybridProgram& program, const RunRequest& request) {
   const Outcome<Model> model = model_named(request.model);
   if (!model) return model.error();
@@ -53,13 +68,16 @@ Outcome<AlgorithmResult> run_program(const HybridProgram& program, const RunRequ
   const auto run_begin = std::chrono::steady_clock::now();
   try {
     WorkerPool pool(usable_threads(request.threads));
-    Engine engine(**graph, pool, {.model = *model});
+    const auto device = measure_devices(**graph, pool.size());
+    if (!device) return device.error();
+    Engine engine(**graph, pool, {.model = *model, .device = *device});
     RunProgress progress(std::string(program.info.name), request.options.iterations.value_or(0));
     engine.set_progress(&progress);
     Outcome<AlgorithmResult> result =
         program.run({.engine = engine, .options = request.options, .wants_values = request.wants_values});
     if (!result) return result.error();
     const PagedFiles::Moved moved = (*graph)->moved();
+    result->iterations = iterations_json(engine.reports());
     result->stats.iterations = engine.reports().size();
     for (const IterationReport& report : engine.reports()) result->stats.vertices_run += report.active;
     result->stats.lists_given = engine.stats().lists;

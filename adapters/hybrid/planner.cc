@@ -1,44 +1,54 @@
 #include "adapters/hybrid/planner.h"
 
+#include <algorithm>
 #include <limits>
+#include <optional>
 
 namespace graphlane::hybrid {
 namespace {
 
-// Whole pages of a range of a file.
+// Whole pages of a range of a file, in memory or not.
 ReadCost pages_of(ByteRange range) {
   if (range.length_bytes == 0) return {};
   const uint64_t pages = (range.end() - 1) / kBlockSize - range.offset / kBlockSize + 1;
   return {.reads = 1, .bytes = pages * kBlockSize};
 }
 
-// Adds up the pages of ranges that ascend: a page counts once, and adjacent ones are one read.
+// Adds up the pages of ranges that ascend, as far as they are not in the cache: a page counts once, and adjacent ones are
+// one read.
 class PageCount {
  public:
-  explicit PageCount(ReadCost& cost) : cost_(cost) {}
+  PageCount(const DualGraph& graph, const OpenPagedFile& file, ReadCost& cost) : graph_(graph), file_(file), cost_(cost) {}
   void add(ByteRange range) {
     if (range.length_bytes == 0) return;
-    const uint64_t first = std::max(range.offset / kBlockSize, end_);
     const uint64_t end = (range.end() - 1) / kBlockSize + 1;
-    if (end <= end_) return;
-    cost_.reads += first > end_ || end_ == 0;
-    cost_.bytes += (end - first) * kBlockSize;
-    end_ = end;
+    for (uint64_t page = std::max(range.offset / kBlockSize, seen_); page < end; ++page) {
+      if (graph_.pages().contains(file_.paged(), page)) continue;
+      cost_.reads += page != read_ || read_ == 0;
+      cost_.bytes += kBlockSize;
+      read_ = page + 1;
+    }
+    seen_ = std::max(seen_, end);
   }
 
  private:
+  const DualGraph& graph_;
+  const OpenPagedFile& file_;
   ReadCost& cost_;
-  uint64_t end_ = 0;  // of the last page
+  uint64_t seen_ = 0;  // the end of the pages that were looked at
+  uint64_t read_ = 0;  // of those that are read
 };
 
 }  // namespace
 
 ReadCost Planner::range_cost(const BlockId& block) const {
   const DualBlock& b = about(block);
-  ReadCost cost = pages_of(b.lists);
+  ReadCost cost;
+  PageCount(graph_, graph_.blocks(block.side), cost).add(b.lists);
   if (!graph_.has_index(block)) cost.bytes += pages_of(b.index).bytes;
   if (graph_.has_weights()) {
-    cost += pages_of({b.first_arc * graph_.weight_bytes(), b.arc_count * graph_.weight_bytes()});
+    const uint64_t size = graph_.weight_bytes();
+    PageCount(graph_, graph_.weights(block.side), cost).add({b.first_arc * size, b.arc_count * size});
   }
   cost.arcs = b.arc_count;
   return cost;
@@ -49,7 +59,9 @@ bool Planner::add_active_items(const Choice& choice, const Frontier& frontier, d
   const BlockId block = push_block(choice);
   const DualBlock& b = about(block);
   const ListIndex& index = choice.index->index;
-  PageCount lists(cost), weights(cost);
+  PageCount lists(graph_, graph_.blocks(block.side), cost);
+  std::optional<PageCount> weights;
+  if (graph_.has_weights()) weights.emplace(graph_, graph_.weights(block.side), cost);
   const double arcs_a_byte = static_cast<double>(b.arc_count) / static_cast<double>(b.lists.length_bytes);
   uint64_t bytes = 0, seen = 0;
   bool is_cheap = true;
@@ -58,9 +70,9 @@ bool Planner::add_active_items(const Choice& choice, const Frontier& frontier, d
     if (place.length_bytes == 0) return true;
     plan.items.push_back({vertex, place.offset, static_cast<uint32_t>(place.length_bytes)});
     lists.add({b.lists.offset + place.offset, place.length_bytes});
-    if (graph_.has_weights()) {
+    if (weights) {
       const uint64_t size = graph_.weight_bytes();
-      weights.add({(b.first_arc + index.first_arc(vertex)) * size, index.degree(vertex) * size});
+      weights->add({(b.first_arc + index.first_arc(vertex)) * size, index.degree(vertex) * size});
     }
     bytes += place.length_bytes;
     cost.arcs = static_cast<uint64_t>(static_cast<double>(bytes) * arcs_a_byte);
@@ -93,19 +105,59 @@ void Planner::decide(Choice& choice, const Frontier& frontier, SweepPlan& plan) 
   const SweepChunk like{.index = {}, .tag = kPushChunk};
   if (choice.pushes || !choice.is_known) {
     choice.index = graph_.index(push_block(choice));
-    const double limit = choice.is_known ? std::numeric_limits<double>::infinity()
-                                         : device_.seconds(range_cost(pull_block(choice)));
     const size_t first_item = plan.items.size();
-    choice.cost = {};
-    if (add_active_items(choice, frontier, limit, plan, choice.cost)) {
-      choice.pushes = true;
+    const auto costs_at_most = [&](double limit) {
+      choice.cost = {};
+      plan.items.resize(first_item);
+      return add_active_items(choice, frontier, limit, plan, choice.cost);
+    };
+    // A pull decodes all arcs, even if their pages are in the cache, where it takes long to look for them.
+    const double decoding = device_.seconds({.arcs = about(pull_block(choice)).arc_count});
+    choice.pushes = costs_at_most(choice.is_known ? std::numeric_limits<double>::infinity() : decoding) ||
+                    costs_at_most(device_.seconds(range_cost(pull_block(choice))));
+    if (choice.pushes) {
       plan.add_items(choice.index, first_item, like);
     } else {
       plan.items.resize(first_item);
-      choice.cost = {};
     }
   }
   choice.is_known = true;
+}
+
+// As add_active_items(), of the targets.
+bool Planner::add_items_that_can_change(const Choice& choice, const CanChange& can_change, double limit, SweepPlan& plan,
+                                        ReadCost& cost) const {
+  const BlockId block = pull_block(choice);
+  const DualBlock& b = about(block);
+  const ListIndex& index = graph_.index(block)->index;
+  const uint64_t first = graph_.geometry().first(choice.target);
+  PageCount lists(graph_, graph_.blocks(block.side), cost);
+  uint64_t bytes = 0, seen = 0;
+  bool is_cheap = true;
+  index.scan(0, index.vertex_count(), [&](uint32_t vertex, const ListPlace& place, uint64_t) {
+    if (!is_cheap || !can_change(first + vertex)) return;
+    plan.items.push_back({vertex, place.offset, static_cast<uint32_t>(place.length_bytes)});
+    lists.add({b.lists.offset + place.offset, place.length_bytes});
+    bytes += place.length_bytes;
+    cost.arcs = b.arc_count * bytes / b.lists.length_bytes;
+    if (++seen % 256 == 0) is_cheap = device_.seconds(cost) < limit;
+  });
+  return is_cheap && device_.seconds(cost) < limit;
+}
+
+void Planner::add_pull(Choice& choice, const CanChange& can_change, SweepPlan& plan) {
+  const SweepChunk like{.index = {}, .tag = kPullChunk};
+  const BlockIndexPtr index = graph_.index(pull_block(choice));
+  if (can_change) {
+    const size_t first_item = plan.items.size();
+    ReadCost cost;
+    if (add_items_that_can_change(choice, can_change, device_.seconds(choice.cost), plan, cost)) {
+      choice.cost = cost;
+      return plan.add_items(index, first_item, like);
+    }
+    plan.items.resize(first_item);
+  }
+  plan.add_range(index, 0, graph_.geometry().size(choice.target), like);
 }
 
 Outcome<void> Planner::load_for(std::span<Choice> choices, bool pushes) {
@@ -130,7 +182,7 @@ void Planner::add_report(const Choice& choice) {
 }
 
 Outcome<void> Planner::add_active(std::span<const uint32_t> intervals, std::span<const Flow> flows,
-                                  const Frontier& frontier, SweepPlan& plan) {
+                                  const Frontier& frontier, const CanChange& can_change, SweepPlan& plan) {
   std::vector<Choice> choices;
   for (const uint32_t source : intervals) {
     if (frontier.count(source) == 0) continue;
@@ -147,19 +199,18 @@ Outcome<void> Planner::add_active(std::span<const uint32_t> intervals, std::span
   for (Choice& choice : choices) decide(choice, frontier, plan);
   if (auto loaded = load_for(choices, false); !loaded) return loaded;
   for (Choice& choice : choices) {
-    if (!choice.pushes) {
-      choice.index = graph_.index(pull_block(choice));
-      plan.add_range(choice.index, 0, graph_.geometry().size(choice.target), {.index = {}, .tag = kPullChunk});
-    }
+    if (!choice.pushes) add_pull(choice, can_change, plan);
     add_report(choice);
   }
   return {};
 }
 
-Outcome<void> Planner::add_all_into(uint32_t targets, const Flow& flow, SweepPlan& plan) {
+Outcome<void> Planner::add_all_into(uint32_t targets, const Flow& flow, bool ascends, SweepPlan& plan) {
   std::vector<Choice> choices;
   std::vector<BlockId> blocks;
-  for (uint32_t source = 0; source < graph_.geometry().partitions(); ++source) {
+  const uint32_t partitions = graph_.geometry().partitions();
+  for (uint32_t i = 0; i < partitions; ++i) {
+    const uint32_t source = ascends ? i : partitions - 1 - i;
     Choice choice{.flow = flow, .source = source, .target = targets};
     if (about(pull_block(choice)).arc_count == 0) continue;
     choice.pushes = model_ == Model::kPush || (model_ == Model::kRandom && coin());
@@ -176,6 +227,7 @@ Outcome<void> Planner::add_all_into(uint32_t targets, const Flow& flow, SweepPla
     const size_t first_chunk = plan.chunks.size();
     plan.add_range(graph_.index(block), 0, graph_.geometry().size(block.own),
                    {.index = {}, .group = targets, .step = step, .tag = choice.pushes ? kPushChunk : kPullChunk});
+    if (!ascends) std::reverse(plan.chunks.begin() + static_cast<ptrdiff_t>(first_chunk), plan.chunks.end());
     // Chunks of a block that pushes have the same targets.
     if (choice.pushes) {
       for (size_t i = first_chunk; i < plan.chunks.size(); ++i) plan.chunks[i].step = step++;

@@ -52,7 +52,7 @@ Outcome<void> Dual::read_header() {
     return make_error(EIO, "{}: byte 28: {} intervals, expected 1 to {}", path, header_.partitions,
                       kDualPartitionsMax);
   }
-  const size_t file_count = 1 + (header_.is_directed ? 2u : 1u) * (is_weighted() ? 2u : 1u);
+  const size_t file_count = 2 + (header_.is_directed ? 2u : 1u) * (is_weighted() ? 2u : 1u);
   if (header_.files.size() != file_count) {
     return make_error(EIO, "{}: byte 36: {} files, expected {}", path, header_.files.size(), file_count);
   }
@@ -163,6 +163,28 @@ Outcome<ListIndex> Dual::parse_index(DualSide side, uint32_t own, uint32_t other
     return make_error(EIO, "{}: byte {}: not the index of block {},{}", path, b.index.offset, own, other);
   }
   return index;
+}
+
+Outcome<void> Dual::read_degrees(std::span<uint32_t> degrees) const {
+  const std::string path = directory_.path_of(kDualDegreesFile);
+  const auto file = find_dual_file(*this, kDualDegreesFile);
+  if (!file) return file.error();
+  const auto opened = directory_.open_file(kDualDegreesFile);
+  if (!opened) return opened.error();
+  auto content = Buffer::allocate(file->size_bytes);
+  if (!content) return make_error(ENOMEM, "{}: no memory for its {} bytes", path, file->size_bytes);
+  if (auto done = opened->read({0, file->size_bytes}, content->data()); !done) return done;
+  if (crc32c_extend(0, content->data(), content->size()) != file->checksum) {
+    return make_error(EIO, "{}: byte 0: its checksum is not the header's: it is damaged, or another graph's", path);
+  }
+  std::span<const uint8_t> rest(content->as<uint8_t>(), content->size());
+  const auto column = ByteColumn::parse(rest, degrees.size(), ColumnStarts::kNone, path, 0);
+  if (!column) return column.error();
+  if (!rest.empty() || column->total() != header_.arc_count) {
+    return make_error(EIO, "{}: byte 0: not the degrees of {} arcs", path, header_.arc_count);
+  }
+  for (uint64_t v = 0; v < degrees.size(); ++v) degrees[v] = static_cast<uint32_t>((*column)[v]);
+  return {};
 }
 
 bool Dual::is_sound_piece(DualSide which, DualPart part, uint64_t piece, std::span<const uint8_t> bytes) const {

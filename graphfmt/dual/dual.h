@@ -1,6 +1,7 @@
 // Dual: a stored graph of the format `dual` (HUS-Graph §3.2, §3.3), open for reading.
 //
 //   GRAPH/graph         the header (graph_header.h), with P
+//   GRAPH/degrees       of each vertex the out-arcs (byte_column.h)
 //   GRAPH/blocks        of each block the sizes; then the checksums of all other files' pieces; in memory while it is open
 //   GRAPH/out.blocks    out-blocks, row after row: of each its index (list_index.h), then its lists
 //   GRAPH/in.blocks     in-blocks, column after column, if directed
@@ -40,6 +41,7 @@ enum class DualSide { kOut = 0, kIn = 1 };
 enum class DualPart { kBlocks = 0, kWeights = 1 };
 
 inline constexpr char kDualTableFile[] = "blocks";
+inline constexpr char kDualDegreesFile[] = "degrees";
 // "out.blocks", "in.weights" …
 std::string dual_file_name(DualSide side, DualPart part);
 
@@ -47,7 +49,7 @@ std::string dual_file_name(DualSide side, DualPart part);
 constexpr ListIndexShape dual_index_shape(CodecKind codec, bool is_weighted) {
   const bool is_raw = codec == CodecKind::kRaw;
   return {.is_sparse = true, .has_degrees = is_raw || is_weighted, .has_lengths = !is_raw,
-          .has_arc_starts = is_raw || is_weighted};
+          .has_arc_starts = is_raw || is_weighted, .is_derived = true};
 }
 
 // The sizes of a block, as the table has them. A block without arcs has no bytes.
@@ -89,6 +91,8 @@ class Dual {
   uint64_t index_bytes(DualSide side) const { return this->side(side).index_bytes; }
   uint64_t lists_bytes(DualSide side) const { return this->side(side).lists_bytes; }
 
+  // Reads the number of each vertex's out-arcs; one for each vertex. EIO: damaged.
+  Outcome<void> read_degrees(std::span<uint32_t> degrees) const;
   // The block's index from its bytes, which begin at a multiple of 8 and outlive it. EIO: damaged.
   Outcome<ListIndex> parse_index(DualSide side, uint32_t own, uint32_t other, std::span<const uint8_t> bytes) const;
 

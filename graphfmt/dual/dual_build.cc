@@ -39,6 +39,31 @@ class DualFile {
   PieceChecksums checksums_{kChecksumPieceBytes};
 };
 
+// The degrees of vertices that come ascending, as a file.
+class DegreeWriter {
+ public:
+  void append(uint32_t vertex, uint64_t degree) {
+    column_.append_zeros(vertex - column_.count());
+    column_.append(degree);
+  }
+  Outcome<void> write(const std::string& dir, uint64_t vertex_count, GraphHeader& header) {
+    column_.append_zeros(vertex_count - column_.count());
+    DualFile file;
+    if (auto opened = file.open(dir + "/" + kDualDegreesFile); !opened) return opened;
+    uint32_t checksum = 0;
+    const auto append = [&](const void* data, size_t length) {
+      checksum = crc32c_extend(checksum, data, length);
+      return file.append(data, length);
+    };
+    if (auto written = column_.write(append); !written) return written;
+    header.files.push_back({kDualDegreesFile, file.size_bytes(), checksum});
+    return file.close();
+  }
+
+ private:
+  ByteColumnBuilder column_{false};
+};
+
 // The files of one side. A batch's `lengths` hold what prepare() leaves for take(): for each vertex how many blocks
 // its list is in; and of each of those the block, the neighbours and the bytes.
 class DualWriter : public ListSink {
@@ -96,14 +121,17 @@ class DualWriter : public ListSink {
         if (auto ended = end_rows(own); !ended) return ended;
       }
       const auto place = static_cast<uint32_t>(vertex - geometry_.first(own_));
+      uint64_t degree = 0;
       for (uint64_t left = *about++; left > 0; --left, about += 3) {
         const std::span<const uint8_t> list_bytes(list, about[2]);
         const std::span<const uint8_t> weight_bytes(weights, about[1] * weight_bytes_);
         row_.append(static_cast<uint32_t>(about[0]), place, about[1], list_bytes, weight_bytes);
         list += list_bytes.size();
         weights += weight_bytes.size();
-        arc_count_ += about[1];
+        degree += about[1];
       }
+      arc_count_ += degree;
+      if (side_ == DualSide::kOut) degrees_.append(vertex, degree);
     }
     single_count_ += batch.tally;
     return row_.keep_limit();
@@ -122,7 +150,7 @@ class DualWriter : public ListSink {
       table.append(all.size() % 2 * sizeof(uint32_t), '\0');
       header.files.push_back({dual_file_name(side_, part), file.size_bytes(), file.checksums().checksum()});
     }
-    return {};
+    return side_ == DualSide::kOut ? degrees_.write(dir_, geometry_.vertex_count(), header) : Outcome<void>();
   }
 
   uint64_t arc_count() const { return arc_count_; }
@@ -173,6 +201,7 @@ class DualWriter : public ListSink {
   DualFile blocks_;
   DualFile weights_;
   DualRow row_;
+  DegreeWriter degrees_;
   uint32_t own_ = 0;
   std::vector<DualBlockSizes> sizes_;
   uint64_t arc_count_ = 0;

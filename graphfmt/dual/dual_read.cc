@@ -61,6 +61,21 @@ struct RowIndexes {
   std::vector<std::optional<ListIndex>> indexes;  // empty: a block without arcs
 };
 
+// Compares a side's lists with the degrees.
+class DegreeCheck : public ArcSum {
+ public:
+  DegreeCheck(size_t weight_bytes, std::span<const uint32_t> degrees) : ArcSum(/*by_target=*/false, weight_bytes), degrees_(degrees) {}
+  Outcome<void> take(ListBatch& batch) override {
+    for (size_t i = 0; i < batch.vertices.size(); ++i) are_equal_ &= degrees_[batch.vertices[i]] == batch.list(i).size();
+    return ArcSum::take(batch);
+  }
+  bool are_equal() const { return are_equal_; }
+
+ private:
+  const std::span<const uint32_t> degrees_;
+  bool are_equal_ = true;
+};
+
 // A strip is a range of vertices of an interval: their lists are read from all blocks of the row.
 class DualScan {
  public:
@@ -283,24 +298,31 @@ Outcome<EdgeListSummary> read_dual(const EdgeListOptions& options, EdgeSink& sin
 }
 
 Outcome<GraphHeader> check_dual(const std::string& path, unsigned threads) {
-  const auto dual = Dual::open(path);
-  if (!dual) return dual.error();
-  const GraphHeader& header = (*dual)->header();
-  const DualScanOptions scan{.label = "check " + path, .threads = threads};
-  ArcSum out(/*by_target=*/false, weight_bytes(header.weight));
-  if (auto done = scan_dual(**dual, DualSide::kOut, scan, out); !done) return done.error();
-  if (out.arc_count() != header.arc_count) {
-    return make_error(EIO, "{}: byte 48: {} arcs, but its blocks have {}",
-                      (*dual)->directory().path_of(kGraphHeaderFile), header.arc_count, out.arc_count());
-  }
-  if (!header.is_directed) {
-    if (out.is_symmetric()) return header;
-    return make_error(EIO, "{}: undirected, but not every edge is in both ends' lists", path);
-  }
-  ArcSum in(/*by_target=*/true, weight_bytes(header.weight));
-  if (auto done = scan_dual(**dual, DualSide::kIn, scan, in); !done) return done.error();
-  if (in.all() != out.all()) return make_error(EIO, "{}: its two sides hold different arcs", path);
-  return header;
+  return or_no_memory([&]() -> Outcome<GraphHeader> {
+    const auto dual = Dual::open(path);
+    if (!dual) return dual.error();
+    const GraphHeader& header = (*dual)->header();
+    const DualScanOptions scan{.label = "check " + path, .threads = threads};
+    std::vector<uint32_t> degrees(header.vertex_count);
+    if (auto read = (*dual)->read_degrees(degrees); !read) return read.error();
+    DegreeCheck out(weight_bytes(header.weight), degrees);
+    if (auto done = scan_dual(**dual, DualSide::kOut, scan, out); !done) return done.error();
+    if (out.arc_count() != header.arc_count) {
+      return make_error(EIO, "{}: byte 48: {} arcs, but its blocks have {}",
+                        (*dual)->directory().path_of(kGraphHeaderFile), header.arc_count, out.arc_count());
+    }
+    if (!out.are_equal()) {
+      return make_error(EIO, "{}: byte 0: not the degrees of its blocks", (*dual)->directory().path_of(kDualDegreesFile));
+    }
+    if (!header.is_directed) {
+      if (out.is_symmetric()) return header;
+      return make_error(EIO, "{}: undirected, but not every edge is in both ends' lists", path);
+    }
+    ArcSum in(/*by_target=*/true, weight_bytes(header.weight));
+    if (auto done = scan_dual(**dual, DualSide::kIn, scan, in); !done) return done.error();
+    if (in.all() != out.all()) return make_error(EIO, "{}: its two sides hold different arcs", path);
+    return header;
+  });
 }
 
 }  // namespace graphlane

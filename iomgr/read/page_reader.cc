@@ -79,6 +79,10 @@ Result<std::unique_ptr<PageReader>> PageReader::start(const PageReaderOptions& o
   return reader;
 }
 
+bool PageReader::contains(const PagedFile& file, uint64_t page_index) {
+  return cache_->contains(key_of(file, page_index));
+}
+
 PageQueue::PageQueue(PageReader& reader)
     : cache_(*reader.cache_),
       fetch_pages_max_(reader.merges_ ? kFetchPages : 1),

@@ -82,6 +82,8 @@ class PageReader {
   static Result<std::unique_ptr<PageReader>> start(const PageReaderOptions& options);
 
   CacheStats stats() const { return cache_->stats(); }
+  // Whether the page is in memory. No use of it.
+  bool contains(const PagedFile& file, uint64_t page_index);
 
  private:
   friend class PageQueue;

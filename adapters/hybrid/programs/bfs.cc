@@ -17,13 +17,16 @@ struct Bfs {
   static constexpr Value value(uint64_t level, VertexId parent) { return level << 32 | parent; }
   static constexpr uint64_t level(Value value) { return value >> 32; }
 
+  // Levels are final: kRunsNew is false.
+  static bool can_change(Value value) { return value == kUnreached; }
+
   bool update(VertexId source, Value from, Value& to, double) const {
     const Value reached = value(level(from) + 1, source);
     return level(exchange_lower_shared(to, reached)) > level(reached);
   }
 };
 
-AlgorithmResult bfs_result(std::span<const uint64_t> values, uint64_t arcs, bool wants_values) {
+AlgorithmResult bfs_result(std::span<const uint64_t> values, bool wants_values) {
   uint64_t reached = 0, depth = 0;
   for (const uint64_t value : values) {
     if (value == Bfs::kUnreached) continue;
@@ -31,7 +34,7 @@ AlgorithmResult bfs_result(std::span<const uint64_t> values, uint64_t arcs, bool
     depth = std::max(depth, Bfs::level(value));
   }
   AlgorithmResult result{.unreached = "9223372036854775807"};
-  result.summary = {{"reached", reached}, {"depth", depth}, {"arcs", arcs}};
+  result.summary = {{"reached", reached}, {"depth", depth}};
   if (!wants_values) return result;
   std::vector<int32_t> levels(values.size(), -1);
   std::vector<int64_t> parents(values.size(), -1);
@@ -56,7 +59,7 @@ Outcome<AlgorithmResult> run_bfs(const ProgramRun& run) {
     run.engine.frontier().activate(source);
   }
   if (auto done = run.engine.propagate(Bfs{}, std::span(values)); !done) return done.error();
-  return bfs_result(values, run.engine.stats().arcs, run.wants_values);
+  return bfs_result(values, run.wants_values);
 }
 
 }  // namespace graphlane::hybrid

@@ -55,7 +55,7 @@ Outcome<AlgorithmResult> run_pagerank(const ProgramRun& run) {
               .share = VertexArray<double>(n), .sum = VertexArray<double>(n)};
   const uint64_t most = n == 0 ? 0 : options.iterations.value_or(options.tolerance ? kPageRankIterationsMax : kPageRankIterations);
   if (most > 0) {
-    if (auto done = run.engine.add_degrees(DualSide::kOut, ranks.degree); !done) return done.error();
+    if (auto done = run.graph().dual().read_degrees(ranks.degree); !done) return done.error();
   }
   uint64_t iterations = 0;
   double moved = 0;
