@@ -15,6 +15,7 @@ from experiments.comparison import (MOUNTED, PARTS, PRELOADED, STRIPED, WAYS, Ca
 from experiments.plan import DEVICES_OF_SWEEPS, Plan
 from experiments.sizes import SIZE
 from experiments.stored.figures import flashgraph_figures
+from experiments.stored.hus import hus_figures
 from experiments.summary import spread
 from experiments.timeline import COLUMNS
 
@@ -250,6 +251,7 @@ SCHEDULING = "jobs-scheduling"
 GRAPHM = "GraphM"
 
 FLASHGRAPH = flashgraph_figures(Figure)
+HUS = hus_figures(Figure)
 JOBS = {
     "jobs-time": Figure(
         9, "Execution time of jobs by scheme",
@@ -372,10 +374,11 @@ FIGURES = {
         ablation_cases, draw_ablation),
     **JOBS,
     **FLASHGRAPH,
+    **HUS,
 }
 # Those that are measured together.
-GROUPS = {"all": [name for name in FIGURES if name not in {**JOBS, **FLASHGRAPH}],
-          "all-jobs": list(JOBS), "all-flashgraph": list(FLASHGRAPH)}
+GROUPS = {"all": [name for name in FIGURES if name not in {**JOBS, **FLASHGRAPH, **HUS}],
+          "all-jobs": list(JOBS), "all-flashgraph": list(FLASHGRAPH), "all-hus": list(HUS)}
 
 
 def group(name: str, with_kit: bool) -> list[str]:

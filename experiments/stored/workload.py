@@ -84,7 +84,8 @@ class Algo:
         exact = {name: value for name, value in said["summary"].items()
                  if isinstance(value, int) and name != "iterations"}
         self.result.compare(json.dumps(exact))
-        return {**got, **said["stats"]}
+        more = {"each_iteration": said["iterations"]} if said.get("iterations") else {}
+        return {**got, **said["stats"], **more}
 
 
 def compute_seconds(sample: dict) -> float:

@@ -3,10 +3,13 @@
 #include <cstring>
 #include <iterator>
 #include <string>
+#include <vector>
 
+#include "graphfmt/codec.h"
 #include "graphfmt/edge_list.h"
 #include "graphfmt/graph_header.h"
 #include "graphfmt/grid/grid_files.h"
+#include "graphfmt/list_index.h"
 #include "iomgr/base/crc32c.h"
 #include "tests/fuzz/target.h"
 
@@ -91,10 +94,50 @@ void run_graph_header(Bytes input) {
   }
 }
 
+// The first byte says the shape. What is accepted has all its lists within the file.
+void run_list_index(Bytes input) {
+  if (input.empty()) return;
+  const ListIndexShape shape{.is_sparse = (input[0] & 1) != 0, .has_degrees = (input[0] & 2) != 0,
+                             .has_lengths = (input[0] & 4) != 0, .has_arc_starts = (input[0] & 8) != 0,
+                             .is_derived = (input[0] & 16) != 0};
+  if (!shape.has_lengths && (!shape.has_degrees || !shape.has_arc_starts)) return;
+  std::vector<uint64_t> aligned((input.size() + 6) / 8);
+  std::memcpy(aligned.data(), input.data() + 1, input.size() - 1);
+  std::span<const uint8_t> rest(reinterpret_cast<const uint8_t*>(aligned.data()), input.size() - 1);
+  const auto index = ListIndex::parse(rest, shape, "index");
+  if (!index) return require_one_line(index.error());
+  uint64_t end = 0;
+  index->scan(0, index->vertex_count(), [&](uint32_t vertex, const ListPlace& place, uint64_t) {
+    require(place.offset == end && index->place(vertex) == place);
+    end += place.length_bytes;
+  });
+  require(end == index->lists_bytes() && index->offset(index->vertex_count()) == end);
+}
+
+// The first byte says the codec, the second the limit. What is accepted is below it, and is counted alike.
+void run_list_codec(Bytes input) {
+  if (input.size() < 2) return;
+  const ListCodec& codec = ListCodec::of(static_cast<CodecKind>(input[0] % 3));
+  const uint64_t limit = uint64_t{1} << input[1] % 33;
+  const Bytes bytes = input.subspan(2);
+  const Result<size_t> count = codec.count(bytes);
+  if (!count) return;
+  require(*count <= bytes.size());
+  std::vector<uint32_t> list(*count);
+  if (!codec.decode(bytes, list, limit)) return;
+  for (const uint32_t neighbour : list) require(neighbour < limit);
+  const uint32_t length = static_cast<uint32_t>(bytes.size()), degree = static_cast<uint32_t>(*count);
+  std::vector<uint32_t> together(*count);
+  require(bytes.empty() || codec.decode_lists(bytes, {&length, 1}, {&degree, 1}, together, limit));
+  require(bytes.empty() || together == list);
+}
+
 constexpr FuzzTarget kGraphTargets[] = {{"edge_list", run_edge_list},
                                    {"grid_meta", run_grid_meta},
                                    {"grid_table", run_grid_table},
-                                   {"graph_header", run_graph_header}};
+                                   {"graph_header", run_graph_header},
+                                   {"list_index", run_list_index},
+                                   {"list_codec", run_list_codec}};
 
 }  // namespace
 

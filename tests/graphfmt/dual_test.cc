@@ -176,6 +176,48 @@ TEST_F(DualTest, UndirectedIsStoredOnceAndItsInBlocksAreTheTurnedOutBlocks) {
   }
 }
 
+TEST_F(DualTest, WritesTheExampleOfTheFormatPage) {
+  const DualCase graph{"", {{0, 1, 0}, {1, 3, 0}, {3, 0, 0}, {2, 2, 0}, {3, 3, 0}}, 2};
+  ASSERT_TRUE(build_dual(options_for(graph, false, CodecKind::kVarint)));
+  const auto files = files_of(path("g"));
+  const auto block = [](char lists, const std::string& lengths, char bitmap, const std::string& bytes) {
+    std::string content(104, '\0');
+    content[0] = 2;
+    content[16] = 0x15;
+    for (const size_t at : {8, 32, 40}) content[at] = lists;
+    content[48] = bitmap;
+    return content.replace(56, lengths.size(), lengths).replace(96, bytes.size(), bytes);
+  };
+  const std::string one(1, '\1'), zero(1, '\0');
+  EXPECT_EQ(files.at("out.blocks"), block(1, one, 1, one) + block(1, one, 2, one) + block(1, one, 2, zero) +
+                                        block(2, one + one, 3, zero + one));
+  EXPECT_EQ(files.at("in.blocks"), block(1, one, 2, zero) + block(1, one, 1, one) + block(1, one, 2, one) +
+                                       block(2, one + one, 3, zero + one));
+  std::string table(208, '\0');
+  for (size_t b = 0; b < 8; ++b) {
+    const size_t at = b * 24 + (b < 4 ? 0 : 8);
+    table[at] = 0x60;
+    table[at + 8] = table[at + 16] = b % 4 == 3 ? 2 : 1;
+  }
+  table.replace(96, 4, std::string("\x00\xc3\x75\xe7", 4)).replace(200, 4, "\x4a\x4a\xd1\x57");
+  EXPECT_EQ(files.at("blocks"), table);
+  std::string degrees(40, '\0');
+  EXPECT_EQ(files.at("degrees"), degrees.replace(0, 4, "\1\1\1\2"));
+  std::string header(512, '\0');
+  header.replace(0, 9, "Graphln\n\x01");
+  header[12] = header[28] = 2;
+  for (const size_t at : {16, 20}) header[at] = 1;
+  header[33] = 0x10;
+  header[36] = header[40] = 4;
+  header[48] = header[56] = 5;
+  header.replace(80, 10, "out.blocks").replace(96, 2, "\xa0\x01").replace(104, 4, "\xf3\x9d\x80\x3b");
+  header.replace(112, 7, "degrees").replace(128, 1, "\x28").replace(136, 4, "\x1d\x96\xc8\x1c");
+  header.replace(144, 9, "in.blocks").replace(160, 2, "\xa0\x01").replace(168, 4, "\x65\x53\xe5\xb7");
+  header.replace(176, 6, "blocks").replace(192, 1, "\xd0").replace(200, 4, "\xc4\x90\xc1\x0f");
+  header.replace(508, 4, "\xcc\x59\x8c\x42");
+  EXPECT_EQ(files.at("graph"), header);
+}
+
 TEST_F(DualTest, FilesDoNotDependOnThreadsRunsOrMemory) {
   const DualCase graph{"", edges_at_random(4, 200'000, 20'000), 4};
   DualOptions options = options_for(graph, true, CodecKind::kSimd);

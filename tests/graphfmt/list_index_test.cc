@@ -56,6 +56,10 @@ std::vector<ListIndexShape> all_shapes() {
     shapes.push_back(list_index_shape(CodecKind::kVarint, true, sparse));
     shapes.push_back({.is_sparse = sparse, .has_degrees = false, .has_lengths = true, .has_arc_starts = false});
   }
+  for (const bool has_arc_starts : {false, true}) {
+    shapes.push_back({.is_sparse = true, .has_degrees = has_arc_starts, .has_lengths = true,
+                      .has_arc_starts = has_arc_starts, .is_derived = true});
+  }
   return shapes;
 }
 
