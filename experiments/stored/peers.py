@@ -94,7 +94,7 @@ class Blaze:
 
     programs: Path
     way: str = "Blaze"
-    algorithms: tuple = ("wcc", "pagerank", "bfs")
+    algorithms: tuple = ("wcc", "pagerank")  # its BFS crashes on small machines
     bytes_per_edge: int = 8
 
     def prepare(self, edges: Path, directory: Path, lanes: list[Path]) -> None:
@@ -131,11 +131,13 @@ class Blaze:
 
     def words(self, request: Request, directory: Path) -> list:
         own = directory / "blaze"
-        more = {"bfs": ["-startNode", request.source],
-                "pagerank": ["-epsilon", 0, "-maxIterations", request.iterations],
+        more = {"pagerank": ["-epsilon", 0, "-maxIterations", request.iterations],
                 "wcc": ["-inIndexFilename", own / "in.index",
                         *(f"-inAdjFilenames={file}" for file in self.files(own, "in"))]}
-        return [self.programs / request.algorithm, "-computeWorkers", request.threads,
+        # Buffers of its own size would be more than all the memory.
+        memory = [] if request.memory is None else [
+            "-binSpace", max(16, request.memory >> 22), "-ioBufferSize", max(8, request.memory >> 24)]
+        return [self.programs / request.algorithm, "-computeWorkers", request.threads, *memory,
                 *more[request.algorithm], own / "out.index", *self.files(own, "out")]
 
     def seconds_of(self, output: str) -> float | None:
