@@ -1,8 +1,11 @@
 #include "cli/options.h"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace graphlane::cli {
 
@@ -26,18 +29,37 @@ Option* Option::hidden() {
   return this;
 }
 
+namespace {
+
+// One that --help describes as CLI11's own does, but that complains in plain words.
+template <class Number>
+CLI::Validator range_of(Number min, Number max) {
+  const auto complain = [min, max](std::string& text) {
+    Number value{};
+    if (CLI::detail::lexical_cast(text, value) && value >= min && value <= max) return std::string();
+    return fmt::format("{}: not a number from {} to {}", text, min, max);
+  };
+  return {complain, CLI::Range(min, max).get_description()};
+}
+
+}  // namespace
+
 Option* Option::in_integers(int64_t min, int64_t max) {
-  option_->check(CLI::Range(min, max));
+  option_->check(range_of(min, max));
   return this;
 }
 
 Option* Option::in_range(double min, double max) {
-  option_->check(CLI::Range(min, max));
+  option_->check(range_of(min, max));
   return this;
 }
 
 Option* Option::one_of(const std::vector<std::string>& words) {
-  option_->check(CLI::IsMember(words));
+  const auto complain = [words](std::string& text) {
+    if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
+    return fmt::format("{}: not one of {}", text, fmt::join(words, ", "));
+  };
+  option_->check(CLI::Validator(complain, CLI::IsMember(words).get_description()));
   choices_ = words;
   return this;
 }
@@ -166,6 +188,11 @@ std::string help_of(const CLI::App* app, const std::string& before) {
   return app->help(before);
 }
 
+const CLI::App* innermost(const CLI::App* app) {
+  for (const CLI::App* command : app->get_subcommands()) return innermost(command);
+  return app;
+}
+
 std::string chosen_below(const CLI::App* app) {
   std::string names;
   for (const CLI::App* command : app->get_subcommands()) {
@@ -192,6 +219,64 @@ void CommandLine::split_at_dashes(std::vector<std::string>* words) {
 }
 
 namespace {
+
+size_t distance_of(const std::string& one, const std::string& other);
+
+// "--device" for "--devices"; empty: none is near.
+std::string nearest_option(const CLI::App& app, const std::string& word) {
+  std::string nearest;
+  size_t least = 3;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      const size_t distance = distance_of(word, "--" + name);
+      if (distance < least && !option->get_group().empty()) {
+        least = distance;
+        nearest = "--" + name;
+      }
+    }
+  }
+  return nearest;
+}
+
+std::string names_below(const CLI::App& app) {
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App* one) { return !one->get_name().empty(); })) {
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  return names;
+}
+
+// What is wrong with the command line, without the parser's own words.
+std::string in_plain_words(const CLI::ParseError& error, const CLI::App& root) {
+  const CLI::App& app = *innermost(&root);
+  const std::vector<std::string> left = app.remaining();
+  // First: a misspelt option leaves others missing.
+  for (const std::string& word : left) {
+    if (word.size() < 2 || word[0] != '-') continue;
+    const std::string name = word.substr(0, word.find('='));
+    const std::string nearest = nearest_option(app, name);
+    return "unknown option " + name + (nearest.empty() ? "" : "; did you mean " + nearest + "?");
+  }
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !left.empty()) {
+    return left.front() + ": one argument too many";
+  }
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && app.get_require_subcommand_min() > 0) {
+    if (&app == &root) return "no command given";
+    return left.empty() ? "one of " + names_below(app) + " is required"
+                        : left.front() + ": not one of " + names_below(app);
+  }
+  const std::string text = error.what();
+  constexpr std::string_view kCast = "Could not convert: ";
+  if (text.starts_with(kCast)) {
+    const std::string rest = text.substr(kCast.size());
+    const size_t equals = rest.find(" = ");
+    if (equals != std::string::npos) return rest.substr(0, equals) + ": " + rest.substr(equals + 3) + ": not a number";
+  }
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    return text.substr(0, text.find(':')) + " needs a value";
+  }
+  return text;
+}
 
 // The number of letters to change, insert, leave out or exchange with the next to make one word of
 // the other.
@@ -270,7 +355,7 @@ CommandLine::Parsed CommandLine::parse(std::vector<std::string> words) {
   } catch (const CLI::CallForVersion&) {
     return {.what = Parsed::kVersion, .text = version_, .command = {}};
   } catch (const CLI::ParseError& error) {
-    return {.what = Parsed::kUsageError, .text = error.what(), .command = chosen_below(app_.get())};
+    return {.what = Parsed::kUsageError, .text = in_plain_words(error, *app_), .command = chosen_below(app_.get())};
   }
   return {.what = Parsed::kChosen, .text = {}, .command = chosen_below(app_.get())};
 }
