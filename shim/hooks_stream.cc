@@ -97,6 +97,7 @@ bool lacks_wide(FILE* stream) {
 
 // The same for a read or write, which must not look like the end of the file.
 bool fails_as_wide(FILE* stream) {
+  stream = standing_in_for(stream);
   if (!lacks_wide(stream)) return false;
   stream->_flags |= _IO_ERR_SEEN;
   return true;
@@ -165,6 +166,24 @@ int hook_fclose(FILE* stream) {
   end_standard_stream(stream);
   return real::fclose(stream);
 }
+
+// What libstdc++ calls for std::cin and std::cout.
+#define STANDARD_HOOK(result, name, parameters, ...) \
+  result hook_##name parameters { return real::name(__VA_ARGS__); }
+STANDARD_HOOK(size_t, fread, (void* buffer, size_t size, size_t count, FILE* stream), buffer, size, count,
+              standing_in_for(stream))
+STANDARD_HOOK(size_t, fwrite, (const void* buffer, size_t size, size_t count, FILE* stream), buffer, size,
+              count, standing_in_for(stream))
+STANDARD_HOOK(int, getc, (FILE* stream), standing_in_for(stream))
+STANDARD_HOOK(int, fgetc, (FILE* stream), standing_in_for(stream))
+STANDARD_HOOK(int, ungetc, (int character, FILE* stream), character, standing_in_for(stream))
+STANDARD_HOOK(int, putc, (int character, FILE* stream), character, standing_in_for(stream))
+STANDARD_HOOK(int, fputc, (int character, FILE* stream), character, standing_in_for(stream))
+STANDARD_HOOK(int, fputs, (const char* text, FILE* stream), text, standing_in_for(stream))
+STANDARD_HOOK(int, fflush, (FILE* stream), standing_in_for(stream))
+STANDARD_HOOK(int, fseeko64, (FILE* stream, off64_t offset, int whence), standing_in_for(stream), offset, whence)
+STANDARD_HOOK(off64_t, ftello64, (FILE* stream), standing_in_for(stream))
+#undef STANDARD_HOOK
 
 #define WIDE_HOOK(result, name, parameters, arguments, used, failure) \
   result hook_##name parameters {                                     \

@@ -14,6 +14,10 @@ void follow_standard_stream(int fd);
 // A stream is about to be closed: if it is one of ours in place of a standard one, it is so no more.
 void end_standard_stream(const FILE* stream);
 
+// The stream in place of libc's own standard one, if that one has been replaced; else `stream` itself.
+// libstdc++ keeps libc's for std::cin and std::cout, from before the library looks at the descriptors.
+FILE* standing_in_for(FILE* stream);
+
 // A stream over a stub's descriptor, which it takes over; null: out of memory.
 FILE* stub_stream(int fd, const char* mode);
 

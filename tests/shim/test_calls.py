@@ -22,7 +22,7 @@ FILE_NAMES = [re.compile(pattern) for pattern in [
     r"mmap\d?|mremap|munmap|remap_file_pages|mincore|(posix_|process_)?madvise|mlock2?|munlock",
     r"copy_file_range|sendfile|v?msplice|splice|tee|process_vm_(read|write)v",
     r"(aio|lio)_.*|io_.*|syscall",
-    r"fwide|fgetw?[cs]|getw?c|getw|getw?char|gets|get(line|delim)|ungetw?c", r"f?putwc|putwchar|fputws|v?f?wprintf",
+    r"fwide|fgetw?[cs]|getw?c|getw|getw?char|gets|get(line|delim)|ungetw?c", r"f?putwc|putwchar|fputws|v?f?wprintf|f?put[cs]|fflush",
     r"f(read|write)", r"v?fw?scanf|v?w?scanf|isoc\d\d_v?f?w?scanf", r"v?dprintf", r"w?u(nder)?flow|wunderflow",
     r"file_(attach|close|fopen|open|read|write|seek|seekoff|stat|sync|underflow|xsputn)",
     r"wfile_(underflow|seekoff)|getline_info|seek(off|pos)|sgetn",

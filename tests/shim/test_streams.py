@@ -126,3 +126,42 @@ libc.fputs(b"the last", stdout())
     said = run(graphlane.program, "run", "--no-mount", "--", "bash", "-c", script, env=environment)
     assert said.stdout.split("==>")[1:] == [" 0.dat <==\nbefore 1.dat\n", " 1.dat <==\nbefore 2.dat\n",
                                             " 2.dat <==\nthe last"]
+
+
+LIBRARY = """
+#include <iostream>
+int of_the_library() { return std::cin.good(); }
+"""
+CXX_STREAMS = """
+#include <iostream>
+#include <string>
+int of_the_library();
+int main(int argc, char**) {
+  if (argc > 1) std::ios::sync_with_stdio(false);
+  std::cout << "begin " << of_the_library() << "\\n";
+  char first = 0;
+  std::cin.get(first).unget();
+  std::string line;
+  while (std::getline(std::cin, line)) std::cout << line << "\\n";
+  std::cout << "end\\n" << std::flush;
+  return std::cout.good() ? 0 : 1;
+}
+"""
+
+
+@pytest.mark.parametrize("words", [[], ["not synchronized"]])
+def test_a_cxx_library_that_takes_the_streams_before_us(pair, graphlane, tmp_path, words):
+    """libstdc++ of gcc 13, and any library that includes <iostream>, sets std::cin up before our library is asked."""
+    plain, made = pair
+    (tmp_path / "library.cc").write_text(LIBRARY)
+    (tmp_path / "program.cc").write_text(CXX_STREAMS)
+    run("g++", "-shared", "-fPIC", "-o", tmp_path / "libearly.so", tmp_path / "library.cc")
+    run("g++", "-O1", "-o", tmp_path / "program", tmp_path / "program.cc", tmp_path / "libearly.so",
+        f"-Wl,-rpath,{tmp_path}")
+    graphlane("import", plain, made.path / "out")
+    with open(made.path / "text") as stdin, open(made.path / "out", "r+") as stdout:
+        subprocess.run([graphlane.program, "run", "--no-mount", "--", tmp_path / "program", *words], check=True,
+                       stdin=stdin, stdout=stdout, timeout=100)
+    graphlane("export", made.path / "out", tmp_path / "back")
+    want = b"begin 1\n" + plain.read_bytes() + b"end\n"
+    assert (tmp_path / "back").read_bytes() == want
