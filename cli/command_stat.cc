@@ -41,6 +41,10 @@ struct DeviceStats {
   uint64_t segment_count = 0;
   std::vector<uint64_t> wait;  // by powers of two of a microsecond (iomgr/latency.h)
   std::vector<uint64_t> service;
+  // What preloaded programs did past the server, as they say (iomgr/server/client_counts.h).
+  uint64_t preloaded_ios = 0;
+  uint64_t preloaded_read = 0;
+  uint64_t preloaded_written = 0;
 };
 
 // Who is asked: a mount, or the server of a volume.
@@ -101,6 +105,7 @@ std::vector<uint64_t> numbers(const Json& object, const char* key) {
 std::vector<DeviceStats> devices_of(const Json& stats) {
   std::vector<DeviceStats> devices;
   for (const Json& device : stats.at_or_null("devices").elements()) {
+    const Json& preloaded = device.at_or_null("preloaded");
     devices.push_back({.path = text(device, "path"),
                        .io_count = number(device, "ios"),
                        .merged_count = number(device, "merged"),
@@ -108,7 +113,10 @@ std::vector<DeviceStats> devices_of(const Json& stats) {
                        .bytes_written = number(device, "bytes_written"),
                        .segment_count = number(device, "segments"),
                        .wait = numbers(device, "wait"),
-                       .service = numbers(device, "service")});
+                       .service = numbers(device, "service"),
+                       .preloaded_ios = number(preloaded, "ios"),
+                       .preloaded_read = number(preloaded, "bytes_read"),
+                       .preloaded_written = number(preloaded, "bytes_written")});
   }
   return devices;
 }
@@ -133,7 +141,10 @@ DeviceStats rate(const DeviceStats& now, const DeviceStats& before, double secon
           .bytes_written = per_second(now.bytes_written, before.bytes_written),
           .segment_count = per_second(now.segment_count, before.segment_count),
           .wait = growth(now.wait, before.wait),
-          .service = growth(now.service, before.service)};
+          .service = growth(now.service, before.service),
+          .preloaded_ios = per_second(now.preloaded_ios, before.preloaded_ios),
+          .preloaded_read = per_second(now.preloaded_read, before.preloaded_read),
+          .preloaded_written = per_second(now.preloaded_written, before.preloaded_written)};
 }
 
 std::string format_time(uint64_t us) {
@@ -221,24 +232,33 @@ DeviceStats sum_of(const std::vector<DeviceStats>& devices) {
     all.io_count += d.io_count;
     all.bytes_read += d.bytes_read;
     all.bytes_written += d.bytes_written;
+    all.preloaded_ios += d.preloaded_ios;
+    all.preloaded_read += d.preloaded_read;
+    all.preloaded_written += d.preloaded_written;
     add(&all.wait, d.wait);
     add(&all.service, d.service);
   }
   return all;
 }
 
-// `busy`: of each device in percent, where that is known and asked for.
+// `busy`: of each device in percent, where that is known and asked for. A device's line has what
+// preloaded programs did, too; how long their I/Os took only they know.
 void print_table(const std::string& title, const std::vector<DeviceStats>& devices,
                  const std::vector<std::string>& busy) {
   fmt::print("{}\n{:>8} {:>8} {:>8} {:>5} {:>6} {:>6}  {}\n", title, "I/Os", "read", "written", "busy", "wait",
              "took", "device");
   const auto print = [&](const DeviceStats& d, const std::string& share) {
-    fmt::print("{:>8} {:>8} {:>8} {:>5} {:>6} {:>6}  {}\n", d.io_count, format_size(d.bytes_read),
-               format_size(d.bytes_written), share, percentile(d.wait, 0.9), percentile(d.service, 0.9),
+    fmt::print("{:>8} {:>8} {:>8} {:>5} {:>6} {:>6}  {}\n", d.io_count + d.preloaded_ios,
+               format_size(d.bytes_read + d.preloaded_read),
+               format_size(d.bytes_written + d.preloaded_written), share, percentile(d.wait, 0.9), percentile(d.service, 0.9),
                tail_of(d.path, kDeviceColumns));
   };
   for (size_t i = 0; i < devices.size(); ++i) print(devices[i], i < busy.size() ? busy[i] : "");
-  print(sum_of(devices), "");
+  const DeviceStats all = sum_of(devices);
+  print(all, "");
+  if (all.preloaded_ios == 0) return;
+  fmt::print("of which preloaded programs, as they say:\n{:>8} {:>8} {:>8}\n", all.preloaded_ios,
+             format_size(all.preloaded_read), format_size(all.preloaded_written));
 }
 
 // "/mnt/graphs, io_uring, per second         21:14:05, q ends it"
@@ -315,6 +335,11 @@ void print_prometheus(const std::string& mount, const Json& stats) {
   counter("read_bytes_total", "Bytes read.", &DeviceStats::bytes_read);
   counter("written_bytes_total", "Bytes written.", &DeviceStats::bytes_written);
   counter("segments_total", "Stripe units touched.", &DeviceStats::segment_count);
+  counter("preloaded_ios_total", "Calls of preloaded programs, as they say.", &DeviceStats::preloaded_ios);
+  counter("preloaded_read_bytes_total", "Bytes read by preloaded programs, as they say.",
+          &DeviceStats::preloaded_read);
+  counter("preloaded_written_bytes_total", "Bytes written by preloaded programs, as they say.",
+          &DeviceStats::preloaded_written);
   print_histogram(devices, labels, "wait_seconds", "Time of an I/O in the queue.",
                   &DeviceStats::wait);
   print_histogram(devices, labels, "service_seconds", "Time of a call on the device.",
@@ -415,7 +440,8 @@ void add_stat(Parser& parser) {
       "graphlane stat --watch graphs\n\n"
       "I/Os and bytes of each device since then, and how long nine tenths of the I/Os\n"
       "waited in its queue and took on it, to a power of two. With --watch per second, and\n"
-      "how busy the device is, whoever asks it. --json has more.");
+      "how busy the device is, for all programs. Preloaded programs count what they do past the\n"
+      "server themselves; any of them can count wrong. --json has more.");
   command->add_option("PATH", options->path, "VOL, or where it is mounted")->required();
   Option* as_json = command->add_flag("--json", options->as_json, "as JSON, sizes in bytes");
   Option* as_prometheus =

@@ -69,6 +69,7 @@ Filesystem::Filesystem(std::shared_ptr<const Volume> served, const MountOptions&
       options(asked),
       privileged(::geteuid() == 0),
       read_bytes_max(largest_request(asked)),
+      memory_at_start_bytes(memory_available_bytes()),
       inodes(volume->root_fd()),
       live(*volume),
       outside_changes(*this),
@@ -86,15 +87,7 @@ Outcome<std::unique_ptr<Filesystem>> Filesystem::start(std::shared_ptr<const Vol
   Outcome<std::unique_ptr<Lanes>> lanes = Lanes::start(*fs->volume, options.lanes);
   if (!lanes) return lanes.error();
   fs->lanes = std::move(*lanes);
-  fs->sweeps.start(*fs->volume, options.io_mode);
   if (options.cache.budget_bytes != 0) {
-    // Without, if there is no memory.
-    ExtentCacheOptions cache = options.cache;
-    cache.yields = true;
-    cache.ahead_min_bytes = kAheadMin;
-    cache.turns_wait = !fs->volume->is_on_ssds();
-    if (fs->extents.start(cache)) fs->cache_keeper.emplace(fs->extents);
-    fs->extents.set_beside_page_cache(true);  // until somebody reads past it
     fs->shared.emplace(
         options.shared(),
         [raw = fs.get()](const PartRequest& request) { return raw->lanes->move(request); },
@@ -103,6 +96,20 @@ Outcome<std::unique_ptr<Filesystem>> Filesystem::start(std::shared_ptr<const Vol
         });
   }
   return fs;
+}
+
+void Filesystem::prepare_to_read() {
+  std::call_once(prepared_, [this] {
+    sweeps.start(*volume, options.io_mode);
+    if (options.cache.budget_bytes == 0) return;
+    ExtentCacheOptions cache = options.cache;
+    cache.yields = true;
+    cache.ahead_min_bytes = kAheadMin;
+    cache.turns_wait = !volume->is_on_ssds();
+    // Without, if there is no memory.
+    if (extents.start(cache)) cache_keeper.emplace(extents);
+    extents.set_beside_page_cache(true);  // until a handle reads past it
+  });
 }
 
 bool leave_common_umask() {

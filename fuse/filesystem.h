@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -22,6 +23,7 @@
 #include "fuse/ticket_book.h"
 #include "iomgr/cache_keeper.h"
 #include "iomgr/lanes.h"
+#include "iomgr/server/client_counts.h"
 #include "iomgr/shared_cache.h"
 #include "iomgr/volume.h"
 
@@ -33,7 +35,7 @@ inline constexpr uint64_t kOldLibfuseRequestMax = 1u << 20;
 inline constexpr uint64_t kRequestMax = 16u << 20;
 
 struct Filesystem {
-  // Starts the lanes.
+  // Starts the lanes, as options.lanes says. The cache waits for the first striped file (prepare_to_read()).
   static Outcome<std::unique_ptr<Filesystem>> start(std::shared_ptr<const Volume> volume,
                                                     const MountOptions& options);
 
@@ -43,9 +45,11 @@ struct Filesystem {
   const MountOptions options;
   const bool privileged;          // root: new files are given to the caller
   const uint64_t read_bytes_max;  // the largest request that the kernel shall make
+  const uint64_t memory_at_start_bytes;  // that was left
   RequestBuffers request_buffers{read_bytes_max};
   InodeTable inodes;
   TicketBook tickets{inodes};
+  ClientCounts client_counts;  // of preloaded programs
   fuse_session* session = nullptr;  // set before it serves
   LiveFiles live;
   ExtentCache extents;  // of what is read past the page cache
@@ -62,6 +66,9 @@ struct Filesystem {
   // The value of kServerXattr; set before the first request.
   std::string server_name;
 
+  // Before a handle of a striped file reads. Looks at the memory there is, and starts the cache's thread: once.
+  void prepare_to_read();
+
   // The device that the next new file begins on: short files spread out.
   uint32_t next_first_device();
 
@@ -76,6 +83,7 @@ struct Filesystem {
   bool kernel_checks_flags = false;  // whether the caller may set those of chattr(1)
 
  private:
+  std::once_flag prepared_;
   std::atomic<uint32_t> files_made_;
 };
 

@@ -49,6 +49,7 @@ struct MountOptions : ServerOptions {
   double negative_timeout_seconds = 0.0;  // … and that there is no such name
   IoMode io_mode = IoMode::kAuto;
   bool no_access_times = false;           // noatime, for the host's files as well
+  bool of_one_command = false;            // a private mount (private_mount.h); no option of a list
   bool remount = false;                   // no new mount: kernel_flags for the one that is there
   std::vector<std::string> kernel_flags;  // "nosuid", "ro", … in the order given
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "fuse/operations.h"
-#include "iomgr/memory_limit.h"
 
 namespace graphlane {
 namespace {
@@ -31,8 +30,8 @@ bool want(fuse_conn_info* conn, unsigned capability) {
 // The kernel cannot take the pages that they are read into: of little memory, it kills before that.
 constexpr uint64_t kBackgroundShare = 4;
 
-uint32_t background_count(uint64_t request_bytes) {
-  const uint64_t affordable = memory_available_bytes() / kBackgroundShare / request_bytes;
+uint32_t background_count(const Filesystem& fs) {
+  const uint64_t affordable = fs.memory_at_start_bytes / kBackgroundShare / fs.read_bytes_max;
   return static_cast<uint32_t>(
       std::clamp(affordable, uint64_t{kBackgroundMin}, uint64_t{kBackgroundMax}));
 }
@@ -43,7 +42,7 @@ void op::init(void* userdata, fuse_conn_info* conn) {
   Filesystem& fs = *static_cast<Filesystem*>(userdata);
   conn->max_read = static_cast<unsigned>(fs.read_bytes_max);
   conn->max_write = std::min(conn->max_write, static_cast<unsigned>(fs.read_bytes_max));
-  conn->max_background = background_count(fs.read_bytes_max);
+  conn->max_background = background_count(fs);
   conn->congestion_threshold = conn->max_background * 3 / 4;
   // open(O_TRUNC) comes as two requests then. The kernel holds writes back while it truncates,
   // but not for an open that does so, after which it may even believe a size of before.

@@ -128,6 +128,7 @@ void share_memory(Filesystem& fs, const OpenFile& file) {
 
 // Before the answer to the open of a striped file.
 void choose_way_striped(Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_info* fi) {
+  fs.prepare_to_read();
   inode.stub.remember(file.striped);
   file.member.emplace(fs.sweeps, file.striped);
   file.o_direct = (fi->flags & O_DIRECT) != 0;

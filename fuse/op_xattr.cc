@@ -90,9 +90,11 @@ int op::getxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* nam
   if (name == kServer) return get_server(fs, req, inode, host->get(), size);
   if (name == kStats) {
     if (ino != FUSE_ROOT_ID) return ENODATA;
+    fs.prepare_to_read();
     return answer_value(req, stats_json(*fs.lanes, fs.extents.stats(),
                                         fs.shared ? fs.shared->stats() : SharedStats{},
-                                        fs.sweeps.stats()), size);
+                                        fs.sweeps.stats(),
+                                        fs.client_counts.sums(fs.volume->device_count())), size);
   }
   const ProcPath path(host->get());
   const int error = answer_host(req, size, [&](char* value, size_t room) {

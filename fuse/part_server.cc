@@ -12,6 +12,7 @@
 #include "iomgr/server_socket.h"
 #include "iomgr/stub_lock.h"
 #include "iomgr/volume_files.h"
+#include "iomgr/volume_server.h"
 
 namespace graphlane {
 Outcome<std::unique_ptr<PartServer>> PartServer::start(Filesystem& fs) {
@@ -46,12 +47,12 @@ FileServer::Answer PartServer::answer(const Question& question) {
   } else if (!(writes ? shown->may_write : shown->may_read)) {
     answer = FileServer::refusal(EACCES);
   } else if (writes) {
-    answer = question.room_for_link ? answer_writer(inode) : FileServer::refusal(EMFILE);
+    answer = question.room_for_link ? answer_writer(inode, question.user) : FileServer::refusal(EMFILE);
     if (answer.link) return answer;  // it has the look-up
   } else {
     answer = question.kind == ShareRequest::kMagic ? answer_sharer(inode, question)
              : question.kind == MapRequest::kMagic ? answer_mapper(inode)
-                                                   : answer_reader(inode);
+                                                   : answer_reader(inode, question.user);
   }
   fs_.inodes.forget(inode.nodeid, 1);
   return answer;
@@ -72,7 +73,15 @@ void PartServer::add_directories(Answer* answer) const {
   }
 }
 
-FileServer::Answer PartServer::answer_writer(Inode& inode) const {
+void PartServer::add_counts(uid_t user, Answer* answer) const {
+  if (fs_.options.of_one_command && !fs_.client_counts.has_page(user)) {
+    if (Fd page = ask_for_counts(fs_.volume->root_fd())) fs_.client_counts.take_page(user, std::move(page));
+  }
+  const int page = fs_.client_counts.page_of(user);
+  if (page >= 0) answer->fds.push_back(page);
+}
+
+FileServer::Answer PartServer::answer_writer(Inode& inode, uid_t user) const {
   struct stat st;
   const std::optional<Layout> layout = layout_of(inode, &st);
   Answer answer;
@@ -83,6 +92,7 @@ FileServer::Answer PartServer::answer_writer(Inode& inode) const {
   answer.reply.stub = encode_stub(*layout);
   answer.fds = {fs_.live.generations().fd()};
   for (const Fd& part : answer.opened) answer.fds.push_back(part.get());
+  add_counts(user, &answer);
   add_directories(&answer);
   return answer;
 }
@@ -114,13 +124,14 @@ FileServer::Answer PartServer::open_to_read(Inode& inode, struct stat* stub) con
   return answer;
 }
 
-FileServer::Answer PartServer::answer_reader(Inode& inode) const {
+FileServer::Answer PartServer::answer_reader(Inode& inode, uid_t user) const {
   struct stat stub = {};
   Answer answer = open_to_read(inode, &stub);
   const bool is_known = answer.reply.error == 0 || answer.reply.error == EAGAIN;
   if (is_known) answer.fds = {fs_.live.generations().fd()};
   if (!answer.file) return answer;
   for (const int part : answer.file->parts().all_buffered()) answer.fds.push_back(part);
+  add_counts(user, &answer);
   add_directories(&answer);
   return answer;
 }

@@ -39,13 +39,15 @@ class PartServer final : private FileServer::Host {
   void tidy() override;
   // Of a striped file of this volume, with its stub's attributes; else none.
   std::optional<Layout> layout_of(Inode& inode, struct stat* st) const;
-  Answer answer_reader(Inode& inode) const;
+  Answer answer_reader(Inode& inode, uid_t user) const;
   Answer answer_sharer(Inode& inode, const Question& question) const;
   Answer answer_mapper(Inode& inode) const;
-  Answer answer_writer(Inode& inode) const;
+  Answer answer_writer(Inode& inode, uid_t user) const;
   // What a reader is to know, with the file open for reading; its stub's attributes.
   Answer open_to_read(Inode& inode, struct stat* stub) const;
   void add_directories(Answer* answer) const;
+  // The page in which the user's programs count; of a private mount, the volume's server keeps it.
+  void add_counts(uid_t user, Answer* answer) const;
   // What whoever serves the volume answers the client; nothing: nobody does.
   ShareAnswer ask_volume_server(Inode& inode, const Question& question) const;
 

@@ -100,9 +100,13 @@ int exit_status(int status) {
 
 }  // namespace
 
-Outcome<int> run_in_private_mounts(const Volumes& volumes, const MountOptions& options,
+Outcome<int> run_in_private_mounts(const Volumes& volumes, const MountOptions& asked,
                                    const PrivateCommand& command, const FindLater& find) {
   if (command.argv.empty()) return make_error(EINVAL, "no command given");
+  MountOptions options = asked;
+  options.of_one_command = true;
+  options.lanes.at_first_request = true;  // the command may read nothing, and shall not wait for them
+  options.lanes.tell_failure = [](const std::string& line) { log_line(line); };
   const HeldSignals signals;
   Daemons daemons;
   std::vector<std::string> roots;

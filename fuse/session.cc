@@ -25,7 +25,7 @@ constexpr uint64_t kWorkersShare = 8;
 uint32_t worker_count(const Filesystem& fs) {
   const uint32_t asked = fs.options.thread_count;
   if (asked != 0) return std::max(asked, kMountThreadsMin);
-  const uint64_t affordable = std::min(memory_available_bytes() / kWorkersShare / fs.read_bytes_max,
+  const uint64_t affordable = std::min(fs.memory_at_start_bytes / kWorkersShare / fs.read_bytes_max,
                                        uint64_t{InodeTable::half_of_descriptors()} / 16);
   return static_cast<uint32_t>(
       std::clamp(affordable, uint64_t{kMountThreadsMin}, uint64_t{kBackgroundMax}));

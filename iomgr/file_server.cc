@@ -35,9 +35,9 @@ constexpr int kSilencePollMs = 100;
 constexpr int kShortageMs = 20;
 
 bool is_known_question(uint32_t question) {
-  static constexpr std::array<uint32_t, 5> kQuestions = {
+  static constexpr std::array<uint32_t, 6> kQuestions = {
       ServerRequest::kMagic, WriteRequest::kMagic, ShareRequest::kMagic, MapRequest::kMagic,
-      StatsRequest::kMagic};
+      StatsRequest::kMagic, CountsRequest::kMagic};
   return std::find(kQuestions.begin(), kQuestions.end(), question) != kQuestions.end();
 }
 

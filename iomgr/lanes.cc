@@ -30,17 +30,11 @@ Outcome<IoBackend> choose_backend(IoBackend asked) {
 }  // namespace
 
 Outcome<std::unique_ptr<Lanes>> Lanes::start(const Volume& volume, const LaneOptions& options) {
-  const Outcome<IoBackend> backend = choose_backend(options.backend);
-  if (!backend) return backend.error();
   std::unique_ptr<Lanes> lanes(new Lanes());
-  lanes->backend_ = *backend;
-  for (const Device& device : volume.devices()) {
-    const Outcome<LaneDepth> depth = lane_depth(device, options.depth);
-    if (!depth) return depth.error();
-    if (Outcome<void> added = lanes->add_lane(device.directory, depth->io_count); !added) {
-      return added.error();
-    }
-  }
+  lanes->volume_ = &volume;
+  lanes->options_ = options;
+  if (options.at_first_request) return lanes;
+  if (Outcome<void> started = lanes->start_threads(); !started) return started.error();
   return lanes;
 }
 
@@ -50,7 +44,33 @@ Outcome<std::unique_ptr<Lanes>> Lanes::start_plain(const std::string& device, ui
   std::unique_ptr<Lanes> lanes(new Lanes());
   lanes->backend_ = *backend;
   if (Outcome<void> added = lanes->add_lane(device, depth); !added) return added.error();
+  lanes->ready_.store(true, std::memory_order_relaxed);
   return lanes;
+}
+
+Outcome<void> Lanes::start_threads() {
+  const Outcome<IoBackend> backend = choose_backend(options_.backend);
+  if (!backend) return backend.error();
+  backend_ = *backend;
+  for (const Device& device : volume_->devices()) {
+    const Outcome<LaneDepth> depth = lane_depth(device, options_.depth);
+    if (!depth) return depth.error();
+    if (Outcome<void> added = add_lane(device.directory, depth->io_count); !added) return added;
+  }
+  // Release: a thread that sees it sees the lanes.
+  ready_.store(true, std::memory_order_release);
+  return {};
+}
+
+int Lanes::make_ready() {
+  if (ready_.load(std::memory_order_acquire)) return 0;
+  const MutexLock lock(starting_);
+  if (ready_.load(std::memory_order_relaxed)) return 0;
+  const Outcome<void> started = start_threads();
+  if (started) return 0;
+  if (options_.tell_failure != nullptr) options_.tell_failure(started.error().text);
+  lanes_.clear();  // the next request tries again
+  return EIO;
 }
 
 Outcome<void> Lanes::add_lane(const std::string& device, uint32_t depth) {
@@ -67,6 +87,7 @@ Lanes::~Lanes() = default;
 // Queues every lane I/O before waiting for any: a request over four devices
 // costs one latency, not four.
 int Lanes::move(const PartRequest& request) {
+  if (const int error = make_ready(); error != 0) return error;
   LaneRequest pending;
   RequestCutter cutter(request);
   LaneIo cut;
@@ -82,6 +103,7 @@ int Lanes::move(const PartRequest& request) {
 
 bool Lanes::start(const PartRequest& request, std::shared_ptr<const StripedFile> file,
                   RequestEnd* end) {
+  if (make_ready() != 0) return false;
   Started* const started = take_free_slot(started_);
   if (started == nullptr) return false;
   // All of it or nothing: whoever has begun a part would have to wait for it.
@@ -152,11 +174,15 @@ int Lanes::write(const StripedFile& file, ByteRange range, const void* buffer, b
 }
 
 void Lanes::count(IoOp op, uint32_t device_index, uint64_t bytes) {
-  lanes_[device_index]->counters().count(op, bytes, 1);
+  if (make_ready() == 0) lanes_[device_index]->counters().count(op, bytes, 1);
 }
 
 std::vector<LaneStats> Lanes::stats() const {
   std::vector<LaneStats> stats;
+  if (!ready_.load(std::memory_order_acquire)) {
+    for (const Device& device : volume_->devices()) stats.push_back({.device = device.directory});
+    return stats;
+  }
   for (const auto& lane : lanes_) {
     const LaneCounters& counters = lane->counters();
     stats.push_back({.device = lane->device(),

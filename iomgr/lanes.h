@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "iomgr/base/error.h"
+#include "iomgr/base/mutex.h"
 #include "iomgr/io_queue.h"
 #include "iomgr/lane_io.h"
 #include "iomgr/latency.h"
@@ -37,6 +38,9 @@ namespace graphlane {
 struct LaneOptions {
   IoBackend backend = IoBackend::kAuto;
   uint32_t depth = 0;  // I/Os in flight a device; 0: as calibrated, else 1 (disk) or 16
+  // Starts no thread, and reads no calibration, before the first request. What fails then fails the request.
+  bool at_first_request = false;
+  void (*tell_failure)(const std::string& line) = nullptr;  // of such a late start; null: no line
 };
 
 // What one lane has done since it was started.
@@ -55,7 +59,7 @@ class Lane;
 
 class Lanes {
  public:
-  // Starts the threads. The backend that was taken is in backend().
+  // Starts the threads. The backend that was taken is in backend(). The volume outlives the lanes.
   static Outcome<std::unique_ptr<Lanes>> start(const Volume& volume, const LaneOptions& options);
   // For plain files on one device, which messages call `device`: a file is the part 0 of its own
   // (paged_files.h). `depth` I/Os in flight.
@@ -81,12 +85,16 @@ class Lanes {
   // Counts bytes that a caller moved itself (FUSE splices them).
   void count(IoOp op, uint32_t device_index, uint64_t bytes);
 
-  IoBackend backend() const { return backend_; }
+  // kAuto: no request has started the threads yet.
+  IoBackend backend() const { return ready_.load(std::memory_order_acquire) ? backend_ : IoBackend::kAuto; }
   std::vector<LaneStats> stats() const;
 
  private:
   Lanes() = default;
+  Outcome<void> start_threads();
   Outcome<void> add_lane(const std::string& device, uint32_t depth);
+  // Starts the threads if none has; 0, or EIO.
+  int make_ready();
 
   // Begun by start().
   struct Started final : RequestEnd {
@@ -100,9 +108,15 @@ class Lanes {
   };
   static constexpr uint32_t kStartedMax = 16;
 
-  IoBackend backend_ = IoBackend::kAuto;
+  // Constant after start().
+  const Volume* volume_ = nullptr;  // none for plain files
+  LaneOptions options_;
+
   Started started_[kStartedMax];
+  std::atomic<bool> ready_{false};  // set once the next two are as they stay
+  IoBackend backend_ = IoBackend::kAuto;
   std::vector<std::unique_ptr<Lane>> lanes_;  // end before what they tell
+  Mutex starting_;
 };
 
 // The lanes, for one open file.

@@ -54,6 +54,9 @@
 // of the stub with StubLock::kMapped. While the client keeps it, no process changes the file, and
 // the client may map the file's pages. EBUSY: a writer changes it now.
 //
+// **Counting.** With the parts a client gets a page of its user's, in which it counts what it reads and
+// writes of each device (server/client_counts.h). For `graphlane stat`, and nothing else.
+//
 // Where the volume of a mount is served, the mount passes such a request on, and the connection back:
 //
 //   client ──ShareRequest──► mount ──PassedShareRequest──► server
@@ -88,6 +91,15 @@ template <class Counter>
 constexpr Counter* served_counter(Counter* generation) {
   return generation + kGenerationCount;
 }
+
+// What programs of one user have moved, of one device of the volume.
+struct DeviceCounts {
+  std::atomic<uint64_t> io_count{0};
+  std::atomic<uint64_t> bytes_read{0};
+  std::atomic<uint64_t> bytes_written{0};
+  uint64_t padding = 0;
+};
+inline constexpr size_t kClientCountsBytes = kDeviceCountMax * sizeof(DeviceCounts);
 
 inline uint32_t generation_index(const Uuid& file_id) {
   uint32_t bits;  // random already
@@ -132,8 +144,9 @@ struct ServerReply {
   uint32_t device_count = 0;
   StubBytes stub = {};           // the layout, state closed; for 0
   // Then device_count directories, each with its NUL. Descriptors that go along:
-  // the generations (0 and EAGAIN), then the parts (0); to a ShareRequest the frames,
-  // and the connection to share by, if it is another one (0).
+  // the generations (0 and EAGAIN), then the parts (0), then perhaps the user's page of
+  // DeviceCounts; to a ShareRequest the frames, and the connection to share by, if it is
+  // another one (0).
 };
 
 struct WriteRequest {
@@ -180,6 +193,12 @@ struct StatsRequest {
   static constexpr uint32_t kMagic = 0x31544c47;  // "GLT1"; the reply is a ServerReply, then JSON
 };
 
+// From the daemon of a private mount to the server of its volume, with a descriptor of VOL: the page of the
+// daemon's user goes along with the reply.
+struct CountsRequest {
+  static constexpr uint32_t kMagic = 0x31434c47;  // "GLC1"; the reply is a ServerReply
+};
+
 struct ShareMessage {
   static constexpr uint32_t kFetch = 0x31464c47;   // "GLF1"
   static constexpr uint32_t kPassed = 0x31504c47;  // "GLP1"
@@ -205,7 +224,7 @@ inline constexpr timeval kServerPatience = {.tv_sec = 30, .tv_usec = 0};
 // for no device.
 inline constexpr timeval kVolumeServerPatience = {.tv_sec = 2, .tv_usec = 0};
 
-inline constexpr uint32_t kServerDescriptorsMax = 1 + kDeviceCountMax;
+inline constexpr uint32_t kServerDescriptorsMax = 2 + kDeviceCountMax;
 inline constexpr size_t kServerReplyMax = sizeof(ServerReply) + kDeviceCountMax * 4096;
 
 }  // namespace graphlane

@@ -71,12 +71,18 @@ Outcome<void> replace_small_file(int directory_fd, const std::string& name, cons
 Outcome<std::string> read_small_file(int directory_fd, const char* name, std::string_view path) {
   const Fd file = open_regular(directory_fd, name, O_RDONLY);
   if (!file) return os_error(errno, path, "cannot open");
-  std::string content(kSmallFileMax + 1, '\0');
-  const Result<size_t> got = pread_full(file.get(), content.data(), content.size(), 0);
-  if (!got) return os_error(got.error().code, path, "cannot read");
-  if (*got > kSmallFileMax) return make_error(EFBIG, "{}: too large to be one of Graphlane's", path);
-  content.resize(*got);
-  return content;
+  std::string content;
+  // Most are a page or less: memory for the largest one would cost more than the reading.
+  for (size_t room = 4096; content.size() <= kSmallFileMax; room = kSmallFileMax + 1) {
+    const size_t before = content.size();
+    content.resize(room);
+    const Result<size_t> got =
+        pread_full(file.get(), content.data() + before, room - before, static_cast<off_t>(before));
+    if (!got) return os_error(got.error().code, path, "cannot read");
+    content.resize(before + *got);
+    if (content.size() < room) return content;
+  }
+  return make_error(EFBIG, "{}: too large to be one of Graphlane's", path);
 }
 
 Outcome<void> sync_directory(const std::string& path, int directory_fd) {

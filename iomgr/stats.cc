@@ -34,17 +34,22 @@ std::string counters_json(const Stats& stats) {
 }  // namespace
 
 std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache,
-                       const SharedStats& shared, const NextStats& sweeps) {
+                       const SharedStats& shared, const NextStats& sweeps,
+                       const std::vector<ClientSum>& preloaded) {
   std::string text =
       fmt::format("{{\"backend\":{},\"devices\":[", json_quoted(name_of(lanes.backend())));
   const char* separator = "";
+  size_t index = 0;
   for (const LaneStats& lane : lanes.stats()) {
+    const ClientSum client = index < preloaded.size() ? preloaded[index] : ClientSum{};
+    ++index;
     text += fmt::format(
         "{}{{\"path\":{},\"ios\":{},\"bytes_read\":{},\"bytes_written\":{},\"segments\":{},"
-        "\"merged\":{},\"wait\":[{}],\"service\":[{}]}}",
+        "\"merged\":{},\"wait\":[{}],\"service\":[{}],\"preloaded\":{{\"ios\":{},\"bytes_read\":{},"
+        "\"bytes_written\":{}}}}}",
         separator, json_quoted(lane.device), lane.io_count, lane.bytes_read, lane.bytes_written,
         lane.segment_count, lane.merged_count, fmt::join(lane.wait, ","),
-        fmt::join(lane.service, ","));
+        fmt::join(lane.service, ","), client.io_count, client.bytes_read, client.bytes_written);
     separator = ",";
   }
   return text + fmt::format("],\"cache\":{{{}}},\"shared\":{{{}}},\"sweeps\":{{{}}}}}",

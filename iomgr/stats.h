@@ -1,23 +1,27 @@
 // What the lanes did, as the JSON of user.graphlane.stats:
 // {"backend":"io_uring","devices":[{"path":"/mnt/d0","ios":8,"bytes_read":8388608,
-//  "bytes_written":0,"segments":8,"merged":2,"wait":[…],"service":[…]}, …],
+//  "bytes_written":0,"segments":8,"merged":2,"wait":[…],"service":[…],
+//  "preloaded":{"ios":8,"bytes_read":8388608,"bytes_written":0}}, …],
 //  "cache":{"found_bytes":0, …},"shared":{"found_bytes":0, …},"sweeps":{"begun_bytes":0, …}}
 // (wait and service: numbers of I/Os, iomgr/latency.h; cache: iomgr/extent_cache.h; shared:
-// iomgr/shared_cache.h; sweeps: iomgr/next_reads.h)
+// iomgr/shared_cache.h; sweeps: iomgr/next_reads.h; preloaded: iomgr/server/client_counts.h)
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "iomgr/extent_cache.h"
 #include "iomgr/lanes.h"
 #include "iomgr/next_reads.h"
+#include "iomgr/server/client_counts.h"
 #include "iomgr/shared_cache.h"
 
 namespace graphlane {
 
 std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache,
-                       const SharedStats& shared, const NextStats& sweeps = {});
+                       const SharedStats& shared, const NextStats& sweeps = {},
+                       const std::vector<ClientSum>& preloaded = {});
 
 // A JSON string literal. Bytes that are no control characters pass as they are.
 std::string json_quoted(std::string_view text);

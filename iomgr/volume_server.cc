@@ -15,6 +15,7 @@
 
 #include "iomgr/background.h"
 #include "iomgr/base/reopen.h"
+#include "iomgr/log.h"
 #include "iomgr/parts.h"
 #include "iomgr/server_socket.h"
 #include "iomgr/stats.h"
@@ -29,7 +30,9 @@ constexpr int kEndingPatienceMs = 30'000;
 constexpr size_t kStatsMax = 1 << 16;
 // As long as a server takes to end that nobody needs.
 constexpr auto kEndingTime = std::chrono::seconds(2);
-constexpr auto kLookInterval = std::chrono::milliseconds(2);
+// Most servers that nothing was asked of end within the first ones.
+constexpr auto kFirstLookInterval = std::chrono::microseconds(100);
+constexpr auto kLastLookInterval = std::chrono::milliseconds(2);
 
 // The process that serves; 0: nobody, or one that cannot be told.
 pid_t server_process(int run_directory) {
@@ -68,9 +71,10 @@ bool lock_now(const Fd& file, int operation) { return ::flock(file.get(), operat
 // Whether it came true in time.
 bool wait_for_end(const std::function<bool()>& is_so) {
   const auto deadline = std::chrono::steady_clock::now() + kEndingTime;
-  while (!is_so()) {
+  for (auto pause = kFirstLookInterval; !is_so(); pause *= 2) {
     if (std::chrono::steady_clock::now() >= deadline) return false;
-    std::this_thread::sleep_for(kLookInterval);
+    pause = std::min<std::chrono::microseconds>(pause, kLastLookInterval);
+    std::this_thread::sleep_for(pause);
   }
   return true;
 }
@@ -150,6 +154,7 @@ FileServer::Answer VolumeServer::answer(const FileServer::Question& question) {
   if (!is_readable(question.fd)) return FileServer::refusal(EACCES);
   if (question.kind == ShareRequest::kMagic) return answer_sharer(question.fd);
   if (question.kind == StatsRequest::kMagic) return answer_stats(question.fd);
+  if (question.kind == CountsRequest::kMagic) return answer_counter(question);
   return FileServer::refusal(EOPNOTSUPP);
 }
 
@@ -181,16 +186,27 @@ FileServer::Answer VolumeServer::answer_sharer(int file_fd) const {
   return answer;
 }
 
-// To whoever may list the volume.
-FileServer::Answer VolumeServer::answer_stats(int root_fd) const {
+bool VolumeServer::is_root(int shown_fd) const {
   struct stat root;
   struct statx seen;
-  if (::fstat(volume_->root_fd(), &root) != 0 || !lies_on(root_fd, root.st_dev, &seen) ||
-      seen.stx_ino != root.st_ino) {
-    return FileServer::refusal(EACCES);
-  }
+  return ::fstat(volume_->root_fd(), &root) == 0 && lies_on(shown_fd, root.st_dev, &seen) &&
+         seen.stx_ino == root.st_ino;
+}
+
+// To any process that may list the volume.
+FileServer::Answer VolumeServer::answer_stats(int root_fd) const {
+  if (!is_root(root_fd)) return FileServer::refusal(EACCES);
   Answer answer;
-  answer.text = stats_json(*lanes_, {}, shared_->stats());
+  answer.text = stats_json(*lanes_, {}, shared_->stats(), {}, client_counts_.sums(volume_->device_count()));
+  return answer;
+}
+
+FileServer::Answer VolumeServer::answer_counter(const FileServer::Question& question) {
+  if (!is_root(question.fd)) return FileServer::refusal(EACCES);
+  const int page = client_counts_.page_of(question.user);
+  if (page < 0) return FileServer::refusal(EMFILE);
+  Answer answer;
+  answer.fds = {page};
   return answer;
 }
 
@@ -222,7 +238,9 @@ ServerUse ServerUse::begin(const std::shared_ptr<const Volume>& volume) {
     Fd users = open_directory(*volume, kControlDirectory.data());
     if (!users) return os_error(errno, volume->root(), "cannot open");
     end_with_last_user(std::move(users));
-    return serve_until_told(volume, {}, stop, on_ready);
+    ServerOptions options;
+    options.lanes = {.at_first_request = true, .tell_failure = [](const std::string& line) { log_line(line); }};
+    return serve_until_told(volume, options, stop, on_ready);
   };
   const auto is_served = [&] {
     if (!lock_now(use.run_, LOCK_SH)) return true;
@@ -261,6 +279,17 @@ Outcome<void> stop_server(const Volume& volume) {
   pollfd ended{server.get(), POLLIN, 0};
   if (::poll(&ended, 1, kEndingPatienceMs) > 0) return {};
   return make_error(EBUSY, "{}: does not end", name);
+}
+
+Fd ask_for_counts(int root_fd) {
+  const Fd run(::openat(root_fd, kRunDirectory, O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Fd connection = run ? ServerAddress::of_volume(run.get()).connect(kVolumeServerPatience) : Fd();
+  alignas(ServerReply) char buffer[sizeof(ServerReply)];
+  ServerMessage message;
+  if (!connection || !send_question(connection.get(), {.magic = CountsRequest::kMagic}, root_fd)) return {};
+  receive_message(connection.get(), buffer, sizeof buffer, &message);
+  const ServerReply* const reply = reply_in(message, buffer);
+  return reply != nullptr && reply->error == 0 && message.fd_count == 1 ? Fd(message.take(0)) : Fd();
 }
 
 Outcome<std::string> ask_for_stats(const std::string& root) {

@@ -27,6 +27,7 @@
 #include "iomgr/file_server.h"
 #include "iomgr/lanes.h"
 #include "iomgr/server_options.h"
+#include "iomgr/server/client_counts.h"
 #include "iomgr/shared_cache.h"
 #include "iomgr/volume.h"
 
@@ -50,6 +51,9 @@ class VolumeServer final : private FileServer::Host {
   Answer answer(const FileServer::Question& question) override;
   Answer answer_sharer(int file_fd) const;
   Answer answer_stats(int root_fd) const;
+  Answer answer_counter(const FileServer::Question& question);
+  // Whether the descriptor shows VOL itself.
+  bool is_root(int shown_fd) const;
 
   const std::shared_ptr<const Volume> volume_;
   Fd run_directory_;  // has the lock
@@ -58,6 +62,7 @@ class VolumeServer final : private FileServer::Host {
   bool listens_ = false;
   std::unique_ptr<Lanes> lanes_;
   std::optional<SharedCache> shared_;
+  ClientCounts client_counts_;
   std::unique_ptr<FileServer> server_;  // last: it calls the rest
 };
 
@@ -90,5 +95,9 @@ Outcome<void> stop_server(const Volume& volume);
 
 // What the server of the volume at `root` has done (stats.h). ENOENT: there is none.
 Outcome<std::string> ask_for_stats(const std::string& root);
+
+// The page in which programs of this user count for the server of that volume (server/client_counts.h).
+// Empty: there is none.
+Fd ask_for_counts(int root_fd);
 
 }  // namespace graphlane

@@ -17,31 +17,53 @@ namespace {
 struct Mapping {
   char server[kServerNameSize];
   const Generation* counters;
+  DeviceCounts* counts;  // for `graphlane stat`; null: not yet
 };
 constexpr uint32_t kMappingsMax = 32;
 Mapping mappings[kMappingsMax];
 uint32_t mapping_count = 0;
 
-const Generation* counters_of(const char* server, int memfd) {
+Mapping* mapping_of(const char* server) {
   for (uint32_t i = 0; i < mapping_count; ++i) {
-    if (std::memcmp(mappings[i].server, server, kServerNameSize) == 0) return mappings[i].counters;
+    if (std::memcmp(mappings[i].server, server, kServerNameSize) == 0) return &mappings[i];
   }
-  if (mapping_count == kMappingsMax) return nullptr;
-  // It stays that long, and is memory, not some file that may fail or wait.
+  return nullptr;
+}
+
+// Null: the descriptor is no memory, but some file that may shrink, fail or wait; or there is no room.
+void* map_memfd(int memfd, size_t size_bytes, int protection) {
   struct stat st;
   const int seals = sys::fcntl(memfd, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || sys::fstat(memfd, &st) != 0 ||
-      static_cast<size_t>(st.st_size) < kGenerationsBytes) {
+      static_cast<size_t>(st.st_size) < size_bytes) {
     return nullptr;
   }
   // The system call: mmap is one of our hooks.
-  void* memory = reinterpret_cast<void*>(::syscall(SYS_mmap, nullptr, kGenerationsBytes, PROT_READ,
-                                                   MAP_SHARED, memfd, 0));
-  if (memory == MAP_FAILED) return nullptr;
+  void* memory =
+      reinterpret_cast<void*>(::syscall(SYS_mmap, nullptr, size_bytes, protection, MAP_SHARED, memfd, 0));
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+const Generation* counters_of(const char* server, int memfd) {
+  if (const Mapping* const known = mapping_of(server)) return known->counters;
+  if (mapping_count == kMappingsMax) return nullptr;
+  const void* const memory = map_memfd(memfd, kGenerationsBytes, PROT_READ);
+  if (memory == nullptr) return nullptr;
   Mapping& mapping = mappings[mapping_count++];
   std::memcpy(mapping.server, server, kServerNameSize);
   mapping.counters = static_cast<const Generation*>(memory);
   return mapping.counters;
+}
+
+// Null: nothing is counted. After counters_of().
+DeviceCounts* counts_of(const char* server, int memfd) {
+  Mapping* const known = mapping_of(server);
+  if (known == nullptr) return nullptr;
+  if (known->counts == nullptr) {
+    known->counts =
+        static_cast<DeviceCounts*>(map_memfd(memfd, kClientCountsBytes, PROT_READ | PROT_WRITE));
+  }
+  return known->counts;
 }
 
 // A server that did not prove itself. It is left alone for a minute, because waiting for it costs a
@@ -111,12 +133,15 @@ ServerAnswer ask(int fd, uint32_t question, Fd* connection) {
   answer.reply = reply;
   answer.error = reply->error;
   if (answer.error != 0) return answer;
-  if (reply->device_count > kDeviceCountMax || received.fd_count != 1 + reply->device_count) {
+  const uint32_t counts_index = 1 + reply->device_count;
+  if (reply->device_count > kDeviceCountMax || received.fd_count < counts_index ||
+      received.fd_count > counts_index + 1) {
     return answer.error = EIO, answer;
   }
   const int access = question == WriteRequest::kMagic ? O_WRONLY : O_RDONLY;
   if (!are_parts(received.fds + 1, reply->device_count, access)) return answer.error = EIO, answer;
   for (uint32_t d = 0; d < reply->device_count; ++d) answer.parts[d] = received.take(1 + d);
+  if (received.fd_count > counts_index) answer.counts = counts_of(server, received.fds[counts_index]);
   answer.directories = buffer + sizeof *reply;
   answer.directories_length = static_cast<size_t>(received.length_bytes) - sizeof *reply;
   if (connection != nullptr) *connection = std::move(socket);

@@ -20,6 +20,7 @@ struct ServerAnswer {
   // For 0 and EAGAIN: as long as *counter is `generation`, the answer holds.
   const Generation* counter = nullptr;
   uint64_t generation = 0;
+  DeviceCounts* counts = nullptr;  // for 0: where to count what is moved, kDeviceCountMax; null: nowhere
 
   // For 0: the parts, the caller's to close, and what the reply
   // said of the file. `directories` are N names, each with its NUL.

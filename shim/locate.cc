@@ -83,6 +83,7 @@ Located take(const ServerAnswer& answer, Origin origin, int flags, PartFiles* pa
   Located located;
   located.counter = answer.counter;
   located.generation = answer.generation;
+  located.counts = answer.counts;
   if (answer.error == EAGAIN) located.origin = Origin::kWritten;
   if (answer.error != 0) return located;
   parts->adopt({answer.parts, answer.reply->device_count}, flags);

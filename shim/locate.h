@@ -37,6 +37,7 @@ struct Located {
   // Of a file over a mount: how long that holds.
   const Generation* counter = nullptr;
   uint64_t generation = 0;
+  DeviceCounts* counts = nullptr;  // the server's; null: it does not count (ask_server.h)
 };
 
 // `st` is the descriptor's. For kMount and kStub `parts` is open; a striped file

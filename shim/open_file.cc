@@ -199,6 +199,7 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
     protect(*parts, direct || file->too_large_for_memory);
     for (uint32_t d = 0; d < parts->count(); ++d) {
       file->counters[d] = counters_of_device(located_device(d));
+      if (located.counts != nullptr) file->counters[d]->tell(&located.counts[d]);
       file->gates[d] = gate_of(parts->buffered(d), located_device(d));
       if (file->gates[d] != nullptr) file->counters[d]->depth = file->gates[d]->width();
     }

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "iomgr/lane_io.h"
+#include "iomgr/server_protocol.h"
 #include "shim/groups.h"
 #include "shim/locate.h"
 #include "shim/text.h"
@@ -23,10 +24,20 @@ struct DeviceCounters {
   std::atomic<uint64_t> io_count{0};
   std::atomic<uint64_t> bytes_read{0};
   std::atomic<uint64_t> bytes_written{0};
+  std::atomic<DeviceCounts*> told{nullptr};  // the server's, for `graphlane stat`
 
   void count(IoOp op, uint64_t bytes, uint32_t ios = 1) {
-    io_count.fetch_add(ios, std::memory_order_relaxed);
-    (op == IoOp::kRead ? bytes_read : bytes_written).fetch_add(bytes, std::memory_order_relaxed);
+    add(*this, op, bytes, ios);
+    if (DeviceCounts* const server = told.load(std::memory_order_relaxed)) add(*server, op, bytes, ios);
+  }
+  // From now on the server counts, too. Its memory stays mapped.
+  void tell(DeviceCounts* server) { told.store(server, std::memory_order_relaxed); }
+
+ private:
+  template <class Counts>
+  static void add(Counts& counts, IoOp op, uint64_t bytes, uint32_t ios) {
+    counts.io_count.fetch_add(ios, std::memory_order_relaxed);
+    (op == IoOp::kRead ? counts.bytes_read : counts.bytes_written).fetch_add(bytes, std::memory_order_relaxed);
   }
 };
 

@@ -79,7 +79,12 @@ TEST_F(CalibrationTest, ADamagedOneIsNamed) {
               file() + ": damaged: \"calibration\" is wrong (graphlane calibrate makes it anew)");
   }
   EXPECT_FALSE(Lanes::start(*volume_, {}));
-  EXPECT_TRUE(Lanes::start(*volume_, {.depth = 4})) << "who says a depth needs none";
+  EXPECT_TRUE(Lanes::start(*volume_, {.depth = 4})) << "a given depth needs none";
+  const auto lazy = Lanes::start(*volume_, {.at_first_request = true});
+  ASSERT_TRUE(lazy);
+  const StripeMap map({.stripe_depth_bytes = 4096, .device_count = 2});
+  const PartFiles parts;
+  EXPECT_EQ((*lazy)->move({.map = map, .parts = parts, .pieces = {}}), EIO) << "the first request finds it";
   write(file(), "{\"calib");
   EXPECT_EQ(lane_depth(device(), 0).error().text,
             file() + ": not valid JSON (cut short or damaged)");

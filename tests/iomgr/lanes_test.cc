@@ -53,6 +53,24 @@ TEST_P(LanesTest, ReadsTheWholeFileAndCountsEveryByteOnce) {
   EXPECT_EQ(segments, (kLanesFileSize + 65535) / 65536);
 }
 
+TEST_P(LanesTest, StartNoThreadBeforeTheFirstRequest) {
+  const auto lazy = Lanes::start(*volume_, {.backend = GetParam(), .depth = 4, .at_first_request = true});
+  ASSERT_TRUE(lazy);
+  EXPECT_EQ((*lazy)->backend(), IoBackend::kAuto) << "none was set up";
+  ASSERT_EQ((*lazy)->stats().size(), volume_->device_count());
+  EXPECT_EQ((*lazy)->stats()[0].device, volume_->devices()[0].directory);
+  std::vector<std::future<std::string>> readers;  // one of them starts the lanes, the others wait for it
+  for (int i = 0; i < 4; ++i) {
+    readers.push_back(std::async(std::launch::async, [&] {
+      std::string got(kLanesFileSize, '\0');
+      const ssize_t length = (*lazy)->read(*file_, {.offset = 0, .length_bytes = got.size()}, got.data(), false);
+      return length == static_cast<ssize_t>(got.size()) ? got : std::string();
+    }));
+  }
+  for (auto& reader : readers) EXPECT_EQ(reader.get(), content_);
+  EXPECT_EQ((*lazy)->backend(), lanes_->backend());
+}
+
 // Sums the bytes of its range where they lie.
 struct SumTask final : PageTask {
   void run(const PageBytes& bytes) noexcept override {
