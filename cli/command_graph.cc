@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 
 #include "cli/command.h"
 #include "cli/convert_dual.h"
@@ -29,7 +30,7 @@ namespace {
 struct ConvertCommand {
   std::string input, output;
   EdgeListOptions list;  // how IN is read
-  EdgeFormat to = EdgeFormat::kGrid;
+  EdgeFormat to = EdgeFormat::kAuto;  // as the name of OUT says
   std::optional<WeightType> weights;
   bool overwrite = false;
   bool no_blocks = false;
@@ -255,8 +256,46 @@ bool is_binary_list(EdgeFormat format) {
   return format == EdgeFormat::kBin || format == EdgeFormat::kU32 || format == EdgeFormat::kU64;
 }
 
+// The format that the extension of an output's name stands for; none: it stands for no format.
+std::optional<EdgeFormat> format_of_extension(const std::string& path) {
+  static const std::map<std::string, EdgeFormat> kExtensions = {
+      {".bin", EdgeFormat::kBin},       {".u32", EdgeFormat::kU32},       {".u64", EdgeFormat::kU64},
+      {".csv", EdgeFormat::kCsv},       {".tsv", EdgeFormat::kTsv},       {".txt", EdgeFormat::kSnap},
+      {".snap", EdgeFormat::kSnap},     {".el", EdgeFormat::kSnap},       {".wel", EdgeFormat::kSnap},
+      {".edges", EdgeFormat::kSnap},    {".mtx", EdgeFormat::kMtx},       {".gr", EdgeFormat::kDimacs},
+      {".dimacs", EdgeFormat::kDimacs}, {".konect", EdgeFormat::kKonect}, {".grid", EdgeFormat::kGrid},
+      {".csr", EdgeFormat::kCsr},       {".shards", EdgeFormat::kShards}, {".lists", EdgeFormat::kLists},
+      {".dual", EdgeFormat::kDual},     {".pages", EdgeFormat::kPages}};
+  const auto found = kExtensions.find(std::filesystem::path(path).extension().string());
+  return found == kExtensions.end() ? std::nullopt : std::optional(found->second);
+}
+
+// Without --to. A volume's directory or a name without an extension that we know becomes a grid.
+EdgeFormat format_of_output(const std::string& path) {
+  struct stat st;
+  const bool is_directory = path.ends_with('/') || (::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode));
+  if (is_directory) return EdgeFormat::kGrid;
+  return format_of_extension(path).value_or(EdgeFormat::kGrid);
+}
+
+// The program that makes what OUT's name promises, if that is a compressed list; else empty.
+std::string compression_of_name(const ConvertCommand& options) {
+  static const std::map<std::string, std::string> kPrograms = {
+      {".gz", "gzip"}, {".xz", "xz"}, {".zst", "zstd"}, {".bz2", "bzip2"}, {".lz4", "lz4"}};
+  const auto found = kPrograms.find(std::filesystem::path(options.output).extension().string());
+  return found == kPrograms.end() ? std::string() : found->second;
+}
+
 // A conflict between the options; empty: none.
 std::string convert_usage(const ConvertCommand& options) {
+  if (const std::string compressed = compression_of_name(options); !compressed.empty()) {
+    return options.output + ": convert does not compress: --to csv - | " + compressed + " does";
+  }
+  if (options.output == "-" && begins_with_counts(options.to)) {
+    return fmt::format("a {} begins with the number of edges and cannot go to standard output: --to snap or csv can",
+                       name_of(options.to));
+  }
+  if (options.to == EdgeFormat::kDimacs && !options.list.weighted) return "--to dimacs: its arcs have weights: -w";
   if (options.output == "-" && is_graph_directory(options.to)) {
     return fmt::format("a {} is a directory and cannot go to standard output: --to snap, csv, bin, u32 or u64 can",
                        name_of(options.to));
@@ -292,6 +331,7 @@ std::string convert_usage(const ConvertCommand& options) {
 
 Outcome<int> convert(const ConvertCommand& given) {
   ConvertCommand options = given;
+  if (options.to == EdgeFormat::kAuto) options.to = format_of_output(options.output);
   const bool is_int32 = options.to == EdgeFormat::kGrid || options.to == EdgeFormat::kShards || options.to == EdgeFormat::kBin;
   options.list.overwrite_map = options.overwrite;
   options.list.vertex_count_max = is_int32 ? kVertexCountMax : kListVertexCountMax;
@@ -337,12 +377,8 @@ struct RmatCommand {
 
 // The format of the name's extension; without one, bin.
 EdgeFormat format_of_name(const std::string& path) {
-  const std::string extension = std::filesystem::path(path).extension().string();
-  if (extension.empty() || extension == ".bin") return EdgeFormat::kBin;
-  for (const EdgeFormat format : {EdgeFormat::kU32, EdgeFormat::kU64, EdgeFormat::kCsv, EdgeFormat::kTsv}) {
-    if (extension.substr(1) == name_of(format)) return format;
-  }
-  return EdgeFormat::kSnap;
+  if (std::filesystem::path(path).extension().empty()) return EdgeFormat::kBin;
+  return format_of_extension(path).value_or(EdgeFormat::kSnap);
 }
 
 Outcome<int> generate(const RmatCommand& options) {
@@ -422,15 +458,15 @@ void add_convert(Parser& parser) {
       "graphlane convert -p 8 soc-LiveJournal1.txt.gz graphs/livejournal\n"
       "  graphlane convert --columns 2,3 --header --to u32 calls.csv.zst calls.u32\n\n"
       "FORMAT, plain or compressed by gzip, xz, zstd, bzip2 or lz4: snap, csv, tsv, mtx (Matrix Market),\n"
-      "konect, dimacs, metis; bin, u32, u64 (pairs of int32, uint32, uint64); grid, csr, shards, lists, dual and pages,\n"
-      "as --to makes them. Without --from the name and the first bytes decide.");
+      "konect, dimacs, metis (read only); bin, u32, u64 (pairs of int32, uint32, uint64); grid, csr, shards, lists,\n"
+      "dual and pages, as --to makes them. Without --from the name and the first bytes decide.");
   EdgeListOptions& list = options->list;
   list.format = EdgeFormat::kAuto;
   command->add_option("IN", options->input, "edge list; -: standard input")->required();
   command->add_option("OUT", options->output, "file or directory, which may lie in a volume; -: standard output")
       ->required();
   add_format(command, "--from", &list.format, "what IN is");
-  add_format(command, "--to", &options->to, "grid (unless given), lists, dual, pages, shards, csr, snap, csv, tsv, bin, u32 or u64");
+  add_format(command, "--to", &options->to, "what OUT is; unless given, what its name ends in (.csv, .mtx, .bin …), else grid");
   command->add_option("-p,--partitions", options->partitions, "the grid, or dual, has P x P blocks; or so many shards")
       ->in_range(uint32_t{1}, kPartitionsMax)
       ->type_name("P");
@@ -490,7 +526,7 @@ void add_gen(Parser& parser) {
   command->add_option("--seed", options->seed, "the same seed, the same graph (1)")
       ->type_name("N");
   command->add_flag("--scramble", options->scramble, "permute the vertex numbers");
-  add_format(command, "--to", &options->to, "snap, csv, tsv, bin, u32 or u64; else what the name says");
+  add_format(command, "--to", &options->to, "snap, csv, tsv, mtx, konect, bin, u32 or u64; else what the name says");
   command->add_option("--threads", options->threads, "use so many (all cores)")->type_name("N");
   command->add_flag("-f,--overwrite", options->overwrite, "replace what is there");
   parser.on_chosen(command, options, generate);

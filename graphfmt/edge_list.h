@@ -89,12 +89,16 @@ Outcome<EdgeListSummary> read_edges(const EdgeListOptions& options, EdgeSink& si
 
 // Whether convert_edges() writes it.
 bool is_written_format(EdgeFormat format);
+// Whether its first lines say how many edges follow: it is written to a file, not to a pipe.
+bool begins_with_counts(EdgeFormat format);
 
 struct EdgeListOutput {
   std::string path;           // "-": standard output
   EdgeFormat format = EdgeFormat::kBin;
   bool overwrite = false;     // without it, an existing path is refused
   std::string comment = {};   // text only: one '#' line each at the top
+  bool weighted = false;      // for formats whose first lines say so; convert_edges() takes the input's
+  WeightType weight_type = WeightType::kFloat32;
 };
 
 // Reads one list and writes another; output appears under its name when it is

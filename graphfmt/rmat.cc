@@ -140,7 +140,7 @@ Outcome<EdgeListSummary> write_rmat(const RmatOptions& options, const EdgeListOu
     if (!writer) return writer.error();
     auto summary = generate_rmat(options, **writer);
     if (!summary) return summary.error();
-    if (auto finished = (*writer)->finish(); !finished) return finished.error();
+    if (auto finished = (*writer)->finish(*summary); !finished) return finished.error();
     return summary;
   });
 }

@@ -187,7 +187,7 @@ Outcome<EdgeFormat> parse_edge_format(std::string_view name) {
   for (const auto& [format, known] : kFormatNames) {
     if (name == known) return format;
   }
-  return make_error(EINVAL, "'{}': not an edge list format (choose snap, csv, tsv, mtx, konect, dimacs, metis, bin, u32 or u64)",
+  return make_error(EINVAL, "'{}': not an edge list format (choose snap, csv, tsv, mtx, konect, dimacs, metis, bin, u32, u64, grid, csr, shards, lists, dual or pages)",
                     name);
 }
 
@@ -211,11 +211,14 @@ Outcome<EdgeListSummary> read_edges(const EdgeListOptions& options, EdgeSink& si
 
 Outcome<EdgeListSummary> convert_edges(const EdgeListOptions& input, const EdgeListOutput& output) {
   return or_no_memory([&]() -> Outcome<EdgeListSummary> {
-    auto writer = EdgeWriter::create(output);
+    EdgeListOutput typed = output;
+    typed.weighted = input.weighted;
+    typed.weight_type = input.weight_type;
+    auto writer = EdgeWriter::create(typed);
     if (!writer) return writer.error();
     auto summary = read_edges(input, **writer);
     if (!summary) return summary.error();
-    if (auto finished = (*writer)->finish(); !finished) return finished.error();
+    if (auto finished = (*writer)->finish(*summary); !finished) return finished.error();
     return summary;
   });
 }

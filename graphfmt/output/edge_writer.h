@@ -20,13 +20,17 @@ class EdgeWriter : public EdgeSink {
 
   Outcome<void> prepare(EdgeBatch& batch) override;
   Outcome<void> take(EdgeBatch& batch) override;
-  Outcome<void> finish();
+  // `summary`: of all edges that were taken. Some formats have it in their first lines.
+  Outcome<void> finish(const EdgeListSummary& summary);
 
  private:
   explicit EdgeWriter(const EdgeListOutput& output) : output_(output) {}
   Outcome<void> write(const char* data, size_t length_bytes);
+  Outcome<void> begin_text();
+  Outcome<void> write_counts(const EdgeListSummary& summary);
 
   const EdgeListOutput output_;
+  uint64_t counts_at_ = 0;  // where the line of counts lies, if the format has one
   Staging staging_;  // empty when writing to a pipe or device
   Fd fd_;
 };

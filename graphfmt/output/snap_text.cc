@@ -150,16 +150,21 @@ SnapParsed parse_snap(std::string_view text, const SnapDialect& given, char* rec
   return parsed;
 }
 
-char* format_snap(const EdgeBatch& batch, char* text, char delimiter) {
+char* format_snap(const EdgeBatch& batch, char* text, const LineStyle& given) {
+  const auto [delimiter, base, prefix] = given;
   const size_t edge_bytes = batch.edge_bytes();
   const char* record = batch.records.data();
   for (size_t i = 0; i < batch.edge_count; ++i, record += edge_bytes) {
     Edge edge{};
     std::memcpy(&edge, record, sizeof edge);
     char* const end = text + snap_line_bytes_max(batch.weighted);
-    text = std::to_chars(text, end, edge.source).ptr;
+    if (prefix != 0) {
+      *text++ = prefix;
+      *text++ = ' ';
+    }
+    text = std::to_chars(text, end, uint64_t{edge.source} + base).ptr;
     *text++ = delimiter;
-    text = std::to_chars(text, end, edge.target).ptr;
+    text = std::to_chars(text, end, uint64_t{edge.target} + base).ptr;
     if (batch.weighted) {
       *text++ = delimiter;
       text = write_weight(record + sizeof edge, batch.weight_type, text);

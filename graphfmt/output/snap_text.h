@@ -56,12 +56,19 @@ constexpr size_t snap_records_bytes_max(size_t text_bytes, bool weighted = false
 // `records` has room for snap_records_bytes_max(text.size(), dialect.weighted).
 SnapParsed parse_snap(std::string_view text, const SnapDialect& dialect, char* records);
 
-// Bytes that an edge takes at most: two numbers, a weight, two tabs, a line end.
-constexpr size_t snap_line_bytes_max(bool weighted) { return weighted ? 56 : 22; }
+// How an edge stands on its line.
+struct LineStyle {
+  char delimiter = '\t';
+  uint32_t base = 0;  // the first vertex in the text
+  char prefix = 0;    // 'a' in DIMACS files, with a blank behind it
+};
 
-// "0\t1\n" for every edge, or with another delimiter; `text` has room for
+// Bytes that an edge takes at most: a prefix, two numbers, a weight, two tabs, a line end.
+constexpr size_t snap_line_bytes_max(bool weighted) { return weighted ? 58 : 24; }
+
+// "0\t1\n" for every edge, or in another style; `text` has room for
 // edge_count × snap_line_bytes_max(). Returns the end of what was written.
-char* format_snap(const EdgeBatch& batch, char* text, char delimiter = '\t');
+char* format_snap(const EdgeBatch& batch, char* text, const LineStyle& style = {});
 
 // What stands in a message for text that someone else wrote: at most 24
 // characters, printable, in quotes.

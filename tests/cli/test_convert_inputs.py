@@ -326,14 +326,49 @@ def test_standard_input_and_output(graphlane, tmp_path):
     assert len((tmp_path / "out").read_text().splitlines()) == 1024
 
 
+def test_without_to_the_name_says_the_format(graphlane, refused, edges_of, tmp_path):
+    (tmp_path / "a.txt").write_text("0 1 2\n1 2 3\n")
+    firsts = {"b.csv": b"0,1,2\n", "b.tsv": b"0\t1\t2\n", "b.txt": b"0\t1\t2\n", "b.edges": b"0\t1\t2\n",
+              "b.mtx": b"%%MatrixMarket matrix coordinate real general\n3 3 2 ", "b.gr": b"p sp 3 2 ",
+              "b.konect": b"% asym multiweighted\n1 2 2\n", "b.u32": bytes([0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 64])}
+    for name, first in firsts.items():
+        graphlane("convert", "-w", tmp_path / "a.txt", tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(first), name
+    for name, inside in [("c", "meta"), ("c.v1", "meta"), ("c.grid", "meta"), ("c.csr", "indptr.npy")]:
+        graphlane("convert", "-w", tmp_path / "a.txt", tmp_path / name)
+        assert (tmp_path / name / inside).exists(), name
+    refused("convert", tmp_path / "a.txt", tmp_path / "d.csv.gz", status=2,
+            naming="d.csv.gz: convert does not compress: --to csv - | gzip does")
+
+
+def test_what_dimacs_is_not_written_of(refused, tmp_path):
+    (tmp_path / "a.txt").write_text("0 1\n")
+    refused("convert", tmp_path / "a.txt", tmp_path / "b.gr", status=2, naming="--to dimacs: its arcs have weights: -w")
+    for to, words in (("mtx", []), ("dimacs", ["-w"])):
+        refused("convert", *words, "--to", to, tmp_path / "a.txt", "-", status=2, naming="cannot go to standard output")
+        refused("convert", *words, "--to", to, tmp_path / "a.txt", "/dev/stdout", naming="not to a pipe")
+
+
+def test_a_matrix_is_scipys(graphlane, tmp_path):
+    mmread = pytest.importorskip("scipy.io", reason="not applicable: no scipy").mmread
+    (tmp_path / "a.txt").write_text("0 1 2.5\n1 2 -3\n4 0 1e-3\n")
+    graphlane("convert", "-w", tmp_path / "a.txt", tmp_path / "b.mtx")
+    matrix = mmread(tmp_path / "b.mtx")
+    assert matrix.shape == (5, 5)
+    assert sorted(zip(matrix.row.tolist(), matrix.col.tolist(), matrix.data.tolist(), strict=True)) == [
+        (0, 1, 2.5), (1, 2, -3.0), (4, 0, 0.001)]
+
+
 # Ten of thousands random lists: into every format that is written, and back.
-BACK = ["snap", "csv", "tsv", "bin", "u32", "u64", "grid", "csr", "shards", "lists"]
+BACK = ["snap", "csv", "tsv", "mtx", "konect", "dimacs", "bin", "u32", "u64", "grid", "csr", "shards", "lists"]
 
 
 @pytest.mark.parametrize("to", BACK)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", [11, 12])
 def test_what_was_converted_back_has_the_same_edges(graphlane, tmp_path, to, weighted, seed):
+    if to == "dimacs" and not weighted:
+        pytest.skip("not applicable: arcs of dimacs have weights (test_what_dimacs_is_not_written_of)")
     random = np.random.default_rng(seed)
     vertices, count = (40, 300) if seed == 11 else (5000, 60_000)
     edges = random_edges(vertices, count, seed).astype("<u4")

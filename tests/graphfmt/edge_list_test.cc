@@ -300,7 +300,7 @@ TEST(EdgeFormatTest, NamesAreReadBack) {
     EXPECT_EQ(*parse_edge_format(name_of(format)), format);
   }
   EXPECT_EQ(parse_edge_format("elf").error().text,
-            "'elf': not an edge list format (choose snap, csv, tsv, mtx, konect, dimacs, metis, bin, u32 or u64)");
+            "'elf': not an edge list format (choose snap, csv, tsv, mtx, konect, dimacs, metis, bin, u32, u64, grid, csr, shards, lists, dual or pages)");
 }
 
 }  // namespace
