@@ -1,7 +1,10 @@
 // graphlane explain: what the preload library will see of a program, told before
 // it runs. The words are those of the report (shim/calls.def).
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include "cli/command.h"
 #include "cli/elf_file.h"
@@ -43,7 +46,10 @@ struct Explanation {
   ElfFile file;
   std::string blind_because;       // the library is not in it; empty: it is
   std::map<std::string, Calls> calls_of_libraries;  // by their paths
+  std::map<std::string, Calls> calls_of_named;      // of those that it names, and may load as it runs
   std::vector<std::string> libraries_missing;
+  std::vector<std::string> io_uring_in;  // files that make io_uring's system calls themselves
+  bool loads = false;                    // calls dlopen(3)
 };
 
 // libc's own parts call each other where no preload library sees it.
@@ -69,6 +75,60 @@ void read_libraries(const ElfFile& file, Explanation* about) {
   }
 }
 
+bool calls_dlopen(const ElfFile& file) { return file.imports.contains("dlopen") || file.imports.contains("dlmopen"); }
+
+// Beside the file that names it, too: programs that bring plugins often look there.
+std::string find_named(const ElfFile& file, const std::string& name) {
+  const std::filesystem::path given(name);
+  std::error_code error;
+  if (given.is_absolute()) return std::filesystem::is_regular_file(given, error) ? name : std::string();
+  if (given.has_parent_path()) return {};
+  const std::filesystem::path beside = std::filesystem::path(file.path).parent_path() / name;
+  return std::filesystem::is_regular_file(beside, error) ? beside.string() : find_library(file, name);
+}
+
+// Looks into a file and all that it needs or names, for libraries that it loads as it runs.
+class Looker {
+ public:
+  explicit Looker(Explanation* about) : about_(*about) {}
+
+  void look_at_all() {
+    look(about_.file);
+    for (const auto& [path, calls] : about_.calls_of_libraries) {
+      if (const Outcome<ElfFile> library = read_elf(path)) look(*library);
+    }
+    for (size_t i = 0; i < to_look_.size() && about_.calls_of_named.size() < kNamedMax; ++i) {
+      const Outcome<ElfFile> library = read_elf(to_look_[i]);
+      if (!library || !library->for_this_machine) continue;
+      about_.calls_of_named.emplace(to_look_[i], calls_of(*library));
+      look(*library);
+      for (const std::string& needed : library->needed) add(find_library(*library, needed));
+    }
+    // Names mean nothing to a program that loads nothing.
+    if (!about_.loads) about_.calls_of_named.clear();
+  }
+
+ private:
+  static constexpr size_t kNamedMax = 500;
+
+  void look(const ElfFile& file) {
+    about_.loads = about_.loads || calls_dlopen(file);
+    const ElfContent content = look_into_elf(file.path);
+    if (content.calls_io_uring) about_.io_uring_in.push_back(file.path);
+    for (const std::string& name : content.libraries) add(find_named(file, name));
+  }
+
+  void add(const std::string& path) {
+    const std::string name = std::filesystem::path(path).filename();
+    if (path.empty() || is_of_libc(name) || path == about_.file.path || about_.calls_of_libraries.contains(path)) return;
+    if (seen_.insert(path).second) to_look_.push_back(path);
+  }
+
+  Explanation& about_;
+  std::set<std::string> seen_;
+  std::vector<std::string> to_look_;
+};
+
 Outcome<Explanation> explain_program(const std::string& program) {
   const Outcome<Executable> found = find_executable(program);
   if (!found) return found.error();
@@ -77,7 +137,9 @@ Outcome<Explanation> explain_program(const std::string& program) {
   about.scripts = found->scripts;
   about.file = found->file;
   about.blind_because = found->blind_because;
-  if (about.blind_because.empty()) read_libraries(about.file, &about);
+  if (!about.blind_because.empty()) return about;
+  read_libraries(about.file, &about);
+  Looker(&about).look_at_all();
   return about;
 }
 
@@ -122,6 +184,32 @@ void print_calls(const Calls& calls, const std::string& indent) {
   }
 }
 
+// Whether a call reads a file's bytes; others of its group may write, or look.
+bool reads(Group group, const std::string& name) {
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
+  switch (group) {
+    case Group::data: return true;
+    case Group::stream: return has("fread") || has("get") || has("scanf");
+    case Group::map: return has("mmap");
+    case Group::copy: return has("sendfile") || has("copy_file_range") || has("splice");
+    case Group::aio: return has("read");
+    case Group::raw: return true;
+    default: return false;
+  }
+}
+
+// A line for each library that reads.
+void print_readers(const std::map<std::string, Calls>& libraries) {
+  for (const auto& [path, calls] : libraries) {
+    std::vector<std::string> names;
+    for (const auto& [group, of_group] : calls) {
+      std::copy_if(of_group.begin(), of_group.end(), std::back_inserter(names),
+                   [group = group](const std::string& name) { return reads(group, name); });
+    }
+    if (!names.empty()) fmt::print("      {}: {}\n", path, fmt::join(names, " "));
+  }
+}
+
 // Neither fast nor slow by itself: the number says what it is.
 void print_by_number(const Calls& calls, const std::string& indent) {
   const auto found = calls.find(Group::number);
@@ -154,11 +242,25 @@ void print_text(const Explanation& about) {
     fmt::print("  its libraries ({}):\n", about.calls_of_libraries.size());
     print_calls(calls, "    ");
     print_by_number(calls, "    ");
+    fmt::print("    those that read:\n");
+    print_readers(about.calls_of_libraries);
+  }
+  if (!about.calls_of_named.empty()) {
+    fmt::print("  it may load {} more as it runs, which it or its libraries name; those that read:\n",
+               about.calls_of_named.size());
+    print_readers(about.calls_of_named);
+  }
+  if (!about.io_uring_in.empty()) {
+    fmt::print("  not seen: io_uring by system calls of its own (without a mount: ENOSYS), in\n    {}\n",
+               fmt::join(about.io_uring_in, "\n    "));
   }
   if (!about.libraries_missing.empty()) {
     fmt::print("  not looked at, because not found: {}\n", fmt::join(about.libraries_missing, " "));
   }
-  if (about.file.imports.contains("dlopen")) fmt::print("  loads more libraries as it runs (dlopen)\n");
+  if (about.loads) {
+    fmt::print("  libraries whose names it makes as it runs (dlopen), as of plugins and modules, are not told here;\n"
+               "  graphlane run --report tells of every read afterwards\n");
+  }
 }
 
 Json json_of(const std::string& object, const Calls& calls) {
@@ -178,6 +280,8 @@ Json json_of(const Explanation& about) {
   }
   Json libraries = Json::array();
   for (const auto& [path, calls] : about.calls_of_libraries) libraries.push_back(json_of(path, calls));
+  Json named = Json::array();
+  for (const auto& [path, calls] : about.calls_of_named) named.push_back(json_of(path, calls));
   Json reason = nullptr;
   if (!about.blind_because.empty()) reason = about.blind_because;
   return {{"program", about.program},
@@ -187,8 +291,10 @@ Json json_of(const Explanation& about) {
           {"scripts", scripts},
           {"executable", json_of(about.file.path, calls_of(about.file))},
           {"libraries", libraries},
+          {"libraries_named", named},
           {"libraries_missing", about.libraries_missing},
-          {"dlopen", about.file.imports.contains("dlopen")}};
+          {"io_uring_itself", about.io_uring_in},
+          {"dlopen", about.loads}};
 }
 
 Outcome<int> explain(const ExplainOptions& options) {
@@ -211,7 +317,7 @@ void add_explain(Parser& parser) {
       "graphlane explain pagerank\n\n"
       "Calls are listed that the program and its libraries make by name: those that the\n"
       "preload library takes to the devices, those that it leaves to a mount, and those\n"
-      "that no preload library sees.");
+      "that no preload library sees. So are libraries that they name and may load as they run.");
   command->add_option("PROGRAM", options->program, "a path, or a name in $PATH")->required();
   command->add_flag("--json", options->as_json, "as JSON, with what each library calls");
   parser.on_chosen(command, options, explain);

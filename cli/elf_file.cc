@@ -5,11 +5,14 @@
 #include <gelf.h>
 #include <link.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
+#include <string_view>
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/file_io.h"
@@ -120,6 +123,44 @@ GElf_Half this_machine() {
 #endif
 }
 
+// Whether a string is the name of a shared library and nothing else: "libz.so.1".
+bool is_library_name(std::string_view text) {
+  const size_t at = text.find(".so");
+  if (at == std::string_view::npos || at == 0) return false;
+  const auto is_of_name = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::strchr("_+-./", c) != nullptr;
+  };
+  const std::string_view version = text.substr(at + 3);
+  return std::all_of(text.begin(), text.end(), is_of_name) && text[at - 1] != '/' &&
+         (version.empty() || (version[0] == '.' && version.find_first_not_of(".0123456789") == std::string_view::npos));
+}
+
+void find_library_names(std::string_view bytes, std::set<std::string>* names) {
+  constexpr size_t kNameMax = 255;
+  for (size_t at = bytes.find(".so"); at != std::string_view::npos; at = bytes.find(".so", at + 3)) {
+    const size_t before = at == 0 ? std::string_view::npos : bytes.rfind('\0', at);
+    const size_t begin = before == std::string_view::npos ? 0 : before + 1;
+    const size_t end = bytes.find('\0', at);
+    if (end == std::string_view::npos || end - begin > kNameMax) continue;
+    const std::string_view text = bytes.substr(begin, end - begin);
+    if (is_library_name(text)) names->emplace(text);
+  }
+}
+
+// "mov $425,%eax", or one of the two numbers behind it, and soon "syscall": liburing's functions are inline.
+bool has_io_uring_calls(std::string_view code) {
+  constexpr std::string_view kSyscall("\x0f\x05", 2), kRest("\x01\0\0", 3);
+  constexpr size_t kNear = 40;
+  for (size_t at = code.find(kSyscall); at != std::string_view::npos; at = code.find(kSyscall, at + 2)) {
+    const size_t begin = at < kNear ? 0 : at - kNear;
+    for (size_t move = begin; move + 5 <= at; ++move) {
+      const auto low = static_cast<unsigned char>(code[move + 1]);
+      if (code[move] == '\xb8' && low >= 0xa9 && low <= 0xab && code.substr(move + 2, 3) == kRest) return true;
+    }
+  }
+  return false;
+}
+
 // The directories of the loader itself: LD_LIBRARY_PATH and the system's.
 std::vector<std::string> system_path() {
   std::vector<std::string> directories;
@@ -175,6 +216,31 @@ Outcome<ElfFile> read_elf(const std::string& path) {
   read_interpreter(elf.get(), &file);
   read_sections(elf.get(), &file);
   return file;
+}
+
+ElfContent look_into_elf(const std::string& path) {
+  ElfContent content;
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  elf_version(EV_CURRENT);
+  const ElfHandle elf(fd ? elf_begin(fd.get(), ELF_C_READ_MMAP, nullptr) : nullptr);
+  if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF) return content;
+  Elf_Scn* scan = nullptr;
+  while ((scan = elf_nextscn(elf.get(), scan)) != nullptr) {
+    GElf_Shdr section;
+    if (gelf_getshdr(scan, &section) == nullptr || section.sh_type != SHT_PROGBITS ||
+        (section.sh_flags & SHF_ALLOC) == 0) {
+      continue;
+    }
+    const Elf_Data* const data = elf_rawdata(scan, nullptr);
+    if (data == nullptr || data->d_buf == nullptr) continue;
+    const std::string_view bytes(static_cast<const char*>(data->d_buf), data->d_size);
+    if ((section.sh_flags & SHF_EXECINSTR) == 0) {
+      find_library_names(bytes, &content.libraries);
+    } else if (this_machine() == EM_X86_64) {
+      content.calls_io_uring = content.calls_io_uring || has_io_uring_calls(bytes);
+    }
+  }
+  return content;
 }
 
 std::string find_library(const ElfFile& file, const std::string& name) {

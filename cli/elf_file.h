@@ -26,6 +26,13 @@ Outcome<bool> is_elf(const std::string& path);
 // EINVAL for a file that is damaged.
 Outcome<ElfFile> read_elf(const std::string& path);
 
+// Reads the content of an ELF file, not its tables alone. This takes longer than read_elf().
+struct ElfContent {
+  std::set<std::string> libraries;  // whole strings that name one: what it may give to dlopen(3)
+  bool calls_io_uring = false;      // by system calls of its own, on x86-64: no preload library sees them
+};
+ElfContent look_into_elf(const std::string& path);
+
 // Where the loader would find a library that `file` needs; empty: nowhere.
 std::string find_library(const ElfFile& file, const std::string& name);
 

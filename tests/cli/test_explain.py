@@ -240,3 +240,50 @@ def test_the_report_says_it_in_the_same_words(compiled, graphlane, explained, vo
 def test_the_manual_knows_it():
     assert ".Cm explain" in (ROOT / "cli/graphlane.1").read_text()
     assert "explain" in run(BUILD / "bin/graphlane", "--help").stdout
+
+
+def test_a_library_that_it_loads_as_it_runs_is_looked_at(compiled, explained, graphlane, tmp_path):
+    compiled("#include <unistd.h>\nint get(void) { char c; return pread(0, &c, 1, 0); }\n", "-shared", "-fPIC",
+             name="libplugin.so")
+    source = ('#include <dlfcn.h>\nint main(void) {{ void* l = dlopen("{}", RTLD_LAZY); '
+              'return !l || ((int (*)(void))dlsym(l, "get"))() < 0; }}\n')
+    program = compiled(source.format("libplugin.so"), "-Wl,-rpath,$ORIGIN")
+    about = explained(program)
+    assert about["dlopen"] and about["libraries"] == []
+    (named,) = about["libraries_named"]
+    assert named["path"] == str(tmp_path / "libplugin.so") and by_way(named) == {"devices": {"pread"}}
+    said = graphlane("explain", program).stdout
+    assert f"      {tmp_path}/libplugin.so: pread\n" in said and "graphlane run --report tells" in said
+    # A name that is not one of a library that is there; and a program that loads nothing.
+    assert explained(compiled(source.format("libabsent.so"), "-Wl,-rpath,$ORIGIN"))["libraries_named"] == []
+    nothing = compiled('#include <stdio.h>\nint main(void) { return puts("libplugin.so"); }\n')
+    about = explained(nothing)
+    assert about["libraries_named"] == [] and not about["dlopen"]
+
+
+def test_each_library_that_reads_is_named(compiled, graphlane, tmp_path):
+    compiled("#include <stdio.h>\nint get(void) { char c; return fread(&c, 1, 1, stdin); }\n"
+             "int put(void) { return fwrite(\"x\", 1, 1, stdout); }\n", "-shared", "-fPIC", name="libget.so")
+    compiled("#include <stdio.h>\nint other(void) { return fwrite(\"x\", 1, 1, stdout); }\n", "-shared", "-fPIC",
+             name="libput.so")
+    program = compiled("int get(void), other(void);\nint main(void) { return get() + other(); }\n", f"-L{tmp_path}",
+                       "-lget", "-lput", "-Wl,-rpath,$ORIGIN")
+    said = graphlane("explain", program).stdout
+    assert f"      {tmp_path}/libget.so: fread\n" in said and f"{tmp_path}/libput.so: " not in said
+
+
+def test_io_uring_by_system_calls_of_its_own(compiled, explained, graphlane):
+    if os.uname().machine != "x86_64":
+        pytest.skip("not applicable: looked for on x86-64")
+    source = """
+int main(void) {
+  long result;
+  __asm__ volatile("mov $425, %%eax\\n\\txor %%edi, %%edi\\n\\txor %%esi, %%esi\\n\\tsyscall"
+                   : "=a"(result) : : "rdi", "rsi", "rcx", "r11", "memory");
+  return result != -22;
+}
+"""
+    program = compiled(source)
+    assert explained(program)["io_uring_itself"] == [str(program)]
+    assert "not seen: io_uring by system calls of its own" in graphlane("explain", program).stdout
+    assert explained(compiled(NOTHING))["io_uring_itself"] == []
