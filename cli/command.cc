@@ -1,5 +1,6 @@
 #include "cli/command.h"
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 
@@ -87,6 +88,24 @@ int caught_signal() { return signal_number.load(std::memory_order_relaxed); }
 
 void complain(const std::string& line) { fmt::print(stderr, "graphlane: {}\n", printable(line)); }
 
+namespace {
+
+std::vector<std::string> command_line;
+
+}  // namespace
+
+void set_command_line(std::vector<std::string> words) { command_line = std::move(words); }
+
+std::string in_users_words(const std::string& text) {
+  std::error_code error;
+  const std::string here = fs::current_path(error).string() + "/";
+  if (error || here == "//" || !text.starts_with(here)) return text;
+  const bool is_given = std::any_of(command_line.begin(), command_line.end(), [&](const std::string& word) {
+    return word.find(here.substr(0, here.size() - 1)) != std::string::npos;
+  });
+  return is_given ? text : text.substr(here.size());
+}
+
 Outcome<int> to_each(const std::vector<std::string>& operands,
                      const std::function<Outcome<void>(const std::string&)>& work) {
   int status = kOk;
@@ -94,7 +113,7 @@ Outcome<int> to_each(const std::vector<std::string>& operands,
     const Outcome<void> done = work(operand);
     if (done) continue;
     if (caught_signal() != 0) return done.error();
-    complain(done.error().text);
+    complain(in_users_words(done.error().text));
     status = kFailed;
   }
   return status;

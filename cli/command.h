@@ -74,6 +74,7 @@ void add_ls(Parser& parser);
 void add_info(Parser& parser);
 void add_check(Parser& parser);
 void add_adopt(Parser& parser);
+void add_destroy(Parser& parser);
 void add_rm(Parser& parser);
 void add_restripe(Parser& parser);
 void add_convert(Parser& parser);
@@ -108,6 +109,11 @@ Outcome<int> print_bound(const BindReport& report, const std::string& root);
 
 // On stderr.
 void complain(const std::string& line);
+
+// An error's text with its path as the user knows it: without the working directory in front, unless the
+// command line has that. Call set_command_line() first.
+std::string in_users_words(const std::string& text);
+void set_command_line(std::vector<std::string> words);
 
 // Does `work` to each operand as rm(1) does: of what fails is told at once, and the others follow, but
 // not after an interrupt.

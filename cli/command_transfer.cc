@@ -1,4 +1,6 @@
 // import, export, rm.
+#include <filesystem>
+
 #include "cli/stripe_options.h"
 #include "iomgr/base/printable.h"
 #include "iomgr/base/size.h"
@@ -15,33 +17,55 @@ void print_summary(std::string_view done, const TransferSummary& summary) {
 }
 
 struct ImportCommand {
-  std::string source;
-  std::string destination;
+  std::vector<std::string> operands;  // sources, and last where they go
   bool overwrite = false;
   StripeOptions stripe;
 };
 
+// Adds up what was imported.
+Outcome<void> import_one(const ImportCommand& options, const VolumePath& to, const std::string& source,
+                         TransferSummary* all) {
+  const StripePolicy policy = options.stripe.policy(to.volume->policy());
+  ImportOptions import{.source = source,
+                       .destination = to.below,
+                       .stripe_depth_bytes = options.stripe.depth_bytes.value_or(0),
+                       .overwrite = options.overwrite,
+                       .policy = &policy};
+  const bool volume_chooses = to.volume->is_depth_auto() && !options.stripe.depth_bytes;
+  if (options.stripe.is_depth_auto || volume_chooses) choose_depths(*to.volume, &import);
+  const Outcome<TransferSummary> summary = import_files(*to.volume, import);
+  if (!summary) return summary.error();
+  all->striped_count += summary->striped_count;
+  all->plain_count += summary->plain_count;
+  all->bytes += summary->bytes;
+  return {};
+}
+
 Outcome<int> import(const ImportCommand& options) {
-  const Outcome<VolumePath> to = open_volume_of(options.destination);
+  if (options.operands.size() < 2) {
+    complain("DST is required (see graphlane import --help)");
+    return kUsage;
+  }
+  const std::vector<std::string> sources(options.operands.begin(), options.operands.end() - 1);
+  const std::string& destination = options.operands.back();
+  const Outcome<VolumePath> to = open_volume_of(destination);
   if (!to) return to.error();
+  std::error_code error;
+  if (sources.size() > 1 && !std::filesystem::is_directory(destination, error)) {
+    return make_error(ENOTDIR, "{}: no directory, and {} things are to go there", destination, sources.size());
+  }
   if (options.stripe.depth_bytes) {
     if (Outcome<void> valid = check_stripe_depth(*options.stripe.depth_bytes); !valid) {
       return valid.error();
     }
   }
   catch_interrupts();
-  const StripePolicy policy = options.stripe.policy(to->volume->policy());
-  ImportOptions import{.source = options.source,
-                       .destination = to->below,
-                       .stripe_depth_bytes = options.stripe.depth_bytes.value_or(0),
-                       .overwrite = options.overwrite,
-                       .policy = &policy};
-  const bool volume_chooses = to->volume->is_depth_auto() && !options.stripe.depth_bytes;
-  if (options.stripe.is_depth_auto || volume_chooses) choose_depths(*to->volume, &import);
-  const Outcome<TransferSummary> summary = import_files(*to->volume, import);
-  if (!summary) return summary.error();
-  print_summary("imported", *summary);
-  return kOk;
+  TransferSummary all;
+  const Outcome<int> status = to_each(sources, [&](const std::string& source) {
+    return import_one(options, *to, source, &all);
+  });
+  if (status && (*status == kOk || sources.size() > 1)) print_summary("imported", all);
+  return status;
 }
 
 struct ExportCommand {
@@ -97,9 +121,10 @@ void add_import(Parser& parser) {
       "itself is always striped; of a directory's files, those that the volume's policy,\n"
       "or --stripe and --min-size here, say. With --stripe-depth auto, or in a volume\n"
       "made with it, each file gets the depth that `graphlane advise SRC` explains.\n"
-      "Nothing appears before all of it is there.");
-  command->add_option("SRC", options->source, "file or directory")->required();
-  command->add_option("DST", options->destination, "VOL or a path in it")->required();
+      "Nothing of a SRC appears before all of it is there.");
+  command->add_option("SRC", options->operands, "files or directories; and the last, DST: VOL or a path in it")
+      ->type_name("... DST")
+      ->required();
   command->add_flag("-f,--overwrite", options->overwrite, "replace files that are there");
   options->stripe.add_to(command);
   parser.on_chosen(command, options, import);

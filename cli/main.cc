@@ -30,7 +30,7 @@ int die_of(int number) {
 
 int run_action(const Parser& parser, int failed) {
   const Outcome<int> status = parser.action();
-  if (!status) complain(status.error().text);
+  if (!status) complain(in_users_words(status.error().text));
   if (!status && caught_signal() != 0) return die_of(caught_signal());
   if (std::fflush(stdout) != 0) {
     complain("cannot write to stdout");
@@ -97,13 +97,14 @@ int main(int argc, char** argv) {
     Parser parser{.line = {"graphlane", kAbout, kMore, GRAPHLANE_VERSION}, .action = {}};
     parser.line.root()->require_command();
     parser.line.root()->add_flag("-q,--quiet", quiet, "no progress and no summary");
-    for (const auto add : {add_create, add_import, add_export, add_ls, add_info, add_check, add_adopt, add_rm,
+    for (const auto add : {add_create, add_import, add_export, add_ls, add_info, add_check, add_adopt, add_destroy, add_rm,
                            add_restripe, add_convert, add_gen, add_algo, add_run, add_explain, add_mount,
                            add_umount, add_serve, add_stat, add_advise,
                            add_calibrate, add_completion}) {
       add(parser);
     }
     std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+    set_command_line(words);
     bool is_trial = false;
     words = words_by_name(argv[0], std::move(words), &is_trial);
     return is_trial ? kOk : parse_and_run(parser, std::move(words));
