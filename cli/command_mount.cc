@@ -1,4 +1,6 @@
 // mount, umount.
+#include <filesystem>
+
 #include "cli/command.h"
 #include "fuse/mount.h"
 
@@ -12,10 +14,20 @@ struct MountCommand {
   bool foreground = false;
 };
 
+// Whether the path itself is a volume's directory.
+bool is_volume(const std::string& path) {
+  const Outcome<std::string> root = path.empty() ? Outcome<std::string>(Error{ENOENT, ""}) : find_volume_root(path);
+  std::error_code error;
+  return root && std::filesystem::equivalent(*root, path, error);
+}
+
 Outcome<int> mount(const MountCommand& options) {
   MountOptions mount;
   for (const std::string& list : options.options) {
-    if (Outcome<void> parsed = mount.parse(list); !parsed) return parsed.error();
+    if (Outcome<void> parsed = mount.parse(list); !parsed) {
+      complain(parsed.error().text + " (see graphlane mount --help)");
+      return kUsage;
+    }
   }
   mount.mountpoint = options.mountpoint;
   mount.foreground = options.foreground;
@@ -25,7 +37,13 @@ Outcome<int> mount(const MountCommand& options) {
     return kOk;
   }
   auto volume = Volume::open(options.volume);
-  if (!volume) return volume.error();
+  if (!volume) {
+    if (is_volume(options.mountpoint) && !is_volume(options.volume)) {
+      return make_error(EINVAL, "{0}: not a volume, but {1} is: graphlane mount {1} {0}", options.volume,
+                        options.mountpoint);
+    }
+    return volume.error();
+  }
   if (Outcome<void> mounted = mount_volume(std::move(*volume), mount); !mounted) {
     return mounted.error();
   }

@@ -183,8 +183,8 @@ std::string why_blind(const RunOptions& options) {
 Outcome<int> run_preloaded(const RunOptions& options, const std::string& blind, const Error* missing) {
   if (missing != nullptr) return *missing;
   if (!blind.empty()) {
-    return make_error(ENOEXEC, "{}: {}; without a mount it would read stubs: run it {}", options.command[0],
-                      blind, options.no_mount ? "without --no-mount" : "over graphlane mount VOL MNT");
+    return make_error(ENOEXEC, "{}: {}; without a mount it would read stubs: run it without --no-mount",
+                      options.command[0], blind);
   }
   if (Result<void> hidden = hide_unseen_io(); !hidden) {
     return os_error(hidden.error().code, "io_uring",
@@ -211,7 +211,12 @@ Outcome<int> start(const RunOptions& options, const FoundVolumes& found, const s
   }
   const Outcome<int> status = run_mounted(options, volumes);
   if (status) return status;
-  complain(status.error().text + "; by the preload library alone");
+  const std::string& reason = status.error().text;
+  if (!blind.empty()) {
+    return make_error(ENOEXEC, "{}: {}, so that it needs a mount: {}", options.command[0], blind, reason);
+  }
+  if (missing != nullptr) return make_error(missing->code, "{}; and {}", reason, missing->text);
+  complain(reason + "; by the preload library alone");
   return run_preloaded(options, blind, missing);
 }
 
@@ -231,7 +236,7 @@ Outcome<int> prepare_and_run(const RunOptions& options) {
 Outcome<int> run(const RunOptions& options) {
   const Outcome<int> status = prepare_and_run(options);
   if (status) return *status;
-  complain(status.error().text);
+  complain(in_users_words(status.error().text));
   return kRunFailed;
 }
 
@@ -273,6 +278,7 @@ void add_run(Parser& parser) {
   command->take_rest(&options->command);
   command->on_chosen([&parser, options, command]() -> Outcome<void> {
     if (options->command.empty()) return make_error(EINVAL, "CMD is required");
+    if (options->report == "-") return make_error(EINVAL, "--report=-: a file is expected; --report alone prints to stderr");
     if (command->had_unknown_option()) return make_error(EINVAL, "unknown option {}", options->command[0]);
     parser.action = [options] { return run(*options); };
     return {};

@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "iomgr/base/size.h"
 #include "iomgr/mount_table.h"
+#include "iomgr/volume_files.h"
 #include "iomgr/volume_server.h"
 
 namespace graphlane::cli {
@@ -41,7 +42,7 @@ struct DeviceStats {
   uint64_t segment_count = 0;
   std::vector<uint64_t> wait;  // by powers of two of a microsecond (iomgr/latency.h)
   std::vector<uint64_t> service;
-  // What preloaded programs did past the server, as they say (iomgr/server/client_counts.h).
+  // Preloaded programs count these themselves (iomgr/server/client_counts.h).
   uint64_t preloaded_ios = 0;
   uint64_t preloaded_read = 0;
   uint64_t preloaded_written = 0;
@@ -75,6 +76,9 @@ Outcome<Source> find_source(const std::string& path) {
   for (const VolumeMount& mount : list_volume_mounts()) {
     if (mount.volume_root == real) return Source{.place = mount.point};
   }
+  const Outcome<std::string> root = find_volume_root(real);
+  if (!root) return make_error(ENOENT, "{}: not a Graphlane volume, nor in one", path);
+  if (*root != real) return make_error(EINVAL, "{}: not the volume itself, which is {}", path, *root);
   return make_error(ENODEV, "{0}: neither mounted nor served (graphlane mount {0})", path);
 }
 

@@ -46,6 +46,11 @@ Outcome<int> import(const ImportCommand& options) {
     complain("DST is required (see graphlane import --help)");
     return kUsage;
   }
+  if (options.operands.front() == "-") {
+    complain(fmt::format("-: import takes files and directories: … | graphlane run -- sh -c 'cat > {}'",
+                         options.operands.back()));
+    return kUsage;
+  }
   const std::vector<std::string> sources(options.operands.begin(), options.operands.end() - 1);
   const std::string& destination = options.operands.back();
   const Outcome<VolumePath> to = open_volume_of(destination);
@@ -76,6 +81,10 @@ struct ExportCommand {
 };
 
 Outcome<int> export_(const ExportCommand& options) {
+  if (options.destination == "-") {
+    complain(fmt::format("-: export makes files: graphlane run -- cat {} prints one", options.source));
+    return kUsage;
+  }
   const Outcome<VolumePath> from =
       open_volume_of(options.source, {.allows_missing_devices = options.salvage});
   if (!from) return from.error();

@@ -22,6 +22,7 @@ Outcome<std::string> find_program(const std::string& name) {
   std::error_code error;
   if (name.find('/') != std::string::npos) {
     const fs::file_status status = fs::status(name, error);
+    if (status.type() == fs::file_type::none) return os_error(error.value(), name, "cannot open");
     if (status.type() == fs::file_type::not_found) return make_error(ENOENT, "{}: no such program", name);
     if (status.type() != fs::file_type::regular) return make_error(EINVAL, "{}: not a program", name);
     return name;
@@ -34,7 +35,8 @@ Outcome<std::string> find_program(const std::string& name) {
       return candidate.string();
     }
   }
-  return make_error(ENOENT, "{}: no such program in $PATH", name);
+  const bool is_here = fs::is_regular_file(name, error);
+  return make_error(ENOENT, "{0}: no such program in $PATH{1}", name, is_here ? fmt::format(" (./{} is one here)", name) : "");
 }
 
 // The program that a "#!" line names; for env(1), the one that it would run.

@@ -106,7 +106,7 @@ Outcome<void> write_in_volume(const VolumePath& out, const GraphOutput& output) 
   const fs::path own = fs::path(kStagingDirectory) / UuidText(Uuid::random()).c_str();
   const Scratch scratch(volume.root() / own);
   if (::mkdir(scratch.path().c_str(), 0700) != 0) {
-    return os_error(errno, scratch.path().string(), "cannot create");
+    return control_error(volume.root(), scratch.path().string(), errno, "cannot write to the volume");
   }
   const std::string built = scratch.path() / fs::path(below).filename();
   if (Outcome<void> done = output.build(built); !done) return with_given_path(done.error(), built, output.path);

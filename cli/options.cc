@@ -31,7 +31,7 @@ Option* Option::hidden() {
 
 namespace {
 
-// One that --help describes as CLI11's own does, but that complains in plain words.
+// The validator has the description of CLI11's own in --help. It complains in plain words.
 template <class Number>
 CLI::Validator range_of(Number min, Number max) {
   const auto complain = [min, max](std::string& text) {
@@ -246,7 +246,7 @@ std::string names_below(const CLI::App& app) {
   return names;
 }
 
-// What is wrong with the command line, without the parser's own words.
+// Says what is wrong with the command line, without the parser's own words.
 std::string in_plain_words(const CLI::ParseError& error, const CLI::App& root) {
   const CLI::App& app = *innermost(&root);
   const std::vector<std::string> left = app.remaining();
@@ -271,6 +271,14 @@ std::string in_plain_words(const CLI::ParseError& error, const CLI::App& root) {
     const std::string rest = text.substr(kCast.size());
     const size_t equals = rest.find(" = ");
     if (equals != std::string::npos) return rest.substr(0, equals) + ": " + rest.substr(equals + 3) + ": not a number";
+  }
+  const auto between = [&](std::string_view word, std::string_view with, std::string_view behind) {
+    const size_t at = text.find(word);
+    return text.substr(0, at) + std::string(with) + text.substr(at + word.size()) + std::string(behind);
+  };
+  if (dynamic_cast<const CLI::RequiresError*>(&error) != nullptr) return between(" requires ", " needs ", "");
+  if (dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr) {
+    return between(" excludes ", " and ", " exclude each other");
   }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
     return text.substr(0, text.find(':')) + " needs a value";

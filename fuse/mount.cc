@@ -23,8 +23,9 @@ namespace {
 
 Outcome<void> check_device_file() {
   if (::access("/dev/fuse", R_OK | W_OK) == 0) return {};
-  const char* advice =
-      errno == ENOENT ? " (modprobe fuse; in a container: --device /dev/fuse)" : "";
+  const char* advice = errno == ENOENT  ? " (modprobe fuse; in a container: --device /dev/fuse)"
+                       : errno == EACCES ? " (graphlane run --no-mount reads without a mount)"
+                                         : "";
   return make_error(errno, "/dev/fuse: {}{}", std::strerror(errno), advice);
 }
 

@@ -28,7 +28,7 @@ class ExportStage {
     for (;;) {
       const std::string id(UuidText(Uuid::random()).view().substr(0, 8));
       const fs::path own = place / (kPrefix + id);
-      if (::mkdir(own.c_str(), 0700) != 0) return os_error(errno, own.string(), "cannot create");
+      if (::mkdir(own.c_str(), 0700) != 0) return os_error(errno, target.string(), "cannot create");
       ExportStage stage(own);
       stage.directory_ = lock_name(own, O_RDONLY | O_DIRECTORY);
       if (stage.directory_) return stage;
@@ -251,7 +251,7 @@ Outcome<void> remove_files(const Volume& volume, const std::string& path, bool r
   const Outcome<TreePlace> place = locate_in_volume(volume, path);
   if (!place) return place.error();
   if (place->path == ".") {
-    return make_error(EINVAL, "{}: is the volume itself", volume.root());
+    return make_error(EINVAL, "{}: is the volume itself, not a file in it", volume.root());
   }
   struct stat info;
   if (::fstatat(place->directory_fd, place->path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {

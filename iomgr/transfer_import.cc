@@ -28,7 +28,7 @@ class ImportStage {
     (void)::mkdirat(tmp.directory_fd, tmp.path.c_str(), 0700);
     TreePlace own = tmp.at(UuidText(Uuid::random()).c_str());
     if (::mkdirat(own.directory_fd, own.path.c_str(), 0700) != 0) {
-      return own.error(errno, "cannot create");
+      return control_error(volume.root(), own.shown, errno, "cannot write to the volume");
     }
     return ImportStage(volume, std::move(own));
   }

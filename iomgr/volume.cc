@@ -231,6 +231,9 @@ Outcome<std::string> find_volume_root(const std::string& path) {
     return make_error(EPERM, "{}: {} belongs neither to its directory's owner nor to root, and is not believed",
                       path, strange);
   }
+  if (!fs::exists(fs::symlink_status(absolute, error))) {
+    return make_error(ENOENT, "{}: no such file or directory, and not in a Graphlane volume", path);
+  }
   if (real == absolute.lexically_normal()) {
     return make_error(ENOENT, "{}: not in a Graphlane volume", path);
   }

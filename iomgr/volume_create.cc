@@ -29,9 +29,16 @@ class Scaffold {
   }
   void keep() { made_.clear(); }
 
+  // An error is one of the directory above, if the user knows that alone (a device's).
   Outcome<void> make_directory(const std::string& path, mode_t mode) {
     if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
-    if (::mkdir(path.c_str(), mode) != 0) return os_error(errno, path, "cannot create");
+    const fs::path directory(path);
+    if (::mkdir(path.c_str(), mode) != 0) {
+      if (directory.filename().string().starts_with("graphlane-")) {
+        return os_error(errno, directory.parent_path().string(), "cannot make a directory in it");
+      }
+      return os_error(errno, path, "cannot create");
+    }
     made_.push_back(path);
     return {};
   }

@@ -1,6 +1,7 @@
 #include "iomgr/volume_files.h"
 
 #include <linux/openat2.h>
+#include <pwd.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -195,6 +196,18 @@ Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, boo
   return removed ? reaped : removed;
 }
 
+Error control_error(const std::string& root, const std::string& path, int code, std::string_view what) {
+  struct stat st;
+  if ((code != EACCES && code != EPERM) || ::stat(root.c_str(), &st) != 0 || st.st_uid == ::geteuid()) {
+    return os_error(code, path, what);
+  }
+  const passwd* const owner = ::getpwuid(st.st_uid);
+  return make_error(code, "{}: {}: only {} may", root, what,
+                    st.st_uid == 0       ? "root"
+                    : owner != nullptr ? fmt::format("{} and root", owner->pw_name)
+                                       : fmt::format("user {} and root", st.st_uid));
+}
+
 std::string device_root(const std::string& directory, const Uuid& uuid) {
   return fmt::format("{}/graphlane-{}", directory, UuidText(uuid).view());
 }
@@ -205,7 +218,7 @@ Outcome<VolumeLock> VolumeLock::take(const Volume& volume, Mode mode) {
   Fd file = open_lock_file(volume.root_fd(), access | O_CREAT);
   const bool is_constant = !file && errno == EROFS;
   if (is_constant) file = open_lock_file(volume.root_fd(), O_RDONLY);
-  if (!file) return os_error(errno, path, "cannot open");
+  if (!file) return control_error(volume.root(), path, errno, "cannot lock the volume");
   const short type = mode == kExclusive && !is_constant ? F_WRLCK : F_RDLCK;
   const auto deadline = std::chrono::steady_clock::now() + kLockPatience;
   while (!lock_names(file.get(), type, F_OFD_SETLK)) {

@@ -22,6 +22,10 @@ inline constexpr char kDeviceJson[] = "device.json";  // below a device's root
 inline constexpr char kStagingDirectory[] = ".graphlane/tmp";
 
 // "DIRECTORY/graphlane-<uuid>"
+// An error at `path` below VOL/.graphlane. One of permissions is told of the volume, as the user did not name the
+// file: "VOL: WHAT: only OWNER and root may".
+Error control_error(const std::string& root, const std::string& path, int code, std::string_view what);
+
 std::string device_root(const std::string& directory, const Uuid& uuid);
 
 // Whether `path` is `directory` or below it; both without links and "..".

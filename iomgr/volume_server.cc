@@ -134,14 +134,14 @@ Outcome<Fd> VolumeServer::listen() {
   struct stat root;
   if (::fstat(volume_->root_fd(), &root) == 0) root_device_ = root.st_dev;
   run_directory_ = open_directory(*volume_, kRunDirectory);
-  if (!run_directory_) return os_error(errno, path, "cannot open");
+  if (!run_directory_) return control_error(volume_->root(), path, errno, "cannot serve the volume");
   if (::flock(run_directory_.get(), LOCK_EX | LOCK_NB) != 0) {
     return errno == EWOULDBLOCK ? served_already(volume_->root(), run_directory_.get())
-                                : os_error(errno, path, "cannot lock");
+                                : control_error(volume_->root(), path, errno, "cannot serve the volume");
   }
   (void)::unlinkat(run_directory_.get(), kServerSocketName, 0);  // a dead server's
   Fd listening = ServerAddress::of_volume(run_directory_.get()).listen();
-  if (!listening) return os_error(errno, path + "/" + kServerSocketName, "cannot listen");
+  if (!listening) return control_error(volume_->root(), path, errno, "cannot serve the volume");
   listens_ = true;
   // Who may ask is told by what he shows.
   if (::fchmodat(run_directory_.get(), kServerSocketName, 0666, 0) != 0) {

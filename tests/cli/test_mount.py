@@ -194,6 +194,6 @@ def test_what_cannot_be_mounted(refused, striped, tmp_path):
     refused("mount", striped.path, tmp_path / "none", naming=tmp_path / "none")
     refused("mount", tmp_path, naming=tmp_path)
     (tmp_path / "mnt").mkdir()
-    refused("mount", "-o", "frobnicate", striped.path, tmp_path / "mnt", naming="frobnicate")
+    refused("mount", "-o", "frobnicate", striped.path, tmp_path / "mnt", naming="frobnicate", status=2)
     refused("umount", tmp_path / "mnt", naming=tmp_path / "mnt")
     assert not is_mounted(tmp_path / "mnt")

@@ -118,3 +118,95 @@ def test_a_report_has_a_line_at_least(place, command, where):
                          f'"$1" run --report="$2/report" {command} > /dev/null 2>&1 || true; cat "$2/report"')
     assert "graphlane: report of " in result.stderr, result
     assert [json.loads(line)["files"] for line in result.stdout.splitlines()]
+
+
+STATIC = """
+#include <fcntl.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  static char buffer[65536];
+  int fd = argc > 1 ? open(argv[1], O_RDONLY) : 0;
+  ssize_t n;
+  while ((n = read(fd, buffer, sizeof buffer)) > 0) if (write(1, buffer, n) != n) return 2;
+  return n < 0;
+}
+"""
+
+
+@pytest.fixture
+def static(place):
+    """A program that no preload library gets into: its reads go through the mount, or there is none and it is refused."""
+    path = place.at / "static"
+    if run("gcc", "-static", "-O1", "-x", "c", "-", "-o", path, input=STATIC, stdin=None, check=False).returncode != 0:
+        pytest.skip("not applicable: no static C library")
+    path.chmod(0o755)
+    return path
+
+
+STATIC_WAYS = {
+    "by its words": "./static vol/data",
+    "a child": "sh -c './static vol/data'",
+    "a script": "./script",
+    "an environment variable": "env GRAPH=vol/data sh -c './static \"$GRAPH\"'",
+    "its input": "./static < vol/data",
+    "a path that a preloaded shell computes": "sh -c 'v=v; ./static ${v}ol/data'",
+}
+
+
+@pytest.mark.parametrize("command", STATIC_WAYS.values(), ids=STATIC_WAYS)
+def test_a_static_program_reads_through_the_mount(place, static, command):
+    (place.at / "script").write_text("#!/bin/sh\n./static vol/data\n")
+    (place.at / "script").chmod(0o755)
+    result = place.shell(f'"$1" run -- {command} > got; cmp got data')
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("command", STATIC_WAYS.values(), ids=STATIC_WAYS)
+def test_a_static_program_without_a_mount_is_refused(place, static, command):
+    (place.at / "script").write_text("#!/bin/sh\n./static vol/data\n")
+    (place.at / "script").chmod(0o755)
+    result = place.shell(f'"$1" run --no-mount -- {command} > got || echo "status $?"; wc -c < got')
+    assert result.stdout.split() == ["status", "125", "0"], result
+    assert "statically linked" in result.stderr
+
+
+@pytest.mark.parametrize("no_mount", ["", "--no-mount"])
+def test_a_script_and_an_environment_variable(place, no_mount):
+    (place.at / "script").write_text('#!/bin/sh\ncat "$GRAPH" > /dev/null\n')
+    (place.at / "script").chmod(0o755)
+    want = "devices, without a mount" if no_mount else "devices, over the mount"
+    assert way_of(place.shell(f'GRAPH="$2/vol/data" "$1" run {no_mount} --report=report -- ./script; cat report')) == (
+        want, SIZE)
+
+
+def test_an_engine_that_reads_nothing_waits_for_no_lane(graphlane, fuse, volume, tmp_path):
+    """The daemons of a private mount have few threads until somebody reads; then each device has its own."""
+    made = volume(device_count=8, depth="64K")
+    (tmp_path / "data").write_bytes(random.Random(1).randbytes(SIZE))
+    graphlane("import", tmp_path / "data", made.path)
+    command = subprocess.Popen([graphlane.program, "run", "--", "sh", "-c", f"ls {made.path}/data; read line; "
+                                f"LD_PRELOAD= dd if={made.path}/data of=/dev/null bs=64K iflag=direct status=none; echo read; read line"],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def most_threads() -> int:
+        children = [entry for entry in os.listdir("/proc") if entry.isdigit() and parent(entry) == command.pid]
+        return max(len(os.listdir(f"/proc/{child}/task")) for child in children)
+
+    def parent(process: str) -> int:
+        try:
+            with open(f"/proc/{process}/stat") as file:
+                return int(file.read().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            return -1
+
+    try:
+        assert command.stdout.readline().endswith("/data\n")
+        before = most_threads()
+        command.stdin.write("go\n")
+        command.stdin.flush()
+        assert command.stdout.readline() == "read\n"
+        after = most_threads()
+    finally:
+        command.communicate(timeout=60)
+    assert before <= 8, "main, the server's, two that look after pages, workers of FUSE"
+    assert after >= before + 8

@@ -141,7 +141,7 @@ def test_wrong_places_are_one_line(graphlane, fuse, volume, tmp_path):
     (tmp_path / "file").touch()
     (made.path / "sub").mkdir()
     (made.devices[0] / "sub").mkdir()
-    for place, reason in ((tmp_path / "absent", "No such file or directory"),
+    for place, reason in ((tmp_path / "absent", "no such directory (mkdir "),
                           (tmp_path / "file", "not a directory"),
                           (made.path / "sub", "lies inside the volume"),
                           (made.devices[0], "lies inside the volume's device"),
