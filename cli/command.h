@@ -89,6 +89,7 @@ void add_stat(Parser& parser);
 void add_advise(Parser& parser);
 void add_calibrate(Parser& parser);
 void add_completion(Parser& parser);
+void add_try(Parser& parser);
 
 // "12M" and the like; what is not a size is a usage error.
 Option* add_size(Command* command, const std::string& names, std::optional<uint64_t>* size,

@@ -100,7 +100,7 @@ int main(int argc, char** argv) {
     for (const auto add : {add_create, add_import, add_export, add_ls, add_info, add_check, add_adopt, add_destroy, add_rm,
                            add_restripe, add_convert, add_gen, add_algo, add_run, add_explain, add_mount,
                            add_umount, add_serve, add_stat, add_advise,
-                           add_calibrate, add_completion}) {
+                           add_calibrate, add_completion, add_try}) {
       add(parser);
     }
     std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
