@@ -9,6 +9,7 @@
 #include "cli/convert_lists.h"
 #include "iomgr/base/printable.h"
 #include "iomgr/base/size.h"
+#include "iomgr/base/size_text.h"
 
 namespace graphlane::cli {
 namespace {
@@ -27,6 +28,8 @@ struct CheckCommand {
   bool yes = false;
   bool only_looks = false, of_fsck = false;  // what fsck(8) says, and is so anyway
   bool upgrade = false;
+  bool checksum = false, resume = false;
+  uint64_t rate = 0;
 };
 
 // "7d", "12h", "30m", "45s".
@@ -109,6 +112,15 @@ void print_report(const Volume& volume, const CheckReport& report) {
   }
 }
 
+void print_scrubbed(const CheckReport& report, bool scrubbed) {
+  if (quiet || !scrubbed) return;
+  fmt::print("scrubbed: {} blocks match their checksums, {} do not, {} have none that holds\n",
+             report.scrubbed.verified, report.scrubbed.failed, report.scrubbed.unverified);
+  if (!report.without_sums.empty()) {
+    fmt::print("{} files have no checksums: graphlane check --checksum gives them some\n", report.without_sums.size());
+  }
+}
+
 // A damaged graph counts as something left, too.
 Outcome<int> check_graph(const std::string& path) {
   const Outcome<int> checked = check_stored_graph(path);
@@ -127,12 +139,14 @@ Outcome<int> check(const CheckCommand& options) {
     return bound ? print_bound(*bound, (*volume)->root()) : bound.error();
   }
   Outcome<CheckReport> report =
-      check_volume(**volume, {.repair = options.repair, .scrub = options.scrub});
+      check_volume(**volume, {.repair = options.repair, .scrub = options.scrub, .rate_bytes_per_second = options.rate,
+                              .resume = options.resume, .checksum = options.checksum});
   if (!report) return report.error();
   if (options.delete_orphans && !report->stopped) {
     if (Outcome<void> done = delete_orphans(**volume, options, &*report); !done) return done.error();
   }
   print_report(**volume, *report);
+  print_scrubbed(*report, options.scrub);
   if (report->stopped) return *report->stopped;
   if (!quiet) {
     fmt::print("{}: {} striped files ({}), {} plain files, {}\n", printable((*volume)->root()),
@@ -160,7 +174,21 @@ void add_check(Parser& parser) {
   command->add_option("VOL", options->root, "the volume, or a stored graph")->required();
   Option* repair = command->add_flag(
       "--repair", options->repair, "close files whose writer died; note parts without a stub in lost+found");
-  command->add_flag("--scrub", options->scrub, "also read every byte");
+  Option* scrub = command->add_flag("--scrub", options->scrub, "also read every byte and compare its checksum");
+  command->add_flag("--resume", options->resume, "go on with a scrub that was stopped")->needs(scrub);
+  command->add_flag("--checksum", options->checksum,
+                    "give files without checksums theirs, and bring those up to date that writers left behind");
+  command
+      ->add_option(
+          "--limit-rate",
+          [options](const std::string& text) -> Outcome<void> {
+            const Result<uint64_t> rate = parse_size_text(text);
+            if (!rate) return make_error(EINVAL, "'{}': not a size", text);
+            options->rate = *rate;
+            return {};
+          },
+          "read at most so many bytes a second of each device: 50M")
+      ->type_name("SIZE");
   Option* erase = command->add_flag("--delete-orphans", options->delete_orphans,
                                          "list the parts that no stub names, ask, and delete them");
   command

@@ -8,6 +8,7 @@ struct CreateOptions {
   std::string root;
   std::vector<std::string> devices;
   StripeOptions stripe;
+  std::string verify = "scrub";
 };
 
 Outcome<int> create(const CreateOptions& options) {
@@ -17,6 +18,7 @@ Outcome<int> create(const CreateOptions& options) {
                       .devices = options.devices,
                       .stripe_depth_bytes = options.stripe.depth_bytes,
                       .is_depth_auto = options.stripe.is_depth_auto,
+                      .verifies_reads = options.verify == "read",
                       .policy = options.stripe.policy({})});
   if (!volume) return volume.error();
   if (const auto shared = (*volume)->devices_on_one_disk(); !shared.empty()) {
@@ -51,6 +53,10 @@ void add_create(Parser& parser) {
       ->one_value_each()
       ->required();
   options->stripe.add_to(command);
+  command->add_option("--verify", options->verify,
+                      "when checksums are compared: by check --scrub alone (scrub), or by each read, too (read)")
+      ->one_of({"scrub", "read"})
+      ->type_name("WHEN");
   parser.on_chosen(command, options, create);
 }
 

@@ -34,9 +34,23 @@ Outcome<Json> volume_info(const Volume& volume) {
           {"format", volume.format()},
           {"stripe_depth", volume.stripe_depth_bytes()},
           {"stripe_depth_auto", volume.is_depth_auto()},
+          {"verify", volume.verifies_reads() ? "read" : "scrub"},
           {"policy",
            {{"stripe", volume.policy().globs}, {"size_min", volume.policy().size_min_bytes}}},
           {"devices", devices}};
+}
+
+// What a part has to compare its bytes with.
+const char* checksums_of(const Volume& volume, const Layout& layout, uint32_t d) {
+  const int root_fd = volume.devices()[d].root_fd.get();
+  const Fd part = open_part(root_fd, layout.file_id);
+  PartRecord record;
+  if (!part || read_part_record(part.get(), part_of(root_fd, layout), &record).value_or(RecordVerdict::kNone) !=
+                   RecordVerdict::kRecord) {
+    return "none";
+  }
+  if ((record.flags & PartRecord::kBlockSums) != 0) return "of each block";
+  return (record.flags & PartRecord::kSummed) != 0 ? "of the part" : "none";
 }
 
 Json parts_info(const Volume& volume, const Layout& layout) {
@@ -48,6 +62,7 @@ Json parts_info(const Volume& volume, const Layout& layout) {
         0) {
       part["size"] = info.st_size;
     }
+    part["checksums"] = checksums_of(volume, layout, d);
     parts.push_back(std::move(part));
   }
   return parts;
@@ -121,7 +136,8 @@ void print_text(const Json& info) {
       int ordinal = 0;
       for (const Json& part : value.elements()) {
         line(fmt::format("part {}", ordinal++),
-             fmt::format("{:>9}  {}", shown_member(part, "size"), shown_member(part, "path")));
+             fmt::format("{:>9}  {}, checksums: {}", shown_member(part, "size"), shown_member(part, "path"),
+                         shown_member(part, "checksums")));
       }
     } else {
       std::string label = key;

@@ -29,6 +29,7 @@ struct RunOptions {
   std::string io;
   std::string cache;
   std::string share;
+  std::string verify;   // empty: as the volume says
   std::string program;  // the file that command[0] stands for; empty: by $PATH
   bool no_mount = false;
   bool again = false;   // the preload library is where we come from (shim/foresight.h)
@@ -127,6 +128,7 @@ void set_environment(const RunOptions& options) {
   if (!options.io.empty()) ::setenv("GRAPHLANE_IO", options.io.c_str(), 1);
   if (!options.cache.empty()) ::setenv("GRAPHLANE_CACHE", options.cache.c_str(), 1);
   if (!options.share.empty()) ::setenv("GRAPHLANE_SHARE", options.share.c_str(), 1);
+  if (!options.verify.empty()) ::setenv("GRAPHLANE_VERIFY", options.verify.c_str(), 1);
   if (!options.report.empty()) ::setenv("GRAPHLANE_REPORT", report_target(options).c_str(), 1);
 }
 
@@ -163,6 +165,9 @@ IoMode io_mode(const std::string& name) {
 Outcome<int> run_mounted(const RunOptions& options, const Volumes& volumes) {
   MountOptions mount;
   mount.io_mode = io_mode(options.io);
+  if (const char* verify = std::getenv("GRAPHLANE_VERIFY"); verify != nullptr && *verify != '\0') {
+    mount.verifies_reads = std::strcmp(verify, "read") == 0;
+  }
   const char* const share = std::getenv("GRAPHLANE_SHARE");
   std::vector<ServerUse> uses;  // until the command has ended
   for (const auto& volume : volumes) {
@@ -271,6 +276,11 @@ void add_run(Parser& parser) {
                       "buffers (nobody can write the file then)")
       ->one_of({"auto", "no", "map"})
       ->type_name("MODE");
+  command->add_option("--verify", options->verify,
+                      "read: what comes from a device is compared with its checksum first, and a read of damaged\n"
+                      "data fails; scrub: not. Else as the volume says")
+      ->one_of({"scrub", "read"})
+      ->type_name("WHEN");
   command->add_option("--program", options->program, "the file to execute; CMD is the name it gets")
       ->type_name("FILE")
       ->hidden();

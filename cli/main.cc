@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/preload.h"
+#include "iomgr/sum/tell.h"
 #include "iomgr/base/progress.h"
 
 namespace graphlane::cli {
@@ -93,6 +94,7 @@ int parse_and_run(Parser& parser, std::vector<std::string> words) {
 int main(int argc, char** argv) {
   using namespace graphlane::cli;
   shed_preload(argv);
+  graphlane::log_sum_failures();
   try {
     Parser parser{.line = {"graphlane", kAbout, kMore, GRAPHLANE_VERSION}, .action = {}};
     parser.line.root()->require_command();

@@ -242,7 +242,7 @@ void LiveFiles::close(const std::vector<std::shared_ptr<LiveFile>>& files) {
   std::vector<Closing> closing;
   for (const auto& file : files) {
     const uint64_t change_count = file->change_count();
-    if (file->is_open() && !has_no_name(file->stub_fd())) closing.push_back({*file, change_count, {}});
+    if (file->needs_close() && !has_no_name(file->stub_fd())) closing.push_back({*file, change_count, {}});
   }
   const bool together = closing.size() > kSyncSinglyMax;
   if (together && !sync_devices()) {
@@ -253,6 +253,7 @@ void LiveFiles::close(const std::vector<std::shared_ptr<LiveFile>>& files) {
   }
   for (Closing& one : closing) {
     if (!together) one.done = one.file.sync(true);
+    if (one.done) one.done = one.file.update_sums(one.change_count);
     if (one.done) one.done = one.file.record_close(one.change_count);
   }
   const bool recorded = !together || sync_devices();

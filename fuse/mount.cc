@@ -13,6 +13,7 @@
 #include "fuse/page_cache_limits.h"
 #include "fuse/session.h"
 #include "fuse/stop_signals.h"
+#include "iomgr/sum/tell.h"
 #include "iomgr/background.h"
 #include "iomgr/log.h"
 #include "iomgr/mount_table.h"
@@ -89,6 +90,8 @@ Outcome<void> serve_mount(const std::shared_ptr<const Volume>& volume, const Mou
   prepare_server_process();
   MountOptions options = asked;
   options.read_only |= volume->format() == 1;
+  reads_are_verified = options.verifies_reads.value_or(volume->verifies_reads());
+  log_sum_failures();
   Outcome<std::unique_ptr<Filesystem>> fs = Filesystem::start(volume, options);
   if (!fs) return fs.error();
   Outcome<std::unique_ptr<Session>> session = Session::make(**fs);

@@ -130,7 +130,13 @@ FileServer::Answer PartServer::answer_reader(Inode& inode, uid_t user) const {
   const bool is_known = answer.reply.error == 0 || answer.reply.error == EAGAIN;
   if (is_known) answer.fds = {fs_.live.generations().fd()};
   if (!answer.file) return answer;
-  for (const int part : answer.file->parts().all_buffered()) answer.fds.push_back(part);
+  const PartFiles& parts = answer.file->parts();
+  for (const int part : parts.all_buffered()) answer.fds.push_back(part);
+  for (uint32_t d = 0; d < parts.count() && parts.sums().verifies(); ++d) {
+    // Reads of a part whose checksums are lost fail: by us, then.
+    if (parts.sums().is_lost(d)) return FileServer::refusal(EIO);
+    answer.fds.push_back(parts.sums().has_blocks(d) ? parts.sums().fd(d) : parts.buffered(d));
+  }
   add_counts(user, &answer);
   add_directories(&answer);
   return answer;

@@ -47,7 +47,9 @@ class Check {
       if (done) done = check_files();
       if (done) done = check_devices();
     }
-    if (done && options_.scrub) scrub();  // may take hours: others may go on meanwhile
+    // Both may take hours: others may go on meanwhile.
+    if (done && options_.checksum) add_sums();
+    if (done && options_.scrub) scrub();
     if (done) done = check_interrupt();
     if (!done) report_.stopped = done.error();
     return std::move(report_);
@@ -432,18 +434,57 @@ class Check {
     uint64_t total = 0;
     for (const auto& [id, found] : found_) total += found.bytes;
     Progress progress("scrub", total);
+    ScrubState state(volume_, options_.resume);
     Mutex mu;
     at_once(volume_.device_count(), [&](uint32_t d) {
+      const ScrubState::Place begin = state.place(d);
+      Pace pace(options_.rate_bytes_per_second);
       for (const auto& [id, found] : found_) {
         if (!check_interrupt()) return;
-        const PartScrub part = scrub_part(volume_, {.shown = found.shown, .layout = found.layout}, d, &progress);
+        if (id < begin.file_id) continue;
+        const ScrubPace how{.pace = &pace, .state = &state, .from_part_offset = id == begin.file_id ? begin.part_offset : 0};
+        state.reached(d, {.file_id = id, .part_offset = how.from_part_offset});
+        const PartScrub part = scrub_part(volume_, {.shown = found.shown, .layout = found.layout}, d, &progress, how);
         MutexLock lock(mu);
         report_.problems.insert(report_.problems.end(), part.problems.begin(), part.problems.end());
         report_.scrubbed.verified += part.blocks.verified;
         report_.scrubbed.unverified += part.blocks.unverified;
         report_.scrubbed.failed += part.blocks.failed;
+        if (!part.has_sums) report_.without_sums.insert(found.shown);
       }
     });
+    if (check_interrupt()) state.finish();
+    else state.save();
+  }
+
+  // One file after the other: each is closed, so a stopped run goes on with the next.
+  void add_sums() {
+    uint64_t total = 0;
+    for (const auto& [id, found] : found_) total += found.bytes;
+    Progress progress("checksum", total);
+    for (const auto& [id, found] : found_) {
+      if (!check_interrupt()) return;
+      if (Outcome<bool> added = add_sums_of(found); !added && check_interrupt()) problem("{}", added.error().text);
+      else if (added && *added) repaired("{}: has checksums now", found.shown);
+      progress.add(found.bytes);
+    }
+  }
+
+  // Whether there was something to do.
+  Outcome<bool> add_sums_of(const Found& found) {
+    const std::string_view below = std::string_view(found.shown).substr(volume_.root().size() + 1);
+    const TreePlace place{.directory_fd = volume_.root_fd(), .path = std::string(below), .shown = found.shown};
+    Fd stub = only_regular(open_place(place, O_RDWR | kNoWait));
+    if (!stub) return place.error(errno, "cannot give it checksums");
+    auto live = LiveFile::open(volume_, found.layout, std::move(stub), found.shown);
+    if (!live) return live.error();
+    (*live)->want_all_sums(options_.rate_bytes_per_second);
+    if (!(*live)->needs_close()) return false;
+    const uint64_t change_count = (*live)->change_count();
+    Result<void> done = (*live)->sync(/*data_only=*/true);
+    if (done) done = (*live)->close(change_count);
+    if (!done) return place.error(done.error().code, "cannot give it checksums");
+    return true;
   }
 
   const Volume& volume_;

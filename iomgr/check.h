@@ -32,6 +32,7 @@ struct CheckReport {
   std::vector<std::string> repaired;  // what `repair` mended, one line each
   std::vector<std::string> open;      // files that were not closed, and whole: one line each
   SumCounts scrubbed;                 // blocks of the striped files, if `scrub`
+  std::set<std::string> without_sums;  // files of which a part has no checksums, if `scrub`
   std::vector<Orphan> orphans;        // those that remain
   // Why no orphan may be deleted: a stub that could not be read, or a folder, may name it. Empty: they may.
   std::string orphans_kept;
@@ -45,6 +46,9 @@ struct CheckOptions {
   // not own, or a file that is damaged.
   bool repair = false;
   bool scrub = false;  // also read every byte of every part, from its device, and compare the checksums
+  uint64_t rate_bytes_per_second = 0;  // of a scrub, and of `checksum`: from each device; 0: no limit
+  bool resume = false;                 // a scrub goes on where the last one was stopped
+  bool checksum = false;               // give files without checksums theirs, and bring those up to date that are not
   // Orphans to be deleted, if they still are orphans.
   std::set<std::array<uint8_t, 16>> delete_orphans = {};
 };

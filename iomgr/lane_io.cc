@@ -35,6 +35,10 @@ IoStep settle(LaneIo* io, int64_t result, int* error) {
     return IoStep::kFailed;
   }
   const uint64_t moved = std::min(static_cast<uint64_t>(result), io->expected_bytes);
+  if (io->sums != nullptr && moved > 0) {
+    *error = io->sums->verify(io->device_index, io->fd, io->part_offset, {io->iov, io->iov_count}, moved);
+    if (*error != 0) return IoStep::kFailed;
+  }
   io->moved_bytes += moved;
   if (moved == io->expected_bytes) return IoStep::kDone;
   if (moved == 0) {  // the part ends before the layout says so
@@ -109,6 +113,8 @@ bool RequestCutter::next(LaneIo* io) {
   if (run_.length_bytes == 0 && !next_run()) return false;
   io->op = request_.op;
   io->device_index = device_index_;
+  const PartSums& sums = request_.parts.sums();
+  io->sums = io->op == IoOp::kRead && sums.verifies() ? &sums : nullptr;
   io->fd_buffered = request_.parts.buffered(device_index_);
   io->fd = request_.direct ? request_.parts.direct(device_index_) : io->fd_buffered;
   io->part_offset = run_.offset;

@@ -40,6 +40,7 @@ struct LaneIo {
   uint64_t length_bytes = 0;    // sum of the iovecs
   uint64_t expected_bytes = 0;  // fewer than length_bytes only past the part's end
   uint64_t moved_bytes = 0;     // so far, over all tries
+  const PartSums* sums = nullptr;  // what is read is verified by these
   iovec iov[kIovMax];
 
   // Its owner's and its queue's; RequestCutter leaves them as they are.
@@ -52,7 +53,7 @@ struct LaneIo {
   bool alone = false;       // not to be merged
 };
 
-// What to do with an I/O after a completion.
+// What to do with an I/O after a completion. What was read and does not match its checksum has failed with EIO.
 enum class IoStep {
   kDone,      // all that was expected has moved
   kAgain,     // submit it again: the rest of a short transfer, or EINTR, EAGAIN

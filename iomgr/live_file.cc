@@ -98,11 +98,12 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
     now.logical_size = open.bytes;
   }
   live->file_->set_size(now.logical_size);
+  live->sums_ = std::make_unique<LiveSums>(volume, *live->writable_, now.logical_size, said.state == FileState::kClosed);
   if (now.state == FileState::kOpen) {
     MutexLock held(live->mu_);
-    if (Result<void> forgotten = live->forget_sums(); !forgotten) {
-      return os_error(forgotten.error().code, std::string(name), "cannot be taken over from a dead writer");
-    }
+    int error = live->sums_->forget_small(/*durably=*/false);
+    if (error == 0) error = live->sums_->cut(now.logical_size);
+    if (error != 0) return os_error(error, std::string(name), "cannot be taken over from a dead writer");
     if (Result<void> lowered = live->lower_to(now.logical_size, /*durably=*/true); !lowered) {
       return os_error(lowered.error().code, std::string(name), "cannot be taken over from a dead writer");
     }
@@ -142,6 +143,7 @@ Result<void> LiveFile::prepare_change(uint64_t bound) {
   for (uint32_t d = 0; lifts && d < writable_->parts().count(); ++d) {
     if (::fsync(part_fd(d)) != 0) return last_errno();
   }
+  if (const int error = lifts ? sums_->sync() : 0; error != 0) return Errno{error};
   if (layout_.state == FileState::kClosed) {
     if (const int error = promise_all_of_closed(writable_->parts_of(), file_->size()); error != 0) {
       return Errno{error};
@@ -193,13 +195,24 @@ void LiveFile::set_smaller_size(uint64_t size) {
   while (in_place_count_ > 0) in_place_ended_.wait(in_place_mu_);
 }
 
-Result<void> LiveFile::forget_sums() {
-  std::call_once(sums_forgotten_, [this] { sums_error_ = graphlane::forget_sums(writable_->parts_of()); });
-  return sums_error_ == 0 ? Result<void>() : Errno{sums_error_};
+Result<void> LiveFile::forget_small_sums() {
+  const int error = sums_->any_small_summed() ? sums_->forget_small(/*durably=*/!is_open()) : 0;
+  return error == 0 ? Result<void>() : Errno{error};
+}
+
+// First the range is noted, so that no sum is written of a part that is about to change.
+Result<void> LiveFile::begin_sums(ByteRange range) {
+  if (const int error = sums_->begin(range); error != 0) return Errno{error};
+  if (!sums_->any_small_summed()) return {};
+  MutexLock held(mu_);
+  Result<void> done = forget_small_sums();
+  if (!done) sums_->end(range);
+  return done;
 }
 
 Result<void> LiveFile::Write::begin() {
-  if (Result<void> forgotten = file_.forget_sums(); !forgotten) return forgotten;
+  if (Result<void> marked = file_.begin_sums(range_); !marked) return marked;
+  is_noted_ = true;
   in_place_ = file_.begin_in_place(range_);
   if (in_place_) return {};
   extends_.lock();
@@ -214,6 +227,7 @@ Result<void> LiveFile::Write::begin() {
 }
 
 void LiveFile::Write::end(uint64_t written_end) {
+  if (std::exchange(is_noted_, false)) file_.sums_->end(range_);
   if (std::exchange(in_place_, false)) file_.end_in_place();
   if (!extends_.owns_lock()) return;
   const uint64_t size = file_.size();
@@ -233,7 +247,13 @@ void LiveFile::wait_for_outside() {
 }
 
 Result<void> LiveFile::OutsideWrite::begin() {
-  if (Result<void> forgotten = file_.forget_sums(); !forgotten) return forgotten;
+  if (Result<void> marked = file_.begin_sums(range_); !marked) return marked;
+  Result<void> begun = begin_noted();
+  if (!begun) file_.sums_->end(range_);
+  return begun;
+}
+
+Result<void> LiveFile::OutsideWrite::begin_noted() {
   MutexLock held(file_.mu_);
   const uint64_t size = file_.size();
   if (range_.end() > size) {
@@ -251,6 +271,7 @@ Result<void> LiveFile::OutsideWrite::begin() {
 void LiveFile::OutsideWrite::end(uint64_t written_end) {
   if (!under_way_) return;
   under_way_ = false;
+  file_.sums_->end(range_);
   MutexLock held(file_.mu_);
   const uint64_t size = file_.size();
   uint64_t grown = written_end > range_.offset ? std::max(size, written_end) : size;
@@ -267,18 +288,19 @@ void LiveFile::OutsideWrite::end(uint64_t written_end) {
 }
 
 Result<void> LiveFile::resize(uint64_t size) {
-  if (Result<void> forgotten = forget_sums(); !forgotten) return forgotten;
   MutexLock held(mu_);
   wait_for_outside();
   const uint64_t before = file_->size();
   if (size == before) return {};
   // The bound makes it happen at once, although the parts are cut one by one.
-  const Result<void> ready = prepare_change(size < before ? size : kNoBound);
+  Result<void> ready = prepare_change(size < before ? size : kNoBound);
+  if (ready) ready = forget_small_sums();
   if (!ready) return ready;
   // Readers see the smaller size first: none shall run into a part's new end.
   if (size < before) {
     if (Result<void> lowered = lower_to(size, /*durably=*/false); !lowered) return lowered;
     set_smaller_size(size);
+    if (const int error = sums_->cut(size); error != 0) return Errno{error};
   }
   if (Result<void> done = set_part_sizes(size); !done) {
     if (size > before) (void)set_part_sizes(before);
@@ -319,7 +341,13 @@ void LiveFile::note_closed() {
 Result<void> LiveFile::allocate(int mode, ByteRange range) {
   constexpr int kPossible = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
   if ((mode & ~kPossible) != 0) return Errno{EOPNOTSUPP};
-  if (Result<void> forgotten = forget_sums(); !forgotten) return forgotten;
+  if (Result<void> marked = begin_sums(range); !marked) return marked;
+  Result<void> done = allocate_noted(mode, range);
+  sums_->end(range);
+  return done;
+}
+
+Result<void> LiveFile::allocate_noted(int mode, ByteRange range) {
   MutexLock held(mu_);
   wait_for_outside();
   const StripeMap& map = file_->map();
@@ -357,12 +385,27 @@ void LiveFile::touch() {
   (void)write_stub(stub_.get(), layout_);
 }
 
+Result<void> LiveFile::update_sums(uint64_t synced_change_count) {
+  uint32_t generation = 0;
+  uint64_t size_bytes = 0;
+  {
+    MutexLock held(mu_);
+    if (outside_count_ > 0 || change_count() != synced_change_count) return Errno{EAGAIN};
+    generation = layout_.generation + 1;
+    size_bytes = size();
+    has_new_sums_ = true;
+  }
+  // Writes in place go on meanwhile, and what they change stays dirty.
+  const int error = sums_->update(size_bytes, generation);
+  return error == 0 ? Result<void>() : Errno{error};
+}
+
 // Records what is durable of each part, now that the bytes are. So the next open detects a part of
 // an older copy, and one that has lost bytes.
 Result<void> LiveFile::record_close(uint64_t synced_change_count) {
   MutexLock held(mu_);
   if (outside_count_ > 0 || change_count() != synced_change_count) return Errno{EAGAIN};
-  if (layout_.state == FileState::kClosed) return {};
+  if (layout_.state == FileState::kClosed && !has_new_sums_) return {};
   const uint32_t boot_tag = boot_tag_now();
   return change_records(volume_, layout_, writable_->parts().all_buffered(), [&](PartRecord& record) {
     record.flags &= static_cast<uint8_t>(~(PartRecord::kNew | PartRecord::kMaking | PartRecord::kRemoved));
@@ -370,6 +413,7 @@ Result<void> LiveFile::record_close(uint64_t synced_change_count) {
     record.synced_bytes = file_->size();
     record.closed_bytes = file_->size();
     record.boot_tag = boot_tag;
+    sums_->note_in(record);
   });
 }
 
@@ -378,8 +422,9 @@ Result<void> LiveFile::sync_records() {
 }
 
 Result<void> LiveFile::close(uint64_t synced_change_count) {
-  if (!is_open()) return {};
-  Result<void> done = record_close(synced_change_count);
+  if (!needs_close()) return {};
+  Result<void> done = update_sums(synced_change_count);
+  if (done) done = record_close(synced_change_count);
   if (done) done = sync_records();
   return done ? say_closed(synced_change_count) : done;
 }
@@ -400,7 +445,7 @@ Result<void> LiveFile::settle_new() {
 Result<void> LiveFile::say_closed(uint64_t synced_change_count) {
   MutexLock held(mu_);
   if (outside_count_ > 0 || change_count() != synced_change_count) return Errno{EAGAIN};
-  if (layout_.state == FileState::kClosed) return {};
+  if (layout_.state == FileState::kClosed && !has_new_sums_) return {};
   struct stat before;
   const bool known = ::fstat(stub_.get(), &before) == 0;
   Layout layout = layout_;
@@ -409,6 +454,7 @@ Result<void> LiveFile::say_closed(uint64_t synced_change_count) {
   layout.generation += 1;
   layout.is_new = false;
   if (Result<void> said = say(layout); !said) return said;
+  has_new_sums_ = false;
   if (known) {
     const timespec times[2] = {before.st_atim, before.st_mtim};
     (void)::futimens(stub_.get(), times);  // somebody else's file: the owner may, we may not

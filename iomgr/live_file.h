@@ -27,6 +27,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/base/mutex.h"
 #include "iomgr/striped_file.h"
+#include "iomgr/sum/live_sums.h"
 #include "iomgr/volume.h"
 
 namespace graphlane {
@@ -71,6 +72,7 @@ class LiveFile {
     const ByteRange range_;
     std::unique_lock<Mutex> extends_;
     bool in_place_ = false;
+    bool is_noted_ = false;  // by the checksums
   };
 
   // The same for a write that another process makes to the parts, which it has open.
@@ -87,6 +89,7 @@ class LiveFile {
     void end(uint64_t written_end);
 
    private:
+    Result<void> begin_noted();
     LiveFile& file_;
     const ByteRange range_;
     bool under_way_ = false;
@@ -113,12 +116,17 @@ class LiveFile {
   // Whether the stub says `open`.
   bool is_open() const { return is_open_.load(std::memory_order_acquire); }
 
-  // To say `closed`: take change_count() and sync the parts. Then call record_close(), which gives their
-  // records the next generation, sync_records(), and say_closed(), which gives it to the stub. close() is
-  // the last three.
+  // The next update_sums() gives bytes checksums that have none; so many a second of each device, 0: no limit.
+  void want_all_sums(uint64_t bytes_per_second) { sums_->want_all(bytes_per_second); }
+  // Whether there is something to close: the stub says `open`, or checksums are to be computed.
+  bool needs_close() { return is_open() || sums_->is_dirty(); }
+  // To close: take change_count() and sync the parts. Then call update_sums(), record_close(), which gives their
+  // records the next generation, sync_records(), and say_closed(), which gives it to the stub, and says `closed`.
+  // close() is the last four.
   // EAGAIN: the size has changed since, or an OutsideWrite is under way. The stub keeps its mtime.
   uint64_t change_count() const { return change_count_.load(std::memory_order_acquire); }
   Result<void> close(uint64_t synced_change_count);
+  Result<void> update_sums(uint64_t synced_change_count);
   Result<void> record_close(uint64_t synced_change_count);
   Result<void> sync_records();
   Result<void> say_closed(uint64_t synced_change_count);
@@ -147,8 +155,10 @@ class LiveFile {
   // Call it before the file becomes shorter, and before an older promise could count against it.
   Result<void> lower_to(uint64_t size, bool durably) REQUIRES(mu_);
   void wait_for_outside() REQUIRES(mu_);
-  // Call it before the parts change: checksums that are there go.
-  Result<void> forget_sums();
+  // The sums of small parts go, before they change.
+  Result<void> forget_small_sums() REQUIRES(mu_);
+  Result<void> begin_sums(ByteRange range);
+  Result<void> allocate_noted(int mode, ByteRange range);
   int part_fd(uint32_t device_index) const { return writable_->parts().buffered(device_index); }
 
   // Constant after open().
@@ -173,8 +183,8 @@ class LiveFile {
   std::atomic<bool> is_open_;
   std::atomic<bool> is_new_;
   std::atomic<uint64_t> change_count_{0};
-  std::once_flag sums_forgotten_;
-  int sums_error_ = 0;
+  std::unique_ptr<LiveSums> sums_;  // constant after open()
+  bool has_new_sums_ GUARDED_BY(mu_) = false;  // that the stub's generation does not tell of yet
 };
 
 // Whether somebody holds a LiveFile of this stub. `stub_fd` is open for reading.

@@ -107,14 +107,20 @@ Fd find_part(int root_fd, const Uuid& file_id) {
   return Fd(open_below(root_fd, PartName(file_id).c_str(), O_PATH));
 }
 
+namespace {
+
 // Moves a descriptor to a number above the floor; keeps it where there is none.
-int PartFiles::raised(int fd) const {
-  if (fd < 0 || fd >= fd_floor_) return fd;
-  const int high = sys::fcntl(fd, F_DUPFD_CLOEXEC, fd_floor_);
+int raise_to(int fd, int floor) {
+  if (fd < 0 || fd >= floor) return fd;
+  const int high = sys::fcntl(fd, F_DUPFD_CLOEXEC, floor);
   if (high < 0) return fd;
   sys::close(fd);
   return high;
 }
+
+}  // namespace
+
+int PartFiles::raised(int fd) const { return raise_to(fd, fd_floor_); }
 
 Fd open_part(int root_fd, const Uuid& file_id) {
   const PartName name(file_id);
@@ -195,6 +201,10 @@ Result<void, PartError> PartFiles::open_one(int root_fd, const Layout& layout, u
       return PartError{.code = EIO, .ownership = ownership, .device_index = device_index};
     }
   }
+  const bool marks = writable() && writes_without_mount.load(std::memory_order_relaxed);
+  if (owner != nullptr && (marks || sums_.verifies())) {
+    sums_.open(device_index, part_of(root_fd, layout), fd, Fd(), flags_, raise_to, fd_floor_);
+  }
   const uint64_t expected = layout.map().part_size(device_index, layout.logical_size);
   const uint64_t found = static_cast<uint64_t>(st.st_size);
   if (layout.state == FileState::kClosed && found < expected) {
@@ -209,6 +219,7 @@ Result<void, PartError> PartFiles::open_one(int root_fd, const Layout& layout, u
 Result<void, PartError> PartFiles::open(std::span<const int> roots, const Layout& layout, int flags,
                                         const PartsOwner* owner) {
   flags_ = flags | O_CLOEXEC;
+  sums_.set_verifies(reads_are_verified.load(std::memory_order_relaxed) && owner != nullptr);
   if (owner != nullptr) {
     const Ownership ownership = verify_stub(layout, owner->stub, owner->volume_format);
     if (ownership != Ownership::kOwned) return PartError{.code = EIO, .ownership = ownership};
@@ -254,7 +265,15 @@ void PartFiles::adopt(std::span<const int> fds, int flags) {
   }
 }
 
+void PartFiles::adopt_sums(std::span<const int> fds, const Layout& layout) {
+  for (uint32_t d = 0; d < count_ && d < fds.size(); ++d) {
+    sums_.open(d, part_of(-1, layout), buffered_[d], Fd(fds[d]), flags_, raise_to, fd_floor_);  // unused: closed
+  }
+  sums_.set_verifies(true);
+}
+
 void PartFiles::close() {
+  sums_.close();
   for (uint32_t d = 0; d < count_; ++d) {
     const int direct_fd = direct_[d].load(std::memory_order_relaxed);  // no one reads any more
     if (direct_fd >= 0 && direct_fd != buffered_[d]) sys::close(direct_fd);

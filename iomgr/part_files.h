@@ -18,6 +18,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/base/result.h"
 #include "iomgr/stub.h"
+#include "iomgr/sum/part_sums.h"
 #include "iomgr/volume/ownership.h"
 
 namespace graphlane {
@@ -103,6 +104,11 @@ class PartFiles {
   void adopt(std::span<const int> fds, int flags);
   void close();
 
+  // The parts' checksums, where this process verifies reads, or writes without a mount (sum/part_sums.h).
+  const PartSums& sums() const { return sums_; }
+  // Takes over those of parts that were adopted: of each its `.sum`, or the part once more if it has none.
+  void adopt_sums(std::span<const int> fds, const Layout& layout);
+
   uint32_t count() const { return count_; }
   bool writable() const { return (flags_ & O_ACCMODE) == O_RDWR; }
   int buffered(uint32_t device_index) const { return buffered_[device_index]; }
@@ -124,6 +130,7 @@ class PartFiles {
   Result<void, PartError> open_never_synced(std::span<const int> roots, const Layout& layout,
                                             const PartsOwner& owner);
 
+  PartSums sums_;
   const int fd_floor_;
   void (*const opened_direct_)(int fd);
   uint32_t count_ = 0;

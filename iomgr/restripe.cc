@@ -303,6 +303,7 @@ Outcome<RestripeReport> restripe_files(const Volume& volume, const RestripeOptio
                       "--stripe-depth which one all are to get", volume.root());
   }
   if (Outcome<void> writable = require_writable(volume); !writable) return writable.error();
+  reads_are_verified = true;  // else the new parts would get checksums of damaged data
   const Outcome<VolumeLock> lock = VolumeLock::take(volume, VolumeLock::kShared);
   if (!lock) return lock.error();
   Restripe work(volume, options);

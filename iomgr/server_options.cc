@@ -23,6 +23,12 @@ Outcome<void> set_cache(std::string_view value, uint64_t* budget_bytes) {
   return {};
 }
 
+Outcome<void> set_verify(std::string_view value, std::optional<bool>* verifies_reads) {
+  if (value != "scrub" && value != "read") return bad_value("verify", value, "scrub or read");
+  *verifies_reads = value == "read";
+  return {};
+}
+
 }  // namespace
 
 Outcome<bool> ServerOptions::take(std::string_view name, std::string_view value) {
@@ -32,6 +38,7 @@ Outcome<bool> ServerOptions::take(std::string_view name, std::string_view value)
   else if (name == "cache") set = set_cache(value, &cache.budget_bytes);
   else if (name == "share_hold") set = set_seconds(name, value, &share_hold_seconds);
   else if (name == "share_wait") set = set_seconds(name, value, &share_wait_seconds);
+  else if (name == "verify") set = set_verify(value, &verifies_reads);
   else return false;
   if (!set) return set.error();
   return true;

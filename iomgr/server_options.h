@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 #include "iomgr/base/error.h"
@@ -20,8 +21,9 @@ struct ServerOptions {
   // devices do nothing for them (shared_cache.h).
   double share_hold_seconds = 20.0;
   double share_wait_seconds = 1.0;
+  std::optional<bool> verifies_reads = {};  // none: as the volume says
 
-  // Takes depth=, backend=, cache=, share_hold= and share_wait=. False: it is another one; EINVAL: the value
+  // Takes depth=, backend=, cache=, share_hold=, share_wait= and verify=. False: it is another one; EINVAL: the value
   // is wrong.
   Outcome<bool> take(std::string_view name, std::string_view value);
   SharedCacheOptions shared() const;

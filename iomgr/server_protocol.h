@@ -144,9 +144,9 @@ struct ServerReply {
   uint32_t device_count = 0;
   StubBytes stub = {};           // the layout, state closed; for 0
   // Then device_count directories, each with its NUL. Descriptors that go along:
-  // the generations (0 and EAGAIN), then the parts (0), then perhaps the user's page of
-  // DeviceCounts; to a ShareRequest the frames, and the connection to share by, if it is
-  // another one (0).
+  // the generations (0 and EAGAIN), then the parts (0), then, where the mount verifies reads, of each part its `.sum`,
+  // or the part once more if it has none, then perhaps the user's page of DeviceCounts; to a ShareRequest the frames, and
+  // the connection to share by, if it is another one (0).
 };
 
 struct WriteRequest {
@@ -224,7 +224,7 @@ inline constexpr timeval kServerPatience = {.tv_sec = 30, .tv_usec = 0};
 // for no device.
 inline constexpr timeval kVolumeServerPatience = {.tv_sec = 2, .tv_usec = 0};
 
-inline constexpr uint32_t kServerDescriptorsMax = 2 + kDeviceCountMax;
+inline constexpr uint32_t kServerDescriptorsMax = 2 + 2 * kDeviceCountMax;
 inline constexpr size_t kServerReplyMax = sizeof(ServerReply) + kDeviceCountMax * 4096;
 
 }  // namespace graphlane

@@ -1,5 +1,7 @@
 #include "iomgr/stats.h"
 
+#include "iomgr/sum/part_sums.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -52,8 +54,10 @@ std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache,
         fmt::join(lane.service, ","), client.io_count, client.bytes_read, client.bytes_written);
     separator = ",";
   }
-  return text + fmt::format("],\"cache\":{{{}}},\"shared\":{{{}}},\"sweeps\":{{{}}}}}",
-                            counters_json(cache), counters_json(shared), counters_json(sweeps));
+  return text + fmt::format("],\"cache\":{{{}}},\"shared\":{{{}}},\"sweeps\":{{{}}},\"checksums\":{{\"verified\":{},"
+                            "\"unverified\":{},\"failed\":{}}}}}",
+                            counters_json(cache), counters_json(shared), counters_json(sweeps),
+                            sum_totals.verified.load(), sum_totals.unverified.load(), sum_totals.failed.load());
 }
 
 }  // namespace graphlane

@@ -2,9 +2,11 @@
 // {"backend":"io_uring","devices":[{"path":"/mnt/d0","ios":8,"bytes_read":8388608,
 //  "bytes_written":0,"segments":8,"merged":2,"wait":[…],"service":[…],
 //  "preloaded":{"ios":8,"bytes_read":8388608,"bytes_written":0}}, …],
-//  "cache":{"found_bytes":0, …},"shared":{"found_bytes":0, …},"sweeps":{"begun_bytes":0, …}}
+//  "cache":{"found_bytes":0, …},"shared":{"found_bytes":0, …},"sweeps":{"begun_bytes":0, …},
+//  "checksums":{"verified":0,"unverified":0,"failed":0}}
 // (wait and service: numbers of I/Os, iomgr/latency.h; cache: iomgr/extent_cache.h; shared:
-// iomgr/shared_cache.h; sweeps: iomgr/next_reads.h; preloaded: iomgr/server/client_counts.h)
+// iomgr/shared_cache.h; sweeps: iomgr/next_reads.h; preloaded: iomgr/server/client_counts.h; checksums: blocks,
+// iomgr/sum/part_sums.h)
 #pragma once
 
 #include <string>

@@ -17,6 +17,7 @@
 #include "iomgr/small_file.h"
 #include "iomgr/volume/found_volume.h"
 #include "iomgr/volume/home.h"
+#include "iomgr/sum/part_sums.h"
 #include "iomgr/volume_files.h"
 #include "iomgr/volume_json.h"
 
@@ -151,6 +152,8 @@ Outcome<std::shared_ptr<const Volume>> Volume::open_once(const std::string& root
   volume->stripe_depth_bytes_ = record->stripe_depth_bytes;
   volume->is_depth_auto_ = record->is_depth_auto;
   volume->policy_ = record->policy;
+  volume->verifies_reads_ = record->verifies_reads;
+  if (record->verifies_reads) reads_are_verified = true;
   const auto count = static_cast<uint32_t>(record->devices.size());
   std::vector<std::optional<Outcome<Device>>> opened(count);
   std::vector<DeviceRecord> devices(count);

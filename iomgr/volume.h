@@ -68,6 +68,7 @@ struct VolumeOptions {
   std::vector<std::string> devices = {};  // existing, writable, distinct directories
   std::optional<uint64_t> stripe_depth_bytes = {};  // none: the default of such devices
   bool is_depth_auto = false;
+  bool verifies_reads = false;  // compares what is read with its checksums, unless a program says otherwise
   StripePolicy policy = {};
 };
 
@@ -109,6 +110,7 @@ class Volume {
   // Whether an import chooses each file's depth by its format; what is made in a mount
   // gets stripe_depth_bytes() all the same.
   bool is_depth_auto() const { return is_depth_auto_; }
+  bool verifies_reads() const { return verifies_reads_; }
   const StripePolicy& policy() const { return policy_; }
 
   // "/mnt/d1/graphlane-<uuid>/parts/3f/3f0c…", for messages and for openat on
@@ -130,6 +132,7 @@ class Volume {
   std::vector<int> device_roots_;
   uint64_t stripe_depth_bytes_ = 0;
   bool is_depth_auto_ = false;
+  bool verifies_reads_ = false;
   StripePolicy policy_;
 
   mutable Mutex changed_mu_;

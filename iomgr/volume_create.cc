@@ -243,6 +243,7 @@ Outcome<std::shared_ptr<const Volume>> Volume::create(const VolumeOptions& optio
                             .stripe_depth_bytes =
                                 options.stripe_depth_bytes.value_or(depth_default),
                             .is_depth_auto = options.is_depth_auto,
+                            .verifies_reads = options.verifies_reads,
                             .policy = options.policy};
   if (const Outcome<std::string> possible = to_json(record); !possible) return possible.error();
 

@@ -83,6 +83,7 @@ Outcome<std::string> to_json(const VolumeRecord& record) {
                  {"devices", record.devices},
                  {"stripe_depth", record.stripe_depth_bytes}};
   if (record.is_depth_auto) object["stripe_depth_auto"] = true;
+  if (record.verifies_reads) object["verify"] = "read";
   object["policy"] = {{"stripe", record.policy.globs}, {"size_min", record.policy.size_min_bytes}};
   if (record.format > 1) {
     object["home"] = home_json(record.home);
@@ -120,6 +121,9 @@ Outcome<VolumeRecord> parse_volume_json(const std::string& text, std::string_vie
   if (!geometry.valid()) return damaged(path, "stripe_depth");
   const Json* depth_auto = object->find("stripe_depth_auto");
   if (depth_auto != nullptr && !depth_auto->as_bool()) return damaged(path, "stripe_depth_auto");
+  const Json* verify = object->find("verify");
+  const std::string* const verified = verify != nullptr ? verify->as_string() : nullptr;
+  if (verify != nullptr && (verified == nullptr || (*verified != "read" && *verified != "scrub"))) return damaged(path, "verify");
   const Json& policy = object->at_or_null("policy");
   if (!policy.is_object()) return damaged(path, "policy");
   auto globs = get_strings(policy, "stripe");
@@ -132,6 +136,7 @@ Outcome<VolumeRecord> parse_volume_json(const std::string& text, std::string_vie
                       .devices = std::move(*devices),
                       .stripe_depth_bytes = *depth,
                       .is_depth_auto = depth_auto != nullptr && *depth_auto->as_bool(),
+                      .verifies_reads = verified != nullptr && *verified == "read",
                       .policy = {.globs = std::move(*globs), .size_min_bytes = *size_min}};
 }
 

@@ -27,6 +27,7 @@ struct VolumeRecord {
   std::vector<std::string> devices;  // absolute, in order
   uint64_t stripe_depth_bytes = 0;
   bool is_depth_auto = false;
+  bool verifies_reads = false;
   StripePolicy policy;
 };
 

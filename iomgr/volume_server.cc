@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "iomgr/sum/tell.h"
 #include "iomgr/background.h"
 #include "iomgr/base/reopen.h"
 #include "iomgr/log.h"
@@ -92,6 +93,8 @@ Outcome<void> serve_until_told(const std::shared_ptr<const Volume>& volume,
                                const ServerOptions& options, const StopMask& stop,
                                const std::function<void()>& on_ready) {
   raise_descriptor_limit();
+  reads_are_verified = options.verifies_reads.value_or(volume->verifies_reads());
+  log_sum_failures();
   const Outcome<std::unique_ptr<VolumeServer>> server = VolumeServer::start(volume, options);
   if (!server) return server.error();
   on_ready();

@@ -133,14 +133,16 @@ ServerAnswer ask(int fd, uint32_t question, Fd* connection) {
   answer.reply = reply;
   answer.error = reply->error;
   if (answer.error != 0) return answer;
-  const uint32_t counts_index = 1 + reply->device_count;
-  if (reply->device_count > kDeviceCountMax || received.fd_count < counts_index ||
-      received.fd_count > counts_index + 1) {
-    return answer.error = EIO, answer;
-  }
+  const uint32_t count = reply->device_count;
+  if (count > kDeviceCountMax || received.fd_count < 1 + count) return answer.error = EIO, answer;
+  answer.has_sums = received.fd_count >= 1 + 2 * count;
+  const uint32_t counts_index = 1 + (answer.has_sums ? 2 : 1) * count;
+  if (received.fd_count > counts_index + 1) return answer.error = EIO, answer;
   const int access = question == WriteRequest::kMagic ? O_WRONLY : O_RDONLY;
-  if (!are_parts(received.fds + 1, reply->device_count, access)) return answer.error = EIO, answer;
-  for (uint32_t d = 0; d < reply->device_count; ++d) answer.parts[d] = received.take(1 + d);
+  if (!are_parts(received.fds + 1, count, access)) return answer.error = EIO, answer;
+  if (answer.has_sums && !are_parts(received.fds + 1 + count, count, O_RDONLY)) return answer.error = EIO, answer;
+  for (uint32_t d = 0; d < count; ++d) answer.parts[d] = received.take(1 + d);
+  for (uint32_t d = 0; d < count && answer.has_sums; ++d) answer.sums[d] = received.take(1 + count + d);
   if (received.fd_count > counts_index) answer.counts = counts_of(server, received.fds[counts_index]);
   answer.directories = buffer + sizeof *reply;
   answer.directories_length = static_cast<size_t>(received.length_bytes) - sizeof *reply;

@@ -26,6 +26,9 @@ struct ServerAnswer {
   // said of the file. `directories` are N names, each with its NUL.
   const ServerReply* reply = nullptr;
   int parts[kDeviceCountMax] = {};
+  // Whether reads are to be verified; then of each part its `.sum`, or the part once more. The caller's to close, too.
+  bool has_sums = false;
+  int sums[kDeviceCountMax] = {};
   const char* directories = nullptr;
   size_t directories_length = 0;
 };

@@ -123,7 +123,8 @@ void* map_stub(const OpenFileRef& file, int fd, const MapCall& request) {
     return failed_map(ENODEV);
   }
   const uint64_t pieces = request.length / file->map.geometry().stripe_depth_bytes + 2;
-  const bool is_lazy = pieces <= pieces_max();
+  // The kernel's pages of the parts cannot be verified.
+  const bool is_lazy = pieces <= pieces_max() && !file->parts->sums().verifies();
   if (!is_lazy && !has_room_for(request.length)) {
     explain_once(Refusal::kMmap, fd);
     return failed_map(ENODEV);

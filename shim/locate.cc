@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <span>
 
 #include "iomgr/base/regular_file.h"
 #include "iomgr/never_synced.h"
@@ -13,6 +14,7 @@
 #include "iomgr/volume/part_record_io.h"
 #include "shim/ask_server.h"
 #include "shim/devices.h"
+#include "shim/settings.h"
 #include "shim/text.h"
 
 namespace graphlane {
@@ -53,6 +55,9 @@ Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* part
   if (located_devices.format == 1 && (flags & O_ACCMODE) != O_RDONLY) {
     return {stub_path.c_str(), "a volume of format 1 is read only (graphlane check --upgrade)", EROFS};
   }
+  const bool by_volume = settings().verify == Verify::kByVolume;
+  const bool verifies = by_volume ? located_devices.verifies_reads : settings().verify == Verify::kRead;
+  reads_are_verified.store(verifies, std::memory_order_relaxed);
   PartError error;
   // Looks again after a mismatch, because a chown changes the owners one after the other.
   for (int i = 0; i < 2; ++i) {
@@ -88,7 +93,10 @@ Located take(const ServerAnswer& answer, Origin origin, int flags, PartFiles* pa
   if (answer.error != 0) return located;
   parts->adopt({answer.parts, answer.reply->device_count}, flags);
   located_devices.count = answer.reply->device_count;
-  if (decode_stub(answer.reply->stub, &located.layout) == StubVerdict::kStub &&
+  const bool is_stub = decode_stub(answer.reply->stub, &located.layout) == StubVerdict::kStub;
+  if (is_stub && answer.has_sums) parts->adopt_sums({answer.sums, answer.reply->device_count}, located.layout);
+  else if (answer.has_sums) for (const int fd : std::span(answer.sums, answer.reply->device_count)) sys::close(fd);
+  if (is_stub &&
       located.layout.geometry.device_count == located_devices.count &&
       parse_directories(answer.directories, answer.directories_length)) {
     located.origin = origin;

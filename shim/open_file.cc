@@ -10,7 +10,6 @@
 #include "iomgr/base/reopen.h"
 #include "iomgr/memory_limit.h"
 #include "iomgr/stub_lock.h"
-#include "iomgr/volume/promises.h"
 #include "shim/foresight.h"
 #include "shim/gates.h"
 #include "shim/mapped_pages.h"
@@ -19,6 +18,7 @@
 #include "shim/settings.h"
 #include "shim/slow_lock.h"
 #include "shim/stub_path.h"
+#include "shim/sum_failures.h"
 #include "shim/writer.h"
 
 namespace graphlane {
@@ -63,6 +63,7 @@ void unreference(OpenFile* file) {
   for (uint32_t d = 0; d < file->parts->count(); ++d) {
     set_entry(file->parts->buffered(d), FdEntry::unknown());
     set_entry(file->parts->direct_if_open(d), FdEntry::unknown());
+    if (file->parts->sums().fd(d) >= 0) set_entry(file->parts->sums().fd(d), FdEntry::unknown());
   }
   file->parts->~PartFiles();
   file->sharing.end();
@@ -137,6 +138,7 @@ void protect(int fd) { set_entry(fd, FdEntry::internal()); }
 void protect(const PartFiles& parts, bool direct) {
   for (uint32_t d = 0; d < parts.count(); ++d) {
     protect(parts.buffered(d));
+    if (parts.sums().fd(d) >= 0) protect(parts.sums().fd(d));
     if (direct) parts.direct(d);
   }
 }
@@ -224,13 +226,6 @@ PartFiles* make_parts(OpenFile* file) {
   return new (part_storage[file->slot].bytes) PartFiles(internal_fd_floor(), protect);
 }
 
-// Before this process may change the parts: their checksums go. 0 or an errno.
-int forget_sums_of(const Located& located, const PartFiles& parts) {
-  const Layout& layout = located.layout;
-  return forget_sums({.parts = parts.all_buffered(), .roots = {}, .volume = layout.volume,
-                      .file_id = layout.file_id, .geometry = layout.geometry});
-}
-
 // A slot with one reference. Null: the file is foreign. Under the lock.
 OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, Fd stub) {
   OpenFile* file = take_slot();
@@ -239,6 +234,8 @@ OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, F
   errno = 0;
   Fd held = hold_stub(fd, st, access, std::move(stub));
   int error = errno;
+  writes_without_mount.store(true, std::memory_order_relaxed);
+  tell_sum_failures();
   Located located = locate(fd, st, access, parts);
   if (located.origin == Origin::kForeign) {
     parts->~PartFiles();
@@ -253,7 +250,6 @@ OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, F
     if (held && may_write(access)) {
       const Result<void> mine = lock_to_change(held.get(), F_RDLCK);
       error = mine ? 0 : mine.error().code;  // EBUSY: a mount changes the file, or it is mapped
-      if (error == 0 && located.origin == Origin::kStub) error = forget_sums_of(located, *parts);
     }
     if (may_write(access) && error != 0) {
       located.origin = Origin::kDamaged;

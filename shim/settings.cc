@@ -85,6 +85,13 @@ Settings read_environment() {
       complain("GRAPHLANE_WITHOUT", "not some of lanes, merging, prefetch, cache, packing: ignored");
     }
   }
+  if (const char* verify = getenv("GRAPHLANE_VERIFY"); verify != nullptr && *verify != '\0') {
+    settings.verify = std::strcmp(verify, "read") == 0 ? Verify::kRead : Verify::kScrub;
+    if (settings.verify == Verify::kScrub && std::strcmp(verify, "scrub") != 0) {
+      complain("GRAPHLANE_VERIFY", "not scrub or read: ignored");
+      settings.verify = Verify::kByVolume;
+    }
+  }
   settings.mounter = getenv(kMounterVariable);
   settings.program = getenv(kProgramVariable);
   settings.no_mount = getenv(kNoMountVariable) != nullptr;

@@ -7,6 +7,7 @@
 //   GRAPHLANE_CACHE_POLICY=scan-resistant|lru|fifo|hot-aware
 //   GRAPHLANE_SHARE=auto|no|map         what several processes read, by the mount's memory; map:
 //                                       shown in their buffers, not copied (mapped_pages.h)
+//   GRAPHLANE_VERIFY=scrub|read         read: what comes from a device is compared with its checksum first
 //   GRAPHLANE_WITHOUT=lanes,merging,prefetch,cache,packing   some of it, to see what each is good for
 //   GRAPHLANE_REPORT=1 (stderr) or a file, to which one JSON line is added
 #pragma once
@@ -17,6 +18,9 @@
 
 namespace graphlane {
 
+// When reads are verified without a mount. Over one, the mount decides.
+enum class Verify : uint8_t { kByVolume, kScrub, kRead };
+
 struct Settings {
   IoMode io_mode = IoMode::kAuto;
   IoBackend backend = IoBackend::kAuto;
@@ -25,6 +29,7 @@ struct Settings {
   bool shares = true;
   bool maps = false;
   bool lanes = true;    // a disk serves one request at a time
+  Verify verify = Verify::kByVolume;
   bool merging = true;  // of stripe units that adjoin on a device
   const char* report = nullptr;  // null: none wanted
   const char* mounter = nullptr;   // iomgr/mount_request.h

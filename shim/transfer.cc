@@ -16,6 +16,8 @@
 namespace graphlane {
 namespace {
 
+constexpr uint64_t kVerifiedIoMax = 1 << 20;
+
 void count(const OpenFile& file, const LaneIo& io) {
   file.counters[io.device_index]->count(io.op, io.moved_bytes);
 }
@@ -223,6 +225,10 @@ bool move_by_queue(const OpenFile& file, const PartRequest& request, int* error)
 
 PartRequest limited(PartRequest request) {
   if (!settings().merging) request.io_size_max = request.map.geometry().stripe_depth_bytes;
+  // What has come is verified while the rest is on its way.
+  if (request.op == IoOp::kRead && request.parts.sums().verifies()) {
+    request.io_size_max = std::min(request.io_size_max, kVerifiedIoMax);
+  }
   return request;
 }
 
@@ -284,7 +290,7 @@ class FileMover final : public PartMover {
 // What lies in one stripe unit and comes by the page cache is one call, as on a plain
 // file. False: the long way has to see what became of it.
 bool read_within_unit(const OpenFileRef& file, ByteRange range, void* buffer) {
-  if (range.length_bytes == 0 || range.end() > file.size()) return false;
+  if (range.length_bytes == 0 || range.end() > file.size() || file->parts->sums().verifies()) return false;
   const Segment at = file->map.first_segment(range);
   if (at.length_bytes != range.length_bytes) return false;
   const ssize_t n = sys::pread(file->parts->buffered(at.device_index), buffer, at.length_bytes,

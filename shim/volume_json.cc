@@ -77,9 +77,9 @@ class Document {
     return array < 0 || tokens_[array].type != JSMN_ARRAY ? 0 : tokens_[array].size;
   }
   // An element with its escapes resolved.
-  void element(int array, int index, PathText* value) const {
+  void element(int array, int index, PathText* value) const { string(array + 1 + index, value); }
+  void string(int token, PathText* value) const {
     value->cut(0);
-    const int token = array + 1 + index;
     if (tokens_[token].type == JSMN_STRING) unescape(raw(token), value);
   }
 
@@ -226,6 +226,10 @@ const char* read_volume_file(std::string_view file, VolumeDevices* devices) {
   }
   devices->volume = *uuid;
   devices->stripe_depth_bytes = document.number("stripe_depth").value_or(0);
+  static PathText verify;  // under the SlowLock
+  verify.cut(0);
+  if (const int said = document.find("verify"); said >= 0) document.string(said, &verify);
+  devices->verifies_reads = verify.view() == "read";
   devices->count = static_cast<uint32_t>(count);
   for (int i = 0; i < count; ++i) {
     PathText& root = devices->roots[i];

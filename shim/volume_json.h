@@ -22,6 +22,7 @@ struct VolumeDevices {
   Uuid volume;
   PathText directory;  // the volume's own
   uint64_t stripe_depth_bytes = 0;  // of new files
+  bool verifies_reads = false;
   uint32_t count = 0;
   PathText roots[kDeviceCountMax];
 };

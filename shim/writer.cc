@@ -43,6 +43,30 @@ OpenPartsOf parts_of(const OpenFile& file) {
           .geometry = file.map.geometry()};
 }
 
+// Before bytes change: their checksums do not hold from now on, durably. 0 or an errno.
+int mark_range(const OpenFile& file, ByteRange range) {
+  for (uint32_t d = 0; d < file.parts->count(); ++d) {
+    const int error = file.parts->sums().mark(d, file.parts->buffered(d), file.map.run(d, range));
+    if (error != 0) return error;
+  }
+  return 0;
+}
+
+// Before the file becomes shorter. 0 or an errno.
+int cut_sums(const OpenFile& file, uint64_t size) {
+  for (uint32_t d = 0; d < file.parts->count(); ++d) {
+    if (const int error = file.parts->sums().cut(d, file.map.part_size(d, size)); error != 0) return error;
+  }
+  return 0;
+}
+
+int sync_sums(const OpenFile& file) {
+  for (uint32_t d = 0; d < file.parts->count(); ++d) {
+    if (const int error = file.parts->sums().sync(d); error != 0) return error;
+  }
+  return 0;
+}
+
 // The right to change the size, and what the stub says meanwhile.
 class SizeChange {
  public:
@@ -65,13 +89,15 @@ class SizeChange {
 
   // From here on the size is what the parts say. 0 or an errno, as all below.
   int allow_growth() {
+    if (const int error = mark_range(file_, {}); error != 0) return error;
     if (const int error = even_out(); error != 0) return error;
     return say(kNoBound);
   }
 
   // Longer, with a hole. While the parts grow, the old size is the bound.
   int grow(uint64_t size) {
-    int error = even_out();
+    int error = mark_range(file_, {});
+    if (error == 0) error = even_out();
     if (error == 0) error = say(size_);
     if (error == 0) error = set_part_sizes(size);
     if (error != 0) {
@@ -92,7 +118,9 @@ class SizeChange {
   // The bound makes it happen at once; the parts follow, on filesystems that commit one after the
   // other. It is durable first: else a power failure could keep the old one and some parts cut.
   int shrink(uint64_t size) {
+    if (const int error = mark_range(file_, {}); error != 0) return error;
     if (const int error = say(size, true); error != 0) return error;
+    if (const int error = cut_sums(file_, size); error != 0) return error;
     if (const int error = lower_promises(parts_of(file_), size, /*durably=*/false); error != 0) return error;
     size_ = size;
     return set_part_sizes(size);
@@ -116,8 +144,10 @@ class SizeChange {
   // What a dead writer left uneven is put right. What a bound has cut is durable before that goes: else
   // a power failure could bring some parts back in their old length.
   int even_out() {
-    int error = set_part_sizes(size_);
     const bool has_bound = is_open() && layout_.logical_size != kNoBound;
+    int error = has_bound ? cut_sums(file_, size_) : 0;
+    if (error == 0) error = set_part_sizes(size_);
+    if (error == 0 && has_bound) error = sync_sums(file_);
     // Earlier promises do not count against the new content.
     if (error == 0 && !is_open()) error = promise_all_of_closed(parts_of(file_), size_);
     else if (error == 0 && has_bound) error = lower_promises(parts_of(file_), size_, /*durably=*/true);
@@ -164,6 +194,7 @@ bool too_large(uint64_t end) { return end > static_cast<uint64_t>(INT64_MAX); }
 // From the front to the back, piece after piece. Bytes or -errno.
 ssize_t write_pieces(const OpenFileRef& file, const Memory& memory, size_t wanted, uint64_t offset,
                      bool extends) {
+  if (const int error = mark_range(*file, {.offset = offset, .length_bytes = wanted}); error != 0) return -error;
   size_t total = 0;
   for (int i = 0; total < wanted; ++i) {
     const size_t length = std::min(memory.iov[i].iov_len, wanted - total);
@@ -246,6 +277,7 @@ int allocate_striped(const OpenFileRef& file, int mode, ByteRange range) {
   if (too_large(range.end())) return EFBIG;
   SizeChange change(*file, &quietly.signals);
   if (change.error() != 0) return change.error();
+  if (const int error = mark_range(*file, range); error != 0) return error;
   for (uint32_t d = 0; d < file->parts->count(); ++d) {
     const ByteRange run = file->map.run(d, range);
     // Each keeps its size: an error on the third device leaves nothing to undo

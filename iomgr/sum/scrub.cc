@@ -21,8 +21,8 @@ constexpr size_t kProblemsMax = 16;
 
 class Scrub final : public FailedBlocks {
  public:
-  Scrub(const Volume& volume, const ScrubFile& file, uint32_t d)
-      : volume_(volume), file_(file), d_(d), map_(file.layout.map()),
+  Scrub(const Volume& volume, const ScrubFile& file, uint32_t d, const ScrubPace& how)
+      : volume_(volume), file_(file), d_(d), how_(how), map_(file.layout.map()),
         part_(part_of(volume.devices()[d].root_fd.get(), file.layout)) {}
 
   PartScrub run(Progress* progress) {
@@ -97,7 +97,7 @@ class Scrub final : public FailedBlocks {
       const bool is_used = at < kPartRecordSize ||
                            (at >= kSumHeaderAt && at < kSumRegionsAt &&
                             (at - kSumHeaderAt) % kSumHeaderStride < kSumHeaderSize);
-      const bool is_dirty = at >= kSumRegionsAt && bytes[at] == kRegionDirty;
+      const bool is_dirty = at >= kSumRegionsAt && is_region_dirty(bytes[at]);
       if (is_used || is_dirty || bytes[at] == 0) continue;
       return problem("the checksums of part {} are damaged at {}", path(), at);
     }
@@ -122,7 +122,7 @@ class Scrub final : public FailedBlocks {
 
   void read_all(int part_fd, Progress* progress) {
     std::vector<char> buffer(kScrubChunk);
-    for (uint64_t offset = 0; check_interrupt();) {
+    for (uint64_t offset = how_.from_part_offset; check_interrupt();) {
       const Result<size_t> got = pread_full(part_fd, buffer.data(), buffer.size(), offset);
       if (!got) {
         return problem("part {}: cannot read between {} and {}: {}", path(), offset, offset + buffer.size(),
@@ -134,6 +134,8 @@ class Scrub final : public FailedBlocks {
       (void)::posix_fadvise(part_fd, static_cast<off_t>(offset), static_cast<off_t>(*got), POSIX_FADV_DONTNEED);
       if (*got < buffer.size()) return;
       offset += *got;
+      if (how_.pace != nullptr) how_.pace->moved(*got);
+      if (how_.state != nullptr) how_.state->reached(d_, {.file_id = file_.layout.file_id.bytes, .part_offset = offset});
     }
   }
 
@@ -169,6 +171,7 @@ class Scrub final : public FailedBlocks {
   const Volume& volume_;
   const ScrubFile& file_;
   const uint32_t d_;
+  const ScrubPace how_;
   const StripeMap map_;
   const PartOf part_;
   SumFile sums_;  // none: nothing to compare with
@@ -181,8 +184,9 @@ class Scrub final : public FailedBlocks {
 
 }  // namespace
 
-PartScrub scrub_part(const Volume& volume, const ScrubFile& file, uint32_t device_index, Progress* progress) {
-  return Scrub(volume, file, device_index).run(progress);
+PartScrub scrub_part(const Volume& volume, const ScrubFile& file, uint32_t device_index, Progress* progress,
+                     const ScrubPace& how) {
+  return Scrub(volume, file, device_index, how).run(progress);
 }
 
 }  // namespace graphlane

@@ -12,6 +12,8 @@
 
 #include "iomgr/base/error.h"
 #include "iomgr/base/progress.h"
+#include "iomgr/sum/pace.h"
+#include "iomgr/sum/scrub_state.h"
 #include "iomgr/sum/verify.h"
 #include "iomgr/volume.h"
 
@@ -29,7 +31,15 @@ struct PartScrub {
   std::vector<std::string> problems;  // one line each: the file, the device, where in each
 };
 
+// How a device's parts are read.
+struct ScrubPace {
+  Pace* pace = nullptr;           // null: as fast as it goes
+  ScrubState* state = nullptr;    // null: no later scrub goes on here
+  uint64_t from_part_offset = 0;  // multiple of 4096
+};
+
 // The part of one device. A part that is not there has no problem here.
-PartScrub scrub_part(const Volume& volume, const ScrubFile& file, uint32_t device_index, Progress* progress);
+PartScrub scrub_part(const Volume& volume, const ScrubFile& file, uint32_t device_index, Progress* progress,
+                     const ScrubPace& how = {});
 
 }  // namespace graphlane

@@ -70,11 +70,22 @@ int SumFile::write_header(SumHeader* header) const {
   return written ? 0 : written.error().code;
 }
 
+int SumFile::lower_cover(SumHeader* header, uint64_t part_bytes) const {
+  if (header->covered_bytes <= part_bytes) return 0;
+  const uint64_t rest = part_bytes % kBlockSize;
+  header->covered_bytes = part_bytes - rest;
+  int error = write_header(header);
+  if (error == 0 && rest != 0) error = sync();
+  if (error == 0) error = write_header(header);  // the other slot
+  if (error != 0) return error;
+  return ::syscall(SYS_ftruncate, fd(), sum_at(sum_block_count(header->covered_bytes))) == 0 ? 0 : errno;
+}
+
 Result<bool> SumFile::is_dirty(uint64_t region) const {
   uint8_t value = kRegionClean;
   const Result<size_t> got = pread_full(fd(), &value, sizeof value, kSumRegionsAt + region);
   if (!got) return got.error();
-  return value == kRegionDirty;
+  return is_region_dirty(value);
 }
 
 int SumFile::set_regions(uint64_t first, uint64_t count, uint8_t value) const {

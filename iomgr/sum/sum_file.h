@@ -41,6 +41,10 @@ class SumFile {
   // Gives it the next sequence number, and leaves the header before as it is. 0 or an errno. Not durable yet.
   int write_header(SumHeader* header) const;
 
+  // Before the part becomes so short: less is covered, in `header`, which is what the file says, too. Durably where a
+  // block loses its end: its sum must be gone before that. 0 or an errno.
+  int lower_cover(SumHeader* header, uint64_t part_bytes) const;
+
   // Whether the region is dirty. An errno.
   Result<bool> is_dirty(uint64_t region) const;
   // 0 or an errno. Not durable yet.

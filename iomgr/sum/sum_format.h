@@ -44,6 +44,8 @@ inline constexpr uint64_t kSumRegionMaxLog2 = 52;
 // makes one of them the other.
 inline constexpr uint8_t kRegionClean = 0;
 inline constexpr uint8_t kRegionDirty = 0xd2;
+inline constexpr uint8_t kRegionMarking = 0x2d;  // dirty, but that may not be durable yet
+constexpr bool is_region_dirty(uint8_t value) { return value == kRegionDirty || value == kRegionMarking; }
 
 constexpr uint64_t sum_at(uint64_t block) { return kSumsAt + block * sizeof(uint32_t); }
 constexpr uint64_t sum_block_count(uint64_t part_bytes) { return (part_bytes + kBlockSize - 1) / kBlockSize; }

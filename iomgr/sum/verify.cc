@@ -1,48 +1,18 @@
 #include "iomgr/sum/verify.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "iomgr/base/file_io.h"
-#include "iomgr/base/free_slot.h"
 #include "iomgr/base/memory_order.h"
-#include "iomgr/base/sys.h"
+#include "iomgr/sum/scratch_block.h"
 
 namespace graphlane {
 namespace {
 
 constexpr uint32_t kBatchBlocks = 128;
 constexpr int kLooksMax = 8;  // at a block whose header changes all the time
-
-// A block's memory of our own: aligned for O_DIRECT. Stacks of programs may be too small for it.
-class ScratchBlock {
- public:
-  ScratchBlock() : slot_(take_free_slot(slots)) {
-    if (slot_ != nullptr) return;
-    void* const mapped = ::mmap(nullptr, kBlockSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped != MAP_FAILED) mapped_ = static_cast<uint8_t*>(mapped);
-  }
-  ~ScratchBlock() {
-    if (slot_ != nullptr) free_slot(*slot_);
-    else if (mapped_ != nullptr) ::munmap(mapped_, kBlockSize);
-  }
-  ScratchBlock(const ScratchBlock&) = delete;
-  ScratchBlock& operator=(const ScratchBlock&) = delete;
-  uint8_t* bytes() const { return slot_ != nullptr ? slot_->bytes : mapped_; }  // null: no memory
-
- private:
-  struct alignas(kBlockSize) Slot {
-    uint8_t bytes[kBlockSize];
-    std::atomic<bool> taken{false};
-  };
-  static Slot slots[8];
-  Slot* const slot_;
-  uint8_t* mapped_ = nullptr;
-};
-constinit ScratchBlock::Slot ScratchBlock::slots[8];
 
 enum class BlockState : uint8_t { kGood, kUnverified, kFailed };
 
@@ -207,6 +177,18 @@ class Verification {
 };
 
 }  // namespace
+
+Result<bool> matches_sum(const SumFile& sums, int part_fd, uint64_t block, uint64_t covered_bytes) {
+  const ScratchBlock scratch;
+  if (scratch.bytes() == nullptr) return Errno{ENOMEM};
+  const uint64_t at = block * kBlockSize;
+  const Result<size_t> got = pread_full(part_fd, scratch.bytes(), kBlockSize, at);
+  if (!got) return got.error();
+  std::memset(scratch.bytes() + *got, 0, kBlockSize - *got);
+  uint32_t sum = 0;
+  if (const int error = sums.read_sums(block, {&sum, 1}); error != 0) return Errno{error};
+  return sum_of(scratch.bytes(), std::min(covered_bytes - at, kBlockSize)) == sum;
+}
 
 int verify_bytes(const SumFile& sums, int part_fd, uint64_t part_offset, std::span<const iovec> memory,
                  uint64_t length_bytes, std::atomic<uint64_t>* covered_bytes, SumCounts* counts, FailedBlocks* failed) {

@@ -46,4 +46,8 @@ class FailedBlocks {
 int verify_bytes(const SumFile& sums, int part_fd, uint64_t part_offset, std::span<const iovec> memory,
                  uint64_t length_bytes, std::atomic<uint64_t>* covered_bytes, SumCounts* counts, FailedBlocks* failed);
 
+// Whether a block that has not changed matches its sum, whatever its region says. For the only writer of the
+// file. An errno as above.
+Result<bool> matches_sum(const SumFile& sums, int part_fd, uint64_t block, uint64_t covered_bytes);
+
 }  // namespace graphlane

@@ -84,19 +84,6 @@ int lower_promises(const OpenPartsOf& parts, uint64_t size_bytes, bool durably) 
   return 0;
 }
 
-int forget_sums(const OpenPartsOf& parts) {
-  constexpr uint8_t kBoth = PartRecord::kSummed | PartRecord::kBlockSums;
-  for (uint32_t d = 0; d < parts.parts.size(); ++d) {
-    PartRecord record;
-    if (read_promise(parts, d, &record) != RecordVerdict::kRecord || (record.flags & kBoth) == 0) continue;
-    record.flags &= static_cast<uint8_t>(~kBoth);
-    record.sum = 0;
-    if (const int error = write_part_record(parts.parts[d], parts.of(d), record); error != 0) return error;
-    if (const int error = sync_part_record(parts.parts[d], parts.of(d)); error != 0) return error;
-  }
-  return 0;
-}
-
 int promise_all_of_closed(const OpenPartsOf& parts, uint64_t size_bytes) {
   if (const int error = lower_promises(parts, size_bytes, /*durably=*/true); error != 0) return error;
   promise_synced(parts, size_bytes);

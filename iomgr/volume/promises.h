@@ -43,7 +43,4 @@ int promise_all_of_closed(const OpenPartsOf& parts, uint64_t size_bytes);
 // Lowers the promises to at most so many bytes; durably, if asked to. 0 or an errno.
 int lower_promises(const OpenPartsOf& parts, uint64_t size_bytes, bool durably);
 
-// Takes the parts' checksums away, durably, before the parts change. 0 or an errno.
-int forget_sums(const OpenPartsOf& parts);
-
 }  // namespace graphlane

@@ -107,8 +107,8 @@ def test_links_owner_mode_times_and_attributes_stay(graphlane, filled, tmp_path,
     os.utime(file, ns=(1_000_000_001, 2_000_000_002))
     os.setxattr(file, "user.note", b"mine")
     for device in made.devices:  # as the mount would have done
-        for part in device.glob("*/parts/*/" + 32 * "?"):
-            os.chown(part, 1234, 4321)
+        for path in device.glob("*/parts/*/*"):
+            os.chown(path, 1234, 4321)
     os.chown(made.path / "tree/b", 1234, 4321)
     os.chown(made.path / "tree/sub/c", 1234, 4321)
     before = file.stat()

@@ -1,0 +1,181 @@
+"""With verify=read a program gets no byte that does not match its checksum, by whichever way it reads. And a writer
+that is killed leaves no checksum that contradicts good data."""
+
+import errno
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from harness import PRELOADED, run
+from mounts import daemon_of, mounted, parts_of, stats  # noqa: F401
+
+DEPTH, DEVICES = 64 << 10, 4
+SIZE = (6 << 20) + 12345
+BAD_PART_OFFSET = 300_000  # in part 1
+
+READER = """
+import mmap, os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY | (os.O_DIRECT if sys.argv[2] == "direct" else 0))
+for at in map(int, sys.argv[3:]):
+    # The kernel reads by pages: a longer read through the page cache would be short.
+    memory = mmap.mmap(-1, 65536 if sys.argv[2] == "direct" else 4096)
+    try:
+        print("read" if os.preadv(fd, [memory], at) > 0 else "end", end=" ")
+    except OSError as error:
+        print(error.errno, end=" ")
+"""
+
+
+@pytest.fixture
+def damaged(graphlane, tmp_path):
+    """A volume of one file, `data`, with a flipped bit, and the offset of that in the file."""
+    made = graphlane.create(tmp_path, DEVICES, depth="64K")
+    content = random.Random(1).randbytes(SIZE)
+    (tmp_path / "data").write_bytes(content)
+    graphlane("import", tmp_path / "data", made.path)
+    part = next(made.devices[1].glob("*/parts/*/" + 32 * "?"))
+    with open(part, "r+b") as file:
+        file.seek(BAD_PART_OFFSET)
+        byte = file.read(1)[0]
+        file.seek(BAD_PART_OFFSET)
+        file.write(bytes([byte ^ 16]))
+        os.fsync(file.fileno())
+    at = content.find(part.read_bytes()[:4096])  # where part 1 begins in the file
+    unit, rest = divmod(BAD_PART_OFFSET, DEPTH)
+    return made, content, at % (DEPTH * DEVICES) + unit * DEPTH * DEVICES + rest
+
+
+def offsets_of(bad: int, way: str) -> list[str]:
+    """One with the bad byte, and two without."""
+    step = DEPTH if way == "direct" else 4096
+    return [str(at) for at in (bad // step * step, 0, bad // step * step + step)]
+
+
+@pytest.mark.parametrize("way", ["direct", "buffered"])
+@pytest.mark.parametrize("preloaded", [False, True], ids=["mount", "preloaded"])
+def test_over_a_mount_a_flipped_bit_is_an_error(graphlane, mounted, damaged, way, preloaded):  # noqa: F811
+    made, content, bad = damaged
+    with mounted(made, "-o", "verify=read") as at:
+        command = [sys.executable, "-c", READER, at / "data", way, *offsets_of(bad, way)]
+        said = graphlane("run", "--", *command, env={**os.environ, **PRELOADED}) if preloaded else run(*command)
+        assert said.stdout.split() == [str(errno.EIO), "read", "read"], said.stderr
+        with open(at / "data", "rb") as file:
+            assert file.read(bad // 4096 * 4096 - 131072)[:100] == content[:100]
+        assert stats(at)["checksums"]["failed"] > 0
+        assert stats(at)["checksums"]["verified"] > 0
+
+
+def test_without_verify_the_mount_serves_it(mounted, damaged):  # noqa: F811
+    made, _, bad = damaged
+    with mounted(made) as at:
+        said = run(sys.executable, "-c", READER, at / "data", "direct", *offsets_of(bad, "direct")).stdout
+        assert said.split() == ["read"] * 3
+        assert stats(at)["checksums"] == {"verified": 0, "unverified": 0, "failed": 0}
+
+
+@pytest.mark.parametrize("way", ["direct", "buffered"])
+def test_without_a_mount_a_flipped_bit_is_an_error(graphlane, damaged, way):
+    made, _, bad = damaged
+    said = graphlane("run", "--no-mount", "--verify=read", "--", sys.executable, "-c", READER, made.path / "data", way,
+                     *offsets_of(bad, way), env={**os.environ, **PRELOADED})
+    assert said.stdout.split() == [str(errno.EIO), "read", "read"]
+    assert said.stderr.count("do not match their checksum") == 1
+    assert "/d1/" in said.stderr
+
+
+def test_the_volume_may_want_it(graphlane, tmp_path):
+    devices = [tmp_path / f"e{i}" for i in range(2)]
+    for device in devices:
+        device.mkdir()
+    graphlane("create", tmp_path / "vol", "--verify=read", "--stripe-depth", "64K",
+              *(word for device in devices for word in ("--device", device)))
+    (tmp_path / "data").write_bytes(random.Random(2).randbytes(1 << 20))
+    graphlane("import", tmp_path / "data", tmp_path / "vol")
+    assert "read" in graphlane("info", tmp_path / "vol").stdout
+    part = next(devices[0].glob("*/parts/*/" + 32 * "?"))
+    with open(part, "r+b") as file:
+        file.write(b"damaged!")
+    exported = graphlane("export", tmp_path / "vol/data", tmp_path / "out", check=False)
+    assert exported.returncode != 0
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_restriping_refuses_damaged_data(graphlane, damaged):
+    made, _, _ = damaged
+    assert graphlane("restripe", "--stripe-depth", "128K", made.path, check=False).returncode != 0
+    assert graphlane("check", "--scrub", made.path, check=False).returncode == 4
+
+
+def test_lost_checksums_are_an_error_too(graphlane, mounted, damaged):  # noqa: F811
+    made, _, bad = damaged
+    for sums in made.devices[2].glob("*/parts/*/*.sum"):
+        sums.unlink()
+    with mounted(made, "-o", "verify=read") as at:
+        unit = bad // DEPTH * DEPTH
+        said = run(sys.executable, "-c", READER, at / "data", "direct", str(unit + DEPTH), str(unit + 2 * DEPTH)).stdout
+        assert str(errno.EIO) in said.split() and "read" in said.split()
+
+
+WRITER = """
+import os, random, sys, mmap
+r = random.Random(int(sys.argv[2]))
+fd = os.open(sys.argv[1], os.O_RDWR)
+print("begun", flush=True)
+while True:
+    size = os.fstat(fd).st_size
+    kind = r.randrange(12)
+    if kind == 0:
+        os.ftruncate(fd, r.randrange(4 << 20))
+    elif kind == 1:
+        os.fsync(fd)
+    elif kind == 2 and len(sys.argv) == 3 and size > 8192:
+        with mmap.mmap(fd, size) as memory:
+            at = r.randrange(size - 4096)
+            memory[at:at + 1000] = r.randbytes(1000)
+    else:
+        os.pwrite(fd, r.randbytes(r.randrange(1, 70000)), r.randrange(size + 1))
+"""
+
+
+def failed_blocks(graphlane, made) -> list[str]:
+    said = graphlane("check", "--scrub", made.path, check=False).stdout
+    return [line for line in said.splitlines() if "checksum" in line and line.startswith("problem")]
+
+
+@pytest.mark.parametrize("rounds", [int(os.environ.get("GRAPHLANE_KILLS", 4))])
+@pytest.mark.parametrize("way", ["mount", "none"])
+def test_a_killed_writer_leaves_no_wrong_checksum(graphlane, fuse, tmp_path, way, rounds):
+    made = graphlane.create(tmp_path, DEVICES, depth="64K")
+    (tmp_path / "data").write_bytes(random.Random(3).randbytes(3 << 20))
+    graphlane("import", tmp_path / "data", made.path)
+    at = tmp_path / "mnt"
+    at.mkdir()
+    pause = random.Random(4)
+    for number in range(rounds):
+        if way == "mount":
+            graphlane("mount", made.path, at)
+            command = [sys.executable, "-c", WRITER, at / "data", str(number)]
+        else:
+            command = [graphlane.program, "run", "--no-mount", "--", sys.executable, "-c", WRITER, made.path / "data",
+                       str(number), "no maps"]
+        with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              env={**os.environ, **PRELOADED}) as writer:
+            assert writer.stdout.readline() == b"begun\n"
+            time.sleep(pause.random() * 0.5)
+            if way == "mount":
+                os.kill(int(daemon_of(made, at)), signal.SIGKILL)
+            writer.kill()
+        if way == "mount":
+            run("fusermount3", "-u", "-z", at, check=False)
+        assert failed_blocks(graphlane, made) == [], f"round {number}"
+    # The next mount closes it, and then every block is verified.
+    graphlane("mount", made.path, at)
+    with open(at / "data", "r+b") as file:
+        file.write(b"x")
+    graphlane("umount", at)
+    assert failed_blocks(graphlane, made) == []
