@@ -69,6 +69,25 @@ Result<void> ListCodec::decode_lists(std::span<const uint8_t> bytes, std::span<c
   return {};
 }
 
+Result<size_t> ListCodec::decode_counted(std::span<const uint8_t> bytes, std::span<const uint32_t> lengths,
+                                         std::span<uint32_t> starts, std::span<uint32_t> neighbours,
+                                         uint64_t limit) const {
+  size_t total = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    if (lengths[i] == 0 || lengths[i] > bytes.size()) return Errno{EIO};
+    const std::span<const uint8_t> list = bytes.first(lengths[i]);
+    const Result<size_t> found = count(list);
+    if (!found || *found > neighbours.size() - total) return Errno{EIO};
+    bytes = bytes.subspan(lengths[i]);
+    if (auto done = decode(list, neighbours.subspan(total, *found), limit, bytes.size()); !done) return done.error();
+    starts[i] = static_cast<uint32_t>(total);
+    total += *found;
+  }
+  if (!bytes.empty()) return Errno{EIO};
+  starts[lengths.size()] = static_cast<uint32_t>(total);
+  return total;
+}
+
 const ListCodec& ListCodec::of(CodecKind kind) {
   static const RawCodec raw;
   switch (kind) {

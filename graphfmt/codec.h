@@ -53,6 +53,13 @@ class ListCodec {
                                     std::span<const uint32_t> degrees, std::span<uint32_t> neighbours,
                                     uint64_t limit) const;
 
+  // As decode_lists(), of lists whose numbers of neighbours are not known: list i is neighbours[starts[i]] …
+  // neighbours[starts[i + 1] - 1]. `starts` has room for one more than there are lists, and `neighbours` for bytes.size()
+  // numbers. How many there are. EIO also for a list without bytes.
+  virtual Result<size_t> decode_counted(std::span<const uint8_t> bytes, std::span<const uint32_t> lengths,
+                                        std::span<uint32_t> starts, std::span<uint32_t> neighbours,
+                                        uint64_t limit) const;
+
  protected:
   ~ListCodec() = default;
 };

@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <vector>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -177,6 +178,19 @@ bool can_decode_simd_quads() {
 
 #endif
 
+// How many numbers of a last four with this control byte have so many bytes; 0: none has.
+constexpr auto kCountsOfRest = [] {
+  std::array<std::array<uint8_t, 17>, 256> counts{};
+  for (unsigned control = 0; control < 256; ++control) {
+    size_t bytes = 0;
+    for (uint8_t i = 0; i < 4; ++i) {
+      bytes += length_in(static_cast<uint8_t>(control), i);
+      counts[control][bytes] = static_cast<uint8_t>(i + 1);
+    }
+  }
+  return counts;
+}();
+
 class SimdCodec final : public ListCodec {
  public:
   CodecKind kind() const override { return CodecKind::kSimd; }
@@ -203,17 +217,14 @@ class SimdCodec final : public ListCodec {
     size_t used = 0;  // control bytes and data of the fours before
     for (size_t quad = 0; used < bytes.size(); ++quad) {
       const uint8_t control = bytes[quad];
-      if (used + 1 + kQuadBytes[control] <= bytes.size()) {
+      const size_t rest = bytes.size() - used - 1;
+      if (rest > kQuadBytes[control]) {
         used += 1u + kQuadBytes[control];
-        if (used == bytes.size()) return 4 * (quad + 1);
         continue;
       }
-      used += 1;
-      for (unsigned i = 0; i < 3; ++i) {
-        used += length_in(control, i);
-        if (used == bytes.size()) return 4 * quad + i + 1;
-      }
-      return Errno{EIO};
+      const unsigned last = kCountsOfRest[control][rest];
+      if (last == 0) return Errno{EIO};
+      return 4 * quad + last;
     }
     return size_t{0};
   }
@@ -234,6 +245,28 @@ class SimdCodec final : public ListCodec {
 #endif
     if (!decode_simd_rest(cursor)) return Errno{EIO};
     return {};
+  }
+
+  // First all counts, then all lists together.
+  Result<size_t> decode_counted(std::span<const uint8_t> bytes, std::span<const uint32_t> lengths,
+                                std::span<uint32_t> starts, std::span<uint32_t> neighbours,
+                                uint64_t limit) const override {
+    thread_local std::vector<uint32_t> degrees;
+    degrees.resize(lengths.size());
+    size_t total = 0, at = 0;
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      if (lengths[i] == 0 || lengths[i] > bytes.size() - at) return Errno{EIO};
+      const Result<size_t> found = SimdCodec::count(bytes.subspan(at, lengths[i]));
+      if (!found) return Errno{EIO};
+      starts[i] = static_cast<uint32_t>(total);
+      degrees[i] = static_cast<uint32_t>(*found);
+      total += *found;
+      at += lengths[i];
+    }
+    if (at != bytes.size() || total > neighbours.size()) return Errno{EIO};
+    starts[lengths.size()] = static_cast<uint32_t>(total);
+    if (auto done = decode_lists(bytes, lengths, degrees, neighbours.first(total), limit); !done) return done.error();
+    return total;
   }
 
   Result<void> decode_lists(std::span<const uint8_t> bytes, std::span<const uint32_t> lengths,

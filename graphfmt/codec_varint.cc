@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -88,14 +89,15 @@ constexpr size_t kVarintWindow = 64;
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512vbmi2,bmi,bmi2,popcnt")
 
-// Which bytes of the next 64 begin a list, and that each list begins with the number that its degree says.
+// Which bytes of the next 64 begin a list, and with which number each begins: it is told, or compared with the degrees.
 struct VarintListStarts {
   std::span<const uint32_t> lengths;
-  std::span<const uint32_t> degrees;
+  std::span<const uint32_t> degrees = {};
+  uint32_t* told = nullptr;  // of each list the first number; then `degrees` are not looked at
   size_t marked = 0;         // lists with a marked begin
   uint64_t next_byte = 0;    // where the next one begins
-  size_t checked = 0;        // lists with a checked first number
-  uint64_t next_number = 0;  // of the next one
+  size_t checked = 0;        // lists with a known first number
+  uint64_t next_number = 0;  // of the next one, by the degrees
 
   uint64_t mark(uint64_t window) {
     uint64_t starts = 0;
@@ -109,7 +111,12 @@ struct VarintListStarts {
     uint64_t bad = 0;
     for (; list_starts != 0; list_starts &= list_starts - 1) {
       const uint64_t before = number_starts & ((list_starts & -list_starts) - 1);
-      bad |= (first_number + static_cast<uint64_t>(std::popcount(before))) ^ next_number;
+      const uint64_t number = first_number + static_cast<uint64_t>(std::popcount(before));
+      if (told != nullptr) {
+        told[checked++] = static_cast<uint32_t>(number);
+        continue;
+      }
+      bad |= number ^ next_number;
       next_number += degrees[checked++];
     }
     return bad == 0;
@@ -118,8 +125,8 @@ struct VarintListStarts {
 
 // The differences of all numbers of all lists. A window of 64 bytes at a time: the last bytes of its numbers are
 // moved together, so are those one before the last, and so on; then each number's are put together.
-// False: damaged.
-bool decode_varint_deltas(std::span<const uint8_t> bytes, VarintListStarts lists, std::span<uint32_t> deltas) {
+// How many there are; none: damaged. With degrees, exactly deltas.size().
+std::optional<size_t> decode_varint_deltas(std::span<const uint8_t> bytes, VarintListStarts lists, std::span<uint32_t> deltas) {
   constexpr size_t kBefore = kVarintBytesMax - 1;
   const __m512i low_bits = _mm512_set1_epi8(0x7f);
   const size_t size = bytes.size();
@@ -153,7 +160,7 @@ bool decode_varint_deltas(std::span<const uint8_t> bytes, VarintListStarts lists
     const uint64_t in_window = there == kVarintWindow ? ~uint64_t{0} : (uint64_t{1} << there) - 1;
     // One may have begun before the window and not ended.
     const uint64_t begun = static_cast<uint64_t>(to - deltas.data()) + (at == 0 || (starts & 1) != 0 ? 0 : 1);
-    if (!is_sound || !lists.check(list_starts, starts, begun)) return false;
+    if (!is_sound || !lists.check(list_starts, starts, begun)) return std::nullopt;
     const uint8_t* window = window_at(at);
     alignas(64) uint8_t parts[kVarintBytesMax][kVarintWindow];
     const uint64_t continued[kVarintBytesMax] = {
@@ -170,7 +177,7 @@ bool decode_varint_deltas(std::span<const uint8_t> bytes, VarintListStarts lists
     const __m512i third = _mm512_maskz_loadu_epi8(has_three, window - 2);
     const __m512i fourth = _mm512_maskz_loadu_epi8(has_four, window - 3);
     const __m512i fifth = _mm512_and_si512(_mm512_maskz_loadu_epi8(has_five, window - 4), low_bits);
-    if ((has_six & in_window) != 0 || (_mm512_cmpgt_epu8_mask(fifth, _mm512_set1_epi8(0x0f)) & in_window) != 0) return false;
+    if ((has_six & in_window) != 0 || (_mm512_cmpgt_epu8_mask(fifth, _mm512_set1_epi8(0x0f)) & in_window) != 0) return std::nullopt;
     // Now what begins behind this window.
     uint64_t next_starts = 1;
     uint64_t next_list_starts = 0;
@@ -180,7 +187,7 @@ bool decode_varint_deltas(std::span<const uint8_t> bytes, VarintListStarts lists
     }
     const uint64_t ends = (starts >> 1 | next_starts << 63) & in_window;
     const size_t count = static_cast<size_t>(std::popcount(ends));
-    if (static_cast<size_t>(to_end - to) < count) return false;
+    if (static_cast<size_t>(to_end - to) < count) return std::nullopt;
     const auto keep = [&](size_t part, __m512i from) {
       _mm512_store_si512(parts[part], _mm512_maskz_compress_epi8(ends, _mm512_and_si512(from, low_bits)));
     };
@@ -208,7 +215,9 @@ bool decode_varint_deltas(std::span<const uint8_t> bytes, VarintListStarts lists
     starts = next_starts;
     list_starts = next_list_starts;
   }
-  return is_sound && to == to_end && lists.checked == lists.degrees.size() && lists.next_byte == size && lists.next_number == deltas.size();
+  if (!is_sound || lists.checked != lists.lengths.size() || lists.next_byte != size) return std::nullopt;
+  if (lists.told == nullptr && (to != to_end || lists.next_number != deltas.size())) return std::nullopt;
+  return static_cast<size_t>(to - deltas.data());
 }
 
 #pragma GCC pop_options
@@ -316,6 +325,21 @@ class VarintCodec final : public ListCodec {
       list += degree;
     }
     return {};
+  }
+
+  Result<size_t> decode_counted(std::span<const uint8_t> bytes, std::span<const uint32_t> lengths,
+                                std::span<uint32_t> starts, std::span<uint32_t> neighbours,
+                                uint64_t limit) const override {
+    if (!can_decode_varint_deltas() || std::find(lengths.begin(), lengths.end(), 0u) != lengths.end()) {
+      return ListCodec::decode_counted(bytes, lengths, starts, neighbours, limit);
+    }
+    const auto total = decode_varint_deltas(bytes, {.lengths = lengths, .told = starts.data()}, neighbours);
+    if (!total) return Errno{EIO};
+    starts[lengths.size()] = static_cast<uint32_t>(*total);
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      if (!sum_deltas(neighbours.data() + starts[i], starts[i + 1] - starts[i], limit)) return Errno{EIO};
+    }
+    return *total;
   }
 #endif
 };

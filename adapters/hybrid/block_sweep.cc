@@ -65,7 +65,7 @@ void SweepPlan::add_items(const BlockIndexPtr& index, uint64_t first_item, const
   }
 }
 
-// Whose turn it is.
+// The turns of chunks (block_sweep.h).
 class BlockSweep::Turns {
  public:
   explicit Turns(const SweepPlan& plan) {

@@ -14,7 +14,7 @@ namespace graphlane::hybrid {
 namespace {
 
 constexpr double kArcsPerSecond = 60e6;  // of a thread
-// A smaller file is read sooner than measured.
+// Measuring would take longer than reading a smaller file.
 constexpr uint64_t kProbedBytesMin = 1 << 20;
 constexpr unsigned kProbeReads = 8;
 constexpr uint64_t kProbeBytes = 1 << 20;  // of large reads, where they are at most a 64th of the file
@@ -44,7 +44,7 @@ Outcome<std::optional<DeviceModel>> calibrated(const std::string& root) {
   return std::optional(all);
 }
 
-// Reads that nothing waits for but the clock.
+// Discards what is read.
 class ProbeTask final : public PageTask {
  public:
   void run(const PageBytes&) noexcept override {}

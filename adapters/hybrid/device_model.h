@@ -8,7 +8,7 @@
 
 namespace graphlane::hybrid {
 
-// What is read: so many separate places, so many bytes in whole pages.
+// A number of separate places to read, and their bytes in whole pages.
 struct ReadCost {
   uint64_t reads = 0;
   uint64_t bytes = 0;
@@ -41,8 +41,8 @@ struct DeviceModel {
   }
 };
 
-// Of the graph's devices: as `graphlane calibrate` has measured them; else measured now, by a few reads of a file that is
-// large enough for them to be few; else as devices of their kind usually are.
+// The speed of the graph's devices, as `graphlane calibrate` has measured them. Without it, a few reads measure them now;
+// of a file below 1 MiB, an SSD is assumed.
 Outcome<DeviceModel> measure_devices(DualGraph& graph, unsigned threads);
 
 }  // namespace graphlane::hybrid

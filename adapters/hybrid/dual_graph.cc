@@ -18,6 +18,12 @@ void numbers_from(const uint8_t* from, std::span<double> to) {
   }
 }
 
+uint64_t all_files_bytes(const Dual& dual) {
+  uint64_t bytes = 0;
+  for (const GraphHeader::File& file : dual.header().files) bytes += file.size_bytes;
+  return bytes;
+}
+
 }  // namespace
 
 // The checksums of one file's pages.
@@ -51,9 +57,11 @@ Outcome<std::unique_ptr<DualGraph>> DualGraph::open(const std::string& path, con
     // In memory, whole pages are kept of each.
     uint64_t index_bytes = d.index_bytes(DualSide::kOut) + d.geometry().block_count() * kBlockSize;
     if (d.is_directed()) index_bytes += d.index_bytes(DualSide::kIn) + d.geometry().block_count() * kBlockSize;
-    graph->index_bytes_max_ = std::min(index_bytes, options.memory_bytes / 2);
+    uint64_t memory_bytes = options.memory_bytes;
+    if (options.in_memory) memory_bytes = 2 * index_bytes + all_files_bytes(d) / 8 * 9 + kCacheBytesMin;
+    graph->index_bytes_max_ = std::min(index_bytes, memory_bytes / 2);
     graph->keeps_indexes_ = graph->index_bytes_max_ == index_bytes;
-    graph->cache_bytes_ = std::max(options.memory_bytes - graph->index_bytes_max_, kCacheBytesMin);
+    graph->cache_bytes_ = std::max(memory_bytes - graph->index_bytes_max_, kCacheBytesMin);
     auto pages = PageReader::start({.budget_bytes = graph->cache_bytes_});
     if (!pages) {
       return make_error(pages.error().code, "{}: no memory for a cache of {} bytes", path, graph->cache_bytes_);

@@ -37,6 +37,7 @@ class DualGraph {
  public:
   struct Options {
     uint64_t memory_bytes = 64 << 20;  // of pages and indexes together
+    bool in_memory = false;            // enough for all files, once they are read
     bool weights = false;              // wanted: those of a graph that has some
   };
   static constexpr uint64_t kCacheBytesMin = 2 << 20;

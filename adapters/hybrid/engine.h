@@ -1,12 +1,11 @@
-// The hybrid engine (HUS-Graph): programs whose values flow along arcs, over a graph of the format `dual`. Each block is
-// pushed or pulled, whichever the devices make cheaper (planner.h).
+// The hybrid engine (HUS-Graph): values flow along the arcs of a graph of the format `dual`. Each block is pushed or
+// pulled, as the devices make cheaper (planner.h).
 //
 // A program is a class with one function for an arc (algorithm 4), which any worker may call:
 //
 //   bool update(VertexId source, Value from, Value& to, double weight) const
 //
-// propagate(): immediate propagation (§3.6), for programs whose values only fall (BFS, WCC, SSSP). There is one copy of
-// the values. update() lowers `to` by lower_shared(); true: the target is active, again if it was before. So no order of
+// propagate(): immediate propagation (§3.6), for values that only fall (BFS, WCC, SSSP). There is one copy of the values. update() lowers `to` by lower_shared(); true: the target is active, again if it was before. So no order of
 // blocks, and no choice of push or pull, changes a result. An active vertex passes its value on once in an iteration.
 //
 //   static constexpr bool kRunsNew      whether a vertex that becomes active before its interval has begun is passed on

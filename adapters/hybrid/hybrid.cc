@@ -62,7 +62,7 @@ Outcome<AlgorithmResult> run_program(const HybridProgram& program, const RunRequ
   const Outcome<Model> model = model_named(request.model);
   if (!model) return model.error();
   const auto begin = std::chrono::steady_clock::now();
-  const auto graph = DualGraph::open(request.graph, {.memory_bytes = request.cache_bytes, .weights = program.wants_weights});
+  const auto graph = DualGraph::open(request.graph, {.memory_bytes = request.cache_bytes, .in_memory = request.in_memory, .weights = program.wants_weights});
   if (!graph) return graph.error();
   const double open_seconds = seconds_from(begin);
   const auto run_begin = std::chrono::steady_clock::now();

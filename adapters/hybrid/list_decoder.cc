@@ -41,27 +41,28 @@ Outcome<void> ListDecoder::decode_range(const SweepChunk& chunk, const uint8_t* 
   const ListIndex& index = chunk.index->index;
   const ListCodec& codec = graph_.dual().codec();
   const bool has_degrees = index.shape().has_degrees;
-  bool is_sound = true;
-  const uint8_t* at = bytes;
   uint64_t total = 0;
   index.scan(chunk.first, chunk.end, [&](uint32_t vertex, const ListPlace& place, uint64_t degree) {
-    if (!has_degrees) {
-      const Result<size_t> count = codec.count({at, place.length_bytes});
-      is_sound &= count && *count > 0;
-      degree = count ? *count : 0;
-    }
-    at += place.length_bytes;
-    total += degree;
     vertices_.push_back(vertex);
     lengths_.push_back(static_cast<uint32_t>(place.length_bytes));
+    if (!has_degrees) return;
+    total += degree;
     degrees_.push_back(static_cast<uint32_t>(degree));
     starts_.push_back(static_cast<uint32_t>(total));
   });
-  if (neighbours_.size() < total) neighbours_.resize(std::max<size_t>(total, neighbours_.size() * 2));
+  const std::span<const uint8_t> lists(bytes, chunk.lists.length_bytes);
+  // A number has at least a byte.
+  const uint64_t most = has_degrees ? total : lists.size();
+  if (neighbours_.size() < most) neighbours_.resize(std::max<size_t>(most, neighbours_.size() * 2));
   const uint64_t limit = graph_.geometry().size(chunk.index->other);
-  if (!is_sound || !codec.decode_lists({bytes, chunk.lists.length_bytes}, lengths_, degrees_, {neighbours_.data(), total}, limit)) {
-    return damaged(chunk, chunk.lists.offset, vertices_.empty() ? 0 : vertices_.front());
+  bool is_sound;
+  if (has_degrees) {
+    is_sound = codec.decode_lists(lists, lengths_, degrees_, {neighbours_.data(), total}, limit).has_value();
+  } else {
+    starts_.resize(lengths_.size() + 1);
+    is_sound = codec.decode_counted(lists, lengths_, starts_, {neighbours_.data(), most}, limit).has_value();
   }
+  if (!is_sound) return damaged(chunk, chunk.lists.offset, vertices_.empty() ? 0 : vertices_.front());
   return {};
 }
 

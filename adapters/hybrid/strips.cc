@@ -58,7 +58,7 @@ void Strips::take(const SweepChunk& chunk, const ChunkLists& lists, const Give& 
   const auto first = static_cast<VertexId>(graph_.geometry().first(chunk.index->other));
   part.neighbours.resize(lists.neighbours.size());
   for (size_t i = 0; i < part.neighbours.size(); ++i) part.neighbours[i] = first + lists.neighbours[i];
-  // Release and acquire: whoever takes the last part sees the others'.
+  // Release and acquire: the worker that takes the last part sees the others'.
   if (strip.left.fetch_sub(1, std::memory_order_acq_rel) == 1) give_all(strip, give);
 }
 

@@ -1,5 +1,4 @@
-// Strips: ranges of an interval's vertices, whose lists are put together from all blocks of the interval and of both
-// sides.
+// Strips: ranges of an interval's vertices. Their lists are put together from all blocks of the interval, of both sides.
 //
 //   block (own, 0)  | a | b |  c  |      strip a: the lists of the same vertices in each block; the worker that has taken
 //   block (own, 1)  | a | b |  c  |      the last of them gives each vertex all of its neighbours

@@ -48,7 +48,7 @@ def thread_cases(plan) -> list[Case]:
 
 
 def of_models(found, value):
-    """By algorithm, the value of a sample for each model."""
+    """The value of a sample for each algorithm and model."""
     return {model: [spread([value(sample) for one in cases if one["algorithm"].endswith(f", {model}")
                             for sample in summary.only(found, way=VOLUME, **one)])
                     for cases in variations(found).values()] for model in MODELS}
@@ -110,7 +110,7 @@ def draw_seconds(found):
 
 
 def draw_traffic(found):
-    """What the devices moved."""
+    """MiB that the devices read."""
     cases = summary.cases(found)
     figure, (axes,) = drawing.panels(1)
     drawing.bars(axes, [one["algorithm"] for one in cases], {

@@ -1,4 +1,4 @@
-"""What is particular to `graphlane algo` on dual blocks: models, --explain, damage, and how it ends early."""
+"""`graphlane algo` on dual blocks: models, --explain, damage, and early ends."""
 
 import json
 import os

@@ -1,4 +1,5 @@
 // Edge lists of all formats, a grid's meta and tables, headers of stored graphs.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <iterator>
@@ -130,6 +131,11 @@ void run_list_codec(Bytes input) {
   std::vector<uint32_t> together(*count);
   require(bytes.empty() || codec.decode_lists(bytes, {&length, 1}, {&degree, 1}, together, limit));
   require(bytes.empty() || together == list);
+  if (bytes.empty()) return;
+  std::vector<uint32_t> counted(bytes.size()), starts(2);
+  const Result<size_t> total = codec.decode_counted(bytes, {&length, 1}, starts, counted, limit);
+  require(total && *total == *count && starts[0] == 0 && starts[1] == *total);
+  require(std::equal(list.begin(), list.end(), counted.begin()));
 }
 
 constexpr FuzzTarget kGraphTargets[] = {{"edge_list", run_edge_list},

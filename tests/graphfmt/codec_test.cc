@@ -284,6 +284,48 @@ TEST_P(EachCodecTest, DamagedListsOneAfterTheOtherAreAnErrorOrOthersBelowTheLimi
   }
 }
 
+// Without degrees, sound and damaged lists come as each of them alone.
+TEST_P(EachCodecTest, CountsAndDecodesListsOneAfterTheOther) {
+  std::mt19937_64 random(15);
+  for (int round = 0; round < 3000; ++round) {
+    ListsBlock block = random_block(random, codec_, 1 + random() % 60, 1 + random() % 70, 1 + round % 31);
+    const uint64_t limit = uint64_t{*std::max_element(block.neighbours.begin(), block.neighbours.end())} + 1;
+    switch (round % 4) {
+      case 0: break;
+      case 1: block.bytes[random() % block.bytes.size()] ^= static_cast<uint8_t>(1 << random() % 8); break;
+      case 2: block.lengths[random() % block.lengths.size()] ^= static_cast<uint32_t>(1 << random() % 4); break;
+      default: block.bytes.resize(random() % block.bytes.size()); break;
+    }
+    bool is_sound = true;
+    size_t at = 0;
+    Neighbours expected;
+    std::vector<uint32_t> starts = {0};
+    for (size_t i = 0; i < block.lengths.size() && is_sound; ++i) {
+      is_sound = block.lengths[i] > 0 && at + block.lengths[i] <= block.bytes.size();
+      if (!is_sound) break;
+      const ListBytes bytes(block.bytes.begin() + static_cast<ptrdiff_t>(at),
+                            block.bytes.begin() + static_cast<ptrdiff_t>(at + block.lengths[i]));
+      const auto count = codec_.count(bytes);
+      const auto list = count ? decoded(codec_, bytes, *count, limit) : Result<Neighbours>(Errno{EIO});
+      is_sound = list.has_value();
+      if (is_sound) expected.insert(expected.end(), list->begin(), list->end());
+      starts.push_back(static_cast<uint32_t>(expected.size()));
+      at += block.lengths[i];
+    }
+    is_sound = is_sound && at == block.bytes.size();
+    std::unique_ptr<uint8_t[]> exact(new uint8_t[block.bytes.size()]);
+    std::copy(block.bytes.begin(), block.bytes.end(), exact.get());
+    std::unique_ptr<uint32_t[]> numbers(new uint32_t[block.bytes.size()]);
+    std::vector<uint32_t> told(block.lengths.size() + 1);
+    const auto total = codec_.decode_counted({exact.get(), block.bytes.size()}, block.lengths, told,
+                                             {numbers.get(), block.bytes.size()}, limit);
+    ASSERT_EQ(total.has_value(), is_sound) << "round " << round;
+    if (!total) continue;
+    ASSERT_EQ(Neighbours(numbers.get(), numbers.get() + *total), expected) << "round " << round;
+    ASSERT_EQ(told, starts) << "round " << round;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Codecs, EachCodecTest, testing::ValuesIn(kAllCodecs),
                          [](const auto& row) { return std::string(name_of(row.param)); });
 

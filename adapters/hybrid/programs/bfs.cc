@@ -1,7 +1,7 @@
 // Breadth-first search from one vertex: levels and parents.
 //
 // A value is a level and a parent, level first; the smallest wins. So the parent is the lowest vertex of the level
-// before, whichever way and in whichever order arcs are looked at. A vertex whose level falls passes it on again.
+// before, in any order of arcs. When a level falls again, its vertex passes it on again.
 #include <limits>
 
 #include "adapters/hybrid/program.h"
