@@ -28,17 +28,9 @@ class Buffer {
     if (data_ != nullptr) ::munmap(data_, size_);
   }
 
-  static Outcome<Buffer> allocate(size_t size_bytes) {
-    Buffer buffer;
-    if (size_bytes == 0) return buffer;
-    void* data = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                        -1, 0);
-    if (data == MAP_FAILED) return make_error(ENOMEM, "no memory for {} bytes", size_bytes);
-    buffer.data_ = static_cast<char*>(data);
-    buffer.size_ = size_bytes;
-    return buffer;
-  }
-
+  static Outcome<Buffer> allocate(size_t size_bytes) { return allocate(size_bytes, MAP_PRIVATE); }
+  // Processes that are forked later share it.
+  static Outcome<Buffer> allocate_shared(size_t size_bytes) { return allocate(size_bytes, MAP_SHARED); }
   // At least `size_bytes`; the contents are lost when it has to grow.
   Outcome<void> reserve(size_t size_bytes) {
     if (size_bytes <= size_) return {};
@@ -60,6 +52,16 @@ class Buffer {
   const T* as() const { return reinterpret_cast<const T*>(data_); }
 
  private:
+  static Outcome<Buffer> allocate(size_t size_bytes, int sharing) {
+    Buffer buffer;
+    if (size_bytes == 0) return buffer;
+    void* data = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) return make_error(ENOMEM, "no memory for {} bytes", size_bytes);
+    buffer.data_ = static_cast<char*>(data);
+    buffer.size_ = size_bytes;
+    return buffer;
+  }
+
   char* data_ = nullptr;
   size_t size_ = 0;
 };

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <new>
 
-#include "adapters/kv/maiter/run.h"
+#include "adapters/kv/maiter/run_workers.h"
 #include "graphfmt/output/npy.h"
 
 namespace graphlane::maiter {
@@ -22,8 +22,15 @@ class GraphRun {
   GraphRun(std::string_view algorithm, const RunRequest& request)
       : algorithm_(algorithm), request_(request), threads_(usable_threads(request.threads)) {}
 
+  // With workers, each of them opens the graph: here only its index is loaded, and no thread is started.
   Outcome<void> open(bool wants_in) {
     const auto begin = std::chrono::steady_clock::now();
+    if (request_.kv.workers > 1) {
+      auto pages = Pages::open(request_.graph);
+      if (!pages) return pages.error();
+      pages_ = std::move(*pages);
+      return {};
+    }
     auto graph = kv::KvGraph::open(request_.graph, kv_options(request_, threads_), wants_in);
     if (!graph) return graph.error();
     graph_ = std::move(*graph);
@@ -31,28 +38,36 @@ class GraphRun {
     return {};
   }
 
-  kv::KvGraph& graph() { return *graph_; }
+  uint64_t vertex_count() const { return graph_ ? graph_->vertex_count() : pages_->vertex_count(); }
 
   template <class Op>
   Outcome<Finished> run(const Op& op, double tolerance, bool scales) {
     const auto begin = std::chrono::steady_clock::now();
-    WorkerPool pool(threads_);
-    auto finished = run_alone(op, *graph_, pool,
-                              {.request = request_, .name = algorithm_.data(), .tolerance = tolerance, .scales = scales});
+    const RunOptions options{.request = request_, .name = algorithm_.data(), .tolerance = tolerance, .scales = scales};
+    auto finished = graph_ ? run_here(op, options) : run_by_workers(op, *pages_, options);
     if (!finished) return finished.error();
-    const PagedFiles::Moved moved = graph_->moved();
-    finished->stats.device_reads = moved.io_count;
-    finished->stats.device_bytes = moved.bytes;
     finished->stats.open_seconds = open_seconds_;
     finished->stats.run_seconds = seconds_since(begin);
     return finished;
   }
 
  private:
+  template <class Op>
+  Outcome<Finished> run_here(const Op& op, const RunOptions& options) {
+    WorkerPool pool(threads_);
+    auto finished = run_alone(op, *graph_, pool, options);
+    if (!finished) return finished.error();
+    const PagedFiles::Moved moved = graph_->moved();
+    finished->stats.device_reads = moved.io_count;
+    finished->stats.device_bytes = moved.bytes;
+    return finished;
+  }
+
   const std::string_view algorithm_;
   const RunRequest& request_;
   const unsigned threads_;
-  std::unique_ptr<kv::KvGraph> graph_;
+  std::unique_ptr<kv::KvGraph> graph_;  // without workers
+  std::unique_ptr<Pages> pages_;        // with workers
   double open_seconds_ = 0;
 };
 
@@ -92,7 +107,7 @@ Outcome<AlgorithmResult> run_ranks(std::string_view algorithm, const RunRequest&
   if (rest <= 0) return make_error(EINVAL, "{}: would not end: it needs a --damping below 1", algorithm);
   GraphRun run(algorithm, request);
   if (auto opened = run.open(false); !opened) return opened.error();
-  PageRank op{.damping = request.options.damping, .vertex_count = run.graph().vertex_count()};
+  PageRank op{.damping = request.options.damping, .vertex_count = run.vertex_count()};
   if (algorithm == "ppr") {
     auto sources = sources_of(request.options, op.vertex_count, request.graph);
     if (!sources) return sources.error();
@@ -118,7 +133,10 @@ Outcome<AlgorithmResult> run_ranks(std::string_view algorithm, const RunRequest&
 }
 
 // The longest list: no eigenvalue is larger.
-Outcome<size_t> longest_list(kv::KvGraph& graph) {
+Outcome<size_t> longest_list(const std::string& path) {
+  auto opened = kv::KvGraph::open(path, {}, false);
+  if (!opened) return opened.error();
+  kv::KvGraph& graph = **opened;
   size_t longest = 0;
   kv::KvReader reader(graph.store(Direction::kOut), {.depth = 16});
   const auto done = reader.for_each(0, [&](uint64_t vertex, std::span<const uint8_t> value) -> Outcome<void> {
@@ -139,7 +157,7 @@ Outcome<AlgorithmResult> run_katz(std::string_view algorithm, const RunRequest& 
   if (request.kv.alpha) {
     op.alpha = *request.kv.alpha;
   } else {
-    const auto longest = longest_list(run.graph());
+    const auto longest = longest_list(request.graph);
     if (!longest) return longest.error();
     op.alpha = 1 / (1 + static_cast<double>(*longest));
   }
@@ -177,7 +195,7 @@ Outcome<AlgorithmResult> run_paths(std::string_view algorithm, const RunRequest&
   if (auto none = check_no_init(algorithm, request); !none) return none.error();
   GraphRun run(algorithm, request);
   if (auto opened = run.open(false); !opened) return opened.error();
-  const auto sources = sources_of(request.options, run.graph().vertex_count(), request.graph);
+  const auto sources = sources_of(request.options, run.vertex_count(), request.graph);
   if (!sources) return sources.error();
   const auto finished = run.run(ShortestPaths{.source = sources->empty() ? 0 : sources->front()}, 0, false);
   if (!finished) return finished.error();
