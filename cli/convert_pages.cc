@@ -6,7 +6,7 @@
 namespace graphlane::cli {
 namespace {
 
-// Of both directions.
+// The pages of both directions.
 uint64_t page_count_of(const Pages& pages) {
   const uint64_t out = pages.store(Direction::kOut).page_count();
   return pages.header().is_directed ? out + pages.store(Direction::kIn).page_count() : out;

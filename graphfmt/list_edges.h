@@ -1,5 +1,5 @@
-// What becomes of the lists of a stored graph that is read whole: its edges, or a number that tells whether two
-// directions hold the same arcs.
+// Sinks for the lists of a stored graph that is read whole: EdgesOfLists gives its edges, ArcSum a number by which two
+// directions are compared.
 //
 // Threads: as ListSink says.
 #pragma once

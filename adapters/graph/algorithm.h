@@ -33,7 +33,7 @@ struct AlgorithmOptions {
   Dangling dangling = Dangling::kUniform;
 };
 
-// Of the engine kv.
+// Options that only the engine kv takes.
 struct KvRunOptions {
   double portion = 1;            // of the state table that a round takes, above 0, at most 1
   unsigned workers = 1;          // processes

@@ -20,7 +20,7 @@ class KvGraph {
   const std::string& path() const { return pages_->path(); }
   const Pages& pages() const { return *pages_; }
   uint64_t vertex_count() const { return pages_->vertex_count(); }
-  // Of an undirected graph, or with in-lists that are not wanted: the out-lists.
+  // kIn gives the out-lists where the graph is undirected or the in-lists are not wanted.
   KvStore& store(Direction direction) { return *stores_[direction == Direction::kIn && stores_[1] ? 1 : 0]; }
   bool has_in() const { return stores_[1] != nullptr; }
   PagedFiles::Moved moved() const;

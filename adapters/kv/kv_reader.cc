@@ -49,7 +49,7 @@ Outcome<PinnedValue> KvReader::get(uint64_t key, float hotness) {
   return take(key, hotness, **frame);
 }
 
-// Of a store in memory.
+// Gets from a store in memory.
 Outcome<PinnedValue> KvReader::find_in_memory(uint64_t key, uint64_t page_index) {
   const PageView& view = store_.view(page_index);
   const uint32_t at = view.find(key);
@@ -61,7 +61,7 @@ Outcome<PinnedValue> KvReader::find_in_memory(uint64_t key, uint64_t page_index)
   return PinnedValue(view.value(at), nullptr);
 }
 
-// The value of the key from its page, whose pin goes to the value.
+// Takes the value of the key from its page. The pin of the page goes to the value.
 Outcome<PinnedValue> KvReader::take(uint64_t key, float hotness, PageBuffer::Frame& frame) {
   const PageView& view = frame.view;
   const uint32_t at = view.find(key);

@@ -7,7 +7,7 @@ namespace graphlane::kv {
 // Adjacent pages that are read by one request.
 class PageBuffer::Fetch final : public RequestEnd {
  public:
-  // By any thread.
+  // Called by any thread.
   void ended(int error) override {
     MutexLock lock(mu_);
     error_ = error;

@@ -377,7 +377,7 @@ class NumberNames : public EdgeSink {
   NameSink& names_;
 };
 
-// Of a stored graph, by the reader of its format.
+// The reader of one format of stored graphs.
 using StoredReader = ReadResult (*)(const EdgeListOptions& options, EdgeSink& sink);
 
 ReadResult read_stored_edges(const EdgeListOptions& options, const EdgeTarget& target, StoredReader read) {

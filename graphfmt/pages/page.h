@@ -34,8 +34,8 @@ struct PageHead {
   uint32_t key_bytes = 0;    // 0: keys are consecutive; 2, 4 or 8: key - first_key is so long
   uint64_t store_id = 0;
   uint64_t page_index = 0;   // within the store
-  uint64_t first_key = 0;    // that begins here; with none, the key whose value goes on
-  uint32_t key_count = 0;    // that begin here
+  uint64_t first_key = 0;    // the first that begins here; if none does, that of the value that goes on
+  uint32_t key_count = 0;    // keys that begin here
   uint32_t rest_bytes = 0;   // of a value that began before
   uint64_t more_bytes = 0;   // of the last value, in the pages that follow
 };
@@ -90,12 +90,12 @@ class PageView {
       default: return head_.first_key + load<uint64_t>(sizeof(PageHead) + size_t{i} * 8);
     }
   }
-  // What lies of it in this page. All of it, but for the last key's where more_bytes is not 0.
+  // The bytes of value i in this page: all of them, except for the last one where more_bytes is not 0.
   std::span<const uint8_t> value(uint32_t i) const {
     const uint64_t begin = i == 0 ? head_.rest_bytes : end(i - 1);
     return page_.subspan(values_ + begin, end(i) - begin);
   }
-  // Of the value that began on a page before.
+  // The bytes of the value that began on a page before.
   std::span<const uint8_t> rest() const { return page_.subspan(values_, head_.rest_bytes); }
   bool is_continued(uint32_t i) const { return i + 1 == head_.key_count && head_.more_bytes > 0; }
 

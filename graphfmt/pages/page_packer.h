@@ -11,7 +11,7 @@
 
 namespace graphlane {
 
-// What a store knows of each of its pages.
+// Keeps the first key and the checksum of each page of a store.
 struct PageIndex {
   std::vector<uint64_t> first_keys;  // ascending; equal where a value goes on
   std::vector<uint32_t> checksums;
@@ -43,7 +43,7 @@ class PagePacker {
   const uint64_t store_id_;
   PageIndex index_;
   std::vector<uint8_t> pages_;
-  // Of the page that is filling.
+  // The page that is filling:
   std::vector<uint64_t> keys_;
   std::vector<uint32_t> ends_;
   std::vector<uint8_t> values_;  // with the rest before them

@@ -78,14 +78,14 @@ Outcome<PageView> PageStore::check_page(uint64_t page_index, std::span<const uin
   return view;
 }
 
-// Pages of an unfinished store, up to the last one that is whole, and whose last value is.
+// Reads the pages of an unfinished store, up to the last one that is whole and ends no value in its middle.
 Outcome<void> PageStore::scan_pages() {
   const uint32_t page_bytes = head_.page_bytes;
   const uint64_t page_count = (file_.size_bytes() - kStoreHeadBytes) / page_bytes;
   const uint64_t batch_pages = std::max<uint64_t>(1, (uint64_t{1} << 20) / page_bytes);
   auto buffer = Buffer::allocate(batch_pages * page_bytes);
   if (!buffer) return buffer.error();
-  // Of the pages up to the last one at whose end no value is open.
+  // The counts up to the last page that ends a value.
   StoreHead whole = head_;
   whole.page_count = whole.key_count = whole.value_bytes = 0;
   StoreHead so_far = whole;

@@ -1,8 +1,8 @@
 // PageStore: a file of keys and values in pages, open for reading: its head and its index, in memory.
 //
-// The index is sparse: the first key of each page, and the page's checksum. A finished store has it in its file. Of
-// another one it is made by reading the pages: those that a sync acknowledged must be sound; behind them the store ends
-// before the first page that is not, which is where a crash has torn it.
+// The index is sparse: the first key of each page, and the page's checksum. A finished store has it in its file.
+// An unfinished store is read to make it. Pages that a sync acknowledged must be sound. Behind them the store ends
+// before the first page that is not: a crash has torn it there.
 //
 // Pages are the caller's to read and to check with check_page(). Errors are one line: file, page, reason. EIO: damaged;
 // EINVAL: no store.

@@ -34,7 +34,7 @@ struct StoreHead {
 
   uint64_t page_offset(uint64_t page_index) const { return kStoreHeadBytes + page_index * page_bytes; }
   uint64_t index_bytes() const { return page_count * (sizeof(uint64_t) + sizeof(uint32_t)); }
-  // Of a finished store.
+  // The size of a finished store.
   uint64_t file_bytes() const { return page_offset(page_count) + index_bytes(); }
   friend bool operator==(const StoreHead&, const StoreHead&) = default;
 };

@@ -32,7 +32,7 @@ class StoreWriter {
   static Outcome<std::unique_ptr<StoreWriter>> create(const std::string& path, const StoreOptions& options);
   // Goes on with a store. A torn tail is cut. EBUSY: another process writes it.
   static Outcome<std::unique_ptr<StoreWriter>> open(const std::string& path);
-  // What was not synced may be lost.
+  // Values that were not synced may be lost.
   ~StoreWriter() = default;
 
   // EINVAL: the key is not above all keys so far; EEXIST: it is the last one. Nothing changes then. After an error of the device

@@ -22,6 +22,7 @@ std::span<const FuzzTarget> server_targets();
 std::span<const FuzzTarget> share_targets();
 std::span<const FuzzTarget> kit_targets();
 std::span<const FuzzTarget> graph_targets();
+std::span<const FuzzTarget> pages_targets();
 
 // Null: there is none of that name.
 const FuzzTarget* find_target(std::string_view name);

@@ -9,7 +9,8 @@
 namespace graphlane::fuzz {
 
 const FuzzTarget* find_target(std::string_view name) {
-  for (const auto targets : {volume_targets(), server_targets(), share_targets(), kit_targets(), graph_targets()}) {
+  for (const auto targets : {volume_targets(), server_targets(), share_targets(), kit_targets(), graph_targets(),
+                             pages_targets()}) {
     for (const FuzzTarget& target : targets) {
       if (target.name == name) return &target;
     }

@@ -66,7 +66,7 @@ class EvictionPolicy {
   virtual bool admits(uint64_t key, float hotness) = 0;
   virtual void inserted(CacheEntry& entry) = 0;
   virtual void hit(CacheEntry& entry, float hotness) = 0;
-  // What makes room for a value of this hotness. nullptr: nothing does.
+  // The entry that makes room for a value of this hotness. nullptr: none does.
   virtual CacheEntry* victim(float hotness) = 0;
   virtual void removed(CacheEntry& entry) = 0;
   // Memory of its own that grows with the entries.
@@ -74,7 +74,7 @@ class EvictionPolicy {
 };
 
 enum class PolicyKind : uint8_t { kHot, kLru, kFifo, kSieve, kS3Fifo };
-// Of `kHot`, what a value's hotness is: of its last get (the paper's), or of all gets while it is cached, added up.
+// The hotness of a value under `kHot`: that of its last get (the paper's), or the sum over its gets while it is cached.
 enum class HotnessKind : uint8_t { kLast, kAccumulated };
 
 struct PolicyOptions {

@@ -10,7 +10,7 @@ namespace graphlane::kv {
 namespace {
 
 constexpr size_t kTableMin = 64;
-// What malloc keeps before each piece.
+// malloc keeps so much before each piece.
 constexpr uint64_t kMallocBytes = sizeof(size_t);
 
 uint64_t hash_of(uint64_t key) {

@@ -116,7 +116,7 @@ class Exchange {
   std::span<double> deltas_;
 };
 
-// What the workers answered, wave after wave.
+// Termination compares the answers of one wave with those of the wave before.
 class Termination {
  public:
   explicit Termination(double tolerance) : tolerance_(tolerance) {}

@@ -116,7 +116,7 @@ Outcome<AlgorithmResult> run_ranks(std::string_view algorithm, const RunRequest&
     op.sources = std::move(*sources);
   }
   const bool is_uniform = request.options.dangling == Dangling::kUniform;
-  // What is left grows by 1 / (1 - d) on its way, and as much again where ranks are brought to the sum 1.
+  // The factors: Σ|Δ| grows by 1 / (1 - d) until it has arrived, and by as much where the sum becomes 1.
   auto finished = run.run(op, *tolerance * rest * rest, is_uniform);
   if (!finished) return finished.error();
   // The rank that vertices without out-arcs would send goes to where ranks begin: all ranks grow by one factor.

@@ -58,7 +58,7 @@ Outcome<void> warm_start(const Op& op, StateTable& table, Engine<Op>& engine, st
   }
   if (Outcome<void> sent = engine.send_all([&](VertexId v) { return values[v]; }); !sent) return sent;
   for (uint64_t v = 0; v < table.size(); ++v) lacking_sum -= table.delta(v);
-  // A multiple of the values whose Δ add up to 0 is nearer.
+  // Scales the values so that their Δ add up to 0, which is nearer to the fixpoint.
   const double scale = scales && lacking_sum > 0 ? first_sum / lacking_sum : 1;
   for (uint64_t v = 0; v < table.size(); ++v) {
     table.value(v) = scale * values[v];

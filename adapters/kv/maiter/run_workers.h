@@ -1,7 +1,7 @@
 // A run by several worker processes, each with a part of the vertices (Maiter's workers, on one machine).
 //
-// A part is a range of vertices whose pages take about as much room as every other's. A worker takes rounds on its part, sends
-// deltas for other parts (exchange.h), and takes in what it gets between two rounds and while it waits for room.
+// Each part is a range of vertices; all parts have about as many pages. A worker takes rounds on its part and sends deltas
+// for other parts (exchange.h). It takes in the deltas that it gets between rounds, and while it waits for room.
 #pragma once
 
 #include <algorithm>
@@ -104,7 +104,7 @@ class WorkerRun final : private Outbox {
     if (boxes_[to].size() >= kBoxDeltas) flush(to);
   }
 
-  // A full ring waits for its reader. Meanwhile this worker takes in what it gets, so that nobody waits for it.
+  // Waits while the ring is full. Meanwhile it takes in deltas of others, so that they do not wait for it.
   void flush(unsigned to) {
     std::span<const Delta> box = boxes_[to];
     while (!box.empty()) {

@@ -29,7 +29,7 @@ class StateTable {
     return deltas_[v] < values_[v] ? 1 / (1 + deltas_[v]) : 0;
   }
 
-  // What is to come, of [begin, end): Σ|Δ| of a sum, the number of vertices with a Δ of a minimum.
+  // The work left in [begin, end): Σ|Δ| of a sum, the number of vertices with a Δ of a minimum.
   double left(uint64_t begin, uint64_t end) const {
     double sum = 0;
     for (uint64_t v = begin; v < end; ++v) sum += is_sum_ ? std::abs(deltas_[v]) : deltas_[v] < values_[v] ? 1 : 0;
