@@ -267,9 +267,9 @@ void add_kv_options(Command* command, const std::shared_ptr<AlgoCommand>& option
             options->kv.cache_policy = text;
             options->kv_given.push_back("--cache-policy");
             const auto known = kv::parse_policy(text);
-            return known ? Outcome<void>() : known.error();
+            return known || text == "hot-last" ? Outcome<void>() : known.error();
           },
-          "of kv: hot (unless given), lru, fifo, sieve or s3fifo")
+          "of kv: hot (unless given), hot-last (the paper's), lru, fifo, sieve or s3fifo")
       ->type_name("NAME");
 }
 

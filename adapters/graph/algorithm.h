@@ -39,7 +39,7 @@ struct KvRunOptions {
   unsigned workers = 1;          // processes
   std::string init = {};         // FILE.npy: values to begin with
   std::optional<double> alpha = {};     // Katz; none: one that converges
-  std::string cache_policy = "hot";
+  std::string cache_policy = "hot";  // "hot-last", or as kv::parse_policy() has them
   uint32_t buffer_pages = 64;    // of each thread's prefetching buffer
   uint32_t prefetch_pages = 0;
 };

@@ -1,6 +1,6 @@
 $(eval $(call library,graph,$(wildcard adapters/graph/*.cc)))
 
-# libgraphlane-graph, static and shared: what reads a stored graph and runs vertex programs over it, with all that this needs of
+# libgraphlane-graph, static and shared: what reads a stored graph, runs vertex programs over it, and is a store of keys and values, with all that this needs of
 # the folders below, position-independent. `make install-graph` builds it.
 graph_kit_names := progress size size_text aio_queue cache cache_budget cache_hold cache_policy calibration crc32c_long \
   device_kind error file_attributes file_io home io_queue json lane lane_io lane_queue lanes mapped_cache \
@@ -9,8 +9,9 @@ graph_kit_names := progress size size_text aio_queue cache cache_budget cache_ho
   volume_json word_packing
 graph_kit_iomgr := $(sort $(foreach name,$(graph_kit_names),$(wildcard iomgr/$(name).cc iomgr/*/$(name).cc)))
 graph_kit_graphfmt := $(patsubst %,graphfmt/%.cc,byte_column codec codec_simd codec_varint graph_directory graph_header sort/line \
-  list_index lists/lists)
-graph_kit_adapters := $(patsubst %,adapters/%.cc,graph/graph graph/worker_pool semiext/list_loader graph/kit/c_api)
+  list_index lists/lists pages/page_packer pages/page_store pages/store_head pages/store_writer)
+graph_kit_adapters := $(patsubst %,adapters/%.cc,graph/graph graph/worker_pool semiext/list_loader graph/kit/c_api \
+  graph/kit/kv_c_api kv/kv_reader kv/kv_store kv/page_buffer kv/cache/eviction kv/cache/value_cache)
 GRAPH_OBJECTS := $(foreach folder,iomgr graphfmt adapters,$(call objects_in,$(PLAIN)/graph,$(folder),$(graph_kit_$(folder))))
 GRAPH_LIBRARIES := $(addprefix $(PLAIN)/lib/,libgraphlane-graph.a libgraphlane-graph.so)
 
@@ -43,7 +44,7 @@ graph_kit_headers = $(filter %.h,$(shell $(CXX) $(CPPFLAGS) -std=c++20 -MM -x c+
 .PHONY: install-graph uninstall-graph
 install-graph: $(GRAPH_LIBRARIES)
 	install -d $(addprefix $(DESTDIR),$(LIBDIR)/pkgconfig $(PREFIX)/include)
-	install -m 644 $(wildcard adapters/graph/kit/graphlane_graph.h*) $(DESTDIR)$(PREFIX)/include
+	install -m 644 $(wildcard adapters/graph/kit/graphlane_*.h*) $(DESTDIR)$(PREFIX)/include
 	for header in $(graph_kit_headers); do \
 	  install -D -m 644 $$header $(DESTDIR)$(PREFIX)/include/graphlane/$$header || exit 1; \
 	done
@@ -58,7 +59,7 @@ install-graph: $(GRAPH_LIBRARIES)
 	$(renew_ld_cache)
 
 uninstall-graph:
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/,graphlane_graph.h graphlane_graph.hpp)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/,graphlane_graph.h graphlane_graph.hpp graphlane_kv.h graphlane_kv.hpp)
 	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/include/graphlane/,adapters graphfmt iomgr)
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libgraphlane-graph.a libgraphlane-graph.so libgraphlane-graph.so.0 \
 	  libgraphlane-graph.so.0.debug pkgconfig/graphlane-graph.pc)

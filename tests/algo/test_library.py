@@ -66,6 +66,100 @@ int main(int, char** argv) try {
 """
 
 
+STORE_IN_C = r"""
+#include <graphlane_kv.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static int total = 0;
+static void done(void *context, uint64_t key, int error, const void *data, size_t size) {
+  (void)data;
+  printf("%s %d %d %d; ", (const char *)context, (int)key, error, (int)size);
+}
+static int visit(void *context, uint64_t key, const void *data, size_t size) {
+  (void)context; (void)data;
+  total += (int)key + (int)size;
+  return key == 300 ? ECANCELED : 0;
+}
+
+int main(int argc, char **argv) {
+  graphlane_kv_writer *writer;
+  char value[20000];
+  memset(value, 'v', sizeof value);
+  if (argc != 2 || graphlane_kv_create(argv[1], 4096, &writer)) return 1;
+  for (int key = 0; key < 500; key += 2) if (graphlane_kv_put(writer, key, value, key == 100 ? sizeof value : (size_t)(key % 7))) return 2;
+  printf("%d ", graphlane_kv_put(writer, 498, "", 0));
+  printf("%d ", graphlane_kv_put(writer, 497, "", 0));
+  if (graphlane_kv_sync(writer) || graphlane_kv_writer_key_count(writer) != 250) return 3;
+  graphlane_kv_writer_close(writer);
+  if (graphlane_kv_append(argv[1], &writer) || graphlane_kv_put(writer, 500, "last", 4) || graphlane_kv_finish(writer)) return 4;
+  graphlane_kv_writer_close(writer);
+  struct graphlane_kv_options options = {.cache_bytes = 1 << 20, .cache_policy = "sieve", .prefetch_pages = 3};
+  graphlane_kv *store;
+  graphlane_kv_reader *reader;
+  if (graphlane_kv_open(argv[1], &options, &store) || graphlane_kv_reader_open(store, &reader)) return 5;
+  graphlane_kv_value got;
+  for (int round = 0; round < 2; ++round) {
+    if (graphlane_kv_get(reader, 100, 1, &got) || got.size != sizeof value || memcmp(got.data, value, got.size)) return 6;
+    graphlane_kv_release(&got);
+  }
+  printf("%d %s\n", graphlane_kv_get(reader, 99, 1, &got), graphlane_kv_error());
+  const uint64_t keys[] = {6, 7, 0, 500};
+  if (graphlane_kv_multi_get(reader, keys, NULL, 4, done, "many")) return 7;
+  if (graphlane_kv_submit(reader, 8, 1, done, "one")) return 8;
+  while (graphlane_kv_wait(reader)) {}
+  printf("%d %d\n", graphlane_kv_each(reader, 290, visit, NULL), total);
+  struct graphlane_kv_counts counts;
+  graphlane_kv_reader_counts(reader, &counts);
+  printf("%d %d\n", (int)counts.gets, (int)counts.cache_hits);
+  graphlane_kv_reader_close(reader);
+  graphlane_kv_close(store);
+  options.cache_policy = "best";
+  printf("%d", graphlane_kv_open(argv[1], &options, &store));
+  return 0;
+}
+"""
+
+STORE_IN_CPP = r"""
+#include <graphlane_kv.hpp>
+#include <iostream>
+#include <sstream>
+
+using List = std::vector<uint32_t>;
+class Links : public graphlane::KvStore<int32_t, List> {
+  void parseKV(const std::string& line, int32_t* vid, List* list) override {
+    std::istringstream words(line);
+    words >> *vid;
+    for (uint32_t neighbour; words >> neighbour;) list->push_back(neighbour);
+  }
+};
+
+int main(int, char** argv) try {
+  std::istringstream lines("-3 1 2\n0\n7 5 5 9\n");
+  Links links;
+  links.create(argv[1]);
+  std::cout << links.load(lines) << ' ';
+  links.finish();
+  links.open(argv[1]);
+  std::cout << links.key_count() << ' ' << links.get(-3).size() << links.get(0).size() << links.get(7, 0.5)[2] << ' ';
+  const auto pin = links.pin(7);
+  for (const uint32_t* n = pin.begin<uint32_t>(); n != pin.end<uint32_t>(); ++n) std::cout << *n;
+  std::cout << ' ' << bool(links.pin(1)) << bool(links.pin(0)) << ' ';
+  links.each(0, [](int32_t vid, const List& list) { std::cout << vid << ':' << list.size() << ' '; });
+  graphlane::KvStore<uint64_t, double> numbers;
+  numbers.create(std::string(argv[1]) + "2");
+  numbers.put(~0ull, 2.5);
+  numbers.finish();
+  numbers.open(std::string(argv[1]) + "2");
+  std::cout << numbers.get(~0ull) << '\n';
+  links.get(1);
+} catch (const graphlane::KvError& error) {
+  std::cout << error.code << ' ' << error.what();
+}
+"""
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     root = tmp_path_factory.mktemp("installed")
@@ -126,6 +220,23 @@ def test_an_error_names_the_file(built, path, tmp_path):
     assert said.startswith("2 ") and str(tmp_path / "none") in said
 
 
+def test_the_store_in_c(built, tmp_path):
+    store = tmp_path / "store.pages"
+    program = built(STORE_IN_C, "gcc", "store.c", "-std=c99", "-pedantic-errors")
+    keys = range(290, 301, 2)
+    total = sum(key + key % 7 for key in keys)
+    assert run(program, store).stdout.splitlines() == [
+        f"17 22 2 {store}: does not have the key 99", f"many 6 0 6; many 7 2 0; many 0 0 0; many 500 0 4; one 8 0 1; 125 {total}",
+        "8 1", "22"]
+
+
+def test_the_store_in_cpp(built, tmp_path):
+    store = tmp_path / "links.pages"
+    program = built(STORE_IN_CPP, "g++", "store.cc", "-std=c++17")
+    missing = 1 ^ 1 << 63
+    assert run(program, store).stdout == f"3 3 209 559 01 0:0 7:3 2.5\n2 {store}: does not have the key {missing}"
+
+
 def test_the_tutorials_program_counts_degrees(built, path):
     program = built(TUTORIAL.read_text(), "g++", "degrees.cc", "-std=c++20")
     distinct = np.unique(GRAPH.arcs, axis=0)
@@ -145,9 +256,11 @@ def test_the_tutorial_shows_the_program_that_is_tested():
 def test_the_shared_library_exports_its_interface(installed):
     names = run("nm", "-D", "--defined-only", "-C", installed / "usr/lib/libgraphlane-graph.so").stdout
     exported = {line.split(" ", 2)[2] for line in names.splitlines()}
-    header = (ROOT / "adapters/graph/kit/graphlane_graph.h").read_text()
-    declared = set(re.findall(r"\b(graphlane_graph_\w+)\(", re.sub(r"/\*.*?\*/", "", header, flags=re.S)))
-    assert {name for name in exported if name.startswith("graphlane_graph_")} == declared
+    declared = set()
+    for kind in ("graph", "kv"):
+        header = (ROOT / f"adapters/graph/kit/graphlane_{kind}.h").read_text()
+        declared |= set(re.findall(rf"\b(graphlane_{kind}_\w+)\(", re.sub(r"/\*.*?\*/", "", header, flags=re.S)))
+    assert {name for name in exported if name.startswith(("graphlane_graph_", "graphlane_kv_"))} == declared
     assert all("graphlane" in name for name in exported)
 
 

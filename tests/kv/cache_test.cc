@@ -77,6 +77,15 @@ TEST_F(CacheTest, HotnessAddsUp) {
   EXPECT_FALSE(has(3));
 }
 
+TEST_F(CacheTest, HotnessPerByteKeepsShortValues) {
+  ValueCache cache({.budget_bytes = 64 * 8 + 4400, .policy = PolicyKind::kHot, .hotness = HotnessKind::kLast, .per_byte = true});
+  PinnedValue value;
+  ASSERT_TRUE(cache.insert(1, 30, bytes_of(std::string(3000, 'l')), value));
+  for (uint64_t key = 2; key < 22; ++key) ASSERT_TRUE(cache.insert(key, 5, bytes_of(std::string(100, 's')), value)) << key;
+  EXPECT_FALSE(cache.find(1, 30, value));
+  EXPECT_FALSE(cache.insert(1, 30, bytes_of(std::string(3000, 'l')), value));
+}
+
 TEST(HotPolicy, ListsAscendWithHotness) {
   uint16_t before = 0;
   for (double hotness = 1e-37; hotness < 1e38; hotness *= 1.05) {

@@ -26,6 +26,7 @@ class ValueCache::Shard {
  public:
   Shard(const CacheOptions& options, uint64_t budget_bytes)
       : budget_bytes_(budget_bytes),
+        per_byte_(options.per_byte),
         policy_(make_policy({.kind = options.policy,
                              .hotness = options.hotness,
                              .threshold = options.threshold,
@@ -41,7 +42,7 @@ class ValueCache::Shard {
     MutexLock lock(mu_);
     CacheEntry* const entry = look_up(key, hash);
     if (entry == nullptr) return false;
-    policy_->hit(*entry, hotness);
+    policy_->hit(*entry, heat(hotness, entry->size_bytes));
     pin(*entry, value);
     return true;
   }
@@ -52,6 +53,7 @@ class ValueCache::Shard {
       pin(*there, value);
       return true;
     }
+    hotness = heat(hotness, bytes.size());
     if (!policy_->admits(key, hotness) || bytes.size() > budget_bytes_ || !make_room(sizeof(CacheEntry) + bytes.size(), hotness)) {
       return false;
     }
@@ -82,6 +84,10 @@ class ValueCache::Shard {
   }
 
  private:
+  float heat(float hotness, size_t value_bytes) const {
+    return per_byte_ ? hotness / static_cast<float>(cache_cost(value_bytes)) : hotness;
+  }
+
   static void pin(CacheEntry& entry, PinnedValue& value) {
     entry.pins.fetch_add(1, std::memory_order_relaxed);  // under the lock
     value = PinnedValue({entry.bytes(), entry.size_bytes}, &entry.pins);
@@ -136,6 +142,7 @@ class ValueCache::Shard {
   static constexpr unsigned kShardBits = 6;
 
   const uint64_t budget_bytes_;
+  const bool per_byte_;
   mutable Mutex mu_;
   const std::unique_ptr<EvictionPolicy> policy_;  // called under mu_
   std::vector<CacheEntry*> table_ GUARDED_BY(mu_);

@@ -23,6 +23,7 @@ struct CacheOptions {
   HotnessKind hotness = HotnessKind::kAccumulated;
   float threshold = 0;        // eviction.h
   unsigned shards = 1;        // for as many threads at once
+  bool per_byte = false;      // hotness counts per byte that a value takes: many short hot values before a long one
 };
 
 struct CacheCounts {
@@ -31,6 +32,11 @@ struct CacheCounts {
   uint64_t entries = 0;       // now
   uint64_t bytes = 0;         // now, of the budget
 };
+
+// About what a value of so many bytes takes of the budget.
+constexpr uint64_t cache_cost(uint64_t value_bytes) {
+  return (sizeof(CacheEntry) + value_bytes + 8 + 15) / 16 * 16 + 8;
+}
 
 class ValueCache {
  public:

@@ -42,10 +42,17 @@ class GetTrace {
   ~GetTrace() = default;
 };
 
+// What the cache is told of how hot a list is.
+enum class HotnessFrom : uint8_t {
+  kPriority,     // of this get: the paper's
+  kAccumulated,  // of a sum: all that the vertex has got so far
+  kGets,         // how often the list was asked for so far
+};
+
 struct EngineOptions {
   double portion = 1;         // of the table that a round takes, at most
   double least = 0;           // no delta of this size or less is taken
-  bool accumulated = true;    // of sums: the hotness is all that a vertex has got, else its priority
+  HotnessFrom hotness = HotnessFrom::kGets;
   kv::BufferOptions buffer = {};
   Outbox* outbox = nullptr;   // of one thread
   GetTrace* trace = nullptr;  // of one thread
@@ -57,7 +64,8 @@ class Engine {
   // The part [begin, end) of the table is this worker's.
   Engine(kv::KvGraph& graph, const Op& op, StateTable& table, uint64_t begin, uint64_t end, WorkerPool& pool,
          const EngineOptions& options)
-      : graph_(graph), op_(op), table_(table), begin_(begin), end_(end), pool_(pool), options_(options), without_list_(end - begin) {
+      : graph_(graph), op_(op), table_(table), begin_(begin), end_(end), pool_(pool), options_(options), without_list_(end - begin),
+        gets_(end - begin) {
     for (unsigned w = 0; w < pool.size(); ++w) runs_.push_back(std::make_unique<Run>(*this));
   }
 
@@ -152,9 +160,12 @@ class Engine {
         return;
       }
       const auto priority = static_cast<float>(engine_.table_.priority(v));
-      float hotness = priority;
-      if (Op::kIsSum && engine_.options_.accumulated) hotness = static_cast<float>(std::abs(engine_.table_.value(v)) + priority);
-      if (engine_.options_.trace != nullptr) engine_.options_.trace->get(v, priority, hotness);
+      const float accumulated = Op::kIsSum ? static_cast<float>(std::abs(engine_.table_.value(v))) + priority : priority;
+      uint16_t& gets = engine_.gets_[v - engine_.begin_];
+      if (gets < UINT16_MAX) ++gets;
+      const HotnessFrom from = engine_.options_.hotness;
+      const float hotness = from == HotnessFrom::kGets ? gets : from == HotnessFrom::kPriority ? priority : accumulated;
+      if (engine_.options_.trace != nullptr) engine_.options_.trace->get(v, priority, accumulated);
       // With two lists, both get what v has now: what comes between them is for another round.
       const double delta = in_ != nullptr ? take(v) : 0;
       submitted_.push_back({v, delta});
@@ -276,6 +287,7 @@ class Engine {
   std::vector<std::unique_ptr<Run>> runs_;
   std::vector<uint32_t> chosen_;
   std::vector<uint8_t> without_list_;  // 1: the vertex has no out-arcs
+  std::vector<uint16_t> gets_;         // of each vertex
   uint64_t rounds_ = 0;
 };
 

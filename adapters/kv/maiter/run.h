@@ -24,17 +24,22 @@ struct Finished {
   kv::KvCounts counts;
 };
 
+// "hot-last" is the hot-aware cache as in the paper: the hotness is the latest priority, whatever the length of a list.
+inline constexpr char kHotLast[] = "hot-last";
+
 inline kv::KvOptions kv_options(const RunRequest& request, unsigned threads) {
   return {.cache = {.budget_bytes = request.in_memory ? 0 : request.cache_bytes,
-                    .policy = *kv::parse_policy(request.kv.cache_policy),
+                    .policy = kv::parse_policy(request.kv.cache_policy).value_or(kv::PolicyKind::kHot),
                     .hotness = kv::HotnessKind::kLast,
-                    .shards = threads > 1 ? 4 * threads : 1},
+                    .shards = threads > 1 ? 4 * threads : 1,
+                    .per_byte = request.kv.cache_policy != kHotLast},
           .in_memory = request.in_memory};
 }
 
 inline EngineOptions engine_options(const RunOptions& run, uint64_t vertex_count) {
   return {.portion = run.request.kv.portion,
           .least = run.tolerance / (2 * std::max<double>(1, static_cast<double>(vertex_count))),
+          .hotness = run.request.kv.cache_policy == kHotLast ? HotnessFrom::kPriority : HotnessFrom::kGets,
           .buffer = {.frames = run.request.kv.buffer_pages, .depth = run.request.kv.prefetch_pages}};
 }
 
