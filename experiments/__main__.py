@@ -15,7 +15,7 @@ from experiments.workspace import StepFailed, stop_on_signals
 MODULES = {"limits": "limits", "compare": "compare", "figure": "figure", "check": "check",
            "labels": "labels", "report": "report", "everything": "everything", "demo": "demo",
            "warm-reads": "warm_reads", "mount-reads": "mount_reads",
-           "preload-costs": "preload_costs", "soak": "soak"}
+           "preload-costs": "preload_costs", "soak": "soak", "kv-stores": "kv_stores"}
 INTERRUPTED = 130
 
 

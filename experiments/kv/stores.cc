@@ -77,6 +77,16 @@ class PagesStore final : public OpenStore {
   std::unique_ptr<kv::KvStore> store_;
 };
 
+// Gets nothing: the memory of such a run is what the trace takes.
+class NoStore final : public OpenStore, public StoreSession {
+ public:
+  std::unique_ptr<StoreSession> session() override { return std::make_unique<NoStore>(); }
+  Outcome<void> gets(std::span<const uint64_t> keys, std::span<const float>, const Take& take) override {
+    for (const uint64_t& key : keys) take({reinterpret_cast<const uint8_t*>(&key), sizeof key});
+    return {};
+  }
+};
+
 // ---- a flat CSR file: starts (uint64 for each key, and the end), then the values
 
 class CsrBuilder final : public StoreBuilder {
@@ -345,6 +355,7 @@ Outcome<std::unique_ptr<OpenStore>> OpenStore::open(const std::string& kind, con
     const auto done = one->open(dir, cache_bytes, threads);
     return opened(std::move(one), done);
   }
+  if (kind == "none") return opened(std::make_unique<NoStore>(), Outcome<void>());
   if (kind == "csr") {
     auto one = std::make_unique<CsrStore>();
     const auto done = one->open(dir);

@@ -109,7 +109,8 @@ int main(int argc, char **argv) {
   if (graphlane_kv_multi_get(reader, keys, NULL, 4, done, "many")) return 7;
   if (graphlane_kv_submit(reader, 8, 1, done, "one")) return 8;
   while (graphlane_kv_wait(reader)) {}
-  printf("%d %d\n", graphlane_kv_each(reader, 290, visit, NULL), total);
+  const int walked = graphlane_kv_each(reader, 290, visit, NULL);
+  printf("%d %d\n", walked, total);
   struct graphlane_kv_counts counts;
   graphlane_kv_reader_counts(reader, &counts);
   printf("%d %d\n", (int)counts.gets, (int)counts.cache_hits);
