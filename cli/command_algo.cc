@@ -318,7 +318,7 @@ void add_algo(Parser& parser) {
   command->add_option("--model", options->model, "of dual: hybrid (as devices make cheaper), push, pull or random")
       ->one_of({"hybrid", "push", "pull", "random"});
   command->add_option("--out", options->out, "each vertex's value: FILE.npy, .csv or .txt")->type_name("FILE");
-  command->add_flag("--explain", options->explains, "of dual: print for each iteration what was chosen, and its predicted and real cost");
+  command->add_flag("--explain", options->explains, "of dual and pages: print for each iteration what was chosen or read, and its cost");
   command->add_flag("--json", options->as_json, "print JSON");
   command->add_option("--merge", options->merge, "for experiments: where neighbouring reads become one (lists)")
       ->one_of({"lists", "pages", "none"});

@@ -16,6 +16,7 @@ from experiments.plan import DEVICES_OF_SWEEPS, Plan
 from experiments.sizes import SIZE
 from experiments.stored.figures import flashgraph_figures
 from experiments.stored.hus import hus_figures
+from experiments.stored.maiter import maiter_figures
 from experiments.summary import spread
 from experiments.timeline import COLUMNS
 
@@ -252,6 +253,7 @@ GRAPHM = "GraphM"
 
 FLASHGRAPH = flashgraph_figures(Figure)
 HUS = hus_figures(Figure)
+MAITER = maiter_figures(Figure)
 JOBS = {
     "jobs-time": Figure(
         9, "Execution time of jobs by scheme",
@@ -375,10 +377,11 @@ FIGURES = {
     **JOBS,
     **FLASHGRAPH,
     **HUS,
+    **MAITER,
 }
 # Those that are measured together.
-GROUPS = {"all": [name for name in FIGURES if name not in {**JOBS, **FLASHGRAPH, **HUS}],
-          "all-jobs": list(JOBS), "all-flashgraph": list(FLASHGRAPH), "all-hus": list(HUS)}
+GROUPS = {"all": [name for name in FIGURES if name not in {**JOBS, **FLASHGRAPH, **HUS, **MAITER}],
+          "all-jobs": list(JOBS), "all-flashgraph": list(FLASHGRAPH), "all-hus": list(HUS), "all-maiter": list(MAITER)}
 
 
 def group(name: str, with_kit: bool) -> list[str]:

@@ -1,7 +1,7 @@
 """One recorded trace of delta-PageRank's gets, replayed on every store: ours, LMDB, RocksDB, a flat CSR file under mmap.
 
-Each store has the same memory: what the replay itself takes, and a share of the lists. `make kv_replay` builds the program; it has
-the peers whose libraries are installed (Debian: liblmdb-dev, librocksdb-dev).
+Each store has the same memory: what the replay itself takes, and a share of the lists. `make kv_replay` builds the program,
+with each peer if its library is installed (Debian: liblmdb-dev, librocksdb-dev).
 """
 
 import json

@@ -127,7 +127,17 @@ Outcome<const PageView*> KvReader::view_of(uint64_t page_index, PageBuffer::Fram
 void KvReader::submit(uint64_t key, float hotness, GetTask& task) {
   ++counts_.gets;
   waiting_.push_back({.key = key, .hotness = hotness, .task = &task, .value = {}, .error = {}});
-  while (begun_ < waiting_.size() && asked_ < buffer_.ask_max()) begin(waiting_[begun_++]);
+  begin_more();
+}
+
+// Begins gets until the buffer is full, and then none until half of it is free: so that adjacent pages go in one request.
+void KvReader::begin_more() {
+  if (asked_ <= buffer_.ask_max() / 2) waits_for_room_ = false;
+  while (!waits_for_room_ && begun_ < waiting_.size()) {
+    begin(waiting_[begun_++]);
+    waits_for_room_ = asked_ >= buffer_.ask_max();
+    if (waits_for_room_) buffer_.flush();
+  }
 }
 
 // Looks the key up in the cache, else asks for its page.
@@ -174,12 +184,11 @@ Outcome<PinnedValue> KvReader::complete(Waiting& waiting) {
 bool KvReader::wait() {
   if (waiting_.empty()) return false;
   if (begun_ == 0) begin(waiting_[begun_++]);
-  buffer_.flush();
   Waiting waiting = std::move(waiting_.front());
   waiting_.pop_front();
   --begun_;
   Outcome<PinnedValue> value = complete(waiting);
-  while (begun_ < waiting_.size() && asked_ < buffer_.ask_max()) begin(waiting_[begun_++]);
+  begin_more();
   waiting.task->done(std::move(value));
   return true;
 }

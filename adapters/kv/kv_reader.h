@@ -78,6 +78,7 @@ class KvReader {
     std::optional<Error> error;
   };
 
+  void begin_more();
   void begin(Waiting& waiting);
   Outcome<PinnedValue> complete(Waiting& waiting);
   Outcome<PinnedValue> find_in_memory(uint64_t key, uint64_t page_index);
@@ -90,6 +91,7 @@ class KvReader {
   std::deque<Waiting> waiting_;  // the oldest first
   size_t begun_ = 0;             // the first of them
   uint32_t asked_ = 0;           // pages that they wait for
+  bool waits_for_room_ = false;  // in the buffer
   KvCounts counts_;
 };
 

@@ -30,7 +30,7 @@ class KvStore {
  public:
   // Errors are one line that names the file. EIO: damaged; EINVAL: no store.
   static Outcome<std::unique_ptr<KvStore>> open(const std::string& path, const KvOptions& options);
-  // Opens a store whose index is loaded. `pages` stays open as long.
+  // Opens a store whose index is loaded. `pages` must live longer.
   static Outcome<std::unique_ptr<KvStore>> open(const PageStore& pages, const KvOptions& options);
 
   const PageStore& pages() const { return *pages_; }

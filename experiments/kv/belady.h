@@ -1,5 +1,5 @@
-// Belady's cache for values of different lengths: the value whose next get is farthest makes room, while it is farther than the
-// newcomer's. It knows the whole trace.
+// Belady's cache for values of different lengths. It knows the whole trace. The value whose next get is farthest makes room,
+// while that is farther than the next get of the newcomer.
 #pragma once
 
 #include <cstdint>

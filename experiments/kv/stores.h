@@ -20,7 +20,7 @@ class StoreBuilder {
   virtual Outcome<void> finish() = 0;
 };
 
-// Of one thread.
+// The gets of one thread.
 class StoreSession {
  public:
   using Take = std::function<void(std::span<const uint8_t> value)>;

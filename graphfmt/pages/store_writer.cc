@@ -20,6 +20,15 @@ uint64_t random_store_id() {
   return (uint64_t{source()} << 32 | source()) | 1;
 }
 
+// The name becomes durable: what is synced can be found after a power cut.
+Outcome<void> sync_name(const std::string& path) {
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const std::string directory = parent.empty() ? "." : parent.string();
+  const Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) != 0) return os_error(errno, directory, "cannot sync");
+  return {};
+}
+
 }  // namespace
 
 Outcome<Fd> StoreWriter::locked(Fd file, const std::string& path) {
@@ -41,6 +50,7 @@ Outcome<std::unique_ptr<StoreWriter>> StoreWriter::create(const std::string& pat
   std::unique_ptr<StoreWriter> writer(new StoreWriter(path, std::move(*file), head));
   if (auto done = writer->write_head(head); !done) return done.error();
   if (auto done = writer->sync_file(); !done) return done.error();
+  if (auto done = sync_name(path); !done) return done.error();
   writer->next_ = writer->head_;
   return writer;
 }

@@ -1,4 +1,4 @@
-"""What only the engine kv has: portions, workers, warm starts, cache policies, and its refusals."""
+"""The abilities of the engine kv: portions, workers, warm starts, cache policies, and its refusals."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def test_minima_by_workers(graphlane, ranks, workers, tmp_path):
 def test_a_warm_start_after_the_graph_changed(graphlane, ranks, stored, tmp_path):
     before, _, cold = ranks()
     np.save(tmp_path / "before.npy", before)
-    # The same graph with a few arcs fewer and a few more.
+    # A few arcs are gone and a few are new.
     changed = graphs.StoredGraph("changed", GRAPH.vertex_count, np.concatenate([GRAPH.edges[50:], graphs.random_pairs(8000, 50, 33)]))
     path = changed.store(graphlane, tmp_path, "varint", "pages")
     want = reference.pagerank_limit(changed)

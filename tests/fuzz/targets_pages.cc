@@ -9,7 +9,7 @@
 namespace graphlane::fuzz {
 namespace {
 
-// A page whose head and ends begin with the input.
+// Parses a page that begins with the input.
 void run_page(Bytes input) {
   std::vector<uint8_t> page(kPageBytesMin);
   std::memcpy(page.data(), input.data(), std::min(input.size(), page.size()));

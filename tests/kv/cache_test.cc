@@ -152,7 +152,7 @@ TEST_F(CacheTest, APinnedValueStaysWhateverThePolicy) {
     EXPECT_TRUE(has(1)) << name_of(kind);
     held.release();
     for (uint64_t key = 50; key < 100; ++key) get(key, static_cast<float>(key));
-    EXPECT_EQ(has(1), kind == PolicyKind::kSieve) << name_of(kind);  // whose hand follows the newcomers
+    EXPECT_EQ(has(1), kind == PolicyKind::kSieve) << name_of(kind);  // SIEVE: its hand follows the newcomers
   }
 }
 

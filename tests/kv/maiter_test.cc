@@ -1,4 +1,4 @@
-// What the delta engine is made of: which vertices a round takes, deltas between workers, and when a run has ended.
+// The parts of the delta engine: selection of vertices, deltas between workers, the end of a run.
 #include <gtest/gtest.h>
 
 #include <signal.h>

@@ -101,7 +101,7 @@ int graphlane_kv_put(graphlane_kv_writer *writer, uint64_t key, const void *data
 int graphlane_kv_sync(graphlane_kv_writer *writer);
 /* Syncs, and writes the index, so that opening needs no scan. No put follows. */
 int graphlane_kv_finish(graphlane_kv_writer *writer);
-/* What was not synced may be lost. NULL is allowed. */
+/* Values that were not synced may be lost. NULL is allowed. */
 void graphlane_kv_writer_close(graphlane_kv_writer *writer);
 uint64_t graphlane_kv_writer_key_count(const graphlane_kv_writer *writer); /* that are synced */
 

@@ -42,7 +42,7 @@ class GetTrace {
   ~GetTrace() = default;
 };
 
-// What the cache is told of how hot a list is.
+// The hotness of a list that the cache is told.
 enum class HotnessFrom : uint8_t {
   kPriority,     // of this get: the paper's
   kAccumulated,  // of a sum: all that the vertex has got so far

@@ -75,6 +75,16 @@ AlgorithmResult result_of(const Finished& finished) {
   AlgorithmResult result;
   result.stats = finished.stats;
   result.summary = {{"rounds", finished.stats.iterations}};
+  kv::KvCounts before;
+  for (const RoundEnd& round : finished.rounds) {
+    result.iterations.push_back({{"seconds", round.seconds},
+                                 {"left", round.left},
+                                 {"gets", round.counts.gets - before.gets},
+                                 {"cache_hits", round.counts.cache_hits - before.cache_hits},
+                                 {"buffer_hits", round.counts.buffer.hits - before.buffer.hits},
+                                 {"requests", round.counts.buffer.requests - before.buffer.requests}});
+    before = round.counts;
+  }
   return result;
 }
 

@@ -1,6 +1,7 @@
 // One run of an operator: the state table, rounds until what is left is below the tolerance, and what that took.
 #pragma once
 
+#include <chrono>
 #include <optional>
 
 #include "adapters/graph/algorithm.h"
@@ -18,11 +19,20 @@ struct RunOptions {
   bool scales = false;        // the values of a warm start may all be multiplied by one number
 };
 
+// The counts at the end of a round.
+struct RoundEnd {
+  double seconds = 0;
+  double left = 0;
+  kv::KvCounts counts;
+};
+
 struct Finished {
   VertexArray<double> values;
   RunStats stats;
   kv::KvCounts counts;
+  std::vector<RoundEnd> rounds;  // the first kRoundsMax of them; none of a run by workers
 };
+inline constexpr size_t kRoundsMax = 10'000;
 
 // "hot-last" is the hot-aware cache as in the paper: the hotness is the latest priority, whatever the length of a list.
 inline constexpr char kHotLast[] = "hot-last";
@@ -92,14 +102,19 @@ Outcome<Finished> run_alone(const Op& op, kv::KvGraph& graph, WorkerPool& pool, 
     }
   }
   const double left_at_first = engine.left();
+  const auto begin = std::chrono::steady_clock::now();
   RunProgress progress(options.name, 0);
   while (true) {
     const auto went_on = engine.run_round();
     if (!went_on) return went_on.error();
     if (!*went_on) break;
     progress.iteration_ended();
-    if (!Op::kIsSum) continue;
     const double left = engine.left();
+    if (finished.rounds.size() < kRoundsMax) {
+      const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+      finished.rounds.push_back({.seconds = passed.count(), .left = left, .counts = engine.counts()});
+    }
+    if (!Op::kIsSum) continue;
     if (left <= options.tolerance) break;
     if (!(left < 1e6 * (1 + left_at_first))) {
       return make_error(EINVAL, "{}: does not converge: a smaller --alpha does", options.name);
