@@ -15,10 +15,10 @@ from experiments.summary import spread
 PAPER = "MaiterStore"
 PAGES = Stored("pages", "varint")
 ALGORITHMS = ("pagerank-delta", "wcc")
-CACHE_PART = 10
+CACHE_PART = 10  # % of the lists
 BUFFER = ("--buffer", "2")  # pages, as its evaluation has them
-SETTINGS = {"buffer and cache": (*BUFFER,), "buffer": (*BUFFER, "--cache", "0"),
-            "buffer, fetched ahead, and cache": ("--prefetch", "16")}
+SETTINGS = {"buffer and cache": (BUFFER, CACHE_PART), "buffer": (BUFFER, 0),
+            "buffer, fetched ahead, and cache": (("--prefetch", "16"), CACHE_PART)}
 PAGE_SIZES = ("4K", "8K", "16K", "32K", "64K")
 WORKERS = (1, 2, 4)
 POLICIES = ("hot", "hot-last", "lru", "fifo", "sieve", "s3fifo")
@@ -31,17 +31,17 @@ def cache(plan, percent: int) -> tuple:
     return ("--cache", str(plan.source.bytes() // 8 * 3 // 2 * percent // 100))
 
 
-def case(plan, algorithm: str, words=(), variation="", *, ways=(VOLUME,), stored=PAGES,
+def case(plan, algorithm: str, words=(), variation="", *, percent=CACHE_PART, ways=(VOLUME,), stored=PAGES,
          all_stored=(PAGES,), threads=None) -> Case:
     request = Request(algorithm, plan.root, plan.iterations, threads or plan.threads, plan.memory)
     workload = Algo(request, plan.source, stored, all_stored,
-                     words=(*cache(plan, CACHE_PART), "--explain", *words), variation=variation)
+                     words=(*cache(plan, percent), "--explain", *words), variation=variation)
     return Case(workload, plan.most, plan.depth, ways)
 
 
 def setting_cases(plan) -> list[Case]:
-    return [case(plan, algorithm, words, name, ways=(VOLUME, IN_MEMORY) if number == 0 else (VOLUME,))
-            for algorithm in ALGORITHMS for number, (name, words) in enumerate(SETTINGS.items())]
+    return [case(plan, algorithm, words, name, percent=percent, ways=(VOLUME, IN_MEMORY) if number == 0 else (VOLUME,))
+            for algorithm in ALGORITHMS for number, (name, (words, percent)) in enumerate(SETTINGS.items())]
 
 
 def worker_cases(plan) -> list[Case]:
@@ -56,8 +56,8 @@ def page_cases(plan) -> list[Case]:
 
 def cache_cases(plan) -> list[Case]:
     return [case(plan, "pagerank-delta",
-                 (*BUFFER, "--portion", PORTION, "--cache-policy", policy, *cache(plan, share)),
-                 f"{policy}, {share}%", threads=1) for policy in POLICIES for share in SHARES]
+                 (*BUFFER, "--portion", PORTION, "--cache-policy", policy),
+                 f"{policy}, {share}%", percent=share, threads=1) for policy in POLICIES for share in SHARES]
 
 
 def hit_cases(plan) -> list[Case]:
@@ -109,7 +109,7 @@ def draw_pages(found):
 
 
 def hit_percent(sample: dict) -> float:
-    rounds = sample["each_iteration"]
+    rounds = [one for one in sample.get("each_iteration", []) if "gets" in one]
     gets = sum(one["gets"] for one in rounds)
     return 100 * sum(one["cache_hits"] for one in rounds) / gets if gets else 0.0
 
@@ -129,10 +129,10 @@ def draw_hits(found):
 def draw_hits_over_time(found):
     """Hits in each tenth of the run."""
     figure, (axes,) = drawing.panels(1)
-    samples = sorted(found, key=compute_seconds)
-    rounds = samples[len(samples) // 2]["each_iteration"]
+    samples = sorted(summary.only(found, way=VOLUME), key=compute_seconds)
+    rounds = [one for one in samples[len(samples) // 2].get("each_iteration", []) if "seconds" in one]
     steps = 10
-    length = rounds[-1]["seconds"] / steps
+    length = rounds[-1]["seconds"] / steps if rounds else 1
     for number, (name, label) in enumerate([("cache_hits", "cache"), ("buffer_hits", "buffer")]):
         hits = [0] * steps
         for one in rounds:
