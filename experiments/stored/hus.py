@@ -59,17 +59,17 @@ def draw_models(found):
     figure, (above, below) = drawing.panels(2)
     names = list(variations(found))
     drawing.bars(above, names, of_models(found, compute_seconds))
-    drawing.bars(below, names, of_models(found, lambda sample: sample["device_bytes"] / 2**20))
+    drawing.bars(below, names, of_models(found, lambda sample: sample.get("device_bytes", 0) / 2**20))
     above.set(ylabel="seconds", yscale="log")
-    below.set(ylabel="MiB read", yscale="log")
+    below.set(ylabel="MiB read", ylim=(0, None))
     drawing.legend(above)
     return figure
 
 
-def middle(found, one):
-    """The round of the median time: no average of rounds is one that happened."""
+def iterations(found, one) -> list[dict]:
+    """Those of the round of the median time: no average of rounds is one that happened."""
     rounds = sorted(summary.only(found, way=VOLUME, **one), key=compute_seconds)
-    return rounds[len(rounds) // 2]
+    return rounds[len(rounds) // 2].get("each_iteration", []) if rounds else []
 
 
 def draw_iterations(found):
@@ -78,7 +78,7 @@ def draw_iterations(found):
     figure, axes = drawing.panels(len(groups))
     for panel, (algorithm, cases) in zip(axes, groups.items()):
         for number, one in enumerate(cases):
-            rows = middle(found, one)["each_iteration"]
+            rows = iterations(found, one)
             panel.plot(range(1, len(rows) + 1), [row["seconds"] for row in rows], linewidth=1.5,
                        color=drawing.COLOURS[number], label=one["algorithm"].partition(", ")[2])
         panel.set(xlabel=f"iteration of {algorithm}", ylabel="seconds", yscale="log")
@@ -90,8 +90,9 @@ def draw_active(found):
     """The share of vertices that are active, of the most of any iteration."""
     figure, (axes,) = drawing.panels(1)
     for number, one in enumerate(summary.cases(found)):
-        active = [row["active"] for row in middle(found, one)["each_iteration"]]
-        axes.plot(range(1, len(active) + 1), [100 * value / max(active) for value in active],
+        active = [row["active"] for row in iterations(found, one)]
+        most = max(active, default=1)
+        axes.plot(range(1, len(active) + 1), [100 * value / most for value in active],
                   linewidth=1.5, color=drawing.COLOURS[number], label=one["algorithm"])
     axes.set(xlabel="iteration", ylabel="active vertices, % of the most", ylim=(0, None))
     drawing.legend(axes)
