@@ -193,6 +193,14 @@ void print_sweeps(const Json& stats) {
              size("used_bytes"), size("wasted_bytes"));
 }
 
+// Blocks that reads have compared with their checksums (iomgr/sum/part_sums.h).
+void print_checksums(const Json& stats) {
+  const Json& blocks = stats.at_or_null("checksums");
+  if (number(blocks, "verified") + number(blocks, "unverified") + number(blocks, "failed") == 0) return;
+  fmt::print("checksums: {} blocks verified, {} failed, {} without one that holds\n", number(blocks, "verified"),
+             number(blocks, "failed"), number(blocks, "unverified"));
+}
+
 // What several processes read together (iomgr/shared_cache.h).
 void print_shared(const Json& stats) {
   const Json& shared = stats.at_or_null("shared");
@@ -431,6 +439,7 @@ Outcome<int> stat(const StatOptions& options) {
     print_cache(*stats);
     print_sweeps(*stats);
     print_shared(*stats);
+    print_checksums(*stats);
   }
   return kOk;
 }

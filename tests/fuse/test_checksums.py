@@ -2,6 +2,7 @@
 that is killed leaves no checksum that contradicts good data."""
 
 import errno
+import json
 import os
 import random
 import signal
@@ -11,7 +12,7 @@ import time
 
 import pytest
 
-from harness import PRELOADED, run
+from harness import PRELOADED, Job, run
 from mounts import daemon_of, mounted, parts_of, stats  # noqa: F401
 
 DEPTH, DEVICES = 64 << 10, 4
@@ -179,3 +180,52 @@ def test_a_killed_writer_leaves_no_wrong_checksum(graphlane, fuse, tmp_path, way
         file.write(b"x")
     graphlane("umount", at)
     assert failed_blocks(graphlane, made) == []
+
+
+def crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def take_checksums_away(made) -> None:
+    """As a Graphlane before checksums made the files."""
+    volume = bytes.fromhex(json.loads((made.path / ".graphlane/volume.json").read_text())["uuid"])
+    for part in parts_of(made):
+        record = bytearray(os.getxattr(part, "user.graphlane"))
+        record[1] = 0
+        record[56:] = crc32c(bytes(record[:56]) + volume + bytes.fromhex(part.name)).to_bytes(4, "little")
+        os.setxattr(part, "user.graphlane", bytes(record))
+        part.with_name(part.name + ".sum").unlink()
+
+
+def test_files_without_checksums_get_them(graphlane, tmp_path):
+    made = graphlane.create(tmp_path, DEVICES, depth="64K")
+    (tmp_path / "data").write_bytes(random.Random(5).randbytes(SIZE))
+    graphlane("import", tmp_path / "data", made.path)
+    take_checksums_away(made)
+    said = graphlane("check", "--scrub", made.path).stdout
+    assert "scrubbed: 0 blocks match" in said and "1 files have no checksums" in said
+    assert graphlane("info", made.path / "data").stdout.count("checksums: none") == DEVICES
+    added = graphlane("check", "--checksum", made.path, check=False)
+    assert added.returncode == 1 and "data: has checksums now" in added.stdout
+    assert graphlane("check", "--checksum", made.path).stdout.count("repaired") == 0
+    assert graphlane("info", made.path / "data").stdout.count("checksums: of each block") == DEVICES
+    assert "0 do not, 0 have none" in graphlane("check", "--scrub", made.path).stdout
+
+
+def test_a_stopped_scrub_goes_on(graphlane, tmp_path):
+    made = graphlane.create(tmp_path, 2, depth="64K")
+    (tmp_path / "data").write_bytes(random.Random(6).randbytes(20 << 20))
+    graphlane("import", tmp_path / "data", made.path)
+    state = made.path / ".graphlane/scrub"
+    job = Job(graphlane.program, "check", "--scrub", "--limit-rate", "2M", made.path)
+    time.sleep(1)
+    job.stop(signal.SIGTERM)
+    assert [int(line.split()[2]) for line in state.read_text().splitlines()] == [4 << 20, 4 << 20]
+    rest = graphlane("check", "--scrub", "--resume", made.path).stdout
+    assert f"scrubbed: {12 << 20 >> 12} blocks match" in rest
+    assert not state.exists()
