@@ -38,7 +38,8 @@ class Answer:
         assert magic == 0x32524c47
         self.stub = reply[REPLY.size:REPLY.size + STUB_SIZE]
         self.directories = reply[REPLY.size + STUB_SIZE:].split(b"\0")[:-1]
-        self.counters, self.parts = (fds[0] if fds else None), fds[1:]
+        # Behind the parts may come the user's page of counts.
+        self.counters, self.parts = (fds[0] if fds else None), fds[1:1 + self.device_count]
 
     def counter(self) -> int:
         return self.number(self.index)
