@@ -4,7 +4,6 @@
 
 BUILD_PYTHON ?= build/venv/bin/python
 PYTHON_BUILD := $(PLAIN)/python
-PYTHON_STAGE := $(BUILD)/python
 # Asked only when the extension is built.
 python_asks = $(shell $(BUILD_PYTHON) -c "$(1)")
 python_includes = $(call python_asks,import sysconfig; print(sysconfig.get_path('include')))
@@ -48,12 +47,16 @@ $(PYTHON_BUILD)/_core.so: $(PYTHON_BUILD)/core.o $(PYTHON_BUILD)/nanobind.o $(PY
 
 -include $(PYTHON_BUILD)/core.d $(PYTHON_OBJECTS:.o=.d)
 
-# The package as it is installed, ready to import from $(PYTHON_STAGE).
+# The stage has what setuptools packs; the site has the wheel as pip installs it, where the tests import it.
 python_files := $(wildcard adapters/python/graphlane/*.py adapters/python/graphlane/*.pyi adapters/python/graphlane/py.typed)
-$(PYTHON_STAGE)/.staged: $(PYTHON_BUILD)/_core.so $(BUILD)/bin/graphlane $(SHIM) $(python_files) $(wildcard adapters/python/*.toml adapters/python/*.py) \
-    adapters/python/README.md
-	$(call say,PY,$(PYTHON_STAGE)/graphlane)
-	$(Q)rm -rf $(PYTHON_STAGE)
+pip = $(BUILD_PYTHON) -m pip -q --disable-pip-version-check
+PYTHON_STAGE := $(BUILD)/python/stage
+PYTHON_SITE := $(BUILD)/python/site
+
+$(PYTHON_SITE)/.installed: $(PYTHON_BUILD)/_core.so $(BUILD)/bin/graphlane $(SHIM) $(python_files) \
+    $(wildcard adapters/python/*.toml adapters/python/*.py) adapters/python/README.md
+	$(call say,PIP,$(BUILD)/python/wheel)
+	$(Q)rm -rf $(BUILD)/python
 	@mkdir -p $(PYTHON_STAGE)/graphlane/bin $(PYTHON_STAGE)/graphlane/lib/graphlane
 	$(Q)install -m 644 $(python_files) $(PYTHON_STAGE)/graphlane
 	$(Q)install -m 644 adapters/python/pyproject.toml adapters/python/setup.py adapters/python/README.md LICENSE $(PYTHON_STAGE)
@@ -62,15 +65,15 @@ $(PYTHON_STAGE)/.staged: $(PYTHON_BUILD)/_core.so $(BUILD)/bin/graphlane $(SHIM)
 	$(Q)install -m 755 $(SHIM) $(PYTHON_STAGE)/graphlane/lib/graphlane/libgraphlane.so
 	$(Q)strip --strip-unneeded $(PYTHON_STAGE)/graphlane/_core$(python_suffix) $(PYTHON_STAGE)/graphlane/bin/graphlane \
 	  $(PYTHON_STAGE)/graphlane/lib/graphlane/libgraphlane.so
+	$(Q)$(pip) wheel --no-build-isolation --no-deps -w $(BUILD)/python/wheel $(PYTHON_STAGE)
+	$(Q)$(pip) install --no-deps --no-index --target $(PYTHON_SITE) $(BUILD)/python/wheel/*.whl
 	@touch $@
 
 .PHONY: wheel python-package
-python-package: $(PYTHON_STAGE)/.staged
+python-package: $(PYTHON_SITE)/.installed
 	@: # quiet when there is nothing to do
 
 wheel: deps ## build the Python package: build/wheel/graphlane-….whl
 	@$(MAKE) --no-print-directory $(JOBS) python-package VARIANT=$(VARIANT)
-	@rm -rf build/wheel
-	@$(BUILD_PYTHON) -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w build/wheel $(PYTHON_STAGE)
-	@rm -rf $(PYTHON_STAGE)/build $(PYTHON_STAGE)/*.egg-info
+	@rm -rf build/wheel && cp -r $(BUILD)/python/wheel build/wheel
 	@ls build/wheel/*.whl

@@ -1,4 +1,4 @@
-"""The package as `make tests` has staged it. Importing this module makes `import graphlane` find it."""
+"""The package as `make tests` has installed it. Importing this module makes `import graphlane` find it."""
 
 import sys
 
@@ -6,8 +6,8 @@ import pytest
 
 from harness import BUILD
 
-STAGE = BUILD / "python"
+SITE = BUILD / "python/site"
 
-if not (STAGE / "graphlane").is_dir():
+if not (SITE / "graphlane").is_dir():
     pytest.skip("not applicable: the Python package is built in the release build alone", allow_module_level=True)
-sys.path.insert(0, str(STAGE))
+sys.path.insert(0, str(SITE))

@@ -11,7 +11,7 @@ import pytest
 
 from algo import reference
 from algo.graphs import StoredGraph, rmat_pairs, weighted
-from package import STAGE
+from package import SITE
 
 import graphlane
 from graphlane import algo
@@ -97,7 +97,7 @@ except KeyboardInterrupt:
     print("interrupted", flush=True)
 """
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True,
-                               env=os.environ | {"PYTHONPATH": str(STAGE)}, start_new_session=True)
+                               env=os.environ | {"PYTHONPATH": str(SITE)}, start_new_session=True)
     children = f"/proc/{process.pid}/task/{process.pid}/children"
     ends = time.monotonic() + 30
     while not (started := open(children).read().split()):

@@ -200,7 +200,7 @@ class Graph(ABC):
         return networkit.GraphFromCoo(matrix, n=self.num_vertices, weighted=self.weighted, directed=self.directed)
 
     def to_networkx(self) -> Any:
-        """networkx.Graph or DiGraph, in memory. For a graph that NetworkX cannot hold: graphlane.nx_backend.GraphlaneGraph."""
+        """networkx.Graph or DiGraph, in memory. For a graph that NetworkX cannot hold: as_networkx()."""
         import networkx as nx
 
         sources, targets, weights = self.to_edges()
@@ -211,6 +211,12 @@ class Graph(ABC):
         else:
             graph.add_weighted_edges_from(zip(sources.tolist(), targets.tolist(), weights.tolist(), strict=True))
         return graph
+
+    def as_networkx(self) -> Any:
+        """What NetworkX's functions take in place of a graph: they compute on the stored one (graphlane.nx_graph)."""
+        from graphlane.nx_graph import GraphlaneGraph
+
+        return GraphlaneGraph(self)
 
     # ---- The copy on which algorithms run
 
