@@ -12,9 +12,10 @@ nanobind = $(call python_asks,import nanobind; print(nanobind.__path__[0]))
 nanobind_flags = -isystem $(python_includes) -isystem $(nanobind)/include -isystem $(nanobind)/ext/robin_map/include \
   -DNDEBUG -DNB_COMPACT_ASSERTIONS -fno-strict-aliasing
 
-# The readers of `pages`, which libgraphlane-graph does not have, position-independent.
+# The readers of `pages` and `dual`, which libgraphlane-graph does not have, position-independent.
 python_kv := $(wildcard adapters/kv/*.cc) adapters/kv/cache/value_cache.cc adapters/kv/cache/eviction.cc \
-  graphfmt/pages/pages.cc graphfmt/pages/page_store.cc graphfmt/pages/store_head.cc graphfmt/pages/page_packer.cc adapters/python/src/page_graph.cc
+  graphfmt/pages/pages.cc graphfmt/pages/page_store.cc graphfmt/pages/store_head.cc graphfmt/pages/page_packer.cc \
+  graphfmt/dual/dual.cc graphfmt/dual/dual_read.cc adapters/python/src/page_graph.cc adapters/python/src/dual_rows.cc
 PYTHON_OBJECTS := $(call objects_in,$(PYTHON_BUILD),kv,$(python_kv))
 python_flags = -std=c++20 -O2 -g1 -pthread -fPIC -fvisibility=hidden
 
@@ -60,6 +61,7 @@ $(PYTHON_SITE)/.installed: $(PYTHON_BUILD)/_core.so $(BUILD)/bin/graphlane $(SHI
 	@mkdir -p $(PYTHON_STAGE)/graphlane/bin $(PYTHON_STAGE)/graphlane/lib/graphlane
 	$(Q)install -m 644 $(python_files) $(PYTHON_STAGE)/graphlane
 	$(Q)install -m 644 adapters/python/pyproject.toml adapters/python/setup.py adapters/python/README.md LICENSE $(PYTHON_STAGE)
+	$(Q)sed -i 's/^version = .*/version = "$(VERSION)"/' $(PYTHON_STAGE)/pyproject.toml
 	$(Q)install -m 755 $(PYTHON_BUILD)/_core.so $(PYTHON_STAGE)/graphlane/_core$(python_suffix)
 	$(Q)install -m 755 $(BUILD)/bin/graphlane $(PYTHON_STAGE)/graphlane/bin/graphlane
 	$(Q)install -m 755 $(SHIM) $(PYTHON_STAGE)/graphlane/lib/graphlane/libgraphlane.so

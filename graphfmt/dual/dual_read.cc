@@ -80,7 +80,12 @@ class DegreeCheck : public ArcSum {
 class DualScan {
  public:
   DualScan(const Dual& dual, DualSide side, const DualScanOptions& options, ListSink& sink)
-      : dual_(dual), side_(side), options_(options), sink_(sink), partitions_(dual.geometry().partitions()) {}
+      : dual_(dual),
+        side_(side),
+        options_(options),
+        sink_(sink),
+        partitions_(dual.geometry().partitions()),
+        rows_end_(std::min(partitions_, options.first_row + options.row_count)) {}
 
   Outcome<void> run() {
     auto blocks = DualPieces::open(dual_, side_, DualPart::kBlocks);
@@ -135,8 +140,8 @@ class DualScan {
   Outcome<bool> load(Strip& strip) {
     const DualGeometry& geometry = dual_.geometry();
     while (row_ == nullptr || next_ == geometry.size(row_->own)) {
-      const uint32_t own = row_ == nullptr ? 0 : row_->own + 1;
-      if (own == partitions_) return false;
+      const uint32_t own = row_ == nullptr ? options_.first_row : row_->own + 1;
+      if (own >= rows_end_) return false;
       if (auto loaded = load_row(own); !loaded) return loaded.error();
       next_ = 0;
     }
@@ -264,6 +269,7 @@ class DualScan {
   const DualScanOptions& options_;
   ListSink& sink_;
   const uint32_t partitions_;
+  const uint32_t rows_end_;
   std::optional<DualPieces> blocks_;
   std::optional<DualPieces> weights_;
   uint64_t strip_bytes_ = 0;

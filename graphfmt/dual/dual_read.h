@@ -15,6 +15,8 @@ struct DualScanOptions {
   bool with_weights = true;    // if there are any
   uint64_t memory_budget_bytes = uint64_t{64} << 20;  // more for a list that is longer, and for the indexes of a row
   unsigned threads = 0;        // 0: one for each core we may use
+  uint32_t first_row = 0;      // of blocks: the vertices of this interval, and of those behind it
+  uint32_t row_count = kDualPartitionsMax;  // fewer at the end
 };
 
 // Gives all lists of a side, ascending and whole, to the sink: the parts of a list that lie in several blocks are

@@ -14,7 +14,7 @@ from package import SITE
 import graphlane
 
 VERTICES = 700
-FORMATS = ["lists", "pages", "csr", "grid"]
+FORMATS = ["lists", "dual", "pages", "csr", "grid"]
 
 
 def random_arcs(seed: int = 3):

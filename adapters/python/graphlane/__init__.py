@@ -2,7 +2,7 @@
 
     import graphlane
 
-    g = graphlane.open("graphs/livejournal")      # lists, pages, grid or CSR
+    g = graphlane.open("graphs/livejournal")      # lists, dual, pages, grid or CSR
     g.neighbors(7)                                # numpy.uint32
     offsets, ids = g.multi_neighbors([3, 1, 4])
     rank = graphlane.algo.pagerank(g, cache="1GiB")
@@ -12,12 +12,11 @@
 
 from graphlane import algo
 from graphlane._build import from_edges, from_scipy, from_webgraph
-from graphlane._core import Error
+from graphlane._core import Error, __version__
 from graphlane._graph import Block, Graph, Neighbors
 from graphlane._open import open_graph
 from graphlane._volume import Volume
 
 open = open_graph  # noqa: A001
 
-__version__ = "0.1.0"
 __all__ = ["Block", "Error", "Graph", "Neighbors", "Volume", "algo", "from_edges", "from_scipy", "from_webgraph", "open"]

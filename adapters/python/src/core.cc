@@ -10,6 +10,7 @@
 #include <string>
 
 #include "adapters/graph/kit/list_reader.h"
+#include "adapters/python/src/dual_rows.h"
 #include "adapters/python/src/page_graph.h"
 #include "graphfmt/graph_directory.h"
 
@@ -63,6 +64,14 @@ struct Numpy {
   nb::object make(size_t count, const nb::object& type) const { return empty(count, type); }
 };
 Numpy* numpy = nullptr;
+
+template <class T>
+nb::object array_of(const std::vector<T>& numbers, const nb::object& type) {
+  nb::object array = numpy->make(numbers.size(), type);
+  const Bytes to(array, true, sizeof(T));
+  std::copy(numbers.begin(), numbers.end(), to.as<T>());
+  return array;
+}
 
 EdgeSide edge_side(int side) { return side == 0 ? EdgeSide::kOut : EdgeSide::kIn; }
 
@@ -191,15 +200,32 @@ class KeyedGraph {
 
  private:
   static Direction direction(int side) { return side == 0 ? Direction::kOut : Direction::kIn; }
-  template <class T>
-  static nb::object array_of(const std::vector<T>& numbers, const nb::object& type) {
-    nb::object array = numpy->make(numbers.size(), type);
-    const Bytes to(array, true, sizeof(T));
-    std::copy(numbers.begin(), numbers.end(), to.as<T>());
-    return array;
-  }
 
   std::unique_ptr<PageGraph> graph_;
+};
+
+// A graph of the format `dual`.
+class BlockGraph {
+ public:
+  explicit BlockGraph(const std::string& path) : rows_(value_of(DualRows::open(path))) {}
+  const GraphHeader& header() const { return rows_->header(); }
+  uint64_t first_vertex(uint32_t row) const { return rows_->first_vertex(row); }
+
+  // (offsets, neighbours, weights or None) of the vertices of an interval.
+  nb::tuple row(uint32_t row, int side) const {
+    if (row >= header().partitions) throw nb::index_error();
+    DualRows::Row lists;
+    {
+      nb::gil_scoped_release release;
+      check(rows_->read(side == 0 ? DualSide::kOut : DualSide::kIn, row, lists));
+    }
+    const bool weighted = header().weight != WeightKind::kNone;
+    return nb::make_tuple(array_of(lists.offsets, numpy->uint64), array_of(lists.neighbours, numpy->uint32),
+                          weighted ? array_of(lists.weights, numpy->float64) : nb::object(nb::none()));
+  }
+
+ private:
+  std::unique_ptr<DualRows> rows_;
 };
 
 // (size, stripe depth) of a graph's file; a depth of 0 is a plain file.
@@ -287,10 +313,21 @@ NB_MODULE(_core, m) {
       .def("degrees", &KeyedGraph::degrees, nb::arg("into"), nb::arg("side"))
       .def("multi_neighbors", &KeyedGraph::multi_neighbors, nb::arg("ids"), nb::arg("side"), nb::arg("weights"));
 
+  nb::class_<BlockGraph>(m, "BlockGraph")
+      .def(nb::init<const std::string&>(), nb::arg("path"))
+      .def_prop_ro("num_vertices", [](const BlockGraph& g) { return g.header().vertex_count; })
+      .def_prop_ro("num_arcs", [](const BlockGraph& g) { return g.header().arc_count; })
+      .def_prop_ro("directed", [](const BlockGraph& g) { return g.header().is_directed; })
+      .def_prop_ro("weight_type", [](const BlockGraph& g) { return std::string(name_of(g.header().weight)); })
+      .def_prop_ro("partitions", [](const BlockGraph& g) { return g.header().partitions; })
+      .def("first_vertex", &BlockGraph::first_vertex, nb::arg("row"))
+      .def("row", &BlockGraph::row, nb::arg("row"), nb::arg("side"));
+
   nb::class_<FileReader>(m, "FileReader")
       .def(nb::init<const std::string&, const std::string&>(), nb::arg("directory"), nb::arg("name"))
       .def_prop_ro("size", &FileReader::size)
       .def("read", &FileReader::read, nb::arg("offset"), nb::arg("into"));
+  m.attr("__version__") = GRAPHLANE_VERSION;
   m.def("look", &look, nb::arg("directory"), nb::arg("name"));
   m.def("stored_format", &stored_format, nb::arg("path"));
 }
