@@ -13,6 +13,7 @@
 #include "cli/convert_dual.h"
 #include "cli/convert_lists.h"
 #include "cli/convert_pages.h"
+#include "cli/convert_python.h"
 #include "cli/graph_output.h"
 #include "graphfmt/output/csr.h"
 #include "graphfmt/grid/grid.h"
@@ -39,6 +40,8 @@ struct ConvertCommand {
   std::optional<uint64_t> memory_bytes;
   std::string codec;  // empty: varint
   std::optional<uint64_t> page_bytes;
+  // Formats of the Python package (convert_python.h); empty: another.
+  std::string python_from, python_to;
 };
 
 // A wrong command line that the parser alone cannot detect.
@@ -329,7 +332,44 @@ std::string convert_usage(const ConvertCommand& options) {
   return {};
 }
 
+// The words of the package's command; the rest of the options is not for it.
+Outcome<int> convert_by_python(const ConvertCommand& options) {
+  const EdgeListOptions& list = options.list;
+  const bool is_parquet = options.python_from == kParquetFormat;
+  if (!options.python_from.empty() && !options.python_to.empty()) {
+    return graph_usage("--from graphar or parquet goes with one of our formats", "convert");
+  }
+  if (list.simple || list.columns.source != 0 || list.columns.header || !list.renumber_map.empty() || list.as_given ||
+      list.vertices != 0 || options.partitions != 0 || options.no_blocks || options.page_bytes || options.weights ||
+      (list.undirected && !is_parquet)) {
+    return graph_usage("with graphar and parquet go --codec, --weighted, --memory, --threads and --overwrite; with parquet "
+                       "--undirected, too", "convert");
+  }
+  std::vector<std::string> words;
+  if (!options.python_to.empty()) {
+    if (!options.codec.empty()) return graph_usage("--codec is for lists, dual and pages", "convert");
+    words = {"to-graphar", options.input, options.output};
+    if (list.weighted) words.emplace_back("--weighted");
+    if (options.threads != 0) words.insert(words.end(), {"--threads", std::to_string(options.threads)});
+  } else {
+    const EdgeFormat to = options.to == EdgeFormat::kAuto ? format_of_output(options.output) : options.to;
+    if (!is_graph_directory(to)) {
+      return graph_usage(fmt::format("--to {}: {} becomes lists, dual, pages, grid, csr or shards", name_of(to),
+                                     options.python_from), "convert");
+    }
+    words = {"from-" + options.python_from, options.input, options.output, "--to", std::string(name_of(to))};
+    if (!options.codec.empty()) words.insert(words.end(), {"--codec", options.codec});
+    if (is_parquet && list.weighted) words.insert(words.end(), {"--weight", "weight"});
+    if (list.undirected) words.emplace_back("--undirected");
+  }
+  if (options.memory_bytes) words.insert(words.end(), {"--memory", std::to_string(*options.memory_bytes)});
+  if (options.overwrite) words.emplace_back("--overwrite");
+  if (quiet) words.emplace_back("--quiet");
+  return run_python_conversion(words);
+}
+
 Outcome<int> convert(const ConvertCommand& given) {
+  if (!given.python_from.empty() || !given.python_to.empty()) return convert_by_python(given);
   ConvertCommand options = given;
   if (options.to == EdgeFormat::kAuto) options.to = format_of_output(options.output);
   const bool is_int32 = options.to == EdgeFormat::kGrid || options.to == EdgeFormat::kShards || options.to == EdgeFormat::kBin;
@@ -406,9 +446,15 @@ Outcome<int> generate(const RmatCommand& options) {
 }
 
 // Adds an option that names a format.
+// `python`, if not null, becomes one of `python_formats` in place of a format of ours.
 template <class Format>
-Option* add_format(Command* command, const std::string& names, Format* format, const std::string& description) {
-  const auto parse = [format](const std::string& text) -> Outcome<void> {
+Option* add_format(Command* command, const std::string& names, Format* format, const std::string& description,
+                   std::string* python = nullptr, std::vector<std::string> python_formats = {}) {
+  const auto parse = [format, python, python_formats](const std::string& text) -> Outcome<void> {
+    if (std::ranges::find(python_formats, text) != python_formats.end()) {
+      *python = text;
+      return {};
+    }
     const Outcome<EdgeFormat> parsed = parse_edge_format(text);
     if (!parsed) return parsed.error();
     *format = *parsed;
@@ -459,14 +505,16 @@ void add_convert(Parser& parser) {
       "  graphlane convert --columns 2,3 --header --to u32 calls.csv.zst calls.u32\n\n"
       "FORMAT, plain or compressed by gzip, xz, zstd, bzip2 or lz4: snap, csv, tsv, mtx (Matrix Market),\n"
       "konect, dimacs, metis (read only); bin, u32, u64 (pairs of int32, uint32, uint64); grid, csr, shards, lists,\n"
-      "dual and pages, as --to makes them. Without --from the name and the first bytes decide.");
+      "dual and pages, as --to makes them. Without --from the name and the first bytes decide. --to graphar, --from\n"
+      "graphar and --from parquet run the Python package: pip install build/wheel/*.whl pyarrow pyyaml.");
   EdgeListOptions& list = options->list;
   list.format = EdgeFormat::kAuto;
   command->add_option("IN", options->input, "edge list; -: standard input")->required();
   command->add_option("OUT", options->output, "file or directory, which may lie in a volume; -: standard output")
       ->required();
-  add_format(command, "--from", &list.format, "what IN is");
-  add_format(command, "--to", &options->to, "what OUT is; unless given, what its name ends in (.csv, .mtx, .bin …), else grid");
+  add_format(command, "--from", &list.format, "what IN is", &options->python_from, {kGraphArFormat, kParquetFormat});
+  add_format(command, "--to", &options->to, "what OUT is; unless given, what its name ends in (.csv, .mtx, .bin …), else grid",
+             &options->python_to, {kGraphArFormat});
   command->add_option("-p,--partitions", options->partitions, "the grid, or dual, has P x P blocks; or so many shards")
       ->in_range(uint32_t{1}, kPartitionsMax)
       ->type_name("P");

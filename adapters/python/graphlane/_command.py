@@ -108,7 +108,8 @@ def run(*words: str | os.PathLike, feed: Callable[[Any], None] | None = None, pr
         process.stdout.close()
         process.stderr.close()
     if process.returncode not in ok:
-        error = Error(messages.error() or f"{words[0]}: ended with status {process.returncode}")
+        told = messages.error() or output[0].decode(errors="replace").strip()
+        error = Error(told or f"{words[0]}: ended with status {process.returncode}")
         error.errno = 0
         raise error
     return output[0].decode()
@@ -133,4 +134,4 @@ def run_json(*words: str | os.PathLike, **options: Any) -> Any:
 
 def main() -> None:
     """The command itself, under the name that the package installs."""
-    os.execv(PROGRAM, ["graphlane", *sys.argv[1:]])
+    os.execve(PROGRAM, ["graphlane", *sys.argv[1:]], os.environ | {"GRAPHLANE_PYTHON": sys.executable})

@@ -116,18 +116,28 @@ class Graph(ABC):
         """All neighbours, as CSR has them. Where the file holds them raw, they are its pages; else a copy is made."""
         return np.concatenate([block.ids for block in self.blocks(weights=False)] or [np.empty(0, np.uint32)])
 
-    def blocks(self, memory: int | str = "64MiB", *, side: Side = "out", weights: bool | None = None) -> Iterator[Block]:
-        """The graph as blocks of consecutive vertices, each within `memory` (but for a vertex with more neighbours)."""
+    def blocks(self, memory: int | str = "64MiB", *, side: Side = "out", weights: bool | None = None, first: int = 0,
+               end: int | None = None) -> Iterator[Block]:
+        """The vertices [first, end), else all, as blocks of consecutive ones, each within `memory` (but for a vertex with
+        more neighbours)."""
+        last = self.num_vertices if end is None else min(end, self.num_vertices)
         arcs_max = max(_command.size_bytes(memory) // ARC_BYTES, 1)
         wants = self.weighted if weights is None else weights
-        ends = offsets_of(self.degrees(side))
-        first = 0
-        while first < self.num_vertices:
-            end = int(np.searchsorted(ends, ends[first] + np.uint64(arcs_max), side="right")) - 1
-            end = min(max(end, first + 1), first + arcs_max, self.num_vertices)
-            parts = self._read(np.arange(first, end, dtype=np.uint64), side_number(side), wants)
+        ends = self._ends(side)
+        while first < last:
+            stop = int(np.searchsorted(ends, ends[first] + np.uint64(arcs_max), side="right")) - 1
+            stop = min(max(stop, first + 1), first + arcs_max, last)
+            parts = self._read(np.arange(first, stop, dtype=np.uint64), side_number(side), wants)
             yield Block(first, parts[0], parts[1], parts[2] if wants else None)
-            first = end
+            first = stop
+
+    _kept_ends: tuple[str, NDArray[np.uint64]] | None = None
+
+    def _ends(self, side: Side) -> NDArray[np.uint64]:
+        """Where each vertex's arcs begin among all of the side; those of the last side are kept."""
+        if self._kept_ends is None or self._kept_ends[0] != side:
+            self._kept_ends = (side, offsets_of(self.degrees(side)))
+        return self._kept_ends[1]
 
     def batches(self, memory: int | str = "64MiB", **options: Any) -> Iterator[Any]:
         """The arcs as record batches of Arrow: source, target and, with weights, weight. Needs pyarrow."""

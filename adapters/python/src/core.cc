@@ -73,6 +73,12 @@ nb::object array_of(const std::vector<T>& numbers, const nb::object& type) {
   return array;
 }
 
+// Another thread may change the caller's array while lists are read.
+std::vector<uint64_t> copy_of(nb::handle ids) {
+  const Bytes from(ids, false, sizeof(uint64_t));
+  return {from.as<const uint64_t>(), from.as<const uint64_t>() + from.count()};
+}
+
 EdgeSide edge_side(int side) { return side == 0 ? EdgeSide::kOut : EdgeSide::kIn; }
 
 // A graph of the format `lists`.
@@ -115,11 +121,11 @@ class ListGraph {
 
   // (offsets, neighbours), or with weights also those.
   nb::tuple multi_neighbors(nb::handle ids, int side, bool weights) {
-    const Bytes vertices(ids, false, sizeof(uint64_t));
-    nb::object offsets = numpy->make(vertices.count() + 1, numpy->uint64);
+    const std::vector<uint64_t> vertices = copy_of(ids);
+    nb::object offsets = numpy->make(vertices.size() + 1, numpy->uint64);
     const Bytes at(offsets, true, sizeof(uint64_t));
     fill_offsets(vertices, side, at.as<uint64_t>());
-    const uint64_t total = at.as<uint64_t>()[vertices.count()];
+    const uint64_t total = at.as<uint64_t>()[vertices.size()];
     nb::object list = numpy->make(total, numpy->uint32);
     const Bytes to(list, true, sizeof(uint32_t));
     if (!weights) {
@@ -138,9 +144,9 @@ class ListGraph {
   }
 
  private:
-  void fill_offsets(const Bytes& vertices, int side, uint64_t* offsets) const {
+  void fill_offsets(const std::vector<uint64_t>& vertices, int side, uint64_t* offsets) const {
     offsets[0] = 0;
-    for (size_t i = 0; i < vertices.count(); ++i) offsets[i + 1] = offsets[i] + degree(vertices.as<uint64_t>()[i], side);
+    for (size_t i = 0; i < vertices.size(); ++i) offsets[i + 1] = offsets[i] + degree(vertices[i], side);
   }
 
   void read_unlocked(const kit::ListReader::Wanted& wanted) {
@@ -148,13 +154,13 @@ class ListGraph {
     check(readers_->read(wanted));
   }
 
-  void read_pieces(const Bytes& vertices, const uint64_t* offsets, int side, uint32_t* list, double* weights) {
+  void read_pieces(const std::vector<uint64_t>& vertices, const uint64_t* offsets, int side, uint32_t* list, double* weights) {
     size_t first = 0;
-    while (first < vertices.count()) {
+    while (first < vertices.size()) {
       size_t end = first + 1;
-      while (end < vertices.count() && offsets[end + 1] - offsets[first] <= kPieceArcs) ++end;
+      while (end < vertices.size() && offsets[end + 1] - offsets[first] <= kPieceArcs) ++end;
       read_unlocked({.side = edge_side(side),
-                     .vertices = vertices.as<uint64_t>() + first,
+                     .vertices = vertices.data() + first,
                      .count = end - first,
                      .offsets = offsets + first,
                      .neighbours = list,
@@ -187,11 +193,11 @@ class KeyedGraph {
   }
 
   nb::tuple multi_neighbors(nb::handle ids, int side, bool weights) {
-    const Bytes vertices(ids, false, sizeof(uint64_t));
+    const std::vector<uint64_t> vertices = copy_of(ids);
     PageGraph::Lists lists;
     {
       nb::gil_scoped_release release;
-      check(graph_->read(direction(side), {vertices.as<uint64_t>(), vertices.count()}, weights, lists));
+      check(graph_->read(direction(side), vertices, weights, lists));
     }
     nb::object offsets = array_of(lists.offsets, numpy->uint64), list = array_of(lists.neighbours, numpy->uint32);
     if (!weights) return nb::make_tuple(offsets, list);

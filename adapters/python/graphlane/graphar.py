@@ -1,0 +1,381 @@
+"""GraphAr and Parquet: a stored graph as chunks of Parquet with offsets, and back. Needs pyarrow; reading GraphAr, PyYAML.
+
+    OUT/NAME.graph.yml, vertex.vertex.yml, vertex_edge_vertex.edge.yml
+    OUT/vertex/vertex/id/chunkI                     the vertices
+    OUT/edge/vertex_edge_vertex/ordered_by_source/  CSR; ordered_by_dest/: CSC
+        offset/chunkI, adj_list/partI/chunkJ, weight/partI/chunkJ, edge_countI
+
+Vertices are cut into parts, and the edges of each part into chunks. Memory holds some chunks, whatever the graph's size."""
+
+import json
+import os
+import shutil
+import struct
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphlane import _command
+from graphlane._build import from_edges
+from graphlane._core import Error
+from graphlane._graph import Graph, offsets_of
+
+VERTEX, EDGE = "vertex", "edge"
+TRIPLE = f"{VERTEX}_{EDGE}_{VERTEX}"
+VERTEX_CHUNK = 1 << 18
+EDGE_CHUNK_MAX = 1 << 20
+# Bytes of an edge while it is written: lists, both columns, the encoded chunk, in every thread.
+EDGE_BYTES = 256
+TYPES = {"float32": "float", "float64": "double", "int64": "int64"}
+SIDES = {"out": ("src", "ordered_by_source"), "in": ("dst", "ordered_by_dest")}
+
+
+def to_graphar(graph: Graph, path: str | os.PathLike, *, memory: int | str = "1GiB", threads: int | None = None,
+               overwrite: bool = False, progress: bool | None = None) -> Path:
+    """Writes the graph as GraphAr. Killed and called again, it goes on behind the last part that is complete: what is done
+    stands in `.NAME.partial` beside the result, which is renamed at the end."""
+    target = Path(path)
+    if target.exists() and not overwrite:
+        raise Error(f"{target}: is there already")
+    if target.exists() and not any(target.glob("*.graph.yml")):
+        raise Error(f"{target}: is not GraphAr, and is not replaced")
+    writer = _Writer(graph, target, _command.size_bytes(memory), threads or os.cpu_count() or 1,
+                     _command._shows_progress(progress))
+    writer.write()
+    if target.exists():
+        shutil.rmtree(target)
+    os.rename(writer.folder, target)
+    return target
+
+
+class _Writer:
+    def __init__(self, graph: Graph, target: Path, memory: int, threads: int, shown: bool) -> None:
+        self.graph, self.name, self.threads, self.shown = graph, target.name, threads, shown
+        self.folder = target.parent / f".{target.name}.partial"
+        self.edge_chunk = int(max(1024, min(EDGE_CHUNK_MAX, memory // EDGE_BYTES // threads)))
+        self.block_bytes = min(memory // 4, 64 << 20)
+        self.started, self.done, self.told = time.monotonic(), 0, time.monotonic()
+        self._begin()
+
+    def _begin(self) -> None:
+        """A partial result of the same graph and the same chunks is gone on with."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        state = {"graph": str(self.graph.path.resolve()), "vertices": self.graph.num_vertices, "arcs": self.graph.num_arcs,
+                 "changed": self.graph.path.stat().st_mtime_ns, "edge_chunk": self.edge_chunk}
+        note = self.folder / "state.json"
+        if not note.exists() or json.loads(note.read_text()) != state:
+            shutil.rmtree(self.folder)
+            self.folder.mkdir()
+            note.write_text(json.dumps(state))
+
+    def write(self) -> None:
+        self._vertices()
+        with ThreadPoolExecutor(self.threads) as pool:
+            for side in ("out", "in"):
+                self._side(side, pool)
+        self._descriptions()
+        (self.folder / "state.json").unlink()
+
+    def _tell(self, arcs: int) -> None:
+        self.done += arcs
+        now = time.monotonic()
+        if self.shown and now - self.told > 2:
+            self.told = now
+            total = 2 * self.graph.num_arcs
+            print(f"graphar: {self.done} of {total} ({100 * self.done // max(total, 1)}%), "
+                  f"{int(self.done / (now - self.started))}/s", file=sys.stderr, flush=True)
+
+    def _vertices(self) -> None:
+        folder = self.folder / "vertex" / VERTEX
+        for chunk, first in enumerate(range(0, self.graph.num_vertices, VERTEX_CHUNK)):
+            ids = np.arange(first, min(first + VERTEX_CHUNK, self.graph.num_vertices), dtype=np.int64)
+            _write_table(folder / "id" / f"chunk{chunk}", {"_graphArVertexIndex": ids, "id": ids})
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_count(folder / "vertex_count", self.graph.num_vertices)
+
+    def _side(self, side: str, pool: ThreadPoolExecutor) -> None:
+        folder = self.folder / "edge" / TRIPLE / SIDES[side][1]
+        folder.mkdir(parents=True, exist_ok=True)
+        for part, first in enumerate(range(0, self.graph.num_vertices, VERTEX_CHUNK)):
+            count = folder / f"edge_count{part}"
+            if count.exists():  # it is written last
+                self._tell(_read_count(count))
+                continue
+            end = min(first + VERTEX_CHUNK, self.graph.num_vertices)
+            _write_count(count, self._part(folder, side, part, first, end, pool))
+        _write_count(folder / "vertex_count", self.graph.num_vertices)
+
+    def _part(self, folder: Path, side: Any, part: int, first: int, end: int, pool: ThreadPoolExecutor) -> int:
+        """Writes the edges of the vertices [first, end), and returns how many there are."""
+        for name in ("adj_list", "weight"):
+            shutil.rmtree(folder / name / f"part{part}", ignore_errors=True)
+        degrees, chunk, writing = [], 0, []
+        for columns, lengths in self._chunks(side, first, end):
+            degrees.extend(lengths)
+            if columns is None:
+                continue
+            writing.append(pool.submit(self._chunk, folder, part, chunk, columns))
+            chunk += 1
+            while len(writing) > self.threads:  # no more in memory
+                writing.pop(0).result()
+        _finish(writing)
+        offsets = offsets_of(np.concatenate(degrees)).astype(np.int64)
+        _write_table(folder / "offset" / f"chunk{part}", {"_graphArOffset": offsets})
+        return int(offsets[-1])
+
+    def _chunks(self, side: Any, first: int, end: int) -> Iterator[tuple[dict[str, NDArray] | None, list[NDArray]]]:
+        """Columns of edge_chunk edges each, and the degrees of the vertices that were read on the way."""
+        own, other = ("_graphArSrcIndex", "_graphArDstIndex") if side == "out" else ("_graphArDstIndex", "_graphArSrcIndex")
+        left: dict[str, NDArray] = {}
+        for block in self.graph.blocks(self.block_bytes, side=side, first=first, end=end):
+            fresh = {own: block.sources().astype(np.int64), other: block.ids.astype(np.int64)}
+            if block.weights is not None:
+                fresh["weight"] = block.weights.astype(self.graph.weight_type)
+            left = {name: np.concatenate([left[name], values]) if left else values for name, values in fresh.items()}
+            yield None, [np.diff(block.offsets)]
+            while len(left[own]) >= self.edge_chunk:
+                yield {name: values[:self.edge_chunk] for name, values in left.items()}, []
+                left = {name: values[self.edge_chunk:] for name, values in left.items()}
+        if left and len(left[own]):
+            yield left, []
+
+    def _chunk(self, folder: Path, part: int, chunk: int, columns: dict[str, NDArray]) -> None:
+        ends = {name: columns[name] for name in ("_graphArSrcIndex", "_graphArDstIndex")}
+        _write_table(folder / "adj_list" / f"part{part}" / f"chunk{chunk}", ends)
+        if "weight" in columns:
+            _write_table(folder / "weight" / f"part{part}" / f"chunk{chunk}", {"weight": columns["weight"]})
+        self._tell(len(ends["_graphArSrcIndex"]))
+
+    def _descriptions(self) -> None:
+        texts = {f"{self.name}.graph.yml": GRAPH_YML.format(name=self.name), f"{VERTEX}.vertex.yml": VERTEX_YML,
+                 f"{TRIPLE}.edge.yml": EDGE_YML.format(chunk=self.edge_chunk, directed=str(self.graph.directed).lower())}
+        if self.graph.weighted:
+            texts[f"{TRIPLE}.edge.yml"] += WEIGHT_YML.format(type=TYPES[self.graph.weight_type])
+        for name, text in texts.items():
+            (self.folder / name).write_text(text + "version: gar/v1\n")
+
+
+GRAPH_YML = f"""\
+name: {{name}}
+vertices:
+  - {VERTEX}.vertex.yml
+edges:
+  - {TRIPLE}.edge.yml
+"""
+VERTEX_YML = f"""\
+type: {VERTEX}
+chunk_size: {VERTEX_CHUNK}
+prefix: vertex/{VERTEX}/
+property_groups:
+  - properties:
+      - name: id
+        data_type: int64
+        is_primary: true
+    prefix: id/
+    file_type: parquet
+"""
+EDGE_YML = f"""\
+src_type: {VERTEX}
+edge_type: {EDGE}
+dst_type: {VERTEX}
+chunk_size: {{chunk}}
+src_chunk_size: {VERTEX_CHUNK}
+dst_chunk_size: {VERTEX_CHUNK}
+directed: {{directed}}
+prefix: edge/{TRIPLE}/
+adj_lists:
+  - ordered: true
+    aligned_by: src
+    prefix: ordered_by_source/
+    file_type: parquet
+  - ordered: true
+    aligned_by: dst
+    prefix: ordered_by_dest/
+    file_type: parquet
+"""
+WEIGHT_YML = """\
+property_groups:
+  - properties:
+      - name: weight
+        data_type: {type}
+        is_primary: false
+    prefix: weight/
+    file_type: parquet
+"""
+
+
+def _finish(writing: list[Future]) -> None:
+    for future in writing:
+        future.result()
+
+
+def _write_count(path: Path, count: int) -> None:
+    path.write_bytes(struct.pack("<q", count))
+
+
+def _read_count(path: Path) -> int:
+    data = path.read_bytes()
+    if len(data) != 8:
+        raise Error(f"{path}: is not a count of 8 bytes")
+    return struct.unpack("<q", data)[0]
+
+
+def _write_table(path: Path, columns: dict[str, NDArray]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = [name for name, values in columns.items() if values.dtype.kind == "i"]
+    pa.parquet.write_table(pa.table(columns), path, compression="zstd", use_dictionary=False,
+                           column_encoding=dict.fromkeys(whole, "DELTA_BINARY_PACKED") or None)
+
+
+# ---- Reading
+
+def from_graphar(path: str | os.PathLike, target: str | os.PathLike | None = None, *, edge: str | None = None,
+                 weight: str | None = None, **options: Any) -> Graph:
+    """Stores one type of edges of a GraphAr graph. `path`: NAME.graph.yml or its folder. `edge`: SOURCE_EDGE_TARGET, where there
+    are several. `weight`: the property, by default the one of that name. Options as from_edges."""
+    description = _Description(Path(path), edge)
+    pieces = description.pieces(weight)
+    return from_edges(pieces, target, num_vertices=description.vertex_count(), directed=description.directed, **options)
+
+
+def from_parquet(path: str | os.PathLike, target: str | os.PathLike | None = None, *, source: str | None = None,
+                 to: str | None = None, weight: str | None = None, **options: Any) -> Graph:
+    """Stores the edges of a Parquet file or a folder of them, streamed. `source`, `to`: columns, by default the first two.
+    `weight`: a column; without it there are no weights. Options as from_edges."""
+    import pyarrow.dataset
+
+    dataset = pyarrow.dataset.dataset(os.fspath(path), format="parquet")
+    names = dataset.schema.names
+    if len(names) < 2:
+        raise Error(f"{path}: has one column, and edges are two")
+    columns = [source or names[0], to or names[1], *([weight] if weight else [])]
+    for name in columns:
+        if name not in names:
+            raise Error(f"{path}: has no column {name!r}, but {', '.join(names)}")
+    return from_edges((_arrow_arrays(batch, columns) for batch in dataset.to_batches(columns=columns)), target, **options)
+
+
+def _arrow_arrays(batch: Any, columns: list[str]) -> tuple[NDArray, NDArray, NDArray | None]:
+    found = [batch.column(name) for name in columns]
+    for name, column in zip(columns, found, strict=True):
+        if column.null_count:
+            raise Error(f"the column {name!r} has nulls: an edge has both ends, and its weight")
+    arrays = [column.to_numpy(zero_copy_only=False) for column in found]
+    return arrays[0], arrays[1], arrays[2] if len(arrays) == 3 else None
+
+
+class _Description:
+    """What the YAML files say of one type of edges."""
+
+    def __init__(self, path: Path, edge: str | None) -> None:
+        if path.is_dir():
+            found = sorted(path.glob("*.graph.yml"))
+            if len(found) != 1:
+                raise Error(f"{path}: holds {len(found)} files NAME.graph.yml, not one")
+            path = found[0]
+        self.path = path
+        graph = _yaml(path)
+        self.root = path.parent / graph.get("prefix", "")
+        edges = {f"{each['src_type']}_{each['edge_type']}_{each['dst_type']}": each
+                 for each in (_yaml(path.parent / name) for name in graph.get("edges") or [])}
+        if edge is None and len(edges) != 1:
+            raise Error(f"{path}: has these edges, of which one must be chosen: {', '.join(edges)}")
+        if edge is not None and edge not in edges:
+            raise Error(f"{path}: has no edges {edge!r}, but {', '.join(edges)}")
+        self.edge = edges[edge or next(iter(edges))]
+        if self.edge["src_type"] != self.edge["dst_type"]:
+            raise Error(f"{path}: these edges join two types of vertices, and a stored graph has one")
+        vertices = [_yaml(path.parent / name) for name in graph.get("vertices") or []]
+        self.vertex = next((each for each in vertices if each["type"] == self.edge["src_type"]), None)
+        if self.vertex is None:
+            raise Error(f"{path}: does not describe the vertices {self.edge['src_type']!r}")
+        self.directed = bool(self.edge.get("directed", False))
+        self.lists = self._adjacency()
+
+    def _adjacency(self) -> dict:
+        parquet = [each for each in self.edge.get("adj_lists") or [] if each["file_type"] == "parquet"]
+        if not parquet:
+            raise Error(f"{self.path}: has no lists in Parquet")
+        return next((each for each in parquet if each["ordered"] and each["aligned_by"] == "src"), parquet[0])
+
+    def vertex_count(self) -> int:
+        return _read_count(self.root / self.vertex["prefix"] / "vertex_count")
+
+    def _folder(self) -> Path:
+        aligned = "source" if self.lists["aligned_by"] == "src" else "dest"
+        default = f"{'ordered' if self.lists['ordered'] else 'unordered'}_by_{aligned}/"
+        return self.root / self.edge["prefix"] / self.lists.get("prefix", default)
+
+    def _weight_group(self, weight: str | None) -> tuple[str, str] | None:
+        """(the property, the prefix of its files)."""
+        wanted = weight or "weight"
+        for group in self.edge.get("property_groups") or []:
+            names = [each["name"] for each in group["properties"]]
+            if wanted in names:
+                if group["file_type"] != "parquet":
+                    raise Error(f"{self.path}: {wanted!r} is not in Parquet")
+                return wanted, group.get("prefix", "_".join(names) + "/")
+        if weight is not None:
+            raise Error(f"{self.path}: edges have no property {weight!r}")
+        return None
+
+    def pieces(self, weight: str | None) -> Iterator[tuple[NDArray, NDArray, NDArray | None]]:
+        import pyarrow.parquet as parquet
+
+        folder, group = self._folder(), self._weight_group(weight)
+        parts = -(-self.vertex_count() // self.edge["src_chunk_size"])
+        for part in range(parts):
+            expected, got = _read_count(folder / f"edge_count{part}"), 0
+            lists = folder / "adj_list" / f"part{part}"
+            for chunk in range(-(-expected // self.edge["chunk_size"])):
+                columns = _arrays_of(parquet, lists / f"chunk{chunk}", ["_graphArSrcIndex", "_graphArDstIndex"])
+                if group:
+                    columns += _arrays_of(parquet, folder / group[1] / f"part{part}" / f"chunk{chunk}", [group[0]])
+                    if len(columns[2]) != len(columns[0]):
+                        raise Error(f"{lists / f'chunk{chunk}'}: has {len(columns[0])} edges, but {len(columns[2])} weights")
+                got += len(columns[0])
+                yield self._once(*columns)
+            if got != expected:
+                raise Error(f"{lists}: has {got} edges, but edge_count{part} says {expected}")
+
+    def _once(self, sources: NDArray, targets: NDArray, weights: NDArray | None = None) -> tuple[NDArray, NDArray, NDArray | None]:
+        """Of an undirected graph's two arcs, one."""
+        if self.directed:
+            return sources, targets, weights
+        kept = sources <= targets
+        return sources[kept], targets[kept], None if weights is None else weights[kept]
+
+
+def _arrays_of(parquet: Any, path: Path, names: list[str]) -> list[NDArray]:
+    try:
+        table = parquet.ParquetFile(path).read(columns=names)
+    except (OSError, ValueError) as error:
+        raise Error(f"{path}: {str(error).splitlines()[0]}") from None
+    if table.num_columns != len(names):
+        raise Error(f"{path}: lacks a column of {', '.join(names)}")
+    if any(column.null_count for column in table.columns):
+        raise Error(f"{path}: has nulls: an edge has both ends, and its weight")
+    return [column.to_numpy() for column in table.columns]
+
+
+def _yaml(path: Path) -> dict:
+    try:
+        import yaml
+    except ImportError:
+        raise ImportError("reading GraphAr needs the package PyYAML: pip install 'graphlane[arrow]'") from None
+    try:
+        found = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise Error(f"{path}: {str(error).splitlines()[0]}") from None
+    if not isinstance(found, dict):
+        raise Error(f"{path}: is not a description of GraphAr")
+    return found

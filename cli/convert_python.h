@@ -1,0 +1,19 @@
+// Conversions that the Python package does: GraphAr and Parquet. `graphlane convert` becomes
+// `python3 -m graphlane to-graphar …`; the variable GRAPHLANE_PYTHON names another Python.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "iomgr/base/error.h"
+
+namespace graphlane::cli {
+
+inline constexpr char kGraphArFormat[] = "graphar";
+inline constexpr char kParquetFormat[] = "parquet";
+
+// Runs the package's command in place of this process. Returns only with an error: ENOENT: no such Python, or it has no
+// such package; the text says how to install it.
+Error run_python_conversion(const std::vector<std::string>& words);
+
+}  // namespace graphlane::cli
