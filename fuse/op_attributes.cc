@@ -129,9 +129,7 @@ int op::setattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, struct stat* wan
   const bool is_refused = view.striped() && !believe(*fs.volume, path_fd, view.layout, st);
   if (is_refused) view.verdict = StubVerdict::kBadField;
   int error = 0;
-  // A file without a name has no parts by name either, and needs none.
-  const bool is_named = st.st_nlink > 0;
-  if (is_named && view.striped() && (which & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {
+  if (view.striped() && (which & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {
     error = complete_never_synced(*fs.volume, path_fd, view.layout);
   }
   if (error == 0 && (which & FUSE_SET_ATTR_MODE) != 0) error = set_mode(fs, path_fd, view, st, wanted->st_mode);

@@ -116,7 +116,7 @@ Result<LiveFiles::Writer> open_new(Filesystem& fs, Layout layout, const NewParts
     log_line(bound.error().text);
     return Errno{bound.error().code};
   }
-  if (Result<void> written = write_stub(stub.get(), layout); !written) return written.error();
+  if (Result<void> written = write_new_stub(stub.get(), layout); !written) return written.error();
   return or_log(fs.live.acquire(layout, std::move(stub), name, nullptr));
 }
 
@@ -127,7 +127,7 @@ Outcome<void> believe(const Volume& volume, int stub_fd, const Layout& layout, c
 }
 
 int complete_never_synced(const Volume& volume, int stub_fd, const Layout& layout) {
-  if (!layout.is_new) return 0;
+  if (!layout.is_new || has_no_name(stub_fd)) return 0;
   const Result<StubSeen> seen = identify_stub(stub_fd);
   if (!seen) return seen.error().code;
   const PartsOwner owner{.stub = *seen, .volume_format = volume.format()};

@@ -30,7 +30,7 @@ struct Filesystem;
 Outcome<void> believe(const Volume& volume, int stub_fd, const Layout& layout, const struct stat& stub);
 
 // Makes the parts that a file that was never synced lacks, before their owner or mode is changed. `stub_fd` as above.
-// Any other file is left as it is. 0 or an errno.
+// Any other file is left as it is, and one without a name, which has no parts by name and needs none. 0 or an errno.
 int complete_never_synced(const Volume& volume, int stub_fd, const Layout& layout);
 
 // Makes a stub's attributes those of the file it stands for.

@@ -164,8 +164,8 @@ class Check {
     Layout as_open = layout;
     as_open.state = FileState::kOpen;
     as_open.logical_size = kNoBound;
-    const uint64_t parts_size = stat_parts(volume_, as_open).open.bytes;
-    for (const uint64_t size : {layout.logical_size, kNoBound, uint64_t{0}, parts_size}) {
+    const OpenSize open = stat_parts(volume_, as_open).open;
+    for (const uint64_t size : {layout.logical_size, kNoBound, uint64_t{0}, open.bytes, open.promised_bytes}) {
       for (const FileState state : {FileState::kOpen, FileState::kClosed}) {
         for (const uint32_t generation : {layout.generation, layout.generation - 1, layout.generation + 1}) {
           for (const bool is_new : {false, true}) {
@@ -228,6 +228,8 @@ class Check {
       return;
     }
     report_.striped_count += 1;
+    if (own && layout.format > kStubFormatUnbound) stubs_.emplace(layout.identity.inode, layout.identity.born);
+    if (options_.repair && own) clear_removed(layout);
     if (is_being_changed(stub_fd)) {
       known->second.bytes = current_layout(volume_, layout).logical_size;
       report_.bytes += known->second.bytes;
@@ -237,6 +239,21 @@ class Check {
     if (layout.state == FileState::kOpen) return check_open(place, mend, &known->second);
     report_.bytes += layout.logical_size;
     for (uint32_t d = 0; d < volume_.device_count(); ++d) check_part(place, mend, layout, d);
+  }
+
+  // A power failure brought the name back, so the file is alive.
+  void clear_removed(const Layout& layout) const {
+    for (uint32_t d = 0; d < volume_.device_count(); ++d) {
+      const PartOf part = part_of(root_fd(d), layout);
+      const Fd fd = find_part(part.root_fd, part.file_id);
+      PartRecord record;
+      if (!fd || read_part_record(fd.get(), part, &record).value_or(RecordVerdict::kNone) != RecordVerdict::kRecord ||
+          (record.flags & PartRecord::kRemoved) == 0) {
+        continue;
+      }
+      record.flags &= static_cast<uint8_t>(~PartRecord::kRemoved);
+      (void)write_part_record(fd.get(), part, record);
+    }
   }
 
   // The size of a part, or an errno.
@@ -383,6 +400,15 @@ class Check {
     for (auto& [id, orphan] : orphans_) {
       if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
       orphan.since_seconds = lost.since(orphan.file_id);
+      if (is_left_over(orphan)) {
+        if (!options_.repair) {
+          problem("{}: left by an import or a removal that was killed, with {} others ({}); --repair removes them",
+                  orphan.shown, orphan.part_count - 1, format_size(orphan.bytes));
+        } else if (remove_left_over(orphan)) {
+          if (Outcome<void> removed = lost.remove(orphan.file_id); !removed) problem("{}", removed.error().text);
+        }
+        continue;
+      }
       if (options_.delete_orphans.contains(id) && delete_orphan(orphan)) {
         if (Outcome<void> removed = lost.remove(orphan.file_id); !removed) problem("{}", removed.error().text);
         continue;
@@ -400,6 +426,22 @@ class Check {
       else repaired("{}/{}/{}: removed, is no orphan any more", volume_.root(), kLostAndFound, UuidText(file_id).view());
     }
     return {};
+  }
+
+  // Or its only stub is here, and has other parts by now: a re-striping was killed.
+  bool is_left_over(const Orphan& orphan) const {
+    return orphan.is_left_over() ||
+           (orphan.is_bound_alike && stubs_.contains({orphan.stub.inode, orphan.stub.born}));
+  }
+
+  bool remove_left_over(const Orphan& orphan) {
+    if (Outcome<void> removed = remove_parts(volume_, orphan.file_id); !removed) {
+      problem("{}", removed.error().text);
+      return false;
+    }
+    repaired("{}: removed {} parts ({}) that a killed import or removal left", UuidText(orphan.file_id).view(),
+             orphan.part_count, format_size(orphan.bytes));
+    return true;
   }
 
   bool delete_orphan(const Orphan& orphan) {
@@ -493,6 +535,7 @@ class Check {
   StubCounts stub_counts_;
   std::map<std::array<uint8_t, 16>, Found> found_;  // by file id
   std::map<std::array<uint8_t, 16>, Orphan> orphans_;  // by file id
+  std::set<std::pair<uint64_t, int64_t>> stubs_;  // inode and birth time of those that own their parts
   std::set<std::array<uint8_t, 16>> claimed_;  // files named by a stub that is not believed
 };
 

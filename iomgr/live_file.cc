@@ -110,6 +110,8 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
     if (Result<void> even = live->set_part_sizes(now.logical_size); !even) {
       return os_error(even.error().code, std::string(name), "cannot be taken over from a dead writer");
     }
+    live->closed_noted_ = now.logical_size;
+    promise_closed(live->writable_->parts_of(), now.logical_size);
   }
   return live;
 }
@@ -148,8 +150,7 @@ Result<void> LiveFile::prepare_change(uint64_t bound) {
     if (const int error = promise_all_of_closed(writable_->parts_of(), file_->size()); error != 0) {
       return Errno{error};
     }
-    closed_noted_ = 0;
-    synced_noted_ = file_->size();
+    closed_noted_ = synced_noted_ = file_->size();
   }
   if (!is_said && (layout_.state == FileState::kClosed || bound != kNoBound)) is_durable_ = false;
   if (Result<void> said = say(FileState::kOpen, bound); !said) return said;
@@ -357,6 +358,9 @@ Result<void> LiveFile::allocate_noted(int mode, ByteRange range) {
     if (Result<void> ready = prepare_change(kNoBound); !ready) return ready;
   }
   Result<void> done;
+  if ((mode & FALLOC_FL_PUNCH_HOLE) == 0) {
+    if (const int error = note_allocated(writable_->parts_of()); error != 0) done = Errno{error};
+  }
   for (uint32_t d = 0; d < map.geometry().device_count && done; ++d) {
     const ByteRange run = map.run(d, range);
     if (run.length_bytes == 0) continue;
@@ -411,7 +415,7 @@ Result<void> LiveFile::record_close(uint64_t synced_change_count) {
     record.flags &= static_cast<uint8_t>(~(PartRecord::kNew | PartRecord::kMaking | PartRecord::kRemoved));
     record.generation = layout_.generation + 1;
     record.synced_bytes = file_->size();
-    record.closed_bytes = file_->size();
+    record.closed_bytes = boot_tag != 0 ? file_->size() : 0;
     record.boot_tag = boot_tag;
     sums_->note_in(record);
   });

@@ -43,7 +43,7 @@ int make_own_part(int root_fd, const Layout& layout, const struct stat& stub, mo
   const Result<Fd> part = create_part(root_fd, layout.file_id);
   if (!part) return part.error().code;
   PartRecord record{.flags = PartRecord::kMaking, .ordinal = device_index, .geometry = layout.geometry,
-                    .generation = layout.generation};
+                    .generation = layout.generation, .boot_tag = boot_tag_now()};
   if (const int error = write_part_record(part->get(), which, record); error != 0) return error;
   if (const int error = give_access(root_fd, name.c_str(), stub, 0600); error != 0) return error;
   struct stat made;

@@ -75,7 +75,19 @@ void add_part(const Volume& volume, uint32_t device_index, int part_fd, Orphan* 
   PartRecord record;
   const PartOf part{.root_fd = volume.devices()[device_index].root_fd.get(), .volume = volume.uuid(),
                     .file_id = orphan->file_id};
-  if (read_part_record(part_fd, part, &record).value_or(RecordVerdict::kNone) != RecordVerdict::kRecord) return;
+  const Result<RecordVerdict> verdict = read_part_record(part_fd, part, &record);
+  if (verdict.value_or(RecordVerdict::kBadField) != RecordVerdict::kRecord) {
+    // A part is made before its record is.
+    if (verdict && *verdict == RecordVerdict::kNone && st.st_size == 0 && volume.format() > 1) orphan->making_count += 1;
+    orphan->is_bound_alike = false;
+    return;
+  }
+  if ((record.flags & PartRecord::kMaking) != 0) orphan->making_count += 1;
+  if ((record.flags & PartRecord::kRemoved) != 0 && record.boot_tag != 0 && record.boot_tag == boot_tag_now()) {
+    orphan->is_removed = true;
+  }
+  if (is_first) orphan->stub = record.stub;
+  if (record.stub != orphan->stub || record.stub.born == 0 || record.stub.inode == 0) orphan->is_bound_alike = false;
   const Layout layout{.volume = volume.uuid(), .file_id = orphan->file_id, .geometry = record.geometry,
                       .logical_size = kNoBound, .state = FileState::kOpen};
   const bool fits = record.ordinal == device_index && record.geometry.device_count == volume.device_count();

@@ -36,9 +36,15 @@ struct Orphan {
   // The file's layout, if the parts' records say it and agree; its size is what the parts say.
   std::optional<Layout> layout = {};
   bool is_ambiguous = false;  // the records disagree, or the owners: no user gets to read them as a file
+  uint32_t making_count = 0;  // of the parts: those that were still being made
+  bool is_removed = false;    // its stub lost its last name in this boot
+  bool is_bound_alike = true;  // all parts name one stub, with its birth time: `stub`
+  StubIdentity stub = {};
   int64_t since_seconds = 0;  // when a repair noted it first; 0: not yet
 
   bool is_readable() const { return layout && !is_ambiguous; }
+  // No stub names them, wherever it may be: an import, a re-striping or a removal was killed.
+  bool is_left_over() const { return is_removed || (part_count > 0 && making_count == part_count); }
 };
 
 // "3 orphans, 1.2 GiB, oldest 41 days"

@@ -91,6 +91,18 @@ int sync_part(int root_fd, const Uuid& file_id) {
   return 0;
 }
 
+void mark_removed(const PartOf& part) {
+  const Fd fd = find_part(part.root_fd, part.file_id);
+  const uint32_t boot_tag = boot_tag_now();
+  PartRecord record;
+  if (!fd || boot_tag == 0) return;
+  if (read_part_record(fd.get(), part, &record).value_or(RecordVerdict::kNone) != RecordVerdict::kRecord) return;
+  record.flags |= PartRecord::kRemoved;
+  if (record.boot_tag != boot_tag) record.closed_bytes = record.synced_bytes;
+  record.boot_tag = boot_tag;
+  (void)write_part_record(fd.get(), part, record);
+}
+
 int remove_part(int root_fd, const Uuid& file_id) {
   const UuidText name(file_id);
   const PartDirectory own{PartName(file_id)};
@@ -137,7 +149,8 @@ namespace {
 
 // Whether the part was synced, or closed in this boot: then no power failure took what is lost beside it.
 bool promises_bytes(const PartRecord& record) {
-  return record.synced_bytes > 0 || (record.closed_bytes > 0 && record.boot_tag == boot_tag_now());
+  return record.synced_bytes > 0 ||
+         (record.closed_bytes > 0 && record.boot_tag != 0 && record.boot_tag == boot_tag_now());
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "iomgr/stub.h"
 #include "iomgr/sum/part_sums.h"
 #include "iomgr/volume/ownership.h"
+#include "iomgr/volume/part_record_io.h"
 
 namespace graphlane {
 
@@ -52,6 +53,10 @@ Fd find_part(int root_fd, const Uuid& file_id);
 // we may neither read nor write is left as it is. 0 or an errno.
 int sync_names(int root_fd, const char* path);
 int sync_part(int root_fd, const Uuid& file_id);
+
+// Marks a part whose stub has lost its last name in this boot. Until the machine stops, nothing can bring that stub
+// back. So a repair removes the part if we are killed before we do. As far as possible.
+void mark_removed(const PartOf& part);
 
 // Removes it and its `.sum` if they are there, and a directory that is empty then. 0 or an errno.
 int remove_part(int root_fd, const Uuid& file_id);

@@ -30,7 +30,8 @@ PartRecord record_of(const Layout& layout, uint32_t device_index, uint8_t flags)
           .geometry = layout.geometry,
           .generation = layout.generation,
           .stub = layout.identity,
-          .synced_bytes = layout.state == FileState::kClosed && flags == 0 ? layout.logical_size : 0};
+          .synced_bytes = layout.state == FileState::kClosed ? layout.logical_size : 0,
+          .boot_tag = layout.state == FileState::kOpen ? boot_tag_now() : 0};
 }
 
 // 0 or an errno. Writes the record first: if we are killed then, the part says that it was in the
@@ -39,7 +40,8 @@ int create_sized_part(int root_fd, const Layout& layout, uint32_t device_index, 
   Result<Fd> opened = create_part(root_fd, layout.file_id);
   if (!opened) return opened.error().code;
   *made = std::move(*opened);
-  const PartRecord record = record_of(layout, device_index, PartRecord::kMaking);
+  PartRecord record = record_of(layout, device_index, PartRecord::kMaking);
+  record.synced_bytes = 0;
   if (const int error = write_part_record(made->get(), part_of(root_fd, layout), record); error != 0) {
     return error;
   }
@@ -165,6 +167,20 @@ Outcome<void> UnsyncedParts::add(const StripedFile& file) {
   return {};
 }
 
+namespace {
+
+// Takes `making` away. 0 or an errno.
+int say_made(int part_fd, const PartOf& part) {
+  PartRecord record;
+  const Result<RecordVerdict> verdict = read_part_record(part_fd, part, &record);
+  if (!verdict) return verdict.error().code;
+  if (*verdict != RecordVerdict::kRecord || (record.flags & PartRecord::kMaking) == 0) return 0;
+  record.flags &= static_cast<uint8_t>(~PartRecord::kMaking);
+  return write_part_record(part_fd, part, record);
+}
+
+}  // namespace
+
 // 0 or an errno, and whose part it was.
 int UnsyncedParts::sync_device(uint32_t device_index, const File** failed) const {
   const int root_fd = volume_.devices()[device_index].root_fd.get();
@@ -174,8 +190,10 @@ int UnsyncedParts::sync_device(uint32_t device_index, const File** failed) const
   for (const File& file : files_) {
     *failed = &file;
     const PartOf part{.root_fd = root_fd, .volume = volume_.uuid(), .file_id = file.id};
-    if (const int error = sync_part_record(file.parts[device_index].get(), part)) return error;
-    if (const int error = sync_part_sums(file.parts[device_index].get(), part)) return error;
+    const int fd = file.parts[device_index].get();
+    if (const int error = say_made(fd, part)) return error;
+    if (const int error = sync_part_record(fd, part)) return error;
+    if (const int error = sync_part_sums(fd, part)) return error;
     directories.emplace(PartDirectory(PartName{file.id}).c_str());
   }
   directories.emplace("parts");
@@ -218,10 +236,17 @@ Outcome<void> verify_parts(const Volume& volume, int stub_fd, const Layout& layo
   return describe_part_error(volume, layout, name, owned.error());
 }
 
+void mark_removed(const Volume& volume, const Uuid& file_id) {
+  for (const auto& device : volume.devices()) {
+    mark_removed({.root_fd = device.root_fd.get(), .volume = volume.uuid(), .file_id = file_id});
+  }
+}
+
 Outcome<void> remove_parts(const Volume& volume, const Uuid& file_id) {
   if (Outcome<void> writable = require_writable(volume); !writable) return writable;
   if (Outcome<void> noted = volume.note_change(); !noted) return noted;
   Outcome<void> removed;
+  mark_removed(volume, file_id);
   for (uint32_t d = 0; d < volume.device_count(); ++d) {
     const int error = remove_part(volume.devices()[d].root_fd.get(), file_id);
     if (error != 0 && removed) {

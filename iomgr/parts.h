@@ -55,8 +55,8 @@ class UnsyncedParts {
 
   // Holds the file's parts open. When too many are, all are synced.
   Outcome<void> add(const StripedFile& file);
-  // All that were added, and their names, are durable. All devices write at the same time.
-  // Errors name the part.
+  // All that were added, and their names, are durable, and their records say `making` no more. All devices write
+  // at the same time. Errors name the part.
   Outcome<void> sync();
 
  private:
@@ -79,7 +79,10 @@ Outcome<void> verify_parts(const Volume& volume, int stub_fd, const Layout& layo
 // EROFS and what to do, if the volume is of format 1.
 Outcome<void> require_writable(const Volume& volume);
 
-// Removes what is there of a file's parts; the error of the first that cannot.
+// Marks the parts of a file whose stub has lost its last name (part_files.h).
+void mark_removed(const Volume& volume, const Uuid& file_id);
+// Removes what is there of a file's parts, which no stub names any more; the error of the first that cannot. Marks
+// all of them first, so that a repair removes what is left if we are killed.
 Outcome<void> remove_parts(const Volume& volume, const Uuid& file_id);
 // As remove_parts() for each; the last error.
 Outcome<void> remove_all_parts(const Volume& volume, const std::vector<Uuid>& file_ids);

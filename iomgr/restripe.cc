@@ -135,8 +135,8 @@ class Job {
 
   // Until here nothing has happened to the file.
   Outcome<void> switch_parts() {
-    // The parts say `making` until the stub names them: if we are killed before that, nothing is
-    // lost with them.
+    // The parts say `making` until they are whole and durable. If we are killed after that, the stub names either these
+    // or the old ones, and a repair removes the others.
     Outcome<void> bound = bind_parts(volume_, new_file_->parts().all_buffered(), to_, live_->stub_fd(),
                                      PartRecord::kMaking, place_.shown,
                                      [&](PartRecord& record) { sums_->note_in(record); });
@@ -158,9 +158,6 @@ class Job {
   // After the word of the new ones is durable: until then either may be the file.
   Outcome<void> remove_old_parts() const {
     struct stat st;
-    // Not durable at once: a later reader knows by the stub that they are made.
-    (void)change_records(volume_, to_, new_file_->parts().all_buffered(),
-                         [](PartRecord& record) { record.flags &= static_cast<uint8_t>(~PartRecord::kMaking); });
     if (::fsync(live_->stub_fd()) != 0 || ::fstat(live_->stub_fd(), &st) != 0) {
       return place_.error(errno, "has new parts, but the stub cannot be synced");
     }

@@ -196,4 +196,12 @@ Result<void> write_stub(int fd, const Layout& layout) {
   return pwrite_full(fd, page.bytes, kStubSize, 0);
 }
 
+// ext4 may commit the new size before the block is marked as written, but not after it a name that is made later.
+Result<void> write_new_stub(int fd, const Layout& layout) {
+  constexpr unsigned kWait = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  Result<void> written = write_stub(fd, layout);
+  if (written) (void)::syscall(SYS_sync_file_range, fd, off_t{0}, off_t{0}, kWait);
+  return written;
+}
+
 }  // namespace graphlane

@@ -93,5 +93,8 @@ Result<StubVerdict> read_stub(int fd, uint64_t file_size, Layout* layout);
 
 // Makes the file say `layout`, in place: one block.
 Result<void> write_stub(int fd, const Layout& layout);
+// Writes the stub of a file that has no name yet, and waits for the device, but not until the block is durable. If the
+// name is made after that, no power failure leaves a name with a block that was never written.
+Result<void> write_new_stub(int fd, const Layout& layout);
 
 }  // namespace graphlane

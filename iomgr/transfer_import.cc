@@ -270,7 +270,7 @@ class Import {
     if (Outcome<void> summed = sums->finish(); !summed) return summed;
     copy_attributes(fd, stub_fd);
     Outcome<void> bound = bind_parts(volume_, (*file)->parts().all_buffered(), layout, stub_fd,
-                                     /*flags=*/0, from.shown, [&](PartRecord& record) { sums->note_in(record); });
+                                     PartRecord::kMaking, from.shown, [&](PartRecord& record) { sums->note_in(record); });
     if (!bound) return bound;
     return unsynced_.add(**file);
   }
@@ -288,9 +288,9 @@ class Import {
 
   Outcome<void> put_in_place(const ImportStage& stage, const TreePlace& target) {
     if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
-    if (Outcome<void> synced = unsynced_.sync(); !synced) return synced;
-    // Stubs and plain files, before they get their names.
+    // Stubs and plain files, before they get their names, and before their parts cease to be in the making.
     if (::syncfs(volume_.root_fd()) != 0) return os_error(errno, volume_.root(), "cannot write");
+    if (Outcome<void> synced = unsynced_.sync(); !synced) return synced;
     FileReplacer replace;
     if (options_.overwrite) {
       replace = [this](const TreePlace& staged, const TreePlace& existing) {
@@ -311,7 +311,10 @@ class Import {
                    existing.path.c_str()) != 0) {
       return existing.error(errno, "cannot replace");
     }
-    if (const auto layout = own_layout_of_removed(volume_, old.get())) replaced_.push_back(layout->file_id);
+    if (const auto layout = own_layout_of_removed(volume_, old.get())) {
+      replaced_.push_back(layout->file_id);
+      mark_removed(volume_, layout->file_id);
+    }
     return {};
   }
 

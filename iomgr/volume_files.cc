@@ -73,7 +73,10 @@ Outcome<void> remove_node(const Volume& volume, const TreeEntry& entry, std::vec
     return entry.place().error(errno, "cannot remove");
   }
   if (is_lost) return {};
-  if (const auto layout = own_layout_of_removed(volume, fd.get())) orphans->push_back(layout->file_id);
+  if (const auto layout = own_layout_of_removed(volume, fd.get())) {
+    orphans->push_back(layout->file_id);
+    mark_removed(volume, layout->file_id);  // the parts go when all names have, which may take a while
+  }
   return {};
 }
 

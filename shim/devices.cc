@@ -65,7 +65,8 @@ PartRecord record_of(const Layout& layout, uint32_t device_index, uint8_t flags)
           .ordinal = device_index,
           .geometry = layout.geometry,
           .generation = layout.generation,
-          .stub = layout.identity};
+          .stub = layout.identity,
+          .boot_tag = boot_tag_now()};
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ int create_parts(const Devices& devices, const Layout& layout) {
       error = write_part_record(part->get(), part_of(root, layout), record_of(layout, d, PartRecord::kMaking));
     }
     if (error != 0) {
-      remove_parts(devices, layout.file_id);
+      remove_parts(devices, layout);
       return error;
     }
   }
@@ -114,8 +115,9 @@ const char* describe_part_error(const PartError& error) {
                                                 : strerrordesc_np(error.code);
 }
 
-void remove_parts(const Devices& devices, const Uuid& file_id) {
-  for (const int root : devices.roots()) (void)remove_part(root, file_id);
+void remove_parts(const Devices& devices, const Layout& layout) {
+  for (const int root : devices.roots()) mark_removed(part_of(root, layout));
+  for (const int root : devices.roots()) (void)remove_part(root, layout.file_id);
 }
 
 int share_access(int stub_fd, const Devices& devices, const Uuid& file_id) {

@@ -61,7 +61,7 @@ const char* verify_parts(const Devices& devices, const VolumeDevices& volume, co
 // itself.
 const char* describe_part_error(const PartError& error);
 
-void remove_parts(const Devices& devices, const Uuid& file_id);
+void remove_parts(const Devices& devices, const Layout& layout);
 
 // Gives the parts their stub's owner and mode. Where an access list cannot go along,
 // its mask must not open them to the group. 0 or the last errno.

@@ -107,7 +107,7 @@ class NameChange {
         (path == nullptr || sync_names(directory, path)) &&
         !open_devices_of(stub.fd(), stub.layout(), &named_volume, &devices) && named_volume.format > 1 &&
         verify_parts(devices, named_volume, stub.layout(), stub.fd()) == nullptr) {
-      remove_parts(devices, stub.layout().file_id);
+      remove_parts(devices, stub.layout());
     }
     errno = saved_errno;
   }

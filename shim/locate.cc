@@ -38,18 +38,19 @@ bool parse_directories(const char* text, size_t length) {
 }
 
 // Fails for an open file that has lost bytes, instead of reading it as a shorter one.
-Failure check_open_parts(const Layout& layout, const Devices& roots, PartFiles* parts) {
+Failure check_open_parts(const Layout& layout, const Devices& roots, PartFiles* parts, uint64_t* bytes_max) {
   if (layout.state != FileState::kOpen) return {};
   const OpenSize open = look_at_open(layout, {.parts = parts->all_buffered(), .roots = roots.roots(),
                                               .volume = layout.volume, .file_id = layout.file_id,
                                               .geometry = layout.geometry});
+  if (open.is_cut) *bytes_max = open.bytes;
   if (!open.is_damaged()) return {};
   parts->close();
   return {located_devices.roots[open.short_device].c_str(),
           "the part has lost bytes that the file had (graphlane export --salvage saves the others)", EIO};
 }
 
-Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* parts) {
+Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* parts, uint64_t* bytes_max) {
   Devices roots;
   if (const Failure failure = open_devices_of(fd, layout, &located_devices, &roots)) return failure;
   if (located_devices.format == 1 && (flags & O_ACCMODE) != O_RDONLY) {
@@ -65,7 +66,7 @@ Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* part
     if (!seen) return {stub_path.c_str(), error_text(seen.error().code), EIO};
     const PartsOwner owner{.stub = *seen, .volume_format = located_devices.format};
     const Result<void, PartError> opened = parts->open(roots.roots(), layout, flags, &owner);
-    if (opened) return check_open_parts(layout, roots, parts);
+    if (opened) return check_open_parts(layout, roots, parts, bytes_max);
     error = opened.error();
     if (error.ownership == Ownership::kOwned) break;
     if (i == 0 && error.ownership == Ownership::kNeverSynced && (flags & O_ACCMODE) != O_RDONLY) {
@@ -129,7 +130,7 @@ Located locate_stub(int fd, const struct stat& st, Access access, PartFiles* par
   }
   const int flags = may_write(access) ? O_RDWR : O_RDONLY;
   find_path(fd, &stub_path);
-  const Failure failure = open_stub_parts(fd, located.layout, flags, parts);
+  const Failure failure = open_stub_parts(fd, located.layout, flags, parts, &located.bytes_max);
   if (failure) {
     find_path(fd, &stub_path);
     Text<512> reason;
@@ -164,23 +165,20 @@ Located locate_to_write(int fd, PartFiles* parts, Fd* connection) {
 uint64_t size_by_parts(int fd, const Layout& layout) {
   Devices roots;
   if (open_devices_of(fd, layout, &located_devices, &roots)) return layout.logical_size;
-  const PartName name(layout.file_id);
-  uint64_t sizes[kDeviceCountMax] = {};
+  Fd places[kDeviceCountMax];
+  int parts[kDeviceCountMax];
   for (uint32_t d = 0; d < located_devices.count; ++d) {
-    struct stat st;
-    if (::syscall(SYS_newfstatat, roots.roots()[d], name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) {
-      sizes[d] = static_cast<uint64_t>(st.st_size);
-    } else if (errno == ENOENT && layout.is_new) {
-      return 0;  // it was never synced
-    }
+    places[d] = find_part(roots.roots()[d], layout.file_id);
+    parts[d] = places[d].get();
     if (!layout.is_new) continue;
-    const Fd part = find_part(roots.roots()[d], layout.file_id);
-    const PartOf which = part_of(roots.roots()[d], layout);
+    if (!places[d] && errno == ENOENT) return 0;  // it was never synced
     PartRecord record;
-    const Result<RecordVerdict> verdict = read_part_record(part.get(), which, &record);
+    const Result<RecordVerdict> verdict = read_part_record(parts[d], part_of(roots.roots()[d], layout), &record);
     if (verdict && (*verdict != RecordVerdict::kRecord || record.stub == StubIdentity{})) return 0;
   }
-  return std::min(layout.logical_size, layout.map().logical_size({sizes, located_devices.count}));
+  return look_at_open(layout, {.parts = {parts, located_devices.count}, .roots = roots.roots(),
+                               .volume = layout.volume, .file_id = layout.file_id, .geometry = layout.geometry})
+      .bytes;
 }
 
 Fd open_run_directory(int stub_fd) {

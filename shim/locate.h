@@ -34,6 +34,7 @@ struct Located {
   int error = 0;  // kDamaged: what a read fails with
   Layout layout;
   statx_timestamp stub_ctime = {};  // kStub: from before it was read
+  uint64_t bytes_max = kNoBound;    // kStub: the parts may be longer, after a power failure (OpenSize::is_cut)
   // Of a file over a mount: how long that holds.
   const Generation* counter = nullptr;
   uint64_t generation = 0;

@@ -94,6 +94,21 @@ bool still_holds(const OpenFile& file) {
          file.counter->load(std::memory_order_acquire) == file.generation;
 }
 
+// A program may end without close(2). Its files are as large as they are now, for as long as the machine runs.
+// Other threads may still read and write, so nothing is freed.
+__attribute__((destructor)) void note_what_is_open() {
+  const uint32_t used = slots_used.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < used; ++i) {
+    OpenFile& file = open_file(i);
+    if (!file.in_use.load(std::memory_order_acquire) || !reference(&file)) continue;
+    if (file.origin == Origin::kStub && file.written_here) {
+      note_closed(file);
+      show_written(file);
+    }
+    unreference(&file);
+  }
+}
+
 // A file that is open already, with a reference more; of several, one that is written here. One
 // that cannot be written is of no use to who may, and stays with those who have it. Under the lock.
 OpenFile* find_open(const struct stat& st, Access access, bool linked = false) {
@@ -180,6 +195,7 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
   file->lost.store(is_passing(located.error), std::memory_order_relaxed);
   file->written.store(false, std::memory_order_relaxed);
   file->grown.store(false, std::memory_order_relaxed);
+  file->bytes_max.store(located.bytes_max, std::memory_order_relaxed);
   file->origin = located.origin;
   file->counter = located.counter;
   file->generation = located.generation;
@@ -316,6 +332,10 @@ bool read_again(OpenFile& file, int fd, SaidSize* said) {
            .state = layout.state,
            .ctime_ns = nanoseconds(st.stx_ctime)};
   file.stub.remember(st.stx_ctime, *said);
+  if (file.bytes_max.load(std::memory_order_relaxed) != kNoBound && file.parts->count() > 0) {
+    const OpenSize open = look_at_open(layout, parts_of(file));
+    if (!open.is_cut) file.bytes_max.store(kNoBound, std::memory_order_relaxed);
+  }
   return true;
 }
 
@@ -484,7 +504,12 @@ uint64_t size_of_parts(const OpenFile& file) {
     struct stat st;
     sizes[d] = sys::fstat(file.parts->buffered(d), &st) == 0 ? static_cast<uint64_t>(st.st_size) : 0;
   }
-  return file.map.logical_size({sizes, count});
+  return std::min(file.map.logical_size({sizes, count}), file.bytes_max.load(std::memory_order_relaxed));
+}
+
+OpenPartsOf parts_of(const OpenFile& file) {
+  return {.parts = file.parts->all_buffered(), .roots = {}, .volume = file.volume, .file_id = file.file_id,
+          .geometry = file.map.geometry()};
 }
 
 Fd lifted(Fd fd) {

@@ -15,6 +15,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/device_gate.h"
 #include "iomgr/part_files.h"
+#include "iomgr/volume/promises.h"
 #include "shim/fd_table.h"
 #include "shim/groups.h"
 #include "shim/locate.h"
@@ -39,6 +40,8 @@ struct OpenFile {
   mutable std::atomic<bool> written{false};
   // Its size was changed here, and note_closed() (writer.h) has not been told of it.
   mutable std::atomic<bool> grown{false};
+  // Without a mount: the parts count up to here only, until a writer of this boot has cut them.
+  mutable std::atomic<uint64_t> bytes_max{kNoBound};
 
   // Constant while references > 0.
   dev_t device_number = 0;
@@ -114,6 +117,9 @@ void show_written(const OpenFile& file);
 
 // What the parts of a file say of its size, in bytes.
 uint64_t size_of_parts(const OpenFile& file);
+
+// Its parts, for their records; those beside the parts (`.sum`) are left out.
+OpenPartsOf parts_of(const OpenFile& file);
 
 // Whether the table knows that the descriptor is no striped file's: one load.
 inline bool is_known_foreign(int fd) {

@@ -126,7 +126,7 @@ Fd make_stub(int directory, const char* name, mode_t* mode, Layout layout, const
   const Result<StubSeen> seen = identify_stub(stub.get());
   if (seen) layout.identity = seen->identity;
   if (error == 0) error = seen ? bind_parts(devices, layout, stub.get()) : seen.error().code;
-  const Result<void> written = write_stub(stub.get(), layout);
+  const Result<void> written = write_new_stub(stub.get(), layout);
   if (error == 0 && !written) error = written.error().code;
   if (error == 0 && ::syscall(SYS_linkat, AT_FDCWD, ProcPath(stub.get()).c_str(), directory, name,
                               AT_SYMLINK_FOLLOW) != 0) {
@@ -204,7 +204,7 @@ Made create(int directory, const char* path, mode_t* mode, Fd* stub) {
   *stub = make_stub(parent.get(), name, mode, layout, devices);
   if (*stub) return Made::kDone;
   const int error = errno;
-  remove_parts(devices, layout.file_id);
+  remove_parts(devices, layout);
   errno = error;
   return Made::kFailed;
 }

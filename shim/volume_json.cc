@@ -44,6 +44,7 @@ class Document {
     if (object < 0 || tokens_[object].type != JSMN_OBJECT) return -1;
     int token = object + 1;
     for (int member = 0; member < tokens_[object].size; ++member) {
+      if (token + 1 >= token_count_) return -1;  // a key without a value
       if (raw(token) == key) return token + 1;
       token = after(token + 1);
     }

@@ -38,11 +38,6 @@ int lock_size(int part, const HeldSignals& signals) {
   }
 }
 
-OpenPartsOf parts_of(const OpenFile& file) {
-  return {.parts = file.parts->all_buffered(), .roots = {}, .volume = file.volume, .file_id = file.file_id,
-          .geometry = file.map.geometry()};
-}
-
 // Before bytes change: their checksums do not hold from now on, durably. 0 or an errno.
 int mark_range(const OpenFile& file, ByteRange range) {
   for (uint32_t d = 0; d < file.parts->count(); ++d) {
@@ -81,6 +76,7 @@ class SizeChange {
     if (!verdict) error_ = verdict.error().code;
     else if (*verdict != StubVerdict::kStub || layout_.file_id != file.file_id) error_ = ESTALE;
     else size_ = is_open() ? std::min(layout_.logical_size, size_of_parts(file)) : layout_.logical_size;
+    if (error_ == 0 && file.written_here && file.bytes_max.load(std::memory_order_relaxed) != kNoBound) cut_unwritten();
   }
 
   int error() const { return error_; }
@@ -128,6 +124,18 @@ class SizeChange {
 
  private:
   bool is_open() const { return layout_.state == FileState::kOpen; }
+
+  // Cuts what a power failure left behind the file's end, unless another process has done so.
+  void cut_unwritten() {
+    const OpenSize open = look_at_open(layout_, parts_of(file_));
+    if (is_open() && open.is_cut) {
+      error_ = set_part_sizes(open.bytes);
+      if (error_ != 0) return;
+      promise_closed(parts_of(file_), open.bytes);
+    }
+    file_.bytes_max.store(kNoBound, std::memory_order_relaxed);
+    if (is_open()) size_ = std::min(layout_.logical_size, size_of_parts(file_));
+  }
 
   // Says `open`, the first time durably: else a power failure could keep the new
   // parts and the stub that says `closed`.
@@ -278,6 +286,9 @@ int allocate_striped(const OpenFileRef& file, int mode, ByteRange range) {
   SizeChange change(*file, &quietly.signals);
   if (change.error() != 0) return change.error();
   if (const int error = mark_range(*file, range); error != 0) return error;
+  if ((mode & FALLOC_FL_PUNCH_HOLE) == 0) {
+    if (const int error = note_allocated(parts_of(*file)); error != 0) return error;
+  }
   for (uint32_t d = 0; d < file->parts->count(); ++d) {
     const ByteRange run = file->map.run(d, range);
     // Each keeps its size: an error on the third device leaves nothing to undo

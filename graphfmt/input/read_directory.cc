@@ -266,7 +266,8 @@ class ShardReader {
       ++source_;
     }
     if (auto read = take(&edge.target, sizeof edge.target); !read) return read.error();
-    edge.source = source_ - 1;
+    // A damaged shard may count past the largest vertex; the caller refuses that one.
+    edge.source = static_cast<uint32_t>(std::min<uint64_t>(source_ - 1, UINT32_MAX));
     --left_;
     return weighted_ ? next_value(value) : true;
   }
@@ -304,7 +305,7 @@ class ShardReader {
   size_t in_block_ = 0;
   uint8_t count_byte_ = 0;
   uint32_t left_ = 0;
-  uint32_t source_ = 0;  // behind the one whose list is read
+  uint64_t source_ = 0;  // behind the one whose list is read
 };
 
 ReadResult read_shard_edges(const EdgeListOptions& options, const EdgeTarget& target) {

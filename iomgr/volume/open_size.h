@@ -8,6 +8,9 @@
 //   D        was synced                must be there, whatever has happened since
 //   R        at the last close(2)      must be there within that boot, for the page cache has survived
 //
+// After a power failure the first block behind D that was allocated and never written ends the file
+// (unwritten.h): its zeros are not the program's.
+//
 // A file that is shorter than it promised has lost a part, or a piece of one. It is damaged: EIO, and no
 // writer and no repair changes it. `graphlane export --salvage` saves what is there.
 //
@@ -25,6 +28,7 @@ struct OpenSize {
   uint64_t bytes = 0;           // the prefix, at most the stub's bound
   uint64_t promised_bytes = 0;  // at most the stub's bound
   uint32_t short_device = 0;    // the part that ends first
+  bool is_cut = false;          // a power failure left parts that are longer, with blocks that were never written
 
   bool is_damaged() const { return bytes < promised_bytes; }
 };

@@ -39,9 +39,10 @@ struct PartRecord {
   // `flags`. An update keeps bits that are not named here, and every reader accepts them.
   static constexpr uint8_t kMaking = 1;   // is being filled: an import, a re-striping or a creation is under way
   static constexpr uint8_t kNew = 2;      // bound to a stub whose bytes were never synced
-  static constexpr uint8_t kRemoved = 4;  // the stub's last name is about to go
+  static constexpr uint8_t kRemoved = 4;  // the stub's last name has gone, in the boot of `boot_tag`
   static constexpr uint8_t kSummed = 8;   // `sum` holds
   static constexpr uint8_t kBlockSums = 16;  // there is a `.sum` with a checksum of each block (sum/sum_format.h)
+  static constexpr uint8_t kAllocated = 32;  // a program has allocated blocks of the file by fallocate(2)
 
   uint8_t flags = 0;
   uint32_t ordinal = 0;      // the device that the part belongs on

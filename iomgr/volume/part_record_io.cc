@@ -4,6 +4,7 @@
 #include <linux/fs.h>
 #include <linux/stat.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -209,10 +210,15 @@ int share_part_access(int part_fd, const PartOf& part) {
 }
 
 uint32_t boot_tag_now() {
+  static std::atomic<uint32_t> known{0};
+  const uint32_t before = known.load(std::memory_order_relaxed);  // orders no other memory
+  if (before != 0) return before;
   const Fd file(sys::openat(AT_FDCWD, "/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
   uint8_t text[64];
   const Result<size_t> got = read_full(file.get(), text, sizeof text);
-  const uint32_t tag = got ? crc32c(text, *got) : 1;
+  if (!got || *got == 0) return 0;
+  const uint32_t tag = crc32c(text, *got);
+  known.store(tag != 0 ? tag : 1, std::memory_order_relaxed);
   return tag != 0 ? tag : 1;
 }
 

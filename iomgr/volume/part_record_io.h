@@ -75,7 +75,8 @@ Fd create_part_sum(const PartOf& part, int part_fd);
 // Gives a `.sum`, if there is one, the owner and mode of its part. 0 or an errno.
 int share_part_access(int part_fd, const PartOf& part);
 
-// Tells this boot of the machine from others: never 0. Within one boot the page cache survives, so R holds.
+// Tells this boot of the machine from others. Within one boot the page cache survives, so R holds. 0: it cannot be
+// read now, as without descriptors. The first answer is kept, because a process lives within one boot.
 uint32_t boot_tag_now();
 
 }  // namespace graphlane

@@ -29,17 +29,21 @@ struct OpenPartsOf {
   }
 };
 
-// The size that the file has now, if its stub says `open` and `layout`.
+// The size that the file has now, if its stub says `open` and `layout`. If no process has changed it in this boot, it
+// ends before the first block that was never written; OpenSize::is_cut then. A writer cuts the parts there, and calls
+// promise_closed(), before it changes anything.
 OpenSize look_at_open(const Layout& layout, const OpenPartsOf& parts);
 
 // Promises that so many bytes were synced on all devices. A part without a record (volumes of
 // format 1) gets one that names no stub.
 void promise_synced(const OpenPartsOf& parts, uint64_t size_bytes);
-// Promises that the file had so many bytes at a close(2).
+// Promises that the file had so many bytes at a close(2), or when its writer began, in this boot.
 void promise_closed(const OpenPartsOf& parts, uint64_t size_bytes);
 // Promises all bytes of a closed file, whose stub is about to say `open`. Durable where a promise
 // falls. 0 or an errno.
 int promise_all_of_closed(const OpenPartsOf& parts, uint64_t size_bytes);
+// Says that a program has allocated blocks. Their zeros are the file's from now on. 0 or an errno.
+int note_allocated(const OpenPartsOf& parts);
 // Lowers the promises to at most so many bytes; durably, if asked to. 0 or an errno.
 int lower_promises(const OpenPartsOf& parts, uint64_t size_bytes, bool durably);
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace graphlane::fuzz {
@@ -23,6 +24,7 @@ std::span<const FuzzTarget> share_targets();
 std::span<const FuzzTarget> kit_targets();
 std::span<const FuzzTarget> graph_targets();
 std::span<const FuzzTarget> pages_targets();
+std::span<const FuzzTarget> shim_targets();
 
 // Null: there is none of that name.
 const FuzzTarget* find_target(std::string_view name);
@@ -31,6 +33,22 @@ const FuzzTarget* find_target(std::string_view name);
 inline void require(bool holds) {
   if (!holds) __builtin_trap();
 }
+
+// An empty directory in memory that goes with the process. For readers that want files by their names.
+class WorkDirectory {
+ public:
+  WorkDirectory();
+  ~WorkDirectory();
+  WorkDirectory(const WorkDirectory&) = delete;
+  WorkDirectory& operator=(const WorkDirectory&) = delete;
+  // Replaces the file NAME (which may lie in a directory that make() made), or the directory.
+  void write(const std::string& name, Bytes content) const;
+  void make(const std::string& name) const;
+  std::string path(const std::string& name = "") const { return name.empty() ? path_ : path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
 
 // The input, as a file that can be opened by a path of /proc while this lives.
 class InputFile {

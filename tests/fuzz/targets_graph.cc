@@ -142,12 +142,35 @@ void run_list_codec(Bytes input) {
   require(std::equal(list.begin(), list.end(), counted.begin()));
 }
 
+// A shard's lists; the bytes up to the first 0xff are the count of vertices.
+void run_shards(Bytes input) {
+  static const WorkDirectory& directory = *[] {
+    static WorkDirectory made;
+    made.write("g.1.intervals", {});
+    return &made;
+  }();
+  const auto end = std::find(input.begin(), input.end(), 0xff);
+  const auto count = static_cast<size_t>(end - input.begin());
+  directory.write("g.numvertices", input.first(count));
+  directory.write("g.edata_azv.0_1.adj", input.subspan(std::min(count + 1, input.size())));
+  EdgeListOptions options;
+  options.path = directory.path();
+  options.format = EdgeFormat::kShards;
+  options.memory_budget_bytes = uint64_t{8} << 20;
+  options.threads = 1;
+  CountingSink sink;
+  const Outcome<EdgeListSummary> summary = read_edges(options, sink);
+  if (!summary) return require_one_line(summary.error());
+  require(summary->edge_count == sink.count);
+}
+
 constexpr FuzzTarget kGraphTargets[] = {{"edge_list", run_edge_list},
                                    {"grid_meta", run_grid_meta},
                                    {"grid_table", run_grid_table},
                                    {"graph_header", run_graph_header},
                                    {"list_index", run_list_index},
-                                   {"list_codec", run_list_codec}};
+                                   {"list_codec", run_list_codec},
+                                   {"shards", run_shards}};
 
 }  // namespace
 

@@ -83,3 +83,19 @@ def make_format_1(volume) -> None:
     for device in volume.devices:
         for directory in device.glob("*/parts/**/"):
             directory.chmod(0o755)
+
+
+def change_record(part: Path, flags: int, boot_tag: int | None = None) -> None:
+    """Sets flags in the record of a part; `boot_tag` None: that of this boot."""
+    record = bytearray(os.getxattr(part, RECORD))
+    record[1] |= flags
+    if boot_tag is None:
+        boot_tag = crc32c(Path("/proc/sys/kernel/random/boot_id").read_bytes())
+    record[48:52] = struct.pack("<I", boot_tag)
+    volume = part.parents[2].name.removeprefix("graphlane-")
+    record[56:60] = struct.pack("<I", crc32c(bytes(record[:56]) + bytes.fromhex(volume + part.name)))
+    os.setxattr(part, RECORD, bytes(record))
+
+
+def flags_of(part: Path) -> int:
+    return os.getxattr(part, RECORD)[1]

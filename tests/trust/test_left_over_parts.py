@@ -1,0 +1,126 @@
+"""`check --repair` removes the parts that a killed import, removal or re-striping left. It keeps every part that a
+stub may name somewhere else."""
+
+import os
+import random
+import shutil
+
+import pytest
+
+from harness import BUILD, PRELOADED, run
+from stubs import change_record, flags_of, parts_of_file
+
+CONTENT = random.Random(5).randbytes(700_001)
+MAKING, REMOVED = 1, 4
+
+
+@pytest.fixture
+def made(graphlane, volume, tmp_path):
+    """A volume with the striped file a."""
+    made = volume(device_count=3, depth="64K")
+    (tmp_path / "a").write_bytes(CONTENT)
+    graphlane("import", tmp_path / "a", made.path)
+    return made
+
+
+def parts_left(made) -> int:
+    return sum(1 for device in made.devices for _ in device.glob("*/parts/*/*"))
+
+
+def killed_at(call: str, number: int, *words, **kwargs):
+    """Runs a program that is killed when it begins its system call of that number. False: it made fewer of them."""
+    if shutil.which("strace") is None:
+        pytest.skip("strace is missing: apt-get install strace")
+    done = run("strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}",
+               "-e", f"inject={call}:signal=KILL:when={number}", *words, check=False, **kwargs)
+    if "Operation not permitted" in done.stderr:
+        pytest.skip("not applicable: strace may not trace here")
+    return done.returncode in (-9, 137)
+
+
+def assert_repaired(graphlane, made, files: int) -> None:
+    assert graphlane("check", "--repair", made.path, check=False).returncode in (0, 1)
+    said = graphlane("check", made.path)
+    assert "no problems" in said.stdout and "orphan" not in said.stdout, said.stdout
+    assert not list((made.path / "lost+found").glob("*")), "an orphan was noted"
+    assert parts_left(made) == files * len(made.devices)
+
+
+@pytest.mark.parametrize("call, number", [
+    ("fsetxattr", 1), ("fsetxattr", 2), ("fsetxattr", 3), ("fsetxattr", 4), ("fsetxattr", 7), ("fsetxattr", 9),
+    ("ftruncate", 2), ("pwritev", 4), ("syncfs", 1), ("fsync", 1), ("fsync", 2), ("renameat", 1), ("renameat2", 1)])
+def test_a_killed_import(graphlane, made, tmp_path, call, number):
+    (tmp_path / "b").write_bytes(CONTENT)
+    was_killed = killed_at(call, number, graphlane.program, "import", tmp_path / "b", made.path)
+    arrived = (made.path / "b").exists()
+    assert arrived or was_killed
+    assert_repaired(graphlane, made, 1 + arrived)
+    if arrived:
+        assert flags_of(parts_of_file(made, made.path / "b")[0]) == 0
+    graphlane("export", made.path / "a", tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == CONTENT
+
+
+def test_a_killed_import_that_replaced_a_file(graphlane, made, tmp_path):
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new/a").write_bytes(CONTENT[::-1])
+    assert killed_at("syncfs", 2, graphlane.program, "import", "-f", tmp_path / "new/a", made.path)
+    assert_repaired(graphlane, made, 1)
+
+
+@pytest.mark.parametrize("call, number", [("unlinkat", 2), ("unlinkat", 3), ("unlinkat", 5), ("syncfs", 1)])
+def test_a_killed_removal(graphlane, made, call, number):
+    assert killed_at(call, number, graphlane.program, "rm", made.path / "a")
+    assert not (made.path / "a").exists() and parts_left(made) > 0
+    told = graphlane("check", made.path, check=False)
+    assert told.returncode == 4 and "killed" in told.stdout
+    assert_repaired(graphlane, made, 0)
+
+
+def test_a_preloaded_program_that_is_killed_while_it_removes(graphlane, made):
+    # The calls from inside the library are the kernel's unlinkat; rm's own is the first.
+    assert killed_at("unlinkat", 3, "env", f"LD_PRELOAD={BUILD}/lib/libgraphlane.so", "rm", made.path / "a",
+                     env={**os.environ, **PRELOADED})
+    assert not (made.path / "a").exists() and parts_left(made) > 0
+    assert_repaired(graphlane, made, 0)
+
+
+@pytest.mark.parametrize("call, number", [("fsync", 1), ("fdatasync", 1), ("pwrite64", 1), ("unlinkat", 1), ("unlinkat", 2)])
+def test_a_killed_restriping(graphlane, made, tmp_path, call, number):
+    killed_at(call, number, graphlane.program, "restripe", "--stripe-depth", "128K", made.path / "a")
+    assert_repaired(graphlane, made, 1)
+    graphlane("export", made.path / "a", tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == CONTENT
+
+
+def test_a_mark_of_another_boot_proves_nothing(graphlane, made, tmp_path):
+    """A power failure may have brought the name back; its folder may be away just now."""
+    for part in parts_of_file(made, made.path / "a"):
+        change_record(part, REMOVED, boot_tag=12345)
+    os.rename(made.path / "a", made.path.parent / "away")
+    graphlane("check", "--repair", made.path, check=False)
+    assert parts_left(made) == 3
+    os.rename(made.path.parent / "away", made.path / "a")
+    graphlane("check", "--repair", made.path, check=False)
+    assert all(flags_of(part) & REMOVED == 0 for part in parts_of_file(made, made.path / "a"))
+    graphlane("export", made.path / "a", tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("flag", [MAKING, REMOVED])
+def test_a_stub_that_is_there_keeps_its_parts(graphlane, made, tmp_path, flag):
+    for part in parts_of_file(made, made.path / "a"):
+        change_record(part, flag)
+    graphlane("check", "--repair", made.path, check=False)
+    graphlane("export", made.path / "a", tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == CONTENT
+
+
+def test_parts_of_which_one_is_whole_are_an_orphan(graphlane, made):
+    first, *_ = parts_of_file(made, made.path / "a")
+    change_record(first, MAKING)
+    os.rename(made.path / "a", made.path.parent / "away")
+    graphlane("check", "--repair", made.path, check=False)
+    assert parts_left(made) == 3
+    os.rename(made.path.parent / "away", made.path / "a")
+    assert graphlane("check", "--repair", made.path, check=False).returncode in (0, 1)
