@@ -95,15 +95,6 @@ void add_part(const Volume& volume, uint32_t device_index, int part_fd, Orphan* 
   orphan->layout = layout;
 }
 
-bool is_lost_and_found(int volume_root_fd, int stub_fd, const Uuid& file_id) {
-  const Fd directory(::openat(volume_root_fd, kLostAndFound, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat root, above, entry, stub;
-  return directory && ::fstat(volume_root_fd, &root) == 0 && ::fstat(directory.get(), &above) == 0 &&
-         (above.st_mode & 0077) == 0 && (above.st_uid == root.st_uid || above.st_uid == 0) &&
-         ::fstatat(directory.get(), UuidText(file_id).c_str(), &entry, AT_SYMLINK_NOFOLLOW) == 0 &&
-         ::fstat(stub_fd, &stub) == 0 && entry.st_ino == stub.st_ino && entry.st_dev == stub.st_dev;
-}
-
 // The filesystem may have a lost+found of its own, if the volume has all of it. Then entries with
 // names like ours are ours.
 Outcome<Fd> LostAndFound::open_directory(bool make) const {

@@ -21,10 +21,9 @@
 #include <vector>
 
 #include "iomgr/volume.h"
+#include "iomgr/volume/lost_and_found.h"
 
 namespace graphlane {
-
-inline constexpr char kLostAndFound[] = "lost+found";
 
 struct Orphan {
   Uuid file_id;
@@ -54,9 +53,6 @@ std::string describe_age(const Orphan& orphan, int64_t now_seconds);
 
 // Takes a part into account. `part_fd` is the part, or O_PATH.
 void add_part(const Volume& volume, uint32_t device_index, int part_fd, Orphan* orphan);
-
-// Whether the open stub is the entry of this file in VOL/lost+found, which none but the volume's owner can write.
-bool is_lost_and_found(int volume_root_fd, int stub_fd, const Uuid& file_id);
 
 // VOL/lost+found. The caller holds the volume's lock, exclusively.
 class LostAndFound {

@@ -10,6 +10,7 @@
 
 #include "iomgr/base/regular_file.h"
 #include "iomgr/never_synced.h"
+#include "iomgr/volume/lost_and_found.h"
 #include "iomgr/volume/promises.h"
 #include "iomgr/volume/part_record_io.h"
 #include "shim/ask_server.h"
@@ -60,11 +61,12 @@ Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* part
   const bool verifies = by_volume ? located_devices.verifies_reads : settings().verify == Verify::kRead;
   reads_are_verified.store(verifies, std::memory_order_relaxed);
   PartError error;
+  bool is_lost = false;
   // Looks again after a mismatch, because a chown changes the owners one after the other.
   for (int i = 0; i < 2; ++i) {
     const Result<StubSeen> seen = identify_stub(fd);
     if (!seen) return {stub_path.c_str(), error_text(seen.error().code), EIO};
-    const PartsOwner owner{.stub = *seen, .volume_format = located_devices.format};
+    const PartsOwner owner{.stub = *seen, .volume_format = located_devices.format, .is_lost_and_found = is_lost};
     const Result<void, PartError> opened = parts->open(roots.roots(), layout, flags, &owner);
     if (opened) return check_open_parts(layout, roots, parts, bytes_max);
     error = opened.error();
@@ -76,6 +78,8 @@ Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* part
       }
       continue;
     }
+    is_lost = (flags & O_ACCMODE) == O_RDONLY &&
+              is_lost_and_found(open_volume(located_devices).get(), fd, layout.file_id);
     constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 2'000'000};
     if (i == 0) ::syscall(SYS_nanosleep, &kPause, nullptr);
   }

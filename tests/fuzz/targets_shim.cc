@@ -50,7 +50,7 @@ void run_shim_json(Bytes input) {
     require(*wrong != '\0');
     return;
   }
-  require(devices.count >= kDeviceCountMin && devices.count <= kDeviceCountMax && devices.stripe_depth_bytes > 0);
+  require(devices.count >= kDeviceCountMin && devices.count <= kDeviceCountMax);
   for (uint32_t d = 0; d < devices.count; ++d) require(devices.roots[d].view().starts_with("/"));
   (void)wants_new("s-name");
   const Fd device(::open(place.directory.path("device").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));

@@ -30,7 +30,7 @@ def made(graphlane, volume, tmp_path):
 
 
 def parts_left(made) -> int:
-    return sum(1 for device in made.devices for _ in device.glob("*/parts/*/*"))
+    return sum(path.suffix != ".sum" for device in made.devices for path in device.glob("*/parts/*/*"))
 
 
 def content(graphlane, made, name: str, tmp_path) -> bytes:
@@ -186,6 +186,9 @@ def test_lost_and_found_belongs_to_the_volumes_owner_and_its_entries_to_the_part
     (entry,) = lost.iterdir()
     assert (lost.stat().st_uid, lost.stat().st_mode & 0o777) == (NOBODY, 0o700)
     assert (entry.stat().st_uid, entry.stat().st_mode & 0o777) == (1, 0o400)
+    env = {**os.environ, **PRELOADED, "LD_PRELOAD": str(BUILD / "lib/libgraphlane.so")}
+    subprocess.run(["cmp", str(entry), str(tmp_path / "in/b")], env=env, check=True, timeout=60)
+    assert subprocess.run(["sh", "-c", f"echo x >> {entry}"], env=env, capture_output=True, timeout=60).returncode != 0
 
 
 def test_a_device_without_inodes_makes_no_half_file(root, graphlane, fuse, tmp_path):
