@@ -152,9 +152,9 @@ int give_made(int directory, const char* path, Fd stub, int flags, mode_t mode) 
   return failed(error);
 }
 
-enum class Made { kNotOurs, kDone, kFailed, kRefused };
+enum class Made { kNotOurs, kThere, kDone, kFailed, kRefused };
 
-// Makes the file if it is to be one of ours. kFailed: errno. kRefused: a check looks at the volume.
+// Makes the file if it is to be one of ours. kThere: another process has made it meanwhile. kFailed: errno. kRefused: a check looks at the volume.
 // *mode: as the umask has it.
 Made create(int directory, const char* path, mode_t* mode, Fd* stub) {
   const char* name = last_name(path);
@@ -163,10 +163,8 @@ Made create(int directory, const char* path, mode_t* mode, Fd* stub) {
   if (!lock) return Made::kNotOurs;
   const Fd parent = open_parent(directory, path);
   struct stat st;
-  if (!parent || lies_on_fuse(parent.get()) ||
-      ::syscall(SYS_newfstatat, parent.get(), name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-    return Made::kNotOurs;
-  }
+  if (!parent || lies_on_fuse(parent.get())) return Made::kNotOurs;
+  if (::syscall(SYS_newfstatat, parent.get(), name, &st, AT_SYMLINK_NOFOLLOW) == 0) return Made::kThere;
   find_path(parent.get(), &place_text);
   place_text << "/" << name;
   if (read_volume_file(place_text.view(), &volume) != nullptr || !wants_new(name) ||
@@ -267,6 +265,10 @@ bool open_stub(int directory, const char* path, int flags, mode_t mode, int* fd)
     Fd stub;
     switch (create(directory, path, &mode, &stub)) {
       case Made::kNotOurs: return false;
+      case Made::kThere:
+        // libc would open its stub.
+        if (is_stub_at(directory, path, (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0, &layout)) continue;
+        return false;
       case Made::kDone: *fd = give_made(directory, path, std::move(stub), flags, mode); return true;
       case Made::kFailed: break;
       case Made::kRefused: wait_for_check(); continue;

@@ -235,6 +235,7 @@ const char* read_volume_file(std::string_view file, VolumeDevices* devices) {
   for (int i = 0; i < count; ++i) {
     PathText& root = devices->roots[i];
     document.element(directories, i, &root);
+    if (!root.view().starts_with('/')) return "a device's path in volume.json does not begin with /";
     root << "/graphlane-" << UuidText(*uuid).view();
     if (!root.ok()) return "a device's path in volume.json is too long";
   }

@@ -31,7 +31,8 @@ INTRODUCTION = """\
 
 What test suites of strangers found on a mount. `make conformance` writes the first ones ([how](../tests/conformance/README.md)),
 [`tests/external/run`](../tests/external/README.md) those that you have built yourself. A test that fails on the host's
-filesystem as well counts as not applicable.
+filesystem as well counts as not applicable. What the project's own tests show of each promise:
+[`tests/trust/PROMISES.md`](../tests/trust/PROMISES.md).
 
 """
 TABLE_HEAD = "| suite | version | passed | failed | not applicable | on |\n|---|---|---|---|---|---|\n"
