@@ -129,7 +129,8 @@ class SizeChange {
   void cut_unwritten() {
     const OpenSize open = look_at_open(layout_, parts_of(file_));
     if (is_open() && open.is_cut) {
-      error_ = set_part_sizes(open.bytes);
+      error_ = cut_sums(file_, open.bytes);
+      if (error_ == 0) error_ = set_part_sizes(open.bytes);
       if (error_ != 0) return;
       promise_closed(parts_of(file_), open.bytes);
     }
