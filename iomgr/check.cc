@@ -375,9 +375,7 @@ class Check {
 
   void check_stray(uint32_t d, const TreeEntry& entry) {
     if (is_directory_of_parts(entry)) return;
-    std::string_view name = std::string_view(entry.path).substr(entry.path.rfind('/') + 1);
-    const bool is_beside_part = name.ends_with(".sum");  // of a filesystem without attributes
-    if (is_beside_part) name.remove_suffix(4);
+    const std::string_view name = std::string_view(entry.path).substr(entry.path.rfind('/') + 1);
     const auto id = Uuid::parse(name);
     const bool is_part = id && S_ISREG(entry.info.st_mode) &&
                          ("parts/" + entry.path).starts_with(PartName(*id).c_str());
@@ -386,7 +384,7 @@ class Check {
       return;
     }
     // Its stub was moved while we looked.
-    if (is_beside_part || found_.contains(id->bytes) || claimed_.contains(id->bytes) || stub_counts_.of(*id) > 0) return;
+    if (found_.contains(id->bytes) || claimed_.contains(id->bytes) || stub_counts_.of(*id) > 0) return;
     Orphan& orphan = orphans_[id->bytes];
     if (orphan.part_count == 0) orphan = {.file_id = *id, .shown = entry.place().shown};
     const Fd part(::openat(entry.parent_fd, entry.name, O_PATH | O_NOFOLLOW | O_CLOEXEC));

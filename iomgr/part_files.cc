@@ -49,21 +49,31 @@ int give_access(int directory_fd, const char* name, const struct stat& owner, mo
   return ::syscall(SYS_fchmodat, AT_FDCWD, ProcPath(entry.get()).c_str(), mode) == 0 ? 0 : errno;
 }
 
+int make_names_directory(int root_fd, const char* directory) {
+  const auto make = [root_fd](const char* path) {
+    if (::syscall(SYS_mkdirat, root_fd, path, kPartsDirectoryMode) != 0) return errno;
+    // Whatever our umask. Root works in a user's volume; the user must be able to remove it.
+    struct stat above;
+    if (::syscall(SYS_newfstatat, root_fd, "parts", &above, 0) == 0) {
+      (void)give_access(root_fd, path, above, kPartsDirectoryMode);
+    }
+    return 0;
+  };
+  int error = make(directory);
+  if (error == ENOENT && std::strncmp(directory, kSums, sizeof kSums - 1) == 0) {
+    error = make(kSums);
+    if (error == 0 || error == EEXIST) error = make(directory);
+  }
+  return error == EEXIST ? 0 : error;
+}
+
 // Whoever removes a part removes an empty directory too, so it can go between our
 // two calls.
 Result<Fd> create_part(int root_fd, const Uuid& file_id) {
   const PartName name(file_id);
   const PartDirectory directory(name);
   for (;;) {
-    if (::syscall(SYS_mkdirat, root_fd, directory.c_str(), kPartsDirectoryMode) == 0) {
-      // Whatever our umask. Root works in a user's volume, who shall be able to remove it.
-      struct stat above;
-      if (::syscall(SYS_newfstatat, root_fd, "parts", &above, 0) == 0) {
-        (void)give_access(root_fd, directory.c_str(), above, kPartsDirectoryMode);
-      }
-    } else if (errno != EEXIST) {
-      return last_errno();
-    }
+    if (const int error = make_names_directory(root_fd, directory.c_str()); error != 0) return Errno{error};
     Fd part(open_below(root_fd, name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600));
     if (part) return part;
     if (errno != ENOENT) return last_errno();
@@ -85,8 +95,11 @@ int sync_part(int root_fd, const Uuid& file_id) {
   const PartOf which{.root_fd = root_fd, .volume = {}, .file_id = file_id};
   if (const int error = sync_part_record(part.get(), which); error != 0) return error;
   const PartDirectory own(name);
-  for (const char* directory : {own.c_str(), "parts"}) {
-    if (const int error = sync_names(root_fd, directory); error != 0) return error;
+  const PartSumName sum(file_id);
+  for (const char* directory : {own.c_str(), "parts", sum.directory(), kSums}) {
+    const bool may_be_missing = std::strncmp(directory, kSums, sizeof kSums - 1) == 0;  // a small part has no checksums
+    const int error = sync_names(root_fd, directory);
+    if (error != 0 && !(error == ENOENT && may_be_missing)) return error;
   }
   return 0;
 }
@@ -103,16 +116,25 @@ void mark_removed(const PartOf& part) {
   (void)write_part_record(fd.get(), part, record);
 }
 
+namespace {
+
+// Removes a name below a directory, if it is there, and the directory if it is empty then.
+int remove_name(int root_fd, const char* directory, const char* name) {
+  const Fd fd(open_below(root_fd, directory, O_PATH | O_DIRECTORY));
+  if (!fd) return errno == ENOENT ? 0 : errno;
+  if (::syscall(SYS_unlinkat, fd.get(), name, 0) != 0 && errno != ENOENT) return errno;
+  (void)::syscall(SYS_unlinkat, root_fd, directory, AT_REMOVEDIR);
+  return 0;
+}
+
+}  // namespace
+
 int remove_part(int root_fd, const Uuid& file_id) {
   const UuidText name(file_id);
   const PartDirectory own{PartName(file_id)};
-  const Fd directory(open_below(root_fd, own.c_str(), O_PATH | O_DIRECTORY));
-  if (!directory) return errno == ENOENT ? 0 : errno;
-  if (::syscall(SYS_unlinkat, directory.get(), name.c_str(), 0) != 0 && errno != ENOENT) return errno;
   const PartSumName sum(file_id);
-  if (::syscall(SYS_unlinkat, directory.get(), sum.last(), 0) != 0 && errno != ENOENT) return errno;
-  (void)::syscall(SYS_unlinkat, root_fd, own.c_str(), AT_REMOVEDIR);
-  return 0;
+  const int error = remove_name(root_fd, own.c_str(), name.c_str());
+  return error != 0 ? error : remove_name(root_fd, sum.directory(), sum.last());
 }
 
 Fd find_part(int root_fd, const Uuid& file_id) {

@@ -52,6 +52,12 @@ Fd find_part(int root_fd, const Uuid& file_id);
 // The names in a directory below a device's root, or a part and its name, become durable; a part that
 // we may neither read nor write is left as it is. 0 or an errno.
 int sync_names(int root_fd, const char* path);
+
+// Makes a directory of names, "parts/3f" or "sums/3f", if it is not there, with the owner of "parts". 0 or an errno.
+int make_names_directory(int root_fd, const char* directory);
+
+// The folder of the parts' checksums; volumes that were made before there were any have none.
+inline constexpr char kSums[] = "sums";
 int sync_part(int root_fd, const Uuid& file_id);
 
 // Marks a part whose stub has lost its last name in this boot. Until the machine stops, nothing can bring that stub

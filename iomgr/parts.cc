@@ -187,6 +187,7 @@ int UnsyncedParts::sync_device(uint32_t device_index, const File** failed) const
   // For all, as far as the filesystem does it. Then nothing is left for the others to do.
   if (files_.size() > 1) (void)::syncfs(root_fd);
   std::set<std::string> directories;
+  std::set<std::string> sum_directories = {kSums};
   for (const File& file : files_) {
     *failed = &file;
     const PartOf part{.root_fd = root_fd, .volume = volume_.uuid(), .file_id = file.id};
@@ -195,10 +196,15 @@ int UnsyncedParts::sync_device(uint32_t device_index, const File** failed) const
     if (const int error = sync_part_record(fd, part)) return error;
     if (const int error = sync_part_sums(fd, part)) return error;
     directories.emplace(PartDirectory(PartName{file.id}).c_str());
+    sum_directories.emplace(PartSumName{file.id}.directory());
   }
   directories.emplace("parts");
   for (const std::string& directory : directories) {
     if (const int error = sync_names(root_fd, directory.c_str())) return error;
+  }
+  for (const std::string& directory : sum_directories) {
+    const int error = sync_names(root_fd, directory.c_str());
+    if (error != 0 && error != ENOENT) return error;  // small parts have no checksums
   }
   return 0;
 }

@@ -170,7 +170,9 @@ Outcome<void> make_device(const std::string& directory, const DeviceRecord& reco
   const std::string root = device_root(directory, record.volume);
   if (Outcome<void> made = scaffold->make_open_directory(root, 0755); !made) return made;
   // Other users need not know the file names.
-  if (Outcome<void> made = scaffold->make_open_directory(root + "/parts", 0711); !made) return made;
+  for (const char* const folder : {"/parts", "/sums"}) {
+    if (Outcome<void> made = scaffold->make_open_directory(root + folder, 0711); !made) return made;
+  }
   if (Outcome<void> made = scaffold->make_file(root + "/" + kDeviceJson, to_json(record)); !made) {
     return made;
   }

@@ -1,4 +1,4 @@
-// The checksums of a part: what `parts/xx/<file id>.sum` holds.
+// The checksums of a part: what `sums/xx/<file id>.sum` holds.
 //
 //   0       the part's record, on filesystems without attributes (volume/part_record_io.h)
 //   4096    header, slot 0   ┐ two slots in turn: a torn write leaves the other one

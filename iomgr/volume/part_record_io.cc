@@ -5,6 +5,7 @@
 #include <linux/stat.h>
 
 #include <atomic>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 
@@ -98,7 +99,14 @@ int share_sum_access(int sum_fd, const struct stat& part) {
 Fd open_sum_to_write(const PartOf& part, int part_fd, int flags = O_WRONLY) {
   Fd file = open_sum(part, part_fd, flags);
   if (file || errno != ENOENT) return file;
-  file = Fd(open_below(part.root_fd, PartSumName(part.file_id).c_str(), flags | O_CREAT | O_EXCL, 0600));
+  const PartSumName name(part.file_id);
+  do {
+    if (const int error = make_names_directory(part.root_fd, name.directory()); error != 0) {
+      errno = error;
+      return {};
+    }
+    file = Fd(open_below(part.root_fd, name.c_str(), flags | O_CREAT | O_EXCL, 0600));
+  } while (!file && errno == ENOENT);  // the directory was empty, and removed
   struct stat owner;
   if (file && (sys::fstat(part_fd, &owner) != 0 || share_sum_access(file.get(), owner) != 0)) return {};
   return file;
@@ -122,11 +130,16 @@ Result<RecordVerdict> read_sum_head(int part_fd, const PartOf& part, PartRecord*
 }  // namespace
 
 PartSumName::PartSumName(const Uuid& file_id) {
-  const PartName part(file_id);
-  const size_t length = std::strlen(part.c_str());
-  static_assert(sizeof text >= sizeof part.text + sizeof ".sum" - 1);
-  std::memcpy(text, part.c_str(), length);
-  std::memcpy(text + length, ".sum", sizeof ".sum");
+  const UuidText id(file_id);
+  const size_t length = std::strlen(id.c_str());
+  assert(length == 32);
+  std::memcpy(folder, "sums/", 5);
+  std::memcpy(folder + 5, id.c_str(), 2);
+  folder[7] = '\0';
+  std::memcpy(text, folder, 7);
+  text[7] = '/';
+  std::memcpy(text + 8, id.c_str(), length);
+  std::memcpy(text + 8 + length, ".sum", sizeof ".sum");
 }
 
 Result<StubSeen> identify_stub(int fd) {

@@ -32,12 +32,14 @@ struct PartOf {
   Uuid file_id;
 };
 
-// "parts/3f/3f0c….sum": beside the part.
+// "sums/3f/3f0c….sum": in a folder of its own, so that every file below "parts" is a part.
 struct PartSumName {
   explicit PartSumName(const Uuid& file_id);
   const char* c_str() const { return text; }
-  const char* last() const { return text + sizeof "parts/3f"; }  // below the part's directory
-  char text[52];
+  const char* directory() const { return folder; }              // "sums/3f"
+  const char* last() const { return text + sizeof "sums/3f"; }  // below the directory
+  char text[sizeof "sums/3f/" + 32 + sizeof ".sum" - 1];
+  char folder[sizeof "sums/3f"];
 };
 
 inline PartOf part_of(int root_fd, const Layout& layout) {

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -114,7 +115,7 @@ def test_a_restriping_refuses_damaged_data(graphlane, damaged):
 
 def test_lost_checksums_are_an_error_too(graphlane, mounted, damaged):  # noqa: F811
     made, _, bad = damaged
-    for sums in made.devices[2].glob("*/parts/*/*.sum"):
+    for sums in made.devices[2].glob("*/sums/*/*.sum"):
         sums.unlink()
     with mounted(made, "-o", "verify=read") as at:
         unit = bad // DEPTH * DEPTH
@@ -191,6 +192,10 @@ def crc32c(data: bytes) -> int:
     return crc ^ 0xFFFFFFFF
 
 
+def sums_of(part: Path) -> Path:
+    return part.parents[2] / "sums" / part.parent.name / f"{part.name}.sum"
+
+
 def take_checksums_away(made) -> None:
     """As a Graphlane before checksums made the files."""
     volume = bytes.fromhex(json.loads((made.path / ".graphlane/volume.json").read_text())["uuid"])
@@ -199,7 +204,7 @@ def take_checksums_away(made) -> None:
         record[1] = 0
         record[56:] = crc32c(bytes(record[:56]) + volume + bytes.fromhex(part.name)).to_bytes(4, "little")
         os.setxattr(part, "user.graphlane", bytes(record))
-        part.with_name(part.name + ".sum").unlink()
+        sums_of(part).unlink()
 
 
 def test_files_without_checksums_get_them(graphlane, tmp_path):

@@ -166,7 +166,7 @@ def test_mode_and_owner_follow_whenever_they_change(graphlane, striped, mounted,
             changer.join()
         stub = (made.path / "data").stat()
         for device in made.devices:
-            parts = list(device.glob("*/parts/*/*"))  # one, and its checksums
+            parts = [*device.glob("*/parts/*/*"), *device.glob("*/sums/*/*")]  # one, and its checksums
             assert len(parts) == 2
             infos = [path.stat() for path in parts]
             assert {(info.st_mode, info.st_uid, info.st_gid) for info in infos} == {

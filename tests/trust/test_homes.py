@@ -259,7 +259,7 @@ def test_a_filesystem_without_attributes_keeps_the_records_beside_the_parts(grap
         (tmp_path / "source").mkdir()
         (tmp_path / "source/a").write_bytes(CONTENT)
         graphlane("import", tmp_path / "source/a", made.path)
-        first_bytes = [[path.read_bytes()[:1] for path in device.glob("*/parts/*/*.sum")] for device in devices]
+        first_bytes = [[path.read_bytes()[:1] for path in device.glob("*/sums/*/*.sum")] for device in devices]
         assert first_bytes == [[b"\0"], [b"\1"]], "the record's version, where there are no attributes"
         same(graphlane, made, tmp_path, "a")
         assert preloaded(graphlane, "cp", tmp_path / "source/a", made.path / "new").returncode == 0
