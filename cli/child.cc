@@ -67,7 +67,7 @@ std::string Finished::complaint() const {
   return fmt::format("exit status {}", WEXITSTATUS(status));
 }
 
-// The output goes into files in memory, which unlike pipes nobody has to empty.
+// The output goes into files in memory, because a full pipe would block the program.
 Outcome<Finished> run_child(std::vector<std::string> words) {
   const Fd out(::memfd_create("out", MFD_CLOEXEC)), err(::memfd_create("err", MFD_CLOEXEC));
   if (!out || !err) return os_error(errno, words[0], "cannot run");

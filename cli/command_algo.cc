@@ -70,6 +70,29 @@ std::vector<AlgorithmInfo> all_algorithms() {
   return all;
 }
 
+std::string names_of(std::span<const AlgorithmInfo> algorithms) {
+  std::string names;
+  for (const AlgorithmInfo& info : algorithms) names += (names.empty() ? "" : ", ") + std::string(info.name);
+  return names;
+}
+
+struct EngineOption {
+  std::string option;
+  std::string engine;
+};
+
+// An option that was given and that the chosen engine would ignore; empty: there is none.
+EngineOption option_of_another_engine(const AlgoCommand& options, const AlgorithmEngine& chosen) {
+  const bool is_kv = &chosen == &maiter::kEngine, is_semiext = &chosen == &semiext::kEngine;
+  if (!options.kv_given.empty() && !is_kv) return {options.kv_given.front(), "kv"};
+  if (!options.model.empty() && (is_kv || is_semiext)) return {"--model", "hybrid"};
+  if (options.explains && is_semiext) return {"--explain", "hybrid or kv"};
+  if (is_semiext) return {};
+  if (options.merge != "lists") return {"--merge", "semiext"};
+  if (options.order != "id") return {"--order", "semiext"};
+  return options.page_bytes ? EngineOption{"--page-size", "semiext"} : EngineOption{};
+}
+
 // The engine that was asked for, or the one of the graph's format.
 Outcome<const AlgorithmEngine*> choose_engine(const AlgoCommand& options) {
   const AlgorithmEngine* chosen = engine_named(options.engine);
@@ -84,10 +107,11 @@ Outcome<const AlgorithmEngine*> choose_engine(const AlgoCommand& options) {
     }
   }
   if (!has_algorithm(*chosen, options.algorithm)) {
-    return make_error(EINVAL, "{}: the engine {} does not have this algorithm", options.algorithm, chosen->name);
+    return make_error(EINVAL, "{}: the engine {} does not have this algorithm; it has {}", options.algorithm,
+                      chosen->name, names_of(chosen->algorithms));
   }
-  if (!options.kv_given.empty() && chosen != &maiter::kEngine) {
-    return make_error(EINVAL, "{} is for the engine kv, and this is {}", options.kv_given.front(), chosen->name);
+  if (const auto [option, engine] = option_of_another_engine(options, *chosen); !option.empty()) {
+    return make_error(EINVAL, "{} is for the engine {}, and this is {}", option, engine, chosen->name);
   }
   return chosen;
 }

@@ -517,7 +517,7 @@ void add_convert(Parser& parser) {
              &options->python_to, {kGraphArFormat});
   command->add_option("-p,--partitions", options->partitions, "the grid, or dual, has P x P blocks; or so many shards")
       ->in_range(uint32_t{1}, kPartitionsMax)
-      ->type_name("P");
+      ->help_text("P");
   command->add_flag("-w,--weighted", list.weighted, "edges have weights");
   command
       ->add_option(

@@ -36,7 +36,7 @@ std::string stand_in() {
   return {};
 }
 
-// What reads the graph where no command is given: PageRank over a grid, else each file from its begin to its end by 24 MiB.
+// The command where none is given: PageRank over a grid, else each file from its begin to its end by 24 MiB.
 std::vector<std::string> default_command(const std::string& graph) {
   const std::string engine = stand_in();
   struct stat info = {};

@@ -7,7 +7,7 @@
 
 namespace graphlane::cli {
 
-// What the shell reads, for the program that `words` describes. Commands, options and the words that an option
+// The script for the program that `words` describes. Commands, options and the words that an option
 // takes are completed; everything else is completed as a file name.
 std::string bash_completion(const CommandWords& words);
 std::string zsh_completion(const CommandWords& words);

@@ -12,7 +12,7 @@ namespace graphlane::cli {
 
 class MemoryGroup {
  public:
-  // Of version 1 or 2, whichever is mounted. EPERM and the like: this user may not make one.
+  // Uses version 1 or 2 of control groups, whichever is mounted. EPERM and the like: this user may not make one.
   static Outcome<std::unique_ptr<MemoryGroup>> make(uint64_t limit_bytes);
   ~MemoryGroup();  // programs in it have ended
 

@@ -103,7 +103,7 @@ class Command {
   std::deque<Command> commands_;
 };
 
-// What a shell completes: a command, its options and the commands below it.
+// A command as a shell completes it: its options and the commands below it.
 struct CommandWords {
   struct Option {
     std::vector<std::string> names = {};  // "-d", "--device"; none: an operand

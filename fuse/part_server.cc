@@ -133,7 +133,7 @@ FileServer::Answer PartServer::answer_reader(Inode& inode, uid_t user) const {
   const PartFiles& parts = answer.file->parts();
   for (const int part : parts.all_buffered()) answer.fds.push_back(part);
   for (uint32_t d = 0; d < parts.count() && parts.sums().verifies(); ++d) {
-    // Reads of a part whose checksums are lost fail: by us, then.
+    // Reads of a part whose checksums are lost fail, so this process must do them.
     if (parts.sums().is_lost(d)) return FileServer::refusal(EIO);
     answer.fds.push_back(parts.sums().has_blocks(d) ? parts.sums().fd(d) : parts.buffered(d));
   }

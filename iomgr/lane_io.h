@@ -53,7 +53,7 @@ struct LaneIo {
   bool alone = false;       // not to be merged
 };
 
-// What to do with an I/O after a completion. What was read and does not match its checksum has failed with EIO.
+// The next step of an I/O after a completion. A read that does not match its checksum has failed with EIO.
 enum class IoStep {
   kDone,      // all that was expected has moved
   kAgain,     // submit it again: the rest of a short transfer, or EINTR, EAGAIN

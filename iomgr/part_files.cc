@@ -95,13 +95,12 @@ int sync_part(int root_fd, const Uuid& file_id) {
   const PartOf which{.root_fd = root_fd, .volume = {}, .file_id = file_id};
   if (const int error = sync_part_record(part.get(), which); error != 0) return error;
   const PartDirectory own(name);
-  const PartSumName sum(file_id);
-  for (const char* directory : {own.c_str(), "parts", sum.directory(), kSums}) {
-    const bool may_be_missing = std::strncmp(directory, kSums, sizeof kSums - 1) == 0;  // a small part has no checksums
-    const int error = sync_names(root_fd, directory);
-    if (error != 0 && !(error == ENOENT && may_be_missing)) return error;
+  for (const char* directory : {own.c_str(), "parts"}) {
+    if (const int error = sync_names(root_fd, directory); error != 0) return error;
   }
-  return 0;
+  const int error = sync_names(root_fd, PartSumName(file_id).directory());
+  if (error == ENOENT) return 0;  // a small part has no checksums
+  return error != 0 ? error : sync_names(root_fd, kSums);
 }
 
 void mark_removed(const PartOf& part) {

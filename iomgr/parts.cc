@@ -187,7 +187,7 @@ int UnsyncedParts::sync_device(uint32_t device_index, const File** failed) const
   // For all, as far as the filesystem does it. Then nothing is left for the others to do.
   if (files_.size() > 1) (void)::syncfs(root_fd);
   std::set<std::string> directories;
-  std::set<std::string> sum_directories = {kSums};
+  std::set<std::string> sum_directories;
   for (const File& file : files_) {
     *failed = &file;
     const PartOf part{.root_fd = root_fd, .volume = volume_.uuid(), .file_id = file.id};
@@ -202,11 +202,14 @@ int UnsyncedParts::sync_device(uint32_t device_index, const File** failed) const
   for (const std::string& directory : directories) {
     if (const int error = sync_names(root_fd, directory.c_str())) return error;
   }
+  bool has_sums = false;
   for (const std::string& directory : sum_directories) {
     const int error = sync_names(root_fd, directory.c_str());
-    if (error != 0 && error != ENOENT) return error;  // small parts have no checksums
+    if (error == ENOENT) continue;  // small parts have no checksums
+    if (error != 0) return error;
+    has_sums = true;
   }
-  return 0;
+  return has_sums ? sync_names(root_fd, kSums) : 0;
 }
 
 Outcome<void> UnsyncedParts::sync() {

@@ -92,7 +92,7 @@ constexpr Counter* served_counter(Counter* generation) {
   return generation + kGenerationCount;
 }
 
-// What programs of one user have moved, of one device of the volume.
+// The bytes that programs of one user have moved, for one device of the volume.
 struct DeviceCounts {
   std::atomic<uint64_t> io_count{0};
   std::atomic<uint64_t> bytes_read{0};

@@ -167,7 +167,7 @@ int hook_fclose(FILE* stream) {
   return real::fclose(stream);
 }
 
-// What libstdc++ calls for std::cin and std::cout.
+// The functions that libstdc++ calls for std::cin and std::cout.
 #define STANDARD_HOOK(result, name, parameters, ...) \
   result hook_##name parameters { return real::name(__VA_ARGS__); }
 STANDARD_HOOK(size_t, fread, (void* buffer, size_t size, size_t count, FILE* stream), buffer, size, count,

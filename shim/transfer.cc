@@ -225,7 +225,7 @@ bool move_by_queue(const OpenFile& file, const PartRequest& request, int* error)
 
 PartRequest limited(PartRequest request) {
   if (!settings().merging) request.io_size_max = request.map.geometry().stripe_depth_bytes;
-  // What has come is verified while the rest is on its way.
+  // Verifies the parts that have arrived while the others are in flight.
   if (request.op == IoOp::kRead && request.parts.sums().verifies()) {
     request.io_size_max = std::min(request.io_size_max, kVerifiedIoMax);
   }

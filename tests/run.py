@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BINARY_SECONDS_MAX = 300
 PYTEST_SECONDS_MAX = 1800
 TAIL_LINES = 40
+SLOWEST_COUNT = 20  # files of pytest that are named at the end
 WORKERS_MAX = 4  # of pytest: a test may have a gigabyte to itself
 
 # The text rather than gtest's JSON: only the text has the reason of a skip, and
@@ -137,6 +139,13 @@ def run_gtest(binary: Path, pattern: str | None) -> tuple[Tally, str]:
                    f"{time.monotonic() - start:.1f} s\n{failures}").rstrip() + "\n"
 
 
+def tell_slowest(seconds: Counter) -> None:
+    """Where the time goes, as a run has a limit."""
+    slowest = [f"{name} {took:.0f} s" for name, took in seconds.most_common(SLOWEST_COUNT)]
+    if len(seconds) > SLOWEST_COUNT:
+        print(f"slowest files, of {sum(seconds.values()):.0f} s: {', '.join(slowest)}", flush=True)
+
+
 def run_pytest(pattern: str | None, paths: list[str], without: list[str]) -> Tally:
     tally = Tally()
     with tempfile.TemporaryDirectory() as scratch:
@@ -148,8 +157,10 @@ def run_pytest(pattern: str | None, paths: list[str], without: list[str]) -> Tal
             command += ["-k", pattern]
         command += [f"--ignore={path}" for path in without]
         status, _ = run_group([*command, *(paths or ["tests"])], PYTEST_SECONDS_MAX)
+        seconds = Counter()  # of each file
         if report.exists():
             for case in ElementTree.parse(report).iter("testcase"):
+                seconds[case.get("classname")] += float(case.get("time"))
                 name = f"{case.get('classname')}: {case.get('name')}"
                 if case.find("failure") is not None or case.find("error") is not None:
                     tally.failed.append(name)
@@ -157,6 +168,7 @@ def run_pytest(pattern: str | None, paths: list[str], without: list[str]) -> Tal
                     tally.skipped[name] = skip.get("message") or ""
                 else:
                     tally.passed += 1
+        tell_slowest(seconds)
     nothing_collected = status == 5
     if status != 0 and not nothing_collected and not tally.failed:
         tally.failed.append(f"pytest {ending(status)}")

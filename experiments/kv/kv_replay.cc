@@ -132,7 +132,7 @@ Outcome<void> caches(const std::string& path, const std::string& trace_path, dou
   run("fifo_threshold", {.policy = PolicyKind::kFifo, .threshold = threshold}, kPriority);
   run("sieve", {.policy = PolicyKind::kSieve}, kPriority);
   run("s3fifo", {.policy = PolicyKind::kS3Fifo}, kPriority);
-  // The same cost as in ValueCache.
+  // Costs as much as in ValueCache.
   const auto cost = [&](uint32_t v) -> uint64_t { return kv::cache_cost((*sizes)[v]); };
   const uint64_t hits = belady_hits(*trace, static_cast<uint32_t>(sizes->size()), budget, cost);
   fmt::print(", \"belady\": {:.4f}}}\n", static_cast<double>(hits) / static_cast<double>(trace->size()));

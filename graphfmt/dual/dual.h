@@ -87,7 +87,7 @@ class Dual {
   }
   std::string file_name(DualSide side, DualPart part) const { return dual_file_name(own_side(side), part); }
   uint64_t file_bytes(DualSide side, DualPart part) const;
-  // Of all blocks of a side.
+  // Sums over all blocks of a side.
   uint64_t index_bytes(DualSide side) const { return this->side(side).index_bytes; }
   uint64_t lists_bytes(DualSide side) const { return this->side(side).lists_bytes; }
 

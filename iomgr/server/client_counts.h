@@ -20,7 +20,7 @@
 
 namespace graphlane {
 
-// Of one device, for all users.
+// Counters of one device, for all users.
 struct ClientSum {
   uint64_t io_count = 0;
   uint64_t bytes_read = 0;
@@ -34,7 +34,7 @@ class ClientCounts {
   ClientCounts(const ClientCounts&) = delete;
   ClientCounts& operator=(const ClientCounts&) = delete;
 
-  // The page of this user, a memfd that nobody can resize: kDeviceCountMax times DeviceCounts. It
+  // The page of this user, a memfd of sealed size: kDeviceCountMax times DeviceCounts. It
   // stays this object's. -1: there are too many users, or no memory is left; nothing is counted then.
   int page_of(uid_t user);
   bool has_page(uid_t user) const;
@@ -42,7 +42,7 @@ class ClientCounts {
   // Ignored if the user has a page.
   void take_page(uid_t user, Fd page);
 
-  // Of each device, over all users.
+  // Sums over all users, by device.
   std::vector<ClientSum> sums(uint32_t device_count) const;
 
  private:

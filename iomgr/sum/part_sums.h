@@ -2,8 +2,8 @@
 // without a mount.
 //
 // Reads are verified where reads_are_verified says so when the file is opened. A read whose bytes do not match fails
-// with EIO, and so does each read of a part whose checksums are lost. What was never summed, or is being changed, is
-// served, and counted.
+// with EIO, and so does each read of a part whose checksums are lost. Blocks that were never summed, or
+// are being changed, are served, and counted.
 //
 // A process without a mount marks regions beside others that do: each sets bytes of its own in the `.sum`, without a
 // lock. So a region that another process is still marking is marked once more.

@@ -16,7 +16,7 @@ namespace graphlane {
 namespace {
 
 constexpr uint64_t kScrubChunk = 4u << 20;
-// Of failed blocks that do not lie one behind the other.
+// Counts failed blocks that are not adjacent.
 constexpr size_t kProblemsMax = 16;
 
 class Scrub final : public FailedBlocks {
@@ -89,7 +89,7 @@ class Scrub final : public FailedBlocks {
     problem("the checksums of part {} end at {} of {} bytes", path(), header.covered_bytes, bytes);
   }
 
-  // Of what lies before the sums, every byte has one right value, or one of two.
+  // Every byte before the sums has one valid value, or one of two.
   void check_unused(const SumFile& sums) {
     std::vector<uint8_t> bytes(kSumsAt);
     const Result<size_t> got = pread_full(sums.fd(), bytes.data(), bytes.size(), 0);
@@ -130,7 +130,7 @@ class Scrub final : public FailedBlocks {
       }
       if (sums_ && !verify(part_fd, offset, {.iov_base = buffer.data(), .iov_len = *got})) return;
       progress->add(*got);
-      // What was read once does not push others out of the page cache.
+      // Drops pages that a scrub has read, so that it does not evict others.
       (void)::posix_fadvise(part_fd, static_cast<off_t>(offset), static_cast<off_t>(*got), POSIX_FADV_DONTNEED);
       if (*got < buffer.size()) return;
       offset += *got;

@@ -1,7 +1,7 @@
 // SumBuilder: the checksums of new parts, made while these are written (an import, a re-striping).
 //
 // add() computes the sums of what was written from the memory that it was written from, so a byte that a device
-// changes on its way is found. What is not written is a hole, whose sum is 0.
+// changes on its way is found. Blocks that are not written are holes, whose sum is 0.
 //
 // Threads: add() is safe from any, for ranges that share no block.
 #pragma once

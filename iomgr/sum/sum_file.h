@@ -1,6 +1,6 @@
 // SumFile: the file beside a part that holds its checksums (sum_format.h), open.
 //
-// It has the part's owner and mode. Whoever may write the part may write its checksums, and could make any
+// It has the part's owner and mode. A process that may write the part may write its checksums, and could make any
 // data seem right. So they tell of damage, and protect against no user.
 //
 // Each read and write is one call of the kernel at a place that follows from the part. So a file of any length
@@ -23,7 +23,7 @@ namespace graphlane {
 class SumFile {
  public:
   SumFile() = default;
-  // One that is open already.
+  // Takes a file that is open already.
   SumFile(Fd file, const PartOf& part, uint32_t ordinal) : file_(std::move(file)), part_(part), ordinal_(ordinal) {}
 
   // `flags`: O_RDONLY or O_RDWR. ENOENT: there is none; EINVAL: it is not the part owner's; kNotRegular, ELOOP.
@@ -63,7 +63,7 @@ class SumFile {
   uint32_t ordinal_ = 0;
 };
 
-// What the failure of SumFile::open() says of the part's checksums. kGood: it may pass (EACCES, EMFILE, …).
+// Translates a failure of SumFile::open(). kGood: it may pass (EACCES, EMFILE, …).
 SumVerdict verdict_of_error(int error);
 
 // Whether sums of this generation are good for a part whose record has that one. A close writes the

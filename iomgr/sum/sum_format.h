@@ -70,7 +70,7 @@ struct SumHeader {
 enum class SumVerdict : uint8_t {
   kGood,
   kMissing,     // there is no such file
-  kOtherFile,   // something else lies there, or it belongs to somebody else
+  kOtherFile,   // no regular file, or it has another owner
   kDamaged,     // neither header is whole
   kForeign,     // the sums of another part
   kStale,       // of an older close than the part: an older copy

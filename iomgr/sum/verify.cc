@@ -16,7 +16,7 @@ constexpr int kLooksMax = 8;  // at a block whose header changes all the time
 
 enum class BlockState : uint8_t { kGood, kUnverified, kFailed };
 
-// What the `.sum` says of a block at one time.
+// The state of a block in the `.sum` at one time.
 struct BlockSum {
   uint64_t sequence = 0;
   uint64_t covered_bytes = 0;  // of the block

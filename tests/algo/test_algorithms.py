@@ -1,5 +1,7 @@
 """Each algorithm of `graphlane algo` against its reference: algorithm × engine × codec × threads."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,9 @@ WAYS = {
     "8-threads": ["--threads", "8", "--cache", "4M"],
     "in-memory": ["--threads", "8", "--in-memory"],
 }
+if BUILD.name in ("asan", "tsan"):  # there a run takes long: one codec, and threads that share lists
+    CODECS = ["varint"]
+    WAYS = {way: WAYS[way] for way in ("8-threads", "in-memory")}
 # Each block pushed or pulled by a throw of a coin: no choice may change a result.
 RANDOM = ["--threads", "8", "--cache", "4M", "--model", "random"]
 
@@ -127,7 +132,10 @@ ONCE = [case for case in CASES if case not in ("bfs-parents", "pagerank-none", "
 @pytest.mark.parametrize("graph", graphs.large(), ids=lambda graph: graph.name)
 def test_stars_and_chains(graphlane, stored, graph, case, tmp_path):
     codec = "raw" if graph.name == "star" else "varint"  # a raw list of 4 MB is more than one range
-    check(graphlane, stored, graph, CASES[case], [codec], ["1-thread", "8-threads"], tmp_path / "out.npy")
+    chosen = copy(CASES[case])
+    if graph.name.startswith("chain"):  # a label takes a round of kv for each vertex that it passes
+        chosen.engines = tuple(engine for engine in chosen.engines if engine != "kv" or case not in ("wcc", "sssp"))
+    check(graphlane, stored, graph, chosen, [codec], ["1-thread", "8-threads"], tmp_path / "out.npy")
 
 
 @without_sanitizer

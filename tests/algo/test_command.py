@@ -159,6 +159,19 @@ def test_variants_for_experiments_do_not_change_results(graphlane, stored, words
     assert stats["ranges"] > plain_stats["ranges"] or stats["device_bytes"] > plain_stats["device_bytes"]
 
 
+@pytest.mark.parametrize("words", [["--model", "push"], ["--explain"], ["--portion", "0.1"]])
+def test_an_option_of_another_engine_is_refused(refused, stored, words):
+    assert "and this is semiext" in refused("pagerank", stored(), *words, naming=words[0])
+
+
+def test_an_engine_without_the_algorithm_names_those_that_it_has(graphlane, tmp_path):
+    pairs = tmp_path / "pairs.txt"
+    pairs.write_text("0 1\n1 2\n")
+    graphlane("convert", "--to", "pages", pairs, tmp_path / "pages")
+    said = graphlane("algo", "bfs", tmp_path / "pages", check=False)
+    assert said.returncode == 1 and "it has pagerank-delta, " in said.stderr
+
+
 def test_a_page_size_is_a_power_of_two(refused, stored):
     refused("bfs", stored(), "--page-size", "12K", naming="--page-size")
 

@@ -107,7 +107,7 @@ def test_links_owner_mode_times_and_attributes_stay(graphlane, filled, tmp_path,
     os.utime(file, ns=(1_000_000_001, 2_000_000_002))
     os.setxattr(file, "user.note", b"mine")
     for device in made.devices:  # as the mount would have done
-        for path in device.glob("*/parts/*/*"):
+        for path in [*device.glob("*/parts/*/*"), *device.glob("*/sums/*/*")]:
             os.chown(path, 1234, 4321)
     os.chown(made.path / "tree/b", 1234, 4321)
     os.chown(made.path / "tree/sub/c", 1234, 4321)

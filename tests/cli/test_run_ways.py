@@ -180,7 +180,7 @@ def test_a_script_and_an_environment_variable(place, no_mount):
 
 
 def test_an_engine_that_reads_nothing_waits_for_no_lane(graphlane, fuse, volume, tmp_path):
-    """The daemons of a private mount have few threads until somebody reads; then each device has its own."""
+    """The daemons of a private mount have few threads until the first read; then each device has its own."""
     made = volume(device_count=8, depth="64K")
     (tmp_path / "data").write_bytes(random.Random(1).randbytes(SIZE))
     graphlane("import", tmp_path / "data", made.path)

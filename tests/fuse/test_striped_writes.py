@@ -407,6 +407,9 @@ def test_fsync_tells_each_handle_of_an_error(graphlane, failing_disk, mounted, t
     with mounted(made) as at, ExitStack() as opened:
         handles = [opened.enter_context(open(at / "s", mode, buffering=0))
                    for mode in ("w+b", "rb", "ab")]
+        # The parts' records say that the parts are there. Before they do, each fsync tells of the failing disk.
+        handles[0].write(b"x")
+        os.fsync(handles[0])
         handles[0].write(random.randbytes(16 << 20))
         for handle in handles:
             with pytest.raises(OSError) as raised:

@@ -127,8 +127,7 @@ int run_all(const FuzzTarget& target, double seconds, uint64_t seed, const char*
 int main(int argc, char** argv) {
   using namespace graphlane::fuzz;
   if (argc == 2 && std::string_view(argv[1]) == "--list") {
-    for (const auto targets : {volume_targets(), server_targets(), share_targets(), kit_targets(), graph_targets(),
-                               pages_targets()}) {
+    for (const auto targets : all_targets()) {
       for (const FuzzTarget& target : targets) std::printf("%s\n", std::string(target.name).c_str());
     }
     return 0;

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace graphlane::fuzz {
 
@@ -25,6 +26,7 @@ std::span<const FuzzTarget> kit_targets();
 std::span<const FuzzTarget> graph_targets();
 std::span<const FuzzTarget> pages_targets();
 std::span<const FuzzTarget> shim_targets();
+std::vector<std::span<const FuzzTarget>> all_targets();
 
 // Null: there is none of that name.
 const FuzzTarget* find_target(std::string_view name);

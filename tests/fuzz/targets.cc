@@ -11,9 +11,13 @@
 
 namespace graphlane::fuzz {
 
+std::vector<std::span<const FuzzTarget>> all_targets() {
+  return {volume_targets(), server_targets(), share_targets(), kit_targets(), graph_targets(), pages_targets(),
+          shim_targets()};
+}
+
 const FuzzTarget* find_target(std::string_view name) {
-  for (const auto targets : {volume_targets(), server_targets(), share_targets(), kit_targets(), graph_targets(),
-                             pages_targets(), shim_targets()}) {
+  for (const auto targets : all_targets()) {
     for (const FuzzTarget& target : targets) {
       if (target.name == name) return &target;
     }

@@ -104,7 +104,7 @@ def test_a_stored_graph_gives_networkxs_own_result(pairs, kind, name, options):
 
 
 def test_what_is_not_covered_is_left_to_networkx(pairs):
-    """Of a stored graph it is an error, not a wrong answer."""
+    """For a stored graph it is an error, not a wrong answer."""
     own, stored = pairs["weighted"].own, pairs["weighted"].stored
     assert not backend.can_run("pagerank", (own,), {})  # has weights
     assert not backend.can_run("pagerank", (stored,), {})

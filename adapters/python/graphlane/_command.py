@@ -22,7 +22,7 @@ def size(value: int | str) -> str:
 
 
 def size_bytes(value: int | str) -> int:
-    """The same as a number."""
+    """Converts it to a number."""
     if isinstance(value, int):
         return value
     text = value.strip()
@@ -82,7 +82,7 @@ def _stop(process: subprocess.Popen) -> None:
 
 def run(*words: str | os.PathLike, feed: Callable[[Any], None] | None = None, progress: bool | None = None,
         ok: Sequence[int] = (0,)) -> str:
-    """What the command prints. `feed` writes its input, to the file that it is given. Raises Error with the command's
+    """Runs the command and returns its output. `feed` writes its input, to the file that it is given. Raises Error with the command's
     own line; an exception of `feed`, and Ctrl-C, end the command."""
     command = [str(PROGRAM), *(os.fspath(word) for word in words)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE if feed else subprocess.DEVNULL,

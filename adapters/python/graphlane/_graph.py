@@ -101,7 +101,7 @@ class Graph(ABC):
         return Neighbors(*self._read(vertex_ids(ids), side_number(side), False))
 
     def multi_neighbors_weighted(self, ids: ArrayLike, side: Side = "out") -> WeightedNeighbors:
-        """The same with weights; 1 where the graph has none."""
+        """As above, with weights; each is 1 where the graph has none."""
         return WeightedNeighbors(*self._read(vertex_ids(ids), side_number(side), True))
 
     # ---- The whole graph
@@ -223,7 +223,7 @@ class Graph(ABC):
         return graph
 
     def as_networkx(self) -> Any:
-        """What NetworkX's functions take in place of a graph: they compute on the stored one (graphlane.nx_graph)."""
+        """A graph for NetworkX's functions, which compute on the stored one (graphlane.nx_graph)."""
         from graphlane.nx_graph import GraphlaneGraph
 
         return GraphlaneGraph(self)

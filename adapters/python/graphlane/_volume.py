@@ -66,5 +66,5 @@ class Volume:
         return _command.run_json("info", self.path)
 
     def stat(self) -> dict[str, Any]:
-        """What the devices of a mounted or served volume have done."""
+        """The counters of a mounted or served volume, by device."""
         return _command.run_json("stat", self.path)

@@ -41,7 +41,7 @@ class BFS(NamedTuple):
 
 @dataclass
 class Result:
-    """What a run computed: its columns by name, and what the command tells of it."""
+    """The result of a run: its columns by name, and the summary of the command."""
 
     columns: dict[str, NDArray]
     summary: dict[str, Any] = field(repr=False)

@@ -274,7 +274,7 @@ def _arrow_arrays(batch: Any, columns: list[str]) -> tuple[NDArray, NDArray, NDA
 
 
 class _Description:
-    """What the YAML files say of one type of edges."""
+    """One type of edges, as the YAML files describe it."""
 
     def __init__(self, path: Path, edge: str | None) -> None:
         if path.is_dir():
@@ -348,7 +348,7 @@ class _Description:
                 raise Error(f"{lists}: has {got} edges, but edge_count{part} says {expected}")
 
     def _once(self, sources: NDArray, targets: NDArray, weights: NDArray | None = None) -> tuple[NDArray, NDArray, NDArray | None]:
-        """Of an undirected graph's two arcs, one."""
+        """Keeps one of the two arcs of each undirected edge."""
         if self.directed:
             return sources, targets, weights
         kept = sources <= targets

@@ -31,7 +31,7 @@ def covered(rule: Callable[..., bool] | None = None) -> Callable[[Callable], Cal
 
 
 class Backend:
-    """What NetworkX asks a backend for."""
+    """The interface that NetworkX expects of a backend."""
 
     @staticmethod
     def can_run(name: str, args: tuple, kwargs: dict) -> bool:
@@ -383,7 +383,7 @@ def betweenness_centrality(G, k=None, normalized=True, weight=None, endpoints=Fa
 
 
 def _ends(G: GraphlaneGraph, sources: Iterable[int]) -> NDArray[np.float64]:
-    """Of how many pairs a vertex is the source or the target."""
+    """The number of pairs that have a vertex as source or target."""
     totals = np.zeros(len(G))
     for source in sources:
         reached = np.concatenate([level for level, _ in G.search([source])])
@@ -419,7 +419,7 @@ def _clustering(G: GraphlaneGraph) -> NDArray[np.float64]:
 
 
 def _picked(G: GraphlaneGraph, values: NDArray, nodes: Any) -> Any:
-    """Of all nodes, of one, or of some, as NetworkX takes `nodes`."""
+    """Takes `nodes` as NetworkX does: all, one, or some."""
     if nodes is None:
         return G.labelled(values)
     if isinstance(nodes, Hashable) and nodes in G:

@@ -1,4 +1,4 @@
-"""What NetworkX reads of the backend without importing it."""
+"""Describes the backend to NetworkX, which reads this without importing the rest."""
 
 NAMES = (
     "ancestors", "average_clustering", "bellman_ford_path_length", "betweenness_centrality", "bfs_edges", "bfs_layers",

@@ -30,7 +30,9 @@ class ScrubTest : public VolumeFixture {
   }
 
   std::string part(uint32_t d) const { return volume_->part_path(d, file_.layout.file_id); }
-  std::string sums(uint32_t d) const { return part(d) + ".sum"; }
+  std::string sums(uint32_t d) const {
+    return volume_->devices()[d].root + "/" + PartSumName(file_.layout.file_id).c_str();
+  }
 
   PartScrub scrub(uint32_t d) const {
     Progress progress("scrub", 0);

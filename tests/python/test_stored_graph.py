@@ -30,7 +30,7 @@ MATRIX = scipy.sparse.coo_array((WEIGHTS.astype(float), EDGES.T), shape=(VERTICE
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
-    """The same weighted arcs in each format."""
+    """Stores one weighted graph in each format."""
     root = tmp_path_factory.mktemp("stored")
     for name in FORMATS:
         graphlane.from_edges(EDGES, root / name, weights=WEIGHTS, num_vertices=VERTICES, format=name)
