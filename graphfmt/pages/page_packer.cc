@@ -71,7 +71,7 @@ void PagePacker::emit(uint64_t first_key, uint64_t more_bytes) {
     for (const uint64_t key : keys_) put(key - keys_[0], head.key_bytes);
   }
   for (const uint32_t end : ends_) put(end, end_bytes(page_bytes_));
-  std::memcpy(page + values_offset(page_bytes_, head.key_count, head.key_bytes), values_.data(), values_.size());
+  std::copy(values_.begin(), values_.end(), page + values_offset(page_bytes_, head.key_count, head.key_bytes));
   std::memcpy(page, &head, sizeof head);
   head.checksum = page_checksum({page, page_bytes_});
   std::memcpy(page, &head.checksum, sizeof head.checksum);

@@ -12,7 +12,7 @@ namespace {
 // Parses a page that begins with the input.
 void run_page(Bytes input) {
   std::vector<uint8_t> page(kPageBytesMin);
-  std::memcpy(page.data(), input.data(), std::min(input.size(), page.size()));
+  std::copy_n(input.begin(), std::min(input.size(), page.size()), page.begin());
   PageView view;
   if (PageView::parse(page, view) != nullptr) return;
   for (uint32_t i = 0; i < view.key_count(); ++i) {
