@@ -1,5 +1,6 @@
 #include "graphfmt/pages/page_packer.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace graphlane {

@@ -1,4 +1,5 @@
 // Pages and heads of stores of keys and values: as they are, and with checksums that are right.
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
