@@ -9,7 +9,7 @@ graph_kit_names := progress size size_text aio_queue cache cache_budget cache_ho
   volume_json word_packing
 graph_kit_iomgr := $(sort $(foreach name,$(graph_kit_names),$(wildcard iomgr/$(name).cc iomgr/*/$(name).cc)))
 graph_kit_graphfmt := $(patsubst %,graphfmt/%.cc,byte_column codec codec_simd codec_varint graph_directory graph_header sort/line \
-  list_index lists/lists pages/page_packer pages/page_store pages/store_head pages/store_writer)
+  list_index lists/lists pages/page_packer pages/page_store pages/store_head pages/store_writer stored_files)
 graph_kit_adapters := $(patsubst %,adapters/%.cc,graph/graph graph/worker_pool semiext/list_loader graph/kit/c_api \
   graph/kit/kv_c_api kv/kv_reader kv/kv_store kv/page_buffer kv/cache/eviction kv/cache/value_cache)
 GRAPH_OBJECTS := $(foreach folder,iomgr graphfmt adapters,$(call objects_in,$(PLAIN)/graph,$(folder),$(graph_kit_$(folder))))

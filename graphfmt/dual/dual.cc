@@ -1,29 +1,14 @@
 #include "graphfmt/dual/dual.h"
 
-#include <algorithm>
 #include <cstring>
 
+#include "graphfmt/stored_files.h"
 #include "iomgr/base/crc32c_long.h"
 
 namespace graphlane {
 namespace {
 
 std::string_view dual_prefix(DualSide side) { return side == DualSide::kOut ? "out" : "in"; }
-
-// The header's entry of a file that it names; EIO unless the file has the size in it.
-Outcome<GraphHeader::File> find_dual_file(const Dual& dual, const std::string& name) {
-  const GraphHeader::File* const file = dual.header().find(name);
-  if (file == nullptr) {
-    return make_error(EIO, "{}: names no file {}", dual.directory().path_of(kGraphHeaderFile), name);
-  }
-  const auto there = dual.directory().look(name);
-  if (!there) return there.error();
-  if (there->size_bytes != file->size_bytes) {
-    return make_error(EIO, "{}: byte {}: {} bytes, expected {}", dual.directory().path_of(name),
-                      std::min(there->size_bytes, file->size_bytes), there->size_bytes, file->size_bytes);
-  }
-  return *file;
-}
 
 }  // namespace
 
@@ -42,11 +27,8 @@ Outcome<std::unique_ptr<Dual>> Dual::open(const std::string& path) {
 
 Outcome<void> Dual::read_header() {
   const std::string path = directory_.path_of(kGraphHeaderFile);
-  auto header = read_graph_header(directory_.path());
+  auto header = read_header_of(directory_, GraphKind::kDual);
   if (!header) return header.error();
-  if (header->kind != GraphKind::kDual) {
-    return make_error(ENOTSUP, "{}: a graph of kind {}, expected dual", directory_.path(), name_of(header->kind));
-  }
   header_ = std::move(*header);
   if (header_.partitions < 1 || header_.partitions > kDualPartitionsMax) {
     return make_error(EIO, "{}: byte 28: {} intervals, expected 1 to {}", path, header_.partitions,
@@ -62,17 +44,9 @@ Outcome<void> Dual::read_header() {
 
 Outcome<void> Dual::read_table() {
   const std::string path = directory_.path_of(kDualTableFile);
-  const auto file = find_dual_file(*this, kDualTableFile);
-  if (!file) return file.error();
-  const auto opened = directory_.open_file(kDualTableFile);
-  if (!opened) return opened.error();
-  auto content = Buffer::allocate(file->size_bytes);
-  if (!content) return make_error(ENOMEM, "{}: no memory for its {} bytes", path, file->size_bytes);
+  auto content = read_pinned_file(directory_, header_, kDualTableFile);
+  if (!content) return content.error();
   table_ = std::move(*content);
-  if (auto done = opened->read({0, file->size_bytes}, table_.data()); !done) return done;
-  if (crc32c_extend(0, table_.data(), table_.size()) != file->checksum) {
-    return make_error(EIO, "{}: byte 0: its checksum is not the header's: it is damaged, or another graph's", path);
-  }
   std::span<const uint8_t> rest(table_.as<uint8_t>(), table_.size());
   if (auto taken = take_side(DualSide::kOut, rest); !taken) return taken;
   if (header_.is_directed) {
@@ -124,26 +98,11 @@ Outcome<void> Dual::take_side(DualSide which, std::span<const uint8_t>& rest) {
 }
 
 Outcome<void> Dual::take_checksums(DualSide which, DualPart part, uint64_t expected, std::span<const uint8_t>& rest) {
-  const std::string name = dual_file_name(which, part);
   const std::string path = directory_.path_of(kDualTableFile);
-  const auto file = find_dual_file(*this, name);
-  if (!file) return file.error();
-  if (file->size_bytes != expected) {
-    return make_error(EIO, "{}: byte {}: {} bytes, but by its blocks {}", directory_.path_of(name),
-                      std::min(file->size_bytes, expected), file->size_bytes, expected);
-  }
-  const uint64_t count = (expected + piece_bytes() - 1) / piece_bytes();
-  const uint64_t size = round_up(count * sizeof(uint32_t), 8);
-  const size_t at = table_.size() - rest.size();
-  if (rest.size() < size) {
-    return make_error(EIO, "{}: byte {}: ends in the checksums of {}", path, table_.size(), name);
-  }
-  sides_[which == DualSide::kOut ? 0 : 1].checksums[static_cast<size_t>(part)] = {
-      reinterpret_cast<const uint32_t*>(rest.data()), count};
-  if (crc32c_extend(0, rest.data(), count * sizeof(uint32_t)) != file->checksum) {
-    return make_error(EIO, "{}: byte {}: the checksums of {} are not the header's", path, at, name);
-  }
-  rest = rest.subspan(size);
+  const auto checksums = take_piece_checksums(directory_, header_, dual_file_name(which, part), expected,
+                                              {path, table_.size(), "blocks", rest});
+  if (!checksums) return checksums.error();
+  sides_[which == DualSide::kOut ? 0 : 1].checksums[static_cast<size_t>(part)] = *checksums;
   return {};
 }
 
@@ -167,16 +126,8 @@ Outcome<ListIndex> Dual::parse_index(DualSide side, uint32_t own, uint32_t other
 
 Outcome<void> Dual::read_degrees(std::span<uint32_t> degrees) const {
   const std::string path = directory_.path_of(kDualDegreesFile);
-  const auto file = find_dual_file(*this, kDualDegreesFile);
-  if (!file) return file.error();
-  const auto opened = directory_.open_file(kDualDegreesFile);
-  if (!opened) return opened.error();
-  auto content = Buffer::allocate(file->size_bytes);
-  if (!content) return make_error(ENOMEM, "{}: no memory for its {} bytes", path, file->size_bytes);
-  if (auto done = opened->read({0, file->size_bytes}, content->data()); !done) return done;
-  if (crc32c_extend(0, content->data(), content->size()) != file->checksum) {
-    return make_error(EIO, "{}: byte 0: its checksum is not the header's: it is damaged, or another graph's", path);
-  }
+  const auto content = read_pinned_file(directory_, header_, kDualDegreesFile);
+  if (!content) return content.error();
   std::span<const uint8_t> rest(content->as<uint8_t>(), content->size());
   const auto column = ByteColumn::parse(rest, degrees.size(), ColumnStarts::kNone, path, 0);
   if (!column) return column.error();

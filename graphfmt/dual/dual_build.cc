@@ -4,13 +4,9 @@
 #include <cstring>
 #include <utility>
 
-#include "graphfmt/arc_sort.h"
 #include "graphfmt/dual/dual_row.h"
-#include "graphfmt/lists/lists_build.h"
 #include "graphfmt/output/out_file.h"
 #include "graphfmt/piece_checksums.h"
-#include "graphfmt/sort/line.h"
-#include "graphfmt/staging.h"
 
 namespace graphlane {
 namespace {
@@ -130,10 +126,10 @@ class DualWriter : public ListSink {
         weights += weight_bytes.size();
         degree += about[1];
       }
-      arc_count_ += degree;
+      arcs_.all += degree;
       if (side_ == DualSide::kOut) degrees_.append(vertex, degree);
     }
-    single_count_ += batch.tally;
+    arcs_.single += batch.tally;
     return row_.keep_limit();
   }
 
@@ -153,11 +149,9 @@ class DualWriter : public ListSink {
     return side_ == DualSide::kOut ? degrees_.write(dir_, geometry_.vertex_count(), header) : Outcome<void>();
   }
 
-  uint64_t arc_count() const { return arc_count_; }
+  const SideArcs& arcs() const { return arcs_; }
   uint64_t lists_bytes() const { return lists_bytes_; }
   uint64_t index_bytes() const { return index_bytes_; }
-  // Arcs with a neighbour that is not below the vertex: the edges, where each stands in both ends' lists.
-  uint64_t single_count() const { return single_count_; }
 
  private:
   // Writes the row, and empty ones up to `next`.
@@ -204,99 +198,52 @@ class DualWriter : public ListSink {
   DegreeWriter degrees_;
   uint32_t own_ = 0;
   std::vector<DualBlockSizes> sizes_;
-  uint64_t arc_count_ = 0;
-  uint64_t single_count_ = 0;
+  SideArcs arcs_;
   uint64_t lists_bytes_ = 0;
   uint64_t index_bytes_ = 0;
 };
 
-class DualBuilder {
+class DualFormat final : public StoredGraphFormat {
  public:
-  DualBuilder(const DualOptions& options, Staging staging) : options_(options), staging_(std::move(staging)) {}
+  explicit DualFormat(const DualOptions& options) : options_(options) {}
 
-  Outcome<DualSummary> run() {
-    auto sorter = ArcSorter::create({.spill_path = staging_.path() + "/spill",
-                                     .label = "write " + options_.output,
-                                     .is_weighted = options_.input.weighted,
-                                     .weight_type = options_.input.weight_type,
-                                     .by_target = !options_.input.undirected,
-                                     .is_simple = options_.input.simple,
-                                     .memory_budget_bytes = options_.input.memory_budget_bytes,
-                                     .threads = options_.input.threads,
-                                     .run_edges = options_.run_edges});
-    if (!sorter) return sorter.error();
-    EdgeListOptions input = options_.input;
-    input.memory_budget_bytes = (*sorter)->reader_bytes();
-    input.threads = (*sorter)->threads();
-    input.simple = false;  // the sorter sees to it
-    auto read = read_edges(input, **sorter);
-    if (!read) return read.error();
-    if (auto finished = (*sorter)->finish(); !finished) return finished.error();
-    header_ = {.kind = GraphKind::kDual,
-               .is_directed = !options_.input.undirected,
-               .codec = options_.codec,
-               .weight = weight_kind(input.weighted, input.weight_type),
-               .partitions = options_.partitions,
-               .vertex_count = read->vertex_count,
-               .files = {}};
-    if (header_.partitions == 0) {
-      header_.partitions = dual_partitions(read->vertex_count, read->edge_count, options_.input.memory_budget_bytes);
+  void begin(uint64_t input_edge_count, GraphHeader& header) override {
+    header.kind = GraphKind::kDual;
+    header.partitions = options_.partitions;
+    if (header.partitions == 0) {
+      header.partitions = dual_partitions(header.vertex_count, input_edge_count, options_.input.memory_budget_bytes);
     }
-    if (auto done = write_side(**sorter, DualSide::kOut); !done) return done.error();
-    if (header_.is_directed) {
-      if (auto done = write_side(**sorter, DualSide::kIn); !done) return done.error();
-    }
-    summary_.notes = std::move(read->notes);
-    summary_.vertex_count = header_.vertex_count;
-    summary_.arc_count = header_.arc_count;
-    summary_.edge_count = header_.edge_count;
-    summary_.partitions = header_.partitions;
-    summary_.spilled_bytes = (*sorter)->spilled_bytes();
-    sorter->reset();  // with its spill file
-    return commit();
+    partitions_ = header.partitions;
   }
+
+  Outcome<SideArcs> write_side(Direction direction, const Merge& merge, const std::string& dir,
+                               GraphHeader& header) override {
+    const DualSide side = direction == Direction::kOut ? DualSide::kOut : DualSide::kIn;
+    DualWriter writer(dir, side, options_.codec, weight_bytes(header.weight), {header.vertex_count, header.partitions},
+                      options_.input.memory_budget_bytes / 8);
+    if (auto opened = writer.open(); !opened) return opened.error();
+    if (auto merged = merge(writer); !merged) return merged.error();
+    if (auto finished = writer.finish(table_, header); !finished) return finished.error();
+    lists_bytes_ += writer.lists_bytes();
+    index_bytes_ += writer.index_bytes();
+    return writer.arcs();
+  }
+
+  Outcome<void> end(const std::string& dir, GraphHeader& header) override {
+    header.files.push_back({kDualTableFile, table_.size(), crc32c_extend(0, table_.data(), table_.size())});
+    return write_new_file(dir + "/" + kDualTableFile, table_.data(), table_.size());
+  }
+
+  uint32_t partitions() const { return partitions_; }
+  uint64_t lists_bytes() const { return lists_bytes_; }
+  uint64_t index_bytes() const { return index_bytes_; }
 
  private:
-  Outcome<void> write_side(ArcSorter& sorter, DualSide side) {
-    DualWriter writer(staging_.path(), side, options_.codec, weight_bytes(header_.weight),
-                      {header_.vertex_count, header_.partitions}, options_.input.memory_budget_bytes / 8);
-    if (auto opened = writer.open(); !opened) return opened;
-    const ArcOrder order = side == DualSide::kOut ? ArcOrder::kBySource : ArcOrder::kByTarget;
-    if (auto merged = sorter.merge(order, writer); !merged) return merged;
-    if (auto finished = writer.finish(table_, header_); !finished) return finished;
-    header_.arc_count = writer.arc_count();
-    header_.edge_count = header_.is_directed ? writer.arc_count() : writer.single_count();
-    summary_.lists_bytes += writer.lists_bytes();
-    summary_.index_bytes += writer.index_bytes();
-    return {};
-  }
-
-  Outcome<void> write_file(const std::string& name, const void* data, size_t size) {
-    auto file = OutFile::create(staging_.path() + "/" + name);
-    if (!file) return file.error();
-    if (auto done = file->write(data, size, 0); !done) return done;
-    return file->close();
-  }
-
-  Outcome<DualSummary> commit() {
-    header_.files.push_back({kDualTableFile, table_.size(), crc32c_extend(0, table_.data(), table_.size())});
-    if (auto done = write_file(kDualTableFile, table_.data(), table_.size()); !done) return done.error();
-    const auto bytes = encode_header(header_);
-    if (auto done = write_file(kGraphHeaderFile, bytes.data(), bytes.size()); !done) return done.error();
-    summary_.output_bytes = bytes.size();
-    for (const GraphHeader::File& one : header_.files) summary_.output_bytes += one.size_bytes;
-    if (options_.overwrite) {  // what has come meanwhile, too
-      if (auto may = may_become_stored_graph(options_.output); !may) return may.error();
-    }
-    if (auto committed = staging_.commit(); !committed) return committed.error();
-    return summary_;
-  }
-
   const DualOptions& options_;
-  Staging staging_;
-  GraphHeader header_;
   std::string table_;
-  DualSummary summary_;
+  uint32_t partitions_ = 0;
+  uint64_t lists_bytes_ = 0;
+  uint64_t index_bytes_ = 0;
 };
 
 }  // namespace
@@ -312,17 +259,13 @@ uint32_t dual_partitions(uint64_t vertex_count, uint64_t arc_count, uint64_t bud
 }
 
 Outcome<DualSummary> build_dual(const DualOptions& options) {
-  return or_no_memory([&]() -> Outcome<DualSummary> {
-    if (options.partitions > kDualPartitionsMax) {
-      return make_error(EINVAL, "{} intervals: at most {}", options.partitions, kDualPartitionsMax);
-    }
-    if (options.overwrite) {
-      if (auto may = may_become_stored_graph(options.output); !may) return may.error();
-    }
-    auto staging = Staging::create(options.output, Staging::Kind::kDirectory, options.overwrite);
-    if (!staging) return staging.error();
-    return DualBuilder(options, std::move(*staging)).run();
-  });
+  if (options.partitions > kDualPartitionsMax) {
+    return make_error(EINVAL, "{} intervals: at most {}", options.partitions, kDualPartitionsMax);
+  }
+  DualFormat format(options);
+  auto built = build_stored_graph({options.input, options.output, options.codec, options.overwrite, options.run_edges}, format);
+  if (!built) return built.error();
+  return DualSummary{std::move(*built), format.partitions(), format.lists_bytes(), format.index_bytes()};
 }
 
 }  // namespace graphlane

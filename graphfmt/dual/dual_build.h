@@ -12,6 +12,7 @@
 #include "graphfmt/codec.h"
 #include "graphfmt/dual/dual.h"
 #include "graphfmt/edge_list.h"
+#include "graphfmt/stored_graph_build.h"
 
 namespace graphlane {
 
@@ -26,16 +27,10 @@ struct DualOptions {
   size_t run_edges = 0;      // for tests: edges in a run of the sort
 };
 
-struct DualSummary {
-  uint64_t vertex_count = 0;
-  uint64_t edge_count = 0;
-  uint64_t arc_count = 0;      // in one side's blocks
+struct DualSummary : StoredGraphSummary {
   uint32_t partitions = 0;
-  uint64_t lists_bytes = 0;    // of all sides
+  uint64_t lists_bytes = 0;  // of all sides
   uint64_t index_bytes = 0;
-  uint64_t output_bytes = 0;   // of all files
-  uint64_t spilled_bytes = 0;  // of the sort; 0: the graph fitted into the memory budget
-  std::vector<std::string> notes = {};  // of the edge list
 };
 
 Outcome<DualSummary> build_dual(const DualOptions& options);

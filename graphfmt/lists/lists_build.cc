@@ -1,12 +1,7 @@
 #include "graphfmt/lists/lists_build.h"
 
-#include <filesystem>
-
-#include "graphfmt/arc_sort.h"
-#include "graphfmt/sort/line.h"
 #include "graphfmt/output/out_file.h"
 #include "graphfmt/piece_checksums.h"
-#include "graphfmt/staging.h"
 
 namespace graphlane {
 namespace {
@@ -99,9 +94,7 @@ class ListsWriter : public ListSink {
   }
 
   uint64_t lists_bytes() const { return index_.lists_bytes(); }
-  uint64_t arc_count() const { return index_.arc_count(); }
-  // Arcs with a neighbour that is not below the vertex: the edges, where each stands in both ends' lists.
-  uint64_t single_count() const { return single_count_; }
+  SideArcs arcs() const { return {.all = index_.arc_count(), .single = single_count_}; }
 
  private:
   size_t bytes_max(const ListBatch& batch) const {
@@ -122,101 +115,40 @@ class ListsWriter : public ListSink {
   uint64_t single_count_ = 0;
 };
 
-class ListsBuilder {
+class ListsFormat final : public StoredGraphFormat {
  public:
-  ListsBuilder(const ListsOptions& options, Staging staging) : options_(options), staging_(std::move(staging)) {}
+  explicit ListsFormat(CodecKind codec) : codec_(codec) {}
 
-  Outcome<ListsSummary> run() {
-    auto sorter = ArcSorter::create({.spill_path = staging_.path() + "/spill",
-                                     .label = "write " + options_.output,
-                                     .is_weighted = options_.input.weighted,
-                                     .weight_type = options_.input.weight_type,
-                                     .by_target = !options_.input.undirected,
-                                     .is_simple = options_.input.simple,
-                                     .memory_budget_bytes = options_.input.memory_budget_bytes,
-                                     .threads = options_.input.threads,
-                                     .run_edges = options_.run_edges});
-    if (!sorter) return sorter.error();
-    EdgeListOptions input = options_.input;
-    input.memory_budget_bytes = (*sorter)->reader_bytes();
-    input.threads = (*sorter)->threads();
-    input.simple = false;  // the sorter sees to it
-    auto read = read_edges(input, **sorter);
-    if (!read) return read.error();
-    if (auto finished = (*sorter)->finish(); !finished) return finished.error();
-    header_ = {.kind = GraphKind::kLists,
-               .is_directed = !options_.input.undirected,
-               .codec = options_.codec,
-               .weight = weight_kind(input.weighted, input.weight_type),
-               .vertex_count = read->vertex_count,
-               .files = {}};
-    const bool is_sparse = read->edge_count < header_.vertex_count / 4;
-    if (auto done = write_side(**sorter, Direction::kOut, is_sparse); !done) return done.error();
-    if (header_.is_directed) {
-      if (auto done = write_side(**sorter, Direction::kIn, is_sparse); !done) return done.error();
-    }
-    summary_.notes = std::move(read->notes);
-    summary_.vertex_count = header_.vertex_count;
-    summary_.arc_count = header_.arc_count;
-    summary_.edge_count = header_.edge_count;
-    summary_.spilled_bytes = (*sorter)->spilled_bytes();
-    sorter->reset();  // with its spill file
-    return commit();
+  void begin(uint64_t input_edge_count, GraphHeader& header) override {
+    header.kind = GraphKind::kLists;
+    is_sparse_ = input_edge_count < header.vertex_count / 4;
   }
+
+  Outcome<SideArcs> write_side(Direction direction, const Merge& merge, const std::string& dir,
+                               GraphHeader& header) override {
+    ListsWriter writer(dir, direction, codec_, weight_bytes(header.weight), is_sparse_);
+    if (auto opened = writer.open(); !opened) return opened.error();
+    if (auto merged = merge(writer); !merged) return merged.error();
+    if (auto finished = writer.finish(header.vertex_count, header); !finished) return finished.error();
+    lists_bytes_ += writer.lists_bytes();
+    return writer.arcs();
+  }
+
+  uint64_t lists_bytes() const { return lists_bytes_; }
 
  private:
-  Outcome<void> write_side(ArcSorter& sorter, Direction direction, bool is_sparse) {
-    ListsWriter writer(staging_.path(), direction, options_.codec, weight_bytes(header_.weight), is_sparse);
-    if (auto opened = writer.open(); !opened) return opened;
-    const ArcOrder order = direction == Direction::kOut ? ArcOrder::kBySource : ArcOrder::kByTarget;
-    if (auto merged = sorter.merge(order, writer); !merged) return merged;
-    if (auto finished = writer.finish(header_.vertex_count, header_); !finished) return finished;
-    header_.arc_count = writer.arc_count();
-    header_.edge_count = header_.is_directed ? writer.arc_count() : writer.single_count();
-    summary_.lists_bytes += writer.lists_bytes();
-    return {};
-  }
-
-  Outcome<ListsSummary> commit() {
-    auto file = OutFile::create(staging_.path() + "/" + kGraphHeaderFile);
-    if (!file) return file.error();
-    const auto bytes = encode_header(header_);
-    if (auto done = file->write(bytes.data(), bytes.size(), 0); !done) return done.error();
-    if (auto closed = file->close(); !closed) return closed.error();
-    summary_.output_bytes = bytes.size();
-    for (const GraphHeader::File& one : header_.files) summary_.output_bytes += one.size_bytes;
-    if (options_.overwrite) {  // what has come meanwhile, too
-      if (auto may = may_become_stored_graph(options_.output); !may) return may.error();
-    }
-    if (auto committed = staging_.commit(); !committed) return committed.error();
-    return summary_;
-  }
-
-  const ListsOptions& options_;
-  Staging staging_;
-  GraphHeader header_;
-  ListsSummary summary_;
+  const CodecKind codec_;
+  bool is_sparse_ = false;
+  uint64_t lists_bytes_ = 0;
 };
 
 }  // namespace
 
-Outcome<void> may_become_stored_graph(const std::string& dir) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  if (!fs::is_directory(dir, ignored) || fs::is_empty(dir, ignored)) return {};
-  if (is_stored_graph(dir)) return {};
-  return make_error(EEXIST, "{}: not a stored graph, so it is not overwritten", dir);
-}
-
 Outcome<ListsSummary> build_lists(const ListsOptions& options) {
-  return or_no_memory([&]() -> Outcome<ListsSummary> {
-    if (options.overwrite) {
-      if (auto may = may_become_stored_graph(options.output); !may) return may.error();
-    }
-    auto staging = Staging::create(options.output, Staging::Kind::kDirectory, options.overwrite);
-    if (!staging) return staging.error();
-    return ListsBuilder(options, std::move(*staging)).run();
-  });
+  ListsFormat format(options.codec);
+  auto built = build_stored_graph({options.input, options.output, options.codec, options.overwrite, options.run_edges}, format);
+  if (!built) return built.error();
+  return ListsSummary{std::move(*built), format.lists_bytes()};
 }
 
 }  // namespace graphlane

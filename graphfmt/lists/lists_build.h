@@ -13,6 +13,7 @@
 #include "graphfmt/codec.h"
 #include "graphfmt/edge_list.h"
 #include "graphfmt/lists/lists.h"
+#include "graphfmt/stored_graph_build.h"
 
 namespace graphlane {
 
@@ -26,14 +27,8 @@ struct ListsOptions {
   size_t run_edges = 0;        // for tests: edges in a run of the sort
 };
 
-struct ListsSummary {
-  uint64_t vertex_count = 0;
-  uint64_t edge_count = 0;
-  uint64_t arc_count = 0;      // in one direction's lists
-  uint64_t lists_bytes = 0;    // of all directions
-  uint64_t output_bytes = 0;   // of all files
-  uint64_t spilled_bytes = 0;  // 0: the graph fitted into the memory budget
-  std::vector<std::string> notes = {};  // of the edge list
+struct ListsSummary : StoredGraphSummary {
+  uint64_t lists_bytes = 0;  // of all directions
   // Bits an arc takes in the lists, without index and weights.
   double bits_an_arc(bool is_directed) const {
     const uint64_t arcs = arc_count * (is_directed ? 2 : 1);
@@ -42,8 +37,5 @@ struct ListsSummary {
 };
 
 Outcome<ListsSummary> build_lists(const ListsOptions& options);
-
-// A directory may be overwritten by a stored graph only if it is one or empty; EEXIST: another.
-Outcome<void> may_become_stored_graph(const std::string& dir);
 
 }  // namespace graphlane

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "graphfmt/stored_files.h"
+
 namespace graphlane {
 
 std::string pages_file_name(Direction direction) { return direction == Direction::kOut ? "out.pages" : "in.pages"; }
@@ -10,21 +12,13 @@ Outcome<std::unique_ptr<Pages>> Pages::open(const std::string& path) {
   auto directory = GraphDirectory::open(path);
   if (!directory) return directory.error();
   std::unique_ptr<Pages> pages(new Pages(std::move(*directory)));
-  const std::string header_path = pages->directory_.path_of(kGraphHeaderFile);
-  if (!pages->directory_.has(kGraphHeaderFile)) {
-    return make_error(EINVAL, "{}: not a stored graph: it has no file `{}`", path, kGraphHeaderFile);
-  }
-  const auto bytes = pages->directory_.read(kGraphHeaderFile, kGraphHeaderBytes);
-  if (!bytes) return bytes.error();
-  auto header = parse_header(*bytes, header_path);
+  auto header = read_header_of(pages->directory_, GraphKind::kPages);
   if (!header) return header.error();
-  if (header->kind != GraphKind::kPages) {
-    return make_error(ENOTSUP, "{}: a graph of kind {}, expected pages", path, name_of(header->kind));
-  }
   pages->header_ = std::move(*header);
   const size_t file_count = pages->header_.is_directed ? 2 : 1;
   if (pages->header_.files.size() != file_count || pages->header_.partitions != 0) {
-    return make_error(EIO, "{}: byte 36: {} files, expected {}", header_path, pages->header_.files.size(), file_count);
+    return make_error(EIO, "{}: byte 36: {} files, expected {}", pages->directory_.path_of(kGraphHeaderFile),
+                      pages->header_.files.size(), file_count);
   }
   if (auto opened = pages->open_side(Direction::kOut); !opened) return opened.error();
   if (pages->header_.is_directed) {
@@ -36,14 +30,10 @@ Outcome<std::unique_ptr<Pages>> Pages::open(const std::string& path) {
 Outcome<void> Pages::open_side(Direction direction) {
   const std::string name = pages_file_name(direction);
   const std::string header_path = directory_.path_of(kGraphHeaderFile);
-  const GraphHeader::File* const file = header_.find(name);
-  if (file == nullptr) return make_error(EIO, "{}: names no file {}", header_path, name);
+  const auto file = find_stored_file(directory_, header_, name);
+  if (!file) return file.error();
   auto opened = directory_.open_file(name);
   if (!opened) return opened.error();
-  if (opened->size_bytes() != file->size_bytes) {
-    return make_error(EIO, "{}: byte {}: {} bytes, expected {}", opened->path(),
-                      std::min(opened->size_bytes(), file->size_bytes), opened->size_bytes(), file->size_bytes);
-  }
   auto store = PageStore::open(std::move(*opened));
   if (!store) return store.error();
   const StoreHead& head = store->head();

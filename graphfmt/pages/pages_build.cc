@@ -2,12 +2,8 @@
 
 #include <cstring>
 
-#include "graphfmt/arc_sort.h"
-#include "graphfmt/lists/lists_build.h"
 #include "graphfmt/output/out_file.h"
 #include "graphfmt/pages/page_packer.h"
-#include "graphfmt/sort/line.h"
-#include "graphfmt/staging.h"
 
 namespace graphlane {
 namespace {
@@ -76,8 +72,8 @@ class StoreSink : public ListSink {
     }
     if (!batch.vertices.empty()) head_.last_key = batch.vertices.back();
     head_.key_count += batch.vertices.size();
-    arc_count_ += batch.neighbours.size();
-    single_count_ += batch.tally;
+    arcs_.all += batch.neighbours.size();
+    arcs_.single += batch.tally;
     std::vector<uint8_t>& pages = packer_.pages();
     batch.offset = head_.page_offset(written_pages_);
     written_pages_ = packer_.index().size();
@@ -117,9 +113,7 @@ class StoreSink : public ListSink {
   }
 
   const StoreHead& head() const { return head_; }
-  uint64_t arc_count() const { return arc_count_; }
-  // Arcs with a neighbour that is not below the vertex: the edges, where each stands in both ends' lists.
-  uint64_t single_count() const { return single_count_; }
+  const SideArcs& arcs() const { return arcs_; }
 
  private:
   const std::string path_;
@@ -130,106 +124,55 @@ class StoreSink : public ListSink {
   StoreHead head_;
   PagePacker packer_;
   uint64_t written_pages_ = 0;
-  uint64_t arc_count_ = 0;
-  uint64_t single_count_ = 0;
+  SideArcs arcs_;
 };
 
-class PagesBuilder {
+class PagesFormat final : public StoredGraphFormat {
  public:
-  PagesBuilder(const PagesOptions& options, Staging staging) : options_(options), staging_(std::move(staging)) {}
+  PagesFormat(CodecKind codec, uint32_t page_bytes) : codec_(codec), page_bytes_(page_bytes) {}
 
-  Outcome<PagesSummary> run() {
-    auto sorter = ArcSorter::create({.spill_path = staging_.path() + "/spill",
-                                     .label = "write " + options_.output,
-                                     .is_weighted = options_.input.weighted,
-                                     .weight_type = options_.input.weight_type,
-                                     .by_target = !options_.input.undirected,
-                                     .is_simple = options_.input.simple,
-                                     .memory_budget_bytes = options_.input.memory_budget_bytes,
-                                     .threads = options_.input.threads,
-                                     .run_edges = options_.run_edges});
-    if (!sorter) return sorter.error();
-    EdgeListOptions input = options_.input;
-    input.memory_budget_bytes = (*sorter)->reader_bytes();
-    input.threads = (*sorter)->threads();
-    input.simple = false;  // the sorter sees to it
-    auto read = read_edges(input, **sorter);
-    if (!read) return read.error();
-    if (auto finished = (*sorter)->finish(); !finished) return finished.error();
-    header_ = {.kind = GraphKind::kPages,
-               .is_directed = !options_.input.undirected,
-               .codec = options_.codec,
-               .weight = weight_kind(input.weighted, input.weight_type),
-               .checksum_piece_bytes = options_.page_bytes,
-               .vertex_count = read->vertex_count,
-               .files = {}};
-    if (auto done = write_side(**sorter, Direction::kOut, read->edge_count); !done) return done.error();
-    if (header_.is_directed) {
-      if (auto done = write_side(**sorter, Direction::kIn, read->edge_count); !done) return done.error();
-    }
-    summary_.notes = std::move(read->notes);
-    summary_.vertex_count = header_.vertex_count;
-    summary_.arc_count = header_.arc_count;
-    summary_.edge_count = header_.edge_count;
-    summary_.spilled_bytes = (*sorter)->spilled_bytes();
-    sorter->reset();  // with its spill file
-    return commit();
+  void begin(uint64_t input_edge_count, GraphHeader& header) override {
+    header.kind = GraphKind::kPages;
+    header.checksum_piece_bytes = page_bytes_;
+    input_edge_count_ = input_edge_count;
   }
+
+  Outcome<SideArcs> write_side(Direction direction, const Merge& merge, const std::string& dir,
+                               GraphHeader& header) override {
+    GraphHeader::File file{.name = pages_file_name(direction)};
+    StoreSink sink(dir + "/" + file.name, codec_, weight_bytes(header.weight), page_bytes_,
+                   store_id_of(header, input_edge_count_, direction));
+    if (auto opened = sink.open(); !opened) return opened.error();
+    if (auto merged = merge(sink); !merged) return merged.error();
+    if (auto finished = sink.finish(file); !finished) return finished.error();
+    header.files.push_back(file);
+    value_bytes_ += sink.head().value_bytes;
+    page_count_ += sink.head().page_count;
+    return sink.arcs();
+  }
+
+  uint64_t value_bytes() const { return value_bytes_; }
+  uint64_t page_count() const { return page_count_; }
 
  private:
-  Outcome<void> write_side(ArcSorter& sorter, Direction direction, uint64_t edge_count) {
-    const std::string name = pages_file_name(direction);
-    StoreSink sink(staging_.path() + "/" + name, options_.codec, weight_bytes(header_.weight), options_.page_bytes,
-                   store_id_of(header_, edge_count, direction));
-    if (auto opened = sink.open(); !opened) return opened;
-    const ArcOrder order = direction == Direction::kOut ? ArcOrder::kBySource : ArcOrder::kByTarget;
-    if (auto merged = sorter.merge(order, sink); !merged) return merged;
-    GraphHeader::File file{.name = name};
-    if (auto finished = sink.finish(file); !finished) return finished;
-    header_.files.push_back(file);
-    header_.arc_count = sink.arc_count();
-    header_.edge_count = header_.is_directed ? sink.arc_count() : sink.single_count();
-    summary_.value_bytes += sink.head().value_bytes;
-    summary_.page_count += sink.head().page_count;
-    return {};
-  }
-
-  Outcome<PagesSummary> commit() {
-    auto file = OutFile::create(staging_.path() + "/" + kGraphHeaderFile);
-    if (!file) return file.error();
-    const auto bytes = encode_header(header_);
-    if (auto done = file->write(bytes.data(), bytes.size(), 0); !done) return done.error();
-    if (auto closed = file->close(); !closed) return closed.error();
-    summary_.output_bytes = bytes.size();
-    for (const GraphHeader::File& one : header_.files) summary_.output_bytes += one.size_bytes;
-    if (options_.overwrite) {  // what has come meanwhile, too
-      if (auto may = may_become_stored_graph(options_.output); !may) return may.error();
-    }
-    if (auto committed = staging_.commit(); !committed) return committed.error();
-    return summary_;
-  }
-
-  const PagesOptions& options_;
-  Staging staging_;
-  GraphHeader header_;
-  PagesSummary summary_;
+  const CodecKind codec_;
+  const uint32_t page_bytes_;
+  uint64_t input_edge_count_ = 0;
+  uint64_t value_bytes_ = 0;
+  uint64_t page_count_ = 0;
 };
 
 }  // namespace
 
 Outcome<PagesSummary> build_pages(const PagesOptions& options) {
-  return or_no_memory([&]() -> Outcome<PagesSummary> {
-    if (!is_page_size(options.page_bytes)) {
-      return make_error(EINVAL, "a page of {} bytes: a multiple of {} up to {} is expected", options.page_bytes,
-                        kPageBytesMin, kPageBytesMax);
-    }
-    if (options.overwrite) {
-      if (auto may = may_become_stored_graph(options.output); !may) return may.error();
-    }
-    auto staging = Staging::create(options.output, Staging::Kind::kDirectory, options.overwrite);
-    if (!staging) return staging.error();
-    return PagesBuilder(options, std::move(*staging)).run();
-  });
+  if (!is_page_size(options.page_bytes)) {
+    return make_error(EINVAL, "a page of {} bytes: a multiple of {} up to {} is expected", options.page_bytes,
+                      kPageBytesMin, kPageBytesMax);
+  }
+  PagesFormat format(options.codec, options.page_bytes);
+  auto built = build_stored_graph({options.input, options.output, options.codec, options.overwrite, options.run_edges}, format);
+  if (!built) return built.error();
+  return PagesSummary{std::move(*built), format.value_bytes(), format.page_count()};
 }
 
 }  // namespace graphlane

@@ -12,6 +12,7 @@
 #include "graphfmt/codec.h"
 #include "graphfmt/edge_list.h"
 #include "graphfmt/pages/pages.h"
+#include "graphfmt/stored_graph_build.h"
 
 namespace graphlane {
 
@@ -26,15 +27,9 @@ struct PagesOptions {
   size_t run_edges = 0;        // for tests: edges in a run of the sort
 };
 
-struct PagesSummary {
-  uint64_t vertex_count = 0;
-  uint64_t edge_count = 0;
-  uint64_t arc_count = 0;      // in one direction's lists
-  uint64_t value_bytes = 0;    // of all directions, with weights
-  uint64_t page_count = 0;     // of all directions
-  uint64_t output_bytes = 0;   // of all files
-  uint64_t spilled_bytes = 0;  // 0: the graph fitted into the memory budget
-  std::vector<std::string> notes = {};  // of the edge list
+struct PagesSummary : StoredGraphSummary {
+  uint64_t value_bytes = 0;  // of all directions, with weights
+  uint64_t page_count = 0;   // of all directions
 };
 
 Outcome<PagesSummary> build_pages(const PagesOptions& options);
