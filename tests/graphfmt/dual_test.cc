@@ -1,39 +1,14 @@
 #include <fmt/format.h>
 
 #include <random>
-#include <tuple>
 
 #include "graphfmt/dual/dual_build.h"
 #include "graphfmt/dual/dual_read.h"
 #include "graphfmt/dual/dual_row.h"
-#include "tests/graphfmt/fixture.h"
+#include "tests/graphfmt/stored_fixture.h"
 
 namespace graphlane {
 namespace {
-
-struct DualArc {
-  uint32_t vertex, neighbour;
-  float weight;
-  friend bool operator==(const DualArc&, const DualArc&) = default;
-};
-std::ostream& operator<<(std::ostream& out, const DualArc& arc) {
-  return out << arc.vertex << "->" << arc.neighbour << " (" << arc.weight << ")";
-}
-
-class CollectDual : public ListSink {
- public:
-  Outcome<void> take(ListBatch& batch) override {
-    for (size_t i = 0; i < batch.vertices.size(); ++i) {
-      for (size_t arc = batch.starts[i]; arc < batch.starts[i + 1]; ++arc) {
-        float weight = 0;
-        if (!batch.weights.empty()) std::memcpy(&weight, batch.weights.data() + 4 * arc, 4);
-        arcs.push_back({batch.vertices[i], batch.neighbours[arc], weight});
-      }
-    }
-    return {};
-  }
-  std::vector<DualArc> arcs;
-};
 
 std::vector<WeightedEdge> edges_at_random(uint64_t seed, size_t count, uint32_t vertex_max) {
   std::mt19937_64 random(seed);
@@ -66,41 +41,18 @@ const std::vector<DualCase>& dual_cases() {
   return cases;
 }
 
-class DualTest : public TempDirTest {
+class DualTest : public StoredGraphTest {
  protected:
   DualOptions options_for(const DualCase& graph, bool is_weighted, CodecKind codec) const {
-    std::string records;
-    for (const WeightedEdge& edge : graph.edges) {
-      records.append(reinterpret_cast<const char*>(&edge), edge_size_bytes(is_weighted));
-    }
-    return {.input = {.path = write("edges.u32", records),
-                      .format = EdgeFormat::kU32,
-                      .weighted = is_weighted,
-                      .vertices = graph.vertices,
-                      .memory_budget_bytes = 64 << 20,
-                      .threads = 2},
+    return {.input = input_of(graph.edges, is_weighted, graph.vertices),
             .output = path("g"),
             .codec = codec,
             .partitions = graph.partitions,
             .run_edges = 1000};
   }
 
-  static std::vector<DualArc> expected_arcs(const std::vector<WeightedEdge>& edges, DualSide side, bool is_weighted,
-                                            bool is_undirected) {
-    std::vector<DualArc> arcs;
-    for (const WeightedEdge& edge : edges) {
-      const float weight = is_weighted ? edge.weight : 0;
-      const DualArc there{edge.source, edge.target, weight}, back{edge.target, edge.source, weight};
-      if (side == DualSide::kOut || is_undirected) arcs.push_back(there);
-      if ((side == DualSide::kIn && !is_undirected) || (is_undirected && edge.source != edge.target)) arcs.push_back(back);
-    }
-    const auto place = [](const DualArc& arc) { return std::tie(arc.vertex, arc.neighbour); };
-    std::stable_sort(arcs.begin(), arcs.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
-    return arcs;
-  }
-
-  static std::vector<DualArc> stored_arcs(const Dual& dual, DualSide side) {
-    CollectDual sink;
+  static std::vector<ListedArc> stored_arcs(const Dual& dual, DualSide side) {
+    CollectArcs sink;
     const auto done = scan_dual(dual, side, {.memory_budget_bytes = 1 << 16, .threads = 2}, sink);
     EXPECT_TRUE(done) << done.error().text;
     return sink.arcs;
@@ -121,17 +73,17 @@ TEST_P(EachDualTest, HoldsTheArcsOfTheEdgeListInBothSides) {
   EXPECT_EQ(names_in_dir(), (std::vector<std::string>{"edges.u32", "g"}));
   const auto dual = Dual::open(path("g"));
   ASSERT_TRUE(dual) << dual.error().text;
-  const auto out = expected_arcs(graph.edges, DualSide::kOut, is_weighted, is_undirected);
+  const auto out = expected_arcs(graph.edges, Direction::kOut, is_weighted, is_undirected);
   EXPECT_EQ(stored_arcs(**dual, DualSide::kOut), out);
-  EXPECT_EQ(stored_arcs(**dual, DualSide::kIn), expected_arcs(graph.edges, DualSide::kIn, is_weighted, is_undirected));
+  EXPECT_EQ(stored_arcs(**dual, DualSide::kIn), expected_arcs(graph.edges, Direction::kIn, is_weighted, is_undirected));
   std::vector<uint32_t> degrees((*dual)->geometry().vertex_count());
   ASSERT_TRUE((*dual)->read_degrees(degrees));
-  for (const DualArc& arc : out) --degrees[arc.vertex];
+  for (const ListedArc& arc : out) --degrees[arc.vertex];
   EXPECT_EQ(degrees, std::vector<uint32_t>(degrees.size()));
   // Each block has the arcs between its two intervals.
   const DualGeometry& geometry = (*dual)->geometry();
   std::vector<uint64_t> counts(geometry.block_count());
-  for (const DualArc& arc : out) {
+  for (const ListedArc& arc : out) {
     ++counts[geometry.interval_of(arc.vertex) * uint64_t{geometry.partitions()} + geometry.interval_of(arc.neighbour)];
   }
   for (uint32_t own = 0; own < geometry.partitions(); ++own) {
@@ -264,22 +216,7 @@ TEST_F(DualTest, EveryFlippedBitAndEveryTruncationIsAnErrorThatNamesTheFile) {
     DualOptions options = options_for({"", edges_at_random(6, 40, 9), 2, 12}, codec != CodecKind::kVarint, codec);
     options.overwrite = true;
     ASSERT_TRUE(build_dual(options));
-    for (const auto& [name, sound] : files_of(path("g"))) {
-      const std::string file = "g/" + name;
-      for (size_t bit = 0; bit < 8 * sound.size(); ++bit) {
-        flip_bit(file, bit);
-        const auto checked = check_dual(path("g"), 1);
-        flip_bit(file, bit);
-        ASSERT_FALSE(checked) << name << " bit " << bit;
-        ASSERT_NE(checked.error().text.find(path("g/")), std::string::npos) << checked.error().text;
-      }
-      for (size_t length = sound.size(); length-- > 0;) {
-        std::filesystem::resize_file(path(file), length);
-        ASSERT_FALSE(check_dual(path("g"), 1)) << name << " cut to " << length;
-      }
-      write(file, sound);
-    }
-    ASSERT_TRUE(check_dual(path("g"), 1));
+    expect_damage_is_noticed([](const std::string& graph) { return check_dual(graph, 1); });
   }
 }
 

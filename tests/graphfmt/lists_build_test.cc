@@ -3,37 +3,12 @@
 #include <fmt/format.h>
 
 #include <random>
-#include <tuple>
 
 #include "graphfmt/lists/lists_read.h"
-#include "tests/graphfmt/fixture.h"
+#include "tests/graphfmt/stored_fixture.h"
 
 namespace graphlane {
 namespace {
-
-struct ListedArc {
-  uint32_t vertex, neighbour;
-  float weight;
-  friend bool operator==(const ListedArc&, const ListedArc&) = default;
-};
-std::ostream& operator<<(std::ostream& out, const ListedArc& arc) {
-  return out << arc.vertex << "->" << arc.neighbour << " (" << arc.weight << ")";
-}
-
-class CollectLists : public ListSink {
- public:
-  Outcome<void> take(ListBatch& batch) override {
-    for (size_t i = 0; i < batch.vertices.size(); ++i) {
-      for (size_t arc = batch.starts[i]; arc < batch.starts[i + 1]; ++arc) {
-        float weight = 0;
-        if (!batch.weights.empty()) std::memcpy(&weight, batch.weights.data() + 4 * arc, 4);
-        arcs.push_back({batch.vertices[i], batch.neighbours[arc], weight});
-      }
-    }
-    return {};
-  }
-  std::vector<ListedArc> arcs;
-};
 
 struct BuildCase {
   const char* name;
@@ -75,52 +50,17 @@ const std::vector<BuildCase>& build_cases() {
   return cases;
 }
 
-class ListsBuildTest : public TempDirTest {
+class ListsBuildTest : public StoredGraphTest {
  protected:
-  std::string write_edges(const std::vector<WeightedEdge>& edges, bool is_weighted) const {
-    std::string records;
-    for (const WeightedEdge& edge : edges) {
-      records.append(reinterpret_cast<const char*>(&edge), edge_size_bytes(is_weighted));
-    }
-    return write("edges.u32", records);
-  }
-
   ListsOptions options_for(const BuildCase& graph, bool is_weighted, CodecKind codec) const {
-    return {.input = {.path = write_edges(graph.edges, is_weighted),
-                      .format = EdgeFormat::kU32,
-                      .weighted = is_weighted,
-                      .vertices = graph.vertices,
-                      .memory_budget_bytes = 64 << 20,
-                      .threads = 2},
+    return {.input = input_of(graph.edges, is_weighted, graph.vertices),
             .output = path("g"),
             .codec = codec,
             .run_edges = 1000};
   }
 
-  // The expected lists of a direction.
-  static std::vector<ListedArc> expected_arcs(const std::vector<WeightedEdge>& edges, Direction direction, bool is_weighted,
-                                              bool is_undirected, bool is_simple) {
-    std::vector<ListedArc> arcs;
-    for (const WeightedEdge& edge : edges) {
-      if (is_simple && edge.source == edge.target) continue;
-      const float weight = is_weighted ? edge.weight : 0;
-      const ListedArc there{edge.source, edge.target, weight}, back{edge.target, edge.source, weight};
-      if (direction == Direction::kOut || is_undirected) arcs.push_back(there);
-      if ((direction == Direction::kIn && !is_undirected) || (is_undirected && edge.source != edge.target)) {
-        arcs.push_back(back);
-      }
-    }
-    const auto place = [](const ListedArc& arc) { return std::tie(arc.vertex, arc.neighbour); };
-    std::stable_sort(arcs.begin(), arcs.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
-    if (is_simple) {
-      const auto same = [&](const auto& a, const auto& b) { return place(a) == place(b); };
-      arcs.erase(std::unique(arcs.begin(), arcs.end(), same), arcs.end());
-    }
-    return arcs;
-  }
-
   static std::vector<ListedArc> stored_arcs(const Lists& lists, Direction direction) {
-    CollectLists sink;
+    CollectArcs sink;
     const auto done = scan_lists(lists, direction, {.memory_budget_bytes = 1 << 16, .threads = 2}, sink);
     EXPECT_TRUE(done) << done.error().text;
     return sink.arcs;
@@ -281,22 +221,7 @@ TEST_F(ListsBuildTest, EveryFlippedBitAndEveryTruncationIsAnErrorThatNamesTheFil
     ListsOptions options = options_for({"", random_edges(6, 40, 9, true), 12}, true, codec);
     options.overwrite = true;
     ASSERT_TRUE(build_lists(options));
-    for (const auto& [name, sound] : files_of(path("g"))) {
-      const std::string file = "g/" + name;
-      for (size_t bit = 0; bit < 8 * sound.size(); ++bit) {
-        flip_bit(file, bit);
-        const auto checked = check_lists(path("g"), 1);
-        flip_bit(file, bit);
-        ASSERT_FALSE(checked) << name << " bit " << bit;
-        ASSERT_NE(checked.error().text.find(path("g/")), std::string::npos) << checked.error().text;
-      }
-      for (size_t length = sound.size(); length-- > 0;) {
-        std::filesystem::resize_file(path(file), length);
-        ASSERT_FALSE(check_lists(path("g"), 1)) << name << " cut to " << length;
-      }
-      write(file, sound);
-    }
-    ASSERT_TRUE(check_lists(path("g"), 1));
+    expect_damage_is_noticed([](const std::string& graph) { return check_lists(graph, 1); });
   }
 }
 
