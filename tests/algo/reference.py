@@ -7,7 +7,7 @@ every edge counts as an arc in both directions, a loop as one.
 import igraph
 import numpy as np
 
-from algo.graphs import StoredGraph
+from algo.stored_graphs import StoredGraph
 
 
 def directed(graph: StoredGraph) -> igraph.Graph:

@@ -5,7 +5,8 @@ from copy import copy
 import numpy as np
 import pytest
 
-from algo import graphs, reference
+from algo import reference
+from algo import stored_graphs as graphs
 from harness import BUILD
 
 # The format of an engine's graphs, and how it is made; kv goes to a fixpoint, and has no bfs and no count of iterations.

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from algo import graphs
+from algo import stored_graphs as graphs
 from harness import BUILD
 
 GRAPH = graphs.weighted(graphs.StoredGraph("rmat", 1 << 13, graphs.rmat_pairs(13, 150_000, 11)), 3)

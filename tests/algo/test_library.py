@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from algo import graphs
+from algo import stored_graphs as graphs
 from harness import BUILD, ROOT, run
 
 TUTORIAL = ROOT / "adapters/tutorial/degrees.cc"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from algo import reference
-from algo.graphs import StoredGraph, rmat_pairs, weighted
+from algo.stored_graphs import StoredGraph, rmat_pairs, weighted
 from package import SITE
 
 import graphlane
