@@ -4,7 +4,6 @@ samples are drawn.
 A drawing sees samples only, so that what was measured once can be drawn again.
 """
 
-import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
@@ -17,7 +16,7 @@ from experiments.sizes import SIZE
 from experiments.stored.figures import flashgraph_figures
 from experiments.stored.hus import hus_figures
 from experiments.stored.maiter import maiter_figures
-from experiments.summary import spread
+from experiments.summary import of_ratio, spread
 from experiments.timeline import COLUMNS
 
 DEPTHS = ("512K", "1M", "3M", "8M", "12M", "16M", "24M", "48M")
@@ -39,10 +38,6 @@ class Figure:
 
 
 # --- what is drawn of samples ---
-
-def of_ratio(found: dict | None) -> tuple | None:
-    return found and (found["ratio"], found["least"], found["most"])
-
 
 def per_device(found, case, way) -> tuple:
     """MB/s."""

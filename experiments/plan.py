@@ -16,7 +16,7 @@ from experiments.jobs import Jobs
 from experiments.options import (AT, Engines, device_options, engine_options, engines_of,
                                  patience_option)
 from experiments.sizes import SIZE
-from experiments.stored import figures as stored_figures
+from experiments.stored import cases as stored_cases
 from experiments.stored.graph import Source
 from experiments.stored.peers import Blaze, Gap, GraphChi, GridGraph
 from experiments.workloads import Grid, Read, Shards, Sweeps
@@ -55,14 +55,14 @@ class Plan:
     def most(self) -> int:
         return max(self.device_counts)
 
-    def stored(self) -> stored_figures.Plan:
+    def stored(self) -> stored_cases.Plan:
         """For figures of engines on stored graphs: the first graph, an edge list."""
         source = Source(self.graphs[0]) if self.graphs else Source(scale=self.scales[0])
         engines = self.engines
         peers = [engines.gridgraph and GridGraph(engines.gridgraph),
                  engines.graphchi and GraphChi(engines.graphchi),
                  engines.blaze and Blaze(engines.blaze), engines.gap and Gap(engines.gap)]
-        return stored_figures.Plan(source, self.most, self.depth, self.iterations, self.threads,
+        return stored_cases.Plan(source, self.most, self.depth, self.iterations, self.threads,
                                    self.memory, tuple(filter(None, peers)))
 
     def grids(self) -> list[tuple[Path | None, int]]:

@@ -45,6 +45,11 @@ def spread(values: list[float], by: float = 1) -> tuple | None:
     return tuple(value / by for value in (statistics.median(values), min(values), max(values)))
 
 
+def of_ratio(found: dict | None) -> tuple | None:
+    """A ratio, as drawing.bars() takes it: the middle one, the least, the most."""
+    return found and (found["ratio"], found["least"], found["most"])
+
+
 def of_devices(sample: dict, what: str) -> int:
     return sum(counters[what] for counters in sample["device_counters"])
 

@@ -3,5 +3,6 @@
     graph.py      the graph, and the formats that it is stored in
     peers.py      other engines: what they read, and how they are started
     workload.py   one algorithm, as a workload of comparison.py
-    figures.py    the figures of FlashGraph
+    cases.py      what the figures of all three engines measure and draw alike
+    figures.py    the figures of FlashGraph; hus.py of HUS-Graph, maiter.py of MaiterStore
 """

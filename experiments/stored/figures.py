@@ -5,15 +5,14 @@ Array of Commodity SSDs (FAST '15). 15 SSDs, 32 cores; graphs twitter, subdomain
 """
 
 import statistics
-from dataclasses import dataclass
-
 
 from experiments import drawing, summary
 from experiments.comparison import IN_MEMORY, STRIPED, VOLUME, Case
-from experiments.stored.graph import Source, Stored
-from experiments.stored.peers import Peer, Request
-from experiments.stored.workload import Algo, compute_seconds
-from experiments.summary import spread
+from experiments.stored.cases import (algo_case, bars_by_way, draw_by_way, of_paper, peer_ways, ratio,
+                                      variation_of, variations)
+from experiments.stored.graph import Stored
+from experiments.stored.workload import compute_seconds
+from experiments.summary import of_ratio, spread
 
 PAPER = "FlashGraph"
 # As its evaluation has them.
@@ -30,20 +29,6 @@ MERGES = {"random order": ("--order", "random", "--merge", "none"),
 CACHE_PART = 14  # the paper's 1 GiB is a fourteenth of the twitter graph's lists
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The graph, peers and machine of a measurement, made from the Plan of plan.py."""
-
-    source: Source
-    most: int  # devices
-    depth: str
-    iterations: int  # of PageRank
-    threads: int
-    memory: int | None
-    peers: tuple[Peer, ...]
-    root: int = 0
-
-
 def cache_words(plan, part: int) -> tuple:
     """A cache of this part of the lists, about: a varint arc has 2 bytes, in two directions."""
     arcs = plan.source.bytes() // 8
@@ -52,38 +37,16 @@ def cache_words(plan, part: int) -> tuple:
 
 def case(plan, algorithm: str, *, stored=LISTS, ways=(VOLUME,), words=(), variation="",
          cache_part: int = CACHE_PART) -> Case:
-    request = Request(algorithm, plan.root, plan.iterations, plan.threads, plan.memory)
-    peers = tuple(peer for peer in plan.peers if algorithm in peer.algorithms and peer.way in ways)
-    workload = Algo(request, plan.source, stored, (LISTS, RAW), peers=plan.peers,
-                    words=(*cache_words(plan, cache_part), *words), variation=variation)
-    named = {peer.way for peer in peers}
-    return Case(workload, plan.most, plan.depth,
-                tuple(way for way in ways if way in (VOLUME, IN_MEMORY, STRIPED) or way in named))
-
-
-def peer_ways(plan, *names: str) -> tuple:
-    return tuple(peer.way for peer in plan.peers if peer.way in names)
-
-
-def ratio(found, of, to):
-    """The ratio of computing times."""
-    return summary.ratio(of, to, compute_seconds) if of and to else None
-
-
-def of_ratio(said):
-    return said and (said["ratio"], said["least"], said["most"])
-
-
-def algorithms_of(found) -> list[dict]:
-    return summary.cases(found)
+    return algo_case(plan, algorithm, stored, (LISTS, RAW), words=(*cache_words(plan, cache_part), *words),
+                     variation=variation, ways=ways)
 
 
 def draw_beside_memory(found):
-    cases = algorithms_of(found)
+    cases = summary.cases(found)
     figure, (axes,) = drawing.panels(1)
     drawing.bars(axes, [case["algorithm"] for case in cases], {"": [
-        of_ratio(ratio(found, summary.only(found, way=IN_MEMORY, **case),
-                       summary.only(found, way=VOLUME, **case))) for case in cases]})
+        ratio(summary.only(found, way=IN_MEMORY, **case), summary.only(found, way=VOLUME, **case))
+        for case in cases]})
     axes.axhline(1, color=drawing.INK, linewidth=0.8, linestyle=":")
     axes.set(ylabel="speed, relative to in memory", ylim=(0, None))
     return figure
@@ -91,7 +54,7 @@ def draw_beside_memory(found):
 
 def draw_utilization(found):
     """The use of processors, and of the devices' bandwidth."""
-    cases = algorithms_of(found)
+    cases = summary.cases(found)
     figure, (above, below) = drawing.panels(2)
     names = [case["algorithm"] for case in cases]
 
@@ -108,43 +71,21 @@ def draw_utilization(found):
 
 
 def draw_seconds(found):
-    """Bars by algorithm and way, on a logarithmic axis."""
-    cases = algorithms_of(found)
-    figure, (axes,) = drawing.panels(1)
-    drawing.bars(axes, [case["algorithm"] for case in cases], {
-        way: [spread([compute_seconds(sample) for sample in summary.only(found, way=way, **case)])
-              for case in cases] for way in summary.ways(found)})
-    axes.set(ylabel="seconds", yscale="log")
-    drawing.legend(axes)
-    return figure
+    return draw_by_way(found, compute_seconds, "seconds")
 
 
 def draw_seconds_and_memory(found):
-    cases = algorithms_of(found)
+    cases = summary.cases(found)
     figure, (above, below) = drawing.panels(2)
     names = [case["algorithm"] for case in cases]
     ways = summary.ways(found)
-    drawing.bars(above, names, {way: [spread(summary.seconds(found, case, way)) for case in cases]
-                                for way in ways})
+    bars_by_way(above, found, lambda sample: sample["seconds"], "seconds")
     drawing.bars(below, names, {way: [
         spread([sample["memory_bytes_most"] for sample in summary.only(found, way=way, **case)],
                2**20) for case in cases] for way in ways})
-    above.set(ylabel="seconds", yscale="log")
     below.set(ylabel="memory, page cache included (MiB)")
     drawing.legend(above)
     return figure
-
-
-def variations(found) -> dict[str, list[dict]]:
-    """The cases of each algorithm, in the order of what is tried."""
-    by_algorithm = {}
-    for one in algorithms_of(found):
-        by_algorithm.setdefault(one["algorithm"].split(", ")[0], []).append(one)
-    return by_algorithm
-
-
-def variation_of(one: dict) -> str:
-    return one["algorithm"].partition(", ")[2]
 
 
 def draw_tried(found, axis: str):
@@ -167,7 +108,7 @@ def draw_tried(found, axis: str):
 
 def draw_table(found):
     """Table 2: seconds, seconds to open, memory."""
-    cases = algorithms_of(found)
+    cases = summary.cases(found)
     figure, (above, middle, below) = drawing.panels(3)
     names = [case["algorithm"] for case in cases]
 
@@ -200,9 +141,7 @@ def cache_cases(plan) -> list[Case]:
 
 def flashgraph_figures(figure) -> dict:
     """`figure`: the class of figures.py."""
-    def one(number, title, published, cases, draw):
-        return figure(number, title, published, lambda plan: cases(plan.stored()), draw, PAPER)
-
+    one = of_paper(figure, PAPER)
     return {
         "flashgraph-8": one(
             8, "Speed on devices relative to in memory",

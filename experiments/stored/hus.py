@@ -6,10 +6,10 @@ Processing (TPDS 2020). 16 cores, 16 GB, a disk of 7200 rpm; graphs of 69 millio
 
 from experiments import drawing, summary
 from experiments.comparison import STRIPED, VOLUME, Case
-from experiments.stored.figures import compute_seconds, of_ratio, peer_ways, ratio, variations
+from experiments.stored.cases import (algo_case, draw_by_way, of_paper, peer_ways, ratio,
+                                      variation_of, variations)
 from experiments.stored.graph import Stored
-from experiments.stored.peers import Request
-from experiments.stored.workload import Algo
+from experiments.stored.workload import compute_seconds
 from experiments.summary import spread
 
 PAPER = "HUS-Graph"
@@ -23,14 +23,9 @@ PEERS = ("GridGraph", "GraphChi")
 
 
 def case(plan, algorithm: str, *, model="hybrid", ways=(VOLUME,), variation="", threads=None) -> Case:
-    request = Request(algorithm, plan.root, plan.iterations, threads or plan.threads, plan.memory)
-    peers = tuple(peer for peer in plan.peers if algorithm in peer.algorithms and peer.way in ways)
     cache = max(4 << 20, plan.source.bytes() // MEMORY_PART)
-    workload = Algo(request, plan.source, DUAL, (DUAL,), peers=plan.peers,
-                    words=("--cache", str(cache), "--model", model, "--explain"), variation=variation)
-    named = {peer.way for peer in peers}
-    return Case(workload, plan.most, plan.depth,
-                tuple(way for way in ways if way in (VOLUME, STRIPED) or way in named))
+    return algo_case(plan, algorithm, DUAL, (DUAL,), variation=variation, ways=ways, threads=threads,
+                     words=("--cache", str(cache), "--model", model, "--explain"))
 
 
 def model_cases(plan) -> list[Case]:
@@ -80,7 +75,7 @@ def draw_iterations(found):
         for number, one in enumerate(cases):
             rows = iterations(found, one)
             panel.plot(range(1, len(rows) + 1), [row["seconds"] for row in rows], linewidth=1.5,
-                       color=drawing.COLOURS[number], label=one["algorithm"].partition(", ")[2])
+                       color=drawing.COLOURS[number], label=variation_of(one))
         panel.set(xlabel=f"iteration of {algorithm}", ylabel="seconds", yscale="log")
     drawing.legend(axes[0])
     return figure
@@ -100,27 +95,12 @@ def draw_active(found):
 
 
 def draw_seconds(found):
-    cases = summary.cases(found)
-    figure, (axes,) = drawing.panels(1)
-    drawing.bars(axes, [one["algorithm"] for one in cases], {
-        way: [spread([sample["seconds"] for sample in summary.only(found, way=way, **one)])
-              for one in cases] for way in summary.ways(found)})
-    axes.set(ylabel="seconds", yscale="log")
-    drawing.legend(axes)
-    return figure
+    return draw_by_way(found, lambda sample: sample["seconds"], "seconds")
 
 
 def draw_traffic(found):
-    """MiB that the devices read."""
-    cases = summary.cases(found)
-    figure, (axes,) = drawing.panels(1)
-    drawing.bars(axes, [one["algorithm"] for one in cases], {
-        way: [spread([summary.of_devices(sample, "bytes_read") / 2**20
-                      for sample in summary.only(found, way=way, **one)])
-              for one in cases] for way in summary.ways(found)})
-    axes.set(ylabel="MiB read from the devices", yscale="log")
-    drawing.legend(axes)
-    return figure
+    return draw_by_way(found, lambda sample: summary.of_devices(sample, "bytes_read") / 2**20,
+                       "MiB read from the devices")
 
 
 def draw_threads(found):
@@ -131,8 +111,8 @@ def draw_threads(found):
     series = {}
     for count in sorted({one["threads"] for one in cases}):
         series[f"{count} threads"] = [
-            of_ratio(ratio(found, *(summary.only(found, way=VOLUME, algorithm=name, threads=threads)
-                                    for threads in (1, count)))) for name in names]
+            ratio(*(summary.only(found, way=VOLUME, algorithm=name, threads=threads)
+                    for threads in (1, count))) for name in names]
     drawing.bars(axes, names, series)
     axes.set(ylabel="speed, relative to one thread", ylim=(0, None))
     drawing.legend(axes)
@@ -141,9 +121,7 @@ def draw_threads(found):
 
 def hus_figures(figure) -> dict:
     """`figure`: the class of figures.py."""
-    def one(number, title, published, cases, draw):
-        return figure(number, title, published, lambda plan: cases(plan.stored()), draw, PAPER)
-
+    one = of_paper(figure, PAPER)
     return {
         "hus-1": one(
             1, "Active vertices in each iteration (the paper: edges)",

@@ -6,10 +6,9 @@ machines of 3 GB with a disk and an SSD; web-Google and web-BerkStan, 6 and 7.6 
 
 from experiments import drawing, summary
 from experiments.comparison import IN_MEMORY, VOLUME, Case
-from experiments.stored.figures import compute_seconds, variation_of, variations
+from experiments.stored.cases import algo_case, of_paper, ratio, variation_of, variations
 from experiments.stored.graph import Stored
-from experiments.stored.peers import Request
-from experiments.stored.workload import Algo
+from experiments.stored.workload import compute_seconds
 from experiments.summary import spread
 
 PAPER = "MaiterStore"
@@ -33,10 +32,8 @@ def cache(plan, percent: int) -> tuple:
 
 def case(plan, algorithm: str, words=(), variation="", *, percent=CACHE_PART, ways=(VOLUME,), stored=PAGES,
          all_stored=(PAGES,), threads=None) -> Case:
-    request = Request(algorithm, plan.root, plan.iterations, threads or plan.threads, plan.memory)
-    workload = Algo(request, plan.source, stored, all_stored,
-                     words=(*cache(plan, percent), "--explain", *words), variation=variation)
-    return Case(workload, plan.most, plan.depth, ways)
+    return algo_case(plan, algorithm, stored, all_stored, variation=variation, ways=ways, threads=threads, with_peers=False,
+                     words=(*cache(plan, percent), "--explain", *words))
 
 
 def setting_cases(plan) -> list[Case]:
@@ -97,11 +94,8 @@ def draw_pages(found):
     """Time by size of a page, relative to in memory."""
     figure, (axes,) = drawing.panels(1)
     cases = summary.cases(found)
-    values = []
-    for one in cases:
-        ratio = summary.ratio(summary.only(found, way=VOLUME, **one),
-                              summary.only(found, way=IN_MEMORY, **one), compute_seconds)
-        values.append((ratio["ratio"], ratio["least"], ratio["most"]))
+    values = [ratio(summary.only(found, way=VOLUME, **one), summary.only(found, way=IN_MEMORY, **one))
+              for one in cases]
     drawing.bars(axes, [variation_of(one) for one in cases], {"": values})
     axes.axhline(1, color=drawing.INK, linewidth=0.8, linestyle=":")
     axes.set(xlabel="page", ylabel="time, relative to in memory", ylim=(0, None))
@@ -146,9 +140,7 @@ def draw_hits_over_time(found):
 
 def maiter_figures(figure) -> dict:
     """`figure`: the class of figures.py."""
-    def one(number, title, published, cases, draw):
-        return figure(number, title, published, lambda plan: cases(plan.stored()), draw, PAPER)
-
+    one = of_paper(figure, PAPER)
     return {
         "maiter-5": one(5, "Time by what holds the lists",
                         "with buffer and cache near to in memory; the device alone takes 13 times as long.",

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from experiments.comparison import IN_MEMORY, STRIPED, VOLUME
+from experiments.comparison import IN_MEMORY, STRIPED
 from experiments.stored.graph import Source, Stored
 from experiments.stored.peers import Peer, Request, need_bytes
 from experiments.workloads import GRAPHLANE, SameResult, timed
