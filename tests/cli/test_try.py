@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -39,6 +40,18 @@ def test_all_ways_are_timed_and_nothing_is_left(tried, place, fuse):
     assert all(way["cold_seconds"] > 0 and way["warm_seconds"] > 0 for way in said["ways"])
     assert said["verdict"].startswith("The page cache holds this graph")
     assert snapshot(place) == before
+
+
+def test_without_a_command_every_file_is_read_each_time(graphlane, place, fuse):
+    log = place / "log"
+    (place / "bin").mkdir()
+    dd = place / "bin/dd"
+    dd.write_text(f'#!/bin/sh\necho "$1" >> {log}\nexec {shutil.which("dd")} "$@"\n')
+    dd.chmod(0o755)
+    graphlane("try", place / "graph", "-d", place / "d0", "-d", place / "d1",
+              env={**os.environ, "PATH": f"{place / 'bin'}:{os.environ['PATH']}"})
+    read = [line.rpartition("/")[2] for line in log.read_text().splitlines()]
+    assert sorted(read) == sorted(["column", "meta"] * 2 * len(WAYS))
 
 
 def test_a_command_of_the_user_sees_the_same_bytes_each_way(tried, fuse):
