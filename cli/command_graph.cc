@@ -128,37 +128,30 @@ Outcome<void> to_list(const ConvertCommand& options, const std::string& path) {
   return {};
 }
 
-Outcome<void> to_lists(const ConvertCommand& options, const std::string& path) {
-  const EdgeListOptions input = list_options(options, path, kSortingMemory);
-  const auto notes = convert_to_lists(
-      {.input = input, .codec = options.codec.empty() ? "varint" : options.codec, .overwrite = options.overwrite, .path = path, .shown = options.output});
+ToStored to_stored(const ConvertCommand& options, const std::string& path) {
+  return {.input = list_options(options, path, kSortingMemory),
+          .codec = options.codec.empty() ? "varint" : options.codec,
+          .overwrite = options.overwrite,
+          .path = path,
+          .shown = options.output};
+}
+
+Outcome<void> end_conversion(const ConvertCommand& options, const Outcome<std::vector<std::string>>& notes) {
   if (!notes) return notes.error();
   print_notes(options.input, *notes);
   return {};
+}
+
+Outcome<void> to_lists(const ConvertCommand& options, const std::string& path) {
+  return end_conversion(options, convert_to_lists(to_stored(options, path)));
 }
 
 Outcome<void> to_dual(const ConvertCommand& options, const std::string& path) {
-  const auto notes = convert_to_dual({.input = list_options(options, path, kSortingMemory),
-                                      .codec = options.codec.empty() ? "varint" : options.codec,
-                                      .overwrite = options.overwrite,
-                                      .path = path,
-                                      .shown = options.output},
-                                     options.partitions);
-  if (!notes) return notes.error();
-  print_notes(options.input, *notes);
-  return {};
+  return end_conversion(options, convert_to_dual(to_stored(options, path), options.partitions));
 }
 
 Outcome<void> to_pages(const ConvertCommand& options, const std::string& path) {
-  const auto notes = convert_to_pages({.input = list_options(options, path, kSortingMemory),
-                                       .codec = options.codec.empty() ? "varint" : options.codec,
-                                       .page_bytes = options.page_bytes,
-                                       .overwrite = options.overwrite,
-                                       .path = path,
-                                       .shown = options.output});
-  if (!notes) return notes.error();
-  print_notes(options.input, *notes);
-  return {};
+  return end_conversion(options, convert_to_pages(to_stored(options, path), options.page_bytes));
 }
 
 Outcome<void> to_csr(const ConvertCommand& options, const std::string& path) {

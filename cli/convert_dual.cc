@@ -29,7 +29,7 @@ struct DualBits {
 
 }  // namespace
 
-Outcome<std::vector<std::string>> convert_to_dual(const ToLists& options, uint32_t partitions) {
+Outcome<std::vector<std::string>> convert_to_dual(const ToStored& options, uint32_t partitions) {
   const Outcome<CodecKind> codec = parse_codec(options.codec);
   if (!codec) return codec.error();
   const bool is_directed = !options.input.undirected;
@@ -41,7 +41,7 @@ Outcome<std::vector<std::string>> convert_to_dual(const ToLists& options, uint32
   if (!built) return built.error();
   if (!quiet) {
     fmt::print("{}: {} vertices, {} edges, {}, in {} x {} blocks, codec {} with {:.2f} bits an arc and {:.2f} of index, {}\n",
-               options.shown, built->vertex_count, built->edge_count, is_directed ? "directed" : "undirected",
+               options.shown, built->vertex_count, built->edge_count, direction_of(is_directed),
                built->partitions, built->partitions, name_of(*codec),
                bits_for_arcs(built->lists_bytes, built->arc_count, is_directed),
                bits_for_arcs(built->index_bytes, built->arc_count, is_directed), format_size(built->output_bytes));
@@ -54,36 +54,22 @@ Outcome<int> show_dual(const std::string& path, bool as_json) {
   if (!dual) return dual.error();
   const GraphHeader& header = (*dual)->header();
   const DualBits bits(**dual);
-  uint64_t bytes = kGraphHeaderBytes;
-  for (const GraphHeader::File& file : header.files) bytes += file.size_bytes;
   if (as_json) {
-    Json about = Json::object();
-    about["path"] = path;
-    about["format"] = std::string(name_of(header.kind));
-    about["vertices"] = header.vertex_count;
-    about["edges"] = header.edge_count;
-    about["arcs"] = header.arc_count;
-    about["directed"] = header.is_directed;
+    Json about = graph_json(path, header);
     about["partitions"] = header.partitions;
-    about["weights"] = std::string(name_of(header.weight));
-    about["codec"] = std::string(name_of(header.codec));
     about["bits_an_arc"] = bits.lists;
     about["index_bits_an_arc"] = bits.index;
-    about["size"] = bytes;
+    about["size"] = stored_bytes(header);
     about["index_size"] = bits.index_bytes;
     print_json(about);
     return kOk;
   }
-  const auto line = [](std::string_view key, const std::string& text) { fmt::print("{:<14}{}\n", key, text); };
-  line("path", path);
-  line("format", std::string(name_of(header.kind)));
-  line("vertices", std::to_string(header.vertex_count));
-  line("edges", fmt::format("{}, {}", header.edge_count, header.is_directed ? "directed" : "undirected"));
-  line("blocks", fmt::format("{} x {}", header.partitions, header.partitions));
-  line("weights", std::string(name_of(header.weight)));
-  line("codec", fmt::format("{}, {:.2f} bits an arc", name_of(header.codec), bits.lists));
-  line("index", fmt::format("{}, {:.2f} bits an arc", format_size(bits.index_bytes), bits.index));
-  line("size", format_size(bytes));
+  print_graph(path, header);
+  print_fact("blocks", fmt::format("{} x {}", header.partitions, header.partitions));
+  print_fact("weights", std::string(name_of(header.weight)));
+  print_fact("codec", fmt::format("{}, {:.2f} bits an arc", name_of(header.codec), bits.lists));
+  print_fact("index", fmt::format("{}, {:.2f} bits an arc", format_size(bits.index_bytes), bits.index));
+  print_fact("size", format_size(stored_bytes(header)));
   return kOk;
 }
 

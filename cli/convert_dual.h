@@ -7,7 +7,7 @@
 namespace graphlane::cli {
 
 // As convert_to_lists(). `partitions`: P; 0: as the graph and the memory want it.
-Outcome<std::vector<std::string>> convert_to_dual(const ToLists& options, uint32_t partitions);
+Outcome<std::vector<std::string>> convert_to_dual(const ToStored& options, uint32_t partitions);
 
 Outcome<int> show_dual(const std::string& path, bool as_json);
 

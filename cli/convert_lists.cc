@@ -25,7 +25,33 @@ double bits_an_arc(const Lists& lists) {
 
 std::string_view direction_of(bool is_directed) { return is_directed ? "directed" : "undirected"; }
 
-Outcome<std::vector<std::string>> convert_to_lists(const ToLists& options) {
+void print_fact(std::string_view key, const std::string& text) { fmt::print("{:<14}{}\n", key, text); }
+
+void print_graph(const std::string& path, const GraphHeader& header, const std::string& more_of_vertices) {
+  print_fact("path", path);
+  print_fact("format", std::string(name_of(header.kind)));
+  print_fact("vertices", std::to_string(header.vertex_count) + more_of_vertices);
+  print_fact("edges", fmt::format("{}, {}", header.edge_count, direction_of(header.is_directed)));
+}
+
+Json graph_json(const std::string& path, const GraphHeader& header) {
+  return {{"path", path},
+          {"format", std::string(name_of(header.kind))},
+          {"vertices", header.vertex_count},
+          {"edges", header.edge_count},
+          {"arcs", header.arc_count},
+          {"directed", header.is_directed},
+          {"weights", std::string(name_of(header.weight))},
+          {"codec", std::string(name_of(header.codec))}};
+}
+
+uint64_t stored_bytes(const GraphHeader& header) {
+  uint64_t bytes = kGraphHeaderBytes;
+  for (const GraphHeader::File& file : header.files) bytes += file.size_bytes;
+  return bytes;
+}
+
+Outcome<std::vector<std::string>> convert_to_lists(const ToStored& options) {
   const Outcome<CodecKind> codec = parse_codec(options.codec);
   if (!codec) return codec.error();
   const bool is_directed = !options.input.undirected;
@@ -79,33 +105,19 @@ Outcome<int> show_stored_graph(const std::string& path, bool as_json) {
   const auto lists = Lists::open(path);
   if (!lists) return lists.error();
   const GraphHeader& header = (*lists)->header();
-  uint64_t bytes = kGraphHeaderBytes;
-  for (const GraphHeader::File& file : header.files) bytes += file.size_bytes;
   if (as_json) {
-    Json about = Json::object();
-    about["path"] = path;
-    about["format"] = std::string(name_of(header.kind));
-    about["vertices"] = header.vertex_count;
-    about["edges"] = header.edge_count;
-    about["arcs"] = header.arc_count;
-    about["directed"] = header.is_directed;
-    about["weights"] = std::string(name_of(header.weight));
-    about["codec"] = std::string(name_of(header.codec));
+    Json about = graph_json(path, header);
     about["bits_an_arc"] = bits_an_arc(**lists);
-    about["size"] = bytes;
+    about["size"] = stored_bytes(header);
     about["index_size"] = (*lists)->index_bytes(Direction::kOut);
     print_json(about);
     return kOk;
   }
-  const auto line = [](std::string_view key, const std::string& text) { fmt::print("{:<14}{}\n", key, text); };
-  line("path", path);
-  line("format", std::string(name_of(header.kind)));
-  line("vertices", std::to_string(header.vertex_count));
-  line("edges", fmt::format("{}, {}", header.edge_count, direction_of(header.is_directed)));
-  line("weights", std::string(name_of(header.weight)));
-  line("codec", fmt::format("{}, {:.2f} bits an arc", name_of(header.codec), bits_an_arc(**lists)));
-  line("size", format_size(bytes));
-  line("index", fmt::format("{} in memory for a direction", format_size((*lists)->index_bytes(Direction::kOut))));
+  print_graph(path, header);
+  print_fact("weights", std::string(name_of(header.weight)));
+  print_fact("codec", fmt::format("{}, {:.2f} bits an arc", name_of(header.codec), bits_an_arc(**lists)));
+  print_fact("size", format_size(stored_bytes(header)));
+  print_fact("index", fmt::format("{} in memory for a direction", format_size((*lists)->index_bytes(Direction::kOut))));
   return kOk;
 }
 

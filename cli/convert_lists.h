@@ -8,7 +8,8 @@
 
 namespace graphlane::cli {
 
-struct ToLists {
+// What converts to all formats of stored graphs have in common.
+struct ToStored {
   EdgeListOptions input;
   std::string codec;
   bool overwrite = false;
@@ -16,7 +17,7 @@ struct ToLists {
   std::string shown;  // what the user called it
 };
 // Prints the result; notes for the user, a line each.
-Outcome<std::vector<std::string>> convert_to_lists(const ToLists& options);
+Outcome<std::vector<std::string>> convert_to_lists(const ToStored& options);
 // Whether --overwrite may replace the present directory.
 Outcome<void> may_become_lists(const std::string& path);
 
@@ -28,5 +29,12 @@ Outcome<int> show_stored_graph(const std::string& path, bool as_json);
 
 // "directed", "undirected".
 std::string_view direction_of(bool is_directed);
+
+// For `info`: a line of it; the lines from the path to the edges; and what the header says, as JSON.
+void print_fact(std::string_view key, const std::string& text);
+void print_graph(const std::string& path, const GraphHeader& header, const std::string& more_of_vertices = "");
+Json graph_json(const std::string& path, const GraphHeader& header);
+// Of all files, the header included.
+uint64_t stored_bytes(const GraphHeader& header);
 
 }  // namespace graphlane::cli

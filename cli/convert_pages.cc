@@ -14,10 +14,10 @@ uint64_t page_count_of(const Pages& pages) {
 
 }  // namespace
 
-Outcome<std::vector<std::string>> convert_to_pages(const ToPages& options) {
+Outcome<std::vector<std::string>> convert_to_pages(const ToStored& options, std::optional<uint64_t> page_size_bytes) {
   const Outcome<CodecKind> codec = parse_codec(options.codec);
   if (!codec) return codec.error();
-  const uint64_t page_bytes = options.page_bytes.value_or(kPageBytesUsual);
+  const uint64_t page_bytes = page_size_bytes.value_or(kPageBytesUsual);
   if (!is_page_size(page_bytes)) {
     return make_error(EINVAL, "--page {}: a multiple of 4K up to 1M is expected", page_bytes);
   }
@@ -40,34 +40,22 @@ Outcome<int> show_pages(const std::string& path, bool as_json) {
   if (!pages) return pages.error();
   const GraphHeader& header = (*pages)->header();
   const PageStore& out = (*pages)->store(Direction::kOut);
-  uint64_t bytes = kGraphHeaderBytes;
-  for (const GraphHeader::File& file : header.files) bytes += file.size_bytes;
   if (as_json) {
-    print_json({{"path", path},
-                {"format", std::string(name_of(header.kind))},
-                {"vertices", header.vertex_count},
-                {"edges", header.edge_count},
-                {"arcs", header.arc_count},
-                {"directed", header.is_directed},
-                {"weights", std::string(name_of(header.weight))},
-                {"codec", std::string(name_of(header.codec))},
-                {"keys", out.key_count()},
-                {"pages", page_count_of(**pages)},
-                {"page_size", out.page_bytes()},
-                {"size", bytes},
-                {"index_size", out.head().index_bytes()}});
+    Json about = graph_json(path, header);
+    about["keys"] = out.key_count();
+    about["pages"] = page_count_of(**pages);
+    about["page_size"] = out.page_bytes();
+    about["size"] = stored_bytes(header);
+    about["index_size"] = out.head().index_bytes();
+    print_json(about);
     return kOk;
   }
-  const auto line = [](std::string_view key, const std::string& text) { fmt::print("{:<14}{}\n", key, text); };
-  line("path", path);
-  line("format", std::string(name_of(header.kind)));
-  line("vertices", fmt::format("{}, {} with out-neighbours", header.vertex_count, out.key_count()));
-  line("edges", fmt::format("{}, {}", header.edge_count, direction_of(header.is_directed)));
-  line("weights", std::string(name_of(header.weight)));
-  line("codec", std::string(name_of(header.codec)));
-  line("pages", fmt::format("{} of {}", page_count_of(**pages), format_size(out.page_bytes())));
-  line("size", format_size(bytes));
-  line("index", fmt::format("{} in memory for a direction", format_size(out.head().index_bytes())));
+  print_graph(path, header, fmt::format(", {} with out-neighbours", out.key_count()));
+  print_fact("weights", std::string(name_of(header.weight)));
+  print_fact("codec", std::string(name_of(header.codec)));
+  print_fact("pages", fmt::format("{} of {}", page_count_of(**pages), format_size(out.page_bytes())));
+  print_fact("size", format_size(stored_bytes(header)));
+  print_fact("index", fmt::format("{} in memory for a direction", format_size(out.head().index_bytes())));
   return kOk;
 }
 

@@ -5,20 +5,13 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/convert_lists.h"
 #include "graphfmt/pages/pages_build.h"
 
 namespace graphlane::cli {
 
-struct ToPages {
-  EdgeListOptions input;
-  std::string codec;
-  std::optional<uint64_t> page_bytes;
-  bool overwrite = false;
-  std::string path;
-  std::string shown;  // what the user called it
-};
-// Prints the result; notes for the user, a line each.
-Outcome<std::vector<std::string>> convert_to_pages(const ToPages& options);
+// As convert_to_lists(). Without `page_size_bytes` pages have the usual size.
+Outcome<std::vector<std::string>> convert_to_pages(const ToStored& options, std::optional<uint64_t> page_size_bytes);
 
 Outcome<int> show_pages(const std::string& path, bool as_json);
 
