@@ -101,8 +101,8 @@ class Version2(Group):
         return int(dict(map(str.split, lines))["usage_usec"]) / 1e6
 
 
-def named(name: str, limit_bytes: int | None = None) -> Group:
-    """Of the version that has the memory controller here."""
+def hierarchies() -> tuple[dict[str, Path], list[Path]]:
+    """Where each controller of version 1 is mounted, by its name; and version 2."""
     version1, version2 = {}, []
     for line in MOUNTS.read_text().splitlines():
         _, where, kind, options, *_ = line.split()
@@ -110,6 +110,12 @@ def named(name: str, limit_bytes: int | None = None) -> Group:
             version1 |= dict.fromkeys(options.split(","), Path(where))
         elif kind == "cgroup2":
             version2.append(Path(where))
+    return version1, version2
+
+
+def named(name: str, limit_bytes: int | None = None) -> Group:
+    """Of the version that has the memory controller here."""
+    version1, version2 = hierarchies()
     if "memory" in version1:
         return Version1(limit_bytes, *(version1[controller] / name for controller
                                        in ["memory", "cpuacct"] if controller in version1))
@@ -122,13 +128,11 @@ def named(name: str, limit_bytes: int | None = None) -> Group:
 def blkio_group() -> Path:
     """The group of the blkio controller that this process is in. Limits of version 1 hold for the
     processes of one group together, not for those of groups below it."""
+    mounted = hierarchies()[0].get("blkio")
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
-        if "blkio" in controllers.split(","):
-            for mount in MOUNTS.read_text().splitlines():
-                _, where, kind, options, *_ = mount.split()
-                if kind == "cgroup" and "blkio" in options.split(","):
-                    return Path(where, path.lstrip("/"))
+        if mounted is not None and "blkio" in controllers.split(","):
+            return mounted / path.lstrip("/")
     raise StepFailed("flash devices need the blkio controller of control groups version 1, which "
                      "is not mounted here")
 

@@ -28,6 +28,13 @@ void Engine::end_iteration(uint64_t active) {
   if (progress_ != nullptr) progress_->iteration_ended();
 }
 
+Outcome<void> Engine::end_full_sweep() {
+  plan_.clear();
+  ascends_ = !ascends_;
+  end_iteration(graph_.geometry().vertex_count());
+  return check_interrupt();
+}
+
 Outcome<void> Engine::gather(const Give& give) {
   const DualGeometry& geometry = graph_.geometry();
   begin_iteration();
@@ -43,10 +50,7 @@ Outcome<void> Engine::gather(const Give& give) {
     };
     if (auto swept = sweep_.run(plan_, body); !swept) return swept;
   }
-  plan_.clear();
-  ascends_ = !ascends_;
-  end_iteration(geometry.vertex_count());
-  return check_interrupt();
+  return end_full_sweep();
 }
 
 }  // namespace graphlane::hybrid

@@ -81,6 +81,8 @@ class Engine {
  private:
   void begin_iteration();
   void end_iteration(uint64_t active);
+  // Ends an iteration that went through all arcs; the next one goes the other way.
+  Outcome<void> end_full_sweep();
 
   DualGraph& graph_;
   WorkerPool& pool_;
@@ -190,9 +192,7 @@ Outcome<void> Engine::accumulate(std::span<const Value> from, std::span<Value> t
       plan_.clear();
     }
   }
-  ascends_ = !ascends_;
-  end_iteration(geometry.vertex_count());
-  return check_interrupt();
+  return end_full_sweep();
 }
 
 }  // namespace graphlane::hybrid
