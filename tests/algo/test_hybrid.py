@@ -3,14 +3,13 @@
 import json
 import os
 import resource
-import signal
 import subprocess
-import time
 
 import numpy as np
 import pytest
 
 from algo import stored_graphs as graphs
+from algo.interrupted import check_interrupt_leaves_nothing
 from harness import BUILD
 
 GRAPH = graphs.weighted(graphs.StoredGraph("rmat", 1 << 13, graphs.rmat_pairs(13, 150_000, 11)), 3)
@@ -127,14 +126,7 @@ def test_a_graph_in_a_volume(graphlane, stored, volume, tmp_path):
 
 
 def test_an_interrupt_ends_it_and_leaves_nothing(stored, tmp_path):
-    command = [BUILD / "bin/graphlane", "algo", "pagerank", "--iterations", "1000000", "--out", tmp_path / "out.npy", stored]
-    job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(0.5)
-    job.send_signal(signal.SIGINT)
-    out, error = job.communicate(timeout=60)
-    assert job.returncode == -signal.SIGINT, error
-    assert out == "" and "interrupted" in error.splitlines()[-1]
-    assert not list(tmp_path.iterdir())
+    check_interrupt_leaves_nothing(stored, tmp_path)
 
 
 @without_sanitizer

@@ -1,8 +1,20 @@
 """What the tests of the command line share."""
 
+import random
+
 import pytest
 
+from cli.striped_data import STRIPED_BYTES
 from harness import snapshot
+
+
+@pytest.fixture
+def striped(graphlane, volume, tmp_path, fuse):
+    """A volume with the striped file `data`, for tests that mount it."""
+    made = volume(depth="64K")
+    (tmp_path / "data").write_bytes(random.Random(1).randbytes(STRIPED_BYTES))
+    graphlane("import", tmp_path / "data", made.path)
+    return made
 
 
 @pytest.fixture

@@ -4,26 +4,14 @@ import json
 import mmap
 import os
 import pty
-import random
 import signal
 import subprocess
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
+from cli.striped_data import STRIPED_BYTES as SIZE
 from harness import Job, is_mounted
-
-SIZE = 3_000_017
-
-
-@pytest.fixture
-def striped(graphlane, volume, tmp_path, fuse):
-    made = volume(depth="64K")
-    (tmp_path / "data").write_bytes(random.Random(1).randbytes(SIZE))
-    graphlane("import", tmp_path / "data", made.path)
-    return made
 
 
 def test_stat_counts_what_was_read(graphlane, striped, mount, tmp_path):

@@ -1,21 +1,10 @@
 """`graphlane stat` counts what preloaded programs read past the server, and one user cannot change another's counts."""
 
 import json
-import random
 import subprocess
 import time
 
-import pytest
-
-SIZE = 3_000_017
-
-
-@pytest.fixture
-def striped(graphlane, volume, tmp_path, fuse):
-    made = volume(depth="64K")
-    (tmp_path / "data").write_bytes(random.Random(1).randbytes(SIZE))
-    graphlane("import", tmp_path / "data", made.path)
-    return made
+from cli.striped_data import STRIPED_BYTES as SIZE
 
 
 def preloaded(graphlane, path) -> dict[str, int]:
