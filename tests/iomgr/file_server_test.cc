@@ -138,10 +138,11 @@ TEST_F(FileServerUsersTest, TheSilentMakeRoomForWhoSpeaks) {
   const Fd mine = connect_as(0);
   ask(mine);
   expect_answer(mine);
-  // No client's time had to run out for that. On a machine so busy that it has run out, nothing is said.
-  const bool are_open = std::all_of(silent.begin(), silent.end(), is_open);
+  // No client's time had to run out for that. On a machine so busy that it has run out, nothing is said. If the server
+  // looked before we asked, we were the 129th of the silent, and one of the others made room.
+  const auto open_count = std::count_if(silent.begin(), silent.end(), is_open);
   if (std::chrono::steady_clock::now() - begin < kPatience) {
-    EXPECT_TRUE(are_open);
+    EXPECT_GE(open_count, 127);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 #include "iomgr/base/interrupt.h"
@@ -223,11 +224,13 @@ TEST_F(RestripeTest, NobodyGetsAnothersParts) {
 TEST_F(RestripeTest, ARemovedFileLeavesNoParts) {
   create_volume();
   make("f", random_bytes(20'000'000));
+  std::atomic<bool> has_ended = false;
   std::thread remover([&] {
-    while (part_count() < 12) ::usleep(100);  // its new ones, and their checksums, are there
+    while (part_count() < 2 * volume_->device_count() && !has_ended) ::usleep(100);  // its new ones are there
     std::filesystem::remove(in_volume("f"));
   });
   restripe(8192);
+  has_ended = true;
   remover.join();
   EXPECT_EQ(part_count(), 0u);
 }
