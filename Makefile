@@ -212,6 +212,7 @@ strip --strip-unneeded $(DESTDIR)$(3)
 $(if $(DEBUG_INFO),objcopy --add-gnu-debuglink=$(DESTDIR)$(3).debug $(DESTDIR)$(3))
 endef
 
+MANUAL := $(wildcard cli/man/*.1)
 COMPLETIONS := share/bash-completion/completions/graphlane share/zsh/site-functions/_graphlane \
   share/fish/vendor_completions.d/graphlane.fish
 shell_of = $(word 2,$(subst /, ,$(subst -completion,,$(1))))
@@ -223,7 +224,7 @@ install: all install-share install-gridgraph install-graphchi install-graph ## i
 	ln -sf ../bin/graphlane $(DESTDIR)$(PREFIX)/sbin/fsck.fuse.graphlane
 	$(call install_binary,755,$(SHIM),$(PREFIX)/lib/graphlane/libgraphlane.so)
 	ln -sf ../bin/graphlane $(DESTDIR)$(PREFIX)/sbin/mount.graphlane
-	install -m 644 cli/graphlane.1 $(DESTDIR)$(PREFIX)/share/man/man1/graphlane.1
+	install -m 644 $(MANUAL) $(DESTDIR)$(PREFIX)/share/man/man1
 	for engine in grid_engine shard_engine; do \
 	  install -m 755 $(BUILD)/engines/$$engine $(DESTDIR)$(PREFIX)/lib/graphlane && \
 	  strip --strip-unneeded $(DESTDIR)$(PREFIX)/lib/graphlane/$$engine || exit 1; \
@@ -236,7 +237,7 @@ install: all install-share install-gridgraph install-graphchi install-graph ## i
 
 uninstall: uninstall-share uninstall-gridgraph uninstall-graphchi uninstall-graph ## remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/graphlane bin/graphlane.debug sbin/fsck.fuse.graphlane sbin/mount.graphlane \
-	  share/man/man1/graphlane.1 lib/systemd/system/graphlane-serve@.service $(COMPLETIONS))
+	  $(MANUAL:cli/man/%=share/man/man1/%) lib/systemd/system/graphlane-serve@.service $(COMPLETIONS))
 	rm -rf $(DESTDIR)$(PREFIX)/lib/graphlane
 
 deb: ## build Debian packages in build/deb for Debian 12 and 13, Ubuntu 24.04 and newer

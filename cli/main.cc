@@ -19,7 +19,7 @@ constexpr char kMore[] =
     "Exit status: 0 done; 1 failed; 2 wrong command line; `run`: the command's own,\n"
     "125 if it could not be prepared, 126 or 127 if it could not be executed or found;\n"
     "`check`: fsck(8)'s.\n"
-    "`graphlane COMMAND --help` says more, graphlane(1) most.";
+    "`graphlane COMMAND --help` lists the options; graphlane-COMMAND(1) is the manual.";
 
 // Dies of the signal that interrupted the work, so that a shell script stops too.
 int die_of(int number) {

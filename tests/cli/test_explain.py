@@ -237,11 +237,6 @@ def test_the_report_says_it_in_the_same_words(compiled, graphlane, explained, vo
     assert f"left to FUSE, 1 call: {left['why']}\n" in said
 
 
-def test_the_manual_knows_it():
-    assert ".Cm explain" in (ROOT / "cli/graphlane.1").read_text()
-    assert "explain" in run(BUILD / "bin/graphlane", "--help").stdout
-
-
 def test_a_library_that_it_loads_as_it_runs_is_looked_at(compiled, explained, graphlane, tmp_path):
     compiled("#include <unistd.h>\nint get(void) { char c; return pread(0, &c, 1, 0); }\n", "-shared", "-fPIC",
              name="libplugin.so")

@@ -18,7 +18,7 @@ def test_what_is_installed_works_and_is_uninstalled(tmp_path):
     said = subprocess.run([usr / "bin/graphlane", "--version"], capture_output=True, text=True, check=True)
     assert said.stdout.startswith("graphlane 0.")
     assert (usr / "sbin/mount.graphlane").resolve() == usr / "bin/graphlane"
-    for name in ["lib/graphlane/libgraphlane.so", "lib/graphlane/grid_engine", "share/man/man1/graphlane.1",
+    for name in ["lib/graphlane/libgraphlane.so", "lib/graphlane/grid_engine", "share/man/man1/graphlane.1", "share/man/man1/graphlane-mount.1",
                  "share/bash-completion/completions/graphlane", "share/zsh/site-functions/_graphlane",
                  "share/fish/vendor_completions.d/graphlane.fish", "lib/systemd/system/graphlane-serve@.service"]:
         assert (usr / name).stat().st_size > 0, name
