@@ -91,6 +91,10 @@ OBJECTS :=
 
 archives = $(foreach lib,$(1),$(BUILD)/lib/lib$(lib).a)
 
+# sources_below FOLDER: all its sources. sources_named FOLDER,NAMES: those with these names, in whatever room they are.
+sources_below = $(sort $(shell find $(1) -name '*.cc'))
+sources_named = $(filter $(foreach name,$(2),%/$(name).cc),$(call sources_below,$(1)))
+
 # objects_in FOLDER,NAME,SOURCES: the objects of a target, below FOLDER.
 by_units := $(filter-out 0,$(UNITY))
 objects_in = $(if $(and $(by_units),$(word 2,$(3))),$(shell make/units $(1)/unity/$(2) $(3)),$(3:%.cc=$(1)/obj/%.o))

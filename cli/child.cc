@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "iomgr/base/fd.h"
-#include "iomgr/base/file_io.h"
-#include "iomgr/base/interrupt.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/base/process/interrupt.h"
 
 namespace graphlane::cli {
 namespace {

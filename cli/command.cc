@@ -4,8 +4,8 @@
 #include <csignal>
 #include <filesystem>
 
-#include "iomgr/base/interrupt.h"
 #include "iomgr/base/printable.h"
+#include "iomgr/base/process/interrupt.h"
 #include "iomgr/base/size.h"
 
 namespace graphlane::cli {

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "cli/options.h"
-#include "iomgr/adopt.h"
+#include "iomgr/admin/adopt.h"
 #include "iomgr/base/error.h"
 #include "iomgr/base/json.h"
-#include "iomgr/volume.h"
+#include "iomgr/volume/volume.h"
 
 namespace graphlane::cli {
 

@@ -1,5 +1,5 @@
 #include "cli/command.h"
-#include "iomgr/adopt.h"
+#include "iomgr/admin/adopt.h"
 #include "iomgr/base/printable.h"
 
 namespace graphlane::cli {

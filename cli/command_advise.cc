@@ -1,7 +1,7 @@
 #include "cli/command.h"
 #include "graphfmt/graph_requests.h"
+#include "iomgr/base/process/memory_limit.h"
 #include "iomgr/base/size.h"
-#include "iomgr/memory_limit.h"
 
 namespace graphlane::cli {
 namespace {

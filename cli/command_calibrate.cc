@@ -6,14 +6,14 @@
 #include "cli/command.h"
 #include "cli/fio.h"
 #include "cli/test_file.h"
-#include "iomgr/base/interrupt.h"
-#include "iomgr/base/progress.h"
+#include "iomgr/base/files/small_file.h"
+#include "iomgr/base/process/interrupt.h"
+#include "iomgr/base/process/progress.h"
 #include "iomgr/base/size.h"
-#include "iomgr/calibration.h"
-#include "iomgr/io_queue.h"
-#include "iomgr/small_file.h"
-#include "iomgr/volume_files.h"
-#include "iomgr/volume_json.h"
+#include "iomgr/io/calibration.h"
+#include "iomgr/io/io_queue.h"
+#include "iomgr/volume/volume_files.h"
+#include "iomgr/volume/volume_json.h"
 
 namespace graphlane::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "iomgr/check.h"
+#include "iomgr/admin/check.h"
 
 #include <algorithm>
 #include <charconv>

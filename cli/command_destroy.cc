@@ -9,8 +9,8 @@
 #include <iostream>
 
 #include "cli/command.h"
-#include "iomgr/mount_table.h"
-#include "iomgr/volume_files.h"
+#include "iomgr/volume/mount_table.h"
+#include "iomgr/volume/volume_files.h"
 
 namespace graphlane::cli {
 namespace fs = std::filesystem;

@@ -15,15 +15,15 @@
 #include "cli/convert_pages.h"
 #include "cli/convert_python.h"
 #include "cli/graph_output.h"
-#include "graphfmt/output/csr.h"
 #include "graphfmt/grid/grid.h"
 #include "graphfmt/input/weights.h"
-#include "graphfmt/rmat.h"
+#include "graphfmt/output/csr.h"
 #include "graphfmt/output/shards.h"
+#include "graphfmt/rmat.h"
 #include "graphfmt/staging.h"
 #include "iomgr/base/size.h"
-#include "iomgr/stub.h"
-#include "iomgr/volume_files.h"
+#include "iomgr/volume/stub/stub.h"
+#include "iomgr/volume/volume_files.h"
 
 namespace graphlane::cli {
 namespace {

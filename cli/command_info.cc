@@ -2,11 +2,11 @@
 
 #include "cli/command.h"
 #include "cli/convert_lists.h"
-#include "iomgr/calibration.h"
 #include "iomgr/base/size.h"
-#include "iomgr/part_files.h"
-#include "iomgr/striped_file.h"
-#include "iomgr/volume_files.h"
+#include "iomgr/io/calibration.h"
+#include "iomgr/volume/parts/part_files.h"
+#include "iomgr/volume/parts/striped_file.h"
+#include "iomgr/volume/volume_files.h"
 
 namespace graphlane::cli {
 namespace {

@@ -1,11 +1,11 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "iomgr/base/files/tree.h"
 #include "iomgr/base/printable.h"
 #include "iomgr/base/size.h"
-#include "iomgr/live_file.h"
-#include "iomgr/tree.h"
-#include "iomgr/volume_files.h"
+#include "iomgr/volume/parts/live_file.h"
+#include "iomgr/volume/volume_files.h"
 
 namespace graphlane::cli {
 namespace {

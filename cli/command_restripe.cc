@@ -1,9 +1,9 @@
-#include "iomgr/restripe.h"
+#include "iomgr/admin/restripe.h"
 
 #include "cli/command.h"
 #include "iomgr/base/printable.h"
 #include "iomgr/base/size.h"
-#include "iomgr/volume_files.h"
+#include "iomgr/volume/volume_files.h"
 
 namespace graphlane::cli {
 namespace {

@@ -12,11 +12,11 @@
 #include "cli/volume_finder.h"
 #include "fuse/held_signals.h"
 #include "fuse/private_mount.h"
-#include "iomgr/extent_cache.h"
-#include "iomgr/hidden_io.h"
-#include "iomgr/mount_request.h"
-#include "iomgr/mount_table.h"
-#include "iomgr/volume_server.h"
+#include "iomgr/base/process/hidden_io.h"
+#include "iomgr/read/extent_cache.h"
+#include "iomgr/server/mount_request.h"
+#include "iomgr/server/volume_server.h"
+#include "iomgr/volume/mount_table.h"
 
 namespace graphlane::cli {
 namespace fs = std::filesystem;

@@ -1,7 +1,7 @@
 // serve.
 #include "cli/command.h"
-#include "iomgr/server_options.h"
-#include "iomgr/volume_server.h"
+#include "iomgr/server/server_options.h"
+#include "iomgr/server/volume_server.h"
 
 namespace graphlane::cli {
 namespace {

@@ -15,9 +15,9 @@
 
 #include "cli/command.h"
 #include "iomgr/base/size.h"
-#include "iomgr/mount_table.h"
-#include "iomgr/volume_files.h"
-#include "iomgr/volume_server.h"
+#include "iomgr/server/volume_server.h"
+#include "iomgr/volume/mount_table.h"
+#include "iomgr/volume/volume_files.h"
 
 namespace graphlane::cli {
 namespace {
@@ -40,7 +40,7 @@ struct DeviceStats {
   uint64_t bytes_read = 0;
   uint64_t bytes_written = 0;
   uint64_t segment_count = 0;
-  std::vector<uint64_t> wait;  // by powers of two of a microsecond (iomgr/latency.h)
+  std::vector<uint64_t> wait;  // by powers of two of a microsecond (iomgr/base/latency.h)
   std::vector<uint64_t> service;
   // Preloaded programs count these themselves (iomgr/server/client_counts.h).
   uint64_t preloaded_ios = 0;
@@ -170,7 +170,7 @@ std::string percentile(const std::vector<uint64_t>& counts, double share) {
   return "-";
 }
 
-// Bytes, and MiB that were read ahead (iomgr/extent_cache.h).
+// Bytes, and MiB that were read ahead (iomgr/read/extent_cache.h).
 void print_cache(const Json& stats) {
   const Json& cache = stats.at_or_null("cache");
   const uint64_t budget = number(cache, "budget_bytes");
@@ -184,7 +184,7 @@ void print_cache(const Json& stats) {
              size("passed_bytes"), frames("ahead_frames"), frames("ahead_used"), frames("ahead_wasted"));
 }
 
-// What was begun in the page cache when files are swept in turn (iomgr/next_reads.h).
+// What was begun in the page cache when files are swept in turn (iomgr/read/next_reads.h).
 void print_sweeps(const Json& stats) {
   const Json& sweeps = stats.at_or_null("sweeps");
   if (number(sweeps, "begun_bytes") == 0) return;
@@ -193,7 +193,7 @@ void print_sweeps(const Json& stats) {
              size("used_bytes"), size("wasted_bytes"));
 }
 
-// Blocks that reads have compared with their checksums (iomgr/sum/part_sums.h).
+// Blocks that reads have compared with their checksums (iomgr/volume/sum/part_sums.h).
 void print_checksums(const Json& stats) {
   const Json& blocks = stats.at_or_null("checksums");
   if (number(blocks, "verified") + number(blocks, "unverified") + number(blocks, "failed") == 0) return;
@@ -201,7 +201,7 @@ void print_checksums(const Json& stats) {
              number(blocks, "failed"), number(blocks, "unverified"));
 }
 
-// What several processes read together (iomgr/shared_cache.h).
+// What several processes read together (iomgr/server/shared_cache.h).
 void print_shared(const Json& stats) {
   const Json& shared = stats.at_or_null("shared");
   if (number(shared, "fetched_bytes") == 0) return;

@@ -2,10 +2,10 @@
 #include <filesystem>
 
 #include "cli/stripe_options.h"
+#include "iomgr/admin/transfer.h"
 #include "iomgr/base/printable.h"
 #include "iomgr/base/size.h"
-#include "iomgr/transfer.h"
-#include "iomgr/volume_files.h"
+#include "iomgr/volume/volume_files.h"
 
 namespace graphlane::cli {
 namespace {

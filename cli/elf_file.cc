@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "iomgr/base/fd.h"
-#include "iomgr/base/file_io.h"
+#include "iomgr/base/files/file_io.h"
 
 namespace graphlane::cli {
 namespace fs = std::filesystem;

@@ -7,9 +7,9 @@
 #include <functional>
 
 #include "cli/stripe_options.h"
-#include "iomgr/base/exchange_names.h"
-#include "iomgr/transfer.h"
-#include "iomgr/volume_files.h"
+#include "iomgr/admin/transfer.h"
+#include "iomgr/base/files/exchange_names.h"
+#include "iomgr/volume/volume_files.h"
 
 namespace graphlane::cli {
 namespace fs = std::filesystem;

@@ -5,8 +5,8 @@
 
 #include "cli/command.h"
 #include "cli/preload.h"
-#include "iomgr/sum/tell.h"
-#include "iomgr/base/progress.h"
+#include "iomgr/base/process/progress.h"
+#include "iomgr/volume/sum/tell.h"
 
 namespace graphlane::cli {
 namespace {

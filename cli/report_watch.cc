@@ -10,8 +10,8 @@
 #include <cstring>
 
 #include "cli/command.h"
-#include "iomgr/base/file_io.h"
-#include "iomgr/mount_request.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/server/mount_request.h"
 
 namespace graphlane::cli {
 

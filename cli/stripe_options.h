@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/command.h"
-#include "iomgr/transfer.h"
+#include "iomgr/admin/transfer.h"
 
 namespace graphlane::cli {
 

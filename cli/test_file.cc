@@ -9,9 +9,9 @@
 #include <random>
 #include <vector>
 
-#include "iomgr/base/file_io.h"
-#include "iomgr/base/interrupt.h"
-#include "iomgr/base/progress.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/base/process/interrupt.h"
+#include "iomgr/base/process/progress.h"
 #include "iomgr/base/size.h"
 
 namespace graphlane::cli {

@@ -10,7 +10,7 @@
 
 #include "cli/child.h"
 #include "iomgr/base/fd.h"
-#include "iomgr/base/interrupt.h"
+#include "iomgr/base/process/interrupt.h"
 
 namespace graphlane::cli {
 namespace {

@@ -14,11 +14,11 @@
 #include <sstream>
 
 #include "iomgr/base/fd.h"
-#include "iomgr/base/file_io.h"
-#include "iomgr/mount_table.h"
-#include "iomgr/stub.h"
-#include "iomgr/volume.h"
-#include "iomgr/volume_files.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/volume/mount_table.h"
+#include "iomgr/volume/stub/stub.h"
+#include "iomgr/volume/volume.h"
+#include "iomgr/volume/volume_files.h"
 
 namespace graphlane::cli {
 namespace fs = std::filesystem;

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "iomgr/base/passed_fds.h"
+#include "iomgr/base/files/passed_fds.h"
 
 namespace graphlane {
 namespace {

@@ -25,7 +25,7 @@
 
 #include "fuse/fuse_api.h"
 #include "iomgr/base/mutex.h"
-#include "iomgr/stripe.h"
+#include "iomgr/volume/stub/stripe.h"
 
 namespace graphlane {
 

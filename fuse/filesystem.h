@@ -21,11 +21,11 @@
 #include "fuse/request_buffer.h"
 #include "fuse/sweeps.h"
 #include "fuse/ticket_book.h"
-#include "iomgr/cache_keeper.h"
-#include "iomgr/lanes.h"
+#include "iomgr/read/cache_keeper.h"
+#include "iomgr/io/lanes.h"
 #include "iomgr/server/client_counts.h"
-#include "iomgr/shared_cache.h"
-#include "iomgr/volume.h"
+#include "iomgr/server/shared_cache.h"
+#include "iomgr/volume/volume.h"
 
 namespace graphlane {
 

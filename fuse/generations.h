@@ -1,4 +1,4 @@
-// Generations: the counters of ../iomgr/server_protocol.h, in memory that clients
+// Generations: the counters of iomgr/server/server_protocol.h, in memory that clients
 // map read-only.
 //
 // Threads: everything is safe from any thread.
@@ -6,7 +6,7 @@
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/result.h"
-#include "iomgr/server_protocol.h"
+#include "iomgr/server/server_protocol.h"
 
 namespace graphlane {
 

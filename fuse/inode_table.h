@@ -31,8 +31,8 @@
 #include "fuse/passthrough.h"
 #include "fuse/read_sizes.h"
 #include "fuse/stub_cache.h"
+#include "iomgr/base/files/reopen.h"
 #include "iomgr/base/mutex.h"
-#include "iomgr/base/reopen.h"
 
 namespace graphlane {
 

@@ -14,13 +14,13 @@
 #include <filesystem>
 
 #include "fuse/private_daemon.h"
-#include "iomgr/background.h"
-#include "iomgr/base/file_io.h"
-#include "iomgr/base/passed_fds.h"
-#include "iomgr/log.h"
-#include "iomgr/mount_request.h"
-#include "iomgr/mount_table.h"
-#include "iomgr/server_socket.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/base/files/passed_fds.h"
+#include "iomgr/base/process/background.h"
+#include "iomgr/base/process/log.h"
+#include "iomgr/server/mount_request.h"
+#include "iomgr/server/server_socket.h"
+#include "iomgr/volume/mount_table.h"
 
 namespace graphlane {
 namespace {

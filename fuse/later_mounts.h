@@ -5,7 +5,7 @@
 //                     └─fork── helper            joins the command's namespace, mounts, hands the mount to D
 //
 // Preloaded programs of the command ask S before they give out a descriptor of a volume that is not
-// mounted, or become a program without the library (iomgr/mount_request.h). S ends with P.
+// mounted, or become a program without the library (iomgr/server/mount_request.h). S ends with P.
 #pragma once
 
 #include <sys/types.h>

@@ -12,7 +12,7 @@
 
 #include "fuse/inode_table.h"
 #include "iomgr/base/at_once.h"
-#include "iomgr/log.h"
+#include "iomgr/base/process/log.h"
 
 namespace graphlane {
 namespace {

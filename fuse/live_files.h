@@ -22,7 +22,7 @@
 
 #include "fuse/generations.h"
 #include "iomgr/base/mutex.h"
-#include "iomgr/live_file.h"
+#include "iomgr/volume/parts/live_file.h"
 
 namespace graphlane {
 

@@ -13,11 +13,11 @@
 #include "fuse/page_cache_limits.h"
 #include "fuse/session.h"
 #include "fuse/stop_signals.h"
-#include "iomgr/sum/tell.h"
-#include "iomgr/background.h"
-#include "iomgr/log.h"
-#include "iomgr/mount_table.h"
-#include "iomgr/volume_files.h"
+#include "iomgr/base/process/background.h"
+#include "iomgr/base/process/log.h"
+#include "iomgr/volume/mount_table.h"
+#include "iomgr/volume/sum/tell.h"
+#include "iomgr/volume/volume_files.h"
 
 namespace graphlane {
 namespace {

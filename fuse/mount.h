@@ -21,9 +21,9 @@
 #include <string_view>
 #include <vector>
 
-#include "iomgr/memory_limit.h"
-#include "iomgr/server_options.h"
-#include "iomgr/volume.h"
+#include "iomgr/base/process/memory_limit.h"
+#include "iomgr/server/server_options.h"
+#include "iomgr/volume/volume.h"
 
 namespace graphlane {
 

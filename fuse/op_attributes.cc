@@ -4,8 +4,8 @@
 #include "fuse/open_file.h"
 #include "fuse/operations.h"
 #include "fuse/striped.h"
-#include "iomgr/stub_lock.h"
-#include "iomgr/volume/refused_stub.h"
+#include "iomgr/volume/parts/refused_stub.h"
+#include "iomgr/volume/stub/stub_lock.h"
 
 namespace graphlane {
 namespace {

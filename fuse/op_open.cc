@@ -20,7 +20,7 @@
 #include "fuse/open_file.h"
 #include "fuse/operations.h"
 #include "fuse/striped.h"
-#include "iomgr/log.h"
+#include "iomgr/base/process/log.h"
 
 namespace graphlane {
 namespace {

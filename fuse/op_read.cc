@@ -16,8 +16,8 @@
 #include "fuse/open_file.h"
 #include "fuse/operations.h"
 #include "fuse/splice_pieces.h"
-#include "iomgr/log.h"
-#include "iomgr/stub_lock.h"
+#include "iomgr/base/process/log.h"
+#include "iomgr/volume/stub/stub_lock.h"
 
 namespace graphlane {
 namespace {

@@ -10,7 +10,7 @@
 #include "fuse/open_file.h"
 #include "fuse/operations.h"
 #include "fuse/splice_pieces.h"
-#include "iomgr/log.h"
+#include "iomgr/base/process/log.h"
 
 namespace graphlane {
 namespace {

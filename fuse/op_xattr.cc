@@ -13,8 +13,8 @@
 #include <string_view>
 
 #include "fuse/operations.h"
-#include "iomgr/server_protocol.h"
-#include "iomgr/stats.h"
+#include "iomgr/server/server_protocol.h"
+#include "iomgr/server/stats.h"
 
 namespace graphlane {
 namespace {

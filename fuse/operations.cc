@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <new>
 
-#include "iomgr/log.h"
+#include "iomgr/base/process/log.h"
 
 namespace graphlane {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "iomgr/base/error.h"
 #include "iomgr/base/fd.h"
-#include "iomgr/base/file_io.h"
-#include "iomgr/memory_limit.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/base/process/memory_limit.h"
 
 namespace graphlane {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#include "iomgr/volume.h"
+#include "iomgr/volume/volume.h"
 
 namespace graphlane {
 

@@ -7,12 +7,12 @@
 
 #include "fuse/striped.h"
 #include "fuse/write_link.h"
-#include "iomgr/base/reopen.h"
-#include "iomgr/server_protocol.h"
-#include "iomgr/server_socket.h"
-#include "iomgr/stub_lock.h"
-#include "iomgr/volume_files.h"
-#include "iomgr/volume_server.h"
+#include "iomgr/base/files/reopen.h"
+#include "iomgr/server/server_protocol.h"
+#include "iomgr/server/server_socket.h"
+#include "iomgr/server/volume_server.h"
+#include "iomgr/volume/stub/stub_lock.h"
+#include "iomgr/volume/volume_files.h"
 
 namespace graphlane {
 Outcome<std::unique_ptr<PartServer>> PartServer::start(Filesystem& fs) {

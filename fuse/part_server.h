@@ -1,5 +1,5 @@
 // PartServer: answers the preload library's questions for a file's parts, lets it write
-// them, and lets several processes share what they read (../iomgr/server_protocol.h). Every
+// them, and lets several processes share what they read (iomgr/server/server_protocol.h). Every
 // mount has one.
 //
 // A client proves that it may read or write the file by a ticket, which it has got by a
@@ -15,7 +15,7 @@
 #include <string>
 
 #include "fuse/filesystem.h"
-#include "iomgr/file_server.h"
+#include "iomgr/server/file_server.h"
 
 namespace graphlane {
 

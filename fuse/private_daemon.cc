@@ -7,8 +7,8 @@
 #include "fuse/descriptor_socket.h"
 #include "fuse/filesystem.h"
 #include "fuse/session.h"
-#include "iomgr/background.h"
-#include "iomgr/log.h"
+#include "iomgr/base/process/background.h"
+#include "iomgr/base/process/log.h"
 
 namespace graphlane {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "fuse/mount.h"
 #include "iomgr/base/fd.h"
-#include "iomgr/volume.h"
+#include "iomgr/volume/volume.h"
 
 namespace graphlane {
 

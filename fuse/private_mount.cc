@@ -12,9 +12,9 @@
 #include "fuse/held_signals.h"
 #include "fuse/private_daemon.h"
 #include "fuse/private_namespace.h"
-#include "iomgr/background.h"
-#include "iomgr/log.h"
-#include "iomgr/mount_request.h"
+#include "iomgr/base/process/background.h"
+#include "iomgr/base/process/log.h"
+#include "iomgr/server/mount_request.h"
 
 namespace graphlane {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "fuse/later_mounts.h"
 #include "fuse/mount.h"
-#include "iomgr/volume.h"
+#include "iomgr/volume/volume.h"
 
 namespace graphlane {
 

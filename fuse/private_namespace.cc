@@ -18,11 +18,11 @@
 #include "fuse/descriptor_socket.h"
 #include "fuse/filesystem.h"
 #include "fuse/page_cache_limits.h"
-#include "iomgr/background.h"
-#include "iomgr/base/file_io.h"
-#include "iomgr/log.h"
-#include "iomgr/mount_table.h"
-#include "iomgr/volume_files.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/base/process/background.h"
+#include "iomgr/base/process/log.h"
+#include "iomgr/volume/mount_table.h"
+#include "iomgr/volume/volume_files.h"
 
 namespace graphlane {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fuse/mount.h"
-#include "iomgr/volume.h"
+#include "iomgr/volume/volume.h"
 
 namespace graphlane {
 

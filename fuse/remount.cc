@@ -9,7 +9,7 @@
 #include "fuse/kernel_flags.h"
 #include "fuse/mount.h"
 #include "fuse/mountpoint.h"
-#include "iomgr/mount_table.h"
+#include "iomgr/volume/mount_table.h"
 
 namespace graphlane {
 namespace {

@@ -12,8 +12,8 @@
 #include "fuse/kernel_flags.h"
 #include "fuse/operations.h"
 #include "fuse/stderr_catcher.h"
-#include "iomgr/background.h"
-#include "iomgr/log.h"
+#include "iomgr/base/process/background.h"
+#include "iomgr/base/process/log.h"
 
 namespace graphlane {
 namespace {

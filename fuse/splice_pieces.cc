@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "iomgr/base/cachestat.h"
-#include "iomgr/log.h"
+#include "iomgr/base/process/log.h"
 
 namespace graphlane {
 bool SplicePieces::cut(const StripedFile& file, ByteRange range) {

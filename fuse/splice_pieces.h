@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "fuse/fuse_api.h"
-#include "iomgr/lanes.h"
+#include "iomgr/io/lanes.h"
 
 namespace graphlane {
 

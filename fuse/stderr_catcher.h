@@ -10,7 +10,7 @@
 #include <string>
 
 #include "iomgr/base/fd.h"
-#include "iomgr/base/file_io.h"
+#include "iomgr/base/files/file_io.h"
 
 namespace graphlane {
 

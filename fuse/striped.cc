@@ -8,14 +8,14 @@
 #include <thread>
 
 #include "fuse/filesystem.h"
-#include "iomgr/file_attributes.h"
-#include "iomgr/log.h"
-#include "iomgr/never_synced.h"
-#include "iomgr/part_files.h"
-#include "iomgr/parts.h"
-#include "iomgr/stub_lock.h"
-#include "iomgr/volume/part_record_io.h"
-#include "iomgr/volume_files.h"
+#include "iomgr/base/files/file_attributes.h"
+#include "iomgr/base/process/log.h"
+#include "iomgr/volume/parts/never_synced.h"
+#include "iomgr/volume/parts/part_files.h"
+#include "iomgr/volume/parts/parts.h"
+#include "iomgr/volume/stub/part_record_io.h"
+#include "iomgr/volume/stub/stub_lock.h"
+#include "iomgr/volume/volume_files.h"
 
 namespace graphlane {
 namespace {
@@ -312,7 +312,7 @@ LastLink::LastLink(const Volume& volume, int directory_fd, const char* name) : v
   (void)volume.note_change();  // raised before the name goes, if possible; without it the parts stay
 }
 
-// Looks again: the stub may name other parts by now (iomgr/restripe.h).
+// Looks again: the stub may name other parts by now (iomgr/admin/restripe.h).
 bool LastLink::reap(int replaced_in) {
   struct stat st;
   if (!fd_ || ::fstat(fd_.get(), &st) != 0 || st.st_nlink > 0) return false;

@@ -1,7 +1,7 @@
 // Striped files as the filesystem shows them: size, opening and making, owner and
 // mode of the parts, and the end of the parts with the last link of their stub.
 //
-// A stub gives access only to parts that are its own (iomgr/volume/ownership.h). Opening a file
+// A stub gives access only to parts that are its own (iomgr/volume/stub/ownership.h). Opening a file
 // checks that. A caller that changes or removes parts by a stub that it has not opened asks
 // believe() first.
 //
@@ -19,8 +19,8 @@
 #include "fuse/fuse_api.h"
 #include "fuse/inode_table.h"
 #include "fuse/live_files.h"
-#include "iomgr/names_held.h"
-#include "iomgr/volume.h"
+#include "iomgr/volume/names_held.h"
+#include "iomgr/volume/volume.h"
 
 namespace graphlane {
 

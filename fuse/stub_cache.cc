@@ -1,7 +1,7 @@
 #include "fuse/stub_cache.h"
 
 #include "fuse/inode_table.h"
-#include "iomgr/stub_lock.h"
+#include "iomgr/volume/stub/stub_lock.h"
 
 namespace graphlane {
 namespace {

@@ -14,8 +14,8 @@
 #include <optional>
 
 #include "iomgr/base/mutex.h"
-#include "iomgr/striped_file.h"
-#include "iomgr/stub.h"
+#include "iomgr/volume/parts/striped_file.h"
+#include "iomgr/volume/stub/stub.h"
 
 namespace graphlane {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "iomgr/base/memory_order.h"
-#include "iomgr/device_kind.h"
+#include "iomgr/volume/device_kind.h"
 
 namespace graphlane {
 namespace {

@@ -9,7 +9,7 @@
 //   fit once           what is there already    stay
 //   do not fit         what was read ahead      go, in the order of reading
 //
-// On disks, what the last sweep read next (iomgr/next_reads.h) is begun while the program
+// On disks, what the last sweep read next (iomgr/read/next_reads.h) is begun while the program
 // computes: into the page cache of the parts, whence it is spliced when the kernel asks.
 //
 // Threads: everything but start() is safe from any thread.
@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "iomgr/base/mutex.h"
-#include "iomgr/memory_limit.h"
-#include "iomgr/next_reads.h"
-#include "iomgr/striped_file.h"
+#include "iomgr/base/process/memory_limit.h"
+#include "iomgr/read/next_reads.h"
+#include "iomgr/volume/parts/striped_file.h"
 
 namespace graphlane {
 

@@ -1,5 +1,5 @@
 // TicketBook: which process may ask this mount's server about which open file
-// (../iomgr/server_protocol.h, "Authentication").
+// (iomgr/server/server_protocol.h, "Authentication").
 //
 //   ioctl(kTicketIoctl) by a descriptor ──► issue() ──► ticket and secret, to that process
 //   the ticket by the server's socket   ──► take()  ──► the inode, once, to the same user
@@ -19,7 +19,7 @@
 
 #include "fuse/inode_table.h"
 #include "iomgr/base/mutex.h"
-#include "iomgr/server_protocol.h"
+#include "iomgr/server/server_protocol.h"
 
 namespace graphlane {
 

@@ -19,8 +19,8 @@
 #include "fuse/mount.h"
 #include "fuse/mountpoint.h"
 #include "fuse/stderr_catcher.h"
-#include "iomgr/mount_table.h"
-#include "iomgr/server_protocol.h"
+#include "iomgr/server/server_protocol.h"
+#include "iomgr/volume/mount_table.h"
 
 namespace graphlane {
 namespace {
@@ -89,7 +89,7 @@ class Daemon {
   static constexpr int kLookMs = 100;
   static constexpr int kLapsesMax = 10;
 
-  // Its main thread has ended. One that closes a stranger's file (iomgr/file_server.h) may
+  // Its main thread has ended. One that closes a stranger's file (iomgr/server/file_server.h) may
   // never do.
   bool has_done_all() const {
     std::ifstream stat("/proc/" + std::to_string(pid_) + "/stat");

@@ -1,5 +1,5 @@
 // WriteLink: a process that writes a striped file's parts itself
-// (../iomgr/server_protocol.h, "Writing"), for as long as nobody else has the file
+// (iomgr/server/server_protocol.h, "Writing"), for as long as nobody else has the file
 // open: one handle of the kernel's is the process's own.
 //
 // Threads: the part server's own.
@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "fuse/filesystem.h"
-#include "iomgr/file_server.h"
-#include "iomgr/live_file.h"
-#include "iomgr/server_protocol.h"
+#include "iomgr/server/file_server.h"
+#include "iomgr/server/server_protocol.h"
+#include "iomgr/volume/parts/live_file.h"
 
 namespace graphlane {
 

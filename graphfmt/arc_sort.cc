@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "graphfmt/sort/line.h"
-#include "iomgr/base/progress.h"
+#include "iomgr/base/process/progress.h"
 #include "iomgr/base/size.h"
 
 namespace graphlane {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "iomgr/stripe.h"
+#include "iomgr/volume/stub/stripe.h"
 
 namespace graphlane {
 namespace {

@@ -7,11 +7,11 @@
 #include <filesystem>
 
 #include "iomgr/base/fd.h"
-#include "iomgr/base/file_io.h"
-#include "iomgr/parts.h"
-#include "iomgr/stub_lock.h"
-#include "iomgr/tree.h"
-#include "iomgr/volume_files.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/base/files/tree.h"
+#include "iomgr/volume/parts/parts.h"
+#include "iomgr/volume/stub/stub_lock.h"
+#include "iomgr/volume/volume_files.h"
 
 namespace graphlane {
 namespace fs = std::filesystem;

@@ -12,8 +12,8 @@
 #include "graphfmt/graph_header.h"
 #include "iomgr/base/error.h"
 #include "iomgr/base/fd.h"
-#include "iomgr/striped_file.h"
-#include "iomgr/volume.h"
+#include "iomgr/volume/parts/striped_file.h"
+#include "iomgr/volume/volume.h"
 
 namespace graphlane {
 

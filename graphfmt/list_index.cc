@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "graphfmt/graph_header.h"
-#include "iomgr/stripe.h"
+#include "iomgr/volume/stub/stripe.h"
 
 namespace graphlane {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "iomgr/volume.h"
+#include "iomgr/volume/volume.h"
 
 namespace graphlane {
 namespace {

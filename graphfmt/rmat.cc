@@ -4,7 +4,7 @@
 
 #include "graphfmt/output/edge_writer.h"
 #include "graphfmt/sort/line.h"
-#include "iomgr/base/progress.h"
+#include "iomgr/base/process/progress.h"
 
 namespace graphlane {
 namespace {

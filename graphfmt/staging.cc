@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "iomgr/base/exchange_names.h"
-#include "iomgr/base/locked_name.h"
-#include "iomgr/tree.h"
+#include "iomgr/base/files/exchange_names.h"
+#include "iomgr/base/files/locked_name.h"
+#include "iomgr/base/files/tree.h"
 
 namespace graphlane {
 namespace {

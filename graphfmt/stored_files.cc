@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "iomgr/base/crc32c_long.h"
-#include "iomgr/stripe.h"
+#include "iomgr/volume/stub/stripe.h"
 
 namespace graphlane {
 

@@ -1,2 +1,2 @@
 iomgr.ldlibs := $(fmt_libs) $(uring_libs)
-$(eval $(call library,iomgr,$(wildcard iomgr/*/*.cc) $(wildcard iomgr/*.cc)))
+$(eval $(call library,iomgr,$(call sources_below,iomgr)))

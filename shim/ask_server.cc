@@ -7,7 +7,7 @@
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/sys.h"
-#include "iomgr/server_socket.h"
+#include "iomgr/server/server_socket.h"
 #include "shim/locate.h"
 
 namespace graphlane {
@@ -81,7 +81,7 @@ int64_t proof_clock_s() {
 }
 
 // A connection to the mount's server on which the question has been asked, and which has proved that
-// it is the one (iomgr/server_protocol.h, "Authentication"). Empty: there is none.
+// it is the one (iomgr/server/server_protocol.h, "Authentication"). Empty: there is none.
 Fd ask_mount(int fd, uint32_t question, char* server) {
   TicketGrant grant;
   if (::syscall(SYS_ioctl, fd, kTicketIoctl, &grant) != 0) return {};

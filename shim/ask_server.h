@@ -1,4 +1,4 @@
-// The questions to a mount's server (iomgr/server_protocol.h): which parts does
+// The questions to a mount's server (iomgr/server/server_protocol.h): which parts does
 // the file behind this descriptor have, and may they be read, or written, now? And to one with
 // or without a mount: is the file in its memory?
 //
@@ -7,9 +7,9 @@
 
 #include <cstddef>
 
-#include "iomgr/ask_to_share.h"
 #include "iomgr/base/fd.h"
-#include "iomgr/server_protocol.h"
+#include "iomgr/server/ask_to_share.h"
+#include "iomgr/server/server_protocol.h"
 
 namespace graphlane {
 

@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "iomgr/part_files.h"
-#include "iomgr/volume/part_record_io.h"
+#include "iomgr/volume/parts/part_files.h"
+#include "iomgr/volume/stub/part_record_io.h"
 #include "shim/text.h"
 
 namespace graphlane {

@@ -7,8 +7,8 @@
 #include <span>
 
 #include "iomgr/base/fd.h"
-#include "iomgr/part_files.h"
-#include "iomgr/stub.h"
+#include "iomgr/volume/parts/part_files.h"
+#include "iomgr/volume/stub/stub.h"
 #include "shim/volume_json.h"
 
 namespace graphlane {
@@ -51,7 +51,7 @@ int create_parts(const Devices& devices, const Layout& layout);
 // mode. 0 or an errno.
 int bind_parts(const Devices& devices, const Layout& layout, int stub_fd);
 
-// Whether the parts that the stub names are its own (iomgr/volume/ownership.h), looked at by name.
+// Whether the parts that the stub names are its own (iomgr/volume/stub/ownership.h), looked at by name.
 // Some parts of a file that was never synced may not be there.
 // `stub_fd` is open, or O_PATH. Null: they are its own; else the reason, in a few words.
 const char* verify_parts(const Devices& devices, const VolumeDevices& volume, const Layout& layout,

@@ -11,11 +11,11 @@
 #include <string_view>
 
 #include "iomgr/base/fd.h"
-#include "iomgr/base/file_io.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/base/process/hidden_io.h"
 #include "iomgr/base/sys.h"
-#include "iomgr/hidden_io.h"
-#include "iomgr/mount_request.h"
-#include "iomgr/server_socket.h"
+#include "iomgr/server/mount_request.h"
+#include "iomgr/server/server_socket.h"
 #include "shim/fd_table.h"
 #include "shim/locate.h"
 #include "shim/process.h"

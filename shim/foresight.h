@@ -1,7 +1,7 @@
 // Foresight: under `graphlane run`, mounts a volume that was not found at the start. This happens before the program
 // gets a descriptor of it, and before it becomes a program without the library, which would read stubs.
 //
-//   where the command has a mount namespace   the process beside `graphlane run` mounts it (iomgr/mount_request.h)
+//   where the command has a mount namespace   the process beside `graphlane run` mounts it (iomgr/server/mount_request.h)
 //   where it has none                         the library serves its own program without a mount, and the other one
 //                                             is started by `graphlane run` again
 //

@@ -1,7 +1,7 @@
 #include "shim/gates.h"
 
 #include "iomgr/base/sys.h"
-#include "iomgr/device_kind.h"
+#include "iomgr/volume/device_kind.h"
 #include "shim/settings.h"
 #include "shim/volume_json.h"
 

@@ -1,9 +1,9 @@
-// The gates of the devices that this process reads (iomgr/device_gate.h): two
+// The gates of the devices that this process reads (iomgr/io/device_gate.h): two
 // volumes on one disk have the same. How wide they are the user says (GRAPHLANE_DEPTH), or a
-// calibration (iomgr/FORMAT.md), or the kind of device.
+// calibration (iomgr/volume/FORMAT.md), or the kind of device.
 #pragma once
 
-#include "iomgr/device_gate.h"
+#include "iomgr/io/device_gate.h"
 
 namespace graphlane {
 

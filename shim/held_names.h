@@ -1,4 +1,4 @@
-// HeldNames: the lock of a volume's names (iomgr/names_held.h), for who has the SlowLock.
+// HeldNames: the lock of a volume's names (iomgr/volume/names_held.h), for who has the SlowLock.
 //
 // No thread forks under the SlowLock, so no child has a copy of the lock, which would keep
 // `graphlane check` out for as long as the child lives. And nobody waits under it for a check,
@@ -8,7 +8,7 @@
 
 #include <ctime>
 
-#include "iomgr/names_held.h"
+#include "iomgr/volume/names_held.h"
 
 namespace graphlane {
 

@@ -1,7 +1,7 @@
 // Without a mount: record locks of striped files. They lie on the stub, with two
 // differences. A lock to write asks for a descriptor that may: the process has the
 // lock, so any of the file's will do. And "to the end of the file" ends before the
-// byte by which writers keep out mounts (iomgr/stub_lock.h).
+// byte by which writers keep out mounts (iomgr/volume/stub/stub_lock.h).
 //
 // A lock of an open file description (F_OFD_SETLK) is held by the program's own, which
 // the kernel has open for reading: it can be shared only. Held by the stub's, which all
@@ -19,7 +19,7 @@
 #include <cerrno>
 
 #include "iomgr/base/sys.h"
-#include "iomgr/stub_lock.h"
+#include "iomgr/volume/stub/stub_lock.h"
 #include "shim/hooks.h"
 #include "shim/open_file.h"
 #include "shim/real.h"

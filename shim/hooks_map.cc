@@ -16,9 +16,9 @@
 #include <string_view>
 
 #include "iomgr/base/fd.h"
-#include "iomgr/base/file_io.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/base/process/memory_limit.h"
 #include "iomgr/base/sys.h"
-#include "iomgr/memory_limit.h"
 #include "shim/hooks.h"
 #include "shim/open_file.h"
 #include "shim/real.h"

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <optional>
 
-#include "iomgr/base/reopen.h"
+#include "iomgr/base/files/reopen.h"
 #include "shim/devices.h"
 #include "shim/held_names.h"
 #include "shim/hooks.h"

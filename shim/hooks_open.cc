@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-#include "iomgr/base/passed_fds.h"
+#include "iomgr/base/files/passed_fds.h"
 #include "shim/foresight.h"
 #include "shim/hooks.h"
 #include "shim/open_file.h"

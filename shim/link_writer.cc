@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "iomgr/server_protocol.h"
+#include "iomgr/server/server_protocol.h"
 #include "shim/held_signals.h"
 #include "shim/process.h"
 #include "shim/report.h"

@@ -1,5 +1,5 @@
 // Large writes over a mount, past the kernel: the program writes the parts itself,
-// after asking the mount's server (iomgr/server_protocol.h, "Writing"). What is
+// after asking the mount's server (iomgr/server/server_protocol.h, "Writing"). What is
 // small, not of whole pages, appends or is synchronous goes through FUSE, and so
 // does everything while somebody else has the file open.
 #pragma once

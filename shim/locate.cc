@@ -8,11 +8,11 @@
 #include <ctime>
 #include <span>
 
-#include "iomgr/base/regular_file.h"
-#include "iomgr/never_synced.h"
+#include "iomgr/base/files/regular_file.h"
 #include "iomgr/volume/lost_and_found.h"
-#include "iomgr/volume/promises.h"
-#include "iomgr/volume/part_record_io.h"
+#include "iomgr/volume/parts/never_synced.h"
+#include "iomgr/volume/parts/promises.h"
+#include "iomgr/volume/stub/part_record_io.h"
 #include "shim/ask_server.h"
 #include "shim/devices.h"
 #include "shim/settings.h"

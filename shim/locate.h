@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 
 #include "iomgr/base/fd.h"
-#include "iomgr/part_files.h"
-#include "iomgr/server_protocol.h"
-#include "iomgr/stub.h"
+#include "iomgr/server/server_protocol.h"
+#include "iomgr/volume/parts/part_files.h"
+#include "iomgr/volume/stub/stub.h"
 #include "shim/access.h"
 
 namespace graphlane {

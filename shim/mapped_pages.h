@@ -25,7 +25,7 @@
 #include <cstdint>
 
 #include "iomgr/base/fd.h"
-#include "iomgr/stripe.h"
+#include "iomgr/volume/stub/stripe.h"
 
 namespace graphlane {
 

@@ -9,15 +9,16 @@
 
 SHIM := $(BUILD)/lib/libgraphlane.so
 SHIM_ONCE := $(PLAIN)/lib/libgraphlane.so
-SHIM_IOMGR := hidden_io base/crc32c_long base/file_io base/memory_map base/size_text base/uuid \
-  volume/open_size volume/ownership volume/part_record volume/part_record_io volume/promises volume/unwritten sum/part_sums sum/sum_file sum/sum_format sum/verify stub stub_lock server_socket ask_to_share never_synced part_files lane_io io_queue \
-  uring_queue aio_queue sync_queue memory_limit device_kind device_gate cache cache_budget cache_hold \
-  cache_policy stream_table read_order next_reads ahead_table extent_cache mapped_cache word_packing read_ahead read_turns ahead_queue
+SHIM_IOMGR := hidden_io crc32c_long file_io memory_map size_text uuid open_size ownership part_record \
+  part_record_io promises unwritten part_sums sum_file sum_format verify stub stub_lock server_socket \
+  ask_to_share never_synced part_files lane_io io_queue uring_queue aio_queue sync_queue memory_limit \
+  device_kind device_gate cache cache_budget cache_hold cache_policy stream_table read_order \
+  next_reads ahead_table extent_cache mapped_cache word_packing read_ahead read_turns ahead_queue
 # The linker wraps `syscall` for other objects than the one that defines it.
 SHIM_ALONE := shim/raw_entry.cc
 SHIM_OBJECTS := $(call objects_in,$(PLAIN)/shim,shim,$(filter-out $(SHIM_ALONE),$(wildcard shim/*.cc))) \
   $(SHIM_ALONE:%.cc=$(PLAIN)/shim/obj/%.o) \
-  $(call objects_in,$(PLAIN)/shim,iomgr,$(SHIM_IOMGR:%=iomgr/%.cc))
+  $(call objects_in,$(PLAIN)/shim,iomgr,$(call sources_named,iomgr,$(SHIM_IOMGR)))
 SHIM_CXXFLAGS := -std=c++20 -O2 -g -pthread $(WARN) -fPIC -fvisibility=hidden -fno-exceptions \
   -fno-rtti -fno-threadsafe-statics -ftls-model=initial-exec -Wframe-larger-than=2560
 

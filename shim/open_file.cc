@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <new>
 
-#include "iomgr/base/reopen.h"
-#include "iomgr/memory_limit.h"
-#include "iomgr/stub_lock.h"
+#include "iomgr/base/files/reopen.h"
+#include "iomgr/base/process/memory_limit.h"
+#include "iomgr/volume/stub/stub_lock.h"
 #include "shim/foresight.h"
 #include "shim/gates.h"
 #include "shim/mapped_pages.h"

@@ -13,9 +13,9 @@
 #include <cstdint>
 
 #include "iomgr/base/fd.h"
-#include "iomgr/device_gate.h"
-#include "iomgr/part_files.h"
-#include "iomgr/volume/promises.h"
+#include "iomgr/io/device_gate.h"
+#include "iomgr/volume/parts/part_files.h"
+#include "iomgr/volume/parts/promises.h"
 #include "shim/fd_table.h"
 #include "shim/groups.h"
 #include "shim/locate.h"

@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "iomgr/device_gate.h"
-#include "iomgr/io_queue.h"
+#include "iomgr/io/device_gate.h"
+#include "iomgr/io/io_queue.h"
 #include "shim/held_signals.h"
 
 namespace graphlane {

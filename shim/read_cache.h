@@ -1,4 +1,4 @@
-// The process's cache of what it reads past the page cache (iomgr/extent_cache.h).
+// The process's cache of what it reads past the page cache (iomgr/read/extent_cache.h).
 //
 // Threads: everything is safe from any; signals are held while it is used.
 #pragma once
@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "iomgr/extent_cache.h"
+#include "iomgr/read/extent_cache.h"
 #include "shim/open_file.h"
 
 namespace graphlane {

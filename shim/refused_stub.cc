@@ -5,8 +5,8 @@
 
 #include <cerrno>
 
-#include "iomgr/stub_lock.h"
-#include "iomgr/volume/refused_stub.h"
+#include "iomgr/volume/parts/refused_stub.h"
+#include "iomgr/volume/stub/stub_lock.h"
 #include "shim/devices.h"
 #include "shim/locate.h"
 #include "shim/open_file.h"

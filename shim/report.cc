@@ -1,14 +1,14 @@
 #include "shim/report.h"
 
 #include "iomgr/base/fd.h"
-#include "iomgr/base/file_io.h"
-#include "iomgr/server_socket.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/server/server_socket.h"
 #include "shim/fd_table.h"
+#include "shim/mapped_pages.h"
 #include "shim/open_file.h"
 #include "shim/queue_pool.h"
 #include "shim/read_cache.h"
 #include "shim/settings.h"
-#include "shim/mapped_pages.h"
 #include "shim/shared_reader.h"
 #include "shim/sweep_step.h"
 

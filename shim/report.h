@@ -10,8 +10,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "iomgr/lane_io.h"
-#include "iomgr/server_protocol.h"
+#include "iomgr/server/server_protocol.h"
+#include "iomgr/volume/parts/lane_io.h"
 #include "shim/groups.h"
 #include "shim/locate.h"
 #include "shim/text.h"

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "iomgr/mount_request.h"
+#include "iomgr/server/mount_request.h"
 #include "shim/text.h"
 
 namespace graphlane {

@@ -12,9 +12,9 @@
 //   GRAPHLANE_REPORT=1 (stderr) or a file, to which one JSON line is added
 #pragma once
 
-#include "iomgr/extent_cache.h"
-#include "iomgr/io_queue.h"
-#include "iomgr/memory_limit.h"
+#include "iomgr/base/process/memory_limit.h"
+#include "iomgr/io/io_queue.h"
+#include "iomgr/read/extent_cache.h"
 
 namespace graphlane {
 
@@ -32,7 +32,7 @@ struct Settings {
   Verify verify = Verify::kByVolume;
   bool merging = true;  // of stripe units that adjoin on a device
   const char* report = nullptr;  // null: none wanted
-  const char* mounter = nullptr;   // iomgr/mount_request.h
+  const char* mounter = nullptr;   // iomgr/server/mount_request.h
   const char* program = nullptr;
   bool no_mount = false;
   const char* reported = nullptr;  // a socket that is told of it

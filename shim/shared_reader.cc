@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <ctime>
 
+#include "iomgr/base/files/reopen.h"
 #include "iomgr/base/free_slot.h"
 #include "iomgr/base/futex.h"
 #include "iomgr/base/memory_order.h"
-#include "iomgr/base/reopen.h"
+#include "iomgr/base/process/memory_limit.h"
 #include "iomgr/base/sys.h"
-#include "iomgr/memory_limit.h"
-#include "iomgr/server_protocol.h"
-#include "iomgr/stub_lock.h"
+#include "iomgr/server/server_protocol.h"
+#include "iomgr/volume/stub/stub_lock.h"
 #include "shim/held_signals.h"
 #include "shim/mapped_pages.h"
 #include "shim/open_file.h"

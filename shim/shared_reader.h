@@ -1,5 +1,5 @@
 // SharedReader: a file's bytes from memory, where several processes read it, and a server brings
-// them there (iomgr/server_protocol.h, "Sharing"): the mount's, or without a mount the volume's.
+// them there (iomgr/server/server_protocol.h, "Sharing"): the mount's, or without a mount the volume's.
 //
 //   there                ──► copied from the page cache, or shown (mapped_pages.h); the server is told
 //   missing              ──► the server fetches it, once for all; the same then
@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "iomgr/shared_frames.h"
+#include "iomgr/server/shared_frames.h"
 #include "shim/ask_server.h"
 
 namespace graphlane {

@@ -4,7 +4,7 @@
 //   in that of the parts          1 µs: is the number still this file's, and the read itself
 //   only the mount's server has it  40 µs
 //
-// The server counts what the kernel asks it for (../iomgr/server_protocol.h). While a read left to
+// The server counts what the kernel asks it for (iomgr/server/server_protocol.h). While a read left to
 // the kernel leaves the count as it was, so are the next ones; after one that did not, some go to
 // the parts, twice as many after each such one in a row.
 //
@@ -22,7 +22,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "iomgr/server_protocol.h"
+#include "iomgr/server/server_protocol.h"
 #include "shim/report.h"
 
 namespace graphlane {

@@ -2,9 +2,9 @@
 
 #include <cerrno>
 
-#include "iomgr/base/reopen.h"
-#include "iomgr/part_files.h"
-#include "iomgr/volume/part_record_io.h"
+#include "iomgr/base/files/reopen.h"
+#include "iomgr/volume/parts/part_files.h"
+#include "iomgr/volume/stub/part_record_io.h"
 #include "shim/devices.h"
 #include "shim/held_names.h"
 #include "shim/held_signals.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "iomgr/base/fd.h"
-#include "iomgr/stub.h"
+#include "iomgr/volume/stub/stub.h"
 
 namespace graphlane {
 

@@ -12,7 +12,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "iomgr/stub_lock.h"
+#include "iomgr/volume/stub/stub_lock.h"
 
 namespace graphlane {
 

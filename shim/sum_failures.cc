@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
-#include "iomgr/base/reopen.h"
-#include "iomgr/sum/part_sums.h"
+#include "iomgr/base/files/reopen.h"
+#include "iomgr/volume/sum/part_sums.h"
 #include "shim/text.h"
 
 namespace graphlane {

@@ -5,8 +5,8 @@
 #include <cerrno>
 
 #include "iomgr/base/memory_order.h"
-#include "iomgr/memory_limit.h"
-#include "iomgr/next_reads.h"
+#include "iomgr/base/process/memory_limit.h"
+#include "iomgr/read/next_reads.h"
 #include "shim/held_signals.h"
 #include "shim/queue_pool.h"
 #include "shim/settings.h"

@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 
 #include "iomgr/base/memory_order.h"
+#include "iomgr/base/process/memory_limit.h"
 #include "iomgr/base/sys.h"
-#include "iomgr/memory_limit.h"
 #include "shim/open_file.h"
 #include "shim/settings.h"
 

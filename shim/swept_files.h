@@ -16,8 +16,8 @@
 
 #include "iomgr/base/futex.h"
 #include "iomgr/base/uuid.h"
-#include "iomgr/next_reads.h"
-#include "iomgr/stripe.h"
+#include "iomgr/read/next_reads.h"
+#include "iomgr/volume/stub/stripe.h"
 
 namespace graphlane {
 

@@ -3,9 +3,9 @@
 #include <cerrno>
 #include <optional>
 
-#include "iomgr/ahead_queue.h"
 #include "iomgr/base/sys.h"
-#include "iomgr/lane_io.h"
+#include "iomgr/read/ahead_queue.h"
+#include "iomgr/volume/parts/lane_io.h"
 #include "shim/queue_pool.h"
 #include "shim/read_cache.h"
 #include "shim/report.h"

@@ -11,11 +11,11 @@
 #include <optional>
 
 #include "iomgr/base/fd.h"
-#include "iomgr/base/file_io.h"
-#include "iomgr/base/regular_file.h"
-#include "iomgr/io_queue.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/base/files/regular_file.h"
+#include "iomgr/io/io_queue.h"
 #include "iomgr/volume/found_volume.h"
-#include "iomgr/volume/part_record_io.h"
+#include "iomgr/volume/stub/part_record_io.h"
 
 namespace graphlane {
 namespace {

@@ -1,5 +1,5 @@
 // volume.json and device.json, read with jsmn: no allocation. The format is in
-// iomgr/FORMAT.md; iomgr/volume.cc writes it.
+// iomgr/volume/FORMAT.md; iomgr/volume/volume.cc writes it.
 //
 // Threads: under the caller's SlowLock (static buffers).
 #pragma once
@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "iomgr/base/uuid.h"
-#include "iomgr/stripe.h"
-#include "iomgr/volume/part_record.h"
+#include "iomgr/volume/stub/part_record.h"
+#include "iomgr/volume/stub/stripe.h"
 #include "shim/text.h"
 
 namespace graphlane {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "iomgr/base/reopen.h"
-#include "iomgr/volume/promises.h"
+#include "iomgr/base/files/reopen.h"
+#include "iomgr/volume/parts/promises.h"
 #include "shim/held_signals.h"
 #include "shim/report.h"
 #include "shim/transfer.h"

@@ -1,4 +1,4 @@
-// Changing a striped file without a mount: what LiveFile (iomgr/live_file.h) is to
+// Changing a striped file without a mount: what LiveFile (iomgr/volume/parts/live_file.h) is to
 // a mount, for many processes that know nothing of each other.
 //
 //   within the size   the parts are written, the stub stays as it is
@@ -6,7 +6,7 @@
 //                     lock on the first part, by an open file description of each
 //                     change's own, so that threads, children by fork and strangers
 //                     keep each other out alike. The stub says `open` first, as the
-//                     crash rule has it (iomgr/FORMAT.md)
+//                     crash rule has it (iomgr/volume/FORMAT.md)
 //
 // A file stays `open` when its writers have gone: its size is what its parts say.
 // The next mount, or graphlane check --repair, closes it: that needs the parts on
@@ -37,7 +37,7 @@ int allocate_striped(const OpenFileRef& file, int mode, ByteRange range);
 int sync_striped(const OpenFileRef& file, int fd, bool data_only);
 
 // Call it at the last close: the present bytes are there for as long as the machine runs
-// (iomgr/volume/promises.h).
+// (iomgr/volume/parts/promises.h).
 void note_closed(const OpenFile& file);
 
 // As syncfs(2), for the filesystems that the parts lie in. 0 or an errno.

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "iomgr/base/progress.h"
+#include "iomgr/base/process/progress.h"
 
 namespace graphlane {
 

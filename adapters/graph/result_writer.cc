@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "graphfmt/staging.h"
-#include "iomgr/base/file_io.h"
-#include "iomgr/base/interrupt.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/base/process/interrupt.h"
 
 namespace graphlane {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "adapters/hybrid/list_decoder.h"
-#include "iomgr/base/interrupt.h"
 #include "iomgr/base/mutex.h"
+#include "iomgr/base/process/interrupt.h"
 #include "iomgr/read/page_reader.h"
 
 namespace graphlane::hybrid {

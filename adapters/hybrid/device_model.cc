@@ -5,10 +5,10 @@
 #include <random>
 
 #include "adapters/hybrid/dual_graph.h"
-#include "iomgr/calibration.h"
+#include "iomgr/base/files/small_file.h"
+#include "iomgr/io/calibration.h"
 #include "iomgr/read/page_reader.h"
-#include "iomgr/small_file.h"
-#include "iomgr/volume_files.h"
+#include "iomgr/volume/volume_files.h"
 
 namespace graphlane::hybrid {
 namespace {

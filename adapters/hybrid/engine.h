@@ -33,7 +33,7 @@
 #include "adapters/graph/shared_value.h"
 #include "adapters/graph/vertex_array.h"
 #include "adapters/hybrid/planner.h"
-#include "iomgr/base/interrupt.h"
+#include "iomgr/base/process/interrupt.h"
 
 namespace graphlane::hybrid {
 

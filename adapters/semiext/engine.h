@@ -45,7 +45,7 @@
 #include "adapters/semiext/active_set.h"
 #include "adapters/semiext/list_loader.h"
 #include "adapters/semiext/message_bins.h"
-#include "iomgr/base/interrupt.h"
+#include "iomgr/base/process/interrupt.h"
 
 namespace graphlane::semiext {
 

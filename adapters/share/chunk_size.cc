@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "iomgr/base/fd.h"
-#include "iomgr/base/file_io.h"
+#include "iomgr/base/files/file_io.h"
 #include "iomgr/base/size_text.h"
 
 namespace graphlane::share {

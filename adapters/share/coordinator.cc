@@ -21,9 +21,9 @@
 #include "adapters/share/label_file.h"
 #include "adapters/share/sealed_memory.h"
 #include "graphfmt/sort/line.h"
-#include "iomgr/base/file_io.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/base/files/reopen.h"
 #include "iomgr/base/futex.h"
-#include "iomgr/base/reopen.h"
 
 namespace graphlane::share {
 namespace {

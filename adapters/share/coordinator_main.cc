@@ -15,8 +15,8 @@
 
 #include "adapters/share/coordinator.h"
 #include "adapters/share/rendezvous.h"
+#include "iomgr/base/process/memory_limit.h"
 #include "iomgr/base/size.h"
-#include "iomgr/memory_limit.h"
 
 namespace graphlane::share {
 namespace {

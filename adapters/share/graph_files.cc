@@ -10,7 +10,7 @@
 
 #include "adapters/share/sealed_memory.h"
 #include "iomgr/base/cachestat.h"
-#include "iomgr/base/file_io.h"
+#include "iomgr/base/files/file_io.h"
 
 namespace graphlane::share {
 namespace {

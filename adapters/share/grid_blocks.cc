@@ -5,8 +5,8 @@
 
 #include "graphfmt/edge.h"
 #include "graphfmt/grid/grid_files.h"
-#include "iomgr/base/file_io.h"
-#include "iomgr/base/regular_file.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/base/files/regular_file.h"
 
 namespace graphlane::share {
 namespace {

@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "adapters/share/sealed_memory.h"
-#include "iomgr/base/file_io.h"
-#include "iomgr/memory_limit.h"
-#include "iomgr/small_file.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/base/files/small_file.h"
+#include "iomgr/base/process/memory_limit.h"
 
 namespace graphlane::share {
 

@@ -11,7 +11,7 @@
 #include "adapters/share/labels.h"
 #include "adapters/share/rendezvous.h"
 #include "adapters/share/sealed_memory.h"
-#include "iomgr/base/regular_file.h"
+#include "iomgr/base/files/regular_file.h"
 
 namespace graphlane::share {
 namespace {

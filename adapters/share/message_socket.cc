@@ -6,7 +6,7 @@
 #include <cassert>
 #include <cstdlib>
 
-#include "iomgr/base/passed_fds.h"
+#include "iomgr/base/files/passed_fds.h"
 
 namespace graphlane::share {
 namespace {

@@ -18,7 +18,7 @@ share_coordinator := $(patsubst %,adapters/share/%.cc,buffer_pool chunk_size coo
   graph_files label_file label_keeper load_order shared_graph shared_graph_loads snapshots turn_group worker)
 SHARE_SOURCES := $(filter-out $(share_coordinator),$(share_kit)) \
   $(patsubst %,graphfmt/%.cc,grid/grid_read sort/line) \
-  $(patsubst %,iomgr/base/%.cc,error file_io progress size size_text)
+  $(call sources_named,iomgr,error file_io progress size size_text)
 SHARE_OBJECTS := $(call objects_in,$(PLAIN)/share,kit,$(SHARE_SOURCES))
 SHARE_LIBRARIES := $(addprefix $(PLAIN)/lib/,libgraphlane-share.a libgraphlane-share.so)
 

@@ -1,7 +1,7 @@
-// PackedPartition: a partition's bytes in fewer (iomgr/word_packing.h), kept by the coordinator while
+// PackedPartition: a partition's bytes in fewer (iomgr/cache/word_packing.h), kept by the coordinator while
 // nobody reads it. Jobs want it as it is in the file: it is unpacked into memory of its own again, a
 // hundred times as fast as a disk would bring it. Until then the kernel may take its pages
-// (iomgr/page_note.h), before anybody is killed for want of memory.
+// (iomgr/cache/page_note.h), before anybody is killed for want of memory.
 //
 // Threads: what has been made is constant.
 #pragma once
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "adapters/share/sealed_memory.h"
-#include "iomgr/page_note.h"
-#include "iomgr/word_packing.h"
+#include "iomgr/cache/page_note.h"
+#include "iomgr/cache/word_packing.h"
 
 namespace graphlane::share {
 

@@ -9,7 +9,7 @@
 
 #include "adapters/share/sealed_memory.h"
 #include "adapters/share/shared_graph.h"
-#include "iomgr/memory_limit.h"
+#include "iomgr/base/process/memory_limit.h"
 
 namespace graphlane::share {
 namespace {

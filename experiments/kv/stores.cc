@@ -12,7 +12,7 @@
 #include "adapters/kv/kv_reader.h"
 #include "graphfmt/pages/store_writer.h"
 #include "iomgr/base/fd.h"
-#include "iomgr/base/file_io.h"
+#include "iomgr/base/files/file_io.h"
 
 #ifdef GRAPHLANE_WITH_LMDB
 #include <lmdb.h>

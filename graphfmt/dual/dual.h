@@ -33,7 +33,7 @@
 #include "graphfmt/graph_directory.h"
 #include "graphfmt/graph_header.h"
 #include "graphfmt/list_index.h"
-#include "iomgr/stripe.h"
+#include "iomgr/volume/stub/stripe.h"
 
 namespace graphlane {
 

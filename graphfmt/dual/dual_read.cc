@@ -7,7 +7,7 @@
 
 #include "graphfmt/list_edges.h"
 #include "graphfmt/sort/line.h"
-#include "iomgr/base/progress.h"
+#include "iomgr/base/process/progress.h"
 
 namespace graphlane {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "iomgr/base/file_io.h"
+#include "iomgr/base/files/file_io.h"
 
 namespace graphlane {
 

@@ -13,7 +13,7 @@
 #include "graphfmt/sort/run_sort.h"
 #include "graphfmt/sort/run_store.h"
 #include "graphfmt/staging.h"
-#include "iomgr/base/progress.h"
+#include "iomgr/base/process/progress.h"
 #include "iomgr/base/size.h"
 
 namespace graphlane {

@@ -11,9 +11,9 @@
 #include "graphfmt/grid/grid_layout.h"
 #include "graphfmt/sort/line.h"
 #include "iomgr/base/fd.h"
-#include "iomgr/base/file_io.h"
-#include "iomgr/base/progress.h"
-#include "iomgr/base/regular_file.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/base/files/regular_file.h"
+#include "iomgr/base/process/progress.h"
 
 namespace graphlane {
 namespace {

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "graphfmt/grid/grid_files.h"
-#include "graphfmt/sort/line.h"
 #include "graphfmt/output/out_file.h"
-#include "iomgr/base/progress.h"
+#include "graphfmt/sort/line.h"
+#include "iomgr/base/process/progress.h"
 
 namespace graphlane {
 namespace {

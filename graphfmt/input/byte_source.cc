@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "iomgr/base/file_io.h"
+#include "iomgr/base/files/file_io.h"
 
 namespace graphlane {
 namespace {

@@ -19,7 +19,7 @@
 #include "graphfmt/buffer.h"
 #include "graphfmt/input/decoder.h"
 #include "iomgr/base/fd.h"
-#include "iomgr/base/progress.h"
+#include "iomgr/base/process/progress.h"
 
 namespace graphlane {
 

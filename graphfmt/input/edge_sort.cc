@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <functional>
 
-#include "iomgr/base/file_io.h"
-#include "iomgr/base/interrupt.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/base/process/interrupt.h"
 
 namespace graphlane {
 namespace {

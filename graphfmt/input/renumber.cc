@@ -10,8 +10,8 @@
 #include "graphfmt/input/edge_sort.h"
 #include "graphfmt/input/weights.h"
 #include "graphfmt/sort/line.h"
-#include "iomgr/base/file_io.h"
-#include "iomgr/base/interrupt.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/base/process/interrupt.h"
 
 namespace graphlane {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "graphfmt/list_edges.h"
 #include "graphfmt/sort/line.h"
-#include "iomgr/base/progress.h"
-#include "iomgr/stripe.h"
+#include "iomgr/base/process/progress.h"
+#include "iomgr/volume/stub/stripe.h"
 
 namespace graphlane {
 namespace {

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "graphfmt/output/snap_text.h"
-#include "iomgr/base/file_io.h"
+#include "iomgr/base/files/file_io.h"
 
 namespace graphlane {
 namespace {

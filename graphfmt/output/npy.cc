@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "iomgr/base/file_io.h"
+#include "iomgr/base/files/file_io.h"
 
 namespace graphlane {
 namespace {

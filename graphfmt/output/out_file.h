@@ -9,7 +9,7 @@
 
 #include "iomgr/base/error.h"
 #include "iomgr/base/fd.h"
-#include "iomgr/base/file_io.h"
+#include "iomgr/base/files/file_io.h"
 
 namespace graphlane {
 

@@ -14,7 +14,7 @@
 #include "graphfmt/input/edge_sort.h"
 #include "graphfmt/sort/line.h"
 #include "graphfmt/staging.h"
-#include "iomgr/base/file_io.h"
+#include "iomgr/base/files/file_io.h"
 #include "iomgr/base/size.h"
 
 namespace graphlane {

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "graphfmt/pages/page_store.h"
-#include "iomgr/base/file_io.h"
+#include "iomgr/base/files/file_io.h"
 
 namespace graphlane {
 namespace {

@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "iomgr/base/error.h"
-#include "iomgr/base/interrupt.h"
 #include "iomgr/base/mutex.h"
+#include "iomgr/base/process/interrupt.h"
 
 namespace graphlane {
 

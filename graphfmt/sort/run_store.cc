@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 
-#include "iomgr/base/file_io.h"
+#include "iomgr/base/files/file_io.h"
 
 namespace graphlane {
 

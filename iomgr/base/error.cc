@@ -1,6 +1,6 @@
 #include "iomgr/base/error.h"
 
-#include "iomgr/base/regular_file.h"
+#include "iomgr/base/files/regular_file.h"
 
 namespace graphlane {
 

@@ -27,11 +27,11 @@
 #include <span>
 #include <vector>
 
-#include "iomgr/base/result.h"
 #include "iomgr/base/mutex.h"
-#include "iomgr/lane_io.h"
-#include "iomgr/mapped_cache.h"
+#include "iomgr/base/result.h"
+#include "iomgr/cache/mapped_cache.h"
 #include "iomgr/read/page_bytes.h"
+#include "iomgr/volume/parts/lane_io.h"
 
 namespace graphlane {
 

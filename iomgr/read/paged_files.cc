@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "iomgr/stub_lock.h"
-#include "iomgr/volume_files.h"
+#include "iomgr/volume/stub/stub_lock.h"
+#include "iomgr/volume/volume_files.h"
 
 namespace graphlane {
 namespace {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "iomgr/base/error.h"
-#include "iomgr/lanes.h"
+#include "iomgr/io/lanes.h"
 #include "iomgr/read/page_reader.h"
 
 namespace graphlane {

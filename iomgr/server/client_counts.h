@@ -16,7 +16,7 @@
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/mutex.h"
-#include "iomgr/server_protocol.h"
+#include "iomgr/server/server_protocol.h"
 
 namespace graphlane {
 

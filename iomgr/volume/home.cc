@@ -10,11 +10,11 @@
 #include <thread>
 
 #include "iomgr/base/at_once.h"
+#include "iomgr/base/files/small_file.h"
 #include "iomgr/base/json.h"
-#include "iomgr/names_held.h"
-#include "iomgr/small_file.h"
-#include "iomgr/volume/part_record_io.h"
-#include "iomgr/volume_files.h"
+#include "iomgr/volume/names_held.h"
+#include "iomgr/volume/stub/part_record_io.h"
+#include "iomgr/volume/volume_files.h"
 
 namespace graphlane {
 namespace {

@@ -17,8 +17,8 @@
 
 #include <vector>
 
-#include "iomgr/volume.h"
-#include "iomgr/volume_json.h"
+#include "iomgr/volume/volume.h"
+#include "iomgr/volume/volume_json.h"
 
 namespace graphlane {
 

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "adapters/share/sealed_memory.h"
-#include "iomgr/base/file_io.h"
+#include "iomgr/base/files/file_io.h"
 
 namespace graphlane::share {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "iomgr/base/reopen.h"
+#include "iomgr/base/files/reopen.h"
 
 namespace graphlane::share {
 namespace {

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <random>
 
-#include "iomgr/base/file_io.h"
+#include "iomgr/base/files/file_io.h"
 #include "iomgr/base/futex.h"
 
 namespace graphlane::share {

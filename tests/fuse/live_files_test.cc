@@ -1,6 +1,6 @@
 #include "fuse/live_files.h"
 
-#include "iomgr/base/reopen.h"
+#include "iomgr/base/files/reopen.h"
 #include "tests/fuse/temporary_volume.h"
 
 namespace graphlane {

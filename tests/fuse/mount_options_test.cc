@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "fuse/mount.h"
-#include "iomgr/stats.h"
+#include "iomgr/server/stats.h"
 
 namespace graphlane {
 namespace {

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "iomgr/part_files.h"
-#include "iomgr/parts.h"
-#include "iomgr/volume.h"
-#include "iomgr/volume/part_record_io.h"
+#include "iomgr/volume/parts/part_files.h"
+#include "iomgr/volume/parts/parts.h"
+#include "iomgr/volume/stub/part_record_io.h"
+#include "iomgr/volume/volume.h"
 
 namespace graphlane {
 

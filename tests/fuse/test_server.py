@@ -1,5 +1,5 @@
 """The mount's server: who gets which parts, and when the generation moves
-(iomgr/server_protocol.h)."""
+(iomgr/server/server_protocol.h)."""
 
 import array
 import errno

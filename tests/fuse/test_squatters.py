@@ -1,5 +1,5 @@
 """A process that has taken a server's name is told nothing, shown nothing, and believed nothing
-(iomgr/server_protocol.h, "Authentication")."""
+(iomgr/server/server_protocol.h, "Authentication")."""
 
 import array
 import os

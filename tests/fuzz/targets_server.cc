@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <string>
 
-#include "iomgr/file_server.h"
-#include "iomgr/server_socket.h"
+#include "iomgr/server/file_server.h"
+#include "iomgr/server/server_socket.h"
 #include "tests/fuzz/target.h"
 
 namespace graphlane::fuzz {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "iomgr/base/fd.h"
-#include "iomgr/volume/part_record_io.h"
+#include "iomgr/volume/stub/part_record_io.h"
 #include "shim/volume_json.h"
 #include "tests/fuzz/target.h"
 

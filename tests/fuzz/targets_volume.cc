@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "iomgr/base/crc32c.h"
-#include "iomgr/stub.h"
-#include "iomgr/volume/part_record.h"
-#include "iomgr/volume_json.h"
+#include "iomgr/volume/stub/part_record.h"
+#include "iomgr/volume/stub/stub.h"
+#include "iomgr/volume/volume_json.h"
 #include "tests/fuzz/target.h"
 
 namespace graphlane::fuzz {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "graphfmt/edge.h"
-#include "iomgr/base/progress.h"
+#include "iomgr/base/process/progress.h"
 
 namespace graphlane {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "graphfmt/grid/grid_requests.h"
-#include "iomgr/volume.h"
+#include "iomgr/volume/volume.h"
 #include "tests/sizes.h"
 
 namespace graphlane {

@@ -10,11 +10,11 @@
 #include <memory>
 #include <string>
 
+#include "iomgr/admin/transfer.h"
 #include "iomgr/base/fd.h"
-#include "iomgr/base/file_io.h"
-#include "iomgr/striped_file.h"
-#include "iomgr/transfer.h"
-#include "iomgr/volume.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/volume/parts/striped_file.h"
+#include "iomgr/volume/volume.h"
 #include "tests/iomgr/content.h"
 
 namespace graphlane {

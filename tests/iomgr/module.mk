@@ -1,1 +1,1 @@
-$(eval $(call gtest,iomgr_test,$(wildcard tests/iomgr/*/*_test.cc) $(wildcard tests/iomgr/*_test.cc),iomgr))
+$(eval $(call gtest,iomgr_test,$(call sources_below,tests/iomgr),iomgr))

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "iomgr/base/fd.h"
-#include "iomgr/base/file_io.h"
-#include "iomgr/io_queue.h"
-#include "iomgr/lane_io.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/io/io_queue.h"
+#include "iomgr/volume/parts/lane_io.h"
 #include "tests/iomgr/content.h"
 
 namespace graphlane {

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "iomgr/transfer.h"
-#include "iomgr/volume.h"
-#include "iomgr/volume_files.h"
+#include "iomgr/admin/transfer.h"
+#include "iomgr/volume/volume.h"
+#include "iomgr/volume/volume_files.h"
 #include "tests/iomgr/content.h"
 
 namespace graphlane {

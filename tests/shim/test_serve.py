@@ -1,5 +1,5 @@
 """`graphlane serve`: several preloaded programs, without a mount, by one, or each by its own, read what
-they have in common once, and nobody depends on the server (iomgr/volume_server.h)."""
+they have in common once, and nobody depends on the server (iomgr/server/volume_server.h)."""
 
 import errno
 import fcntl

@@ -570,7 +570,7 @@ def test_a_bound_is_lifted_when_what_it_has_cut_is_durable(preloaded, made, trac
     calls = [call for call in calls if call[1].is_relative_to(made.path.parent)]
     cut = max(i for i, (name, _) in enumerate(calls) if name == "ftruncate")
     assert [name for name, _ in calls[cut + 1:cut + 2 + len(made.devices)]] == \
-        ["fsync"] * len(made.devices) + ["pwrite64"]  # with what the records promise (iomgr/volume/promises.h)
+        ["fsync"] * len(made.devices) + ["pwrite64"]  # with what the records promise (iomgr/volume/parts/promises.h)
 
 
 def test_who_waits_for_another_to_change_the_size_can_be_ended(graphlane, preloaded, made):

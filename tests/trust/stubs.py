@@ -1,4 +1,4 @@
-"""Stubs and records as bytes, for tests that forge and age them (iomgr/FORMAT.md)."""
+"""Stubs and records as bytes, for tests that forge and age them (iomgr/volume/FORMAT.md)."""
 
 import json
 import os

@@ -20,7 +20,7 @@
 #include "adapters/kv/kv_graph.h"
 #include "adapters/kv/maiter/operators.h"
 #include "adapters/kv/maiter/state_table.h"
-#include "iomgr/base/interrupt.h"
+#include "iomgr/base/process/interrupt.h"
 
 namespace graphlane::maiter {
 

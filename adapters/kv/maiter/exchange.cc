@@ -11,8 +11,8 @@
 #include <new>
 #include <thread>
 
-#include "iomgr/base/interrupt.h"
-#include "iomgr/stripe.h"
+#include "iomgr/base/process/interrupt.h"
+#include "iomgr/volume/stub/stripe.h"
 
 namespace graphlane::maiter {
 namespace {

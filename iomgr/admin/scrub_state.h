@@ -1,0 +1,46 @@
+// ScrubState: how far a scrub has come, in VOL/.graphlane/scrub, so that the next one can go on there.
+//
+// Each device goes through the files in the order of their ids. The file has a line for each device that has begun:
+// its ordinal, the id of its file, and the offset in the part. It is removed when a scrub is through.
+//
+// Threads: everything is safe from any.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+
+#include "iomgr/base/mutex.h"
+#include "iomgr/volume/volume.h"
+
+namespace graphlane {
+
+class ScrubState {
+ public:
+  using Id = std::array<uint8_t, 16>;
+  struct Place {
+    Id file_id = {};
+    uint64_t part_offset = 0;  // up to here it is done
+  };
+
+  // `resumes`: from where the last one was; else from the beginning.
+  ScrubState(const Volume& volume, bool resumes);
+
+  Place place(uint32_t device_index);
+  // Saved every few seconds, and by save().
+  void reached(uint32_t device_index, const Place& place);
+  // It goes on there next time. Best effort.
+  void save();
+  // There is nothing to go on with.
+  void finish();
+
+ private:
+  void write() REQUIRES(mu_);
+
+  const Volume& volume_;
+  Mutex mu_;
+  std::array<Place, kDeviceCountMax> places_ GUARDED_BY(mu_){};
+  std::chrono::steady_clock::time_point saved_ GUARDED_BY(mu_) = std::chrono::steady_clock::now();
+};
+
+}  // namespace graphlane

@@ -1,0 +1,344 @@
+// import_files: see transfer.h for what it promises.
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "iomgr/admin/bulk_copy.h"
+#include "iomgr/admin/transfer_common.h"
+#include "iomgr/admin/write_behind.h"
+#include "iomgr/base/files/file_attributes.h"
+#include "iomgr/base/files/regular_file.h"
+#include "iomgr/base/process/interrupt.h"
+#include "iomgr/volume/parts/parts.h"
+#include "iomgr/volume/stub/part_record_io.h"
+#include "iomgr/volume/sum/sum_builder.h"
+#include "iomgr/volume/volume_files.h"
+
+namespace graphlane {
+namespace fs = std::filesystem;
+namespace {
+
+// A directory of our own below .graphlane/tmp, gone with all in it at the end.
+class ImportStage {
+ public:
+  static Outcome<ImportStage> create(const Volume& volume) {
+    const TreePlace tmp{.directory_fd = volume.root_fd(),
+                        .path = kStagingDirectory,
+                        .shown = volume.root() + "/" + kStagingDirectory};
+    (void)::mkdirat(tmp.directory_fd, tmp.path.c_str(), 0700);
+    TreePlace own = tmp.at(UuidText(Uuid::random()).c_str());
+    if (::mkdirat(own.directory_fd, own.path.c_str(), 0700) != 0) {
+      return control_error(volume.root(), own.shown, errno, "cannot write to the volume");
+    }
+    return ImportStage(volume, std::move(own));
+  }
+  ImportStage(ImportStage&& other) noexcept
+      : volume_(std::exchange(other.volume_, nullptr)), own_(std::move(other.own_)) {}
+  ~ImportStage() {
+    if (volume_ != nullptr) (void)remove_volume_tree(*volume_, own_, /*force=*/true);
+  }
+  TreePlace top() const { return own_.at("top"); }
+
+ private:
+  ImportStage(const Volume& volume, TreePlace own) : volume_(&volume), own_(std::move(own)) {}
+  const Volume* volume_;
+  TreePlace own_;
+};
+
+// The tree to be imported. Its name is what cp would call the copy.
+struct Source {
+  TreePlace place;
+  std::string name;
+  bool contents = false;
+  std::vector<TreeNode> nodes;
+  bool is_directory() const { return S_ISDIR(nodes.front().info.st_mode); }
+};
+
+// A copy must not meet itself.
+Outcome<void> check_apart(const Volume& volume, const fs::path& source, std::string_view shown) {
+  const fs::path root(volume.root());
+  if (is_within(source, root) && !is_within(source, root / kStagingDirectory)) {
+    return make_error(EINVAL, "{}: lies inside the volume already", shown);
+  }
+  if (is_within(root, source)) return make_error(EINVAL, "{}: contains the volume", shown);
+  for (const Device& device : volume.devices()) {
+    std::error_code error;
+    const fs::path parts = fs::canonical(device.root, error);
+    if (!error && (is_within(parts, source) || is_within(source, parts))) {
+      return make_error(EINVAL, "{}: holds parts of the volume ({})", shown, device.root);
+    }
+  }
+  return {};
+}
+
+Outcome<Source> resolve_source(const Volume& volume, const std::string& given) {
+  const CopyPath parsed = parse_copy_path(given);
+  std::error_code error;
+  const fs::path real = fs::canonical(given, error);
+  if (error) return os_error(error.value(), given, "cannot open");
+  if (Outcome<void> apart = check_apart(volume, real, given); !apart) return apart.error();
+  fs::path name = fs::path(parsed.path).filename();
+  if (name.empty() || name == "." || name == "..") name = real.filename();
+  Source source{.place = {.directory_fd = AT_FDCWD, .path = real.string(), .shown = parsed.path},
+                .name = name.string(),
+                .contents = parsed.contents,
+                .nodes = {}};
+  Outcome<std::vector<TreeNode>> nodes = list_tree(source.place);
+  if (!nodes) return nodes.error();
+  source.nodes = std::move(*nodes);
+  const mode_t type = source.nodes.front().info.st_mode;
+  if (!S_ISDIR(type) && !S_ISREG(type)) {
+    return make_error(EINVAL, "{}: neither a regular file nor a directory", given);
+  }
+  return source;
+}
+
+// Where the top of the tree goes: into a directory that is there, or under the
+// name that was given.
+Outcome<TreePlace> resolve_target(const Volume& volume, const std::string& destination,
+                                  const Source& source) {
+  const CopyPath parsed = parse_copy_path(destination);
+  const Outcome<TreePlace> place = locate_in_volume(volume, parsed.path);
+  if (!place) return place.error();
+  struct stat info;
+  const bool exists = ::fstatat(place->directory_fd, place->path.c_str(), &info, 0) == 0;
+  if (!exists || !S_ISDIR(info.st_mode)) {
+    if (parsed.slash && !source.is_directory()) {
+      return make_error(ENOTDIR, "{}: not a directory", place->shown);
+    }
+    return *place;
+  }
+  Outcome<TreePlace> below = locate_in_volume(volume, parsed.path + "/" + source.name);
+  if (!below || !source.contents) return below;
+  // In the directory itself; its path as the place below shows it, links resolved.
+  const std::string path = fs::path(below->path).parent_path().string();
+  return TreePlace{.directory_fd = place->directory_fd,
+                   .path = path.empty() ? "." : path,
+                   .shown = place->shown};
+}
+
+class Import {
+ public:
+  Import(const Volume& volume, const ImportOptions& options, const Source& source)
+      : volume_(volume),
+        options_(options),
+        source_(source),
+        policy_(options.policy != nullptr ? *options.policy : volume.policy()),
+        next_first_device_(Uuid::random().bytes[0]),
+        unsynced_(volume) {}
+
+  Outcome<TransferSummary> run(const TreePlace& target) {
+    if (Outcome<void> writable = require_writable(volume_); !writable) return writable.error();
+    if (Outcome<void> checked = check(target); !checked) return checked.error();
+    if (Outcome<void> chosen = choose_depths(); !chosen) return chosen.error();
+    Progress progress("import", total_bytes(source_.nodes));
+    state_ = {.progress = &progress, .summary = {}};
+
+    const Outcome<VolumeLock> lock = VolumeLock::take(volume_, VolumeLock::kShared);
+    if (!lock) return lock.error();
+    Outcome<ImportStage> stage = ImportStage::create(volume_);
+    if (!stage) return stage.error();
+    Outcome<void> done = copy_tree(
+        source_.place, source_.nodes, stage->top(),
+        [this](int fd, const TreePlace& from, const struct stat& info, const TreePlace& to) {
+          return copy_file(fd, from, info, to);
+        });
+    if (done) done = put_in_place(*stage, target);
+    if (!done) return done.error();
+    return state_.summary;
+  }
+
+ private:
+  Outcome<void> check(const TreePlace& target) const {
+    const uint64_t depth = options_.stripe_depth_bytes;
+    for (const TreeNode& node : source_.nodes) {
+      const auto size = static_cast<uint64_t>(node.info.st_size);
+      if (depth != 0 && wants_striping(node) && size < depth) {
+        return make_error(EINVAL, "{}: has {} bytes, less than one stripe of {}",
+                          source_.place.at(node.path).shown, size, depth);
+      }
+      if (node.path == kControlDirectory && target.path == ".") {
+        return make_error(EINVAL, "{}: is a name of Graphlane's own",
+                          source_.place.at(node.path).shown);
+      }
+    }
+    if (Outcome<void> valid = check_stripe_depth(depth == 0 ? volume_.stripe_depth_bytes() : depth);
+        !valid) {
+      return valid;
+    }
+    return check_target(source_.place, source_.nodes, target, options_.overwrite);
+  }
+
+  // Before anything is copied: what cannot be known of a file ends the import here.
+  Outcome<void> choose_depths() {
+    if (!options_.choose_depth) return {};
+    for (const TreeNode& node : source_.nodes) {
+      if (!wants_striping(node)) continue;
+      const std::string path = source_.place.at(node.path).path;
+      const Outcome<uint64_t> depth = options_.choose_depth(path);
+      if (!depth) return depth.error();
+      if (Outcome<void> valid = check_stripe_depth(*depth); !valid) return valid;
+      depths_[path] = *depth;
+    }
+    return {};
+  }
+
+  // Of the file at `path`.
+  uint64_t depth_of(const std::string& path) const {
+    if (const auto chosen = depths_.find(path); chosen != depths_.end()) return chosen->second;
+    return options_.stripe_depth_bytes != 0 ? options_.stripe_depth_bytes
+                                            : volume_.stripe_depth_bytes();
+  }
+
+  bool wants_striping(const TreeNode& node) const {
+    if (!S_ISREG(node.info.st_mode)) return false;
+    if (node.path.empty()) return node.info.st_size > 0;  // the one file that was named
+    return policy_.wants(fs::path(node.path).filename().string(),
+                         static_cast<uint64_t>(node.info.st_size));
+  }
+
+  Outcome<void> copy_file(int fd, const TreePlace& from, const struct stat& info,
+                          const TreePlace& to) {
+    if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
+    Layout layout;
+    const Result<StubVerdict> verdict = inspect_stub(fd, &layout);
+    if (verdict && *verdict != StubVerdict::kNotAStub) {
+      return make_error(EINVAL, "{}: is a stub of a volume, not data (import what "
+                        "`graphlane export` makes of it)", from.shown);
+    }
+    const std::string below = from.path.size() > source_.place.path.size()
+                                  ? from.path.substr(source_.place.path.size() + 1)
+                                  : "";
+    if (!wants_striping({.path = below, .info = info})) {
+      return copy_plain(fd, from, info, to, &state_);
+    }
+    return stripe_file(fd, from, info, to);
+  }
+
+  Outcome<void> stripe_file(int fd, const TreePlace& from, const struct stat& info,
+                            const TreePlace& to) {
+    Layout layout{
+        .volume = volume_.uuid(),
+        .file_id = Uuid::random(),
+        .geometry = {.stripe_depth_bytes = depth_of(from.path),
+                     .device_count = volume_.device_count(),
+                     .first_device = next_first_device_++ % volume_.device_count()},
+        .logical_size = static_cast<uint64_t>(info.st_size),
+        .state = FileState::kClosed,
+        .codec = Codec::kNone};
+    // What has holes keeps them.
+    const bool is_dense = info.st_blocks * 512 >= info.st_size;
+    // The parts name the inode of the stub, so that is made first.
+    const Outcome<Fd> stub = create_file(to, 0);
+    if (!stub) return stub.error();
+    const Result<StubSeen> seen = identify_stub(stub->get());
+    if (!seen) return to.error(seen.error().code, "cannot look at");
+    layout.identity = seen->identity;
+    const Outcome<NewParts> made = create_parts(volume_, layout, from.shown, is_dense);
+    Outcome<void> written = made ? write_striped(fd, from, info, layout, stub->get()) : made.error();
+    if (written) written = write_stub(fd, to, layout, stub->get());
+    if (!written) ::unlinkat(to.directory_fd, to.path.c_str(), 0);
+    if (!written && made) (void)remove_parts(volume_, layout.file_id);
+    return written;
+  }
+
+  Outcome<void> write_striped(int fd, const TreePlace& from, const struct stat& info,
+                              const Layout& layout, int stub_fd) {
+    const auto file = StripedFile::open_new(volume_, layout, from.shown);
+    if (!file) return file.error();
+    Outcome<SumBuilder> sums = SumBuilder::create(volume_, **file);
+    if (!sums) return sums.error();
+    WriteBehind write_behind(**file);
+    const BulkCopy copy{
+        .size_bytes = layout.logical_size,
+        .thread_count = 2 * volume_.device_count(),
+        .read_in_turn = true,
+        .read = [&](ByteRange range, char* buffer) { return read_source(fd, from, range, buffer); },
+        .write =
+            [&](ByteRange range, const char* buffer) {
+              Outcome<void> written = transfer_striped(volume_, **file, IoOp::kWrite, range,
+                                                       const_cast<char*>(buffer));
+              write_behind.noticed(range);
+              return written ? sums->add(range, buffer) : written;
+            },
+        .next_data =
+            [&](uint64_t offset) { return next_data_offset(fd, offset, layout.logical_size); },
+        .progress = state_.progress};
+    if (Outcome<void> copied = graphlane::run(copy); !copied) return copied;
+    if (Outcome<void> same = check_unchanged(fd, from, info); !same) return same;
+    write_behind.finish();
+    if (Outcome<void> summed = sums->finish(); !summed) return summed;
+    copy_attributes(fd, stub_fd);
+    Outcome<void> bound = bind_parts(volume_, (*file)->parts().all_buffered(), layout, stub_fd,
+                                     PartRecord::kMaking, from.shown, [&](PartRecord& record) { sums->note_in(record); });
+    if (!bound) return bound;
+    return unsynced_.add(**file);
+  }
+
+  // Its times are the source's, so they come last.
+  Outcome<void> write_stub(int like_fd, const TreePlace& to, const Layout& layout, int stub_fd) {
+    if (Result<void> written = graphlane::write_stub(stub_fd, layout); !written) {
+      return to.error(written.error().code, "cannot write");
+    }
+    copy_attributes(like_fd, stub_fd);
+    state_.summary.striped_count += 1;
+    state_.summary.bytes += layout.logical_size;
+    return {};
+  }
+
+  Outcome<void> put_in_place(const ImportStage& stage, const TreePlace& target) {
+    if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
+    // Stubs and plain files, before they get their names, and before their parts cease to be in the making.
+    if (::syncfs(volume_.root_fd()) != 0) return os_error(errno, volume_.root(), "cannot write");
+    if (Outcome<void> synced = unsynced_.sync(); !synced) return synced;
+    FileReplacer replace;
+    if (options_.overwrite) {
+      replace = [this](const TreePlace& staged, const TreePlace& existing) {
+        return replace_file(staged, existing);
+      };
+    }
+    Outcome<void> moved = move_tree(stage.top(), source_.nodes, source_.place, target, replace);
+    // The new names, before the parts of the old ones go.
+    Outcome<void> removed = ::syncfs(volume_.root_fd()) == 0
+                                ? remove_all_parts(volume_, replaced_)
+                                : os_error(errno, volume_.root(), "cannot write");
+    return moved ? removed : moved;
+  }
+
+  Outcome<void> replace_file(const TreePlace& staged, const TreePlace& existing) {
+    const Fd old = open_regular(existing.directory_fd, existing.path.c_str(), O_RDONLY);
+    if (::renameat(staged.directory_fd, staged.path.c_str(), existing.directory_fd,
+                   existing.path.c_str()) != 0) {
+      return existing.error(errno, "cannot replace");
+    }
+    if (const auto layout = own_layout_of_removed(volume_, old.get())) {
+      replaced_.push_back(layout->file_id);
+      mark_removed(volume_, layout->file_id);
+    }
+    return {};
+  }
+
+  const Volume& volume_;
+  const ImportOptions& options_;
+  const Source& source_;
+  const StripePolicy& policy_;
+  std::map<std::string, uint64_t> depths_;  // by path, where they were chosen
+  uint32_t next_first_device_;  // begins anywhere, so that single imports balance too
+  TransferState state_;
+  UnsyncedParts unsynced_;  // of what is staged
+  std::vector<Uuid> replaced_;
+};
+
+}  // namespace
+
+Outcome<TransferSummary> import_files(const Volume& volume, const ImportOptions& options) {
+  const Outcome<Source> source = resolve_source(volume, options.source);
+  if (!source) return source.error();
+  const Outcome<TreePlace> target = options.place != nullptr
+                                        ? Outcome<TreePlace>(*options.place)
+                                        : resolve_target(volume, options.destination, *source);
+  if (!target) return target.error();
+  return Import(volume, options, *source).run(*target);
+}
+
+}  // namespace graphlane

@@ -1,0 +1,80 @@
+#include "iomgr/base/files/file_attributes.h"
+
+#include <fcntl.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <string_view>
+
+namespace graphlane {
+namespace {
+
+constexpr char kAcl[] = "system.posix_acl_access";
+
+// false: `from` has none of that name, or `to` does not take it.
+bool copy_xattr(int from_fd, int to_fd, const char* name) {
+  const ssize_t size = ::fgetxattr(from_fd, name, nullptr, 0);
+  if (size < 0) return false;
+  std::string value(static_cast<size_t>(size), '\0');
+  const ssize_t got = ::fgetxattr(from_fd, name, value.data(), value.size());
+  return got >= 0 && ::fsetxattr(to_fd, name, value.data(), static_cast<size_t>(got), 0) == 0;
+}
+
+bool has_xattr(int fd, const char* name) { return ::fgetxattr(fd, name, nullptr, 0) >= 0; }
+
+void copy_xattrs(int from_fd, int to_fd) {
+  const ssize_t size = ::flistxattr(from_fd, nullptr, 0);
+  if (size <= 0) return;
+  std::string names(static_cast<size_t>(size), '\0');
+  const ssize_t got = ::flistxattr(from_fd, names.data(), names.size());
+  if (got <= 0) return;
+  names.resize(static_cast<size_t>(got));
+  for (size_t at = 0; at < names.size(); at += std::string_view(&names[at]).size() + 1) {
+    // A mount of ours shows attributes that it makes up.
+    if (!std::string_view(&names[at]).starts_with("user.graphlane.")) {
+      copy_xattr(from_fd, to_fd, &names[at]);
+    }
+  }
+}
+
+// The owner, or at least the group. false: whoever owns `to` is not who owned
+// `from`, so set-id bits would mean something else.
+bool copy_owner(int to_fd, const struct stat& from) {
+  if (::fchown(to_fd, from.st_uid, from.st_gid) == 0) return true;
+  (void)!::fchown(to_fd, static_cast<uid_t>(-1), from.st_gid);
+  return false;
+}
+
+}  // namespace
+
+void copy_attributes(int from_fd, int to_fd) {
+  struct stat from;
+  if (::fstat(from_fd, &from) != 0) return;
+  const mode_t kept = copy_owner(to_fd, from) ? 07777 : 01777;
+  copy_xattrs(from_fd, to_fd);
+  (void)::fchmod(to_fd, from.st_mode & kept);  // with an ACL: its mask, which is the same
+  const timespec times[2] = {from.st_atim, from.st_mtim};
+  (void)::futimens(to_fd, times);
+}
+
+void copy_attributes_at(const struct stat& from, int to_directory_fd, const char* to_name) {
+  (void)!::fchownat(to_directory_fd, to_name, from.st_uid, from.st_gid, AT_SYMLINK_NOFOLLOW);
+  if (!S_ISLNK(from.st_mode)) (void)::fchmodat(to_directory_fd, to_name, from.st_mode & 0777, 0);
+  const timespec times[2] = {from.st_atim, from.st_mtim};
+  (void)::utimensat(to_directory_fd, to_name, times, AT_SYMLINK_NOFOLLOW);
+}
+
+void copy_access(int from_fd, int to_fd) {
+  struct stat from;
+  if (::fstat(from_fd, &from) != 0) return;
+  copy_owner(to_fd, from);
+  mode_t mode = from.st_mode & 0777;
+  // With an ACL the group's bits are the mask of all whom it names. Where the
+  // list cannot go, they must not open the file to the owning group.
+  if (has_xattr(from_fd, kAcl) && !copy_xattr(from_fd, to_fd, kAcl)) mode &= 0707;
+  (void)::fchmod(to_fd, mode);
+}
+
+}  // namespace graphlane

@@ -1,0 +1,217 @@
+#include "iomgr/base/process/memory_limit.h"
+
+#include <algorithm>
+#include <cstring>
+#include <initializer_list>
+#include <limits>
+
+#include "iomgr/base/fd.h"
+#include "iomgr/base/sys.h"
+
+namespace graphlane {
+namespace {
+
+constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
+constexpr size_t kTextMax = 1024;
+constexpr uint64_t kShort = 32 << 20;  // of memory, when no more is left
+
+using Pieces = std::initializer_list<const char*>;
+
+// A file's lines, one at a time and in little memory: a program's thread may have a stack
+// of 16 KiB. A longer line than there is room for comes in pieces.
+class LineReader {
+ public:
+  // A path longer than there is room for is that of no file.
+  explicit LineReader(Pieces path) {
+    size_t length = 0;
+    for (const char* piece : path) length += std::strlen(piece);
+    if (length > kTextMax) return;
+    text_[0] = '\0';
+    for (const char* piece : path) std::strcat(text_, piece);
+    fd_ = Fd(sys::openat(AT_FDCWD, text_, O_RDONLY | O_CLOEXEC));
+  }
+
+  // Null: that was the last one, or the file cannot be read.
+  char* next() {
+    char* line_end = nullptr;
+    while ((line_end = static_cast<char*>(std::memchr(begin_, '\n', size()))) == nullptr &&
+           fill()) {
+    }
+    if (size() == 0) return nullptr;
+    if (line_end == nullptr) line_end = end_;  // the last one, or a piece
+    char* const line = begin_;
+    begin_ = std::min(line_end + 1, end_);
+    *line_end = '\0';
+    return line;
+  }
+
+ private:
+  size_t size() const { return static_cast<size_t>(end_ - begin_); }
+
+  // More behind what is there. False: there is no more, or no room.
+  bool fill() {
+    const size_t kept = size();
+    std::memmove(text_, begin_, kept);
+    begin_ = text_;
+    end_ = text_ + kept;
+    const size_t room = kTextMax - kept;
+    const ssize_t got = fd_ && room > 0 ? sys::read(fd_.get(), end_, room) : 0;
+    if (got > 0) end_ += got;
+    return got > 0;
+  }
+
+  Fd fd_;
+  char text_[kTextMax + 1];
+  char* begin_ = text_;
+  char* end_ = text_;
+};
+
+// The number at the start of `text`; "max" and what is no number are unlimited.
+uint64_t parse_number(const char* text) {
+  while (*text == ' ' || *text == '\t') ++text;
+  if (*text < '0' || *text > '9') return kUnlimited;
+  uint64_t value = 0;
+  for (; *text >= '0' && *text <= '9'; ++text) {
+    const uint64_t digit = static_cast<uint64_t>(*text - '0');
+    if (value > (kUnlimited - digit) / 10) return kUnlimited;
+    value = value * 10 + digit;
+  }
+  return value;
+}
+
+// The number behind a key.
+struct Field {
+  const char* key;  // how its line starts
+  uint64_t value;   // what it is when there is no such line
+};
+
+// Reads the numbers of a file that has a line for each.
+template <size_t count>
+void read_fields(Pieces path, Field (&fields)[count]) {
+  LineReader lines(path);
+  while (const char* line = lines.next()) {
+    for (Field& field : fields) {
+      const size_t length = std::strlen(field.key);
+      if (std::strncmp(line, field.key, length) == 0) field.value = parse_number(line + length);
+    }
+  }
+}
+
+// Page cache that is mapped is in use: vertex files, libraries.
+uint64_t machine_available(const char* root) {
+  Field fields[] = {{"MemAvailable:", kUnlimited}, {"Mapped:", 0}};
+  read_fields({root, "/proc/meminfo"}, fields);
+  const auto [available, mapped] = fields;
+  if (available.value == kUnlimited) return kUnlimited;
+  return (available.value - std::min(available.value, mapped.value)) * 1024;
+}
+
+struct CgroupFiles {
+  const char* mount;
+  const char* limit;
+  const char* high;  // beyond it the kernel slows programs down; null: version 1 has none
+  const char* usage;
+  const char* cache;  // keys in memory.stat
+  const char* shared;  // memory of tmpfs and memfds, which counts as cache
+  const char* mapped;
+};
+constexpr CgroupFiles kVersion1 = {"/sys/fs/cgroup/memory", "/memory.limit_in_bytes", nullptr,
+                                   "/memory.usage_in_bytes", "total_cache ",
+                                   "total_shmem ", "total_mapped_file "};
+constexpr CgroupFiles kVersion2 = {"/sys/fs/cgroup", "/memory.max", "/memory.high",
+                                   "/memory.current", "file ", "shmem ", "file_mapped "};
+
+// The only number of a file, or `missing`. Not inlined: its caller would hold all its callees' lines.
+[[gnu::noinline]] uint64_t read_number(Pieces path, uint64_t missing) {
+  LineReader lines(path);
+  const char* const line = lines.next();
+  return line == nullptr ? missing : parse_number(line);
+}
+
+// What one cgroup leaves: its limit less what it uses, page cache that nobody has mapped
+// not counted. What is mapped may be shared memory too, which no file's pages make room for:
+// in proportion, as the kernel does not tell them apart.
+uint64_t cgroup_available(const char* root, const CgroupFiles& files, const char* group) {
+  const auto number = [&](const char* leaf, uint64_t missing) {
+    return read_number({root, files.mount, group, leaf}, missing);
+  };
+  uint64_t limit = number(files.limit, kUnlimited);
+  if (files.high != nullptr) limit = std::min(limit, number(files.high, kUnlimited));
+  if (limit == kUnlimited) return kUnlimited;
+  const uint64_t usage = number(files.usage, 0);
+  Field fields[] = {{files.cache, 0}, {files.shared, 0}, {files.mapped, 0}};
+  read_fields({root, files.mount, group, "/memory.stat"}, fields);
+  const uint64_t all = std::max(fields[0].value, uint64_t{1});
+  const uint64_t cache = all - std::min(all, fields[1].value);
+  const double files_share = static_cast<double>(cache) / static_cast<double>(all);
+  const auto mapped = static_cast<uint64_t>(static_cast<double>(fields[2].value) * files_share);
+  const uint64_t held = usage - std::min(usage, cache - std::min(cache, mapped));
+  return limit - std::min(limit, held);
+}
+
+// The smallest over the group and all groups above it.
+uint64_t cgroups_available(const char* root, const CgroupFiles& files, char* group) {
+  uint64_t available = kUnlimited;
+  while (true) {
+    available = std::min(available, cgroup_available(root, files, group));
+    char* slash = std::strrchr(group, '/');
+    if (slash == nullptr) return available;
+    *slash = '\0';  // "/a/b" -> "/a" -> "", the root
+  }
+}
+
+}  // namespace
+
+Result<IoMode> parse_io_mode(const char* name) {
+  if (std::strcmp(name, "auto") == 0) return IoMode::kAuto;
+  if (std::strcmp(name, "direct") == 0) return IoMode::kDirect;
+  if (std::strcmp(name, "buffered") == 0) return IoMode::kBuffered;
+  return Errno{EINVAL};
+}
+
+uint64_t memory_available_bytes(const char* root) {
+  uint64_t available = machine_available(root);
+  LineReader lines({root, "/proc/self/cgroup"});
+  // "ID:CONTROLLERS:/GROUP"; version 2 has no controllers.
+  while (char* line = lines.next()) {
+    char* controllers = std::strchr(line, ':');
+    char* group = controllers == nullptr ? nullptr : std::strchr(controllers + 1, ':');
+    if (group == nullptr) continue;
+    *group++ = '\0';
+    ++controllers;
+    if (*controllers == '\0') {
+      available = std::min(available, cgroups_available(root, kVersion2, group));
+    } else if (std::strcmp(controllers, "memory") == 0) {
+      available = std::min(available, cgroups_available(root, kVersion1, group));
+    }
+  }
+  return available;
+}
+
+uint64_t cache_budget_of(uint64_t room_bytes) {
+  constexpr uint64_t kLeftAlone = 128 << 20;
+  return room_bytes > kLeftAlone ? (room_bytes - kLeftAlone) / 2 : 0;
+}
+
+uint64_t given_budget_of(uint64_t room_bytes) {
+  return room_bytes - std::min(room_bytes, kShort);
+}
+
+uint64_t yielding_budget_of(uint64_t room_bytes) {
+  return room_bytes - std::min(room_bytes, std::max(room_bytes / 8, kShort / 2));
+}
+
+uint64_t page_cache_budget_of(uint64_t room_bytes) { return room_bytes / 8 * 5; }
+
+bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked) {
+  const bool by_memory = mode == IoMode::kAuto && !asked;
+  return wants_direct(mode, size_bytes, asked, by_memory ? memory_available_bytes() : 0);
+}
+
+bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked, uint64_t available_bytes) {
+  if (mode != IoMode::kAuto) return mode == IoMode::kDirect;
+  // An eighth stays free: a file that just fits is evicted by what runs beside.
+  return asked || size_bytes > available_bytes - available_bytes / 8;
+}
+
+}  // namespace graphlane

@@ -1,0 +1,228 @@
+#include "iomgr/io/lane.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+namespace graphlane {
+namespace {
+
+// More threads than this on one device only contend for its queue.
+constexpr uint32_t kLaneThreadsMax = 4;
+// With SyncQueue a thread is an I/O in flight.
+constexpr uint32_t kSyncThreadsMax = 32;
+// I/Os waiting, before acquire() holds the callers back: as many as the mount may have
+// requests. Only what has come to a lane can be put in order and merged.
+constexpr uint32_t kWaitingMax = 256;
+
+}  // namespace
+
+void LaneRequest::begin() {
+  MutexLock lock(mu_);
+  ++pending_;
+}
+
+void LaneRequest::ended(int error) {
+  MutexLock lock(mu_);
+  if (error_ == 0) error_ = error;
+  // Notified under the lock: the waiter may destroy us as soon as it has it.
+  if (--pending_ == 0) all_ended_.notify_all();
+}
+
+int LaneRequest::wait() {
+  MutexLock lock(mu_);
+  while (pending_ > 0) all_ended_.wait(mu_);
+  return error_;
+}
+
+void LaneCounters::count(IoOp op, uint64_t bytes, uint64_t segments) {
+  io_count.fetch_add(1, std::memory_order_relaxed);
+  (op == IoOp::kRead ? bytes_read : bytes_written).fetch_add(bytes, std::memory_order_relaxed);
+  segment_count.fetch_add(segments, std::memory_order_relaxed);
+}
+
+Lane::Worker::~Worker() {
+  if (thread.joinable()) thread.join();
+  if (queue != nullptr) queue->~IoQueue();
+}
+
+Outcome<std::unique_ptr<Lane>> Lane::start(std::string device, IoBackend backend, uint32_t depth,
+                                           LaneQueue::Clock::duration patience,
+                                           IoQueueMaker make_queue) {
+  std::unique_ptr<Lane> lane(new Lane(patience));
+  lane->device_ = std::move(device);
+  const bool synchronous = backend == IoBackend::kThreads;
+  const uint32_t thread_count = std::min(depth, synchronous ? kSyncThreadsMax : kLaneThreadsMax);
+  const uint32_t queue_depth = std::min((depth + thread_count - 1) / thread_count, kQueueDepthMax);
+  lane->pool_.resize(depth + kWaitingMax);
+  for (LaneIo& io : lane->pool_) lane->release(&io);
+  lane->waiting_.reserve(lane->pool_.size());
+  try {
+    for (uint32_t i = 0; i < thread_count; ++i) {
+      lane->workers_.push_back(std::make_unique<Worker>());
+      Worker& worker = *lane->workers_.back();
+      IoBackend chosen;
+      const Result<IoQueue*> queue =
+          make_queue(backend, queue_depth, &worker.storage, &chosen, /*fd_floor=*/0);
+      if (!queue) {
+        return make_error(queue.error().code, "{}: cannot set up {}: {}", lane->device_,
+                          name_of(backend), std::strerror(queue.error().code));
+      }
+      worker.queue = *queue;
+      if (queue_depth > 1) worker.wake = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+      worker.batches.resize((*queue)->capacity());
+      for (LaneBatch& batch : worker.batches) batch.next = std::exchange(worker.free, &batch);
+      worker.thread = std::thread([raw = lane.get(), &worker] { raw->serve(worker); });
+    }
+  } catch (const std::exception& error) {  // bad_alloc, or no more threads
+    return make_error(EAGAIN, "{}: cannot start I/O threads: {}", lane->device_, error.what());
+  }
+  return lane;
+}
+
+Lane::~Lane() {
+  {
+    MutexLock lock(mu_);
+    stopping_ = true;
+  }
+  work_.notify_all();
+  // All have ended before one goes: who splits a batch looks for others to wake.
+  for (const auto& worker : workers_) {
+    if (worker->thread.joinable()) worker->thread.join();
+  }
+}
+
+LaneIo* Lane::acquire() {
+  MutexLock lock(mu_);
+  while (free_ == nullptr) freed_.wait(mu_);
+  return take_free();
+}
+
+LaneIo* Lane::try_acquire() {
+  MutexLock lock(mu_);
+  return free_ == nullptr ? nullptr : take_free();
+}
+
+LaneIo* Lane::take_free() {
+  LaneIo* const io = std::exchange(free_, free_->next);
+  io->next = nullptr;
+  return io;
+}
+
+void Lane::release(LaneIo* io) {
+  MutexLock lock(mu_);
+  io->next = free_;
+  free_ = io;
+  freed_.notify_one();
+}
+
+void Lane::push(LaneIo* io, RequestEnd* end) {
+  io->owner = end;
+  MutexLock lock(mu_);
+  waiting_.push(io, LaneQueue::Clock::now());
+  wake_one();
+}
+
+// A thread that has nothing to do; else one whose device may have more in flight.
+void Lane::wake_one() {
+  if (idle_count_ > 0) return work_.notify_one();
+  for (const auto& worker : workers_) {
+    if (!worker->is_awaiting) continue;
+    worker->is_awaiting = false;
+    constexpr uint64_t kOne = 1;
+    (void)!::write(worker->wake.get(), &kOne, sizeof kOne);
+    return;
+  }
+}
+
+// Moves waiting I/Os into the thread's queue as far as it has room; waits for
+// one when there is nothing else to do. False: the lane ends.
+bool Lane::take(Worker& worker) {
+  IoQueue& queue = *worker.queue;
+  const auto free_since = LaneQueue::Clock::now();
+  MutexLock lock(mu_);
+  worker.is_awaiting = false;
+  while (queue.in_flight() == 0) {
+    if (waiting_.empty()) {
+      if (stopping_) return false;
+      ++idle_count_;
+      work_.wait(mu_);
+      --idle_count_;
+      continue;
+    }
+    const auto until = waiting_.waits_until(free_since);
+    if (until <= LaneQueue::Clock::now()) break;
+    ++idle_count_;
+    work_.wait_until(mu_, until);
+    --idle_count_;
+  }
+  // One at a time when other threads are idle would be fairer, but a thread
+  // holds the lock only for the arithmetic; preadv of SyncQueue runs unlocked.
+  while (!waiting_.empty() && worker.has_room()) {
+    LaneBatch* batch = std::exchange(worker.free, worker.free->next);
+    waiting_.take(LaneQueue::Clock::now(), batch);
+    mu_.unlock();
+    for (LaneIo* io = batch->members; io != nullptr; io = io->next) {
+      counters_.wait.add(batch->begun - io->arrived);
+    }
+    queue.push(&batch->io);
+    mu_.lock();
+  }
+  if (!waiting_.empty()) wake_one();
+  worker.is_awaiting = worker.has_room() && worker.wake && queue.wake_by(worker.wake.get());
+  return true;
+}
+
+void Lane::serve(Worker& worker) {
+  IoCompletion completions[kQueueDepthMax];
+  while (take(worker)) {
+    const Result<uint32_t> count = worker.queue->reap(completions);
+    // No program closes our descriptors here; the kernel has no other reason. Who went on would
+    // have callers wait for ever.
+    if (!count) std::abort();
+    for (uint32_t i = 0; i < *count; ++i) complete(worker, completions[i]);
+  }
+}
+
+void Lane::complete(Worker& worker, const IoCompletion& completion) {
+  auto& batch = *static_cast<LaneBatch*>(completion.io->owner);
+  int error = 0;
+  const IoStep step = settle(&batch.io, completion.result, &error);
+  if (step == IoStep::kAgain) return worker.queue->push(&batch.io);
+  if (step == IoStep::kFailed && batch.is_merged()) {
+    split(batch);
+  } else {
+    end(batch, step == IoStep::kFailed ? error : 0);
+  }
+  batch.next = std::exchange(worker.free, &batch);
+}
+
+void Lane::end(LaneBatch& batch, int error) {
+  counters_.count(batch.io.op, batch.io.moved_bytes, batch.io.segment_count);
+  counters_.service.add(LaneQueue::Clock::now() - batch.begun);
+  for (LaneIo* io = batch.members; io != nullptr;) {
+    LaneIo* const member = std::exchange(io, io->next);
+    auto* const request = static_cast<RequestEnd*>(member->owner);
+    if (member != batch.members) {
+      counters_.merged_count.fetch_add(1, std::memory_order_relaxed);
+    }
+    release(member);
+    request->ended(error);
+  }
+}
+
+// Each for itself once more: the error is not everybody's.
+void Lane::split(LaneBatch& batch) {
+  for (LaneIo* io = batch.members; io != nullptr;) {
+    LaneIo* const member = std::exchange(io, io->next);
+    member->alone = true;
+    push(member, static_cast<RequestEnd*>(member->owner));
+  }
+}
+
+}  // namespace graphlane

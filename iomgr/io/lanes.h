@@ -1,0 +1,139 @@
+// Lanes: every device's own queue with the threads that serve it alone
+// (CSMqGraph §3.2, "multi-external-storage multi-queue").
+//
+//   read(file, range)          map, decompose, merge: one LaneIo a device (lane_io.h)
+//       │          │
+//   ┌───▼──┐   ┌───▼──┐
+//   │lane 0│   │lane 1│ …      a queue sorted by place on the device (lane_queue.h);
+//   └───┬──┘   └───┬──┘        its threads keep `depth` I/Os in flight (io_queue.h)
+//   device 0   device 1
+//
+// Cache and read-ahead come before them (extent_cache.h).
+//
+// Threads: everything is safe from any thread; requests of different callers
+// are in flight at once.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "iomgr/base/error.h"
+#include "iomgr/base/latency.h"
+#include "iomgr/base/mutex.h"
+#include "iomgr/base/process/memory_limit.h"
+#include "iomgr/io/io_queue.h"
+#include "iomgr/volume/parts/lane_io.h"
+#include "iomgr/volume/parts/striped_file.h"
+#include "iomgr/volume/volume.h"
+
+namespace graphlane {
+
+struct LaneOptions {
+  IoBackend backend = IoBackend::kAuto;
+  uint32_t depth = 0;  // I/Os in flight a device; 0: as calibrated, else 1 (disk) or 16
+  // Starts no thread, and reads no calibration, before the first request. What fails then fails the request.
+  bool at_first_request = false;
+  void (*tell_failure)(const std::string& line) = nullptr;  // of such a late start; null: no line
+};
+
+// What one lane has done since it was started.
+struct LaneStats {
+  std::string device;         // the directory
+  uint64_t io_count = 0;
+  uint64_t bytes_read = 0;
+  uint64_t bytes_written = 0;
+  uint64_t segment_count = 0;  // stripe units touched
+  uint64_t merged_count = 0;   // I/Os that went with another one, of any caller
+  LatencyCounts wait = {};     // in the queue
+  LatencyCounts service = {};  // on the device
+};
+
+class Lane;
+
+class Lanes {
+ public:
+  // Starts the threads. The backend that was taken is in backend(). The volume outlives the lanes.
+  static Outcome<std::unique_ptr<Lanes>> start(const Volume& volume, const LaneOptions& options);
+  // For plain files on one device, which messages call `device`: a file is the part 0 of its own
+  // (paged_files.h). `depth` I/Os in flight.
+  static Outcome<std::unique_ptr<Lanes>> start_plain(const std::string& device, uint32_t depth);
+  ~Lanes();  // nobody may wait; what was begun ends first
+
+  // Reads [range) of the file into `buffer`; blocks. The bytes read: fewer than
+  // asked only at end of file; or -errno. `direct`: past the page cache, as far
+  // as buffer, offset and length are multiples of kBlockSize.
+  ssize_t read(const StripedFile& file, ByteRange range, void* buffer, bool direct);
+
+  // Writes the range, which may extend the parts; blocks. 0 or -errno.
+  int write(const StripedFile& file, ByteRange range, const void* buffer, bool direct);
+
+  // Moves a request's bytes; blocks. 0 or an errno.
+  int move(const PartRequest& request);
+
+  // Begins a request and returns; `end` is told, by a lane's thread. The file, whose parts the
+  // request names, stays open until then. False: not begun, as too much is under way already.
+  bool start(const PartRequest& request, std::shared_ptr<const StripedFile> file,
+             RequestEnd* end);
+
+  // Counts bytes that a caller moved itself (FUSE splices them).
+  void count(IoOp op, uint32_t device_index, uint64_t bytes);
+
+  // kAuto: no request has started the threads yet.
+  IoBackend backend() const { return ready_.load(std::memory_order_acquire) ? backend_ : IoBackend::kAuto; }
+  std::vector<LaneStats> stats() const;
+
+ private:
+  Lanes() = default;
+  Outcome<void> start_threads();
+  Outcome<void> add_lane(const std::string& device, uint32_t depth);
+  // Starts the threads if none has; 0, or EIO.
+  int make_ready();
+
+  // Begun by start().
+  struct Started final : RequestEnd {
+    void ended(int error) override;
+
+    std::atomic<bool> taken{false};
+    std::atomic<uint32_t> pending{0};  // I/Os
+    std::atomic<int> error{0};         // the last one
+    std::shared_ptr<const StripedFile> file;
+    RequestEnd* end = nullptr;
+  };
+  static constexpr uint32_t kStartedMax = 16;
+
+  // Constant after start().
+  const Volume* volume_ = nullptr;  // none for plain files
+  LaneOptions options_;
+
+  Started started_[kStartedMax];
+  std::atomic<bool> ready_{false};  // set once the next two are as they stay
+  IoBackend backend_ = IoBackend::kAuto;
+  std::vector<std::unique_ptr<Lane>> lanes_;  // end before what they tell
+  Mutex starting_;
+};
+
+// The lanes, for one open file.
+class LaneMover final : public PartMover {
+ public:
+  LaneMover(Lanes& lanes, std::shared_ptr<const StripedFile> file)
+      : lanes_(lanes), file_(std::move(file)) {}
+  int move(const PartRequest& request) override { return lanes_.move(request); }
+  // A lane has an order of its own for all that it is asked for.
+  DeviceSet idle_devices() override { return all_devices(file_->map().geometry().device_count); }
+  bool start(const PartRequest& request, RequestEnd* end) override {
+    return lanes_.start(request, file_, end);
+  }
+
+ private:
+  Lanes& lanes_;
+  std::shared_ptr<const StripedFile> file_;
+};
+
+}  // namespace graphlane

@@ -1,0 +1,197 @@
+#include "iomgr/read/ahead_table.h"
+
+#include <algorithm>
+
+#include "iomgr/base/memory_order.h"
+#include "iomgr/base/oldest_slot.h"
+
+namespace graphlane {
+namespace {
+
+}  // namespace
+
+AheadTable::Entry* AheadTable::find(const Uuid& file_id, uint64_t generation) {
+  for (Entry& entry : entries_) {
+    if (entry.used && entry.file_id == file_id && entry.generation == generation) return &entry;
+  }
+  return nullptr;
+}
+
+AheadTable::Entry* AheadTable::begin_entry(const ExtentFile& file) {
+  Entry& entry = unused_or_oldest_slot(entries_, clock_);
+  let_go(entry);
+  entry.file_id = file.file_id;
+  entry.generation = file.generation;
+  entry.used = true;
+  entry.clock = entry.longest = entry.next_look = entry.paused_until = 0;
+  entry.passed = entry.wasted = entry.hint_count = 0;
+  entry.order.clear();
+  return &entry;
+}
+
+AheadTable::Entry* AheadTable::use(const ExtentFile& file) {
+  ++clock_;
+  for (Entry& entry : entries_) {
+    if (entry.held_count > 0 && clock_ - entry.last_used > kIdleMax) let_go(entry);
+  }
+  Entry* entry = find(file.file_id, file.generation);
+  if (entry == nullptr) entry = begin_entry(file);
+  entry->last_used = clock_;
+  return entry;
+}
+
+// What is read, or given up, from the begin or the end of what was hinted at.
+void AheadTable::cut_hints(Entry& entry, ByteRange range) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < entry.hint_count; ++i) {
+    uint64_t begin = entry.hints[i].offset, end = entry.hints[i].end();
+    if (range.offset <= begin) begin = std::max(begin, range.end());
+    else if (range.end() >= end) end = std::min(end, range.offset);
+    if (begin < end) entry.hints[kept++] = {.offset = begin, .length_bytes = end - begin};
+  }
+  entry.hint_count = kept;
+}
+
+// Of what is held, that for which it holds. Returns how many.
+template <class Predicate>
+uint32_t AheadTable::release_if(Entry& entry, Predicate predicate) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < entry.held_count; ++i) {
+    if (predicate(entry.held[i])) {
+      entry.held[i].pin.release();
+      continue;
+    }
+    if (kept != i) entry.held[kept] = std::move(entry.held[i]);
+    ++kept;
+  }
+  const uint32_t released = entry.held_count - kept;
+  entry.held_count = kept;
+  return released;
+}
+
+void AheadTable::give_up_late(Entry& entry) {
+  const uint64_t patience = kPatienceBytes + kLateReads * entry.longest;
+  const uint32_t late = release_if(entry, [&](const Held& held) {
+    if (entry.clock <= held.due + patience) return false;
+    cut_hints(entry, {.offset = held.frame_index * kExtentFrameBytes, .length_bytes = kExtentFrameBytes});
+    return true;
+  });
+  entry.wasted += late;
+  wasted_.fetch_add(late, relaxed);
+}
+
+void AheadTable::let_go(Entry& entry) {
+  wasted_.fetch_add(entry.held_count, relaxed);
+  release_if(entry, [](const Held&) { return true; });
+}
+
+// Wrong more often than right: nothing for a while.
+void AheadTable::judge(Entry& entry) {
+  if (entry.passed + entry.wasted < kJudgedFrames) return;
+  if (entry.wasted > entry.passed) entry.paused_until = entry.clock + kPauseBytes;
+  entry.passed = entry.wasted = 0;
+}
+
+void AheadTable::arrive(const ExtentFile& file, ByteRange range) {
+  if (!lock_.lock_patiently()) return;
+  Entry* const entry = use(file);
+  entry->clock += range.length_bytes;
+  entry->longest = std::max(entry->longest - entry->longest / 16, range.length_bytes);
+  entry->order.add(range);
+  cut_hints(*entry, range);
+  lock_.unlock();
+}
+
+void AheadTable::pass(const ExtentFile& file, ByteRange range) {
+  if (!lock_.lock_patiently()) return;
+  Entry* const entry = find(file.file_id, file.generation);
+  if (entry != nullptr && entry->held_count > 0) {
+    const bool to_end = range.end() >= file.size_bytes;
+    const uint64_t begin = range.offset / kExtentFrameBytes;
+    const uint64_t end = (range.end() + (to_end ? kExtentFrameBytes - 1 : 0)) / kExtentFrameBytes;
+    const uint32_t passed = release_if(*entry, [&](const Held& held) {
+      return held.frame_index >= begin && held.frame_index < end;
+    });
+    entry->passed += passed;
+    passed_.fetch_add(passed, relaxed);
+    give_up_late(*entry);
+    judge(*entry);
+  }
+  lock_.unlock();
+}
+
+bool AheadTable::expect(const ExtentFile& file, ByteRange range, bool is_sequential, bool urgent,
+                        uint64_t step_bytes, uint64_t reach_bytes, Forecast* forecast) {
+  if (!lock_.lock_patiently()) return false;
+  Entry* const entry = find(file.file_id, file.generation);
+  const bool looks = entry != nullptr && entry->clock >= entry->paused_until &&
+                     (urgent || entry->clock >= entry->next_look);
+  if (looks) {
+    const uint64_t step = std::max(step_bytes, entry->longest);
+    forecast->window_bytes = std::min(2 * step, reach_bytes);
+    forecast->step_bytes = forecast->window_bytes / 2;
+    // What is in memory already does not count, so there may be more to look at.
+    const uint32_t hinted = entry->hint_count;
+    std::copy_n(entry->hints, hinted, forecast->ranges);
+    const std::span<ByteRange> rest = std::span(forecast->ranges).subspan(hinted);
+    forecast->count =
+        hinted + entry->order.expect(range, is_sequential, file.size_bytes, UINT64_MAX, rest);
+    entry->next_look = entry->clock + step / 4;
+  }
+  lock_.unlock();
+  return forecast->count > 0;
+}
+
+void AheadTable::hint(const ExtentFile& file, ByteRange range, uint64_t reach_bytes,
+                      Forecast* forecast) {
+  *forecast = {.window_bytes = std::min(round_up(range.length_bytes + kExtentFrameBytes, kExtentFrameBytes), reach_bytes),
+               .count = 1,
+               .ranges = {range}};
+  if (!lock_.lock_patiently()) return;
+  Entry* const entry = use(file);
+  if (entry->hint_count < kHintsMax) entry->hints[entry->hint_count++] = range;
+  lock_.unlock();
+}
+
+AheadTable::Held* AheadTable::find_held(Entry& entry, uint64_t frame_index) {
+  Held* const end = entry.held + entry.held_count;
+  Held* const found = std::find_if(
+      entry.held, end, [&](const Held& each) { return each.frame_index == frame_index; });
+  return found != end ? found : nullptr;
+}
+
+void AheadTable::hold(const FrameKey& key, uint64_t distance_bytes, Pin pin) {
+  if (!lock_.lock_patiently()) return;
+  Entry* const entry = find(key.file_id, key.generation);
+  if (entry != nullptr && entry->held_count < kAheadMax &&
+      find_held(*entry, key.frame_index) == nullptr) {
+    entry->held[entry->held_count++] = {.frame_index = key.frame_index,
+                                        .due = entry->clock + distance_bytes,
+                                        .pin = std::move(pin)};
+  }
+  lock_.unlock();
+}
+
+// Whoever has waited for it may have gone past it before we come here.
+void AheadTable::keep(const FrameKey& key, Pin pin) {
+  fetched_.fetch_add(1, relaxed);
+  if (!lock_.lock_patiently()) return;
+  if (Entry* const entry = find(key.file_id, key.generation)) {
+    Held* const held = find_held(*entry, key.frame_index);
+    if (held != nullptr) held->pin = std::move(pin);
+  }
+  lock_.unlock();
+}
+
+void AheadTable::clear() {
+  const FutexLockGuard lock(lock_);
+  for (Entry& entry : entries_) let_go(entry);
+}
+
+AheadStats AheadTable::stats() const {
+  return {.fetched = fetched_.load(relaxed),
+          .passed = passed_.load(relaxed),
+          .wasted = wasted_.load(relaxed)};
+}
+
+}  // namespace graphlane

@@ -1,0 +1,658 @@
+#include "iomgr/read/extent_cache.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "iomgr/base/free_slot.h"
+#include "iomgr/base/futex.h"
+#include "iomgr/base/memory_order.h"
+#include "iomgr/base/process/memory_limit.h"
+#include "iomgr/base/size_text.h"
+
+namespace graphlane {
+namespace {
+
+// Reads of less than this are extents only within a stream.
+constexpr uint64_t kExtentMin = kExtentFrameBytes / 2;
+// A stream of small reads, or over shallow stripes, is read ahead this far.
+constexpr uint64_t kAheadMin = 8 << 20;
+// Reads of this size keep the devices busy as they are.
+constexpr uint64_t kLargeMin = 8 << 20;
+// Of the budget: what may be read ahead of one read.
+constexpr uint64_t kAheadShare = 4;
+// And what memory there is for what is begun ahead: what it takes is not kept (README.md).
+constexpr uint64_t kAheadMemoryShare = 12;
+constexpr uint64_t kAheadMemoryMax = 64 << 20;
+// The budget is looked at no more often than this has been read.
+constexpr uint64_t kBudgetStepMin = 8 << 20;
+// Whoever fills a frame may have been killed (a vfork child, while its parent lives).
+constexpr uint64_t kFillPatienceNs = 30'000'000'000;
+// Whoever has reserved a frame ahead may not have begun it yet, and computes when he has: then it is
+// for us to drive it.
+constexpr uint64_t kUndrivenNs = 5'000'000;
+// Who waits for his turn is behind others by less than this: a block of an engine's (GridGraph's
+// are 24 MiB), and some.
+constexpr uint64_t kTurnReach = 32 << 20;
+// Whether to pack: looked at once in so many frames; and what one of them is expected to become,
+// at least.
+constexpr uint32_t kPackingLooks = 16;
+constexpr uint64_t kPackedLeast = kExtentFrameBytes / 4;
+
+bool is_aligned(const Piece& piece) {
+  const uint64_t place = piece.range.offset | piece.range.length_bytes |
+                         reinterpret_cast<uintptr_t>(piece.buffer);
+  return place % kBlockSize == 0;
+}
+
+// A range to the file. False: nothing is left.
+bool clip(const ExtentFile& file, ByteRange* range) {
+  const uint64_t left = range->offset < file.size_bytes ? file.size_bytes - range->offset : 0;
+  range->length_bytes = std::min(range->length_bytes, left);
+  return range->length_bytes > 0;
+}
+
+// What the table is told of a read. Of small ones, only that a frame is done with.
+std::optional<ByteRange> sweep_step(const ExtentFile& file, ByteRange range) {
+  if (range.length_bytes >= kExtentFrameBytes) return range;
+  const uint64_t begin = range.offset / kExtentFrameBytes * kExtentFrameBytes;
+  const bool ends_frame = range.end() >= begin + kExtentFrameBytes || range.end() == file.size_bytes;
+  if (!ends_frame) return {};
+  return ByteRange{.offset = begin, .length_bytes = range.end() - begin};
+}
+
+// So that no device is left out.
+uint64_t ahead_step(const ExtentFile& file) {
+  const StripeGeometry& geometry = file.map.geometry();
+  return round_up(kAheadMin, geometry.stripe_depth_bytes * geometry.device_count);
+}
+
+}  // namespace
+
+Result<uint64_t> parse_budget(std::string_view text) {
+  if (text == "auto") return uint64_t{ExtentCacheOptions::kAutoBudget};
+  return parse_size_text(text);
+}
+
+class ExtentCache::BorrowedBatch {
+ public:
+  template <size_t count>
+  explicit BorrowedBatch(Batch (&batches)[count]) : batch_(take_free_slot(batches)) {}
+  ~BorrowedBatch() {
+    if (batch_ != nullptr) free_slot(*batch_);
+  }
+  BorrowedBatch(const BorrowedBatch&) = delete;
+  BorrowedBatch& operator=(const BorrowedBatch&) = delete;
+  explicit operator bool() const { return batch_ != nullptr; }
+  Batch& operator*() const { return *batch_; }
+
+ private:
+  Batch* const batch_;
+};
+
+// ---- the memory
+
+Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
+  auto_budget_ = options.budget_bytes == ExtentCacheOptions::kAutoBudget;
+  yields_ = options.yields;
+  memory_root_ = options.memory_root;
+  const uint64_t room = auto_budget_ ? memory_available_bytes(memory_root_) : 0;
+  const uint64_t allowed = auto_budget_ ? budget_of(room) : options.budget_bytes;
+  const uint64_t most = allowed / kSetBytes * kSetBytes;
+  if (most < kSetBytes) return Errno{ENOMEM};
+  policy_ = options.policy;
+  packs_ = options.packs;
+  Result<void> mapped = plain_.map(
+      most, {.frames = {.frame_bytes = kExtentFrameBytes, .policy = policy_}, .yields = yields_});
+  if (!mapped) return mapped;
+  keeps_ = options.keeps;
+  reads_ahead_ = options.reads_ahead;
+  ahead_min_ = std::min(options.ahead_min_bytes, kAheadMemoryMax);
+  turn_reach_ = options.turns_wait ? kTurnReach : 0;
+  if (reads_ahead_) (void)ahead_.init(ahead_memory(most), table_);
+  budget_max_ = most;
+  given_bytes_.store(most, relaxed);
+  budget_.set(auto_budget_ ? std::min(most, room / 2) : most);
+  fit();
+  started_ = true;
+  return {};
+}
+
+uint64_t ExtentCache::budget_of(uint64_t room_bytes) const {
+  const bool takes_all = yields_ && !beside_page_cache_.load(relaxed);
+  return takes_all ? yielding_budget_of(room_bytes) : cache_budget_of(room_bytes);
+}
+
+uint64_t ExtentCache::ahead_memory(uint64_t budget) const {
+  const uint64_t share = std::clamp(budget / kAheadMemoryShare, ahead_min_, kAheadMemoryMax);
+  return std::min(share, budget / kAheadShare);
+}
+
+void ExtentCache::set_budget(uint64_t bytes) {
+  given_bytes_.store(std::min(bytes, budget_max_), relaxed);
+  adjust_budget();
+}
+
+// Under the lock, so that what was decided last is also done last.
+void ExtentCache::fit() {
+  const FutexLockGuard lock(fitting_);
+  fit_to(paused_.load(relaxed) ? 0 : budget_.bytes());
+}
+
+void ExtentCache::fit_to(uint64_t budget) {
+  const uint64_t ahead = ahead_memory(budget);
+  // A budget that follows the memory that is left has it taken off there.
+  const bool is_part = !auto_budget_ && has_begun_ahead_.load(relaxed);
+  (void)kept().resize(is_part ? budget - ahead : budget);
+  ahead_.resize(ahead);
+}
+
+uint64_t ExtentCache::held_bytes() const {
+  return kept().resident_bytes() + ahead_.resident_bytes();
+}
+
+// Of both.
+CacheStats ExtentCache::frame_stats() const {
+  CacheStats stats = plain_->stats();
+  if (&kept() == &plain_) return stats;
+  const CacheStats packed = packed_->stats();
+  stats.hits += packed.hits;
+  stats.fills += packed.fills;
+  stats.waits += packed.waits;
+  stats.refused += packed.refused;
+  stats.failures += packed.failures;
+  stats.evictions += packed.evictions;
+  stats.resident_bytes += packed_.resident_bytes();
+  return stats;
+}
+
+// By a frame that was just read, now and then: whether what comes takes less room packed. What is in
+// memory so far is given up for it.
+void ExtentCache::consider_packing(std::span<const std::byte> frame) {
+  if (!packs_ || &kept() != &plain_ || frame.size() != kExtentFrameBytes) return;
+  if (fills_.fetch_add(1, relaxed) % kPackingLooks != 0) return;
+  const uint64_t packed = packed_bytes(frame);
+  if (!is_worth_packing(packed, kExtentFrameBytes) || begins_to_pack_.exchange(true, relaxed)) return;
+  const Result<void> mapped =
+      packed_.map(budget_max_, {.frames = {.frame_bytes = kExtentFrameBytes, .policy = policy_},
+                                .yields = yields_,
+                                .packed_frame_bytes = std::max(packed, kPackedLeast)});
+  if (!mapped) return;
+  {
+    const FutexLockGuard lock(fitting_);
+    kept_.store(&packed_, std::memory_order_release);
+    (void)plain_.resize(0);
+  }
+  fit();
+}
+
+void ExtentCache::clear() {
+  table_.clear();
+  {
+    const FutexLockGuard lock(fitting_);
+    fit_to(0);
+  }
+  fit();
+}
+
+void ExtentCache::pause(PartMover& mover) {
+  paused_.store(true, relaxed);
+  fit();
+  // What is on its way ends first, as nobody else may drive it: then nothing is begun any more.
+  while (mover.drive()) continue;
+  table_.clear();
+}
+
+void ExtentCache::resume() {
+  paused_.store(false, relaxed);
+  fit();
+  adjust_budget();
+}
+
+// Also what was found, or read ahead: while that is all, others may come to need the memory.
+void ExtentCache::count_asked(uint64_t bytes) {
+  if (!auto_budget_ && yields_) return;
+  const uint64_t step = std::max(budget_.bytes() / 8, kBudgetStepMin);
+  if (unlooked_bytes_.fetch_add(bytes, relaxed) + bytes < step) return;
+  const uint64_t asked = unlooked_bytes_.exchange(0, relaxed);
+  if (asked < step) return;  // another thread looks
+  budget_.count_read(asked);
+  adjust_budget();
+}
+
+void ExtentCache::adjust_budget() {
+  if (paused_.load(relaxed)) return;
+  if (auto_budget_) {
+    follow_memory();
+    return;
+  }
+  uint64_t budget = given_bytes_.load(relaxed);
+  const uint64_t available = yields_ ? UINT64_MAX : memory_available_bytes(memory_root_);
+  if (available != UINT64_MAX) {  // else nobody can tell
+    const uint64_t held = held_bytes();
+    const uint64_t room = given_budget_of(available + held);
+    budget = std::min(budget, room / kExtentFrameBytes * kExtentFrameBytes);
+  }
+  budget_.set(budget);
+  fit();
+}
+
+void ExtentCache::set_beside_page_cache(bool beside) {
+  if (!started_ || beside_page_cache_.load(relaxed) == beside ||
+      beside_page_cache_.exchange(beside, relaxed) == beside) {
+    return;
+  }
+  const uint64_t available = auto_budget_ ? memory_available_bytes(memory_root_) : UINT64_MAX;
+  if (available != UINT64_MAX) {  // as at first
+    budget_.set(std::min(budget_max_, (available + held_bytes()) / 2));
+    fit();
+  }
+  adjust_budget();
+}
+
+void ExtentCache::follow_memory() {
+  const uint64_t available = memory_available_bytes(memory_root_);
+  if (available == UINT64_MAX) return;  // nobody can tell: it stays as it is
+  const uint64_t ahead = ahead_.resident_bytes();
+  const uint64_t both = budget_of(available + held_bytes());
+  uint64_t room = std::min(budget_max_, both - std::min(both, ahead)) / kExtentFrameBytes * kExtentFrameBytes;
+  // What was taken and not missed yet is counted as held: there is less room than it seems.
+  if (was_robbed_.exchange(false, relaxed)) room = std::min(room, budget_.bytes() / 2);
+  if (budget_.adjust(room)) fit();
+}
+
+// Behind one read. With large ones, the next thread that takes a block would only wait
+// for this one's, and compute when this one does.
+uint64_t ExtentCache::ahead_max(uint64_t length_bytes) const {
+  if (length_bytes >= kLargeMin || !reads_ahead_) return 0;
+  const uint64_t share = budget_.bytes() / kAheadShare;
+  const uint64_t most = uint64_t{AheadTable::kAheadMax} / 2 * kExtentFrameBytes;
+  return std::min(share, most) / kExtentFrameBytes * kExtentFrameBytes;
+}
+
+// ---- one request
+
+bool ExtentCache::Request::wants(uint64_t frame_index) const {
+  return frame_index * kExtentFrameBytes < range.end();
+}
+
+// What of the range lies in the frame, and where it goes.
+Piece ExtentCache::Request::piece_of(uint64_t frame_index) const {
+  const uint64_t begin = std::max(range.offset, frame_index * kExtentFrameBytes);
+  const uint64_t end = std::min(range.end(), (frame_index + 1) * kExtentFrameBytes);
+  return {.range = {.offset = begin, .length_bytes = end - begin},
+          .buffer = buffer + (begin - range.offset)};
+}
+
+// What the devices cannot bring into the caller's memory must have a frame. The frame at
+// either end of a larger read is asked for by its neighbour too: that is one use of it. Of a
+// large one it is left alone, as whoever came second would wait for all that the first reads.
+Admission ExtentCache::Request::admission(uint64_t frame_index) const {
+  const Piece piece = piece_of(frame_index);
+  if (!is_aligned(piece)) return Admission::kAlways;
+  // One use of the frame, by whoever has its first byte.
+  if (is_part) {
+    return piece.range.offset % kExtentFrameBytes == 0 ? Admission::kToKeep : Admission::kNone;
+  }
+  const bool whole = piece.range.length_bytes == kExtentFrameBytes || range.length_bytes < 2 * kExtentFrameBytes;
+  if (whole) return Admission::kByPolicy;
+  return range.length_bytes < kLargeMin ? Admission::kAhead : Admission::kNone;
+}
+
+// Whether frames are worth their while: not for a few bytes here and there, and not for so
+// many, in memory that lies otherwise than the file does, that every one needs a frame.
+bool ExtentCache::Request::is_extent() const {
+  const bool as_in_file = (reinterpret_cast<uintptr_t>(buffer) - range.offset) % kBlockSize == 0;
+  if (range.length_bytes >= kLargeMin) return as_in_file;
+  return range.length_bytes >= kExtentMin || advice.is_stream;
+}
+
+// More of the caller's memory that nothing was read into yet.
+void ExtentCache::Batch::add_late(const Piece& piece) {
+  Piece* const last = late_count == 0 ? nullptr : &late[late_count - 1];
+  if (last != nullptr && last->range.end() == piece.range.offset) {
+    last->range.length_bytes += piece.range.length_bytes;
+  } else {
+    late[late_count++] = piece;
+  }
+}
+
+void ExtentCache::Batch::add_wait(uint64_t frame_index, Reservation& reservation, bool ahead) {
+  wait_index[wait_count] = frame_index;
+  wait_ahead[wait_count] = ahead;
+  waits[wait_count++] = std::move(reservation.wait);
+}
+
+// Of what is as it was read. False: the frame ends before what is wanted of it.
+bool ExtentCache::Request::copy(uint64_t frame_index, std::span<const std::byte> bytes) const {
+  const Piece piece = piece_of(frame_index);
+  const uint64_t begin = piece.range.offset - frame_index * kExtentFrameBytes;
+  if (begin + piece.range.length_bytes > bytes.size()) return false;
+  std::memcpy(piece.buffer, bytes.data() + begin, piece.range.length_bytes);
+  return true;
+}
+
+// The same of a frame that is kept. False, too: the kernel has taken some of it.
+bool ExtentCache::copy_found(const Request& request, uint64_t frame_index, const Pin& pin) {
+  const Piece piece = request.piece_of(frame_index);
+  const uint64_t begin = piece.range.offset - frame_index * kExtentFrameBytes;
+  if (begin + piece.range.length_bytes > pin.bytes().size()) return false;
+  const std::span<std::byte> to{static_cast<std::byte*>(piece.buffer), piece.range.length_bytes};
+  if (!request.cache.copy(pin, begin, to)) {
+    taken_frames_.fetch_add(1, relaxed);
+    was_robbed_.store(true, relaxed);
+    return false;
+  }
+  found_bytes_.fetch_add(piece.range.length_bytes, relaxed);
+  return true;
+}
+
+std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range, void* buffer,
+                                        PartMover& mover) {
+  return read_step(file, range, buffer, mover, /*turn=*/nullptr);
+}
+
+std::optional<size_t> ExtentCache::read_in_turn(const ExtentFile& file, uint32_t thread,
+                                                ByteRange range, void* buffer, PartMover& mover) {
+  const ReadTurns::Turn turn(turns_, file.file_id, thread, range);
+  return read_step(file, range, buffer, mover, &turn);
+}
+
+std::optional<size_t> ExtentCache::read_step(const ExtentFile& file, ByteRange range, void* buffer,
+                                             PartMover& mover, const ReadTurns::Turn* turn) {
+  if (!started_) return {};
+  if (!clip(file, &range)) return 0;
+  count_asked(range.length_bytes);
+  Request request{
+      .cache = kept(),
+      .file = file,
+      .range = range,
+      .buffer = static_cast<char*>(buffer),
+      .mover = mover,
+      .advice = streams_.observe(file.file_id, file.generation, range, ahead_step(file),
+                                 ahead_max(range.length_bytes)),
+      .step = sweep_step(file, range),
+      .turn = turn};
+  if (turn != nullptr) {
+    // The first piece of a read is enough to know that there are more; they are begun, or not read.
+    request.advice.is_stream |= range.length_bytes >= kExtentMin;
+    request.advice.fetch_end = range.end();
+  }
+  if (!request.is_extent()) {
+    return read_found(request) ? std::optional<size_t>(range.length_bytes) : std::nullopt;
+  }
+  // What it waits for others begin, and not as what was read.
+  if (turn != nullptr) turn->await(turn_reach_, [&] { return is_begun(request); });
+  if (request.step) table_.arrive(file, *request.step);
+  const std::optional<size_t> got = read_extents(request);
+  if (request.step) table_.pass(file, *request.step);
+  // A large one may be the last for a while: of a sweep, before the program begins the next.
+  if (got) begin_ahead(request, /*urgent=*/turn != nullptr || range.length_bytes >= kLargeMin);
+  return got;
+}
+
+// Whether all of it is there, or on its way.
+bool ExtentCache::is_begun(const Request& request) {
+  for (uint64_t i = request.range.offset / kExtentFrameBytes; request.wants(i); ++i) {
+    const FrameKey key = request.file.key(i);
+    if (request.cache->contains(key)) continue;
+    if (ahead_.join(key).kind == Reservation::Kind::kPass) return false;
+  }
+  return true;
+}
+
+std::optional<size_t> ExtentCache::read_part(const ExtentFile& file, ByteRange range,
+                                             void* buffer, PartMover& mover) {
+  if (!started_) return {};
+  if (!clip(file, &range)) return 0;
+  count_asked(range.length_bytes);
+  return read_extents({.cache = kept(),
+                       .file = file,
+                       .range = range,
+                       .buffer = static_cast<char*>(buffer),
+                       .mover = mover,
+                       .advice = {.fetch_end = range.end()},
+                       .step = {},
+                       .is_part = true});
+}
+
+void ExtentCache::will_need(const ExtentFile& file, ByteRange range, PartMover& mover) {
+  const uint64_t reach = ahead_.reach_bytes();
+  if (!started_ || reach == 0 || !clip(file, &range)) return;
+  const DeviceSet idle = mover.idle_devices();
+  if (idle == 0) return;
+  AheadTable::Forecast forecast;
+  table_.hint(file, range, reach, &forecast);
+  begin_ahead(file, forecast, idle, mover);
+}
+
+std::optional<size_t> ExtentCache::read_extents(const Request& request) {
+  const BorrowedBatch batch(batches_);
+  if (!batch) return {};
+  for (uint64_t first = request.range.offset / kExtentFrameBytes; request.wants(first); first += kBatchMax) {
+    if (!read_frames(request, first, *batch)) return {};
+  }
+  return request.range.length_bytes;
+}
+
+// What happens to be there as a whole.
+bool ExtentCache::read_found(const Request& request) {
+  for (uint64_t i = request.range.offset / kExtentFrameBytes; request.wants(i); ++i) {
+    const Pin pin = request.cache->find(request.file.key(i));
+    if (!pin || !copy_found(request, i, pin)) return false;
+  }
+  return true;
+}
+
+// A batch of frames from `first` on; where the devices must be asked, also for what
+// comes next. False: they failed.
+bool ExtentCache::read_frames(const Request& request, uint64_t first, Batch& batch) {
+  batch.piece_count = batch.wait_count = batch.late_count = 0;
+  const uint64_t end = first + kBatchMax;
+  uint64_t next = first;
+  for (; next < end && request.wants(next); ++next) reserve(request, next, batch);
+  // Where it cannot be begun, now that the devices are asked anyway.
+  if (batch.piece_count > 0 && request.mover.idle_devices() == 0) {
+    const uint64_t ahead_end = std::min(request.advice.fetch_end, request.file.size_bytes);
+    for (; next < end && next * kExtentFrameBytes < ahead_end; ++next) reserve(request, next, batch);
+  }
+  // Our own first: no thread may wait while others may wait for it.
+  if (!fetch(request, batch)) {
+    for (uint32_t i = 0; i < batch.wait_count; ++i) batch.waits[i].release();
+    return false;
+  }
+  wait(request, batch);
+  return read_late(request, batch);
+}
+
+// What was read ahead goes to the caller, which is not to find it, and when all of it was asked
+// for, the cache may keep it. So to the policy a frame's pieces are one use.
+bool ExtentCache::take_ahead(const Request& request, uint64_t frame_index, const Pin& pin) {
+  const std::span<const std::byte> bytes = pin.bytes();
+  if (!request.copy(frame_index, bytes)) return false;
+  if (!keeps_ || request.range.end() < frame_index * kExtentFrameBytes + bytes.size()) return true;
+  Reservation reservation =
+      request.cache->reserve(request.file.key(frame_index), Admission::kToKeep);
+  if (reservation.kind != Reservation::Kind::kFill) return true;
+  request.cache.fill(reservation.fill, bytes);
+  (void)reservation.fill.publish(bytes.size());
+  consider_packing(bytes);
+  return true;
+}
+
+// What is expected next, on devices that would not have it wait for others. Of those who read in
+// turn, for each who is in front his share.
+void ExtentCache::begin_ahead(const Request& request, bool urgent) {
+  uint64_t reach = ahead_.reach_bytes();
+  if (!request.step || reach == 0) return;
+  if (request.turn != nullptr) {
+    if (!request.turn->is_in_front(turn_reach_)) return;
+    reach /= std::max(request.turn->front_count(turn_reach_), 1u);
+  }
+  const DeviceSet idle = request.mover.idle_devices();
+  if (idle == 0) return;
+  AheadTable::Forecast forecast;
+  if (table_.expect(request.file, *request.step, request.advice.is_stream, urgent,
+                    ahead_step(request.file), reach, &forecast)) {
+    begin_ahead(request.file, forecast, idle, request.mover);
+  }
+}
+
+// The first time, the cache makes room: where devices are never asked for that, it has all of it.
+void ExtentCache::begin_ahead(const ExtentFile& file, const AheadTable::Forecast& forecast,
+                              DeviceSet devices, PartMover& mover) {
+  if (!has_begun_ahead_.load(relaxed) && !has_begun_ahead_.exchange(true, relaxed)) {
+    fit();
+  }
+  ahead_.begin(file, forecast, devices, *kept(), mover);
+}
+
+// A device that has done its part of a request reads what comes next, while others are busy.
+class ExtentCache::WhileReading final : public Meanwhile {
+ public:
+  WhileReading(ExtentCache& cache, const Request& request) : cache_(cache), request_(request) {}
+  void device_idle() override { cache_.begin_ahead(request_, /*urgent=*/true); }
+
+ private:
+  ExtentCache& cache_;
+  const Request& request_;
+};
+
+Admission ExtentCache::admission(const Request& request, uint64_t frame_index) const {
+  if (!request.wants(frame_index)) return Admission::kAhead;
+  const Admission admission = request.admission(frame_index);
+  return keeps_ || admission == Admission::kAlways ? admission : Admission::kNone;
+}
+
+void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& batch) {
+  const ExtentFile& file = request.file;
+  const FrameKey key = file.key(frame_index);
+  const bool wanted = request.wants(frame_index);
+  if (const Pin pin = request.cache->find(key)) {
+    if (wanted && !copy_found(request, frame_index, pin)) {
+      batch.add_late(request.piece_of(frame_index));
+    }
+    return;
+  }
+  Reservation ahead = ahead_.join(key);
+  if (ahead.kind == Reservation::Kind::kWait) {
+    if (wanted) batch.add_wait(frame_index, ahead, true);
+    return;
+  }
+  if (ahead.kind == Reservation::Kind::kHit) {
+    if (wanted && !take_ahead(request, frame_index, ahead.pin)) {
+      batch.add_late(request.piece_of(frame_index));
+    }
+    return;
+  }
+  Reservation reservation = request.cache->reserve(key, admission(request, frame_index));
+  if (reservation.kind == Reservation::Kind::kFill) {
+    request.cache.claim(reservation.fill);
+    if (!wanted) table_.hold(key, frame_index * kExtentFrameBytes - request.range.end());
+    batch.pieces[batch.piece_count] = {.range = file.frame_range(frame_index),
+                                       .buffer = reservation.fill.bytes().data()};
+    batch.fills[batch.piece_count++] = std::move(reservation.fill);
+    return;
+  }
+  if (!wanted) return;
+  if (reservation.kind == Reservation::Kind::kWait) {
+    batch.add_wait(frame_index, reservation, false);
+  } else if (reservation.kind == Reservation::Kind::kPass &&
+             is_aligned(request.piece_of(frame_index))) {
+    batch.pieces[batch.piece_count++] = request.piece_of(frame_index);
+  } else if (reservation.kind != Reservation::Kind::kHit ||
+             !copy_found(request, frame_index, reservation.pin)) {
+    batch.add_late(request.piece_of(frame_index));
+  }
+}
+
+// Asks the devices for all pieces at once.
+bool ExtentCache::fetch(const Request& request, Batch& batch) {
+  if (batch.piece_count == 0) return true;
+  const ExtentFile& file = request.file;
+  WhileReading meanwhile(*this, request);
+  const int error = request.mover.move({.map = file.map,
+                                        .parts = file.parts,
+                                        .size_bytes = file.size_bytes,
+                                        .op = IoOp::kRead,
+                                        .direct = true,
+                                        .pieces = {batch.pieces, batch.piece_count},
+                                        .meanwhile = &meanwhile});
+  uint64_t fetched = 0, passed = 0;
+  for (uint32_t i = 0; i < batch.piece_count; ++i) {
+    const ByteRange& range = batch.pieces[i].range;
+    if (!batch.fills[i]) {
+      passed += range.length_bytes;
+    } else if (error != 0) {
+      batch.fills[i].abandon(error);
+    } else {
+      const uint64_t index = range.offset / kExtentFrameBytes;
+      const uint64_t length = std::min(range.length_bytes, file.size_bytes - range.offset);
+      const bool wanted = request.wants(index);
+      const std::span<const std::byte> bytes = batch.fills[i].bytes().first(length);
+      if (wanted) (void)request.copy(index, bytes);
+      consider_packing(bytes);
+      request.cache.leave(batch.fills[i], length);
+      Pin pin = batch.fills[i].publish(length);
+      fetched += length;
+      if (!wanted) table_.keep(file.key(index), std::move(pin));
+    }
+  }
+  fetched_bytes_.fetch_add(fetched, relaxed);
+  passed_bytes_.fetch_add(passed, relaxed);
+  return error == 0;
+}
+
+Result<Pin> ExtentCache::wait(const Request& request, FrameWait& frame, bool ahead) {
+  const uint64_t deadline = monotonic_ns() + kFillPatienceNs;
+  for (;;) {
+    while (!frame.ended() && request.mover.drive()) begin_ahead(request, /*urgent=*/true);
+    Result<Pin> pin = frame.wait(ahead ? kUndrivenNs : kFillPatienceNs);
+    // It holds the frame for as long as the fill goes on.
+    if (pin || !frame || !ahead || monotonic_ns() >= deadline) return pin;
+    begin_ahead(request, /*urgent=*/true);
+  }
+}
+
+void ExtentCache::wait(const Request& request, Batch& batch) {
+  for (uint32_t i = 0; i < batch.wait_count; ++i) {
+    const uint64_t index = batch.wait_index[i];
+    const Result<Pin> pin = wait(request, batch.waits[i], batch.wait_ahead[i]);
+    if (pin && (batch.wait_ahead[i] ? take_ahead(request, index, *pin)
+                                    : copy_found(request, index, *pin))) {
+      continue;
+    }
+    batch.waits[i].release();
+    batch.add_late(request.piece_of(index));
+  }
+}
+
+// What has no frame, and what others could not fill: through the page cache, if it is
+// not aligned.
+bool ExtentCache::read_late(const Request& request, Batch& batch) {
+  for (uint32_t i = 0; i < batch.late_count; ++i) {
+    const Piece& piece = batch.late[i];
+    passed_bytes_.fetch_add(piece.range.length_bytes, relaxed);
+    const int error = request.mover.move({.map = request.file.map,
+                                          .parts = request.file.parts,
+                                          .size_bytes = request.file.size_bytes,
+                                          .op = IoOp::kRead,
+                                          .direct = is_aligned(piece),
+                                          .pieces = {&piece, 1}});
+    if (error != 0) return false;
+  }
+  return true;
+}
+
+ExtentCacheStats ExtentCache::stats() const {
+  if (!started_) return {};
+  return {.frames = frame_stats(),
+          .ahead = table_.stats(),
+          .found_bytes = found_bytes_.load(relaxed),
+          .fetched_bytes = fetched_bytes_.load(relaxed) + ahead_.fetched_bytes(),
+          .passed_bytes = passed_bytes_.load(relaxed),
+          .taken_frames = taken_frames_.load(relaxed),
+          .ahead_bytes = ahead_.resident_bytes(),
+          .budget_bytes = budget_.bytes()};
+}
+
+}  // namespace graphlane

@@ -1,0 +1,87 @@
+// ReadOrder: in which order a file is read, and what therefore comes next
+// (CSMqGraph §3.3; the next sweep of an engine reads what the last one did).
+//
+//   reads   1 2 3 4 │ 7 8 9 │ 1 2 3 . . .
+//   runs    [1,  5)  [7,10)  [1, 4)          what adjoins a recent run extends it: an
+//                                            engine's threads come a little out of order
+//   next              after 4, last time: 4, then 7 8 9, then 1 2 3
+//                     and none of it that others have read meanwhile
+//
+// In this order: replay, what followed the last time that this place was read, skips and
+// the turn to the next sweep included; stride, where the last runs are as long as each
+// other and as far apart; and, if the caller knows the reads for sequential, what lies behind.
+//
+// Threads: none of its own; the owner has a lock.
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "iomgr/volume/stub/stripe.h"
+
+namespace graphlane {
+
+// It remembers so many runs.
+template <uint32_t kRunsMax>
+class ReadOrderOf {
+ public:
+  // A read, not empty, when it is asked for.
+  void add(ByteRange range);
+
+  // What is expected to follow once `range`, which was added, has been read: into `next`,
+  // in order, none empty, none beyond `size_bytes` of the file, no more of it than
+  // `bytes_max` or `next` has room for. Returns how many.
+  uint32_t expect(ByteRange range, bool is_sequential, uint64_t size_bytes, uint64_t bytes_max,
+                  std::span<ByteRange> next) const;
+
+  // The same from replay alone: no guess at what was never read.
+  uint32_t recall(ByteRange range, uint64_t size_bytes, uint64_t bytes_max,
+                  std::span<ByteRange> next) const;
+
+  // Whether the read, which was added, goes on where others were: as much again was read in front of it.
+  bool continues(ByteRange range) const;
+
+  void clear() { count_ = 0; }
+
+ private:
+  static constexpr uint32_t kRecentRuns = 8;      // a read may still adjoin these
+  static constexpr uint64_t kGapMax = 1 << 20;    // bytes between what adjoins
+  static constexpr uint64_t kPieceMax = 2 << 20;  // of a larger read, one after the other
+  static constexpr uint32_t kStrideRuns = 4;      // make a stride
+  static constexpr uint64_t kSlackReads = 16;     // how far threads are apart, in reads
+
+  struct Run {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    uint64_t begun_at = 0;     // by the clock, and when it was extended last
+    uint64_t extended_at = 0;
+  };
+  class Forecast;
+
+  // By age: 0 is the oldest.
+  const Run& run(uint32_t age) const { return runs_[(first_ + age) % kRunsMax]; }
+  Run& run(uint32_t age) { return runs_[(first_ + age) % kRunsMax]; }
+  uint32_t recent_begin() const { return count_ > kRecentRuns ? count_ - kRecentRuns : 0; }
+
+  static bool is_piece(ByteRange range) { return range.length_bytes <= kPieceMax; }
+  static uint64_t gap_max(ByteRange range);
+  static bool adjoins(const Run& lower, const Run& upper, uint64_t gap);
+  bool extend(uint32_t age, ByteRange range);
+  void join(uint32_t age, uint64_t gap);
+  void remove(uint32_t age);
+  void push(ByteRange range);
+  bool find_front(ByteRange range, uint32_t* age) const;
+  void replay(uint32_t front, Forecast& forecast) const;
+  bool stride(uint64_t* length, uint64_t* last, uint64_t* step) const;
+
+  uint64_t clock_ = 0;  // reads
+  uint32_t first_ = 0;
+  uint32_t count_ = 0;
+  Run runs_[kRunsMax];
+};
+
+using ReadOrder = ReadOrderOf<256>;       // of one file
+using LongReadOrder = ReadOrderOf<1024>;  // of many: GraphChi's windows of its shards
+
+}  // namespace graphlane

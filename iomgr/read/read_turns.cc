@@ -1,0 +1,92 @@
+#include "iomgr/read/read_turns.h"
+
+#include <algorithm>
+
+namespace graphlane {
+
+// The thread's, or of who has been idle for longest.
+ReadTurns::Reader* ReadTurns::begin(const Uuid& file_id, uint32_t thread, ByteRange range) {
+  if (thread == 0) return nullptr;
+  Reader* chosen = nullptr;
+  {
+    const FutexLockGuard guard(lock_);
+    for (Reader& reader : readers_) {
+      if (reader.thread == thread) {
+        chosen = &reader;
+        break;
+      }
+      const bool is_free = reader.under_way == 0;
+      if (is_free && (chosen == nullptr || reader.idle_since_ns < chosen->idle_since_ns)) {
+        chosen = &reader;
+      }
+    }
+    if (chosen == nullptr) return nullptr;
+    if (chosen->thread != thread) chosen->patience_bytes = kPatienceBytes;
+    chosen->thread = thread;
+    chosen->file_id = file_id;
+    chosen->offset = range.offset;
+    ++chosen->under_way;
+  }
+  asked_bytes_.fetch_add(range.length_bytes, std::memory_order_relaxed);
+  // Before the look at who waits: he has looked at the step after he has said so. Sequentially
+  // consistent, both.
+  step_.fetch_add(1);
+  if (waiting_.load() > 0) futex_wake(step_);
+  return chosen;
+}
+
+void ReadTurns::end(Reader* reader) {
+  if (reader == nullptr) return;
+  const FutexLockGuard guard(lock_);
+  --reader->under_way;
+  reader->idle_since_ns = monotonic_ns();
+}
+
+bool ReadTurns::is_first(const Reader& reader, uint64_t offset, uint64_t reach_bytes,
+                         uint64_t now_ns) const {
+  return std::none_of(std::begin(readers_), std::end(readers_), [&](const Reader& other) {
+    return &other != &reader && other.offset < offset && offset - other.offset <= reach_bytes &&
+           other.reads(reader.file_id, now_ns);
+  });
+}
+
+bool ReadTurns::is_in_front(const Reader& reader, uint64_t offset, uint64_t reach_bytes) {
+  const uint64_t now = monotonic_ns();
+  const FutexLockGuard guard(lock_);
+  return is_first(reader, offset, reach_bytes, now);
+}
+
+uint32_t ReadTurns::front_count(const Reader& reader, uint64_t reach_bytes) {
+  const uint64_t now = monotonic_ns();
+  const FutexLockGuard guard(lock_);
+  uint32_t count = 0;
+  for (const Reader& each : readers_) {
+    if (each.reads(reader.file_id, now) && is_first(each, each.offset, reach_bytes, now)) ++count;
+  }
+  return count;
+}
+
+void ReadTurns::be_patient_again(Reader* reader) {
+  if (reader == nullptr) return;
+  const FutexLockGuard guard(lock_);
+  reader->patience_bytes = kPatienceBytes;
+}
+
+// Until somebody has asked since `seen_step`, or may be idle. False: he has no patience left.
+bool ReadTurns::wait(Reader& reader, uint32_t seen_step, uint64_t seen_bytes) {
+  const uint64_t begin = monotonic_ns();
+  {
+    const FutexLockGuard guard(lock_);
+    if (reader.patience_bytes == 0) return false;
+  }
+  waiting_.fetch_add(1);
+  futex_wait(step_, seen_step, kIdleNs);
+  waiting_.fetch_sub(1, std::memory_order_relaxed);
+  const uint64_t waited = std::max(asked_bytes_.load(std::memory_order_relaxed) - seen_bytes,
+                                   (monotonic_ns() - begin) / kNsPerByte);
+  const FutexLockGuard guard(lock_);
+  reader.patience_bytes -= std::min(waited, reader.patience_bytes);
+  return true;
+}
+
+}  // namespace graphlane

@@ -1,0 +1,99 @@
+// ReadTurns: who of those who read a file piece by piece, each when it has the one before, is in front.
+//
+//   file    ░░░░░░░░░▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓░░░░░▓▓▓▓▓░░░░░░
+//                    ▲ in front                   ▲ behind, by less than `reach_bytes`
+//
+// An engine's threads each take the next block of a file. Where all are served at once, a disk
+// seeks from block to block; where one is after the other, it reads on, and who has his block
+// computes while others get theirs. Who is further behind than that reads for himself.
+//
+// Readers are threads. They are where they have asked last, until they ask elsewhere, or for
+// nothing, as they compute. Nobody waits for long for who stays in front of him.
+//
+// Threads: everything is safe from any.
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "iomgr/base/futex.h"
+#include "iomgr/base/uuid.h"
+#include "iomgr/volume/stub/stripe.h"
+
+namespace graphlane {
+
+class ReadTurns {
+  static constexpr uint32_t kReadersMax = 64;
+  // The pieces of one read(2) follow each other faster than this, also on a busy machine.
+  static constexpr uint64_t kIdleNs = 20'000'000;
+  // Blocks of twenty threads in front of his. Who reads the same again and again has soon read that.
+  static constexpr uint64_t kPatienceBytes = uint64_t{512} << 20;
+  static constexpr uint64_t kNsPerByte = 40;  // of patience, if nobody asks: 20 s are all of it
+
+  struct Reader {
+    uint32_t thread = 0;  // 0: none yet
+    Uuid file_id;
+    uint64_t offset = 0;     // of the last piece
+    uint32_t under_way = 0;  // pieces
+    uint64_t idle_since_ns = 0;
+    uint64_t patience_bytes = kPatienceBytes;
+
+    bool reads(const Uuid& id, uint64_t now_ns) const {
+      return thread != 0 && (under_way > 0 || now_ns - idle_since_ns < kIdleNs) && file_id == id;
+    }
+  };
+
+ public:
+  // A piece, from when it is asked for until it is there.
+  class Turn {
+   public:
+    // Of thread 0, and if too many read, nobody knows where it is: it is always in front.
+    Turn(ReadTurns& turns, const Uuid& file_id, uint32_t thread, ByteRange range)
+        : turns_(turns), offset_(range.offset), reader_(turns.begin(file_id, thread, range)) {}
+    ~Turn() { turns_.end(reader_); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+    bool is_in_front(uint64_t reach_bytes) const {
+      return reader_ == nullptr || turns_.is_in_front(*reader_, offset_, reach_bytes);
+    }
+    // How many of the file's readers are.
+    uint32_t front_count(uint64_t reach_bytes) const {
+      return reader_ == nullptr ? 1 : turns_.front_count(*reader_, reach_bytes);
+    }
+    // Waits until it is, or until it need not be. From one time in front to the next a reader
+    // waits while others read 512 MiB, and then no more.
+    template <class Ready>
+    void await(uint64_t reach_bytes, Ready ready) const {
+      for (;;) {
+        const uint64_t seen_bytes = turns_.asked_bytes_.load(std::memory_order_relaxed);
+        const uint32_t seen_step = turns_.step_.load(std::memory_order_acquire);
+        if (is_in_front(reach_bytes)) return turns_.be_patient_again(reader_);
+        if (ready() || !turns_.wait(*reader_, seen_step, seen_bytes)) return;
+      }
+    }
+
+   private:
+    ReadTurns& turns_;
+    const uint64_t offset_;
+    Reader* const reader_;
+  };
+
+ private:
+  bool is_first(const Reader& reader, uint64_t offset, uint64_t reach_bytes, uint64_t now_ns) const;
+  Reader* begin(const Uuid& file_id, uint32_t thread, ByteRange range);
+  void end(Reader* reader);
+  bool is_in_front(const Reader& reader, uint64_t offset, uint64_t reach_bytes);
+  uint32_t front_count(const Reader& reader, uint64_t reach_bytes);
+  void be_patient_again(Reader* reader);
+  bool wait(Reader& reader, uint32_t seen_step, uint64_t seen_bytes);
+
+  std::atomic<uint32_t> step_{0};
+  std::atomic<uint32_t> waiting_{0};
+  std::atomic<uint64_t> asked_bytes_{0};  // by all
+  FutexLock lock_;  // over what follows
+  Reader readers_[kReadersMax];
+};
+
+}  // namespace graphlane

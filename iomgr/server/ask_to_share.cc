@@ -1,0 +1,100 @@
+#include "iomgr/server/ask_to_share.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+
+#include "iomgr/base/files/reopen.h"
+#include "iomgr/base/sys.h"
+#include "iomgr/server/server_socket.h"
+
+namespace graphlane {
+namespace {
+
+constexpr int64_t kSilenceSeconds = 60;
+
+// The user id that the kernel shows for a user that our user namespace does not know.
+bool is_known_user(uid_t user) {
+  constexpr uid_t kDefault = 65534;
+  static uid_t unknown = static_cast<uid_t>(-1);
+  if (unknown == static_cast<uid_t>(-1)) {
+    char digits[16] = {};
+    const Fd file(sys::openat(AT_FDCWD, "/proc/sys/kernel/overflowuid", O_RDONLY | O_CLOEXEC));
+    const bool told = file && sys::read(file.get(), digits, sizeof digits - 1) > 0;
+    unknown = told ? static_cast<uid_t>(std::strtoul(digits, nullptr, 10)) : kDefault;
+  }
+  return user != unknown;
+}
+
+// The volume's socket, opened as a place, if its maker may be believed about the stub's file.
+Fd open_trusted_socket(int run_directory, const struct stat& stub) {
+  Fd place(sys::openat(run_directory, kServerSocketName, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat server, volume;
+  if (!place || sys::fstat(place.get(), &server) != 0 || !S_ISSOCK(server.st_mode) ||
+      sys::fstat(run_directory, &volume) != 0) {
+    return {};
+  }
+  const uid_t user = server.st_uid;
+  const bool is_trusted = user == 0 || user == static_cast<uid_t>(::syscall(SYS_geteuid)) ||
+                          user == stub.st_uid || user == volume.st_uid;
+  if (!is_trusted || !is_known_user(user)) return {};
+  return place;
+}
+
+// Whether the listener is the user that made the socket.
+bool is_answered_by(int connection, int place) {
+  ucred server;
+  struct stat made;
+  return find_peer(connection, &server) && sys::fstat(place, &made) == 0 && server.uid == made.st_uid;
+}
+
+int64_t share_clock_s() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec;
+}
+
+}  // namespace
+
+ShareAnswer receive_share_answer(Fd connection) {
+  alignas(ServerReply) static char buffer[sizeof(ServerReply)];
+  ShareAnswer answer;
+  if (!connection) return answer;
+  ServerMessage received;
+  receive_message(connection.get(), buffer, sizeof buffer, &received);
+  const ServerReply* const reply = reply_in(received, buffer);
+  if (reply == nullptr || reply->error != 0 || received.fd_count == 0) return answer;
+  answer.generation = reply->generation;
+  answer.frames.reset(received.take(0));
+  const bool passed_on = received.fd_count > 1;
+  if (passed_on) connection.reset(received.take(1));
+  answer.connection = std::move(connection);
+  set_patience(answer.connection.get(), kServerPatience);
+  return answer;
+}
+
+ShareAnswer ask_volume_to_share(int run_directory, int stub_fd, uint32_t client) {
+  static int64_t silent_until_s = 0;
+  if (share_clock_s() < silent_until_s) return {};
+  ShareAnswer answer;
+  struct stat stub;
+  if (sys::fstat(stub_fd, &stub) != 0) return answer;
+  const Fd place = open_trusted_socket(run_directory, stub);
+  if (!place) return answer;
+  errno = 0;
+  Fd connection = ServerAddress::of_file(place.get()).connect(kVolumeServerPatience);
+  // With another open file description the server can neither move our place in the file, nor touch
+  // our locks.
+  const Fd shown = connection && is_answered_by(connection.get(), place.get())
+                       ? reopen(stub_fd, O_RDONLY | O_NONBLOCK)
+                       : Fd();
+  const ServerRequest request{
+      .magic = client == 0 ? ShareRequest::kMagic : PassedShareRequest::kMagic, .client = client};
+  if (shown && send_question(connection.get(), request, shown.get())) {
+    answer = receive_share_answer(std::move(connection));
+  }
+  if (errno == EAGAIN) silent_until_s = share_clock_s() + kSilenceSeconds;
+  return answer;
+}
+
+}  // namespace graphlane

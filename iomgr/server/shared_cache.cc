@@ -1,0 +1,578 @@
+#include "iomgr/server/shared_cache.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "iomgr/base/files/reopen.h"
+#include "iomgr/base/memory_order.h"
+#include "iomgr/base/process/memory_limit.h"
+#include "iomgr/base/sys.h"
+
+namespace graphlane {
+namespace {
+
+constexpr uint64_t kNeverWanted = UINT64_MAX;
+// A scan that has not moved for so long is not waited for.
+constexpr auto kMoving = std::chrono::seconds(1);
+constexpr auto kProcessRemembered = std::chrono::seconds(2);
+constexpr uint64_t kUnseen = 256 << 10;  // stays in the processor's cache
+constexpr uint64_t kBudgetStep = 16 << 20;
+// Reads forwards that make a sweep, which others wait for.
+constexpr uint32_t kSweepSteps = 3;
+constexpr uint64_t kAheadMax = 24 << 20;
+constexpr uint64_t kSharedAheadShare = 2;  // of the budget
+// 64 TiB, of all files together. One of holes can have any size, and each frame takes a byte here.
+constexpr uint64_t kFramesMax = uint64_t{1} << 26;
+
+uint64_t first_frame_of(ByteRange range) { return range.offset / kExtentFrameBytes; }
+uint64_t end_frame_of(ByteRange range) { return (range.end() + kExtentFrameBytes - 1) / kExtentFrameBytes; }
+
+}  // namespace
+
+// What the scans of a process ask of a file together.
+struct SharedScan::Stream {
+  uint64_t begin = 0;
+  uint64_t head = 0;
+  uint64_t ahead_end = 0;  // up to there it has been read ahead, or tried to
+  uint32_t steps = 0;      // reads that took it forwards
+  uint64_t longest_bytes = 0;  // of its reads
+  uint32_t thread_count = 0;   // with a scan each
+
+  // Threads come in whatever order, each with its block, which may be more than one read.
+  void move_to(ByteRange range) {
+    longest_bytes = std::max(longest_bytes, range.length_bytes);
+    const uint64_t slack = 2 * longest_bytes * std::max(thread_count, 1u);
+    if (range.offset > head + slack || range.end() + slack < head) {
+      const uint32_t kept = range.offset < head ? steps : 0;  // the next sweep of the same
+      *this = {.begin = range.offset, .head = range.offset, .ahead_end = range.end(), .steps = kept,
+               .longest_bytes = range.length_bytes, .thread_count = thread_count};
+    }
+    if (range.end() <= head) return;
+    head = range.end();
+    steps += 1;
+  }
+
+  // Who asks for the same place again and again, or here and there, does not.
+  bool sweeps() const { return steps >= kSweepSteps; }
+
+  // What to read now; nothing: enough is there.
+  ByteRange take_ahead(uint64_t length_max) {
+    const uint64_t length = std::min(2 * (head - begin), length_max);
+    if (head + length / 2 < ahead_end) return {.offset = head, .length_bytes = 0};
+    const uint64_t from = std::max(head, ahead_end);
+    ahead_end = head + length;
+    return {.offset = from, .length_bytes = ahead_end - std::min(from, ahead_end)};
+  }
+};
+
+// Of a scan, and for a while after it.
+struct SharedScan::Place {
+  // What it has asked for last, until it says that it has it; from there on it goes.
+  uint64_t frame = 0;
+  uint64_t end_frame = 0;
+  SharingProcess process;
+  std::shared_ptr<Stream> stream;  // of the process
+  bool fetching = false;
+  bool held = false;  // in that, for another scan
+  bool ended = false;
+  std::chrono::steady_clock::time_point moved;
+
+  // It sweeps, and has neither gone nor stopped, as far as one can see.
+  bool goes_on(std::chrono::steady_clock::time_point now) const {
+    return stream->sweeps() && (fetching || (!ended && now - moved < kMoving));
+  }
+  // Two that wait for each other do not for long.
+  bool moves(std::chrono::steady_clock::time_point now) const {
+    return (fetching && !held) || (!ended && now - moved < kMoving);
+  }
+};
+
+// In one generation.
+struct SharedScan::File {
+  enum class State : uint8_t { kAbsent, kFilling, kThere };
+
+  ~File() {
+    if (memory != nullptr) ::munmap(memory, layout.total_bytes);
+  }
+  SharedHeader& header() const { return *reinterpret_cast<SharedHeader*>(memory); }
+  SharedFlag& flag(uint64_t frame) const {
+    return reinterpret_cast<SharedFlag*>(memory + sizeof(SharedHeader))[frame];
+  }
+  ByteRange range_of(uint64_t frame) const {
+    const uint64_t offset = frame * kExtentFrameBytes;
+    return {.offset = offset, .length_bytes = std::min(kExtentFrameBytes, size_bytes - offset)};
+  }
+
+  // Whether the kernel has taken pages of it: the oldest go first, so two tell.
+  bool has_lost(uint64_t frame) const {
+    const ByteRange range = range_of(frame);
+    const auto is_gone = [&](uint64_t offset) {
+      const PartLocation at = file->map().locate(offset);
+      return sys::would_wait(file->parts().buffered(at.device_index), at.part_offset);
+    };
+    return is_gone(range.offset) || is_gone(range.end() - 1);
+  }
+
+  std::shared_ptr<const StripedFile> file;
+  SharedCache::Content content;
+  uint64_t size_bytes = 0;
+  SharedLayout layout{0};
+  Fd memfd;
+  Fd frames;  // the same, for reading alone
+  std::byte* memory = nullptr;
+  std::vector<State> states;
+  uint32_t fill_count = 0;  // under way
+  uint64_t fills_begun = 0;
+  std::vector<std::shared_ptr<Place>> places;
+};
+
+// ---- scans
+
+SharedScan::SharedScan(SharedCache& cache, std::shared_ptr<File> file,
+                       std::shared_ptr<Place> place)
+    : cache_(cache), file_(std::move(file)), place_(std::move(place)) {}
+
+SharedScan::~SharedScan() {
+  MutexLock lock(cache_.mu_);
+  // Of a process that opens and closes all the time, the last one is enough.
+  std::erase_if(file_->places, [this](const auto& other) {
+    return other->ended && other->process == place_->process;
+  });
+  place_->ended = true;
+  place_->stream->thread_count -= 1;
+  place_->moved = SharedCache::Clock::now();
+  cache_.stats_.scan_count -= 1;
+  cache_.changed_.notify_all();
+}
+
+int SharedScan::frames_fd() const { return file_->frames.get(); }
+uint64_t SharedScan::size_bytes() const { return file_->size_bytes; }
+const StripedFile& SharedScan::file() const { return *file_->file; }
+
+int SharedScan::fetch(ByteRange range) { return cache_.fetch(*file_, *place_, range); }
+
+void SharedScan::fetch_ahead() {
+  ByteRange range;
+  {
+    MutexLock lock(cache_.mu_);
+    const uint64_t most = std::min(kAheadMax, cache_.budget_bytes_ / kSharedAheadShare);
+    range = place_->stream->take_ahead(most);
+  }
+  if (range.length_bytes > 0) (void)cache_.bring(*file_, *place_, range, true);
+}
+
+void SharedScan::passed(ByteRange range) {
+  MutexLock lock(cache_.mu_);
+  // After a fetch it was counted there.
+  const bool fetched = place_->frame < place_->end_frame;
+  cache_.move_to(*place_, range);
+  place_->frame = place_->end_frame;
+  if (!fetched) cache_.stats_.found_bytes += range.length_bytes;
+}
+
+// ---- files
+
+SharedCache::SharedCache(const SharedCacheOptions& options, Move move, IsCurrent is_current)
+    : options_(options), move_(std::move(move)), is_current_(std::move(is_current)),
+      unseen_(kUnseen) {
+  look_at_budget();
+}
+
+SharedCache::~SharedCache() = default;
+
+Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const StripedFile> file,
+                                                       Content content,
+                                                       const SharingProcess& process) {
+  MutexLock lock(mu_);
+  const auto make = [&]() -> Result<std::shared_ptr<File>> {
+    auto made = std::make_shared<File>();
+    const uint64_t size = file->size();
+    made->file = file;
+    made->size_bytes = size;
+    made->content = content;
+    made->layout = SharedLayout(size);
+    uint64_t frame_count = made->layout.frame_count;
+    for (const auto& other : files_) frame_count += other->layout.frame_count;
+    if (frame_count > kFramesMax) return Errno{EFBIG};
+    made->memfd.reset(::memfd_create("graphlane-shared", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    // Only its owner may open it anew for writing, by /proc, and nobody make it shorter: a load of
+    // a reader's would fault.
+    if (!made->memfd || ::fchmod(made->memfd.get(), 0400) != 0 ||
+        ::ftruncate(made->memfd.get(), static_cast<off_t>(made->layout.total_bytes)) != 0 ||
+        ::fcntl(made->memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+      return last_errno();
+    }
+    made->frames = reopen(made->memfd.get(), O_RDONLY);
+    if (!made->frames) return last_errno();
+    void* const memory = ::mmap(nullptr, made->layout.total_bytes, PROT_READ | PROT_WRITE,
+                                MAP_SHARED, made->memfd.get(), 0);
+    if (memory == MAP_FAILED) return last_errno();
+    (void)::madvise(memory, made->layout.total_bytes, MADV_DONTDUMP);
+    made->memory = static_cast<std::byte*>(memory);
+    auto& header = *new (memory) SharedHeader();
+    header.size_bytes = size;
+    header.content_time_ns = content.time_ns;
+    made->states.resize(made->layout.frame_count);
+    return made;
+  };
+  const Uuid& id = file->layout().file_id;
+  auto found = std::find_if(files_.begin(), files_.end(), [&](const auto& one) {
+    return one->file->layout().file_id == id && one->content == content &&
+           one->size_bytes == file->size();
+  });
+  if (found == files_.end()) {
+    Result<std::shared_ptr<File>> made = make();
+    if (!made) return made.error();
+    files_.push_back(std::move(*made));
+    found = files_.end() - 1;
+  }
+  auto place = std::make_shared<Place>();
+  place->process = process;
+  for (const auto& other : (*found)->places) {
+    if (other->process == process) place->stream = other->stream;
+  }
+  if (!place->stream) place->stream = std::make_shared<Stream>();
+  place->stream->thread_count += 1;
+  place->moved = Clock::now();
+  (*found)->places.push_back(place);
+  stats_.scan_count += 1;
+  count_processes(**found);
+  return std::unique_ptr<SharedScan>(new SharedScan(*this, *found, std::move(place)));
+}
+
+bool SharedCache::is_current(const File& file) const {
+  return is_current_(*file.file, file.content);
+}
+
+void SharedCache::tidy() {
+  MutexLock lock(mu_);
+  const auto now = Clock::now();
+  for (const auto& file : files_) {
+    std::erase_if(file->places, [&](const auto& place) {
+      return place->ended && now - place->moved > options_.remembered;
+    });
+    // Its connection may live on, in a child by fork that does not use it.
+    for (const auto& place : file->places) {
+      if (!place->ended && ::kill(place->process.pid, 0) != 0 && errno == ESRCH) place->ended = true;
+    }
+    count_processes(*file);
+    if (file->places.empty() || !is_current(*file)) drop_file(*file);
+  }
+  // A scan may outlive its place, in a thread that waits for devices when its client is killed. What
+  // that brings is dropped the next time.
+  std::erase_if(files_, [](const auto& file) { return file->places.empty() && file.use_count() == 1; });
+  look_at_budget();
+}
+
+SharedStats SharedCache::stats() const {
+  MutexLock lock(mu_);
+  SharedStats stats = stats_;
+  stats.resident_bytes = resident_.size() * kExtentFrameBytes;
+  stats.budget_bytes = budget_bytes_;
+  return stats;
+}
+
+// Engines close a file between sweeps, and open it again.
+void SharedCache::count_processes(File& file) {
+  const auto now = Clock::now();
+  std::vector<SharingProcess> processes;
+  for (const auto& place : file.places) {
+    if (!place->ended || now - place->moved < kProcessRemembered) processes.push_back(place->process);
+  }
+  std::sort(processes.begin(), processes.end());
+  const auto end = std::unique(processes.begin(), processes.end());
+  // Relaxed: it orders nothing.
+  file.header().process_count.store(static_cast<uint32_t>(end - processes.begin()),
+                                    std::memory_order_relaxed);
+}
+
+void SharedCache::look_for_crowd(uint64_t available_bytes) {
+  uint64_t all_bytes = 0;
+  for (const auto& file : files_) {
+    const SharedHeader& header = file->header();
+    if (header.process_count.load(relaxed) > 0) all_bytes += header.size_bytes;
+  }
+  const bool crowded = wants_direct(IoMode::kAuto, all_bytes, false, available_bytes);
+  for (const auto& file : files_) file->header().crowded.store(crowded ? 1 : 0, relaxed);
+}
+
+void SharedCache::look_at_budget() {
+  const uint64_t available_bytes = memory_available_bytes();
+  look_for_crowd(available_bytes);
+  budget_bytes_ = options_.budget_bytes;
+  if (options_.budget_bytes == SharedCacheOptions::kAutoBudget) {
+    budget_bytes_ = page_cache_budget_of(available_bytes);
+  }
+  unlooked_bytes_ = 0;
+  const size_t keep = budget_bytes_ / kExtentFrameBytes;
+  if (resident_.size() <= keep) return;
+  const size_t excess = resident_.size() - keep;
+  put_first_wanted_last(excess, Clock::now());
+  for (size_t i = excess; i-- > 0;) {
+    if (resident_[i].distance > 0) drop(i);
+  }
+}
+
+// ---- room
+
+void SharedCache::forget(size_t resident_index) {
+  const Frame frame = resident_[resident_index];
+  resident_[resident_index] = resident_.back();
+  resident_.pop_back();
+  frame.file->states[frame.index] = File::State::kAbsent;
+  frame.file->flag(frame.index).store(0, std::memory_order_relaxed);
+}
+
+void SharedCache::drop(size_t resident_index) {
+  const Frame frame = resident_[resident_index];
+  forget(resident_index);
+  const File& file = *frame.file;
+  const PartFiles& parts = file.file->parts();
+  for (uint32_t d = 0; d < parts.count(); ++d) {
+    const ByteRange run = file.file->map().run(d, file.range_of(frame.index));
+    if (run.length_bytes == 0) continue;  // to the kernel 0 would be up to the end
+    (void)sys::fadvise(parts.buffered(d), run.offset, run.length_bytes, POSIX_FADV_DONTNEED);
+  }
+  stats_.evictions += 1;
+}
+
+// What the kernel has taken of the range.
+void SharedCache::forget_lost(File& file, ByteRange range) {
+  for (uint64_t i = first_frame_of(range); i < end_frame_of(range); ++i) {
+    if (file.states[i] != File::State::kThere || !file.has_lost(i)) continue;
+    const auto found = std::find_if(resident_.begin(), resident_.end(), [&](const Frame& frame) {
+      return frame.file == &file && frame.index == i;
+    });
+    forget(static_cast<size_t>(found - resident_.begin()));
+    stats_.lost_bytes += kExtentFrameBytes;
+  }
+}
+
+// What is being filled goes when it is there.
+void SharedCache::drop_file(File& file) {
+  for (size_t i = resident_.size(); i-- > 0;) {
+    const Frame& frame = resident_[i];
+    if (frame.file == &file && file.states[frame.index] == File::State::kThere) drop(i);
+  }
+}
+
+// How far each frame is from the scan that will want it first; 0: it is in use.
+void SharedCache::measure(Clock::time_point now) {
+  for (Frame& frame : resident_) {
+    const File& file = *frame.file;
+    const uint64_t count = file.layout.frame_count;
+    frame.distance = file.states[frame.index] == File::State::kFilling ? 0 : kNeverWanted;
+    for (const auto& place : file.places) {
+      if (now - place->moved > options_.remembered) continue;
+      const bool in_use = place->moves(now) && place->frame <= frame.index &&
+                          frame.index < place->end_frame;
+      const uint64_t distance = in_use ? 1 : (frame.index + count - place->end_frame) % count + 2;
+      frame.distance = std::min(frame.distance, distance);
+    }
+  }
+}
+
+// `count` frames, at least one: those that are wanted last, the nearest of them behind.
+void SharedCache::put_first_wanted_last(size_t count, Clock::time_point now) {
+  measure(now);
+  std::nth_element(resident_.begin(), resident_.begin() + static_cast<ptrdiff_t>(count) - 1,
+                   resident_.end(),
+                   [](const Frame& a, const Frame& b) { return a.distance > b.distance; });
+}
+
+// Whether another scan that goes on will want the frame, within half of the file.
+bool SharedCache::wanted_by_others(const Frame& frame, const Place& place, Clock::time_point now) {
+  const File& file = *frame.file;
+  const uint64_t count = file.layout.frame_count;
+  return std::any_of(file.places.begin(), file.places.end(), [&](const auto& other) {
+    return other->process != place.process && other->goes_on(now) &&
+           (frame.index + count - other->end_frame) % count < count / 2;
+  });
+}
+
+// Whether a scan of the process is the last one of the file's. They go in a circle; it is cut at
+// its widest gap, so there is one to whom all others come nearer while they wait.
+bool SharedCache::is_last(const File& file, const SharingProcess& process,
+                          Clock::time_point now) {
+  std::vector<uint64_t> frames;
+  for (const auto& place : file.places) {
+    if (place->goes_on(now)) frames.push_back(place->frame);
+  }
+  if (frames.empty()) return true;
+  std::sort(frames.begin(), frames.end());
+  uint64_t last = frames.front();
+  uint64_t widest = last + file.layout.frame_count - frames.back();
+  for (size_t i = 1; i < frames.size(); ++i) {
+    const uint64_t gap = frames[i] - frames[i - 1];
+    if (gap <= widest) continue;
+    widest = gap;
+    last = frames[i];
+  }
+  return std::any_of(file.places.begin(), file.places.end(), [&](const auto& place) {
+    return place->process == process && place->frame == last && place->goes_on(now);
+  });
+}
+
+// kChanged: it has waited, and all may be different.
+SharedCache::Room SharedCache::make_room(size_t count, const File& file, Place& place, bool ahead,
+                                         Hold& hold) {
+  if ((resident_.size() + count) * kExtentFrameBytes <= budget_bytes_) return Room::kMade;
+  const size_t keep = budget_bytes_ / kExtentFrameBytes;
+  if (keep < count) return Room::kNone;
+  const auto now = Clock::now();
+  const size_t victim_count = resident_.size() + count - keep;
+  put_first_wanted_last(victim_count, now);
+  const Frame& nearest = resident_[victim_count - 1];
+  if (ahead && nearest.distance <= 4 * count) return Room::kNone;
+  const bool in_use = nearest.distance <= 1;
+  if (in_use || (place.stream->sweeps() && wanted_by_others(nearest, place, now) &&
+                 !is_last(file, place.process, now))) {
+    if (ahead) return Room::kNone;
+    if (now < hold.end && hold.idle < options_.idle_hold_max) {
+      const bool works = file.fill_count > 0;
+      const uint64_t begun_before = file.fills_begun;
+      place.held = true;
+      changed_.wait_until(mu_, now + std::chrono::milliseconds(50));
+      place.held = false;
+      const auto waited = Clock::now() - now;
+      if (!works && file.fills_begun == begun_before) hold.idle += waited;
+      stats_.held_ns += static_cast<uint64_t>(waited.count());
+      return Room::kChanged;
+    }
+    if (nearest.distance == 0) return Room::kNone;
+  }
+  // From the back: what takes a victim's place in the list comes from behind it.
+  for (size_t i = victim_count; i-- > 0;) drop(i);
+  return Room::kMade;
+}
+
+// ---- fetching
+
+void SharedCache::move_to(Place& place, ByteRange range) {
+  place.frame = first_frame_of(range);
+  place.end_frame = end_frame_of(range);
+  place.stream->move_to(range);
+  place.moved = Clock::now();
+  changed_.notify_all();
+}
+
+int SharedCache::fetch(File& file, Place& place, ByteRange range) {
+  {
+    MutexLock lock(mu_);
+    move_to(place, range);
+    place.fetching = true;
+  }
+  const int error = bring(file, place, range, false);
+  MutexLock lock(mu_);
+  if (error != 0) place.frame = place.end_frame;  // there is nothing to copy
+  place.fetching = false;
+  place.moved = Clock::now();
+  return error;
+}
+
+int SharedCache::bring(File& file, Place& place, ByteRange range, bool ahead) {
+  try {
+    return bring_frames(file, place, range, ahead);
+  } catch (const std::bad_alloc&) {  // before a frame was marked
+    return ENOMEM;
+  }
+}
+
+int SharedCache::bring_frames(File& file, Place& place, ByteRange range, bool ahead) {
+  const uint64_t size = file.size_bytes;
+  if (range.offset >= size) return 0;
+  range.length_bytes = std::min(range.length_bytes, size - range.offset);
+  std::vector<uint64_t> frames;
+  const auto is = [&file](uint64_t frame, File::State state) {
+    return file.states[frame] == state;
+  };
+
+  MutexLock lock(mu_);
+  if (!ahead) forget_lost(file, range);
+  Hold hold{.end = Clock::now() + std::min<Clock::duration>(options_.hold_max,
+                                                            SharedCacheOptions::kHoldMost)};
+  for (Room room = Room::kChanged; room == Room::kChanged;) {
+    if (!is_current(file)) return ESTALE;
+    frames.clear();
+    for (uint64_t i = first_frame_of(range); i < end_frame_of(range); ++i) {
+      if (is(i, File::State::kAbsent)) frames.push_back(i);
+    }
+    room = frames.empty() ? Room::kMade : make_room(frames.size(), file, place, ahead, hold);
+    if (room == Room::kNone) {
+      if (!ahead) stats_.refused_bytes += range.length_bytes;
+      return EAGAIN;
+    }
+  }
+  // Between this and their end no memory is asked for: others wait for them.
+  const std::vector<Piece> pieces = pieces_of(file, frames);
+  resident_.reserve(resident_.size() + frames.size());
+  for (const uint64_t frame : frames) {
+    file.states[frame] = File::State::kFilling;
+    resident_.push_back({.file = &file, .index = frame, .distance = 0});
+  }
+  int error = frames.empty() ? 0 : fill(file, pieces);
+  if (error == 0 && !is_current(file)) error = ESTALE;
+  for (const uint64_t frame : frames) {
+    file.states[frame] = File::State::kThere;
+    if (error == 0) file.flag(frame).store(1, std::memory_order_relaxed);
+  }
+  if (error != 0) {
+    for (size_t i = resident_.size(); i-- > 0;) {
+      const Frame& frame = resident_[i];
+      if (frame.file == &file && std::binary_search(frames.begin(), frames.end(), frame.index)) {
+        drop(i);
+      }
+    }
+  }
+  changed_.notify_all();
+  if (error == 0) {
+    const uint64_t fetched = frames.size() * kExtentFrameBytes;
+    stats_.fetched_bytes += fetched;
+    if (!ahead) stats_.found_bytes += range.length_bytes - std::min(range.length_bytes, fetched);
+    if ((unlooked_bytes_ += fetched) >= kBudgetStep) look_at_budget();
+  }
+  if (error != 0 || ahead) return error;
+  const auto under_way = [&] {
+    for (uint64_t i = first_frame_of(range); i < end_frame_of(range); ++i) {
+      if (is(i, File::State::kFilling)) return true;
+    }
+    return false;
+  };
+  while (under_way()) changed_.wait(mu_);
+  return 0;
+}
+
+// What the kernel copies for us on its way nobody looks at, so all of it goes to one place.
+std::vector<Piece> SharedCache::pieces_of(const File& file, const std::vector<uint64_t>& frames) {
+  std::vector<Piece> pieces;
+  for (const uint64_t frame : frames) {
+    const ByteRange range = file.range_of(frame);
+    for (uint64_t at = range.offset; at < range.end(); at += kUnseen) {
+      const uint64_t length = std::min(kUnseen, range.end() - at);
+      pieces.push_back({.range = {.offset = at, .length_bytes = length}, .buffer = unseen_.data()});
+    }
+  }
+  return pieces;
+}
+
+// Into the page cache. 0 or an errno.
+int SharedCache::fill(File& file, const std::vector<Piece>& pieces) {
+  file.fill_count += 1;
+  file.fills_begun += 1;
+  mu_.unlock();
+  const int error = move_({.map = file.file->map(),
+                           .parts = file.file->parts(),
+                           .size_bytes = file.size_bytes,
+                           .op = IoOp::kRead,
+                           .direct = false,
+                           .pieces = pieces});
+  mu_.lock();
+  file.fill_count -= 1;
+  return error;
+}
+
+}  // namespace graphlane

@@ -1,0 +1,31 @@
+// What the lanes did, as the JSON of user.graphlane.stats:
+// {"backend":"io_uring","devices":[{"path":"/mnt/d0","ios":8,"bytes_read":8388608,
+//  "bytes_written":0,"segments":8,"merged":2,"wait":[…],"service":[…],
+//  "preloaded":{"ios":8,"bytes_read":8388608,"bytes_written":0}}, …],
+//  "cache":{"found_bytes":0, …},"shared":{"found_bytes":0, …},"sweeps":{"begun_bytes":0, …},
+//  "checksums":{"verified":0,"unverified":0,"failed":0}}
+// (wait and service: numbers of I/Os, iomgr/base/latency.h; cache: iomgr/read/extent_cache.h; shared:
+// iomgr/server/shared_cache.h; sweeps: iomgr/read/next_reads.h; preloaded: iomgr/server/client_counts.h; checksums: blocks,
+// iomgr/volume/sum/part_sums.h)
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "iomgr/io/lanes.h"
+#include "iomgr/read/extent_cache.h"
+#include "iomgr/read/next_reads.h"
+#include "iomgr/server/client_counts.h"
+#include "iomgr/server/shared_cache.h"
+
+namespace graphlane {
+
+std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache,
+                       const SharedStats& shared, const NextStats& sweeps = {},
+                       const std::vector<ClientSum>& preloaded = {});
+
+// A JSON string literal. Bytes that are no control characters pass as they are.
+std::string json_quoted(std::string_view text);
+
+}  // namespace graphlane

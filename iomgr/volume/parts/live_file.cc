@@ -1,0 +1,489 @@
+#include "iomgr/volume/parts/live_file.h"
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "iomgr/volume/lost_and_found.h"
+#include "iomgr/base/files/file_attributes.h"
+#include "iomgr/base/files/reopen.h"
+#include "iomgr/volume/parts/parts.h"
+#include "iomgr/volume/stub/part_record_io.h"
+#include "iomgr/volume/stub/stub_lock.h"
+
+namespace graphlane {
+namespace {
+
+constexpr auto kOutsidePatience = std::chrono::seconds(5);
+
+// Gives the part the stub's owner and mode, if it has not got them.
+Result<void> share_with(int stub_fd, const struct stat& stub, int part_fd, const PartOf& record) {
+  struct stat part;
+  if (::fstat(part_fd, &part) != 0) return last_errno();
+  const bool is_its_owners = part.st_uid == stub.st_uid && part.st_gid == stub.st_gid;
+  if (is_its_owners && (part.st_mode & 0777) == (stub.st_mode & 0777)) return {};
+  copy_access(stub_fd, part_fd);
+  if (::fstat(part_fd, &part) != 0) return last_errno();
+  // Else its mode would let others in.
+  if (part.st_uid != stub.st_uid || part.st_gid != stub.st_gid) return Errno{EPERM};
+  const int error = share_part_access(part_fd, record);
+  if (error != 0) return Errno{error};
+  return {};
+}
+
+bool operator==(const timespec& a, const timespec& b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+// The mtime of before, and a ctime that nobody has seen beside the old content:
+// caches of stubs go by it, and it moves with the kernel's tick only.
+void restore_times(int stub_fd, const struct stat& before) {
+  constexpr int kTicksMax = 100;  // a filesystem whose ctime stands still
+  struct stat st;
+  if (::fstat(stub_fd, &st) != 0) return;
+  const timespec written = st.st_ctim;
+  for (int i = 0; i < kTicksMax && st.st_ctim == written; ++i) {
+    if (i > 0) ::usleep(1000);
+    const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, before.st_mtim};
+    if (::futimens(stub_fd, times) != 0 || ::fstat(stub_fd, &st) != 0) return;
+  }
+}
+
+}  // namespace
+
+Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const Layout& layout,
+                                                  Fd stub, std::string_view name,
+                                                  std::shared_ptr<StripedFile> shared) {
+  if (Outcome<void> noted = volume.note_change(); !noted) return noted.error();
+  if (Result<void> mine = lock_to_change(stub.get(), F_WRLCK); !mine) {
+    return os_error(mine.error().code, name, "cannot be written here");
+  }
+  // What it says now that nobody else can change it.
+  Layout now;
+  const Result<StubVerdict> verdict = read_stub(stub.get(), kStubSize, &now);
+  if (!verdict) return os_error(verdict.error().code, std::string(name), "cannot read the stub");
+  if (*verdict != StubVerdict::kStub || now.file_id != layout.file_id) {
+    if (*verdict == StubVerdict::kBadChecksum) return make_error(EIO, "{}: {}", name, describe(*verdict));
+    return make_error(ESTALE, "{}: has become another file", name);
+  }
+  if (is_lost_and_found(volume.root_fd(), stub.get(), now.file_id)) {
+    return make_error(EROFS, "{}: is in lost+found, to be read only: its parts are of a stub that is elsewhere", name);
+  }
+  std::shared_ptr<LiveFile> live(new LiveFile(volume, std::move(stub), now));
+  const Layout said = now;
+  now = current_layout(volume, now);
+  live->file_ = std::move(shared);
+  if (!live->file_ || !live->file_->parts().writable()) {
+    // By a lock of their own, because readers may have the parts for longer than we.
+    Fd held = reopen(live->stub_fd(), O_RDWR);
+    if (!held) return os_error(errno, name, "cannot open the stub");
+    hold_parts(held.get());
+    auto opened = StripedFile::open(volume, live->stub_fd(), now, name, O_RDWR);
+    if (!opened) return opened.error();
+    (*opened)->hold(std::move(held));
+    live->writable_ = std::move(*opened);
+    if (!live->file_) live->file_ = live->writable_;
+  } else {
+    live->writable_ = live->file_;
+  }
+  if (now.state == FileState::kOpen) {  // a write of the dead may have left gaps
+    // By the parts themselves: one that cannot be looked up for once would seem to be empty, and
+    // the others would be cut to that.
+    const OpenSize open = live->writable_->look_at_open(said);
+    if (open.is_damaged()) return damaged_error(volume, said, name, open);
+    now.logical_size = open.bytes;
+  }
+  live->file_->set_size(now.logical_size);
+  live->sums_ = std::make_unique<LiveSums>(volume, *live->writable_, now.logical_size, said.state == FileState::kClosed);
+  if (now.state == FileState::kOpen) {
+    MutexLock held(live->mu_);
+    int error = live->sums_->forget_small(/*durably=*/false);
+    if (error == 0) error = live->sums_->cut(now.logical_size);
+    if (error != 0) return os_error(error, std::string(name), "cannot be taken over from a dead writer");
+    if (Result<void> lowered = live->lower_to(now.logical_size, /*durably=*/true); !lowered) {
+      return os_error(lowered.error().code, std::string(name), "cannot be taken over from a dead writer");
+    }
+    if (Result<void> even = live->set_part_sizes(now.logical_size); !even) {
+      return os_error(even.error().code, std::string(name), "cannot be taken over from a dead writer");
+    }
+    live->closed_noted_ = now.logical_size;
+    promise_closed(live->writable_->parts_of(), now.logical_size);
+  }
+  return live;
+}
+
+// The content of the stub, in place: one block.
+Result<void> LiveFile::say(const Layout& layout) {
+  if (Result<void> written = write_stub(stub_.get(), layout); !written) return written;
+  layout_ = layout;
+  // Release: who sees `open` also sees the count that goes with it.
+  is_open_.store(layout.state == FileState::kOpen, std::memory_order_release);
+  is_new_.store(layout.is_new, std::memory_order_relaxed);  // a second sync at the same time may see either
+  return {};
+}
+
+Result<void> LiveFile::say(FileState state, uint64_t size) {
+  Layout layout = layout_;
+  layout.state = state;
+  layout.logical_size = size;
+  return say(layout);
+}
+
+// Durably, but for a bound that is lifted: else a power failure could keep the new parts and the
+// stub that says `closed`, or some parts cut and others not, and no bound. So what a bound has cut is
+// durable before it is lifted.
+Result<void> LiveFile::prepare_change(uint64_t bound) {
+  change_count_.fetch_add(1, std::memory_order_acq_rel);
+  const bool is_said = layout_.state == FileState::kOpen && layout_.logical_size == bound;
+  if (is_said && is_durable_) return {};
+  const bool lifts = !is_said && layout_.state == FileState::kOpen && bound == kNoBound;
+  // Not fdatasync(): an older promise must not come back, either.
+  for (uint32_t d = 0; lifts && d < writable_->parts().count(); ++d) {
+    if (::fsync(part_fd(d)) != 0) return last_errno();
+  }
+  if (const int error = lifts ? sums_->sync() : 0; error != 0) return Errno{error};
+  if (layout_.state == FileState::kClosed) {
+    if (const int error = promise_all_of_closed(writable_->parts_of(), file_->size()); error != 0) {
+      return Errno{error};
+    }
+    closed_noted_ = synced_noted_ = file_->size();
+  }
+  if (!is_said && (layout_.state == FileState::kClosed || bound != kNoBound)) is_durable_ = false;
+  if (Result<void> said = say(FileState::kOpen, bound); !said) return said;
+  if (!is_durable_ && ::fdatasync(stub_.get()) != 0) return last_errno();
+  is_durable_ = true;
+  return {};
+}
+
+Result<void> LiveFile::set_part_sizes(uint64_t size) {
+  const StripeMap& map = file_->map();
+  for (uint32_t d = 0; d < map.geometry().device_count; ++d) {
+    if (::ftruncate(part_fd(d), static_cast<off_t>(map.part_size(d, size))) != 0) {
+      return last_errno();
+    }
+  }
+  return {};
+}
+
+void LiveFile::set_size(uint64_t size) {
+  // Who has synced since prepare_change() has not synced all that was written.
+  change_count_.fetch_add(1, std::memory_order_acq_rel);
+  file_->set_size(size);
+  writable_->set_size(size);
+}
+
+bool LiveFile::begin_in_place(ByteRange range) {
+  MutexLock held(in_place_mu_);
+  if (range.end() > size()) return false;
+  in_place_count_ += 1;
+  return true;
+}
+
+void LiveFile::end_in_place() {
+  MutexLock held(in_place_mu_);
+  in_place_count_ -= 1;
+  in_place_ended_.notify_all();
+}
+
+// Nobody begins to write in place behind it from now on, and who had begun has ended.
+void LiveFile::set_smaller_size(uint64_t size) {
+  MutexLock held(in_place_mu_);
+  set_size(size);
+  while (in_place_count_ > 0) in_place_ended_.wait(in_place_mu_);
+}
+
+Result<void> LiveFile::forget_small_sums() {
+  const int error = sums_->any_small_summed() ? sums_->forget_small(/*durably=*/!is_open()) : 0;
+  return error == 0 ? Result<void>() : Errno{error};
+}
+
+// First the range is noted, so that no sum is written of a part that is about to change.
+Result<void> LiveFile::begin_sums(ByteRange range) {
+  if (const int error = sums_->begin(range); error != 0) return Errno{error};
+  if (!sums_->any_small_summed()) return {};
+  MutexLock held(mu_);
+  Result<void> done = forget_small_sums();
+  if (!done) sums_->end(range);
+  return done;
+}
+
+Result<void> LiveFile::Write::begin() {
+  if (Result<void> marked = file_.begin_sums(range_); !marked) return marked;
+  is_noted_ = true;
+  in_place_ = file_.begin_in_place(range_);
+  if (in_place_) return {};
+  extends_.lock();
+  file_.wait_for_outside();
+  const uint64_t size = file_.size();
+  if (range_.end() <= size) return {};
+  Result<void> ready = file_.prepare_change(kNoBound);
+  // A gap before the range becomes a hole. Without one, the parts are as they
+  // have to be already.
+  if (ready && range_.offset > size) ready = file_.set_part_sizes(range_.offset);
+  return ready;
+}
+
+void LiveFile::Write::end(uint64_t written_end) {
+  if (std::exchange(is_noted_, false)) file_.sums_->end(range_);
+  if (std::exchange(in_place_, false)) file_.end_in_place();
+  if (!extends_.owns_lock()) return;
+  const uint64_t size = file_.size();
+  const uint64_t grown = written_end > range_.offset ? std::max(size, written_end) : size;
+  if (written_end < range_.end() && range_.end() > size) {
+    (void)file_.set_part_sizes(grown);  // best effort: reads end at the size anyway
+  }
+  if (grown > size) file_.set_size(grown);
+  extends_.unlock();
+}
+
+void LiveFile::wait_for_outside() {
+  const auto deadline = std::chrono::steady_clock::now() + kOutsidePatience;
+  while (outside_count_ > 0 && std::chrono::steady_clock::now() < deadline) {
+    outside_ended_.wait_until(mu_, deadline);
+  }
+}
+
+Result<void> LiveFile::OutsideWrite::begin() {
+  if (Result<void> marked = file_.begin_sums(range_); !marked) return marked;
+  Result<void> begun = begin_noted();
+  if (!begun) file_.sums_->end(range_);
+  return begun;
+}
+
+Result<void> LiveFile::OutsideWrite::begin_noted() {
+  MutexLock held(file_.mu_);
+  const uint64_t size = file_.size();
+  if (range_.end() > size) {
+    if (file_.outside_extends_) return Errno{EAGAIN};
+    Result<void> ready = file_.prepare_change(kNoBound);
+    if (ready && range_.offset > size) ready = file_.set_part_sizes(range_.offset);
+    if (!ready) return ready;
+    file_.outside_extends_ = extends_ = true;
+  }
+  file_.outside_count_ += 1;
+  under_way_ = true;
+  return {};
+}
+
+void LiveFile::OutsideWrite::end(uint64_t written_end) {
+  if (!under_way_) return;
+  under_way_ = false;
+  file_.sums_->end(range_);
+  MutexLock held(file_.mu_);
+  const uint64_t size = file_.size();
+  uint64_t grown = written_end > range_.offset ? std::max(size, written_end) : size;
+  // Again: a resize() that had ceased to wait for us has set its bound.
+  if (grown > size && !file_.prepare_change(kNoBound)) grown = size;
+  // What a failed write has left, or that resize() has cut before it.
+  if (range_.end() > grown || range_.offset > size) {
+    (void)file_.set_part_sizes(grown);  // best effort, as above
+  }
+  if (grown > size) file_.set_size(grown);
+  if (extends_) file_.outside_extends_ = false;
+  file_.outside_count_ -= 1;
+  file_.outside_ended_.notify_all();
+}
+
+Result<void> LiveFile::resize(uint64_t size) {
+  MutexLock held(mu_);
+  wait_for_outside();
+  const uint64_t before = file_->size();
+  if (size == before) return {};
+  // The bound makes it happen at once, although the parts are cut one by one.
+  Result<void> ready = prepare_change(size < before ? size : kNoBound);
+  if (ready) ready = forget_small_sums();
+  if (!ready) return ready;
+  // Readers see the smaller size first: none shall run into a part's new end.
+  if (size < before) {
+    if (Result<void> lowered = lower_to(size, /*durably=*/false); !lowered) return lowered;
+    set_smaller_size(size);
+    if (const int error = sums_->cut(size); error != 0) return Errno{error};
+  }
+  if (Result<void> done = set_part_sizes(size); !done) {
+    if (size > before) (void)set_part_sizes(before);
+    return done;
+  }
+  set_size(size);
+  return {};
+}
+
+Result<void> LiveFile::lower_to(uint64_t size, bool durably) {
+  synced_noted_ = std::min(synced_noted_, size);
+  closed_noted_ = std::min(closed_noted_, size);
+  const int error = lower_promises(writable_->parts_of(), size, durably);
+  return error == 0 ? Result<void>() : Errno{error};
+}
+
+Result<void> LiveFile::sync(bool data_only) {
+  const uint64_t synced = size();
+  Result<void> done = settle_new();
+  if (done) done = file_->sync(data_only);
+  // If a write extends the file or a truncation is under way, its own sync or close will promise.
+  std::unique_lock<Mutex> held(mu_, std::try_to_lock);
+  if (!done || !is_open() || !held.owns_lock()) return done;
+  // The file may have become shorter meanwhile.
+  const uint64_t promised = std::min(synced, size());
+  if (promised > synced_noted_) promise_synced(writable_->parts_of(), promised);
+  synced_noted_ = std::max(synced_noted_, promised);
+  return done;
+}
+
+void LiveFile::note_closed() {
+  std::unique_lock<Mutex> held(mu_, std::try_to_lock);  // as above
+  if (!held.owns_lock() || !is_open() || size() == closed_noted_) return;
+  closed_noted_ = size();
+  promise_closed(writable_->parts_of(), closed_noted_);
+}
+
+Result<void> LiveFile::allocate(int mode, ByteRange range) {
+  constexpr int kPossible = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
+  if ((mode & ~kPossible) != 0) return Errno{EOPNOTSUPP};
+  if (Result<void> marked = begin_sums(range); !marked) return marked;
+  Result<void> done = allocate_noted(mode, range);
+  sums_->end(range);
+  return done;
+}
+
+Result<void> LiveFile::allocate_noted(int mode, ByteRange range) {
+  MutexLock held(mu_);
+  wait_for_outside();
+  const StripeMap& map = file_->map();
+  const uint64_t before = file_->size();
+  const bool extends = (mode & FALLOC_FL_KEEP_SIZE) == 0 && range.end() > before;
+  if (extends) {
+    if (Result<void> ready = prepare_change(kNoBound); !ready) return ready;
+  }
+  Result<void> done;
+  if ((mode & FALLOC_FL_PUNCH_HOLE) == 0) {
+    if (const int error = note_allocated(writable_->parts_of()); error != 0) done = Errno{error};
+  }
+  for (uint32_t d = 0; d < map.geometry().device_count && done; ++d) {
+    const ByteRange run = map.run(d, range);
+    if (run.length_bytes == 0) continue;
+    // Each keeps its size: an error on the third device leaves nothing to undo
+    // but blocks behind the end.
+    if (::fallocate(part_fd(d), mode | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(run.offset),
+                    static_cast<off_t>(run.length_bytes)) != 0) {
+      done = last_errno();
+    }
+  }
+  if (!extends) return done;
+  if (done) done = set_part_sizes(range.end());
+  if (!done) {
+    (void)set_part_sizes(before);
+    return done;
+  }
+  set_size(range.end());
+  return {};
+}
+
+void LiveFile::touch() {
+  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, {.tv_sec = 0, .tv_nsec = UTIME_NOW}};
+  if (::futimens(stub_.get(), times) == 0) return;
+  // Only the owner may set times, but whoever writes changes them.
+  MutexLock held(mu_);
+  (void)write_stub(stub_.get(), layout_);
+}
+
+Result<void> LiveFile::update_sums(uint64_t synced_change_count) {
+  uint32_t generation = 0;
+  uint64_t size_bytes = 0;
+  {
+    MutexLock held(mu_);
+    if (outside_count_ > 0 || change_count() != synced_change_count) return Errno{EAGAIN};
+    generation = layout_.generation + 1;
+    size_bytes = size();
+    has_new_sums_ = true;
+  }
+  // Writes in place go on meanwhile, and what they change stays dirty.
+  const int error = sums_->update(size_bytes, generation);
+  return error == 0 ? Result<void>() : Errno{error};
+}
+
+// Records what is durable of each part, now that the bytes are. So the next open detects a part of
+// an older copy, and one that has lost bytes.
+Result<void> LiveFile::record_close(uint64_t synced_change_count) {
+  MutexLock held(mu_);
+  if (outside_count_ > 0 || change_count() != synced_change_count) return Errno{EAGAIN};
+  if (layout_.state == FileState::kClosed && !has_new_sums_) return {};
+  const uint32_t boot_tag = boot_tag_now();
+  return change_records(volume_, layout_, writable_->parts().all_buffered(), [&](PartRecord& record) {
+    record.flags &= static_cast<uint8_t>(~(PartRecord::kNew | PartRecord::kMaking | PartRecord::kRemoved));
+    record.generation = layout_.generation + 1;
+    record.synced_bytes = file_->size();
+    record.closed_bytes = boot_tag != 0 ? file_->size() : 0;
+    record.boot_tag = boot_tag;
+    sums_->note_in(record);
+  });
+}
+
+Result<void> LiveFile::sync_records() {
+  return graphlane::sync_records(volume_, file_->layout(), writable_->parts().all_buffered());
+}
+
+Result<void> LiveFile::close(uint64_t synced_change_count) {
+  if (!needs_close()) return {};
+  Result<void> done = update_sums(synced_change_count);
+  if (done) done = record_close(synced_change_count);
+  if (done) done = sync_records();
+  return done ? say_closed(synced_change_count) : done;
+}
+
+// Takes no lock for a file that is not new: a write that extends it may have the lock.
+Result<void> LiveFile::settle_new() {
+  if (!is_new_.load(std::memory_order_relaxed)) return {};
+  if (Result<void> bound = sync_records(); !bound) {
+    file_->count_sync_error(bound.error().code);
+    return bound;
+  }
+  MutexLock held(mu_);
+  Layout layout = layout_;
+  layout.is_new = false;
+  return say(layout);
+}
+
+Result<void> LiveFile::say_closed(uint64_t synced_change_count) {
+  MutexLock held(mu_);
+  if (outside_count_ > 0 || change_count() != synced_change_count) return Errno{EAGAIN};
+  if (layout_.state == FileState::kClosed && !has_new_sums_) return {};
+  struct stat before;
+  const bool known = ::fstat(stub_.get(), &before) == 0;
+  Layout layout = layout_;
+  layout.state = FileState::kClosed;
+  layout.logical_size = file_->size();
+  layout.generation += 1;
+  layout.is_new = false;
+  if (Result<void> said = say(layout); !said) return said;
+  has_new_sums_ = false;
+  if (known) {
+    const timespec times[2] = {before.st_atim, before.st_mtim};
+    (void)::futimens(stub_.get(), times);  // somebody else's file: the owner may, we may not
+  }
+  return {};
+}
+
+Result<void> LiveFile::move_to(const StripedFile& to) {
+  MutexLock held(mu_);
+  const int lock_fd = file_->held_stub();
+  if (Result<void> alone = lock_stub(lock_fd, StubLock::kParts, F_WRLCK); !alone) return alone;
+  struct stat now;
+  Result<void> moved = ::fstat(lock_fd, &now) == 0 ? Result<void>() : last_errno();
+  for (uint32_t d = 0; d < to.parts().count() && moved; ++d) {
+    moved = share_with(lock_fd, now, to.parts().buffered(d),
+                        part_of(volume_.devices()[d].root_fd.get(), to.layout()));
+  }
+  if (moved) moved = say(to.layout());
+  if (moved) restore_times(lock_fd, now);
+  (void)lock_stub(lock_fd, StubLock::kParts, F_RDLCK);
+  return moved;
+}
+
+bool is_being_changed(int stub_fd) {
+  return is_stub_locked(stub_fd, StubLock::kChange, F_WRLCK);  // which meets both kinds of writers
+}
+
+}  // namespace graphlane

@@ -1,0 +1,40 @@
+// The size of a file in state `open`: the bytes that its parts hold, and those that they promised to hold.
+//
+//   part 0   ████████████████████      N = 3: a write of five units was interrupted
+//   part 1   ████████████               ends first
+//   part 2   ████████████████
+//   file     ═══════════════▶          the longest prefix that all parts hold; never a gap of zeros
+//
+//   D        was synced                must be there, whatever has happened since
+//   R        at the last close(2)      must be there within that boot, for the page cache has survived
+//
+// After a power failure the first block behind D that was allocated and never written ends the file
+// (unwritten.h): its zeros are not the program's.
+//
+// A file that is shorter than it promised has lost a part, or a piece of one. It is damaged: EIO, and no
+// writer and no repair changes it. `graphlane export --salvage` saves what is there.
+//
+// Pure: no I/O, no allocation, no exceptions. The preload library uses this too.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "iomgr/volume/stub/stub.h"
+
+namespace graphlane {
+
+struct OpenSize {
+  uint64_t bytes = 0;           // the prefix, at most the stub's bound
+  uint64_t promised_bytes = 0;  // at most the stub's bound
+  uint32_t short_device = 0;    // the part that ends first
+  bool is_cut = false;          // a power failure left parts that are longer, with blocks that were never written
+
+  bool is_damaged() const { return bytes < promised_bytes; }
+};
+
+// `part_sizes` (bytes) are N, in the order of the devices; `promised_bytes` is the most that a record of a part
+// says.
+OpenSize size_of_open(const Layout& layout, std::span<const uint64_t> part_sizes, uint64_t promised_bytes);
+
+}  // namespace graphlane

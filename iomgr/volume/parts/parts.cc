@@ -1,0 +1,276 @@
+#include "iomgr/volume/parts/parts.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include "iomgr/base/at_once.h"
+#include "iomgr/base/files/file_attributes.h"
+#include "iomgr/base/sys.h"
+#include "iomgr/volume/parts/part_files.h"
+#include "iomgr/volume/stub/part_record_io.h"
+
+namespace graphlane {
+namespace {
+
+constexpr size_t kUnsyncedPartsMax = 256;  // descriptors
+
+Error part_error(const Volume& volume, uint32_t device_index, const Uuid& file_id, int code,
+                 std::string_view action, std::string_view name) {
+  return make_error(code, "{}: part {}: {}: {}", name, volume.part_path(device_index, file_id),
+                    action, std::strerror(code));
+}
+
+PartRecord record_of(const Layout& layout, uint32_t device_index, uint8_t flags) {
+  return {.flags = flags,
+          .ordinal = device_index,
+          .geometry = layout.geometry,
+          .generation = layout.generation,
+          .stub = layout.identity,
+          .synced_bytes = layout.state == FileState::kClosed ? layout.logical_size : 0,
+          .boot_tag = layout.state == FileState::kOpen ? boot_tag_now() : 0};
+}
+
+// 0 or an errno. Writes the record first: if we are killed then, the part says that it was in the
+// making.
+int create_sized_part(int root_fd, const Layout& layout, uint32_t device_index, bool allocate, Fd* made) {
+  Result<Fd> opened = create_part(root_fd, layout.file_id);
+  if (!opened) return opened.error().code;
+  *made = std::move(*opened);
+  PartRecord record = record_of(layout, device_index, PartRecord::kMaking);
+  record.synced_bytes = 0;
+  if (const int error = write_part_record(made->get(), part_of(root_fd, layout), record); error != 0) {
+    return error;
+  }
+  const auto size = static_cast<off_t>(layout.map().part_size(device_index, layout.logical_size));
+  if (allocate && size > 0 && ::fallocate(made->get(), 0, 0, size) != 0 && errno != EOPNOTSUPP) {
+    return errno;
+  }
+  return ::ftruncate(made->get(), size) == 0 ? 0 : errno;
+}
+
+// Does one I/O to its end. 0 or an errno.
+int finish(LaneIo* io) {
+  for (;;) {
+    const ssize_t moved = io->op == IoOp::kRead
+                              ? sys::preadv(io->fd, io->iov, io->iov_count, io->part_offset)
+                              : sys::pwritev(io->fd, io->iov, io->iov_count, io->part_offset);
+    int error = 0;
+    switch (settle(io, moved < 0 ? -errno : moved, &error)) {
+      case IoStep::kDone: return 0;
+      case IoStep::kAgain: break;
+      case IoStep::kFailed: return error;
+    }
+  }
+}
+
+}  // namespace
+
+Outcome<NewParts> create_parts(const Volume& volume, const Layout& layout, std::string_view name,
+                               bool allocate) {
+  if (Outcome<void> writable = require_writable(volume); !writable) return writable.error();
+  if (Outcome<void> noted = volume.note_change(); !noted) return noted.error();
+  const uint32_t count = volume.device_count();
+  NewParts parts(count);
+  std::vector<int> errors(count, 0);
+  const auto create = [&](uint32_t d) {
+    errors[d] = create_sized_part(volume.devices()[d].root_fd.get(), layout, d, allocate, &parts[d]);
+  };
+  if (allocate) {
+    at_once(count, create);  // each reads where there is room
+  } else {
+    for (uint32_t d = 0; d < count && (d == 0 || errors[d - 1] == 0); ++d) create(d);
+  }
+  for (uint32_t d = 0; d < count; ++d) {
+    if (errors[d] == 0) continue;
+    (void)remove_parts(volume, layout.file_id);
+    return part_error(volume, d, layout.file_id, errors[d], "cannot create", name);
+  }
+  return parts;
+}
+
+// Writes the record before it sets the owner, because afterwards we may have no right to write.
+Outcome<void> bind_parts(const Volume& volume, std::span<const int> parts, const Layout& layout,
+                         int stub_fd, uint8_t flags, std::string_view name,
+                         const std::function<void(PartRecord&)>& change) {
+  for (uint32_t d = 0; d < parts.size(); ++d) {
+    const PartOf part = part_of(volume.devices()[d].root_fd.get(), layout);
+    PartRecord record = record_of(layout, d, flags);
+    if (change) change(record);
+    int error = write_part_record(parts[d], part, record);
+    copy_access(stub_fd, parts[d]);
+    if (error == 0) error = share_part_access(parts[d], part);
+    if (error != 0) return part_error(volume, d, layout.file_id, error, "cannot say whose it is", name);
+  }
+  return {};
+}
+
+Result<void> change_records(const Volume& volume, const Layout& layout, std::span<const int> parts,
+                            const std::function<void(PartRecord&)>& change) {
+  for (uint32_t d = 0; d < parts.size(); ++d) {
+    const PartOf part = part_of(volume.devices()[d].root_fd.get(), layout);
+    PartRecord record;
+    const Result<RecordVerdict> verdict = read_part_record(parts[d], part, &record);
+    if (!verdict) return verdict.error();
+    if (*verdict != RecordVerdict::kRecord) return Errno{EIO};
+    change(record);
+    if (const int error = write_part_record(parts[d], part, record); error != 0) return Errno{error};
+  }
+  return {};
+}
+
+Result<void> sync_records(const Volume& volume, const Layout& layout, std::span<const int> parts) {
+  const auto count = static_cast<uint32_t>(parts.size());
+  std::vector<int> errors(count, 0);
+  at_once(count, [&](uint32_t d) {
+    errors[d] = sync_part_record(parts[d], part_of(volume.devices()[d].root_fd.get(), layout));
+  });
+  for (const int error : errors) {
+    if (error != 0) return Errno{error};
+  }
+  return {};
+}
+
+Outcome<void> transfer_striped(const Volume& volume, const StripedFile& file, IoOp op,
+                               ByteRange range, void* buffer) {
+  if (range.length_bytes == 0) return {};
+  const Piece piece{.range = range, .buffer = buffer};
+  const PartRequest request{.map = file.map(),
+                            .parts = file.parts(),
+                            .size_bytes = file.size(),
+                            .op = op,
+                            .direct = false,
+                            .pieces = {&piece, 1}};
+  RequestCutter cutter(request);
+  for (LaneIo io; cutter.next(&io);) {
+    if (const int error = finish(&io); error != 0) {
+      return part_error(volume, io.device_index, file.layout().file_id, error,
+                        op == IoOp::kRead ? "cannot read" : "cannot write", file.name());
+    }
+  }
+  return {};
+}
+
+Outcome<void> UnsyncedParts::add(const StripedFile& file) {
+  const uint32_t count = volume_.device_count();
+  if ((files_.size() + 1) * count > kUnsyncedPartsMax) {
+    if (Outcome<void> synced = sync(); !synced) return synced;
+  }
+  File& held = files_.emplace_back(file.layout().file_id, std::string(file.name()));
+  for (uint32_t d = 0; d < count; ++d) {
+    held.parts.emplace_back(::fcntl(file.parts().buffered(d), F_DUPFD_CLOEXEC, 0));
+    if (!held.parts.back()) return part_error(volume_, d, held.id, errno, "cannot open", held.name);
+  }
+  return {};
+}
+
+namespace {
+
+// Takes `making` away. 0 or an errno.
+int say_made(int part_fd, const PartOf& part) {
+  PartRecord record;
+  const Result<RecordVerdict> verdict = read_part_record(part_fd, part, &record);
+  if (!verdict) return verdict.error().code;
+  if (*verdict != RecordVerdict::kRecord || (record.flags & PartRecord::kMaking) == 0) return 0;
+  record.flags &= static_cast<uint8_t>(~PartRecord::kMaking);
+  return write_part_record(part_fd, part, record);
+}
+
+}  // namespace
+
+// 0 or an errno, and whose part it was.
+int UnsyncedParts::sync_device(uint32_t device_index, const File** failed) const {
+  const int root_fd = volume_.devices()[device_index].root_fd.get();
+  // For all, as far as the filesystem does it. Then nothing is left for the others to do.
+  if (files_.size() > 1) (void)::syncfs(root_fd);
+  std::set<std::string> directories;
+  std::set<std::string> sum_directories;
+  for (const File& file : files_) {
+    *failed = &file;
+    const PartOf part{.root_fd = root_fd, .volume = volume_.uuid(), .file_id = file.id};
+    const int fd = file.parts[device_index].get();
+    if (const int error = say_made(fd, part)) return error;
+    if (const int error = sync_part_record(fd, part)) return error;
+    if (const int error = sync_part_sums(fd, part)) return error;
+    directories.emplace(PartDirectory(PartName{file.id}).c_str());
+    sum_directories.emplace(PartSumName{file.id}.directory());
+  }
+  directories.emplace("parts");
+  for (const std::string& directory : directories) {
+    if (const int error = sync_names(root_fd, directory.c_str())) return error;
+  }
+  bool has_sums = false;
+  for (const std::string& directory : sum_directories) {
+    const int error = sync_names(root_fd, directory.c_str());
+    if (error == ENOENT) continue;  // small parts have no checksums
+    if (error != 0) return error;
+    has_sums = true;
+  }
+  return has_sums ? sync_names(root_fd, kSums) : 0;
+}
+
+Outcome<void> UnsyncedParts::sync() {
+  const uint32_t count = volume_.device_count();
+  std::vector<int> errors(count, 0);
+  std::vector<const File*> failed(count);
+  if (!files_.empty()) {
+    at_once(count, [&](uint32_t d) { errors[d] = sync_device(d, &failed[d]); });
+  }
+  for (uint32_t d = 0; d < count; ++d) {
+    if (errors[d] != 0) {
+      return part_error(volume_, d, failed[d]->id, errors[d], "cannot write", failed[d]->name);
+    }
+  }
+  files_.clear();
+  return {};
+}
+
+Outcome<void> require_writable(const Volume& volume) {
+  if (volume.format() != 1) return {};
+  return make_error(EROFS, "{0}: a volume of format 1 is read only (`graphlane check --upgrade {0}` makes it "
+                    "one of format 2)", volume.root());
+}
+
+Outcome<void> verify_parts(const Volume& volume, int stub_fd, const Layout& layout, std::string_view name) {
+  if (Outcome<void> accepted = volume.accept(layout, name); !accepted) return accepted;
+  const Result<StubSeen> seen = identify_stub(stub_fd);
+  if (!seen) return os_error(seen.error().code, name, "cannot look at the stub");
+  const PartsOwner owner{.stub = *seen, .volume_format = volume.format()};
+  const Result<void, PartError> owned = verify_named_parts(volume.device_roots(), layout, owner);
+  // Those parts of a file that was never synced which are there are its own.
+  if (owned || owned.error().ownership == Ownership::kNeverSynced) return {};
+  return describe_part_error(volume, layout, name, owned.error());
+}
+
+void mark_removed(const Volume& volume, const Uuid& file_id) {
+  for (const auto& device : volume.devices()) {
+    mark_removed({.root_fd = device.root_fd.get(), .volume = volume.uuid(), .file_id = file_id});
+  }
+}
+
+Outcome<void> remove_parts(const Volume& volume, const Uuid& file_id) {
+  if (Outcome<void> writable = require_writable(volume); !writable) return writable;
+  if (Outcome<void> noted = volume.note_change(); !noted) return noted;
+  Outcome<void> removed;
+  mark_removed(volume, file_id);
+  for (uint32_t d = 0; d < volume.device_count(); ++d) {
+    const int error = remove_part(volume.devices()[d].root_fd.get(), file_id);
+    if (error != 0 && removed) {
+      removed = os_error(error, volume.part_path(d, file_id), "cannot remove");
+    }
+  }
+  return removed;
+}
+
+Outcome<void> remove_all_parts(const Volume& volume, const std::vector<Uuid>& file_ids) {
+  Outcome<void> result;
+  for (const Uuid& file_id : file_ids) {
+    if (Outcome<void> removed = remove_parts(volume, file_id); !removed) result = removed;
+  }
+  return result;
+}
+
+}  // namespace graphlane

@@ -1,0 +1,112 @@
+// StripedFile: a striped file that is open, with its parts.
+//
+// Threads: everything is safe from any thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "iomgr/base/error.h"
+#include "iomgr/base/fd.h"
+#include "iomgr/volume/parts/part_files.h"
+#include "iomgr/volume/parts/promises.h"
+#include "iomgr/volume/volume.h"
+
+namespace graphlane {
+
+// How many syncs have failed, and why the last of them did.
+struct SyncErrors {
+  uint32_t count = 0;
+  int32_t last = 0;
+};
+
+// A striped file of an open volume, with its parts open for reading, or for
+// writing too. Shared; constant but for its size, and its errors. Whoever shares it for longer
+// than a moment has it hold() the stub.
+class StripedFile {
+ public:
+  // `stub_fd` is the stub that the layout was read from, or O_PATH. `name` is what messages call it. Errors
+  // name the device and the part. EIO: the parts are not the stub's own (volume/ownership.h); EROFS: a
+  // volume of format 1 is only read.
+  static Outcome<std::shared_ptr<StripedFile>> open(const Volume& volume, int stub_fd, const Layout& layout,
+                                                    std::string_view name, int flags = O_RDONLY);
+  // Parts that the caller has just made itself, and that no stub names yet; for reading and writing.
+  static Outcome<std::shared_ptr<StripedFile>> open_new(const Volume& volume, const Layout& layout,
+                                                        std::string_view name);
+
+  // As it was when the file was opened.
+  const Layout& layout() const { return layout_; }
+  const StripeMap& map() const { return map_; }
+  // Acquire: who sees a size also sees the bytes before it.
+  uint64_t size() const { return size_.load(std::memory_order_acquire); }  // bytes
+  void set_size(uint64_t size) { size_.store(size, std::memory_order_release); }
+  const PartFiles& parts() const { return parts_; }
+  const std::string& name() const { return name_; }
+
+  // Keeps the descriptor, whose locks (stub_lock.h) say that the file is open, for
+  // as long as it is. Before the file is shared.
+  void hold(Fd stub) { stub_ = std::move(stub); }
+  int held_stub() const { return stub_.get(); }
+
+  // The size that the open parts make together, if the stub says `open` and `layout`.
+  OpenSize look_at_open(const Layout& layout) const;
+  // The parts that are open, for their records (volume/promises.h).
+  OpenPartsOf parts_of() const {
+    return {.parts = parts_.all_buffered(), .roots = roots(), .volume = layout_.volume,
+            .file_id = layout_.file_id, .geometry = layout_.geometry};
+  }
+
+  // As fsync(2), once it holds the stub: the parts, to which all devices write at the same time,
+  // then the stub.
+  Result<void> sync(bool data_only);
+  // The kernel tells each error of the devices once for all who share our descriptors; who has
+  // not had it yet sees here that there was one.
+  SyncErrors sync_errors() const { return sync_errors_.load(std::memory_order_acquire); }
+  void count_sync_error(int error);
+
+  // As lseek(2) with SEEK_DATA or SEEK_HOLE. ENXIO: nothing there.
+  Result<uint64_t> seek(uint64_t offset, int whence) const;
+
+ private:
+  StripedFile() = default;
+  std::span<const int> roots() const { return {roots_.data(), parts_.count()}; }
+  std::array<int, kDeviceCountMax> roots_;  // of the volume's devices
+  static Outcome<std::shared_ptr<StripedFile>> open_for(const Volume& volume, const Layout& layout,
+                                                        std::string_view name, int flags,
+                                                        const PartsOwner* owner);
+  Layout layout_;
+  StripeMap map_;
+  PartFiles parts_;
+  std::string name_;
+  Fd stub_;
+  std::atomic<uint64_t> size_{0};
+  std::atomic<SyncErrors> sync_errors_{};
+  static_assert(std::atomic<SyncErrors>::is_always_lock_free);
+};
+
+// A PartError as a message for the user, about the file `name`.
+Error describe_part_error(const Volume& volume, const Layout& layout, std::string_view name,
+                          const PartError& error);
+
+// What the parts of a file say of it, looked up by name; one that lacks counts
+// as empty.
+struct PartsStat {
+  OpenSize open;             // for a file in state `open`
+  uint64_t block_count = 0;  // of 512 bytes
+};
+PartsStat stat_parts(const Volume& volume, const Layout& layout);
+
+// The layout with its size as it is now: of a file in state `open`, what the
+// parts say, within its bound; of a damaged one, what it has promised.
+Layout current_layout(const Volume& volume, const Layout& layout);
+// "…/column: damaged: …", for a caller that finds it damaged.
+Error damaged_error(const Volume& volume, const Layout& layout, std::string_view name, const OpenSize& open);
+
+}  // namespace graphlane

@@ -1,0 +1,84 @@
+// Part records and stubs' identities, read from descriptors and written to them.
+//
+// The record of a part lies in its attribute `user.graphlane`. Where the filesystem has no such
+// attributes (NFSv3, ramfs), it is the head of the file `parts/xx/<file id>.sum` beside the part. That
+// file has the part's owner and mode. The first 4096 bytes of that file belong to the record; what follows is
+// left for the checksums of the data.
+//
+// A record is rewritten whole. On an attribute that is atomic; a reader of a `.sum` beside a writer may
+// see half, and reads it again.
+//
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <cstdint>
+
+#include "iomgr/base/fd.h"
+#include "iomgr/base/result.h"
+#include "iomgr/base/uuid.h"
+#include "iomgr/volume/stub/ownership.h"
+#include "iomgr/volume/stub/part_record.h"
+
+namespace graphlane {
+
+inline constexpr char kPartRecordAttribute[] = "user.graphlane";
+// The head of a `.sum`: the record, then zeros.
+inline constexpr uint64_t kPartSumHeadSize = 4096;
+
+// Which part is meant: it lies below the device's root `root_fd`.
+struct PartOf {
+  int root_fd = -1;
+  Uuid volume;
+  Uuid file_id;
+};
+
+// "sums/3f/3f0c….sum": in a folder of its own, so that every file below "parts" is a part.
+struct PartSumName {
+  explicit PartSumName(const Uuid& file_id);
+  const char* c_str() const { return text; }
+  const char* directory() const { return folder; }              // "sums/3f"
+  const char* last() const { return text + sizeof "sums/3f"; }  // below the directory
+  char text[sizeof "sums/3f/" + 32 + sizeof ".sum" - 1];
+  char folder[sizeof "sums/3f"];
+};
+
+inline PartOf part_of(int root_fd, const Layout& layout) {
+  return {.root_fd = root_fd, .volume = layout.volume, .file_id = layout.file_id};
+}
+
+// The inode behind the descriptor, and its owner. O_PATH will do, except where the filesystem has
+// no birth times. An errno of the look.
+Result<StubSeen> identify_stub(int fd);
+
+// `part_fd` is the part, open for reading or writing, or O_PATH. An errno: it cannot be read now; a part
+// that has no record is RecordVerdict::kNone.
+Result<RecordVerdict> read_part_record(int part_fd, const PartOf& part, PartRecord* record);
+
+// The part's owner and its record.
+Result<PartSeen> look_at_part(int part_fd, const PartOf& part);
+
+// Writes the record. Needs the right to write the part. 0 or an errno; after an error the record is
+// unchanged. It is durable after sync_part_record() or fsync(2) of the part (fdatasync(2) may leave
+// attributes out).
+int write_part_record(int part_fd, const PartOf& part, const PartRecord& record);
+
+// As fsync(2) of the part, and of the `.sum` if the record lies there. 0 or an errno.
+int sync_part_record(int part_fd, const PartOf& part);
+
+// As fsync(2) of the `.sum` beside the part, if there is one. 0 or an errno.
+int sync_part_sums(int part_fd, const PartOf& part);
+
+// The `.sum` beside the part: a regular file of the part's owner. `flags`: O_RDONLY, …. Else empty; errno: ENOENT,
+// EINVAL if it is another owner's, or as open_regular().
+Fd open_part_sum(const PartOf& part, int part_fd, int flags);
+// Opens it for reading and writing, and makes it if there is none.
+Fd create_part_sum(const PartOf& part, int part_fd);
+
+// Gives a `.sum`, if there is one, the owner and mode of its part. 0 or an errno.
+int share_part_access(int part_fd, const PartOf& part);
+
+// Tells this boot of the machine from others. Within one boot the page cache survives, so R holds. 0: it cannot be
+// read now, as without descriptors. The first answer is kept, because a process lives within one boot.
+uint32_t boot_tag_now();
+
+}  // namespace graphlane

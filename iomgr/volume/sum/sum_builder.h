@@ -1,0 +1,45 @@
+// SumBuilder: the checksums of new parts, made while these are written (an import, a re-striping).
+//
+// add() computes the sums of what was written from the memory that it was written from, so a byte that a device
+// changes on its way is found. Blocks that are not written are holes, whose sum is 0.
+//
+// Threads: add() is safe from any, for ranges that share no block.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "iomgr/base/error.h"
+#include "iomgr/volume/parts/striped_file.h"
+#include "iomgr/volume/sum/sum_file.h"
+
+namespace graphlane {
+
+class SumBuilder {
+ public:
+  // Makes the `.sum` of each part that needs one; `file` has its final size, and outlives us.
+  static Outcome<SumBuilder> create(const Volume& volume, const StripedFile& file);
+
+  // The bytes of `range`, which begins at a block and ends at one, or at the end of the file.
+  Outcome<void> add(ByteRange range, const char* buffer);
+
+  // All was added. Reads small parts back. Not durable yet.
+  Outcome<void> finish();
+  // After finish(): what the part's record says of it. `record.ordinal` tells which part.
+  void note_in(PartRecord& record) const;
+
+ private:
+  SumBuilder(const Volume& volume, const StripedFile& file) : volume_(&volume), file_(&file) {}
+  uint64_t part_bytes(uint32_t d) const { return file_->map().part_size(d, file_->layout().logical_size); }
+  Error error(uint32_t d, int code, const char* what) const;
+
+  const Volume* volume_;
+  const StripedFile* file_;
+  std::array<SumFile, kDeviceCountMax> files_;   // none for a small part
+  std::array<uint32_t, kDeviceCountMax> small_{};
+};
+
+// The sum of a part of at most kSmallPartMax bytes, read from it. An errno; EIO: it is shorter.
+Result<uint32_t> sum_of_small_part(int part_fd, uint64_t part_bytes);
+
+}  // namespace graphlane

@@ -1,0 +1,75 @@
+// SumFile: the file beside a part that holds its checksums (sum_format.h), open.
+//
+// It has the part's owner and mode. A process that may write the part may write its checksums, and could make any
+// data seem right. So they tell of damage, and protect against no user.
+//
+// Each read and write is one call of the kernel at a place that follows from the part. So a file of any length
+// costs no more. A FIFO, a link, or a file of another owner is not opened.
+//
+// Threads: everything is safe from any; one process at a time writes the header (FORMAT.md, "Locks").
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <span>
+#include <utility>
+
+#include "iomgr/base/fd.h"
+#include "iomgr/base/result.h"
+#include "iomgr/volume/stub/part_record_io.h"
+#include "iomgr/volume/sum/sum_format.h"
+
+namespace graphlane {
+
+class SumFile {
+ public:
+  SumFile() = default;
+  // Takes a file that is open already.
+  SumFile(Fd file, const PartOf& part, uint32_t ordinal) : file_(std::move(file)), part_(part), ordinal_(ordinal) {}
+
+  // `flags`: O_RDONLY or O_RDWR. ENOENT: there is none; EINVAL: it is not the part owner's; kNotRegular, ELOOP.
+  static Result<SumFile> open(const PartOf& part, int part_fd, uint32_t ordinal, int flags);
+  // Makes one for the part, with the part's owner and mode, or empties what is there. It covers nothing yet.
+  static Result<SumFile> create(const PartOf& part, int part_fd, uint32_t ordinal, uint64_t part_bytes);
+
+  explicit operator bool() const { return static_cast<bool>(file_); }
+  int fd() const { return file_.get(); }
+  uint32_t ordinal() const { return ordinal_; }
+  const PartOf& part() const { return part_; }
+
+  // The newer one of the two. `header` is set for kGood. An errno: it cannot be read.
+  Result<SumVerdict> read_header(SumHeader* header) const;
+  // Gives it the next sequence number, and leaves the header before as it is. 0 or an errno. Not durable yet.
+  int write_header(SumHeader* header) const;
+
+  // Before the part becomes so short: less is covered, in `header`, which is what the file says, too. Durably where a
+  // block loses its end: its sum must be gone before that. 0 or an errno.
+  int lower_cover(SumHeader* header, uint64_t part_bytes) const;
+
+  // Whether the region is dirty. An errno.
+  Result<bool> is_dirty(uint64_t region) const;
+  // 0 or an errno. Not durable yet.
+  int set_regions(uint64_t first, uint64_t count, uint8_t value) const;
+
+  // Those of blocks from `first` on. What the file does not hold is 0. 0 or an errno.
+  int read_sums(uint64_t first, std::span<uint32_t> sums) const;
+  int write_sums(uint64_t first, std::span<const uint32_t> sums) const;
+
+  // As fdatasync(2). 0 or an errno.
+  int sync() const;
+
+ private:
+  Fd file_;
+  PartOf part_;
+  uint32_t ordinal_ = 0;
+};
+
+// Translates a failure of SumFile::open(). kGood: it may pass (EACCES, EMFILE, …).
+SumVerdict verdict_of_error(int error);
+
+// Whether sums of this generation are good for a part whose record has that one. A close writes the
+// sums first, then the record.
+constexpr bool fits_generation(uint32_t of_sums, uint32_t of_record) {
+  return of_sums == of_record || of_sums == of_record + 1;
+}
+
+}  // namespace graphlane

@@ -1,0 +1,85 @@
+// AheadTable: of how many files it knows the order.
+#include "iomgr/read/ahead_table.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "tests/sizes.h"
+
+namespace graphlane {
+namespace {
+
+constexpr uint64_t kFileBytes = 16 * kMiB;
+
+class AheadTableTest : public ::testing::Test {
+ protected:
+  ExtentFile file(const Uuid& file_id) const {
+    return {.file_id = file_id, .generation = 1, .size_bytes = kFileBytes, .map = map_, .parts = parts_};
+  }
+  // Reads, MiB by MiB.
+  void read(const Uuid& file_id, uint64_t begin, uint64_t end) {
+    for (uint64_t at = begin; at < end; at += kMiB) table_->arrive(file(file_id), {at, kMiB});
+  }
+  // What is expected after a read of the first MiB.
+  ByteRange next(const Uuid& file_id) {
+    AheadTable::Forecast forecast;
+    const bool expects = table_->expect(file(file_id), {0, kMiB}, /*is_sequential=*/false,
+                                        /*urgent=*/true, kMiB, kFileBytes, &forecast);
+    return expects ? forecast.ranges[0] : ByteRange{};
+  }
+
+  const std::unique_ptr<AheadTable> table_ = std::make_unique<AheadTable>();
+  const StripeMap map_;
+  const PartFiles parts_;
+};
+
+// GraphChi goes through all its shards, one after the other, and begins anew.
+TEST_F(AheadTableTest, KnowsTheOrderOfEachShardWhenItsTurnComesAgain) {
+  std::vector<Uuid> shards(24);
+  for (Uuid& shard : shards) shard = Uuid::random();
+  for (const Uuid& shard : shards) {
+    read(shard, 0, 2 * kMiB);
+    read(shard, 8 * kMiB, 12 * kMiB);  // what lies between is skipped
+  }
+  for (const Uuid& shard : shards) {
+    read(shard, 0, kMiB);
+    EXPECT_EQ(next(shard).offset, kMiB);
+    EXPECT_EQ(next(shard).length_bytes, kMiB);
+  }
+}
+
+// What waits for a frame is woken before the table hears of it.
+TEST_F(AheadTableTest, WhatIsReadBeforeItIsHeldIsNotHeldLater) {
+  const Uuid id = Uuid::random();
+  read(id, 0, kMiB);
+  table_->hold(file(id).key(1), 0);
+  table_->hold(file(id).key(2), 0);
+  table_->pass(file(id), {kMiB, kMiB});
+  EXPECT_EQ(table_->stats().passed, 1u);
+  table_->keep(file(id).key(1), Pin{});
+  table_->keep(file(id).key(2), Pin{});
+  EXPECT_EQ(table_->stats().fetched, 2u);
+  table_->pass(file(id), {kMiB, 2 * kMiB});
+  EXPECT_EQ(table_->stats().passed, 2u) << "the second one only";
+}
+
+// Where most of a file is in memory, what is missing is begun from afar.
+TEST_F(AheadTableTest, WhatIsBegunFromAfarIsNotLateBeforeItIsDue) {
+  const Uuid id = Uuid::random();
+  read(id, 0, kMiB);
+  table_->hold(file(id).key(14), 0);
+  table_->hold(file(id).key(15), 200 * kMiB);
+  for (int i = 0; i < 10; ++i) {
+    read(id, 0, 14 * kMiB);
+    table_->pass(file(id), {0, kMiB});
+  }
+  EXPECT_EQ(table_->stats().wasted, 1u);
+  for (int i = 0; i < 10; ++i) read(id, 0, 14 * kMiB);
+  table_->pass(file(id), {0, kMiB});
+  EXPECT_EQ(table_->stats().wasted, 2u) << "nobody has come for it";
+}
+
+}  // namespace
+}  // namespace graphlane

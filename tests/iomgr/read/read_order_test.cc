@@ -1,0 +1,198 @@
+// ReadOrder: what comes next, from what came when this was read before.
+#include "iomgr/read/read_order.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/sizes.h"
+
+namespace graphlane {
+namespace {
+
+constexpr uint64_t kRead = 24 * kMiB;
+constexpr uint64_t kSize = 4800 * kMiB;
+
+class ReadOrderTest : public ::testing::Test {
+ protected:
+  // In MiB.
+  void read(uint64_t begin, uint64_t end) {
+    last_ = {.offset = begin * kMiB, .length_bytes = (end - begin) * kMiB};
+    order_.add(last_);
+  }
+  void sweep(uint64_t begin, uint64_t end) {
+    for (uint64_t at = begin; at < end; at += 24) read(at, std::min(at + 24, end));
+  }
+  // "48-240 0-24" after the last read.
+  std::string next(bool is_sequential = false, uint64_t bytes_max = kSize) const {
+    ByteRange ranges[16];
+    const uint32_t count = order_.expect(last_, is_sequential, kSize, bytes_max, ranges);
+    std::string text;
+    for (uint32_t i = 0; i < count; ++i) {
+      text += std::to_string(ranges[i].offset / kMiB) + "-" +
+              std::to_string(ranges[i].end() / kMiB) + " ";
+    }
+    return text;
+  }
+  ReadOrder order_;
+  ByteRange last_;
+};
+
+TEST_F(ReadOrderTest, WhatIsReadForTheFirstTimePredictsNothing) {
+  sweep(0, 240);
+  EXPECT_EQ(next(), "");
+}
+
+TEST_F(ReadOrderTest, ASequenceGoesOnToTheEndOfTheFile) {
+  sweep(0, 240);
+  EXPECT_EQ(next(true), "240-4800 ");
+  EXPECT_EQ(next(true, 48 * kMiB), "240-288 ");
+}
+
+TEST_F(ReadOrderTest, TheSecondSweepIsAsTheFirst) {
+  sweep(0, 240);
+  sweep(0, 48);
+  EXPECT_EQ(next(), "48-240 0-48 ");
+}
+
+TEST_F(ReadOrderTest, AtTheEndOfASweepTheNextOneBegins) {
+  sweep(0, 240);
+  sweep(0, 240);
+  EXPECT_EQ(next(true), "0-240 ") << "it did not go on to the end of the file";
+}
+
+TEST_F(ReadOrderTest, WhatWasSkippedIsSkippedAgain) {
+  sweep(0, 96);
+  sweep(192, 240);
+  sweep(0, 96);
+  EXPECT_EQ(next(), "192-240 0-96 ");
+  sweep(192, 216);
+  EXPECT_EQ(next(), "216-240 0-96 192-216 ");
+}
+
+TEST_F(ReadOrderTest, TheLastSweepCountsNotTheOneBefore) {
+  sweep(0, 240);
+  sweep(0, 96);
+  sweep(192, 240);
+  sweep(0, 48);
+  EXPECT_EQ(next(), "48-96 192-240 0-48 ");
+}
+
+TEST_F(ReadOrderTest, AnOrderThatIsNotUpwardsIsReplayed) {
+  for (int i = 0; i < 2; ++i) {
+    for (const uint64_t at : {480u, 0u, 960u, 240u}) sweep(at, at + 72);
+  }
+  sweep(480, 504);
+  EXPECT_EQ(next(), "504-552 0-72 960-1032 240-312 480-504 ");
+}
+
+// Six threads take the blocks in turn; what they still wait for is not to come.
+TEST_F(ReadOrderTest, ThreadsOutOfOrderAreOneRun) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 3; ++i) {
+    std::vector<uint64_t> blocks;
+    for (uint64_t at = 0; at < 960; at += 24) blocks.push_back(at);
+    for (size_t b = 0; b + 4 <= blocks.size(); b += 4) {
+      std::shuffle(blocks.begin() + b, blocks.begin() + b + 4, random);
+    }
+    for (const uint64_t at : blocks) read(at, at + 24);
+    EXPECT_EQ(next(), i == 0 ? "" : "0-960 ");
+  }
+}
+
+TEST_F(ReadOrderTest, ALateThreadDoesNotTurnTheSweepBack) {
+  sweep(0, 480);
+  read(0, 24);
+  read(48, 72);
+  read(24, 48);
+  EXPECT_EQ(next(), "72-480 0-72 ");
+  read(120, 144);
+  read(72, 96);
+  EXPECT_EQ(next(), "144-480 0-96 120-144 ") << "96-120 is another thread's";
+}
+
+// Each piece by piece: what is between them is still to come, and what the other has read is not.
+TEST_F(ReadOrderTest, WhoeverReadsOnHasAPlaceOfHisOwn) {
+  for (uint64_t i = 0; i < 4; ++i) {
+    read(i, i + 1);
+    read(24 + i, 25 + i);
+  }
+  read(4, 5);
+  EXPECT_EQ(next(true), "5-24 28-4800 ");
+  read(28, 29);
+  EXPECT_EQ(next(true), "29-4800 ");
+}
+
+// Also the last one: it is no second sweep over what the other one reads.
+TEST_F(ReadOrderTest, WhatIsBetweenTwoReadersIsNotReadYet) {
+  read(0, 1);
+  read(4, 5);
+  read(1, 2);
+  read(5, 6);
+  read(2, 3);
+  EXPECT_EQ(next(true), "3-4 6-4800 ");
+  read(6, 7);
+  read(3, 4);
+  EXPECT_EQ(next(true), "7-4800 ");
+}
+
+TEST_F(ReadOrderTest, AStrideGoesOn) {
+  for (uint64_t at = 100; at < 100 + 5 * 150; at += 150) read(at, at + 10);
+  EXPECT_EQ(next(false, 30 * kMiB), "850-860 1000-1010 1150-1160 ");
+}
+
+TEST_F(ReadOrderTest, AStrideOfSeveralThreads) {
+  for (const uint64_t at : {0u, 300u, 150u, 600u, 450u}) read(at, at + 10);
+  EXPECT_EQ(next(false, 20 * kMiB), "750-760 900-910 ");
+}
+
+TEST_F(ReadOrderTest, ReadsHereAndThereAreNoStride) {
+  for (const uint64_t at : {0u, 300u, 150u, 700u, 450u}) read(at, at + 10);
+  EXPECT_EQ(next(), "");
+}
+
+TEST_F(ReadOrderTest, TheSameReadAgainIsNoRunOfItsOwn) {
+  sweep(0, 240);
+  sweep(0, 48);
+  for (int i = 0; i < 1000; ++i) read(24, 48);
+  EXPECT_EQ(next(), "48-240 0-48 ");
+}
+
+TEST_F(ReadOrderTest, WhatIsTooLongToRememberIsForgottenFromTheFront) {
+  for (int i = 0; i < 2; ++i) {
+    for (uint64_t at = 0; at < 300; ++at) read(at * 10 + at % 3, at * 10 + at % 3 + 1);
+  }
+  EXPECT_EQ(next(), "") << "300 runs a sweep";
+  for (int i = 0; i < 2; ++i) {
+    for (uint64_t at = 0; at < 60; ++at) read(at * 10 + at % 3, at * 10 + at % 3 + 1);
+  }
+  EXPECT_EQ(next(false, 2 * kMiB), "0-1 11-12 ");
+}
+
+// Whatever is read: in the file, within the limit, none empty.
+TEST_F(ReadOrderTest, OfAnyReadsTheForecastIsInTheFile) {
+  const uint64_t seed = std::random_device{}();
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < 20'000; ++i) {
+    const uint64_t offset = random() % (kSize / 64);
+    const ByteRange range{offset, 1 + random() % (8 * kMiB)};
+    order_.add(range);
+    ByteRange ranges[5];
+    const uint64_t limit = 1 + random() % (64 * kMiB);
+    const uint32_t count = order_.expect(range, random() % 2 == 0, kSize / 50, limit, ranges);
+    ASSERT_LE(count, 5u) << "seed " << seed;
+    uint64_t sum = 0;
+    for (uint32_t k = 0; k < count; ++k) {
+      ASSERT_GT(ranges[k].length_bytes, 0u) << "seed " << seed;
+      ASSERT_LE(ranges[k].end(), kSize / 50) << "seed " << seed;
+      sum += ranges[k].length_bytes;
+    }
+    ASSERT_LE(sum, limit) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace graphlane

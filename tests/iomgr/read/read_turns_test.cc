@@ -1,0 +1,130 @@
+// ReadTurns: who is in front.
+#include "iomgr/read/read_turns.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tests/sizes.h"
+
+namespace graphlane {
+namespace {
+
+constexpr uint64_t kReach = 32 * kMiB;
+
+class ReadTurnsTest : public ::testing::Test {
+ protected:
+  using Turn = ReadTurns::Turn;
+  std::unique_ptr<Turn> ask(uint32_t thread, uint64_t offset) { return ask(thread, offset, kFile); }
+  std::unique_ptr<Turn> ask(uint32_t thread, uint64_t offset, const Uuid& file_id) {
+    return std::make_unique<Turn>(turns_, file_id, thread, ByteRange{offset, kMiB});
+  }
+  const Uuid kFile = Uuid::random(), kOther = Uuid::random();
+  ReadTurns turns_;
+};
+
+TEST_F(ReadTurnsTest, TheFirstOfTheFileIsInFront) {
+  const auto behind = ask(2, 24 * kMiB);
+  EXPECT_TRUE(behind->is_in_front(kReach));
+  const auto front = ask(1, 0);
+  EXPECT_TRUE(front->is_in_front(kReach));
+  EXPECT_FALSE(behind->is_in_front(kReach));
+  EXPECT_EQ(behind->front_count(kReach), 1u);
+  EXPECT_EQ(behind->front_count(0), 2u) << "where nobody waits";
+}
+
+TEST_F(ReadTurnsTest, WhoIsFarBehindReadsForHimself) {
+  const auto front = ask(1, 0);
+  EXPECT_FALSE(ask(2, kReach)->is_in_front(kReach));
+  const auto alone = ask(2, kReach + 1);
+  EXPECT_TRUE(alone->is_in_front(kReach));
+  EXPECT_EQ(alone->front_count(kReach), 2u);
+}
+
+TEST_F(ReadTurnsTest, AtTheSamePlaceBothAreInFront) {
+  const auto one = ask(1, kMiB), other = ask(2, kMiB);
+  EXPECT_TRUE(one->is_in_front(kReach));
+  EXPECT_TRUE(other->is_in_front(kReach));
+}
+
+TEST_F(ReadTurnsTest, EachFileHasItsOwn) {
+  const auto front = ask(1, 0, kOther);
+  const auto alone = ask(2, kMiB);
+  EXPECT_TRUE(alone->is_in_front(kReach));
+  EXPECT_EQ(alone->front_count(0), 1u);
+}
+
+TEST_F(ReadTurnsTest, WhoAsksElsewhereIsInFrontNoMore) {
+  ask(1, 0);
+  const auto behind = ask(2, 24 * kMiB);
+  const auto beyond = ask(1, 48 * kMiB);
+  EXPECT_TRUE(behind->is_in_front(kReach));
+  EXPECT_FALSE(beyond->is_in_front(kReach));
+}
+
+TEST_F(ReadTurnsTest, WhoAsksForNothingIsInFrontNoMore) {
+  std::optional<Turn> front(std::in_place, turns_, kFile, 1, ByteRange{0, kMiB});
+  const auto behind = ask(2, kMiB);
+  EXPECT_FALSE(behind->is_in_front(kReach));
+  front.reset();
+  behind->await(kReach, [] { return false; });
+  EXPECT_TRUE(behind->is_in_front(kReach));
+  EXPECT_EQ(behind->front_count(0), 1u);
+}
+
+// As asynchronous reads are.
+TEST_F(ReadTurnsTest, PiecesOfOneReaderDoNotWaitForEachOther) {
+  const auto first = ask(1, 0), second = ask(1, kMiB);
+  EXPECT_TRUE(second->is_in_front(kReach));
+}
+
+TEST_F(ReadTurnsTest, NobodyKnowsWhereThreadZeroIs) {
+  const auto unknown = ask(0, 0), other = ask(2, kMiB);
+  EXPECT_TRUE(other->is_in_front(kReach));
+  EXPECT_TRUE(ask(0, 2 * kMiB)->is_in_front(kReach));
+  EXPECT_EQ(unknown->front_count(0), 1u);
+}
+
+TEST_F(ReadTurnsTest, IfTooManyReadTheRestHasNoTurns) {
+  std::vector<std::unique_ptr<Turn>> all;
+  for (uint32_t thread = 1; thread <= 100; ++thread) all.push_back(ask(thread, thread * kMiB));
+  EXPECT_FALSE(all[1]->is_in_front(kReach));
+  EXPECT_TRUE(all[99]->is_in_front(kReach));
+  all.clear();
+  EXPECT_FALSE([&] {
+    const auto front = ask(200, 0);
+    return ask(201, kMiB)->is_in_front(kReach);
+  }()) << "whose place has become free";
+}
+
+TEST_F(ReadTurnsTest, WhoWaitsLooksAtWhatHasCome) {
+  const auto front = ask(1, 0), behind = ask(2, kMiB);
+  int looks = 0;
+  behind->await(kReach, [&] { return ++looks == 3; });
+  EXPECT_EQ(looks, 3);
+  EXPECT_FALSE(behind->is_in_front(kReach));
+}
+
+TEST_F(ReadTurnsTest, NobodyWaitsForLongForWhoReadsTheSameAgainAndAgain) {
+  const auto front = ask(1, 0);
+  int looks = 0;
+  const auto not_yet = [&] {
+    ++looks;
+    for (int i = 0; i < 64; ++i) ask(3, 0);
+    return false;
+  };
+  ask(2, kMiB)->await(kReach, not_yet);
+  EXPECT_GT(looks, 1);
+  looks = 0;
+  ask(2, 2 * kMiB)->await(kReach, not_yet);
+  EXPECT_EQ(looks, 1) << "nor for each piece anew";
+  ask(2, 0)->await(kReach, not_yet);
+  looks = 0;
+  ask(2, kMiB)->await(kReach, [&] { return ++looks == 2; });
+  EXPECT_EQ(looks, 2) << "since he was in front himself he is patient again";
+}
+
+}  // namespace
+}  // namespace graphlane
