@@ -1,5 +1,5 @@
 // graphlane explain: what the preload library will see of a program, told before
-// it runs. The words are those of the report (shim/calls.def).
+// it runs. The words are those of the report (shim/hooks/calls.def).
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -9,7 +9,7 @@
 #include "cli/command.h"
 #include "cli/elf_file.h"
 #include "cli/executable.h"
-#include "shim/groups.h"
+#include "shim/hooks/groups.h"
 
 namespace graphlane::cli {
 namespace {
@@ -23,7 +23,7 @@ const std::map<std::string, Group>& table() {
   static const std::map<std::string, Group> names = {
 #define CALL(group, result, name, parameters, arguments) {#name, Group::group},
 #define LEFT(group, name) {#name, Group::group},
-#include "shim/calls.def"
+#include "shim/hooks/calls.def"
   };
   return names;
 }

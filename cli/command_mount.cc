@@ -2,7 +2,7 @@
 #include <filesystem>
 
 #include "cli/command.h"
-#include "fuse/mount.h"
+#include "fuse/mount/mount.h"
 
 namespace graphlane::cli {
 namespace {

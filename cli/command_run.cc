@@ -10,8 +10,8 @@
 #include "cli/preload.h"
 #include "cli/report_watch.h"
 #include "cli/volume_finder.h"
-#include "fuse/held_signals.h"
-#include "fuse/private_mount.h"
+#include "fuse/mount/held_signals.h"
+#include "fuse/mount/private_mount.h"
 #include "iomgr/base/process/hidden_io.h"
 #include "iomgr/read/extent_cache.h"
 #include "iomgr/server/mount_request.h"
@@ -32,7 +32,7 @@ struct RunOptions {
   std::string verify;   // empty: as the volume says
   std::string program;  // the file that command[0] stands for; empty: by $PATH
   bool no_mount = false;
-  bool again = false;   // the preload library is where we come from (shim/foresight.h)
+  bool again = false;   // the preload library is where we come from (shim/locate/foresight.h)
 };
 
 using Volumes = std::vector<std::shared_ptr<const Volume>>;

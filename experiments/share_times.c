@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "adapters/share/graphlane_share.h"
+#include "adapters/share/client/graphlane_share.h"
 
 static uint64_t sharing_ns;
 static uint64_t turns_ns;

@@ -5,7 +5,7 @@
 # symbol of ours or of liburing but the names in calls.def. It is
 # never built with a sanitizer: it lives in programs that are not. No frame is
 # large, because a thread's whole stack may be 16 KiB. Its own system calls are not its hook
-# of syscall() (--wrap; hooks_raw.cc).
+# of syscall() (--wrap; hooks/raw.cc).
 
 SHIM := $(BUILD)/lib/libgraphlane.so
 SHIM_ONCE := $(PLAIN)/lib/libgraphlane.so
@@ -15,8 +15,8 @@ SHIM_IOMGR := hidden_io crc32c_long file_io memory_map size_text uuid open_size 
   device_kind device_gate cache cache_budget cache_hold cache_policy stream_table read_order \
   next_reads ahead_table extent_cache mapped_cache word_packing read_ahead read_turns ahead_queue
 # The linker wraps `syscall` for other objects than the one that defines it.
-SHIM_ALONE := shim/raw_entry.cc
-SHIM_OBJECTS := $(call objects_in,$(PLAIN)/shim,shim,$(filter-out $(SHIM_ALONE),$(wildcard shim/*.cc))) \
+SHIM_ALONE := shim/hooks/raw_entry.cc
+SHIM_OBJECTS := $(call objects_in,$(PLAIN)/shim,shim,$(filter-out $(SHIM_ALONE),$(call sources_below,shim))) \
   $(SHIM_ALONE:%.cc=$(PLAIN)/shim/obj/%.o) \
   $(call objects_in,$(PLAIN)/shim,iomgr,$(call sources_named,iomgr,$(SHIM_IOMGR)))
 SHIM_CXXFLAGS := -std=c++20 -O2 -g -pthread $(WARN) -fPIC -fvisibility=hidden -fno-exceptions \
@@ -34,7 +34,7 @@ $(PLAIN)/shim/unity/%.o: $(PLAIN)/shim/unity/%.cc
 
 # Only the names of the table leave the library, whatever visibility a system
 # header asks for.
-$(PLAIN)/shim/exports.map: shim/calls.def
+$(PLAIN)/shim/exports.map: shim/hooks/calls.def
 	@mkdir -p $(@D)
 	$(Q)awk -F ', *' 'BEGIN { print "{ global:" } /^CALL/ { print "  " $$3 ";" } \
 	  END { print "local: *; };" }' $< > $@

@@ -8,13 +8,13 @@ LIBDIR ?= $(PREFIX)/lib
 SHARE_CPPFLAGS := -DGRAPHLANE_SHARE_LIBDIR='"$(LIBDIR)"'
 share.cxxflags := $(SHARE_CPPFLAGS)
 
-share_main := adapters/share/coordinator_main.cc
-share_kit := $(filter-out $(share_main),$(wildcard adapters/share/*.cc))
+share_main := adapters/share/coordinator/coordinator_main.cc
+share_kit := $(filter-out $(share_main),$(call sources_below,adapters/share))
 $(eval $(call library,share,$(share_kit)))
 $(eval $(call program,graphlane-share-coordinator,$(share_main),share graphfmt iomgr))
 
 # What a job has of it: all but the coordinator.
-share_coordinator := $(patsubst %,adapters/share/%.cc,buffer_pool chunk_size coordinator global_table packed_partition packed_store \
+share_coordinator := $(call sources_named,adapters/share,buffer_pool chunk_size coordinator global_table packed_partition packed_store \
   graph_files label_file label_keeper load_order shared_graph shared_graph_loads snapshots turn_group worker)
 SHARE_SOURCES := $(filter-out $(share_coordinator),$(share_kit)) \
   $(patsubst %,graphfmt/%.cc,grid/grid_read sort/line) \
@@ -52,7 +52,7 @@ renew_ld_cache = $(if $(DESTDIR),,PATH=$$PATH:/usr/sbin:/sbin ldconfig 2>/dev/nu
 .PHONY: install-share uninstall-share
 install-share: $(SHARE_LIBRARIES) $(BUILD)/bin/graphlane-share-coordinator
 	install -d $(addprefix $(DESTDIR),$(LIBDIR)/graphlane $(LIBDIR)/pkgconfig $(PREFIX)/include $(PREFIX)/bin)
-	install -m 644 $(wildcard adapters/share/graphlane_share.h*) $(DESTDIR)$(PREFIX)/include
+	install -m 644 $(wildcard adapters/share/client/graphlane_share.h*) $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(PLAIN)/lib/libgraphlane-share.a $(DESTDIR)$(LIBDIR)
 	strip --strip-debug $(DESTDIR)$(LIBDIR)/libgraphlane-share.a
 	$(call install_binary,755,$(PLAIN)/lib/libgraphlane-share.so,$(LIBDIR)/libgraphlane-share.so.0)

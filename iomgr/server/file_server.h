@@ -1,5 +1,5 @@
 // FileServer: answers questions that clients ask by a ticket, or by showing a descriptor of a file
-// (server_protocol.h). The host knows the content of an answer: a mount (../fuse/part_server.h), or
+// (server_protocol.h). The host knows the content of an answer: a mount (fuse/coherence/part_server.h), or
 // the server of a volume (volume_server.h). Here are the sockets, the waiting, and what several
 // processes share.
 //

@@ -1,7 +1,7 @@
 // MountRequest: a preloaded program under `graphlane run` asks for the mount of a volume that was not found at the
 // start, before it gets a descriptor of it, or becomes a program that the library is not in.
 //
-//   program ── request, text ──► the process beside `graphlane run` (fuse/later_mounts.h)
+//   program ── request, text ──► the process beside `graphlane run` (fuse/mount/later_mounts.h)
 //           ◄── reply ────────── mounted over its own directory, in the program's mount namespace
 //
 // The socket is an abstract one (server_socket.h); its name stands in the environment. Both ends

@@ -1,4 +1,4 @@
-#include "adapters/share/buffer_pool.h"
+#include "adapters/share/memory/buffer_pool.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

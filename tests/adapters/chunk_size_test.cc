@@ -1,4 +1,4 @@
-#include "adapters/share/chunk_size.h"
+#include "adapters/share/schedule/chunk_size.h"
 
 #include <gtest/gtest.h>
 

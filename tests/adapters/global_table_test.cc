@@ -1,4 +1,4 @@
-#include "adapters/share/global_table.h"
+#include "adapters/share/schedule/global_table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "adapters/share/graph_files.h"
+#include "adapters/share/coordinator/graph_files.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <random>
 
-#include "adapters/share/sealed_memory.h"
+#include "adapters/share/memory/sealed_memory.h"
 #include "iomgr/base/files/file_io.h"
 
 namespace graphlane::share {

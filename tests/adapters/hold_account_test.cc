@@ -1,4 +1,4 @@
-#include "adapters/share/hold_account.h"
+#include "adapters/share/schedule/hold_account.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "adapters/share/labels.h"
+#include "adapters/share/schedule/labels.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 #include <map>
 #include <random>
 
-#include "adapters/share/label_file.h"
-#include "adapters/share/sealed_memory.h"
+#include "adapters/share/coordinator/label_file.h"
+#include "adapters/share/memory/sealed_memory.h"
 #include "iomgr/base/crc32c.h"
 
 namespace graphlane::share {

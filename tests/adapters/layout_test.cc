@@ -1,4 +1,4 @@
-#include "adapters/share/layout.h"
+#include "adapters/share/wire/layout.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "adapters/share/load_order.h"
+#include "adapters/share/schedule/load_order.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "adapters/share/packed_partition.h"
+#include "adapters/share/memory/packed_partition.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

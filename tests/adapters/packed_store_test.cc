@@ -1,4 +1,4 @@
-#include "adapters/share/packed_store.h"
+#include "adapters/share/memory/packed_store.h"
 
 #include <gtest/gtest.h>
 

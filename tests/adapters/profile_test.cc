@@ -1,4 +1,4 @@
-#include "adapters/share/profile.h"
+#include "adapters/share/schedule/profile.h"
 
 #include <gtest/gtest.h>
 

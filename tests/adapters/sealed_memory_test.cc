@@ -1,4 +1,4 @@
-#include "adapters/share/sealed_memory.h"
+#include "adapters/share/memory/sealed_memory.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

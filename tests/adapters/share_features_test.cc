@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <set>
 
-#include "adapters/share/label_file.h"
+#include "adapters/share/coordinator/label_file.h"
 #include "iomgr/base/crc32c.h"
 #include "tests/adapters/share_fixture.h"
 

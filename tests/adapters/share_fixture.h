@@ -24,7 +24,7 @@
 #include <thread>
 #include <vector>
 
-#include "adapters/share/chunk_size.h"
+#include "adapters/share/schedule/chunk_size.h"
 
 namespace graphlane::share {
 

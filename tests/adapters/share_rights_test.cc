@@ -5,12 +5,12 @@
 
 #include <future>
 
-#include "adapters/share/label_file.h"
-#include "adapters/share/layout.h"
-#include "adapters/share/message_socket.h"
-#include "adapters/share/protocol.h"
-#include "adapters/share/rendezvous.h"
-#include "adapters/share/sealed_memory.h"
+#include "adapters/share/client/rendezvous.h"
+#include "adapters/share/coordinator/label_file.h"
+#include "adapters/share/memory/sealed_memory.h"
+#include "adapters/share/wire/layout.h"
+#include "adapters/share/wire/message_socket.h"
+#include "adapters/share/wire/protocol.h"
 #include "tests/adapters/share_fixture.h"
 
 namespace graphlane::share {

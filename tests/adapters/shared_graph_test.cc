@@ -1,5 +1,5 @@
 // One graph without its process: what is loaded for whom, where there is hardly room for it.
-#include "adapters/share/shared_graph.h"
+#include "adapters/share/coordinator/shared_graph.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

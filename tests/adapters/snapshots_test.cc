@@ -1,11 +1,11 @@
-#include "adapters/share/snapshots.h"
+#include "adapters/share/coordinator/snapshots.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "adapters/share/overlay.h"
-#include "adapters/share/sealed_memory.h"
+#include "adapters/share/client/overlay.h"
+#include "adapters/share/memory/sealed_memory.h"
 
 namespace graphlane::share {
 namespace {

@@ -208,7 +208,7 @@ def examples(source, tmp_path_factory):
 
     def example(name: str, shared: bool) -> Path:
         program = built / f"{name}-{shared}"
-        ours = ["-I", ROOT / "adapters/graphchi", "-I", ROOT / "adapters/share"] if shared else []
+        ours = ["-I", ROOT / "adapters/graphchi", "-I", ROOT / "adapters/share/client"] if shared else []
         library = [ROOT / "build/plain/lib/libgraphlane-share.a", "-lfmt"] if shared else []
         if not program.exists():
             # As GraphChi's Makefile has it; in its standard, std::random_shuffle is still there.

@@ -157,7 +157,7 @@ def test_an_order_that_there_is_not_is_told(grid, tmp_path):
 
 
 def compiled(source: Path, headers: Path, program: Path, *more) -> Path:
-    run("g++", "-std=c++11", "-O2", "-fopenmp", "-I", headers, "-I", ROOT / "adapters/share", source,
+    run("g++", "-std=c++11", "-O2", "-fopenmp", "-I", headers, "-I", ROOT / "adapters/share/client", source,
         "-o", program, *more)
     return program
 

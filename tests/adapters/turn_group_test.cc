@@ -1,4 +1,4 @@
-#include "adapters/share/turn_group.h"
+#include "adapters/share/schedule/turn_group.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "adapters/share/units.h"
+#include "adapters/share/schedule/units.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "adapters/share/worker.h"
+#include "adapters/share/coordinator/worker.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -16,7 +16,7 @@ def test_a_job_says_how_long_it_waited_and_what_partitions_took(tmp_path):
     kit = tmp_path / "libgraphlane-share.so.0"
     kit.symlink_to(LIBRARY)
     program = tmp_path / "components"
-    run("g++", "-std=c++17", "-I", ROOT / "adapters/share", ROOT / "adapters/tutorial/components.cc",
+    run("g++", "-std=c++17", "-I", ROOT / "adapters/share/client", ROOT / "adapters/tutorial/components.cc",
         kit, "-o", program)
     assert share_times.read(tmp_path) == {}
     with share_times.library() as library:

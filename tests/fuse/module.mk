@@ -1,2 +1,2 @@
 fuse_test.cxxflags := $(call pkg_cflags,fuse3)
-$(eval $(call gtest,fuse_test,$(wildcard tests/fuse/*_test.cc),graphlane_fuse iomgr))
+$(eval $(call gtest,fuse_test,$(call sources_below,tests/fuse),graphlane_fuse iomgr))

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("kept_caches")
 
 MIB = 1 << 20
 SIZE = 240 * MIB
-KEPT = 64 * MIB  # of the memory that there is, a quarter (fuse/sweeps.cc)
+KEPT = 64 * MIB  # of the memory that there is, a quarter (fuse/ops/sweeps.cc)
 STEP = 4 * MIB  # what goes at a time
 AHEAD = 32 * MIB  # the kernel's
 

@@ -1,7 +1,7 @@
 # fuzz: all targets in one program, with a driver of ours. Not a GoogleTest program: test_fuzz.py runs it.
 FUZZ := $(BUILD)/fuzz/fuzz
-fuzz.cxxflags := -Iadapters/share
-$(eval $(call compiled,$(BUILD),fuzz,$(wildcard tests/fuzz/*.cc) shim/volume_json.cc shim/text.cc))
+fuzz.cxxflags := -Iadapters/share/client
+$(eval $(call compiled,$(BUILD),fuzz,$(wildcard tests/fuzz/*.cc) shim/locate/volume_json.cc shim/base/text.cc))
 $(eval $(call linked,$(FUZZ),fuzz,share graphfmt iomgr))
 tests: $(FUZZ)
 

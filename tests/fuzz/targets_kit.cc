@@ -13,10 +13,10 @@
 #include <thread>
 #include <vector>
 
-#include "adapters/share/coordinator.h"
-#include "adapters/share/layout.h"
-#include "adapters/share/protocol.h"
-#include "adapters/share/sealed_memory.h"
+#include "adapters/share/coordinator/coordinator.h"
+#include "adapters/share/memory/sealed_memory.h"
+#include "adapters/share/wire/layout.h"
+#include "adapters/share/wire/protocol.h"
 #include "tests/fuzz/target.h"
 
 namespace graphlane::fuzz {

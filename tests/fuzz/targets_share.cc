@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
-#include "adapters/share/labels.h"
-#include "adapters/share/layout.h"
-#include "adapters/share/overlay.h"
+#include "adapters/share/client/overlay.h"
+#include "adapters/share/schedule/labels.h"
+#include "adapters/share/wire/layout.h"
 #include "iomgr/base/crc32c.h"
 #include "tests/fuzz/target.h"
 

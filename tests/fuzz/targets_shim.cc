@@ -6,7 +6,7 @@
 
 #include "iomgr/base/fd.h"
 #include "iomgr/volume/stub/part_record_io.h"
-#include "shim/volume_json.h"
+#include "shim/locate/volume_json.h"
 #include "tests/fuzz/target.h"
 
 namespace graphlane::fuzz {

@@ -19,7 +19,7 @@ SIZE = 40_000_123
 BLOCK = 8 << 20
 HINTED_MIN = 100_000  # bytes that a hint brings of a part
 ATTEMPTS_MAX = 20
-FRESH_SECONDS = 0.1  # more than shim/stub_watch.h has
+FRESH_SECONDS = 0.1  # more than shim/locate/stub_watch.h has
 # Reads argv[1] in blocks, argv[2] times over, as an engine's sweeps; says whether it was
 # argv[3] each time.
 SWEEPS = f"""

@@ -54,7 +54,7 @@ def libc_functions() -> set[str]:
 
 def table() -> dict[str, str]:
     """name -> group"""
-    text = (ROOT / "shim/calls.def").read_text()
+    text = (ROOT / "shim/hooks/calls.def").read_text()
     calls = re.findall(r"^CALL\((\w+), [^,]+, (\w+),", text, re.MULTILINE)
     left = re.findall(r"^LEFT\((\w+), (\w+)\)", text, re.MULTILINE)
     names = [name for _, name in calls + left]
@@ -76,7 +76,7 @@ def test_the_patterns_know_what_the_table_knows():
 
 
 def test_every_group_has_a_phrase():
-    text = (ROOT / "shim/calls.def").read_text()
+    text = (ROOT / "shim/hooks/calls.def").read_text()
     groups = dict(re.findall(r'^GROUP\((\w+), (?:fast|fuse|blind|none), "(.+)"\)', text, re.MULTILINE))
     assert set(groups) == set(table().values())
     assert len(set(groups.values())) == len(groups)

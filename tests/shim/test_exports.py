@@ -9,7 +9,7 @@ LIBRARY = BUILD / "lib/libgraphlane.so"
 
 
 def table_names():
-    text = (ROOT / "shim/calls.def").read_text()
+    text = (ROOT / "shim/hooks/calls.def").read_text()
     return set(re.findall(r"^CALL\(\w+, [^,]+, (\w+),", text, re.MULTILINE))
 
 

@@ -1,5 +1,5 @@
 """GRAPHLANE_SHARE=map: what several programs read is shown in their buffers, not copied to them
-(shim/mapped_pages.h)."""
+(shim/share/mapped_pages.h)."""
 
 import errno
 import json

@@ -10,7 +10,7 @@ import pytest
 SIZE = 24 << 20
 PAGE = 4096
 READS = 400
-RUN_FIRST = 16  # that go to the parts in any case: shim/small_reads.h
+RUN_FIRST = 16  # that go to the parts in any case: shim/read/small_reads.h
 # Reads pages of argv[1], far apart, and compares them with those of argv[2].
 READER = f"""
 import os, sys

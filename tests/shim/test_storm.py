@@ -13,7 +13,7 @@ from harness import BUILD, ROOT, run
 SIZE = 3_000_017
 # The pool of queues stays, each with an eventfd. A leak would be one a visit, or one a fork.
 QUEUES_MAX = 32
-PARTS_KEPT = 4  # on disks, of the file that was read (shim/swept_files.h)
+PARTS_KEPT = 4  # on disks, of the file that was read (shim/read/swept_files.h)
 PROGRAM = BUILD / "engines/storm"
 
 

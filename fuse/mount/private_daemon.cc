@@ -1,0 +1,80 @@
+#include "fuse/mount/private_daemon.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "fuse/mount/descriptor_socket.h"
+#include "fuse/mount/session.h"
+#include "fuse/ops/filesystem.h"
+#include "iomgr/base/process/background.h"
+#include "iomgr/base/process/log.h"
+
+namespace graphlane {
+namespace {
+
+// P has ended: whoever reads a pipe that was P's stderr shall see its end,
+// although processes that the command left behind still need us.
+int messages = STDERR_FILENO;
+void let_stderr_go(int) {
+  const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (null >= 0) ::dup3(null, messages, O_CLOEXEC);
+}
+
+void leave_the_terminal() {
+  ::setsid();  // the terminal's signals are for the command
+  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE}) ::signal(signal, SIG_IGN);
+  ::signal(SIGUSR1, let_stderr_go);
+  ::prctl(PR_SET_PDEATHSIG, SIGUSR1);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0) return;
+  ::dup2(null, STDIN_FILENO);
+  ::dup2(null, STDOUT_FILENO);
+  // libfuse says by perror() that a request was cut short when the last process
+  // of the mount ended; that is no news to the command's user.
+  const int own = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (own >= 0) {
+    messages = own;
+    log_to(own);
+    ::dup2(null, STDERR_FILENO);
+  }
+  ::close(null);
+  (void)!::chdir("/");  // keep no directory busy
+}
+
+// Waits for the command's /dev/fuse descriptor and serves it. The command hears
+// through `socket` whether we do.
+Outcome<void> serve_received(std::shared_ptr<const Volume> volume, const MountOptions& options,
+                             Fd& socket) {
+  prepare_server_process();
+  Outcome<std::unique_ptr<Filesystem>> fs = Filesystem::start(std::move(volume), options);
+  if (!fs) return fs.error();
+  Outcome<std::unique_ptr<Session>> session = Session::make(**fs);
+  if (!session) return session.error();
+  Result<MountedDevice> mounted = receive_mounted(socket.get());
+  if (!mounted) return make_error(mounted.error().code, "no /dev/fuse came");  // C gave up
+  Outcome<void> adopted = (*session)->adopt(std::move(mounted->fuse));
+  if (!adopted) return adopted;
+  send_report(socket.get(), {.code = 0, .text = ""});
+  socket.reset();
+  const Outcome<void> served = (*session)->serve(nullptr);
+  // All files are closed. The kernel frees threads, queues and memory faster than we can, and
+  // `graphlane run` waits for us.
+  if (served) ::_exit(0);
+  return served;
+}
+
+}  // namespace
+
+void run_private_daemon(std::shared_ptr<const Volume> volume, const MountOptions& options,
+                        Fd socket) {
+  leave_the_terminal();
+  const Outcome<void> served = serve_received(std::move(volume), options, socket);
+  if (!served && socket) send_report(socket.get(), served.error());
+  ::_exit(served ? 0 : 1);
+}
+
+}  // namespace graphlane

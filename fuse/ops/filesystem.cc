@@ -1,0 +1,241 @@
+#include "fuse/ops/filesystem.h"
+
+#include <linux/securebits.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <vector>
+
+#include "fuse/inode/striped.h"
+#include "fuse/ops/reply.h"
+
+namespace graphlane {
+namespace {
+
+constexpr uint64_t kRequestMin = 4096;
+
+// What is read in turn is on its way in there only.
+constexpr uint64_t kAheadMin = uint64_t{24} << 20;
+
+// Of the half that inodes do not have, some are for lanes and clients, for the pipes of workers,
+// and for what their operations open and close again.
+size_t handles_max() {
+  constexpr size_t kForAll = 64, kForWorker = 8;
+  const size_t half = InodeTable::half_of_descriptors();
+  return half - std::min<size_t>(half / 2, kForAll + kForWorker * kBackgroundMax);
+}
+
+constexpr uint64_t kRequestAlwaysSpliced = 512u << 10;
+constexpr int kFirstLibfuseWithLargeRequests = 317;
+
+// What libfuse and the kernel (fs.fuse.max_pages_limit, 1 MiB by default) allow.
+uint64_t largest_allowed_request() {
+  if (::fuse_version() < kFirstLibfuseWithLargeRequests) return kOldLibfuseRequestMax;
+  uint64_t pages = 0;
+  std::ifstream("/proc/sys/fs/fuse/max_pages_limit") >> pages;
+  if (pages == 0) return kOldLibfuseRequestMax;  // Linux before 6.14
+  return std::min(pages * static_cast<uint64_t>(::getpagesize()), kRequestMax);
+}
+
+// Splicing a request needs a pipe larger than it. Where the pipe may not grow
+// so far (pipe-max-size is 1 MiB by default), libfuse would allocate and copy
+// for every request: 0.1 of native throughput. 512 KiB always fit.
+uint64_t largest_spliced_request(uint64_t wanted) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return kRequestAlwaysSpliced;
+  const Fd reader(ends[0]), writer(ends[1]);
+  while (wanted > kRequestAlwaysSpliced &&
+         ::fcntl(writer.get(), F_SETPIPE_SZ, static_cast<int>(2 * wanted)) < 0) {
+    wanted /= 2;
+  }
+  return std::max(wanted / kRequestMin * kRequestMin, kRequestMin);
+}
+
+}  // namespace
+
+uint64_t largest_request(const MountOptions& options) {
+  const uint64_t asked = options.max_read_bytes / kRequestMin * kRequestMin;
+  return std::clamp(asked, kRequestMin, largest_spliced_request(largest_allowed_request()));
+}
+
+Filesystem::Filesystem(std::shared_ptr<const Volume> served, const MountOptions& asked)
+    : volume(std::move(served)),
+      options(asked),
+      privileged(::geteuid() == 0),
+      read_bytes_max(largest_request(asked)),
+      memory_at_start_bytes(memory_available_bytes()),
+      inodes(volume->root_fd()),
+      live(*volume),
+      outside_changes(*this),
+      handles(handles_max()),
+      files_made_(Uuid::random().bytes[0]) {}  // so that single files balance too
+
+uint32_t Filesystem::next_first_device() {
+  // Relaxed: which file gets which does not matter.
+  return files_made_.fetch_add(1, std::memory_order_relaxed) % volume->device_count();
+}
+
+Outcome<std::unique_ptr<Filesystem>> Filesystem::start(std::shared_ptr<const Volume> volume,
+                                                       const MountOptions& options) {
+  auto fs = std::make_unique<Filesystem>(std::move(volume), options);
+  Outcome<std::unique_ptr<Lanes>> lanes = Lanes::start(*fs->volume, options.lanes);
+  if (!lanes) return lanes.error();
+  fs->lanes = std::move(*lanes);
+  if (options.cache.budget_bytes != 0) {
+    fs->shared.emplace(
+        options.shared(),
+        [raw = fs.get()](const PartRequest& request) { return raw->lanes->move(request); },
+        [raw = fs.get()](const StripedFile& file, const SharedCache::Content& content) {
+          return raw->live.generations().of(file.layout().file_id) == content.generation;
+        });
+  }
+  return fs;
+}
+
+void Filesystem::prepare_to_read() {
+  std::call_once(prepared_, [this] {
+    sweeps.start(*volume, options.io_mode);
+    if (options.cache.budget_bytes == 0) return;
+    ExtentCacheOptions cache = options.cache;
+    cache.yields = true;
+    cache.ahead_min_bytes = kAheadMin;
+    cache.turns_wait = !volume->is_on_ssds();
+    // Without, if there is no memory.
+    if (extents.start(cache)) cache_keeper.emplace(extents);
+    extents.set_beside_page_cache(true);  // until a handle reads past it
+  });
+}
+
+bool leave_common_umask() {
+  // The working directory goes with it, and must not keep a filesystem busy.
+  thread_local const bool alone = ::unshare(CLONE_FS) == 0 && ::chdir("/") == 0;
+  return alone;
+}
+
+// libc's setfsuid() would change all threads' IDs; the system call changes ours.
+AsCaller::AsCaller(const Filesystem& fs, fuse_req_t req) : active_(fs.privileged) {
+  if (!active_) return;
+  const fuse_ctx* caller = ::fuse_req_ctx(req);
+  if (fs.applies_umask && leave_common_umask()) ::umask(caller->umask);
+  ::syscall(SYS_setfsgid, caller->gid);
+  ::syscall(SYS_setfsuid, caller->uid);
+}
+
+AsCaller::~AsCaller() {
+  if (!active_) return;
+  ::umask(0);
+  ::syscall(SYS_setfsuid, ::geteuid());
+  ::syscall(SYS_setfsgid, ::getegid());
+}
+
+void prepare_identities() {
+  ::umask(0);  // the kernel has applied the caller's, or AsCaller does
+  // Without this bit, setfsuid() to a user takes CAP_DAC_OVERRIDE away, and the
+  // host would check the caller again, without his supplementary groups.
+  if (::geteuid() == 0) ::prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0);
+}
+
+bool is_in_group(fuse_req_t req, gid_t group) {
+  if (::fuse_req_ctx(req)->gid == group) return true;
+  std::array<gid_t, 64> few;
+  const int count = ::fuse_req_getgroups(req, few.size(), few.data());
+  if (count <= 0) return false;  // also where we cannot see the caller's process
+  std::vector<gid_t> groups(few.begin(), few.end());
+  groups.resize(static_cast<size_t>(count));
+  if (groups.size() > few.size()) ::fuse_req_getgroups(req, count, groups.data());
+  return std::find(groups.begin(), groups.end(), group) != groups.end();
+}
+
+int refuse_change(const Filesystem& fs, const Inode& parent, const char* name) {
+  const bool is_control = parent.control ||
+                          (&parent == &fs.inodes.root() && name == kControlDirectory);
+  return is_control ? EROFS : 0;
+}
+
+void drop_set_id_bits(Filesystem& fs, fuse_req_t req, int fd) {
+  if (!fs.privileged || ::fuse_req_ctx(req)->uid == 0) return;
+  struct stat st;
+  if (::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return;
+  mode_t drop = st.st_mode & (S_ISUID | S_ISGID);
+  const bool for_locking = (drop & S_ISGID) != 0 && (st.st_mode & S_IXGRP) == 0;
+  if (for_locking && is_in_group(req, st.st_gid)) drop &= ~static_cast<mode_t>(S_ISGID);
+  // Best effort: the write itself has its own result.
+  if (drop == 0 || ::fchmod(fd, (st.st_mode & ~drop) & 07777) != 0) return;
+  // The kernel does not expect it where the group cannot execute.
+  Inode* inode = for_locking ? fs.inodes.find({.device = st.st_dev, .number = st.st_ino}) : nullptr;
+  if (inode == nullptr) return;
+  drop_cached_attributes(fs, *inode);
+  fs.inodes.forget(inode->nodeid, 1);
+}
+
+void drop_cached_attributes(Filesystem& fs, const Inode& inode) {
+  (void)::fuse_lowlevel_notify_inval_inode(fs.session, inode.nodeid, -1, 0);  // not its pages
+}
+
+double attr_timeout_seconds(const Filesystem& fs, const Inode& inode) {
+  return inode.passthrough.is_open() ? 0 : fs.options.attr_timeout_seconds;
+}
+
+int look_at(Filesystem& fs, Inode& inode, struct stat* st, StubView* view) {
+  const Result<HostPath> path = fs.inodes.path(inode);
+  if (!path) return path.error().code;
+  if (::fstatat(path->get(), "", st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) return errno;
+  StubView found;
+  if (!inode.control) found = inode.stub.look(path->get(), *st);
+  if (found.error != 0) return found.error;
+  if (S_ISREG(st->st_mode)) {
+    const Uuid& file_id = found.striped() ? found.layout.file_id : Uuid{};
+    fs.outside_changes.see(inode, file_id, *st);
+  }
+  if (view != nullptr) *view = found;
+  return 0;
+}
+
+int show_attributes(Filesystem& fs, Inode& inode, struct stat* st) {
+  StubView view;
+  const int error = look_at(fs, inode, st, &view);
+  st->st_ino = fs.inodes.shown_number(inode);
+  if (error == 0 && view.striped() && fs.volume->accept(view.layout, "")) {
+    show_as_striped(fs, view.layout, st);
+  }
+  return error;
+}
+
+int look_up(Filesystem& fs, Inode& parent, const char* name, fuse_entry_param* entry) {
+  *entry = {};
+  const Result<HostPath> directory = fs.inodes.path(parent);
+  if (!directory) return directory.error().code;
+  Fd fd(::openat(directory->get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) return errno;
+  struct stat st;
+  if (::fstatat(fd.get(), "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) return errno;
+  const bool control = refuse_change(fs, parent, name) != 0;
+  return describe_entry(fs, fs.inodes.acquire(std::move(fd), st, control), entry);
+}
+
+int describe_entry(Filesystem& fs, Inode& inode, fuse_entry_param* entry) {
+  *entry = {};
+  entry->ino = inode.nodeid;
+  entry->attr_timeout = attr_timeout_seconds(fs, inode);
+  entry->entry_timeout = fs.options.entry_timeout_seconds;
+  const int error = show_attributes(fs, inode, &entry->attr);
+  if (error != 0) fs.inodes.forget(entry->ino, 1);
+  return error;
+}
+
+int answer_entry(Filesystem& fs, fuse_req_t req, Inode& parent, const char* name) {
+  fuse_entry_param entry;
+  const int error = look_up(fs, parent, name, &entry);
+  if (error != 0) return error;
+  // The kernel did not wait for the answer, so it will not forget it either.
+  if (reply::entry(req, &entry) == -ENOENT) fs.inodes.forget(entry.ino, 1);
+  return 0;
+}
+
+}  // namespace graphlane

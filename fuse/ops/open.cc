@@ -1,0 +1,302 @@
+// Opening and creating; what a handle's end asks for.
+//
+// How the kernel treats the pages of an open file (../fuse/README.md, measured):
+//   plain, passed through        none: the host's file is the kernel's to read,
+//                                write and map (passthrough.h)
+//   plain                        its page cache, kept between opens: maps and
+//                                O_DIRECT calls stay coherent. The host's file
+//                                is opened without O_DIRECT: write-back comes
+//                                from buffers that are not aligned.
+//   striped, fits in memory      the same; the parts lie in the page cache too
+//   striped, O_DIRECT            the same: the kernel passes O_DIRECT calls on
+//   striped, larger than memory  the same; what lies behind a sweep is dropped again
+//   the same, to read only,      FOPEN_DIRECT_IO: one reader's requests are serial, but our cache
+//   but for who reads small      reads ahead of them, and has the memory of the pages
+//   pieces (read_sizes.h)
+//   not passed through, opened   FOPEN_DIRECT_IO where the kernel drops the pages of
+//   for writing only             others (a descriptor that cannot read maps nothing)
+#include <sys/stat.h>
+
+#include "fuse/inode/open_file.h"
+#include "fuse/inode/striped.h"
+#include "fuse/ops/operations.h"
+#include "iomgr/base/process/log.h"
+
+namespace graphlane {
+namespace {
+
+// Without O_APPEND: the kernel knows the end of the file and says where to
+// write; ours would append even when the program has switched it off.
+int host_flags(const Filesystem& fs, int flags) {
+  const int kept = flags & ~(O_DIRECT | O_APPEND | O_NOFOLLOW | O_CREAT | O_EXCL);
+  return kept | O_CLOEXEC | access_time_flag(fs);
+}
+
+bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
+
+// Whether calls by this descriptor come to us although the file is passed through.
+// The kernel keeps a file of the host's for it, with the flags of open(2) for ever:
+//   O_APPEND   that one would append even when the program has switched it off;
+//   O_DIRECT   that one refuses the unaligned tail for which dd switches it off.
+// And set-id bits outlive the writes of root, but not those of others.
+bool calls_us(int flags, mode_t mode) {
+  if ((flags & O_ACCMODE) == O_RDONLY) return false;
+  return (flags & (O_APPEND | O_DIRECT)) != 0 || (mode & (S_ISUID | S_ISGID)) != 0;
+}
+
+// Through the page cache a write is copied a page at a time, and then once more.
+bool writes_directly(const Filesystem& fs, int flags) {
+  return fs.direct_writes && (flags & O_ACCMODE) == O_WRONLY;
+}
+
+// Before the answer to the open of a plain file. ESTALE: the inode is another's
+// by now; the kernel looks again.
+Result<void> choose_way(Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_info* fi) {
+  struct statx flags;
+  struct stat st;
+  if (::statx(file.fd.get(), "", AT_EMPTY_PATH, 0, &flags) != 0 ||
+      ::fstat(file.fd.get(), &st) != 0) {
+    return last_errno();
+  }
+  if (InodeKey{.device = st.st_dev, .number = st.st_ino} != inode.key) return Errno{ESTALE};
+  // chattr +a: the kernel forbids writable maps of such a file, but does not know that
+  // ours is one.
+  const bool may_pass = fs.passthrough && (flags.stx_attributes & STATX_ATTR_APPEND) == 0;
+  file.way.emplace(inode.passthrough, may_pass ? fs.connection_fd : -1, file.fd.get());
+  const bool passed = file.way->backing_id() != 0;
+  if (passed) drop_cached_attributes(fs, inode);  // no longer for as long as others'
+  else fs.outside_changes.see(inode, Uuid{}, st);
+  fi->direct_io = passed ? calls_us(fi->flags, st.st_mode) : writes_directly(fs, fi->flags);
+  fi->keep_cache = !passed;  // which the kernel takes for a contradiction
+  return {};
+}
+
+Result<std::unique_ptr<OpenFile>> open_plain(Filesystem& fs, Inode& inode, int path_fd,
+                                             fuse_file_info* fi) {
+  auto file = std::make_unique<OpenFile>();
+  file->fd = reopen(path_fd, host_flags(fs, fi->flags));
+  if (!file->fd && errno == EPERM && (fi->flags & O_APPEND) != 0) {  // chattr +a
+    file->fd = reopen(path_fd, host_flags(fs, fi->flags) | O_APPEND);
+    file->appends = true;
+  }
+  if (!file->fd) return last_errno();
+  if (Result<void> chosen = choose_way(fs, inode, *file, fi); !chosen) return chosen.error();
+  return file;
+}
+
+// The file as readers have it: from who has it open already, or anew.
+Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode, int path_fd,
+                                                  const Layout& layout, const struct stat& stub) {
+  if (const auto live = fs.live.find(layout.file_id, stub)) return live->file();
+  if (layout.state == FileState::kOpen) {
+    // What a dead writer left is closed before long; if we cannot, somebody else
+    // is writing, or nobody may, and the parts tell the size.
+    constexpr std::chrono::milliseconds kAtOnce{0};
+    if (const auto live = open_live(fs, inode, layout, stub, kAtOnce)) return (*live)->file();
+  }
+  auto file = open_shared(fs, inode, path_fd, layout, stub);
+  // Changed by another mount, or just now by a writer of ours, who is not to be undone.
+  if (file && (*file)->size() != current_layout(*fs.volume, layout).logical_size) {
+    fs.live.follow_stub(**file);
+  }
+  return file;
+}
+
+// What the kernel keeps of the mount, and what it keeps of the parts, are two copies.
+void choose_memory(const Filesystem& fs, OpenFile& file) {
+  const IoMode mode = fs.options.io_mode;
+  const uint64_t size = file.striped->size();
+  file.direct = wants_direct(mode, 2 * size, file.o_direct);
+  file.fits = file.direct && !wants_direct(mode, size, file.o_direct);
+}
+
+// Whether the kernel shall keep no pages of what this handle reads: nothing of them would be found again.
+// Not beside writers, whose pages it would have to write out first.
+bool reads_in_turn(const Filesystem& fs, const Inode& inode, const OpenFile& file) {
+  return fs.direct_reads && file.leaves_pages() &&
+         inode.writer_count.load(std::memory_order_relaxed) == 0 &&
+         inode.last_read.large(fs.last_read);
+}
+
+// Our cache and the pages of sweeps are in the same memory, and so is what is kept by who reads by
+// O_DIRECT, as the kit's coordinator does. Until somebody reads in turn (ops/read.cc): between
+// two sweeps there is nobody.
+void share_memory(Filesystem& fs, const OpenFile& file) {
+  if (file.sweeps_page_cache()) fs.page_sweepers.fetch_add(1, std::memory_order_relaxed);
+  if (file.sweeps_page_cache() || file.o_direct) fs.extents.set_beside_page_cache(true);
+}
+
+// Before the answer to the open of a striped file.
+void choose_way_striped(Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_info* fi) {
+  fs.prepare_to_read();
+  inode.stub.remember(file.striped);
+  file.member.emplace(fs.sweeps, file.striped);
+  file.o_direct = (fi->flags & O_DIRECT) != 0;
+  choose_memory(fs, file);
+  const bool reads_only = (fi->flags & O_ACCMODE) == O_RDONLY;
+  file.in_turn = reads_only && reads_in_turn(fs, inode, file);
+  share_memory(fs, file);
+  fi->keep_cache = 1;
+  fi->direct_io = file.in_turn || writes_directly(fs, fi->flags);
+}
+
+Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, Inode& inode, int path_fd,
+                                             const Layout& layout, const struct stat& stub,
+                                             fuse_file_info* fi) {
+  if (const Outcome<void> accepted = fs.volume->accept(layout, ""); !accepted) {
+    log_line("{}: inode {}{}", fs.volume->root(), stub.st_ino, accepted.error().text);
+    return Errno{EIO};
+  }
+  auto file = std::make_unique<OpenFile>();
+  if (writes(fi->flags)) {
+    auto live = open_live(fs, inode, layout, stub);
+    if (!live) return live.error();
+    file->live = std::move(*live);
+    file->striped = file->live->file();
+  } else {
+    auto opened = open_to_read(fs, inode, path_fd, layout, stub);
+    if (!opened) return opened.error();
+    file->striped = std::move(*opened);
+  }
+  choose_way_striped(fs, inode, *file, fi);
+  fs.outside_changes.see(inode, layout.file_id, stub);
+  return file;
+}
+
+// O_TRUNC is not ours: the kernel truncates when it has our answer (ops/init.cc).
+Result<std::unique_ptr<OpenFile>> open_inode(Filesystem& fs, Inode& inode, fuse_file_info* fi) {
+  const Result<HostPath> path = fs.inodes.path(inode);
+  if (!path) return path.error();
+  if (inode.control) {
+    if (writes(fi->flags)) return Errno{EROFS};
+    return open_plain(fs, inode, path->get(), fi);
+  }
+  struct stat st;
+  if (::fstat(path->get(), &st) != 0) return last_errno();
+  const StubView view = inode.stub.look(path->get(), st);
+  if (view.error != 0) return Errno{view.error};
+  if (view.unreadable) return Errno{EACCES};  // although its mode may allow to write a stub
+  if (view.plain()) return open_plain(fs, inode, path->get(), fi);
+  if (view.striped()) return open_parts(fs, inode, path->get(), view.layout, st, fi);
+  log_line("{}: inode {}: {}", fs.volume->root(), st.st_ino, describe(view.verdict));
+  return Errno{EIO};
+}
+
+// Makes the name, exclusively. One that appeared meanwhile may be a stub, which O_TRUNC would
+// destroy, or a link: ESTALE, and the kernel looks again, and opens it like any other.
+Result<std::unique_ptr<OpenFile>> create_new(Filesystem& fs, fuse_req_t req, int directory_fd,
+                                             const char* name, mode_t mode, fuse_file_info* fi) {
+  auto file = std::make_unique<OpenFile>();
+  if (fs.volume->policy().wants_new(name)) {
+    auto live = create_striped(fs, req, directory_fd, name, mode);
+    if (!live) return live.error();
+    file->striped = (*live)->file();
+    file->live = std::move(*live);
+    return file;
+  }
+  const AsCaller caller(fs, req);
+  file->fd.reset(::openat(directory_fd, name, host_flags(fs, fi->flags) | O_CREAT | O_EXCL, mode));
+  if (!file->fd) return last_errno();
+  return file;
+}
+
+// From now on the kernel may use the handle.
+void hand_over(Filesystem& fs, Inode& inode, std::unique_ptr<OpenFile> file, fuse_file_info* fi) {
+  inode.handle_count.fetch_add(1, std::memory_order_acq_rel);
+  file->direct_io = fi->direct_io;
+  file->access = fi->flags & (O_ACCMODE | O_APPEND);
+  if (file->striped) file->sync_errors_told = file->striped->sync_errors().count;
+  if (file->backing_id() == 0) file->kept.emplace(fs.outside_changes, inode, fi->flags & O_ACCMODE);
+  fs.handles.give(std::move(file), fi);
+}
+
+void take_back(Filesystem& fs, Inode& inode, fuse_file_info* fi) {
+  if (OpenFile::of(fi).sweeps_page_cache()) {
+    fs.page_sweepers.fetch_sub(1, std::memory_order_relaxed);
+  }
+  inode.handle_count.fetch_sub(1, std::memory_order_acq_rel);
+  fs.tickets.drop(OpenFile::of(fi));
+  fs.handles.release(fi);  // and with it perhaps the inode
+}
+
+}  // namespace
+
+int op::open(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
+  if (fs.handles.full()) return EMFILE;
+  Inode& inode = fs.inodes.of(ino);
+  Result<std::unique_ptr<OpenFile>> file = open_inode(fs, inode, fi);
+  if (!file) return file.error().code;
+  const NamedBacking backing(fi, (*file)->backing_id());
+  hand_over(fs, inode, std::move(*file), fi);
+  // The kernel did not wait for the answer: it will not release it either.
+  if (reply::open(req, fi) == -ENOENT) take_back(fs, inode, fi);
+  return 0;
+}
+
+int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char* name,
+               mode_t mode, fuse_file_info* fi) {
+  if (fs.handles.full()) return EMFILE;
+  Inode& parent = fs.inodes.of(parent_ino);
+  if (const int error = refuse_change(fs, parent, name); error != 0) return error;
+  const Result<HostPath> directory = fs.inodes.path(parent);
+  if (!directory) return directory.error().code;
+  Result<std::unique_ptr<OpenFile>> file = create_new(fs, req, directory->get(), name, mode, fi);
+  if (!file) {
+    const bool may_exist = (fi->flags & O_EXCL) == 0;
+    return may_exist && file.error().code == EEXIST ? ESTALE : file.error().code;
+  }
+  fuse_entry_param entry;
+  if (const int error = look_up(fs, parent, name, &entry); error != 0) return error;
+  Inode& inode = fs.inodes.of(entry.ino);
+  if ((*file)->striped) {
+    choose_way_striped(fs, inode, **file, fi);
+  } else {
+    if (Result<void> chosen = choose_way(fs, inode, **file, fi); !chosen) {
+      fs.inodes.forget(entry.ino, 1);
+      return chosen.error().code;
+    }
+  }
+  entry.attr_timeout = attr_timeout_seconds(fs, inode);
+  const NamedBacking backing(fi, (*file)->backing_id());
+  hand_over(fs, inode, std::move(*file), fi);
+  if (reply::create(req, &entry, fi) == -ENOENT) {
+    take_back(fs, inode, fi);
+    fs.inodes.forget(entry.ino, 1);
+  }
+  return 0;
+}
+
+// close() reports what the host has to say about delayed writes (NFS, quota).
+int op::flush(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
+  const OpenFile& file = OpenFile::of(fi);
+  if (file.in_turn && file.read_sizes.were_small()) {  // before the next open
+    fs.inodes.of(ino).last_read.set(/*large=*/false);
+    fs.last_read.set(/*large=*/false);
+  }
+  if (file.live) file.live->note_closed();
+  if (file.striped) return answer_result(req, 0);
+  const int copy = ::fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0);
+  return copy < 0 ? errno : answer_result(req, ::close(copy));
+}
+
+int op::fsync(Filesystem&, fuse_req_t req, fuse_ino_t, int data_only, fuse_file_info* fi) {
+  const int error = OpenFile::of(fi).sync(data_only != 0);
+  return error != 0 ? error : answer_result(req, 0);
+}
+
+int op::release(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
+  const OpenFile* file = &OpenFile::of(fi);
+  struct stat st;
+  if (file->kept && writes(fi->flags) && ::fstat(file->host_fd(), &st) == 0) {
+    // What is cached now is what we wrote.
+    const Uuid& file_id = file->striped ? file->striped->layout().file_id : Uuid{};
+    (void)fs.inodes.of(ino).stub.same_content(file_id, st, /*ours=*/true);
+  }
+  if (file->leaves_pages() && fs.inodes.of(ino).open_once()) {
+    fs.drop_behind.ended(ino);
+  }
+  take_back(fs, fs.inodes.of(ino), fi);
+  return answer_result(req, 0);
+}
+
+}  // namespace graphlane

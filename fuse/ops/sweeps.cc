@@ -1,0 +1,114 @@
+#include "fuse/ops/sweeps.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "iomgr/base/memory_order.h"
+#include "iomgr/volume/device_kind.h"
+
+namespace graphlane {
+namespace {
+
+// Of the memory that is left, what stays behind a sweep: what the kernel itself reads ahead of a few
+// readers, which is a 32nd of it for each (page_cache_limits.cc), twice that where it is told of
+// a sweep, and begun before the one before it has been read.
+constexpr uint64_t kKeptShare = 4;
+constexpr uint64_t kKeptMin = uint64_t{16} << 20;
+
+uint64_t kept_bytes_of(uint64_t available) { return std::max(available / kKeptShare, kKeptMin); }
+
+}  // namespace
+
+// A file more or less: before its first request, of which the kernel sends several at once.
+Sweeps::Member::Member(Sweeps& sweeps, std::shared_ptr<const StripedFile> file)
+    : sweeps_(sweeps), file_(std::move(file)) {
+  {
+    const MutexLock lock(sweeps_.mu_);
+    const auto found = sweeps_.position(file_->layout().file_id);
+    if (found != sweeps_.open_.end()) {
+      ++found->handle_count;
+      return;
+    }
+    sweeps_.open_.push_back({.file = file_, .handle_count = 1});
+    if (sweeps_.open_.size() == 1) return;
+  }
+  sweeps_.look_at_memory();
+}
+
+Sweeps::Member::~Member() {
+  const MutexLock lock(sweeps_.mu_);
+  const auto found = sweeps_.position(file_->layout().file_id);
+  if (--found->handle_count > 0) return;
+  sweeps_.open_.erase(found);
+  sweeps_.unlooked_bytes_.store(NextReads::kLookBytes, relaxed);
+}
+
+void Sweeps::start(const Volume& volume, IoMode io_mode) {
+  by_memory_ = io_mode == IoMode::kAuto;
+  kept_bytes_.store(kept_bytes_of(memory_available_bytes()), relaxed);
+  struct stat st;
+  on_disks_ = ::fstat(volume.devices()[0].root_fd.get(), &st) == 0 && is_rotational(st.st_dev);
+}
+
+std::vector<Sweeps::Open>::iterator Sweeps::position(const Uuid& file_id) {
+  return std::find_if(open_.begin(), open_.end(), [&](const Open& open) {
+    return open.file->layout().file_id == file_id;
+  });
+}
+
+std::shared_ptr<const StripedFile> Sweeps::find(const Uuid& file_id) {
+  const MutexLock lock(mu_);
+  const auto found = position(file_id);
+  return found == open_.end() ? nullptr : found->file;
+}
+
+void Sweeps::look_at_memory() {
+  const uint64_t available = memory_available_bytes();
+  uint64_t all_bytes = 0;
+  bool several = false;
+  {
+    const MutexLock lock(mu_);
+    several = open_.size() > 1;
+    for (const Open& open : open_) all_bytes += open.file->size();
+  }
+  Fit fit = Fit::kTwice;
+  if (several && by_memory_) {
+    if (wants_direct(IoMode::kAuto, all_bytes, false, available)) fit = Fit::kNot;
+    else if (wants_direct(IoMode::kAuto, 2 * all_bytes, false, available)) fit = Fit::kOnce;
+  }
+  are_several_.store(several, relaxed);
+  fit_.store(fit, relaxed);
+  kept_bytes_.store(kept_bytes_of(available), relaxed);
+  ahead_share_.set_most(available / NextReads::kAheadShare);
+}
+
+bool Sweeps::is_step(const StripedFile& file, ByteRange range) const {
+  const bool is_large = range.length_bytes >= NextReads::kReadMin || range.end() >= file.size();
+  return on_disks_ && is_large && are_several_.load(relaxed);
+}
+
+void Sweeps::arrive(const StripedFile& file, ByteRange range) {
+  const uint64_t before = unlooked_bytes_.fetch_add(range.length_bytes, relaxed);
+  if (before + range.length_bytes >= NextReads::kLookBytes) {
+    unlooked_bytes_.store(0, relaxed);
+    look_at_memory();
+  }
+  if (!is_step(file, range)) return;
+  next_reads_.arrive(file.layout().file_id, range);
+}
+
+void Sweeps::begin_next(const StripedFile& file, ByteRange range) {
+  if (!is_step(file, range)) return;
+  NextReads::Next next[NextReads::kNextMax];
+  const uint32_t count =
+      next_reads_.expect(file.layout().file_id, range, /*size_bytes=*/0,
+                         std::min(ahead_share_.bytes(), NextReads::kAheadEnough), next);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (const auto wanted = find(next[i].file_id)) {
+      begin_in_page_cache(wanted->map(), wanted->parts().all_buffered(), next[i].range);
+    }
+  }
+}
+
+}  // namespace graphlane

@@ -1,0 +1,136 @@
+// Changing the bytes of files.
+//
+//   plain     spliced into the host's file
+//   striped   spliced into the parts, one piece a stripe unit, in their order, so
+//             that a device that is full ends the write where it would end on a
+//             disk of its own; many small units: by the lanes, all at once
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "fuse/inode/open_file.h"
+#include "fuse/ops/operations.h"
+#include "fuse/ops/splice_pieces.h"
+#include "iomgr/base/process/log.h"
+
+namespace graphlane {
+namespace {
+
+constexpr auto kNoCopyFlags = static_cast<fuse_buf_copy_flags>(0);
+
+// The bytes that were written, and why no more were.
+struct Written {
+  size_t count = 0;
+  int error = 0;
+};
+
+// Of pages that a map has changed (`whole`) the kernel looks at the error only, and takes all for
+// written otherwise. So what ends short goes on until it has one.
+Written copy(fuse_bufvec* to, fuse_bufvec* from, bool whole) {
+  const size_t size = ::fuse_buf_size(from);
+  Written written;
+  do {
+    const ssize_t more = ::fuse_buf_copy(to, from, kNoCopyFlags);
+    if (more < 0) written.error = static_cast<int>(-more);
+    else if (more == 0 && whole) written.error = EIO;
+    else written.count += static_cast<size_t>(more);
+  } while (whole && written.error == 0 && written.count < size);
+  return written;
+}
+
+Written write_plain(int fd, fuse_bufvec* data, off_t offset, bool whole) {
+  fuse_bufvec host = FUSE_BUFVEC_INIT(::fuse_buf_size(data));
+  host.buf[0].flags = static_cast<fuse_buf_flags>(FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK);
+  host.buf[0].fd = fd;
+  host.buf[0].pos = offset;
+  return copy(&host, data, whole);
+}
+
+Written write_from_buffer(Filesystem& fs, const LiveFile& live, fuse_bufvec* data,
+                          ByteRange range) {
+  const RequestBuffers::Loan loan(fs.request_buffers);
+  void* const buffer = loan.get();
+  fuse_bufvec memory = FUSE_BUFVEC_INIT(range.length_bytes);
+  memory.buf[0].mem = buffer;
+  const ssize_t got = ::fuse_buf_copy(&memory, data, kNoCopyFlags);
+  if (got < 0) return {.error = static_cast<int>(-got)};
+  range.length_bytes = static_cast<uint64_t>(got);
+  const int error = fs.lanes->write(live.writable(), range, buffer, /*direct=*/false);
+  if (error < 0) return {.error = -error};
+  return {.count = range.length_bytes};
+}
+
+Written write_striped(Filesystem& fs, LiveFile& live, fuse_bufvec* data, off_t offset,
+                      bool whole) {
+  const ByteRange range{.offset = static_cast<uint64_t>(offset),
+                        .length_bytes = ::fuse_buf_size(data)};
+  LiveFile::Write write(live, range);
+  if (Result<void> ready = write.begin(); !ready) return {.error = ready.error().code};
+  Written written;
+  SplicePieces pieces;
+  if (pieces.cut(live.writable(), range)) {
+    written = copy(pieces.vector(), data, whole);
+    if (written.count > 0) pieces.count(*fs.lanes, IoOp::kWrite);
+  } else {
+    written = write_from_buffer(fs, live, data, range);
+  }
+  write.end(range.offset + written.count);
+  if (written.count > 0) live.touch();
+  return written;
+}
+
+// O_SYNC, O_DSYNC, RWF_DSYNC and `-o sync`: after a write through the page cache the kernel asks
+// for an fsync, after one that comes straight to us it does not. A plain file that is open so on the
+// host has done it. 0 or an errno.
+int sync_as_asked(OpenFile& file, int flags) {
+  if (!file.direct_io || (flags & O_DSYNC) == 0) return 0;
+  const int asked = flags & O_SYNC;  // which has the bit of O_DSYNC in it
+  if (!file.live && (::fcntl(file.fd.get(), F_GETFL) & asked) == asked) return 0;
+  return file.sync(/*data_only=*/(flags & O_SYNC) != O_SYNC);
+}
+
+}  // namespace
+
+int op::write_buf(Filesystem& fs, fuse_req_t req, fuse_ino_t, fuse_bufvec* data, off_t offset,
+                  fuse_file_info* fi) {
+  OpenFile& file = OpenFile::of(fi);
+  if (file.appends && fi->writepage) return EPERM;  // a map's page has its place, not at the end
+  const bool whole = fi->writepage;
+  const Written written = file.live ? write_striped(fs, *file.live, data, offset, whole)
+                                    : write_plain(file.fd.get(), data, offset, whole);
+  if (written.error != 0) return written.error;
+  drop_set_id_bits(fs, req, file.host_fd());
+  if (const int error = sync_as_asked(file, fi->flags); error != 0) return error;
+  reply::write(req, written.count);
+  return 0;
+}
+
+int op::fallocate(Filesystem& fs, fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t length,
+                  fuse_file_info* fi) {
+  const OpenFile& file = OpenFile::of(fi);
+  if (file.live) {
+    const ByteRange range{.offset = static_cast<uint64_t>(offset),
+                          .length_bytes = static_cast<uint64_t>(length)};
+    if (Result<void> done = file.live->allocate(mode, range); !done) return done.error().code;
+    file.live->touch();
+  } else if (::fallocate(file.fd.get(), mode, offset, length) != 0) {
+    return errno;
+  }
+  drop_set_id_bits(fs, req, file.host_fd());
+  return answer_result(req, 0);
+}
+
+int op::copy_file_range(Filesystem& fs, fuse_req_t req, fuse_ino_t, off_t in_offset,
+                        fuse_file_info* in_fi, fuse_ino_t, off_t out_offset,
+                        fuse_file_info* out_fi, size_t length, int flags) {
+  const OpenFile& in = OpenFile::of(in_fi);
+  const OpenFile& out = OpenFile::of(out_fi);
+  if (in.striped || out.striped) return EOPNOTSUPP;  // the kernel reads and writes instead
+  const ssize_t copied = ::copy_file_range(in.fd.get(), &in_offset, out.fd.get(), &out_offset,
+                                           length, static_cast<unsigned>(flags));
+  if (copied < 0) return errno;
+  drop_set_id_bits(fs, req, out.fd.get());
+  reply::write(req, static_cast<size_t>(copied));
+  return 0;
+}
+
+}  // namespace graphlane

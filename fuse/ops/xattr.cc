@@ -1,0 +1,139 @@
+// Extended attributes: the host's, and two that exist only at the mount.
+//
+//   user.graphlane.server   on a striped file and on the root: the socket that the
+//                           preload library asks for the parts (part_server.h)
+//   user.graphlane.stats    on the root: what the lanes did, as JSON
+//
+// Neither is listed, so that tools that copy attributes leave them alone.
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "fuse/ops/operations.h"
+#include "iomgr/server/server_protocol.h"
+#include "iomgr/server/stats.h"
+
+namespace graphlane {
+namespace {
+
+constexpr std::string_view kServer = kServerXattr;
+constexpr std::string_view kStats = "user.graphlane.stats";
+
+constexpr std::string_view kAccessAcl = "system.posix_acl_access";
+constexpr std::string_view kDefaultAcl = "system.posix_acl_default";
+
+bool is_virtual(std::string_view name) { return name == kServer || name == kStats; }
+
+int answer_value(fuse_req_t req, std::string_view value, size_t size) {
+  if (size == 0) {
+    reply::xattr(req, value.size());
+  } else if (size < value.size()) {
+    return ERANGE;
+  } else {
+    reply::buf(req, value.data(), value.size());
+  }
+  return 0;
+}
+
+int get_server(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, size_t size) {
+  struct stat st;
+  if (::fstat(path_fd, &st) != 0) return errno;
+  const bool has_one =
+      &inode == &fs.inodes.root() ||
+      (!inode.control && inode.stub.look(path_fd, st).striped());
+  if (!has_one || fs.server_name.empty()) return ENODATA;
+  return answer_value(req, fs.server_name, size);
+}
+
+// Calls `get(buffer, size)` and answers with what it got.
+template <class Get>
+int answer_host(fuse_req_t req, size_t size, const Get& get) {
+  if (size == 0) {
+    const ssize_t length = get(nullptr, 0);
+    if (length < 0) return errno;
+    reply::xattr(req, static_cast<size_t>(length));
+    return 0;
+  }
+  const auto value = std::make_unique<char[]>(size);
+  const ssize_t length = get(value.get(), size);
+  if (length < 0) return errno;
+  reply::buf(req, value.get(), static_cast<size_t>(length));
+  return 0;
+}
+
+// An access ACL is a mode as well. The parts of a striped file have the mode only,
+// so its file cannot have more than that.
+int set_access_acl(fuse_req_t req, Inode& inode, int path_fd, const char* value, size_t size,
+                   int flags) {
+  struct stat st;
+  if (::fstat(path_fd, &st) != 0) return errno;
+  if (!inode.stub.look(path_fd, st).plain()) return EOPNOTSUPP;
+  const ProcPath path(path_fd);
+  if (::setxattr(path.c_str(), kAccessAcl.data(), value, size, flags) != 0) return errno;
+  // As chmod: who is not in the group cannot set it with the bit. The host saw root.
+  if (::fuse_req_ctx(req)->uid != 0 && (st.st_mode & S_ISGID) != 0 &&
+      !is_in_group(req, st.st_gid) && ::fstat(path_fd, &st) == 0) {
+    (void)::chmod(path.c_str(), st.st_mode & 07777 & ~static_cast<mode_t>(S_ISGID));
+  }
+  return answer_result(req, 0);
+}
+
+}  // namespace
+
+int op::getxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
+  Inode& inode = fs.inodes.of(ino);
+  const Result<HostPath> host = fs.inodes.path(inode);
+  if (!host) return host.error().code;
+  if (name == kServer) return get_server(fs, req, inode, host->get(), size);
+  if (name == kStats) {
+    if (ino != FUSE_ROOT_ID) return ENODATA;
+    fs.prepare_to_read();
+    return answer_value(req, stats_json(*fs.lanes, fs.extents.stats(),
+                                        fs.shared ? fs.shared->stats() : SharedStats{},
+                                        fs.sweeps.stats(),
+                                        fs.client_counts.sums(fs.volume->device_count())), size);
+  }
+  const ProcPath path(host->get());
+  const int error = answer_host(req, size, [&](char* value, size_t room) {
+    return ::getxattr(path.c_str(), name, value, room);
+  });
+  // On a host without ACLs no file has one; an error would deny access.
+  const bool is_acl = name == kAccessAcl || name == kDefaultAcl;
+  return is_acl && error == EOPNOTSUPP ? ENODATA : error;
+}
+
+int op::listxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size) {
+  const Result<HostPath> host = fs.inodes.path(fs.inodes.of(ino));
+  if (!host) return host.error().code;
+  const ProcPath path(host->get());
+  return answer_host(req, size, [&](char* names, size_t room) {
+    return ::listxattr(path.c_str(), names, room);
+  });
+}
+
+int op::setxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* name,
+                 const char* value, size_t size, int flags) {
+  Inode& inode = fs.inodes.of(ino);
+  if (inode.control) return EROFS;
+  if (is_virtual(name)) return EPERM;
+  const Result<HostPath> host = fs.inodes.path(inode);
+  if (!host) return host.error().code;
+  if (name == kAccessAcl) return set_access_acl(req, inode, host->get(), value, size, flags);
+  const ProcPath path(host->get());
+  return answer_result(req, ::setxattr(path.c_str(), name, value, size, flags));
+}
+
+int op::removexattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* name) {
+  Inode& inode = fs.inodes.of(ino);
+  if (inode.control) return EROFS;
+  if (is_virtual(name)) return EPERM;
+  const Result<HostPath> host = fs.inodes.path(inode);
+  if (!host) return host.error().code;
+  const ProcPath path(host->get());
+  return answer_result(req, ::removexattr(path.c_str(), name));
+}
+
+}  // namespace graphlane

@@ -1,0 +1,76 @@
+// What this process read and wrote, by device and by file, and which way it took:
+// GRAPHLANE_REPORT prints it when the process ends.
+//
+// Threads: counters are relaxed atomics, because nothing is ordered by them.
+// Tables are filled under the caller's SlowLock.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "iomgr/server/server_protocol.h"
+#include "iomgr/volume/parts/lane_io.h"
+#include "shim/base/text.h"
+#include "shim/hooks/groups.h"
+#include "shim/locate/locate.h"
+
+namespace graphlane {
+
+struct DeviceCounters {
+  Text<1024> directory;
+  std::atomic<uint32_t> depth{0};  // I/Os at once, past the page cache; 0: any number
+  std::atomic<uint64_t> io_count{0};
+  std::atomic<uint64_t> bytes_read{0};
+  std::atomic<uint64_t> bytes_written{0};
+  std::atomic<DeviceCounts*> told{nullptr};  // the server's, for `graphlane stat`
+
+  void count(IoOp op, uint64_t bytes, uint32_t ios = 1) {
+    add(*this, op, bytes, ios);
+    if (DeviceCounts* const server = told.load(std::memory_order_relaxed)) add(*server, op, bytes, ios);
+  }
+  // From now on the server counts, too. Its memory stays mapped.
+  void tell(DeviceCounts* server) { told.store(server, std::memory_order_relaxed); }
+
+ private:
+  template <class Counts>
+  static void add(Counts& counts, IoOp op, uint64_t bytes, uint32_t ios) {
+    counts.io_count.fetch_add(ios, std::memory_order_relaxed);
+    (op == IoOp::kRead ? counts.bytes_read : counts.bytes_written).fetch_add(bytes, std::memory_order_relaxed);
+  }
+};
+
+struct FileCounters {
+  Text<1024> path;
+  Origin origin = Origin::kForeign;
+  std::atomic<uint64_t> read_count{0};
+  std::atomic<uint64_t> bytes_read{0};
+  std::atomic<uint64_t> write_count{0};
+  std::atomic<uint64_t> bytes_written{0};
+  std::atomic<uint64_t> failed_count{0};  // reads that failed here and went on to FUSE
+  std::atomic<uint64_t> written_count{0};  // calls while somebody wrote the file
+  std::atomic<uint64_t> small_count{0};    // reads left to the kernel (small_reads.h)
+  std::atomic<uint64_t> left_count[kGroupCount] = {};  // calls that FUSE serves anyway
+
+  void count_read(uint64_t bytes) {
+    read_count.fetch_add(1, std::memory_order_relaxed);
+    bytes_read.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  void count_write(uint64_t bytes) {
+    write_count.fetch_add(1, std::memory_order_relaxed);
+    bytes_written.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  void count_left(Group group) {
+    left_count[static_cast<size_t>(group)].fetch_add(1, std::memory_order_relaxed);
+  }
+};
+
+// The counters of the device whose root is ".../graphlane-<uuid>".
+DeviceCounters* counters_of_device(const char* root);
+
+// The counters of the file that `fd` shows. When the table is full, one entry
+// serves all that come later.
+FileCounters* counters_of_file(int fd, Origin origin);
+
+}  // namespace graphlane

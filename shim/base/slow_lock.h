@@ -1,0 +1,70 @@
+// SlowLock: held while a descriptor is identified, or a stub gets another name, never while data
+// is read.
+//
+// It knows its owner, for two reasons. A child that was forked while another thread
+// held it takes it over, for that thread does not exist there (beside a child by vfork it
+// does). And who comes back
+// to it in the same thread gets `false` instead of waiting for itself for ever: a
+// sanitizer that stands before memcmp() maps files of its own. (No signal handler
+// does: signals are held with it, but for those that end the process.)
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+
+#include "shim/base/held_signals.h"
+#include "shim/base/process.h"
+
+namespace graphlane {
+
+class SlowLock {
+ public:
+  // False: this thread holds it already.
+  bool lock() {
+    const uint64_t me = identity();
+    while (true) {
+      uint64_t owner = 0;
+      if (owner_.compare_exchange_strong(owner, me, std::memory_order_acquire)) return true;
+      if (owner == me) return false;
+      const bool other_process = owner >> 32 != me >> 32;
+      if (other_process &&
+          owner_.compare_exchange_strong(owner, me, std::memory_order_acquire)) {
+        return true;
+      }
+      sched_yield();
+    }
+  }
+  void unlock() { owner_.store(0, std::memory_order_release); }
+
+ private:
+  static uint64_t identity() {
+    uint64_t process = process_epoch();
+    if (process == 0) process = static_cast<uint64_t>(::syscall(SYS_getpid));
+    const auto thread = static_cast<uint64_t>(::syscall(SYS_gettid));
+    return process << 32 | thread;
+  }
+  std::atomic<uint64_t> owner_{0};
+};
+
+// The library's one.
+extern SlowLock slow_lock;
+
+// Holds a SlowLock, and signals, for a scope; false when it could not.
+class SlowLockGuard {
+ public:
+  explicit SlowLockGuard(SlowLock& lock) : lock_(lock), held_(lock.lock()) {}
+  ~SlowLockGuard() {
+    if (held_) lock_.unlock();
+  }
+  explicit operator bool() const { return held_; }
+  SlowLockGuard(const SlowLockGuard&) = delete;
+  SlowLockGuard& operator=(const SlowLockGuard&) = delete;
+
+ private:
+  const HeldSignals signals_{HeldSignals::kButDeadly};  // first held, last let go
+  SlowLock& lock_;
+  const bool held_;
+};
+
+}  // namespace graphlane

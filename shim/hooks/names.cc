@@ -1,0 +1,311 @@
+// Without a mount: names and rights of striped files. The parts follow their stub:
+// they go with its last name, and carry its owner and mode. Over a mount all of it
+// is FUSE's.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+#include "iomgr/base/files/reopen.h"
+#include "shim/base/slow_lock.h"
+#include "shim/base/text.h"
+#include "shim/fd/open_file.h"
+#include "shim/fd/record_lock.h"
+#include "shim/hooks/hooks.h"
+#include "shim/hooks/real.h"
+#include "shim/locate/devices.h"
+#include "shim/locate/held_names.h"
+#include "shim/locate/locate.h"
+#include "shim/locate/stub_path.h"
+
+namespace graphlane {
+namespace {
+
+VolumeDevices named_volume;  // under the SlowLock
+
+// All zeros: there is no such name.
+struct stat status_of(int directory, const char* path, int flags) {
+  struct stat st {};
+  if (path == nullptr || ::syscall(SYS_newfstatat, directory, path, &st, flags) != 0) st = {};
+  return st;
+}
+
+// A stub that a name stands for, if it is one. One that the process has open is not opened again
+// (acquire_open(), may_have_locks_on()).
+class NamedStub {
+ public:
+  NamedStub(int directory, const char* path, int flags)
+      : named_(status_of(directory, path, flags)),
+        known_(may_be_stub() ? acquire_open(named_) : OpenFileRef()) {
+    if (!known_ && may_be_stub() && !may_have_locks_on(named_)) {
+      const int nofollow = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0;
+      const int how = O_RDONLY | O_CLOEXEC | O_NONBLOCK | nofollow;
+      opened_ = *path == '\0' ? reopen(directory, how) : Fd(sys::openat(directory, path, how));
+    }
+    struct stat st;
+    is_one_ = fd() >= 0 && sys::fstat(fd(), &st) == 0 && is_stub(fd(), st, &layout_);
+  }
+  explicit operator bool() const { return is_one_; }
+  const Layout& layout() const { return layout_; }
+  int fd() const { return known_ ? known_->stub_fd : opened_.get(); }
+
+  // Or one that this process may not read.
+  bool may_be_stub() const { return has_stub_size(named_); }
+  bool may_move_stubs() const { return may_be_stub() || S_ISDIR(named_.st_mode); }
+
+ private:
+  const struct stat named_;
+  const OpenFileRef known_;
+  Fd opened_;
+  Layout layout_;
+  bool is_one_ = false;
+};
+
+// Reads the volume.json of the volume that the open directory lies in. Under the SlowLock.
+bool read_volume_above(int directory) {
+  static PathText text;
+  find_path(directory, &text);
+  text << "/";
+  return read_volume_file(text.view(), &named_volume) == nullptr;
+}
+
+// What has changed of the directory's names that the path is one of is durable. Under the SlowLock.
+bool sync_names(int directory, const char* path) {
+  const Fd parent = open_parent(directory, path);
+  const Fd readable = parent ? reopen(parent.get(), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : Fd();
+  return readable && (::syscall(SYS_fsync, readable.get()) == 0 || errno == EINVAL);
+}
+
+// A change of names by which stubs are found: while it is under way no check looks for them, and
+// the parts go with a file's last name.
+class NameChange {
+ public:
+  // Holds the names of the volume that this one lies in, if in any. False: a check has them.
+  bool hold(int directory, const char* path) {
+    if (!slow_lock_) slow_lock_.emplace(slow_lock);
+    const Fd parent = *slow_lock_ ? open_parent(directory, path) : Fd();
+    if (!parent || lies_on_fuse(parent.get()) || !read_volume_above(parent.get())) {
+      if (volume_count_ == 0) slow_lock_.reset();
+      return true;
+    }
+    const Fd root = open_volume(named_volume);
+    return names_[volume_count_++].take(root.get());
+  }
+
+  // A name of the stub's has gone, or not; a path: to another file. That is durable first: else a
+  // power failure could bring the stub back without its parts.
+  void reap(const NamedStub& stub, int directory = AT_FDCWD, const char* path = nullptr) {
+    const int saved_errno = errno;
+    struct stat st;
+    Devices devices;
+    // Parts that stay are no harm: graphlane check --repair removes them.
+    if (volume_count_ > 0 && stub && sys::fstat(stub.fd(), &st) == 0 && st.st_nlink == 0 &&
+        (path == nullptr || sync_names(directory, path)) &&
+        !open_devices_of(stub.fd(), stub.layout(), &named_volume, &devices) && named_volume.format > 1 &&
+        verify_parts(devices, named_volume, stub.layout(), stub.fd()) == nullptr) {
+      remove_parts(devices, stub.layout());
+    }
+    errno = saved_errno;
+  }
+
+ private:
+  std::optional<SlowLockGuard> slow_lock_;  // let go of last
+  HeldNames names_[2];
+  uint32_t volume_count_ = 0;
+};
+
+// Whether the new name of a stub would lie outside its volume: there it would
+// have no devices. mv(1) copies then.
+bool leaves_volume(const NamedStub& stub, int directory, const char* path) {
+  const SlowLockGuard lock(slow_lock);
+  if (!lock) return false;
+  const Fd parent = open_parent(directory, path);
+  if (!parent) return false;  // as rename() will say
+  return !read_volume_above(parent.get()) || named_volume.volume != stub.layout().volume;
+}
+
+// The parts of a file, on their devices.
+int sync_parts(const NamedStub& stub) {
+  Devices devices;
+  {
+    const SlowLockGuard lock(slow_lock);
+    if (!lock) return EIO;
+    const Failure failure = open_devices_of(stub.fd(), stub.layout(), &named_volume, &devices);
+    if (failure) return failure.error;
+  }
+  for (const int root : devices.roots()) {
+    if (const int error = sync_part(root, stub.layout().file_id); error != 0) return error;
+  }
+  return 0;
+}
+
+// What is to replace a striped file, which is gone at once then, becomes durable before that.
+// 0 or an errno. What we may not read, or has locks of the program's, is left as it is.
+int sync_replacement(const NamedStub& moved, int directory, const char* path) {
+  if (moved) {
+    if (const int error = sync_parts(moved); error != 0) return error;
+    return ::syscall(SYS_fsync, moved.fd()) == 0 ? 0 : errno;
+  }
+  const struct stat st = status_of(directory, path, AT_SYMLINK_NOFOLLOW);
+  if (!S_ISREG(st.st_mode) || may_have_locks_on(st)) return 0;
+  const Fd file(sys::openat(directory, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  return !file || ::syscall(SYS_fsync, file.get()) == 0 ? 0 : errno;
+}
+
+template <class Original>
+int rename_stub(int old_directory, const char* old_path, int new_directory, const char* new_path,
+                Original original) {
+  const int saved_errno = errno;
+  bool is_synced = false;
+  for (;; wait_for_check()) {
+    const NamedStub moved(old_directory, old_path, AT_SYMLINK_NOFOLLOW);
+    if (moved && new_path != nullptr && leaves_volume(moved, new_directory, new_path)) {
+      errno = EXDEV;
+      return -1;
+    }
+    const NamedStub replaced(new_directory, new_path, AT_SYMLINK_NOFOLLOW);  // or exchanged
+    if (replaced && !is_synced) {
+      if (const int error = sync_replacement(moved, old_directory, old_path); error != 0) {
+        errno = error;
+        return -1;
+      }
+      is_synced = true;
+    }
+    NameChange change;
+    if (moved.may_move_stubs() && !change.hold(old_directory, old_path)) continue;
+    if (replaced.may_move_stubs() && !change.hold(new_directory, new_path)) continue;
+    errno = saved_errno;
+    const int status = original();
+    change.reap(replaced, new_directory, new_path);
+    return status;
+  }
+}
+
+template <class Original>
+int remove_stub(int directory, const char* path, Original original) {
+  const int saved_errno = errno;
+  for (;; wait_for_check()) {
+    const NamedStub removed(directory, path, AT_SYMLINK_NOFOLLOW);
+    NameChange change;
+    if (removed.may_be_stub() && !change.hold(directory, path)) continue;
+    errno = saved_errno;
+    const int status = original();
+    change.reap(removed);
+    return status;
+  }
+}
+
+// Whether the parts are the stub's own, so that they follow it.
+bool owns_parts(const NamedStub& stub) {
+  if (!stub) return false;
+  const int saved_errno = errno;
+  const SlowLockGuard lock(slow_lock);
+  Devices devices;
+  const bool owns = lock && !open_devices_of(stub.fd(), stub.layout(), &named_volume, &devices) && named_volume.format > 1 &&
+                    verify_parts(devices, named_volume, stub.layout(), stub.fd()) == nullptr;
+  errno = saved_errno;
+  return owns;
+}
+
+// Gives the parts the stub's owner and mode, as they are now. The caller has asked whether they are its own.
+void share_rights(const NamedStub& stub) {
+  const int saved_errno = errno;
+  const SlowLockGuard lock(slow_lock);
+  Devices devices;
+  if (lock && !open_devices_of(stub.fd(), stub.layout(), &named_volume, &devices)) {
+    (void)share_access(stub.fd(), devices, stub.layout().file_id);
+  }
+  errno = saved_errno;
+}
+
+// The stub is opened first: the new mode may forbid it.
+template <class Original>
+int change_rights(int directory, const char* path, int flags, Original original) {
+  const int saved_errno = errno;
+  const NamedStub stub(directory, path, flags);
+  const bool owns = owns_parts(stub);
+  errno = saved_errno;
+  const int status = original();
+  if (status != 0) return status;
+  if (stub) {
+    if (owns) share_rights(stub);
+  } else if (stub.may_be_stub()) {  // which could not be read before, and now can
+    const NamedStub now(directory, path, flags);
+    if (owns_parts(now)) share_rights(now);
+    errno = saved_errno;
+  }
+  return status;
+}
+
+template <class Original>
+int change_rights(int fd, Original original) {
+  return change_rights(fd, "", AT_EMPTY_PATH, original);
+}
+
+}  // namespace
+}  // namespace graphlane
+
+using namespace graphlane;
+
+int hook_rename(const char* from, const char* to) {
+  return rename_stub(AT_FDCWD, from, AT_FDCWD, to, [=] { return real::rename(from, to); });
+}
+
+int hook_renameat(int from_directory, const char* from, int to_directory, const char* to) {
+  return rename_stub(from_directory, from, to_directory, to,
+                     [=] { return real::renameat(from_directory, from, to_directory, to); });
+}
+
+int hook_renameat2(int from_directory, const char* from, int to_directory, const char* to,
+                   unsigned flags) {
+  return rename_stub(from_directory, from, to_directory, to, [=] {
+    return real::renameat2(from_directory, from, to_directory, to, flags);
+  });
+}
+
+int hook_unlink(const char* path) {
+  return remove_stub(AT_FDCWD, path, [=] { return real::unlink(path); });
+}
+
+int hook_unlinkat(int directory, const char* path, int flags) {
+  return remove_stub(directory, path, [=] { return real::unlinkat(directory, path, flags); });
+}
+
+int hook_remove(const char* path) {
+  return remove_stub(AT_FDCWD, path, [=] { return real::remove(path); });
+}
+
+int hook_chmod(const char* path, mode_t mode) {
+  return change_rights(AT_FDCWD, path, 0, [=] { return real::chmod(path, mode); });
+}
+
+int hook_fchmod(int fd, mode_t mode) {
+  return change_rights(fd, [=] { return real::fchmod(fd, mode); });
+}
+
+int hook_fchmodat(int directory, const char* path, mode_t mode, int flags) {
+  return change_rights(directory, path, flags & AT_SYMLINK_NOFOLLOW,
+                       [=] { return real::fchmodat(directory, path, mode, flags); });
+}
+
+int hook_chown(const char* path, uid_t owner, gid_t group) {
+  return change_rights(AT_FDCWD, path, 0, [=] { return real::chown(path, owner, group); });
+}
+
+int hook_lchown(const char* path, uid_t owner, gid_t group) {
+  return change_rights(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW,
+                       [=] { return real::lchown(path, owner, group); });
+}
+
+int hook_fchown(int fd, uid_t owner, gid_t group) {
+  return change_rights(fd, [=] { return real::fchown(fd, owner, group); });
+}
+
+int hook_fchownat(int directory, const char* path, uid_t owner, gid_t group, int flags) {
+  return change_rights(directory, path, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH),
+                       [=] { return real::fchownat(directory, path, owner, group, flags); });
+}

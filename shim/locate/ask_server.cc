@@ -1,0 +1,183 @@
+#include "shim/locate/ask_server.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <ctime>
+
+#include "iomgr/base/fd.h"
+#include "iomgr/base/sys.h"
+#include "iomgr/server/server_socket.h"
+#include "shim/locate/locate.h"
+
+namespace graphlane {
+namespace {
+
+// The counters of the mounts that this process has read from. They stay mapped.
+struct Mapping {
+  char server[kServerNameSize];
+  const Generation* counters;
+  DeviceCounts* counts;  // for `graphlane stat`; null: not yet
+};
+constexpr uint32_t kMappingsMax = 32;
+Mapping mappings[kMappingsMax];
+uint32_t mapping_count = 0;
+
+Mapping* mapping_of(const char* server) {
+  for (uint32_t i = 0; i < mapping_count; ++i) {
+    if (std::memcmp(mappings[i].server, server, kServerNameSize) == 0) return &mappings[i];
+  }
+  return nullptr;
+}
+
+// Null: the descriptor is no memory, but some file that may shrink, fail or wait; or there is no room.
+void* map_memfd(int memfd, size_t size_bytes, int protection) {
+  struct stat st;
+  const int seals = sys::fcntl(memfd, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || sys::fstat(memfd, &st) != 0 ||
+      static_cast<size_t>(st.st_size) < size_bytes) {
+    return nullptr;
+  }
+  // The system call: mmap is one of our hooks.
+  void* memory =
+      reinterpret_cast<void*>(::syscall(SYS_mmap, nullptr, size_bytes, protection, MAP_SHARED, memfd, 0));
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+const Generation* counters_of(const char* server, int memfd) {
+  if (const Mapping* const known = mapping_of(server)) return known->counters;
+  if (mapping_count == kMappingsMax) return nullptr;
+  const void* const memory = map_memfd(memfd, kGenerationsBytes, PROT_READ);
+  if (memory == nullptr) return nullptr;
+  Mapping& mapping = mappings[mapping_count++];
+  std::memcpy(mapping.server, server, kServerNameSize);
+  mapping.counters = static_cast<const Generation*>(memory);
+  return mapping.counters;
+}
+
+// Null: nothing is counted. After counters_of().
+DeviceCounts* counts_of(const char* server, int memfd) {
+  Mapping* const known = mapping_of(server);
+  if (known == nullptr) return nullptr;
+  if (known->counts == nullptr) {
+    known->counts =
+        static_cast<DeviceCounts*>(map_memfd(memfd, kClientCountsBytes, PROT_READ | PROT_WRITE));
+  }
+  return known->counts;
+}
+
+// A server that did not prove itself. It is left alone for a minute, because waiting for it costs a
+// second.
+constexpr int64_t kUnprovenSeconds = 60;
+struct {
+  char server[kServerNameSize];
+  int64_t until_s;
+} unproven;
+
+int64_t proof_clock_s() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return now.tv_sec;
+}
+
+// A connection to the mount's server on which the question has been asked, and which has proved that
+// it is the one (iomgr/server/server_protocol.h, "Authentication"). Empty: there is none.
+Fd ask_mount(int fd, uint32_t question, char* server) {
+  TicketGrant grant;
+  if (::syscall(SYS_ioctl, fd, kTicketIoctl, &grant) != 0) return {};
+  std::memcpy(server, grant.server, kServerNameSize);
+  const bool is_unproven = std::memcmp(unproven.server, server, kServerNameSize) == 0;
+  if (is_unproven && proof_clock_s() < unproven.until_s) return {};
+  Fd socket = ServerAddress::of_mount(server).connect(kProofPatience);
+  if (!socket) return {};  // no listener
+  if (!send_question(socket.get(), {.magic = question, .ticket = grant.ticket}) ||
+      !receive_proof(socket.get(), grant.secret)) {
+    std::memcpy(unproven.server, server, kServerNameSize);
+    unproven.until_s = proof_clock_s() + kUnprovenSeconds;
+    return {};
+  }
+  set_patience(socket.get(), kServerPatience);
+  return socket;
+}
+
+// Whether these are regular files with the access asked for. A server of a stranger's FUSE may send
+// anything.
+bool are_parts(const int* fds, uint32_t count, int access) {
+  for (uint32_t d = 0; d < count; ++d) {
+    struct stat st;
+    const int flags = sys::fcntl(fds[d], F_GETFL);
+    if (flags < 0 || (flags & O_PATH) != 0 || (flags & O_ACCMODE) != access ||
+        sys::fstat(fds[d], &st) != 0 || !S_ISREG(st.st_mode)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+ServerAnswer ask(int fd, uint32_t question, Fd* connection) {
+  alignas(ServerReply) static char buffer[kServerReplyMax];
+  ServerAnswer answer;
+  answer.error = EIO;
+  char server[kServerNameSize];
+  Fd socket = ask_mount(fd, question, server);
+  if (!socket) return answer;
+  ServerMessage received;
+  receive_message(socket.get(), buffer, sizeof buffer, &received);
+  const ServerReply* const reply = reply_in(received, buffer);
+  if (reply == nullptr) return answer;
+  if (received.fd_count == 0) return answer.error = reply->error != 0 ? reply->error : EIO, answer;
+  const Generation* counters = counters_of(server, received.fds[0]);
+  if (counters == nullptr) return answer;
+  answer.counter = &counters[reply->generation_index];
+  answer.generation = reply->generation;
+  answer.reply = reply;
+  answer.error = reply->error;
+  if (answer.error != 0) return answer;
+  const uint32_t count = reply->device_count;
+  if (count > kDeviceCountMax || received.fd_count < 1 + count) return answer.error = EIO, answer;
+  answer.has_sums = received.fd_count >= 1 + 2 * count;
+  const uint32_t counts_index = 1 + (answer.has_sums ? 2 : 1) * count;
+  if (received.fd_count > counts_index + 1) return answer.error = EIO, answer;
+  const int access = question == WriteRequest::kMagic ? O_WRONLY : O_RDONLY;
+  if (!are_parts(received.fds + 1, count, access)) return answer.error = EIO, answer;
+  if (answer.has_sums && !are_parts(received.fds + 1 + count, count, O_RDONLY)) return answer.error = EIO, answer;
+  for (uint32_t d = 0; d < count; ++d) answer.parts[d] = received.take(1 + d);
+  for (uint32_t d = 0; d < count && answer.has_sums; ++d) answer.sums[d] = received.take(1 + count + d);
+  if (received.fd_count > counts_index) answer.counts = counts_of(server, received.fds[counts_index]);
+  answer.directories = buffer + sizeof *reply;
+  answer.directories_length = static_cast<size_t>(received.length_bytes) - sizeof *reply;
+  if (connection != nullptr) *connection = std::move(socket);
+  return answer;
+}
+
+}  // namespace
+
+ServerAnswer ask_server(int fd) { return ask(fd, ServerRequest::kMagic, nullptr); }
+
+ServerAnswer ask_to_write(int fd, Fd* connection) {
+  return ask(fd, WriteRequest::kMagic, connection);
+}
+
+Fd ask_mount_to_map(int fd) {
+  alignas(ServerReply) static char buffer[sizeof(ServerReply)];
+  char server[kServerNameSize];
+  const Fd socket = ask_mount(fd, MapRequest::kMagic, server);
+  if (!socket) return {};
+  ServerMessage received;
+  receive_message(socket.get(), buffer, sizeof buffer, &received);
+  const ServerReply* const reply = reply_in(received, buffer);
+  const bool may = reply != nullptr && reply->error == 0 && received.fd_count == 1;
+  return may ? Fd(received.take(0)) : Fd();
+}
+
+ShareAnswer ask_mount_to_share(int fd) {
+  char server[kServerNameSize];
+  return receive_share_answer(ask_mount(fd, ShareRequest::kMagic, server));
+}
+
+ShareAnswer ask_volume_to_share(int stub_fd) {
+  const Fd run_directory = open_run_directory(stub_fd);
+  return run_directory ? ask_volume_to_share(run_directory.get(), stub_fd) : ShareAnswer();
+}
+
+}  // namespace graphlane

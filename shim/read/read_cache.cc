@@ -1,0 +1,112 @@
+#include "shim/read/read_cache.h"
+
+#include <new>
+
+#include "iomgr/base/futex.h"
+#include "iomgr/base/sys.h"
+#include "shim/base/held_signals.h"
+#include "shim/base/settings.h"
+#include "shim/read/queue_pool.h"
+
+namespace graphlane {
+namespace {
+
+// No destructor of ours runs while other threads may still read.
+alignas(ExtentCache) unsigned char storage[sizeof(ExtentCache)];
+std::atomic<ExtentCache*> ready_cache{nullptr};
+std::atomic<bool> begun{false};
+
+// So long after it has read what others read, too, the process still shares.
+constexpr int64_t kSharingLastsMs = 1000;
+
+// Null: there is none, or somebody is just making it.
+ExtentCache* read_cache() {
+  if (!is_first_process()) return nullptr;
+  ExtentCache* cache = ready_cache.load(std::memory_order_acquire);
+  if (cache != nullptr || settings().cache.budget_bytes == 0) return cache;
+  if (begun.exchange(true, std::memory_order_relaxed)) return nullptr;
+  cache = new (storage) ExtentCache();
+  if (!cache->start(settings().cache)) return nullptr;  // tried once
+  ready_cache.store(cache, std::memory_order_release);
+  return cache;
+}
+
+ExtentFile extents_of(const OpenFileRef& file, uint64_t generation) {
+  return {.file_id = file->file_id,
+          .generation = generation,
+          .size_bytes = file.size(),
+          .map = file->map,
+          .parts = *file->parts};
+}
+
+// For kernels that cannot be asked: a byte of each page.
+bool may_touch(uintptr_t at, uintptr_t end) {
+  constexpr uint32_t kPagesAtOnce = 64;
+  while (at < end) {
+    iovec bytes[kPagesAtOnce];
+    uint32_t count = 0;
+    for (; at < end && count < kPagesAtOnce; at = round_up(at + 1, kBlockSize)) {
+      bytes[count++] = {.iov_base = reinterpret_cast<void*>(at), .iov_len = 1};
+    }
+    if (sys::copy_onto_itself(bytes, count) != count) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_there(void* buffer, size_t count) {
+  const auto at = reinterpret_cast<uintptr_t>(buffer);
+  const uintptr_t begin = at / kBlockSize * kBlockSize;
+  const int saved_errno = errno;
+  if (sys::madvise(reinterpret_cast<void*>(begin), at + count - begin, MADV_POPULATE_WRITE) == 0) {
+    return true;
+  }
+  const bool is_unknown = errno == EINVAL;  // before Linux 5.14
+  errno = saved_errno;
+  return is_unknown && may_touch(at, at + count);
+}
+
+std::optional<size_t> read_cached(const OpenFileRef& file, ByteRange range, void* buffer,
+                                  PartMover& mover) {
+  ExtentCache* const cache = read_cache();
+  const uint64_t generation = cache == nullptr ? 0 : file.content_generation();
+  if (generation == 0 || !is_there(buffer, range.length_bytes)) return {};
+  const HeldSignals signals;  // a handler may read, too, and leave by siglongjmp()
+  return cache->read(extents_of(file, generation), range, buffer, mover);
+}
+
+void give_way_to_sharing(bool shares, int64_t now_ms, PartMover& mover) {
+  static std::atomic<bool> gave{false};
+  static std::atomic<int64_t> shared_ms{0};
+  static FutexLock changing;  // held while what `gave` says is done
+  ExtentCache* const cache = ready_cache.load(std::memory_order_acquire);
+  if (cache == nullptr) return;
+  if (shares) shared_ms.store(now_ms, std::memory_order_relaxed);
+  if (gave.load(std::memory_order_relaxed) == shares) return;
+  // Of files that it reads in turn, some may be nobody else's.
+  if (!shares && now_ms - shared_ms.load(std::memory_order_relaxed) < kSharingLastsMs) return;
+  const HeldSignals signals;
+  if (!changing.lock_patiently()) return;
+  if (gave.load(std::memory_order_relaxed) != shares) {
+    if (shares) cache->pause(mover);
+    else cache->resume();
+    gave.store(shares, std::memory_order_relaxed);
+  }
+  changing.unlock();
+}
+
+void will_need_cached(const OpenFileRef& file, ByteRange range, PartMover& mover) {
+  ExtentCache* const cache = read_cache();
+  const uint64_t generation = cache == nullptr ? 0 : file.content_generation();
+  if (generation == 0) return;
+  const HeldSignals signals;
+  cache->will_need(extents_of(file, generation), range, mover);
+}
+
+ExtentCacheStats read_cache_stats() {
+  const ExtentCache* cache = ready_cache.load(std::memory_order_acquire);
+  return cache == nullptr ? ExtentCacheStats{} : cache->stats();
+}
+
+}  // namespace graphlane

@@ -1,0 +1,70 @@
+// Memory that is lent for a request, and given back when fewer are lent at a time.
+#include "fuse/ops/request_buffer.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <set>
+
+#include "fuse/ops/read_sizes.h"
+
+namespace graphlane {
+namespace {
+
+constexpr size_t kSize = 64 << 10;
+
+bool is_mapped(void* memory) {
+  unsigned char resident[kSize / 4096];
+  return ::mincore(memory, kSize, resident) == 0;
+}
+
+TEST(RequestBuffersTest, TheOneThatCameBackLastIsLentNext) {
+  RequestBuffers buffers(kSize);
+  void* first = nullptr;
+  {
+    const RequestBuffers::Loan loan(buffers);
+    first = loan.get();
+    const RequestBuffers::Loan other(buffers);
+    EXPECT_NE(other.get(), first);
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(RequestBuffers::Loan(buffers).get(), first);
+}
+
+TEST(RequestBuffersTest, WhatIsNeededNoMoreIsGivenBackAndWhatIsStays) {
+  RequestBuffers buffers(kSize);
+  std::set<void*> all;
+  {
+    std::deque<RequestBuffers::Loan> loans;
+    for (int i = 0; i < 20; ++i) all.insert(loans.emplace_back(buffers).get());
+  }
+  for (int i = 0; i < 1000; ++i) {
+    const RequestBuffers::Loan one(buffers), two(buffers);
+    std::memset(one.get(), 1, kSize);
+    std::memset(two.get(), 2, kSize);
+  }
+  EXPECT_EQ(std::count_if(all.begin(), all.end(), is_mapped), 2);
+}
+
+TEST(ReadSizesTest, ThroughThePageCacheTheFirstRequestsTell) {
+  ReadSizes large, small;
+  EXPECT_FALSE(large.shows_large(1000, 4096)) << "the end of a window may come first";
+  EXPECT_TRUE(large.shows_large(4096, 4096));
+  EXPECT_FALSE(small.shows_large(1024, 4096));
+  EXPECT_FALSE(small.shows_large(2048, 4096));
+  EXPECT_FALSE(small.shows_large(4096, 4096)) << "the window has grown";
+}
+
+TEST(ReadSizesTest, AFileIsReadAsItWasLastElseAsOthersWere) {
+  LastReadSizes all, file;
+  EXPECT_TRUE(file.large(all));
+  all.set(/*large=*/false);
+  EXPECT_FALSE(file.large(all));
+  file.set(/*large=*/true);
+  EXPECT_TRUE(file.large(all));
+}
+
+}  // namespace
+}  // namespace graphlane
