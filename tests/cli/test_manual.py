@@ -55,7 +55,7 @@ def test_a_page_refers_only_to_pages_that_exist():
 
 
 def test_the_page_of_run_describes_each_variable_of_the_preload_library():
-    variables = re.findall(r'getenv\("(GRAPHLANE_\w+)"\)', (ROOT / "shim/settings.cc").read_text())
+    variables = re.findall(r'getenv\("(GRAPHLANE_\w+)"\)', (ROOT / "shim/base/settings.cc").read_text())
     assert len(variables) > 5
     for variable in variables:
         assert f"Ev {variable}" in page_of("run"), variable
