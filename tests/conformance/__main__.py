@@ -23,6 +23,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="of all that is random (default: %(default)s)")
     parser.add_argument("--filesystem", choices=FILESYSTEMS, default="ext4",
                         help="of the host (default: %(default)s)")
+    parser.add_argument("--verify", choices=["read", "scrub"], default="scrub",
+                        help="of the volumes; read has rows of its own on the card (default: %(default)s)")
     parser.add_argument("--card", type=Path, default=CARD, help="where to write the results down")
     parser.add_argument("--json", type=Path, metavar="FILE", help="… and for programs")
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"only these: {', '.join(SUITES)}")
@@ -41,11 +43,12 @@ def main() -> int:
     for name in options.suites or SUITES:
         try:
             # Each suite has a filesystem of its own: none inherits what another left.
-            with bench(options.filesystem) as place:
+            with bench(options.filesystem, options.verify == "read") as place:
                 results.append(SUITES[name].suite(place, options))
         except BenchError as error:
             print(f"conformance: {error}", file=sys.stderr)
             return 1
+        results[-1].verifies = options.verify == "read"
         report(results[-1])
     write_card(results, options.card)
     if options.json:

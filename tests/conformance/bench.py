@@ -94,6 +94,7 @@ class Bench:
     volume: Path
     mount: Path
     filesystem: str  # the host's
+    verifies: bool = False  # volumes are made with --verify=read
 
     @property
     def setting(self) -> str:
@@ -110,13 +111,13 @@ class Bench:
         probe.unlink()
 
 
-def make_volume(host: Path, name: str = "vol") -> Path:
+def make_volume(host: Path, name: str = "vol", verifies: bool = False) -> Path:
     devices = [host / f"{name}-d{i}" for i in range(DEVICE_COUNT)]
     for device in devices:
         device.mkdir()
     words = [word for device in devices for word in ("--device", device)]
     step(GRAPHLANE, "--quiet", "create", host / name, "--stripe-depth", STRIPE_DEPTH,
-         "--stripe", STRIPED_NAMES, *words)
+         "--stripe", STRIPED_NAMES, f"--verify={'read' if verifies else 'scrub'}", *words)
     return host / name
 
 
@@ -132,7 +133,7 @@ def _unmount_volume(mount: Path) -> None:
 
 
 @contextmanager
-def bench(filesystem: str):
+def bench(filesystem: str, verifies: bool = False):
     make, options = FILESYSTEMS[filesystem]
     with ExitStack() as undo:
         top = Path(tempfile.mkdtemp(prefix="graphlane-conformance-"))
@@ -148,9 +149,9 @@ def bench(filesystem: str):
         undo.callback(_unmount, host)
         native = host / "native"
         native.mkdir()
-        volume = make_volume(host)
+        volume = make_volume(host, verifies=verifies)
         step(GRAPHLANE, "mount", volume, mount, "-o", "dev,suid")
         undo.callback(_unmount_volume, mount)
-        place = Bench(host, native, volume, mount, filesystem)
+        place = Bench(host, native, volume, mount, filesystem, verifies)
         place.check_striped()
         yield place

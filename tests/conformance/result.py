@@ -46,6 +46,11 @@ class SuiteResult:
     failed: dict[str, str] = field(default_factory=dict)          # test -> what it said
     not_applicable: dict[str, str] = field(default_factory=dict)  # test -> why
     setting: str = ""  # what it ran on
+    verifies: bool = False  # with verify=read: a row of its own
+
+    @property
+    def name(self) -> str:
+        return f"{self.suite}, verify=read" if self.verifies else self.suite
 
     def reason(self, test: str) -> str | None:
         """Why the failure is known; None: it is not."""
@@ -58,7 +63,7 @@ class SuiteResult:
         return [test for test in self.failed if self.reason(test) is None]
 
     def line(self) -> str:
-        return (f"{self.suite} {self.version}: {self.passed} passed, {len(self.failed)} failed, "
+        return (f"{self.name} {self.version}: {self.passed} passed, {len(self.failed)} failed, "
                 f"{len(self.not_applicable)} not applicable")
 
 
@@ -66,12 +71,12 @@ def report(result: SuiteResult) -> None:
     """For the terminal: what failed, with what it said, and the count."""
     for test, said in result.failed.items():
         reason = result.reason(test)
-        print(f"FAILED {result.suite}: {test}: {f'known: {reason}' if reason else said}")
+        print(f"FAILED {result.name}: {test}: {f'known: {reason}' if reason else said}")
     print(result.line(), flush=True)
 
 
 def _row(result: SuiteResult) -> str:
-    return (f"| {result.suite} | {result.version} | {result.passed} | {len(result.failed)} | "
+    return (f"| {result.name} | {result.version} | {result.passed} | {len(result.failed)} | "
             f"{len(result.not_applicable)} | {result.setting} |\n")
 
 
@@ -84,19 +89,19 @@ def _by_reason(tests: dict[str, str]) -> str:
 
 
 def _section(result: SuiteResult) -> str:
-    text = f"\n## {result.suite}\n"
+    text = f"\n## {result.name}\n"
     if result.failed:
         reasons = {test: result.reason(test) or f"**unknown** ({said})"
                    for test, said in result.failed.items()}
         text += f"\nFailed:\n\n{_by_reason(reasons)}"
-    if result.not_applicable:
+    if result.not_applicable and not result.verifies:  # the same as without
         text += f"\nNot applicable:\n\n{_by_reason(result.not_applicable)}"
-    return text if result.failed or result.not_applicable else ""
+    return text if result.failed or (result.not_applicable and not result.verifies) else ""
 
 
 def write_card(results: list[SuiteResult], card: Path = CARD) -> None:
     """Puts these suites' results into the card; the others' stay."""
-    mine = {result.suite for result in results}
+    mine = {result.name for result in results}
     rows, sections = [], []
     if card.exists():
         head, *others = card.read_text().split("\n## ")

@@ -36,3 +36,13 @@ def test_the_card_keeps_what_other_suites_found(one_known, tmp_path):
 def test_json_says_what_is_unknown(one_known, tmp_path):
     write_json([SuiteResult("suite", "1", failed={"group/1": "x", "z": "y"})], tmp_path / "r")
     assert json.loads((tmp_path / "r").read_text())[0]["unknown"] == ["z"]
+
+
+def test_a_run_that_verifies_has_a_row_of_its_own(tmp_path):
+    card = tmp_path / "card.md"
+    write_card([SuiteResult("one", "1", passed=5, not_applicable={"t": "no users"})], card)
+    write_card([SuiteResult("one", "1", failed={"group/1": "x"}, not_applicable={"t": "no users"}, verifies=True)], card)
+    text = card.read_text()
+    assert "| one | 1 | 5 | 0 | 1 |" in text and "| one, verify=read | 1 | 0 | 1 | 1 |" in text
+    assert text.count("- no users: t\n") == 1
+    assert "\n## one, verify=read\n\nFailed:\n\n- **unknown** (x): group/1\n" in text

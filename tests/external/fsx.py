@@ -11,7 +11,7 @@ from tests.external.folder import require, version_of
 OPS_PER_SECOND_MIN = 50
 
 # -S seed, -r and -w alignment, -Z O_DIRECT, -W no writes by maps, -A libaio,
-# -U io_uring, -l length of the file, -o length of an operation.
+# -U io_uring, -l length of the file, -o length of an operation, -c one in so many closes the file.
 DIRECT = ["-Z", "-r", "4096", "-w", "4096"]
 KINDS = {
     "buffered": [],
@@ -22,6 +22,9 @@ KINDS = {
     "io_uring": ["-U"],
     "io_uring, O_DIRECT": ["-U", *DIRECT],
     "long operations": ["-l", "8388608", "-o", "2097152"],
+    # Each close makes checksums of blocks, which later reads compare with verify=read.
+    "closed often": ["-l", "4194304", "-o", "524288", "-c", "10"],
+    "closed often, O_DIRECT": ["-l", "4194304", "-o", "524288", "-c", "10", *DIRECT],
 }
 
 

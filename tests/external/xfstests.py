@@ -47,7 +47,7 @@ def _check_users() -> None:
 
 
 def _config(bench: Bench, top: Path) -> dict[str, str]:
-    test, scratch = make_volume(bench.host, "test"), make_volume(bench.host, "scratch")
+    test, scratch = (make_volume(bench.host, name, bench.verifies) for name in ("test", "scratch"))
     points = [top / "mnt-test", top / "mnt-scratch"]
     for point in points:
         point.mkdir()
