@@ -1,4 +1,4 @@
-"""Makes, extends, replaces, cuts and removes files, and says in the log what must hold from then on.
+"""Makes, extends, replaces, cuts, removes and rewrites files, and says in the log what must hold from then on.
 
     workload.py DIRECTORY MARK PREFIX SEED COUNT
 
@@ -9,6 +9,7 @@ file is right if it is a prefix of what its tag says, and zeros are never right.
     gone TAG           it may be gone from now on
     cutting TAG        it becomes shorter, until it is synced: ext4 writes the smaller size before what it has not
                        written yet of the data, and these are zeros then, of a plain file, too
+    rewritten NAME SIZE    from now on each 16 bytes of it say where they are, in one of the versions that were written
 """
 
 import os
@@ -20,6 +21,9 @@ def content(tag: int, begin: int, end: int) -> bytes:
     first, last = begin // 16, (end + 15) // 16
     text = b"".join(b"%06d%09d\n" % (tag, n) for n in range(first, last))
     return text[begin - first * 16:][:end - begin]
+
+
+REWRITTEN_SIZE = 600_000  # more than 64 KiB a part, so that each block has a checksum
 
 
 def main() -> None:
@@ -53,7 +57,28 @@ def main() -> None:
         sizes[tag] = size
         return tag
 
-    for _ in range(int(count)):
+    rewritten = f"w-{prefix[-1]}"
+    with open(f"{directory}/{rewritten}", "wb") as file:
+        file.write(content(0, 0, REWRITTEN_SIZE))
+        file.flush()
+        os.fsync(file.fileno())
+    mark("rewritten", rewritten, REWRITTEN_SIZE)
+
+    def rewrite(number: int) -> None:
+        """Some places; the size stays."""
+        fd = os.open(f"{directory}/{rewritten}", os.O_RDWR)
+        for _ in range(r.randrange(1, 6)):
+            begin = r.randrange(REWRITTEN_SIZE) // 16 * 16
+            end = min(begin + r.choice([16, 4096, 20_000, 150_000]) // 16 * 16, REWRITTEN_SIZE)
+            os.pwrite(fd, content(number, begin, end), begin)
+            if r.random() < 0.3:
+                os.fsync(fd)
+        os.close(fd)
+
+    for number in range(1, int(count) + 1):
+        if r.random() < 0.3:
+            rewrite(number)
+            continue
         what = r.choice(["make", "make", "make", "extend", "extend", "replace", "cut", "remove"])
         if what == "make" or len(files) < 3:
             path = f"{directory}/{prefix}{next_tag + 1}"
