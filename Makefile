@@ -248,6 +248,19 @@ deb: ## build Debian packages in build/deb for Debian 12 and 13, Ubuntu 24.04 an
 	@$(MAKE) --no-print-directory $(JOBS) all PORTABLE=1 PREFIX=/usr
 	@make/packages/deb build/deb $(VERSION)
 
+DOCS := build/docs
+$(DOCS)/venv/.made: docs/requirements.txt
+	@mkdir -p $(DOCS)
+	$(Q)$(PYTHON) -m venv $(DOCS)/venv
+	$(Q)$(DOCS)/venv/bin/pip -q --disable-pip-version-check install -r $<
+	$(Q)touch $@
+
+.PHONY: docs
+docs: $(DOCS)/venv/.made ## build this project's site in build/docs/site (needs mandoc and the network, once)
+	@$(PYTHON) docs/pages.py $(DOCS)/pages
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/venv/bin/mkdocs -q build -f docs/mkdocs.yml
+	@echo $(DOCS)/site/index.html
+
 clean: ## remove what was built (the Python environment stays)
 	rm -rf build/deb $(foreach built,plain release debug asan tsan,build/$(built) build/$(built)-by-files build/$(built)-portable)
 

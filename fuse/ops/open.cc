@@ -1,6 +1,6 @@
 // Opening and creating; what a handle's end asks for.
 //
-// How the kernel treats the pages of an open file (../fuse/README.md, measured):
+// How the kernel treats the pages of an open file (docs/internals/reads.md):
 //   plain, passed through        none: the host's file is the kernel's to read,
 //                                write and map (passthrough.h)
 //   plain                        its page cache, kept between opens: maps and

@@ -34,7 +34,7 @@ namespace graphlane {
 
 inline constexpr std::string_view kControlDirectory = ".graphlane";
 // An eighth of the 24 MiB that engines read at once: one such read keeps up to eight devices
-// busy, each with one run of its part (iomgr/README.md has what was measured). CSMqGraph §4
+// busy, each with one run of its part (experiments/LOG.md has what was measured). CSMqGraph §4
 // found 12 MiB best, with a thread for every device to keep it busy.
 inline constexpr uint64_t kStripeDepthDefault = 3u << 20;
 // Where no device has a head to be moved: a read waits for the device with most of it, and of finer

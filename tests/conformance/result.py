@@ -12,7 +12,7 @@ DESCRIPTORS = ("opens as many files at once as the daemon may have descriptors, 
                "machine's root may not raise")
 
 # Suite, test (a glob), and why it fails: no FUSE filesystem can do it, the machine
-# lacks something, or it is one of the limits that fuse/README.md tells. Everything else that fails makes the command fail.
+# lacks something, or it is one of the limits that docs/limits.md tells. Everything else that fails makes the command fail.
 KNOWN_FAILURES: list[tuple[str, str, str]] = [
     ("LTP", "creat05", DESCRIPTORS),
     ("LTP", "fcntl12*", DESCRIPTORS),

@@ -1,5 +1,5 @@
 // What each policy serves from memory, on the traces of cache_traces.h. The numbers in
-// iomgr/README.md are of the same traces.
+// experiments/RESULTS.md are of the same traces.
 #include "iomgr/cache/cache_policy.h"
 
 #include <gtest/gtest.h>
