@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "cli/fio.h"
 #include "cli/test_file.h"
-#include "iomgr/base/files/small_file.h"
+#include "iomgr/base/files/atomic_file.h"
 #include "iomgr/base/process/interrupt.h"
 #include "iomgr/base/process/progress.h"
 #include "iomgr/base/size.h"
@@ -166,7 +166,7 @@ Outcome<Place> find_devices(const std::string& directory) {
     const std::string root = entry.path().string();
     if (!entry.path().filename().string().starts_with("graphlane-")) continue;
     const std::string path = root + "/" + kDeviceJson;
-    const Outcome<std::string> text = read_small_file(AT_FDCWD, path.c_str(), path);
+    const Outcome<std::string> text = read_whole_file(AT_FDCWD, path.c_str(), path);
     if (!text && text.error().code == ENOENT) continue;  // of a `create` that died
     if (!text) return text.error();
     if (Outcome<DeviceRecord> record = parse_device_json(*text, path); !record) return record.error();
@@ -186,14 +186,14 @@ Outcome<Place> find_devices(const std::string& directory) {
 
 Outcome<void> keep(const std::string& root, const Calibration& calibration) {
   const std::string path = root + "/" + kDeviceJson;
-  const Outcome<std::string> old_text = read_small_file(AT_FDCWD, path.c_str(), path);
+  const Outcome<std::string> old_text = read_whole_file(AT_FDCWD, path.c_str(), path);
   if (!old_text) return old_text.error();
   struct stat before;
   if (::stat(path.c_str(), &before) != 0) return os_error(errno, path, "cannot open");
   const Outcome<std::string> text = with_calibration(*old_text, path, calibration);
   if (!text) return text.error();
   const Outcome<void> written =
-      write_small_file(AT_FDCWD, path, path, *text, before.st_mode & 07777);
+      write_file_atomically(AT_FDCWD, path, path, *text, before.st_mode & 07777);
   if (!written) return written;
   // What root changes of a user's volume stays the user's.
   (void)!::lchown(path.c_str(), before.st_uid, before.st_gid);

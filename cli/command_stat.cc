@@ -184,7 +184,7 @@ void print_cache(const Json& stats) {
              size("passed_bytes"), frames("ahead_frames"), frames("ahead_used"), frames("ahead_wasted"));
 }
 
-// What was begun in the page cache when files are swept in turn (iomgr/read/next_reads.h).
+// What was begun in the page cache when files are swept in turn (iomgr/read/sequence_predictor.h).
 void print_sweeps(const Json& stats) {
   const Json& sweeps = stats.at_or_null("sweeps");
   if (number(sweeps, "begun_bytes") == 0) return;

@@ -8,7 +8,7 @@
 
 #include "cli/stripe_options.h"
 #include "iomgr/admin/transfer.h"
-#include "iomgr/base/files/exchange_names.h"
+#include "iomgr/base/files/rename_exchange.h"
 #include "iomgr/volume/volume_files.h"
 
 namespace graphlane::cli {
@@ -55,7 +55,7 @@ Outcome<TransferSummary> import_built(const Volume& volume, const std::string& s
 
 // Durably, before what was there goes.
 Outcome<void> exchange(const Volume& volume, const TreePlace& staged, const TreePlace& target) {
-  const int error = exchange_names(target.directory_fd, staged.path, target.path);
+  const int error = rename_exchange(target.directory_fd, staged.path, target.path);
   if (error != 0) return target.error(error, "cannot replace");
   if (::syncfs(volume.root_fd()) != 0) return os_error(errno, volume.root(), "cannot write");
   return {};

@@ -59,7 +59,7 @@ def preloaded_without(*parts: str) -> str:
 
 
 def left_out(way: str) -> str:
-    """As GRAPHLANE_WITHOUT has it."""
+    """As GRAPHLANE_DISABLE has it."""
     return way.removeprefix(PRELOADED).removeprefix(WITHOUT).replace(" ", "")
 
 
@@ -158,7 +158,7 @@ class Comparison:
         if name in (STRIPED, IN_TURN):
             yield self.grid, enter
         elif is_preloaded(name):
-            without = f"GRAPHLANE_WITHOUT={left_out(name)}"
+            without = f"GRAPHLANE_DISABLE={left_out(name)}"
             yield self.volume, [*enter, "env", without, GRAPHLANE, "run", "--"]
         elif name in (MOUNTED, SHARED, MAPPED, *BY_KIT):
             with self.journal.section():

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "iomgr/base/files/exchange_names.h"
 #include "iomgr/base/files/locked_name.h"
+#include "iomgr/base/files/rename_exchange.h"
 #include "iomgr/base/files/tree.h"
 
 namespace graphlane {
@@ -88,7 +88,7 @@ Outcome<Staging> Staging::create(const std::string& final_path, Kind kind, bool 
 
 // ENOENT: nothing is there.
 int Staging::replace() {
-  if (kind_ == Kind::kDirectory) return exchange_names(AT_FDCWD, path_, final_path_);
+  if (kind_ == Kind::kDirectory) return rename_exchange(AT_FDCWD, path_, final_path_);
   struct stat old;
   if (::lstat(final_path_.c_str(), &old) != 0) return errno;
   // Who could not read it cannot now.

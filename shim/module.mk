@@ -11,9 +11,9 @@ SHIM := $(BUILD)/lib/libgraphlane.so
 SHIM_ONCE := $(PLAIN)/lib/libgraphlane.so
 SHIM_IOMGR := hidden_io crc32c_long file_io memory_map size_text uuid open_size ownership part_record \
   part_record_io promises unwritten part_sums sum_file sum_format verify stub stub_lock server_socket \
-  ask_to_share never_synced part_files lane_io io_queue uring_queue aio_queue sync_queue memory_limit \
+  share_client never_synced part_files lane_io io_queue uring_queue aio_queue sync_queue memory_limit \
   device_kind device_gate cache cache_budget cache_hold cache_policy stream_table read_order \
-  next_reads ahead_table extent_cache mapped_cache word_packing read_ahead read_turns ahead_queue
+  sequence_predictor prefetch_tracker extent_cache mapped_cache word_packing read_ahead convoy_scheduler aio_read_queue
 # The linker wraps `syscall` for other objects than the one that defines it.
 SHIM_ALONE := shim/hooks/raw_entry.cc
 SHIM_OBJECTS := $(call objects_in,$(PLAIN)/shim,shim,$(filter-out $(SHIM_ALONE),$(call sources_below,shim))) \

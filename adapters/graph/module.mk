@@ -5,7 +5,7 @@ $(eval $(call library,graph,$(wildcard adapters/graph/*.cc)))
 graph_kit_names := progress size size_text aio_queue cache cache_budget cache_hold cache_policy calibration crc32c_long \
   device_kind error file_attributes file_io home io_queue json lane lane_io lane_queue lanes mapped_cache \
   mount_table open_size orphans ownership page_reader paged_files never_synced part_files part_record part_record_io part_sums parts \
-  promises small_file striped_file stub stub_copies stub_lock sum_file sum_format sync_queue tree unwritten uring_queue uuid verify volume volume_files \
+  promises atomic_file striped_file stub stub_copies stub_lock sum_file sum_format sync_queue tree unwritten uring_queue uuid verify volume volume_files \
   volume_json word_packing
 graph_kit_iomgr := $(call sources_named,iomgr,$(graph_kit_names))
 graph_kit_graphfmt := $(patsubst %,graphfmt/%.cc,byte_column codec codec_simd codec_varint graph_directory graph_header sort/line \

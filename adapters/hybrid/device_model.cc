@@ -5,7 +5,7 @@
 #include <random>
 
 #include "adapters/hybrid/dual_graph.h"
-#include "iomgr/base/files/small_file.h"
+#include "iomgr/base/files/atomic_file.h"
 #include "iomgr/io/calibration.h"
 #include "iomgr/read/page_reader.h"
 #include "iomgr/volume/volume_files.h"
@@ -31,7 +31,7 @@ Outcome<std::optional<DeviceModel>> calibrated(const std::string& root) {
   DeviceModel all{.bytes_per_second = 0, .reads_per_second = 0};
   for (const Device& device : (*volume)->devices()) {
     const std::string path = device.root + "/" + kDeviceJson;
-    const Outcome<std::string> text = read_small_file(device.root_fd.get(), kDeviceJson, path);
+    const Outcome<std::string> text = read_whole_file(device.root_fd.get(), kDeviceJson, path);
     if (!text) return text.error();
     const auto calibration = parse_calibration(*text, path);
     if (!calibration) return calibration.error();

@@ -5,10 +5,10 @@
 namespace graphlane::kv {
 
 // Adjacent pages that are read by one request.
-class PageBuffer::Fetch final : public RequestEnd {
+class PageBuffer::Fetch final : public Completion {
  public:
   // Called by any thread.
-  void ended(int error) override {
+  void on_done(int error) override {
     MutexLock lock(mu_);
     error_ = error;
     is_under_way_ = false;
@@ -27,9 +27,9 @@ class PageBuffer::Fetch final : public RequestEnd {
                               .op = IoOp::kRead,
                               .direct = true,
                               .pieces = {pieces, count}};
-    mover_ = &file.mover;
+    engine_ = &file.engine;
     is_begun = true;
-    if (!file.mover.start(request, this)) ended(file.mover.move(request));
+    if (!file.engine.submit(request, this)) on_done(file.engine.run(request));
   }
 
   bool has_ended() {
@@ -42,7 +42,7 @@ class PageBuffer::Fetch final : public RequestEnd {
     MutexLock lock(mu_);
     while (is_under_way_) {
       mu_.unlock();
-      const bool driven = mover_->drive();
+      const bool driven = engine_->poll();
       mu_.lock();
       if (!driven && is_under_way_) changed_.wait(mu_);
     }
@@ -56,7 +56,7 @@ class PageBuffer::Fetch final : public RequestEnd {
   Piece pieces[kFetchPages];
 
  private:
-  PartMover* mover_ = nullptr;
+  IoEngine* engine_ = nullptr;
   Mutex mu_;
   CondVar changed_;
   bool is_under_way_ GUARDED_BY(mu_) = false;

@@ -11,7 +11,7 @@
 #include <functional>
 
 #include "fuse/inode/inode_table.h"
-#include "iomgr/base/at_once.h"
+#include "iomgr/base/parallel_for.h"
 #include "iomgr/base/process/log.h"
 
 namespace graphlane {
@@ -226,7 +226,7 @@ void LiveFiles::run() {
 // Syncs the whole filesystem of each device at the same time. False: one of them failed.
 bool LiveFiles::sync_devices() const {
   std::atomic<bool> all{true};
-  at_once(volume_.device_count(), [&](uint32_t d) {
+  parallel_for(volume_.device_count(), [&](uint32_t d) {
     if (::syncfs(volume_.devices()[d].root_fd.get()) != 0) all = false;
   });
   return all;

@@ -7,8 +7,8 @@
 #include <memory>
 #include <optional>
 
+#include "fuse/coherence/invalidation.h"
 #include "fuse/coherence/live_files.h"
-#include "fuse/coherence/outside_changes.h"
 #include "fuse/inode/open_handles.h"
 #include "fuse/inode/passthrough.h"
 #include "fuse/ops/read_sizes.h"
@@ -31,7 +31,7 @@ struct OpenFile : OpenHandle {
   int access = O_RDONLY;                 // open(2)'s access mode, and O_APPEND
   size_t ticket_count = 0;               // of it in the TicketBook, which guards this
   std::optional<Sweeps::Member> member;  // of the striped files that are open
-  std::optional<OutsideChanges::Member> kept;  // of those whose pages the kernel keeps
+  std::optional<Invalidation::Member> kept;  // of those whose pages the kernel keeps
 
   // Whether reads may leave pages in the kernel, of a file that does not fit in memory. (Of one that is
   // read in turn, those of maps.)

@@ -57,7 +57,7 @@ Named look_at_name(const Volume& volume, int directory_fd, const char* name) {
   found.fd.reset(::openat(directory_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!found.fd || ::fstat(found.fd.get(), &found.stat) != 0) return {};
   const StubView view = StubCache().look(found.fd.get(), found.stat);
-  found.is_striped = view.striped() && believe(volume, found.fd.get(), view.layout, found.stat);
+  found.is_striped = view.striped() && verify_ownership(volume, found.fd.get(), view.layout, found.stat);
   if (found.is_striped) found.layout = view.layout;
   found.is_unknown = view.error != 0 || view.unreadable;
   return found;
@@ -122,7 +122,7 @@ Result<LiveFiles::Writer> open_new(Filesystem& fs, Layout layout, const NewParts
 
 }  // namespace
 
-Outcome<void> believe(const Volume& volume, int stub_fd, const Layout& layout, const struct stat& stub) {
+Outcome<void> verify_ownership(const Volume& volume, int stub_fd, const Layout& layout, const struct stat& stub) {
   return verify_parts(volume, stub_fd, layout, name_of(volume, stub));
 }
 
@@ -191,7 +191,7 @@ Result<LiveFiles::Writer> open_live(Filesystem& fs, Inode& inode, const Layout& 
     if (!fd) return last_errno();
     auto live = fs.live.acquire(layout, std::move(fd), name, shared);
     if (live && live->is_first()) {
-      fs.outside_changes.see_taken(inode, layout.file_id, (*live)->stub_fd());
+      fs.invalidation.see_taken(inode, layout.file_id, (*live)->stub_fd());
     }
     const bool busy = !live && live.error().code == EBUSY;
     if (busy && patience == patience.zero()) return Errno{EBUSY};
@@ -322,7 +322,7 @@ bool LastLink::reap(int replaced_in) {
     return false;
   }
   const StubView view = StubCache().look(fd_.get(), st);
-  if (!view.striped() || !believe(volume_, fd_.get(), view.layout, st)) return false;
+  if (!view.striped() || !verify_ownership(volume_, fd_.get(), view.layout, st)) return false;
   layout_ = view.layout;
   if (replaced_in >= 0 && ::fsync(reopen(replaced_in, O_RDONLY).get()) != 0 && errno != EINVAL) {
     log_line("{}: what has replaced a striped file may not be durable, so its parts stay "

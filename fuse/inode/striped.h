@@ -3,7 +3,7 @@
 //
 // A stub gives access only to parts that are its own (iomgr/volume/stub/ownership.h). Opening a file
 // checks that. A caller that changes or removes parts by a stub that it has not opened asks
-// believe() first.
+// verify_ownership() first.
 //
 // Threads: everything is safe from any thread.
 #pragma once
@@ -27,7 +27,7 @@ namespace graphlane {
 struct Filesystem;
 
 // Whether the parts that a stub (open, or O_PATH) names are its own; else why not.
-Outcome<void> believe(const Volume& volume, int stub_fd, const Layout& layout, const struct stat& stub);
+Outcome<void> verify_ownership(const Volume& volume, int stub_fd, const Layout& layout, const struct stat& stub);
 
 // Makes the parts that a file that was never synced lacks, before their owner or mode is changed. `stub_fd` as above.
 // Any other file is left as it is, and one without a name, which has no parts by name and needs none. 0 or an errno.

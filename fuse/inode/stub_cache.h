@@ -47,7 +47,7 @@ class StubCache {
 
   // Whether the content is the one of the last call, going by file id (nil: a plain file)
   // and the attributes of the host's file, so that the kernel may keep its pages
-  // (outside_changes.h). Before the first call it has none. What others (not `ours`) have changed
+  // (invalidation.h). Before the first call it has none. What others (not `ours`) have changed
   // within the tick of its times they may have changed twice: the next call says no once more.
   bool same_content(const Uuid& file_id, const struct stat& st, bool ours);
 

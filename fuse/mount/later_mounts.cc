@@ -16,7 +16,7 @@
 #include "fuse/mount/private_daemon.h"
 #include "iomgr/base/files/file_io.h"
 #include "iomgr/base/files/passed_fds.h"
-#include "iomgr/base/process/background.h"
+#include "iomgr/base/process/daemonize.h"
 #include "iomgr/base/process/log.h"
 #include "iomgr/server/mount_request.h"
 #include "iomgr/server/server_socket.h"

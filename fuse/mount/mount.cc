@@ -13,7 +13,7 @@
 #include "fuse/mount/stop_signals.h"
 #include "fuse/ops/filesystem.h"
 #include "fuse/ops/page_cache_limits.h"
-#include "iomgr/base/process/background.h"
+#include "iomgr/base/process/daemonize.h"
 #include "iomgr/base/process/log.h"
 #include "iomgr/volume/mount_table.h"
 #include "iomgr/volume/sum/tell.h"
@@ -67,9 +67,9 @@ Outcome<std::string> check_mountpoint(const Volume& volume, const MountOptions& 
 }
 
 // Runs beside the workers: asks the mount for its root, as a user would.
-class Herald {
+class ReadinessProbe {
  public:
-  Herald(std::shared_ptr<const Volume> volume, std::string mountpoint,
+  ReadinessProbe(std::shared_ptr<const Volume> volume, std::string mountpoint,
          std::function<void()> on_ready)
       : thread_([volume = std::move(volume), mountpoint = std::move(mountpoint),
                  on_ready = std::move(on_ready)] {
@@ -78,7 +78,7 @@ class Herald {
           raise_page_cache_limits(st.st_dev, *volume);
           on_ready();
         }) {}
-  ~Herald() { thread_.join(); }
+  ~ReadinessProbe() { thread_.join(); }
 
  private:
   std::thread thread_;
@@ -97,7 +97,7 @@ Outcome<void> serve_mount(const std::shared_ptr<const Volume>& volume, const Mou
   Outcome<std::unique_ptr<Session>> session = Session::make(**fs);
   if (!session) return session.error();
   if (Outcome<void> mounted = (*session)->mount(mountpoint); !mounted) return mounted;
-  const Herald herald(volume, mountpoint, std::move(on_ready));
+  const ReadinessProbe herald(volume, mountpoint, std::move(on_ready));
   return (*session)->serve(&stop);
 }
 
@@ -108,7 +108,7 @@ Outcome<void> mount_volume(std::shared_ptr<const Volume> volume, const MountOpti
   const Outcome<std::string> mountpoint = check_mountpoint(*volume, options);
   if (!mountpoint) return mountpoint.error();
   if (options.foreground) return serve_mount(volume, options, *mountpoint, [] {});
-  return run_in_background([&](std::function<void()> on_ready) {
+  return daemonize([&](std::function<void()> on_ready) {
     return serve_mount(volume, options, *mountpoint, std::move(on_ready));
   });
 }

@@ -7,7 +7,7 @@
 #include "fuse/mount/descriptor_socket.h"
 #include "fuse/mount/session.h"
 #include "fuse/ops/filesystem.h"
-#include "iomgr/base/process/background.h"
+#include "iomgr/base/process/daemonize.h"
 #include "iomgr/base/process/log.h"
 
 namespace graphlane {

@@ -10,7 +10,7 @@
 namespace graphlane {
 
 // Waits on `socket` for the command's /dev/fuse descriptor, reports there
-// whether it serves (background.h), and serves until the mount is gone. In a
+// whether it serves (daemonize.h), and serves until the mount is gone. In a
 // child process that was forked for it.
 [[noreturn]] void run_private_daemon(std::shared_ptr<const Volume> volume,
                                      const MountOptions& options, Fd socket);

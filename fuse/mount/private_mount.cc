@@ -12,7 +12,7 @@
 #include "fuse/mount/held_signals.h"
 #include "fuse/mount/private_daemon.h"
 #include "fuse/mount/private_namespace.h"
-#include "iomgr/base/process/background.h"
+#include "iomgr/base/process/daemonize.h"
 #include "iomgr/base/process/log.h"
 #include "iomgr/server/mount_request.h"
 

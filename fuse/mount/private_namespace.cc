@@ -19,7 +19,7 @@
 #include "fuse/ops/filesystem.h"
 #include "fuse/ops/page_cache_limits.h"
 #include "iomgr/base/files/file_io.h"
-#include "iomgr/base/process/background.h"
+#include "iomgr/base/process/daemonize.h"
 #include "iomgr/base/process/log.h"
 #include "iomgr/volume/mount_table.h"
 #include "iomgr/volume/volume_files.h"

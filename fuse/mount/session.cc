@@ -12,7 +12,7 @@
 #include "fuse/mount/kernel_flags.h"
 #include "fuse/mount/stderr_catcher.h"
 #include "fuse/ops/operations.h"
-#include "iomgr/base/process/background.h"
+#include "iomgr/base/process/daemonize.h"
 #include "iomgr/base/process/log.h"
 
 namespace graphlane {
@@ -130,7 +130,7 @@ Outcome<void> Session::serve(StopSignals* stop) {
   fs_.connection_fd = ::fuse_session_fd(session_);
   fs_.init_extension.watch(session_);
   fs_.drop_behind.start(session_);
-  fs_.outside_changes.start();
+  fs_.invalidation.start();
   if (stop != nullptr) stop->guard(session_);
   const int result = run_workers();
   if (stop != nullptr) stop->release();
@@ -141,7 +141,7 @@ Outcome<void> Session::serve(StopSignals* stop) {
   // longer answer.
   server_.reset();
   fs_.drop_behind.stop();
-  fs_.outside_changes.stop();
+  fs_.invalidation.stop();
   if (result == 0) return {};
   return make_error(-result, "the connection to the kernel failed: {}", std::strerror(-result));
 }

@@ -20,7 +20,7 @@
 
 #include "fuse/ops/fuse_api.h"
 #include "iomgr/base/fd.h"
-#include "iomgr/base/process/stop_mask.h"
+#include "iomgr/base/process/signal_mask.h"
 
 namespace graphlane {
 

@@ -126,7 +126,7 @@ int op::setattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, struct stat* wan
     view = inode.stub.look(path_fd, st);  // its parts get the new mode then, too
   }
   // Another volume's parts, and another owner's, are not ours to change.
-  const bool is_refused = view.striped() && !believe(*fs.volume, path_fd, view.layout, st);
+  const bool is_refused = view.striped() && !verify_ownership(*fs.volume, path_fd, view.layout, st);
   if (is_refused) view.verdict = StubVerdict::kBadField;
   int error = 0;
   if (view.striped() && (which & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {

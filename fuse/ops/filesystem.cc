@@ -72,7 +72,7 @@ Filesystem::Filesystem(std::shared_ptr<const Volume> served, const MountOptions&
       memory_at_start_bytes(memory_available_bytes()),
       inodes(volume->root_fd()),
       live(*volume),
-      outside_changes(*this),
+      invalidation(*this),
       handles(handles_max()),
       files_made_(Uuid::random().bytes[0]) {}  // so that single files balance too
 
@@ -90,7 +90,7 @@ Outcome<std::unique_ptr<Filesystem>> Filesystem::start(std::shared_ptr<const Vol
   if (options.cache.budget_bytes != 0) {
     fs->shared.emplace(
         options.shared(),
-        [raw = fs.get()](const PartRequest& request) { return raw->lanes->move(request); },
+        [raw = fs.get()](const PartRequest& request) { return raw->lanes->run(request); },
         [raw = fs.get()](const StripedFile& file, const SharedCache::Content& content) {
           return raw->live.generations().of(file.layout().file_id) == content.generation;
         });
@@ -191,7 +191,7 @@ int look_at(Filesystem& fs, Inode& inode, struct stat* st, StubView* view) {
   if (found.error != 0) return found.error;
   if (S_ISREG(st->st_mode)) {
     const Uuid& file_id = found.striped() ? found.layout.file_id : Uuid{};
-    fs.outside_changes.see(inode, file_id, *st);
+    fs.invalidation.see(inode, file_id, *st);
   }
   if (view != nullptr) *view = found;
   return 0;

@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
+#include "fuse/coherence/invalidation.h"
 #include "fuse/coherence/live_files.h"
-#include "fuse/coherence/outside_changes.h"
 #include "fuse/coherence/ticket_book.h"
 #include "fuse/inode/inode_table.h"
 #include "fuse/inode/open_handles.h"
@@ -57,7 +57,7 @@ struct Filesystem {
   std::optional<CacheKeeper> cache_keeper;
   std::optional<SharedCache> shared;  // of what several processes read; none without a cache
   DropBehind drop_behind;
-  OutsideChanges outside_changes;
+  Invalidation invalidation;
   Sweeps sweeps;
   OpenHandles handles;
   LastReadSizes last_read;  // of the files that do not fit in memory

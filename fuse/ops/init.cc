@@ -47,7 +47,7 @@ void op::init(void* userdata, fuse_conn_info* conn) {
   // open(O_TRUNC) comes as two requests then. The kernel holds writes back while it truncates,
   // but not for an open that does so, after which it may even believe a size of before.
   conn->want &= ~static_cast<unsigned>(FUSE_CAP_ATOMIC_O_TRUNC);
-  // Which pages are not the file's any more, we say (outside_changes.h).
+  // Which pages are not the file's any more, we say (invalidation.h).
   conn->want &= ~static_cast<unsigned>(FUSE_CAP_AUTO_INVAL_DATA);
   want(conn, FUSE_CAP_EXPLICIT_INVAL_DATA);
   want(conn, FUSE_CAP_SPLICE_WRITE);  // replies: page cache of the parts to the kernel

@@ -65,7 +65,7 @@ Result<void> choose_way(Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_
   file.way.emplace(inode.passthrough, may_pass ? fs.connection_fd : -1, file.fd.get());
   const bool passed = file.way->backing_id() != 0;
   if (passed) drop_cached_attributes(fs, inode);  // no longer for as long as others'
-  else fs.outside_changes.see(inode, Uuid{}, st);
+  else fs.invalidation.see(inode, Uuid{}, st);
   fi->direct_io = passed ? calls_us(fi->flags, st.st_mode) : writes_directly(fs, fi->flags);
   fi->keep_cache = !passed;  // which the kernel takes for a contradiction
   return {};
@@ -159,7 +159,7 @@ Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, Inode& inode, int p
     file->striped = std::move(*opened);
   }
   choose_way_striped(fs, inode, *file, fi);
-  fs.outside_changes.see(inode, layout.file_id, stub);
+  fs.invalidation.see(inode, layout.file_id, stub);
   return file;
 }
 
@@ -206,7 +206,7 @@ void hand_over(Filesystem& fs, Inode& inode, std::unique_ptr<OpenFile> file, fus
   file->direct_io = fi->direct_io;
   file->access = fi->flags & (O_ACCMODE | O_APPEND);
   if (file->striped) file->sync_errors_told = file->striped->sync_errors().count;
-  if (file->backing_id() == 0) file->kept.emplace(fs.outside_changes, inode, fi->flags & O_ACCMODE);
+  if (file->backing_id() == 0) file->kept.emplace(fs.invalidation, inode, fi->flags & O_ACCMODE);
   fs.handles.give(std::move(file), fi);
 }
 

@@ -67,7 +67,7 @@ ssize_t read_past_page_cache(Filesystem& fs, fuse_req_t req, const OpenFile& ope
   const StripedFile& file = *open_file.striped;
   const uint64_t generation = way.fits ? 0 : content_generation(fs, file);
   if (generation != 0) {
-    LaneMover mover(*fs.lanes, open_file.striped);
+    LaneEngine engine(*fs.lanes, open_file.striped);
     const ExtentFile extents{.file_id = file.layout().file_id,
                              .generation = generation,
                              .size_bytes = file.size(),
@@ -76,9 +76,9 @@ ssize_t read_past_page_cache(Filesystem& fs, fuse_req_t req, const OpenFile& ope
     const bool is_part = range.length_bytes >= fs.read_bytes_max / 2;
     const auto thread = static_cast<uint32_t>(::fuse_req_ctx(req)->pid);  // for all its name
     const std::optional<size_t> got =
-        open_file.in_turn ? fs.extents.read_in_turn(extents, thread, range, buffer, mover)
-        : is_part         ? fs.extents.read_part(extents, range, buffer, mover)
-                          : fs.extents.read(extents, range, buffer, mover);
+        open_file.in_turn ? fs.extents.read_in_turn(extents, thread, range, buffer, engine)
+        : is_part         ? fs.extents.read_part(extents, range, buffer, engine)
+                          : fs.extents.read(extents, range, buffer, engine);
     if (got) return static_cast<ssize_t>(*got);
   }
   // What of it comes back soon, the parts' page cache keeps for who has none of the mount's.

@@ -41,7 +41,7 @@ Sweeps::Member::~Member() {
   const auto found = sweeps_.position(file_->layout().file_id);
   if (--found->handle_count > 0) return;
   sweeps_.open_.erase(found);
-  sweeps_.unlooked_bytes_.store(NextReads::kLookBytes, relaxed);
+  sweeps_.unlooked_bytes_.store(SequencePredictor::kLookBytes, relaxed);
 }
 
 void Sweeps::start(const Volume& volume, IoMode io_mode) {
@@ -80,17 +80,17 @@ void Sweeps::look_at_memory() {
   are_several_.store(several, relaxed);
   fit_.store(fit, relaxed);
   kept_bytes_.store(kept_bytes_of(available), relaxed);
-  ahead_share_.set_most(available / NextReads::kAheadShare);
+  ahead_share_.set_most(available / SequencePredictor::kAheadShare);
 }
 
 bool Sweeps::is_step(const StripedFile& file, ByteRange range) const {
-  const bool is_large = range.length_bytes >= NextReads::kReadMin || range.end() >= file.size();
+  const bool is_large = range.length_bytes >= SequencePredictor::kReadMin || range.end() >= file.size();
   return on_disks_ && is_large && are_several_.load(relaxed);
 }
 
 void Sweeps::arrive(const StripedFile& file, ByteRange range) {
   const uint64_t before = unlooked_bytes_.fetch_add(range.length_bytes, relaxed);
-  if (before + range.length_bytes >= NextReads::kLookBytes) {
+  if (before + range.length_bytes >= SequencePredictor::kLookBytes) {
     unlooked_bytes_.store(0, relaxed);
     look_at_memory();
   }
@@ -100,10 +100,10 @@ void Sweeps::arrive(const StripedFile& file, ByteRange range) {
 
 void Sweeps::begin_next(const StripedFile& file, ByteRange range) {
   if (!is_step(file, range)) return;
-  NextReads::Next next[NextReads::kNextMax];
+  SequencePredictor::Next next[SequencePredictor::kNextMax];
   const uint32_t count =
       next_reads_.expect(file.layout().file_id, range, /*size_bytes=*/0,
-                         std::min(ahead_share_.bytes(), NextReads::kAheadEnough), next);
+                         std::min(ahead_share_.bytes(), SequencePredictor::kAheadEnough), next);
   for (uint32_t i = 0; i < count; ++i) {
     if (const auto wanted = find(next[i].file_id)) {
       begin_in_page_cache(wanted->map(), wanted->parts().all_buffered(), next[i].range);

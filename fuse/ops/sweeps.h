@@ -9,7 +9,7 @@
 //   fit once           what is there already    stay
 //   do not fit         what was read ahead      go, in the order of reading
 //
-// On disks, what the last sweep read next (iomgr/read/next_reads.h) is begun while the program
+// On disks, what the last sweep read next (iomgr/read/sequence_predictor.h) is begun while the program
 // computes: into the page cache of the parts, whence it is spliced when the kernel asks.
 //
 // Threads: everything but start() is safe from any thread.
@@ -22,7 +22,7 @@
 
 #include "iomgr/base/mutex.h"
 #include "iomgr/base/process/memory_limit.h"
-#include "iomgr/read/next_reads.h"
+#include "iomgr/read/sequence_predictor.h"
 #include "iomgr/volume/parts/striped_file.h"
 
 namespace graphlane {
@@ -73,7 +73,7 @@ class Sweeps {
   bool by_memory_ = false;
   bool on_disks_ = false;
 
-  NextReads next_reads_;
+  SequencePredictor next_reads_;
   std::atomic<bool> are_several_{false};
   std::atomic<Fit> fit_{Fit::kTwice};
   std::atomic<uint64_t> kept_bytes_{0};

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <optional>
 
-#include "iomgr/base/at_once.h"
 #include "iomgr/base/mutex.h"
+#include "iomgr/base/parallel_for.h"
 #include "iomgr/base/process/interrupt.h"
 
 namespace graphlane {
@@ -21,7 +21,7 @@ class Copier {
     const uint64_t chunk_count = (copy_.size_bytes + kCopyChunk - 1) / kCopyChunk;
     const uint64_t thread_count =
         std::min({uint64_t{copy_.thread_count}, uint64_t{kCopyThreadsMax}, chunk_count});
-    at_once(static_cast<uint32_t>(std::max<uint64_t>(thread_count, 1)), [this](uint32_t) { work(); });
+    parallel_for(static_cast<uint32_t>(std::max<uint64_t>(thread_count, 1)), [this](uint32_t) { work(); });
     MutexLock lock(mu_);
     if (error_) return *error_;
     return {};

@@ -7,11 +7,11 @@
 
 #include "iomgr/admin/scrub.h"
 #include "iomgr/admin/stub_copies.h"
-#include "iomgr/base/at_once.h"
 #include "iomgr/base/files/file_io.h"
 #include "iomgr/base/files/regular_file.h"
 #include "iomgr/base/files/tree.h"
 #include "iomgr/base/mutex.h"
+#include "iomgr/base/parallel_for.h"
 #include "iomgr/base/process/interrupt.h"
 #include "iomgr/base/process/progress.h"
 #include "iomgr/base/size.h"
@@ -476,7 +476,7 @@ class Check {
     Progress progress("scrub", total);
     ScrubState state(volume_, options_.resume);
     Mutex mu;
-    at_once(volume_.device_count(), [&](uint32_t d) {
+    parallel_for(volume_.device_count(), [&](uint32_t d) {
       const ScrubState::Place begin = state.place(d);
       Pace pace(options_.rate_bytes_per_second);
       for (const auto& [id, found] : found_) {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-#include "iomgr/base/files/small_file.h"
+#include "iomgr/base/files/atomic_file.h"
 #include "iomgr/base/files/tree.h"
 #include "iomgr/base/size.h"
 #include "iomgr/volume/stub/part_record_io.h"
@@ -146,7 +146,7 @@ Outcome<void> LostAndFound::add(const Orphan& orphan) {
   const std::string shown = fmt::format("{}/{}/{}", volume_.root(), kLostAndFound, name);
   const Outcome<void> made = orphan.is_readable()
                                  ? make_stub(directory->get(), name, orphan)
-                                 : write_small_file(directory->get(), "./" + name, shown, note_of(orphan), 0400);
+                                 : write_file_atomically(directory->get(), "./" + name, shown, note_of(orphan), 0400);
   if (!made) return made;
   struct stat st;
   entries_[orphan.file_id.bytes] =

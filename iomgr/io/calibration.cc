@@ -2,7 +2,7 @@
 
 #include <sys/stat.h>
 
-#include "iomgr/base/files/small_file.h"
+#include "iomgr/base/files/atomic_file.h"
 #include "iomgr/base/json.h"
 #include "iomgr/io/io_queue.h"
 #include "iomgr/volume/device_kind.h"
@@ -70,7 +70,7 @@ Outcome<LaneDepth> lane_depth(const Device& device, uint32_t asked) {
   }
   if (asked != 0) return LaneDepth{asked, LaneDepth::kUser};
   const std::string path = device.root + "/" + kDeviceJson;
-  const Outcome<std::string> text = read_small_file(device.root_fd.get(), kDeviceJson, path);
+  const Outcome<std::string> text = read_whole_file(device.root_fd.get(), kDeviceJson, path);
   if (!text) return text.error();
   const auto calibration = parse_calibration(*text, path);
   if (!calibration) return calibration.error();

@@ -27,7 +27,7 @@ void LaneRequest::begin() {
   ++pending_;
 }
 
-void LaneRequest::ended(int error) {
+void LaneRequest::on_done(int error) {
   MutexLock lock(mu_);
   if (error_ == 0) error_ = error;
   // Notified under the lock: the waiter may destroy us as soon as it has it.
@@ -121,7 +121,7 @@ void Lane::release(LaneIo* io) {
   freed_.notify_one();
 }
 
-void Lane::push(LaneIo* io, RequestEnd* end) {
+void Lane::push(LaneIo* io, Completion* end) {
   io->owner = end;
   MutexLock lock(mu_);
   waiting_.push(io, LaneQueue::Clock::now());
@@ -207,12 +207,12 @@ void Lane::end(LaneBatch& batch, int error) {
   counters_.service.add(LaneQueue::Clock::now() - batch.begun);
   for (LaneIo* io = batch.members; io != nullptr;) {
     LaneIo* const member = std::exchange(io, io->next);
-    auto* const request = static_cast<RequestEnd*>(member->owner);
+    auto* const request = static_cast<Completion*>(member->owner);
     if (member != batch.members) {
       counters_.merged_count.fetch_add(1, std::memory_order_relaxed);
     }
     release(member);
-    request->ended(error);
+    request->on_done(error);
   }
 }
 
@@ -221,7 +221,7 @@ void Lane::split(LaneBatch& batch) {
   for (LaneIo* io = batch.members; io != nullptr;) {
     LaneIo* const member = std::exchange(io, io->next);
     member->alone = true;
-    push(member, static_cast<RequestEnd*>(member->owner));
+    push(member, static_cast<Completion*>(member->owner));
   }
 }
 

@@ -19,6 +19,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/base/latency.h"
 #include "iomgr/base/mutex.h"
+#include "iomgr/io/engine.h"
 #include "iomgr/io/io_queue.h"
 #include "iomgr/io/lane_queue.h"
 #include "iomgr/volume/parts/lane_io.h"
@@ -26,12 +27,12 @@
 namespace graphlane {
 
 // One caller's request, waiting for its lane I/Os on all devices.
-class LaneRequest final : public RequestEnd {
+class LaneRequest final : public Completion {
  public:
   // One more I/O is under way.
   void begin();
   // One has; error 0 when it went well. The first error stays.
-  void ended(int error) override;
+  void on_done(int error) override;
   // Blocks until all have ended; the error, or 0.
   int wait();
 
@@ -77,7 +78,7 @@ class Lane {
   // Gives one back that was not pushed.
   void release(LaneIo* io);
   // Queues it. When it has moved, or failed, it is released and `end` is told.
-  void push(LaneIo* io, RequestEnd* end);
+  void push(LaneIo* io, Completion* end);
 
   const std::string& device() const { return device_; }
   LaneCounters& counters() { return counters_; }

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "iomgr/base/free_slot.h"
+#include "iomgr/base/slot_pool.h"
 #include "iomgr/io/calibration.h"
 #include "iomgr/io/lane.h"
 
@@ -86,7 +86,7 @@ Lanes::~Lanes() = default;
 
 // Queues every lane I/O before waiting for any: a request over four devices
 // costs one latency, not four.
-int Lanes::move(const PartRequest& request) {
+int Lanes::run(const PartRequest& request) {
   if (const int error = make_ready(); error != 0) return error;
   LaneRequest pending;
   RequestCutter cutter(request);
@@ -101,8 +101,8 @@ int Lanes::move(const PartRequest& request) {
   return pending.wait();
 }
 
-bool Lanes::start(const PartRequest& request, std::shared_ptr<const StripedFile> file,
-                  RequestEnd* end) {
+bool Lanes::submit(const PartRequest& request, std::shared_ptr<const StripedFile> file,
+                  Completion* end) {
   if (make_ready() != 0) return false;
   Started* const started = take_free_slot(started_);
   if (started == nullptr) return false;
@@ -134,15 +134,15 @@ bool Lanes::start(const PartRequest& request, std::shared_ptr<const StripedFile>
   return true;
 }
 
-void Lanes::Started::ended(int io_error) {
+void Lanes::Started::on_done(int io_error) {
   if (io_error != 0) error.store(io_error, std::memory_order_relaxed);
   // Acquire, release: whoever ends the last one sees the others' errors and bytes.
   if (pending.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  RequestEnd* const told = end;
+  Completion* const told = end;
   const int outcome = error.load(std::memory_order_relaxed);
   file.reset();
   free_slot(*this);
-  told->ended(outcome);
+  told->on_done(outcome);
 }
 
 ssize_t Lanes::read(const StripedFile& file, ByteRange range, void* buffer, bool direct) {
@@ -155,7 +155,7 @@ ssize_t Lanes::read(const StripedFile& file, ByteRange range, void* buffer, bool
                       .pieces = {&piece, 1}};
   const uint64_t readable = prepare_read(&request, &piece);
   if (readable == 0) return 0;
-  const int error = move(request);
+  const int error = run(request);
   return error != 0 ? -error : static_cast<ssize_t>(readable);
 }
 
@@ -170,7 +170,7 @@ int Lanes::write(const StripedFile& file, ByteRange range, const void* buffer, b
                             .op = IoOp::kWrite,
                             .direct = direct && aligned,
                             .pieces = {&piece, 1}};
-  return -move(request);
+  return -run(request);
 }
 
 void Lanes::count(IoOp op, uint32_t device_index, uint64_t bytes) {

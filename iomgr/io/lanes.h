@@ -28,6 +28,7 @@
 #include "iomgr/base/latency.h"
 #include "iomgr/base/mutex.h"
 #include "iomgr/base/process/memory_limit.h"
+#include "iomgr/io/engine.h"
 #include "iomgr/io/io_queue.h"
 #include "iomgr/volume/parts/lane_io.h"
 #include "iomgr/volume/parts/striped_file.h"
@@ -75,12 +76,12 @@ class Lanes {
   int write(const StripedFile& file, ByteRange range, const void* buffer, bool direct);
 
   // Moves a request's bytes; blocks. 0 or an errno.
-  int move(const PartRequest& request);
+  int run(const PartRequest& request);
 
   // Begins a request and returns; `end` is told, by a lane's thread. The file, whose parts the
   // request names, stays open until then. False: not begun, as too much is under way already.
-  bool start(const PartRequest& request, std::shared_ptr<const StripedFile> file,
-             RequestEnd* end);
+  bool submit(const PartRequest& request, std::shared_ptr<const StripedFile> file,
+             Completion* end);
 
   // Counts bytes that a caller moved itself (FUSE splices them).
   void count(IoOp op, uint32_t device_index, uint64_t bytes);
@@ -97,14 +98,14 @@ class Lanes {
   int make_ready();
 
   // Begun by start().
-  struct Started final : RequestEnd {
-    void ended(int error) override;
+  struct Started final : Completion {
+    void on_done(int error) override;
 
     std::atomic<bool> taken{false};
     std::atomic<uint32_t> pending{0};  // I/Os
     std::atomic<int> error{0};         // the last one
     std::shared_ptr<const StripedFile> file;
-    RequestEnd* end = nullptr;
+    Completion* end = nullptr;
   };
   static constexpr uint32_t kStartedMax = 16;
 
@@ -120,15 +121,15 @@ class Lanes {
 };
 
 // The lanes, for one open file.
-class LaneMover final : public PartMover {
+class LaneEngine final : public IoEngine {
  public:
-  LaneMover(Lanes& lanes, std::shared_ptr<const StripedFile> file)
+  LaneEngine(Lanes& lanes, std::shared_ptr<const StripedFile> file)
       : lanes_(lanes), file_(std::move(file)) {}
-  int move(const PartRequest& request) override { return lanes_.move(request); }
+  int run(const PartRequest& request) override { return lanes_.run(request); }
   // A lane has an order of its own for all that it is asked for.
   DeviceSet idle_devices() override { return all_devices(file_->map().geometry().device_count); }
-  bool start(const PartRequest& request, RequestEnd* end) override {
-    return lanes_.start(request, file_, end);
+  bool submit(const PartRequest& request, Completion* end) override {
+    return lanes_.submit(request, file_, end);
   }
 
  private:

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "iomgr/base/free_slot.h"
 #include "iomgr/base/futex.h"
 #include "iomgr/base/memory_order.h"
 #include "iomgr/base/process/memory_limit.h"
 #include "iomgr/base/size_text.h"
+#include "iomgr/base/slot_pool.h"
 
 namespace graphlane {
 namespace {
@@ -167,7 +167,7 @@ CacheStats ExtentCache::frame_stats() const {
 
 // By a frame that was just read, now and then: whether what comes takes less room packed. What is in
 // memory so far is given up for it.
-void ExtentCache::consider_packing(std::span<const std::byte> frame) {
+void ExtentCache::maybe_enable_packing(std::span<const std::byte> frame) {
   if (!packs_ || &kept() != &plain_ || frame.size() != kExtentFrameBytes) return;
   if (fills_.fetch_add(1, relaxed) % kPackingLooks != 0) return;
   const uint64_t packed = packed_bytes(frame);
@@ -194,11 +194,11 @@ void ExtentCache::clear() {
   fit();
 }
 
-void ExtentCache::pause(PartMover& mover) {
+void ExtentCache::pause(IoEngine& engine) {
   paused_.store(true, relaxed);
   fit();
   // What is on its way ends first, as nobody else may drive it: then nothing is begun any more.
-  while (mover.drive()) continue;
+  while (engine.poll()) continue;
   table_.clear();
 }
 
@@ -265,7 +265,7 @@ void ExtentCache::follow_memory() {
 uint64_t ExtentCache::ahead_max(uint64_t length_bytes) const {
   if (length_bytes >= kLargeMin || !reads_ahead_) return 0;
   const uint64_t share = budget_.bytes() / kAheadShare;
-  const uint64_t most = uint64_t{AheadTable::kAheadMax} / 2 * kExtentFrameBytes;
+  const uint64_t most = uint64_t{PrefetchTracker::kAheadMax} / 2 * kExtentFrameBytes;
   return std::min(share, most) / kExtentFrameBytes * kExtentFrameBytes;
 }
 
@@ -347,18 +347,18 @@ bool ExtentCache::copy_found(const Request& request, uint64_t frame_index, const
 }
 
 std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range, void* buffer,
-                                        PartMover& mover) {
-  return read_step(file, range, buffer, mover, /*turn=*/nullptr);
+                                        IoEngine& engine) {
+  return read_step(file, range, buffer, engine, /*turn=*/nullptr);
 }
 
 std::optional<size_t> ExtentCache::read_in_turn(const ExtentFile& file, uint32_t thread,
-                                                ByteRange range, void* buffer, PartMover& mover) {
-  const ReadTurns::Turn turn(turns_, file.file_id, thread, range);
-  return read_step(file, range, buffer, mover, &turn);
+                                                ByteRange range, void* buffer, IoEngine& engine) {
+  const ConvoyScheduler::Turn turn(turns_, file.file_id, thread, range);
+  return read_step(file, range, buffer, engine, &turn);
 }
 
 std::optional<size_t> ExtentCache::read_step(const ExtentFile& file, ByteRange range, void* buffer,
-                                             PartMover& mover, const ReadTurns::Turn* turn) {
+                                             IoEngine& engine, const ConvoyScheduler::Turn* turn) {
   if (!started_) return {};
   if (!clip(file, &range)) return 0;
   count_asked(range.length_bytes);
@@ -367,7 +367,7 @@ std::optional<size_t> ExtentCache::read_step(const ExtentFile& file, ByteRange r
       .file = file,
       .range = range,
       .buffer = static_cast<char*>(buffer),
-      .mover = mover,
+      .engine = engine,
       .advice = streams_.observe(file.file_id, file.generation, range, ahead_step(file),
                                  ahead_max(range.length_bytes)),
       .step = sweep_step(file, range),
@@ -401,7 +401,7 @@ bool ExtentCache::is_begun(const Request& request) {
 }
 
 std::optional<size_t> ExtentCache::read_part(const ExtentFile& file, ByteRange range,
-                                             void* buffer, PartMover& mover) {
+                                             void* buffer, IoEngine& engine) {
   if (!started_) return {};
   if (!clip(file, &range)) return 0;
   count_asked(range.length_bytes);
@@ -409,20 +409,20 @@ std::optional<size_t> ExtentCache::read_part(const ExtentFile& file, ByteRange r
                        .file = file,
                        .range = range,
                        .buffer = static_cast<char*>(buffer),
-                       .mover = mover,
+                       .engine = engine,
                        .advice = {.fetch_end = range.end()},
                        .step = {},
                        .is_part = true});
 }
 
-void ExtentCache::will_need(const ExtentFile& file, ByteRange range, PartMover& mover) {
+void ExtentCache::will_need(const ExtentFile& file, ByteRange range, IoEngine& engine) {
   const uint64_t reach = ahead_.reach_bytes();
   if (!started_ || reach == 0 || !clip(file, &range)) return;
-  const DeviceSet idle = mover.idle_devices();
+  const DeviceSet idle = engine.idle_devices();
   if (idle == 0) return;
-  AheadTable::Forecast forecast;
+  PrefetchTracker::Forecast forecast;
   table_.hint(file, range, reach, &forecast);
-  begin_ahead(file, forecast, idle, mover);
+  begin_ahead(file, forecast, idle, engine);
 }
 
 std::optional<size_t> ExtentCache::read_extents(const Request& request) {
@@ -451,7 +451,7 @@ bool ExtentCache::read_frames(const Request& request, uint64_t first, Batch& bat
   uint64_t next = first;
   for (; next < end && request.wants(next); ++next) reserve(request, next, batch);
   // Where it cannot be begun, now that the devices are asked anyway.
-  if (batch.piece_count > 0 && request.mover.idle_devices() == 0) {
+  if (batch.piece_count > 0 && request.engine.idle_devices() == 0) {
     const uint64_t ahead_end = std::min(request.advice.fetch_end, request.file.size_bytes);
     for (; next < end && next * kExtentFrameBytes < ahead_end; ++next) reserve(request, next, batch);
   }
@@ -475,7 +475,7 @@ bool ExtentCache::take_ahead(const Request& request, uint64_t frame_index, const
   if (reservation.kind != Reservation::Kind::kFill) return true;
   request.cache.fill(reservation.fill, bytes);
   (void)reservation.fill.publish(bytes.size());
-  consider_packing(bytes);
+  maybe_enable_packing(bytes);
   return true;
 }
 
@@ -488,22 +488,22 @@ void ExtentCache::begin_ahead(const Request& request, bool urgent) {
     if (!request.turn->is_in_front(turn_reach_)) return;
     reach /= std::max(request.turn->front_count(turn_reach_), 1u);
   }
-  const DeviceSet idle = request.mover.idle_devices();
+  const DeviceSet idle = request.engine.idle_devices();
   if (idle == 0) return;
-  AheadTable::Forecast forecast;
+  PrefetchTracker::Forecast forecast;
   if (table_.expect(request.file, *request.step, request.advice.is_stream, urgent,
                     ahead_step(request.file), reach, &forecast)) {
-    begin_ahead(request.file, forecast, idle, request.mover);
+    begin_ahead(request.file, forecast, idle, request.engine);
   }
 }
 
 // The first time, the cache makes room: where devices are never asked for that, it has all of it.
-void ExtentCache::begin_ahead(const ExtentFile& file, const AheadTable::Forecast& forecast,
-                              DeviceSet devices, PartMover& mover) {
+void ExtentCache::begin_ahead(const ExtentFile& file, const PrefetchTracker::Forecast& forecast,
+                              DeviceSet devices, IoEngine& engine) {
   if (!has_begun_ahead_.load(relaxed) && !has_begun_ahead_.exchange(true, relaxed)) {
     fit();
   }
-  ahead_.begin(file, forecast, devices, *kept(), mover);
+  ahead_.begin(file, forecast, devices, *kept(), engine);
 }
 
 // A device that has done its part of a request reads what comes next, while others are busy.
@@ -570,7 +570,7 @@ bool ExtentCache::fetch(const Request& request, Batch& batch) {
   if (batch.piece_count == 0) return true;
   const ExtentFile& file = request.file;
   WhileReading meanwhile(*this, request);
-  const int error = request.mover.move({.map = file.map,
+  const int error = request.engine.run({.map = file.map,
                                         .parts = file.parts,
                                         .size_bytes = file.size_bytes,
                                         .op = IoOp::kRead,
@@ -590,7 +590,7 @@ bool ExtentCache::fetch(const Request& request, Batch& batch) {
       const bool wanted = request.wants(index);
       const std::span<const std::byte> bytes = batch.fills[i].bytes().first(length);
       if (wanted) (void)request.copy(index, bytes);
-      consider_packing(bytes);
+      maybe_enable_packing(bytes);
       request.cache.leave(batch.fills[i], length);
       Pin pin = batch.fills[i].publish(length);
       fetched += length;
@@ -605,7 +605,7 @@ bool ExtentCache::fetch(const Request& request, Batch& batch) {
 Result<Pin> ExtentCache::wait(const Request& request, FrameWait& frame, bool ahead) {
   const uint64_t deadline = monotonic_ns() + kFillPatienceNs;
   for (;;) {
-    while (!frame.ended() && request.mover.drive()) begin_ahead(request, /*urgent=*/true);
+    while (!frame.ended() && request.engine.poll()) begin_ahead(request, /*urgent=*/true);
     Result<Pin> pin = frame.wait(ahead ? kUndrivenNs : kFillPatienceNs);
     // It holds the frame for as long as the fill goes on.
     if (pin || !frame || !ahead || monotonic_ns() >= deadline) return pin;
@@ -632,7 +632,7 @@ bool ExtentCache::read_late(const Request& request, Batch& batch) {
   for (uint32_t i = 0; i < batch.late_count; ++i) {
     const Piece& piece = batch.late[i];
     passed_bytes_.fetch_add(piece.range.length_bytes, relaxed);
-    const int error = request.mover.move({.map = request.file.map,
+    const int error = request.engine.run({.map = request.file.map,
                                           .parts = request.file.parts,
                                           .size_bytes = request.file.size_bytes,
                                           .op = IoOp::kRead,

@@ -3,9 +3,9 @@
 //
 //   read(range) ──► frames that are there: copied
 //               ──► that somebody is filling: waited for (single flight)
-//               ──► that are missing: one request for all, whose segments the mover
+//               ──► that are missing: one request for all, whose segments the engine
 //                   merges into one I/O a device
-//               ──► what will be wanted next (ahead_table.h): begun, and not
+//               ──► what will be wanted next (prefetch_tracker.h): begun, and not
 //                   waited for, on whichever device has nothing else to do (read_ahead.h);
 //                   where that is not possible, part of the request, for small reads
 //                   of a stream (stream_table.h)
@@ -44,10 +44,11 @@
 #include "iomgr/base/futex.h"
 #include "iomgr/cache/mapped_cache.h"
 #include "iomgr/cache/steady_budget.h"
-#include "iomgr/read/ahead_table.h"
+#include "iomgr/io/engine.h"
+#include "iomgr/read/convoy_scheduler.h"
 #include "iomgr/read/extent_file.h"
+#include "iomgr/read/prefetch_tracker.h"
 #include "iomgr/read/read_ahead.h"
-#include "iomgr/read/read_turns.h"
 #include "iomgr/read/stream_table.h"
 #include "iomgr/volume/parts/lane_io.h"
 
@@ -119,22 +120,22 @@ class ExtentCache {
   // into memory that is not aligned as the file is, or because no memory is left, or a device
   // has failed (perhaps next to the range: the other way will tell).
   std::optional<size_t> read(const ExtentFile& file, ByteRange range, void* buffer,
-                             PartMover& mover);
+                             IoEngine& engine);
 
   // The same for a part of a larger read whose other parts are asked for now, too. They go to
   // the devices together, so nothing is read ahead, and nobody waits for a neighbour's: only
   // what is to stay gets a frame.
   std::optional<size_t> read_part(const ExtentFile& file, ByteRange range, void* buffer,
-                                  PartMover& mover);
+                                  IoEngine& engine);
 
-  // The same for a part of a larger read of this thread (read_turns.h) that is asked for part by
+  // The same for a part of a larger read of this thread (convoy_scheduler.h) that is asked for part by
   // part, each when the one before it is there: what comes behind it is begun before anybody waits.
   std::optional<size_t> read_in_turn(const ExtentFile& file, uint32_t thread, ByteRange range,
-                                     void* buffer, PartMover& mover);
+                                     void* buffer, IoEngine& engine);
 
   // The range will be read soon: begins it, as far as the memory for that goes, if the devices
   // can; the rest when that much has been read.
-  void will_need(const ExtentFile& file, ByteRange range, PartMover& mover);
+  void will_need(const ExtentFile& file, ByteRange range, IoEngine& engine);
 
   // Of what was given at start(), so much may be used now.
   void set_budget(uint64_t bytes);
@@ -147,7 +148,7 @@ class ExtentCache {
   // Gives all memory back that nobody is reading; the budget stays.
   void clear();
   // The same, when what is read ahead has ended, and takes none until resume().
-  void pause(PartMover& mover);
+  void pause(IoEngine& engine);
   void resume();
 
   ExtentCacheStats stats() const;
@@ -182,11 +183,11 @@ class ExtentCache {
     const ExtentFile& file;
     const ByteRange range;
     char* const buffer;
-    PartMover& mover;
+    IoEngine& engine;
     StreamTable::Advice advice;
     std::optional<ByteRange> step;  // what the table is told of it
     bool is_part = false;
-    const ReadTurns::Turn* turn = nullptr;  // of who reads in turn
+    const ConvoyScheduler::Turn* turn = nullptr;  // of who reads in turn
     bool wants(uint64_t frame_index) const;
     Piece piece_of(uint64_t frame_index) const;
     Admission admission(uint64_t frame_index) const;
@@ -195,7 +196,7 @@ class ExtentCache {
   };
 
   std::optional<size_t> read_step(const ExtentFile& file, ByteRange range, void* buffer,
-                                  PartMover& mover, const ReadTurns::Turn* turn);
+                                  IoEngine& engine, const ConvoyScheduler::Turn* turn);
   bool is_begun(const Request& request);
   std::optional<size_t> read_extents(const Request& request);
   bool read_found(const Request& request);
@@ -203,15 +204,15 @@ class ExtentCache {
   bool read_frames(const Request& request, uint64_t first, Batch& batch);
   bool take_ahead(const Request& request, uint64_t frame_index, const Pin& pin);
   void begin_ahead(const Request& request, bool urgent);
-  void begin_ahead(const ExtentFile& file, const AheadTable::Forecast& forecast, DeviceSet devices,
-                   PartMover& mover);
+  void begin_ahead(const ExtentFile& file, const PrefetchTracker::Forecast& forecast, DeviceSet devices,
+                   IoEngine& engine);
   void reserve(const Request& request, uint64_t frame_index, Batch& batch);
   bool fetch(const Request& request, Batch& batch);
   void wait(const Request& request, Batch& batch);
   Result<Pin> wait(const Request& request, FrameWait& frame, bool ahead);
   bool read_late(const Request& request, Batch& batch);
   MappedCache& kept() const { return *kept_.load(std::memory_order_acquire); }
-  void consider_packing(std::span<const std::byte> frame);
+  void maybe_enable_packing(std::span<const std::byte> frame);
   CacheStats frame_stats() const;
   uint64_t held_bytes() const;
   uint64_t budget_of(uint64_t room_bytes) const;
@@ -256,8 +257,8 @@ class ExtentCache {
   std::atomic<uint64_t> passed_bytes_{0};
   std::atomic<uint64_t> taken_frames_{0};
   StreamTable streams_;
-  AheadTable table_;
-  ReadTurns turns_;
+  PrefetchTracker table_;
+  ConvoyScheduler turns_;
   ReadAhead ahead_;
   Batch batches_[kBatchCount];
 };

@@ -239,11 +239,11 @@ void PageQueue::start_fetch() {
   ++fetching_count_;
   fetch.started = true;
   const PartRequest request = request_of(*fetch.file, {fetch.pieces, fetch.count});
-  PartMover& mover = fetch.file->mover;
-  if (!mover.start(request, &fetch)) fetch.ended(mover.move(request));
+  IoEngine& engine = fetch.file->engine;
+  if (!engine.submit(request, &fetch)) fetch.on_done(engine.run(request));
 }
 
-void PageQueue::Fetch::ended(int error) {
+void PageQueue::Fetch::on_done(int error) {
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t left = file->size_bytes - pieces[i].range.offset;
     const uint64_t valid_bytes = std::min(left, kPage);
@@ -317,9 +317,9 @@ bool PageQueue::wait() {
 }
 
 // Where nobody else ends what was begun. False: they end by themselves.
-bool PageQueue::drive() {
+bool PageQueue::poll() {
   for (const Fetch& fetch : fetches_) {
-    if (fetch.started && fetch.file->mover.drive()) return true;
+    if (fetch.started && fetch.file->engine.poll()) return true;
   }
   return false;
 }
@@ -327,7 +327,7 @@ bool PageQueue::drive() {
 // False: nothing is under way.
 bool PageQueue::wait_for_any() {
   if (fetching_count_ > 0) {
-    if (drive()) return true;
+    if (poll()) return true;
     MutexLock lock(mu_);
     while (ended_ == nullptr) fetched_.wait(mu_);
     return true;
@@ -367,7 +367,7 @@ void PageQueue::run_alone(const Waiting& request) {
   const AlignedBytes memory = allocate_aligned(pages.length_bytes);
   if (!memory) return request.task->failed(ENOMEM);
   const Piece piece{.range = pages, .buffer = memory.get()};
-  const int error = request.file->mover.move(request_of(*request.file, {&piece, 1}));
+  const int error = request.file->engine.run(request_of(*request.file, {&piece, 1}));
   if (error != 0) return request.task->failed(error);
   const uint64_t valid_bytes = std::min(pages.end(), request.file->size_bytes) - begin;
   for (uint64_t at = 0; at < valid_bytes; at += kPage) {

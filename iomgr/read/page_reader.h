@@ -30,6 +30,7 @@
 #include "iomgr/base/mutex.h"
 #include "iomgr/base/result.h"
 #include "iomgr/cache/mapped_cache.h"
+#include "iomgr/io/engine.h"
 #include "iomgr/read/page_bytes.h"
 #include "iomgr/volume/parts/lane_io.h"
 
@@ -52,7 +53,7 @@ struct PagedFile {
   uint64_t size_bytes = 0;
   const StripeMap& map;
   const PartFiles& parts;
-  PartMover& mover;
+  IoEngine& engine;
   const PageChecker* checker = nullptr;  // none: pages are taken as they are
 };
 
@@ -132,8 +133,8 @@ class PageQueue {
     uint32_t next = 0;
   };
   // Pages that are requested from the devices together.
-  struct Fetch final : RequestEnd {
-    void ended(int error) override;  // by any thread
+  struct Fetch final : Completion {
+    void on_done(int error) override;  // by any thread
 
     PageQueue* queue = nullptr;
     const PagedFile* file = nullptr;
@@ -153,7 +154,7 @@ class PageQueue {
   void take_ended();
   void take_waited();
   void take(Page& page);
-  bool drive();
+  bool poll();
   bool wait_for_any();
   void arrived(Page& page, bool there);
   size_t run_ready();

@@ -21,21 +21,21 @@ constexpr uint32_t kPlainDepth = 16;
 class StripedPagedFile final : public OpenPagedFile {
  public:
   StripedPagedFile(std::string path, std::shared_ptr<StripedFile> file, Lanes& lanes)
-      : file_(file), mover_(lanes, file) {
+      : file_(file), engine_(lanes, file) {
     path_ = std::move(path);
     paged_ = std::make_unique<PagedFile>(PagedFile{.file_id = file->layout().file_id,
                                                    .size_bytes = file->size(),
                                                    .map = file->map(),
                                                    .parts = file->parts(),
-                                                   .mover = mover_});
+                                                   .engine = engine_});
   }
 
  private:
   std::shared_ptr<StripedFile> file_;
-  LaneMover mover_;
+  LaneEngine engine_;
 };
 
-class PlainPagedFile final : public OpenPagedFile, private PartMover {
+class PlainPagedFile final : public OpenPagedFile, private IoEngine {
  public:
   PlainPagedFile(std::string path, Fd file, Fd other, uint64_t size_bytes, Lanes& lanes)
       : map_(kPlainGeometry), lanes_(lanes) {
@@ -46,13 +46,13 @@ class PlainPagedFile final : public OpenPagedFile, private PartMover {
                                                    .size_bytes = size_bytes,
                                                    .map = map_,
                                                    .parts = parts_,
-                                                   .mover = *this});
+                                                   .engine = *this});
   }
 
  private:
-  int move(const PartRequest& request) override { return lanes_.move(request); }
-  bool start(const PartRequest& request, RequestEnd* end) override {
-    return lanes_.start(request, nullptr, end);
+  int run(const PartRequest& request) override { return lanes_.run(request); }
+  bool submit(const PartRequest& request, Completion* end) override {
+    return lanes_.submit(request, nullptr, end);
   }
 
   const StripeMap map_;
@@ -77,7 +77,7 @@ Outcome<void> OpenPagedFile::read(ByteRange range, void* buffer) const {
                       .pieces = {&piece, 1}};
   if (!request.direct) piece.range.length_bytes = range.length_bytes;
   prepare_read(&request, &piece);
-  const int error = paged_->mover.move(request);
+  const int error = paged_->engine.run(request);
   if (error != 0) return os_error(error, path_, "cannot read");
   return {};
 }

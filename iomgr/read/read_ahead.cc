@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "iomgr/base/free_slot.h"
+#include "iomgr/base/slot_pool.h"
 
 namespace graphlane {
 namespace {
@@ -29,7 +29,7 @@ bool is_on(const ExtentFile& file, uint64_t frame_index, DeviceSet devices) {
 
 }  // namespace
 
-Result<void> ReadAhead::init(uint64_t bytes, AheadTable& table) {
+Result<void> ReadAhead::init(uint64_t bytes, PrefetchTracker& table) {
   table_ = &table;
   if (bytes < kMemoryMin) return Errno{ENOMEM};
   Result<void> mapped =
@@ -53,7 +53,7 @@ void ReadAhead::resize(uint64_t bytes) {
 // The frames of a forecast, in its order.
 class ReadAhead::Walk {
  public:
-  explicit Walk(const AheadTable::Forecast& forecast) : forecast_(forecast) { enter(); }
+  explicit Walk(const PrefetchTracker::Forecast& forecast) : forecast_(forecast) { enter(); }
 
   bool ended() const { return range_ == forecast_.count; }
   uint64_t index() const { return index_; }
@@ -70,7 +70,7 @@ class ReadAhead::Walk {
     if (!ended()) index_ = forecast_.ranges[range_].offset / kExtentFrameBytes;
   }
 
-  const AheadTable::Forecast& forecast_;
+  const PrefetchTracker::Forecast& forecast_;
   uint32_t range_ = 0;
   uint64_t index_ = 0;
   uint64_t passed_ = 0;
@@ -79,7 +79,7 @@ class ReadAhead::Walk {
 // How many are to be read so that of the window these devices' share is in memory; 0 also where
 // that is not worth a request yet. It is where they come before others that are there, left by the last
 // sweep: waiting would not make more of them.
-uint64_t ReadAhead::missing_frames(const ExtentFile& file, const AheadTable::Forecast& forecast,
+uint64_t ReadAhead::missing_frames(const ExtentFile& file, const PrefetchTracker::Forecast& forecast,
                                    DeviceSet devices, FrameCache& cache) {
   const uint64_t window = forecast.window_bytes / kExtentFrameBytes;
   const uint32_t device_count = file.map.geometry().device_count;
@@ -105,15 +105,15 @@ uint64_t ReadAhead::missing_frames(const ExtentFile& file, const AheadTable::For
   return walk.ended() || has_gap || missing * kExtentFrameBytes >= step ? missing : 0;
 }
 
-void ReadAhead::begin(const ExtentFile& file, const AheadTable::Forecast& forecast,
-                      DeviceSet devices, FrameCache& cache, PartMover& mover) {
+void ReadAhead::begin(const ExtentFile& file, const PrefetchTracker::Forecast& forecast,
+                      DeviceSet devices, FrameCache& cache, IoEngine& engine) {
   uint64_t left = missing_frames(file, forecast, devices, cache);
   Walk walk(forecast);
   for (bool more = left > 0; more;) {
     Batch* const batch = take_free_slot(batches_);
     if (batch == nullptr) return;
     more = fill(file, walk, devices, cache, &left, *batch);
-    if (!start(file, *batch, mover)) return;
+    if (!start(file, *batch, engine)) return;
   }
 }
 
@@ -142,7 +142,7 @@ bool ReadAhead::fill(const ExtentFile& file, Walk& walk, DeviceSet devices, Fram
   return false;
 }
 
-bool ReadAhead::start(const ExtentFile& file, Batch& batch, PartMover& mover) {
+bool ReadAhead::start(const ExtentFile& file, Batch& batch, IoEngine& engine) {
   begun_.store(true, std::memory_order_relaxed);
   batch.owner = this;
   batch.key = file.key(0);
@@ -153,12 +153,12 @@ bool ReadAhead::start(const ExtentFile& file, Batch& batch, PartMover& mover) {
                             .op = IoOp::kRead,
                             .direct = true,
                             .pieces = {batch.pieces, batch.count}};
-  if (batch.count > 0 && mover.start(request, &batch)) return true;
-  batch.ended(ECANCELED);
+  if (batch.count > 0 && engine.submit(request, &batch)) return true;
+  batch.on_done(ECANCELED);
   return false;
 }
 
-void ReadAhead::Batch::ended(int error) {
+void ReadAhead::Batch::on_done(int error) {
   uint64_t fetched = 0;
   for (uint32_t i = 0; i < count; ++i) {
     if (error != 0) {

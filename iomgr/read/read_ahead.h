@@ -1,7 +1,7 @@
 // ReadAhead: what streams will want next, begun while nobody waits for it
 // (CSMqGraph §3.3).
 //
-//   begin(forecast, devices) ──► frames of its own ──► PartMover::start() ──► returns
+//   begin(forecast, devices) ──► frames of its own ──► IoEngine::start() ──► returns
 //   join(frame)     ──► there, or on its way: to be waited for, and driven
 //
 // Its memory is beside the cache's, so that what is read once does not push out what
@@ -15,8 +15,9 @@
 #include <cstdint>
 
 #include "iomgr/cache/mapped_cache.h"
-#include "iomgr/read/ahead_table.h"
+#include "iomgr/io/engine.h"
 #include "iomgr/read/extent_file.h"
+#include "iomgr/read/prefetch_tracker.h"
 #include "iomgr/volume/parts/lane_io.h"
 
 namespace graphlane {
@@ -24,14 +25,14 @@ namespace graphlane {
 class ReadAhead {
  public:
   // Takes so much memory at most. ENOMEM: it is too little; then nothing is begun.
-  Result<void> init(uint64_t bytes, AheadTable& table);
+  Result<void> init(uint64_t bytes, PrefetchTracker& table);
 
   // How far it may be ahead.
   uint64_t reach_bytes() const { return reach_bytes_.load(std::memory_order_relaxed); }
 
   // Begins what of it is in neither cache, and on these devices, if that is worth it.
-  void begin(const ExtentFile& file, const AheadTable::Forecast& forecast, DeviceSet devices,
-             FrameCache& cache, PartMover& mover);
+  void begin(const ExtentFile& file, const PrefetchTracker::Forecast& forecast, DeviceSet devices,
+             FrameCache& cache, IoEngine& engine);
 
   // kHit, kWait, or kPass: it was not read ahead.
   Reservation join(const FrameKey& key) {
@@ -49,8 +50,8 @@ class ReadAhead {
   static constexpr uint32_t kBatchCount = 16;  // under way at once
   static constexpr uint32_t kLooksMax = 256;  // at frames, for those that are missing
 
-  struct Batch final : RequestEnd {
-    void ended(int error) override;
+  struct Batch final : Completion {
+    void on_done(int error) override;
 
     std::atomic<bool> taken{false};
     ReadAhead* owner = nullptr;
@@ -62,14 +63,14 @@ class ReadAhead {
   };
 
   class Walk;
-  uint64_t missing_frames(const ExtentFile& file, const AheadTable::Forecast& forecast,
+  uint64_t missing_frames(const ExtentFile& file, const PrefetchTracker::Forecast& forecast,
                           DeviceSet devices, FrameCache& cache);
   bool fill(const ExtentFile& file, Walk& walk, DeviceSet devices, FrameCache& cache,
             uint64_t* left, Batch& batch);
-  bool start(const ExtentFile& file, Batch& batch, PartMover& mover);
+  bool start(const ExtentFile& file, Batch& batch, IoEngine& engine);
 
   MappedCache frames_;
-  AheadTable* table_ = nullptr;
+  PrefetchTracker* table_ = nullptr;
   uint64_t bytes_max_ = 0;
   std::atomic<bool> begun_{false};  // anything yet: most have no such devices
   std::atomic<uint64_t> reach_bytes_{0};

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "iomgr/base/oldest_slot.h"
+#include "iomgr/base/slot_pool.h"
 
 namespace graphlane {
 

@@ -30,8 +30,8 @@
 
 #include "iomgr/base/error.h"
 #include "iomgr/base/fd.h"
-#include "iomgr/server/ask_to_share.h"
 #include "iomgr/server/server_protocol.h"
+#include "iomgr/server/share_client.h"
 #include "iomgr/server/share_links.h"
 #include "iomgr/server/shared_cache.h"
 

@@ -23,7 +23,7 @@
 // socket is a file, and the kernel vouches for it as well. A connection by that inode ends at the
 // process that made it, and no other process can interfere. The inode's owner is the user of that
 // process. The client opens the inode and checks that its owner, and the owner of the directory,
-// may be believed (ask_to_share.h). It connects by that very inode before it shows anything.
+// may be believed (share_client.h). It connects by that very inode before it shows anything.
 //
 // **Generations** are counters in a page that the server writes and clients map.
 // A file's counter moves when its first writer comes and when its last one has

@@ -311,7 +311,7 @@ void SharedCache::look_at_budget() {
   const size_t keep = budget_bytes_ / kExtentFrameBytes;
   if (resident_.size() <= keep) return;
   const size_t excess = resident_.size() - keep;
-  put_first_wanted_last(excess, Clock::now());
+  select_victims(excess, Clock::now());
   for (size_t i = excess; i-- > 0;) {
     if (resident_[i].distance > 0) drop(i);
   }
@@ -377,7 +377,7 @@ void SharedCache::measure(Clock::time_point now) {
 }
 
 // `count` frames, at least one: those that are wanted last, the nearest of them behind.
-void SharedCache::put_first_wanted_last(size_t count, Clock::time_point now) {
+void SharedCache::select_victims(size_t count, Clock::time_point now) {
   measure(now);
   std::nth_element(resident_.begin(), resident_.begin() + static_cast<ptrdiff_t>(count) - 1,
                    resident_.end(),
@@ -425,7 +425,7 @@ SharedCache::Room SharedCache::make_room(size_t count, const File& file, Place& 
   if (keep < count) return Room::kNone;
   const auto now = Clock::now();
   const size_t victim_count = resident_.size() + count - keep;
-  put_first_wanted_last(victim_count, now);
+  select_victims(victim_count, now);
   const Frame& nearest = resident_[victim_count - 1];
   if (ahead && nearest.distance <= 4 * count) return Room::kNone;
   const bool in_use = nearest.distance <= 1;

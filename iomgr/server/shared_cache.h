@@ -185,7 +185,7 @@ class SharedCache {
   Room make_room(size_t count, const File& file, Place& place, bool ahead,
                  Hold& hold) REQUIRES(mu_);
   void measure(Clock::time_point now) REQUIRES(mu_);
-  void put_first_wanted_last(size_t count, Clock::time_point now) REQUIRES(mu_);
+  void select_victims(size_t count, Clock::time_point now) REQUIRES(mu_);
   bool wanted_by_others(const Frame& frame, const Place& place, Clock::time_point now)
       REQUIRES(mu_);
   bool is_last(const File& file, const SharingProcess& process, Clock::time_point now) REQUIRES(mu_);

@@ -5,7 +5,7 @@
 //  "cache":{"found_bytes":0, …},"shared":{"found_bytes":0, …},"sweeps":{"begun_bytes":0, …},
 //  "checksums":{"verified":0,"unverified":0,"failed":0}}
 // (wait and service: numbers of I/Os, iomgr/base/latency.h; cache: iomgr/read/extent_cache.h; shared:
-// iomgr/server/shared_cache.h; sweeps: iomgr/read/next_reads.h; preloaded: iomgr/server/client_counts.h; checksums: blocks,
+// iomgr/server/shared_cache.h; sweeps: iomgr/read/sequence_predictor.h; preloaded: iomgr/server/client_counts.h; checksums: blocks,
 // iomgr/volume/sum/part_sums.h)
 #pragma once
 
@@ -15,7 +15,7 @@
 
 #include "iomgr/io/lanes.h"
 #include "iomgr/read/extent_cache.h"
-#include "iomgr/read/next_reads.h"
+#include "iomgr/read/sequence_predictor.h"
 #include "iomgr/server/client_counts.h"
 #include "iomgr/server/shared_cache.h"
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "iomgr/base/files/reopen.h"
-#include "iomgr/base/process/background.h"
+#include "iomgr/base/process/daemonize.h"
 #include "iomgr/base/process/log.h"
-#include "iomgr/base/process/stop_mask.h"
+#include "iomgr/base/process/signal_mask.h"
 #include "iomgr/server/server_socket.h"
 #include "iomgr/server/stats.h"
 #include "iomgr/volume/parts/parts.h"
@@ -115,7 +115,7 @@ Outcome<std::unique_ptr<VolumeServer>> VolumeServer::start(std::shared_ptr<const
   made->lanes_ = std::move(*lanes);
   made->shared_.emplace(
       options.shared(),
-      [raw = made.get()](const PartRequest& request) { return raw->lanes_->move(request); },
+      [raw = made.get()](const PartRequest& request) { return raw->lanes_->run(request); },
       is_as_it_was);
   auto server = FileServer::start(std::move(*listening), *made, &*made->shared_);
   if (!server) return server.error();
@@ -221,7 +221,7 @@ Outcome<void> serve_volume(const std::shared_ptr<const Volume>& volume,
     (void)lock_now(users, LOCK_SH);  // nobody is the last one as long as we are
     return serve_until_told(volume, options, stop, on_ready);
   };
-  return foreground ? serve([] {}) : run_in_background(serve);
+  return foreground ? serve([] {}) : daemonize(serve);
 }
 
 ServerUse ServerUse::begin(const std::shared_ptr<const Volume>& volume) {
@@ -249,7 +249,7 @@ ServerUse ServerUse::begin(const std::shared_ptr<const Volume>& volume) {
     if (!lock_now(use.run_, LOCK_SH)) return true;
     (void)::flock(use.run_.get(), LOCK_UN);
     // EBUSY: another one has just begun to, or was looking, as we did.
-    const Outcome<void> started = run_in_background(serve);
+    const Outcome<void> started = daemonize(serve);
     if (!started && started.error().code != EBUSY) use.users_.reset();
     return started || !use.users_;
   };

@@ -9,9 +9,9 @@
 #include <cstring>
 #include <thread>
 
-#include "iomgr/base/at_once.h"
-#include "iomgr/base/files/small_file.h"
+#include "iomgr/base/files/atomic_file.h"
 #include "iomgr/base/json.h"
+#include "iomgr/base/parallel_for.h"
 #include "iomgr/volume/names_held.h"
 #include "iomgr/volume/stub/part_record_io.h"
 #include "iomgr/volume/volume_files.h"
@@ -29,7 +29,7 @@ Error is_a_copy(const VolumeRecord& volume, const std::string& root) {
 
 // Writes this home into one of our JSON files; the rest of the file stays.
 Outcome<void> write_home(int directory_fd, const char* name, const std::string& path, const VolumeHome& home) {
-  const Outcome<std::string> text = read_small_file(directory_fd, name, path);
+  const Outcome<std::string> text = read_whole_file(directory_fd, name, path);
   if (!text) return text.error();
   std::optional<Json> object = Json::parse(*text);
   if (!object || !object->is_object()) return make_error(EINVAL, "{}: not valid JSON", path);
@@ -37,7 +37,7 @@ Outcome<void> write_home(int directory_fd, const char* name, const std::string& 
   (*object)["home"] = {{"inode", home.directory.inode}, {"born", home.directory.born}};
   if (home.filesystem != 0) (*object)["home"]["filesystem"] = home.filesystem;
   (*object)["epoch"] = home.epoch;
-  return replace_small_file(directory_fd, name, path, object->dump(2) + "\n");
+  return replace_file_atomically(directory_fd, name, path, object->dump(2) + "\n");
 }
 
 Outcome<void> write_volume_home(const Volume& volume, const VolumeHome& home) {
@@ -47,7 +47,7 @@ Outcome<void> write_volume_home(const Volume& volume, const VolumeHome& home) {
 // Runs on all devices at the same time; the first error.
 Outcome<void> write_device_homes(const Volume& volume, const VolumeHome& home) {
   std::vector<Outcome<void>> written(volume.device_count());
-  at_once(volume.device_count(), [&](uint32_t d) {
+  parallel_for(volume.device_count(), [&](uint32_t d) {
     const Device& device = volume.devices()[d];
     written[d] = write_home(device.root_fd.get(), kDeviceJson, device.root + "/" + kDeviceJson, home);
   });
@@ -59,7 +59,7 @@ Outcome<void> write_device_homes(const Volume& volume, const VolumeHome& home) {
 
 Outcome<VolumeRecord> read_volume_record(const Volume& volume) {
   const std::string path = volume.root() + "/" + kVolumeJson;
-  const Outcome<std::string> text = read_small_file(volume.root_fd(), kVolumeJson, path);
+  const Outcome<std::string> text = read_whole_file(volume.root_fd(), kVolumeJson, path);
   return text ? parse_volume_json(*text, path) : text.error();
 }
 
@@ -67,7 +67,7 @@ Outcome<std::vector<DeviceRecord>> read_device_records(const Volume& volume) {
   std::vector<DeviceRecord> records;
   for (const Device& device : volume.devices()) {
     const std::string path = device.root + "/" + kDeviceJson;
-    const Outcome<std::string> text = read_small_file(device.root_fd.get(), kDeviceJson, path);
+    const Outcome<std::string> text = read_whole_file(device.root_fd.get(), kDeviceJson, path);
     Outcome<DeviceRecord> record = text ? parse_device_json(*text, path) : text.error();
     if (!record) return record.error();
     records.push_back(*record);

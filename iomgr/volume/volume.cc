@@ -10,8 +10,8 @@
 #include <map>
 #include <thread>
 
-#include "iomgr/base/at_once.h"
-#include "iomgr/base/files/small_file.h"
+#include "iomgr/base/files/atomic_file.h"
+#include "iomgr/base/parallel_for.h"
 #include "iomgr/volume/device_kind.h"
 #include "iomgr/volume/found_volume.h"
 #include "iomgr/volume/home.h"
@@ -83,7 +83,7 @@ Outcome<Device> open_device(const std::string& directory, const DeviceRecord& ex
   }
   if (!device.root_fd) return os_error(errno, device.root, "cannot open");
   const std::string path = device.root + "/" + kDeviceJson;
-  const Outcome<std::string> text = read_small_file(device.root_fd.get(), kDeviceJson, path);
+  const Outcome<std::string> text = read_whole_file(device.root_fd.get(), kDeviceJson, path);
   if (!text) return text.error();
   const Outcome<DeviceRecord> found = parse_device_json(*text, path);
   if (!found) return found.error();
@@ -139,7 +139,7 @@ Outcome<std::shared_ptr<const Volume>> Volume::open_once(const std::string& root
   if (::faccessat(root_fd->get(), kVolumeJson, F_OK, 0) != 0 && errno == ENOENT) {
     return make_error(ENOENT, "{}: not a Graphlane volume (no {})", root, kVolumeJson);
   }
-  const Outcome<std::string> text = read_small_file(root_fd->get(), kVolumeJson, path);
+  const Outcome<std::string> text = read_whole_file(root_fd->get(), kVolumeJson, path);
   if (!text) return text.error();
   Outcome<VolumeRecord> record = parse_volume_json(*text, path);
   if (!record) return record.error();
@@ -157,7 +157,7 @@ Outcome<std::shared_ptr<const Volume>> Volume::open_once(const std::string& root
   const auto count = static_cast<uint32_t>(record->devices.size());
   std::vector<std::optional<Outcome<Device>>> opened(count);
   std::vector<DeviceRecord> devices(count);
-  at_once(count, [&](uint32_t i) {  // of disks at rest, each takes some seeks
+  parallel_for(count, [&](uint32_t i) {  // of disks at rest, each takes some seeks
     opened[i] = open_device(record->devices[i],
                             {.volume = record->uuid, .ordinal = i, .device_count = count}, &devices[i]);
   });

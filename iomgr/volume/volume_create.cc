@@ -6,7 +6,7 @@
 #include <climits>
 #include <filesystem>
 
-#include "iomgr/base/files/small_file.h"
+#include "iomgr/base/files/atomic_file.h"
 #include "iomgr/base/process/interrupt.h"
 #include "iomgr/volume/device_kind.h"
 #include "iomgr/volume/home.h"
@@ -52,7 +52,7 @@ class Scaffold {
 
   Outcome<void> make_file(const std::string& path, std::string_view content) {
     if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
-    if (Outcome<void> made = write_small_file(AT_FDCWD, path, path, content, 0644); !made) return made;
+    if (Outcome<void> made = write_file_atomically(AT_FDCWD, path, path, content, 0644); !made) return made;
     made_.push_back(path);
     return {};
   }

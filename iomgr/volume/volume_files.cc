@@ -9,10 +9,10 @@
 #include <chrono>
 #include <thread>
 
-#include "iomgr/volume/lost_and_found.h"
-#include "iomgr/base/files/small_file.h"
+#include "iomgr/base/files/atomic_file.h"
 #include "iomgr/base/process/interrupt.h"
 #include "iomgr/volume/home.h"
+#include "iomgr/volume/lost_and_found.h"
 #include "iomgr/volume/names_held.h"
 #include "iomgr/volume/parts/parts.h"
 #include "iomgr/volume/volume_json.h"
@@ -114,7 +114,7 @@ Outcome<void> set_stripe_depth(const Volume& volume, uint64_t depth_bytes) {
   if (!lock) return lock.error();
   const int root = volume.root_fd();
   const std::string path = volume.root() + "/" + kVolumeJson;
-  const Outcome<std::string> old_text = read_small_file(root, kVolumeJson, path);
+  const Outcome<std::string> old_text = read_whole_file(root, kVolumeJson, path);
   if (!old_text) return old_text.error();
   Outcome<VolumeRecord> record = parse_volume_json(*old_text, path);
   if (!record) return record.error();
@@ -127,7 +127,7 @@ Outcome<void> set_stripe_depth(const Volume& volume, uint64_t depth_bytes) {
   const std::string staged =
       fmt::format("{}/{}", kStagingDirectory, UuidText(Uuid::random()).view());
   (void)::mkdirat(root, kStagingDirectory, 0700);
-  if (Outcome<void> made = write_small_file(root, staged, path, *text, 0644); !made) return made;
+  if (Outcome<void> made = write_file_atomically(root, staged, path, *text, 0644); !made) return made;
   struct stat st;
   if (::fstatat(root, kVolumeJson, &st, 0) == 0) {
     (void)!::fchownat(root, staged.c_str(), st.st_uid, st.st_gid,

@@ -78,11 +78,11 @@ Settings read_environment() {
       complain("GRAPHLANE_SHARE", "not auto, no or map: ignored");
     }
   }
-  if (const char* names = getenv("GRAPHLANE_WITHOUT"); names != nullptr) {
+  if (const char* names = getenv("GRAPHLANE_DISABLE"); names != nullptr) {
     const Settings before = settings;
     if (!leave_out(names, &settings)) {
       settings = before;
-      complain("GRAPHLANE_WITHOUT", "not some of lanes, merging, prefetch, cache, packing: ignored");
+      complain("GRAPHLANE_DISABLE", "not some of lanes, merging, prefetch, cache, packing: ignored");
     }
   }
   if (const char* verify = getenv("GRAPHLANE_VERIFY"); verify != nullptr && *verify != '\0') {

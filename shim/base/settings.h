@@ -8,7 +8,7 @@
 //   GRAPHLANE_SHARE=auto|no|map         what several processes read, by the mount's memory; map:
 //                                       shown in their buffers, not copied (mapped_pages.h)
 //   GRAPHLANE_VERIFY=scrub|read         read: what comes from a device is compared with its checksum first
-//   GRAPHLANE_WITHOUT=lanes,merging,prefetch,cache,packing   some of it, to see what each is good for
+//   GRAPHLANE_DISABLE=lanes,merging,prefetch,cache,packing   some of it, to see what each is good for
 //   GRAPHLANE_REPORT=1 (stderr) or a file, to which one JSON line is added
 #pragma once
 

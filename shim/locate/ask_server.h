@@ -8,8 +8,8 @@
 #include <cstddef>
 
 #include "iomgr/base/fd.h"
-#include "iomgr/server/ask_to_share.h"
 #include "iomgr/server/server_protocol.h"
+#include "iomgr/server/share_client.h"
 
 namespace graphlane {
 

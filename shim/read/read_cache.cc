@@ -68,15 +68,15 @@ bool is_there(void* buffer, size_t count) {
 }
 
 std::optional<size_t> read_cached(const OpenFileRef& file, ByteRange range, void* buffer,
-                                  PartMover& mover) {
+                                  IoEngine& engine) {
   ExtentCache* const cache = read_cache();
   const uint64_t generation = cache == nullptr ? 0 : file.content_generation();
   if (generation == 0 || !is_there(buffer, range.length_bytes)) return {};
   const HeldSignals signals;  // a handler may read, too, and leave by siglongjmp()
-  return cache->read(extents_of(file, generation), range, buffer, mover);
+  return cache->read(extents_of(file, generation), range, buffer, engine);
 }
 
-void give_way_to_sharing(bool shares, int64_t now_ms, PartMover& mover) {
+void give_way_to_sharing(bool shares, int64_t now_ms, IoEngine& engine) {
   static std::atomic<bool> gave{false};
   static std::atomic<int64_t> shared_ms{0};
   static FutexLock changing;  // held while what `gave` says is done
@@ -89,19 +89,19 @@ void give_way_to_sharing(bool shares, int64_t now_ms, PartMover& mover) {
   const HeldSignals signals;
   if (!changing.lock_patiently()) return;
   if (gave.load(std::memory_order_relaxed) != shares) {
-    if (shares) cache->pause(mover);
+    if (shares) cache->pause(engine);
     else cache->resume();
     gave.store(shares, std::memory_order_relaxed);
   }
   changing.unlock();
 }
 
-void will_need_cached(const OpenFileRef& file, ByteRange range, PartMover& mover) {
+void will_need_cached(const OpenFileRef& file, ByteRange range, IoEngine& engine) {
   ExtentCache* const cache = read_cache();
   const uint64_t generation = cache == nullptr ? 0 : file.content_generation();
   if (generation == 0) return;
   const HeldSignals signals;
-  cache->will_need(extents_of(file, generation), range, mover);
+  cache->will_need(extents_of(file, generation), range, engine);
 }
 
 ExtentCacheStats read_cache_stats() {

@@ -6,7 +6,7 @@
 
 #include "iomgr/base/memory_order.h"
 #include "iomgr/base/process/memory_limit.h"
-#include "iomgr/read/next_reads.h"
+#include "iomgr/read/sequence_predictor.h"
 #include "shim/base/held_signals.h"
 #include "shim/base/settings.h"
 #include "shim/read/queue_pool.h"
@@ -15,9 +15,9 @@
 namespace graphlane {
 namespace {
 
-constinit NextReads next_reads;
+constinit SequencePredictor sequence_predictor;
 constinit SweptFiles swept_files;
-std::atomic<uint64_t> unlooked_bytes{NextReads::kLookBytes};
+std::atomic<uint64_t> unlooked_bytes{SequencePredictor::kLookBytes};
 PageCacheShare ahead_share;
 
 bool is_on_disks(const OpenFile& file) {
@@ -25,10 +25,10 @@ bool is_on_disks(const OpenFile& file) {
 }
 
 void look_at_memory(uint64_t read_bytes) {
-  if (unlooked_bytes.fetch_add(read_bytes, relaxed) + read_bytes < NextReads::kLookBytes) return;
+  if (unlooked_bytes.fetch_add(read_bytes, relaxed) + read_bytes < SequencePredictor::kLookBytes) return;
   unlooked_bytes.store(0, relaxed);
   const uint64_t available = memory_available_bytes();
-  ahead_share.set_most(available / NextReads::kAheadShare);
+  ahead_share.set_most(available / SequencePredictor::kAheadShare);
   swept_files.share_memory(available);
 }
 
@@ -36,7 +36,7 @@ void look_at_memory(uint64_t read_bytes) {
 
 SweepStep::SweepStep(const OpenFileRef& file, ByteRange range)
     : file_id_(file->file_id), range_(range) {
-  const bool is_one = range.length_bytes >= NextReads::kReadMin && !file.direct() &&
+  const bool is_one = range.length_bytes >= SequencePredictor::kReadMin && !file.direct() &&
                       settings().cache.reads_ahead && is_on_disks(*file) && is_first_process();
   if (!is_one) return;
   const HeldSignals signals;  // a handler may read, too, and leave by siglongjmp()
@@ -45,7 +45,7 @@ SweepStep::SweepStep(const OpenFileRef& file, ByteRange range)
   if (!*swept_) return;
   look_at_memory(range.length_bytes);
   drops_ = !swept_->stays() && !is_read_by_others(*file);
-  const uint64_t begun = next_reads.arrive(file_id_, range);
+  const uint64_t begun = sequence_predictor.arrive(file_id_, range);
   const uint64_t missing = begin_in_page_cache(swept_->map(), swept_->parts(), range);
   if (begun == range.length_bytes) ahead_share.came(begun, missing);
   else swept_files.came(*swept_, range.length_bytes, missing);
@@ -56,9 +56,9 @@ SweepStep::~SweepStep() {
   const HeldSignals signals;
   const int saved_errno = errno;
   if (drops_) drop_from_page_cache(swept_->map(), swept_->parts(), range_);
-  NextReads::Next next[NextReads::kNextMax];
-  const uint64_t enough = std::max(NextReads::kAheadEnough, range_.length_bytes);
-  const uint32_t count = next_reads.expect(file_id_, range_, size_bytes_,
+  SequencePredictor::Next next[SequencePredictor::kNextMax];
+  const uint64_t enough = std::max(SequencePredictor::kAheadEnough, range_.length_bytes);
+  const uint32_t count = sequence_predictor.expect(file_id_, range_, size_bytes_,
                                            std::min(ahead_share.bytes(), enough), next);
   for (uint32_t i = 0; i < count; ++i) {
     if (const SweptFiles::Ref file = swept_files.find(next[i].file_id)) {
@@ -69,6 +69,6 @@ SweepStep::~SweepStep() {
   errno = saved_errno;
 }
 
-NextStats sweep_stats() { return next_reads.stats(); }
+NextStats sweep_stats() { return sequence_predictor.stats(); }
 
 }  // namespace graphlane

@@ -6,7 +6,7 @@
 // knows each part alone: it reads ahead of one device while the others idle, and of no file
 // that the program comes to next. So what a long read wants is begun on all devices before any is
 // waited for, and what the last sweep over all files read next, or what the first one seems to want
-// (iomgr/read/next_reads.h), when this one has its bytes: the disks work while the program computes.
+// (iomgr/read/sequence_predictor.h), when this one has its bytes: the disks work while the program computes.
 //
 // On disks only: what answers many reads at once loses little by waiting.
 // No thread, no memory of ours: the kernel fills its page cache (POSIX_FADV_WILLNEED).
@@ -14,7 +14,7 @@
 
 #include <optional>
 
-#include "iomgr/read/next_reads.h"
+#include "iomgr/read/sequence_predictor.h"
 #include "shim/fd/open_file.h"
 #include "shim/read/swept_files.h"
 

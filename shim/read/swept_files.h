@@ -16,7 +16,7 @@
 
 #include "iomgr/base/futex.h"
 #include "iomgr/base/uuid.h"
-#include "iomgr/read/next_reads.h"
+#include "iomgr/read/sequence_predictor.h"
 #include "iomgr/volume/stub/stripe.h"
 
 namespace graphlane {

@@ -4,7 +4,8 @@
 #include <optional>
 
 #include "iomgr/base/sys.h"
-#include "iomgr/read/ahead_queue.h"
+#include "iomgr/io/engine.h"
+#include "iomgr/read/aio_read_queue.h"
 #include "iomgr/volume/parts/lane_io.h"
 #include "shim/base/report.h"
 #include "shim/base/settings.h"
@@ -244,12 +245,12 @@ bool is_aligned(uint64_t offset, const void* buffer, size_t count) {
   return (offset | reinterpret_cast<uintptr_t>(buffer) | count) % kBlockSize == 0;
 }
 
-AheadQueue ahead_queue;
+AioReadQueue aio_read_queue;
 
-class FileMover final : public PartMover {
+class InlineEngine final : public IoEngine {
  public:
-  FileMover(const OpenFile& file, bool asked_for) : file_(file), asked_for_(asked_for) {}
-  int move(const PartRequest& request) override { return graphlane::move(file_, request); }
+  InlineEngine(const OpenFile& file, bool asked_for) : file_(file), asked_for_(asked_for) {}
+  int run(const PartRequest& request) override { return graphlane::move(file_, request); }
 
   // Of itself on disks only: what does not seek answers many reads at once, and these have no
   // copy.
@@ -262,9 +263,9 @@ class FileMover final : public PartMover {
       const bool is_idle = gate != nullptr && gate->seeks() && gate->is_free();
       if (is_idle) idle |= DeviceSet{1} << d;
     }
-    return idle != 0 && ahead_queue.works() ? idle : 0;
+    return idle != 0 && aio_read_queue.works() ? idle : 0;
   }
-  bool start(const PartRequest& whole, RequestEnd* end) override {
+  bool submit(const PartRequest& whole, Completion* end) override {
     const PartRequest request = limited(whole);
     // Looked at before it is begun: it may end in another thread, and be another one then.
     uint32_t ios[kDeviceCountMax] = {};
@@ -274,13 +275,13 @@ class FileMover final : public PartMover {
       ++ios[io.device_index];
       bytes[io.device_index] += io.expected_bytes;
     }
-    if (!ahead_queue.start(request, end)) return false;
+    if (!aio_read_queue.submit(request, end)) return false;
     for (uint32_t d = 0; d < file_.map.geometry().device_count; ++d) {
       if (ios[d] > 0) file_.counters[d]->count(IoOp::kRead, bytes[d], ios[d]);
     }
     return true;
   }
-  bool drive() override { return ahead_queue.drive(); }
+  bool poll() override { return aio_read_queue.poll(); }
 
  private:
   const OpenFile& file_;
@@ -327,16 +328,16 @@ ssize_t read_up_to_fault(const OpenFile& file, PartRequest request) {
 ssize_t read_striped(const OpenFileRef& file, uint64_t offset, void* buffer, size_t count_wanted) {
   const int saved_errno = errno;
   Piece piece{.range = {.offset = offset, .length_bytes = count_wanted}, .buffer = buffer};
-  FileMover mover(*file, /*asked_for=*/false);
+  InlineEngine engine(*file, /*asked_for=*/false);
   std::optional<size_t> done;
-  if (is_to_share(file, piece.range)) done = read_shared(file, piece.range, buffer, mover);
+  if (is_to_share(file, piece.range)) done = read_shared(file, piece.range, buffer, engine);
   if (done) {
     errno = saved_errno;
     return static_cast<ssize_t>(*done);
   }
   const SweepStep step(file, piece.range);
   if (file.direct()) {
-    done = read_cached(file, piece.range, buffer, mover);
+    done = read_cached(file, piece.range, buffer, engine);
     errno = saved_errno;
     if (done) return static_cast<ssize_t>(*done);
   } else if (read_within_unit(file, piece.range, buffer)) {
@@ -365,8 +366,8 @@ void advise_striped(const OpenFileRef& file, ByteRange range, int advice) {
     (void)sys::fadvise(file->parts->buffered(d), run.offset, run.length_bytes, advice);
   }
   if (file.direct() && advice == POSIX_FADV_WILLNEED) {
-    FileMover mover(*file, /*asked_for=*/true);
-    will_need_cached(file, range, mover);
+    InlineEngine engine(*file, /*asked_for=*/true);
+    will_need_cached(file, range, engine);
   }
   errno = saved_errno;
 }

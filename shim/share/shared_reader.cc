@@ -7,10 +7,10 @@
 #include <ctime>
 
 #include "iomgr/base/files/reopen.h"
-#include "iomgr/base/free_slot.h"
 #include "iomgr/base/futex.h"
 #include "iomgr/base/memory_order.h"
 #include "iomgr/base/process/memory_limit.h"
+#include "iomgr/base/slot_pool.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/server/server_protocol.h"
 #include "iomgr/volume/stub/stub_lock.h"
@@ -264,7 +264,7 @@ bool is_to_share(const OpenFileRef& file, ByteRange range) {
 }
 
 std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void* buffer,
-                                  PartMover& mover) {
+                                  IoEngine& engine) {
   SharedReader& reader = file->sharing;
   if (range.length_bytes < kSharedMin || !is_first_process()) return {};
   if (file->origin == Origin::kStub) ask_anew(file);
@@ -275,7 +275,7 @@ std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void
   const SharedHeader& header = reader.frames.header();
   const bool shares = !reader.dead.load(relaxed) && header.process_count.load(relaxed) > 1 &&
                       header.content_time_ns == file.ctime_ns() && file.content_generation() != 0;
-  give_way_to_sharing(shares, now_ms(), mover);
+  give_way_to_sharing(shares, now_ms(), engine);
   const uint64_t size = file.size();
   const uint64_t left = range.offset < size ? size - range.offset : 0;
   range.length_bytes = std::min(range.length_bytes, left);

@@ -25,7 +25,7 @@
 namespace graphlane {
 
 class OpenFileRef;
-class PartMover;
+class IoEngine;
 struct OpenFile;
 
 struct SharedReader {
@@ -63,9 +63,9 @@ bool is_to_share(const OpenFileRef& file, ByteRange range);
 // Whether other processes read the file, as far as a server knows.
 bool is_read_by_others(const OpenFile& file);
 
-// Bytes, fewer than asked only at the end of the file. Nothing: it is to be read otherwise, as by `mover`.
+// Bytes, fewer than asked only at the end of the file. Nothing: it is to be read otherwise, as by `engine`.
 std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void* buffer,
-                                  PartMover& mover);
+                                  IoEngine& engine);
 
 // Read so far, of all files: for the report.
 uint64_t shared_bytes();

@@ -244,7 +244,7 @@ def test_what_it_does_not_understand(graphlane, pair):
     refused = graphlane("run", "--cache=much", "--", "true", check=False)
     assert refused.returncode != 0 and "much: not auto, 0 or a size" in refused.stderr
     for name, value in [("GRAPHLANE_CACHE", "12X"), ("GRAPHLANE_CACHE_POLICY", "mru"),
-                        ("GRAPHLANE_WITHOUT", "lanes,luck")]:
+                        ("GRAPHLANE_DISABLE", "lanes,luck")]:
         said = graphlane("run", "--no-mount", "--", "wc", "-c", made.path / "plain",
                          env=os.environ | {name: value}).stderr
         assert said.count("\n") == 1 and name in said
@@ -260,7 +260,7 @@ def test_without_some_of_it(graphlane, tmp_path, disks, part):
     report = {"": None, part: None}
     for without in report:
         cache = sweep(graphlane, plain, made.path / "plain", 3, "--no-mount", "--cache=64M",
-                      GRAPHLANE_WITHOUT=without)
+                      GRAPHLANE_DISABLE=without)
         devices = json.loads((plain.parent / "report").read_text())["devices"]
         report[without] = {"ios": sum(device["ios"] for device in devices),
                            "read": sum(device["bytes_read"] for device in devices), **cache}
@@ -281,7 +281,7 @@ def test_edges_are_kept_in_fewer_bits(graphlane, tmp_path, disks, without, share
     plain.write_bytes(numbers.tobytes())
     made = graphlane.create_on(tmp_path / "vol", disks, depth="1M")
     graphlane("import", plain, made.path)
-    environment = {"GRAPHLANE_WITHOUT": without} if without else {}
+    environment = {"GRAPHLANE_DISABLE": without} if without else {}
     read = {}
     for sweeps in [6, 10]:
         sweep(graphlane, plain, made.path / "plain", sweeps, "--no-mount", "--cache=64M", **environment)

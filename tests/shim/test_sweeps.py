@@ -115,7 +115,7 @@ def test_nor_without_prefetch_nor_in_the_first_sweep(graphlane, disks, tmp_path)
     with Reader(graphlane, files) as reader:
         reader.read("ab")
         assert resident(files.parts["c"]) == 0
-    with Reader(graphlane, files, GRAPHLANE_WITHOUT="prefetch") as reader:
+    with Reader(graphlane, files, GRAPHLANE_DISABLE="prefetch") as reader:
         reader.read("abc")
         forget_pages(files.all_parts)
         reader.read("a")

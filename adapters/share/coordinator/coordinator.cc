@@ -181,7 +181,7 @@ Outcome<void> Coordinator::run(Fd listener, Fd connection) {
 
   uint64_t idle_since_ns = monotonic_ns();
   for (;;) {
-    uint64_t deadline_ns = cut_off_mute();
+    uint64_t deadline_ns = disconnect_unattached();
     deadline_ns = std::min(deadline_ns, pump_graphs());
     if (clients_.empty() && !graphs_.empty()) {
       forget_idle();
@@ -252,7 +252,7 @@ void Coordinator::add_client(Fd socket) {
                   .files = {}};
 }
 
-uint64_t Coordinator::cut_off_mute() {
+uint64_t Coordinator::disconnect_unattached() {
   uint64_t deadline_ns = UINT64_MAX;
   std::vector<JobId> mute;
   const uint64_t now_ns = monotonic_ns();

@@ -63,7 +63,7 @@ class Coordinator {
   bool has_place(uid_t user) const;
   void add_client(Fd socket);
   // Who has not attached in time. When the next one's time is over.
-  uint64_t cut_off_mute();
+  uint64_t disconnect_unattached();
   // What the client has said; false: it is to be cut off.
   bool serve(JobId id);
   bool dispatch(JobId id, Client& client, Message& message);

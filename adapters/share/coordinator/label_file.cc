@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "adapters/share/memory/sealed_memory.h"
+#include "iomgr/base/files/atomic_file.h"
 #include "iomgr/base/files/file_io.h"
-#include "iomgr/base/files/small_file.h"
 #include "iomgr/base/process/memory_limit.h"
 
 namespace graphlane::share {
@@ -73,7 +73,7 @@ Outcome<void> write_label_file(int directory, const std::string& name, std::stri
   struct stat graph;
   const bool is_public = ::fstatat(directory, name.c_str(), &graph, AT_SYMLINK_NOFOLLOW) == 0 &&
                          (graph.st_mode & 0044) == 0044;
-  return write_small_file(directory, "./" + file_name, file_name, bytes, is_public ? 0644 : 0600);
+  return write_file_atomically(directory, "./" + file_name, file_name, bytes, is_public ? 0644 : 0600);
 }
 
 }  // namespace graphlane::share

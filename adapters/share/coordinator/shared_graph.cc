@@ -63,7 +63,7 @@ void SharedGraph::set_budget(uint64_t bytes) {
 
 // --- what jobs say ------------------------------------------------------------
 
-void SharedGraph::attach(const TurnGroup::Member& member, int socket, uid_t user) {
+void SharedGraph::attach(const ChunkScheduler::Member& member, int socket, uid_t user) {
   const JobId id = member.job;
   Job& job = jobs_[id];
   job.socket = socket;
@@ -243,14 +243,14 @@ uint64_t SharedGraph::pump(uint64_t now_ns) {
 
 void SharedGraph::give(const GlobalTable::Grant& grant) {
   const bool alone = grant.jobs.size() == 1;
-  std::shared_ptr<TurnGroup> group;
+  std::shared_ptr<ChunkScheduler> group;
   if (!alone) {
     // Who is late goes by itself: should it stall once more, nobody is to notice.
-    std::vector<TurnGroup::Member> members;
+    std::vector<ChunkScheduler::Member> members;
     for (const JobId id : grant.jobs) {
       if (!table_.is_late(id)) members.push_back(jobs_.at(id).member);
     }
-    group = std::make_shared<TurnGroup>(members, options_.core_count);
+    group = std::make_shared<ChunkScheduler>(members, options_.core_count);
   }
   for (const JobId id : grant.jobs) {
     jobs_.at(id).alone = alone;
@@ -292,14 +292,14 @@ void SharedGraph::give_buffers(JobId id, bool alone, bool one_turn) {
 }
 
 void SharedGraph::give_turns(uint64_t now_ns) {
-  std::set<TurnGroup*> groups;
+  std::set<ChunkScheduler*> groups;
   for (auto& [id, job] : jobs_) {
     if (!job.group) continue;
     if (!job.account.leased(now_ns)) job.group->overdue(id);
     groups.insert(job.group.get());
   }
-  for (TurnGroup* group : groups) {
-    for (const TurnGroup::Turn& turn : group->step()) {
+  for (ChunkScheduler* group : groups) {
+    for (const ChunkScheduler::Turn& turn : group->step()) {
       Job& job = jobs_.at(turn.job);
       const uint64_t expected_ns =
           job.turn.process_ns + (turn.first && job.turn.process_ns > 0 ? job.turn.access_ns : 0);
@@ -314,13 +314,13 @@ void SharedGraph::give_turns(uint64_t now_ns) {
 
 std::set<JobId> SharedGraph::holders() const {
   std::set<JobId> holders;
-  std::set<const TurnGroup*> groups;
+  std::set<const ChunkScheduler*> groups;
   for (const JobId id : table_.holders().computing) holders.insert(id);
   for (const auto& [id, job] : jobs_) {
     if (job.group) groups.insert(job.group.get());
     if (blocked_by_budget_ && !table_.reads(id).empty() && !table_.is_late(id)) holders.insert(id);
   }
-  for (const TurnGroup* group : groups) {
+  for (const ChunkScheduler* group : groups) {
     for (const JobId id : group->holders()) holders.insert(id);
   }
   // Who waits for its turn computes no more than who waits for a unit.

@@ -3,8 +3,8 @@
 //   GlobalTable    who needs what, and what is open            algorithm 2, formula 5
 //   BufferPool     the units in memory, one copy each          within the budget
 //   PackedStore    in fewer bytes, what nobody reads now       in what memory is left
-//   TurnGroup      who goes through the chunks of one together formulas 2 to 4
-//   HoldAccount    who has kept others waiting for too long
+//   ChunkScheduler      who goes through the chunks of one together formulas 2 to 4
+//   StallBudget    who has kept others waiting for too long
 //   Snapshots      what was updated, and who sees it           §3.3.2
 //   LabelKeeper    the chunks' tables                          algorithm 1
 //
@@ -29,9 +29,9 @@
 #include "adapters/share/coordinator/worker.h"
 #include "adapters/share/memory/buffer_pool.h"
 #include "adapters/share/memory/packed_store.h"
+#include "adapters/share/schedule/chunk_scheduler.h"
 #include "adapters/share/schedule/global_table.h"
-#include "adapters/share/schedule/hold_account.h"
-#include "adapters/share/schedule/turn_group.h"
+#include "adapters/share/schedule/stall_budget.h"
 #include "adapters/share/wire/message_socket.h"
 #include "adapters/share/wire/protocol.h"
 
@@ -78,7 +78,7 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   void set_budget(uint64_t bytes);
 
   // The job and its Welcome.
-  void attach(const TurnGroup::Member& member, int socket, uid_t user);
+  void attach(const ChunkScheduler::Member& member, int socket, uid_t user);
   void detach(JobId job);
 
   // What a job said; false: it broke the rules.
@@ -104,15 +104,15 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   struct Job {
     int socket = -1;
     uid_t user = 0;
-    TurnGroup::Member member;
+    ChunkScheduler::Member member;
     uint64_t version = 0;
     bool labels_wanted = false;
     bool labels_given = false;
     PartitionSet given;                   // if the graph is resident
-    HoldAccount account;
+    StallBudget account;
     uint64_t gathered_until_ns = 0;       // others wait for its next sweep; 0: not yet
     bool alone = true;                    // what it was told with its unit
-    std::shared_ptr<TurnGroup> group;     // of that; none: it is late, or alone
+    std::shared_ptr<ChunkScheduler> group;     // of that; none: it is late, or alone
     TurnMessage turn;                     // that it asked for last
     std::optional<uint32_t> turn_chunk;   // of that; none: not yet, of what it was given
     std::optional<uint32_t> loading;      // its loader was asked for this

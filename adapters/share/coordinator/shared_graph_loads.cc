@@ -217,7 +217,7 @@ void SharedGraph::ask_a_loader(uint32_t unit, uint64_t now_ns) {
   for (auto& [id, job] : jobs_) {
     if (job.loading || !table_.waits(id) || !table_.needs(id, unit)) continue;
     job.loading = unit;
-    job.loading_until_ns = now_ns + HoldAccount::kCreditNs;
+    job.loading_until_ns = now_ns + StallBudget::kCreditNs;
     tell(id, LoadMessage{.partition = unit});
     return;
   }

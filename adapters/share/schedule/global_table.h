@@ -12,13 +12,13 @@
 // them: a grid has many blocks that are too small for a device's reads, and for messages. What
 // follows says "unit" for both. Who asks and needs it gets it; who asks and does not
 // is suspended. The next one is opened when nobody needs this one any more, except those
-// who are late (hold_account.h says who): they take it, or what else is open, when they
+// who are late (stall_budget.h says who): they take it, or what else is open, when they
 // ask again, and what they missed in a later round. So a unit is loaded once a
 // round, a job may come at any place of the order, and a sweep that begins while 5 is
 // open begins with 5.
 //
 // While no core is free, an open unit is given out when all who need it have
-// asked: they then go through its chunks together (turn_group.h). While one is free,
+// asked: they then go through its chunks together (chunk_scheduler.h). While one is free,
 // nobody is kept from using it.
 //
 // Where a partition has several units, a job goes through those that it needs from the first to the

@@ -95,37 +95,6 @@ struct PartRequest {
   Meanwhile* meanwhile = nullptr;     // told where devices are known to be idle
 };
 
-// Who began a request and is told of its end, once, by any thread.
-class RequestEnd {
- public:
-  virtual void ended(int error) = 0;  // 0 or an errno
-
- protected:
-  ~RequestEnd() = default;
-};
-
-// Moves a request's bytes between its memory and the parts.
-class PartMover {
- public:
-  // Blocks. 0 or an errno.
-  virtual int move(const PartRequest& request) = 0;
-
-  // The file's devices on which a read can be begun without waiting for it, and from which
-  // nobody reads now.
-  virtual DeviceSet idle_devices() { return 0; }
-  // Begins a read past the page cache. The memory lives until `end` is told. False: not begun.
-  virtual bool start([[maybe_unused]] const PartRequest& request,
-                     [[maybe_unused]] RequestEnd* end) {
-    return false;
-  }
-  // For who needs what was begun: waits until some of it has ended. False: nothing is
-  // under way that would need this.
-  virtual bool drive() { return false; }
-
- protected:
-  ~PartMover() = default;
-};
-
 // Clips a read of `piece`, the request's only one, to the file, and settles whether it
 // can go past the page cache: offset, buffer and length must be multiples of
 // kBlockSize; only at the end of the file may the length be rounded up, as far as the

@@ -7,8 +7,8 @@
 #include <set>
 #include <vector>
 
-#include "iomgr/base/at_once.h"
 #include "iomgr/base/files/file_attributes.h"
+#include "iomgr/base/parallel_for.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/volume/parts/part_files.h"
 #include "iomgr/volume/stub/part_record_io.h"
@@ -80,7 +80,7 @@ Outcome<NewParts> create_parts(const Volume& volume, const Layout& layout, std::
     errors[d] = create_sized_part(volume.devices()[d].root_fd.get(), layout, d, allocate, &parts[d]);
   };
   if (allocate) {
-    at_once(count, create);  // each reads where there is room
+    parallel_for(count, create);  // each reads where there is room
   } else {
     for (uint32_t d = 0; d < count && (d == 0 || errors[d - 1] == 0); ++d) create(d);
   }
@@ -125,7 +125,7 @@ Result<void> change_records(const Volume& volume, const Layout& layout, std::spa
 Result<void> sync_records(const Volume& volume, const Layout& layout, std::span<const int> parts) {
   const auto count = static_cast<uint32_t>(parts.size());
   std::vector<int> errors(count, 0);
-  at_once(count, [&](uint32_t d) {
+  parallel_for(count, [&](uint32_t d) {
     errors[d] = sync_part_record(parts[d], part_of(volume.devices()[d].root_fd.get(), layout));
   });
   for (const int error : errors) {
@@ -217,7 +217,7 @@ Outcome<void> UnsyncedParts::sync() {
   std::vector<int> errors(count, 0);
   std::vector<const File*> failed(count);
   if (!files_.empty()) {
-    at_once(count, [&](uint32_t d) { errors[d] = sync_device(d, &failed[d]); });
+    parallel_for(count, [&](uint32_t d) { errors[d] = sync_device(d, &failed[d]); });
   }
   for (uint32_t d = 0; d < count; ++d) {
     if (errors[d] != 0) {

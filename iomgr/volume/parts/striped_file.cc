@@ -10,9 +10,9 @@
 #include <cstring>
 #include <thread>
 
-#include "iomgr/volume/lost_and_found.h"
-#include "iomgr/base/at_once.h"
 #include "iomgr/base/files/regular_file.h"
+#include "iomgr/base/parallel_for.h"
+#include "iomgr/volume/lost_and_found.h"
 #include "iomgr/volume/parts/never_synced.h"
 #include "iomgr/volume/stub/part_record_io.h"
 
@@ -31,7 +31,7 @@ void look_up_parts(const Volume& volume, const Uuid& file_id) {
   };
   const auto begin = std::chrono::steady_clock::now();
   look(0);
-  if (std::chrono::steady_clock::now() - begin >= kFromMemory) at_once(volume.device_count(), look);
+  if (std::chrono::steady_clock::now() - begin >= kFromMemory) parallel_for(volume.device_count(), look);
 }
 
 // Whether a part is not there, or names no stub. `parts`: -1 for one that is not there.

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "iomgr/base/at_once.h"
+#include "iomgr/base/parallel_for.h"
 #include "iomgr/base/process/log.h"
 #include "iomgr/volume/parts/part_files.h"
 #include "iomgr/volume/sum/sum_builder.h"
@@ -124,7 +124,7 @@ int LiveSums::mark(uint32_t count, const std::array<Mark, kDeviceCountMax>& mark
     if (errors[d] == 0) errors[d] = file.sync();
   };
   if (devices.size() == 1) mark_one(0);
-  else if (!devices.empty()) at_once(static_cast<uint32_t>(devices.size()), mark_one);
+  else if (!devices.empty()) parallel_for(static_cast<uint32_t>(devices.size()), mark_one);
   for (const uint32_t d : devices) {
     if (errors[d] != 0) return errors[d];
     for (uint64_t r = marks[d].first; r < marks[d].end; ++r) parts_[d].regions[r].is_marked = true;

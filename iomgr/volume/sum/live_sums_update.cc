@@ -8,12 +8,12 @@
 #include <iterator>
 #include <map>
 
-#include "iomgr/volume/sum/pace.h"
-#include "iomgr/base/at_once.h"
 #include "iomgr/base/files/file_io.h"
+#include "iomgr/base/parallel_for.h"
 #include "iomgr/base/process/interrupt.h"
 #include "iomgr/volume/parts/part_files.h"
 #include "iomgr/volume/sum/live_sums.h"
+#include "iomgr/volume/sum/pace.h"
 #include "iomgr/volume/sum/sum_builder.h"
 
 namespace graphlane {
@@ -295,7 +295,7 @@ int LiveSums::update(uint64_t size_bytes, uint32_t generation) {
     is_dirty_ = false;
   }
   std::array<int, kDeviceCountMax> errors{};
-  at_once(count, [&](uint32_t d) {
+  parallel_for(count, [&](uint32_t d) {
     errors[d] = Update(*this, d, file_.map().part_size(d, size_bytes), generation).run();
   });
   for (uint32_t d = 0; d < count; ++d) {

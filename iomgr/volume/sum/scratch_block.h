@@ -8,7 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "iomgr/base/free_slot.h"
+#include "iomgr/base/slot_pool.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/volume/stub/stripe.h"
 

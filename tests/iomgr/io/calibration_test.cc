@@ -84,7 +84,7 @@ TEST_F(CalibrationTest, ADamagedOneIsNamed) {
   ASSERT_TRUE(lazy);
   const StripeMap map({.stripe_depth_bytes = 4096, .device_count = 2});
   const PartFiles parts;
-  EXPECT_EQ((*lazy)->move({.map = map, .parts = parts, .pieces = {}}), EIO) << "the first request finds it";
+  EXPECT_EQ((*lazy)->run({.map = map, .parts = parts, .pieces = {}}), EIO) << "the first request finds it";
   write(file(), "{\"calib");
   EXPECT_EQ(lane_depth(device(), 0).error().text,
             file() + ": not valid JSON (cut short or damaged)");

@@ -86,13 +86,13 @@ struct SumTask final : PageTask {
 TEST_P(LanesTest, RunsTasksOfSeveralThreadsOnPagesThatTheyShare) {
   const auto reader = PageReader::start({.budget_bytes = 4 << 20});
   ASSERT_TRUE(reader);
-  LaneMover mover(*lanes_, file_);
+  LaneEngine engine(*lanes_, file_);
   const PagedFile paged{.file_id = file_->layout().file_id,
                         .generation = 1,
                         .size_bytes = file_->size(),
                         .map = file_->map(),
                         .parts = file_->parts(),
-                        .mover = mover};
+                        .engine = engine};
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
   for (int t = 0; t < 4; ++t) {
@@ -169,8 +169,8 @@ TEST_P(LanesTest, FailsAReadWhosePartHasBeenCutWhileOpen) {
 }
 
 // One that was begun; its memory is its own.
-struct Begun final : RequestEnd {
-  void ended(int outcome) override { told.set_value(outcome); }
+struct Begun final : Completion {
+  void on_done(int outcome) override { told.set_value(outcome); }
 
   std::vector<char> bytes;
   Piece piece;
@@ -182,7 +182,7 @@ class LanesStartTest : public LanesTest {
   bool begin(Begun* begun, ByteRange range) {
     begun->bytes.resize(range.length_bytes);
     begun->piece = {.range = range, .buffer = begun->bytes.data()};
-    return lanes_->start({.map = file_->map(),
+    return lanes_->submit({.map = file_->map(),
                           .parts = file_->parts(),
                           .size_bytes = file_->size(),
                           .op = IoOp::kRead,

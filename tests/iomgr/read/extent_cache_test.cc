@@ -350,7 +350,7 @@ TEST_F(BegunAheadTest, HintsAreFollowedInTheirOrder) {
 
 TEST_F(BegunAheadTest, AHintThatNobodyComesForIsGivenUp) {
   cache_->will_need(file(), {80 * kMiB, kBlock}, *this);
-  while (ahead_.drive()) {
+  while (ahead_.poll()) {
   }
   for (int i = 0; i < 40; ++i) sweep(0, 2 * kBlock);
   EXPECT_EQ(cache_->stats().ahead.wasted, kBlock / kMiB);
@@ -437,7 +437,7 @@ TEST_F(BegunAheadTest, SmallReadsTakeTheirPartOfIt) {
 
 TEST_F(BegunAheadTest, WhatFailsIsReadOtherwise) {
   sweep(0, 3 * kBlock);
-  while (ahead_.drive()) {
+  while (ahead_.poll()) {
   }
   const std::string part = device(1) + "/" + PartName(layout_.file_id).c_str();
   std::filesystem::resize_file(part, 20 * kMiB);

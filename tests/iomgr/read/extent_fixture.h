@@ -9,14 +9,14 @@
 #include <string>
 #include <string_view>
 
-#include "iomgr/read/ahead_queue.h"
+#include "iomgr/read/aio_read_queue.h"
 #include "iomgr/read/extent_cache.h"
 #include "tests/iomgr/striped_fixture.h"
 #include "tests/sizes.h"
 
 namespace graphlane {
 
-class ExtentFixture : public StripedFixture, public PartMover {
+class ExtentFixture : public StripedFixture, public IoEngine {
  protected:
   void start(uint64_t budget_bytes) { restart({.budget_bytes = budget_bytes}); }
   void restart(const ExtentCacheOptions& options) {
@@ -33,7 +33,7 @@ class ExtentFixture : public StripedFixture, public PartMover {
   }
 
   // As a device would, one lane I/O after the other.
-  int move(const PartRequest& request) override {
+  int run(const PartRequest& request) override {
     if (error_ != 0) return error_;
     RequestCutter cutter(request);
     for (LaneIo io; cutter.next(&io);) {
@@ -58,7 +58,7 @@ class ExtentFixture : public StripedFixture, public PartMover {
   DeviceSet idle_devices() override {
     return starts_ && ahead_.works() ? idle_ & all_devices(map_.geometry().device_count) : 0;
   }
-  bool start(const PartRequest& request, RequestEnd* end) override {
+  bool submit(const PartRequest& request, Completion* end) override {
     // Before it is begun: after that, the pieces may be somebody else's.
     uint64_t bytes = 0;
     DeviceSet on = 0;
@@ -68,17 +68,17 @@ class ExtentFixture : public StripedFixture, public PartMover {
       on |= DeviceSet{1} << map_.locate(piece.range.end() - 1).device_index;
     }
     if (before_start_) before_start_();
-    if (!ahead_.start(request, end)) return false;
+    if (!ahead_.submit(request, end)) return false;
     started_count_ += 1;
     started_bytes_ += bytes;
     started_on_ |= on;
     return true;
   }
-  bool drive() override { return ahead_.drive(); }
+  bool poll() override { return ahead_.poll(); }
 
   // What was begun ends before what it is for.
   void TearDown() override {
-    while (ahead_.drive()) {
+    while (ahead_.poll()) {
     }
     cache_.reset();
     StripedFixture::TearDown();
@@ -98,7 +98,7 @@ class ExtentFixture : public StripedFixture, public PartMover {
     return range.offset < content.size() ? content.substr(range.offset, range.length_bytes) : "";
   }
 
-  AheadQueue ahead_;
+  AioReadQueue ahead_;
   bool starts_ = false;
   std::atomic<DeviceSet> idle_{~DeviceSet{0}};
   bool idle_when_done_ = false;  // a device is, for a moment, whenever it has moved its bytes

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "iomgr/read/ahead_queue.h"
+#include "iomgr/read/aio_read_queue.h"
 #include "tests/iomgr/striped_fixture.h"
 #include "tests/sizes.h"
 
@@ -41,7 +41,7 @@ struct Task final : PageTask {
   std::function<void()> then;
 };
 
-class PageReaderTest : public StripedFixture, public PartMover {
+class PageReaderTest : public StripedFixture, public IoEngine {
  protected:
   void start(uint64_t budget_bytes) {
     auto reader = PageReader::start({.budget_bytes = budget_bytes});
@@ -53,7 +53,7 @@ class PageReaderTest : public StripedFixture, public PartMover {
                                                    .size_bytes = layout_.logical_size,
                                                    .map = map_,
                                                    .parts = *parts_,
-                                                   .mover = *this});
+                                                   .engine = *this});
   }
 
   bool fails(const PartRequest& request) const {
@@ -61,7 +61,7 @@ class PageReaderTest : public StripedFixture, public PartMover {
       return piece.range.offset <= bad_byte_ && bad_byte_ < piece.range.end();
     });
   }
-  int move(const PartRequest& request) override {
+  int run(const PartRequest& request) override {
     if (fails(request)) return EIO;
     RequestCutter cutter(request);
     for (LaneIo io; cutter.next(&io);) {
@@ -73,10 +73,10 @@ class PageReaderTest : public StripedFixture, public PartMover {
     }
     return 0;
   }
-  bool start(const PartRequest& request, RequestEnd* end) override {
-    return begins_ && !fails(request) && ahead_.start(request, end);
+  bool submit(const PartRequest& request, Completion* end) override {
+    return begins_ && !fails(request) && ahead_.submit(request, end);
   }
-  bool drive() override { return ahead_.drive(); }
+  bool poll() override { return ahead_.poll(); }
 
   void TearDown() override {
     queue_.reset();
@@ -97,7 +97,7 @@ class PageReaderTest : public StripedFixture, public PartMover {
   std::unique_ptr<PageReader> reader_;
   std::unique_ptr<PageQueue> queue_;
   std::unique_ptr<PagedFile> paged_;
-  AheadQueue ahead_;
+  AioReadQueue ahead_;
   bool begins_ = false;
   uint64_t bad_byte_ = UINT64_MAX;
   std::atomic<uint64_t> io_count_{0};

@@ -45,7 +45,7 @@ class SharedCacheTest : public ::testing::Test {
                            .hold_max = hold_max,
                            .idle_hold_max = idle_hold_max,
                            .remembered = remembered},
-        [this](const PartRequest& request) { return move(request); },
+        [this](const PartRequest& request) { return run(request); },
         [this](const StripedFile&, const SharedCache::Content& content) {
           return content.generation == generation_;
         });
@@ -65,7 +65,7 @@ class SharedCacheTest : public ::testing::Test {
     gate_opens_ = gate_->get_future().share();
   }
 
-  int move(const PartRequest& request) {
+  int run(const PartRequest& request) {
     if (gate_) gate_opens_.wait();
     if (error_ != 0) return error_;
     ++move_count_;

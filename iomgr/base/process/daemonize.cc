@@ -1,4 +1,4 @@
-#include "iomgr/base/process/background.h"
+#include "iomgr/base/process/daemonize.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -57,7 +57,7 @@ std::optional<Error> receive_report(int fd) {
   return error;
 }
 
-Outcome<void> run_in_background(const Server& server) {
+Outcome<void> daemonize(const Server& server) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return os_error(errno, "pipe", "cannot make");
   Fd reader(ends[0]), writer(ends[1]);

@@ -1,5 +1,5 @@
-// AheadQueue over real parts: reads that are begun, and ended by whoever drives.
-#include "iomgr/read/ahead_queue.h"
+// AioReadQueue over real parts: reads that are begun, and ended by whoever drives.
+#include "iomgr/read/aio_read_queue.h"
 
 #include <gtest/gtest.h>
 
@@ -13,14 +13,14 @@
 namespace graphlane {
 namespace {
 
-class AheadQueueTest : public StripedFixture {
+class AioReadQueueTest : public StripedFixture {
  protected:
   // One read, with its memory.
-  struct Read final : RequestEnd {
+  struct Read final : Completion {
     explicit Read(ByteRange range) : memory(range.length_bytes / sizeof(Page)) {
       piece = {.range = range, .buffer = memory.data()};
     }
-    void ended(int code) override {
+    void on_done(int code) override {
       error = code;
       done.store(true, std::memory_order_release);
     }
@@ -42,37 +42,37 @@ class AheadQueueTest : public StripedFixture {
                               .op = IoOp::kRead,
                               .direct = true,
                               .pieces = {&read.piece, 1}};
-    return queue_->start(request, &read);
+    return queue_->submit(request, &read);
   }
   void drive(const Read& read) {
-    while (!read.done.load(std::memory_order_acquire)) ASSERT_TRUE(queue_->drive());
+    while (!read.done.load(std::memory_order_acquire)) ASSERT_TRUE(queue_->poll());
   }
-  const std::unique_ptr<AheadQueue> queue_ = std::make_unique<AheadQueue>();
+  const std::unique_ptr<AioReadQueue> queue_ = std::make_unique<AioReadQueue>();
 };
 
-TEST_F(AheadQueueTest, ReadsWhatTheFileHolds) {
+TEST_F(AioReadQueueTest, ReadsWhatTheFileHolds) {
   make_file({.stripe_depth_bytes = kMiB, .device_count = 3, .first_device = 1}, 16 * kMiB);
-  EXPECT_FALSE(queue_->drive()) << "nothing is under way";
+  EXPECT_FALSE(queue_->poll()) << "nothing is under way";
   Read read({2 * kMiB + 4096, 9 * kMiB});
   ASSERT_TRUE(start(read));
   drive(read);
   EXPECT_EQ(read.error, 0);
   EXPECT_TRUE(read.bytes() == content_.substr(2 * kMiB + 4096, 9 * kMiB));
-  EXPECT_FALSE(queue_->drive());
+  EXPECT_FALSE(queue_->poll());
 }
 
-TEST_F(AheadQueueTest, WhoDrivesEndsTheReadsOfOthers) {
+TEST_F(AioReadQueueTest, WhoDrivesEndsTheReadsOfOthers) {
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 8 * kMiB);
   Read first({0, kMiB}), second({kMiB, 3 * kMiB});
   ASSERT_TRUE(start(first));
   ASSERT_TRUE(start(second));
-  while (queue_->drive()) {
+  while (queue_->poll()) {
   }
   EXPECT_TRUE(first.done && second.done);
   EXPECT_TRUE(second.bytes() == content_.substr(kMiB, 3 * kMiB));
 }
 
-TEST_F(AheadQueueTest, ManyThreadsStartAndDrive) {
+TEST_F(AioReadQueueTest, ManyThreadsStartAndDrive) {
   make_file({.stripe_depth_bytes = kMiB / 4, .device_count = 4, .first_device = 0}, 16 * kMiB);
   std::atomic<int> begun{0};
   std::vector<std::thread> threads;
@@ -90,10 +90,10 @@ TEST_F(AheadQueueTest, ManyThreadsStartAndDrive) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_GT(begun, 100);
-  EXPECT_FALSE(queue_->drive());
+  EXPECT_FALSE(queue_->poll());
 }
 
-TEST_F(AheadQueueTest, TooManyAtOnceAreRefusedAndTheOthersEnd) {
+TEST_F(AioReadQueueTest, TooManyAtOnceAreRefusedAndTheOthersEnd) {
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 8 * kMiB);
   std::vector<std::unique_ptr<Read>> reads;
   while (reads.size() < 100) {
@@ -108,7 +108,7 @@ TEST_F(AheadQueueTest, TooManyAtOnceAreRefusedAndTheOthersEnd) {
   drive(again);
 }
 
-TEST_F(AheadQueueTest, APartThatEndsTooSoonIsAnError) {
+TEST_F(AioReadQueueTest, APartThatEndsTooSoonIsAnError) {
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 8 * kMiB);
   const std::string part = device(1) + "/" + PartName(layout_.file_id).c_str();
   std::filesystem::resize_file(part, kMiB);
@@ -121,7 +121,7 @@ TEST_F(AheadQueueTest, APartThatEndsTooSoonIsAnError) {
   EXPECT_EQ(whole.error, 0) << "an error is not everybody's";
 }
 
-TEST_F(AheadQueueTest, WhatCannotBeSubmittedFails) {
+TEST_F(AioReadQueueTest, WhatCannotBeSubmittedFails) {
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 8 * kMiB);
   Read read({0, 4 * kMiB});
   read.piece.buffer = reinterpret_cast<void*>(4096);  // nobody's memory

@@ -1,4 +1,4 @@
-#include "iomgr/server/ask_to_share.h"
+#include "iomgr/server/share_client.h"
 
 #include <cerrno>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "fuse/coherence/outside_changes.h"
+#include "fuse/coherence/invalidation.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 
 namespace graphlane {
 
-OutsideChanges::Member::Member(OutsideChanges& changes, Inode& inode, int access_mode)
+Invalidation::Member::Member(Invalidation& changes, Inode& inode, int access_mode)
     : changes_(changes),
       inode_(inode),
       writes_(access_mode != O_RDONLY),
@@ -23,7 +23,7 @@ OutsideChanges::Member::Member(OutsideChanges& changes, Inode& inode, int access
   changes_.changed_.notify_one();
 }
 
-OutsideChanges::Member::~Member() {
+Invalidation::Member::~Member() {
   if (may_map_) inode_.mapper_count.fetch_sub(1, std::memory_order_acq_rel);
   if (writes_) {
     changes_.fs_.drop_behind.end_writing(inode_.nodeid);
@@ -38,7 +38,7 @@ OutsideChanges::Member::~Member() {
   changes_.fs_.inodes.forget(inode_.nodeid, 1);
 }
 
-void OutsideChanges::start() {
+void Invalidation::start() {
   const std::chrono::duration<double> believed(fs_.options.attr_timeout_seconds);
   interval_ = std::max<std::chrono::nanoseconds>(
       kIntervalMin, std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -49,7 +49,7 @@ void OutsideChanges::start() {
   }
 }
 
-void OutsideChanges::stop() {
+void Invalidation::stop() {
   {
     const MutexLock lock(mu_);
     stopping_ = true;
@@ -59,27 +59,27 @@ void OutsideChanges::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void OutsideChanges::see(Inode& inode, const Uuid& file_id, const struct stat& st) {
+void Invalidation::see(Inode& inode, const Uuid& file_id, const struct stat& st) {
   if (inode.passthrough.is_open()) return;  // the kernel has no pages of it
   const bool ours = is_ours(inode, file_id);
   if (!inode.stub.same_content(file_id, st, ours) && !ours) changed(inode, file_id);
 }
 
-void OutsideChanges::see_taken(Inode& inode, const Uuid& file_id, int stub_fd) {
+void Invalidation::see_taken(Inode& inode, const Uuid& file_id, int stub_fd) {
   struct stat st;
   if (::fstat(stub_fd, &st) == 0 && !inode.stub.same_content(file_id, st, /*ours=*/true)) {
     changed(inode, file_id);
   }
 }
 
-bool OutsideChanges::is_ours(const Inode& inode, const Uuid& file_id) {
+bool Invalidation::is_ours(const Inode& inode, const Uuid& file_id) {
   return file_id == Uuid{} ? inode.writer_count.load(std::memory_order_acquire) > 0
                            : fs_.live.has(file_id);
 }
 
 // Nobody writes the file here, so none of its pages is dirty: else, in a setattr of the size, for
 // which the kernel holds writes back, it would wait for that page, and for our answer.
-void OutsideChanges::changed(Inode& inode, const Uuid& file_id) {
+void Invalidation::changed(Inode& inode, const Uuid& file_id) {
   // Those who have it open may read as far as it goes now.
   if (const auto file = inode.stub.opened(file_id)) fs_.live.follow_stub(*file);
   const bool at_once = dropping_count_.fetch_add(1, std::memory_order_acq_rel) < kDroppingMax;
@@ -101,14 +101,14 @@ void OutsideChanges::changed(Inode& inode, const Uuid& file_id) {
   dropping_count_.fetch_sub(1, std::memory_order_acq_rel);
 }
 
-bool OutsideChanges::will_drop(const Inode& inode) const {
+bool Invalidation::will_drop(const Inode& inode) const {
   const auto has = [&](const std::vector<Inode*>& inodes) {
     return std::find(inodes.begin(), inodes.end(), &inode) != inodes.end();
   };
   return has(waiting_) || has(dropping_) || has(dropping_here_);
 }
 
-void OutsideChanges::begin_writing(Inode& inode) {
+void Invalidation::begin_writing(Inode& inode) {
   inode.writer_count.fetch_add(1, std::memory_order_acq_rel);
   const bool waits = waiting_count_.fetch_add(1, std::memory_order_acq_rel) < kWaitingMax;
   fs_.drop_behind.begin_writing(inode.nodeid, waits);
@@ -120,11 +120,11 @@ void OutsideChanges::begin_writing(Inode& inode) {
 }
 
 // Refused where the kernel has forgotten the file, and with it the pages.
-void OutsideChanges::drop_pages(const Inode& inode) {
+void Invalidation::drop_pages(const Inode& inode) {
   (void)::fuse_lowlevel_notify_inval_inode(fs_.session, inode.nodeid, 0, 0);
 }
 
-void OutsideChanges::serve() {
+void Invalidation::serve() {
   using Clock = std::chrono::steady_clock;
   MutexLock lock(mu_);
   Clock::time_point due = Clock::now() + interval_;

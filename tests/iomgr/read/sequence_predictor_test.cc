@@ -1,5 +1,5 @@
-// NextReads: what comes next over all files, from what came when they were read before.
-#include "iomgr/read/next_reads.h"
+// SequencePredictor: what comes next over all files, from what came when they were read before.
+#include "iomgr/read/sequence_predictor.h"
 
 #include <gtest/gtest.h>
 
@@ -12,13 +12,13 @@
 namespace graphlane {
 namespace {
 
-class NextReadsTest : public ::testing::Test {
+class SequencePredictorTest : public ::testing::Test {
  protected:
   // In MiB. "b:0-12 c:0-4" that follow.
   std::string read(char name, uint64_t begin, uint64_t end, uint64_t bytes_max = 16 * kMiB) {
     const ByteRange range{.offset = begin * kMiB, .length_bytes = (end - begin) * kMiB};
     reads_->arrive(id(name), range);
-    NextReads::Next next[8];
+    SequencePredictor::Next next[8];
     const uint32_t count = reads_->expect(id(name), range, size_bytes_, bytes_max, next);
     std::string text;
     for (uint32_t i = 0; i < count; ++i) {
@@ -35,14 +35,14 @@ class NextReadsTest : public ::testing::Test {
     return uuid;
   }
   uint64_t size_bytes_ = 64 * kMiB;
-  const std::unique_ptr<NextReads> reads_ = std::make_unique<NextReads>();
+  const std::unique_ptr<SequencePredictor> reads_ = std::make_unique<SequencePredictor>();
 };
 
-TEST_F(NextReadsTest, TheFirstSweepTellsNothing) {
+TEST_F(SequencePredictorTest, TheFirstSweepTellsNothing) {
   for (char name = 'a'; name <= 'f'; ++name) EXPECT_EQ(read(name, 0, 12 + name % 3), "");
 }
 
-TEST_F(NextReadsTest, OfReadsThatGoOnWhatLiesBehindIsToldUpToTheEndOfTheFile) {
+TEST_F(SequencePredictorTest, OfReadsThatGoOnWhatLiesBehindIsToldUpToTheEndOfTheFile) {
   EXPECT_EQ(read('a', 0, 4, 8 * kMiB), "") << "one read goes nowhere";
   EXPECT_EQ(read('a', 4, 8, 8 * kMiB), "a:8-16");
   EXPECT_EQ(read('a', 8, 12, 8 * kMiB), "a:16-20");
@@ -50,44 +50,44 @@ TEST_F(NextReadsTest, OfReadsThatGoOnWhatLiesBehindIsToldUpToTheEndOfTheFile) {
   EXPECT_EQ(read('a', 52, 56, 40 * kMiB), "a:56-64");
 }
 
-TEST_F(NextReadsTest, OfReadsInStridesTheNextAreToldUpToTheEndOfTheFile) {
+TEST_F(SequencePredictorTest, OfReadsInStridesTheNextAreToldUpToTheEndOfTheFile) {
   for (uint64_t begin = 0; begin < 30; begin += 10) EXPECT_EQ(read('a', begin, begin + 2), "");
   EXPECT_EQ(read('a', 30, 32, 5 * kMiB), "a:40-42 a:50-52");
   EXPECT_EQ(read('a', 40, 42), "a:60-62");
 }
 
-TEST_F(NextReadsTest, WhoseSizeIsNotKnownHasNoGuesses) {
+TEST_F(SequencePredictorTest, WhoseSizeIsNotKnownHasNoGuesses) {
   size_bytes_ = 0;
   for (uint64_t begin = 0; begin < 40; begin += 4) EXPECT_EQ(read('a', begin, begin + 4), "");
   EXPECT_EQ(read('a', 0, 4, 8 * kMiB), "a:4-12");
 }
 
-TEST_F(NextReadsTest, TheSecondSweepOverFilesIsAsTheFirst) {
+TEST_F(SequencePredictorTest, TheSecondSweepOverFilesIsAsTheFirst) {
   for (char name = 'a'; name <= 'l'; ++name) read(name, 0, 12);
   EXPECT_EQ(read('a', 0, 12), "b:0-12");
   EXPECT_EQ(read('b', 0, 12), "c:0-12");
 }
 
-TEST_F(NextReadsTest, AfterTheLastFileTheFirstComes) {
+TEST_F(SequencePredictorTest, AfterTheLastFileTheFirstComes) {
   for (char name = 'a'; name <= 'l'; ++name) read(name, 0, 12);
   for (char name = 'a'; name <= 'k'; ++name) read(name, 0, 12);
   EXPECT_EQ(read('l', 0, 12), "a:0-12");
 }
 
-TEST_F(NextReadsTest, SeveralAreToldIfThereIsRoom) {
+TEST_F(SequencePredictorTest, SeveralAreToldIfThereIsRoom) {
   for (char name = 'a'; name <= 'l'; ++name) read(name, 0, 4);
   EXPECT_EQ(read('a', 0, 4, 12 * kMiB), "b:0-4 c:0-4 d:0-4");
   EXPECT_EQ(read('b', 0, 4, 12 * kMiB), "e:0-4") << "what was told is not told again";
 }
 
-TEST_F(NextReadsTest, WhatHasNoRoomAsAWholeWaitsUnlessItIsAllThatComes) {
+TEST_F(SequencePredictorTest, WhatHasNoRoomAsAWholeWaitsUnlessItIsAllThatComes) {
   for (char name = 'a'; name <= 'l'; ++name) read(name, 0, 12);
   EXPECT_EQ(read('a', 0, 12, 8 * kMiB), "b:0-8");
   EXPECT_EQ(read('b', 0, 12, 20 * kMiB), "c:0-12") << "and not 8 of d";
 }
 
 // GraphChi's sliding windows: a piece of each shard, further on in each interval.
-TEST_F(NextReadsTest, WindowsOfManyFilesAreToldInTheirOrder) {
+TEST_F(SequencePredictorTest, WindowsOfManyFilesAreToldInTheirOrder) {
   constexpr int kFiles = 12;
   for (int interval = 0; interval < kFiles; ++interval) {
     for (int file = 0; file < kFiles; ++file) {
@@ -98,7 +98,7 @@ TEST_F(NextReadsTest, WindowsOfManyFilesAreToldInTheirOrder) {
   EXPECT_EQ(read('a', 0, 1, 3 * kMiB), "b:0-1 c:0-1 d:0-1");
 }
 
-TEST_F(NextReadsTest, WhoIsWrongMoreOftenThanRightIsToldNothingForAWhile) {
+TEST_F(SequencePredictorTest, WhoIsWrongMoreOftenThanRightIsToldNothingForAWhile) {
   for (char name = 'a'; name <= 'l'; ++name) read(name, 0, 12);
   for (int times = 0; times < 40; ++times) {  // nobody comes for what is told
     read('a', 0, 12);
@@ -107,21 +107,21 @@ TEST_F(NextReadsTest, WhoIsWrongMoreOftenThanRightIsToldNothingForAWhile) {
   EXPECT_EQ(read('b', 0, 12), "");
 }
 
-TEST_F(NextReadsTest, WhatWasPassedOverTakesNoRoom) {
+TEST_F(SequencePredictorTest, WhatWasPassedOverTakesNoRoom) {
   for (char name = 'a'; name <= 'l'; ++name) read(name, 0, 1);
   EXPECT_EQ(read('a', 0, 1, 8 * kMiB), "b:0-1 c:0-1 d:0-1 e:0-1 f:0-1 g:0-1 h:0-1 i:0-1");
   // d to g may come late; b and c do not come.
   EXPECT_EQ(read('h', 0, 1, 8 * kMiB), "j:0-1 k:0-1 l:0-1");
 }
 
-TEST_F(NextReadsTest, AReadSaysHowMuchOfItWasTold) {
+TEST_F(SequencePredictorTest, AReadSaysHowMuchOfItWasTold) {
   for (char name = 'a'; name <= 'd'; ++name) read(name, 0, 12);
   read('a', 0, 12);
   EXPECT_EQ(reads_->arrive(id('b'), {.offset = 0, .length_bytes = 12 * kMiB}), 12 * kMiB);
   EXPECT_EQ(reads_->arrive(id('x'), {.offset = 0, .length_bytes = 12 * kMiB}), 0u);
 }
 
-TEST_F(NextReadsTest, WhatWasUsedAndWhatWasForNothingIsCounted) {
+TEST_F(SequencePredictorTest, WhatWasUsedAndWhatWasForNothingIsCounted) {
   for (char name = 'a'; name <= 'f'; ++name) read(name, 0, 12);
   read('a', 0, 12);
   read('b', 4, 12, 0);

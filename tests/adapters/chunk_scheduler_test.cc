@@ -1,4 +1,4 @@
-#include "adapters/share/schedule/turn_group.h"
+#include "adapters/share/schedule/chunk_scheduler.h"
 
 #include <gtest/gtest.h>
 
@@ -9,17 +9,17 @@
 namespace graphlane::share {
 namespace {
 
-std::string turns(TurnGroup& group) {
+std::string turns(ChunkScheduler& group) {
   std::string said;
-  for (const TurnGroup::Turn& turn : group.step()) {
+  for (const ChunkScheduler::Turn& turn : group.step()) {
     said += std::to_string(turn.job) + (turn.first ? "! " : " ");
   }
   if (!said.empty()) said.pop_back();
   return said;
 }
 
-TEST(TurnGroupTest, OneCoreIsOneTurnAtATime) {
-  TurnGroup group({{1, 1}, {2, 1}}, 1);
+TEST(ChunkSchedulerTest, OneCoreIsOneTurnAtATime) {
+  ChunkScheduler group({{1, 1}, {2, 1}}, 1);
   group.ask(1, 0);
   group.ask(2, 0);
   EXPECT_EQ(turns(group), "1!");
@@ -31,16 +31,16 @@ TEST(TurnGroupTest, OneCoreIsOneTurnAtATime) {
   EXPECT_EQ(turns(group), "2!") << "who pays for the chunk changes";
 }
 
-TEST(TurnGroupTest, TwoCoresAreTwoTurns) {
-  TurnGroup group({{1, 1}, {2, 1}, {3, 1}}, 2);
+TEST(ChunkSchedulerTest, TwoCoresAreTwoTurns) {
+  ChunkScheduler group({{1, 1}, {2, 1}, {3, 1}}, 2);
   for (const uint32_t job : {1, 2, 3}) group.ask(job, 0);
   EXPECT_EQ(turns(group), "1! 2");
   group.done(2);
   EXPECT_EQ(turns(group), "3");
 }
 
-TEST(TurnGroupTest, TheLongestLoadComesFirst) {
-  TurnGroup group({{1, 1}, {2, 1}, {3, 1}}, 1);
+TEST(ChunkSchedulerTest, TheLongestLoadComesFirst) {
+  ChunkScheduler group({{1, 1}, {2, 1}, {3, 1}}, 1);
   group.ask(1, 0, 10);
   group.ask(2, 0, 30);
   group.ask(3, 0, 20);
@@ -51,8 +51,8 @@ TEST(TurnGroupTest, TheLongestLoadComesFirst) {
   EXPECT_EQ(turns(group), "1");
 }
 
-TEST(TurnGroupTest, AJobOfMoreThreadsThanCoresHasATurnOfItsOwn) {
-  TurnGroup group({{1, 8}, {2, 1}}, 2);
+TEST(ChunkSchedulerTest, AJobOfMoreThreadsThanCoresHasATurnOfItsOwn) {
+  ChunkScheduler group({{1, 8}, {2, 1}}, 2);
   group.ask(1, 0);
   group.ask(2, 0);
   EXPECT_EQ(turns(group), "1!");
@@ -60,14 +60,14 @@ TEST(TurnGroupTest, AJobOfMoreThreadsThanCoresHasATurnOfItsOwn) {
   EXPECT_EQ(turns(group), "2");
 }
 
-std::string threads(TurnGroup& group) {
+std::string threads(ChunkScheduler& group) {
   std::string said;
-  for (const TurnGroup::Turn& turn : group.step()) said += std::to_string(turn.thread_count) + " ";
+  for (const ChunkScheduler::Turn& turn : group.step()) said += std::to_string(turn.thread_count) + " ";
   return said;
 }
 
-TEST(TurnGroupTest, JobsThatCanDoWithFewerThreadsShareTheCores) {
-  TurnGroup group({{1, 4, 1}, {2, 4, 1}, {3, 4, 1}}, 4);
+TEST(ChunkSchedulerTest, JobsThatCanDoWithFewerThreadsShareTheCores) {
+  ChunkScheduler group({{1, 4, 1}, {2, 4, 1}, {3, 4, 1}}, 4);
   group.ask(1, 0);
   EXPECT_EQ(threads(group), "1 ") << "two others are still to come";
   group.ask(2, 0);
@@ -79,8 +79,8 @@ TEST(TurnGroupTest, JobsThatCanDoWithFewerThreadsShareTheCores) {
   EXPECT_EQ(threads(group), "1 1 2 ");
 }
 
-TEST(TurnGroupTest, AJobOfAnyNumberOfThreadsHasNoFewerThanItCanDoWith) {
-  TurnGroup group({{1, 4, 3}, {2, 2}}, 4);
+TEST(ChunkSchedulerTest, AJobOfAnyNumberOfThreadsHasNoFewerThanItCanDoWith) {
+  ChunkScheduler group({{1, 4, 3}, {2, 2}}, 4);
   group.ask(1, 0);
   group.ask(2, 0);
   EXPECT_EQ(threads(group), "3 ");
@@ -88,8 +88,8 @@ TEST(TurnGroupTest, AJobOfAnyNumberOfThreadsHasNoFewerThanItCanDoWith) {
   EXPECT_EQ(threads(group), "2 ");
 }
 
-TEST(TurnGroupTest, AnOverdueTurnKeepsNoCore) {
-  TurnGroup group({{1, 1}, {2, 1}}, 1);
+TEST(ChunkSchedulerTest, AnOverdueTurnKeepsNoCore) {
+  ChunkScheduler group({{1, 1}, {2, 1}}, 1);
   group.ask(1, 0);
   group.ask(2, 0);
   EXPECT_EQ(turns(group), "1!");
@@ -103,8 +103,8 @@ TEST(TurnGroupTest, AnOverdueTurnKeepsNoCore) {
   EXPECT_EQ(turns(group), "2!");
 }
 
-TEST(TurnGroupTest, WhoPassesOverChunksWaitsForThemToBeDone) {
-  TurnGroup group({{1, 1}, {2, 1}}, 2);
+TEST(ChunkSchedulerTest, WhoPassesOverChunksWaitsForThemToBeDone) {
+  ChunkScheduler group({{1, 1}, {2, 1}}, 2);
   group.ask(1, 5);
   group.ask(2, 0);
   EXPECT_EQ(turns(group), "2!");
@@ -113,7 +113,7 @@ TEST(TurnGroupTest, WhoPassesOverChunksWaitsForThemToBeDone) {
   EXPECT_EQ(turns(group), "1!");
 }
 
-TEST(TurnGroupTest, JobsStayWithinOneChunkAndWithinTheCores) {
+TEST(ChunkSchedulerTest, JobsStayWithinOneChunkAndWithinTheCores) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     const uint32_t core_count = random() % 4 + 1;
@@ -127,13 +127,13 @@ TEST(TurnGroupTest, JobsStayWithinOneChunkAndWithinTheCores) {
       bool runs = false;
     };
     std::map<uint32_t, Model> jobs;
-    std::vector<TurnGroup::Member> members;
+    std::vector<ChunkScheduler::Member> members;
     for (uint32_t job = 0; job < random() % 5 + 2; ++job) {
       jobs[job].threads = random() % core_count + 1;
       jobs[job].threads_min = random() % jobs[job].threads + 1;
       members.push_back({job, jobs[job].threads, jobs[job].threads_min});
     }
-    TurnGroup group(members, core_count);
+    ChunkScheduler group(members, core_count);
     for (int step = 0; step < 5000 && !jobs.empty(); ++step) {
       for (auto& [id, job] : jobs) {
         if (job.runs && random() % 3 == 0) group.done(id), job.runs = false, ++job.next;
@@ -147,7 +147,7 @@ TEST(TurnGroupTest, JobsStayWithinOneChunkAndWithinTheCores) {
         if (through) group.leave(entry.first);
         return through;
       });
-      for (const TurnGroup::Turn& turn : group.step()) {
+      for (const ChunkScheduler::Turn& turn : group.step()) {
         Model& job = jobs.at(turn.job);
         ASSERT_TRUE(job.waits) << "seed " << seed;
         job.waits = false;

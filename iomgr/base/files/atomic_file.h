@@ -14,16 +14,16 @@ namespace graphlane {
 
 // Writes the file `name` below `directory_fd` and syncs it and its directory; `path`
 // is what messages call it. On an error nothing is left.
-Outcome<void> write_small_file(int directory_fd, const std::string& name, std::string_view path,
+Outcome<void> write_file_atomically(int directory_fd, const std::string& name, std::string_view path,
                                std::string_view content, mode_t mode);
 
 // As above for an existing file: the new one has its owner and mode.
-Outcome<void> replace_small_file(int directory_fd, const std::string& name, const std::string& path,
+Outcome<void> replace_file_atomically(int directory_fd, const std::string& name, const std::string& path,
                                  std::string_view content);
 
 // The content of a file below `directory_fd`; `path` is what messages call it.
 // EFBIG: larger than 512 KiB, which none of ours is.
-Outcome<std::string> read_small_file(int directory_fd, const char* name, std::string_view path);
+Outcome<std::string> read_whole_file(int directory_fd, const char* name, std::string_view path);
 
 // Makes the names in a directory durable.
 Outcome<void> sync_directory(const std::string& path, int directory_fd = AT_FDCWD);

@@ -1,11 +1,11 @@
-#include "adapters/share/schedule/turn_group.h"
+#include "adapters/share/schedule/chunk_scheduler.h"
 
 #include <algorithm>
 #include <functional>
 
 namespace graphlane::share {
 
-TurnGroup::TurnGroup(const std::vector<Member>& members, uint32_t core_count)
+ChunkScheduler::ChunkScheduler(const std::vector<Member>& members, uint32_t core_count)
     : core_count_(core_count) {
   for (const Member& member : members) {
     const uint32_t most = std::min(member.thread_count, core_count);
@@ -14,7 +14,7 @@ TurnGroup::TurnGroup(const std::vector<Member>& members, uint32_t core_count)
   }
 }
 
-void TurnGroup::ask(JobId job, uint32_t chunk, uint64_t load_ns) {
+void ChunkScheduler::ask(JobId job, uint32_t chunk, uint64_t load_ns) {
   if (Place* place = find(job)) {
     place->state = State::kWaits;
     place->chunk = std::max(place->chunk, chunk);
@@ -22,23 +22,23 @@ void TurnGroup::ask(JobId job, uint32_t chunk, uint64_t load_ns) {
   }
 }
 
-void TurnGroup::done(JobId job) {
+void ChunkScheduler::done(JobId job) {
   Place* place = find(job);
   if (place == nullptr || (place->state != State::kRuns && place->state != State::kOverdue)) return;
   place->state = State::kBetween;
   ++place->chunk;
 }
 
-void TurnGroup::overdue(JobId job) {
+void ChunkScheduler::overdue(JobId job) {
   Place* place = find(job);
   if (place != nullptr && place->state == State::kRuns) place->state = State::kOverdue;
 }
 
-void TurnGroup::leave(JobId job) {
+void ChunkScheduler::leave(JobId job) {
   std::erase_if(members_, [&](const Place& place) { return place.job == job; });
 }
 
-std::vector<TurnGroup::Turn> TurnGroup::step() {
+std::vector<ChunkScheduler::Turn> ChunkScheduler::step() {
   std::vector<Turn> turns;
   const uint32_t chunk = lowest_chunk();
   uint32_t busy = 0;
@@ -60,12 +60,12 @@ std::vector<TurnGroup::Turn> TurnGroup::step() {
   return turns;
 }
 
-bool TurnGroup::waits(JobId job) const {
+bool ChunkScheduler::waits(JobId job) const {
   const Place* place = find(job);
   return place != nullptr && place->state == State::kWaits;
 }
 
-std::vector<TurnGroup::JobId> TurnGroup::holders() const {
+std::vector<ChunkScheduler::JobId> ChunkScheduler::holders() const {
   std::vector<JobId> holders;
   if (std::none_of(members_.begin(), members_.end(),
                    [](const Place& place) { return place.state == State::kWaits; })) {
@@ -77,11 +77,11 @@ std::vector<TurnGroup::JobId> TurnGroup::holders() const {
   return holders;
 }
 
-TurnGroup::Place* TurnGroup::find(JobId job) {
-  return const_cast<Place*>(static_cast<const TurnGroup*>(this)->find(job));
+ChunkScheduler::Place* ChunkScheduler::find(JobId job) {
+  return const_cast<Place*>(static_cast<const ChunkScheduler*>(this)->find(job));
 }
 
-const TurnGroup::Place* TurnGroup::find(JobId job) const {
+const ChunkScheduler::Place* ChunkScheduler::find(JobId job) const {
   for (const Place& place : members_) {
     if (place.job == job) return &place;
   }
@@ -89,7 +89,7 @@ const TurnGroup::Place* TurnGroup::find(JobId job) const {
 }
 
 // In the order of their turns.
-std::vector<TurnGroup::Place*> TurnGroup::waiting(uint32_t chunk) {
+std::vector<ChunkScheduler::Place*> ChunkScheduler::waiting(uint32_t chunk) {
   std::vector<Place*> waiting;
   for (size_t i = 0; i < members_.size(); ++i) {
     Place& place = members_[(i + chunk) % members_.size()];
@@ -100,13 +100,13 @@ std::vector<TurnGroup::Place*> TurnGroup::waiting(uint32_t chunk) {
 }
 
 // Who has the chunk before it, and has it still to ask for or waits for it.
-uint32_t TurnGroup::behind(uint32_t chunk) const {
+uint32_t ChunkScheduler::behind(uint32_t chunk) const {
   return static_cast<uint32_t>(std::ranges::count_if(members_, [&](const Place& place) {
     return place.chunk == chunk && (place.state == State::kWaits || place.state == State::kBetween);
   }));
 }
 
-uint32_t TurnGroup::lowest_chunk() const {
+uint32_t ChunkScheduler::lowest_chunk() const {
   uint32_t lowest = UINT32_MAX;
   for (const Place& place : members_) lowest = std::min(lowest, place.chunk);
   return lowest;

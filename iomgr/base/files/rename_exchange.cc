@@ -1,4 +1,4 @@
-#include "iomgr/base/files/exchange_names.h"
+#include "iomgr/base/files/rename_exchange.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 namespace graphlane {
 
-int exchange_names(int directory_fd, const std::string& from, const std::string& to) {
+int rename_exchange(int directory_fd, const std::string& from, const std::string& to) {
   const auto rename = [directory_fd](const std::string& old_name, const std::string& new_name) {
     return ::renameat(directory_fd, old_name.c_str(), directory_fd, new_name.c_str()) == 0 ? 0 : errno;
   };

@@ -1,4 +1,4 @@
-// AheadTable: what is read ahead of each file, and what has become of it.
+// PrefetchTracker: what is read ahead of each file, and what has become of it.
 //
 // Every file has the order of its reads (read_order.h), what its readers have said that they
 // will need, and the frames that were read ahead for it. These are pinned, so that no policy
@@ -28,7 +28,7 @@ struct AheadStats {
   uint64_t wasted = 0;  // nobody came for them
 };
 
-class AheadTable {
+class PrefetchTracker {
  public:
   // Frames that one file has read ahead, at most.
   static constexpr uint32_t kAheadMax = 128;

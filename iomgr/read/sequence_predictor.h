@@ -1,4 +1,4 @@
-// NextReads: in which order a program reads its files, one after the other, and what it will
+// SequencePredictor: in which order a program reads its files, one after the other, and what it will
 // therefore read next (CSMqGraph §3.3).
 //
 //   files     A ████  B ████  C ████  A ████ . . .     GraphChi's shards, each sweep anew
@@ -72,7 +72,7 @@ void for_each_counter(const NextStats& stats, Visit visit) {
   visit("wasted_bytes", "for nothing", stats.wasted_bytes);
 }
 
-class NextReads {
+class SequencePredictor {
  public:
   // Less than this is no step of a sweep.
   static constexpr uint64_t kReadMin = 256 << 10;

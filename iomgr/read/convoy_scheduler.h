@@ -1,4 +1,4 @@
-// ReadTurns: who of those who read a file piece by piece, each when it has the one before, is in front.
+// ConvoyScheduler: who of those who read a file piece by piece, each when it has the one before, is in front.
 //
 //   file    ░░░░░░░░░▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓░░░░░▓▓▓▓▓░░░░░░
 //                    ▲ in front                   ▲ behind, by less than `reach_bytes`
@@ -23,7 +23,7 @@
 
 namespace graphlane {
 
-class ReadTurns {
+class ConvoyScheduler {
   static constexpr uint32_t kReadersMax = 64;
   // The pieces of one read(2) follow each other faster than this, also on a busy machine.
   static constexpr uint64_t kIdleNs = 20'000'000;
@@ -49,7 +49,7 @@ class ReadTurns {
   class Turn {
    public:
     // Of thread 0, and if too many read, nobody knows where it is: it is always in front.
-    Turn(ReadTurns& turns, const Uuid& file_id, uint32_t thread, ByteRange range)
+    Turn(ConvoyScheduler& turns, const Uuid& file_id, uint32_t thread, ByteRange range)
         : turns_(turns), offset_(range.offset), reader_(turns.begin(file_id, thread, range)) {}
     ~Turn() { turns_.end(reader_); }
     Turn(const Turn&) = delete;
@@ -75,7 +75,7 @@ class ReadTurns {
     }
 
    private:
-    ReadTurns& turns_;
+    ConvoyScheduler& turns_;
     const uint64_t offset_;
     Reader* const reader_;
   };

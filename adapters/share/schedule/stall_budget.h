@@ -1,4 +1,4 @@
-// HoldAccount: for how long one job has kept others waiting, in this sweep.
+// StallBudget: for how long one job has kept others waiting, in this sweep.
 //
 //   lease     until then it may compute: twice what its chunk should take (formulas 3
 //             and 4), kLeaseMaxNs at most
@@ -16,7 +16,7 @@
 
 namespace graphlane::share {
 
-class HoldAccount {
+class StallBudget {
  public:
   static constexpr uint64_t kCreditNs = 500'000'000;
   static constexpr uint64_t kRefill = 8;
@@ -53,7 +53,7 @@ class HoldAccount {
   uint64_t lease_end_ns() const { return lease_end_ns_; }
 
   // A sweep ends: all is forgiven.
-  void reset() { *this = HoldAccount(); }
+  void reset() { *this = StallBudget(); }
 
  private:
   void charge(uint64_t now_ns) {

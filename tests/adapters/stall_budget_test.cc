@@ -1,4 +1,4 @@
-#include "adapters/share/schedule/hold_account.h"
+#include "adapters/share/schedule/stall_budget.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@ namespace {
 
 constexpr uint64_t kMs = 1'000'000;
 
-TEST(HoldAccountTest, ChargesOnlyWhileOthersWait) {
-  HoldAccount account;
+TEST(StallBudgetTest, ChargesOnlyWhileOthersWait) {
+  StallBudget account;
   account.set_holding(1000 * kMs, true);
   account.set_holding(1300 * kMs, false);
   account.set_holding(1300 * kMs, true);
@@ -17,8 +17,8 @@ TEST(HoldAccountTest, ChargesOnlyWhileOthersWait) {
   EXPECT_TRUE(account.exhausted(1500 * kMs));
 }
 
-TEST(HoldAccountTest, ALeaseIsFree) {
-  HoldAccount account;
+TEST(StallBudgetTest, ALeaseIsFree) {
+  StallBudget account;
   account.lease(0, 100 * kMs);  // 2 × 100 + 10 ms
   account.set_holding(0, true);
   EXPECT_TRUE(account.leased(209 * kMs));
@@ -30,8 +30,8 @@ TEST(HoldAccountTest, ALeaseIsFree) {
 
 // All of it was charged: who took twice as long as another, in turns of a batch each, was late after a
 // dozen of them.
-TEST(HoldAccountTest, ALeaseThatEndsEarlyIsFreeToo) {
-  HoldAccount account;
+TEST(StallBudgetTest, ALeaseThatEndsEarlyIsFreeToo) {
+  StallBudget account;
   for (uint64_t t = 0; t < 20'000; t += 100) {
     account.lease(t * kMs, 100 * kMs);
     account.set_holding((t + 50) * kMs, true);
@@ -41,25 +41,25 @@ TEST(HoldAccountTest, ALeaseThatEndsEarlyIsFreeToo) {
   EXPECT_FALSE(account.exhausted(20'000 * kMs));
 }
 
-TEST(HoldAccountTest, NobodyIsHeldUpForASecond) {
+TEST(StallBudgetTest, NobodyIsHeldUpForASecond) {
   for (const uint64_t expected_ns : {uint64_t{0}, uint64_t{1}, 400 * kMs, uint64_t{1} << 60}) {
-    HoldAccount account;
+    StallBudget account;
     account.lease(0, expected_ns);
     account.set_holding(0, true);
     EXPECT_TRUE(account.exhausted(999 * kMs)) << expected_ns;
   }
 }
 
-TEST(HoldAccountTest, AnEndedSweepForgivesAll) {
-  HoldAccount account;
+TEST(StallBudgetTest, AnEndedSweepForgivesAll) {
+  StallBudget account;
   account.set_holding(0, true);
   EXPECT_TRUE(account.exhausted(600 * kMs));
   account.reset();
   EXPECT_FALSE(account.exhausted(600 * kMs));
 }
 
-TEST(HoldAccountTest, WhoHoldsNobodyUpGetsCreditBack) {
-  HoldAccount account;
+TEST(StallBudgetTest, WhoHoldsNobodyUpGetsCreditBack) {
+  StallBudget account;
   account.set_holding(0, true);
   account.set_holding(400 * kMs, false);
   account.set_holding(2000 * kMs, true);  // 200 ms of the 400 again

@@ -1,4 +1,4 @@
-#include "iomgr/base/files/exchange_names.h"
+#include "iomgr/base/files/rename_exchange.h"
 
 #include <fcntl.h>
 
@@ -19,7 +19,7 @@ class ExchangeNamesTest : public VolumeFixture {
     before_ = all_paths();
   }
   int exchange(const std::string& from, const std::string& to) const {
-    return exchange_names(AT_FDCWD, path(from), path(to));
+    return rename_exchange(AT_FDCWD, path(from), path(to));
   }
   void exchanges() const {
     EXPECT_EQ(exchange("new", "old"), 0);
@@ -53,8 +53,8 @@ TEST_F(ExchangeNamesTest, AnErrorLeavesAllAsItWasWhereTheKernelDoesNotKnowHow) {
 
 TEST_F(ExchangeNamesTest, NamesAreBelowTheDirectory) {
   const Fd below(::open(directory_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  EXPECT_EQ(exchange_names(below.get(), "new", "old"), 0);
-  without_rename_flags([&] { EXPECT_EQ(exchange_names(below.get(), "new", "old"), 0); });
+  EXPECT_EQ(rename_exchange(below.get(), "new", "old"), 0);
+  without_rename_flags([&] { EXPECT_EQ(rename_exchange(below.get(), "new", "old"), 0); });
   EXPECT_EQ(read(path("old/file")), "old");
 }
 

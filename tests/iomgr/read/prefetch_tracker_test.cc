@@ -1,5 +1,5 @@
-// AheadTable: of how many files it knows the order.
-#include "iomgr/read/ahead_table.h"
+// PrefetchTracker: of how many files it knows the order.
+#include "iomgr/read/prefetch_tracker.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kFileBytes = 16 * kMiB;
 
-class AheadTableTest : public ::testing::Test {
+class PrefetchTrackerTest : public ::testing::Test {
  protected:
   ExtentFile file(const Uuid& file_id) const {
     return {.file_id = file_id, .generation = 1, .size_bytes = kFileBytes, .map = map_, .parts = parts_};
@@ -24,19 +24,19 @@ class AheadTableTest : public ::testing::Test {
   }
   // What is expected after a read of the first MiB.
   ByteRange next(const Uuid& file_id) {
-    AheadTable::Forecast forecast;
+    PrefetchTracker::Forecast forecast;
     const bool expects = table_->expect(file(file_id), {0, kMiB}, /*is_sequential=*/false,
                                         /*urgent=*/true, kMiB, kFileBytes, &forecast);
     return expects ? forecast.ranges[0] : ByteRange{};
   }
 
-  const std::unique_ptr<AheadTable> table_ = std::make_unique<AheadTable>();
+  const std::unique_ptr<PrefetchTracker> table_ = std::make_unique<PrefetchTracker>();
   const StripeMap map_;
   const PartFiles parts_;
 };
 
 // GraphChi goes through all its shards, one after the other, and begins anew.
-TEST_F(AheadTableTest, KnowsTheOrderOfEachShardWhenItsTurnComesAgain) {
+TEST_F(PrefetchTrackerTest, KnowsTheOrderOfEachShardWhenItsTurnComesAgain) {
   std::vector<Uuid> shards(24);
   for (Uuid& shard : shards) shard = Uuid::random();
   for (const Uuid& shard : shards) {
@@ -51,7 +51,7 @@ TEST_F(AheadTableTest, KnowsTheOrderOfEachShardWhenItsTurnComesAgain) {
 }
 
 // What waits for a frame is woken before the table hears of it.
-TEST_F(AheadTableTest, WhatIsReadBeforeItIsHeldIsNotHeldLater) {
+TEST_F(PrefetchTrackerTest, WhatIsReadBeforeItIsHeldIsNotHeldLater) {
   const Uuid id = Uuid::random();
   read(id, 0, kMiB);
   table_->hold(file(id).key(1), 0);
@@ -66,7 +66,7 @@ TEST_F(AheadTableTest, WhatIsReadBeforeItIsHeldIsNotHeldLater) {
 }
 
 // Where most of a file is in memory, what is missing is begun from afar.
-TEST_F(AheadTableTest, WhatIsBegunFromAfarIsNotLateBeforeItIsDue) {
+TEST_F(PrefetchTrackerTest, WhatIsBegunFromAfarIsNotLateBeforeItIsDue) {
   const Uuid id = Uuid::random();
   read(id, 0, kMiB);
   table_->hold(file(id).key(14), 0);

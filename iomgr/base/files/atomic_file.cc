@@ -1,4 +1,4 @@
-#include "iomgr/base/files/small_file.h"
+#include "iomgr/base/files/atomic_file.h"
 
 #include <sys/stat.h>
 
@@ -31,7 +31,7 @@ Outcome<void> write_temporary(int directory_fd, const std::string& temporary,
 
 }  // namespace
 
-Outcome<void> write_small_file(int directory_fd, const std::string& name, std::string_view path,
+Outcome<void> write_file_atomically(int directory_fd, const std::string& name, std::string_view path,
                                std::string_view content, mode_t mode) {
   // Not by our number: another container may have a process of the same.
   const std::string temporary = fmt::format("{}.{}~", name, UuidText(Uuid::random()).view());
@@ -46,7 +46,7 @@ Outcome<void> write_small_file(int directory_fd, const std::string& name, std::s
   return sync_directory(std::filesystem::path(name).parent_path().string(), directory_fd);
 }
 
-Outcome<void> replace_small_file(int directory_fd, const std::string& name, const std::string& path,
+Outcome<void> replace_file_atomically(int directory_fd, const std::string& name, const std::string& path,
                                  std::string_view content) {
   struct stat before;
   if (::fstatat(directory_fd, name.c_str(), &before, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -68,7 +68,7 @@ Outcome<void> replace_small_file(int directory_fd, const std::string& name, cons
   return sync_directory(above.empty() ? "." : above, directory_fd);
 }
 
-Outcome<std::string> read_small_file(int directory_fd, const char* name, std::string_view path) {
+Outcome<std::string> read_whole_file(int directory_fd, const char* name, std::string_view path) {
   const Fd file = open_regular(directory_fd, name, O_RDONLY);
   if (!file) return os_error(errno, path, "cannot open");
   std::string content;

@@ -1,4 +1,4 @@
-#include "iomgr/read/next_reads.h"
+#include "iomgr/read/sequence_predictor.h"
 
 #include <algorithm>
 
@@ -55,7 +55,7 @@ void PageCacheShare::came(uint64_t wanted_bytes, uint64_t missing_bytes) {
 
 // A file that is new takes the place of the one that was not read for the longest time, and
 // a stretch of its own: what is remembered of that one is of no file.
-const NextReads::File& NextReads::use(const Uuid& file_id) {
+const SequencePredictor::File& SequencePredictor::use(const Uuid& file_id) {
   File* oldest = files_;
   for (File& file : files_) {
     if (file.base != 0 && file.file_id == file_id) {
@@ -69,19 +69,19 @@ const NextReads::File& NextReads::use(const Uuid& file_id) {
   return *oldest;
 }
 
-const NextReads::File* NextReads::at(uint64_t place) const {
+const SequencePredictor::File* SequencePredictor::at(uint64_t place) const {
   for (const File& file : files_) {
     if (file.base != 0 && place / kFileSpan == file.base / kFileSpan) return &file;
   }
   return nullptr;
 }
 
-void NextReads::remove_told(uint32_t index) {
+void SequencePredictor::remove_told(uint32_t index) {
   for (--told_count_; index < told_count_; ++index) told_[index] = told_[index + 1];
 }
 
 // Of what was told, that which is read now.
-uint64_t NextReads::come_for(ByteRange range) {
+uint64_t SequencePredictor::come_for(ByteRange range) {
   uint64_t found_bytes = 0;
   uint64_t last_number = 0;
   for (uint32_t i = told_count_; i-- > 0;) {
@@ -102,30 +102,30 @@ uint64_t NextReads::come_for(ByteRange range) {
   return found_bytes;
 }
 
-void NextReads::give_up_late() {
+void SequencePredictor::give_up_late() {
   while (told_count_ > 0 && clock_ - told_[0].at > kPatienceBytes) give_up_first();
 }
 
-void NextReads::give_up_first() {
+void SequencePredictor::give_up_first() {
   wrong_bytes_ += told_[0].range.length_bytes;
   wasted_bytes_.fetch_add(told_[0].range.length_bytes, relaxed);
   remove_told(0);
 }
 
-void NextReads::judge() {
+void SequencePredictor::judge() {
   if (right_bytes_ + wrong_bytes_ < kJudgedBytes) return;
   if (wrong_bytes_ > right_bytes_) paused_until_ = clock_ + kPauseBytes;
   right_bytes_ = wrong_bytes_ = 0;
 }
 
-uint64_t NextReads::told_bytes() const {
+uint64_t SequencePredictor::told_bytes() const {
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < told_count_; ++i) bytes += told_[i].range.length_bytes;
   return bytes;
 }
 
 // Cuts off what was told of its begin. Whether that is all of it.
-bool NextReads::was_told(ByteRange* range) const {
+bool SequencePredictor::was_told(ByteRange* range) const {
   for (uint32_t i = 0; i < told_count_; ++i) {
     const ByteRange& told = told_[i].range;
     if (told.offset > range->offset || told.end() <= range->offset) continue;
@@ -136,13 +136,13 @@ bool NextReads::was_told(ByteRange* range) const {
   return false;
 }
 
-void NextReads::tell(ByteRange range) {
+void SequencePredictor::tell(ByteRange range) {
   if (told_count_ == kToldMax) give_up_first();
   begun_bytes_.fetch_add(range.length_bytes, relaxed);
   told_[told_count_++] = {.range = range, .at = clock_, .number = ++last_number_};
 }
 
-uint64_t NextReads::arrive(const Uuid& file_id, ByteRange range) {
+uint64_t SequencePredictor::arrive(const Uuid& file_id, ByteRange range) {
   if (range.end() > kFileSpan || !lock_.lock_patiently()) return 0;
   range.offset += use(file_id).base;
   clock_ += range.length_bytes;
@@ -154,12 +154,12 @@ uint64_t NextReads::arrive(const Uuid& file_id, ByteRange range) {
   return told_bytes;
 }
 
-uint32_t NextReads::follow(ByteRange range, bool guesses, std::span<ByteRange> next) const {
+uint32_t SequencePredictor::follow(ByteRange range, bool guesses, std::span<ByteRange> next) const {
   if (!guesses) return order_.recall(range, UINT64_MAX, UINT64_MAX, next);
   return order_.expect(range, order_.continues(range), UINT64_MAX, UINT64_MAX, next);
 }
 
-uint32_t NextReads::expect(const Uuid& file_id, ByteRange range, uint64_t size_bytes,
+uint32_t SequencePredictor::expect(const Uuid& file_id, ByteRange range, uint64_t size_bytes,
                            uint64_t bytes_max, std::span<Next> next) {
   if (range.end() > kFileSpan || !lock_.lock_patiently()) return 0;
   const uint64_t base = use(file_id).base;
@@ -190,7 +190,7 @@ uint32_t NextReads::expect(const Uuid& file_id, ByteRange range, uint64_t size_b
   return count;
 }
 
-NextStats NextReads::stats() const {
+NextStats SequencePredictor::stats() const {
   return {.begun_bytes = begun_bytes_.load(relaxed),
           .used_bytes = used_bytes_.load(relaxed),
           .wasted_bytes = wasted_bytes_.load(relaxed)};

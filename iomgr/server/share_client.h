@@ -1,4 +1,4 @@
-// AskToShare: how a client of a server begins to share what it reads of a file
+// ShareClient: how a client of a server begins to share what it reads of a file
 // (server_protocol.h, "Sharing").
 //
 // Threads: one of a process at a time.

@@ -1,13 +1,13 @@
-#include "iomgr/read/ahead_queue.h"
+#include "iomgr/read/aio_read_queue.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 
-#include "iomgr/base/free_slot.h"
 #include "iomgr/base/futex.h"
 #include "iomgr/base/setup_cookie.h"
+#include "iomgr/base/slot_pool.h"
 
 namespace graphlane {
 namespace {
@@ -17,7 +17,7 @@ constexpr timespec kEventPatience{.tv_sec = 0, .tv_nsec = 100'000'000};
 
 }  // namespace
 
-void AheadQueue::open() {
+void AioReadQueue::open() {
   State expected = State::kNew;
   if (!state_.compare_exchange_strong(expected, State::kOpening)) return;  // another thread
   const bool opened = ::syscall(SYS_io_setup, kIoCount, &context_, kSetupCookie) == 0;
@@ -25,12 +25,12 @@ void AheadQueue::open() {
   state_.store(opened ? State::kOpen : State::kRefused, std::memory_order_release);
 }
 
-bool AheadQueue::works() {
+bool AioReadQueue::works() {
   if (state_.load(std::memory_order_relaxed) == State::kNew) open();
   return state_.load(std::memory_order_acquire) == State::kOpen;
 }
 
-bool AheadQueue::start(const PartRequest& request, RequestEnd* end) {
+bool AioReadQueue::submit(const PartRequest& request, Completion* end) {
   if (!works()) return false;
   Request* const pending = take_free_slot(requests_);
   if (pending == nullptr) return false;
@@ -58,7 +58,7 @@ bool AheadQueue::start(const PartRequest& request, RequestEnd* end) {
   return true;
 }
 
-void AheadQueue::submit(Io& io) {
+void AioReadQueue::submit(Io& io) {
   io_prep_preadv(&io.block, io.io.fd, io.io.iov, static_cast<int>(io.io.iov_count),
                  static_cast<long long>(io.io.part_offset));
   io.block.data = &io;
@@ -69,23 +69,23 @@ void AheadQueue::submit(Io& io) {
   errno = saved_errno;
 }
 
-void AheadQueue::end(Io& io, int64_t result) {
+void AioReadQueue::end(Io& io, int64_t result) {
   Request& request = *io.request;
   const bool whole = result >= 0 && static_cast<uint64_t>(result) >= io.io.expected_bytes;
   if (!whole) request.error.store(EIO, std::memory_order_relaxed);
   free_slot(io);
   // Acquire, release: whoever ends the last one sees the others' errors.
   if (request.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    RequestEnd* const end = request.end;
+    Completion* const end = request.end;
     const int error = request.error.load(std::memory_order_relaxed);
     free_slot(request);
-    end->ended(error);
+    end->on_done(error);
   }
   // After the end was told: who finds nothing under way need not wait for it.
   under_way_.fetch_sub(1, std::memory_order_release);
 }
 
-void AheadQueue::reap() {
+void AioReadQueue::reap() {
   io_event events[kIoCount];
   timespec patience = kEventPatience;
   const int saved_errno = errno;
@@ -98,7 +98,7 @@ void AheadQueue::reap() {
   }
 }
 
-bool AheadQueue::drive() {
+bool AioReadQueue::poll() {
   // Before the look at who reaps: what is reaped after that has moved on from this.
   const uint32_t reaped = reaped_.load(std::memory_order_acquire);
   if (under_way_.load(std::memory_order_acquire) == 0) return false;

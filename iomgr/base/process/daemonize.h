@@ -16,7 +16,7 @@ using Server = std::function<Outcome<void>(std::function<void()> on_ready)>;
 
 // Runs `server` in a child process; returns in the parent once the server calls
 // on_ready(), or with the error that it returned before that. The child exits.
-Outcome<void> run_in_background(const Server& server);
+Outcome<void> daemonize(const Server& server);
 
 // How a child tells its parent: one Error over a pipe. Code 0: all is well.
 void send_report(int fd, const Error& error);

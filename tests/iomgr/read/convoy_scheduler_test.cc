@@ -1,5 +1,5 @@
-// ReadTurns: who is in front.
-#include "iomgr/read/read_turns.h"
+// ConvoyScheduler: who is in front.
+#include "iomgr/read/convoy_scheduler.h"
 
 #include <gtest/gtest.h>
 
@@ -14,18 +14,18 @@ namespace {
 
 constexpr uint64_t kReach = 32 * kMiB;
 
-class ReadTurnsTest : public ::testing::Test {
+class ConvoySchedulerTest : public ::testing::Test {
  protected:
-  using Turn = ReadTurns::Turn;
+  using Turn = ConvoyScheduler::Turn;
   std::unique_ptr<Turn> ask(uint32_t thread, uint64_t offset) { return ask(thread, offset, kFile); }
   std::unique_ptr<Turn> ask(uint32_t thread, uint64_t offset, const Uuid& file_id) {
     return std::make_unique<Turn>(turns_, file_id, thread, ByteRange{offset, kMiB});
   }
   const Uuid kFile = Uuid::random(), kOther = Uuid::random();
-  ReadTurns turns_;
+  ConvoyScheduler turns_;
 };
 
-TEST_F(ReadTurnsTest, TheFirstOfTheFileIsInFront) {
+TEST_F(ConvoySchedulerTest, TheFirstOfTheFileIsInFront) {
   const auto behind = ask(2, 24 * kMiB);
   EXPECT_TRUE(behind->is_in_front(kReach));
   const auto front = ask(1, 0);
@@ -35,7 +35,7 @@ TEST_F(ReadTurnsTest, TheFirstOfTheFileIsInFront) {
   EXPECT_EQ(behind->front_count(0), 2u) << "where nobody waits";
 }
 
-TEST_F(ReadTurnsTest, WhoIsFarBehindReadsForHimself) {
+TEST_F(ConvoySchedulerTest, WhoIsFarBehindReadsForHimself) {
   const auto front = ask(1, 0);
   EXPECT_FALSE(ask(2, kReach)->is_in_front(kReach));
   const auto alone = ask(2, kReach + 1);
@@ -43,20 +43,20 @@ TEST_F(ReadTurnsTest, WhoIsFarBehindReadsForHimself) {
   EXPECT_EQ(alone->front_count(kReach), 2u);
 }
 
-TEST_F(ReadTurnsTest, AtTheSamePlaceBothAreInFront) {
+TEST_F(ConvoySchedulerTest, AtTheSamePlaceBothAreInFront) {
   const auto one = ask(1, kMiB), other = ask(2, kMiB);
   EXPECT_TRUE(one->is_in_front(kReach));
   EXPECT_TRUE(other->is_in_front(kReach));
 }
 
-TEST_F(ReadTurnsTest, EachFileHasItsOwn) {
+TEST_F(ConvoySchedulerTest, EachFileHasItsOwn) {
   const auto front = ask(1, 0, kOther);
   const auto alone = ask(2, kMiB);
   EXPECT_TRUE(alone->is_in_front(kReach));
   EXPECT_EQ(alone->front_count(0), 1u);
 }
 
-TEST_F(ReadTurnsTest, WhoAsksElsewhereIsInFrontNoMore) {
+TEST_F(ConvoySchedulerTest, WhoAsksElsewhereIsInFrontNoMore) {
   ask(1, 0);
   const auto behind = ask(2, 24 * kMiB);
   const auto beyond = ask(1, 48 * kMiB);
@@ -64,7 +64,7 @@ TEST_F(ReadTurnsTest, WhoAsksElsewhereIsInFrontNoMore) {
   EXPECT_FALSE(beyond->is_in_front(kReach));
 }
 
-TEST_F(ReadTurnsTest, WhoAsksForNothingIsInFrontNoMore) {
+TEST_F(ConvoySchedulerTest, WhoAsksForNothingIsInFrontNoMore) {
   std::optional<Turn> front(std::in_place, turns_, kFile, 1, ByteRange{0, kMiB});
   const auto behind = ask(2, kMiB);
   EXPECT_FALSE(behind->is_in_front(kReach));
@@ -75,19 +75,19 @@ TEST_F(ReadTurnsTest, WhoAsksForNothingIsInFrontNoMore) {
 }
 
 // As asynchronous reads are.
-TEST_F(ReadTurnsTest, PiecesOfOneReaderDoNotWaitForEachOther) {
+TEST_F(ConvoySchedulerTest, PiecesOfOneReaderDoNotWaitForEachOther) {
   const auto first = ask(1, 0), second = ask(1, kMiB);
   EXPECT_TRUE(second->is_in_front(kReach));
 }
 
-TEST_F(ReadTurnsTest, NobodyKnowsWhereThreadZeroIs) {
+TEST_F(ConvoySchedulerTest, NobodyKnowsWhereThreadZeroIs) {
   const auto unknown = ask(0, 0), other = ask(2, kMiB);
   EXPECT_TRUE(other->is_in_front(kReach));
   EXPECT_TRUE(ask(0, 2 * kMiB)->is_in_front(kReach));
   EXPECT_EQ(unknown->front_count(0), 1u);
 }
 
-TEST_F(ReadTurnsTest, IfTooManyReadTheRestHasNoTurns) {
+TEST_F(ConvoySchedulerTest, IfTooManyReadTheRestHasNoTurns) {
   std::vector<std::unique_ptr<Turn>> all;
   for (uint32_t thread = 1; thread <= 100; ++thread) all.push_back(ask(thread, thread * kMiB));
   EXPECT_FALSE(all[1]->is_in_front(kReach));
@@ -99,7 +99,7 @@ TEST_F(ReadTurnsTest, IfTooManyReadTheRestHasNoTurns) {
   }()) << "whose place has become free";
 }
 
-TEST_F(ReadTurnsTest, WhoWaitsLooksAtWhatHasCome) {
+TEST_F(ConvoySchedulerTest, WhoWaitsLooksAtWhatHasCome) {
   const auto front = ask(1, 0), behind = ask(2, kMiB);
   int looks = 0;
   behind->await(kReach, [&] { return ++looks == 3; });
@@ -107,7 +107,7 @@ TEST_F(ReadTurnsTest, WhoWaitsLooksAtWhatHasCome) {
   EXPECT_FALSE(behind->is_in_front(kReach));
 }
 
-TEST_F(ReadTurnsTest, NobodyWaitsForLongForWhoReadsTheSameAgainAndAgain) {
+TEST_F(ConvoySchedulerTest, NobodyWaitsForLongForWhoReadsTheSameAgainAndAgain) {
   const auto front = ask(1, 0);
   int looks = 0;
   const auto not_yet = [&] {

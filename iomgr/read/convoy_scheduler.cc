@@ -1,11 +1,11 @@
-#include "iomgr/read/read_turns.h"
+#include "iomgr/read/convoy_scheduler.h"
 
 #include <algorithm>
 
 namespace graphlane {
 
 // The thread's, or of who has been idle for longest.
-ReadTurns::Reader* ReadTurns::begin(const Uuid& file_id, uint32_t thread, ByteRange range) {
+ConvoyScheduler::Reader* ConvoyScheduler::begin(const Uuid& file_id, uint32_t thread, ByteRange range) {
   if (thread == 0) return nullptr;
   Reader* chosen = nullptr;
   {
@@ -35,14 +35,14 @@ ReadTurns::Reader* ReadTurns::begin(const Uuid& file_id, uint32_t thread, ByteRa
   return chosen;
 }
 
-void ReadTurns::end(Reader* reader) {
+void ConvoyScheduler::end(Reader* reader) {
   if (reader == nullptr) return;
   const FutexLockGuard guard(lock_);
   --reader->under_way;
   reader->idle_since_ns = monotonic_ns();
 }
 
-bool ReadTurns::is_first(const Reader& reader, uint64_t offset, uint64_t reach_bytes,
+bool ConvoyScheduler::is_first(const Reader& reader, uint64_t offset, uint64_t reach_bytes,
                          uint64_t now_ns) const {
   return std::none_of(std::begin(readers_), std::end(readers_), [&](const Reader& other) {
     return &other != &reader && other.offset < offset && offset - other.offset <= reach_bytes &&
@@ -50,13 +50,13 @@ bool ReadTurns::is_first(const Reader& reader, uint64_t offset, uint64_t reach_b
   });
 }
 
-bool ReadTurns::is_in_front(const Reader& reader, uint64_t offset, uint64_t reach_bytes) {
+bool ConvoyScheduler::is_in_front(const Reader& reader, uint64_t offset, uint64_t reach_bytes) {
   const uint64_t now = monotonic_ns();
   const FutexLockGuard guard(lock_);
   return is_first(reader, offset, reach_bytes, now);
 }
 
-uint32_t ReadTurns::front_count(const Reader& reader, uint64_t reach_bytes) {
+uint32_t ConvoyScheduler::front_count(const Reader& reader, uint64_t reach_bytes) {
   const uint64_t now = monotonic_ns();
   const FutexLockGuard guard(lock_);
   uint32_t count = 0;
@@ -66,14 +66,14 @@ uint32_t ReadTurns::front_count(const Reader& reader, uint64_t reach_bytes) {
   return count;
 }
 
-void ReadTurns::be_patient_again(Reader* reader) {
+void ConvoyScheduler::be_patient_again(Reader* reader) {
   if (reader == nullptr) return;
   const FutexLockGuard guard(lock_);
   reader->patience_bytes = kPatienceBytes;
 }
 
 // Until somebody has asked since `seen_step`, or may be idle. False: he has no patience left.
-bool ReadTurns::wait(Reader& reader, uint32_t seen_step, uint64_t seen_bytes) {
+bool ConvoyScheduler::wait(Reader& reader, uint32_t seen_step, uint64_t seen_bytes) {
   const uint64_t begin = monotonic_ns();
   {
     const FutexLockGuard guard(lock_);

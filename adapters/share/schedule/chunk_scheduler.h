@@ -1,4 +1,4 @@
-// TurnGroup: jobs that go through the chunks of one partition together: GraphM §3.4.2.
+// ChunkScheduler: jobs that go through the chunks of one partition together: GraphM §3.4.2.
 //
 //   chunk        0                 1                 2
 //   job a   ███──────────────   ────────███───────  ███────       █ its turn
@@ -24,7 +24,7 @@
 
 namespace graphlane::share {
 
-class TurnGroup {
+class ChunkScheduler {
  public:
   using JobId = uint32_t;
   struct Member {
@@ -33,7 +33,7 @@ class TurnGroup {
     uint32_t thread_count_min = 0;  // that it can do with; 0: as thread_count
   };
 
-  TurnGroup(const std::vector<Member>& members, uint32_t core_count);
+  ChunkScheduler(const std::vector<Member>& members, uint32_t core_count);
 
   // A member wants to process `chunk` (and never one before it), which should take so long.
   void ask(JobId job, uint32_t chunk, uint64_t load_ns = 0);

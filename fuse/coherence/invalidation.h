@@ -1,4 +1,4 @@
-// OutsideChanges: the kernel keeps the pages of a file until it is told that somebody else has
+// Invalidation: the kernel keeps the pages of a file until it is told that somebody else has
 // changed it: another mount of the volume or, of a plain file, anybody on the host.
 //
 //   looked at   with each look-up and getattr, at each open, and every attr_timeout
@@ -29,12 +29,12 @@ namespace graphlane {
 
 struct Filesystem;
 
-class OutsideChanges {
+class Invalidation {
  public:
   // A handle of a file whose pages the kernel keeps.
   class Member {
    public:
-    Member(OutsideChanges& changes, Inode& inode, int access_mode);
+    Member(Invalidation& changes, Inode& inode, int access_mode);
     ~Member();
     Member(const Member&) = delete;
     Member& operator=(const Member&) = delete;
@@ -42,16 +42,16 @@ class OutsideChanges {
     Inode& inode() const { return inode_; }
 
    private:
-    OutsideChanges& changes_;
+    Invalidation& changes_;
     Inode& inode_;
     const bool writes_;
     const bool may_map_;  // to write
   };
 
-  explicit OutsideChanges(Filesystem& fs) : fs_(fs) {}
-  ~OutsideChanges() { stop(); }
-  OutsideChanges(const OutsideChanges&) = delete;
-  OutsideChanges& operator=(const OutsideChanges&) = delete;
+  explicit Invalidation(Filesystem& fs) : fs_(fs) {}
+  ~Invalidation() { stop(); }
+  Invalidation(const Invalidation&) = delete;
+  Invalidation& operator=(const Invalidation&) = delete;
 
   // Before the first request.
   void start();

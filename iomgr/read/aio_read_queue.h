@@ -1,8 +1,8 @@
-// AheadQueue: reads that are begun now, and ended by whoever needs one of them.
+// AioReadQueue: reads that are begun now, and ended by whoever needs one of them.
 //
 //   start(request, end) ──► an I/O to every device ──► returns
 //                                   :
-//   drive()             ◄── what has come ──► end->ended(error)
+//   poll()              ◄── what has come ──► end->on_done(error)
 //
 // It needs no thread, so the preload library can read ahead in a stranger's process:
 // the devices work while the program computes, and its next read takes what has come.
@@ -21,20 +21,21 @@
 #include <atomic>
 #include <cstdint>
 
+#include "iomgr/io/engine.h"
 #include "iomgr/volume/parts/lane_io.h"
 
 namespace graphlane {
 
-class AheadQueue {
+class AioReadQueue {
  public:
   // False: the kernel, or a sandbox, refuses it.
   bool works();
 
   // Of a read that is direct. False: not begun, as too much is under way already.
-  bool start(const PartRequest& request, RequestEnd* end);
+  bool submit(const PartRequest& request, Completion* end);
 
   // Waits until something has ended. False: nothing is under way.
-  bool drive();
+  bool poll();
 
  private:
   static constexpr uint32_t kIoCount = 64;
@@ -44,7 +45,7 @@ class AheadQueue {
     std::atomic<bool> taken{false};
     std::atomic<uint32_t> pending{0};  // I/Os
     std::atomic<int> error{0};
-    RequestEnd* end = nullptr;
+    Completion* end = nullptr;
   };
   struct Io {
     std::atomic<bool> taken{false};

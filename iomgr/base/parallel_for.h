@@ -11,7 +11,7 @@ namespace graphlane {
 // work(i) for each i of 0 .. count - 1, each in a thread; in this one where there are no more
 // to be had. Returns when all are done.
 template <class Work>
-void at_once(uint32_t count, const Work& work) {
+void parallel_for(uint32_t count, const Work& work) {
   std::vector<std::thread> threads;
   threads.reserve(count);
   uint32_t begun = 0;

@@ -1,23 +1,23 @@
-#include "iomgr/read/ahead_table.h"
+#include "iomgr/read/prefetch_tracker.h"
 
 #include <algorithm>
 
 #include "iomgr/base/memory_order.h"
-#include "iomgr/base/oldest_slot.h"
+#include "iomgr/base/slot_pool.h"
 
 namespace graphlane {
 namespace {
 
 }  // namespace
 
-AheadTable::Entry* AheadTable::find(const Uuid& file_id, uint64_t generation) {
+PrefetchTracker::Entry* PrefetchTracker::find(const Uuid& file_id, uint64_t generation) {
   for (Entry& entry : entries_) {
     if (entry.used && entry.file_id == file_id && entry.generation == generation) return &entry;
   }
   return nullptr;
 }
 
-AheadTable::Entry* AheadTable::begin_entry(const ExtentFile& file) {
+PrefetchTracker::Entry* PrefetchTracker::begin_entry(const ExtentFile& file) {
   Entry& entry = unused_or_oldest_slot(entries_, clock_);
   let_go(entry);
   entry.file_id = file.file_id;
@@ -29,7 +29,7 @@ AheadTable::Entry* AheadTable::begin_entry(const ExtentFile& file) {
   return &entry;
 }
 
-AheadTable::Entry* AheadTable::use(const ExtentFile& file) {
+PrefetchTracker::Entry* PrefetchTracker::use(const ExtentFile& file) {
   ++clock_;
   for (Entry& entry : entries_) {
     if (entry.held_count > 0 && clock_ - entry.last_used > kIdleMax) let_go(entry);
@@ -41,7 +41,7 @@ AheadTable::Entry* AheadTable::use(const ExtentFile& file) {
 }
 
 // What is read, or given up, from the begin or the end of what was hinted at.
-void AheadTable::cut_hints(Entry& entry, ByteRange range) {
+void PrefetchTracker::cut_hints(Entry& entry, ByteRange range) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < entry.hint_count; ++i) {
     uint64_t begin = entry.hints[i].offset, end = entry.hints[i].end();
@@ -54,7 +54,7 @@ void AheadTable::cut_hints(Entry& entry, ByteRange range) {
 
 // Of what is held, that for which it holds. Returns how many.
 template <class Predicate>
-uint32_t AheadTable::release_if(Entry& entry, Predicate predicate) {
+uint32_t PrefetchTracker::release_if(Entry& entry, Predicate predicate) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < entry.held_count; ++i) {
     if (predicate(entry.held[i])) {
@@ -69,7 +69,7 @@ uint32_t AheadTable::release_if(Entry& entry, Predicate predicate) {
   return released;
 }
 
-void AheadTable::give_up_late(Entry& entry) {
+void PrefetchTracker::give_up_late(Entry& entry) {
   const uint64_t patience = kPatienceBytes + kLateReads * entry.longest;
   const uint32_t late = release_if(entry, [&](const Held& held) {
     if (entry.clock <= held.due + patience) return false;
@@ -80,19 +80,19 @@ void AheadTable::give_up_late(Entry& entry) {
   wasted_.fetch_add(late, relaxed);
 }
 
-void AheadTable::let_go(Entry& entry) {
+void PrefetchTracker::let_go(Entry& entry) {
   wasted_.fetch_add(entry.held_count, relaxed);
   release_if(entry, [](const Held&) { return true; });
 }
 
 // Wrong more often than right: nothing for a while.
-void AheadTable::judge(Entry& entry) {
+void PrefetchTracker::judge(Entry& entry) {
   if (entry.passed + entry.wasted < kJudgedFrames) return;
   if (entry.wasted > entry.passed) entry.paused_until = entry.clock + kPauseBytes;
   entry.passed = entry.wasted = 0;
 }
 
-void AheadTable::arrive(const ExtentFile& file, ByteRange range) {
+void PrefetchTracker::arrive(const ExtentFile& file, ByteRange range) {
   if (!lock_.lock_patiently()) return;
   Entry* const entry = use(file);
   entry->clock += range.length_bytes;
@@ -102,7 +102,7 @@ void AheadTable::arrive(const ExtentFile& file, ByteRange range) {
   lock_.unlock();
 }
 
-void AheadTable::pass(const ExtentFile& file, ByteRange range) {
+void PrefetchTracker::pass(const ExtentFile& file, ByteRange range) {
   if (!lock_.lock_patiently()) return;
   Entry* const entry = find(file.file_id, file.generation);
   if (entry != nullptr && entry->held_count > 0) {
@@ -120,7 +120,7 @@ void AheadTable::pass(const ExtentFile& file, ByteRange range) {
   lock_.unlock();
 }
 
-bool AheadTable::expect(const ExtentFile& file, ByteRange range, bool is_sequential, bool urgent,
+bool PrefetchTracker::expect(const ExtentFile& file, ByteRange range, bool is_sequential, bool urgent,
                         uint64_t step_bytes, uint64_t reach_bytes, Forecast* forecast) {
   if (!lock_.lock_patiently()) return false;
   Entry* const entry = find(file.file_id, file.generation);
@@ -142,7 +142,7 @@ bool AheadTable::expect(const ExtentFile& file, ByteRange range, bool is_sequent
   return forecast->count > 0;
 }
 
-void AheadTable::hint(const ExtentFile& file, ByteRange range, uint64_t reach_bytes,
+void PrefetchTracker::hint(const ExtentFile& file, ByteRange range, uint64_t reach_bytes,
                       Forecast* forecast) {
   *forecast = {.window_bytes = std::min(round_up(range.length_bytes + kExtentFrameBytes, kExtentFrameBytes), reach_bytes),
                .count = 1,
@@ -153,14 +153,14 @@ void AheadTable::hint(const ExtentFile& file, ByteRange range, uint64_t reach_by
   lock_.unlock();
 }
 
-AheadTable::Held* AheadTable::find_held(Entry& entry, uint64_t frame_index) {
+PrefetchTracker::Held* PrefetchTracker::find_held(Entry& entry, uint64_t frame_index) {
   Held* const end = entry.held + entry.held_count;
   Held* const found = std::find_if(
       entry.held, end, [&](const Held& each) { return each.frame_index == frame_index; });
   return found != end ? found : nullptr;
 }
 
-void AheadTable::hold(const FrameKey& key, uint64_t distance_bytes, Pin pin) {
+void PrefetchTracker::hold(const FrameKey& key, uint64_t distance_bytes, Pin pin) {
   if (!lock_.lock_patiently()) return;
   Entry* const entry = find(key.file_id, key.generation);
   if (entry != nullptr && entry->held_count < kAheadMax &&
@@ -173,7 +173,7 @@ void AheadTable::hold(const FrameKey& key, uint64_t distance_bytes, Pin pin) {
 }
 
 // Whoever has waited for it may have gone past it before we come here.
-void AheadTable::keep(const FrameKey& key, Pin pin) {
+void PrefetchTracker::keep(const FrameKey& key, Pin pin) {
   fetched_.fetch_add(1, relaxed);
   if (!lock_.lock_patiently()) return;
   if (Entry* const entry = find(key.file_id, key.generation)) {
@@ -183,12 +183,12 @@ void AheadTable::keep(const FrameKey& key, Pin pin) {
   lock_.unlock();
 }
 
-void AheadTable::clear() {
+void PrefetchTracker::clear() {
   const FutexLockGuard lock(lock_);
   for (Entry& entry : entries_) let_go(entry);
 }
 
-AheadStats AheadTable::stats() const {
+AheadStats PrefetchTracker::stats() const {
   return {.fetched = fetched_.load(relaxed),
           .passed = passed_.load(relaxed),
           .wasted = wasted_.load(relaxed)};
