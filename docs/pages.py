@@ -36,7 +36,7 @@ LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 
 
 def section(text: str, heading: str) -> str:
-    """What stands below a heading, up to the next one of its level or a higher one."""
+    """The text below a heading, up to the next one of its level or a higher one."""
     found = re.search(rf"^(#+) {re.escape(heading)}\n", text, re.MULTILINE)
     if not found:
         raise ValueError(f"no heading {heading!r}")

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from harness import BUILD, ROOT, run
 
 README_LINES_MAX = 120
 SOURCES = (".h", ".hpp", ".c", ".cc", ".def", ".py")
-# What a folder may include besides its own files.
+# A folder may include these besides its own files.
 BELOW = {
     "iomgr": [],
     "graphfmt": ["iomgr"],
@@ -37,8 +38,14 @@ FOLDERS = {name.split("/")[0] for name in FILES if "/" in name}
 DOCUMENTS = [name for name in FILES if name.endswith(".md") and Path(name).name not in ("LOG.md", "CHANGELOG.md")]
 
 
+@cache
+def words_of_code() -> set[str]:
+    return {word for name in FILES if name.endswith(SOURCES)
+            for word in re.findall(r"\b[A-Z]\w+", (ROOT / name).read_text(errors="replace"))}
+
+
 def included(folder: str) -> dict[str, set[str]]:
-    """What each source of a folder includes from the project."""
+    """The includes from the project, of each source of a folder."""
     sources = [name for name in FILES if name.startswith(f"{folder}/") and name.endswith((".h", ".cc"))]
     return {name: set(re.findall(r'^#include "([^"]+/[^"]+)"', (ROOT / name).read_text(), re.MULTILINE)) for name in sources}
 
@@ -59,6 +66,8 @@ def test_a_document_names_files_that_exist(document):
             assert name in NAMES, name
         elif name.split("/")[0] in FOLDERS or (near / name.split("/")[0]).is_dir():
             assert (ROOT / name).exists() or (near / name).exists(), name
+    for name in re.findall(r"`([A-Z][a-z]+(?:[A-Z][a-z]+)+)`", text):
+        assert name in words_of_code(), name
     if document.startswith("docs/"):
         return  # their links are those of the site
     for name in re.findall(r"\]\(([^)#\s]+)", text):
