@@ -101,6 +101,17 @@ def test_troubleshooting_quotes_messages_that_exist():
         assert message in code, message
 
 
+def run_pasted(script: str, directory: Path) -> str:
+    path = f"{BUILD}/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    return run("bash", "-euxc", script, cwd=directory, env={"PATH": path, "HOME": str(directory)}).stdout
+
+
+def test_the_page_on_algorithms_runs_as_pasted(tmp_path):
+    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "docs/howto/algorithms.md").read_text(), re.DOTALL)
+    run_pasted("mkdir graphs; graphlane gen rmat --scale 10 edges.bin\n" + "\n".join(blocks), tmp_path)
+    assert (tmp_path / "ranks.npy").exists() and (tmp_path / "levels.csv").exists()
+
+
 def test_the_quick_start_runs_as_pasted(fuse, tmp_path):
     """But for what installs, and what needs the installed package."""
     section = (ROOT / "README.md").read_text().split("## Quick start\n")[1].split("\n## ")[0]
@@ -108,6 +119,6 @@ def test_the_quick_start_runs_as_pasted(fuse, tmp_path):
     pasted = [line for line in lines if not line.startswith(("make ", "python3 "))]
     assert len(pasted) > 10
     script = "\n".join(pasted).replace("/usr/local/lib/graphlane/", f"{BUILD}/engines/").replace("--scale 18", "--scale 14")
-    said = run("bash", "-euxc", script, cwd=tmp_path, env={"PATH": f"{BUILD}/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(tmp_path)})
-    assert said.stdout.count("pagerank: 5 iterations") == 2, said.stdout
+    said = run_pasted(script, tmp_path)
+    assert said.count("pagerank: 5 iterations") == 2, said
     assert (tmp_path / "ranks.npy").exists()
