@@ -80,6 +80,7 @@ void add_restripe(Parser& parser);
 void add_convert(Parser& parser);
 void add_gen(Parser& parser);
 void add_algo(Parser& parser);
+void add_compare_results(Parser& parser);
 void add_mount(Parser& parser);
 void add_umount(Parser& parser);
 void add_serve(Parser& parser);

@@ -358,7 +358,7 @@ Outcome<int> convert_by_python(const ConvertCommand& options) {
   if (options.memory_bytes) words.insert(words.end(), {"--memory", std::to_string(*options.memory_bytes)});
   if (options.overwrite) words.emplace_back("--overwrite");
   if (quiet) words.emplace_back("--quiet");
-  return run_python_conversion(words);
+  return run_python_package(words, /*needs_arrow=*/true);
 }
 
 Outcome<int> convert(const ConvertCommand& given) {

@@ -12,9 +12,9 @@ namespace graphlane::cli {
 namespace {
 
 constexpr char kDefaultPython[] = "python3";
-// Both are looked for, not imported: that takes a second.
+// They are looked for, not imported: that takes a second.
 constexpr char kFindsPackages[] =
-    "import importlib.util as u, sys; sys.exit(not all(u.find_spec(name) for name in ('graphlane', 'pyarrow')))";
+    "import importlib.util as u, sys; sys.exit(not all(u.find_spec(name) for name in sys.argv[1:]))";
 
 std::vector<char*> argument_list(std::vector<std::string>& words) {
   std::vector<char*> list;
@@ -24,11 +24,12 @@ std::vector<char*> argument_list(std::vector<std::string>& words) {
 }
 
 // Whether the Python runs and finds the packages. What it prints is of no use to the user.
-bool has_packages(const std::string& python) {
+bool has_packages(const std::string& python, const std::vector<std::string>& packages) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   std::vector<std::string> words = {python, "-c", kFindsPackages};
+  words.insert(words.end(), packages.begin(), packages.end());
   pid_t child = 0;
   const int failed = posix_spawnp(&child, python.c_str(), &actions, nullptr, argument_list(words).data(), environ);
   posix_spawn_file_actions_destroy(&actions);
@@ -42,13 +43,16 @@ bool has_packages(const std::string& python) {
 
 }  // namespace
 
-Error run_python_conversion(const std::vector<std::string>& words) {
+Error run_python_package(const std::vector<std::string>& words, bool needs_arrow) {
   const char* const given = std::getenv("GRAPHLANE_PYTHON");
   const std::string python = given != nullptr && *given != '\0' ? given : kDefaultPython;
-  if (!has_packages(python)) {
+  std::vector<std::string> packages = {"graphlane"};
+  if (needs_arrow) packages.emplace_back("pyarrow");
+  if (!has_packages(python, packages)) {
     return make_error(ENOENT,
-                      "{}: lacks the packages graphlane and pyarrow: make wheel, then pip install build/wheel/*.whl pyarrow "
-                      "pyyaml; GRAPHLANE_PYTHON names another Python", python);
+                      "{}: lacks {}: make wheel, then pip install build/wheel/*.whl{}; GRAPHLANE_PYTHON names another Python",
+                      python, needs_arrow ? "the packages graphlane and pyarrow" : "the package graphlane",
+                      needs_arrow ? " pyarrow pyyaml" : "");
   }
   std::vector<std::string> command = {python, "-m", "graphlane"};
   command.insert(command.end(), words.begin(), words.end());

@@ -1,4 +1,4 @@
-// Conversions that the Python package does: GraphAr and Parquet. `graphlane convert` becomes
+// Commands of the Python package: GraphAr, Parquet and comparing results. `graphlane convert` becomes
 // `python3 -m graphlane to-graphar …`; the variable GRAPHLANE_PYTHON names another Python.
 #pragma once
 
@@ -14,6 +14,6 @@ inline constexpr char kParquetFormat[] = "parquet";
 
 // Runs the package's command in place of this process. Returns only with an error: ENOENT: no such Python, or it has no
 // such package; the text says how to install it.
-Error run_python_conversion(const std::vector<std::string>& words);
+Error run_python_package(const std::vector<std::string>& words, bool needs_arrow);
 
 }  // namespace graphlane::cli

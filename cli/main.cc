@@ -1,6 +1,11 @@
 // graphlane: the one command. What it can do is in command_*.cc.
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <charconv>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "cli/command.h"
@@ -88,19 +93,33 @@ int parse_and_run(Parser& parser, std::vector<std::string> words) {
   return run_action(parser, parser.failure_of(parsed.command).failed);
 }
 
+// The Python package names itself as the parent: when it dies, this command is interrupted and cleans up.
+// The kernel sends nothing for a parent that has died before the call, so getppid() is looked at after it.
+void end_with_parent() {
+  constexpr char kParent[] = "GRAPHLANE_PARENT";
+  const char* const given = std::getenv(kParent);
+  if (given == nullptr) return;
+  pid_t parent = 0;
+  std::from_chars(given, given + std::strlen(given), parent);
+  ::unsetenv(kParent);
+  ::prctl(PR_SET_PDEATHSIG, SIGINT);
+  if (::getppid() != parent) std::raise(SIGINT);
+}
+
 }  // namespace
 }  // namespace graphlane::cli
 
 int main(int argc, char** argv) {
   using namespace graphlane::cli;
   shed_preload(argv);
+  end_with_parent();
   graphlane::log_sum_failures();
   try {
     Parser parser{.line = {"graphlane", kAbout, kMore, GRAPHLANE_VERSION}, .action = {}};
     parser.line.root()->require_command();
     parser.line.root()->add_flag("-q,--quiet", quiet, "no progress and no summary");
     for (const auto add : {add_create, add_import, add_export, add_ls, add_info, add_check, add_adopt, add_destroy, add_rm,
-                           add_restripe, add_convert, add_gen, add_algo, add_run, add_explain, add_mount,
+                           add_restripe, add_convert, add_gen, add_algo, add_compare_results, add_run, add_explain, add_mount,
                            add_umount, add_serve, add_stat, add_advise,
                            add_calibrate, add_completion, add_try}) {
       add(parser);

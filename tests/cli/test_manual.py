@@ -12,7 +12,7 @@ OVERVIEW = (PAGES / "graphlane.1").read_text()
 
 def listed_commands() -> list[str]:
     text = run(BUILD / "bin/graphlane", "--help").stdout
-    return re.findall(r"^  ([a-z]+) {2,}\S", text.split("Subcommands:")[1], re.MULTILINE)
+    return re.findall(r"^  ([a-z-]+) {2,}\S", text.split("Subcommands:")[1], re.MULTILINE)
 
 
 def page_of(command: str) -> str:

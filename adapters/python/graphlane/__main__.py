@@ -1,6 +1,7 @@
 """python -m graphlane: the package's own commands; every other word goes to the `graphlane` command."""
 
 import argparse
+import json
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +17,7 @@ usage: python -m graphlane COMMAND …
   to-graphar IN OUT              a stored graph or an edge list as GraphAr
   from-graphar IN OUT            GraphAr as a stored graph
   from-parquet IN OUT            columns of Parquet as a stored graph
+  compare-results ONE OTHER      whether two runs of an algorithm gave the same values
   program                        the path of the command in this package
 
 Each has its --help. Every other command goes to `graphlane`: convert, algo, create, import, mount and the rest;
@@ -94,7 +96,35 @@ def _tell(given: argparse.Namespace, graph: Graph) -> None:
         print(f"{given.output}: {graph.num_vertices} vertices, {graph.num_arcs} arcs")
 
 
-OWN = {"show": show, "to-graphar": to_graphar, "from-graphar": from_graphar, "from-parquet": from_parquet}
+def compare_results(words: list[str]) -> None:
+    """Ends with status 0 (equal), 1 (different) or 2 (cannot compare), as cmp(1)."""
+    from graphlane import _compare
+
+    parser = argparse.ArgumentParser("python -m graphlane compare-results",
+                                     description="Whether two runs gave the same values; status 0: yes, 1: no, 2: cannot compare.")
+    parser.add_argument("one", metavar="ONE", help=".npy, .csv or .txt of `graphlane algo --out`, or Parquet (vertex, value)")
+    parser.add_argument("other", metavar="OTHER")
+    parser.add_argument("--tolerance", type=float, default=_compare.TOLERANCE, metavar="T",
+                        help=f"difference over the larger of both values ({_compare.TOLERANCE:g})")
+    parser.add_argument("--partition", action="store_true", help="values are names of groups: equal where the groups are")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args(words)
+    try:
+        found = {name: _compare.compare_groups(one, other) if given.partition else _compare.compare(one, other, given.tolerance)
+                 for name, one, other in _compare.pairs(given.one, given.other)}
+    except (_core.Error, ImportError) as error:
+        print(f"graphlane: {error}", file=sys.stderr)
+        sys.exit(2)
+    if given.json:
+        print(json.dumps({name: each.as_json() for name, each in found.items()}))
+    else:
+        for name, each in found.items():
+            print(_compare.line(name, each, given.partition))
+    sys.exit(1 if any(each.different for each in found.values()) else 0)
+
+
+OWN = {"show": show, "to-graphar": to_graphar, "from-graphar": from_graphar, "from-parquet": from_parquet,
+       "compare-results": compare_results}
 
 
 def main() -> None:

@@ -85,8 +85,10 @@ def run(*words: str | os.PathLike, feed: Callable[[Any], None] | None = None, pr
     """Runs the command and returns its output. `feed` writes its input, to the file that it is given. Raises Error with the command's
     own line; an exception of `feed`, and Ctrl-C, end the command."""
     command = [str(PROGRAM), *(os.fspath(word) for word in words)]
+    # The command is interrupted when this thread, which waits for it, dies with the interpreter.
+    environment = os.environ | {"GRAPHLANE_PARENT": str(os.getpid())}
     process = subprocess.Popen(command, stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
     messages = _Messages(_text(process.stderr), _shows_progress(progress))
     output: list[bytes] = []
     reader = threading.Thread(target=lambda: output.append(process.stdout.read()), daemon=True)

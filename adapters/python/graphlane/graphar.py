@@ -10,7 +10,6 @@ Vertices are cut into parts, and the edges of each part into chunks. Memory hold
 import json
 import os
 import shutil
-import struct
 import sys
 import time
 from collections.abc import Iterator
@@ -216,14 +215,17 @@ def _finish(writing: list[Future]) -> None:
 
 
 def _write_count(path: Path, count: int) -> None:
-    path.write_bytes(struct.pack("<q", count))
+    path.write_bytes(count.to_bytes(8, "little"))
 
 
 def _read_count(path: Path) -> int:
-    data = path.read_bytes()
+    return _as_count(path, path.read_bytes())
+
+
+def _as_count(path: str | os.PathLike[str], data: bytes) -> int:
     if len(data) != 8:
         raise Error(f"{path}: is not a count of 8 bytes")
-    return struct.unpack("<q", data)[0]
+    return int.from_bytes(data, "little", signed=True)
 
 
 def _write_table(path: Path, columns: dict[str, NDArray]) -> None:
@@ -242,7 +244,7 @@ def from_graphar(path: str | os.PathLike, target: str | os.PathLike | None = Non
                  weight: str | None = None, **options: Any) -> Graph:
     """Stores one type of edges of a GraphAr graph. `path`: NAME.graph.yml or its folder. `edge`: SOURCE_EDGE_TARGET, where there
     are several. `weight`: the property, by default the one of that name. Options as from_edges."""
-    description = _Description(Path(path), edge)
+    description = Description(path, edge)
     pieces = description.pieces(weight)
     return from_edges(pieces, target, num_vertices=description.vertex_count(), directed=description.directed, **options)
 
@@ -273,20 +275,37 @@ def _arrow_arrays(batch: Any, columns: list[str]) -> tuple[NDArray, NDArray, NDA
     return arrays[0], arrays[1], arrays[2] if len(arrays) == 3 else None
 
 
-class _Description:
-    """One type of edges, as the YAML files describe it."""
+class LocalFiles:
+    """Reads files for Description. spark.py has a second class of this kind, for Hadoop's filesystems."""
 
-    def __init__(self, path: Path, edge: str | None) -> None:
-        if path.is_dir():
-            found = sorted(path.glob("*.graph.yml"))
+    def names(self, path: str) -> list[str] | None:
+        """Lists a folder. None: the path is a file."""
+        return sorted(os.listdir(path)) if os.path.isdir(path) else None
+
+    def read(self, path: str) -> bytes:
+        try:
+            return Path(path).read_bytes()
+        except OSError as error:
+            raise Error(f"{path}: {os.strerror(error.errno or 0)}") from None
+
+
+class Description:
+    """One type of edges, as the YAML files describe it. Paths are text, since they may be URLs."""
+
+    def __init__(self, path: str | os.PathLike[str], edge: str | None, files: Any = None) -> None:
+        self.files = files or LocalFiles()
+        self.path = os.fspath(path)
+        names = self.files.names(self.path)
+        if names is not None:
+            found = [name for name in names if name.endswith(".graph.yml")]
             if len(found) != 1:
                 raise Error(f"{path}: holds {len(found)} files NAME.graph.yml, not one")
-            path = found[0]
-        self.path = path
-        graph = _yaml(path)
-        self.root = path.parent / graph.get("prefix", "")
+            self.path = f"{self.path.rstrip('/')}/{found[0]}"
+        graph = self._yaml(self.path)
+        folder = self.path.rpartition("/")[0] or "."
+        self.root = _joined(folder, graph.get("prefix", ""))
         edges = {f"{each['src_type']}_{each['edge_type']}_{each['dst_type']}": each
-                 for each in (_yaml(path.parent / name) for name in graph.get("edges") or [])}
+                 for each in (self._yaml(f"{folder}/{name}") for name in graph.get("edges") or [])}
         if edge is None and len(edges) != 1:
             raise Error(f"{path}: has these edges, of which one must be chosen: {', '.join(edges)}")
         if edge is not None and edge not in edges:
@@ -294,36 +313,50 @@ class _Description:
         self.edge = edges[edge or next(iter(edges))]
         if self.edge["src_type"] != self.edge["dst_type"]:
             raise Error(f"{path}: these edges join two types of vertices, and a stored graph has one")
-        vertices = [_yaml(path.parent / name) for name in graph.get("vertices") or []]
-        self.vertex = next((each for each in vertices if each["type"] == self.edge["src_type"]), None)
-        if self.vertex is None:
+        vertices = [self._yaml(f"{folder}/{name}") for name in graph.get("vertices") or []]
+        vertex = next((each for each in vertices if each["type"] == self.edge["src_type"]), None)
+        if vertex is None:
             raise Error(f"{path}: does not describe the vertices {self.edge['src_type']!r}")
+        self.vertex: dict[str, Any] = vertex
         self.directed = bool(self.edge.get("directed", False))
         self.lists = self._adjacency()
 
-    def _adjacency(self) -> dict:
+    def _yaml(self, path: str) -> dict[str, Any]:
+        return _parse_yaml(path, self.files.read(path))
+
+    def _adjacency(self) -> dict[str, Any]:
         parquet = [each for each in self.edge.get("adj_lists") or [] if each["file_type"] == "parquet"]
         if not parquet:
             raise Error(f"{self.path}: has no lists in Parquet")
         return next((each for each in parquet if each["ordered"] and each["aligned_by"] == "src"), parquet[0])
 
     def vertex_count(self) -> int:
-        return _read_count(self.root / self.vertex["prefix"] / "vertex_count")
+        return self.count(_joined(self.root, self.vertex["prefix"], "vertex_count"))
 
-    def _folder(self) -> Path:
+    def count(self, path: str) -> int:
+        return _as_count(path, self.files.read(path))
+
+    def part_count(self) -> int:
+        size = self.edge["src_chunk_size" if self.lists["aligned_by"] == "src" else "dst_chunk_size"]
+        return -(-self.vertex_count() // int(size))
+
+    def edge_count(self, part: int) -> int:
+        return self.count(f"{self.folder()}/edge_count{part}")
+
+    def folder(self) -> str:
         aligned = "source" if self.lists["aligned_by"] == "src" else "dest"
         default = f"{'ordered' if self.lists['ordered'] else 'unordered'}_by_{aligned}/"
-        return self.root / self.edge["prefix"] / self.lists.get("prefix", default)
+        return _joined(self.root, self.edge["prefix"], self.lists.get("prefix", default))
 
-    def _weight_group(self, weight: str | None) -> tuple[str, str] | None:
-        """(the property, the prefix of its files)."""
+    def weights(self, weight: str | None) -> tuple[str, str] | None:
+        """(the property, the folder of its files)."""
         wanted = weight or "weight"
         for group in self.edge.get("property_groups") or []:
             names = [each["name"] for each in group["properties"]]
             if wanted in names:
                 if group["file_type"] != "parquet":
                     raise Error(f"{self.path}: {wanted!r} is not in Parquet")
-                return wanted, group.get("prefix", "_".join(names) + "/")
+                return wanted, _joined(self.folder(), group.get("prefix", "_".join(names) + "/"))
         if weight is not None:
             raise Error(f"{self.path}: edges have no property {weight!r}")
         return None
@@ -331,15 +364,14 @@ class _Description:
     def pieces(self, weight: str | None) -> Iterator[tuple[NDArray, NDArray, NDArray | None]]:
         import pyarrow.parquet as parquet
 
-        folder, group = self._folder(), self._weight_group(weight)
-        parts = -(-self.vertex_count() // self.edge["src_chunk_size"])
-        for part in range(parts):
-            expected, got = _read_count(folder / f"edge_count{part}"), 0
+        folder, group = Path(self.folder()), self.weights(weight)
+        for part in range(self.part_count()):
+            expected, got = self.edge_count(part), 0
             lists = folder / "adj_list" / f"part{part}"
             for chunk in range(-(-expected // self.edge["chunk_size"])):
                 columns = _arrays_of(parquet, lists / f"chunk{chunk}", ["_graphArSrcIndex", "_graphArDstIndex"])
                 if group:
-                    columns += _arrays_of(parquet, folder / group[1] / f"part{part}" / f"chunk{chunk}", [group[0]])
+                    columns += _arrays_of(parquet, Path(group[1]) / f"part{part}" / f"chunk{chunk}", [group[0]])
                     if len(columns[2]) != len(columns[0]):
                         raise Error(f"{lists / f'chunk{chunk}'}: has {len(columns[0])} edges, but {len(columns[2])} weights")
                 got += len(columns[0])
@@ -367,14 +399,19 @@ def _arrays_of(parquet: Any, path: Path, names: list[str]) -> list[NDArray]:
     return [column.to_numpy() for column in table.columns]
 
 
-def _yaml(path: Path) -> dict:
+def _joined(*names: str) -> str:
+    below = [name.strip("/") for name in names[1:]]
+    return "/".join([names[0].rstrip("/"), *(name for name in below if name)])
+
+
+def _parse_yaml(path: str, text: bytes) -> dict[str, Any]:
     try:
         import yaml
     except ImportError:
         raise ImportError("reading GraphAr needs the package PyYAML: pip install 'graphlane[arrow]'") from None
     try:
-        found = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as error:
         raise Error(f"{path}: {str(error).splitlines()[0]}") from None
     if not isinstance(found, dict):
         raise Error(f"{path}: is not a description of GraphAr")
