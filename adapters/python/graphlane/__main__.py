@@ -18,6 +18,7 @@ usage: python -m graphlane COMMAND …
   from-graphar IN OUT            GraphAr as a stored graph
   from-parquet IN OUT            columns of Parquet as a stored graph
   compare-results ONE OTHER      whether two runs of an algorithm gave the same values
+  spark ALGORITHM GRAPHAR        PageRank, components or shortest paths by Spark's GraphX
   program                        the path of the command in this package
 
 Each has its --help. Every other command goes to `graphlane`: convert, algo, create, import, mount and the rest;
@@ -123,8 +124,14 @@ def compare_results(words: list[str]) -> None:
     sys.exit(1 if any(each.different for each in found.values()) else 0)
 
 
+def spark(words: list[str]) -> None:
+    from graphlane import spark as own
+
+    sys.exit(own.main(words))
+
+
 OWN = {"show": show, "to-graphar": to_graphar, "from-graphar": from_graphar, "from-parquet": from_parquet,
-       "compare-results": compare_results}
+       "compare-results": compare_results, "spark": spark}
 
 
 def main() -> None:
