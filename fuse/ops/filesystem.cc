@@ -103,7 +103,7 @@ void Filesystem::prepare_to_read() {
     sweeps.start(*volume, options.io_mode);
     if (options.cache.budget_bytes == 0) return;
     ExtentCacheOptions cache = options.cache;
-    cache.yields = true;
+    cache.reclaimable = true;
     cache.ahead_min_bytes = kAheadMin;
     cache.turns_wait = !volume->is_on_ssds();
     // Without, if there is no memory.

@@ -23,8 +23,8 @@ uint32_t hash_key(uint64_t file_id_low, uint64_t generation, uint64_t frame_inde
 
 template <class P>
 bool holds(const CacheSlot& slot, const P& place) {
-  // Acquire, and written with release: whoever sees a word of a newer key also sees the
-  // version that came before it, and so pins nothing (cache_set.h).
+  // Acquire, and written with release: a thread that sees a newer key also sees the version
+  // written before it, and so pins nothing (cache_set.h).
   return slot.frame_index.load(std::memory_order_acquire) == place.frame_index &&
          slot.file_id[0].load(std::memory_order_acquire) == place.file_id[0] &&
          slot.file_id[1].load(std::memory_order_acquire) == place.file_id[1] &&
@@ -32,7 +32,7 @@ bool holds(const CacheSlot& slot, const P& place) {
          slot.epoch.load(std::memory_order_acquire) == place.epoch;
 }
 
-// The same frame of an older generation.
+// Whether the slot holds this frame in an older generation.
 template <class P>
 bool superseded(const CacheSlot& slot, const P& place) {
   return slot.frame_index.load(relaxed) == place.frame_index &&
@@ -41,8 +41,8 @@ bool superseded(const CacheSlot& slot, const P& place) {
          slot.generation.load(relaxed) < place.generation;
 }
 
-// Pins the frame if it is the one: valid, or `filling` where that will do. `pinned` is
-// what it was then.
+// Pins the frame if the slot holds it and it is valid, or filling where `filling` allows it.
+// `pinned` is the word before.
 template <class P>
 bool pin(CacheSlot& slot, const P& place, bool filling, FrameWord* pinned) {
   FrameWord word = slot.load();
@@ -51,7 +51,7 @@ bool pin(CacheSlot& slot, const P& place, bool filling, FrameWord* pinned) {
                         (filling && word.state() == FrameState::kFilling);
     if (!useful || word.doomed() || word.pins() == FrameWord::kPinsMask) return false;
     if (!holds(slot, place)) return false;
-    // Acquire: sees the bytes that were published.
+    // Acquire: sees the published bytes.
     if (slot.word.compare_exchange_weak(word.bits, word.bits + 1, std::memory_order_acquire,
                                         std::memory_order_acquire)) {
       *pinned = word;
@@ -66,7 +66,7 @@ uint32_t sets_for(uint64_t frame_count) {
 
 }  // namespace
 
-// ---- the memory given
+// ---- memory
 
 size_t FrameCache::metadata_bytes(uint64_t frame_count) {
   return sizeof(Header) + sets_for(frame_count) * (sizeof(CacheSet) + sizeof(CacheHistory)) +
@@ -111,9 +111,9 @@ uint32_t FrameCache::set_of(uint32_t frame) const {
   return larger_sets_ + (frame - in_larger) / ways_;
 }
 
-// The budget, spread over the sets as the frames are.
+// The set's share of the budget.
 uint32_t FrameCache::way_limit(uint32_t set_index) const {
-  // Relaxed: who changes it takes every lock afterwards.
+  // Relaxed: resize() takes every set's lock after the change.
   const uint32_t budget = budget_frames_.load(relaxed);
   return budget / set_count_ + (set_index < budget % set_count_ ? 1 : 0);
 }
@@ -132,7 +132,7 @@ FrameCache::Counters& FrameCache::counters(uint32_t set_index) const {
 }
 
 std::atomic<uint32_t>& FrameCache::epoch_of(uint64_t file_id_low) const {
-  return header_->epochs[file_id_low % kEpochCount];  // random already
+  return header_->epochs[file_id_low % kEpochCount];  // file-ids are random
 }
 
 FrameCache::Place FrameCache::locate(const FrameKey& key) const {
@@ -140,7 +140,7 @@ FrameCache::Place FrameCache::locate(const FrameKey& key) const {
   std::memcpy(place.file_id, key.file_id.bytes.data(), sizeof place.file_id);
   place.generation = key.generation;
   place.frame_index = key.frame_index;
-  // Acquire: who comes after a drop() sees what made somebody drop the file.
+  // Acquire: a key made after a drop() sees the change that caused the drop.
   place.epoch = epoch_of(place.file_id[0]).load(std::memory_order_acquire);
   const uint64_t row = divide(key.frame_index, set_count_);
   const uint64_t column = key.frame_index - row * set_count_;
@@ -182,7 +182,7 @@ Reservation FrameCache::reserve(const FrameKey& key, Admission admission) {
   SetView set = view(place.set_index);
   Reservation reservation;
   if (!set.set.lock.lock_patiently()) {
-    counters(place.set_index).refused.fetch_add(1, relaxed);
+    counters(place.set_index).rejected.fetch_add(1, relaxed);
     return reservation;
   }
   set.way_limit = way_limit(place.set_index);
@@ -195,7 +195,7 @@ void FrameCache::reserve_locked(const SetView& set, const Place& place, Admissio
                                 Reservation* reservation) {
   if (join(set, place, reservation) || admission == Admission::kNone) return;
   Counters& count = counters(set.set_index);
-  // What a last pin could not give back, as it could not have the lock.
+  // Reclaims what unpin() could not, because it did not get the lock.
   if (set.resident_count() > set.way_limit) (void)shrink(set);
   SetPolicy policy(policy_, set);
   if (admission == Admission::kAhead && !has_room(set, place, policy)) return;
@@ -203,24 +203,24 @@ void FrameCache::reserve_locked(const SetView& set, const Place& place, Admissio
                .file_id_low = place.file_id[0],
                .frame_index = place.frame_index});
   uint32_t way = 0;
-  const bool worth_it = admission != Admission::kToKeep || policy.protects_newcomer();
-  if (!worth_it || !find_room(set, place, admission, policy, &way)) {
-    policy.refused(place.key_hash);
-    count.refused.fetch_add(1, relaxed);
+  const bool worth_keeping = admission != Admission::kToKeep || policy.protects_newcomer();
+  if (!worth_keeping || !find_room(set, place, admission, policy, &way)) {
+    policy.rejected(place.key_hash);
+    count.rejected.fetch_add(1, relaxed);
     return;
   }
   begin_fill(set, place, way);
   policy.filled(way);
   CacheSlot& slot = set.slots[way];
   const uint32_t version = slot.load().version();
-  // Release: whoever sees the state sees the key.
+  // Release: a thread that sees the state sees the key.
   slot.word.store(FrameWord::make(FrameState::kFilling, version, 1).bits, std::memory_order_release);
   count.fills.fetch_add(1, relaxed);
   reservation->kind = Reservation::Kind::kFill;
   reservation->fill = Fill(this, static_cast<uint32_t>(&slot - slots_), version);
 }
 
-// Whether somebody has come first: then it is a hit, or to be waited for.
+// Pins the frame if another thread filled it or is filling it.
 bool FrameCache::join(const SetView& set, const Place& place, Reservation* reservation) {
   for (uint32_t ways = set.ways_tagged(place.tag()); ways != 0; ways &= ways - 1) {
     CacheSlot& slot = set.slots[lowest(ways)];
@@ -244,7 +244,7 @@ bool FrameCache::join(const SetView& set, const Place& place, Reservation* reser
 
 // ---- making room
 
-// Nobody can find it.
+// Whether find() can never return it.
 bool FrameCache::dead(const CacheSlot& slot) const {
   const FrameWord word = slot.load();
   const FrameState state = word.state();
@@ -252,13 +252,13 @@ bool FrameCache::dead(const CacheSlot& slot) const {
          slot.epoch.load(relaxed) != epoch_of(slot.file_id[0].load(relaxed)).load(relaxed);
 }
 
-// Those with memory that may be claimed; a pin may still come.
+// Ways with memory and without a pin. A pin may still come.
 uint32_t FrameCache::unpinned_ways(const SetView& set) const {
   return set.ways_where(set.set.resident,
                         [](const CacheSlot& slot) { return slot.load().pins() == 0; });
 }
 
-// Those that nobody can find any more.
+// The unpinned ways that find() can never return.
 uint32_t FrameCache::useless_ways(const SetView& set, const Place& place,
                                   uint32_t unpinned) const {
   return set.ways_where(unpinned, [&](const CacheSlot& slot) {
@@ -266,7 +266,7 @@ uint32_t FrameCache::useless_ways(const SetView& set, const Place& place,
   });
 }
 
-// Whether a frame is to be had that the policy does not protect.
+// Whether there is memory, or a frame that the policy does not protect.
 bool FrameCache::has_room(const SetView& set, const Place& place,
                           const SetPolicy& policy) const {
   if (set.resident_count() < set.way_limit) return true;
@@ -274,8 +274,8 @@ bool FrameCache::has_room(const SetView& set, const Place& place,
   return policy.unprotected(unpinned) != 0 || useless_ways(set, place, unpinned) != 0;
 }
 
-// A way with a claimed frame: first what is of no use, then memory that the budget
-// still allows, then what the policy gives up.
+// A way with a claimed frame. Takes a useless frame first, then memory that the budget still
+// allows, then the policy's victim.
 bool FrameCache::find_room(const SetView& set, const Place& place, Admission admission,
                            SetPolicy& policy, uint32_t* way) {
   const uint32_t unpinned = unpinned_ways(set);
@@ -288,13 +288,13 @@ bool FrameCache::find_room(const SetView& set, const Place& place, Admission adm
     *way = lowest(~uint32_t{set.set.resident});
     set.set.resident |= static_cast<uint16_t>(bit(*way));
     counters(set.set_index).resident_frames.fetch_add(1, relaxed);
-    return set.slots[*way].claim();  // nobody pins what has no memory
+    return set.slots[*way].claim();  // never pinned: it had no memory
   }
   return evict(set, admission == Admission::kAlways ? unpinned : policy.unprotected(unpinned),
                policy, way);
 }
 
-// Claims the candidate that the policy gives up. False: all are pinned by now.
+// Claims the policy's victim. False: all candidates are pinned by now.
 bool FrameCache::evict(const SetView& set, uint32_t candidates, SetPolicy& policy,
                        uint32_t* way) {
   while (candidates != 0) {
@@ -330,9 +330,9 @@ void FrameCache::end_fill(uint32_t frame, FrameState state, uint32_t outcome) {
   if (state == FrameState::kFailed) counters(set_of(frame)).failures.fetch_add(1, relaxed);
   slot.outcome.store(outcome, relaxed);  // ordered by the word
   const uint64_t step = FrameWord::step(FrameState::kFilling, state);
-  // Release: whoever sees the state sees the bytes.
+  // Release: a thread that sees the state sees the bytes.
   const FrameWord before{slot.word.fetch_add(step, std::memory_order_release)};
-  if (before.pins() == 1) return;  // ours: nobody waits
+  if (before.pins() == 1) return;  // the filler's own pin: no waiter
   slot.ended.fetch_add(1, std::memory_order_release);
   futex_wake(slot.ended, INT_MAX);
 }
@@ -340,14 +340,14 @@ void FrameCache::end_fill(uint32_t frame, FrameState state, uint32_t outcome) {
 void FrameCache::unpin(uint32_t frame, uint32_t version) {
   CacheSlot& slot = slots_[frame];
   if (slot.load().version() != version) return;  // wiped by a fork
-  // Release: whoever claims the frame comes after our copying from it.
+  // Release: the copy from the frame comes before its next claim.
   const FrameWord before{slot.word.fetch_sub(1, std::memory_order_release)};
   if (before.pins() == 1 && before.doomed()) retire(frame);
 }
 
-// ---- what it has done
+// ---- statistics
 
-// Without the locks: numbers of one moment each, not of the same one.
+// Takes no locks, so the counts are not of one moment.
 CacheStats FrameCache::stats() const {
   CacheStats stats;
   for (uint32_t s = 0; s < set_count_; ++s) stats.hits += sets_[s].hits.load(relaxed);
@@ -355,7 +355,7 @@ CacheStats FrameCache::stats() const {
   for (const Counters& count : header_->counters) {
     stats.fills += count.fills.load(relaxed);
     stats.waits += count.waits.load(relaxed);
-    stats.refused += count.refused.load(relaxed);
+    stats.rejected += count.rejected.load(relaxed);
     stats.failures += count.failures.load(relaxed);
     stats.evictions += count.evictions.load(relaxed);
     resident_frames += count.resident_frames.load(relaxed);
@@ -367,7 +367,7 @@ CacheStats FrameCache::stats() const {
 void FrameCache::drop(const Uuid& file_id) {
   uint64_t low;
   std::memcpy(&low, file_id.bytes.data(), sizeof low);
-  // Release: whoever sees the new epoch sees what made the caller drop the file.
+  // Release: a thread that sees the new epoch sees the change that caused the drop.
   epoch_of(low).fetch_add(1, std::memory_order_release);
 }
 

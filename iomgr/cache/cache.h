@@ -7,31 +7,31 @@
 //                 └── set 0 ──┘└─ set 1 ─┘             never moves
 //
 // One instance holds the extents that large reads want, another the 4 KiB pages of
-// selective ones. The cache moves no bytes: whoever gets a Fill reads the device.
+// selective ones. The cache moves no bytes: the holder of a Fill reads the device.
 //
 //   if (Pin pin = cache.find(key)) { copy pin.bytes() }    a hit: no lock, no call
 //   else switch ((r = cache.reserve(key)).kind) {
-//     kHit:   copy r.pin.bytes()                           somebody was faster
-//     kFill:  read into r.fill.bytes(); then pin = r.fill.publish(n), or
-//             r.fill.abandon(errno)
-//     kWait:  pin = r.wait.wait(timeout)                   somebody else reads it
-//     kPass:  read past the cache                          no frame is free, or to be had
+//
+//     kHit:     copy r.pin.bytes()                         filled since find()
+//     kFill:    read into r.fill.bytes(); then pin = r.fill.publish(n), or
+//               r.fill.abandon(errno)
+//     kWait:    pin = r.wait.wait(timeout)                 another thread reads it
+//     kBypass:  read past the cache                        no frame is available
 //   }
 //
-// Placement: consecutive frames of a file lie in consecutive sets, turned by a hash of
-// file and row. So a file that is as large as the cache fits (exactly, if that has a
-// multiple of 16 frames), which it would not if sets were drawn at random; and strides
-// spread.
+// Placement: consecutive frames of a file lie in consecutive sets, rotated by a hash of
+// file and row. So a file as large as the cache fits, and strides spread. (It fits exactly
+// if it has a multiple of 16 frames.) Sets drawn at random would overflow.
 //
-// Budget: never more frames have memory than it allows. What resize() cannot take
-// because it is pinned, it takes when the last pin goes.
+// Budget: never more frames have memory than it allows. A pinned frame that resize() should
+// take is reclaimed when its last pin ends.
 //
-// Threads: everything but init() is safe from any thread. find() and the end of a Pin
-// take no lock; reserve() takes that of one set, and answers kPass when it cannot have it,
-// as in a signal handler that has interrupted its holder. Nobody waits for a device but in
-// wait(). No thread may wait while it has a Fill that others may wait for.
+// Threads: everything but init() is safe from any thread. find() and the end of a Pin take no
+// lock. reserve() takes the lock of one set. It answers kBypass when it cannot have the lock,
+// as in a signal handler that interrupted the holder. Only wait() waits for a device. A thread
+// must not wait while it holds a Fill that other threads may wait for.
 // Forks: all-zero metadata is an empty cache. With MADV_WIPEONFORK on both memories a
-// child starts with one; Pins that it has inherited are no longer intact().
+// child starts with one; Pins that it inherited are no longer intact().
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -52,11 +52,11 @@ namespace graphlane {
 
 inline constexpr uint64_t kFrameBytesMax = uint64_t{1} << 30;
 
-// Who wants to know of memory that is given back.
+// Is told when a frame's memory is reclaimed.
 class FrameOwner {
  public:
-  // The frame has none from now on, until it is filled again. With the lock of its set.
-  virtual void given_back(uint32_t frame) = 0;
+  // The frame has no memory until it is filled again. Called with its set's lock held.
+  virtual void on_reclaimed(uint32_t frame) = 0;
 
  protected:
   ~FrameOwner() = default;
@@ -76,22 +76,22 @@ struct FrameKey {
   uint64_t frame_index = 0;
 };
 
-// Since init().
+// Counts since init().
 struct CacheStats {
   uint64_t hits = 0;
   uint64_t fills = 0;      // reserve() gave a frame to fill
-  uint64_t waits = 0;      // … somebody else was filling it
-  uint64_t refused = 0;     // … had none: the caller read past the cache
+  uint64_t waits = 0;      // another thread was filling the frame
+  uint64_t rejected = 0;    // no frame was available: the caller read past the cache
   uint64_t failures = 0;   // fills that were abandoned
-  uint64_t evictions = 0;  // not of what was dropped or superseded
+  uint64_t evictions = 0;  // without frames that were dropped or superseded
   uint64_t resident_bytes = 0;
-  uint64_t misses() const { return fills + waits + refused; }
+  uint64_t misses() const { return fills + waits + rejected; }
 };
 
 class FrameCache;
 
-// A frame that stays what it is while this lives. Move-only; to be held for a copy, not
-// for long: a set whose frames are all pinned caches nothing.
+// Keeps a frame as it is while this lives. Move-only. Hold it for a copy, not for long:
+// a set with all frames pinned caches nothing.
 class FrameHold {
  public:
   FrameHold() = default;
@@ -106,7 +106,7 @@ class FrameHold {
   explicit operator bool() const { return cache_ != nullptr; }
   // Its place in the memory given, in frames.
   uint32_t frame() const { return frame_; }
-  // False only in a forked child that has inherited the hold: what it has copied is void.
+  // False only in a forked child that inherited the hold: its copied bytes are void.
   bool intact() const;
   void release();
 
@@ -124,7 +124,7 @@ class FrameHold {
 class Pin : public FrameHold {
  public:
   Pin() = default;
-  // What was published; shorter than a frame where the file ends.
+  // The published bytes; shorter than a frame where the file ends.
   std::span<const std::byte> bytes() const;
 
  private:
@@ -135,8 +135,8 @@ class Pin : public FrameHold {
   explicit Pin(FrameHold&& hold) : FrameHold(std::move(hold)) {}
 };
 
-// A frame that is to be filled, by this holder alone. One that ends in no other way is
-// abandoned with ECANCELED.
+// A frame that only this holder may fill. The destructor abandons it with ECANCELED
+// unless it was published or abandoned before.
 class Fill : public FrameHold {
  public:
   Fill() = default;
@@ -145,9 +145,9 @@ class Fill : public FrameHold {
   ~Fill();
 
   std::span<std::byte> bytes() const;  // the whole frame
-  // The first `valid_bytes` of it, 0 .. frame_bytes, are the file's.
+  // The first `valid_bytes` (0 .. frame_bytes) are the file's.
   Pin publish(uint64_t valid_bytes);
-  // It could not be filled: waiters get the errno (not 0), the frame is empty again.
+  // The fill failed: waiters get the errno (not 0), and the frame is empty again.
   void abandon(int error);
 
  private:
@@ -155,14 +155,14 @@ class Fill : public FrameHold {
   using FrameHold::FrameHold;
 };
 
-// A frame that somebody else fills. Ending it waits for nothing.
+// A frame that another thread fills. The destructor does not wait.
 class FrameWait : public FrameHold {
  public:
   FrameWait() = default;
   static constexpr uint64_t kForever = 0;
-  // Blocks until the fill has ended. The filler's errno; ETIMEDOUT: still not.
+  // Blocks until the fill ends. Returns the filler's errno, or ETIMEDOUT.
   Result<Pin> wait(uint64_t timeout_ns = kForever);
-  // Whether wait() would wait no longer.
+  // Whether wait() would return at once.
   bool ended() const;
 
  private:
@@ -170,19 +170,24 @@ class FrameWait : public FrameHold {
   using FrameHold::FrameHold;
 };
 
-// Which frame a miss may take (cache_policy.h).
+// Which frame a miss may evict (cache_policy.h).
 enum class Admission {
-  kAlways,    // any that nobody pins
-  kByPolicy,  // one that the policy does not protect: who can read past the cache
-  kToKeep,    // the same, and only if the policy protects the newcomer from then on
-  kAhead,     // the same for what nobody has asked for yet: no miss if there is none
-  kNone,      // none: only what is there, or on its way, and no miss if it is not
+  // Any unpinned frame.
+  kAlways,
+  // A frame that the policy does not protect: for callers that can read past the cache.
+  kByPolicy,
+  // As kByPolicy, and only if the policy protects the newcomer from then on.
+  kToKeep,
+  // As kByPolicy, for a prefetch. Without room it counts no miss.
+  kAhead,
+  // No frame: only a hit or a wait. Neither counts a miss.
+  kNone,
 };
 
-// What reserve() answers; the member of its kind is set.
+// The answer of reserve(); the member of its kind is set.
 struct Reservation {
-  enum class Kind { kHit, kFill, kWait, kPass };
-  Kind kind = Kind::kPass;
+  enum class Kind { kHit, kFill, kWait, kBypass };
+  Kind kind = Kind::kBypass;
   Pin pin;
   Fill fill;
   FrameWait wait;
@@ -197,28 +202,28 @@ class FrameCache {
   // How much metadata so many frames need: 196 to 328 bytes a frame, and 17 KiB.
   static size_t metadata_bytes(uint64_t frame_count);
 
-  // `frames`: page-aligned, whole frames (what is over is left alone), touched only when
-  // filled. `metadata`: zeros, page-aligned, metadata_bytes() of them. Both outlive the
-  // cache. EINVAL: none of this.
+  // `frames`: page-aligned; a rest smaller than a frame is unused; touched only when filled.
+  // `metadata`: zeros, page-aligned, metadata_bytes() of them. Both outlive the cache.
+  // EINVAL if one of these does not hold.
   Result<void> init(const CacheOptions& options, std::span<std::byte> frames,
                     std::span<std::byte> metadata);
 
-  // Empty on a miss, which reserve() counts.
+  // Empty on a miss. Counts hits only: reserve() counts the miss.
   Pin find(const FrameKey& key);
-  // Whether it is there. No use of it.
+  // Whether the frame is valid. Does not count as a use.
   bool contains(const FrameKey& key);
   Reservation reserve(const FrameKey& key, Admission admission = Admission::kAlways);
 
-  // No frame of the file that was there, or was being filled, is found again; in O(1).
-  // (One in 4096 other files may lose theirs too.) Who waits already still gets it.
+  // Invalidates all frames of the file, also those in flight, in O(1). (1 in 4096 other files
+  // may lose its frames too.) Threads that wait already still get their frame.
   void drop(const Uuid& file_id);
 
-  // The frame's bytes have gone: nobody finds it from now on, and its last pin gives it back.
+  // The frame lost its bytes: find() misses from now on, and the last pin reclaims it.
   void forget(const Pin& pin);
 
-  // Whole frames, at most those given. Takes what is not pinned at once, and gives its
-  // memory back. An errno when the kernel would not have it (EPERM: a memfd with
-  // F_SEAL_FUTURE_WRITE): the frames are forgotten, yet still take memory.
+  // Rounds down to whole frames, at most those given. Reclaims unpinned frames at once.
+  // Returns an errno when the kernel refuses (EPERM: a memfd with F_SEAL_FUTURE_WRITE): the
+  // frames are then invalid, yet still take memory.
   Result<void> resize(uint64_t budget_bytes);
 
   CacheStats stats() const;
@@ -239,7 +244,7 @@ class FrameCache {
   struct alignas(64) Counters {
     std::atomic<uint64_t> fills;
     std::atomic<uint64_t> waits;
-    std::atomic<uint64_t> refused;
+    std::atomic<uint64_t> rejected;
     std::atomic<uint64_t> failures;
     std::atomic<uint64_t> evictions;
     std::atomic<uint64_t> resident_frames;
@@ -249,7 +254,7 @@ class FrameCache {
     std::atomic<uint32_t> epochs[kEpochCount];
   };
 
-  // A key, and where it belongs.
+  // A key, and the set and tag that it maps to.
   struct Place {
     uint64_t file_id[2];
     uint64_t generation;
@@ -285,7 +290,7 @@ class FrameCache {
   int shrink(const SetView& set);
   uint32_t evict_some(const SetView& set, uint32_t candidates, uint32_t* excess);
   uint32_t doom(const SetView& set, uint32_t ways, uint32_t excess);
-  int give_back(const SetView& set, uint32_t ways);
+  int reclaim(const SetView& set, uint32_t ways);
 
   void retire(uint32_t frame);
   void end_fill(uint32_t frame, FrameState state, uint32_t outcome);

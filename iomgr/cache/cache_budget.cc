@@ -1,4 +1,4 @@
-// How the cache keeps within its budget.
+// FrameCache keeps within its budget.
 #include "iomgr/base/memory_order.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/cache/cache.h"
@@ -7,7 +7,7 @@ namespace graphlane {
 namespace {
 
 // MADV_REMOVE is for shared memory (a memfd), where MADV_DONTNEED would only unmap.
-int give_memory_back(std::byte* memory, uint64_t bytes) {
+int free_memory(std::byte* memory, uint64_t bytes) {
   const int saved_errno = errno;
   int error = 0;
   if (sys::madvise(memory, bytes, MADV_REMOVE) != 0) {
@@ -37,7 +37,7 @@ Result<void> FrameCache::resize(uint64_t budget_bytes) {
   return {};
 }
 
-// Brings a set within its limit as far as nobody pins its frames. 0 or an errno.
+// Reclaims unpinned frames until the set is within its limit. 0 or an errno.
 int FrameCache::shrink(const SetView& set) {
   if (set.resident_count() <= set.way_limit) return 0;
   uint32_t excess = set.resident_count() - set.way_limit;
@@ -47,10 +47,10 @@ int FrameCache::shrink(const SetView& set) {
   uint32_t taken = evict_some(set, useless, &excess);
   taken |= evict_some(set, unpinned & ~useless, &excess);
   taken |= doom(set, set.set.resident & ~taken, excess);
-  return give_back(set, taken);
+  return reclaim(set, taken);
 }
 
-// Claims candidates until there is no excess; those.
+// Claims candidates until there is no excess; returns the claimed ways.
 uint32_t FrameCache::evict_some(const SetView& set, uint32_t candidates, uint32_t* excess) {
   SetPolicy policy(policy_, set);
   uint32_t taken = 0;
@@ -61,8 +61,8 @@ uint32_t FrameCache::evict_some(const SetView& set, uint32_t candidates, uint32_
   return taken;
 }
 
-// Marks pinned frames: nobody finds them from now on, and their last pin gives them
-// back. Those whose last pin went just now.
+// Marks pinned frames as doomed: find() misses them, and their last pin reclaims them.
+// Returns the ways that lost their last pin meanwhile.
 uint32_t FrameCache::doom(const SetView& set, uint32_t ways, uint32_t excess) {
   const uint32_t doomed =
       set.ways_where(ways, [](const CacheSlot& slot) { return slot.load().doomed(); });
@@ -71,29 +71,29 @@ uint32_t FrameCache::doom(const SetView& set, uint32_t ways, uint32_t excess) {
   for (ways &= ~doomed; excess > 0 && ways != 0; ways &= ways - 1, --excess) {
     CacheSlot& slot = set.slots[lowest(ways)];
     counters(set.set_index).evictions.fetch_add(dead(slot) ? 0 : 1, relaxed);
-    // Acquire: whoever has unpinned it has done with its bytes.
+    // Acquire: earlier pin holders are done with the bytes.
     const FrameWord before{slot.word.fetch_or(FrameWord::kDoomed, std::memory_order_acquire)};
     if (before.pins() == 0 && slot.claim()) taken |= bit(lowest(ways));
   }
   return taken;
 }
 
-// Takes the memory of claimed frames, neighbours at once. 0 or an errno.
-int FrameCache::give_back(const SetView& set, uint32_t ways) {
+// Takes the memory of claimed frames, adjacent ones in one call. 0 or an errno.
+int FrameCache::reclaim(const SetView& set, uint32_t ways) {
   int error = 0;
   set.set.resident &= static_cast<uint16_t>(~ways);
   counters(set.set_index).resident_frames.fetch_sub(count_of(ways), relaxed);
   const uint32_t first_of_set = first_frame(set.set_index);
   if (owner_ != nullptr) {
     for (uint32_t left = ways; left != 0; left &= left - 1) {
-      owner_->given_back(first_of_set + lowest(left));
+      owner_->on_reclaimed(first_of_set + lowest(left));
     }
   }
   std::byte* const begin = frames_ + first_of_set * frame_bytes_;
   while (ways != 0) {
     const uint32_t first = lowest(ways);
     const uint32_t count = lowest(~(ways >> first));
-    const int failed = give_memory_back(begin + first * frame_bytes_, count * frame_bytes_);
+    const int failed = free_memory(begin + first * frame_bytes_, count * frame_bytes_);
     if (error == 0) error = failed;
     ways &= ~(((1u << count) - 1) << first);
   }
@@ -101,11 +101,11 @@ int FrameCache::give_back(const SetView& set, uint32_t ways) {
 }
 
 void FrameCache::forget(const Pin& pin) {
-  // Relaxed: who has it pinned has seen its bytes, or that they are void.
+  // Relaxed: the pin already ordered the caller's view of the bytes.
   slots_[pin.frame()].word.fetch_or(FrameWord::kDoomed, std::memory_order_relaxed);
 }
 
-// Gives a doomed frame's memory back. Without the lock, the next reserve() does.
+// Reclaims a doomed frame's memory. If the lock is busy, the next reserve() does it.
 void FrameCache::retire(uint32_t frame) {
   SetView set = view(set_of(frame));
   if (!set.set.lock.lock_patiently()) return;
@@ -113,7 +113,7 @@ void FrameCache::retire(uint32_t frame) {
   const uint32_t way = frame - first_frame(set.set_index);
   const FrameWord word = set.slots[way].load();
   if (word.doomed() && set.resident(way) && set.slots[way].claim()) {
-    (void)give_back(set, bit(way));
+    (void)reclaim(set, bit(way));
   }
   set.set.lock.unlock();
 }

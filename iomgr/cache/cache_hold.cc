@@ -63,7 +63,7 @@ Result<Pin> FrameWait::wait(uint64_t timeout_ns) {
   const uint64_t deadline = timeout_ns == kForever ? 0 : monotonic_ns() + timeout_ns;
   FrameWord word;
   for (;;) {
-    // Before the word: a fill that ends after we looked at that has moved on from this.
+    // Must precede the load of the word: a fill that ends after that load changes `ended`.
     const uint32_t ended = slot.ended.load(std::memory_order_acquire);
     word = slot.load();
     if (word.state() != FrameState::kFilling) break;

@@ -5,22 +5,22 @@
 namespace graphlane {
 namespace {
 
-// In misses, per way. Chosen by the traces of tests/iomgr/cache/cache_policy_test.cc: a
-// shorter one of heat forgets what a sweep over four times the cache needs, a longer
-// one keeps a working set that has gone.
+// In misses per way. Chosen by the traces of tests/iomgr/cache/cache_policy_test.cc. A shorter
+// heat period forgets what a sweep over four times the cache needs. A longer one keeps a
+// working set that is no longer used.
 constexpr uint32_t kHeatPeriod = 4;
 constexpr uint32_t kProbationPeriod = 2;
-// How long a protected frame may go without use while no use of such a one was seen, in
-// misses, per way: a sweep over this many times the cache has its hits.
+// How long a protected frame may stay idle while no reuse of one was seen, in misses per
+// way. A sweep over this many times the cache still hits.
 constexpr int32_t kIdleUnknown = 32;
-// By what share of its time a frame must come back sooner, and by how much besides: threads that take the
-// blocks of one sweep in turn, and what is read ahead of them, come now earlier, now later.
-// Where most is hit, few misses go by in a sweep: there the share alone is hardly one.
+// A newcomer is promoted if it comes back sooner by this share of its time, plus a constant.
+// The margin is needed because threads that share a sweep, and prefetches, come out of order.
+// Where most reads hit, a sweep has few misses, so the share alone is less than one.
 constexpr int32_t kSoonerShare = 4;
-int32_t much_sooner(uint32_t ways) { return static_cast<int32_t>(ways) / 2; }
+int32_t sooner_margin(uint32_t ways) { return static_cast<int32_t>(ways) / 2; }
 // Ways on probation.
 constexpr uint32_t kProbationMin = 1;
-// Keys that hot-aware remembers: with more, what was hot once pushes out what is.
+// Keys that hot-aware remembers. With more, formerly hot frames evict hot ones.
 constexpr uint32_t kHotHistory = kCacheWaysMax;
 
 // Visits the set bits of `ways`.
@@ -29,7 +29,7 @@ void for_each_way(uint32_t ways, Visit visit) {
   for (; ways != 0; ways &= ways - 1) visit(lowest(ways));
 }
 
-// Most of a set on probation is as good as LRU for what LRU is good for.
+// With most of a set on probation, the policy is as good as LRU where LRU is good.
 uint32_t probation_extra_max(uint32_t ways) { return ways < 4 ? 0 : ways * 3 / 4 - 1; }
 
 }  // namespace
@@ -68,7 +68,7 @@ void SetPolicy::miss(const Newcomer& newcomer) {
       age_probation();
       demote_idle();
       const bool known = forget(newcomer.key_hash, &value);
-      judge(newcomer, known, value);
+      classify(newcomer, known, value);
       return;
   }
 }
@@ -86,7 +86,7 @@ uint32_t SetPolicy::unprotected(uint32_t candidates) const {
   return policy_ == CachePolicy::kScanResistant ? candidates & ~protected_ways() : candidates;
 }
 
-void SetPolicy::refused(uint32_t key_hash) const {
+void SetPolicy::rejected(uint32_t key_hash) const {
   remember(key_hash, policy_ == CachePolicy::kHotAware ? heat_ : view_.set.clock.load(relaxed));
 }
 
@@ -129,8 +129,8 @@ void SetPolicy::age_probation() const {
   set.protected_reuse.store(static_cast<uint16_t>(reuse - reuse / 16), relaxed);
 }
 
-// A working set that has gone is no longer protected. History alone does not see this:
-// in a sweep that is longer than it, nobody comes back sooner than anybody.
+// Demotes a working set that is no longer used. History alone does not see this: in a sweep
+// longer than the history no frame comes back sooner than another.
 void SetPolicy::demote_idle() const {
   const int32_t ways = static_cast<int32_t>(view_.way_count);
   const int32_t reuse = view_.set.protected_reuse.load(relaxed);
@@ -141,31 +141,31 @@ void SetPolicy::demote_idle() const {
     view_.slots[way].heat.store(kOnProbation, relaxed);
     demoted = true;
   });
-  // What takes their places may be used in another rhythm.
+  // The reuse time of the frames that replace them is unknown.
   if (demoted) view_.set.protected_reuse.store(0, relaxed);
 }
 
-// Whether the newcomer is protected, and who is no longer.
-void SetPolicy::judge(const Newcomer& newcomer, bool known, uint32_t known_used) {
+// Decides whether the newcomer is protected, and which frame it demotes.
+void SetPolicy::classify(const Newcomer& newcomer, bool known, uint32_t known_used) {
   CacheSet& set = view_.set;
   const uint32_t extra_max = probation_extra_max(view_.way_limit);
   if (set.probation_extra > extra_max) set.probation_extra = static_cast<uint8_t>(extra_max);
   uint32_t protected_now = protected_ways();
   const bool comes_back_sooner = known && protected_now != 0 &&
                                  age(known_used) + age(known_used) / kSoonerShare +
-                                         much_sooner(view_.way_limit) <
+                                         sooner_margin(view_.way_limit) <
                                      age(view_.slots[oldest(protected_now)].used.load(relaxed));
-  // If what is protected is of no use, its place is enough.
+  // If the protected frames are idle, the newcomer takes their place, and probation stays.
   const bool all_in_use = set.protected_reuse.load(relaxed) != 0;
   if (comes_back_sooner && all_in_use && set.probation_extra < extra_max) ++set.probation_extra;
   const uint32_t on_probation = kProbationMin + set.probation_extra;
   const uint32_t room = view_.way_limit > on_probation ? view_.way_limit - on_probation : 0;
   uint32_t count = count_of(protected_now);
   if (count >= room && !comes_back_sooner) {
-    const uint32_t give_way = known ? later_ways(protected_now, newcomer, age(known_used))
+    const uint32_t demotable = known ? later_ways(protected_now, newcomer, age(known_used))
                                     : stale_ways(protected_now, newcomer.file_id_low);
-    if (give_way != 0) {
-      const uint32_t way = known ? last_in_file(give_way) : oldest(give_way);
+    if (demotable != 0) {
+      const uint32_t way = known ? last_in_file(demotable) : oldest(demotable);
       view_.slots[way].heat.store(kOnProbation, relaxed);
       protected_now &= ~bit(way);
       --count;
@@ -178,14 +178,14 @@ void SetPolicy::judge(const Newcomer& newcomer, bool known, uint32_t known_used)
   }
   for (bool sooner = comes_back_sooner; count > room && protected_now != 0; --count) {
     const uint32_t way = sooner ? oldest(protected_now) : dispensable(protected_now);
-    sooner = false;  // than that one
+    sooner = false;  // proven against the oldest one only
     view_.slots[way].heat.store(kOnProbation, relaxed);
     protected_now &= ~bit(way);
   }
 }
 
-// What one file has left behind, read once, when another is read for the first time. Within
-// a file, or to a newcomer that is known, it has yet to show who comes back sooner.
+// Protected frames of other files that were used once, long ago. They give way to a newcomer
+// without history only. Within a file, the reuse distance decides.
 uint32_t SetPolicy::stale_ways(uint32_t protected_ways, uint64_t file_id_low) const {
   return view_.ways_where(protected_ways, [&](const CacheSlot& slot) {
     return slot.heat.load(relaxed) == kProtected && slot.file_id[0].load(relaxed) != file_id_low &&
@@ -193,9 +193,8 @@ uint32_t SetPolicy::stale_ways(uint32_t protected_ways, uint64_t file_id_low) co
   });
 }
 
-// What lies behind the newcomer, which is known, in the same file, and was not asked for much
-// later than that: in a sweep it comes back no sooner. Who gives way misses its next hit, so not
-// for every newcomer.
+// Protected frames behind a known newcomer in the same file, and used not much later: in a sweep
+// they come back no sooner. A frame that gives way misses its next hit, so this is rate-limited.
 uint32_t SetPolicy::later_ways(uint32_t protected_ways, const Newcomer& newcomer,
                                int32_t away) const {
   if (age(view_.set.moved_up) < static_cast<int32_t>(view_.way_limit) / 2) return 0;
@@ -206,7 +205,7 @@ uint32_t SetPolicy::later_ways(uint32_t protected_ways, const Newcomer& newcomer
   });
 }
 
-// What history knows of the key, which it then forgets.
+// Takes the key's value out of the history. False if the history has none.
 bool SetPolicy::forget(uint32_t key_hash, uint32_t* value) const {
   for (uint32_t entry = 0; entry < history_length(); ++entry) {
     if (view_.history.key_hash[entry] != key_hash) continue;
@@ -217,8 +216,8 @@ bool SetPolicy::forget(uint32_t key_hash, uint32_t* value) const {
   return false;
 }
 
-// In misses of the set; right also when its clock has wrapped. Below 0 when hits have
-// raced with each other and set the clock back.
+// In misses of the set; right also when its clock has wrapped. Negative when racing hits
+// set the clock back.
 int32_t SetPolicy::age(uint32_t used) const {
   return static_cast<int32_t>(view_.set.clock.load(relaxed) - used);
 }
@@ -243,8 +242,8 @@ uint32_t SetPolicy::oldest(uint32_t ways) const {
   return found;
 }
 
-// Of protected ones, where there is less room than there was: of the file that was not asked for for
-// longest the last. Of that file, the oldest is what its sweep comes to next.
+// The protected frame to demote when room shrinks: the last one of the least recently used
+// file. That file's oldest frame is the one that its sweep reads next.
 uint32_t SetPolicy::dispensable(uint32_t ways) const {
   const uint64_t file_id_low = view_.slots[oldest(ways)].file_id[0].load(relaxed);
   return last_in_file(view_.ways_where(ways, [&](const CacheSlot& slot) {
@@ -263,7 +262,7 @@ uint32_t SetPolicy::last_in_file(uint32_t ways) const {
   return found;
 }
 
-// Of equals, the one that was asked for last.
+// Among equals, the most recently used.
 uint32_t SetPolicy::coldest(uint32_t ways) const {
   uint32_t found = lowest(ways);
   for_each_way(ways, [&](uint32_t way) {

@@ -1,6 +1,6 @@
-// Which frame of a set makes room: the policies of the cache, each within one set.
+// Which frame of a set is evicted: the policies of the cache, each within one set.
 //
-//   LRU             the one that was not asked for for longest
+//   LRU             the least recently used
 //   FIFO            the one that was filled first
 //   scan-resistant  LIRS (Jiang and Zhang, SIGMETRICS 2002) on the ways of a set:
 //
@@ -11,30 +11,33 @@
 //                          │                          history (256 keys, and when they
 //                          └───── asked for again ────── were last asked for)
 //
-//                   A frame is protected when it comes back sooner than the oldest
-//                   protected one was asked for: its reuse distance is the shorter, by more than
-//                   the readers of one sweep come out of order. So
-//                   is one that was never seen before, in the place of one of another
-//                   file that was asked for once, a cache's time ago. In
-//                   a cyclic sweep all distances are equal, so nothing moves, and what
-//                   is protected is hit in every round: (ways - 1) / ways of what the
-//                   best of all policies has. Of equals, those at the beginning of the
-//                   file take the places of those behind them, so that what stays on the
-//                   device is one piece: a disk takes as long to pass a frame as to read
-//                   it; where there is less room than there was, those at its end go. Probation
-//                   grows by a way whenever a frame comes back so although those
-//                   protected are hit too, and halves while nothing on probation is, as two
-//                   jobs that sweep one file at a distance need it (the idea of DLIRS, SYSTOR
-//                   2018). What is protected but not used for twice as long as others are is
-//                   not protected for ever.
-//   hot-aware       MaiterStore §3.4: the one of least heat. Heat counts accesses, is
-//                   remembered in the history, and is halved every 4 × ways misses. Of
-//                   equals the youngest goes. The paper lets nothing in that is
-//                   colder than all others; here it takes the place that the next such
-//                   one gets, so that reads of one page by many callers are still one.
 //
-// Time is a set's own: it moves with its misses (under LRU also with its hits). So the
-// pieces of one frame, read one after the other, are one use of it, not many.
+//                   Promotion: a newcomer is protected when its reuse distance is shorter
+//                   than the age of the oldest protected frame. A margin allows for the
+//                   readers of one sweep, which come out of order. A newcomer without
+//                   history may replace a frame of another file that was used once, long
+//                   ago.
+//
+//                   Cyclic sweeps: all distances are equal, so nothing moves. The protected
+//                   frames hit in every round: (ways - 1) / ways of the optimum. Among
+//                   equals, frames at the beginning of the file replace later ones. So the
+//                   part that misses is one piece, because a disk takes as long to skip a
+//                   frame as to read it. When room shrinks, the last frames go first.
+//
+//                   Probation grows by a way when a frame is promoted although the
+//                   protected ones hit too. It halves while nothing on probation hits. Two
+//                   jobs that sweep one file at a distance need this (DLIRS, SYSTOR 2018).
+//                   A protected frame is demoted when it is idle for twice the usual reuse
+//                   time.
+//
+//   hot-aware       MaiterStore §3.4: the one of least heat. Heat counts accesses, is
+//                   remembered in the history, and is halved every 4 × ways misses. Among
+//                   equals the youngest goes. The paper rejects a newcomer that is colder
+//                   than all frames. Here it gets a frame that the next such one takes, so
+//                   that many callers that read one page cause one read.
+//
+// Time is per set: its clock counts misses (under LRU also hits). So the pieces of one
+// frame, read one after the other, count as one use.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -56,12 +59,12 @@ Result<CachePolicy> parse_cache_policy(std::string_view name);  // EINVAL for an
 
 inline constexpr uint32_t kHeatMax = 255;
 
-// What `heat` says of a frame under scan-resistant.
+// The meaning of `heat` under scan-resistant.
 enum FrameProtection : uint32_t { kOnProbation = 0, kProtected = 1, kProven = 2 };
 
-// A hit; without the lock. Relaxed throughout: age and heat are estimates, and order
-// nothing. Each stores only what changes, so that frames that everybody hits stay in
-// everybody's processor cache.
+// Records a hit; without the lock. Relaxed throughout: age and heat are estimates, and order
+// nothing. Stores only values that change, so that a frame with many readers stays in every
+// processor's cache.
 inline void policy_hit(CachePolicy policy, CacheSet& set, CacheSlot& slot) {
   if (policy == CachePolicy::kFifo) return;
   const uint32_t now = set.clock.load(relaxed);
@@ -70,7 +73,7 @@ inline void policy_hit(CachePolicy policy, CacheSet& set, CacheSlot& slot) {
     if (heat < kHeatMax) slot.heat.store(heat + 1, relaxed);
   }
   const int32_t since = static_cast<int32_t>(now - slot.used.load(relaxed));
-  if (since <= 0) return;  // below: another hit has seen the clock later
+  if (since <= 0) return;  // below 0: another hit saw a later clock
   if (policy == CachePolicy::kLru) {
     set.clock.store(now + 1, relaxed);
     slot.used.store(now + 1, relaxed);
@@ -88,32 +91,32 @@ inline void policy_hit(CachePolicy policy, CacheSet& set, CacheSlot& slot) {
   }
 }
 
-// What is missed.
+// The key of a miss.
 struct Newcomer {
   uint32_t key_hash;  // not 0
   uint64_t file_id_low;
   uint64_t frame_index;
 };
 
-// What the holder of the lock asks of a policy. Of a miss, in this order: miss(),
-// victim() and evicted() as often as it takes to find room, filled() or refused().
+// A policy's decisions for one set; the caller holds its lock. Per miss, in this order:
+// miss(), then victim() and evicted() until there is room, then filled() or rejected().
 class SetPolicy {
  public:
   SetPolicy(CachePolicy policy, const SetView& view) : policy_(policy), view_(view) {}
 
-  // Time goes on; what history says of the newcomer.
+  // Advances the clock and looks the newcomer up in the history.
   void miss(const Newcomer& newcomer);
-  // After miss(): whether no other newcomer will take its place.
+  // After miss(): whether the policy protects the newcomer from eviction.
   bool protects_newcomer() const {
     return policy_ != CachePolicy::kScanResistant || heat_ != kOnProbation;
   }
-  // One of `candidates`, bit by bit, at least one: a way.
+  // The way to evict, of `candidates` (a bit set, not empty).
   uint32_t victim(uint32_t candidates) const;
-  // Those of `candidates` that the policy does not protect.
+  // The `candidates` that the policy does not protect.
   uint32_t unprotected(uint32_t candidates) const;
-  // The newcomer gets no frame, but is remembered.
-  void refused(uint32_t key_hash) const;
-  // The way's frame makes room for another.
+  // The newcomer gets no frame; the history keeps its key.
+  void rejected(uint32_t key_hash) const;
+  // The way's frame is evicted.
   void evicted(uint32_t way, uint32_t key_hash) const;
   // The newcomer is in this way.
   void filled(uint32_t way) const;
@@ -124,7 +127,7 @@ class SetPolicy {
   void age_heat() const;
   void age_probation() const;
   void demote_idle() const;
-  void judge(const Newcomer& newcomer, bool known, uint32_t known_used);
+  void classify(const Newcomer& newcomer, bool known, uint32_t known_used);
   uint32_t stale_ways(uint32_t protected_ways, uint64_t file_id_low) const;
   uint32_t later_ways(uint32_t protected_ways, const Newcomer& newcomer, int32_t away) const;
   bool forget(uint32_t key_hash, uint32_t* value) const;

@@ -1,11 +1,11 @@
-// What the cache knows of its frames, set by set: plain words, no pointers, and all
-// zero is an empty cache.
+// The cache's metadata, set by set. It is plain words without pointers, and all zeros is
+// an empty cache.
 //
 //   CacheSet      | lock, clock, tags of 16 ways |   64 bytes
 //   CacheHistory  | 256 frames that were evicted | 2048 bytes
 //   CacheSlot     | word, key, age | × 8 … 16        64 bytes a frame
 //
-// A slot's word says all that must change in one step:
+// A slot's word holds the fields that must change in one step:
 //
 //   63        32 31      20    19     18 17    16 15     0
 //   |  version  |   zero   | doomed  |  0 | state |  pins |
@@ -13,12 +13,12 @@
 //           reserve()            publish()             reserve(), resize()
 //   empty ────────────► filling ───────────► valid ────────────────────────► empty
 //                          │ abandon()                                         ▲
-//                          └──────────────► failed ── when nobody pins it ─────┘
+//                          └──────────────► failed ───── once unpinned ─────────┘
 //
-// Pins are taken without the lock, by compare-and-swap, and only of a word that has
-// the version that it had when the key was compared. The version moves when a frame is
-// claimed for another key, before the key is written, so a pin is always of the frame
-// that was asked for.
+// A pin is taken without the lock, by compare-and-swap, and only while the word has the
+// version that it had when the key was compared. The version changes when a frame is
+// claimed for another key, before the key is written. So a pin always holds the frame
+// that the caller asked for.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -31,8 +31,7 @@
 namespace graphlane {
 
 inline constexpr uint32_t kCacheWaysMax = 16;  // frames of a set
-// Keys that a set remembers: those of a sweep over a file of sixteen times the cache come
-// back within them.
+// Keys that a set remembers: enough for a sweep over a file of sixteen times the cache.
 inline constexpr uint32_t kCacheHistoryMax = 256;
 
 enum class FrameState : uint32_t { kEmpty = 0, kFilling = 1, kValid = 2, kFailed = 3 };
@@ -50,7 +49,7 @@ struct FrameWord {
     return {uint64_t{version} << kVersionShift | uint64_t{static_cast<uint32_t>(state)}
             << kStateShift | pins};
   }
-  // Empty, and of the next version; 0 is that of memory which a fork has wiped.
+  // Empty, with the next version. Version 0 means memory that a fork has wiped.
   FrameWord claimed() const {
     return make(FrameState::kEmpty, version() == UINT32_MAX ? 1 : version() + 1, 0);
   }
@@ -64,8 +63,8 @@ struct FrameWord {
   uint32_t version() const { return static_cast<uint32_t>(bits >> kVersionShift); }
 };
 
-// One frame. Written by the holder of its set's lock; `word`, `used` and `heat` also by
-// whoever finds, and `outcome` by whoever fills it.
+// One frame. Only the holder of its set's lock writes it. Exceptions: readers without the
+// lock write `word`, `used` and `heat`, and the filler writes `outcome`.
 struct alignas(64) CacheSlot {
   std::atomic<uint64_t> word;
   std::atomic<uint32_t> ended;    // counts fills that ended: what waiters sleep on
@@ -77,58 +76,64 @@ struct alignas(64) CacheSlot {
   std::atomic<uint32_t> used;     // the set's clock when it was last asked for
   std::atomic<uint32_t> heat;     // hot-aware: accesses; scan-resistant: a FrameProtection
 
-  // Acquire: a word read before what this sees of the frame is at least as old.
+  // Acquire: later loads of this slot are at least as new as the word.
   FrameWord load() const { return {word.load(std::memory_order_acquire)}; }
 
-  // Takes a frame that nobody pins out of everybody's reach. The lock is held.
+  // Makes an unpinned frame unreachable. False if it is pinned. The lock is held.
   bool claim() {
     FrameWord now = load();
     do {
       if (now.pins() != 0) return false;
-      // Acquire: whoever had it pinned has done with its bytes.
+      // Acquire: earlier pin holders are done with the bytes.
     } while (!word.compare_exchange_weak(now.bits, now.claimed().bits, std::memory_order_acquire));
     return true;
   }
 };
 static_assert(sizeof(CacheSlot) == 64);
 
-// Guarded by the lock, but for what is atomic: that is read without it.
+// Guarded by the lock. The atomic members are read without it.
 struct alignas(64) CacheSet {
   FutexLock lock;
   std::atomic<uint32_t> clock;
   std::atomic<uint64_t> hits;
   std::atomic<uint64_t> tags[kCacheWaysMax / 4];  // four of 16 bits each
-  uint16_t resident;                   // bit i: way i has memory
-  uint8_t history_hand;                // where the next evicted frame goes
-  uint8_t probation_extra;             // ways on probation beyond the first
-  std::atomic<uint8_t> probation_hit;  // since clock was last a multiple of the period
-  std::atomic<uint16_t> protected_reuse;  // longest time between uses, fading; 0: unknown
-  uint32_t moved_up;  // the clock when a frame took the place of one behind it in the file
+  // Bit i: way i has memory.
+  uint16_t resident;
+  // The history entry that the next eviction overwrites.
+  uint8_t history_hand;
+  // Ways on probation beyond the first.
+  uint8_t probation_extra;
+  // Whether a frame on probation hit since the clock was a multiple of the period.
+  std::atomic<uint8_t> probation_hit;
+  // The longest time between uses of protected frames, fading; 0: unknown.
+  std::atomic<uint16_t> protected_reuse;
+  // The clock when a frame last replaced one behind it in the file.
+  uint32_t moved_up;
 };
 static_assert(sizeof(CacheSet) == 64);
 
-// Frames that were evicted not long ago: a hash of the key, and `used` or `heat`.
+// Recently evicted frames: a hash of the key, and `used` or `heat`.
 struct alignas(64) CacheHistory {
   uint32_t key_hash[kCacheHistoryMax];  // 0: none
   uint32_t value[kCacheHistoryMax];
 };
 
-// Ways of a set are bits of a word.
+// Ways of a set are the bits of a word.
 constexpr uint32_t bit(uint32_t way) { return 1u << way; }
 inline uint32_t lowest(uint32_t ways) { return static_cast<uint32_t>(__builtin_ctz(ways)); }
 inline uint32_t count_of(uint32_t ways) {
   return static_cast<uint32_t>(__builtin_popcount(ways));
 }
 
-// Four 16-bit tags at a time: bit 15 of each that equals `tag`; sometimes also of one
-// above such a one, so whoever asks compares keys too.
+// Compares four 16-bit tags at once: bit 15 is set in each that equals `tag`. The tag above
+// a match may be reported falsely, so the caller compares keys too.
 inline uint64_t equal_tags(uint64_t tags, uint16_t tag) {
   constexpr uint64_t kOnes = 0x0001'0001'0001'0001;
   const uint64_t differences = tags ^ (kOnes * tag);
   return (differences - kOnes) & ~differences & (kOnes << 15);
 }
 
-// One set, wherever its pieces lie.
+// References to all parts of one set.
 struct SetView {
   uint32_t set_index;
   CacheSet& set;
@@ -137,7 +142,7 @@ struct SetView {
   uint32_t way_count;  // 1 .. kCacheWaysMax; 8 .. in a cache of 8 frames and more
   uint32_t way_limit;  // how many of them may have memory: 0 .. way_count. Under the lock
 
-  // The ways that may hold the tag, bit by bit.
+  // The ways that may hold the tag, as bits.
   uint32_t ways_tagged(uint16_t tag) const {
     uint32_t ways = 0;
     for (uint32_t group = 0; group < kCacheWaysMax / 4; ++group) {
@@ -157,7 +162,7 @@ struct SetView {
   }
   bool resident(uint32_t way) const { return (set.resident >> way & 1) != 0; }
   uint32_t resident_count() const { return count_of(set.resident); }
-  // Those of `ways` whose slots pass the test.
+  // The subset of `ways` that passes the test.
   template <class Test>
   uint32_t ways_where(uint32_t ways, Test test) const {
     uint32_t found = 0;

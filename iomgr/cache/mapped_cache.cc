@@ -9,11 +9,11 @@
 namespace graphlane {
 namespace {
 
-// What a packed frame becomes is known as if so many had become that.
+// The expected packed size weighs as much as this many measured frames.
 constexpr uint64_t kKnownFrames = 4;
 constexpr uint64_t kSlack = 16;  // parts of the budget
 
-// Of memory, of a packed frame.
+// The memory that a packed frame takes.
 uint64_t cost_of(uint64_t stored_bytes) {
   return round_up(stored_bytes, kBlockSize) +
          kPackedBytesMax / kPackedGroupBytes * sizeof(PackedGroup);
@@ -30,13 +30,13 @@ Result<void> MappedCache::map(uint64_t bytes, const Options& options) {
   const bool packs = options.packed_frame_bytes != 0;
   if (packs && frame_bytes != kPackedBytesMax) return Errno{EINVAL};
   if (packs) known_cost_ = cost_of(options.packed_frame_bytes);
-  // Whole sets, so that what fits finds a place (cache.h).
+  // Whole sets, so that a file that fits finds a place (cache.h).
   const uint64_t count = packs ? round_up(bytes / frame_cost(), uint64_t{kCacheWaysMax})
                                : bytes / frame_bytes;
   const uint64_t frames = count * frame_bytes;
   const uint64_t metadata = round_up(FrameCache::metadata_bytes(count), kBlockSize);
   const uint64_t notes =
-      options.yields ? round_up(frames / kBlockSize * sizeof(PageNote), kBlockSize) : 0;
+      options.reclaimable ? round_up(frames / kBlockSize * sizeof(PageNote), kBlockSize) : 0;
   const uint64_t groups = packs ? frames / kPackedGroupBytes * sizeof(PackedGroup) : 0;
   const uint64_t sizes = packs ? count * sizeof(std::atomic<uint32_t>) : 0;
   const uint64_t all = frames + metadata + notes + groups + sizes;
@@ -44,8 +44,8 @@ Result<void> MappedCache::map(uint64_t bytes, const Options& options) {
   if (memory == nullptr) return Errno{ENOMEM};
   (void)sys::madvise(memory, all, MADV_WIPEONFORK);
   (void)sys::madvise(memory, all, MADV_DONTDUMP);
-  // A huge page has parts of several frames, and would go as one, or stay as one.
-  if (options.yields || packs) (void)sys::madvise(memory, frames, MADV_NOHUGEPAGE);
+  // A huge page spans several frames, but is reclaimed as one.
+  if (options.reclaimable || packs) (void)sys::madvise(memory, frames, MADV_NOHUGEPAGE);
   auto* const first = static_cast<std::byte*>(memory);
   CacheOptions of_frames = options.frames;
   if (packs) of_frames.owner = this;
@@ -57,7 +57,7 @@ Result<void> MappedCache::map(uint64_t bytes, const Options& options) {
   memory_ = memory;
   memory_bytes_ = all;
   std::byte* next = first + frames + metadata;
-  if (options.yields) notes_ = reinterpret_cast<PageNote*>(next);
+  if (options.reclaimable) notes_ = reinterpret_cast<PageNote*>(next);
   next += notes;
   if (packs) {
     groups_ = reinterpret_cast<PackedGroup*>(next);
@@ -79,19 +79,19 @@ uint64_t MappedCache::frames_in(uint64_t budget_bytes) const {
 
 Result<void> MappedCache::resize(uint64_t budget_bytes) {
   if (!packs()) return cache_.resize(budget_bytes);
-  const FutexLockGuard lock(fitting_);
+  const FutexLockGuard lock(budget_lock_);
   budget_bytes_.store(budget_bytes, relaxed);
-  return fit();
+  return apply_budget();
 }
 
-// So many frames as the budget has room for now. Under the lock.
-Result<void> MappedCache::fit() {
+// Resizes to the frames that the budget has room for now. Under the lock.
+Result<void> MappedCache::apply_budget() {
   const uint64_t frames = frames_in(budget_bytes_.load(relaxed));
   budget_frames_.store(frames, relaxed);
   return cache_.resize(frames * cache_.frame_bytes());
 }
 
-// Those that are just being filled are as large as what is read.
+// A frame that is being filled counts unpacked.
 uint64_t MappedCache::resident_bytes() const {
   const uint64_t bytes = cache_.stats().resident_bytes;
   if (!packs()) return bytes;
@@ -99,7 +99,7 @@ uint64_t MappedCache::resident_bytes() const {
   return cost_sum_.load(relaxed) + (bytes > stored ? bytes - stored : 0);
 }
 
-// A little more or less than the budget stays as it is: who grows bit by bit keeps a file in pieces.
+// Ignores small changes of the average: growing bit by bit keeps a file in pieces.
 void MappedCache::count_stored(uint32_t frame, uint64_t stored_bytes) {
   const uint64_t cost = cost_of(stored_bytes);
   const uint64_t before = costs_[frame].exchange(static_cast<uint32_t>(cost), relaxed);
@@ -108,12 +108,12 @@ void MappedCache::count_stored(uint32_t frame, uint64_t stored_bytes) {
   const uint64_t wanted = frames_in(budget_bytes_.load(relaxed));
   const uint64_t now = budget_frames_.load(relaxed);
   if (wanted + now / kSlack < now || wanted > now + now / kSlack) {
-    const FutexLockGuard lock(fitting_);
-    (void)fit();
+    const FutexLockGuard lock(budget_lock_);
+    (void)apply_budget();
   }
 }
 
-void MappedCache::given_back(uint32_t frame) {
+void MappedCache::on_reclaimed(uint32_t frame) {
   const uint64_t cost = costs_[frame].exchange(0, relaxed);
   if (cost == 0) return;
   cost_sum_.fetch_sub(cost, relaxed);
@@ -130,7 +130,7 @@ PageNote* MappedCache::notes_of(const FrameHold& hold) const {
   return notes_ + hold.frame() * (cache_.frame_bytes() / kBlockSize);
 }
 
-// By writing to each page: the kernel then takes none of them, also while a device does.
+// Writes to each page, so that the kernel reclaims none while a device fills it.
 void MappedCache::claim(const Fill& fill) {
   if (notes_ == nullptr) return;
   const std::span<std::byte> bytes = fill.bytes();
@@ -143,7 +143,7 @@ void MappedCache::leave(const Fill& frame, uint64_t valid_bytes) {
   fill(frame, frame.bytes().first(valid_bytes));
 }
 
-// What is kept may go, and what the frame had behind that goes.
+// The stored bytes become reclaimable; the rest of the frame's place is freed.
 void MappedCache::fill(const Fill& frame, std::span<const std::byte> bytes) {
   const std::span<std::byte> place = frame.bytes();
   const uint64_t stored = store(frame, bytes);
@@ -159,8 +159,8 @@ void MappedCache::fill(const Fill& frame, std::span<const std::byte> bytes) {
   (void)sys::madvise(place.data(), end, MADV_FREE);
 }
 
-// Into the frame, where they may be already: how many bytes it keeps of it. One that the file ends in stays as
-// it is.
+// Stores the bytes in the frame, packed if it is a whole one, and returns the stored size. The
+// bytes may lie there already.
 uint64_t MappedCache::store(const Fill& frame, std::span<const std::byte> bytes) {
   std::byte* const place = frame.bytes().data();
   uint64_t stored = bytes.size();

@@ -1,19 +1,19 @@
-// MappedCache: a FrameCache with memory of its own, which the kernel gives it page by
-// page as frames are filled.
+// MappedCache: a FrameCache with its own memory, which the kernel supplies page by page as
+// frames are filled.
 //
-// One that **yields** leaves every frame that has been filled to the kernel, should it need
-// memory (MADV_FREE, Linux 4.12): its pages then go as those of the page cache do, before
-// anybody is killed. A page that has gone reads as zeros, and nothing but the next fill
-// changes that. So of each page one byte that is not zero is noted, and who has copied looks
-// for it: if it is there, all of the page was. (A page of zeros can lose nothing.)
+// A **reclaimable** cache lets the kernel take the pages of filled frames when memory is short
+// (MADV_FREE, Linux 4.12), as it takes the page cache: before the OOM killer runs. A reclaimed
+// page reads as zeros until the next fill. So page_note.h notes one nonzero byte of each page,
+// and copy() checks it after copying: if the byte is there, the whole page was. (A page of zeros
+// loses nothing.)
 //
-// One that **packs** keeps whole frames as word_packing.h makes them, at the beginning of their
-// place, and gives the rest of it back. So it has more frames than its budget has room for
-// unpacked: as many as fit by what the average one of those that it was given has become.
+// A **packing** cache stores whole frames as word_packing.h packs them, at the beginning of
+// their place, and returns the rest of the place to the kernel. So more frames fit into its
+// budget than unpacked: the average packed size of the stored frames decides how many.
 //
 //   cache.claim(fill);  read into fill.bytes();  cache.leave(fill, n);  fill.publish(n)
 //   cache.fill(fill, bytes);                                            fill.publish(n)
-//   if (!cache.copy(pin, begin, to)) what was copied is void
+//   if (!cache.copy(pin, begin, to)) the copied bytes are void
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -31,19 +31,19 @@ namespace graphlane {
 class MappedCache final : private FrameOwner {
  public:
   MappedCache() = default;
-  ~MappedCache();  // nobody pins a frame
+  ~MappedCache();  // no pin may be left
   MappedCache(const MappedCache&) = delete;
   MappedCache& operator=(const MappedCache&) = delete;
 
   struct Options {
-    CacheOptions frames;  // of those that pack, of kPackedBytesMax bytes
-    bool yields = false;
-    // What a frame becomes, as far as is known; 0: it packs none.
+    CacheOptions frames;  // a packing cache needs frames of kPackedBytesMax bytes
+    bool reclaimable = false;
+    // The expected packed size of a frame; 0: no packing.
     uint64_t packed_frame_bytes = 0;
   };
 
-  // Room for so many bytes, in whole frames; once. ENOMEM, or as FrameCache::init().
-  // A child by fork finds it empty; a core dump is without it.
+  // Maps room for so many bytes, in whole frames. Call it once. ENOMEM, or the errors of
+  // FrameCache::init(). A forked child finds the cache empty; a core dump omits it.
   Result<void> map(uint64_t bytes, const Options& options);
 
   explicit operator bool() const { return memory_ != nullptr; }
@@ -51,21 +51,21 @@ class MappedCache final : private FrameOwner {
   FrameCache* operator->() { return &cache_; }
   const FrameCache* operator->() const { return &cache_; }
 
-  // So many bytes of memory; as FrameCache::resize().
+  // As FrameCache::resize(), in bytes of memory after packing.
   Result<void> resize(uint64_t budget_bytes);
-  // What its frames take.
+  // Memory that the frames take.
   uint64_t resident_bytes() const;
 
-  // Before a device fills it: what is read into the frame stays. (If this yields.)
+  // Call it before a device fills the frame: the kernel then keeps what is read into it.
   void claim(const Fill& fill);
-  // After it, before others see the frame: packs it, and the kernel may take its pages. The first
-  // `valid_bytes` are the file's. What the frame's bytes are from now on, only copy() knows.
+  // Call it after the read, before publish(): packs the frame and makes its pages reclaimable.
+  // The first `valid_bytes` are the file's. From now on only copy() can read the frame.
   void leave(const Fill& frame, uint64_t valid_bytes);
-  // Both, of bytes that are in memory already: at most a frame's, page-aligned, the file's.
+  // Stores bytes that are in memory already: page-aligned, at most a frame.
   void fill(const Fill& frame, std::span<const std::byte> bytes);
 
-  // Bytes of the frame from `begin` on; within pin.bytes(). False: the kernel had taken some of it. Then
-  // nobody finds it again.
+  // Copies bytes of the frame from `begin` on, within pin.bytes(). False: the kernel has
+  // reclaimed some of them; the frame is then invalid.
   bool copy(const Pin& pin, uint64_t begin, std::span<std::byte> to);
 
  private:
@@ -75,23 +75,23 @@ class MappedCache final : private FrameOwner {
   uint64_t store(const Fill& frame, std::span<const std::byte> bytes);
   bool lost(const Pin& pin, uint64_t begin, uint64_t end);
   void count_stored(uint32_t frame, uint64_t stored_bytes);
-  void given_back(uint32_t frame) override;
+  void on_reclaimed(uint32_t frame) override;
   uint64_t frame_cost() const;
-  Result<void> fit();
+  Result<void> apply_budget();
   uint64_t frames_in(uint64_t budget_bytes) const;
 
   FrameCache cache_;
   void* memory_ = nullptr;
   uint64_t memory_bytes_ = 0;
-  // Of one that yields: of each page where a byte is that is not zero.
+  // Reclaimable: the position of a nonzero byte in each page.
   PageNote* notes_ = nullptr;
-  // Of one that packs: of each frame; and what each takes, 0: nothing was stored.
+  // Packing: the groups of each frame, and the memory that each frame takes (0: not stored).
   PackedGroup* groups_ = nullptr;
   std::atomic<uint32_t>* costs_ = nullptr;
   uint64_t known_cost_ = 0;
   std::atomic<uint64_t> cost_sum_{0};
   std::atomic<uint64_t> stored_count_{0};
-  FutexLock fitting_;  // held while the budget is applied
+  FutexLock budget_lock_;  // held while the budget is applied
   std::atomic<uint64_t> budget_bytes_{0};
   std::atomic<uint64_t> budget_frames_{0};
 };

@@ -1,6 +1,6 @@
-// Pages that the kernel may take (MADV_FREE, Linux 4.12): one that has gone reads as zeros, and
-// nothing but writing changes that. So of each page one byte that is not zero is noted, and who has
-// copied looks for it: if it is there, all of the page was. (A page of zeros can lose nothing.)
+// Detects pages that the kernel has reclaimed (MADV_FREE, Linux 4.12). Such a page reads as zeros
+// until it is written. So one nonzero byte of each page is noted, and a reader checks it after
+// copying: if the byte is there, the whole page was. (A page of zeros loses nothing.)
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -15,10 +15,10 @@
 
 namespace graphlane {
 
-// Where that byte is.
+// The position of the nonzero byte; UINT16_MAX: the page is all zeros.
 using PageNote = uint16_t;
 
-// Of all pages of these bytes, which begin with one; what is behind them in the last one is left alone.
+// Notes all pages of these bytes, which begin at a page. Ignores the tail behind them.
 inline void note_pages(std::span<const std::byte> bytes, PageNote* notes) {
   for (uint64_t at = 0; at < bytes.size(); at += kBlockSize) {
     const auto page = bytes.subspan(at, std::min(kBlockSize, bytes.size() - at));
@@ -28,11 +28,11 @@ inline void note_pages(std::span<const std::byte> bytes, PageNote* notes) {
   }
 }
 
-// Whether one of the pages that these bytes of `memory`, page-aligned, lie in has gone before they were
-// copied.
+// Whether the kernel reclaimed a page before these bytes of `memory` were copied. `memory` is
+// page-aligned.
 inline bool has_lost_page(const std::byte* memory, const PageNote* notes, uint64_t begin,
                           uint64_t end) {
-  // What was copied was loaded before what follows.
+  // Acquire: the copy's loads come before the check.
   std::atomic_thread_fence(std::memory_order_acquire);
   for (uint64_t page = begin / kBlockSize; page * kBlockSize < end; ++page) {
     if (notes[page] == UINT16_MAX) continue;

@@ -1,14 +1,14 @@
-// SteadyBudget: what a cache may have, as the memory that is left comes and goes.
+// SteadyBudget: a cache's budget, while free memory comes and goes.
 //
-//   room     ▁▁▂▂▂▂▂▂▂▂▂▂▂▂▂▁▁▂▂▂▂▂▂▂▂▂▂▂▂
-//   budget   ▁▁▁▁▁▁▁▂▂▂▂▂▂▂▂▁▁▁▁▁▁▁▂▂▂▂▂▂▂    less at once, more when it has been there
-//                                             while four budgets were read
+//   room     ▁▁▂▂▂▂▂▂▂▂▂▂▂▂▂▂▁▁▂▂▂▂▂▂▂▂▂▂▂▂
+//   budget   ▁▁▁▁▁▁▁▂▂▂▂▂▂▂▂▂▁▁▁▁▁▁▁▂▂▂▂▂▂▂    shrinks at once; grows when the room has
+//                                             lasted while four budgets were read
 //
-// What a program has not taken yet looks like room: a cache that takes it pushes out what the
-// program has written. And a budget that grows a little now and then leaves what is kept of a
-// file in pieces, which costs a disk as much as reading all of it. So it grows in steps.
+// It grows late, because memory that a program has not used yet looks like room: a cache that
+// takes it evicts the program's dirty pages. It grows in steps, because a budget that grows
+// bit by bit leaves a file cached in pieces, which costs a disk as much as reading all of it.
 //
-// Threads: safe from any; two that adjust it at once may leave it as either would.
+// Threads: safe from any. Two concurrent adjust() calls may leave the result of either.
 #pragma once
 
 #include <algorithm>
@@ -29,10 +29,10 @@ class SteadyBudget {
     read_bytes_.store(0, kRelaxed);
   }
 
-  // Time goes on by what is asked of the cache.
+  // Counts bytes read from the cache: they are its clock.
   void count_read(uint64_t bytes) { read_bytes_.fetch_add(bytes, kRelaxed); }
 
-  // There is room for so much now. Whether that has changed it.
+  // Tells the room that is free now. Returns whether the budget changed.
   bool adjust(uint64_t room_bytes) {
     const uint64_t least = std::min(room_bytes, least_room_bytes_.load(kRelaxed));
     least_room_bytes_.store(least, kRelaxed);

@@ -10,7 +10,7 @@ namespace {
 using Vector = uint32_t __attribute__((vector_size(16)));
 
 constexpr uint32_t kBits = 32;
-constexpr uint32_t kColumnVectors = 32;  // so that a column takes as many vectors as bits a word
+constexpr uint32_t kColumnVectors = 32;  // a column takes as many vectors as a word has bits
 static_assert(2 * kColumnVectors * sizeof(Vector) == kPackedGroupBytes);
 
 struct Group {
@@ -121,7 +121,7 @@ void unpack_group(const std::byte* packed, const PackedGroup& group, std::byte* 
 uint64_t pack_words(std::span<const std::byte> bytes, std::byte* to, PackedGroup* groups) {
   uint64_t packed = 0;
   for (uint64_t at = 0; at < bytes.size(); at += kPackedGroupBytes, ++groups) {
-    Group columns;  // all of it, before what is packed lies there
+    Group columns;  // a copy, because packing may overwrite the source
     load_columns(bytes.data() + at, &columns);
     measure(columns, groups);
     groups->begin = static_cast<uint16_t>(packed / sizeof(Vector));

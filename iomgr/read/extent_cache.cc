@@ -93,7 +93,7 @@ class ExtentCache::BorrowedBatch {
 
 Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   auto_budget_ = options.budget_bytes == ExtentCacheOptions::kAutoBudget;
-  yields_ = options.yields;
+  reclaimable_ = options.reclaimable;
   memory_root_ = options.memory_root;
   const uint64_t room = auto_budget_ ? memory_available_bytes(memory_root_) : 0;
   const uint64_t allowed = auto_budget_ ? budget_of(room) : options.budget_bytes;
@@ -102,7 +102,7 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   policy_ = options.policy;
   packs_ = options.packs;
   Result<void> mapped = plain_.map(
-      most, {.frames = {.frame_bytes = kExtentFrameBytes, .policy = policy_}, .yields = yields_});
+      most, {.frames = {.frame_bytes = kExtentFrameBytes, .policy = policy_}, .reclaimable = reclaimable_});
   if (!mapped) return mapped;
   keeps_ = options.keeps;
   reads_ahead_ = options.reads_ahead;
@@ -118,7 +118,7 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
 }
 
 uint64_t ExtentCache::budget_of(uint64_t room_bytes) const {
-  const bool takes_all = yields_ && !beside_page_cache_.load(relaxed);
+  const bool takes_all = reclaimable_ && !beside_page_cache_.load(relaxed);
   return takes_all ? yielding_budget_of(room_bytes) : cache_budget_of(room_bytes);
 }
 
@@ -158,7 +158,7 @@ CacheStats ExtentCache::frame_stats() const {
   stats.hits += packed.hits;
   stats.fills += packed.fills;
   stats.waits += packed.waits;
-  stats.refused += packed.refused;
+  stats.rejected += packed.rejected;
   stats.failures += packed.failures;
   stats.evictions += packed.evictions;
   stats.resident_bytes += packed_.resident_bytes();
@@ -174,7 +174,7 @@ void ExtentCache::maybe_enable_packing(std::span<const std::byte> frame) {
   if (!is_worth_packing(packed, kExtentFrameBytes) || begins_to_pack_.exchange(true, relaxed)) return;
   const Result<void> mapped =
       packed_.map(budget_max_, {.frames = {.frame_bytes = kExtentFrameBytes, .policy = policy_},
-                                .yields = yields_,
+                                .reclaimable = reclaimable_,
                                 .packed_frame_bytes = std::max(packed, kPackedLeast)});
   if (!mapped) return;
   {
@@ -210,7 +210,7 @@ void ExtentCache::resume() {
 
 // Also what was found, or read ahead: while that is all, others may come to need the memory.
 void ExtentCache::count_asked(uint64_t bytes) {
-  if (!auto_budget_ && yields_) return;
+  if (!auto_budget_ && reclaimable_) return;
   const uint64_t step = std::max(budget_.bytes() / 8, kBudgetStepMin);
   if (unlooked_bytes_.fetch_add(bytes, relaxed) + bytes < step) return;
   const uint64_t asked = unlooked_bytes_.exchange(0, relaxed);
@@ -226,7 +226,7 @@ void ExtentCache::adjust_budget() {
     return;
   }
   uint64_t budget = given_bytes_.load(relaxed);
-  const uint64_t available = yields_ ? UINT64_MAX : memory_available_bytes(memory_root_);
+  const uint64_t available = reclaimable_ ? UINT64_MAX : memory_available_bytes(memory_root_);
   if (available != UINT64_MAX) {  // else nobody can tell
     const uint64_t held = held_bytes();
     const uint64_t room = given_budget_of(available + held);
@@ -395,7 +395,7 @@ bool ExtentCache::is_begun(const Request& request) {
   for (uint64_t i = request.range.offset / kExtentFrameBytes; request.wants(i); ++i) {
     const FrameKey key = request.file.key(i);
     if (request.cache->contains(key)) continue;
-    if (ahead_.join(key).kind == Reservation::Kind::kPass) return false;
+    if (ahead_.join(key).kind == Reservation::Kind::kBypass) return false;
   }
   return true;
 }
@@ -556,7 +556,7 @@ void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& b
   if (!wanted) return;
   if (reservation.kind == Reservation::Kind::kWait) {
     batch.add_wait(frame_index, reservation, false);
-  } else if (reservation.kind == Reservation::Kind::kPass &&
+  } else if (reservation.kind == Reservation::Kind::kBypass &&
              is_aligned(request.piece_of(frame_index))) {
     batch.pieces[batch.piece_count++] = request.piece_of(frame_index);
   } else if (reservation.kind != Reservation::Kind::kHit ||

@@ -59,7 +59,7 @@ struct ExtentCacheOptions {
   static constexpr uint64_t kAutoBudget = UINT64_MAX;
   uint64_t budget_bytes = kAutoBudget;
   CachePolicy policy = CachePolicy::kScanResistant;
-  bool yields = false;
+  bool reclaimable = false;
   // Disks seek from reader to reader: who reads in turn waits for those in front of him.
   bool turns_wait = false;
   // Memory for what is begun ahead, at least (of a small cache a quarter). Where all that is under way is in
@@ -227,7 +227,7 @@ class ExtentCache {
   // Constant after start().
   bool started_ = false;
   bool auto_budget_ = false;
-  bool yields_ = false;
+  bool reclaimable_ = false;
   bool packs_ = false;
   bool keeps_ = true;
   bool reads_ahead_ = true;

@@ -208,7 +208,7 @@ void PageQueue::ask_for(Request& request, Page& page, uint64_t page_index) {
       waits_.push_back(&page);
       ++request.pending;
       break;
-    case Reservation::Kind::kPass:
+    case Reservation::Kind::kBypass:
       request.alone = true;
       break;
   }

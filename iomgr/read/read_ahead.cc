@@ -97,7 +97,7 @@ uint64_t ReadAhead::missing_frames(const ExtentFile& file, const PrefetchTracker
     if (reservation.kind == Reservation::Kind::kHit) {
       table_->hold(key, walk.distance_bytes(), std::move(reservation.pin));
     }
-    const bool begun = reservation.kind != Reservation::Kind::kPass;
+    const bool begun = reservation.kind != Reservation::Kind::kBypass;
     const bool ours = is_on(file, walk.index(), devices);
     has_gap |= begun && ours && missing > 0;
     (begun || !ours ? others : missing) += 1;
@@ -131,7 +131,7 @@ bool ReadAhead::fill(const ExtentFile& file, Walk& walk, DeviceSet devices, Fram
     if (batch.count > 0 && index > lowest + kGapMax) return true;
     lowest = index;
     Reservation reservation = frames_->reserve(key, Admission::kAhead);
-    if (reservation.kind == Reservation::Kind::kPass) return false;
+    if (reservation.kind == Reservation::Kind::kBypass) return false;
     if (reservation.kind != Reservation::Kind::kFill) continue;
     batch.pieces[batch.count] = {.range = file.frame_range(index),
                                  .buffer = reservation.fill.bytes().data()};

@@ -34,7 +34,7 @@ class ReadAhead {
   void begin(const ExtentFile& file, const PrefetchTracker::Forecast& forecast, DeviceSet devices,
              FrameCache& cache, IoEngine& engine);
 
-  // kHit, kWait, or kPass: it was not read ahead.
+  // kHit, kWait, or kBypass: it was not read ahead.
   Reservation join(const FrameKey& key) {
     const bool begun = begun_.load(std::memory_order_relaxed);
     return begun ? frames_->reserve(key, Admission::kNone) : Reservation{};

@@ -25,7 +25,7 @@ struct Settings {
   IoMode io_mode = IoMode::kAuto;
   IoBackend backend = IoBackend::kAuto;
   uint32_t depth = 0;  // 0: as calibrated, or by the kind of device
-  ExtentCacheOptions cache{.yields = true};  // a budget of 0: none
+  ExtentCacheOptions cache{.reclaimable = true};  // a budget of 0: none
   bool shares = true;
   bool maps = false;
   bool lanes = true;    // a disk serves one request at a time

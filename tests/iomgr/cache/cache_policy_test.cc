@@ -22,7 +22,7 @@ struct PolicyRow {
   double least[4];  // by policy, in the order of kAll
 };
 
-TEST(CachePolicyTest, ServesFromMemoryWhatItPromises) {
+TEST(CachePolicyTest, HitRatesReachTheirPromises) {
   const PolicyRow rows[] = {
       //                                               lru   fifo  scan  hot
       {"half the cache", sweeps(kFrames / 2),         {1.00, 1.00, 1.00, 1.00}},
@@ -54,14 +54,14 @@ TEST(CachePolicyTest, ServesFromMemoryWhatItPromises) {
 }
 
 // A server gives a small cache to a job, and a file seldom is a multiple of the sets.
-TEST(CachePolicyTest, ScanResistanceNeedsNoManySets) {
+TEST(CachePolicyTest, ScanResistanceWorksWithFewSets) {
   for (const uint64_t frames : {16, 20, 64, 250, 1000}) {
     const double ratio = steady_ratio(CachePolicy::kScanResistant, frames, sweeps(frames * 2));
     EXPECT_GE(ratio, 0.45) << frames << " frames";
   }
 }
 
-TEST(CachePolicyTest, ScanResistanceLosesNoWorkingSetThatMoves) {
+TEST(CachePolicyTest, ScanResistanceFollowsAMovingWorkingSet) {
   TestCache test(kFrames, CachePolicy::kScanResistant);
   hit_ratio(test, sweeps(kFrames * 2), kFrames * 40);
   Trace moved = sweeps(kFrames * 3 / 4);
@@ -77,7 +77,7 @@ TEST(CachePolicyTest, ScanResistanceLosesNoWorkingSetThatMoves) {
 
 // GridGraph's PageRank reads its rows once, for the degrees, and sweeps over its columns
 // then: what is left of the rows gives way in the first sweep, so the second has its hits.
-TEST(CachePolicyTest, ScanResistanceLetsGoOfWhatWasReadOnce) {
+TEST(CachePolicyTest, ScanResistanceEvictsFramesReadOnce) {
   for (const uint64_t percent : {125, 250, 600, 1200}) {
     TestCache test(kFrames, CachePolicy::kScanResistant);
     const uint64_t length = kFrames * percent / 100;
@@ -104,7 +104,7 @@ TEST(CachePolicyTest, ScanResistanceKeepsTheBeginningOfAFile) {
 
 // Who comes now earlier, now later, does not come back sooner: four readers of 24 MiB each in a cache of
 // 256 MiB. At best (ways - 1) / ways of the cache is hit.
-TEST(CachePolicyTest, ScanResistanceSeesASweepOfManyThreads) {
+TEST(CachePolicyTest, ScanResistanceRecognizesASweepOfManyThreads) {
   for (const uint64_t percent : {125, 200, 400}) {
     const double most = 100.0 * 15 / 16 / static_cast<double>(percent);
     for (const uint64_t thread_count : {1, 2, 4, 6}) {
@@ -120,7 +120,7 @@ TEST(CachePolicyTest, ScanResistanceSeesASweepOfManyThreads) {
 
 // Not so of what was read more than once, whether it fits or not. (A set's time goes on with
 // misses; so where all fits, the frame that was filled last has not been seen to come back.)
-TEST(CachePolicyTest, ScanResistanceKeepsWhatHasComeBack) {
+TEST(CachePolicyTest, ScanResistanceKeepsReusedFrames) {
   for (const uint64_t percent : {50, 90, 200}) {
     TestCache test(kFrames, CachePolicy::kScanResistant);
     const uint64_t length = kFrames * percent / 100;
@@ -133,7 +133,7 @@ TEST(CachePolicyTest, ScanResistanceKeepsWhatHasComeBack) {
 }
 
 // Nor does one that reads many files in turn, as GraphChi its shards, lose by it.
-TEST(CachePolicyTest, ScanResistanceSeesASweepOverManyFiles) {
+TEST(CachePolicyTest, ScanResistanceRecognizesASweepOverManyFiles) {
   for (const uint64_t files : {2, 5, 12}) {
     TestCache test(kFrames, CachePolicy::kScanResistant);
     const uint64_t each = 2 * kFrames / files;
@@ -158,7 +158,7 @@ TEST(CachePolicyTest, ProbationShrinksAgain) {
   EXPECT_GE(hit_ratio(test, std::ref(sweep), kFrames * 4), 0.45);
 }
 
-TEST(CachePolicyTest, ScanResistanceHoldsInACacheThatWasShrunk) {
+TEST(CachePolicyTest, ScanResistanceHoldsAfterShrinking) {
   TestCache test(kFrames, CachePolicy::kScanResistant);
   hit_ratio(test, sweeps(kFrames), kFrames * 2);
   ASSERT_TRUE(test.cache.resize(test.memory.bytes().size() * 3 / 4));
@@ -168,7 +168,7 @@ TEST(CachePolicyTest, ScanResistanceHoldsInACacheThatWasShrunk) {
 }
 
 // In the middle of a sweep, too, what goes is the end of what is kept: its beginning comes next.
-TEST(CachePolicyTest, ScanResistanceGivesWayFromTheEndOfAFile) {
+TEST(CachePolicyTest, ScanResistanceEvictsFromTheEndOfAFile) {
   TestCache test(kFrames, CachePolicy::kScanResistant);
   const uint64_t length = kFrames * 2;
   Trace sweep = sweeps(length);
@@ -179,7 +179,7 @@ TEST(CachePolicyTest, ScanResistanceGivesWayFromTheEndOfAFile) {
 }
 
 // An engine reads a frame of 1 MiB in pieces of 64 KiB: that is one use of it.
-TEST(CachePolicyTest, PiecesOfAFrameAreOneUseOfIt) {
+TEST(CachePolicyTest, PiecesOfAFrameCountAsOneUse) {
   TestCache test(kFrames, CachePolicy::kScanResistant);
   uint64_t hits = 0;
   const uint64_t warm = kFrames * 16;
@@ -192,7 +192,7 @@ TEST(CachePolicyTest, PiecesOfAFrameAreOneUseOfIt) {
   EXPECT_GE(static_cast<double>(hits) / count, 0.45);
 }
 
-TEST(CachePolicyTest, HeatCools) {
+TEST(CachePolicyTest, HeatDecays) {
   TestCache test(kFrames, CachePolicy::kHotAware);
   hit_ratio(test, sweeps(kFrames / 2), kFrames * 200);
   Trace moved = sweeps(kFrames);

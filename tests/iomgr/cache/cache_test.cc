@@ -23,7 +23,7 @@ namespace {
 
 using Kind = Reservation::Kind;
 
-TEST(CacheTest, RefusesShapesThatItCannotServe) {
+TEST(CacheTest, RejectsInvalidShapes) {
   const Mapping memory(1 << 20);
   const Mapping metadata(1 << 20);
   FrameCache cache;
@@ -44,7 +44,7 @@ TEST(CacheTest, RefusesShapesThatItCannotServe) {
   EXPECT_EQ(cache.frame_count(), 256u);
 }
 
-TEST(CacheTest, ServesWhatWasPublished) {
+TEST(CacheTest, HitsReturnPublishedBytes) {
   TestCache test(64, CachePolicy::kLru);
   const FrameKey key = key_of(1, 7);
   EXPECT_FALSE(test.cache.find(key));
@@ -81,7 +81,7 @@ TEST(CacheTest, TellsKeysApart) {
 }
 
 // Of a tag's 16 bits there are not enough for all of these.
-TEST(CacheTest, TellsKeysApartWhoseTagsAreEqual) {
+TEST(CacheTest, TellsKeysWithEqualTagsApart) {
   TestCache test(16, CachePolicy::kLru);
   test.access(key_of(0, 0));
   for (uint64_t i = 1; i < 300'000; ++i) {
@@ -91,7 +91,7 @@ TEST(CacheTest, TellsKeysApartWhoseTagsAreEqual) {
   }
 }
 
-TEST(CacheTest, AFrameOfAnOlderGenerationMakesRoomFirst) {
+TEST(CacheTest, FramesOfOlderGenerationsAreEvictedFirst) {
   TestCache test(16, CachePolicy::kLru);
   for (uint64_t i = 0; i < 16; ++i) test.access(key_of(1, i));
   test.access(key_of(1, 15, 1));
@@ -109,20 +109,20 @@ TEST(CacheTest, APinnedFrameIsNotEvicted) {
   EXPECT_TRUE(test.cache.find(key_of(1, 0)));
 }
 
-TEST(CacheTest, PassesWhenAllFramesAreInUse) {
+TEST(CacheTest, BypassesWhenAllFramesArePinned) {
   TestCache test(8, CachePolicy::kScanResistant);
   std::vector<Reservation> fills;
   for (uint64_t i = 0; i < 8; ++i) fills.push_back(test.cache.reserve(key_of(1, i)));
-  EXPECT_EQ(test.cache.reserve(key_of(1, 8)).kind, Kind::kPass);
+  EXPECT_EQ(test.cache.reserve(key_of(1, 8)).kind, Kind::kBypass);
   const Pin pin = fills[0].fill.publish(4096);
-  EXPECT_EQ(test.cache.reserve(key_of(1, 8)).kind, Kind::kPass);
-  EXPECT_EQ(test.cache.stats().refused, 2u);
+  EXPECT_EQ(test.cache.reserve(key_of(1, 8)).kind, Kind::kBypass);
+  EXPECT_EQ(test.cache.stats().rejected, 2u);
   fills.clear();  // abandons the others
   EXPECT_EQ(test.cache.stats().failures, 7u);
   EXPECT_EQ(test.cache.reserve(key_of(1, 8)).kind, Kind::kFill);
 }
 
-TEST(CacheTest, WhoWaitsGetsTheBytesOrTheError) {
+TEST(CacheTest, WaitersGetTheBytesOrTheError) {
   TestCache test(16, CachePolicy::kLru);
   Reservation fill = test.cache.reserve(key_of(1, 0));
   Reservation first = test.cache.reserve(key_of(1, 0));
@@ -151,7 +151,7 @@ TEST(CacheTest, WhoWaitsGetsTheBytesOrTheError) {
   EXPECT_EQ(failed.error().code, EIO);
 }
 
-TEST(CacheTest, AFillThatIsForgottenIsAbandoned) {
+TEST(CacheTest, ADestroyedFillIsAbandoned) {
   TestCache test(16, CachePolicy::kLru);
   Reservation waiting;
   {
@@ -164,7 +164,7 @@ TEST(CacheTest, AFillThatIsForgottenIsAbandoned) {
   EXPECT_EQ(test.cache.reserve(key_of(1, 0)).kind, Kind::kFill);
 }
 
-TEST(CacheTest, ADroppedFileIsGoneAtOnceAlsoWhatIsInFlightOrPinned) {
+TEST(CacheTest, DropInvalidatesAtOnceAlsoInFlightAndPinnedFrames) {
   TestCache test(64, CachePolicy::kScanResistant);
   for (uint64_t i = 0; i < 4; ++i) test.access(key_of(1, i));
   test.access(key_of(2, 0));
@@ -188,7 +188,7 @@ TEST(CacheTest, ADroppedFileIsGoneAtOnceAlsoWhatIsInFlightOrPinned) {
   EXPECT_TRUE(Stamp::of(key_of(1, 9), 2).is_in(test.cache.find(key_of(1, 9)).bytes()));
 }
 
-TEST(CacheTest, DroppedFramesMakeRoomBeforeOthers) {
+TEST(CacheTest, DroppedFramesAreEvictedFirst) {
   TestCache test(16, CachePolicy::kLru);
   for (uint64_t i = 0; i < 8; ++i) test.access(key_of(1, i));
   for (uint64_t i = 0; i < 8; ++i) test.access(key_of(2, i));
@@ -212,7 +212,7 @@ TEST(CacheTest, ShrinksAndGrows) {
   EXPECT_EQ(test.memory.resident_pages(), 300u);
   ASSERT_TRUE(test.cache.resize(0));
   EXPECT_EQ(test.memory.resident_pages(), 0u);
-  EXPECT_EQ(test.cache.reserve(key_of(1, 1)).kind, Kind::kPass);
+  EXPECT_EQ(test.cache.reserve(key_of(1, 1)).kind, Kind::kBypass);
   ASSERT_TRUE(test.cache.resize(uint64_t{1} << 40));
   for (int round = 0; round < 2; ++round) {
     for (uint64_t i = 0; i < 1024; ++i) EXPECT_EQ(test.access(key_of(1, i)), round == 1) << i;
@@ -233,7 +233,7 @@ TEST(CacheTest, StartsWithinItsBudget) {
   EXPECT_EQ(memory.resident_pages(), 10u);
 }
 
-TEST(CacheTest, GivesPinnedFramesBackWhenTheirLastPinGoes) {
+TEST(CacheTest, ReclaimsPinnedFramesAtTheirLastUnpin) {
   TestCache test(16, CachePolicy::kScanResistant);
   for (uint64_t i = 0; i < 16; ++i) test.access(key_of(1, i));
   std::vector<Pin> pins;
@@ -249,7 +249,7 @@ TEST(CacheTest, GivesPinnedFramesBackWhenTheirLastPinGoes) {
   EXPECT_EQ(test.memory.resident_pages(), 2u);
 }
 
-TEST(CacheTest, AFillInFlightThatTheBudgetTakesEndsWell) {
+TEST(CacheTest, AShrunkBudgetLetsFillsInFlightEnd) {
   TestCache test(16, CachePolicy::kScanResistant);
   Reservation fill = test.cache.reserve(key_of(1, 0));
   Reservation waiting = test.cache.reserve(key_of(1, 0));
@@ -294,7 +294,7 @@ class CacheMemfdTest : public ::testing::Test {
   FrameCache cache_;
 };
 
-TEST_F(CacheMemfdTest, GivesBackTheMemoryOfASharedFile) {
+TEST_F(CacheMemfdTest, ReclaimsTheMemoryOfASharedFile) {
   make(F_SEAL_SHRINK | F_SEAL_GROW);
   EXPECT_EQ(memfd_blocks(), 64);
   ASSERT_TRUE(cache_.resize(16 * 4096));
@@ -302,7 +302,7 @@ TEST_F(CacheMemfdTest, GivesBackTheMemoryOfASharedFile) {
 }
 
 // So an owner that wants its memory back may not use that seal.
-TEST_F(CacheMemfdTest, SaysSoWhenASealKeepsTheMemory) {
+TEST_F(CacheMemfdTest, ResizeFailsWhenASealKeepsTheMemory) {
 #ifndef F_SEAL_FUTURE_WRITE
   GTEST_SKIP() << "not applicable: no F_SEAL_FUTURE_WRITE";
 #else
@@ -320,7 +320,7 @@ TEST_F(CacheMemfdTest, SaysSoWhenASealKeepsTheMemory) {
 
 // ---- fork
 
-TEST(CacheTest, AForkedChildStartsEmptyAndKnowsThatItsPinsAreVoid) {
+TEST(CacheTest, AForkedChildStartsEmptyWithVoidPins) {
   TestCache test(16, CachePolicy::kLru);
   test.memory.wipe_on_fork();
   test.metadata.wipe_on_fork();
@@ -378,7 +378,7 @@ class ListModel {
 
 class CacheListTest : public ::testing::TestWithParam<std::tuple<CachePolicy, uint64_t>> {};
 
-TEST_P(CacheListTest, HitsAndMissesAsTheListDoes) {
+TEST_P(CacheListTest, HitsAndMissesEqualTheListModel) {
   const auto [policy, frame_count] = GetParam();
   TestCache test(frame_count, policy);
   ListModel model(policy, frame_count);
@@ -458,7 +458,7 @@ class RandomOperations {
     Filling* filling = filling_of(name);
     switch (reservation.kind) {
       case Kind::kHit: return check_found(name, std::move(reservation.pin));
-      case Kind::kPass: return;
+      case Kind::kBypass: return;
       case Kind::kFill:
         EXPECT_EQ(filling, nullptr);
         published_.erase(name);  // or it would have been found
@@ -556,7 +556,7 @@ class RandomOperations {
 
 class CachePoliciesTest : public ::testing::TestWithParam<CachePolicy> {};
 
-TEST_P(CachePoliciesTest, KeepTheirPromisesWhateverHappens) {
+TEST_P(CachePoliciesTest, InvariantsHoldUnderRandomOperations) {
   for (const uint64_t frame_count : {1, 5, 16, 17, 100}) {
     for (uint64_t seed = 0; seed < 4; ++seed) {
       SCOPED_TRACE(std::to_string(frame_count) + " frames, seed " + std::to_string(seed));

@@ -31,7 +31,7 @@ struct Tally {
   std::atomic<uint64_t> fills{0};
   std::atomic<uint64_t> failures{0};
   std::atomic<uint64_t> waits{0};
-  std::atomic<uint64_t> refused{0};
+  std::atomic<uint64_t> rejected{0};
 
   void check(const FrameKey& key, const Pin& pin) {
     if (pin.bytes().size() != 4096 || !Stamp::of(key).is_in(pin.bytes())) ++wrong;
@@ -63,8 +63,8 @@ void read_frame(FrameCache& cache, const FrameKey& key, uint64_t fail_every, Tal
       if (pin.error().code != EIO) ++tally.wrong;
       return;
     }
-    case Kind::kPass:
-      ++tally.refused;
+    case Kind::kBypass:
+      ++tally.rejected;
   }
 }
 
@@ -73,7 +73,7 @@ FrameKey random_key(std::mt19937_64& random) {
   return key_of(random() % 2, std::min(random() % 100, random() % 100));
 }
 
-TEST_P(CacheThreadsTest, ReadWhatBelongsToTheirKeys) {
+TEST_P(CacheThreadsTest, ReadTheBytesOfTheirKeys) {
   TestCache test(48, GetParam());
   Tally tally;
   on_threads(6, [&](int t) {
@@ -86,12 +86,12 @@ TEST_P(CacheThreadsTest, ReadWhatBelongsToTheirKeys) {
   EXPECT_EQ(stats.fills, tally.fills);
   EXPECT_EQ(stats.failures, tally.failures);
   EXPECT_EQ(stats.waits, tally.waits);
-  EXPECT_EQ(stats.refused, tally.refused);
+  EXPECT_EQ(stats.rejected, tally.rejected);
   EXPECT_EQ(stats.hits + stats.misses(), 6u * 20000);
   EXPECT_LE(stats.resident_bytes, 48u * 4096);
 }
 
-TEST_P(CacheThreadsTest, GoOnWhileTheBudgetMovesAndFilesAreDropped) {
+TEST_P(CacheThreadsTest, ReadWhileTheBudgetMovesAndFilesAreDropped) {
   TestCache test(48, GetParam());
   Tally tally;
   std::atomic<int> running{4};
@@ -120,7 +120,7 @@ TEST_P(CacheThreadsTest, GoOnWhileTheBudgetMovesAndFilesAreDropped) {
 
 // A file's bytes are a number that only grows; it is dropped each time. Nobody may see
 // one that was gone before he asked.
-TEST_P(CacheThreadsTest, NeverSeeWhatWasDroppedBeforeTheyAsked) {
+TEST_P(CacheThreadsTest, NeverHitFramesDroppedBefore) {
   TestCache test(16, GetParam());
   const FrameKey key = key_of(1, 3);
   std::atomic<uint64_t> device{0};
@@ -158,7 +158,7 @@ TEST_P(CacheThreadsTest, NeverSeeWhatWasDroppedBeforeTheyAsked) {
 
 INSTANTIATE_TEST_SUITE_P(All, CacheThreadsTest, all_policies(), policy_test_name);
 
-TEST(CacheThreadsTest, OneFillsAndTheOthersWaitForHim) {
+TEST(CacheThreadsTest, OneThreadFillsAndTheOthersWait) {
   TestCache test(16, CachePolicy::kScanResistant);
   for (uint64_t round = 0; round < 200; ++round) {
     const FrameKey key = key_of(1, round);
@@ -187,7 +187,7 @@ TEST(CacheThreadsTest, OneFillsAndTheOthersWaitForHim) {
 }
 
 // The lock by itself: a counter that only its holder moves.
-TEST(FutexLockTest, LetsOneInAtATime) {
+TEST(FutexLockTest, TheLockIsExclusive) {
   FutexLock lock;
   uint64_t count = 0;
   on_threads(4, [&](int) {
@@ -203,7 +203,7 @@ TEST(FutexLockTest, LetsOneInAtATime) {
 }
 
 // As in a signal handler that has interrupted the holder.
-TEST(FutexLockTest, DoesNotWaitForeverForAHolderThatCannotRun) {
+TEST(FutexLockTest, GivesUpOnAHolderThatCannotRun) {
   FutexLock lock;
   lock.lock();
   EXPECT_FALSE(lock.lock_patiently());

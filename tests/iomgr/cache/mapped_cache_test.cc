@@ -1,4 +1,4 @@
-// MappedCache: what the kernel takes of a cache that yields is noticed, whatever it takes.
+// MappedCache: what the kernel takes of a cache that reclaimable is noticed, whatever it takes.
 #include "iomgr/cache/mapped_cache.h"
 
 #include <gtest/gtest.h>
@@ -25,10 +25,10 @@ const FrameKey kKey = key(3);
 class MappedCacheTest : public ::testing::Test {
  protected:
   void SetUp() override { map(true); }
-  void map(bool yields) {
+  void map(bool reclaimable) {
     cache_.emplace();
     ASSERT_TRUE(cache_->map(kFrameCount * kFrame,
-                            {.frames = {.frame_bytes = kFrame}, .yields = yields}));
+                            {.frames = {.frame_bytes = kFrame}, .reclaimable = reclaimable}));
   }
   // Fills the frame with the byte, but for the beginning of each page, which is zero.
   void fill(const FrameKey& key, int byte, uint64_t valid_bytes = kFrame) {
@@ -55,7 +55,7 @@ class MappedCacheTest : public ::testing::Test {
   std::optional<MappedCache> cache_;
 };
 
-TEST_F(MappedCacheTest, WhatWasNotTakenIsThere) {
+TEST_F(MappedCacheTest, IntactPagesAreServed) {
   fill(kKey, 7);
   const Pin pin = (*cache_)->find(kKey);
   EXPECT_FALSE(lost(pin, 0, kFrame));
@@ -64,7 +64,7 @@ TEST_F(MappedCacheTest, WhatWasNotTakenIsThere) {
   EXPECT_EQ(pin.bytes()[kPage + 100], std::byte{7});
 }
 
-TEST_F(MappedCacheTest, WhoCopiesATakenPageIsToldAndOthersAreNot) {
+TEST_F(MappedCacheTest, OnlyCopiesOfReclaimedPagesFail) {
   fill(kKey, 7);
   {
     const Pin pin = (*cache_)->find(kKey);
@@ -79,14 +79,14 @@ TEST_F(MappedCacheTest, WhoCopiesATakenPageIsToldAndOthersAreNot) {
   EXPECT_FALSE(lost((*cache_)->find(kKey), 0, kFrame));
 }
 
-TEST_F(MappedCacheTest, APageOfZerosCanLoseNothing) {
+TEST_F(MappedCacheTest, AReclaimedPageOfZerosIsStillRight) {
   fill(kKey, 0);
   const Pin pin = (*cache_)->find(kKey);
   take(pin, 5);
   EXPECT_FALSE(lost(pin, 0, kFrame));
 }
 
-TEST_F(MappedCacheTest, TheEndOfAFileIsNoPage) {
+TEST_F(MappedCacheTest, AnIncompleteLastPageIsChecked) {
   fill(kKey, 9);  // what lies behind the end is of another file
   (*cache_)->drop(kKey.file_id);
   fill(kKey, 7, 2 * kPage + 200);
@@ -97,7 +97,7 @@ TEST_F(MappedCacheTest, TheEndOfAFileIsNoPage) {
   EXPECT_TRUE(lost(pin, 2 * kPage, 200));
 }
 
-TEST_F(MappedCacheTest, OneThatDoesNotYieldLooksForNothing) {
+TEST_F(MappedCacheTest, ANonReclaimableCacheChecksNoPages) {
   map(false);
   fill(kKey, 7);
   const Pin pin = (*cache_)->find(kKey);
@@ -106,7 +106,7 @@ TEST_F(MappedCacheTest, OneThatDoesNotYieldLooksForNothing) {
 }
 
 // The kernel itself. Where there is swap, it may write the claimed frame there, and bring it back.
-TEST_F(MappedCacheTest, TheKernelTakesWhatIsLeftAndNotWhatIsClaimed) {
+TEST_F(MappedCacheTest, TheKernelReclaimsFilledFramesButNotClaimedOnes) {
   for (uint64_t i = 0; i < 8; ++i) fill(key(i), 7);
   Reservation claimed = (*cache_)->reserve(key(8));
   ASSERT_EQ(claimed.kind, Reservation::Kind::kFill);
@@ -142,7 +142,7 @@ class PackingTest : public ::testing::TestWithParam<bool> {
 
   void SetUp() override {
     ASSERT_TRUE(cache_.map(kBudget, {.frames = {.frame_bytes = kWhole},
-                                     .yields = true,
+                                     .reclaimable = true,
                                      .packed_frame_bytes = kWhole / 2}));
     ASSERT_TRUE(cache_.resize(kBudget));
   }
@@ -184,7 +184,7 @@ class PackingTest : public ::testing::TestWithParam<bool> {
   MappedCache cache_;
 };
 
-TEST_P(PackingTest, WhatWasKeptComesBackInWholeAndInPieces) {
+TEST_P(PackingTest, PackedFramesReadBackInWholeAndInPieces) {
   const Bytes bytes = words(1, 19);
   ASSERT_TRUE(fill(3, bytes));
   const Pin pin = cache_->find(key(3));
@@ -200,14 +200,14 @@ TEST_P(PackingTest, WhatWasKeptComesBackInWholeAndInPieces) {
   }
 }
 
-TEST_P(PackingTest, TakesTheMemoryThatItsFramesHaveBecome) {
+TEST_P(PackingTest, ResidentBytesAreThePackedSizes) {
   ASSERT_TRUE(fill(3, words(1, 16)));
   EXPECT_LE(pages_there(cache_->find(key(3))), kWhole / 2 / kPage);
   ASSERT_TRUE(fill(4, words(1, 32)));
   EXPECT_EQ(pages_there(cache_->find(key(4))), kWhole / kPage);
 }
 
-TEST_P(PackingTest, TheNextOfAFrameLeavesNothingOfTheOneBefore) {
+TEST_P(PackingTest, ARefilledFrameKeepsNoOldBytes) {
   for (uint64_t i = 0; i < 16; ++i) (void)fill(i, words(i, 32));
   cache_->drop(key(0).file_id);
   for (uint64_t i = 0; i < 16; ++i) {
@@ -216,7 +216,7 @@ TEST_P(PackingTest, TheNextOfAFrameLeavesNothingOfTheOneBefore) {
   }
 }
 
-TEST_P(PackingTest, ABudgetHasAsManyFramesAsItHasRoomFor) {
+TEST_P(PackingTest, PackedFramesFillTheBudget) {
   for (uint64_t i = 0; i < 100; ++i) (void)fill(i, words(i, 16));
   EXPECT_LE(cache_.resident_bytes(), kBudget);
   uint64_t pages = 0, found = 0;
@@ -230,7 +230,7 @@ TEST_P(PackingTest, ABudgetHasAsManyFramesAsItHasRoomFor) {
   EXPECT_LE(pages * kPage, kBudget);
 }
 
-TEST_P(PackingTest, WhatDoesNotPackTakesThePlaceOfMore) {
+TEST_P(PackingTest, UnpackableFramesStayWithinTheBudget) {
   for (uint64_t i = 0; i < 40; ++i) (void)fill(i, words(i, 16));
   cache_->drop(key(0).file_id);
   for (uint64_t i = 0; i < 200; ++i) (void)fill(i, words(i, 32));
@@ -242,7 +242,7 @@ TEST_P(PackingTest, WhatDoesNotPackTakesThePlaceOfMore) {
   EXPECT_LE(pages * kPage, kBudget + kBudget / 8);
 }
 
-TEST_P(PackingTest, ASmallerBudgetTakesFrames) {
+TEST_P(PackingTest, ASmallerBudgetEvictsFrames) {
   for (uint64_t i = 0; i < 30; ++i) (void)fill(i, words(i, 16));
   ASSERT_TRUE(cache_.resize(kBudget / 4));
   EXPECT_LE(cache_.resident_bytes(), kBudget / 4);
@@ -250,7 +250,7 @@ TEST_P(PackingTest, ASmallerBudgetTakesFrames) {
   EXPECT_EQ(cache_.resident_bytes(), 0u);
 }
 
-TEST_P(PackingTest, WhoCopiesWhatTheKernelTookIsTold) {
+TEST_P(PackingTest, CopyingAReclaimedFrameFails) {
   const Bytes bytes = words(1, 16);
   ASSERT_TRUE(fill(3, bytes));
   const Pin pin = cache_->find(key(3));
@@ -265,7 +265,7 @@ TEST_P(PackingTest, WhoCopiesWhatTheKernelTookIsTold) {
   EXPECT_FALSE(cache_->find(key(3)));
 }
 
-TEST_P(PackingTest, TheEndOfAFileIsKeptAsItIs) {
+TEST_P(PackingTest, TheEndOfAFileIsStoredUnpacked) {
   const Bytes bytes = words(5, 16, kWhole - 3 * kPage);
   ASSERT_TRUE(fill(3, bytes));
   const Pin pin = cache_->find(key(3));

@@ -28,7 +28,7 @@ TEST_F(SteadyBudgetTest, GrowsWhenTheRoomHasLasted) {
 }
 
 // A program that takes its memory late: what looked like room before is not the cache's.
-TEST_F(SteadyBudgetTest, GrowsToTheLeastThatWasThereMeanwhile) {
+TEST_F(SteadyBudgetTest, GrowsToTheLeastRoomMeanwhile) {
   EXPECT_FALSE(budget_.adjust(200));
   budget_.count_read(200);
   EXPECT_FALSE(budget_.adjust(120));
@@ -37,13 +37,13 @@ TEST_F(SteadyBudgetTest, GrowsToTheLeastThatWasThereMeanwhile) {
   EXPECT_EQ(budget_.bytes(), 120);
 }
 
-TEST_F(SteadyBudgetTest, GrowsByNoLessThanAStep) {
+TEST_F(SteadyBudgetTest, GrowsByAtLeastAStep) {
   budget_.count_read(1000);
   EXPECT_FALSE(budget_.adjust(100 + kStep - 1));
   EXPECT_EQ(budget_.bytes(), 100);
 }
 
-TEST_F(SteadyBudgetTest, WaitsAnewAfterEachChange) {
+TEST_F(SteadyBudgetTest, PatienceStartsAgainAfterEachChange) {
   budget_.count_read(400);
   EXPECT_TRUE(budget_.adjust(150));
   EXPECT_FALSE(budget_.adjust(300));
@@ -53,7 +53,7 @@ TEST_F(SteadyBudgetTest, WaitsAnewAfterEachChange) {
 }
 
 // Where there was none at first, there is nothing to wait for.
-TEST_F(SteadyBudgetTest, NothingGrowsAtOnce) {
+TEST_F(SteadyBudgetTest, AnEmptyBudgetGrowsAtOnce) {
   EXPECT_TRUE(budget_.adjust(0));
   EXPECT_TRUE(budget_.adjust(50));
   EXPECT_EQ(budget_.bytes(), 50);

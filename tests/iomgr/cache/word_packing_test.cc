@@ -58,7 +58,7 @@ Bytes pairs(uint32_t groups, uint32_t first_bits, uint32_t second_bits, uint32_t
   return bytes;
 }
 
-TEST(WordPackingTest, EveryWidthComesBack) {
+TEST(WordPackingTest, EveryWidthRoundTrips) {
   for (uint32_t first = 0; first <= 32; ++first) {
     for (uint32_t second = 0; second <= 32; ++second) {
       SCOPED_TRACE(testing::Message() << first << ", " << second);
@@ -75,7 +75,7 @@ TEST(WordPackingTest, ReferencesMayBeAnything) {
   }
 }
 
-TEST(WordPackingTest, WhatHasNothingInCommonTakesItsOwnRoom) {
+TEST(WordPackingTest, RandomWordsKeepTheirSize) {
   const Bytes original = pairs(1024, 32, 32);
   expect_round_trip(original);
   EXPECT_EQ(packed_bytes(original), kPackedBytesMax);
@@ -92,7 +92,7 @@ TEST(WordPackingTest, ZerosTakeNothing) {
   expect_round_trip(zeros);
 }
 
-TEST(WordPackingTest, AnyPieceComesBack) {
+TEST(WordPackingTest, AnyPieceRoundTrips) {
   const Bytes original = pairs(6, 19, 11, 1000);
   const Packed whole = packed(original, true);
   std::mt19937 random(1);
@@ -105,7 +105,7 @@ TEST(WordPackingTest, AnyPieceComesBack) {
   }
 }
 
-TEST(WordPackingTest, PiecesLieWhereTheirRangeSays) {
+TEST(WordPackingTest, PackedRangeCoversEachPiece) {
   const Bytes original = pairs(6, 19, 11, 1000);
   const Packed whole = packed(original, true);
   for (uint64_t begin = 0; begin < original.size(); begin += 300) {
@@ -123,7 +123,7 @@ TEST(WordPackingTest, PiecesLieWhereTheirRangeSays) {
 }
 
 // As where the kernel has taken pages of it: nothing is right, and nothing else is touched.
-TEST(WordPackingTest, WhatWasLostHarmsNothing) {
+TEST(WordPackingTest, CorruptPackedBytesAreHarmless) {
   const Bytes original = pairs(4, 19, 11);
   Packed lost = packed(original, true);
   std::fill(lost.bytes.begin(), lost.bytes.end(), std::byte{0xff});

@@ -619,7 +619,7 @@ TEST_F(ExtentCacheTest, AGivenBudgetIsLessWhereMemoryIsReallyShort) {
 TEST_F(ExtentCacheTest, AGivenBudgetOfOneThatYieldsIsTheKernelsToTake) {
   const MemoryFiles memory;
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 32 * kMiB);
-  restart({.budget_bytes = 32 * kMiB, .yields = true, .memory_root = memory.root()});
+  restart({.budget_bytes = 32 * kMiB, .reclaimable = true, .memory_root = memory.root()});
   memory.set_available(0);
   for (uint64_t at = 0; at < 32 * kMiB; at += 4 * kMiB) read({at, 4 * kMiB});
   EXPECT_EQ(cache_->stats().budget_bytes, 32 * kMiB);
@@ -628,7 +628,7 @@ TEST_F(ExtentCacheTest, AGivenBudgetOfOneThatYieldsIsTheKernelsToTake) {
 TEST_F(ExtentCacheTest, BesideThePageCacheItHasNoMoreThanOneThatDoesNotYield) {
   MemoryFiles memory;
   memory.set_available(512 * kMiB);
-  restart({.yields = true, .memory_root = memory.root()});
+  restart({.reclaimable = true, .memory_root = memory.root()});
   EXPECT_EQ(cache_->stats().budget_bytes, 256 * kMiB);
   cache_->set_beside_page_cache(true);
   EXPECT_LE(cache_->stats().budget_bytes, 192 * kMiB);
