@@ -12,7 +12,7 @@
 namespace graphlane {
 namespace {
 
-// Nothing should need it: an I/O that is under way ends by an event.
+// A safeguard only: every I/O in flight ends with an event.
 constexpr timespec kEventPatience{.tv_sec = 0, .tv_nsec = 100'000'000};
 
 }  // namespace
@@ -21,7 +21,7 @@ void AioReadQueue::open() {
   State expected = State::kNew;
   if (!state_.compare_exchange_strong(expected, State::kOpening)) return;  // another thread
   const bool opened = ::syscall(SYS_io_setup, kIoCount, &context_, kSetupCookie) == 0;
-  // Release: the context is there.
+  // Release: publishes the context.
   state_.store(opened ? State::kOpen : State::kRefused, std::memory_order_release);
 }
 
@@ -42,7 +42,7 @@ bool AioReadQueue::submit(const PartRequest& request, Completion* end) {
     io->request = pending;
     cut[count++] = io;
   }
-  const bool whole = io != nullptr;  // the one that nothing was left for
+  const bool whole = io != nullptr;  // the spare slot
   if (whole) free_slot(*io);
   if (!whole || count == 0) {
     for (uint32_t i = 0; i < count; ++i) free_slot(*cut[i]);
@@ -52,7 +52,7 @@ bool AioReadQueue::submit(const PartRequest& request, Completion* end) {
   pending->end = end;
   pending->error.store(0, std::memory_order_relaxed);
   pending->pending.store(count, std::memory_order_relaxed);
-  // Before any of them: who has to wait for one must know of it.
+  // Must precede the submissions: a thread that waits for one must see it in flight.
   under_way_.fetch_add(count, std::memory_order_release);
   for (uint32_t i = 0; i < count; ++i) submit(*cut[i]);
   return true;
@@ -74,14 +74,14 @@ void AioReadQueue::end(Io& io, int64_t result) {
   const bool whole = result >= 0 && static_cast<uint64_t>(result) >= io.io.expected_bytes;
   if (!whole) request.error.store(EIO, std::memory_order_relaxed);
   free_slot(io);
-  // Acquire, release: whoever ends the last one sees the others' errors.
+  // Acquire, release: the thread that ends the last I/O sees the errors of the others.
   if (request.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     Completion* const end = request.end;
     const int error = request.error.load(std::memory_order_relaxed);
     free_slot(request);
     end->on_done(error);
   }
-  // After the end was told: who finds nothing under way need not wait for it.
+  // Must follow on_done(): a thread that sees nothing in flight relies on its result.
   under_way_.fetch_sub(1, std::memory_order_release);
 }
 
@@ -99,15 +99,15 @@ void AioReadQueue::reap() {
 }
 
 bool AioReadQueue::poll() {
-  // Before the look at who reaps: what is reaped after that has moved on from this.
+  // Must precede the exchange: a reap that ends after the exchange changes `reaped_`.
   const uint32_t reaped = reaped_.load(std::memory_order_acquire);
   if (under_way_.load(std::memory_order_acquire) == 0) return false;
-  // Acquire: sees what the last one ended.
+  // Acquire: sees the effects of the previous reap.
   if (reaping_.exchange(true, std::memory_order_acquire)) {
     futex_wait(reaped_, reaped);
     return true;
   }
-  // Only this thread ends what has been submitted, so what is still under way will come.
+  // Only this thread reaps now, so an I/O in flight will arrive here.
   const bool any = under_way_.load(std::memory_order_acquire) > 0;
   if (any) reap();
   reaping_.store(false, std::memory_order_release);

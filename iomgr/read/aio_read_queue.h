@@ -1,16 +1,16 @@
-// AioReadQueue: reads that are begun now, and ended by whoever needs one of them.
+// AioReadQueue: reads that any thread starts, and that any thread can complete.
 //
-//   start(request, end) ──► an I/O to every device ──► returns
+//   submit(request, end) ──► an I/O to every device ──► returns
 //                                   :
-//   poll()              ◄── what has come ──► end->on_done(error)
+//   poll()               ◄── completions ──► end->on_done(error)
 //
-// It needs no thread, so the preload library can read ahead in a stranger's process:
-// the devices work while the program computes, and its next read takes what has come.
+// It needs no thread, so the preload library can prefetch in a foreign process: the devices
+// work while the program computes, and its next read takes the completed I/Os.
 //
-// By libaio: what an io_uring completes, it completes in the thread that submitted it,
-// whose epoll_wait(2) it would interrupt, and with whose end it is cancelled.
+// It uses libaio. An io_uring completes in the thread that submitted: that interrupts the
+// thread's epoll_wait(2), and its exit cancels the I/O.
 //
-// What does not come whole in one go has failed, as its file may be closed by then.
+// A short read is a failure, because the file may be closed before a second attempt.
 //
 // Threads: everything is safe from any thread. Not across fork().
 // No allocation, no exceptions: the preload library uses this too.
@@ -28,13 +28,13 @@ namespace graphlane {
 
 class AioReadQueue {
  public:
-  // False: the kernel, or a sandbox, refuses it.
+  // False: the kernel or a sandbox does not allow libaio.
   bool works();
 
-  // Of a read that is direct. False: not begun, as too much is under way already.
+  // Starts a direct read. False: not started, as too many are in flight.
   bool submit(const PartRequest& request, Completion* end);
 
-  // Waits until something has ended. False: nothing is under way.
+  // Waits for a completion. False: nothing is in flight.
   bool poll();
 
  private:
@@ -49,7 +49,7 @@ class AioReadQueue {
   };
   struct Io {
     std::atomic<bool> taken{false};
-    std::atomic<bool> begun{false};  // orders what follows; the kernel does too, unseen by tsan
+    std::atomic<bool> begun{false};  // orders the fields below; tsan does not see the kernel do so
     Request* request = nullptr;
     iocb block;
     LaneIo io;
@@ -65,7 +65,7 @@ class AioReadQueue {
   io_context_t context_ = nullptr;
   std::atomic<uint32_t> under_way_{0};  // I/Os
   std::atomic<bool> reaping_{false};
-  std::atomic<uint32_t> reaped_{0};  // how often: what the others wait for
+  std::atomic<uint32_t> reaped_{0};  // counts calls of reap(): the other threads wait for it
   Request requests_[kRequestCount];
   Io ios_[kIoCount];
 };

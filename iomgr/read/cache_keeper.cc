@@ -25,14 +25,14 @@ CacheKeeper::~CacheKeeper() {
 }
 
 void CacheKeeper::run() {
-  if (!stopping_) return;  // nobody could end it
+  if (!stopping_) return;  // without it the thread could not be stopped
   auto next = Clock::now() + interval_;
   for (;;) {
     pollfd polled[] = {{stopping_.get(), POLLIN, 0}, {pressure_.get(), POLLPRI, 0}};
     const auto left = std::chrono::ceil<Duration>(next - Clock::now());
     const int ready = ::poll(polled, std::size(polled), std::max<int>(left.count(), 0));
     if (ready > 0 && polled[0].revents != 0) return;
-    if (ready > 0 && (polled[1].revents & POLLERR) != 0) pressure_.reset();  // the group has gone
+    if (ready > 0 && (polled[1].revents & POLLERR) != 0) pressure_.reset();  // the cgroup is gone
     else if (ready > 0) cache_.adjust_budget();
     if (Clock::now() < next) continue;
     look();

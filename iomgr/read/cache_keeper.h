@@ -1,9 +1,8 @@
-// CacheKeeper: gives the memory of a cache back that nobody else would take: frames are
-// not the kernel's to reclaim, and a daemon that nobody asks anything looks at nothing.
+// CacheKeeper: a thread that returns a cache's memory. The kernel cannot reclaim its frames,
+// and an idle daemon never looks at its own budget.
 //
-// Every second, while the cache has memory: its budget by what is left; and all of it back
-// when it was not used for a minute. Where the kernel tells that programs wait for memory, its
-// budget at once.
+// Every second, while the cache has memory, it adjusts the budget to the free memory. After a
+// minute without use it empties the cache. Under memory pressure it adjusts the budget at once.
 #pragma once
 
 #include <chrono>
@@ -19,7 +18,7 @@ class CacheKeeper {
  public:
   using Duration = std::chrono::milliseconds;
 
-  // Starts the thread. Before the cache goes, this must.
+  // Starts the thread. Destroy this before the cache.
   explicit CacheKeeper(ExtentCache& cache, Duration interval = std::chrono::seconds(1),
                        Duration idle_max = std::chrono::minutes(1),
                        Fd pressure = watch_memory_pressure());

@@ -4,7 +4,7 @@
 
 namespace graphlane {
 
-// The thread's, or of who has been idle for longest.
+// Returns the thread's slot, or takes that of the longest idle reader.
 ConvoyScheduler::Reader* ConvoyScheduler::begin(const Uuid& file_id, uint32_t thread, ByteRange range) {
   if (thread == 0) return nullptr;
   Reader* chosen = nullptr;
@@ -28,8 +28,8 @@ ConvoyScheduler::Reader* ConvoyScheduler::begin(const Uuid& file_id, uint32_t th
     ++chosen->under_way;
   }
   asked_bytes_.fetch_add(range.length_bytes, std::memory_order_relaxed);
-  // Before the look at who waits: he has looked at the step after he has said so. Sequentially
-  // consistent, both.
+  // Must precede the load of `waiting_`: a waiter loads the step after it has incremented
+  // `waiting_`. Both are sequentially consistent.
   step_.fetch_add(1);
   if (waiting_.load() > 0) futex_wake(step_);
   return chosen;
@@ -72,7 +72,7 @@ void ConvoyScheduler::be_patient_again(Reader* reader) {
   reader->patience_bytes = kPatienceBytes;
 }
 
-// Until somebody has asked since `seen_step`, or may be idle. False: he has no patience left.
+// Waits until a request after `seen_step`, or an idle reader. False: the patience is used up.
 bool ConvoyScheduler::wait(Reader& reader, uint32_t seen_step, uint64_t seen_bytes) {
   const uint64_t begin = monotonic_ns();
   {

@@ -1,14 +1,16 @@
-// ConvoyScheduler: who of those who read a file piece by piece, each when it has the one before, is in front.
+// ConvoyScheduler: tells which readers of a file lead. It is for readers that ask for a file
+// piece by piece, each piece after the one before.
 //
 //   file    ░░░░░░░░░▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓░░░░░▓▓▓▓▓░░░░░░
 //                    ▲ in front                   ▲ behind, by less than `reach_bytes`
 //
-// An engine's threads each take the next block of a file. Where all are served at once, a disk
-// seeks from block to block; where one is after the other, it reads on, and who has his block
-// computes while others get theirs. Who is further behind than that reads for himself.
+// An engine's threads each take the next block of a file. Served all at once, they make a disk
+// seek from block to block. Served one after the other, the disk reads on, and each thread
+// computes on its block while the others get theirs. A reader that trails by more than
+// `reach_bytes` is independent of the leader.
 //
-// Readers are threads. They are where they have asked last, until they ask elsewhere, or for
-// nothing, as they compute. Nobody waits for long for who stays in front of him.
+// A reader is a thread. Its place is its last request, until it asks elsewhere or is idle
+// because it computes. A reader waits for a bounded time only.
 //
 // Threads: everything is safe from any.
 // No allocation, no exceptions: the preload library uses this too.
@@ -25,11 +27,11 @@ namespace graphlane {
 
 class ConvoyScheduler {
   static constexpr uint32_t kReadersMax = 64;
-  // The pieces of one read(2) follow each other faster than this, also on a busy machine.
+  // The pieces of one read(2) follow each other faster, also on a busy machine.
   static constexpr uint64_t kIdleNs = 20'000'000;
-  // Blocks of twenty threads in front of his. Who reads the same again and again has soon read that.
+  // Blocks of twenty leading threads. A leader that rereads the same bytes has soon read this much.
   static constexpr uint64_t kPatienceBytes = uint64_t{512} << 20;
-  static constexpr uint64_t kNsPerByte = 40;  // of patience, if nobody asks: 20 s are all of it
+  static constexpr uint64_t kNsPerByte = 40;  // patience while no reader asks: 20 s use it up
 
   struct Reader {
     uint32_t thread = 0;  // 0: none yet
@@ -45,10 +47,10 @@ class ConvoyScheduler {
   };
 
  public:
-  // A piece, from when it is asked for until it is there.
+  // One piece, from the request until its bytes have arrived.
   class Turn {
    public:
-    // Of thread 0, and if too many read, nobody knows where it is: it is always in front.
+    // Thread 0 has no known place, nor has any thread beyond kReadersMax: it always leads.
     Turn(ConvoyScheduler& turns, const Uuid& file_id, uint32_t thread, ByteRange range)
         : turns_(turns), offset_(range.offset), reader_(turns.begin(file_id, thread, range)) {}
     ~Turn() { turns_.end(reader_); }
@@ -58,12 +60,12 @@ class ConvoyScheduler {
     bool is_in_front(uint64_t reach_bytes) const {
       return reader_ == nullptr || turns_.is_in_front(*reader_, offset_, reach_bytes);
     }
-    // How many of the file's readers are.
+    // How many of the file's readers lead.
     uint32_t front_count(uint64_t reach_bytes) const {
       return reader_ == nullptr ? 1 : turns_.front_count(*reader_, reach_bytes);
     }
-    // Waits until it is, or until it need not be. From one time in front to the next a reader
-    // waits while others read 512 MiB, and then no more.
+    // Waits until this reader leads, or ready(). Between two times of leading a reader waits while
+    // the others read at most 512 MiB.
     template <class Ready>
     void await(uint64_t reach_bytes, Ready ready) const {
       for (;;) {
@@ -92,7 +94,7 @@ class ConvoyScheduler {
   std::atomic<uint32_t> step_{0};
   std::atomic<uint32_t> waiting_{0};
   std::atomic<uint64_t> asked_bytes_{0};  // by all
-  FutexLock lock_;  // over what follows
+  FutexLock lock_;  // guards the members below
   Reader readers_[kReadersMax];
 };
 

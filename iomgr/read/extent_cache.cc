@@ -12,29 +12,28 @@
 namespace graphlane {
 namespace {
 
-// Reads of less than this are extents only within a stream.
+// Smaller reads use extents only within a stream.
 constexpr uint64_t kExtentMin = kExtentFrameBytes / 2;
-// A stream of small reads, or over shallow stripes, is read ahead this far.
+// How far a stream of small reads, or over shallow stripes, is read on.
 constexpr uint64_t kAheadMin = 8 << 20;
-// Reads of this size keep the devices busy as they are.
+// Reads of this size keep the devices busy by themselves.
 constexpr uint64_t kLargeMin = 8 << 20;
-// Of the budget: what may be read ahead of one read.
+// The share of the budget that one read may read on.
 constexpr uint64_t kAheadShare = 4;
-// And what memory there is for what is begun ahead: what it takes is not kept (README.md).
+// The share of the budget for prefetched frames; it is lost to kept frames (README.md).
 constexpr uint64_t kAheadMemoryShare = 12;
 constexpr uint64_t kAheadMemoryMax = 64 << 20;
-// The budget is looked at no more often than this has been read.
+// The free memory is checked at most once per so many bytes read.
 constexpr uint64_t kBudgetStepMin = 8 << 20;
-// Whoever fills a frame may have been killed (a vfork child, while its parent lives).
+// The filler of a frame may have been killed (a vfork child, while its parent lives).
 constexpr uint64_t kFillPatienceNs = 30'000'000'000;
-// Whoever has reserved a frame ahead may not have begun it yet, and computes when he has: then it is
-// for us to drive it.
+// A thread that reserved a prefetch frame may not have submitted it yet, or may compute after it
+// has. Then the waiter must poll the engine itself.
 constexpr uint64_t kUndrivenNs = 5'000'000;
-// Who waits for his turn is behind others by less than this: a block of an engine's (GridGraph's
-// are 24 MiB), and some.
+// A reader waits for its turn only if it trails the leader by less than this (a GridGraph
+// block is 24 MiB).
 constexpr uint64_t kTurnReach = 32 << 20;
-// Whether to pack: looked at once in so many frames; and what one of them is expected to become,
-// at least.
+// One frame in so many is sampled for packing, and the least packed size that map() assumes.
 constexpr uint32_t kPackingLooks = 16;
 constexpr uint64_t kPackedLeast = kExtentFrameBytes / 4;
 
@@ -44,14 +43,14 @@ bool is_aligned(const Piece& piece) {
   return place % kBlockSize == 0;
 }
 
-// A range to the file. False: nothing is left.
+// Clips the range to the file. False: nothing is left.
 bool clip(const ExtentFile& file, ByteRange* range) {
   const uint64_t left = range->offset < file.size_bytes ? file.size_bytes - range->offset : 0;
   range->length_bytes = std::min(range->length_bytes, left);
   return range->length_bytes > 0;
 }
 
-// What the table is told of a read. Of small ones, only that a frame is done with.
+// The part of a read that the table counts. A small read counts only when it ends a frame.
 std::optional<ByteRange> sweep_step(const ExtentFile& file, ByteRange range) {
   if (range.length_bytes >= kExtentFrameBytes) return range;
   const uint64_t begin = range.offset / kExtentFrameBytes * kExtentFrameBytes;
@@ -60,7 +59,7 @@ std::optional<ByteRange> sweep_step(const ExtentFile& file, ByteRange range) {
   return ByteRange{.offset = begin, .length_bytes = range.end() - begin};
 }
 
-// So that no device is left out.
+// A multiple of a row of stripes, so that all devices take part.
 uint64_t ahead_step(const ExtentFile& file) {
   const StripeGeometry& geometry = file.map.geometry();
   return round_up(kAheadMin, geometry.stripe_depth_bytes * geometry.device_count);
@@ -89,7 +88,7 @@ class ExtentCache::BorrowedBatch {
   Batch* const batch_;
 };
 
-// ---- the memory
+// ---- memory
 
 Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   auto_budget_ = options.budget_bytes == ExtentCacheOptions::kAutoBudget;
@@ -132,7 +131,7 @@ void ExtentCache::set_budget(uint64_t bytes) {
   adjust_budget();
 }
 
-// Under the lock, so that what was decided last is also done last.
+// Under the lock, so that the last decision is applied last.
 void ExtentCache::fit() {
   const FutexLockGuard lock(fitting_);
   fit_to(paused_.load(relaxed) ? 0 : budget_.bytes());
@@ -140,7 +139,7 @@ void ExtentCache::fit() {
 
 void ExtentCache::fit_to(uint64_t budget) {
   const uint64_t ahead = ahead_memory(budget);
-  // A budget that follows the memory that is left has it taken off there.
+    // With a budget that follows the free memory, the prefetched frames have lowered that.
   const bool is_part = !auto_budget_ && has_begun_ahead_.load(relaxed);
   (void)kept().resize(is_part ? budget - ahead : budget);
   ahead_.resize(ahead);
@@ -150,7 +149,7 @@ uint64_t ExtentCache::held_bytes() const {
   return kept().resident_bytes() + ahead_.resident_bytes();
 }
 
-// Of both.
+// The sum over both caches.
 CacheStats ExtentCache::frame_stats() const {
   CacheStats stats = plain_->stats();
   if (&kept() == &plain_) return stats;
@@ -165,8 +164,8 @@ CacheStats ExtentCache::frame_stats() const {
   return stats;
 }
 
-// By a frame that was just read, now and then: whether what comes takes less room packed. What is in
-// memory so far is given up for it.
+// Samples frames that were just read: once one of them packs well, starts the packed cache. The
+// frames in memory are given up for it.
 void ExtentCache::maybe_enable_packing(std::span<const std::byte> frame) {
   if (!packs_ || &kept() != &plain_ || frame.size() != kExtentFrameBytes) return;
   if (fills_.fetch_add(1, relaxed) % kPackingLooks != 0) return;
@@ -197,7 +196,7 @@ void ExtentCache::clear() {
 void ExtentCache::pause(IoEngine& engine) {
   paused_.store(true, relaxed);
   fit();
-  // What is on its way ends first, as nobody else may drive it: then nothing is begun any more.
+  // Completes all prefetches first, because no other thread may poll them.
   while (engine.poll()) continue;
   table_.clear();
 }
@@ -208,7 +207,7 @@ void ExtentCache::resume() {
   adjust_budget();
 }
 
-// Also what was found, or read ahead: while that is all, others may come to need the memory.
+// Counts hits and prefetched bytes, too: while all reads hit, programs may come to need memory.
 void ExtentCache::count_asked(uint64_t bytes) {
   if (!auto_budget_ && reclaimable_) return;
   const uint64_t step = std::max(budget_.bytes() / 8, kBudgetStepMin);
@@ -227,7 +226,7 @@ void ExtentCache::adjust_budget() {
   }
   uint64_t budget = given_bytes_.load(relaxed);
   const uint64_t available = reclaimable_ ? UINT64_MAX : memory_available_bytes(memory_root_);
-  if (available != UINT64_MAX) {  // else nobody can tell
+  if (available != UINT64_MAX) {  // unknown otherwise
     const uint64_t held = held_bytes();
     const uint64_t room = given_budget_of(available + held);
     budget = std::min(budget, room / kExtentFrameBytes * kExtentFrameBytes);
@@ -242,7 +241,7 @@ void ExtentCache::set_beside_page_cache(bool beside) {
     return;
   }
   const uint64_t available = auto_budget_ ? memory_available_bytes(memory_root_) : UINT64_MAX;
-  if (available != UINT64_MAX) {  // as at first
+  if (available != UINT64_MAX) {  // as at the start
     budget_.set(std::min(budget_max_, (available + held_bytes()) / 2));
     fit();
   }
@@ -251,17 +250,17 @@ void ExtentCache::set_beside_page_cache(bool beside) {
 
 void ExtentCache::follow_memory() {
   const uint64_t available = memory_available_bytes(memory_root_);
-  if (available == UINT64_MAX) return;  // nobody can tell: it stays as it is
+  if (available == UINT64_MAX) return;  // unknown: the budget stays
   const uint64_t ahead = ahead_.resident_bytes();
   const uint64_t both = budget_of(available + held_bytes());
   uint64_t room = std::min(budget_max_, both - std::min(both, ahead)) / kExtentFrameBytes * kExtentFrameBytes;
-  // What was taken and not missed yet is counted as held: there is less room than it seems.
+  // Frames that the kernel reclaimed unnoticed count as held: there is less room than it seems.
   if (was_robbed_.exchange(false, relaxed)) room = std::min(room, budget_.bytes() / 2);
   if (budget_.adjust(room)) fit();
 }
 
-// Behind one read. With large ones, the next thread that takes a block would only wait
-// for this one's, and compute when this one does.
+// How far one read may read on. Not for large reads: the next thread would wait for this one's
+// I/O, and compute at the same time as it.
 uint64_t ExtentCache::ahead_max(uint64_t length_bytes) const {
   if (length_bytes >= kLargeMin || !reads_ahead_) return 0;
   const uint64_t share = budget_.bytes() / kAheadShare;
@@ -275,7 +274,7 @@ bool ExtentCache::Request::wants(uint64_t frame_index) const {
   return frame_index * kExtentFrameBytes < range.end();
 }
 
-// What of the range lies in the frame, and where it goes.
+// The part of the range in the frame, and its place in the caller's buffer.
 Piece ExtentCache::Request::piece_of(uint64_t frame_index) const {
   const uint64_t begin = std::max(range.offset, frame_index * kExtentFrameBytes);
   const uint64_t end = std::min(range.end(), (frame_index + 1) * kExtentFrameBytes);
@@ -283,13 +282,13 @@ Piece ExtentCache::Request::piece_of(uint64_t frame_index) const {
           .buffer = buffer + (begin - range.offset)};
 }
 
-// What the devices cannot bring into the caller's memory must have a frame. The frame at
-// either end of a larger read is asked for by its neighbour too: that is one use of it. Of a
-// large one it is left alone, as whoever came second would wait for all that the first reads.
+// An unaligned piece needs a frame. Two reads that share a frame at their ends use it once. A
+// large read leaves that frame alone, because the second reader would wait for all of the
+// first one's I/O.
 Admission ExtentCache::Request::admission(uint64_t frame_index) const {
   const Piece piece = piece_of(frame_index);
   if (!is_aligned(piece)) return Admission::kAlways;
-  // One use of the frame, by whoever has its first byte.
+  // The reader of the frame's first byte counts the use.
   if (is_part) {
     return piece.range.offset % kExtentFrameBytes == 0 ? Admission::kToKeep : Admission::kNone;
   }
@@ -298,15 +297,15 @@ Admission ExtentCache::Request::admission(uint64_t frame_index) const {
   return range.length_bytes < kLargeMin ? Admission::kAhead : Admission::kNone;
 }
 
-// Whether frames are worth their while: not for a few bytes here and there, and not for so
-// many, in memory that lies otherwise than the file does, that every one needs a frame.
+// Whether frames are worth their cost. They are not for a few random bytes. Nor are they for a
+// large read into a buffer not aligned as the file is, as each piece would need a frame.
 bool ExtentCache::Request::is_extent() const {
   const bool as_in_file = (reinterpret_cast<uintptr_t>(buffer) - range.offset) % kBlockSize == 0;
   if (range.length_bytes >= kLargeMin) return as_in_file;
   return range.length_bytes >= kExtentMin || advice.is_stream;
 }
 
-// More of the caller's memory that nothing was read into yet.
+// Adds a piece of the caller's buffer that nothing was read into yet.
 void ExtentCache::Batch::add_late(const Piece& piece) {
   Piece* const last = late_count == 0 ? nullptr : &late[late_count - 1];
   if (last != nullptr && last->range.end() == piece.range.offset) {
@@ -322,7 +321,7 @@ void ExtentCache::Batch::add_wait(uint64_t frame_index, Reservation& reservation
   waits[wait_count++] = std::move(reservation.wait);
 }
 
-// Of what is as it was read. False: the frame ends before what is wanted of it.
+// Copies the piece from an unpacked frame. False: the frame ends before the piece does.
 bool ExtentCache::Request::copy(uint64_t frame_index, std::span<const std::byte> bytes) const {
   const Piece piece = piece_of(frame_index);
   const uint64_t begin = piece.range.offset - frame_index * kExtentFrameBytes;
@@ -331,7 +330,7 @@ bool ExtentCache::Request::copy(uint64_t frame_index, std::span<const std::byte>
   return true;
 }
 
-// The same of a frame that is kept. False, too: the kernel has taken some of it.
+// The same from a kept frame. False also if the kernel has reclaimed some of it.
 bool ExtentCache::copy_found(const Request& request, uint64_t frame_index, const Pin& pin) {
   const Piece piece = request.piece_of(frame_index);
   const uint64_t begin = piece.range.offset - frame_index * kExtentFrameBytes;
@@ -373,24 +372,24 @@ std::optional<size_t> ExtentCache::read_step(const ExtentFile& file, ByteRange r
       .step = sweep_step(file, range),
       .turn = turn};
   if (turn != nullptr) {
-    // The first piece of a read is enough to know that there are more; they are begun, or not read.
+    // The first piece of a read announces more: they are prefetched, not read on.
     request.advice.is_stream |= range.length_bytes >= kExtentMin;
     request.advice.fetch_end = range.end();
   }
   if (!request.is_extent()) {
     return read_found(request) ? std::optional<size_t>(range.length_bytes) : std::nullopt;
   }
-  // What it waits for others begin, and not as what was read.
+  // Must precede arrive(): the leader prefetches the range only while it counts as unread.
   if (turn != nullptr) turn->await(turn_reach_, [&] { return is_begun(request); });
   if (request.step) table_.arrive(file, *request.step);
   const std::optional<size_t> got = read_extents(request);
   if (request.step) table_.pass(file, *request.step);
-  // A large one may be the last for a while: of a sweep, before the program begins the next.
+  // Prefetches now after a large read: the program may compute for long before its next one.
   if (got) begin_ahead(request, /*urgent=*/turn != nullptr || range.length_bytes >= kLargeMin);
   return got;
 }
 
-// Whether all of it is there, or on its way.
+// Whether all of it is in memory or in flight.
 bool ExtentCache::is_begun(const Request& request) {
   for (uint64_t i = request.range.offset / kExtentFrameBytes; request.wants(i); ++i) {
     const FrameKey key = request.file.key(i);
@@ -434,7 +433,7 @@ std::optional<size_t> ExtentCache::read_extents(const Request& request) {
   return request.range.length_bytes;
 }
 
-// What happens to be there as a whole.
+// Succeeds only if all of it is in memory.
 bool ExtentCache::read_found(const Request& request) {
   for (uint64_t i = request.range.offset / kExtentFrameBytes; request.wants(i); ++i) {
     const Pin pin = request.cache->find(request.file.key(i));
@@ -443,19 +442,19 @@ bool ExtentCache::read_found(const Request& request) {
   return true;
 }
 
-// A batch of frames from `first` on; where the devices must be asked, also for what
-// comes next. False: they failed.
+// Reads a batch of frames from `first` on. If a device is needed, also reads on. False: a
+// device failed.
 bool ExtentCache::read_frames(const Request& request, uint64_t first, Batch& batch) {
   batch.piece_count = batch.wait_count = batch.late_count = 0;
   const uint64_t end = first + kBatchMax;
   uint64_t next = first;
   for (; next < end && request.wants(next); ++next) reserve(request, next, batch);
-  // Where it cannot be begun, now that the devices are asked anyway.
+  // Reads on only where the engine cannot prefetch, as the devices are busy now anyway.
   if (batch.piece_count > 0 && request.engine.idle_devices() == 0) {
     const uint64_t ahead_end = std::min(request.advice.fetch_end, request.file.size_bytes);
     for (; next < end && next * kExtentFrameBytes < ahead_end; ++next) reserve(request, next, batch);
   }
-  // Our own first: no thread may wait while others may wait for it.
+  // Must fetch before waiting, because other threads may wait for these frames.
   if (!fetch(request, batch)) {
     for (uint32_t i = 0; i < batch.wait_count; ++i) batch.waits[i].release();
     return false;
@@ -464,8 +463,8 @@ bool ExtentCache::read_frames(const Request& request, uint64_t first, Batch& bat
   return read_late(request, batch);
 }
 
-// What was read ahead goes to the caller, which is not to find it, and when all of it was asked
-// for, the cache may keep it. So to the policy a frame's pieces are one use.
+// Copies a prefetched frame to the caller. Once its last byte is read, the cache may keep it. So
+// the pieces of a frame count as one use.
 bool ExtentCache::take_ahead(const Request& request, uint64_t frame_index, const Pin& pin) {
   const std::span<const std::byte> bytes = pin.bytes();
   if (!request.copy(frame_index, bytes)) return false;
@@ -479,8 +478,8 @@ bool ExtentCache::take_ahead(const Request& request, uint64_t frame_index, const
   return true;
 }
 
-// What is expected next, on devices that would not have it wait for others. Of those who read in
-// turn, for each who is in front his share.
+// Prefetches what is expected next, on devices where no read waits. In turn, each leader gets an
+// equal share of the reach.
 void ExtentCache::begin_ahead(const Request& request, bool urgent) {
   uint64_t reach = ahead_.reach_bytes();
   if (!request.step || reach == 0) return;
@@ -497,7 +496,7 @@ void ExtentCache::begin_ahead(const Request& request, bool urgent) {
   }
 }
 
-// The first time, the cache makes room: where devices are never asked for that, it has all of it.
+// At the first prefetch the cache makes room. Without prefetches it has all of the budget.
 void ExtentCache::begin_ahead(const ExtentFile& file, const PrefetchTracker::Forecast& forecast,
                               DeviceSet devices, IoEngine& engine) {
   if (!has_begun_ahead_.load(relaxed) && !has_begun_ahead_.exchange(true, relaxed)) {
@@ -506,7 +505,7 @@ void ExtentCache::begin_ahead(const ExtentFile& file, const PrefetchTracker::For
   ahead_.begin(file, forecast, devices, *kept(), engine);
 }
 
-// A device that has done its part of a request reads what comes next, while others are busy.
+// Prefetches on a device that has done its part of a request, while others are busy.
 class ExtentCache::WhileReading final : public Meanwhile {
  public:
   WhileReading(ExtentCache& cache, const Request& request) : cache_(cache), request_(request) {}
@@ -565,7 +564,7 @@ void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& b
   }
 }
 
-// Asks the devices for all pieces at once.
+// Requests all pieces from the devices at once.
 bool ExtentCache::fetch(const Request& request, Batch& batch) {
   if (batch.piece_count == 0) return true;
   const ExtentFile& file = request.file;
@@ -607,7 +606,7 @@ Result<Pin> ExtentCache::wait(const Request& request, FrameWait& frame, bool ahe
   for (;;) {
     while (!frame.ended() && request.engine.poll()) begin_ahead(request, /*urgent=*/true);
     Result<Pin> pin = frame.wait(ahead ? kUndrivenNs : kFillPatienceNs);
-    // It holds the frame for as long as the fill goes on.
+    // `frame` is empty once the wait has ended; it keeps the frame while the fill goes on.
     if (pin || !frame || !ahead || monotonic_ns() >= deadline) return pin;
     begin_ahead(request, /*urgent=*/true);
   }
@@ -626,8 +625,8 @@ void ExtentCache::wait(const Request& request, Batch& batch) {
   }
 }
 
-// What has no frame, and what others could not fill: through the page cache, if it is
-// not aligned.
+// Reads the pieces without a frame, and those that another thread failed to fill. Unaligned ones
+// go through the page cache.
 bool ExtentCache::read_late(const Request& request, Batch& batch) {
   for (uint32_t i = 0; i < batch.late_count; ++i) {
     const Piece& piece = batch.late[i];

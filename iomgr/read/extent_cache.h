@@ -1,37 +1,39 @@
-// ExtentCache: reads of striped files past the page cache, by way of frames of 1 MiB in
-// this process's memory.
+// ExtentCache: reads of striped files past the page cache, through frames of 1 MiB in this
+// process's memory.
 //
-//   read(range) ──► frames that are there: copied
-//               ──► that somebody is filling: waited for (single flight)
-//               ──► that are missing: one request for all, whose segments the engine
-//                   merges into one I/O a device
-//               ──► what will be wanted next (prefetch_tracker.h): begun, and not
-//                   waited for, on whichever device has nothing else to do (read_ahead.h);
-//                   where that is not possible, part of the request, for small reads
-//                   of a stream (stream_table.h)
+//   read(range) ──► hit:       copies the frame
 //
-// What is missing is read into a frame if the policy will keep it, or if the caller's
-// memory or place is not aligned as direct I/O needs it; else straight into the
-// caller's memory. So what a program asks for in small pieces, at odd offsets, or from
-// several threads, reaches the devices in large aligned ones, and what the policy
-// keeps is not read again in the next sweep.
+//               ──► in flight: waits for the thread that fills it (single flight)
 //
-// What is kept takes as few bits as its words need, where that is less (word_packing.h): looked at by
-// a frame now and then, until one shows it.
+//               ──► miss:      one request for all, whose segments the engine merges into one
+//                              I/O per device
 //
-// Budget: at most the bytes given, or, by itself, of what the machine and the process's
-// memory cgroup leave. Of the bytes given less where not even 32 MiB are left to others, unless it yields.
-// By itself, a cache that yields (mapped_cache.h) has half of it at first, and all but an
-// eighth, 16 MiB at least, when that has lasted (steady_budget.h): what it keeps is the kernel's to
-// take, as the page cache is, and is then read again. Another has half of
-// what there is beyond 128 MiB: the rest is for what programs have allocated and not touched
-// yet, and for the kernel's read-ahead, as under a tight limit the kernel kills. It is looked at
-// anew whenever an eighth of it has been asked for, and given back when others need it. What is
-// begun ahead has a twelfth, ahead_min_bytes to 64 MiB (of a small one, a quarter), and only once that is done: out
-// of the bytes given, or beside what follows from the memory that is left, of which it takes its part
-// by itself.
+//               ──► prefetch:  what the reader will need next (prefetch_tracker.h), started
+//                              without waiting on any idle device (read_ahead.h). Without
+//                              asynchronous I/O a small read of a stream (stream_table.h)
+//                              fetches more instead.
 //
-// Threads: read() from any, but in no signal handler that has interrupted one. Not
+// A miss is read into a frame if the policy will keep it, or if the caller's buffer or offset
+// does not fit direct I/O. Otherwise it is read straight into the caller's buffer. So small,
+// unaligned and concurrent requests reach the devices as large aligned ones. Frames that the
+// policy keeps hit in the next sweep.
+//
+// Frames are packed (word_packing.h) once a sampled frame shows that it is worth it.
+//
+// Budget: at most the given bytes. A given budget shrinks until 32 MiB stay free, unless the
+// cache is reclaimable. Without a given budget it follows the free memory of the machine and
+// the memory cgroup. It is checked whenever an eighth of it has been read:
+//   - A reclaimable cache (mapped_cache.h) starts with half of the free memory. Once that has
+//     lasted (steady_budget.h) it takes all but an eighth, at least 16 MiB. The kernel may
+//     reclaim its frames like page cache.
+//   - Any other cache takes half of the memory beyond 128 MiB. The rest is for memory that
+//     programs have allocated but not touched, and for the kernel's read-ahead, because under a
+//     tight limit the kernel kills.
+// Prefetched frames take a twelfth of it, from ahead_min_bytes to 64 MiB (of a small budget a
+// quarter), and only once there is a prefetch. With a given budget they are part of it.
+// Otherwise they come out of the free memory.
+//
+// Threads: read() from any, but not from a signal handler that interrupted one. Not
 // across fork(): a child must not use it (cache.h).
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -55,40 +57,39 @@
 namespace graphlane {
 
 struct ExtentCacheOptions {
-  // Of memory; kAutoBudget: by what is left, anew from time to time.
+  // Bytes of memory. kAutoBudget: follows the free memory.
   static constexpr uint64_t kAutoBudget = UINT64_MAX;
   uint64_t budget_bytes = kAutoBudget;
   CachePolicy policy = CachePolicy::kScanResistant;
   bool reclaimable = false;
-  // Disks seek from reader to reader: who reads in turn waits for those in front of him.
+  // For disks, which seek between readers: readers in turn wait for the leader.
   bool turns_wait = false;
-  // Memory for what is begun ahead, at least (of a small cache a quarter). Where all that is under way is in
-  // it, a disk needs more: who asks for large pieces at once has most of that in his own memory.
+  // The least memory for prefetched frames (of a small cache a quarter). Reads in turn need more
+  // on a disk, because all their I/O in flight is prefetched. A large read has its own buffer.
   uint64_t ahead_min_bytes = uint64_t{10} << 20;
-  // What it keeps, in fewer bytes, if the file's first frames show that this is worth it
-  // (word_packing.h).
+  // Packs the frames, if the file's first frames show that it is worth it (word_packing.h).
   bool packs = true;
-  // For who wants to know what either is good for.
-  bool keeps = true;       // what was read, but for memory that is not aligned
+  // The next two are switched off only to measure what they gain.
+  bool keeps = true;       // keeps what was read; unaligned buffers always use frames
   bool reads_ahead = true;
-  const char* memory_root = "";  // where it is looked at (memory_limit.h)
+  const char* memory_root = "";  // the root of /proc and /sys (memory_limit.h)
 };
 
-// "auto" or a size; EINVAL, ERANGE: neither.
+// "auto" or a size; EINVAL or ERANGE for other text.
 Result<uint64_t> parse_budget(std::string_view text);
 
 struct ExtentCacheStats {
   CacheStats frames;
   AheadStats ahead;
-  uint64_t found_bytes = 0;    // asked for, and in memory, or on the way there
-  uint64_t fetched_bytes = 0;  // into frames, also ahead
-  uint64_t passed_bytes = 0;   // for which there was no frame
-  uint64_t taken_frames = 0;   // by the kernel, and then asked for
-  uint64_t ahead_bytes = 0;    // of memory, for what was begun ahead
+  uint64_t found_bytes = 0;    // hits, also on frames in flight
+  uint64_t fetched_bytes = 0;  // read into frames, also by prefetch
+  uint64_t passed_bytes = 0;   // read without a frame
+  uint64_t taken_frames = 0;   // hits on frames that the kernel had reclaimed
+  uint64_t ahead_bytes = 0;    // memory of prefetched frames
   uint64_t budget_bytes = 0;
 };
 
-// What a user asks about: whether it saves reads, and what it takes.
+// The counters that a user sees: how many reads the cache saved, and its memory.
 // visit("found_bytes", "bytes found", 4096), and so on.
 template <class Visit>
 void for_each_counter(const ExtentCacheStats& stats, Visit visit) {
@@ -112,53 +113,53 @@ class ExtentCache {
   ExtentCache(const ExtentCache&) = delete;
   ExtentCache& operator=(const ExtentCache&) = delete;
 
-  // ENOMEM: not even a few frames. Then, and before, read() declines everything.
+  // ENOMEM: no room for even a few frames. Then, and before, read() declines everything.
   Result<void> start(const ExtentCacheOptions& options);
 
-  // Reads the range into `buffer`: bytes, fewer than asked only at the end of the file.
-  // Nothing: it is to be read otherwise, being a small read of no stream, or a large one
-  // into memory that is not aligned as the file is, or because no memory is left, or a device
-  // has failed (perhaps next to the range: the other way will tell).
+  // Reads the range into `buffer`. Returns the bytes read, fewer than asked only at the end of
+  // the file. Returns nothing when the caller must read otherwise: for a small read of no
+  // stream, for a large one into a buffer not aligned as the file is, without memory, and after
+  // a device error. (The error may be next to the range; the other way will tell.)
   std::optional<size_t> read(const ExtentFile& file, ByteRange range, void* buffer,
                              IoEngine& engine);
 
-  // The same for a part of a larger read whose other parts are asked for now, too. They go to
-  // the devices together, so nothing is read ahead, and nobody waits for a neighbour's: only
-  // what is to stay gets a frame.
+  // As read(), for one of several parts of a larger read that are requested at the same time.
+  // The devices get them together. So it does not prefetch or wait for another part's frame, and
+  // uses a frame only where the policy keeps it.
   std::optional<size_t> read_part(const ExtentFile& file, ByteRange range, void* buffer,
                                   IoEngine& engine);
 
-  // The same for a part of a larger read of this thread (convoy_scheduler.h) that is asked for part by
-  // part, each when the one before it is there: what comes behind it is begun before anybody waits.
+  // As read(), for one part of a larger read that this thread requests part by part
+  // (convoy_scheduler.h). Starts the prefetch of the following parts before it waits.
   std::optional<size_t> read_in_turn(const ExtentFile& file, uint32_t thread, ByteRange range,
                                      void* buffer, IoEngine& engine);
 
-  // The range will be read soon: begins it, as far as the memory for that goes, if the devices
-  // can; the rest when that much has been read.
+  // The range will be read soon. Prefetches it as far as the memory goes, if the engine can.
+  // The rest follows as the range is read.
   void will_need(const ExtentFile& file, ByteRange range, IoEngine& engine);
 
-  // Of what was given at start(), so much may be used now.
+  // Limits the memory in use, within what start() was given.
   void set_budget(uint64_t bytes);
-  // By what memory is left.
+  // Adjusts the budget to the free memory.
   void adjust_budget();
-  // Whether the page cache of the same memory is swept, too, or another cache fills it: of one that
-  // yields, the kernel would take its frames in turn with those, so it has no more then than one that
-  // does not. Not at first.
+  // Whether something else fills the same memory: sweeps through the page cache, or another
+  // cache. The kernel would then reclaim the frames in turn with those pages. So a reclaimable
+  // cache takes no more than another one. False at first.
   void set_beside_page_cache(bool beside);
-  // Gives all memory back that nobody is reading; the budget stays.
+  // Reclaims all frames that no thread reads; the budget stays.
   void clear();
-  // The same, when what is read ahead has ended, and takes none until resume().
+  // Ends all prefetches, then does as clear(). Takes no memory until resume().
   void pause(IoEngine& engine);
   void resume();
 
   ExtentCacheStats stats() const;
 
  private:
-  // With less, a cache would only be in the way.
+  // A smaller cache costs more than it gains.
   static constexpr uint64_t kSetBytes = kCacheWaysMax * kExtentFrameBytes;
   static constexpr uint64_t kGrowthMin = kSetBytes / 4;  // of a budget that follows the memory
-  // Frames of one request to the devices. Two on a stack would be too many in a thread that
-  // has only 16 KiB of it.
+  // Frames of one request to the devices. Batches are members, because a thread's stack may have
+  // only 16 KiB.
   static constexpr uint32_t kBatchMax = 64;
   static constexpr uint32_t kBatchCount = 32;
   struct Batch {
@@ -166,18 +167,18 @@ class ExtentCache {
     uint32_t piece_count = 0;
     uint32_t wait_count = 0;
     uint32_t late_count = 0;
-    Piece pieces[kBatchMax];  // what the devices are asked for
-    Fill fills[kBatchMax];    // the frame that a piece is for; none: the caller's memory
+    Piece pieces[kBatchMax];  // the request to the devices
+    Fill fills[kBatchMax];    // the frame of a piece; empty: the caller's buffer
     FrameWait waits[kBatchMax];
     uint64_t wait_index[kBatchMax];
-    bool wait_ahead[kBatchMax];  // of what was read ahead
-    Piece late[kBatchMax];  // no frame, and perhaps not aligned
+    bool wait_ahead[kBatchMax];  // whether it is a prefetched frame
+    Piece late[kBatchMax];  // pieces without a frame, perhaps unaligned
     void add_late(const Piece& piece);
     void add_wait(uint64_t frame_index, Reservation& reservation, bool ahead);
   };
   class BorrowedBatch;
   class WhileReading;
-  // What the caller asked for.
+  // One call of read().
   struct Request {
     MappedCache& cache;
     const ExtentFile& file;
@@ -185,9 +186,9 @@ class ExtentCache {
     char* const buffer;
     IoEngine& engine;
     StreamTable::Advice advice;
-    std::optional<ByteRange> step;  // what the table is told of it
+    std::optional<ByteRange> step;  // the part of it that the table counts
     bool is_part = false;
-    const ConvoyScheduler::Turn* turn = nullptr;  // of who reads in turn
+    const ConvoyScheduler::Turn* turn = nullptr;  // set by read_in_turn()
     bool wants(uint64_t frame_index) const;
     Piece piece_of(uint64_t frame_index) const;
     Admission admission(uint64_t frame_index) const;
@@ -237,11 +238,11 @@ class ExtentCache {
   uint64_t turn_reach_ = 0;
   const char* memory_root_ = "";
 
-  // What is kept: at first as it was read, and from when it has turned out to be worth it, packed.
+  // The kept frames: unpacked at first, and packed once that has proved worth it.
   MappedCache plain_;
   MappedCache packed_;
   std::atomic<MappedCache*> kept_{&plain_};
-  std::atomic<uint32_t> fills_{0};         // until then
+  std::atomic<uint32_t> fills_{0};         // counted until it packs
   std::atomic<bool> begins_to_pack_{false};
 
   FutexLock fitting_;  // held while the budget is applied
@@ -250,8 +251,8 @@ class ExtentCache {
   std::atomic<bool> beside_page_cache_{false};
   std::atomic<uint64_t> given_bytes_{0};
   SteadyBudget budget_{kGrowthMin};
-  std::atomic<uint64_t> unlooked_bytes_{0};  // asked for since the memory was looked at
-  std::atomic<bool> was_robbed_{false};      // since then, too
+  std::atomic<uint64_t> unlooked_bytes_{0};  // read since the free memory was checked
+  std::atomic<bool> was_robbed_{false};      // whether the kernel has reclaimed frames since then
   std::atomic<uint64_t> found_bytes_{0};
   std::atomic<uint64_t> fetched_bytes_{0};
   std::atomic<uint64_t> passed_bytes_{0};

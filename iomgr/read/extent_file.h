@@ -1,5 +1,4 @@
-// ExtentFile: a file as the cache of large reads knows it: in one generation, cut into
-// frames of 1 MiB.
+// ExtentFile: a file as the cache of large reads sees it: one generation, in frames of 1 MiB.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +15,7 @@ inline constexpr uint64_t kExtentFrameBytes = 1 << 20;
 
 struct ExtentFile {
   Uuid file_id;
-  uint64_t generation = 0;  // as long as it is the same, so are the bytes
+  uint64_t generation = 0;  // changes with the bytes
   uint64_t size_bytes = 0;
   const StripeMap& map;
   const PartFiles& parts;
@@ -24,7 +23,7 @@ struct ExtentFile {
   FrameKey key(uint64_t frame_index) const {
     return {.file_id = file_id, .generation = generation, .frame_index = frame_index};
   }
-  // Of a frame; the last one up to a whole block, for direct I/O.
+  // The frame's bytes; the last frame is rounded up to a whole block, for direct I/O.
   ByteRange frame_range(uint64_t frame_index) const {
     const uint64_t offset = frame_index * kExtentFrameBytes;
     return {.offset = offset,

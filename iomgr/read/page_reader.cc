@@ -11,7 +11,7 @@ namespace graphlane {
 namespace {
 
 constexpr uint64_t kPage = PageReader::kPageBytes;
-constexpr uint64_t kBudgetMin = 2 << 20;  // half of it has room for the longest request
+constexpr uint64_t kBudgetMin = 2 << 20;  // half of it holds the longest request
 
 uint64_t first_page_of(ByteRange range) { return range.offset / kPage; }
 uint64_t end_page_of(ByteRange range) {
@@ -114,14 +114,13 @@ void PageQueue::submit(const PagedFile& file, ByteRange range, PageTask& task) {
   const uint64_t left = range.offset < file.size_bytes ? file.size_bytes - range.offset : 0;
   range.length_bytes = std::min(range.length_bytes, left);
   const Waiting request{.file = &file, .range = range, .task = &task};
-  // Never runs it within a task: a task that finds its bytes would run the next, which finds its
-  // own, and the stack would grow.
+  // Must not run it within a task: each task would run the next one, and the stack would grow.
   if (!running_ && run_from_cache(request)) return;
   waiting_.push_back(request);
   sorted_ = false;
 }
 
-// False: some page is not there.
+// False: a page is missing.
 bool PageQueue::run_from_cache(const Waiting& request) {
   const uint64_t page_count = page_count_of(request.range);
   if (page_count > kRequestPagesMax || page_count > free_page_count_) return false;
@@ -147,7 +146,7 @@ bool PageQueue::has_room(uint64_t page_count) const {
   return page_count <= free_page_count_ && page_count <= fetch_room;
 }
 
-// Begins requests in the order of the files, so that neighbours meet in one fetch; as far as there
+// Begins requests in the order of the files, so that neighbours share a fetch, as far as there
 // is room.
 void PageQueue::flush() {
   assert(!running_);
@@ -259,7 +258,7 @@ void PageQueue::Fetch::on_done(int error) {
   }
   MutexLock lock(queue->mu_);
   push(queue->ended_, this);
-  // Under the lock: the queue may go as soon as it has seen this.
+  // Must hold the lock: the queue may be destroyed once it has seen this.
   queue->fetched_.notify_one();
 }
 
@@ -281,7 +280,7 @@ void PageQueue::take_ended() {
   }
 }
 
-// What others fetch, or an earlier fetch of ours.
+// Takes pages that another queue, or an earlier fetch of this one, has fetched.
 void PageQueue::take_waited() {
   const auto rest = std::partition(waits_.begin(), waits_.end(),
                                    [](const Page* page) { return !page->wait.ended(); });
@@ -316,7 +315,7 @@ bool PageQueue::wait() {
   return false;
 }
 
-// Where nobody else ends what was begun. False: they end by themselves.
+// Polls engines that complete nothing by themselves. False: they complete by themselves.
 bool PageQueue::poll() {
   for (const Fetch& fetch : fetches_) {
     if (fetch.started && fetch.file->engine.poll()) return true;
@@ -324,7 +323,7 @@ bool PageQueue::poll() {
   return false;
 }
 
-// False: nothing is under way.
+// False: nothing is in flight.
 bool PageQueue::wait_for_any() {
   if (fetching_count_ > 0) {
     if (poll()) return true;

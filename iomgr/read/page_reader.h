@@ -1,24 +1,27 @@
-// PageReader: small reads here and there, and what is to be done with each as soon as its
-// bytes are in memory, where they lie (SAFS's asynchronous user tasks, FlashGraph §3.1).
+// PageReader: random small reads, each with a task that runs as soon as its bytes are in memory
+// (SAFS's asynchronous user tasks, FlashGraph §3.1).
 //
-//   submit(file, range, task) ─► all of its pages are there: the task runs, now
-//                             ─► else it waits in this thread's queue
-//   wait()                    ─► what waits is put in the order of the files, its missing
-//                                pages are begun, neighbours in one I/O (FlashGraph §3.6)
-//                             ─► tasks whose pages have come run, in this thread
+//   submit(file, range, task) ─► a hit on all its pages: the task runs at once
 //
-// No buffer is the caller's, nothing is copied, and no thread waits for one device while
-// it could compute or ask others. The more is submitted before wait(), the more merges.
+//                             ─► otherwise the request joins this thread's queue
 //
-// A range of more than 1 MiB, and one that finds no page free, is read by itself into memory
-// of its own, for as long as its task runs. So is one whose pages could not be read together with
-// its neighbours': an error is always that of the range itself.
+//   wait()                    ─► sorts the queue by file and offset, and fetches missing pages,
+//                                neighbours in one I/O (FlashGraph §3.6)
 //
-// Memory: the budget, and a queue's own, 400 KiB. No allocation but for those ranges, and for
-// what is submitted beyond a thousand requests: submit some thousands, then wait().
+//                             ─► runs tasks with complete pages, in this thread
 //
-// Threads: a reader is any thread's, a queue is one's. Queues share pages: what one has
-// asked for, others wait for. Not across fork().
+// Tasks read the cached pages in place: no caller's buffer, no copy. No thread waits for one
+// device while it could compute or ask others. More requests before wait() merge better.
+//
+// Some ranges are read by themselves, into memory that lives as long as the task: one of more
+// than 1 MiB, one that finds no free page, and one whose shared fetch failed. So an error
+// always belongs to the range itself.
+//
+// Memory: the budget, and 400 KiB per queue. Only those ranges, and more than a thousand queued
+// requests, allocate. So submit some thousands, then wait().
+//
+// Threads: a reader may be shared, a queue belongs to one thread. Queues share pages: a page
+// that one queue fetches, the others wait for. Not across fork().
 #pragma once
 
 #include <cstdint>
@@ -36,7 +39,7 @@
 
 namespace graphlane {
 
-// Checks that a page has the bytes that were written. Called from any thread.
+// Checks that a page has the bytes that were written. Must be safe from any thread.
 class PageChecker {
  public:
   // `bytes`: all of the page, shorter at the end of the file.
@@ -46,24 +49,24 @@ class PageChecker {
   ~PageChecker() = default;
 };
 
-// A file to read from. The caller keeps all of it until its tasks have run.
+// A file to read from. The caller keeps it until its tasks have run.
 struct PagedFile {
   Uuid file_id;
-  uint64_t generation = 0;  // as long as it is the same, so are the bytes
+  uint64_t generation = 0;  // changes with the bytes
   uint64_t size_bytes = 0;
   const StripeMap& map;
   const PartFiles& parts;
   IoEngine& engine;
-  const PageChecker* checker = nullptr;  // none: pages are taken as they are
+  const PageChecker* checker = nullptr;  // none: pages are not checked
 };
 
-// The work on a range's bytes. Lives until one of the two functions was called, which happens once.
+// The work on a range's bytes. It must live until one of the two functions is called, once.
 class PageTask {
  public:
-  // Called with the range, cut off at the end of the file. The bytes are there until it returns. It
+  // Gets the range, cut off at the end of the file. The bytes are valid until it returns. It
   // may submit more requests; they run after it.
   virtual void run(const PageBytes& bytes) noexcept = 0;
-  // Called if the range cannot be read: an errno. EBADMSG: the file's checker refused a page.
+  // The range could not be read: an errno. EBADMSG: the file's checker rejected a page.
   virtual void failed(int error) noexcept = 0;
 
  protected:
@@ -83,7 +86,7 @@ class PageReader {
   static Result<std::unique_ptr<PageReader>> start(const PageReaderOptions& options);
 
   CacheStats stats() const { return cache_->stats(); }
-  // Whether the page is in memory. No use of it.
+  // Whether the page is in memory. Does not count as a use.
   bool contains(const PagedFile& file, uint64_t page_index);
 
  private:
@@ -96,24 +99,24 @@ class PageReader {
 class PageQueue {
  public:
   explicit PageQueue(PageReader& reader);
-  ~PageQueue();  // all tasks have run
+  ~PageQueue();  // all tasks must have run
   PageQueue(const PageQueue&) = delete;
   PageQueue& operator=(const PageQueue&) = delete;
 
   void submit(const PagedFile& file, ByteRange range, PageTask& task);
-  // Begins submitted requests, as far as there is room. Not from within a task.
+  // Begins submitted requests, as far as there is room. Must not be called by a task.
   void flush();
   // As flush(), and runs at least one task. False: none is left.
   bool wait();
-  // Tasks that have not run.
+  // Tasks that have not run yet.
   size_t waiting_count() const { return waiting_.size() - first_waiting_ + active_count_; }
 
  private:
-  static constexpr uint32_t kRequestCount = 1024;    // that are under way
-  static constexpr uint32_t kPageCount = 4096;       // of theirs
-  static constexpr uint32_t kRequestPagesMax = 256;  // of one
+  static constexpr uint32_t kRequestCount = 1024;    // in flight
+  static constexpr uint32_t kPageCount = 4096;       // of all requests
+  static constexpr uint32_t kRequestPagesMax = 256;  // per request
   static constexpr uint32_t kFetchCount = 8;         // requests to the devices
-  static constexpr uint32_t kFetchPages = 64;        // of one
+  static constexpr uint32_t kFetchPages = 64;        // per fetch
 
   struct Waiting {
     const PagedFile* file;
@@ -122,8 +125,8 @@ class PageQueue {
   };
   struct Request : Waiting {
     uint32_t first_page = 0;  // in pages_, linked by `next`
-    uint32_t pending = 0;     // pages that are not there
-    bool alone = false;       // some could not be had: to be read by itself
+    uint32_t pending = 0;     // missing pages
+    bool alone = false;       // is read by itself, because it did not get all its pages
     Request* next = nullptr;  // free, or ready
   };
   struct Page {
@@ -167,12 +170,12 @@ class PageQueue {
   FrameCache& cache_;
   const uint32_t fetch_pages_max_;
   std::vector<Waiting> waiting_;
-  size_t first_waiting_ = 0;  // those before have begun
+  size_t first_waiting_ = 0;  // the requests before it have begun
   bool sorted_ = true;
   std::vector<Request> requests_;
   std::vector<Page> pages_;
   std::vector<Fetch> fetches_;
-  std::vector<Page*> waits_;  // for what another queue fetches, or this one
+  std::vector<Page*> waits_;  // pages that another queue, or this one, is fetching
   std::vector<PageBytes::Piece> pieces_;
   Request* free_request_ = nullptr;
   Request* ready_ = nullptr;

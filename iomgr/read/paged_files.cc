@@ -13,9 +13,9 @@ namespace {
 constexpr StripeGeometry kPlainGeometry{
     .stripe_depth_bytes = kStripeDepthMax, .device_count = 2, .first_device = 0};
 
-// Reads in flight on the device of plain files, which is never calibrated. It is more than one, as
-// on a volume's disks. Reads of pages are small and come in the order of the file, so even a disk
-// serves several at once sooner. Many devices say that they are disks and are none.
+// Reads in flight on the device of plain files, which is never calibrated. More than one, as on a
+// volume's disks: page reads are small and sorted, so a queue helps even a disk. Many devices
+// say that they are disks and are none.
 constexpr uint32_t kPlainDepth = 16;
 
 class StripedPagedFile final : public OpenPagedFile {
@@ -111,7 +111,7 @@ Outcome<std::unique_ptr<OpenPagedFile>> PagedFiles::open_striped(const std::stri
     if (!lanes) return lanes.error();
     own = {.volume = std::move(*volume), .lanes = std::move(*lanes)};
   }
-  // Takes the lock, or restripe may change the parts between the two.
+  // Must hold the parts before reading the stub, or restripe may change them in between.
   hold_parts(stub.get());
   Layout layout;
   const Result<StubVerdict> verdict = inspect_stub(stub.get(), &layout);

@@ -1,12 +1,13 @@
-// PagedFiles: files as PageReader reads them, by lanes, wherever they lie.
+// PagedFiles: opens files for PageReader, through lanes, wherever they lie.
 //
 //   a stub of a volume     its parts, by the lanes of the volume
-//   any other file         itself, by a lane of the device that it lies on
 //
-// A plain file is the first part of a striped file with a unit of unlimited size. The rest of the
-// read path does not tell the two apart.
+//   any other file         itself, by a lane of its device
 //
-// Threads: open() one at a time; what it returned is any thread's.
+// A plain file is treated as the first part of a striped file with one unlimited unit. So the
+// rest of the read path needs no second case.
+//
+// Threads: one open() at a time; its result is safe from any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -51,7 +52,7 @@ class PagedFiles {
   // Lives as long as this. The error names the file, or the part and its device.
   Outcome<OpenPagedFile*> open(const std::string& path);
 
-  // The work that the devices were asked for, of all files.
+  // The I/O that all files have caused.
   struct Moved {
     uint64_t io_count = 0;
     uint64_t bytes = 0;
@@ -68,7 +69,7 @@ class PagedFiles {
   };
   std::map<std::string, OpenVolume> volumes_;             // by root
   std::map<dev_t, std::unique_ptr<Lanes>> plain_lanes_;   // by filesystem
-  std::vector<std::unique_ptr<OpenPagedFile>> files_;     // end before their lanes
+  std::vector<std::unique_ptr<OpenPagedFile>> files_;     // destroyed before their lanes
 };
 
 }  // namespace graphlane

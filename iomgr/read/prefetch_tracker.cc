@@ -40,7 +40,7 @@ PrefetchTracker::Entry* PrefetchTracker::use(const ExtentFile& file) {
   return entry;
 }
 
-// What is read, or given up, from the begin or the end of what was hinted at.
+// Cuts the range off the begin or the end of the hints: it was read, or given up.
 void PrefetchTracker::cut_hints(Entry& entry, ByteRange range) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < entry.hint_count; ++i) {
@@ -52,7 +52,7 @@ void PrefetchTracker::cut_hints(Entry& entry, ByteRange range) {
   entry.hint_count = kept;
 }
 
-// Of what is held, that for which it holds. Returns how many.
+// Releases the held frames that satisfy the predicate. Returns how many.
 template <class Predicate>
 uint32_t PrefetchTracker::release_if(Entry& entry, Predicate predicate) {
   uint32_t kept = 0;
@@ -85,7 +85,7 @@ void PrefetchTracker::let_go(Entry& entry) {
   release_if(entry, [](const Held&) { return true; });
 }
 
-// Wrong more often than right: nothing for a while.
+// Pauses after more wrong guesses than right ones.
 void PrefetchTracker::judge(Entry& entry) {
   if (entry.passed + entry.wasted < kJudgedFrames) return;
   if (entry.wasted > entry.passed) entry.paused_until = entry.clock + kPauseBytes;
@@ -130,7 +130,7 @@ bool PrefetchTracker::expect(const ExtentFile& file, ByteRange range, bool is_se
     const uint64_t step = std::max(step_bytes, entry->longest);
     forecast->window_bytes = std::min(2 * step, reach_bytes);
     forecast->step_bytes = forecast->window_bytes / 2;
-    // What is in memory already does not count, so there may be more to look at.
+    // More than the window, because frames in memory do not count towards it.
     const uint32_t hinted = entry->hint_count;
     std::copy_n(entry->hints, hinted, forecast->ranges);
     const std::span<ByteRange> rest = std::span(forecast->ranges).subspan(hinted);
@@ -172,7 +172,7 @@ void PrefetchTracker::hold(const FrameKey& key, uint64_t distance_bytes, Pin pin
   lock_.unlock();
 }
 
-// Whoever has waited for it may have gone past it before we come here.
+// A reader that waited for the frame may have passed it already.
 void PrefetchTracker::keep(const FrameKey& key, Pin pin) {
   fetched_.fetch_add(1, relaxed);
   if (!lock_.lock_patiently()) return;

@@ -1,13 +1,12 @@
-// PrefetchTracker: what is read ahead of each file, and what has become of it.
+// PrefetchTracker: the prefetched frames of each file, and whether they were used.
 //
-// Every file has the order of its reads (read_order.h), what its readers have said that they
-// will need, and the frames that were read ahead for it. These are pinned, so that no policy
-// takes them before they are asked for, until a read has passed them, or so much else of the
-// file has been read that nobody will come for them. Who guesses wrong more often than right
-// pauses.
+// Every file has the order of its reads (read_order.h), its readers' hints, and its prefetched
+// frames. These frames are pinned, so that no policy evicts them before their use. They are
+// released when a read has passed them, or when so much of the file was read since that no
+// reader will need them. A file with more wrong guesses than right ones pauses.
 //
-// Threads: everything is safe from any thread, under one lock that is held for a
-// scan of a file's entry; who cannot have it, in a signal handler, reads without.
+// Threads: everything is safe from any thread, under one lock that is held for a scan of a
+// file's entry. A signal handler that cannot have the lock reads without prefetch.
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
 
@@ -21,21 +20,21 @@
 
 namespace graphlane {
 
-// What was read ahead, in frames.
+// Counts of prefetched frames.
 struct AheadStats {
   uint64_t fetched = 0;
-  uint64_t passed = 0;  // a read has gone past them
-  uint64_t wasted = 0;  // nobody came for them
+  uint64_t passed = 0;  // used: a read has passed them
+  uint64_t wasted = 0;  // released unused
 };
 
 class PrefetchTracker {
  public:
-  // Frames that one file has read ahead, at most.
+  // The most prefetched frames of one file.
   static constexpr uint32_t kAheadMax = 128;
   static constexpr uint32_t kRangesMax = 16;
 
-  // What is expected next, in order, and how much of it is to be had: begun when
-  // `step_bytes` of `window_bytes` are missing, or all that is left.
+  // The ranges expected next, in order. A prefetch keeps `window_bytes` of them in memory, and
+  // starts when `step_bytes` are missing or when this is all that is left.
   struct Forecast {
     uint64_t window_bytes = 0;
     uint64_t step_bytes = 0;
@@ -43,60 +42,60 @@ class PrefetchTracker {
     ByteRange ranges[kRangesMax];
   };
 
-  // A read, when it is asked for.
+  // A read arrives.
   void arrive(const ExtentFile& file, ByteRange range);
-  // It has its bytes: it holds no frame any longer.
+  // The read has its bytes, and has released its frames.
   void pass(const ExtentFile& file, ByteRange range);
 
-  // After that: two of the longest reads, two of `step_bytes` at least, `reach_bytes` at
-  // most. False: nothing; or nothing yet, unless it is `urgent`.
+  // Predicts what follows the read. The window is two of the longest reads, at least two of
+  // `step_bytes`, at most `reach_bytes`. False: nothing, or too early unless it is `urgent`.
   bool expect(const ExtentFile& file, ByteRange range, bool is_sequential, bool urgent,
               uint64_t step_bytes, uint64_t reach_bytes, Forecast* forecast);
 
-  // Its reader will need the range, which is not empty: it is expected before all else, until
-  // it is read, or given up.
+  // A reader needs the range (not empty) soon. It comes first in each forecast until it is read
+  // or given up.
   void hint(const ExtentFile& file, ByteRange range, uint64_t reach_bytes, Forecast* forecast);
 
-  // A frame that is expected when so many bytes have been read: in memory still, or, without a
-  // pin, begun now.
+  // Adds a frame that is due after so many bytes: with a pin if it is in memory already, without
+  // one if its prefetch starts now.
   void hold(const FrameKey& key, uint64_t distance_bytes, Pin pin = {});
-  // What was begun is there: held, unless a read has gone past it meanwhile.
+  // The prefetch has ended: holds the frame, unless a read has passed it meanwhile.
   void keep(const FrameKey& key, Pin pin);
 
-  // Lets go of everything.
+  // Releases all frames.
   void clear();
 
   AheadStats stats() const;
 
  private:
   static constexpr uint32_t kFileCount = 32;  // GraphChi sweeps its shards in turn
-  static constexpr uint32_t kIdleMax = 256;  // reads of others before a file lets go
-  // A frame is given up when so much of its file, and so many reads, have gone by since it was due.
+  static constexpr uint32_t kIdleMax = 256;  // reads of other files before a file's frames go
+  // A frame is given up when so many bytes of its file and so many reads came since it was due.
   static constexpr uint64_t kPatienceBytes = kAheadMax / 2 * kExtentFrameBytes;
   static constexpr uint32_t kLateReads = 8;
   static constexpr uint32_t kHintsMax = 8;
-  static constexpr uint32_t kJudgedFrames = 64;  // before guesses are called wrong
+  static constexpr uint32_t kJudgedFrames = 64;  // before guesses are judged
   static constexpr uint64_t kPauseBytes = uint64_t{512} << 20;
 
   struct Held {
     uint64_t frame_index = 0;
-    uint64_t due = 0;  // by the file's clock
-    Pin pin;           // none: on its way
+    uint64_t due = 0;  // on the file's clock
+    Pin pin;           // empty: in flight
   };
   struct Entry {
     Uuid file_id;
     uint64_t generation = 0;
     bool used = false;
     uint32_t last_used = 0;
-    uint64_t clock = 0;       // bytes asked for
-    uint64_t longest = 0;     // read, of late
-    uint64_t next_look = 0;   // by the clock
+    uint64_t clock = 0;       // bytes that arrived
+    uint64_t longest = 0;     // the longest read recently
+    uint64_t next_look = 0;   // on the clock
     uint64_t paused_until = 0;
-    uint32_t passed = 0;      // frames, of late
+    uint32_t passed = 0;      // frames since the last verdict
     uint32_t wasted = 0;
     uint32_t held_count = 0;
     uint32_t hint_count = 0;
-    ByteRange hints[kHintsMax];  // as they came, none empty
+    ByteRange hints[kHintsMax];  // in the order of arrival, none empty
     ReadOrder order;
     Held held[kAheadMax];
   };
@@ -112,7 +111,7 @@ class PrefetchTracker {
   template <class Predicate>
   uint32_t release_if(Entry& entry, Predicate predicate);
 
-  FutexLock lock_;  // over what follows
+  FutexLock lock_;  // guards the members below
   uint32_t clock_ = 0;
   Entry entries_[kFileCount];
 

@@ -8,10 +8,10 @@
 namespace graphlane {
 namespace {
 
-// Below this, reading ahead moves the heads more than it helps.
+// Below this, prefetching costs a disk more seeks than it saves.
 constexpr uint64_t kMemoryMin = kCacheWaysMax / 2 * kExtentFrameBytes;
 
-// Between frames of one request, in frames.
+// The most frames between two frames of one request.
 constexpr uint64_t kGapMax = 16;
 
 // Whether the whole frame is on some of these devices.
@@ -50,7 +50,7 @@ void ReadAhead::resize(uint64_t bytes) {
                      std::memory_order_relaxed);
 }
 
-// The frames of a forecast, in its order.
+// Iterates over the frames of a forecast, in its order.
 class ReadAhead::Walk {
  public:
   explicit Walk(const PrefetchTracker::Forecast& forecast) : forecast_(forecast) { enter(); }
@@ -76,16 +76,16 @@ class ReadAhead::Walk {
   uint64_t passed_ = 0;
 };
 
-// How many are to be read so that of the window these devices' share is in memory; 0 also where
-// that is not worth a request yet. It is where they come before others that are there, left by the last
-// sweep: waiting would not make more of them.
+// How many frames to read so that these devices' share of the window is in memory. 0 if that is
+// not worth a request yet. A gap before frames that the last sweep left in memory is read at
+// once, because waiting does not make it larger.
 uint64_t ReadAhead::missing_frames(const ExtentFile& file, const PrefetchTracker::Forecast& forecast,
                                    DeviceSet devices, FrameCache& cache) {
   const uint64_t window = forecast.window_bytes / kExtentFrameBytes;
   const uint32_t device_count = file.map.geometry().device_count;
   const uint64_t step = forecast.step_bytes * static_cast<uint64_t>(std::popcount(devices)) /
                         device_count;
-  uint64_t others = 0, missing = 0;  // there, or of the other devices; and to be read
+  uint64_t others = 0, missing = 0;  // frames in memory or on other devices; frames to read
   bool has_gap = false;
   uint32_t looks = 0;
   Walk walk(forecast);
@@ -117,8 +117,9 @@ void ReadAhead::begin(const ExtentFile& file, const PrefetchTracker::Forecast& f
   }
 }
 
-// With what lies one behind the other, as a request goes upwards, and close together, as who waits for
-// a frame waits for its request. Whether there is more to do.
+// Fills the batch with frames in ascending order, because a request goes upwards. They are close
+// together, because a reader of one frame waits for the whole request. Returns whether more is
+// left.
 bool ReadAhead::fill(const ExtentFile& file, Walk& walk, DeviceSet devices, FrameCache& cache,
                      uint64_t* left, Batch& batch) {
   batch.count = 0;

@@ -4,15 +4,15 @@
 
 namespace graphlane {
 
-// ---- what was read
+// ---- recording reads
 
-// By pieces, what lies between two of them is what another reader has not come to yet.
+// A gap between pieces belongs to another reader that has not read it yet.
 template <uint32_t kRunsMax>
 uint64_t ReadOrderOf<kRunsMax>::gap_max(ByteRange range) {
   return is_piece(range) ? 0 : kGapMax;
 }
 
-// At its end, or in front of it: by a thread that is a little late.
+// Extends the run if the read adjoins its end, or its front (by a thread that is a little late).
 template <uint32_t kRunsMax>
 bool ReadOrderOf<kRunsMax>::extend(uint32_t age, ByteRange range) {
   Run& r = run(age);
@@ -35,7 +35,7 @@ bool ReadOrderOf<kRunsMax>::adjoins(const Run& lower, const Run& upper, uint64_t
   return upper.begin > lower.begin && upper.begin <= lower.end + gap && upper.end > lower.end;
 }
 
-// With a recent run that it has reached.
+// Merges the run with a recent one that it has reached.
 template <uint32_t kRunsMax>
 void ReadOrderOf<kRunsMax>::join(uint32_t age, uint64_t gap) {
   for (uint32_t other = count_; other-- > recent_begin();) {
@@ -71,7 +71,7 @@ void ReadOrderOf<kRunsMax>::add(ByteRange range) {
   ++clock_;
   if (count_ > 0) {
     const Run& newest = run(count_ - 1);
-    if (range.offset >= newest.begin && range.end() == newest.end) return;  // once more
+    if (range.offset >= newest.begin && range.end() == newest.end) return;  // a repeated read
   }
   for (uint32_t age = count_; age-- > recent_begin();) {
     if (!extend(age, range)) continue;
@@ -81,9 +81,9 @@ void ReadOrderOf<kRunsMax>::add(ByteRange range) {
   push(range);
 }
 
-// ---- what comes next
+// ---- prediction
 
-// Takes ranges until there is no room, and leaves out what has been read since.
+// Collects ranges until there is no room, without what was read since.
 template <uint32_t kRunsMax>
 class ReadOrderOf<kRunsMax>::Forecast {
  public:
@@ -105,7 +105,7 @@ class ReadOrderOf<kRunsMax>::Forecast {
   }
 
  private:
-  // Where the first begins that has been read since, and where what was read there ends.
+  // The first part of the range that was read since the front.
   Run first_newer(uint64_t begin, uint64_t end) const {
     Run first{.begin = end, .end = end};
     for (uint32_t age = front_ + 1; age < order_.count_; ++age) {
@@ -130,7 +130,7 @@ class ReadOrderOf<kRunsMax>::Forecast {
   uint32_t count_ = 0;
 };
 
-// The run that the read is of; or where threads that are near it already are.
+// The newest run that contains the read, or a run in front of it by threads of the same sweep.
 template <uint32_t kRunsMax>
 bool ReadOrderOf<kRunsMax>::find_front(ByteRange range, uint32_t* found) const {
   uint32_t age = count_;
@@ -141,7 +141,7 @@ bool ReadOrderOf<kRunsMax>::find_front(ByteRange range, uint32_t* found) const {
   for (uint32_t newer = age + 1; newer < count_; ++newer) {
     const Run& r = run(newer);
     const uint64_t end = run(age).end;
-    // By pieces: who has read on since has a place of his own.
+    // A reader of pieces that has read on since has its own place.
     if (is_piece(range) && run(age).extended_at > r.begun_at) continue;
     if (r.begin >= run(age).begin && r.begin <= end + slack && r.end > end) age = newer;
   }
@@ -149,7 +149,7 @@ bool ReadOrderOf<kRunsMax>::find_front(ByteRange range, uint32_t* found) const {
   return true;
 }
 
-// What followed when the front's end was read before, up to where the front began.
+// Predicts what followed the previous read of the front's end, up to where the front began.
 template <uint32_t kRunsMax>
 void ReadOrderOf<kRunsMax>::replay(uint32_t front, Forecast& forecast) const {
   const uint64_t at = run(front).end;
@@ -163,7 +163,7 @@ void ReadOrderOf<kRunsMax>::replay(uint32_t front, Forecast& forecast) const {
   }
 }
 
-// Whatever order their threads were in.
+// Sorts the last runs, because the order of the threads is arbitrary.
 template <uint32_t kRunsMax>
 bool ReadOrderOf<kRunsMax>::stride(uint64_t* length, uint64_t* last, uint64_t* step) const {
   if (count_ < kStrideRuns) return false;

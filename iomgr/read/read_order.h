@@ -1,17 +1,19 @@
-// ReadOrder: in which order a file is read, and what therefore comes next
+// ReadOrder: the order in which a file is read, and what comes next
 // (CSMqGraph §3.3; the next sweep of an engine reads what the last one did).
 //
 //   reads   1 2 3 4 │ 7 8 9 │ 1 2 3 . . .
-//   runs    [1,  5)  [7,10)  [1, 4)          what adjoins a recent run extends it: an
-//                                            engine's threads come a little out of order
+//   runs    [1,  5)  [7,10)  [1, 4)          a read that adjoins a recent run extends it,
+//                                            because threads come a little out of order
+//
 //   next              after 4, last time: 4, then 7 8 9, then 1 2 3
-//                     and none of it that others have read meanwhile
+//                     without what other readers have read meanwhile
 //
-// In this order: replay, what followed the last time that this place was read, skips and
-// the turn to the next sweep included; stride, where the last runs are as long as each
-// other and as far apart; and, if the caller knows the reads for sequential, what lies behind.
+// It predicts in this order:
+//   - replay: what followed when this place was last read, skips and the next sweep included
+//   - stride: when the last runs have equal lengths and distances
+//   - sequential: the bytes behind the read, if the caller knows that the reads are sequential
 //
-// Threads: none of its own; the owner has a lock.
+// Threads: not thread-safe; the owner has a lock.
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
 
@@ -22,24 +24,24 @@
 
 namespace graphlane {
 
-// It remembers so many runs.
+// Remembers so many runs.
 template <uint32_t kRunsMax>
 class ReadOrderOf {
  public:
-  // A read, not empty, when it is asked for.
+  // Adds a read (not empty) when it arrives.
   void add(ByteRange range);
 
-  // What is expected to follow once `range`, which was added, has been read: into `next`,
-  // in order, none empty, none beyond `size_bytes` of the file, no more of it than
-  // `bytes_max` or `next` has room for. Returns how many.
+  // Predicts what follows the added `range`, into `next`: in order, none empty, all within
+  // `size_bytes` of the file. At most `bytes_max` bytes, and as many ranges as `next` has room
+  // for. Returns their number.
   uint32_t expect(ByteRange range, bool is_sequential, uint64_t size_bytes, uint64_t bytes_max,
                   std::span<ByteRange> next) const;
 
-  // The same from replay alone: no guess at what was never read.
+  // As expect(), from replay alone: predicts only what was read before.
   uint32_t recall(ByteRange range, uint64_t size_bytes, uint64_t bytes_max,
                   std::span<ByteRange> next) const;
 
-  // Whether the read, which was added, goes on where others were: as much again was read in front of it.
+  // Whether the added read continues earlier ones: as many bytes in front of it were read.
   bool continues(ByteRange range) const;
 
   void clear() { count_ = 0; }
@@ -47,19 +49,19 @@ class ReadOrderOf {
  private:
   static constexpr uint32_t kRecentRuns = 8;      // a read may still adjoin these
   static constexpr uint64_t kGapMax = 1 << 20;    // bytes between what adjoins
-  static constexpr uint64_t kPieceMax = 2 << 20;  // of a larger read, one after the other
+  static constexpr uint64_t kPieceMax = 2 << 20;  // reads up to this are pieces of larger ones
   static constexpr uint32_t kStrideRuns = 4;      // make a stride
   static constexpr uint64_t kSlackReads = 16;     // how far threads are apart, in reads
 
   struct Run {
     uint64_t begin = 0;
     uint64_t end = 0;
-    uint64_t begun_at = 0;     // by the clock, and when it was extended last
+    uint64_t begun_at = 0;     // on the clock
     uint64_t extended_at = 0;
   };
   class Forecast;
 
-  // By age: 0 is the oldest.
+  // By age; 0 is the oldest.
   const Run& run(uint32_t age) const { return runs_[(first_ + age) % kRunsMax]; }
   Run& run(uint32_t age) { return runs_[(first_ + age) % kRunsMax]; }
   uint32_t recent_begin() const { return count_ > kRecentRuns ? count_ - kRecentRuns : 0; }

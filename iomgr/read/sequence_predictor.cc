@@ -9,7 +9,7 @@
 namespace graphlane {
 namespace {
 
-// The kernel begins no more at a call than a device's longest I/O, or its read-ahead.
+// One call of fadvise starts no more than a device's longest I/O, or its read-ahead.
 constexpr uint64_t kBegunAtOnce = 512 << 10;
 
 }  // namespace
@@ -20,7 +20,7 @@ uint64_t begin_in_page_cache(const StripeMap& map, std::span<const int> parts, B
   for (uint32_t d = 0; d < parts.size(); ++d) {
     const ByteRange run = map.run(d, range);
     if (run.length_bytes == 0) continue;
-    // Where nobody can tell: all of it. (A look by RWF_NOWAIT would read for itself.)
+    // Without mincore's answer all pages count as missing. (RWF_NOWAIT would itself read.)
     const auto pages = pages_cached(parts[d], run.offset, run.length_bytes);
     const uint64_t missing =
         pages ? (pages->all - pages->cached) * page : run.length_bytes;
@@ -53,8 +53,8 @@ void PageCacheShare::came(uint64_t wanted_bytes, uint64_t missing_bytes) {
   bytes_.store(is_lost ? std::max(now / 4 * 3, kMin) : now + wanted_bytes / kGrowthShare, relaxed);
 }
 
-// A file that is new takes the place of the one that was not read for the longest time, and
-// a stretch of its own: what is remembered of that one is of no file.
+// The file's entry. A new file replaces the least recently read one, at a new base, so that the
+// order of the replaced file matches no file.
 const SequencePredictor::File& SequencePredictor::use(const Uuid& file_id) {
   File* oldest = files_;
   for (File& file : files_) {
@@ -80,7 +80,7 @@ void SequencePredictor::remove_told(uint32_t index) {
   for (--told_count_; index < told_count_; ++index) told_[index] = told_[index + 1];
 }
 
-// Of what was told, that which is read now.
+// Removes the bytes that are read now from the predictions. Returns how many they were.
 uint64_t SequencePredictor::come_for(ByteRange range) {
   uint64_t found_bytes = 0;
   uint64_t last_number = 0;
@@ -91,7 +91,7 @@ uint64_t SequencePredictor::come_for(ByteRange range) {
     if (begin >= end) continue;
     found_bytes += end - begin;
     last_number = std::max(last_number, told_[i].number);
-    // What is in front of it was passed over.
+    // The bytes in front of it were skipped.
     wasted_bytes_.fetch_add(begin - told.offset, relaxed);
     told = {.offset = end, .length_bytes = told.end() - end};
     if (told.length_bytes == 0) remove_told(i);
@@ -124,7 +124,7 @@ uint64_t SequencePredictor::told_bytes() const {
   return bytes;
 }
 
-// Cuts off what was told of its begin. Whether that is all of it.
+// Cuts off the begin of the range that was predicted already. Whether nothing is left.
 bool SequencePredictor::was_told(ByteRange* range) const {
   for (uint32_t i = 0; i < told_count_; ++i) {
     const ByteRange& told = told_[i].range;
@@ -177,7 +177,7 @@ uint32_t SequencePredictor::expect(const Uuid& file_id, ByteRange range, uint64_
     const uint64_t end = size_bytes > 0 && file->base == base ? base + size_bytes : wanted.end();
     if (wanted.offset >= end) continue;
     wanted.length_bytes = std::min(wanted.length_bytes, end - wanted.offset);
-    // What is begun in two pieces takes two ways of each head.
+    // A range prefetched in two pieces costs each disk two seeks.
     if (wanted.length_bytes > room && (count > 0 || room < bytes_max / 2)) break;
     wanted.length_bytes = std::min(wanted.length_bytes, room);
     room -= wanted.length_bytes;

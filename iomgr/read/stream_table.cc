@@ -12,7 +12,7 @@ bool StreamTable::Stream::is_near(ByteRange range) const {
 }
 
 void StreamTable::Stream::extend(ByteRange range) {
-  if (range.offset == begin && range.end() == end) return;  // once more
+  if (range.offset == begin && range.end() == end) return;  // a repeated read
   begin = std::min(begin, range.offset);
   end = std::max(end, range.end());
   asked_bytes += range.length_bytes;
@@ -23,7 +23,7 @@ void StreamTable::Stream::extend(ByteRange range) {
   }
 }
 
-// Of those that are near, the one whose end is nearest.
+// The stream with the nearest end, among those within reach.
 StreamTable::Stream* StreamTable::find(const Uuid& file_id, uint64_t generation,
                                        ByteRange range) {
   Stream* nearest = nullptr;

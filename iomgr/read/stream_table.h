@@ -1,15 +1,15 @@
-// StreamTable: which reads belong to a sequential stream, and how far to read ahead
-// of it (CSMqGraph §3.3).
+// StreamTable: which reads belong to a sequential stream, and how far to prefetch it
+// (CSMqGraph §3.3).
 //
-// An engine's threads take the blocks of one sweep in turn, so a stream's reads come
-// out of order, and skip what is inactive. A stream is therefore no chain of offsets
-// that fit, but a stretch of a file of which most has been asked for:
+// An engine's threads take the blocks of one sweep in turn, so a stream's reads come out of
+// order, and skip inactive blocks. So a stream is a stretch of a file of which most was read,
+// not a chain of adjacent offsets:
 //
 //   asked     ███ ████ ██ ███░░░░░         span: from the first to the furthest byte
 //             └──── span ───┘└ ahead       dense when at least half of it was asked for
 //
-// Threads: everything is safe from any thread, under one lock that is held for a
-// scan of the table; who cannot have it, in a signal handler, reads without.
+// Threads: everything is safe from any thread, under one lock that is held for a scan of the
+// table. A signal handler that cannot have the lock reads without prefetch.
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
 
@@ -23,29 +23,29 @@ namespace graphlane {
 
 class StreamTable {
  public:
-  // What a read is told.
+  // The answer for one read.
   struct Advice {
     bool is_stream = false;
-    // How far to read on while the devices are at it anyway; the end of the read: not at all.
+    // How far a read that misses should read on; the end of the read: not at all.
     uint64_t fetch_end = 0;  // bytes
   };
 
-  // A read of `range`, not empty, of a file's generation. A stream is read ahead to the next
-  // multiple of `quantum_bytes`, at most `ahead_max_bytes` behind the range.
+  // Records a read of `range` (not empty). A stream is prefetched to the next multiple of
+  // `quantum_bytes`, at most `ahead_max_bytes` behind the range.
   Advice observe(const Uuid& file_id, uint64_t generation, ByteRange range,
                  uint64_t quantum_bytes, uint64_t ahead_max_bytes);
 
  private:
   static constexpr uint32_t kStreamCount = 64;    // GraphChi: a window of each of its shards
   static constexpr uint64_t kSlackReads = 16;  // how far out of order, in lengths of a read
-  static constexpr uint64_t kSpanMax = uint64_t{1} << 30;  // what is older fades
+  static constexpr uint64_t kSpanMax = uint64_t{1} << 30;  // older bytes fade
 
   struct Stream {
     Uuid file_id;
     uint64_t generation = 0;
-    uint64_t begin = 0;  // bytes: the stretch
+    uint64_t begin = 0;  // of the stretch, in bytes
     uint64_t end = 0;
-    uint64_t asked_bytes = 0;  // of it, those asked for twice counted twice
+    uint64_t asked_bytes = 0;  // repeated reads count twice
     uint32_t read_count = 0;
     uint32_t last_used = 0;
     bool used = false;
@@ -58,7 +58,7 @@ class StreamTable {
   Stream* find(const Uuid& file_id, uint64_t generation, ByteRange range);
   Stream* begin_stream(const Uuid& file_id, uint64_t generation, ByteRange range);
 
-  FutexLock lock_;  // over what follows
+  FutexLock lock_;  // guards the members below
   uint32_t clock_ = 0;
   Stream streams_[kStreamCount];
 };
