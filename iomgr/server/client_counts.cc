@@ -16,7 +16,7 @@ Fd make_page() {
   return page;
 }
 
-// Null: it cannot be read.
+// Null: it cannot be mapped.
 const DeviceCounts* map_page(int page) {
   void* const memory = ::mmap(nullptr, kClientCountsBytes, PROT_READ, MAP_SHARED, page, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<const DeviceCounts*>(memory);

@@ -1,10 +1,10 @@
 // ClientCounts: what preloaded programs have read and written of each device.
 //
-//   program ──adds──► a page of its user's ◄──reads── server ──► `graphlane stat`
+//   program ──adds──► its user's page ◄──reads── server ──► `graphlane stat`
 //
-// A server gives each of its users a page of memory, and the user's programs add to it. The counts
-// are advisory: a program can write anything there. So a number of them decides nothing, and one
-// user cannot change what another user's programs have counted.
+// The server gives each user a page of memory, and the user's programs add to it. The counts
+// are advisory, because a program can write anything there. So no decision depends on them, and
+// one user cannot change the counts of another.
 //
 // Threads: everything is safe from any thread.
 #pragma once
@@ -34,12 +34,12 @@ class ClientCounts {
   ClientCounts(const ClientCounts&) = delete;
   ClientCounts& operator=(const ClientCounts&) = delete;
 
-  // The page of this user, a memfd of sealed size: kDeviceCountMax times DeviceCounts. It
-  // stays this object's. -1: there are too many users, or no memory is left; nothing is counted then.
+  // The user's page, a memfd of sealed size: kDeviceCountMax times DeviceCounts. This object owns
+  // it. -1: too many users, or no memory; then nothing is counted.
   int page_of(uid_t user);
   bool has_page(uid_t user) const;
-  // Gives the user's programs a page of another server's, which adds them up: sums() leaves it out.
-  // Ignored if the user has a page.
+  // Gives the user's programs the page of another server. That server adds it up, so sums() leaves
+  // it out. Ignored if the user has a page.
   void take_page(uid_t user, Fd page);
 
   // Sums over all users, by device.

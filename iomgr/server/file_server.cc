@@ -22,13 +22,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A client asks at once when it has connected; one that does not is let go.
+// A client must send its question at once after it connects.
 constexpr auto kSilencePatience = std::chrono::seconds(1);
 constexpr auto kTidyInterval = std::chrono::seconds(1);
 constexpr size_t kSilentMax = 128;
 constexpr size_t kAcceptMax = 256;  // at a time
 constexpr size_t kWriteLinksMax = 128;
-// Messages of one user that are answered before it is the other users' turn.
+// Messages of one user that are answered before the other users' turn.
 constexpr size_t kTurnMax = 4;
 constexpr int kSilencePollMs = 100;
 // The pause before the server accepts again after it ran out of descriptors.
@@ -41,7 +41,7 @@ bool is_known_question(uint32_t question) {
   return std::find(kQuestions.begin(), kQuestions.end(), question) != kQuestions.end();
 }
 
-// 0: cannot be told.
+// The device of the shown file; 0: unknown.
 dev_t shown_device(int fd) {
   struct statx seen;
   if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &seen) != 0) return 0;
@@ -61,8 +61,7 @@ bool send_answer(int connection, FileServer::Answer& answer) {
   return send_message(connection, pieces, answer.fds);
 }
 
-// Whether this user may have one more, given how many each user has: at most half of what others
-// leave.
+// Whether this user may have one more: at most half of what the others leave.
 bool has_fair_share(size_t of_user, size_t total, size_t most) { return total < most && of_user < most - total; }
 
 }  // namespace
@@ -71,13 +70,13 @@ struct FileServer::Connection {
   Fd fd;
   uid_t user;
   Clock::time_point deadline;
-  std::unique_ptr<Link> link = nullptr;  // with one it stays
-  bool said = false;                     // something is to be received
+    std::unique_ptr<Link> link = nullptr;  // set: the connection stays
+    bool said = false;                     // a message can be received
   bool ended = false;
 };
 
-// Closes descriptors that strangers have shown, for as long as that takes: the threads outlive the
-// server. A user for whom too many threads wait is not listened to.
+// Closes descriptors of foreign files, however long that takes: the threads outlive the server.
+// It serves no user with too many descriptors waiting to be closed.
 class FileServer::Strangers : public std::enable_shared_from_this<Strangers> {
  public:
   bool may_ask(uid_t user) {
@@ -95,7 +94,7 @@ class FileServer::Strangers : public std::enable_shared_from_this<Strangers> {
     }
     try {
       std::thread([self = shared_from_this()] { self->close_waiting(); }).detach();
-    } catch (...) {  // no more threads: the next one's closes these, too
+    } catch (...) {  // no more threads: the next descriptor's thread closes these, too
     }
   }
 
@@ -179,7 +178,7 @@ bool FileServer::wait() {
   for (const Connection& c : connections_) {
     polled.push_back({c.fd.get(), POLLIN, 0});
     has_silent = has_silent || !c.link;
-    has_more = has_more || c.said;  // not yet its turn
+    has_more = has_more || c.said;  // a message waits for its turn
   }
   const bool shares =
       shared_ != nullptr && (!share_links_.empty() || shared_->stats().resident_bytes > 0);
@@ -191,8 +190,8 @@ bool FileServer::wait() {
   return polled[0].revents == 0;
 }
 
-// Takes all at once: a client that floods us fills the socket's queue again as fast as we take from
-// it. Most have said something already.
+// Accepts all at once, because a client that floods the server refills the socket's queue as
+// fast as it is emptied. Most clients have sent their question already.
 void FileServer::accept_all() {
   for (size_t i = 0; i < kAcceptMax; ++i) {
     Fd accepted(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -221,7 +220,7 @@ void FileServer::serve_in_turn() {
   std::erase_if(connections_, [](const Connection& c) { return c.ended; });
 }
 
-// A connection that has said something is not silent, though it may have to wait for its turn.
+// A connection with a waiting message is not silent.
 void FileServer::drop_silent() {
   const auto now = Clock::now();
   const auto is_silent = [](const Connection& c) { return !c.link && !c.said; };
@@ -234,13 +233,13 @@ void FileServer::drop_silent() {
     counts[c.user] += 1;
     total += 1;
   }
-  // Keeps half of them where descriptors are short.
+  // Without free descriptors, keeps half of them.
   const size_t most = accepts_ ? kSilentMax : total / 2;
   while (total > most) {
     const auto user = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
       return a.second < b.second;
     });
-    // Closes as many as this user has more than the next greediest one.
+    // Closes as many as this user has more than the user with the next most.
     size_t next = 0;
     for (const auto& [other, count] : counts) {
       if (other != user->first) next = std::max(next, count);
@@ -297,7 +296,7 @@ Result<Fd> FileServer::receive_request(const Connection& connection, ServerReque
   return !has_strange ? Result<Fd>(Fd(message.take(0))) : Errno{EXDEV};
 }
 
-// Answers one question. A connection that shares moves to the threads of the scans.
+// Answers one question. A connection that shares moves to a thread of share_links.h.
 bool FileServer::serve(Connection& connection) {
   Answer answer;
   std::unique_ptr<SharedScan> scan;
@@ -319,8 +318,8 @@ bool FileServer::serve(Connection& connection) {
   return connection.link != nullptr;
 }
 
-// Closes the descriptor before it answers, because a client that has its answer may close its own
-// and unmount.
+// Must close the descriptor before it answers, because a client with an answer may close its
+// own descriptor and unmount.
 FileServer::Answer FileServer::answer_to(const ServerRequest& request, Fd file,
                                          const Connection& connection,
                                          std::unique_ptr<SharedScan>* scan) {

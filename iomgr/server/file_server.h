@@ -1,21 +1,20 @@
-// FileServer: answers questions that clients ask by a ticket, or by showing a descriptor of a file
-// (server_protocol.h). The host knows the content of an answer: a mount (fuse/coherence/part_server.h), or
-// the server of a volume (volume_server.h). Here are the sockets, the waiting, and what several
-// processes share.
+// FileServer: answers clients that ask by a ticket, or by showing a descriptor of a file
+// (server_protocol.h). It has the sockets, the waiting, and the shared reads. Its host makes the
+// answers: a mount (fuse/coherence/part_server.h), or a volume's server (volume_server.h).
 //
 //   question ──► Host::answer ──► reply + descriptors
 //                                  ├─ a file to share ──► the connection is a scan's (share_links.h)
 //                                  ├─ another server's answer ──► goes on to the client
 //                                  └─ a Link          ──► the connection stays: its client writes
 //
-// A client may show a file of a stranger's FUSE. close() then asks that FUSE, and waits for ever if
-// it does not answer. So a file that is not the host's is answered EXDEV. A thread of its own
-// closes it, and no other thread waits for that. A host that takes tickets looks at no descriptor.
+// A client may show a file of a foreign FUSE filesystem. close() then asks that filesystem, and may
+// block for ever. So a file that is not the host's is answered EXDEV, and a separate thread
+// closes it. A host that takes tickets looks at no descriptor.
 //
-// **No user keeps others waiting.** Users that have asked are answered in turn. A connection that
-// says nothing has a second, and less where there are many. Then it makes room: the oldest one of
-// the user with most of them goes first. A user has at most half of the links, and half of the
-// scans, that others leave.
+// **No user keeps others waiting.** Users are answered in turn. A silent connection is closed
+// after a second, and sooner where there are many: the oldest one of the user with most of them
+// goes first. A user has at most half of the links, and half of the scans, that the others
+// leave.
 //
 // Threads: one of its own, which is the only one to call the host; start() and the end belong to
 // the host's owner.
@@ -45,7 +44,7 @@ class FileServer {
     uint32_t kind;  // ServerRequest::kMagic, …
     uid_t user;     // the user that connected
     int connection; // to which the proof goes (send_proof())
-    SharingProcess process;  // for which is asked
+    SharingProcess process;  // the process that reads
     bool room_for_link;
   };
 
@@ -59,13 +58,13 @@ class FileServer {
 
   struct Answer {
     ServerReply reply;
-    std::string text;      // goes behind the reply
-    std::vector<int> fds;  // go along
-    // What keeps these open until they have gone. To ShareRequest: the file, and what it is.
+    std::string text;      // follows the reply
+    std::vector<int> fds;  // sent with it
+    // Owners of the descriptors until they are sent. For a ShareRequest: the file and its content.
     std::shared_ptr<const StripedFile> file = {};
     SharedCache::Content content = {};
-    ShareAnswer passed_on = {};   // or what another server has answered
-    std::vector<Fd> opened = {};  // or what was opened for the client alone
+    ShareAnswer passed_on = {};   // or the answer of another server
+    std::vector<Fd> opened = {};  // or descriptors that were opened for this client
     std::unique_ptr<Link> link = {};
   };
   static Answer refusal(int error);
@@ -76,16 +75,16 @@ class FileServer {
     virtual bool takes_tickets() const { return false; }
     // Whether files of this device are the host's.
     virtual bool serves(dev_t device) const = 0;
-    // May throw bad_alloc, which refuses.
+    // May throw bad_alloc: the question is then refused.
     virtual Answer answer(const Question& question) = 0;
-    // Every second or so while something is shared.
+    // Called every second or so while something is shared.
     virtual void tidy() {}
 
    protected:
     ~Host() = default;
   };
 
-  // `listening` is bound, and does not block; `shared` may be null: nothing is.
+  // `listening` is bound and non-blocking. `shared` may be null: then nothing is shared.
   static Outcome<std::unique_ptr<FileServer>> start(Fd listening, Host& host, SharedCache* shared);
   ~FileServer();
   FileServer(const FileServer&) = delete;
@@ -97,15 +96,14 @@ class FileServer {
 
   FileServer(Fd listening, Host& host, SharedCache* shared);
   void run();
-  // Waits until a client says something, or time has passed. False: the server ends.
+  // Waits for a message or a timeout. False: the server ends.
   bool wait();
   void accept_all();
   void serve_in_turn();
   void drop_silent();
   // False: the caller must close the connection.
   bool serve(Connection& connection);
-  // Returns the descriptor that came with a valid request, or none where there is a ticket. Any
-  // other descriptor that came is closed.
+  // Returns the descriptor of a valid request; empty with a ticket. Closes any other descriptor.
   Result<Fd> receive_request(const Connection& connection, ServerRequest* request);
   Answer answer_to(const ServerRequest& request, Fd file, const Connection& connection,
                    std::unique_ptr<SharedScan>* scan);
@@ -121,15 +119,14 @@ class FileServer {
   const std::shared_ptr<Strangers> strangers_;
   ShareLinks share_links_;
   std::vector<Connection> connections_;  // oldest first
-  bool accepts_ = true;                  // descriptors are not short
+  bool accepts_ = true;                  // false while descriptors are short
   std::thread thread_;
 };
 
-// Sends the proof to a client with a good ticket. Call it before anything that may take time.
+// Sends the proof for a valid ticket. Must precede everything that may take time.
 void send_proof(int connection, const Uuid& secret);
 
-// Whether the descriptor that a client shows is open for reading; tells without asking its
-// filesystem.
+// Whether the descriptor that a client shows is open for reading. Does not query its filesystem.
 bool is_readable(int fd);
 
 }  // namespace graphlane

@@ -1,11 +1,11 @@
-// MountRequest: a preloaded program under `graphlane run` asks for the mount of a volume that was not found at the
-// start, before it gets a descriptor of it, or becomes a program that the library is not in.
-//
+// MountRequest: a preloaded program asks `graphlane run` to mount a volume that was not found at
+// the start. It waits for the mount before it opens a file of the volume, or before it executes
+// a program that does not load the library.
 //   program ── request, text ──► the process beside `graphlane run` (fuse/mount/later_mounts.h)
 //           ◄── reply ────────── mounted over its own directory, in the program's mount namespace
 //
-// The socket is an abstract one (server_socket.h); its name stands in the environment. Both ends
-// run as one user. The program trusts nothing in the reply: it looks at the file again.
+// The socket is an abstract one (server_socket.h); its name is in the environment. Both ends run
+// as one user. The program does not trust the reply: it looks at the file again.
 #pragma once
 
 #include <cstdint>

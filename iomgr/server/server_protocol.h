@@ -1,4 +1,5 @@
-// The messages between the preload library and a server. One question a connection:
+// The messages between the preload library and a server. A connection carries one question:
+//
 //
 //   client ──ioctl(kTicketIoctl) by its descriptor of the file──►  a mount's daemon
 //          ◄──the socket's name, a ticket, a secret──────────────
@@ -35,7 +36,7 @@
 //
 // **Writing.** A WriteRequest with a ticket of a descriptor that is open for writing gets the parts
 // for writing only. The client keeps the connection. Before each write it asks, and after it says
-// how far it came:
+// how far it got:
 //
 //   client ──WriteBegin──► ◄──WriteReply──   (writes to the parts)   ──WriteEnd──► ◄──WriteReply──
 //
@@ -80,7 +81,7 @@ namespace graphlane {
 inline constexpr char kServerXattr[] = "user.graphlane.server";
 inline constexpr uint32_t kServerNameSize = 42;  // "graphlane-" and 32 digits, no NUL
 
-// Files share counters: a stranger's writer only makes us ask once more.
+// Files share counters: a writer of another file at worst makes a client ask once more.
 inline constexpr uint32_t kGenerationCount = 8192;
 using Generation = std::atomic<uint64_t>;
 inline constexpr size_t kGenerationsBytes = 2 * kGenerationCount * sizeof(Generation);
@@ -143,10 +144,13 @@ struct ServerReply {
   uint32_t generation_index = 0;
   uint32_t device_count = 0;
   StubBytes stub = {};           // the layout, state closed; for 0
-  // Then device_count directories, each with its NUL. Descriptors that go along:
-  // the generations (0 and EAGAIN), then the parts (0), then, where the mount verifies reads, of each part its `.sum`,
-  // or the part once more if it has none, then perhaps the user's page of DeviceCounts; to a ShareRequest the frames, and
-  // the connection to share by, if it is another one (0).
+
+  // Then device_count directories, each with its NUL. Descriptors go along in this order:
+  //   - the generations (error 0 and EAGAIN)
+  //   - the parts (error 0)
+  //   - where the mount verifies reads: for each part its `.sum`, or the part itself without one
+  //   - perhaps the user's page of DeviceCounts
+  // A ShareRequest gets the frames instead, and perhaps another connection to share by (error 0).
 };
 
 struct WriteRequest {
@@ -193,8 +197,8 @@ struct StatsRequest {
   static constexpr uint32_t kMagic = 0x31544c47;  // "GLT1"; the reply is a ServerReply, then JSON
 };
 
-// From the daemon of a private mount to the server of its volume, with a descriptor of VOL: the page of the
-// daemon's user goes along with the reply.
+// From the daemon of a private mount to the server of its volume, with a descriptor of VOL. The
+// reply carries the page of the daemon's user.
 struct CountsRequest {
   static constexpr uint32_t kMagic = 0x31434c47;  // "GLC1"; the reply is a ServerReply
 };
@@ -215,12 +219,12 @@ struct ShareReply {
                       // has changed; or a device's errno
 };
 
-// How long a client waits for the proof, for which a server waits for nothing.
+// How long a client waits for the proof, which the server sends at once.
 inline constexpr timeval kProofPatience = {.tv_sec = 1, .tv_usec = 0};
-// How long it waits for an answer. One that has died answers at once, and one that was
-// stopped stops the mount as well; but slow devices may have sixteen jobs' requests before ours.
+// How long a client waits for an answer. A dead server fails at once, and a stopped one stops the
+// mount as well. But slow devices may have the requests of sixteen jobs before this one.
 inline constexpr timeval kServerPatience = {.tv_sec = 30, .tv_usec = 0};
-// For the first answer of a volume's server: the client can do without it, and that answer waits
+// For the first answer of a volume's server. The client can do without it, and the answer waits
 // for no device.
 inline constexpr timeval kVolumeServerPatience = {.tv_sec = 2, .tv_usec = 0};
 

@@ -10,8 +10,7 @@
 namespace graphlane {
 namespace {
 
-// Clients that are not accepted yet wait here, behind a client that floods us, until that many are
-// accepted.
+// Connections wait here until they are accepted, also behind a client that floods the server.
 constexpr int kBacklog = 1024;
 
 Fd make_socket(int flags) {
@@ -87,7 +86,7 @@ bool send_message(int socket, std::span<const iovec> pieces, std::span<const int
   passed.attach(fds, &message);
   long sent;
   do sent = ::syscall(SYS_sendmsg, socket, &message, MSG_NOSIGNAL);
-  while (sent < 0 && errno == EINTR);  // we were stopped (signal(7)), as below
+  while (sent < 0 && errno == EINTR);  // the process was stopped (signal(7)), as below
   return sent >= 0;
 }
 

@@ -1,5 +1,5 @@
-// ServerSocket: the sockets of server_protocol.h, as both ends need them: where a server is,
-// and a question with the descriptor that it is about.
+// ServerSocket: the sockets of server_protocol.h for both ends: a server's address, and messages
+// with descriptors.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -21,21 +21,21 @@ inline constexpr char kServerSocketName[] = "server";  // in the run directory
 
 class ServerAddress {
  public:
-  // An abstract one, of kServerNameSize bytes: it lies in no directory, and a mount may cover
-  // every directory that is its volume's.
+  // An abstract address, of kServerNameSize bytes. It lies in no directory, because a mount may
+  // cover every directory of its volume.
   static ServerAddress of_mount(const char* name);
-  // VOL/.graphlane/run/server, by the open directory (a path can be longer than an address). A
-  // process that may not make files there cannot take its place. The descriptor stays open
-  // meanwhile.
+  // VOL/.graphlane/run/server, relative to the open directory, because a path can be longer than
+  // an address. A process without write permission there cannot replace the socket. The
+  // descriptor must stay open.
   static ServerAddress of_volume(int run_directory);
-  // As above, by the socket's own open file (O_PATH), whatever has its name by now.
+  // The socket as an open file (O_PATH), whatever has its name now.
   static ServerAddress of_file(int socket_file);
 
-  // Empty: errno. EADDRINUSE: a server listens there, or (of_volume) did.
+  // Empty: errno. EADDRINUSE: a server listens there, or (of_volume) an ended one did.
   Fd listen() const;
   // Empty: no server answers there (errno).
   Fd connect(timeval patience) const;
-  // One byte, by a datagram, to the process that has bound it; false: there is none.
+  // Sends one byte as a datagram to the process that has bound the address; false: none has.
   bool send_byte() const;
 
  private:
@@ -43,21 +43,21 @@ class ServerAddress {
   socklen_t length_ = 0;
 };
 
-// All that waits for the other end waits so long at most. A lapse is EAGAIN.
+// Limits every wait for the other end. A timeout is EAGAIN.
 void set_patience(int socket, timeval patience);
 
-// Sends all of it, with up to kServerDescriptorsMax descriptors. False: the other end has gone; or
-// does not read, where the socket does not block.
+// Sends all of it, with up to kServerDescriptorsMax descriptors. False: the other end is gone, or
+// (on a non-blocking socket) does not read.
 bool send_message(int socket, std::span<const iovec> pieces, std::span<const int> fds);
 
-// Sends a client's question: with a descriptor, or (to a mount) with a ticket and none.
+// Sends a client's question: with a descriptor, or (to a mount) with a ticket instead.
 bool send_question(int socket, const ServerRequest& request, int fd = -1);
 
-// Whether the other end proves that it knows the secret. Takes no descriptor from it: to close a
-// stranger's could take for ever.
+// Whether the other end proves that it knows the secret. Accepts no descriptor from it, because
+// closing a foreign one could block for ever.
 bool receive_proof(int socket, const Uuid& secret);
 
-// A message, with the descriptors that came along: the receiver's to take, closed otherwise.
+// A message with its descriptors. The receiver may take them; the destructor closes the others.
 struct ServerMessage {
   ssize_t length_bytes = -1;
   int fds[kServerDescriptorsMax];
@@ -80,10 +80,10 @@ struct ServerMessage {
 };
 void receive_message(int socket, void* buffer, size_t size_bytes, ServerMessage* message);
 
-// The reply that came, if it is one.
+// The reply in the message; null: it is none.
 const ServerReply* reply_in(const ServerMessage& message, const char* buffer);
 
-// The user at the other end; false: unknown. Of a server, its user when it began to listen.
+// The process at the other end; false: unknown. A server's is that which called listen().
 bool find_peer(int socket, ucred* peer);
 
 }  // namespace graphlane

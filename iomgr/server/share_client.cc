@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kSilenceSeconds = 60;
 
-// The user id that the kernel shows for a user that our user namespace does not know.
+// False for the user id that the kernel shows for users unknown to this user namespace.
 bool is_known_user(uid_t user) {
   constexpr uid_t kDefault = 65534;
   static uid_t unknown = static_cast<uid_t>(-1);
@@ -26,7 +26,7 @@ bool is_known_user(uid_t user) {
   return user != unknown;
 }
 
-// The volume's socket, opened as a place, if its maker may be believed about the stub's file.
+// The volume's socket as an O_PATH descriptor, if its owner may be trusted with the stub's file.
 Fd open_trusted_socket(int run_directory, const struct stat& stub) {
   Fd place(sys::openat(run_directory, kServerSocketName, O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat server, volume;
@@ -83,8 +83,8 @@ ShareAnswer ask_volume_to_share(int run_directory, int stub_fd, uint32_t client)
   if (!place) return answer;
   errno = 0;
   Fd connection = ServerAddress::of_file(place.get()).connect(kVolumeServerPatience);
-  // With another open file description the server can neither move our place in the file, nor touch
-  // our locks.
+  // A separate open file description: the server can neither move the file offset nor touch the
+  // locks of this process.
   const Fd shown = connection && is_answered_by(connection.get(), place.get())
                        ? reopen(stub_fd, O_RDONLY | O_NONBLOCK)
                        : Fd();

@@ -12,13 +12,13 @@
 namespace graphlane {
 namespace {
 
-// A client cannot ask for more at once: his requests are those of a program.
+// A client cannot ask for more at once, because a program's requests are smaller.
 constexpr uint64_t kFetchMax = uint64_t{256} << 20;
 
 }  // namespace
 
 ShareLinks::~ShareLinks() {
-  // All at once: who is still served asks for more.
+  // All at once, because a client that is still served would ask for more.
   for (Link& link : links_) (void)::shutdown(link.connection.get(), SHUT_RDWR);
   for (Link& link : links_) end(link);
 }
@@ -65,7 +65,7 @@ void ShareLinks::serve(Link& link) {
                           .length_bytes = std::min(message.length_bytes, kFetchMax)};
     const bool sensible = received == sizeof message && message.length_bytes > 0 &&
                           message.offset <= INT64_MAX && message.length_bytes <= INT64_MAX;
-    if (!sensible) break;  // he has gone, or talks nonsense
+    if (!sensible) break;  // the client is gone, or its message is invalid
     if (message.magic == ShareMessage::kPassed) {
       link.scan->passed(range);
     } else if (message.magic == ShareMessage::kFetch) {

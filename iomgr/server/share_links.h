@@ -1,10 +1,10 @@
 // ShareLinks: the processes that read striped files from a server's memory
 // (server_protocol.h, "Sharing").
 //
-// A connection is a scan of one file, and has a thread: it waits for devices, and when it has
-// answered it asks them for what comes next, while the client computes.
+// A connection is a scan of one file, and has a thread. The thread waits for devices. After each
+// answer it prefetches while the client computes.
 //
-// Threads: add() from one; the connections have theirs.
+// Threads: add() from one thread; each connection has its own.
 #pragma once
 
 #include <sys/types.h>
@@ -22,20 +22,20 @@ namespace graphlane {
 class ShareLinks {
  public:
   ShareLinks() = default;
-  ~ShareLinks();  // ends them all
+  ~ShareLinks();  // ends all connections
   ShareLinks(const ShareLinks&) = delete;
   ShareLinks& operator=(const ShareLinks&) = delete;
 
   bool empty() const { return links_.empty(); }
   // A user has at most half of the links that others leave.
   bool has_room(uid_t user) const;
-  // Takes over a user's connection that has been answered. Closes it if no thread can be had.
+  // Takes over a user's answered connection. Closes it if no thread can be started.
   void add(Fd connection, std::unique_ptr<SharedScan> scan, uid_t user);
-  // Those whose clients have gone.
+  // Removes the connections that their clients have closed.
   void tidy();
 
  private:
-  static constexpr size_t kLinksMax = 2048;  // of one user: 64 programs of 8 threads, two files
+  static constexpr size_t kLinksMax = 2048;  // e.g. 64 programs of 8 threads with two files
 
   struct Link {
     Fd connection;

@@ -21,11 +21,11 @@ constexpr auto kMoving = std::chrono::seconds(1);
 constexpr auto kProcessRemembered = std::chrono::seconds(2);
 constexpr uint64_t kUnseen = 256 << 10;  // stays in the processor's cache
 constexpr uint64_t kBudgetStep = 16 << 20;
-// Reads forwards that make a sweep, which others wait for.
+// Forward reads that make a sweep, for which others wait.
 constexpr uint32_t kSweepSteps = 3;
 constexpr uint64_t kAheadMax = 24 << 20;
 constexpr uint64_t kSharedAheadShare = 2;  // of the budget
-// 64 TiB, of all files together. One of holes can have any size, and each frame takes a byte here.
+// 64 TiB of all files together. A sparse file can have any size, and each frame takes a byte here.
 constexpr uint64_t kFramesMax = uint64_t{1} << 26;
 
 uint64_t first_frame_of(ByteRange range) { return range.offset / kExtentFrameBytes; }
@@ -33,21 +33,21 @@ uint64_t end_frame_of(ByteRange range) { return (range.end() + kExtentFrameBytes
 
 }  // namespace
 
-// What the scans of a process ask of a file together.
+// The reads of a process's threads in one file.
 struct SharedScan::Stream {
   uint64_t begin = 0;
   uint64_t head = 0;
-  uint64_t ahead_end = 0;  // up to there it has been read ahead, or tried to
-  uint32_t steps = 0;      // reads that took it forwards
+  uint64_t ahead_end = 0;  // where prefetch has got to
+  uint32_t steps = 0;      // reads that moved it forward
   uint64_t longest_bytes = 0;  // of its reads
-  uint32_t thread_count = 0;   // with a scan each
+  uint32_t thread_count = 0;   // each with a scan
 
-  // Threads come in whatever order, each with its block, which may be more than one read.
+  // Threads come in any order, each with its block, which may be several reads.
   void move_to(ByteRange range) {
     longest_bytes = std::max(longest_bytes, range.length_bytes);
     const uint64_t slack = 2 * longest_bytes * std::max(thread_count, 1u);
     if (range.offset > head + slack || range.end() + slack < head) {
-      const uint32_t kept = range.offset < head ? steps : 0;  // the next sweep of the same
+      const uint32_t kept = range.offset < head ? steps : 0;  // back: the next sweep of the file
       *this = {.begin = range.offset, .head = range.offset, .ahead_end = range.end(), .steps = kept,
                .longest_bytes = range.length_bytes, .thread_count = thread_count};
     }
@@ -56,10 +56,10 @@ struct SharedScan::Stream {
     steps += 1;
   }
 
-  // Who asks for the same place again and again, or here and there, does not.
+  // False for random reads, and for repeated reads of one place.
   bool sweeps() const { return steps >= kSweepSteps; }
 
-  // What to read now; nothing: enough is there.
+  // The range to prefetch now; empty: enough is prefetched.
   ByteRange take_ahead(uint64_t length_max) {
     const uint64_t length = std::min(2 * (head - begin), length_max);
     if (head + length / 2 < ahead_end) return {.offset = head, .length_bytes = 0};
@@ -69,29 +69,29 @@ struct SharedScan::Stream {
   }
 };
 
-// Of a scan, and for a while after it.
+// The place of a scan, kept for a while after the scan.
 struct SharedScan::Place {
-  // What it has asked for last, until it says that it has it; from there on it goes.
+  // The range of the last fetch, until the reader has it. Then it is empty, at its end.
   uint64_t frame = 0;
   uint64_t end_frame = 0;
   SharingProcess process;
   std::shared_ptr<Stream> stream;  // of the process
   bool fetching = false;
-  bool held = false;  // in that, for another scan
+  bool held = false;  // the fetch waits for another scan
   bool ended = false;
   std::chrono::steady_clock::time_point moved;
 
-  // It sweeps, and has neither gone nor stopped, as far as one can see.
+  // It sweeps, and has neither ended nor stopped.
   bool goes_on(std::chrono::steady_clock::time_point now) const {
     return stream->sweeps() && (fetching || (!ended && now - moved < kMoving));
   }
-  // Two that wait for each other do not for long.
+  // False for a scan that is held, so that two scans do not wait for each other for long.
   bool moves(std::chrono::steady_clock::time_point now) const {
     return (fetching && !held) || (!ended && now - moved < kMoving);
   }
 };
 
-// In one generation.
+// A file in one generation.
 struct SharedScan::File {
   enum class State : uint8_t { kAbsent, kFilling, kThere };
 
@@ -107,7 +107,7 @@ struct SharedScan::File {
     return {.offset = offset, .length_bytes = std::min(kExtentFrameBytes, size_bytes - offset)};
   }
 
-  // Whether the kernel has taken pages of it: the oldest go first, so two tell.
+  // Whether the kernel has reclaimed pages of it. The oldest pages go first, so two samples tell.
   bool has_lost(uint64_t frame) const {
     const ByteRange range = range_of(frame);
     const auto is_gone = [&](uint64_t offset) {
@@ -122,10 +122,10 @@ struct SharedScan::File {
   uint64_t size_bytes = 0;
   SharedLayout layout{0};
   Fd memfd;
-  Fd frames;  // the same, for reading alone
+  Fd frames;  // the memfd, read-only
   std::byte* memory = nullptr;
   std::vector<State> states;
-  uint32_t fill_count = 0;  // under way
+  uint32_t fill_count = 0;  // in flight
   uint64_t fills_begun = 0;
   std::vector<std::shared_ptr<Place>> places;
 };
@@ -138,7 +138,7 @@ SharedScan::SharedScan(SharedCache& cache, std::shared_ptr<File> file,
 
 SharedScan::~SharedScan() {
   MutexLock lock(cache_.mu_);
-  // Of a process that opens and closes all the time, the last one is enough.
+  // One ended scan is enough for a process that opens and closes the file all the time.
   std::erase_if(file_->places, [this](const auto& other) {
     return other->ended && other->process == place_->process;
   });
@@ -167,7 +167,7 @@ void SharedScan::fetch_ahead() {
 
 void SharedScan::passed(ByteRange range) {
   MutexLock lock(cache_.mu_);
-  // After a fetch it was counted there.
+  // A fetch has counted the range already.
   const bool fetched = place_->frame < place_->end_frame;
   cache_.move_to(*place_, range);
   place_->frame = place_->end_frame;
@@ -199,8 +199,8 @@ Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const Str
     for (const auto& other : files_) frame_count += other->layout.frame_count;
     if (frame_count > kFramesMax) return Errno{EFBIG};
     made->memfd.reset(::memfd_create("graphlane-shared", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    // Only its owner may open it anew for writing, by /proc, and nobody make it shorter: a load of
-    // a reader's would fault.
+    // Mode 0400: only the owner may reopen it for writing, by /proc. The seals keep its size,
+    // because a reader's load from a shorter file would fault.
     if (!made->memfd || ::fchmod(made->memfd.get(), 0400) != 0 ||
         ::ftruncate(made->memfd.get(), static_cast<off_t>(made->layout.total_bytes)) != 0 ||
         ::fcntl(made->memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
@@ -255,15 +255,15 @@ void SharedCache::tidy() {
     std::erase_if(file->places, [&](const auto& place) {
       return place->ended && now - place->moved > options_.remembered;
     });
-    // Its connection may live on, in a child by fork that does not use it.
+    // The connection may survive its process, in a forked child that does not use it.
     for (const auto& place : file->places) {
       if (!place->ended && ::kill(place->process.pid, 0) != 0 && errno == ESRCH) place->ended = true;
     }
     count_processes(*file);
     if (file->places.empty() || !is_current(*file)) drop_file(*file);
   }
-  // A scan may outlive its place, in a thread that waits for devices when its client is killed. What
-  // that brings is dropped the next time.
+  // A scan may outlive its place, in a thread that waits for devices when its client is killed.
+  // Its frames are dropped at the next call.
   std::erase_if(files_, [](const auto& file) { return file->places.empty() && file.use_count() == 1; });
   look_at_budget();
 }
@@ -276,7 +276,7 @@ SharedStats SharedCache::stats() const {
   return stats;
 }
 
-// Engines close a file between sweeps, and open it again.
+// A process counts for a while after it closed the file: engines reopen a file between sweeps.
 void SharedCache::count_processes(File& file) {
   const auto now = Clock::now();
   std::vector<SharingProcess> processes;
@@ -285,7 +285,7 @@ void SharedCache::count_processes(File& file) {
   }
   std::sort(processes.begin(), processes.end());
   const auto end = std::unique(processes.begin(), processes.end());
-  // Relaxed: it orders nothing.
+  // Relaxed: orders nothing.
   file.header().process_count.store(static_cast<uint32_t>(end - processes.begin()),
                                     std::memory_order_relaxed);
 }
@@ -334,13 +334,13 @@ void SharedCache::drop(size_t resident_index) {
   const PartFiles& parts = file.file->parts();
   for (uint32_t d = 0; d < parts.count(); ++d) {
     const ByteRange run = file.file->map().run(d, file.range_of(frame.index));
-    if (run.length_bytes == 0) continue;  // to the kernel 0 would be up to the end
+    if (run.length_bytes == 0) continue;  // for the kernel 0 means up to the end
     (void)sys::fadvise(parts.buffered(d), run.offset, run.length_bytes, POSIX_FADV_DONTNEED);
   }
   stats_.evictions += 1;
 }
 
-// What the kernel has taken of the range.
+// Forgets the frames of the range that the kernel has reclaimed.
 void SharedCache::forget_lost(File& file, ByteRange range) {
   for (uint64_t i = first_frame_of(range); i < end_frame_of(range); ++i) {
     if (file.states[i] != File::State::kThere || !file.has_lost(i)) continue;
@@ -352,7 +352,7 @@ void SharedCache::forget_lost(File& file, ByteRange range) {
   }
 }
 
-// What is being filled goes when it is there.
+// Drops the file's frames. Those that are being filled are dropped once they are there.
 void SharedCache::drop_file(File& file) {
   for (size_t i = resident_.size(); i-- > 0;) {
     const Frame& frame = resident_[i];
@@ -360,7 +360,7 @@ void SharedCache::drop_file(File& file) {
   }
 }
 
-// How far each frame is from the scan that will want it first; 0: it is in use.
+// Computes each frame's distance from the scan that wants it first; 0: it is in use.
 void SharedCache::measure(Clock::time_point now) {
   for (Frame& frame : resident_) {
     const File& file = *frame.file;
@@ -376,7 +376,7 @@ void SharedCache::measure(Clock::time_point now) {
   }
 }
 
-// `count` frames, at least one: those that are wanted last, the nearest of them behind.
+// Moves `count` frames (at least one) to the front: the farthest, with the nearest of them last.
 void SharedCache::select_victims(size_t count, Clock::time_point now) {
   measure(now);
   std::nth_element(resident_.begin(), resident_.begin() + static_cast<ptrdiff_t>(count) - 1,
@@ -384,7 +384,7 @@ void SharedCache::select_victims(size_t count, Clock::time_point now) {
                    [](const Frame& a, const Frame& b) { return a.distance > b.distance; });
 }
 
-// Whether another scan that goes on will want the frame, within half of the file.
+// Whether another moving scan wants the frame within half of the file.
 bool SharedCache::wanted_by_others(const Frame& frame, const Place& place, Clock::time_point now) {
   const File& file = *frame.file;
   const uint64_t count = file.layout.frame_count;
@@ -394,8 +394,8 @@ bool SharedCache::wanted_by_others(const Frame& frame, const Place& place, Clock
   });
 }
 
-// Whether a scan of the process is the last one of the file's. They go in a circle; it is cut at
-// its widest gap, so there is one to whom all others come nearer while they wait.
+// Whether a scan of the process is the last one of the file. Scans go in a circle, which is cut at
+// its widest gap. So there is one scan that all others come nearer to while they wait.
 bool SharedCache::is_last(const File& file, const SharingProcess& process,
                           Clock::time_point now) {
   std::vector<uint64_t> frames;
@@ -417,7 +417,7 @@ bool SharedCache::is_last(const File& file, const SharingProcess& process,
   });
 }
 
-// kChanged: it has waited, and all may be different.
+// kChanged: it has waited, so the caller must look again.
 SharedCache::Room SharedCache::make_room(size_t count, const File& file, Place& place, bool ahead,
                                          Hold& hold) {
   if ((resident_.size() + count) * kExtentFrameBytes <= budget_bytes_) return Room::kMade;
@@ -445,7 +445,7 @@ SharedCache::Room SharedCache::make_room(size_t count, const File& file, Place& 
     }
     if (nearest.distance == 0) return Room::kNone;
   }
-  // From the back: what takes a victim's place in the list comes from behind it.
+  // From the back, because drop() fills a victim's place from behind it.
   for (size_t i = victim_count; i-- > 0;) drop(i);
   return Room::kMade;
 }
@@ -468,7 +468,7 @@ int SharedCache::fetch(File& file, Place& place, ByteRange range) {
   }
   const int error = bring(file, place, range, false);
   MutexLock lock(mu_);
-  if (error != 0) place.frame = place.end_frame;  // there is nothing to copy
+  if (error != 0) place.frame = place.end_frame;  // nothing to copy
   place.fetching = false;
   place.moved = Clock::now();
   return error;
@@ -477,7 +477,7 @@ int SharedCache::fetch(File& file, Place& place, ByteRange range) {
 int SharedCache::bring(File& file, Place& place, ByteRange range, bool ahead) {
   try {
     return bring_frames(file, place, range, ahead);
-  } catch (const std::bad_alloc&) {  // before a frame was marked
+  } catch (const std::bad_alloc&) {  // before any frame was marked
     return ENOMEM;
   }
 }
@@ -507,7 +507,7 @@ int SharedCache::bring_frames(File& file, Place& place, ByteRange range, bool ah
       return EAGAIN;
     }
   }
-  // Between this and their end no memory is asked for: others wait for them.
+  // Must not allocate until the fill ends, because other scans wait for these frames.
   const std::vector<Piece> pieces = pieces_of(file, frames);
   resident_.reserve(resident_.size() + frames.size());
   for (const uint64_t frame : frames) {
@@ -546,7 +546,7 @@ int SharedCache::bring_frames(File& file, Place& place, ByteRange range, bool ah
   return 0;
 }
 
-// What the kernel copies for us on its way nobody looks at, so all of it goes to one place.
+// This read only populates the page cache: the copied bytes are discarded in one small buffer.
 std::vector<Piece> SharedCache::pieces_of(const File& file, const std::vector<uint64_t>& frames) {
   std::vector<Piece> pieces;
   for (const uint64_t frame : frames) {
@@ -559,7 +559,7 @@ std::vector<Piece> SharedCache::pieces_of(const File& file, const std::vector<ui
   return pieces;
 }
 
-// Into the page cache. 0 or an errno.
+// Reads the pieces into the page cache. 0 or an errno.
 int SharedCache::fill(File& file, const std::vector<Piece>& pieces) {
   file.fill_count += 1;
   file.fills_begun += 1;

@@ -1,42 +1,43 @@
-// SharedCache: what several processes read of the same files, read once (the server's side of
-// shared_frames.h; GraphM's idea, for engines that know nothing of it).
+// SharedCache: reads of several processes of the same files, done once (the server's side of
+// shared_frames.h; GraphM's idea, for engines that do not know it).
 //
-//   scan.fetch(range) ──► frames that are there
-//                     ──► that another scan has asked for: waited for (single flight)
-//                     ──► that are missing: room is made, one request to the devices
+//   scan.fetch(range) ──► hit:       nothing to do
 //
-// **Who makes room** is the frame that is wanted again last, as far as scans tell: each goes
-// through its file to the end and begins anew, so from its place p frame f of F is
-// (f - p) mod F away; a frame counts for the scan that is nearest (Predictive Buffer Management,
-// VLDB 2012). One scan alone so keeps what it began with, and finds as much of a
-// cyclic sweep as fits; of several, what lies between the first and the last stays, and those
-// behind have no need of the devices until they have caught up: a convoy.
+//                     ──► in flight: waits for the scan that asked (single flight)
 //
-// **Holding back.** Where room could only be made by what another scan, which is moving, wants
-// within half of the file, the fetch waits until that one has passed, and no longer than the other
-// one moves: `hold_max` in all as long as the devices read the file for others, since then nothing is
-// lost, and `idle_hold_max` of that while they do not. So it does where all that is there is just being copied.
-// Scans go in a circle, so who is behind whom is agreed upon: the last one is he behind whom the
-// widest gap is. He waits for nobody; all the others come nearer to him while they wait, a convoy in
-// the end.
-// Who reads here and there, or one place again and again, is not waited for, and does not wait.
+//                     ──► miss:      makes room, then one request to the devices
 //
-// **Reading ahead.** The threads of a process are one stream, however small the blocks that each
-// asks for. While it goes forwards, what is read ahead of it grows to kAheadMax, in pieces of
-// half of that: large enough that all devices work, and that a disk's seeks do not count.
+// **Eviction.** The victim is the frame with the largest distance to its next use. A scan goes
+// through its file to the end and begins again. So from place p frame f of F is (f - p) mod F
+// away, and the nearest scan counts (Predictive Buffer Management, VLDB 2012). A single scan thus
+// keeps the frames it began with, and hits as much of a cyclic sweep as fits. With several
+// scans the frames between the first and the last stay. Those behind need no device until they
+// have caught up: a convoy.
 //
-// A scan that has ended counts for some seconds: engines close a file between their sweeps.
+// **Holding back.** Suppose the victim is a frame that another moving scan wants within half of
+// the file. Then the fetch waits until that scan has passed, while it moves, at most `hold_max`
+// in all. That is free while the devices read the file for others. While they do not, it waits
+// at most `idle_hold_max`. It also waits while all frames are just being copied.
 //
-// **Memory.** The frames are pages of the parts in the kernel's page cache (shared_frames.h): those
-// that the budget has no room for are dropped in the order said above; sooner than that, where
-// programs need memory, the kernel drops what it likes, and is asked whether it has. So the budget
-// may be what a yielding cache has (memory_limit.h). A request for more than it is the caller's to
-// read by himself.
-// Files that have room in memory one by one, but not all that are being read, are crowded: so readers
-// are told, who would leave the one that they know to the kernel, and each push out what the others
-// come to next.
+// Scans go in a circle, so an order must be agreed on: the last scan is the one with the widest
+// gap behind it. It does not wait. All others come nearer to it while they wait, until they are
+// a convoy. Random readers, and readers of one place, neither wait nor are waited for.
 //
-// Threads: everything is safe from any; a scan is one thread's at a time.
+// **Prefetch.** The threads of a process are one stream, however small their blocks are. While it
+// moves forward, its prefetch distance grows to kAheadMax, in pieces of half of that. This keeps
+// all devices busy, and makes a disk's seeks negligible.
+//
+// A scan that has ended counts for some seconds, because engines close a file between sweeps.
+//
+// **Memory.** The frames are pages of the parts in the kernel's page cache (shared_frames.h). Frames
+// above the budget are dropped in the order above. Where programs need memory, the kernel
+// reclaims any of them, and the cache asks whether it has. So the budget may be that of a
+// reclaimable cache (memory_limit.h). The caller must read a request above the budget itself.
+//
+// Files are crowded if each has room in memory, but not all that are being read. Readers are told,
+// because readers that leave their file to the kernel evict each other's next pages.
+//
+// Threads: everything is safe from any; a scan may be used by one thread at a time.
 #pragma once
 
 #include <sys/types.h>
@@ -57,34 +58,34 @@ namespace graphlane {
 
 class SharedCache;
 
-// Whose threads' reads are one stream.
+// The process that reads; the reads of its threads are one stream.
 struct SharingProcess {
   pid_t pid = 0;        // at the other end of the connection
-  uint32_t client = 0;  // of those for whom that one asks; 0: itself
+  uint32_t client = 0;  // the client that it asks for; 0: itself
   friend auto operator<=>(const SharingProcess&, const SharingProcess&) = default;
 };
 
 struct SharedCacheOptions {
-  static constexpr uint64_t kAutoBudget = UINT64_MAX;  // five eighths of what memory is left
+  static constexpr uint64_t kAutoBudget = UINT64_MAX;  // five eighths of the free memory
   uint64_t budget_bytes = kAutoBudget;
-  // Of a fetch: in all, kHoldMost at most; 0: everybody goes as fast as he can. And while the
-  // devices idle.
+  // The longest wait of a fetch for other scans, in all (0: none), and of that while the devices
+  // are idle.
   static constexpr std::chrono::seconds kHoldMost{20};  // the client's patience is longer (server_protocol.h)
   std::chrono::milliseconds hold_max{kHoldMost};
   std::chrono::milliseconds idle_hold_max{1000};
-  std::chrono::milliseconds remembered{10'000};  // scans that have ended
+  std::chrono::milliseconds remembered{10'000};  // how long an ended scan counts
 };
 
 struct SharedStats {
-  uint64_t found_bytes = 0;     // asked for, and there or on its way
+  uint64_t found_bytes = 0;     // hits, also on frames in flight
   uint64_t fetched_bytes = 0;   // from the devices
-  uint64_t refused_bytes = 0;   // for which there was no room
-  uint64_t lost_bytes = 0;      // that the kernel has taken, and somebody asked for again
+  uint64_t refused_bytes = 0;   // without room
+  uint64_t lost_bytes = 0;      // reclaimed by the kernel, and asked for again
   uint64_t evictions = 0;
-  uint64_t held_ns = 0;         // that fetches waited for other scans
+  uint64_t held_ns = 0;         // waits of fetches for other scans
   uint64_t resident_bytes = 0;
   uint64_t budget_bytes = 0;
-  uint64_t scan_count = 0;      // that are going on
+  uint64_t scan_count = 0;      // open now
 };
 
 // As for_each_counter() of extent_cache.h.
@@ -101,25 +102,25 @@ void for_each_counter(const SharedStats& stats, Visit visit) {
   visit("scan_count", "scans", stats.scan_count);
 }
 
-// One reader's way through a file.
+// One reader's scan of a file.
 class SharedScan {
  public:
   ~SharedScan();
   SharedScan(const SharedScan&) = delete;
   SharedScan& operator=(const SharedScan&) = delete;
 
-  // Of the file's frames, to give away: it cannot be written by.
+  // The memfd of the file's frames (shared_frames.h), read-only, to pass to the client.
   int frames_fd() const;
   uint64_t size_bytes() const;
   const StripedFile& file() const;
 
-  // The range is to be in memory: 0, if it was at some time since the call; EAGAIN: no room;
-  // ESTALE: somebody changes the file; or the devices' errno.
+  // Brings the range into memory. 0: it was there at some time since the call; EAGAIN: no room;
+  // ESTALE: the file is being changed; or the devices' errno.
   int fetch(ByteRange range);
-  // The same for what the reader will want next, as far as nothing has to go for it that is
-  // wanted sooner. Waits for the devices, but for nobody else.
+  // Prefetches what the reader will want next, without evicting frames that are wanted sooner.
+  // Waits for the devices, but not for other scans.
   void fetch_ahead();
-  // The reader has the range, which he found, or has copied.
+  // The reader has the range: by a hit, or copied after a fetch.
   void passed(ByteRange range);
 
  private:
@@ -138,26 +139,25 @@ class SharedCache {
  public:
   // Moves the bytes of a request. 0 or an errno.
   using Move = std::function<int(const PartRequest&)>;
-  // What a file is at a time.
+  // The version of a file.
   struct Content {
-    uint64_t generation = 0;  // moved by those who write by this server
-    int64_t time_ns = 0;      // the stub's ctime: moved by others
+    uint64_t generation = 0;  // changed by writers through this server
+    int64_t time_ns = 0;      // the stub's ctime: changed by other writers
     friend bool operator==(const Content&, const Content&) = default;
   };
-  // Whether a file is still what it was. Not so before its first byte has changed.
+  // Whether a file still has this content. It must be false before the first byte changes.
   using IsCurrent = std::function<bool(const StripedFile& file, const Content& content)>;
 
   SharedCache(const SharedCacheOptions& options, Move move, IsCurrent is_current);
-  ~SharedCache();  // no scan is left
+  ~SharedCache();  // no scan may be left
   SharedCache(const SharedCache&) = delete;
   SharedCache& operator=(const SharedCache&) = delete;
 
-  // A process begins to read a file. EFBIG: it would take too much to say what of it is there;
-  // ENOMEM and the like.
+  // A process begins to read a file. EFBIG: its table of frames would be too large; ENOMEM and
+  // the like.
   Result<std::unique_ptr<SharedScan>> begin(std::shared_ptr<const StripedFile> file,
                                             Content content, const SharingProcess& process);
-  // Every second or so: forgets scans that have ended and files that have changed, gives
-  // memory back.
+  // To be called every second or so: forgets ended scans and changed files, and releases memory.
   void tidy();
 
   SharedStats stats() const;
@@ -168,14 +168,14 @@ class SharedCache {
   using File = SharedScan::File;
   using Place = SharedScan::Place;
   using Stream = SharedScan::Stream;
-  struct Frame {  // that is there, or being filled
+  struct Frame {  // in memory, or being filled
     File* file;
     uint64_t index;
-    uint64_t distance;  // as of the last choice of victims
+    uint64_t distance;  // at the last choice of victims
   };
-  struct Hold {  // of a fetch
+  struct Hold {  // the waits of one fetch
     Clock::time_point end;
-    Clock::duration idle{0};  // waited while the devices did nothing for the file
+    Clock::duration idle{0};  // waited while the devices read nothing for the file
   };
   enum class Room { kMade, kChanged, kNone };
 
@@ -205,10 +205,10 @@ class SharedCache {
   const SharedCacheOptions options_;
   const Move move_;
   const IsCurrent is_current_;
-  std::vector<std::byte> unseen_;  // whatever the kernel writes there
+  std::vector<std::byte> unseen_;  // a target for bytes that are not needed
 
   mutable Mutex mu_;
-  CondVar changed_;  // frames have been filled, scans have moved
+  CondVar changed_;  // frames were filled, or scans have moved
   std::vector<std::shared_ptr<File>> files_ GUARDED_BY(mu_);
   std::vector<Frame> resident_ GUARDED_BY(mu_);
   uint64_t budget_bytes_ GUARDED_BY(mu_) = 0;

@@ -1,11 +1,11 @@
-// SharedFrames: which frames of a striped file are in memory, as far as the server knows that
-// brings them there (shared_cache.h), told to other processes, who map it read-only.
+// SharedFrames: tells other processes which frames of a striped file are in memory, as far as the
+// server (shared_cache.h) knows. They map it read-only.
 //
-//   one memfd   | header | a byte a frame … |       1: there
+//   one memfd   | header | a byte a frame … |       1: in memory
 //
-// The frames themselves are in the kernel's page cache, as pages of the parts, which all
-// processes read anyway. So who finds one that has gone meanwhile is slow and not wrong, readers
-// hold nothing, and where programs need the memory the kernel takes it as it always does.
+// The frames themselves are pages of the parts in the kernel's page cache, which all processes
+// read. So a stale flag makes a reader slow, not wrong. Readers pin nothing, and the kernel
+// reclaims the pages as usual where programs need memory.
 //
 // Threads: everything but map() and unmap() is safe from any.
 // No allocation, no exceptions: the preload library uses this too.
@@ -24,17 +24,20 @@ namespace graphlane {
 struct SharedHeader {
   static constexpr uint32_t kMagic = 0x33494c47;  // "GLI3"
   uint32_t magic = kMagic;
-  std::atomic<uint32_t> process_count{0};  // that read the file now, or did a moment ago
-  uint64_t size_bytes = 0;                 // of the file
-  int64_t content_time_ns = 0;             // its ctime when the server began: who sees another
-                                           // one reads something else
-  std::atomic<uint32_t> crowded{0};        // not 0: memory has no room for all files that are read
+  // Processes that read the file now, or did a moment ago.
+  std::atomic<uint32_t> process_count{0};
+  // The file's.
+  uint64_t size_bytes = 0;
+  // Its ctime when the server began: with another ctime the flags do not hold.
+  int64_t content_time_ns = 0;
+  // Not 0: memory has no room for all files that are being read.
+  std::atomic<uint32_t> crowded{0};
 };
 
-using SharedFlag = std::atomic<uint8_t>;  // whether a frame is there. Relaxed: it is but a hint
+using SharedFlag = std::atomic<uint8_t>;  // whether a frame is in memory. Relaxed: it is a hint
 static_assert(SharedFlag::is_always_lock_free);
 
-// Of a file of so many bytes.
+// The layout for a file of this size.
 struct SharedLayout {
   constexpr explicit SharedLayout(uint64_t size_bytes)
       : frame_count((size_bytes + kExtentFrameBytes - 1) / kExtentFrameBytes),
@@ -43,19 +46,19 @@ struct SharedLayout {
   uint64_t total_bytes;
 };
 
-// As a reader has it.
+// A reader's mapping.
 class SharedFrames {
  public:
-  // EINVAL: it is not what it is said to be. The descriptor may be closed then.
+  // EINVAL: not a valid memfd. The descriptor may be closed after the call.
   Result<void> map(int fd, uint64_t size_bytes) {
     const SharedLayout layout(size_bytes);
     struct stat st;
     if (sys::fstat(fd, &st) != 0) return last_errno();
     if (static_cast<uint64_t>(st.st_size) != layout.total_bytes) return Errno{EINVAL};
-    // It stays that long, and is memory, not some file that may fail or wait.
+    // Sealed memory keeps its size; another file could shrink, fail or block.
     const int seals = sys::fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return Errno{EINVAL};
-    // The system call: mmap is one of the preload library's hooks.
+    // Not mmap(), which is one of the preload library's hooks.
     const long at = ::syscall(SYS_mmap, nullptr, layout.total_bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (at == -1) return last_errno();
     memory_ = reinterpret_cast<const std::byte*>(at);

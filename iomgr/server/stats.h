@@ -1,12 +1,16 @@
-// What the lanes did, as the JSON of user.graphlane.stats:
+// The statistics of a server, as the JSON of user.graphlane.stats:
 // {"backend":"io_uring","devices":[{"path":"/mnt/d0","ios":8,"bytes_read":8388608,
 //  "bytes_written":0,"segments":8,"merged":2,"wait":[…],"service":[…],
 //  "preloaded":{"ios":8,"bytes_read":8388608,"bytes_written":0}}, …],
 //  "cache":{"found_bytes":0, …},"shared":{"found_bytes":0, …},"sweeps":{"begun_bytes":0, …},
 //  "checksums":{"verified":0,"unverified":0,"failed":0}}
-// (wait and service: numbers of I/Os, iomgr/base/latency.h; cache: iomgr/read/extent_cache.h; shared:
-// iomgr/server/shared_cache.h; sweeps: iomgr/read/sequence_predictor.h; preloaded: iomgr/server/client_counts.h; checksums: blocks,
-// iomgr/volume/sum/part_sums.h)
+//
+//   wait, service   numbers of I/Os, iomgr/base/latency.h
+//   preloaded       iomgr/server/client_counts.h
+//   cache           iomgr/read/extent_cache.h
+//   shared          iomgr/server/shared_cache.h
+//   sweeps          iomgr/read/sequence_predictor.h
+//   checksums       blocks, iomgr/volume/sum/part_sums.h
 #pragma once
 
 #include <string>
@@ -25,7 +29,7 @@ std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache,
                        const SharedStats& shared, const NextStats& sweeps = {},
                        const std::vector<ClientSum>& preloaded = {});
 
-// A JSON string literal. Bytes that are no control characters pass as they are.
+// A JSON string literal. Bytes other than control characters are copied unchanged.
 std::string json_quoted(std::string_view text);
 
 }  // namespace graphlane

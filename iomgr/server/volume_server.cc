@@ -29,13 +29,13 @@ namespace {
 
 constexpr int kEndingPatienceMs = 30'000;
 constexpr size_t kStatsMax = 1 << 16;
-// As long as a server takes to end that nobody needs.
+// How long a server without users takes to end.
 constexpr auto kEndingTime = std::chrono::seconds(2);
-// Most servers that nothing was asked of end within the first ones.
+// Most idle servers end within the first intervals.
 constexpr auto kFirstLookInterval = std::chrono::microseconds(100);
 constexpr auto kLastLookInterval = std::chrono::milliseconds(2);
 
-// The process that serves; 0: nobody, or one that cannot be told.
+// The process that serves; 0: none, or unknown.
 pid_t server_process(int run_directory) {
   const Fd connection = ServerAddress::of_volume(run_directory).connect(kVolumeServerPatience);
   ucred server{};
@@ -50,7 +50,7 @@ Error served_already(const std::string& root, int run_directory) {
   return make_error(EBUSY, "{}: another server is just starting or ending", root);
 }
 
-// Whether the shown descriptor lies on that filesystem; told without asking it.
+// Whether the shown file lies on that filesystem; does not query the filesystem.
 bool lies_on(int fd, dev_t device, struct statx* seen) {
   return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_TYPE, seen) == 0 &&
          makedev(seen->stx_dev_major, seen->stx_dev_minor) == device;
@@ -66,10 +66,10 @@ Fd open_directory(const Volume& volume, const char* name) {
   return Fd(::openat(volume.root_fd(), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
-// By flock(). False: others have it so that it cannot be had.
+// Takes an flock(). False: another process holds a conflicting lock.
 bool lock_now(const Fd& file, int operation) { return ::flock(file.get(), operation | LOCK_NB) == 0; }
 
-// Whether it came true in time.
+// Whether the condition became true in time.
 bool wait_for_end(const std::function<bool()>& is_so) {
   const auto deadline = std::chrono::steady_clock::now() + kEndingTime;
   for (auto pause = kFirstLookInterval; !is_so(); pause *= 2) {
@@ -80,12 +80,12 @@ bool wait_for_end(const std::function<bool()>& is_so) {
   return true;
 }
 
-// Asks this process to end when nobody has a shared lock on the directory.
+// Ends this process once no process has a shared lock on the directory.
 void end_with_last_user(Fd users) {
   std::thread([held = std::move(users)] {
     while (::flock(held.get(), LOCK_EX) != 0 && errno == EINTR) continue;
     ::kill(::getpid(), SIGTERM);
-    for (;;) ::pause();  // the lock is for as long as we live: who comes now waits, and starts another
+    for (;;) ::pause();  // keeps the lock until the exit: a new user waits, and starts another server
   }).detach();
 }
 
@@ -129,7 +129,7 @@ VolumeServer::~VolumeServer() {
 
 Outcome<Fd> VolumeServer::listen() {
   const std::string path = volume_->root() + "/" + kRunDirectory;
-  struct stat record;  // a file like those that clients show; a directory may have another device
+  struct stat record;  // a file like those that clients show, as a directory may have another device
   if (::fstatat(volume_->root_fd(), kVolumeJson, &record, 0) != 0) {
     return os_error(errno, volume_->root() + "/" + kVolumeJson, "cannot read");
   }
@@ -142,11 +142,11 @@ Outcome<Fd> VolumeServer::listen() {
     return errno == EWOULDBLOCK ? served_already(volume_->root(), run_directory_.get())
                                 : control_error(volume_->root(), path, errno, "cannot serve the volume");
   }
-  (void)::unlinkat(run_directory_.get(), kServerSocketName, 0);  // a dead server's
+  (void)::unlinkat(run_directory_.get(), kServerSocketName, 0);  // left by a dead server
   Fd listening = ServerAddress::of_volume(run_directory_.get()).listen();
   if (!listening) return control_error(volume_->root(), path, errno, "cannot serve the volume");
   listens_ = true;
-  // Who may ask is told by what he shows.
+  // Any user may connect: the descriptor that a client shows decides what it may read.
   if (::fchmodat(run_directory_.get(), kServerSocketName, 0666, 0) != 0) {
     return os_error(errno, path + "/" + kServerSocketName, "cannot set the mode");
   }
@@ -166,7 +166,8 @@ FileServer::Answer VolumeServer::answer_sharer(int file_fd) const {
   if (!lies_on(file_fd, device_, &seen) || !S_ISREG(seen.stx_mode)) {
     return FileServer::refusal(EXDEV);
   }
-  // By another one than the client's its locks are asked for. Who owns it may have a lease.
+  // A separate open file description, so that the client's locks stay apart. Non-blocking, because
+  // the file's owner may hold a lease.
   Fd stub = reopen(file_fd, O_RDONLY | O_NONBLOCK);
   struct stat st;
   if (!stub || ::fstat(stub.get(), &st) != 0) return FileServer::refusal(errno);
@@ -180,7 +181,7 @@ FileServer::Answer VolumeServer::answer_sharer(int file_fd) const {
     return FileServer::refusal(EAGAIN);
   }
   auto file = StripedFile::open(*volume_, stub.get(), layout, "");
-  if (!file) return FileServer::refusal(file.error().code);  // the client has told his user why
+  if (!file) return FileServer::refusal(file.error().code);  // the client has reported the reason
   (*file)->hold(std::move(stub));
   Answer answer;
   answer.content.time_ns = ctime_ns_of(st);
@@ -196,7 +197,7 @@ bool VolumeServer::is_root(int shown_fd) const {
          seen.stx_ino == root.st_ino;
 }
 
-// To any process that may list the volume.
+// Answers any process that may list the volume.
 FileServer::Answer VolumeServer::answer_stats(int root_fd) const {
   if (!is_root(root_fd)) return FileServer::refusal(EACCES);
   Answer answer;
@@ -218,7 +219,7 @@ Outcome<void> serve_volume(const std::shared_ptr<const Volume>& volume,
   const Server serve = [&](const std::function<void()>& on_ready) {
     const StopMask stop;
     const Fd users = open_directory(*volume, kControlDirectory.data());
-    (void)lock_now(users, LOCK_SH);  // nobody is the last one as long as we are
+    (void)lock_now(users, LOCK_SH);  // this process counts as a user, so none is the last
     return serve_until_told(volume, options, stop, on_ready);
   };
   return foreground ? serve([] {}) : daemonize(serve);
@@ -228,15 +229,15 @@ ServerUse ServerUse::begin(const std::shared_ptr<const Volume>& volume) {
   ServerUse use;
   use.run_ = open_directory(*volume, kRunDirectory);
   use.users_ = open_directory(*volume, kControlDirectory.data());
-  // A server that nobody needed may just be ending; elsewhere (NFS) there are no such locks.
+  // An idle server may just be ending. Some filesystems (NFS) have no such locks.
   const auto is_known = [&] { return lock_now(use.users_, LOCK_SH) || errno != EWOULDBLOCK; };
   if (!use.run_ || !use.users_ || !wait_for_end(is_known) || !lock_now(use.users_, LOCK_SH)) {
     use.users_.reset();
     return use;
   }
   const auto serve = [&](const std::function<void()>& on_ready) -> Outcome<void> {
-    use.users_.reset();  // the caller's: we would wait for ourselves
-    (void)::signal(SIGTERM, SIG_DFL);  // if he ignores it
+    use.users_.reset();  // the parent's lock, or the server would wait for itself
+    (void)::signal(SIGTERM, SIG_DFL);  // the caller may ignore it
     const StopMask stop;
     Fd users = open_directory(*volume, kControlDirectory.data());
     if (!users) return os_error(errno, volume->root(), "cannot open");
@@ -248,7 +249,7 @@ ServerUse ServerUse::begin(const std::shared_ptr<const Volume>& volume) {
   const auto is_served = [&] {
     if (!lock_now(use.run_, LOCK_SH)) return true;
     (void)::flock(use.run_.get(), LOCK_UN);
-    // EBUSY: another one has just begun to, or was looking, as we did.
+    // EBUSY: another process has just started one, or was looking, as this one did.
     const Outcome<void> started = daemonize(serve);
     if (!started && started.error().code != EBUSY) use.users_.reset();
     return started || !use.users_;
@@ -261,9 +262,9 @@ ServerUse::~ServerUse() {
   if (!users_) return;
   (void)::flock(users_.get(), LOCK_UN);
   (void)wait_for_end([&] {
-    if (lock_now(run_, LOCK_SH)) return true;  // nobody serves it
-    if (lock_now(users_, LOCK_EX)) return ::flock(users_.get(), LOCK_UN), false;  // it will notice
-    return lock_now(users_, LOCK_SH);  // others need it; else it has noticed
+    if (lock_now(run_, LOCK_SH)) return true;  // not served
+    if (lock_now(users_, LOCK_EX)) return ::flock(users_.get(), LOCK_UN), false;  // it will end soon
+    return lock_now(users_, LOCK_SH);  // true: it has other users; false: it is ending
   });
 }
 
@@ -274,7 +275,7 @@ Outcome<void> stop_server(const Volume& volume) {
   const std::string name = fmt::format("process {}", process);
   const Fd server(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
   if (!server) return os_error(errno, name, "cannot stop");
-  for (const int signal : {SIGTERM, SIGCONT}) {  // it may have been stopped
+  for (const int signal : {SIGTERM, SIGCONT}) {  // a stopped process ends once it continues
     if (::syscall(SYS_pidfd_send_signal, server.get(), signal, nullptr, 0) != 0) {
       return os_error(errno, name, "cannot stop");
     }

@@ -1,21 +1,23 @@
-// VolumeServer: the server of a volume without a mount. Preloaded programs that open stubs
-// themselves, and those of mounts, whose daemons pass their questions on, share what they read
-// (server_protocol.h, "Sharing"): each byte comes from the devices once.
+// VolumeServer: the server of a volume without a mount. It lets processes share their reads
+// (server_protocol.h, "Sharing"), so that each byte comes from the devices once. Its clients are
+// preloaded programs that open stubs themselves, and programs over mounts, by their daemons.
 //
-//   VOL/.graphlane/run           locked (flock) while somebody serves the volume
-//   VOL/.graphlane/run/server    its socket; what a dead server has left the next one replaces
-//   VOL/.graphlane               locked, shared, by whoever needs the server to live (ServerUse)
+//   VOL/.graphlane/run           locked (flock) while a process serves the volume
 //
-// **Coherence.** A file is shared while nobody holds its writers' lock and its stub has one and
-// the same ctime (stub_lock.h): that is looked at before and after each frame is filled, and by
-// each reader before he copies.
+//   VOL/.graphlane/run/server    its socket; a new server replaces that of a dead one
 //
-// **Rights.** Who shows a descriptor of a stub that is open for reading may have that file's bytes
-// brought into memory, if the stub may give access to them; he reads them by parts that he has
-// open. What is shown must lie on the volume's own filesystem: of any other, looking at it could
-// take for ever.
+//   VOL/.graphlane               locked, shared, by each process that needs a server (ServerUse)
 //
-// Threads: its FileServer's and its lanes'; start() and the end belong to one owner.
+// **Coherence.** A file is shared while no process holds its writers' lock, and while its stub's
+// ctime stays the same (stub_lock.h). The server checks both before and after it fills a frame,
+// and each reader before it copies.
+//
+// **Rights.** A client that shows a stub's descriptor open for reading may have that file's bytes
+// brought into memory, if the stub may give access to them. It reads them by the parts that it
+// has open. The shown file must lie on the volume's own filesystem, because a query to any other
+// could block for ever.
+//
+// Threads: those of its FileServer and its lanes; start() and the destructor belong to one owner.
 #pragma once
 
 #include <sys/types.h>
@@ -35,7 +37,7 @@ namespace graphlane {
 
 class VolumeServer final : private FileServer::Host {
  public:
-  // EBUSY: somebody serves it already.
+  // EBUSY: another process serves the volume.
   static Outcome<std::unique_ptr<VolumeServer>> start(std::shared_ptr<const Volume> volume,
                                                       const ServerOptions& options);
   ~VolumeServer();
@@ -66,19 +68,19 @@ class VolumeServer final : private FileServer::Host {
   std::unique_ptr<FileServer> server_;  // last: it calls the rest
 };
 
-// Serves until SIGINT, SIGTERM or SIGHUP. In the background (not `foreground`) it returns when
-// clients can ask; the server is a child in a session of its own then.
+// Serves until SIGINT, SIGTERM or SIGHUP. Without `foreground` it returns once clients can ask;
+// the server is then a child in a session of its own.
 Outcome<void> serve_volume(const std::shared_ptr<const Volume>& volume,
                            const ServerOptions& options, bool foreground);
 
-// A hold on a volume's server, by which programs that each have a mount of their own share what they read.
-// Where nobody serves the volume, the first one starts a server in the background; it ends with
-// the last one, however that ends. One that a user has started lives on.
+// Keeps a volume's server alive, so that programs with a mount each can share their reads. Without
+// a server, the first use starts one in the background. It ends with the last use, even if that
+// is killed. A server that a user has started stays.
 class ServerUse {
  public:
-  // Empty where there is no server to be had, for want of rights, say: then everybody reads for himself.
+  // Empty if there is no server and none can be started: then each program reads for itself.
   static ServerUse begin(const std::shared_ptr<const Volume>& volume);
-  // Returns when a server that nobody needs any more has ended, and so keeps no device busy.
+  // Returns once a server without users has ended, and so keeps no device busy.
   ~ServerUse();
   ServerUse(ServerUse&&) = default;
   ServerUse& operator=(ServerUse&&) = delete;
@@ -90,14 +92,14 @@ class ServerUse {
   Fd run_;
 };
 
-// Ends whoever serves the volume, and waits for that. ENOENT: nobody does.
+// Ends the server of the volume, and waits for that. ENOENT: there is none.
 Outcome<void> stop_server(const Volume& volume);
 
-// What the server of the volume at `root` has done (stats.h). ENOENT: there is none.
+// The statistics of the server of the volume at `root` (stats.h). ENOENT: there is none.
 Outcome<std::string> ask_for_stats(const std::string& root);
 
-// The page in which programs of this user count for the server of that volume (server/client_counts.h).
-// Empty: there is none.
+// The page in which programs of this user count, for the server of that volume
+// (server/client_counts.h). Empty: there is none.
 Fd ask_for_counts(int root_fd);
 
 }  // namespace graphlane
