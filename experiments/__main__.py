@@ -1,6 +1,7 @@
 """Measure Graphlane: on emulated devices, against the OS striped volume and the
 devices' own ceiling."""
 
+import ast
 import errno
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +18,14 @@ MODULES = {"limits": "limits", "compare": "compare", "figure": "figure", "check"
            "warm-reads": "warm_reads", "mount-reads": "mount_reads",
            "preload-costs": "preload_costs", "soak": "soak", "kv-stores": "kv_stores"}
 INTERRUPTED = 130
+# Columns of a command's line in --help.
+LINE_MOST = 90
+
+
+def line_of(module: str) -> str:
+    """The line of a command in --help, read from its source: importing those that draw takes seconds."""
+    text = Path(__file__).with_name(f"{module}.py").read_text()
+    return click.Command(module, help=ast.get_docstring(ast.parse(text))).get_short_help_str(LINE_MOST)
 
 
 class Experiments(click.Group):
@@ -29,6 +38,12 @@ class Experiments(click.Group):
         if name in MODULES:
             return import_module(f"experiments.{MODULES[name]}").main
         return super().get_command(ctx, name)
+
+    def format_commands(self, ctx, formatter):
+        own = {name: command.get_short_help_str(LINE_MOST) for name, command in self.commands.items()}
+        lines = own | {name: line_of(module) for name, module in MODULES.items()}
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(lines.items()))
 
     def invoke(self, ctx):
         stop_on_signals()

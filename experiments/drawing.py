@@ -49,6 +49,30 @@ def bars(axes, groups: list[str], series: dict[str, list[tuple]]) -> None:
     axes.grid(axis="x", visible=False)
 
 
+def long_bars(groups: list[str], series: dict[str, list[tuple]], axis: str):
+    """Horizontal bars for long names, with a line at 1."""
+    pyplot.rcParams.update(STYLE)
+    height = 0.9 + 0.22 * len(groups) * (len(series) + 0.6)
+    figure, axes = pyplot.subplots(figsize=(WIDTH, height), layout="constrained")
+    thick = 0.8 / len(series)
+    for number, (name, values) in enumerate(series.items()):
+        there = [(i, value) for i, value in enumerate(values) if value is not None]
+        places = [i + (number - (len(series) - 1) / 2) * thick for i, _ in there]
+        middle = [value[0] for _, value in there]
+        spread = [[max(0, value[0] - value[1]) for _, value in there],
+                  [max(0, value[2] - value[0]) for _, value in there]]
+        shown = axes.barh(places, middle, thick * 0.9, label=name, xerr=spread, ecolor=INK,
+                          color=COLOURS[(number + 1) % len(COLOURS)], error_kw={"linewidth": 0.8})
+        axes.bar_label(shown, fmt="%.2f", label_type="center", fontsize=8, color="#fff")
+    axes.axvline(1, color=INK, linewidth=0.8, linestyle=":")
+    axes.set_yticks(range(len(groups)), groups)
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+    axes.set(xlabel=axis, xlim=(0, None))
+    legend(axes)
+    return figure
+
+
 def line(axes, number: int, name: str, places: list[float], values: list[tuple], **style):
     """With the range of each value: (value, least, most), or None."""
     places = [place for place, value in zip(places, values, strict=True) if value is not None]

@@ -55,7 +55,7 @@ def draw_bandwidth(found, by: str, axis: str):
     drawing.bars(below, names, {way: [of_ratio(summary.share(found, case, way))
                                       for case in cases] for way in ways})
     above.set_ylabel("MB/s of each device")
-    below.set(ylabel="bandwidth utilization", xlabel=axis, ylim=(0, 1.05))
+    below.set(ylabel="MB/s over the devices' ceiling", xlabel=axis, ylim=(0, 1.05))
     drawing.legend(above)
     return figure
 
@@ -78,7 +78,7 @@ def draw_speed_up(found):
                                                               for algorithm in algorithms]
                                          for count in counts})
         panel.axhline(1, color=drawing.INK, linewidth=0.8, linestyle=":")
-        panel.set(ylabel=f"speed-up, {way}", xlabel=graph)
+        panel.set(ylabel=f"{way}, times as fast as the\n{STRIPED}", xlabel=graph)
         drawing.legend(panel)
     return figure
 
@@ -132,7 +132,7 @@ def draw_promotion(found):
                          [promotion(case, way) for case in cases])
     above.set_ylabel("MB/s of each device")
     below.axhline(0, color=drawing.INK, linewidth=0.8, linestyle=":")
-    below.set(ylabel=f"% more than the {STRIPED}", xlabel="devices",
+    below.set(ylabel=f"% more MB/s than the\n{STRIPED}", xlabel="devices",
               xticks=[case["device_count"] for case in cases])
     drawing.legend(above)
     return figure
@@ -154,7 +154,7 @@ def draw_scaling(found):
                           for case in ours])
         panel.plot(counts, [counts[0] / count for count in counts], color=drawing.INK,
                    linestyle=":", label="linear")
-        panel.set(ylabel=f"relative time of {algorithm}", xlabel="devices", xticks=counts,
+        panel.set(ylabel=f"time of {algorithm} over\nthat on {counts[0]} devices", xlabel="devices", xticks=counts,
                   ylim=(0, None))
         drawing.legend(panel)
     return figure
@@ -221,7 +221,7 @@ def draw_ablation(found):
         *(speed_up(fine, only_with(part)) for part in PARTS)]})
     for panel, axis in [(above, f"{PRELOADED}, left out"), (below, f"{PRELOADED}, with it alone")]:
         panel.axhline(1, color=drawing.INK, linewidth=0.8, linestyle=":")
-        panel.set(xlabel=axis, ylabel=f"over the {STRIPED}")
+        panel.set(xlabel=axis, ylabel=f"times as fast as the\n{STRIPED}")
     return figure
 
 

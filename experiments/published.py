@@ -81,6 +81,7 @@ def table(runs: list[Run]) -> Table:
     ways = [*WAYS, *dict.fromkeys(way for run in runs for way in summary.ways(run.samples)
                                   if way not in (*WAYS, COMPUTING) and not is_ours(way)),
             CEILING]
+    unmeasured = []
     shown = Table(["", "here", "on", "published: GridGraph", "published: CSMqGraph", "where",
                    *(f"here: {way}" for way in ways)], texts=3, title=TITLE,
                   caption=f"{summary.CAPTION}. Their {STRIPED} has stripes of 512 KiB, ours is "
@@ -99,7 +100,9 @@ def table(runs: list[Run]) -> Table:
             if cells not in shown.rows:  # two figures may show the same samples
                 shown.add(*cells)
         if not cases:
-            shown.add(published.what, "not measured", "", *row, *[""] * len(ways))
+            unmeasured.append(published.what)
+    if unmeasured:
+        shown.caption += f" Not measured: {', '.join(unmeasured)}."
     return shown
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from experiments import check, drawing, figures, labels, last_level_cache, limits, published, samples, summary
+from experiments import check, drawing, figures, labels, last_level_cache, limits, published, samples, summary, verdict
 from experiments.devices import Spec
 from experiments.figures import FIGURES, REQUEST_SIZES
 from experiments.options import OUT_FILE
@@ -56,7 +56,10 @@ def memory(recorded: dict) -> dict[str, str]:
 # --- what a file of each command is shown as ---
 
 def compare_body(recorded: dict) -> str:
-    return summary.table(recorded["samples"]).html()
+    picture = ""
+    if found := verdict.comparisons([published.Run(recorded["samples"], kind_of(recorded))]):
+        picture = picture_of(verdict.draw(found), recorded, "compare")
+    return picture + summary.table(recorded["samples"]).html()
 
 
 def limits_body(recorded: dict) -> str:
@@ -67,11 +70,19 @@ def labels_body(recorded: dict) -> str:
     return labels.table(recorded["samples"]).html()
 
 
+def kind_of(recorded: dict) -> str:
+    return recorded.get("spec", {}).get("kind", "")
+
+
+def picture_of(figure, recorded: dict, name: str) -> str:
+    # A page may show the same figure twice, of different days.
+    salt = re.sub(r"\W", "", name + recorded["date"])
+    return f"<figure>{drawing.svg(figure, salt)}</figure>"
+
+
 def figure_body(recorded: dict) -> str:
     figure = FIGURES[recorded["name"]]
-    # A page may show the same figure twice, of different days.
-    salt = re.sub(r"\W", "", recorded["name"] + recorded["date"])
-    picture = drawing.svg(figures.draw(recorded), salt)
+    picture = picture_of(figures.draw(recorded), recorded, recorded["name"])
     below = f"<p class=note>{escape(figures.note(figure))}</p>"
     if recorded["name"] == REQUEST_SIZES:
         table = "".join(f"<p>{escape(sample['graph'])}: "
@@ -81,13 +92,13 @@ def figure_body(recorded: dict) -> str:
         table = last_level_cache.table(recorded["samples"]).html()
     else:
         table = summary.table(recorded["samples"]).html()
-    return f"<figure>{picture}</figure>{below}{table}"
+    return f"{picture}{below}{table}"
 
 
 def check_body(recorded: dict) -> str:
     goals = check.table(recorded["goals"]).html()
     for word in ["ok", "short"]:
-        goals = goals.replace(f"<td class=number>{word}</td>", f"<td class={word}>{word}</td>")
+        goals = re.sub(rf"<td class=number( [^>]*)>{word}</td>", rf"<td class={word}\1>{word}</td>", goals)
     parts = [goals]
     if short := check.causes(recorded["goals"]):
         parts.append(f"<h3>Where the time of those that are short goes</h3>{facts(short)}")
@@ -115,7 +126,8 @@ def section(path: Path, recorded: dict) -> str:
     try:
         body = BODIES[recorded["what"]](recorded)
         told = facts(machine(recorded) | devices(recorded) | memory(recorded))
-        return f"<section><h2>{escape(title(recorded))}</h2>{told}{body}</section>"
+        badge = f"<span class=badge title='{escape(verdict.QUICK)}'>quick</span>" if verdict.is_quick(recorded) else ""
+        return f"<section><h2>{escape(title(recorded))} {badge}</h2>{told}{body}</section>"
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise StepFailed(f"{path}: its samples cannot be read ({type(error).__name__}: {error}): "
                          "measure them again with this version") from None
@@ -125,8 +137,7 @@ def compared(results: dict[Path, dict]) -> list[published.Run]:
     runs = []
     for recorded in results.values():
         for measured in recorded.get("measurements", [recorded]):
-            kind = measured.get("spec", {}).get("kind", "")
-            runs.append(published.Run(measured["samples"], measured.get("measurement", kind)))
+            runs.append(published.Run(measured["samples"], measured.get("measurement", kind_of(measured))))
     return [run for run in runs if summary.compares(run.samples)]
 
 
@@ -134,13 +145,34 @@ def page(results: dict[Path, dict]) -> str:
     # First, as it names what cannot be read.
     sections = "".join(section(path, recorded) for path, recorded in results.items())
     runs = compared(results)
-    beside = published.table(runs).html()
+    of_published = published.table(runs)
+    beside = of_published.html() if of_published.rows else ""
     if jobs := published.jobs_table(runs):
         beside += jobs.html()
     return ("<!DOCTYPE html><html lang=en><head><meta charset=utf-8>"
             "<meta name=viewport content='width=device-width'>"
             f"<title>Graphlane, measured</title><style>{STYLE.read_text()}</style></head><body>"
-            f"<h1>Graphlane, measured</h1><section>{beside}</section>{sections}</body></html>\n")
+            f"<h1>Graphlane, measured</h1>{first(results, runs)}{sections}"
+            f"<section>{beside}</section></body></html>\n")
+
+
+def first(results: dict[Path, dict], runs: list[published.Run]) -> str:
+    """The sentence, its picture and the words."""
+    found = verdict.comparisons(runs)
+    quick = any(map(verdict.is_quick, results.values()))
+    badge = f"<p class=badge>{escape(verdict.QUICK)}</p>" if quick else ""
+    picture = picture_of(verdict.draw(found), next(iter(results.values())), "verdict") if found else ""
+    words = facts(verdict.WORDS)
+    return (f"{badge}<p class=verdict>{escape(verdict.sentence(found))}</p>{goals_of(results)}{picture}"
+            f"<details><summary>What the words mean</summary>{words}</details>")
+
+
+def goals_of(results: dict[Path, dict]) -> str:
+    judged = [goal for recorded in results.values() for goal in recorded.get("goals", [])]
+    if not judged:
+        return ""
+    reached = sum(goal["ok"] for goal in judged)
+    return f"<p>{reached} of {len(judged)} goals are reached.</p>"
 
 
 @click.command(help=__doc__)

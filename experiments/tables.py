@@ -32,13 +32,19 @@ class Table:
         Console(width=WIDE).print(shown)
 
     def html(self) -> str:
-        def line(tag, cells):
-            kinds = ["text"] * self.texts + ["number"] * (len(cells) - self.texts)
-            return "<tr>" + "".join(f"<{tag} class={kind}>{escape(cell)}</{tag}>"
-                                    for kind, cell in zip(kinds, cells)) + "</tr>"
+        kinds = ["text"] * self.texts + ["number"] * (len(self.columns) - self.texts)
+
+        def head(kind, column):
+            return f"<th class={kind}>{escape(column)}</th>"
+
+        def cell(kind, column, text):  # on a narrow page it says of itself what it is
+            return f'<td class={kind} data-label="{escape(column)}">{escape(text)}</td>'
+
+        def line(cells):
+            return f"<tr>{''.join(cells)}</tr>"
 
         title = f"<caption>{escape(self.title)}</caption>" if self.title else ""
         below = f"<p class=note>{escape(self.caption)}</p>" if self.caption else ""
-        body = "".join(line("td", row) for row in self.rows)
-        return (f"<div class=wide><table>{title}<thead>{line('th', self.columns)}</thead>"
+        body = "".join(line(map(cell, kinds, self.columns, row)) for row in self.rows)
+        return (f"<div class=wide><table>{title}<thead>{line(map(head, kinds, self.columns))}</thead>"
                 f"<tbody>{body}</tbody></table></div>{below}")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from commands import experiments
+from harness import ROOT, run
 from recorded import BYTES, DEVICE_BANDWIDTH, MB, SHARE, case_samples, ours, together
 
 from experiments import (causes, check, comparison, everything, goals, imports, in_memory,
@@ -22,6 +23,7 @@ from experiments.options import Engines
 from experiments.plan import Plan
 from experiments.published import Run
 from experiments.tables import Table
+from experiments.verdict import QUICK, comparisons, sentence
 from experiments.workspace import StepFailed
 
 RIVAL = "CSMqGraph, 1 a device"
@@ -77,7 +79,7 @@ def test_report_is_one_page_that_says_all(tmp_path):
     page = Page(text)
     assert page.loads == [] and "url(http" not in text and "@import" not in text
     assert "prefers-color-scheme: dark" in text and "@media print" in text
-    assert text.count("<svg") == 2
+    assert text.count("<svg") == 4, "of the verdict, the comparison, and two figures"
     recorded = ours("compare", [])
     for said in [recorded["commit"].rstrip("+"), recorded["machine"]["kernel"], "dilated 8 times",
                  "26.2 MB/s each", "240.0 MiB", "Fig. 13, §4.2", "577 K", "up to 1.40"]:
@@ -94,7 +96,8 @@ def test_published_stands_beside_each_case_once():
     case = "grid_engine, rmat-21, 4 devices, depth 12M"
     assert [row[1:3] for row in rows] == [[case, "hdd"], [case, "ssd"]]
     assert rows[0][6:] == ["1", "1.20", "1.80", "2.00"]
-    assert [row[1] for row in table.rows if row[0] == "speed-up of spmv"] == ["not measured"]
+    assert not any(row[0] == "speed-up of spmv" for row in table.rows)
+    assert "Not measured: " in table.caption and "speed-up of spmv" in table.caption
 
 
 @pytest.mark.parametrize("engine, rows", [
@@ -128,7 +131,48 @@ def test_what_is_no_result_is_named(tmp_path, text, said):
 
 
 def test_cells_are_text():
-    assert "<td class=text>&lt;b&gt;</td>" in Table(["<i>"], [["<b>"]]).html()
+    assert '<td class=text data-label="&lt;i&gt;">&lt;b&gt;</td>' in Table(["<i>"], [["<b>"]]).html()
+
+
+def shown(tmp_path, *recorded: dict) -> str:
+    out = tmp_path / "report.html"
+    experiments("report", *(write(tmp_path, f"{n}", one) for n, one in enumerate(recorded)), "--out", out)
+    return out.read_text()
+
+
+@pytest.mark.parametrize("share, said", [
+    ({STRIPED: 0.5, MOUNTED: 0.505, PRELOADED: 0.9},
+     "Preloaded, Graphlane is 1.80 times as fast as the OS striped volume; mounted, as fast."),
+    ({STRIPED: 0.5, PRELOADED: 0.4}, "Preloaded, Graphlane is slower (0.80 times as fast) than the OS striped volume."),
+    ({PRELOADED: 0.4}, "Nothing here compares Graphlane with the OS striped volume.")])
+def test_report_begins_with_a_verdict(tmp_path, share, said):
+    text = shown(tmp_path, ours("compare", case_samples(share=share)))
+    assert f"</h1><p class=verdict>{said}</p>" in text
+    assert ("<svg" in text[:text.index("<h2>")]) == (STRIPED in share), "the chart"
+
+
+def test_verdict_is_of_all_cases():
+    found = comparisons([Run(together(case_samples(), case_samples(
+        algorithm="bfs", share={STRIPED: 0.5, PRELOADED: 0.6})), "hdd")])
+    assert sentence(found) == (
+        "Preloaded, Graphlane is 1.50 times as fast as the OS striped volume (median of 2 cases: 1.20 to 1.80); "
+        "mounted, 1.20 times as fast.")
+
+
+def test_a_quick_run_is_no_measurement(tmp_path):
+    thorough, quick = (ours("compare", case_samples()) for _ in range(2))
+    quick["argv"] = ["compare", "--quick"]
+    assert "class=badge" not in shown(tmp_path, thorough)
+    text = shown(tmp_path, thorough, quick)
+    assert f"<p class=badge>{QUICK}</p>" in text and text.count("<span class=badge") == 1
+
+
+def test_help_imports_nothing_that_draws():
+    program = "import sys; from experiments.__main__ import cli\n" \
+              "try: cli(['--help'])\nfinally: print('matplotlib' in sys.modules)"
+    said = run(sys.executable, "-c", program, cwd=ROOT).stdout
+    assert said.endswith("False\n")
+    assert "report         One page of what was measured" in said
 
 
 @pytest.mark.parametrize("quick", [False, True])
