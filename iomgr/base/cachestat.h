@@ -1,4 +1,4 @@
-// cachestat(2), of Linux 6.5: libc's headers do not know it.
+// cachestat(2) of Linux 6.5, which libc's headers do not have.
 #pragma once
 
 #include <sys/syscall.h>
@@ -14,8 +14,8 @@ struct PagesCached {
   uint64_t all;
 };
 
-// Of the file's pages that [offset, offset + length) touches, how many are in the page cache.
-// Nothing: the kernel does not tell (before Linux 6.5, or who may not write the file).
+// How many of the pages that [offset, offset + length) touches are in the page cache. Nothing:
+// unknown, before Linux 6.5 or without write permission on the file.
 inline std::optional<PagesCached> pages_cached(int fd, uint64_t offset, uint64_t length_bytes) {
   constexpr long kCachestat = 451;  // on all architectures
   const struct { uint64_t offset, length_bytes; } range{offset, length_bytes};

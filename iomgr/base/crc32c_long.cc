@@ -33,7 +33,7 @@ __attribute__((target("sse4.2"))) uint32_t crc32c_by_instruction(uint32_t crc, c
   return crc;
 }
 
-// Four at once.
+// Computes four blocks at once.
 __attribute__((target("sse4.2"))) void four_by_instruction(const uint8_t* data, size_t block_bytes, uint32_t* crcs) {
   uint64_t wide[4] = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX};
   for (size_t at = 0; at < block_bytes; at += sizeof(uint64_t)) {

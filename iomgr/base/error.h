@@ -1,8 +1,8 @@
-// Error: what went wrong, in one line that a person can act on.
+// Error: a failure, in one line that a person can act on.
 //
-// The text names the culprit and the reason ("/mnt/d2: holds device 1 of the
-// volume, expected device 2"); the program that prints it puts its own name in
-// front. `code` is the errno that a caller such as FUSE passes on.
+// The text names the culprit and the reason ("/mnt/d2: holds device 1 of the volume, expected
+// device 2"). The program that prints it puts its own name in front. `code` is the errno that a
+// caller such as FUSE passes on.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ struct Error {
   std::string text;
 };
 
-// Outcome<T>: a Result whose reason is meant to be read.
+// Outcome<T>: a Result with a reason for a person to read.
 template <class T>
 using Outcome = Result<T, Error>;
 

@@ -1,5 +1,5 @@
-// Waiting without the C++ runtime and without libc's names: for code that is linked
-// into strangers' programs. Within one process.
+// Waits without the C++ runtime and libc's names, for code that is linked into foreign programs.
+// Within one process.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -18,8 +18,8 @@ namespace graphlane {
 
 static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
 
-// Sleeps while `word` is `expected`, `timeout_ns` at most; 0: for as long as it takes.
-// Also wakes for no reason at all. Keeps errno.
+// Sleeps while `word` is `expected`, at most `timeout_ns`; 0: without limit. May wake without a
+// reason. Keeps errno.
 inline void futex_wait(const std::atomic<uint32_t>& word, uint32_t expected,
                        uint64_t timeout_ns = 0) {
   const timespec timeout{.tv_sec = static_cast<time_t>(timeout_ns / 1'000'000'000),
@@ -45,13 +45,12 @@ inline uint64_t monotonic_ns() {
 
 // A mutex of four bytes, unlocked when zero.
 //
-// It spins for as long as such a lock is usually held, then sleeps in the kernel
-// (Drepper, "Futexes are tricky", the second mutex). Whoever may be interrupting the
-// holder, as a signal handler does, locks with patience only: there waiting would
-// never end.
+// It spins for as long as such a lock is usually held, then sleeps in the kernel (Drepper,
+// "Futexes are tricky", the second mutex). Code that may interrupt the holder, as a signal handler
+// does, must use lock_patiently(): waiting for ever would never end.
 class FutexLock {
  public:
-  // Longer than any holder that is allowed to run holds it.
+  // Longer than any running holder holds it.
   static constexpr uint64_t kPatienceNs = 100'000'000;
 
   void lock() {
@@ -61,14 +60,14 @@ class FutexLock {
   [[nodiscard]] bool lock_patiently() { return spin() || sleep(monotonic_ns() + kPatienceNs); }
 
   void unlock() {
-    // Release: the next holder sees what this one has done.
+    // Release: the next holder sees the effects of this one.
     if (state_.exchange(kFree, std::memory_order_release) == kAwaited) futex_wake(state_, 1);
   }
 
  private:
   static constexpr uint32_t kFree = 0;
   static constexpr uint32_t kHeld = 1;
-  static constexpr uint32_t kAwaited = 2;  // held, and perhaps somebody sleeps
+  static constexpr uint32_t kAwaited = 2;  // held, and a thread may sleep
   static constexpr int kSpinCount = 100;
 
   static void relax() {
@@ -80,7 +79,7 @@ class FutexLock {
   bool spin() {
     for (int i = 0; i < kSpinCount; ++i) {
       uint32_t free = kFree;
-      // Acquire: sees what the last holder has done.
+      // Acquire: sees the effects of the last holder.
       if (state_.compare_exchange_weak(free, kHeld, std::memory_order_acquire,
                                        std::memory_order_relaxed)) {
         return true;

@@ -44,7 +44,7 @@ class JsonBuilder : public nlohmann::json_sax<Nlohmann> {
       return &member;
     }
     around.push_back(std::move(value));
-    // The last one stays where it is until it is closed.
+    // A pointer to the last element stays valid until that element is closed.
     return const_cast<Json*>(&around.elements().back());
   }
   bool add(Json&& value) {

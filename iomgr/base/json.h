@@ -7,7 +7,7 @@
 //   const Json* size = about.find("size");           null: not an object, or no such member
 //   if (size && size->as_unsigned()) …               nothing: not a number from 0 to 2^64 - 1
 //
-// No accessor throws: what a value is not reads as nothing, or as empty.
+// No accessor throws: on another kind of value it returns nothing, or an empty value.
 //
 // Threads: as std::string.
 #pragma once
@@ -64,21 +64,21 @@ class Json {
   const Array& elements() const;  // empty: not an array
   const Object& members() const;  // empty: not an object
   const Json* find(std::string_view key) const;
-  // The member of that name, or null. A reference that lives as long as the program.
+  // The member of that name, or null (a static one).
   const Json& at_or_null(std::string_view key) const;
 
-  // Makes the member if there is none; a null value becomes an object.
+  // Adds the member if there is none; a null value becomes an object.
   Json& operator[](std::string_view key);
   // A null value becomes an array.
   void push_back(Json element);
 
   friend bool operator==(const Json&, const Json&);
 
-  // Empty: not valid JSON, or nested deeper than kDepthMax. If several members have one name, the
-  // last counts.
+  // Empty: not valid JSON, or nested deeper than kDepthMax. Among members with one name the last
+  // counts.
   static constexpr int kDepthMax = 64;
   static std::optional<Json> parse(std::string_view text);
-  // On lines of their own with that indent, on one line with -1. Bytes that are not UTF-8 become U+FFFD.
+  // With an indent, or on one line with -1. Bytes that are not UTF-8 become U+FFFD.
   std::string dump(int indent = -1) const;
 
  private:

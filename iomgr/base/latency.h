@@ -1,10 +1,9 @@
-// LatencyHistogram: how many things took how long, by powers of two.
+// LatencyHistogram: counts durations by powers of two.
 //
 //   bucket   0      1      2      …  i                   …  23
 //   µs      <1   [1,2)  [2,4)        [2^(i-1), 2^i)         4 s and more
 //
-// Threads: safe from any thread. Relaxed throughout: they are counts, nothing is
-// ordered by them.
+// Threads: safe from any thread. Relaxed throughout: the counts order nothing.
 #pragma once
 
 #include <algorithm>

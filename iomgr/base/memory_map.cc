@@ -12,9 +12,9 @@
 namespace graphlane {
 namespace {
 
-std::atomic<bool> has_query{true};  // as long as the kernel has not said no
+std::atomic<bool> has_query{true};  // until the kernel rejects it
 
-// linux/fs.h of Linux 6.11.
+// As in linux/fs.h of Linux 6.11.
 struct Query {
   uint64_t size = sizeof(Query);
   uint64_t flags = 0;
@@ -42,7 +42,7 @@ int ioctl(int fd, Query* query) {
   return static_cast<int>(::syscall(SYS_ioctl, fd, kQuery, query));
 }
 
-// A name that is longer than the room for it is none of a stack.
+// A name longer than the buffer is no stack's.
 bool is_stack_at(int fd, uintptr_t address) {
   char name[32];
   Query query;
@@ -96,7 +96,7 @@ Fd open_memory_map() {
   return Fd(sys::openat(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC));
 }
 
-// The names are cut; the fields in front of them are not.
+// Long names are cut; the fields before them are not.
 bool find_area_in_text(int maps_fd, uintptr_t address, MemoryArea* area) {
   const int saved_errno = errno;
   char block[1024];

@@ -1,8 +1,8 @@
-// What the process's memory is, as the kernel says it: by PROCMAP_QUERY of /proc/self/maps where
-// Linux (6.11) has it, else by its text.
+// The areas of the process's memory: by PROCMAP_QUERY of /proc/self/maps where Linux (6.11) has it,
+// otherwise from the text of that file.
 //
-// `maps_fd` is /proc/self/maps, opened by this process: a child by fork that uses its parent's is
-// told of its parent.
+// `maps_fd` is /proc/self/maps, opened by this process. In a forked child, the parent's descriptor
+// describes the parent.
 //
 // Threads: any. No allocation, no exceptions: the preload library uses this too. Keeps errno.
 #pragma once
@@ -30,13 +30,13 @@ struct MemoryArea {
 
 Fd open_memory_map();
 
-// The area that the address lies in, or the next one above it. False: there is none, or it cannot
-// be told.
+// The area that contains the address, or the next one above it. False: there is none, or it is
+// unknown.
 bool find_area(int maps_fd, uintptr_t address, MemoryArea* area);
-// The same by the text, as every kernel has it.
+// As find_area(), from the text, which every kernel has.
 bool find_area_in_text(int maps_fd, uintptr_t address, MemoryArea* area);
 
-// Every area of [begin, end), upwards. False: some of it is no memory at all, or `visit` said so.
+// Visits every area of [begin, end), upwards. False: there is a gap, or `visit` returned false.
 template <class Visit>  // bool (const MemoryArea&)
 bool for_each_area(int maps_fd, uintptr_t begin, uintptr_t end, Visit visit) {
   MemoryArea area;

@@ -1,5 +1,5 @@
-// A short name for the memory order that most counters and estimates have. Each use has a comment
-// why it needs no order.
+// A short name for the memory order of most counters and estimates. Each use has a comment that
+// says why no order is needed.
 #pragma once
 
 #include <atomic>

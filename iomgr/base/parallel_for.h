@@ -1,4 +1,4 @@
-// Work for several devices at once, so that they are waited for together.
+// Work for several devices at once, so that their waits overlap.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace graphlane {
 
-// work(i) for each i of 0 .. count - 1, each in a thread; in this one where there are no more
-// to be had. Returns when all are done.
+// Calls work(i) for each i of 0 .. count - 1, each in a thread of its own; in this thread if no
+// more can be started. Returns when all are done.
 template <class Work>
 void parallel_for(uint32_t count, const Work& work) {
   std::vector<std::thread> threads;

@@ -1,4 +1,4 @@
-// Names as they may be shown: on one line, and without what a terminal obeys.
+// Names for display: on one line, and without control characters for a terminal.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace graphlane {
 
-// '?' for each control character, as ls(1) has it on a terminal.
+// Replaces each control character by '?', as ls(1) does on a terminal.
 inline std::string printable(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');

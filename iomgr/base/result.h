@@ -2,10 +2,10 @@
 //
 // Two kinds of reason travel between modules:
 //
-//   Errno   a bare errno, for code that must not allocate (everything that the
-//           preload library links);
-//   Error   an errno and one line of text that names the culprit, for code
-//           whose answer a person reads (volumes, builders, tools).
+//   Errno   a bare errno, for code that must not allocate (all that the preload library links)
+//
+//   Error   an errno and one line of text that names the culprit, for code with messages for a
+//           person (volumes, builders, tools)
 //
 // Member names are those of std::expected, which gcc 12 has in C++23 mode only.
 #pragma once

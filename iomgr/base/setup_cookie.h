@@ -1,5 +1,5 @@
-// The third argument of our own io_uring_setup(2) and io_setup(2); the kernel ignores it. Under
-// `graphlane run --no-mount` calls without it fail (hidden_io.h).
+// The third argument of this project's io_uring_setup(2) and io_setup(2) calls; the kernel ignores
+// it. Under `graphlane run --no-mount` calls without it fail (hidden_io.h).
 #pragma once
 
 #include <cstdint>

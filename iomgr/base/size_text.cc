@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t kSizeMax = std::numeric_limits<int64_t>::max();
 
-// The factor of a suffix, or 0 for none that we know.
+// The factor of a suffix; 0: an unknown one.
 uint64_t suffix_factor(std::string_view suffix) {
   if (suffix.empty() || suffix == "B" || suffix == "b") return 1;
   const char letter = suffix[0] >= 'a' ? static_cast<char>(suffix[0] - 'a' + 'A') : suffix[0];

@@ -1,5 +1,4 @@
-// What a size looks like (size.h), for code that has no other words for an error than
-// its number.
+// Parses a size (size.h), for code that reports errors by number only.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once

@@ -1,5 +1,6 @@
-// Slots of a fixed array. Those that belong to one owner at a time have a `std::atomic<bool> taken`. Those that make
-// room for each other have a `bool used` and a `uint32_t last_used`, by a clock that may wrap; their owner holds a lock.
+// Slots of a fixed array. Slots with one owner at a time have a `std::atomic<bool> taken`. Slots
+// that replace each other have a `bool used` and a `uint32_t last_used`, by a clock that may wrap;
+// the array's owner holds a lock.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -14,7 +15,7 @@ namespace graphlane {
 template <class Slot, size_t count>
 Slot* take_free_slot(Slot (&slots)[count]) {
   for (Slot& slot : slots) {
-    // Acquire: what its last owner did is done.
+    // Acquire: the effects of its last owner are visible.
     if (!slot.taken.exchange(true, std::memory_order_acquire)) return &slot;
   }
   return nullptr;
@@ -25,7 +26,7 @@ void free_slot(Slot& slot) {
   slot.taken.store(false, std::memory_order_release);
 }
 
-// A slot that is not in use; else the one that was used longest ago.
+// An unused slot, or else the least recently used one.
 template <class Slot, size_t count>
 Slot& unused_or_oldest_slot(Slot (&slots)[count], uint32_t clock) {
   Slot* oldest = &slots[0];

@@ -17,9 +17,9 @@ int hex_value(char c) {
 
 Uuid Uuid::random() {
   Uuid uuid;
-  // 16 bytes never come short (getrandom(2)), only interrupted before the
-  // generator is ready at boot. By libc's getrandom() a thread could be cancelled here, which
-  // would end without giving back its locks.
+  // 16 bytes never come short (getrandom(2)). EINTR comes only before the generator is ready at
+  // boot. Not libc's getrandom(), which is a cancellation point: a cancelled thread would not
+  // release its locks.
   while (::syscall(SYS_getrandom, uuid.bytes.data(), uuid.bytes.size(), 0) < 0) {
   }
   uuid.bytes[6] = static_cast<uint8_t>((uuid.bytes[6] & 0x0f) | 0x40);  // version 4

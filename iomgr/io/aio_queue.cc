@@ -11,9 +11,9 @@
 namespace graphlane {
 namespace {
 
-// libaio's own functions carry symbol versions, which an archive of it cannot
-// bring into the preload library; its header is used, its calls are these. They
-// return what libaio's do: a count, or -errno.
+// libaio's functions carry symbol versions, which an archive of it cannot bring into the preload
+// library. So only its header is used, and these are its calls. They return what libaio's do: a
+// count, or -errno.
 int result_of(long status) { return static_cast<int>(status < 0 ? -errno : status); }
 
 int setup(uint32_t depth, io_context_t* context) {
@@ -30,7 +30,7 @@ int get_events(io_context_t context, long count_min, long count_max, io_event* e
 
 Result<void> AioQueue::open(uint32_t depth) {
   assert(depth <= kQueueDepthMax);
-  const int status = setup(depth + 1, &context_);  // one for wake_by()
+  const int status = setup(depth + 1, &context_);  // one more for wake_by()
   if (status < 0) return Errno{-status};
   depth_ = depth;
   for (uint32_t i = 0; i < depth; ++i) free_[free_count_++] = &control_blocks_[i];

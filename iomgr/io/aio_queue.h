@@ -27,7 +27,7 @@ class AioQueue final : public IoQueue {
   io_context_t context_ = nullptr;
   uint32_t depth_ = 0;
   uint32_t in_flight_ = 0;
-  int armed_fd_ = -1;  // the eventfd that the kernel looks at
+  int armed_fd_ = -1;  // the eventfd that wakes reap()
   uint32_t free_count_ = 0;
   // I/Os that io_submit refused: they complete with its error.
   uint32_t refused_count_ = 0;

@@ -13,9 +13,7 @@ namespace {
 
 constexpr char kKey[] = "calibration";
 
-// One on a disk: a second stream makes it seek. (Four emulated disks, 4 threads reading 24 MiB
-// each: 207 MB/s of 209 with one, 186 with two; 16 threads at random: 1 to 3 % less.) SSDs
-// want 8 to 32.
+// One I/O at a time on a disk, because a second stream makes it seek. SSDs need 8 to 32.
 constexpr uint32_t kDepthRotational = 1;
 constexpr uint32_t kDepthDefault = 16;
 
@@ -25,7 +23,7 @@ Outcome<Json> parse_device_object(const std::string& text, std::string_view path
   return make_error(EINVAL, "{}: not valid JSON (cut short or damaged)", path);
 }
 
-// A member in [min, max]; nothing when it is missing or anything else.
+// A member in [min, max]; nothing if it is missing or has another value.
 std::optional<uint64_t> get_bounded(const Json& object, const char* key, uint64_t min, uint64_t max) {
   const auto value = object.at_or_null(key).as_unsigned();
   return value && *value >= min && *value <= max ? value : std::nullopt;

@@ -46,7 +46,7 @@ void DeviceGate::leave() {
   Waiter* const waiter = *place;
   forget(place);
   admit(waiter);
-  // Within the lock, which the waiter needs to leave: until then, its caller lives.
+  // Under the lock, which the waiter needs for leave(): so its caller still lives.
   waiter->caller->tell();
 }
 
@@ -74,7 +74,7 @@ void DeviceGate::admit(Waiter* waiter) {
   waiter->entered.store(true, std::memory_order_release);
 }
 
-// Few wait: one LaneIo a thread and device, mostly.
+// A linear search, because few wait: mostly one LaneIo per thread and device.
 DeviceGate::Waiter** DeviceGate::best() {
   if (elevator_.is_unfair(waiting_->turn)) return &waiting_;
   const DevicePlace begin = elevator_.goes_on_from();

@@ -4,15 +4,15 @@
 //   submit(request, done)  begins a read; later, in any thread, done->on_done(error)
 //   poll()                 waits until something that was submitted has ended
 //
-// There are two kinds. The mount and the tools have lanes with threads (lanes.h). The preload library works in the
-// thread that calls it (shim/read/transfer.h).
+// There are two kinds. The mount and the tools have lanes with threads (lanes.h). The preload
+// library does the I/O in the calling thread (shim/read/transfer.h).
 #pragma once
 
 #include "iomgr/volume/parts/lane_io.h"
 
 namespace graphlane {
 
-// Is told once that a submitted request has ended, by any thread.
+// Is told once when a submitted request has ended, by any thread.
 class Completion {
  public:
   virtual void on_done(int error) = 0;  // 0 or an errno
@@ -26,13 +26,13 @@ class IoEngine {
   // Blocks. 0 or an errno.
   virtual int run(const PartRequest& request) = 0;
 
-  // The file's devices on which a read can be submitted without waiting for it, and that no other read uses now.
+  // The file's devices on which submit() does not wait, and that no other read uses now.
   virtual DeviceSet idle_devices() { return 0; }
-  // Begins a read past the page cache. The memory must live until `completion` is told. False: not begun.
+  // Begins a read past the page cache. The memory must live until on_done(). False: not begun.
   virtual bool submit([[maybe_unused]] const PartRequest& request, [[maybe_unused]] Completion* completion) {
     return false;
   }
-  // Waits until something that was submitted has ended. False: nothing is under way for which the caller must poll.
+  // Waits until a submitted request has ended. False: nothing in flight needs poll().
   virtual bool poll() { return false; }
 
  protected:

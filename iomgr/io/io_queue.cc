@@ -24,7 +24,7 @@ constexpr struct {
     {IoBackend::kThreads, "threads"},
 };
 
-// Keeps the queue if it opened.
+// Keeps the queue if it opens.
 template <class Queue, class... Args>
 Result<IoQueue*> open_queue(IoQueueStorage* storage, Args... args) {
   auto* queue = new (storage->bytes) Queue();

@@ -1,9 +1,9 @@
-// IoQueue: I/Os in flight, whoever drives them: a lane's thread, or inside a
-// preloaded program the calling thread itself.
+// IoQueue: I/Os in flight. A lane's thread drives it, or in a preloaded program the calling
+// thread.
 //
 //   UringQueue   io_uring; the default
 //   AioQueue     libaio, where a sandbox forbids io_uring
-//   SyncQueue    preadv and pwritev, done within submit(): what always works
+//   SyncQueue    preadv and pwritev, done within push(): always works
 //
 // A completion is the kernel's own: bytes >= 0, or -errno. Short transfers are
 // for settle() (lane_io.h).
@@ -35,13 +35,13 @@ class IoQueue {
   // Precondition: in_flight() < capacity().
   virtual void push(LaneIo* io) = 0;
 
-  // Sends what was pushed, waits for at least one completion if any is in
-  // flight, and takes at most completions.size(). An error is the queue's own
-  // (a ring that a program closed under us): what was in flight is lost.
+  // Submits what was pushed, waits for at least one completion if any is in flight, and takes
+  // at most completions.size(). An error is the queue's own (e.g. a program closed the ring's
+  // descriptor): the I/Os in flight are lost.
   virtual Result<uint32_t> reap(std::span<IoCompletion> completions) = 0;
 
-  // Has the next reap() end, maybe with no completion, when the eventfd is written,
-  // which it empties then. False: this queue cannot.
+  // Makes the next reap() return, maybe without a completion, when the eventfd is written. reap()
+  // empties it. False: this queue cannot.
   virtual bool wake_by([[maybe_unused]] int event_fd) { return false; }
 
   virtual uint32_t capacity() const = 0;
@@ -64,14 +64,13 @@ struct alignas(std::max_align_t) IoQueueStorage {
   unsigned char bytes[8192];
 };
 
-// Makes a queue in `storage`; the caller ends it with ->~IoQueue(). kAuto takes
-// the first that works. Otherwise EPERM, ENOSYS, EAGAIN, ENOMEM …: what kernel
-// or sandbox say. `chosen` gets the backend that was taken. The ring's
-// descriptor gets a number from `fd_floor` on.
+// Makes a queue in `storage`; the caller ends it with ->~IoQueue(). kAuto takes the first that
+// works; `chosen` gets that backend. Errors are those of the kernel or sandbox: EPERM, ENOSYS,
+// EAGAIN, ENOMEM … The ring's descriptor gets a number from `fd_floor` on.
 Result<IoQueue*> make_io_queue(IoBackend backend, uint32_t depth, IoQueueStorage* storage,
                                IoBackend* chosen, int fd_floor = 0);
 
-// What makes queues: the above, or a test's own that fails and delays.
+// make_io_queue(), or a test's function that fails and delays.
 using IoQueueMaker = Result<IoQueue*> (*)(IoBackend backend, uint32_t depth,
                                           IoQueueStorage* storage, IoBackend* chosen,
                                           int fd_floor);

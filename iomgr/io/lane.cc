@@ -12,12 +12,12 @@
 namespace graphlane {
 namespace {
 
-// More threads than this on one device only contend for its queue.
+// With more threads than this on one device, they only contend for its queue.
 constexpr uint32_t kLaneThreadsMax = 4;
-// With SyncQueue a thread is an I/O in flight.
+// With SyncQueue each thread is one I/O in flight.
 constexpr uint32_t kSyncThreadsMax = 32;
-// I/Os waiting, before acquire() holds the callers back: as many as the mount may have
-// requests. Only what has come to a lane can be put in order and merged.
+// Waiting I/Os before acquire() blocks: as many as the mount may have requests. Only waiting I/Os
+// can be sorted and merged.
 constexpr uint32_t kWaitingMax = 256;
 
 }  // namespace
@@ -30,7 +30,7 @@ void LaneRequest::begin() {
 void LaneRequest::on_done(int error) {
   MutexLock lock(mu_);
   if (error_ == 0) error_ = error;
-  // Notified under the lock: the waiter may destroy us as soon as it has it.
+  // Notified under the lock, because the waiter may destroy this as soon as it has the lock.
   if (--pending_ == 0) all_ended_.notify_all();
 }
 
@@ -91,7 +91,7 @@ Lane::~Lane() {
     stopping_ = true;
   }
   work_.notify_all();
-  // All have ended before one goes: who splits a batch looks for others to wake.
+  // All must end before one is destroyed, because split() looks for other threads to wake.
   for (const auto& worker : workers_) {
     if (worker->thread.joinable()) worker->thread.join();
   }
@@ -128,7 +128,7 @@ void Lane::push(LaneIo* io, Completion* end) {
   wake_one();
 }
 
-// A thread that has nothing to do; else one whose device may have more in flight.
+// Wakes an idle thread, or else one with room for more in flight.
 void Lane::wake_one() {
   if (idle_count_ > 0) return work_.notify_one();
   for (const auto& worker : workers_) {
@@ -140,8 +140,8 @@ void Lane::wake_one() {
   }
 }
 
-// Moves waiting I/Os into the thread's queue as far as it has room; waits for
-// one when there is nothing else to do. False: the lane ends.
+// Moves waiting I/Os into the thread's queue while it has room. Waits for one if there is nothing
+// else to do. False: the lane ends.
 bool Lane::take(Worker& worker) {
   IoQueue& queue = *worker.queue;
   const auto free_since = LaneQueue::Clock::now();
@@ -182,8 +182,8 @@ void Lane::serve(Worker& worker) {
   IoCompletion completions[kQueueDepthMax];
   while (take(worker)) {
     const Result<uint32_t> count = worker.queue->reap(completions);
-    // No program closes our descriptors here; the kernel has no other reason. Who went on would
-    // have callers wait for ever.
+    // Only a program that closes our descriptors could cause this, and there is none here.
+    // Going on would block the callers for ever.
     if (!count) std::abort();
     for (uint32_t i = 0; i < *count; ++i) complete(worker, completions[i]);
   }
@@ -216,7 +216,7 @@ void Lane::end(LaneBatch& batch, int error) {
   }
 }
 
-// Each for itself once more: the error is not everybody's.
+// Retries each member alone, because the error may be one member's only.
 void Lane::split(LaneBatch& batch) {
   for (LaneIo* io = batch.members; io != nullptr;) {
     LaneIo* const member = std::exchange(io, io->next);

@@ -1,6 +1,6 @@
 // Lane: one device's queue and the threads that serve this device alone.
 //
-// Which of the waiting I/Os goes next, and with which others, is LaneQueue's to say.
+// LaneQueue decides which I/Os go next, and which are merged.
 //
 // Threads: push() and stats() from any thread. Each lane thread owns an IoQueue.
 #pragma once
@@ -29,11 +29,11 @@ namespace graphlane {
 // One caller's request, waiting for its lane I/Os on all devices.
 class LaneRequest final : public Completion {
  public:
-  // One more I/O is under way.
+  // Another I/O is in flight.
   void begin();
-  // One has; error 0 when it went well. The first error stays.
+  // An I/O has ended; error 0: success. The first error stays.
   void on_done(int error) override;
-  // Blocks until all have ended; the error, or 0.
+  // Blocks until all I/Os have ended; the error, or 0.
   int wait();
 
  private:
@@ -43,11 +43,10 @@ class LaneRequest final : public Completion {
   int error_ GUARDED_BY(mu_) = 0;
 };
 
-// Written by the lane's threads, read by anyone. Relaxed throughout: they are
-// counts, nothing is ordered by them.
+// Written by the lane's threads, read by any. Relaxed throughout: the counts order nothing.
 struct LaneCounters {
   std::atomic<uint64_t> io_count{0};
-  std::atomic<uint64_t> merged_count{0};  // I/Os that went with another one
+  std::atomic<uint64_t> merged_count{0};  // I/Os that were merged into another
   std::atomic<uint64_t> bytes_read{0};
   std::atomic<uint64_t> bytes_written{0};
   std::atomic<uint64_t> segment_count{0};
@@ -59,25 +58,24 @@ struct LaneCounters {
 
 class Lane {
  public:
-  // A piece that another thread is about to push takes so long: a disk seeks longer. (One thread
-  // through the mount, eight disks, share of the ceiling: 0.75 without, 0.86; 10 ms: 0.87.)
+  // How long a piece takes that another thread is about to push. A disk's seek is longer.
   static constexpr std::chrono::milliseconds kPatience{3};
 
-  // `depth` I/Os in flight over all of its threads; between two of them the device may wait for
-  // `patience` (lane_queue.h). The backend must be one that works (not kAuto).
+  // `depth`: I/Os in flight over all of its threads. `patience`: how long the device may wait for
+  // the next one (lane_queue.h). The backend must be one that works (not kAuto).
   static Outcome<std::unique_ptr<Lane>> start(std::string device, IoBackend backend,
                                               uint32_t depth, LaneQueue::Clock::duration patience,
                                               IoQueueMaker make_queue = &make_io_queue);
-  // Ends what is queued and in flight first.
+  // Completes the queued I/Os first.
   ~Lane();
 
-  // A free I/O; waits for one when all are in use, which is the back-pressure.
+  // A free I/O. Blocks while all are in use: this is the back-pressure.
   LaneIo* acquire();
-  // None: all are in use.
+  // Null: all are in use.
   LaneIo* try_acquire();
-  // Gives one back that was not pushed.
+  // Returns an I/O that was not pushed.
   void release(LaneIo* io);
-  // Queues it. When it has moved, or failed, it is released and `end` is told.
+  // Queues the I/O. When it has ended, it is released and `end` is told.
   void push(LaneIo* io, Completion* end);
 
   const std::string& device() const { return device_; }
@@ -87,8 +85,8 @@ class Lane {
   struct Worker {
     IoQueueStorage storage;
     IoQueue* queue = nullptr;
-    Fd wake;                         // an eventfd; none: the queue cannot be woken
-    bool is_awaiting = false;        // more, while it waits for what is in flight; under mu_
+    Fd wake;                         // an eventfd; empty: the queue cannot be woken
+    bool is_awaiting = false;        // waits for completions, but takes more work; under mu_
     std::vector<LaneBatch> batches;  // as many as may be in flight
     LaneBatch* free = nullptr;
     std::thread thread;
@@ -113,7 +111,7 @@ class Lane {
   LaneCounters counters_;
 
   Mutex mu_;
-  CondVar work_;       // somebody waits, or stopping_
+  CondVar work_;       // an I/O waits, or stopping_
   CondVar freed_;      // the free list has an entry
   uint32_t idle_count_ GUARDED_BY(mu_) = 0;  // threads that wait for work_
   LaneQueue waiting_ GUARDED_BY(mu_);

@@ -66,7 +66,7 @@ LaneQueue::Place LaneQueue::next_place() {
   return ahead == sorted_.end() ? sorted_.begin() : ahead;
 }
 
-// Whether it lies a little further in the sweep that has come up to here.
+// Whether the I/O begins a little beyond the head of a sweep.
 bool LaneQueue::leaves_gap(DevicePlace next) const {
   const DevicePlace head = elevator_.head();
   return last_bytes_ >= kSweepMin && next.fd == head.fd && next.offset > head.offset &&
@@ -80,8 +80,8 @@ LaneQueue::Clock::time_point LaneQueue::waits_until(Clock::time_point free_since
   return std::max(free_since, oldest_->arrived) + patience_;
 }
 
-// Who leaves gaps on purpose is not waited for: after some waits in vain twice as many gaps each
-// time.
+// Stops waiting for a reader that leaves gaps on purpose: after some waits in vain it skips twice
+// as many gaps each time.
 void LaneQueue::learn(bool leaves_gap) {
   if (!leaves_gap) {
     if (waited_) vain_waits_ = 0;

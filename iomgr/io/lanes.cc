@@ -11,7 +11,7 @@
 namespace graphlane {
 namespace {
 
-// Of one request that is begun: 64 MiB over 16 devices.
+// The most I/Os of one submitted request: 64 MiB over 16 devices.
 constexpr uint32_t kStartedIosMax = 64;
 
 // The first backend that this kernel and sandbox allow, or the one asked for.
@@ -57,7 +57,7 @@ Outcome<void> Lanes::start_threads() {
     if (!depth) return depth.error();
     if (Outcome<void> added = add_lane(device.directory, depth->io_count); !added) return added;
   }
-  // Release: a thread that sees it sees the lanes.
+  // Release: a thread that sees `ready_` sees the lanes.
   ready_.store(true, std::memory_order_release);
   return {};
 }
@@ -74,7 +74,7 @@ int Lanes::make_ready() {
 }
 
 Outcome<void> Lanes::add_lane(const std::string& device, uint32_t depth) {
-  // One I/O at a time is a disk's.
+  // A depth of one means a disk.
   const auto patience = depth == 1 ? Lane::kPatience : std::chrono::milliseconds(0);
   Outcome<std::unique_ptr<Lane>> lane = Lane::start(device, backend_, depth, patience);
   if (!lane) return lane.error();
@@ -84,8 +84,8 @@ Outcome<void> Lanes::add_lane(const std::string& device, uint32_t depth) {
 
 Lanes::~Lanes() = default;
 
-// Queues every lane I/O before waiting for any: a request over four devices
-// costs one latency, not four.
+// Queues every lane I/O before waiting for any: a request over four devices costs one latency,
+// not four.
 int Lanes::run(const PartRequest& request) {
   if (const int error = make_ready(); error != 0) return error;
   LaneRequest pending;
@@ -106,7 +106,7 @@ bool Lanes::submit(const PartRequest& request, std::shared_ptr<const StripedFile
   if (make_ready() != 0) return false;
   Started* const started = take_free_slot(started_);
   if (started == nullptr) return false;
-  // All of it or nothing: whoever has begun a part would have to wait for it.
+  // All or nothing, because a caller with a part begun would have to wait for it.
   LaneIo* ios[kStartedIosMax];
   uint32_t count = 0;
   RequestCutter cutter(request);
@@ -136,7 +136,7 @@ bool Lanes::submit(const PartRequest& request, std::shared_ptr<const StripedFile
 
 void Lanes::Started::on_done(int io_error) {
   if (io_error != 0) error.store(io_error, std::memory_order_relaxed);
-  // Acquire, release: whoever ends the last one sees the others' errors and bytes.
+  // Acquire, release: the thread that ends the last I/O sees the errors and bytes of the others.
   if (pending.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   Completion* const told = end;
   const int outcome = error.load(std::memory_order_relaxed);

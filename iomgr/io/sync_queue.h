@@ -1,5 +1,5 @@
-// SyncQueue: an IoQueue that does each I/O when it is pushed. Concurrency comes
-// from the threads that own one each.
+// SyncQueue: an IoQueue that does each I/O in push(). For concurrency, several threads own one
+// each.
 #pragma once
 
 #include "iomgr/io/io_queue.h"
@@ -8,7 +8,7 @@ namespace graphlane {
 
 class SyncQueue final : public IoQueue {
  public:
-  // A capacity of one: a second I/O is for another thread.
+  // The capacity is one: a second I/O needs another thread.
   void push(LaneIo* io) override;
   Result<uint32_t> reap(std::span<IoCompletion> completions) override;
   uint32_t capacity() const override { return 1; }

@@ -11,7 +11,7 @@ namespace graphlane {
 
 namespace {
 
-// As io_uring_queue_init(), but for the cookie. 0 or -errno.
+// As io_uring_queue_init(), with the cookie. 0 or -errno.
 int set_up_ring(uint32_t entries, io_uring* ring, unsigned flags) {
   io_uring_params parameters = {};
   parameters.flags = flags;
@@ -31,9 +31,9 @@ int set_up_ring(uint32_t entries, io_uring* ring, unsigned flags) {
 }  // namespace
 
 Result<void> UringQueue::open(uint32_t depth, int fd_floor) {
-  // COOP_TASKRUN (5.19): completions are handled when we enter the kernel
-  // anyway, instead of by interrupting the program's computation.
-  const uint32_t entries = depth + 1;  // one for wake_by()
+  // COOP_TASKRUN (5.19): the kernel handles completions when the thread enters it anyway, and does
+  // not interrupt the program's computation.
+  const uint32_t entries = depth + 1;  // one more for wake_by()
   int status = set_up_ring(entries, &ring_, IORING_SETUP_COOP_TASKRUN);
   if (status == -EINVAL) status = set_up_ring(entries, &ring_, 0);
   if (status < 0) return Errno{-status};

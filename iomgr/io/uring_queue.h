@@ -27,7 +27,7 @@ class UringQueue final : public IoQueue {
   io_uring ring_{};
   uint32_t depth_ = 0;  // 0: not open
   uint32_t in_flight_ = 0;
-  int armed_fd_ = -1;  // the eventfd that the ring looks at
+  int armed_fd_ = -1;  // the eventfd that wakes reap()
 };
 
 }  // namespace graphlane

@@ -330,7 +330,7 @@ bool ExtentCache::Request::copy(uint64_t frame_index, std::span<const std::byte>
   return true;
 }
 
-// The same from a kept frame. False also if the kernel has reclaimed some of it.
+// As above from a kept frame. False also if the kernel has reclaimed some of it.
 bool ExtentCache::copy_found(const Request& request, uint64_t frame_index, const Pin& pin) {
   const Piece piece = request.piece_of(frame_index);
   const uint64_t begin = piece.range.offset - frame_index * kExtentFrameBytes;

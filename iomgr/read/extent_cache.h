@@ -5,7 +5,7 @@
 //
 //               ──► in flight: waits for the thread that fills it (single flight)
 //
-//               ──► miss:      one request for all, whose segments the engine merges into one
+//               ──► miss:      one request for all; the engine merges its segments into one
 //                              I/O per device
 //
 //               ──► prefetch:  what the reader will need next (prefetch_tracker.h), started

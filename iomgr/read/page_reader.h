@@ -14,7 +14,7 @@
 // device while it could compute or ask others. More requests before wait() merge better.
 //
 // Some ranges are read by themselves, into memory that lives as long as the task: one of more
-// than 1 MiB, one that finds no free page, and one whose shared fetch failed. So an error
+// than 1 MiB, one that finds no free page, and one with a failed shared fetch. So an error
 // always belongs to the range itself.
 //
 // Memory: the budget, and 400 KiB per queue. Only those ranges, and more than a thousand queued

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kSmallFileMax = 512u << 10;
 
-// What fails is told by the name that the caller knows, not by the temporary.
+// Errors name `path`, which the caller knows, not the temporary file.
 Outcome<void> write_temporary(int directory_fd, const std::string& temporary,
                               std::string_view path, std::string_view content, mode_t mode) {
   const Fd file(::openat(directory_fd, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
@@ -23,7 +23,7 @@ Outcome<void> write_temporary(int directory_fd, const std::string& temporary,
   if (Result<void> written = write_full(file.get(), content.data(), content.size()); !written) {
     return os_error(written.error().code, path, "cannot write");
   }
-  // The umask must not hide from other users what they need to find the parts.
+  // Overrides the umask: all users need this file to find the parts.
   if (::fchmod(file.get(), mode) != 0) return os_error(errno, path, "cannot set the mode");
   if (::fsync(file.get()) != 0) return os_error(errno, path, "cannot write");
   return {};
@@ -33,7 +33,7 @@ Outcome<void> write_temporary(int directory_fd, const std::string& temporary,
 
 Outcome<void> write_file_atomically(int directory_fd, const std::string& name, std::string_view path,
                                std::string_view content, mode_t mode) {
-  // Not by our number: another container may have a process of the same.
+  // Not named by the process number: another container may have the same one.
   const std::string temporary = fmt::format("{}.{}~", name, UuidText(Uuid::random()).view());
   Outcome<void> written = write_temporary(directory_fd, temporary, path, content, mode);
   if (written && ::renameat(directory_fd, temporary.c_str(), directory_fd, name.c_str()) != 0) {
@@ -72,7 +72,7 @@ Outcome<std::string> read_whole_file(int directory_fd, const char* name, std::st
   const Fd file = open_regular(directory_fd, name, O_RDONLY);
   if (!file) return os_error(errno, path, "cannot open");
   std::string content;
-  // Most are a page or less: memory for the largest one would cost more than the reading.
+  // Most files are a page or less: memory for the largest would cost more than the read.
   for (size_t room = 4096; content.size() <= kSmallFileMax; room = kSmallFileMax + 1) {
     const size_t before = content.size();
     content.resize(room);

@@ -1,5 +1,5 @@
-// Small files (volume.json, device.json, stubs) that are there whole or not at
-// all: written under another name, synced, and renamed.
+// Writes small files (volume.json, device.json, stubs) that are complete or absent: written under
+// another name, synced, and renamed.
 #pragma once
 
 #include <fcntl.h>
@@ -12,17 +12,17 @@
 
 namespace graphlane {
 
-// Writes the file `name` below `directory_fd` and syncs it and its directory; `path`
-// is what messages call it. On an error nothing is left.
+// Writes the file `name` below `directory_fd`, and syncs it and its directory. `path` is its name
+// in messages. After an error nothing is left.
 Outcome<void> write_file_atomically(int directory_fd, const std::string& name, std::string_view path,
                                std::string_view content, mode_t mode);
 
-// As above for an existing file: the new one has its owner and mode.
+// As above for an existing file; keeps its owner and mode.
 Outcome<void> replace_file_atomically(int directory_fd, const std::string& name, const std::string& path,
                                  std::string_view content);
 
-// The content of a file below `directory_fd`; `path` is what messages call it.
-// EFBIG: larger than 512 KiB, which none of ours is.
+// The content of a file below `directory_fd`; `path` is its name in messages. EFBIG: larger than
+// 512 KiB, which no valid file is.
 Outcome<std::string> read_whole_file(int directory_fd, const char* name, std::string_view path);
 
 // Makes the names in a directory durable.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kAcl[] = "system.posix_acl_access";
 
-// false: `from` has none of that name, or `to` does not take it.
+// False: `from` has no such attribute, or `to` does not accept it.
 bool copy_xattr(int from_fd, int to_fd, const char* name) {
   const ssize_t size = ::fgetxattr(from_fd, name, nullptr, 0);
   if (size < 0) return false;
@@ -32,15 +32,15 @@ void copy_xattrs(int from_fd, int to_fd) {
   if (got <= 0) return;
   names.resize(static_cast<size_t>(got));
   for (size_t at = 0; at < names.size(); at += std::string_view(&names[at]).size() + 1) {
-    // A mount of ours shows attributes that it makes up.
+    // A mount synthesizes these attributes.
     if (!std::string_view(&names[at]).starts_with("user.graphlane.")) {
       copy_xattr(from_fd, to_fd, &names[at]);
     }
   }
 }
 
-// The owner, or at least the group. false: whoever owns `to` is not who owned
-// `from`, so set-id bits would mean something else.
+// Copies the owner, or at least the group. False: `to` has another owner, so set-id bits must not
+// be copied.
 bool copy_owner(int to_fd, const struct stat& from) {
   if (::fchown(to_fd, from.st_uid, from.st_gid) == 0) return true;
   (void)!::fchown(to_fd, static_cast<uid_t>(-1), from.st_gid);
@@ -54,7 +54,7 @@ void copy_attributes(int from_fd, int to_fd) {
   if (::fstat(from_fd, &from) != 0) return;
   const mode_t kept = copy_owner(to_fd, from) ? 07777 : 01777;
   copy_xattrs(from_fd, to_fd);
-  (void)::fchmod(to_fd, from.st_mode & kept);  // with an ACL: its mask, which is the same
+  (void)::fchmod(to_fd, from.st_mode & kept);  // with an ACL the group bits are its mask
   const timespec times[2] = {from.st_atim, from.st_mtim};
   (void)::futimens(to_fd, times);
 }
@@ -71,8 +71,8 @@ void copy_access(int from_fd, int to_fd) {
   if (::fstat(from_fd, &from) != 0) return;
   copy_owner(to_fd, from);
   mode_t mode = from.st_mode & 0777;
-  // With an ACL the group's bits are the mask of all whom it names. Where the
-  // list cannot go, they must not open the file to the owning group.
+  // With an ACL the group bits are the mask of all its entries. Without the ACL, they must not
+  // open the file to the owning group.
   if (has_xattr(from_fd, kAcl) && !copy_xattr(from_fd, to_fd, kAcl)) mode &= 0707;
   (void)::fchmod(to_fd, mode);
 }

@@ -1,21 +1,21 @@
-// What a copy takes over from a file besides its bytes. As with `cp -a`, what
-// the kernel does not let us set (somebody else's owner, an attribute that the
-// filesystem lacks) stays as it is, without an error.
+// Copies a file's attributes. As with `cp -a`, an attribute that the kernel or the filesystem
+// does not let us set (another user's ownership, an unsupported xattr) is skipped without an
+// error.
 #pragma once
 
 #include <sys/stat.h>
 
 namespace graphlane {
 
-// Owner, mode, times and extended attributes (so ACLs too).
+// Owner, mode, times and extended attributes (also ACLs).
 void copy_attributes(int from_fd, int to_fd);
 
-// Owner and times, and the mode where there is one, of a symbolic link or a
-// special file, which cannot be opened.
+// As above for a symbolic link or a special file, which cannot be opened: owner and times, and the
+// mode if it has one.
 void copy_attributes_at(const struct stat& from, int to_directory_fd, const char* to_name);
 
-// Who may read and write: owner, mode without set-id bits, ACL. Parts get this,
-// so that the way past the stub is open to exactly those who may open the stub.
+// The access rights: owner, mode without set-id bits, ACL. Parts get them, so that a user may open
+// the parts exactly when it may open the stub.
 void copy_access(int from_fd, int to_fd);
 
 }  // namespace graphlane

@@ -5,7 +5,7 @@
 namespace graphlane {
 namespace {
 
-// Repeats transfer(done) until it has moved `length` bytes, says 0, or fails.
+// Repeats transfer(done) until it has moved `length` bytes, returns 0, or fails.
 template <class Transfer>
 Result<size_t> repeat(size_t length, Transfer transfer) {
   size_t done = 0;
@@ -19,7 +19,7 @@ Result<size_t> repeat(size_t length, Transfer transfer) {
   return done;
 }
 
-// A write that moves nothing and reports nothing would loop for ever.
+// A short write without an error is EIO, because a retry could loop for ever.
 Result<void> all_written(Result<size_t> done, size_t length) {
   if (!done) return done.error();
   if (*done < length) return Errno{EIO};

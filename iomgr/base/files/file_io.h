@@ -1,5 +1,4 @@
-// Whole reads and writes: EINTR and short transfers are retried here, so that
-// no caller has to. No allocation, no exceptions.
+// Whole reads and writes: they retry EINTR and short transfers. No allocation, no exceptions.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +10,7 @@
 
 namespace graphlane {
 
-// Reads until `length` bytes or end of file; the bytes that were read.
+// Reads until `length` bytes or end of file. Returns the bytes read.
 Result<size_t> pread_full(int fd, void* buffer, size_t length, uint64_t offset);
 Result<size_t> read_full(int fd, void* buffer, size_t length);
 

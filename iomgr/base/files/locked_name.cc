@@ -13,7 +13,7 @@ namespace graphlane {
 namespace fs = std::filesystem;
 
 Fd lock_name(const std::string& path, int flags) {
-  Fd fd(::open(path.c_str(), flags | kNoWait, 0644));  // a directory, too, may be locked
+  Fd fd(::open(path.c_str(), flags | kNoWait, 0644));  // a directory may be locked, too
   if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return Fd();
   struct stat held, named;
   if (::fstat(fd.get(), &held) != 0 || ::lstat(path.c_str(), &named) != 0 ||
@@ -33,7 +33,7 @@ void remove_unlocked(const fs::path& directory, const std::string& prefix) {
   for (const fs::path& path : found) {
     const Fd lock = lock_name(path, O_RDONLY | O_NONBLOCK);
     struct stat st;
-    // In a directory of many users a name says nothing.
+    // Another user may use the same prefix in a shared directory.
     const bool is_own = lock && ::fstat(lock.get(), &st) == 0 && st.st_uid == ::geteuid();
     if (is_own) fs::remove_all(path, ignored);
   }

@@ -1,5 +1,5 @@
-// Names of what is being built, locked (flock) by who builds it. What a killed process has left is
-// known by the lock, which died with it, and not by its number, which may be in use again.
+// Locks (flock) the names of files under construction. The lock dies with its process. So it tells
+// leftovers of killed processes from work in progress; a process number could be in use again.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,12 @@
 
 namespace graphlane {
 
-// Opens `path` and takes its lock; an empty Fd and errno if it cannot be opened, if someone else
-// has it, or if it was replaced or removed before the lock was ours (EWOULDBLOCK).
+// Opens `path` and locks it. Returns an empty Fd and errno if it cannot be opened. EWOULDBLOCK: it
+// is locked, or it was replaced or removed before the lock was taken.
 Fd lock_name(const std::string& path, int flags);
 
-// Removes what begins with `prefix` in `directory` and is ours, with all below, unless somebody has it
-// locked.
+// Removes the unlocked names that begin with `prefix` in `directory` and belong to this user, with
+// all below.
 void remove_unlocked(const std::filesystem::path& directory, const std::string& prefix);
 
 }  // namespace graphlane

@@ -9,9 +9,9 @@
 
 namespace graphlane {
 
-// As openat(2), O_CLOEXEC. Fails with ELOOP on a link on the way. Such a link would lead a process
-// that serves others, as root may, out of the volume. Kernels before 5.6, and filters of system
-// calls that are older, look at the last name only.
+// As openat(2) with O_CLOEXEC. Fails with ELOOP on a link on the way: such a link could lead a
+// server, perhaps run by root, out of the volume. Kernels before 5.6, and older system call
+// filters, check the last name only.
 inline int open_below(int root_fd, const char* path, int flags, mode_t mode = 0) {
   flags |= O_CLOEXEC;
   const open_how how{.flags = static_cast<uint64_t>(flags), .mode = mode, .resolve = RESOLVE_NO_SYMLINKS};

@@ -5,8 +5,8 @@
 //   passed.make_room(&message);         recvmsg(socket, &message, MSG_CMSG_CLOEXEC)
 //   for_each_passed(message, [](int fd) { … });
 //
-// It has to live as long as the message. No allocation, no exceptions: the preload library
-// uses this too.
+// It must live as long as the message. No allocation, no exceptions: the preload library uses
+// this too.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,11 +18,11 @@
 
 namespace graphlane {
 
-// The descriptors of a message that was received, each once, in order. They are the receiver's.
+// Calls take() for each descriptor of a received message, in order. The receiver owns them.
 template <class Take>
 void for_each_passed(const msghdr& message, Take take) {
   if (message.msg_control == nullptr) return;
-  auto* const all = const_cast<msghdr*>(&message);  // what the macros want
+  auto* const all = const_cast<msghdr*>(&message);  // the macros need it
   for (cmsghdr* one = CMSG_FIRSTHDR(all); one != nullptr; one = CMSG_NXTHDR(all, one)) {
     if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
     for (size_t at = CMSG_LEN(0); at + sizeof(int) <= one->cmsg_len; at += sizeof(int)) {
@@ -33,11 +33,11 @@ void for_each_passed(const msghdr& message, Take take) {
   }
 }
 
-// Up to kMax at once.
+// Room for up to kMax descriptors.
 template <size_t kMax>
 class PassedFds {
  public:
-  // None: nothing goes with the message.
+  // Without descriptors the message carries none.
   void attach(std::span<const int> fds, msghdr* message) {
     assert(fds.size() <= kMax);
     if (fds.empty()) return;
@@ -50,8 +50,8 @@ class PassedFds {
     std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
   }
 
-  // More than kMax: the kernel closes those, and says MSG_CTRUNC. (CMSG_SPACE pads: where kMax
-  // is odd there would be room for one more.)
+  // The kernel closes descriptors beyond kMax, and sets MSG_CTRUNC. (Not CMSG_SPACE: it pads,
+  // so an odd kMax would have room for one more.)
   void make_room(msghdr* message) {
     message->msg_control = control_;
     message->msg_controllen = CMSG_LEN(kMax * sizeof(int));

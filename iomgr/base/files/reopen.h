@@ -1,13 +1,13 @@
-// Opening the file behind a descriptor once more: another open file description,
-// with other flags. It needs neither the file's name nor its directory, and works
-// when the file has none. No allocation, no exceptions.
+// Opens the file behind a descriptor once more: another open file description, with other flags.
+// It needs neither the file's name nor its directory, and works on a file without a name. No
+// allocation, no exceptions.
 #pragma once
 
 #include "iomgr/base/fd.h"
 
 namespace graphlane {
 
-// "/proc/self/fd/7": the way from a descriptor to calls that take a path.
+// "/proc/self/fd/7": a descriptor as a path.
 struct ProcPath {
   explicit ProcPath(int fd) {
     char digits[12];
@@ -22,8 +22,7 @@ struct ProcPath {
   char text[32] = "/proc/self/fd/";
 };
 
-// By sys::, like everything that an Fd closes: ThreadSanitizer follows libc's
-// open() and would miss the close.
+// Uses sys::, as Fd's close does: ThreadSanitizer follows libc's open() and would miss the close.
 inline Fd reopen(int fd, int flags) {
   return Fd(sys::openat(AT_FDCWD, ProcPath(fd).c_str(), flags | O_CLOEXEC));
 }

@@ -20,7 +20,7 @@ namespace {
 constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 Outcome<std::vector<std::string>> list_names(int directory_fd, const TreePlace& directory) {
-  Fd fd(::openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));  // with an offset of its own
+  Fd fd(::openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));  // has its own offset
   if (!fd) return directory.error(errno, "cannot open");
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(fd.get()), ::closedir);
   if (!stream) return directory.error(errno, "cannot read");
@@ -41,7 +41,7 @@ bool is_same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// A name that disappears while we look counts as absent.
+// A name that disappears during the walk counts as absent.
 bool has_gone(const Error& error) {
   return error.code == ENOENT || error.code == ENOTDIR || error.code == ELOOP || error.code == ESTALE;
 }
@@ -52,7 +52,7 @@ class TreeWalk {
       : top_(top), visitor_(visitor), depth_max_(depth_max) {}
 
   Outcome<void> run() {
-    // Within a volume, starts at the directory that holds the top: no link has led there.
+    // Within a volume, starts at the directory that holds the top, which no link has led to.
     const size_t slash = top_.path.rfind('/');
     const bool has_parent = top_.directory_fd != AT_FDCWD && slash != std::string::npos;
     if (has_parent) {
@@ -80,16 +80,16 @@ class TreeWalk {
   }
 
  private:
-  // A directory that is being read.
+  // A directory in progress.
   struct Level {
     std::vector<std::string> names;
-    size_t next = 0;          // of them
-    size_t path_length = 0;   // of path_, as far as this directory
-    size_t name_at = 0;       // where its own name begins there
+    size_t next = 0;          // index into names
+    size_t path_length = 0;   // of path_, up to this directory
+    size_t name_at = 0;       // where this directory's name begins in path_
     struct stat info {};
-    Fd fd;                    // empty: given back, to be found by ".." of the one below
+    Fd fd;                    // empty: closed, to be found again by ".." of the one below
   };
-  // Keeps the deepest ones open: ways up and down again near the bottom cost no call.
+  // Only the deepest directories stay open: short ways up and down cost no call.
   static constexpr size_t kOpenMax = 32;
 
   int parent_fd() const {
@@ -104,7 +104,7 @@ class TreeWalk {
   Outcome<void> told_closed(const TreeEntry& at, int code) {
     const Error error = at.place().error(code, "cannot read");
     if (has_gone(error) && !levels_.empty()) return {};
-    // The shortage is ours, not the tree's: a skipped entry would seem not to be there.
+    // A shortage is this process's fault: skipping the entry would make it seem absent.
     if (code == EMFILE || code == ENFILE || code == ENOMEM) return error;
     return visitor_.closed ? visitor_.closed(at, error) : error;
   }
@@ -122,7 +122,7 @@ class TreeWalk {
     if (goes_in) {
       level.fd.reset(::openat(parent_fd(), name, kDirectoryFlags));
       if (!level.fd) error = errno;
-      // The directory may be another one by now: something may be mounted below it.
+      // Checks again, because something may have been mounted over the directory.
       else if (::fstat(level.fd.get(), &level.info) != 0) error = errno;
       if (error == ENOENT || error == ENOTDIR) {
         return levels_.empty() ? at.place().error(error, "cannot open") : Outcome<void>();
@@ -150,7 +150,7 @@ class TreeWalk {
     levels_.pop_back();
     path_.resize(done.path_length);
     if (!levels_.empty() && !levels_.back().fd && !find_again(done.fd)) {
-      // It was moved elsewhere with its content: for this walk it has gone.
+      // It was moved elsewhere with its content: for this walk it is absent.
       levels_.back().next = levels_.back().names.size();
       return {};
     }
@@ -158,7 +158,7 @@ class TreeWalk {
     return visitor_.leave ? visitor_.leave(entry(name.c_str(), done.info)) : Outcome<void>();
   }
 
-  // Opens the last level again, after its descriptor was given back.
+  // Opens the last level again after its descriptor was closed.
   bool find_again(const Fd& below) {
     Level& level = levels_.back();
     const auto accept = [&](Fd fd) {
@@ -212,7 +212,7 @@ Outcome<void> copy_special(const struct stat& info, const TreePlace& to) {
   return {};
 }
 
-// Opens what was listed; that it still is what it was then is checked.
+// Opens a listed file, and checks that it is still the same.
 Outcome<void> copy_regular(const TreePlace& from, const struct stat& info, const TreePlace& to,
                            const FileCopier& copy_file) {
   const Fd fd = open_regular(from.directory_fd, from.path.c_str(), O_RDONLY);
@@ -288,7 +288,7 @@ Outcome<std::vector<TreeNode>> list_directory(const TreePlace& top) { return lis
 
 Outcome<void> copy_tree(const TreePlace& from, const std::vector<TreeNode>& nodes,
                         const TreePlace& to, const FileCopier& copy_file) {
-  std::map<std::pair<dev_t, ino_t>, std::string> linked;  // first copy of what has several names
+  std::map<std::pair<dev_t, ino_t>, std::string> linked;  // the first copy of each hard-linked file
   for (const TreeNode& node : nodes) {
     const TreePlace target = to.at(node.path);
     if (!S_ISDIR(node.info.st_mode) && node.info.st_nlink > 1) {
@@ -328,9 +328,9 @@ Outcome<void> check_target(const TreePlace& from, const std::vector<TreeNode>& n
       return make_error(ENOTDIR, "{}: is not a directory, {} is", target.shown,
                         from.at(node.path).shown);
     }
-    // A link is replaced itself, but not one to what is no file, as /dev/stdout is.
+    // A link is replaced itself, unless it leads to a special file, as /dev/stdout does.
     if (S_ISLNK(there.st_mode)) {
-      (void)::fstatat(target.directory_fd, target.path.c_str(), &there, 0);  // of a dangling one: as it was
+      (void)::fstatat(target.directory_fd, target.path.c_str(), &there, 0);  // no change if dangling
     }
     if (!S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode) && !S_ISDIR(there.st_mode)) {
       return make_error(EEXIST, "{}: exists and is not a regular file", target.shown);
@@ -350,7 +350,7 @@ Outcome<void> move_tree(const TreePlace& staged, const std::vector<TreeNode>& no
     return error;
   };
   std::vector<const TreeNode*> new_directories;
-  const TreeNode* moved_directory = nullptr;  // what is below it came along
+  const TreeNode* moved_directory = nullptr;  // its content moved with it
   for (const TreeNode& node : nodes) {
     const bool is_directory = S_ISDIR(node.info.st_mode);
     if (moved_directory != nullptr && is_below(node.path, moved_directory->path)) {
@@ -386,8 +386,8 @@ Result<void> rename_new(const TreePlace& from, const TreePlace& to) {
     return {};
   }
   if (errno != EINVAL && errno != ENOSYS && errno != EXDEV) return last_errno();
-  // A filesystem without that flag: look first, and hope that nobody is faster. What other
-  // filesystem there is may begin at `to`, which is taken then.
+  // Without that flag: checks first, so another process may win the race. `to` may lie on another
+  // filesystem.
   struct stat there;
   if (::fstatat(to.directory_fd, to.path.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0) {
     return Errno{EEXIST};

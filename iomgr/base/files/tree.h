@@ -1,18 +1,16 @@
-// Trees of files: listing one, copying one as `cp -a` would, moving the copy to
-// where it belongs.
+// Trees of files: lists one, copies one as `cp -a` does, and moves the copy to its place.
 //
 //   source          staging                          target
 //     d/      copy    d/       (hidden, mode 0700)     d/      (there already)
 //       a    ─────►     a     ──rename──────────►        a
 //       e/              e/    ──rename, whole───►        e/
 //
-// So a tree appears under its name when all of it has been copied, and a copy
-// that fails has touched nothing but the staging directory.
+// So a tree appears under its name when all of it has been copied. A copy that fails has touched
+// nothing but the staging directory.
 //
-// Symbolic links are copied as links, hard links within the tree stay links of
-// each other, FIFOs, sockets and device files are made anew. Owners, modes,
-// times and extended attributes are kept as far as we may. A directory that is
-// in the target already keeps its own.
+// Symbolic links are copied as links. Hard links within the tree stay links of each other. FIFOs,
+// sockets and device files are made anew. Owners, modes, times and extended attributes are kept
+// as far as permitted. A directory that is in the target already keeps its own.
 #pragma once
 
 #include <sys/stat.h>
@@ -26,7 +24,7 @@
 
 namespace graphlane {
 
-// A path below an open directory, and what messages call it.
+// A path below an open directory, and its name in messages.
 struct TreePlace {
   int directory_fd = AT_FDCWD;
   std::string path;
@@ -42,7 +40,7 @@ struct TreeNode {
   struct stat info {};
 };
 
-// One entry that a walk has come to. Valid while it is visited.
+// An entry of a walk. Valid while it is visited.
 struct TreeEntry {
   const TreePlace& top;
   const std::string& path;  // below the top, "" for itself; may be longer than PATH_MAX
@@ -54,8 +52,8 @@ struct TreeEntry {
 };
 
 struct TreeVisitor {
-  // Called for an entry; for a directory before its entries. An error ends the walk; so it does
-  // below.
+  // Called for an entry; for a directory before its entries. An error ends the walk, here as in
+  // the functions below.
   std::function<Outcome<void>(const TreeEntry&)> enter;
   // Called after all entries of a directory, if not null.
   std::function<Outcome<void>(const TreeEntry&)> leave = {};
@@ -67,43 +65,42 @@ struct TreeVisitor {
   std::function<bool(const TreeEntry&)> wants = {};
 };
 
-// Visits the top and all below it, names in order. Goes by descriptors, and keeps some dozens of
-// them open. So neither a path longer than PATH_MAX nor a deep tree stops it, and no link leads it
-// elsewhere. Others may make, move and remove names meanwhile: a name that goes is left out.
+// Visits the top and all below it, names in order. It goes by descriptors, and keeps some dozens
+// of them open. So it needs no path shorter than PATH_MAX, any depth works, and no link leads it
+// elsewhere. Other processes may change the tree meanwhile: a name that disappears is left out.
 Outcome<void> walk_tree(const TreePlace& top, const TreeVisitor& visitor);
 
-// Opens the file at a place, whatever the length of its path. No link is followed below the
-// descriptor that a place begins at (but see openat2(2): kernels before 5.6 look at the last name
-// only).
+// Opens the file at a place, whatever the length of its path. Follows no link below the place's
+// descriptor (but see openat2(2): kernels before 5.6 check the last name only).
 Fd open_place(const TreePlace& place, int flags);
 
-// The top and all below it, a directory before what it holds, names in order. Others may make and
-// remove names meanwhile.
+// The top and all below it, a directory before its entries, names in order. Other processes may
+// change the tree meanwhile.
 Outcome<std::vector<TreeNode>> list_tree(const TreePlace& top);
 
-// The top and, if it is a directory, what is directly in it.
+// The top and, if it is a directory, its entries.
 Outcome<std::vector<TreeNode>> list_directory(const TreePlace& top);
 
-// Makes the regular file `to` from `from`; attributes are the copier's matter.
+// Makes the regular file `to` from `from`, with its attributes.
 using FileCopier = std::function<Outcome<void>(int from_fd, const TreePlace& from,
                                                const struct stat& info, const TreePlace& to)>;
 
-// Copies the listed tree to `to`, which does not exist. What it made before an
-// error stays. Directories get their attributes from move_tree().
+// Copies the listed tree to `to`, which must not exist. After an error the partial copy stays.
+// Directories get their attributes from move_tree().
 Outcome<void> copy_tree(const TreePlace& from, const std::vector<TreeNode>& nodes,
                         const TreePlace& to, const FileCopier& copy_file);
 
-// Whether the tree can go to `to`: what is there may be a directory where the
-// tree has one, and with `overwrite` a file where it has a file.
+// Whether the tree can move to `to`. Existing directories may meet directories of the tree, and
+// with `overwrite` existing files may meet files.
 Outcome<void> check_target(const TreePlace& from, const std::vector<TreeNode>& nodes,
                            const TreePlace& to, bool overwrite);
 
-// Puts the file `staged` in the place of `existing`.
+// Replaces the file `existing` by `staged`.
 using FileReplacer = std::function<Outcome<void>(const TreePlace& staged, const TreePlace& existing)>;
 
-// Moves the copy that copy_tree() made at `staged` to `to`, and gives the new
-// directories the attributes of those in `from`. Without `replace` a file that
-// is in the way is an error. An error says how much has been moved.
+// Moves the copy that copy_tree() made at `staged` to `to`, and gives the new directories the
+// attributes of those in `from`. Without `replace` an existing file is an error. An error says
+// how much was moved.
 Outcome<void> move_tree(const TreePlace& staged, const std::vector<TreeNode>& nodes,
                         const TreePlace& from, const TreePlace& to, const FileReplacer& replace);
 

@@ -14,7 +14,7 @@
 namespace graphlane {
 namespace {
 
-// Nobody reads our terminal, and nobody waits for our pipes, any more.
+// Leaves the terminal, and closes the pipes of a waiting parent.
 void leave_terminal() {
   log_to_syslog();
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -27,7 +27,7 @@ void leave_terminal() {
   ::setsid();
   bool announced = false;
   const Outcome<void> served = server([&] {
-    if (::chdir("/") != 0) log_line("/: {}", std::strerror(errno));  // keep no directory busy
+    if (::chdir("/") != 0) log_line("/: {}", std::strerror(errno));  // must not keep a mount busy
     leave_terminal();
     send_report(report.get(), {.code = 0, .text = ""});
     report.reset();

@@ -1,4 +1,4 @@
-// A daemon whose parent learns whether it came up.
+// A daemon that tells its parent whether its start succeeded.
 //
 //   parent ──fork── child, session of its own
 //     │ waits ◄──────── on_ready()     stdio to /dev/null, messages to syslog
@@ -18,12 +18,12 @@ using Server = std::function<Outcome<void>(std::function<void()> on_ready)>;
 // on_ready(), or with the error that it returned before that. The child exits.
 Outcome<void> daemonize(const Server& server);
 
-// How a child tells its parent: one Error over a pipe. Code 0: all is well.
+// Sends a child's result to its parent: one Error over a pipe. Code 0: success.
 void send_report(int fd, const Error& error);
-// None: the other end was closed without a word.
+// None: the other end was closed without a report.
 std::optional<Error> receive_report(int fd);
 
-// As many open files as this process may have.
+// Raises the limit of open files as far as this process may.
 void raise_descriptor_limit();
 
 }  // namespace graphlane

@@ -29,7 +29,7 @@ void log_line(const std::string& text) {
     return;
   }
   const std::string line = fmt::format("{}{}\n", kLogPrefix, printable(text));
-  (void)write_full(log_fd, line.data(), line.size());  // nobody to tell
+  (void)write_full(log_fd, line.data(), line.size());  // a failure could not be reported
 }
 
 }  // namespace graphlane

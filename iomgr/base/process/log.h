@@ -1,7 +1,7 @@
-// A daemon's messages: one line each, on stderr while somebody watches it,
-// to syslog once the daemon has left its terminal.
+// A daemon's messages, one line each: to stderr until the daemon leaves its terminal, then to
+// syslog.
 //
-// Threads: log_line() from any; the rest before it starts threads.
+// Threads: log_line() from any; the other functions before threads are started.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ inline constexpr std::string_view kLogPrefix = "graphlane: ";  // on stderr
 
 void log_to_syslog();
 
-// To another descriptor than stderr, where libfuse writes for itself (perror).
+// Replaces stderr as the target, where libfuse itself writes to stderr (perror).
 void log_to(int fd);
 
 void log_line(const std::string& text);

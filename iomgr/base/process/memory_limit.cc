@@ -13,15 +13,15 @@ namespace {
 
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 constexpr size_t kTextMax = 1024;
-constexpr uint64_t kShort = 32 << 20;  // of memory, when no more is left
+constexpr uint64_t kShort = 32 << 20;  // below this, memory is short
 
 using Pieces = std::initializer_list<const char*>;
 
-// A file's lines, one at a time and in little memory: a program's thread may have a stack
-// of 16 KiB. A longer line than there is room for comes in pieces.
+// Reads a file line by line in little memory, because a program's thread may have a stack of only
+// 16 KiB. A line longer than the buffer comes in pieces.
 class LineReader {
  public:
-  // A path longer than there is room for is that of no file.
+  // A path longer than the buffer reads as an empty file.
   explicit LineReader(Pieces path) {
     size_t length = 0;
     for (const char* piece : path) length += std::strlen(piece);
@@ -31,14 +31,14 @@ class LineReader {
     fd_ = Fd(sys::openat(AT_FDCWD, text_, O_RDONLY | O_CLOEXEC));
   }
 
-  // Null: that was the last one, or the file cannot be read.
+  // Null: no more lines, or the file cannot be read.
   char* next() {
     char* line_end = nullptr;
     while ((line_end = static_cast<char*>(std::memchr(begin_, '\n', size()))) == nullptr &&
            fill()) {
     }
     if (size() == 0) return nullptr;
-    if (line_end == nullptr) line_end = end_;  // the last one, or a piece
+    if (line_end == nullptr) line_end = end_;  // the last line, or a piece
     char* const line = begin_;
     begin_ = std::min(line_end + 1, end_);
     *line_end = '\0';
@@ -48,7 +48,7 @@ class LineReader {
  private:
   size_t size() const { return static_cast<size_t>(end_ - begin_); }
 
-  // More behind what is there. False: there is no more, or no room.
+  // Appends from the file. False: at its end, or no room.
   bool fill() {
     const size_t kept = size();
     std::memmove(text_, begin_, kept);
@@ -66,7 +66,7 @@ class LineReader {
   char* end_ = text_;
 };
 
-// The number at the start of `text`; "max" and what is no number are unlimited.
+// The number at the start of `text`; "max" and any other text are unlimited.
 uint64_t parse_number(const char* text) {
   while (*text == ' ' || *text == '\t') ++text;
   if (*text < '0' || *text > '9') return kUnlimited;
@@ -79,13 +79,13 @@ uint64_t parse_number(const char* text) {
   return value;
 }
 
-// The number behind a key.
+// A number after a key.
 struct Field {
-  const char* key;  // how its line starts
-  uint64_t value;   // what it is when there is no such line
+  const char* key;  // the start of its line
+  uint64_t value;   // the default when there is no such line
 };
 
-// Reads the numbers of a file that has a line for each.
+// Reads the numbers of a file with one line for each.
 template <size_t count>
 void read_fields(Pieces path, Field (&fields)[count]) {
   LineReader lines(path);
@@ -97,7 +97,7 @@ void read_fields(Pieces path, Field (&fields)[count]) {
   }
 }
 
-// Page cache that is mapped is in use: vertex files, libraries.
+// Mapped page cache counts as used: vertex files, libraries.
 uint64_t machine_available(const char* root) {
   Field fields[] = {{"MemAvailable:", kUnlimited}, {"Mapped:", 0}};
   read_fields({root, "/proc/meminfo"}, fields);
@@ -109,10 +109,10 @@ uint64_t machine_available(const char* root) {
 struct CgroupFiles {
   const char* mount;
   const char* limit;
-  const char* high;  // beyond it the kernel slows programs down; null: version 1 has none
+  const char* high;  // above it the kernel throttles programs; null in version 1
   const char* usage;
   const char* cache;  // keys in memory.stat
-  const char* shared;  // memory of tmpfs and memfds, which counts as cache
+  const char* shared;  // tmpfs and memfds, which count as cache
   const char* mapped;
 };
 constexpr CgroupFiles kVersion1 = {"/sys/fs/cgroup/memory", "/memory.limit_in_bytes", nullptr,
@@ -121,16 +121,17 @@ constexpr CgroupFiles kVersion1 = {"/sys/fs/cgroup/memory", "/memory.limit_in_by
 constexpr CgroupFiles kVersion2 = {"/sys/fs/cgroup", "/memory.max", "/memory.high",
                                    "/memory.current", "file ", "shmem ", "file_mapped "};
 
-// The only number of a file, or `missing`. Not inlined: its caller would hold all its callees' lines.
+// The only number of a file, or `missing`. Not inlined, so that the caller's stack frame does not
+// hold a LineReader for each call.
 [[gnu::noinline]] uint64_t read_number(Pieces path, uint64_t missing) {
   LineReader lines(path);
   const char* const line = lines.next();
   return line == nullptr ? missing : parse_number(line);
 }
 
-// What one cgroup leaves: its limit less what it uses, page cache that nobody has mapped
-// not counted. What is mapped may be shared memory too, which no file's pages make room for:
-// in proportion, as the kernel does not tell them apart.
+// The free memory of one cgroup: its limit less its usage; unmapped page cache counts as free.
+// Mapped memory may be shared memory, which cannot be reclaimed. The kernel does not tell them
+// apart, so it is split in proportion.
 uint64_t cgroup_available(const char* root, const CgroupFiles& files, const char* group) {
   const auto number = [&](const char* leaf, uint64_t missing) {
     return read_number({root, files.mount, group, leaf}, missing);
@@ -149,7 +150,7 @@ uint64_t cgroup_available(const char* root, const CgroupFiles& files, const char
   return limit - std::min(limit, held);
 }
 
-// The smallest over the group and all groups above it.
+// The least over the group and all its ancestors.
 uint64_t cgroups_available(const char* root, const CgroupFiles& files, char* group) {
   uint64_t available = kUnlimited;
   while (true) {
@@ -210,7 +211,7 @@ bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked) {
 
 bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked, uint64_t available_bytes) {
   if (mode != IoMode::kAuto) return mode == IoMode::kDirect;
-  // An eighth stays free: a file that just fits is evicted by what runs beside.
+  // An eighth stays free: a file that just fits is evicted by other programs' memory.
   return asked || size_bytes > available_bytes - available_bytes / 8;
 }
 

@@ -9,12 +9,12 @@
 namespace graphlane {
 namespace {
 
-// Microseconds. Who is not root may only ask for multiples of two seconds.
+// Microseconds. Without root only multiples of two seconds are allowed.
 constexpr char kTrigger[] = "some 100000 2000000";
 
 Fd watch(const std::string& path) {
   Fd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
-  // With the zero that ends it.
+  // With the terminating zero.
   if (fd && ::write(fd.get(), kTrigger, sizeof kTrigger) < 0) fd.reset();
   return fd;
 }

@@ -33,7 +33,7 @@ Progress::~Progress() { print(true); }
 void Progress::silence() { silenced = true; }
 
 void Progress::add(uint64_t amount) {
-  // Relaxed: the counter orders nothing, it is only shown.
+  // Relaxed: the counter is only displayed.
   done_.fetch_add(amount, std::memory_order_relaxed);
   const auto now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
                           std::chrono::steady_clock::now() - start_)

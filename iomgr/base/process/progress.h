@@ -1,7 +1,7 @@
-// Progress of long work: a bar that redraws itself on a terminal, a plain line
-// every few seconds elsewhere, nothing for work that ends within a second.
+// Progress of long work: a bar on a terminal, a plain line every few seconds elsewhere, nothing for
+// work of less than a second.
 //
-// Threads: add() from any thread; the rest from the one that made it.
+// Threads: add() from any thread; the rest from the thread that made it.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ class Progress {
 
   void add(uint64_t amount);
 
-  // --quiet: no Progress of this process prints anything from now on.
+  // For --quiet: no Progress of this process prints anything from now on.
   static void silence();
 
  private:

@@ -1,8 +1,8 @@
-// StopMask: SIGINT, SIGTERM and SIGHUP, blocked for a scope: they wait until somebody takes
-// them, by sigwait(3) or signalfd(2). Those that nohup(1) or a shell's background job has us
-// ignore stay ignored.
+// StopMask: blocks SIGINT, SIGTERM and SIGHUP for a scope. They stay pending until sigwait(3) or
+// signalfd(2) takes them. Signals that nohup(1) or a shell's background job made us ignore stay
+// ignored.
 //
-// Threads: made before others are started, which inherit the mask.
+// Threads: make it before other threads start, because they inherit the mask.
 #pragma once
 
 #include <signal.h>
