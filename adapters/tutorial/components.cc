@@ -1,4 +1,4 @@
-// components GRID: weakly connected components, sharing the grid with whatever else runs.
+// components GRID: weakly connected components. Other jobs on the grid share its edges.
 #include <graphlane_share.hpp>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ static int components(const char* grid) {
     });
   }
 
-  uint32_t count = 0;  // of vertices that are the lowest of theirs
+  uint32_t count = 0;  // of components: vertices that are the lowest of theirs
   for (uint32_t v = 0; v < label.size(); ++v) count += label[v] == v;
   std::printf("%u components\n", count);
   return 0;

@@ -1,4 +1,4 @@
-// degrees GRAPH: how many vertices have how many distinct out-neighbours, as a vertex program.
+// degrees GRAPH: the distribution of distinct out-neighbour counts, as a vertex program.
 #include <adapters/semiext/engine.h>
 
 #include <cstdio>
@@ -10,10 +10,10 @@ class Degrees {
  public:
   explicit Degrees(const Graph& graph) : degree(graph.vertex_count()) {}
 
-  // Once for each vertex: asks for its list.
+  // Called once for each vertex: requests its list.
   void run(semiext::Engine<Degrees>::Context& ctx, VertexId v) { ctx.request_vertex(v, v, EdgeSide::kOut); }
 
-  // The list is there; it is ascending.
+  // Called when the list, in ascending order, is in memory.
   void run_on_vertex(semiext::Engine<Degrees>::Context&, VertexId v, const ListView& list) {
     VertexId last = kNoVertex;
     for (const VertexId u : list.neighbours) degree[v] += std::exchange(last, u) != u;

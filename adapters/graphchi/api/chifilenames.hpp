@@ -1,4 +1,4 @@
-// GraphChi's own names of files, but for a job's vertex values: see graphlane/values.hpp.
+// GraphChi's own file names, except for a job's vertex values: see graphlane/values.hpp.
 #ifndef GRAPHLANE_GRAPHCHI_CHIFILENAMES_HPP
 #define GRAPHLANE_GRAPHCHI_CHIFILENAMES_HPP
 

@@ -1,5 +1,5 @@
-// fail(): the end of a program that cannot go on, with one line. GraphChi's programs know no
-// errors; where it asserts, a file's name and a reason are told.
+// fail(): ends the program with one line that names the file and the reason. GraphChi's programs handle
+// no errors, and GraphChi itself asserts.
 #ifndef GRAPHLANE_GRAPHCHI_FAIL_HPP
 #define GRAPHLANE_GRAPHCHI_FAIL_HPP
 
@@ -11,13 +11,13 @@
 
 namespace graphlane_graphchi {
 
-// Called first; to be set by who has something to remove.
+// Called first; set it to remove what the program would leave behind.
 inline void (*&before_failing())() {
   static void (*call)() = nullptr;
   return call;
 }
 
-// _exit: other threads may be using what static destructors destroy.
+// _exit(), because other threads may be using objects that static destructors destroy.
 [[noreturn]] inline void fail(const std::string& what) {
   if (before_failing() != nullptr) before_failing()();
   fflush(stdout);

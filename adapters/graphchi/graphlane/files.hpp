@@ -1,4 +1,4 @@
-// Whole reads and writes, and what the names of GraphChi's files say.
+// Whole reads and writes, and the meaning of GraphChi's file names.
 #ifndef GRAPHLANE_GRAPHCHI_FILES_HPP
 #define GRAPHLANE_GRAPHCHI_FILES_HPP
 
@@ -16,7 +16,7 @@
 
 namespace graphlane_graphchi {
 
-// All of [offset, offset + size_bytes), or the program's end.
+// Reads all of [offset, offset + size_bytes), or ends the program.
 inline void read_at(int fd, const std::string& path, void* data, size_t size_bytes, size_t offset) {
   char* at = static_cast<char*>(data);
   while (size_bytes > 0) {
@@ -51,7 +51,7 @@ inline size_t size_of(int fd, const std::string& path) {
   return static_cast<size_t>(stat_of(fd, path).st_size);
 }
 
-// The file's bytes; nothing if there is none.
+// The file's bytes; empty if it does not exist.
 inline std::vector<char> bytes_of(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0 && errno == ENOENT) return std::vector<char>();

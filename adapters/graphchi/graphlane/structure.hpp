@@ -1,20 +1,18 @@
-// Structure: who is joined to whom, which all jobs on a graph share.
+// Structure: the edges without their values, which all jobs on a graph share.
 //
 //   BASE.edata_azv.0_2.adj     | piece 0 | piece 1 | piece 2 |      a shard, by source
 //   BASE.edata_azv.1_2.adj     | piece 3 | piece 4 |
 //
-// A piece is what GraphChi's sparse index (.adjidx, an entry every 2^20 edges) cuts a shard
-// into: whole vertices, so that it can be read without the one before. The pieces of all
-// shards are the partitions of one graph of adapters/share: a job that goes through a shard
-// asks for all of its pieces, gets them in the order that serves all jobs, and reads them
-// where they are, in memory that all share.
+// GraphChi's sparse index (.adjidx, an entry every 2^20 edges) cuts a shard into pieces. A piece has
+// whole vertices, so it can be read without the one before. The pieces of all shards are the
+// partitions of one graph of adapters/share. A job that goes through a shard asks for all of its
+// pieces, gets them in the order that serves all jobs, and reads them in shared memory.
 //
-// A record is one vertex that has edges, or a run of vertices without:
+// A record is one vertex with edges, or a run of vertices without:
 //   count (1 byte; 255: the count follows as uint32)  targets (uint32 each)
-//   0, and one byte with how many more such vertices follow
+//   0, and one byte with the number of further vertices without edges
 //
-// Threads: any. One at a time goes through pieces; who wants more threads on a piece has
-// them itself.
+// Threads: any, but only one at a time visits pieces. A visitor may use further threads within a piece.
 #ifndef GRAPHLANE_GRAPHCHI_STRUCTURE_HPP
 #define GRAPHLANE_GRAPHCHI_STRUCTURE_HPP
 
@@ -32,17 +30,17 @@
 
 namespace graphlane_graphchi {
 
-// A place in a shard: the next record is that of vertex `vid`, and `edge` edges came before.
+// A position in a shard: the next record is that of vertex `vid`, and `edge` edges precede it.
 struct Place {
   uint32_t vid = 0;
   size_t offset = 0;
   size_t edge = 0;
 };
 
-// Goes through records, which it checks to be within [begin, end).
+// Iterates over records, and checks that they lie within [begin, end).
 class Records {
  public:
-  // `at` is the place of `begin`; `path` names the file in errors.
+  // `at` is the position of `begin`; `path` names the file in errors.
   Records(const std::string& path, const Place& at, const uint8_t* begin, const uint8_t* end)
       : path_(path), next_(at), begin_(begin), end_(end), ptr_(begin), base_(at.offset) {}
 
@@ -78,9 +76,9 @@ class Records {
     return false;
   }
 
-  // Where the record begins, or the end is.
+  // The position of the record, or of the end.
   const Place& at() const { return at_; }
-  // Edges up to the end of this record.
+  // The number of edges up to the end of this record.
   size_t next_edge() const { return next_.edge; }
   uint32_t count() const { return count_; }
   uint32_t target(uint32_t i) const {
@@ -106,7 +104,7 @@ class Records {
   size_t base_;
 };
 
-// The pieces of one shard's file: where each begins, and the end behind them.
+// The pieces of one shard's file: the begin of each, and the end of the last.
 inline std::vector<Place> pieces_of(const std::string& path, size_t size_bytes) {
   // As GraphChi writes it: struct shard_index of graphchi_types.hpp.
   struct Entry {
@@ -141,10 +139,10 @@ inline std::vector<Place> pieces_of(const std::string& path, size_t size_bytes) 
   return pieces;
 }
 
-// A graph's shards, as one job of the kit.
+// A graph's shards, as one job of adapters/share.
 class Structure {
  public:
-  // Of the graph that the file BASE.edata_azv.P_S.adj belongs to; null: it is no such file.
+  // The graph of the file BASE.edata_azv.P_S.adj; null: not such a file.
   static std::shared_ptr<Structure> of(const std::string& adjacency) {
     if (!ends_with(adjacency, ".adj")) return nullptr;
     const ShardName name = shard_name(adjacency.substr(0, adjacency.size() - 4));
@@ -153,7 +151,7 @@ class Structure {
     static std::map<std::string, std::shared_ptr<Structure>> known;
     std::lock_guard<std::mutex> lock(mu);
     std::shared_ptr<Structure>& structure = known[name.of(0)];
-    // Shards that were made anew are another graph.
+    // A new run of the sharder makes another graph.
     if (!structure || !structure->is_current()) {
       structure.reset();
       structure = std::make_shared<Structure>(name);
@@ -186,8 +184,8 @@ class Structure {
 
   const std::vector<Place>& pieces(unsigned shard) const { return shards_[shard].pieces; }
 
-  // Calls visit(piece, data, size_bytes) for pieces [first, end) of a shard: in their order,
-  // or in one that the kit chooses. Between calls other threads may not get theirs.
+  // Calls visit(piece, data, size_bytes) for pieces [first, end) of a shard, in their order or in the one
+  // that serves all jobs. Other threads wait until it returns.
   template <class Visit>
   void visit(unsigned shard, size_t first, size_t end, bool in_order, const Visit& visit) {
     std::lock_guard<std::mutex> lock(mu_);
@@ -208,16 +206,16 @@ class Structure {
         }
       }
     }
-    // It computes now: nobody is to wait for its next sweep.
+    // The job computes now. An empty sweep tells the others not to wait for its next one.
     const std::vector<uint64_t> none((partition_count_ + 63) / 64);
     check(graphlane_share_get_active_partitions(job_, none.data()));
   }
 
-  // Where parts of a partition begin that threads can take one by one, and its end; empty:
-  // nobody has looked yet. For who visits it.
+  // Positions in a piece at which threads can begin, and its end; empty: not computed yet. For its
+  // visitor.
   std::vector<Place>& cuts(unsigned shard, size_t piece) { return cuts_[shards_[shard].first_partition + piece]; }
 
-  // False: there is no coordinator just now; the next visit finds another.
+  // False: there is no coordinator now; the next visit connects to one.
   bool get_statistics(graphlane_share_statistics& statistics) {
     std::lock_guard<std::mutex> lock(mu_);
     return graphlane_share_get_statistics(job_, &statistics) == 0;
@@ -245,7 +243,7 @@ class Structure {
     return true;
   }
 
-  // Of more shards than the kit can be shown files, the job loads what it is asked for.
+  // With more shards than a job can show files, the job loads the pieces itself.
   void join() {
     const size_t file_count = std::min<size_t>(shards_.size(), GRAPHLANE_SHARE_FILES_MAX);
     std::vector<const char*> files;
@@ -300,8 +298,8 @@ class Structure {
   std::vector<std::vector<Place>> cuts_;
 };
 
-// One shard's file: of a graph that is shared, or one that the job itself makes and changes
-// (a dynamic graph's), which it reads for itself.
+// One shard's file. It belongs to a shared graph, or to one that the job itself makes and changes (a
+// dynamic graph's) and therefore reads alone.
 class Adjacency {
  public:
   explicit Adjacency(const std::string& path) : path_(path), structure_(Structure::of(path)) {
@@ -324,13 +322,13 @@ class Adjacency {
   size_t size_bytes() const { return pieces_.back().offset; }
   size_t piece_count() const { return pieces_.size() - 1; }
   const Place& piece(size_t i) const { return pieces_[i]; }
-  // The last piece that begins at `offset` or before.
+  // The last piece that begins at or before `offset`.
   size_t piece_at(size_t offset) const {
     size_t i = piece_count() - 1;
     while (pieces_[i].offset > offset) --i;
     return i;
   }
-  // The last piece that begins with `vid` or before.
+  // The last piece that begins at or before vertex `vid`.
   size_t piece_of(uint32_t vid) const {
     size_t i = piece_count() - 1;
     while (i > 0 && pieces_[i].vid > vid) --i;
@@ -338,7 +336,7 @@ class Adjacency {
   }
   const std::shared_ptr<Structure>& structure() const { return structure_; }
 
-  // As Structure's.
+  // As Structure::visit().
   template <class Visit>
   void visit(size_t first, size_t end, bool in_order, const Visit& call) {
     if (structure_) {
@@ -353,8 +351,7 @@ class Adjacency {
     }
   }
 
-  // Where parts of a piece begin that threads can take one by one, and its end. For who
-  // visits it, while it does.
+  // Positions in a piece at which threads can begin, and its end. For its visitor, during the visit.
   const std::vector<Place>& cuts(size_t piece, const uint8_t* data, size_t size_bytes) {
     std::vector<Place>& cuts = structure_ ? structure_->cuts(shard_, piece) : cuts_;
     if (structure_ && !cuts.empty()) return cuts;
@@ -367,7 +364,7 @@ class Adjacency {
     return cuts;
   }
 
-  // Bytes of the file, for who wants a copy.
+  // Copies bytes of the file.
   void copy(void* to, size_t size_bytes, size_t offset) {
     if (size_bytes == 0) return;
     const size_t end = offset + size_bytes;
@@ -387,7 +384,7 @@ class Adjacency {
   unsigned shard_ = 0;
   int fd_ = -1;
   std::vector<Place> pieces_;
-  std::vector<Place> cuts_;  // of one that is not shared
+  std::vector<Place> cuts_;  // if it is not shared
 };
 
 }  // namespace graphlane_graphchi

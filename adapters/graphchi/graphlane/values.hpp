@@ -1,15 +1,15 @@
-// Values: vertices' and edges' values are a job's own, where the structure is everybody's.
+// Values: each job has its own values of vertices and edges, while the structure is shared.
 //
 //   BASE.edata.Z.e4B.0_2_blockdir_1048576/0    the first job's, locked by BASE.edata.Z.e4B.0_2.size
-//   BASE.job-c5Wq1x/edata.Z.e4B.0_2_blockdir_1048576/0    another's, begins as a copy
+//   BASE.job-c5Wq1x/edata.Z.e4B.0_2_blockdir_1048576/0    another job's, a copy at first
 //
-// GraphChi's programs keep their values beside the graph, in files named by the size of a
-// value: two at once would overwrite each other's. Here the first one has those; who comes
-// while they are in use gets a directory of its own, which goes with it. With
-// GRAPHLANE_JOB_DIR=DIR a job has its values in DIR, and they stay.
+// GraphChi's programs keep their values beside the graph, in files named by the size of a value, so two
+// programs would overwrite each other's. Here the first job has those files. A job that comes while they
+// are in use gets a directory of its own, which is removed with the job. With GRAPHLANE_JOB_DIR=DIR a
+// job has its values in DIR, and they stay.
 //
-// Locks are flock(): a set of values is locked by one file for the whole of a program's
-// life, a block of edges' values while it is written or copied, so that no copy is torn.
+// Locks are flock(). One file locks a set of values for a program's lifetime. A block of edges' values is
+// locked while it is written or copied, so that no copy is torn.
 // Threads: any.
 #ifndef GRAPHLANE_GRAPHCHI_VALUES_HPP
 #define GRAPHLANE_GRAPHCHI_VALUES_HPP
@@ -33,22 +33,22 @@ class Values {
     return values;
   }
 
-  // Where the program has the file that is BASE + `rest` beside the graph.
+  // The program's path of the file that is BASE + `rest` beside the graph.
   std::string vertex_file(const std::string& base, const std::string& rest) {
     const std::string path = base + rest;
     std::lock_guard<std::mutex> lock(mu_);
     const std::string directory = directory_for(path, base, O_RDWR | O_CREAT);
     if (directory.empty()) return path;
     const std::string own = directory + "/" + name_in(path);
-    // Not locked for it: that is whose values these are, to its end.
+    // The copy takes no lock: the owner of those values holds it until its end.
     copy_once(path, own, false);
     return own;
   }
 
-  // Where it has block PREFIX.P_S_blockdir_N/I of the edges' values; `shard` is PREFIX.P_S.
+  // The program's path of block PREFIX.P_S_blockdir_N/I of the edges' values; `shard` is PREFIX.P_S.
   std::string edge_block(const std::string& shard, const std::string& block) {
     const ShardName name = shard_name(shard);
-    // What a program makes of a graph that it changes is its own already.
+    // Values of a graph that the program changes are its own already.
     if (!name.valid) return block;
     const size_t edata = name.prefix.rfind(".edata.");
     if (edata == std::string::npos) return block;
@@ -76,7 +76,7 @@ class Values {
 
   static std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-  // Of the values that are locked by the file `lock`; empty: they are where they always were.
+  // The directory of the values that the file `lock` locks; empty: beside the graph.
   std::string directory_for(const std::string& lock, const std::string& base, int flags) {
     const auto known = directories_.find(lock);
     if (known != directories_.end()) return known->second;
@@ -99,14 +99,14 @@ class Values {
     return directory = temporary_;
   }
 
-  // For the program's life. Where nothing can be locked, nobody is known to be there.
+  // Locks for the program's lifetime. On a filesystem without locks it assumes to be alone.
   static bool take_lock(const std::string& path, int flags) {
     const int fd = ::open(path.c_str(), flags | O_CLOEXEC, S_IRUSR | S_IWUSR | S_IROTH | S_IWOTH);
     if (fd < 0) {
       if ((flags & O_DIRECTORY) != 0) fail(path, "cannot open", errno);
       return true;
     }
-    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return true;  // and stays open
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return true;  // `fd` stays open
     const bool taken = errno == EWOULDBLOCK;
     ::close(fd);
     return !taken;
@@ -115,13 +115,13 @@ class Values {
   void copy_once(const std::string& from, const std::string& to, bool locked) {
     if (::access(to.c_str(), F_OK) == 0) return;
     const int source = ::open(from.c_str(), O_RDONLY | O_CLOEXEC);
-    if (source < 0) return;  // there is nothing yet
+    if (source < 0) return;  // it does not exist yet
     while (locked && ::flock(source, LOCK_SH) != 0 && errno == EINTR) {
     }
     std::vector<char> bytes(size_of(source, from));
     read_at(source, from, bytes.data(), bytes.size(), 0);
     ::close(source);
-    // Complete, or not there.
+    // The copy appears complete or not at all.
     const std::string half = to + ".half";
     const int target = ::open(half.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (target < 0) fail(half, "cannot make the file", errno);
@@ -137,7 +137,7 @@ class Values {
   }
 
   std::mutex mu_;
-  std::map<std::string, std::string> directories_;  // by the file that locks
+  std::map<std::string, std::string> directories_;  // lock file to directory
   std::string temporary_;
   std::string locked_directory_;
 };

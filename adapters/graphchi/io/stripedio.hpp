@@ -1,11 +1,11 @@
-// stripedio: GraphChi's I/O of its own files, with threads that sleep until there is work.
+// stripedio: GraphChi's I/O of its own files, with threads that sleep while there is no work.
 //
-// A session is a file that is read and written at offsets, or one that is a compressed
-// block: read and written as a whole. A shard's adjacency, opened to be read, comes from the
-// pieces that all jobs share (graphlane/structure.hpp). Errors end the program with a line.
+// A session is a file that is read and written at offsets, or a compressed block, which is read and
+// written whole. A shard's adjacency, opened for reading, comes from the pieces that all jobs share
+// (graphlane/structure.hpp). Errors end the program with a line.
 //
-// Threads: any. Reads go before writes. A buffer that is written with free_after belongs to
-// stripedio from then on.
+// Threads: any. Reads go before writes. stripedio owns a buffer from the moment it is written with
+// free_after.
 #ifndef GRAPHLANE_GRAPHCHI_STRIPEDIO_HPP
 #define GRAPHLANE_GRAPHCHI_STRIPEDIO_HPP
 
@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-// GraphChi's headers count on their stripedio.hpp for these.
+// GraphChi's headers rely on their stripedio.hpp to include these.
 #include <iostream>
 #include <map>
 #include <string>
@@ -39,7 +39,7 @@
 #include "graphlane/files.hpp"
 #include "graphlane/structure.hpp"
 
-// In place of a session: the block is in the cache, and needs none.
+// In place of a session number: the block is in the cache and needs no session.
 #define CACHED_SESSION_ID (-1)
 
 namespace graphchi {
@@ -62,7 +62,7 @@ class block_cache {
     for (const auto& block : blocks_) free(block.second.data);
   }
 
-  // True: `data`, from malloc(), is the cache's now.
+  // True: the cache now owns `data`, which is from malloc().
   bool consider_caching(std::string filename, void* data, size_t size_bytes, bool compressed) {
     std::lock_guard<std::mutex> lock(mu_);
     if (closed_ || used_bytes_ + size_bytes > budget_bytes_) return false;
@@ -133,7 +133,7 @@ class stripedio {
       if (session.fd < 0) graphlane_graphchi::fail(filename, "cannot open", errno);
     }
     std::lock_guard<std::mutex> lock(mu_);
-    // Numbers are not used again: GraphChi's own code closes some twice.
+    // Numbers are not reused, because GraphChi's own code closes some sessions twice.
     sessions_.push_back(session);
     return static_cast<int>(sessions_.size()) - 1;
   }
@@ -154,7 +154,7 @@ class stripedio {
   }
   bool compressed_session(int session) { return at(session).compressed; }
 
-  // --- at once --------------------------------------------------------------------
+  // --- synchronous ----------------------------------------------------------------
 
   template <typename T>
   void preada_now(int session, T* data, size_t size_bytes, size_t offset, bool /*dupfd*/ = false) {
@@ -165,9 +165,9 @@ class stripedio {
     write(at(session), reinterpret_cast<const char*>(data), size_bytes, offset);
   }
 
-  // --- by the threads -------------------------------------------------------------
+  // --- asynchronous, by the threads -------------------------------------------------
 
-  // *done is one less when it is there.
+  // Decrements *done when the bytes are there.
   template <typename T>
   void preada_async(int session, T* data, size_t size_bytes, size_t offset, volatile int* done = nullptr) {
     Task task;
@@ -243,8 +243,8 @@ class stripedio {
     }
   }
 
-  // Called after each pass over the graph: what is cached now stays; and what the kit says
-  // of the graph becomes metrics.
+  // Call it after each pass over the graph. It stops further caching, and adds the coordinator's
+  // statistics to the metrics.
   void first_pass_finished() {
     {
       std::lock_guard<std::mutex> lock(cache_.mu_);
@@ -264,7 +264,7 @@ class stripedio {
     metrics_.set("graphlane.late", static_cast<size_t>(seen.late));
   }
 
-  // Ours: a shard's adjacency, of the shared graph if it has one.
+  // Not GraphChi's: opens a shard's adjacency, of the shared graph if it has one.
   std::shared_ptr<graphlane_graphchi::Adjacency> open_adjacency(const std::string& filename) {
     auto adjacency = std::make_shared<graphlane_graphchi::Adjacency>(filename);
     std::lock_guard<std::mutex> lock(mu_);
@@ -272,7 +272,7 @@ class stripedio {
     return adjacency;
   }
 
-  // --- what is left of several devices -------------------------------------------------
+  // --- interface for several devices, of which there is one here ------------------------
 
   bool multiplexed() { return false; }
   std::string multiplexprefix(int) { return ""; }
@@ -311,7 +311,7 @@ class stripedio {
     volatile int* done = nullptr;
   };
 
-  // A deque: sessions stay where they are.
+  // Sessions never move, because they are in a deque.
   Session& at(int session) {
     std::lock_guard<std::mutex> lock(mu_);
     return sessions_.at(static_cast<size_t>(session));
@@ -366,7 +366,7 @@ class stripedio {
   }
 #endif
 
-  // The file's bytes, for who copies it (graphlane/values.hpp) all at once.
+  // Replaces the file's bytes under its lock, for programs that copy it (graphlane/values.hpp).
   static void replace(const Session& session, const char* data, size_t size_bytes) {
     while (::flock(session.fd, LOCK_EX) != 0 && errno == EINTR) {
     }
@@ -427,7 +427,7 @@ class stripedio {
   bool stopping_ = false;
   std::shared_ptr<graphlane_graphchi::Structure> structure_;
   std::map<std::string, std::pair<void*, size_t>> mapped_;
-  std::vector<std::thread> threads_;  // last: they use all of the above
+  std::vector<std::thread> threads_;  // last, because they use the members above
 };
 
 }  // namespace graphchi

@@ -1,11 +1,11 @@
-// memory_shard: the shard of the interval that is computed: its edges' values in memory, its
-// structure gone through where all jobs have it (graphlane/structure.hpp).
+// memory_shard: the shard of the current interval. Its edges' values are in memory; its structure is read
+// in the memory that all jobs share (graphlane/structure.hpp).
 //
-// GraphChi reads a copy of the shard's adjacency for each job, and cuts vertices out of it;
-// here load_vertices() does that piece by piece, in the shared memory. If GraphChi would go
-// through a shard by one thread, edges come in the same order here.
+// GraphChi reads a copy of the shard's adjacency for each job and builds vertices from it. Here
+// load_vertices() builds them piece by piece from shared memory. If GraphChi would use one thread, edges
+// come in GraphChi's order.
 #ifdef DYNAMICEDATA
-// Edges' values of changing length: GraphChi's own, which reads by our stripedio.
+// Edges' values of changing length: GraphChi's own shard, which reads through this stripedio.
 #include "shards/dynamicdata/memoryshard.hpp"
 #else
 #ifndef GRAPHLANE_GRAPHCHI_MEMORYSHARD_HPP
@@ -35,7 +35,7 @@ class memory_shard {
  public:
   bool only_adjacency = false;
 
-  // Of the vertices [range_start, range_end].
+  // The shard of the vertices [range_start, range_end].
   memory_shard(stripedio* iomgr, std::string filename_edata, std::string filename_adj, vid_t range_start,
                vid_t range_end, size_t blocksize, metrics& m)
       : iomgr_(iomgr), edata_(filename_edata), adj_(filename_adj), range_start_(range_start),
@@ -65,8 +65,8 @@ class memory_shard {
     range_begin_.vid = range_behind_.vid = UINT32_MAX;
   }
 
-  // Adds their edges to the vertices [window_start, window_end], which `vertices` begins
-  // with, as far as they are scheduled.
+  // Adds the edges of the scheduled vertices in [window_start, window_end]. `vertices` begins with
+  // window_start.
   void load_vertices(vid_t window_start, vid_t window_end, std::vector<svertex_t>& vertices, bool inedges = true,
                      bool outedges = true) {
     metrics_entry time = metrics_.start_time();
@@ -96,7 +96,7 @@ class memory_shard {
     metrics_.stop_time(time, "memoryshard_create_edges", false);
   }
 
-  // Writes what may have changed, and ends the use of the shard.
+  // Writes blocks that may have changed, and ends the use of the shard.
   void commit(bool commit_inedges, bool commit_outedges) {
     if (blocks_.empty() || only_adjacency) return;
     assert(loaded_);
@@ -108,7 +108,7 @@ class memory_shard {
 #pragma omp parallel for
     for (int i = 0; i < count; ++i) {
       const size_t index = static_cast<size_t>(i);
-      // The sliding windows of this iteration are past the blocks before `first`.
+      // The sliding windows of this iteration have passed the blocks before `first`.
       if (commit_inedges) commit_block(blocks_[index], true, async_writes_ && index < first);
       else if (commit_outedges) commit_block(blocks_[index], index >= first && index <= last, false);
       else release(blocks_[index]);
@@ -118,7 +118,7 @@ class memory_shard {
     metrics_.stop_time(time, "memshard_commit");
   }
 
-  // The first vertex behind the range: here the sliding shard goes on.
+  // The first vertex behind the range, at which the sliding shard continues.
   size_t offset_for_stream_cont() { return range_behind_.offset; }
   vid_t offset_vid_for_stream_cont() { return range_behind_.vid; }
   size_t edata_ptr_for_stream_cont() { return range_behind_.edge * sizeof(ET); }
@@ -140,7 +140,7 @@ class memory_shard {
     std::vector<svertex_t>& vertices;
   };
 
-  // Whether a vertex looks at the values while it gets its edges.
+  // Whether vertices look at the values while their edges are added.
   static bool values_are_read() {
 #ifdef SUPPORT_DELETIONS
     return true;
@@ -188,8 +188,8 @@ class memory_shard {
   }
 
   void add_edges(const graphlane_graphchi::Place& begin, const uint8_t* data, const uint8_t* end, Window& window) {
-    graphlane_graphchi::Place first;   // in the range
-    graphlane_graphchi::Place behind;  // it
+    graphlane_graphchi::Place first;   // the first record in the range
+    graphlane_graphchi::Place behind;  // the first record behind it
     first.offset = behind.offset = SIZE_MAX;
     graphlane_graphchi::Records records(adj_, begin, data, end);
     graphlane_graphchi::Records ahead(adj_, begin, data, end);
@@ -214,7 +214,7 @@ class memory_shard {
     if (behind.offset < range_behind_.offset) range_behind_ = behind;
   }
 
-  // Targets are scattered: their vertices are asked for before it is their turn.
+  // Prefetches the targets' vertices, which are scattered in memory.
   static void fetch(const graphlane_graphchi::Records& records, uint32_t first, uint32_t count, const Window& window) {
     const uint32_t end = std::min(records.count(), first + count);
     for (uint32_t i = first; i < end; ++i) {
@@ -231,7 +231,7 @@ class memory_shard {
     size_t in_values = records.at().edge * sizeof(ET);
     bool inside = false;
     ET* value = nullptr;
-    size_t left = 0;  // values from `value` to its block's end
+    size_t left = 0;  // values from `value` to the end of its block
     for (uint32_t i = 0; i < count; ++i) {
       if (i + kAheadEdges < count) fetch(records, i + kAheadEdges, 1, window);
       if (!only_adjacency) {

@@ -1,14 +1,14 @@
-// sliding_shard: a shard of which an interval needs the edges that leave it: a window that
-// slides through the shard as the intervals go on, with the values of these edges.
+// sliding_shard: the edges of a shard that leave the current interval. They are a window that slides
+// through the shard with the intervals, and are kept with their values.
 //
 //   shard    | done | window of this interval | …             sorted by source
-//   values   | block  | block  | block  | …     in memory from their first edge on until the
-//                                               window is past them, then written
+//   values   | block  | block  | block  | …     in memory from their first edge until the window
+//                                               has passed them, then written
 //
-// A window's structure is copied out of the pieces that all jobs share, so that nobody else
-// waits while its vertices are made.
+// A window's structure is copied out of the shared pieces, so that no other job waits while its vertices
+// are built.
 #ifdef DYNAMICEDATA
-// Edges' values of changing length: GraphChi's own, which reads by our stripedio.
+// Edges' values of changing length: GraphChi's own shard, which reads through this stripedio.
 #include "shards/dynamicdata/slidingshard.hpp"
 #else
 #ifndef GRAPHLANE_GRAPHCHI_SLIDINGSHARD_HPP
@@ -37,7 +37,7 @@ class sliding_shard {
  public:
   bool only_adjacency;
 
-  // Of the edges to [range_start, range_end].
+  // The edges to the vertices [range_start, range_end].
   sliding_shard(stripedio* iomgr, std::string filename_edata, std::string filename_adj, vid_t range_start,
                 vid_t range_end, size_t blocksize, metrics& m, bool /*disable_writes*/ = false, bool onlyadj = false)
       : only_adjacency(onlyadj), iomgr_(iomgr), edata_(filename_edata), adj_(filename_adj),
@@ -52,7 +52,7 @@ class sliding_shard {
 
   size_t num_edges() { return values_bytes_ / sizeof(ET); }
 
-  // All values as if new.
+  // Resets all values.
   void initdata() {
     const std::unique_ptr<ET[]> fresh(new ET[block_bytes_ / sizeof(ET)]());
     for (size_t i = 0; i * block_bytes_ < values_bytes_; ++i) {
@@ -62,9 +62,8 @@ class sliding_shard {
     }
   }
 
-  // Adds the edges that leave them to the vertices [start, start + count), which `vertices`
-  // begins with, as far as they are scheduled. Where windows began is remembered, whatever
-  // `record_index` is.
+  // Adds outgoing edges to the scheduled vertices in [start, start + count). `vertices` begins with
+  // `start`. Positions of windows are always remembered, whatever `record_index` is.
   void read_next_vertices(int count, vid_t start, std::vector<svertex_t>& vertices, bool /*record_index*/ = false,
                           bool disable_writes = false) {
     metrics_entry time = metrics_.start_time();
@@ -79,7 +78,7 @@ class sliding_shard {
     metrics_.stop_time(time, "read_next_vertices");
   }
 
-  // Gives up all blocks, and writes them.
+  // Releases all blocks, and writes them.
   void flush() { release_prior_to_offset(true); }
 
   void set_offset(size_t offset, vid_t vid, size_t values_offset) {
@@ -88,7 +87,7 @@ class sliding_shard {
     at_.edge = values_offset / sizeof(ET);
   }
 
-  // Gives up the blocks that the window is past, or all.
+  // Releases the blocks that the window has passed, or all.
   void release_prior_to_offset(bool all = false, bool disable_writes = false) {
     while (!blocks_.empty() && (all || block_end(blocks_.begin()->first) <= at_.edge * sizeof(ET))) {
       give_up(blocks_.begin()->second, all || !async_writes_, disable_writes);
@@ -112,7 +111,7 @@ class sliding_shard {
     char* data = nullptr;
     size_t size_bytes = 0;
   };
-  // A part of a window: whole records.
+  // A part of a window, of whole records.
   struct Segment {
     graphlane_graphchi::Place at;
     size_t size_bytes = 0;
@@ -133,7 +132,7 @@ class sliding_shard {
   }
   size_t block_end(size_t index) const { return std::min((index + 1) * block_bytes_, values_bytes_); }
 
-  // Ahead to the last known place that is not behind `vid`.
+  // Moves forward to the last known position at or before `vid`.
   void move_close_to(vid_t vid) {
     if (at_.vid >= vid) return;
     const graphlane_graphchi::Place& piece = adjacency_->piece(adjacency_->piece_of(vid));
@@ -144,7 +143,7 @@ class sliding_shard {
     if (known->second.offset > at_.offset) at_ = known->second;
   }
 
-  // The records of vertices [start, end), by source; at_ goes behind them.
+  // Copies the records of vertices [start, end), by source, and moves at_ behind them.
   std::vector<Segment> copy_window(vid_t start, vid_t end) {
     std::vector<Segment> segments;
     window_edge_ = at_.edge;
@@ -196,7 +195,7 @@ class sliding_shard {
     }
   }
 
-  // Where the value is, or will be when stripedio's reads are done.
+  // The address of the value, which is valid once stripedio's reads are done.
   ET* value_at(size_t offset) {
     const size_t index = offset / block_bytes_;
     if (blocks_.empty() || blocks_.rbegin()->first != index) open_block(index);
@@ -204,7 +203,7 @@ class sliding_shard {
   }
 
   void open_block(size_t index) {
-    // Values that are used while edges are added are done with when the next block is.
+    // Values that are used while edges are added are finished when the next block begins.
     while (values_are_computed() && !blocks_.empty()) {
       give_up(blocks_.begin()->second, true, false);
       blocks_.erase(blocks_.begin());
@@ -251,9 +250,9 @@ class sliding_shard {
   size_t values_bytes_ = 0;
   bool async_writes_ = true;
   std::shared_ptr<graphlane_graphchi::Adjacency> adjacency_;
-  graphlane_graphchi::Place at_;  // what comes next
+  graphlane_graphchi::Place at_;  // of the next record
   size_t window_edge_ = 0;
-  std::map<vid_t, graphlane_graphchi::Place> known_;  // where windows ended
+  std::map<vid_t, graphlane_graphchi::Place> known_;  // the ends of earlier windows
   std::map<size_t, Block> blocks_;
 };
 

@@ -1,4 +1,4 @@
-// Changing a value that other threads change too.
+// Changes of values that other threads change too.
 #ifndef GRAPHLANE_GRIDGRAPH_ATOMIC_HPP
 #define GRAPHLANE_GRIDGRAPH_ATOMIC_HPP
 
@@ -6,14 +6,14 @@
 
 namespace graphlane_gridgraph {
 
-// Whether the calling thread is the only one that processes: what follows then needs no
-// locked instruction, which would take several times as long.
+// Whether the calling thread is the only one that processes. If so, the functions below need no locked
+// instruction, which would take several times as long.
 inline bool& is_one_writer() {
   static thread_local bool one = false;
   return one;
 }
 
-// It is, until this ends.
+// Makes is_one_writer() true for its lifetime.
 struct OneWriter {
   OneWriter() { is_one_writer() = true; }
   OneWriter(const OneWriter&) = delete;
@@ -23,13 +23,13 @@ struct OneWriter {
 
 }  // namespace graphlane_gridgraph
 
-// Relaxed throughout: a pass over edges or vertices ends by joining its threads.
+// Relaxed throughout, because a pass over edges or vertices ends by joining its threads.
 
-// True if *address was `expected`, and is `desired` now.
+// Sets *address to `desired` if it is `expected`; true if so.
 template <class T>
 inline bool cas(T* address, T expected, T desired) {
   if (graphlane_gridgraph::is_one_writer()) {
-    if (memcmp(address, &expected, sizeof expected) != 0) return false;  // as the processor compares
+    if (memcmp(address, &expected, sizeof expected) != 0) return false;  // bitwise, as the instruction
     *address = desired;
     return true;
   }
@@ -37,7 +37,7 @@ inline bool cas(T* address, T expected, T desired) {
                                    __ATOMIC_RELAXED);
 }
 
-// True if `value` was lower.
+// Sets *address to `value` if that is lower; true if so.
 template <class T>
 inline bool write_min(T* address, T value) {
   if (graphlane_gridgraph::is_one_writer()) {

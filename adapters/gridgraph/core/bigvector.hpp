@@ -1,12 +1,12 @@
-// BigVector: an array with one T for each vertex, in a file, mapped.
+// BigVector: an array with one T for each vertex, in a mapped file.
 //
-// The mapping is shared, so that the kernel writes back and takes away what does not fit in
-// memory. load() and save() are hints only, where GridGraph's copy.
+// The mapping is shared, so that the kernel writes back and reclaims what does not fit in memory. load()
+// and save() are hints only, where GridGraph copies.
 //
-// Vertices' data are the job's own. Jobs that share a grid would meet in the same file,
-// `pagerank` in the grid's directory: whoever comes second finds it locked, or another user's, and
-// works on an unnamed file there instead, which goes with the job. To keep all results, give each
-// job a directory in $GRAPHLANE_VERTEX_DIR.
+// Vertices' data are the job's own. Two jobs on a grid would use the same file, `pagerank` in the grid's
+// directory. The second job finds it locked, or owned by another user. It then works on an unnamed file
+// there, which is removed with the job. To keep all results, give each job a directory in
+// $GRAPHLANE_VERTEX_DIR.
 #ifndef GRAPHLANE_GRIDGRAPH_BIGVECTOR_HPP
 #define GRAPHLANE_GRIDGRAPH_BIGVECTOR_HPP
 
@@ -33,7 +33,7 @@ class BigVector {
   BigVector& operator=(const BigVector&) = delete;
   ~BigVector() { close(); }
 
-  // A file of this length is used as it is; any other is made anew.
+  // Uses a file of this length as it is; resets any other to zeros.
   void init(std::string path, size_t element_count) {
     close();
     length = element_count;
@@ -42,7 +42,7 @@ class BigVector {
     if (size_bytes() != bytes) resize(bytes);
     open_mmap();
   }
-  // As long as the file is.
+  // Takes its length from the file.
   void init(std::string path) {
     close();
     path_ = place_of(path);
@@ -71,10 +71,10 @@ class BigVector {
   }
   T& operator[](size_t i) { return data[i]; }
 
-  // [begin, end) will be used soon.
+  // Hints that [begin, end) will be used soon.
   void load(size_t begin, size_t end) { advise(begin, end, MADV_WILLNEED); }
   void save() {}
-  // Kept in memory, as far as the user may.
+  // Locks [begin, end) in memory, as far as the user may.
   void lock(size_t begin, size_t end) {
     const Pages pages(data, begin, end);
     (void)::mlock(pages.begin, pages.bytes);
@@ -121,19 +121,19 @@ class BigVector {
   void open_own(const std::string& path) {
     path_ = path;
     fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    // Where nothing can be locked, nobody is known to have it.
+    // On a filesystem without locks the job assumes to be alone.
     if (fd >= 0 && (::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)) return;
-    if (fd < 0 && errno != EACCES && errno != EPERM) fail("cannot open");  // else another user's
+    if (fd < 0 && errno != EACCES && errno != EPERM) fail("cannot open");  // else another user owns it
     if (fd >= 0) ::close(fd);
-    // Not O_TMPFILE, which a mounted volume, for one, does not have.
+    // mkostemp(), because some filesystems lack O_TMPFILE, such as a mounted volume.
     std::string unnamed = path + ".XXXXXX";
     fd = ::mkostemp(&unnamed[0], O_CLOEXEC);
     if (fd < 0) fail("another's, or in use, and no file can be made beside it");
     ::unlink(unnamed.c_str());
   }
 
-  // To zeros. A file that was cut to nothing, even if it was empty, is written to its device when
-  // it is closed: btrfs and ext4 take it for one that is being replaced.
+  // Resets the file to zeros. It is truncated only if it has bytes: btrfs and ext4 take a truncation to
+  // nothing for a replacement, and write the file to its device at close.
   void resize(off_t bytes) {
     if (size_bytes() != 0 && ::ftruncate(fd, 0) != 0) fail("cannot resize");
     if (::ftruncate(fd, bytes) != 0) fail("cannot resize");
@@ -145,7 +145,7 @@ class BigVector {
     return st.st_size;
   }
 
-  // As GridGraph's programs know no errors.
+  // Ends the program, because GridGraph's programs handle no errors.
   [[noreturn]] void fail(const char* what) const {
     ::fprintf(stderr, "%s: %s: %s\n", path_.c_str(), what, ::strerror(errno));
     ::exit(1);

@@ -1,4 +1,4 @@
-// Bitmap: a set of vertices. set_bit() by any thread at any time.
+// Bitmap: a set of vertices. set_bit() is safe from any thread at any time.
 #ifndef GRAPHLANE_GRIDGRAPH_BITMAP_HPP
 #define GRAPHLANE_GRIDGRAPH_BITMAP_HPP
 
@@ -26,7 +26,7 @@ class Bitmap {
     clear();
   }
   void clear() { std::fill(data, data + word_count(), 0ul); }
-  // Bits behind the last one stay clear.
+  // Sets all bits; bits behind the last one stay clear.
   void fill() {
     std::fill(data, data + word_count(), ~0ul);
     if (data != nullptr) data[size / 64] = (1ul << size % 64) - 1;
@@ -55,7 +55,7 @@ class Bitmap {
   unsigned long* data;
 
  private:
-  // As GridGraph's: of a multiple of 64, programs may touch the word behind it.
+  // One word more than needed, as in GridGraph: programs may touch the word behind a multiple of 64.
   size_t word_count() const { return data == nullptr ? 0 : size / 64 + 1; }
 };
 

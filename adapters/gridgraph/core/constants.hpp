@@ -1,4 +1,4 @@
-// Sizes that GridGraph's programs may ask for.
+// Sizes that GridGraph's programs may use.
 #ifndef GRAPHLANE_GRIDGRAPH_CONSTANTS_HPP
 #define GRAPHLANE_GRIDGRAPH_CONSTANTS_HPP
 

@@ -12,7 +12,7 @@ inline bool file_exists(std::string path) {
   return ::stat(path.c_str(), &st) == 0;
 }
 
-// Bytes; -1: there is none.
+// The size in bytes; -1: no such file.
 inline long file_size(std::string path) {
   struct stat st;
   return ::stat(path.c_str(), &st) == 0 ? static_cast<long>(st.st_size) : -1;
@@ -22,7 +22,7 @@ inline bool create_directory(std::string path) {
   return ::mkdir(path.c_str(), 0764) == 0 || file_exists(path);
 }
 
-// With all that is in it; a link in it goes, what it leads to stays.
+// Removes the directory with its contents. Links are removed, their targets stay.
 inline bool remove_directory(std::string path) {
   const auto remove_one = [](const char* name, const struct stat*, int, struct FTW*) {
     return ::remove(name);

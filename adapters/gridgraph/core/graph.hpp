@@ -4,14 +4,14 @@
 //
 //   g++ -I adapters/gridgraph bfs.cpp $(pkg-config --cflags --libs graphlane-share)
 //
-// stream_edges() goes through the grid's blocks by adapters/share: they come in the order
-// that serves all jobs, from one copy in memory. A block holds the same edges in `row` and
-// in `column`, so both update modes read `column`. What is left of the budget in bytes is
-// the choice of windows: vertices that do not fit memory are gone through in batches of
-// partitions, and each batch is a sweep of its own over the blocks of these sources.
+// stream_edges() goes through the grid's blocks by adapters/share. They come in the order that serves
+// all jobs, from one copy in memory. A block holds the same edges in `row` and in `column`, so both
+// update modes read `column`. The budget in bytes decides only the windows: vertices that do not fit
+// memory are processed in batches of partitions. Each batch is a sweep of its own over the blocks of
+// these sources.
 //
-// Threads: as GridGraph's. process() is called by all of them at once; everything else by
-// one. Errors end the program with a line, as its programs know none.
+// Threads: as GridGraph's. All of them call process() at once; one thread calls everything else. Errors
+// end the program with a line, because GridGraph's programs handle none.
 #ifndef GRAPHLANE_GRIDGRAPH_GRAPH_HPP
 #define GRAPHLANE_GRIDGRAPH_GRAPH_HPP
 
@@ -46,7 +46,7 @@
 #include "core/time.hpp"
 #include "core/type.hpp"
 
-// In a hook's place: nothing to do.
+// Hooks that do nothing.
 inline void f_none_1(std::pair<VertexId, VertexId>) {}
 inline void f_none_2(std::pair<VertexId, VertexId>, std::pair<VertexId, VertexId>) {}
 inline bool f_true(VertexId) { return true; }
@@ -82,13 +82,13 @@ class Graph {
   void set_memory_bytes(long bytes) { memory_bytes_ = bytes; }
   void set_vertex_data_bytes(long bytes) { vertex_data_bytes_ = bytes; }
 
-  // How much a window of vertices may take: as many partitions as fit 0.8 of the memory.
+  // Sets the partitions of a window, at `bytes` for all vertices: as many as fit 0.8 of the memory.
   void set_partition_batch(long bytes) {
     const double room = 0.8 * static_cast<double>(memory_bytes_) * partitions;
     const double batch = bytes <= 0 ? partitions : room / static_cast<double>(bytes);
     partition_batch_ = static_cast<int>(std::max(1.0, std::min<double>(batch, partitions)));
   }
-  // The vectors that a window will need.
+  // Names the vectors that a window will need.
   template <class... Vectors>
   void hint(const Vectors&... vectors) {
     long bytes = 0;
@@ -97,9 +97,9 @@ class Graph {
     set_partition_batch(bytes);
   }
 
-  // The sum of process(v) over the vertices, or those of the bitmap; T is to be named, process is
-  // anything that can be called, and compiled into the loop. The hooks are called around each
-  // window if the vertices' data do not fit memory.
+  // The sum of process(v) over the vertices, or over those of the bitmap. The caller names T. `process`
+  // is any callable, and is compiled into the loop. The hooks are called around each window if the
+  // vertices' data do not fit memory.
   template <class T, class Process>
   T stream_vertices(Process process, Bitmap* bitmap = nullptr, T zero = 0,
                     Hook before = nullptr, Hook after = nullptr) {
@@ -124,8 +124,8 @@ class Graph {
     return total;
   }
 
-  // The sum of process(edge) over the edges, or those with a source in the bitmap. The hooks
-  // of the sources are called around each window; there are no windows of targets.
+  // The sum of process(edge) over the edges, or over those with a source in the bitmap. The hooks of the
+  // sources are called around each window; there are no windows of targets.
   template <class T, class Process>
   T stream_edges(Process process, Bitmap* bitmap = nullptr, T zero = 0,
                  int /*update_mode*/ = 1, Hook before_sources = nullptr, Hook after_sources = nullptr,
@@ -163,7 +163,7 @@ class Graph {
     return Range(static_cast<VertexId>(range.first), static_cast<VertexId>(range.second));
   }
 
-  // The blocks with sources in partitions [first, end) that have an active vertex.
+  // Begins a sweep over the blocks with sources in partitions [first, end) that have an active vertex.
   bool begin_sweep(int first, int end, const Bitmap* bitmap) {
     const size_t count = static_cast<size_t>(partitions) * static_cast<size_t>(partitions);
     std::vector<uint64_t> blocks((count + 63) / 64);
@@ -198,13 +198,13 @@ class Graph {
     }
   }
 
-  // The bytes of an edge as a constant: a copy is one move then, not a call.
+  // A constant edge size makes the copy one move instead of a call.
   template <size_t kEdgeBytes, class T, class Process>
   T piece(const char* edges_of_chunk, size_t first, size_t end, Process& process,
           const Bitmap* bitmap, const T& zero) const {
     T sum = zero;
     for (size_t i = first; i < end; ++i) {
-      // A copy: shared edges cannot be written, and process() may.
+      // A copy, because shared edges are read-only and process() may write.
       Edge edge = {0, 0, 0};
       memcpy(&edge, edges_of_chunk + i * kEdgeBytes, kEdgeBytes);
       if (bitmap != nullptr && !bitmap->get_bit(static_cast<size_t>(edge.source))) continue;
@@ -213,7 +213,7 @@ class Graph {
     return sum;
   }
 
-  // Adds up piece(first, end) over [0, count).
+  // Adds piece(first, end) over [0, count) to `total`.
   template <class T, class Piece>
   void run(size_t count, size_t piece_size, unsigned thread_count, T& total, const T& zero,
            const Piece& piece) {

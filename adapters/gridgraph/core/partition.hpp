@@ -1,4 +1,4 @@
-// Which vertices, or edges, a partition has: the first `vertices` mod `partitions` ones have one more.
+// The vertices, or edges, of a partition: the first `vertices` mod `partitions` partitions have one more.
 #ifndef GRAPHLANE_GRIDGRAPH_PARTITION_HPP
 #define GRAPHLANE_GRIDGRAPH_PARTITION_HPP
 

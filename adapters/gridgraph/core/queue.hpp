@@ -1,4 +1,4 @@
-// Queue: at most `capacity` things, from any threads to any threads, first in first out.
+// Queue: a FIFO of at most `capacity` items, between any threads.
 #ifndef GRAPHLANE_GRIDGRAPH_QUEUE_HPP
 #define GRAPHLANE_GRIDGRAPH_QUEUE_HPP
 

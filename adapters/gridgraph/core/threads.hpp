@@ -1,5 +1,5 @@
-// Threads: as many as there are processors, for pieces of work that come one after the
-// other. They sleep in between; a Graph has one set for its life.
+// Threads: one per processor, for pieces of work in sequence. They sleep in between. A Graph has one set
+// for its lifetime.
 #ifndef GRAPHLANE_GRIDGRAPH_THREADS_HPP
 #define GRAPHLANE_GRIDGRAPH_THREADS_HPP
 
@@ -35,8 +35,8 @@ class Threads {
 
   unsigned count() const { return count_; }
 
-  // Calls piece(i) once for each i below `piece_count`, by so many threads. One is the caller, who
-  // wakes nobody and then is the one writer (atomic.hpp).
+  // Calls piece(i) once for each i below `piece_count`, by `thread_count` threads including the caller. With
+  // one, the caller wakes no thread and is the one writer (atomic.hpp).
   void run(size_t piece_count, unsigned thread_count, const std::function<void(size_t)>& piece) {
     if (thread_count <= 1 || threads_.empty()) {
       const OneWriter alone;
@@ -61,7 +61,7 @@ class Threads {
  private:
   void work(const std::function<void(size_t)>& piece, size_t piece_count) {
     for (;;) {
-      // Relaxed: the number is all that the threads share.
+      // Relaxed: the threads share only this number.
       const size_t i = next_.fetch_add(1, std::memory_order_relaxed);
       if (i >= piece_count) return;
       piece(i);
@@ -92,11 +92,11 @@ class Threads {
   bool stopping_ = false;
   unsigned long round_ = 0;
   size_t wanted_ = 0;   // threads of this round
-  size_t working_ = 0;  // of them, those that are not through
+  size_t working_ = 0;  // of them, those that have not finished
   const std::function<void(size_t)>* piece_ = nullptr;
   size_t piece_count_ = 0;
   std::atomic<size_t> next_{0};
-  std::vector<std::thread> threads_;  // last: they use all of the above
+  std::vector<std::thread> threads_;  // last, because they use the members above
 };
 
 }  // namespace graphlane_gridgraph

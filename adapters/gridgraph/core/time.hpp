@@ -4,7 +4,7 @@
 #include <sys/time.h>
 #include <time.h>
 
-// Seconds, from some moment on.
+// Seconds since an arbitrary moment.
 inline double get_time() {
   timespec now;
   ::clock_gettime(CLOCK_MONOTONIC, &now);

@@ -1,4 +1,4 @@
-// What GridGraph calls vertices and edges.
+// GridGraph's vertices and edges.
 #ifndef GRAPHLANE_GRIDGRAPH_TYPE_HPP
 #define GRAPHLANE_GRIDGRAPH_TYPE_HPP
 
@@ -9,7 +9,7 @@ typedef float Weight;
 struct Edge {
   VertexId source;
   VertexId target;
-  Weight weight;  // 0 where the grid has none
+  Weight weight;  // 0 in a grid without weights
 };
 
 #endif

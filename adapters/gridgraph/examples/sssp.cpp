@@ -1,13 +1,13 @@
 // sssp GRID ROOT [MEMORY_GB]: single-source shortest paths, by Bellman and Ford.
 //
-// GridGraph has no such program, and GraphM's evaluation (§5.1) runs one. This compiles
-// against GridGraph's own headers and against these: g++ -O3 -fopenmp -I DIR sssp.cpp
+// GridGraph has no such program, but GraphM's evaluation (§5.1) runs one. It compiles against GridGraph's
+// own headers and against these: g++ -O3 -fopenmp -I DIR sssp.cpp
 //
-// A grid without weights has lengths of 1 .. 16 made of each edge's two ends, so that jobs of all
-// kinds share one grid. Distances are in GRID/distance, one float a vertex.
+// In a grid without weights, lengths of 1 .. 16 are computed from an edge's two ends, so that jobs of all
+// kinds share one grid. Distances are in GRID/distance, one float per vertex.
 #include <math.h>
 
-#include <functional>  // GridGraph's own graph.hpp uses it, and leaves it to others
+#include <functional>  // GridGraph's own graph.hpp uses it without including it
 
 #include "core/graph.hpp"
 
