@@ -1,5 +1,5 @@
-// ArcSorter: a stream of edges to sorted adjacency lists, within a memory budget: the external sort behind
-// every builder of lists.
+// ArcSorter: sorts a stream of edges into adjacency lists, within a memory budget. It is the external
+// sort behind every builder of lists.
 //
 //   read_edges ─▶ take: fills runs ─▶ settle: sorts a full run by source and by target, encodes it
 //                                     (arc_run.h), keeps it in a RunStore: memory, then the spill file
@@ -7,8 +7,8 @@
 //
 // The result does not depend on the number of threads, nor on the budget. Equal arcs stay in input order.
 //
-// A vertex's list must fit into half of the budget while it is sorted, some 30 bytes a neighbour, weighted 62:
-// ENOMEM names the vertex.
+// While it is sorted, a vertex's list must fit into half of the budget, at about 30 bytes a neighbour (62
+// with weights). Otherwise the result is ENOMEM, which names the vertex.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
-// Buffer: a large piece of memory of its own. Page-aligned, zero until written,
-// costs memory only where it was touched, and returns all of it at once, which
-// malloc does not promise: so a budget in bytes can be kept.
+// Buffer: a large piece of memory of its own, page-aligned and zero until written. It costs memory only
+// where it was touched, and returns all of it at once, which malloc() does not promise. So a budget in
+// bytes can be kept.
 #pragma once
 
 #include <sys/mman.h>

@@ -7,9 +7,9 @@
 // A list is ascending; equal neighbours are legal. Its bytes carry neither their own length nor a count:
 // the index knows the length, and count() finds the number of neighbours in the bytes.
 //
-// Damaged bytes: decode() and count() never read outside of what they are given and never write outside of
-// the list. Bytes that no encoder writes are EIO, or a list whose numbers are all below `limit`;
-// only a checksum finds a neighbour that has become another.
+// Damaged bytes: decode() and count() never access memory outside of their arguments. They return EIO for
+// bytes that no encoder writes, or a list of numbers below `limit`. Only a checksum finds a neighbour
+// that has become another one.
 //
 // Threads: a codec has no state; any thread may use it.
 #pragma once
@@ -53,9 +53,9 @@ class ListCodec {
                                     std::span<const uint32_t> degrees, std::span<uint32_t> neighbours,
                                     uint64_t limit) const;
 
-  // As decode_lists(), of lists whose numbers of neighbours are not known: list i is neighbours[starts[i]] …
-  // neighbours[starts[i + 1] - 1]. `starts` has room for one more than there are lists, and `neighbours` for bytes.size()
-  // numbers. How many there are. EIO also for a list without bytes.
+  // As decode_lists(), for lists of unknown length. List i is neighbours[starts[i]] …
+  // neighbours[starts[i + 1] - 1]. `starts` has room for one more than the number of lists, `neighbours` for
+  // bytes.size() numbers. Returns the number of neighbours. EIO also for a list without bytes.
   virtual Result<size_t> decode_counted(std::span<const uint8_t> bytes, std::span<const uint32_t> lengths,
                                         std::span<uint32_t> starts, std::span<uint32_t> neighbours,
                                         uint64_t limit) const;

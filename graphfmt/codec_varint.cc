@@ -89,15 +89,15 @@ constexpr size_t kVarintWindow = 64;
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512vbmi2,bmi,bmi2,popcnt")
 
-// Which bytes of the next 64 begin a list, and with which number each begins: it is told, or compared with the degrees.
+// The bytes among the next 64 that begin a list. Finds the first number of each list, or checks it by degrees.
 struct VarintListStarts {
   std::span<const uint32_t> lengths;
   std::span<const uint32_t> degrees = {};
-  uint32_t* told = nullptr;  // of each list the first number; then `degrees` are not looked at
+  uint32_t* told = nullptr;  // receives the first number of each list; null: checked by `degrees`
   size_t marked = 0;         // lists with a marked begin
-  uint64_t next_byte = 0;    // where the next one begins
+  uint64_t next_byte = 0;    // the begin of the next one
   size_t checked = 0;        // lists with a known first number
-  uint64_t next_number = 0;  // of the next one, by the degrees
+  uint64_t next_number = 0;  // the first number of the next one, by the degrees
 
   uint64_t mark(uint64_t window) {
     uint64_t starts = 0;

@@ -15,7 +15,7 @@ class DepthChooser {
                         uint32_t thread_count = engine_thread_count())
       : device_count_(device_count), on_ssds_(on_ssds), thread_count_(thread_count) {}
 
-  // Of the file at `path`, which is looked at together with what lies beside it.
+  // The depth for the file at `path`, by its format, which other files of its directory may show.
   Outcome<AutoDepth> choose(const std::string& path);
 
  private:

@@ -1,6 +1,5 @@
-// Edge: what edge lists hold, and the stream in which edges travel between a
-// source (edge_list.h reads files, rmat.h generates) and a sink (edge_writer.h
-// writes files, grid_build.cc sorts into blocks).
+// Edge: the record of edge lists, and the stream of edges between a source and a sink. Sources: edge_list.h
+// reads files, rmat.h generates. Sinks: edge_writer.h writes files, grid_build.cc sorts into blocks.
 //
 //                    any thread         one at a time,       any thread
 //                                       in input order

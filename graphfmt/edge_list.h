@@ -4,15 +4,14 @@
 // read_edges() streams: all cores parse, the sink gets the edges in the order of
 // the file, and no more than `memory_budget_bytes` is in use.
 //
-// A list that is not well formed gives one line that names the file, the line
-// (text; exact although parsed in parallel) or the byte offset (binary), and the
-// reason, quoting what it stumbled over:
+// A malformed list gives one line: the file, the line (text) or the byte offset (binary), and the reason,
+// which quotes the offending text. Lines are exact although the text is parsed in parallel.
 //
 //   web.txt: line 4711: 'abc' is not a vertex number
 //   web.bin: byte 37880: truncated record: 3 of 8 bytes
 //
-// The first such place in the file is the one that is reported. Edges before it
-// may have reached the sink. A list without any edge is an error too.
+// The first such place in the file is reported. Edges before it may have reached the sink. A list without
+// any edge is an error too.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +28,7 @@ enum class EdgeFormat {
   kAuto,     // read: from the name and the first bytes
   kSnap,     // text: SOURCE TARGET [WEIGHT] a line, '#' and '%' comments
   kBin,      // int32 pairs (with weights: int32, int32, float32), as GridGraph and X-Stream take them
-  kU32,      // the same with uint32
+  kU32,      // as kBin, with uint32
   kU64,      // uint64 pairs; weights of 8 bytes behind each
   kCsv,      // text with commas (or what EdgeColumns says)
   kTsv,      // text with one tab between columns
@@ -62,21 +61,21 @@ struct EdgeColumns {
 struct EdgeListOptions {
   std::string path;                // "-": standard input
   EdgeFormat format = EdgeFormat::kSnap;
-  bool weighted = false;           // edges have weights, and they are kept
-  WeightType weight_type = WeightType::kFloat32;  // what the sink gets; a weight that it cannot hold is an error
-  std::optional<WeightType> stored_weights = {};  // in a binary file; none: float32, of u64 float64
-  bool round_weights = false;      // takes the nearest instead
-  uint64_t vertices = 0;           // every number must be below this; 0: any below vertex_count_max
-  uint64_t vertex_count_max = kListVertexCountMax;  // what the sink can take
+  bool weighted = false;           // read the edges' weights
+  WeightType weight_type = WeightType::kFloat32;  // for the sink; a weight that it cannot hold is an error
+  std::optional<WeightType> stored_weights = {};  // in a binary file; none: float32, with kU64 float64
+  bool round_weights = false;      // round such a weight instead
+  uint64_t vertices = 0;           // every number must be below this; 0: below vertex_count_max
+  uint64_t vertex_count_max = kListVertexCountMax;  // the sink's limit
   uint64_t memory_budget_bytes = uint64_t{64} << 20;
-  unsigned threads = 0;            // 0: one for each core we may use
+  unsigned threads = 0;            // 0: one per available core
   EdgeColumns columns = {};        // text
-  bool undirected = false;         // every edge both ways, a self-loop once
+  bool undirected = false;         // every edge in both directions, a self-loop once
   bool simple = false;             // sorted by source and target, without self-loops and duplicates
-  std::string renumber_map = {};   // not empty: vertices become 0 … n-1; this file is made, which says how
+  std::string renumber_map = {};   // not empty: vertices become 0 … n-1, and this file receives the mapping
   bool overwrite_map = false;
-  bool as_given = false;           // believe `format`, whatever the bytes look like
-  std::string spill_directory = {};  // for what does not fit into memory; empty: the system's for temporary files
+  bool as_given = false;           // trust `format`, whatever the bytes look like
+  std::string spill_directory = {};  // for runs beyond the memory budget; empty: the system's temporary directory
 };
 
 struct EdgeListSummary {
@@ -97,7 +96,7 @@ struct EdgeListOutput {
   EdgeFormat format = EdgeFormat::kBin;
   bool overwrite = false;     // without it, an existing path is refused
   std::string comment = {};   // text only: one '#' line each at the top
-  bool weighted = false;      // for formats whose first lines say so; convert_edges() takes the input's
+  bool weighted = false;      // for formats with a header that says so; convert_edges() takes the input's
   WeightType weight_type = WeightType::kFloat32;
 };
 

@@ -63,7 +63,7 @@ class GraphDirectory {
 
  private:
   explicit GraphDirectory(std::string path) : path_(std::move(path)) {}
-  // Of an open file, if it is a stub.
+  // The layout of an open file, if it is a stub.
   Outcome<std::optional<Layout>> layout_of(int fd, const std::string& path) const;
   Outcome<std::shared_ptr<const Volume>> volume() const;
 

@@ -1,5 +1,5 @@
-// GraphHeader: the file `graph` of a stored graph: what kind it is, how many vertices and arcs it has, how
-// its lists are encoded, and of each other file the size and a checksum. FORMAT.md has it byte by byte.
+// GraphHeader: the file `graph` of a stored graph. It has the graph's kind, its numbers of vertices and arcs,
+// the encoding of its lists, and size and checksum of each other file. FORMAT.md has it byte by byte.
 //
 // A header is read whole or not at all: magic, version, checksum and every field are checked, so that what
 // reads the other files can rely on it.

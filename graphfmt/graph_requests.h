@@ -1,11 +1,11 @@
-// What engines ask of a graph's files: which they sweep, and by requests of which
-// sizes. A pure consequence of the format, found without reading an edge.
+// The files of a graph that engines sweep, and the sizes of their requests. Both follow from the format
+// alone, without reading an edge.
 //
 //   grid     GridGraph: `column` and `row`, block by block as the offset tables say:
 //            24 MiB at a time, the rest of a block in whole pages
 //   shards   GraphChi: NAME.p_S.adj once by 16 MiB (the shard in memory) and once by
 //            1 MiB (the sliding ones); NAME.p_S_blockdir_N/0, 1, …: each whole
-//   unknown  neither: engines that nobody has looked at
+//   unknown  neither: the engine is unknown
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// ListIndex: where the list of each vertex is in a file of lists, and how long, in one or two bytes a list.
+// ListIndex: the place and length of each vertex's list in a file of lists, in one or two bytes a list.
 //
 //   dense    degree    a byte a vertex               (byte_column.h)
 //            length    compressed codecs: another    of the encoded list; raw: 4 × degree
@@ -32,9 +32,9 @@ struct ListPlace {
 // The columns that an index has beside the lists' places.
 struct ListIndexShape {
   bool is_sparse = false;
-  bool has_degrees = true;     // without: the codec's count() tells, from the list
-  bool has_lengths = false;    // without: lists are raw
-  bool has_arc_starts = true;  // for weights beside the lists, and where lists are raw
+  bool has_degrees = true;     // false: the codec's count() finds it in the list
+  bool has_lengths = false;    // false: lists are raw
+  bool has_arc_starts = true;  // for weights beside the lists, and for raw lists
   bool is_derived = false;     // ranks and starts are not stored: parse() computes them
   friend bool operator==(const ListIndexShape&, const ListIndexShape&) = default;
 };

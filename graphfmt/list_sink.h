@@ -19,11 +19,11 @@ namespace graphlane {
 
 // Whole lists of ascending vertices.
 struct ListBatch {
-  std::vector<uint32_t> vertices;     // that have a list
+  std::vector<uint32_t> vertices;     // those with a list
   std::vector<size_t> starts;         // of their lists in `neighbours`; and the end
   std::vector<uint32_t> neighbours;   // ascending within a list
-  std::vector<uint8_t> weights;       // weight_bytes for each, or empty
-  // Scratch of the sink: what prepare() leaves for take(), and that for settle().
+  std::vector<uint8_t> weights;       // weight_bytes for each neighbour, or empty
+  // Scratch of the sink, from prepare() to take() and from take() to settle().
   Buffer encoded;
   size_t encoded_bytes = 0;
   std::vector<uint64_t> lengths;

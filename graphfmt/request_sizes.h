@@ -1,23 +1,18 @@
-// RequestSizes: how large the requests of a sweep are, and the stripe depth that
-// suits them.
+// RequestSizes: the sizes of a sweep's requests, and the stripe depth that suits them.
 //
-// A depth below the size of requests cuts each into several, which costs disks a
-// seek apiece; one far above it has all requests of a moment meet on one device.
-// So CSMqGraph (§3.1) takes a depth between the mean and the maximum of the sizes
-// (Twitter: mean 11 MiB, maximum 24, best 12), for an engine with many more threads
-// than devices. auto_depth() takes the mean, rounded up a little, within bounds:
+// A depth below the requests' size cuts each into several, and costs disks a seek apiece. A depth far above
+// it lets all concurrent requests meet on one device. So CSMqGraph (§3.1) takes a depth between the mean and
+// the maximum of the sizes. Its engine has many more threads than devices. auto_depth() takes the mean,
+// rounded up, within bounds:
 //
-//   mean       up to a multiple of 1 MiB (of 64 KiB below 1 MiB), not above the maximum
-//   threads    at most so deep that what all of them ask for at a time has
-//              kUnitsInFlight units for every device, up to a multiple of 1 MiB; else
-//              devices wait for each other: GridGraph's two threads over four disks got
-//              0.81 of the ceiling by units of 12 MiB, 0.91 by 2 to 4
-//   balance    at most so deep that every device gets kUnitsPerDevice units; else the
-//              device with a unit more would hold the others up
-//   SSDs       at most 512 KiB where no device has a head: nothing is lost by cutting, and a
-//              read waits for the device that has a unit more (GridGraph by two threads on four
-//              emulated SSDs: units of 3 MiB 0.71 to 0.86 of the ceiling, 512 KiB 0.78 to 0.89)
-//   least      at least 64 KiB: below, what an I/O costs outweighs its bytes
+//   mean       up to a multiple of 1 MiB (of 64 KiB below 1 MiB), at most the maximum
+//   threads    the requests of all threads at a time must have kUnitsInFlight units for every
+//              device, or devices would idle; the bound is a multiple of 1 MiB
+//   balance    every device must get kUnitsPerDevice units, or the device with one unit more
+//              would hold the others up
+//   SSDs       at most 512 KiB if no device has a head, because cutting then costs nothing,
+//              and a read waits for the device with one unit more
+//   least      at least 64 KiB: below that, an I/O's overhead outweighs its bytes
 //
 // Known formats ask for 24 MiB at most, so no depth is larger.
 #pragma once
@@ -32,7 +27,7 @@ class RequestSizes {
   void add(uint64_t size_bytes, uint64_t count = 1);
 
   uint64_t count() const { return count_; }
-  // Of no requests: 0.
+  // 0 without requests.
   uint64_t mean_bytes() const;  // rounded up
   uint64_t median_bytes() const;  // the lower one of an even number
   uint64_t max_bytes() const;
@@ -52,10 +47,10 @@ inline constexpr uint64_t kUnitsInFlight = 2;
 
 enum class DepthReason {
   kRequests,  // between mean and maximum
-  kUnknown,   // nothing is known of the requests: the default depth
+  kUnknown,   // the requests are unknown: the default depth
   kThreads,   // lowered so that few threads keep all devices busy
   kBalance,   // lowered for balance
-  kSsds,      // lowered, as no device has a head
+  kSsds,      // lowered, because no device has a head
   kLeast,     // raised to kAutoDepthMin
 };
 

@@ -40,7 +40,7 @@ class Rmat {
       // One draw of 64 bits serves two levels with 32 each.
       draw = level % 2 == 0 ? mix(counter += kGolden) : draw >> 32;
       const uint64_t r = draw & 0xffffffff;
-      // Without branches, which nobody could predict: right is b or not-a-b-c.
+      // Branch-free, because branches would be unpredictable: right is b or not-a-b-c.
       const uint32_t lower = r >= below_ab_;
       const uint32_t right = (r >= below_a_) - lower + (r >= below_abc_);
       source = source << 1 | lower;

@@ -32,7 +32,7 @@ struct RmatOptions {
   unsigned threads = 0;     // 0: one for each core we may use
 };
 
-// Edge `index` of the graph. Pure; for tests and for those who want one edge.
+// Edge `index` of the graph. Pure; for tests and for callers that need single edges.
 Edge rmat_edge(const RmatOptions& options, uint64_t index);
 
 // The whole stream, in order of the index. EINVAL: impossible options.

@@ -91,18 +91,18 @@ int Staging::replace() {
   if (kind_ == Kind::kDirectory) return rename_exchange(AT_FDCWD, path_, final_path_);
   struct stat old;
   if (::lstat(final_path_.c_str(), &old) != 0) return errno;
-  // Who could not read it cannot now.
+  // Keeps the old file's mode, so that no user gains the right to read it.
   if (::fchmod(fd_.get(), old.st_mode & 0777) != 0) return errno;
   return ::rename(path_.c_str(), final_path_.c_str()) == 0 ? 0 : errno;
 }
 
 Outcome<void> Staging::commit() {
-  // Servers, for one, tell only at a close what became of what was written; ours would end the lock.
+  // Network filesystems report write errors at close(). A duplicate is closed, because `fd_` has the lock.
   const bool is_written = kind_ == Kind::kDirectory || ::close(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0)) == 0;
   if (!is_written) return os_error(errno, final_path_, "cannot write");
-  // What has come meanwhile is somebody's.
+  // Checked again: another process may have made a file of that name meanwhile.
   if (Outcome<void> may = may_replace(final_path_, kind_, overwrite_); !may) return may;
-  // What is replaced keeps its name until this very call, and then has ours.
+  // The replaced file keeps its name until this call, which swaps the names.
   int error = overwrite_ ? replace() : ENOENT;
   const bool exchanged = error == 0 && kind_ == Kind::kDirectory;
   if (error == ENOENT) {  // nothing is there

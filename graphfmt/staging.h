@@ -4,9 +4,8 @@
 //   /data/.grid.partial-4711   while building, locked (flock) by us
 //   /data/grid                 after commit()
 //
-// Destroying an uncommitted Staging removes what was built. A killed process
-// cannot; its leftover is known by the lock that nobody holds any more, and is
-// removed by the next Staging for the same name.
+// Destroying an uncommitted Staging removes what was built. After a kill the leftover has no lock holder, by
+// which the next Staging for the same name recognizes it and removes it.
 #pragma once
 
 #include <string>

@@ -19,7 +19,7 @@ Outcome<GraphHeader> read_header_of(const GraphDirectory& directory, GraphKind k
 Outcome<GraphHeader::File> find_stored_file(const GraphDirectory& directory, const GraphHeader& header,
                                             const std::string& name);
 
-// All bytes of a file whose checksum the header pins. EIO: damaged, or of another graph.
+// All bytes of a file that has a checksum in the header. EIO: damaged, or of another graph.
 Outcome<Buffer> read_pinned_file(const GraphDirectory& directory, const GraphHeader& header, const std::string& name);
 
 // A file of which the bytes that are left to parse begin with the checksums of another file's pieces.

@@ -43,7 +43,7 @@ struct SideArcs {
   uint64_t single = 0;
 };
 
-// What a format does by itself. Called by one thread, in the order of the picture.
+// The part of a build that differs by format. One thread calls it, in the order of the picture.
 class StoredGraphFormat {
  public:
   // Gives the sorted lists of a direction to the sink.

@@ -6,7 +6,7 @@
 // The directory is built beside its name and renamed when it is complete (staging.h). The files do not depend on the
 // number of threads, nor on the budget if P is given.
 //
-// Memory beside the budget: the blocks of one row, whose lists and weights are spilled beyond an eighth of the budget.
+// Memory beyond the budget: the blocks of one row. Their lists and weights are spilled beyond an eighth of the budget.
 #pragma once
 
 #include "graphfmt/codec.h"

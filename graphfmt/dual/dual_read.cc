@@ -147,7 +147,7 @@ class DualScan {
     }
     strip.row = row_;
     strip.first = next_;
-    // The most vertices whose lists have no more bytes; at least one.
+    // As many vertices as fit by the bytes of their lists; at least one.
     const uint64_t limit = bytes_before(next_) + strip_bytes_;
     uint64_t low = next_ + 1, high = geometry.size(row_->own) + 1;
     while (high - low > 1) {

@@ -12,10 +12,10 @@ namespace graphlane {
 
 struct DualScanOptions {
   std::string label = "read";  // for Progress
-  bool with_weights = true;    // if there are any
-  uint64_t memory_budget_bytes = uint64_t{64} << 20;  // more for a list that is longer, and for the indexes of a row
-  unsigned threads = 0;        // 0: one for each core we may use
-  uint32_t first_row = 0;      // of blocks: the vertices of this interval, and of those behind it
+  bool with_weights = true;    // read weights if the graph has them
+  uint64_t memory_budget_bytes = uint64_t{64} << 20;  // exceeded by a longer list, and by a row's indexes
+  unsigned threads = 0;        // 0: one per available core
+  uint32_t first_row = 0;      // of blocks: the first interval of vertices
   uint32_t row_count = kDualPartitionsMax;  // fewer at the end
 };
 

@@ -6,19 +6,18 @@
 //          1       | 1,0 | 1,1 | 1,2 |     `column`  0,0 1,0 2,0 0,1 1,1 …
 //          2       | 2,0 | 2,1 | 2,2 |     `block-i-j` each block alone
 //
-// build_grid() writes what GridGraph's own `preprocess` writes with one thread,
-// byte for byte, with any number of threads; FORMAT.md has the details. Graphs
-// may be far larger than the memory budget: the input is then sorted in runs that
-// are spilled beside the output (at most one more copy of the edges), and read
+// build_grid() writes the bytes that GridGraph's own `preprocess` writes with one thread, with any number
+// of threads; FORMAT.md has the details. A graph may be far larger than the memory budget. Its input is
+// then sorted in runs that are spilled beside the output (at most one more copy of the edges), and read
 // back block by block.
 //
 // The grid is built in a sibling directory `.NAME.partial-PID` and renamed when it
 // is complete. An error removes that directory; if the process is killed, the
 // next build of the same grid does. A power failure is not guarded against.
 //
-// Partitions, if not given: one for each 2^20 vertices, rounded down, at least
-// one, which is what `preprocess` does without -p (and where it would divide by
-// zero, one). Selective scheduling wants more; GridGraph's paper uses 4 to 32.
+// The default number of partitions is that of `preprocess` without -p: one for each 2^20 vertices, rounded
+// down, at least one (where `preprocess` would divide by zero). Selective scheduling needs more;
+// GridGraph's paper uses 4 to 32.
 #pragma once
 
 #include <cstdint>
@@ -38,10 +37,10 @@ struct GridOptions {
   uint64_t vertices = 0;       // 0: the largest vertex number + 1
   uint32_t partitions = 0;     // 0: choose
   uint64_t memory_budget_bytes = uint64_t{1} << 30;
-  unsigned threads = 0;        // 0: one for each core we may use, as memory allows
+  unsigned threads = 0;        // 0: one per available core, as memory allows
   bool overwrite = false;      // replace an existing grid (never anything else)
-  bool blocks = true;          // false: block-i-j are holes of their size, which is all that GridGraph asks
-  EdgeListOptions reading = {};  // how the list is read, but for what stands above
+  bool blocks = true;          // false: block-i-j are holes of their size, which suffices for GridGraph
+  EdgeListOptions reading = {};  // the other options of the list
   uint32_t run_edges = 0;      // for tests: edges in a run; 0: 24 MiB, as GridGraph reads
 };
 
@@ -56,7 +55,7 @@ struct GridSummary {
 
 Outcome<GridSummary> build_grid(const GridOptions& options);
 
-// Of directories, only a grid or an empty one may be overwritten by a grid; EEXIST: another.
+// Whether a grid may replace the directory: it is a grid or empty. EEXIST: neither.
 Outcome<void> may_become_grid(const std::string& dir);
 
 struct GridInfo {
@@ -66,14 +65,13 @@ struct GridInfo {
   uint32_t partitions = 0;
 };
 
-// What the grid in `dir` says of itself, after checking that its files agree:
-// `meta`, the size of every block, both offset tables, the sizes of row and column.
+// The facts of the grid in `dir`, after checking that its files agree: `meta`, the size of every block, both
+// offset tables, the sizes of row and column.
 // Anything missing, truncated or foreign gives one line: file, offset, reason.
 Outcome<GridInfo> read_grid(const std::string& dir);
 
-// read_grid(), and then every edge of `row`, `column` and the blocks: each vertex
-// lies in the partition that its place says, and the three copies are equal (two, where
-// blocks are holes).
+// read_grid(), then checks every edge of `row`, `column` and the blocks. Each vertex must lie in the
+// partition of its place. The three copies must be equal (two, if blocks are holes).
 Outcome<GridInfo> check_grid(const std::string& dir);
 
 }  // namespace graphlane

@@ -61,7 +61,7 @@ Outcome<MemoryPlan> plan_memory(const GridOptions& options, size_t run_bytes, si
   return plan;
 }
 
-// What is there, if it is to be overwritten.
+// Checks that the output may be overwritten, if the options ask for it.
 Outcome<void> may_overwrite(const GridOptions& options) {
   return options.overwrite ? may_become_grid(options.output) : Outcome<void>();
 }
@@ -262,9 +262,8 @@ class GridBuilder : public EdgeSink {
     return summary;
   }
 
-  // Large where runs are read back from disk, as every group reads a piece of
-  // every run; else just large enough to be written well, and enough of them to
-  // keep the threads busy.
+  // Large if runs are read back from disk, because every group reads a piece of every run. Else just large
+  // enough to be written well, and small enough to keep all threads busy.
   uint64_t group_bytes(uint64_t total_bytes) const {
     const uint64_t in_use = store_->memory_used_bytes() +
                             grid_write_overhead_bytes(layout_->block_count()) +

@@ -57,7 +57,7 @@ class GridWriter {
   // In files.
   uint64_t copies() const { return job_.blocks ? 3 : 2; }
 
-  // What one thread works with.
+  // The buffers of one thread.
   struct Scratch {
     Buffer group;
     Buffer run;    // a piece of a spilled run

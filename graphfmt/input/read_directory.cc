@@ -190,7 +190,7 @@ ReadResult read_csr_edges(const EdgeListOptions& options, const EdgeTarget& targ
   const auto first = indptr.next();
   if (!first) return first.error();
   if (*first != 0) return make_error(EINVAL, "{}: begins with {}, not with 0", indptr.array().path(), *first);
-  uint64_t source = 0, edge_index = 0, list_end = 0;  // `source` is behind the one whose list ends at list_end
+  uint64_t source = 0, edge_index = 0, list_end = 0;  // `source` - 1 has the list that ends at list_end
   const auto next = [&](Edge& edge, char* weight) -> Outcome<bool> {
     while (edge_index == list_end) {
       if (source == vertex_count) return false;
@@ -305,7 +305,7 @@ class ShardReader {
   size_t in_block_ = 0;
   uint8_t count_byte_ = 0;
   uint32_t left_ = 0;
-  uint64_t source_ = 0;  // behind the one whose list is read
+  uint64_t source_ = 0;  // one past the source of the current list
 };
 
 ReadResult read_shard_edges(const EdgeListOptions& options, const EdgeTarget& target) {

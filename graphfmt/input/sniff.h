@@ -26,9 +26,8 @@ struct BinaryLayout {
 // The layout that `options` say, with the format's own type of weights unless another is given.
 BinaryLayout layout_of(const EdgeListOptions& options);
 
-// A description of a file that is none of ours: "a zip archive: `unzip -p a.zip | graphlane convert
-// - OUT` reads a file in it". `binary_expected`: magics that four bytes of a vertex may well be are
-// passed over.
+// A description of a file of a foreign kind: "a zip archive: `unzip -p a.zip | graphlane convert - OUT` reads
+// a file in it". With `binary_expected`, magics that could be four bytes of a vertex are ignored.
 std::optional<std::string> foreign_kind(const std::string& path, std::string_view head, bool binary_expected);
 
 // Text of ASCII characters alone, or with a UTF-8 byte order mark.

@@ -6,13 +6,13 @@
 //   GRAPH/out.weights   float32, float64 or int64, one for each arc in the order of the lists, if weighted
 //   GRAPH/in.*          the same of in-neighbours, if directed
 //
-// open() reads header and indexes and checks them: shape, sizes, checksums. Lists are for the caller to read,
-// from plain files or striped ones (graph_directory.h, or a PageReader), and to check with check_piece().
+// open() reads header and indexes and checks them: shape, sizes, checksums. The caller reads the lists, from
+// plain or striped files (graph_directory.h, or a PageReader), and checks them with check_piece().
 //
 // Errors are one line: file, byte, reason. EIO: damaged; EINVAL: not a graph; ENOTSUP: of another kind
 // or version.
 //
-// Threads: does not change once it is open; any may use it.
+// Threads: constant after open(), and then safe from any thread.
 #pragma once
 
 #include <memory>

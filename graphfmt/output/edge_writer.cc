@@ -20,7 +20,7 @@ bool is_pipe_or_device(const std::string& path) {
   return ::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
-// Of a text format.
+// The style of a text format; none for others.
 std::optional<LineStyle> line_style(EdgeFormat format) {
   switch (format) {
     case EdgeFormat::kSnap:

@@ -19,10 +19,10 @@ namespace graphlane {
 inline constexpr uint32_t kShardsMax = 2048;
 
 struct ShardsOptions {
-  EdgeListOptions list;    // the input, and how it is read; its memory budget is that of all; weights are float32
+  EdgeListOptions list;    // the input; its memory budget is for all work; weights are float32
   std::string output;      // a directory
-  std::string name;        // what the files begin with
-  uint32_t shards = 0;     // 0: as many as GraphChi would choose with 1 GiB
+  std::string name;        // the begin of the files' names
+  uint32_t shards = 0;     // 0: GraphChi's own choice with 1 GiB
   bool overwrite = false;  // replace existing shards (never anything else)
 };
 

@@ -70,8 +70,7 @@ constexpr size_t snap_line_bytes_max(bool weighted) { return weighted ? 58 : 24;
 // edge_count × snap_line_bytes_max(). Returns the end of what was written.
 char* format_snap(const EdgeBatch& batch, char* text, const LineStyle& style = {});
 
-// What stands in a message for text that someone else wrote: at most 24
-// characters, printable, in quotes.
+// Quotes foreign text for a message: at most 24 printable characters.
 std::string quoted(std::string_view token);
 
 // Why `number` cannot be a vertex, e.g. "'7' is not below the vertex count, 5". `vertices` of 0: it is

@@ -31,12 +31,12 @@ constexpr bool is_page_size(uint64_t bytes) {
 
 struct PageHead {
   uint32_t checksum = 0;     // CRC32C of the bytes behind it
-  uint32_t key_bytes = 0;    // 0: keys are consecutive; 2, 4 or 8: key - first_key is so long
+  uint32_t key_bytes = 0;    // 0: keys are consecutive; 2, 4 or 8: the size of key - first_key
   uint64_t store_id = 0;
   uint64_t page_index = 0;   // within the store
-  uint64_t first_key = 0;    // the first that begins here; if none does, that of the value that goes on
+  uint64_t first_key = 0;    // the first that begins here; else the key of the value that continues here
   uint32_t key_count = 0;    // keys that begin here
-  uint32_t rest_bytes = 0;   // of a value that began before
+  uint32_t rest_bytes = 0;   // of a value that began earlier
   uint64_t more_bytes = 0;   // of the last value, in the pages that follow
 };
 static_assert(sizeof(PageHead) == 48);

@@ -1,7 +1,7 @@
-// StoreHead: what stands before the pages of a store: how large they are, and what a sync has acknowledged.
+// StoreHead: the head of a store: the size of pages, and what a sync has acknowledged.
 //
-//   0      slot A (4096 bytes)     the head is written into the slot that is older: the other one holds
-//   4096   slot B                  until the new one is whole
+//   0      slot A (4096 bytes)     a new head overwrites the older slot: the other one is valid
+//   4096   slot B                  until the new one is complete
 //   8192   page 0, page 1, …
 //          the index, if the store is finished: first keys (uint64 each), then checksums (uint32 each)
 #pragma once
@@ -23,9 +23,9 @@ inline constexpr uint32_t kStoreVersion = 1;
 struct StoreHead {
   uint32_t page_bytes = kPageBytesUsual;
   bool is_finished = false;    // there is an index, and no page follows the synced ones
-  uint64_t store_id = 0;       // each page has it too
-  uint64_t sequence = 0;       // of the head; the higher one holds
-  // Of what is on the device for certain:
+  uint64_t store_id = 0;       // in each page too
+  uint64_t sequence = 0;       // of the head; the higher one is valid
+  // What is on the device for certain:
   uint64_t page_count = 0;
   uint64_t key_count = 0;
   uint64_t last_key = 0;       // if key_count is not 0

@@ -1,12 +1,12 @@
-// A run of sorted arcs in few bytes: what an external sort keeps, in memory or in its spill file.
+// A run of sorted arcs, encoded: the unit that an external sort keeps in memory or in its spill file.
 //
 //   block     1024 arcs; its first key stands in the table
 //     lengths   4 bits an arc: of the first vertex's difference 0, 1, 2 or 4 bytes, of the second's 1 to 4
 //     numbers   the differences; where the first vertex changes, the second itself
 //     weights   4 or 8 bytes each, if weighted
 //
-// It lives as long as the sort, so it is no format. Bytes from a spill file are checked all the
-// same.
+// A run lives only as long as the sort, so its encoding is no format. Bytes from a spill file are checked
+// all the same.
 #pragma once
 
 #include <cstdint>

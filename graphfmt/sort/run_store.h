@@ -21,7 +21,7 @@
 
 namespace graphlane {
 
-// What one thread sorts with.
+// The sort buffers of one thread.
 struct RunBuffers {
   Buffer edges;
   Buffer table;
