@@ -21,15 +21,14 @@ namespace {
 
 using FileId = std::array<uint8_t, 16>;
 
-// A stub that names parts of the volume, by its first name.
+// A stub that names parts of the volume, by the first of its names.
 struct Claim {
   TreePlace place;
   Layout layout;
   StubSeen seen;
 };
 
-// A file whose mode forbids opening it gets another mode for as long as it takes: the caller owns
-// it.
+// If the mode forbids opening the file, changes the mode for a moment: the caller owns the file.
 Fd open_to_bind(const Fd& place) {
   Fd opened = reopen(place.get(), O_RDWR | O_NONBLOCK);
   struct stat st;
@@ -44,7 +43,7 @@ class Binder {
  public:
   explicit Binder(const Volume& volume) : volume_(volume) {}
 
-  // All stubs of the volume that name its parts.
+  // Finds all stubs of the volume that name its parts.
   Outcome<void> find_claims() {
     const TreePlace top{.directory_fd = volume_.root_fd(), .path = ".", .shown = volume_.root()};
     const Outcome<std::vector<TreeNode>> nodes = list_tree(top);
@@ -83,7 +82,7 @@ class Binder {
  private:
   void left(std::string line) { report.left.push_back(std::move(line)); }
 
-  // Empty: the file is no stub.
+  // Empty: the file is not a stub.
   Outcome<std::optional<Claim>> read_claim(TreePlace place) const {
     const Fd at(open_below(place.directory_fd, place.path.c_str(), O_PATH | O_NOFOLLOW));
     struct stat st;
@@ -113,8 +112,8 @@ class Binder {
     return os_error(seen.error().code, volume_.part_path(d, claim.layout.file_id), "cannot look at the part");
   }
 
-  // Whether the parts could be this stub's: of equal owner, in their place, and naming no other
-  // stub. The reason if not.
+  // Whether the parts may be this stub's: of the same owner, in their place, and naming no other
+  // stub. An error says why not.
   Outcome<void> may_bind(const Claim& claim, bool is_chosen, uint32_t* generation) const {
     const Layout& stub = claim.layout;
     *generation = stub.generation;
@@ -146,7 +145,7 @@ class Binder {
   // `claims` are the stubs that name the same parts.
   void bind_single(const std::vector<Claim>& claims) {
     std::vector<const Claim*> possible;
-    const Claim* owner = nullptr;  // to which the parts are bound
+    const Claim* owner = nullptr;  // the stub that the parts are bound to
     std::vector<std::string> reasons;
     for (const Claim& claim : claims) {
       const Fd at(open_below(claim.place.directory_fd, claim.place.path.c_str(), O_PATH | O_NOFOLLOW));
@@ -248,7 +247,7 @@ class Binder {
   std::map<FileId, std::vector<Claim>> claims_;
 };
 
-// Hides file names from other users: the mode that create sets today.
+// Hides file names from other users, with the mode that create_volume() sets.
 void close_part_directories(const Volume& volume) {
   for (const Device& device : volume.devices()) {
     const TreePlace parts{.directory_fd = device.root_fd.get(), .path = "parts", .shown = device.root + "/parts"};

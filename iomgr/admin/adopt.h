@@ -1,13 +1,14 @@
-// Binding stubs to their parts anew, where the rule (volume/ownership.h) cannot tell the parts'
-// stub.
+// Binds stubs to their parts anew, where ownership.h cannot tell which stub the parts belong to.
 //
-//   upgrade_volume   a volume of format 1, whose stubs name no inode
-//   adopt_volume     a volume whose directory was restored, copied or moved: its stubs lie in other inodes
+//   upgrade_volume   a volume of format 1, with stubs that name no inode
 //
-// A stub is bound if it alone names its parts, and its owner owns them. An ambiguous stub is listed
-// and left as it is: refused, with nothing lost. A call with the path of one file binds that one.
+//   adopt_volume     a restored, copied or moved volume, with stubs in other inodes
 //
-// Parts are bound first, then the stub, each durably: killed in between, the same call goes on.
+// A stub is bound if it is the only one that names its parts, and its owner owns them. An
+// ambiguous stub is listed and left unchanged: it stays refused, and nothing is lost. With the
+// path of one file, that file is bound.
+//
+// The parts are bound first, then the stub, each durably. After a kill the same call goes on.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +22,18 @@ namespace graphlane {
 
 struct BindReport {
   uint64_t bound_count = 0;
-  uint64_t kept_count = 0;         // were bound as they should be
-  std::vector<std::string> left;   // one line each: what was not bound, and why
-  std::optional<Error> stopped;    // what ended it before the last, as an interrupt does
+  uint64_t kept_count = 0;         // were bound correctly
+  std::vector<std::string> left;   // one line each: a stub that was not bound, and why
+  std::optional<Error> stopped;    // ended the work early, e.g. an interrupt
 };
 
-// No process may make, move or remove names meanwhile, nor have the volume mounted: EBUSY. A stub
-// of format 2 stays.
+// Requires that no process changes names or has the volume mounted: otherwise EBUSY. Stubs of
+// format 2 stay as they are.
 Outcome<BindReport> upgrade_volume(const Volume& volume);
 
-// Makes the directory the volume's home, then binds its stubs. `volume` comes from Volume::open_any(). With a path
-// below the root: binds that one file, of which the caller knows that it is the right one.
+// Makes the directory the volume's home, then binds its stubs. `volume` comes from
+// Volume::open_any(). With a path below the root it binds that one file, which the caller has
+// chosen.
 Outcome<BindReport> adopt_volume(const Volume& volume, const std::string& path);
 
 }  // namespace graphlane

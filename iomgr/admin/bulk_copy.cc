@@ -41,7 +41,7 @@ class Copier {
     }
   }
 
-  // The next range; with read_in_turn, read already. Nothing: we are done.
+  // The next range; with read_in_turn, its bytes were read. Nothing: the copy ends.
   std::optional<ByteRange> take(char* buffer) {
     MutexLock lock(mu_);
     if (error_) return std::nullopt;
@@ -58,7 +58,7 @@ class Copier {
     return range;
   }
 
-  // Stays a multiple of the chunk, so that direct I/O remains possible.
+  // The offset stays a multiple of the chunk, so that direct I/O remains possible.
   void skip_hole() REQUIRES(mu_) {
     if (!copy_.next_data || next_ >= copy_.size_bytes) return;
     const uint64_t data = std::min(copy_.next_data(next_), copy_.size_bytes);

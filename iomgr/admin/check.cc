@@ -25,13 +25,13 @@
 namespace graphlane {
 namespace {
 
-// A striped file that has been found, by its first name.
+// A striped file, by the first of its names.
 struct Found {
   std::string shown;
   dev_t device;
   ino_t inode;
   Layout layout;
-  uint64_t bytes = 0;  // its size at that time, of an open file too
+  uint64_t bytes = 0;  // its size when found, also of an open file
 };
 
 class Check {
@@ -47,7 +47,7 @@ class Check {
       if (done) done = check_files();
       if (done) done = check_devices();
     }
-    // Both may take hours: others may go on meanwhile.
+    // Without the lock, because both may take hours.
     if (done && options_.checksum) add_sums();
     if (done && options_.scrub) scrub();
     if (done) done = check_interrupt();
@@ -66,7 +66,7 @@ class Check {
   }
   int root_fd(uint32_t device_index) const { return volume_.devices()[device_index].root_fd.get(); }
 
-  // With the exclusive lock nobody is at work below .graphlane/tmp.
+  // Under the exclusive lock no process works below .graphlane/tmp.
   Outcome<void> check_leftovers() {
     const TreePlace tmp{.directory_fd = volume_.root_fd(),
                         .path = kStagingDirectory,
@@ -113,7 +113,7 @@ class Check {
           if (S_ISREG(entry.info.st_mode)) check_file(entry);
           return {};
         },
-        // A user may have made it so on purpose; that must not keep the rest from being checked.
+        // A user may have forbidden access on purpose. The rest must be checked nevertheless.
         .closed = [&](const TreeEntry& entry, const Error& error) -> Outcome<void> {
           if (entry.path.empty()) return error;
           problem("{}; not checked", error.text);
@@ -124,7 +124,7 @@ class Check {
     return walk_tree(top, visitor);
   }
 
-  // Whether something is mounted there, which hides what stubs may lie below.
+  // Whether a filesystem is mounted there, which may hide stubs.
   static bool is_covered(const TreeEntry& entry) {
     struct statx seen {};
     return ::statx(entry.parent_fd, entry.name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0,
@@ -134,7 +134,7 @@ class Check {
 
   void check_file(const TreeEntry& entry) {
     const Fd fd = open_regular(entry.parent_fd, entry.name, O_RDONLY);
-    if (!fd && errno == ENOENT) return;  // gone since it was listed
+    if (!fd && errno == ENOENT) return;  // removed since it was listed
     Layout layout;
     const Result<StubVerdict> verdict =
         fd ? inspect_stub(fd.get(), &layout) : Result<StubVerdict>(last_errno());
@@ -158,7 +158,7 @@ class Check {
     }
   }
 
-  // The layouts that the stub may have had before, or after, the one in its first sector.
+  // The layouts before and after the one in the stub's first sector.
   std::vector<Layout> states_near(const Layout& layout) const {
     std::vector<Layout> states;
     Layout as_open = layout;
@@ -182,8 +182,8 @@ class Check {
     return states;
   }
 
-  // A stub of which a failing machine wrote half: both halves are of this file, so it is whole in
-  // either state. Whoever damaged it otherwise has not hit the checksum of the other one.
+  // Mends a stub that was written by half in a crash: both halves belong to this file, so the file
+  // is intact in either state. Other damage does not match the checksum of the other state.
   void mend_torn(const TreeEntry& entry) {
     const struct stat& info = entry.info;
     if (info.st_size != kStubSize) return;
@@ -211,8 +211,7 @@ class Check {
 
   void check_striped(const TreePlace& place, int stub_fd, const struct stat& info,
                      const Layout& layout) {
-    // The user that copied it, or restored the volume, must decide; until then nothing of it is
-    // touched.
+    // The user must decide, because the file was copied or restored. Until then it is not touched.
     const Outcome<void> own = verify_parts(volume_, stub_fd, layout, place.shown);
     if (!own && own.error().code == EIO) {
       claimed_.insert(layout.file_id.bytes);
@@ -221,7 +220,7 @@ class Check {
     const auto [known, is_new] =
         found_.try_emplace(layout.file_id.bytes,
                            Found{place.shown, info.st_dev, info.st_ino, layout, layout.logical_size});
-    if (!is_new) {  // another name of the same inode is as it should be
+    if (!is_new) {  // another name of the same inode is valid
       if (known->second.inode != info.st_ino || known->second.device != info.st_dev) {
         problem("{}: copy of the stub {}: both name the same parts", place.shown, known->second.shown);
       }
@@ -241,7 +240,7 @@ class Check {
     for (uint32_t d = 0; d < volume_.device_count(); ++d) check_part(place, mend, layout, d);
   }
 
-  // A power failure brought the name back, so the file is alive.
+  // Clears the removal mark: a power failure has restored the name, so the file exists.
   void clear_removed(const Layout& layout) const {
     for (uint32_t d = 0; d < volume_.device_count(); ++d) {
       const PartOf part = part_of(root_fd(d), layout);
@@ -295,7 +294,7 @@ class Check {
     repaired("{}: part {} has {} bytes now", place.shown, path, size);
   }
 
-  // The file, changed by nobody but us from now on.
+  // Opens the file for changes, so that no other process changes it.
   Outcome<std::shared_ptr<LiveFile>> take(const TreePlace& place, const Layout& layout) const {
     Fd stub = only_regular(open_place(place, O_RDWR | kNoWait));
     if (!stub) return place.error(errno, "cannot mend it");
@@ -309,12 +308,12 @@ class Check {
     return live;
   }
 
-  // A writer died, or wrote without a mount. The parts decide the file's size.
+  // Handles a file left open by a dead writer, or by one without a mount. The parts determine its size.
   void check_open(const TreePlace& place, bool mend, Found* found) {
     const Layout& layout = found->layout;
     for (uint32_t d = 0; d < volume_.device_count(); ++d) {
       const Result<uint64_t> size = part_size(layout, d);
-      // The parts are the stub's own, so one that is missing was never synced.
+      // The parts belong to this stub, so a missing one was never synced.
       if (!size && !(layout.is_new && size.error().code == ENOENT)) {
         return problem("{}: was never closed, and part {}: {}", place.shown,
                        volume_.part_path(d, layout.file_id), std::strerror(size.error().code));
@@ -383,7 +382,7 @@ class Check {
       problem("{}: is no part; left alone", entry.place().shown);
       return;
     }
-    // Its stub was moved while we looked.
+    // Its stub was moved during the check.
     if (found_.contains(id->bytes) || claimed_.contains(id->bytes) || stub_counts_.of(*id) > 0) return;
     Orphan& orphan = orphans_[id->bytes];
     if (orphan.part_count == 0) orphan = {.file_id = *id, .shown = entry.place().shown};
@@ -415,18 +414,18 @@ class Check {
       report_.orphans.push_back(orphan);
     }
     if (!known || !options_.repair) return {};
-    const auto entries = lost.entries();  // some entries go while we look
+    const auto entries = lost.entries();  // a copy, because entries are removed in the loop
     for (const auto& [id, since] : entries) {
       const Uuid file_id{id};
       if (orphans_.contains(id)) continue;
-      // Its stub has returned, or its parts have been deleted.
+      // Its stub has returned, or its parts were deleted.
       if (Outcome<void> removed = lost.remove(file_id); !removed) problem("{}", removed.error().text);
       else repaired("{}/{}/{}: removed, is no orphan any more", volume_.root(), kLostAndFound, UuidText(file_id).view());
     }
     return {};
   }
 
-  // Or its only stub is here, and has other parts by now: a re-striping was killed.
+  // True also if its only stub exists and has other parts: a killed restripe left these.
   bool is_left_over(const Orphan& orphan) const {
     return orphan.is_left_over() ||
            (orphan.is_bound_alike && stubs_.contains({orphan.stub.inode, orphan.stub.born}));
@@ -497,7 +496,7 @@ class Check {
     else state.save();
   }
 
-  // One file after the other: each is closed, so a stopped run goes on with the next.
+  // One file after the other: each is closed, so an interrupted run continues with the next.
   void add_sums() {
     uint64_t total = 0;
     for (const auto& [id, found] : found_) total += found.bytes;
@@ -510,7 +509,7 @@ class Check {
     }
   }
 
-  // Whether there was something to do.
+  // Whether checksums were added.
   Outcome<bool> add_sums_of(const Found& found) {
     const std::string_view below = std::string_view(found.shown).substr(volume_.root().size() + 1);
     const TreePlace place{.directory_fd = volume_.root_fd(), .path = std::string(below), .shown = found.shown};
@@ -533,8 +532,8 @@ class Check {
   StubCounts stub_counts_;
   std::map<std::array<uint8_t, 16>, Found> found_;  // by file id
   std::map<std::array<uint8_t, 16>, Orphan> orphans_;  // by file id
-  std::set<std::pair<uint64_t, int64_t>> stubs_;  // inode and birth time of those that own their parts
-  std::set<std::array<uint8_t, 16>> claimed_;  // files named by a stub that is not believed
+  std::set<std::pair<uint64_t, int64_t>> stubs_;  // inode and birth time of stubs that own their parts
+  std::set<std::array<uint8_t, 16>> claimed_;  // files named by a stub that does not own them
 };
 
 }  // namespace

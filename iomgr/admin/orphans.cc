@@ -15,7 +15,7 @@
 namespace graphlane {
 namespace {
 
-// "1 minute", "41 days": in the largest unit that fits at least once.
+// "1 minute", "41 days": in the largest unit with a count of at least one.
 std::string describe_seconds(int64_t seconds) {
   struct Unit {
     int64_t seconds;
@@ -77,7 +77,7 @@ void add_part(const Volume& volume, uint32_t device_index, int part_fd, Orphan* 
                     .file_id = orphan->file_id};
   const Result<RecordVerdict> verdict = read_part_record(part_fd, part, &record);
   if (verdict.value_or(RecordVerdict::kBadField) != RecordVerdict::kRecord) {
-    // A part is made before its record is.
+    // A part exists before its record.
     if (verdict && *verdict == RecordVerdict::kNone && st.st_size == 0 && volume.format() > 1) orphan->making_count += 1;
     orphan->is_bound_alike = false;
     return;
@@ -95,13 +95,13 @@ void add_part(const Volume& volume, uint32_t device_index, int part_fd, Orphan* 
   orphan->layout = layout;
 }
 
-// The filesystem may have a lost+found of its own, if the volume has all of it. Then entries with
-// names like ours are ours.
+// If the volume is a whole filesystem, that may have a lost+found of its own. Entries with names of
+// our form are then ours.
 Outcome<Fd> LostAndFound::open_directory(bool make) const {
   struct stat root;
   if (::fstat(volume_.root_fd(), &root) != 0) return error(errno, "cannot read");
   if (make && ::mkdirat(volume_.root_fd(), kLostAndFound, 0700) == 0) {
-    // The volume's owner must own it, also when root makes it, to see the entries.
+    // Root gives it to the volume's owner, so that the owner sees the entries.
     if (::geteuid() == 0 && ::fchownat(volume_.root_fd(), kLostAndFound, root.st_uid, root.st_gid,
                                        AT_SYMLINK_NOFOLLOW) != 0) {
       return error(errno, "cannot set the owner");
@@ -154,7 +154,7 @@ Outcome<void> LostAndFound::add(const Orphan& orphan) {
   return {};
 }
 
-// Writes the entry whole before it gives it its name.
+// Writes the complete entry before it gets its name.
 Outcome<void> LostAndFound::make_stub(int directory_fd, const std::string& name, const Orphan& orphan) const {
   const std::string temporary = fmt::format("{}.{}~", name, UuidText(Uuid::random()).view());
   const Fd stub(::openat(directory_fd, temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));

@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Somebody who opened the file while it was copied may be about to close it.
+// A process that opened the file during the copy may be about to close it.
 constexpr auto kSwitchPatience = std::chrono::seconds(2);
 constexpr auto kInterval = std::chrono::milliseconds(5);
 
@@ -37,7 +37,7 @@ Error busy(const TreePlace& place, const char* what) {
   return make_error(EBUSY, "{}: {}", place.shown, what);
 }
 
-// One file, while we have it. Nobody changes it meanwhile.
+// Restripes one file, which no other process changes meanwhile.
 class Job {
  public:
   Job(const Volume& volume, const Candidate& file, uint64_t depth_bytes, Progress* progress)
@@ -81,7 +81,7 @@ class Job {
     if (is_stub_locked(live_->file()->held_stub(), StubLock::kParts, F_WRLCK)) {
       return busy(place_, "is in use");
     }
-    if (live_->is_open()) {  // a writer died
+    if (live_->is_open()) {  // left by a dead writer
       const uint64_t change_count = live_->change_count();
       Result<void> closed = live_->sync(/*data_only=*/true);
       if (closed) closed = live_->close(change_count);
@@ -97,7 +97,7 @@ class Job {
   }
 
   Outcome<void> make_new_parts() {
-    // What has holes keeps them.
+    // A sparse file stays sparse.
     const bool is_dense = stat_parts(volume_, from_).block_count * 512 >= to_.logical_size;
     if (auto made = create_parts(volume_, to_, place_.shown, is_dense); !made) return made.error();
     auto opened = StripedFile::open_new(volume_, to_, place_.shown);
@@ -133,10 +133,10 @@ class Job {
     return copied ? sums_->finish() : copied;
   }
 
-  // Until here nothing has happened to the file.
+  // Until here the file is unchanged.
   Outcome<void> switch_parts() {
-    // The parts say `making` until they are whole and durable. If we are killed after that, the stub names either these
-    // or the old ones, and a repair removes the others.
+    // The parts are marked `making` until they are whole and durable. After a kill the stub names
+    // either these or the old ones, and a repair removes the others.
     Outcome<void> bound = bind_parts(volume_, new_file_->parts().all_buffered(), to_, live_->stub_fd(),
                                      PartRecord::kMaking, place_.shown,
                                      [&](PartRecord& record) { sums_->note_in(record); });
@@ -155,14 +155,14 @@ class Job {
     }
   }
 
-  // After the word of the new ones is durable: until then either may be the file.
+  // Must follow the sync of the stub: until then either parts may be the file.
   Outcome<void> remove_old_parts() const {
     struct stat st;
     if (::fsync(live_->stub_fd()) != 0 || ::fstat(live_->stub_fd(), &st) != 0) {
       return place_.error(errno, "has new parts, but the stub cannot be synced");
     }
-    // Whoever removed the last name has looked at the stub after that; which parts
-    // he saw, we do not know.
+    // A process that removed the last name has looked at the stub after that. It may have removed
+    // either parts.
     if (st.st_nlink == 0) (void)remove_parts(volume_, to_.file_id);
     const Outcome<void> removed = remove_parts(volume_, from_.file_id);
     if (removed) return {};
@@ -176,7 +176,7 @@ class Job {
   Layout from_, to_;
   std::shared_ptr<LiveFile> live_;
   std::shared_ptr<StripedFile> new_file_;
-  std::optional<SumBuilder> sums_;  // of new_file_
+  std::optional<SumBuilder> sums_;  // for new_file_
 };
 
 class Restripe {
@@ -191,7 +191,7 @@ class Restripe {
     const Outcome<TreePlace> top = locate_in_volume(volume_, path);
     if (!top) return top.error();
     std::vector<Candidate> found;
-    std::set<std::pair<dev_t, ino_t>> seen;  // a file of many names is one
+    std::set<std::pair<dev_t, ino_t>> seen;  // so that a file with several names counts once
     const TreeVisitor visitor{
         .enter = [&](const TreeEntry& entry) -> Outcome<void> {
           const struct stat& info = entry.info;
@@ -227,7 +227,7 @@ class Restripe {
     uint64_t total = 0;
     for (const Candidate& file : files) total += current_layout(volume_, file.layout).logical_size;
     Progress progress("restripe", total);
-    std::optional<Clock::time_point> deadline;  // from the end of the first round on
+    std::optional<Clock::time_point> deadline;  // counted from the end of the first round
     while (!files.empty()) {
       std::vector<Candidate> busy_files;
       std::vector<Error> reasons;
@@ -300,7 +300,7 @@ Outcome<RestripeReport> restripe_files(const Volume& volume, const RestripeOptio
                       "--stripe-depth which one all are to get", volume.root());
   }
   if (Outcome<void> writable = require_writable(volume); !writable) return writable.error();
-  reads_are_verified = true;  // else the new parts would get checksums of damaged data
+  reads_are_verified = true;  // or the new parts would get valid checksums of damaged data
   const Outcome<VolumeLock> lock = VolumeLock::take(volume, VolumeLock::kShared);
   if (!lock) return lock.error();
   Restripe work(volume, options);

@@ -1,19 +1,19 @@
-// restripe: striped files get another stripe depth, one after the other, in a
-// volume that is in use.
+// restripe: gives striped files another stripe depth, one after the other, in a volume that is in
+// use.
 //
 //   old parts   AAAA ─────────────── the stub names them ─┐          removed
 //   new parts        made ─ copied ─ synced ──────────────┴─ the stub names them
 //                                                         │
-//                                    one block, in place, while nobody has the file open
+//                                    one block, in place, while no process has the file open
 //
 // The stub is the file's inode and stays it: links, owner, mode, times, attributes.
-// Killed at any instruction the file is whole, in its old or its new parts; the
-// others no stub names, and check_volume() with repair removes them. An error or an
-// interrupt (base/interrupt.h) removes the new parts of the file at hand.
+// After a kill at any instruction the file is whole, in its old or its new parts. No stub names the
+// others, and check_volume() with repair removes them. An error or an interrupt
+// (base/interrupt.h) removes the new parts of the current file.
 //
-// While a file is copied it can be read, but not be written (EBUSY). One that
-// somebody writes, or has open at the instant of the change, is left as it is, and
-// tried again at the end for a while (stub_lock.h says why nobody may have it open).
+// A file can be read while it is copied, but not written (EBUSY). A file with a writer, or open at
+// the instant of the change, is left unchanged, and retried at the end for a while. (stub_lock.h
+// says why it must not be open.)
 #pragma once
 
 #include <chrono>
@@ -28,9 +28,11 @@ namespace graphlane {
 
 struct RestripeOptions {
   std::string path = {};            // a file or directory below the root; "": the volume
-  uint64_t stripe_depth_bytes = 0;  // 0: the volume's, so what was interrupted goes on
-  bool dry_run = false;             // only look
-  // A mount holds a file that was written for up to ten seconds after its writer has gone.
+
+  uint64_t stripe_depth_bytes = 0;  // 0: the volume's, so an interrupted call goes on
+  bool dry_run = false;             // changes nothing
+
+  // A mount holds a written file for up to ten seconds after its last close.
   std::chrono::seconds patience{15};
 };
 
@@ -41,14 +43,15 @@ struct RestripedFile {
 };
 
 struct RestripeReport {
-  std::vector<RestripedFile> changed;  // with dry_run: would be
-  uint64_t kept_count = 0;             // were as they should be
-  std::vector<Error> left;             // what was not done to a file, one line each; the others went on
-  std::optional<Error> stopped;        // what ended it before the last, as an interrupt does
+  std::vector<RestripedFile> changed;  // with dry_run: the files to change
+
+  uint64_t kept_count = 0;             // had the depth already
+  std::vector<Error> left;             // one line per file that failed; the others went on
+  std::optional<Error> stopped;        // ended the work early, e.g. an interrupt
 };
 
-// Without a path the depth also becomes the volume's, before the first file is
-// changed. An error, other than a report's: no file was changed.
+// Without a path the depth also becomes the volume's, before the first file is changed. If it
+// returns an error, no file was changed; a report has the errors of single files.
 Outcome<RestripeReport> restripe_files(const Volume& volume, const RestripeOptions& options);
 
 }  // namespace graphlane

@@ -44,7 +44,7 @@ SalvageReader::SalvageReader(const Volume& volume, const Layout& layout) : map_(
       continue;
     }
     const Fd place = find_part(root_fd, layout.file_id);
-    if (place) part.fd = reopen(place.get(), O_RDONLY | O_NONBLOCK);  // should it be a pipe
+    if (place) part.fd = reopen(place.get(), O_RDONLY | O_NONBLOCK);  // it may be a FIFO
     struct stat st;
     if (!part.fd || ::fstat(part.fd.get(), &st) != 0) {
       part.reason = std::strerror(errno);
@@ -85,7 +85,7 @@ void SalvageReader::read(ByteRange range, char* buffer) {
   }
 }
 
-// A device that cannot read a block may read the ones beside it.
+// After a failed read, reads block by block: the neighbours of a bad block may be readable.
 void SalvageReader::read_segment(const Segment& segment, char* buffer) {
   const Part& part = parts_[segment.device_index];
   std::memset(buffer, 0, segment.length_bytes);

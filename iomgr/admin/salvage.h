@@ -1,12 +1,12 @@
-// Salvage: the bytes that are left of a striped file that cannot be read as a file any more.
+// Salvage: the remaining bytes of a striped file that can no longer be read as a file.
 //
 //   part 0  | 0 | 3 | 6 |            short: unit 6 is missing
 //   part 1  cannot be opened         all its units are missing
 //   part 2  | 2 | 5 | 8 |
 //   copy    | 0 | . | 2 | 3 | . | 5 | . | . | 8 |     zeros where bytes are missing
 //
-// The list of missing ranges is a text file. Each line that does not begin with '#' is one range, in
-// ascending order, none touching another:
+// The list of missing ranges is a text file. Each line that does not begin with '#' is one range.
+// The ranges are in ascending order, and none touches another:
 //
 //   # graphlane salvage 1
 //   # offset length reason
@@ -33,8 +33,8 @@ struct MissingRange {
 // "# graphlane salvage 1\n…"
 std::string format_missing(const std::vector<MissingRange>& missing);
 
-// The layout in a stub, also one whose checksum is wrong or that was cut short, if its fields are
-// possible. Empty: not a stub, or too damaged.
+// The layout in a stub, also with a wrong checksum or cut short, if its fields are possible. Empty:
+// not a stub, or too damaged.
 std::optional<Layout> salvage_layout(int stub_fd);
 
 // The parts of one file, as far as they can be opened.
@@ -42,23 +42,22 @@ std::optional<Layout> salvage_layout(int stub_fd);
 // Threads: read() from any, the rest from one.
 class SalvageReader {
  public:
-  // Reads a file in state `open` as far as its parts reach or have promised; nothing here is an
-  // error.
+  // Reads a file in state `open` as far as its parts reach or have promised. Never fails.
   SalvageReader(const Volume& volume, const Layout& layout);
 
   uint64_t size_bytes() const { return size_bytes_; }
-  // Whether a part is of another owner than `uid`: then this reader must not give its bytes away.
+  // Whether a part has another owner than `uid`: then its bytes must not be given away.
   bool is_of_another(uid_t uid) const;
-  // Fills the buffer, with zeros where bytes are missing, and notes those.
+  // Fills the buffer, with zeros where bytes are missing, and records those ranges.
   void read(ByteRange range, char* buffer);
-  // The ranges that were missing, so far.
+  // The missing ranges so far.
   std::vector<MissingRange> missing() const;
 
  private:
   struct Part {
     Fd fd;
     std::string path;
-    std::string reason;  // why it cannot be read; of an open one, why it ends
+    std::string reason;  // why it cannot be read; if it is open, why it ends
     uint64_t size_bytes = 0;
     uid_t uid = 0;
   };

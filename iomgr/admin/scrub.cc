@@ -27,8 +27,8 @@ class Scrub final : public FailedBlocks {
 
   PartScrub run(Progress* progress) {
     const Fd part = open_regular(part_.root_fd, PartName(file_.layout.file_id).c_str(), O_RDONLY);
-    if (!part) return {};  // told elsewhere, or removed meanwhile
-    // What is in memory says nothing of the device.
+    if (!part) return {};  // reported elsewhere, or removed meanwhile
+    // Drops the page cache, because it may hold bytes that the device has lost.
     (void)::fdatasync(part.get());
     (void)::posix_fadvise(part.get(), 0, 0, POSIX_FADV_DONTNEED);
     open_sums(part.get());
@@ -44,10 +44,10 @@ class Scrub final : public FailedBlocks {
     result_.problems.push_back(file_.shown + ": " + fmt::format(format, std::forward<Args>(args)...));
   }
   std::string path() const { return volume_.part_path(d_, file_.layout.file_id); }
-  // As the user named it: the part's directories lie below.
+  // As the user named it: the parent of the parts' directory.
   std::string device() const { return std::filesystem::path(volume_.devices()[d_].root).parent_path(); }
 
-  // The record first: a close writes the sums before it.
+  // Reads the record first, because a close writes the sums before it.
   void open_sums(int part_fd) {
     PartRecord record;
     if (read_part_record(part_fd, part_, &record).value_or(RecordVerdict::kNone) != RecordVerdict::kRecord) return;
@@ -72,7 +72,7 @@ class Scrub final : public FailedBlocks {
     covered_bytes_ = header.covered_bytes;
   }
 
-  // More than its part needs is not ours; it does no harm.
+  // A longer file than the part needs is reported; it does no harm.
   void check_length(const SumFile& sums, const SumHeader& header) {
     struct stat st;
     const uint64_t most = sum_at(sum_block_count(header.region_bytes * kSumRegionsMax));
@@ -81,7 +81,7 @@ class Scrub final : public FailedBlocks {
     }
   }
 
-  // A close covers the whole part.
+  // After a close the sums must cover the whole part.
   void check_cover(const SumHeader& header, const PartRecord& record) {
     const uint64_t size = std::min(file_.layout.logical_size, record.synced_bytes);
     const uint64_t bytes = map_.part_size(d_, size);
@@ -89,7 +89,7 @@ class Scrub final : public FailedBlocks {
     problem("the checksums of part {} end at {} of {} bytes", path(), header.covered_bytes, bytes);
   }
 
-  // Every byte before the sums has one valid value, or one of two.
+  // Every unused byte before the sums has one valid value, or one of two.
   void check_unused(const SumFile& sums) {
     std::vector<uint8_t> bytes(kSumsAt);
     const Result<size_t> got = pread_full(sums.fd(), bytes.data(), bytes.size(), 0);
@@ -103,7 +103,7 @@ class Scrub final : public FailedBlocks {
     }
   }
 
-  // A small part's one sum, in its record. While the file is open its bytes may have changed.
+  // Checks a small part's one sum, in its record. While the file is open its bytes may change.
   void check_small(int part_fd, const PartRecord& record) {
     result_.has_sums = true;
     const uint64_t bytes = map_.part_size(d_, file_.layout.logical_size);
@@ -111,7 +111,7 @@ class Scrub final : public FailedBlocks {
     const Result<uint32_t> sum = sum_of_small_part(part_fd, bytes);
     PartRecord now;
     if (!sum || read_part_record(part_fd, part_, &now).value_or(RecordVerdict::kNone) != RecordVerdict::kRecord) return;
-    if (now != record) return;  // a writer is at work
+    if (now != record) return;  // a writer is active
     if (*sum == record.sum) {
       result_.blocks.verified += sum_block_count(bytes);
     } else {
@@ -130,7 +130,7 @@ class Scrub final : public FailedBlocks {
       }
       if (sums_ && !verify(part_fd, offset, {.iov_base = buffer.data(), .iov_len = *got})) return;
       progress->add(*got);
-      // Drops pages that a scrub has read, so that it does not evict others.
+      // Drops the pages that it has read, so that it does not evict others.
       (void)::posix_fadvise(part_fd, static_cast<off_t>(offset), static_cast<off_t>(*got), POSIX_FADV_DONTNEED);
       if (*got < buffer.size()) return;
       offset += *got;
@@ -174,10 +174,10 @@ class Scrub final : public FailedBlocks {
   const ScrubPace how_;
   const StripeMap map_;
   const PartOf part_;
-  SumFile sums_;  // none: nothing to compare with
+  SumFile sums_;  // empty: no checksums
   std::atomic<uint64_t> covered_bytes_{0};
   PartScrub result_;
-  ByteRange range_;  // of the file, that failed
+  ByteRange range_;  // a range of the file that failed
   uint64_t range_part_offset_ = 0;
   uint64_t left_out_ = 0;
 };

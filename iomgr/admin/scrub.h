@@ -1,7 +1,7 @@
-// Scrub: reads every byte of a striped file's parts from the devices, and compares it with its checksum.
+// Scrub: reads every byte of a striped file's parts from the devices, and compares the checksums.
 //
-// The file may be read and written meanwhile: what has changed since its last close has no checksum that holds, and is
-// counted as unverified.
+// The file may be read and written meanwhile. Bytes that changed since its last close have no valid
+// checksum, and count as unverified.
 //
 // Threads: scrub_part() is safe from any.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace graphlane {
 
-// A striped file to be scrubbed.
+// A striped file to scrub.
 struct ScrubFile {
   std::string shown;
   Layout layout;
@@ -28,17 +28,17 @@ struct ScrubFile {
 struct PartScrub {
   SumCounts blocks;
   bool has_sums = false;
-  std::vector<std::string> problems;  // one line each: the file, the device, where in each
+  std::vector<std::string> problems;  // one line each: the file, the device, and the places in both
 };
 
 // How a device's parts are read.
 struct ScrubPace {
-  Pace* pace = nullptr;           // null: as fast as it goes
-  ScrubState* state = nullptr;    // null: no later scrub goes on here
+  Pace* pace = nullptr;           // null: no limit
+  ScrubState* state = nullptr;    // null: the progress is not kept
   uint64_t from_part_offset = 0;  // multiple of 4096
 };
 
-// The part of one device. A part that is not there has no problem here.
+// Scrubs the part of one device. A missing part is no problem here.
 PartScrub scrub_part(const Volume& volume, const ScrubFile& file, uint32_t device_index, Progress* progress,
                      const ScrubPace& how = {});
 

@@ -1,7 +1,8 @@
-// ScrubState: how far a scrub has come, in VOL/.graphlane/scrub, so that the next one can go on there.
+// ScrubState: how far a scrub has got, in VOL/.graphlane/scrub, so that the next one continues.
 //
-// Each device goes through the files in the order of their ids. The file has a line for each device that has begun:
-// its ordinal, the id of its file, and the offset in the part. It is removed when a scrub is through.
+// Each device goes through the files in the order of their ids. The state has a line for each
+// device that has begun: its ordinal, the id of its file, and the offset in the part. It is
+// removed when a scrub is complete.
 //
 // Threads: everything is safe from any.
 #pragma once
@@ -20,18 +21,18 @@ class ScrubState {
   using Id = std::array<uint8_t, 16>;
   struct Place {
     Id file_id = {};
-    uint64_t part_offset = 0;  // up to here it is done
+    uint64_t part_offset = 0;  // done up to here
   };
 
-  // `resumes`: from where the last one was; else from the beginning.
+  // `resumes`: continue where the last one stopped; otherwise from the beginning.
   ScrubState(const Volume& volume, bool resumes);
 
   Place place(uint32_t device_index);
-  // Saved every few seconds, and by save().
+  // Written to disk every few seconds, and by save().
   void reached(uint32_t device_index, const Place& place);
-  // It goes on there next time. Best effort.
+  // Lets the next scrub continue here. Best effort.
   void save();
-  // There is nothing to go on with.
+  // The scrub is complete: removes the state.
   void finish();
 
  private:

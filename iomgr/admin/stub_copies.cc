@@ -24,7 +24,7 @@ Outcome<StubCounts> StubCounts::take(const Volume& volume) {
         const struct stat& info = entry.info;
         if (!S_ISREG(info.st_mode) || info.st_size != kStubSize) return {};
         if (!seen.insert({info.st_dev, info.st_ino}).second) return {};
-        // Opened by sys:: as in base/reopen.h: other threads' descriptors come and go meanwhile.
+        // Opened by sys:: as in base/reopen.h, because of ThreadSanitizer.
         const Fd fd = open_regular(entry.parent_fd, entry.name, O_RDONLY);
         Layout layout;
         const Result<StubVerdict> verdict = inspect_stub(fd.get(), &layout);

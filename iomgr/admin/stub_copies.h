@@ -1,11 +1,11 @@
-// StubCopies: stubs that name the same parts, as cp(1) makes them where no mount is in its way.
+// StubCopies: stubs that name the same parts, as cp(1) makes them without a mount.
 //
 //   column      ──►  parts/34/34b9…  ◄──  column.bak
 //
-// Neither is the original. Who takes or changes the parts of one harms the other, so commands that
-// do that look at all stubs of the volume before; a mount and the preload library, for which that
-// would take too long, do not. A stub that we may not read is not seen, and one whose owner does not
-// own the parts (parts.h) does not count.
+// Neither is the original, and a change of the parts through one harms the other. So commands that
+// change or take parts check all stubs of the volume first. A mount and the preload library do
+// not, because it would take too long. An unreadable stub is not seen. A stub does not count if
+// its owner does not own the parts (parts.h).
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace graphlane {
 class StubCounts {
  public:
   static Outcome<StubCounts> take(const Volume& volume);
-  // How many stubs name the file; an inode of several names is one.
+  // How many stubs name the file; an inode with several names is one.
   uint32_t of(const Uuid& file_id) const;
 
  private:

@@ -20,7 +20,7 @@ Outcome<void> read_source(int fd, const TreePlace& place, ByteRange range, char*
 uint64_t next_data_offset(int fd, uint64_t offset, uint64_t size_bytes) {
   const off_t data = ::lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
   if (data >= 0) return static_cast<uint64_t>(data);
-  return errno == ENXIO ? size_bytes : offset;  // a hole to the end, or a filesystem without holes
+  return errno == ENXIO ? size_bytes : offset;  // only a hole is left, or SEEK_DATA is unsupported
 }
 
 Outcome<void> check_unchanged(int fd, const TreePlace& place, const struct stat& listed) {

@@ -1,4 +1,4 @@
-// What import and export share (transfer.h).
+// Common parts of import and export (transfer.h).
 #pragma once
 
 #include <map>
@@ -12,38 +12,37 @@
 
 namespace graphlane {
 
-// One import or export under way: its files add to `summary`.
+// An import or export in progress: its files add to `summary`.
 struct TransferState {
   Progress* progress = nullptr;
   TransferSummary summary;
-  std::map<std::string, std::vector<MissingRange>> missing = {};  // by the path of the copy, of salvaged files
+  std::map<std::string, std::vector<MissingRange>> missing = {};  // of salvaged files, by the copy's path
 };
 
-// Reads a range of a plain file. An end before that is an error: the file has
-// changed.
+// Reads a range of a plain file. EOF before its end is an error: the file has changed.
 Outcome<void> read_source(int fd, const TreePlace& place, ByteRange range, char* buffer);
 
 // The first offset from `offset` on where the file has data, as lseek(2) tells.
 uint64_t next_data_offset(int fd, uint64_t offset, uint64_t size_bytes);
 
-// An error if the file's size or time is not what it was when it was listed.
+// An error if the file's size or time has changed since it was listed.
 Outcome<void> check_unchanged(int fd, const TreePlace& place, const struct stat& listed);
 
 // Copies a plain file as a plain file, with its attributes and its holes.
 Outcome<void> copy_plain(int from_fd, const TreePlace& from, const struct stat& info,
                          const TreePlace& to, TransferState* state);
 
-// Makes the file `to` with `size_bytes`, for us alone as yet.
+// Makes the file `to` with `size_bytes`, for this user only at first.
 Outcome<Fd> create_file(const TreePlace& to, uint64_t size_bytes);
 
-// The bytes in regular files, those with several names once.
+// The bytes in regular files; a file with several names counts once.
 uint64_t total_bytes(const std::vector<TreeNode>& nodes);
 
-// A path as cp understands it: "dir/." means what is in dir.
+// A path in cp's notation: "dir/." means the content of dir.
 struct CopyPath {
-  std::string path;  // without a slash, or "/.", at the end
+  std::string path;  // without "/" or "/." at the end
   bool contents = false;
-  bool slash = false;  // ended in a slash: can only be a directory
+  bool slash = false;  // ended in a slash: must be a directory
 };
 CopyPath parse_copy_path(std::string path);
 

@@ -1,4 +1,4 @@
-// export_files and remove_files: see transfer.h for what they promise.
+// export_files and remove_files: see transfer.h.
 #include "iomgr/admin/bulk_copy.h"
 #include "iomgr/admin/orphans.h"
 #include "iomgr/admin/salvage.h"
@@ -17,8 +17,8 @@ namespace graphlane {
 namespace fs = std::filesystem;
 namespace {
 
-// A directory in the target, if that is one, or else beside it, so where the copies can be renamed
-// to. Gone with all in it at the end; what a killed export left goes with the next.
+// A directory in the target, if that is a directory, or beside it, so that the copies can be
+// renamed. The destructor removes it. The next export removes the one of a killed export.
 class ExportStage {
  public:
   static Outcome<ExportStage> create(const fs::path& target) {
@@ -32,8 +32,8 @@ class ExportStage {
       ExportStage stage(own);
       stage.directory_ = lock_name(own, O_RDONLY | O_DIRECTORY);
       if (stage.directory_) return stage;
-      if (errno == EWOULDBLOCK || errno == ENOENT) continue;  // another one took it for a dead one's
-      // It cannot be locked here, so nobody takes it for a dead one's.
+      if (errno == EWOULDBLOCK || errno == ENOENT) continue;  // another export removes it as a dead one
+      // This filesystem has no such locks, so no export removes it.
       stage.directory_ = Fd(::open(own.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
       if (!stage.directory_) return os_error(errno, own.string(), "cannot open");
       return stage;
@@ -45,7 +45,7 @@ class ExportStage {
     std::error_code error;
     if (!own_.empty()) fs::remove_all(own_, error);
   }
-  // A server, or a quota, may refuse what was written long after that.
+  // A network server or a quota may reject writes late.
   Outcome<void> sync() const {
     if (::syncfs(directory_.get()) == 0) return {};
     return os_error(errno, own_.parent_path().string(), "cannot write");
@@ -59,10 +59,10 @@ class ExportStage {
 
   explicit ExportStage(fs::path own) : own_(std::move(own)) {}
   fs::path own_;
-  Fd directory_;  // locked; and open since before the first write, so that its errors are told
+  Fd directory_;  // locked; opened before the first write, so that syncfs() reports its errors
 };
 
-// The name of the copy: into a directory that is there, or as it was given.
+// The copy's name: inside an existing directory, or as given.
 Outcome<TreePlace> resolve_target(const Volume& volume, const std::string& given,
                                   const std::string& name, bool contents) {
   std::error_code error;
@@ -111,7 +111,7 @@ Outcome<void> export_striped(const Volume& volume, int stub_fd, const Layout& st
   return {};
 }
 
-// Copies the bytes of a damaged file that are there, with zeros for the rest.
+// Copies the remaining bytes of a damaged file, with zeros for the rest.
 Outcome<void> salvage_striped(const Volume& volume, int stub_fd, const Layout& layout, const TreePlace& from,
                               const TreePlace& to, TransferState* state) {
   struct stat st;
@@ -147,7 +147,7 @@ Outcome<void> salvage_striped(const Volume& volume, int stub_fd, const Layout& l
   return {};
 }
 
-// Writes the lists beside the copies that lack bytes, now that they are in place.
+// Writes the lists beside the copies that lack bytes, after these are in place.
 Outcome<void> write_lists(const std::vector<TreeNode>& nodes, const TreePlace& staged, const TreePlace& target,
                           bool overwrite, TransferState* state) {
   for (const TreeNode& node : nodes) {
@@ -190,7 +190,7 @@ Outcome<void> export_file(const Volume& volume, bool salvage, int fd, const Tree
   return make_error(EIO, "{}: {}", from.shown, describe(*verdict));
 }
 
-// Stubs count as what they stand for.
+// A stub counts as its file's size.
 uint64_t logical_bytes(const std::vector<TreeNode>& nodes, const TreePlace& top) {
   uint64_t bytes = total_bytes(nodes);
   for (const TreeNode& node : nodes) {
@@ -212,7 +212,7 @@ Outcome<TransferSummary> export_files(const Volume& volume, const ExportOptions&
   if (!from) return from.error();
   Outcome<std::vector<TreeNode>> nodes = list_tree(*from);
   if (!nodes) return nodes.error();
-  // Leaves out lost+found: it is exported by its name.
+  // Leaves out lost+found, unless it is named as the source.
   std::erase_if(*nodes, [&](const TreeNode& node) {
     return from->path == "." && (is_within(node.path, kControlDirectory) || is_within(node.path, kLostAndFound));
   });

@@ -1,4 +1,4 @@
-// import_files: see transfer.h for what it promises.
+// import_files: see transfer.h.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -18,7 +18,7 @@ namespace graphlane {
 namespace fs = std::filesystem;
 namespace {
 
-// A directory of our own below .graphlane/tmp, gone with all in it at the end.
+// A private directory below .graphlane/tmp; the destructor removes it.
 class ImportStage {
  public:
   static Outcome<ImportStage> create(const Volume& volume) {
@@ -45,7 +45,7 @@ class ImportStage {
   TreePlace own_;
 };
 
-// The tree to be imported. Its name is what cp would call the copy.
+// The tree to import. `name` is the copy's name by cp's rules.
 struct Source {
   TreePlace place;
   std::string name;
@@ -54,7 +54,7 @@ struct Source {
   bool is_directory() const { return S_ISDIR(nodes.front().info.st_mode); }
 };
 
-// A copy must not meet itself.
+// The source and the volume must not contain each other.
 Outcome<void> check_apart(const Volume& volume, const fs::path& source, std::string_view shown) {
   const fs::path root(volume.root());
   if (is_within(source, root) && !is_within(source, root / kStagingDirectory)) {
@@ -93,8 +93,7 @@ Outcome<Source> resolve_source(const Volume& volume, const std::string& given) {
   return source;
 }
 
-// Where the top of the tree goes: into a directory that is there, or under the
-// name that was given.
+// The place of the tree's top: inside an existing directory, or under the given name.
 Outcome<TreePlace> resolve_target(const Volume& volume, const std::string& destination,
                                   const Source& source) {
   const CopyPath parsed = parse_copy_path(destination);
@@ -110,7 +109,7 @@ Outcome<TreePlace> resolve_target(const Volume& volume, const std::string& desti
   }
   Outcome<TreePlace> below = locate_in_volume(volume, parsed.path + "/" + source.name);
   if (!below || !source.contents) return below;
-  // In the directory itself; its path as the place below shows it, links resolved.
+  // The directory itself; its path with links resolved, as the place below has it.
   const std::string path = fs::path(below->path).parent_path().string();
   return TreePlace{.directory_fd = place->directory_fd,
                    .path = path.empty() ? "." : path,
@@ -169,7 +168,7 @@ class Import {
     return check_target(source_.place, source_.nodes, target, options_.overwrite);
   }
 
-  // Before anything is copied: what cannot be known of a file ends the import here.
+  // Before anything is copied, because an unknown depth ends the import.
   Outcome<void> choose_depths() {
     if (!options_.choose_depth) return {};
     for (const TreeNode& node : source_.nodes) {
@@ -183,7 +182,7 @@ class Import {
     return {};
   }
 
-  // Of the file at `path`.
+  // The stripe depth of the file at `path`.
   uint64_t depth_of(const std::string& path) const {
     if (const auto chosen = depths_.find(path); chosen != depths_.end()) return chosen->second;
     return options_.stripe_depth_bytes != 0 ? options_.stripe_depth_bytes
@@ -192,7 +191,7 @@ class Import {
 
   bool wants_striping(const TreeNode& node) const {
     if (!S_ISREG(node.info.st_mode)) return false;
-    if (node.path.empty()) return node.info.st_size > 0;  // the one file that was named
+    if (node.path.empty()) return node.info.st_size > 0;  // a single file as source
     return policy_.wants(fs::path(node.path).filename().string(),
                          static_cast<uint64_t>(node.info.st_size));
   }
@@ -226,9 +225,9 @@ class Import {
         .logical_size = static_cast<uint64_t>(info.st_size),
         .state = FileState::kClosed,
         .codec = Codec::kNone};
-    // What has holes keeps them.
+    // A sparse file stays sparse.
     const bool is_dense = info.st_blocks * 512 >= info.st_size;
-    // The parts name the inode of the stub, so that is made first.
+    // The stub comes first, because the parts name its inode.
     const Outcome<Fd> stub = create_file(to, 0);
     if (!stub) return stub.error();
     const Result<StubSeen> seen = identify_stub(stub->get());
@@ -275,7 +274,7 @@ class Import {
     return unsynced_.add(**file);
   }
 
-  // Its times are the source's, so they come last.
+  // Sets the times last, because writing changes them.
   Outcome<void> write_stub(int like_fd, const TreePlace& to, const Layout& layout, int stub_fd) {
     if (Result<void> written = graphlane::write_stub(stub_fd, layout); !written) {
       return to.error(written.error().code, "cannot write");
@@ -288,7 +287,7 @@ class Import {
 
   Outcome<void> put_in_place(const ImportStage& stage, const TreePlace& target) {
     if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
-    // Stubs and plain files, before they get their names, and before their parts cease to be in the making.
+    // Syncs stubs and plain files before they get their names, and before their parts lose `making`.
     if (::syncfs(volume_.root_fd()) != 0) return os_error(errno, volume_.root(), "cannot write");
     if (Outcome<void> synced = unsynced_.sync(); !synced) return synced;
     FileReplacer replace;
@@ -298,7 +297,7 @@ class Import {
       };
     }
     Outcome<void> moved = move_tree(stage.top(), source_.nodes, source_.place, target, replace);
-    // The new names, before the parts of the old ones go.
+    // Syncs the new names before the replaced parts are removed.
     Outcome<void> removed = ::syncfs(volume_.root_fd()) == 0
                                 ? remove_all_parts(volume_, replaced_)
                                 : os_error(errno, volume_.root(), "cannot write");
@@ -322,10 +321,10 @@ class Import {
   const ImportOptions& options_;
   const Source& source_;
   const StripePolicy& policy_;
-  std::map<std::string, uint64_t> depths_;  // by path, where they were chosen
-  uint32_t next_first_device_;  // begins anywhere, so that single imports balance too
+  std::map<std::string, uint64_t> depths_;  // by path, where chosen
+  uint32_t next_first_device_;  // starts at random, so that single imports are balanced too
   TransferState state_;
-  UnsyncedParts unsynced_;  // of what is staged
+  UnsyncedParts unsynced_;  // of the staged files
   std::vector<Uuid> replaced_;
 };
 

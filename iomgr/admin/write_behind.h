@@ -1,14 +1,14 @@
-// WriteBehind: devices write while a copy goes on.
+// WriteBehind: starts the devices' writes while a copy goes on.
 //
-//   copy     ──write──► page cache of the parts ──noticed()──► a thread a device
+//   copy     ──write──► page cache of the parts ──noticed()──► a thread per device
 //                                                             sync_file_range(WRITE)
 //
-// Left alone the kernel keeps what is written until a tenth of the memory is dirty, or
-// somebody syncs: then a copy takes the time of the copying and of the devices, not that
-// of the longer. Who copies is never held up by a device's queue.
+// Left alone, the kernel keeps dirty pages until they are a tenth of the memory, or until a sync.
+// Then the copy takes the sum of both times, not the longer one. The copying thread never waits
+// for a device's queue.
 //
-// A device gets little at once, so that an end is not waited for either. Only hints: who needs the bytes
-// on the devices syncs the parts, and where there are no more threads to be had it goes without.
+// A device gets little at once, so that an error or interrupt need not wait for it either. These
+// are only hints: durable parts need a sync, and without threads the copy goes on as before.
 #pragma once
 
 #include <thread>
@@ -21,15 +21,16 @@ namespace graphlane {
 
 class WriteBehind {
  public:
-  // The file's parts are open for writing, and outlive this.
+  // The file's parts are open for writing, and must outlive this.
   explicit WriteBehind(const StripedFile& file);
   ~WriteBehind();
   WriteBehind(const WriteBehind&) = delete;
   WriteBehind& operator=(const WriteBehind&) = delete;
 
-  // The range has been written. From any thread.
+  // The range was written. Safe from any thread.
   void noticed(ByteRange range);
-  // All of it has been begun; once. Without this, the end leaves the rest to the kernel.
+  // Waits until all writes were started; call it once. Without it the destructor leaves the rest
+  // to the kernel.
   void finish();
 
  private:
@@ -38,10 +39,10 @@ class WriteBehind {
   const StripedFile& file_;
   Mutex mu_;
   CondVar changed_;
-  std::vector<ByteRange> waiting_ GUARDED_BY(mu_);  // of each part, not begun
+  std::vector<ByteRange> waiting_ GUARDED_BY(mu_);  // per part, not started
   bool finishing_ GUARDED_BY(mu_) = false;
   bool stopping_ GUARDED_BY(mu_) = false;
-  std::vector<std::thread> threads_;  // last: they use all of it
+  std::vector<std::thread> threads_;  // last, because they use the members above
 };
 
 }  // namespace graphlane
