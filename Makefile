@@ -262,7 +262,7 @@ docs: $(DOCS)/venv/.made ## build this project's site in build/docs/site (needs 
 	@echo $(DOCS)/site/index.html
 
 clean: ## remove what was built (the Python environment stays)
-	rm -rf build/deb $(foreach built,plain release debug asan tsan,build/$(built) build/$(built)-by-files build/$(built)-portable)
+	rm -rf build/deb $(DOCS)/pages $(DOCS)/site $(foreach built,plain release debug asan tsan,build/$(built) build/$(built)-by-files build/$(built)-portable)
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
