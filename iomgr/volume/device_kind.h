@@ -1,4 +1,4 @@
-// What kind of device a file lies on, and what follows from it.
+// The kind of device that a file lies on, and what follows from it.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -7,8 +7,8 @@
 
 namespace graphlane {
 
-// What /sys/dev/block says of the block device under a filesystem; a partition's queue is its
-// disk's. (Virtual machines' devices often say that they are disks.)
+// As /sys/dev/block tells for the block device under a filesystem. A partition has the queue of its
+// disk. (Virtual devices often claim to be disks.)
 enum class DeviceKind { kNone, kDisk, kSsd };  // kNone: no block device, or several: tmpfs, btrfs, NFS
 DeviceKind device_kind(dev_t filesystem);
 

@@ -1,11 +1,11 @@
-// Whether a volume that was found by looking upwards from a file may be believed.
+// Whether a volume may be trusted that was found by looking upwards from a file.
 //
-// The nearest directory with a .graphlane is the volume. In a folder that many users may write, any
-// user can make one, and name other devices in it, or a real volume's. That would decide where new
-// files of others go, and which server shares their reads. So it counts only if its maker owns the
-// folder, or is root, or is ourselves; else we look further up.
+// The nearest directory with a .graphlane is the volume. In a shared folder any user can make one,
+// and name other devices in it, or those of a real volume. That would decide where the new files of
+// others go, and which server shares their reads. So it counts only if its owner owns the folder,
+// or is root, or is this process's user. Otherwise the search goes on upwards.
 //
-// (Within a user namespace all users that it does not know look alike.)
+// (Within a user namespace, all users that it does not know look the same.)
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace graphlane {
 
-// `control` is of DIRECTORY/.graphlane itself, no link followed.
+// `control` is DIRECTORY/.graphlane itself, without following a link.
 constexpr bool may_be_believed(const struct stat& directory, const struct stat& control, uid_t user) {
   return S_ISDIR(control.st_mode) &&
          (control.st_uid == 0 || control.st_uid == user || control.st_uid == directory.st_uid);

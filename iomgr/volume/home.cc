@@ -27,7 +27,7 @@ Error is_a_copy(const VolumeRecord& volume, const std::string& root) {
                     root, UuidText(volume.uuid).view());
 }
 
-// Writes this home into one of our JSON files; the rest of the file stays.
+// Writes this home into one of the JSON files; keeps the rest of the file.
 Outcome<void> write_home(int directory_fd, const char* name, const std::string& path, const VolumeHome& home) {
   const Outcome<std::string> text = read_whole_file(directory_fd, name, path);
   if (!text) return text.error();
@@ -75,8 +75,7 @@ Outcome<std::vector<DeviceRecord>> read_device_records(const Volume& volume) {
   return records;
 }
 
-// A user who may not write there is no owner of the volume: such a user changes only files of its
-// own.
+// False for a user that does not own the volume. Such a user changes only its own files.
 bool may_write_home(const Volume& volume) {
   if (::faccessat(volume.root_fd(), kControlDirectory.data(), W_OK, AT_EACCESS) != 0) return false;
   return std::all_of(volume.devices().begin(), volume.devices().end(), [](const Device& device) {
@@ -92,7 +91,7 @@ Outcome<void> raise_epoch(const Volume& volume) {
   const auto devices = read_device_records(volume);
   if (!devices) return devices.error();
   VolumeHome home = record->home;
-  // Mends a raise that was killed: no device lags by more than one.
+  // Completes a raise that was killed: no device lags by more than one.
   const bool lags = std::any_of(devices->begin(), devices->end(),
                                 [&](const DeviceRecord& d) { return d.home.epoch < home.epoch; });
   if (lags) {

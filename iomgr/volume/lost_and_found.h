@@ -1,4 +1,4 @@
-// VOL/lost+found, as far as readers need it; orphans.h fills it.
+// The part of VOL/lost+found that readers need; orphans.h fills it.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -10,7 +10,7 @@ namespace graphlane {
 
 inline constexpr char kLostAndFound[] = "lost+found";
 
-// Whether the open stub is the entry of this file in VOL/lost+found, which none but the volume's owner can write.
+// Whether the stub is this file's entry in VOL/lost+found, which only the volume's owner can write.
 inline bool is_lost_and_found(int volume_root_fd, int stub_fd, const Uuid& file_id) {
   const Fd directory(sys::openat(volume_root_fd, kLostAndFound, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat root, above, entry, stub;

@@ -18,15 +18,14 @@ struct VolumeMount {
   uid_t user = 0;           // the user that mounted it, and runs its daemon
 };
 
-// A field of fstab or mountinfo as it was before blank, tab, newline and backslash became \040 and so on
+// A field of fstab or mountinfo, with \040 and the like replaced by blank, tab, newline, backslash
 // (proc(5)).
 std::string unescape_mount_field(const std::string& text);
 
-// In the order of mounting; of several at one place the last is seen. Empty
-// where there is no /proc.
+// In the order of mounting; at one place the last mount is visible. Empty without /proc.
 std::vector<VolumeMount> list_volume_mounts();
 
-// The mount whose root `path` is; a path without links.
+// The mount with `path` as its root; `path` contains no links.
 std::optional<VolumeMount> find_volume_mount(const std::string& path);
 
 }  // namespace graphlane

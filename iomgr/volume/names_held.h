@@ -1,11 +1,11 @@
-// NamesHeld: the names of stubs and parts stay as they are for `graphlane check`
-// while it compares the two. Whoever changes them holds the volume's lock shared, and
-// waits while check has it (FORMAT.md, "Locks"): a stub that moved from where check
-// has not been to where it has would seem to be gone, and a repair would take its
-// parts.
+// NamesHeld: keeps the names of stubs and parts as they are for `graphlane check`.
 //
-// An open-file-description lock, as those of stubs are (stub_lock.h): who has the volume to read,
-// whoever that is, can keep a check from its work, but not everybody from theirs, as with flock(2).
+// A process that changes names holds the volume's lock shared, and waits while check has it
+// exclusively (FORMAT.md, "Locks"). Otherwise a stub that moves during the check could be missed,
+// and a repair would take its parts.
+//
+// It is an open-file-description lock, like those of stubs (stub_lock.h). A process that may only
+// read the volume can delay a check with it. With flock(2) it could block every process.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -21,8 +21,8 @@ namespace graphlane {
 
 inline constexpr char kLockFile[] = ".graphlane/run/lock";
 
-// F_RDLCK or F_WRLCK of the whole lock file, at once or (F_OFD_SETLKW) when it can be had; the
-// latter wants a descriptor that is open for writing. False: errno, EAGAIN if others have it.
+// Locks the whole lock file with F_RDLCK or F_WRLCK: at once, or (F_OFD_SETLKW) once it is free.
+// F_WRLCK needs a descriptor open for writing. False: errno; EAGAIN: another process has it.
 inline bool lock_names(int lock_fd, short type, int command) {
   struct flock wanted = {.l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
   if (sys::fcntl(lock_fd, command, reinterpret_cast<intptr_t>(&wanted)) == 0) return true;
@@ -44,7 +44,7 @@ class NamesHeld {
   }
 
  private:
-  Fd file_;  // none: who may not even open the lock file, moves no stubs
+  Fd file_;  // empty: a process that may not open the lock file moves no stubs
 };
 
 }  // namespace graphlane

@@ -37,7 +37,7 @@ bool StripePolicy::wants_new(std::string_view name) const {
 
 namespace {
 
-// A directory without the device of this volume: say what is there instead.
+// The error for a directory without this volume's device; says what is there instead.
 Error missing_device(const std::string& directory, uint32_t ordinal, const Uuid& volume) {
   std::error_code error;
   if (!fs::is_directory(directory, error)) {
@@ -92,9 +92,9 @@ Outcome<Device> open_device(const std::string& directory, const DeviceRecord& ex
   return device;
 }
 
-// Opens the directory `path`. Where a mount of the volume covers it, that shows
-// whole files, and we want the stubs beneath. A copy of the mount that holds the
-// parent directory has no mounts upon it, so it shows them (to root only).
+// Opens the directory `path`. Where a mount of the volume covers it, opens the directory beneath, with
+// the stubs. (Only root may.) A clone of the mount that holds the parent directory has no mounts on
+// it, so it shows that directory.
 Outcome<Fd> open_root(const fs::path& path, bool is_covered) {
   constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
   if (!is_covered) {
@@ -112,8 +112,8 @@ Outcome<Fd> open_root(const fs::path& path, bool is_covered) {
 
 }  // namespace
 
-// Reads again if another process may be raising the epoch: then a device was read after the raise,
-// and volume.json before.
+// Retries if another process may be raising the epoch: then a device was read after the raise, and
+// volume.json before it.
 Outcome<std::shared_ptr<const Volume>> Volume::open(const std::string& root, OpenOptions how) {
   constexpr int kTriesMax = 4;
   constexpr std::chrono::milliseconds kPause{5};
@@ -129,7 +129,7 @@ Outcome<std::shared_ptr<const Volume>> Volume::open_once(const std::string& root
   fs::path real = fs::canonical(root, error);
   if (error) return os_error(error.value(), root, "cannot open the volume");
   const std::optional<VolumeMount> mount = find_volume_mount(real.string());
-  // At a mount elsewhere the volume itself is meant.
+  // At a mount elsewhere, the mounted volume is meant.
   if (mount) real = mount->volume_root;
   const bool is_covered = mount && find_volume_mount(real.string());
   Outcome<Fd> root_fd = open_root(real, is_covered);
@@ -157,7 +157,7 @@ Outcome<std::shared_ptr<const Volume>> Volume::open_once(const std::string& root
   const auto count = static_cast<uint32_t>(record->devices.size());
   std::vector<std::optional<Outcome<Device>>> opened(count);
   std::vector<DeviceRecord> devices(count);
-  parallel_for(count, [&](uint32_t i) {  // of disks at rest, each takes some seeks
+  parallel_for(count, [&](uint32_t i) {  // because idle disks take some seeks each
     opened[i] = open_device(record->devices[i],
                             {.volume = record->uuid, .ordinal = i, .device_count = count}, &devices[i]);
   });

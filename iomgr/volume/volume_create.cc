@@ -1,5 +1,5 @@
-// Volume::create: checks first, then makes the root, then devices; volume.json
-// comes last, so that a directory is a volume only when everything is there.
+// Volume::create: checks first, then makes the root, then the devices. volume.json comes last, so that
+// a directory is a volume only when it is complete.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace graphlane {
 namespace fs = std::filesystem;
 namespace {
 
-// What has been made so far; it goes again, last first, unless keep() is called.
+// The files made so far. The destructor removes them, last first, unless keep() was called.
 class Scaffold {
  public:
   Scaffold() = default;
@@ -29,7 +29,7 @@ class Scaffold {
   }
   void keep() { made_.clear(); }
 
-  // An error is one of the directory above, if the user knows that alone (a device's).
+  // An error names the directory above, if the user knows only that one (a device's).
   Outcome<void> make_directory(const std::string& path, mode_t mode) {
     if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
     const fs::path directory(path);
@@ -43,7 +43,7 @@ class Scaffold {
     return {};
   }
 
-  // A directory that other users must get through, whatever our umask says.
+  // Makes a directory that other users must pass through, independent of the umask.
   Outcome<void> make_open_directory(const std::string& path, mode_t mode) {
     if (Outcome<void> made = make_directory(path, mode); !made) return made;
     if (::chmod(path.c_str(), mode) != 0) return os_error(errno, path, "cannot set the mode");
@@ -76,7 +76,7 @@ Outcome<void> check_policy(const StripePolicy& policy) {
   return {};
 }
 
-// The root with its parent resolved. It is new, or an empty directory.
+// The root with its parent resolved. It must be new, or an empty directory.
 Outcome<fs::path> check_root(const std::string& root) {
   std::error_code error;
   fs::path path = fs::absolute(root, error).lexically_normal();
@@ -95,8 +95,8 @@ Outcome<fs::path> check_root(const std::string& root) {
   return fs::canonical(path, error);
 }
 
-// The directory as the volume will remember it: absolute, as the user gave it.
-// With ".." in it only the resolved name is safe from a moved link.
+// The device's path as the volume stores it: absolute, as the user gave it. With ".." it is resolved,
+// because a moved link could change its meaning.
 Outcome<std::string> check_device(const std::string& directory, const fs::path& root) {
   std::error_code error;
   const fs::path real = fs::canonical(directory, error);
@@ -121,8 +121,7 @@ Outcome<std::string> check_device(const std::string& directory, const fs::path& 
   return absolute.string();
 }
 
-// Refuses directories one below the other: each would find the other one's parts among foreign
-// files.
+// Refuses nested device directories: each would find the other one's parts among foreign files.
 Outcome<void> check_devices_apart(const std::vector<std::string>& devices, const std::string& last) {
   std::error_code error;
   const fs::path real = fs::canonical(last, error);
@@ -198,7 +197,7 @@ Outcome<void> make_root(const fs::path& root, Scaffold* scaffold) {
   for (const std::string& path : {control, control + "/run"}) {
     if (Outcome<void> made = scaffold->make_open_directory(path, 0755); !made) return made;
   }
-  // Half-made files are nobody else's business.
+  // Other users need no access to incomplete files.
   if (Outcome<void> made = scaffold->make_directory((root / kStagingDirectory).string(), 0700);
       !made) {
     return made;

@@ -21,7 +21,7 @@ namespace graphlane {
 namespace fs = std::filesystem;
 namespace {
 
-// A rename in a mount holds the lock for a moment; an import, for its whole time.
+// A rename in a mount holds the lock for a moment, an import for its whole time.
 constexpr auto kLockPatience = std::chrono::seconds(2);
 constexpr auto kLockInterval = std::chrono::milliseconds(5);
 
@@ -38,7 +38,7 @@ Result<Fd> open_beneath(int root_fd, const char* path, uint64_t flags) {
   return Fd(static_cast<int>(fd));
 }
 
-// A stub that can be removed with its parts, or a plain file.
+// An error unless it is a plain file, or a stub that can be removed with its parts.
 Outcome<void> check_removable(const Volume& volume, int fd, const TreePlace& place) {
   Layout layout;
   const Result<StubVerdict> verdict = inspect_stub(fd, &layout);
@@ -51,7 +51,7 @@ Outcome<void> check_removable(const Volume& volume, int fd, const TreePlace& pla
 
 Fd open_file_at(const TreeEntry& entry) { return open_regular(entry.parent_fd, entry.name, O_RDONLY); }
 
-// Whether this may be removed: see check_removable().
+// Whether this entry may be removed: see check_removable().
 Outcome<void> check_node(const Volume& volume, const TreeEntry& entry) {
   if (!S_ISREG(entry.info.st_mode)) return {};
   const Fd fd = open_file_at(entry);
@@ -60,7 +60,7 @@ Outcome<void> check_node(const Volume& volume, const TreeEntry& entry) {
   return check_removable(volume, fd.get(), entry.place());
 }
 
-// Removes one name. If it was a stub's last, `orphans` gets the file.
+// Removes one name. `orphans` gets the file if it was a stub's last name.
 Outcome<void> remove_node(const Volume& volume, const TreeEntry& entry, std::vector<Uuid>* orphans) {
   const int flags = S_ISDIR(entry.info.st_mode) ? AT_REMOVEDIR : 0;
   const Fd fd = S_ISREG(entry.info.st_mode) ? open_file_at(entry) : Fd();
@@ -75,7 +75,7 @@ Outcome<void> remove_node(const Volume& volume, const TreeEntry& entry, std::vec
   if (is_lost) return {};
   if (const auto layout = own_layout_of_removed(volume, fd.get())) {
     orphans->push_back(layout->file_id);
-    mark_removed(volume, layout->file_id);  // the parts go when all names have, which may take a while
+    mark_removed(volume, layout->file_id);  // the parts are removed after all names, which may take long
   }
   return {};
 }
@@ -123,7 +123,7 @@ Outcome<void> set_stripe_depth(const Volume& volume, uint64_t depth_bytes) {
   record->is_depth_auto = false;
   const Outcome<std::string> text = to_json(*record);
   if (!text) return text.error();
-  // Beside what imports build: what we leave if we are killed, `check` removes.
+  // Staged among the imports, so that `check` removes it after a kill.
   const std::string staged =
       fmt::format("{}/{}", kStagingDirectory, UuidText(Uuid::random()).view());
   (void)::mkdirat(root, kStagingDirectory, 0700);
@@ -157,7 +157,7 @@ Outcome<TreePlace> locate_in_volume(const Volume& volume, const std::string& pat
     if (code == EXDEV) return make_error(EXDEV, "{}: leads out of the volume", shown);
     return os_error(code, volume.root() + "/" + parent, "cannot open");
   }
-  // Where that really is, seen from the root: a way that the *at() calls can go.
+  // The resolved path, relative to the root, for the *at() calls.
   std::error_code error;
   const fs::path at = fs::read_symlink(fmt::format("/proc/self/fd/{}", directory->get()), error);
   const fs::path base = fs::read_symlink(fmt::format("/proc/self/fd/{}", volume.root_fd()), error);
@@ -185,14 +185,14 @@ Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, boo
   const TreeVisitor remove{
       .enter = [](const TreeEntry&) -> Outcome<void> { return {}; },
       .leave = [&](const TreeEntry& entry) -> Outcome<void> {
-        if (!force) {  // with force a clean-up goes on
+        if (!force) {  // with force a clean-up is not interrupted
           if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
         }
         return remove_node(volume, entry, &orphans);
       }};
   const Outcome<void> removed = walk_tree(top, remove);
   if (orphans.empty()) return removed;
-  // A stub that a power failure brings back must find its parts.
+  // Syncs first: a stub that a power failure brings back must find its parts.
   Outcome<void> reaped = ::syncfs(volume.root_fd()) == 0
                              ? remove_all_parts(volume, orphans)
                              : os_error(errno, volume.root(), "cannot write");

@@ -25,7 +25,7 @@ std::optional<std::vector<std::string>> get_strings(const Json& object, const ch
   return strings;
 }
 
-// The object that `text` is, if it is one of a format that we know.
+// Parses `text` as an object of a known format.
 Outcome<Json> parse_object(const std::string& text, std::string_view path) {
   std::optional<Json> object = Json::parse(text);
   if (!object || !object->is_object()) {
@@ -44,7 +44,7 @@ Error damaged(std::string_view path, std::string_view key) {
   return make_error(EINVAL, "{}: damaged: \"{}\" is missing or wrong", path, key);
 }
 
-// Birth times are before 1970 only by a wrong clock; such a number is written as it is.
+// A birth time before 1970 comes from a wrong clock, and is written as it is.
 Json home_json(const VolumeHome& home) {
   Json object = {{"inode", home.directory.inode}, {"born", home.directory.born}};
   if (home.filesystem != 0) object["filesystem"] = home.filesystem;

@@ -1,7 +1,7 @@
-// volume.json and device.json: what they say, to text and back (FORMAT.md).
+// volume.json and device.json: parses and prints them (FORMAT.md).
 //
-// The preload library reads the same files with a parser of its own, so the
-// keys are part of the format: exactly these, no others are looked at.
+// The preload library reads the same files with its own parser. So the keys are part of the format:
+// exactly these are read.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace graphlane {
 
-// Which directory is the volume: others that name the same uuid are copies (volume/home.h).
+// Identifies the volume's directory: others with the same uuid are copies (volume/home.h).
 struct VolumeHome {
   StubIdentity directory = {};  // of VOL/.graphlane
-  uint64_t filesystem = 0;      // f_fsid on btrfs: its snapshots keep inode and birth time; else 0
-  uint64_t epoch = 0;           // raised by each process that changes what the volume holds
+  uint64_t filesystem = 0;      // f_fsid on btrfs, as its snapshots keep inode and birth time; else 0
+  uint64_t epoch = 0;           // raised by each process that changes striped files
 
   bool is_known() const { return directory != StubIdentity{}; }
 };
@@ -39,12 +39,12 @@ struct DeviceRecord {
   uint32_t device_count = 0;
 };
 
-// EILSEQ: a path or a glob is not UTF-8, which JSON cannot hold.
+// EILSEQ: a path or a glob is not UTF-8, so JSON cannot hold it.
 Outcome<std::string> to_json(const VolumeRecord& record);
 std::string to_json(const DeviceRecord& record);
 
-// `path` is what messages call the file. Errors say what is wrong with it; a
-// format of a later Graphlane is told from a damaged file.
+// `path` is the file's name in messages. Errors name the problem; a later Graphlane's format is told
+// from a damaged file.
 Outcome<VolumeRecord> parse_volume_json(const std::string& text, std::string_view path);
 Outcome<DeviceRecord> parse_device_json(const std::string& text, std::string_view path);
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr bool is_aligned(uint64_t value) { return value % kBlockSize == 0; }
 
-// Drops what has been moved.
+// Drops the bytes that have moved.
 void advance(LaneIo* io, uint64_t bytes) {
   io->part_offset += bytes;
   io->length_bytes -= bytes;
@@ -27,7 +27,7 @@ void advance(LaneIo* io, uint64_t bytes) {
 IoStep settle(LaneIo* io, int64_t result, int* error) {
   if (result == -EINTR || result == -EAGAIN) return IoStep::kAgain;
   if (result == -EINVAL && io->fd != io->fd_buffered) {
-    io->fd = io->fd_buffered;  // the filesystem wants another alignment than 4096
+    io->fd = io->fd_buffered;  // the filesystem needs a larger alignment than 4096
     return IoStep::kAgain;
   }
   if (result < 0) {
@@ -41,7 +41,7 @@ IoStep settle(LaneIo* io, int64_t result, int* error) {
   }
   io->moved_bytes += moved;
   if (moved == io->expected_bytes) return IoStep::kDone;
-  if (moved == 0) {  // the part ends before the layout says so
+  if (moved == 0) {  // the part is shorter than the layout says
     *error = EIO;
     return IoStep::kFailed;
   }
@@ -91,7 +91,7 @@ bool RequestCutter::has_room(const LaneIo& io) const {
   return io.iov_count < kIovMax && io.length_bytes < request_.io_size_max;
 }
 
-// As much of the run as the I/O has room for.
+// Adds as much of the run as the I/O has room for.
 void RequestCutter::take_run(LaneIo* io) {
   const StripeMap& map = request_.map;
   const uint64_t depth = map.geometry().stripe_depth_bytes;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr auto kOutsidePatience = std::chrono::seconds(5);
 
-// Gives the part the stub's owner and mode, if it has not got them.
+// Gives the part the stub's owner and mode, if they differ.
 Result<void> share_with(int stub_fd, const struct stat& stub, int part_fd, const PartOf& record) {
   struct stat part;
   if (::fstat(part_fd, &part) != 0) return last_errno();
@@ -28,7 +28,7 @@ Result<void> share_with(int stub_fd, const struct stat& stub, int part_fd, const
   if (is_its_owners && (part.st_mode & 0777) == (stub.st_mode & 0777)) return {};
   copy_access(stub_fd, part_fd);
   if (::fstat(part_fd, &part) != 0) return last_errno();
-  // Else its mode would let others in.
+  // With another owner, the mode would admit other users.
   if (part.st_uid != stub.st_uid || part.st_gid != stub.st_gid) return Errno{EPERM};
   const int error = share_part_access(part_fd, record);
   if (error != 0) return Errno{error};
@@ -39,10 +39,10 @@ bool operator==(const timespec& a, const timespec& b) {
   return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-// The mtime of before, and a ctime that nobody has seen beside the old content:
-// caches of stubs go by it, and it moves with the kernel's tick only.
+// Restores the mtime. Waits for a new ctime, because caches of stubs compare it, and it changes only
+// with the kernel's tick.
 void restore_times(int stub_fd, const struct stat& before) {
-  constexpr int kTicksMax = 100;  // a filesystem whose ctime stands still
+  constexpr int kTicksMax = 100;  // a limit for filesystems that never change it
   struct stat st;
   if (::fstat(stub_fd, &st) != 0) return;
   const timespec written = st.st_ctim;
@@ -62,7 +62,7 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
   if (Result<void> mine = lock_to_change(stub.get(), F_WRLCK); !mine) {
     return os_error(mine.error().code, name, "cannot be written here");
   }
-  // What it says now that nobody else can change it.
+  // Reads the stub again: from now on no other process can change it.
   Layout now;
   const Result<StubVerdict> verdict = read_stub(stub.get(), kStubSize, &now);
   if (!verdict) return os_error(verdict.error().code, std::string(name), "cannot read the stub");
@@ -78,7 +78,7 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
   now = current_layout(volume, now);
   live->file_ = std::move(shared);
   if (!live->file_ || !live->file_->parts().writable()) {
-    // By a lock of their own, because readers may have the parts for longer than we.
+    // With a separate lock, because readers may hold the parts for longer than this object.
     Fd held = reopen(live->stub_fd(), O_RDWR);
     if (!held) return os_error(errno, name, "cannot open the stub");
     hold_parts(held.get());
@@ -90,9 +90,9 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
   } else {
     live->writable_ = live->file_;
   }
-  if (now.state == FileState::kOpen) {  // a write of the dead may have left gaps
-    // By the parts themselves: one that cannot be looked up for once would seem to be empty, and
-    // the others would be cut to that.
+  if (now.state == FileState::kOpen) {  // a dead writer may have left gaps
+    // Uses the open parts: a part that could not be looked up would seem to be empty, and the others
+    // would be cut to that.
     const OpenSize open = live->writable_->look_at_open(said);
     if (open.is_damaged()) return damaged_error(volume, said, name, open);
     now.logical_size = open.bytes;
@@ -116,13 +116,13 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
   return live;
 }
 
-// The content of the stub, in place: one block.
+// Writes the stub in place: one block.
 Result<void> LiveFile::say(const Layout& layout) {
   if (Result<void> written = write_stub(stub_.get(), layout); !written) return written;
   layout_ = layout;
-  // Release: who sees `open` also sees the count that goes with it.
+  // Release: a thread that sees `open` also sees the count that goes with it.
   is_open_.store(layout.state == FileState::kOpen, std::memory_order_release);
-  is_new_.store(layout.is_new, std::memory_order_relaxed);  // a second sync at the same time may see either
+  is_new_.store(layout.is_new, std::memory_order_relaxed);  // a concurrent sync may see either
   return {};
 }
 
@@ -133,15 +133,15 @@ Result<void> LiveFile::say(FileState state, uint64_t size) {
   return say(layout);
 }
 
-// Durably, but for a bound that is lifted: else a power failure could keep the new parts and the
-// stub that says `closed`, or some parts cut and others not, and no bound. So what a bound has cut is
-// durable before it is lifted.
+// Durable, unless it only lifts a bound. Otherwise a power failure could keep the new parts with a
+// stub that says `closed`, or leave parts cut in part, without a bound. So the cut is made durable
+// before its bound is lifted.
 Result<void> LiveFile::prepare_change(uint64_t bound) {
   change_count_.fetch_add(1, std::memory_order_acq_rel);
   const bool is_said = layout_.state == FileState::kOpen && layout_.logical_size == bound;
   if (is_said && is_durable_) return {};
   const bool lifts = !is_said && layout_.state == FileState::kOpen && bound == kNoBound;
-  // Not fdatasync(): an older promise must not come back, either.
+    // Not fdatasync(): it could bring an older promise back.
   for (uint32_t d = 0; lifts && d < writable_->parts().count(); ++d) {
     if (::fsync(part_fd(d)) != 0) return last_errno();
   }
@@ -170,7 +170,7 @@ Result<void> LiveFile::set_part_sizes(uint64_t size) {
 }
 
 void LiveFile::set_size(uint64_t size) {
-  // Who has synced since prepare_change() has not synced all that was written.
+  // Voids a sync that began since prepare_change(): it has not synced all that was written.
   change_count_.fetch_add(1, std::memory_order_acq_rel);
   file_->set_size(size);
   writable_->set_size(size);
@@ -189,7 +189,7 @@ void LiveFile::end_in_place() {
   in_place_ended_.notify_all();
 }
 
-// Nobody begins to write in place behind it from now on, and who had begun has ended.
+// From now on no write in place begins beyond it, and those in flight have ended.
 void LiveFile::set_smaller_size(uint64_t size) {
   MutexLock held(in_place_mu_);
   set_size(size);
@@ -201,7 +201,7 @@ Result<void> LiveFile::forget_small_sums() {
   return error == 0 ? Result<void>() : Errno{error};
 }
 
-// First the range is noted, so that no sum is written of a part that is about to change.
+// Notes the range first, so that no sum is computed of bytes that are about to change.
 Result<void> LiveFile::begin_sums(ByteRange range) {
   if (const int error = sums_->begin(range); error != 0) return Errno{error};
   if (!sums_->any_small_summed()) return {};
@@ -221,8 +221,7 @@ Result<void> LiveFile::Write::begin() {
   const uint64_t size = file_.size();
   if (range_.end() <= size) return {};
   Result<void> ready = file_.prepare_change(kNoBound);
-  // A gap before the range becomes a hole. Without one, the parts are as they
-  // have to be already.
+  // A gap before the range becomes a hole. Without a gap the parts have the right size.
   if (ready && range_.offset > size) ready = file_.set_part_sizes(range_.offset);
   return ready;
 }
@@ -276,9 +275,9 @@ void LiveFile::OutsideWrite::end(uint64_t written_end) {
   MutexLock held(file_.mu_);
   const uint64_t size = file_.size();
   uint64_t grown = written_end > range_.offset ? std::max(size, written_end) : size;
-  // Again: a resize() that had ceased to wait for us has set its bound.
+  // Once more: a resize() that no longer waits for this write may have set its bound.
   if (grown > size && !file_.prepare_change(kNoBound)) grown = size;
-  // What a failed write has left, or that resize() has cut before it.
+  // Cuts what a failed write has left, or what that resize() has cut before.
   if (range_.end() > grown || range_.offset > size) {
     (void)file_.set_part_sizes(grown);  // best effort, as above
   }
@@ -293,11 +292,11 @@ Result<void> LiveFile::resize(uint64_t size) {
   wait_for_outside();
   const uint64_t before = file_->size();
   if (size == before) return {};
-  // The bound makes it happen at once, although the parts are cut one by one.
+  // The bound makes the cut atomic, although the parts are cut one by one.
   Result<void> ready = prepare_change(size < before ? size : kNoBound);
   if (ready) ready = forget_small_sums();
   if (!ready) return ready;
-  // Readers see the smaller size first: none shall run into a part's new end.
+  // Readers see the smaller size first, so that none meets a part's new end.
   if (size < before) {
     if (Result<void> lowered = lower_to(size, /*durably=*/false); !lowered) return lowered;
     set_smaller_size(size);
@@ -325,7 +324,7 @@ Result<void> LiveFile::sync(bool data_only) {
   // If a write extends the file or a truncation is under way, its own sync or close will promise.
   std::unique_lock<Mutex> held(mu_, std::try_to_lock);
   if (!done || !is_open() || !held.owns_lock()) return done;
-  // The file may have become shorter meanwhile.
+  // The file may have been cut meanwhile.
   const uint64_t promised = std::min(synced, size());
   if (promised > synced_noted_) promise_synced(writable_->parts_of(), promised);
   synced_noted_ = std::max(synced_noted_, promised);
@@ -364,8 +363,7 @@ Result<void> LiveFile::allocate_noted(int mode, ByteRange range) {
   for (uint32_t d = 0; d < map.geometry().device_count && done; ++d) {
     const ByteRange run = map.run(d, range);
     if (run.length_bytes == 0) continue;
-    // Each keeps its size: an error on the third device leaves nothing to undo
-    // but blocks behind the end.
+    // Each part keeps its size: an error on a later device leaves only blocks behind the end.
     if (::fallocate(part_fd(d), mode | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(run.offset),
                     static_cast<off_t>(run.length_bytes)) != 0) {
       done = last_errno();
@@ -384,7 +382,7 @@ Result<void> LiveFile::allocate_noted(int mode, ByteRange range) {
 void LiveFile::touch() {
   const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, {.tv_sec = 0, .tv_nsec = UTIME_NOW}};
   if (::futimens(stub_.get(), times) == 0) return;
-  // Only the owner may set times, but whoever writes changes them.
+  // Only the owner may set times, but any writer changes them.
   MutexLock held(mu_);
   (void)write_stub(stub_.get(), layout_);
 }
@@ -399,13 +397,13 @@ Result<void> LiveFile::update_sums(uint64_t synced_change_count) {
     size_bytes = size();
     has_new_sums_ = true;
   }
-  // Writes in place go on meanwhile, and what they change stays dirty.
+  // Writes in place go on meanwhile, and their regions stay dirty.
   const int error = sums_->update(size_bytes, generation);
   return error == 0 ? Result<void>() : Errno{error};
 }
 
-// Records what is durable of each part, now that the bytes are. So the next open detects a part of
-// an older copy, and one that has lost bytes.
+// Records each part's durable bytes, after these were synced. So the next open detects a part of an
+// older copy, and one that has lost bytes.
 Result<void> LiveFile::record_close(uint64_t synced_change_count) {
   MutexLock held(mu_);
   if (outside_count_ > 0 || change_count() != synced_change_count) return Errno{EAGAIN};
@@ -433,7 +431,7 @@ Result<void> LiveFile::close(uint64_t synced_change_count) {
   return done ? say_closed(synced_change_count) : done;
 }
 
-// Takes no lock for a file that is not new: a write that extends it may have the lock.
+// Takes no lock for a file that is not new, because a write that extends it may hold the lock.
 Result<void> LiveFile::settle_new() {
   if (!is_new_.load(std::memory_order_relaxed)) return {};
   if (Result<void> bound = sync_records(); !bound) {
@@ -461,7 +459,7 @@ Result<void> LiveFile::say_closed(uint64_t synced_change_count) {
   has_new_sums_ = false;
   if (known) {
     const timespec times[2] = {before.st_atim, before.st_mtim};
-    (void)::futimens(stub_.get(), times);  // somebody else's file: the owner may, we may not
+    (void)::futimens(stub_.get(), times);  // fails for another user's file; only its owner may
   }
   return {};
 }
@@ -483,7 +481,7 @@ Result<void> LiveFile::move_to(const StripedFile& to) {
 }
 
 bool is_being_changed(int stub_fd) {
-  return is_stub_locked(stub_fd, StubLock::kChange, F_WRLCK);  // which meets both kinds of writers
+  return is_stub_locked(stub_fd, StubLock::kChange, F_WRLCK);  // conflicts with both kinds of writers
 }
 
 }  // namespace graphlane

@@ -13,7 +13,7 @@
 namespace graphlane {
 namespace {
 
-// Another process needs milliseconds to remake some parts.
+// Another process takes milliseconds to remake some parts.
 Result<void> lock_to_remake(int stub_fd) {
   constexpr int kTries = 100;
   constexpr timespec kRemakePause = {.tv_sec = 0, .tv_nsec = 5'000'000};
@@ -25,7 +25,7 @@ Result<void> lock_to_remake(int stub_fd) {
   return mine;
 }
 
-// A part that is the stub's own loses its bytes. One that is not there, or names no stub, is to be made: EIO.
+// Empties a part of the stub's own. EIO: the part is missing, or names no stub, so it must be made.
 int empty_own_part(int root_fd, const Layout& layout, const StubSeen& stub, uint32_t device_index) {
   const Fd part = open_regular(root_fd, PartName(layout.file_id).c_str(), O_RDWR);
   if (!part) return errno == ENOENT ? EIO : errno;
@@ -35,8 +35,9 @@ int empty_own_part(int root_fd, const Layout& layout, const StubSeen& stub, uint
   return ::syscall(SYS_ftruncate, part.get(), off_t{0}) == 0 ? 0 : errno;
 }
 
-// The record comes last: before it, the part names no stub. The owner comes first, because a part with a record
-// and another owner would be refused; the mode comes after the record, because it may not let us write that.
+// Writes the record last: before it the part names no stub. Sets the owner before the record, because
+// a part with a record and another owner would be refused. Sets the mode after the record, because
+// the mode may forbid writing it.
 int make_own_part(int root_fd, const Layout& layout, const struct stat& stub, mode_t mode, uint32_t device_index) {
   const PartOf which = part_of(root_fd, layout);
   const PartName name(layout.file_id);
@@ -62,7 +63,7 @@ int remake_part(int root_fd, const Layout& layout, const StubSeen& seen, const s
   if (error != EIO) return error;
   error = remove_part(root_fd, layout.file_id);
   if (error == 0) error = make_own_part(root_fd, layout, stub, mode, device_index);
-  if (error != 0) (void)remove_part(root_fd, layout.file_id);  // the file is still one that was never synced
+  if (error != 0) (void)remove_part(root_fd, layout.file_id);  // the file still is a never-synced one
   return error;
 }
 
@@ -77,19 +78,19 @@ int remake_parts(std::span<const int> roots, const Layout& layout, int stub_fd, 
   if (!verdict) return verdict.error().code;
   if (*verdict != StubVerdict::kStub || now.file_id != layout.file_id) return EIO;
   const Result<void, PartError> owned = verify_named_parts(roots, now, owner);
-  if (owned) return 0;  // another process was faster
+  if (owned) return 0;  // another process has made them
   if (owned.error().ownership != Ownership::kNeverSynced) return owned.error().code;
   struct stat st;
   if (sys::fstat(stub.get(), &st) != 0) return errno;
   if (st.st_nlink == 0) return ENOENT;
-  // Where an access list cannot go along, its mask must not open the parts to the group.
+  // Without its ACL, the mask in the group bits must not open the parts to the group.
   const bool is_listed = ::fgetxattr(stub.get(), "system.posix_acl_access", nullptr, 0) >= 0;
   const mode_t mode = st.st_mode & (is_listed ? 0707 : 0777);
   int error = 0;
   for (uint32_t d = 0; d < roots.size() && error == 0; ++d) {
     error = remake_part(roots[d], now, owner.stub, st, mode, d);
   }
-  // A removal takes the name first: its parts may be gone already, and ours would stay.
+  // A removal takes the name first: its parts may be gone already, and these would be left over.
   if (sys::fstat(stub.get(), &st) == 0 && st.st_nlink == 0) {
     for (const int root : roots) (void)remove_part(root, now.file_id);
     return ENOENT;

@@ -11,11 +11,11 @@
 namespace graphlane {
 namespace {
 
-// A user who may open a file finds its parts by name. Only the volume's owner can list the
+// A user with access to a file finds its parts by name. Only the volume's owner can list the
 // directory.
 constexpr mode_t kPartsDirectoryMode = 0711;
 
-// To sync it, as its mode lets us.
+// Opens the part for a sync, in the way that its mode permits.
 Fd open_to_sync(int root_fd, const PartName& name) {
   Fd part = open_regular(root_fd, name.c_str(), O_RDONLY);
   return part || errno != EACCES ? std::move(part)
@@ -52,7 +52,7 @@ int give_access(int directory_fd, const char* name, const struct stat& owner, mo
 int make_names_directory(int root_fd, const char* directory) {
   const auto make = [root_fd](const char* path) {
     if (::syscall(SYS_mkdirat, root_fd, path, kPartsDirectoryMode) != 0) return errno;
-    // Whatever our umask. Root works in a user's volume; the user must be able to remove it.
+    // Independent of the umask. Root may work in a user's volume; the user must be able to remove it.
     struct stat above;
     if (::syscall(SYS_newfstatat, root_fd, "parts", &above, 0) == 0) {
       (void)give_access(root_fd, path, above, kPartsDirectoryMode);
@@ -67,8 +67,7 @@ int make_names_directory(int root_fd, const char* directory) {
   return error == EEXIST ? 0 : error;
 }
 
-// Whoever removes a part removes an empty directory too, so it can go between our
-// two calls.
+// Retries, because a concurrent removal of a part also removes an empty directory.
 Result<Fd> create_part(int root_fd, const Uuid& file_id) {
   const PartName name(file_id);
   const PartDirectory directory(name);
@@ -82,7 +81,7 @@ Result<Fd> create_part(int root_fd, const Uuid& file_id) {
 
 int sync_names(int root_fd, const char* path) {
   const Fd directory(sys::openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // A process that may not list it has made no name in it.
+    // A process that may not list the directory has made no name in it.
   if (!directory) return errno == EACCES ? 0 : errno;
   return ::syscall(SYS_fsync, directory.get()) == 0 || errno == EINVAL ? 0 : errno;
 }
@@ -117,7 +116,7 @@ void mark_removed(const PartOf& part) {
 
 namespace {
 
-// Removes a name below a directory, if it is there, and the directory if it is empty then.
+// Removes a name below a directory, if it exists, and the directory if it is empty then.
 int remove_name(int root_fd, const char* directory, const char* name) {
   const Fd fd(open_below(root_fd, directory, O_PATH | O_DIRECTORY));
   if (!fd) return errno == ENOENT ? 0 : errno;
@@ -142,7 +141,7 @@ Fd find_part(int root_fd, const Uuid& file_id) {
 
 namespace {
 
-// Moves a descriptor to a number above the floor; keeps it where there is none.
+// Moves a descriptor to a number above the floor; keeps it if none is free.
 int raise_to(int fd, int floor) {
   if (fd < 0 || fd >= floor) return fd;
   const int high = sys::fcntl(fd, F_DUPFD_CLOEXEC, floor);
@@ -168,7 +167,7 @@ Fd open_part(int root_fd, const Uuid& file_id) {
 
 namespace {
 
-// Whether the part was synced, or closed in this boot: then no power failure took what is lost beside it.
+// Whether the part was synced, or closed in this boot: then no power failure explains a loss.
 bool promises_bytes(const PartRecord& record) {
   return record.synced_bytes > 0 ||
          (record.closed_bytes > 0 && record.boot_tag != 0 && record.boot_tag == boot_tag_now());
@@ -206,8 +205,8 @@ Result<void, PartError> verify_named_parts(std::span<const int> roots, const Lay
   return error;
 }
 
-// Opens it once and uses that descriptor from then on, so that no process can put another part in
-// its place.
+// Opens the part once and uses only that descriptor, so that no process can replace the part
+// meanwhile.
 Result<void, PartError> PartFiles::open_one(int root_fd, const Layout& layout, uint32_t device_index,
                                             const PartsOwner* owner) {
   const int fd = raised(open_regular(root_fd, PartName(layout.file_id).c_str(), flags_).release());
@@ -267,12 +266,12 @@ Result<void, PartError> PartFiles::open(std::span<const int> roots, const Layout
   return {};
 }
 
-// To read, it is an empty file. To write, its parts are made first (never_synced.h).
+// For reading it is an empty file. For writing its parts are made first (never_synced.h).
 Result<void, PartError> PartFiles::open_never_synced(std::span<const int> roots, const Layout& layout,
                                                      const PartsOwner& owner) {
   const Result<void, PartError> owned = verify_named_parts(roots, layout, owner);
   const Ownership ownership = owned ? Ownership::kNeverSynced : owned.error().ownership;
-  // Or another process has just made the parts: the caller looks again.
+  // If another process has just made the parts, the caller retries.
   if (owned || ownership != Ownership::kNeverSynced || writable()) {
     return owned ? PartError{.code = EIO, .ownership = ownership} : owned.error();
   }
@@ -309,7 +308,7 @@ void PartFiles::adopt_sums(std::span<const int> fds, const Layout& layout) {
 void PartFiles::close() {
   sums_.close();
   for (uint32_t d = 0; d < count_; ++d) {
-    const int direct_fd = direct_[d].load(std::memory_order_relaxed);  // no one reads any more
+    const int direct_fd = direct_[d].load(std::memory_order_relaxed);  // no concurrent reader is left
     if (direct_fd >= 0 && direct_fd != buffered_[d]) sys::close(direct_fd);
     sys::close(buffered_[d]);
   }
@@ -317,7 +316,7 @@ void PartFiles::close() {
 }
 
 int PartFiles::direct(uint32_t device_index) const {
-  // Acquire and release: whoever sees the number sees the open file behind it.
+  // Acquire and release: a thread that sees the number sees the open file behind it.
   int fd = direct_[device_index].load(std::memory_order_acquire);
   if (fd >= 0) return fd;
   const int saved_errno = errno;
@@ -325,7 +324,7 @@ int PartFiles::direct(uint32_t device_index) const {
   const bool is_passing = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
   errno = saved_errno;
   if (mine < 0 && is_passing) return buffered_[device_index];
-  if (mine < 0) mine = buffered_[device_index];  // no O_DIRECT here
+  if (mine < 0) mine = buffered_[device_index];  // the filesystem has no O_DIRECT
   if (direct_[device_index].compare_exchange_strong(fd, mine, std::memory_order_acq_rel)) {
     if (opened_direct_ != nullptr && mine != buffered_[device_index]) opened_direct_(mine);
     return mine;

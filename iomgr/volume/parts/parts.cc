@@ -34,8 +34,8 @@ PartRecord record_of(const Layout& layout, uint32_t device_index, uint8_t flags)
           .boot_tag = layout.state == FileState::kOpen ? boot_tag_now() : 0};
 }
 
-// 0 or an errno. Writes the record first: if we are killed then, the part says that it was in the
-// making.
+// Makes a part of its final size. Writes the record first, so that after a kill the part says
+// `making`. 0 or an errno.
 int create_sized_part(int root_fd, const Layout& layout, uint32_t device_index, bool allocate, Fd* made) {
   Result<Fd> opened = create_part(root_fd, layout.file_id);
   if (!opened) return opened.error().code;
@@ -52,7 +52,7 @@ int create_sized_part(int root_fd, const Layout& layout, uint32_t device_index, 
   return ::ftruncate(made->get(), size) == 0 ? 0 : errno;
 }
 
-// Does one I/O to its end. 0 or an errno.
+// Completes one I/O. 0 or an errno.
 int finish(LaneIo* io) {
   for (;;) {
     const ssize_t moved = io->op == IoOp::kRead
@@ -80,7 +80,7 @@ Outcome<NewParts> create_parts(const Volume& volume, const Layout& layout, std::
     errors[d] = create_sized_part(volume.devices()[d].root_fd.get(), layout, d, allocate, &parts[d]);
   };
   if (allocate) {
-    parallel_for(count, create);  // each reads where there is room
+    parallel_for(count, create);  // because each must read the free-space map
   } else {
     for (uint32_t d = 0; d < count && (d == 0 || errors[d - 1] == 0); ++d) create(d);
   }
@@ -92,7 +92,7 @@ Outcome<NewParts> create_parts(const Volume& volume, const Layout& layout, std::
   return parts;
 }
 
-// Writes the record before it sets the owner, because afterwards we may have no right to write.
+// Writes the record before it sets the owner, because that may take the right to write.
 Outcome<void> bind_parts(const Volume& volume, std::span<const int> parts, const Layout& layout,
                          int stub_fd, uint8_t flags, std::string_view name,
                          const std::function<void(PartRecord&)>& change) {
@@ -169,7 +169,7 @@ Outcome<void> UnsyncedParts::add(const StripedFile& file) {
 
 namespace {
 
-// Takes `making` away. 0 or an errno.
+// Clears `making`. 0 or an errno.
 int say_made(int part_fd, const PartOf& part) {
   PartRecord record;
   const Result<RecordVerdict> verdict = read_part_record(part_fd, part, &record);
@@ -181,10 +181,10 @@ int say_made(int part_fd, const PartOf& part) {
 
 }  // namespace
 
-// 0 or an errno, and whose part it was.
+// 0 or an errno, and the file of the part that failed.
 int UnsyncedParts::sync_device(uint32_t device_index, const File** failed) const {
   const int root_fd = volume_.devices()[device_index].root_fd.get();
-  // For all, as far as the filesystem does it. Then nothing is left for the others to do.
+  // One syncfs() for all, where the filesystem does that. Then the calls below have nothing left.
   if (files_.size() > 1) (void)::syncfs(root_fd);
   std::set<std::string> directories;
   std::set<std::string> sum_directories;
@@ -240,7 +240,7 @@ Outcome<void> verify_parts(const Volume& volume, int stub_fd, const Layout& layo
   if (!seen) return os_error(seen.error().code, name, "cannot look at the stub");
   const PartsOwner owner{.stub = *seen, .volume_format = volume.format()};
   const Result<void, PartError> owned = verify_named_parts(volume.device_roots(), layout, owner);
-  // Those parts of a file that was never synced which are there are its own.
+  // The existing parts of a never-synced file are its own.
   if (owned || owned.error().ownership == Ownership::kNeverSynced) return {};
   return describe_part_error(volume, layout, name, owned.error());
 }

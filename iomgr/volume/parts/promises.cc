@@ -40,7 +40,7 @@ OpenSize look_at_open(const Layout& layout, const OpenPartsOf& parts) {
   }
   uint64_t synced = 0, closed = 0;
   const uint32_t boot_tag = boot_tag_now();
-  // A part without a record, or with blocks that the program allocated, does not tell what was written.
+  // Without a record, or with blocks allocated by the program, unwritten blocks prove nothing.
   bool can_tell = true;
   for (uint32_t d = 0; d < count; ++d) {
     PartRecord record;

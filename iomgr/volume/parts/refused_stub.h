@@ -1,7 +1,7 @@
-// Whether a stub that is refused may be emptied, which makes it a plain file.
+// Whether a refused stub may be emptied, which makes it a plain file.
 //
-// Only a stub that provably owns no parts may. Any other may be a damaged file, or one whose device is away:
-// its parts would be orphans.
+// Only a stub that provably owns no parts may. Any other may be a damaged file, or one with a device
+// that is away: its parts would become orphans.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace graphlane {
 
-// Whether the part is there, and its record names another stub.
+// Whether the part exists, and its record names another stub.
 inline bool names_another_stub(int root_fd, const Layout& layout) {
   const Fd part = find_part(root_fd, layout.file_id);
   if (!part) return false;
@@ -22,14 +22,14 @@ inline bool names_another_stub(int root_fd, const Layout& layout) {
   return seen->record.stub != StubIdentity{} && seen->record.stub != layout.identity;
 }
 
-// Whether the stub lies in another inode than it says. `stub_fd` is open, or O_PATH.
+// Whether the stub lies in another inode than it records. `stub_fd` is open, or O_PATH.
 inline bool is_copied_stub(int stub_fd, const Layout& layout) {
   const Result<StubSeen> seen = identify_stub(stub_fd);
   return seen && verify_stub(layout, *seen, kStubFormat) == Ownership::kCopy;
 }
 
-// Whether all parts that the stub names are there and name another stub. `roots` are all devices of the
-// stub's volume. False where one part cannot be looked at.
+// Whether all parts of the stub exist and name another stub. `roots`: all devices of the stub's
+// volume. False if a part cannot be examined.
 inline bool all_name_another_stub(std::span<const int> roots, const Layout& layout) {
   if (layout.format == kStubFormatUnbound || roots.size() != layout.geometry.device_count) return false;
   for (const int root : roots) {

@@ -19,8 +19,8 @@
 namespace graphlane {
 namespace {
 
-// A part's directory, its inode and where it lies are some seeks of a disk, if nobody has
-// looked of late. If the first device had to, the others do so together.
+// Looks the parts up. If the first lookup is slow (a disk needs some seeks for the directory and the
+// inode), looks up the others in parallel.
 void look_up_parts(const Volume& volume, const Uuid& file_id) {
   constexpr std::chrono::milliseconds kFromMemory{1};
   const PartName name(file_id);
@@ -34,7 +34,7 @@ void look_up_parts(const Volume& volume, const Uuid& file_id) {
   if (std::chrono::steady_clock::now() - begin >= kFromMemory) parallel_for(volume.device_count(), look);
 }
 
-// Whether a part is not there, or names no stub. `parts`: -1 for one that is not there.
+// Whether a part is missing, or names no stub. `parts`: -1 for a missing one.
 bool lacks_a_part(const Layout& layout, std::span<const int> parts, std::span<const int> roots) {
   for (uint32_t d = 0; d < parts.size(); ++d) {
     PartRecord record;
@@ -113,7 +113,7 @@ Outcome<std::shared_ptr<StripedFile>> StripedFile::open_new(const Volume& volume
 
 Result<void> StripedFile::sync(bool data_only) {
   Result<void> done;
-  // Begun on all devices before one is waited for; only a hint.
+  // Starts the writes on all devices before it waits for one; only a hint.
   for (uint32_t d = 0; d < parts_.count(); ++d) {
     (void)::sync_file_range(parts_.buffered(d), 0, 0, SYNC_FILE_RANGE_WRITE);
   }
@@ -132,14 +132,14 @@ void StripedFile::count_sync_error(int error) {
   }
 }
 
-// Each part answers as far as it goes; the first of the answers is the file's.
+// Asks each part; the lowest offset is the file's.
 Result<uint64_t> StripedFile::seek(uint64_t offset, int whence) const {
   const uint64_t end = size();
   if (offset >= end) return Errno{ENXIO};
   uint64_t first = end;
   for (uint32_t d = 0; d < map_.geometry().device_count; ++d) {
     const uint64_t begin = map_.part_size(d, offset);
-    if (begin == map_.part_size(d, end)) continue;  // no byte of it from here on
+    if (begin == map_.part_size(d, end)) continue;  // the part has no byte from here on
     const off_t found = ::lseek(parts_.buffered(d), static_cast<off_t>(begin), whence);
     if (found < 0 && errno == ENXIO) continue;
     if (found < 0) return last_errno();

@@ -21,57 +21,55 @@
 
 namespace graphlane {
 
-// How many syncs have failed, and why the last of them did.
+// The number of failed syncs, and the errno of the last one.
 struct SyncErrors {
   uint32_t count = 0;
   int32_t last = 0;
 };
 
-// A striped file of an open volume, with its parts open for reading, or for
-// writing too. Shared; constant but for its size, and its errors. Whoever shares it for longer
-// than a moment has it hold() the stub.
+// A striped file of an open volume, with its parts open for reading, or also for writing. Shared;
+// constant but for its size and its errors. To share it for longer than a moment, hold() the stub.
 class StripedFile {
  public:
-  // `stub_fd` is the stub that the layout was read from, or O_PATH. `name` is what messages call it. Errors
-  // name the device and the part. EIO: the parts are not the stub's own (volume/ownership.h); EROFS: a
-  // volume of format 1 is only read.
+  // `stub_fd` is the stub that the layout was read from, or O_PATH. `name` is its name in messages.
+  // Errors name the device and the part. EIO: the parts are not the stub's own
+  // (volume/ownership.h); EROFS: a volume of format 1 is read only.
   static Outcome<std::shared_ptr<StripedFile>> open(const Volume& volume, int stub_fd, const Layout& layout,
                                                     std::string_view name, int flags = O_RDONLY);
-  // Parts that the caller has just made itself, and that no stub names yet; for reading and writing.
+  // For parts that the caller has just made, and that no stub names yet; for reading and writing.
   static Outcome<std::shared_ptr<StripedFile>> open_new(const Volume& volume, const Layout& layout,
                                                         std::string_view name);
 
-  // As it was when the file was opened.
+  // The layout when the file was opened.
   const Layout& layout() const { return layout_; }
   const StripeMap& map() const { return map_; }
-  // Acquire: who sees a size also sees the bytes before it.
+  // Acquire: a thread that sees a size also sees the bytes before it.
   uint64_t size() const { return size_.load(std::memory_order_acquire); }  // bytes
   void set_size(uint64_t size) { size_.store(size, std::memory_order_release); }
   const PartFiles& parts() const { return parts_; }
   const std::string& name() const { return name_; }
 
-  // Keeps the descriptor, whose locks (stub_lock.h) say that the file is open, for
-  // as long as it is. Before the file is shared.
+  // Keeps the descriptor, and so its locks (stub_lock.h), while the file is open. Call it before
+  // the file is shared.
   void hold(Fd stub) { stub_ = std::move(stub); }
   int held_stub() const { return stub_.get(); }
 
-  // The size that the open parts make together, if the stub says `open` and `layout`.
+  // The size that the open parts imply, if the stub says `open` and `layout`.
   OpenSize look_at_open(const Layout& layout) const;
-  // The parts that are open, for their records (volume/promises.h).
+  // The open parts, for access to their records (volume/promises.h).
   OpenPartsOf parts_of() const {
     return {.parts = parts_.all_buffered(), .roots = roots(), .volume = layout_.volume,
             .file_id = layout_.file_id, .geometry = layout_.geometry};
   }
 
-  // As fsync(2), once it holds the stub: the parts, to which all devices write at the same time,
-  // then the stub.
+  // As fsync(2), once it holds the stub: syncs the parts, all devices in parallel, then the stub.
   Result<void> sync(bool data_only);
-  // The kernel tells each error of the devices once for all who share our descriptors; who has
-  // not had it yet sees here that there was one.
+  // Counts failed syncs. The kernel reports each error of a device only once for all that share our
+  // descriptors; each of them compares this count to notice it.
   SyncErrors sync_errors() const { return sync_errors_.load(std::memory_order_acquire); }
   void count_sync_error(int error);
 
-  // As lseek(2) with SEEK_DATA or SEEK_HOLE. ENXIO: nothing there.
+  // As lseek(2) with SEEK_DATA or SEEK_HOLE. ENXIO: nothing follows.
   Result<uint64_t> seek(uint64_t offset, int whence) const;
 
  private:
@@ -95,18 +93,17 @@ class StripedFile {
 Error describe_part_error(const Volume& volume, const Layout& layout, std::string_view name,
                           const PartError& error);
 
-// What the parts of a file say of it, looked up by name; one that lacks counts
-// as empty.
+// The state of a file by its parts, looked up by name; a missing part counts as empty.
 struct PartsStat {
   OpenSize open;             // for a file in state `open`
   uint64_t block_count = 0;  // of 512 bytes
 };
 PartsStat stat_parts(const Volume& volume, const Layout& layout);
 
-// The layout with its size as it is now: of a file in state `open`, what the
-// parts say, within its bound; of a damaged one, what it has promised.
+// The layout with the present size. For a file in state `open` that is the size of its parts, within
+// its bound; for a damaged one, the promised size.
 Layout current_layout(const Volume& volume, const Layout& layout);
-// "…/column: damaged: …", for a caller that finds it damaged.
+// "…/column: damaged: …", for a caller that has found the damage.
 Error damaged_error(const Volume& volume, const Layout& layout, std::string_view name, const OpenSize& open);
 
 }  // namespace graphlane

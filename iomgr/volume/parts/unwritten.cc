@@ -19,7 +19,7 @@ struct Extents {
   fiemap& head() { return *reinterpret_cast<fiemap*>(bytes); }
 };
 
-// False: the filesystem cannot say.
+// False: the filesystem does not tell.
 bool read_extents(int fd, uint64_t begin, uint64_t end, Extents* extents) {
   std::memset(extents->bytes, 0, sizeof(fiemap));
   fiemap& head = extents->head();

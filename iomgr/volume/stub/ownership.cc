@@ -3,15 +3,15 @@
 namespace graphlane {
 namespace {
 
-// Whether the machine failed between the part's record and its owner. The record says whose the part is, or
-// that it was in the making. So no other file's part is taken for it.
+// Whether the machine failed between the part's record and its owner. Either the record names the
+// stub, or it says `making`. So no other file's part is taken for it.
 bool was_being_made(const Layout& stub, const StubSeen& seen, const PartSeen& part) {
   if (!stub.is_new || part.verdict != RecordVerdict::kRecord) return false;
   if (part.record.stub == StubIdentity{}) return (part.record.flags & PartRecord::kMaking) != 0;
   return part.record.stub == stub.identity && part.uid != seen.uid;
 }
 
-// Checks a part that is there, of a stub of format 2.
+// Checks an existing part, for a stub of format 2.
 Ownership verify_bound_part(const Layout& stub, const StubSeen& seen, const PartSeen& part,
                             uint32_t device_index) {
   const PartRecord& record = part.record;
@@ -21,8 +21,7 @@ Ownership verify_bound_part(const Layout& stub, const StubSeen& seen, const Part
   if (record.stub == StubIdentity{}) return Ownership::kPartUnbound;
   if (record.stub != stub.identity) return Ownership::kPartOfAnother;
   if (record.ordinal != device_index || record.geometry != stub.geometry) return Ownership::kMisplaced;
-  // Compares as serial numbers: a generation that is ahead by less than half of all is ahead, also
-  // past 2^32.
+  // Compares serial numbers: "ahead" means by less than half of the range, also past 2^32.
   const auto ahead = static_cast<int32_t>(record.generation - stub.generation);
   if (ahead < 0) return Ownership::kStale;
   return ahead <= 1 ? Ownership::kOwned : Ownership::kStubStale;
@@ -78,7 +77,7 @@ Ownership verify_part(const Layout& stub, const StubSeen& seen, const PartSeen& 
 OwnershipVerdict verify_ownership(const Layout& stub, const StubSeen& seen,
                                   std::span<const PartSeen> parts, uint32_t volume_format) {
   OwnershipVerdict verdict{.ownership = verify_stub(stub, seen, volume_format)};
-  // A part that was lost says nothing of the others.
+  // A lost part says nothing about the others, so the loop goes on.
   for (uint32_t d = 0; d < parts.size() && (verdict.is_owned() || verdict.ownership == Ownership::kNeverSynced); ++d) {
     const Ownership found = verify_part(stub, seen, parts[d], d);
     const bool is_first = verdict.is_owned() || found != Ownership::kNeverSynced;

@@ -13,7 +13,7 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr uint8_t kPartRecordVersion = 1;
 
-// Little-endian, no padding. Packed: 60 is no multiple of 8.
+// Little-endian, no padding. Packed, because 60 is no multiple of 8.
 struct [[gnu::packed]] PackedPartRecord {
   uint8_t version;
   uint8_t flags;

@@ -25,7 +25,7 @@ constexpr int64_t kNsPerSecond = 1'000'000'000;
 constexpr unsigned kIdentityMask = STATX_INO | STATX_BTIME | STATX_UID;
 
 // Runs `attempt`. If it fails with EACCES and the mode lacks `bit`, runs it again with the bit set
-// meanwhile: the part's owner may always do that. `attempt` gives 0 or an errno.
+// meanwhile, which the part's owner may always do. `attempt` returns 0 or an errno.
 template <class Attempt>
 int with_mode_bit(int part_fd, mode_t bit, const Attempt& attempt) {
   const int error = attempt();
@@ -39,7 +39,7 @@ int with_mode_bit(int part_fd, mode_t bit, const Attempt& attempt) {
   return again;
 }
 
-// Reads from a descriptor or, for O_PATH, from the file behind it. A length or an errno.
+// Reads by the descriptor or, for O_PATH, by its path in /proc. A length or an errno.
 Result<size_t> try_get_record(int part_fd, uint8_t* buffer, size_t size) {
   long got = ::syscall(SYS_fgetxattr, part_fd, kPartRecordAttribute, buffer, size);
   if (got < 0 && errno == EBADF) {
@@ -71,11 +71,11 @@ int set_record_attribute(int part_fd, const PartRecordBytes& bytes) {
   return with_mode_bit(part_fd, S_IWUSR, [&] { return try_set_record(part_fd, bytes); });
 }
 
-// Whether the filesystem has no such attributes at all; an error that may pass does not count. A
-// FUSE filesystem that does not know them says ENOSYS.
+// Whether the filesystem has no such attributes; false for a transient error. A FUSE filesystem
+// without them returns ENOSYS.
 bool lacks_attributes(int error) { return error == EOPNOTSUPP || error == ENOSYS; }
 
-// A regular file of the part's owner, or none. Anything else in that place is an error: EINVAL.
+// The part's `.sum`, or none. EINVAL: another kind of file, or another owner's.
 Fd open_sum(const PartOf& part, int part_fd, int flags) {
   Fd file = open_regular(part.root_fd, PartSumName(part.file_id).c_str(), flags);
   struct stat sum, owner;
@@ -87,7 +87,7 @@ Fd open_sum(const PartOf& part, int part_fd, int flags) {
   return {};
 }
 
-// Sets owner and mode as far as we may.
+// Sets owner and mode as far as permitted.
 int share_sum_access(int sum_fd, const struct stat& part) {
   if (::syscall(SYS_fchown, sum_fd, part.st_uid, part.st_gid) != 0) {
     (void)::syscall(SYS_fchown, sum_fd, static_cast<uid_t>(-1), part.st_gid);
@@ -95,7 +95,7 @@ int share_sum_access(int sum_fd, const struct stat& part) {
   return ::syscall(SYS_fchmod, sum_fd, part.st_mode & 0777) == 0 ? 0 : errno;
 }
 
-// Makes it for the part's owner if it is not there.
+// As open_sum(), and makes the file for the part's owner if there is none.
 Fd open_sum_to_write(const PartOf& part, int part_fd, int flags = O_WRONLY) {
   Fd file = open_sum(part, part_fd, flags);
   if (file || errno != ENOENT) return file;
@@ -106,14 +106,14 @@ Fd open_sum_to_write(const PartOf& part, int part_fd, int flags = O_WRONLY) {
       return {};
     }
     file = Fd(open_below(part.root_fd, name.c_str(), flags | O_CREAT | O_EXCL, 0600));
-  } while (!file && errno == ENOENT);  // the directory was empty, and removed
+  } while (!file && errno == ENOENT);  // the empty directory was removed meanwhile
   struct stat owner;
   if (file && (sys::fstat(part_fd, &owner) != 0 || share_sum_access(file.get(), owner) != 0)) return {};
   return file;
 }
 
 Result<RecordVerdict> read_sum_head(int part_fd, const PartOf& part, PartRecord* record) {
-  constexpr int kSumReadsMax = 4;  // a writer may be at work
+  constexpr int kSumReadsMax = 4;  // a writer may be active
   const Fd file = open_sum(part, part_fd, O_RDONLY);
   if (!file && errno == ENOENT) return RecordVerdict::kNone;
   if (!file) return last_errno();

@@ -1,12 +1,11 @@
-// Part records and stubs' identities, read from descriptors and written to them.
+// Reads and writes part records and stubs' identities by descriptors.
 //
-// The record of a part lies in its attribute `user.graphlane`. Where the filesystem has no such
-// attributes (NFSv3, ramfs), it is the head of the file `parts/xx/<file id>.sum` beside the part. That
-// file has the part's owner and mode. The first 4096 bytes of that file belong to the record; what follows is
-// left for the checksums of the data.
+// A part's record lies in its attribute `user.graphlane`. On a filesystem without such attributes
+// (NFSv3, ramfs) it is at the head of the part's `.sum`, which has the part's owner and mode. The
+// first 4096 bytes of that file belong to the record, the rest to the checksums.
 //
-// A record is rewritten whole. On an attribute that is atomic; a reader of a `.sum` beside a writer may
-// see half, and reads it again.
+// A record is rewritten as a whole. In an attribute that is atomic. A reader of a `.sum` may see half
+// of a concurrent write, and reads it again.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -25,14 +24,14 @@ inline constexpr char kPartRecordAttribute[] = "user.graphlane";
 // The head of a `.sum`: the record, then zeros.
 inline constexpr uint64_t kPartSumHeadSize = 4096;
 
-// Which part is meant: it lies below the device's root `root_fd`.
+// Identifies a part, which lies below the device's root `root_fd`.
 struct PartOf {
   int root_fd = -1;
   Uuid volume;
   Uuid file_id;
 };
 
-// "sums/3f/3f0c….sum": in a folder of its own, so that every file below "parts" is a part.
+// "sums/3f/3f0c….sum": in its own folder, so that every file below "parts" is a part.
 struct PartSumName {
   explicit PartSumName(const Uuid& file_id);
   const char* c_str() const { return text; }
@@ -46,20 +45,20 @@ inline PartOf part_of(int root_fd, const Layout& layout) {
   return {.root_fd = root_fd, .volume = layout.volume, .file_id = layout.file_id};
 }
 
-// The inode behind the descriptor, and its owner. O_PATH will do, except where the filesystem has
-// no birth times. An errno of the look.
+// The inode behind the descriptor, and its owner. O_PATH is enough, except on filesystems without
+// birth times. An errno of the query.
 Result<StubSeen> identify_stub(int fd);
 
-// `part_fd` is the part, open for reading or writing, or O_PATH. An errno: it cannot be read now; a part
-// that has no record is RecordVerdict::kNone.
+// `part_fd` is the part, open for reading or writing, or O_PATH. An errno: it cannot be read now. A
+// part without a record is RecordVerdict::kNone.
 Result<RecordVerdict> read_part_record(int part_fd, const PartOf& part, PartRecord* record);
 
 // The part's owner and its record.
 Result<PartSeen> look_at_part(int part_fd, const PartOf& part);
 
 // Writes the record. Needs the right to write the part. 0 or an errno; after an error the record is
-// unchanged. It is durable after sync_part_record() or fsync(2) of the part (fdatasync(2) may leave
-// attributes out).
+// unchanged. It is durable after sync_part_record() or fsync(2) of the part. (fdatasync(2) may skip
+// attributes.)
 int write_part_record(int part_fd, const PartOf& part, const PartRecord& record);
 
 // As fsync(2) of the part, and of the `.sum` if the record lies there. 0 or an errno.
@@ -68,17 +67,18 @@ int sync_part_record(int part_fd, const PartOf& part);
 // As fsync(2) of the `.sum` beside the part, if there is one. 0 or an errno.
 int sync_part_sums(int part_fd, const PartOf& part);
 
-// The `.sum` beside the part: a regular file of the part's owner. `flags`: O_RDONLY, …. Else empty; errno: ENOENT,
-// EINVAL if it is another owner's, or as open_regular().
+// Opens the part's `.sum`, a regular file of the part's owner. `flags`: O_RDONLY, …. Empty: errno;
+// ENOENT, EINVAL (another owner's), or as open_regular().
 Fd open_part_sum(const PartOf& part, int part_fd, int flags);
 // Opens it for reading and writing, and makes it if there is none.
 Fd create_part_sum(const PartOf& part, int part_fd);
 
-// Gives a `.sum`, if there is one, the owner and mode of its part. 0 or an errno.
+// Gives the part's `.sum`, if there is one, the owner and mode of the part. 0 or an errno.
 int share_part_access(int part_fd, const PartOf& part);
 
-// Tells this boot of the machine from others. Within one boot the page cache survives, so R holds. 0: it cannot be
-// read now, as without descriptors. The first answer is kept, because a process lives within one boot.
+// Identifies this boot of the machine. Within one boot the page cache survives, so R is valid. 0: it
+// cannot be read now, e.g. without free descriptors. The first answer is kept, because a process
+// lives within one boot.
 uint32_t boot_tag_now();
 
 }  // namespace graphlane

@@ -20,14 +20,14 @@
 
 namespace graphlane {
 
-// O_DIRECT, page cache and stubs all count in this.
+// The block of O_DIRECT, the page cache and stubs.
 inline constexpr uint64_t kBlockSize = 4096;
 inline constexpr uint32_t kDeviceCountMin = 2;
 inline constexpr uint32_t kDeviceCountMax = 64;
 // A stripe unit larger than this would put every graph on one device.
 inline constexpr uint64_t kStripeDepthMax = uint64_t{1} << 40;
 
-// To the next multiple of `unit`, which is not 0.
+// Rounds up to a multiple of `unit`, which is not 0.
 constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
@@ -96,8 +96,8 @@ class StripeMap {
     return part_begin(device_index, logical_size);
   }
 
-  // The inverse of part_size(): the longest prefix that all parts hold. An interrupted write may
-  // leave a part longer: that adds nothing. part_sizes has N elements.
+  // The inverse of part_size(): the longest prefix that all parts hold. Bytes that an interrupted
+  // write has left behind it do not count. part_sizes has N elements.
   constexpr uint64_t logical_size(std::span<const uint64_t> part_sizes) const {
     uint64_t size = UINT64_MAX;
     for (uint32_t d = 0; d < g_.device_count; ++d) {
@@ -107,8 +107,7 @@ class StripeMap {
     return size;
   }
 
-  // The one contiguous run of a device's part that a request needs; length 0
-  // when it needs none.
+  // The one contiguous run of a device's part that a request needs; length 0 if it needs none.
   constexpr ByteRange run(uint32_t device_index, ByteRange request) const {
     const uint64_t begin = part_begin(device_index, request.offset);
     return {.offset = begin, .length_bytes = part_begin(device_index, request.end()) - begin};

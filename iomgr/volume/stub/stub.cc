@@ -87,8 +87,8 @@ void encode(const Layout& layout, uint8_t* bytes) {
   std::memcpy(bytes + kChecksumAt, &checksum, sizeof checksum);
 }
 
-// A page of its own: aligned, because the descriptor may be one that a program
-// opened with O_DIRECT; and not on the stack, which may be a 16 KiB one.
+// A page of memory: aligned, because a program may have opened the descriptor with O_DIRECT. Not on
+// the stack, which may be only 16 KiB.
 struct Page {
   Page() {
     const long page = ::syscall(SYS_mmap, nullptr, kStubSize, PROT_READ | PROT_WRITE,
@@ -166,9 +166,9 @@ StubVerdict decode_fields(std::span<const uint8_t, kStubSize> bytes, Layout* lay
   return StubVerdict::kStub;
 }
 
-// Whoever rewrites it may have been put off the processor in the midst of it: so
-// there is time between the later reads, 40 ms in all. In libc's nanosleep() a thread could be
-// cancelled, in the preload library with a lock.
+// The writer may have been preempted in the middle. So the later reads have pauses, 40 ms in all. Not
+// libc's nanosleep(), which is a cancellation point: in the preload library a thread could be
+// cancelled with a lock held.
 Result<StubVerdict> read_stub(int fd, std::span<uint8_t> buffer, Layout* layout) {
   constexpr int kReadsMax = 24;
   constexpr int kReadsAtOnce = 4;
@@ -196,7 +196,7 @@ Result<void> write_stub(int fd, const Layout& layout) {
   return pwrite_full(fd, page.bytes, kStubSize, 0);
 }
 
-// ext4 may commit the new size before the block is marked as written, but not after it a name that is made later.
+// ext4 may commit the new size before the block is marked as written, but not a name that is made later.
 Result<void> write_new_stub(int fd, const Layout& layout) {
   constexpr unsigned kWait = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   Result<void> written = write_stub(fd, layout);

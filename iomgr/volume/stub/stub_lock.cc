@@ -29,7 +29,7 @@ Result<void> lock_stub(int stub_fd, StubLock lock, short type) {
 
 namespace {
 
-// Two that come at once may both go away again: better than both staying.
+// Two concurrent callers may both give up: that is better than both succeeding.
 Result<void> lock_unless(int stub_fd, StubLock lock, short type, StubLock other) {
   if (Result<void> mine = lock_stub(stub_fd, lock, type); !mine) return mine;
   if (!is_stub_locked(stub_fd, other, F_WRLCK)) return {};

@@ -1,26 +1,28 @@
-// StubLock: who is at a striped file, told by open-file-description locks on three
-// bytes far behind the end of its stub, where programs' own locks do not meet them.
+// StubLock: the uses of a striped file by processes, as open-file-description locks. They lie on bytes
+// far behind the end of its stub, where they do not meet programs' own locks.
 //
-//   byte      held shared by          held exclusively by
-//   2^62      processes that change   a mount that changes the file (live_file.h)
+//   byte      held shared by            held exclusively by
+//
+//   2^62      processes that change     a mount that changes the file (live_file.h)
 //             it without a mount
-//   2^62 + 1  whoever has its parts   whoever makes the stub name other parts,
-//             open                    for that instant (restripe.h)
-//   2^62 + 2  programs whose memory   -
-//             shows its pages
-//   2^62 + 3  -                       a process that makes parts for a file that
-//                                     was never synced (never_synced.h)
 //
-// Who changes the file and who shows its pages exclude each other: each takes his own lock, and
-// gives it back if there is one of the others'.
+//   2^62 + 1  processes with its parts  a process that makes the stub name other parts, for that
+//             open                      instant (restripe.h)
 //
-// The second closes a hole. Who has parts open reads them for as long as he likes,
-// and that they are the file is true while nobody else can change other ones in
-// their stead. So a stub's file-id stays what it is while anyone, in any process,
-// by any mount, has the file open; who opens it takes the lock first, and reads
-// the stub then.
+//   2^62 + 2  programs with mapped      -
+//             pages of it
 //
-// The kernel releases what a process holds when it dies.
+//   2^62 + 3  -                         a process that makes parts for a never-synced file
+//                                       (never_synced.h)
+//
+// kChange and kMapped exclude each other: each side takes its own lock, and releases it if the other
+// side has one.
+//
+// kParts keeps open parts valid. A process reads its open parts for an unlimited time, so they must
+// stay the file's parts meanwhile. So a stub's file-id does not change while any process has the
+// file open, by any mount. A process takes this lock first, and then reads the stub.
+//
+// The kernel releases a process's locks at its death.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -41,35 +43,32 @@ enum class StubLock : off_t {
   kRemake = kChange + 3,
 };
 
-// Takes, changes or (F_UNLCK) gives back the lock of this open file description,
-// at once. EBUSY: somebody else's excludes it. F_RDLCK wants a descriptor open
-// for reading, F_WRLCK one for writing.
+// Takes, changes or (F_UNLCK) releases the lock of this open file description, at once. EBUSY: another
+// holder's lock conflicts. F_RDLCK needs a descriptor open for reading, F_WRLCK one for writing.
 Result<void> lock_stub(int stub_fd, StubLock lock, short type);
 
-// kChange of this type, kMapped shared: EBUSY, too, while somebody has the other.
+// Takes kChange with this type, or kMapped shared. EBUSY also if the other of the two is held.
 Result<void> lock_to_change(int stub_fd, short type);
 Result<void> lock_to_map(int stub_fd);
 
-// Whether somebody else's lock excludes one of this type. `stub_fd` is not O_PATH.
+// Whether another holder's lock conflicts with one of this type. `stub_fd` is not O_PATH.
 bool is_stub_locked(int stub_fd, StubLock lock, short type);
 
 inline int64_t ctime_ns_of(const struct stat& st) {
   return st.st_ctim.tv_sec * 1'000'000'000 + st.st_ctim.tv_nsec;
 }
 
-// Whether what has this ctime could have been changed again unseen: kernels step a ctime some
-// hundred times a second only.
+// Whether a file with this ctime may have changed again without a new ctime: kernels update a ctime
+// only some hundred times a second.
 bool is_fresh(int64_t ctime_ns);
 
-// Whether the bytes of a file with this ctime may change, or have changed, without another one
-// that tells. Who writes holds his lock, and what he has written shows in the ctime when he gives
-// it back.
+// Whether the bytes of a file with this ctime may change, or have changed, without a new ctime. A
+// writer holds its lock, and its writes show in the ctime once it releases that.
 bool may_change_unseen(int stub_fd, int64_t ctime_ns);
 
-// Takes StubLock::kParts shared, waiting for whoever is just making the stub name
-// other parts. What the stub names from here on, it names until the descriptor,
-// which is open for reading, is closed. (Where the filesystem has no such locks,
-// nobody can re-stripe either.)
+// Takes StubLock::kParts shared, after a process that makes the stub name other parts just now. The
+// stub then keeps its parts until the descriptor, open for reading, is closed. (A filesystem
+// without such locks does not permit a restripe either.)
 void hold_parts(int stub_fd);
 
 }  // namespace graphlane

@@ -14,7 +14,7 @@
 namespace graphlane {
 namespace {
 
-// A sequential writer marks so many regions together, in the end: each mark waits for the device.
+// A sequential writer ends up marking so many regions together, because each mark waits for the device.
 constexpr uint64_t kAheadMax = 16;
 
 void set_bit(std::vector<uint64_t>& bits, uint64_t i) { bits[i / 64] |= uint64_t{1} << i % 64; }
@@ -32,10 +32,10 @@ LiveSums::LiveSums(const Volume& volume, const StripedFile& file, uint64_t size_
 
 PartOf LiveSums::which(uint32_t d) const { return part_of(volume_.devices()[d].root_fd.get(), file_.layout()); }
 
-// The record first: a close writes the sums before it.
+// Reads the record first, because a close writes the sums before it.
 void LiveSums::open_part(uint32_t d, uint64_t part_bytes, bool is_closed) {
   Part& part = parts_[d];
-  // A file that a killed writer has made gets checksums, too.
+  // A file made by a killed writer gets checksums, too.
   part.kind = part_bytes == 0 || !is_closed ? Part::Kind::kFresh : Part::Kind::kLeft;
   PartRecord record;
   if (read_part_record(part_fd(d), which(d), &record).value_or(RecordVerdict::kNone) != RecordVerdict::kRecord) return;
@@ -47,7 +47,7 @@ void LiveSums::open_part(uint32_t d, uint64_t part_bytes, bool is_closed) {
   if ((record.flags & PartRecord::kBlockSums) == 0) return;
   part.kind = Part::Kind::kLeft;
   Result<SumFile> opened = SumFile::open(which(d), part_fd(d), d, O_RDWR);
-  // A chown of the part alone may have left it with another owner.
+  // An interrupted chown may have left the part and its `.sum` with different owners.
   if (!opened && opened.error().code == EINVAL && share_part_access(part_fd(d), which(d)) == 0) {
     opened = SumFile::open(which(d), part_fd(d), d, O_RDWR);
   }
@@ -69,11 +69,11 @@ void LiveSums::open_part(uint32_t d, uint64_t part_bytes, bool is_closed) {
     Region& region = part.regions[static_cast<uint64_t>(i)];
     region.all = region.is_marked = is_dirty_ = true;
   }
-  // Behind what is covered there is nothing, then.
+  // Cuts sums behind the covered bytes.
   (void)::ftruncate(part.file.fd(), static_cast<off_t>(sum_at(sum_block_count(part.header.covered_bytes))));
 }
 
-// In memory: the writes under way, and the blocks that a sum stands for or is computed of now.
+// Notes in memory: the writes in flight, and the blocks with a sum, or with a sum in the making.
 void LiveSums::note(Part& part, ByteRange run) {
   const uint64_t size = part.header.region_bytes;
   const uint64_t noted = part.is_updating ? UINT64_MAX : part.header.covered_bytes;
@@ -83,7 +83,7 @@ void LiveSums::note(Part& part, ByteRange run) {
     const uint64_t begin = std::max(run.offset, r * size);
     const uint64_t end = std::min({run.end(), (r + 1) * size, noted});
     if (begin >= end) continue;
-    std::erase_if(part.damaged, [&](uint64_t block) {  // one that is written as a whole is good again
+    std::erase_if(part.damaged, [&](uint64_t block) {  // a block that is rewritten as a whole is good
       return block * kBlockSize >= begin && (block + 1) * kBlockSize <= end;
     });
     if (region.all) continue;
@@ -110,7 +110,7 @@ LiveSums::Mark LiveSums::marks_of(Part& part, ByteRange run) {
   return mark;
 }
 
-// All devices at the same time. 0 or an errno.
+// Marks on all devices in parallel. 0 or an errno.
 int LiveSums::mark(uint32_t count, const std::array<Mark, kDeviceCountMax>& marks) {
   std::array<int, kDeviceCountMax> errors{};
   std::vector<uint32_t> devices;
@@ -132,7 +132,7 @@ int LiveSums::mark(uint32_t count, const std::array<Mark, kDeviceCountMax>& mark
   return 0;
 }
 
-// A block of which a part is about to change, and that has not changed yet: is it what it should be?
+// Verifies an unchanged block before a part of it changes.
 void LiveSums::verify_block(uint32_t d, uint64_t block) {
   Part& part = parts_[d];
   const uint64_t r = block * kBlockSize / part.header.region_bytes;
@@ -247,7 +247,7 @@ bool LiveSums::any_small_summed() {
   return std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.is_small_summed; });
 }
 
-// The last chance to see that a small part was damaged before it changes.
+// Verifies a small part for the last time before it changes.
 int LiveSums::forget_small_of(uint32_t d, bool durably) {
   Part& part = parts_[d];
   if (part.has_small_sum) {

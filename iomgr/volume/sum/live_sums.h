@@ -1,16 +1,21 @@
-// LiveSums: keeps the checksums of a striped file right while this process alone changes it (LiveFile).
+// LiveSums: keeps the checksums of a striped file valid while only this process changes it
+// (LiveFile).
 //
 //   begin(range)   the regions say dirty, durably     the blocks of the range are noted
+//
 //   ... the parts change ...
+//
 //   end(range)
+//
 //   ... the parts are synced ...
-//   update()       the noted blocks get new sums, and the regions in which nothing is under way say clean
 //
-// So the checksum of a block that was not written to is never computed anew. A block of which a part was written was
-// verified before that: if it was damaged already, it keeps a sum that fails. Of what a killed writer has left dirty,
-// update() sums each block anew: which of them it had changed is not known.
+//   update()       the noted blocks get new sums, and regions without a write say clean
 //
-// Memory: 512 bytes for each 16 MiB that were changed since the last update(), and 1 MiB while that runs.
+// So an unwritten block never gets a new checksum. A block that is written in part is verified first:
+// if it was damaged already, it keeps a failing sum. In regions left dirty by a killed writer,
+// update() computes all sums anew, because the changed blocks are unknown.
+//
+// Memory: 512 bytes for each 16 MiB changed since the last update(), and 1 MiB during it.
 //
 // Threads: everything is safe from any; one update() at a time.
 #pragma once
@@ -31,70 +36,79 @@ namespace graphlane {
 
 class LiveSums {
  public:
-  // `file`: the parts, open for writing; it and the volume outlive us. `is_closed`: the stub says so; else the sums of
-  // small parts do not hold.
+  // `file`: the parts, open for writing; it and the volume must outlive this. `is_closed`: the stub
+  // says so; otherwise the sums of small parts are not valid.
   LiveSums(const Volume& volume, const StripedFile& file, uint64_t size_bytes, bool is_closed);
   LiveSums(const LiveSums&) = delete;
   LiveSums& operator=(const LiveSums&) = delete;
 
-  // Around each change of bytes, those of holes too. 0, or an errno: nothing may change then.
+  // Call them around each change of bytes, also of holes. After an errno nothing may change.
   int begin(ByteRange range);
   void end(ByteRange range);
 
-  // Before the file becomes so much shorter. 0 or an errno.
+  // Call it before the file is cut to that size. 0 or an errno.
   int cut(uint64_t size_bytes);
 
-  // Before bytes that were cut may come back: all that was cut is so durably. 0 or an errno.
+  // Call it before cut bytes may come back: makes all cuts durable. 0 or an errno.
   int sync();
 
-  // Whether small parts have a sum in their records, which has to go before they change:
+  // Whether small parts have a sum in their records. It must be removed before they change, by
   // forget_small(), by the only writer of records. Ask after begin(). 0 or an errno.
   bool any_small_summed();
   int forget_small(bool durably);
 
-  // The next update() sums parts that have no checksums, reading so many bytes a second of each; 0: no limit. Checksums
-  // that are lost stay so, because the bytes may be damaged, too.
+  // The next update() computes missing checksums, reading each part at this rate; 0: no limit. Lost
+  // checksums stay lost, because the bytes may be damaged, too.
   void want_all(uint64_t bytes_per_second);
 
   // Whether something has changed since the last update().
   bool is_dirty();
 
-  // Computes the sums of what has changed, durably. The file has that size, and its parts are synced. The headers get this
-  // generation. 0 or an errno: the rest stays dirty.
+  // Computes the sums of changed blocks, durably. The file has this size, and its parts are synced.
+  // The headers get this generation. 0 or an errno: the rest stays dirty.
   int update(uint64_t size_bytes, uint32_t generation);
-  // Sets what the record says of its part's checksums. Call it as the only writer of records.
+  // Sets the fields of the part's record. Call it as the only writer of records.
   void note_in(PartRecord& record);
 
  private:
   struct Region {
-    std::vector<uint64_t> changed;  // a bit a block; empty: none
-    bool all = false;               // left by another writer: any block may have changed
-    bool is_marked = false;         // it says dirty, durably
-    uint32_t writes = 0;            // under way
+    std::vector<uint64_t> changed;  // one bit per block; empty: none
+    bool all = false;               // any block may have changed, by another writer
+    bool is_marked = false;         // says dirty, durably
+    uint32_t writes = 0;            // in flight
     bool has_changed() const { return all || !changed.empty(); }
   };
   struct Part {
     enum class Kind : uint8_t {
-      kFresh,   // no checksums, and no byte that lacks one; or a small part
+      kFresh,   // no checksums, and no byte that needs one; or a small part
       kBlocks,  // in the `.sum`
-      kLeft,    // its bytes have none, or a `.sum` that cannot be used: it stays as it is
+      kLeft,    // its bytes have none, or an unusable `.sum`, which stays unchanged
     };
     Kind kind = Kind::kFresh;
-    bool is_small_summed = false;  // the record has the sum of a small part, of small_bytes
-    bool has_small_sum = false;    // it is known
+    // The record has the sum of a small part, of small_bytes.
+    bool is_small_summed = false;
+    // small_sum is known.
+    bool has_small_sum = false;
     uint32_t small_sum = 0;
     uint64_t small_bytes = 0;
-    bool is_small_damaged = false;  // it did not match before it was written to
-    bool is_lost = false;  // kLeft: it has a `.sum` that cannot be used, or should have
-    int error = 0;         // kLeft: why its `.sum` cannot be looked at; then its bytes cannot change
+    // It did not match before the part was written to.
+    bool is_small_damaged = false;
+    // kLeft: the `.sum` is unusable, or missing.
+    bool is_lost = false;
+    // kLeft: why its `.sum` cannot be opened; then its bytes must not change.
+    int error = 0;
     bool is_updating = false;
     uint32_t cuts = 0;
     SumFile file;
-    SumHeader header;         // of kBlocks; else it covers nothing
-    uint64_t next_region = 0;  // behind what was marked last
-    uint64_t ahead = 1;        // regions that are marked together
+    // For kBlocks; otherwise it covers nothing.
+    SumHeader header;
+    // Behind the last mark.
+    uint64_t next_region = 0;
+    // Regions that are marked together.
+    uint64_t ahead = 1;
     std::unordered_map<uint64_t, Region> regions;
-    std::unordered_set<uint64_t> damaged;  // blocks that were damaged before a part of them was written
+    // Blocks that were damaged before a part of them was written.
+    std::unordered_set<uint64_t> damaged;
   };
   class Update;
 
@@ -102,7 +116,7 @@ class LiveSums {
   int forget_small_of(uint32_t d, bool durably) REQUIRES(mu_);
   PartOf which(uint32_t d) const;
   int part_fd(uint32_t d) const { return file_.parts().buffered(d); }
-  // Regions [first, end) that are to say dirty.
+  // Regions [first, end) to be marked dirty.
   struct Mark {
     uint64_t first = 0;
     uint64_t end = 0;

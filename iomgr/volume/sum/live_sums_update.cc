@@ -1,4 +1,4 @@
-// LiveSums::update(): new sums for what has changed.
+// LiveSums::update(): computes new sums for changed blocks.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,12 +20,12 @@ namespace graphlane {
 namespace {
 
 constexpr uint64_t kUpdateChunk = 1 << 20;
-// XOR of the sum of a damaged block, so that it goes on failing after a part of the block was written.
+// XORed to the sum of a damaged block, so that it still fails after a write to a part of it.
 constexpr uint32_t kSpoiled = 0xffffffff;
 
 }  // namespace
 
-// One part. What has changed is taken out of the table first; what changes meanwhile is noted anew, and stays dirty.
+// Updates one part. Takes the changes out of the table first; later changes are noted there, and stay dirty.
 class LiveSums::Update {
  public:
   Update(LiveSums& sums, uint32_t d, uint64_t part_bytes, uint32_t generation)
@@ -68,7 +68,7 @@ class LiveSums::Update {
     return sum ? 0 : sum.error().code;
   }
 
-  // The part has become small: its record has the sum from now on. The `.sum` is made anew if it grows again.
+  // The part has become small: its record holds the sum. A new `.sum` is made if it grows again.
   void leave_blocks() {
     part_.kind = Part::Kind::kFresh;
     part_.file = {};
@@ -88,7 +88,7 @@ class LiveSums::Update {
     target_ = std::min(part_bytes_, part_.header.region_bytes * kSumRegionsMax);
     const bool extends_block = covered_ % kBlockSize != 0 && covered_ < target_;
     if (extends_block) {
-      // Its sum is about to stand for more bytes than the header says.
+      // Its sum is about to cover more bytes than the header says.
       sums_.verify_block(d_, covered_ / kBlockSize);
       std::array<Mark, kDeviceCountMax> marks{};
       const uint64_t r = part_.header.region_of(covered_);
@@ -102,7 +102,7 @@ class LiveSums::Update {
     return 0;
   }
 
-  // Writes under way behind what is covered have not noted their blocks.
+  // Notes the blocks of writes in flight behind the covered bytes.
   void note_tail() {
     const uint64_t size = part_.header.region_bytes;
     for (auto& [r, region] : part_.regions) {
@@ -125,7 +125,7 @@ class LiveSums::Update {
     part_.kind = Part::Kind::kBlocks;
     const uint64_t spoiled = part_.is_small_damaged ? sum_block_count(part_.small_bytes) : 0;
     for (uint64_t block = 0; block < spoiled; ++block) part_.damaged.insert(block);
-    // Regions may be of another size now; writes under way are noted in the least one.
+    // The size of regions may have changed; writes in flight are noted in the smallest one.
     if (part_.header.region_bytes != kSumRegionMin) regroup(part_.header.region_bytes);
     return 0;
   }
@@ -134,13 +134,13 @@ class LiveSums::Update {
     std::unordered_map<uint64_t, Region> larger;
     for (const auto& [r, region] : part_.regions) {
       Region& to = larger[r * kSumRegionMin / region_bytes];
-      to.writes += region.writes;  // too many of a write over several: then it stays dirty for longer
+      to.writes += region.writes;  // counts a write over several too often: it stays dirty for longer
       to.all = to.all || region.has_changed();
     }
     part_.regions = std::move(larger);
   }
 
-  // Takes the changed blocks of regions without a write under way.
+  // Takes the changed blocks of regions without a write in flight.
   void take_changed() {
     for (auto entry = part_.regions.begin(); entry != part_.regions.end();) {
       Region& region = entry->second;
@@ -185,7 +185,7 @@ class LiveSums::Update {
     return 0;
   }
 
-  // Sums the blocks that are not covered yet. Holes have the sum 0, which is there already.
+  // Computes sums of blocks that are not covered yet. A hole has the sum 0, which needs no write.
   int sum_tail() {
     uint64_t at = covered_ / kBlockSize * kBlockSize;
     while (at < target_) {
@@ -201,7 +201,7 @@ class LiveSums::Update {
     return extend_file();
   }
 
-  // So that the file ends behind the last sum, if that is a hole's.
+  // Makes the file end behind the last sum, even if that is a hole's.
   int extend_file() {
     struct stat st;
     const auto end = static_cast<off_t>(sum_at(sum_block_count(target_)));
@@ -209,7 +209,7 @@ class LiveSums::Update {
     return st.st_size >= end || ::ftruncate(part_.file.fd(), end) == 0 ? 0 : errno;
   }
 
-  // Bytes [begin, end) of the part, from a block's beginning on.
+  // Computes the sums of bytes [begin, end) of the part; `begin` is a block's.
   int sum_run(uint64_t begin, uint64_t end) {
     std::vector<uint8_t> buffer(std::min(kUpdateChunk, round_up(end - begin, kBlockSize)));
     std::vector<uint32_t> sums(buffer.size() / kBlockSize);
@@ -230,7 +230,7 @@ class LiveSums::Update {
     return 0;
   }
 
-  // The sums are durable. What has changed since they were computed says dirty before it is covered.
+  // The sums are durable. Blocks changed since are marked dirty before they become covered.
   int commit() {
     std::array<Mark, kDeviceCountMax> marks{};
     const uint64_t regions = target_ == 0 ? 0 : part_.header.region_of(target_ - 1) + 1;
@@ -262,9 +262,9 @@ class LiveSums::Update {
     return error;
   }
 
-  // The part has more regions than there are bytes for: larger ones. Only while all are clean.
+  // Makes the regions larger, if the part has more than the file has room for. Only while all are clean.
   int widen() {
-    sums_.is_dirty_ = true;  // the rest is covered next time
+    sums_.is_dirty_ = true;  // the next update covers the rest
     if (!part_.regions.empty()) return 0;
     part_.header.region_bytes = sum_region_bytes(part_bytes_);
     int error = part_.file.write_header(&part_.header);

@@ -12,7 +12,7 @@ class Pace {
   // 0: no limit.
   explicit Pace(uint64_t bytes_per_second) : rate_(bytes_per_second) {}
 
-  // So many bytes were read: waits until they were not too many.
+  // Counts bytes that were read, and waits until they are within the rate.
   void moved(uint64_t bytes) {
     if (rate_ == 0) return;
     bytes_ += bytes;

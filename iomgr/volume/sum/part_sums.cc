@@ -17,9 +17,9 @@
 namespace graphlane {
 namespace {
 
-constexpr uint64_t kMarkAheadMax = 16;  // regions that a sequential writer marks together, in the end
+constexpr uint64_t kMarkAheadMax = 16;  // the most regions that a sequential writer marks together
 
-// Failures that were told, by inode and block: the oldest is forgotten first.
+// Reported failures, by inode and block: the oldest is forgotten first.
 constexpr uint32_t kToldMax = 256;
 std::atomic<uint64_t> told_blocks[kToldMax];
 std::atomic<uint32_t> told_count{0};
@@ -46,10 +46,10 @@ class TellFailed final : public FailedBlocks {
   const int part_fd_;
 };
 
-// Whether that file is no `.sum` at all.
+// Whether the error means that there is no `.sum` at all.
 bool is_final(int error) { return error == ENOENT || error == kNotRegular || error == ELOOP; }
 
-// The sum in the record goes, durably. 0 or an errno.
+// Removes the sum in the record, durably. 0 or an errno.
 int forget_small(int part_fd, const PartOf& part) {
   PartRecord record;
   const auto verdict = read_part_record(part_fd, part, &record);
@@ -69,7 +69,7 @@ void count(const SumCounts& counts) {
 
 }  // namespace
 
-// The record first: a close writes the sums before it.
+// Reads the record first, because a close writes the sums before it.
 void PartSums::open(uint32_t d, const PartOf& part, int part_fd, Fd sum, int flags, Raise raise, int floor) {
   kinds_[d] = Kind::kNone;
   parts_[d] = part;
@@ -80,7 +80,7 @@ void PartSums::open(uint32_t d, const PartOf& part, int part_fd, Fd sum, int fla
   if ((record.flags & PartRecord::kSummed) != 0 && sys::fstat(part_fd, &st) == 0) {
     kinds_[d] = Kind::kSmall;
     small_bytes_[d] = static_cast<uint64_t>(st.st_size);
-    // Later the device's root is not open any more, by which a record beside the part is found.
+    // The device's root, needed for a record in a `.sum`, will not be open later.
     parts_[d].root_fd = -1;
     const bool is_beside = !read_part_record(part_fd, parts_[d], &record).has_value();
     if (is_beside) kinds_[d] = Kind::kNone;
@@ -88,7 +88,7 @@ void PartSums::open(uint32_t d, const PartOf& part, int part_fd, Fd sum, int fla
   }
   if ((record.flags & PartRecord::kBlockSums) == 0) return;
   kinds_[d] = Kind::kLost;
-  // A chown changes the owners one after the other.
+  // Retries, because a chown changes the owners one after the other.
   constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 2'000'000};
   for (int look = 0; !sum && look < 3; ++look) {
     if (look > 0) ::syscall(SYS_nanosleep, &kPause, nullptr);
@@ -145,7 +145,7 @@ int PartSums::verify(uint32_t d, int fd, uint64_t part_offset, std::span<const i
   return error == 0 && counts.failed > 0 ? EIO : error;
 }
 
-// Reads the whole part, block by block, and gives the caller what was summed.
+// Reads the whole part, block by block, and copies only verified bytes to the caller.
 int PartSums::verify_small(uint32_t d, int fd, uint64_t part_offset, std::span<const iovec> memory, uint64_t length) const {
   const ScratchBlock scratch;
   if (scratch.bytes() == nullptr) return ENOMEM;
@@ -184,7 +184,7 @@ int PartSums::verify_small(uint32_t d, int fd, uint64_t part_offset, std::span<c
 }
 
 int PartSums::mark(uint32_t d, int part_fd, ByteRange run) const {
-  // Checksums that may hold, but cannot be marked.
+  // The checksums may be valid, but cannot be marked.
   if (kinds_[d] == Kind::kLost && errors_[d] != 0 && !is_final(errors_[d])) return errors_[d] == EINVAL ? EIO : errors_[d];
   if (kinds_[d] == Kind::kSmall && !small_forgotten_[d].load(std::memory_order_acquire)) {
     if (const int error = forget_small(part_fd, parts_[d]); error != 0) return error;
@@ -194,7 +194,7 @@ int PartSums::mark(uint32_t d, int part_fd, ByteRange run) const {
   if (kinds_[d] != Kind::kBlocks || run.length_bytes == 0 || run.offset >= covered) return 0;
   const uint64_t first = run.offset / region_bytes_[d];
   const uint64_t last = (std::min(run.end(), covered) - 1) / region_bytes_[d];
-  // Those in front tell how far a sequential writer has come.
+  // The marks in front show how far a sequential writer has got.
   uint8_t bytes[kMarkAheadMax + 1] = {};
   const uint64_t from = first - std::min(first, kMarkAheadMax);
   bool is_marked = true;

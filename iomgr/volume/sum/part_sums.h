@@ -1,12 +1,12 @@
-// PartSums: the checksums of the open parts of a file, for a process that verifies what it reads, or that writes
+// PartSums: the checksums of a file's open parts, for a process that verifies reads, or that writes
 // without a mount.
 //
-// Reads are verified where reads_are_verified says so when the file is opened. A read whose bytes do not match fails
-// with EIO, and so does each read of a part whose checksums are lost. Blocks that were never summed, or
-// are being changed, are served, and counted.
+// Reads are verified if reads_are_verified is set when the file is opened. A read with a mismatch
+// fails with EIO, and so does each read of a part with lost checksums. Blocks that have no sum, or are
+// being changed, are served, and counted.
 //
-// A process without a mount marks regions beside others that do: each sets bytes of its own in the `.sum`, without a
-// lock. So a region that another process is still marking is marked once more.
+// Processes without a mount mark regions concurrently: each sets its own bytes in the `.sum`, without
+// a lock. So a region that another process is still marking is marked once more.
 //
 // Threads: everything but open(), adopt() and close() is safe from any.
 // No allocation, no exceptions: the preload library uses this too.
@@ -26,9 +26,9 @@
 
 namespace graphlane {
 
-// Whether this process verifies reads: set before it opens files.
+// Whether this process verifies reads. Set it before files are opened.
 inline std::atomic<bool> reads_are_verified{false};
-// A process that writes without a mount: set before it opens files.
+// Whether this process writes without a mount. Set it before files are opened.
 inline std::atomic<bool> writes_without_mount{false};
 
 // Counts blocks of this process.
@@ -39,21 +39,21 @@ struct SumTotals {
 };
 inline SumTotals sum_totals;
 
-// Damage of a part, told once for each block. `part_fd` leads to the part's path.
+// Damage of a part, reported once for each block. `part_fd` leads to the part's path.
 struct SumFailure {
   int part_fd = -1;
   uint64_t part_offset = 0;
-  SumVerdict verdict = SumVerdict::kGood;  // of the checksums; kGood: the block at part_offset fails
+  SumVerdict verdict = SumVerdict::kGood;  // of the checksum file; kGood: the block at part_offset fails
 };
 using TellSumFailure = void (*)(const SumFailure& failure);
 inline std::atomic<TellSumFailure> tell_sum_failure{nullptr};
 
 class PartSums {
  public:
-  // Where a descriptor is to be: its number, from then on.
+  // Moves a descriptor to a number from `floor` on. Returns the new number.
   using Raise = int (*)(int fd, int floor);
 
-  // Looks at what the part has. `sum`: its `.sum`, or empty: it is opened below part.root_fd with these flags.
+  // Opens the part's checksums. `sum`: its `.sum`, or empty: it is opened below part.root_fd with these flags.
   void open(uint32_t d, const PartOf& part, int part_fd, Fd sum, int flags, Raise raise, int floor);
   void close();
 
@@ -63,12 +63,12 @@ class PartSums {
   bool is_lost(uint32_t d) const { return kinds_[d] == Kind::kLost; }
   bool has_blocks(uint32_t d) const { return kinds_[d] == Kind::kBlocks; }
 
-  // Verifies bytes that were read from the part by `fd`. 0, EIO, or an errno: that cannot be known.
+  // Verifies bytes that were read from the part by `fd`. 0, EIO, or an errno: they cannot be verified.
   int verify(uint32_t d, int fd, uint64_t part_offset, std::span<const iovec> memory, uint64_t length_bytes) const;
 
-  // Before bytes of a part change, without a mount. `run` is of the part. 0 or an errno.
+  // Call it before bytes of a part change, without a mount. `run` is of the part. 0 or an errno.
   int mark(uint32_t d, int part_fd, ByteRange run) const;
-  // Before the part becomes so short; one process at a time. 0 or an errno.
+  // Call it before the part is cut to that size; one process at a time. 0 or an errno.
   int cut(uint32_t d, uint64_t part_bytes) const;
   // As fdatasync(2) of the `.sum`.
   int sync(uint32_t d) const { return files_[d] ? files_[d].sync() : 0; }

@@ -1,4 +1,4 @@
-// ScratchBlock: a block's memory of our own, aligned for O_DIRECT, for a scope. Stacks of programs may be too small.
+// ScratchBlock: memory for one block, aligned for O_DIRECT, for a scope. A program's stack may be too small.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -18,7 +18,7 @@ class ScratchBlock {
  public:
   ScratchBlock() : slot_(take_free_slot(slots)) {
     if (slot_ != nullptr) return;
-    // The system calls: mmap is a hook of the preload library's.
+    // Not mmap(), which is one of the preload library's hooks.
     const long mapped = ::syscall(SYS_mmap, nullptr, kBlockSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped != -1) mapped_ = reinterpret_cast<uint8_t*>(mapped);
   }

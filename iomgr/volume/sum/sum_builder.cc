@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kSumBatch = 256;  // sums that are written together
 
-// Writes the sums of the I/O's memory. 0 or an errno.
+// Writes the sums of the bytes in the I/O's memory. 0 or an errno.
 int write_sums_of(const SumFile& sums, const LaneIo& io) {
   uint32_t batch[kSumBatch];
   uint64_t block = io.part_offset / kBlockSize;

@@ -1,7 +1,7 @@
-// SumBuilder: the checksums of new parts, made while these are written (an import, a re-striping).
+// SumBuilder: computes the checksums of new parts while they are written (an import, a restripe).
 //
-// add() computes the sums of what was written from the memory that it was written from, so a byte that a device
-// changes on its way is found. Blocks that are not written are holes, whose sum is 0.
+// add() computes the sums from the memory that was written, so a byte that a device changes on its
+// way is found. Unwritten blocks are holes, with the sum 0.
 //
 // Threads: add() is safe from any, for ranges that share no block.
 #pragma once
@@ -17,15 +17,15 @@ namespace graphlane {
 
 class SumBuilder {
  public:
-  // Makes the `.sum` of each part that needs one; `file` has its final size, and outlives us.
+  // Makes the `.sum` of each part that needs one. `file` has its final size, and must outlive this.
   static Outcome<SumBuilder> create(const Volume& volume, const StripedFile& file);
 
-  // The bytes of `range`, which begins at a block and ends at one, or at the end of the file.
+  // Adds the bytes of `range`, which begins at a block, and ends at one or at the end of the file.
   Outcome<void> add(ByteRange range, const char* buffer);
 
-  // All was added. Reads small parts back. Not durable yet.
+  // Completes the sums; reads small parts back. Not durable yet.
   Outcome<void> finish();
-  // After finish(): what the part's record says of it. `record.ordinal` tells which part.
+  // After finish(): sets the fields of a part's record. `record.ordinal` tells which part.
   void note_in(PartRecord& record) const;
 
  private:
@@ -35,7 +35,7 @@ class SumBuilder {
 
   const Volume* volume_;
   const StripedFile* file_;
-  std::array<SumFile, kDeviceCountMax> files_;   // none for a small part
+  std::array<SumFile, kDeviceCountMax> files_;   // empty for a small part
   std::array<uint32_t, kDeviceCountMax> small_{};
 };
 

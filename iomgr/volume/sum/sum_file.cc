@@ -33,8 +33,8 @@ Result<SumFile> SumFile::create(const PartOf& part, int part_fd, uint32_t ordina
   Fd file = create_part_sum(part, part_fd);
   if (!file) return last_errno();
   SumFile made(std::move(file), part, ordinal);
-  // Its old content goes, but for a record. Its blocks are there before a region is dirty: then that costs
-  // no change of the filesystem's own data.
+  // Removes its old content, except for a record. Allocates its blocks before a region becomes dirty, so
+  // that a mark does not change the filesystem's metadata.
   if (::syscall(SYS_ftruncate, made.fd(), kPartSumHeadSize) != 0 ||
       ::syscall(SYS_ftruncate, made.fd(), sum_at(sum_block_count(part_bytes))) != 0) {
     return last_errno();

@@ -1,10 +1,10 @@
-// SumFile: the file beside a part that holds its checksums (sum_format.h), open.
+// SumFile: the open file with a part's checksums (sum_format.h).
 //
-// It has the part's owner and mode. A process that may write the part may write its checksums, and could make any
-// data seem right. So they tell of damage, and protect against no user.
+// It has the part's owner and mode. A process that may write the part may also write its checksums,
+// and so make any data seem right. They detect damage, and protect against no user.
 //
-// Each read and write is one call of the kernel at a place that follows from the part. So a file of any length
-// costs no more. A FIFO, a link, or a file of another owner is not opened.
+// Each read and write is one system call at an offset that follows from the part. So the length of
+// the file costs nothing. A FIFO, a link, or a file of another owner is not opened.
 //
 // Threads: everything is safe from any; one process at a time writes the header (FORMAT.md, "Locks").
 // No allocation, no exceptions: the preload library uses this too.
@@ -23,12 +23,12 @@ namespace graphlane {
 class SumFile {
  public:
   SumFile() = default;
-  // Takes a file that is open already.
+  // Takes an open file.
   SumFile(Fd file, const PartOf& part, uint32_t ordinal) : file_(std::move(file)), part_(part), ordinal_(ordinal) {}
 
-  // `flags`: O_RDONLY or O_RDWR. ENOENT: there is none; EINVAL: it is not the part owner's; kNotRegular, ELOOP.
+  // `flags`: O_RDONLY or O_RDWR. ENOENT: none; EINVAL: another owner's; kNotRegular, ELOOP.
   static Result<SumFile> open(const PartOf& part, int part_fd, uint32_t ordinal, int flags);
-  // Makes one for the part, with the part's owner and mode, or empties what is there. It covers nothing yet.
+  // Makes one with the part's owner and mode, or empties an existing one. It covers nothing yet.
   static Result<SumFile> create(const PartOf& part, int part_fd, uint32_t ordinal, uint64_t part_bytes);
 
   explicit operator bool() const { return static_cast<bool>(file_); }
@@ -36,13 +36,13 @@ class SumFile {
   uint32_t ordinal() const { return ordinal_; }
   const PartOf& part() const { return part_; }
 
-  // The newer one of the two. `header` is set for kGood. An errno: it cannot be read.
+  // The newer header of the two slots. `header` is set for kGood. An errno: it cannot be read.
   Result<SumVerdict> read_header(SumHeader* header) const;
-  // Gives it the next sequence number, and leaves the header before as it is. 0 or an errno. Not durable yet.
+  // Writes the header with the next sequence number, into the other slot. 0 or an errno. Not durable yet.
   int write_header(SumHeader* header) const;
 
-  // Before the part becomes so short: less is covered, in `header`, which is what the file says, too. Durably where a
-  // block loses its end: its sum must be gone before that. 0 or an errno.
+  // Call it before the part is cut to that size: covers less. `header` is the file's present one, and is
+  // updated. Durable if a block is cut in part, because its sum must be gone before. 0 or an errno.
   int lower_cover(SumHeader* header, uint64_t part_bytes) const;
 
   // Whether the region is dirty. An errno.
@@ -50,7 +50,7 @@ class SumFile {
   // 0 or an errno. Not durable yet.
   int set_regions(uint64_t first, uint64_t count, uint8_t value) const;
 
-  // Those of blocks from `first` on. What the file does not hold is 0. 0 or an errno.
+  // The sums of blocks from `first` on. Sums behind the end of the file are 0. 0 or an errno.
   int read_sums(uint64_t first, std::span<uint32_t> sums) const;
   int write_sums(uint64_t first, std::span<const uint32_t> sums) const;
 
@@ -63,11 +63,11 @@ class SumFile {
   uint32_t ordinal_ = 0;
 };
 
-// Translates a failure of SumFile::open(). kGood: it may pass (EACCES, EMFILE, …).
+// Translates a failure of SumFile::open(). kGood: a transient error (EACCES, EMFILE, …).
 SumVerdict verdict_of_error(int error);
 
-// Whether sums of this generation are good for a part whose record has that one. A close writes the
-// sums first, then the record.
+// Whether sums of this generation are valid for a part with that generation in its record. A close
+// writes the sums first, then the record.
 constexpr bool fits_generation(uint32_t of_sums, uint32_t of_record) {
   return of_sums == of_record || of_sums == of_record + 1;
 }

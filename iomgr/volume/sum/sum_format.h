@@ -1,17 +1,18 @@
-// The checksums of a part: what `sums/xx/<file id>.sum` holds.
+// The checksums of a part: the content of `sums/xx/<file id>.sum`.
 //
 //   0       the part's record, on filesystems without attributes (volume/part_record_io.h)
 //   4096    header, slot 0   ┐ two slots in turn: a torn write leaves the other one
 //   6144    header, slot 1   ┘
-//   8192    a byte a region: dirty or clean
-//   16384   a CRC-32C a block of 4 KiB, 4 bytes each
 //
-// A sum is good for a block that is covered (it begins below SumHeader::covered_bytes) and lies in a
-// clean region. Before the first change in a clean region its byte says dirty, durably. So a crash leaves
-// no sum that contradicts good data: what may have changed is dirty, or behind what is covered.
+//   8192    a byte per region: dirty or clean
+//   16384   a CRC-32C per block of 4 KiB, 4 bytes each
 //
-// The sum of a block is the CRC-32C of its 4096 bytes, XOR that of 4096 zeros. Bytes that are not covered
-// count as zeros. So a hole in the part is a hole in the `.sum`.
+// A sum is valid for a covered block (it begins below SumHeader::covered_bytes) in a clean region.
+// Before the first change in a clean region its byte says dirty, durably. So a crash leaves no sum
+// that contradicts good data: a changed block is dirty, or not covered.
+//
+// The sum of a block is the CRC-32C of its 4096 bytes, XOR that of 4096 zeros. Bytes that are not
+// covered count as zeros. So a hole in the part is a hole in the `.sum`.
 //
 // iomgr/volume/FORMAT.md has the offset table.
 //
@@ -40,28 +41,33 @@ inline constexpr uint64_t kSumsAt = kSumRegionsAt + kSumRegionsMax;
 inline constexpr uint64_t kSumRegionMin = uint64_t{16} << 20;
 inline constexpr uint64_t kSumRegionMaxLog2 = 52;
 
-// The bytes that say what a region is. Any other value is damage, and counts as clean: no single bit
-// makes one of them the other.
+// The states of a region. Any other value is damage, and counts as clean: no single bit error turns
+// one state into another.
 inline constexpr uint8_t kRegionClean = 0;
 inline constexpr uint8_t kRegionDirty = 0xd2;
-inline constexpr uint8_t kRegionMarking = 0x2d;  // dirty, but that may not be durable yet
+inline constexpr uint8_t kRegionMarking = 0x2d;  // dirty, but perhaps not durably yet
 constexpr bool is_region_dirty(uint8_t value) { return value == kRegionDirty || value == kRegionMarking; }
 
 constexpr uint64_t sum_at(uint64_t block) { return kSumsAt + block * sizeof(uint32_t); }
 constexpr uint64_t sum_block_count(uint64_t part_bytes) { return (part_bytes + kBlockSize - 1) / kBlockSize; }
 
-// Bytes of a region of a part of that size: 16 MiB, or the power of two of which 8192 cover the part.
+// The region size for a part: 16 MiB, or the power of two with which 8192 regions cover the part.
 constexpr uint64_t sum_region_bytes(uint64_t part_bytes) {
   const uint64_t least = (part_bytes + kSumRegionsMax - 1) / kSumRegionsMax;
   return least <= kSumRegionMin ? kSumRegionMin : std::bit_ceil(least);
 }
 
 struct SumHeader {
-  uint32_t ordinal = 0;        // the device of the part
-  uint32_t generation = 0;     // the part record's when the sums were made, see FORMAT.md
-  uint64_t sequence = 0;       // + 1 at each write of a header; the slot is the lowest bit
-  uint64_t region_bytes = kSumRegionMin;  // a power of two
-  uint64_t covered_bytes = 0;  // of the part, from its beginning
+  // The device of the part.
+  uint32_t ordinal = 0;
+  // The part record's generation when the sums were made, see FORMAT.md.
+  uint32_t generation = 0;
+  // Incremented at each write of a header; its lowest bit is the slot.
+  uint64_t sequence = 0;
+  // A power of two.
+  uint64_t region_bytes = kSumRegionMin;
+  // Bytes from the beginning of the part.
+  uint64_t covered_bytes = 0;
 
   uint64_t region_of(uint64_t part_offset) const { return part_offset / region_bytes; }
   friend bool operator==(const SumHeader&, const SumHeader&) = default;
@@ -70,12 +76,13 @@ struct SumHeader {
 enum class SumVerdict : uint8_t {
   kGood,
   kMissing,     // there is no such file
-  kOtherFile,   // no regular file, or it has another owner
-  kDamaged,     // neither header is whole
+  kOtherFile,   // not a regular file, or of another owner
+  kDamaged,     // neither header is valid
+
   kForeign,     // the sums of another part
-  kStale,       // of an older close than the part: an older copy
+  kStale,       // older than the part's last close: from an older copy
 };
-// "are missing", …: what is wrong with a part's checksums.
+// "are missing", …: the problem with a part's checksums.
 const char* describe(SumVerdict verdict);
 
 inline constexpr size_t kSumHeaderSize = 88;
@@ -86,9 +93,9 @@ SumHeaderBytes encode_sum_header(const SumHeader& header, const Uuid& volume, co
 SumVerdict decode_sum_header(std::span<const uint8_t> bytes, const Uuid& volume, const Uuid& file_id,
                              uint32_t ordinal, SumHeader* header);
 
-// The sums of `blocks` blocks that lie one behind the other.
+// The sums of `blocks` adjacent blocks.
 void sum_blocks(const void* data, uint32_t blocks, uint32_t* sums);
-// The sum of one of which only so many bytes count.
+// The sum of a block with only so many valid bytes.
 uint32_t sum_partial_block(const void* data, uint64_t length_bytes);
 
 }  // namespace graphlane

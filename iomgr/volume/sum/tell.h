@@ -1,11 +1,11 @@
-// Damage that a read has met, told in the log of a daemon or on the stderr of a tool: once for each block.
+// Reports damage that a read has found, once for each block: to a daemon's log, or to a tool's stderr.
 #pragma once
 
 #include "iomgr/volume/sum/part_sums.h"
 
 namespace graphlane {
 
-// From now on, in this process: by log_line().
+// Reports by log_line() from now on, in this process.
 void log_sum_failures();
 
 }  // namespace graphlane

@@ -12,7 +12,7 @@ namespace graphlane {
 namespace {
 
 constexpr uint32_t kBatchBlocks = 128;
-constexpr int kLooksMax = 8;  // at a block whose header changes all the time
+constexpr int kLooksMax = 8;  // retries while the header keeps changing
 
 enum class BlockState : uint8_t { kGood, kUnverified, kFailed };
 
@@ -21,7 +21,7 @@ struct BlockSum {
   uint64_t sequence = 0;
   uint64_t covered_bytes = 0;  // of the block
   bool is_void = false;        // not covered, or in a dirty region
-  uint64_t void_end = 0;       // the part offset up to which that is so, at least
+  uint64_t void_end = 0;       // the part offset up to which that holds at least
 };
 
 Result<BlockSum> look_at(const SumFile& sums, uint64_t block, std::atomic<uint64_t>* covered_bytes) {
@@ -53,7 +53,7 @@ uint32_t sum_of(const uint8_t* block, uint64_t covered_bytes) {
   return sum;
 }
 
-// Reads the block into `scratch`, and says whether that is good. `void_end` as above.
+// Reads the block into `scratch`, and returns its state. `void_end` as above.
 Result<BlockState> check_block(const SumFile& sums, int part_fd, uint64_t block, uint8_t* scratch,
                                std::atomic<uint64_t>* covered_bytes, uint64_t* void_end) {
   for (int look = 0; look < kLooksMax; ++look) {
@@ -98,7 +98,7 @@ class Verification {
   }
 
  private:
-  // Blocks that lie in memory as far as they are covered: a batch.
+  // Verifies a batch of whole blocks in memory, as far as they are covered.
   int verify_whole(uint64_t at, uint64_t end, const uint8_t* memory, uint64_t* taken) {
     const uint64_t first = at / kBlockSize;
     const uint64_t covered = covered_bytes_->load(relaxed);
@@ -122,12 +122,12 @@ class Verification {
     return 0;
   }
 
-  // Bytes without a checksum; up to where that has to be looked at anew.
+  // Skips bytes without a checksum, up to where the state must be read again.
   int skip(uint64_t at, uint64_t end, uint64_t* taken) {
     if (at >= void_end_) {
       const Result<BlockSum> seen = look_at(sums_, at / kBlockSize, covered_bytes_);
       if (!seen) return seen.error().code;
-      if (!seen->is_void) return 0;  // taken is 0: they are covered by now
+      if (!seen->is_void) return 0;  // covered by now: `taken` stays 0
       void_end_ = seen->void_end;
     }
     const uint64_t to = std::min(end, void_end_);
@@ -154,7 +154,7 @@ class Verification {
     return 0;
   }
 
-  // Part of a block: what the caller gets is what was verified.
+  // Part of a block: copies verified bytes to the caller.
   int verify_piece(uint64_t at, uint64_t end, uint8_t* memory, uint64_t* taken) {
     const uint64_t block = at / kBlockSize;
     const uint64_t in_block = at % kBlockSize;
@@ -173,7 +173,7 @@ class Verification {
   std::atomic<uint64_t>* const covered_bytes_;
   SumCounts* const counts_;
   FailedBlocks* const failed_;
-  uint64_t void_end_ = 0;  // up to here nothing can be said
+  uint64_t void_end_ = 0;  // no block before it can be verified
 };
 
 }  // namespace
