@@ -1,11 +1,12 @@
-// What the library knows, across fork().
+// Keeps the library's tables consistent across fork().
 //
-// The kernel copies a forking process's descriptors first, and its memory after that, while
-// the other threads go on. A file that one of them identified in between would be in the
-// child's memory without its parts among the child's descriptors, whose numbers might even
-// be other files'. So nobody identifies one while a thread forks.
+// The kernel copies a forking process's descriptors first, and its memory after that, while other
+// threads go on. A file that a thread identifies in between would be in the child's memory, but its
+// parts would not be among the child's descriptors. Their numbers might even be other files. So no
+// thread identifies a file while another one forks.
 //
-// And each process says which it is before a child of its by vfork() could say so in its place.
+// Each process records its identity at the start. Otherwise a vfork() child, which shares the
+// memory, could record its own instead.
 
 #include <pthread.h>
 
@@ -17,7 +18,7 @@
 namespace graphlane {
 namespace {
 
-// Of the thread that forks, and of its copy in the child.
+// State of the forking thread, and of its copy in the child.
 struct Forking {
   alignas(HeldSignals) unsigned char signals[sizeof(HeldSignals)];
   bool locked;
@@ -25,7 +26,7 @@ struct Forking {
 thread_local Forking forking;
 
 void begin() {
-  new (forking.signals) HeldSignals();  // first held, last let go
+  new (forking.signals) HeldSignals();  // constructed first, destroyed last
   forking.locked = slow_lock.lock();
 }
 

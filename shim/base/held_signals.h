@@ -1,9 +1,8 @@
-// HeldSignals: no signal is delivered to this thread in a scope. (kButDeadly: but for those that
-// end the process.)
+// HeldSignals: blocks all signals in this thread for a scope. (kButDeadly: except those that end the
+// process.)
 //
-// A handler may leave by siglongjmp(). It must not do so while this thread holds
-// a lock, or while the kernel still fills the caller's buffer: natively a signal
-// waits for a read of a file to end, too.
+// A handler may leave by siglongjmp(). It must not do so while this thread holds a lock, or while
+// the kernel fills the caller's buffer. (Without the library, a signal waits for a file's read, too.)
 #pragma once
 
 #include <unistd.h>
@@ -19,27 +18,27 @@ namespace graphlane {
 
 class HeldSignals {
  public:
-  // kButDeadly lets SIGTERM and its kin through where the program has no handler for them. They end
-  // it, lock and all, even while it waits for a filesystem that does not answer.
+  // kButDeadly admits SIGTERM and its kin where the program has no handler for them. They end the
+  // process, with its locks, even while it waits for a filesystem that does not answer.
   enum Which { kAll, kButDeadly };
 
   explicit HeldSignals(Which which = kAll) {
-    // SIG_BLOCK keeps the signals held that the program itself holds.
+    // SIG_BLOCK also keeps the signals blocked that the program itself blocks.
     set(SIG_BLOCK, which == kAll ? ~uint64_t{0} : ~deadly_signals(), &before_);
   }
   ~HeldSignals() { set(SIG_SETMASK, before_, nullptr); }
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
 
-  // For so long signals come, and their handlers run. A handler that leaves by siglongjmp() leaves
-  // this scope without its end.
+  // Admits signals for so long, and runs their handlers. A handler that leaves by siglongjmp() skips
+  // this scope's destructor.
   void pause(int64_t nanoseconds) const {
     timespec duration{.tv_sec = 0, .tv_nsec = nanoseconds};
     ::syscall(SYS_ppoll, nullptr, 0, &duration, &before_, sizeof before_);
   }
 
  private:
-  // SIGHUP, SIGINT, SIGQUIT and SIGTERM, as far as they have their default action.
+  // Those of SIGHUP, SIGINT, SIGQUIT and SIGTERM with their default action.
   static uint64_t deadly_signals() {
     uint64_t found = 0;
     for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
@@ -57,8 +56,8 @@ class HeldSignals {
     return found;
   }
 
-  // The kernel's mask, which unlike libc's can hold libc's own signals
-  // (cancellation). It cannot fail.
+  // Sets the kernel's mask, which unlike libc's can include libc's own signals (cancellation). It
+  // cannot fail.
   static void set(int how, uint64_t mask, uint64_t* before) {
     ::syscall(SYS_rt_sigprocmask, how, &mask, before, sizeof mask);
   }

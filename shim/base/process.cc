@@ -11,7 +11,7 @@
 namespace graphlane {
 namespace {
 
-// Reads as zeros in a new child.
+// A page that reads as zeros in a new child.
 struct ForkPage {
   std::atomic<uint32_t> epoch{0};
   std::atomic<pid_t> process{0};
@@ -19,7 +19,7 @@ struct ForkPage {
 
 constexpr size_t kPageSize = 4096;
 
-// Null: such a page cannot be had.
+// Null: the page could not be made.
 std::atomic<ForkPage*> fork_page{nullptr};
 std::atomic<uint32_t> epoch_next{1};
 
@@ -56,7 +56,7 @@ uint32_t process_epoch() {
 
 bool in_vfork_child() {
   const ForkPage* page = fork_page.load(std::memory_order_acquire);
-  // Acquire: who sees the epoch sees the process.
+  // Acquire: a thread that sees the epoch sees the process.
   if (page == nullptr || page->epoch.load(std::memory_order_acquire) == 0) return false;
   return page->process.load(std::memory_order_relaxed) != process_id();
 }

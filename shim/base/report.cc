@@ -15,7 +15,7 @@
 namespace graphlane {
 namespace {
 
-// Several volumes may be open at once; beyond, all share the last entry.
+// Several volumes may be open at once. Beyond that, devices share the last entry.
 constexpr uint32_t kDeviceEntries = 128;
 constexpr uint32_t kFileEntries = 256;
 
@@ -85,7 +85,7 @@ uint64_t value(const std::atomic<uint64_t>& counter) {
   return counter.load(std::memory_order_relaxed);
 }
 
-// What of the file FUSE served, and why.
+// The calls on the file that FUSE served, by reason.
 template <class Visit>
 void for_each_left(const FileCounters& file, Visit visit) {
   if (const uint64_t count = value(file.failed_count); count > 0) {
@@ -181,8 +181,8 @@ void write_table(ReportText& out) {
 
 ReportText report_text;
 
-// Kept from the start: many programs close their stderr before the library's
-// end is reached (coreutils do, to notice a full disk).
+// Duplicated at the start, because many programs close stderr before the library's destructors run
+// (coreutils do, to notice a full disk).
 int report_fd = -1;
 
 __attribute__((constructor)) void keep_stderr() {
@@ -192,14 +192,14 @@ __attribute__((constructor)) void keep_stderr() {
   if (FdTable::covers(report_fd)) fd_table.exchange(report_fd, FdEntry::internal());
 }
 
-// `graphlane run` waits for that, to say why there is none.
+// Tells `graphlane run`, which waits for that, so that it can say why there is no report.
 void tell_reported() {
   const char* const name = settings().reported;
   if (name == nullptr || std::strlen(name) != kServerNameSize) return;
   (void)ServerAddress::of_mount(name).send_byte();
 }
 
-// A process that read no striped file says nothing: most of a shell's children.
+// Prints nothing for a process that read no striped file, like most of a shell's children.
 __attribute__((destructor)) void print_report() {
   const char* target = settings().report;
   if (target == nullptr || file_entries.load(std::memory_order_acquire) == 0) return;

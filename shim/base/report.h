@@ -1,7 +1,7 @@
-// What this process read and wrote, by device and by file, and which way it took:
-// GRAPHLANE_REPORT prints it when the process ends.
+// Counts the reads and writes of this process, by device, by file and by path. GRAPHLANE_REPORT prints
+// them when the process ends.
 //
-// Threads: counters are relaxed atomics, because nothing is ordered by them.
+// Threads: counters are relaxed atomics, because they order nothing.
 // Tables are filled under the caller's SlowLock.
 #pragma once
 
@@ -20,17 +20,17 @@ namespace graphlane {
 
 struct DeviceCounters {
   Text<1024> directory;
-  std::atomic<uint32_t> depth{0};  // I/Os at once, past the page cache; 0: any number
+  std::atomic<uint32_t> depth{0};  // I/Os at once past the page cache; 0: no limit
   std::atomic<uint64_t> io_count{0};
   std::atomic<uint64_t> bytes_read{0};
   std::atomic<uint64_t> bytes_written{0};
-  std::atomic<DeviceCounts*> told{nullptr};  // the server's, for `graphlane stat`
+  std::atomic<DeviceCounts*> told{nullptr};  // the server's counts, for `graphlane stat`
 
   void count(IoOp op, uint64_t bytes, uint32_t ios = 1) {
     add(*this, op, bytes, ios);
     if (DeviceCounts* const server = told.load(std::memory_order_relaxed)) add(*server, op, bytes, ios);
   }
-  // From now on the server counts, too. Its memory stays mapped.
+  // From now on also counts in the server's memory, which stays mapped.
   void tell(DeviceCounts* server) { told.store(server, std::memory_order_relaxed); }
 
  private:
@@ -48,10 +48,10 @@ struct FileCounters {
   std::atomic<uint64_t> bytes_read{0};
   std::atomic<uint64_t> write_count{0};
   std::atomic<uint64_t> bytes_written{0};
-  std::atomic<uint64_t> failed_count{0};  // reads that failed here and went on to FUSE
-  std::atomic<uint64_t> written_count{0};  // calls while somebody wrote the file
+  std::atomic<uint64_t> failed_count{0};  // reads that failed here, and were passed to FUSE
+  std::atomic<uint64_t> written_count{0};  // calls while the file had a writer
   std::atomic<uint64_t> small_count{0};    // reads left to the kernel (small_reads.h)
-  std::atomic<uint64_t> left_count[kGroupCount] = {};  // calls that FUSE serves anyway
+  std::atomic<uint64_t> left_count[kGroupCount] = {};  // calls that FUSE always serves
 
   void count_read(uint64_t bytes) {
     read_count.fetch_add(1, std::memory_order_relaxed);
@@ -66,11 +66,10 @@ struct FileCounters {
   }
 };
 
-// The counters of the device whose root is ".../graphlane-<uuid>".
+// The counters of the device with the root ".../graphlane-<uuid>".
 DeviceCounters* counters_of_device(const char* root);
 
-// The counters of the file that `fd` shows. When the table is full, one entry
-// serves all that come later.
+// The counters of the file that `fd` shows. Once the table is full, all later files share one entry.
 FileCounters* counters_of_file(int fd, Origin origin);
 
 }  // namespace graphlane

@@ -15,7 +15,7 @@ namespace {
 Settings values;
 std::atomic<bool> is_read{false};
 
-// "lanes,cache". False: it has another word.
+// "lanes,cache". False: an unknown word.
 bool leave_out(std::string_view names, Settings* settings) {
   while (!names.empty()) {
     const size_t length = names.find(',');
@@ -31,9 +31,9 @@ bool leave_out(std::string_view names, Settings* settings) {
   return true;
 }
 
-// False: it is no depth.
+// False: not a depth.
 bool parse_depth(std::string_view text, uint32_t* depth) {
-  static_assert(kQueueDepthMax == 64);  // as the complaint says
+  static_assert(kQueueDepthMax == 64);  // the message says 64
   uint32_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < 1 ||
@@ -106,7 +106,7 @@ Settings read_environment() {
 }  // namespace
 
 const Settings& settings() {
-  // Two threads that come first at once read the same environment.
+  // Two threads that both come first read the same environment.
   if (!is_read.load(std::memory_order_acquire)) {
     values = read_environment();
     is_read.store(true, std::memory_order_release);

@@ -1,12 +1,10 @@
-// SlowLock: held while a descriptor is identified, or a stub gets another name, never while data
-// is read.
+// SlowLock: held while a descriptor is identified, or a stub is renamed, but never while data is read.
 //
-// It knows its owner, for two reasons. A child that was forked while another thread
-// held it takes it over, for that thread does not exist there (beside a child by vfork it
-// does). And who comes back
-// to it in the same thread gets `false` instead of waiting for itself for ever: a
-// sanitizer that stands before memcmp() maps files of its own. (No signal handler
-// does: signals are held with it, but for those that end the process.)
+// It knows its owner, for two reasons. A forked child takes it over from a thread of its parent,
+// which does not exist in the child. (Beside a vfork() child the thread exists.) A thread that
+// already holds it gets `false` instead of a deadlock: a sanitizer that intercepts memcmp() maps
+// files itself. (No signal handler does so, because signals are blocked meanwhile, except those
+// that end the process.)
 #pragma once
 
 #include <sched.h>
@@ -47,10 +45,10 @@ class SlowLock {
   std::atomic<uint64_t> owner_{0};
 };
 
-// The library's one.
+// The library's only one.
 extern SlowLock slow_lock;
 
-// Holds a SlowLock, and signals, for a scope; false when it could not.
+// Holds the SlowLock, and blocks signals, for a scope; false: it could not take the lock.
 class SlowLockGuard {
  public:
   explicit SlowLockGuard(SlowLock& lock) : lock_(lock), held_(lock.lock()) {}
@@ -62,7 +60,7 @@ class SlowLockGuard {
   SlowLockGuard& operator=(const SlowLockGuard&) = delete;
 
  private:
-  const HeldSignals signals_{HeldSignals::kButDeadly};  // first held, last let go
+  const HeldSignals signals_{HeldSignals::kButDeadly};  // constructed first, destroyed last
   SlowLock& lock_;
   const bool held_;
 };

@@ -1,4 +1,4 @@
-// Damage that a read has met, told on stderr: once for each block.
+// Reports damage that a read has found, on stderr, once for each block.
 #pragma once
 
 namespace graphlane {

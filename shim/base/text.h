@@ -8,7 +8,7 @@
 
 namespace graphlane {
 
-// Appends until it is full; ok() tells whether all went in.
+// Appends while there is room; ok() tells whether everything fitted.
 template <size_t kSize>
 class Text {
  public:
@@ -51,9 +51,8 @@ class Text {
 
 using PathText = Text<4096>;
 
-// The program's name of an open descriptor; "" when /proc does not tell. A path
-// takes a quarter of the smallest stack that a thread can have, so the callers
-// keep theirs elsewhere.
+// The path of an open descriptor; "" if /proc does not tell. A PathText takes a quarter of the
+// smallest thread stack, so callers keep theirs in static memory.
 void find_path(int fd, PathText* path);
 
 // "graphlane: SUBJECT: REASON" on stderr, in one write.

@@ -1,16 +1,19 @@
-// FdTable: what the shim knows of each descriptor number of this process.
+// FdTable: the state of each descriptor number of this process.
 //
-//   unknown    never looked at, or opened, duplicated or closed since
-//   foreign    not ours: straight to libc
-//   internal   the shim's own: a part, a ring. The program cannot close it
-//   mounted    foreign, but open for writing on a mount: large writes may be ours
-//   ours       a striped file: the OpenFile's slot, whether its open file
-//              description asked for O_DIRECT, and what the program may do by it
+//   unknown    never identified, or opened, duplicated or closed since
 //
-// A look-up is one load. Entries may go stale when a descriptor is closed in a
-// way that we do not see; whoever finds `ours` therefore compares inode numbers
-// before trusting it (see acquire() in open_file.h), and a stale `foreign` only
-// costs speed over a mount.
+//   foreign    not a striped file: calls go straight to libc
+//
+//   internal   the library's own: a part, a ring. The program cannot close it
+//
+//   mounted    foreign, but open for writing on a mount: the library may do large writes
+//
+//   ours       a striped file: the OpenFile's slot, O_DIRECT of its open file description, and the
+//              program's access mode
+//
+// A look-up is one load. An entry becomes stale when a descriptor is closed without the library's
+// knowledge. So a caller that finds `ours` compares inode numbers before it trusts the entry (see
+// acquire() in open_file.h). A stale `foreign` only costs speed over a mount.
 //
 // Threads, signal handlers: everything is one atomic operation.
 #pragma once
@@ -46,13 +49,13 @@ class FdEntry {
 
 class FdTable {
  public:
-  // Numbers above this are looked at anew each time. 4 MiB of zero pages that
-  // cost nothing until they are touched.
+  // Larger numbers are identified at each use. 4 MiB of zero pages, which take no memory until they
+  // are touched.
   static constexpr int kFdMax = 1 << 20;
 
   static bool covers(int fd) { return fd >= 0 && fd < kFdMax; }
 
-  // Acquire: whoever sees `ours` sees the OpenFile that was filled before.
+  // Acquire: a thread that sees `ours` sees the OpenFile that was filled before.
   FdEntry load(int fd) const { return entries_[fd].load(std::memory_order_acquire); }
   FdEntry exchange(int fd, FdEntry entry) {
     return entries_[fd].exchange(entry, std::memory_order_acq_rel);
@@ -65,15 +68,15 @@ class FdTable {
   std::atomic<FdEntry> entries_[kFdMax];
 };
 
-// Zero-initialised: every number is unknown before any constructor has run.
+// Zero-initialised: all numbers are unknown before any constructor runs.
 extern FdTable fd_table;
 
 inline void set_entry(int fd, FdEntry entry) {
   if (FdTable::covers(fd)) fd_table.exchange(fd, entry);
 }
 
-// Where our own descriptors are put: above what programs reach, below the
-// limit. Constant for the process.
+// The least number of the library's own descriptors: above those that programs use, below the limit.
+// Constant for the process.
 int internal_fd_floor();
 
 }  // namespace graphlane

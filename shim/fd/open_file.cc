@@ -30,11 +30,10 @@ namespace {
 
 // Files open at once; more are served by FUSE, or fail without a mount.
 constexpr uint32_t kOpenFileMax = 4096;
-// Of what memory is left: who reads a file of more is ready to share it, should that become less.
+// A reader of a file larger than this share of the free memory prepares to share it.
 constexpr uint64_t kRoomFactor = 4;
 
-// Zero pages, and a file in each that was ever taken: else every program would touch all of
-// them when it starts.
+// Zero pages; a slot touches its page only once it is used, so that small programs touch few.
 struct alignas(OpenFile) FileStorage {
   unsigned char bytes[sizeof(OpenFile)];
 } file_storage[kOpenFileMax];
@@ -51,13 +50,13 @@ void set_mtime(const OpenFile& file) {
   const int saved_errno = errno;
   const timespec now[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
                            {.tv_sec = 0, .tv_nsec = UTIME_NOW}};
-  // Only the owner may set one time; who may write may set both to now.
+  // Only the owner may set one time alone; any writer may set both to now.
   if (::futimens(file.stub_fd, now) != 0) (void)::futimens(file.stub_fd, nullptr);
   errno = saved_errno;
 }
 
 void unreference(OpenFile* file) {
-  // Release and acquire: the last one sees everything that the others did.
+  // Release and acquire: the last reference sees the effects of all others.
   if (file->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (file->origin == Origin::kStub && file->written_here) note_closed(*file);
   for (uint32_t d = 0; d < file->parts->count(); ++d) {
@@ -76,7 +75,7 @@ void unreference(OpenFile* file) {
   file->in_use.store(false, std::memory_order_release);
 }
 
-// Adds a reference unless the file is going away.
+// Adds a reference unless the file is being closed.
 bool reference(OpenFile* file) {
   uint32_t count = file->references.load(std::memory_order_relaxed);
   while (count > 0) {
@@ -87,15 +86,15 @@ bool reference(OpenFile* file) {
   return false;
 }
 
-// Whether nobody has begun or ceased to write the file since it was identified.
+// Whether no writer has begun or ended since the file was identified.
 bool still_holds(const OpenFile& file) {
-  // Acquire: who sees the old value may read what was there then.
+  // Acquire: a thread that sees the old value may use what was read before.
   return file.counter == nullptr ||
          file.counter->load(std::memory_order_acquire) == file.generation;
 }
 
-// A program may end without close(2). Its files are as large as they are now, for as long as the machine runs.
-// Other threads may still read and write, so nothing is freed.
+// For programs that end without close(2): promises the present size of their files until the machine
+// stops. Frees nothing, because other threads may still read and write.
 __attribute__((destructor)) void note_what_is_open() {
   const uint32_t used = slots_used.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < used; ++i) {
@@ -109,8 +108,8 @@ __attribute__((destructor)) void note_what_is_open() {
   }
 }
 
-// A file that is open already, with a reference more; of several, one that is written here. One
-// that cannot be written is of no use to who may, and stays with those who have it. Under the lock.
+// An open file with that inode, with a reference added; a written one is preferred. A read-only one
+// is no use to a writer, and stays with its readers. Under the lock.
 OpenFile* find_open(const struct stat& st, Access access, bool linked = false) {
   const uint32_t used = slots_used.load(std::memory_order_relaxed);
   OpenFile* read_only = nullptr;
@@ -119,7 +118,7 @@ OpenFile* find_open(const struct stat& st, Access access, bool linked = false) {
     if (!file.in_use.load(std::memory_order_acquire) || !reference(&file)) continue;
     const bool same = file.device_number == st.st_dev && file.inode == st.st_ino &&
                       (file.origin == Origin::kLinked) == linked;
-    // That we cannot write it is nothing to who reads.
+    // A failure to write does not concern a reader.
     const bool is_of_use = file.origin != Origin::kDamaged || !file.written_here || may_write(access);
     const bool is_good =
         same && is_of_use && !file.lost.load(std::memory_order_relaxed) && still_holds(file);
@@ -147,7 +146,7 @@ OpenFile* take_slot() {
   return file;
 }
 
-// The program can neither close the parts nor take their numbers for its own.
+// Keeps the program from closing the parts, and from taking their numbers.
 void protect(int fd) { set_entry(fd, FdEntry::internal()); }
 
 void protect(const PartFiles& parts, bool direct) {
@@ -163,9 +162,9 @@ uint64_t size_now(const OpenFile& file, const SaidSize& said) {
   return std::min(said.bytes, size_of_parts(file));
 }
 
-// The stub's descriptor that the file is held by, from before the stub is read.
-// Empty: it is no stub, or may not be opened so (errno). What is no stub is not even opened: that
-// would end the program's record locks on it, and who waited there for a lock would wait for those.
+// The stub's descriptor that holds the file, opened before the stub is read. Empty: not a stub, or it
+// may not be opened (errno). A file that is no stub is not opened at all: its close would end the
+// program's record locks, and a process that waits for such a lock would block here.
 Fd hold_stub(int fd, const struct stat& st, Access access, Fd stub) {
   Layout layout;
   if (st.st_size != kStubSize || lies_on_fuse(fd) ||
@@ -180,13 +179,13 @@ Fd hold_stub(int fd, const struct stat& st, Access access, Fd stub) {
   return stub;
 }
 
-// What is short now (descriptors, memory, the file's other writer) is tried again
-// at the next call.
+// Whether the shortage is transient (descriptors, memory, another writer): then the next call tries
+// again.
 bool is_passing(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == EBUSY;
 }
 
-// Fills a slot with what was located, with one reference.
+// Fills a slot with the located file, with one reference.
 void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& located,
                PartFiles* parts, bool direct) {
   file->device_number = st.st_dev;
@@ -278,7 +277,7 @@ OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, F
   return file;
 }
 
-// The same for a file that the mount's server lets us write.
+// As open_slot(), for a file that the mount's server lets this process write.
 OpenFile* open_link(int fd, const struct stat& st, bool direct) {
   OpenFile* file = take_slot();
   if (file == nullptr) return nullptr;
@@ -296,8 +295,8 @@ OpenFile* open_link(int fd, const struct stat& st, bool direct) {
   return file;
 }
 
-// What the caller gets of a file that he holds a reference of: one that somebody
-// writes is the filesystem's.
+// Returns a referenced file to the caller. Empty while the file has a writer: then the filesystem
+// serves it.
 OpenFileRef hand_out(OpenFile* file, FdEntry entry, const SaidSize& said) {
   if (file->origin != Origin::kWritten && file->origin != Origin::kLinked) {
     return {file, entry, said};
@@ -309,14 +308,12 @@ OpenFileRef hand_out(OpenFile* file, FdEntry entry, const SaidSize& said) {
 
 constexpr unsigned kStatMask = STATX_INO | STATX_CTIME;
 
-// The filesystem is not asked: that would cost a message now and then, and fail
-// when it has died.
+// Does not ask the filesystem: that would cost a message now and then, and fail for a dead one.
 bool look(int fd, struct statx* st) {
   return ::syscall(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, kStatMask, st) == 0;
 }
 
-// What the stub says, which has changed. False: it is another file's now. Under
-// the lock.
+// Reads the size from a changed stub. False: it belongs to another file now. Under the lock.
 bool read_again(OpenFile& file, int fd, SaidSize* said) {
   struct statx st;
   Layout layout;
@@ -339,8 +336,7 @@ bool read_again(OpenFile& file, int fd, SaidSize* said) {
   return true;
 }
 
-// Whether the number still means the file that the table says, and what its stub
-// says.
+// Whether the number still is the file in the table; `said` is what its stub says.
 bool still_open(OpenFile& file, int fd, SaidSize* said) {
   struct statx st;
   if (file.lost.load(std::memory_order_relaxed) || !look(fd, &st) ||
@@ -356,11 +352,11 @@ bool still_open(OpenFile& file, int fd, SaidSize* said) {
   return lock && read_again(file, fd, said);
 }
 
-// A reference for the table and one for the caller. Null: foreign. `stub`: the
-// stub, open for writing, if it is at hand.
+// Returns a reference for the table and one for the caller. Null: foreign. `stub`: the stub, open for
+// writing, if the caller has it.
 OpenFileRef identify(int fd, Fd stub = {}) {
-  process_epoch();  // so that in_vfork_child() can tell
-  if (in_vfork_child()) return {};  // the parts would be open there, and not here
+  process_epoch();  // needed by in_vfork_child()
+  if (in_vfork_child()) return {};  // the parts would be open in the child, but not here
   const SlowLockGuard lock(slow_lock);
   if (!lock) return {};
   const int flags = sys::fcntl(fd, F_GETFL);
@@ -383,7 +379,7 @@ OpenFileRef identify(int fd, Fd stub = {}) {
   }
   if (file != nullptr && file->origin != Origin::kStub && file->origin != Origin::kDamaged &&
       access != Access::kRead) {
-    unreference(file);  // over a mount: FUSE's
+    unreference(file);  // over a mount FUSE serves it
     file = nullptr;
   }
   if (file == nullptr) {
@@ -394,7 +390,7 @@ OpenFileRef identify(int fd, Fd stub = {}) {
   }
   const FdEntry entry = FdEntry::ours(file->slot, direct, access);
   if (FdTable::covers(fd)) {
-    reference(file);  // cannot fail: we hold one
+    reference(file);  // cannot fail: the caller holds a reference
     if (!fd_table.replace(fd, FdEntry::unknown(), entry)) {
       unreference(file);  // another thread closed or identified it meanwhile
     }
@@ -402,7 +398,7 @@ OpenFileRef identify(int fd, Fd stub = {}) {
   return hand_out(file, entry, said);
 }
 
-// Asks the mount's server, once. A reference for the table and one for the caller.
+// Asks the mount's server, once. Returns a reference for the table and one for the caller.
 OpenFileRef link(int fd) {
   if (in_vfork_child()) return {};
   const SlowLockGuard lock(slow_lock);
@@ -417,7 +413,7 @@ OpenFileRef link(int fd) {
                       : FdEntry::ours(file->slot, direct, access_of_flags(flags));
   const bool kept = fd_table.replace(fd, FdEntry::mounted(), entry);
   if (file == nullptr) return {};
-  if (kept) reference(file);  // cannot fail: we hold one
+  if (kept) reference(file);  // cannot fail: the caller holds a reference
   return {file, entry, file->said};
 }
 
@@ -439,9 +435,9 @@ OpenFileRef acquire_slow(int fd) {
       return hand_out(file, entry, said);
     }
     unreference(file);
-    if (in_vfork_child()) return {};  // the number is still the file's where we belong
-    // Closed in a way that we did not see, and the number is another file's now;
-    // or a writer has come or gone.
+    if (in_vfork_child()) return {};  // the number still is the file's in the parent
+    // Closed without the library's knowledge, and reused for another file; or a writer has begun or
+    // ended.
     if (fd_table.replace(fd, entry, FdEntry::unknown())) unreference(file);
   }
 }
@@ -454,8 +450,8 @@ int internal_fd_floor() {
   if (known > 0) return known;
   rlimit limit{};
   ::syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit);
-  // The upper quarter; with a high limit no higher than 3/4 of 65536, because
-  // the kernel's table of descriptors grows to the highest number.
+  // The upper quarter, but with a high limit no higher than 3/4 of 65536, because the kernel's table
+  // of descriptors grows to the highest number.
   known = static_cast<int>(std::clamp<rlim_t>(limit.rlim_cur, 4, 65536) / 4 * 3);
   floor.store(known, std::memory_order_relaxed);
   return known;
@@ -473,14 +469,14 @@ OpenFileRef::~OpenFileRef() {
 
 uint64_t OpenFileRef::size() const { return size_now(*file_, said_); }
 
-// Who writes without a mount says so by his lock, and by the stub's ctime when he
-// begins and when he has done; who writes by the mount, by the counter. Who changes the
-// file behind the mount is seen by the ctime, when the kernel looks at it anew.
+// A writer without a mount shows in its lock, and in the stub's ctime when it begins and ends. A
+// writer by the mount shows in the counter. A change behind the mount shows in the ctime, once the
+// kernel has updated it.
 uint64_t OpenFileRef::content_generation() const {
   if (said_.ctime_ns == 0) return 0;
   const auto ctime = static_cast<uint64_t>(said_.ctime_ns);
   if (file_->origin == Origin::kMount) {
-    const auto counter = reinterpret_cast<uintptr_t>(file_->counter);  // of this server alone
+    const auto counter = reinterpret_cast<uintptr_t>(file_->counter);  // unique for this server
     return (ctime + counter) * 0x9e3779b97f4a7c15 + file_->generation;
   }
   const bool may_change = file_->origin != Origin::kStub || file_->written_here ||
@@ -620,7 +616,7 @@ void forget(int fd) {
   if (!FdTable::covers(fd)) return;
   FdEntry entry = fd_table.load(fd);
   if (entry == FdEntry::unknown()) return;
-  // A child by vfork closes a descriptor of its own, not ours.
+  // A vfork() child closes its own descriptor, not the parent's.
   if (entry.is_ours() && in_vfork_child()) return;
   entry = fd_table.exchange(fd, FdEntry::unknown());
   if (entry.is_ours()) unreference(&open_file(entry.slot()));

@@ -1,9 +1,8 @@
-// OpenFile: a striped file that this process has open, one for each inode, with
-// its parts. Descriptors in the FdTable and reads under way hold references;
-// the last one closes the parts.
+// OpenFile: a striped file that this process has open, one per inode, with its parts. Descriptors in
+// the FdTable and reads in flight hold references; the last one closes the parts.
 //
-// Threads, signal handlers: acquire() on a descriptor that is known takes no
-// lock. Identifying an unknown one takes the SlowLock.
+// Threads, signal handlers: acquire() of a known descriptor takes no lock. Identifying an unknown one
+// takes the SlowLock.
 #pragma once
 
 #include <sys/stat.h>
@@ -32,15 +31,14 @@ struct OpenFile {
   // 0: not in use, or being closed. Only the SlowLock's holder raises it from 0.
   std::atomic<uint32_t> references{0};
   std::atomic<bool> in_use{false};
-  // The program closed our parts in a way that we did not see: whoever comes next
-  // opens them anew.
+  // The program closed the parts without the library's knowledge: the next user opens them again.
   mutable std::atomic<bool> lost{false};
   StubWatch stub;  // without a mount
-  // Written since the stub's mtime was set last.
+  // Written since the stub's mtime was last set.
   mutable std::atomic<bool> written{false};
-  // Its size was changed here, and note_closed() (writer.h) has not been told of it.
+  // Its size was changed by this process, and note_closed() (writer.h) was not called since.
   mutable std::atomic<bool> grown{false};
-  // Without a mount: the parts count up to here only, until a writer of this boot has cut them.
+  // Without a mount: the end of the file within its parts, until a writer of this boot cuts them.
   mutable std::atomic<uint64_t> bytes_max{kNoBound};
 
   // Constant while references > 0.
@@ -48,23 +46,24 @@ struct OpenFile {
   ino_t inode = 0;
   Origin origin = Origin::kForeign;
   const Generation* counter = nullptr;  // over a mount
-  uint64_t generation = 0;              // what is said here holds while *counter is this
-  int error = 0;  // what a read of a kDamaged one fails with
+  uint64_t generation = 0;              // the members are valid while *counter has this value
+  int error = 0;  // kDamaged: the errno of reads
   Uuid volume;
   Uuid file_id;
-  SaidSize said;  // by the stub when it was identified; over a mount the size
-  // Without a mount: the stub, with the lock of who has the parts open; of a file that
-  // is written, open for writing, and with a writer's lock. Else -1.
+  SaidSize said;  // the stub's when it was identified; over a mount the size
+
+  // Without a mount: the stub, with the lock of a process that has the parts open. For a written file
+  // it is open for writing, with a writer's lock. Otherwise -1.
   int stub_fd = -1;
   bool written_here = false;
-  // Over a mount, of a file that is written: the connection to its server, and the
-  // process that opened it. Else -1.
+  // Over a mount, for a written file: the connection to its server, and the process that opened it.
+  // Otherwise -1.
   int link_fd = -1;
   uint32_t link_epoch = 0;
   mutable std::atomic<bool> link_busy{false};
   mutable SharedReader sharing;
   SmallReads small_reads;  // over a mount
-  bool too_large_for_memory = false;  // past the page cache, whoever asks
+  bool too_large_for_memory = false;  // bypasses the page cache for every reader
   StripeMap map;
   PartFiles* parts = nullptr;  // in the slot's storage
   DeviceCounters* counters[kDeviceCountMax] = {};
@@ -73,10 +72,10 @@ struct OpenFile {
   uint32_t slot = 0;
 };
 
-// What is known of small reads of the file that the table says; null: nothing.
+// The state of small reads of the file in the table; null: none.
 SmallReads* small_reads_of(int fd);
 
-// A reference to the OpenFile behind a descriptor; empty for a foreign one.
+// A reference to the OpenFile of a descriptor; empty for a foreign one.
 class OpenFileRef {
  public:
   OpenFileRef() = default;
@@ -96,12 +95,10 @@ class OpenFileRef {
   Access access() const { return entry_.access(); }
   // The file's size now, in bytes.
   uint64_t size() const;
-  // As long as this is the same, so are the file's bytes; 0: not known, or somebody
-  // changes it.
+  // While this is the same, so are the file's bytes; 0: unknown, or a process is changing the file.
   uint64_t content_generation() const;
   int64_t ctime_ns() const { return said_.ctime_ns; }  // 0: not known
-  // The descriptor is the stub's: its size, content and offset end are not the
-  // file's.
+  // Whether the descriptor is the stub's: its size, content and offset end are not the file's.
   bool on_stub() const { return file_->origin != Origin::kMount; }
 
  private:
@@ -110,15 +107,15 @@ class OpenFileRef {
   SaidSize said_;
 };
 
-// The file was written to, and its mtime is to show it: note_written() sets it for
-// the first time, show_written() when somebody may look, or the file is closed.
+// The file was written to. note_written() sets its mtime for the first time. show_written() sets it
+// when a process may look at it, or when the file is closed.
 void note_written(const OpenFile& file);
 void show_written(const OpenFile& file);
 
-// What the parts of a file say of its size, in bytes.
+// The size of a file by its parts, in bytes.
 uint64_t size_of_parts(const OpenFile& file);
 
-// Its parts, for their records; those beside the parts (`.sum`) are left out.
+// Its parts, for access to their records; records in a `.sum` are skipped.
 OpenPartsOf parts_of(const OpenFile& file);
 
 // Whether the table knows that the descriptor is no striped file's: one load.
@@ -129,53 +126,53 @@ inline bool is_known_foreign(int fd) {
          entry == FdEntry::mounted();
 }
 
-// Whether it may be open for writing on a mount: one load, too.
+// Whether it may be open for writing on a mount; also one load.
 inline bool may_be_linked(int fd) {
   if (!FdTable::covers(fd)) return false;
   const FdEntry entry = fd_table.load(fd);
   return entry == FdEntry::mounted() || entry.is_ours();
 }
 
-// What the descriptor is, identifying it if need be. Keeps errno.
+// Identifies the descriptor if needed. Keeps errno.
 OpenFileRef acquire(int fd);
 
-// As acquire(), but only for what matters without a mount. With a group: a call
-// that over a mount is left to FUSE, and counted as such.
+// As acquire(), for files without a mount. With a group: over a mount the call is left to FUSE, and
+// counted as such.
 OpenFileRef acquire_stub(int fd);
 OpenFileRef acquire_stub(int fd, Group group);
 
-// As acquire_stub(), of a descriptor that the table knows; identifies nothing.
+// As acquire_stub(), for a descriptor that the table knows; identifies nothing.
 OpenFileRef acquire_known_stub(int fd);
 
-// The file behind a descriptor that writes over a mount, if its server lets us write
-// the parts (link_fd). Keeps errno.
+// The file of a descriptor that writes over a mount, if its server lets this process write the parts
+// (link_fd). Keeps errno.
 OpenFileRef acquire_link(int fd);
 
-// A new descriptor of a stub, which `stub` is open for writing on. 0 or an errno.
+// Adds a new descriptor of a stub; `stub` is open for writing on it. 0 or an errno.
 int adopt(int fd, Fd stub);
 
-// The same descriptor by a high number, out of the program's way.
+// Moves the descriptor to a high number, out of the program's way.
 Fd lifted(Fd fd);
 
-// The same, which the program cannot close either: its number, or -1 as of an empty one. And the end
-// of it.
+// As lifted(), and the program cannot close it: its number, or -1 if `fd` is empty. drop_internal()
+// closes it.
 int keep_internal(Fd fd);
 void drop_internal(int fd);
 
-// Descriptors of that inode are looked at anew when they are used next: it is another kind of file now.
+// Identifies descriptors of that inode again at their next use: it is another kind of file now.
 void identify_anew(const struct stat& st);
 
-// Whether this process has that stub's file open; then its size, in bytes.
+// Whether this process has that stub's file open; sets its size, in bytes.
 bool size_if_open(const struct stat& st, uint64_t* size_bytes);
 
-// That file; else empty. Who looks at a stub so keeps the record locks that the process has on
-// it, which end when any of its descriptors is closed.
+// The open file with that inode, or empty. A look at a stub by this keeps the process's record locks
+// on it, which end when any of its descriptors is closed.
 OpenFileRef acquire_open(const struct stat& st);
 
 // The size of a stub's file, in bytes; `fd` is the stub's.
 uint64_t current_size(int fd, const Layout& layout);
 
-// The descriptor was opened, closed or replaced: forget what is known of it.
+// The descriptor was opened, closed or replaced: it becomes unknown.
 void forget(int fd);
 
 }  // namespace graphlane

@@ -1,5 +1,5 @@
-// fcntl()'s record locks: on a file that is served without a mount they are ours to take, and on
-// others they must not end because we look whether those are stubs.
+// fcntl()'s record locks. On a file served without a mount the library takes them. On other files it
+// must not end them by its look whether they are stubs.
 //
 // Threads: everything is safe from any.
 #pragma once
@@ -9,12 +9,12 @@
 
 namespace graphlane {
 
-// Whether the descriptor is a stub's; then *status is fcntl(2)'s result, with errno.
+// Whether the descriptor is a stub's. If so, *status is fcntl(2)'s result, with errno.
 bool lock_record(int fd, int command, struct flock* asked, int* status);
 
-// Whether this process may have record locks on that file, which is no stub that we know. To the
-// kernel they end with any of its descriptors that the process closes: who looks at a file by its
-// name opens no other. Keeps errno.
+// Whether this process may have record locks on that file, which is no known stub. The kernel ends
+// them when the process closes any descriptor of the file. So code that looks at a file by its name
+// must not open it then. Keeps errno.
 bool may_have_locks_on(const struct stat& st);
 
 // Whether the command of fcntl() is about record locks.

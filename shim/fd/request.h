@@ -1,5 +1,4 @@
-// Request: what a read or a write call moves, and from where: the arguments that
-// the two families share.
+// Request: the memory and the range of a read or a write call: the arguments that both families share.
 #pragma once
 
 #include <fcntl.h>
@@ -14,7 +13,7 @@
 
 namespace graphlane {
 
-// As preadv2() has it.
+// The offset that preadv2() takes for the file's own.
 inline constexpr off_t kAtFileOffset = -1;
 
 // The kernel moves no more in one call (MAX_RW_COUNT).
@@ -28,9 +27,8 @@ struct Memory {
   bool is_vector = false;  // the program's own array, which may be anywhere
 };
 
-// 0, or the errno that the kernel has for the arguments: it is asked to read far
-// behind the end of a part. So what is wrong with them (EFAULT, EINVAL, an unknown
-// flag) the kernel says itself, and nothing of ours stumbles over it.
+// 0, or the kernel's errno for the arguments. It is asked to read far behind the end of a part, so it
+// reports every invalid argument (EFAULT, EINVAL, an unknown flag), and the library need not check.
 inline int argument_error(const OpenFile& file, const Memory& memory) {
   constexpr uint64_t kFarOff = uint64_t{1} << 62;
   const bool plain = !memory.is_vector && memory.iov->iov_len <= kMovedMax;
@@ -46,15 +44,15 @@ inline int argument_error(const OpenFile& file, const Memory& memory) {
   return error;
 }
 
-// What the kernel would move at most.
+// The most bytes that the kernel would move.
 inline size_t wanted_bytes(const Memory& memory) {
   size_t total = 0;
   for (int i = 0; i < memory.count && total < kMovedMax; ++i) total += memory.iov[i].iov_len;
   return total < kMovedMax ? total : kMovedMax;
 }
 
-// A range of the file, reserved by moving the file offset over it. The offset is
-// the kernel's (fork, dup and exec share it with others), and moves at once.
+// A range of the file, reserved by advancing the file offset. The offset is the kernel's, which fork,
+// dup and exec share, so it must advance at once.
 struct Reserved {
   Reserved(int fd_, size_t wanted_bytes) : fd(fd_), wanted(static_cast<off_t>(wanted_bytes)) {
     const int saved_errno = errno;
@@ -63,7 +61,7 @@ struct Reserved {
   }
   explicit operator bool() const { return end >= 0; }
   uint64_t begin() const { return static_cast<uint64_t>(end - wanted); }
-  // Moves back by what was not moved.
+  // Moves the offset back by the bytes that were not moved.
   void settle(ssize_t result) const {
     const off_t left = wanted - (result > 0 ? result : 0);
     if (left > 0) sys::lseek(fd, -left, SEEK_CUR);
@@ -77,7 +75,7 @@ struct Reserved {
 enum class Attempt {
   kDone,
   kDeclined,  // libc's own
-  kLost,      // what was known of the file holds no more: once again
+  kLost,      // the file's state has changed: try again
 };
 
 }  // namespace graphlane

@@ -1,4 +1,4 @@
-// What the parameters in calls.def are made of.
+// The headers with the parameter types of calls.def.
 #pragma once
 
 #include <aio.h>

@@ -1,8 +1,7 @@
-// exec and spawn. A program that the library gets into looks at its files itself. For one that it
-// does not get into (static, Go), the volumes are mounted before it starts (foresight.h).
+// exec and spawn. A program that loads the library looks at its files itself. For a program that does
+// not (static, Go), the volumes are mounted before it starts (foresight.h).
 //
-// A child by vfork comes here, too: so nothing is kept, nothing is locked, and memory is on the
-// stack.
+// A vfork() child runs this, too. So it changes no state, takes no lock, and uses only the stack.
 #include <alloca.h>
 #include <spawn.h>
 #include <unistd.h>
@@ -46,8 +45,8 @@ template <class Start>
 int start_program(const ProgramCall& call, Start start) {
   const size_t count = count_of(call.words);
   if (!is_watched() || call.path == nullptr || count == 0) return start(call.path, call.words);
-  // A shell tries every directory of $PATH: libc refuses a file that cannot be executed. A program
-  // with the library may read by io_uring: it gets a mount, too, if its words name a volume.
+  // A shell tries every directory of $PATH, and libc rejects a file that cannot be executed. A program
+  // with the library may use io_uring, so it gets a mount, too, if its arguments name a volume.
   if (!may_be_executed(call.path) ||
       (is_blind(call.path) ? foresee_program(call) : !names_unmounted(call.words))) {
     return start(call.path, call.words);
@@ -63,7 +62,7 @@ int start_program(const ProgramCall& call, Start start) {
   return status;
 }
 
-// Calls `start(path)` with the file that execvp(3) would execute, or with the name.
+// Calls `start(path)` with the file that execvp(3) would execute, or with the name itself.
 template <class Start>
 int with_found(const char* name, Start start) {
   if (!is_watched() || name == nullptr || *name == '\0' || std::strchr(name, '/') != nullptr) return start(name);
@@ -87,7 +86,7 @@ int with_found(const char* name, Start start) {
   return start(name);
 }
 
-// Words of a call like execl(3), from `first` on.
+// Collects the words of a call like execl(3), from `first` on.
 template <class Call>
 int with_list(const char* first, va_list values, Call call) {
   va_list again;
@@ -153,7 +152,7 @@ int hook_execle(const char* path, const char* word, ...) {
   return status;
 }
 
-// Starts the program by a descriptor, which may be gone for another program that would start it.
+// Starts the program by a descriptor, which may not exist in another program that would start it.
 int hook_fexecve(int fd, char* const* words, char* const* environment) {
   Text<40> path;
   path << "/proc/self/fd/" << static_cast<uint64_t>(fd < 0 ? 0 : fd);

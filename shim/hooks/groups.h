@@ -1,5 +1,5 @@
-// Groups of libc's names (calls.def), with the words for them. The report and
-// `graphlane explain` say the same of the same call because both say this.
+// Groups of libc's names (calls.def), with their descriptions. The report and `graphlane explain`
+// both use these.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Hints: what a program says that it will read is begun on the devices, where its reads will
-// look for it. FUSE would bring it into the page cache of the mount, which they pass by.
+// Hints: prefetches the announced range where the library's reads will find it. FUSE would fetch it
+// into the page cache of the mount, which those reads bypass.
 #include <fcntl.h>
 #include <limits.h>
 
@@ -12,7 +12,7 @@
 namespace graphlane {
 namespace {
 
-// Of a file that is ours to read; length 0 is up to its end. False: libc's to say.
+// Handles a file that the library reads; length 0 means up to its end. False: left to libc.
 bool advise(int fd, off_t offset, off_t length, int advice) {
   if (is_known_foreign(fd) || offset < 0 || length < 0) return false;
   const OpenFileRef file = acquire(fd);
@@ -29,7 +29,7 @@ bool advise(int fd, off_t offset, off_t length, int advice) {
 
 using namespace graphlane;
 
-// How the file is read otherwise is what the kernel does with the descriptor.
+// Other advice is about the descriptor, and is left to the kernel.
 int hook_posix_fadvise(int fd, off_t offset, off_t length, int advice) {
   const bool of_data = advice == POSIX_FADV_WILLNEED || advice == POSIX_FADV_DONTNEED;
   if (of_data && advise(fd, offset, length, advice)) return 0;

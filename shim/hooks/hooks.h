@@ -1,11 +1,13 @@
 // The replacements of libc's functions, declared from calls.def.
 //
-// The function that other programs see as `pread` is called hook_pread here:
-// the assembler name makes the two meet without a quarrel with libc's headers.
+// The function that other programs see as `pread` is called hook_pread here. Its assembler name makes
+// the two the same without a conflict with libc's headers.
 //
-// Promises of every hook: what it declines goes to the original with its
-// arguments untouched; on success errno is as the caller left it; no lock is
-// taken on a descriptor that is not ours; no exception, no C++ runtime.
+// Every hook guarantees:
+//   - a declined call goes to the original with unchanged arguments
+//   - on success errno is as the caller left it
+//   - no lock on a foreign descriptor
+//   - no exceptions, and no C++ runtime
 #pragma once
 
 #include "shim/hooks/call_types.h"

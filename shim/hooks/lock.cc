@@ -1,14 +1,15 @@
-// Without a mount: record locks of striped files. They lie on the stub, with two
-// differences. A lock to write asks for a descriptor that may: the process has the
-// lock, so any of the file's will do. And "to the end of the file" ends before the
-// byte by which writers keep out mounts (iomgr/volume/stub/stub_lock.h).
+// Without a mount: record locks of striped files. They lie on the stub, with two differences. A write
+// lock needs a writable descriptor; any of the file's will do, because the process owns the lock. And
+// "to the end of the file" ends before the byte by which writers exclude mounts
+// (iomgr/volume/stub/stub_lock.h).
 //
-// A lock of an open file description (F_OFD_SETLK) is held by the program's own, which
-// the kernel has open for reading: it can be shared only. Held by the stub's, which all
-// of the process's writers have in common, it would keep none of them out.
+// A lock of an open file description (F_OFD_SETLK) is the program's own description's. The kernel has
+// that open for reading, so the lock can only be shared. On the stub's description, which all of the
+// process's writers share, it would exclude none of them.
 //
-// flock() needs no help: it is the stub's. As a process loses its record locks of a
-// file when it closes any descriptor of it, what it has open is not opened again to be
+// flock() needs no hook: it locks the stub. A process loses its record locks on a file when it closes
+// any descriptor of it. So a file that is open or locked is not opened again to look at it: neither
+// stubs (size_if_open(), acquire_open()) nor other files.
 // looked at: stubs (size_if_open(), acquire_open()), and other files that it locks.
 #include <fcntl.h>
 #include <pthread.h>
@@ -29,7 +30,7 @@
 namespace graphlane {
 namespace {
 
-// fcntl(2), in which a thread may wait until it is cancelled: then it has the file no longer.
+// As fcntl(2), which may wait until the thread is cancelled: then it releases the file.
 int call(OpenFileRef* file, int fd, int command, struct flock* lock) {
   int status = 0;
   pthread_cleanup_push([](void* held) { static_cast<OpenFileRef*>(held)->~OpenFileRef(); }, file);
@@ -44,8 +45,8 @@ bool is_of_description(int command) {
   return command == F_OFD_SETLK || command == F_OFD_SETLKW || command == F_OFD_GETLK;
 }
 
-// The descriptors by which ordinary files were locked, a bit each. One that was closed since costs
-// no more than a look at the file that has its number now.
+// The descriptors that have locked ordinary files, one bit each. A bit of a closed descriptor only
+// costs a look at the file that has its number now.
 class LockedFds {
  public:
   void note(int fd) {
@@ -70,11 +71,11 @@ class LockedFds {
 
  private:
   std::atomic<uint64_t> words_[FdTable::kFdMax / 64] = {};
-  std::atomic<uint32_t> used_{0};  // words that are not all zeros are before it
+  std::atomic<uint32_t> used_{0};  // all later words are zero
 };
 constinit LockedFds locked_fds;
 
-// The range from the beginning of the file. False: an impossible one.
+// Makes the range start from the beginning of the file. False: an impossible one.
 bool make_absolute(const OpenFileRef& file, int fd, struct flock* lock) {
   off_t base = 0;
   if (lock->l_whence == SEEK_CUR) base = sys::lseek(fd, 0, SEEK_CUR);
@@ -117,7 +118,7 @@ bool lock_record(int fd, int command, struct flock* asked, int* status) {
   }
   if (excludes && is_of_description(command)) {
     explain_once(Refusal::kLock);
-    errno = EINVAL;  // as of a kernel without such locks
+    errno = EINVAL;  // as a kernel without such locks
     return true;
   }
   struct flock lock = *asked;

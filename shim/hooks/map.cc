@@ -1,13 +1,13 @@
 // Without a mount: maps of striped files (mmap), pieced together from the parts' own pages.
 //
-//   program's map   | unit 0 | unit 1 | unit 2 | …       each piece is a map of a part:
+//   program's map   | unit 0 | unit 1 | unit 2 | …       each piece maps a part
 //   part            1 @ 0      0 @ 0    1 @ S            shared pages, read by the kernel when touched
 //
-// Private maps, and shared ones that are only read, are whole and lazy so. Where that takes more pieces than the
-// kernel allows, the bytes are read at once into private memory, if there is room. A shared map to write cannot be
-// had: its pages would reach the parts without the stub's knowing.
+// Private maps, and read-only shared ones, are lazy in this way. If a map needs more pieces than the
+// kernel allows, its bytes are read at once into private memory, if there is room. A writable shared
+// map is refused: its pages would reach the parts without the stub's knowledge.
 //
-// Over a mount the kernel has them from FUSE.
+// Over a mount the kernel maps the file by FUSE.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -33,14 +33,14 @@ namespace {
 constexpr int kTypeMask = 0x0f;  // MAP_SHARED, MAP_PRIVATE, MAP_SHARED_VALIDATE
 constexpr int kSharedValidate = 0x03;
 constexpr int kFixedNoReplace = 0x100000;
-// The share of a process's maps (vm.max_map_count) for one of ours; the kernel's default where
+// The share of a process's maps (vm.max_map_count) that one map may use; the kernel's default if
 // /proc does not tell.
 constexpr uint64_t kMapsShare = 2;
 constexpr uint64_t kMapsDefault = 65530;
-// The share of the memory that is left, for a map that is read at once.
+// The share of the free memory for a map that is read at once.
 constexpr uint64_t kRoomShare = 2;
 
-// Set once a map may be one of ours, so that others must be told apart.
+// Set once the library has made a map, so that later calls must tell maps apart.
 std::atomic<bool> has_pieces{false};
 
 struct MapCall {
@@ -68,7 +68,7 @@ uint64_t pieces_max() {
   return most / kMapsShare;
 }
 
-// Reserves address space for all of it, at the address that was asked for.
+// Reserves address space for the whole map, at the requested address.
 void* reserve(const MapCall& request) {
   constexpr int kPlaceFlags = MAP_FIXED | kFixedNoReplace
 #ifdef MAP_32BIT
@@ -123,7 +123,7 @@ void* map_stub(const OpenFileRef& file, int fd, const MapCall& request) {
     return failed_map(ENODEV);
   }
   const uint64_t pieces = request.length / file->map.geometry().stripe_depth_bytes + 2;
-  // The kernel's pages of the parts cannot be verified.
+  // Mapped pages of the parts cannot be verified.
   const bool is_lazy = pieces <= pieces_max() && !file->parts->sums().verifies();
   if (!is_lazy && !has_room_for(request.length)) {
     explain_once(Refusal::kMmap, fd);
@@ -149,7 +149,7 @@ bool is_piece(const void* address) {
   static char text[4096];  // under the SlowLock
   const SlowLockGuard lock(slow_lock);
   const Fd maps(sys::openat(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC));
-  if (!lock || !maps) return true;  // cannot be told
+  if (!lock || !maps) return true;  // unknown
   const auto wanted = reinterpret_cast<uintptr_t>(address);
   size_t kept = 0;
   for (ssize_t n; (n = sys::read(maps.get(), text + kept, sizeof text - kept)) > 0;) {
@@ -193,8 +193,8 @@ void* hook_mmap64(void* address, size_t length, int protection, int flags, int f
   return hook_mmap(address, length, protection, flags, fd, offset);
 }
 
-// Refuses to grow a piece: it would show the bytes behind it in its part, which are not those
-// behind it in the file.
+// Refuses to grow a piece, because it would show the following bytes of the part, not those of the
+// file.
 void* hook_mremap(void* address, size_t old_length, size_t length, int flags, void* target) {
   if (length > old_length && has_pieces.load(std::memory_order_relaxed) && is_piece(address)) {
     explain_once(Refusal::kGrowMap);

@@ -1,4 +1,4 @@
-// What allocators say of memory in which a program's reads may be shown.
+// Tracks how allocators use memory in which the library may have mapped pages.
 #include <sys/mman.h>
 
 #include "iomgr/base/sys.h"
@@ -7,8 +7,8 @@
 
 using namespace graphlane;
 
-// An allocator calls this with its own locks held, so libc's is not looked up (which may allocate):
-// the system call is the same.
+// An allocator calls this with its own locks held. So libc's function is not looked up, which may
+// allocate: the system call is the same.
 int hook_madvise(void* address, size_t length, int advice) {
   constexpr int kDontNeedLocked = 24;  // MADV_DONTNEED_LOCKED
   if (advice == MADV_DONTNEED || advice == MADV_FREE || advice == kDontNeedLocked) {

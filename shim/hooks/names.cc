@@ -1,6 +1,5 @@
-// Without a mount: names and rights of striped files. The parts follow their stub:
-// they go with its last name, and carry its owner and mode. Over a mount all of it
-// is FUSE's.
+// Without a mount: names and access rights of striped files. The parts follow their stub: they are
+// removed with its last name, and carry its owner and mode. Over a mount FUSE does all this.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,14 +26,14 @@ namespace {
 
 VolumeDevices named_volume;  // under the SlowLock
 
-// All zeros: there is no such name.
+// All zeros: the name does not exist.
 struct stat status_of(int directory, const char* path, int flags) {
   struct stat st {};
   if (path == nullptr || ::syscall(SYS_newfstatat, directory, path, &st, flags) != 0) st = {};
   return st;
 }
 
-// A stub that a name stands for, if it is one. One that the process has open is not opened again
+// The stub that a name stands for, if it is one. A file that the process has open is not opened again
 // (acquire_open(), may_have_locks_on()).
 class NamedStub {
  public:
@@ -53,7 +52,7 @@ class NamedStub {
   const Layout& layout() const { return layout_; }
   int fd() const { return known_ ? known_->stub_fd : opened_.get(); }
 
-  // Or one that this process may not read.
+  // True also for a stub that this process may not read.
   bool may_be_stub() const { return has_stub_size(named_); }
   bool may_move_stubs() const { return may_be_stub() || S_ISDIR(named_.st_mode); }
 
@@ -73,18 +72,18 @@ bool read_volume_above(int directory) {
   return read_volume_file(text.view(), &named_volume) == nullptr;
 }
 
-// What has changed of the directory's names that the path is one of is durable. Under the SlowLock.
+// Makes changed names in the path's directory durable. Under the SlowLock.
 bool sync_names(int directory, const char* path) {
   const Fd parent = open_parent(directory, path);
   const Fd readable = parent ? reopen(parent.get(), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : Fd();
   return readable && (::syscall(SYS_fsync, readable.get()) == 0 || errno == EINVAL);
 }
 
-// A change of names by which stubs are found: while it is under way no check looks for them, and
-// the parts go with a file's last name.
+// A change of names of stubs. During it no check looks for them. The parts are removed with a file's
+// last name.
 class NameChange {
  public:
-  // Holds the names of the volume that this one lies in, if in any. False: a check has them.
+  // Holds the names of the volume that contains the path, if there is one. False: a check has them.
   bool hold(int directory, const char* path) {
     if (!slow_lock_) slow_lock_.emplace(slow_lock);
     const Fd parent = *slow_lock_ ? open_parent(directory, path) : Fd();
@@ -96,13 +95,13 @@ class NameChange {
     return names_[volume_count_++].take(root.get());
   }
 
-  // A name of the stub's has gone, or not; a path: to another file. That is durable first: else a
-  // power failure could bring the stub back without its parts.
+  // A name of the stub was perhaps removed; with a path, replaced by another file. Makes that durable
+  // first, or a power failure could bring the stub back without its parts.
   void reap(const NamedStub& stub, int directory = AT_FDCWD, const char* path = nullptr) {
     const int saved_errno = errno;
     struct stat st;
     Devices devices;
-    // Parts that stay are no harm: graphlane check --repair removes them.
+    // Parts that are left over do no harm: graphlane check --repair removes them.
     if (volume_count_ > 0 && stub && sys::fstat(stub.fd(), &st) == 0 && st.st_nlink == 0 &&
         (path == nullptr || sync_names(directory, path)) &&
         !open_devices_of(stub.fd(), stub.layout(), &named_volume, &devices) && named_volume.format > 1 &&
@@ -113,22 +112,21 @@ class NameChange {
   }
 
  private:
-  std::optional<SlowLockGuard> slow_lock_;  // let go of last
+  std::optional<SlowLockGuard> slow_lock_;  // released last
   HeldNames names_[2];
   uint32_t volume_count_ = 0;
 };
 
-// Whether the new name of a stub would lie outside its volume: there it would
-// have no devices. mv(1) copies then.
+// Whether the new name would be outside the stub's volume, where it has no devices. mv(1) then copies.
 bool leaves_volume(const NamedStub& stub, int directory, const char* path) {
   const SlowLockGuard lock(slow_lock);
   if (!lock) return false;
   const Fd parent = open_parent(directory, path);
-  if (!parent) return false;  // as rename() will say
+  if (!parent) return false;  // rename() will report it
   return !read_volume_above(parent.get()) || named_volume.volume != stub.layout().volume;
 }
 
-// The parts of a file, on their devices.
+// Syncs the parts of a file on their devices.
 int sync_parts(const NamedStub& stub) {
   Devices devices;
   {
@@ -143,8 +141,8 @@ int sync_parts(const NamedStub& stub) {
   return 0;
 }
 
-// What is to replace a striped file, which is gone at once then, becomes durable before that.
-// 0 or an errno. What we may not read, or has locks of the program's, is left as it is.
+// Syncs a file that is about to replace a striped one, because the replaced one is removed at once. 0
+// or an errno. Skips a file that may not be read, or has locks of the program.
 int sync_replacement(const NamedStub& moved, int directory, const char* path) {
   if (moved) {
     if (const int error = sync_parts(moved); error != 0) return error;
@@ -167,7 +165,7 @@ int rename_stub(int old_directory, const char* old_path, int new_directory, cons
       errno = EXDEV;
       return -1;
     }
-    const NamedStub replaced(new_directory, new_path, AT_SYMLINK_NOFOLLOW);  // or exchanged
+    const NamedStub replaced(new_directory, new_path, AT_SYMLINK_NOFOLLOW);  // or exchanged with it
     if (replaced && !is_synced) {
       if (const int error = sync_replacement(moved, old_directory, old_path); error != 0) {
         errno = error;
@@ -199,7 +197,7 @@ int remove_stub(int directory, const char* path, Original original) {
   }
 }
 
-// Whether the parts are the stub's own, so that they follow it.
+// Whether the parts belong to the stub, so that they follow it.
 bool owns_parts(const NamedStub& stub) {
   if (!stub) return false;
   const int saved_errno = errno;
@@ -211,7 +209,7 @@ bool owns_parts(const NamedStub& stub) {
   return owns;
 }
 
-// Gives the parts the stub's owner and mode, as they are now. The caller has asked whether they are its own.
+// Gives the parts the stub's present owner and mode. The caller has checked that they belong to it.
 void share_rights(const NamedStub& stub) {
   const int saved_errno = errno;
   const SlowLockGuard lock(slow_lock);
@@ -222,7 +220,7 @@ void share_rights(const NamedStub& stub) {
   errno = saved_errno;
 }
 
-// The stub is opened first: the new mode may forbid it.
+// Opens the stub first, because the new mode may forbid it.
 template <class Original>
 int change_rights(int directory, const char* path, int flags, Original original) {
   const int saved_errno = errno;
@@ -233,7 +231,7 @@ int change_rights(int directory, const char* path, int flags, Original original)
   if (status != 0) return status;
   if (stub) {
     if (owns) share_rights(stub);
-  } else if (stub.may_be_stub()) {  // which could not be read before, and now can
+  } else if (stub.may_be_stub()) {  // it could not be read before, and perhaps can now
     const NamedStub now(directory, path, flags);
     if (owns_parts(now)) share_rights(now);
     errno = saved_errno;

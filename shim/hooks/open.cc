@@ -1,7 +1,6 @@
-// Opening, closing and duplicating: the descriptor is always the kernel's own;
-// what is kept here is that the table forgets in time, that a striped file which is
-// opened to be written is not opened by its stub alone (stub_open.h), and that a
-// program which closes every descriptor leaves ours alone.
+// Opening, closing and duplicating. The descriptor is always the kernel's own. The hooks here do three
+// things. They make the table forget in time. They open a striped file for writing with its parts
+// (stub_open.h). And they protect the library's descriptors from programs that close all.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -22,7 +21,7 @@ namespace {
 
 bool is_internal(int fd) { return FdTable::covers(fd) && fd_table.load(fd) == FdEntry::internal(); }
 
-// A new descriptor: whatever the table said of its number is past.
+// Registers a new descriptor: the table's entry for its number is obsolete.
 int opened(int fd) {
   if (fd < 0) return fd;
   forget(fd);
@@ -30,8 +29,8 @@ int opened(int fd) {
   return fd;
 }
 
-// What the first one is known to be the second one is too, at once: should the file
-// have lost its name, its parts are open only for as long as somebody knows it.
+// Copies what is known of the first descriptor to the second one at once. If the file has lost its
+// name, its parts stay open only while a descriptor is known.
 int duplicated(int fd, int duplicate) {
   if (fd == duplicate) return duplicate;
   if (opened(duplicate) >= 0 && !is_known_foreign(fd)) {
@@ -41,8 +40,8 @@ int duplicated(int fd, int duplicate) {
   return duplicate;
 }
 
-// By its name: without a mount the parts of a striped file go with that, and who
-// has it open shall have them open too.
+// Registers a descriptor opened by name. Without a mount the parts of a striped file are removed with
+// its last name, so an open file must hold them open.
 int opened_by_name(int fd) {
   if (opened(fd) < 0) return fd;
   const int saved_errno = errno;
@@ -51,7 +50,7 @@ int opened_by_name(int fd) {
   return fd;
 }
 
-// Whether open() is ours to do. errno is the caller's unless it fails.
+// Whether the library does this open(). errno is unchanged unless it fails.
 bool open_ours(int directory, const char* path, int flags, mode_t mode, int* fd) {
   const int saved_errno = errno;
   if (!open_stub(directory, path, flags, mode, fd)) {
@@ -64,21 +63,21 @@ bool open_ours(int directory, const char* path, int flags, mode_t mode, int* fd)
   return true;
 }
 
-// Descriptors that came with a message (SCM_RIGHTS).
+// Forgets the numbers of descriptors received by a message (SCM_RIGHTS).
 void forget_received(const msghdr& message) {
   for_each_passed(message, [](int fd) { forget(fd); });
 }
 
-// A part whose number became another file's would be read as if it were the
-// part. dup2() knows EBUSY for a number that is just being taken.
+// Refuses to replace an internal descriptor, because another file would be read as if it were the
+// part. dup2() documents EBUSY for a number that is just being opened.
 bool may_replace(int target) {
   if (!is_internal(target)) return true;
   errno = EBUSY;
   return false;
 }
 
-// dup2() and dup3(). If the call fails, the target is what it was; and if it was the last one of a
-// file that has lost its name, its parts must not be closed meanwhile.
+// dup2() and dup3(). If the call fails, the target is unchanged. It may have been the last descriptor
+// of a file without a name, so its parts must stay open meanwhile.
 template <class Original>
 int replaced(int fd, int target, Original original) {
   if (!may_replace(target)) return -1;
@@ -90,7 +89,7 @@ int replaced(int fd, int target, Original original) {
   return duplicated(fd, status);
 }
 
-// To the program a stub's descriptor has the access mode that it asked for.
+// Shows the program the access mode that it asked for.
 int shown_flags(int fd, int flags) {
   if (is_known_foreign(fd)) return flags;
   const OpenFileRef file = acquire_stub(fd);
@@ -133,7 +132,7 @@ int hook___open(const char* path, int flags, mode_t mode) { return hook_open(pat
 
 int hook___open64(const char* path, int flags, mode_t mode) { return hook_open(path, flags, mode); }
 
-// The child will open it within libc, where no preload sees it: that would tear a stub.
+// The child will open the file within libc, where no library sees it: that would damage a stub.
 int hook_posix_spawn_file_actions_addopen(posix_spawn_file_actions_t* actions, int fd,
                                           const char* path, int flags, mode_t mode) {
   foresee(AT_FDCWD, path, flags);
@@ -168,7 +167,7 @@ int hook_recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags, time
 }
 
 int hook_close(int fd) {
-  if (is_internal(fd)) {  // to the program this number is not open
+  if (is_internal(fd)) {  // for the program this number is not open
     errno = EBADF;
     return -1;
   }
@@ -182,7 +181,7 @@ int hook_close_range(unsigned first, unsigned last, int flags) {
   const bool unshared = (flags & CLOSE_RANGE_UNSHARE) != 0;
   const bool closes = (flags & CLOSE_RANGE_CLOEXEC) == 0;
   if (first > last || unshared) return real::close_range(first, last, flags);
-  // In pieces, around what is ours.
+  // Closes the ranges between internal descriptors.
   const unsigned last_known = last < FdTable::kFdMax ? last : FdTable::kFdMax - 1;
   const unsigned limit = static_cast<unsigned>(internal_fd_floor()) * 2;
   const unsigned scanned = last_known < limit ? last_known : limit;
@@ -227,7 +226,7 @@ int hook_fcntl(int fd, int command, long argument) {
   if (command == F_SETFL && result == 0) {  // O_DIRECT on or off
     if (const OpenFileRef file = acquire(fd)) {
       forget(fd);
-      acquire(fd);  // before the last one that knows it has gone
+      acquire(fd);  // before the last reference is gone
     }
   }
   return result;

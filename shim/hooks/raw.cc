@@ -1,8 +1,8 @@
 // syscall(2): system calls by number, as Node.js, Julia, Rust and libaio's users make them.
 //
-// A number that reaches files is answered as the function of that name is: a read goes to the devices,
-// statx(2) tells the file's size. What cannot be answered on a stub fails with EIO. All other numbers jump
-// to libc's syscall() (raw_entry.cc).
+// A number that concerns files is answered as the function of that name: a read goes to the devices,
+// statx(2) tells the file's size. A call that cannot be answered on a stub fails with EIO. All other
+// numbers jump to libc's syscall() (raw_entry.cc).
 #include <linux/aio_abi.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
@@ -37,7 +37,7 @@ long refused(Refusal refusal, int fd) {
 
 bool is_a_stub(int fd) { return fd >= 0 && acquire_stub(fd, Group::raw); }
 
-// Calls for which libc has no function.
+// Calls without a function in libc.
 long submit_blocks(long context, long count, iocb** blocks) {
   for (long i = 0; blocks != nullptr && i < count; ++i) {
     if (blocks[i] == nullptr) continue;
@@ -68,7 +68,7 @@ long open_by_how(int directory, const char* path, const open_how* how, long size
 
 }  // namespace
 
-// The numbers that answer() knows, for a look-up of one byte.
+// The numbers that answer() handles, as a table of bytes.
 struct Numbers {
   unsigned char known[kNumbersMax] = {};
   constexpr Numbers() {

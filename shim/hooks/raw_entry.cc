@@ -1,12 +1,13 @@
 // Where syscall(2) enters the library, and where the library's own system calls leave it.
 //
-//   program ── syscall() ──► graphlane_answer()        a number that reaches files (hooks/raw.cc)
+//   program ── syscall() ──► graphlane_answer()        a number that concerns files (hooks/raw.cc)
 //                        └─► libc's syscall(), a jump   all others: clone(2) and vfork(2) return twice, and a
-//                                                       frame of ours would be gone the second time
+//                                                       stack frame would be gone the second time
+//
 //   library ── syscall(), by the linker's --wrap ──► __wrap_syscall(), straight to the kernel
 //
-// Nothing else may be compiled into this object: the linker wraps references from other objects only, and our own
-// calls would come back to the hook.
+// This object must contain nothing else: the linker wraps references from other objects only, so a
+// call of the library in here would come back to the hook.
 #include <cstddef>
 
 #include "shim/hooks/hooks.h"
@@ -16,7 +17,7 @@ __attribute__((visibility("hidden"))) extern const unsigned char graphlane_known
 __attribute__((visibility("hidden"))) long graphlane_answer(long number, long a, long b, long c, long d, long e, long f);
 __attribute__((visibility("hidden"))) long __wrap_syscall(long number, ...);
 
-// libc's, once a constructor has found it.
+// libc's function, once a constructor has found it.
 __attribute__((visibility("hidden"))) void* graphlane_next_syscall = reinterpret_cast<void*>(&__wrap_syscall);
 }
 
@@ -64,7 +65,7 @@ __wrap_syscall:
   .size __wrap_syscall, .-__wrap_syscall
 )");
 #else
-// Seven arguments fit the registers of the other machines: the compiler jumps.
+// On other machines seven arguments fit the registers, so the compiler jumps.
 long hook_syscall(long number, long a, long b, long c, long d, long e, long f) {
   if (number >= 0 && number < 512 && graphlane_known_numbers[number] != 0) {
     return graphlane_answer(number, a, b, c, d, e, f);

@@ -1,7 +1,7 @@
 // The data path: reads of striped files go to the devices.
 //
-// A read() reserves its range by moving the file offset first, and moves it back
-// by what it did not get.
+// A read() reserves its range by advancing the file offset first, and moves it back by the bytes that
+// it did not get.
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@ ssize_t read_vector(const OpenFileRef& file, const Memory& memory, uint64_t offs
     if (length == 0) continue;
     const ssize_t n =
         read_striped(file, offset + total, memory.iov[i].iov_base, length);
-    // Only memory that is not there cuts a read short: what is before it arrives.
+    // Only missing memory cuts a read short: the bytes before it arrive.
     if (n < 0 && (total == 0 || n != -EFAULT)) return n;
     total += n < 0 ? 0 : static_cast<size_t>(n);
     if (n < static_cast<ssize_t>(length)) break;
@@ -34,7 +34,7 @@ ssize_t read_vector(const OpenFileRef& file, const Memory& memory, uint64_t offs
   return static_cast<ssize_t>(total);
 }
 
-// Reads past the kernel's single queue, unless the kernel must have it.
+// Reads past the kernel's single queue, unless the kernel must serve the call.
 Attempt attempt_read(int fd, const Memory& memory, off_t offset, ssize_t* result) {
   const OpenFileRef file = acquire(fd);
   if (!file) return Attempt::kDeclined;
@@ -46,7 +46,7 @@ Attempt attempt_read(int fd, const Memory& memory, off_t offset, ssize_t* result
     *result = -EBADF;
     return Attempt::kDone;
   }
-  // Flags ask for what we cannot promise (RWF_NOWAIT): FUSE's, if it is there.
+  // The library cannot honour flags (RWF_NOWAIT); over a mount FUSE does.
   if (memory.flags != 0 && !file.on_stub()) return Attempt::kDeclined;
   if (argument_error(*file, memory) != 0) return Attempt::kDeclined;
   const size_t wanted = wanted_bytes(memory);
@@ -64,12 +64,12 @@ Attempt attempt_read(int fd, const Memory& memory, off_t offset, ssize_t* result
   }
   if (*result < 0 && !file.on_stub()) {
     file->file_counters->failed_count.fetch_add(1, std::memory_order_relaxed);
-    return Attempt::kDeclined;  // FUSE says the same, or serves what we could not
+    return Attempt::kDeclined;  // FUSE fails likewise, or can serve it
   }
   return Attempt::kDone;
 }
 
-// No reference is held where libc's own call may end the thread (cancellation).
+// Holds no reference during libc's own call, which may end the thread (cancellation).
 template <class Original>
 ssize_t read_target(int fd, const Memory& memory, off_t offset, Original original) {
   if (offset < kAtFileOffset) return original();
@@ -87,7 +87,7 @@ ssize_t read_target(int fd, const Memory& memory, off_t offset, Original origina
   return -1;
 }
 
-// `kOriginal` takes `rest` behind what is said here.
+// `kOriginal` takes `rest` after the arguments here.
 template <auto kOriginal, class... Rest>
 [[gnu::noinline]] ssize_t read_one_slowly(int fd, void* buffer, size_t count, off_t offset,
                                           Rest... rest) {
@@ -103,8 +103,8 @@ template <auto kOriginal, class... Rest>
                      [=] { return kOriginal(fd, iov, count, rest...); });
 }
 
-// On a descriptor that is none of ours: a load, and a jump to the original. What needs a stack
-// frame is elsewhere.
+// For a foreign descriptor: a load, and a jump to the original. Code that needs a stack frame is
+// elsewhere.
 template <auto kOriginal, class... Rest>
 ssize_t read_one(int fd, void* buffer, size_t count, off_t offset, Rest... rest) {
   if (is_known_foreign(fd)) return kOriginal(fd, buffer, count, rest...);

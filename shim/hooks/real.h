@@ -1,8 +1,8 @@
 // The originals of the functions in calls.def: real::pread() and so on.
 //
-// Each is looked up (dlsym RTLD_NEXT) when it is first called, so that a hook
-// works before our constructor has run, and what a libc does not have costs
-// nothing unless it is called (then it fails with ENOSYS).
+// Each is looked up (dlsym RTLD_NEXT) at its first call. So a hook works before the library's
+// constructor has run. A function that a libc lacks costs nothing unless it is called, and then
+// fails with ENOSYS.
 #pragma once
 
 #include <atomic>
@@ -13,10 +13,10 @@
 
 namespace graphlane::real {
 
-// The next definition of `name` after ours; null: there is none.
+// The next definition of `name` after the library's; null: there is none.
 void* resolve(const char* name);
 
-// What a failed call returns: -1, or null, or nothing.
+// The result of a failed call: -1, or null, or nothing.
 template <class T>
 T absent() {
   errno = ENOSYS;
@@ -29,8 +29,8 @@ T absent() {
   }
 }
 
-// Relaxed everywhere: every thread that races here stores the same address. What is done once
-// is a function of its own, so that a hook that has only to call the original jumps there.
+// Relaxed everywhere: every thread that races here stores the same address. The look-up is a separate
+// function, so that a hook that only calls the original can jump there.
 #define CALL(group, result, name, parameters, arguments)                            \
   inline std::atomic<void*> address_of_##name{nullptr};                             \
   [[gnu::noinline, gnu::cold]] inline result first_##name parameters {              \

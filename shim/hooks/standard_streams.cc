@@ -17,7 +17,7 @@ namespace {
 
 int cookie_fd(void* cookie) { return static_cast<int>(reinterpret_cast<intptr_t>(cookie)); }
 
-// A custom stream tells a failed write by 0.
+// A custom stream reports a failed write by 0.
 ssize_t cookie_write(void* cookie, const char* buffer, size_t size) {
   const ssize_t n = hook_write(cookie_fd(cookie), buffer, size);
   return n < 0 ? 0 : n;
@@ -39,19 +39,19 @@ int cookie_close(void* cookie) { return hook_close(cookie_fd(cookie)); }
 struct StandardStream {
   FILE** variable;
   const char* mode;
-  FILE* libc = nullptr;  // while ours is in its place
-  FILE* ours = nullptr;  // once it was made
+  FILE* libc = nullptr;  // while the library's stream replaces it
+  FILE* ours = nullptr;  // the library's stream, once it was made
 };
 StandardStream streams[] = {{&stdin, "r"}, {&stdout, "w"}, {&stderr, "w"}};
 
-// How many of them are replaced. Relaxed: it orders nothing.
+// How many streams are replaced. Relaxed: orders nothing.
 std::atomic<int> replaced_count{0};
 
 void replace(int fd, StandardStream& stream) {
   if (stream.ours == nullptr) stream.ours = stub_stream(fd, stream.mode);
   if (stream.ours == nullptr) return;
   if (fd == STDERR_FILENO) ::setvbuf(stream.ours, nullptr, _IONBF, 0);
-  ::__fpurge(stream.ours);  // of what was read from another file
+  ::__fpurge(stream.ours);  // drops bytes read from another file
   ::clearerr(stream.ours);
   stream.libc = *stream.variable;
   *stream.variable = stream.ours;
@@ -64,7 +64,7 @@ void restore(StandardStream& stream) {
   stream.libc = nullptr;
 }
 
-// A program that was started with `< VOL/in > VOL/out`.
+// For a program started with `< VOL/in > VOL/out`.
 __attribute__((constructor)) void look_at_standard_streams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) follow_standard_stream(fd);
 }
@@ -91,9 +91,8 @@ FILE* stub_stream(int fd, const char* mode) {
   const cookie_io_functions_t functions = {
       .read = cookie_read, .write = cookie_write, .seek = cookie_seek, .close = cookie_close};
   FILE* stream = fopencookie(reinterpret_cast<void*>(static_cast<intptr_t>(fd)), mode, functions);
-  // glibc marks such a stream with a number below 0; any that is not -1 is open
-  // to it. A true one makes fileno() answer.
-  // And it marks the want of wide characters so that freopen() would crash.
+  // glibc marks such a stream with a number below 0; any other number than -1 means open. The true
+  // number makes fileno() work. glibc's mark for missing wide characters would make freopen() crash.
   if (stream != nullptr) {
     stream->_fileno = fd;
     stream->_wide_data = nullptr;

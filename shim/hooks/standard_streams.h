@@ -1,21 +1,20 @@
-// Without a mount: stdin, stdout and stderr on a striped file. libc's own streams
-// would meet the stub; so while the descriptor is one, the program has streams of
-// ours in their place. Shells and sort(1) move descriptors there in mid-life.
+// Without a mount: stdin, stdout and stderr on a striped file. libc's own streams would meet the stub.
+// So the program gets the library's streams while the descriptor is a stub's. Shells and sort(1) move
+// descriptors there at any time.
 #pragma once
 
 #include <cstdio>
 
 namespace graphlane {
 
-// A descriptor is another file's now; does nothing unless it is 0, 1 or 2. Keeps
-// errno.
+// A descriptor has become another file's. Does nothing unless it is 0, 1 or 2. Keeps errno.
 void follow_standard_stream(int fd);
 
-// A stream is about to be closed: if it is one of ours in place of a standard one, it is so no more.
+// A stream is about to be closed. If it replaces a standard one, that ends.
 void end_standard_stream(const FILE* stream);
 
-// The stream in place of libc's own standard one, if that one has been replaced; else `stream` itself.
-// libstdc++ keeps libc's for std::cin and std::cout, from before the library looks at the descriptors.
+// The stream that replaces libc's standard one, if there is one; otherwise `stream` itself. libstdc++
+// keeps libc's streams for std::cin and std::cout, because it starts before the library.
 FILE* standing_in_for(FILE* stream);
 
 // A stream over a stub's descriptor, which it takes over; null: out of memory.

@@ -1,9 +1,9 @@
-// Streams. libc's own stdio calls read() and write() where no preload sees it.
+// Streams. libc's stdio calls read() and write() internally, where no library sees it.
 //
-// Over a mount that is no matter: FUSE serves it. Without one the stream would
-// read the stub, so fopen() of a stub gives a stream (fopencookie) whose reads,
-// writes and seeks come back here. Its descriptor is the stub's own, and fileno()
-// tells it, because libstdc++'s fstream asks for it and then reads by itself.
+// Over a mount that is right, because FUSE serves them. Without a mount the stream would read the stub.
+// So fopen() of a stub returns a custom stream (fopencookie), which calls the library's reads, writes
+// and seeks. Its descriptor is the stub's, and fileno() returns it, because libstdc++'s fstream asks
+// for it and then reads by itself.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@
 namespace graphlane {
 namespace {
 
-// The flags of open(2) that a stream's mode stands for.
+// The flags of open(2) for a stream's mode.
 int flags_of_mode(const char* mode) {
   const bool both = std::strchr(mode, '+') != nullptr;
   int flags = both ? O_RDWR : *mode == 'r' ? O_RDONLY : O_WRONLY;
@@ -35,13 +35,12 @@ int flags_of_mode(const char* mode) {
   return flags;
 }
 
-// "a" begins at the end; "a+" reads from where it is.
+// "a" begins at the end; "a+" reads from the beginning.
 bool begins_at_end(int flags) {
   return (flags & (O_ACCMODE | O_APPEND)) == (O_WRONLY | O_APPEND);
 }
 
-// Whether fopen() is ours to do: of a striped file, to write; then *stream is its
-// result.
+// Whether the library does this fopen(): of a striped file, for writing. If so, *stream is the result.
 bool open_to_write(const char* path, const char* mode, FILE** stream) {
   const int flags = flags_of_mode(mode);
   const int saved_errno = errno;
@@ -59,7 +58,7 @@ bool open_to_write(const char* path, const char* mode, FILE** stream) {
   return true;
 }
 
-// Keeps a stream over an ordinary file, exchanges one over a stub.
+// Keeps a stream over an ordinary file, replaces one over a stub.
 FILE* opened(FILE* stream) {
   if (stream == nullptr) return nullptr;
   const int fd = ::fileno(stream);
@@ -74,8 +73,8 @@ FILE* opened(FILE* stream) {
   return stub_stream(own, "r");
 }
 
-// The file of a stub's stream that is about to be closed or replaced. It writes what it holds
-// then, for which the parts must be open still: the file's mode may not let them be opened again.
+// The file of a stub's stream that is about to be closed or replaced. Its buffered bytes are written
+// then, so the parts must still be open: the file's mode may forbid opening them again.
 OpenFileRef file_of(FILE* stream) { return acquire_known_stub(::fileno(stream)); }
 
 // freopen() without a path opens the stream's own file again.
@@ -86,8 +85,8 @@ bool would_open_stub(const char* path, const char* mode, FILE* stream) {
          ((flags_of_mode(mode) & O_ACCMODE) != O_RDONLY && may_be_unreadable_stub(AT_FDCWD, path, 0));
 }
 
-// libc makes its custom streams without room for wide characters, and crashes
-// when it is used, or writes bytes in their place.
+// libc makes its custom streams without room for wide characters. Their use would crash, or write
+// bytes.
 bool lacks_wide(FILE* stream) {
   if (stream->_wide_data != nullptr) return false;
   explain_once(Refusal::kWide, ::fileno(stream));
@@ -95,7 +94,7 @@ bool lacks_wide(FILE* stream) {
   return true;
 }
 
-// The same for a read or write, which must not look like the end of the file.
+// As lacks_wide(), for a read or write, which must not look like the end of the file.
 bool fails_as_wide(FILE* stream) {
   stream = standing_in_for(stream);
   if (!lacks_wide(stream)) return false;
@@ -230,7 +229,7 @@ WIDE_HOOK(int, __vwprintf_chk, (int flag, const wchar_t* format, va_list values)
           (flag, format, values), stdout, -1)
 #undef WIDE_HOOK
 
-// To the twin that takes a va_list.
+// Calls the twin that takes a va_list.
 #define WIDE_VARIADIC_HOOK(name, twin, parameters, ...)     \
   int hook_##name parameters {                              \
     va_list values;                                         \
@@ -252,7 +251,7 @@ WIDE_VARIADIC_HOOK(__wprintf_chk, __vwprintf_chk, (int flag, const wchar_t* form
                    flag, format)
 #undef WIDE_VARIADIC_HOOK
 
-// A stream that is asked for its orientation says "bytes".
+// When asked for its orientation, the stream says "bytes".
 int hook_fwide(FILE* stream, int mode) {
   return mode > 0 && lacks_wide(stream) ? -1 : real::fwide(stream, mode);
 }

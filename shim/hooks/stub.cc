@@ -1,9 +1,8 @@
-// Without a mount: what reveals a striped file's size answers with the logical
-// one; what would reach the stub's bytes past us is refused.
+// Without a mount: calls that reveal a striped file's size return the logical one. Calls that would
+// reach the stub's bytes are refused.
 //
-// A copy that the kernel makes by itself (copy_file_range, sendfile, splice, a
-// reflink) is refused with the errno that sends programs back to read() and
-// write().
+// A copy within the kernel (copy_file_range, sendfile, splice, a reflink) is refused with the errno
+// that makes programs fall back to read() and write().
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/sysmacros.h>
@@ -60,8 +59,8 @@ int fstat_by(int fd, struct stat* st) {
   return is_known_foreign(fd) ? kOriginal(fd, st) : fstat_slowly<kOriginal>(fd, st);
 }
 
-// SEEK_END, SEEK_DATA and SEEK_HOLE by the logical size; the offset itself is
-// the kernel's. A striped file has no holes of its own.
+// SEEK_END, SEEK_DATA and SEEK_HOLE use the logical size; the offset itself is the kernel's. A striped
+// file shows no holes.
 off_t seek_stub(int fd, uint64_t size_bytes, off_t offset, int whence) {
   const off_t size = static_cast<off_t>(size_bytes);
   off_t target = 0;
@@ -85,7 +84,7 @@ off_t seek_stub(int fd, uint64_t size_bytes, off_t offset, int whence) {
   return sys::lseek(fd, target, SEEK_SET);
 }
 
-// Whether libc's own threads, which read and write for aio, would meet a stub.
+// Whether libc's own aio threads would read or write a stub.
 bool is_unservable(const aiocb& request) {
   if (!acquire_stub(request.aio_fildes, Group::aio)) return false;
   explain_once(Refusal::kAio, request.aio_fildes);
@@ -142,7 +141,7 @@ int hook_fstatat64(int directory, const char* path, struct stat* st, int flags) 
                            st);
 }
 
-// The names of programs built before glibc 2.33.
+// The names in programs built before glibc 2.33.
 int hook___xstat(int version, const char* path, struct stat* st) {
   return with_logical_size(real::__xstat(version, path, st), AT_FDCWD, path, 0, st);
 }

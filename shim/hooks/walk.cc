@@ -1,8 +1,7 @@
-// Walks over trees (ftw, nftw, fts). libc's own stat() within them is seen by no
-// preload; so what they show of a stub is put right on its way to the program.
+// Walks over trees (ftw, nftw, fts). Their own stat() is within libc, where no library sees it. So
+// their results for stubs are corrected before the program gets them.
 //
-// scandir(), glob() and readdir() show names and types, which are right as they
-// are.
+// scandir(), glob() and readdir() show names and types, which are right anyway.
 #include <cerrno>
 
 #include "iomgr/base/fd.h"
@@ -13,8 +12,8 @@
 namespace graphlane {
 namespace {
 
-// The walk that this thread is in; walks within a visit nest. Neither ftw() nor
-// nftw() hands anything of ours to the visit.
+// The walk of this thread; a visit may start a nested walk. Needed because neither ftw() nor nftw()
+// passes a context to the visit.
 struct Walk {
   __ftw_func_t ftw = nullptr;
   __nftw_func_t nftw = nullptr;
@@ -93,8 +92,8 @@ FTSENT* hook_fts_read(FTS* walk) {
 
 FTSENT* hook_fts64_read(FTS* walk) { return hook_fts_read(walk); }
 
-// Children are reached by their directory, which the walk has not entered yet;
-// before the first fts_read() they are the roots.
+// Children are reached by their directory, which the walk has not entered yet. Before the first
+// fts_read() they are the roots.
 FTSENT* hook_fts_children(FTS* walk, int options) {
   FTSENT* const children = real::fts_children(walk, options);
   if (children == nullptr || (options & FTS_NAMEONLY) != 0) return children;

@@ -1,5 +1,5 @@
-// Writing a striped file, its size and its durability: without a mount all of it is
-// ours; over a mount it is FUSE's, but for large writes (link_writer.h).
+// Writes, size changes and syncs of a striped file. Without a mount the library does them. Over a
+// mount FUSE does, except for large writes (link_writer.h).
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@ namespace {
 // RWF_APPEND and RWF_NOWAIT by number: Debian 12's headers lack one of them.
 constexpr int kRwfDsync = 0x2, kRwfSync = 0x4, kRwfNowait = 0x8, kRwfAppend = 0x10;
 
-// O_SYNC has the bit of O_DSYNC in it.
+// Note that O_SYNC contains the bit of O_DSYNC.
 int sync_as_asked(const OpenFileRef& file, int fd, int open_flags, int rwf_flags) {
   const bool all = (open_flags & O_SYNC) == O_SYNC || (rwf_flags & kRwfSync) != 0;
   if (!all && (open_flags & O_DSYNC) == 0 && (rwf_flags & kRwfDsync) == 0) return 0;
@@ -51,7 +51,7 @@ ssize_t write_at_offset(const OpenFileRef& file, int fd, const Memory& memory, o
   return error == 0 ? written : -error;
 }
 
-// What may be done by a descriptor of a stub: 0 or an errno.
+// Whether a descriptor of a stub may be written: 0 or an errno.
 int write_error(const OpenFileRef& file) {
   if (file->origin == Origin::kDamaged) return file->error;
   return may_write(file.access()) ? 0 : EBADF;
@@ -118,7 +118,7 @@ ssize_t write_many(int fd, const iovec* iov, int count, off_t offset, int flags,
   return write_many_slowly<kOriginal>(fd, iov, count, offset, flags, rest...);
 }
 
-// Does it if the descriptor is a stub's; then *error is 0 or an errno.
+// Whether the descriptor is a stub's. If so, makes the change; *error is 0 or an errno.
 template <class Change>
 bool change_stub(int fd, int* error, Change change) {
   const OpenFileRef file = acquire_stub(fd);
@@ -214,7 +214,7 @@ int hook_ftruncate(int fd, off_t length) {
     return length < 0 ? EINVAL : resize_striped(file, static_cast<uint64_t>(length));
   });
   if (!ours) return real::ftruncate(fd, length);
-  return status_of(error == EBADF ? EINVAL : error);  // as ftruncate(2) has it
+  return status_of(error == EBADF ? EINVAL : error);  // as ftruncate(2) does
 }
 
 int hook_ftruncate64(int fd, off_t length) { return hook_ftruncate(fd, length); }
@@ -229,7 +229,7 @@ int hook_fallocate64(int fd, int mode, off_t offset, off_t length) {
   return hook_fallocate(fd, mode, offset, length);
 }
 
-// Which returns its error.
+// Returns its error, and does not set errno.
 int hook_posix_fallocate(int fd, off_t offset, off_t length) {
   int error = 0;
   return allocate(fd, 0, offset, length, &error) ? error
@@ -250,7 +250,7 @@ int hook_fdatasync(int fd) {
   return sync(fd, true, &error) ? status_of(error) : real::fdatasync(fd);
 }
 
-// The filesystems of the file's parts, then the stub's.
+// Syncs the filesystems of the file's parts, then the stub's.
 int hook_syncfs(int fd) {
   int error = 0;
   if (sync(fd, &error, sync_filesystems) && error != 0) return status_of(error);

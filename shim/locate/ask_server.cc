@@ -13,11 +13,11 @@
 namespace graphlane {
 namespace {
 
-// The counters of the mounts that this process has read from. They stay mapped.
+// The counters of the mounts that this process has read from; they stay mapped.
 struct Mapping {
   char server[kServerNameSize];
   const Generation* counters;
-  DeviceCounts* counts;  // for `graphlane stat`; null: not yet
+  DeviceCounts* counts;  // for `graphlane stat`; null: not mapped yet
 };
 constexpr uint32_t kMappingsMax = 32;
 Mapping mappings[kMappingsMax];
@@ -30,7 +30,7 @@ Mapping* mapping_of(const char* server) {
   return nullptr;
 }
 
-// Null: the descriptor is no memory, but some file that may shrink, fail or wait; or there is no room.
+// Null: not a sealed memfd, so it may shrink, fail or block; or no memory.
 void* map_memfd(int memfd, size_t size_bytes, int protection) {
   struct stat st;
   const int seals = sys::fcntl(memfd, F_GET_SEALS);
@@ -38,7 +38,7 @@ void* map_memfd(int memfd, size_t size_bytes, int protection) {
       static_cast<size_t>(st.st_size) < size_bytes) {
     return nullptr;
   }
-  // The system call: mmap is one of our hooks.
+  // Not mmap(), which is one of the library's hooks.
   void* memory =
       reinterpret_cast<void*>(::syscall(SYS_mmap, nullptr, size_bytes, protection, MAP_SHARED, memfd, 0));
   return memory == MAP_FAILED ? nullptr : memory;
@@ -55,7 +55,7 @@ const Generation* counters_of(const char* server, int memfd) {
   return mapping.counters;
 }
 
-// Null: nothing is counted. After counters_of().
+// Null: nothing is counted. Call it after counters_of().
 DeviceCounts* counts_of(const char* server, int memfd) {
   Mapping* const known = mapping_of(server);
   if (known == nullptr) return nullptr;
@@ -66,7 +66,7 @@ DeviceCounts* counts_of(const char* server, int memfd) {
   return known->counts;
 }
 
-// A server that did not prove itself. It is left alone for a minute, because waiting for it costs a
+// A server that did not prove itself. It is not asked for a minute, because waiting for it costs a
 // second.
 constexpr int64_t kUnprovenSeconds = 60;
 struct {
@@ -80,8 +80,8 @@ int64_t proof_clock_s() {
   return now.tv_sec;
 }
 
-// A connection to the mount's server on which the question has been asked, and which has proved that
-// it is the one (iomgr/server/server_protocol.h, "Authentication"). Empty: there is none.
+// A connection to the mount's server, with the question sent, and the server's proof received
+// (iomgr/server/server_protocol.h, "Authentication"). Empty: there is none.
 Fd ask_mount(int fd, uint32_t question, char* server) {
   TicketGrant grant;
   if (::syscall(SYS_ioctl, fd, kTicketIoctl, &grant) != 0) return {};
@@ -100,8 +100,8 @@ Fd ask_mount(int fd, uint32_t question, char* server) {
   return socket;
 }
 
-// Whether these are regular files with the access asked for. A server of a stranger's FUSE may send
-// anything.
+// Whether these are regular files with the requested access. The server of a foreign FUSE filesystem
+// may send anything.
 bool are_parts(const int* fds, uint32_t count, int access) {
   for (uint32_t d = 0; d < count; ++d) {
     struct stat st;

@@ -1,7 +1,6 @@
-// The questions to a mount's server (iomgr/server/server_protocol.h): which parts does
-// the file behind this descriptor have, and may they be read, or written, now? And to one with
-// or without a mount: is the file in its memory?
-//
+// Questions to a mount's server (iomgr/server/server_protocol.h): the parts of the file behind this
+// descriptor, and whether they may be read, or written, now. And to a server with or without a
+// mount: whether the file is in its memory.
 // Threads: under the caller's SlowLock (static buffers).
 #pragma once
 
@@ -14,38 +13,38 @@
 namespace graphlane {
 
 struct ServerAnswer {
-  // 0; EAGAIN: somebody writes the file; else: leave it to the filesystem.
+  // 0; EAGAIN: the file has a writer; otherwise leave the file to the filesystem.
   int error = 0;
 
-  // For 0 and EAGAIN: as long as *counter is `generation`, the answer holds.
+  // For 0 and EAGAIN: the answer is valid while *counter is `generation`.
   const Generation* counter = nullptr;
   uint64_t generation = 0;
-  DeviceCounts* counts = nullptr;  // for 0: where to count what is moved, kDeviceCountMax; null: nowhere
+  DeviceCounts* counts = nullptr;  // for 0: the page to count in, kDeviceCountMax entries; null: none
 
-  // For 0: the parts, the caller's to close, and what the reply
-  // said of the file. `directories` are N names, each with its NUL.
+  // For 0: the parts, which the caller must close, and the reply about the file. `directories` are N
+  // names, each with its NUL.
   const ServerReply* reply = nullptr;
   int parts[kDeviceCountMax] = {};
-  // Whether reads are to be verified; then of each part its `.sum`, or the part once more. The caller's to close, too.
+  // Whether reads must be verified. If so, each part's `.sum`, or the part itself; the caller must close them.
   bool has_sums = false;
   int sums[kDeviceCountMax] = {};
   const char* directories = nullptr;
   size_t directories_length = 0;
 };
 
-// Answers within two times kServerPatience, whatever the server does. Keeps no descriptor open.
+// Returns within twice kServerPatience, whatever the server does. Keeps no descriptor open.
 ServerAnswer ask_server(int fd);
 
-// The same for writing: the parts are open for that. `connection`, for 0, is to the
-// server, which is asked before each write.
+// As ask_server(), for writing: the parts are open for that. `connection` (for 0) leads to the server,
+// which must be asked before each write.
 ServerAnswer ask_to_write(int fd, Fd* connection);
 
-// To show its pages in memory: a descriptor as long as which nobody changes the file. Empty: no.
+// For a map of the file's pages: a descriptor that keeps all processes from changing the file. Empty: refused.
 Fd ask_mount_to_map(int fd);
 
-// To share what is read of the file. By a descriptor over a mount: that one's server.
+// To share reads of the file. By a descriptor over a mount: asks that mount's server.
 ShareAnswer ask_mount_to_share(int fd);
-// By a stub's: whoever serves the volume.
+// As above, by a stub's descriptor: asks the server of the volume.
 ShareAnswer ask_volume_to_share(int stub_fd);
 
 }  // namespace graphlane

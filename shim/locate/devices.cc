@@ -41,7 +41,7 @@ Failure Devices::open(const VolumeDevices& volume) {
 Failure open_devices_of(int fd, const Layout& layout, VolumeDevices* volume, Devices* devices) {
   static PathText path;  // under the SlowLock
   find_path(fd, &path);
-  errno = 0;  // what is wrong may have one
+  errno = 0;  // may be set by the failure
   const char* wrong = read_volume_file(path.view(), volume);
   if (wrong == nullptr && volume->volume != layout.volume) wrong = "stub of another volume";
   if (wrong == nullptr && volume->count != layout.geometry.device_count) {
@@ -49,8 +49,8 @@ Failure open_devices_of(int fd, const Layout& layout, VolumeDevices* volume, Dev
   }
   if (wrong != nullptr) return {path.c_str(), wrong, error_for_program(errno)};
   Failure failure = devices->open(*volume);
-  // Another process may just have raised the epoch: then the devices are ahead of what was read
-  // before.
+  // Another process may just have raised the epoch, so that the devices are newer than volume.json was
+  // when it was read.
   if (failure && (wrong = read_volume_file(path.view(), volume)) == nullptr) {
     *devices = {};
     failure = devices->open(*volume);
@@ -104,7 +104,7 @@ const char* verify_parts(const Devices& devices, const VolumeDevices& volume, co
   if (!seen) return strerrordesc_np(seen.error().code);
   const PartsOwner owner{.stub = *seen, .volume_format = volume.format};
   const Result<void, PartError> owned = verify_named_parts(devices.roots(), layout, owner);
-  // Those parts of a file that was never synced which are there are its own.
+  // The existing parts of a never-synced file are its own.
   if (owned || owned.error().ownership == Ownership::kNeverSynced) return nullptr;
   return describe_part_error(owned.error());
 }

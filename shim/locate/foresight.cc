@@ -28,7 +28,7 @@ namespace graphlane {
 namespace {
 
 constexpr timeval kMounterPatience{.tv_sec = 20, .tv_usec = 0};
-constexpr int kRingFdMax = 1024;  // of descriptors, to look for rings
+constexpr int kRingFdMax = 1024;  // descriptors that are checked for rings
 constexpr int kScriptsMax = 5;  // the kernel's limit
 constexpr std::string_view kVolumeFile = "/.graphlane/volume.json";
 
@@ -40,7 +40,7 @@ class KeptErrno {
   const int saved_ = errno;
 };
 
-// Hashes of the names of volumes that could not be mounted: they are not asked for again.
+// Hashes of the names of volumes that could not be mounted: they are not tried again.
 constexpr uint32_t kFailedMax = 16;
 std::atomic<uint64_t> failed_roots[kFailedMax];
 std::atomic<uint32_t> failed_count{0};
@@ -75,7 +75,7 @@ Fd connect_to_mounter() {
   return ServerAddress::of_mount(name).connect(kMounterPatience);
 }
 
-// False: no answer, or it could not be mounted.
+// False: no answer, or the mount failed.
 bool is_answered(int socket) {
   MountReply reply{.magic = 0};
   ssize_t n;
@@ -84,7 +84,7 @@ bool is_answered(int socket) {
   return n == sizeof reply && reply.magic == MountRequest::kMagic && reply.error == 0;
 }
 
-// Cuts the path to the root of the volume that it lies in. False: in none. Under the SlowLock.
+// Cuts the path to the root of its volume. False: it is in no volume. Under the SlowLock.
 bool cut_to_root(PathText* path) {
   static PathText file;
   for (;;) {
@@ -97,8 +97,8 @@ bool cut_to_root(PathText* path) {
   }
 }
 
-// Opens as a place the file or directory that may lie in a volume that is not mounted; for a new
-// file, its directory. Under the SlowLock.
+// Opens (O_PATH) the file or directory that may lie in an unmounted volume; for a new file, its
+// directory. Under the SlowLock.
 Fd open_candidate(int directory, const char* path, int flags) {
   struct stat st;
   const int nofollow = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
@@ -122,7 +122,7 @@ bool has_go_note(int fd, const Elf64_Phdr& header) {
 }
 
 bool is_blind_elf(int fd, const Elf64_Ehdr& elf) {
-  if (elf.e_ident[EI_CLASS] != ELFCLASS64) return true;  // the library is for 64 bits
+  if (elf.e_ident[EI_CLASS] != ELFCLASS64) return true;  // the library is a 64-bit one
   bool has_loader = false;
   for (unsigned i = 0; i < elf.e_phnum; ++i) {
     Elf64_Phdr header;
@@ -238,7 +238,7 @@ int serve_alone() {
 bool foresee_program(const ProgramCall& call) {
   const KeptErrno kept;
   const Fd mounter = connect_to_mounter();
-  if (!mounter) return settings().program == nullptr;  // no process to ask: as it is
+  if (!mounter) return settings().program == nullptr;  // no mounter: starts the program unchanged
   MountRequest request{.kind = MountRequest::kCommand};
   size_t bytes = std::strlen(call.path) + 1;
   for (char* const* word = call.words; word != nullptr && *word != nullptr; ++word) {

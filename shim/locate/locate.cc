@@ -22,10 +22,10 @@ namespace graphlane {
 namespace {
 
 // Under the SlowLock.
-VolumeDevices located_devices;  // of the file located last
+VolumeDevices located_devices;  // of the last located file
 PathText stub_path;
 
-// N directories, each with its NUL, for the report.
+// Parses N directories, each with its NUL, for the report.
 bool parse_directories(const char* text, size_t length) {
   size_t at = 0;
   for (uint32_t d = 0; d < located_devices.count; ++d) {
@@ -38,7 +38,7 @@ bool parse_directories(const char* text, size_t length) {
   return true;
 }
 
-// Fails for an open file that has lost bytes, instead of reading it as a shorter one.
+// Fails for a file in state `open` that has lost bytes, instead of reading it as a shorter one.
 Failure check_open_parts(const Layout& layout, const Devices& roots, PartFiles* parts, uint64_t* bytes_max) {
   if (layout.state != FileState::kOpen) return {};
   const OpenSize open = look_at_open(layout, {.parts = parts->all_buffered(), .roots = roots.roots(),
@@ -62,7 +62,7 @@ Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* part
   reads_are_verified.store(verifies, std::memory_order_relaxed);
   PartError error;
   bool is_lost = false;
-  // Looks again after a mismatch, because a chown changes the owners one after the other.
+  // Retries after a mismatch, because a chown changes the owners one after the other.
   for (int i = 0; i < 2; ++i) {
     const Result<StubSeen> seen = identify_stub(fd);
     if (!seen) return {stub_path.c_str(), error_text(seen.error().code), EIO};
@@ -88,7 +88,7 @@ Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* part
           describe_part_error(error), error_for_program(error.code)};
 }
 
-// Takes what the server has answered.
+// Takes over the server's answer.
 Located take(const ServerAnswer& answer, Origin origin, int flags, PartFiles* parts) {
   Located located;
   located.counter = answer.counter;
@@ -110,7 +110,7 @@ Located take(const ServerAnswer& answer, Origin origin, int flags, PartFiles* pa
 }
 
 Located locate_on_mount(int fd, Access access, PartFiles* parts) {
-  // Who may write by this descriptor is himself the writer.
+  // A descriptor with write access makes this process the writer.
   if (access != Access::kRead) return {};
   return take(ask_server(fd), Origin::kMount, O_RDONLY, parts);
 }
@@ -162,7 +162,7 @@ Located locate(int fd, const struct stat& st, Access access, PartFiles* parts) {
 Located locate_to_write(int fd, PartFiles* parts, Fd* connection) {
   if (!lies_on_fuse(fd)) return {};
   Located located = take(ask_to_write(fd, connection), Origin::kLinked, O_WRONLY, parts);
-  located.counter = nullptr;  // we are who moves it
+  located.counter = nullptr;  // this process itself changes it
   return located;
 }
 

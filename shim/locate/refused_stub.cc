@@ -29,7 +29,7 @@ bool all_parts_name_another(int stub_fd, const Layout& layout) {
 int empty_refused_stub(int directory, const char* path, int flags) {
   const Fd stub = lifted(Fd(sys::openat(directory, path, O_RDWR | O_CLOEXEC | O_NONBLOCK | (flags & O_NOFOLLOW))));
   if (!stub) return errno;
-  // What it names does not change while it is looked at.
+  // Locks it, so that its content does not change during the check.
   for (const StubLock lock : {StubLock::kChange, StubLock::kParts}) {
     if (const Result<void> mine = lock_stub(stub.get(), lock, F_WRLCK); !mine) return mine.error().code;
   }

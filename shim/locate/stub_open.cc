@@ -23,7 +23,7 @@ namespace {
 
 constexpr mode_t kMakersMode = S_IRUSR | S_IWUSR;
 
-// What of the flags stays with the open file description.
+// The flags that the open file description keeps.
 constexpr int kKeptFlags =
     O_APPEND | O_DIRECT | O_SYNC | O_DSYNC | O_NONBLOCK | O_NOATIME | O_LARGEFILE;
 
@@ -36,7 +36,7 @@ int failed(int error) {
   return -1;
 }
 
-// What a child by vfork cannot do: it would open parts in our memory's name.
+// For a vfork() child, which would open parts in the parent's memory.
 int refused_to_child() {
   explain_once(Refusal::kSpawn);
   return ENOTSUP;
@@ -47,15 +47,15 @@ void close_program_fd(int fd) {
   sys::close(fd);
 }
 
-// The program's descriptor of a stub that is open to write, or as a place only; or -1.
+// The program's descriptor of a stub that is open for writing, or O_PATH; or -1.
 int give_descriptor(Fd stub, int flags, bool is_place = false) {
-  stub = lifted(std::move(stub));  // the program gets the lowest number
+  stub = lifted(std::move(stub));  // so that the program gets the lowest number
   const Access access = access_of_flags(flags);
   Fd fd = reopen(stub.get(), O_RDONLY | (flags & kKeptFlags));
   if (!fd) return -1;
   if ((flags & O_CLOEXEC) == 0) sys::fcntl(fd.get(), F_SETFD, 0);
   int error = grant(fd.get(), access);
-  // A child by vfork has no use for parts: it becomes another program.
+  // A vfork() child needs no parts: it becomes another program.
   if (error == 0 && !in_vfork_child()) error = adopt(fd.get(), is_place ? Fd() : std::move(stub));
   if (error == 0 && (flags & O_TRUNC) != 0) {
     const OpenFileRef file = acquire_stub(fd.get());
@@ -66,13 +66,13 @@ int give_descriptor(Fd stub, int flags, bool is_place = false) {
   return failed(error);
 }
 
-// As a place only: closing that ends no record locks.
+// With O_PATH: its close ends no record locks.
 Fd open_place(int directory, const char* path, int flags) {
   return Fd(sys::openat(directory, path, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW)));
 }
 
-// The file of a stub, if this process has it open to write and could open it so again
-// (acquire_open()). Else empty, as before Linux 5.8.
+// The file of a stub, if this process has it open for writing and may open it so again
+// (acquire_open()). Otherwise, and before Linux 5.8, empty.
 OpenFileRef acquire_writer(const Fd& place) {
   struct stat st;
   if (!place || sys::fstat(place.get(), &st) != 0 || !has_stub_size(st) ||
@@ -111,8 +111,8 @@ int open_existing(int directory, const char* path, int flags) {
   return stub ? give_descriptor(std::move(stub), flags) : -1;
 }
 
-// A stub is whole before it has its name: who finds the name finds a stub. Its maker may open it and
-// its parts by that, whatever mode it is to have (*mode) when he has done so.
+// Makes a complete stub before it gets its name, so that the name always leads to a stub. Its maker
+// may open it and its parts in any case; the requested mode (*mode) is set after that.
 Fd make_stub(int directory, const char* name, mode_t* mode, Layout layout, const Devices& devices) {
   Fd stub(sys::openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, *mode));
   if (!stub) return stub;
@@ -137,7 +137,7 @@ Fd make_stub(int directory, const char* name, mode_t* mode, Layout layout, const
   return {};
 }
 
-// The program's descriptor of a file that it has made; or -1, and it is made no more.
+// The program's descriptor of a file that it has made. On failure (-1) the file is removed.
 int give_made(int directory, const char* path, Fd stub, int flags, mode_t mode) {
   struct stat made, named;
   if (sys::fstat(stub.get(), &made) != 0) return -1;
@@ -154,8 +154,8 @@ int give_made(int directory, const char* path, Fd stub, int flags, mode_t mode) 
 
 enum class Made { kNotOurs, kThere, kDone, kFailed, kRefused };
 
-// Makes the file if it is to be one of ours. kThere: another process has made it meanwhile. kFailed: errno. kRefused: a check looks at the volume.
-// *mode: as the umask has it.
+// Makes the file if the policy stripes it. *mode is changed as the umask demands. kThere: another
+// process has made it meanwhile. kFailed: errno. kRefused: a check holds the volume's names.
 Made create(int directory, const char* path, mode_t* mode, Fd* stub) {
   const char* name = last_name(path);
   if (!names_an_entry(name)) return Made::kNotOurs;
@@ -178,7 +178,7 @@ Made create(int directory, const char* path, mode_t* mode, Fd* stub) {
                 .logical_size = kNoBound,
                 .state = FileState::kOpen,
                 .is_new = true};
-  // Random: short files lie whole on one device, and on any.
+  // At random, because a short file lies on one device.
   layout.geometry.first_device = layout.file_id.bytes[15] % volume.count;
   if (!layout.geometry.valid()) return Made::kNotOurs;
   if (volume.format == 1) {
@@ -207,7 +207,7 @@ Made create(int directory, const char* path, mode_t* mode, Fd* stub) {
   return Made::kFailed;
 }
 
-// A descriptor of the file for as long as it takes. An errno, or 0.
+// Opens the file for the truncation only. 0 or an errno.
 int truncate_at(int directory, const char* path, int flags, off_t size) {
   if (const OpenFileRef writer = acquire_writer(open_place(directory, path, flags))) {
     return resize_striped(writer, static_cast<uint64_t>(size));
@@ -221,7 +221,7 @@ int truncate_at(int directory, const char* path, int flags, off_t size) {
   return error;
 }
 
-// O_RDONLY | O_TRUNC truncates.
+// O_RDONLY | O_TRUNC truncates, too.
 int truncate_and_read(int directory, const char* path, int flags) {
   if (const int error = truncate_at(directory, path, flags, 0); error != 0) return failed(error);
   const int fd = sys::openat(directory, path, flags & ~(O_TRUNC | O_CREAT));
@@ -243,7 +243,7 @@ bool open_stub(int directory, const char* path, int flags, mode_t mode, int* fd)
   const bool writes = may_write(access_of_flags(flags));
   const bool changes = writes || (flags & O_TRUNC) != 0;
   if (path == nullptr || (!changes && (flags & O_CREAT) == 0)) return false;
-  if ((flags & (O_PATH | O_DIRECTORY)) != 0) return false;  // O_TMPFILE has O_DIRECTORY in it
+  if ((flags & (O_PATH | O_DIRECTORY)) != 0) return false;  // O_TMPFILE contains O_DIRECTORY
   const bool exclusive = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
   for (;;) {
     Layout layout;
@@ -251,7 +251,7 @@ bool open_stub(int directory, const char* path, int flags, mode_t mode, int* fd)
       if (exclusive || !changes) return false;
       *fd = writes ? open_existing(directory, path, flags)
                    : truncate_and_read(directory, path, flags);
-      // Emptied, it is a plain file, which libc opens.
+      // Once emptied it is a plain file, which libc opens.
       const bool is_refused = *fd < 0 && errno == EIO && (flags & O_TRUNC) != 0;
       if (is_refused && empty_refused_stub(directory, path, flags) == 0) return false;
       if (is_refused) errno = EIO;
@@ -266,14 +266,14 @@ bool open_stub(int directory, const char* path, int flags, mode_t mode, int* fd)
     switch (create(directory, path, &mode, &stub)) {
       case Made::kNotOurs: return false;
       case Made::kThere:
-        // libc would open its stub.
+        // Otherwise libc would open its stub.
         if (is_stub_at(directory, path, (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0, &layout)) continue;
         return false;
       case Made::kDone: *fd = give_made(directory, path, std::move(stub), flags, mode); return true;
       case Made::kFailed: break;
       case Made::kRefused: wait_for_check(); continue;
     }
-    if (errno == EEXIST && !exclusive) continue;  // somebody made it meanwhile
+    if (errno == EEXIST && !exclusive) continue;  // another process has made it
     *fd = -1;
     return true;
   }

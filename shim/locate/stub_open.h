@@ -1,5 +1,5 @@
-// Without a mount: opening a striped file to write, and making one where the
-// volume's policy says that a new file of this name is striped.
+// Without a mount: opens a striped file for writing, and makes one where the volume's policy stripes
+// new files of that name.
 //
 // Threads: everything is safe from any.
 #pragma once
@@ -10,15 +10,15 @@
 
 namespace graphlane {
 
-// Whether this open is ours to do; then *fd is open(2)'s result, with errno. To be
-// left to libc: what only reads, ordinary files, and all that lies on a mount.
+// Whether the library does this open. If so, *fd is open(2)'s result, with errno. Left to libc are
+// opens for reading, ordinary files, and files on a mount.
 bool open_stub(int directory, const char* path, int flags, mode_t mode, int* fd);
 
-// Whether that may be a stub which this process may write, but not read: libc, opening it to write,
-// would tear it.
+// Whether this may be a stub that the process may write, but not read: libc would open it for writing,
+// and the program would damage it.
 bool may_be_unreadable_stub(int directory, const char* path, int flags);
 
-// The same as open_stub() for truncate(2).
+// As open_stub(), for truncate(2).
 bool truncate_stub(const char* path, off_t size, int* status);
 
 }  // namespace graphlane

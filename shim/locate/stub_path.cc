@@ -46,7 +46,7 @@ bool is_stub_at(int directory, const char* path, int flags, const struct stat& s
   if (may_have_locks_on(st)) return false;
   const int saved_errno = errno;
   const int nofollow = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0;
-  // NONBLOCK: should the name have become a pipe meanwhile.
+  // NONBLOCK, because the name may have become a FIFO meanwhile.
   const Fd fd(sys::openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | nofollow));
   struct stat opened;
   const bool stub =
@@ -68,7 +68,7 @@ bool is_stub_at(int directory, const char* path, int flags, Layout* layout) {
 void fill_stat(const Layout& layout, struct stat* st) {
   st->st_size = static_cast<off_t>(layout.logical_size);
   st->st_blocks = static_cast<blkcnt_t>((layout.logical_size + 511) / 512);
-  st->st_blksize = 1 << 20;  // stdio and cp read in this
+  st->st_blksize = 1 << 20;  // the I/O size of stdio and cp
 }
 
 namespace {
@@ -103,7 +103,7 @@ void explain_once(Refusal refusal, int fd) {
   static PathText path;  // under the SlowLock
   if (explained[static_cast<int>(refusal)].load(std::memory_order_relaxed)) return;
   if (in_vfork_child()) return explain_once(refusal);
-  // A caller that has the lock already may use the buffer, too.
+  // A caller that already holds the lock may use the buffer, too.
   const SlowLockGuard lock(slow_lock);
   find_path(fd, &path);
   explain_once(refusal, path.view());

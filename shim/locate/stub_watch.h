@@ -1,8 +1,7 @@
-// StubWatch: the size that a stub names, known for as long as the stub has not
-// changed. Its ctime is the generation: everybody who changes a file's size writes
-// its stub first.
+// StubWatch: caches the size in a stub while the stub is unchanged. Its ctime is the generation: every
+// change of a file's size writes its stub first.
 //
-// What was read of a stub that had just been changed (is_fresh()) is not kept.
+// A stub that was changed a moment ago (is_fresh()) is not cached.
 //
 // Threads: holds() is safe from any; remember() is called by one at a time.
 #pragma once
@@ -16,11 +15,11 @@
 
 namespace graphlane {
 
-// Of a closed file the size, of an open one its bound.
+// A closed file's size, or an open file's bound.
 struct SaidSize {
   uint64_t bytes = 0;
   FileState state = FileState::kClosed;
-  int64_t ctime_ns = 0;  // the inode's when this was looked at; 0: not looked at
+  int64_t ctime_ns = 0;  // the inode's at that time; 0: unknown
 };
 
 constexpr int64_t nanoseconds(const statx_timestamp& time) {
@@ -29,9 +28,9 @@ constexpr int64_t nanoseconds(const statx_timestamp& time) {
 
 class StubWatch {
  public:
-  // Whether the stub is as it was when it was read; *said is what it says then.
+  // Whether the stub is unchanged since it was read; *said is its content.
   bool holds(const statx_timestamp& ctime, SaidSize* said) const {
-    // Acquire, and a second look: `said` is of that moment (a sequence lock).
+    // Acquire, and a second load: `said` belongs to that stamp (a sequence lock).
     const int64_t stamp = stamp_.load(std::memory_order_acquire);
     if (stamp == kNever || stamp != nanoseconds(ctime)) return false;
     const uint64_t bits = said_.load(std::memory_order_relaxed);
@@ -46,7 +45,7 @@ class StubWatch {
   void remember(const statx_timestamp& ctime, const SaidSize& said) {
     const int64_t stamp = nanoseconds(ctime);
     stamp_.store(kNever, std::memory_order_relaxed);
-    // Release: who sees the new size sees that the old stamp has gone.
+    // Release: a thread that sees the new size sees that the old stamp is gone.
     std::atomic_thread_fence(std::memory_order_release);
     said_.store(said.bytes | (said.state == FileState::kOpen ? kOpenBit : 0),
                 std::memory_order_relaxed);

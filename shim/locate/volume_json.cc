@@ -38,8 +38,8 @@ class Document {
     return token_count_ > 0 && tokens_[0].type == JSMN_OBJECT;
   }
 
-  // The token of a key's value in an object, at first the outermost; -1: no such
-  // key, or no object.
+  // The token of a key's value in an object, by default the outermost; -1: no such key, or not an
+  // object.
   int find(std::string_view key, int object = 0) const {
     if (object < 0 || tokens_[object].type != JSMN_OBJECT) return -1;
     int token = object + 1;
@@ -73,7 +73,7 @@ class Document {
     return Uuid::parse(raw(token));
   }
 
-  // The elements of an array of strings; 0: it is no array.
+  // The number of elements of an array; 0: not an array.
   int array_size(int array) const {
     return array < 0 || tokens_[array].type != JSMN_ARRAY ? 0 : tokens_[array].size;
   }
@@ -85,7 +85,7 @@ class Document {
   }
 
  private:
-  // The token behind a value and all that is within it.
+  // The token after a value and all that it contains.
   int after(int token) const {
     const int end = tokens_[token].end;
     while (token < token_count_ && tokens_[token].start < end) ++token;
@@ -98,7 +98,7 @@ class Document {
         *out << text.substr(i, 1);
         continue;
       }
-      ++i;  // jsmn has checked that something valid follows
+      ++i;  // jsmn has checked that a valid escape follows
       if (text[i] == 'u') {
         append_code_point(text.substr(i + 1, 4), out);
         i += 4;
@@ -111,8 +111,7 @@ class Document {
     }
   }
 
-  // \uXXXX as UTF-8. Surrogates do not occur: the writer escapes control
-  // characters only.
+  // \uXXXX as UTF-8. Surrogates do not occur, because the writer escapes only control characters.
   static void append_code_point(std::string_view digits, PathText* out) {
     unsigned code = 0;
     for (const char c : digits) {
@@ -141,12 +140,12 @@ class Document {
 
 Document document;  // under the SlowLock
 
-// What the process lacks for now. It says nothing of the file.
+// Whether the process lacks resources for now: then the error says nothing about the file.
 bool is_lack(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
-// Opens the volume.json of the nearest directory above that may be believed, and sets `path` to it.
-// Null, or the reason why there is none. The search ends (errno) where the process lacks descriptors
-// or memory: a volume further up would be another one.
+// Opens the volume.json of the nearest trusted directory above, and sets `path` to it. Null, or the
+// reason why there is none. A lack of descriptors or memory (errno) ends the search, because a volume
+// further up would be another one.
 const char* read_nearest(std::string_view file, PathText& path) {
   static PathText directory, control;  // under the SlowLock
   const char* wrong = "no readable .graphlane/volume.json above the stub";
@@ -189,7 +188,7 @@ bool read_home(StubIdentity* home, uint64_t* epoch) {
 }
 
 // Whether the .graphlane below the directory is the one that volume.json names. On btrfs it also
-// compares the filesystem's id, because snapshots keep the rest. False with errno, if it cannot be opened.
+// compares the filesystem's id, because snapshots keep the rest. False, with errno if it cannot be opened.
 bool is_at_home(const PathText& directory, const VolumeDevices& devices) {
   static PathText path;  // under the SlowLock
   path.cut(0);

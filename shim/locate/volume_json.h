@@ -16,8 +16,8 @@ namespace graphlane {
 
 // The device directories of a volume, with "/graphlane-<uuid>" appended.
 struct VolumeDevices {
-  uint32_t format = 2;  // 1: only read
-  StubIdentity home = {};  // of .graphlane, as volume.json says; it is in that place
+  uint32_t format = 2;  // 1: read only
+  StubIdentity home = {};  // of .graphlane, as volume.json says; it was verified
   uint64_t epoch = 0;
   Uuid volume;
   PathText directory;  // the volume's own
@@ -27,19 +27,18 @@ struct VolumeDevices {
   PathText roots[kDeviceCountMax];
 };
 
-// Reads the volume.json of the nearest directory above `file`, and looks whether that is the volume or a copy
-// of it (iomgr/volume/home.h). Null on success, else the reason in a few words.
+// Reads the volume.json of the nearest directory above `file`, and checks that it is the volume, not a
+// copy (iomgr/volume/home.h). Null on success, otherwise the reason in a few words.
 const char* read_volume_file(std::string_view file, VolumeDevices* devices);
 
-// Whether a new file of that name is to be striped in the volume whose volume.json
-// was read last.
+// Whether the volume of the last volume.json that was read stripes a new file of that name.
 bool wants_new(const char* name);
 
-// Whether the open directory `root_fd` is device `index` of that volume. Null if
-// so, else the reason.
+// Checks that the open directory `root_fd` is device `index` of that volume. Null if it is, otherwise
+// the reason.
 const char* check_device_file(int root_fd, const VolumeDevices& devices, uint32_t index);
 
-// How many I/Os in flight serve the device best, as `graphlane calibrate` found; 0: nobody knows.
+// The number of I/Os in flight from `graphlane calibrate`; 0: not calibrated.
 uint32_t calibrated_depth(const char* root);
 
 }  // namespace graphlane

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kGateCount = 64;
 
-// One stream a disk (CSMqGraph §2.3). An SSD's own queue does what a gate would.
+// One stream per disk (CSMqGraph §2.3). An SSD needs no gate, because it has its own queue.
 uint32_t width_of(bool is_disk, const char* root) {
   if (settings().depth != 0) return settings().depth;
   const uint32_t calibrated = calibrated_depth(root);

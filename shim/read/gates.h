@@ -1,14 +1,13 @@
-// The gates of the devices that this process reads (iomgr/io/device_gate.h): two
-// volumes on one disk have the same. How wide they are the user says (GRAPHLANE_DEPTH), or a
-// calibration (iomgr/volume/FORMAT.md), or the kind of device.
+// The gates of the devices that this process reads (iomgr/io/device_gate.h). Two volumes on one disk
+// share one. The width comes from the user (GRAPHLANE_DEPTH), a calibration
+// (iomgr/volume/FORMAT.md), or the kind of device.
 #pragma once
 
 #include "iomgr/io/device_gate.h"
 
 namespace graphlane {
 
-// The gate of the device that the part lies on, below `root`; null if there are too many devices.
-// Under the SlowLock.
+// The gate of the part's device, below `root`; null: there are too many devices. Under the SlowLock.
 DeviceGate* gate_of(int part_fd, const char* root);
 
 }  // namespace graphlane

@@ -10,30 +10,30 @@
 namespace graphlane {
 namespace {
 
-// More requests at once than this are served without a queue.
+// With more concurrent requests than this, the others are served without a queue.
 constexpr uint32_t kQueueCount = 16;
 
 QueueSlot slots[kQueueCount];
 std::atomic<IoBackend> backend_chosen{IoBackend::kAuto};
 
-// Of the process that read first; a child by fork has another one.
+// The epoch of the process that read first; a forked child has another one.
 std::atomic<uint32_t> first_epoch{0};
 
-// -1: gates are waited for less eagerly.
+// -1: then a request polls its gates less eagerly.
 int make_wake_fd() { return keep_internal(Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))); }
 
-// Makes the slot's queue if it has none of this process.
+// Makes the slot's queue unless it has one of this process.
 bool is_ready(QueueSlot& slot, uint32_t epoch) {
   if (slot.queue != nullptr && slot.epoch == epoch) return true;
   if (slot.queue != nullptr) {
-    slot.queue->~IoQueue();  // the parent's: unmaps and closes our copies of it
+    slot.queue->~IoQueue();  // the parent's: unmaps and closes this process's copies
     slot.queue = nullptr;
   }
   if (slot.refused) return false;
   IoBackend chosen = IoBackend::kThreads;
   const Result<IoQueue*> queue = make_io_queue(settings().backend, kRequestDepth, &slot.storage,
                                                &chosen, internal_fd_floor());
-  // A synchronous queue is no better than none.
+  // A synchronous queue gains nothing over none.
   if (!queue || chosen == IoBackend::kThreads) {
     slot.refused = true;
     backend_chosen.store(IoBackend::kThreads, std::memory_order_relaxed);

@@ -1,10 +1,10 @@
 // QueuePool: I/O queues that requests over several devices borrow. A queue is made
 // when it is first borrowed.
 //
-// Threads, signal handlers: lock-free; signals are held while a queue is borrowed.
-// A child by fork gets none: with 32 threads at work when it was forked, a ring of
-// its own has been seen to wait for ever (tests/shim/test_storm.py), and why is not
-// known yet.
+// Threads, signal handlers: lock-free; signals are blocked while a queue is borrowed.
+//
+// A forked child gets no queue. After a fork beside 32 active threads, a new ring in the child was
+// seen to wait for ever (tests/shim/test_storm.py); the cause is not known yet.
 #pragma once
 
 #include <atomic>
@@ -21,17 +21,17 @@ namespace graphlane {
 inline constexpr uint32_t kRequestDepth = 16;
 
 struct QueueSlot {
-  // The process_epoch() of the process whose thread has it, or 0. A slot that a
-  // thread of our parent had is free: that thread does not exist here.
+  // The process_epoch() of the process with the holding thread, or 0. A slot held by a thread of the
+  // parent is free, because that thread does not exist in the child.
   std::atomic<uint32_t> holder{0};
   // Owned by the holder.
   IoQueue* queue = nullptr;
-  int wake_fd = -1;    // an eventfd: a gate has let one of the I/Os in
-  uint32_t epoch = 0;  // of the process that made them
+  int wake_fd = -1;    // an eventfd, written when a gate admits one of the I/Os
+  uint32_t epoch = 0;  // of the process that made queue and wake_fd
   bool refused = false;
   IoQueueStorage storage;
   LaneIo ios[kRequestDepth];
-  DeviceGate::Waiter waiters[kRequestDepth];  // of the I/O with the same index
+  DeviceGate::Waiter waiters[kRequestDepth];  // for the I/O with the same index
 };
 
 class BorrowedQueue {
@@ -44,7 +44,7 @@ class BorrowedQueue {
   explicit operator bool() const { return slot_ != nullptr; }
   QueueSlot& slot() const { return *slot_; }
 
-  // The program closed it under us: another one is made next time.
+  // The program closed its descriptor: a new queue is made next time.
   void discard();
 
  private:
@@ -52,10 +52,10 @@ class BorrowedQueue {
   QueueSlot* slot_;
 };
 
-// Whether this is no child of one that has read striped files itself.
+// Whether no ancestor by fork has read striped files.
 bool is_first_process();
 
-// What has moved bytes so far, for the report: a backend's name, or "preadv".
+// The backend that has moved bytes so far, for the report: its name, or "preadv".
 const char* backend_in_use();
 
 }  // namespace graphlane

@@ -11,22 +11,22 @@
 namespace graphlane {
 namespace {
 
-// No destructor of ours runs while other threads may still read.
+// Has no destructor, because other threads may still read at the exit.
 alignas(ExtentCache) unsigned char storage[sizeof(ExtentCache)];
 std::atomic<ExtentCache*> ready_cache{nullptr};
 std::atomic<bool> begun{false};
 
-// So long after it has read what others read, too, the process still shares.
+// How long the process still counts as sharing after its last shared read.
 constexpr int64_t kSharingLastsMs = 1000;
 
-// Null: there is none, or somebody is just making it.
+// Null: there is none, or another thread is making it.
 ExtentCache* read_cache() {
   if (!is_first_process()) return nullptr;
   ExtentCache* cache = ready_cache.load(std::memory_order_acquire);
   if (cache != nullptr || settings().cache.budget_bytes == 0) return cache;
   if (begun.exchange(true, std::memory_order_relaxed)) return nullptr;
   cache = new (storage) ExtentCache();
-  if (!cache->start(settings().cache)) return nullptr;  // tried once
+  if (!cache->start(settings().cache)) return nullptr;  // not tried again
   ready_cache.store(cache, std::memory_order_release);
   return cache;
 }
@@ -39,7 +39,7 @@ ExtentFile extents_of(const OpenFileRef& file, uint64_t generation) {
           .parts = *file->parts};
 }
 
-// For kernels that cannot be asked: a byte of each page.
+// For older kernels: checks a byte of each page.
 bool may_touch(uintptr_t at, uintptr_t end) {
   constexpr uint32_t kPagesAtOnce = 64;
   while (at < end) {
@@ -72,19 +72,19 @@ std::optional<size_t> read_cached(const OpenFileRef& file, ByteRange range, void
   ExtentCache* const cache = read_cache();
   const uint64_t generation = cache == nullptr ? 0 : file.content_generation();
   if (generation == 0 || !is_there(buffer, range.length_bytes)) return {};
-  const HeldSignals signals;  // a handler may read, too, and leave by siglongjmp()
+  const HeldSignals signals;  // a handler may also read, and leave by siglongjmp()
   return cache->read(extents_of(file, generation), range, buffer, engine);
 }
 
 void give_way_to_sharing(bool shares, int64_t now_ms, IoEngine& engine) {
   static std::atomic<bool> gave{false};
   static std::atomic<int64_t> shared_ms{0};
-  static FutexLock changing;  // held while what `gave` says is done
+  static FutexLock changing;  // held while the cache follows `gave`
   ExtentCache* const cache = ready_cache.load(std::memory_order_acquire);
   if (cache == nullptr) return;
   if (shares) shared_ms.store(now_ms, std::memory_order_relaxed);
   if (gave.load(std::memory_order_relaxed) == shares) return;
-  // Of files that it reads in turn, some may be nobody else's.
+  // It may read several files in turn, some of them alone.
   if (!shares && now_ms - shared_ms.load(std::memory_order_relaxed) < kSharingLastsMs) return;
   const HeldSignals signals;
   if (!changing.lock_patiently()) return;

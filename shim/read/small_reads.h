@@ -1,16 +1,16 @@
-// SmallReads: whether the kernel's own way to a small read of a file over a mount is shorter.
+// SmallReads: whether the kernel serves a small read of a file over a mount faster.
 //
-//   in the mount's page cache     0.45 µs, by the kernel alone
-//   in that of the parts          1 µs: is the number still this file's, and the read itself
-//   only the mount's server has it  40 µs
+//   hit in the mount's page cache     0.45 µs, by the kernel alone
+//   hit in the parts' page cache      1 µs, for the check of the number, and the read itself
+//   only in the mount's server        40 µs
 //
-// The server counts what the kernel asks it for (iomgr/server/server_protocol.h). While a read left to
-// the kernel leaves the count as it was, so are the next ones; after one that did not, some go to
-// the parts, twice as many after each such one in a row.
+// The server counts the kernel's requests (iomgr/server/server_protocol.h). A read that leaves the
+// count unchanged was a hit, and the next reads are left to the kernel, too. After a miss some reads
+// go to the parts, twice as many after each miss in a row.
 //
-// Threads: begin() and end() under the SlowLock; the rest from any, without a reference to the
-// file: a number that means another file by now gets that one's bytes from the kernel, and what
-// is learnt here is only whether to ask it.
+// Threads: begin() and end() under the SlowLock. The rest is safe from any thread, without a reference
+// to the file. If the number is another file's by now, the kernel reads that one, and the only harm
+// is a wrong guess.
 #pragma once
 
 #include <sys/types.h>
@@ -30,10 +30,10 @@ namespace graphlane {
 class SmallReads {
  public:
   static constexpr size_t kBytesMax = 64 << 10;
-  static constexpr uint32_t kRunMin = 16;   // that go to the parts
-  static constexpr uint32_t kRunMax = 512;  // so that asking in vain costs a twentieth
+  static constexpr uint32_t kRunMin = 16;   // reads that go to the parts after a miss
+  static constexpr uint32_t kRunMax = 512;  // so that misses cost a twentieth at most
 
-  // Of a file that is read through the page cache. `counter`: its generation.
+  // For a file that is read through the page cache. `counter`: its generation.
   void begin(const Generation* counter, FileCounters* counters) {
     // Relaxed: served_ publishes them.
     counters_.store(counters, std::memory_order_relaxed);
@@ -43,14 +43,14 @@ class SmallReads {
   }
   void end() { served_.store(nullptr, std::memory_order_relaxed); }
 
-  // The kernel's result, if it was asked and has one; nothing: read the parts. `read` is
-  // libc's call.
+  // The kernel's result, if it was asked and has succeeded; nothing: read the parts. `read` is libc's
+  // call.
   template <class Read>
   std::optional<ssize_t> by_kernel(Read read) {
     const Generation* const served = served_.load(std::memory_order_acquire);
     if (served == nullptr || !is_its_turn()) return {};
     const int saved_errno = errno;
-    // Relaxed: the calls of the kernel in between put them in order.
+    // Relaxed: the system calls in between order them.
     const uint64_t before = served->load(std::memory_order_relaxed);
     const ssize_t n = read();
     learn(n >= 0 && served->load(std::memory_order_relaxed) == before);
@@ -60,7 +60,7 @@ class SmallReads {
   }
 
  private:
-  // Threads that lose a count to one another ask a little sooner or later.
+  // Threads may lose a decrement to one another, and ask a little sooner or later.
   bool is_its_turn() {
     const uint32_t left = left_.load(std::memory_order_relaxed);
     if (left > 0) left_.store(left - 1, std::memory_order_relaxed);
@@ -76,10 +76,10 @@ class SmallReads {
     run_.store(std::min(2 * run, kRunMax), std::memory_order_relaxed);
   }
 
-  std::atomic<const Generation*> served_{nullptr};  // null: never the kernel's
+  std::atomic<const Generation*> served_{nullptr};  // null: never asks the kernel
   std::atomic<FileCounters*> counters_{nullptr};    // they outlive all files
   std::atomic<uint32_t> run_{kRunMin};
-  std::atomic<uint32_t> left_{kRunMin};  // of the run
+  std::atomic<uint32_t> left_{kRunMin};  // reads left of the run
 };
 
 }  // namespace graphlane

@@ -39,7 +39,7 @@ SweepStep::SweepStep(const OpenFileRef& file, ByteRange range)
   const bool is_one = range.length_bytes >= SequencePredictor::kReadMin && !file.direct() &&
                       settings().cache.reads_ahead && is_on_disks(*file) && is_first_process();
   if (!is_one) return;
-  const HeldSignals signals;  // a handler may read, too, and leave by siglongjmp()
+  const HeldSignals signals;  // a handler may also read, and leave by siglongjmp()
   size_bytes_ = file.size();
   swept_.emplace(swept_files.use(*file, size_bytes_));
   if (!*swept_) return;

@@ -1,15 +1,15 @@
-// SweepStep: a read through the page cache of files on disks, and what is wanted after it.
+// SweepStep: a read through the page cache of a file on disks, with its prefetches.
 //
-//   read ──► all its devices begin ──► the read itself ──► what comes next begins
+//   read ──► starts all its devices ──► the read itself ──► starts the next ranges
 //
-// A file that fits in memory is left to the page cache of its parts. But the kernel
-// knows each part alone: it reads ahead of one device while the others idle, and of no file
-// that the program comes to next. So what a long read wants is begun on all devices before any is
-// waited for, and what the last sweep over all files read next, or what the first one seems to want
-// (iomgr/read/sequence_predictor.h), when this one has its bytes: the disks work while the program computes.
+// A file that fits in memory is left to the page cache of its parts. But the kernel knows each part
+// alone: it reads ahead of one device while the others idle, and never reads ahead into the next file.
+// So a long read starts its I/O on all devices before it waits for any. Once it has its bytes, it
+// prefetches the ranges that the predictor expects next (iomgr/read/sequence_predictor.h). So the
+// disks work while the program computes.
 //
-// On disks only: what answers many reads at once loses little by waiting.
-// No thread, no memory of ours: the kernel fills its page cache (POSIX_FADV_WILLNEED).
+// On disks only: devices with deep queues lose little by waiting. It needs no thread and no memory,
+// because the kernel fills its page cache (POSIX_FADV_WILLNEED).
 #pragma once
 
 #include <optional>
@@ -31,11 +31,11 @@ class SweepStep {
   const Uuid file_id_;
   const ByteRange range_;
   uint64_t size_bytes_ = 0;
-  bool drops_ = false;  // of what has been read, from the page cache: nobody comes for it soon
-  std::optional<SweptFiles::Ref> swept_;  // empty, or none: it is no such step
+  bool drops_ = false;  // drops read pages from the page cache, because no reader needs them soon
+  std::optional<SweptFiles::Ref> swept_;  // empty, or none: the read is no such step
 };
 
-// What was begun of what comes next.
+// The counts of prefetched ranges.
 NextStats sweep_stats();
 
 }  // namespace graphlane

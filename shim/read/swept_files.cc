@@ -11,7 +11,7 @@
 namespace graphlane {
 namespace {
 
-// Of the memory that is left, at most.
+// The most of the free memory for kept files.
 constexpr uint64_t kKeptShare = 4;
 
 }  // namespace
@@ -38,11 +38,11 @@ void SweptFiles::close_removed() {
   }
 }
 
-// False: there are no descriptors left.
+// False: no descriptors are left.
 bool SweptFiles::fill(File& slot, const OpenFile& file) {
   slot.file_id = file.file_id;
   slot.map = file.map;
-  slot.way.store(Way::kFits, relaxed);  // as long as nobody has looked
+  slot.way.store(Way::kFits, relaxed);  // until share_memory() decides
   for (const int part : file.parts->all_buffered()) {
     const int fd = sys::fcntl(part, F_DUPFD_CLOEXEC, internal_fd_floor());
     if (fd < 0) {
@@ -55,10 +55,10 @@ bool SweptFiles::fill(File& slot, const OpenFile& file) {
   return true;
 }
 
-// A place for so many parts, perhaps that of the one that was not read for the longest time. Null:
-// all are in use.
+// A slot for a file with so many parts, perhaps that of the least recently read one. Null: all are in
+// use.
 SweptFiles::File* SweptFiles::make_room(uint32_t part_count) {
-  // Of the program's descriptors an eighth: it wants some itself, and files that are open do.
+  // An eighth of the program's descriptors, because it needs some, and so do open files.
   const auto parts_max = static_cast<uint32_t>(internal_fd_floor()) / 6;
   for (;;) {
     File* unused = nullptr;

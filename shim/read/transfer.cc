@@ -23,14 +23,14 @@ void count(const OpenFile& file, const LaneIo& io) {
   file.counters[io.device_index]->count(io.op, io.moved_bytes);
 }
 
-// A disk's, or one of a given depth, if the request goes to the device and not to the page cache. A child by
-// fork does not know who is within.
+// The gate of a disk, or of a device with a given depth, for I/O past the page cache. None in a forked
+// child, which does not know the I/Os in the gate.
 DeviceGate* gate_for(const OpenFile& file, const LaneIo& io, bool direct) {
   DeviceGate* const gate = direct && settings().lanes ? file.gates[io.device_index] : nullptr;
   return gate != nullptr && gate->is_narrow() && is_first_process() ? gate : nullptr;
 }
 
-// Within a device's gate, if it has one, for a scope.
+// Enters a device's gate, if it has one, for a scope.
 class AtGate {
  public:
   AtGate(DeviceGate* gate, const LaneIo& io) : gate_(gate) {
@@ -52,12 +52,12 @@ class AtGate {
 
  private:
   DeviceGate* const gate_;
-  std::optional<HeldSignals> signals_;  // first held, last let go
+  std::optional<HeldSignals> signals_;  // constructed first, destroyed last
   GateCaller caller_;
   DeviceGate::Waiter waiter_;
 };
 
-// Device after device. 0 or an errno.
+// Does the I/O device after device. 0 or an errno.
 int move_in_turn(const OpenFile& file, RequestCutter& cutter, bool direct) {
   LaneIo io;
   while (cutter.next(&io)) {
@@ -76,8 +76,8 @@ int move_in_turn(const OpenFile& file, RequestCutter& cutter, bool direct) {
   return 0;
 }
 
-// One request, all devices at once; who finds a disk taken waits at its gate, and
-// goes on with what it has in flight meanwhile.
+// One request on all devices at once. Where a disk is busy it waits at the gate, and goes on with its
+// other I/O meanwhile.
 class AtOnce {
  public:
   AtOnce(const OpenFile& file, const PartRequest& request, QueueSlot& slot)
@@ -86,7 +86,7 @@ class AtOnce {
     for (uint32_t i = 0; i < kRequestDepth; ++i) free_[i] = kRequestDepth - 1 - i;
   }
 
-  // 0 or an errno; of the queue itself (EBADF and the like) if *queue_failed.
+  // 0 or an errno; *queue_failed: it is the queue's own error (EBADF and the like).
   int run(bool* queue_failed) {
     for (;;) {
       const uint32_t told = caller_.told();
@@ -106,7 +106,7 @@ class AtOnce {
  private:
   DeviceGate* gate_of(uint32_t i) const { return gate_for(file_, slot_.ios[i], direct_); }
 
-  // Sends off what may go: those that a gate has let in, and new ones.
+  // Submits what may go: I/Os that a gate has admitted, and new ones.
   void begin() {
     for (uint32_t n = 0; n < waiting_count_;) {
       const uint32_t i = waiting_[n];
@@ -143,7 +143,7 @@ class AtOnce {
     slot_.queue->push(&slot_.ios[i]);
   }
 
-  // Until an I/O has ended, or a gate has let one in.
+  // Waits until an I/O has ended, or a gate has admitted one.
   Result<void> wait(uint32_t told) {
     if (waiting_count_ > 0) {
       const bool wakes = slot_.wake_fd >= 0 && slot_.queue->wake_by(slot_.wake_fd);
@@ -198,11 +198,11 @@ class AtOnce {
   QueueSlot& slot_;
   GateCaller caller_;
   bool more_ = true;
-  bool idle_ = false;  // a device, and nobody was told yet
+  bool idle_ = false;  // a device is idle, and `meanwhile_` was not told yet
   int first_error_ = 0;
   uint32_t free_[kRequestDepth];
   uint32_t free_count_ = kRequestDepth;
-  uint32_t waiting_[kRequestDepth];  // at gates
+  uint32_t waiting_[kRequestDepth];  // I/Os at gates
   uint32_t waiting_count_ = 0;
   bool in_flight_[kRequestDepth] = {};
 };
@@ -214,7 +214,7 @@ bool within_one_unit(const PartRequest& request) {
   return begin / depth == (end - 1) / depth;
 }
 
-// By a queue, if one is to be had; false: it must be done without.
+// Moves the request by a queue; false: none is available.
 bool move_by_queue(const OpenFile& file, const PartRequest& request, int* error) {
   BorrowedQueue queue;
   if (!queue) return false;
@@ -226,7 +226,7 @@ bool move_by_queue(const OpenFile& file, const PartRequest& request, int* error)
 
 PartRequest limited(PartRequest request) {
   if (!settings().merging) request.io_size_max = request.map.geometry().stripe_depth_bytes;
-  // Verifies the parts that have arrived while the others are in flight.
+  // Smaller I/Os, so that those that have arrived are verified while the others are in flight.
   if (request.op == IoOp::kRead && request.parts.sums().verifies()) {
     request.io_size_max = std::min(request.io_size_max, kVerifiedIoMax);
   }
@@ -252,8 +252,8 @@ class InlineEngine final : public IoEngine {
   InlineEngine(const OpenFile& file, bool asked_for) : file_(file), asked_for_(asked_for) {}
   int run(const PartRequest& request) override { return graphlane::move(file_, request); }
 
-  // Of itself on disks only: what does not seek answers many reads at once, and these have no
-  // copy.
+  // Without a hint on disks only: a device without seeks serves many reads at once, and these reads
+  // need no copy.
   DeviceSet idle_devices() override {
     if (settings().backend == IoBackend::kThreads) return 0;
     const uint32_t count = file_.map.geometry().device_count;
@@ -267,7 +267,7 @@ class InlineEngine final : public IoEngine {
   }
   bool submit(const PartRequest& whole, Completion* end) override {
     const PartRequest request = limited(whole);
-    // Looked at before it is begun: it may end in another thread, and be another one then.
+    // Counted before the submission, because it may end in another thread at once.
     uint32_t ios[kDeviceCountMax] = {};
     uint64_t bytes[kDeviceCountMax] = {};
     RequestCutter cutter(request);
@@ -288,8 +288,8 @@ class InlineEngine final : public IoEngine {
   const bool asked_for_;
 };
 
-// What lies in one stripe unit and comes by the page cache is one call, as on a plain
-// file. False: the long way has to see what became of it.
+// A read within one stripe unit through the page cache is one call, as on a plain file. False: use
+// the general path.
 bool read_within_unit(const OpenFileRef& file, ByteRange range, void* buffer) {
   if (range.length_bytes == 0 || range.end() > file.size() || file->parts->sums().verifies()) return false;
   const Segment at = file->map.first_segment(range);
@@ -301,8 +301,7 @@ bool read_within_unit(const OpenFileRef& file, ByteRange range, void* buffer) {
   return true;
 }
 
-// A buffer that ends in memory which is not there: as from the kernel, what fits
-// in front of it arrives.
+// Reads into a buffer that ends in unmapped memory: as with the kernel, the bytes before that arrive.
 ssize_t read_up_to_fault(const OpenFile& file, PartRequest request) {
   constexpr uint64_t kPage = 4096;
   Piece page = request.pieces.front();
@@ -362,7 +361,7 @@ void advise_striped(const OpenFileRef& file, ByteRange range, int advice) {
   const uint32_t part_count = file.direct() ? 0 : file->map.geometry().device_count;
   for (uint32_t d = 0; d < part_count; ++d) {
     const ByteRange run = file->map.run(d, range);
-    if (run.length_bytes == 0) continue;  // to the kernel 0 would be up to the end
+    if (run.length_bytes == 0) continue;  // for the kernel 0 means up to the end
     (void)sys::fadvise(file->parts->buffered(d), run.offset, run.length_bytes, advice);
   }
   if (file.direct() && advice == POSIX_FADV_WILLNEED) {
@@ -404,7 +403,7 @@ ssize_t write_in_order(const OpenFileRef& file, uint64_t offset, const void* buf
       done += static_cast<size_t>(n);
       direct = direct && static_cast<uint64_t>(n) == at.length_bytes;
     } else if (n < 0 && errno == EINVAL && direct) {
-      direct = false;  // the filesystem wants another alignment than 4096
+      direct = false;  // the filesystem needs a larger alignment than 4096
     } else if (n == 0 || errno != EINTR) {
       error = n == 0 ? EIO : errno;
     }

@@ -25,18 +25,18 @@ constexpr uint32_t kPermitsMax = 64;
 Permit permits[kPermitsMax];
 std::atomic<uint32_t> permit_count{0};
 
-// Where buffers are, or were, that show something.
+// The addresses of buffers with mapped pages, now or earlier.
 struct Shown {
   std::atomic<uintptr_t> begin{0};
   std::atomic<uintptr_t> end{0};
 };
 constexpr size_t kShownMax = 256;
 Shown shown[kShownMax];
-// Of them, at most: a process may have 65530 areas of memory, and each stripe unit is one.
+// The most mapped units: a process may have 65530 memory areas, and each stripe unit is one.
 constexpr uint64_t kUnitsMax = 16'384;
 std::atomic<uint64_t> bytes_shown{0};
 
-// /proc/self/maps, once there is a permit. A child by fork opens its own each time.
+// /proc/self/maps, once there is a permit. A forked child opens its own each time.
 std::atomic<int> maps_fd{-1};
 std::atomic<uint32_t> maps_epoch{0};
 
@@ -76,7 +76,7 @@ Addresses pages_within(Addresses all) {
   return {pages.begin, std::max(pages.begin, pages.end)};
 }
 
-// False: there is no room for one more.
+// False: no room for another one.
 bool remember(Addresses buffer) {
   for (Shown& one : shown) {
     uintptr_t begin = 0;
@@ -118,7 +118,7 @@ bool shows_part(const MemoryArea& area) {
   return area.is_private_and_writable() && area.inode != 0 && is_part(area.inode);
 }
 
-// Whole pages. False: the memory is its own again, or as it was.
+// Maps whole pages. False: the memory is private again, or unchanged.
 bool show_pages(int part, uint64_t part_offset, char* address, size_t length) {
   if (!sys::map_over(address, length, part, part_offset)) return false;
   if (sys::madvise(address, length, MADV_POPULATE_READ) == 0) return true;
@@ -146,7 +146,7 @@ bool show(int part, uint64_t part_offset, char* buffer, size_t length, bool wait
   if (middle == 0 || (part_offset + head) % kBlockSize != 0) {
     return copy(part, part_offset, buffer, length, waits);
   }
-  // The kernel takes the oldest first, so two tell.
+  // The kernel reclaims the oldest pages first, so two samples tell.
   const uint64_t first = part_offset + head;
   if (!waits && (sys::would_wait(part, first) || sys::would_wait(part, first + middle - 1))) {
     return false;

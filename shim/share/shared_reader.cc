@@ -26,14 +26,14 @@
 namespace graphlane {
 namespace {
 
-// Of less, the question would cost more than the answer is worth.
+// For smaller reads the question costs more than it gains.
 constexpr uint64_t kSharedMin = 512 << 10;
-// What is asked for at a time: the server keeps that much for us while we copy.
+// The most bytes asked for at a time: the server keeps them in memory while they are copied.
 constexpr uint64_t kWindow = 12 * kExtentFrameBytes;
 static_assert(kWindow / kExtentFrameBytes < 64, "a bit a frame");
 
-// How often it is seen whether there is memory for a file that is read through the page cache. By
-// the clock: what is read slowly may be so because there is none.
+// How often the free memory is checked for a file that is read through the page cache. By the clock,
+// because reads may be slow for lack of memory.
 constexpr int64_t kLookIntervalMs = 100;
 
 int64_t now_ms() {
@@ -44,7 +44,7 @@ int64_t now_ms() {
 
 std::atomic<uint64_t> bytes_read{0};
 
-// Threads beyond these wait for each other.
+// The number of links; more threads than that wait for each other.
 uint32_t links_wanted() {
   uint64_t cpus[128] = {};
   const long bytes = ::syscall(SYS_sched_getaffinity, 0, sizeof cpus, cpus);
@@ -65,7 +65,7 @@ class BorrowedLink {
   }
   BorrowedLink(const BorrowedLink&) = delete;
   BorrowedLink& operator=(const BorrowedLink&) = delete;
-  // False: the server does not answer those who have them.
+  // False: the server does not answer the threads that have the links.
   explicit operator bool() const { return link_ != nullptr; }
 
   bool tell(uint32_t magic, ByteRange range) const {
@@ -73,10 +73,10 @@ class BorrowedLink {
     const int flags = MSG_NOSIGNAL | (magic == ShareMessage::kPassed ? MSG_DONTWAIT : 0);
     long sent;
     do sent = ::syscall(SYS_sendto, link_->fd, &message, sizeof message, flags, nullptr, 0);
-    while (sent < 0 && errno == EINTR);  // we were stopped (signal(7)), as below
+    while (sent < 0 && errno == EINTR);  // the process was stopped (signal(7)), as below
     return sent == static_cast<long>(sizeof message);
   }
-  // The server's answer to kFetch: 0 or an errno; ETIMEDOUT: none.
+  // The server's answer to kFetch: 0 or an errno; ETIMEDOUT: no answer.
   int answer() const {
     ShareReply reply;
     long received;
@@ -105,7 +105,7 @@ class BorrowedLink {
   SharedReader::Link* const link_;
 };
 
-// A stretch of at most kWindow.
+// A part of the range, of at most kWindow.
 class Window {
  public:
   Window(const OpenFile& file, ByteRange range, char* buffer, bool shows)
@@ -118,8 +118,8 @@ class Window {
     missing_ = (uint64_t{1} << count) - 1;
   }
 
-  // What is there and was missing so far, copied or shown; `waits`: also of that which the kernel
-  // has taken since the server saw it. Whether that was all.
+  // Copies or maps the missing frames that are in memory now. `waits`: also those that the kernel has
+  // reclaimed since the server fetched them. Returns whether all are done.
   bool take(bool waits) {
     const auto take_range = shows_ ? show_range : copy_range;
     for (uint64_t left = missing_; left != 0; left &= left - 1) {
@@ -145,7 +145,7 @@ class Window {
 };
 
 bool read_window(const OpenFile& file, ByteRange range, char* buffer, bool shows) {
-  constexpr int kTries = 3;  // what has come may have gone again
+  constexpr int kTries = 3;  // fetched frames may be reclaimed again
   const SharedReader& reader = file.sharing;
   Window window(file, range, buffer, shows);
   bool all = window.take(false);
@@ -161,13 +161,13 @@ bool read_window(const OpenFile& file, ByteRange range, char* buffer, bool shows
   return all;
 }
 
-// Use of what a reader has, which stays as it is meanwhile; false: it is just beginning anew.
+// Uses a reader's state, which stays unchanged meanwhile; false: it is being replaced.
 class Use {
  public:
-  // Acquire: who comes after a new beginning sees it.
+  // Acquire: a user after a replacement sees it.
   explicit Use(const SharedReader& reader)
       : users_(reader.users), is_open_(users_.fetch_add(1, std::memory_order_acquire) >= 0) {}
-  // Release: a new beginning comes after all that was read.
+  // Release: a replacement comes after all uses.
   ~Use() { users_.fetch_sub(1, std::memory_order_release); }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
@@ -178,7 +178,7 @@ class Use {
   const bool is_open_;
 };
 
-// Once for each state that the file has settled in: a server may have that one's frames.
+// Asks again, once for each settled state of the file: a server may have frames of that state.
 void ask_anew(const OpenFileRef& file) {
   SharedReader& reader = file->sharing;
   const int64_t ctime_ns = file.ctime_ns();
@@ -186,7 +186,7 @@ void ask_anew(const OpenFileRef& file) {
   if (is_asked() || !settings().shares || file->stub_fd < 0 || file.content_generation() == 0) {
     return;
   }
-  if (in_vfork_child()) return;  // the connections would be there, and not here
+  if (in_vfork_child()) return;  // the connections would be the child's, not this process's
   const SlowLockGuard lock(slow_lock);
   int32_t none = 0;
   if (!lock || is_asked() ||
@@ -203,7 +203,7 @@ void ask_anew(const OpenFileRef& file) {
   reader.users.fetch_sub(SharedReader::kBusy, std::memory_order_release);
 }
 
-// Whether memory has room for the file and, as far as a server knows, all others that are read.
+// Whether memory has room for the file and, as far as a server knows, for all other files that are read.
 bool has_room(const OpenFileRef& file) {
   const IoMode mode = settings().io_mode;
   if (mode == IoMode::kBuffered) return true;
@@ -254,7 +254,7 @@ bool is_to_share(const OpenFileRef& file, ByteRange range) {
   const SharedReader& reader = file->sharing;
   const bool may_share = file->origin == Origin::kStub || reader.link_count.load(relaxed) > 0;
   if (!may_share || range.length_bytes < kSharedMin) return false;
-  if (settings().maps) return true;  // then it takes no memory of its own
+  if (settings().maps) return true;  // mapping takes no memory
   int64_t looked = reader.looked_ms.load(relaxed);
   const int64_t now = now_ms();
   if (now - looked >= kLookIntervalMs && reader.looked_ms.compare_exchange_strong(looked, now, relaxed)) {
@@ -269,7 +269,7 @@ std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void
   if (range.length_bytes < kSharedMin || !is_first_process()) return {};
   if (file->origin == Origin::kStub) ask_anew(file);
   if (reader.link_count.load(relaxed) == 0) return {};
-  const HeldSignals signals;  // a handler may read, too, and leave by siglongjmp()
+  const HeldSignals signals;  // a handler may also read, and leave by siglongjmp()
   const Use use(reader);
   if (!use || reader.link_count.load(relaxed) == 0) return {};
   const SharedHeader& header = reader.frames.header();

@@ -16,7 +16,7 @@
 namespace graphlane {
 namespace {
 
-// The connection, for one write of one thread of the process that opened it.
+// Borrows the connection for one write, if this process has opened it.
 class Link {
  public:
   explicit Link(const OpenFile& file)
@@ -51,7 +51,7 @@ class Link {
   const bool mine_;
 };
 
-// Whether the kernel would write all of it by these flags and limits, and where.
+// Whether the kernel would write all of it with these flags and limits.
 bool is_ordinary(int fd, uint64_t end) {
   const int flags = sys::fcntl(fd, F_GETFL);
   rlimit limit{};
@@ -67,7 +67,7 @@ ssize_t write_parts(const OpenFileRef& file, uint64_t offset, const void* buffer
   return write_in_order(file, offset, buffer, count);
 }
 
-// Bytes, or -1: not so.
+// The bytes, or -1: not possible.
 ssize_t write_at(const OpenFileRef& file, int fd, const void* buffer, size_t count,
                  uint64_t offset) {
   const uint64_t end = offset + count;
@@ -78,7 +78,7 @@ ssize_t write_at(const OpenFileRef& file, int fd, const void* buffer, size_t cou
   const ssize_t written = write_parts(file, offset, buffer, count, before.size_bytes);
   const auto moved = static_cast<uint64_t>(std::max<ssize_t>(written, 0));
   (void)link.ask(WriteEnd{.written_end = offset + moved}, &after);
-  if (offset + moved > before.size_bytes) {  // the kernel learns the new size
+  if (offset + moved > before.size_bytes) {  // tells the kernel the new size
     struct statx st;
     ::syscall(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_SIZE, &st);
   }
@@ -102,7 +102,7 @@ bool write_past_kernel(int fd, const void* buffer, size_t count, off_t offset, s
     *result = -1;
   }
   errno = saved_errno;
-  if (*result < 0) return false;  // FUSE says why
+  if (*result < 0) return false;  // FUSE reports the error
   file->file_counters->count_write(static_cast<uint64_t>(*result));
   return true;
 }

@@ -14,21 +14,21 @@
 namespace graphlane {
 namespace {
 
-// The part by an open file description of its own, however its mode lets it be opened by now.
+// Opens the part's own open file description, whatever its mode permits now.
 Fd open_again(int part) {
   Fd again = reopen(part, O_RDONLY);
   return lifted(again || errno != EACCES ? std::move(again) : reopen(part, O_WRONLY));
 }
 
-// Signals wait for a write to a file, and errno is the caller's.
+// Blocks signals, as they wait for a file's write; keeps errno.
 struct Quietly {
   const HeldSignals signals;
   const int saved_errno = errno;
   ~Quietly() { errno = saved_errno; }
 };
 
-// Who may read the part can have this lock, too, for as long as he likes: so who waits for it can be
-// ended. 0 or an errno.
+// Waits in a way that a signal can end, because any process that may read the part can hold this lock
+// for an unlimited time. 0 or an errno.
 int lock_size(int part, const HeldSignals& signals) {
   constexpr int64_t kPauseMin = 100'000, kPauseMax = 5'000'000;  // ns
   for (int64_t pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {
@@ -38,7 +38,7 @@ int lock_size(int part, const HeldSignals& signals) {
   }
 }
 
-// Before bytes change: their checksums do not hold from now on, durably. 0 or an errno.
+// Call it before bytes change: voids their checksums, durably. 0 or an errno.
 int mark_range(const OpenFile& file, ByteRange range) {
   for (uint32_t d = 0; d < file.parts->count(); ++d) {
     const int error = file.parts->sums().mark(d, file.parts->buffered(d), file.map.run(d, range));
@@ -47,7 +47,7 @@ int mark_range(const OpenFile& file, ByteRange range) {
   return 0;
 }
 
-// Before the file becomes shorter. 0 or an errno.
+// Call it before the file becomes shorter. 0 or an errno.
 int cut_sums(const OpenFile& file, uint64_t size) {
   for (uint32_t d = 0; d < file.parts->count(); ++d) {
     if (const int error = file.parts->sums().cut(d, file.map.part_size(d, size)); error != 0) return error;
@@ -62,10 +62,10 @@ int sync_sums(const OpenFile& file) {
   return 0;
 }
 
-// The right to change the size, and what the stub says meanwhile.
+// The right to change the size, and the stub's content meanwhile.
 class SizeChange {
  public:
-  // `signals` null: not if another process has it (EWOULDBLOCK).
+  // `signals` null: fails if another process has the right (EWOULDBLOCK).
   SizeChange(const OpenFile& file, const HeldSignals* signals)
       : file_(file), lock_(open_again(file.parts->buffered(0))) {
     error_ = lock_ ? 0 : errno;
@@ -83,14 +83,14 @@ class SizeChange {
   bool says_open() const { return is_open(); }
   uint64_t size() const { return size_; }  // bytes
 
-  // From here on the size is what the parts say. 0 or an errno, as all below.
+  // From now on the parts tell the size. 0 or an errno, as all below.
   int allow_growth() {
     if (const int error = mark_range(file_, {}); error != 0) return error;
     if (const int error = even_out(); error != 0) return error;
     return say(kNoBound);
   }
 
-  // Longer, with a hole. While the parts grow, the old size is the bound.
+  // Extends the file with a hole. While the parts grow, the old size is the bound.
   int grow(uint64_t size) {
     int error = mark_range(file_, {});
     if (error == 0) error = even_out();
@@ -104,15 +104,15 @@ class SizeChange {
     return say(kNoBound);
   }
 
-  // Its parts are durable.
+  // Records that the parts are durable.
   int say_synced() {
     layout_.is_new = false;
     const Result<void> said = write_stub(file_.stub_fd, layout_);
     return said ? 0 : said.error().code;
   }
 
-  // The bound makes it happen at once; the parts follow, on filesystems that commit one after the
-  // other. It is durable first: else a power failure could keep the old one and some parts cut.
+  // The bound makes the cut atomic, because filesystems commit the parts one after the other. It must
+  // be durable first, or a power failure could keep the old bound and some cut parts.
   int shrink(uint64_t size) {
     if (const int error = mark_range(file_, {}); error != 0) return error;
     if (const int error = say(size, true); error != 0) return error;
@@ -125,7 +125,7 @@ class SizeChange {
  private:
   bool is_open() const { return layout_.state == FileState::kOpen; }
 
-  // Cuts what a power failure left behind the file's end, unless another process has done so.
+  // Cuts what a power failure has left behind the file's end, unless another process has done so.
   void cut_unwritten() {
     const OpenSize open = look_at_open(layout_, parts_of(file_));
     if (is_open() && open.is_cut) {
@@ -138,8 +138,8 @@ class SizeChange {
     if (is_open()) size_ = std::min(layout_.logical_size, size_of_parts(file_));
   }
 
-  // Says `open`, the first time durably: else a power failure could keep the new
-  // parts and the stub that says `closed`.
+  // Makes the stub say `open`, the first time durably. Otherwise a power failure could keep the new
+  // parts with a stub that says `closed`.
   int say(uint64_t bound, bool durably = false) {
     if (!is_open()) durably = true;
     if (!is_open() || layout_.logical_size != bound) {
@@ -150,14 +150,14 @@ class SizeChange {
     return !durably || ::syscall(SYS_fdatasync, file_.stub_fd) == 0 ? 0 : errno;
   }
 
-  // What a dead writer left uneven is put right. What a bound has cut is durable before that goes: else
-  // a power failure could bring some parts back in their old length.
+  // Repairs uneven parts of a dead writer. A cut must be durable before its bound is lifted, or a power
+  // failure could bring some parts back in their old length.
   int even_out() {
     const bool has_bound = is_open() && layout_.logical_size != kNoBound;
     int error = has_bound ? cut_sums(file_, size_) : 0;
     if (error == 0) error = set_part_sizes(size_);
     if (error == 0 && has_bound) error = sync_sums(file_);
-    // Earlier promises do not count against the new content.
+    // Lowers earlier promises, because they must not count against the new content.
     if (error == 0 && !is_open()) error = promise_all_of_closed(parts_of(file_), size_);
     else if (error == 0 && has_bound) error = lower_promises(parts_of(file_), size_, /*durably=*/true);
     for (uint32_t d = 0; error == 0 && has_bound && d < file_.parts->count(); ++d) {
@@ -184,7 +184,7 @@ class SizeChange {
   uint64_t size_ = 0;
 };
 
-// The first sync of a new file: its parts and their records, then the stub, which says so. After it
+// The first sync of a new file: its parts and their records, then the stub, which records it. After it
 // a power failure leaves no empty file. 0 or an errno.
 int sync_new(const OpenFile& file, const HeldSignals& signals) {
   Layout layout;
@@ -197,10 +197,10 @@ int sync_new(const OpenFile& file, const HeldSignals& signals) {
   return change.error() != 0 ? change.error() : change.say_synced();
 }
 
-// The largest offset is what the kernel's is.
+// The largest offset is the kernel's.
 bool too_large(uint64_t end) { return end > static_cast<uint64_t>(INT64_MAX); }
 
-// From the front to the back, piece after piece. Bytes or -errno.
+// Writes from front to back, piece after piece. Bytes or -errno.
 ssize_t write_pieces(const OpenFileRef& file, const Memory& memory, size_t wanted, uint64_t offset,
                      bool extends) {
   if (const int error = mark_range(*file, {.offset = offset, .length_bytes = wanted}); error != 0) return -error;
@@ -233,8 +233,8 @@ ssize_t write_extending(const OpenFileRef& file, const Memory& memory, size_t wa
   return error != 0 ? -error : write_pieces(file, memory, wanted, *offset, true);
 }
 
-// Records the synced size. Skips it if another process changes the size just now, because that one
-// records its own.
+// Records the synced size. Skips it while another process changes the size, because that one records
+// its own.
 void note_synced(const OpenFile& file, uint64_t size) {
   const SizeChange now(file, nullptr);
   if (now.error() == 0 && now.says_open()) promise_synced(parts_of(file), std::min(size, now.size()));
@@ -292,8 +292,7 @@ int allocate_striped(const OpenFileRef& file, int mode, ByteRange range) {
   }
   for (uint32_t d = 0; d < file->parts->count(); ++d) {
     const ByteRange run = file->map.run(d, range);
-    // Each keeps its size: an error on the third device leaves nothing to undo
-    // but blocks behind the end.
+    // Each part keeps its size: an error on a later device leaves only blocks behind the end.
     if (run.length_bytes > 0 && ::syscall(SYS_fallocate, file->parts->buffered(d), mode | FALLOC_FL_KEEP_SIZE,
                                           run.offset, run.length_bytes) != 0) {
       return errno;
@@ -313,7 +312,7 @@ int sync_striped(const OpenFileRef& file, int fd, bool data_only) {
   }
   const uint32_t count = file->parts->count();
   const uint64_t synced = file->grown.load(std::memory_order_relaxed) ? size_of_parts(*file) : 0;
-  // Begun on all devices before one is waited for; only a hint.
+  // Starts the writes on all devices before it waits for one; only a hint.
   for (uint32_t d = 0; d < count; ++d) {
     (void)::syscall(SYS_sync_file_range, file->parts->buffered(d), 0, 0, SYNC_FILE_RANGE_WRITE);
   }
@@ -321,7 +320,7 @@ int sync_striped(const OpenFileRef& file, int fd, bool data_only) {
     if (::syscall(SYS_fdatasync, file->parts->buffered(d)) != 0) return errno;
   }
   if (synced > 0) note_synced(*file, synced);
-  // Who only reads, too: a writer who has gone may have left a bound that is lifted in memory alone.
+  // Also for readers: a former writer may have lifted a bound in memory only.
   if (file->written_here) show_written(*file);
   return ::syscall(data_only ? SYS_fdatasync : SYS_fsync, fd) == 0 ? 0 : errno;
 }

@@ -1,21 +1,21 @@
-// Changing a striped file without a mount: what LiveFile (iomgr/volume/parts/live_file.h) is to
-// a mount, for many processes that know nothing of each other.
+// Changes a striped file without a mount: the counterpart of LiveFile
+// (iomgr/volume/parts/live_file.h), for many processes that do not know each other.
 //
-//   within the size   the parts are written, the stub stays as it is
-//   the size          its changes go one after the other, whoever makes them: a
-//                     lock on the first part, by an open file description of each
-//                     change's own, so that threads, children by fork and strangers
-//                     keep each other out alike. The stub says `open` first, as the
-//                     crash rule has it (iomgr/volume/FORMAT.md)
+//   within the size   the parts are written, the stub stays unchanged
 //
-// A file stays `open` when its writers have gone: its size is what its parts say.
-// The next mount, or graphlane check --repair, closes it: that needs the parts on
-// their devices, and a program's close() does not wait for those.
+//   the size          changes are serialized by a lock on the first part. Each change has its own open
+//                     file description, so that threads, forked children and other programs exclude
+//                     each other alike. The stub says `open` first (crash rule,
+//                     iomgr/volume/FORMAT.md)
 //
-// That no write within the size runs beside a truncation the program sees to.
+// A file stays `open` after its last writer: its parts tell the size. The next mount, or graphlane
+// check --repair, closes it, because that needs durable parts, and a program's close() does not wait
+// for the devices.
 //
-// Threads: everything is safe from any. The file's descriptor may be written by
-// (may_write()), and the OpenFile is not damaged. Keeps errno.
+// The program itself must exclude a write within the size during a truncation.
+//
+// Threads: everything is safe from any. The file's descriptor must be writable (may_write()), and the
+// OpenFile not damaged. Keeps errno.
 #pragma once
 
 #include "shim/fd/open_file.h"
@@ -23,8 +23,8 @@
 
 namespace graphlane {
 
-// As pwritev2(2). `append`: at the end, and *offset is set. Bytes or -errno;
-// ESTALE: the stub names another file by now.
+// As pwritev2(2). `append`: at the end; sets *offset. Bytes or -errno; ESTALE: the stub names another
+// file by now.
 ssize_t write_striped(const OpenFileRef& file, const Memory& memory, bool append,
                       uint64_t* offset);
 
@@ -32,11 +32,11 @@ ssize_t write_striped(const OpenFileRef& file, const Memory& memory, bool append
 int resize_striped(const OpenFileRef& file, uint64_t size_bytes);
 int allocate_striped(const OpenFileRef& file, int mode, ByteRange range);
 
-// As fsync(2), for readers too: all devices write at the same time, then the stub, of which the program
-// has `fd`. 0 or an errno.
+// As fsync(2), also for readers: all devices write in parallel, then the stub, of which the program has
+// `fd`. 0 or an errno.
 int sync_striped(const OpenFileRef& file, int fd, bool data_only);
 
-// Call it at the last close: the present bytes are there for as long as the machine runs
+// Call it at the last close: promises the present bytes until the machine stops
 // (iomgr/volume/parts/promises.h).
 void note_closed(const OpenFile& file);
 
