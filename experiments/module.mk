@@ -15,3 +15,9 @@ $(eval $(call compiled,$(BUILD),kv_replay,$(wildcard experiments/kv/*.cc)))
 $(eval $(call linked,$(KV_REPLAY),kv_replay,kv graph graphfmt iomgr))
 .PHONY: kv_replay
 kv_replay: $(KV_REPLAY)
+
+# Lists a second that a dense iteration gets: `make dense_lists`.
+$(eval $(call compiled,$(BUILD),dense_lists,experiments/dense_lists.cc))
+$(eval $(call linked,$(BUILD)/experiments/dense_lists,dense_lists,semiext graph graphfmt iomgr))
+.PHONY: dense_lists
+dense_lists: $(BUILD)/experiments/dense_lists

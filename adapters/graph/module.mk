@@ -10,7 +10,7 @@ graph_kit_names := progress size size_text aio_queue cache cache_budget cache_ho
 graph_kit_iomgr := $(call sources_named,iomgr,$(graph_kit_names))
 graph_kit_graphfmt := $(patsubst %,graphfmt/%.cc,byte_column codec codec_simd codec_varint graph_directory graph_header sort/line \
   list_index lists/lists pages/page_packer pages/page_store pages/store_head pages/store_writer stored_files)
-graph_kit_adapters := $(patsubst %,adapters/%.cc,graph/graph graph/worker_pool semiext/list_loader graph/kit/c_api \
+graph_kit_adapters := $(patsubst %,adapters/%.cc,graph/graph graph/worker_pool semiext/list_loader semiext/list_runs graph/kit/c_api \
   graph/kit/kv_c_api kv/kv_reader kv/kv_store kv/page_buffer kv/cache/eviction kv/cache/value_cache)
 GRAPH_OBJECTS := $(foreach folder,iomgr graphfmt adapters,$(call objects_in,$(PLAIN)/graph,$(folder),$(graph_kit_$(folder))))
 GRAPH_LIBRARIES := $(addprefix $(PLAIN)/lib/,libgraphlane-graph.a libgraphlane-graph.so)

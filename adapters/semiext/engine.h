@@ -52,7 +52,8 @@ namespace graphlane::semiext {
 enum class Next { kActive, kAll, kSelected, kStop };
 
 struct EngineOptions {
-  // Lists that a worker waits for at once; FlashGraph found no gain above 4000.
+  // Lists that a worker waits for at once; FlashGraph found no gain above 4000. Vertices that ask for their own list
+  // alone, in run(), are not counted: nothing has to be kept of them.
   uint32_t running_max = 4000;
   // Every second iteration runs from the last vertex to the first, so that it finds in the cache
   // what the one before read last.
@@ -120,9 +121,8 @@ class Engine {
   // longer.
   static constexpr uint64_t kAloneMax = 128;
   static constexpr uint64_t kInFlightBytesMax = 8 << 20;
-  // This many lists are begun at a time, while up to running_max are in flight.
-  static constexpr size_t kBeginCount = 1024;
-  static constexpr uint64_t kBeginBytes = 1 << 20;
+  // Lists in flight where running_max does not count.
+  static constexpr size_t kInFlightListsMax = 256 << 10;
   static constexpr uint64_t kOrderChunk = 64;
   static constexpr uint64_t kCheckCount = 64;  // vertices that run between two looks whether the run failed
 
@@ -190,6 +190,7 @@ class Engine<Program>::Context final : private ListLoader::Sink {
     for (const VertexId owner : owners) request_vertex(running, owner, side, weights);
   }
   void request_vertex(VertexId running, VertexId owner, EdgeSide side, bool weights = false) {
+    if (running == owner && !weights) return loader_.ask_own(owner, side);
     loader_.ask({.running = running, .owner = owner, .side = side, .weights = weights});
   }
   // The neighbours [first, first + count) of each list, as far as there are any. kBoth is not allowed.
@@ -249,21 +250,24 @@ class Engine<Program>::Context final : private ListLoader::Sink {
   }
 
   void read_asked() {
-    if (loader_.is_in_memory()) {
+    if (loader_.has_in_memory()) {
       loader_.give_from_memory([this](VertexId running, const ListView& list) {
         engine_.program_.run_on_vertex(*this, running, list);
       });
-    } else if (loader_.asked_count() >= kBeginCount || loader_.asked_bytes() >= kBeginBytes) {
-      pump();
     }
+    if (loader_.should_begin()) pump();
   }
 
   // Begins requested lists, and takes lists that have come while too many are in flight.
   void pump() {
     loader_.begin();
-    while ((!loader_.has_room() || loader_.begun_count() >= engine_.options_.running_max) && take()) {
+    while ((!loader_.has_room() || loader_.begun_count() >= lists_max()) && take()) {
     }
     check();
+  }
+  size_t lists_max() const {
+    const bool is_known = loader_.list_count() > 0;
+    return is_known && !loader_.asks_while_giving() ? kInFlightListsMax : engine_.options_.running_max;
   }
   bool take() {
     if (loader_.error() || !loader_.wait()) return false;

@@ -9,8 +9,6 @@ namespace graphlane {
 namespace {
 
 constexpr uint64_t kListPageBytes = PageReader::kPageBytes;
-// A range of this size keeps a core busy for long enough, and several fit into a small cache.
-constexpr uint64_t kRangeBytesMax = 256 << 10;
 // Bytes behind the decoded list that decoders may read.
 constexpr size_t kDecodeSlack = 32;
 
@@ -29,7 +27,11 @@ ListLoader::ListLoader(const Graph& graph, Sink& sink, uint64_t in_flight_bytes_
       is_raw_(graph.codec().kind() == CodecKind::kRaw),
       variant_(graph.variant()),
       sink_(sink),
-      in_flight_bytes_max_(in_flight_bytes_max) {
+      in_flight_bytes_max_(in_flight_bytes_max),
+      // Several batches are in flight, so that the devices work meanwhile.
+      begin_bytes_(std::min(kBeginBytesMax, in_flight_bytes_max / 4)),
+      makes_runs_(graph.is_in_memory() ? !is_raw_ : graph.variant().merge == Merge::kLists),
+      run_reader_(graph.codec(), graph.vertex_count()) {
   if (!graph.is_in_memory()) queue_ = std::make_unique<PageQueue>(graph.pages());
 }
 
@@ -40,6 +42,10 @@ ListLoader::~ListLoader() {
 
 void ListLoader::fail(Error error) {
   if (!error_) error_ = std::move(error);
+}
+
+void ListLoader::fail_damaged(const std::string& path, uint64_t offset, VertexId owner) {
+  fail(make_error(EIO, "{}: damaged from byte {} on: the list of vertex {}", path, offset, owner));
 }
 
 ListPlace ListLoader::place(const Graph::Side& side, EdgeSide which, VertexId owner) {
@@ -113,34 +119,65 @@ void ListLoader::add_piece(const Ask& ask, bool is_weights, Join* join) {
 
 void ListLoader::begin() {
   // Lists that on_list() asks for are appended.
-  for (size_t i = 0; i < empty_.size() && !error_; ++i) {
-    const Ask ask = empty_[i];
-    const ListView list = view_in_memory(ask);
-    if (error_) break;
-    ++list_count_;
-    sink_.on_list(ask.running, list);
-  }
-  empty_.clear();
-  if (asked_.empty() || error_) return;
+  give_from_memory([this](VertexId running, const ListView& list) { sink_.on_list(running, list); });
+  if (!has_asked() || error_) return;
   if (free_batches_.empty()) {
     batches_.push_back(std::make_unique<Batch>());
     free_batches_.push_back(batches_.back().get());
   }
   Batch& batch = *free_batches_.back();
   free_batches_.pop_back();
+  begun_count_ += asked_count();
+  begun_bytes_ += asked_bytes();
   batch.pieces.clear();
   batch.pieces.swap(asked_);
-  begun_count_ += batch.pieces.size();
-  begun_bytes_ += std::exchange(asked_bytes_, 0);
+  asked_bytes_ = 0;
+  for (size_t place = 0; place < 2; ++place) {
+    batch.runs[place].clear();
+    std::swap(batch.runs[place], asked_runs_[place]);
+  }
+  if (is_in_memory()) return take_runs_from_memory(batch);
   make_tasks(batch);
+  make_run_tasks(batch);
+  widen_to_blocks(batch);
   range_count_ += batch.tasks.size();
   batch.pending = batch.tasks.size() + 1;  // this function
   for (size_t i = 0; i < batch.tasks.size(); ++i) {
     Task& task = batch.tasks[i];
-    queue_->submit(batch.pieces[task.first].file->paged(), task.range, task);
+    queue_->submit(task.file->paged(), task.range, task);
   }
   finish(batch);
   queue_->flush();
+}
+
+void ListLoader::make_run_tasks(Batch& batch) {
+  for (const EdgeSide side : {EdgeSide::kOut, EdgeSide::kIn}) {
+    ListRuns& runs = batch.runs[side == EdgeSide::kIn ? 1 : 0];
+    runs.close();
+    for (const ListRuns::Run& run : runs.runs()) {
+      Task& task = batch.tasks.emplace_back();
+      task.loader = this;
+      task.batch = &batch;
+      task.file = graph_.side(side).lists;
+      task.first = run.first;
+      task.end = run.end;
+      task.list_bytes = run.list_bytes;
+      task.range = {.offset = run.begin, .length_bytes = run.behind - run.begin};
+      task.lists = &run;
+      task.side = side;
+    }
+  }
+}
+
+// Where blocks larger than a page are read, for experiments.
+void ListLoader::widen_to_blocks(Batch& batch) const {
+  const uint64_t block_bytes = variant_.page_bytes;
+  if (block_bytes == kListPageBytes) return;
+  for (Task& task : batch.tasks) {
+    const uint64_t begin = task.range.offset / block_bytes * block_bytes;
+    const uint64_t end = round_up(task.range.end(), block_bytes);
+    task.range = {.offset = begin, .length_bytes = std::min(end, task.file->size_bytes()) - begin};
+  }
 }
 
 void ListLoader::finish(Batch& batch) {
@@ -170,25 +207,21 @@ void ListLoader::make_tasks(Batch& batch) {
       const bool adjoins = variant_.merge == Merge::kLists && pieces[last.first].file == piece.file &&
                            piece.offset / page_bytes <= (last.range.end() - 1) / page_bytes + 1;
       const uint64_t end = std::max(last.range.end(), piece_end);
-      if (adjoins && end - last.range.offset <= kRangeBytesMax) {
+      if (adjoins && end - last.range.offset <= ListRuns::kBytesMax) {
         last.end = i + 1;
         last.range.length_bytes = end - last.range.offset;
+        last.list_bytes += piece.length_bytes;
         continue;
       }
     }
     Task& task = batch.tasks.emplace_back();
     task.loader = this;
     task.batch = &batch;
+    task.file = piece.file;
     task.first = i;
     task.end = i + 1;
+    task.list_bytes = piece.length_bytes;
     task.range = {.offset = piece.offset, .length_bytes = piece.length_bytes};
-  }
-  if (page_bytes == kListPageBytes) return;
-  for (Task& task : batch.tasks) {
-    const uint64_t begin = task.range.offset / page_bytes * page_bytes;
-    const uint64_t end = (task.range.end() + page_bytes - 1) / page_bytes * page_bytes;
-    const uint64_t size_bytes = pieces[task.first].file->size_bytes();
-    task.range = {.offset = begin, .length_bytes = std::min(end, size_bytes) - begin};
   }
 }
 
@@ -197,39 +230,75 @@ bool ListLoader::wait() { return queue_ != nullptr && queue_->wait(); }
 // ---- in the page reader's tasks
 
 void ListLoader::Task::run(const PageBytes& bytes) noexcept {
+  loader->is_giving_ = true;
   try {
     if (!loader->error_) loader->take(bytes, *this);
   } catch (const std::bad_alloc&) {
     loader->fail(make_error(ENOMEM, "{}: no memory for its lists", loader->graph_.path()));
   }
-  for (size_t i = first; i < end; ++i) loader->begun_bytes_ -= batch->pieces[i].length_bytes;
-  loader->begun_count_ -= end - first;
-  loader->finish(*batch);
+  loader->is_giving_ = false;
+  ended();
 }
 
 void ListLoader::Task::failed(int error) noexcept {
-  const OpenPagedFile& file = *batch->pieces[first].file;
   loader->fail(error == EBADMSG
                    ? make_error(EIO, "{}: damaged between byte {} and byte {}: its checksum is wrong",
-                                file.path(), range.offset, range.end())
-                   : os_error(error, file.path(), fmt::format("cannot read byte {}", range.offset)));
-  for (size_t i = first; i < end; ++i) loader->begun_bytes_ -= batch->pieces[i].length_bytes;
+                                file->path(), range.offset, range.end())
+                   : os_error(error, file->path(), fmt::format("cannot read byte {}", range.offset)));
+  ended();
+}
+
+void ListLoader::Task::ended() {
+  loader->begun_bytes_ -= list_bytes;
   loader->begun_count_ -= end - first;
   loader->finish(*batch);
 }
 
 void ListLoader::take(const PageBytes& bytes, const Task& task) {
   if (bytes.size_bytes() < task.range.length_bytes) {
-    fail(make_error(EIO, "{}: ends at byte {}", task.batch->pieces[task.first].file->path(),
-                    task.range.offset + bytes.size_bytes()));
+    fail(make_error(EIO, "{}: ends at byte {}", task.file->path(), task.range.offset + bytes.size_bytes()));
     return;
   }
+  if (task.lists != nullptr) return take_run(bytes, task);
   for (size_t i = task.first; i < task.end; ++i) {
     const Piece& piece = task.batch->pieces[i];
     size_t slack_bytes = 0;
     const auto here = contiguous(bytes, task, piece, &slack_bytes);
     if (!take_piece(piece, here, slack_bytes)) return;
   }
+}
+
+void ListLoader::take_run(const PageBytes& bytes, const Task& task) {
+  const ListRuns& runs = task.batch->runs[task.side == EdgeSide::kIn ? 1 : 0];
+  read_run(task.side, runs.owners_of(*task.lists), task.range.offset, bytes.pieces());
+}
+
+void ListLoader::read_run(EdgeSide side, std::span<const VertexId> owners, uint64_t begin, std::span<const PageBytes::Piece> pages) {
+  const auto give = [&](VertexId owner, std::span<const VertexId> neighbours) {
+    ++list_count_;
+    sink_.on_list(owner, ListView{.owner = owner, .side = side, .neighbours = neighbours});
+  };
+  const Graph::Side& from = graph_.side(side);
+  if (run_reader_.read(*from.index, owners, begin, pages, give)) return;
+  fail_damaged(from.lists->path(), run_reader_.damaged_offset(), run_reader_.damaged_owner());
+}
+
+void ListLoader::take_runs_from_memory(Batch& batch) {
+  is_giving_ = true;
+  for (const EdgeSide side : {EdgeSide::kOut, EdgeSide::kIn}) {
+    ListRuns& runs = batch.runs[side == EdgeSide::kIn ? 1 : 0];
+    runs.close();
+    for (const ListRuns::Run& run : runs.runs()) {
+      if (error_) break;
+      const Graph::Side& from = graph_.side(side);
+      const PageBytes::Piece bytes(from.lists_memory + run.begin, from.lists->size_bytes() - run.begin);
+      read_run(side, runs.owners_of(run), run.begin, {&bytes, 1});
+    }
+  }
+  is_giving_ = false;
+  begun_count_ = 0;
+  begun_bytes_ = 0;
+  free_batches_.push_back(&batch);
 }
 
 // The piece's bytes: in place if they are on one page, else copied.
@@ -268,8 +337,7 @@ bool ListLoader::take_piece(const Piece& piece, std::span<const std::byte> bytes
   } else {
     std::span<const VertexId> list;
     if (!decode(piece, bytes, slack_bytes, scratch_[0], &list)) {
-      fail(make_error(EIO, "{}: damaged from byte {} on: the list of vertex {}", piece.file->path(),
-                      piece.offset, piece.ask.owner));
+      fail_damaged(piece.file->path(), piece.offset, piece.ask.owner);
       return false;
     }
     if (join == nullptr) {
@@ -361,8 +429,7 @@ std::span<const VertexId> ListLoader::from_memory(const Ask& ask, EdgeSide which
   const auto* const data = reinterpret_cast<const uint8_t*>(side.lists_memory + list.offset);
   if (!graph_.codec().decode({data, list.length_bytes}, {scratch.data(), degree}, graph_.vertex_count(),
                              kDecodeSlack)) {
-    fail(make_error(EIO, "{}: damaged from byte {} on: the list of vertex {}", side.lists->path(),
-                    list.offset, ask.owner));
+    fail_damaged(side.lists->path(), list.offset, ask.owner);
     return {};
   }
   return std::span<const VertexId>(scratch.data(), degree).subspan(first, count);

@@ -1,17 +1,18 @@
 // ListLoader: the lists that one worker's vertices ask for, brought into memory and decoded.
 //
+//   ask_own(v)                 v's own list joins the run of those before (list_runs.h)
 //   ask(list) …                gathered
 //   begin()                    put in the order of the files; lists on the same page or on adjacent ones
-//                              are one range, and one task of the page reader
-//   wait()                     tasks run on the pages where they lie: each list of the range is
-//                              decoded and given to on_list()
+//                              are one range. A range, or a run, is one task of the page reader
+//   wait()                     tasks run on the pages where they lie: each list is decoded and given
+//                              to on_list()
 //
-// A graph in memory has no ranges: begin() gives each list out at once.
+// A graph in memory has no ranges: begin() gives each list out at once, those of runs decoded together.
 //
 // Merging here spares the page reader the work for each list (FlashGraph §3.6).
 //
-// Memory: at most `in_flight_bytes_max` of begun ranges, 64 bytes a list that was asked for, and the
-// largest list. Threads: one loader is one thread's.
+// Memory: at most `in_flight_bytes_max` of begun ranges, 4 bytes a list of a run, 100 bytes any other list
+// that was asked for, and the largest list. Threads: one loader is one thread's.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "adapters/graph/graph.h"
+#include "adapters/semiext/list_runs.h"
 
 namespace graphlane {
 
@@ -62,25 +64,45 @@ class ListLoader {
   ~ListLoader();  // waits for what was begun, and drops it
 
   void ask(const Ask& ask) {
+    asks_while_giving_ |= is_giving_;
     if (is_in_memory()) {
       empty_.push_back(ask);
     } else {
       ask_device(ask);
     }
   }
+  // As ask(), for all of the list of the vertex that asks, without weights. Cheapest in the order of the file, or backwards.
+  void ask_own(VertexId owner, EdgeSide side) {
+    if (makes_runs_ && (side != EdgeSide::kBoth || !is_directed_)) {
+      asks_while_giving_ |= is_giving_;
+      const size_t place = side == EdgeSide::kIn && is_directed_ ? 1 : 0;
+      if (asked_runs_[place].add(*graph_.side(side).index, owner, variant_.page_bytes)) return;
+    }
+    ask({.running = owner, .owner = owner, .side = side});
+  }
   bool is_in_memory() const { return queue_ == nullptr; }
-  // For a graph in memory: calls give(running, list) for every list that was asked for, and for those that
-  // give() asks for. Does the work of begin() and wait() without a virtual call.
+  // Whether give_from_memory() would give lists of a graph in memory.
+  bool has_in_memory() const { return is_in_memory() && !empty_.empty(); }
+  // Whether a list was asked for in on_list(): the program may keep something of each vertex that waits.
+  bool asks_while_giving() const { return asks_while_giving_; }
+  // Calls give(running, list) for every list that needs no device and is in no run: of a graph in memory, and empty
+  // ones; also for those that give() asks for. A part of begin(), without a virtual call.
   template <class Give>
   void give_from_memory(const Give& give);
-  // Lists that were requested and not begun; their bytes.
-  bool has_asked() const { return !empty_.empty() || !asked_.empty(); }
-  size_t asked_count() const { return asked_.size() + empty_.size(); }
-  uint64_t asked_bytes() const { return asked_bytes_; }
-  // Lists that were begun and not given; their bytes.
+  // Lists that were requested and not begun.
+  bool has_asked() const { return !empty_.empty() || !asked_.empty() || asked_runs_[0].count() + asked_runs_[1].count() > 0; }
+  size_t asked_count() const {
+    return asked_.size() + empty_.size() + asked_runs_[0].list_count() + asked_runs_[1].list_count();
+  }
+  // Whether so much was asked for that begin() should be called.
+  bool should_begin() const {
+    return asked_.size() + empty_.size() + asked_runs_[0].count() + asked_runs_[1].count() >= kBeginCount ||
+           asked_bytes() >= begin_bytes_ ||
+           asked_runs_[0].list_count() + asked_runs_[1].list_count() >= (asks_while_giving_ ? kBeginCount : kBeginListsMax);
+  }
+  // Lists that were begun and not given.
   size_t begun_count() const { return begun_count_; }
-  uint64_t begun_bytes() const { return begun_bytes_; }
-  bool has_room() const { return asked_bytes_ + begun_bytes_ < in_flight_bytes_max_; }
+  bool has_room() const { return asked_bytes() + begun_bytes_ < in_flight_bytes_max_; }
 
   // Must not be called from within on_list().
   void begin();
@@ -95,6 +117,12 @@ class ListLoader {
   uint64_t range_count() const { return range_count_; }  // that they were read by
 
  private:
+  // This many requests are begun at a time, and this many lists of runs. The first also for lists of runs where
+  // a program asks for more lists in on_list().
+  static constexpr size_t kBeginCount = 1024;
+  static constexpr size_t kBeginListsMax = 64 << 10;
+  static constexpr uint64_t kBeginBytesMax = 1 << 20;
+
   // A list with parts from several files.
   struct Join {
     Ask ask;
@@ -112,18 +140,24 @@ class ListLoader {
     Join* join = nullptr;  // nullptr: this is all of it
   };
   struct Batch;
-  // One range: pieces [first, end) of a batch.
+  // One range: pieces [first, end) of a batch, or a run of its lists.
   struct Task final : PageTask {
     void run(const PageBytes& bytes) noexcept override;
     void failed(int error) noexcept override;
+    void ended();
     ListLoader* loader = nullptr;
     Batch* batch = nullptr;
+    const OpenPagedFile* file = nullptr;
     size_t first = 0;
     size_t end = 0;
+    uint64_t list_bytes = 0;
     ByteRange range;
+    const ListRuns::Run* lists = nullptr;  // nullptr: pieces
+    EdgeSide side = EdgeSide::kOut;        // of the run
   };
   struct Batch {
     std::vector<Piece> pieces;
+    ListRuns runs[2];
     std::vector<Task> tasks;
     size_t pending = 0;
   };
@@ -139,9 +173,15 @@ class ListLoader {
   ListView view_in_memory(const Ask& ask);
   std::span<const VertexId> from_memory(const Ask& ask, EdgeSide side, std::vector<VertexId>& scratch);
   std::span<const VertexId> raw_from_memory(const Graph::Side& side, VertexId owner);
+  uint64_t asked_bytes() const { return asked_bytes_ + asked_runs_[0].bytes() + asked_runs_[1].bytes(); }
   void make_tasks(Batch& batch);
+  void make_run_tasks(Batch& batch);
+  void widen_to_blocks(Batch& batch) const;
   void finish(Batch& batch);
   void take(const PageBytes& bytes, const Task& task);
+  void take_run(const PageBytes& bytes, const Task& task);
+  void read_run(EdgeSide side, std::span<const VertexId> owners, uint64_t begin, std::span<const PageBytes::Piece> pages);
+  void take_runs_from_memory(Batch& batch);
   std::span<const std::byte> contiguous(const PageBytes& bytes, const Task& task, const Piece& piece,
                                         size_t* slack_bytes);
   bool take_piece(const Piece& piece, std::span<const std::byte> bytes, size_t slack_bytes);
@@ -150,6 +190,7 @@ class ListLoader {
   void give(const Ask& ask, const ListView& list);
   void give_joined(Join& join);
   void fail(Error error);
+  void fail_damaged(const std::string& path, uint64_t offset, VertexId owner);
 
   const Graph& graph_;
   const bool is_directed_;
@@ -157,11 +198,17 @@ class ListLoader {
   const ReadVariant variant_;
   Sink& sink_;
   const uint64_t in_flight_bytes_max_;
+  const uint64_t begin_bytes_;
+  const bool makes_runs_;             // of vertices' own lists
   std::unique_ptr<PageQueue> queue_;  // none: the graph is in memory
 
   std::vector<Piece> asked_;
-  std::vector<Ask> empty_;   // no list, or the graph is in memory: nothing to read
-  uint64_t asked_bytes_ = 0;
+  uint64_t asked_bytes_ = 0;  // of them
+  std::vector<Ask> empty_;    // no list, or the graph is in memory: nothing to read
+  ListRuns asked_runs_[2];
+  RunReader run_reader_;
+  bool is_giving_ = false;
+  bool asks_while_giving_ = false;
   uint64_t begun_bytes_ = 0;
   size_t begun_count_ = 0;
   Cursor cursors_[2];
@@ -188,6 +235,7 @@ inline std::span<const VertexId> ListLoader::raw_from_memory(const Graph::Side& 
 
 template <class Give>
 void ListLoader::give_from_memory(const Give& give) {
+  is_giving_ = true;
   for (size_t i = 0; i < empty_.size() && !error_; ++i) {
     const Ask ask = empty_[i];
     if (is_raw_ && ask.side != EdgeSide::kBoth && !ask.weights && ask.first == 0 && ask.count == kWholeList) {
@@ -202,6 +250,7 @@ void ListLoader::give_from_memory(const Give& give) {
     ++list_count_;
     give(ask.running, list);
   }
+  is_giving_ = false;
   empty_.clear();
 }
 

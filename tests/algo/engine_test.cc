@@ -109,6 +109,38 @@ TEST_P(EngineTest, VerticesGetTheListsThatTheyAskFor) {
   }
 }
 
+// Reads lists of both directions, in iterations upwards and downwards, and in a random order: one task a merged range.
+TEST_P(EngineTest, OwnListsComeWholeAndByFewTasks) {
+  struct Program {
+    void run(Engine<Program>::Context& ctx, VertexId v) {
+      for (const EdgeSide side : {EdgeSide::kOut, EdgeSide::kIn}) ctx.request_vertex(v, v, side);
+      if (ctx.iteration() < 2) ctx.activate_vertex(v);
+    }
+    void run_on_vertex(Engine<Program>::Context&, VertexId v, const ListView& list) {
+      right += list.owner == v && std::ranges::equal(list.neighbours, list.side == EdgeSide::kOut ? out[v] : in[v]);
+    }
+    const Adjacency &out, &in;
+    std::atomic<uint64_t> right{0};
+  };
+  for (const bool is_ordered : {false, true}) {
+    Program program{out_, in_};
+    EngineOptions options;
+    if (is_ordered) {
+      options.order.resize(kCount);
+      std::iota(options.order.begin(), options.order.end(), 0u);
+      std::shuffle(options.order.begin(), options.order.end(), std::mt19937(5));
+    }
+    Engine<Program> engine(*graph_, pool_, program, options);
+    engine.activate_all();
+    ASSERT_TRUE(engine.run());
+    EXPECT_EQ(program.right, 3 * 2 * kCount);
+    // A worker's range of vertices may begin a task, and does not end one.
+    if (!is_ordered) {
+      EXPECT_LE(engine.stats().ranges_read, 3 * 2 * 16 * pool_.size());
+    }
+  }
+}
+
 TEST_P(EngineTest, PartsOfListsAreWhatWasAskedFor) {
   struct Program {
     void run(Engine<Program>::Context& ctx, VertexId v) {

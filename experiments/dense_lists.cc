@@ -1,0 +1,99 @@
+// How many lists a second one thread gets, where every vertex asks for its own: from cached pages, from cached
+// pages without merging in the engine (a task for each list), and from memory.
+//
+//   make dense_lists
+//   build/release/experiments/dense_lists GRAPH [ROUNDS [WAY]]     GRAPH is what `graphlane convert --to lists` made;
+//                                                                  WAY (0, 1, 2): only this one, for perf
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "adapters/semiext/engine.h"
+
+namespace graphlane::semiext {
+namespace {
+
+// Looks at each list once: its length, and its last neighbour.
+class Look {
+ public:
+  Next begin_iteration(Engine<Look>& engine) { return engine.iteration() == 0 ? Next::kAll : Next::kStop; }
+  void run(Engine<Look>::Context& ctx, VertexId v) { ctx.request_vertex(v, v, EdgeSide::kOut); }
+  void run_on_vertex(Engine<Look>::Context&, VertexId, const ListView& list) {
+    ++lists;
+    if (!list.neighbours.empty()) sum += list.neighbours.size() + list.neighbours.back();
+  }
+  uint64_t lists = 0;
+  uint64_t sum = 0;
+};
+
+// The time of this thread alone: other work on the machine does not count.
+double cpu_seconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+struct Way {
+  const char* name;
+  GraphOptions options;
+  std::unique_ptr<Graph> graph = nullptr;
+  std::vector<double> seconds = {};
+  uint64_t lists = 0;
+  uint64_t sum = 0;
+};
+
+bool sweep(Way& way, WorkerPool& pool) {
+  Look look;
+  Engine<Look> engine(*way.graph, pool, look);
+  const double begin = cpu_seconds();
+  if (const Outcome<void> done = engine.run(); !done) return std::fprintf(stderr, "%s\n", done.error().text.c_str()), false;
+  way.seconds.push_back(cpu_seconds() - begin);
+  way.lists = look.lists;
+  way.sum = look.sum;
+  return true;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+int compare(const std::string& path, int rounds, int only) {
+  constexpr uint64_t kCache = uint64_t{2} << 30;  // only what is used of it takes memory
+  Way all[] = {{"in memory", {.in_memory = true}},
+               {"cached, merged in the engine", {.cache_bytes = kCache}},
+               {"cached, a task for each list", {.cache_bytes = kCache, .variant = {.merge = Merge::kPages}}}};
+  std::span<Way> ways(all);
+  if (only >= 0) ways = ways.subspan(static_cast<size_t>(only), 1);
+  WorkerPool pool(1);
+  for (Way& way : ways) {
+    auto graph = Graph::open(path, way.options);
+    if (!graph) return std::fprintf(stderr, "%s\n", graph.error().text.c_str()), 1;
+    way.graph = std::move(*graph);
+    if (!sweep(way, pool)) return 1;  // fills the cache
+    way.seconds.clear();
+  }
+  for (int round = 0; round < rounds; ++round) {
+    for (Way& way : ways) {
+      if (!sweep(way, pool)) return 1;
+    }
+  }
+  for (const Way& way : ways) {
+    if (way.sum != ways[0].sum) return std::fprintf(stderr, "%s: other lists\n", way.name), 1;
+    std::printf("%-30s %6.1f M lists/s   %6.2f of in memory\n", way.name, static_cast<double>(way.lists) / median(way.seconds) * 1e-6,
+                median(ways[0].seconds) / median(way.seconds));
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace graphlane::semiext
+
+int main(int argc, char** argv) {
+  if (argc < 2) return std::fputs("usage: dense_lists GRAPH [ROUNDS [WAY]]\n", stderr), 2;
+  return graphlane::semiext::compare(argv[1], argc > 2 ? std::atoi(argv[2]) : 5, argc > 3 ? std::clamp(std::atoi(argv[3]), 0, 2) : -1);
+}
