@@ -67,7 +67,7 @@ def cli():
 
 @cli.group()
 def devices():
-    """Emulated block devices: set them up, take them down."""
+    """Sets up emulated block devices, and takes them down."""
 
 
 AT = click.option("--at", required=True, type=click.Path(file_okay=False, path_type=Path),

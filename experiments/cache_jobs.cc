@@ -1,11 +1,11 @@
-// cache_jobs GRID WAY JOBS CHUNK_BYTES: jobs on one grid, for whoever counts what the last-level
-// cache misses (last_level_cache.py). WCC, PageRank and BFS in turn, all by one thread: so
-// cachegrind, which knows one process and one cache, sees what they do to each other.
+// cache_jobs GRID WAY JOBS CHUNK_BYTES: jobs on one grid, for counting misses of the last-level cache
+// (last_level_cache.py). One thread runs WCC, PageRank and BFS in turn, so that cachegrind, which
+// simulates one process and one cache, sees their effect on each other.
 //
 //   in-turn   one after the other
-//   at-once   side by side, as on as many cores: some edges each by turns, and each from a copy
-//             of the graph of its own, as GridGraph's buffers are
-//   chunks    side by side, a chunk each by turns, all from one copy, as those of adapters/share
+//   at-once   interleaved by a few edges, as on several cores; each job has its own copy of the
+//             graph, as with GridGraph's buffers
+//   chunks    interleaved by chunks, all from one copy, as with adapters/share
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -38,7 +38,7 @@ struct Edge {
   std::exit(1);
 }
 
-// The kernel brings it into memory, which nobody counts.
+// The edges, from memory: loading them is not counted.
 class Edges {
  public:
   explicit Edges(const std::string& path) {

@@ -15,14 +15,14 @@ READS_NOTHING = 0.05  # of the ceiling
 
 
 def busy(found: list[dict]) -> list[float]:
-    """Of each device: the share of the time in which it had something to do."""
+    """For each device: the share of the time in which it was busy."""
     of_samples = [[counters["busy_seconds"] / sample["seconds"]
                    for counters in sample["device_counters"]] for sample in found]
     return [median(of_device) for of_device in zip(*of_samples, strict=True)]
 
 
 def limit(devices: list[float], share: float, cores: float) -> str:
-    """What a way ran into. `devices`: as busy() has them; `share`: of the ceiling."""
+    """The bottleneck of a way. `devices`: from busy(); `share`: of the ceiling."""
     most, least = max(devices), min(devices)
     if share >= AT_LIMIT:
         return "the devices' bandwidth is the limit"
@@ -67,7 +67,7 @@ def of_case(name: str, other: str = STRIPED):
 
 
 def of_jobs_bytes(name: str):
-    """What each algorithm of the jobs' mix reads by itself, beside what they read together."""
+    """The bytes that each algorithm of the mix reads alone, beside those that they read together."""
     def why(found: list[dict], value: dict) -> str:
         alone = [f"{sample['algorithm'].removeprefix('1 jobs of ')} "
                  f"{summary.of_devices(sample, 'bytes_read') / 1e6:.0f} MB"
@@ -87,7 +87,7 @@ def of_turns(found: list[dict], value: dict) -> str:
 
 
 def of_copies(found: list[dict], value: dict) -> str:
-    """Of the sample with most."""
+    """For the sample with the most copies in memory."""
     told = [(max(job["buffer_bytes_max"] for job in sample["jobs"]), sample) for sample in found
             if all("buffer_bytes_max" in job for job in sample.get("jobs", [{}]))]
     most, sample = max(told, key=lambda pair: pair[0])
@@ -97,7 +97,7 @@ def of_copies(found: list[dict], value: dict) -> str:
 
 
 def of_large_reads(name: str, plain: str):
-    """Of the case at worst: bytes a second are seconds of a read."""
+    """For the worst case, in seconds of a read, which are the inverse of bytes a second."""
     def why(found: list[dict], value: dict) -> str:
         took = [1e6 * BLOCK / median(samples.series(
             found, "bytes_per_second", way=one, asked=value["asked"])) for one in [plain, name]]
@@ -112,7 +112,7 @@ def of_calls(asked: str, plain: list[float], ours: list[float]) -> str:
 
 
 def of_import(found: list[dict], value: dict) -> str:
-    """Of the round in the middle: its bytes at the ceiling, and when they were written."""
+    """For the median round: its bytes at the ceiling, and the times at which they were written."""
     ours = sorted((sample for sample in found if "timeline" in sample),
                   key=lambda sample: sample["seconds"])
     sample = ours[len(ours) // 2]

@@ -27,8 +27,8 @@ class Group:
         self.paths = [memory, *others]
 
     def begin(self, more_bytes: int = 0) -> None:
-        """Nobody is inside; nothing was used. (Version 2 forgets what was the most with the group
-        only, before Linux 6.12.) It may have more than the limit, if there is one."""
+        """Makes an empty group with its counters at zero. (Version 2 before Linux 6.12 can reset its
+        maximum only by removing the group.) `more_bytes` is added to the limit, if there is one."""
         retry(self.remove)
         for path in self.paths:
             path.mkdir()
@@ -43,7 +43,7 @@ class Group:
         raise NotImplementedError
 
     def enter(self) -> list[str]:
-        """What goes before a command that is to run inside."""
+        """The words that start a command inside the group."""
         groups = [str(path / "cgroup.procs") for path in self.paths]
         return ["sh", "-c", " && ".join([*[ENTER] * len(groups), 'exec "$@"']), "sh", *groups]
 
@@ -114,7 +114,7 @@ def hierarchies() -> tuple[dict[str, Path], list[Path]]:
 
 
 def named(name: str, limit_bytes: int | None = None) -> Group:
-    """Of the version that has the memory controller here."""
+    """A group of the version that has the memory controller here."""
     version1, version2 = hierarchies()
     if "memory" in version1:
         return Version1(limit_bytes, *(version1[controller] / name for controller

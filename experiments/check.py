@@ -1,9 +1,8 @@
-"""Does Graphlane reach its goals on this machine?
+"""Measures whether Graphlane reaches its goals on this machine.
 
-Measures what they need, on emulated disks and SSDs and in memory, and says of each: its name,
-its value with the range of the rounds, what it is to be, and ok or short; then of what is short
-where its time goes. Exit status 0: all are ok; 1: one is short, or none of those that --only names could be
-measured, as for want of an engine.
+It measures on emulated disks and SSDs and in memory. For each goal it prints name, value with the
+range of the rounds, target, and ok or short; then, for each short goal, where the time goes. Exit status
+0: all are ok. 1: one is short, or none that --only names could be measured, for example without an engine.
 """
 
 import json
@@ -38,7 +37,7 @@ def chosen(globs: tuple[str, ...]) -> list[Goal]:
 
 
 def measure_one(name: str, made: Devices | None, plan: Plan, how: dict) -> dict:
-    """What is to be kept of it. One that fails is a finding, and the others go on."""
+    """Measures and returns the result to be kept. A failure is a result too, and the others go on."""
     kept = {"measurement": name, "samples": []} | (made.describe() if made else {})
     how = {**how, "unfinished": how["unfinished"].part(name)}
     try:
@@ -87,20 +86,20 @@ def table(verdicts: list[dict]) -> Table:
 
 
 def causes(verdicts: list[dict]) -> dict[str, str]:
-    """Of those that are short and whose measurement tells."""
+    """The bottlenecks of the short goals, by name, where the measurement shows them."""
     return {verdict["name"]: verdict["why"] for verdict in verdicts if "why" in verdict}
 
 
 @click.command(help=__doc__)
 @effort_options
 @click.option("--count", type=click.IntRange(2, 64),
-              help=f"The most devices. [{COUNT}; quick: {COUNT_QUICK}]")
-@click.option("--size", type=SIZE, default="3G", show_default=True, help="Of each device.")
+              help=f"The largest number of devices. [{COUNT}; quick: {COUNT_QUICK}]")
+@click.option("--size", type=SIZE, default="3G", show_default=True, help="Size of each device.")
 @click.option("--dilate", "dilation", type=click.FloatRange(0, min_open=True), default=8,
               show_default=True, help="How many times slower the devices are than real ones.")
 @click.option("--only", multiple=True, metavar="GLOB",
-              help="Goals of such names; give several.")
-@click.option("--json", "as_json", is_flag=True, help="Say it as JSON.")
+              help="Only goals with matching names; may be given several times.")
+@click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
 @click.option("--out", type=OUT_FILE, help="Keep the samples as JSON, for `report`.")
 @RESUME
 @click.pass_context

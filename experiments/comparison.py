@@ -1,9 +1,9 @@
-"""The same files on the OS striped volume and on a volume of Graphlane's, over the same devices;
-and workloads that take turns on them.
+"""Comparisons: workloads take turns on the same files, on the OS striped volume and on a Graphlane volume
+over the same devices.
 
-    devices    the first n of those there are
+    devices    the first n of all
       files    made once, on both volumes
-        round    every case of these files, every way of each; then the ceiling
+        round    every case of these files, each by all its ways; then the ceiling
 """
 
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -54,12 +54,12 @@ def bytes_of(depth: str) -> int:
 
 
 def preloaded_without(*parts: str) -> str:
-    """The way that leaves them out."""
+    """The way without these parts of Graphlane."""
     return PRELOADED + WITHOUT + ", ".join(parts) if parts else PRELOADED
 
 
 def left_out(way: str) -> str:
-    """As GRAPHLANE_DISABLE has it."""
+    """The way's parts in the form of GRAPHLANE_DISABLE."""
     return way.removeprefix(PRELOADED).removeprefix(WITHOUT).replace(" ", "")
 
 
@@ -73,7 +73,7 @@ def is_ours(way: str) -> bool:
 
 @dataclass(frozen=True)
 class Case:
-    """One workload, on so many devices, each of these ways."""
+    """One workload on a number of devices, by each of these ways."""
 
     workload: object  # of workloads.py
     device_count: int
@@ -87,7 +87,7 @@ class Case:
         return [*self.ways, *(rival.way for rival in self.rivals)]
 
     def labels(self) -> dict:
-        """What tells its samples from those of others."""
+        """The labels that distinguish its samples from others."""
         labels = self.workload.labels()
         if self.in_memory:
             labels["algorithm"] += ", in memory"
@@ -100,13 +100,13 @@ class Comparison:
         self.journal = devices.journal
         self.grid = striped / "files"
         self.group = group
-        # What is not striped stays where the engine's files were: it has all devices too.
+        # Files that are not striped stay beside the engine's, on a volume of all devices.
         self.volume = striped / "volume"
         self.csmqgraph = None  # or where it has its files
         self.depth = None
 
     def prepare(self, case: Case) -> None:
-        """Undone with the section that the caller is in."""
+        """Makes the files. The caller's section undoes it."""
         workload = case.workload
         lanes = []
         for device in self.devices:
@@ -135,14 +135,14 @@ class Comparison:
         for path in sorted(self.grid.iterdir()):
             if not is_in_volume(path.name):
                 continue
-            # A file that is named itself would be striped, whatever the policy says.
+            # A file that is named itself would be striped, whatever the policy is.
             large = not workload.stripe or any(fnmatch(path.name, glob)
                                                for glob in workload.stripe)
             copy = [GRAPHLANE, "import"] if large else ["cp", "-a", "--reflink=never"]
             command(*copy, path, self.volume / path.name)
 
     def set_depth(self, depth: str) -> None:
-        """Of the files that are there, so that depths can take turns."""
+        """Changes the depth of the existing files, so that depths can take turns."""
         if depth == self.depth:
             return
         with self.devices.unlimited():
@@ -153,7 +153,7 @@ class Comparison:
 
     @contextmanager
     def way(self, name: str):
-        """Where the files are, and what goes before the command."""
+        """The directory of the files, and the words before the command."""
         enter = self.group.enter()
         if name in (STRIPED, IN_TURN):
             yield self.grid, enter
@@ -215,7 +215,7 @@ class Comparison:
         return run_as(name, directory, prefix) if run_as else case.workload.run(directory, prefix)
 
     def computing(self, case: Case) -> dict:
-        """What it takes when nothing has to be waited for: the second time, from memory."""
+        """The time without waiting for devices: the second run, from memory."""
         with self.devices.unlimited():
             for _ in range(2):
                 got = case.workload.run(self.grid, [])
@@ -223,7 +223,7 @@ class Comparison:
         return got
 
     def remove_results(self, directory: Path) -> None:
-        """So that each run makes its vertex files anew."""
+        """Removes the program's files, so that each run makes its vertex files anew."""
         for path in directory.iterdir():
             if path.name not in self.names and path.is_file() and not path.is_symlink():
                 path.unlink()
@@ -236,7 +236,7 @@ class Comparison:
 
 
 def check(devices: Devices, cases: list[Case]) -> None:
-    """Says what cannot be, before anything is done."""
+    """Fails for impossible cases, before anything is done."""
     for case in cases:
         workload = case.workload
         used = devices.devices[:case.device_count]
@@ -257,13 +257,13 @@ def check(devices: Devices, cases: list[Case]) -> None:
 
 
 def first(devices: Devices, count: int) -> Devices:
-    """Only these."""
+    """The first `count` devices."""
     return Devices(devices.journal, replace(devices.spec, count=count), devices.devices[:count])
 
 
 def turns(cases: list[Case], rounds: int):
-    """Whose turn it is, on one set of files, and what tells its sample from all others; without a
-    case it is the ceiling's."""
+    """The turns on one set of files, each with the labels of its sample; without a case it is the
+    ceiling's turn."""
     for number in range(rounds):
         for case in cases:
             for way in case.all_ways():
@@ -274,9 +274,9 @@ def turns(cases: list[Case], rounds: int):
 
 def measure(devices: Devices, cases: list[Case], rounds: int, seconds: float,
             memory_bytes: int | None, unfinished: Unfinished | None = None) -> list[dict]:
-    """What was measured before is not measured again."""
+    """Measures the cases, except those that were measured before an interruption."""
     check(devices, cases)
-    # Of devices that stand at the same place as others did before, nothing was measured.
+    # A different set of devices has no earlier samples.
     unfinished = (unfinished or Unfinished()).part(vars(devices.spec))
     console = Console(stderr=True)
 
@@ -284,7 +284,7 @@ def measure(devices: Devices, cases: list[Case], rounds: int, seconds: float,
         return case.device_count, case.workload.files
 
     def measured(comparison, case, labels):
-        """By whoever's turn it is."""
+        """The sample of one turn."""
         if case is None:
             return comparison.ceiling(seconds)
         what = " ".join(str(value) for value in case.labels().values())

@@ -155,7 +155,7 @@ class Demo:
                      self.volume / engine.plain.name)
 
     def clear(self, devices: list[Path]) -> None:
-        """A device that the user gave keeps nothing of ours, and all of his."""
+        """Removes the volume from the devices, and keeps all other files of the user's devices."""
         description = self.volume / ".graphlane/volume.json"
         if description.exists():
             uuid = json.loads(description.read_text())["uuid"]
@@ -212,7 +212,7 @@ class Demo:
 
 
 def why_no_fuse() -> str | None:
-    """Why this user cannot mount here; None: he can."""
+    """The reason why this user cannot mount here; None if mounting is possible."""
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         return "/dev/fuse is missing or not open to this user"
     status = dict(line.split(":\t", 1) for line in
@@ -275,20 +275,20 @@ class Directory(click.Path):
 
 @click.command(help=__doc__)
 @click.option("--graph", envvar="GRAPH", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="A graph as SNAP text, also gzipped. Without: an R-MAT graph.")
+              help="A graph as SNAP text, possibly gzipped. Default: an R-MAT graph.")
 @click.option("--device", "devices", envvar="DEVICES", multiple=True,
               type=Directory(writable=True),
-              help="A directory on a device of its own; give several. Without: four directories.")
+              help="A directory on a device of its own; may be given several times. Default: four directories.")
 @click.option("--gridgraph-bin", "gridgraph", envvar="GRIDGRAPH_BIN",
               type=Directory(),
-              help="Where GridGraph's programs are, to be run in place of the stand-in.")
+              help="The directory of GridGraph's programs, instead of the stand-in.")
 @click.option("--graphchi-root", "graphchi", envvar="GRAPHCHI_ROOT",
               type=Directory(),
-              help="GraphChi's directory, to be run in place of the stand-in.")
+              help="GraphChi's directory, instead of the stand-in.")
 @click.option("--scale", default=18, show_default=True, type=click.IntRange(8, 27),
               help="The R-MAT graph has 2^SCALE vertices and 16 edges for each.")
 @click.option("--iterations", default=10, show_default=True, type=click.IntRange(1),
-              help="Of PageRank.")
+              help="Iterations of PageRank.")
 def main(graph, devices, gridgraph, graphchi, scale, iterations):
     console = Console(highlight=False)
     stop_on_signals()

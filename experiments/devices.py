@@ -53,7 +53,7 @@ DISK_MODEL_READ_KB = 1024  # the largest read of FUSE: a longer one would be two
 
 @dataclass
 class Spec:
-    """What devices to make. Bandwidth, I/Os, seek and rotation are those before dilation."""
+    """The devices to make. Bandwidth, I/Os, seek and rotation are those before dilation."""
 
     kind: str = "ssd"
     count: int = 4
@@ -120,12 +120,12 @@ class Device:
 
 
 def since(before: list[dict], after: list[dict]) -> list[dict]:
-    """What each device did meanwhile."""
+    """The work of each device between two readings of its counters."""
     return [{key: b[key] - a[key] for key in a} for a, b in zip(before, after)]
 
 
 class Devices:
-    """What stands in DIR/devices.json; use emulated() or found()."""
+    """The devices of DIR/devices.json; use emulated() or found()."""
 
     def __init__(self, journal: Journal, spec: Spec, devices: list[Device]):
         self.journal = journal
@@ -205,7 +205,7 @@ def start_model(journal: Journal, spec: Spec, store: Path, at: Path) -> Path:
 
 
 def make_node(journal: Journal, name: str, nodes: Path = Path("/dev")) -> None:
-    """In a container nobody else makes it."""
+    """Makes the device node, which udev does not make in a container."""
     node = nodes / name
     if node.exists():
         return
@@ -229,7 +229,7 @@ def attach(journal: Journal, spec: Spec, file: Path) -> str:
 
 
 def tune(journal: Journal, spec: Spec, loop: str, file: Path) -> None:
-    """What the kernel would set for such a device, were it real."""
+    """Sets the device's queue as the kernel would for such a real device."""
     settings = {"rotational": "0", "max_sectors_kb": str(DISK_MODEL_READ_KB), "scheduler": "none"}
     if spec.kind == "hdd":
         settings |= {"rotational": "1", "scheduler": "mq-deadline"}
@@ -317,7 +317,7 @@ def opened(directory: Path, create: bool = False):
 
 
 def hurry(steps: list[dict]) -> None:
-    """Nobody is to wait for what a slow device has still to write."""
+    """Lifts the devices' throttling, so that undoing does not wait for slow writes."""
     for step in steps:
         if step["step"] == "throttle":
             undo_throttle(step["file"], step["group"])
@@ -340,8 +340,8 @@ def take_down(journal: Journal) -> None:
 
 
 def clear_up() -> None:
-    """What runs left here that were killed: of our own user, who alone can have written what is
-    done to undo them. A journal that has no line may be just beginning."""
+    """Undoes killed runs of this user. Journals of other users are ignored, because their lines are
+    executed. An empty journal is ignored, because its run may be just beginning."""
     for path in Path(tempfile.gettempdir()).resolve().glob(f"{TEMPORARY}*/{JOURNAL}"):
         with suppress(InUse, FileNotFoundError):  # its run lives; or has just ended
             owners = {path.lstat().st_uid, path.parent.lstat().st_uid}
@@ -360,8 +360,8 @@ def clear_up() -> None:
 
 @contextmanager
 def emulated(spec: Spec):
-    """New devices, gone afterwards. The directory is printed for who wants to clear up after a
-    SIGKILL before the next run does: `devices down --at DIR`."""
+    """New devices, removed afterwards. Prints their directory. After a SIGKILL the next run removes them,
+    or `devices down --at DIR` at once."""
     clear_up()
     directory = Path(tempfile.mkdtemp(prefix=TEMPORARY)).resolve()
     directory.rmdir()  # opened() makes it, and so may remove it

@@ -148,7 +148,7 @@ void op_write(fuse_req_t request, fuse_ino_t, const char* data, size_t size, off
   fuse_reply_write(request, static_cast<size_t>(put));
 }
 
-// What was answered is in the store: there is no cache to write out.
+// Answered writes are in the store already: there is no cache to write out.
 void op_fsync(fuse_req_t request, fuse_ino_t, int, fuse_file_info*) { fuse_reply_err(request, 0); }
 
 void op_setxattr(fuse_req_t request, fuse_ino_t inode, const char* name, const char* value,
@@ -225,8 +225,8 @@ int serve(const Parameters& parameters, const std::string& store, const std::str
   return status == 0 ? 0 : 1;
 }
 
-// What the model makes of the I/Os on stdin. One without an arrival comes when the
-// one before it is done.
+// Prints the model's service of each I/O on stdin. An I/O without an arrival time comes when the one
+// before it has ended.
 int explain(const Parameters& parameters) {
   DiskModel model(parameters);
   double end_seconds = 0;

@@ -1,4 +1,4 @@
-// DiskModel: when a disk with one head, or an SSD, would have done what it is asked.
+// DiskModel: the completion times of a disk with one head, or of an SSD.
 //
 //   disk   service = seek(tracks apart) + wait until the sector comes round + bytes / bandwidth
 //   SSD    service = bytes / bandwidth, or 1 / (I/Os a second) if that is longer
@@ -9,9 +9,9 @@
 // of time, so nothing is drawn by lot, and the wait for a sector of the same track is the time to
 // read up to it. Tracks are skewed: a sequential stream crosses them without waiting.
 //
-// Who was idle has saved nothing: the next I/O takes as long as any. (A rule of blkio.throttle
-// lets a device do at once what it may do in the next tenth of a second, so one thread that reads
-// from many of them in turn has the bandwidth of all.)
+// An idle device saves nothing up: the next I/O takes as long as any. (blkio.throttle lets a device serve
+// at once what it may serve in the next tenth of a second. One thread that reads from many such devices
+// in turn would get the bandwidth of all.)
 //
 // Time is the caller's: seconds since any fixed moment. One I/O at a time, in order of arrival.
 #pragma once
@@ -31,10 +31,10 @@ struct Parameters {
   double seek_seconds_max = 0.0075;
   double rpm = 10000;
   double stroke_bytes = 100e9;  // between the outermost and the innermost track
-  double buffer_bytes = 16e6;   // how far the disk reads on while nobody asks
-  bool has_head = true;         // false: an SSD, to which the lines from seek to here do not apply
+  double buffer_bytes = 16e6;   // how far an idle disk reads ahead
+  bool has_head = true;         // false: an SSD, for which the members from seek to here do not apply
   double ios_per_second = std::numeric_limits<double>::infinity();
-  double gap_seconds = 100e-6;  // an SSD's: who comes so late was in its queue
+  double gap_seconds = 100e-6;  // an SSD's: an I/O that is late by less counts as queued
   double dilation = 1;          // all of it slower by this factor
 };
 
@@ -80,13 +80,13 @@ class DiskModel {
     const double offset = static_cast<double>(io.offset_bytes);
     Service service{.seek_seconds = 0, .rotation_seconds = 0, .transfer_seconds = transfer,
                     .end_seconds = 0};
-    if (free_seconds_ < 0) free_seconds_ = io.arrival_seconds;  // nobody has asked before
+    if (free_seconds_ < 0) free_seconds_ = io.arrival_seconds;  // the first I/O
     double start = 0;
     if (!has_head_) {
       const bool was_queued = io.arrival_seconds - free_seconds_ <= late_seconds_;
       start = was_queued ? free_seconds_ : io.arrival_seconds;
     } else if (io.offset_bytes == position_) {
-      // The disk read on into its buffer: who comes a little late has lost nothing.
+      // The disk has read ahead into its buffer, so a slightly late I/O loses no time.
       start = std::max(free_seconds_, io.arrival_seconds - late_seconds_);
     } else {
       start = std::max(free_seconds_, io.arrival_seconds);

@@ -1,9 +1,9 @@
-"""Measures everything, and writes DIR/report.html: what devices can do at most, the goals, and
-CSMqGraph's figures on disks and on SSDs, GraphM's on disks, and what its labels cost.
-Graphs that are given are those of CSMqGraph's figures.
+"""Measures everything, and writes DIR/report.html: the devices' limits, the goals, CSMqGraph's figures on
+disks and on SSDs, GraphM's on disks, and the cost of its labels. --graph and --scale are for CSMqGraph's
+figures.
 
-The samples stay in DIR too. It takes hours; `--resume` goes on where it was interrupted. Your
-engines come from GRIDGRAPH_BIN, GRIDGRAPH_KIT_BIN, GRAPHCHI_ROOT, GRAPHCHI_KIT_BIN and
+The samples stay in DIR too. It takes hours; `--resume` continues after an interruption. Your engines
+come from GRIDGRAPH_BIN, GRIDGRAPH_KIT_BIN, GRAPHCHI_ROOT, GRAPHCHI_KIT_BIN and
 CSMQGRAPH_BIN. Exit status 1: a goal is short, or a step failed and the report lacks it.
 """
 
@@ -80,7 +80,7 @@ def results(out: Path, words: list) -> list[Path]:
 
 
 def whole(path: Path) -> dict | None:
-    """What was recorded; None: nothing, or somebody was interrupted in it."""
+    """The recorded result; None: there is none, or its run was interrupted."""
     try:
         return samples.load(path)
     except StepFailed:
@@ -88,7 +88,7 @@ def whole(path: Path) -> dict | None:
 
 
 def check_options(path: Path, words: list[str]) -> None:
-    """What is there was measured by the same command."""
+    """Fails unless the recorded result is of the same command."""
     if recorded := whole(path):
         *before, _, _ = [word for word in recorded["argv"] if word != "--resume"]  # --out PATH
         if before != words:
@@ -102,17 +102,17 @@ def has_short_goals(recorded: dict) -> bool:
 
 @click.command(help=__doc__)
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--quick", is_flag=True, help="Small and few: whether it works.")
+@click.option("--quick", is_flag=True, help="Small graphs and few rounds: a test that it works.")
 @click.option("--resume", is_flag=True,
-              help="Go on in a DIRECTORY that was begun with the same options: what is there is "
-                   "not measured again.")
+              help="Continue in a DIRECTORY that was begun with the same options, and keep its "
+                   "results.")
 @graph_options
-@click.option("--rounds", type=click.IntRange(1), help="Of each measurement. [its own]")
+@click.option("--rounds", type=click.IntRange(1), help="Rounds of each measurement. [its own]")
 @click.option("--count", default=8, show_default=True, type=click.IntRange(2, 64),
-              help="The most devices.")
-@click.option("--size", default="3G", show_default=True, help="Of each.")
+              help="The largest number of devices.")
+@click.option("--size", default="3G", show_default=True, help="Size of each device.")
 @click.option("--dilate", default=8, show_default=True, type=click.FloatRange(0, min_open=True),
-              help="How many times slower they are than real ones.")
+              help="How many times slower the devices are than real ones.")
 @click.pass_context
 def main(ctx, directory, quick, resume, scales, graphs, rounds, count, size, dilate):
     directory = directory.resolve()

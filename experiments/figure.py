@@ -1,9 +1,8 @@
-"""Measures what a figure of CSMqGraph, or of GraphM (`jobs-`), shows, here, and draws it. (`ablation`
-is one of our own: what each part of Graphlane is good for.)
+"""Measures a figure of CSMqGraph, or of GraphM (`jobs-`), on this machine, and draws it. (`ablation` is
+Graphlane's own: the gain of each of its parts.)
 
-`all` and, of GraphM's, `all-jobs` measure what the figures have in common once. --from draws again
-what was measured before, and measures nothing. The samples stand beside the figure, NAME.json
-beside NAME.svg.
+`all`, and `all-jobs` for GraphM, measure once what several figures need. --from draws earlier samples and
+measures nothing. The samples are written beside the figure: NAME.json beside NAME.svg.
 """
 
 import tempfile
@@ -32,7 +31,7 @@ def belongs(sample: dict, cases: list[comparison.Case]) -> bool:
 
 
 def merged(cases: list[comparison.Case]) -> list[comparison.Case]:
-    """What several figures have in common once, each of all the ways that one of them wants."""
+    """The union of several figures' cases, each with all ways that one of the figures needs."""
     by_labels = {}
     for case in cases:
         before = by_labels.get(tuple(case.labels().items()), case)
@@ -43,7 +42,7 @@ def merged(cases: list[comparison.Case]) -> list[comparison.Case]:
 
 
 def sizes(plan: Plan) -> list[dict]:
-    """What the engine asks for."""
+    """The sizes of the engine's requests."""
     found = []
     for of in range(len(plan.grids())):
         workload = plan.grid("wcc", plan.most, of=of).workload
@@ -54,7 +53,7 @@ def sizes(plan: Plan) -> list[dict]:
     return found
 
 
-# What does not depend on devices: of the plan, and the number of rounds.
+# Measurements without devices, as functions of the plan and the number of rounds.
 WITHOUT_DEVICES = {REQUEST_SIZES: lambda plan, rounds: sizes(plan),
                    last_level_cache.NAME: last_level_cache.measure}
 
@@ -98,9 +97,9 @@ def load(path: Path, name: str) -> dict:
 @click.argument("name", type=click.Choice([*FIGURES, *GROUPS]))
 @plan_options
 @click.option("--from", "source", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Draw from these samples.")
+              help="Draw from these samples instead of measuring.")
 @click.option("--out", type=click.Path(path_type=Path),
-              help="The SVG to write; of several the directory. [NAME.svg, figures]")
+              help="The SVG to write, or the directory for several. [NAME.svg, figures]")
 @RESUME
 @click.pass_context
 def main(ctx, name, at, source, out, resume, **options):

@@ -380,13 +380,13 @@ GROUPS = {"all": [name for name in FIGURES if name not in {**JOBS, **FLASHGRAPH,
 
 
 def group(name: str, with_kit: bool) -> list[str]:
-    """Its figures: one is of the kit alone, and one of caches that somebody has to count."""
+    """The figures of the group that can be measured here: one needs the kit, one a cache counter."""
     there = {SCHEDULING: with_kit, last_level_cache.NAME: last_level_cache.can_count()}
     return [each for each in GROUPS[name] if there.get(each, True)]
 
 
 def note(figure: Figure) -> str:
-    """What stands below it in a report."""
+    """The note below the figure in a report."""
     if figure.number is None:
         return f"Shown: {figure.published}"
     where = f"figure {figure.number}" if isinstance(figure.number, int) else figure.number

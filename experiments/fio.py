@@ -1,4 +1,4 @@
-"""What fio says of reading, and of writing to whole devices: bytes, I/Os and seconds."""
+"""Runs fio for reads, and for writes to whole devices: bytes, I/Os and seconds."""
 
 import json
 
@@ -12,10 +12,10 @@ WITH_US = ["setpriv", "--pdeathsig", "KILL"]
 
 
 def fio(*words, prefix=(), write: bool = False) -> dict:
-    """Its jobs together; the seconds are those of the slowest."""
+    """All its jobs together; the seconds are those of the slowest."""
     text = command(*WITH_US, *prefix, "fio", "--output-format=json", "--thread",
                    *([] if write else ["--readonly"]), *words)
-    # What it warns of stands before the JSON.
+    # Warnings precede the JSON.
     jobs = [job["write" if write else "read"]
             for job in json.loads(text[text.index("{"):])["jobs"]]
     seconds = max(job["runtime"] for job in jobs) / 1000

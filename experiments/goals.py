@@ -143,7 +143,7 @@ def of_algorithms(found: list[dict], algorithms: tuple) -> list[dict]:
 
 
 def speed_up(way: str, *algorithms: str):
-    """Of these, or of all there are."""
+    """The worst speed-up over these algorithms, or over all."""
     return lambda found: worst([of_case(case, summary.speed_up(found, case, way))
                                 for case in of_algorithms(found, algorithms)])
 
@@ -191,7 +191,7 @@ def overlap(found: list[dict]) -> dict | None:
 
 
 def from_memory(found: list[dict]) -> dict | None:
-    """Of the bytes that all sweeps but the first ask for: those that no device had to read."""
+    """The share of the bytes asked for after the first sweep that no device had to read."""
     (case,) = summary.cases(found)
     ours = summary.only(found, way=PRELOADED, **case)
     asked = [sample["bytes"] for sample in ours]

@@ -1,11 +1,11 @@
 """How fast does `graphlane import` fill a volume, beside what its devices can write?
 
-The source is in memory, so the devices are the slower side. An import returns when all is on the
-devices. Start and end, where a disk's head goes back and forth between journals, weigh little of a
-graph that is larger than memory, and a fifth of one that is written in seconds: so it is large.
+The source is in memory, so the devices are the slower side. An import returns when all bytes are on the
+devices. At its start and end a disk's head moves between journals. That is a fifth of the time of a graph
+that is written in seconds, and little of one larger than memory, so the graph is large.
 
-Once before, unmeasured, on devices without limit: what has never been written has no memory yet behind
-an emulated device, and a guest's first use of memory takes more of two cores than the writing.
+One import precedes, unmeasured, on devices without limit. Blocks that were never written have no memory
+yet behind an emulated device, and allocating it costs a guest more CPU than the writing.
 """
 
 import time

@@ -1,8 +1,8 @@
-"""What reads cost when all is in memory, for the goals: mount_reads.py and preload_costs.py
-with few of their questions.
+"""The cost of reads from memory, for the goals: a few of the questions of mount_reads.py and
+preload_costs.py.
 
-A sample has the way, what was asked, and bytes a second or, of small calls, nanoseconds: fio
-itself takes longer than those.
+A sample has the way, the kind of read, and bytes a second or, for small calls, nanoseconds, because
+fio itself takes longer than those.
 """
 
 import os
@@ -55,7 +55,7 @@ def stop(process: int) -> None:
 
 
 def passes_through(path: Path, daemon: int) -> bool:
-    """Does the kernel read it while the daemon stands still? Nobody has read it before."""
+    """Whether the kernel reads the file while the daemon is stopped. Precondition: its pages are not cached."""
     with path.open("rb") as file:
         gave_up = threading.Timer(WAITS_SECONDS, os.kill, [daemon, signal.SIGCONT])
         gave_up.start()

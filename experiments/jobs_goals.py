@@ -1,10 +1,10 @@
-"""What is measured for the goals of jobs at once, and what its samples say: GridGraphs on one
-grid, in turn and at once, transparently and by the kit.
+"""The measurements for the goals of concurrent jobs, and the values of their samples: GridGraphs on one
+grid, in turn and at once, unmodified and by adapters/share.
 
-Two disks of `check` are twice what two cores have of GraphM's sixteen and one disk. Out of core: in
-turn the memory is a fifth less than the edges, as GraphM's 32 GB for 40, which is enough for
-sixteen jobs of the kit, and not for four GridGraphs. At once it has room for sixteen of those, with
-buffers of 48 MiB each, and for a tenth of the edges beside. All come within the first two sweeps.
+Two disks of `check` are, for two cores, twice GraphM's one disk for sixteen. Out of core in turn, the
+memory is a fifth less than the edges, as GraphM's 32 GB for 40. That suffices for sixteen jobs by
+adapters/share, but not for four GridGraphs. At once it has room for sixteen GridGraphs, with buffers of
+48 MiB each, and for a tenth of the edges. All jobs come within the first two sweeps.
 """
 
 from collections.abc import Callable
@@ -115,7 +115,7 @@ def over(way: str, of: str):
 
 
 def alone_by(way: str):
-    """Time of the job with the most sweeps by itself, by that without anybody to share with."""
+    """The time alone of the job with the most sweeps, by its time alone without adapters/share."""
     def value(found: list[dict]) -> dict | None:
         for case in summary.cases(summary.only(found, way=PRELOADED)):
             if ours := summary.only(found, way=way, **case):
@@ -126,8 +126,8 @@ def alone_by(way: str):
 
 
 def bytes_by_most(way: str):
-    """What devices read for all, by what they read for the one that by itself reads most. Who comes
-    later needs all of his sweeps from then on, so those are asked that came together, if any did."""
+    """The bytes that devices read for all jobs, by those for the job that alone reads most. Uses samples
+    of jobs that began together, if there are any, because a later job needs all of its sweeps from then on."""
     def value(found: list[dict]) -> dict | None:
         one, several = by_job_count(found, way)
         several = [sample for sample in several
@@ -161,7 +161,7 @@ def waiting(found: list[dict]) -> dict | None:
 
 
 def copies(found: list[dict]) -> dict | None:
-    """Of the edges, at most, in what jobs share."""
+    """The largest number of copies of the edges in the memory that jobs share."""
     of_samples = [max(job["buffer_bytes_max"] for job in sample["jobs"]) / sample["edge_bytes"]
                   for sample in told(found)]
     if not of_samples:

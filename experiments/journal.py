@@ -1,6 +1,5 @@
-"""What was done to the machine, written down before each step, so that it can be
-undone from the file alone: after an error, a signal, or the end of the process
-that did it, SIGKILL included.
+"""The changes to the machine, written down before each step, so that they can be undone from the file
+alone: after an error, a signal, or any end of the process, SIGKILL included.
 
 A step is undone by what it is known by (a mount point, the file under a loop
 device), never by a number that another program may have been given since.
@@ -30,7 +29,7 @@ class InUse(StepFailed):
 
 
 def command(*words, **options) -> str:
-    """What it printed. Its own last line of complaint becomes ours."""
+    """The command's output. On failure, the last line of its stderr becomes the error."""
     words = [str(word) for word in words]
     try:
         result = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL,
@@ -75,7 +74,7 @@ def loop_of(file: str | Path) -> str | None:
 
 @contextmanager
 def gone_too():
-    """What was on a filesystem whose device has died goes with that."""
+    """Ignores the errors of a filesystem that has gone with its device."""
     try:
         yield
     except FileNotFoundError:
@@ -118,7 +117,7 @@ def undo_mount(path: str) -> None:
 def undo_loop(file: str) -> None:
     def detach():
         if (name := loop_of(file)) is not None:
-            # Who has it open keeps it until he closes it: then it is there still.
+            # A process that has it open keeps it: then it is still there.
             command("losetup", "--detach", f"/dev/{name}")
             if loop_of(file) is not None:
                 raise StepFailed(f"/dev/{name}: in use")
@@ -223,7 +222,7 @@ class Journal:
 
     @contextmanager
     def section(self):
-        """What is done inside is undone at its end, however it ends."""
+        """Undoes the steps of its block at the block's end, however that ends."""
         keep = len(self.lines())
         try:
             yield self

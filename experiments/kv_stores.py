@@ -1,7 +1,7 @@
-"""One recorded trace of delta-PageRank's gets, replayed on every store: ours, LMDB, RocksDB, a flat CSR file under mmap.
+"""Replays one recorded trace of delta-PageRank's gets on every store: Graphlane's, LMDB, RocksDB, a flat CSR file.
 
-Each store has the same memory: what the replay itself takes, and a share of the lists. `make kv_replay` builds the program,
-with each peer if its library is installed (Debian: liblmdb-dev, librocksdb-dev).
+The CSR file is mapped. Each store has the same memory: that of the replay itself, and a share of the lists. `make kv_replay`
+builds the program, with each peer if its library is installed (Debian: liblmdb-dev, librocksdb-dev).
 """
 
 import json
@@ -52,10 +52,10 @@ def drop_caches() -> None:
 
 @click.command()
 @click.argument("graph", type=click.Path(exists=True, path_type=Path))
-@click.option("--at", required=True, type=click.Path(file_okay=False, path_type=Path), help="Where stores and traces are made.")
-@click.option("--portion", "portions", multiple=True, default=PORTIONS, help="Of the state table, a round; again for more.")
+@click.option("--at", required=True, type=click.Path(file_okay=False, path_type=Path), help="The directory for stores and traces.")
+@click.option("--portion", "portions", multiple=True, default=PORTIONS, help="The share of the state table in a round; may be given several times.")
 @click.option("--share", default=0.1, help="Memory for the store, as a share of the lists.")
-@click.option("--rounds", default=20, help="Rounds of a trace, at most; of small portions more.")
+@click.option("--rounds", default=20, help="The most rounds of a trace; small portions have more.")
 @click.option("--samples", default=3)
 @click.option("--threads", "thread_counts", multiple=True, type=int, default=(1, 2))
 @click.option("--values", "kinds", multiple=True, default=("raw", "encoded"))

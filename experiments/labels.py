@@ -1,5 +1,5 @@
-"""What do the labels of adapters/share cost a graph, in seconds and bytes? (GraphM's table 3, and
-the storage overhead beside it.)
+"""Measures the cost of the labels of adapters/share for a graph, in seconds and bytes (GraphM's table 3, and
+the storage overhead beside it).
 
 Each graph becomes a grid; then a job goes through it that has it labelled, and one that finds the
 labels there: what the former takes longer is their price. GraphM goes through the graph once
@@ -53,12 +53,12 @@ def convert(edges: Path, grid: Path) -> None:
 
 
 def preprocess(program: Path, edges: Path, grid: Path, vertex_count: int) -> None:
-    """By GridGraph."""
+    """Makes the grid by GridGraph's own program."""
     command(program, "-i", edges, "-o", grid, "-v", vertex_count, "-p", JOB_PARTITIONS, "-t", 0)
 
 
 def sample(directory: Path, program: Path | None) -> dict:
-    """Of the edges that are there."""
+    """A sample for the edges in the directory."""
     edges, grid = directory / "edges", directory / "grid"
     got = {"convert_seconds": seconds(convert, edges, grid)}
     vertex_count = int((grid / "meta").read_text().split()[1])
@@ -114,10 +114,10 @@ def table(found: list[dict]) -> Table:
 @click.command(help=__doc__)
 @click.option("--data", envvar="GRAPHLANE_TEST_DATA",
               type=click.Path(exists=True, file_okay=False, path_type=Path),
-              help="Where NAME.u32.xz are: little-endian uint32 pairs, packed.")
-@click.option("--graph", "names", multiple=True, metavar="NAME", help="Only these; give several.")
+              help="The directory of NAME.u32.xz: little-endian uint32 pairs, compressed.")
+@click.option("--graph", "names", multiple=True, metavar="NAME", help="Only this graph; may be given several times.")
 @click.option("--scale", "scales", type=click.IntRange(8, 27), multiple=True, default=SCALES,
-              show_default=True, help="R-MAT graphs of 2^SCALE vertices; give several.")
+              show_default=True, help="R-MAT graphs of 2^SCALE vertices; may be given several times.")
 @options.directory_option("--gridgraph-bin", "GRIDGRAPH_BIN", "preprocess",
                           "Where GridGraph's preprocess is, to stand beside ours.")
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True)

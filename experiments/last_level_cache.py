@@ -1,8 +1,8 @@
-"""What do jobs miss in the last-level cache? (GraphM's figures 13 and 14)
+"""The misses of jobs in the last-level cache (GraphM's figures 13 and 14).
 
-cache_jobs.cc runs them in turn, at once and chunk by chunk, in one thread, so that one cache sees
-what they do to each other. The processor's counters tell, where they count here; else cachegrind
-simulates a cache of 1 MiB, and the graph is as small to match.
+cache_jobs.cc runs the jobs in turn, at once and chunk by chunk, in one thread, so that one cache sees
+their effect on each other. The processor's counters count, if they are available. Else cachegrind
+simulates a cache of 1 MiB, with a graph that is smaller to match.
 """
 
 import shutil
@@ -31,7 +31,7 @@ SYSFS = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 def count_by_perf(words) -> tuple[int, int] | None:
-    """Loads and misses of the last-level cache; None where nobody counts them."""
+    """Loads and misses of the last-level cache; None if the processor's counters are not available."""
     with tempfile.NamedTemporaryFile("r") as out:
         try:
             command("perf", "stat", "-x,", "-o", out.name, "-e", ",".join(EVENTS), *words)
@@ -54,7 +54,7 @@ def count_by_cachegrind(words) -> tuple[int, int]:
 
 
 def cache_bytes() -> int:
-    """Of the machine's last level."""
+    """The size of the machine's last-level cache."""
     sizes = [path.read_text().strip() for path in SYSFS.glob("index*/size")]
     return max(int(size.removesuffix("K")) << 10 for size in sizes)
 
@@ -82,7 +82,7 @@ def measure(plan: Plan, rounds: int) -> list[dict]:
     found = []
     with tempfile.TemporaryDirectory(prefix="graphlane-cache-") as directory:
         grid.prepare(Path(directory))
-        # What is simulated is the same every time.
+        # A simulation gives the same result every time.
         for number in range(rounds if with_counters else 1):
             for way, word in WAYS.items():
                 accesses, misses = count([PROGRAM, directory, word, plan.job_count, chunk])
@@ -94,7 +94,7 @@ def measure(plan: Plan, rounds: int) -> list[dict]:
 
 
 def described(found: list[dict]) -> str:
-    """Of what these were counted, and by what."""
+    """The caption: what was counted, and how."""
     first = found[0]
     return (f"{first['job_count']} jobs in one thread, {first['graph']}; by {first['counted_by']}, "
             f"a cache of {first['cache_bytes'] >> 20} MiB")

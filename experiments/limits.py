@@ -1,8 +1,8 @@
-"""What can the devices do at most?
+"""Measures the limits of the devices.
 
-fio asks every device alone, then all at once, past the page cache: sequential reads
-with 24 MiB blocks and one stream a device, and random reads of 4 KiB, 32 at a time.
-`compare` holds the storage layers against this.
+fio reads every device alone, then all at once, past the page cache: sequentially in 24 MiB blocks with
+one stream per device, and at random in 4 KiB blocks, 32 at a time. `compare` relates the storage layers
+to these limits.
 """
 
 import statistics
@@ -50,7 +50,7 @@ def spread(values: list[float]) -> str:
 @click.command(help=__doc__)
 @run_options
 @click.option("--seconds", type=click.FloatRange(0.5), default=5, show_default=True,
-              help="Of each sample.")
+              help="Seconds of each sample.")
 def main(at, rounds, seconds, out, **options):
     with chosen_devices(at, options) as devices:
         found = measure(devices, rounds, seconds)

@@ -1,12 +1,11 @@
-"""What do reads and writes through a mount cost, by size and by threads?
+"""Measures the cost of reads and writes through a mount, by size and by threads.
 
-fio reads a warm file, each thread a share of its own: the plain file, the striped
-one mounted, and preloaded over the mount, in turn. What counts is the ratio of
-each round's pair, and the CPU seconds per GiB of the reader and the daemon
-together; the raw samples are kept as JSON. "afresh" the mount's own pages are
-dropped before each sample: what a first sweep costs when the devices' files are in
-memory. Take TMPDIR on tmpfs, where that drops nothing else. (fio's threads open the
-file each: with more than one the preload library leaves writes to the mount.)
+fio reads a warm file, each thread its own share: the plain file, the striped one mounted, and preloaded
+over the mount, in turn. The results are the ratio of each round's pair, and the CPU seconds per GiB of
+reader and daemon together; the raw samples are kept as JSON. With "afresh" the mount's own pages are
+dropped before each sample, as in a first sweep with the devices' files in memory. TMPDIR should be on
+tmpfs, where that drops nothing else. (fio's threads open the file each. With more than one thread the
+preload library leaves writes to the mount.)
 """
 
 import os
@@ -100,11 +99,11 @@ def table(samples: list[dict]) -> Table:
 
 
 @click.command(help=__doc__)
-@click.option("--size", "size_mib", default=480, show_default=True, help="MiB of the file.")
+@click.option("--size", "size_mib", default=480, show_default=True, help="Size of the file in MiB.")
 @click.option("--depth", default="12M", show_default=True, help="Stripe depth.")
 @click.option("--rounds", default=5, show_default=True)
 @click.option("--block", "blocks", multiple=True, type=click.Choice([str(b >> 10) for b in MOVED]),
-              help="KiB a call; default: all.")
+              help="KiB per call; default: all sizes.")
 @click.option("--threads", multiple=True, type=int, default=[1, 2, 4, 8], show_default=True)
 @click.option("--rw", type=click.Choice(["read", "write"]), default="read", show_default=True)
 @click.option("--direct", "direct", type=click.Choice(["no", "yes", "both"]), default="both",

@@ -30,27 +30,27 @@ OUT_FILE = OutFile()
 POSITIVE = click.FloatRange(0, min_open=True)
 DEVICE_OPTIONS = [
     click.option("--kind", type=click.Choice(["ssd", "hdd", "flash"]), default="ssd",
-                 show_default=True, help="flash: an ssd that costs little CPU time per read."),
+                 show_default=True, help="ssd, hdd, or flash: an ssd that costs little CPU time per read."),
     click.option("--count", type=click.IntRange(1, 64), default=4, show_default=True),
-    click.option("--size", type=SIZE, default="3G", show_default=True, help="Of each device."),
+    click.option("--size", type=SIZE, default="3G", show_default=True, help="Size of each device."),
     click.option("--bandwidth", type=SIZE,
-                 help="Bytes a second of each, before dilation. "
+                 help="Bytes a second of each device, before dilation. "
                       "[500MB (ssd), 210MB (hdd), 140MB (flash)]"),
     click.option("--iops", type=click.IntRange(1),
                  help="I/Os a second of each ssd or flash device, before dilation. "
                       "[90000 (ssd), 14000 (flash)]"),
     click.option("--seek", nargs=3, type=float, default=(0.4, 4, 7.5), show_default=True,
                  help="Milliseconds of an hdd's shortest, average and longest seek."),
-    click.option("--rpm", type=POSITIVE, default=10_000, show_default=True, help="Of an hdd."),
+    click.option("--rpm", type=POSITIVE, default=10_000, show_default=True, help="Rotations of an hdd per minute."),
     click.option("--stroke", type=SIZE, default="100GB", show_default=True,
-                 help="Bytes of the whole hdd of which the device is the first part: "
-                      "they say how far its seeks go."),
+                 help="Bytes of the whole hdd, of which the device is the first part. They decide "
+                      "how far its seeks go."),
     click.option("--dilate", "dilation", type=POSITIVE, default=1, show_default=True,
-                 help="Slower by this factor, all of it."),
+                 help="Slow everything down by this factor."),
     click.option("--filesystem", type=click.Choice(list(devices.MKFS)), default="ext4",
                  show_default=True),
     click.option("--backing", type=click.Choice(["memory", "disk"]), default="memory",
-                 show_default=True, help="Where the bytes are: in a tmpfs, or where DIR is."),
+                 show_default=True, help="Where the bytes are stored: in a tmpfs, or on the disk of DIR."),
 ]
 
 
@@ -69,8 +69,8 @@ def spec_of(options: dict) -> Spec:
 
 
 AT = click.option("--at", type=click.Path(file_okay=False, path_type=Path),
-                  help="Use the devices that `devices up --at DIR` made; without: make some, for "
-                       "this run.")
+                  help="Use the devices that `devices up --at DIR` made. Without it, make devices "
+                       "for this run.")
 
 
 def run_options(function):
@@ -91,17 +91,17 @@ def chosen_devices(at: Path | None, options: dict):
 
 def patience_option(default: str):
     return click.option("--patience", type=click.FloatRange(0, min_open=True),
-                        help="Seconds that several jobs have; what is not through then is ended, "
-                             f"and has taken at least as long. [{default}]")
+                        help="Seconds for several jobs. Jobs that have not ended then are ended, and "
+                             f"count as having taken at least as long. [{default}]")
 
 
 def measuring_options(function):
     """For commands that run workloads beside each other."""
     for option in [
             click.option("--memory", type=SIZE,
-                         help="What the program, the daemons and the page cache have together."),
+                         help="The memory of the program, the daemons and the page cache together."),
             click.option("--ceiling-seconds", type=click.FloatRange(0.5), default=5,
-                         show_default=True, help="Of each sample of the ceiling.")]:
+                         show_default=True, help="Seconds of each sample of the ceiling.")]:
         function = option(function)
     return function
 
@@ -164,7 +164,7 @@ def csmqgraph_options(function):
                              "files that it stripes itself."),
             click.option("--csmqgraph-workers", type=click.IntRange(1), multiple=True,
                          default=[1, 3], show_default=True,
-                         help="I/O threads a device that it has; give several.")]:
+                         help="Its I/O threads per device; may be given several times.")]:
         function = option(function)
     return function
 

@@ -1,5 +1,4 @@
-"""What figures and goals are measured with: graphs, algorithms, numbers of devices; and the
-cases that come of them."""
+"""The inputs of figures and goals: graphs, algorithms, numbers of devices; and the cases made of them."""
 
 import math
 import os
@@ -24,11 +23,11 @@ from experiments.workspace import StepFailed
 
 ALGORITHMS = ("wcc", "bfs", "pagerank", "spmv")
 RIVAL_SHARE = 0.75  # of the memory: its buffers
-THREADS_IN_MEMORY = 2  # whose buffers it has room for; those of more come beside it
+THREADS_IN_MEMORY = 2  # the memory has room for the buffers of so many; further ones add to it
 DEVICES_OF_SWEEPS = 2  # as in CSMqGraph's figures 13, 17 and 18
 JOB_PARTITIONS = 16  # of the vertices: what jobs share is a block of their square
-# Whole rows of 3 MiB on 2, 4, 6 and 8 devices, and as many blocks for each of 1, 4 and 8 threads: of 320 units
-# two of six devices had one more than the others, and all waited for them.
+# Whole rows of 3 MiB on 2, 4, 6 and 8 devices, and equal blocks for each of 1, 4 and 8 threads. With 320
+# units two of six devices had one more than the others, and all waited for them.
 READ_BYTES = 1152 << 20
 SHARD_JOBS_SMALLER = 2  # their scale: each has values of its own, as large as what they share
 
@@ -132,7 +131,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Effort:
-    """What is taken where the user says nothing."""
+    """The defaults of the options."""
 
     scale: int
     iterations: int
@@ -158,12 +157,12 @@ QUICK = Effort(scale=18, iterations=2, rounds=1, ceiling_seconds=1, memory=None,
 def graph_options(function):
     for option in [
             click.option("--scale", "scales", type=click.IntRange(8, 27), multiple=True,
-                         help="R-MAT graphs of 2^SCALE vertices and 16 edges for each; give "
-                              f"several. [{THOROUGH.scale}; quick: {QUICK.scale}]"),
+                         help="R-MAT graphs of 2^SCALE vertices and 16 edges for each; may be "
+                              f"given several times. [{THOROUGH.scale}; quick: {QUICK.scale}]"),
             click.option("--graph", "graphs", multiple=True,
                          type=click.Path(exists=True, path_type=Path),
-                         help="A grid, in place of an R-MAT graph; give several. For figures of "
-                              "stored graphs: an edge list.")]:
+                         help="A grid instead of an R-MAT graph; may be given several times. For "
+                              "figures of stored graphs: an edge list.")]:
         function = option(function)
     return function
 
@@ -172,30 +171,30 @@ def effort_options(function):
     """How much is measured, and with what."""
     for option in [
             click.option("--quick", is_flag=True,
-                         help="Small and few: whether it works, hardly how fast it is."),
+                         help="Small graphs and few rounds: a test that it works, not how fast."),
             click.option("--iterations", type=click.IntRange(1),
-                         help=f"Of PageRank. [{THOROUGH.iterations}; quick: {QUICK.iterations}]"),
+                         help=f"Iterations of PageRank. [{THOROUGH.iterations}; quick: {QUICK.iterations}]"),
             click.option("--rounds", type=click.IntRange(1),
                          help=f"[{THOROUGH.rounds}; quick: {QUICK.rounds}]"),
             click.option("--memory", type=SIZE,
-                         help="What the program, the daemons and the page cache have together. "
-                              f"[{THOROUGH.memory >> 20}M; quick: as much as there is]"),
+                         help="The memory of the program, the daemons and the page cache together. "
+                              f"[{THOROUGH.memory >> 20}M; quick: all]"),
             click.option("--budget", type=SIZE,
-                         help="The engine's own idea of the memory that it has. "
+                         help="The memory that the engine is told it has. "
                               f"[its own; quick: {QUICK.budget >> 20}M]"),
             click.option("--depth", help=f"Stripe depth. [{DEPTHS_SAID}; quick: {QUICK.depth}]"),
             click.option("--file", "file_bytes", type=SIZE,
                          help="Size of the file that fio reads. "
                               f"[{THOROUGH.file_bytes >> 20}M; quick: {QUICK.file_bytes >> 20}M]"),
             click.option("--jobs", "job_count", type=click.IntRange(1),
-                         help="The most at once, where there are several. "
+                         help="The largest number of concurrent jobs. "
                               f"[{THOROUGH.job_count}; quick: {QUICK.job_count}]"),
             patience_option(f"{THOROUGH.patience}"),
             click.option("--compute-threads", "threads", type=click.IntRange(1),
                          default=os.cpu_count(), show_default="all cores",
-                         help="That compute on stored graphs."),
+                         help="Threads of engines on stored graphs."),
             click.option("--ceiling-seconds", type=click.FloatRange(0.5),
-                         help=f"Of each sample of the ceiling. [{THOROUGH.ceiling_seconds}; "
+                         help=f"Seconds of each sample of the ceiling. [{THOROUGH.ceiling_seconds}; "
                               f"quick: {QUICK.ceiling_seconds}]")]:
         function = option(function)
     return engine_options(graph_options(function))

@@ -26,7 +26,7 @@ static void pread_foreign(void) { (void)!pread(fd, buffer, 1, 0); }
 static void lseek_foreign(void) { lseek(fd, 0, SEEK_CUR); }
 static void fstat_foreign(void) { fstat(fd, &st); }
 static void dup_and_close(void) { close(dup(fd)); }
-/* What the library asks of the kernel at each read: is this still the file? */
+/* The library's system call at each read: is this still the same file? */
 static void look(void) {
   struct statx now;
   syscall(SYS_statx, file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_CTIME, &now);

@@ -1,8 +1,8 @@
-"""What does the preload library cost a program, in nanoseconds?
+"""Measures the cost of the preload library for a program, in nanoseconds.
 
-Loading it, its first read of a striped file (attaching), calls on descriptors that
-are none of its business, and small reads that are; each beside the same on a plain
-file without it, in turn. Attaching should take 2 ms at most, a foreign call 10 ns more.
+It measures loading, the first read of a striped file (attaching), calls on foreign descriptors, and small
+reads of striped files. Each is compared with the same on a plain file without the library, in turn.
+Attaching should take 2 ms at most, a foreign call 10 ns more.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""What CSMqGraph published of itself and of GridGraph, and GraphM of jobs at once, to stand beside
-what is measured here.
+"""The published results of CSMqGraph and GridGraph, and of GraphM for concurrent jobs, for comparison with
+the results here.
 
 Chen, Shi, Feng, Liu, Wang, Yang, Yu: CSMqGraph: Coarse-Grained and Multi-external-storage
 Multi-queue I/O Management for Graph Computing (2019). Up to six disks of 210 MB/s, 16 cores, 8 GB
-of memory; the graphs Twitter, Friendster and Subdomain. Numbers are those that its text gives.
+of memory; the graphs Twitter, Friendster and Subdomain. The numbers are from its text.
 
 Zhao, Zhang, Liao, He, Jin, Cheng, Lin, Jin: GraphM: An Efficient Storage System for High Throughput
 of Concurrent Graph Processing (SC '19). One disk, 16 cores, 32 GB of memory; 16 jobs (WCC,
@@ -33,7 +33,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Published:
-    """Of one algorithm; `here` says the same of a way of a case."""
+    """A published result for one algorithm; `here` computes the same for a way of a case."""
 
     what: str
     algorithm: str
@@ -150,7 +150,7 @@ PUBLISHED_OF_JOBS = [
 
 
 def jobs_table(runs: list[Run]) -> Table | None:
-    """The same of each comparison of several jobs; None if there is none."""
+    """As the other tables, for comparisons of several jobs; None if there is none."""
     cases = [(run, case) for run in runs for case in summary.cases(run.samples)
              if " jobs" in case["algorithm"]]
     if not cases:

@@ -1,4 +1,4 @@
-"""Raw samples as JSON, with what they are of; and what is said of a series.
+"""Raw samples as JSON, with their circumstances; and statistics of a series.
 
     what       the command: compare, figure, check, limits
     argv, date, commit (with a + where the tree is not what was committed)
@@ -28,7 +28,7 @@ HEAD = ["what", "argv", "date", "commit", "machine", "samples"]
 
 
 def commit() -> str:
-    """With a + where the tree is not what was committed; of an unpacked archive nobody knows."""
+    """The commit, with a + if the tree differs from it; "unknown" in an unpacked archive."""
     def git(*words):
         return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True,
                               text=True).stdout.strip()
@@ -40,7 +40,7 @@ def commit() -> str:
 
 
 def told_by_damon(attribute: Path) -> str | None:
-    """None where it may not be read, or has gone; DAMON is busy while somebody else asks."""
+    """The attribute; None if it is not readable or gone. Tries again while another process uses DAMON."""
     for _ in range(BUSY_TRIES):
         try:
             return attribute.read_text().strip()
@@ -79,7 +79,7 @@ def write(out: Path, recorded: dict) -> None:
 
 
 def load(path: Path) -> dict:
-    """What write() wrote; anything else is refused."""
+    """Reads what write() wrote; rejects anything else."""
     try:
         recorded = json.loads(path.read_text())
     except OSError as error:
@@ -103,7 +103,7 @@ def series(samples: list[dict], what: str, **where) -> list[float]:
 
 
 def ratio(numerators: list[float], denominators: list[float]) -> dict[str, float] | None:
-    """Of the medians; and the least and the most of the rounds' own. None: one was not measured."""
+    """The ratio of the medians, with the least and the most of the rounds. None: one was not measured."""
     if not numerators or not denominators:
         return None
     of_rounds = [a / b for a, b in zip(numerators, denominators, strict=True)]

@@ -70,5 +70,5 @@ def wait_for(labels: Path) -> None:
     deadline = time.monotonic() + LABELLED_SECONDS_MAX
     while not labels.exists():
         if time.monotonic() > deadline:
-            raise StepFailed(f"{labels}: nobody has written it")
+            raise StepFailed(f"{labels}: the coordinator has not written it")
         time.sleep(POLL_SECONDS)

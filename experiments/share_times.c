@@ -1,7 +1,7 @@
 /*
- * share_times: how long a job of adapters/share is in each of its calls, and what its graph
- * took in memory. Preloaded into a program that is linked with libgraphlane-share.so; at the
- * job's end it writes `share-times` in the directory that the program works in, as JSON:
+ * share_times: the time that a job of adapters/share spends in each of its calls, and the memory of its
+ * graph. It is preloaded into a program that is linked with libgraphlane-share.so. At the job's end it
+ * writes `share-times` into the program's working directory, as JSON:
  *
  *   sharing_ns            graphlane_share_sharing: until a partition is there
  *   turns_ns              graphlane_share_start and _barrier: until it is this job's turn

@@ -21,6 +21,6 @@ def library():
 
 
 def read(place: Path) -> dict:
-    """What the job that worked there has left: nothing, where the kit is linked statically."""
+    """The times that the job left in the directory; empty if adapters/share is linked statically."""
     left = place / "share-times"
     return json.loads(left.read_text()) if left.exists() else {}

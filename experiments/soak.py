@@ -1,8 +1,8 @@
-"""Jobs of the adapter kit that come and die at random, on one grid.
+"""Runs jobs of adapters/share that start and die at random on one grid, and checks their coordinator.
 
-Some are killed, some stopped for a while, some stopped and killed. Those that live must say what
-they say alone, and when all have gone the coordinator must have what it had before: descriptors,
-threads, memory, no buffer. Exit status 1: something was wrong.
+Some jobs are killed, some stopped for a while, some stopped and killed. The others must print what they
+print alone. After all have ended the coordinator must hold what it held before: descriptors, threads,
+memory, no buffer. Exit status 1: one of these was wrong.
 """
 
 import random
@@ -29,7 +29,7 @@ MEMORY = 1 << 40  # the programs' own idea of it
 ROOTS = 8
 SETTLED_SECONDS_MAX = 20
 GROWTH_BYTES_MAX = 16 << 20  # of a coordinator that holds no partition: its allocator's
-# What becomes of a job, and how often.
+# The fates of jobs, with their weights.
 FATES = {"lives": 10, "is stopped": 3, "is killed": 4, "is terminated": 2, "is stopped and killed": 1}
 
 
@@ -71,7 +71,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Held:
-    """What a process has."""
+    """The resources of a process."""
 
     descriptors: int
     threads: int
@@ -112,7 +112,7 @@ class Soak:
         return self.chance.choice([self.components(), self.levels(self.chance.choice(self.roots))])
 
     def right(self, words: tuple) -> str:
-        """What it says when nobody else is there."""
+        """The program's output when it runs alone."""
         if words not in self.alone:
             self.alone[words] = command(*words)
         return self.alone[words]
@@ -123,7 +123,7 @@ class Soak:
             self.right(self.levels(root))
 
     def learn_again(self) -> None:
-        """When all have gone, nobody and nothing is in the way."""
+        """Runs all programs again after the others have ended."""
         before, self.alone = self.alone, {}
         self.learn()
         self.wrong += [f"{words[1]}: said {said!r} at first, {self.alone[words]!r} at last"
@@ -164,10 +164,10 @@ class Soak:
 @click.command(help=__doc__)
 @click.option("--minutes", type=click.FloatRange(0, min_open=True), default=10, show_default=True)
 @click.option("--jobs", "most", type=click.IntRange(1), default=64, show_default=True,
-              help="The most at a time.")
+              help="The largest number of concurrent jobs.")
 @click.option("--scale", type=click.IntRange(8, 24), default=17, show_default=True,
               help="The R-MAT graph has 2^SCALE vertices and 16 edges for each.")
-@click.option("--budget", type=SIZE, default="8M", show_default=True, help="Of the buffers.")
+@click.option("--budget", type=SIZE, default="8M", show_default=True, help="The coordinator's budget.")
 @click.option("--seed", default=1, show_default=True)
 def main(minutes, most, scale, budget, seed):
     with tempfile.TemporaryDirectory(prefix="graphlane-soak-") as directory:
@@ -196,7 +196,7 @@ def main(minutes, most, scale, budget, seed):
     if soak.wrong:
         raise StepFailed(f"{len(soak.wrong)} jobs were wrong")
     if after.is_more_than(before):
-        raise StepFailed("the coordinator has more than before")
+        raise StepFailed("the coordinator holds more than before")
 
 
 def serves(coordinator: subprocess.Popen) -> None:
@@ -206,7 +206,7 @@ def serves(coordinator: subprocess.Popen) -> None:
 
 
 def settled(coordinator: subprocess.Popen, before: Held | None = None) -> Held:
-    """What it has when it has noticed that all are gone; or what it still has after a while."""
+    """The coordinator's resources once it has noticed that all jobs have gone, or after a timeout."""
     def look():
         if coordinator.poll() is not None:
             raise StepFailed(f"the coordinator ended: {coordinator.returncode}")

@@ -1,4 +1,4 @@
-"""What samples of comparisons say: ratios of medians, by case and way."""
+"""The results of comparisons: ratios of medians, by case and way."""
 
 import statistics
 
@@ -64,7 +64,7 @@ def was_ended(found: list[dict]) -> bool:
 
 
 def ratio(above: list[dict], below: list[dict], of_sample) -> dict:
-    """What samples say of one way by what they say of another, and what is not known of it."""
+    """The ratio of two ways' values, with a bound's sign if a run was ended early."""
     found = samples.ratio(list(map(of_sample, above)), list(map(of_sample, below)))
     bound = {(True, False): "≥", (False, True): "≤", (True, True): "?"}.get(
         (was_ended(above), was_ended(below)))
@@ -76,7 +76,7 @@ def of_seconds(sample: dict) -> float:
 
 
 def speed_up(found: list[dict], case: dict, way: str, of: str = STRIPED) -> dict | None:
-    """Of a way over another; None if one of them was not measured."""
+    """The speed-up of a way over another; None if one of them was not measured."""
     slow, fast = only(found, way=of, **case), only(found, way=way, **case)
     return ratio(slow, fast, of_seconds) if slow and fast else None
 
@@ -88,14 +88,14 @@ def delivered(sample: dict) -> int:
 
 
 def bandwidth(found: list[dict], case: dict, way: str) -> list[float]:
-    """What was delivered, bytes a second. (A program that was done before its devices were
-    asked for anything has none.)"""
+    """Bytes delivered a second. (A program that ended before it asked its devices for anything has
+    none.)"""
     return [delivered(sample) / sample["seconds"] for sample in only(found, way=way, **case)]
 
 
 def ceiling(found: list[dict], case: dict) -> list[float]:
-    """What fio says in each round: its ramp reads too. It is asked once for each time that files were
-    made, so also twice for the same files, in other memory."""
+    """fio's bandwidth in each round, its ramp included. fio runs once each time that files are made, so
+    twice for the same files in other memory."""
     said = {}
     for sample in only(found, way=CEILING, graph=case["graph"], device_count=case["device_count"]):
         said.setdefault(sample["round"], []).append(sample["bytes_per_second"])
@@ -107,7 +107,7 @@ def share(found: list[dict], case: dict, way: str) -> dict | None:
 
 
 def device_share(found: list[dict], case: dict, way: str) -> dict:
-    """Of the ceiling, what the devices read, wanted or not."""
+    """The share of the ceiling that the devices read, needed or not."""
     return samples.ratio([of_devices(sample, "bytes_read") / sample["seconds"]
                           for sample in only(found, way=way, **case)], ceiling(found, case))
 

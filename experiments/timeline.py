@@ -1,4 +1,4 @@
-"""What devices do while a program runs: their counters, again and again."""
+"""The devices' counters while a program runs, sampled repeatedly."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from experiments.devices import Devices
 
 INTERVAL_SECONDS = 0.2
-# Of all devices together, since the beginning.
+# Totals of all devices since the beginning.
 COLUMNS = ["seconds", "reads", "bytes_read", "bytes_written"]
 
 

@@ -1,5 +1,5 @@
-"""Samples as they are measured, kept until their command is through: who is interrupted in hours of
-it goes on from them (`--resume`).
+"""Samples as they are measured, kept until their command has ended. After an interruption, --resume goes
+on from them.
 
 A line of JSON each. The first says by what options it was begun, the others what was measured, at
 which commit.
@@ -17,8 +17,7 @@ from experiments import samples
 from experiments.workspace import StepFailed
 
 RESUME = click.option("--resume", is_flag=True,
-                      help="Go on with what was measured before it was interrupted, by the same "
-                           "options.")
+                      help="Continue an interrupted run with the same options, and keep its samples.")
 HOW_IT_IS_SAID = ("resume", "as_json", "out")
 
 
@@ -58,7 +57,7 @@ class Unfinished:
                             if options.get(name) != (before or {}).get(name))
             raise StepFailed(f"{self.path}: begun by other options ({', '.join(differ)}): give "
                              "those, or leave --resume away")
-        # Who was killed may have written half of the last line.
+        # A kill may have left half of the last line.
         kept = [line for line in lines if whole(line).keys() >= {"of", "commit", "sample"}]
         mended = self.path.with_name(self.path.name + ".new")
         mended.write_text("".join(line + "\n" for line in [first, *kept]))
@@ -72,13 +71,14 @@ class Unfinished:
             self.commits.append(commit)
 
     def part(self, name: str | dict) -> "Unfinished":
-        """For one of several measurements, whose samples are its own, whatever they are of."""
+        """For one of several measurements: its samples are separate, whatever they are of."""
         part = copy(self)
         part.of = [*self.of, name]
         return part
 
     def key(self, labels: dict) -> str:
-        """Who asks again of the same, as of the ceiling, wants another sample."""
+        """The next key for these labels. The same question asked again, as for the ceiling, needs another
+        sample."""
         keys = (json.dumps([self.of, labels, number], sort_keys=True) for number in count())
         return next(key for key in keys if key not in self.given)
 
@@ -86,7 +86,7 @@ class Unfinished:
         return self.key(labels) in self.found
 
     def sample(self, labels: dict, measure: Callable[[], dict]) -> dict:
-        """What was measured of it; else it is measured, and kept."""
+        """The kept sample for these labels; else measures it, and keeps it."""
         key = self.key(labels)
         self.given.add(key)
         if key not in self.found:

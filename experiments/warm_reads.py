@@ -1,8 +1,7 @@
-"""What does reading a striped file cost when it is in memory?
+"""Measures the cost of reading a striped file from memory.
 
-fio sweeps a file by 24 MiB preads, warm: the plain file, and the striped one
-preloaded and mounted, in turn. What counts is the ratio of each round's pair;
-the raw samples are kept as JSON.
+fio sweeps a warm file by 24 MiB preads: the plain file, and the striped one preloaded and mounted, in
+turn. The result is the ratio of each round's pair; the raw samples are kept as JSON.
 """
 
 import json
@@ -30,7 +29,7 @@ SPREAD_DOUBTFUL = 0.25  # (max - min) / median of a way's ratios
 
 
 def fio(path: Path, prefix, *words) -> tuple[list[dict], list[str]]:
-    """What fio says of each of its jobs, and the command."""
+    """fio's result for each of its jobs, and the command."""
     command = [*map(str, prefix), "fio", "--name=sweep", "--ioengine=psync", "--invalidate=0",
                "--output-format=json", f"--filename={path}", *map(str, words)]
     result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
@@ -112,10 +111,10 @@ def save(out: Path, size: int, measured: dict) -> None:
 
 
 @click.command(help=__doc__)
-@click.option("--size", "size_mib", default=480, show_default=True, help="MiB of the file.")
+@click.option("--size", "size_mib", default=480, show_default=True, help="Size of the file in MiB.")
 @click.option("--depth", default="12M", show_default=True, help="Stripe depth.")
 @click.option("--rounds", default=9, show_default=True)
-@click.option("--loops", default=8, show_default=True, help="Sweeps a run.")
+@click.option("--loops", default=8, show_default=True, help="Sweeps per run.")
 @click.option("--out", type=OUT_FILE, help="Keep the samples as JSON.")
 def main(size_mib, depth, rounds, loops, out):
     console = Console()

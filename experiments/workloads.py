@@ -1,4 +1,4 @@
-"""What is measured: a program that reads files, in whichever directory that is given.
+"""Workloads: programs that read files in a given directory.
 
     files        what names the files: workloads with the same can take turns on them
     stripe       what globs of names are striped; none: what is large
@@ -36,7 +36,7 @@ from experiments.workspace import StepFailed
 GRAPHLANE = BUILD / "bin/graphlane"
 PARTITIONS = 4
 SHARDS = 4
-# Of the thorough measurements' graph: in so many shards GraphChi has room within their memory.
+# For the thorough measurements' graph: with so many shards GraphChi has room within their memory.
 GRAPHCHI_SHARDS = 12
 GRAPHCHI_MEMORY_MIB = 100
 EDGES_PER_VERTEX = 16
@@ -110,7 +110,7 @@ class Sweeps(Read):
 
     @property
     def cache_bytes(self) -> int:
-        """What holds half of the file, and what is read ahead: a quarter of all, 64M at most."""
+        """Room for half of the file, and for prefetching: a quarter of all, at most 64M."""
         half = self.size // 2
         return half + min(half // 3, 64 << 20)
 
@@ -157,7 +157,7 @@ class SameResult:
 
 
 class EngineWorkload:
-    """What grids and shards do alike; `programs` are where they are looked for first."""
+    """The common part of grids and shards; `programs` is searched first for programs."""
 
     def by(self, programs: Path):
         return replace(self, programs=programs)
@@ -242,7 +242,7 @@ class Grid(EngineWorkload):
         return self.column_bytes * copies
 
     def plain_bytes(self) -> int:
-        """The blocks: who streams rows or columns has no use for them, but they are there."""
+        """The blocks: engines that stream rows or columns do not use them, but they are there."""
         if self.graph is not None:
             return sum(path.stat().st_size for path in self.graph.iterdir()
                        if path.name not in self.stripe)
@@ -266,7 +266,7 @@ class Grid(EngineWorkload):
         (directory / "grid").rmdir()
 
     def can(self, algorithm: str) -> bool:
-        """Of SSSP there is no stand-in, and no program of GridGraph's: adapters/gridgraph has one."""
+        """SSSP has no stand-in and no program of GridGraph's; adapters/gridgraph has one."""
         return algorithm != "sssp" or bool(self.programs) and (self.programs / algorithm).exists()
 
     def job(self, algorithm: str, chance: random.Random) -> "Grid":
@@ -385,7 +385,7 @@ class Shards(EngineWorkload):
         return replace(self, algorithm=algorithm, result=SameResult())
 
     def complete(self, directory: Path) -> None:
-        """Of GraphChi each has values of another name, which its first run makes."""
+        """Makes GraphChi's values, of which each program has its own, in a first run."""
         if self.root:
             timed(self.words(directory), directory)
 

@@ -83,8 +83,8 @@ def stop_on_signals() -> None:
 
 @contextmanager
 def signals_held():
-    """What stops us waits until the block is done. (Blocking signals would not
-    do: numpy has threads, and one of them would take the signal.)"""
+    """Delays SIGINT, SIGTERM and SIGHUP until the block has ended. (Blocking signals would not suffice:
+    numpy has threads, and one of them would take the signal.)"""
     pending = []
     before = {number: signal.signal(number, lambda number, _: pending.append(number))
               for number in heeded(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
@@ -107,8 +107,8 @@ class Runner:
     build: Path
 
     def __call__(self, *words, show=True, talkative=False, environment=None) -> str:
-        """What the command printed on stdout. Its stderr is the user's to see,
-        but a talkative command's is shown when it fails, and the end of it only."""
+        """The command's stdout. Its stderr goes to the user; of a talkative command only the end, and only
+        if it fails."""
         command = [str(word) for word in words]
         if show:
             self.console.print("$ " + self.shown(command), style="dim", markup=False,

@@ -1,5 +1,5 @@
-// Belady's cache for values of different lengths. It knows the whole trace. The value whose next get is farthest makes room,
-// while that is farther than the next get of the newcomer.
+// Belady's cache for values of different lengths. It knows the whole trace. It evicts the value with the
+// farthest next get, as long as that is farther than the newcomer's next get.
 #pragma once
 
 #include <cstdint>

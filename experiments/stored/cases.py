@@ -1,4 +1,4 @@
-"""What the figures of all three engines measure and draw alike.
+"""The common parts of the three engines' figures.
 
     Plan          the graph, peers and machine of a measurement
     algo_case()   one algorithm on one stored form of the graph, by the ways that can compute it
@@ -49,8 +49,8 @@ def algo_case(plan: Plan, algorithm: str, stored: Stored, all_stored: tuple[Stor
 
 
 def of_paper(figure, paper: str):
-    """`figure`: the class of figures.py. The result makes a figure of this paper, whose cases are
-    those of a Plan of ours."""
+    """`figure`: the class of figures.py. Returns a function that makes a figure of this paper, with cases
+    from a Plan of this module."""
     def one(number, title, published, cases, draw):
         return figure(number, title, published, lambda plan: cases(plan.stored()), draw, paper)
 
@@ -65,7 +65,7 @@ def ratio(of: list[dict], to: list[dict]) -> tuple | None:
 
 
 def variation_of(one: dict) -> str:
-    """What a case tries of its algorithm."""
+    """The variation of its algorithm that a case measures."""
     return one["algorithm"].partition(", ")[2]
 
 
