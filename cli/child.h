@@ -15,11 +15,11 @@ struct Finished {
   std::string out = {}, err = {};
 
   bool succeeded() const { return status == 0; }
-  // The first line that it printed on stderr, else how it ended.
+  // The first line of its stderr, else a description of its exit.
   std::string complaint() const;
 };
 
-// `words`: the program, which is looked for in $PATH, and its arguments. Its stdin is empty. ENOENT: there is no such
+// `words`: the program, searched for in $PATH, and its arguments. Its stdin is empty. ENOENT: no such
 // program.
 Outcome<Finished> run_child(std::vector<std::string> words);
 

@@ -28,8 +28,8 @@ void print_json(const Json& all, int indent) { fmt::print("{}\n", all.dump(inden
 
 namespace {
 
-// Resolves the links on the way, but not the last name: a link in a volume is a
-// file of the volume. A link to a volume from outside is that volume.
+// Resolves links on the way, but not the last name, because a link in a volume is a file of the volume. A
+// link outside that leads to a volume stands for that volume.
 Outcome<std::pair<std::string, fs::path>> find_root_and_path(const std::string& path) {
   std::error_code error;
   const fs::path given = fs::absolute(path, error);
@@ -65,7 +65,7 @@ std::atomic<int> signal_number{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
 extern "C" void on_interrupt(int number) {
-  // Relaxed: read when the work has ended, by the thread that this interrupts.
+    // Relaxed: the interrupted thread itself reads it, after the work has ended.
   signal_number.store(number, std::memory_order_relaxed);
   interrupt_requested.store(true, std::memory_order_relaxed);
 }
@@ -78,7 +78,7 @@ void catch_interrupts() {
   action.sa_flags = SA_RESTART;
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before;
-    // nohup(1) and shells' background jobs ignore some: that stays so.
+    // Signals that nohup(1) or a shell's background job ignores stay ignored.
     if (::sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
     ::sigaction(number, &action, nullptr);
   }

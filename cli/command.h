@@ -1,9 +1,9 @@
-// What the commands of `graphlane` share: how each adds itself to the parser,
+// The common parts of `graphlane`'s commands: how each adds itself to the parser,
 // how it reports, and how it finds the volume that a path lies in.
 //
-//   main.cc        parses, runs the command that was chosen, turns its outcome
+//   main.cc        parses, runs the chosen command, turns its outcome
 //                  into one line on stderr and an exit status
-//   command_*.cc   one command each, or a group: options, help, and the work
+//   command_*.cc   one command or a group each: options, help, and the work
 #pragma once
 
 #include <functional>
@@ -26,12 +26,12 @@ enum ExitStatus {
   kFailed = 1,           // one line on stderr says why
   kUsage = 2,            // the command line is wrong; nothing was done
   kRunFailed = 125,      // `run`: could not do its own part; as env(1)
-  kCannotExecute = 126,  // `run`: the command is there, but cannot be executed
-  kNotFound = 127,       // `run`: there is no such command
+  kCannotExecute = 126,  // `run`: the command exists, but cannot be executed
+  kNotFound = 127,       // `run`: no such command
 };
 
-// What a command does once the line is parsed: an exit status, or what to say
-// before exiting with kFailed.
+// The work of a command, after parsing: returns an exit status, or the error to print before exiting with
+// kFailed.
 using Action = std::function<Outcome<int>()>;
 
 // The exit statuses of a command that cannot do its work, and of one with a wrong command line.
@@ -51,13 +51,13 @@ struct Parser {
     failures[" " + name] = failure;
     return line.root()->add_command(name, description, example);
   }
-  // `command` as CommandLine::Parsed has it.
+  // `command` as in CommandLine::Parsed.
   FailureStatus failure_of(const std::string& command) const {
     const auto own = failures.find(command);
     return own == failures.end() ? FailureStatus{} : own->second;
   }
 
-  // Has `work` called with `options` when `command` is chosen.
+  // When `command` is chosen, calls `work` with `options`.
   template <class Options>
   void on_chosen(Command* command, std::shared_ptr<Options> options, Outcome<int> (*work)(const Options&)) {
     command->on_chosen([this, options, work]() -> Outcome<void> {
@@ -92,42 +92,42 @@ void add_calibrate(Parser& parser);
 void add_completion(Parser& parser);
 void add_try(Parser& parser);
 
-// "12M" and the like; what is not a size is a usage error.
+// Parses "12M" and the like; other text is a usage error.
 Option* add_size(Command* command, const std::string& names, std::optional<uint64_t>* size,
                  const std::string& description);
 
-// On lines of its own, or on one (-1). A name that is not UTF-8 does not stop it.
+// Prints JSON on several lines, or on one (-1). Names that are not UTF-8 are printed all the same.
 void print_json(const Json& all, int indent = 2);
 
-// A path in a volume, as the user gives it: "VOL", "VOL/dir/file", from anywhere.
+// A path in a volume, as given by the user: "VOL", "VOL/dir/file", from any directory.
 struct VolumePath {
   std::shared_ptr<const Volume> volume;
   std::string below;  // "" for the volume itself; keeps a "/" or "/." at the end
 };
 Outcome<VolumePath> open_volume_of(const std::string& path, OpenOptions how = {});
 
-// Prints the bound stubs, and the rest; kFailed if there is a rest.
+// Prints the bound stubs and the others; kFailed if there are others.
 Outcome<int> print_bound(const BindReport& report, const std::string& root);
 
-// On stderr.
+// Prints a line on stderr.
 void complain(const std::string& line);
 
-// An error's text with its path as the user knows it: without the working directory in front, unless the
-// command line has that. Call set_command_line() first.
+// An error's text with the path as the user gave it: without the working directory in front, unless the
+// command line has it. Call set_command_line() first.
 std::string in_users_words(const std::string& text);
 void set_command_line(std::vector<std::string> words);
 
-// Does `work` to each operand as rm(1) does: of what fails is told at once, and the others follow, but
-// not after an interrupt.
+// Does `work` to each operand as rm(1) does: reports each failure at once and continues, but not
+// after an interrupt.
 Outcome<int> to_each(const std::vector<std::string>& operands,
                      const std::function<Outcome<void>(const std::string&)>& work);
 
-// From now on SIGINT, SIGTERM and SIGHUP do not end the program, but the work it
-// does (base/interrupt.h), which cleans up; main() then dies of the signal.
+// From now on SIGINT, SIGTERM and SIGHUP end the work (base/interrupt.h) rather than the program. The
+// work cleans up, and main() then dies of the signal.
 void catch_interrupts();
 int caught_signal();  // 0: none
 
-// Whether --quiet was given: results of queries are printed all the same.
+// Whether --quiet was given. Results of queries are printed even then.
 extern bool quiet;
 
 }  // namespace graphlane::cli

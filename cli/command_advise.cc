@@ -24,7 +24,7 @@ struct Advice {
   bool are_devices_assumed = false;
   bool on_ssds = false;
   uint32_t thread_count = 0;
-  uint64_t memory_bytes = 0;  // that the page cache may have
+  uint64_t memory_bytes = 0;  // for the page cache
 
   uint64_t swept_bytes() const {
     uint64_t bytes = 0;
@@ -35,7 +35,7 @@ struct Advice {
     return auto_depth(sweep.requests, sweep.bytes, device_count, on_ssds, thread_count);
   }
   bool fits_memory() const { return swept_bytes() <= memory_bytes; }
-  // What --stripe is to be given.
+  // The values for --stripe.
   std::vector<std::string> globs() const {
     switch (graph.format) {
       case GraphFormat::kGrid: return {"column", "row"};
@@ -181,8 +181,8 @@ Outcome<int> advise(const AdviseOptions& options) {
   if (!directory) return directory.error();
   Outcome<GraphRequests> requests = find_requests(*directory);
   if (!requests) return requests.error();
-  // That holds the directory. If it cannot be opened, a stub in the directory has been an error
-  // before.
+  // The volume of the directory. If it cannot be opened, an earlier step has reported a stub in the
+  // directory as an error.
   const Outcome<VolumePath> place = open_volume_of(options.path);
   const bool supposes = options.device_count || options.on_ssds || !place;
   Advice advice{.path = directory->path(),

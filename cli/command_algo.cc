@@ -1,4 +1,4 @@
-// algo: an algorithm computed on a stored graph, by the engine of the graph's format.
+// algo: computes an algorithm on a stored graph, by the engine of the graph's format.
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -31,7 +31,7 @@ struct AlgoCommand {
   bool in_memory = false;
   std::string model;
   KvRunOptions kv;
-  std::vector<std::string> kv_given;  // options that only kv has
+  std::vector<std::string> kv_given;  // options of the engine kv only
   std::string out;
   bool as_json = false;
   bool explains = false;
@@ -57,7 +57,7 @@ std::vector<std::string> engine_words() {
   return words;
 }
 
-// Those of all engines, each once.
+// The algorithms of all engines, each once.
 std::vector<AlgorithmInfo> all_algorithms() {
   std::vector<AlgorithmInfo> all;
   for (const AlgorithmEngine* engine : kAlgorithmEngines) {
@@ -81,7 +81,7 @@ struct EngineOption {
   std::string engine;
 };
 
-// An option that was given and that the chosen engine would ignore; empty: there is none.
+// An option that the chosen engine would ignore; empty: there is none.
 EngineOption option_of_another_engine(const AlgoCommand& options, const AlgorithmEngine& chosen) {
   const bool is_kv = &chosen == &maiter::kEngine, is_semiext = &chosen == &semiext::kEngine;
   if (!options.kv_given.empty() && !is_kv) return {options.kv_given.front(), "kv"};
@@ -93,7 +93,7 @@ EngineOption option_of_another_engine(const AlgoCommand& options, const Algorith
   return options.page_bytes ? EngineOption{"--page-size", "semiext"} : EngineOption{};
 }
 
-// The engine that was asked for, or the one of the graph's format.
+// The engine of --engine, or the one of the graph's format.
 Outcome<const AlgorithmEngine*> choose_engine(const AlgoCommand& options) {
   const AlgorithmEngine* chosen = engine_named(options.engine);
   if (chosen == nullptr) {
@@ -176,7 +176,7 @@ void print_summary(const Json& summary) {
   }
 }
 
-// A table: the members of the first are its columns.
+// Prints a table; the members of the first element are its columns.
 void print_iterations(const Json& iterations) {
   std::string head = "iteration";
   uint64_t number = 0;
@@ -239,7 +239,7 @@ Outcome<int> compute(const AlgoCommand& options) {
   return kOk;
 }
 
-// A number that only the engine kv takes; `at_least` and `at_most` are allowed.
+// A number for the engine kv; `at_least` and `at_most` are permitted.
 Outcome<double> parse_kv_number(const std::shared_ptr<AlgoCommand>& options, const std::string& name,
                                 const std::string& text, double at_least, double at_most) {
   double value = 0;

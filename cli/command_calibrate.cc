@@ -27,11 +27,11 @@ constexpr uint32_t kStreamCounts[] = {2, 4};  // one stream is measured by the d
 static_assert(std::end(kDepths)[-1] <= kQueueDepthMax);
 constexpr uint64_t kFileBytesDefault = uint64_t{1} << 30;
 constexpr uint64_t kFileBytesMin = 16 * kLargeBytes;  // four blocks for each of four streams
-// Of what is about as fast, the least takes less memory, and holds others up less.
+// Of depths within this factor of the fastest, the least is chosen: it takes less memory, and delays others less.
 constexpr double kAsGood = 0.97;
-// A second stream costs a disk more than this, and other devices nothing.
+// A second stream costs a disk more than this, but costs other devices nothing.
 constexpr double kSeeks = 0.9;
-// The better of two, a while apart, is the device; the worse one, somebody else.
+// Each measurement counts as the better of two, because other work may have disturbed one.
 constexpr int kRounds = 2;
 
 struct CalibrateOptions {
@@ -42,7 +42,7 @@ struct CalibrateOptions {
   bool as_json = false;
 };
 
-// A device's directory, with the devices of all volumes that are in it.
+// A device's directory, with the devices of all volumes in it.
 struct Place {
   std::string directory;
   std::vector<std::string> roots;
@@ -54,7 +54,7 @@ struct Speeds {
   std::map<uint32_t, FioSpeed> small;    // by depth
 };
 
-// The first whose value is kAsGood times the best of all.
+// The least key with a value of at least kAsGood times the best.
 template <class Value>
 uint32_t least_as_good(const std::map<uint32_t, FioSpeed>& speeds, const Value& value) {
   double best = 0;
@@ -133,8 +133,8 @@ class Measurement {
     return {};
   }
 
-  // Large reads say the least. A device that does not seek gets more, if small reads gain
-  // by it and large ones do not lose; one that does would only seek more.
+  // Large reads decide. A device that does not seek gets a larger depth if small reads gain and large ones
+  // do not lose; on a device that seeks it would only cost more seeks.
   uint32_t choose_depth(uint32_t large_depth) const {
     const double one_stream = speeds_.streams.at(1).bytes_per_second;
     for (const uint32_t count : kStreamCounts) {
@@ -155,19 +155,19 @@ class Measurement {
   Progress progress_;
 };
 
-// The devices in it, each known to be one and to be ours to change.
+// The volumes' devices in the directory, which this user may change.
 Outcome<Place> find_devices(const std::string& directory) {
   Place place{.directory = directory, .roots = {}};
   std::error_code error;
   const fs::directory_iterator entries(directory, error);
   if (error) return os_error(error.value(), directory, "cannot open");
-  std::optional<Error> not_ours;  // another user's, whose volume is no affair of ours
+  std::optional<Error> not_ours;  // of another user's volume, which is left alone
   for (const fs::directory_entry& entry : entries) {
     const std::string root = entry.path().string();
     if (!entry.path().filename().string().starts_with("graphlane-")) continue;
     const std::string path = root + "/" + kDeviceJson;
     const Outcome<std::string> text = read_whole_file(AT_FDCWD, path.c_str(), path);
-    if (!text && text.error().code == ENOENT) continue;  // of a `create` that died
+    if (!text && text.error().code == ENOENT) continue;  // left by a `create` that died
     if (!text) return text.error();
     if (Outcome<DeviceRecord> record = parse_device_json(*text, path); !record) return record.error();
     if (::access(root.c_str(), W_OK) == 0) place.roots.push_back(root);
@@ -195,7 +195,7 @@ Outcome<void> keep(const std::string& root, const Calibration& calibration) {
   const Outcome<void> written =
       write_file_atomically(AT_FDCWD, path, path, *text, before.st_mode & 07777);
   if (!written) return written;
-  // What root changes of a user's volume stays the user's.
+  // A user's file keeps its owner, even if root has rewritten it.
   (void)!::lchown(path.c_str(), before.st_uid, before.st_gid);
   return {};
 }
@@ -252,7 +252,7 @@ Outcome<Json> calibrate(const Place& place, const CalibrateOptions& options) {
     Measurement measurement(*file, place, duration);
     const Outcome<Calibration> measured = measurement.run();
     if (!measured) {
-      // fio knows the file by another name.
+      // fio's own message would name a temporary file.
       if (measured.error().code == EINTR) return measured.error();
       return make_error(measured.error().code, "{}: {}", place.directory, measured.error().text);
     }
@@ -274,7 +274,7 @@ Outcome<int> calibrate_all(const CalibrateOptions& options) {
                       format_size(kFileBytesMin));
   }
   catch_interrupts();
-  // All that can be known before is, before anything is measured.
+  // Checks everything that can be checked before the first measurement.
   std::vector<Place> places;
   for (const std::string& directory : options.directories) {
     Outcome<Place> place = find_devices(directory);

@@ -14,9 +14,9 @@
 namespace graphlane::cli {
 namespace {
 
-// Exit statuses of fsck(8), which adds them up.
+// Exit statuses of fsck(8), which adds them.
 constexpr int kCheckCorrected = 1;
-constexpr int kCheckLeft = 4;  // something is wrong, and stays so
+constexpr int kCheckLeft = 4;  // defects remain
 constexpr FailureStatus kCheckFailure{.failed = 8, .usage = 16};
 
 struct CheckCommand {
@@ -26,7 +26,7 @@ struct CheckCommand {
   bool delete_orphans = false;
   int64_t older_than_seconds = 0;
   bool yes = false;
-  bool only_looks = false, of_fsck = false;  // what fsck(8) says, and is so anyway
+  bool only_looks = false, of_fsck = false;  // options of fsck(8), which change nothing here
   bool upgrade = false;
   bool checksum = false, resume = false;
   uint64_t rate = 0;
@@ -55,7 +55,7 @@ std::vector<Orphan> chosen_orphans(const CheckReport& report, const CheckCommand
   return chosen;
 }
 
-// Asks the user. At the end of stdin: no.
+// Asks the user. The end of stdin means no.
 bool is_confirmed(const std::vector<Orphan>& orphans, const CheckCommand& options) {
   if (options.yes) return true;
   fmt::print("delete {}? Nothing brings them back. [y/N] ", describe(orphans, std::time(nullptr)));
@@ -67,7 +67,7 @@ bool is_confirmed(const std::vector<Orphan>& orphans, const CheckCommand& option
   return false;
 }
 
-// Deletes the chosen orphans, and checks again: `report` is the state then.
+// Deletes the chosen orphans, and checks again; `report` then has the new state.
 Outcome<void> delete_orphans(const Volume& volume, const CheckCommand& options, CheckReport* report) {
   const std::vector<Orphan> chosen = chosen_orphans(*report, options);
   if (chosen.empty()) return {};
@@ -121,7 +121,7 @@ void print_scrubbed(const CheckReport& report, bool scrubbed) {
   }
 }
 
-// A damaged graph counts as something left, too.
+// A damaged graph counts as a remaining defect.
 Outcome<int> check_graph(const std::string& path) {
   const Outcome<int> checked = check_stored_graph(path);
   if (checked || caught_signal() != 0) return checked;

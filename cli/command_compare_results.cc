@@ -1,4 +1,4 @@
-// compare-results: the values that two runs gave, by the Python package.
+// compare-results: compares the values of two runs, by the Python package.
 #include "cli/command.h"
 #include "cli/convert_python.h"
 

@@ -1,4 +1,4 @@
-// completion: what a shell reads to complete the command line.
+// completion: prints the script with which a shell completes the command line.
 #include "cli/command.h"
 #include "cli/completion.h"
 

@@ -1,4 +1,4 @@
-// destroy: a volume with all files in it, and its directories on the devices.
+// destroy: removes a volume with all its files, and its directories on the devices.
 //
 // All checks come first. The devices' directories go before VOL, and VOL/.graphlane goes last: so a
 // destroy that was interrupted can be run again.
@@ -21,7 +21,7 @@ struct DestroyCommand {
   bool yes = false;
 };
 
-// EBUSY: a mount or a server uses it. The descriptor keeps servers away.
+// EBUSY: a mount or a server uses the volume. While the descriptor is open, no server can start.
 Outcome<Fd> check_unused(const Volume& volume) {
   for (const VolumeMount& mount : list_volume_mounts()) {
     if (mount.volume_root == volume.root()) {
@@ -36,7 +36,7 @@ Outcome<Fd> check_unused(const Volume& volume) {
   return run;
 }
 
-// Whether the user types the volume's name.
+// Makes the user type the volume's name.
 Outcome<void> ask(const Volume& volume) {
   const std::string name = fs::path(volume.root()).filename();
   if (::isatty(STDIN_FILENO) == 0) {

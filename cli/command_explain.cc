@@ -1,5 +1,5 @@
-// graphlane explain: what the preload library will see of a program, told before
-// it runs. The words are those of the report (shim/hooks/calls.def).
+// graphlane explain: predicts what the preload library will see of a program, without running it. The
+// words are those of the report (shim/hooks/calls.def).
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -28,7 +28,7 @@ const std::map<std::string, Group>& table() {
   return names;
 }
 
-// What a program or a library calls, by the reason for how it is served.
+// The calls of a program or a library, by the way in which each is served.
 using Calls = std::map<Group, std::set<std::string>>;
 
 Calls calls_of(const ElfFile& file) {
@@ -42,17 +42,17 @@ Calls calls_of(const ElfFile& file) {
 
 struct Explanation {
   std::string program;             // as given
-  std::vector<Script> scripts;     // each is run by the next, the last by `file`
+  std::vector<Script> scripts;     // each is run by the next one, the last by `file`
   ElfFile file;
-  std::string blind_because;       // the library is not in it; empty: it is
-  std::map<std::string, Calls> calls_of_libraries;  // by their paths
-  std::map<std::string, Calls> calls_of_named;      // of those that it names, and may load as it runs
+  std::string blind_because;       // why the library is not in it; empty: it is
+  std::map<std::string, Calls> calls_of_libraries;  // by the libraries' paths
+  std::map<std::string, Calls> calls_of_named;      // of libraries whose names it contains, and may load
   std::vector<std::string> libraries_missing;
-  std::vector<std::string> io_uring_in;  // files that make io_uring's system calls themselves
+  std::vector<std::string> io_uring_in;  // files with io_uring system calls of their own
   bool loads = false;                    // calls dlopen(3)
 };
 
-// libc's own parts call each other where no preload library sees it.
+// libc's own parts call each other without a preload library seeing it.
 bool is_of_libc(const std::string& name) {
   for (const char* start : {"ld-", "libc.", "libm.", "libdl.", "librt.", "libpthread.", "libgcc_s.",
                             "linux-vdso"}) {
@@ -77,7 +77,7 @@ void read_libraries(const ElfFile& file, Explanation* about) {
 
 bool calls_dlopen(const ElfFile& file) { return file.imports.contains("dlopen") || file.imports.contains("dlmopen"); }
 
-// Beside the file that names it, too: programs that bring plugins often look there.
+// Searches beside the naming file too, because programs often keep plugins there.
 std::string find_named(const ElfFile& file, const std::string& name) {
   const std::filesystem::path given(name);
   std::error_code error;
@@ -87,7 +87,7 @@ std::string find_named(const ElfFile& file, const std::string& name) {
   return std::filesystem::is_regular_file(beside, error) ? beside.string() : find_library(file, name);
 }
 
-// Looks into a file and all that it needs or names, for libraries that it loads as it runs.
+// Examines a file, and all libraries that it needs or may load by name.
 class Looker {
  public:
   explicit Looker(Explanation* about) : about_(*about) {}
@@ -104,7 +104,7 @@ class Looker {
       look(*library);
       for (const std::string& needed : library->needed) add(find_library(*library, needed));
     }
-    // Names mean nothing to a program that loads nothing.
+    // A program that never calls dlopen() loads no library by name.
     if (!about_.loads) about_.calls_of_named.clear();
   }
 
@@ -163,7 +163,7 @@ bool has_way(const Explanation& about, Way way) {
                      [&](const auto& library) { return any(library.second); });
 }
 
-// What to expect, in a sentence.
+// The prediction, in a sentence.
 std::string verdict(const Explanation& about) {
   if (!about.blind_because.empty()) {
     return "everything goes through a mount (graphlane mount); the preload library is not in it";
@@ -184,7 +184,7 @@ void print_calls(const Calls& calls, const std::string& indent) {
   }
 }
 
-// Whether a call reads a file's bytes; others of its group may write, or look.
+// Whether a call reads a file's bytes; others of its group may write or look up.
 bool reads(Group group, const std::string& name) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   switch (group) {
@@ -198,7 +198,7 @@ bool reads(Group group, const std::string& name) {
   }
 }
 
-// A line for each library that reads.
+// Prints a line for each library that reads.
 void print_readers(const std::map<std::string, Calls>& libraries) {
   for (const auto& [path, calls] : libraries) {
     std::vector<std::string> names;
@@ -210,7 +210,7 @@ void print_readers(const std::map<std::string, Calls>& libraries) {
   }
 }
 
-// Neither fast nor slow by itself: the number says what it is.
+// Prints calls such as syscall(2), for which only the number tells how they are served.
 void print_by_number(const Calls& calls, const std::string& indent) {
   const auto found = calls.find(Group::number);
   if (found == calls.end()) return;

@@ -1,4 +1,4 @@
-// convert and gen: graphs from graphfmt, to where they are wanted.
+// convert and gen: write graphs in the formats of graphfmt.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,8 +30,8 @@ namespace {
 
 struct ConvertCommand {
   std::string input, output;
-  EdgeListOptions list;  // how IN is read
-  EdgeFormat to = EdgeFormat::kAuto;  // as the name of OUT says
+  EdgeListOptions list;  // for reading IN
+  EdgeFormat to = EdgeFormat::kAuto;  // auto: by the name of OUT
   std::optional<WeightType> weights;
   bool overwrite = false;
   bool no_blocks = false;
@@ -40,11 +40,11 @@ struct ConvertCommand {
   std::optional<uint64_t> memory_bytes;
   std::string codec;  // empty: varint
   std::optional<uint64_t> page_bytes;
-  // Formats of the Python package (convert_python.h); empty: another.
+  // Formats of the Python package (convert_python.h); empty: another format.
   std::string python_from, python_to;
 };
 
-// A wrong command line that the parser alone cannot detect.
+// Reports a wrong command line that the parser alone cannot detect.
 Outcome<int> graph_usage(const std::string& reason, const std::string& command) {
   complain(fmt::format("{} (see graphlane {} --help)", reason, command));
   return kUsage;
@@ -56,7 +56,7 @@ void print_notes(const std::string& input, const std::vector<std::string>& notes
   for (const std::string& note : notes) complain(fmt::format("{}: note: {}", input, note));
 }
 
-// Prints on stderr where the graph went to stdout.
+// The stream for the summary: stderr if the graph goes to stdout.
 std::FILE* summary_stream(const std::string& output) {
   struct stat graph, out;
   const bool is_stdout = output == "-" || (::stat(output.c_str(), &graph) == 0 && ::fstat(STDOUT_FILENO, &out) == 0 &&
@@ -70,13 +70,13 @@ void print_edges(const std::string& output, const EdgeListSummary& summary) {
              summary.vertex_count, summary.edge_count);
 }
 
-// Spills go where the graph goes: there is room for it.
+// The directory for spills: that of the graph, because it has room for it.
 std::string parent_of(const std::string& path) {
   std::error_code failed;
   return std::filesystem::absolute(path, failed).lexically_normal().parent_path().string();
 }
 
-// The options for reading IN, where no others are needed.
+// The options for reading IN, for outputs that need no others.
 EdgeListOptions list_options(const ConvertCommand& options, const std::string& path, uint64_t usual_memory_bytes) {
   EdgeListOptions list = options.list;
   list.path = options.input;
@@ -112,7 +112,7 @@ Outcome<void> to_grid(const ConvertCommand& options, const std::string& path) {
   return {};
 }
 
-// With --overwrite.
+// Checks that --overwrite may replace the file.
 Outcome<void> may_become_list(const std::string& path) {
   return Staging::may_replace(path, Staging::Kind::kFile, true);
 }
@@ -186,7 +186,7 @@ Outcome<void> to_shards(const ConvertCommand& options, const std::string& path) 
   return {};
 }
 
-// An output that is a directory: the function that makes it, and the kind that it may replace.
+// An output that is a directory: the function that makes it, and the kind of directory that it may replace.
 struct DirectoryGraph {
   Outcome<void> (*build)(const ConvertCommand& options, const std::string& path);
   Outcome<void> (*may_become)(const std::string& dir);
@@ -204,7 +204,7 @@ std::optional<DirectoryGraph> directory_graph(EdgeFormat format) {
   }
 }
 
-// Its reader would tell of a bad edge.
+// Rejects a stub, which would otherwise be reported as a bad edge.
 Outcome<void> check_no_stub(const std::string& path) {
   struct stat st;
   if (::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size != kStubSize) return {};
@@ -216,7 +216,7 @@ Outcome<void> check_no_stub(const std::string& path) {
                     "graphlane convert …`", path);
 }
 
-// A grid that is replaced goes with all that is in it.
+// Rejects an input inside of a grid that the output would replace.
 Outcome<void> check_not_replaced(const ConvertCommand& options) {
   namespace fs = std::filesystem;
   std::error_code failed;
@@ -228,8 +228,8 @@ Outcome<void> check_not_replaced(const ConvertCommand& options) {
 
 bool is_graph_directory(EdgeFormat format) { return directory_graph(format).has_value(); }
 
-// The type of OUT's weights: text keeps as much as it can; binary lists have the type of --weights,
-// or of IN.
+// The type of OUT's weights. Text keeps full precision; binary lists have the type of --weights, or of
+// IN.
 WeightType kept_weights(const ConvertCommand& options) {
   if (is_stored_graph(options.input) && !options.weights) {
     if (const auto stored = stored_weights(options.input)) return *stored;
@@ -252,7 +252,7 @@ bool is_binary_list(EdgeFormat format) {
   return format == EdgeFormat::kBin || format == EdgeFormat::kU32 || format == EdgeFormat::kU64;
 }
 
-// The format that the extension of an output's name stands for; none: it stands for no format.
+// The format for the extension of an output's name; none: it implies no format.
 std::optional<EdgeFormat> format_of_extension(const std::string& path) {
   static const std::map<std::string, EdgeFormat> kExtensions = {
       {".bin", EdgeFormat::kBin},       {".u32", EdgeFormat::kU32},       {".u64", EdgeFormat::kU64},
@@ -266,7 +266,7 @@ std::optional<EdgeFormat> format_of_extension(const std::string& path) {
   return found == kExtensions.end() ? std::nullopt : std::optional(found->second);
 }
 
-// Without --to. A volume's directory or a name without an extension that we know becomes a grid.
+// The format without --to. A volume's directory, or a name without a known extension, becomes a grid.
 EdgeFormat format_of_output(const std::string& path) {
   struct stat st;
   const bool is_directory = path.ends_with('/') || (::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode));
@@ -274,7 +274,7 @@ EdgeFormat format_of_output(const std::string& path) {
   return format_of_extension(path).value_or(EdgeFormat::kGrid);
 }
 
-// The program that makes what OUT's name promises, if that is a compressed list; else empty.
+// The compression program that OUT's name implies; else empty.
 std::string compression_of_name(const ConvertCommand& options) {
   static const std::map<std::string, std::string> kPrograms = {
       {".gz", "gzip"}, {".xz", "xz"}, {".zst", "zstd"}, {".bz2", "bzip2"}, {".lz4", "lz4"}};
@@ -325,7 +325,7 @@ std::string convert_usage(const ConvertCommand& options) {
   return {};
 }
 
-// The words of the package's command; the rest of the options is not for it.
+// Runs the package's command with the options that apply to it.
 Outcome<int> convert_by_python(const ConvertCommand& options) {
   const EdgeListOptions& list = options.list;
   const bool is_parquet = options.python_from == kParquetFormat;
@@ -438,8 +438,8 @@ Outcome<int> generate(const RmatCommand& options) {
   return kOk;
 }
 
-// Adds an option that names a format.
-// `python`, if not null, becomes one of `python_formats` in place of a format of ours.
+// Adds an option that names a format. A name in `python_formats` is stored in `python`, unless that
+// is null.
 template <class Format>
 Option* add_format(Command* command, const std::string& names, Format* format, const std::string& description,
                    std::string* python = nullptr, std::vector<std::string> python_formats = {}) {
@@ -474,7 +474,7 @@ Outcome<void> parse_columns_option(const std::string& text, EdgeColumns* columns
   return make_error(EINVAL, "'{}': columns are SOURCE,TARGET or SOURCE,TARGET,WEIGHT, counted from 1", text);
 }
 
-// One character, or a name for one that is hard to type in shells.
+// Parses one character, or a name for one that is hard to type in shells.
 Outcome<void> parse_delimiter(const std::string& text, EdgeColumns* columns) {
   if (text == "tab" || text == "\\t") {
     columns->delimiter = '\t';

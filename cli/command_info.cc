@@ -40,7 +40,7 @@ Outcome<Json> volume_info(const Volume& volume) {
           {"devices", devices}};
 }
 
-// What a part has to compare its bytes with.
+// The state of a part's checksums.
 const char* checksums_of(const Volume& volume, const Layout& layout, uint32_t d) {
   const int root_fd = volume.devices()[d].root_fd.get();
   const Fd part = open_part(root_fd, layout.file_id);
@@ -98,7 +98,7 @@ Outcome<Json> file_info(const Volume& volume, const std::string& below) {
               {"parts", parts_info(volume, layout)}};
 }
 
-// The numbers that are bytes, as the table shows them.
+// A value as the table shows it: some numbers are sizes in bytes.
 std::string shown(const std::string& key, const Json& value) {
   const bool is_bytes = key.starts_with("size") || key == "free" || key == "stripe_depth";
   if (is_bytes && value.as_unsigned()) return format_size(*value.as_unsigned());

@@ -15,13 +15,13 @@ struct LsOptions {
   bool recursive = false;
 };
 
-// To programs as it is.
+// Escapes a name for a terminal; other programs get it as it is.
 std::string shown(const std::string& name) {
   static const bool to_terminal = ::isatty(STDOUT_FILENO) != 0;
   return to_terminal ? printable(name) : name;
 }
 
-// "3M x 4 from 2": the layout; or what else it is.
+// "3M x 4 from 2": the layout of a striped file; else the file's kind.
 std::string describe_node(const Volume& volume, const TreePlace& place, const struct stat& info,
                           uint64_t* size_bytes) {
   if (S_ISDIR(info.st_mode)) return "directory";

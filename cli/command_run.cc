@@ -29,10 +29,10 @@ struct RunOptions {
   std::string io;
   std::string cache;
   std::string share;
-  std::string verify;   // empty: as the volume says
-  std::string program;  // the file that command[0] stands for; empty: by $PATH
+  std::string verify;   // empty: the volume's setting
+  std::string program;  // the file of command[0]; empty: by $PATH
   bool no_mount = false;
-  bool again = false;   // the preload library is where we come from (shim/locate/foresight.h)
+  bool again = false;   // the preload library has started this process (shim/locate/foresight.h)
 };
 
 using Volumes = std::vector<std::shared_ptr<const Volume>>;
@@ -50,10 +50,10 @@ std::string working_directory() {
 
 struct FoundVolumes {
   Volumes to_mount;
-  bool any = false;  // mounted ones, too
+  bool any = false;  // including volumes that are mounted
 };
 
-// A volume that the command names and that cannot be opened is an error; others get a line.
+// Finds the command's volumes. A named one that cannot be opened is an error; others get a line.
 Outcome<FoundVolumes> find_volumes(const RunOptions& options) {
   VolumeFinder finder(working_directory(), environment());
   finder.look_at_command(options.command, options.program);
@@ -85,7 +85,7 @@ Outcome<FoundVolumes> find_volumes(const RunOptions& options) {
   return found;
 }
 
-// The volumes that programs of the command turn out to need once they run.
+// The volumes that a running program of the command needs.
 std::vector<std::shared_ptr<const Volume>> find_later(const LaterQuestion& question) {
   std::set<std::string> roots;
   if (question.path.empty()) {
@@ -107,7 +107,7 @@ std::vector<std::shared_ptr<const Volume>> find_later(const LaterQuestion& quest
   return volumes;
 }
 
-// Makes the path absolute: the command may change its directory.
+// Makes the path absolute, because the command may change its directory.
 std::string report_target(const RunOptions& options) {
   std::error_code error;
   return options.report == "1" ? options.report : fs::absolute(options.report, error).string();
@@ -122,7 +122,7 @@ Outcome<void> preload() {
 void set_environment(const RunOptions& options) {
   std::error_code unknown;
   ::setenv(kProgramVariable, fs::read_symlink("/proc/self/exe", unknown).c_str(), 1);
-  ::unsetenv(kMounterVariable);  // of a command that we are part of: its mounts are not ours
+  ::unsetenv(kMounterVariable);  // it is an outer command's, with other mounts
   if (options.no_mount) ::setenv(kNoMountVariable, "1", 1);
   else ::unsetenv(kNoMountVariable);
   if (!options.io.empty()) ::setenv("GRAPHLANE_IO", options.io.c_str(), 1);
@@ -132,7 +132,7 @@ void set_environment(const RunOptions& options) {
   if (!options.report.empty()) ::setenv("GRAPHLANE_REPORT", report_target(options).c_str(), 1);
 }
 
-// Becomes the command: so its exit status and the signals are its own.
+// Replaces this process by the command, so that exit status and signals are the command's own.
 int execute(const RunOptions& options) {
   std::vector<char*> argv;
   for (const std::string& word : options.command) argv.push_back(const_cast<char*>(word.c_str()));
@@ -143,7 +143,7 @@ int execute(const RunOptions& options) {
   return code == ENOENT ? kNotFound : kCannotExecute;
 }
 
-// As execute(); where a report is wanted, in a child.
+// As execute(), but in a child if a report is wanted.
 int become(const RunOptions& options) {
   if (options.report.empty() || options.again) return execute(options);
   const HeldSignals signals;
@@ -169,7 +169,7 @@ Outcome<int> run_mounted(const RunOptions& options, const Volumes& volumes) {
     mount.verifies_reads = std::strcmp(verify, "read") == 0;
   }
   const char* const share = std::getenv("GRAPHLANE_SHARE");
-  std::vector<ServerUse> uses;  // until the command has ended
+  std::vector<ServerUse> uses;  // until the command ends
   for (const auto& volume : volumes) {
     if (share == nullptr || std::strcmp(share, "no") != 0) uses.push_back(ServerUse::begin(volume));
   }
@@ -177,14 +177,14 @@ Outcome<int> run_mounted(const RunOptions& options, const Volumes& volumes) {
                                find_later);
 }
 
-// The reason why the preload library will not be in the command; "": it will.
+// The reason why the preload library will not be in the command; "": it will be.
 std::string why_blind(const RunOptions& options) {
   const Outcome<Executable> found =
       find_executable(options.program.empty() ? options.command[0] : options.program);
-  return found ? found->blind_because : "";  // what cannot be executed execvp() tells
+  return found ? found->blind_because : "";  // execvp() reports a program that cannot be executed
 }
 
-// Runs the command without a mount, by the library alone.
+// Runs the command without a mount, with the library only.
 Outcome<int> run_preloaded(const RunOptions& options, const std::string& blind, const Error* missing) {
   if (missing != nullptr) return *missing;
   if (!blind.empty()) {
@@ -202,10 +202,10 @@ Outcome<int> start(const RunOptions& options, const FoundVolumes& found, const s
                    const Outcome<void>& preloaded) {
   const Volumes& volumes = found.to_mount;
   const Error* const missing = preloaded ? nullptr : &preloaded.error();
-  // A child under --no-mount that meets no volume may be any program.
+  // Under --no-mount a child may be any program, so it may need no volume.
   if (options.no_mount && !(options.again && volumes.empty())) return run_preloaded(options, blind, missing);
   if (volumes.empty()) {
-    if (found.any) return become(options);  // by the mounts that are there
+    if (found.any) return become(options);  // through the existing mounts
     if (missing != nullptr) {
       complain(missing->text + "; volumes that its words do not name it will not see (--volume VOL)");
     } else if (!blind.empty()) {

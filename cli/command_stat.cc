@@ -32,7 +32,7 @@ struct StatOptions {
   double interval_seconds = 1;
 };
 
-// What one device has done; rates are differences of two of them.
+// The counters of one device; rates are differences of two of them.
 struct DeviceStats {
   std::string path;
   uint64_t io_count = 0;
@@ -40,15 +40,15 @@ struct DeviceStats {
   uint64_t bytes_read = 0;
   uint64_t bytes_written = 0;
   uint64_t segment_count = 0;
-  std::vector<uint64_t> wait;  // by powers of two of a microsecond (iomgr/base/latency.h)
+  std::vector<uint64_t> wait;  // histogram by powers of two of a microsecond (iomgr/base/latency.h)
   std::vector<uint64_t> service;
-  // Preloaded programs count these themselves (iomgr/server/client_counts.h).
+  // Counted by preloaded programs themselves (iomgr/server/client_counts.h).
   uint64_t preloaded_ios = 0;
   uint64_t preloaded_read = 0;
   uint64_t preloaded_written = 0;
 };
 
-// Who is asked: a mount, or the server of a volume.
+// The source of statistics: a mount, or a volume's server.
 struct Source {
   std::string place;
   bool is_mount = true;
@@ -56,14 +56,14 @@ struct Source {
 
 Outcome<std::string> ask(const Source& source) {
   if (!source.is_mount) return ask_for_stats(source.place);
-  std::string text(1 << 16, '\0');  // the most that an attribute can have
+  std::string text(1 << 16, '\0');  // an attribute's maximum
   const ssize_t length = ::getxattr(source.place.c_str(), kStatsXattr, text.data(), text.size());
   if (length < 0) return os_error(errno, source.place, "cannot read the statistics");
   text.resize(static_cast<size_t>(length));
   return text;
 }
 
-// The mount that is at `path`; or who serves the volume that is there, by a mount or without one.
+// The mount at `path`; or the server of the volume at `path`, with or without a mount.
 Outcome<Source> find_source(const std::string& path) {
   std::error_code error;
   const std::string real = std::filesystem::canonical(path, error).string();
@@ -90,7 +90,7 @@ Outcome<Json> read_stats(const Source& source) {
   return make_error(EPROTO, "{}: statistics that this program does not understand", source.place);
 }
 
-// 0 if the member is missing or no number.
+// The member's value; 0 if it is missing or not a number.
 uint64_t number(const Json& object, const char* key) {
   return object.at_or_null(key).as_unsigned().value_or(0);
 }
@@ -125,7 +125,7 @@ std::vector<DeviceStats> devices_of(const Json& stats) {
   return devices;
 }
 
-// Of a counter; one that has fallen is another server's, and began at nothing.
+// The growth of a counter. One that has fallen belongs to a new server, which began at 0.
 uint64_t growth(uint64_t now, uint64_t before) { return now >= before ? now - before : now; }
 
 std::vector<uint64_t> growth(std::vector<uint64_t> now, const std::vector<uint64_t>& before) {
@@ -133,7 +133,7 @@ std::vector<uint64_t> growth(std::vector<uint64_t> now, const std::vector<uint64
   return now;
 }
 
-// What happened between the two, per second.
+// The work between two readings, per second.
 DeviceStats rate(const DeviceStats& now, const DeviceStats& before, double seconds) {
   const auto per_second = [&](uint64_t a, uint64_t b) {
     return static_cast<uint64_t>(static_cast<double>(growth(a, b)) / seconds);
@@ -156,7 +156,7 @@ std::string format_time(uint64_t us) {
   return us < 1'000'000 ? fmt::format("{}ms", us / 1000) : fmt::format("{}s", us / 1'000'000);
 }
 
-// The time that half of them, or nine tenths, stayed below, up to a power of two.
+// The percentile of a histogram, rounded up to a power of two.
 std::string percentile(const std::vector<uint64_t>& counts, double share) {
   uint64_t all = 0;
   for (const uint64_t count : counts) all += count;
@@ -170,7 +170,7 @@ std::string percentile(const std::vector<uint64_t>& counts, double share) {
   return "-";
 }
 
-// Bytes, and MiB that were read ahead (iomgr/read/extent_cache.h).
+// Prints the cache's counters, and the MiB that were prefetched (iomgr/read/extent_cache.h).
 void print_cache(const Json& stats) {
   const Json& cache = stats.at_or_null("cache");
   const uint64_t budget = number(cache, "budget_bytes");
@@ -184,7 +184,7 @@ void print_cache(const Json& stats) {
              size("passed_bytes"), frames("ahead_frames"), frames("ahead_used"), frames("ahead_wasted"));
 }
 
-// What was begun in the page cache when files are swept in turn (iomgr/read/sequence_predictor.h).
+// Prints prefetches into the page cache for files that are swept in turn (iomgr/read/sequence_predictor.h).
 void print_sweeps(const Json& stats) {
   const Json& sweeps = stats.at_or_null("sweeps");
   if (number(sweeps, "begun_bytes") == 0) return;
@@ -193,7 +193,7 @@ void print_sweeps(const Json& stats) {
              size("used_bytes"), size("wasted_bytes"));
 }
 
-// Blocks that reads have compared with their checksums (iomgr/volume/sum/part_sums.h).
+// Prints the number of blocks that reads have verified (iomgr/volume/sum/part_sums.h).
 void print_checksums(const Json& stats) {
   const Json& blocks = stats.at_or_null("checksums");
   if (number(blocks, "verified") + number(blocks, "unverified") + number(blocks, "failed") == 0) return;
@@ -201,7 +201,7 @@ void print_checksums(const Json& stats) {
              number(blocks, "failed"), number(blocks, "unverified"));
 }
 
-// What several processes read together (iomgr/server/shared_cache.h).
+// Prints the counters of reads that processes share (iomgr/server/shared_cache.h).
 void print_shared(const Json& stats) {
   const Json& shared = stats.at_or_null("shared");
   if (number(shared, "fetched_bytes") == 0) return;
@@ -214,13 +214,13 @@ void print_shared(const Json& stats) {
 constexpr size_t kStatColumns = 60;
 constexpr size_t kDeviceColumns = 12;
 
-// Keeps the end of a text that is too long, because it tells more.
+// Truncates a long text at its begin, because its end tells more.
 std::string tail_of(const std::string& path, size_t columns) {
   return path.size() <= columns ? path : ".." + path.substr(path.size() - columns + 2);
 }
 
-// Milliseconds that the block device under a directory has been busy since the machine began, for
-// all processes; none: it is no block device's.
+// The milliseconds that a directory's block device has been busy since boot, for all processes; none:
+// it is not on a block device.
 std::optional<uint64_t> busy_ms(const std::string& directory) {
   struct stat st;
   if (::stat(directory.c_str(), &st) != 0) return std::nullopt;
@@ -253,8 +253,8 @@ DeviceStats sum_of(const std::vector<DeviceStats>& devices) {
   return all;
 }
 
-// `busy`: of each device in percent, where that is known and asked for. A device's line has what
-// preloaded programs did, too; how long their I/Os took only they know.
+// `busy`: percent for each device, where known and asked for. A device's line includes I/Os of preloaded
+// programs, but not their latencies, which only the programs know.
 void print_table(const std::string& title, const std::vector<DeviceStats>& devices,
                  const std::vector<std::string>& busy) {
   fmt::print("{}\n{:>8} {:>8} {:>8} {:>5} {:>6} {:>6}  {}\n", title, "I/Os", "read", "written", "busy", "wait",
@@ -286,7 +286,7 @@ std::string time_of_day() {
   return fmt::format("{:02}:{:02}:{:02}", parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
-// https://prometheus.io/docs/instrumenting/exposition_formats
+// Quotes a label: https://prometheus.io/docs/instrumenting/exposition_formats
 std::string prometheus_label(std::string_view value) {
   std::string quoted;
   for (const char c : value) {
@@ -306,7 +306,7 @@ void print_counter(const std::vector<DeviceStats>& devices, std::string_view lab
   }
 }
 
-// Buckets and count; the lanes keep no sum.
+// Prints buckets and count; the lanes keep no sum.
 void print_histogram(const std::vector<DeviceStats>& devices, std::string_view labels,
                      std::string_view name, std::string_view help,
                      std::vector<uint64_t> DeviceStats::*member) {
@@ -316,7 +316,7 @@ void print_histogram(const std::vector<DeviceStats>& devices, std::string_view l
     const std::string device = fmt::format("{},device=\"{}\"", labels, prometheus_label(d.path));
     const std::vector<uint64_t>& counts = d.*member;
     uint64_t below = 0;
-    for (size_t i = 0; i + 1 < counts.size(); ++i) {  // the last one has no end
+    for (size_t i = 0; i + 1 < counts.size(); ++i) {  // the last bucket has no bound
       below += counts[i];
       fmt::print("graphlane_device_{}_bucket{{{},le=\"{:g}\"}} {}\n", name, device,
                  static_cast<double>(uint64_t{1} << i) / 1e6, below);
@@ -327,7 +327,7 @@ void print_histogram(const std::vector<DeviceStats>& devices, std::string_view l
   }
 }
 
-// `of`: "cache", "sweeps" or "shared".
+// `of`: the section "cache", "sweeps" or "shared".
 void print_of(const Json& stats, std::string_view of, std::string_view labels, const char* key,
               std::string_view name, std::string_view help, std::string_view type) {
   fmt::print("# HELP graphlane_{0}_{1} {2}\n# TYPE graphlane_{0}_{1} {3}\n", of, name, help, type);
@@ -384,7 +384,7 @@ void print_prometheus(const std::string& mount, const Json& stats) {
   shared("budget_bytes", "budget_bytes", "Memory that may be used.", "gauge");
 }
 
-// Until interrupted, or the server has gone. On a terminal in place.
+// Repeats until an interrupt or the server's end. On a terminal it redraws in place.
 Outcome<int> watch(const Source& source, Json stats, const StatOptions& options) {
   const bool in_place = ::isatty(STDOUT_FILENO) == 1;
   auto then = std::chrono::steady_clock::now();
@@ -420,7 +420,7 @@ Outcome<int> watch(const Source& source, Json stats, const StatOptions& options)
       print_cache(*next);
     }
     std::fflush(stdout);
-    if (std::ferror(stdout) != 0) return kFailed;  // nobody reads any more
+    if (std::ferror(stdout) != 0) return kFailed;  // the reader has gone
     stats = std::move(*next);
     then = now;
   }

@@ -17,12 +17,12 @@ void print_summary(std::string_view done, const TransferSummary& summary) {
 }
 
 struct ImportCommand {
-  std::vector<std::string> operands;  // sources, and last where they go
+  std::vector<std::string> operands;  // the sources, then the destination
   bool overwrite = false;
   StripeOptions stripe;
 };
 
-// Adds up what was imported.
+// Imports one source, and adds it to the summary.
 Outcome<void> import_one(const ImportCommand& options, const VolumePath& to, const std::string& source,
                          TransferSummary* all) {
   const StripePolicy policy = options.stripe.policy(to.volume->policy());
@@ -88,7 +88,7 @@ Outcome<int> export_(const ExportCommand& options) {
   const Outcome<VolumePath> from =
       open_volume_of(options.source, {.allows_missing_devices = options.salvage});
   if (!from) return from.error();
-  // VOL/. as well is the contents, as of any directory.
+  // VOL/. means the contents, as for any directory.
   const bool contents_of_all = from->below.empty() && options.source.ends_with("/.");
   catch_interrupts();
   const Outcome<TransferSummary> summary =

@@ -1,4 +1,4 @@
-// try: whether Graphlane is worth it, on the user's own graph and devices.
+// try: measures what Graphlane gains, on the user's own graph and devices.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 namespace graphlane::cli {
 namespace {
 
-// Less than this is what runs differ by anyway.
+// A smaller difference is noise.
 constexpr double kDifference = 1.1;
 
 struct TryCommand {
@@ -36,14 +36,14 @@ std::string stand_in() {
   return {};
 }
 
-// The command where none is given: PageRank over a grid, else each file from its begin to its end by 24 MiB.
+// The default command: PageRank for a grid, else a read of each file in 24 MiB blocks.
 std::vector<std::string> default_command(const std::string& graph) {
   const std::string engine = stand_in();
   struct stat info = {};
   if (!engine.empty() && ::stat((graph + "/column_offset").c_str(), &info) == 0) {
     return {engine, "pagerank", "{}", "--iterations", "2"};
   }
-  // In "{"} the shell makes the word that find replaces: a plain {} here would be the graph's place.
+  // The shell makes the word that find replaces from "{"}: a plain {} here would become the graph's path.
   return {"sh", "-c",
           "find \"$1\" -type f -exec sh -c 'for file; do dd if=\"$file\" of=/dev/null bs=24M status=none || exit 1; done' "
           "sh \"{\"} +",
@@ -54,7 +54,7 @@ const Timing& named(const std::vector<Timing>& timings, std::string_view way) {
   return *std::ranges::find_if(timings, [&](const Timing& one) { return one.way == way; });
 }
 
-// One sentence: how much faster or slower, why, and what to do.
+// The verdict: how much faster or slower, why, and what to do.
 std::string verdict(const std::vector<Timing>& timings, uint64_t graph_bytes, uint64_t memory_bytes) {
   const Timing& here = named(timings, "where it is");
   const Timing& disk = named(timings, "one disk");

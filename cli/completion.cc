@@ -8,14 +8,14 @@ namespace {
 
 using WordOption = CommandWords::Option;
 
-// A word of a shell, in quotes.
+// Quotes a word for a shell.
 std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
 }
 
-// The first line of a description, which has no meaning for the shell.
+// The first line of a description, without characters that are special to the shell.
 std::string plain(const std::string& text) {
   std::string out;
   for (const char c : text.substr(0, text.find('\n'))) {
@@ -40,7 +40,7 @@ std::vector<std::string> command_names(const CommandWords& words) {
   return names;
 }
 
-// An operand's choices, as `graphlane algo` has them.
+// The choices of an operand, as of `graphlane algo`.
 std::vector<std::string> operand_choices(const CommandWords& command) {
   std::vector<std::string> choices;
   for (const WordOption& option : command.options) {

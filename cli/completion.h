@@ -7,8 +7,8 @@
 
 namespace graphlane::cli {
 
-// The script for the program that `words` describes. Commands, options and the words that an option
-// takes are completed; everything else is completed as a file name.
+// The script for the program that `words` describes. It completes commands, options and options' choices,
+// and everything else as a file name.
 std::string bash_completion(const CommandWords& words);
 std::string zsh_completion(const CommandWords& words);
 std::string fish_completion(const CommandWords& words);

@@ -10,7 +10,7 @@ double bits_for_arcs(uint64_t bytes, uint64_t arcs, bool is_directed) {
   return arcs == 0 ? 0 : 8.0 * static_cast<double>(bytes) / static_cast<double>(arcs * (is_directed ? 2 : 1));
 }
 
-// The bits an arc, of both sides.
+// Bits per arc, over both sides.
 struct DualBits {
   explicit DualBits(const Dual& dual) {
     uint64_t lists_bytes = 0;

@@ -1,4 +1,4 @@
-// The work of convert and info on a graph of the format `dual` (graphfmt/dual/dual.h).
+// `convert` to the format `dual`, and `info` on it (graphfmt/dual/dual.h).
 #pragma once
 
 #include "cli/command.h"
@@ -6,7 +6,7 @@
 
 namespace graphlane::cli {
 
-// As convert_to_lists(). `partitions`: P; 0: as the graph and the memory want it.
+// As convert_to_lists(). `partitions`: P; 0: chosen by the graph's size and the memory.
 Outcome<std::vector<std::string>> convert_to_dual(const ToStored& options, uint32_t partitions);
 
 Outcome<int> show_dual(const std::string& path, bool as_json);

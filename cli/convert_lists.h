@@ -1,4 +1,4 @@
-// The work of convert on a graph of the format `lists` (graphfmt/lists/lists.h), and of check and info on any stored graph.
+// `convert` to the format `lists` (graphfmt/lists/lists.h), and `check` and `info` on any stored graph.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace graphlane::cli {
 
-// What converts to all formats of stored graphs have in common.
+// The options that conversions to all stored formats share.
 struct ToStored {
   EdgeListOptions input;
   std::string codec;
   bool overwrite = false;
   std::string path;
-  std::string shown;  // what the user called it
+  std::string shown;  // the output's name, as the user gave it
 };
-// Prints the result; notes for the user, a line each.
+// Prints the result; returns notes for the user, one a line.
 Outcome<std::vector<std::string>> convert_to_lists(const ToStored& options);
-// Whether --overwrite may replace the present directory.
+// Checks that --overwrite may replace the present directory.
 Outcome<void> may_become_lists(const std::string& path);
 
 // The type of a stored graph's weights; empty: it has none, or cannot be opened.
@@ -30,11 +30,11 @@ Outcome<int> show_stored_graph(const std::string& path, bool as_json);
 // "directed", "undirected".
 std::string_view direction_of(bool is_directed);
 
-// For `info`: a line of it; the lines from the path to the edges; and what the header says, as JSON.
+// For `info`: prints one line; prints the lines from the path to the edges; and the header as JSON.
 void print_fact(std::string_view key, const std::string& text);
 void print_graph(const std::string& path, const GraphHeader& header, const std::string& more_of_vertices = "");
 Json graph_json(const std::string& path, const GraphHeader& header);
-// Of all files, the header included.
+// The bytes of all files, the header included.
 uint64_t stored_bytes(const GraphHeader& header);
 
 }  // namespace graphlane::cli

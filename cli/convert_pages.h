@@ -1,4 +1,4 @@
-// The work of convert and info on a graph of the format `pages` (graphfmt/pages/pages.h).
+// `convert` to the format `pages`, and `info` on it (graphfmt/pages/pages.h).
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace graphlane::cli {
 
-// As convert_to_lists(). Without `page_size_bytes` pages have the usual size.
+// As convert_to_lists(). Without `page_size_bytes` pages have the default size.
 Outcome<std::vector<std::string>> convert_to_pages(const ToStored& options, std::optional<uint64_t> page_size_bytes);
 
 Outcome<int> show_pages(const std::string& path, bool as_json);

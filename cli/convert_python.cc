@@ -12,7 +12,7 @@ namespace graphlane::cli {
 namespace {
 
 constexpr char kDefaultPython[] = "python3";
-// They are looked for, not imported: that takes a second.
+// Only finds the packages, because importing them takes a second.
 constexpr char kFindsPackages[] =
     "import importlib.util as u, sys; sys.exit(not all(u.find_spec(name) for name in sys.argv[1:]))";
 
@@ -23,7 +23,7 @@ std::vector<char*> argument_list(std::vector<std::string>& words) {
   return list;
 }
 
-// Whether the Python runs and finds the packages. What it prints is of no use to the user.
+// Whether the Python runs and finds the packages. Discards its output, which would not help the user.
 bool has_packages(const std::string& python, const std::vector<std::string>& packages) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);

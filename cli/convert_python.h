@@ -12,8 +12,8 @@ namespace graphlane::cli {
 inline constexpr char kGraphArFormat[] = "graphar";
 inline constexpr char kParquetFormat[] = "parquet";
 
-// Runs the package's command in place of this process. Returns only with an error: ENOENT: no such Python, or it has no
-// such package; the text says how to install it.
+// Replaces this process by the package's command. Returns only with an error. ENOENT: there is no such Python, or it lacks
+// the package; the text says how to install it.
 Error run_python_package(const std::vector<std::string>& words, bool needs_arrow);
 
 }  // namespace graphlane::cli

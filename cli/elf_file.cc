@@ -56,8 +56,8 @@ void read_interpreter(Elf* elf, ElfFile* file) {
   }
 }
 
-// The dynamic section: what it needs, where from, and whether it is a program
-// without a loader (static-pie) or a library.
+// Reads the dynamic section: needed libraries, search path, and whether the file is a program without a
+// loader (static-pie) or a library.
 void read_dynamic(Elf* elf, Elf_Data* data, const GElf_Shdr& section, ElfFile* file) {
   bool is_program = false;
   const size_t count = section.sh_entsize > 0 ? section.sh_size / section.sh_entsize : 0;
@@ -123,7 +123,7 @@ GElf_Half this_machine() {
 #endif
 }
 
-// Whether a string is the name of a shared library and nothing else: "libz.so.1".
+// Whether a string is exactly the name of a shared library: "libz.so.1".
 bool is_library_name(std::string_view text) {
   const size_t at = text.find(".so");
   if (at == std::string_view::npos || at == 0) return false;
@@ -147,7 +147,7 @@ void find_library_names(std::string_view bytes, std::set<std::string>* names) {
   }
 }
 
-// "mov $425,%eax", or one of the two numbers behind it, and soon "syscall": liburing's functions are inline.
+// Looks for "mov $425,%eax", or the two numbers after it, and soon "syscall": liburing's functions are inline.
 bool has_io_uring_calls(std::string_view code) {
   constexpr std::string_view kSyscall("\x0f\x05", 2), kRest("\x01\0\0", 3);
   constexpr size_t kNear = 40;
@@ -161,7 +161,7 @@ bool has_io_uring_calls(std::string_view code) {
   return false;
 }
 
-// The directories of the loader itself: LD_LIBRARY_PATH and the system's.
+// The loader's directories: LD_LIBRARY_PATH and the system's.
 std::vector<std::string> system_path() {
   std::vector<std::string> directories;
   void* self = ::dlopen(nullptr, RTLD_LAZY);

@@ -1,4 +1,4 @@
-// What an ELF file says of itself, without running anything of it.
+// Reads facts from an ELF file, without running any of it.
 #pragma once
 
 #include <set>
@@ -13,27 +13,27 @@ struct ElfFile {
   std::string path;
   bool for_this_machine = false;   // 64 bit, and this kind of processor
   std::string interpreter;         // the loader; empty: none
-  bool is_library = false;         // has no loader, but is not a program either
+  bool is_library = false;         // it has no loader and is not a program
   bool is_go = false;
-  std::vector<std::string> needed;       // libraries, by the names of the loader
-  std::vector<std::string> search_path;  // of its own, $ORIGIN resolved
-  std::set<std::string> imports;         // functions that others must define
+  std::vector<std::string> needed;       // libraries, by the loader's names
+  std::vector<std::string> search_path;  // its own, with $ORIGIN resolved
+  std::set<std::string> imports;         // functions that other files must define
 };
 
-// Whether the file begins as an ELF file does; an errno if it cannot be read.
+// Whether the file has an ELF magic; an errno if it cannot be read.
 Outcome<bool> is_elf(const std::string& path);
 
-// EINVAL for a file that is damaged.
+// EINVAL: the file is damaged.
 Outcome<ElfFile> read_elf(const std::string& path);
 
-// Reads the content of an ELF file, not its tables alone. This takes longer than read_elf().
+// Reads the whole content of an ELF file, which takes longer than read_elf().
 struct ElfContent {
-  std::set<std::string> libraries;  // whole strings that name one: what it may give to dlopen(3)
-  bool calls_io_uring = false;      // by system calls of its own, on x86-64: no preload library sees them
+  std::set<std::string> libraries;  // strings that name a library, which it may pass to dlopen(3)
+  bool calls_io_uring = false;      // by system calls of its own (x86-64), which no preload library sees
 };
 ElfContent look_into_elf(const std::string& path);
 
-// Where the loader would find a library that `file` needs; empty: nowhere.
+// The path at which the loader would find a library for `file`; empty: it would not.
 std::string find_library(const ElfFile& file, const std::string& name);
 
 }  // namespace graphlane::cli

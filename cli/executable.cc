@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kScriptLineBytesMax = 4096;  // of a #! line; the kernel looks at 256
 constexpr size_t kScriptsMax = 5;             // the kernel's limit
 
-// Finds it as execvp(3) does.
+// Searches as execvp(3) does.
 Outcome<std::string> find_program(const std::string& name) {
   std::error_code error;
   if (name.find('/') != std::string::npos) {
@@ -39,7 +39,7 @@ Outcome<std::string> find_program(const std::string& name) {
   return make_error(ENOENT, "{0}: no such program in $PATH{1}", name, is_here ? fmt::format(" (./{} is one here)", name) : "");
 }
 
-// The program that a "#!" line names; for env(1), the one that it would run.
+// The program of a "#!" line; for env(1), the program that env would run.
 Outcome<std::string> interpreter_of(const Script& script) {
   if (script.line.empty()) return std::string("/bin/sh");  // what shells and execvp(3) do
   std::istringstream words(script.line);
@@ -53,7 +53,7 @@ Outcome<std::string> interpreter_of(const Script& script) {
 }
 
 Script read_script(const std::string& path) {
-  // A file that is no script may have its first newline anywhere.
+  // A file that is not a script may have its first newline anywhere.
   std::string line(kScriptLineBytesMax, '\0');
   std::ifstream file(path);
   file.read(line.data(), static_cast<std::streamsize>(line.size()));
@@ -65,7 +65,7 @@ Script read_script(const std::string& path) {
   return {path, begin > end ? "" : line.substr(begin, end - begin + 1)};
 }
 
-// The reason why the loader would not put a library into it; empty: it would.
+// The reason why the loader would not load the preload library into it; empty: it would.
 std::string why_blind(const ElfFile& file) {
   struct stat info = {};
   (void)::stat(file.path.c_str(), &info);

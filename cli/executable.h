@@ -1,4 +1,4 @@
-// Executable: the ELF file that a command ends up running, through any scripts, and whether the
+// Executable: the ELF file that a command finally runs, through any scripts, and whether the
 // preload library gets into it.
 #pragma once
 
@@ -12,16 +12,16 @@ namespace graphlane::cli {
 
 struct Script {
   std::string path;
-  std::string line;  // what follows "#!"; empty: it has none
+  std::string line;  // after "#!"; empty: there is none
 };
 
 struct Executable {
-  std::vector<Script> scripts;  // each is run by the next, the last by `file`
+  std::vector<Script> scripts;  // each is run by the next one, the last by `file`
   ElfFile file;
-  std::string blind_because;    // the library is not in it; empty: it is
+  std::string blind_because;    // why the library is not in it; empty: it is
 };
 
-// `program`: a path, or a name to be found as execvp(3) does.
+// `program`: a path, or a name that is searched as execvp(3) does.
 Outcome<Executable> find_executable(const std::string& program);
 
 }  // namespace graphlane::cli

@@ -17,7 +17,7 @@ Outcome<Finished> run(std::vector<std::string> words) {
   return finished;
 }
 
-// The first line that fio wrote in place of a result.
+// The first line that fio printed instead of a result.
 std::string complaint(const Finished& said) {
   for (const std::string* text : {&said.err, &said.out}) {
     const std::string line = text->substr(0, text->find('\n'));
@@ -27,7 +27,7 @@ std::string complaint(const Finished& said) {
 }
 
 Outcome<FioSpeed> parse_result(const Finished& said, const std::string& file) {
-  // What it warns of stands before the JSON.
+  // Warnings precede the JSON.
   const size_t begin = std::min(said.out.find('{'), said.out.size());
   const std::optional<Json> result = Json::parse(std::string_view(said.out).substr(begin));
   const Json* jobs = result ? result->find("jobs") : nullptr;

@@ -1,4 +1,4 @@
-// fio(1), asked how fast a file can be read past the page cache.
+// Runs fio(1) to measure reads of a file past the page cache.
 #pragma once
 
 #include <chrono>
@@ -13,9 +13,9 @@ struct FioReads {
   std::string file;
   uint64_t file_bytes = 0;
   uint64_t block_bytes = 0;
-  bool at_random = false;     // else sequentially
-  uint32_t depth = 1;         // reads in flight, of all streams together
-  uint32_t stream_count = 1;  // each in a share of the file
+  bool at_random = false;     // false: sequentially
+  uint32_t depth = 1;         // reads in flight, over all streams
+  uint32_t stream_count = 1;  // each reads its own share of the file
   std::chrono::milliseconds duration{1000};
 };
 

@@ -15,7 +15,7 @@ namespace graphlane::cli {
 namespace fs = std::filesystem;
 namespace {
 
-// A directory that goes, with all in it.
+// A directory that is removed with all its contents at the end.
 class Scratch {
  public:
   explicit Scratch(fs::path path) : path_(std::move(path)) {}
@@ -35,7 +35,7 @@ bool exists(const TreePlace& place) {
   return ::fstatat(place.directory_fd, place.path.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-// graphfmt goes by names, so the stubs must be where the volume's name says.
+// Checks that no mount covers the volume's name, because graphfmt finds stubs by name.
 Outcome<void> check_not_covered(const Volume& volume) {
   struct stat named, opened;
   if (::stat(volume.root().c_str(), &named) == 0 && ::fstat(volume.root_fd(), &opened) == 0 &&
@@ -53,7 +53,7 @@ Outcome<TransferSummary> import_built(const Volume& volume, const std::string& s
   return import_files(volume, options);
 }
 
-// Durably, before what was there goes.
+// Swaps the two names, durably, before the old graph is removed.
 Outcome<void> exchange(const Volume& volume, const TreePlace& staged, const TreePlace& target) {
   const int error = rename_exchange(target.directory_fd, staged.path, target.path);
   if (error != 0) return target.error(error, "cannot replace");
@@ -61,8 +61,8 @@ Outcome<void> exchange(const Volume& volume, const TreePlace& staged, const Tree
   return {};
 }
 
-// Imports as `staged`, below .graphlane/tmp, where check finds it if we are killed, then swaps the two,
-// if what is there by then may be replaced.
+// Imports as `staged`, below .graphlane/tmp, where `check` finds it after a kill. Then swaps both, if the
+// present target may be replaced.
 Outcome<void> import_over(const Volume& volume, const std::string& source, const TreePlace& staged,
                           const TreePlace& target,
                           const std::function<Outcome<void>()>& check_target) {
@@ -74,7 +74,7 @@ Outcome<void> import_over(const Volume& volume, const std::string& source, const
   return done ? removed : done;
 }
 
-// An error in the user's own words: with `given` for the place where the graph was built meanwhile.
+// Replaces the temporary path in an error by `given`, the path that the user gave.
 Error with_given_path(Error error, const std::string& built, const std::string& given) {
   std::string& text = error.text;
   for (size_t at = text.find(built); at != std::string::npos; at = text.find(built, at + given.size())) {
@@ -100,7 +100,7 @@ Outcome<void> write_in_volume(const VolumePath& out, const GraphOutput& output) 
   };
   if (Outcome<void> free = check_not_covered(volume); !free) return free;
   if (Outcome<void> may = check_target(); !may) return may;
-  // Shared: what is below .graphlane/tmp is not taken for a dead import's.
+  // A shared lock: other processes then do not take files below .graphlane/tmp for a dead import's.
   const Outcome<VolumeLock> lock = VolumeLock::take(volume, VolumeLock::kShared);
   if (!lock) return lock.error();
   const fs::path own = fs::path(kStagingDirectory) / UuidText(Uuid::random()).c_str();
@@ -110,7 +110,7 @@ Outcome<void> write_in_volume(const VolumePath& out, const GraphOutput& output) 
   }
   const std::string built = scratch.path() / fs::path(below).filename();
   if (Outcome<void> done = output.build(built); !done) return with_given_path(done.error(), built, output.path);
-  if (Outcome<void> may = check_target(); !may) return may;  // what came meanwhile is not ours
+  if (Outcome<void> may = check_target(); !may) return may;  // the target may have appeared meanwhile
   if (exists(*target)) {
     const TreePlace staged{.directory_fd = volume.root_fd(),
                            .path = (own / "imported").string(),

@@ -1,4 +1,4 @@
-// GraphOutput: where convert and gen write a graph, which may be in a volume.
+// GraphOutput: the place to which convert and gen write a graph, which may be in a volume.
 //
 //   OUT outside a volume    written there by graphfmt, which renames it into place
 //   OUT in a volume         written below VOL/.graphlane/tmp, imported from there,
@@ -16,8 +16,8 @@ using AtPath = std::function<Outcome<void>(const std::string& path)>;
 struct GraphOutput {
   std::string path;  // OUT
   bool overwrite = false;
-  AtPath may_replace;  // what is there: an error if not
-  AtPath build;        // what is to be there; it asks may_replace by itself
+  AtPath may_replace;  // returns an error if the present target must stay
+  AtPath build;        // makes the graph; calls may_replace itself
 };
 Outcome<void> write_graph(const GraphOutput& output);
 

@@ -1,4 +1,4 @@
-// graphlane: the one command. What it can do is in command_*.cc.
+// graphlane: the one command. Its subcommands are in command_*.cc.
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ constexpr char kMore[] =
     "`check`: fsck(8)'s.\n"
     "`graphlane COMMAND --help` lists the options; graphlane-COMMAND(1) is the manual.";
 
-// Dies of the signal that interrupted the work, so that a shell script stops too.
+// Dies of the signal that interrupted the work, so that a shell script stops as well.
 int die_of(int number) {
   std::fflush(stdout);
   std::signal(number, SIG_DFL);
@@ -45,8 +45,8 @@ int run_action(const Parser& parser, int failed) {
   return status ? *status : failed;
 }
 
-// mount(8) has mount.fuse3 run "graphlane VOL MNT -o OPTIONS" for the type
-// fuse.graphlane, VOL being absolute. No command has a slash in its name.
+// For the type fuse.graphlane, mount(8) runs mount.fuse3, which runs "graphlane VOL MNT -o OPTIONS" with an
+// absolute VOL. No command's name has a slash.
 void name_command_of_mount8(std::vector<std::string>* words) {
   if (!words->empty() && words->front().starts_with('/')) words->insert(words->begin(), "mount");
 }
@@ -93,8 +93,8 @@ int parse_and_run(Parser& parser, std::vector<std::string> words) {
   return run_action(parser, parser.failure_of(parsed.command).failed);
 }
 
-// The Python package names itself as the parent: when it dies, this command is interrupted and cleans up.
-// The kernel sends nothing for a parent that has died before the call, so getppid() is looked at after it.
+// The Python package names itself as the parent: when it dies, this command is interrupted and cleans up. The kernel
+// sends nothing for a parent that died before the call, so getppid() is checked after it.
 void end_with_parent() {
   constexpr char kParent[] = "GRAPHLANE_PARENT";
   const char* const given = std::getenv(kParent);

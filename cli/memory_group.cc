@@ -22,7 +22,7 @@ struct Hierarchy {
   bool is_version2 = false;
 };
 
-// Where groups of the memory controller are made. Version 1 wins: where both are mounted, it has the controller.
+// The place for groups of the memory controller. If both versions are mounted, version 1 has the controller.
 Outcome<Hierarchy> find_hierarchy() {
   Hierarchy found;
   FILE* const mounts = ::setmntent("/proc/self/mounts", "re");
@@ -51,7 +51,7 @@ Outcome<std::unique_ptr<MemoryGroup>> MemoryGroup::make(uint64_t limit_bytes) {
   if (!hierarchy) return hierarchy.error();
   const std::string path = fmt::format("{}/graphlane-try-{}", hierarchy->root, ::getpid());
   if (hierarchy->is_version2) {
-    // Fails where it is on already and may not be changed; mkdir or the limit then tells.
+    // Fails if it is on already and may not be changed. Then mkdir or the limit reports the error.
     (void)write_text(hierarchy->root + "/cgroup.subtree_control", "+memory");
   }
   if (::mkdir(path.c_str(), 0755) != 0) return os_error(errno, path, "--memory: cannot make a control group");

@@ -1,4 +1,4 @@
-// A memory control group for programs that are to have little memory: they, and the page cache that they fill.
+// A memory control group that limits the memory of programs and of the page cache that they fill.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace graphlane::cli {
 
 class MemoryGroup {
  public:
-  // Uses version 1 or 2 of control groups, whichever is mounted. EPERM and the like: this user may not make one.
+  // Uses version 1 or 2 of control groups, as mounted. EPERM and the like: this user may not make one.
   static Outcome<std::unique_ptr<MemoryGroup>> make(uint64_t limit_bytes);
-  ~MemoryGroup();  // programs in it have ended
+  ~MemoryGroup();  // its programs must have ended
 
-  // The words that run `words` in the group.
+  // The command line that runs `words` in the group.
   std::vector<std::string> enter(std::vector<std::string> words) const;
 
  private:

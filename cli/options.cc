@@ -31,7 +31,7 @@ Option* Option::hidden() {
 
 namespace {
 
-// The validator has the description of CLI11's own in --help. It complains in plain words.
+// The validator keeps CLI11's description for --help, but reports errors in plain words.
 template <class Number>
 CLI::Validator range_of(Number min, Number max) {
   const auto complain = [min, max](std::string& text) {
@@ -162,7 +162,7 @@ void Command::on_chosen(const std::function<Outcome<void>()>& call) {
   app_->callback([this, call] {
     if (rest_ != nullptr) *rest_ = app_->remaining();
     if (after_dashes_) {
-      if (!rest_->empty()) rest_->push_back("--");  // the program's own
+      if (!rest_->empty()) rest_->push_back("--");  // it belongs to the program
       rest_->insert(rest_->end(), after_dashes_->begin(), after_dashes_->end());
     }
     if (const Outcome<void> done = call(); !done) throw CLI::ValidationError(done.error().text);
@@ -180,7 +180,7 @@ CommandLine::~CommandLine() = default;
 
 namespace {
 
-// The help of the command that was chosen, or of the program.
+// The help of the chosen command, or of the program.
 std::string help_of(const CLI::App* app, const std::string& before) {
   for (const CLI::App* command : app->get_subcommands()) {
     return help_of(command, before + (before.empty() ? "" : " ") + app->get_name());
@@ -203,8 +203,8 @@ std::string chosen_below(const CLI::App* app) {
 
 }  // namespace
 
-// Takes the words behind the first "--" from a command that takes all the rest: CLI11 would look
-// for our options in them.
+// Takes the words after the first "--" from a command with take_rest(), because CLI11 would look for
+// options in them.
 void CommandLine::split_at_dashes(std::vector<std::string>* words) {
   const auto name = std::find_if(words->begin(), words->end(),
                                  [](const std::string& word) { return !word.starts_with('-'); });
@@ -222,7 +222,7 @@ namespace {
 
 size_t distance_of(const std::string& one, const std::string& other);
 
-// "--device" for "--devices"; empty: none is near.
+// "--device" for "--devices"; empty: no option is close.
 std::string nearest_option(const CLI::App& app, const std::string& word) {
   std::string nearest;
   size_t least = 3;
@@ -246,11 +246,11 @@ std::string names_below(const CLI::App& app) {
   return names;
 }
 
-// Says what is wrong with the command line, without the parser's own words.
+// Describes the error in the command line, without CLI11's own words.
 std::string in_plain_words(const CLI::ParseError& error, const CLI::App& root) {
   const CLI::App& app = *innermost(&root);
   const std::vector<std::string> left = app.remaining();
-  // First: a misspelt option leaves others missing.
+  // Comes first, because a misspelt option makes others missing.
   for (const std::string& word : left) {
     if (word.size() < 2 || word[0] != '-') continue;
     const std::string name = word.substr(0, word.find('='));
@@ -286,8 +286,8 @@ std::string in_plain_words(const CLI::ParseError& error, const CLI::App& root) {
   return text;
 }
 
-// The number of letters to change, insert, leave out or exchange with the next to make one word of
-// the other.
+// The edit distance: letters to change, insert, delete or swap with the next to make one word of the
+// other.
 size_t distance_of(const std::string& one, const std::string& other) {
   std::vector<std::vector<size_t>> rows(one.size() + 1, std::vector<size_t>(other.size() + 1));
   for (size_t i = 0; i <= one.size(); ++i) {
@@ -317,7 +317,7 @@ std::string CommandLine::wrong_command(const std::vector<std::string>& words) co
     const std::string& name = command.app_->get_name();
     if (name == *word) return {};
     const size_t distance = distance_of(*word, name);
-    // In a short name less than half of the letters may differ.
+    // In a name, less than half of the letters may differ.
     if (distance < least && 2 * distance < name.size()) {
       least = distance;
       nearest = name;
@@ -355,7 +355,7 @@ CommandLine::Parsed CommandLine::parse(std::vector<std::string> words) {
     return {.what = Parsed::kUsageError, .text = std::move(wrong), .command = {}};
   }
   split_at_dashes(&words);
-  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  std::reverse(words.begin(), words.end());  // CLI11 reads them from the back
   try {
     app_->parse(std::move(words));
   } catch (const CLI::CallForHelp&) {

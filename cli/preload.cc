@@ -15,7 +15,7 @@ constexpr char kVariable[] = "LD_PRELOAD";
 constexpr std::string_view kLibrary = "libgraphlane.so";
 constexpr char kSeparators[] = " :";  // ld.so(8) takes both
 
-// The list without our library; `found` says whether it was in it.
+// The list without this library; `found`: whether it was in it.
 std::string without_library(std::string_view list, bool* found) {
   std::string rest;
   *found = false;
@@ -45,7 +45,7 @@ void shed_preload(char** argv) {
   } else {
     ::setenv(kVariable, rest.c_str(), 1);
   }
-  ::execv("/proc/self/exe", argv);  // on failure we go on as we are
+  ::execv("/proc/self/exe", argv);  // on failure this process goes on
 }
 
 Outcome<std::string> find_preload_library() {

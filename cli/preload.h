@@ -1,5 +1,5 @@
-// The preload library and the environment: what `run` sets, and what this
-// program itself must not have.
+// The preload library in the environment: set for the command of `run`, and removed from this
+// program itself.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace graphlane::cli {
 
-// Starts this program again without our library if it was preloaded into it:
-// stubs are to be seen here as they are.
+// If the library was preloaded into this program, starts it again without, because commands must see
+// stubs as they are.
 void shed_preload(char** argv);
 
-// libgraphlane.so as installed (BIN/../lib/graphlane) or built (BIN/../lib).
+// libgraphlane.so, as installed (BIN/../lib/graphlane) or built (BIN/../lib).
 Outcome<std::string> find_preload_library();
 
-// LD_PRELOAD with the library in front of what is there.
+// Prepends the library to LD_PRELOAD.
 Outcome<void> prepend_preload(const std::string& library);
 
 }  // namespace graphlane::cli

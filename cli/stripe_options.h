@@ -1,4 +1,4 @@
-// --stripe, --min-size and --stripe-depth, which create and import share.
+// --stripe, --min-size and --stripe-depth, for create and import.
 #pragma once
 
 #include "cli/command.h"
@@ -14,11 +14,11 @@ struct StripeOptions {
 
   void add_to(Command* command);
 
-  // `fallback`, with what was given in place of its own.
+  // `fallback`, with the given options instead of its own.
   StripePolicy policy(const StripePolicy& fallback) const;
 };
 
-// Gives each file that is imported into `volume` the depth that its format asks for.
+// Gives each file that is imported into `volume` the depth for its format.
 void choose_depths(const Volume& volume, ImportOptions* options);
 
 }  // namespace graphlane::cli

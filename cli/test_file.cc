@@ -18,10 +18,10 @@ namespace graphlane::cli {
 namespace {
 
 constexpr size_t kChunkBytes = 4u << 20;
-// Synced so often, so that an interrupt need not wait for all of the file.
+// Synced in pieces of this size, so that an interrupt need not wait for the whole file.
 constexpr uint64_t kSyncBytes = 64u << 20;
 
-// Not every filesystem makes files without a name; there the name goes at once.
+// A filesystem without O_TMPFILE gets a named file, whose name is removed at once.
 Outcome<Fd> open_nameless(const std::string& directory) {
   Fd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (fd) return fd;
@@ -44,7 +44,7 @@ Outcome<void> check_space(const Fd& fd, const std::string& directory, uint64_t s
                     directory, format_size(free_bytes), format_size(size_bytes));
 }
 
-// Some filesystems would store the same bytes once, or smaller.
+// Fills with random bytes, because some filesystems deduplicate or compress.
 void fill(std::vector<char>* chunk, std::mt19937_64* random) {
   for (size_t at = 0; at < chunk->size(); at += sizeof(uint64_t)) {
     const uint64_t number = (*random)();

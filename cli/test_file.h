@@ -1,5 +1,5 @@
-// TestFile: a file without a name on a device, full of random bytes, to be read by
-// somebody who measures. However this process ends, it is gone then.
+// TestFile: a file without a name on a device, full of random bytes, for measurements of reads. It vanishes with the
+// process, however that ends.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace graphlane::cli {
 
 class TestFile {
  public:
-  // On the filesystem of `directory`. Written through to the device; an interrupt
+  // Makes it on the filesystem of `directory`, written through to the device. An interrupt
   // (base/interrupt.h) ends it.
   static Outcome<TestFile> make(const std::string& directory, uint64_t size_bytes);
 
-  // Where others may open it while it is there.
+  // A path at which other processes can open it while it exists.
   std::string path() const;
   uint64_t size_bytes() const { return size_bytes_; }
 

@@ -70,7 +70,7 @@ Outcome<std::unique_ptr<Trial>> Trial::begin(const TrialOptions& options) {
 }
 
 Trial::~Trial() {
-  // An interrupt must not end what cleans up.
+  // An interrupt must not end the clean-up.
   const bool interrupted = interrupt_requested.exchange(false, std::memory_order_relaxed);
   if (!mounted_.empty()) (void)run_ourselves({"umount", mounted_});
   for (const std::string& folder : scratch_) {
@@ -111,7 +111,7 @@ Outcome<void> Trial::make_volume() {
   return run_ourselves({"import", scratch_.front() + "/copy", scratch_.front() + "/volume/graph"});
 }
 
-// Takes the graph's pages from the page cache, and no other pages: the machine may do other work.
+// Drops the graph's pages from the page cache, and no others, because the machine may do other work.
 void Trial::drop_pages() const {
   const auto drop = [](const std::string& path) {
     const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));

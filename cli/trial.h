@@ -5,7 +5,7 @@
 //   preloaded        a volume over all devices, `graphlane run`
 //   mounted          the same, `graphlane mount`
 //
-// All that is made lies in a scratch folder of each device, which the destructor removes.
+// Everything is made in a scratch folder on each device, which the destructor removes.
 //
 // Threads: one.
 #pragma once
@@ -24,14 +24,14 @@ namespace graphlane::cli {
 struct TrialOptions {
   std::string graph;                       // a file or a directory
   std::vector<std::string> devices;        // at least two
-  std::vector<std::string> command;        // "{}" in a word is where the graph is
+  std::vector<std::string> command;        // "{}" in a word stands for the graph's path
   std::optional<uint64_t> memory_bytes;    // for the program, its daemon and the page cache
 };
 
 struct Timing {
   std::string way;
-  double cold_seconds = 0;  // with nothing of the graph in the page cache
-  double warm_seconds = 0;  // right after it
+  double cold_seconds = 0;  // with none of the graph in the page cache
+  double warm_seconds = 0;  // the run after it
 };
 
 class Trial {
@@ -40,7 +40,7 @@ class Trial {
   static Outcome<std::unique_ptr<Trial>> begin(const TrialOptions& options);
   ~Trial();
 
-  // Runs the program in each way; `tell` is called before each with its name. The program's output must be the same.
+  // Runs the program in each way, after `tell` with the way's name. Its output must be the same in all ways.
   Outcome<std::vector<Timing>> measure(const std::function<void(const std::string&)>& tell);
   uint64_t graph_bytes() const { return graph_bytes_; }
 
