@@ -24,7 +24,7 @@ ROOMS = ["base", "volume", "io", "cache", "read", "server", "admin"]  # of iomgr
 
 def project_files() -> list[str]:
     """Without Git, as in an archive, all that lies outside of build/."""
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    listed = subprocess.run(["git", "ls-files"], check=False, cwd=ROOT, capture_output=True, text=True)
     if listed.returncode == 0 and listed.stdout:
         return [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
     return [str(path.relative_to(ROOT)) for path in ROOT.rglob("*")
