@@ -39,7 +39,7 @@ class BufferPoolTest : public testing::Test {
   uint64_t round_ = 0;
 };
 
-TEST_F(BufferPoolTest, WhatIsLeftStaysWhileThereIsRoom) {
+TEST_F(BufferPoolTest, KeepsSpareBuffersWhileThereIsRoom) {
   for (const uint32_t p : {0, 1, 2}) {
     ASSERT_TRUE(load(p));
     leave(p);
@@ -53,7 +53,7 @@ TEST_F(BufferPoolTest, WhatIsLeftStaysWhileThereIsRoom) {
   EXPECT_NE(pool_.find(0), nullptr);
 }
 
-TEST_F(BufferPoolTest, WhatWasUsedAtOnceCountsForTwoRounds) {
+TEST_F(BufferPoolTest, TheMaximumInUseCoversTwoRounds) {
   for (const uint32_t p : {0, 1, 2}) ASSERT_TRUE(load(p));
   pool_.release(1);
   pool_.release(2);
@@ -68,7 +68,7 @@ TEST_F(BufferPoolTest, WhatWasUsedAtOnceCountsForTwoRounds) {
   EXPECT_EQ(pool_.used_bytes_max(), 3 * kBytes);
 }
 
-TEST_F(BufferPoolTest, WhatStaysHasNoGaps) {
+TEST_F(BufferPoolTest, KeptUnitsHaveNoGaps) {
   for (const uint32_t p : {0, 3, 1, 2}) {
     ASSERT_TRUE(load(p));
     leave(p);
@@ -77,7 +77,7 @@ TEST_F(BufferPoolTest, WhatStaysHasNoGaps) {
   EXPECT_EQ(released_, std::vector<uint32_t>{3});
 }
 
-TEST_F(BufferPoolTest, WhatNobodyWantsAnyMoreGoesFirst) {
+TEST_F(BufferPoolTest, EvictsStaleUnitsFirst) {
   for (const uint32_t p : {1, 0, 2, 3}) {
     ASSERT_TRUE(load(p));
     leave(p);
@@ -97,7 +97,7 @@ TEST_F(BufferPoolTest, WhatNobodyWantsAnyMoreGoesFirst) {
   EXPECT_EQ(released_, std::vector<uint32_t>{0});
 }
 
-TEST_F(BufferPoolTest, WhatIsReadIsNotReleased) {
+TEST_F(BufferPoolTest, KeepsBuffersWithReaders) {
   for (const uint32_t p : {0, 1, 2, 3}) ASSERT_TRUE(load(p));
   EXPECT_FALSE(load(4));
   leave(1);
@@ -107,7 +107,7 @@ TEST_F(BufferPoolTest, WhatIsReadIsNotReleased) {
   EXPECT_TRUE(pool_.make_room(kBytes, 1, {.bytes = kBytes, .count = 1}, released)) << "a late job's does not count";
 }
 
-TEST_F(BufferPoolTest, OfASmallerBudgetWhatIsSpareGivesWay) {
+TEST_F(BufferPoolTest, ASmallerBudgetEvictsSpareBuffers) {
   for (const uint32_t p : {0, 1, 2, 3}) ASSERT_TRUE(load(p));
   for (const uint32_t p : {0, 1, 2}) leave(p);
   pool_.set_budget(2 * kBytes);
@@ -119,7 +119,7 @@ TEST_F(BufferPoolTest, OfASmallerBudgetWhatIsSpareGivesWay) {
   EXPECT_EQ(pool_.used_bytes(), kBytes) << "what is read";
 }
 
-TEST_F(BufferPoolTest, WhatIsBeingFilledTakesItsRoom) {
+TEST_F(BufferPoolTest, LoadingBuffersCountAgainstTheBudget) {
   pool_.reserve(0, 4 * kBytes);
   EXPECT_TRUE(pool_.is_filling(0));
   EXPECT_EQ(pool_.find(0), nullptr);
@@ -129,7 +129,7 @@ TEST_F(BufferPoolTest, WhatIsBeingFilledTakesItsRoom) {
   EXPECT_EQ(pool_.used_bytes_max(), 4 * kBytes);
 }
 
-TEST_F(BufferPoolTest, DescriptorsAreABudgetToo) {
+TEST_F(BufferPoolTest, CountsDescriptorsAgainstALimit) {
   BufferPool pool(kPartitions, 1000 * kBytes, 2);
   std::vector<uint32_t> released;
   for (const uint32_t p : {0, 1}) {
@@ -143,7 +143,7 @@ TEST_F(BufferPoolTest, DescriptorsAreABudgetToo) {
 
 // Five sweeps over ten partitions with room for four: at least the three places that are
 // not the current one's save a load a sweep. LRU would load all fifty.
-TEST_F(BufferPoolTest, SweepsFindAPartInMemory) {
+TEST_F(BufferPoolTest, SweepsHitTheBeginOfALargerGraph) {
   for (int sweep = 0; sweep < 5; ++sweep) {
     for (uint32_t p = 0; p < kPartitions; ++p) {
       if (pool_.find(p) == nullptr) {

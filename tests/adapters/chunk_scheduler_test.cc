@@ -18,7 +18,7 @@ std::string turns(ChunkScheduler& group) {
   return said;
 }
 
-TEST(ChunkSchedulerTest, OneCoreIsOneTurnAtATime) {
+TEST(ChunkSchedulerTest, OneCoreGivesOneTurnAtATime) {
   ChunkScheduler group({{1, 1}, {2, 1}}, 1);
   group.ask(1, 0);
   group.ask(2, 0);
@@ -31,7 +31,7 @@ TEST(ChunkSchedulerTest, OneCoreIsOneTurnAtATime) {
   EXPECT_EQ(turns(group), "2!") << "who pays for the chunk changes";
 }
 
-TEST(ChunkSchedulerTest, TwoCoresAreTwoTurns) {
+TEST(ChunkSchedulerTest, TwoCoresGiveTwoTurns) {
   ChunkScheduler group({{1, 1}, {2, 1}, {3, 1}}, 2);
   for (const uint32_t job : {1, 2, 3}) group.ask(job, 0);
   EXPECT_EQ(turns(group), "1! 2");
@@ -51,7 +51,7 @@ TEST(ChunkSchedulerTest, TheLongestLoadComesFirst) {
   EXPECT_EQ(turns(group), "1");
 }
 
-TEST(ChunkSchedulerTest, AJobOfMoreThreadsThanCoresHasATurnOfItsOwn) {
+TEST(ChunkSchedulerTest, AJobWithMoreThreadsThanCoresRunsAlone) {
   ChunkScheduler group({{1, 8}, {2, 1}}, 2);
   group.ask(1, 0);
   group.ask(2, 0);
@@ -66,7 +66,7 @@ std::string threads(ChunkScheduler& group) {
   return said;
 }
 
-TEST(ChunkSchedulerTest, JobsThatCanDoWithFewerThreadsShareTheCores) {
+TEST(ChunkSchedulerTest, JobsWithAThreadMinimumShareTheCores) {
   ChunkScheduler group({{1, 4, 1}, {2, 4, 1}, {3, 4, 1}}, 4);
   group.ask(1, 0);
   EXPECT_EQ(threads(group), "1 ") << "two others are still to come";
@@ -79,7 +79,7 @@ TEST(ChunkSchedulerTest, JobsThatCanDoWithFewerThreadsShareTheCores) {
   EXPECT_EQ(threads(group), "1 1 2 ");
 }
 
-TEST(ChunkSchedulerTest, AJobOfAnyNumberOfThreadsHasNoFewerThanItCanDoWith) {
+TEST(ChunkSchedulerTest, ATurnHasAtLeastTheMinimumOfThreads) {
   ChunkScheduler group({{1, 4, 3}, {2, 2}}, 4);
   group.ask(1, 0);
   group.ask(2, 0);
@@ -88,7 +88,7 @@ TEST(ChunkSchedulerTest, AJobOfAnyNumberOfThreadsHasNoFewerThanItCanDoWith) {
   EXPECT_EQ(threads(group), "2 ");
 }
 
-TEST(ChunkSchedulerTest, AnOverdueTurnKeepsNoCore) {
+TEST(ChunkSchedulerTest, AnOverdueTurnFreesItsCores) {
   ChunkScheduler group({{1, 1}, {2, 1}}, 1);
   group.ask(1, 0);
   group.ask(2, 0);
@@ -103,7 +103,7 @@ TEST(ChunkSchedulerTest, AnOverdueTurnKeepsNoCore) {
   EXPECT_EQ(turns(group), "2!");
 }
 
-TEST(ChunkSchedulerTest, WhoPassesOverChunksWaitsForThemToBeDone) {
+TEST(ChunkSchedulerTest, AJobThatSkipsChunksWaitsForTheOthersToFinishThem) {
   ChunkScheduler group({{1, 1}, {2, 1}}, 2);
   group.ask(1, 5);
   group.ask(2, 0);

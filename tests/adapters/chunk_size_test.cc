@@ -16,7 +16,7 @@ bool fits(const ChunkSizing& s, uint64_t chunk_bytes) {
          static_cast<long double>(s.cache_bytes) * (1 + 1e-15L);
 }
 
-TEST(ChunkSizeTest, IsTheLargestThatFormulaOneAllows) {
+TEST(ChunkSizeTest, IsTheLargestUnderFormulaOne) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 20'000; ++i) {
     const ChunkSizing sizing{.cache_bytes = (random() % 64 + 1) << 20,
@@ -46,7 +46,7 @@ TEST(ChunkSizeTest, WorkedByHand) {
   EXPECT_EQ(chunk_size_bytes(twitter), 2'183'168u);
 }
 
-TEST(ChunkSizeTest, ReservingTheWholeCacheLeavesOneUnit) {
+TEST(ChunkSizeTest, WithoutCacheItIsTheSmallestMultiple) {
   EXPECT_EQ(chunk_size_bytes({.cache_bytes = 100, .reserved_bytes = 100, .core_count = 1,
                               .graph_bytes = 1, .vertex_count = 1, .vertex_bytes = 1,
                               .record_bytes = 12}),
@@ -73,7 +73,7 @@ class SysfsTest : public testing::Test {
   std::string cpu_;
 };
 
-TEST_F(SysfsTest, TakesTheHighestLevelAndWhoSharesIt) {
+TEST_F(SysfsTest, TakesTheHighestLevelAndItsCoreCount) {
   add(0, "1", "Data", "48K", "0");
   add(1, "1", "Instruction", "32K", "0");
   add(2, "3", "Unified", "20480K", "0-7,16-23");
@@ -83,7 +83,7 @@ TEST_F(SysfsTest, TakesTheHighestLevelAndWhoSharesIt) {
   EXPECT_EQ(cache.core_count, 16u);
 }
 
-TEST_F(SysfsTest, FallsBackWhereItSaysNothing) {
+TEST_F(SysfsTest, FallsBackWithoutSysfs) {
   EXPECT_EQ(read_last_level_cache(cpu_).size_bytes, 8u << 20);
   EXPECT_GE(read_last_level_cache(cpu_).core_count, 1u);
   add(0, "3", "Unified", "plenty", "x");

@@ -71,7 +71,7 @@ class GlobalTableTest : public testing::Test {
   std::string loads_;  // in their order
 };
 
-TEST_F(GlobalTableTest, JobsShareWhatBothNeed) {
+TEST_F(GlobalTableTest, JobsShareCommonPartitions) {
   begin(1, some({0, 2}));
   begin(2, some({0, 2}));
   EXPECT_EQ(step(), "1:0 2:0");
@@ -81,7 +81,7 @@ TEST_F(GlobalTableTest, JobsShareWhatBothNeed) {
   EXPECT_EQ(load_count_, 2);
 }
 
-TEST_F(GlobalTableTest, WhoDoesNotNeedThePartitionIsSuspended) {
+TEST_F(GlobalTableTest, AJobThatDoesNotNeedTheOpenPartitionIsSuspended) {
   begin(1, some({0, 1, 2}));
   begin(2, some({2}));
   // Formula 5: 2 has 1/1 × 2.
@@ -93,7 +93,7 @@ TEST_F(GlobalTableTest, WhoDoesNotNeedThePartitionIsSuspended) {
 }
 
 // Formula 5 is of what jobs need now: in each round, what job 2 needs comes first.
-TEST_F(GlobalTableTest, EachRoundLoadsInAnOrderOfItsOwn) {
+TEST_F(GlobalTableTest, EachRoundHasItsOwnOrder) {
   begin(1, some({0, 1, 2, 3}));
   begin(2, some({3}));
   EXPECT_EQ(step(), "1:3 2:3");
@@ -114,7 +114,7 @@ TEST_F(GlobalTableTest, EachRoundLoadsInAnOrderOfItsOwn) {
   EXPECT_EQ(loads_, "1 0 3 ");
 }
 
-TEST_F(GlobalTableTest, AnOpenPartitionStaysOpenForWhoStillNeedsIt) {
+TEST_F(GlobalTableTest, AnOpenPartitionStaysOpenWhileAJobNeedsIt) {
   GlobalTable table(2, 2);  // a core is free: nobody waits for the other
   for (const JobId job : {1, 2}) {
     table.add_job(job, 1);
@@ -137,7 +137,7 @@ TEST_F(GlobalTableTest, AnOpenPartitionStaysOpenForWhoStillNeedsIt) {
   EXPECT_EQ(table.holders().computing, std::vector<JobId>{2});
 }
 
-TEST_F(GlobalTableTest, NobodyWaitsForWhoIsLate) {
+TEST_F(GlobalTableTest, LateJobsHoldNoJobUp) {
   begin(1, some({0, 1}));
   begin(2, some({0, 1}));
   EXPECT_EQ(step(), "1:0 2:0");
@@ -158,7 +158,7 @@ class BatchTest : public GlobalTableTest {
                          .first_of_same = {}}) {}
 };
 
-TEST_F(BatchTest, WhatFitsOneChunkTogetherIsOne) {
+TEST_F(BatchTest, JoinsUnitsThatFitOneChunk) {
   begin(1, PartitionSet(kTablePartitions, true));
   begin(2, some({1, 4, 5}));
   EXPECT_EQ(step(), "1:1+4+5+0 2:1+4+5");
@@ -170,7 +170,7 @@ class CutTest : public GlobalTableTest {
   CutTest() : GlobalTableTest({.unit_bytes = {1, 1, 1, 1, 1, 1}, .first_of_same = {0, 0, 0, 3, 3, 5}}) {}
 };
 
-TEST_F(CutTest, WhoComesInTheMiddleOfAPartitionBeginsWithTheNext) {
+TEST_F(CutTest, AJobThatJoinsInTheMiddleBeginsWithTheNextPartition) {
   begin(1, PartitionSet(kTablePartitions, true));
   EXPECT_EQ(step(), "1:0");
   EXPECT_EQ(ask(1), "1:1");
@@ -189,7 +189,7 @@ TEST_F(CutTest, WhoComesInTheMiddleOfAPartitionBeginsWithTheNext) {
   EXPECT_EQ(ask(2), "2:end");
 }
 
-TEST_F(CutTest, WhoWasLateInTheMiddleGoesOnThere) {
+TEST_F(CutTest, AJobThatFellBehindInTheMiddleResumesThere) {
   begin(1, PartitionSet(kTablePartitions, true));
   begin(2, PartitionSet(kTablePartitions, true));
   EXPECT_EQ(step(), "1:0 2:0");
@@ -204,14 +204,14 @@ TEST_F(CutTest, WhoWasLateInTheMiddleGoesOnThere) {
   EXPECT_EQ(ask(2), "2:2");
 }
 
-TEST_F(CutTest, WhoLeavesAPartitionGetsNoMoreOfIt) {
+TEST_F(CutTest, LeavingAPartitionDropsItsRest) {
   begin(1, PartitionSet(kTablePartitions, true));
   EXPECT_EQ(step(), "1:0");
   table_.leave_partition(1);
   EXPECT_EQ(ask(1), "1:3");
 }
 
-TEST_F(CutTest, OfAPartitionOfWhichOneCannotBeReadNoMoreComes) {
+TEST_F(CutTest, AFailedUnitEndsItsPartition) {
   begin(1, PartitionSet(kTablePartitions, true));
   EXPECT_EQ(step(), "1:0");
   table_.ask(1);
@@ -221,7 +221,7 @@ TEST_F(CutTest, OfAPartitionOfWhichOneCannotBeReadNoMoreComes) {
   EXPECT_EQ(ask(1), "1:3");
 }
 
-TEST_F(CutTest, WhoHasHadTheBeginOfOneElsewhereGoesOnWithIt) {
+TEST_F(CutTest, AJobResumesAPartitionBegunElsewhere) {
   table_.add_job(1, 1);
   table_.begin_sweep(1, some({2, 3, 4, 5}), 2);
   table_.add_job(2, 1);
@@ -232,7 +232,7 @@ TEST_F(CutTest, WhoHasHadTheBeginOfOneElsewhereGoesOnWithIt) {
   EXPECT_EQ(ask(1), "1:3");
 }
 
-TEST_F(BatchTest, EachJobGetsOfItWhatItNeeds) {
+TEST_F(BatchTest, EachJobGetsTheUnitsThatItNeeds) {
   begin(1, PartitionSet(kTablePartitions, true));
   begin(2, PartitionSet(kTablePartitions, true));
   EXPECT_EQ(step(), "1:0+1+2 2:0+1+2");
@@ -243,7 +243,7 @@ TEST_F(BatchTest, EachJobGetsOfItWhatItNeeds) {
   EXPECT_EQ(ask(2), "1:3 2:3") << "larger than a batch: by itself";
 }
 
-TEST_F(BatchTest, IsReadAheadAsFarAsItIsTold) {
+TEST_F(BatchTest, PrefetchesUpToTheLimit) {
   begin(1, PartitionSet(kTablePartitions, true));
   table_.step();
   const std::vector<GlobalTable::Batch> wanted = table_.wanted();
@@ -251,7 +251,7 @@ TEST_F(BatchTest, IsReadAheadAsFarAsItIsTold) {
 }
 
 // What loaders make is loaded by a job that asks for it: until job 2 asks, 1 is not.
-TEST_F(GlobalTableTest, WhoNeedsWhatNobodyLoadsHoldsTheOthersUp) {
+TEST_F(GlobalTableTest, AComputingJobThatNeedsTheOpenUnitIsAHolder) {
   begin(2, some({0, 1}));
   EXPECT_EQ(step(), "2:0");
   begin(1, some({2}));
@@ -262,7 +262,7 @@ TEST_F(GlobalTableTest, WhoNeedsWhatNobodyLoadsHoldsTheOthersUp) {
   EXPECT_EQ(step(), "1:2");
 }
 
-TEST_F(GlobalTableTest, ASweepBeginsWithWhatIsOpen) {
+TEST_F(GlobalTableTest, ASweepBeginsWithTheOpenUnit) {
   begin(1, PartitionSet(kTablePartitions, true));
   EXPECT_EQ(step(), "1:0");
   EXPECT_EQ(ask(1), "1:1");
@@ -285,7 +285,7 @@ TEST_F(GlobalTableTest, TheOpenPartitionServesTheNextSweepToo) {
   EXPECT_EQ(load_count_, 3) << "four partitions were given";
 }
 
-TEST_F(GlobalTableTest, WhatNobodyNeedsIsUnused) {
+TEST_F(GlobalTableTest, UnneededUnitsAreUnused) {
   begin(1, some({0, 1}));
   step();
   EXPECT_TRUE(table_.unused().empty());
@@ -295,7 +295,7 @@ TEST_F(GlobalTableTest, WhatNobodyNeedsIsUnused) {
   EXPECT_EQ(table_.unused(), some({0, 1}));
 }
 
-TEST_F(GlobalTableTest, WhatCannotBeLoadedIsToldToThoseWhoWait) {
+TEST_F(GlobalTableTest, AFailedLoadIsReportedToWaitingJobs) {
   begin(1, some({0}));
   table_.add_job(2, 1);
   table_.begin_sweep(2, some({0}));
@@ -307,7 +307,7 @@ TEST_F(GlobalTableTest, WhatCannotBeLoadedIsToldToThoseWhoWait) {
 
 // A job that computes is not told, and still needs it: it used to be loaded again and again until
 // that one asked.
-TEST_F(GlobalTableTest, WhatCannotBeLoadedIsTriedAgainWhenSomebodyAsks) {
+TEST_F(GlobalTableTest, AFailedLoadIsTriedAgainForTheNextAsker) {
   begin(1, some({0, 1}));
   begin(2, some({0, 1, 2}));
   EXPECT_EQ(step(), "1:0 2:0");

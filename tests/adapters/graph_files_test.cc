@@ -60,7 +60,7 @@ class GraphFilesTest : public testing::Test {
   GraphFiles graph_;
 };
 
-TEST_F(GraphFilesTest, WhatIsNotCachedIsReadAsItIs) {
+TEST_F(GraphFilesTest, ReadsUncachedRangesCorrectly) {
   if (!graph_.direct[0]) GTEST_SKIP() << "no O_DIRECT in " << path_;
   const uint64_t size_bytes = bytes_.size();
   lay_out({{0, 0, 0, 7},
@@ -77,7 +77,7 @@ TEST_F(GraphFilesTest, WhatIsNotCachedIsReadAsItIs) {
   }
 }
 
-TEST_F(GraphFilesTest, AUnitIsItsPartOfAllPieces) {
+TEST_F(GraphFilesTest, AUnitSpansThePiecesOfItsPartition) {
   // The first partition has pieces of 10, 5000 and 100 bytes, the second one none, the third one one.
   lay_out({{0, 0, 700, 10}, {0, 0, 90'000, 5000}, {0, 0, 0, 100}, {2, 0, 8192, 8192}}, 1000);
   ASSERT_EQ(graph_.units.count(), 6u + 1 + 9);
@@ -88,7 +88,7 @@ TEST_F(GraphFilesTest, AUnitIsItsPartOfAllPieces) {
   EXPECT_EQ(graph_.runs(std::vector<uint32_t>{0, 1, 4, 5}).size(), 2u);
 }
 
-TEST_F(GraphFilesTest, RunsAreWhatIsAdjacent) {
+TEST_F(GraphFilesTest, RunsAreAdjacentRanges) {
   using Runs = std::vector<std::vector<uint32_t>>;
   lay_out({{0, 0, 0, 7}, {1, 0, 7, 4089}, {2, 0, 5000, 8}, {4, 0, 5008, 1}, {5, 1, 5009, 1}});
   const auto runs = [&](std::vector<uint32_t> batch) { return graph_.runs(batch); };
@@ -99,7 +99,7 @@ TEST_F(GraphFilesTest, RunsAreWhatIsAdjacent) {
   EXPECT_EQ(runs({}), Runs{});
 }
 
-TEST_F(GraphFilesTest, WhatIsCachedIsTheSame) {
+TEST_F(GraphFilesTest, ReadsCachedRangesCorrectly) {
   lay_out({{0, 0, 5, 10'000'000}, {1, 0, 10'000'005, 3}});
   expect_loaded({0, 1});
   graph_.direct[0] = Fd();  // not possible with this file
@@ -107,7 +107,7 @@ TEST_F(GraphFilesTest, WhatIsCachedIsTheSame) {
   expect_loaded({1, 0});
 }
 
-TEST_F(GraphFilesTest, AFileThatWasCutShortIsAnErrorForWhatItLacks) {
+TEST_F(GraphFilesTest, ATruncatedFileFailsTheUnitsThatItLacks) {
   lay_out({{0, 0, 0, 4096}, {1, 0, 39'000'000, 1'000'000}});
   ASSERT_EQ(::truncate(path_.c_str(), 39'500'000), 0);
   graph_.identities[0] = *identify(graph_.files[0].get());

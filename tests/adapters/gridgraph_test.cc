@@ -41,7 +41,7 @@ TEST(GridgraphBitmapTest, AgreesWithASet) {
   }
 }
 
-TEST(GridgraphPartitionTest, IsTheGridsOwn) {
+TEST(GridgraphPartitionTest, EqualsTheGridsPartition) {
   for (const size_t vertices : {1, 7, 10, 100, 1001}) {
     for (const size_t partitions : {1, 2, 3, 4, 7, 10}) {
       const GridLayout layout(vertices, static_cast<uint32_t>(partitions));
@@ -63,7 +63,7 @@ TEST(GridgraphPartitionTest, HasRoomForEdges) {
   EXPECT_EQ(get_partition_id(edges, 7, last.first), 6u);
 }
 
-TEST(GridgraphAtomicTest, NothingIsLost) {
+TEST(GridgraphAtomicTest, LosesNoConcurrentUpdate) {
   float sum = 0;
   int lowest = 1000;
   int owner = -1;
@@ -83,7 +83,7 @@ TEST(GridgraphAtomicTest, NothingIsLost) {
 }
 
 // What one writer does without locked instructions.
-TEST(GridgraphAtomicTest, OneWriterGetsTheSame) {
+TEST(GridgraphAtomicTest, OneWriterGetsTheSameResults) {
   const graphlane_gridgraph::OneWriter one;
   float sum = 0.5f;
   write_add(&sum, 1.0f);
@@ -104,7 +104,7 @@ TEST(GridgraphAtomicTest, OneWriterGetsTheSame) {
   EXPECT_TRUE(bitmap.get_bit(3) && bitmap.get_bit(70));
 }
 
-TEST(GridgraphThreadsTest, DoEachPieceOnce) {
+TEST(GridgraphThreadsTest, RunEachPieceOnce) {
   graphlane_gridgraph::Threads threads;
   for (size_t count = 0; count < 200; ++count) {
     for (unsigned thread_count = 1; thread_count <= threads.count() + 1; ++thread_count) {
@@ -115,7 +115,7 @@ TEST(GridgraphThreadsTest, DoEachPieceOnce) {
   }
 }
 
-TEST(GridgraphThreadsTest, OneIsTheCallerAndKnowsIt) {
+TEST(GridgraphThreadsTest, OneThreadIsTheCaller) {
   graphlane_gridgraph::Threads threads;
   threads.run(100, 1, [caller = std::this_thread::get_id()](size_t) {
     ASSERT_EQ(std::this_thread::get_id(), caller);
@@ -148,7 +148,7 @@ class GridgraphFileTest : public testing::Test {
   std::string dir_;
 };
 
-TEST_F(GridgraphFileTest, AVectorIsItsFile) {
+TEST_F(GridgraphFileTest, AVectorMapsItsFile) {
   const std::string path = dir_ + "/vector";
   {
     BigVector<int> vector(path, 1000);
@@ -164,7 +164,7 @@ TEST_F(GridgraphFileTest, AVectorIsItsFile) {
   EXPECT_EQ(again[4], 7);
 }
 
-TEST_F(GridgraphFileTest, OfAnotherLengthItIsMadeAnew) {
+TEST_F(GridgraphFileTest, AnotherLengthReplacesIt) {
   const std::string path = dir_ + "/vector";
   std::ofstream(path) << std::string(5000, 'x');
   BigVector<unsigned long[2]> vector(path, 100);
@@ -172,7 +172,7 @@ TEST_F(GridgraphFileTest, OfAnotherLengthItIsMadeAnew) {
   EXPECT_EQ(vector[99][1], 0u);
 }
 
-TEST_F(GridgraphFileTest, ASecondJobHasAVectorOfItsOwn) {
+TEST_F(GridgraphFileTest, ASecondJobHasItsOwnVector) {
   const std::string path = dir_ + "/vector";
   BigVector<int> first(path, 10);
   first.fill(1);
@@ -182,7 +182,7 @@ TEST_F(GridgraphFileTest, ASecondJobHasAVectorOfItsOwn) {
   EXPECT_EQ(second[5], 2);
 }
 
-TEST_F(GridgraphFileTest, ALinkInADirectoryIsNotFollowed) {
+TEST_F(GridgraphFileTest, RemovingADirectoryDoesNotFollowLinks) {
   ASSERT_TRUE(create_directory(dir_ + "/a"));
   ASSERT_TRUE(create_directory(dir_ + "/a"));
   std::ofstream(dir_ + "/keep") << "x";

@@ -77,7 +77,7 @@ Graph random_graph(uint32_t seed, RecordFormat record, uint32_t width) {
   return graph;
 }
 
-TEST(LabelsTest, AreWhatAlgorithmOneSays) {
+TEST(LabelsTest, FollowAlgorithmOne) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     const RecordFormat record = seed % 2 ? RecordFormat{8, 0} : RecordFormat{12, 4};
     const uint32_t width = seed % 3 ? 40 : UINT32_MAX;  // counted in place, or sorted
@@ -96,7 +96,7 @@ TEST(LabelsTest, AreWhatAlgorithmOneSays) {
   }
 }
 
-TEST(LabelsTest, CountActiveEdgesAsACountOfTheEdgesDoes) {
+TEST(LabelsTest, ActiveEdgeCountsEqualADirectCount) {
   std::mt19937 random(3);
   for (int i = 0; i < 200; ++i) {
     const RecordFormat record{8, 0};
@@ -116,7 +116,7 @@ TEST(LabelsTest, CountActiveEdgesAsACountOfTheEdgesDoes) {
   }
 }
 
-TEST(LabelsTest, AnyDamagedByteIsFound) {
+TEST(LabelsTest, FindsAnyDamagedByte) {
   const Graph graph = random_graph(5, {8, 0}, 40);
   for (size_t at = 0; at < graph.labels.size(); ++at) {
     std::string damaged = graph.labels;
@@ -128,7 +128,7 @@ TEST(LabelsTest, AnyDamagedByteIsFound) {
   }
 }
 
-TEST(LabelsTest, OfAnotherGraphAreRefused) {
+TEST(LabelsTest, RejectsAnotherGraph) {
   const Graph graph = random_graph(6, {8, 0}, 40);
   EXPECT_FALSE(Labels::parse(graph.labels, kHash + 1, kChunkBytes, graph.sizes));
   auto sizes = graph.sizes;
@@ -138,7 +138,7 @@ TEST(LabelsTest, OfAnotherGraphAreRefused) {
 
 // With right checksums, which anybody can compute. Chunks of no bytes were divided by, and tables of
 // 2^64 bytes believed to be there.
-TEST(LabelsTest, OfCountsThatMakeNoSenseAreRefused) {
+TEST(LabelsTest, RejectsImpossibleCounts) {
   const Graph graph = random_graph(5, {8, 0}, 40);
   LabelHeader good;
   std::memcpy(&good, graph.labels.data(), sizeof good);
@@ -198,7 +198,7 @@ class LabelFileTest : public testing::Test {
   Graph graph_;
 };
 
-TEST_F(LabelFileTest, IsReadAsItWasWritten) {
+TEST_F(LabelFileTest, ReadsBackWhatItWrote) {
   ASSERT_TRUE(write_label_file(fd_.get(), "column", graph_.labels));
   const auto read_within = [&](uint64_t bytes_max) {
     return read_label_file(fd_.get(), "column", ::geteuid(), bytes_max, kHash, kChunkBytes, graph_.sizes);
@@ -214,7 +214,7 @@ TEST_F(LabelFileTest, IsReadAsItWasWritten) {
   EXPECT_EQ(count, 1);  // no temporary is left
 }
 
-TEST_F(LabelFileTest, SaysInOneLineWhatIsWrong) {
+TEST_F(LabelFileTest, ReportsErrorsInOneLine) {
   const auto reason = [&](uint64_t hash, uint64_t chunk_bytes) {
     const auto read =
         read_label_file(fd_.get(), "column", ::geteuid(), UINT64_MAX, hash, chunk_bytes, graph_.sizes);
@@ -231,7 +231,7 @@ TEST_F(LabelFileTest, SaysInOneLineWhatIsWrong) {
   EXPECT_EQ(reason(kHash, kChunkBytes), ".graphlane-chunks-column: not a regular file");
 }
 
-TEST_F(LabelFileTest, IsBelievedOfRootTheOwnerAndOurselvesIfNobodyElseMayWriteIt) {
+TEST_F(LabelFileTest, IsTrustedFromRootTheOwnerAndOurUserUnlessOthersMayWriteIt) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   constexpr uid_t kOwner = 65533;
   constexpr uid_t kStranger = 65534;
@@ -251,7 +251,7 @@ TEST_F(LabelFileTest, IsBelievedOfRootTheOwnerAndOurselvesIfNobodyElseMayWriteIt
   EXPECT_FALSE(believed(0, 0646));
 }
 
-TEST_F(LabelFileTest, OnlyBesideTheGraphIsBesideIt) {
+TEST_F(LabelFileTest, IsWrittenOnlyInTheGraphsDirectory) {
   std::ofstream(dir_ + "/column") << "edges";
   std::ofstream(dir_ + "/other") << "edges";
   struct stat st;

@@ -13,7 +13,7 @@ Layout good() {
           .ranges = {{0, 0, 0, 16}, {0, 0, 40, 8}, {2, 0, 16, 24}}};
 }
 
-TEST(LayoutTest, TravelsWhole) {
+TEST(LayoutTest, RoundTripsThroughBytes) {
   const Layout layout = good();
   const std::string bytes = layout.to_bytes();
   const auto back = Layout::from_bytes(bytes);
@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& row) { return std::string(row.param.name); });
 
 // Of a sparse file. Their sum was 0 modulo 2^64: a partition that fits any budget.
-TEST(LayoutTest, OfMoreBytesThanANumberHoldsIsRefused) {
+TEST(LayoutTest, RejectsSizesBeyond64Bits) {
   constexpr uint64_t kBytes = uint64_t{1} << 62;
   const FileIdentity sparse{.device = 1, .inode = 2, .size_bytes = kBytes, .modified_ns = 3};
   Layout layout = good();
@@ -79,7 +79,7 @@ TEST(LayoutTest, OfMoreBytesThanANumberHoldsIsRefused) {
   }
 }
 
-TEST(IdentifyTest, WantsARegularFileThatIsOpenForReading) {
+TEST(IdentifyTest, NeedsARegularFileOpenForReading) {
   const Fd path(::open("/proc/self/exe", O_PATH | O_CLOEXEC));
   const Fd device(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   const Fd program(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));

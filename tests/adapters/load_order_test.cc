@@ -27,17 +27,17 @@ TEST(LoadOrderTest, TheJobWithFewPartitionsComesFirst) {
   EXPECT_EQ(order({PartitionSet(4, true), set_of(4, {2})}, 4), (std::vector<uint32_t>{2, 0, 1, 3}));
 }
 
-TEST(LoadOrderTest, OfEqualsTheFirstInTheGraph) {
+TEST(LoadOrderTest, BreaksTiesByPlaceInTheGraph) {
   EXPECT_EQ(order({PartitionSet(5, true)}, 5), (std::vector<uint32_t>{0, 1, 2, 3, 4}));
 }
 
-TEST(LoadOrderTest, OrAsTheyStandInTheGraph) {
+TEST(LoadOrderTest, GraphOrderIgnoresPriorities) {
   const PartitionSet all(4, true), one = set_of(4, {2});
   const PartitionSet* const needs[] = {&all, &one};
   EXPECT_EQ(load_order(needs, 4, LoadOrder::kGraph), (std::vector<uint32_t>{0, 1, 2, 3}));
 }
 
-TEST(LoadOrderTest, NobodyNeedsAnything) {
+TEST(LoadOrderTest, IsEmptyWithoutNeeds) {
   EXPECT_TRUE(order({}, 3).empty());
   EXPECT_TRUE(order({PartitionSet(3)}, 3).empty());
 }

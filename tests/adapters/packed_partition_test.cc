@@ -35,7 +35,7 @@ std::string unpacked(const PackedPartition& packed, size_t size_bytes) {
   return {mapping->data(), mapping->size()};
 }
 
-TEST(PackedPartitionTest, IsWhatItWas) {
+TEST(PackedPartitionTest, RestoresTheBytes) {
   for (const size_t pairs : {size_t{8192}, size_t{131072}, size_t{300'000}, size_t{524'289}}) {
     for (const size_t more : {size_t{0}, size_t{5}}) {
       const std::string bytes = edges(pairs, 1 << 15, more);
@@ -47,7 +47,7 @@ TEST(PackedPartitionTest, IsWhatItWas) {
   }
 }
 
-TEST(PackedPartitionTest, WhereOnlyTheBeginPacksIsWhatItWasToo) {
+TEST(PackedPartitionTest, RestoresBytesOfWhichOnlyTheBeginPacks) {
   const std::string bytes = edges(131072, 1 << 10) + edges(131072, UINT32_MAX);
   const auto packed = pack(bytes);
   ASSERT_TRUE(packed);
@@ -73,7 +73,7 @@ std::vector<std::pair<char*, size_t>> yielded() {
   return found;
 }
 
-TEST(PackedPartitionTest, WhatTheKernelHasTakenIsNoticed) {
+TEST(PackedPartitionTest, NoticesReclaimedPages) {
   const std::string bytes = edges(131072, 1 << 15);
   const auto packed = pack(bytes);
   ASSERT_TRUE(packed);
@@ -83,7 +83,7 @@ TEST(PackedPartitionTest, WhatTheKernelHasTakenIsNoticed) {
   EXPECT_EQ(memory.error().code, EAGAIN);
 }
 
-TEST(PackedPartitionTest, WhatWouldHardlyTakeLessIsLeftAlone) {
+TEST(PackedPartitionTest, DeclinesBytesThatHardlyPack) {
   EXPECT_FALSE(pack(edges(131072, UINT32_MAX)));
   EXPECT_FALSE(pack(edges(100, 1 << 10))) << "less than it is worth";
   EXPECT_FALSE(pack({}));

@@ -28,7 +28,7 @@ class PackedStoreTest : public testing::Test {
   PackedStore store_;
 };
 
-TEST_F(PackedStoreTest, TheBeginOfTheGraphStays) {
+TEST_F(PackedStoreTest, KeepsTheBeginOfTheGraph) {
   ASSERT_TRUE(packed_);
   for (const uint32_t p : {3, 1, 2, 5, 0, 4}) keep(p, 3);
   EXPECT_EQ(kept(), (std::vector<uint32_t>{0, 1, 2}));
@@ -39,7 +39,7 @@ TEST_F(PackedStoreTest, TheBeginOfTheGraphStays) {
   EXPECT_EQ(store_.bytes(), 0u);
 }
 
-TEST_F(PackedStoreTest, WhatNobodyWantsAnyMoreGoesFirst) {
+TEST_F(PackedStoreTest, EvictsStaleUnitsFirst) {
   for (const uint32_t p : {0, 1, 2}) keep(p, 3);
   for (const uint64_t round : {1, 2}) {
     EXPECT_EQ(store_.find(1, round), packed_);
@@ -50,7 +50,7 @@ TEST_F(PackedStoreTest, WhatNobodyWantsAnyMoreGoesFirst) {
   EXPECT_EQ(store_.find(0, 2), nullptr);
 }
 
-TEST_F(PackedStoreTest, WhatIsDroppedTakesNothing) {
+TEST_F(PackedStoreTest, DroppedUnitsTakeNoMemory) {
   for (const uint32_t p : {0, 1}) keep(p, 3);
   store_.drop(0);
   store_.drop(0);

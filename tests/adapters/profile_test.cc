@@ -25,7 +25,7 @@ TEST(ProfileTest, FormulasThreeAndFour) {
   EXPECT_EQ(load.access_ns, 4000u);
 }
 
-TEST(ProfileTest, WhereAllEdgesAreActiveAccessIsTakenFromOthers) {
+TEST(ProfileTest, WithAllEdgesActiveAccessCostComesFromOtherJobs) {
   Profile alone;
   alone.add(1000, 1000, 5000);
   alone.add(3000, 3000, 15'000);

@@ -11,7 +11,7 @@
 namespace graphlane::share {
 namespace {
 
-TEST(SealedMemoryTest, NobodyCanChangeIt) {
+TEST(SealedMemoryTest, CannotBeChangedByAnyProcess) {
   const auto memory = make_sealed(std::string("edges"));
   ASSERT_TRUE(memory);
   EXPECT_LT(::pwrite(memory->get(), "E", 1, 0), 0);
@@ -28,7 +28,7 @@ TEST(SealedMemoryTest, NobodyCanChangeIt) {
   EXPECT_EQ(std::memcmp(mapping->data(), "edges", 5), 0);
 }
 
-TEST(SealedMemoryTest, IsNotSealedWhileSomebodyMayWrite) {
+TEST(SealedMemoryTest, IsNotSealedWhileAWritableMappingExists) {
   auto memory = make_memory(4096);
   ASSERT_TRUE(memory);
   {
@@ -41,7 +41,7 @@ TEST(SealedMemoryTest, IsNotSealedWhileSomebodyMayWrite) {
   EXPECT_EQ(sealed_size(memory->get()).value(), 4096u);
 }
 
-TEST(SealedMemoryTest, OrdinaryFilesAreNot) {
+TEST(SealedMemoryTest, RejectsOrdinaryFiles) {
   const Fd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   EXPECT_FALSE(sealed_size(file.get()));
 }

@@ -63,7 +63,7 @@ TEST_F(LoaderTest, OneJobLoadsForAll) {
   EXPECT_LE(load_count_->load(), 2 * 2 * static_cast<int>(kPartitions));
 }
 
-TEST_F(LoaderTest, AnotherJobLoadsInPlaceOfOneThatDiesOrStops) {
+TEST_F(LoaderTest, AnotherJobLoadsIfOneDiesOrStops) {
   for (const int fate : {SIGKILL, SIGSTOP}) {
     *load_count_ = 0;
     mishap_ = [fate](int load_number) { if (load_number == 5) ::raise(fate); };
@@ -91,7 +91,7 @@ TEST_F(LoaderTest, AnotherJobLoadsInPlaceOfOneThatDiesOrStops) {
   }
 }
 
-TEST_F(LoaderTest, AJobThatStopsBetweenLoadsHoldsNobodyUp) {
+TEST_F(LoaderTest, AJobThatStopsBetweenLoadsHoldsNoJobUp) {
   Shared<int> attached;
   JobProcess stopped([&] {
     ShareJob job(options_);
@@ -143,7 +143,7 @@ TEST_F(LoaderTest, JobsThatDieAnywhereAreReplaced) {
   EXPECT_EQ(sweep(resident), hash_);
 }
 
-TEST_F(LoaderTest, AnErrorOfTheLoaderIsTheJobs) {
+TEST_F(LoaderTest, AJobGetsItsLoadersError) {
   options_.load = [](void*, uint32_t partition, void*, uint64_t) -> int64_t {
     return partition == 3 ? -ENXIO : 8;
   };
@@ -155,7 +155,7 @@ TEST_F(LoaderTest, AnErrorOfTheLoaderIsTheJobs) {
   EXPECT_STREQ(graphlane_share_error(), "column: partition 3: the loader failed");
 }
 
-TEST_F(LoaderTest, PartitionsOfNoRecordsAreOneChunk) {
+TEST_F(LoaderTest, PartitionsWithoutRecordsAreOneChunk) {
   ShareJob job(options_);
   EXPECT_EQ(job.statistics().chunk_bytes, UINT64_MAX);
   int chunk_count = 0;
@@ -233,7 +233,7 @@ TEST_F(ActiveTest, OnlyPartitionsWithActiveEdgesCome) {
   EXPECT_EQ(active_sweep(job, none).second, 0u);
 }
 
-TEST_F(ActiveTest, ChunksWithoutActiveEdgesArePassedOver) {
+TEST_F(ActiveTest, SkipsChunksWithoutActiveEdges) {
   ShareJob job = this->job();
   const uint64_t chunk_edges = job.statistics().chunk_bytes / sizeof(TestEdge);
   ASSERT_LT(chunk_edges, 200u);
@@ -272,7 +272,7 @@ TEST_F(ActiveTest, LabelsAreMadeOnceAndKeptBesideTheGraph) {
 
 // Once they are in the memory that jobs share, the coordinator has none of its own for them. It kept
 // what they were made of, too.
-TEST_F(ActiveTest, LabelsAreInMemoryOnce) {
+TEST_F(ActiveTest, KeepsOneCopyOfTheLabelsInMemory) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "not applicable: a sanitizer keeps what is freed";
 #endif
@@ -295,7 +295,7 @@ TEST_F(ActiveTest, LabelsAreInMemoryOnce) {
 }
 
 // A partition for whose labels there was no memory was tried again at once, for ever.
-TEST_F(ActiveTest, WithoutMemoryForLabelsTheyAreDoneWithout) {
+TEST_F(ActiveTest, RunsWithoutLabelsIfTheyDoNotFit) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "not applicable: a sanitizer needs address space without end";
 #endif
@@ -327,7 +327,7 @@ TEST_F(ActiveTest, WithoutMemoryForLabelsTheyAreDoneWithout) {
 }
 
 // They tell of each chunk which vertices have edges there, and anybody might read them.
-TEST_F(ActiveTest, LabelsAreForThoseWhoMayReadTheGraph) {
+TEST_F(ActiveTest, LabelsAreReadableOnlyAsTheGraphIs) {
   for (const mode_t mode : {0600u, 0640u, 0644u}) {
     std::filesystem::remove(label_path());
     ASSERT_EQ(::chmod(path("column").c_str(), mode), 0);
@@ -355,7 +355,7 @@ TEST_F(ActiveTest, EmptyPartitionsNeedNoLabels) {
   EXPECT_EQ(process.wait(), 0);
 }
 
-TEST_F(ActiveTest, LabelsThatAreDamagedOrOfAnotherGraphAreMadeAnew) {
+TEST_F(ActiveTest, ReplacesDamagedLabelsAndThoseOfAnotherGraph) {
   const Vertices few = range(300, 400);
   for (const bool damage : {false, true}) {
     {
@@ -396,7 +396,7 @@ TEST_F(ActiveTest, JobsThatStartTogetherLabelOnce) {
   for (JobProcess& job : jobs) EXPECT_EQ(job.wait(), 0);
 }
 
-TEST_F(ActiveTest, WhereLabelsCannotBeWrittenTheyAreKeptInMemory) {
+TEST_F(ActiveTest, KeepsLabelsInMemoryIfTheyCannotBeWritten) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   JobProcess reader([&] {
     ASSERT_EQ(::setresuid(65534, 65534, 65534), 0);
@@ -412,7 +412,7 @@ TEST_F(ActiveTest, WhereLabelsCannotBeWrittenTheyAreKeptInMemory) {
 
 // Labels of a graph of as many bytes that has edges from nowhere: a stranger may plant them where
 // anybody may write. They used to be believed, and no edge came.
-TEST_F(ActiveTest, LabelsOfAStrangerAreNotBelieved) {
+TEST_F(ActiveTest, IgnoresLabelsOfAnotherUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   {
     ShareJob job = this->job();
@@ -452,7 +452,7 @@ TEST_F(ActiveTest, LabelsOfAStrangerAreNotBelieved) {
 }
 
 // Beside a stranger's graph they would be of somebody who is believed elsewhere.
-TEST_F(ActiveTest, BesideAnotherUsersGraphNoLabelsAreLeft) {
+TEST_F(ActiveTest, LeavesNoLabelsBesideAnotherUsersGraph) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   ASSERT_EQ(::chown(path("column").c_str(), 65534, 65534), 0);
   {
@@ -465,7 +465,7 @@ TEST_F(ActiveTest, BesideAnotherUsersGraphNoLabelsAreLeft) {
   EXPECT_FALSE(std::filesystem::exists(label_path()));
 }
 
-TEST_F(ActiveTest, PartitionsMayBeNamedByTheJob) {
+TEST_F(ActiveTest, AJobMayNameItsPartitions) {
   ShareJob job = this->job();
   const uint64_t set = 0b1001;
   std::set<uint32_t> seen;
@@ -493,7 +493,7 @@ class SnapshotTest : public ActiveTest {
   const std::vector<TestEdge> two_{{7, 8}, {990, 991}};
 };
 
-TEST_F(SnapshotTest, AMutationIsTheJobsOwn) {
+TEST_F(SnapshotTest, AMutationIsPrivateToItsJob) {
   ShareJob changed = job();
   ShareJob other = job();
   const std::string bytes = bytes_of(two_);
@@ -506,7 +506,7 @@ TEST_F(SnapshotTest, AMutationIsTheJobsOwn) {
 }
 
 // Its bytes went, or became others, under who read them.
-TEST_F(SnapshotTest, AMutationOfWhatIsInHandHoldsFromItsNextStartOn) {
+TEST_F(SnapshotTest, AMutationOfTheCurrentChunkHoldsFromTheNextStartOn) {
   ShareJob changed = job();
   std::string bytes = bytes_of(one_);
   changed.mutate(3, 0, bytes.data(), bytes.size());
@@ -522,7 +522,7 @@ TEST_F(SnapshotTest, AMutationOfWhatIsInHandHoldsFromItsNextStartOn) {
 }
 
 // It was for nobody any more, and stayed for ever.
-TEST_F(SnapshotTest, UpdatesGoWhenTheFileWasWritten) {
+TEST_F(SnapshotTest, WritingTheFileDropsUpdates) {
   {
     ShareJob updating = job();
     const std::string bytes = bytes_of(one_);
@@ -533,7 +533,7 @@ TEST_F(SnapshotTest, UpdatesGoWhenTheFileWasWritten) {
   await_end_of_coordinators();
 }
 
-TEST_F(SnapshotTest, AnUpdateIsSeenByJobsThatComeLater) {
+TEST_F(SnapshotTest, LaterJobsSeeAnUpdate) {
   // Figure 7.
   ShareJob job1 = job();
   const std::string bytes = bytes_of(one_);
@@ -550,7 +550,7 @@ TEST_F(SnapshotTest, AnUpdateIsSeenByJobsThatComeLater) {
   EXPECT_EQ(sweep(job3), with(3, two_));
 }
 
-TEST_F(SnapshotTest, CopiesGoWithTheirLastReaderAndUpdatesStay) {
+TEST_F(SnapshotTest, DropsOldCopiesAfterTheirLastReaderAndKeepsUpdates) {
   const std::string large(800'000, 'a');
   auto job1 = std::make_unique<ShareJob>(job());
   job1->update(3, 0, large.data(), large.size());
@@ -566,7 +566,7 @@ TEST_F(SnapshotTest, CopiesGoWithTheirLastReaderAndUpdatesStay) {
   EXPECT_EQ(sweep(job3), with(3, {}) + hash_of(large.data(), large.size()));
 }
 
-TEST_F(SnapshotTest, ChangedEdgesAreActiveWhereTheyAre) {
+TEST_F(SnapshotTest, ChangedEdgesCountAsActive) {
   ShareJob before = job();
   const Vertices few = range(980, 1000);
   learn(before);
@@ -582,7 +582,7 @@ TEST_F(SnapshotTest, ChangedEdgesAreActiveWhereTheyAre) {
 }
 
 // The highest number made 2^32 chunks of the partition, of which 0 were gone through.
-TEST_F(SnapshotTest, ChunksAreAddedOneBehindTheLast) {
+TEST_F(SnapshotTest, AddsChunksOneBehindTheLast) {
   ShareJob job = this->job();
   const std::string bytes = bytes_of(one_);
   const auto mutate = [&](uint32_t chunk) {
@@ -612,7 +612,7 @@ TEST_F(SnapshotTest, ChunksAreAddedOneBehindTheLast) {
   EXPECT_EQ(sweep(later), hash_ + 3 * added);
 }
 
-TEST_F(LoaderTest, ItsPartitionsHaveTheChunksThatTheyHaveWhenMade) {
+TEST_F(LoaderTest, ALoadDecidesThePartitionsChunks) {
   options_.record_bytes = sizeof(TestEdge);
   ShareJob job(options_);
   const TestEdge edge{1, 2};
@@ -631,7 +631,7 @@ TEST_F(LoaderTest, ItsPartitionsHaveTheChunksThatTheyHaveWhenMade) {
 
 // Formula 1 is of the first job's U_v, and who comes first to the new coordinator is anybody.
 // Whoever came second used to be told that the graph had been updated.
-TEST_F(SnapshotTest, JobsGoOnWhereTheNewCoordinatorHasOtherChunks) {
+TEST_F(SnapshotTest, JobsGoOnIfTheNewCoordinatorHasOtherChunks) {
   ShareJob first = ActiveTest::job();
   ShareJob second = job();
   ShareJob changed = job();
@@ -679,7 +679,7 @@ TEST_F(ShareTest, JobsThatCrowdTheCoresTakeTurns) {
 
 // --- bad input ----------------------------------------------------------------
 
-TEST_F(ShareTest, BadInputIsToldInOneLine) {
+TEST_F(ShareTest, ReportsBadInputInOneLine) {
   graphlane_share* job = nullptr;
   const auto grid = [&](const std::string& dir) {
     const int result = graphlane_share_init_grid(dir.c_str(), nullptr, &job, nullptr);

@@ -49,7 +49,7 @@ TEST_F(ShareJobsTest, ManyJobsLoadHardlyMoreThanOne) {
   EXPECT_LE(*loaded_bytes, (2 * kSweeps + *late) * graph_bytes());
 }
 
-TEST_F(ShareJobsTest, OfAGraphLargerThanTheBudgetAPartStaysInMemory) {
+TEST_F(ShareJobsTest, PartOfAGraphLargerThanTheBudgetStaysInMemory) {
   budget_bytes_ = graph_bytes() / 2;
   ShareJob job = this->job();
   for (int i = 0; i < 5; ++i) EXPECT_EQ(sweep(job), hash_);
@@ -60,7 +60,7 @@ TEST_F(ShareJobsTest, OfAGraphLargerThanTheBudgetAPartStaysInMemory) {
 }
 
 // Of which each takes more than 64 KiB, and a third of them packed.
-TEST_F(ShareJobsTest, OfOneThatPacksMoreThanTheBudgetStaysInMemory) {
+TEST_F(ShareJobsTest, PackingKeepsMoreThanTheBudgetInMemory) {
   make_grid(320'000, 2);
   budget_bytes_ = graph_bytes() / 10 * 7;
   ShareJob job = this->job();
@@ -70,7 +70,7 @@ TEST_F(ShareJobsTest, OfOneThatPacksMoreThanTheBudgetStaysInMemory) {
   EXPECT_LE(statistics.loaded_partitions, kPartitions + 4 * 2) << "unpacked, a third of it each time";
 }
 
-TEST_F(ShareJobsTest, JobsGetTheSameOfOneThatPacks) {
+TEST_F(ShareJobsTest, APackedGraphGivesTheSameEdges) {
   make_grid(320'000, 3);
   budget_bytes_ = graph_bytes() / 2;
   std::vector<JobProcess> jobs;
@@ -99,7 +99,7 @@ TEST_F(ShareJobsTest, AGraphThatFitsTheBudgetIsMappedOnce) {
   EXPECT_EQ(mapped_partitions(), kPartitions);
 }
 
-TEST_F(ShareJobsTest, OfOneThatDoesNotNothingStaysMapped) {
+TEST_F(ShareJobsTest, AGraphLargerThanTheBudgetIsNotKeptMapped) {
   budget_bytes_ = graph_bytes() - 1;
   ShareJob job = this->job();
   for (int i = 0; i < 2; ++i) {
@@ -108,7 +108,7 @@ TEST_F(ShareJobsTest, OfOneThatDoesNotNothingStaysMapped) {
   }
 }
 
-TEST_F(ShareJobsTest, AJobByItselfHasAllItsThreads) {
+TEST_F(ShareJobsTest, ALoneJobHasAllItsThreads) {
   graphlane_share_options options = this->options();
   options.thread_count = 3;
   options.thread_count_min = 1;
@@ -167,12 +167,12 @@ class MishapTest : public ShareTest {
   Shared<int> others_are_through_;
 };
 
-TEST_F(MishapTest, AKilledJobHoldsNobodyUp) {
+TEST_F(MishapTest, AKilledJobHoldsNoJobUp) {
   others_go_on([] { ::kill(::getpid(), SIGKILL); },
                [](JobProcess& job) { EXPECT_EQ(job.wait(), -SIGKILL); });
 }
 
-TEST_F(MishapTest, AStoppedJobHoldsNobodyUpAndCatchesUp) {
+TEST_F(MishapTest, AStoppedJobHoldsNoJobUpAndCatchesUp) {
   others_go_on([] { ::raise(SIGSTOP); },
                [](JobProcess& job) {
                  job.await_stop();
@@ -181,14 +181,14 @@ TEST_F(MishapTest, AStoppedJobHoldsNobodyUpAndCatchesUp) {
                });
 }
 
-TEST_F(MishapTest, ASpinningJobHoldsNobodyUpAndCatchesUp) {
+TEST_F(MishapTest, ASpinningJobHoldsNoJobUpAndCatchesUp) {
   others_go_on([this] { while (others_are_through_->load() == 0) {} },
                [](JobProcess& job) { EXPECT_EQ(job.wait(), 0); });
 }
 
 // It used to be given partitions together with the others, who then waited for ever: a late job
 // is not found to be late once more.
-TEST_F(MishapTest, ALateJobThatStopsAgainHoldsNobodyUp) {
+TEST_F(MishapTest, ALateJobThatStopsAgainHoldsNoJobUp) {
   Shared<int> attached;
   Shared<int> stops;
   Shared<int> left_behind;
@@ -233,7 +233,7 @@ TEST_F(MishapTest, ALateJobThatStopsAgainHoldsNobodyUp) {
   EXPECT_EQ(unlucky.wait(), 0);
 }
 
-TEST_F(ShareJobsTest, AJobThatIsStoppedWhileItWaitsHoldsNobodyUp) {
+TEST_F(ShareJobsTest, AJobThatIsStoppedWhileItWaitsHoldsNoJobUp) {
   ShareJob first = job();
   uint32_t partition;
   ASSERT_EQ(graphlane_share_sharing(first.get(), &partition), 1);
@@ -383,7 +383,7 @@ TEST_F(ShareJobsTest, BuffersStayWithinTheBudget) {
 using LayoutsTest = ShareTest;
 
 // Each had the whole budget.
-TEST_F(LayoutsTest, HaveOneBudget) {
+TEST_F(LayoutsTest, ShareOneBudget) {
   budget_bytes_ = graph_bytes();
   ShareJob first = job();
   EXPECT_EQ(sweep(first), hash_);
@@ -418,7 +418,7 @@ TEST_F(LayoutsTest, DoNotWaitForEachOther) {
   for (JobProcess& job : jobs) EXPECT_EQ(job.wait(), 0);
 }
 
-TEST_F(LayoutsTest, FindWhatOneThatIsMappedOnceLeaves) {
+TEST_F(LayoutsTest, ShareTheBudgetThatAResidentOneLeaves) {
   budget_bytes_ = graph_bytes() + graph_bytes() / 6;
   ShareJob resident = job();
   EXPECT_EQ(sweep(resident), hash_);

@@ -32,7 +32,7 @@ class ShareRightsTest : public ShareTest {
     struct stat st;
     EXPECT_EQ(::fstat(file.get(), &st), 0);
     FileIdentity identity{.device = st.st_dev, .inode = st.st_ino, .size_bytes = 0, .modified_ns = 0};
-    auto socket = meet({.first_file = identity, .owner = st.st_uid});
+    auto socket = connect_or_start({.first_file = identity, .owner = st.st_uid});
     EXPECT_TRUE(socket);
     return socket ? std::move(*socket) : Fd();
   }
@@ -96,13 +96,13 @@ class ShareRightsTest : public ShareTest {
   }
 };
 
-TEST_F(ShareRightsTest, WhoShowsTheFileIsWelcome) {
+TEST_F(ShareRightsTest, ADescriptorOfTheFileGivesAccess) {
   ShareJob resident = job();
   const Fd file(::open(path("column").c_str(), O_RDONLY | O_CLOEXEC));
   EXPECT_EQ(attach(connect(), file.get()), "welcome");
 }
 
-TEST_F(ShareRightsTest, AFileThatIsNotOpenForReadingIsNoRight) {
+TEST_F(ShareRightsTest, ADescriptorNotOpenForReadingGivesNoAccess) {
   ShareJob resident = job();
   const char* refusal = "column: file 0 is not one that the job has open for reading";
   const Fd path_only(::open(path("column").c_str(), O_PATH | O_CLOEXEC));
@@ -117,7 +117,7 @@ TEST_F(ShareRightsTest, AFileThatIsNotOpenForReadingIsNoRight) {
 }
 
 // The refusal repeated it, and was too long to be sent: an assertion ended the coordinator.
-TEST_F(ShareRightsTest, ANameThatIsTooLongForAFileIsRefused) {
+TEST_F(ShareRightsTest, ATooLongFileNameIsRefused) {
   ShareJob resident = job();
   const pid_t coordinator = this->coordinator();
   const std::string longest(kMessageBytesMax - sizeof(AttachMessage), 'x');
@@ -128,7 +128,7 @@ TEST_F(ShareRightsTest, ANameThatIsTooLongForAFileIsRefused) {
   EXPECT_EQ(this->coordinator(), coordinator);
 }
 
-TEST_F(ShareRightsTest, OnlyWhoMayWriteTheFileUpdatesTheGraph) {
+TEST_F(ShareRightsTest, AnUpdateNeedsTheRightToWriteTheFile) {
   const Fd readable(::open(path("column").c_str(), O_RDONLY | O_CLOEXEC));
   const Fd writable(::open(path("column").c_str(), O_RDWR | O_CLOEXEC));
   std::ofstream(path("other")) << "x";
@@ -146,14 +146,14 @@ TEST_F(ShareRightsTest, OnlyWhoMayWriteTheFileUpdatesTheGraph) {
     if (!answer || !answer->read(plain)) return std::string("cut off");
     return plain.kind == Kind::kUpdated ? "done" : std::string(answer->after(sizeof(RefusalMessage)));
   };
-  const char* refusal = "column: who updates it must be allowed to write it";
+  const char* refusal = "column: an update needs the right to write its files";
   EXPECT_EQ(update(bytes->get(), readable.get()), refusal);
   EXPECT_EQ(update(bytes->get(), other.get()), refusal);
   EXPECT_EQ(update(unsealed->get(), writable.get()), "column: an update must be sealed");
   EXPECT_EQ(update(bytes->get(), writable.get()), "done");
 }
 
-TEST_F(ShareRightsTest, NonsenseIsCutOffAndHurtsNobody) {
+TEST_F(ShareRightsTest, MalformedMessagesAreCutOff) {
   ShareJob resident = job();
   std::mt19937 random(5);
   const Fd file(::open(path("column").c_str(), O_RDONLY | O_CLOEXEC));
@@ -175,7 +175,7 @@ TEST_F(ShareRightsTest, NonsenseIsCutOffAndHurtsNobody) {
   EXPECT_EQ(resident.statistics().jobs, 1u);
 }
 
-TEST_F(ShareRightsTest, WhoFindsNoRoomWaitsUntilSomebodyGoes) {
+TEST_F(ShareRightsTest, WithoutAFreeSlotAJobWaitsForOne) {
   ShareJob resident = job();
   const Fd file(::open(path("column").c_str(), O_RDONLY | O_CLOEXEC));
   std::vector<Fd> others(1023);
@@ -194,7 +194,7 @@ TEST_F(ShareRightsTest, WhoFindsNoRoomWaitsUntilSomebodyGoes) {
 }
 
 // They used to keep all places, and a job was told after ten seconds that nobody answers.
-TEST_F(ShareRightsTest, WhoConnectsAndSaysNothingIsCutOff) {
+TEST_F(ShareRightsTest, AConnectionThatDoesNotAttachIsCutOff) {
   ShareJob resident = job();
   std::vector<Fd> mute(1023);
   for (Fd& it : mute) it = connect();
@@ -204,7 +204,7 @@ TEST_F(ShareRightsTest, WhoConnectsAndSaysNothingIsCutOff) {
   EXPECT_EQ(sweep(resident), hash_);
 }
 
-TEST_F(ShareRightsTest, AStrangerLeavesPlacesToOthers) {
+TEST_F(ShareRightsTest, AnotherUserLeavesSlotsFree) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   ShareJob resident = job();
   Shared<int> attached;
@@ -235,7 +235,7 @@ TEST_F(ShareRightsTest, AStrangerLeavesPlacesToOthers) {
   EXPECT_EQ(stranger.wait(), 0);
 }
 
-TEST_F(ShareRightsTest, WithoutTheRightToReadThereIsNoJob) {
+TEST_F(ShareRightsTest, AJobNeedsTheRightToRead) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   ShareJob resident = job();
   ASSERT_EQ(::chmod(path("column").c_str(), 0600), 0);
@@ -250,7 +250,7 @@ TEST_F(ShareRightsTest, WithoutTheRightToReadThereIsNoJob) {
   EXPECT_EQ(stranger.wait(), 0);
 }
 
-TEST_F(ShareRightsTest, AnotherUserWhoMayReadSharesRootsCoordinator) {
+TEST_F(ShareRightsTest, AnotherUserWithReadAccessSharesRootsCoordinator) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   ShareJob resident = job();
   ASSERT_EQ(sweep(resident), hash_);
@@ -268,7 +268,7 @@ TEST_F(ShareRightsTest, AnotherUserWhoMayReadSharesRootsCoordinator) {
 }
 
 // The coordinator asked for memory of its size, and ended.
-TEST_F(ShareRightsTest, ALabelFileOfAnySizeBesideAStrangersGraphHurtsNobody) {
+TEST_F(ShareRightsTest, ALabelFileOfAnySizeBesideAnotherUsersGraphIsHarmless) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   ShareJob resident = job();
   const pid_t coordinator = this->coordinator();
@@ -304,7 +304,7 @@ TEST_F(ShareRightsTest, ALabelFileOfAnySizeBesideAStrangersGraphHurtsNobody) {
 }
 
 // It decides how large chunks are for all who come after it.
-TEST_F(ShareRightsTest, AnotherUsersVerticesAreOfAPageAtMost) {
+TEST_F(ShareRightsTest, AnotherUsersVertexSizeIsLimitedToAPage) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   JobProcess server = serve();
   const auto chunk_bytes = [&](uid_t user, uint32_t vertex_bytes) {
@@ -324,7 +324,7 @@ TEST_F(ShareRightsTest, AnotherUsersVerticesAreOfAPageAtMost) {
   EXPECT_EQ(server.wait(), -SIGTERM);
 }
 
-TEST_F(ShareRightsTest, AnotherUsersGraphHasNoMoreMemoryThanOthersLeave) {
+TEST_F(ShareRightsTest, AnotherUsersGraphGetsOnlyTheMemoryLeft) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   budget_bytes_ = graph_bytes() + graph_bytes() / 6;
   ShareJob resident = job();
@@ -346,7 +346,7 @@ TEST_F(ShareRightsTest, AnotherUsersGraphHasNoMoreMemoryThanOthersLeave) {
 }
 
 // Nothing that is loaded is in them, so that they cost none of the budget: 512 of 160 MB each.
-TEST_F(ShareRightsTest, TablesOfAStrangersGraphAreOfTheBudget) {
+TEST_F(ShareRightsTest, AnotherUsersTablesCountAgainstTheBudget) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   budget_bytes_ = graph_bytes() + (uint64_t{1} << 20);
   ShareJob resident = job();
@@ -381,7 +381,7 @@ TEST_F(ShareRightsTest, TablesOfAStrangersGraphAreOfTheBudget) {
 }
 
 // Each has a part of the budget: with 512 of them, others had next to none.
-TEST_F(ShareRightsTest, AStrangersGraphsAreFew) {
+TEST_F(ShareRightsTest, AnotherUsersGraphsAreLimited) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   ShareJob resident = job();
   Shared<int> attached;
@@ -416,7 +416,7 @@ TEST_F(ShareRightsTest, AStrangersGraphsAreFew) {
 }
 
 // A graph has as many edges as its ranges say, which may overlap: so had the labels.
-TEST_F(ShareRightsTest, LabelsOfAStrangersGraphAreOfTheBudget) {
+TEST_F(ShareRightsTest, AnotherUsersLabelsCountAgainstTheBudget) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   constexpr uint32_t kCopies = 64;
   budget_bytes_ = graph_bytes() + 400'000;
@@ -455,7 +455,7 @@ TEST_F(ShareRightsTest, LabelsOfAStrangersGraphAreOfTheBudget) {
 
 // A graph that was updated stays when its jobs have gone, and each layout of a file is a graph; not what
 // the file was before it was written.
-TEST_F(ShareRightsTest, WhatAStrangerUpdatesIsInFewGraphs) {
+TEST_F(ShareRightsTest, AnotherUsersUpdatesAreLimitedToFewGraphs) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   budget_bytes_ = graph_bytes() + (uint64_t{1} << 20);
   ShareJob resident = job();
@@ -492,7 +492,7 @@ TEST_F(ShareRightsTest, WhatAStrangerUpdatesIsInFewGraphs) {
 }
 
 // It ended the coordinator.
-TEST_F(ShareRightsTest, ALayoutForWhichThereIsNoMemoryIsRefused) {
+TEST_F(ShareRightsTest, ALayoutLargerThanMemoryIsRefused) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "not applicable: a sanitizer needs address space without end";
 #endif
@@ -513,7 +513,7 @@ TEST_F(ShareRightsTest, ALayoutForWhichThereIsNoMemoryIsRefused) {
 }
 
 // One that never listened was waited for until its place was free: there was no job at all.
-TEST_F(ShareRightsTest, AStrangerInRootsPlaceIsNotTrusted) {
+TEST_F(ShareRightsTest, AnotherUserAtRootsAddressIsNotTrusted) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   for (const bool listens : {true, false}) {
     // The stranger takes root's place before root comes.
@@ -547,7 +547,7 @@ TEST_F(ShareRightsTest, AStrangerInRootsPlaceIsNotTrusted) {
   }
 }
 
-TEST_F(ShareRightsTest, UsersWithoutCommonTrustHaveCoordinatorsOfTheirOwn) {
+TEST_F(ShareRightsTest, UsersWithoutCommonTrustHaveTheirOwnCoordinators) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   Shared<int> attached;
   std::vector<JobProcess> jobs;
@@ -591,11 +591,11 @@ TEST_F(ShareRightsTest, TheOwnersCoordinatorServesOthers) {
 }
 
 // By the number of all who have none in a user namespace: there its coordinator may be anybody's.
-TEST_F(ShareRightsTest, TheNumberThatStandsForNobodyOwnsNothing) {
+TEST_F(ShareRightsTest, TheOverflowUserOwnsNothing) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   uid_t nobody = 0;
   std::ifstream("/proc/sys/kernel/overflowuid") >> nobody;
-  ASSERT_FALSE(is_somebody(nobody));
+  ASSERT_FALSE(is_mapped_user(nobody));
   ASSERT_EQ(::chown(path("column").c_str(), nobody, nobody), 0);
   Shared<int> attached;
   Shared<int> over;
@@ -640,7 +640,7 @@ TEST_F(ShareRightsTest, UsersShareWhatRootServes) {
   EXPECT_EQ(server.wait(), -SIGTERM);
 }
 
-TEST_F(ShareRightsTest, WhatLoadersMakeIsForOneUser) {
+TEST_F(ShareRightsTest, LoadedBytesAreSharedWithinOneUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   const std::string name = path("column");
   const char* files[] = {name.c_str()};

@@ -68,7 +68,7 @@ TEST_F(ShareUnitsTest, APartitionMayBeLargerThanTheBudget) {
   EXPECT_LE(job.statistics().buffer_bytes_max, budget_bytes_);
 }
 
-TEST_F(ShareUnitsTest, OfSeveralChunksEachIsWhole) {
+TEST_F(ShareUnitsTest, ChunksAreWhole) {
   ShareJob job = this->job(300'000);
   ASSERT_LT(job.statistics().chunk_bytes, 400'000u);
   for (int i = 0; i < 2; ++i) expect_whole_sweep(job);
@@ -92,7 +92,7 @@ TEST_F(ShareUnitsTest, JobsThatComeAtAnyTimeSeeWholePartitions) {
   EXPECT_LE(*loaded_bytes, kJobs * 4 * graph_bytes() / 2) << "each by itself loads twice as much";
 }
 
-TEST_F(ShareUnitsTest, WhoStopsInTheMiddleOfAPartitionHoldsNobodyUpAndGoesOnThere) {
+TEST_F(ShareUnitsTest, AJobThatStopsInTheMiddleOfAPartitionHoldsNoJobUpAndResumes) {
   Shared<int> stopped;
   JobProcess sleeper([&] {
     ShareJob job = this->job();
@@ -109,7 +109,7 @@ TEST_F(ShareUnitsTest, WhoStopsInTheMiddleOfAPartitionHoldsNobodyUpAndGoesOnTher
   EXPECT_EQ(sleeper.wait(), 0);
 }
 
-TEST_F(ShareUnitsTest, APartitionMayBeLeftInTheMiddle) {
+TEST_F(ShareUnitsTest, AJobMayLeaveAPartitionInTheMiddle) {
   ShareJob job = this->job();
   ShareJob other = this->job();
   for (int i = 0; i < 2; ++i) {
@@ -154,7 +154,7 @@ TEST_F(ShareUnitsTest, UnitsWithoutActiveEdgesAreNotLoaded) {
   expect_whole_sweep(job);
 }
 
-TEST_F(ShareUnitsTest, ChunksAreChangedWhereTheyAre) {
+TEST_F(ShareUnitsTest, ChangesReachTheirChunks) {
   ShareJob job = this->job();
   ShareJob other = this->job();
   const uint64_t chunk_bytes = job.statistics().chunk_bytes;
@@ -219,7 +219,7 @@ TEST_P(ShareUnitsOfAnotherTest, JobsInTheMiddleOfAPartitionGoOn) {
 
 INSTANTIATE_TEST_SUITE_P(, ShareUnitsOfAnotherTest, testing::Range(0, 3));
 
-TEST_F(ShareUnitsTest, OfAPartitionThatCannotBeReadNothingMoreComes) {
+TEST_F(ShareUnitsTest, APartitionThatCannotBeReadEnds) {
   ShareJob job = this->job();
   uint32_t partition;
   graphlane_share_chunk chunk;

@@ -105,7 +105,7 @@ using Given = std::pair<Kind, std::vector<uint32_t>>;
 
 // What was there of a batch made room for the rest of it, as it is the last one in the graph, and the
 // rest for that again, and so on: what is loaded ahead, and is before it in the graph, stayed.
-TEST_F(SharedGraphTest, WhatIsLoadedOfTheOpenBatchMakesNoRoomForTheRest) {
+TEST_F(SharedGraphTest, LoadedUnitsOfTheOpenBatchAreNotEvictedForTheRest) {
   const auto graph = make_graph();
   const int a = attach(*graph, 1);
   const int b = attach(*graph, 2);

@@ -27,7 +27,7 @@ Chunks seen(const Snapshots& snapshots, uint32_t partition, uint64_t version) {
   return chunks;
 }
 
-TEST(SnapshotsTest, AJobSeesTheVersionThatItCameTo) {
+TEST(SnapshotsTest, AJobSeesTheVersionAtItsStart) {
   // Figure 7: job 1, an update of chunk 3, job 2.
   Snapshots snapshots;
   const uint64_t job1 = snapshots.newest_version();
@@ -37,7 +37,7 @@ TEST(SnapshotsTest, AJobSeesTheVersionThatItCameTo) {
   EXPECT_EQ(seen(snapshots, 0, job2), (Chunks{{3, "new"}}));
 }
 
-TEST(SnapshotsTest, CopiesGoWithTheirLastReader) {
+TEST(SnapshotsTest, DropsCopiesAfterTheirLastReader) {
   Snapshots snapshots;
   ASSERT_TRUE(snapshots.update(0, 3, std::string(1000, 'a')));
   const uint64_t reader = snapshots.newest_version();
@@ -81,7 +81,7 @@ TEST(SnapshotsTest, AgreesWithCopiesOfTheWholeGraph) {
   }
 }
 
-TEST(OverlayTest, DamageIsAnErrorAndNoCrash) {
+TEST(OverlayTest, RejectsDamage) {
   ChangedChunks chunks;
   const std::string bytes = "0123456789";
   chunks[2] = bytes;

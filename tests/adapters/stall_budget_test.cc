@@ -30,7 +30,7 @@ TEST(StallBudgetTest, ALeaseIsFree) {
 
 // All of it was charged: who took twice as long as another, in turns of a batch each, was late after a
 // dozen of them.
-TEST(StallBudgetTest, ALeaseThatEndsEarlyIsFreeToo) {
+TEST(StallBudgetTest, AnEarlyEndOfALeaseIsFree) {
   StallBudget account;
   for (uint64_t t = 0; t < 20'000; t += 100) {
     account.lease(t * kMs, 100 * kMs);
@@ -41,7 +41,7 @@ TEST(StallBudgetTest, ALeaseThatEndsEarlyIsFreeToo) {
   EXPECT_FALSE(account.exhausted(20'000 * kMs));
 }
 
-TEST(StallBudgetTest, NobodyIsHeldUpForASecond) {
+TEST(StallBudgetTest, AStalledJobHoldsOthersUpForLessThanASecond) {
   for (const uint64_t expected_ns : {uint64_t{0}, uint64_t{1}, 400 * kMs, uint64_t{1} << 60}) {
     StallBudget account;
     account.lease(0, expected_ns);
@@ -50,7 +50,7 @@ TEST(StallBudgetTest, NobodyIsHeldUpForASecond) {
   }
 }
 
-TEST(StallBudgetTest, AnEndedSweepForgivesAll) {
+TEST(StallBudgetTest, ResetsAtTheEndOfASweep) {
   StallBudget account;
   account.set_holding(0, true);
   EXPECT_TRUE(account.exhausted(600 * kMs));
@@ -58,7 +58,7 @@ TEST(StallBudgetTest, AnEndedSweepForgivesAll) {
   EXPECT_FALSE(account.exhausted(600 * kMs));
 }
 
-TEST(StallBudgetTest, WhoHoldsNobodyUpGetsCreditBack) {
+TEST(StallBudgetTest, RegainsCreditWhileItHoldsNoJobUp) {
   StallBudget account;
   account.set_holding(0, true);
   account.set_holding(400 * kMs, false);

@@ -10,7 +10,7 @@
 namespace graphlane::share {
 namespace {
 
-TEST(UnitsTest, UncutAPartitionIsOne) {
+TEST(UnitsTest, AnUncutPartitionIsOneUnit) {
   const std::vector<uint64_t> sizes{5, 0, uint64_t{1} << 50};
   const Units units(sizes, kUncut);
   ASSERT_EQ(units.count(), 3u);
@@ -23,7 +23,7 @@ TEST(UnitsTest, UncutAPartitionIsOne) {
   }
 }
 
-TEST(UnitsTest, AreThePartitionsOneBehindTheOther) {
+TEST(UnitsTest, FollowTheOrderOfPartitions) {
   std::mt19937 random(1);
   for (int round = 0; round < 200; ++round) {
     std::vector<uint64_t> sizes(random() % 9);
@@ -53,7 +53,7 @@ TEST(UnitsTest, AreThePartitionsOneBehindTheOther) {
   }
 }
 
-TEST(UnitsTest, AreChunksAndNeitherTooSmallNorTooMany) {
+TEST(UnitsTest, AreWholeChunksWithinTheSizeAndCountLimits) {
   EXPECT_EQ(unit_bytes_for(kUncut, 100 * kMiB), kUncut);
   EXPECT_EQ(unit_bytes_for(3 * kMiB, 100 * kMiB), 3 * kMiB);
   EXPECT_EQ(unit_bytes_for(kMiB, 0), kMiB);

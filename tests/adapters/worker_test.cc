@@ -40,7 +40,7 @@ TEST_F(WorkerTest, CompletesEachTaskAfterItsWork) {
 }
 
 // It ended the coordinator.
-TEST_F(WorkerTest, CompletesATaskWhoseWorkThrowsToo) {
+TEST_F(WorkerTest, CompletesATaskAfterAnException) {
   int completed = 0;
   worker_.read([] { throw std::bad_alloc(); }, [&] { ++completed; });
   worker_.post([] { throw std::bad_alloc(); }, [&] { ++completed; });
@@ -50,7 +50,7 @@ TEST_F(WorkerTest, CompletesATaskWhoseWorkThrowsToo) {
 }
 
 // Freeing gigabytes takes the loop's time.
-TEST_F(WorkerTest, WhatOnlyTheWorkHoldsIsGoneWhenItIsCompleted) {
+TEST_F(WorkerTest, FreesTheWorksCapturesBeforeCompletion) {
   auto held = std::make_shared<int>();
   const std::weak_ptr<int> watched = held;
   worker_.post([held = std::move(held)] {}, [&] { EXPECT_TRUE(watched.expired()); });

@@ -22,7 +22,7 @@ int fail(const Error& error) {
   return -error.code;
 }
 
-// What no exception leaves.
+// Runs `call` and turns exceptions into an errno, because none may cross the C interface.
 template <class Call>
 int guarded(const Call& call) {
   try {

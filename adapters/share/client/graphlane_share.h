@@ -1,10 +1,10 @@
 /*
  * graphlane_share.h: concurrent graph jobs share one loaded copy of every partition.
  *
- * This is GraphM (Zhao et al., SC '19) for jobs that are processes of their own, of the
- * same or of different users, that come and go as they like. A graph is cut into
- * partitions; a job goes through those that it needs, in an order that the kit chooses,
- * and finds each of them in memory that it shares, read-only, with all other jobs.
+ * This is GraphM (Zhao et al., SC '19) for jobs that are processes of their own, of one user
+ * or of several, that start and end at any time. A graph is cut into partitions. A job goes
+ * through the partitions that it needs, in an order that the library chooses. All jobs read
+ * one copy of each partition, in shared read-only memory.
  *
  *   graphlane_share *job;
  *   graphlane_share_chunk chunk;
@@ -29,8 +29,8 @@
  * threads. Between start and barrier any thread may read the chunk. After fork() the child
  * must not use its parent's jobs.
  *
- * Sizes are bytes, times milliseconds or nanoseconds, as the names say. What a set is: one
- * bit each, bit n of word n / 64, words in host order.
+ * Sizes are bytes, times milliseconds or nanoseconds, as the names say. A set has one bit per
+ * member: bit n % 64 of word n / 64, words in host order.
  */
 #ifndef GRAPHLANE_SHARE_H
 #define GRAPHLANE_SHARE_H
@@ -47,8 +47,8 @@ extern "C" {
 
 typedef struct graphlane_share graphlane_share;
 
-/* A piece of a partition: bytes of files[file]. Pieces stand in the order of partitions; a
- * partition is its pieces one behind the other, or empty without any. */
+/* A piece of a partition: bytes of files[file]. Pieces stand in the order of partitions. A
+ * partition is the concatenation of its pieces; one without pieces is empty. */
 typedef struct graphlane_share_range {
   uint32_t partition;
   uint32_t file;
@@ -58,32 +58,32 @@ typedef struct graphlane_share_range {
 
 /*
  * Load() of GraphM: makes a partition in memory. Called with memory NULL it returns the
- * partition's size in bytes; then, with memory of that size, it fills it and returns the
- * size again; −errno if it cannot. It must make the same bytes in every job: whichever
- * job's turn it is loads for all of them. They are shared among jobs of one user only, as
- * nobody else can know what they are. Called within graphlane_share_sharing().
+ * partition's size in bytes. Called with memory of that size it fills it and returns the size
+ * again. It returns −errno on failure. It must make the same bytes in every job, because one
+ * job loads for all. Only jobs of one user share these bytes, because no other user can verify
+ * them. Called within graphlane_share_sharing().
  */
 typedef int64_t (*graphlane_share_load)(void *context, uint32_t partition, void *memory,
                                         uint64_t size_bytes);
 
-/* All fields that are not wanted are 0. */
+/* Leave unused fields 0. */
 typedef struct graphlane_share_options {
-  /* The graph's files, 1 to 64, regular and readable. The first one names the graph: jobs
-   * share if all that this structure says of files, partitions and edges is the same.
+  /* The graph's files, 1 to 64, regular and readable. The first one names the graph. Jobs
+   * share if this structure says the same of files, partitions and edges.
    * With a loader the files only name the graph and its state. */
   const char *const *files;
   uint32_t file_count;
 
-  /* 1 to 1048576 partitions: byte ranges that the kit reads itself, or a loader. */
+  /* 1 to 1048576 partitions: byte ranges that the library reads itself, or a loader. */
   uint32_t partition_count;
   const graphlane_share_range *ranges;
   uint64_t range_count;
   graphlane_share_load load;
   void *load_context;
 
-  /* Edges of a fixed size, with the source vertex as a uint32 at source_offset_bytes in
-   * them: the kit then cuts partitions into chunks (formula 1) and knows which are active
-   * (algorithm 1). 0: a partition is one chunk. */
+  /* The size of an edge, and the offset in it of the source vertex, a uint32. The library then
+   * cuts partitions into chunks (formula 1) and knows which are active (algorithm 1).
+   * 0: a partition is one chunk. */
   uint32_t record_bytes;
   uint32_t source_offset_bytes;
   uint64_t vertex_count;
@@ -95,31 +95,33 @@ typedef struct graphlane_share_options {
                             first job's decides; 4096 at most if the coordinator is
                             another user's. */
 
-  /* For a coordinator that this job has to start: the most that partitions in memory may
-   * take (0: $GRAPHLANE_SHARE_BUDGET, or half of the memory available), and after how long
-   * without jobs it ends (0: two seconds). Several graphs (two layouts of a file) have it
-   * together; one that finds less than its largest partition has that beyond it. */
+  /* These two apply if this job starts the coordinator. budget_bytes: the most that partitions
+   * in memory may take (0: $GRAPHLANE_SHARE_BUDGET, or half of the available memory).
+   * idle_ms: the coordinator ends after this long without jobs (0: two seconds).
+   * Several graphs (for example two layouts of a file) share one budget. A graph with less than
+   * its largest partition gets that partition's size beyond the budget. */
   uint64_t budget_bytes;
   uint64_t idle_ms;
 } graphlane_share_options;
 
 /*
- * Init(). Finds the graph's coordinator, or starts it. 0, and *job.
+ * Init(). Connects to the graph's coordinator, or starts it. Returns 0 and sets *job.
  *   -ENOENT, -EACCES    a file, or the coordinator's program
- *   -EINVAL             options that make no sense
- *   -EFBIG              a partition larger than the coordinator's budget, of edges that are not known
- *   -ENOMEM             memory; or the coordinator is another user's, and other graphs that jobs
- *                       have there (another layout of the file) leave too little of its budget
- *   -EDQUOT             the same, and this user has eight graphs there already
- *   -ECHILD, -ETIMEDOUT, -ECONNRESET   the coordinator does not start, answer, or has no place left
- *   -EPROTO             it is of another version of the kit
+ *   -ENOENT, -EACCES    a file, or the coordinator's program
+ *   -EINVAL             inconsistent options
+ *   -EFBIG              a partition of unknown record format is larger than the budget
+ *   -ENOMEM             no memory; or another user runs the coordinator, and its other graphs
+ *                       leave too little of its budget
+ *   -EDQUOT             another user runs the coordinator, and this user has eight graphs there
+ *   -ECHILD, -ETIMEDOUT, -ECONNRESET   the coordinator does not start, does not answer, or is full
+ *   -EPROTO             the coordinator has another version of the protocol
  */
 int graphlane_share_init(const graphlane_share_options *options, graphlane_share **job);
 
-/* The same for a grid of GridGraph in the directory `grid`: its P × P blocks are the
- * partitions, in the order of `column`: partition p has sources of vertex partition p mod P
- * and targets of p / P. Of `options`, which may be NULL, files, partitions and edges are not
- * looked at. Edges are uint32 source, uint32 target, and, if weighted, float weight. */
+/* Init() for a GridGraph grid in the directory `grid`. Its P × P blocks are the partitions, in
+ * the order of `column`. Partition p has sources of vertex partition p mod P and targets of
+ * p / P. `options` may be NULL; its files, partitions and edges are ignored. Edges are uint32
+ * source, uint32 target, and, if weighted, float weight. */
 typedef struct graphlane_share_grid {
   uint64_t vertex_count;
   uint64_t edge_count;
@@ -130,27 +132,28 @@ int graphlane_share_init_grid(const char *grid, const graphlane_share_options *o
                               graphlane_share **job, graphlane_share_grid *info);
 
 /*
- * GetActiveVertices(). Begins an iteration that needs the edges of these vertices only (the
- * set has vertex_count bits, and must not change before the iteration's end). Until the
- * kit has seen the whole graph once, or found its labels beside it, it takes a partition
- * that it does not know for active: so chunks may come that have no active edge.
+ * GetActiveVertices(). Begins an iteration that needs the edges of these vertices only. The
+ * set has vertex_count bits and must not change before the iteration ends. Chunks without
+ * active edges may come, until the library has read the whole graph once or found its labels
+ * beside it: a partition without labels counts as active.
  */
 int graphlane_share_get_active_vertices(graphlane_share *job, const uint64_t *active,
                                         uint64_t vertex_count);
-/* The same by partition, partition_count bits, for who knows them better; copied. */
+/* GetActiveVertices() by partition, with partition_count bits; the set is copied. */
 int graphlane_share_get_active_partitions(graphlane_share *job, const uint64_t *active);
 
 /*
- * Sharing(), algorithm 2. The next partition of this iteration, in the order of formula 5,
- * 1; or 0: it is over. Without one that was begun, one over all partitions begins. Waits
- * while other jobs have their turn, or the partition is loaded. The partition before is
- * given back.
- *   -EIO, …   the partition cannot be read, or the loader's: it is not part of this iteration any
- *             more, and the next call goes on with the others
+ * Sharing(), algorithm 2. Returns 1 and the next partition of this iteration, in the order of
+ * formula 5; or 0 when the iteration is over. Without a begun iteration, one over all
+ * partitions begins. Waits for other jobs' turns and for the load. Gives the partition before
+ * it back.
+ *   -EIO, …   the partition cannot be read, or its loader failed: it leaves this iteration, and
+ *             the next call goes on with the others
  *   -ESTALE   a file has changed
- *   -ENOMEM, -EMSGSIZE   this process has no memory, mappings or descriptors left for it: the next
- *             call asks for it again
- * Where the coordinator has died, what is said of Init() too: another one is found, or started.
+ *   -ENOMEM, -EMSGSIZE   this process has no memory, mappings or descriptors left: the next
+ *             call asks for the partition again
+ * If the coordinator died, this call connects to another one or starts it, with the errors of
+ * Init().
  */
 int graphlane_share_sharing(graphlane_share *job, uint32_t *partition);
 
@@ -165,40 +168,40 @@ typedef struct graphlane_share_chunk {
 } graphlane_share_chunk;
 
 /*
- * Start(), §3.4. The partition's next chunk, 1; or 0: that was the last. Jobs that share a
- * partition on a busy machine go through its chunks together: waits for this job's turn,
- * which lasts as long as its share of the work (formulas 2 to 4). Where the graph does not fit the
- * budget, a partition comes into memory piece by piece, and start waits for them as sharing does:
- *   -EIO, -ESTALE   the rest of the partition cannot be read: it is not part of this iteration any
- *                   more, and the next call says 0
- *   -ENOMEM, -EMSGSIZE   as of sharing: the next call asks for it again
- * Barrier(). This job is through with the chunk. 0. Also done by start and sharing.
+ * Start(), §3.4. Returns 1 and the partition's next chunk; or 0 after the last one. Jobs that
+ * share a partition on a busy machine go through its chunks together. This call waits for the
+ * job's turn, which lasts as long as the job's share of the work (formulas 2 to 4). A graph
+ * larger than the budget comes into memory piece by piece, and start waits for each piece:
+ *   -EIO, -ESTALE   the rest of the partition cannot be read: it leaves this iteration, and the
+ *                   next call returns 0
+ *   -ENOMEM, -EMSGSIZE   as of sharing: the next call asks again
+ * Barrier() ends this job's turn at the chunk and returns 0. Start and sharing do so too.
  */
 int graphlane_share_start(graphlane_share *job, graphlane_share_chunk *chunk);
 int graphlane_share_barrier(graphlane_share *job);
 
 /*
- * Snapshots, §3.3.2. A mutation: this job, and nobody else, finds `data` in place of the
- * chunk, from its next start on (of what the iteration passes over, from the next one on). An update: jobs that come later find it; this one and the
- * others that run do not. To update, the graph's files must be writable for the user. A
- * chunk may become longer, shorter or empty, and one behind the last may be added. (Of a partition
- * that a loader makes, or that has had chunks added by updates, a job knows the last chunk once it
- * has had it.)
+ * Snapshots, §3.3.2. A mutation: only this job finds `data` in place of the chunk, from its
+ * next start on, or from the next iteration on where this one skips the chunk. An update: jobs
+ * that attach later find `data`; running jobs do not. To update, the user must be allowed to
+ * write the graph's files. A chunk may become longer, shorter or empty, and one after the last
+ * may be added. Where a loader makes the partition, or updates have added chunks, a job learns
+ * their number only with the last one.
  *   -EINVAL   no such chunk, or not whole edges
- *   -EACCES, -ENOSPC, -ENOMEM   of an update: a file may not be written; the coordinator's budget is
- *             used up
- *   -EPIPE, -ECONNRESET, -ENOTCONN   the same, and of statistics: the coordinator has died; the next
- *             sharing finds another
- * Updates live in the coordinator, which then stays: to keep them, write the files. Should the
- * coordinator die, another one may number chunks otherwise (chunk_bytes says so); for a job that
- * has mutated chunks, or sees updates, -ESTALE is then its next sharing's result.
+ *   -EACCES, -ENOSPC, -ENOMEM   of an update: a file is not writable, or the coordinator's
+ *             budget is used up
+ *   -EPIPE, -ECONNRESET, -ENOTCONN   of an update and of statistics: the coordinator died; the
+ *             next sharing connects to another
+ * The coordinator holds updates in memory and stays for them: to keep them, write the files.
+ * After a coordinator's death the next one may number chunks differently (see chunk_bytes). A
+ * job that has mutated chunks, or sees updates, then gets -ESTALE from its next sharing.
  */
 int graphlane_share_mutate(graphlane_share *job, uint32_t partition, uint32_t chunk,
                            const void *data, uint64_t size_bytes);
 int graphlane_share_update(graphlane_share *job, uint32_t partition, uint32_t chunk,
                            const void *data, uint64_t size_bytes);
 
-/* Of the graph, over all jobs since its first one came. Where a partition comes in pieces, each counts. */
+/* Totals of the graph, over all jobs since the first. Pieces of a partition count one each. */
 typedef struct graphlane_share_statistics {
   uint64_t jobs;                /* now */
   uint64_t loaded_partitions;   /* brought into memory */
@@ -217,7 +220,7 @@ typedef struct graphlane_share_statistics {
 } graphlane_share_statistics;
 int graphlane_share_get_statistics(graphlane_share *job, graphlane_share_statistics *statistics);
 
-/* The job's end. NULL is fine. */
+/* Ends the job. NULL is allowed. */
 void graphlane_share_end(graphlane_share *job);
 
 /* One line about the calling thread's last failure, until its next one. Never NULL. */

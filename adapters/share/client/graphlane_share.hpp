@@ -1,9 +1,9 @@
-// C++ over graphlane_share.h: a job that ends by itself, loops, and errors that are thrown.
+// C++ over graphlane_share.h: a job that ends in its destructor, loops, and exceptions.
 //
 //   graphlane::ShareJob job = graphlane::ShareJob::grid("LiveJournal");
 //   job.sweep(active, vertex_count, [&](const graphlane_share_chunk& chunk) { … });
 //
-// Header only, C++17. What the C header says of threads, sizes and sets holds here.
+// Header only, C++17. Threads, sizes and sets are as in the C header.
 #ifndef GRAPHLANE_SHARE_HPP
 #define GRAPHLANE_SHARE_HPP
 
@@ -16,7 +16,7 @@
 
 namespace graphlane {
 
-// code(): a positive errno. what(): the line that graphlane_share_error() had.
+// code(): a positive errno. what(): the text of graphlane_share_error().
 class ShareError : public std::runtime_error {
  public:
   explicit ShareError(int code) : std::runtime_error(graphlane_share_error()), code_(code) {}
@@ -41,7 +41,7 @@ class ShareJob {
     return job;
   }
 
-  // Of a job on a grid; zeros for others.
+  // Facts of the grid; zeros if the job is not on a grid.
   const graphlane_share_grid& info() const { return info_; }
 
   // One iteration: process(chunk) for each chunk with active edges.

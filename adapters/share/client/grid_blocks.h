@@ -1,4 +1,4 @@
-// The layout of a GridGraph grid: its blocks, as they stand in `column`.
+// The layout of a GridGraph grid: its blocks, in the order of `column`.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct GridBlocks {
   std::string file;  // `column`
 };
 
-// Reads `meta` and `column_offset` only: what else the grid has is not needed.
+// Reads only `meta` and `column_offset`.
 Outcome<GridBlocks> read_grid_blocks(const std::string& dir);
 
 }  // namespace graphlane::share

@@ -44,7 +44,7 @@ Outcome<void> Job::begin_sweep(const PartitionSet& active) {
   return begin_sweep_over(std::move(units));
 }
 
-// Without those in which there is nothing to load and nothing to see.
+// Leaves out empty units that nothing has changed: they need no load.
 Outcome<void> Job::begin_sweep_over(PartitionSet units) {
   leave_partition();
   batch_ = {};
@@ -64,7 +64,7 @@ bool Job::is_changed(uint32_t partition) const {
   return mutated != mutated_.end() && mutated->first.first == partition;
 }
 
-// Whether a chunk of it has an edge from an active vertex. What the labels do not know may.
+// Whether a chunk of the unit has an edge from an active vertex. Unlabelled ones count as active.
 bool Job::may_be_active(uint32_t unit) const {
   const uint32_t partition = link_.units().partition_of(unit);
   if (!labels_ || is_changed(partition)) return true;
@@ -76,7 +76,7 @@ bool Job::may_be_active(uint32_t unit) const {
   return false;
 }
 
-// Without a coordinator, fetch() finds another one and tells that.
+// Does nothing without a coordinator: fetch() reattaches and sends the sweep then.
 Outcome<void> Job::send_sweep() {
   if (!link_.connected()) return {};
   const SweepMessage sweep{.wants_labels = !active_.empty() && !labels_, .within = next_of_partition()};
@@ -101,13 +101,13 @@ Outcome<std::optional<uint32_t>> Job::next() {
   return std::optional<uint32_t>();
 }
 
-// Of what has been fetched.
+// Moves the first fetched unit into partition_.
 void Job::take_next_unit() {
   partition_->unit = std::move(batch_.rest.front());
   batch_.rest.pop_front();
 }
 
-// Gives the partition back, and what there is of it beyond that; true: some of it was not given yet.
+// Gives the partition and its fetched units back. True: units of it were not given yet.
 bool Job::leave_partition() {
   if (!partition_) return false;
   barrier();
@@ -118,7 +118,7 @@ bool Job::leave_partition() {
   return is_left;
 }
 
-// What was not given yet of the partition does not belong to this sweep; true: there was some.
+// Removes the partition's remaining units from this sweep. True: there were some.
 bool Job::forget_rest_of_partition() {
   const uint32_t first = next_of_partition();
   if (first == kNoUnit) return false;
@@ -127,14 +127,14 @@ bool Job::forget_rest_of_partition() {
   return true;
 }
 
-// The next unit of the partition that was not given yet; kNoUnit: there is none.
+// The partition's next unit that was not given yet; kNoUnit: there is none.
 uint32_t Job::next_of_partition() const {
   if (!partition_) return kNoUnit;
   const uint32_t unit = remaining_.next(link_.units().first_of(partition_->number));
   return unit < link_.units().end_of(partition_->number) ? unit : kNoUnit;
 }
 
-// Whether there is something in batch_.rest; false: the sweep is over.
+// Ensures that batch_.rest has a unit; false: the sweep is over.
 Outcome<bool> Job::fetch(bool leaves_partition) {
   if (!batch_.rest.empty()) return true;
   if (all_given_) return false;
@@ -148,7 +148,7 @@ Outcome<bool> Job::fetch(bool leaves_partition) {
   return !batch_.rest.empty();
 }
 
-// Another coordinator has memory of its own, and maybe other chunks and units.
+// Drops mappings and counts of the old coordinator: the new one may cut units otherwise.
 Outcome<void> Job::reattach() {
   const Units before = link_.units();
   kept_.clear();
@@ -159,7 +159,8 @@ Outcome<void> Job::reattach() {
   return {};
 }
 
-// What is to come, in the units of now. Of the partition in hand, the job has had what lies before.
+// Translates the remaining units of `before` into the new units. Of the current partition, the job
+// has had everything before `begin`.
 void Job::recut(const Units& before) {
   const Units& now = link_.units();
   PartitionSet remaining(now.count());
@@ -178,7 +179,7 @@ void Job::recut(const Units& before) {
   remaining_ = std::move(remaining);
 }
 
-// Leaves the next batch in batch_, or nothing at the end.
+// Leaves the next batch in batch_, or an empty one at the sweep's end.
 Outcome<void> Job::ask_next(bool leaves_partition) {
   NextMessage ask{.leaves_partition = leaves_partition};
   if (profile_.costs().access_measured && !profile_told_) {
@@ -192,7 +193,7 @@ Outcome<void> Job::ask_next(bool leaves_partition) {
     switch (kind_of(*message)) {
       case Kind::kUnits: {
         Outcome<void> taken = take_units(*message);
-        if (!taken) link_.drop();  // it is told anew what the job has not had
+        if (!taken) link_.drop();  // the next sweep message names the units that are missing
         return taken;
       }
       case Kind::kSweepEnd:
@@ -201,13 +202,13 @@ Outcome<void> Job::ask_next(bool leaves_partition) {
       case Kind::kLoad:
         if (auto loaded = serve_load(*message); !loaded) return loaded;
         break;
-      default: return link_.confused();
+      default: return link_.protocol_error();
     }
   }
 }
 
 Outcome<void> Job::take_units(Message& message) {
-  const Error bad = make_error(EPROTO, "{}: its coordinator gave something else", link_.name());
+  const Error bad = make_error(EPROTO, "{}: its coordinator gave an unexpected answer", link_.name());
   UnitsMessage head;
   if (!message.read(head)) return bad;
   const std::string_view list = message.after(sizeof head);
@@ -240,7 +241,7 @@ Outcome<void> Job::take_units(Message& message) {
 }
 
 Outcome<void> Job::take_labels(int memory) {
-  const Error bad = make_error(EPROTO, "{}: its coordinator gave something else", link_.name());
+  const Error bad = make_error(EPROTO, "{}: its coordinator gave an unexpected answer", link_.name());
   const Result<uint64_t> size_bytes = sealed_size(memory);
   if (!size_bytes) return bad;
   auto mapped = Mapping::of_sealed(memory, *size_bytes);
@@ -266,7 +267,7 @@ Outcome<Job::Unit> Job::unit_of(const GivenUnit& given, std::span<const Fd> memo
   if (given.has_overlay) {
     const int overlay = memory[given.has_memory].get();
     const Result<uint64_t> overlay_bytes = sealed_size(overlay);
-    if (!overlay_bytes) return make_error(EPROTO, "{}: its coordinator gave something else", link_.name());
+    if (!overlay_bytes) return make_error(EPROTO, "{}: its coordinator gave an unexpected answer", link_.name());
     auto mapped = Mapping::of_sealed(overlay, *overlay_bytes);
     if (!mapped) return mapped.error();
     unit.overlay = std::move(*mapped);
@@ -286,7 +287,7 @@ Outcome<Job::Unit> Job::unit_of(const GivenUnit& given, std::span<const Fd> memo
 
 Outcome<std::shared_ptr<const Mapping>> Job::memory_of(const GivenUnit& given,
                                                        std::span<const Fd> memory) {
-  const Error bad = make_error(EPROTO, "{}: its coordinator gave something else", link_.name());
+  const Error bad = make_error(EPROTO, "{}: its coordinator gave an unexpected answer", link_.name());
   if (!given.has_memory) {
     const auto kept = kept_.find(given.unit);
     return kept == kept_.end() ? Outcome<std::shared_ptr<const Mapping>>(bad) : kept->second;
@@ -305,7 +306,7 @@ Outcome<std::shared_ptr<const Mapping>> Job::memory_of(const GivenUnit& given,
 Outcome<void> Job::serve_load(const Message& message) {
   LoadMessage load;
   if (!message.read(load) || !link_.options().loader || load.partition >= partition_count()) {
-    return make_error(EPROTO, "{}: asked to load what it cannot", link_.name());
+    return make_error(EPROTO, "{}: asked to load a partition that it cannot", link_.name());
   }
   LoadedMessage loaded{.partition = load.partition};
   const Outcome<Fd> memory = make_partition(load.partition);
@@ -334,8 +335,8 @@ Outcome<Fd> Job::make_partition(uint32_t partition) const {
 
 // --- chunks ------------------------------------------------------------------------
 
-// As far as is known of what the job has not had. Changed chunks may stand behind those of the
-// graph.
+// The chunks of the partition, as far as known from the layout, units that were given, and changes.
+// Mutations and updates may add chunks behind those of the graph.
 uint32_t Job::chunk_count(uint32_t partition) const {
   const auto given = chunk_counts_.find(partition);
   uint64_t count = given != chunk_counts_.end()
@@ -401,7 +402,7 @@ Outcome<std::optional<Chunk>> Job::start() {
     if (batch_.rest.empty() && next_of_partition() == kNoUnit) return std::optional<Chunk>();
     const Outcome<bool> fetched = fetch(/*leaves_partition=*/false);
     if (!fetched) {
-      // It cannot be read, and the coordinator gives no more of it.
+      // The unit cannot be read, and the coordinator gives no more of its partition.
       if (link_.connected()) forget_rest_of_partition();
       return fetched.error();
     }
@@ -410,7 +411,7 @@ Outcome<std::optional<Chunk>> Job::start() {
   }
 }
 
-// Without a coordinator the chunk is this job's alone.
+// Waits for the job's turn. Without a coordinator the job needs none.
 Outcome<void> Job::await_turn(const Chunk& chunk) {
   if (batch_.one_turn && std::exchange(batch_.turn_taken, true)) return {};
   const ChunkLoad load = batch_.one_turn ? profile_.load(batch_.edge_count, batch_.edge_count)
@@ -426,7 +427,7 @@ Outcome<void> Job::await_turn(const Chunk& chunk) {
   if (!link_.connected()) return {};
   if (!message) return message.error();
   TurnGivenMessage turn;
-  if (kind_of(*message) != Kind::kTurnGiven || !message->read(turn)) return link_.confused();
+  if (kind_of(*message) != Kind::kTurnGiven || !message->read(turn)) return link_.protocol_error();
   batch_.thread_count = turn.thread_count;
   return {};
 }
@@ -437,7 +438,7 @@ void Job::barrier() {
   replaced_.clear();
   partition_->thread_ns += (monotonic_ns() - partition_->started_ns) * batch_.thread_count;
   if (batch_.one_turn) return;
-  // A coordinator that is gone is found to be so by next().
+  // next() notices a lost coordinator.
   (void)link_.send(PlainMessage{Kind::kDone}).has_value();
 }
 
@@ -448,7 +449,7 @@ Outcome<void> Job::mutate(uint32_t partition, uint32_t chunk, std::span<const ch
   if (const uint32_t count = chunk_count(partition); chunk > count) {
     return make_error(EINVAL, "{}: partition {}: chunk {} of {}", link_.name(), partition, chunk, count);
   }
-  std::vector<char> changed(bytes.begin(), bytes.end());  // perhaps of what it replaces
+  std::vector<char> changed(bytes.begin(), bytes.end());  // may alias the bytes that it replaces
   std::vector<char>& place = mutated_[{partition, chunk}];
   if (partition_ && partition_->started) replaced_.push_back(std::move(place));
   place = std::move(changed);

@@ -1,13 +1,13 @@
-// Job: one graph job's end of the sharing: GraphM's table 1.
+// Job: a graph job's side of the sharing: GraphM's table 1.
 //
 //   begin_sweep()        GetActiveVertices()   what this iteration needs
 //   next()               Sharing()             a partition, when it is this job's turn
 //   start(), barrier()   Start(), Barrier()    its chunks, in step with the other jobs
 //
-// The coordinator gives units (units.h), an engine sees partitions: start() fetches what follows.
+// The coordinator gives units (units.h). An engine sees partitions: start() fetches further units.
 //
-// What is active, changed chunks, and what has been done of a sweep stay in the job: no
-// other job sees them, and if the coordinator dies the job goes on with a new one.
+// Active vertices, mutated chunks and the progress of a sweep stay in the job. No other job sees
+// them, and after a coordinator's death the job goes on with a new one.
 //
 // Threads: one at a time. Between start() and barrier() any thread may read the chunk.
 #pragma once
@@ -33,31 +33,31 @@ struct Chunk {
   uint32_t chunk = 0;
   std::span<const char> bytes;
   uint64_t edge_count = 0;         // 0: edges are unknown
-  uint64_t active_edge_count = 0;  // where that is not known, all are
+  uint64_t active_edge_count = 0;  // without labels: all edges
   uint32_t thread_count = 1;
 };
 
 class Job {
  public:
-  // Attaches to the graph's coordinator, or starts it.
+  // Connects to the graph's coordinator, or starts it.
   static Outcome<std::unique_ptr<Job>> open(JobOptions options);
 
-  // The active vertices of the next sweep, to which also their number must fit; they must
-  // stay as they are until it ends. All partitions with an edge from one of them come.
+  // Begins a sweep over all partitions with an edge from an active vertex. `active` must not
+  // change until the sweep ends.
   Outcome<void> begin_sweep(VertexBits active);
-  // The same, named by partition.
+  // Begins a sweep over these partitions.
   Outcome<void> begin_sweep(const PartitionSet& active);
 
-  // The next partition; none: the sweep is over. Without begin_sweep() one over all begins.
+  // The next partition; none: the sweep is over. Begins a sweep over all partitions if needed.
   Outcome<std::optional<uint32_t>> next();
 
-  // The partition's next chunk with active edges; none: that was the last one.
+  // The partition's next chunk with active edges; none: there is no further one.
   Outcome<std::optional<Chunk>> start();
   void barrier();
 
-  // This job, and no other, finds `bytes` in place of the chunk from now on.
+  // From now on this job, and no other, finds `bytes` in place of the chunk.
   Outcome<void> mutate(uint32_t partition, uint32_t chunk, std::span<const char> bytes);
-  // Jobs that come from now on find `bytes` there; this one does not. The graph's version.
+  // Jobs that attach from now on find `bytes` there; this one does not. Returns the new version.
   Outcome<uint64_t> update(uint32_t partition, uint32_t chunk, std::span<const char> bytes);
 
   Outcome<StatisticsMessage> statistics() { return link_.statistics(); }
@@ -68,38 +68,38 @@ class Job {
  private:
   explicit Job(JobOptions options) : link_(std::move(options)) {}
 
-  // A unit that the job was given. Chunks are numbered as in its partition.
+  // A unit that the job was given. Its chunks are numbered within the partition.
   struct Unit {
     uint32_t partition = 0;
-    uint64_t offset = 0;          // in it, in bytes
-    bool is_last = true;          // of it
+    uint64_t offset = 0;          // of the unit in its partition
+    bool is_last = true;          // unit of its partition
     std::shared_ptr<const Mapping> bytes;
     Mapping overlay;
     ChangedChunks updated;
-    uint32_t chunk = 0;           // that comes next
+    uint32_t chunk = 0;           // the next one
     uint32_t chunk_end = 0;
   };
 
-  // The partition that the job has in its hands.
+  // The partition that the job goes through.
   struct Partition {
-    Partition() {}  // clang does not see that there is one while the class is not complete
+    Partition() {}  // clang does not see the implicit one while the class is incomplete
     uint32_t number = 0;
     Unit unit;
-    uint64_t begin = 0;           // of what it is still to have of it, in bytes
-    bool started = false;         // unit.chunk - 1 was started, and not ended
+    uint64_t begin = 0;           // the job has had the bytes before it
+    bool started = false;         // chunk unit.chunk - 1 was started and is not finished
     uint64_t started_ns = 0;
-    uint64_t thread_ns = 0;       // of all threads, for the chunks so far
+    uint64_t thread_ns = 0;       // time × threads, of the chunks so far
     uint64_t edge_count = 0;
     uint64_t active_edge_count = 0;
   };
 
-  // What was given together.
+  // The units of one message.
   struct Batch {
-    std::deque<Unit> rest;       // that come without asking
+    std::deque<Unit> rest;       // not begun yet
     bool alone = true;
     bool one_turn = false;
-    bool turn_taken = false;     // if it is one
-    uint32_t thread_count = 1;   // of the last turn
+    bool turn_taken = false;     // if one_turn
+    uint32_t thread_count = 1;   // of the latest turn
     uint64_t edge_count = 0;
   };
 
@@ -129,19 +129,19 @@ class Job {
   Link link_;
 
   bool sweeping_ = false;
-  bool all_given_ = false;  // the coordinator said that it is over
+  bool all_given_ = false;  // the coordinator has ended the sweep
   PartitionSet remaining_;  // units that were not given yet
   VertexBits active_;  // empty: all are
   Mapping label_memory_;
   Labels labels_;
-  // Of a resident graph, all that was given: mapped anew in each sweep it would cost a page
+  // The mappings of a resident graph's units. Mapping them anew in each sweep would cost a page
   // fault every 64 KiB.
   std::map<uint32_t, std::shared_ptr<const Mapping>> kept_;
   std::optional<Partition> partition_;
   Batch batch_;
-  std::map<uint32_t, uint64_t> chunk_counts_;  // of partitions of which it has had the last unit
+  std::map<uint32_t, uint64_t> chunk_counts_;  // of partitions of which the last unit was given
   std::map<std::pair<uint32_t, uint32_t>, std::vector<char>> mutated_;  // by partition, chunk
-  std::vector<std::vector<char>> replaced_;  // of these, while a chunk is in the job's hands
+  std::vector<std::vector<char>> replaced_;  // old mutations that the current chunk may still use
   Profile profile_;
   bool profile_told_ = false;
 };

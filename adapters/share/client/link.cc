@@ -16,10 +16,10 @@
 namespace graphlane::share {
 namespace {
 
-// Another job starts the coordinator: 5 ms each. It ended before it answered: that is rare,
-// unless it cannot run at all.
+// Attempts while another job starts the coordinator, 5 ms apart. Fewer if it ends before it
+// answers, because a second failure in a row means that it cannot run.
 constexpr int kAttachTries = 400;
-constexpr int kTriesOfAnEnd = 50;
+constexpr int kTriesPerEarlyEnd = 50;
 constexpr int kWelcomeMsMax = 10'000;
 
 bool is_gone(Errno why) {
@@ -38,8 +38,8 @@ PartitionSet set_of(std::string_view bytes, uint32_t partition_count) {
   return PartitionSet(partition_count, words);
 }
 
-// Into so many units as a coordinator of ours makes.
-bool can_be_cut(std::span<const uint64_t> partition_bytes, const WelcomeMessage& welcome) {
+// Whether the units are as few as our own coordinator would make.
+bool has_valid_unit_size(std::span<const uint64_t> partition_bytes, const WelcomeMessage& welcome) {
   const uint64_t graph_bytes = std::accumulate(partition_bytes.begin(), partition_bytes.end(), uint64_t{0});
   if (welcome.chunk_bytes == 0) return false;
   const uint64_t unit_bytes = unit_bytes_for(welcome.chunk_bytes, graph_bytes);
@@ -93,8 +93,8 @@ Outcome<void> Link::open_files() {
     if (!identity) return make_error(EINVAL, "{}: not a regular file", path);
     struct stat st;
     if (::fstat(file.get(), &st) != 0) return os_error(errno, path, "cannot stat");
-    // Files of several owners: nobody but root and ourselves may see all of them.
-    const uid_t owner = is_somebody(st.st_uid) ? st.st_uid : ::geteuid();
+    // With several owners only root and this user are trusted with all files.
+    const uid_t owner = is_mapped_user(st.st_uid) ? st.st_uid : ::geteuid();
     owner_ = files_.empty() || owner_ == owner ? owner : ::geteuid();
     identities_.push_back(*identity);
     files_.push_back(std::move(file));
@@ -105,7 +105,7 @@ Outcome<void> Link::open_files() {
   name_in_directory_ = path.filename();
   directory_ = Fd(sys::openat(AT_FDCWD, path.parent_path().c_str(),
                               O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Who may read the file but not list its directory shows the file in its place.
+  // Shows the file instead of a directory that this user may not open.
   if (!directory_) directory_ = Fd(sys::fcntl(files_[0].get(), F_DUPFD_CLOEXEC, 0));
   return {};
 }
@@ -115,16 +115,16 @@ Outcome<void> Link::attach() {
   for (int tries = 0; !attached && tries < kAttachTries; attached = attach_once()) {
     const int code = attached.error().code;
     if (code != EAGAIN && code != ECONNRESET) break;
-    tries += code == EAGAIN ? 1 : kTriesOfAnEnd;
+    tries += code == EAGAIN ? 1 : kTriesPerEarlyEnd;
     ::poll(nullptr, 0, 5);
   }
   if (!attached && attached.error().code == EAGAIN) attached = attach_once(/*is_last_try=*/true);
   return attached;
 }
 
-// EAGAIN, ECONNRESET: to be tried again.
+// EAGAIN, ECONNRESET: try again.
 Outcome<void> Link::attach_once(bool is_last_try) {
-  auto connection = meet({.first_file = identities_[0],
+  auto connection = connect_or_start({.first_file = identities_[0],
                           .owner = owner_,
                           .budget_bytes = options_.budget_bytes,
                           .idle_ms = options_.idle_ms,
@@ -143,18 +143,18 @@ Outcome<void> Link::attach_once(bool is_last_try) {
   if (sent && ::poll(&answer, 1, kWelcomeMsMax) == 0) {
     return make_error(ETIMEDOUT, "{}: its coordinator does not answer", name());
   }
-  // One that ends just now is not an error.
+  // A coordinator that is ending closes the connection: try again.
   Result<Message> message = sent ? receive_message(connection->get()) : Result<Message>(sent.error());
   if (!message && is_gone(message.error())) {
-    return make_error(ECONNRESET, "{}: its coordinator ended at once, or has no more places for this user",
+    return make_error(ECONNRESET, "{}: its coordinator ended at once, or has no free slot for this user",
                       name());
   }
   if (!message) return os_error(message.error().code, name(), "cannot talk to its coordinator");
   if (kind_of(*message) == Kind::kRefusal) return refusal(*message);
   if (kind_of(*message) != Kind::kWelcome || !message->read(welcome_)) {
-    return confused();
+    return protocol_error();
   }
-  if (!can_be_cut(partition_bytes_, welcome_)) return confused();
+  if (!has_valid_unit_size(partition_bytes_, welcome_)) return protocol_error();
   units_ = Units(partition_bytes_, welcome_.unit_bytes);
   socket_ = std::move(*connection);
   const std::string_view updated = message->after(sizeof welcome_);
@@ -164,7 +164,7 @@ Outcome<void> Link::attach_once(bool is_last_try) {
 }
 
 Error Link::lost(Errno why) {
-  if (is_gone(why) || why.code == EMSGSIZE) drop();  // of that message, some was lost
+  if (is_gone(why) || why.code == EMSGSIZE) drop();  // EMSGSIZE: part of the message was lost
   return os_error(why.code, name(), "lost its coordinator");
 }
 
@@ -175,8 +175,8 @@ Outcome<Message> Link::receive() {
   return std::move(*message);
 }
 
-Error Link::confused() const {
-  return make_error(EPROTO, "{}: its coordinator does not know its part", name());
+Error Link::protocol_error() const {
+  return make_error(EPROTO, "{}: its coordinator broke the protocol", name());
 }
 
 uint64_t Link::graph_hash() const { return share::graph_hash(layout(), identities_); }
@@ -199,7 +199,7 @@ Outcome<uint64_t> Link::update(uint32_t partition, uint32_t chunk, std::span<con
   auto message = receive();
   if (!message) return message.error();
   UpdatedMessage updated;
-  if (kind_of(*message) != Kind::kUpdated || !message->read(updated)) return confused();
+  if (kind_of(*message) != Kind::kUpdated || !message->read(updated)) return protocol_error();
   return updated.version;
 }
 
@@ -208,7 +208,7 @@ Outcome<StatisticsMessage> Link::statistics() {
   auto message = receive();
   if (!message) return message.error();
   StatisticsMessage statistics;
-  if (kind_of(*message) != Kind::kStatistics || !message->read(statistics)) return confused();
+  if (kind_of(*message) != Kind::kStatistics || !message->read(statistics)) return protocol_error();
   return statistics;
 }
 

@@ -1,5 +1,5 @@
-// Overlay: the updated chunks of a partition, in one version of the graph, as one piece of
-// sealed memory.
+// Overlay: the updated chunks of a partition in one version of the graph, in one piece of sealed
+// memory.
 //
 //   OverlayHeader | OverlayChunk, one each, by rising number | their bytes
 #pragma once
@@ -26,12 +26,12 @@ struct OverlayChunk {
   uint64_t length_bytes = 0;
 };
 
-// By number; the bytes are another's.
+// Chunk number to bytes, which are borrowed.
 using ChangedChunks = std::map<uint32_t, std::span<const char>>;
 
 std::string make_overlay(const ChangedChunks& chunks);
 
-// EPROTO: not one.
+// EPROTO: malformed.
 Outcome<ChangedChunks> parse_overlay(std::span<const char> overlay);
 
 }  // namespace graphlane::share

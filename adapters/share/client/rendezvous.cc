@@ -25,7 +25,7 @@ namespace graphlane::share {
 namespace {
 
 constexpr int kBacklog = 1024;
-constexpr int kConnectTries = 500;  // of 10 ms, while a coordinator's queue is full
+constexpr int kConnectTries = 500;  // 10 ms apart, while the coordinator's queue is full
 
 struct Address {
   Address(uid_t user, const FileIdentity& file) {
@@ -48,24 +48,24 @@ Outcome<Fd> make_socket() {
   return socket;
 }
 
-enum class Found { kCoordinator, kNobody, kStranger };
+enum class Found { kCoordinator, kNone, kUntrusted };
 
-// Non-blocking only to connect: with a full queue it would wait for whoever listens.
+// Connects without blocking: with a full queue connect() would wait for the listener.
 Outcome<Found> try_connect(uid_t user, const FileIdentity& file, Fd& connection) {
   const Address address(user, file);
   auto socket = make_socket();
   if (!socket) return socket.error();
   ::fcntl(socket->get(), F_SETFL, O_NONBLOCK);
   for (int i = 0; ::connect(socket->get(), address.get(), address.length) != 0; ++i) {
-    if (errno == ECONNREFUSED) return Found::kNobody;
+    if (errno == ECONNREFUSED) return Found::kNone;
     if (errno == EINTR) continue;
     if (errno != EAGAIN) return os_error(errno, "coordinator", "cannot connect");
-    if (i == kConnectTries) return Found::kStranger;
+    if (i == kConnectTries) return Found::kUntrusted;
     ::poll(nullptr, 0, 10);
   }
   ::fcntl(socket->get(), F_SETFL, 0);
   const Result<uid_t> listener = peer_user(socket->get());
-  if (!listener || *listener != user) return Found::kStranger;
+  if (!listener || *listener != user) return Found::kUntrusted;
   connection = std::move(*socket);
   return Found::kCoordinator;
 }
@@ -77,7 +77,8 @@ std::string directory_of_this_code() {
   return std::filesystem::canonical(info.dli_fname, ignored).parent_path();
 }
 
-// In a directory of many users, as /tmp, a name beside ours is anybody's.
+// Any user can put a program beside ours in a shared directory such as /tmp. A trusted one is not
+// world-writable, and belongs to root, this user or this program's owner.
 bool is_trusted(const std::string& program) {
   struct stat st, ours;
   if (::stat(program.c_str(), &st) != 0 || (st.st_mode & S_IWOTH) != 0) return false;
@@ -106,8 +107,8 @@ Outcome<std::string> find_program() {
                     kCoordinatorName);
 }
 
-// The program takes `socket` as its descriptor 3, goes into the background, and lives on
-// when this process ends; what we wait for is its launcher.
+// Starts the program with `socket` as descriptor 3 and waits for its launcher. The coordinator
+// itself is a daemon and outlives this process.
 Outcome<void> start(const char* how, const Fd& socket, const RendezvousOptions& options) {
   auto program = find_program();
   if (!program) return program.error();
@@ -129,7 +130,7 @@ Outcome<void> start(const char* how, const Fd& socket, const RendezvousOptions& 
     ::posix_spawn_file_actions_adddup2(&actions, 0, 2);
   }
   ::posix_spawn_file_actions_addclosefrom_np(&actions, 4);
-  // What stops or interrupts this program is not its affair, nor what this thread has blocked.
+  // A session of its own and no blocked signals: signals to this program do not reach it.
   posix_spawnattr_t attributes;
   sigset_t none;
   ::sigemptyset(&none);
@@ -146,7 +147,7 @@ Outcome<void> start(const char* how, const Fd& socket, const RendezvousOptions& 
   pid_t waited;
   do waited = ::waitpid(launcher, &status, 0);
   while (waited < 0 && errno == EINTR);
-  // A program that ignores SIGCHLD is told nothing of its children: ECHILD.
+  // If this program ignores SIGCHLD, waitpid() fails with ECHILD and gives no status.
   if (waited == launcher && status != 0) {
     return make_error(ECHILD, "{}: did not start; GRAPHLANE_SHARE_LOG=FILE tells why", *program);
   }
@@ -167,18 +168,18 @@ Outcome<Fd> start_private(const RendezvousOptions& options) {
 
 }  // namespace
 
-Outcome<Fd> take_place(const FileIdentity& first_file) {
+Outcome<Fd> listen_for_jobs(const FileIdentity& first_file) {
   const Address address(::geteuid(), first_file);
   auto listener = make_socket();
   if (!listener) return listener.error();
   if (::bind(listener->get(), address.get(), address.length) != 0) {
-    return os_error(errno, "coordinator", "cannot take its place");
+    return os_error(errno, "coordinator", "cannot bind its socket");
   }
   if (::listen(listener->get(), kBacklog) != 0) return os_error(errno, "coordinator", "cannot listen");
   return listener;
 }
 
-Outcome<Fd> meet(const RendezvousOptions& options) {
+Outcome<Fd> connect_or_start(const RendezvousOptions& options) {
   const uid_t self = ::geteuid();
   std::vector<uid_t> trusted{0, options.owner, self};
   Fd connection;
@@ -190,11 +191,11 @@ Outcome<Fd> meet(const RendezvousOptions& options) {
     auto found = try_connect(trusted[i], options.first_file, connection);
     if (!found) return found.error();
     if (*found == Found::kCoordinator) return connection;
-    if (trusted[i] == self && *found == Found::kStranger) return start_private(options);
+    if (trusted[i] == self && *found == Found::kUntrusted) return start_private(options);
   }
 
-  auto listener = take_place(options.first_file);
-  // Another job was faster, and may not listen yet; or it is somebody who never will.
+  auto listener = listen_for_jobs(options.first_file);
+  // Another job has bound the name and will listen, or another user holds it and never will.
   if (!listener && listener.error().code == EADDRINUSE) {
     if (options.is_last_try) return start_private(options);
     return Error{EAGAIN, "another job starts the coordinator"};

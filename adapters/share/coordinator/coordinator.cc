@@ -29,28 +29,28 @@ namespace graphlane::share {
 namespace {
 
 constexpr size_t kClientsMax = 1024;
-// Then the others have their turn, however fast somebody connects.
-constexpr int kTakenAtOnceMax = 64;
-// A job attaches at once when it has connected; one that was held up comes again. Who waits in the
-// listener's queue has five times as long (link.cc).
+// Connections accepted in one step of the loop, so that a flood cannot starve the jobs.
+constexpr int kAcceptBatchMax = 64;
+// A connection must attach within this time. link.cc waits five times as long for the answer,
+// which covers the listener's queue. A job that was held up connects again.
 constexpr uint64_t kAttachNs = 2'000'000'000;
 constexpr uint32_t kThreadsMax = 4096;
-// The first job's U_v decides for all. With 4 GiB a chunk would be one cache line, which costs each
-// job two messages; with this, a graph of 16 edges to a vertex has chunks of a 33rd of a core's
-// share of the cache. Our own user may do as it likes.
+// The first job's U_v decides the chunk size for all jobs. With a U_v of 4 GiB a chunk would be one
+// cache line, at two messages each. With this limit, a graph of 16 edges to a vertex has chunks of a
+// 33rd of a core's share of the cache. No limit for our own user.
 constexpr uint32_t kVertexBytesOfOthersMax = 4096;
-// How often is looked for room for more.
+// The interval at which a full coordinator looks for free slots.
 constexpr uint64_t kRoomIntervalNs = 100'000'000;
-// How often, without jobs, whether the graphs that were updated can still be found.
+// The interval at which updated graphs without jobs are checked for changed files.
 constexpr uint64_t kForgetIntervalNs = 60'000'000'000;
-// That jobs keep mapped: a process may have 65530 mappings.
+// The most units that jobs keep mapped: a process may have 65530 mappings.
 constexpr size_t kKeptPartitionsMax = 16384;
-// Smaller ones are not worth a device's read.
-constexpr uint64_t kChunkBytesWorthACut = uint64_t{1} << 20;
+// Smaller chunks are not worth a read from a device.
+constexpr uint64_t kReadBytesMin = uint64_t{1} << 20;
 constexpr uint64_t kLayoutBytesMax = uint64_t{64} << 20;
-// Layouts of one file, or states of it, each of which has a part of the budget.
+// Graphs of one foreign user: layouts of a file, or states of it. Each has a part of the budget.
 constexpr size_t kGraphsOfOthersMax = 8;
-// What epoll calls things that are not jobs.
+// Keys of epoll events that are not from jobs.
 constexpr uint64_t kListenerKey = uint64_t{1} << 32;
 constexpr uint64_t kWorkerKey = kListenerKey + 1;
 
@@ -59,10 +59,10 @@ void watch(int epoll, int fd, uint64_t key) {
   ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-// Root's or our own user's: it may have of us what it likes.
+// Root and our own user have no limits here.
 bool is_ours(uid_t user) { return user == 0 || user == ::geteuid(); }
 
-// A coordinator without descriptors to spare would turn jobs away. How many it may have.
+// Raises the descriptor limit, without which jobs would be turned away. Returns it.
 size_t raise_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
@@ -70,7 +70,7 @@ size_t raise_descriptor_limit() {
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : before;
 }
 
-// What jobs must have in common to share a graph; of its layout, which may be large, a hash.
+// Jobs share a graph if their keys are equal. A layout can be large, so the key has its hash.
 std::string graph_key(std::string_view layout, std::span<const FileIdentity> files,
                       std::optional<uid_t> user) {
   const uint64_t hash = std::hash<std::string_view>()(layout);
@@ -80,33 +80,33 @@ std::string graph_key(std::string_view layout, std::span<const FileIdentity> fil
   return key;
 }
 
-// Our own open file, so that flags that the job sets on its are not ours. A descriptor of
-// a file that we may not open ourselves has to do as it is.
-Fd own(Fd file) {
+// A new open file description, so that the job cannot change our file's flags. If the coordinator
+// may not open the file itself, it keeps the job's descriptor.
+Fd reopen_or_keep(Fd file) {
   Fd reopened = reopen(file.get(), O_RDONLY | O_NONBLOCK);
   return reopened ? std::move(reopened) : std::move(file);
 }
 
-// What a job asks when it has read all that it was told.
+// Messages that a job sends only after it has read every answer.
 bool is_question(Kind kind) {
   return kind == Kind::kNext || kind == Kind::kTurn || kind == Kind::kUpdate ||
          kind == Kind::kAskStatistics;
 }
 
-// Whether the other end has not taken all that it was sent: what lies there are descriptors, of which
-// our user may have only so many on their way.
+// Whether the other end has not yet read all that was sent. It may hold descriptors in flight, of
+// which the kernel limits the number per user.
 bool has_unread(int socket) {
   int bytes = 0;
   return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 && bytes > 0;
 }
 
-// None: several.
+// None: the files have several owners.
 std::optional<uid_t> owner_of(std::span<const Fd> files) {
   std::optional<uid_t> owner;
   for (const Fd& file : files) {
     struct stat st;
     if (::fstat(file.get(), &st) != 0 || owner.value_or(st.st_uid) != st.st_uid ||
-        !is_somebody(st.st_uid)) {
+        !is_mapped_user(st.st_uid)) {
       return std::nullopt;
     }
     owner = st.st_uid;
@@ -128,7 +128,7 @@ Outcome<std::string> read_layout(const Fd& memory, uint64_t bytes_max) {
 uint64_t chunk_bytes_for(const Layout& layout, uint64_t graph_bytes, uint32_t vertex_bytes,
                          const LastLevelCache& cache) {
   if (layout.record.size_bytes == 0) return UINT64_MAX;
-  const bool known = graph_bytes > 0;  // of loaders' partitions it is not
+  const bool known = graph_bytes > 0;  // not with a loader
   return chunk_size_bytes({.cache_bytes = cache.size_bytes,
                            .reserved_bytes = cache.size_bytes / 8,
                            .core_count = cache.core_count,
@@ -138,11 +138,11 @@ uint64_t chunk_bytes_for(const Layout& layout, uint64_t graph_bytes, uint32_t ve
                            .record_bytes = layout.record.size_bytes});
 }
 
-// Of a graph that does not fit: what is unpacked, and read by jobs, at once is to take little of the
-// memory that could keep more of it. By powers of two, so that labels stay good while the budget is
-// about the same.
+// The chunk size of a graph that does not fit: at most a 32nd of the budget, because the units that
+// are unpacked and read take room from those that could stay. A power of two, so that labels stay
+// valid while the budget changes little.
 uint64_t smaller_chunk_bytes(uint64_t chunk_bytes, RecordFormat record, uint64_t budget_bytes) {
-  const uint64_t wanted = std::bit_floor(std::max(budget_bytes / 32, kChunkBytesWorthACut));
+  const uint64_t wanted = std::bit_floor(std::max(budget_bytes / 32, kReadBytesMin));
   const uint64_t step = std::lcm<uint64_t>(record.size_bytes, kCacheLineBytes);
   return std::min(chunk_bytes, std::max(step, wanted / step * step));
 }
@@ -168,7 +168,7 @@ GlobalTable::Batching batching_of(const Units& units, bool is_resident, uint64_t
 Coordinator::~Coordinator() = default;
 
 Outcome<void> Coordinator::run(Fd listener, Fd connection) {
-  buffer_count_max_ = raise_descriptor_limit() / 4;  // jobs and their files want the rest
+  buffer_count_max_ = raise_descriptor_limit() / 4;  // the rest is for jobs and their files
   epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_) return os_error(errno, "epoll", "cannot make");
   watch(epoll_.get(), worker_.event(), kWorkerKey);
@@ -190,7 +190,7 @@ Outcome<void> Coordinator::run(Fd listener, Fd connection) {
     if (!clients_.empty() || !graphs_.empty() || !worker_.idle()) {
       idle_since_ns = monotonic_ns();
     } else if (!listener_ || monotonic_ns() - idle_since_ns >= options_.idle_ns) {
-      return {};  // whoever is connecting now finds nobody, and starts another
+      return {};  // a job that connects now finds no listener, and starts another coordinator
     } else if (options_.idle_ns != UINT64_MAX) {
       deadline_ns = std::min(deadline_ns, idle_since_ns + options_.idle_ns);
     }
@@ -202,7 +202,7 @@ Outcome<void> Coordinator::run(Fd listener, Fd connection) {
                                   : static_cast<int>(std::min<uint64_t>((deadline_ns - now_ns) / 1'000'000 + 1, INT_MAX));
     epoll_event events[64];
     const int count = ::epoll_wait(epoll_.get(), events, std::size(events), timeout_ms);
-    listen(true);  // there may be room again
+    listen(true);  // a slot may be free again
     for (int i = 0; i < count; ++i) {
       const uint64_t key = events[i].data.u64;
       if (key == kListenerKey) take_connections();
@@ -223,16 +223,16 @@ void Coordinator::listen(bool wanted) {
 
 void Coordinator::take_connections() {
   for (int i = 0; clients_.size() < kClientsMax; ++i) {
-    if (i == kTakenAtOnceMax) return;
+    if (i == kAcceptBatchMax) return;
     Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!socket && errno == EAGAIN) return;
-    if (!socket && errno != EINTR && errno != ECONNABORTED) break;  // descriptors, or memory
+    if (!socket && errno != EINTR && errno != ECONNABORTED) break;  // no descriptors or no memory
     if (socket) add_client(std::move(socket));
   }
   listen(false);
 }
 
-bool Coordinator::has_place(uid_t user) const {
+bool Coordinator::has_slot(uid_t user) const {
   if (is_ours(user)) return true;
   size_t count = 0;
   for (const auto& [id, client] : clients_) count += client.user == user;
@@ -241,7 +241,7 @@ bool Coordinator::has_place(uid_t user) const {
 
 void Coordinator::add_client(Fd socket) {
   const Result<uid_t> user = peer_user(socket.get());
-  if (!user || !has_place(*user)) return;
+  if (!user || !has_slot(*user)) return;
   enlarge_buffers(socket.get());
   const JobId id = ++last_id_;
   watch(epoll_.get(), socket.get(), id);
@@ -254,15 +254,15 @@ void Coordinator::add_client(Fd socket) {
 
 uint64_t Coordinator::disconnect_unattached() {
   uint64_t deadline_ns = UINT64_MAX;
-  std::vector<JobId> mute;
+  std::vector<JobId> unattached;
   const uint64_t now_ns = monotonic_ns();
   for (const auto& [id, client] : clients_) {
     if (client.graph) continue;
-    if (client.attach_until_ns <= now_ns) mute.push_back(id);
+    if (client.attach_until_ns <= now_ns) unattached.push_back(id);
     else deadline_ns = std::min(deadline_ns, client.attach_until_ns);
   }
-  // What it has said meanwhile counts: it was us who were late.
-  for (const JobId id : mute) {
+  // A late loop must not cost a client its connection: serve what it has sent meanwhile.
+  for (const JobId id : unattached) {
     if (!serve(id) || !clients_.at(id).graph) cut_off(id);
   }
   return deadline_ns;
@@ -302,13 +302,13 @@ void Coordinator::divide_budget() {
 uint64_t Coordinator::pump_graphs() {
   for (;;) {
     uint64_t deadline_ns = UINT64_MAX;
-    std::vector<JobId> broken;
+    std::vector<JobId> unresponsive;
     for (const auto& [key, graph] : graphs_) {
       deadline_ns = std::min(deadline_ns, graph->pump(monotonic_ns()));
-      for (const JobId id : graph->take_broken()) broken.push_back(id);
+      for (const JobId id : graph->take_unresponsive()) unresponsive.push_back(id);
     }
-    if (broken.empty()) return deadline_ns;
-    for (const JobId id : broken) cut_off(id);
+    if (unresponsive.empty()) return deadline_ns;
+    for (const JobId id : unresponsive) cut_off(id);
   }
 }
 
@@ -316,13 +316,13 @@ uint64_t Coordinator::pump_graphs() {
 
 bool Coordinator::serve(JobId id) {
   const auto client = clients_.find(id);
-  if (client == clients_.end()) return true;  // cut off since epoll said so
+  if (client == clients_.end()) return true;  // cut off after epoll reported it
   try {
     Result<Message> message = receive_message(client->second.socket.get(), MSG_DONTWAIT);
     if (!message) return message.error().code == EAGAIN;
     return dispatch(id, client->second, *message);
   } catch (const std::bad_alloc&) {
-    return false;  // it wanted too much
+    return false;  // the message needed more memory than there is
   }
 }
 
@@ -406,7 +406,7 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
     }
     files.identities.push_back(*identity);
     files.direct.push_back(reopen(message.fds[i].get(), O_RDONLY | O_NONBLOCK | O_DIRECT));
-    files.files.push_back(own(std::move(message.fds[i])));
+    files.files.push_back(reopen_or_keep(std::move(message.fds[i])));
   }
   if (Outcome<void> good = check(*layout, files.identities); !good) {
     return make_error(good.error().code, "{}: {}", name, good.error().text);
@@ -419,7 +419,7 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
   std::shared_ptr<SharedGraph> graph = find_graph(key, *layout);
   const bool is_new = graph == nullptr;
   if (is_new) {
-    forget_idle();  // as of before the file was written
+    forget_idle();  // drops graphs of the file's earlier states
     if (Outcome<void> may = may_make_graph(client.user, name, *layout); !may) return may;
     files.layout = std::move(*layout);
     const uint32_t vertex_bytes = client.user == ::geteuid()
@@ -479,7 +479,7 @@ Outcome<std::shared_ptr<SharedGraph>> Coordinator::make_graph(uid_t user, GraphF
   Rest rest = rest_of_budget();
   if (charged_to) rest.bytes -= std::min(rest.bytes, SharedGraph::table_bytes_of(layout, sizes.size()));
   const uint64_t part_bytes = rest.bytes / (rest.graph_count + 1);
-  // With something left for graphs that come later. Of partitions that a loader makes, nobody knows.
+  // An eighth stays free for later graphs. The size of a loader's graph is unknown.
   const bool is_resident = !layout.by_loader && graph_bytes <= part_bytes / 8 * 7 &&
                            sizes.size() <= std::min(buffer_count_max_, kKeptPartitionsMax);
   const bool has_edges = layout.record.size_bytes != 0 && !layout.by_loader;
@@ -521,7 +521,7 @@ Outcome<uint64_t> Coordinator::update(const Client& client, Message& message) {
   UpdateMessage update;
   if (!message.read(update) || message.fds.empty()) return make_error(EPROTO, "not an update");
   const std::string& name = client.graph->files().name;
-  // Bytes of loaders belong to the user alone.
+  // A loader's bytes are shared within one user only, so no file's permission applies.
   for (size_t i = 0; !client.by_loader && i < client.files.size(); ++i) {
     const bool shown = std::ranges::any_of(message.fds, [&](const Fd& file) {
       if ((::fcntl(file.get(), F_GETFL) & (O_ACCMODE | O_PATH)) != O_RDWR) return false;
@@ -529,7 +529,7 @@ Outcome<uint64_t> Coordinator::update(const Client& client, Message& message) {
       return identity && identity->device == client.files[i].device &&
              identity->inode == client.files[i].inode;
     });
-    if (!shown) return make_error(EACCES, "{}: who updates it must be allowed to write it", name);
+    if (!shown) return make_error(EACCES, "{}: an update needs the right to write its files", name);
   }
   const Result<uint64_t> size_bytes = sealed_size(message.fds[0].get());
   if (Outcome<void> fits = check_room(client.user, name, size_bytes ? *size_bytes : 0); !fits) {

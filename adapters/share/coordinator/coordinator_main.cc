@@ -1,6 +1,6 @@
-// graphlane-share-coordinator: what jobs start when they need a coordinator
-// (rendezvous.h), and what an administrator starts for a graph that several users share:
-// as root or as the graph's owner, whom they all trust.
+// graphlane-share-coordinator: the coordinator's program. Jobs start it (rendezvous.h). An
+// administrator starts it for a graph that several users share, as root or as the graph's owner,
+// because all users trust these.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -48,7 +48,7 @@ int fail(std::string_view reason) {
   return 1;
 }
 
-// In the foreground, until it is told to end.
+// Serves in the foreground until it gets a signal.
 int serve(std::string path, CoordinatorOptions options) {
   struct stat st;
   if (::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) path += "/column";
@@ -56,7 +56,7 @@ int serve(std::string path, CoordinatorOptions options) {
   if (!file) return fail(os_error(errno, path, "cannot open").text);
   const Result<FileIdentity> identity = identify(file.get());
   if (!identity) return fail(path + ": not a regular file");
-  auto listener = take_place(*identity);
+  auto listener = listen_for_jobs(*identity);
   if (!listener && listener.error().code == EADDRINUSE) {
     return fail(path + ": has a coordinator of this user already");
   }
@@ -76,7 +76,7 @@ int run(int argc, char** argv) {
     options.budget_bytes = *size;
     options.is_budget_given = true;
   } else {
-    // Half of what is there: the jobs' own data want the rest.
+    // The other half is for the jobs' own data.
     options.budget_bytes = memory_available_bytes() / 2;
   }
   if (const char* order = ::secure_getenv("GRAPHLANE_SHARE_ORDER")) {
@@ -113,7 +113,7 @@ int run(int argc, char** argv) {
   if (!graph.empty()) return serve(graph, options);
   if (!is_unix_socket(kSocket)) return fail("descriptor 3 is not a Unix socket");
 
-  // Before any thread: the launcher ends, and the job that waits for it goes on.
+  // Forks before any thread exists. The parent exits, on which the job that started it goes on.
   const pid_t child = ::fork();
   if (child < 0) return fail(std::strerror(errno));
   if (child > 0) ::_exit(0);

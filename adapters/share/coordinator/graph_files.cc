@@ -15,19 +15,19 @@
 namespace graphlane::share {
 namespace {
 
-// Large enough that a striped file's devices all work, and that disks' seeks do not count.
+// Large enough to keep all devices of a striped file busy and to amortize seeks.
 constexpr uint64_t kPieceBytes = uint64_t{16} << 20;
-// O_DIRECT wants offsets, lengths and memory in multiples of it: of any device's block.
+// O_DIRECT needs offsets, lengths and memory in multiples of the device's block, at most this.
 constexpr uint64_t kBlockBytes = 4096;
 
-// Whether most of the range is in the page cache. False where the kernel does not tell.
+// Whether most of the range is in the page cache. False if the kernel does not say.
 bool is_cached(int file, uint64_t offset, uint64_t length_bytes) {
   const auto pages = pages_cached(file, offset, length_bytes);
   return pages && pages->cached * 2 > pages->all;
 }
 
-// The bytes that are there of [offset, offset + length). By sendfile, which copies from the
-// page cache to the memory's pages, no mapping between: half the time of pread.
+// Appends the bytes of [offset, offset + length) that exist, and returns their number. sendfile()
+// copies from the page cache without a mapping, in half the time of pread().
 Result<uint64_t> append_cached(int memory, int file, uint64_t offset, uint64_t length_bytes) {
   auto at = static_cast<off_t>(offset);
   uint64_t done = 0;
@@ -57,23 +57,23 @@ bool GraphFiles::can_be_found() const {
   return true;
 }
 
-// Ranges that follow one another, by O_DIRECT: whole blocks into a buffer between, as neither
-// ends of ranges are those of blocks, nor is memory a multiple of them.
+// Reads adjacent ranges by O_DIRECT, through a buffer of whole blocks: neither ranges nor the sealed
+// memory are aligned to blocks.
 class DirectReader {
  public:
-  // `ranges`: all that will be wanted, so that a piece holds what comes next in the file too.
+  // `ranges`: all ranges that will be read, so that one read also fetches what follows in the file.
   explicit DirectReader(std::vector<FileRange> ranges) : ranges_(std::move(ranges)) {
     std::ranges::sort(ranges_, {}, [](const FileRange& it) { return std::pair(it.file, it.offset); });
   }
 
-  // As append_cached(); file number `index`.
+  // As append_cached(), for file number `index`.
   Result<uint64_t> append(int memory, int file, uint32_t index, uint64_t offset, uint64_t length_bytes) {
     for (uint64_t done = 0; done < length_bytes;) {
       const uint64_t at = offset + done;
       const bool held = index == index_ && begin_ <= at && at < begin_ + held_bytes_;
       if (!held) {
         if (Result<void> filled = fill(file, index, at); !filled) return filled.error();
-        if (at >= begin_ + held_bytes_) return done;  // the file's end
+        if (at >= begin_ + held_bytes_) return done;  // end of file
       }
       const uint64_t count = std::min(length_bytes - done, begin_ + held_bytes_ - at);
       if (Result<void> written = write_full(memory, buffer_.data() + (at - begin_), count); !written) {
@@ -101,7 +101,7 @@ class DirectReader {
     return {};
   }
 
-  // Up to where everything from `at` is wanted.
+  // The end of the adjacent ranges that contain `at`.
   uint64_t end_of_run(uint32_t index, uint64_t at) const {
     uint64_t end = at;
     for (const FileRange& it : ranges_) {
@@ -117,7 +117,7 @@ class DirectReader {
   uint64_t held_bytes_ = 0;
 };
 
-// What lies in the unit of the ranges of its partition.
+// The file ranges of the unit.
 std::vector<FileRange> GraphFiles::pieces(uint32_t unit) const {
   const uint32_t partition = units.partition_of(unit);
   const uint64_t begin = units.offset_of(unit);
@@ -176,7 +176,7 @@ Outcome<Fd> GraphFiles::load(uint32_t unit, DirectReader& reader) const {
     if (*got < range.length_bytes) {
       return make_error(ESTALE, "{}: byte {}: cut short while jobs use it", name, range.offset + *got);
     }
-    // After reading: what was changed before that would be seen here.
+    // Checked after the read, so that a change before or during it is noticed.
     const Result<FileIdentity> now = identify(file);
     if (!now) return os_error(now.error().code, name, "cannot stat");
     if (*now != identities[range.file]) {

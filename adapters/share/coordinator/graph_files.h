@@ -1,7 +1,7 @@
 // GraphFiles: the files that a coordinator reads a graph's units from.
 //
-// What the page cache has already, for others, comes from there. All else comes by O_DIRECT,
-// past it: a second copy would serve nobody, and drive the jobs' own data out of memory.
+// Cached ranges are copied from the page cache. All others are read by O_DIRECT, because a copy in
+// the page cache would have no reader and would evict the jobs' own data.
 #pragma once
 
 #include <span>
@@ -19,19 +19,19 @@ class DirectReader;
 struct GraphFiles {
   std::string name;  // for messages
   std::vector<Fd> files;
-  std::vector<Fd> direct;  // the same by O_DIRECT; none: not possible with that one
+  std::vector<Fd> direct;  // the same files by O_DIRECT; none: not supported
   std::vector<FileIdentity> identities;
   Layout layout;
   Units units;
 
-  // The units in runs, each adjacent in a file: what load() reads at once.
+  // Splits the units into runs that are adjacent in a file. load() reads a run at once.
   std::vector<std::vector<uint32_t>> runs(std::span<const uint32_t> batch) const;
 
-  // Each of the units in new sealed memory. What is adjacent in a file is read at once.
-  // ESTALE: a file is not what it was.
+  // Loads each unit into new sealed memory; adjacent ones are read together. ESTALE: a file has
+  // changed.
   std::vector<Outcome<Fd>> load(std::span<const uint32_t> batch) const;
 
-  // Whether jobs that come may find it: no file was written or removed since.
+  // Whether new jobs can attach to this graph: no file was written or removed since.
   bool can_be_found() const;
 
  private:

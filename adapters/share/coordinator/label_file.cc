@@ -38,16 +38,16 @@ Outcome<Fd> read_label_file(int directory, const std::string& name, uid_t owner,
   if (!S_ISREG(st.st_mode)) return make_error(EINVAL, "{}: not a regular file", file_name);
   const bool trusted = st.st_uid == 0 || st.st_uid == owner || st.st_uid == ::geteuid();
   if (!trusted || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return make_error(EPERM, "{}: user {} is not believed, or others may write it", file_name, st.st_uid);
+    return make_error(EPERM, "{}: user {} is not trusted, or other users may write it", file_name, st.st_uid);
   }
-  // The header first: in a stranger's directory the file may have any size.
+  // The header first, because a foreign file may have any size.
   const auto size_bytes = static_cast<uint64_t>(st.st_size);
   char head[sizeof(LabelHeader)];
   Result<size_t> got = pread_full(file.get(), head, sizeof head, 0);
   if (!got) return os_error(got.error().code, file_name, "cannot read");
   const auto header = parse_label_header({head, *got}, size_bytes, graph_hash, chunk_bytes, partition_bytes);
   if (!header) return make_error(EINVAL, "{}: {}", file_name, header.error().text);
-  // Of a graph whose ranges overlap it may still be more than there is memory.
+  // Overlapping ranges can make labels larger than memory.
   if (size_bytes > std::min(bytes_max, memory_available_bytes() / 2)) {
     return make_error(ENOMEM, "{}: no memory for {} bytes", file_name, size_bytes);
   }
@@ -67,7 +67,7 @@ Outcome<Fd> read_label_file(int directory, const std::string& name, uid_t owner,
   return memory;
 }
 
-// Labels tell of each chunk which vertices have edges there: to whom the graph may.
+// The labels name the vertices of each chunk, so their mode must not be wider than the graph's.
 Outcome<void> write_label_file(int directory, const std::string& name, std::string_view bytes) {
   const std::string file_name = label_file_name(name);
   struct stat graph;

@@ -39,17 +39,17 @@ void LabelKeeper::add(uint32_t unit, std::optional<ChunkTables> tables, Worker& 
 void LabelKeeper::give_up() {
   building_ = false;
   bytes_ = 0;
-  (void)LabelBuilder(std::move(builder_));  // which goes
+  (void)LabelBuilder(std::move(builder_));  // frees its memory
 }
 
-// Without memory for them, jobs do without.
+// On lack of memory, jobs go on without labels.
 void LabelKeeper::finish(Worker& worker) {
   building_ = false;
   auto builder = std::make_shared<LabelBuilder>(std::move(builder_));
   auto memory = std::make_shared<Fd>();
   worker.post(
       [self = shared_from_this(), builder, memory] {
-        // Then the builder goes: there are never more than two of them in memory.
+        // Frees the builder's tables before sealing: at most two copies exist at a time.
         const std::string bytes = LabelBuilder(std::move(*builder)).to_bytes(self->graph_hash_);
         if (auto sealed = make_sealed(bytes)) *memory = std::move(*sealed);
       },
@@ -63,7 +63,7 @@ void LabelKeeper::write(Worker& worker) {
   if (!place_.directory || !may_write_label_file(place_.owner)) return;
   worker.post(
       [self = shared_from_this()] {
-        // Where it cannot be written the labels are made again another time.
+        // If it cannot be written, a later coordinator makes the labels again.
         const Result<uint64_t> size_bytes = sealed_size(self->memory());
         if (!size_bytes) return;
         const auto bytes = Mapping::of_sealed(self->memory(), *size_bytes);

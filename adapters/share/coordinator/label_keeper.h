@@ -1,11 +1,11 @@
-// LabelKeeper: how a graph's labels come about.
+// LabelKeeper: reads, makes and stores a graph's labels.
 //
-// When the first job names active vertices, they are read from the file beside the graph
-// (label_file.h). If it is missing, damaged, of another graph or of a stranger, every
-// unit is labelled once it is in memory, which costs no reading of its own; when the last
-// one is, the file is written. Until then a job takes what it does not know for active.
+// When the first job names active vertices, labels are read from the file beside the graph
+// (label_file.h). If the file is missing, damaged, of another graph or not trusted, each unit is
+// labelled once it is in memory, which costs no extra read. After the last unit the file is
+// written. Until then a job takes unlabelled chunks for active.
 //
-// Threads: as SharedGraph; label(), and what has to do with all labels together, by its Worker.
+// Threads: as SharedGraph. The Worker runs label() and whatever handles all labels at once.
 #pragma once
 
 #include <memory>
@@ -22,10 +22,10 @@ namespace graphlane::share {
 class LabelKeeper : public std::enable_shared_from_this<LabelKeeper> {
  public:
   struct Place {
-    Fd directory;      // none: the labels are kept in memory alone
+    Fd directory;      // none: no file, labels stay in memory
     std::string name;  // of the graph's first file
     uid_t owner = 0;   // of the graph's files
-    uint64_t bytes_max = UINT64_MAX;  // that they may have in memory; of more, jobs do without
+    uint64_t bytes_max = UINT64_MAX;  // of labels in memory; beyond it, jobs go on without
   };
   LabelKeeper(Place place, uint64_t graph_hash, RecordFormat record, uint64_t chunk_bytes,
               std::vector<uint64_t> partition_bytes, const Units& units)
@@ -36,29 +36,29 @@ class LabelKeeper : public std::enable_shared_from_this<LabelKeeper> {
         partition_bytes_(std::move(partition_bytes)),
         taken_(units.count()),
         builder_(units, record, chunk_bytes) {
-    // Nobody goes through an empty one, so it would never be in memory to be labelled.
+    // Empty units are never loaded, so they are labelled here.
     for (uint32_t unit = 0; unit < units.count(); ++unit) {
       if (units.bytes_of(unit) == 0 && take(unit)) builder_.add(unit, ChunkTables());
     }
   }
 
-  // A job wants them: from now on they are made.
+  // A job wants labels: begins to read or make them.
   void want(Worker& worker);
   bool building() const { return building_; }
-  // Whether the unit is to be labelled: true once.
+  // Whether the caller is to label the unit: true once per unit.
   bool take(uint32_t unit) {
     const bool was_taken = taken_[unit];
     taken_[unit] = true;
     return !was_taken;
   }
   ChunkTables label(std::span<const char> bytes) const { return label_chunks(bytes, record_, chunk_bytes_); }
-  // None: there was no memory to make them in. Jobs do without them, then.
+  // No tables: there was no memory for them, and jobs go on without labels.
   void add(uint32_t unit, std::optional<ChunkTables> tables, Worker& worker);
 
-  // All of them, in sealed memory; -1: not yet.
+  // All labels in sealed memory; -1: not ready.
   int memory() const { return memory_.get(); }
   uint64_t labelled_count() const { return labelled_count_; }
-  uint64_t bytes() const { return bytes_; }  // that they have
+  uint64_t bytes() const { return bytes_; }  // of all labels
 
  private:
   void give_up();

@@ -10,12 +10,12 @@
 namespace graphlane::share {
 namespace {
 
-// How long a convoy waits for a job to begin its next sweep. It saves a round of loads
-// when jobs keep step, and is small beside a sweep of a graph that does not fit memory.
+// How long other jobs wait for a job to begin its next sweep. It saves a round of loads when jobs
+// keep step, and is short beside a sweep of a graph that does not fit memory.
 constexpr uint64_t kGatherNs = 30'000'000;
-// What is kept of each unit, as measured with 2^20 of them; and in sets of them, of each job.
+// The memory of a unit's tables, as measured with 2^20 of them; and the units per byte of a job's sets.
 constexpr uint64_t kUnitTableBytes = 256;
-constexpr uint64_t kUnitsInAJobsByte = 4;
+constexpr uint64_t kUnitsPerJobByte = 4;
 
 }  // namespace
 
@@ -53,7 +53,7 @@ uint64_t SharedGraph::table_bytes() const {
 }
 
 uint64_t SharedGraph::job_bytes() const {
-  return options_.charged_to ? unit_count() / kUnitsInAJobsByte : 0;
+  return options_.charged_to ? unit_count() / kUnitsPerJobByte : 0;
 }
 
 void SharedGraph::set_budget(uint64_t bytes) {
@@ -61,7 +61,7 @@ void SharedGraph::set_budget(uint64_t bytes) {
   (void)make_room(0, 0, false);
 }
 
-// --- what jobs say ------------------------------------------------------------
+// --- requests of jobs -----------------------------------------------------------
 
 void SharedGraph::attach(const ChunkScheduler::Member& member, int socket, uid_t user) {
   const JobId id = member.job;
@@ -88,7 +88,7 @@ void SharedGraph::attach(const ChunkScheduler::Member& member, int socket, uid_t
 }
 
 void SharedGraph::detach(JobId id) {
-  // None: there was no memory for it.
+  // The job is missing if attach() ran out of memory.
   if (const auto job = jobs_.find(id); job != jobs_.end()) {
     leave_group(job->second, id, monotonic_ns());
   }
@@ -131,9 +131,9 @@ bool SharedGraph::loaded(JobId id, const LoadedMessage& message, Fd memory) {
   if (job.loading != message.partition) return false;
   job.loading.reset();
   if (std::exchange(job.overdue_loading, false)) table_.ask(id);
-  if (buffers_.find(message.partition) != nullptr) return true;  // another one was faster
+  if (buffers_.find(message.partition) != nullptr) return true;  // another job loaded it first
   if (message.error != 0) {
-    if (!table_.waits(id)) return true;  // it loaded ahead, and has its answer already
+    if (!table_.waits(id)) return true;  // it loaded ahead, and already has its answer
     refuse(id, make_error(message.error, "{}: partition {}: the loader failed", files_->name,
                           message.partition));
     table_.take_back(id);
@@ -147,7 +147,7 @@ bool SharedGraph::loaded(JobId id, const LoadedMessage& message, Fd memory) {
                                        options_.budget_bytes));
     return true;
   }
-  // Its size is known only now: there may be less room than it takes.
+  // A loader's size is known only now, so the room may not suffice.
   (void)make_room(*size_bytes, 1, true);
   buffers_.reserve(message.partition, *size_bytes);
   count_load(*size_bytes);
@@ -158,15 +158,15 @@ bool SharedGraph::loaded(JobId id, const LoadedMessage& message, Fd memory) {
 bool SharedGraph::turn(JobId id, const TurnMessage& message) {
   Job& job = jobs_.at(id);
   if (table_.reads(id).empty()) return false;
-  // Else it could have leases without end.
+  // Chunks must advance: asking twice for one would renew the lease without end.
   if (job.turn_chunk && message.chunk <= *job.turn_chunk) return false;
   job.turn_chunk = message.chunk;
   job.turn = message;
   if (job.group) {
     job.group->ask(id, message.chunk, message.process_ns);
   } else {
-    // It goes by itself; what it says is a sign of life.
-    job.account.lease(monotonic_ns(), message.process_ns + message.access_ns);
+    // A job outside a group takes no turns. The message only renews its lease.
+    job.stall_budget.lease(monotonic_ns(), message.process_ns + message.access_ns);
     if (!job.alone) tell(id, TurnGivenMessage{.thread_count = job.member.thread_count_min});
   }
   return true;
@@ -176,8 +176,8 @@ bool SharedGraph::done(JobId id) {
   Job& job = jobs_.at(id);
   if (table_.reads(id).empty()) return false;
   const uint64_t now_ns = monotonic_ns();
-  job.account.set_holding(now_ns, false);
-  job.account.end_lease(now_ns);
+  job.stall_budget.set_holding(now_ns, false);
+  job.stall_budget.end_lease(now_ns);
   if (job.group) job.group->done(id);
   return true;
 }
@@ -221,23 +221,23 @@ StatisticsMessage SharedGraph::statistics() const {
   return counts;
 }
 
-// --- what becomes of it -------------------------------------------------------
+// --- scheduling -----------------------------------------------------------------
 
 uint64_t SharedGraph::pump(uint64_t now_ns) {
   do {
     for (GlobalTable::Step step = table_.step(); !step.grants.empty() || !step.ended.empty();
          step = table_.step()) {
       for (const JobId id : step.ended) {
-        jobs_.at(id).account.reset();
+        jobs_.at(id).stall_budget.reset();
         tell(id, PlainMessage{Kind::kSweepEnd});
       }
       for (const GlobalTable::Grant& grant : step.grants) give(grant);
     }
-    leave_unused();
+    retire_unused();
     load_wanted(now_ns);
     label_loaded();
     give_turns(now_ns);
-  } while (judge(now_ns));
+  } while (mark_late_jobs(now_ns));
   return next_deadline_ns(now_ns);
 }
 
@@ -245,7 +245,7 @@ void SharedGraph::give(const GlobalTable::Grant& grant) {
   const bool alone = grant.jobs.size() == 1;
   std::shared_ptr<ChunkScheduler> group;
   if (!alone) {
-    // Who is late goes by itself: should it stall once more, nobody is to notice.
+    // A late job goes alone, so that a further stall of it holds no other job up.
     std::vector<ChunkScheduler::Member> members;
     for (const JobId id : grant.jobs) {
       if (!table_.is_late(id)) members.push_back(jobs_.at(id).member);
@@ -295,7 +295,7 @@ void SharedGraph::give_turns(uint64_t now_ns) {
   std::set<ChunkScheduler*> groups;
   for (auto& [id, job] : jobs_) {
     if (!job.group) continue;
-    if (!job.account.leased(now_ns)) job.group->overdue(id);
+    if (!job.stall_budget.leased(now_ns)) job.group->overdue(id);
     groups.insert(job.group.get());
   }
   for (ChunkScheduler* group : groups) {
@@ -303,14 +303,14 @@ void SharedGraph::give_turns(uint64_t now_ns) {
       Job& job = jobs_.at(turn.job);
       const uint64_t expected_ns =
           job.turn.process_ns + (turn.first && job.turn.process_ns > 0 ? job.turn.access_ns : 0);
-      job.account.lease(now_ns, expected_ns / turn.thread_count);
+      job.stall_budget.lease(now_ns, expected_ns / turn.thread_count);
       ++counts_.turns;
       tell(turn.job, TurnGivenMessage{.thread_count = turn.thread_count});
     }
   }
 }
 
-// --- who keeps others waiting -------------------------------------------------
+// --- late jobs ------------------------------------------------------------------
 
 std::set<JobId> SharedGraph::holders() const {
   std::set<JobId> holders;
@@ -323,7 +323,7 @@ std::set<JobId> SharedGraph::holders() const {
   for (const ChunkScheduler* group : groups) {
     for (const JobId id : group->holders()) holders.insert(id);
   }
-  // Who waits for its turn computes no more than who waits for a unit.
+  // A job that waits for its turn does not hold others up.
   std::erase_if(holders, [&](JobId id) {
     const Job& job = jobs_.at(id);
     return job.group && job.group->waits(id);
@@ -331,13 +331,13 @@ std::set<JobId> SharedGraph::holders() const {
   return holders;
 }
 
-// True: somebody is late now, which lets others go on.
-bool SharedGraph::judge(uint64_t now_ns) {
+// Marks jobs that have used up their stall budget as late. True: others may now go on.
+bool SharedGraph::mark_late_jobs(uint64_t now_ns) {
   bool changed = false;
   const std::set<JobId> holding = holders();
   for (auto& [id, job] : jobs_) {
-    job.account.set_holding(now_ns, holding.contains(id));
-    if (!holding.contains(id) || !job.account.exhausted(now_ns) || table_.is_late(id)) continue;
+    job.stall_budget.set_holding(now_ns, holding.contains(id));
+    if (!holding.contains(id) || !job.stall_budget.exhausted(now_ns) || table_.is_late(id)) continue;
     table_.set_late(id);
     leave_group(job, id, now_ns);
     ++counts_.late;
@@ -356,7 +356,7 @@ bool SharedGraph::judge(uint64_t now_ns) {
 void SharedGraph::leave_group(Job& job, JobId id, uint64_t now_ns) {
   if (job.group) job.group->leave(id);
   job.group.reset();
-  job.account.end_lease(now_ns);
+  job.stall_budget.end_lease(now_ns);
 }
 
 uint64_t SharedGraph::next_deadline_ns(uint64_t now_ns) const {
@@ -365,8 +365,8 @@ uint64_t SharedGraph::next_deadline_ns(uint64_t now_ns) const {
     if (when_ns > now_ns) deadline_ns = std::min(deadline_ns, when_ns);
   };
   for (const auto& [id, job] : jobs_) {
-    at(job.account.exhausted_at_ns() == UINT64_MAX ? 0 : job.account.exhausted_at_ns());
-    if (job.group) at(job.account.lease_end_ns());
+    at(job.stall_budget.exhausted_at_ns() == UINT64_MAX ? 0 : job.stall_budget.exhausted_at_ns());
+    if (job.group) at(job.stall_budget.lease_end_ns());
     if (table_.is_gathered(id)) at(job.gathered_until_ns);
     if (job.loading) at(job.loading_until_ns);
   }
@@ -376,7 +376,7 @@ uint64_t SharedGraph::next_deadline_ns(uint64_t now_ns) const {
 // --- messages -----------------------------------------------------------------
 
 void SharedGraph::refuse(JobId id, const Error& error) {
-  if (!send_refusal(jobs_.at(id).socket, error)) broken_.push_back(id);
+  if (!send_refusal(jobs_.at(id).socket, error)) unresponsive_.push_back(id);
 }
 
 }  // namespace graphlane::share

@@ -1,5 +1,5 @@
-// The half of SharedGraph that brings units into memory: by the worker, or by a job's
-// loader; and labels what is there.
+// The part of SharedGraph that brings units into memory, by the worker or by a job's loader, and
+// labels them.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 namespace graphlane::share {
 namespace {
 
-constexpr uint64_t kLeftBytesMin = uint64_t{6} << 20;  // of memory, by what is packed
-// What is read ahead is read by so many bytes, which a disk hardly seeks for; but by so many reads at
-// least, as some are to be under way while jobs go through others.
+constexpr uint64_t kFreeBytesMin = uint64_t{6} << 20;  // of memory that packed units leave free
+// Prefetch reads are this large, so that a disk hardly seeks for them. They are smaller where the
+// prefetched bytes would make fewer than kReadsOfAhead reads, so that some are always in flight.
 constexpr uint64_t kReadBytes = uint64_t{16} << 20;
 constexpr uint64_t kReadsOfAhead = 3;
 
@@ -27,7 +27,7 @@ void SharedGraph::release(uint32_t unit) {
   table_.set_loaded(unit, false);
 }
 
-// By the buffers, which are few, where units may be many.
+// Goes by the buffers, because they are far fewer than the units.
 void SharedGraph::release_all(const PartitionSet& loaded) {
   for (auto at = buffers_.all().begin(); at != buffers_.all().end();) {
     const uint32_t unit = (at++)->first;
@@ -39,13 +39,13 @@ void SharedGraph::load_wanted(uint64_t now_ns) {
   if (files_->layout.by_loader) return ask_loaders(now_ns);
   const std::vector<GlobalTable::Batch> wanted = table_.wanted();
   blocked_by_budget_ = !load(wanted[0], true);
-  // What comes after one for which there is no room is not to take its place.
+  // Units behind one that finds no room must not take its place.
   if (blocked_by_budget_ || wanted.size() < 2 || !load(wanted[1], false)) return;
   read_ahead(std::span(wanted).subspan(2));
 }
 
-// What is packed is there soon enough: it is unpacked when it comes next. What lies between is read
-// together, or as soon as there is enough of it.
+// Skips packed units: they are unpacked when they come next. Reads the missing ones between them
+// together, once there are enough bytes.
 void SharedGraph::read_ahead(std::span<const GlobalTable::Batch> wanted) {
   const uint64_t enough_bytes = std::min(options_.batching.ahead_bytes / kReadsOfAhead, kReadBytes);
   GlobalTable::Batch missing;
@@ -69,7 +69,7 @@ void SharedGraph::ask_loaders(uint64_t now_ns) {
   }
 }
 
-// What is missing of a batch, all at once; false: there is no room.
+// Loads the missing units of a batch together; false: there is no room.
 bool SharedGraph::load(GlobalTable::Batch batch, bool open) {
   std::erase_if(batch, [&](uint32_t unit) { return buffers_.is_filling(unit); });
   if (batch.empty()) return true;
@@ -80,9 +80,9 @@ bool SharedGraph::load(GlobalTable::Batch batch, bool open) {
   return true;
 }
 
-// For the open unit, what late jobs alone still read does not count: it would hold
-// everybody up. So that much is beyond the budget, and of the descriptors. And what was loaded ahead
-// gives way.
+// Makes room for units. For the open batch, buffers that only late jobs still read do not count
+// against the budget, because waiting for late jobs would hold all others up. Prefetched units
+// are evicted for it too.
 bool SharedGraph::make_room(uint64_t size_bytes, size_t count, bool open) {
   std::set<uint32_t> read;
   BufferPool::Ignored late;
@@ -103,7 +103,7 @@ bool SharedGraph::make_room(uint64_t size_bytes, size_t count, bool open) {
     for (const auto& [unit, buffer] : buffers_.all()) {
       if (buffer.memory && !read.contains(unit)) unread.add(unit);
     }
-    // Of the open batch, which fits the budget, all has to be there at a time.
+    // The open batch, which fits the budget, must be in memory as a whole.
     for (const uint32_t unit : table_.open()) unread.remove(unit);
     buffers_.set_spare(unread, table_.round());
     enough = buffers_.make_room(size_bytes, count, late, released);
@@ -125,9 +125,9 @@ void SharedGraph::start_filling(const GlobalTable::Batch& batch) {
   for (const GlobalTable::Batch& run : files_->runs(missing)) read_run(run);
 }
 
-// What the kernel has taken of it meanwhile is read anew, as it is still wanted.
+// Unpacks the unit, or reads it again if the kernel has reclaimed packed pages.
 void SharedGraph::unpack(uint32_t unit, PackedStore::Packed packed) {
-  // Shared, as a std::function must be copyable. What it holds before is what is said if it throws.
+  // In a shared_ptr, because std::function must be copyable. The initial error stays if unpack() throws.
   auto memory = std::make_shared<Outcome<Fd>>(
       make_error(ENOMEM, "{}: no memory to unpack it into", files_->name));
   worker_.read([packed, memory] { *memory = packed->unpack(); },
@@ -149,7 +149,7 @@ void SharedGraph::read_run(const GlobalTable::Batch& batch) {
     Outcome<Fd> memory;
     PackedStore::Packed packed;
   };
-  // As in unpack().
+  // In a shared_ptr as in unpack().
   auto loaded = std::make_shared<std::vector<Loaded>>();
   for (size_t i = 0; i < batch.size(); ++i) {
     loaded->push_back({make_error(ENOMEM, "{}: no memory to read it with", files_->name), nullptr});
@@ -181,8 +181,8 @@ void SharedGraph::read_run(const GlobalTable::Batch& batch) {
       });
 }
 
-// What is in memory and not labelled yet. The task has the memory for itself, should the
-// buffer be released meanwhile.
+// Labels the units in memory that have no labels yet. The task has its own descriptor of the
+// memory, because the buffer may be released meanwhile.
 void SharedGraph::label_loaded() {
   if (!labels_ || !labels_->building()) return;
   for (const auto& [unit, buffer] : buffers_.all()) {
@@ -201,8 +201,8 @@ void SharedGraph::label_loaded() {
   }
 }
 
-// A job that waits for the unit makes it. If it takes long while others wait for it
-// too, the next one does the same: who is first serves all.
+// Asks a job that waits for the unit to load it. If it takes too long while others wait, the next
+// one is asked too, and the first to finish serves all.
 void SharedGraph::ask_a_loader(uint32_t unit, uint64_t now_ns) {
   for (auto& [id, job] : jobs_) {
     if (job.loading != unit) continue;
@@ -228,15 +228,15 @@ void SharedGraph::count_load(uint64_t size_bytes) {
   counts_.loaded_bytes += size_bytes;
 }
 
-// In what memory is left beside buffers, which will be as many as they were lately; of a budget that
-// was given, in what they have not had. Little is left over: where others need more, the kernel takes
-// of what is packed.
+// Packed units get the memory that is left when buffers are as many as lately. Of a given budget they
+// get what buffers have not used. Only a small margin is left free, because the kernel reclaims packed
+// pages when other programs need memory.
 void SharedGraph::keep_packed(uint32_t unit, PackedStore::Packed packed) {
   const uint64_t used_max_bytes = buffers_.used_bytes_lately();
   const uint64_t soon_bytes = used_max_bytes - buffers_.used_bytes();
   const uint64_t room_bytes = memory_available_bytes() + packed_.bytes();
-  const uint64_t left_bytes = soon_bytes + std::max(room_bytes / 32, kLeftBytesMin);
-  uint64_t budget_bytes = room_bytes - std::min(room_bytes, left_bytes);
+  const uint64_t free_bytes = soon_bytes + std::max(room_bytes / 32, kFreeBytesMin);
+  uint64_t budget_bytes = room_bytes - std::min(room_bytes, free_bytes);
   if (options_.is_budget_given) {
     const uint64_t given_bytes = buffers_.budget_bytes();
     budget_bytes = std::min(budget_bytes, given_bytes - std::min(given_bytes, used_max_bytes));
@@ -244,9 +244,9 @@ void SharedGraph::keep_packed(uint32_t unit, PackedStore::Packed packed) {
   packed_.keep(unit, std::move(packed), table_.round(), budget_bytes);
 }
 
-// Buffers are spare after their last readers; of a graph that packs they go, as their memory has
-// room for more that is packed.
-void SharedGraph::leave_unused() {
+// Buffers are spare after their last reader. Where units are packed, spare buffers are released,
+// because their memory holds more of the graph packed.
+void SharedGraph::retire_unused() {
   const PartitionSet unused = table_.unused();
   buffers_.set_spare(unused, table_.round());
   if (packed_.bytes() > 0) release_all(unused);

@@ -54,7 +54,7 @@ uint64_t Snapshots::chunk_end(uint32_t partition) const {
 
 void Snapshots::keep_for(const std::multiset<uint64_t>& versions_of_jobs) {
   for (auto& [partition, overlays] : partitions_) {
-    // One is read by jobs from its version on, up to the next one's.
+    // Jobs read an overlay from its version up to the next one's.
     for (size_t i = 0; i + 1 < overlays.size();) {
       const auto reader = versions_of_jobs.lower_bound(overlays[i].version);
       if (reader != versions_of_jobs.end() && *reader < overlays[i + 1].version) {

@@ -35,7 +35,7 @@ void Worker::give(Queue& queue, Task task) {
 
 void Worker::finish() {
   uint64_t count;
-  (void)!::read(event_.get(), &count, sizeof count);  // EAGAIN: somebody else's wake-up
+  (void)!::read(event_.get(), &count, sizeof count);  // EAGAIN: an earlier call has reset it
   std::list<Task> worked;
   {
     MutexLock lock(mu_);
@@ -49,7 +49,7 @@ void Worker::finish() {
 
 void Worker::run(Queue& queue) {
   for (;;) {
-    std::list<Task> task;  // goes from list to list as it is: that takes no memory
+    std::list<Task> task;  // a node moves between lists without an allocation
     {
       MutexLock lock(mu_);
       while (queue.tasks.empty() && !stopping_) queue.changed.wait(mu_);
@@ -59,9 +59,9 @@ void Worker::run(Queue& queue) {
     try {
       task.front().work();
     } catch (const std::exception&) {
-      // There is no result, as its completion finds.
+      // The work has left no result, which its completion handles.
     }
-    task.front().work = {};  // what it holds may be large, and would be freed in the loop
+    task.front().work = {};  // frees its captures here rather than in the loop
     {
       MutexLock lock(mu_);
       worked_.splice(worked_.end(), task);

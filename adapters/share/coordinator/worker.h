@@ -1,8 +1,8 @@
-// Worker: threads that do what would hold up the coordinator's loop: a task's work. Then the loop
-// completes it, also if the work threw, for lack of memory say, and has left no result.
+// Worker: threads for work that would block the coordinator's loop. The loop runs a task's completion
+// after its work. If the work threw (std::bad_alloc, say), the completion finds no result.
 //
-//   read()   waits for devices: by as many threads as keep all devices of a striped graph busy
-//   post()   labels, writes: by one thread, as the cores are the jobs'
+//   read()   waits for devices, on enough threads to keep all devices of a striped graph busy
+//   post()   labels and writes, on one thread, because the cores are the jobs'
 //
 // Threads: read(), post(), finish() and idle() by the loop.
 #pragma once
@@ -22,7 +22,7 @@ class Worker {
   using Call = std::function<void()>;
 
   Worker();
-  ~Worker();  // drops what has not begun
+  ~Worker();  // drops tasks that have not begun
 
   void read(Call work, Call complete) { give(reads_, {std::move(work), std::move(complete)}); }
   void post(Call work, Call complete) { give(others_, {std::move(work), std::move(complete)}); }
@@ -45,13 +45,13 @@ class Worker {
   void run(Queue& queue);
 
   const Fd event_;
-  size_t pending_count_ = 0;  // the loop's: posted, and not finished
+  size_t pending_count_ = 0;  // loop only: tasks not completed yet
   Mutex mu_;
   Queue reads_;   // both guarded by mu_
   Queue others_;
-  std::list<Task> worked_ GUARDED_BY(mu_);  // to be completed
+  std::list<Task> worked_ GUARDED_BY(mu_);  // awaiting completion
   bool stopping_ GUARDED_BY(mu_) = false;
-  std::array<std::thread, kReaders + 1> threads_;  // last: they use all of the above
+  std::array<std::thread, kReaders + 1> threads_;  // last, because they use the members above
 };
 
 }  // namespace graphlane::share

@@ -1,10 +1,10 @@
-// BufferPool: the units in memory, within a budget of bytes.
+// BufferPool: units in memory, within a budget of bytes.
 //
-//   budget  |■■■■ read by jobs |▒▒ being read in |░░░░░░ spare |      room |
+//   budget  |■■■■ read by jobs |▒▒ loading |░░░░░░ spare |      free |
 //
-// A buffer that its last reader has left is spare: it stays while there is room, as the next
-// sweep wants it too (eviction.h). So of a graph larger than the budget its begin stays, where LRU
-// would keep nothing that is of use, and the rest leaves no gaps, at each of which a disk would seek.
+// A buffer becomes spare with its last reader. It stays while there is room, because the next sweep
+// wants it too (eviction.h). So the begin of a graph larger than the budget stays, where LRU would
+// keep nothing of use. The rest is read without gaps, at each of which a disk would seek.
 //
 // Threads: one.
 #pragma once
@@ -20,14 +20,14 @@
 namespace graphlane::share {
 
 struct Buffer {
-  Fd memory;  // none: it is being filled
+  Fd memory;  // none: loading
   uint64_t size_bytes = 0;
-  uint64_t left_in = 0;  // of a spare one: the round in which its last reader left it
+  uint64_t left_in = 0;  // of a spare one: the round of its last reader
 };
 
 class BufferPool {
  public:
-  // `count_max` buffers at most, each a descriptor.
+  // At most `count_max` buffers, one descriptor each.
   BufferPool(uint32_t unit_count, uint64_t budget_bytes, size_t count_max)
       : budget_bytes_(budget_bytes), count_max_(count_max), spare_(unit_count) {}
 
@@ -36,23 +36,23 @@ class BufferPool {
   bool is_filling(uint32_t unit) const;
   const std::map<uint32_t, Buffer>& all() const { return buffers_; }
 
-  // These are of no use to anybody now, in this round of the graph's (GlobalTable::round()).
+  // These units have no reader in this round (GlobalTable::round()): their buffers are spare.
   void set_spare(const PartitionSet& unused, uint64_t round);
 
-  // What is more than that is to be released by make_room().
+  // Takes effect with the next make_room().
   void set_budget(uint64_t bytes) { budget_bytes_ = bytes; }
 
-  // Of the buffers that are used: what does not count.
+  // Buffers that do not count against the budget.
   struct Ignored {
     uint64_t bytes = 0;
     size_t count = 0;
   };
-  // Whether there is room for `count` more of so many bytes together, once what is appended to
-  // `released` has gone.
+  // Whether `count` more buffers of `size_bytes` in all fit, after the release of spare ones, which are
+  // appended to `released`.
   bool make_room(uint64_t size_bytes, size_t count, const Ignored& ignored,
                  std::vector<uint32_t>& released);
 
-  // A buffer that is being filled takes its room; then it is filled, or is not.
+  // A loading buffer counts from reserve() on; fill() or release() ends that state.
   void reserve(uint32_t unit, uint64_t size_bytes);
   void fill(uint32_t unit, Fd memory);
   void release(uint32_t unit);
@@ -60,19 +60,19 @@ class BufferPool {
   uint64_t budget_bytes() const { return budget_bytes_; }
   uint64_t used_bytes() const { return used_bytes_; }
   uint64_t used_bytes_max() const { return used_bytes_max_; }
-  // The most in this round and the one before.
+  // The maximum of this round and the one before.
   uint64_t used_bytes_lately() const { return std::max(used_bytes_now_, used_bytes_before_); }
 
  private:
   uint64_t budget_bytes_;
   const size_t count_max_;
   std::map<uint32_t, Buffer> buffers_;
-  PartitionSet spare_;  // also such as have no buffer
+  PartitionSet spare_;  // units; some have no buffer
   uint64_t round_ = 0;
   uint64_t used_bytes_ = 0;
   uint64_t used_bytes_max_ = 0;
-  uint64_t used_bytes_now_ = 0;     // the most in this round
-  uint64_t used_bytes_before_ = 0;  // and in the one before
+  uint64_t used_bytes_now_ = 0;     // the maximum of this round
+  uint64_t used_bytes_before_ = 0;  // of the round before
 };
 
 }  // namespace graphlane::share

@@ -11,9 +11,9 @@ namespace {
 constexpr uint64_t kSlice = kPackedBytesMax;
 constexpr uint64_t kGroupsOfSlice = kSlice / kPackedGroupBytes;
 constexpr uint64_t kAlignment = 16;
-constexpr uint64_t kLeastBytes = 64 << 10;  // of a partition: pages and calls count, too
+constexpr uint64_t kLeastBytes = 64 << 10;  // below, pages and calls cost more than packing saves
 
-// By its first slice.
+// Judges by the first slice.
 bool is_worth_it(std::span<const std::byte> bytes) {
   const auto slice = bytes.first(std::min(bytes.size(), kSlice) / kPackedGroupBytes * kPackedGroupBytes);
   return is_worth_packing(packed_bytes(slice), slice.size());
@@ -29,10 +29,10 @@ std::shared_ptr<const PackedPartition> PackedPartition::pack(int memory, uint64_
   if (!is_worth_it(bytes)) return nullptr;
   auto made = std::make_shared<PackedPartition>();
   made->size_bytes_ = size_bytes;
-  // Pages that stay untouched take no memory; none of the slices becomes larger.
+  // Untouched pages take no memory, and no slice grows by packing.
   Outcome<Mapping> room = Mapping::private_memory(round_up(size_bytes, kAlignment) + kAlignment);
   if (!room) return nullptr;
-  // A huge page would go as one.
+  // The kernel would reclaim a huge page as a whole.
   (void)::madvise(room->data(), room->size(), MADV_NOHUGEPAGE);
   made->packed_ = std::move(*room);
   auto* const to = reinterpret_cast<std::byte*>(made->packed_.data());
@@ -73,7 +73,7 @@ Outcome<Fd> PackedPartition::unpack() const {
     const uint64_t whole = groups_.size() * kPackedGroupBytes;
     std::memcpy(to.data() + whole, from + begins_.back(), size_bytes_ - whole);
     if (has_lost_page(from, notes_.data(), 0, packed_.size())) {
-      return make_error(EAGAIN, "packed partition: the kernel has taken some of it");
+      return make_error(EAGAIN, "packed partition: the kernel has reclaimed some of it");
     }
   }
   if (Outcome<void> sealed = seal(memory->get()); !sealed) return sealed.error();

@@ -1,9 +1,9 @@
-// PackedPartition: a partition's bytes in fewer (iomgr/cache/word_packing.h), kept by the coordinator while
-// nobody reads it. Jobs want it as it is in the file: it is unpacked into memory of its own again, a
-// hundred times as fast as a disk would bring it. Until then the kernel may take its pages
-// (iomgr/cache/page_note.h), before anybody is killed for want of memory.
+// PackedPartition: a partition's bytes, packed (iomgr/cache/word_packing.h) while no job reads them.
+// Jobs need the file's bytes, so it is unpacked into new memory, a hundred times as fast as a disk reads.
+// While it is packed the kernel may reclaim its pages (iomgr/cache/page_note.h), before the OOM
+// killer acts.
 //
-// Threads: what has been made is constant.
+// Threads: immutable once made.
 #pragma once
 
 #include <memory>
@@ -17,21 +17,21 @@ namespace graphlane::share {
 
 class PackedPartition {
  public:
-  // Of sealed memory of so many bytes. Null: it would hardly take less, or there is no memory.
+  // Packs sealed memory of `size_bytes`. Null: packing would save little, or there is no memory.
   static std::shared_ptr<const PackedPartition> pack(int memory, uint64_t size_bytes);
 
-  // What it takes.
+  // The memory that it takes.
   uint64_t bytes() const {
     return packed_.size() + groups_.size() * sizeof(PackedGroup) + notes_.size() * sizeof(PageNote);
   }
 
-  // All of it, in new sealed memory. EAGAIN: the kernel has taken some of it, and it is of no use.
+  // All bytes in new sealed memory. EAGAIN: the kernel has reclaimed pages, and this object is useless.
   Outcome<Fd> unpack() const;
 
  private:
-  Mapping packed_;  // slice by slice, and behind them what is no whole group
+  Mapping packed_;  // the slices, then the rest that is not a whole group
   std::vector<PackedGroup> groups_;
-  std::vector<uint64_t> begins_;  // of the slices in packed_; and of what is behind them
+  std::vector<uint64_t> begins_;  // of the slices and the rest in packed_
   std::vector<PageNote> notes_;
   uint64_t size_bytes_ = 0;
 };

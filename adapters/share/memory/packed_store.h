@@ -1,7 +1,6 @@
 // PackedStore: the units that a coordinator keeps packed, beside the buffers that jobs read.
 //
-// Those at the graph's begin stay (eviction.h): what lies behind is not kept in the place of what
-// lies before.
+// Units at the graph's begin stay (eviction.h): a unit never replaces one that stands before it.
 //
 // Threads: one.
 #pragma once
@@ -18,9 +17,9 @@ class PackedStore {
  public:
   using Packed = std::shared_ptr<const PackedPartition>;
 
-  // Null: it is not there. Who asks wants it in this round of the graph's (GlobalTable::round()).
+  // Null: not there. Marks it as wanted in this round (GlobalTable::round()).
   Packed find(uint32_t unit, uint64_t round);
-  // If all may have so many bytes.
+  // Keeps the unit if all packed units fit `budget_bytes`, after evictions.
   void keep(uint32_t unit, Packed packed, uint64_t round, uint64_t budget_bytes);
   bool has(uint32_t unit) const { return entries_.contains(unit); }
   void drop(uint32_t unit);
@@ -30,7 +29,7 @@ class PackedStore {
  private:
   struct Entry {
     Packed packed;
-    uint64_t wanted_in = 0;  // the round in which somebody did
+    uint64_t wanted_in = 0;  // the latest round in which find() asked for it
   };
   void erase(std::map<uint32_t, Entry>::iterator entry);
 

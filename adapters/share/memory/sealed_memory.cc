@@ -37,8 +37,8 @@ void Mapping::shrink(uint64_t size_bytes) {
   size_ = size_bytes;
 }
 
-// MAP_PRIVATE: before Linux 6.7 sealed memory cannot be mapped otherwise. Nothing is
-// copied, as nobody writes.
+// MAP_PRIVATE, because before Linux 6.7 sealed memory cannot be mapped otherwise. It copies nothing,
+// because no process writes.
 Outcome<Mapping> Mapping::of_sealed(int memory, uint64_t size_bytes) {
   return map(memory, size_bytes, PROT_READ, MAP_PRIVATE);
 }
@@ -54,7 +54,7 @@ Outcome<Mapping> Mapping::private_memory(uint64_t size_bytes) {
 Outcome<Fd> make_memory(uint64_t size_bytes) {
   Fd memory(::memfd_create("graphlane-share", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory) return os_error(errno, "shared memory", "cannot make");
-  // fallocate, not ftruncate: without room a write to the mapping would be a SIGBUS.
+  // fallocate() rather than ftruncate(): without memory, a later write to the mapping would SIGBUS.
   if (size_bytes > 0 && ::fallocate(memory.get(), 0, 0, static_cast<off_t>(size_bytes)) != 0) {
     return make_error(ENOMEM, "no shared memory for {} bytes", size_bytes);
   }

@@ -1,11 +1,9 @@
-// Memory that processes share and nobody can change: a memfd that is filled, then
-// sealed.
+// Memory that processes share and none can change: a memfd that is filled, then sealed.
 //
-// F_SEAL_WRITE, SHRINK and GROW make it a constant for every process and every user, also
-// for those who open /proc/self/fd/N again, and for us. (F_SEAL_FUTURE_WRITE would leave
-// the maker's own mapping writable; a mode would bind other users only.) The kernel
-// refuses the seal while anybody has it mapped writable, so whoever holds sealed memory
-// need not trust its maker. It is given back by closing it.
+// F_SEAL_WRITE, SHRINK and GROW make it constant for every process and user, also through
+// /proc/self/fd/N, and for its maker. (F_SEAL_FUTURE_WRITE would leave the maker's own mapping
+// writable; a file mode would bind other users only.) The kernel refuses the seal while a writable
+// mapping exists, so the receiver need not trust the maker. Closing the descriptor frees it.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +16,7 @@
 
 namespace graphlane::share {
 
-// Mapping: some memory of another, until it goes.
+// Mapping: owns an mmap()ed range.
 class Mapping {
  public:
   Mapping() = default;
@@ -33,13 +31,13 @@ class Mapping {
   Mapping& operator=(const Mapping&) = delete;
   ~Mapping();
 
-  // No bytes at all are a mapping too.
+  // Size 0 is valid.
   static Outcome<Mapping> of_sealed(int memory, uint64_t size_bytes);
   static Outcome<Mapping> for_filling(int memory, uint64_t size_bytes);
-  // Memory that nobody shares, page by page.
+  // Private anonymous memory.
   static Outcome<Mapping> private_memory(uint64_t size_bytes);
 
-  // Gives back the pages behind so many bytes of private memory; at least one stays.
+  // Frees the pages behind `size_bytes` of private memory; at least one page stays.
   void shrink(uint64_t size_bytes);
 
   char* data() { return data_; }
@@ -54,16 +52,16 @@ class Mapping {
   size_t size_ = 0;
 };
 
-// Its pages are there: filling it cannot fail half-way for lack of memory.
+// A memfd with all pages allocated, so that filling it cannot fail for lack of memory.
 Outcome<Fd> make_memory(uint64_t size_bytes);
 
-// EBUSY: somebody has it mapped writable.
+// EBUSY: a writable mapping exists.
 Outcome<void> seal(int memory);
 
-// Memory of `bytes`, sealed.
+// Sealed memory with these bytes.
 Outcome<Fd> make_sealed(std::span<const char> bytes);
 
-// The size of what another process says is sealed memory; EPERM: it is not.
+// The size of another process's sealed memory; EPERM: it is not sealed.
 Result<uint64_t> sealed_size(int memory);
 
 }  // namespace graphlane::share

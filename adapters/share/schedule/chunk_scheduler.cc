@@ -88,7 +88,7 @@ const ChunkScheduler::Place* ChunkScheduler::find(JobId job) const {
   return nullptr;
 }
 
-// In the order of their turns.
+// The members that wait for `chunk`, in the order of their turns.
 std::vector<ChunkScheduler::Place*> ChunkScheduler::waiting(uint32_t chunk) {
   std::vector<Place*> waiting;
   for (size_t i = 0; i < members_.size(); ++i) {
@@ -99,7 +99,7 @@ std::vector<ChunkScheduler::Place*> ChunkScheduler::waiting(uint32_t chunk) {
   return waiting;
 }
 
-// Who has the chunk before it, and has it still to ask for or waits for it.
+// The members that still have `chunk` before them.
 uint32_t ChunkScheduler::behind(uint32_t chunk) const {
   return static_cast<uint32_t>(std::ranges::count_if(members_, [&](const Place& place) {
     return place.chunk == chunk && (place.state == State::kWaits || place.state == State::kBetween);

@@ -1,20 +1,19 @@
-// ChunkScheduler: jobs that go through the chunks of one partition together: GraphM §3.4.2.
+// ChunkScheduler: jobs go through the chunks of one partition together: GraphM §3.4.2.
 //
 //   chunk        0                 1                 2
 //   job a   ███──────────────   ────────███───────  ███────       █ its turn
 //   job b   ───█████─────────   ██████────────────     ███…       ─ waits
 //   job c   ────────██───────   ─────────────██───
 //
-// A chunk comes into the processors' cache with the first job's turn and serves the
-// others from there: nobody goes on to the next chunk before all are through this one. A
-// turn lasts as long as the job's load for the chunk (formula 3, 4), so CPU time is given
-// out in proportion to the loads. At any time turns use no more threads than there are
-// cores; a turn that outlasts its lease no longer keeps the others from theirs. The longest
-// load comes first, so that no core waits long for the last turn; of equal ones, who comes
-// first and pays for the fetching changes with the chunk.
+// The first job's turn brings a chunk into the processors' cache, and serves the others from there:
+// no job goes on to the next chunk before all are through this one. A turn lasts as long as the
+// job's load for the chunk (formulas 3 and 4), so jobs get CPU time in proportion to their loads.
+// Turns never use more threads than there are cores. A turn that outlasts its lease no longer counts,
+// so it cannot hold the others up. The longest load goes first, so that no core waits long for the
+// last turn. Jobs of equal load take turns at going first, because the first pays for the fetch.
 //
-// Jobs that can do with fewer threads share the cores evenly: many have one each, and so
-// need not take turns with themselves at what they write; the last one has what is free.
+// Jobs that can do with fewer threads share the cores evenly. Of many jobs each has one thread, and
+// so needs no locks for what it writes. The last job of a chunk gets all free cores.
 //
 // Pure bookkeeping, no clock. Threads: one.
 #pragma once
@@ -30,31 +29,31 @@ class ChunkScheduler {
   struct Member {
     JobId job = 0;
     uint32_t thread_count = 1;
-    uint32_t thread_count_min = 0;  // that it can do with; 0: as thread_count
+    uint32_t thread_count_min = 0;  // the least it can do with; 0: as thread_count
   };
 
   ChunkScheduler(const std::vector<Member>& members, uint32_t core_count);
 
-  // A member wants to process `chunk` (and never one before it), which should take so long.
+  // The member waits for a turn at `chunk`, and at none before it. The turn should take `load_ns`.
   void ask(JobId job, uint32_t chunk, uint64_t load_ns = 0);
-  // It is through with its chunk.
+  // The member has finished its chunk.
   void done(JobId job);
-  // Its turn takes too long: it keeps nobody from a core any more.
+  // The member's turn takes too long: it no longer keeps a core from others.
   void overdue(JobId job);
-  // It is through with the partition, or late, or dead.
+  // The member has finished the partition, is late, or has died.
   void leave(JobId job);
 
   struct Turn {
     JobId job = 0;
-    bool first = false;  // at this chunk: it fetches it
+    bool first = false;  // at this chunk: it pays for the fetch
     uint32_t thread_count = 1;
   };
-  // Whose turn it is now. To be called after any of the above.
+  // The turns that begin now. Call it after any of the above.
   std::vector<Turn> step();
 
   bool empty() const { return members_.empty(); }
   bool waits(JobId job) const;
-  // Those whose chunk, or whose cores, others wait for; nobody waits: none.
+  // The members that hold a chunk or cores for which others wait; empty if no member waits.
   std::vector<JobId> holders() const;
 
  private:
@@ -63,9 +62,9 @@ class ChunkScheduler {
     JobId job = 0;
     uint32_t thread_count = 1;
     uint32_t thread_count_min = 1;
-    uint32_t busy_threads = 0;  // if it runs
+    uint32_t busy_threads = 0;  // while it runs
     State state = State::kBetween;
-    uint32_t chunk = 0;  // that it wants, or runs, or may want next
+    uint32_t chunk = 0;  // the one it waits for or runs, or its next
     uint64_t load_ns = 0;
   };
 
@@ -77,7 +76,7 @@ class ChunkScheduler {
 
   const uint32_t core_count_;
   std::vector<Place> members_;
-  uint32_t begun_chunk_ = UINT32_MAX;  // the last one that somebody began
+  uint32_t begun_chunk_ = UINT32_MAX;  // the last chunk at which a turn began
 };
 
 }  // namespace graphlane::share

@@ -15,7 +15,7 @@
 namespace graphlane::share {
 namespace {
 
-// The line that a file of sysfs holds.
+// The first line of a sysfs file.
 std::optional<std::string> read_line(const std::string& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return std::nullopt;
@@ -33,7 +33,7 @@ std::optional<uint64_t> parse_number(std::string_view text) {
   return value;
 }
 
-// "0-3,8" has five.
+// The CPUs in a list: "0-3,8" has five.
 std::optional<uint32_t> count_cpus(std::string_view list) {
   uint64_t count = 0;
   while (!list.empty()) {
@@ -74,7 +74,7 @@ LastLevelCache read_last_level_cache(const std::string& cpu) {
 uint64_t chunk_size_bytes(const ChunkSizing& sizing) {
   const uint64_t unit = std::lcm<uint64_t>(std::max(sizing.record_bytes, 1u), kCacheLineBytes);
   if (sizing.cache_bytes <= sizing.reserved_bytes || sizing.graph_bytes == 0) return unit;
-  // S_c ≤ (C_LLC - r) × S_G / (N × (S_G + |V| × U_v)); products of two sizes have 128 bits.
+  // S_c ≤ (C_LLC - r) × S_G / (N × (S_G + |V| × U_v)). A product of two sizes needs 128 bits.
   using Wide = unsigned __int128;
   const Wide numerator = Wide{sizing.cache_bytes - sizing.reserved_bytes} * sizing.graph_bytes;
   const Wide whole = sizing.graph_bytes + Wide{sizing.vertex_count} * sizing.vertex_bytes;

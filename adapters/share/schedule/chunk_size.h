@@ -1,12 +1,11 @@
-// How large a chunk is: GraphM's formula 1.
+// The size of a chunk: GraphM's formula 1.
 //
 //   S_c × N + (S_c × N / S_G) × |V| × U_v + r ≤ C_LLC
 //
-// All N cores work on one chunk of S_c bytes each, and on the share of the vertices'
-// data that goes with it; with r bytes for everything else this fits the last-level
-// cache, so a chunk is fetched from memory once for all jobs. S_c is the largest
-// such integer that is a multiple of an edge and of a cache line; at least one such
-// multiple, however small the cache.
+// Each of the N cores works on one chunk of S_c bytes and on its share of the vertices' data. With r
+// bytes for everything else this fits the last-level cache, so memory delivers a chunk once for all
+// jobs. S_c is the largest such integer that is a multiple of an edge and of a cache line, and at
+// least one such multiple.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +15,14 @@ namespace graphlane::share {
 
 inline constexpr uint64_t kCacheLineBytes = 64;
 
-// The last-level cache of the machine's first processor, and who shares it.
+// The last-level cache of the machine's first processor, and the number of cores that share it.
 struct LastLevelCache {
-  uint64_t size_bytes = uint64_t{8} << 20;  // where sysfs says nothing
+  uint64_t size_bytes = uint64_t{8} << 20;  // if sysfs does not say
   uint32_t core_count = 1;
 };
 
-// From sysfs. Of the machine, not of the processors that we may use: else two jobs
-// would want different chunks of one graph.
+// From sysfs. It describes the machine rather than this process's CPU set, because jobs with
+// different sets must agree on the chunks.
 LastLevelCache read_last_level_cache(const std::string& cpu = "/sys/devices/system/cpu/cpu0");
 
 struct ChunkSizing {

@@ -1,7 +1,8 @@
-// Which unit makes room, of buffers (buffer_pool.h) as of what is kept packed (packed_store.h).
+// The unit to evict: from buffers (buffer_pool.h) and from packed units (packed_store.h) alike.
 //
-// The last one in the graph: its begin stays, which the next sweep wants as much, and the rest is
-// read from a device in one go. But first what nobody wanted for kStaleRounds, the oldest of it.
+// A unit that no job wanted for kStaleRounds goes first, the oldest before others. Else the last
+// unit in the graph goes. So the graph's begin stays, which the next sweep wants as much, and the
+// rest is read from a device without gaps.
 //
 // Threads: one.
 #pragma once
@@ -13,8 +14,8 @@ namespace graphlane::share {
 
 inline constexpr uint64_t kStaleRounds = 2;  // GlobalTable::round()
 
-// Of those that may go; end(): none may. `wanted_in` is a member of Entry: the round in which
-// somebody wanted it.
+// The victim among units for which may_go(unit) holds; end(): none. `wanted_in` is the member of
+// Entry with the round in which a job last wanted the unit.
 template <class Entry, class MayGo>
 typename std::map<uint32_t, Entry>::iterator victim_of(std::map<uint32_t, Entry>& by_unit,
                                                       uint64_t Entry::*wanted_in, uint64_t round,

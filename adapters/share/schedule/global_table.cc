@@ -79,8 +79,8 @@ GlobalTable::Step GlobalTable::step() {
     job.gathered = true;
     step.ended.push_back(id);
   }
-  // Opens one unit after the other until somebody waits for a load, for a job
-  // that still needs the open one, or nobody waits at all.
+  // Opens one unit after the other until one must wait: for its load, or for a job that still needs
+  // it. Stops as well when no job waits.
   for (;;) {
     if (open_.empty()) open_ = open_next();
     if (open_.empty()) return step;
@@ -93,7 +93,7 @@ GlobalTable::Step GlobalTable::step() {
   }
 }
 
-// To those who wait for the open unit; false: nothing was to be given.
+// Grants the open unit to the jobs that wait for it; false: nothing was granted.
 bool GlobalTable::give_open(Step& step) {
   Grant grant{.units = open_, .jobs = {}};
   bool all_asked = true;
@@ -141,7 +141,7 @@ PartitionSet GlobalTable::unused() const {
     for (const uint32_t p : job.reads) unused.remove(p);
   }
   if (jobs_.empty()) return unused;
-  // The open one stays while its jobs are between sweeps: they begin with it.
+  // The open unit stays while its jobs are between sweeps, because they begin with it.
   for (const uint32_t p : open_) unused.remove(p);
   for (const Batch& batch : ahead()) {
     for (const uint32_t p : batch) unused.remove(p);
@@ -152,7 +152,7 @@ PartitionSet GlobalTable::unused() const {
 GlobalTable::Holders GlobalTable::holders() const {
   Holders holders;
   if (open_.empty() || !any_waits()) return holders;
-  // While it is loaded for somebody who waits for it, nobody else is to blame.
+  // While the open unit is loading for a waiting job, no other job holds it up.
   for (const auto& [id, job] : jobs_) {
     if (job.state != State::kWaits) continue;
     for (const uint32_t p : takes(job, open_)) {
@@ -179,7 +179,7 @@ PartitionSet GlobalTable::needed() const {
 GlobalTable::Batch GlobalTable::takes(const Job& job, const Batch& batch) const {
   Batch taken;
   std::optional<uint32_t> within = job.within;
-  uint32_t from = within.value_or(0);  // where the next one of that partition may be
+  uint32_t from = within.value_or(0);  // the earliest unit that the job may take next
   for (const uint32_t p : batch) {
     const uint32_t first = batching_.first_of(p);
     if (within != first) {
@@ -196,7 +196,7 @@ GlobalTable::Batch GlobalTable::takes(const Job& job, const Batch& batch) const 
 
 std::vector<GlobalTable::Batch> GlobalTable::batches_of(const std::vector<uint32_t>& order) const {
   std::vector<Batch> batches;
-  uint64_t bytes = 0;  // of the last one
+  uint64_t bytes = 0;  // of the last batch
   for (const uint32_t p : order) {
     const uint64_t size_bytes = batching_.size_of(p);
     bytes += size_bytes;
@@ -219,7 +219,7 @@ GlobalTable::Batch GlobalTable::open_next() {
     ++place_;
     return batch;
   }
-  // The next round, in an order of its own.
+  // A new round with a new order.
   ++round_;
   std::vector<const PartitionSet*> needs;
   for (const auto& [id, job] : jobs_) {
@@ -231,7 +231,7 @@ GlobalTable::Batch GlobalTable::open_next() {
   return order_[place_++];
 }
 
-// One batch at least.
+// The batches to prefetch; at least one if the order has any.
 std::vector<GlobalTable::Batch> GlobalTable::ahead() const {
   const PartitionSet needed = this->needed();
   std::vector<Batch> ahead;

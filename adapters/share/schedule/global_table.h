@@ -1,29 +1,30 @@
-// GlobalTable: which job needs which unit, and whose turn it is: GraphM's
-// algorithm 2 without its memory and its messages.
+// GlobalTable: which job needs which unit, and which unit is open: GraphM's algorithm 2 without its
+// memory and its messages.
 //
 //   order   | 4 | 0 | 1 | 7 | 2 | …            by formula 5, anew for each round
 //                     ▲ open
 //   job a   needs 1 2 7     waits              ──▶ gets 1
 //   job b   needs   2       waits              suspended until 2 is open
-//   job c   needs 1         computes on 0      awaited: 1 stays open for it
+//   job c   needs 1         computes on 0      1 stays open until c asks
 //
-// One unit is open at a time, or a batch: as many of them as fit one chunk together
-// (formula 1). They are loaded, given and gone through as if they were one, by those who need
-// them: a grid has many blocks that are too small for a device's reads, and for messages. What
-// follows says "unit" for both. Who asks and needs it gets it; who asks and does not
-// is suspended. The next one is opened when nobody needs this one any more, except those
-// who are late (stall_budget.h says who): they take it, or what else is open, when they
-// ask again, and what they missed in a later round. So a unit is loaded once a
-// round, a job may come at any place of the order, and a sweep that begins while 5 is
+// One unit is open at a time, or a batch: as many units as fit one chunk together (formula 1). The
+// units of a batch are loaded, granted and read as one, by the jobs that need them. Many blocks of
+// a grid are too small to be worth a device's read or a message each. Below, "unit" means both.
+//
+// A job that asks gets the open unit if it needs it, and is suspended if not. The next unit opens
+// when no job needs the open one any more. Late jobs (stall_budget.h) do not count: they take the
+// unit that is open when they ask again, and what they missed in a later round. So a unit is loaded
+// once a round, and a job may join at any place of the order: a sweep that begins while unit 5 is
 // open begins with 5.
 //
-// While no core is free, an open unit is given out when all who need it have
-// asked: they then go through its chunks together (chunk_scheduler.h). While one is free,
-// nobody is kept from using it.
+// While no core is free, the open unit is granted once all jobs that need it have asked. They then go
+// through its chunks together (chunk_scheduler.h). While a core is free, a job that asks gets it at
+// once.
 //
-// Where a partition has several units, a job goes through those that it needs from the first to the
-// last, and through none of another partition meanwhile: its engine sees one partition. So who comes
-// in the middle of one begins with the next, and who was late in the middle waits for its next unit.
+// If a partition has several units, a job goes through those that it needs in order, and through no
+// other partition meanwhile, because its engine sees one partition. So a job that joins in the middle
+// of a partition begins with the next one. A job that fell behind in the middle waits for its next
+// unit.
 //
 // Pure bookkeeping, no clock. Threads: one.
 #pragma once
@@ -42,13 +43,13 @@ using JobId = uint32_t;
 
 class GlobalTable {
  public:
-  // Of `batch_bytes` together, and kBatchMax, at most; where sizes are not known: one each.
+  // A batch has at most `batch_bytes` and kBatchMax units. Units of unknown size get one each.
   struct Batching {
-    std::vector<uint64_t> unit_bytes;  // empty: not known
+    std::vector<uint64_t> unit_bytes;  // empty: unknown
     uint64_t batch_bytes = 0;
-    uint64_t ahead_bytes = 0;  // about as much follows the open batch into memory
+    uint64_t ahead_bytes = 0;  // prefetched beyond the open batch, about
     LoadOrder order = LoadOrder::kPriority;
-    // The first one of the same partition, of each; empty: each is a partition of its own.
+    // For each unit the first one of its partition; empty: each unit is a partition.
     std::vector<uint32_t> first_of_same;
     uint32_t first_of(uint32_t p) const { return first_of_same.empty() ? p : first_of_same[p]; }
     uint64_t size_of(uint32_t p) const { return unit_bytes.empty() ? 0 : unit_bytes[p]; }
@@ -63,44 +64,44 @@ class GlobalTable {
   void add_job(JobId job, uint32_t thread_count);
   void remove_job(JobId job);
 
-  // The units of the job's next iteration. `within`: one that it is to go on with (it has had what lies
-  // before it in its partition, of another coordinator).
+  // Sets the units of the job's next sweep. `within`: the unit with which it resumes a partition, of
+  // which another coordinator gave it the units before.
   void begin_sweep(JobId job, PartitionSet active, std::optional<uint32_t> within = std::nullopt);
-  // It does not want the rest of the partition that it is within.
+  // The job drops the rest of the partition that it has begun.
   void leave_partition(JobId job);
-  // The job is done with its unit, if it had one, and asks for another.
+  // The job has finished its unit, if it had one, and waits for another.
   void ask(JobId job);
-  // Nobody waits for it, until it comes to the end of a sweep.
+  // Other jobs do not wait for it until its sweep ends.
   void set_late(JobId job);
-  // Nobody waits for it to begin its next sweep.
+  // Other jobs do not wait for it to begin its next sweep.
   void stop_gathering(JobId job) { jobs_.at(job).gathered = false; }
 
-  // The job does not wait any more, though it was given nothing.
+  // The job no longer waits, though it was granted nothing.
   void take_back(JobId job) { jobs_.at(job).state = State::kComputes; }
 
   void set_loaded(uint32_t unit, bool loaded);
-  // It cannot be loaded. Those that wait and need it: they are to be told, and do not need
-  // its partition any more. For others who need it, it is tried again when they ask.
+  // Loading failed. Returns the waiting jobs that needed the unit: the caller tells them, and they no
+  // longer need its partition. For other jobs it is tried again when they ask.
   std::vector<JobId> give_up(uint32_t unit);
 
   struct Grant {
-    Batch units;  // each job has those of them that it needs, reads() says which
+    Batch units;  // each job has those that it needs: see reads()
     std::vector<JobId> jobs;
   };
   struct Step {
     std::vector<Grant> grants;
-    std::vector<JobId> ended;  // these are through their sweep
+    std::vector<JobId> ended;  // their sweeps are over
   };
-  // What has become possible. To be called after any of the above.
+  // The steps that are possible now. Call it after any of the above.
   Step step();
 
-  // What is to be loaded, the most urgent first: what is not of the open batch, maybe
-  // nothing, and of those after it. Not what cannot be, until somebody asks who needs it.
+  // The batches to load, the most urgent first: the missing units of the open batch, which may be
+  // none, then those after it. Skips units that failed to load, until a job that needs them asks.
   std::vector<Batch> wanted() const;
-  // Loaded, and of no use to anybody.
+  // Loaded units that no job reads or is about to read.
   PartitionSet unused() const;
 
-  // Who keeps others waiting, by still computing or by not having begun its next sweep.
+  // The jobs that hold others up: still computing, or between sweeps.
   struct Holders {
     std::vector<JobId> computing;
     std::vector<JobId> gathered;
@@ -113,7 +114,7 @@ class GlobalTable {
   bool is_gathered(JobId job) const { return jobs_.at(job).gathered; }
   const Batch& reads(JobId job) const { return jobs_.at(job).reads; }
   const Batch& open() const { return open_; }
-  // How often an order was made: what any job needs comes once in each.
+  // The number of orders made so far. Every needed unit comes once in each.
   uint64_t round() const { return round_; }
 
  private:
@@ -123,26 +124,26 @@ class GlobalTable {
     State state = State::kBetweenSweeps;
     uint32_t thread_count = 1;
     PartitionSet needs;
-    std::optional<uint32_t> within;  // first_of() the partition that it has begun, and needs more of
-    Batch reads;  // what it was given and has not asked after
+    std::optional<uint32_t> within;  // first_of() the partition that it has begun and not finished
+    Batch reads;  // the units granted last
     bool late = false;
-    bool gathered = false;  // between sweeps, and soon back: worth waiting for
+    bool gathered = false;  // between sweeps, and worth waiting for
   };
 
-  // Jobs that the order reckons with: those in a sweep, unless late and not asking.
+  // Whether the order considers the job: it is in a sweep, and waits or is not late.
   bool counts(const Job& job) const {
     return job.state == State::kWaits || (job.state == State::kComputes && !job.late);
   }
   PartitionSet needed() const;
-  // Those of the batch that are its next ones.
+  // The units of the batch that the job would get.
   Batch takes(const Job& job, const Batch& batch) const;
   bool needs_open(const Job& job) const { return !takes(job, open_).empty(); }
-  // Whether the unit is there, and of the partition that begins with `first`.
+  // Whether the unit exists and belongs to the partition that begins with `first`.
   bool is_of(uint32_t unit, uint32_t first) const {
     return unit < loaded_.partition_count() && batching_.first_of(unit) == first;
   }
   void forget_partition(Job& job, uint32_t first) const;
-  // Where nothing is left of the partition that the job was within, it is no more.
+  // Resets `within` if the job needs nothing more of that partition.
   void settle(Job& job) const;
   std::vector<Batch> batches_of(const std::vector<uint32_t>& order) const;
   Batch open_next();
@@ -159,7 +160,7 @@ class GlobalTable {
   Batch open_;  // empty: none is
   std::vector<Batch> order_;
   uint64_t round_ = 0;
-  size_t place_ = 0;  // in order_, of what follows the open batch
+  size_t place_ = 0;  // in order_, of the batch after the open one
 };
 
 }  // namespace graphlane::share

@@ -46,7 +46,7 @@ void label_chunk(std::span<const char> edges, RecordFormat record, std::vector<C
     lowest = std::min(lowest, source);
     highest = std::max(highest, source);
   }
-  // Where sources lie close together, as in a grid's block, they are counted in place.
+  // If the sources lie close together, as in a grid's block, a counting sort does it.
   const uint64_t width = uint64_t{highest} - lowest + 1;
   if (width <= 4 * edge_count) {
     std::vector<uint32_t> counts(width);
@@ -110,19 +110,19 @@ Outcome<LabelHeader> parse_label_header(std::span<const char> bytes, uint64_t si
     return make_error(EINVAL, "byte {}: for chunks of {} bytes, not {}",
                       offsetof(LabelHeader, chunk_bytes), header.chunk_bytes, chunk_bytes);
   }
-  // Anybody can compute the checksum, so it does not vouch for the counts.
+  // The checksum protects against damage, not against a forged header: check the counts.
   uint64_t chunk_count = 0;
   uint64_t edge_count_max = 0;
   for (const uint64_t size : partition_bytes) {
     chunk_count += chunk_count_of(size, chunk_bytes);
-    edge_count_max += size / sizeof(uint32_t);  // its source at least
+    edge_count_max += size / sizeof(uint32_t);  // an edge has at least its source
   }
   if (header.chunk_count != chunk_count || header.entry_count > edge_count_max) {
     return make_error(EINVAL, "byte {}: {} chunks with {} sources: {} expected, {} at most",
                       offsetof(LabelHeader, chunk_count), header.chunk_count, header.entry_count,
                       chunk_count, edge_count_max);
   }
-  // In words: the bytes of a sparse file's edges may be more than 64 bits hold.
+  // Counts in words, because the byte count of a sparse file's edges may exceed 64 bits.
   const uint64_t word_count = sizeof header / 8 + header.partition_count + 1 + header.chunk_count + 1 +
                               header.entry_count;
   if (size_bytes % 8 != 0 || size_bytes / 8 != word_count) {
@@ -149,7 +149,7 @@ Outcome<Labels> Labels::parse(std::span<const char> bytes, uint64_t graph_hash, 
   labels.entries_ = {reinterpret_cast<const ChunkEntry*>(at), header.entry_count};
   if (!rises(labels.first_chunk_, header.chunk_count) ||
       !rises(labels.first_entry_, header.entry_count)) {
-    return make_error(EINVAL, "byte {}: the tables' places make no sense", sizeof header);
+    return make_error(EINVAL, "byte {}: the tables' offsets are out of order", sizeof header);
   }
   for (uint32_t p = 0; p < header.partition_count; ++p) {
     const uint64_t chunk_count = chunk_count_of(partition_bytes[p], header.chunk_bytes);

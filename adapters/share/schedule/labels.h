@@ -1,14 +1,14 @@
-// Labels: which vertices have how many edges in each chunk: GraphM's algorithm 1.
+// Labels: the source vertices of each chunk, and their edge counts: GraphM's algorithm 1.
 //
 //   partition   | s s t s | t t u s | u |       sources of its edges, chunks of 4
 //   Set_c         s:3 t:1   s:1 t:2   u:1       (vertex, N+) of each chunk
 //                           u:1
 //
-// An edge has a fixed size here, so the algorithm's `edge_num × S_G / |E| ≥ S_c` comes
-// true every S_c bytes: chunk k of a partition is its bytes from k × S_c. Only the
-// tables take room: 8 bytes for each vertex of each chunk, by rising vertex.
+// Edges have a fixed size, so the algorithm's `edge_num × S_G / |E| ≥ S_c` holds every S_c bytes:
+// chunk k of a partition begins at k × S_c. Only the tables take room: 8 bytes for each source vertex
+// of each chunk, by rising vertex.
 //
-// As bytes (in a file, in shared memory), little-endian, label_file.h says where:
+// In bytes (in a file or shared memory), little-endian; label_file.h says where:
 //
 //   offset                   size
 //        0                     72    LabelHeader
@@ -32,12 +32,12 @@ namespace graphlane::share {
 
 struct ChunkEntry {
   uint32_t vertex = 0;
-  uint32_t edge_count = 0;  // N+: that begin at it, in this chunk
+  uint32_t edge_count = 0;  // N+: edges of this chunk that begin at the vertex
   friend bool operator==(const ChunkEntry&, const ChunkEntry&) = default;
 };
 static_assert(sizeof(ChunkEntry) == 8);
 
-// The chunk's table, by rising vertex, behind what is in `table`.
+// Appends the chunk's entries to `table`, by rising vertex.
 void label_chunk(std::span<const char> edges, RecordFormat record, std::vector<ChunkEntry>& table);
 
 struct LabelHeader {
@@ -58,11 +58,11 @@ struct LabelHeader {
 };
 static_assert(sizeof(LabelHeader) == 72);
 
-// Differs when the layout does, or the size or time of a file.
+// Changes with the layout, and with the size or modification time of a file.
 uint64_t graph_hash(const Layout& layout, std::span<const FileIdentity> files);
 
-// The header of labels that begin with `bytes` and have `size_bytes` in all, which is no more than
-// the graph's edges can have then. EINVAL: as of Labels::parse().
+// The header of labels that begin with `bytes` and have `size_bytes` in all. Bounds `size_bytes` by
+// what the graph's edges allow. EINVAL: as of Labels::parse().
 Outcome<LabelHeader> parse_label_header(std::span<const char> bytes, uint64_t size_bytes,
                                         uint64_t graph_hash, uint64_t chunk_bytes,
                                         std::span<const uint64_t> partition_bytes);
@@ -70,12 +70,12 @@ Outcome<LabelHeader> parse_label_header(std::span<const char> bytes, uint64_t si
 // A bitmap of vertices, bit v of word v / 64.
 using VertexBits = std::span<const uint64_t>;
 
-// The labels of a whole graph, in somebody else's memory.
+// The labels of a whole graph, in borrowed memory.
 class Labels {
  public:
   Labels() = default;
 
-  // EINVAL: damaged, of another graph, or for other chunks; says where.
+  // EINVAL: damaged, of another graph, or for another chunk size; the text says where.
   static Outcome<Labels> parse(std::span<const char> bytes, uint64_t graph_hash, uint64_t chunk_bytes,
                                std::span<const uint64_t> partition_bytes);
 
@@ -96,18 +96,18 @@ class Labels {
   std::span<const ChunkEntry> entries_;
 };
 
-// The sum over v in V_k ∩ A_j of N+(v), of formulas 2 and 3.
+// The sum over v in V_k ∩ A_j of N+(v): formulas 2 and 3.
 uint64_t count_active_edges(std::span<const ChunkEntry> table, VertexBits active);
 bool any_active_edge(std::span<const ChunkEntry> table, VertexBits active);
 
-// The tables of the chunks of a partition, Set_c^i, or of a unit.
+// The tables of the chunks of a partition (Set_c^i) or of a unit.
 struct ChunkTables {
   std::vector<uint64_t> chunk_ends;  // in `entries`
   std::vector<ChunkEntry> entries;
 };
 ChunkTables label_chunks(std::span<const char> bytes, RecordFormat record, uint64_t chunk_bytes);
 
-// Labels in the making: units in any order, each once.
+// Builds labels from units, in any order, each once.
 class LabelBuilder {
  public:
   LabelBuilder(Units units, RecordFormat record, uint64_t chunk_bytes)

@@ -6,7 +6,7 @@ namespace graphlane::share {
 
 std::vector<uint32_t> load_order(std::span<const PartitionSet* const> needs_of_jobs, uint32_t unit_count,
                                  LoadOrder how, std::span<const uint32_t> first_of_same) {
-  // Of a partition what is most of any of its units, at the first one.
+  // A partition's values stand at its first unit: the maximum over its units.
   std::vector<uint32_t> fewest(unit_count, UINT32_MAX);  // min of N_j(P): max of 1 / N_j(P)
   std::vector<uint32_t> job_count(unit_count);
   const auto place = [&](uint32_t unit) { return first_of_same.empty() ? unit : first_of_same[unit]; };
@@ -25,7 +25,7 @@ std::vector<uint32_t> load_order(std::span<const PartitionSet* const> needs_of_j
     job_count[place(unit)] = std::max(job_count[place(unit)], jobs_of[unit]);
   }
   if (how == LoadOrder::kGraph) return order;
-  // job_count / fewest as fractions: exact, where floats would make equals differ.
+  // Compares job_count / fewest exactly, as fractions: floats would tell equal ones apart.
   std::stable_sort(order.begin(), order.end(), [&](uint32_t left, uint32_t right) {
     const uint32_t a = place(left);
     const uint32_t b = place(right);

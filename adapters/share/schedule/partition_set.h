@@ -1,4 +1,4 @@
-// PartitionSet: some of a graph's partitions, or of its units (units.h), one bit each.
+// PartitionSet: a set of a graph's partitions, or of its units (units.h), one bit each.
 #pragma once
 
 #include <bit>
@@ -29,7 +29,7 @@ class PartitionSet {
   uint32_t partition_count() const { return partition_count_; }
   std::span<const uint64_t> words() const { return words_; }
 
-  // The first one from `p` on; none: partition_count().
+  // The first member from `p` on; partition_count(): none.
   uint32_t next(uint32_t p) const {
     for (size_t i = p / 64; i < words_.size(); ++i) {
       const uint64_t word = i == p / 64 ? words_[i] & ~uint64_t{0} << p % 64 : words_[i];

@@ -6,9 +6,9 @@
 namespace graphlane::share {
 namespace {
 
-// Shares of active edges that differ by less tell measurement noise from T(E).
+// A smaller difference in the shares of active edges measures noise rather than T(E).
 constexpr double kShareDifferenceMin = 0.05;
-// No edge takes longer: a job that was stopped while it measured is not to plan so.
+// The most that an edge may cost, so that a job that was stopped while it measured plans sanely.
 constexpr double kCostMaxPs = 1e7;
 
 }  // namespace

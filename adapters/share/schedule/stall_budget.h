@@ -1,14 +1,14 @@
-// StallBudget: for how long one job has kept others waiting, in this sweep.
+// StallBudget: how long one job may hold others up in a sweep.
 //
-//   lease     until then it may compute: twice what its chunk should take (formulas 3
-//             and 4), kLeaseMaxNs at most
-//   credit    kCreditNs beyond its leases; then it is late until its sweep ends, and nobody
-//             waits for it any more. While nobody waits for it, it gets an eighth of the
-//             time back: on a crowded machine every job holds the others up for some
-//             milliseconds time and again, and a long sweep has many of them
+//   lease     the time to compute a chunk: twice the expected time (formulas 3 and 4), at most
+//             kLeaseMaxNs
+//   credit    kCreditNs beyond its leases. After that the job is late until its sweep ends, and no
+//             other job waits for it. While it holds no job up, it regains an eighth of the time.
+//             (On a crowded machine every job stalls for some milliseconds now and then, and a long
+//             sweep has many such stalls.)
 //
-// So a job that is stopped or spins gets no further lease, and holds the others up for
-// kLeaseMaxNs + kCreditNs = 0.9 s at most. Time is charged only while somebody waits.
+// So a job that is stopped or spins gets no further lease, and holds others up for at most
+// kLeaseMaxNs + kCreditNs = 0.9 s. Time is charged only while another job waits.
 #pragma once
 
 #include <algorithm>
@@ -24,19 +24,19 @@ class StallBudget {
   static constexpr uint64_t kLeaseSlackNs = 10'000'000;
   static_assert(kCreditNs + kLeaseMaxNs < 1'000'000'000, "nobody is held up for a second");
 
-  // It computes what should take `expected_ns`; 0: who knows.
+  // Begins a lease for work that should take `expected_ns`; 0: unknown.
   void lease(uint64_t now_ns, uint64_t expected_ns) {
     const uint64_t length_ns = expected_ns == 0 ? kLeaseMaxNs : 2 * expected_ns + kLeaseSlackNs;
     lease_end_ns_ = now_ns + std::min(length_ns, kLeaseMaxNs);
   }
-  // Before its end, if it was done sooner.
+  // Ends the lease early, when the work is done.
   void end_lease(uint64_t now_ns) {
-    charge(now_ns);  // what was leased is not charged later
+    charge(now_ns);  // leased time must not be charged later
     lease_end_ns_ = 0;
   }
   bool leased(uint64_t now_ns) const { return now_ns < lease_end_ns_; }
 
-  // Whether others wait for it from now on; false again: they have it back.
+  // Whether other jobs wait for this one from now on.
   void set_holding(uint64_t now_ns, bool holding) {
     charge(now_ns);
     holding_ = holding;
@@ -45,14 +45,14 @@ class StallBudget {
     charge(now_ns);
     return held_ns_ >= kCreditNs;
   }
-  // When it will be, if nothing else happens; UINT64_MAX: never.
+  // When the credit ends if nothing else happens; UINT64_MAX: never.
   uint64_t exhausted_at_ns() const {
     if (!holding_) return UINT64_MAX;
     return std::max(since_ns_, lease_end_ns_) + kCreditNs - std::min(held_ns_, kCreditNs);
   }
   uint64_t lease_end_ns() const { return lease_end_ns_; }
 
-  // A sweep ends: all is forgiven.
+  // Forgets all charges, at a sweep's end.
   void reset() { *this = StallBudget(); }
 
  private:
@@ -66,7 +66,7 @@ class StallBudget {
 
   uint64_t held_ns_ = 0;
   uint64_t lease_end_ns_ = 0;
-  uint64_t since_ns_ = 0;  // charged up to here
+  uint64_t since_ns_ = 0;  // the last time charged
   bool holding_ = false;
 };
 

@@ -40,7 +40,7 @@ Outcome<Layout> Layout::from_bytes(std::string_view bytes) {
   bytes.remove_prefix(sizeof header);
   if (header.magic != LayoutHeader::kMagic || bytes.size() % sizeof(FileRange) != 0 ||
       header.range_count != bytes.size() / sizeof(FileRange)) {
-    return make_error(EPROTO, "the graph's layout is not one");
+    return make_error(EPROTO, "the graph's layout is malformed");
   }
   Layout layout{.by_loader = header.by_loader != 0,
                 .partition_count = header.partition_count,
@@ -54,7 +54,7 @@ Outcome<Layout> Layout::from_bytes(std::string_view bytes) {
 Result<FileIdentity> identify(int file) {
   const int flags = ::fcntl(file, F_GETFL);
   if (flags < 0) return last_errno();
-  // An O_PATH descriptor is no right to read.
+  // O_PATH descriptors do not prove a right to read.
   if ((flags & O_PATH) != 0 || (flags & O_ACCMODE) == O_WRONLY) return Errno{EBADF};
   struct stat st;
   if (::fstat(file, &st) != 0) return last_errno();
@@ -94,7 +94,7 @@ Outcome<void> check(const Layout& layout, std::span<const FileIdentity> files) {
       return make_error(EINVAL, "partition {}: {} bytes at {} of a file that has {}", partition,
                         range.length_bytes, range.offset, size_bytes);
     }
-    // Ranges may overlap, so that the files' sizes do not limit it.
+    // Ranges may overlap, so the files' sizes do not bound the sum.
     if (__builtin_add_overflow(graph_bytes, range.length_bytes, &graph_bytes)) {
       return make_error(EINVAL, "partition {}: with it the graph has 2^64 bytes or more", partition);
     }

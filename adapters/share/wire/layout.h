@@ -1,12 +1,11 @@
-// Layout: what a graph's partitions are made of, as a job describes it.
+// Layout: a graph's partitions, as a job describes them.
 //
 //   files        0: column (device, inode, size, time)     1: …
 //   partition 0  file 0, bytes 0 … 8191
 //   partition 1  file 0, bytes 8192 … 20479   file 1, bytes 0 … 511
 //
-// Either all partitions are byte ranges of files, or all are made by the jobs' own
-// loader callback. Two jobs share a graph if they describe it alike, and their files are the
-// same files.
+// Either all partitions are byte ranges of files, or the jobs' own loader callback makes all. Two
+// jobs share a graph if their layouts are equal and their files are the same.
 #pragma once
 
 #include <sys/types.h>
@@ -24,7 +23,7 @@ namespace graphlane::share {
 inline constexpr uint32_t kPartitionsMax = 1u << 20;
 inline constexpr uint32_t kFilesMax = 64;
 
-// A piece of a partition. A partition's pieces follow one another, as do partitions.
+// A piece of a partition. Pieces stand in the order of partitions, and a partition is their sequence.
 struct FileRange {
   uint32_t partition = 0;
   uint32_t file = 0;
@@ -34,8 +33,8 @@ struct FileRange {
 };
 static_assert(sizeof(FileRange) == 24);
 
-// Edges of a fixed size, each with its source as a little-endian uint32 in it. Size 0:
-// bytes of which nothing is known; such a partition is one chunk and always active.
+// Edges of a fixed size, each with its source as a little-endian uint32. Size 0: unknown bytes; such
+// a partition is one chunk and always active.
 struct RecordFormat {
   uint32_t size_bytes = 0;
   uint32_t source_offset_bytes = 0;
@@ -51,12 +50,12 @@ struct Layout {
 
   friend bool operator==(const Layout&, const Layout&) = default;
 
-  // How it travels.
+  // The wire format.
   std::string to_bytes() const;
   static Outcome<Layout> from_bytes(std::string_view bytes);
 };
 
-// Which file, in which state.
+// Identifies a file and its state.
 struct FileIdentity {
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -68,16 +67,15 @@ struct FileIdentity {
 // EBADF: not a regular file that is open for reading.
 Result<FileIdentity> identify(int file);
 
-// Whether everything in it fits together and lies within the files; then the sum of all sizes is
-// no more than 64 bits either.
+// Whether the layout is consistent and lies within the files. Then the sum of all sizes fits 64 bits.
 Outcome<void> check(const Layout& layout, std::span<const FileIdentity> files);
 
-// A partition's chunks are `chunk_bytes` each, but for the last one.
+// All chunks of a partition have `chunk_bytes`, except for the last.
 constexpr uint64_t chunk_count_of(uint64_t partition_bytes, uint64_t chunk_bytes) {
   return partition_bytes == 0 ? 0 : (partition_bytes - 1) / chunk_bytes + 1;
 }
 
-// The bytes of each partition; zeros if a loader makes them.
+// The bytes of each partition; zeros with a loader.
 std::vector<uint64_t> partition_sizes(const Layout& layout);
 
 }  // namespace graphlane::share

@@ -31,7 +31,7 @@ Result<void> send_message(int socket, std::string_view bytes, std::span<const in
 }
 
 Result<Message> receive_message(int socket, int flags) {
-  // Looking first costs less than clearing room for the largest message each time.
+  // A peek at the length costs less than clearing room for the largest message each time.
   ssize_t length;
   do length = ::recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC | flags);
   while (length < 0 && errno == EINTR);
@@ -45,7 +45,7 @@ Result<Message> receive_message(int socket, int flags) {
   message.msg_iovlen = 1;
   PassedFds<kMessageFdsMax> passed;
   passed.make_room(&message);
-  // Past libc, as an Fd closes what comes along: ThreadSanitizer would miss that.
+  // A raw system call, because an Fd closes received descriptors, which ThreadSanitizer misses.
   do length = ::syscall(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC | flags);
   while (length < 0 && errno == EINTR);
   if (length < 0) return last_errno();
@@ -67,7 +67,7 @@ Result<uid_t> peer_user(int socket) {
   return peer.uid;
 }
 
-bool is_somebody(uid_t user) {
+bool is_mapped_user(uid_t user) {
   static const uint64_t nobody = [] {
     char digits[16] = {};
     const Fd file(sys::openat(AT_FDCWD, "/proc/sys/kernel/overflowuid", O_RDONLY | O_CLOEXEC));

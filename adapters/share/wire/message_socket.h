@@ -1,4 +1,4 @@
-// Messages with descriptors over a Unix socket (SOCK_SEQPACKET: whole or not at all).
+// Messages with descriptors over a Unix socket (SOCK_SEQPACKET: each whole or not at all).
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +20,7 @@ struct Message {
   std::string bytes;
   std::vector<Fd> fds;
 
-  // The message's head, if it is long enough to be a T.
+  // Reads the message's head; false: it is too short for a T.
   template <class T>
   bool read(T& head) const {
     if (bytes.size() < sizeof head) return false;
@@ -32,7 +32,7 @@ struct Message {
   }
 };
 
-// Sends all or nothing. `flags`: MSG_DONTWAIT, for who must not wait for a slow reader.
+// Sends all or nothing. `flags`: MSG_DONTWAIT if a slow reader must not block the caller.
 Result<void> send_message(int socket, std::string_view bytes, std::span<const int> fds = {},
                           int flags = 0);
 
@@ -43,18 +43,18 @@ Result<void> send_head(int socket, const T& head, std::string_view rest = {},
   return send_message(socket, bytes.append(rest), fds, flags);
 }
 
-// ECONNRESET: the other one is gone. EMSGSIZE: larger than any of ours, or more
-// descriptors than fit.
+// ECONNRESET: the other end is closed. EMSGSIZE: longer than kMessageBytesMax, or too many
+// descriptors.
 Result<Message> receive_message(int socket, int flags = 0);
 
-// Room for the largest message, whatever the machine's default is.
+// Sets the send buffer for the largest message, whatever the machine's default is.
 void enlarge_buffers(int socket);
 
-// The user of the process at the other end, as the kernel says.
+// The user of the other end's process, from the kernel.
 Result<uid_t> peer_user(int socket);
 
-// Whether the number is one user's: in a user namespace (`graphlane run`, rootless containers)
-// the kernel shows one and the same for all who have none there.
-bool is_somebody(uid_t user);
+// Whether the number stands for one user. In a user namespace (`graphlane run`, rootless containers)
+// the kernel shows all users that are not mapped there as one overflow number.
+bool is_mapped_user(uid_t user);
 
 }  // namespace graphlane::share

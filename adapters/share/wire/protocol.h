@@ -1,4 +1,4 @@
-// What a job and a graph's coordinator say to each other: one message a line.
+// The messages between a job and its coordinator, one a line:
 //
 //   job                                         coordinator
 //   Attach + layout, directory, files    ──▶
@@ -17,9 +17,8 @@
 //   AskStatistics                        ──▶
 //                                        ◀──    Statistics
 //
-// A job has one question open at a time; who breaks the rules is cut off. The end of the
-// connection is the end of the job. Both ends are of one build: another version is
-// refused.
+// A job has at most one open request. A job that breaks the protocol is cut off. The end of the
+// connection is the end of the job. Both ends are of one build: another version is refused.
 #pragma once
 
 #include <cstdint>
@@ -41,38 +40,38 @@ struct AttachMessage {
   uint32_t thread_count_min = 1;
   uint32_t vertex_bytes = 8;  // U_v
   uint32_t padding = 0;
-  // Then the name of the first file in its directory. Descriptors: the layout's bytes as
+  // Followed by the name of the first file in its directory. Descriptors: the layout's bytes in
   // sealed memory, the directory, the files.
 };
 
 struct WelcomeMessage {
   Kind kind = Kind::kWelcome;
-  uint32_t resident = 0;     // all partitions stay in memory: each is given once to a job
-  uint64_t version = 0;      // of the graph: the updates before it are seen
+  uint32_t resident = 0;     // all units stay in memory: a job is given each once
+  uint64_t version = 0;      // of the graph, with all updates up to it
   uint64_t chunk_bytes = 0;  // S_c; UINT64_MAX: a partition is one chunk
-  uint64_t unit_bytes = 0;   // units.h: how partitions are cut
-  uint64_t access_ps = 0;    // T(E); 0: not known yet
-  // Then the set of updated partitions, unless there is none.
+  uint64_t unit_bytes = 0;   // the cut of partitions: units.h
+  uint64_t access_ps = 0;    // T(E); 0: unknown
+  // Followed by the set of updated partitions, unless there is none.
 };
 
 struct RefusalMessage {
   Kind kind = Kind::kRefusal;
   int32_t error = 0;  // errno
-  // Then the reason.
+  // Followed by the reason.
 };
 
 struct SweepMessage {
   Kind kind = Kind::kSweep;
   uint32_t wants_labels = 0;
-  uint32_t within = kNoUnit;  // that it goes on with, having had what lies before in its partition
+  uint32_t within = kNoUnit;  // resumes its partition here, with the units before it done
   uint32_t padding = 0;
-  // Then the set of active units.
+  // Followed by the set of active units.
 };
 
 struct NextMessage {
   Kind kind = Kind::kNext;
-  uint32_t leaves_partition = 0;  // whose other units it does not want
-  uint64_t access_ps = 0;  // T(E) as this job measured it; 0: it has not
+  uint32_t leaves_partition = 0;  // drops the partition's other units
+  uint64_t access_ps = 0;  // T(E) as this job measured it; 0: not measured
 };
 
 struct LoadMessage {
@@ -83,23 +82,23 @@ struct LoadMessage {
 struct LoadedMessage {
   Kind kind = Kind::kLoaded;
   uint32_t partition = 0;
-  int32_t error = 0;  // 0, and sealed memory goes along; or the loader's errno
+  int32_t error = 0;  // the loader's errno; 0: sealed memory comes along
 };
 
 struct UnitsMessage {
   Kind kind = Kind::kUnits;
   uint32_t count = 0;
-  uint32_t alone = 0;       // no turns: it goes through the chunks by itself
-  uint32_t one_turn = 0;    // a batch: one turn for all of them, which ends with Next
-  uint32_t has_labels = 0;  // the last descriptor: of the whole graph
+  uint32_t alone = 0;       // the job takes no turns
+  uint32_t one_turn = 0;    // a batch: one turn for all units, which ends with Next
+  uint32_t has_labels = 0;  // the last descriptor: labels of the whole graph
   uint32_t padding = 0;
-  // Then `count` times what follows, each with up to two descriptors.
+  // Followed by `count` GivenUnit, each with up to two descriptors.
 };
 
 struct GivenUnit {
   uint32_t unit = 0;
-  uint32_t has_memory = 0;   // the first descriptor; else the job has had it
-  uint32_t has_overlay = 0;  // the next one: of its partition
+  uint32_t has_memory = 0;   // its first descriptor; else the job has it already
+  uint32_t has_overlay = 0;  // its next descriptor: the overlay of its partition
   uint32_t padding = 0;
   uint64_t size_bytes = 0;
 };
@@ -111,8 +110,8 @@ struct PlainMessage {  // SweepEnd, Done, AskStatistics
 struct TurnMessage {
   Kind kind = Kind::kTurn;
   uint32_t chunk = 0;
-  uint64_t process_ns = 0;  // formula 3; 0: not known yet
-  uint64_t access_ns = 0;   // what formula 4 adds
+  uint64_t process_ns = 0;  // formula 3; 0: unknown
+  uint64_t access_ns = 0;   // formula 4 adds it
 };
 
 struct TurnGivenMessage {
