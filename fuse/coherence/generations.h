@@ -1,5 +1,5 @@
-// Generations: the counters of iomgr/server/server_protocol.h, in memory that clients
-// map read-only.
+// Generations: the counters of iomgr/server/server_protocol.h, in memory that clients map
+// read-only.
 //
 // Threads: everything is safe from any thread.
 #pragma once
@@ -18,16 +18,16 @@ class Generations {
   Generations& operator=(const Generations&) = delete;
 
   void advance(const Uuid& file_id) {
-    // Release: who sees the new value sees all that was done to the file before.
+    // Release: a thread that sees the new value sees every earlier change of the file.
     at(file_id).fetch_add(1, std::memory_order_acq_rel);
   }
   uint64_t of(const Uuid& file_id) const { return at(file_id).load(std::memory_order_acquire); }
   void count_served(const Uuid& file_id) {
-    // Relaxed: it is looked at after the kernel has had its answer.
+    // Relaxed: a client reads it only after the kernel has had its answer.
     served_counter(&at(file_id))->fetch_add(1, std::memory_order_relaxed);
   }
 
-  // A memfd that nobody can write or resize any more.
+  // A memfd that no process can write or resize any more.
   int fd() const { return fd_.get(); }
 
  private:

@@ -45,7 +45,7 @@ void Invalidation::start() {
                         std::min<std::chrono::duration<double>>(believed, kIntervalMax)));
   try {
     thread_ = std::thread([this] { serve(); });
-  } catch (const std::system_error&) {  // no more threads: what is open is not looked at
+  } catch (const std::system_error&) {  // no thread: open files are not checked between requests
   }
 }
 
@@ -77,10 +77,10 @@ bool Invalidation::is_ours(const Inode& inode, const Uuid& file_id) {
                            : fs_.live.has(file_id);
 }
 
-// Nobody writes the file here, so none of its pages is dirty: else, in a setattr of the size, for
-// which the kernel holds writes back, it would wait for that page, and for our answer.
+// No writer has the file open here, so no page is dirty. A drop of a dirty page during a setattr of the
+// size would wait for its write, which the kernel holds back until this reply.
 void Invalidation::changed(Inode& inode, const Uuid& file_id) {
-  // Those who have it open may read as far as it goes now.
+  // Processes that have it open may read up to its present end.
   if (const auto file = inode.stub.opened(file_id)) fs_.live.follow_stub(*file);
   const bool at_once = dropping_count_.fetch_add(1, std::memory_order_acq_rel) < kDroppingMax;
   if (at_once) {
@@ -119,7 +119,7 @@ void Invalidation::begin_writing(Inode& inode) {
   waiting_count_.fetch_sub(1, std::memory_order_acq_rel);
 }
 
-// Refused where the kernel has forgotten the file, and with it the pages.
+// Fails if the kernel has forgotten the file, and with it the pages.
 void Invalidation::drop_pages(const Inode& inode) {
   (void)::fuse_lowlevel_notify_inval_inode(fs_.session, inode.nodeid, 0, 0);
 }

@@ -1,15 +1,14 @@
-// Invalidation: the kernel keeps the pages of a file until it is told that somebody else has
-// changed it: another mount of the volume or, of a plain file, anybody on the host.
+// Invalidation: drops the kernel's pages of a file that was changed outside this mount: by another
+// mount of the volume or, for a plain file, by any process on the host.
 //
-//   looked at   with each look-up and getattr, at each open, and every attr_timeout
-//               while it is open
-//   ours        what changes while this mount has it open for writing
+//   checked     at each look-up and getattr, at each open, and every attr_timeout while it is open
+//   ignored     changes while this mount has the file open for writing
 //
-// The kernel offers to look at the mtime itself (AUTO_INVAL_DATA). But it takes this mount's own
-// writes for somebody else's, and a page that it drops while what was written to it is on its way
-// to us is read back with the bytes of before, which stay. So it is told not to.
+// The kernel can compare the mtime itself (AUTO_INVAL_DATA), but it takes this mount's own writes for
+// foreign ones. If it drops a page while a write of that page is in flight, it reads back the old
+// bytes, which stay. So that feature is switched off.
 //
-// Threads: everything is safe from any thread. One of its own looks at what is open.
+// Threads: everything is safe from any thread. One of its own checks open files.
 #pragma once
 
 #include <sys/stat.h>
@@ -31,7 +30,7 @@ struct Filesystem;
 
 class Invalidation {
  public:
-  // A handle of a file whose pages the kernel keeps.
+  // A handle that leaves pages of its file in the kernel.
   class Member {
    public:
     Member(Invalidation& changes, Inode& inode, int access_mode);
@@ -45,7 +44,7 @@ class Invalidation {
     Invalidation& changes_;
     Inode& inode_;
     const bool writes_;
-    const bool may_map_;  // to write
+    const bool may_map_;  // by a shared writable mapping
   };
 
   explicit Invalidation(Filesystem& fs) : fs_(fs) {}
@@ -53,23 +52,25 @@ class Invalidation {
   Invalidation(const Invalidation&) = delete;
   Invalidation& operator=(const Invalidation&) = delete;
 
-  // Before the first request.
+  // Call it before the first request.
   void start();
-  // No page that the kernel waits for may be left to bring: the mount has ended.
+  // Call it after the mount has ended: no request for a page may be outstanding.
   void stop();
 
-  // A regular file was this one (nil: a plain one) just now, of these attributes. Before the
-  // kernel has the answer from which it, or a program, may know that.
+  // Compares the attributes of a regular file, read just now, with the last ones, and drops its
+  // pages if they differ. `file_id` is nil for a plain file. Must precede the reply, or a program may
+  // learn of the change and still read old pages.
   void see(Inode& inode, const Uuid& file_id, const struct stat& st);
-  // The same, of the stub of a file that only this mount changes from now on.
+  // As see(), for the stub of a file that only this mount changes from now on.
   void see_taken(Inode& inode, const Uuid& file_id, int stub_fd);
 
  private:
   static constexpr auto kIntervalMin = std::chrono::milliseconds(100);
   static constexpr auto kIntervalMax = std::chrono::hours(1);
-  // Threads of the mount's that the kernel has wait at a time, for pages that others bring.
+  // Worker threads that may drop pages at a time. The kernel makes each wait for pages that another
+  // worker brings.
   static constexpr uint32_t kDroppingMax = kMountThreadsMin / 2;
-  // … and that wait until other threads have dropped some.
+  // Worker threads that may wait for another thread's drop.
   static constexpr uint32_t kWaitingMax = 1;
   static_assert(kDroppingMax + kWaitingMax < kMountThreadsMin);
 
@@ -77,7 +78,7 @@ class Invalidation {
   void changed(Inode& inode, const Uuid& file_id);
   void drop_pages(const Inode& inode);
   bool will_drop(const Inode& inode) const REQUIRES(mu_);
-  // Before somebody may write: what he writes must not be dropped (drop_behind.h).
+  // Call it before the first write is possible: written pages must not be dropped (drop_behind.h).
   void begin_writing(Inode& inode);
   void serve();
 
@@ -89,11 +90,11 @@ class Invalidation {
 
   Mutex mu_;
   CondVar changed_, dropped_;
-  // All inodes in them are held.
-  std::unordered_map<Inode*, uint32_t> open_ GUARDED_BY(mu_);  // how many handles
-  std::vector<Inode*> waiting_ GUARDED_BY(mu_);                // their pages are to be dropped
-  std::vector<Inode*> dropping_ GUARDED_BY(mu_);               // … and just are
-  std::vector<Inode*> dropping_here_ GUARDED_BY(mu_);          // the same, by who has seen the change
+  // They hold all their inodes.
+  std::unordered_map<Inode*, uint32_t> open_ GUARDED_BY(mu_);  // handle counts
+  std::vector<Inode*> waiting_ GUARDED_BY(mu_);                // queued for a drop
+  std::vector<Inode*> dropping_ GUARDED_BY(mu_);               // being dropped by serve()
+  std::vector<Inode*> dropping_here_ GUARDED_BY(mu_);          // being dropped by workers
   bool stopping_ GUARDED_BY(mu_) = false;
 };
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr auto kIdle = std::chrono::seconds(5);
 
-// The share of all descriptors that idle files may hold: their parts, their stub twice.
+// The fraction of all descriptors for idle files: each has its parts and two for its stub.
 constexpr size_t kIdleShare = 8;
 
 size_t idle_files_max(uint32_t device_count) {
@@ -27,19 +27,19 @@ size_t idle_files_max(uint32_t device_count) {
   return std::max(kLeast, 2 * InodeTable::half_of_descriptors() / kIdleShare / (device_count + 3));
 }
 
-// From this many files on, syncing whole filesystems is cheaper than each file.
+// Above this many files, syncing whole filesystems is cheaper than syncing each file.
 constexpr size_t kSyncSinglyMax = 8;
 
 void start_thread(std::thread* thread, std::function<void()> work) {
-  sigset_t all, before;  // signals are for the session's owner
+  sigset_t all, before;  // signals are for the session's owner thread
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   *thread = std::thread(std::move(work));
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// Its parts have no names either, by which an open stub would be told the size; nor is there
-// anything to sync. Who has it open may open it again, by /proc.
+// A file without a name needs no sync. Its parts have no names either, so no size is written. A
+// process that has it open can reopen it through /proc.
 void close_without_a_name(LiveFile& file) { (void)file.say_closed(file.change_count()); }
 
 }  // namespace
@@ -84,7 +84,7 @@ LiveFiles::Writer LiveFiles::join(const Uuid& file_id, const struct stat& stub) 
   MutexLock lock(mu_);
   const auto entry = entries_.find(file_id);
   const bool is_here = entry != entries_.end() && entry->second.is_of(stub);
-  return is_here && entry->second.writer_count > 0 ? one_more(entry->second) : Writer();
+  return is_here && entry->second.writer_count > 0 ? add_writer(entry->second) : Writer();
 }
 
 bool LiveFiles::has_writers(const Uuid& file_id) {
@@ -93,7 +93,7 @@ bool LiveFiles::has_writers(const Uuid& file_id) {
   return entry != entries_.end() && entry->second.writer_count > 0;
 }
 
-LiveFiles::Writer LiveFiles::one_more(Entry& entry) {
+LiveFiles::Writer LiveFiles::add_writer(Entry& entry) {
   if (entry.writer_count++ == 0) generations_.advance(entry.file->file()->layout().file_id);
   return Writer(*this, entry.file);
 }
@@ -107,7 +107,7 @@ Outcome<LiveFiles::Writer> LiveFiles::acquire(const Layout& layout, Fd stub, std
     MutexLock lock(mu_);
     const auto entry = entries_.find(layout.file_id);
     is_anothers = entry != entries_.end() && !entry->second.is_of(st);
-    return entry == entries_.end() || is_anothers ? Writer() : one_more(entry->second);
+    return entry == entries_.end() || is_anothers ? Writer() : add_writer(entry->second);
   };
   if (Writer writer = join()) return writer;
   make_room();
@@ -121,13 +121,13 @@ Outcome<LiveFiles::Writer> LiveFiles::acquire(const Layout& layout, Fd stub, std
   entry.file = std::move(*opened);
   entry.device = st.st_dev;
   entry.inode = st.st_ino;
-  Writer first = one_more(entry);
+  Writer first = add_writer(entry);
   first.is_first_ = true;
   return first;
 }
 
 void LiveFiles::follow_stub(StripedFile& file) {
-  const MutexLock opening(opening_);  // nobody begins to change it
+  const MutexLock opening(opening_);  // no writer can begin meanwhile
   struct stat st;
   if (::fstat(file.held_stub(), &st) != 0 || find(file.layout().file_id, st)) return;
   Layout now;
@@ -175,6 +175,7 @@ void LiveFiles::close_now(const std::vector<std::shared_ptr<LiveFile>>& files) {
 }
 
 // The next open for writing waits for it: else files would come faster than they go.
+// The next open for writing waits for it, because files could otherwise come faster than they close.
 void LiveFiles::make_room() {
   std::vector<std::shared_ptr<LiveFile>> older;
   {
@@ -192,7 +193,7 @@ void LiveFiles::make_room() {
   close_now(older);
 }
 
-bool LiveFiles::give_back() {
+bool LiveFiles::close_idle() {
   std::vector<std::shared_ptr<LiveFile>> idle;
   {
     const MutexLock lock(mu_);
@@ -214,7 +215,7 @@ void LiveFiles::run() {
       close(idle);
       mu_.lock();
       drop_closed(idle);
-      idle.clear();  // not when we are woken next: their locks keep other writers out
+      idle.clear();  // at once, because their locks keep other writers out
     }
     if (last) return;
     if (stopping_) continue;
@@ -223,7 +224,7 @@ void LiveFiles::run() {
   }
 }
 
-// Syncs the whole filesystem of each device at the same time. False: one of them failed.
+// Syncs the filesystems of all devices in parallel. False: one of them failed.
 bool LiveFiles::sync_devices() const {
   std::atomic<bool> all{true};
   parallel_for(volume_.device_count(), [&](uint32_t d) {
@@ -232,7 +233,7 @@ bool LiveFiles::sync_devices() const {
   return all;
 }
 
-// Syncs the data first, then the parts' records, then the stub, which says `closed`.
+// Syncs the data first, then the parts' records, then the stub with state `closed`.
 void LiveFiles::close(const std::vector<std::shared_ptr<LiveFile>>& files) {
   struct Closing {
     LiveFile& file;
@@ -261,7 +262,7 @@ void LiveFiles::close(const std::vector<std::shared_ptr<LiveFile>>& files) {
     if (one.done && !recorded) one.done = Errno{EIO};
     if (one.done && !together) one.done = one.file.sync_records();
     if (one.done) one.done = one.file.say_closed(one.change_count);
-    // It stays `open`, which loses nothing.
+    // The stub stays `open`, which loses nothing.
     if (!one.done && one.done.error().code != EAGAIN) {
       log_line("{}: cannot be closed: {}", one.file.file()->name(), std::strerror(one.done.error().code));
     }

@@ -1,16 +1,16 @@
 // LiveFiles: the striped files that this mount changes.
 //
-//   acquire() ──► writers > 0 ──last gone──► idle ──5 s later──► synced, closed, dropped
-//                     ▲───────── acquire() ────┘
+//   acquire() ──► writers > 0 ──last closed──► idle ──5 s later──► synced, closed, dropped
+//                     ▲───────── acquire() ──────┘
 //
-// (A file without a name is dropped when its last writer goes.)
+// (A file without a name is dropped with its last writer.)
 //
-// A file stays after its last writer has gone: one that is rewritten all the time
-// (GraphChi's blocks) would be synced each time otherwise. Whoever opens it
-// meanwhile shares it. Such files keep descriptors: an eighth of what we may have is theirs, the
-// older half is closed when they need more, and all are when descriptors are short (give_back()).
+// A file stays open after its last writer, because a file that is rewritten all the time (GraphChi's
+// blocks) would otherwise be synced each time. An open in that time reuses it. Idle files may hold
+// an eighth of all descriptors. Beyond that the older half is closed, and all are when descriptors
+// run out (close_idle()).
 //
-// Threads: everything is safe from any thread; one thread of its own closes.
+// Threads: everything is safe from any thread; one thread of its own closes files.
 #pragma once
 
 #include <chrono>
@@ -26,12 +26,12 @@
 
 namespace graphlane {
 
-// Of a stub that is open: no name is left that leads to it.
+// Whether no name leads to the open stub any more.
 bool has_no_name(int stub_fd);
 
 class LiveFiles {
  public:
-  // One of a file's writers.
+  // One writer of a file.
   class Writer {
    public:
     Writer() = default;  // none
@@ -47,7 +47,7 @@ class LiveFiles {
     }
 
     explicit operator bool() const { return static_cast<bool>(file_); }
-    // The file was not here before: somebody else may have changed it until now.
+  // The file was not live before, so another mount may have changed it until now.
     bool is_first() const { return is_first_; }
     LiveFile& operator*() const { return *file_; }
     LiveFile* operator->() const { return file_.get(); }
@@ -62,46 +62,44 @@ class LiveFiles {
   };
 
   explicit LiveFiles(const Volume& volume);
-  ~LiveFiles();  // closes what is left; nobody may be writing
+  ~LiveFiles();  // closes all files; there must be no writer
   LiveFiles(const LiveFiles&) = delete;
   LiveFiles& operator=(const LiveFiles&) = delete;
 
-  // The file if it is here and its stub is `stub`; another stub may name the same parts.
+  // The live file with this id and stub, if any. Another stub may name the same parts.
   std::shared_ptr<LiveFile> find(const Uuid& file_id, const struct stat& stub);
-  // Whether any file of that id is here.
+  // Whether a file with this id is live.
   bool has(const Uuid& file_id);
   bool has_writers(const Uuid& file_id);
-  // One more writer of a file that has writers, and whose stub is `stub`. None: there is no such
-  // file.
+  // Adds a writer to a file that has writers and this stub. None: there is no such file.
   Writer join(const Uuid& file_id, const struct stat& stub);
 
-  // One more writer of the file. As LiveFile::open(); `stub` is not used if the
-  // file is here already.
+  // Adds a writer, and opens the file as LiveFile::open() if it is not live. `stub` is unused if it
+  // is.
   Outcome<Writer> acquire(const Layout& layout, Fd stub, std::string_view name,
                           std::shared_ptr<StripedFile> shared);
 
-  // The size of a file that readers have open becomes what its stub says, unless the file is
-  // here, or being opened: then its size is its writers' to set.
+  // Sets the size of a file that readers have open to the stub's size. Does nothing for a live file,
+  // because its writers set the size.
   void follow_stub(StripedFile& file);
 
-  // Moved when a file's first writer comes and when its last one has gone.
+  // A file's counter advances with its first writer, and after its last.
   const Generations& generations() const { return generations_; }
 
-  // The kernel asks for a part of the file.
+  // Counts a read of the file by the kernel.
   void count_served(const Uuid& file_id) { generations_.count_served(file_id); }
 
-  // Closes the files without a writer, now, for their descriptors. False: there are none.
-  bool give_back();
+  // Closes all files without a writer now, to free descriptors. False: there are none.
+  bool close_idle();
 
-  // The file has no name any more: without writers it goes at once, and its
-  // blocks with it.
+  // The file has lost its last name. Without writers it is dropped at once, which frees its blocks.
   void drop(const Uuid& file_id);
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Entry {
     std::shared_ptr<LiveFile> file;
-    dev_t device = 0;  // of the stub, with its inode
+    dev_t device = 0;  // of the stub, as its inode
     ino_t inode = 0;
     uint32_t writer_count = 0;
     Clock::time_point idle_since = {};
@@ -112,7 +110,7 @@ class LiveFiles {
     size_t operator()(const Uuid& id) const;
   };
 
-  Writer one_more(Entry& entry) REQUIRES(mu_);
+  Writer add_writer(Entry& entry) REQUIRES(mu_);
   void release(const LiveFile& file);
   void run();
   std::vector<std::shared_ptr<LiveFile>> take_idle(Clock::time_point since) REQUIRES(mu_);
@@ -123,9 +121,9 @@ class LiveFiles {
   void drop_closed(const std::vector<std::shared_ptr<LiveFile>>& files) REQUIRES(mu_);
 
   const Volume& volume_;
-  const size_t idle_max_;  // files
+  const size_t idle_max_;  // number of files
   Generations generations_;
-  // Held while a file is opened that is not here, as readers ask under mu_. Taken before it.
+  // Held while a file is being opened, because readers take mu_ meanwhile. Taken before mu_.
   Mutex opening_;
   Mutex mu_;
   CondVar changed_;

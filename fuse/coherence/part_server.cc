@@ -27,8 +27,8 @@ Outcome<std::unique_ptr<PartServer>> PartServer::start(Filesystem& fs) {
   return part_server;
 }
 
-// One budget: what is shared is not there for who reads by the mount. (What is left of
-// memory both look at by themselves.)
+// The mount's cache and the shared one have one budget, so shared bytes reduce the mount's. With an
+// automatic budget both follow the free memory by themselves.
 void PartServer::tidy() {
   const uint64_t budget = fs_.options.cache.budget_bytes;
   if (budget == ExtentCacheOptions::kAutoBudget) return;
@@ -48,7 +48,7 @@ FileServer::Answer PartServer::answer(const Question& question) {
     answer = FileServer::refusal(EACCES);
   } else if (writes) {
     answer = question.room_for_link ? answer_writer(inode, question.user) : FileServer::refusal(EMFILE);
-    if (answer.link) return answer;  // it has the look-up
+    if (answer.link) return answer;  // the link keeps the look-up
   } else {
     answer = question.kind == ShareRequest::kMagic ? answer_sharer(inode, question)
              : question.kind == MapRequest::kMagic ? answer_mapper(inode)
@@ -103,14 +103,14 @@ FileServer::Answer PartServer::open_to_read(Inode& inode, struct stat* stub) con
   Layout& layout = *found;
   Answer answer;
   ServerReply& reply = answer.reply;
-  // The generation comes first: whoever changes the file from here on moves it.
+  // Read before the file is checked: any later change advances the generation.
   reply.generation = fs_.live.generations().of(layout.file_id);
   reply.generation_index = generation_index(layout.file_id);
   reply.error = EAGAIN;
   if (const auto live = fs_.live.find(layout.file_id, *stub)) {
     if (fs_.live.has_writers(layout.file_id)) return answer;
     layout.logical_size = live->size();
-    layout.state = FileState::kClosed;  // as good as, until somebody opens it to write
+    layout.state = FileState::kClosed;  // no writer has it open, and each open advances the generation
   }
   if (layout.state != FileState::kClosed) return answer;
   const Result<HostPath> path = fs_.inodes.path(inode);
@@ -133,7 +133,7 @@ FileServer::Answer PartServer::answer_reader(Inode& inode, uid_t user) const {
   const PartFiles& parts = answer.file->parts();
   for (const int part : parts.all_buffered()) answer.fds.push_back(part);
   for (uint32_t d = 0; d < parts.count() && parts.sums().verifies(); ++d) {
-    // Reads of a part whose checksums are lost fail, so this process must do them.
+    // If a part's checksums are lost, its reads must fail, so only this process may read it.
     if (parts.sums().is_lost(d)) return FileServer::refusal(EIO);
     answer.fds.push_back(parts.sums().has_blocks(d) ? parts.sums().fd(d) : parts.buffered(d));
   }
@@ -142,7 +142,7 @@ FileServer::Answer PartServer::answer_reader(Inode& inode, uid_t user) const {
   return answer;
 }
 
-// Programs of other mounts, and of none, share with ours where the volume is served.
+// Where the volume is served, programs of this mount share with those of other mounts and of none.
 FileServer::Answer PartServer::answer_sharer(Inode& inode, const Question& question) const {
   struct stat stub = {};
   Answer answer = open_to_read(inode, &stub);

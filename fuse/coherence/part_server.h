@@ -1,9 +1,8 @@
-// PartServer: answers the preload library's questions for a file's parts, lets it write
-// them, and lets several processes share what they read (iomgr/server/server_protocol.h). Every
-// mount has one.
+// PartServer: gives preloaded programs a file's parts, lets them write the parts, and lets several
+// processes share what they read (iomgr/server/server_protocol.h). Every mount has one.
 //
-// A client proves that it may read or write the file by a ticket, which it has got by a
-// descriptor of it (ticket_book.h).
+// A client proves its right to read or write the file by a ticket, which it gets through a
+// descriptor of the file (ticket_book.h).
 //
 // Threads: its FileServer's; start() and the end belong to the session's owner.
 #pragma once
@@ -34,26 +33,26 @@ class PartServer final : private FileServer::Host {
 
   explicit PartServer(Filesystem& fs) : fs_(fs) {}
   bool takes_tickets() const override { return true; }
-  bool serves(dev_t) const override { return false; }  // no descriptor is looked at
+  bool serves(dev_t) const override { return false; }  // clients show tickets, not descriptors
   Answer answer(const Question& question) override;
   void tidy() override;
-  // Of a striped file of this volume, with its stub's attributes; else none.
+  // The layout, and the stub's attributes, of a striped file of this volume; else none.
   std::optional<Layout> layout_of(Inode& inode, struct stat* st) const;
   Answer answer_reader(Inode& inode, uid_t user) const;
   Answer answer_sharer(Inode& inode, const Question& question) const;
   Answer answer_mapper(Inode& inode) const;
   Answer answer_writer(Inode& inode, uid_t user) const;
-  // What a reader is to know, with the file open for reading; its stub's attributes.
+  // The answer to a reader, with the file open for reading, and the stub's attributes.
   Answer open_to_read(Inode& inode, struct stat* stub) const;
   void add_directories(Answer* answer) const;
-  // The page in which the user's programs count; of a private mount, the volume's server keeps it.
+  // Adds the page of counters for the user's programs. For a private mount the volume's server has it.
   void add_counts(uid_t user, Answer* answer) const;
-  // What whoever serves the volume answers the client; nothing: nobody does.
+  // The answer of the process that serves the volume; empty: there is none.
   ShareAnswer ask_volume_server(Inode& inode, const Question& question) const;
 
   Filesystem& fs_;
   std::string name_;
-  std::unique_ptr<FileServer> server_;  // last: it calls the rest
+  std::unique_ptr<FileServer> server_;  // last, because it calls the members above
 };
 
 }  // namespace graphlane

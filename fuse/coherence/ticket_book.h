@@ -4,8 +4,8 @@
 //   ioctl(kTicketIoctl) by a descriptor ──► issue() ──► ticket and secret, to that process
 //   the ticket by the server's socket   ──► take()  ──► the inode, once, to the same user
 //
-// A ticket is of one open handle, and goes with it, so the inode it names is the one that was open.
-// It is of one user: no other user can use it.
+// A ticket belongs to one open handle and ends with it, so its inode is the one that was opened. Only
+// the user that got the ticket can use it.
 //
 // Threads: everything is safe from any thread.
 #pragma once
@@ -29,29 +29,29 @@ class TicketBook {
  public:
   explicit TicketBook(InodeTable& inodes) : inodes_(inodes) {}
 
-  // The file that a ticket stands for. The inode has one more look-up, the caller's to give back.
+  // The file of a ticket. The inode has one more look-up, which the caller gives back.
   struct Shown {
     Inode* inode;
     Uuid secret;
-    bool may_read;   // by the handle that it was issued to
+    bool may_read;   // as the handle of the ticket
     bool may_write;
   };
 
-  // The handle is of the inode. Fills the ticket and the secret. A user keeps at most kOfUserMax
-  // unused tickets: the oldest goes. At most kUsersMax users keep some: the one that has not used
-  // its tickets for longest goes.
+  // Fills in a new ticket for the handle of this inode, and its secret. A user keeps at most kPerUserMax
+  // unused tickets, beyond which the oldest goes. At most kUsersMax users keep tickets; beyond that,
+  // the tickets of the least recently active user go.
   void issue(OpenFile& handle, Inode& inode, uid_t user, TicketGrant* grant);
 
-  // The ticket is used up. None: there is no such ticket of this user.
+  // Uses the ticket up. None: the user has no such ticket.
   std::optional<Shown> take(const Uuid& ticket, uid_t user);
 
-  // Before the handle goes.
+  // Call it before the handle is closed.
   void drop(OpenFile& handle);
 
  private:
-  static constexpr size_t kOfUserMax = 256;
+  static constexpr size_t kPerUserMax = 256;
   static constexpr size_t kUsersMax = 4096;
-  // A ticket is used at once.
+  // A client uses its ticket at once.
   static constexpr std::chrono::seconds kLifetime{30};
   using Clock = std::chrono::steady_clock;
 
@@ -67,7 +67,7 @@ class TicketBook {
 
   InodeTable& inodes_;
   Mutex mu_;
-  std::map<uid_t, std::deque<Entry>> of_users_ GUARDED_BY(mu_);  // none is empty; oldest first
+  std::map<uid_t, std::deque<Entry>> by_user_ GUARDED_BY(mu_);  // non-empty; oldest first
 };
 
 }  // namespace graphlane

@@ -12,8 +12,8 @@ namespace graphlane {
 
 std::unique_ptr<WriteLink> WriteLink::open(Filesystem& fs, Inode& inode, const Layout& layout,
                                            const struct stat& stub, std::vector<Fd>* parts) {
-  // A client that shows a descriptor that may write has it open here already. It may be of a plain
-  // file that has become a copy of a stub since.
+  // The client's writable descriptor keeps the file live here. If it was opened on a plain file that
+  // has become a copied stub since, there is no such live file.
   LiveFiles::Writer live = fs.live.join(layout.file_id, stub);
   if (!live) return nullptr;
   for (const int part : live->writable().parts().all_buffered()) {
@@ -77,13 +77,13 @@ WriteReply WriteLink::end(const WriteEnd& told) {
   return reply(0);
 }
 
-// They go when a user writes; whose write it is, and whether his is the group, the kernel says.
+// A user's write drops set-id bits, and only the kernel knows the user and its groups.
 bool WriteLink::has_set_id_bits() const {
   struct stat st;
   return ::fstat(live_->stub_fd(), &st) != 0 || (st.st_mode & (S_ISUID | S_ISGID)) != 0;
 }
 
-// After the write's end: who holds the kernel's pages may wait for that.
+// After the write: the kernel makes the drop wait for threads that hold the pages.
 void WriteLink::drop_pages(ByteRange range) const {
   (void)::fuse_lowlevel_notify_inval_inode(fs_.session, inode_.nodeid,
                                            static_cast<off_t>(range.offset),

@@ -1,6 +1,6 @@
-// WriteLink: a process that writes a striped file's parts itself
-// (iomgr/server/server_protocol.h, "Writing"), for as long as nobody else has the file
-// open: one handle of the kernel's is the process's own.
+// WriteLink: a process that writes a striped file's parts itself (iomgr/server/server_protocol.h,
+// "Writing"). It lasts while no other process has the file open. The process's own handle is open in
+// the kernel.
 //
 // Threads: the part server's own.
 #pragma once
@@ -18,9 +18,9 @@ namespace graphlane {
 
 class WriteLink final : public FileServer::Link {
  public:
-  // Takes a look-up of the inode. Null: the file is not open for writing here, and
-  // the look-up is still the caller's. `parts` is for the process: it writes, and who may
-  // write a file may not always read it.
+  // Takes over a look-up of the inode. Null: the file is not open for writing here, and the caller
+  // keeps the look-up. `parts` is opened for writing only, because the right to write does not
+  // imply the right to read.
   static std::unique_ptr<WriteLink> open(Filesystem& fs, Inode& inode, const Layout& layout,
                                          const struct stat& stub,
                                          std::vector<Fd>* parts);
@@ -42,7 +42,7 @@ class WriteLink final : public FileServer::Link {
   Filesystem& fs_;
   Inode& inode_;
   const LiveFiles::Writer live_;
-  ByteRange range_;  // of the write under way
+  ByteRange range_;  // of the write in progress
   std::optional<LiveFile::OutsideWrite> write_;
 };
 

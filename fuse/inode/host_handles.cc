@@ -9,9 +9,9 @@ namespace graphlane {
 namespace {
 
 constexpr unsigned kWordsMax = 3;
-constexpr uint64_t kReservedMax = 1;  // 0 is no file, 1 the root (FUSE_ROOT_ID)
+constexpr uint64_t kReservedMax = 1;  // 0 means no file, 1 is the root (FUSE_ROOT_ID)
 
-// The kernel's struct file_handle with room for its bytes.
+// The kernel's struct file_handle, with room for its bytes.
 struct Handle {
   struct file_handle* get() { return reinterpret_cast<struct file_handle*>(&header); }
 
@@ -41,7 +41,7 @@ HostHandles::HostHandles(int root_fd) : root_fd_(root_fd) {
   byte_count_ = handle.header.byte_count;
   second_word_ = byte_count_ == sizeof handle.words && handle.words[1] == 0 ? 2 : 1;
   const std::optional<uint64_t> number = number_of(root_fd, root_);
-  // Whether we may is seen by trying.
+  // Only an attempt shows whether this process may open by handle.
   usable_ = number && open(*number);
 }
 
@@ -49,7 +49,7 @@ std::optional<uint64_t> HostHandles::number_of(int path_fd, const struct stat& s
   Handle handle;
   if (st.st_dev != root_.st_dev || !read_handle(path_fd, &handle)) return std::nullopt;
   if (handle.header.type != type_ || handle.header.byte_count != byte_count_) return std::nullopt;
-  const unsigned zero_word = 3 - second_word_;  // also where there are only two words
+  const unsigned zero_word = 3 - second_word_;  // the third word, zero in handles that fit
   if (byte_count_ < 2 * sizeof(uint32_t) || handle.words[zero_word] != 0) return std::nullopt;
   const uint64_t number = uint64_t{handle.words[second_word_]} << 32 | handle.words[0];
   return number > kReservedMax ? std::optional(number) : std::nullopt;

@@ -16,13 +16,12 @@ std::unique_ptr<Inode> make_root(int root_fd) {
   return root;
 }
 
-// Numbers that we make up begin here: as a handle of ext4's it would be of
-// generation 2^32 - 1.
+// The first number of inodes without a handle. As an ext4 handle it would have generation 2^32 - 1.
 constexpr uint64_t kMadeUpFirst = 0xffff'ffff'0000'0000u;
 
 }  // namespace
 
-// Open files, parts and look-ups have the other half.
+// Half of the descriptor limit; the other half is for open files, parts and look-ups.
 size_t InodeTable::half_of_descriptors() {
   struct rlimit limit;
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 512;
@@ -49,7 +48,7 @@ Result<HostPath> InodeTable::path(const Inode& inode) {
   if (const int own = own_fd(inode); own >= 0) return HostPath(own);
   Result<Fd> opened = handles_.open(inode.nodeid);
   if (opened) return HostPath(std::move(*opened));
-  const int own = own_fd(inode);  // it may have lost its name just now
+  const int own = own_fd(inode);  // keep() may have given it one just now
   if (own < 0) return opened.error();
   return HostPath(own);
 }
@@ -57,7 +56,7 @@ Result<HostPath> InodeTable::path(const Inode& inode) {
 void InodeTable::keep(int directory_fd, const char* name) {
   {
     MutexLock lock(mu_);
-    if (kept_count_ == inodes_.size()) return;  // all have one
+    if (kept_count_ == inodes_.size()) return;  // all have a descriptor
   }
   Fd fd(::openat(directory_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat st;
@@ -102,7 +101,7 @@ Inode& InodeTable::acquire(Fd fd, const struct stat& st, bool control) {
     Inode* known = find_key(key);
     if (known != nullptr && known->fd) return count_look_up(*known);
   }
-  // What is below .graphlane is never found by number: it would be writable.
+  // Files below .graphlane get no handle number, because a look-up by number would make them writable.
   const std::optional<uint64_t> number =
       control || !handles_.usable() ? std::nullopt : handles_.number_of(fd.get(), st);
   auto made = std::make_unique<Inode>();
@@ -110,7 +109,7 @@ Inode& InodeTable::acquire(Fd fd, const struct stat& st, bool control) {
   made->control = control;
   made->lookup_count = 1;
   MutexLock lock(mu_);
-  Inode* known = find_key(key);  // perhaps another thread was faster
+  Inode* known = find_key(key);  // another thread may have added it
   if (known != nullptr && (known->fd || known->nodeid == number)) return count_look_up(*known);
   made->nodeid = free_nodeid(number);
   if (made->nodeid != number || kept_count_ < kept_max_) made->fd = std::move(fd);
@@ -128,7 +127,7 @@ Result<Inode*> InodeTable::acquire_again(fuse_ino_t nodeid) {
   if (!fd) return fd.error();
   struct stat st;
   if (::fstat(fd->get(), &st) != 0) return last_errno();
-  // Of directories only: another file's place cannot be seen from it.
+  // Only for directories: from another file its directory cannot be found.
   if (S_ISDIR(st.st_mode) && !handles_.is_below_root(fd->get())) return Errno{ESTALE};
   return &acquire(std::move(*fd), st, false);
 }

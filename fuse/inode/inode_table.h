@@ -1,19 +1,18 @@
-// InodeTable: the files that the kernel knows, by (st_dev, st_ino).
+// InodeTable: the files that the kernel knows, keyed by (st_dev, st_ino).
 //
 //   kernel's nodeid  ──►  Inode  ──►  O_PATH descriptor of the host's file
-//                           └───────► or its handle, opened when it is needed
+//                           └───────► or its handle, opened on demand
 //
-// Where the host's handles allow it (host_handles.h), the nodeid is the file's
-// for ever, and the kernel may come back with it after it has forgotten it;
-// else it is a number that no other file had before.
+// If the host's handles fit (host_handles.h), the nodeid is the handle: it stays valid for ever, and
+// the kernel may use it again after it has forgotten it. Else it is a number that no other file had.
 //
-// An Inode lives as long as the kernel holds a look-up of it. Its descriptor keeps
-// the host's inode from being reused meanwhile, so st_ino can be the host's; but of
-// another filesystem of the host's that is mounted in the volume (or a subvolume),
-// where the same numbers are other files, it is the nodeid. The kernel remembers more
-// files than we may have descriptors: when half of those are used, new inodes that
-// their handles find do without. A handle tells a file from a later one of the same
-// number; it does not keep a file that loses its name, so keep() comes before that.
+// An Inode lives as long as the kernel holds a look-up of it. Its descriptor keeps the host's inode
+// number from being reused meanwhile, so st_ino can be the host's. On another filesystem that is
+// mounted in the volume (or a subvolume) the same numbers are other files, so st_ino is the nodeid.
+//
+// The kernel remembers more files than this process may have descriptors. When half of them are used,
+// new inodes with a handle get no descriptor. A handle tells a file from a later one of the same
+// number, but does not keep a file that loses its last name. So keep() must precede the removal.
 //
 // Threads: everything is safe from any thread.
 // Invariant: an Inode is in the table iff lookup_count > 0; the root always is.
@@ -48,8 +47,8 @@ struct InodeKeyHash {
   }
 };
 
-// An O_PATH descriptor of an inode's file: the inode's own, or one for as long as
-// this lives.
+// An O_PATH descriptor of an inode's file: the inode's own, or one opened for the lifetime of this
+// object.
 class HostPath {
  public:
   explicit HostPath(int own) : fd_(own) {}
@@ -67,66 +66,64 @@ struct Inode {
   fuse_ino_t nodeid = FUSE_ROOT_ID;
   bool control = false;  // .graphlane, or below it: read-only
 
-  StubCache stub;             // what it is, if it is a stub
+  StubCache stub;
   Passthrough passthrough;    // of a plain file
-  std::atomic<uint32_t> handle_count{0};  // that the kernel has open
-  std::atomic<uint32_t> writer_count{0};  // of them, those that may write and are not passed through
-  std::atomic<uint32_t> mapper_count{0};  // … and may write by a shared mapping
+  std::atomic<uint32_t> handle_count{0};  // open in the kernel
+  std::atomic<uint32_t> writer_count{0};  // of them, writable ones that are not passed through
+  std::atomic<uint32_t> mapper_count{0};  // of these, ones that allow a shared writable mapping
   LastReadSizes last_read;
-  // Relaxed: another may come just now.
+  // Relaxed: another open may come at any time.
   bool open_once() const { return handle_count.load(std::memory_order_relaxed) == 1; }
 
   // Guarded by the table's mutex.
   uint64_t lookup_count = 0;
-  Fd fd;  // O_PATH, for good once it is there; none: `nodeid` is the handle
+  Fd fd;  // O_PATH, never replaced; none: `nodeid` is the handle
 };
 
 class InodeTable {
  public:
-  // `root_fd` is duplicated. `kept_max`: so many descriptors are for inodes; half
-  // of what we may have, unless a test wants less.
+  // `root_fd` is duplicated. `kept_max` limits the descriptors of inodes; only tests set it.
   explicit InodeTable(int root_fd, size_t kept_max = half_of_descriptors());
 
   Inode& root() const { return *root_; }
   Inode& of(fuse_ino_t nodeid);
 
-  // The way to its file. ESTALE: it was removed behind us.
+  // A descriptor of its file. ESTALE: it was removed outside this mount.
   Result<HostPath> path(const Inode& inode);
 
-  // `name` is about to go. A file that the kernel still has in use is then found by
-  // a descriptor only: if its inode has none, it gets one now.
+  // Call it before `name` is removed. If the kernel still uses the file and its inode has no
+  // descriptor, the inode gets one, because a handle cannot find a file without a name.
   void keep(int directory_fd, const char* name);
 
   // The inode of the O_PATH descriptor `fd`, with one more look-up.
   Inode& acquire(Fd fd, const struct stat& st, bool control);
 
-  // The inode of this file of the host's, with one more look-up; null: the kernel does
-  // not know it, or it is the root.
+  // The inode of this file of the host, with one more look-up. Null: the kernel does not know it, or
+  // it is the root.
   Inode* find(const InodeKey& key);
 
-  // The st_ino that the mount shows, and the inode to which that belongs, as find().
+  // The st_ino that the mount shows. find_shown() is its inverse, with the look-up of find().
   uint64_t shown_number(const Inode& inode) const {
     return is_elsewhere(inode) ? inode.nodeid : inode.key.number;
   }
   Inode* find_shown(uint64_t number);
-  // Not on the root's filesystem.
+  // Whether the file is on another filesystem than the root.
   bool is_elsewhere(const Inode& inode) const { return inode.key.device != root_->key.device; }
 
-  // The inode that the kernel knew by this number once, with one more look-up.
-  // ESTALE: there is none any more.
+  // The inode with this number, which the kernel may have forgotten, with one more look-up. ESTALE:
+  // the file is gone.
   Result<Inode*> acquire_again(fuse_ino_t nodeid);
 
-  // One more look-up of an inode that the caller, or the kernel, has looked up.
+  // Adds a look-up to an inode of which the caller, or the kernel, holds one.
   void hold(Inode& inode);
 
   const HostHandles& handles() const { return handles_; }
   static size_t half_of_descriptors();
 
-  // Gives `count` look-ups back; the last one ends the inode.
+  // Gives `count` look-ups back. The inode ends with its last one.
   void forget(fuse_ino_t nodeid, uint64_t count);
 
-  // Whether so few descriptors are left that look-ups nobody asked for
-  // (readdirplus) should not be made.
+  // Whether descriptors are so short that look-ups without need (readdirplus) should be left out.
   bool crowded();
 
  private:
@@ -135,7 +132,7 @@ class InodeTable {
   const size_t kept_max_;
   Mutex mu_;
   std::unordered_map<fuse_ino_t, std::unique_ptr<Inode>> inodes_ GUARDED_BY(mu_);
-  // Of two with one key the later one: the other's file is gone.
+  // If two files had one key, the later one: the other is gone.
   std::unordered_map<InodeKey, Inode*, InodeKeyHash> by_key_ GUARDED_BY(mu_);
   size_t kept_count_ GUARDED_BY(mu_) = 0;  // inodes with a descriptor
   uint64_t made_up_count_ GUARDED_BY(mu_) = 0;

@@ -1,6 +1,6 @@
-// OpenFile: what a file handle of the kernel's stands for.
+// OpenFile: the state of one file handle of the kernel.
 //
-// Threads: constant after open(), but for sync() and read_sizes, which any may call.
+// Threads: constant after open(), except for sync() and read_sizes, which are safe from any thread.
 #pragma once
 
 #include <atomic>
@@ -18,36 +18,36 @@
 namespace graphlane {
 
 struct OpenFile : OpenHandle {
-  Fd fd;                                 // a plain file
-  std::optional<Passthrough::Open> way;  // … and how the kernel goes about it
-  std::shared_ptr<StripedFile> striped;  // or a striped one
-  LiveFiles::Writer live;                // the same, if this handle may write
+  Fd fd;                                 // if it is plain
+  std::optional<Passthrough::Open> passthrough;  // if it is plain: whether the kernel passes it through
+  std::shared_ptr<StripedFile> striped;  // if it is striped
+  LiveFiles::Writer live;                // if it is striped and this handle may write
   bool direct = false;                   // its parts are read past the page cache
-  bool fits = false;                     // … of theirs: the mount's own has room for all of it
-  bool o_direct = false;                 // the program has asked for that
-  bool in_turn = false;                  // the kernel keeps no pages of it: a read comes in pieces
-  bool appends = false;                  // `fd` does, because the file allows nothing else
+  bool fits = false;                     // direct, but all of it fits the mount's page cache
+  bool o_direct = false;                 // the program asked for O_DIRECT
+  bool in_turn = false;                  // FOPEN_DIRECT_IO: a read comes in serial pieces
+  bool appends = false;                  // `fd` has O_APPEND, because chattr +a demands it
   bool direct_io = false;                // the kernel does not sync for O_SYNC: ops/write.cc does
   int access = O_RDONLY;                 // open(2)'s access mode, and O_APPEND
-  size_t ticket_count = 0;               // of it in the TicketBook, which guards this
-  std::optional<Sweeps::Member> member;  // of the striped files that are open
-  std::optional<Invalidation::Member> kept;  // of those whose pages the kernel keeps
+  size_t ticket_count = 0;               // its tickets in TicketBook, which guards this
+  std::optional<Sweeps::Member> member;  // of the open striped files
+  std::optional<Invalidation::Member> kept;  // of the files with pages in the kernel
 
-  // Whether reads may leave pages in the kernel, of a file that does not fit in memory. (Of one that is
-  // read in turn, those of maps.)
+  // Whether reads leave pages in the kernel that do not fit in memory. (For a handle with in_turn,
+  // only reads of mappings do.)
   bool leaves_pages() const { return direct && !fits && !o_direct; }
   bool sweeps_page_cache() const { return leaves_pages() && !in_turn; }
 
-  int backing_id() const { return way ? way->backing_id() : 0; }  // 0: calls come to us
+  int backing_id() const { return passthrough ? passthrough->backing_id() : 0; }  // 0: calls come to this process
 
-  // As fsync(2): 0 or an errno. What a sync by another handle was told, this one is told once.
+  // As fsync(2): 0 or an errno. Each handle reports an error of an earlier sync once.
   int sync(bool data_only);
 
-  // What carries the file's owner, mode and times.
+  // The descriptor that carries owner, mode and times.
   int host_fd() const { return live ? live->stub_fd() : fd.get(); }
 
-  std::atomic<uint32_t> sync_errors_told{0};  // of `striped`
-  ReadSizes read_sizes;                       // where they matter: leaves_pages()
+  std::atomic<uint32_t> sync_errors_told{0};  // errors of `striped` that this handle has reported
+  ReadSizes read_sizes;                       // used if leaves_pages()
 
   static OpenFile& of(const fuse_file_info* fi) { return OpenHandles::of<OpenFile>(fi); }
 };

@@ -1,6 +1,5 @@
-// OpenHandles: what the kernel's file handles stand for. They are owned here until
-// the kernel releases them: a session that ends is not told of those that are still
-// open, nor of those that were closed just before.
+// OpenHandles: owns the objects behind the kernel's file handles until the kernel releases them. It
+// also frees handles that are open when a session ends, because the kernel does not release those.
 //
 // Threads: safe from any thread.
 #pragma once
@@ -20,17 +19,16 @@ struct OpenHandle {
 
 class OpenHandles {
  public:
-  // Handles have descriptors: with more than `count_max`, names could not be looked
-  // up any more.
+  // At most `count_max` handles: each has descriptors, and look-ups need some as well.
   explicit OpenHandles(size_t count_max) : count_max_(count_max) {}
 
-  // Whether the next open shall fail (EMFILE).
+  // Whether the next open must fail with EMFILE.
   bool full() {
     MutexLock lock(mu_);
     return open_.size() >= count_max_;
   }
 
-  // From now on the kernel may use it.
+  // Hands the handle to the kernel, which may use it from now on.
   void give(std::unique_ptr<OpenHandle> handle, fuse_file_info* fi) {
     fi->fh = reinterpret_cast<uint64_t>(handle.get());
     MutexLock lock(mu_);
@@ -42,16 +40,16 @@ class OpenHandles {
     return static_cast<Kind&>(*reinterpret_cast<OpenHandle*>(fi->fh));
   }
 
-  // The kernel will not use it any more.
+  // The kernel does not use the handle any more.
   void release(const fuse_file_info* fi) {
-    std::unique_ptr<OpenHandle> handle;  // goes without the lock
+    std::unique_ptr<OpenHandle> handle;  // destroyed after the lock is released
     MutexLock lock(mu_);
     const auto found = open_.find(reinterpret_cast<OpenHandle*>(fi->fh));
     handle = std::move(found->second);
     open_.erase(found);
   }
 
-  // Nor any of them. The workers have ended.
+  // Frees all handles. Precondition: the workers have ended.
   void release_all() {
     MutexLock lock(mu_);
     open_.clear();

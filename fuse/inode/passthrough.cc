@@ -11,8 +11,8 @@
 namespace graphlane {
 namespace {
 
-// libfuse's own calls need a request, which is gone when an open is answered in
-// vain, and log what is no error to us. Kernel headers before 6.9 lack the names.
+// libfuse's own calls need the request, which is gone if the answer to an open fails, and they log
+// expected failures. Kernel headers before 6.9 lack these names.
 #ifndef FUSE_DEV_IOC_BACKING_OPEN
 struct fuse_backing_map {
   int32_t fd;
@@ -23,9 +23,8 @@ struct fuse_backing_map {
 #define FUSE_DEV_IOC_BACKING_CLOSE _IOW(229, 2, uint32_t)
 #endif
 
-// The kernel writes to the host's file with the capabilities of who made the id.
-// With CAP_FSETID, set-id bits that a file gets while it is open would survive
-// everybody's writes; without, nobody's.
+// The kernel writes to the host's file with the capabilities of the thread that made the id. With
+// CAP_FSETID, set-id bits would survive every user's writes; without it, none.
 class WithoutFsetid {
  public:
   WithoutFsetid() {
@@ -70,11 +69,12 @@ int Passthrough::join(int connection_fd, int host_fd) {
 }
 
 // The kernel has let go of the last open before it tells us of its release.
+// The kernel closes the last open before it sends the release.
 void Passthrough::leave(int connection_fd) {
   MutexLock lock(mu_);
   if (--open_count_ > 0 || backing_id_ == 0) return;
   const uint32_t id = static_cast<uint32_t>(backing_id_);
-  (void)::ioctl(connection_fd, FUSE_DEV_IOC_BACKING_CLOSE, &id);  // at the latest with the mount
+  (void)::ioctl(connection_fd, FUSE_DEV_IOC_BACKING_CLOSE, &id);  // on failure it ends with the mount
   backing_id_ = 0;
 }
 

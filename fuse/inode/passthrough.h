@@ -1,10 +1,10 @@
-// Passthrough: one plain file's way past us. The kernel is told once which host's
-// file it is (the backing id), and reads, writes and maps that by itself.
+// Passthrough: lets the kernel read, write and map one plain file itself. The kernel is told once which
+// file of the host it is (the backing id).
 //
-//   opens   0 ──first──► backed by an id, or by the page cache ──last gone──► 0
+//   opens   0 ──first──► backed by an id, or by the page cache ──last close──► 0
 //
-// The kernel wants all opens of a file at one time to be alike, and of one id; so
-// the first open decides for those that come beside it.
+// The kernel demands that all concurrent opens of a file are alike and have one id. So the first open
+// decides for those that join it.
 //
 // Needs Linux 6.9 and CAP_SYS_ADMIN; the host's filesystem may not be
 // a stacked one (overlayfs, another FUSE that passes through).
@@ -20,17 +20,17 @@ namespace graphlane {
 
 class Passthrough {
  public:
-  // One open of the file, from before its answer to its release.
+  // One open of the file, from before its reply to its release.
   class Open {
    public:
-    // `connection_fd` is the /dev/fuse of the mount, -1 where it offers no
-    // passthrough; `host_fd` is the host's file.
+    // `connection_fd` is the mount's /dev/fuse, or -1 without passthrough; `host_fd` is the host's
+    // file.
     Open(Passthrough& file, int connection_fd, int host_fd);
     ~Open();
     Open(const Open&) = delete;
     Open& operator=(const Open&) = delete;
 
-    int backing_id() const { return backing_id_; }  // 0: by the page cache
+    int backing_id() const { return backing_id_; }  // 0: through the page cache
 
    private:
     Passthrough& file_;
@@ -38,7 +38,7 @@ class Passthrough {
     const int backing_id_;
   };
 
-  // Whether the kernel has it: it changes without our being told, by a map even of its times.
+  // Whether the kernel passes the file through. Its bytes, size and times then change unnoticed.
   bool is_open() const {
     const MutexLock lock(mu_);
     return backing_id_ != 0;

@@ -44,13 +44,13 @@ Result<T> or_log(Outcome<T> opened) {
   return Errno{opened.error().code};
 }
 
-// What a name leads to, links not followed.
+// The file of a name; links are not followed.
 struct Named {
-  Fd fd;  // O_PATH; none: nothing
+  Fd fd;  // O_PATH; none: no such file
   struct stat stat = {};
   bool is_striped = false;
-  bool is_unknown = false;  // we cannot read it
-  Layout layout = {};  // if it is
+  bool is_unknown = false;  // this process cannot read it
+  Layout layout = {};  // if is_striped
 };
 Named look_at_name(const Volume& volume, int directory_fd, const char* name) {
   Named found;
@@ -63,7 +63,7 @@ Named look_at_name(const Volume& volume, int directory_fd, const char* name) {
   return found;
 }
 
-// What is wrong with the parts of a file is an I/O error to who opens it; what is short now is not.
+// Defects of the parts become EIO for the caller of open(2). A passing shortage keeps its errno.
 Result<std::shared_ptr<StripedFile>> or_io_error(Outcome<std::shared_ptr<StripedFile>> file) {
   auto opened = or_log(std::move(file));
   if (opened) return opened;
@@ -71,7 +71,7 @@ Result<std::shared_ptr<StripedFile>> or_io_error(Outcome<std::shared_ptr<Striped
   return code == ENOMEM || code == EMFILE || code == ENFILE ? opened : Errno{EIO};
 }
 
-// `change` each device's part, or none: then `undo` what was done.
+// Applies `change` to each device's part. If one fails, applies `undo` to those before it.
 template <class Change, class Undo>
 Result<void> all_or_none(const Volume& volume, const Change& change, const Undo& undo) {
   for (uint32_t d = 0; d < volume.device_count(); ++d) {
@@ -83,7 +83,7 @@ Result<void> all_or_none(const Volume& volume, const Change& change, const Undo&
   return {};
 }
 
-// A part that was believed (striped.h) may have been replaced by another user's.
+// The part, checked again: another user may have replaced it since ownership was verified (striped.h).
 Fd find_part_of(int root_fd, const Uuid& file_id, uid_t owner) {
   Fd part = find_part(root_fd, file_id);
   struct stat st;
@@ -93,15 +93,14 @@ Fd find_part_of(int root_fd, const Uuid& file_id, uid_t owner) {
   return {};
 }
 
-// Gives a record that lies beside the part the part's owner and mode. 0, or -1 and errno.
+// Gives a record beside the part the part's owner and mode. 0, or -1 and errno.
 int follow_part(int root_fd, const Layout& layout, const Fd& part) {
   const int error = share_part_access(part.get(), part_of(root_fd, layout));
   if (error != 0) errno = error;
   return error == 0 ? 0 : -1;
 }
 
-// Finishes a new file: binds the parts to the stub, then writes the stub, which names its own
-// inode.
+// Finishes a new file: binds the parts to the stub, then writes the stub, which names its own inode.
 Result<LiveFiles::Writer> open_new(Filesystem& fs, Layout layout, const NewParts& parts, Fd stub) {
   struct stat st;
   const Result<StubSeen> seen = identify_stub(stub.get());
@@ -161,7 +160,7 @@ Result<std::shared_ptr<StripedFile>> open_shared(Filesystem& fs, Inode& inode, i
   if (!opened && (opened.error().code == EACCES || opened.error().code == EROFS)) {
     opened = open_with(*fs.volume, held.get(), now, stub, O_RDONLY);
   }
-  // Removed by another mount, which has taken the parts.
+  // Another mount has removed the file, and its parts with it.
   if (!opened && opened.error().code == ENOENT && has_no_name(held.get())) return Errno{ESTALE};
   auto file = or_io_error(std::move(opened));
   if (!file) return file;
@@ -203,7 +202,7 @@ Result<LiveFiles::Writer> open_live(Filesystem& fs, Inode& inode, const Layout& 
 Result<LiveFiles::Writer> create_striped(Filesystem& fs, fuse_req_t req, int directory_fd,
                                          const char* name, mode_t mode) {
   const Volume& volume = *fs.volume;
-  const NamesHeld held(volume.root_fd());  // for check, these parts would be orphans
+  const NamesHeld held(volume.root_fd());  // else `check` could take these parts for orphans
   Layout layout{.volume = volume.uuid(),
                 .file_id = Uuid::random(),
                 .geometry = {.stripe_depth_bytes = volume.stripe_depth_bytes(),
@@ -309,10 +308,10 @@ LastLink::LastLink(const Volume& volume, int directory_fd, const char* name) : v
   if (!found.is_striped) return;
   layout_ = found.layout;
   held_.emplace(volume.root_fd());
-  (void)volume.note_change();  // raised before the name goes, if possible; without it the parts stay
+  (void)volume.note_change();  // before the name goes; on failure the parts stay
 }
 
-// Looks again: the stub may name other parts by now (iomgr/admin/restripe.h).
+// Reads the stub again, because it may name other parts by now (iomgr/admin/restripe.h).
 bool LastLink::reap(int replaced_in) {
   struct stat st;
   if (!fd_ || ::fstat(fd_.get(), &st) != 0 || st.st_nlink > 0) return false;

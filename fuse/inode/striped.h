@@ -1,10 +1,9 @@
-// Striped files as the filesystem shows them: size, opening and making, owner and
-// mode of the parts, and the end of the parts with the last link of their stub.
+// Striped files as the filesystem shows them: their size, opening and creation, owner and mode of the
+// parts, and the removal of the parts with the last link of their stub.
 //
-// A stub gives access only to parts that are its own (iomgr/volume/stub/ownership.h). Opening a file
-// checks that. A caller that changes or removes parts by a stub that it has not opened asks
+// A stub gives access only to its own parts (iomgr/volume/stub/ownership.h). Opening a file verifies
+// that. A caller that changes or removes parts by a stub that it has not opened must call
 // verify_ownership() first.
-//
 // Threads: everything is safe from any thread.
 #pragma once
 
@@ -26,82 +25,83 @@ namespace graphlane {
 
 struct Filesystem;
 
-// Whether the parts that a stub (open, or O_PATH) names are its own; else why not.
+// Whether a stub (open, or O_PATH) names its own parts; else the reason.
 Outcome<void> verify_ownership(const Volume& volume, int stub_fd, const Layout& layout, const struct stat& stub);
 
-// Makes the parts that a file that was never synced lacks, before their owner or mode is changed. `stub_fd` as above.
-// Any other file is left as it is, and one without a name, which has no parts by name and needs none. 0 or an errno.
+// Makes missing parts of a file that was never synced, before their owner or mode is changed. `stub_fd`
+// as above. Leaves other files as they are, and files without a name, because their parts have none.
+// 0 or an errno.
 int complete_never_synced(const Volume& volume, int stub_fd, const Layout& layout);
 
-// Makes a stub's attributes those of the file it stands for.
+// Replaces a stub's attributes by those of its striped file.
 void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st);
 
-// The file as all share it who have it open at one time, readers and who changes it: so they see
-// its size change. Its parts are open for writing too where we may, and the stub names these for as
-// long as they are. ESTALE: it names others by now, or none; the kernel looks again. EIO, …; the
-// reason has gone to the log.
+// The file, shared by all that have it open, readers and writers, so that all see its size change. Its
+// parts are open for writing too if permitted, and while they are open the stub keeps naming them.
+// ESTALE: the stub names other parts by now, or none, and the kernel looks up again. EIO and others:
+// the reason is in the log.
 Result<std::shared_ptr<StripedFile>> open_shared(Filesystem& fs, Inode& inode, int path_fd,
                                                  const Layout& layout, const struct stat& stub);
 
-// The parts for reading only: descriptors that may be given away.
+// The parts for reading only, so that their descriptors may be given to other processes.
 Result<std::shared_ptr<StripedFile>> open_parts_to_read(const Volume& volume, int stub_fd,
                                                         const Layout& layout, const struct stat& stub);
 
 // The daemon of a mount that has just ended may still be closing its files.
 inline constexpr std::chrono::milliseconds kTakeOverPatience{3000};
 
-// Opens a file that is to be changed, or that a dead writer has left. EBUSY: somebody else changes
-// it; without patience that is no news for the log.
+// Opens a file for changes, or one that a dead writer has left. EBUSY: another process changes it;
+// without patience this is not logged.
 Result<LiveFiles::Writer> open_live(Filesystem& fs, Inode& inode, const Layout& layout,
                                     const struct stat& stub,
                                     std::chrono::milliseconds patience = kTakeOverPatience);
 
-// A new striped file, open, for the caller. Fails like open(2) with O_CREAT | O_EXCL
-// and leaves nothing then.
+// A new striped file, open for the caller. Errors are those of open(2) with O_CREAT | O_EXCL, and
+// leave nothing behind.
 Result<LiveFiles::Writer> create_striped(Filesystem& fs, fuse_req_t req, int directory_fd,
                                          const char* name, mode_t mode);
 
-// As the caller's own truncation: now is the mtime, and set-id bits go.
+// As a truncation by the caller: sets the mtime and drops set-id bits.
 Result<void> resize_striped(Filesystem& fs, fuse_req_t req, LiveFile& live, uint64_t size);
 
-// Gives the parts the mode, or the owner, that the stub, which has these attributes, gets.
-// Parts that cannot follow are an error, and those before get the stub's again: parts of two
-// owners are nobody's.
+// Gives the parts the stub's new mode or owner; `stub` has the stub's present attributes. If a part
+// fails, those before it get the stub's present ones back, because parts with different owners would
+// be usable by no user.
 Result<void> chmod_parts(const Volume& volume, const Layout& layout, const struct stat& stub,
                          mode_t mode);
 Result<void> chown_parts(const Volume& volume, const Layout& layout, const struct stat& stub,
                          uid_t uid, gid_t gid);
 
-// Whether moving this name moves stubs: it is one, or a directory.
+// Whether moving this name moves stubs: it is a stub or a directory.
 bool moves_stubs(int directory_fd, const char* name);
 
-// Before `name` replaces a striped file (else there is nothing to do), which is then gone at once:
-// its bytes and the names of its parts become durable. An error: they cannot. What we may not read,
-// and what is no file, is left as it is.
+// Call it before `name` replaces a striped file and its parts are removed at once. Makes the new
+// file's bytes and the names of its parts durable. An error: that failed. Does nothing if no striped
+// file is replaced, and for files that cannot be read or are not regular.
 Result<void> sync_replacement(Filesystem& fs, int directory_fd, const char* name,
                               int replaced_directory_fd, const char* replaced_name);
 
-// A name that is about to go. If the file's last link went, so do its parts:
+// A name that is about to be removed. If it was the file's last link, reap() removes the parts too:
 //
 //   LastLink victim(volume, directory_fd, name);
 //   ... unlinkat() or renameat() succeeded ...
 //   if (victim.reap()) live.drop(victim.file_id());
 //
-// Who replaces a file has the old or the new one after a power failure: sync_replacement()
-// comes first, and with `replaced_in`, its directory, the new name is durable before the old
-// one's parts go.
+// After a power failure during a replacement either the old or the new file must exist. So
+// sync_replacement() comes first. With `replaced_in`, the directory, reap() makes the new name
+// durable before it removes the old parts.
 class LastLink {
  public:
   LastLink(const Volume& volume, int directory_fd, const char* name);
-  bool reap(int replaced_in = -1);  // whether the parts went
+  bool reap(int replaced_in = -1);  // whether it removed the parts
   const Uuid& file_id() const { return layout_.file_id; }
 
  private:
   const Volume& volume_;
-  Fd fd_;  // O_PATH; none if it is no striped file of this volume
+  Fd fd_;  // O_PATH; none if it is not a striped file of this volume
   Layout layout_;
-  std::optional<NamesHeld> held_;  // if it is one
-  std::string unknown_;            // the name, if we cannot see that
+  std::optional<NamesHeld> held_;  // if it is a striped file
+  std::string unknown_;            // the name, if its kind could not be read
 };
 
 }  // namespace graphlane

@@ -6,10 +6,9 @@
 namespace graphlane {
 namespace {
 
-constexpr auto kFreshMax = std::chrono::seconds(1);  // a clock ticks more often
+constexpr auto kFreshMax = std::chrono::seconds(1);  // longer than a clock's tick
 
-// A stub that was cut short is shorter, never longer: read_stub() says what
-// else cannot be one, but only after it was opened.
+// A truncated stub is shorter than kStubSize, never longer. Other checks need an open: read_stub().
 bool size_of_a_stub(const struct stat& st) {
   return S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size <= static_cast<off_t>(kStubSize);
 }
@@ -40,7 +39,7 @@ StubView StubCache::look(int path_fd, const struct stat& st) {
     view_ = read_view(path_fd, st);
     ctime_ = st.st_ctim;
     size_ = st.st_size;
-    // Else it is looked at again; as where it may have changed again with the same ctime.
+    // Not cached on an error, nor while another change could have the same ctime.
     known_ = view_.error == 0 && !is_fresh(ctime_ns_of(st));
   }
   return view_;
@@ -78,7 +77,7 @@ bool StubCache::same_content(const Uuid& file_id, const struct stat& st, bool ou
   const bool as_before = content_ == now;
   const auto looked_at = std::chrono::steady_clock::now();
   if (!as_before) content_since_ = looked_at;
-  // A ctime ahead of our clock looks fresh for longer than it is.
+  // A ctime ahead of this machine's clock would look fresh too long, so kFreshMax limits it.
   const bool fresh = !ours && is_fresh(ctime_ns) && looked_at - content_since_ < kFreshMax;
   const bool same = is_first || (as_before && !content_may_have_changed_);
   content_may_have_changed_ = fresh && !(as_before && same);

@@ -1,8 +1,8 @@
-// StubCache: what one file of the volume is, as its stub says. Reading a stub
-// costs an open; it is done again only when the file's ctime or size changed.
+// StubCache: the kind and layout of one file, from its stub. Reading a stub costs an open, so it is
+// repeated only when the file's ctime or size has changed.
 //
-// Also remembers the opened parts, so that all who have the file open at the
-// same time share one set of descriptors.
+// It also remembers the open parts, so that all concurrent opens of the file share one set of
+// descriptors.
 //
 // Threads: everything is safe from any thread.
 #pragma once
@@ -22,8 +22,8 @@ namespace graphlane {
 struct StubView {
   StubVerdict verdict = StubVerdict::kNotAStub;
   Layout layout;  // for kStub
-  int error = 0;  // nobody knows now, for want of memory or descriptors: neither of these
-  bool unreadable = false;  // of a stub's size, but we may not read it: nor these
+  int error = 0;  // reading failed for lack of memory or descriptors: the kind is unknown
+  bool unreadable = false;  // it has a stub's size, but may not be read: the kind is unknown
 
   bool plain() const {
     return error == 0 && !unreadable && verdict == StubVerdict::kNotAStub;
@@ -33,31 +33,31 @@ struct StubView {
 
 class StubCache {
  public:
-  // `path_fd` is the file, `st` its attributes as they are now.
+  // `st` are the present attributes of the file `path_fd`.
   StubView look(int path_fd, const struct stat& st);
 
-  // The file, if somebody has it open already.
+  // The file, if it is open already.
   std::shared_ptr<StripedFile> opened(const Uuid& file_id);
 
-  // Keeps `file` findable for as long as somebody holds it.
+  // Makes opened() find `file` while any holder of it lives.
   void remember(const std::shared_ptr<StripedFile>& file);
 
-  // The same, unless somebody else's of the same parts is there already: then that one.
+  // As remember(); but if another object for the same parts is open, returns that one.
   std::shared_ptr<StripedFile> share(const std::shared_ptr<StripedFile>& file);
 
-  // Whether the content is the one of the last call, going by file id (nil: a plain file)
-  // and the attributes of the host's file, so that the kernel may keep its pages
-  // (invalidation.h). Before the first call it has none. What others (not `ours`) have changed
-  // within the tick of its times they may have changed twice: the next call says no once more.
+  // Whether the content is that of the last call, so that the kernel may keep its pages
+  // (invalidation.h). Compares the file id (nil: a plain file) and the host's attributes. The first
+  // call returns true. `ours`: this mount has made the change. A foreign change within the clock's tick
+  // may be followed by another with the same times, so the next call returns false once more.
   bool same_content(const Uuid& file_id, const struct stat& st, bool ours);
 
  private:
-  // A stub's ctime is other things' too: its mode, and the word that its file is closed.
+  // Without the ctime of a stub, which changes with its mode and its `closed` state too.
   struct Content {
     Uuid file_id;
     int64_t mtime_ns = 0;
-    int64_t ctime_ns = 0;  // of a plain file
-    off_t size = 0;        // the same
+    int64_t ctime_ns = 0;  // of a plain file only
+    off_t size = 0;        // of a plain file only
     friend bool operator==(const Content&, const Content&) = default;
   };
 
@@ -69,7 +69,7 @@ class StubCache {
   std::weak_ptr<StripedFile> opened_ GUARDED_BY(mu_);
   std::optional<Content> content_ GUARDED_BY(mu_);
   std::chrono::steady_clock::time_point content_since_ GUARDED_BY(mu_);  // first seen
-  bool content_may_have_changed_ GUARDED_BY(mu_) = false;  // unseen
+  bool content_may_have_changed_ GUARDED_BY(mu_) = false;  // within the same tick
 };
 
 }  // namespace graphlane

@@ -1,5 +1,5 @@
-// The /dev/fuse descriptor of a private mount on its way to the daemon
-// (SCM_RIGHTS), with the mount's st_dev.
+// Passes the /dev/fuse descriptor of a private mount, with the mount's st_dev, to the daemon
+// (SCM_RIGHTS).
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,6 @@
-// HeldSignals: a process that waits for its child and passes signals on to it.
+// HeldSignals: waits for a child process and passes signals on to it.
 //
-// Threads: of the whole process, which should have no other ones.
+// Threads: affects the whole process, which should have no other threads.
 #pragma once
 
 #include <signal.h>
@@ -12,7 +12,7 @@
 
 namespace graphlane {
 
-// Blocks SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD while it lives.
+// Blocks SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD for its lifetime.
 class HeldSignals {
  public:
   HeldSignals() {
@@ -30,16 +30,16 @@ class HeldSignals {
     ::sigprocmask(SIG_SETMASK, &before_, nullptr);
   }
 
-  // For the child, before it executes anything.
+  // The signal mask that the child restores before it executes the command.
   const sigset_t& before() const { return before_; }
 
-  // Waits for `child` and passes the others on; its status as wait() reports it.
+  // Waits for `child` and passes the other signals on. Returns the status of wait().
   int wait_for(pid_t child) const {
     int status;
     while (::waitpid(child, &status, WNOHANG) != child) {
       siginfo_t info;
       if (::sigwaitinfo(&held_, &info) < 0 || info.si_signo == SIGCHLD) continue;
-      // What the terminal sends (SI_KERNEL), the command gets by itself.
+      // The command gets the terminal's signals (SI_KERNEL) directly.
       if (info.si_code <= 0) ::kill(child, info.si_signo);
     }
     return status;

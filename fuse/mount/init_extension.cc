@@ -46,9 +46,9 @@ NamedBacking::~NamedBacking() = default;
 namespace graphlane {
 namespace {
 
-// As of version 7.40 of the protocol (Linux 6.9); kernel headers may be older.
+// Since version 7.40 of the protocol (Linux 6.9). Older kernel headers lack the names.
 constexpr uint64_t kKillprivV2 = uint64_t{1} << 28;
-constexpr uint64_t kInitExt = uint64_t{1} << 30;  // there is a second word of flags
+constexpr uint64_t kInitExt = uint64_t{1} << 30;  // the message has flags2
 constexpr uint64_t kDirectIoWithMaps = uint64_t{1} << 36;
 constexpr uint64_t kPassthrough = uint64_t{1} << 37;
 constexpr uint32_t kOpenPassthrough = 1u << 7;
@@ -63,7 +63,7 @@ struct InitAnswer {
 };
 static_assert(sizeof(InitAnswer) == sizeof(fuse_init_out));
 
-// The end of the answers to OPEN and CREATE.
+// The end of the replies to OPEN and CREATE.
 struct OpenAnswer {
   uint64_t handle;
   uint32_t open_flags;
@@ -82,7 +82,7 @@ ssize_t splice(int from, off_t* from_offset, int to, off_t* to_offset, size_t si
   return ::splice(from, from_offset, to, to_offset, size, flags);
 }
 
-// The last of the pieces of an answer that is no error.
+// Changes the last piece of a successful reply.
 template <class Answer, class Change>
 void change(const iovec* pieces, int count, const Change& change) {
   if (count != 2 || pieces[1].iov_len < sizeof(Answer)) return;
@@ -100,7 +100,7 @@ void name_backing(OpenAnswer& answer) {
 
 }  // namespace
 
-// libfuse lets others do its I/O; that was made for other transports.
+// libfuse offers custom I/O functions for other transports; here they watch its messages.
 void InitExtension::watch(fuse_session* session) {
   const fuse_custom_io io = {
       .writev = &write, .read = &read, .splice_receive = &splice, .splice_send = &splice};
@@ -125,7 +125,7 @@ ssize_t InitExtension::read(int fd, void* bytes, size_t size, void* filesystem) 
   return count;
 }
 
-// The kernel sends INIT first, and nothing more until that is answered.
+// INIT is the kernel's first request, and the only one until its reply.
 void InitExtension::see_request(const void* bytes, size_t size) {
   InitRequest request;
   if (size < sizeof request) return;

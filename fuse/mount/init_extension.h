@@ -1,16 +1,19 @@
-// What the kernel and we agree on, and libfuse before 3.17 does not know:
+// InitExtension: connection features that libfuse before 3.17 cannot negotiate:
 //
-//   HANDLE_KILLPRIV_V2    set-id bits are ours to drop; no getxattr before every write
-//   PASSTHROUGH           plain files without us (passthrough.h)
-//   DIRECT_IO_ALLOW_MMAP  what is read past the kernel's pages may be mapped all the same
+//   HANDLE_KILLPRIV_V2    the daemon drops set-id bits; no getxattr before every write
+//   PASSTHROUGH           the kernel reads and writes plain files itself (passthrough.h)
+//   DIRECT_IO_ALLOW_MMAP  files that are read past the kernel's pages can be mapped all the same
 //
-// libfuse 3.17 is asked by its own names. What those before it send is completed on the way:
+// With libfuse 3.17 this uses its API. With older ones it completes libfuse's messages on their way:
 //
-//   kernel ── INIT: what it offers ──────────────────────────────────────► we
+//   kernel ── INIT: the features offered ──────────────────────────────────► here
+//          ◄─ INIT's reply: flags, flags2, max_stack_depth ── here ───────── libfuse
+//          ◄─ OPEN's, CREATE's: FOPEN_PASSTHROUGH, id ─────── here ───────── libfuse
 //          ◄─ INIT's answer: flags, flags2, max_stack_depth ── we ──────── libfuse
 //          ◄─ OPEN's, CREATE's: FOPEN_PASSTHROUGH, id ──────── we ──────── libfuse
 //
-// Threads: watch() and want_…() once, before and in init(); a NamedBacking is its thread's.
+// Threads: watch() and want_…() are called once, before and in init(). A NamedBacking belongs to its
+// thread.
 #pragma once
 
 #include <atomic>
@@ -22,10 +25,10 @@ namespace graphlane {
 
 class InitExtension {
  public:
-  // Before the session's first request. Where it fails, nothing more is agreed on.
+  // Call it before the session's first request. If it fails, no feature is negotiated.
   void watch(fuse_session* session);
 
-  // In init(). True: it is so from now on.
+  // Call these in init(). True: the feature is on.
   bool want_killpriv_v2(fuse_conn_info* conn);
   bool want_passthrough(fuse_conn_info* conn);
   bool want_direct_io_with_maps(fuse_conn_info* conn);
@@ -37,13 +40,13 @@ class InitExtension {
   void see_request(const void* bytes, size_t size);
   void complete_answer(const iovec* pieces, int count);
 
-  uint64_t offered_ = 0;  // flags of the protocol
+  uint64_t offered_ = 0;  // protocol flags
   uint64_t wanted_ = 0;
-  std::atomic<bool> agreed_ = false;  // INIT is answered
+  std::atomic<bool> agreed_ = false;  // INIT has its reply
 };
 
-// Around the answer to an open: the kernel shall pass the file through to this backing id; 0:
-// it shall not.
+// Lives around the reply to an open: the kernel passes the file through to this backing id. 0: no
+// passthrough.
 class NamedBacking {
  public:
   NamedBacking(fuse_file_info* fi, int backing_id);

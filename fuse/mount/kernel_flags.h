@@ -1,4 +1,4 @@
-// The mount options that are flags of the kernel's, by mount(8)'s names.
+// Mount options that are flags of the kernel, by mount(8)'s names.
 #pragma once
 
 #include <string_view>
@@ -8,12 +8,12 @@ namespace graphlane {
 struct KernelFlag {
   std::string_view name;
   unsigned long set = 0;    // MS_…
-  unsigned long clear = 0;  // … of those that were set before
-  bool for_libfuse = true;  // libfuse takes it; if not, it is for remounts, as a new mount
-                            // begins with it, or the times are the host's
+  unsigned long clear = 0;  // MS_… that it resets
+  bool for_libfuse = true;  // passed to libfuse for a new mount; false: used by remounts only, because
+                            // it is a new mount's default or concerns times, which are the host's
 };
 
-// nullptr: there is no such flag.
+// nullptr: no such flag.
 const KernelFlag* find_kernel_flag(std::string_view name);
 
 }  // namespace graphlane

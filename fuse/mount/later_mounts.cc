@@ -27,7 +27,7 @@ namespace {
 
 constexpr timeval kProgramPatience{.tv_sec = 5, .tv_usec = 0};
 
-// Receives descriptors of the command's namespaces. False: the command gave up.
+// Receives descriptors of the command's namespaces. False: the command has given up.
 bool receive_namespace(int socket, PrivateNamespace* space) {
   char has_users = 0;
   iovec piece{.iov_base = &has_users, .iov_len = 1};
@@ -79,7 +79,7 @@ bool receive_question(int connection, LaterQuestion* question) {
   return !error;
 }
 
-// Detaches from the terminal: its signals and streams are for the command.
+// Detaches from the terminal, which belongs to the command.
 void leave_to_the_command(pid_t caller) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != caller) ::_exit(1);
@@ -145,7 +145,7 @@ class Supervisor {
     return done;
   }
 
-  // This process stays outside, and so do the daemons that it makes.
+  // This process and its daemons stay outside the command's namespaces.
   Outcome<void> mount_by_helper(const Volume& volume, const Fd& socket) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return os_error(errno, "pipe", "cannot make");

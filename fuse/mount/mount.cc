@@ -30,8 +30,8 @@ Outcome<void> check_device_file() {
   return make_error(errno, "/dev/fuse: {}{}", std::strerror(errno), advice);
 }
 
-// A mount below VOL would be found by its own daemon, which then waits for
-// itself; one inside a device would be covered or cover parts.
+// A mount below VOL would be reached by its own daemon, which would then wait for itself. One inside a
+// device would cover parts or be covered.
 Outcome<void> check_place(const Volume& volume, const std::string& mountpoint) {
   if (mountpoint != volume.root() && is_within(mountpoint, volume.root())) {
     return make_error(EINVAL, "{}: lies inside the volume {}; mount over the volume or outside it",
@@ -66,7 +66,7 @@ Outcome<std::string> check_mountpoint(const Volume& volume, const MountOptions& 
   return path;
 }
 
-// Runs beside the workers: asks the mount for its root, as a user would.
+// Asks the mount for its root from a thread of its own, as a user would, until it answers.
 class ReadinessProbe {
  public:
   ReadinessProbe(std::shared_ptr<const Volume> volume, std::string mountpoint,
@@ -74,7 +74,7 @@ class ReadinessProbe {
       : thread_([volume = std::move(volume), mountpoint = std::move(mountpoint),
                  on_ready = std::move(on_ready)] {
           struct stat st;
-          if (::stat(mountpoint.c_str(), &st) != 0) return;  // ended before it began
+          if (::stat(mountpoint.c_str(), &st) != 0) return;  // the mount ended before it was ready
           raise_page_cache_limits(st.st_dev, *volume);
           on_ready();
         }) {}

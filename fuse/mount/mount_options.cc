@@ -1,4 +1,4 @@
-// The list behind -o.
+// Parses the list behind -o.
 #include <algorithm>
 #include <array>
 
@@ -11,7 +11,7 @@ namespace {
 
 using Applied = Outcome<void>;
 
-// What mount(8), fstab and systemd say to every filesystem and mean for themselves.
+// Options for mount(8), fstab and systemd themselves, which they pass to every filesystem.
 bool is_for_others(std::string_view name) {
   static constexpr std::array<std::string_view, 11> kNames = {
       "defaults", "auto",  "noauto",  "user",   "nouser",             "users",
@@ -19,7 +19,7 @@ bool is_for_others(std::string_view name) {
   return name.starts_with("x-") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
-// What the kernel shows of a mount, and mount(8) therefore gives back at a remount.
+// Options that the kernel lists for a mount, so that mount(8) passes them to a remount.
 bool is_shown_by_kernel(std::string_view name) {
   return name == "user_id" || name == "group_id" || name == "blksize";
 }

@@ -1,4 +1,4 @@
-// Where a volume may be mounted, in paths.
+// The paths at which a volume may be mounted.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace graphlane {
 
-// Absolute, without symbolic links; the last name may be a dead mount.
+// An absolute path without symbolic links. The last name may be a dead mount.
 Outcome<std::string> absolute_mountpoint(const std::string& path);
 
 }  // namespace graphlane

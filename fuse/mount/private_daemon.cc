@@ -13,8 +13,8 @@
 namespace graphlane {
 namespace {
 
-// P has ended: whoever reads a pipe that was P's stderr shall see its end,
-// although processes that the command left behind still need us.
+// Releases stderr when P has ended. A reader of a pipe that was P's stderr must see its end, although
+// processes that the command left behind still need this daemon.
 int messages = STDERR_FILENO;
 void let_stderr_go(int) {
   const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -22,7 +22,7 @@ void let_stderr_go(int) {
 }
 
 void leave_the_terminal() {
-  ::setsid();  // the terminal's signals are for the command
+  ::setsid();  // the terminal's signals go to the command
   for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE}) ::signal(signal, SIG_IGN);
   ::signal(SIGUSR1, let_stderr_go);
   ::prctl(PR_SET_PDEATHSIG, SIGUSR1);
@@ -33,8 +33,8 @@ void leave_the_terminal() {
   if (null < 0) return;
   ::dup2(null, STDIN_FILENO);
   ::dup2(null, STDOUT_FILENO);
-  // libfuse says by perror() that a request was cut short when the last process
-  // of the mount ended; that is no news to the command's user.
+  // When the mount's last process ends, libfuse reports a truncated request by perror(), which is no
+  // news for the command's user.
   const int own = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (own >= 0) {
     messages = own;
@@ -45,8 +45,7 @@ void leave_the_terminal() {
   (void)!::chdir("/");  // keep no directory busy
 }
 
-// Waits for the command's /dev/fuse descriptor and serves it. The command hears
-// through `socket` whether we do.
+// Waits for the command's /dev/fuse descriptor and serves it. Reports through `socket` whether it does.
 Outcome<void> serve_received(std::shared_ptr<const Volume> volume, const MountOptions& options,
                              Fd& socket) {
   prepare_server_process();
@@ -55,14 +54,14 @@ Outcome<void> serve_received(std::shared_ptr<const Volume> volume, const MountOp
   Outcome<std::unique_ptr<Session>> session = Session::make(**fs);
   if (!session) return session.error();
   Result<MountedDevice> mounted = receive_mounted(socket.get());
-  if (!mounted) return make_error(mounted.error().code, "no /dev/fuse came");  // C gave up
+  if (!mounted) return make_error(mounted.error().code, "no /dev/fuse came");  // C has given up
   Outcome<void> adopted = (*session)->adopt(std::move(mounted->fuse));
   if (!adopted) return adopted;
   send_report(socket.get(), {.code = 0, .text = ""});
   socket.reset();
   const Outcome<void> served = (*session)->serve(nullptr);
-  // All files are closed. The kernel frees threads, queues and memory faster than we can, and
-  // `graphlane run` waits for us.
+  // All files are closed. The kernel frees threads, queues and memory faster than this process, and
+  // `graphlane run` waits for its end.
   if (served) ::_exit(0);
   return served;
 }

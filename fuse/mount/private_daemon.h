@@ -1,4 +1,4 @@
-// The daemon behind one private mount (private_mount.h).
+// The daemon of one private mount (private_mount.h).
 #pragma once
 
 #include <memory>
@@ -9,9 +9,8 @@
 
 namespace graphlane {
 
-// Waits on `socket` for the command's /dev/fuse descriptor, reports there
-// whether it serves (daemonize.h), and serves until the mount is gone. In a
-// child process that was forked for it.
+// Waits on `socket` for the command's /dev/fuse descriptor, reports there whether it serves
+// (daemonize.h), and serves until the mount is gone. Call it in a child process forked for it.
 [[noreturn]] void run_private_daemon(std::shared_ptr<const Volume> volume,
                                      const MountOptions& options, Fd socket);
 

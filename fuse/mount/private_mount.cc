@@ -31,10 +31,10 @@ struct Daemons {
   std::vector<Fd> sockets;  // the command's ends
   LaterMounts later;
 
-  // Daemons that get no descriptor end when their sockets close.
+  // Ends and waits for all daemons. One without a mount ends when its socket closes.
   void wait(const HeldSignals& signals) {
     sockets.clear();
-    later.end();  // it keeps the command's mounts
+    later.end();  // it holds the command's namespaces
     const auto deadline = std::chrono::steady_clock::now() + kDaemonGrace;
     for (const pid_t child : children) signals.wait_for(child, deadline);
   }
@@ -42,7 +42,7 @@ struct Daemons {
 
 // --- the command -----------------------------------------------------------
 
-// Mounts every volume and hands it to its daemon.
+// Mounts every volume and hands each mount to its daemon.
 Outcome<PrivateNamespace> mount_all(const Volumes& volumes, const MountOptions& options,
                                     const std::vector<Fd>& sockets) {
   Outcome<PrivateNamespace> space = PrivateNamespace::enter();
@@ -84,7 +84,7 @@ Outcome<void> start_daemons(const Volumes& volumes, const MountOptions& options,
     const pid_t child = ::fork();
     if (child < 0) return os_error(errno, "daemon", "cannot start");
     if (child == 0) {
-      daemons->sockets.clear();  // or an earlier daemon would not see C's end close
+      daemons->sockets.clear();  // else an earlier daemon would not see C's end close
       pair->first.reset();
       run_private_daemon(volume, options, std::move(pair->second));
     }
@@ -105,7 +105,7 @@ Outcome<int> run_in_private_mounts(const Volumes& volumes, const MountOptions& a
   if (command.argv.empty()) return make_error(EINVAL, "no command given");
   MountOptions options = asked;
   options.of_one_command = true;
-  options.lanes.at_first_request = true;  // the command may read nothing, and shall not wait for them
+  options.lanes.at_first_request = true;  // the command may read nothing, and must not wait for them
   options.lanes.tell_failure = [](const std::string& line) { log_line(line); };
   const HeldSignals signals;
   Daemons daemons;
@@ -116,7 +116,7 @@ Outcome<int> run_in_private_mounts(const Volumes& volumes, const MountOptions& a
     daemons.wait(signals);
     return started.error();
   }
-  int ends[2];  // made after the daemons, which would keep it open
+  int ends[2];  // made after the daemons, because they would keep it open
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     daemons.wait(signals);
     return os_error(errno, "pipe", "cannot make");
@@ -130,7 +130,7 @@ Outcome<int> run_in_private_mounts(const Volumes& volumes, const MountOptions& a
   writer.reset();
   daemons.sockets.clear();
   daemons.later.close_sockets();
-  // exec closes the pipe without a word.
+  // A successful exec closes the pipe without a report.
   const std::optional<Error> failed =
       child < 0 ? std::optional(os_error(errno, command.argv[0], "cannot start"))
                 : receive_report(reader.get());

@@ -35,11 +35,12 @@ Outcome<void> write_proc_file(const char* path, const std::string& text) {
   return {};
 }
 
-// /dev/fuse has to be opened in the user namespace that mounts.
+// Opens /dev/fuse in the user namespace that mounts, as the kernel demands.
 //
-// In a user namespace without allow_other: the kernel then compares users. With allow_other it asks
-// whether a process belongs to that namespace. The daemon is outside: it could not look at descriptors
-// that preloaded programs show it, and they would read through the kernel. There is no other user to allow.
+// In a user namespace the mount has no allow_other, so the kernel compares users. With allow_other it
+// would demand that a process belongs to that namespace. The daemon is outside, so it could not look at
+// descriptors that preloaded programs show it, and they would read through the kernel. No other user
+// exists there anyway.
 Outcome<MountedDevice> mount_device(const Volume& volume, const MountOptions& options, bool has_users) {
   Fd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
   if (!device) return os_error(errno, "/dev/fuse", "no private mount: cannot open");
@@ -54,7 +55,7 @@ Outcome<MountedDevice> mount_device(const Volume& volume, const MountOptions& op
   if (::mount(root.c_str(), root.c_str(), kMountType, flags, data.c_str()) != 0) {
     return os_error(errno, root, "no private mount: cannot mount");
   }
-  struct statx st;  // does not ask the daemon, which does not answer yet
+  struct statx st;  // must not ask the daemon, which does not answer yet
   if (::statx(AT_FDCWD, root.c_str(), AT_STATX_DONT_SYNC, STATX_INO, &st) != 0) {
     return os_error(errno, root, "no private mount: cannot look at it");
   }
@@ -69,7 +70,7 @@ bool lies_in_any(const std::string& path, const std::vector<std::shared_ptr<cons
   return false;
 }
 
-// Opens the file again by its name, at the same place in the file.
+// Opens the file again by its name, at the same offset.
 Outcome<void> renew(int fd, const std::string& path) {
   const int flags = ::fcntl(fd, F_GETFL);
   const int descriptor_flags = ::fcntl(fd, F_GETFD);
@@ -99,14 +100,14 @@ Outcome<PrivateNamespace> PrivateNamespace::enter() {
       return make_error(errno, "no private mount: namespaces are not allowed here: {}",
                         std::strerror(errno));
     }
-    // The kernel wants setgroups denied before an ordinary user maps a group.
+    // The kernel demands this before an ordinary user maps a group.
     if (Outcome<void> done = write_proc_file("/proc/self/setgroups", "deny"); !done) return done.error();
     const std::string own_uid = fmt::format("{0} {0} 1\n", uid);
     const std::string own_gid = fmt::format("{0} {0} 1\n", gid);
     if (Outcome<void> done = write_proc_file("/proc/self/uid_map", own_uid); !done) return done.error();
     if (Outcome<void> done = write_proc_file("/proc/self/gid_map", own_gid); !done) return done.error();
   }
-  // Later mounts of the host still appear; our mounts stay here.
+  // Later mounts of the host still appear here; mounts made here do not appear there.
   if (::mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) {
     return os_error(errno, "/", "no private mount: cannot be made private");
   }

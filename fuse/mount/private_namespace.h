@@ -1,7 +1,7 @@
-// PrivateNamespace: the mount namespace of one command, and mounting a volume in it. For an ordinary user it lies in a
-// user namespace that keeps the user's IDs.
+// PrivateNamespace: the mount namespace of one command, in which volumes are mounted. An ordinary user's
+// lies in a user namespace that keeps the user's IDs.
 //
-// Threads: of a process that has no other ones.
+// Threads: the process must have only one.
 #pragma once
 
 #include <memory>
@@ -13,20 +13,20 @@
 namespace graphlane {
 
 struct PrivateNamespace {
-  bool has_users = false;  // a user namespace was needed
-  Fd users;                // that, and the mounts': /proc/self/ns/user, /proc/self/ns/mnt
-  Fd mounts;
+  bool has_users = false;  // it has a user namespace of its own
+  Fd users;                // /proc/self/ns/user
+  Fd mounts;               // /proc/self/ns/mnt
 
-  // This process moves to new ones. An Error: namespaces are not allowed here.
+  // Moves this process to new namespaces. An Error: they are not permitted here.
   static Outcome<PrivateNamespace> enter();
-  // Moves a process that is outside into the same namespaces.
+  // Moves another process into the same namespaces.
   Outcome<void> join() const;
-  // Mounts the volume over its own directory, and hands the mount to its daemon, which waits at the socket.
+  // Mounts the volume over its own directory, and hands the mount to the daemon at the socket.
   Outcome<void> mount(const Volume& volume, const MountOptions& options, int daemon_socket) const;
 };
 
-// Makes this process's descriptors of files in the volumes, opened before they were mounted, show the
-// mounts. Those are its working directory, and files that a shell has opened for it (< VOL/FILE).
+// Reopens this process's descriptors of files in the volumes, so that they show the mounts. They are the
+// working directory, and files that a shell has opened for the command (< VOL/FILE).
 void renew_descriptors(const std::vector<std::shared_ptr<const Volume>>& volumes);
 
 }  // namespace graphlane

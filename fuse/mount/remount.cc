@@ -1,5 +1,5 @@
-// mount -o remount: other flags for a mount that is there. The daemon has no
-// part in it: the kernel itself refuses writes to a read-only mount.
+// mount -o remount: changes the flags of an existing mount. The kernel enforces them, without the
+// daemon.
 #include <sys/mount.h>
 #include <sys/statvfs.h>
 
@@ -39,7 +39,7 @@ constexpr std::array<KernelFlag, 22> kKernelFlags = {{
     {.name = "loud", .for_libfuse = false},
 }};
 
-// The flags that the mount has; statvfs() has names of its own for them.
+// The mount's present flags, translated from statvfs()'s names.
 Outcome<unsigned long> current_flags(const std::string& mountpoint) {
   static constexpr std::array<std::pair<unsigned long, unsigned long>, 8> kNames = {{
       {ST_RDONLY, MS_RDONLY},

@@ -18,10 +18,10 @@
 namespace graphlane {
 namespace {
 
-// Of the memory, for the buffers of all workers.
+// The fraction of memory for the buffers of all workers.
 constexpr uint64_t kWorkersShare = 8;
 
-// A worker's pipes are descriptors, too.
+// Limited by descriptors as well, because a worker's pipes use some.
 uint32_t worker_count(const Filesystem& fs) {
   const uint32_t asked = fs.options.thread_count;
   if (asked != 0) return std::max(asked, kMountThreadsMin);
@@ -57,7 +57,7 @@ bool add_mount_options(const Filesystem& fs, fuse_args* args) {
   return ok;
 }
 
-// libfuse's messages go where ours do.
+// Sends libfuse's messages to this process's log.
 void log_fuse(fuse_log_level level, const char* format, va_list arguments) {
   if (level > FUSE_LOG_WARNING) return;
   char text[512];
@@ -70,7 +70,7 @@ void log_fuse(fuse_log_level level, const char* format, va_list arguments) {
 }  // namespace
 
 void prepare_server_process() {
-  raise_descriptor_limit();  // one for each file that the kernel knows, two or more if it is open
+  raise_descriptor_limit();  // each known file needs one, each open file at least two
   prepare_identities();
   ::fuse_set_log_func(log_fuse);
 }
@@ -94,11 +94,11 @@ Session::~Session() {
 }
 
 Outcome<void> Session::mount(const std::string& mountpoint) {
-  // fusermount3 and libfuse say why on stderr; we say it in our one line.
+  // fusermount3 and libfuse print the reason on stderr; it becomes part of this function's one line.
   StderrCatcher said;
   const int result = ::fuse_session_mount(session_, mountpoint.c_str());
   std::string reason = said.first_line();
-  if (reason.starts_with(kLogPrefix)) reason.erase(0, kLogPrefix.size());  // by way of the log
+  if (reason.starts_with(kLogPrefix)) reason.erase(0, kLogPrefix.size());  // it came through log_fuse()
   if (result != 0) {
     return make_error(EPERM, "{}: cannot mount: {}", mountpoint,
                       reason.empty() ? "no reason given" : reason);
@@ -108,7 +108,7 @@ Outcome<void> Session::mount(const std::string& mountpoint) {
   return {};
 }
 
-// Without it the preload library leaves everything to us.
+// Without the server, preloaded programs read and write through the mount.
 void Session::start_server() {
   auto server = PartServer::start(fs_);
   if (!server) return log_line(server.error().text);
@@ -121,7 +121,7 @@ Outcome<void> Session::adopt(Fd device) {
   if (::fuse_session_mount(session_, name.c_str()) != 0) {
     return make_error(EIO, "{}: libfuse does not take the descriptor", name);
   }
-  (void)device.release();  // the session's now
+  (void)device.release();  // owned by the session now
   start_server();
   return {};
 }
@@ -137,8 +137,8 @@ Outcome<void> Session::serve(StopSignals* stop) {
   fs_.handles.release_all();
   if (mounted_) ::fuse_session_unmount(session_);
   mounted_ = false;
-  // Not before: it may be closing a client's descriptor of this mount, which asks us, and we no
-  // longer answer.
+  // Only after the loop: the server may be closing a client's descriptor of this mount, which sends a
+  // request to the loop.
   server_.reset();
   fs_.drop_behind.stop();
   fs_.invalidation.stop();

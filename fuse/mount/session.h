@@ -15,8 +15,8 @@
 
 namespace graphlane {
 
-// Called once in each process that is to serve, before the Filesystem is made:
-// room for descriptors, identities, messages.
+// Call it once in each process that will serve, before the Filesystem is made. Prepares descriptors,
+// identities and messages.
 void prepare_server_process();
 
 class Session {
@@ -26,14 +26,14 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Mounts at `mountpoint`, by ourselves as root, else with fusermount3.
+  // Mounts at `mountpoint`: as root directly, else through fusermount3.
   Outcome<void> mount(const std::string& mountpoint);
 
-  // Serves a mount that somebody else has made on this /dev/fuse descriptor;
+  // Serves a mount that another process has made on this /dev/fuse descriptor.
   Outcome<void> adopt(Fd device);
 
-  // Answers requests until the mount is gone or a signal of `stop` (null: none)
-  // arrives; then unmounts what mount() made.
+  // Answers requests until the mount is gone or a signal of `stop` (null: none) arrives. Then
+  // unmounts what mount() has made.
   Outcome<void> serve(StopSignals* stop);
 
  private:

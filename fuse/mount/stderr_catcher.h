@@ -1,7 +1,6 @@
-// StderrCatcher: keeps what is written to stderr, also by child processes, while
-// it lives.
+// StderrCatcher: captures stderr, of child processes too, for its lifetime.
 //
-// Threads: of the whole process, so only before others are started.
+// Threads: affects the whole process, so use it before other threads are started.
 #pragma once
 
 #include <sys/mman.h>
@@ -25,7 +24,7 @@ class StderrCatcher {
   StderrCatcher(const StderrCatcher&) = delete;
   StderrCatcher& operator=(const StderrCatcher&) = delete;
 
-  // Ends the catching.
+  // Ends the capture.
   std::string first_line() {
     restore();
     char text[1024];

@@ -11,7 +11,7 @@ namespace {
 constexpr int kForever = -1;
 constexpr int kNudgeMs = 1;
 
-// Interrupts the loop's sleep; it then sees that the session has ended.
+// Interrupts the loop's sleep, after which it sees that the session has ended.
 constexpr int kNudge = SIGUSR2;
 
 }  // namespace
@@ -22,7 +22,7 @@ StopSignals::~StopSignals() { release(); }
 
 void StopSignals::guard(fuse_session* session) {
   struct sigaction action = {};
-  action.sa_handler = [](int) {};  // no SA_RESTART: what sleeps shall wake
+  action.sa_handler = [](int) {};  // no SA_RESTART: the sleep must end
   ::sigaction(kNudge, &action, nullptr);
   watcher_ = std::thread(&StopSignals::watch, this, session, ::pthread_self());
 }
@@ -41,7 +41,7 @@ void StopSignals::watch(fuse_session* session, pthread_t server) const {
   signalfd_siginfo taken;
   (void)!::read(arrived.get(), &taken, sizeof taken);
   ::fuse_session_exit(session);
-  // More than once: the loop may be just about to sleep.
+  // Repeated, because the loop may be just about to sleep.
   do ::pthread_kill(server, kNudge);
   while (::poll(&either[1], 1, kNudgeMs) <= 0);
 }

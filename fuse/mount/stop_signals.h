@@ -1,17 +1,16 @@
-// StopSignals: SIGINT, SIGTERM and SIGHUP end a session, whenever they come.
+// StopSignals: SIGINT, SIGTERM and SIGHUP end a session, at whatever time they arrive.
 //
-//   StopSignals stop;             from here on they wait
+//   StopSignals stop;             they are blocked from here on
 //   session->mount(mountpoint);
-//   stop.guard(session);          … and end the session's loop
+//   stop.guard(session);          they end the session's loop
 //   fuse_session_loop_mt(…);
 //   stop.release();
 //
-// libfuse's own handlers can be installed only once the session is mounted: a
-// signal before that would leave a dead mount, and one between the loop's look
-// at its flag and its sleep would be forgotten.
+// libfuse's own handlers can be installed only after the mount. A signal before that would leave a dead
+// mount, and one between the loop's check of its flag and its sleep would be lost.
 //
-// Threads: made, guarded and released by the thread that runs the loop, before
-// any other thread is started (they inherit the blocked signals).
+// Threads: the loop's thread makes, guards and releases it, before it starts other threads, which
+// inherit the blocked signals.
 #pragma once
 
 #include <pthread.h>
@@ -38,7 +37,7 @@ class StopSignals {
   void watch(fuse_session* session, pthread_t server) const;
 
   const StopMask mask_;
-  Fd released_;  // eventfd; readable once the loop has ended
+  Fd released_;  // an eventfd, readable after the loop has ended
   std::thread watcher_;
 };
 

@@ -30,7 +30,7 @@ Error busy(const std::string& mountpoint) {
                     mountpoint);
 }
 
-// fusermount3 is set-user-ID root; its exit status says only whether.
+// fusermount3 is set-user-ID root. Its exit status does not give the reason.
 Outcome<void> unmount_as_user(const std::string& mountpoint) {
   StderrCatcher said;
   std::string program = "fusermount3", unmount = "-u", end = "--", path = mountpoint;
@@ -46,10 +46,9 @@ Outcome<void> unmount_as_user(const std::string& mountpoint) {
   return make_error(EPERM, "{}: cannot unmount: {}", mountpoint, reason);
 }
 
-// The daemon of a mount. When it has ended, all that was written through the mount lies on the
-// devices; before that, no other process can write those files. In another network namespace than
-// the daemon's any process may take its name. So a process is not waited for unless it runs as the
-// user that mounted, or as root.
+// The daemon of a mount. After it has ended, all bytes written through the mount are on the devices.
+// Before that no other process can write those files. In another network namespace any process could
+// take the daemon's name. So this waits only for a process of root, or of the user that mounted.
 class Daemon {
  public:
   Daemon(const std::string& mountpoint, uid_t user) {
@@ -67,8 +66,8 @@ class Daemon {
     }
   }
 
-  // At once if it serves on, because the mount is elsewhere too (a bind mount,
-  // another namespace), or if there is none that we can see.
+  // Waits for the daemon's end. Returns at once if there is no visible daemon, or if it serves on because
+  // the mount exists elsewhere too (a bind mount, another namespace).
   void wait_for_the_end() const {
     if (!process_) return;
     const auto deadline = std::chrono::steady_clock::now() + kEndBegins;
@@ -89,8 +88,8 @@ class Daemon {
   static constexpr int kLookMs = 100;
   static constexpr int kLapsesMax = 10;
 
-  // Its main thread has ended. One that closes a stranger's file (iomgr/server/file_server.h) may
-  // never do.
+  // Whether the daemon's main thread has ended. The process itself may never end, if it closes a file of
+  // a foreign filesystem (iomgr/server/file_server.h).
   bool has_done_all() const {
     std::ifstream stat("/proc/" + std::to_string(pid_) + "/stat");
     std::string text;
@@ -102,7 +101,7 @@ class Daemon {
   Fd connect() const {
     Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     constexpr socklen_t kLength = offsetof(sockaddr_un, sun_path) + 1 + kServerNameSize;
-    // EAGAIN: its queue is full, so it is there.
+    // EAGAIN: its queue is full, so it exists.
     if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address_), kLength) == 0 ||
         errno == EAGAIN) {
       return socket;

@@ -12,8 +12,8 @@ namespace {
 
 int code_of(const Result<void>& done) { return done ? 0 : done.error().code; }
 
-// As long as the descriptor is open, a striped file's stub names the parts that it
-// names now: they and the stub shall get the same mode and owner.
+// An open descriptor keeps a striped file's stub at its present parts, so that stub and parts get the
+// same mode and owner. None: the file is not striped or cannot be opened.
 Fd held_parts(Inode& inode, int path_fd, const struct stat& st) {
   Fd held;
   if (inode.stub.look(path_fd, st).striped()) held = reopen(path_fd, O_RDONLY);
@@ -21,7 +21,7 @@ Fd held_parts(Inode& inode, int path_fd, const struct stat& st) {
   return held;
 }
 
-// A file without a name has parts without names; what is open of it stays so.
+// The parts of a file without a name have no names either: their owner and mode stay.
 bool has_named_parts(const StubView& view, const struct stat& st) {
   return view.striped() && st.st_nlink > 0;
 }
@@ -57,14 +57,14 @@ int resize(Filesystem& fs, fuse_req_t req, LiveFile& live, off_t size) {
   return code_of(resize_striped(fs, req, live, static_cast<uint64_t>(size)));
 }
 
-// Whether the refused stub provably owns no parts. Those of a damaged file would be orphans.
+// Whether the refused stub provably owns no parts, so that emptying it orphans none.
 bool may_be_emptied(const Volume& volume, int stub_fd, const Layout& layout) {
   return is_copied_stub(stub_fd, layout) ||
          (volume.accept(layout, "") && all_name_another_stub(volume.device_roots(), layout));
 }
 
-// A handle is of what was opened: a plain file that has become a stub since has no parts there.
-// `is_refused`: the stub is whole, but is not believed.
+// With a handle, the size is set on the file that was opened, even if its name is another file by now.
+// `is_refused`: the stub is intact, but the parts are not its own.
 int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, const StubView& view, bool is_refused,
              const struct stat& st, off_t size, fuse_file_info* fi) {
   if (fi != nullptr) {
@@ -75,7 +75,7 @@ int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, const St
     const Result<LiveFiles::Writer> live = open_live(fs, inode, view.layout, st);
     return live ? resize(fs, req, **live, size) : live.error().code;
   }
-  // A copy may be emptied: it is a plain file then.
+  // A copied stub may be emptied, and is a plain file then.
   if (!view.plain() && !(is_refused && size == 0 && may_be_emptied(*fs.volume, path_fd, view.layout))) {
     return view.unreadable ? EACCES : EIO;
   }
@@ -123,9 +123,9 @@ int op::setattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, struct stat* wan
   if (view.unreadable && (which & FUSE_SET_ATTR_MODE) != 0 &&
       ::chmod(ProcPath(path_fd).c_str(), wanted->st_mode & 07777) == 0 &&
       ::fstatat(path_fd, "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == 0) {
-    view = inode.stub.look(path_fd, st);  // its parts get the new mode then, too
+    view = inode.stub.look(path_fd, st);  // the size change may have made it a plain file
   }
-  // Another volume's parts, and another owner's, are not ours to change.
+  // A stub gives no right to parts of another volume or another owner.
   const bool is_refused = view.striped() && !verify_ownership(*fs.volume, path_fd, view.layout, st);
   if (is_refused) view.verdict = StubVerdict::kBadField;
   int error = 0;

@@ -23,7 +23,7 @@ struct OpenDirectory : OpenHandle {
   off_t offset GUARDED_BY(mu) = 0;  // where `stream` stands
 };
 
-// Until it is looked up (inode_table.h), as libfuse says that.
+// The number of a file that was not looked up (inode_table.h), as in libfuse.
 constexpr ino_t kUnknownNumber = 0xffffffff;
 
 // One listing into a reply's buffer.
@@ -33,17 +33,17 @@ class Listing {
       : fs_(fs), req_(req), directory_(fs.inodes.of(ino)), plus_(plus), room_(size),
         buffer_(std::make_unique<char[]>(size)) {}
 
-  // From `offset` on; stops when the buffer is full. 0 or an errno.
+  // Lists from `offset` on, until the buffer is full. 0 or an errno.
   int fill(OpenDirectory& open, off_t offset) REQUIRES(open.mu) {
     if (offset != open.offset) ::seekdir(open.stream, offset);
     open.offset = offset;
     while (true) {
       errno = 0;
       const dirent* entry = ::readdir(open.stream);
-      // What is in the buffer has been counted as looked up, so it goes out; the
-      // error comes again with the next call.
+      // Listed entries count as looked up, so they must reach the kernel. The error comes again with
+      // the next call.
       if (entry == nullptr) return used_ > 0 ? 0 : errno;
-      open.offset = entry->d_off;  // also of one that finds no room: it is asked for again
+      open.offset = entry->d_off;  // even if it finds no room: the next call seeks
       if (!hidden(entry->d_name) && !add(*entry)) return 0;
     }
   }
@@ -57,7 +57,7 @@ class Listing {
            refuse_change(fs_, directory_, name) != 0;
   }
 
-  // False: no room.
+  // False: the buffer is full.
   bool add(const dirent& entry) {
     fuse_entry_param known = {};
     if (plus_ && !is_dot(entry.d_name) && !fs_.inodes.crowded()) {
@@ -95,7 +95,7 @@ int list(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t offs
   OpenDirectory& open = OpenDirectory::of(fi);
   Listing listing(fs, req, ino, size, plus);
   {
-    // Released before the answer, which may let the kernel release `open`.
+    // Released before the reply, after which the kernel may release `open`.
     MutexLock lock(open.mu);
     if (const int error = listing.fill(open, offset); error != 0) return error;
   }
@@ -115,7 +115,7 @@ int op::opendir(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* 
   if (!fd) return errno;
   open->stream = ::fdopendir(fd.get());
   if (open->stream == nullptr) return errno;
-  (void)fd.release();  // the stream's now
+  (void)fd.release();  // owned by the stream now
   fs.handles.give(std::move(open), fi);
   if (reply::open(req, fi) == -ENOENT) fs.handles.release(fi);
   return 0;

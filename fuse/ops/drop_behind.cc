@@ -38,7 +38,8 @@ void ReadTrail::add(fuse_ino_t ino, ByteRange range) {
   bytes_ += range.length_bytes;
 }
 
-// How long a thread may take from the request of its kernel's to the read: nobody tells.
+// Learns from a read of dropped pages that more must be kept, because threads read behind the kernel's
+// requests by an unknown distance.
 void ReadTrail::learn(fuse_ino_t ino, ByteRange range) {
   const uint64_t kept = kept_bytes_ + extra_bytes_;
   for (const Stretch& gone : gone_) {
@@ -95,7 +96,7 @@ void DropBehind::start(fuse_session* session) {
   session_ = session;
   try {
     thread_ = std::thread([this] { serve(); });
-  } catch (const std::system_error&) {  // no more threads: all pages stay
+  } catch (const std::system_error&) {  // no thread: all pages stay
   }
 }
 
@@ -149,7 +150,7 @@ void DropBehind::serve() {
     waiting_.pop_front();
     dropping_ = stretch.ino;
     mu_.unlock();
-    // Refused where the kernel has forgotten the file, and with it the pages.
+    // Fails if the kernel has forgotten the file, and with it the pages.
     (void)::fuse_lowlevel_notify_inval_inode(session_, stretch.ino,
                                              static_cast<off_t>(stretch.range.offset),
                                              static_cast<off_t>(stretch.range.length_bytes));

@@ -1,19 +1,18 @@
-// DropBehind: pages that a sweep will not want again leave the kernel's page cache.
+// DropBehind: drops pages of the kernel's page cache that a sweep will not read again.
 //
-// The kernel keeps what was read until it needs room, and under a tight limit it finds some
-// by writing the engine's vertex files out. Of files that do not fit in memory the next
-// sweep finds no page again, so what was read long before the rest goes before that, whatever
-// files and threads read it:
+// The kernel keeps pages until it needs memory, and under a tight limit it then writes the engine's
+// vertex files out. The next sweep of files that do not fit in memory hits no page anyway. So the pages
+// read longest ago are dropped first, over all files and threads:
 //
 //        dropped              kept            read now
 //   ░░░░░░░░░░░░░░░░░░███████████████████████|▓▓▓        in the order of reading
-//                     └ that the kernel has read ahead, and no thread has taken yet ┘
+//                     └ prefetched by the kernel and not yet read by any thread ┘
 //
-// A page must not go while what was written to it is on its way to us: read before that has come,
-// it would keep the bytes of before. So of a file that somebody writes nothing goes.
+// A page must not be dropped while a write of it is in flight: a read in that time would bring back the
+// old bytes. So no page of a file with a writer is dropped.
 //
-// Threads: everything of DropBehind is safe from any thread. One of its own drops, as the
-// kernel waits there for pages that a request is to bring.
+// Threads: everything of DropBehind is safe from any thread. One of its own drops, because the kernel
+// makes a drop wait for pages that a request is to bring.
 #pragma once
 
 #include <array>
@@ -29,44 +28,44 @@
 
 namespace graphlane {
 
-// What was read of all files, in its order. Not thread-safe.
+// The ranges read, of all files, in their order. Not thread-safe.
 class ReadTrail {
  public:
   struct Stretch {
     fuse_ino_t ino;
     ByteRange range;
-    bool sweeps = false;  // it goes on where another one of late had ended
-    uint64_t gone_at = 0;
+    bool sweeps = false;  // it continues another recent stretch
+    uint64_t gone_at = 0;  // the clock when it was dropped
   };
 
-  // One more read, not empty. One that comes for what has gone shortly before shows that more
-  // must be kept.
+  // Adds a read, which is not empty. A read of a range that was dropped recently shows that more must
+  // be kept.
   void add(fuse_ino_t ino, ByteRange range);
-  // A stretch of a sweep behind which at least `kept_bytes` were read, or more, if that has shown
-  // to be too few: it is to go. What is no sweep is forgotten.
+  // The oldest stretch of a sweep, if at least `kept_bytes` were read after it, or more if that has
+  // proved to be too little. The caller drops it. Stretches that are not of a sweep are forgotten.
   std::optional<Stretch> take(uint64_t kept_bytes);
-  // One of this file, whatever was read since: it was closed.
+  // As take(), of this file and regardless of later reads, because the file was closed.
   std::optional<Stretch> take_of(fuse_ino_t ino);
-  // None of this file goes: somebody writes it.
+  // Forgets all stretches of this file, because it has a writer.
   void forget(fuse_ino_t ino);
 
  private:
-  // A request of one window of read-ahead may come before those in front of it.
+  // Requests of one read-ahead window may arrive out of order by this much.
   static constexpr uint64_t kNear = uint64_t{4} << 20;
-  static constexpr uint64_t kStretchMax = uint64_t{4} << 20;  // goes at a time
-  static constexpr size_t kStreamsMax = 32;                   // that are looked at
+  static constexpr uint64_t kStretchMax = uint64_t{4} << 20;  // dropped at a time
+  static constexpr size_t kStreamsMax = 32;                   // recent stretches that a read may continue
   static constexpr size_t kStretchesMax = 4096;
   static constexpr uint64_t kSweepMin = uint64_t{1} << 20;
-  static constexpr uint64_t kKeptGrowth = 4;  // times what was asked, at most
+  static constexpr uint64_t kKeptGrowth = 4;  // times kept_bytes, at most
 
   void learn(fuse_ino_t ino, ByteRange range);
   void forget_first();
 
   std::deque<Stretch> stretches_;
-  uint64_t bytes_ = 0;        // in them
-  uint64_t clock_ = 0;        // bytes read
+  uint64_t bytes_ = 0;        // in stretches_
+  uint64_t clock_ = 0;        // bytes read so far
   uint64_t kept_bytes_ = 0;   // of the last take()
-  uint64_t extra_bytes_ = 0;  // to keep beyond it
+  uint64_t extra_bytes_ = 0;  // learned: to keep beyond kept_bytes_
   std::array<Stretch, kStreamsMax> gone_{};
   size_t gone_count_ = 0;
 };
@@ -78,22 +77,22 @@ class DropBehind {
   DropBehind(const DropBehind&) = delete;
   DropBehind& operator=(const DropBehind&) = delete;
 
-  // Before the first request.
+  // Call it before the first request.
   void start(fuse_session* session);
-  // No page that the kernel waits for may be left to bring: the mount has ended.
+  // Call it after the mount has ended: no request for a page may be outstanding.
   void stop();
 
-  // The kernel asks for this range. Of what was read last, so much stays.
+  // The kernel has asked for this range. The last `kept_bytes` read stay.
   void passed(fuse_ino_t ino, ByteRange range, uint64_t kept_bytes);
-  // The file was closed: what is left of its sweeps goes.
+  // The file was closed: drops what its sweeps have left.
   void ended(fuse_ino_t ino);
-  // One more writer of the file, before he can write, after what is just going (`waits`); and
-  // one less.
+  // Adds a writer of the file, before its first write. `waits`: not before a drop in progress has
+  // ended. end_writing() removes the writer.
   void begin_writing(fuse_ino_t ino, bool waits);
   void end_writing(fuse_ino_t ino);
 
  private:
-  static constexpr size_t kWaitingMax = 256;  // what is more, stays
+  static constexpr size_t kWaitingMax = 256;  // further stretches stay in the page cache
 
   void push(const ReadTrail::Stretch& stretch) REQUIRES(mu_);
   void serve();
@@ -105,7 +104,7 @@ class DropBehind {
   CondVar changed_, dropped_;
   ReadTrail trail_ GUARDED_BY(mu_);
   std::deque<ReadTrail::Stretch> waiting_ GUARDED_BY(mu_);
-  fuse_ino_t dropping_ GUARDED_BY(mu_) = 0;  // of which pages are just going
+  fuse_ino_t dropping_ GUARDED_BY(mu_) = 0;  // the file of the drop in progress
   std::unordered_map<fuse_ino_t, uint32_t> writer_counts_ GUARDED_BY(mu_);
   bool stopping_ GUARDED_BY(mu_) = false;
 };

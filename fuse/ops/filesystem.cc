@@ -20,21 +20,21 @@ namespace {
 
 constexpr uint64_t kRequestMin = 4096;
 
-// What is read in turn is on its way in there only.
+// The cache prefetches at least this much: bytes of in_turn reads are in flight nowhere else.
 constexpr uint64_t kAheadMin = uint64_t{24} << 20;
 
-// Of the half that inodes do not have, some are for lanes and clients, for the pipes of workers,
-// and for what their operations open and close again.
+// The half of descriptors that inodes do not use is for open handles, except for some: for lanes and
+// clients, for workers' pipes, and for files that operations open and close again.
 size_t handles_max() {
-  constexpr size_t kForAll = 64, kForWorker = 8;
+  constexpr size_t kReserved = 64, kPerWorker = 8;
   const size_t half = InodeTable::half_of_descriptors();
-  return half - std::min<size_t>(half / 2, kForAll + kForWorker * kBackgroundMax);
+  return half - std::min<size_t>(half / 2, kReserved + kPerWorker * kBackgroundMax);
 }
 
 constexpr uint64_t kRequestAlwaysSpliced = 512u << 10;
 constexpr int kFirstLibfuseWithLargeRequests = 317;
 
-// What libfuse and the kernel (fs.fuse.max_pages_limit, 1 MiB by default) allow.
+// The limit of libfuse and of the kernel (fs.fuse.max_pages_limit, 1 MiB by default).
 uint64_t largest_allowed_request() {
   if (::fuse_version() < kFirstLibfuseWithLargeRequests) return kOldLibfuseRequestMax;
   uint64_t pages = 0;
@@ -43,9 +43,9 @@ uint64_t largest_allowed_request() {
   return std::min(pages * static_cast<uint64_t>(::getpagesize()), kRequestMax);
 }
 
-// Splicing a request needs a pipe larger than it. Where the pipe may not grow
-// so far (pipe-max-size is 1 MiB by default), libfuse would allocate and copy
-// for every request: 0.1 of native throughput. 512 KiB always fit.
+// A spliced request needs a pipe larger than itself. If the pipe cannot grow that far (pipe-max-size
+// is 1 MiB by default), libfuse allocates and copies for every request, at 0.1 of native throughput.
+// 512 KiB always fit.
 uint64_t largest_spliced_request(uint64_t wanted) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return kRequestAlwaysSpliced;
@@ -74,10 +74,10 @@ Filesystem::Filesystem(std::shared_ptr<const Volume> served, const MountOptions&
       live(*volume),
       invalidation(*this),
       handles(handles_max()),
-      files_made_(Uuid::random().bytes[0]) {}  // so that single files balance too
+      files_made_(Uuid::random().bytes[0]) {}  // random, so that volumes of one file balance too
 
 uint32_t Filesystem::next_first_device() {
-  // Relaxed: which file gets which does not matter.
+  // Relaxed: the order of files does not matter.
   return files_made_.fetch_add(1, std::memory_order_relaxed) % volume->device_count();
 }
 
@@ -106,19 +106,19 @@ void Filesystem::prepare_to_read() {
     cache.reclaimable = true;
     cache.ahead_min_bytes = kAheadMin;
     cache.turns_wait = !volume->is_on_ssds();
-    // Without, if there is no memory.
+    // Without memory the mount runs without the cache.
     if (extents.start(cache)) cache_keeper.emplace(extents);
-    extents.set_beside_page_cache(true);  // until a handle reads past it
+    extents.set_beside_page_cache(true);  // until a handle reads past the page cache
   });
 }
 
 bool leave_common_umask() {
-  // The working directory goes with it, and must not keep a filesystem busy.
+  // CLONE_FS also covers the working directory, which must not keep a filesystem busy.
   thread_local const bool alone = ::unshare(CLONE_FS) == 0 && ::chdir("/") == 0;
   return alone;
 }
 
-// libc's setfsuid() would change all threads' IDs; the system call changes ours.
+// A raw system call, because libc's setfsuid() would change all threads' IDs.
 AsCaller::AsCaller(const Filesystem& fs, fuse_req_t req) : active_(fs.privileged) {
   if (!active_) return;
   const fuse_ctx* caller = ::fuse_req_ctx(req);
@@ -136,8 +136,8 @@ AsCaller::~AsCaller() {
 
 void prepare_identities() {
   ::umask(0);  // the kernel has applied the caller's, or AsCaller does
-  // Without this bit, setfsuid() to a user takes CAP_DAC_OVERRIDE away, and the
-  // host would check the caller again, without his supplementary groups.
+  // Without this bit, setfsuid() to a user drops CAP_DAC_OVERRIDE, and the host would check the caller
+  // again, without its supplementary groups.
   if (::geteuid() == 0) ::prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0);
 }
 
@@ -145,7 +145,7 @@ bool is_in_group(fuse_req_t req, gid_t group) {
   if (::fuse_req_ctx(req)->gid == group) return true;
   std::array<gid_t, 64> few;
   const int count = ::fuse_req_getgroups(req, few.size(), few.data());
-  if (count <= 0) return false;  // also where we cannot see the caller's process
+  if (count <= 0) return false;  // also if the caller's process is not visible here
   std::vector<gid_t> groups(few.begin(), few.end());
   groups.resize(static_cast<size_t>(count));
   if (groups.size() > few.size()) ::fuse_req_getgroups(req, count, groups.data());
@@ -165,9 +165,9 @@ void drop_set_id_bits(Filesystem& fs, fuse_req_t req, int fd) {
   mode_t drop = st.st_mode & (S_ISUID | S_ISGID);
   const bool for_locking = (drop & S_ISGID) != 0 && (st.st_mode & S_IXGRP) == 0;
   if (for_locking && is_in_group(req, st.st_gid)) drop &= ~static_cast<mode_t>(S_ISGID);
-  // Best effort: the write itself has its own result.
+  // Best effort, because the write has its own result.
   if (drop == 0 || ::fchmod(fd, (st.st_mode & ~drop) & 07777) != 0) return;
-  // The kernel does not expect it where the group cannot execute.
+  // The kernel does not expect a change of the group's bit if the group cannot execute.
   Inode* inode = for_locking ? fs.inodes.find({.device = st.st_dev, .number = st.st_ino}) : nullptr;
   if (inode == nullptr) return;
   drop_cached_attributes(fs, *inode);
@@ -175,7 +175,7 @@ void drop_set_id_bits(Filesystem& fs, fuse_req_t req, int fd) {
 }
 
 void drop_cached_attributes(Filesystem& fs, const Inode& inode) {
-  (void)::fuse_lowlevel_notify_inval_inode(fs.session, inode.nodeid, -1, 0);  // not its pages
+  (void)::fuse_lowlevel_notify_inval_inode(fs.session, inode.nodeid, -1, 0);  // keeps its pages
 }
 
 double attr_timeout_seconds(const Filesystem& fs, const Inode& inode) {
@@ -233,7 +233,7 @@ int answer_entry(Filesystem& fs, fuse_req_t req, Inode& parent, const char* name
   fuse_entry_param entry;
   const int error = look_up(fs, parent, name, &entry);
   if (error != 0) return error;
-  // The kernel did not wait for the answer, so it will not forget it either.
+  // An interrupted kernel request gets no reply, so the kernel will not forget the inode.
   if (reply::entry(req, &entry) == -ENOENT) fs.inodes.forget(entry.ino, 1);
   return 0;
 }

@@ -1,11 +1,11 @@
-// ioctl: a ticket for the mount's server (ticket_book.h), and the flags of chattr(1), which
-// are the host's.
+// ioctl: a ticket for the mount's server (ticket_book.h), and the flags of chattr(1), which the host
+// stores.
 //
-// The kernel asks in its own name: it opens the file, checks that the caller owns
-// it (and may set what only root may), and hands the argument over as bytes.
+// For the flags the kernel sends a request of its own. It opens the file, checks that the caller owns it
+// (and may set flags that only root may), and passes the argument as bytes.
 //
-// A striped file shows its stub's flags. `append only` and `immutable` it cannot
-// have: its stub is rewritten in place, and its parts would not know of them.
+// A striped file shows its stub's flags. It cannot have `append only` or `immutable`, because its stub is
+// rewritten in place, and its parts would not have them.
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 
@@ -49,7 +49,7 @@ int set_flags(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, unsigne
   return 0;
 }
 
-// Gives a ticket for a striped file's handle; another handle has nothing to ask the server for.
+// Issues a ticket for a striped file's handle. Other handles need none.
 int give_ticket(Filesystem& fs, fuse_req_t req, Inode& inode, OpenFile& handle) {
   if (!handle.striped || fs.server_name.size() != kServerNameSize) return ENODATA;
   TicketGrant grant{};

@@ -1,4 +1,4 @@
-// Names to inodes and back; links' targets; the filesystem's size.
+// Look-ups by name and by number, link targets, and the filesystem's size.
 #include <limits.h>
 #include <sys/statvfs.h>
 
@@ -11,8 +11,8 @@
 namespace graphlane {
 namespace {
 
-// open_by_handle_at(): the kernel has a number only. It asks for the file itself
-// as ".", and then for the directories above as "..".
+// For open_by_handle_at() the kernel has a number only. It looks the file itself up as ".", then the
+// directories above as "..".
 int look_up_again(Filesystem& fs, fuse_ino_t nodeid, std::string_view name,
                   fuse_entry_param* entry) {
   if (name == ".") {
@@ -36,7 +36,7 @@ int op::lookup(Filesystem& fs, fuse_req_t req, fuse_ino_t parent, const char* na
   const int error = is_dot(name) ? look_up_again(fs, parent, name, &entry)
                                  : look_up(fs, fs.inodes.of(parent), name, &entry);
   if (error == ENOENT && fs.options.negative_timeout_seconds > 0) {
-    entry = {};  // inode 0: "there is none", and the kernel may remember it
+    entry = {};  // inode 0: the name does not exist, which the kernel may cache
     entry.entry_timeout = fs.options.negative_timeout_seconds;
   } else if (error != 0) {
     return error;
@@ -69,7 +69,7 @@ int op::readlink(Filesystem& fs, fuse_req_t req, fuse_ino_t ino) {
   return 0;
 }
 
-// The volume's own filesystem and the devices', each counted once.
+// Sums the volume's own filesystem and the devices', each once.
 int op::statfs(Filesystem& fs, fuse_req_t req, fuse_ino_t ino) {
   const Result<HostPath> path = fs.inodes.path(fs.inodes.of(ino));
   if (!path) return path.error().code;

@@ -1,4 +1,4 @@
-// Names made, moved and removed.
+// Creates, moves and removes names.
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -8,7 +8,7 @@
 namespace graphlane {
 namespace {
 
-// Answers with the entry that `make` made in the caller's name.
+// Answers with the entry that `make` creates with the caller's IDs.
 template <class Make>
 int make_entry(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char* name,
                const Make& make) {

@@ -1,20 +1,18 @@
-// Opening and creating; what a handle's end asks for.
+// Opens and creates files, and ends handles.
 //
 // How the kernel treats the pages of an open file (docs/internals/reads.md):
-//   plain, passed through        none: the host's file is the kernel's to read,
-//                                write and map (passthrough.h)
-//   plain                        its page cache, kept between opens: maps and
-//                                O_DIRECT calls stay coherent. The host's file
-//                                is opened without O_DIRECT: write-back comes
-//                                from buffers that are not aligned.
-//   striped, fits in memory      the same; the parts lie in the page cache too
-//   striped, O_DIRECT            the same: the kernel passes O_DIRECT calls on
-//   striped, larger than memory  the same; what lies behind a sweep is dropped again
-//   the same, to read only,      FOPEN_DIRECT_IO: one reader's requests are serial, but our cache
-//   but for who reads small      reads ahead of them, and has the memory of the pages
-//   pieces (read_sizes.h)
-//   not passed through, opened   FOPEN_DIRECT_IO where the kernel drops the pages of
-//   for writing only             others (a descriptor that cannot read maps nothing)
+//   plain, passed through        no pages of the mount: the kernel reads, writes and maps the
+//                                host's file itself (passthrough.h)
+//   plain                        the mount's page cache, kept between opens: mappings and
+//                                O_DIRECT calls stay coherent. The host's file is opened without
+//                                O_DIRECT, because write-back comes from unaligned buffers.
+//   striped, fits in memory      as plain; the parts lie in the page cache too
+//   striped, O_DIRECT            as plain: the kernel passes O_DIRECT calls on
+//   striped, larger than memory  as plain; pages behind a sweep are dropped
+//   … and read-only, in large    FOPEN_DIRECT_IO: a reader's requests are serial, but the mount's
+//   pieces (read_sizes.h)        cache prefetches, in the memory that the pages would take.
+//   not passed through,          FOPEN_DIRECT_IO if the kernel then drops other handles' pages
+//   write-only                   (a descriptor that cannot read maps nothing)
 #include <sys/stat.h>
 
 #include "fuse/inode/open_file.h"
@@ -25,8 +23,8 @@
 namespace graphlane {
 namespace {
 
-// Without O_APPEND: the kernel knows the end of the file and says where to
-// write; ours would append even when the program has switched it off.
+// Without O_APPEND: the kernel knows the end of the file and sends the offset. The host's descriptor
+// would append even after the program has switched it off.
 int host_flags(const Filesystem& fs, int flags) {
   const int kept = flags & ~(O_DIRECT | O_APPEND | O_NOFOLLOW | O_CREAT | O_EXCL);
   return kept | O_CLOEXEC | access_time_flag(fs);
@@ -34,24 +32,24 @@ int host_flags(const Filesystem& fs, int flags) {
 
 bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 
-// Whether calls by this descriptor come to us although the file is passed through.
-// The kernel keeps a file of the host's for it, with the flags of open(2) for ever:
-//   O_APPEND   that one would append even when the program has switched it off;
-//   O_DIRECT   that one refuses the unaligned tail for which dd switches it off.
-// And set-id bits outlive the writes of root, but not those of others.
-bool calls_us(int flags, mode_t mode) {
+// Whether calls by this descriptor come to the daemon although the file is passed through. The kernel
+// opens the host's file for it, and never changes the flags of open(2):
+//   O_APPEND   would append even after the program has switched it off;
+//   O_DIRECT   would refuse the unaligned tail for which dd switches it off.
+// Also, the passthrough drops set-id bits for no user or for all, and root's writes must keep them.
+bool needs_daemon(int flags, mode_t mode) {
   if ((flags & O_ACCMODE) == O_RDONLY) return false;
   return (flags & (O_APPEND | O_DIRECT)) != 0 || (mode & (S_ISUID | S_ISGID)) != 0;
 }
 
-// Through the page cache a write is copied a page at a time, and then once more.
+// A write through the page cache is copied page by page, and then once more.
 bool writes_directly(const Filesystem& fs, int flags) {
   return fs.direct_writes && (flags & O_ACCMODE) == O_WRONLY;
 }
 
-// Before the answer to the open of a plain file. ESTALE: the inode is another's
-// by now; the kernel looks again.
-Result<void> choose_way(Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_info* fi) {
+// Decides before the reply whether the kernel passes the plain file through. ESTALE: the inode's file
+// was replaced, and the kernel looks up again.
+Result<void> choose_passthrough(Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_info* fi) {
   struct statx flags;
   struct stat st;
   if (::statx(file.fd.get(), "", AT_EMPTY_PATH, 0, &flags) != 0 ||
@@ -59,15 +57,15 @@ Result<void> choose_way(Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_
     return last_errno();
   }
   if (InodeKey{.device = st.st_dev, .number = st.st_ino} != inode.key) return Errno{ESTALE};
-  // chattr +a: the kernel forbids writable maps of such a file, but does not know that
-  // ours is one.
+  // chattr +a: the kernel forbids writable mappings of such a file, but does not know that the mount's
+  // file is one.
   const bool may_pass = fs.passthrough && (flags.stx_attributes & STATX_ATTR_APPEND) == 0;
-  file.way.emplace(inode.passthrough, may_pass ? fs.connection_fd : -1, file.fd.get());
-  const bool passed = file.way->backing_id() != 0;
-  if (passed) drop_cached_attributes(fs, inode);  // no longer for as long as others'
+  file.passthrough.emplace(inode.passthrough, may_pass ? fs.connection_fd : -1, file.fd.get());
+  const bool passed = file.passthrough->backing_id() != 0;
+  if (passed) drop_cached_attributes(fs, inode);  // they may change unnoticed from now on
   else fs.invalidation.see(inode, Uuid{}, st);
-  fi->direct_io = passed ? calls_us(fi->flags, st.st_mode) : writes_directly(fs, fi->flags);
-  fi->keep_cache = !passed;  // which the kernel takes for a contradiction
+  fi->direct_io = passed ? needs_daemon(fi->flags, st.st_mode) : writes_directly(fs, fi->flags);
+  fi->keep_cache = !passed;  // the kernel rejects both together
   return {};
 }
 
@@ -80,62 +78,61 @@ Result<std::unique_ptr<OpenFile>> open_plain(Filesystem& fs, Inode& inode, int p
     file->appends = true;
   }
   if (!file->fd) return last_errno();
-  if (Result<void> chosen = choose_way(fs, inode, *file, fi); !chosen) return chosen.error();
+  if (Result<void> chosen = choose_passthrough(fs, inode, *file, fi); !chosen) return chosen.error();
   return file;
 }
 
-// The file as readers have it: from who has it open already, or anew.
+// The file for a reader: the object that is open already, or a new one.
 Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode, int path_fd,
                                                   const Layout& layout, const struct stat& stub) {
   if (const auto live = fs.live.find(layout.file_id, stub)) return live->file();
   if (layout.state == FileState::kOpen) {
-    // What a dead writer left is closed before long; if we cannot, somebody else
-    // is writing, or nobody may, and the parts tell the size.
+    // A file that a dead writer left is closed soon. If this process cannot close it, another one is
+    // writing it, or writing is not permitted, and the parts give the size.
     constexpr std::chrono::milliseconds kAtOnce{0};
     if (const auto live = open_live(fs, inode, layout, stub, kAtOnce)) return (*live)->file();
   }
   auto file = open_shared(fs, inode, path_fd, layout, stub);
-  // Changed by another mount, or just now by a writer of ours, who is not to be undone.
+  // Another mount has changed the size; or a writer of this mount just did, which must not be undone.
   if (file && (*file)->size() != current_layout(*fs.volume, layout).logical_size) {
     fs.live.follow_stub(**file);
   }
   return file;
 }
 
-// What the kernel keeps of the mount, and what it keeps of the parts, are two copies.
-void choose_memory(const Filesystem& fs, OpenFile& file) {
+// The mount's pages and the parts' pages are two copies of the file, so both together must fit.
+void choose_direct(const Filesystem& fs, OpenFile& file) {
   const IoMode mode = fs.options.io_mode;
   const uint64_t size = file.striped->size();
   file.direct = wants_direct(mode, 2 * size, file.o_direct);
   file.fits = file.direct && !wants_direct(mode, size, file.o_direct);
 }
 
-// Whether the kernel shall keep no pages of what this handle reads: nothing of them would be found again.
-// Not beside writers, whose pages it would have to write out first.
+// Whether the kernel keeps no pages of this handle's reads, because a later sweep would hit none. Not
+// while the file has writers, because the kernel would have to write their pages out first.
 bool reads_in_turn(const Filesystem& fs, const Inode& inode, const OpenFile& file) {
   return fs.direct_reads && file.leaves_pages() &&
          inode.writer_count.load(std::memory_order_relaxed) == 0 &&
          inode.last_read.large(fs.last_read);
 }
 
-// Our cache and the pages of sweeps are in the same memory, and so is what is kept by who reads by
-// O_DIRECT, as the kit's coordinator does. Until somebody reads in turn (ops/read.cc): between
-// two sweeps there is nobody.
-void share_memory(Filesystem& fs, const OpenFile& file) {
+// The cache shares memory with the page cache, which holds pages of sweeps, and of O_DIRECT readers'
+// own processes (the GraphM coordinator). The first in_turn read ends that (ops/read.cc).
+void share_memory_with_page_cache(Filesystem& fs, const OpenFile& file) {
   if (file.sweeps_page_cache()) fs.page_sweepers.fetch_add(1, std::memory_order_relaxed);
   if (file.sweeps_page_cache() || file.o_direct) fs.extents.set_beside_page_cache(true);
 }
 
-// Before the answer to the open of a striped file.
-void choose_way_striped(Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_info* fi) {
+// Decides before the reply how a striped file is read.
+void choose_caching(Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_info* fi) {
   fs.prepare_to_read();
   inode.stub.remember(file.striped);
   file.member.emplace(fs.sweeps, file.striped);
   file.o_direct = (fi->flags & O_DIRECT) != 0;
-  choose_memory(fs, file);
+  choose_direct(fs, file);
   const bool reads_only = (fi->flags & O_ACCMODE) == O_RDONLY;
   file.in_turn = reads_only && reads_in_turn(fs, inode, file);
-  share_memory(fs, file);
+  share_memory_with_page_cache(fs, file);
   fi->keep_cache = 1;
   fi->direct_io = file.in_turn || writes_directly(fs, fi->flags);
 }
@@ -158,12 +155,12 @@ Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, Inode& inode, int p
     if (!opened) return opened.error();
     file->striped = std::move(*opened);
   }
-  choose_way_striped(fs, inode, *file, fi);
+  choose_caching(fs, inode, *file, fi);
   fs.invalidation.see(inode, layout.file_id, stub);
   return file;
 }
 
-// O_TRUNC is not ours: the kernel truncates when it has our answer (ops/init.cc).
+// Without O_TRUNC: the kernel truncates after this reply (ops/init.cc).
 Result<std::unique_ptr<OpenFile>> open_inode(Filesystem& fs, Inode& inode, fuse_file_info* fi) {
   const Result<HostPath> path = fs.inodes.path(inode);
   if (!path) return path.error();
@@ -175,15 +172,15 @@ Result<std::unique_ptr<OpenFile>> open_inode(Filesystem& fs, Inode& inode, fuse_
   if (::fstat(path->get(), &st) != 0) return last_errno();
   const StubView view = inode.stub.look(path->get(), st);
   if (view.error != 0) return Errno{view.error};
-  if (view.unreadable) return Errno{EACCES};  // although its mode may allow to write a stub
+  if (view.unreadable) return Errno{EACCES};  // even if its mode permits to write it
   if (view.plain()) return open_plain(fs, inode, path->get(), fi);
   if (view.striped()) return open_parts(fs, inode, path->get(), view.layout, st, fi);
   log_line("{}: inode {}: {}", fs.volume->root(), st.st_ino, describe(view.verdict));
   return Errno{EIO};
 }
 
-// Makes the name, exclusively. One that appeared meanwhile may be a stub, which O_TRUNC would
-// destroy, or a link: ESTALE, and the kernel looks again, and opens it like any other.
+// Creates the name exclusively. ESTALE: the name appeared meanwhile. It may be a stub, which O_TRUNC
+// would destroy, or a link, so the kernel must look it up and open it as any other.
 Result<std::unique_ptr<OpenFile>> create_new(Filesystem& fs, fuse_req_t req, int directory_fd,
                                              const char* name, mode_t mode, fuse_file_info* fi) {
   auto file = std::make_unique<OpenFile>();
@@ -200,7 +197,7 @@ Result<std::unique_ptr<OpenFile>> create_new(Filesystem& fs, fuse_req_t req, int
   return file;
 }
 
-// From now on the kernel may use the handle.
+// Gives the handle to the kernel, which may use it from now on.
 void hand_over(Filesystem& fs, Inode& inode, std::unique_ptr<OpenFile> file, fuse_file_info* fi) {
   inode.handle_count.fetch_add(1, std::memory_order_acq_rel);
   file->direct_io = fi->direct_io;
@@ -216,7 +213,7 @@ void take_back(Filesystem& fs, Inode& inode, fuse_file_info* fi) {
   }
   inode.handle_count.fetch_sub(1, std::memory_order_acq_rel);
   fs.tickets.drop(OpenFile::of(fi));
-  fs.handles.release(fi);  // and with it perhaps the inode
+  fs.handles.release(fi);  // may end the inode
 }
 
 }  // namespace
@@ -228,7 +225,7 @@ int op::open(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi)
   if (!file) return file.error().code;
   const NamedBacking backing(fi, (*file)->backing_id());
   hand_over(fs, inode, std::move(*file), fi);
-  // The kernel did not wait for the answer: it will not release it either.
+  // An interrupted request gets no reply, so the kernel will not release the handle.
   if (reply::open(req, fi) == -ENOENT) take_back(fs, inode, fi);
   return 0;
 }
@@ -249,9 +246,9 @@ int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
   if (const int error = look_up(fs, parent, name, &entry); error != 0) return error;
   Inode& inode = fs.inodes.of(entry.ino);
   if ((*file)->striped) {
-    choose_way_striped(fs, inode, **file, fi);
+    choose_caching(fs, inode, **file, fi);
   } else {
-    if (Result<void> chosen = choose_way(fs, inode, **file, fi); !chosen) {
+    if (Result<void> chosen = choose_passthrough(fs, inode, **file, fi); !chosen) {
       fs.inodes.forget(entry.ino, 1);
       return chosen.error().code;
     }
@@ -266,10 +263,10 @@ int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
   return 0;
 }
 
-// close() reports what the host has to say about delayed writes (NFS, quota).
+// close() reports the host's errors of delayed writes (NFS, quota).
 int op::flush(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   const OpenFile& file = OpenFile::of(fi);
-  if (file.in_turn && file.read_sizes.were_small()) {  // before the next open
+  if (file.in_turn && file.read_sizes.were_small()) {  // must precede the next open
     fs.inodes.of(ino).last_read.set(/*large=*/false);
     fs.last_read.set(/*large=*/false);
   }
@@ -288,7 +285,7 @@ int op::release(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* 
   const OpenFile* file = &OpenFile::of(fi);
   struct stat st;
   if (file->kept && writes(fi->flags) && ::fstat(file->host_fd(), &st) == 0) {
-    // What is cached now is what we wrote.
+    // The kernel's pages now hold this mount's own writes.
     const Uuid& file_id = file->striped ? file->striped->layout().file_id : Uuid{};
     (void)fs.inodes.of(ino).stub.same_content(file_id, st, /*ours=*/true);
   }

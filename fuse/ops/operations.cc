@@ -11,10 +11,10 @@
 namespace graphlane {
 namespace {
 
-// Gives back descriptors that are kept for later, if that is what failed. True: try once more.
-bool is_worth_another_try(Filesystem& fs, int error) {
+// After a lack of descriptors, closes those that are kept for later. True: try once more.
+bool can_retry(Filesystem& fs, int error) {
   if (error != EMFILE && error != ENFILE) return false;
-  if (fs.live.give_back()) return true;
+  if (fs.live.close_idle()) return true;
   static std::atomic<int64_t> told_s{-(int64_t{1} << 40)};
   constexpr int64_t kQuietSeconds = 60;
   const int64_t now_s = std::chrono::duration_cast<std::chrono::seconds>(
@@ -27,7 +27,7 @@ bool is_worth_another_try(Filesystem& fs, int error) {
   return false;
 }
 
-// The edge between libfuse and us.
+// The one place between libfuse and the operations.
 template <auto kOperation>
 struct Edge;
 
@@ -39,7 +39,7 @@ struct Edge<kOperation> {
     try {
       Filesystem& fs = *static_cast<Filesystem*>(::fuse_req_userdata(req));
       error = kOperation(fs, req, args...);
-      if (is_worth_another_try(fs, error)) error = kOperation(fs, req, args...);
+      if (can_retry(fs, error)) error = kOperation(fs, req, args...);
     } catch (const std::bad_alloc&) {
       error = ENOMEM;
     } catch (...) {
@@ -86,8 +86,8 @@ fuse_lowlevel_ops make_operations() {
   table.listxattr = Edge<op::listxattr>::call;
   table.removexattr = Edge<op::removexattr>::call;
   table.ioctl = Edge<op::ioctl>::call;
-  // Not here on purpose: getlk, setlk, flock (the kernel keeps local locks by
-  // itself), access (default_permissions answers it).
+  // Left out on purpose: getlk, setlk and flock (the kernel keeps local locks itself), and access
+  // (default_permissions answers it).
   return table;
 }
 

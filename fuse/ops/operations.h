@@ -1,12 +1,12 @@
-// The operations that the kernel asks for, grouped in op_*.cc.
+// The operations that the kernel requests.
 //
 // Every operation has the form
 //
 //   int op(Filesystem& fs, fuse_req_t req, …what libfuse passes…)
 //
-// and either answers the request once and returns 0, or returns the errno that
-// the edge (operations.cc) answers with. Exceptions end at the edge: bad_alloc
-// becomes ENOMEM, so nothing may throw after an answer.
+// It either answers the request once and returns 0, or returns the errno with which the edge
+// (operations.cc) answers. The edge catches exceptions: bad_alloc becomes ENOMEM. So nothing may throw
+// after an answer.
 //
 // Threads: each runs on any worker.
 #pragma once
@@ -22,7 +22,7 @@ namespace graphlane {
 // The table for fuse_session_new(); its userdata is a Filesystem.
 const fuse_lowlevel_ops& operations();
 
-// Answers "done", or passes the failed call's errno on.
+// Answers with success, or returns the failed call's errno.
 inline int answer_result(fuse_req_t req, int result) {
   if (result < 0) return errno;
   reply::err(req, 0);

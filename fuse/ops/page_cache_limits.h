@@ -1,8 +1,8 @@
-// How much of the page cache the kernel may use for a mount, and how far it reads ahead.
+// The kernel's read-ahead and its limit of dirty pages for a mount.
 //
-// Its defaults are for filesystems that it does not trust: it reads 128 KiB ahead, cuts
-// every buffered read into requests of that size, and has a program that writes, also
-// through a map, wait as soon as a hundredth of what may be dirty in all is.
+// The kernel's defaults are for filesystems that it does not trust. It reads 128 KiB ahead and cuts
+// every buffered read into requests of that size. A program that writes, also through a mapping, waits
+// once a hundredth of all allowed dirty pages are the mount's.
 #pragma once
 
 #include <sys/types.h>
@@ -11,8 +11,8 @@
 
 namespace graphlane {
 
-// As root: raises both for the volume's mount, of device `device` (st_dev), by the memory that is
-// left to this process. Of others the kernel takes no advice; they have what it gives.
+// As root: raises both for the volume's mount with st_dev `device`, by the memory available to this
+// process. Without root the kernel's defaults stay.
 void raise_page_cache_limits(dev_t device, const Volume& volume);
 
 }  // namespace graphlane

@@ -1,13 +1,13 @@
-// Reading.
+// Reads.
 //
 //   plain             spliced from the host's file
-//   striped, fits     what is in the page cache of the parts: spliced, one piece a stripe unit;
-//                     else by the lanes into the worker's buffer, through that page cache
-//                     or past it
-//   striped, larger   by way of our cache, or by the lanes, past that of the parts
+//   striped, fits     if the parts' page cache has it: spliced, one piece per stripe unit;
+//                     else read by the lanes into the worker's buffer, through that page
+//                     cache or past it
+//   striped, larger   through the mount's cache, or by the lanes, past the parts' page cache
 //
-// A reply is never short before the end of the file: the kernel would fill up
-// with zeros, which look like edges.
+// A reply is never short before the end of the file, because the kernel would fill up with zeros,
+// which look like edges.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -31,41 +31,41 @@ int read_plain(fuse_req_t req, int fd, size_t size, off_t offset) {
   return 0;
 }
 
-// Whether the parts are read past their page cache; and whether the mount's own then has room
-// for what was read.
-struct Way {
+// `direct`: the parts are read past their page cache. `fits`: the mount's page cache has room for the
+// bytes.
+struct CachePolicy {
   bool direct;
   bool fits;
 };
 
-// As the file says, and all that are open.
-Way way_of(const Filesystem& fs, const OpenFile& file) {
+// As the file was opened, and as all open files together fit.
+CachePolicy cache_policy_of(const Filesystem& fs, const OpenFile& file) {
   return {.direct = file.direct || !fs.sweeps.fit_twice(),
           .fits = (file.fits || !file.direct) && fs.sweeps.fit()};
 }
 
-// As long as this is the same, so are the file's bytes; 0: somebody changes it. To be looked at
-// before they are read. Who writes by this mount moves the generation; who writes by another one,
-// or by none, says so by his lock, and by the stub's ctime when he has done.
+// While this value stays the same, so do the file's bytes; 0: the file may be changing. Read it before the
+// bytes. A writer of this mount moves the generation. A writer elsewhere holds the stub's lock, and
+// changes the stub's ctime when it has finished.
 uint64_t content_generation(Filesystem& fs, const StripedFile& file) {
   const Uuid& file_id = file.layout().file_id;
   const uint64_t generation = fs.live.generations().of(file_id);
   struct stat stub;
   if (fs.live.has_writers(file_id) || ::fstat(file.held_stub(), &stub) != 0) return 0;
   const int64_t ctime_ns = ctime_ns_of(stub);
-  // We keep the lock of our own writers for a while.
+  // Locks of this mount's own writers stay for a while.
   const bool may_change = fs.live.has(file_id) ? is_fresh(ctime_ns)
                                                 : may_change_unseen(file.held_stub(), ctime_ns);
   return may_change ? 0 : static_cast<uint64_t>(ctime_ns) * 0x9e3779b97f4a7c15 + generation;
 }
 
-// By way of the cache, unless somebody writes the file, or the kernel will keep it. A large
-// request is a part of what a program reads: by O_DIRECT, or as the kernel reads ahead, it sends them
-// all together, else one after the other.
-ssize_t read_past_page_cache(Filesystem& fs, fuse_req_t req, const OpenFile& open_file, Way way,
+// Reads through the mount's cache, unless the file may be changing or the kernel keeps the bytes. A
+// request near the maximum is one of several in flight for one read of the program (O_DIRECT, or the
+// kernel's read-ahead). Smaller ones come one after the other.
+ssize_t read_past_page_cache(Filesystem& fs, fuse_req_t req, const OpenFile& open_file, CachePolicy policy,
                              ByteRange range, void* buffer) {
   const StripedFile& file = *open_file.striped;
-  const uint64_t generation = way.fits ? 0 : content_generation(fs, file);
+  const uint64_t generation = policy.fits ? 0 : content_generation(fs, file);
   if (generation != 0) {
     LaneEngine engine(*fs.lanes, open_file.striped);
     const ExtentFile extents{.file_id = file.layout().file_id,
@@ -74,24 +74,24 @@ ssize_t read_past_page_cache(Filesystem& fs, fuse_req_t req, const OpenFile& ope
                              .map = file.map(),
                              .parts = file.parts()};
     const bool is_part = range.length_bytes >= fs.read_bytes_max / 2;
-    const auto thread = static_cast<uint32_t>(::fuse_req_ctx(req)->pid);  // for all its name
+    const auto thread = static_cast<uint32_t>(::fuse_req_ctx(req)->pid);  // a thread's id, despite its name
     const std::optional<size_t> got =
         open_file.in_turn ? fs.extents.read_in_turn(extents, thread, range, buffer, engine)
         : is_part         ? fs.extents.read_part(extents, range, buffer, engine)
                           : fs.extents.read(extents, range, buffer, engine);
     if (got) return static_cast<ssize_t>(*got);
   }
-  // What of it comes back soon, the parts' page cache keeps for who has none of the mount's.
+  // Without the mount's pages, small pieces that come again soon stay in the parts' page cache.
   const bool small_in_turn = open_file.in_turn && ReadSizes::is_small(range.length_bytes);
   return fs.lanes->read(file, range, buffer, /*direct=*/!small_in_turn);
 }
 
-int read_into_buffer(Filesystem& fs, fuse_req_t req, const OpenFile& file, Way way,
+int read_into_buffer(Filesystem& fs, fuse_req_t req, const OpenFile& file, CachePolicy policy,
                      ByteRange range) {
   const RequestBuffers::Loan loan(fs.request_buffers);
   void* const buffer = loan.get();
-  const ssize_t got = way.direct
-                          ? read_past_page_cache(fs, req, file, way, range, buffer)
+  const ssize_t got = policy.direct
+                          ? read_past_page_cache(fs, req, file, policy, range, buffer)
                           : fs.lanes->read(*file.striped, range, buffer, /*direct=*/false);
   if (got < 0) {
     log_line("{}: read of {} bytes at {}: {}", file.striped->name(), range.length_bytes,
@@ -103,18 +103,18 @@ int read_into_buffer(Filesystem& fs, fuse_req_t req, const OpenFile& file, Way w
 }
 
 int read_range(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteRange range) {
-  Way way = way_of(fs, file);
-  // Of a file that does not fit, only what was read ahead may be there.
+  CachePolicy policy = cache_policy_of(fs, file);
+  // If the file does not fit, the page cache can hold only prefetched ranges.
   const bool may_be_there =
-      !way.direct || (!file.o_direct && (way.fits || !file.leaves_pages()));
+      !policy.direct || (!file.o_direct && (policy.fits || !file.leaves_pages()));
   SplicePieces pieces;
   // The daemon does not see bytes that it splices, so it cannot verify them.
   const bool verifies = file.striped->parts().sums().verifies();
   if (verifies || !may_be_there || !pieces.cut(*file.striped, range)) {
-    return read_into_buffer(fs, req, file, way, range);
+    return read_into_buffer(fs, req, file, policy, range);
   }
-  // The mount has the pages then.
-  const bool drops = way.direct;
+  // After the reply the mount has the pages.
+  const bool drops = policy.direct;
   const SplicePieces::Found found = pieces.in_page_cache();
   int error = 0;
   if (found == SplicePieces::Found::kAll) {
@@ -122,10 +122,10 @@ int read_range(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteRange r
     pieces.count(*fs.lanes, IoOp::kRead);
     reply::data(req, pieces.vector());
   } else {
-    // Workers that splice what is not there would read it in the order in which they woke.
-    // What is there in part, the devices bring to the rest.
-    way.direct = way.direct && found == SplicePieces::Found::kNone;
-    error = read_into_buffer(fs, req, file, way, range);
+    // Workers that splice missing pages would read them in the order in which they woke. If some are
+    // there, the buffered read brings the rest.
+    policy.direct = policy.direct && found == SplicePieces::Found::kNone;
+    error = read_into_buffer(fs, req, file, policy, range);
   }
   if (drops && found != SplicePieces::Found::kNone) pieces.drop();
   return error;
@@ -138,7 +138,7 @@ int read_striped(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteRange
     range.length_bytes = std::min(range.length_bytes, left);
     if (range.length_bytes == 0) return reply::buf(req, nullptr, 0), 0;
     const int error = read_range(fs, req, file, range);
-    // Cut by a truncation beside us: its new end is the end.
+    // A concurrent truncation: the new end counts.
     if (error != EIO || file.striped->size() >= range.end()) return error;
   }
 }
@@ -152,11 +152,11 @@ int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
   if (size > fs.read_bytes_max) return EIO;  // never: ops/init.cc
   fs.live.count_served(file.striped->layout().file_id);
   const ByteRange range{.offset = static_cast<uint64_t>(offset), .length_bytes = size};
-  // Before the answer, with which the file may be closed. Who else has it open may want
-  // the pages yet. A page goes although what was written to it is on its way to us; read before
-  // that has come, it would keep the bytes of before: of who writes, all stays.
+  // Must precede the reply, because the caller may close the file after it. Skipped while another
+  // handle is open, which may want the pages. Skipped with a writer: if a page were dropped while a
+  // write of it is in flight, a read would bring back the old bytes.
   Inode& inode = file.kept->inode();  // without the table's lock
-  const bool nobody_writes = inode.writer_count.load(std::memory_order_acquire) == 0;
+  const bool has_no_writer = inode.writer_count.load(std::memory_order_acquire) == 0;
   if (file.in_turn) {
     file.read_sizes.add(size);
     if (fs.page_sweepers.load(std::memory_order_relaxed) == 0) {
@@ -166,23 +166,23 @@ int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
     inode.last_read.set(/*large=*/true);
     fs.last_read.set(/*large=*/true);
   }
-  if (file.sweeps_page_cache() && nobody_writes && inode.open_once()) {
+  if (file.sweeps_page_cache() && has_no_writer && inode.open_once()) {
     fs.drop_behind.passed(ino, range, fs.sweeps.kept_bytes());
   }
   if (file.o_direct || file.leaves_pages()) return read_striped(fs, req, file, range);
-  // With the answer the file may be closed.
+  // A reference of its own, because the caller may close the file after the reply.
   const std::shared_ptr<StripedFile> striped = file.striped;
   fs.sweeps.arrive(*striped, range);
-  if (!fs.sweeps.fit() && nobody_writes) {
+  if (!fs.sweeps.fit() && has_no_writer) {
     fs.drop_behind.passed(ino, range, fs.sweeps.kept_bytes());
   }
   const int error = read_striped(fs, req, file, range);
-  if (error == 0) fs.sweeps.begin_next(*striped, range);
+  if (error == 0) fs.sweeps.prefetch_next(*striped, range);
   return error;
 }
 
-// The kernel asks only for SEEK_DATA and SEEK_HOLE, and keeps to itself what a map has changed:
-// while there may be one, all is data.
+// The kernel asks for SEEK_DATA and SEEK_HOLE only. It does not tell what a mapping has changed, so while
+// one may exist, all is data.
 int op::lseek(Filesystem&, fuse_req_t req, fuse_ino_t, off_t offset, int whence,
               fuse_file_info* fi) {
   const OpenFile& file = OpenFile::of(fi);

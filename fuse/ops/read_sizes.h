@@ -1,10 +1,9 @@
-// ReadSizes: how a handle is read, and so how the next one will be: as the last of the same file, or
-// else as the last of any.
+// ReadSizes: the sizes of a handle's reads. They predict those of the next handle: as the last one of the
+// same file, else as the last one of any file.
 //
-// Who reads large pieces needs no pages in the kernel (ops/open.cc), who reads small ones does. Past
-// the page cache requests are what the program asks for. Through it only the first ones of a handle tell: a
-// window of read-ahead is as large as what was asked for at first, or four times that, and then
-// grows, whatever is asked.
+// Large reads need no pages in the kernel (ops/open.cc), small ones do. Past the page cache, requests
+// have the program's sizes. Through it only a handle's first requests show them: the first read-ahead
+// window is as large as the first read, or four times that. Later ones grow in any case.
 //
 // Threads: safe from any. Relaxed throughout: estimates.
 #pragma once
@@ -16,17 +15,17 @@ namespace graphlane {
 
 class ReadSizes {
  public:
-  // A call each, of 20 µs, takes more than its bytes do.
+  // Below this, the 20 µs of a call outweigh its bytes.
   static bool is_small(uint64_t bytes) { return bytes < (uint64_t{128} << 10); }
 
-  // A request, through the page cache. Whether it shows large pieces: `request_max` is the longest that
-  // the kernel makes.
+  // Adds a request through the page cache. True: it shows large reads. `request_max`: the kernel's
+  // longest request.
   bool shows_large(uint64_t bytes, uint64_t request_max) {
     if (request_count_.load(kRelaxed) >= kFirstRequests) return false;
     return request_count_.fetch_add(1, kRelaxed) < kFirstRequests && bytes >= request_max;
   }
 
-  // One past it, as the program asks.
+  // Adds a request past the page cache, of the program's size.
   void add(uint64_t bytes) {
     all_bytes_.fetch_add(bytes, kRelaxed);
     if (is_small(bytes)) small_bytes_.fetch_add(bytes, kRelaxed);
@@ -44,7 +43,7 @@ class ReadSizes {
   std::atomic<uint64_t> small_bytes_{0};
 };
 
-// Of a file, or of all: large, until somebody has read small pieces.
+// The last sizes of one file, or of all files: large until small reads were seen.
 class LastReadSizes {
  public:
   void set(bool large) { last_.store(large ? Last::kLarge : Last::kSmall, kRelaxed); }

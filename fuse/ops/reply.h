@@ -1,8 +1,7 @@
-// Answers to the kernel. Each request gets exactly one.
+// Replies to the kernel. Each request gets exactly one.
 //
-// What a thread did before an answer happens before what another does with the
-// requests that follow it: the kernel sees to that. ThreadSanitizer does not see
-// the kernel, so here it is told.
+// The kernel orders a thread's work before a reply before the handling of requests that follow it.
+// ThreadSanitizer does not see the kernel, so these functions tell it.
 #pragma once
 
 #include "fuse/ops/fuse_api.h"

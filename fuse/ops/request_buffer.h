@@ -1,10 +1,10 @@
-// RequestBuffers: memory for requests that cannot be spliced: aligned for direct I/O, and lent for
-// a request, the last one that came back first. So the data path neither allocates nor faults pages
-// in, and what many requests at once have needed is given back when few do: of so many loans, as many
-// buffers are kept as were out at a time. On huge pages only where a buffer fills one: half a page for
-// nothing, for each of 128, is more than a tight control group has.
+// RequestBuffers: buffers for requests that cannot be spliced, aligned for direct I/O. Each is lent for
+// one request, the most recently returned one first. So the data path neither allocates nor faults.
+// After every kLoansCounted loans, buffers beyond the number that was lent at a time are freed. Huge
+// pages are used only if a buffer fills one: for 128 buffers, half a page of waste each is more than a
+// tight control group has.
 //
-// Threads: safe from any; a loan is its thread's.
+// Threads: safe from any; a loan belongs to its thread.
 #pragma once
 
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ namespace graphlane {
 
 class RequestBuffers {
  public:
-  // Of at least `size` bytes each.
+  // Each buffer has at least `size` bytes.
   explicit RequestBuffers(size_t size) : size_(size) {}
   ~RequestBuffers() {
     for (void* memory : idle_) unmap(memory);
@@ -31,7 +31,7 @@ class RequestBuffers {
 
   class Loan {
    public:
-    // std::bad_alloc: there is no memory.
+    // Throws std::bad_alloc without memory.
     explicit Loan(RequestBuffers& buffers) : buffers_(buffers), memory_(buffers.lend()) {}
     ~Loan() { buffers_.take_back(memory_); }
     Loan(const Loan&) = delete;
@@ -88,8 +88,8 @@ class RequestBuffers {
   Mutex mu_;
   std::vector<void*> idle_ GUARDED_BY(mu_);
   uint32_t lent_count_ GUARDED_BY(mu_) = 0;
-  uint32_t most_lent_ GUARDED_BY(mu_) = 0;   // at a time
-  uint32_t loan_count_ GUARDED_BY(mu_) = 0;  // since that was looked at
+  uint32_t most_lent_ GUARDED_BY(mu_) = 0;   // the maximum of lent_count_ …
+  uint32_t loan_count_ GUARDED_BY(mu_) = 0;  // … over these loans
 };
 
 }  // namespace graphlane

@@ -1,5 +1,5 @@
-// SplicePieces: a range of a striped file as the pieces of its parts, one a stripe
-// unit, in the form in which libfuse splices.
+// SplicePieces: a range of a striped file as pieces of its parts, one per stripe unit, in the form that
+// libfuse splices.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,18 @@ namespace graphlane {
 
 class SplicePieces {
  public:
-  // False: too many pieces; one preadv or pwritev a device is better then.
+  // False: there are too many pieces, and one preadv or pwritev per device is better.
   bool cut(const StripedFile& file, ByteRange range);
 
-  // How much of it is in the page cache of the parts, or on its way there. Before Linux 6.5
-  // nobody can tell: all.
+  // How much of the range is in the parts' page cache, or being read into it. Before Linux 6.5 the
+  // kernel does not tell: kAll.
   enum class Found { kNone, kSome, kAll };
   Found in_page_cache() const;
 
-  // Whether every part still reaches as far as its pieces; one that somebody has
-  // cut would make a short reply.
+  // Whether every part still reaches the end of its pieces; a truncated part would make the reply short.
   bool parts_reach(const StripedFile& file) const;
 
-  // They have been sent: the page cache of the parts need not keep them.
+  // Drops the pieces from the parts' page cache, after the reply.
   void drop() const;
 
   fuse_bufvec* vector() { return &head_; }
@@ -34,7 +33,7 @@ class SplicePieces {
 
   const fuse_buf& piece(size_t index) const { return index == 0 ? head_.buf[0] : rest_[index - 1]; }
 
-  // A fuse_bufvec ends in an array of one; the rest of it lies behind.
+  // A fuse_bufvec ends in an array of one; rest_ continues it.
   fuse_bufvec head_ = {};
   fuse_buf rest_[kPiecesMax - 1] = {};
   uint32_t device_index_[kPiecesMax] = {};

@@ -10,9 +10,9 @@
 namespace graphlane {
 namespace {
 
-// Of the memory that is left, what stays behind a sweep: what the kernel itself reads ahead of a few
-// readers, which is a 32nd of it for each (page_cache_limits.cc), twice that where it is told of
-// a sweep, and begun before the one before it has been read.
+// The fraction of available memory that stays behind a sweep. It covers the kernel's own read-ahead for
+// a few readers: a 32nd each (page_cache_limits.cc), doubled for a sequential hint, and begun before
+// the window before it was read.
 constexpr uint64_t kKeptShare = 4;
 constexpr uint64_t kKeptMin = uint64_t{16} << 20;
 
@@ -20,7 +20,7 @@ uint64_t kept_bytes_of(uint64_t available) { return std::max(available / kKeptSh
 
 }  // namespace
 
-// A file more or less: before its first request, of which the kernel sends several at once.
+// Updates the totals before the file's first request, because the kernel sends several at once.
 Sweeps::Member::Member(Sweeps& sweeps, std::shared_ptr<const StripedFile> file)
     : sweeps_(sweeps), file_(std::move(file)) {
   {
@@ -98,7 +98,7 @@ void Sweeps::arrive(const StripedFile& file, ByteRange range) {
   next_reads_.arrive(file.layout().file_id, range);
 }
 
-void Sweeps::begin_next(const StripedFile& file, ByteRange range) {
+void Sweeps::prefetch_next(const StripedFile& file, ByteRange range) {
   if (!is_step(file, range)) return;
   SequencePredictor::Next next[SequencePredictor::kNextMax];
   const uint32_t count =

@@ -1,16 +1,16 @@
-// Sweeps: striped files that are open together, and in which order they are read.
+// Sweeps: the striped files that are open together, and the order in which they are read.
 //
-// An engine that keeps its edges in many files (GraphChi's shards) reads one after the other, and
-// begins anew. Each by itself fits in memory; all of them may not. So what is asked of one
-// file at its opening (ops/open.cc) is asked of all again and again:
+// An engine that keeps its edges in many files (GraphChi's shards) reads one after the other, and then
+// starts over. Each file fits in memory, but all of them may not. So the decision that ops/open.cc
+// makes for one file at its opening is made here for all open files, repeatedly:
 //
 //   together they      parts' page cache        the mount's pages
-//   fit twice          as each file says        as each file says
-//   fit once           what is there already    stay
-//   do not fit         what was read ahead      go, in the order of reading
+//   fit twice          as decided per file      as decided per file
+//   fit once           is used if it hits       stay
+//   do not fit         holds prefetched ranges  are dropped, in the order of reading
 //
-// On disks, what the last sweep read next (iomgr/read/sequence_predictor.h) is begun while the program
-// computes: into the page cache of the parts, whence it is spliced when the kernel asks.
+// On disks, the ranges that the last sweep read next (iomgr/read/sequence_predictor.h) are prefetched
+// while the program computes: into the parts' page cache, from which they are spliced.
 //
 // Threads: everything but start() is safe from any thread.
 #pragma once
@@ -42,19 +42,19 @@ class Sweeps {
     const std::shared_ptr<const StripedFile> file_;
   };
 
-  // Before the first request.
+  // Call it before the first request.
   void start(const Volume& volume, IoMode io_mode);
 
-  // Of the files that are open, if they are several.
+  // Whether the open files fit together; true if at most one is open.
   bool fit_twice() const { return fit_.load(std::memory_order_relaxed) == Fit::kTwice; }
   bool fit() const { return fit_.load(std::memory_order_relaxed) != Fit::kNot; }
-  // How much of what was read last stays of those that do not fit, by themselves or together.
+  // The number of bytes read last that stay in memory when files do not fit.
   uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
 
-  // The kernel asks for a range of the file, which fits by itself; it has been answered. Of one file
-  // alone the kernel knows what comes next, and in a first sweep it guesses enough.
+  // The kernel has asked for a range of a file that fits by itself; prefetch_next() follows its reply. They
+  // predict only if several files are open: for one file alone the kernel's read-ahead is enough.
   void arrive(const StripedFile& file, ByteRange range);
-  void begin_next(const StripedFile& file, ByteRange range);
+  void prefetch_next(const StripedFile& file, ByteRange range);
   NextStats stats() const { return next_reads_.stats(); }
 
  private:
@@ -78,7 +78,7 @@ class Sweeps {
   std::atomic<Fit> fit_{Fit::kTwice};
   std::atomic<uint64_t> kept_bytes_{0};
   PageCacheShare ahead_share_;
-  std::atomic<uint64_t> unlooked_bytes_{0};  // read since the memory was looked at
+  std::atomic<uint64_t> unlooked_bytes_{0};  // read since the last check of memory
   Mutex mu_;
   std::vector<Open> open_ GUARDED_BY(mu_);
 };

@@ -1,9 +1,8 @@
-// Changing the bytes of files.
+// Changes the bytes of files.
 //
 //   plain     spliced into the host's file
-//   striped   spliced into the parts, one piece a stripe unit, in their order, so
-//             that a device that is full ends the write where it would end on a
-//             disk of its own; many small units: by the lanes, all at once
+//   striped   spliced into the parts, one piece per stripe unit, in order, so that a full device ends
+//             the write where a single full disk would; many small units: by the lanes, in parallel
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -17,14 +16,14 @@ namespace {
 
 constexpr auto kNoCopyFlags = static_cast<fuse_buf_copy_flags>(0);
 
-// The bytes that were written, and why no more were.
+// The number of bytes written, and the errno of the rest.
 struct Written {
   size_t count = 0;
   int error = 0;
 };
 
-// Of pages that a map has changed (`whole`) the kernel looks at the error only, and takes all for
-// written otherwise. So what ends short goes on until it has one.
+// For pages of a mapping (`whole`) the kernel looks at the error only, and takes a short write for
+// complete. So this continues until all is written or an error occurs.
 Written copy(fuse_bufvec* to, fuse_bufvec* from, bool whole) {
   const size_t size = ::fuse_buf_size(from);
   Written written;
@@ -78,12 +77,11 @@ Written write_striped(Filesystem& fs, LiveFile& live, fuse_bufvec* data, off_t o
   return written;
 }
 
-// O_SYNC, O_DSYNC, RWF_DSYNC and `-o sync`: after a write through the page cache the kernel asks
-// for an fsync, after one that comes straight to us it does not. A plain file that is open so on the
-// host has done it. 0 or an errno.
+// O_SYNC, O_DSYNC, RWF_DSYNC and `-o sync`: the kernel sends an fsync after a write through the page
+// cache, but not after a direct one. The host does it for a plain file with that flag. 0 or an errno.
 int sync_as_asked(OpenFile& file, int flags) {
   if (!file.direct_io || (flags & O_DSYNC) == 0) return 0;
-  const int asked = flags & O_SYNC;  // which has the bit of O_DSYNC in it
+  const int asked = flags & O_SYNC;  // O_SYNC contains the bit of O_DSYNC
   if (!file.live && (::fcntl(file.fd.get(), F_GETFL) & asked) == asked) return 0;
   return file.sync(/*data_only=*/(flags & O_SYNC) != O_SYNC);
 }
@@ -93,7 +91,7 @@ int sync_as_asked(OpenFile& file, int flags) {
 int op::write_buf(Filesystem& fs, fuse_req_t req, fuse_ino_t, fuse_bufvec* data, off_t offset,
                   fuse_file_info* fi) {
   OpenFile& file = OpenFile::of(fi);
-  if (file.appends && fi->writepage) return EPERM;  // a map's page has its place, not at the end
+  if (file.appends && fi->writepage) return EPERM;  // a mapped page cannot be appended
   const bool whole = fi->writepage;
   const Written written = file.live ? write_striped(fs, *file.live, data, offset, whole)
                                     : write_plain(file.fd.get(), data, offset, whole);

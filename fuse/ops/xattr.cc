@@ -1,10 +1,10 @@
-// Extended attributes: the host's, and two that exist only at the mount.
+// Extended attributes: the host's, and two of the mount itself.
 //
 //   user.graphlane.server   on a striped file and on the root: the socket that the
 //                           preload library asks for the parts (part_server.h)
-//   user.graphlane.stats    on the root: what the lanes did, as JSON
+//   user.graphlane.stats    on the root: counters of the lanes, as JSON
 //
-// Neither is listed, so that tools that copy attributes leave them alone.
+// Neither is listed, so that copying tools leave them alone.
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
@@ -48,7 +48,7 @@ int get_server(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, size_t
   return answer_value(req, fs.server_name, size);
 }
 
-// Calls `get(buffer, size)` and answers with what it got.
+// Calls `get(buffer, size)` and answers with its result.
 template <class Get>
 int answer_host(fuse_req_t req, size_t size, const Get& get) {
   if (size == 0) {
@@ -64,8 +64,8 @@ int answer_host(fuse_req_t req, size_t size, const Get& get) {
   return 0;
 }
 
-// An access ACL is a mode as well. The parts of a striped file have the mode only,
-// so its file cannot have more than that.
+// An access ACL changes the mode as well. The parts of a striped file have a mode only, so the file
+// cannot have an ACL beyond that.
 int set_access_acl(fuse_req_t req, Inode& inode, int path_fd, const char* value, size_t size,
                    int flags) {
   struct stat st;
@@ -73,7 +73,7 @@ int set_access_acl(fuse_req_t req, Inode& inode, int path_fd, const char* value,
   if (!inode.stub.look(path_fd, st).plain()) return EOPNOTSUPP;
   const ProcPath path(path_fd);
   if (::setxattr(path.c_str(), kAccessAcl.data(), value, size, flags) != 0) return errno;
-  // As chmod: who is not in the group cannot set it with the bit. The host saw root.
+  // As chmod(): a caller outside the group cannot set the set-group-ID bit. The host saw root.
   if (::fuse_req_ctx(req)->uid != 0 && (st.st_mode & S_ISGID) != 0 &&
       !is_in_group(req, st.st_gid) && ::fstat(path_fd, &st) == 0) {
     (void)::chmod(path.c_str(), st.st_mode & 07777 & ~static_cast<mode_t>(S_ISGID));
@@ -100,7 +100,7 @@ int op::getxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* nam
   const int error = answer_host(req, size, [&](char* value, size_t room) {
     return ::getxattr(path.c_str(), name, value, room);
   });
-  // On a host without ACLs no file has one; an error would deny access.
+  // On a host without ACLs no file has one. An error would deny access.
   const bool is_acl = name == kAccessAcl || name == kDefaultAcl;
   return is_acl && error == EOPNOTSUPP ? ENODATA : error;
 }

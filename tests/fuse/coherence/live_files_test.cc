@@ -22,7 +22,7 @@ class LiveFilesTest : public ::testing::Test {
   LiveFiles live_{*volume_};
 };
 
-TEST_F(LiveFilesTest, ReadersFollowWhatOthersHaveMadeOfTheFile) {
+TEST_F(LiveFilesTest, ReadersSeeChangesByOtherProcesses) {
   const auto reading = open_to_read();
   Layout shorter = layout_;
   shorter.logical_size = 40'000;
@@ -32,7 +32,7 @@ TEST_F(LiveFilesTest, ReadersFollowWhatOthersHaveMadeOfTheFile) {
 }
 
 // Who opens it to read has seen that nobody writes it, and is late.
-TEST_F(LiveFilesTest, ReadersDoNotSayHowLongAFileIsThatIsWrittenHere) {
+TEST_F(LiveFilesTest, ReadersDoNotSetTheSizeOfAFileWrittenHere) {
   const auto reading = open_to_read();
   auto writer = live_.acquire(layout_, open_stub(O_RDWR), "f", reading);
   ASSERT_TRUE(writer) << writer.error().text;
@@ -48,7 +48,7 @@ TEST_F(LiveFilesTest, ReadersDoNotSayHowLongAFileIsThatIsWrittenHere) {
 class WithoutANameTest : public LiveFilesTest, public ::testing::WithParamInterface<bool> {};
 
 // By /proc. The parts cannot be looked up by then.
-TEST_P(WithoutANameTest, WhoHasItOpenCanOpenItAgain) {
+TEST_P(WithoutANameTest, AnOpenFileCanBeReopened) {
   const auto reading = open_to_read();
   {
     auto writer = live_.acquire(layout_, open_stub(O_RDWR), "f", reading);

@@ -13,7 +13,7 @@ Inode& acquire(InodeTable& table, const std::string& path) {
   return table.acquire(std::move(fd), st, false);
 }
 
-TEST(InodeTableTest, OneFileIsOneInodeByWhateverName) {
+TEST(InodeTableTest, OneFileHasOneInodeUnderEveryName) {
   const TemporaryVolume volume;
   volume.write("a", "a");
   std::filesystem::create_hard_link(volume.path("a"), volume.path("b"));
@@ -27,7 +27,7 @@ TEST(InodeTableTest, OneFileIsOneInodeByWhateverName) {
   EXPECT_EQ(&table.of(FUSE_ROOT_ID), &table.root());
 }
 
-TEST(InodeTableTest, AnInodeLivesUntilTheLastLookupIsForgotten) {
+TEST(InodeTableTest, AnInodeLivesUntilItsLastForget) {
   const TemporaryVolume volume;
   volume.write("a", "a");
   InodeTable table((*volume).root_fd());
@@ -74,7 +74,7 @@ class InodeTableWithoutRoomTest : public ::testing::Test {
   InodeTable table_{(*volume_).root_fd(), 0};
 };
 
-TEST_F(InodeTableWithoutRoomTest, AFileIsFoundUnderWhateverName) {
+TEST_F(InodeTableWithoutRoomTest, FindsAFileUnderEveryName) {
   Inode& a = acquire_new("a");
   EXPECT_FALSE(a.fd);
   std::filesystem::rename(volume_.path("a"), volume_.path("b"));
@@ -82,14 +82,14 @@ TEST_F(InodeTableWithoutRoomTest, AFileIsFoundUnderWhateverName) {
   EXPECT_EQ(number_of(a), a.key.number);
 }
 
-TEST_F(InodeTableWithoutRoomTest, AFileThatLosesItsNameIsKept) {
+TEST_F(InodeTableWithoutRoomTest, KeepsAnUnlinkedFile) {
   Inode& a = acquire_new("a");
   table_.keep((*volume_).root_fd(), "a");
   std::filesystem::remove(volume_.path("a"));
   EXPECT_EQ(number_of(a), a.key.number);
 }
 
-TEST_F(InodeTableWithoutRoomTest, AFileThatWasRemovedBehindUsIsNotTakenForTheNextOne) {
+TEST_F(InodeTableWithoutRoomTest, AReusedInodeNumberIsANewFile) {
   Inode& a = acquire_new("a");
   std::filesystem::remove(volume_.path("a"));
   Inode& b = acquire_new("b");
@@ -101,7 +101,7 @@ TEST_F(InodeTableWithoutRoomTest, AFileThatWasRemovedBehindUsIsNotTakenForTheNex
   EXPECT_EQ(&acquire(table_, volume_.path("b")), &b);
 }
 
-TEST_F(InodeTableWithoutRoomTest, OthersComeAndGoMeanwhile) {
+TEST_F(InodeTableWithoutRoomTest, ForgetsOtherInodesMeanwhile) {
   Inode& a = acquire_new("a");
   EXPECT_FALSE(table_.crowded());
   table_.forget(acquire_new("b").nodeid, 1);

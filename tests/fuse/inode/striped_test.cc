@@ -15,7 +15,7 @@ StubView look(StubCache& cache, const TemporaryVolume& volume, const std::string
   return cache.look(fd.get(), attributes(fd));
 }
 
-TEST(StubCacheTest, TellsStubsFromPlainFilesAndDamagedOnes) {
+TEST(StubCacheTest, TellsStubsPlainFilesAndDamagedStubsApart) {
   const TemporaryVolume volume;
   const Layout layout = volume.add_striped("striped", 50'000);
   volume.write("empty", "");
@@ -32,7 +32,7 @@ TEST(StubCacheTest, TellsStubsFromPlainFilesAndDamagedOnes) {
 
 // Without a descriptor to be had nobody can tell. A stub that were taken for a plain file would be
 // written over.
-TEST(StubCacheTest, WhatCannotBeReadNowIsNoPlainFileAndIsLookedAtAgain) {
+TEST(StubCacheTest, AReadErrorIsNotCachedAsAPlainFile) {
   const TemporaryVolume volume;
   volume.add_striped("striped", 50'000);
   const Fd path = open_path(volume.path("striped"));
@@ -50,7 +50,7 @@ TEST(StubCacheTest, WhatCannotBeReadNowIsNoPlainFileAndIsLookedAtAgain) {
   EXPECT_TRUE(cache.look(path.get(), st).striped());
 }
 
-TEST(StubCacheTest, LooksAgainWhenTheFileHasChanged) {
+TEST(StubCacheTest, RereadsAChangedFile) {
   const TemporaryVolume volume;
   const Layout first = volume.add_striped("f", 50'000);
   StubCache cache;
@@ -63,7 +63,7 @@ TEST(StubCacheTest, LooksAgainWhenTheFileHasChanged) {
   EXPECT_TRUE(look(cache, volume, "f").plain());
 }
 
-TEST(StubCacheTest, SharesThePartsOfWhoHasThemOpen) {
+TEST(StubCacheTest, SharesPartsThatAreOpen) {
   const TemporaryVolume volume;
   const Layout layout = volume.add_striped("f", 50'000);
   StubCache cache;
@@ -76,7 +76,7 @@ TEST(StubCacheTest, SharesThePartsOfWhoHasThemOpen) {
   EXPECT_EQ(cache.opened(layout.file_id), nullptr);
 }
 
-TEST(StubCacheTest, WhoOpensItAtTheSameTimeSharesWhatTheFirstOneHas) {
+TEST(StubCacheTest, ConcurrentOpensShareOneResult) {
   const TemporaryVolume volume;
   const Layout layout = volume.add_striped("f", 50'000);
   StubCache cache;
@@ -101,7 +101,7 @@ struct stat stat_of(long mtime, long ctime, off_t size = 0) {
   return st;
 }
 
-TEST(StubCacheTest, KnowsWhetherTheKernelsPagesAreStillTheFiles) {
+TEST(StubCacheTest, KnowsWhetherTheKernelsPagesAreValid) {
   StubCache cache;
   const Uuid first = Uuid::random(), second = Uuid::random();
   const auto same = [&](const Uuid& id, long mtime, long ctime, off_t size = 0) {
@@ -120,7 +120,7 @@ TEST(StubCacheTest, KnowsWhetherTheKernelsPagesAreStillTheFiles) {
 }
 
 // The kernel's clock stands still for some milliseconds.
-TEST(StubCacheTest, LooksAgainWhereAnotherChangeWouldHaveTheSameTime) {
+TEST(StubCacheTest, RereadsAFileChangedWithinTheClocksGranularity) {
   struct stat now = {};
   ::clock_gettime(CLOCK_REALTIME, &now.st_ctim);
   now.st_mtim = now.st_ctim;
@@ -133,7 +133,7 @@ TEST(StubCacheTest, LooksAgainWhereAnotherChangeWouldHaveTheSameTime) {
   EXPECT_TRUE(ours.same_content(Uuid{}, now, false));
 }
 
-TEST(StripedTest, AnOpenFileHasTheSizeOfItsPartsWithinItsBound) {
+TEST(StripedTest, AnOpenFilesSizeFollowsItsPartsWithinItsBound) {
   const TemporaryVolume volume;
   Layout layout = volume.add_striped("f", 50'001, FileState::kOpen);
   layout.logical_size = kNoBound;
@@ -144,7 +144,7 @@ TEST(StripedTest, AnOpenFileHasTheSizeOfItsPartsWithinItsBound) {
   EXPECT_EQ(current_layout(*volume, layout).logical_size, 7u);
 }
 
-TEST(StripedTest, ThePartsGoWithTheLastLinkOnly) {
+TEST(StripedTest, RemovesThePartsWithTheLastLink) {
   const TemporaryVolume volume;
   const Layout layout = volume.add_striped("a", 50'000);
   std::filesystem::create_hard_link(volume.path("a"), volume.path("b"));
@@ -156,7 +156,7 @@ TEST(StripedTest, ThePartsGoWithTheLastLinkOnly) {
   }
 }
 
-TEST(StripedTest, AFileThatIsStillThereKeepsItsParts) {
+TEST(StripedTest, AnExistingFileKeepsItsParts) {
   const TemporaryVolume volume;
   const Layout layout = volume.add_striped("a", 50'000);
   EXPECT_FALSE(LastLink(*volume, (*volume).root_fd(), "a").reap());  // no rename happened
@@ -164,7 +164,7 @@ TEST(StripedTest, AFileThatIsStillThereKeepsItsParts) {
   EXPECT_EQ(volume.count_parts(layout), 3u);
 }
 
-TEST(StripedTest, AStubOfAnotherVolumeTakesNoParts) {
+TEST(StripedTest, RemovingAForeignStubKeepsTheParts) {
   const TemporaryVolume volume, other;
   const Layout layout = volume.add_striped("a", 50'000);
   std::filesystem::copy_file(volume.path("a"), other.path("a"));
@@ -175,7 +175,7 @@ TEST(StripedTest, AStubOfAnotherVolumeTakesNoParts) {
 }
 
 // As cp(1) makes one, without a mount in its way.
-TEST(StripedTest, ACopyOfAStubTakesNoParts) {
+TEST(StripedTest, RemovingACopiedStubKeepsTheParts) {
   const TemporaryVolume volume;
   const Layout layout = volume.add_striped("a", 50'000);
   std::filesystem::copy_file(volume.path("a"), volume.path("copy"));
@@ -186,7 +186,7 @@ TEST(StripedTest, ACopyOfAStubTakesNoParts) {
   EXPECT_EQ(volume.count_parts(layout), 3u);
 }
 
-TEST(StripedTest, ModeGoesToEveryPart) {
+TEST(StripedTest, SetsTheModeOfEveryPart) {
   const TemporaryVolume volume;
   const Layout layout = volume.add_striped("a", 50'000);
   ASSERT_TRUE(chmod_parts(*volume, layout, attributes(open_path(volume.path("a"))), 06640));
@@ -197,7 +197,7 @@ TEST(StripedTest, ModeGoesToEveryPart) {
   }
 }
 
-TEST(StripedTest, ModeGoesToEveryPartOrToNone) {
+TEST(StripedTest, SetsTheModeOfEveryPartOrOfNone) {
   const TemporaryVolume volume;
   const Layout layout = volume.add_striped("a", 50'000);
   const struct stat stub = attributes(open_path(volume.path("a")));

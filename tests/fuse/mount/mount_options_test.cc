@@ -6,7 +6,7 @@
 namespace graphlane {
 namespace {
 
-TEST(MountOptionsTest, TakesAListAsMountGivesIt) {
+TEST(MountOptionsTest, ParsesMountsOptionList) {
   MountOptions options;
   ASSERT_TRUE(options.parse("rw,ro,threads=8,io=direct,backend=libaio,depth=4,max_read=256K,,"
                             "attr_timeout=2.5,noatime,_netdev,x-systemd.requires=/mnt"));
@@ -21,20 +21,20 @@ TEST(MountOptionsTest, TakesAListAsMountGivesIt) {
   EXPECT_EQ(options.kernel_flags, (std::vector<std::string>{"rw", "ro", "noatime"}));
 }
 
-TEST(MountOptionsTest, TheLastOneCounts) {
+TEST(MountOptionsTest, TheLastValueWins) {
   MountOptions options;
   ASSERT_TRUE(options.parse("ro,noatime,remount,relatime,rw"));
   EXPECT_FALSE(options.read_only || options.no_access_times);
   EXPECT_TRUE(options.remount);
 }
 
-TEST(MountOptionsTest, TakesWhatTheKernelShowsOfAMount) {
+TEST(MountOptionsTest, ParsesTheKernelsListOfAMount) {
   MountOptions options;
   EXPECT_TRUE(options.parse("rw,nosuid,nodev,relatime,user_id=0,group_id=0,default_permissions,"
                             "allow_other,max_read=131072"));
 }
 
-TEST(MountOptionsTest, SaysWhichOptionIsWrong) {
+TEST(MountOptionsTest, NamesTheInvalidOption) {
   for (const char* wrong : {"bogus", "threads", "threads=", "threads=0", "threads=9999", "threads=4x",
                             "io=", "io=fast", "depth=65", "max_read=1", "max_read=-5",
                             "attr_timeout=nan", "attr_timeout=", "remount=ro"}) {

@@ -47,7 +47,7 @@ class Reader {
   int too_early_ = 0;
 };
 
-TEST(ReadTrailTest, ASweepKeepsWhatItReadLast) {
+TEST(ReadTrailTest, ASweepKeepsItsLatestReads) {
   Reader reader;
   for (uint64_t at = 0; at < 1000 * kMiB; at += kRequest) {
     reader.read(kFile, at);
@@ -58,7 +58,7 @@ TEST(ReadTrailTest, ASweepKeepsWhatItReadLast) {
   EXPECT_EQ(reader.gone_bytes(), 1000 * kMiB);
 }
 
-TEST(ReadTrailTest, TheNextSweepBeginsAnew) {
+TEST(ReadTrailTest, TheNextSweepStartsOver) {
   Reader reader;
   for (uint64_t sweep = 1; sweep <= 3; ++sweep) {
     for (uint64_t at = 0; at < 500 * kMiB; at += kRequest) reader.read(kFile, at);
@@ -67,7 +67,7 @@ TEST(ReadTrailTest, TheNextSweepBeginsAnew) {
   }
 }
 
-TEST(ReadTrailTest, ThreadsThatShareAFileLeaveTheirs) {
+TEST(ReadTrailTest, DropsPagesOfThreadsThatShareAFile) {
   Reader reader;
   constexpr uint64_t kBlock = 24 * kMiB;
   for (uint64_t blocks = 0; blocks < 960 * kMiB; blocks += 2 * kBlock) {
@@ -83,7 +83,7 @@ TEST(ReadTrailTest, ThreadsThatShareAFileLeaveTheirs) {
   EXPECT_LE(reader.gone_bytes(), 960 * kMiB - kKept + 3 * kStep);
 }
 
-TEST(ReadTrailTest, SeveralFilesGoInTheOrderOfReading) {
+TEST(ReadTrailTest, DropsFilesInTheOrderOfReading) {
   Reader reader;
   for (uint64_t at = 0; at < 100 * kMiB; at += kRequest) reader.read(kFile, at);
   for (uint64_t at = 0; at < kKept; at += kRequest) reader.read(kOther, at);
@@ -94,7 +94,7 @@ TEST(ReadTrailTest, SeveralFilesGoInTheOrderOfReading) {
 }
 
 // What is read from then on does.
-TEST(ReadTrailTest, OfAFileThatSomebodyBeginsToWriteNothingGoes) {
+TEST(ReadTrailTest, KeepsPagesOfAFileWithAWriter) {
   ReadTrail trail;
   for (uint64_t at = 0; at < 100 * kMiB; at += kRequest) {
     trail.add(kFile, {.offset = at, .length_bytes = kRequest});
@@ -109,7 +109,7 @@ TEST(ReadTrailTest, OfAFileThatSomebodyBeginsToWriteNothingGoes) {
   EXPECT_GE(gone_bytes, 100 * kMiB - 2 * kStep) << "and only so much stays of the others";
 }
 
-TEST(ReadTrailTest, LittleHereAndThereIsNoSweep) {
+TEST(ReadTrailTest, ScatteredSmallReadsAreNoSweep) {
   Reader reader;
   std::mt19937_64 random(3);
   for (int i = 0; i < 100'000; ++i) reader.read(kFile, random() % 1'000'000 * 16 * kMiB, 4096);
@@ -118,7 +118,7 @@ TEST(ReadTrailTest, LittleHereAndThereIsNoSweep) {
 }
 
 // A thread that takes longer for what the kernel has read ahead for it: once that has shown.
-TEST(ReadTrailTest, LearnsHowMuchMustBeKept) {
+TEST(ReadTrailTest, LearnsHowMuchToKeep) {
   Reader reader;
   constexpr uint64_t kBehind = 40 * kMiB;
   for (uint64_t at = 0; at < 2000 * kMiB; at += kRequest) {

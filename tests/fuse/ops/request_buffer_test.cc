@@ -21,7 +21,7 @@ bool is_mapped(void* memory) {
   return ::mincore(memory, kSize, resident) == 0;
 }
 
-TEST(RequestBuffersTest, TheOneThatCameBackLastIsLentNext) {
+TEST(RequestBuffersTest, LendsTheMostRecentlyReturnedBuffer) {
   RequestBuffers buffers(kSize);
   void* first = nullptr;
   {
@@ -33,7 +33,7 @@ TEST(RequestBuffersTest, TheOneThatCameBackLastIsLentNext) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(RequestBuffers::Loan(buffers).get(), first);
 }
 
-TEST(RequestBuffersTest, WhatIsNeededNoMoreIsGivenBackAndWhatIsStays) {
+TEST(RequestBuffersTest, ReusesIdleBuffersKeepsLentOnes) {
   RequestBuffers buffers(kSize);
   std::set<void*> all;
   {
@@ -48,7 +48,7 @@ TEST(RequestBuffersTest, WhatIsNeededNoMoreIsGivenBackAndWhatIsStays) {
   EXPECT_EQ(std::count_if(all.begin(), all.end(), is_mapped), 2);
 }
 
-TEST(ReadSizesTest, ThroughThePageCacheTheFirstRequestsTell) {
+TEST(ReadSizesTest, TheFirstRequestsDecideForThePageCache) {
   ReadSizes large, small;
   EXPECT_FALSE(large.shows_large(1000, 4096)) << "the end of a window may come first";
   EXPECT_TRUE(large.shows_large(4096, 4096));
@@ -57,7 +57,7 @@ TEST(ReadSizesTest, ThroughThePageCacheTheFirstRequestsTell) {
   EXPECT_FALSE(small.shows_large(4096, 4096)) << "the window has grown";
 }
 
-TEST(ReadSizesTest, AFileIsReadAsItWasLastElseAsOthersWere) {
+TEST(ReadSizesTest, PredictsFromTheFilesLastReadsElseFromOtherFiles) {
   LastReadSizes all, file;
   EXPECT_TRUE(file.large(all));
   all.set(/*large=*/false);
