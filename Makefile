@@ -261,6 +261,10 @@ docs: $(DOCS)/venv/.made ## build this project's site in build/docs/site (needs 
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/venv/bin/mkdocs -q build -f docs/mkdocs.yml
 	@echo $(DOCS)/site/index.html
 
+.PHONY: lint
+lint: ## look for mistakes in Python, scripts, words and manual pages (needs the network, once)
+	@make/lint
+
 clean: ## remove what was built (the Python environment stays)
 	rm -rf build/deb $(DOCS)/pages $(DOCS)/site $(foreach built,plain release debug asan tsan,build/$(built) build/$(built)-by-files build/$(built)-portable)
 

@@ -9,7 +9,6 @@ import json
 from contextlib import nullcontext
 from dataclasses import replace
 from fnmatch import fnmatch
-from pathlib import Path
 
 import click
 

@@ -16,14 +16,21 @@ from click.core import ParameterSource
 from experiments import comparison, fio, samples, summary
 from experiments.comparison import Case
 from experiments.jobs import HOPS_MOST, Jobs
-from experiments.options import (chosen_devices, csmqgraph_options, engines_of,
-                                 graphchi_kit_options, graphchi_options, gridgraph_kit_options,
-                                 gridgraph_options, measuring_options, patience_option,
-                                 run_options)
+from experiments.options import (
+    chosen_devices,
+    csmqgraph_options,
+    engines_of,
+    graphchi_kit_options,
+    graphchi_options,
+    gridgraph_kit_options,
+    gridgraph_options,
+    measuring_options,
+    patience_option,
+    run_options,
+)
 from experiments.plan import READ_BYTES
 from experiments.sizes import SIZE
 from experiments.workloads import EDGES_PER_VERTEX, PARTITIONS, Grid, Read, Shards
-
 
 WAYS = {"striped": comparison.STRIPED, "mounted": comparison.MOUNTED,
         "preloaded": comparison.PRELOADED}

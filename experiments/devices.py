@@ -30,8 +30,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from experiments.cgroup import blkio_group
-from experiments.journal import (JOURNAL, InUse, Journal, command, loop_of, set_throttle,
-                                 undo_throttle)
+from experiments.journal import JOURNAL, InUse, Journal, command, loop_of, set_throttle, undo_throttle
 from experiments.workspace import StepFailed, signals_held
 
 TEMPORARY = "graphlane-devices-"

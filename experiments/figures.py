@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 from experiments import drawing, jobs_figures, last_level_cache, samples, summary
-from experiments.comparison import (MOUNTED, PARTS, PRELOADED, STRIPED, WAYS, Case,
-                                    preloaded_without)
+from experiments.comparison import MOUNTED, PARTS, PRELOADED, STRIPED, WAYS, Case, preloaded_without
 from experiments.plan import DEVICES_OF_SWEEPS, Plan
 from experiments.sizes import SIZE
 from experiments.stored.figures import flashgraph_figures

@@ -7,9 +7,8 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from experiments import causes, comparison, fio, imports, in_memory, jobs_goals, samples, summary
-from experiments.comparison import (COMPUTING, IN_TURN, KIT, MAPPED, MOUNTED, PRELOADED, SHARED,
-                                    STRIPED, WAYS, Case)
+from experiments import causes, comparison, imports, in_memory, jobs_goals, samples, summary
+from experiments.comparison import COMPUTING, IN_TURN, KIT, MAPPED, MOUNTED, PRELOADED, SHARED, STRIPED, WAYS, Case
 from experiments.csmqgraph import NAME as CSMQGRAPH
 from experiments.devices import Devices
 from experiments.plan import Plan

@@ -8,12 +8,10 @@ from pathlib import Path
 import click
 
 from experiments import fio
-from experiments.comparison import (DEPTH, DEPTHS, DEPTHS_SAID, KIT, PRELOADED, STRIPED, WAYS, Case,
-                                    bytes_of)
+from experiments.comparison import DEPTH, DEPTHS, DEPTHS_SAID, KIT, PRELOADED, STRIPED, WAYS, Case, bytes_of
 from experiments.csmqgraph import NAME, CsmqGraph
 from experiments.jobs import Jobs
-from experiments.options import (AT, Engines, device_options, engine_options, engines_of,
-                                 patience_option)
+from experiments.options import AT, Engines, device_options, engine_options, engines_of, patience_option
 from experiments.sizes import SIZE
 from experiments.stored import cases as stored_cases
 from experiments.stored.graph import Source

@@ -4,7 +4,6 @@ import re
 import statistics
 from pathlib import Path
 
-from experiments.journal import command
 from experiments.workloads import Grid
 from experiments.workspace import StepFailed
 

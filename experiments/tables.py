@@ -25,7 +25,7 @@ class Table:
     def show(self) -> None:
         shown = RichTable(box=box.SIMPLE, title=self.title, caption=self.caption)
         for number, column in enumerate(self.columns):
-            shown.add_column(column, no_wrap=True, 
+            shown.add_column(column, no_wrap=True,
                              justify="left" if number < self.texts else "right")
         for row in self.rows:
             shown.add_row(*row)

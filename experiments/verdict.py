@@ -5,8 +5,18 @@ import statistics
 from dataclasses import dataclass
 
 from experiments import drawing, summary
-from experiments.comparison import (CEILING, COMPUTING, IN_TURN, KIT, MAPPED, MOUNTED, PRELOADED, SHARED, STRIPED,
-                                    is_ours)
+from experiments.comparison import (
+    CEILING,
+    COMPUTING,
+    IN_TURN,
+    KIT,
+    MAPPED,
+    MOUNTED,
+    PRELOADED,
+    SHARED,
+    STRIPED,
+    is_ours,
+)
 
 # Ratios closer to 1 than this are no difference.
 CLOSE = 0.03

@@ -11,8 +11,7 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
-from harness import (BUILD, WAIT_SECONDS_MAX, Graphlane, Volume, machine_caches,  # noqa: E402
-                     run)
+from harness import BUILD, WAIT_SECONDS_MAX, Graphlane, Volume, machine_caches, run  # noqa: E402
 
 from experiments import cgroup  # noqa: E402
 from experiments.journal import retry  # noqa: E402

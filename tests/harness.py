@@ -4,7 +4,6 @@ The fixtures are in conftest.py."""
 import fcntl
 import os
 import re
-import shutil
 import signal
 import struct
 import subprocess

@@ -8,8 +8,16 @@ import statistics
 
 from experiments import drawing, summary
 from experiments.comparison import IN_MEMORY, STRIPED, VOLUME, Case
-from experiments.stored.cases import (algo_case, bars_by_way, draw_by_way, of_paper, peer_ways, ratio,
-                                      variation_of, variations)
+from experiments.stored.cases import (
+    algo_case,
+    bars_by_way,
+    draw_by_way,
+    of_paper,
+    peer_ways,
+    ratio,
+    variation_of,
+    variations,
+)
 from experiments.stored.graph import Stored
 from experiments.stored.workload import compute_seconds
 from experiments.summary import of_ratio, spread

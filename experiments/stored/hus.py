@@ -6,8 +6,7 @@ Processing (TPDS 2020). 16 cores, 16 GB, a disk of 7200 rpm; graphs of 69 millio
 
 from experiments import drawing, summary
 from experiments.comparison import STRIPED, VOLUME, Case
-from experiments.stored.cases import (algo_case, draw_by_way, of_paper, peer_ways, ratio,
-                                      variation_of, variations)
+from experiments.stored.cases import algo_case, draw_by_way, of_paper, peer_ways, ratio, variation_of, variations
 from experiments.stored.graph import Stored
 from experiments.stored.workload import compute_seconds
 from experiments.summary import spread

@@ -15,7 +15,6 @@ from experiments.stored.graph import Source, Stored
 from experiments.stored.peers import Peer, Request, need_bytes
 from experiments.workloads import GRAPHLANE, SameResult, timed
 
-
 # Numbers of a summary that threads may change.
 COUNTS = ("iterations", "rounds", "gets", "cache_hits", "buffer_hits", "requests")
 

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import graphs
-from experiments import share_job
 from harness import BUILD, ROOT, run
+
+from experiments import share_job
 
 PLENTY = 1 << 40
 COORDINATOR = BUILD / "bin/graphlane-share-coordinator"

@@ -101,24 +101,34 @@ def compute(graphlane, path, case, graph, engine, options, out):
     return values[case.column] if case.column else values
 
 
-def check(graphlane, stored, graph, case, codecs, ways, out):
+def check(graphlane, stored, graph, case, runs, out):
+    """Compares each run, a codec and a way, with the reference."""
     want = graph.once(("want", case), lambda: case.want(graph))
     for engine in case.engines:
-        for codec in codecs:
-            for way in ways:
-                options = RANDOM if engine == "hybrid" and way == "in-memory" else WAYS[way]
-                got = compute(graphlane, stored(graph, codec, engine), case, graph, engine, options, out)
-                assert got.shape == (graph.vertex_count,)
-                try:
-                    case.check(got, want)
-                except AssertionError as wrong:
-                    raise AssertionError(f"{graph.name}, {engine}, {codec}, {way}: {wrong}") from None
+        for codec, way in runs:
+            options = RANDOM if engine == "hybrid" and way == "in-memory" else WAYS[way]
+            got = compute(graphlane, stored(graph, codec, engine), case, graph, engine, options, out)
+            assert got.shape == (graph.vertex_count,)
+            try:
+                case.check(got, want)
+            except AssertionError as wrong:
+                raise AssertionError(f"{graph.name}, {engine}, {codec}, {way}: {wrong}") from None
+
+
+SMALL = graphs.small()
+
+
+def pairs(number):
+    """Every codec and every way, in pairs that differ from one number to the next; three numbers have all pairs."""
+    count = max(len(CODECS), len(WAYS))
+    ways = list(WAYS)
+    return [(CODECS[i % len(CODECS)], ways[(i + number) % len(ways)]) for i in range(count)]
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("graph", graphs.small(), ids=lambda graph: graph.name)
-def test_small_graphs(graphlane, stored, graph, case, tmp_path):
-    check(graphlane, stored, graph, CASES[case], CODECS, WAYS, tmp_path / "out.npy")
+@pytest.mark.parametrize("number", range(len(SMALL)), ids=[graph.name for graph in SMALL])
+def test_small_graphs(graphlane, stored, number, case, tmp_path):
+    check(graphlane, stored, SMALL[number], CASES[case], pairs(number), tmp_path / "out.npy")
 
 
 without_sanitizer = pytest.mark.skipif(BUILD.name in ("asan", "tsan"), reason="not applicable: under a sanitizer small graphs do")
@@ -128,15 +138,24 @@ ONCE = [case for case in CASES if case not in ("bfs-parents", "pagerank-none", "
                                                 "cdlp", "betweenness-3")]
 
 
+def of_large(graph, name):
+    """The case on a star or a chain. On some of them kv takes a round for each vertex of a chain; on an undirected
+    star, what is left goes from the centre to a million leaves and back a hundred times."""
+    case = copy(CASES[name])
+    too_long = ("wcc", "sssp") if graph.name.startswith("chain") else ("ppr", "katz-alpha") if graph.name == "star" else ()
+    if name in too_long:
+        case.engines = tuple(engine for engine in case.engines if engine != "kv")
+    return case
+
+
+LARGE = [(graph, of_large(graph, name)) for graph in graphs.large() for name in ONCE if of_large(graph, name).engines]
+
+
 @without_sanitizer
-@pytest.mark.parametrize("case", ONCE)
-@pytest.mark.parametrize("graph", graphs.large(), ids=lambda graph: graph.name)
+@pytest.mark.parametrize("graph, case", LARGE, ids=lambda value: value.name)
 def test_stars_and_chains(graphlane, stored, graph, case, tmp_path):
     codec = "raw" if graph.name == "star" else "varint"  # a raw list of 4 MB is more than one range
-    chosen = copy(CASES[case])
-    if graph.name.startswith("chain"):  # a label takes a round of kv for each vertex that it passes
-        chosen.engines = tuple(engine for engine in chosen.engines if engine != "kv" or case not in ("wcc", "sssp"))
-    check(graphlane, stored, graph, chosen, [codec], ["1-thread", "8-threads"], tmp_path / "out.npy")
+    check(graphlane, stored, graph, case, [(codec, "1-thread"), (codec, "8-threads")], tmp_path / "out.npy")
 
 
 @without_sanitizer
@@ -144,7 +163,10 @@ def test_stars_and_chains(graphlane, stored, graph, case, tmp_path):
 @pytest.mark.parametrize("name", graphs.REAL)
 def test_real_graphs(graphlane, stored, name, case, tmp_path):
     graph = real_graph(name)
-    check(graphlane, stored, graph, CASES[case], ["varint"], ["1-thread", "8-threads"], tmp_path / "out.npy")
+    ways = ["1-thread", "8-threads"]
+    if CASES[case].check is not exactly:  # these take many rounds: each graph one way
+        ways = [ways[graphs.REAL.index(name) % 2]]
+    check(graphlane, stored, graph, CASES[case], [("varint", way) for way in ways], tmp_path / "out.npy")
 
 
 REAL_GRAPHS = {}

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from harness import BUILD, ROOT, run
+from harness import run
 
 READS = """
 #define _GNU_SOURCE

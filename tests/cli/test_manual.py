@@ -4,6 +4,7 @@ import re
 import subprocess
 
 import pytest
+
 from harness import BUILD, ROOT, run
 
 PAGES = ROOT / "cli/man"

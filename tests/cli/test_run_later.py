@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from harness import BUILD
-from test_run_volumes import shows, show, striped  # noqa: F401, fixtures
+from test_run_volumes import show, shows, striped  # noqa: F401, fixtures
 
 # A sanitizer's runtime wants to be loaded first, and the preload library is before it.
 pytestmark = pytest.mark.skipif(BUILD.name in ("asan", "tsan"), reason="not applicable: a preload library beside a sanitizer")

@@ -4,7 +4,6 @@ import hashlib
 import os
 import random
 import shutil
-import subprocess
 import sys
 
 import pytest

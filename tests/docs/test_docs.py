@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
 from harness import BUILD, ROOT, run
 
 README_LINES_MAX = 120

@@ -9,6 +9,7 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 from commands import experiments  # noqa: E402
+
 from harness import BUILD, machine_caches  # noqa: E402
 
 from experiments import cgroup  # noqa: E402

@@ -70,9 +70,9 @@ def test_sigkill_at_any_step_leaves_what_down_removes(kind, at, lines):
 
 def states_of_children(pid: int) -> list[str]:
     states = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for status in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # gone meanwhile
-            state, parent, *_ = stat.read_text().rpartition(")")[2].split()
+            state, parent, *_ = status.read_text().rpartition(")")[2].split()
             states += [state] if int(parent) == pid else []
     return states
 

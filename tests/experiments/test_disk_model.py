@@ -2,6 +2,7 @@
 disk_model_test.cc; here, that the program's options reach it."""
 
 import pytest
+
 from harness import run
 
 MIB = 1 << 20

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from commands import experiments, wait_gone
-from harness import BUILD
 from recorded import MB, SHARE, case_samples, ours, together
+
+from harness import BUILD
 
 from experiments import comparison, drawing, figure, figures, last_level_cache, samples, summary
 from experiments.comparison import CEILING, IN_TURN, KIT, MOUNTED, PRELOADED, SHARED, STRIPED

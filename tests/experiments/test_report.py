@@ -7,17 +7,30 @@ import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from commands import experiments
-from harness import ROOT, run
 from recorded import BYTES, DEVICE_BANDWIDTH, MB, SHARE, case_samples, ours, together
 
-from experiments import (causes, check, comparison, everything, goals, imports, in_memory,
-                         jobs_goals, mount_reads, published, samples, summary)
+from harness import ROOT, run
+
+from experiments import (
+    causes,
+    check,
+    comparison,
+    everything,
+    goals,
+    imports,
+    in_memory,
+    jobs_goals,
+    mount_reads,
+    published,
+    samples,
+    summary,
+)
 from experiments.__main__ import cli
-from experiments.comparison import (CEILING, COMPUTING, IN_TURN, KIT, MAPPED, MOUNTED, PRELOADED, SHARED,
-                                    STRIPED)
+from experiments.comparison import CEILING, COMPUTING, IN_TURN, KIT, MAPPED, MOUNTED, PRELOADED, SHARED, STRIPED
 from experiments.goals import GOALS, MEASUREMENTS, Goal
 from experiments.options import Engines
 from experiments.plan import Plan
@@ -451,7 +464,7 @@ def test_half_of_the_edges_are_those_of_the_graph_that_is_given(monkeypatch, tmp
         assert given == edges // 2 + goals.ENGINE_BYTES
 
 
-def jobs(count: int, share: dict, of_each: dict = {}, gap: float = 0, **differing) -> list[dict]:
+def jobs(count: int, share: dict, of_each: dict = MappingProxyType({}), gap: float = 0, **differing) -> list[dict]:
     """Of so many at once."""
     pace = f", one in {gap:g} s" if gap else ""
     found = case_samples(algorithm=f"{count} jobs{pace}", share=share, **differing)

@@ -5,8 +5,9 @@ import re
 import pytest
 from commands import experiments
 
-from experiments import soak
 from harness import BUILD
+
+from experiments import soak
 
 pytestmark = pytest.mark.skipif(BUILD.name in ["asan", "tsan"],
                                 reason="not applicable: experiments are never sanitized")

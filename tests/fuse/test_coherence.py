@@ -99,7 +99,7 @@ class Writer:
         self.views = []
 
     def store(self):
-        for view in self.views:
+        for _ in self.views:
             random.seed(self.r.random())
         if self.views:
             offset = self.r.randrange(len(self.views[1]))

@@ -210,7 +210,7 @@ def test_a_killed_writer_leaves_a_whole_file(graphlane, made, mount):
     """GRAPHLANE_KILLS=200 for more."""
     rng = random.Random(2)
     pattern = bytes(range(256)) * (MIB // 256)
-    for kill in range(int(os.environ.get("GRAPHLANE_KILLS", 5))):
+    for _ in range(int(os.environ.get("GRAPHLANE_KILLS", 5))):
         with mount(made) as at:
             writer = start_writer(graphlane, at)
             time.sleep(rng.random() * 0.1)

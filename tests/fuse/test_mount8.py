@@ -10,6 +10,7 @@ import pytest
 from harness import BUILD, run
 from mounts import mounted, striped  # noqa: F401, fixtures
 
+
 class Place:
     """A mountpoint in a mount namespace where `graphlane` is installed: mount(8)
     hands no PATH on, so that mount.fuse3 looks where sh does by default."""

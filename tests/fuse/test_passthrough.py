@@ -14,9 +14,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from experiments.in_memory import stop
 from harness import is_mounted, run
 from mounts import mounted  # noqa: F401, fixtures
+
+from experiments.in_memory import stop
 
 PASSTHROUGH_LINUX = (6, 9)
 

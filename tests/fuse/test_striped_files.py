@@ -13,8 +13,17 @@ from contextlib import ExitStack
 import pytest
 
 from harness import names_locked, run
-from mounts import (FEW_DESCRIPTORS, failing_disk, mounted, parts_of, random_bytes,  # noqa: F401, fixtures
-                    stats, striped, traced, with_few_descriptors)
+from mounts import (  # noqa: F401, fixtures
+    FEW_DESCRIPTORS,
+    failing_disk,
+    mounted,
+    parts_of,
+    random_bytes,
+    stats,
+    striped,
+    traced,
+    with_few_descriptors,
+)
 
 UNIT = 64 * 1024
 

@@ -16,8 +16,15 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from harness import is_mounted, run
-from mounts import (FEW_DESCRIPTORS, daemon_of, failing_disk, flags_of_daemon,  # noqa: F401, fixtures
-                    mounted, traced, with_few_descriptors)
+from mounts import (  # noqa: F401, fixtures
+    FEW_DESCRIPTORS,
+    daemon_of,
+    failing_disk,
+    flags_of_daemon,
+    mounted,
+    traced,
+    with_few_descriptors,
+)
 
 DEPTH = 64 << 10
 SIZE_MAX = 3_000_000

@@ -262,7 +262,7 @@ class PowerCut:
                 try:
                     files += self.cut(disks, promises, kept, r, reads_by_mount=done % 8 == 0)
                 except AssertionError as failed:
-                    raise AssertionError(f"seed {seed}, record {number}, {kept} of what was not flushed: {failed}")
+                    raise AssertionError(f"seed {seed}, record {number}, {kept} of what was not flushed: {failed}") from None
                 done += 1
         return f"{done} points of {len(log)} records, {files} files compared"
 

@@ -63,7 +63,7 @@ def test_each_name_of_the_command_is_a_function(pages):
     for name in algo.names():
         assert callable(getattr(algo, name.replace("-", "_")))
     with pytest.raises(AttributeError):
-        algo.nonsense
+        _ = algo.nonsense
     np.testing.assert_allclose(algo.ppr(pages, [1, 2]), reference.personalised(GRAPH, [1, 2]), atol=1e-8)
     np.testing.assert_allclose(algo.katz(pages), reference.katz(GRAPH), rtol=1e-6, atol=1e-8)
     assert algo.run("wcc", pages.path, values=False).summary["components"] > 0

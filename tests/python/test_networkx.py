@@ -4,14 +4,13 @@ import os
 import re
 import sys
 
+import networkx as nx
 import numpy as np
 import pytest
 
 import graphs
 from harness import run
 from package import SITE  # before networkx, which looks for backends when it is imported
-
-import networkx as nx
 
 import graphlane
 from graphlane.nx_backend import FUNCTIONS, backend

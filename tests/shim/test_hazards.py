@@ -3,7 +3,6 @@ which hazard is where): the same on a plain file and on a striped one."""
 
 import os
 import random
-import shutil
 import subprocess
 
 import pytest

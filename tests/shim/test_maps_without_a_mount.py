@@ -1,9 +1,7 @@
 """mmap of striped files without a mount: pieced together from the parts' pages."""
 
-import os
 import random
 import shutil
-import subprocess
 import sys
 
 import pytest

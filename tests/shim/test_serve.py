@@ -6,7 +6,6 @@ import fcntl
 import json
 import mmap
 import os
-import random
 import signal
 import socket
 import struct

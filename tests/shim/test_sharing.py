@@ -9,9 +9,10 @@ import zlib
 
 import pytest
 
-from experiments.cgroup import Group
 from harness import run, wait_until
 from readers import BLOCK, SIZE, SharedFile, found, taken
+
+from experiments.cgroup import Group
 
 OF_PROGRAMS = ["total_rss", "total_mapped_file", "anon", "file_mapped"]  # by version 1, by 2
 

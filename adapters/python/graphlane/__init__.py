@@ -19,4 +19,4 @@ from graphlane._volume import Volume
 
 open = open_graph  # noqa: A001
 
-__all__ = ["Block", "Error", "Graph", "Neighbors", "Volume", "algo", "from_edges", "from_scipy", "from_webgraph", "open"]
+__all__ = ["__version__", "Block", "Error", "Graph", "Neighbors", "Volume", "algo", "from_edges", "from_scipy", "from_webgraph", "open"]

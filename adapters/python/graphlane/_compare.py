@@ -164,7 +164,7 @@ def pairs(one: str, other: str) -> list[tuple[str, NDArray[Any], NDArray[Any]]]:
         found = [(name, a[name], b[name]) for name in a if name in b]
     if not found:
         raise Error(f"{one}, {other}: have no column in common: {', '.join(a)}; {', '.join(b)}")
-    for name, left, right in found:
+    for _, left, right in found:
         if len(left) != len(right):
             raise Error(f"{one}: has {len(left)} vertices, but {other} {len(right)}")
     return found
