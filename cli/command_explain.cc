@@ -46,7 +46,7 @@ struct Explanation {
   ElfFile file;
   std::string blind_because;       // why the library is not in it; empty: it is
   std::map<std::string, Calls> calls_of_libraries;  // by the libraries' paths
-  std::map<std::string, Calls> calls_of_named;      // of libraries whose names it contains, and may load
+  std::map<std::string, Calls> calls_of_named;      // of libraries that it names and may load
   std::vector<std::string> libraries_missing;
   std::vector<std::string> io_uring_in;  // files with io_uring system calls of their own
   bool loads = false;                    // calls dlopen(3)

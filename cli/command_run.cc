@@ -234,7 +234,7 @@ Outcome<int> prepare_and_run(const RunOptions& options) {
   std::optional<ReportWatch> watch;
   if (!options.report.empty() && !options.again) watch.emplace(report_target(options));
   const Outcome<int> status = start(options, *found, blind, preloaded);
-  if (status && watch) watch->tell_if_nobody_did(options.command[0], blind);
+  if (status && watch) watch->tell_if_none_reported(options.command[0], blind);
   return status;
 }
 

@@ -26,7 +26,7 @@ ReportWatch::ReportWatch(std::string target)
   }
 }
 
-void ReportWatch::tell_if_nobody_did(const std::string& command, const std::string& blind) const {
+void ReportWatch::tell_if_none_reported(const std::string& command, const std::string& blind) const {
   char byte;
   if (socket_ && ::recv(socket_.get(), &byte, 1, 0) == 1) return;
   const std::string why = blind.empty() ? "no preloaded program of it read a striped file" : blind;

@@ -16,7 +16,7 @@ class ReportWatch {
   explicit ReportWatch(std::string target);
 
   // Call it after the command. `blind`: the reason why the library was not in it, or "".
-  void tell_if_nobody_did(const std::string& command, const std::string& blind) const;
+  void tell_if_none_reported(const std::string& command, const std::string& blind) const;
 
  private:
   const std::string target_;

@@ -21,7 +21,7 @@ constexpr size_t kChunkBytes = 4u << 20;
 // Synced in pieces of this size, so that an interrupt need not wait for the whole file.
 constexpr uint64_t kSyncBytes = 64u << 20;
 
-// A filesystem without O_TMPFILE gets a named file, whose name is removed at once.
+// On a filesystem without O_TMPFILE it makes a named file, and removes the name at once.
 Outcome<Fd> open_nameless(const std::string& directory) {
   Fd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (fd) return fd;

@@ -47,8 +47,8 @@ class ListCodec {
   // are not that. `slack_bytes`: so many bytes behind `bytes` may be read too, which is faster from 16 on.
   virtual Result<void> decode(std::span<const uint8_t> bytes, std::span<uint32_t> list, uint64_t limit,
                               size_t slack_bytes = 0) const = 0;
-  // Lists that stand one after the other, as in a block: list i has lengths[i] bytes and degrees[i] neighbours. All of
-  // `bytes`, and all of `neighbours`, as decode() one by one.
+  // Decodes consecutive lists, as of a block: list i has lengths[i] bytes and degrees[i] neighbours. They must fill
+  // `bytes` and `neighbours` exactly. The result is that of decode() for each.
   virtual Result<void> decode_lists(std::span<const uint8_t> bytes, std::span<const uint32_t> lengths,
                                     std::span<const uint32_t> degrees, std::span<uint32_t> neighbours,
                                     uint64_t limit) const;

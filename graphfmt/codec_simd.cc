@@ -76,7 +76,7 @@ constexpr QuadShuffles kQuadShuffles = [] {
   return shuffles;
 }();
 
-// Fours, as long as 16 bytes can be loaded. False: damaged.
+// Decodes numbers by fours while 16 bytes can be loaded. False: damaged.
 __attribute__((target("sse4.1"))) bool decode_simd_quads(SimdCursor& c, size_t slack_bytes) {
   const ptrdiff_t behind = slack_bytes >= 16 ? 0 : 15;
   __m128i previous = _mm_set1_epi32(static_cast<int>(c.previous));
@@ -116,9 +116,9 @@ __attribute__((target("sse4.1"), always_inline)) inline __m128i sums_of_four(__m
   return _mm_add_epi32(four, previous);
 }
 
-// Lists one after the other, as long as 16 bytes may be read behind a list, and 3 numbers written. How many it has
-// decoded: it stops before a list that may be damaged, of which decode() knows, or has a number from 2^31 on.
-// As long as neither a difference nor a sum has the top bit, no sum has wrapped.
+// Decodes consecutive lists while 16 bytes may be read behind a list, and 3 numbers written. Returns their number. It
+// stops before a list that decode() must check: one that may be damaged, or has a number from 2^31 on.
+// If no difference and no sum has the top bit, no sum has wrapped.
 __attribute__((target("sse4.1"))) size_t decode_simd_lists(std::span<const uint8_t>& bytes,
                                                            std::span<const uint32_t> lengths,
                                                            std::span<const uint32_t> degrees,

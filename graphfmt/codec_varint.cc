@@ -143,7 +143,7 @@ std::optional<size_t> decode_varint_deltas(std::span<const uint8_t> bytes, Varin
   bool is_sound = true;
   uint64_t top_before = 0;        // of the byte before the window, in bit 0
   uint64_t continued_before = 0;  // of the window before: bytes that do not begin a number
-  // Of the window that comes next, as a number ends where another begins.
+  // The bytes of the next window that begin a number: the top bit changes there, or a list starts.
   const auto number_starts = [&](size_t at, uint64_t list_starts) {
     const uint64_t tops = static_cast<uint64_t>(_mm512_movepi8_mask(_mm512_loadu_si512(window_at(at))));
     const uint64_t starts = (tops ^ (tops << 1 | top_before)) | list_starts;

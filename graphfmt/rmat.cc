@@ -98,7 +98,7 @@ Edge rmat_edge(const RmatOptions& options, uint64_t index) { return Rmat(options
 Outcome<EdgeListSummary> generate_rmat(const RmatOptions& options, EdgeSink& sink) {
   if (auto checked = check(options); !checked) return checked.error();
   const unsigned threads = usable_threads(options.threads);
-  // An edge costs 8 bytes and, in a writer behind us, up to 22 of text.
+  // An edge costs 8 bytes and, in a following writer, up to 22 of text.
   const size_t piece_edges = std::clamp<size_t>(
       options.memory_budget_bytes / threads / (sizeof(Edge) + 24), kPieceEdgesMin, kPieceEdgesMax);
   const Rmat rmat(options);

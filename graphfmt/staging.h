@@ -1,7 +1,7 @@
 // Staging: builds a file or directory beside its final name and renames it when
 // it is complete, so that nothing half-made ever has that name.
 //
-//   /data/.grid.partial-4711   while building, locked (flock) by us
+//   /data/.grid.partial-4711   while building, locked (flock) by this process
 //   /data/grid                 after commit()
 //
 // Destroying an uncommitted Staging removes what was built. After a kill the leftover has no lock holder, by

@@ -18,9 +18,9 @@ namespace graphlane {
 
 class WriteLink final : public FileServer::Link {
  public:
-  // Takes over a look-up of the inode. Null: the file is not open for writing here, and the caller
-  // keeps the look-up. `parts` is opened for writing only, because the right to write does not
-  // imply the right to read.
+  // Takes over a look-up of the inode. `parts` is opened for writing only, because the right to write
+  // does not imply the right to read. Null: the file is not open for writing here, and the caller
+  // keeps the look-up.
   static std::unique_ptr<WriteLink> open(Filesystem& fs, Inode& inode, const Layout& layout,
                                          const struct stat& stub,
                                          std::vector<Fd>* parts);

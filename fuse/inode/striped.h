@@ -1,9 +1,10 @@
-// Striped files as the filesystem shows them: their size, opening and creation, owner and mode of the
-// parts, and the removal of the parts with the last link of their stub.
+// Striped files as the filesystem shows them: size, opening and creation, owner and mode. The parts go with
+// the last link of their stub.
 //
 // A stub gives access only to its own parts (iomgr/volume/stub/ownership.h). Opening a file verifies
 // that. A caller that changes or removes parts by a stub that it has not opened must call
 // verify_ownership() first.
+//
 // Threads: everything is safe from any thread.
 #pragma once
 

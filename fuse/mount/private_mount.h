@@ -7,8 +7,8 @@
 //                      execvp(CMD)
 //
 // The mount lives in the command's mount namespace. (An ordinary user also needs a user namespace,
-// with that user's own IDs.) So the mount ends with the command's last process, however that ends, and
-// no other process ever sees it.
+// with that user's own IDs.) So the mount ends with the command's last process, and no other process
+// ever sees it.
 #pragma once
 
 #include <memory>

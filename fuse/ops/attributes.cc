@@ -63,7 +63,7 @@ bool may_be_emptied(const Volume& volume, int stub_fd, const Layout& layout) {
          (volume.accept(layout, "") && all_name_another_stub(volume.device_roots(), layout));
 }
 
-// With a handle, the size is set on the file that was opened, even if its name is another file by now.
+// Sets the size of the handle's file, if there is one, even if the name leads to another file by now.
 // `is_refused`: the stub is intact, but the parts are not its own.
 int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, const StubView& view, bool is_refused,
              const struct stat& st, off_t size, fuse_file_info* fi) {

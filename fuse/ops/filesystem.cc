@@ -23,8 +23,8 @@ constexpr uint64_t kRequestMin = 4096;
 // The cache prefetches at least this much: bytes of in_turn reads are in flight nowhere else.
 constexpr uint64_t kAheadMin = uint64_t{24} << 20;
 
-// The half of descriptors that inodes do not use is for open handles, except for some: for lanes and
-// clients, for workers' pipes, and for files that operations open and close again.
+// The half of descriptors that inodes do not use, less some: for lanes and clients, for workers' pipes,
+// and for files that operations open and close again.
 size_t handles_max() {
   constexpr size_t kReserved = 64, kPerWorker = 8;
   const size_t half = InodeTable::half_of_descriptors();
@@ -135,8 +135,8 @@ AsCaller::~AsCaller() {
 }
 
 void prepare_identities() {
-  ::umask(0);  // the kernel has applied the caller's, or AsCaller does
-  // Without this bit, setfsuid() to a user drops CAP_DAC_OVERRIDE, and the host would check the caller
+  ::umask(0);  // The kernel has applied the caller's, or AsCaller does.
+  // Without this bit, setfsuid() to a user drops CAP_DAC_OVERRIDE. The host would then check the caller
   // again, without its supplementary groups.
   if (::geteuid() == 0) ::prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0);
 }

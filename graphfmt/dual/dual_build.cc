@@ -35,7 +35,7 @@ class DualFile {
   PieceChecksums checksums_{kChecksumPieceBytes};
 };
 
-// The degrees of vertices that come ascending, as a file.
+// Writes the degrees of ascending vertices to a file.
 class DegreeWriter {
  public:
   void append(uint32_t vertex, uint64_t degree) {

@@ -35,8 +35,8 @@ struct DualSummary : StoredGraphSummary {
 
 Outcome<DualSummary> build_dual(const DualOptions& options);
 
-// The P for a graph that is to be computed within a budget: an average block, as raw lists, and the values of its
-// two intervals of vertices fit into a quarter of it. Of more than 65536 vertices at least 4, so that blocks differ.
+// The P with which a graph can be computed within a budget. An average block, as raw lists, and the values of its
+// two intervals must fit into a quarter of it. Above 65536 vertices P is at least 4, so that blocks differ.
 uint32_t dual_partitions(uint64_t vertex_count, uint64_t arc_count, uint64_t budget_bytes);
 
 }  // namespace graphlane

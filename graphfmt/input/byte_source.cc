@@ -86,7 +86,7 @@ Outcome<size_t> ByteSource::read(char* to, size_t length) {
   return from_head + *count;
 }
 
-// Plain data: what was looked at, then the rest without a copy.
+// Plain data: first the bytes that were read for sniffing, then the rest without a copy.
 Outcome<size_t> ByteSource::read_file(char* to, size_t length) {
   const size_t looked_at = std::min(length, raw().size());
   std::memcpy(to, raw().data(), looked_at);

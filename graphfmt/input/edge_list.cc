@@ -170,7 +170,7 @@ class EdgeStations {
   EdgeListOptions reading_;
 };
 
-// Ten times more vertices than edges: numbers with gaps, and much memory for nothing.
+// Notes a graph with ten times more vertices than edges: numbers with gaps waste memory.
 void note_gaps(const EdgeListOptions& options, EdgeListSummary& summary) {
   constexpr uint64_t kGapsMin = 1000;
   if (options.vertices != 0 || !options.renumber_map.empty() || summary.vertex_count < kGapsMin) return;

@@ -18,7 +18,7 @@ constexpr size_t kBinaryPieceUnit = size_t{240} << 7;
 constexpr size_t kBinaryPieceMax = size_t{3} << 20;
 
 struct BinaryPiece {
-  Buffer raw;        // records as they stand in the file, where they are not ours
+  Buffer raw;        // records in the file's layout, if it differs
   EdgeBatch batch;
   Buffer names;
   size_t names_bytes = 0;
@@ -26,8 +26,8 @@ struct BinaryPiece {
   uint32_t vertex_max = 0;
 };
 
-// A piece costs its records, perhaps twice, and, in a writer behind us, up to four
-// times that in text.
+// A piece costs its records, perhaps twice, and, in a following writer, up to four times that in
+// text.
 size_t binary_piece_bytes(uint64_t budget_bytes, unsigned threads) {
   return std::clamp<size_t>(budget_bytes / threads / 6, kBinaryPieceUnit, kBinaryPieceMax) / kBinaryPieceUnit *
          kBinaryPieceUnit;
@@ -106,7 +106,7 @@ class BinaryReader {
     return options_.format == EdgeFormat::kBin ? std::min(most, uint64_t{1} << 31) : most;  // int32
   }
 
-  // Records that are ours already.
+  // Checks records that need no conversion.
   Outcome<void> check(BinaryPiece& piece) {
     const char* at = piece.batch.records.data();
     const char* const end = at + piece.batch.records_bytes();

@@ -1,4 +1,4 @@
-// Graphs that are directories, as edge lists.
+// Reads graphs that are directories, as edge lists.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -356,7 +356,7 @@ ReadResult read_shard_edges(const EdgeListOptions& options, const EdgeTarget& ta
   return EdgeListSummary{.edge_count = *count, .vertex_count = vertex_count};
 }
 
-// Numbers that are to be names.
+// Turns numbers into names.
 class NumberNames : public EdgeSink {
  public:
   explicit NumberNames(NameSink& names) : names_(names) {}

@@ -27,8 +27,8 @@ struct TextPiece {
   EdgeBatch batch;  // its records are names where a NameSink takes them
 };
 
-// A piece costs its text, two or three times that in records, and (in a writer behind
-// us) up to six or nine times that in text again.
+// A piece costs its text, two or three times that in records, and (in a following writer) up to six or nine
+// times that in text again.
 size_t text_piece_bytes(uint64_t budget_bytes, unsigned threads, bool weighted) {
   return std::clamp<size_t>(budget_bytes / threads / (weighted ? 14 : 9), kTextPieceMin, kTextPieceMax);
 }
@@ -104,7 +104,7 @@ class TextReader {
     return target_.numbers->prepare(batch);
   }
 
-  // They fit: the plan looked at the sum.
+  // They fit, because the plan has checked the sum.
   void shift_targets(TextPiece& piece) const {
     const size_t edge_bytes = piece.batch.edge_bytes();
     char* at = piece.batch.records.data() + offsetof(Edge, target);

@@ -342,7 +342,7 @@ Outcome<bool> Renumberer::load(Item& item) {
   return true;
 }
 
-// A run's edge is a record of ours already, but for its ranks.
+// Replaces the ranks in a run's edges by numbers; their records need no other change.
 Outcome<void> Renumberer::translate(Item& item) const {
   const auto* const numbers = item.table->as<uint32_t>();
   char* record = item.batch.records.data();

@@ -179,7 +179,7 @@ bool is_same(const BinaryLayout& a, const BinaryLayout& b) {
   return a.vertex_bytes == b.vertex_bytes && a.weight == b.weight;
 }
 
-// Every number a multiple of 256, as small ones are the wrong way round.
+// Whether every number is a multiple of 256, as small numbers of the other byte order are.
 bool looks_big_endian(std::string_view head) {
   constexpr size_t kNumbersToJudge = 8;
   size_t count = 0;
@@ -293,7 +293,7 @@ std::optional<std::string> why_not_layout(std::string_view head, uint64_t size_b
   const bool may_be_pairs = size_bytes % pairs.record_bytes() == 0;
   // Large ones may be meant: --renumber takes them, and the reader says so.
   if (!look.vertices_fit && may_be_pairs && look_at_records(head, pairs).all_small) return looks_like(pairs);
-  // Not one that is likely: almost nothing, as vertices are that are taken for weights.
+  // No weight is likely: they are almost zero, as vertices that are taken for weights.
   if (layout.weight && look.any_weight && !look.any_likely_weight && may_be_pairs) return looks_like(pairs);
   return std::nullopt;
 }

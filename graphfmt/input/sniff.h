@@ -1,5 +1,5 @@
-// A look at the first bytes of an input, before it is believed to be what its name
-// or --from says. What is not read is refused by name, with what makes it readable.
+// Sniff: checks that the first bytes of an input fit its name or --from. A format that is not read is refused
+// by name, with the program that makes it readable.
 //
 // Pure functions of the bytes; --as-given switches the refusals off.
 #pragma once
@@ -38,7 +38,7 @@ bool is_binary(std::string_view head);
 // Why the bytes do not look like records of `layout`, with the options that read them; nothing if they do.
 // `size_bytes`: of all, 0: unknown.
 std::optional<std::string> why_not_layout(std::string_view head, uint64_t size_bytes, const BinaryLayout& layout);
-// The options that read them, as far as the bytes tell: for what came without --from.
+// The options that would read the bytes, as far as they tell, for input without --from.
 std::string guess_layout(std::string_view head, uint64_t size_bytes);
 
 // kAuto becomes what the name and the bytes say; another format is returned as it is.

@@ -1,4 +1,4 @@
-// TextPlan: how a text is to be read: its header taken apart, its columns counted.
+// TextPlan: how to read a text: its parsed header, and its columns.
 //
 //   %%MatrixMarket matrix coordinate real symmetric     Matrix Market: rows, columns and entries are
 //   5 5 3                                                declared; a symmetric one holds one half

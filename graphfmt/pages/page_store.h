@@ -44,7 +44,7 @@ class PageStore {
     return page_index-- > 0;
   }
 
-  // Compares the page with what was written, and looks at it. EIO names the file and the page.
+  // Verifies the page's checksum and parses it. EIO names the file and the page.
   Outcome<PageView> check_page(uint64_t page_index, std::span<const uint8_t> page) const;
   Error page_error(uint64_t page_index, std::string_view reason) const;
 
