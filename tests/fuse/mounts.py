@@ -1,4 +1,4 @@
-"""What the tests of the mount share; tests import the fixtures they use."""
+"""Fixtures and helpers for the tests of the mount. Tests import the fixtures that they use."""
 
 import ctypes
 import json
@@ -40,7 +40,7 @@ def daemon_of(volume, at: Path) -> str:
 
 
 def flags_of_daemon(volume, at: Path, name: str) -> list[int]:
-    """With which the mount's daemon has the volume's file open."""
+    """The flags with which the mount's daemon has the volume's file open."""
     of = Path("/proc", daemon_of(volume, at))
     numbers = [fd.name for fd in (of / "fd").iterdir() if os.readlink(fd) == str(volume.path / name)]
     infos = [(of / "fdinfo" / number).read_text() for number in numbers]
@@ -49,7 +49,7 @@ def flags_of_daemon(volume, at: Path, name: str) -> list[int]:
 
 @contextmanager
 def traced(volume, at: Path, *calls: str):
-    """A list that has, when it ends, what the mount's daemon called of these: ("fsync", "/path")."""
+    """A list that at the end holds the daemon's calls of these system calls: ("fsync", "/path")."""
     daemon = daemon_of(volume, at)
     found = []
     with subprocess.Popen(["strace", "-f", "-y", "-p", daemon, "-e", f"trace={','.join(calls)}"],
@@ -69,7 +69,7 @@ def random_bytes(size: int, seed: int = 1) -> bytes:
 
 @pytest.fixture
 def mounted(graphlane, fuse, tmp_path):
-    """`with mounted(volume, "-o", "io=direct") as path:`, at= for another place."""
+    """`with mounted(volume, "-o", "io=direct") as path:`. at= chooses another mountpoint."""
 
     @contextmanager
     def mount(volume, *options, at: Path | None = None):
@@ -108,8 +108,7 @@ def striped(volume, graphlane, tmp_path):
 
 @pytest.fixture
 def failing_disk(root, small_filesystem, tmp_path):
-    """A directory whose device has place for so many bytes, of more that it claims to have: what is
-    written to it fails later."""
+    """A directory on a device that claims more space than it has. Writeback beyond so many bytes fails."""
     image, at = small_filesystem(tmp_path / "small", "4M") / "image", tmp_path / "failing"
     with open(image, "wb") as file:
         file.truncate(64 << 20)
@@ -128,8 +127,8 @@ CACHESTAT = 451  # of all machines
 
 
 def resident(path: Path) -> int:
-    """Bytes of its pages. Without a map, where the kernel allows: one of who has no pages drops those
-    of others."""
+    """Bytes of the file in the page cache. Uses cachestat() where the kernel has it: mapping a
+    file without cached pages drops the pages of other files."""
     fd = os.open(path, os.O_RDONLY)
     whole, counts = (ctypes.c_uint64 * 2)(0, 0), (ctypes.c_uint64 * 5)()
     failed = ctypes.CDLL(None).syscall(CACHESTAT, fd, whole, counts, 0)
@@ -141,9 +140,9 @@ def resident(path: Path) -> int:
 
 @contextmanager
 def kept_in_memory(paths: list[Path]):
-    """All their pages, read and locked: also where the host has DAMON page out what looks cold.
+    """Maps and locks all pages of the files, so that DAMON on the host cannot reclaim them.
 
-    Without CAP_IPC_LOCK and with more bytes than RLIMIT_MEMLOCK they are only read.
+    Without CAP_IPC_LOCK and with more bytes than RLIMIT_MEMLOCK the pages are only read.
     """
     with ExitStack() as maps:
         for path in paths:
@@ -152,6 +151,6 @@ def kept_in_memory(paths: list[Path]):
             first = ctypes.c_char.from_buffer(pages)
             ctypes.CDLL(None).mlock(ctypes.c_void_p(ctypes.addressof(first)),
                                     ctypes.c_size_t(len(pages)))
-            del first  # which would keep the map
+            del first  # it would keep the map alive
             path.read_bytes()
         yield

@@ -1,4 +1,4 @@
-// A volume on directories of its own, gone with the test.
+// A volume in temporary directories, which are removed with the test.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-"""With verify=read a program gets no byte that does not match its checksum, by whichever way it reads. And a writer
-that is killed leaves no checksum that contradicts good data."""
+"""With verify=read every byte that a program reads matches its checksum, on every read path. A
+killed writer leaves no checksum that contradicts good data."""
 
 import errno
 import json
@@ -18,7 +18,7 @@ from mounts import daemon_of, mounted, parts_of, stats  # noqa: F401
 
 DEPTH, DEVICES = 64 << 10, 4
 SIZE = (6 << 20) + 12345
-BAD_PART_OFFSET = 300_000  # in part 1
+BAD_PART_OFFSET = 300_000  # within part 1
 
 READER = """
 import mmap, os, sys
@@ -35,7 +35,7 @@ for at in map(int, sys.argv[3:]):
 
 @pytest.fixture
 def damaged(graphlane, tmp_path):
-    """A volume of one file, `data`, with a flipped bit, and the offset of that in the file."""
+    """A volume with one file, `data`, and the offset in that file of a flipped bit."""
     made = graphlane.create(tmp_path, DEVICES, depth="64K")
     content = random.Random(1).randbytes(SIZE)
     (tmp_path / "data").write_bytes(content)
@@ -53,14 +53,14 @@ def damaged(graphlane, tmp_path):
 
 
 def offsets_of(bad: int, way: str) -> list[str]:
-    """One with the bad byte, and two without."""
+    """One range with the bad byte, and two without it."""
     step = DEPTH if way == "direct" else 4096
     return [str(at) for at in (bad // step * step, 0, bad // step * step + step)]
 
 
 @pytest.mark.parametrize("way", ["direct", "buffered"])
 @pytest.mark.parametrize("preloaded", [False, True], ids=["mount", "preloaded"])
-def test_over_a_mount_a_flipped_bit_is_an_error(graphlane, mounted, damaged, way, preloaded):  # noqa: F811
+def test_a_mount_reports_a_flipped_bit(graphlane, mounted, damaged, way, preloaded):  # noqa: F811
     made, content, bad = damaged
     with mounted(made, "-o", "verify=read") as at:
         command = [sys.executable, "-c", READER, at / "data", way, *offsets_of(bad, way)]
@@ -72,7 +72,7 @@ def test_over_a_mount_a_flipped_bit_is_an_error(graphlane, mounted, damaged, way
         assert stats(at)["checksums"]["verified"] > 0
 
 
-def test_without_verify_the_mount_serves_it(mounted, damaged):  # noqa: F811
+def test_without_verify_a_mount_serves_damaged_data(mounted, damaged):  # noqa: F811
     made, _, bad = damaged
     with mounted(made) as at:
         said = run(sys.executable, "-c", READER, at / "data", "direct", *offsets_of(bad, "direct")).stdout
@@ -81,7 +81,7 @@ def test_without_verify_the_mount_serves_it(mounted, damaged):  # noqa: F811
 
 
 @pytest.mark.parametrize("way", ["direct", "buffered"])
-def test_without_a_mount_a_flipped_bit_is_an_error(graphlane, damaged, way):
+def test_the_preload_library_reports_a_flipped_bit(graphlane, damaged, way):
     made, _, bad = damaged
     said = graphlane("run", "--no-mount", "--verify=read", "--", sys.executable, "-c", READER, made.path / "data", way,
                      *offsets_of(bad, way), env={**os.environ, **PRELOADED})
@@ -90,7 +90,7 @@ def test_without_a_mount_a_flipped_bit_is_an_error(graphlane, damaged, way):
     assert "/d1/" in said.stderr
 
 
-def test_the_volume_may_want_it(graphlane, tmp_path):
+def test_a_volume_can_require_verification(graphlane, tmp_path):
     devices = [tmp_path / f"e{i}" for i in range(2)]
     for device in devices:
         device.mkdir()
@@ -113,7 +113,7 @@ def test_a_restriping_refuses_damaged_data(graphlane, damaged):
     assert graphlane("check", "--scrub", made.path, check=False).returncode == 4
 
 
-def test_lost_checksums_are_an_error_too(graphlane, mounted, damaged):  # noqa: F811
+def test_missing_checksums_are_an_error(graphlane, mounted, damaged):  # noqa: F811
     made, _, bad = damaged
     for sums in made.devices[2].glob("*/sums/*/*.sum"):
         sums.unlink()
@@ -123,7 +123,7 @@ def test_lost_checksums_are_an_error_too(graphlane, mounted, damaged):  # noqa: 
         assert str(errno.EIO) in said.split() and "read" in said.split()
 
 
-# Writes behind the first 40 MiB, whose regions stay clean.
+# Writes only behind the first 40 MiB: the regions before stay clean.
 WRITER = """
 import os, random, sys, mmap
 path, seed, kind = sys.argv[1:]
@@ -150,7 +150,7 @@ while True:
         os.pwrite(fd, r.randbytes(r.randrange(1, 70000)), r.randrange(begin, size + 1))
 """
 
-# By a mount (whose daemon is killed, too), number of writers, kind.
+# Each has: by a mount (its daemon is killed too), the number of writers, the kind of writes.
 WRITERS = {"mount": (True, 1, "maps"), "several by a mount": (True, 3, "maps"), "write link": (True, 1, "large"),
            "no mount": (False, 1, "small"), "several without a mount": (False, 3, "small")}
 
@@ -163,7 +163,7 @@ def failed_blocks(graphlane, made) -> list[str]:
 @pytest.mark.parametrize("rounds", [int(os.environ.get("GRAPHLANE_KILLS", 3))])
 @pytest.mark.parametrize("way", WRITERS)
 def test_a_killed_writer_leaves_no_wrong_checksum(graphlane, fuse, tmp_path, way, rounds):
-    """And the checksum of a clean block is not computed anew: a block that is damaged stays so."""
+    """A damaged block in a clean region stays damaged: its checksum is not computed anew."""
     by_mount, count, kind = WRITERS[way]
     made = graphlane.create(tmp_path, 2, depth="64K")
     source = tmp_path / "data"
@@ -193,7 +193,7 @@ def test_a_killed_writer_leaves_no_wrong_checksum(graphlane, fuse, tmp_path, way
         for writer in writers:
             assert writer.stdout.readline() == b"begun\n", f"round {number}: {(tmp_path / 'said').read_text()}"
         time.sleep(r.random() * 0.4)
-        if by_mount and number % 3 < 2:  # else it closes the file
+        if by_mount and number % 3 < 2:  # otherwise the daemon closes the file
             os.kill(int(daemon_of(made, at)), signal.SIGKILL)
         for writer in writers:
             with writer:
@@ -202,7 +202,7 @@ def test_a_killed_writer_leaves_no_wrong_checksum(graphlane, fuse, tmp_path, way
             graphlane("umount", at, check=False)
             run("fusermount3", "-u", "-z", at, check=False)
         assert failed_blocks(graphlane, made) == damaged, f"round {number}"
-    # The next mount closes it, and then every block is verified.
+    # The next mount closes the file; then every block is verified.
     graphlane("mount", made.path, at)
     with open(at / "data", "r+b") as file:
         file.seek(40 << 20)
@@ -226,7 +226,7 @@ def sums_of(part: Path) -> Path:
 
 
 def take_checksums_away(made) -> None:
-    """As a Graphlane before checksums made the files."""
+    """The files as Graphlane made them before it had checksums."""
     volume = bytes.fromhex(json.loads((made.path / ".graphlane/volume.json").read_text())["uuid"])
     for part in parts_of(made):
         record = bytearray(os.getxattr(part, "user.graphlane"))
@@ -251,7 +251,7 @@ def test_files_without_checksums_get_them(graphlane, tmp_path):
     assert "0 do not, 0 have none" in graphlane("check", "--scrub", made.path).stdout
 
 
-def test_a_stopped_scrub_goes_on(graphlane, tmp_path):
+def test_an_interrupted_scrub_resumes(graphlane, tmp_path):
     made = graphlane.create(tmp_path, 2, depth="64K")
     (tmp_path / "data").write_bytes(random.Random(6).randbytes(20 << 20))
     graphlane("import", tmp_path / "data", made.path)

@@ -1,6 +1,6 @@
-"""Readers that bypass the mount beside writers that do not: both see what they
-would see on any filesystem. Every reader is a process with its descriptors open
-all the time; every change is made to a reference file, too."""
+"""Readers that bypass the mount and writers that go through it see each other's changes at once,
+as on any filesystem. Each reader is a process with its descriptors open throughout. Every change
+is also made to a reference file."""
 
 import hashlib
 import mmap
@@ -47,7 +47,7 @@ class Reader:
 
 
 class Writer:
-    """One file and its reference, changed in every way."""
+    """A file and its reference, which get the same changes of every kind."""
 
     def __init__(self, ours, reference, r):
         self.paths, self.r = (ours, reference), r
@@ -72,7 +72,7 @@ class Writer:
             os.pwrite(fd, content, offset)
 
     def truncate(self):
-        if not self.views:  # stores behind the end would be SIGBUS
+        if not self.views:  # stores past the end would raise SIGBUS
             size = self.r.randrange(SIZE_MAX)
             for path in self.paths:
                 os.truncate(path, size)
@@ -109,7 +109,7 @@ class Writer:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_readers_see_what_writers_do(volume, mount, tmp_path, seed):
+def test_readers_see_every_change_at_once(volume, mount, tmp_path, seed):
     made = volume(depth="64K", stripe=["s*"])
     r = random.Random(seed)
     with mount(made) as at:
@@ -140,7 +140,7 @@ def test_readers_see_what_writers_do(volume, mount, tmp_path, seed):
             reader.end()
 
 
-def test_a_reader_comes_back_to_the_devices_when_the_writer_has_gone(volume, mount):
+def test_a_reader_returns_to_the_devices_after_the_last_writer(volume, mount):
     made = volume(depth="64K", stripe=["s*"])
     script = """
 import os, sys
@@ -177,7 +177,7 @@ def write_by_no_mount(graphlane, mounted, made, tmp_path):
 
 
 @pytest.mark.parametrize("write", [write_by_another_mount, write_by_no_mount])
-def test_a_mounts_cache_does_not_hide_what_others_write(graphlane, striped, mounted, tmp_path,
+def test_a_mounts_cache_does_not_hide_writes_of_others(graphlane, striped, mounted, tmp_path,
                                                         write):
     made, content = striped(size=16 * MIB)
     with mounted(made, "-o", "io=direct,cache=64M") as at:

@@ -1,5 +1,5 @@
-"""Killed at any instant: every file is whole, in its old or its new form, and what
-fsync() confirmed is there. GRAPHLANE_KILLS=200 for the record; a few each time."""
+"""A process killed at any instant leaves every file whole, old or new. Data confirmed by fsync()
+is there. CI kills a few times; GRAPHLANE_KILLS=200 is the long run."""
 
 import os
 import random
@@ -15,8 +15,8 @@ from harness import is_mounted, run
 KILLS = int(os.environ.get("GRAPHLANE_KILLS", "5"))
 SECONDS_MAX = 0.4
 
-# Appends numbered records, says which are confirmed, and in between rewrites,
-# renames and removes small striped files.
+# Appends numbered records and reports which are confirmed. In between it rewrites, renames and
+# removes small striped files.
 WRITER = """
 import os, sys
 at = sys.argv[1]
@@ -85,7 +85,7 @@ def test_killed_while_it_writes_through_a_mount(volume, graphlane, fuse, tmp_pat
     assert "no problems" in graphlane("check", made.path).stdout, seed
 
 
-# Reads a file and another process's copy of it, again and again.
+# Reads a file again and again, and compares it with a copy.
 READER = """
 import sys, time
 path, content = sys.argv[1], open(sys.argv[2], "rb").read()
@@ -93,12 +93,12 @@ while True:
     with open(path, "rb") as file:
         assert file.read() == content
     print("whole", flush=True)
-    time.sleep(0.005)  # nobody has it open
+    time.sleep(0.005)  # the file is closed
 """
 
 
 def test_killed_while_it_restripes(volume, graphlane, fuse, tmp_path):
-    """Beside a reader by a mount. Old or new, the file is whole at every instant."""
+    """A reader runs beside it over a mount. The file is whole at every instant, old or new."""
     made = volume(depth="64K")
     source = tmp_path / "data"
     seed = random.randrange(1 << 32)
@@ -137,7 +137,7 @@ def test_killed_while_it_restripes(volume, graphlane, fuse, tmp_path):
     print(f"{changed} of {KILLS} had been changed when they were killed")
 
 
-# Renames files onto each other, so that each name is always there and whole.
+# Renames files onto each other: each name always exists and is whole.
 RENAMER = """
 import os, sys
 at = sys.argv[1]
@@ -156,8 +156,8 @@ while True:
 
 @pytest.mark.parametrize("victim", ["daemon", "renamer"])
 def test_killed_while_it_renames(volume, graphlane, fuse, tmp_path, victim):
-    """Of files over others, and of directories. What was there stays, old or new, with its
-    parts; what is beside it is one half-written new file."""
+    """Files are renamed over others, and directories are moved. Each file keeps its old or new
+    content and its parts. At most one half-written new file is left beside them."""
     made = volume(depth="64K", stripe=["s-*"])
     at = tmp_path / "mnt"
     at.mkdir()

@@ -1,4 +1,4 @@
-"""Pages of a sweep over a file that does not fit in memory leave the kernel's page cache."""
+"""A sweep over a file larger than memory drops its pages from the kernel's page cache."""
 
 import os
 import subprocess
@@ -12,9 +12,9 @@ pytestmark = pytest.mark.usefixtures("kept_caches")
 
 MIB = 1 << 20
 SIZE = 240 * MIB
-KEPT = 64 * MIB  # of the memory that there is, a quarter (fuse/ops/sweeps.cc)
-STEP = 4 * MIB  # what goes at a time
-AHEAD = 32 * MIB  # the kernel's
+KEPT = 64 * MIB  # a quarter of the available memory (fuse/ops/sweeps.cc)
+STEP = 4 * MIB  # bytes dropped at a time
+AHEAD = 32 * MIB  # the kernel's readahead
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def swept(striped, graphlane, little_memory, tmp_path):
     subprocess.run([*little_memory, graphlane.program, "mount", volume.path, at, "-o", "io=direct"],
                    check=True, timeout=60)
     try:
-        with open(at / "data", "rb", buffering=0) as file:  # small pieces: the next one has pages
+        with open(at / "data", "rb", buffering=0) as file:  # small pieces: the next uses pages
             file.read(4096)
         with open(at / "data", "rb", buffering=0) as file:
             file.read(1)
@@ -38,7 +38,7 @@ def swept(striped, graphlane, little_memory, tmp_path):
         graphlane("umount", at)
 
 
-def test_what_lies_far_behind_is_dropped(swept):
+def test_a_sweep_drops_pages_far_behind_it(swept):
     path, content = swept
     with open(path, "rb", buffering=0) as file:
         for at in range(0, SIZE, MIB):
@@ -48,14 +48,14 @@ def test_what_lies_far_behind_is_dropped(swept):
     assert path.read_bytes() == content
 
 
-def test_where_somebody_else_has_it_open_nothing_is(swept):
+def test_a_second_reader_keeps_all_pages(swept):
     path, content = swept
     with open(path, "rb", buffering=0), open(path, "rb", buffering=0) as file:
         assert file.read() == content
-        assert resident(path) > SIZE - 4 * STEP  # the kernel may have taken some pages for others
+        assert resident(path) > SIZE - 4 * STEP  # the kernel may have reclaimed some pages
 
 
-def test_reads_here_and_there_leave_their_pages(swept):
+def test_random_reads_keep_their_pages(swept):
     path, content = swept
     with open(path, "rb", buffering=0) as file:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)

@@ -1,5 +1,5 @@
-"""What happens when something below, or the daemon itself, dies: the right errno,
-no hang, and nothing lost that was there."""
+"""When a device fails or the daemon dies, programs get the right errno, nothing hangs, and no
+data is lost."""
 
 import errno
 import json
@@ -48,7 +48,7 @@ def test_a_preloaded_reader_outlives_the_daemon(striped, graphlane, tmp_path):
     try:
         before = reader.stdout.readline()
         os.kill(daemon_of(volume, at), signal.SIGKILL)
-        time.sleep(1.1)  # what the kernel remembers of the file's attributes expires
+        time.sleep(1.1)  # the kernel's cached attributes expire
         out, _ = reader.communicate("go on\n", timeout=HANG_SECONDS)
         assert out.split() == [before.strip()] * 2
         assert reader.returncode == 0
@@ -66,15 +66,15 @@ def test_without_the_library_the_daemons_death_is_an_error(striped, mounted):
             while True:  # until the kernel has noticed
                 os.preadv(file.fileno(), [bytearray(100)], random.randrange(3_000_000))
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        # ECONNABORTED: the request that was under way at the daemon's death
+        # ECONNABORTED: the request in flight when the daemon died
         assert raised.value.errno in (errno.ENOTCONN, errno.ECONNABORTED)
         assert time.monotonic() - start < HANG_SECONDS
         with suppress(OSError):
             file.close()
 
 
-def test_a_device_that_goes_while_mounted(striped, mounted):
-    """Its files: open ones read on, others are an error; plain files go on."""
+def test_a_device_lost_while_mounted_fails_its_files_only(striped, mounted):
+    """Open files of that device read on; opening others fails. Plain files are unaffected."""
     volume, content = striped(size=1_000_000)
     with mounted(volume) as at:
         (at / "plain").write_bytes(b"plain")
@@ -82,7 +82,7 @@ def test_a_device_that_goes_while_mounted(striped, mounted):
             shutil.rmtree(volume.devices[1])
             assert file.read() == content
         with pytest.raises(OSError) as raised:
-            while True:  # the kernel tells of the close() a moment later
+            while True:  # the daemon hears of the close() a moment later
                 (at / "data").read_bytes()
         assert raised.value.errno == errno.EIO
         assert (at / "plain").read_bytes() == b"plain"
@@ -90,7 +90,7 @@ def test_a_device_that_goes_while_mounted(striped, mounted):
         assert sorted(os.listdir(at)) == ["data", "plain"]
 
 
-def test_a_device_that_goes_refuses_new_files_and_keeps_none(volume, mounted):
+def test_a_lost_device_refuses_new_files_and_leaves_none(volume, mounted):
     made = volume(depth="64K", stripe=["s*"])
     with mounted(made) as at:
         shutil.rmtree(made.devices[1])
@@ -115,13 +115,13 @@ def failing_device(tmp_path):
 
     def fail():
         forget_pages(path for path in at.rglob("*") if path.is_file())
-        os.truncate(image, 4096)  # what lies behind is an I/O error now
+        os.truncate(image, 4096)  # reads beyond this now fail with EIO
 
     yield at, fail
     run("umount", "-l", at, check=False)
 
 
-def test_what_one_device_cannot_read_is_an_error_and_nothing_else_is(failing_device, graphlane,
+def test_a_read_error_of_a_device_fails_only_its_ranges(failing_device, graphlane,
                                                                      mounted, tmp_path):
     at_device, fail = failing_device
     devices = [tmp_path / f"d{i}" for i in range(3)]

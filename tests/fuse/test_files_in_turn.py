@@ -1,4 +1,4 @@
-"""Striped files that a program reads one after the other by the mount."""
+"""Striped files that a program reads one after another over the mount."""
 
 import os
 import subprocess
@@ -15,14 +15,14 @@ pytestmark = pytest.mark.usefixtures("kept_caches")
 MIB = 1 << 20
 ATTEMPTS_MAX = 10
 SIZE = 6 * MIB + 123
-LARGE = 50 * MIB  # of 260 that little_memory has: one fits twice, three do once, six do not
+LARGE = 50 * MIB  # little_memory has 260 MiB: one file fits twice, three fit once, six do not fit
 
 
 def all_resident(paths: list[Path]) -> int:
     return sum(map(resident, paths))
 
 
-def test_what_came_next_in_the_last_sweep_is_begun(graphlane, disks, mounted, tmp_path):
+def test_prefetches_the_next_file_of_the_last_sweep(graphlane, disks, mounted, tmp_path):
     made = graphlane.create_on(tmp_path / "vol", disks, depth="1M")
     content = {name: random_bytes(SIZE, seed=ord(name)) for name in "abc"}
     parts = {}
@@ -54,7 +54,7 @@ def test_what_came_next_in_the_last_sweep_is_begun(graphlane, disks, mounted, tm
 
 
 @pytest.mark.parametrize("count", [1, 3, 6])
-def test_what_does_not_fit_together_is_in_memory_once_or_goes(graphlane, volume, little_memory,
+def test_files_that_exceed_memory_are_cached_at_most_once(graphlane, volume, little_memory,
                                                              tmp_path, count):
     made = volume(depth="3M")
     content = random_bytes(LARGE)
@@ -78,7 +78,7 @@ def test_what_does_not_fit_together_is_in_memory_once_or_goes(graphlane, volume,
         if count == 1:
             assert all_resident(parts_of(made)) > LARGE // 2
         else:
-            # But for what is read ahead of them, by us and by their devices.
+            # The allowance covers readahead, by Graphlane and by the devices.
             assert all_resident(parts_of(made)) <= LARGE
         if count == 6:
             names = [at / str(number) for number in range(count)]

@@ -1,5 +1,5 @@
-"""open_by_handle_at(): a file is found again by a number, whatever became of its
-name, of the kernel's caches and of the daemon."""
+"""open_by_handle_at() finds a file by its handle after a rename, an eviction from the kernel's
+caches, or a restart of the daemon."""
 
 import ctypes
 import errno
@@ -46,7 +46,7 @@ def read_handle(mount, handle: FileHandle) -> bytes:
 
 @pytest.fixture
 def made(root, volume):
-    """A volume where the host's handles are of a kind that we can pass on."""
+    """A volume on a filesystem with handles of a kind that the mount can pass on."""
     made = volume()
     kind = run("stat", "-f", "-c", "%T", made.path).stdout.strip()
     if kind not in ("ext2/ext3", "xfs", "tmpfs", "f2fs"):
@@ -63,7 +63,7 @@ def test_after_a_new_mount(made, mounted):
         assert read_handle(at, file) == b"content"
         fd = open_handle(at, directory, os.O_RDONLY | os.O_DIRECTORY)
         assert os.listdir(fd) == ["f"]
-        # The kernel has asked for the way up to the root.
+        # The kernel has asked for the parents up to the root.
         assert os.readlink(f"/proc/self/fd/{fd}") == str(at / "a/b")
         os.close(fd)
 
@@ -84,7 +84,7 @@ def test_a_removed_file_is_stale(made, mounted):
         handles = [handle_of(at / "f"), handle_of(at / "d")]
         os.unlink(at / "f")
         os.rmdir(at / "d")
-        (at / "another").write_bytes(b"another")  # may have got the inode's number
+        (at / "another").write_bytes(b"another")  # may reuse the inode number
     with mounted(made) as at:
         for handle in handles:
             with pytest.raises(OSError) as caught:

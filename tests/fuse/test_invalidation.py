@@ -1,5 +1,5 @@
-"""Pages that the kernel keeps of a file: they go when somebody else has changed it, and stay when
-it was this mount."""
+"""The kernel's pages of a file are invalidated when another process changes it behind the mount,
+and stay after a change by this mount."""
 
 import mmap
 import os
@@ -12,14 +12,14 @@ from mounts import mounted, random_bytes, stats  # noqa: F401, fixtures
 MIB = 1 << 20
 SIZE = 4 * MIB
 
-# How often what is open is looked at.
+# The interval at which the mount revalidates open files.
 OFTEN = ("-o", "attr_timeout=0.2")
-# Plain files, too, have pages of the mount's then: nothing is passed through.
+# With this, the kernel caches plain files by the mount too: no passthrough.
 NOT_PASSED_THROUGH = ("-o", "noatime")
 
 
 class Watched:
-    """A file that stays open, and all of whose pages were read."""
+    """A file that stays open, with all its pages read."""
 
     def __init__(self, path, size=SIZE):
         self.size = size
@@ -29,7 +29,7 @@ class Watched:
         assert self.map[:] == self.content
 
     def shows(self, content: bytes) -> bool:
-        """By both ways; nobody asks for the attributes."""
+        """Compares by read and by map. No call asks for the attributes."""
         return os.pread(self.fd, len(content), 0) == content and \
             self.map[:] == content[:self.size]
 
@@ -46,7 +46,7 @@ def change(path, content: bytes, offset: int) -> None:
 
 @pytest.fixture
 def two_mounts(volume, mounted, tmp_path):
-    """Of one volume."""
+    """Two mounts of one volume."""
     made = volume(depth="64K", stripe=["s*"])
     with mounted(made, *OFTEN) as one, mounted(made, *OFTEN, at=tmp_path / "other") as other:
         yield one, other
@@ -67,7 +67,7 @@ def test_another_mount_changes_a_striped_file(two_mounts):
 
 
 def test_another_mount_makes_a_striped_file_longer(two_mounts):
-    """The last page was read: behind the end it was zeros."""
+    """The last page was cached with zeros behind the end of the file."""
     one, other = two_mounts
     content = random_bytes(SIZE - 1000)
     (other / "s").write_bytes(content)
@@ -80,7 +80,8 @@ def test_another_mount_makes_a_striped_file_longer(two_mounts):
 
 
 def test_writers_of_two_mounts_take_turns(two_mounts):
-    """Each with pages of before; the kernel waits a little for the other's daemon to let go."""
+    """Each mount has pages from before. The kernel waits until the other daemon has released the
+    file."""
     content = random_bytes(SIZE)
     (two_mounts[0] / "s").write_bytes(content)
     watched = [Watched(at / "s") for at in two_mounts]
@@ -91,7 +92,7 @@ def test_writers_of_two_mounts_take_turns(two_mounts):
         def written() -> bool:
             try:
                 change(path, new, turn * 6000)
-            except OSError:  # EBUSY: it stays the other's for five seconds
+            except OSError:  # EBUSY: the other mount keeps it for five seconds
                 return False
             return True
 
@@ -103,18 +104,18 @@ def test_writers_of_two_mounts_take_turns(two_mounts):
         each.close()
 
 
-def test_who_has_seen_the_mtime_of_a_striped_file_sees_its_bytes(two_mounts):
+def test_a_reader_that_saw_a_striped_files_mtime_sees_its_bytes(two_mounts):
     one, other = two_mounts
     sees_bytes_with_mtime(one / "s", other / "s")
 
 
-def test_who_has_seen_the_mtime_of_a_plain_file_sees_its_bytes(volume, mounted):
+def test_a_reader_that_saw_a_plain_files_mtime_sees_its_bytes(volume, mounted):
     made = volume()
     with mounted(made, *NOT_PASSED_THROUGH) as at:
         sees_bytes_with_mtime(at / "plain", made.path / "plain")
 
 
-def test_who_sets_the_mtime_back_has_changed_a_plain_file_all_the_same(volume, mounted):
+def test_a_plain_file_with_its_mtime_set_back_counts_as_changed(volume, mounted):
     made = volume()
     with mounted(made, *NOT_PASSED_THROUGH, *OFTEN) as at:
         (made.path / "plain").write_bytes(random_bytes(SIZE))
@@ -140,7 +141,7 @@ def sees_bytes_with_mtime(path, elsewhere):
     watched.close()
 
 
-def test_somebody_changes_a_plain_file_on_the_host(volume, mounted):
+def test_a_change_on_the_host_invalidates_a_plain_file(volume, mounted):
     made = volume()
     content = random_bytes(SIZE)
     (made.path / "plain").write_bytes(content)
@@ -150,7 +151,7 @@ def test_somebody_changes_a_plain_file_on_the_host(volume, mounted):
         change(made.path / "plain", content[:5000], 0)
         wait_until(lambda: watched.shows(content))
         watched.close()
-        # Closed, it is looked at when it is opened next.
+        # A closed file is revalidated at the next open.
         content = random_bytes(5000, 3) + content[5000:]
         change(made.path / "plain", content[:5000], 0)
         watched = Watched(at / "plain")
@@ -161,7 +162,7 @@ def test_somebody_changes_a_plain_file_on_the_host(volume, mounted):
 @pytest.mark.usefixtures("kept_caches")
 @pytest.mark.parametrize("name", ["plain", "s"])
 @pytest.mark.parametrize("flags", [os.O_RDWR, os.O_WRONLY], ids=["reads too", "writes only"])
-def test_what_this_mount_writes_leaves_the_other_pages(volume, mounted, name, flags):
+def test_a_write_by_this_mount_keeps_the_other_pages(volume, mounted, name, flags):
     made = volume(depth="64K", stripe=["s*"])
     content = bytearray(random_bytes(SIZE))
     with mounted(made, *NOT_PASSED_THROUGH) as at:
@@ -177,12 +178,12 @@ def test_what_this_mount_writes_leaves_the_other_pages(volume, mounted, name, fl
             content[step * 4096:step * 4096 + 100] = random_bytes(100, step)
             os.pwrite(writer, content[step * 4096:step * 4096 + 100], step * 4096)
             os.fstat(watched.fd)  # the kernel asks for the new mtime
-            # What was read before the writes, far away from them.
+            # These pages were read before the writes, far away from them.
             assert os.pread(watched.fd, MIB, 2 * MIB) == content[2 * MIB:3 * MIB]
         assert watched.shows(bytes(content))
         os.close(writer)
         assert os.pread(watched.fd, SIZE, 0) == content
         if name == "s":
-            # Without that: a MiB each time.
+            # Dropping all pages would reread a MiB each time.
             assert served() - before < 4 * MIB
         watched.close()

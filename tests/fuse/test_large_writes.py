@@ -1,5 +1,5 @@
-"""Large writes over a mount go to the devices past the kernel, while nobody else has the
-file open; and everything is as on a plain file, whichever way it went."""
+"""Large writes over a mount bypass the page cache while no other process has the file open. On
+either path the file behaves as a plain one."""
 
 import json
 import os
@@ -48,7 +48,7 @@ for step in range(250):
         if rng.random() < 0.3:
             maps = []
     elif what == 9:
-        with open(paths[0], "rb") as ours, open(paths[1], "rb") as theirs:  # somebody else
+        with open(paths[0], "rb") as ours, open(paths[1], "rb") as theirs:  # other handles
             both(os.pwrite, data, at)
             assert ours.read() == theirs.read()
     both(os.pread, len(data), at)
@@ -65,7 +65,7 @@ def made(volume):
 
 
 def preloaded(graphlane, tmp_path, program, *arguments, **options):
-    """Its report: per file what it wrote past the kernel."""
+    """The program's report: for each file the bytes that it wrote past the page cache."""
     report = tmp_path / "report"
     report.unlink(missing_ok=True)
     run(graphlane.program, "run", f"--report={report}", "--", sys.executable, "-c", program,
@@ -81,7 +81,7 @@ def checked(graphlane, made):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_changes_are_as_on_a_plain_file(graphlane, made, mount, tmp_path, seed):
+def test_random_changes_agree_with_a_plain_file(graphlane, made, mount, tmp_path, seed):
     with mount(made) as at:
         files = preloaded(graphlane, tmp_path, CHANGES, at / "a.dat", tmp_path / "plain", seed)
         assert files["a.dat"]["writes"] > 20, "past the kernel"
@@ -97,7 +97,7 @@ for n in range(8):
 """
 
 
-def test_who_else_has_it_open_sees_every_write(graphlane, made, mount, tmp_path):
+def test_other_readers_see_every_write(graphlane, made, mount, tmp_path):
     with mount(made) as at:
         assert preloaded(graphlane, tmp_path, WRITES, at / "a.dat")["a.dat"]["writes"] == 8
         with open(at / "a.dat", "rb", buffering=0) as reader:
@@ -109,7 +109,7 @@ def test_who_else_has_it_open_sees_every_write(graphlane, made, mount, tmp_path)
 
 
 @pytest.mark.parametrize("flags", ["os.O_WRONLY", "os.O_WRONLY | os.O_DIRECT"])
-def test_who_does_not_read_writes_so_too(graphlane, made, mount, tmp_path, flags):
+def test_write_only_descriptors_bypass_the_page_cache_too(graphlane, made, mount, tmp_path, flags):
     program = WRITES.replace("os.O_RDWR", flags).replace(f"bytes([n + 1]) * {MIB}", "block(n)")
     aligned = f"""
 import mmap
@@ -124,7 +124,7 @@ def block(n):
 
 
 @pytest.mark.parametrize("flags", ["os.O_APPEND", "os.O_SYNC", "os.O_DSYNC"])
-def test_what_the_kernel_must_see_it_sees(graphlane, made, mount, tmp_path, flags):
+def test_the_kernel_sees_writes_that_it_must_handle(graphlane, made, mount, tmp_path, flags):
     with mount(made) as at:
         program = WRITES.replace("os.O_CREAT", f"os.O_CREAT | {flags}")
         files = preloaded(graphlane, tmp_path, program, at / "a.dat")
@@ -152,7 +152,7 @@ os.seteuid(0)
         assert files["a.dat"]["writes"] == 2, "past the kernel, where there are none"
 
 
-def test_a_limit_of_the_process_holds(graphlane, made, mount, tmp_path):
+def test_the_file_size_limit_of_the_process_holds(graphlane, made, mount, tmp_path):
     with mount(made) as at:
         preloaded(graphlane, tmp_path, f"""
 import errno, os, resource, signal, sys
@@ -226,7 +226,7 @@ def test_a_killed_writer_leaves_a_whole_file(graphlane, made, mount):
         checked(graphlane, made)
 
 
-def test_nobody_waits_long_for_a_stopped_writer(graphlane, made, mount):
+def test_a_stopped_writer_delays_others_by_seconds_at_most(graphlane, made, mount):
     with mount(made) as at:
         writer = start_writer(graphlane, at)
         try:
@@ -236,7 +236,7 @@ def test_nobody_waits_long_for_a_stopped_writer(graphlane, made, mount):
             with open(at / "a.dat", "r+b") as file:
                 assert len(file.read(2000)) == 1000
                 file.write(b"x" * 5000)
-            # five seconds each for the truncation and the write; not for ever
+            # five seconds each for the truncation and the write, then it goes on
             assert time.monotonic() - begun < 20
             writer.send_signal(signal.SIGCONT)
             time.sleep(0.1)
@@ -247,7 +247,7 @@ def test_nobody_waits_long_for_a_stopped_writer(graphlane, made, mount):
 
 
 def test_the_server_killed_beneath_a_writer(graphlane, made, tmp_path, fuse):
-    """The writer fails as if the filesystem had: no hang, and nothing torn."""
+    """The writer fails as if the filesystem had: no hang, no torn data."""
     at = tmp_path / "mnt"
     at.mkdir()
     graphlane("mount", made.path, at)

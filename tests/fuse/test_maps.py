@@ -15,7 +15,7 @@ SIZE = 200 * PAGE
 
 
 def aligned(size: int) -> mmap.mmap:
-    """Memory at a page's start, as O_DIRECT wants it."""
+    """A page-aligned buffer, as O_DIRECT needs."""
     return mmap.mmap(-1, size)
 
 
@@ -120,7 +120,8 @@ def test_a_private_map_of_a_striped_file_can_be_written(striped, mounted):
 
 @pytest.mark.parametrize("io", ["auto", "direct"])
 def test_a_reader_past_the_page_cache_sees_a_writer_within_it(volume, mounted, io):
-    """io=direct: who created the file has pages, who opens it next has none (but in a map)."""
+    """With io=direct the creator of the file reads by pages. A later open has pages only in a
+    map."""
     with mounted(volume(stripe=["s"], depth="64K"), "-o", f"io={io}") as at:
         writer = os.open(at / "s", os.O_CREAT | os.O_RDWR)
         os.ftruncate(writer, SIZE)
@@ -161,8 +162,9 @@ while done[size // block] == 0:
 
 @pytest.mark.parametrize("name", ["striped", "plain"])
 @pytest.mark.parametrize("flags", [os.O_WRONLY, os.O_RDWR], ids=["writes only", "reads too"])
-def test_what_a_writer_has_written_is_seen_by_all_at_once(volume, mounted, tmp_path, flags, name):
-    """Versions go up; who reads after a write has ended finds it, or a later one."""
+def test_a_completed_write_is_visible_to_all_readers(volume, mounted, tmp_path, flags, name):
+    """Versions only grow. A read that begins after a write has ended returns that version or a
+    later one."""
     if flags == os.O_WRONLY and tuple(map(int, os.uname().release.split(".")[:2])) < (6, 18):
         pytest.skip("not applicable: earlier kernels have nobody write past the page cache")
     block, count = 65536, 32

@@ -1,4 +1,4 @@
-"""mount(8) and fstab: type fuse.graphlane, by way of fuse3's own mount.fuse3."""
+"""mount(8) and fstab: type fuse.graphlane, through fuse3's mount.fuse3."""
 
 import os
 import stat
@@ -12,8 +12,8 @@ from mounts import mounted, striped  # noqa: F401, fixtures
 
 
 class Place:
-    """A mountpoint in a mount namespace where `graphlane` is installed: mount(8)
-    hands no PATH on, so that mount.fuse3 looks where sh does by default."""
+    """A mountpoint in a mount namespace where `graphlane` is installed. mount(8) passes no PATH,
+    so mount.fuse3 searches sh's default path."""
 
     INSTALL = ('mount -t tmpfs none /usr/local/sbin && ln -s "$0" /usr/local/sbin/graphlane && '
                "echo ready && exec sleep infinity")
@@ -26,7 +26,7 @@ class Place:
         if self.holder.stdout.readline() != "ready\n":
             self.holder.wait()
             pytest.skip("mount namespaces cannot be made")
-        # The same directory as seen from there.
+        # Shows the same directory inside that namespace.
         self.path = Path(f"/proc/{self.holder.pid}/root{directory}")
 
     def __call__(self, *words, check=True):
@@ -64,7 +64,7 @@ def test_mount_by_type(place, striped):
     place.mount8("-t", "fuse.graphlane", volume.path, place.directory, "-o", "nosuid,max_read=131072,threads=4")
     assert (place.path / "data").read_bytes() == content
     assert {"nosuid", "max_read=131072", "default_permissions"} <= place.options()
-    assert "nodev" not in place.options()  # mount(8)'s rule: what is not refused is allowed
+    assert "nodev" not in place.options()  # mount(8) allows every option that is not refused
     place("umount", place.directory)
 
 
@@ -92,7 +92,7 @@ def test_remount_read_only_and_back(place, volume):
     (place.path / "f").write_bytes(b"after")
 
 
-def test_remount_while_someone_writes(place, volume):
+def test_remount_during_a_write(place, volume):
     made = volume()
     place.mount8("-t", "fuse.graphlane", made.path, place.directory)
     with (place.path / "f").open("wb"):

@@ -1,4 +1,4 @@
-"""Mounting, unmounting, and what can go wrong with it."""
+"""Mounting, unmounting, and their errors."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def alive(pid: int) -> bool:
 
 @pytest.fixture
 def foreground(graphlane, fuse, tmp_path):
-    """A daemon that we may kill; what is left of its mount goes at the end."""
+    """A daemon that the test may kill. The stale mount is removed at the end."""
     at = tmp_path / "mnt"
     at.mkdir()
     started = []
@@ -62,7 +62,7 @@ def page_cache_limits(at: Path) -> Path:
     return Path(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}")
 
 
-def test_root_raises_what_the_kernel_keeps_of_a_mount(volume, mounted, root):
+def test_a_mount_by_root_raises_its_page_cache_limits(volume, mounted, root):
     with mounted(volume()) as at:
         limits = page_cache_limits(at)
         number = lambda name: int((limits / name).read_text())  # noqa: E731
@@ -72,7 +72,7 @@ def test_root_raises_what_the_kernel_keeps_of_a_mount(volume, mounted, root):
         assert number("max_ratio_fine") > number("min_ratio_fine") > 0, "0 by default"
 
 
-def test_of_ssds_no_more_is_read_ahead_than_keeps_all_busy(graphlane, disks, mounted, tmp_path):
+def test_readahead_on_ssds_is_just_enough_to_keep_all_busy(graphlane, disks, mounted, tmp_path):
     made = graphlane.create_on(tmp_path / "vol", disks, depth="1M")
 
     def read_ahead() -> int:
@@ -161,7 +161,7 @@ def test_a_second_mount_at_the_same_place_is_refused(volume, mounted, graphlane)
         assert result.returncode != 0 and "mounted there already" in result.stderr
 
 
-def test_unmounting_what_is_in_use_is_refused(volume, mounted, graphlane):
+def test_unmounting_a_busy_mount_is_refused(volume, mounted, graphlane):
     with mounted(volume()) as at:
         (at / "f").touch()
         with open(at / "f", "rb"):
@@ -170,7 +170,7 @@ def test_unmounting_what_is_in_use_is_refused(volume, mounted, graphlane):
             assert is_mounted(at)
 
 
-def test_unmounting_what_is_no_mount_is_refused(graphlane, tmp_path):
+def test_unmounting_a_plain_directory_is_refused(graphlane, tmp_path):
     for place in (tmp_path, tmp_path / "absent", "/proc"):
         result = graphlane("umount", place, check=False)
         assert result.returncode != 0 and result.stderr.count("\n") == 1
@@ -186,7 +186,7 @@ def test_a_signal_unmounts(striped, foreground, number):
     assert not is_mounted(at)
 
 
-def test_a_signal_closes_what_programs_have_open(striped, foreground, graphlane):
+def test_a_signal_closes_files_that_programs_have_open(striped, foreground, graphlane):
     volume, content = striped(size=100_000)
     daemon, at = foreground(volume)
     handles = [os.open(at, os.O_RDONLY), os.open(at / "data", os.O_RDONLY),
@@ -279,11 +279,11 @@ def test_the_daemon_leaves_no_descriptor_behind(striped, foreground):
     work()
     before = descriptors()
     work()
-    assert descriptors() <= before + 8  # pipes of threads that came later
+    assert descriptors() <= before + 8  # pipes of threads that started later
 
 
-def test_the_daemon_takes_all_the_descriptors_that_it_may(foreground, volume):
-    """Each file that the kernel knows costs one."""
+def test_the_daemon_raises_its_descriptor_limit(foreground, volume):
+    """Each file that the kernel has looked up costs one descriptor."""
     capabilities = next(line for line in Path("/proc/self/status").read_text().splitlines()
                         if line.startswith("CapEff:")).split()[1]
     may_raise = int(capabilities, 16) >> 24 & 1  # CAP_SYS_RESOURCE

@@ -1,4 +1,4 @@
-"""What has to be on a device before something else changes, by the daemon's system calls."""
+"""The order in which changes become durable, seen in the daemon's system calls."""
 
 import os
 
@@ -6,8 +6,8 @@ from mounts import mounted, parts_of, striped, traced  # noqa: F401, fixtures
 
 
 def test_a_bound_is_durable_before_any_part_is_cut(root, striped, mounted):
-    """Else a power failure could keep some parts cut, others long, and no bound: the holes between
-    would be read as zeros."""
+    """Otherwise a power failure could keep some parts cut, others long, and no bound: the holes
+    between would be read as zeros."""
     volume, _ = striped(size=100_000)
     with mounted(volume) as at, open(at / "data", "r+b", buffering=0) as file:
         file.seek(0, os.SEEK_END)
@@ -19,8 +19,8 @@ def test_a_bound_is_durable_before_any_part_is_cut(root, striped, mounted):
         assert os.fstat(file.fileno()).st_size == 10_000
 
 
-def test_a_bound_is_lifted_when_what_it_has_cut_is_durable(root, striped, mounted):
-    """Else a power failure could bring some parts back in their old length."""
+def test_a_bound_is_lifted_after_the_cut_parts_are_durable(root, striped, mounted):
+    """Otherwise a power failure could restore some parts to their old length."""
     volume, _ = striped(size=100_000)
     with mounted(volume) as at, open(at / "data", "r+b", buffering=0) as file:
         os.truncate(file.fileno(), 10_000)

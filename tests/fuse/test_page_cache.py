@@ -1,4 +1,4 @@
-"""Which page cache keeps what was read by the mount: its own, that of the parts, or both."""
+"""Which page cache keeps data read over the mount: the mount's, that of the parts, or both."""
 
 import ctypes
 import mmap
@@ -35,7 +35,7 @@ def lane_ios(at: Path) -> int:
 
 
 def forget(paths: list[Path]) -> None:
-    """Their pages."""
+    """Drops their pages."""
     forget_pages(paths)
     if sum(map(resident, paths)) > 0:
         pytest.skip("not applicable: this filesystem has its files in memory")
@@ -55,7 +55,7 @@ def test_a_file_that_fits_once_is_in_memory_once(striped, graphlane, little_memo
         before = bytes_read(at)
         assert sum(map(resident, parts)) < 10 * MIB
         assert (at / "data").read_bytes() == content
-        # What the kernel could not keep, as others needed room.
+        # The devices may be read again for pages that the kernel reclaimed.
         assert bytes_read(at) - before < 75 * MIB
     finally:
         graphlane("umount", at)
@@ -72,7 +72,7 @@ def readahead(fd: int, begin: int, length: int) -> None:
 
 @pytest.mark.parametrize("io", ["buffered", "direct"])
 @pytest.mark.parametrize("hint", [will_need, readahead])
-def test_what_a_program_says_that_it_will_need_is_read(striped, mounted, io, hint):
+def test_advice_willneed_prefetches(striped, mounted, io, hint):
     volume, content = striped(size=20 * MIB + 123, depth="1M")
     with mounted(volume, "-o", f"io={io}") as at, open(at / "data", "rb", buffering=0) as file:
         hint(file.fileno(), 4 * MIB, 8 * MIB)
@@ -84,7 +84,7 @@ def test_what_a_program_says_that_it_will_need_is_read(striped, mounted, io, hin
 
 
 @pytest.mark.parametrize("depth", ["64K", "3M"])
-def test_what_is_not_in_the_page_cache_of_the_parts_goes_by_the_lanes(
+def test_uncached_parts_are_read_through_the_lanes(
         striped, mounted, depth):
     volume, content = striped(size=20 * MIB + 123, depth=depth)
     parts = parts_of(volume)
@@ -93,12 +93,12 @@ def test_what_is_not_in_the_page_cache_of_the_parts_goes_by_the_lanes(
         with open(at / "data", "rb", buffering=0) as file:
             for begin in [19 * MIB + 5, 3, 7 * MIB]:
                 assert os.pread(file.fileno(), MIB, begin) == content[begin:begin + MIB]
-        assert lane_ios(at) > 0 or LINUX < (6, 5)  # which cannot tell
+        assert lane_ios(at) > 0 or LINUX < (6, 5)  # earlier kernels cannot tell
         assert (at / "data").read_bytes() == content
         all_ios = lane_ios(at)
-    # But for some pages: where the host has DAMON page out what looks cold, it takes new ones too.
+    # Allows some pages: where DAMON on the host reclaims cold pages, a few are read anew.
     assert sum(map(resident, parts)) >= 10 * MIB, "the next mount finds them there"
-    with kept_in_memory(parts), mounted(volume, "-o", "io=buffered") as at:  # those as well
+    with kept_in_memory(parts), mounted(volume, "-o", "io=buffered") as at:  # these too
         assert (at / "data").read_bytes() == content
         assert lane_ios(at) <= all_ios / 4
 
@@ -112,8 +112,8 @@ sys.stdin.read()
 """.replace("SIZE", str(110 * MIB))
 
 
-def test_shared_memory_of_others_is_not_taken_for_room(volume, graphlane, little_memory, tmp_path):
-    """The cgroup counts it as cache, but it does not make room."""
+def test_shared_memory_does_not_count_as_reclaimable(volume, graphlane, little_memory, tmp_path):
+    """The cgroup counts it as cache, but it cannot be reclaimed."""
     at = tmp_path / "mnt"
     at.mkdir()
     holder = subprocess.Popen([*little_memory, sys.executable, "-c", HOLD],
@@ -131,7 +131,7 @@ def test_shared_memory_of_others_is_not_taken_for_room(volume, graphlane, little
     assert said["shared"]["budget_bytes"] > 15 * MIB, "without which each would read for himself"
 
 
-def test_who_makes_a_file_for_o_direct_reads_it_so(volume, mounted):
+def test_a_file_created_with_o_direct_is_read_directly(volume, mounted):
     made = volume(stripe=["s*"])
     with mounted(made) as at, mmap.mmap(-1, 8 * MIB) as memory:
         fd = os.open(at / "s", os.O_RDWR | os.O_CREAT | os.O_DIRECT)

@@ -1,5 +1,5 @@
-"""Plain files that the kernel reads and writes without the daemon. That they are files
-like any other, test_plain_files.py, test_maps.py and test_users.py show."""
+"""The kernel reads and writes plain files without the daemon. test_plain_files.py, test_maps.py
+and test_users.py show that they behave as any other file."""
 
 import mmap
 import os
@@ -24,7 +24,7 @@ PASSTHROUGH_LINUX = (6, 9)
 
 @pytest.fixture
 def passthrough(root, fuse):
-    """Skips where the kernel is older."""
+    """Skips on kernels without passthrough."""
     linux = tuple(map(int, re.findall(r"\d+", platform.release())[:2]))
     if linux < PASSTHROUGH_LINUX:
         pytest.skip("not applicable: no passthrough before Linux 6.9")
@@ -32,7 +32,7 @@ def passthrough(root, fuse):
 
 @contextmanager
 def stopped(volume, at):
-    """The daemon answers nothing meanwhile; fails if a call had to wait for it."""
+    """Stops the daemon; fails if a call had to wait for it."""
     pid = daemon(volume, at)
     gave_up = threading.Timer(30, os.kill, [pid, signal.SIGCONT])
     gave_up.start()
@@ -50,7 +50,7 @@ def daemon(volume, at) -> int:
 
 
 @pytest.mark.parametrize("create", [True, False], ids=["created", "opened"])
-def test_the_daemon_has_no_part_in_reads_and_writes(passthrough, volume, mounted, create):
+def test_reads_and_writes_bypass_the_daemon(passthrough, volume, mounted, create):
     made = volume()
     with mounted(made) as at:
         if not create:
@@ -65,7 +65,7 @@ def test_the_daemon_has_no_part_in_reads_and_writes(passthrough, volume, mounted
 
 
 @pytest.mark.parametrize("create", [True, False], ids=["created", "opened"])
-def test_what_a_map_writes_is_in_the_times_at_once(passthrough, volume, mounted, create):
+def test_a_store_to_a_map_updates_the_times_at_once(passthrough, volume, mounted, create):
     with mounted(volume(), "-o", "attr_timeout=3600") as at:
         if not create:
             (at / "f").write_bytes(bytes(4096))
@@ -89,13 +89,13 @@ for turn in range(4):
     for place in range(0, SIZE, 4096):
         map[place] = turn
 """.replace("SIZE", str(40 << 20))
-MAP_WRITERS = 16  # who have twice the memory together
+MAP_WRITERS = 16  # together they map twice the memory
 
 
 def test_a_mount_without_memory_is_not_made_to_wait_for_itself(passthrough, little_memory, volume,
                                                                graphlane, tmp_path):
-    """In a limited cgroup of version 1, who wants memory waits for pages that are being written.
-    If the daemon had to write them, it could wait for itself."""
+    """In a limited cgroup of version 1, an allocation waits for pages under writeback. A daemon
+    that wrote these pages itself could wait for itself."""
     made, at = volume(), tmp_path / "mnt"
     at.mkdir()
     run(*little_memory, graphlane.program, "mount", made.path, at)
@@ -107,6 +107,6 @@ def test_a_mount_without_memory_is_not_made_to_wait_for_itself(passthrough, litt
         for writer in writers:
             writer.kill()
         if any(writer.poll() is None for writer in writers):
-            run("umount", "-f", at, check=False)  # what it has not answered, it never will
+            run("umount", "-f", at, check=False)  # drops requests in flight
         graphlane("umount", at, check=False)
         assert not is_mounted(at)

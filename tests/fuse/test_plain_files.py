@@ -1,4 +1,4 @@
-"""The same calls in a native directory and on the mount: same results, errno, bytes."""
+"""Each call gives the same result, errno and bytes in a native directory and on the mount."""
 
 import errno
 import fcntl
@@ -19,7 +19,7 @@ BLOCK = random_bytes(300_000)
 
 
 def attempt(call, *arguments, **options):
-    """What a call gave, or the name of its errno."""
+    """The result of a call, or the name of its errno."""
     try:
         return call(*arguments, **options)
     except OSError as error:
@@ -71,7 +71,7 @@ def append(d):
     for _ in range(3):
         os.write(a, b"aa")
         os.write(b, b"b")
-    fcntl.fcntl(a, fcntl.F_SETFL, 0)  # from now on at its own offset
+    fcntl.fcntl(a, fcntl.F_SETFL, 0)  # from now on it writes at its own offset
     os.pwrite(a, b"X", 0)
     return (d / "f").read_bytes()
 
@@ -292,14 +292,14 @@ def rewriting_blocks_as_graphchi_does(d):
 
 
 def a_direct_writer_with_an_odd_tail(d):
-    """dd switches O_DIRECT off for it."""
+    """dd switches O_DIRECT off for the last block."""
     run("dd", "if=/dev/zero", f"of={d / 'f'}", "bs=4096", "count=10001", "iflag=count_bytes",
         "oflag=direct")
     return (d / "f").stat().st_size
 
 
 def opens_of_all_kinds_beside_each_other(d):
-    """Whatever the first open was, the kernel must take the others."""
+    """The kernel must accept the other kinds of open, whatever the first one was."""
     kinds = [os.O_RDONLY, os.O_RDWR, os.O_WRONLY | os.O_APPEND, os.O_RDWR | os.O_DIRECT,
              os.O_RDONLY | os.O_DIRECT, os.O_RDWR | os.O_TRUNC]
     results = []
@@ -326,7 +326,7 @@ NODUMP, APPEND, IMMUTABLE = 0x40, 0x20, 0x10
 
 
 def chattr(path, wanted=None):
-    """The flags of these three; with `wanted`, sets them instead."""
+    """The flags of these three files. With `wanted`, sets them first."""
     ours = NODUMP | APPEND | IMMUTABLE
     fd = os.open(path, os.O_RDONLY)
     try:
@@ -339,7 +339,8 @@ def chattr(path, wanted=None):
 
 
 def flags_of_chattr(d):
-    """What each forbids to a file and to a directory (to set two of them, only root may)."""
+    """The calls that each flag forbids on a file and on a directory. Only root may set two of
+    the flags."""
     file, other, directory = d / "f", d / "h", d / "sub"
     file.write_bytes(b"abc")
     directory.mkdir()
@@ -367,8 +368,8 @@ def flags_of_chattr(d):
 
 
 def closing_after(case, directory):
-    """The case's result; the descriptors that it left open are closed."""
-    before = os.open("/dev/null", os.O_RDONLY)  # the lowest free one
+    """Returns the case's result, and closes the descriptors that it left open."""
+    before = os.open("/dev/null", os.O_RDONLY)  # the lowest free descriptor
     try:
         return case(directory)
     finally:
@@ -396,7 +397,8 @@ def two_directories(graphlane, fuse, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def without_descriptors(graphlane, fuse, tmp_path_factory):
-    """The same, on a mount that knows more files than its daemon has descriptors."""
+    """A native directory and one on a mount that has looked up more files than its daemon has
+    descriptors."""
     if os.geteuid() != 0:
         pytest.skip("not root: no handles")
     base = tmp_path_factory.mktemp("crowded")
@@ -450,8 +452,8 @@ def test_names_work_when_no_more_files_can_be_opened(without_descriptors):
     (at / "made").touch()
 
 
-def test_no_map_changes_what_is_for_appending_only(volume, mounted):
-    """The host would append the page."""
+def test_a_map_cannot_change_an_append_only_file(volume, mounted):
+    """The host would append the page instead."""
     made = volume()
     with mounted(made) as at:
         (at / "log").write_bytes(b"as it was")

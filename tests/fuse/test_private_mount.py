@@ -1,4 +1,4 @@
-"""`graphlane run`: the mount that one command has for itself."""
+"""`graphlane run` gives one command a private mount."""
 
 import os
 import signal
@@ -42,7 +42,7 @@ def in_private(graphlane, fuse):
     return start
 
 
-def test_the_command_sees_whole_files_and_nobody_else_does(striped, in_private, tmp_path):
+def test_only_the_command_sees_whole_files(striped, in_private, tmp_path):
     volume, content = striped(size=300_000)
     result = in_private(volume, 'stat -c %s "$1/data"; grep -c "^$1 .* fuse.graphlane " /proc/self/mounts; '
                                 'stat -c %s "$1/data" > ' + str(tmp_path / "size"))
@@ -89,7 +89,7 @@ def test_signals_reach_the_command(striped, graphlane, fuse, tmp_path, number):
         [graphlane.program, "run", "--", "sh", "-c",
          f'trap "exit 33" {name}; : > "$1/../started"; while :; do sleep 0.05; done',
          "sh", volume.path], stdin=subprocess.DEVNULL, start_new_session=True,
-        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))  # nohup's make ignores some
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))  # make under nohup ignores some signals
     wait_until((volume.path.parent / "started").exists)
     caller.send_signal(number)
     assert caller.wait(SECONDS_MAX) == 33
@@ -104,7 +104,7 @@ def test_killing_the_caller_and_the_command_leaves_nothing(striped, graphlane, f
     wait_until((volume.path.parent / "started").exists)
     children = Path(f"/proc/{caller.pid}/task/{caller.pid}/children").read_text().split()
     commands = []
-    wait_until(lambda: commands.extend(  # the daemon's line has the word in it, too
+    wait_until(lambda: commands.extend(  # the daemon's command line has the word too
         pid for pid in children if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep"))
         or commands)
     caller.kill()
@@ -114,7 +114,7 @@ def test_killing_the_caller_and_the_command_leaves_nothing(striped, graphlane, f
     assert mounts_of(volume) == []
 
 
-def test_a_process_that_the_command_left_behind_keeps_the_mount(striped, in_private, tmp_path):
+def test_a_background_process_of_the_command_keeps_the_mount(striped, in_private, tmp_path):
     volume, _ = striped(size=100_000)
     done = tmp_path / "late"
     in_private(volume, f'(sleep 1.5; stat -c %s "$1/data" > {done}.new; mv {done}.new {done}) '
@@ -133,7 +133,8 @@ def test_two_commands_at_the_same_time(striped, graphlane, fuse):
 
 
 def test_the_callers_pipe_ends_with_the_caller(striped, graphlane, fuse):
-    """Not with a background process of the command that has closed it: the daemon lets go."""
+    """The pipe ends although a background process of the command lives on: the daemon has closed
+    it."""
     volume, _ = striped(size=100_000)
     start = time.monotonic()
     run("sh", "-c", f'{graphlane.program} run -- sh -c "sleep 8 >/dev/null 2>&1 & : {volume.path}" '

@@ -1,4 +1,4 @@
-"""Who reads a file that does not fit in memory by large pieces, gets it past the kernel's pages."""
+"""Large reads of a file that exceeds memory bypass the kernel's page cache."""
 
 import mmap
 import os
@@ -33,7 +33,7 @@ def read_small(path):
 
 
 @pytest.mark.parametrize("size", [4096, 65536 + 512, MIB, 3 * MIB + 4096, SIZE + 1])
-def test_all_of_it_is_read_by_pieces_of_any_size(swept, size):
+def test_pieces_of_any_size_read_the_whole_file(swept, size):
     path, content = swept
     with open(path, "rb", buffering=0) as file:
         for at in range(0, SIZE, size):
@@ -42,7 +42,7 @@ def test_all_of_it_is_read_by_pieces_of_any_size(swept, size):
     assert resident(path) == 0
 
 
-def test_memory_of_any_place_is_filled(swept):
+def test_buffers_of_any_alignment_are_filled(swept):
     path, content = swept
     memory = bytearray(2 * MIB)
     with open(path, "rb", buffering=0) as file:
@@ -52,14 +52,14 @@ def test_memory_of_any_place_is_filled(swept):
             assert view == content[shift * 3:shift * 3 + len(view)]
 
 
-def test_the_next_reader_after_one_of_small_pieces_has_pages_and_after_one_of_large_none(swept):
+def test_a_readers_piece_size_decides_for_the_next_reader(swept):
     path, content = swept
     read_small(path)
     assert resident(path) == 0, "past the pages, as long as nobody knew"
     with open(path, "rb", buffering=0) as file:
         assert file.read(4096) == content[:4096]
         assert resident(path) > 0
-    with open(path, "rb", buffering=0) as file:  # of large ones, but it has what the last one had
+    with open(path, "rb", buffering=0) as file:  # still as the reader before
         assert os.pread(file.fileno(), SIZE, 4 * MIB) == content[4 * MIB:]
     os.posix_fadvise(fd := os.open(path, os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)
     os.close(fd)
@@ -68,9 +68,9 @@ def test_the_next_reader_after_one_of_small_pieces_has_pages_and_after_one_of_la
         assert resident(path) == 0
 
 
-def test_beside_a_writer_nobody_reads_past_what_he_has_written(swept):
+def test_a_reader_beside_a_writer_ends_at_the_written_size(swept):
     path, content = swept
-    reader = os.open(path, os.O_RDONLY)  # before him
+    reader = os.open(path, os.O_RDONLY)  # opened before the writer
     writer = os.open(path, os.O_RDWR)
     with mmap.mmap(writer, 2 * MIB) as cached:
         for at in (0, MIB - 3, MIB + 4090):
@@ -105,7 +105,7 @@ def test_it_can_be_sent(swept):
         assert theirs.recv(sent, socket.MSG_WAITALL) == content[MIB:MIB + sent]
 
 
-def test_a_reader_sees_where_the_file_ends_by_now(swept):
+def test_a_reader_sees_the_current_end_of_the_file(swept):
     path, content = swept
     fd = os.open(path, os.O_RDONLY)
     assert os.pread(fd, MIB, 0) == content[:MIB]

@@ -29,7 +29,7 @@ while not os.path.exists(sys.argv[3]):
         os.close(fd)
     assert os.stat(path).st_size == len(content)
     rounds += 1
-    time.sleep(0.01)  # nobody has it open
+    time.sleep(0.01)  # the file is closed
 print(rounds)
 """
 
@@ -65,7 +65,7 @@ def test_readers_come_and_go_meanwhile(graphlane, striped, mounted, tmp_path, pr
 
 
 @pytest.mark.parametrize("how", ["descriptor", "map", "second mount"])
-def test_a_file_that_is_open_is_left(graphlane, striped, mounted, tmp_path, how):
+def test_an_open_file_is_not_restriped(graphlane, striped, mounted, tmp_path, how):
     made, content = striped()
     with mounted(made) as at, mounted(made, at=tmp_path / "other") as other:
         fd = os.open((other if how == "second mount" else at) / "data", os.O_RDONLY)
@@ -81,13 +81,13 @@ def test_a_file_that_is_open_is_left(graphlane, striped, mounted, tmp_path, how)
         else:
             assert os.pread(fd, len(content), 0) == content
             os.close(fd)
-        # Let go of, it is changed.
+        # A closed file is restriped.
         assert "1 files" in graphlane("restripe", made.path).stdout
         assert depth_of(graphlane, made.path / "data") == "4K"
         assert (at / "data").read_bytes() == (other / "data").read_bytes() == content
 
 
-def test_a_file_that_is_written_is_left(graphlane, striped, mounted):
+def test_a_file_being_written_is_not_restriped(graphlane, striped, mounted):
     made, content = striped()
     with mounted(made) as at:
         with open(at / "data", "r+b") as file:
@@ -95,14 +95,14 @@ def test_a_file_that_is_written_is_left(graphlane, striped, mounted):
             assert result.returncode == 1
             assert f"left: {made.path}/data: is being written\n" in result.stdout
             file.write(b"changed")
-        # The mount closes it some seconds after the writer; restripe waits for that.
+        # The mount keeps the file some seconds after its writer; restripe waits for that.
         result = graphlane("restripe", made.path)
         assert "1 files" in result.stdout
         assert (at / "data").read_bytes() == b"changed" + content[7:]
 
 
-def test_what_is_written_afterwards_is_seen_by_all(graphlane, striped, mounted, tmp_path):
-    """The mount looks at the stub again: no old parts, no old pages."""
+def test_writes_after_a_restripe_are_seen_by_all_mounts(graphlane, striped, mounted, tmp_path):
+    """The mount rereads the stub: no old parts and no old pages are served."""
     made, content = striped()
     with mounted(made) as at, mounted(made, at=tmp_path / "other") as other:
         assert (at / "data").read_bytes() == (other / "data").read_bytes() == content
@@ -116,13 +116,13 @@ def test_what_is_written_afterwards_is_seen_by_all(graphlane, striped, mounted, 
                 assert (at / "data").read_bytes() == expected
                 assert os.stat(at / "data").st_size == len(expected)
             deadline = time.monotonic() + 20
-            while (other / "data").read_bytes() != expected:  # its cache of sizes
+            while (other / "data").read_bytes() != expected:  # its cached size expires
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
     assert "no problems" in graphlane("check", made.path).stdout
 
 
-def test_who_wants_to_write_meanwhile_is_refused_or_waits(graphlane, striped, mounted):
+def test_a_writer_during_a_restripe_is_refused_or_waits(graphlane, striped, mounted):
     made, content = striped(size=50_000_000)
     with mounted(made) as at:
         before = {path for device in made.devices for path in device.rglob("*")}
@@ -140,7 +140,7 @@ def test_who_wants_to_write_meanwhile_is_refused_or_waits(graphlane, striped, mo
         assert (at / "data").read_bytes() == b"changed" + content[7:]
 
 
-def test_mode_and_owner_follow_whenever_they_change(graphlane, striped, mounted, root):
+def test_mode_and_owner_changes_during_a_restripe_are_kept(graphlane, striped, mounted, root):
     made, content = striped()
     stop = threading.Event()
     with mounted(made) as at:
@@ -154,7 +154,7 @@ def test_mode_and_owner_follow_whenever_they_change(graphlane, striped, mounted,
         changer = threading.Thread(target=change)
         changer.start()
         try:
-            # Between the parts' new owner and the stub's it is left, and tried no more.
+            # A file with the parts' new owner but the stub's old one is left, and not tried again.
             tried = done = 0
             while tried < 18 or done == 0:
                 report = restripe(graphlane, made, ("4K", "1M", "64K")[tried % 3]).stdout
@@ -166,7 +166,7 @@ def test_mode_and_owner_follow_whenever_they_change(graphlane, striped, mounted,
             changer.join()
         stub = (made.path / "data").stat()
         for device in made.devices:
-            parts = [*device.glob("*/parts/*/*"), *device.glob("*/sums/*/*")]  # one, and its checksums
+            parts = [*device.glob("*/parts/*/*"), *device.glob("*/sums/*/*")]  # a part and its sums
             assert len(parts) == 2
             infos = [path.stat() for path in parts]
             assert {(info.st_mode, info.st_uid, info.st_gid) for info in infos} == {
@@ -189,7 +189,7 @@ def test_new_files_have_the_new_depth_after_a_mount(graphlane, volume, mounted):
     assert depth_of(graphlane, made.path / "s") == "8K"
 
 
-def test_removal_meanwhile_leaves_no_parts(graphlane, striped, mounted):
+def test_removal_during_a_restripe_leaves_no_parts(graphlane, striped, mounted):
     made, content = striped(size=50_000_000)
     with mounted(made) as at:
         job = subprocess.Popen([graphlane.program, "restripe", "--stripe-depth", "4K", made.path],

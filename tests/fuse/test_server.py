@@ -1,4 +1,4 @@
-"""The mount's server: who gets which parts, and when the generation moves
+"""The mount's server: which clients get which parts, and when the generation changes
 (iomgr/server/server_protocol.h)."""
 
 import array
@@ -26,11 +26,11 @@ REPLY = struct.Struct("<IiQII")
 STUB_SIZE = 4096
 DESCRIPTORS_MAX = 65
 NOBODY = 65534
-COUNTERS = 8192  # generations, and as many counts of reads
+COUNTERS = 8192  # generations, and as many read counters
 
 
 class Answer:
-    """What the server says of a descriptor."""
+    """The server's answer about a descriptor."""
 
     def __init__(self, reply: bytes, fds: list[int]):
         magic, self.error, self.generation, self.index, self.device_count = \
@@ -38,7 +38,7 @@ class Answer:
         assert magic == 0x32524c47
         self.stub = reply[REPLY.size:REPLY.size + STUB_SIZE]
         self.directories = reply[REPLY.size + STUB_SIZE:].split(b"\0")[:-1]
-        # Behind the parts may come the user's page of counts.
+        # The user's page of counters may follow the parts.
         self.counters, self.parts = (fds[0] if fds else None), fds[1:1 + self.device_count]
 
     def counter(self) -> int:
@@ -65,7 +65,8 @@ def get_ticket(fd: int) -> tuple[bytes, bytes, bytes]:
 
 
 def ask_by(connection, ticket: bytes, question=READ, shown=()) -> tuple[bytes, bytes, list[int]]:
-    """The proof, the reply, and the descriptors sent along; b"": nothing, and the connection has ended."""
+    """The proof, the reply, and the descriptors sent with it. b"" stands for a connection that
+    the server closed without a reply."""
     socket.send_fds(connection, [REQUEST.pack(question, 0, ticket)], shown)
     try:
         first = connection.recv(1 << 20)
@@ -129,7 +130,7 @@ def test_a_reader_gets_the_parts_for_reading(asking):
 
 @pytest.mark.parametrize("flags", [os.O_WRONLY, os.O_RDWR])
 def test_a_writer_gets_the_parts_for_writing_only(asking, flags):
-    """Who may write the file may not always read it."""
+    """Permission to write a file does not imply permission to read it."""
     volume, at, _, ask = asking
     fd = os.open(at / "data", flags)
     answer = ask(fd, WRITE)
@@ -142,8 +143,8 @@ def test_a_writer_gets_the_parts_for_writing_only(asking, flags):
         assert raised.value.errno == errno.EBADF
 
 
-def test_who_has_its_answer_can_unmount(asking):
-    """The daemon has nothing open by way of the mount."""
+def test_the_mount_can_be_unmounted_after_the_answer(asking):
+    """The daemon holds no descriptor opened through the mount."""
     _, at, _, ask = asking
     with connect(ask.name) as connection:
         daemon = peer(connection)
@@ -153,7 +154,7 @@ def test_who_has_its_answer_can_unmount(asking):
             assert str(at / "data") not in open_files(daemon)
 
 
-def test_what_the_kernel_asks_for_is_counted(asking):
+def test_reads_by_the_kernel_are_counted(asking):
     volume, at, content, ask = asking
     with open(at / "data", "rb", buffering=0) as file:
         answer = ask(file.fileno())
@@ -175,7 +176,7 @@ def test_the_counters_cannot_be_written_or_cut(asking):
             call()
 
 
-def test_who_cannot_read_gets_nothing(asking, tmp_path):
+def test_a_client_without_read_permission_gets_nothing(asking, tmp_path):
     _, at, _, ask = asking
     (at / "plain").write_bytes(b"plain")
     (tmp_path / "outside").touch()
@@ -222,7 +223,7 @@ def test_a_ticket_goes_with_its_descriptor(asking):
     late = get_ticket(copy)[1]
     os.close(copy)
 
-    def is_refused() -> bool:  # the kernel tells the daemon a moment later
+    def is_refused() -> bool:  # the daemon hears of it a moment later
         with connect(name) as connection:
             return ask_by(connection, late)[:1] == (b"",)
 
@@ -235,7 +236,7 @@ def test_a_made_up_ticket_is_refused(asking):
     assert (proof, REPLY.unpack_from(reply)[1], fds) == (b"", errno.EACCES, [])
 
 
-def test_a_descriptor_that_is_shown_is_not_looked_at(asking):
+def test_a_shown_descriptor_gets_no_reply(asking):
     _, at, _, ask = asking
     with open(at / "data", "rb") as file:
         name, ticket, _ = get_ticket(file.fileno())
@@ -245,7 +246,7 @@ def test_a_descriptor_that_is_shown_is_not_looked_at(asking):
 
 
 def as_nobody(work) -> int:
-    """Runs it in a child that is an ordinary user; its exit status."""
+    """Runs the function in a child as an ordinary user. Returns its exit status."""
     child = os.fork()
     if child == 0:
         status = 99
@@ -260,7 +261,8 @@ def as_nobody(work) -> int:
 
 
 def test_another_users_ticket_is_refused(root, asking):
-    """A process that has taken the name elsewhere carries the tickets to the real server."""
+    """A relay under the server's name in another namespace carries the tickets to the real
+    server."""
     _, at, _, ask = asking
     with open(at / "data", "rb") as file:
         name, ticket, secret = get_ticket(file.fileno())
@@ -275,7 +277,7 @@ def test_another_users_ticket_is_refused(root, asking):
             assert ask_by(connection, ticket)[0] == secret, "its owner can still use it"
 
 
-def test_many_tickets_of_one_user_push_out_nobody_elses(root, asking, open_tmp):
+def test_many_tickets_of_one_user_evict_only_its_own(root, asking, open_tmp):
     _, at, _, ask = asking
     (at / "data").chmod(0o644)
     with open(at / "data", "rb") as file:
@@ -292,9 +294,9 @@ def test_many_tickets_of_one_user_push_out_nobody_elses(root, asking, open_tmp):
             assert ask_by(connection, ticket)[0] == secret
 
 
-def test_files_of_another_filesystem_in_the_volume_are_others(
+def test_files_of_a_filesystem_mounted_in_the_volume_are_distinct(
         graphlane, small_filesystem, mounted, tmp_path):
-    """Although they have the same numbers there."""
+    """The inode numbers there are the same."""
     base = small_filesystem(tmp_path / "outer", "8M")
     volume = graphlane.create(base, stripe=["s*"])
     inner = small_filesystem(volume.path / "inner", "8M")
@@ -324,8 +326,8 @@ def test_files_of_another_filesystem_in_the_volume_are_others(
             get_ticket(file.fileno())
 
 
-# A process with a FUSE of its own, of one file, which answers all but FLUSH: each close() sends that
-# and waits for the answer. It shows descriptors to the server, and says what it was told.
+# A process with a FUSE filesystem of its own, with one file. It leaves FLUSH unanswered, so each
+# close() of that file blocks. It shows descriptors to the server and prints the replies.
 STRANGER = """
 import ctypes, os, signal, socket, stat, struct, sys, threading
 at, name, path = sys.argv[1:]
@@ -365,12 +367,12 @@ try:
     for line in sys.stdin:
         print(os.close(fds["own"]) if line.startswith("close") else ask(*line.split()), flush=True)
 finally:
-    libc.umount2(at.encode(), 1)  # who waits for an answer has ENOTCONN
+    libc.umount2(at.encode(), 1)  # pending calls return ENOTCONN
     os._exit(0)
 """
 
 
-def test_a_strangers_file_that_cannot_be_closed_keeps_nobody_waiting(
+def test_a_strangers_blocking_close_delays_no_client(
         root, striped, graphlane, tmp_path):
     volume, _ = striped(size=100_000)
     at, strange = tmp_path / "mnt", tmp_path / "strange"
@@ -393,19 +395,19 @@ def test_a_strangers_file_that_cannot_be_closed_keeps_nobody_waiting(
                     named, ticket, secret = get_ticket(file.fileno())
                     with connect(named) as connection:
                         assert ask_by(connection, ticket)[0] == secret
-                # A client that goes on so is not listened to any more.
+                # The server stops listening to a client that goes on so.
                 assert [tell("strange") for _ in range(3)] == ["None"] * 3
             tell("close own")
             graphlane("umount", at, timeout=20)
         finally:
             stranger.stdin.close()
-            # It ends its mount by force. Taken away before that, it is waited for for ever.
+            # The client unmounts by force. Killed before that, it would be waited for without end.
             stranger.wait(timeout=60)
             for mount in (at, strange):
                 run("umount", "-l", mount, check=False)
 
 
-def test_the_generation_moves_with_the_first_writer_and_the_last(asking):
+def test_the_first_writer_and_the_last_close_change_the_generation(asking):
     _, at, content, ask = asking
     with open(at / "data", "rb") as reader:
         before = ask(reader.fileno())
@@ -427,7 +429,7 @@ def test_the_generation_moves_with_the_first_writer_and_the_last(asking):
 
 
 def test_an_open_that_truncates_is_a_truncation(asking):
-    """The kernel holds writes back for that one, not while it opens a file."""
+    """The kernel writes back dirty pages before a truncation, but not while it opens a file."""
     _, at, _, ask = asking
     fd = os.open(at / "data", os.O_RDONLY | os.O_TRUNC)
     answer = ask(fd)
@@ -446,7 +448,7 @@ def ask_until(ask, fd: int, error: int) -> Answer:
     pytest.fail(f"still {errno.errorcode[answer.error]}")
 
 
-def test_a_new_file_is_there_for_readers_when_its_writer_has_gone(asking):
+def test_a_new_file_is_readable_after_its_writer_has_closed(asking):
     _, at, _, ask = asking
     with open(at / "s", "wb") as file:
         file.write(b"x" * 300_000)
@@ -455,7 +457,7 @@ def test_a_new_file_is_there_for_readers_when_its_writer_has_gone(asking):
     assert sum(os.fstat(part).st_size for part in answer.parts) == 300_000
 
 
-def test_strange_clients_hold_nobody_up(asking):
+def test_misbehaving_clients_delay_no_other(asking):
     _, at, _, ask = asking
     with open(at / "data", "rb") as file:
         silent = [connect(ask.name) for _ in range(20)]

@@ -1,5 +1,5 @@
-"""A process that has taken a server's name is told nothing, shown nothing, and believed nothing
-(iomgr/server/server_protocol.h, "Authentication")."""
+"""A process that squats on a server's name learns nothing, receives no descriptor, and is not
+believed (iomgr/server/server_protocol.h, "Authentication")."""
 
 import array
 import os
@@ -15,8 +15,8 @@ from mounts import striped  # noqa: F401, a fixture
 USER, OTHER = 65533, 65532
 SECONDS_MAX = 60
 
-# Takes argv[1], an abstract name, and does argv[2] to each client: for each, a line that says what
-# came. Sends what it says with a descriptor of its own, of a file that says "stolen".
+# Binds the abstract name argv[1], and does argv[2] to each client. Prints one line per client with
+# what arrived. Its replies carry a descriptor of its own, of a file that says "stolen".
 SQUATTER = """
 import array, os, socket, struct, sys
 name, how, user = sys.argv[1].encode(), sys.argv[2], int(sys.argv[3])
@@ -46,8 +46,8 @@ while True:
 
 @pytest.fixture
 def elsewhere(root, graphlane, fuse, striped, open_tmp):
-    """A mount with its daemon in another network namespace, a file that only USER may read, and its
-    content; the kernel's pages of it are gone."""
+    """A mount with its daemon in another network namespace, a file that only USER may read, and
+    its content. The file's pages have been dropped."""
     volume, content = striped(size=3_000_000)
     at = open_tmp / "elsewhere"
     at.mkdir()
@@ -77,7 +77,7 @@ def preloaded(*words, user: int = USER) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.parametrize("how", ["silent", "proves", "answers", "hangs up"])
-def test_who_has_the_name_elsewhere_gets_nothing(elsewhere, how):
+def test_a_squatter_in_another_namespace_gets_nothing(elsewhere, how):
     at, content = elsewhere
     name = os.getxattr(at, "user.graphlane.server").decode()
     with squat(name, how) as squatter:
@@ -91,7 +91,7 @@ def test_who_has_the_name_elsewhere_gets_nothing(elsewhere, how):
 
 
 @pytest.mark.parametrize("how", ["silent", "proves"])
-def test_who_writes_shows_nothing_either(elsewhere, how):
+def test_a_writer_shows_a_squatter_nothing(elsewhere, how):
     at, content = elsewhere
     name = os.getxattr(at, "user.graphlane.server").decode()
     with squat(name, how) as squatter:
@@ -105,7 +105,7 @@ def test_who_writes_shows_nothing_either(elsewhere, how):
             squatter.kill()
 
 
-def test_who_has_the_name_elsewhere_does_not_hold_up_an_unmount(elsewhere, graphlane):
+def test_a_squatter_does_not_delay_an_unmount(elsewhere, graphlane):
     at, _ = elsewhere
     name = os.getxattr(at, "user.graphlane.server").decode()
     with squat(name, "silent") as squatter:
@@ -116,7 +116,8 @@ def test_who_has_the_name_elsewhere_does_not_hold_up_an_unmount(elsewhere, graph
             squatter.kill()
 
 
-# As another user: takes what is sent here to the real server, in that one's network namespace.
+# Runs as another user. Relays what it receives to the real server, in the server's network
+# namespace.
 RELAY = """
 import ctypes, os, socket, sys
 name, daemon, user = sys.argv[1].encode(), int(sys.argv[2]), int(sys.argv[3])
@@ -140,7 +141,7 @@ print(len(message), len(fds), flush=True)
 """
 
 
-def test_who_carries_questions_to_the_real_server_gets_nothing(elsewhere):
+def test_a_relay_to_the_real_server_gets_nothing(elsewhere):
     at, content = elsewhere
     name = os.getxattr(at, "user.graphlane.server").decode()
     daemon, = run("pgrep", "-f", f"mount .* {at}$").stdout.split()
@@ -156,8 +157,8 @@ def test_who_carries_questions_to_the_real_server_gets_nothing(elsewhere):
             relay.kill()
 
 
-# Within a user namespace all users that it does not know look alike.
-def test_a_server_of_a_user_that_nobody_knows_is_not_asked(root, graphlane, volume, open_tmp):
+# Inside a user namespace all unmapped users look alike.
+def test_a_server_of_an_unmapped_user_is_not_asked(root, graphlane, volume, open_tmp):
     made = volume(device_count=2, depth="64K", stripe=["data"])
     source = open_tmp / "data"
     source.write_bytes(os.urandom(3_000_000))

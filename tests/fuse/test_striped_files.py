@@ -1,5 +1,5 @@
-"""Striped files through the mount: one file of its logical size. Writing is in
-test_striped_writes.py."""
+"""Striped files read through the mount appear as one file of the logical size.
+test_striped_writes.py covers writing."""
 
 import errno
 import fcntl
@@ -167,8 +167,8 @@ def test_a_rename_over_it_removes_its_parts(striped, mounted):
 
 @pytest.mark.parametrize("new", ["plain", "striped", "striped and idle"])
 def test_a_rename_over_it_is_durable_before_its_parts_go(root, striped, mounted, new):
-    """And what replaces it before that. Else a power failure could bring its stub back without
-    parts, or leave neither."""
+    """The replacing file is durable even earlier. Otherwise a power failure could restore the
+    stub without its parts, or leave neither file."""
     volume, _ = striped(size=100_000, stripe=["s*"])
     with ExitStack() as at_end:
         at = at_end.enter_context(mounted(volume))
@@ -177,7 +177,7 @@ def test_a_rename_over_it_is_durable_before_its_parts_go(root, striped, mounted,
         if new == "striped and idle":
             at_end.close()
             at_end.enter_context(mounted(volume))
-        (at / "s0").write_bytes(b"x")  # the first change of this mount, which says that it is one
+        (at / "s0").write_bytes(b"x")  # the first change by this mount, which records the mount
         (at / "s0").unlink()
         with traced(volume, at, "renameat", "renameat2", "fsync", "fdatasync", "unlinkat") as calls:
             os.rename(at / name, at / "data")
@@ -213,8 +213,8 @@ def test_a_rename_over_it_is_refused_if_that_cannot_be_synced(
 @pytest.mark.parametrize("change", [
     lambda at: os.rename(at / "top/sub", at / "top/moved"),
     lambda at: os.unlink(at / "top/sub/data")], ids=["rename", "unlink"])
-def test_names_stand_still_while_a_check_looks(striped, mounted, change):
-    """A repair that misses a stub because it moved takes its parts for orphans."""
+def test_a_check_blocks_renames(striped, mounted, change):
+    """A repair that misses a stub because it moved would take its parts for orphans."""
     volume, _ = striped(size=100_000)
     with mounted(volume) as at, ThreadPoolExecutor(1) as other:
         (at / "top/sub").mkdir(parents=True)
@@ -223,11 +223,11 @@ def test_names_stand_still_while_a_check_looks(striped, mounted, change):
             changed = other.submit(change, at)
             with pytest.raises(TimeoutError):
                 changed.result(0.3)
-            (at / "plain").touch()  # other directories go on
+            (at / "plain").touch()  # other directories are not held up
         changed.result(10)
 
 
-def test_who_may_only_read_a_volume_keeps_nobody_waiting(striped, mounted):
+def test_a_read_only_user_cannot_block_writers(striped, mounted):
     volume, _ = striped(size=100_000)
     with mounted(volume) as at, open(volume.path / ".graphlane/run/lock", "rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -253,7 +253,7 @@ def test_flags_of_chattr_that_the_parts_cannot_have(root, striped, mounted):
             file.write(b"x")
 
 
-def test_the_servers_name_is_there_to_be_asked_for(striped, mounted):
+def test_an_attribute_gives_the_servers_name(striped, mounted):
     volume, _ = striped(size=100_000)
     name = "user.graphlane.server"
     with mounted(volume) as at:
@@ -273,7 +273,7 @@ def test_the_servers_name_is_there_to_be_asked_for(striped, mounted):
 @pytest.mark.parametrize("io", ["buffered", "direct"])
 def test_statistics_count_every_byte_on_its_device(striped, mounted, io):
     volume, content = striped(size=16 * UNIT, depth="64K")
-    with mounted(volume, "-o", f"io={io},cache=0") as at:  # which would read whole frames
+    with mounted(volume, "-o", f"io={io},cache=0") as at:  # a cache would read whole frames
         before = stats(at)
         assert [device["path"] for device in before["devices"]] == \
             [str(device) for device in volume.devices]
@@ -284,9 +284,9 @@ def test_statistics_count_every_byte_on_its_device(striped, mounted, io):
         assert all(device["ios"] > 0 for device in after)
 
 
-def test_it_is_read_where_the_daemon_knows_it_by_its_handle_only(root, fuse, striped, graphlane,
+def test_reads_files_that_the_daemon_holds_by_handle_only(root, fuse, striped, graphlane,
                                                                  tmp_path):
-    """More files than descriptors are known before it."""
+    """The kernel looks up more files than the daemon has descriptors first."""
     volume, content = striped(size=1_000_003)
     names = [str(number) for number in range(2 * FEW_DESCRIPTORS)]
     for name in names:

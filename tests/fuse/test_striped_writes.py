@@ -1,4 +1,4 @@
-"""Striped files made and changed through the mount: as on any filesystem."""
+"""Striped files created and changed through the mount behave as on any filesystem."""
 
 import ctypes
 import errno
@@ -36,20 +36,20 @@ libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_
 
 
 def fallocate(fd: int, mode: int, offset: int, length: int) -> int:
-    """0 or an errno."""
+    """Returns 0 or an errno."""
     return ctypes.get_errno() if libc.fallocate(fd, mode, offset, length) != 0 else 0
 
 
 @pytest.fixture
 def striping(volume, mounted):
-    """A mounted volume that stripes every file whose name begins with s."""
+    """A mounted volume that stripes each file with a name beginning with s."""
     made = volume(depth="64K", stripe=["s*"])
     with mounted(made) as at:
         yield made, at
 
 
 def is_striped(volume, name: str) -> bool:
-    """As the volume says, beneath the mount."""
+    """The layout by `graphlane`, asked beneath the mount."""
     return (volume.path / name).stat().st_size == 4096
 
 
@@ -58,7 +58,7 @@ def parts(volume) -> list:
 
 
 class Pair:
-    """A striped file and a plain one on the host, to which the same is done."""
+    """A striped file and a plain one on the host, which get the same changes."""
 
     def __init__(self, ours, reference):
         self.ours, self.reference = ours, reference
@@ -146,7 +146,7 @@ OPERATIONS = [do_write, do_write, do_append, do_read, do_truncate, do_truncate_b
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_is_done_it_reads_as_on_the_host(striping, tmp_path, graphlane, seed):
+def test_random_changes_agree_with_a_file_on_the_host(striping, tmp_path, graphlane, seed):
     volume, at = striping
     pair = Pair(at / "s", tmp_path / "reference")
     r = random.Random(seed)
@@ -161,7 +161,7 @@ def test_whatever_is_done_it_reads_as_on_the_host(striping, tmp_path, graphlane,
     assert "no problems" in graphlane("check", volume.path).stdout
     graphlane("export", volume.path / "s", tmp_path / "back")
     assert (tmp_path / "back").read_bytes() == (tmp_path / "reference").read_bytes()
-    graphlane("mount", volume.path, at)  # for the fixture to unmount
+    graphlane("mount", volume.path, at)  # the fixture unmounts it
     assert (at / "s").read_bytes() == (tmp_path / "reference").read_bytes()
 
 
@@ -211,7 +211,7 @@ def test_a_new_file_is_the_callers_and_so_are_its_parts(striping):
     assert {path.stat().st_mode & 0o7777 for path in parts(volume)} == {0o640}
 
 
-def test_who_reads_sees_what_is_written_beside_him(striping):
+def test_a_reader_sees_concurrent_writes(striping):
     _, at = striping
     (at / "s").write_bytes(b"a" * 100_000)
     with open(at / "s", "rb", buffering=0) as reader, open(at / "s", "r+b", buffering=0) as writer:
@@ -224,7 +224,7 @@ def test_who_reads_sees_what_is_written_beside_him(striping):
         assert os.pread(reader.fileno(), 100, 0) == b"a" * 10
 
 
-def test_who_opened_it_at_the_same_time_sees_it_too(volume, mounted):
+def test_a_concurrent_opener_sees_the_writes(volume, mounted):
     made = volume(depth="64K", stripe=["s*"])
     names = [f"s{n}" for n in range(40)]
     with mounted(made) as at:
@@ -257,7 +257,7 @@ def test_maps_and_calls_see_each_other(striping):
     assert (at / "s").read_bytes()[100_000:100_005] == b"mappe"
 
 
-def test_writing_what_has_no_name_any_more(striping):
+def test_writing_an_unlinked_file(striping):
     volume, at = striping
     with open(at / "s", "w+b", buffering=0) as file:
         file.write(b"x" * 200_000)
@@ -304,7 +304,7 @@ def test_times_follow_the_writes(striping):
         assert (at / "s").stat().st_mtime > 1_000_000_000
 
 
-def test_what_moves_data_is_not_supported(striping):
+def test_moving_data_within_a_file_is_not_supported(striping):
     _, at = striping
     (at / "s").write_bytes(b"x" * 100_000)
     with open(at / "s", "r+b") as file:
@@ -327,7 +327,8 @@ def test_holes_take_no_room(striping):
 
 
 def test_a_full_device_ends_the_write_there(small_device_volume, mounted):
-    """As a full disk does: what fitted is there, ENOSPC, nothing else is lost."""
+    """As on a full disk: the bytes that fit are written, the rest is ENOSPC, and other data
+    stays."""
     volume = small_device_volume("2M", depth="64K", stripe=["s*"])
     with mounted(volume) as at:
         (at / "s-before").write_bytes(b"b" * 500_000)
@@ -347,8 +348,8 @@ def test_a_full_device_ends_the_write_there(small_device_volume, mounted):
 
 
 @pytest.mark.parametrize("name", ["s", "plain"])
-def test_what_a_map_has_changed_is_no_hole(volume, mounted, name):
-    """Also before the kernel has told the daemon of it, which it does not do for lseek()."""
+def test_a_dirty_page_of_a_map_is_no_hole(volume, mounted, name):
+    """That holds before the kernel has written the page back, as it does not for lseek()."""
     made = volume(depth="64K", stripe=["s*"])
     with mounted(made, "-o", "noatime") as at, open(at / name, "w+b") as file:
         size, there = 10 << 20, 5 << 20
@@ -365,15 +366,15 @@ def test_what_a_map_has_changed_is_no_hole(volume, mounted, name):
 
 
 @pytest.mark.parametrize("name", ["s", "plain"])
-def test_who_asks_for_synchronous_writes_has_them(root, volume, mounted, name):
-    """What only writes comes past the kernel's pages from Linux 6.18 on; it does not ask for the
-    fsync then."""
+def test_synchronous_writes_are_synced(root, volume, mounted, name):
+    """From Linux 6.18 on, a write-only descriptor bypasses the page cache, and the kernel does
+    not ask for the fsync."""
     made = volume(depth="64K", stripe=["s*"])
-    with mounted(made, "-o", "noatime") as at:  # plain files come to us, too
+    with mounted(made, "-o", "noatime") as at:  # the daemon serves plain files too
         with open(at / name, "wb") as file:
             file.write(bytes(1 << 20))
             file.flush()
-            os.fsync(file.fileno())  # the first one of a file syncs the parts' records, too
+            os.fsync(file.fileno())  # the first fsync of a file also syncs the records of its parts
         for flags, write, syncs in [(0, os.pwrite, 0), (os.O_DSYNC, os.pwrite, 1),
                                     (os.O_SYNC, os.pwrite, 1),
                                     (0, lambda fd, data, at: os.pwritev(fd, [data], at, os.RWF_DSYNC),
@@ -392,8 +393,8 @@ def test_who_asks_for_synchronous_writes_has_them(root, volume, mounted, name):
             assert not flags or ("fsync" in dict(calls)) == (flags == os.O_SYNC)
 
 
-def test_fsync_syncs_what_others_have_written(root, volume, mounted):
-    """They may have gone, and a write in place leaves nothing to be closed."""
+def test_fsync_syncs_writes_of_other_handles(root, volume, mounted):
+    """The other writer may have gone, and a write in place leaves the daemon nothing to close."""
     made = volume(depth="64K", stripe=["s*"])
     with mounted(made) as at:
         (at / "s").write_bytes(bytes(1 << 20))
@@ -407,14 +408,16 @@ def test_fsync_syncs_what_others_have_written(root, volume, mounted):
 
 
 def test_fsync_tells_each_handle_of_an_error(graphlane, failing_disk, mounted, tmp_path):
-    """All share the parts' descriptors, and the kernel tells each of these once."""
+    """All handles share the parts' descriptors, and the kernel reports an error once for each of
+    these."""
     devices = [tmp_path / "device", failing_disk]
     devices[0].mkdir()
     made = graphlane.create_on(tmp_path / "vol", devices, depth="64K", stripe=["s*"])
     with mounted(made) as at, ExitStack() as opened:
         handles = [opened.enter_context(open(at / "s", mode, buffering=0))
                    for mode in ("w+b", "rb", "ab")]
-        # The parts' records say that the parts are there. Before they do, each fsync tells of the failing disk.
+        # Until the parts' records say that the parts are there, each fsync reports the failing
+        # disk.
         handles[0].write(b"x")
         os.fsync(handles[0])
         handles[0].write(random.randbytes(16 << 20))
@@ -422,7 +425,7 @@ def test_fsync_tells_each_handle_of_an_error(graphlane, failing_disk, mounted, t
             with pytest.raises(OSError) as raised:
                 os.fsync(handle)
             assert raised.value.errno in (errno.EIO, errno.ENOSPC)
-            os.fsync(handle)  # it was told
+            os.fsync(handle)  # the error was reported already
         os.fsync(opened.enter_context(open(at / "s", "rb")))
 
 
@@ -433,8 +436,8 @@ def fill(directory):
 
 
 def test_msync_tells_of_a_full_device(small_device_volume, mounted):
-    """Also where a request has begun on another one, which took its piece: the kernel looks at the
-    error of what it writes back, not at the count."""
+    """The error must be in the reply even if another part took its piece: for writeback the
+    kernel checks the error, not the count."""
     unit = 64 << 10
     volume = small_device_volume("2M", depth="64K", stripe=["s*"])
     with mounted(volume) as at, open(at / "s", "w+b") as file:
@@ -450,7 +453,7 @@ def test_msync_tells_of_a_full_device(small_device_volume, mounted):
 
 
 def test_msync_tells_of_a_full_filesystem(graphlane, small_filesystem, mounted, tmp_path):
-    """The same of a plain file, where the kernel does not write it itself."""
+    """Without passthrough the daemon writes plain files too, and must report the error."""
     base = small_filesystem(tmp_path / "small", "2M")
     volume = graphlane.create(base)
     with mounted(volume, "-o", "noatime") as at, open(at / "plain", "w+b") as file:
@@ -483,7 +486,7 @@ def test_a_killed_daemon_loses_nothing_that_was_synced(striping, graphlane, tmp_
     assert not is_mounted(at)
     graphlane("mount", volume.path, at)
     assert (at / "s").read_bytes()[:len(content)] == content
-    with open(at / "s", "ab") as file:  # taken over from the dead
+    with open(at / "s", "ab") as file:  # takes the file over from the dead daemon
         file.write(b"the end")
     assert (at / "s").read_bytes().endswith(b"the end")
     graphlane("umount", at)
@@ -506,7 +509,7 @@ def test_a_file_that_another_mount_writes_is_busy(striping, graphlane, tmp_path)
             begin = time.monotonic()
             assert (second / "s").read_bytes() == b"x" * 100_000
             assert time.monotonic() - begin < 2, "who reads does not wait for the writer to go"
-        # For as long as the first mount keeps it: five seconds, with nothing else to do.
+        # The idle first mount keeps the file for five seconds.
         deadline = time.monotonic() + 15
         while True:
             with suppress(OSError):
@@ -518,8 +521,8 @@ def test_a_file_that_another_mount_writes_is_busy(striping, graphlane, tmp_path)
 
 
 @pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR])
-def test_what_another_mount_has_put_in_its_place_is_opened(volume, mounted, tmp_path, flags):
-    """At once: the kernel looks again, as long as it may know the name."""
+def test_open_finds_a_replacement_by_another_mount(volume, mounted, tmp_path, flags):
+    """The kernel looks the name up again at once, although its entry is still valid."""
     made = volume(depth="64K", stripe=["s*"])
     with mounted(made, "-o", "entry_timeout=1000,attr_timeout=1000") as at:
         with mounted(made, at=tmp_path / "other") as other:
@@ -533,7 +536,7 @@ def test_what_another_mount_has_put_in_its_place_is_opened(volume, mounted, tmp_
         os.close(fd)
 
 
-def test_commands_see_what_is_being_written(striping, graphlane, tmp_path):
+def test_commands_see_a_file_being_written(striping, graphlane, tmp_path):
     volume, at = striping
     with open(at / "s", "wb", buffering=0) as file:
         file.write(b"x" * 1_000_000)
@@ -556,10 +559,10 @@ def test_a_check_beside_a_writer_finds_nothing_wrong(striping, graphlane):
     assert (at / "s").read_bytes() == b"x" * 100_000 + b"y" * 100_000 + b"z" * 100_000
 
 
-def test_closed_files_give_their_descriptors_to_those_that_come(root, graphlane, fuse, volume, tmp_path):
-    """The daemon keeps a file for five seconds after its last writer."""
+def test_idle_files_give_up_their_descriptors_to_new_ones(root, graphlane, fuse, volume, tmp_path):
+    """The daemon keeps a file open for five seconds after its last writer."""
     made = volume(depth="4K", stripe=["*.col"])
-    count = FEW_DESCRIPTORS // 2  # at seven each
+    count = FEW_DESCRIPTORS // 2  # seven descriptors each
     with graphlane.mounted(made, tmp_path / "mnt", preexec_fn=with_few_descriptors) as at:
         for number in range(count):
             (at / f"{number}.col").write_bytes(bytes([number]) * 20_000)

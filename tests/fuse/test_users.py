@@ -1,4 +1,4 @@
-"""Whose files, whose rights: the mount of root serves all users, each with his own."""
+"""A mount by root serves all users, each with that user's rights and ownership."""
 
 import errno
 import fcntl
@@ -27,7 +27,7 @@ def as_user(*command, uid=NOBODY, gid=NOBODY, groups=(), **options) -> subproces
 
 @contextmanager
 def device_file_open_to_all():
-    """For one test at a time: the first to end would close it to the others."""
+    """Opens /dev/fuse to all users, for one test at a time: the first to end would close it for the others."""
     with open(Path(tempfile.gettempdir(), f"graphlane-tests-{os.geteuid()}.fuse"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         mode = os.stat("/dev/fuse").st_mode
@@ -38,7 +38,7 @@ def device_file_open_to_all():
             os.chmod("/dev/fuse", stat.S_IMODE(mode))
 
 
-def test_new_files_belong_to_who_makes_them(root, open_tmp, volume, mounted):
+def test_new_files_belong_to_their_creator(root, open_tmp, volume, mounted):
     with mounted(volume()) as at:
         os.chmod(at, 0o777)
         script = "umask 027; cd $1; > f; mkdir d; mkfifo p; ln -s f l; ln f h; stat -c '%n %u %g %a' *"
@@ -114,14 +114,14 @@ def test_a_set_group_id_bit_without_execution_stays_for_members(
                 file.write_bytes(b"x" * 8192)
                 os.chown(file, 0, 1234)
                 os.chmod(file, LOCKING_MODE)
-                # stat asks for the mode alone, which the kernel may know already.
+                # stat asks for the mode alone, which the kernel may have cached.
                 told = as_user("sh", "-c", f"{script}; stat -c %a $1", "sh", file, groups=groups)
                 seen.append((told.stdout, told.stderr))
             assert seen[0] == seen[1], script
 
 
 def access_list(*entries, owner=7, group=5, mask=7, other=0) -> bytes:
-    """As the kernel takes it; `entries` are (user, permissions)."""
+    """An access list in the kernel's format; `entries` are (user, permissions)."""
     none = 0xFFFFFFFF
     rows = [(0x01, owner, none), *((0x02, rights, user) for user, rights in entries),
             (0x04, group, none), (0x10, mask, none), (0x20, other, none)]
@@ -133,7 +133,7 @@ ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
 
 @pytest.fixture
 def with_lists(root, open_tmp, volume, mounted):
-    """A native directory and one on a mount, on a host that keeps access lists."""
+    """A native directory and one on a mount, on a filesystem with access lists."""
     native = open_tmp / "native"
     native.mkdir()
     try:
@@ -157,7 +157,7 @@ def test_an_access_list_counts(with_lists):
         assert as_user("cat", file).stdout == "content"
         assert as_user("cat", file, uid=1234).returncode != 0
         assert os.stat(file).st_mode & 0o777 == 0o770  # the group's bits are the mask
-        os.chmod(file, 0o700)  # … so this takes the user's right
+        os.chmod(file, 0o700)  # so this removes the user's right
         assert as_user("cat", file).returncode != 0
 
 
@@ -202,7 +202,7 @@ def test_a_striped_file_has_no_access_list(root, striped, mounted):
         assert "acl" not in " ".join(os.listxattr(at / "data"))
 
 
-def test_set_id_bits_that_come_while_a_user_writes_go_with_his_next_write(
+def test_the_next_write_by_a_user_clears_new_set_id_bits(
         root, open_tmp, volume, mounted):
     made = volume()
     script = "exec 3<>$1; echo opened; read go; echo x >&3"
@@ -231,8 +231,8 @@ def test_a_write_by_root_keeps_set_id_bits(root, open_tmp, volume, mounted):
 
 
 def test_a_forged_stub_gives_no_access_to_another_users_parts(root, open_tmp, striped, mounted):
-    """Anyone can write 4096 bytes that name somebody's parts; the daemon, as
-    root, could open and remove them."""
+    """Any user can write 4096 bytes that name the parts of another user's file. The daemon, as
+    root, could open and remove these parts."""
     volume, _ = striped(size=100_000)
     with mounted(volume, "-o", "attr_timeout=0") as at:
         os.chmod(at / "data", 0o600)
@@ -249,8 +249,8 @@ def test_a_forged_stub_gives_no_access_to_another_users_parts(root, open_tmp, st
 
 @pytest.fixture
 def forging(root, open_tmp, striped, mounted):
-    """A mount with root's secret `data`, its parts, and `mine`: 4096 bytes of somebody else's that
-    name these; a descriptor of it that was opened before it said so."""
+    """A mount with root's secret `data`, its parts, and `mine`: a user's 4096 bytes that name
+    these parts. The descriptor of `mine` was opened before the bytes were written."""
     volume, _ = striped(size=100_000)
     with mounted(volume, "-o", "attr_timeout=0") as at:
         os.chmod(at / "data", 0o600)
@@ -263,7 +263,7 @@ def forging(root, open_tmp, striped, mounted):
 
 def test_a_forged_stub_changes_nothing_of_another_users_parts(forging):
     at, parts, _ = forging
-    assert as_user("chmod", "666", at / "mine").returncode == 0  # of his own file, he may
+    assert as_user("chmod", "666", at / "mine").returncode == 0  # a user may change its own file
     as_user("chgrp", str(NOBODY), at / "mine")
     os.chown(at / "mine", NOBODY, 1234)
     assert {(os.stat(part).st_uid, os.stat(part).st_gid, stat.S_IMODE(os.stat(part).st_mode))
@@ -274,7 +274,8 @@ def test_a_forged_stub_changes_nothing_of_another_users_parts(forging):
 
 
 def test_a_plain_file_that_becomes_a_stub_can_be_truncated(forging):
-    """By who had it open already. (The daemon took the handle for a striped file's, and died.)"""
+    """A descriptor from before can truncate it. (The daemon once took the handle for a striped
+    file's, and died.)"""
     at, parts, mine = forging
     mine.truncate(5000)
     assert os.fstat(mine.fileno()).st_size == 5000
@@ -290,7 +291,7 @@ def test_a_forged_stub_is_not_opened_beside_a_writer(forging):
 
 
 def test_a_forged_stub_gets_no_ticket(forging):
-    """Also while who owns the parts writes them."""
+    """That holds even while the owner of the parts writes them."""
     at, _, mine = forging
     for flags in (os.O_RDONLY, os.O_RDWR):
         data = os.open(at / "data", flags)
@@ -311,7 +312,7 @@ def users_place(root, open_tmp):
     return base
 
 
-def test_an_ordinary_user_mounts_for_himself(users_place, fuse, graphlane):
+def test_an_ordinary_user_can_mount(users_place, fuse, graphlane):
     if shutil.which("fusermount3") is None:
         pytest.skip("fusermount3 is missing")
     base, g = users_place, graphlane.program
@@ -327,7 +328,8 @@ def test_an_ordinary_user_mounts_for_himself(users_place, fuse, graphlane):
 
 
 def test_a_stub_that_its_owner_may_not_read_stays_one(users_place, fuse, graphlane):
-    """On his own mount, whose daemon may not read it either. On root's he just writes the file."""
+    """On the user's own mount the daemon may not read it either. On root's mount the user just
+    writes the file."""
     base, g = users_place, graphlane.program
     script = (f"cd {base} && mkdir d0 d1 mnt && {g} create vol --device d0 --device d1 && "
               f"{g} import data vol && {g} mount vol mnt && cd mnt && chmod 200 data; "

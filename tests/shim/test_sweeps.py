@@ -86,7 +86,7 @@ class Reader:
         self.process.wait(timeout=60)
 
 
-def test_what_came_next_in_the_last_sweep_is_begun(graphlane, disks, tmp_path):
+def test_prefetches_the_next_file_of_the_last_sweep(graphlane, disks, tmp_path):
     files = Files(graphlane, disks, tmp_path, SIZE)
     with Reader(graphlane, files) as reader:
         reader.read("abc")

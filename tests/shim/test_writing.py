@@ -76,7 +76,7 @@ def settled(graphlane, made) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_changes_are_as_on_a_plain_file(graphlane, preloaded, made, tmp_path, seed):
+def test_random_changes_agree_with_a_plain_file(graphlane, preloaded, made, tmp_path, seed):
     preloaded(sys.executable, CHANGES, made.path / "a.dat", tmp_path / "plain", seed, 600)
     assert is_stub(made.path / "a.dat")
     assert content(graphlane, made, "a.dat") == (tmp_path / "plain").read_bytes()
@@ -489,7 +489,7 @@ assert os.read(fd, 5000) == b"other"
     "os.replace('plain', 'top/sub/a.dat')", "os.unlink('top/sub/a.dat')",
     "ctypes.CDLL(None).renameat2(-100, b'plain', -100, b'top', 2)"],
     ids=["rename", "directory", "replace", "unlink", "exchange"])
-def test_names_stand_still_while_a_check_looks(preloaded, made, change):
+def test_a_check_blocks_renames(preloaded, made, change):
     """A repair that misses a stub because it moved takes its parts for orphans."""
     preloaded(f"""
 import os
@@ -562,7 +562,7 @@ def test_fsync_by_who_only_reads_is_of_the_stub_too(preloaded, made, traced):
     assert [path.is_relative_to(device) for (_, path), device in zip(calls, made.devices)] == [True] * len(made.devices)
 
 
-def test_a_bound_is_lifted_when_what_it_has_cut_is_durable(preloaded, made, traced):
+def test_a_bound_is_lifted_after_the_cut_parts_are_durable(preloaded, made, traced):
     """Else a power failure could bring some parts back in their old length."""
     preloaded(f"open({str(made.path / 'a.dat')!r}, 'wb').write(bytes(1_000_000))")
     calls = traced("fsync,fdatasync,ftruncate,pwrite64", sys.executable, "-c",

@@ -31,7 +31,7 @@ TEST_F(LiveFilesTest, ReadersSeeChangesByOtherProcesses) {
   EXPECT_EQ(reading->size(), 40'000u);
 }
 
-// Who opens it to read has seen that nobody writes it, and is late.
+// A reader that opened before the writer may set its size late. The writer's size stands.
 TEST_F(LiveFilesTest, ReadersDoNotSetTheSizeOfAFileWrittenHere) {
   const auto reading = open_to_read();
   auto writer = live_.acquire(layout_, open_stub(O_RDWR), "f", reading);
@@ -47,7 +47,7 @@ TEST_F(LiveFilesTest, ReadersDoNotSetTheSizeOfAFileWrittenHere) {
 
 class WithoutANameTest : public LiveFilesTest, public ::testing::WithParamInterface<bool> {};
 
-// By /proc. The parts cannot be looked up by then.
+// Reopens the file by /proc when its parts can no longer be looked up by name.
 TEST_P(WithoutANameTest, AnOpenFileCanBeReopened) {
   const auto reading = open_to_read();
   {

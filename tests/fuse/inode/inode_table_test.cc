@@ -48,7 +48,7 @@ TEST(InodeTableTest, TheRootIsNeverForgotten) {
   EXPECT_NE(::fcntl(table.path(table.root())->get(), F_GETFD), -1);
 }
 
-// All that follows is about inodes without a descriptor of their own.
+// The tests below use inodes without a descriptor of their own.
 class InodeTableWithoutRoomTest : public ::testing::Test {
  protected:
   void SetUp() override {

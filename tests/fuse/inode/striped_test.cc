@@ -30,8 +30,8 @@ TEST(StubCacheTest, TellsStubsPlainFilesAndDamagedStubsApart) {
   EXPECT_EQ(look(*std::make_unique<StubCache>(), volume, "cut").verdict, StubVerdict::kCutShort);
 }
 
-// Without a descriptor to be had nobody can tell. A stub that were taken for a plain file would be
-// written over.
+// Without a free descriptor the kind of the file is unknown. A stub taken for a plain file would be
+// overwritten.
 TEST(StubCacheTest, AReadErrorIsNotCachedAsAPlainFile) {
   const TemporaryVolume volume;
   volume.add_striped("striped", 50'000);
@@ -109,7 +109,7 @@ TEST(StubCacheTest, KnowsWhetherTheKernelsPagesAreValid) {
   };
   EXPECT_TRUE(same(first, 1, 1));  // nothing is cached yet that could be wrong
   EXPECT_TRUE(same(first, 1, 1));
-  EXPECT_FALSE(same(first, 2, 2));  // somebody else has written
+  EXPECT_FALSE(same(first, 2, 2));  // another process wrote it
   EXPECT_FALSE(same(second, 2, 2));
   EXPECT_TRUE(same(second, 2, 3));  // it was closed, or its mode has changed
   EXPECT_FALSE(same(Uuid{}, 2, 3));

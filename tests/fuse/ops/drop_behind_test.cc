@@ -1,4 +1,4 @@
-// What sweeps leave behind, and what is no sweep.
+// ReadTrail: which pages a sweep keeps, and which reads are no sweep.
 #include "fuse/ops/drop_behind.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ constexpr uint64_t kRequest = kMiB / 2;
 constexpr fuse_ino_t kFile = 7;
 constexpr fuse_ino_t kOther = 8;
 
-// What goes when it is read, a request after the other.
+// Reads one request after another, and records which ranges the trail drops.
 class Reader {
  public:
   void read(fuse_ino_t ino, uint64_t at, uint64_t bytes = kRequest) {
@@ -72,7 +72,7 @@ TEST(ReadTrailTest, DropsPagesOfThreadsThatShareAFile) {
   constexpr uint64_t kBlock = 24 * kMiB;
   for (uint64_t blocks = 0; blocks < 960 * kMiB; blocks += 2 * kBlock) {
     for (uint64_t at = blocks; at < blocks + kBlock; at += 2 * kRequest) {
-      // As workers get them: not in order.
+      // Workers take blocks out of order.
       for (const uint64_t begin : {at + kRequest, at}) {
         reader.read(kFile, begin);
         reader.read(kFile, begin + kBlock);
@@ -93,7 +93,7 @@ TEST(ReadTrailTest, DropsFilesInTheOrderOfReading) {
   EXPECT_EQ(reader.end(kOther), kKept);
 }
 
-// What is read from then on does.
+// Pages that are read after the writer has closed are dropped again.
 TEST(ReadTrailTest, KeepsPagesOfAFileWithAWriter) {
   ReadTrail trail;
   for (uint64_t at = 0; at < 100 * kMiB; at += kRequest) {
@@ -117,7 +117,8 @@ TEST(ReadTrailTest, ScatteredSmallReadsAreNoSweep) {
   EXPECT_EQ(reader.gone_bytes(), 0U);
 }
 
-// A thread that takes longer for what the kernel has read ahead for it: once that has shown.
+// A slow thread must find the pages that the kernel prefetched for it. The trail grows once a read
+// has come late.
 TEST(ReadTrailTest, LearnsHowMuchToKeep) {
   Reader reader;
   constexpr uint64_t kBehind = 40 * kMiB;

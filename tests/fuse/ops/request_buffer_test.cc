@@ -1,4 +1,4 @@
-// Memory that is lent for a request, and given back when fewer are lent at a time.
+// Buffers that are lent for one request each. Idle ones are freed when fewer are lent at a time.
 #include "fuse/ops/request_buffer.h"
 
 #include <gtest/gtest.h>
