@@ -178,19 +178,19 @@ void print_cache(const Json& stats) {
   const auto size = [&](const char* key) { return format_size(number(cache, key)); };
   const auto frames = [&](const char* key) { return format_size(number(cache, key) << 20); };
   fmt::print("cache: {} of {} in use\n"
-             "       {} found there, {} fetched, {} past it\n"
-             "       ahead: {}, of which {} used, {} for nothing\n",
-             size("resident_bytes"), format_size(budget), size("found_bytes"), size("fetched_bytes"),
-             size("passed_bytes"), frames("ahead_frames"), frames("ahead_used"), frames("ahead_wasted"));
+             "       {} hit, {} fetched, {} bypassed\n"
+             "       prefetched: {}, {} used, {} unused\n",
+             size("resident_bytes"), format_size(budget), size("hit_bytes"), size("fetched_bytes"),
+             size("bypassed_bytes"), frames("ahead_frames"), frames("ahead_used"), frames("ahead_wasted"));
 }
 
 // Prints prefetches into the page cache for files that are swept in turn (iomgr/read/sequence_predictor.h).
 void print_sweeps(const Json& stats) {
   const Json& sweeps = stats.at_or_null("sweeps");
-  if (number(sweeps, "begun_bytes") == 0) return;
+  if (number(sweeps, "prefetched_bytes") == 0) return;
   const auto size = [&](const char* key) { return format_size(number(sweeps, key)); };
-  fmt::print("page cache: {} ahead: {} used, {} for nothing\n", size("begun_bytes"),
-             size("used_bytes"), size("wasted_bytes"));
+  fmt::print("page cache: {} prefetched: {} used, {} unused\n", size("prefetched_bytes"),
+             size("used_bytes"), size("unused_bytes"));
 }
 
 // Prints the number of blocks that reads have verified (iomgr/volume/sum/part_sums.h).
@@ -206,9 +206,9 @@ void print_shared(const Json& stats) {
   const Json& shared = stats.at_or_null("shared");
   if (number(shared, "fetched_bytes") == 0) return;
   const auto size = [&](const char* key) { return format_size(number(shared, key)); };
-  fmt::print("shared: {} of {} in use\n        {} found there, {} fetched, {} without room\n",
-             size("resident_bytes"), size("budget_bytes"), size("found_bytes"),
-             size("fetched_bytes"), size("refused_bytes"));
+  fmt::print("shared: {} of {} in use\n        {} hit, {} fetched, {} rejected\n",
+             size("resident_bytes"), size("budget_bytes"), size("hit_bytes"),
+             size("fetched_bytes"), size("rejected_bytes"));
 }
 
 constexpr size_t kStatColumns = 60;
@@ -365,21 +365,21 @@ void print_prometheus(const std::string& mount, const Json& stats) {
   const auto shared = [&](const char* key, const char* name, const char* help, const char* type) {
     print_of(stats, "shared", labels, key, name, help, type);
   };
-  cache("found_bytes", "found_bytes_total", "Bytes asked for that were there.", "counter");
+  cache("hit_bytes", "hit_bytes_total", "Bytes that hit.", "counter");
   cache("fetched_bytes", "fetched_bytes_total", "Bytes read into the cache.", "counter");
-  cache("passed_bytes", "passed_bytes_total", "Bytes read past the cache.", "counter");
-  cache("ahead_frames", "ahead_frames_total", "MiB read ahead.", "counter");
-  cache("ahead_used", "ahead_used_frames_total", "MiB read ahead that were read.", "counter");
-  cache("ahead_wasted", "ahead_wasted_frames_total", "MiB read ahead for nothing.", "counter");
-  cache("ahead_bytes", "ahead_bytes", "Memory in use for what is begun ahead.", "gauge");
+  cache("bypassed_bytes", "bypassed_bytes_total", "Bytes read past the cache.", "counter");
+  cache("ahead_frames", "ahead_frames_total", "MiB prefetched.", "counter");
+  cache("ahead_used", "ahead_used_frames_total", "MiB prefetched and used.", "counter");
+  cache("ahead_wasted", "ahead_wasted_frames_total", "MiB prefetched, unused.", "counter");
+  cache("ahead_bytes", "ahead_bytes", "Memory of prefetched frames.", "gauge");
   cache("resident_bytes", "resident_bytes", "Memory in use.", "gauge");
   cache("budget_bytes", "budget_bytes", "Memory that may be used.", "gauge");
-  sweeps("begun_bytes", "Bytes begun in the page cache.");
-  sweeps("used_bytes", "Bytes begun that were read.");
-  sweeps("wasted_bytes", "Bytes begun for nothing.");
-  shared("found_bytes", "found_bytes_total", "Bytes that another process had brought.", "counter");
+  sweeps("prefetched_bytes", "Bytes prefetched into the page cache.");
+  sweeps("used_bytes", "Bytes prefetched and used.");
+  sweeps("unused_bytes", "Bytes prefetched, unused.");
+  shared("hit_bytes", "hit_bytes_total", "Bytes that hit, or that another process was fetching.", "counter");
   shared("fetched_bytes", "fetched_bytes_total", "Bytes read for several processes.", "counter");
-  shared("refused_bytes", "refused_bytes_total", "Bytes asked for without room.", "counter");
+  shared("rejected_bytes", "rejected_bytes_total", "Bytes rejected without room.", "counter");
   shared("resident_bytes", "resident_bytes", "Memory in use.", "gauge");
   shared("budget_bytes", "budget_bytes", "Memory that may be used.", "gauge");
 }

@@ -202,7 +202,7 @@ Result<LiveFiles::Writer> open_live(Filesystem& fs, Inode& inode, const Layout& 
 Result<LiveFiles::Writer> create_striped(Filesystem& fs, fuse_req_t req, int directory_fd,
                                          const char* name, mode_t mode) {
   const Volume& volume = *fs.volume;
-  const NamesHeld held(volume.root_fd());  // else `check` could take these parts for orphans
+  const NameLock held(volume.root_fd());  // else `check` could take these parts for orphans
   Layout layout{.volume = volume.uuid(),
                 .file_id = Uuid::random(),
                 .geometry = {.stripe_depth_bytes = volume.stripe_depth_bytes(),

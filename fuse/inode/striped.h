@@ -19,7 +19,7 @@
 #include "fuse/coherence/live_files.h"
 #include "fuse/inode/inode_table.h"
 #include "fuse/ops/fuse_api.h"
-#include "iomgr/volume/names_held.h"
+#include "iomgr/volume/name_lock.h"
 #include "iomgr/volume/volume.h"
 
 namespace graphlane {
@@ -101,7 +101,7 @@ class LastLink {
   const Volume& volume_;
   Fd fd_;  // O_PATH; none if it is not a striped file of this volume
   Layout layout_;
-  std::optional<NamesHeld> held_;  // if it is a striped file
+  std::optional<NameLock> held_;  // if it is a striped file
   std::string unknown_;            // the name, if its kind could not be read
 };
 

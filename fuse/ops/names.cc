@@ -92,7 +92,7 @@ int op::rename(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
     const Result<void> synced = sync_replacement(fs, from->get(), name, to->get(), new_name);
     if (!synced) return synced.error().code;
   }
-  std::optional<NamesHeld> held;
+  std::optional<NameLock> held;
   if (moves_stubs(from->get(), name) ||
       ((flags & RENAME_EXCHANGE) != 0 && moves_stubs(to->get(), new_name))) {
     held.emplace(fs.volume->root_fd());

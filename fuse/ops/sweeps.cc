@@ -80,7 +80,7 @@ void Sweeps::look_at_memory() {
   are_several_.store(several, relaxed);
   fit_.store(fit, relaxed);
   kept_bytes_.store(kept_bytes_of(available), relaxed);
-  ahead_share_.set_most(available / SequencePredictor::kAheadShare);
+  ahead_share_.set_max(available / SequencePredictor::kAheadShare);
 }
 
 bool Sweeps::is_step(const StripedFile& file, ByteRange range) const {
@@ -100,9 +100,9 @@ void Sweeps::arrive(const StripedFile& file, ByteRange range) {
 
 void Sweeps::prefetch_next(const StripedFile& file, ByteRange range) {
   if (!is_step(file, range)) return;
-  SequencePredictor::Next next[SequencePredictor::kNextMax];
+  SequencePredictor::Prediction next[SequencePredictor::kPredictionsMax];
   const uint32_t count =
-      next_reads_.expect(file.layout().file_id, range, /*size_bytes=*/0,
+      next_reads_.predict(file.layout().file_id, range, /*size_bytes=*/0,
                          std::min(ahead_share_.bytes(), SequencePredictor::kAheadEnough), next);
   for (uint32_t i = 0; i < count; ++i) {
     if (const auto wanted = find(next[i].file_id)) {

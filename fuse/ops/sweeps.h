@@ -55,7 +55,7 @@ class Sweeps {
   // predict only if several files are open: for one file alone the kernel's read-ahead is enough.
   void arrive(const StripedFile& file, ByteRange range);
   void prefetch_next(const StripedFile& file, ByteRange range);
-  NextStats stats() const { return next_reads_.stats(); }
+  PrefetchStats stats() const { return next_reads_.stats(); }
 
  private:
   enum class Fit : uint8_t { kTwice, kOnce, kNot };

@@ -11,9 +11,9 @@ DevicePlace place_of(const DeviceGate::Waiter* waiter) {
 
 }  // namespace
 
-void GateCaller::tell() {
-  told_.fetch_add(1, std::memory_order_release);
-  futex_wake(told_);
+void GateCaller::notify() {
+  notifications_.fetch_add(1, std::memory_order_release);
+  futex_wake(notifications_);
   const uint64_t one = 1;
   if (event_fd_ >= 0) (void)!sys::write(event_fd_, &one, sizeof one);
 }
@@ -47,7 +47,7 @@ void DeviceGate::leave() {
   forget(place);
   admit(waiter);
   // Under the lock, which the waiter needs for leave(): so its caller still lives.
-  waiter->caller->tell();
+  waiter->caller->notify();
 }
 
 void DeviceGate::give_up(Waiter* waiter) {
@@ -70,14 +70,14 @@ void DeviceGate::forget(Waiter** place) {
 
 void DeviceGate::admit(Waiter* waiter) {
   ++inside_;
-  elevator_.goes_to(place_of(waiter), waiter->length_bytes);
+  elevator_.move_to(place_of(waiter), waiter->length_bytes);
   waiter->entered.store(true, std::memory_order_release);
 }
 
 // A linear search, because few wait: mostly one LaneIo per thread and device.
 DeviceGate::Waiter** DeviceGate::best() {
   if (elevator_.is_unfair(waiting_->turn)) return &waiting_;
-  const DevicePlace begin = elevator_.goes_on_from();
+  const DevicePlace begin = elevator_.next_from();
   Waiter** lowest = &waiting_;
   Waiter** next = nullptr;
   for (Waiter** w = &waiting_; *w != nullptr; w = &(*w)->next) {

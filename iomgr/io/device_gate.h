@@ -29,14 +29,14 @@ class GateCaller {
   // `event_fd` is written too when the caller is told; -1: none.
   explicit GateCaller(int event_fd = -1) : event_fd_(event_fd) {}
 
-  // How often it was told; pass an older count to wait_since().
-  uint32_t told() const { return told_.load(std::memory_order_acquire); }
-  void wait_since(uint32_t count) const { futex_wait(told_, count); }
-  void tell();
+  // How often it was told; pass an older count to wait_after().
+  uint32_t notifications() const { return notifications_.load(std::memory_order_acquire); }
+  void wait_after(uint32_t count) const { futex_wait(notifications_, count); }
+  void notify();
 
  private:
   const int event_fd_;
-  std::atomic<uint32_t> told_{0};
+  std::atomic<uint32_t> notifications_{0};
 };
 
 class DeviceGate {

@@ -2,7 +2,7 @@
 //
 //   waiting, by place    ░   ░░░   ░░ ░      ░ ░░
 //                            ▲   ▲ head
-//                         └──┴ goes_on_from(): a little behind the head
+//                         └──┴ next_from(): a little behind the head
 //
 // Upwards, then from the lowest place again. Two exceptions:
 //
@@ -40,13 +40,13 @@ class Elevator {
   constexpr explicit Elevator(uint64_t behind_max) : behind_max_(behind_max) {}
 
   // The next waiter is the lowest one from this place on, if there is one.
-  DevicePlace goes_on_from() const {
+  DevicePlace next_from() const {
     if (head_ < furthest_) return head_;
     return {head_.fd, head_.offset - std::min(head_.offset, behind_max_)};
   }
   // Where the last I/O ended.
   DevicePlace head() const { return head_; }
-  void goes_to(DevicePlace place, uint64_t length_bytes) {
+  void move_to(DevicePlace place, uint64_t length_bytes) {
     if (place < head_) {
       const bool a_little = place.fd == head_.fd && head_.offset - place.offset <= behind_max_;
       furthest_ = a_little ? head_ : place;

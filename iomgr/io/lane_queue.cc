@@ -60,7 +60,7 @@ LaneQueue::Place LaneQueue::next_place() {
     const auto first = std::lower_bound(sorted_.begin(), sorted_.end(), oldest_, comes_before);
     return std::find(first, sorted_.end(), oldest_);
   }
-  const DevicePlace begin = elevator_.goes_on_from();
+  const DevicePlace begin = elevator_.next_from();
   const auto ahead = std::partition_point(sorted_.begin(), sorted_.end(),
                                           [&](const LaneIo* io) { return place_of(io) < begin; });
   return ahead == sorted_.end() ? sorted_.begin() : ahead;
@@ -102,7 +102,7 @@ void LaneQueue::take(Clock::time_point now, LaneBatch* batch) {
   while (end != sorted_.end() && batch->append(*end)) forget_arrival(*end++);
   sorted_.erase(first, end);
   learn(leaves_gap(place_of(&batch->io)));
-  elevator_.goes_to(place_of(&batch->io), batch->io.length_bytes);
+  elevator_.move_to(place_of(&batch->io), batch->io.length_bytes);
   last_bytes_ = batch->io.length_bytes;
 }
 

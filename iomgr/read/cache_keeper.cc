@@ -44,7 +44,7 @@ void CacheKeeper::look() {
   const ExtentCacheStats now = cache_.stats();
   if (now.frames.resident_bytes == 0) return;
   cache_.adjust_budget();
-  const uint64_t used = now.found_bytes + now.fetched_bytes + now.passed_bytes;
+  const uint64_t used = now.hit_bytes + now.fetched_bytes + now.bypassed_bytes;
   idle_ = used == used_before_ ? idle_ + interval_ : Duration{0};
   used_before_ = used;
   if (idle_ >= idle_max_) cache_.clear();

@@ -66,7 +66,7 @@ uint32_t ConvoyScheduler::front_count(const Reader& reader, uint64_t reach_bytes
   return count;
 }
 
-void ConvoyScheduler::be_patient_again(Reader* reader) {
+void ConvoyScheduler::reset_patience(Reader* reader) {
   if (reader == nullptr) return;
   const FutexLockGuard guard(lock_);
   reader->patience_bytes = kPatienceBytes;

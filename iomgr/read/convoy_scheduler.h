@@ -71,7 +71,7 @@ class ConvoyScheduler {
       for (;;) {
         const uint64_t seen_bytes = turns_.asked_bytes_.load(std::memory_order_relaxed);
         const uint32_t seen_step = turns_.step_.load(std::memory_order_acquire);
-        if (is_in_front(reach_bytes)) return turns_.be_patient_again(reader_);
+        if (is_in_front(reach_bytes)) return turns_.reset_patience(reader_);
         if (ready() || !turns_.wait(*reader_, seen_step, seen_bytes)) return;
       }
     }
@@ -88,7 +88,7 @@ class ConvoyScheduler {
   void end(Reader* reader);
   bool is_in_front(const Reader& reader, uint64_t offset, uint64_t reach_bytes);
   uint32_t front_count(const Reader& reader, uint64_t reach_bytes);
-  void be_patient_again(Reader* reader);
+  void reset_patience(Reader* reader);
   bool wait(Reader& reader, uint32_t seen_step, uint64_t seen_bytes);
 
   std::atomic<uint32_t> step_{0};

@@ -111,7 +111,7 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   budget_max_ = most;
   given_bytes_.store(most, relaxed);
   budget_.set(auto_budget_ ? std::min(most, room / 2) : most);
-  fit();
+  apply_budget();
   started_ = true;
   return {};
 }
@@ -132,12 +132,12 @@ void ExtentCache::set_budget(uint64_t bytes) {
 }
 
 // Under the lock, so that the last decision is applied last.
-void ExtentCache::fit() {
-  const FutexLockGuard lock(fitting_);
-  fit_to(paused_.load(relaxed) ? 0 : budget_.bytes());
+void ExtentCache::apply_budget() {
+  const FutexLockGuard lock(budget_lock_);
+  apply_budget_of(paused_.load(relaxed) ? 0 : budget_.bytes());
 }
 
-void ExtentCache::fit_to(uint64_t budget) {
+void ExtentCache::apply_budget_of(uint64_t budget) {
   const uint64_t ahead = ahead_memory(budget);
     // With a budget that follows the free memory, the prefetched frames have lowered that.
   const bool is_part = !auto_budget_ && has_begun_ahead_.load(relaxed);
@@ -177,25 +177,25 @@ void ExtentCache::maybe_enable_packing(std::span<const std::byte> frame) {
                                 .packed_frame_bytes = std::max(packed, kPackedLeast)});
   if (!mapped) return;
   {
-    const FutexLockGuard lock(fitting_);
+    const FutexLockGuard lock(budget_lock_);
     kept_.store(&packed_, std::memory_order_release);
     (void)plain_.resize(0);
   }
-  fit();
+  apply_budget();
 }
 
 void ExtentCache::clear() {
   table_.clear();
   {
-    const FutexLockGuard lock(fitting_);
-    fit_to(0);
+    const FutexLockGuard lock(budget_lock_);
+    apply_budget_of(0);
   }
-  fit();
+  apply_budget();
 }
 
 void ExtentCache::pause(IoEngine& engine) {
   paused_.store(true, relaxed);
-  fit();
+  apply_budget();
   // Completes all prefetches first, because no other thread may poll them.
   while (engine.poll()) continue;
   table_.clear();
@@ -203,16 +203,16 @@ void ExtentCache::pause(IoEngine& engine) {
 
 void ExtentCache::resume() {
   paused_.store(false, relaxed);
-  fit();
+  apply_budget();
   adjust_budget();
 }
 
 // Counts hits and prefetched bytes, too: while all reads hit, programs may come to need memory.
-void ExtentCache::count_asked(uint64_t bytes) {
+void ExtentCache::count_requested(uint64_t bytes) {
   if (!auto_budget_ && reclaimable_) return;
   const uint64_t step = std::max(budget_.bytes() / 8, kBudgetStepMin);
-  if (unlooked_bytes_.fetch_add(bytes, relaxed) + bytes < step) return;
-  const uint64_t asked = unlooked_bytes_.exchange(0, relaxed);
+  if (unchecked_bytes_.fetch_add(bytes, relaxed) + bytes < step) return;
+  const uint64_t asked = unchecked_bytes_.exchange(0, relaxed);
   if (asked < step) return;  // another thread looks
   budget_.count_read(asked);
   adjust_budget();
@@ -232,7 +232,7 @@ void ExtentCache::adjust_budget() {
     budget = std::min(budget, room / kExtentFrameBytes * kExtentFrameBytes);
   }
   budget_.set(budget);
-  fit();
+  apply_budget();
 }
 
 void ExtentCache::set_beside_page_cache(bool beside) {
@@ -243,7 +243,7 @@ void ExtentCache::set_beside_page_cache(bool beside) {
   const uint64_t available = auto_budget_ ? memory_available_bytes(memory_root_) : UINT64_MAX;
   if (available != UINT64_MAX) {  // as at the start
     budget_.set(std::min(budget_max_, (available + held_bytes()) / 2));
-    fit();
+    apply_budget();
   }
   adjust_budget();
 }
@@ -255,8 +255,8 @@ void ExtentCache::follow_memory() {
   const uint64_t both = budget_of(available + held_bytes());
   uint64_t room = std::min(budget_max_, both - std::min(both, ahead)) / kExtentFrameBytes * kExtentFrameBytes;
   // Frames that the kernel reclaimed unnoticed count as held: there is less room than it seems.
-  if (was_robbed_.exchange(false, relaxed)) room = std::min(room, budget_.bytes() / 2);
-  if (budget_.adjust(room)) fit();
+  if (had_reclaims_.exchange(false, relaxed)) room = std::min(room, budget_.bytes() / 2);
+  if (budget_.adjust(room)) apply_budget();
 }
 
 // How far one read may read on. Not for large reads: the next thread would wait for this one's
@@ -331,17 +331,17 @@ bool ExtentCache::Request::copy(uint64_t frame_index, std::span<const std::byte>
 }
 
 // As above from a kept frame. False also if the kernel has reclaimed some of it.
-bool ExtentCache::copy_found(const Request& request, uint64_t frame_index, const Pin& pin) {
+bool ExtentCache::copy_kept(const Request& request, uint64_t frame_index, const Pin& pin) {
   const Piece piece = request.piece_of(frame_index);
   const uint64_t begin = piece.range.offset - frame_index * kExtentFrameBytes;
   if (begin + piece.range.length_bytes > pin.bytes().size()) return false;
   const std::span<std::byte> to{static_cast<std::byte*>(piece.buffer), piece.range.length_bytes};
   if (!request.cache.copy(pin, begin, to)) {
-    taken_frames_.fetch_add(1, relaxed);
-    was_robbed_.store(true, relaxed);
+    reclaimed_frames_.fetch_add(1, relaxed);
+    had_reclaims_.store(true, relaxed);
     return false;
   }
-  found_bytes_.fetch_add(piece.range.length_bytes, relaxed);
+  hit_bytes_.fetch_add(piece.range.length_bytes, relaxed);
   return true;
 }
 
@@ -360,7 +360,7 @@ std::optional<size_t> ExtentCache::read_step(const ExtentFile& file, ByteRange r
                                              IoEngine& engine, const ConvoyScheduler::Turn* turn) {
   if (!started_) return {};
   if (!clip(file, &range)) return 0;
-  count_asked(range.length_bytes);
+  count_requested(range.length_bytes);
   Request request{
       .cache = kept(),
       .file = file,
@@ -377,7 +377,7 @@ std::optional<size_t> ExtentCache::read_step(const ExtentFile& file, ByteRange r
     request.advice.fetch_end = range.end();
   }
   if (!request.is_extent()) {
-    return read_found(request) ? std::optional<size_t>(range.length_bytes) : std::nullopt;
+    return read_hits(request) ? std::optional<size_t>(range.length_bytes) : std::nullopt;
   }
   // Must precede arrive(): the leader prefetches the range only while it counts as unread.
   if (turn != nullptr) turn->await(turn_reach_, [&] { return is_begun(request); });
@@ -403,7 +403,7 @@ std::optional<size_t> ExtentCache::read_part(const ExtentFile& file, ByteRange r
                                              void* buffer, IoEngine& engine) {
   if (!started_) return {};
   if (!clip(file, &range)) return 0;
-  count_asked(range.length_bytes);
+  count_requested(range.length_bytes);
   return read_extents({.cache = kept(),
                        .file = file,
                        .range = range,
@@ -434,10 +434,10 @@ std::optional<size_t> ExtentCache::read_extents(const Request& request) {
 }
 
 // Succeeds only if all of it is in memory.
-bool ExtentCache::read_found(const Request& request) {
+bool ExtentCache::read_hits(const Request& request) {
   for (uint64_t i = request.range.offset / kExtentFrameBytes; request.wants(i); ++i) {
     const Pin pin = request.cache->find(request.file.key(i));
-    if (!pin || !copy_found(request, i, pin)) return false;
+    if (!pin || !copy_kept(request, i, pin)) return false;
   }
   return true;
 }
@@ -490,7 +490,7 @@ void ExtentCache::begin_ahead(const Request& request, bool urgent) {
   const DeviceSet idle = request.engine.idle_devices();
   if (idle == 0) return;
   PrefetchTracker::Forecast forecast;
-  if (table_.expect(request.file, *request.step, request.advice.is_stream, urgent,
+  if (table_.predict(request.file, *request.step, request.advice.is_stream, urgent,
                     ahead_step(request.file), reach, &forecast)) {
     begin_ahead(request.file, forecast, idle, request.engine);
   }
@@ -500,7 +500,7 @@ void ExtentCache::begin_ahead(const Request& request, bool urgent) {
 void ExtentCache::begin_ahead(const ExtentFile& file, const PrefetchTracker::Forecast& forecast,
                               DeviceSet devices, IoEngine& engine) {
   if (!has_begun_ahead_.load(relaxed) && !has_begun_ahead_.exchange(true, relaxed)) {
-    fit();
+    apply_budget();
   }
   ahead_.begin(file, forecast, devices, *kept(), engine);
 }
@@ -527,7 +527,7 @@ void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& b
   const FrameKey key = file.key(frame_index);
   const bool wanted = request.wants(frame_index);
   if (const Pin pin = request.cache->find(key)) {
-    if (wanted && !copy_found(request, frame_index, pin)) {
+    if (wanted && !copy_kept(request, frame_index, pin)) {
       batch.add_late(request.piece_of(frame_index));
     }
     return;
@@ -559,7 +559,7 @@ void ExtentCache::reserve(const Request& request, uint64_t frame_index, Batch& b
              is_aligned(request.piece_of(frame_index))) {
     batch.pieces[batch.piece_count++] = request.piece_of(frame_index);
   } else if (reservation.kind != Reservation::Kind::kHit ||
-             !copy_found(request, frame_index, reservation.pin)) {
+             !copy_kept(request, frame_index, reservation.pin)) {
     batch.add_late(request.piece_of(frame_index));
   }
 }
@@ -597,7 +597,7 @@ bool ExtentCache::fetch(const Request& request, Batch& batch) {
     }
   }
   fetched_bytes_.fetch_add(fetched, relaxed);
-  passed_bytes_.fetch_add(passed, relaxed);
+  bypassed_bytes_.fetch_add(passed, relaxed);
   return error == 0;
 }
 
@@ -617,7 +617,7 @@ void ExtentCache::wait(const Request& request, Batch& batch) {
     const uint64_t index = batch.wait_index[i];
     const Result<Pin> pin = wait(request, batch.waits[i], batch.wait_ahead[i]);
     if (pin && (batch.wait_ahead[i] ? take_ahead(request, index, *pin)
-                                    : copy_found(request, index, *pin))) {
+                                    : copy_kept(request, index, *pin))) {
       continue;
     }
     batch.waits[i].release();
@@ -630,7 +630,7 @@ void ExtentCache::wait(const Request& request, Batch& batch) {
 bool ExtentCache::read_late(const Request& request, Batch& batch) {
   for (uint32_t i = 0; i < batch.late_count; ++i) {
     const Piece& piece = batch.late[i];
-    passed_bytes_.fetch_add(piece.range.length_bytes, relaxed);
+    bypassed_bytes_.fetch_add(piece.range.length_bytes, relaxed);
     const int error = request.engine.run({.map = request.file.map,
                                           .parts = request.file.parts,
                                           .size_bytes = request.file.size_bytes,
@@ -646,10 +646,10 @@ ExtentCacheStats ExtentCache::stats() const {
   if (!started_) return {};
   return {.frames = frame_stats(),
           .ahead = table_.stats(),
-          .found_bytes = found_bytes_.load(relaxed),
+          .hit_bytes = hit_bytes_.load(relaxed),
           .fetched_bytes = fetched_bytes_.load(relaxed) + ahead_.fetched_bytes(),
-          .passed_bytes = passed_bytes_.load(relaxed),
-          .taken_frames = taken_frames_.load(relaxed),
+          .bypassed_bytes = bypassed_bytes_.load(relaxed),
+          .reclaimed_frames = reclaimed_frames_.load(relaxed),
           .ahead_bytes = ahead_.resident_bytes(),
           .budget_bytes = budget_.bytes()};
 }

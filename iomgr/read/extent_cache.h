@@ -81,28 +81,28 @@ Result<uint64_t> parse_budget(std::string_view text);
 struct ExtentCacheStats {
   CacheStats frames;
   AheadStats ahead;
-  uint64_t found_bytes = 0;    // hits, also on frames in flight
+  uint64_t hit_bytes = 0;    // hits, also on frames in flight
   uint64_t fetched_bytes = 0;  // read into frames, also by prefetch
-  uint64_t passed_bytes = 0;   // read without a frame
-  uint64_t taken_frames = 0;   // hits on frames that the kernel had reclaimed
+  uint64_t bypassed_bytes = 0;   // read without a frame
+  uint64_t reclaimed_frames = 0;   // hits on frames that the kernel had reclaimed
   uint64_t ahead_bytes = 0;    // memory of prefetched frames
   uint64_t budget_bytes = 0;
 };
 
 // The counters that a user sees: how many reads the cache saved, and its memory.
-// visit("found_bytes", "bytes found", 4096), and so on.
+// visit("hit_bytes", "bytes hit", 4096), and so on.
 template <class Visit>
 void for_each_counter(const ExtentCacheStats& stats, Visit visit) {
-  visit("found_bytes", "bytes found", stats.found_bytes);
+  visit("hit_bytes", "bytes hit", stats.hit_bytes);
   visit("fetched_bytes", "bytes fetched", stats.fetched_bytes);
-  visit("passed_bytes", "bytes past it", stats.passed_bytes);
-  visit("ahead_frames", "MiB ahead", stats.ahead.fetched);
-  visit("ahead_used", "of them used", stats.ahead.passed);
-  visit("ahead_wasted", "of them for nothing", stats.ahead.wasted);
+  visit("bypassed_bytes", "bytes bypassed", stats.bypassed_bytes);
+  visit("ahead_frames", "MiB prefetched", stats.ahead.fetched);
+  visit("ahead_used", "prefetched, used", stats.ahead.passed);
+  visit("ahead_wasted", "prefetched, unused", stats.ahead.wasted);
   visit("evictions", "evictions", stats.frames.evictions);
-  visit("taken_frames", "MiB taken by the kernel", stats.taken_frames);
+  visit("reclaimed_frames", "MiB reclaimed by the kernel", stats.reclaimed_frames);
   visit("resident_bytes", "bytes in use", stats.frames.resident_bytes);
-  visit("ahead_bytes", "for what is read ahead", stats.ahead_bytes);
+  visit("ahead_bytes", "bytes for prefetch", stats.ahead_bytes);
   visit("budget_bytes", "allowed", stats.budget_bytes);
 }
 
@@ -200,8 +200,8 @@ class ExtentCache {
                                   IoEngine& engine, const ConvoyScheduler::Turn* turn);
   bool is_begun(const Request& request);
   std::optional<size_t> read_extents(const Request& request);
-  bool read_found(const Request& request);
-  bool copy_found(const Request& request, uint64_t frame_index, const Pin& pin);
+  bool read_hits(const Request& request);
+  bool copy_kept(const Request& request, uint64_t frame_index, const Pin& pin);
   bool read_frames(const Request& request, uint64_t first, Batch& batch);
   bool take_ahead(const Request& request, uint64_t frame_index, const Pin& pin);
   void begin_ahead(const Request& request, bool urgent);
@@ -218,10 +218,10 @@ class ExtentCache {
   uint64_t held_bytes() const;
   uint64_t budget_of(uint64_t room_bytes) const;
   void follow_memory();
-  void fit();
-  void fit_to(uint64_t budget);
+  void apply_budget();
+  void apply_budget_of(uint64_t budget);
   uint64_t ahead_memory(uint64_t budget) const;
-  void count_asked(uint64_t bytes);
+  void count_requested(uint64_t bytes);
   uint64_t ahead_max(uint64_t length_bytes) const;
   Admission admission(const Request& request, uint64_t frame_index) const;
 
@@ -245,18 +245,18 @@ class ExtentCache {
   std::atomic<uint32_t> fills_{0};         // counted until it packs
   std::atomic<bool> begins_to_pack_{false};
 
-  FutexLock fitting_;  // held while the budget is applied
+  FutexLock budget_lock_;  // held while the budget is applied
   std::atomic<bool> paused_{false};
   std::atomic<bool> has_begun_ahead_{false};
   std::atomic<bool> beside_page_cache_{false};
   std::atomic<uint64_t> given_bytes_{0};
   SteadyBudget budget_{kGrowthMin};
-  std::atomic<uint64_t> unlooked_bytes_{0};  // read since the free memory was checked
-  std::atomic<bool> was_robbed_{false};      // whether the kernel has reclaimed frames since then
-  std::atomic<uint64_t> found_bytes_{0};
+  std::atomic<uint64_t> unchecked_bytes_{0};  // read since the free memory was checked
+  std::atomic<bool> had_reclaims_{false};      // whether the kernel has reclaimed frames since then
+  std::atomic<uint64_t> hit_bytes_{0};
   std::atomic<uint64_t> fetched_bytes_{0};
-  std::atomic<uint64_t> passed_bytes_{0};
-  std::atomic<uint64_t> taken_frames_{0};
+  std::atomic<uint64_t> bypassed_bytes_{0};
+  std::atomic<uint64_t> reclaimed_frames_{0};
   StreamTable streams_;
   PrefetchTracker table_;
   ConvoyScheduler turns_;

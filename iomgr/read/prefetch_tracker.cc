@@ -86,8 +86,8 @@ void PrefetchTracker::let_go(Entry& entry) {
 }
 
 // Pauses after more wrong guesses than right ones.
-void PrefetchTracker::judge(Entry& entry) {
-  if (entry.passed + entry.wasted < kJudgedFrames) return;
+void PrefetchTracker::pause_if_wrong(Entry& entry) {
+  if (entry.passed + entry.wasted < kVerdictFrames) return;
   if (entry.wasted > entry.passed) entry.paused_until = entry.clock + kPauseBytes;
   entry.passed = entry.wasted = 0;
 }
@@ -115,12 +115,12 @@ void PrefetchTracker::pass(const ExtentFile& file, ByteRange range) {
     entry->passed += passed;
     passed_.fetch_add(passed, relaxed);
     give_up_late(*entry);
-    judge(*entry);
+    pause_if_wrong(*entry);
   }
   lock_.unlock();
 }
 
-bool PrefetchTracker::expect(const ExtentFile& file, ByteRange range, bool is_sequential, bool urgent,
+bool PrefetchTracker::predict(const ExtentFile& file, ByteRange range, bool is_sequential, bool urgent,
                         uint64_t step_bytes, uint64_t reach_bytes, Forecast* forecast) {
   if (!lock_.lock_patiently()) return false;
   Entry* const entry = find(file.file_id, file.generation);
@@ -135,7 +135,7 @@ bool PrefetchTracker::expect(const ExtentFile& file, ByteRange range, bool is_se
     std::copy_n(entry->hints, hinted, forecast->ranges);
     const std::span<ByteRange> rest = std::span(forecast->ranges).subspan(hinted);
     forecast->count =
-        hinted + entry->order.expect(range, is_sequential, file.size_bytes, UINT64_MAX, rest);
+        hinted + entry->order.predict(range, is_sequential, file.size_bytes, UINT64_MAX, rest);
     entry->next_look = entry->clock + step / 4;
   }
   lock_.unlock();

@@ -49,7 +49,7 @@ class PrefetchTracker {
 
   // Predicts what follows the read. The window is two of the longest reads, at least two of
   // `step_bytes`, at most `reach_bytes`. False: nothing, or too early unless it is `urgent`.
-  bool expect(const ExtentFile& file, ByteRange range, bool is_sequential, bool urgent,
+  bool predict(const ExtentFile& file, ByteRange range, bool is_sequential, bool urgent,
               uint64_t step_bytes, uint64_t reach_bytes, Forecast* forecast);
 
   // A reader needs the range (not empty) soon. It comes first in each forecast until it is read
@@ -74,7 +74,7 @@ class PrefetchTracker {
   static constexpr uint64_t kPatienceBytes = kAheadMax / 2 * kExtentFrameBytes;
   static constexpr uint32_t kLateReads = 8;
   static constexpr uint32_t kHintsMax = 8;
-  static constexpr uint32_t kJudgedFrames = 64;  // before guesses are judged
+  static constexpr uint32_t kVerdictFrames = 64;  // before guesses are judged
   static constexpr uint64_t kPauseBytes = uint64_t{512} << 20;
 
   struct Held {
@@ -107,7 +107,7 @@ class PrefetchTracker {
   void cut_hints(Entry& entry, ByteRange range);
   void give_up_late(Entry& entry);
   void let_go(Entry& entry);
-  void judge(Entry& entry);
+  void pause_if_wrong(Entry& entry);
   template <class Predicate>
   uint32_t release_if(Entry& entry, Predicate predicate);
 

@@ -182,7 +182,7 @@ bool ReadOrderOf<kRunsMax>::stride(uint64_t* length, uint64_t* last, uint64_t* s
 }
 
 template <uint32_t kRunsMax>
-uint32_t ReadOrderOf<kRunsMax>::expect(ByteRange range, bool is_sequential, uint64_t size_bytes,
+uint32_t ReadOrderOf<kRunsMax>::predict(ByteRange range, bool is_sequential, uint64_t size_bytes,
                            uint64_t bytes_max, std::span<ByteRange> next) const {
   uint32_t front = 0;
   if (!find_front(range, &front)) return 0;

@@ -34,10 +34,10 @@ class ReadOrderOf {
   // Predicts what follows the added `range`, into `next`: in order, none empty, all within
   // `size_bytes` of the file. At most `bytes_max` bytes, and as many ranges as `next` has room
   // for. Returns their number.
-  uint32_t expect(ByteRange range, bool is_sequential, uint64_t size_bytes, uint64_t bytes_max,
+  uint32_t predict(ByteRange range, bool is_sequential, uint64_t size_bytes, uint64_t bytes_max,
                   std::span<ByteRange> next) const;
 
-  // As expect(), from replay alone: predicts only what was read before.
+  // As predict(), from replay alone: predicts only what was read before.
   uint32_t recall(ByteRange range, uint64_t size_bytes, uint64_t bytes_max,
                   std::span<ByteRange> next) const;
 

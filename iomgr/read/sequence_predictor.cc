@@ -42,12 +42,12 @@ void drop_from_page_cache(const StripeMap& map, std::span<const int> parts, Byte
 }
 
 uint64_t PageCacheShare::bytes() const {
-  return std::min(most_bytes_.load(relaxed), bytes_.load(relaxed));
+  return std::min(max_bytes_.load(relaxed), bytes_.load(relaxed));
 }
 
-void PageCacheShare::set_most(uint64_t bytes) { most_bytes_.store(bytes, relaxed); }
+void PageCacheShare::set_max(uint64_t bytes) { max_bytes_.store(bytes, relaxed); }
 
-void PageCacheShare::came(uint64_t wanted_bytes, uint64_t missing_bytes) {
+void PageCacheShare::record_use(uint64_t wanted_bytes, uint64_t missing_bytes) {
   const uint64_t now = bytes();
   const bool is_lost = missing_bytes > wanted_bytes / kLossShare;
   bytes_.store(is_lost ? std::max(now / 4 * 3, kMin) : now + wanted_bytes / kGrowthShare, relaxed);
@@ -76,70 +76,70 @@ const SequencePredictor::File* SequencePredictor::at(uint64_t place) const {
   return nullptr;
 }
 
-void SequencePredictor::remove_told(uint32_t index) {
-  for (--told_count_; index < told_count_; ++index) told_[index] = told_[index + 1];
+void SequencePredictor::remove_pending(uint32_t index) {
+  for (--pending_count_; index < pending_count_; ++index) pending_[index] = pending_[index + 1];
 }
 
 // Removes the bytes that are read now from the predictions. Returns how many they were.
-uint64_t SequencePredictor::come_for(ByteRange range) {
-  uint64_t found_bytes = 0;
+uint64_t SequencePredictor::consume(ByteRange range) {
+  uint64_t consumed_bytes = 0;
   uint64_t last_number = 0;
-  for (uint32_t i = told_count_; i-- > 0;) {
-    ByteRange& told = told_[i].range;
-    const uint64_t begin = std::max(told.offset, range.offset);
-    const uint64_t end = std::min(told.end(), range.end());
+  for (uint32_t i = pending_count_; i-- > 0;) {
+    ByteRange& pending = pending_[i].range;
+    const uint64_t begin = std::max(pending.offset, range.offset);
+    const uint64_t end = std::min(pending.end(), range.end());
     if (begin >= end) continue;
-    found_bytes += end - begin;
-    last_number = std::max(last_number, told_[i].number);
+    consumed_bytes += end - begin;
+    last_number = std::max(last_number, pending_[i].number);
     // The bytes in front of it were skipped.
-    wasted_bytes_.fetch_add(begin - told.offset, relaxed);
-    told = {.offset = end, .length_bytes = told.end() - end};
-    if (told.length_bytes == 0) remove_told(i);
+    unused_bytes_.fetch_add(begin - pending.offset, relaxed);
+    pending = {.offset = end, .length_bytes = pending.end() - end};
+    if (pending.length_bytes == 0) remove_pending(i);
   }
-  while (told_count_ > 0 && told_[0].number + kLateMax < last_number) give_up_first();
-  right_bytes_ += found_bytes;
-  used_bytes_.fetch_add(found_bytes, relaxed);
-  return found_bytes;
+  while (pending_count_ > 0 && pending_[0].number + kLateMax < last_number) expire_first();
+  right_bytes_ += consumed_bytes;
+  used_bytes_.fetch_add(consumed_bytes, relaxed);
+  return consumed_bytes;
 }
 
-void SequencePredictor::give_up_late() {
-  while (told_count_ > 0 && clock_ - told_[0].at > kPatienceBytes) give_up_first();
+void SequencePredictor::expire_late() {
+  while (pending_count_ > 0 && clock_ - pending_[0].at > kPatienceBytes) expire_first();
 }
 
-void SequencePredictor::give_up_first() {
-  wrong_bytes_ += told_[0].range.length_bytes;
-  wasted_bytes_.fetch_add(told_[0].range.length_bytes, relaxed);
-  remove_told(0);
+void SequencePredictor::expire_first() {
+  wrong_bytes_ += pending_[0].range.length_bytes;
+  unused_bytes_.fetch_add(pending_[0].range.length_bytes, relaxed);
+  remove_pending(0);
 }
 
-void SequencePredictor::judge() {
-  if (right_bytes_ + wrong_bytes_ < kJudgedBytes) return;
+void SequencePredictor::pause_if_wrong() {
+  if (right_bytes_ + wrong_bytes_ < kVerdictBytes) return;
   if (wrong_bytes_ > right_bytes_) paused_until_ = clock_ + kPauseBytes;
   right_bytes_ = wrong_bytes_ = 0;
 }
 
-uint64_t SequencePredictor::told_bytes() const {
+uint64_t SequencePredictor::pending_bytes() const {
   uint64_t bytes = 0;
-  for (uint32_t i = 0; i < told_count_; ++i) bytes += told_[i].range.length_bytes;
+  for (uint32_t i = 0; i < pending_count_; ++i) bytes += pending_[i].range.length_bytes;
   return bytes;
 }
 
 // Cuts off the begin of the range that was predicted already. Whether nothing is left.
-bool SequencePredictor::was_told(ByteRange* range) const {
-  for (uint32_t i = 0; i < told_count_; ++i) {
-    const ByteRange& told = told_[i].range;
-    if (told.offset > range->offset || told.end() <= range->offset) continue;
-    const uint64_t cut = std::min(told.end() - range->offset, range->length_bytes);
+bool SequencePredictor::cut_predicted(ByteRange* range) const {
+  for (uint32_t i = 0; i < pending_count_; ++i) {
+    const ByteRange& pending = pending_[i].range;
+    if (pending.offset > range->offset || pending.end() <= range->offset) continue;
+    const uint64_t cut = std::min(pending.end() - range->offset, range->length_bytes);
     *range = {.offset = range->offset + cut, .length_bytes = range->length_bytes - cut};
     if (range->length_bytes == 0) return true;
   }
   return false;
 }
 
-void SequencePredictor::tell(ByteRange range) {
-  if (told_count_ == kToldMax) give_up_first();
-  begun_bytes_.fetch_add(range.length_bytes, relaxed);
-  told_[told_count_++] = {.range = range, .at = clock_, .number = ++last_number_};
+void SequencePredictor::add_pending(ByteRange range) {
+  if (pending_count_ == kPendingMax) expire_first();
+  prefetched_bytes_.fetch_add(range.length_bytes, relaxed);
+  pending_[pending_count_++] = {.range = range, .at = clock_, .number = ++last_number_};
 }
 
 uint64_t SequencePredictor::arrive(const Uuid& file_id, ByteRange range) {
@@ -147,31 +147,31 @@ uint64_t SequencePredictor::arrive(const Uuid& file_id, ByteRange range) {
   range.offset += use(file_id).base;
   clock_ += range.length_bytes;
   order_.add(range);
-  const uint64_t told_bytes = come_for(range);
-  give_up_late();
-  judge();
+  const uint64_t predicted_bytes = consume(range);
+  expire_late();
+  pause_if_wrong();
   lock_.unlock();
-  return told_bytes;
+  return predicted_bytes;
 }
 
 uint32_t SequencePredictor::follow(ByteRange range, bool guesses, std::span<ByteRange> next) const {
   if (!guesses) return order_.recall(range, UINT64_MAX, UINT64_MAX, next);
-  return order_.expect(range, order_.continues(range), UINT64_MAX, UINT64_MAX, next);
+  return order_.predict(range, order_.continues(range), UINT64_MAX, UINT64_MAX, next);
 }
 
-uint32_t SequencePredictor::expect(const Uuid& file_id, ByteRange range, uint64_t size_bytes,
-                           uint64_t bytes_max, std::span<Next> next) {
+uint32_t SequencePredictor::predict(const Uuid& file_id, ByteRange range, uint64_t size_bytes,
+                           uint64_t bytes_max, std::span<Prediction> next) {
   if (range.end() > kFileSpan || !lock_.lock_patiently()) return 0;
   const uint64_t base = use(file_id).base;
   range.offset += base;
-  uint64_t room = bytes_max - std::min(bytes_max, told_bytes());
+  uint64_t room = bytes_max - std::min(bytes_max, pending_bytes());
   ByteRange ranges[kRangesMax];
   const bool is_silent = clock_ < paused_until_ || room == 0;
   const uint32_t found = is_silent ? 0 : follow(range, /*guesses=*/size_bytes > 0, ranges);
   uint32_t count = 0;
   for (uint32_t i = 0; i < found && room > 0 && count < next.size(); ++i) {
     ByteRange& wanted = ranges[i];
-    if (was_told(&wanted)) continue;
+    if (cut_predicted(&wanted)) continue;
     const File* const file = at(wanted.offset);
     if (file == nullptr) continue;
     const uint64_t end = size_bytes > 0 && file->base == base ? base + size_bytes : wanted.end();
@@ -181,7 +181,7 @@ uint32_t SequencePredictor::expect(const Uuid& file_id, ByteRange range, uint64_
     if (wanted.length_bytes > room && (count > 0 || room < bytes_max / 2)) break;
     wanted.length_bytes = std::min(wanted.length_bytes, room);
     room -= wanted.length_bytes;
-    tell(wanted);
+    add_pending(wanted);
     next[count++] = {.file_id = file->file_id,
                      .range = {.offset = wanted.offset - file->base,
                                .length_bytes = wanted.length_bytes}};
@@ -190,10 +190,10 @@ uint32_t SequencePredictor::expect(const Uuid& file_id, ByteRange range, uint64_
   return count;
 }
 
-NextStats SequencePredictor::stats() const {
-  return {.begun_bytes = begun_bytes_.load(relaxed),
+PrefetchStats SequencePredictor::stats() const {
+  return {.prefetched_bytes = prefetched_bytes_.load(relaxed),
           .used_bytes = used_bytes_.load(relaxed),
-          .wasted_bytes = wasted_bytes_.load(relaxed)};
+          .unused_bytes = unused_bytes_.load(relaxed)};
 }
 
 }  // namespace graphlane

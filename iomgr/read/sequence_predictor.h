@@ -43,31 +43,31 @@ class PageCacheShare {
   static constexpr uint64_t kMin = uint64_t{4} << 20;
 
   uint64_t bytes() const;
-  void set_most(uint64_t bytes);
+  void set_max(uint64_t bytes);
   // Reports how many prefetched bytes were read now, and how many of them were missing.
-  void came(uint64_t wanted_bytes, uint64_t missing_bytes);
+  void record_use(uint64_t wanted_bytes, uint64_t missing_bytes);
 
  private:
   static constexpr uint64_t kLossShare = 8;  // shrinks when more than this share is missing
   static constexpr uint64_t kGrowthShare = 16;
 
-  std::atomic<uint64_t> most_bytes_{0};
+  std::atomic<uint64_t> max_bytes_{0};
   std::atomic<uint64_t> bytes_{UINT64_MAX / 4};
 };
 
 // Counts of prefetched bytes in the page cache.
-struct NextStats {
-  uint64_t begun_bytes = 0;
+struct PrefetchStats {
+  uint64_t prefetched_bytes = 0;
   uint64_t used_bytes = 0;    // read since
-  uint64_t wasted_bytes = 0;  // never read
+  uint64_t unused_bytes = 0;  // never read
 };
 
 // As for_each_counter() of extent_cache.h.
 template <class Visit>
-void for_each_counter(const NextStats& stats, Visit visit) {
-  visit("begun_bytes", "bytes begun", stats.begun_bytes);
-  visit("used_bytes", "of them read", stats.used_bytes);
-  visit("wasted_bytes", "for nothing", stats.wasted_bytes);
+void for_each_counter(const PrefetchStats& stats, Visit visit) {
+  visit("prefetched_bytes", "bytes prefetched", stats.prefetched_bytes);
+  visit("used_bytes", "prefetched, used", stats.used_bytes);
+  visit("unused_bytes", "prefetched, unused", stats.unused_bytes);
 }
 
 class SequencePredictor {
@@ -76,14 +76,14 @@ class SequencePredictor {
   static constexpr uint64_t kReadMin = 256 << 10;
 
   // The next three are for callers that prefetch into the page cache.
-  static constexpr uint32_t kNextMax = 8;
+  static constexpr uint32_t kPredictionsMax = 8;
   // The share of the free memory, which is checked after every kLookBytes of reads.
   static constexpr uint64_t kAheadShare = 4;
   static constexpr uint64_t kLookBytes = uint64_t{32} << 20;
   // More than the next read gains nothing, and may be evicted before its use.
   static constexpr uint64_t kAheadEnough = uint64_t{16} << 20;
 
-  struct Next {
+  struct Prediction {
     Uuid file_id;
     ByteRange range;  // may end beyond the file
   };
@@ -94,17 +94,17 @@ class SequencePredictor {
   // The read has its bytes. Predicts what comes next, without what was predicted already, at most
   // `bytes_max` ahead of the program. Returns the number of ranges. `size_bytes` of the file
   // limits guesses at what was never read; 0: no guesses.
-  uint32_t expect(const Uuid& file_id, ByteRange range, uint64_t size_bytes, uint64_t bytes_max,
-                  std::span<Next> next);
+  uint32_t predict(const Uuid& file_id, ByteRange range, uint64_t size_bytes, uint64_t bytes_max,
+                  std::span<Prediction> next);
 
-  NextStats stats() const;
+  PrefetchStats stats() const;
 
  private:
   static constexpr uint32_t kFileCount = 256;
-  static constexpr uint32_t kToldMax = 64;
+  static constexpr uint32_t kPendingMax = 64;
   static constexpr uint32_t kRangesMax = 16;  // examined at a time
   static constexpr uint64_t kFileSpan = uint64_t{1} << 44;  // between the bases of two files
-  static constexpr uint64_t kJudgedBytes = uint64_t{32} << 20;
+  static constexpr uint64_t kVerdictBytes = uint64_t{32} << 20;
   static constexpr uint64_t kPauseBytes = uint64_t{512} << 20;
   static constexpr uint64_t kPatienceBytes = uint64_t{128} << 20;
   // Threads may read predictions out of order by so many. An older one was skipped, or was read
@@ -117,7 +117,7 @@ class SequencePredictor {
     uint32_t last_used = 0;
   };
   // Predictions that are not read yet, in the order of the predictions.
-  struct Told {
+  struct Pending {
     ByteRange range;
     uint64_t at = 0;  // on the clock
     uint64_t number = 0;
@@ -126,14 +126,14 @@ class SequencePredictor {
   const File& use(const Uuid& file_id);
   const File* at(uint64_t place) const;
   uint32_t follow(ByteRange range, bool guesses, std::span<ByteRange> next) const;
-  uint64_t come_for(ByteRange range);
-  void give_up_late();
-  void give_up_first();
-  void judge();
-  uint64_t told_bytes() const;
-  bool was_told(ByteRange* range) const;
-  void tell(ByteRange range);
-  void remove_told(uint32_t index);
+  uint64_t consume(ByteRange range);
+  void expire_late();
+  void expire_first();
+  void pause_if_wrong();
+  uint64_t pending_bytes() const;
+  bool cut_predicted(ByteRange* range) const;
+  void add_pending(ByteRange range);
+  void remove_pending(uint32_t index);
 
   FutexLock lock_;  // guards the members below
   uint64_t clock_ = 0;  // bytes read
@@ -141,17 +141,17 @@ class SequencePredictor {
   uint64_t right_bytes_ = 0;  // predicted and read, since the last verdict
   uint64_t wrong_bytes_ = 0;
   uint32_t use_count_ = 0;
-  uint32_t told_count_ = 0;
+  uint32_t pending_count_ = 0;
   uint64_t last_base_ = 0;
   uint64_t last_number_ = 0;
-  Told told_[kToldMax];
+  Pending pending_[kPendingMax];
   LongReadOrder order_;
   File files_[kFileCount];
 
   // Relaxed: counts.
-  std::atomic<uint64_t> begun_bytes_{0};
+  std::atomic<uint64_t> prefetched_bytes_{0};
   std::atomic<uint64_t> used_bytes_{0};
-  std::atomic<uint64_t> wasted_bytes_{0};
+  std::atomic<uint64_t> unused_bytes_{0};
 };
 
 }  // namespace graphlane

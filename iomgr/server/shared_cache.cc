@@ -82,11 +82,11 @@ struct SharedScan::Place {
   std::chrono::steady_clock::time_point moved;
 
   // It sweeps, and has neither ended nor stopped.
-  bool goes_on(std::chrono::steady_clock::time_point now) const {
+  bool is_active(std::chrono::steady_clock::time_point now) const {
     return stream->sweeps() && (fetching || (!ended && now - moved < kMoving));
   }
   // False for a scan that is held, so that two scans do not wait for each other for long.
-  bool moves(std::chrono::steady_clock::time_point now) const {
+  bool is_moving(std::chrono::steady_clock::time_point now) const {
     return (fetching && !held) || (!ended && now - moved < kMoving);
   }
 };
@@ -162,7 +162,7 @@ void SharedScan::fetch_ahead() {
     const uint64_t most = std::min(kAheadMax, cache_.budget_bytes_ / kSharedAheadShare);
     range = place_->stream->take_ahead(most);
   }
-  if (range.length_bytes > 0) (void)cache_.bring(*file_, *place_, range, true);
+  if (range.length_bytes > 0) (void)cache_.load(*file_, *place_, range, true);
 }
 
 void SharedScan::passed(ByteRange range) {
@@ -171,7 +171,7 @@ void SharedScan::passed(ByteRange range) {
   const bool fetched = place_->frame < place_->end_frame;
   cache_.move_to(*place_, range);
   place_->frame = place_->end_frame;
-  if (!fetched) cache_.stats_.found_bytes += range.length_bytes;
+  if (!fetched) cache_.stats_.hit_bytes += range.length_bytes;
 }
 
 // ---- files
@@ -179,7 +179,7 @@ void SharedScan::passed(ByteRange range) {
 SharedCache::SharedCache(const SharedCacheOptions& options, Move move, IsCurrent is_current)
     : options_(options), move_(std::move(move)), is_current_(std::move(is_current)),
       unseen_(kUnseen) {
-  look_at_budget();
+  update_budget();
 }
 
 SharedCache::~SharedCache() = default;
@@ -265,7 +265,7 @@ void SharedCache::tidy() {
   // A scan may outlive its place, in a thread that waits for devices when its client is killed.
   // Its frames are dropped at the next call.
   std::erase_if(files_, [](const auto& file) { return file->places.empty() && file.use_count() == 1; });
-  look_at_budget();
+  update_budget();
 }
 
 SharedStats SharedCache::stats() const {
@@ -290,7 +290,7 @@ void SharedCache::count_processes(File& file) {
                                     std::memory_order_relaxed);
 }
 
-void SharedCache::look_for_crowd(uint64_t available_bytes) {
+void SharedCache::detect_crowding(uint64_t available_bytes) {
   uint64_t all_bytes = 0;
   for (const auto& file : files_) {
     const SharedHeader& header = file->header();
@@ -300,14 +300,14 @@ void SharedCache::look_for_crowd(uint64_t available_bytes) {
   for (const auto& file : files_) file->header().crowded.store(crowded ? 1 : 0, relaxed);
 }
 
-void SharedCache::look_at_budget() {
+void SharedCache::update_budget() {
   const uint64_t available_bytes = memory_available_bytes();
-  look_for_crowd(available_bytes);
+  detect_crowding(available_bytes);
   budget_bytes_ = options_.budget_bytes;
   if (options_.budget_bytes == SharedCacheOptions::kAutoBudget) {
     budget_bytes_ = page_cache_budget_of(available_bytes);
   }
-  unlooked_bytes_ = 0;
+  unchecked_bytes_ = 0;
   const size_t keep = budget_bytes_ / kExtentFrameBytes;
   if (resident_.size() <= keep) return;
   const size_t excess = resident_.size() - keep;
@@ -348,7 +348,7 @@ void SharedCache::forget_lost(File& file, ByteRange range) {
       return frame.file == &file && frame.index == i;
     });
     forget(static_cast<size_t>(found - resident_.begin()));
-    stats_.lost_bytes += kExtentFrameBytes;
+    stats_.reclaimed_bytes += kExtentFrameBytes;
   }
 }
 
@@ -368,7 +368,7 @@ void SharedCache::measure(Clock::time_point now) {
     frame.distance = file.states[frame.index] == File::State::kFilling ? 0 : kNeverWanted;
     for (const auto& place : file.places) {
       if (now - place->moved > options_.remembered) continue;
-      const bool in_use = place->moves(now) && place->frame <= frame.index &&
+      const bool in_use = place->is_moving(now) && place->frame <= frame.index &&
                           frame.index < place->end_frame;
       const uint64_t distance = in_use ? 1 : (frame.index + count - place->end_frame) % count + 2;
       frame.distance = std::min(frame.distance, distance);
@@ -389,7 +389,7 @@ bool SharedCache::wanted_by_others(const Frame& frame, const Place& place, Clock
   const File& file = *frame.file;
   const uint64_t count = file.layout.frame_count;
   return std::any_of(file.places.begin(), file.places.end(), [&](const auto& other) {
-    return other->process != place.process && other->goes_on(now) &&
+    return other->process != place.process && other->is_active(now) &&
            (frame.index + count - other->end_frame) % count < count / 2;
   });
 }
@@ -400,7 +400,7 @@ bool SharedCache::is_last(const File& file, const SharingProcess& process,
                           Clock::time_point now) {
   std::vector<uint64_t> frames;
   for (const auto& place : file.places) {
-    if (place->goes_on(now)) frames.push_back(place->frame);
+    if (place->is_active(now)) frames.push_back(place->frame);
   }
   if (frames.empty()) return true;
   std::sort(frames.begin(), frames.end());
@@ -413,7 +413,7 @@ bool SharedCache::is_last(const File& file, const SharingProcess& process,
     last = frames[i];
   }
   return std::any_of(file.places.begin(), file.places.end(), [&](const auto& place) {
-    return place->process == process && place->frame == last && place->goes_on(now);
+    return place->process == process && place->frame == last && place->is_active(now);
   });
 }
 
@@ -466,7 +466,7 @@ int SharedCache::fetch(File& file, Place& place, ByteRange range) {
     move_to(place, range);
     place.fetching = true;
   }
-  const int error = bring(file, place, range, false);
+  const int error = load(file, place, range, false);
   MutexLock lock(mu_);
   if (error != 0) place.frame = place.end_frame;  // nothing to copy
   place.fetching = false;
@@ -474,15 +474,15 @@ int SharedCache::fetch(File& file, Place& place, ByteRange range) {
   return error;
 }
 
-int SharedCache::bring(File& file, Place& place, ByteRange range, bool ahead) {
+int SharedCache::load(File& file, Place& place, ByteRange range, bool ahead) {
   try {
-    return bring_frames(file, place, range, ahead);
+    return load_frames(file, place, range, ahead);
   } catch (const std::bad_alloc&) {  // before any frame was marked
     return ENOMEM;
   }
 }
 
-int SharedCache::bring_frames(File& file, Place& place, ByteRange range, bool ahead) {
+int SharedCache::load_frames(File& file, Place& place, ByteRange range, bool ahead) {
   const uint64_t size = file.size_bytes;
   if (range.offset >= size) return 0;
   range.length_bytes = std::min(range.length_bytes, size - range.offset);
@@ -503,7 +503,7 @@ int SharedCache::bring_frames(File& file, Place& place, ByteRange range, bool ah
     }
     room = frames.empty() ? Room::kMade : make_room(frames.size(), file, place, ahead, hold);
     if (room == Room::kNone) {
-      if (!ahead) stats_.refused_bytes += range.length_bytes;
+      if (!ahead) stats_.rejected_bytes += range.length_bytes;
       return EAGAIN;
     }
   }
@@ -532,8 +532,8 @@ int SharedCache::bring_frames(File& file, Place& place, ByteRange range, bool ah
   if (error == 0) {
     const uint64_t fetched = frames.size() * kExtentFrameBytes;
     stats_.fetched_bytes += fetched;
-    if (!ahead) stats_.found_bytes += range.length_bytes - std::min(range.length_bytes, fetched);
-    if ((unlooked_bytes_ += fetched) >= kBudgetStep) look_at_budget();
+    if (!ahead) stats_.hit_bytes += range.length_bytes - std::min(range.length_bytes, fetched);
+    if ((unchecked_bytes_ += fetched) >= kBudgetStep) update_budget();
   }
   if (error != 0 || ahead) return error;
   const auto under_way = [&] {

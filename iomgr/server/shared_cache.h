@@ -77,10 +77,10 @@ struct SharedCacheOptions {
 };
 
 struct SharedStats {
-  uint64_t found_bytes = 0;     // hits, also on frames in flight
+  uint64_t hit_bytes = 0;     // hits, also on frames in flight
   uint64_t fetched_bytes = 0;   // from the devices
-  uint64_t refused_bytes = 0;   // without room
-  uint64_t lost_bytes = 0;      // reclaimed by the kernel, and asked for again
+  uint64_t rejected_bytes = 0;   // without room
+  uint64_t reclaimed_bytes = 0;      // reclaimed by the kernel, and asked for again
   uint64_t evictions = 0;
   uint64_t held_ns = 0;         // waits of fetches for other scans
   uint64_t resident_bytes = 0;
@@ -91,10 +91,10 @@ struct SharedStats {
 // As for_each_counter() of extent_cache.h.
 template <class Visit>
 void for_each_counter(const SharedStats& stats, Visit visit) {
-  visit("found_bytes", "bytes found", stats.found_bytes);
+  visit("hit_bytes", "bytes hit", stats.hit_bytes);
   visit("fetched_bytes", "bytes fetched", stats.fetched_bytes);
-  visit("refused_bytes", "bytes refused", stats.refused_bytes);
-  visit("lost_bytes", "bytes lost", stats.lost_bytes);
+  visit("rejected_bytes", "bytes rejected", stats.rejected_bytes);
+  visit("reclaimed_bytes", "bytes reclaimed", stats.reclaimed_bytes);
   visit("evictions", "evictions", stats.evictions);
   visit("held_ns", "ns held back", stats.held_ns);
   visit("resident_bytes", "bytes in use", stats.resident_bytes);
@@ -180,8 +180,8 @@ class SharedCache {
   enum class Room { kMade, kChanged, kNone };
 
   int fetch(File& file, Place& place, ByteRange range);
-  int bring(File& file, Place& place, ByteRange range, bool ahead);
-  int bring_frames(File& file, Place& place, ByteRange range, bool ahead);
+  int load(File& file, Place& place, ByteRange range, bool ahead);
+  int load_frames(File& file, Place& place, ByteRange range, bool ahead);
   Room make_room(size_t count, const File& file, Place& place, bool ahead,
                  Hold& hold) REQUIRES(mu_);
   void measure(Clock::time_point now) REQUIRES(mu_);
@@ -198,8 +198,8 @@ class SharedCache {
   bool is_current(const File& file) const;
   void move_to(Place& place, ByteRange range) REQUIRES(mu_);
   void count_processes(File& file) REQUIRES(mu_);
-  void look_at_budget() REQUIRES(mu_);
-  void look_for_crowd(uint64_t available_bytes) REQUIRES(mu_);
+  void update_budget() REQUIRES(mu_);
+  void detect_crowding(uint64_t available_bytes) REQUIRES(mu_);
 
   // Constant after construction.
   const SharedCacheOptions options_;
@@ -212,7 +212,7 @@ class SharedCache {
   std::vector<std::shared_ptr<File>> files_ GUARDED_BY(mu_);
   std::vector<Frame> resident_ GUARDED_BY(mu_);
   uint64_t budget_bytes_ GUARDED_BY(mu_) = 0;
-  uint64_t unlooked_bytes_ GUARDED_BY(mu_) = 0;
+  uint64_t unchecked_bytes_ GUARDED_BY(mu_) = 0;
   SharedStats stats_ GUARDED_BY(mu_);
 };
 

@@ -36,7 +36,7 @@ std::string counters_json(const Stats& stats) {
 }  // namespace
 
 std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache,
-                       const SharedStats& shared, const NextStats& sweeps,
+                       const SharedStats& shared, const PrefetchStats& sweeps,
                        const std::vector<ClientSum>& preloaded) {
   std::string text =
       fmt::format("{{\"backend\":{},\"devices\":[", json_quoted(name_of(lanes.backend())));

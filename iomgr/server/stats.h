@@ -2,7 +2,7 @@
 // {"backend":"io_uring","devices":[{"path":"/mnt/d0","ios":8,"bytes_read":8388608,
 //  "bytes_written":0,"segments":8,"merged":2,"wait":[…],"service":[…],
 //  "preloaded":{"ios":8,"bytes_read":8388608,"bytes_written":0}}, …],
-//  "cache":{"found_bytes":0, …},"shared":{"found_bytes":0, …},"sweeps":{"begun_bytes":0, …},
+//  "cache":{"hit_bytes":0, …},"shared":{"hit_bytes":0, …},"sweeps":{"prefetched_bytes":0, …},
 //  "checksums":{"verified":0,"unverified":0,"failed":0}}
 //
 //   wait, service   numbers of I/Os, iomgr/base/latency.h
@@ -26,7 +26,7 @@
 namespace graphlane {
 
 std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache,
-                       const SharedStats& shared, const NextStats& sweeps = {},
+                       const SharedStats& shared, const PrefetchStats& sweeps = {},
                        const std::vector<ClientSum>& preloaded = {});
 
 // A JSON string literal. Bytes other than control characters are copied unchanged.

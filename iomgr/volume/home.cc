@@ -12,7 +12,7 @@
 #include "iomgr/base/files/atomic_file.h"
 #include "iomgr/base/json.h"
 #include "iomgr/base/parallel_for.h"
-#include "iomgr/volume/names_held.h"
+#include "iomgr/volume/name_lock.h"
 #include "iomgr/volume/stub/part_record_io.h"
 #include "iomgr/volume/volume_files.h"
 

@@ -10,7 +10,7 @@
 #include "iomgr/base/process/interrupt.h"
 #include "iomgr/volume/device_kind.h"
 #include "iomgr/volume/home.h"
-#include "iomgr/volume/names_held.h"
+#include "iomgr/volume/name_lock.h"
 #include "iomgr/volume/volume.h"
 #include "iomgr/volume/volume_files.h"
 #include "iomgr/volume/volume_json.h"

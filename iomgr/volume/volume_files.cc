@@ -13,7 +13,7 @@
 #include "iomgr/base/process/interrupt.h"
 #include "iomgr/volume/home.h"
 #include "iomgr/volume/lost_and_found.h"
-#include "iomgr/volume/names_held.h"
+#include "iomgr/volume/name_lock.h"
 #include "iomgr/volume/parts/parts.h"
 #include "iomgr/volume/volume_json.h"
 

@@ -175,8 +175,8 @@ void write_table(ReportText& out) {
   }
   const ExtentCacheStats cache = read_cache_stats();
   if (cache.budget_bytes > 0) write_counters(out, "cache", cache);
-  const NextStats sweeps = sweep_stats();
-  if (sweeps.begun_bytes > 0) write_counters(out, "page cache, ahead", sweeps);
+  const PrefetchStats sweeps = sweep_stats();
+  if (sweeps.prefetched_bytes > 0) write_counters(out, "page cache, prefetch", sweeps);
 }
 
 ReportText report_text;

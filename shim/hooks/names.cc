@@ -17,7 +17,8 @@
 #include "shim/hooks/hooks.h"
 #include "shim/hooks/real.h"
 #include "shim/locate/devices.h"
-#include "shim/locate/held_names.h"
+#include "iomgr/volume/name_lock.h"
+#include "shim/locate/check_wait.h"
 #include "shim/locate/locate.h"
 #include "shim/locate/stub_path.h"
 
@@ -92,7 +93,7 @@ class NameChange {
       return true;
     }
     const Fd root = open_volume(named_volume);
-    return names_[volume_count_++].take(root.get());
+    return names_[volume_count_++].try_take(root.get());
   }
 
   // A name of the stub was perhaps removed; with a path, replaced by another file. Makes that durable
@@ -113,7 +114,7 @@ class NameChange {
 
  private:
   std::optional<SlowLockGuard> slow_lock_;  // released last
-  HeldNames names_[2];
+  NameLock names_[2];
   uint32_t volume_count_ = 0;
 };
 

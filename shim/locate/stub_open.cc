@@ -12,7 +12,8 @@
 #include "shim/fd/open_file.h"
 #include "shim/hooks/hooks.h"
 #include "shim/locate/devices.h"
-#include "shim/locate/held_names.h"
+#include "iomgr/volume/name_lock.h"
+#include "shim/locate/check_wait.h"
 #include "shim/locate/locate.h"
 #include "shim/locate/refused_stub.h"
 #include "shim/locate/stub_path.h"
@@ -152,10 +153,10 @@ int give_made(int directory, const char* path, Fd stub, int flags, mode_t mode) 
   return failed(error);
 }
 
-enum class Made { kNotOurs, kThere, kDone, kFailed, kRefused };
+enum class Made { kNotOurs, kThere, kDone, kFailed, kCheckRuns };
 
 // Makes the file if the policy stripes it. *mode is changed as the umask demands. kThere: another
-// process has made it meanwhile. kFailed: errno. kRefused: a check holds the volume's names.
+// process has made it meanwhile. kFailed: errno. kCheckRuns: a check holds the volume's names.
 Made create(int directory, const char* path, mode_t* mode, Fd* stub) {
   const char* name = last_name(path);
   if (!names_an_entry(name)) return Made::kNotOurs;
@@ -187,8 +188,8 @@ Made create(int directory, const char* path, mode_t* mode, Fd* stub) {
     return Made::kFailed;
   }
   const Fd root = open_volume(volume);
-  HeldNames held;  // for check, these parts would be orphans
-  if (!held.take(root.get())) return Made::kRefused;
+  NameLock held;  // for check, these parts would be orphans
+  if (!held.try_take(root.get())) return Made::kCheckRuns;
   Devices devices;
   if (const Failure failure = devices.open(volume)) {
     complain(failure.subject, failure.reason);
@@ -271,7 +272,7 @@ bool open_stub(int directory, const char* path, int flags, mode_t mode, int* fd)
         return false;
       case Made::kDone: *fd = give_made(directory, path, std::move(stub), flags, mode); return true;
       case Made::kFailed: break;
-      case Made::kRefused: wait_for_check(); continue;
+      case Made::kCheckRuns: wait_for_check(); continue;
     }
     if (errno == EEXIST && !exclusive) continue;  // another process has made it
     *fd = -1;

@@ -36,6 +36,6 @@ class SweepStep {
 };
 
 // The counts of prefetched ranges.
-NextStats sweep_stats();
+PrefetchStats sweep_stats();
 
 }  // namespace graphlane

@@ -101,8 +101,8 @@ SweptFiles::Ref SweptFiles::find(const Uuid& file_id) {
   return Ref(found);
 }
 
-void SweptFiles::came(const Ref& file, uint64_t wanted_bytes, uint64_t missing_bytes) {
-  if (file.is_kept()) kept_share_.came(wanted_bytes, missing_bytes);
+void SweptFiles::record_use(const Ref& file, uint64_t wanted_bytes, uint64_t missing_bytes) {
+  if (file.is_kept()) kept_share_.record_use(wanted_bytes, missing_bytes);
 }
 
 void SweptFiles::share_memory(uint64_t available_bytes) {
@@ -111,7 +111,7 @@ void SweptFiles::share_memory(uint64_t available_bytes) {
   uint64_t all_bytes = 0;
   for (const File& file : files_) all_bytes += file.last_used == 0 ? 0 : file.size_bytes;
   const bool fit = !wants_direct(settings().io_mode, all_bytes, false, available_bytes);
-  kept_share_.set_most(available_bytes / kKeptShare);
+  kept_share_.set_max(available_bytes / kKeptShare);
   uint64_t kept_bytes = kept_share_.bytes();
   for (File& file : files_) {
     if (file.last_used == 0) continue;

@@ -1,12 +1,12 @@
-// SweptFiles: the files that this process has read of late through the page cache, with their
-// parts, though the program may have closed them: it will come back to them.
+// SweptFiles: the files that this process has recently read through the page cache, with their parts.
+// The program may have closed them, but will come back to them.
 //
-// An engine that keeps its edges in many files opens one, reads it, and closes it again. What
-// it reads next can be begun only if its parts are open; and whether all fit in memory together
-// only who knows all of them can tell.
+// An engine with its edges in many files opens one, reads it, and closes it again. A prefetch of the
+// next one needs its parts open. And only a view over all of them tells whether they fit in memory
+// together.
 //
-// Threads: everything is safe from any thread, under one lock; who cannot have it, in a signal
-// handler, goes without. Not across fork().
+// Threads: everything is safe from any thread, under one lock. A signal handler that cannot have the
+// lock reads without this. Not across fork().
 // No allocation, no exceptions.
 #pragma once
 
@@ -38,13 +38,13 @@ class SweptFiles {
   };
 
  public:
-  // One of them; its parts stay open as long as this lives.
+  // A reference to one of the files; its parts stay open while this lives.
   class Ref {
    public:
     Ref() = default;
     explicit Ref(File* file) : file_(file) {}
     ~Ref() {
-      // Release: who closes the parts comes after all that was done with them.
+      // Release: the parts are closed after all uses of them.
       if (file_ != nullptr) file_->users.fetch_sub(1, std::memory_order_release);
     }
     Ref(Ref&& other) noexcept : file_(other.file_) { other.file_ = nullptr; }
@@ -53,23 +53,22 @@ class SweptFiles {
 
     const StripeMap& map() const { return file_->map; }
     std::span<const int> parts() const { return {file_->parts, file_->part_count}; }
-    // Whether what was read of it may stay in memory.
+    // Whether its pages may stay in memory.
     bool stays() const { return file_->way.load(std::memory_order_relaxed) != Way::kLeaves; }
     bool is_kept() const { return file_->way.load(std::memory_order_relaxed) == Way::kKept; }
    private:
     File* file_ = nullptr;
   };
 
-  // A file that is read now, in the place of the one that was not for the longest time. Empty:
-  // there is no room.
+  // Adds a file that is read now, or replaces the least recently read one. Empty: there is no room.
   Ref use(const OpenFile& file, uint64_t size_bytes);
   Ref find(const Uuid& file_id);
 
-  // Looks whether all fit together in what memory there is, and if not, which may stay: as many
-  // as that proves to have room for. Of those that were removed the parts are closed.
+  // Checks whether all files fit in memory together, and if not, which may stay: as many as prove to
+  // fit. Closes the parts of removed files.
   void share_memory(uint64_t available_bytes);
-  // So much of a file was wanted, and so much of that was not in memory.
-  void came(const Ref& file, uint64_t wanted_bytes, uint64_t missing_bytes);
+  // Reports how many prefetched or kept bytes were read, and how many of them were missing.
+  void record_use(const Ref& file, uint64_t wanted_bytes, uint64_t missing_bytes);
 
  private:
   static constexpr uint32_t kFileCount = 64;
@@ -82,7 +81,7 @@ class SweptFiles {
 
   PageCacheShare kept_share_;
 
-  FutexLock lock_;  // over what follows
+  FutexLock lock_;  // guards the members below
   uint32_t clock_ = 0;
   File files_[kFileCount];
 };

@@ -31,24 +31,24 @@ DeviceGate* gate_for(const OpenFile& file, const LaneIo& io, bool direct) {
 }
 
 // Enters a device's gate, if it has one, for a scope.
-class AtGate {
+class GateScope {
  public:
-  AtGate(DeviceGate* gate, const LaneIo& io) : gate_(gate) {
+  GateScope(DeviceGate* gate, const LaneIo& io) : gate_(gate) {
     if (gate_ == nullptr) return;
     signals_.emplace();  // a handler may leave by siglongjmp()
     waiter_.fd = io.fd;
     waiter_.part_offset = io.part_offset;
     waiter_.length_bytes = io.length_bytes;
     waiter_.caller = &caller_;
-    const uint32_t told = caller_.told();
+    const uint32_t seen = caller_.notifications();
     if (gate_->enter(&waiter_)) return;
-    while (!waiter_.entered.load(std::memory_order_acquire)) caller_.wait_since(told);
+    while (!waiter_.entered.load(std::memory_order_acquire)) caller_.wait_after(seen);
   }
-  ~AtGate() {
+  ~GateScope() {
     if (gate_ != nullptr) gate_->leave();
   }
-  AtGate(const AtGate&) = delete;
-  AtGate& operator=(const AtGate&) = delete;
+  GateScope(const GateScope&) = delete;
+  GateScope& operator=(const GateScope&) = delete;
 
  private:
   DeviceGate* const gate_;
@@ -61,7 +61,7 @@ class AtGate {
 int move_in_turn(const OpenFile& file, RequestCutter& cutter, bool direct) {
   LaneIo io;
   while (cutter.next(&io)) {
-    const AtGate gate(gate_for(file, io, direct), io);
+    const GateScope gate(gate_for(file, io, direct), io);
     IoStep step;
     int error = 0;
     do {
@@ -78,9 +78,9 @@ int move_in_turn(const OpenFile& file, RequestCutter& cutter, bool direct) {
 
 // One request on all devices at once. Where a disk is busy it waits at the gate, and goes on with its
 // other I/O meanwhile.
-class AtOnce {
+class ParallelTransfer {
  public:
-  AtOnce(const OpenFile& file, const PartRequest& request, QueueSlot& slot)
+  ParallelTransfer(const OpenFile& file, const PartRequest& request, QueueSlot& slot)
       : file_(file), cutter_(request), direct_(request.direct), meanwhile_(request.meanwhile),
         slot_(slot), caller_(slot.wake_fd) {
     for (uint32_t i = 0; i < kRequestDepth; ++i) free_[i] = kRequestDepth - 1 - i;
@@ -89,10 +89,10 @@ class AtOnce {
   // 0 or an errno; *queue_failed: it is the queue's own error (EBADF and the like).
   int run(bool* queue_failed) {
     for (;;) {
-      const uint32_t told = caller_.told();
+      const uint32_t seen = caller_.notifications();
       begin();
       if (slot_.queue->in_flight() == 0 && waiting_count_ == 0) return first_error_;
-      const Result<void> ended = wait(told);
+      const Result<void> ended = wait(seen);
       if (ended) {
         tell_of_idle();
         continue;
@@ -144,11 +144,11 @@ class AtOnce {
   }
 
   // Waits until an I/O has ended, or a gate has admitted one.
-  Result<void> wait(uint32_t told) {
+  Result<void> wait(uint32_t seen) {
     if (waiting_count_ > 0) {
       const bool wakes = slot_.wake_fd >= 0 && slot_.queue->wake_by(slot_.wake_fd);
       if (!wakes && slot_.queue->in_flight() == 0) {
-        caller_.wait_since(told);
+        caller_.wait_after(seen);
         return {};
       }
     }
@@ -219,7 +219,7 @@ bool move_by_queue(const OpenFile& file, const PartRequest& request, int* error)
   BorrowedQueue queue;
   if (!queue) return false;
   bool queue_failed = false;
-  *error = AtOnce(file, request, queue.slot()).run(&queue_failed);
+  *error = ParallelTransfer(file, request, queue.slot()).run(&queue_failed);
   if (queue_failed) queue.discard();
   return !queue_failed;
 }

@@ -57,8 +57,8 @@ def test_stat_as_prometheus(graphlane, striped, mount):
             assert buckets == sorted(buckets)
             assert buckets[-1] == int(samples[f"{name}_count{{{labels}}}"]) == count
     cache = {name: int(samples[f'graphlane_cache_{name}{{mount="{at}"}}'])
-             for name in ("fetched_bytes_total", "passed_bytes_total", "budget_bytes")}
-    assert cache["fetched_bytes_total"] + cache["passed_bytes_total"] >= 1 << 20
+             for name in ("fetched_bytes_total", "bypassed_bytes_total", "budget_bytes")}
+    assert cache["fetched_bytes_total"] + cache["bypassed_bytes_total"] >= 1 << 20
     assert cache["budget_bytes"] > 0
     for of, key, name in [("cache", "ahead_frames", "ahead_frames_total"),
                           ("cache", "ahead_used", "ahead_used_frames_total"),

@@ -187,7 +187,7 @@ def jobs(request, fuse, grid_stage, tmp_path):
         try:
             yield several
             shared = json.loads(os.getxattr(mount, "user.graphlane.stats"))["shared"]
-            assert shared["fetched_bytes"] > 0 and shared["found_bytes"] > 0, "they have met"
+            assert shared["fetched_bytes"] > 0 and shared["hit_bytes"] > 0, "they have met"
         finally:
             several.remove()
 

@@ -189,9 +189,9 @@ def test_a_mounts_cache_does_not_hide_writes_of_others(graphlane, striped, mount
             return buffer[:]
 
         def is_in_the_cache() -> bool:
-            before = stats(at)["cache"]["found_bytes"]
+            before = stats(at)["cache"]["hit_bytes"]
             assert sweep() == content
-            return stats(at)["cache"]["found_bytes"] - before > len(content) // 2
+            return stats(at)["cache"]["hit_bytes"] - before > len(content) // 2
 
         wait_until(is_in_the_cache)
         write(graphlane, mounted, made, tmp_path)

@@ -17,12 +17,12 @@ BLOCK = 4 << 20
 def taken(shared: dict) -> int:
     """Bytes that the kernel took of what was shared, and that were read again: other tests drop the
     machine's caches meanwhile."""
-    return shared["lost_bytes"]
+    return shared["reclaimed_bytes"]
 
 
 def found(shared: dict) -> int:
     """Bytes that were to be found in memory, whatever was taken of them meanwhile."""
-    return shared["found_bytes"] + taken(shared)
+    return shared["hit_bytes"] + taken(shared)
 
 
 # Opens argv[1]; for each line, a number, reads that block, and says a checksum of it. "fork": in a

@@ -112,7 +112,7 @@ def test_a_second_sweep_finds_what_fits(graphlane, mount, pair, mounted):
             cache = sweep(graphlane, plain, at / "plain", 3, "--cache=128M")
     else:
         cache = sweep(graphlane, plain, made.path / "plain", 3, "--no-mount", "--cache=128M")
-    assert cache["found_bytes"] >= 2 * SIZE - BLOCK  # the first call only identifies the file
+    assert cache["hit_bytes"] >= 2 * SIZE - BLOCK  # the first call only identifies the file
     assert cache["fetched_bytes"] <= SIZE
 
 
@@ -120,14 +120,14 @@ def test_nor_does_an_older_kernel_keep_it_off(graphlane, pair):
     plain, made = pair
     cache = sweep(graphlane, plain, made.path / "plain", 3, "--no-mount", "--cache=128M",
                   kernel="older")
-    assert cache["found_bytes"] >= 2 * SIZE - BLOCK
+    assert cache["hit_bytes"] >= 2 * SIZE - BLOCK
 
 
 def test_a_file_of_twice_the_cache_is_half_found(graphlane, pair):
     plain, made = pair
     cache = sweep(graphlane, plain, made.path / "plain", 9, "--no-mount", "--cache=20M")
     # 16 MiB of it, of which newcomers have a sixteenth
-    assert cache["found_bytes"] >= 8 * 0.9 * (15 << 20)
+    assert cache["hit_bytes"] >= 8 * 0.9 * (15 << 20)
     assert cache["resident_bytes"] <= 20 << 20
 
 
@@ -176,8 +176,8 @@ def test_a_program_that_needs_its_memory_gets_it(graphlane, little_memory, volum
                f"--report={report}", "--", sys.executable, "-c", GROWS, made.path / "plain", 190 << 20)
     assert said.stdout.split() == 4 * [hashlib.blake2b(content).hexdigest()]
     cache = json.loads(report.read_text())["cache"]
-    assert cache["found_bytes"] >= 80 << 20  # the second sweep's: so much there was to take
-    assert cache["taken_frames"] > 0
+    assert cache["hit_bytes"] >= 80 << 20  # the second sweep's: so much there was to take
+    assert cache["reclaimed_frames"] > 0
     assert cache["budget_bytes"] <= 60 << 20
 
 
@@ -225,7 +225,7 @@ def test_on_disks_what_comes_next_is_begun_ahead(graphlane, tmp_path, disks):
     cache = sweep(graphlane, plain, made.path / "plain", 3, "--no-mount", "--cache=64M")
     assert cache["ahead_frames"] >= SIZE // 2 >> 20
     assert cache["ahead_used"] == cache["ahead_frames"] and cache["ahead_wasted"] == 0
-    assert cache["fetched_bytes"] + cache["passed_bytes"] <= SIZE
+    assert cache["fetched_bytes"] + cache["bypassed_bytes"] <= SIZE
     none = sweep(graphlane, plain, made.path / "plain", 1, "--no-mount", "--cache=64M",
                  GRAPHLANE_BACKEND="threads")
     assert none["ahead_frames"] == 0, "nothing can be begun by preadv"

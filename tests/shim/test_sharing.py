@@ -85,13 +85,13 @@ def test_who_found_room_for_a_file_shares_it_when_there_is_none_any_more(shared,
     with shared.readers(2, prefix=little_memory, io="auto") as readers:
         for _ in range(2):
             shared.read_all(readers)
-        assert shared.stats()["found_bytes"] == 0 and shared.stats()["scan_count"] > 0
+        assert shared.stats()["hit_bytes"] == 0 and shared.stats()["scan_count"] > 0
         leave_room(little_group, SIZE // 2)
         for _ in range(30):  # beside others it takes them a while to see that
             shared.read_all(readers)
-            if shared.stats()["found_bytes"] > 0:
+            if shared.stats()["hit_bytes"] > 0:
                 break
-        assert shared.stats()["found_bytes"] > 0
+        assert shared.stats()["hit_bytes"] > 0
 
 
 def test_files_that_have_no_room_together_are_shared(little_group, little_memory, shared, tmp_path):
@@ -107,7 +107,7 @@ def test_files_that_have_no_room_together_are_shared(little_group, little_memory
     def is_shared(*readers) -> bool:
         for each in readers:
             shared.read_all(each)
-        return shared.stats()["found_bytes"] > 0
+        return shared.stats()["hit_bytes"] > 0
 
     with shared.readers(2, prefix=little_memory, io="auto") as first:
         leave_room(little_group, room_for_one)

@@ -106,8 +106,8 @@ def test_what_was_begun_and_used_is_reported(graphlane, disks, tmp_path):
     with Reader(graphlane, files, GRAPHLANE_REPORT=str(report)) as reader:
         reader.read("abcabcabc")
     sweeps = json.loads(report.read_text())["sweeps"]
-    assert SIZE <= sweeps["used_bytes"] <= sweeps["begun_bytes"]
-    assert sweeps["wasted_bytes"] == 0
+    assert SIZE <= sweeps["used_bytes"] <= sweeps["prefetched_bytes"]
+    assert sweeps["unused_bytes"] == 0
 
 
 def test_nor_without_prefetch_nor_in_the_first_sweep(graphlane, disks, tmp_path):

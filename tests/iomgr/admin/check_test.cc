@@ -59,7 +59,7 @@ class CheckTest : public VolumeFixture {
   std::string content_;
 };
 
-TEST_F(CheckTest, FindsNothingWrongWithAGoodVolume) {
+TEST_F(CheckTest, AGoodVolumePassesTheCheck) {
   write(in_volume("plain"), "x");
   const CheckReport report = check(false, true);
   EXPECT_TRUE(report.problems.empty()) << report.problems.front();
@@ -68,7 +68,7 @@ TEST_F(CheckTest, FindsNothingWrongWithAGoodVolume) {
   EXPECT_EQ(report.bytes, 50000u);
 }
 
-TEST_F(CheckTest, TellsMissingShortAndLongParts) {
+TEST_F(CheckTest, ReportsMissingShortAndLongParts) {
   const std::string part = part_of("file", 1);
   const uint64_t size = fs::file_size(part);
   fs::resize_file(part, size - 1);
@@ -83,7 +83,7 @@ TEST_F(CheckTest, TellsMissingShortAndLongParts) {
   EXPECT_EQ(problem(), in_volume("file") + ": part " + part + " is missing");
 }
 
-TEST_F(CheckTest, MendsAStubThatAFailingMachineWroteHalf) {
+TEST_F(CheckTest, RepairsATornStub) {
   const std::string closed = read(in_volume("file"));
   Layout open_layout = layout_of("file");
   open_layout.state = FileState::kOpen;
@@ -123,7 +123,7 @@ TEST_F(CheckTest, OthersMayMakeAndRemoveNamesMeanwhile) {
   other.join();
 }
 
-TEST_F(CheckTest, TellsDamagedStubsAndKeepsTheirParts) {
+TEST_F(CheckTest, ReportsDamagedStubsAndKeepsTheirParts) {
   const std::string part = part_of("file", 0);
   const std::string stub = read(in_volume("file"));
   for (const auto& [damaged, reason] : std::vector<std::pair<std::string, std::string>>{
@@ -143,14 +143,14 @@ TEST_F(CheckTest, TellsDamagedStubsAndKeepsTheirParts) {
   EXPECT_EQ(content_of("file"), content_);
 }
 
-TEST_F(CheckTest, TellsAStubOfAnotherVolume) {
+TEST_F(CheckTest, DetectsAStubOfAnotherVolume) {
   Layout layout = layout_of("file");
   layout.volume = Uuid::random();
   write_stub(layout);
   EXPECT_NE(check().problems[0].find("stub of another volume"), std::string::npos);
 }
 
-TEST_F(CheckTest, TellsACopyOfAStub) {
+TEST_F(CheckTest, DetectsACopyOfAStub) {
   fs::create_hard_link(in_volume("file"), in_volume("hard"));
   EXPECT_TRUE(check().problems.empty());
   fs::copy_file(in_volume("file"), in_volume("zcopy"));
@@ -215,7 +215,7 @@ TEST_F(CheckTest, KeepsAndNotesOrphans) {
   EXPECT_EQ(read(path("d0/mine")), "mine");
 }
 
-TEST_F(CheckTest, DeletesOrphansThatItIsToldToDelete) {
+TEST_F(CheckTest, DeletesOrphansOnRequest) {
   const Uuid id = layout_of("file").file_id;
   const std::string part = part_of("file", 0), stub = read(in_volume("file"));
   ASSERT_TRUE(import(path("source"), "other"));
@@ -336,7 +336,7 @@ TEST_F(CheckTest, LeavesADamagedFileAlone) {
   EXPECT_TRUE(check().problems.empty());
 }
 
-TEST_F(CheckTest, ShowsAnOrphanOfWhichTheRecordsSayTheLayout) {
+TEST_F(CheckTest, ShowsAnOrphanWithARecordedLayout) {
   const Layout layout = layout_of("file");
   promise_nothing(layout);
   const std::string name = fmt::format("lost+found/{}", UuidText(layout.file_id).view());
@@ -352,7 +352,7 @@ TEST_F(CheckTest, ShowsAnOrphanOfWhichTheRecordsSayTheLayout) {
   EXPECT_EQ(content_of("file"), content_);
 }
 
-TEST_F(CheckTest, RemovesWhatADeadImportLeft) {
+TEST_F(CheckTest, RemovesLeftoversOfADeadImport) {
   const std::string left = in_volume(".graphlane/tmp/dead");
   fs::create_directories(left);
   const std::string part = part_of("file", 0);
@@ -363,7 +363,7 @@ TEST_F(CheckTest, RemovesWhatADeadImportLeft) {
   EXPECT_FALSE(fs::exists(part));
 }
 
-TEST_F(CheckTest, WaitsForNobodyAndTakesNoLiveImportForADeadOne) {
+TEST_F(CheckTest, DoesNotWaitAndKeepsLiveImports) {
   const auto lock = VolumeLock::take(*volume_, VolumeLock::kShared);
   ASSERT_TRUE(lock);
   const auto report = check_volume(*volume_, {.repair = true});

@@ -121,7 +121,7 @@ TEST_F(RestripeTest, HolesStayHoles) {
   EXPECT_TRUE(content_of("f") == read(path("f")));
 }
 
-TEST_F(RestripeTest, WhatADeadWriterLeftIsClosedFirst) {
+TEST_F(RestripeTest, AFileLeftOpenIsClosedFirst) {
   create_volume();
   make("f", random_bytes(100'000));
   Layout layout = layout_of("f");
@@ -206,7 +206,7 @@ TEST_F(RestripeTest, DamagedAndForeignStubsAreNamedAndLeft) {
 }
 
 // A stub that a user wrote himself, with the id of somebody else's file.
-TEST_F(RestripeTest, NobodyGetsAnothersParts) {
+TEST_F(RestripeTest, NoUserGetsPartsOfAnother) {
   if (::geteuid() != 0) GTEST_SKIP() << "not root";
   create_volume();
   make("f", random_bytes(100'000));

@@ -63,7 +63,7 @@ class ScrubTest : public VolumeFixture {
   ScrubFile file_;
 };
 
-TEST_F(ScrubTest, FindsNothingWrongWithWhatWasImported) {
+TEST_F(ScrubTest, AnImportedVolumePassesTheCheck) {
   make();
   SumCounts all;
   for (uint32_t d = 0; d < 3; ++d) {
@@ -77,7 +77,7 @@ TEST_F(ScrubTest, FindsNothingWrongWithWhatWasImported) {
   EXPECT_EQ(all.unverified, 0u);
 }
 
-TEST_F(ScrubTest, TellsAFlippedBitWithItsFileOffsetAndDevice) {
+TEST_F(ScrubTest, ReportsAFlippedBitWithFileOffsetAndDevice) {
   make();
   // Unit 5 is the second one of its device.
   const PartLocation at = file_.layout.map().locate(5 * kScrubDepth + 4096 + 7);
@@ -89,14 +89,14 @@ TEST_F(ScrubTest, TellsAFlippedBitWithItsFileOffsetAndDevice) {
                              " at 20480");
 }
 
-TEST_F(ScrubTest, TellsTheLastBytes) {
+TEST_F(ScrubTest, VerifiesTheLastBytes) {
   make();
   const PartLocation at = file_.layout.map().locate(kScrubSize - 1);
   flip(part(at.device_index), at.part_offset);
   EXPECT_EQ(problems_of(at.device_index).size(), 1u);
 }
 
-TEST_F(ScrubTest, TellsABlockOfZerosAndOneOfAnotherPlaceOrTime) {
+TEST_F(ScrubTest, DetectsZeroedMisplacedAndStaleBlocks) {
   make();
   const std::string before = read(part(1));
   overwrite(part(1), 8192, std::string(4096, '\0'));
@@ -109,14 +109,14 @@ TEST_F(ScrubTest, TellsABlockOfZerosAndOneOfAnotherPlaceOrTime) {
   EXPECT_TRUE(problems_of(1).empty());
 }
 
-TEST_F(ScrubTest, TellsBlocksThatLieOneBehindTheOtherTogether) {
+TEST_F(ScrubTest, ReportsAdjacentBlocksTogether) {
   make();
   overwrite(part(0), 0, random_bytes(kScrubDepth, 99));
   EXPECT_EQ(problems_of(0).size(), 1u);
   EXPECT_EQ(scrub(0).blocks.failed, kScrubDepth / 4096);
 }
 
-TEST_F(ScrubTest, TellsManyPlacesByTheirNumber) {
+TEST_F(ScrubTest, ReportsManyPlacesAsACount) {
   make();
   for (uint64_t at = 0; at < 80 * 4096; at += 8192) flip(part(0), at);
   const auto problems = problems_of(0);
@@ -125,7 +125,7 @@ TEST_F(ScrubTest, TellsManyPlacesByTheirNumber) {
 }
 
 // Each way to damage the checksums of part 1, and what is told.
-TEST_F(ScrubTest, TellsDamagedChecksums) {
+TEST_F(ScrubTest, DetectsDamagedChecksums) {
   make();
   const std::string good = read(sums(1)), foreign = read(sums(2));
   const auto put = [&](const std::string& bytes) { write(sums(1), bytes); };
@@ -160,7 +160,7 @@ TEST_F(ScrubTest, TellsDamagedChecksums) {
   EXPECT_TRUE(problems_of(1).empty());
 }
 
-TEST_F(ScrubTest, ATornHeaderLeavesTheOtherOne) {
+TEST_F(ScrubTest, ATornHeaderLeavesTheOtherSlot) {
   make();
   const std::string good = read(sums(1));
   for (const uint64_t slot : {0, 1}) {
@@ -172,7 +172,7 @@ TEST_F(ScrubTest, ATornHeaderLeavesTheOtherOne) {
   }
 }
 
-TEST_F(ScrubTest, TellsChecksumsThatEndTooEarly) {
+TEST_F(ScrubTest, DetectsTruncatedChecksums) {
   make();
   const PartOf which = graphlane::part_of(volume_->devices()[1].root_fd.get(), file_.layout);
   const SumFile file(Fd(::open(sums(1).c_str(), O_RDWR)), which, 1);
@@ -184,7 +184,7 @@ TEST_F(ScrubTest, TellsChecksumsThatEndTooEarly) {
   EXPECT_NE(problems_of(1)[0].find("end at 8192 of"), std::string::npos);
 }
 
-TEST_F(ScrubTest, OfADirtyRegionNothingIsSaid) {
+TEST_F(ScrubTest, DirtyRegionsAreUnverified) {
   make();
   overwrite(sums(1), kSumRegionsAt, std::string(1, static_cast<char>(kRegionDirty)));
   flip(part(1), 4096);
@@ -194,7 +194,7 @@ TEST_F(ScrubTest, OfADirtyRegionNothingIsSaid) {
   EXPECT_GT(part.blocks.unverified, 0u);
 }
 
-TEST_F(ScrubTest, TellsChecksumsOfAnOlderState) {
+TEST_F(ScrubTest, DetectsStaleChecksums) {
   make();
   const Fd fd(::open(part(1).c_str(), O_RDWR));
   const PartOf which = graphlane::part_of(volume_->devices()[1].root_fd.get(), file_.layout);
@@ -245,7 +245,7 @@ TEST_F(ScrubTest, ARestripingWritesTheChecksumsOfItsNewParts) {
   EXPECT_EQ(problems_of(2).size(), 1u);
 }
 
-TEST_F(ScrubTest, ACheckTellsItAsAProblem) {
+TEST_F(ScrubTest, CheckReportsIt) {
   make();
   flip(part(0), 5);
   const auto report = check_volume(*volume_, {.scrub = true});

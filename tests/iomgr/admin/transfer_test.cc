@@ -30,7 +30,7 @@ class TransferTest : public VolumeFixture {
 
 // Every size around the stripe boundaries, for several geometries: what comes
 // out is what went in, and every part has exactly the bytes it should.
-TEST_F(TransferTest, GivesBackWhatItTookForAllSizesAroundStripes) {
+TEST_F(TransferTest, ImportThenExportKeepsAllSizesAroundStripes) {
   create_volume(3, 4096);
   for (const uint64_t size : {1, 2, 4095, 4096, 4097, 8191, 8192, 12287, 12288, 12289, 40960, 99999}) {
     const std::string bytes = random_bytes(size, size);
@@ -44,7 +44,7 @@ TEST_F(TransferTest, GivesBackWhatItTookForAllSizesAroundStripes) {
   }
 }
 
-TEST_F(TransferTest, GivesBackAFileOfManyChunks) {
+TEST_F(TransferTest, ImportThenExportKeepsALargeFile) {
   create_volume(4, 1 << 20);
   const std::string bytes = random_bytes(5 * kCopyChunk + 12345);
   write(path("source"), bytes);
@@ -407,7 +407,7 @@ TEST_F(TransferTest, ACopyOfAStubKeepsTheParts) {
   EXPECT_EQ(content_of("copy"), bytes);
 }
 
-TEST_F(TransferTest, NobodyKeepsAnothersPartsByACopyOfTheStub) {
+TEST_F(TransferTest, ACopiedStubDoesNotKeepTheParts) {
   if (::geteuid() != 0) GTEST_SKIP() << "not root";
   create_volume();
   write(path("a"), random_bytes(50000));

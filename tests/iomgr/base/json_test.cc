@@ -24,7 +24,7 @@ TEST(JsonTest, ReadsBackWhatItPrints) {
   EXPECT_EQ(parsed->at_or_null("half").as_double(), 0.5);
 }
 
-TEST(JsonTest, ReadsWhatIsOfAnotherKindAsNothing) {
+TEST(JsonTest, AValueOfAnotherKindReadsAsNothing) {
   const Json value = {{"text", "1"}, {"negative", -1}, {"fraction", 1.5}, {"array", Json::array()}};
   EXPECT_FALSE(value.at_or_null("text").as_unsigned());
   EXPECT_FALSE(value.at_or_null("negative").as_unsigned());
@@ -41,7 +41,7 @@ TEST(JsonTest, TakesTheLastOfMembersOfOneName) {
   EXPECT_EQ(Json::parse(R"({"a": 1, "a": 2})")->dump(), R"({"a":2})");
 }
 
-TEST(JsonTest, RefusesWhatIsNotJson) {
+TEST(JsonTest, RejectsInvalidJson) {
   for (const char* text : {"", "{", "[1,]", "{\"a\"}", "nul", "1 2", "\"\xff\"", "{'a': 1}"}) {
     EXPECT_FALSE(Json::parse(text)) << text;
   }

@@ -40,7 +40,7 @@ class MemoryMapTest : public ::testing::TestWithParam<Find> {
   std::vector<void*> mapped_;
 };
 
-TEST_P(MemoryMapTest, TellsWhatMemoryIs) {
+TEST_P(MemoryMapTest, DescribesMemoryAreas) {
   constexpr int kBoth = PROT_READ | PROT_WRITE;
   const MemoryArea own = area_at(map(kBoth, MAP_PRIVATE | MAP_ANONYMOUS));
   EXPECT_TRUE(own.is_private_and_writable() && own.inode == 0 && !own.is_stack);
@@ -70,7 +70,7 @@ TEST_P(MemoryMapTest, ErrnoStays) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, MemoryMapTest, ::testing::Values(&find_area, &find_area_in_text));
 
-TEST(MemoryMap, BothWaysSayTheSame) {
+TEST(MemoryMap, BothWaysAgree) {
   const Fd maps = open_memory_map();
   MemoryArea asked, read;
   int count = 0;
@@ -86,7 +86,7 @@ TEST(MemoryMap, BothWaysSayTheSame) {
   EXPECT_GT(count, 10);
 }
 
-TEST(MemoryMap, AreasOfARangeAreVisitedAndHolesAreTold) {
+TEST(MemoryMap, AreasOfARangeAreVisitedAndGapsReported) {
   const Fd maps = open_memory_map();
   auto* const memory = static_cast<char*>(::mmap(nullptr, 4 * kSystemPage, PROT_READ | PROT_WRITE,
                                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

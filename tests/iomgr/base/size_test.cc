@@ -21,7 +21,7 @@ TEST(SizeTest, ReadsSizesAsDdAndFioDo) {
   }
 }
 
-TEST(SizeTest, RefusesWhatIsNoSizeAndNamesIt) {
+TEST(SizeTest, RejectsInvalidSizesAndNamesThem) {
   for (const char* text : {"", "M", "-1", "1.5M", "12X", "12MM", "1 M", "0x10",
                            "9223372036854775808", "9000000T", "99999999999999999999"}) {
     const Outcome<uint64_t> size = parse_size(text);

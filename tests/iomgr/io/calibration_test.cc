@@ -27,7 +27,7 @@ class CalibrationTest : public VolumeFixture {
   }
 };
 
-TEST_F(CalibrationTest, TheUserGoesBeforeIt) {
+TEST_F(CalibrationTest, TheUserOverridesTheCalibration) {
   keep(kMeasured);
   const auto asked = lane_depth(device(), 3);
   ASSERT_TRUE(asked);
@@ -36,7 +36,7 @@ TEST_F(CalibrationTest, TheUserGoesBeforeIt) {
   EXPECT_EQ(lane_depth(device(), kQueueDepthMax + 1).error().text, "depth 65: at most 64");
 }
 
-TEST_F(CalibrationTest, ItGoesBeforeTheKindOfDevice) {
+TEST_F(CalibrationTest, CalibrationOverridesTheKindOfDevice) {
   const auto before = lane_depth(device(), 0);
   ASSERT_TRUE(before);
   EXPECT_TRUE(before->source == LaneDepth::kDisk || before->source == LaneDepth::kDefault);
@@ -48,7 +48,7 @@ TEST_F(CalibrationTest, ItGoesBeforeTheKindOfDevice) {
   EXPECT_EQ(lane_depth(volume_->devices()[0], 0)->source, before->source) << "another device's";
 }
 
-TEST_F(CalibrationTest, KeepsWhatItDoesNotKnow) {
+TEST_F(CalibrationTest, KeepsUnknownMembers) {
   std::string text = read(file());
   text.replace(text.find('}'), 1, ", \"later\": {\"a\": [1, \"é\"]}}");
   const auto once = with_calibration(text, file(), {.depth = 1, .stream_count = 1});
@@ -66,7 +66,7 @@ TEST_F(CalibrationTest, KeepsWhatItDoesNotKnow) {
   EXPECT_TRUE(Volume::open(path("vol"))) << "of format 1 still";
 }
 
-TEST_F(CalibrationTest, ADamagedOneIsNamed) {
+TEST_F(CalibrationTest, ADamagedFileIsNamed) {
   for (const char* wrong :
        {"7", "{}", R"({"depth": 0, "streams": 1, "bytes_per_second": 1, "small_ios_per_second": 1})",
         R"({"depth": 65, "streams": 1, "bytes_per_second": 1, "small_ios_per_second": 1})",

@@ -22,7 +22,7 @@ struct Place : DeviceGate::Waiter {
   }
 };
 
-TEST(DeviceGateTest, LetsInAsManyAsItIsWide) {
+TEST(DeviceGateTest, AdmitsAsManyAsItsWidth) {
   DeviceGate gate;
   EXPECT_FALSE(gate.is_narrow());
   gate.set_width(2);
@@ -32,17 +32,17 @@ TEST(DeviceGateTest, LetsInAsManyAsItIsWide) {
   EXPECT_TRUE(gate.enter(&a));
   EXPECT_TRUE(gate.enter(&b));
   EXPECT_FALSE(gate.enter(&c));
-  EXPECT_EQ(caller.told(), 0u);
+  EXPECT_EQ(caller.notifications(), 0u);
   gate.leave();
   EXPECT_TRUE(c.entered);
-  EXPECT_EQ(caller.told(), 1u);
+  EXPECT_EQ(caller.notifications(), 1u);
   gate.leave();
   gate.leave();
   EXPECT_TRUE(gate.enter(&a));
   gate.leave();
 }
 
-TEST(DeviceGateTest, GoesUpAndBeginsAnew) {
+TEST(DeviceGateTest, ServesUpwardsThenFromTheLowest) {
   DeviceGate gate;
   gate.set_width(1);
   GateCaller caller;
@@ -66,7 +66,7 @@ TEST(DeviceGateTest, GoesUpAndBeginsAnew) {
 }
 
 // Else it would stay behind, and the head would go back and forth between it and the others.
-TEST(DeviceGateTest, WhoHasFallenALittleBehindCatchesUp) {
+TEST(DeviceGateTest, ASlightlyTrailingWaiterGoesFirst) {
   DeviceGate gate;
   gate.set_width(1);
   GateCaller caller;
@@ -82,7 +82,7 @@ TEST(DeviceGateTest, WhoHasFallenALittleBehindCatchesUp) {
 }
 
 // One that a stream would pass by for ever.
-TEST(DeviceGateTest, WhomTooMuchHasOvertakenGoesFirst) {
+TEST(DeviceGateTest, AnOvertakenWaiterGoesFirst) {
   constexpr uint64_t kBlock = 24 << 20;
   DeviceGate gate;
   gate.set_width(1);
@@ -104,7 +104,7 @@ TEST(DeviceGateTest, WhomTooMuchHasOvertakenGoesFirst) {
 }
 
 // As many as that before him are before him by right.
-TEST(DeviceGateTest, WhoMerelyWaitsGoesByPlace) {
+TEST(DeviceGateTest, WaitersAreServedByPlace) {
   constexpr uint64_t kBlock = 24 << 20;
   DeviceGate gate;
   gate.set_width(1);
@@ -125,7 +125,7 @@ TEST(DeviceGateTest, WhoMerelyWaitsGoesByPlace) {
   gate.leave();
 }
 
-TEST(DeviceGateTest, WhoGivesUpLetsTheNextOneIn) {
+TEST(DeviceGateTest, GivingUpAdmitsTheNextWaiter) {
   DeviceGate gate;
   gate.set_width(1);
   GateCaller caller;
@@ -141,7 +141,7 @@ TEST(DeviceGateTest, WhoGivesUpLetsTheNextOneIn) {
 }
 
 // Also what the thread sanitizer looks at.
-TEST(DeviceGateTest, NeverMoreThanItIsWideAndNobodyIsForgotten) {
+TEST(DeviceGateTest, NeverExceedsItsWidthAndForgetsNoWaiter) {
   constexpr uint32_t kWidth = 2;
   DeviceGate gate;
   gate.set_width(kWidth);
@@ -154,13 +154,13 @@ TEST(DeviceGateTest, NeverMoreThanItIsWideAndNobodyIsForgotten) {
       for (int round = 0; round < 2000; ++round) {
         GateCaller caller;
         Place place(caller, random() % 100);
-        const uint32_t told = caller.told();
+        const uint32_t told = caller.notifications();
         if (!gate.enter(&place)) {
           if (random() % 10 == 0) {
             gate.give_up(&place);
             continue;
           }
-          while (!place.entered.load(std::memory_order_acquire)) caller.wait_since(told);
+          while (!place.entered.load(std::memory_order_acquire)) caller.wait_after(told);
         }
         if (inside.fetch_add(1) >= kWidth) too_many.fetch_add(1);
         inside.fetch_sub(1);

@@ -49,7 +49,7 @@ std::string order(LaneQueue& queue, Clock::time_point now) {
   return text;
 }
 
-TEST(LaneQueueTest, GoesUpAndBeginsAnew) {
+TEST(LaneQueueTest, ServesUpwardsThenFromTheLowest) {
   const Clock::time_point now{};
   std::vector<LaneIo> ios = {io_at(5000 * kPiece), io_at(2000 * kPiece), io_at(7000 * kPiece)};
   LaneQueue queue(0ms);
@@ -64,7 +64,7 @@ TEST(LaneQueueTest, GoesUpAndBeginsAnew) {
 
 // Else it would stay behind, and the head would go back and forth between it and the others. And
 // while it catches up, nobody makes the head go further back.
-TEST(LaneQueueTest, WhoHasFallenALittleBehindCatchesUp) {
+TEST(LaneQueueTest, ASlightlyTrailingWaiterGoesFirst) {
   LaneQueue queue(0ms);
   auto batch = std::make_unique<LaneBatch>();
   LaneIo first = io_at(50 * kPiece), ahead = io_at(60 * kPiece), behind = io_at(40 * kPiece),
@@ -81,7 +81,7 @@ TEST(LaneQueueTest, WhoHasFallenALittleBehindCatchesUp) {
 }
 
 // One that a stream would pass by for ever.
-TEST(LaneQueueTest, WhomTooMuchHasOvertakenGoesFirst) {
+TEST(LaneQueueTest, AnOvertakenWaiterGoesFirst) {
   LaneQueue queue(0ms);
   auto batch = std::make_unique<LaneBatch>();
   LaneIo behind = io_at(0);
@@ -102,7 +102,7 @@ TEST(LaneQueueTest, WhomTooMuchHasOvertakenGoesFirst) {
 
 // Where many wait, all of them wait long. To serve the oldest first would be to serve all in the
 // order in which they came.
-TEST(LaneQueueTest, WhoMerelyWaitsGoesByPlace) {
+TEST(LaneQueueTest, WaitersAreServedByPlace) {
   const Clock::time_point begin = Clock::time_point{} + std::chrono::hours(1);
   LaneQueue queue(0ms);
   std::vector<LaneIo> ios;
@@ -117,7 +117,7 @@ TEST(LaneQueueTest, WhoMerelyWaitsGoesByPlace) {
   }
 }
 
-TEST(LaneQueueTest, WhatLiesOneBehindTheOtherGoesTogether) {
+TEST(LaneQueueTest, AdjacentIosAreMerged) {
   LaneQueue queue(0ms);
   std::vector<LaneIo> ios = {io_at(3 * kPiece), io_at(1 * kPiece), io_at(2 * kPiece),
                              io_at(7 * kPiece), io_at(4 * kPiece, kPiece, 6)};
@@ -133,7 +133,7 @@ TEST(LaneQueueTest, WhatLiesOneBehindTheOtherGoesTogether) {
   EXPECT_EQ(order(queue, {}), "7 4");
 }
 
-TEST(LaneQueueTest, KeepsApartWhatMayNotGoTogether) {
+TEST(LaneQueueTest, UnmergeableIosStaySeparate) {
   const auto pair = [](const LaneIo& a, const LaneIo& b) {
     LaneIo one = a, two = b;
     LaneQueue queue(0ms);
@@ -192,7 +192,7 @@ TEST(LaneQueueTest, TakesEachOnceWhateverTheOrder) {
 }
 
 // Else a disk would go there, back for the piece between, and on again.
-TEST(LaneQueueTest, WaitsForThePieceThatIsMissing) {
+TEST(LaneQueueTest, WaitsForTheMissingPiece) {
   const Clock::time_point begin = Clock::time_point{} + 1h;
   LaneQueue queue(3ms);
   LaneIo last = io_at(0, 4 * kPiece), next = io_at(8 * kPiece), between = io_at(4 * kPiece, 4 * kPiece);
@@ -209,7 +209,7 @@ TEST(LaneQueueTest, WaitsForThePieceThatIsMissing) {
   EXPECT_EQ(batch->io.length_bytes, 5 * kPiece);
 }
 
-TEST(LaneQueueTest, WaitsForNothingElse) {
+TEST(LaneQueueTest, WaitsOnlyForSweeps) {
   const auto waits = [](const LaneIo& first, const LaneIo& second) {
     LaneIo last = first, next = second;
     LaneQueue queue(3ms);
@@ -229,7 +229,7 @@ TEST(LaneQueueTest, WaitsForNothingElse) {
 }
 
 // After the 5th gap at the 7th, 11th, 19th; at last at every 64th. Until one is filled.
-TEST(LaneQueueTest, WaitsSeldomForWhoReadsWithGaps) {
+TEST(LaneQueueTest, WaitsSeldomForReadersWithGaps) {
   LaneQueue queue(3ms);
   auto batch = std::make_unique<LaneBatch>();
   uint64_t place = 0;
@@ -312,7 +312,7 @@ class LaneTest : public ::testing::Test {
   std::unique_ptr<Lane> lane_;
 };
 
-TEST_F(LaneTest, MergesWhatWaits) {
+TEST_F(LaneTest, MergesWaitingIos) {
   EXPECT_EQ(read_all(), std::vector<int>(kCount, 0));
   EXPECT_EQ(read_, content_);
   EXPECT_EQ(faults_.lengths(), (std::vector<uint64_t>{kPiece, kPiece, 4 * kPiece}));
@@ -325,7 +325,7 @@ TEST_F(LaneTest, TakesUpWhereAMergedTransferEnded) {
   EXPECT_EQ(read_, content_);
 }
 
-TEST_F(LaneTest, AnErrorIsOnlyTheirsWhoseBytesItHits) {
+TEST_F(LaneTest, AnErrorFailsOnlyTheRequestsOfItsBytes) {
   faults_.fail(3 * kPiece + 100, EIO);
   EXPECT_EQ(read_all(), (std::vector<int>{0, 0, 0, EIO, 0, 0}));
   std::fill_n(read_.begin() + 3 * kPiece, kPiece, 0);
@@ -334,7 +334,7 @@ TEST_F(LaneTest, AnErrorIsOnlyTheirsWhoseBytesItHits) {
 }
 
 // However long that takes: here for ever, if it did not come.
-TEST_F(LaneTest, WaitsForThePieceThatIsMissing) {
+TEST_F(LaneTest, WaitsForTheMissingPiece) {
   lane_ = *Lane::start("device", IoBackend::kThreads, /*depth=*/1, 24h, &make_fault_queue);
   LaneRequest first, rest;
   push(0, 4 * kPiece, first);
@@ -392,7 +392,7 @@ class LaneDepthTest : public ::testing::Test {
 };
 
 // Each time all of the lane's threads wait for what has come before.
-TEST_F(LaneDepthTest, AsManyAreInFlightWheneverTheyCome) {
+TEST_F(LaneDepthTest, TheDepthIsKeptHoweverIosArrive) {
   for (Read& read : reads_) {
     begin(read);
     std::this_thread::sleep_for(10ms);  // long enough for a thread to take it, and wait

@@ -192,14 +192,14 @@ class LanesStartTest : public LanesTest {
   }
 };
 
-TEST_P(LanesStartTest, ReadsWhileNobodyWaits) {
+TEST_P(LanesStartTest, PrefetchesWhileNoClientWaits) {
   Begun begun;
   ASSERT_TRUE(begin(&begun, {.offset = 100, .length_bytes = 3'000'000}));
   EXPECT_EQ(begun.told.get_future().get(), 0);
   EXPECT_EQ(content_.compare(100, 3'000'000, begun.bytes.data(), 3'000'000), 0);
 }
 
-TEST_P(LanesStartTest, TheFileIsKeptOpenAndTheEndComesBeforeTheLanesGo) {
+TEST_P(LanesStartTest, TheFileStaysOpenAndCompletesBeforeTheLanesEnd) {
   std::vector<Begun> begun(8);
   for (Begun& one : begun) ASSERT_TRUE(begin(&one, {.offset = 0, .length_bytes = kLanesFileSize}));
   file_.reset();
@@ -210,7 +210,7 @@ TEST_P(LanesStartTest, TheFileIsKeptOpenAndTheEndComesBeforeTheLanesGo) {
   }
 }
 
-TEST_P(LanesStartTest, ToldOfTheErrorOfOneDevice) {
+TEST_P(LanesStartTest, ReportsTheErrorOfOneDevice) {
   std::filesystem::resize_file(volume_->part_path(1, file_->layout().file_id), 65536);
   Begun begun;
   ASSERT_TRUE(begin(&begun, {.offset = 0, .length_bytes = kLanesFileSize}));
@@ -218,7 +218,7 @@ TEST_P(LanesStartTest, ToldOfTheErrorOfOneDevice) {
 }
 
 // Lanes have no room for all of them: one that is not begun has moved nothing.
-TEST_P(LanesStartTest, ManyAtOnceAreBegunOrRefused) {
+TEST_P(LanesStartTest, ManyRequestsAtOnceAreSubmittedOrRejected) {
   std::vector<std::thread> threads;
   std::atomic<int> done{0};
   for (int t = 0; t < 4; ++t) {

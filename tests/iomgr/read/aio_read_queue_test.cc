@@ -61,7 +61,7 @@ TEST_F(AioReadQueueTest, ReadsWhatTheFileHolds) {
   EXPECT_FALSE(queue_->poll());
 }
 
-TEST_F(AioReadQueueTest, WhoDrivesEndsTheReadsOfOthers) {
+TEST_F(AioReadQueueTest, PollCompletesReadsOfOtherThreads) {
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 8 * kMiB);
   Read first({0, kMiB}), second({kMiB, 3 * kMiB});
   ASSERT_TRUE(start(first));
@@ -72,7 +72,7 @@ TEST_F(AioReadQueueTest, WhoDrivesEndsTheReadsOfOthers) {
   EXPECT_TRUE(second.bytes() == content_.substr(kMiB, 3 * kMiB));
 }
 
-TEST_F(AioReadQueueTest, ManyThreadsStartAndDrive) {
+TEST_F(AioReadQueueTest, ManyThreadsSubmitAndPoll) {
   make_file({.stripe_depth_bytes = kMiB / 4, .device_count = 4, .first_device = 0}, 16 * kMiB);
   std::atomic<int> begun{0};
   std::vector<std::thread> threads;
@@ -93,7 +93,7 @@ TEST_F(AioReadQueueTest, ManyThreadsStartAndDrive) {
   EXPECT_FALSE(queue_->poll());
 }
 
-TEST_F(AioReadQueueTest, TooManyAtOnceAreRefusedAndTheOthersEnd) {
+TEST_F(AioReadQueueTest, TooManyAtOnceAreRejectedAndTheOthersComplete) {
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 8 * kMiB);
   std::vector<std::unique_ptr<Read>> reads;
   while (reads.size() < 100) {
@@ -108,7 +108,7 @@ TEST_F(AioReadQueueTest, TooManyAtOnceAreRefusedAndTheOthersEnd) {
   drive(again);
 }
 
-TEST_F(AioReadQueueTest, APartThatEndsTooSoonIsAnError) {
+TEST_F(AioReadQueueTest, ATruncatedPartIsAnError) {
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 8 * kMiB);
   const std::string part = device(1) + "/" + PartName(layout_.file_id).c_str();
   std::filesystem::resize_file(part, kMiB);
@@ -121,7 +121,7 @@ TEST_F(AioReadQueueTest, APartThatEndsTooSoonIsAnError) {
   EXPECT_EQ(whole.error, 0) << "an error is not everybody's";
 }
 
-TEST_F(AioReadQueueTest, WhatCannotBeSubmittedFails) {
+TEST_F(AioReadQueueTest, AFailedSubmissionIsAnError) {
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 8 * kMiB);
   Read read({0, 4 * kMiB});
   read.piece.buffer = reinterpret_cast<void*>(4096);  // nobody's memory

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 class CacheKeeperTest : public ExtentFixture {};
 
-TEST_F(CacheKeeperTest, AnIdleCacheGivesAllBackAndServesOn) {
+TEST_F(CacheKeeperTest, AnIdleCacheFreesItsMemoryAndStaysUsable) {
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 8 * kMiB);
   start(32 * kMiB);
   CacheKeeper keeper(*cache_, 1ms, 5ms);
@@ -33,7 +33,7 @@ TEST_F(CacheKeeperTest, AnIdleCacheGivesAllBackAndServesOn) {
 }
 
 // A socket's urgent byte wakes up like the kernel's word.
-TEST_F(CacheKeeperTest, UnderPressureItLooksAtOnce) {
+TEST_F(CacheKeeperTest, MemoryPressureAdjustsTheBudgetAtOnce) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   const Fd kernel(ends[0]);
@@ -47,7 +47,7 @@ TEST_F(CacheKeeperTest, UnderPressureItLooksAtOnce) {
   while (cache_->stats().frames.resident_bytes > 8 * kMiB) std::this_thread::sleep_for(1ms);
 }
 
-TEST(MemoryPressureTest, IsAskedOfTheGroupThenOfTheMachine) {
+TEST(MemoryPressureTest, PrefersTheCgroupToTheMachine) {
   const MemoryFiles files;
   EXPECT_FALSE(watch_memory_pressure(files.root()));
   files.write("/proc/pressure/memory", "");

@@ -25,7 +25,7 @@ class ConvoySchedulerTest : public ::testing::Test {
   ConvoyScheduler turns_;
 };
 
-TEST_F(ConvoySchedulerTest, TheFirstOfTheFileIsInFront) {
+TEST_F(ConvoySchedulerTest, TheFirstReaderOfTheFileLeads) {
   const auto behind = ask(2, 24 * kMiB);
   EXPECT_TRUE(behind->is_in_front(kReach));
   const auto front = ask(1, 0);
@@ -35,7 +35,7 @@ TEST_F(ConvoySchedulerTest, TheFirstOfTheFileIsInFront) {
   EXPECT_EQ(behind->front_count(0), 2u) << "where nobody waits";
 }
 
-TEST_F(ConvoySchedulerTest, WhoIsFarBehindReadsForHimself) {
+TEST_F(ConvoySchedulerTest, AFarTrailingReaderLeadsItself) {
   const auto front = ask(1, 0);
   EXPECT_FALSE(ask(2, kReach)->is_in_front(kReach));
   const auto alone = ask(2, kReach + 1);
@@ -43,7 +43,7 @@ TEST_F(ConvoySchedulerTest, WhoIsFarBehindReadsForHimself) {
   EXPECT_EQ(alone->front_count(kReach), 2u);
 }
 
-TEST_F(ConvoySchedulerTest, AtTheSamePlaceBothAreInFront) {
+TEST_F(ConvoySchedulerTest, ReadersAtOnePlaceBothLead) {
   const auto one = ask(1, kMiB), other = ask(2, kMiB);
   EXPECT_TRUE(one->is_in_front(kReach));
   EXPECT_TRUE(other->is_in_front(kReach));
@@ -56,7 +56,7 @@ TEST_F(ConvoySchedulerTest, EachFileHasItsOwn) {
   EXPECT_EQ(alone->front_count(0), 1u);
 }
 
-TEST_F(ConvoySchedulerTest, WhoAsksElsewhereIsInFrontNoMore) {
+TEST_F(ConvoySchedulerTest, AReaderThatMovesAwayNoLongerLeads) {
   ask(1, 0);
   const auto behind = ask(2, 24 * kMiB);
   const auto beyond = ask(1, 48 * kMiB);
@@ -64,7 +64,7 @@ TEST_F(ConvoySchedulerTest, WhoAsksElsewhereIsInFrontNoMore) {
   EXPECT_FALSE(beyond->is_in_front(kReach));
 }
 
-TEST_F(ConvoySchedulerTest, WhoAsksForNothingIsInFrontNoMore) {
+TEST_F(ConvoySchedulerTest, AnIdleReaderNoLongerLeads) {
   std::optional<Turn> front(std::in_place, turns_, kFile, 1, ByteRange{0, kMiB});
   const auto behind = ask(2, kMiB);
   EXPECT_FALSE(behind->is_in_front(kReach));
@@ -80,14 +80,14 @@ TEST_F(ConvoySchedulerTest, PiecesOfOneReaderDoNotWaitForEachOther) {
   EXPECT_TRUE(second->is_in_front(kReach));
 }
 
-TEST_F(ConvoySchedulerTest, NobodyKnowsWhereThreadZeroIs) {
+TEST_F(ConvoySchedulerTest, ThreadZeroAlwaysLeads) {
   const auto unknown = ask(0, 0), other = ask(2, kMiB);
   EXPECT_TRUE(other->is_in_front(kReach));
   EXPECT_TRUE(ask(0, 2 * kMiB)->is_in_front(kReach));
   EXPECT_EQ(unknown->front_count(0), 1u);
 }
 
-TEST_F(ConvoySchedulerTest, IfTooManyReadTheRestHasNoTurns) {
+TEST_F(ConvoySchedulerTest, ReadersBeyondTheMaximumAlwaysLead) {
   std::vector<std::unique_ptr<Turn>> all;
   for (uint32_t thread = 1; thread <= 100; ++thread) all.push_back(ask(thread, thread * kMiB));
   EXPECT_FALSE(all[1]->is_in_front(kReach));
@@ -99,7 +99,7 @@ TEST_F(ConvoySchedulerTest, IfTooManyReadTheRestHasNoTurns) {
   }()) << "whose place has become free";
 }
 
-TEST_F(ConvoySchedulerTest, WhoWaitsLooksAtWhatHasCome) {
+TEST_F(ConvoySchedulerTest, AWaiterEndsOnceItsFramesArePresent) {
   const auto front = ask(1, 0), behind = ask(2, kMiB);
   int looks = 0;
   behind->await(kReach, [&] { return ++looks == 3; });
@@ -107,7 +107,7 @@ TEST_F(ConvoySchedulerTest, WhoWaitsLooksAtWhatHasCome) {
   EXPECT_FALSE(behind->is_in_front(kReach));
 }
 
-TEST_F(ConvoySchedulerTest, NobodyWaitsForLongForWhoReadsTheSameAgainAndAgain) {
+TEST_F(ConvoySchedulerTest, RereadingLeadersAreNotWaitedForLong) {
   const auto front = ask(1, 0);
   int looks = 0;
   const auto not_yet = [&] {

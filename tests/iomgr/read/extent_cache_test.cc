@@ -113,7 +113,7 @@ class CyclicSweepTest : public ExtentCacheTest, public ::testing::WithParamInter
   }
 };
 
-TEST_P(CyclicSweepTest, OverTwiceTheCacheFindsHalf) {
+TEST_P(CyclicSweepTest, TwiceTheCacheHitsHalf) {
   make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 192 * kMiB);
   start(GetParam().budget_bytes);
   starts_ = GetParam().begun_ahead;
@@ -156,7 +156,7 @@ class BegunAheadTest : public ExtentCacheTest {
   std::vector<Page> buffer_ = std::vector<Page>(kBlock / sizeof(Page));
 };
 
-TEST_F(BegunAheadTest, OfASweepOnlyTheFirstReadsWaitForAWholeOne) {
+TEST_F(BegunAheadTest, OnlyTheFirstReadsOfASweepWaitInFull) {
   sweep(0, content_.size());
   EXPECT_EQ(moved_bytes_, 2 * kBlock) << "the second one makes it a stream";
   EXPECT_EQ(started_bytes_, content_.size() - 2 * kBlock);
@@ -165,7 +165,7 @@ TEST_F(BegunAheadTest, OfASweepOnlyTheFirstReadsWaitForAWholeOne) {
 }
 
 // He waited until somebody else read, half a minute at most.
-TEST_F(BegunAheadTest, WhoWaitsForWhatIsNotBegunYetDrivesItLater) {
+TEST_F(BegunAheadTest, AWaiterPollsReadsSubmittedLater) {
   std::promise<void> reserved, go_on;
   std::atomic<bool> first{true};
   before_start_ = [&] {
@@ -188,7 +188,7 @@ TEST_F(BegunAheadTest, WhoWaitsForWhatIsNotBegunYetDrivesItLater) {
 }
 
 // The pieces of two readers, each waiting for one before he asks for the next.
-TEST_F(BegunAheadTest, WhoAsksInTurnHasOnlyHisFirstPieceToWaitFor) {
+TEST_F(BegunAheadTest, ReadsInTurnWaitForTheirFirstPieceOnly) {
   make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 96 * kMiB);
   const uint64_t half = content_.size() / 2;
   for (int i = 0; i < 2; ++i) {
@@ -204,7 +204,7 @@ TEST_F(BegunAheadTest, WhoAsksInTurnHasOnlyHisFirstPieceToWaitFor) {
   }
 }
 
-TEST_F(BegunAheadTest, WhereDisksSeekWhoIsBehindWaitsForWhoIsInFront) {
+TEST_F(BegunAheadTest, OnDisksTrailingReadersWaitForTheLeader) {
   restart({.budget_bytes = 384 * kMiB, .turns_wait = true});
   const auto read = [&](uint32_t thread, uint64_t at) {
     std::vector<Page> buffer(kMiB / sizeof(Page));
@@ -230,7 +230,7 @@ TEST_F(BegunAheadTest, WhereDisksSeekWhoIsBehindWaitsForWhoIsInFront) {
   EXPECT_TRUE(behind.get());
 }
 
-TEST_F(BegunAheadTest, OfSmallPiecesInTurnOnlyAStreamIsReadAhead) {
+TEST_F(BegunAheadTest, SmallPiecesInTurnPrefetchOnlyStreams) {
   std::vector<Page> buffer(1);
   for (uint64_t at = 60 * kMiB; at > 0; at -= 20 * kMiB) {
     EXPECT_FALSE(cache_->read_in_turn(file(), /*thread=*/1, {at, 4096}, buffer.data(), *this));
@@ -238,7 +238,7 @@ TEST_F(BegunAheadTest, OfSmallPiecesInTurnOnlyAStreamIsReadAhead) {
   EXPECT_EQ(started_bytes_, 0u);
 }
 
-TEST_F(BegunAheadTest, WhoPausesKeepsNothingOfIt) {
+TEST_F(BegunAheadTest, PauseDropsPrefetchedFrames) {
   sweep(0, 2 * kBlock);
   EXPECT_GT(started_count_, 0u);
   cache_->pause(*this);
@@ -246,13 +246,13 @@ TEST_F(BegunAheadTest, WhoPausesKeepsNothingOfIt) {
   EXPECT_EQ(cache_->stats().frames.resident_bytes, 0u);
 }
 
-TEST_F(BegunAheadTest, WhatTheCacheHasIsNotReadAgain) {
+TEST_F(BegunAheadTest, CachedFramesAreNotPrefetched) {
   sweep(0, content_.size());
   sweep(0, content_.size());
   EXPECT_EQ(moved_bytes_ + started_bytes_, content_.size());
 }
 
-TEST_F(BegunAheadTest, TheNextSweepIsReadAheadToo) {
+TEST_F(BegunAheadTest, TheNextSweepIsPrefetchedToo) {
   make_larger_than_cache();
   sweep(0, content_.size());
   const uint64_t moved = moved_bytes_;
@@ -260,7 +260,7 @@ TEST_F(BegunAheadTest, TheNextSweepIsReadAheadToo) {
   EXPECT_LE(moved_bytes_ - moved, 2 * kBlock);
 }
 
-TEST_F(BegunAheadTest, AtTheTurnTheNextSweepIsBegun) {
+TEST_F(BegunAheadTest, TheEndOfASweepPrefetchesTheNextOne) {
   make_larger_than_cache();
   for (int i = 0; i < 2; ++i) sweep(0, content_.size());
   const uint64_t moved = moved_bytes_;
@@ -268,7 +268,7 @@ TEST_F(BegunAheadTest, AtTheTurnTheNextSweepIsBegun) {
   EXPECT_EQ(moved_bytes_, moved) << "the devices work while the engine does between sweeps";
 }
 
-TEST_F(BegunAheadTest, WhatASweepSkipsIsNotReadAhead) {
+TEST_F(BegunAheadTest, SkippedRangesAreNotPrefetched) {
   cache_->set_budget(64 * kMiB);
   const auto skipping_sweep = [&] {
     sweep(0, 3 * kBlock);
@@ -282,7 +282,7 @@ TEST_F(BegunAheadTest, WhatASweepSkipsIsNotReadAhead) {
   EXPECT_EQ(cache_->stats().ahead.wasted, wasted);
 }
 
-TEST_F(BegunAheadTest, AStrideIsReadAhead) {
+TEST_F(BegunAheadTest, AStrideIsPrefetched) {
   for (uint64_t at = 0; at < 96; at += 8) {
     EXPECT_TRUE(cache_->read(file(), {at * kMiB, 2 * kMiB}, buffer_.data(), *this));
     EXPECT_EQ(content_.compare(at * kMiB, 2 * kMiB, buffer_[0].bytes, 2 * kMiB), 0);
@@ -292,7 +292,7 @@ TEST_F(BegunAheadTest, AStrideIsReadAhead) {
 }
 
 // Two blocks in a row, then elsewhere: what looks like a stream never is one.
-TEST_F(BegunAheadTest, WhoGuessesWrongPauses) {
+TEST_F(BegunAheadTest, WrongGuessesPausePrefetch) {
   // Which frames make room goes by the file's id: by some they are read ahead a tenth more often.
   constexpr Uuid kId{.bytes = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
   make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 320 * kMiB, kId);
@@ -308,7 +308,7 @@ TEST_F(BegunAheadTest, WhoGuessesWrongPauses) {
   EXPECT_LE(started_bytes_, asked / 7);
 }
 
-TEST_F(BegunAheadTest, WithoutReadingAheadNothingIsBegun) {
+TEST_F(BegunAheadTest, DisabledPrefetchStartsNothing) {
   restart({.budget_bytes = 64 * kMiB, .reads_ahead = false});
   for (int i = 0; i < 3; ++i) sweep(0, content_.size());
   cache_->will_need(file(), {0, kBlock}, *this);
@@ -316,7 +316,7 @@ TEST_F(BegunAheadTest, WithoutReadingAheadNothingIsBegun) {
   EXPECT_LT(moved_bytes_, 3 * content_.size()) << "but it keeps";
 }
 
-TEST_F(BegunAheadTest, WithoutKeepingOnlyWhatWasReadAheadIsFound) {
+TEST_F(BegunAheadTest, WithoutKeepingOnlyPrefetchedFramesHit) {
   restart({.budget_bytes = 128 * kMiB, .keeps = false});
   for (int i = 0; i < 3; ++i) sweep(0, content_.size());
   EXPECT_GE(moved_bytes_ + started_bytes_, 3 * content_.size());
@@ -324,7 +324,7 @@ TEST_F(BegunAheadTest, WithoutKeepingOnlyWhatWasReadAheadIsFound) {
   EXPECT_EQ(cache_->stats().frames.resident_bytes, 0u);
 }
 
-TEST_F(BegunAheadTest, WhatIsHintedAtIsBegun) {
+TEST_F(BegunAheadTest, AHintIsPrefetched) {
   cache_->will_need(file(), {40 * kMiB, 20 * kMiB}, *this);
   EXPECT_EQ(started_bytes_, 20 * kMiB);
   sweep(40 * kMiB, 56 * kMiB);
@@ -332,7 +332,7 @@ TEST_F(BegunAheadTest, WhatIsHintedAtIsBegun) {
   EXPECT_EQ(cache_->stats().ahead.wasted, 0u);
 }
 
-TEST_F(BegunAheadTest, AHintLongerThanItsMemoryGoesOnAsItIsRead) {
+TEST_F(BegunAheadTest, ALongHintIsPrefetchedAsItIsRead) {
   cache_->will_need(file(), {0, content_.size()}, *this);
   EXPECT_LE(started_bytes_, 32 * kMiB);
   sweep(0, content_.size());
@@ -348,7 +348,7 @@ TEST_F(BegunAheadTest, HintsAreFollowedInTheirOrder) {
   EXPECT_EQ(started_bytes_, places.size() * kBlock);
 }
 
-TEST_F(BegunAheadTest, AHintThatNobodyComesForIsGivenUp) {
+TEST_F(BegunAheadTest, AnUnusedHintExpires) {
   cache_->will_need(file(), {80 * kMiB, kBlock}, *this);
   while (ahead_.poll()) {
   }
@@ -357,13 +357,13 @@ TEST_F(BegunAheadTest, AHintThatNobodyComesForIsGivenUp) {
   EXPECT_LE(started_bytes_, 3 * kBlock) << "once, and the sweep itself";
 }
 
-TEST_F(BegunAheadTest, AHintBeyondTheFileIsOfNoConcern) {
+TEST_F(BegunAheadTest, AHintBeyondTheFileIsIgnored) {
   cache_->will_need(file(), {content_.size(), kBlock}, *this);
   cache_->will_need(file(), {UINT64_MAX - kBlock, kBlock}, *this);
   EXPECT_EQ(started_count_, 0u);
 }
 
-TEST_F(BegunAheadTest, ItsMemoryIsPartOfTheBudget) {
+TEST_F(BegunAheadTest, PrefetchMemoryIsPartOfTheBudget) {
   start(64 * kMiB);
   const auto all_bytes = [&] {
     const ExtentCacheStats stats = cache_->stats();
@@ -385,13 +385,13 @@ TEST_F(BegunAheadTest, ItsMemoryIsPartOfTheBudget) {
   EXPECT_GT(all_bytes(), 56 * kMiB);
 }
 
-TEST_F(BegunAheadTest, NothingWhileOthersReadFromTheDevices) {
+TEST_F(BegunAheadTest, NoPrefetchWhileOtherReadsUseTheDevices) {
   idle_ = 0;
   sweep(0, content_.size());
   EXPECT_EQ(started_count_, 0u);
 }
 
-TEST_F(BegunAheadTest, OnlyOnDevicesThatAreIdle) {
+TEST_F(BegunAheadTest, PrefetchesOnIdleDevicesOnly) {
   idle_ = 0b10;
   sweep(0, content_.size());
   EXPECT_EQ(started_on_, 0b10u);
@@ -407,7 +407,7 @@ TEST_F(BegunAheadTest, AFrameOfTwoDevicesWaitsForBoth) {
   EXPECT_EQ(moved_bytes_ + started_bytes_, content_.size());
 }
 
-TEST_F(BegunAheadTest, ADeviceThatIsDoneFirstReadsAheadMeanwhile) {
+TEST_F(BegunAheadTest, TheFirstIdleDevicePrefetchesMeanwhile) {
   idle_ = 0;
   idle_when_done_ = true;
   sweep(0, 2 * kBlock);
@@ -419,12 +419,12 @@ TEST_F(BegunAheadTest, ADeviceThatIsDoneFirstReadsAheadMeanwhile) {
   EXPECT_EQ(cache_->stats().ahead.wasted, 0u);
 }
 
-TEST_F(BegunAheadTest, NothingOfReadsHereAndThere) {
+TEST_F(BegunAheadTest, RandomReadsPrefetchNothing) {
   for (const uint64_t at : {50u, 20u, 90u, 0u, 70u, 35u}) read({at * kMiB, kMiB});
   EXPECT_EQ(started_count_, 0u);
 }
 
-TEST_F(BegunAheadTest, SmallReadsTakeTheirPartOfIt) {
+TEST_F(BegunAheadTest, SmallReadsHitPrefetchedFrames) {
   std::string got;
   for (uint64_t at = 0; at < content_.size(); at += 100'000) {
     const std::string bytes = read({at, 100'000});
@@ -435,7 +435,7 @@ TEST_F(BegunAheadTest, SmallReadsTakeTheirPartOfIt) {
   EXPECT_LE(moved_bytes_ + started_bytes_, content_.size() + kMiB);
 }
 
-TEST_F(BegunAheadTest, WhatFailsIsReadOtherwise) {
+TEST_F(BegunAheadTest, AFailedPrefetchIsReadOtherwise) {
   sweep(0, 3 * kBlock);
   while (ahead_.poll()) {
   }
@@ -448,14 +448,14 @@ TEST_F(BegunAheadTest, WhatFailsIsReadOtherwise) {
   }
 }
 
-TEST_F(BegunAheadTest, AnotherGenerationTakesNothingOfIt) {
+TEST_F(BegunAheadTest, AnotherGenerationMissesPrefetchedFrames) {
   sweep(0, 3 * kBlock);
   const uint64_t before = moved_bytes_;
   ASSERT_TRUE(cache_->read(file(2), {3 * kBlock, kBlock}, buffer_.data(), *this));
   EXPECT_EQ(moved_bytes_, before + kBlock);
 }
 
-TEST_F(ExtentCacheTest, WhatADeviceCannotReadIsToBeReadOtherwiseAndIsNotKept) {
+TEST_F(ExtentCacheTest, ADeviceErrorIsDeclinedAndNotCached) {
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 8 * kMiB);
   start(32 * kMiB);
   error_ = EIO;
@@ -503,20 +503,20 @@ class PackedExtentTest : public ExtentCacheTest {
   std::vector<Page> buffer_{kBlock / sizeof(Page)};
 };
 
-TEST_F(PackedExtentTest, EdgesOfMoreThanTheBudgetAreAllKept) {
+TEST_F(PackedExtentTest, PackedEdgesBeyondTheBudgetAllFit) {
   make(kEdges);
   start(64 * kMiB);
   EXPECT_LE(steady_sweep(), 0.01);
   EXPECT_LE(cache_->stats().frames.resident_bytes, 64 * kMiB);
 }
 
-TEST_F(PackedExtentTest, WithoutPackingAThirdIsNot) {
+TEST_F(PackedExtentTest, WithoutPackingAThirdMisses) {
   make(kEdges);
   restart({.budget_bytes = 64 * kMiB, .packs = false});
   EXPECT_GE(steady_sweep(), 0.33);
 }
 
-TEST_F(PackedExtentTest, WhatDoesNotPackIsKeptAsBefore) {
+TEST_F(PackedExtentTest, UnpackableFilesAreCachedUnpacked) {
   make(UINT64_MAX);
   start(64 * kMiB);
   const double packs = steady_sweep();
@@ -524,7 +524,7 @@ TEST_F(PackedExtentTest, WhatDoesNotPackIsKeptAsBefore) {
   EXPECT_EQ(packs, steady_sweep());
 }
 
-TEST_F(PackedExtentTest, AfterOneThatPacksAFileThatDoesNotKeepsToTheBudget) {
+TEST_F(PackedExtentTest, AnUnpackableFileAfterAPackedOneKeepsTheBudget) {
   make(kEdges);
   start(64 * kMiB);
   sweep();
@@ -534,7 +534,7 @@ TEST_F(PackedExtentTest, AfterOneThatPacksAFileThatDoesNotKeepsToTheBudget) {
   EXPECT_LE(cache_->stats().frames.resident_bytes, 64 * kMiB + 4 * kMiB);
 }
 
-TEST_F(PackedExtentTest, PiecesOfWhatIsKeptAreRightBytes) {
+TEST_F(PackedExtentTest, PiecesOfPackedFramesAreRight) {
   make(kEdges);
   start(96 * kMiB);
   sweep();
@@ -548,7 +548,7 @@ TEST_F(PackedExtentTest, PiecesOfWhatIsKeptAreRightBytes) {
   }
 }
 
-TEST_F(PackedExtentTest, ManyThreadsReadRightBytesWhileItBegins) {
+TEST_F(PackedExtentTest, ReadsAreRightWhilePackingBegins) {
   make(kEdges);
   for (int i = 0; i < 5; ++i) {
     start(48 * kMiB);
@@ -569,7 +569,7 @@ TEST_F(PackedExtentTest, ManyThreadsReadRightBytesWhileItBegins) {
   }
 }
 
-TEST_F(PackedExtentTest, WhoPausesGivesAllOfItBack) {
+TEST_F(PackedExtentTest, PauseFreesAllMemory) {
   make(kEdges);
   start(64 * kMiB);
   sweep();
@@ -580,7 +580,7 @@ TEST_F(PackedExtentTest, WhoPausesGivesAllOfItBack) {
   EXPECT_LE(steady_sweep(), 0.01);
 }
 
-TEST_F(ExtentCacheTest, ASmallerBudgetGivesMemoryBack) {
+TEST_F(ExtentCacheTest, ASmallerBudgetFreesMemory) {
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 32 * kMiB);
   start(32 * kMiB);
   const auto read_all = [&] {
@@ -596,7 +596,7 @@ TEST_F(ExtentCacheTest, ASmallerBudgetGivesMemoryBack) {
   EXPECT_LE(cache_->stats().frames.resident_bytes, 16 * kMiB);
 }
 
-TEST_F(ExtentCacheTest, AGivenBudgetIsLessWhereMemoryIsReallyShort) {
+TEST_F(ExtentCacheTest, AGivenBudgetShrinksWhenMemoryIsShort) {
   const MemoryFiles memory;
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 32 * kMiB);
   restart({.budget_bytes = 32 * kMiB, .memory_root = memory.root()});
@@ -616,7 +616,7 @@ TEST_F(ExtentCacheTest, AGivenBudgetIsLessWhereMemoryIsReallyShort) {
   EXPECT_EQ(budget_after_sweep(64 * kMiB), 32 * kMiB);
 }
 
-TEST_F(ExtentCacheTest, AGivenBudgetOfOneThatYieldsIsTheKernelsToTake) {
+TEST_F(ExtentCacheTest, AReclaimableGivenBudgetDoesNotShrink) {
   const MemoryFiles memory;
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 32 * kMiB);
   restart({.budget_bytes = 32 * kMiB, .reclaimable = true, .memory_root = memory.root()});
@@ -625,7 +625,7 @@ TEST_F(ExtentCacheTest, AGivenBudgetOfOneThatYieldsIsTheKernelsToTake) {
   EXPECT_EQ(cache_->stats().budget_bytes, 32 * kMiB);
 }
 
-TEST_F(ExtentCacheTest, BesideThePageCacheItHasNoMoreThanOneThatDoesNotYield) {
+TEST_F(ExtentCacheTest, BesideThePageCacheTheBudgetIsANonReclaimableOne) {
   MemoryFiles memory;
   memory.set_available(512 * kMiB);
   restart({.reclaimable = true, .memory_root = memory.root()});
@@ -660,7 +660,7 @@ class PartsTest : public ExtentCacheTest, public ::testing::WithParamInterface<u
   }
 };
 
-TEST_P(PartsTest, ASweepOverTwiceTheCacheReadsNothingTwiceAndFindsNearlyHalf) {
+TEST_P(PartsTest, TwiceTheCacheInPartsHitsNearlyHalf) {
   start(48 * kMiB);
   EXPECT_EQ(sweep(), content_.size());
   uint64_t moved = 0;
@@ -669,7 +669,7 @@ TEST_P(PartsTest, ASweepOverTwiceTheCacheReadsNothingTwiceAndFindsNearlyHalf) {
 }
 
 // Rows once, then columns again and again: those get the frames.
-TEST_P(PartsTest, WhatComesBackTakesThePlaceOfWhatDoesNot) {
+TEST_P(PartsTest, ReusedFramesReplaceUnusedOnes) {
   start(16 * kMiB);
   sweep();
   EXPECT_EQ(sweep(2), content_.size()) << "nothing of it is worth a frame yet";
@@ -679,7 +679,7 @@ TEST_P(PartsTest, WhatComesBackTakesThePlaceOfWhatDoesNot) {
 
 INSTANTIATE_TEST_SUITE_P(Requests, PartsTest, ::testing::Values(kMiB / 2, kMiB, 3 * kMiB / 2));
 
-TEST_F(ExtentCacheTest, PartsBesideOtherReadsAreRightBytes) {
+TEST_F(ExtentCacheTest, PartsBesideOtherReadsAreRight) {
   make_file({.stripe_depth_bytes = 3 * kMiB / 2, .device_count = 3, .first_device = 1},
             40 * kMiB + 12345);
   start(16 * kMiB);
@@ -703,7 +703,7 @@ TEST_F(ExtentCacheTest, PartsBesideOtherReadsAreRightBytes) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_F(ExtentCacheTest, OfAPartThatADeviceCannotReadNothingIsKept) {
+TEST_F(ExtentCacheTest, AFailedPartIsNotCached) {
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 8 * kMiB);
   start(32 * kMiB);
   std::vector<Page> buffer(kMiB / sizeof(Page));
@@ -715,7 +715,7 @@ TEST_F(ExtentCacheTest, OfAPartThatADeviceCannotReadNothingIsKept) {
 }
 
 // Frames would be needed for all of it.
-TEST_F(ExtentCacheTest, LargeReadsIntoMemoryThatLiesOtherwiseThanTheFileAreDeclined) {
+TEST_F(ExtentCacheTest, LargeUnalignedReadsAreDeclined) {
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 32 * kMiB);
   start(64 * kMiB);
   std::vector<Page> pages(16 * kMiB / sizeof(Page) + 1);

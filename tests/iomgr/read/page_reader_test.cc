@@ -137,7 +137,7 @@ TEST_P(PageReaderWaysTest, EveryTaskRunsOnceOnItsBytes) {
   EXPECT_LE(reader_->stats().resident_bytes, 2 * kMiB);
 }
 
-TEST_F(PageReaderTest, WhatIsThereRunsAtOnce) {
+TEST_F(PageReaderTest, CachedPagesRunTheirTaskAtOnce) {
   make_file(kThree, kMiB);
   start(2 * kMiB);
   Task first, second;
@@ -166,7 +166,7 @@ TEST_F(PageReaderTest, NeighboursAreOneIoWhateverTheirOrder) {
   EXPECT_EQ(moved_bytes_, pages_of(60));
 }
 
-TEST_F(PageReaderTest, APageThatManyWantIsReadOnce) {
+TEST_F(PageReaderTest, ASharedPageIsReadOnce) {
   make_file(kThree, kMiB);
   start(2 * kMiB);
   std::vector<Task> tasks(500);
@@ -193,7 +193,7 @@ TEST_F(PageReaderTest, TasksThatSubmitTheNextDoNotGrowTheStack) {
   EXPECT_EQ(io_count_, 1u);
 }
 
-TEST_P(PageReaderWaysTest, AnErrorIsOfTheRangeItselfAlone) {
+TEST_P(PageReaderWaysTest, AnErrorHitsItsOwnRangeOnly) {
   make_file(kThree, kMiB);
   start(2 * kMiB);
   bad_byte_ = pages_of(20) + 5;
@@ -207,7 +207,7 @@ TEST_P(PageReaderWaysTest, AnErrorIsOfTheRangeItselfAlone) {
   }
 }
 
-TEST_F(PageReaderTest, NothingIsLeftAtTheEndOfTheFile) {
+TEST_F(PageReaderTest, RangesAreCutAtTheEndOfTheFile) {
   make_file(kThree, 10'000);
   start(2 * kMiB);
   Task last, past;
@@ -269,7 +269,7 @@ TEST_P(PageReaderWaysTest, QueuesOfSeveralThreadsShareFetches) {
   EXPECT_LE(moved_bytes_, 4 * kMiB) << "no page twice";
 }
 
-TEST(PageReaderStartTest, TooLittleMemoryIsRefused) {
+TEST(PageReaderStartTest, TooLittleMemoryIsRejected) {
   EXPECT_EQ(PageReader::start({.budget_bytes = kMiB}).error().code, EINVAL);
 }
 

@@ -77,7 +77,7 @@ TEST_P(PagedFilesTest, ReadsWholeRangesAndTellsOfAnEarlyEnd) {
   EXPECT_EQ(past.error().text, file->path() + ": ends at byte 100000, and should have 100001 at least");
 }
 
-TEST_P(PagedFilesTest, APageThatItsCheckerRefusesIsAnError) {
+TEST_P(PagedFilesTest, APageThatFailsItsCheckIsAnError) {
   struct Refuses final : PageChecker {
     bool is_sound(uint64_t page_index, std::span<const std::byte> bytes) const override {
       EXPECT_EQ(bytes.size(), page_index == 24 ? 100'000u - 24 * 4096 : 4096u);

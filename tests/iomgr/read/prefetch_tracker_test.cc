@@ -25,7 +25,7 @@ class PrefetchTrackerTest : public ::testing::Test {
   // What is expected after a read of the first MiB.
   ByteRange next(const Uuid& file_id) {
     PrefetchTracker::Forecast forecast;
-    const bool expects = table_->expect(file(file_id), {0, kMiB}, /*is_sequential=*/false,
+    const bool expects = table_->predict(file(file_id), {0, kMiB}, /*is_sequential=*/false,
                                         /*urgent=*/true, kMiB, kFileBytes, &forecast);
     return expects ? forecast.ranges[0] : ByteRange{};
   }
@@ -36,7 +36,7 @@ class PrefetchTrackerTest : public ::testing::Test {
 };
 
 // GraphChi goes through all its shards, one after the other, and begins anew.
-TEST_F(PrefetchTrackerTest, KnowsTheOrderOfEachShardWhenItsTurnComesAgain) {
+TEST_F(PrefetchTrackerTest, RemembersTheOrderOfEachShard) {
   std::vector<Uuid> shards(24);
   for (Uuid& shard : shards) shard = Uuid::random();
   for (const Uuid& shard : shards) {
@@ -51,7 +51,7 @@ TEST_F(PrefetchTrackerTest, KnowsTheOrderOfEachShardWhenItsTurnComesAgain) {
 }
 
 // What waits for a frame is woken before the table hears of it.
-TEST_F(PrefetchTrackerTest, WhatIsReadBeforeItIsHeldIsNotHeldLater) {
+TEST_F(PrefetchTrackerTest, AFramePassedBeforeItArrivesIsReleased) {
   const Uuid id = Uuid::random();
   read(id, 0, kMiB);
   table_->hold(file(id).key(1), 0);
@@ -66,7 +66,7 @@ TEST_F(PrefetchTrackerTest, WhatIsReadBeforeItIsHeldIsNotHeldLater) {
 }
 
 // Where most of a file is in memory, what is missing is begun from afar.
-TEST_F(PrefetchTrackerTest, WhatIsBegunFromAfarIsNotLateBeforeItIsDue) {
+TEST_F(PrefetchTrackerTest, AnEarlyPrefetchDoesNotExpireBeforeItIsDue) {
   const Uuid id = Uuid::random();
   read(id, 0, kMiB);
   table_->hold(file(id).key(14), 0);

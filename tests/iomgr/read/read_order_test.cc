@@ -29,7 +29,7 @@ class ReadOrderTest : public ::testing::Test {
   // "48-240 0-24" after the last read.
   std::string next(bool is_sequential = false, uint64_t bytes_max = kSize) const {
     ByteRange ranges[16];
-    const uint32_t count = order_.expect(last_, is_sequential, kSize, bytes_max, ranges);
+    const uint32_t count = order_.predict(last_, is_sequential, kSize, bytes_max, ranges);
     std::string text;
     for (uint32_t i = 0; i < count; ++i) {
       text += std::to_string(ranges[i].offset / kMiB) + "-" +
@@ -41,7 +41,7 @@ class ReadOrderTest : public ::testing::Test {
   ByteRange last_;
 };
 
-TEST_F(ReadOrderTest, WhatIsReadForTheFirstTimePredictsNothing) {
+TEST_F(ReadOrderTest, AFirstReadPredictsNothing) {
   sweep(0, 240);
   EXPECT_EQ(next(), "");
 }
@@ -58,13 +58,13 @@ TEST_F(ReadOrderTest, TheSecondSweepIsAsTheFirst) {
   EXPECT_EQ(next(), "48-240 0-48 ");
 }
 
-TEST_F(ReadOrderTest, AtTheEndOfASweepTheNextOneBegins) {
+TEST_F(ReadOrderTest, TheEndOfASweepPredictsTheNextOne) {
   sweep(0, 240);
   sweep(0, 240);
   EXPECT_EQ(next(true), "0-240 ") << "it did not go on to the end of the file";
 }
 
-TEST_F(ReadOrderTest, WhatWasSkippedIsSkippedAgain) {
+TEST_F(ReadOrderTest, SkipsAreRepeated) {
   sweep(0, 96);
   sweep(192, 240);
   sweep(0, 96);
@@ -73,7 +73,7 @@ TEST_F(ReadOrderTest, WhatWasSkippedIsSkippedAgain) {
   EXPECT_EQ(next(), "216-240 0-96 192-216 ");
 }
 
-TEST_F(ReadOrderTest, TheLastSweepCountsNotTheOneBefore) {
+TEST_F(ReadOrderTest, TheLastSweepOverridesEarlierOnes) {
   sweep(0, 240);
   sweep(0, 96);
   sweep(192, 240);
@@ -115,7 +115,7 @@ TEST_F(ReadOrderTest, ALateThreadDoesNotTurnTheSweepBack) {
 }
 
 // Each piece by piece: what is between them is still to come, and what the other has read is not.
-TEST_F(ReadOrderTest, WhoeverReadsOnHasAPlaceOfHisOwn) {
+TEST_F(ReadOrderTest, AReaderThatReadsOnHasItsOwnPlace) {
   for (uint64_t i = 0; i < 4; ++i) {
     read(i, i + 1);
     read(24 + i, 25 + i);
@@ -127,7 +127,7 @@ TEST_F(ReadOrderTest, WhoeverReadsOnHasAPlaceOfHisOwn) {
 }
 
 // Also the last one: it is no second sweep over what the other one reads.
-TEST_F(ReadOrderTest, WhatIsBetweenTwoReadersIsNotReadYet) {
+TEST_F(ReadOrderTest, AGapBetweenTwoReadersCountsAsUnread) {
   read(0, 1);
   read(4, 5);
   read(1, 2);
@@ -149,19 +149,19 @@ TEST_F(ReadOrderTest, AStrideOfSeveralThreads) {
   EXPECT_EQ(next(false, 20 * kMiB), "750-760 900-910 ");
 }
 
-TEST_F(ReadOrderTest, ReadsHereAndThereAreNoStride) {
+TEST_F(ReadOrderTest, RandomReadsAreNoStride) {
   for (const uint64_t at : {0u, 300u, 150u, 700u, 450u}) read(at, at + 10);
   EXPECT_EQ(next(), "");
 }
 
-TEST_F(ReadOrderTest, TheSameReadAgainIsNoRunOfItsOwn) {
+TEST_F(ReadOrderTest, ARepeatedReadAddsNoRun) {
   sweep(0, 240);
   sweep(0, 48);
   for (int i = 0; i < 1000; ++i) read(24, 48);
   EXPECT_EQ(next(), "48-240 0-48 ");
 }
 
-TEST_F(ReadOrderTest, WhatIsTooLongToRememberIsForgottenFromTheFront) {
+TEST_F(ReadOrderTest, TheOldestRunsAreForgottenFirst) {
   for (int i = 0; i < 2; ++i) {
     for (uint64_t at = 0; at < 300; ++at) read(at * 10 + at % 3, at * 10 + at % 3 + 1);
   }
@@ -173,7 +173,7 @@ TEST_F(ReadOrderTest, WhatIsTooLongToRememberIsForgottenFromTheFront) {
 }
 
 // Whatever is read: in the file, within the limit, none empty.
-TEST_F(ReadOrderTest, OfAnyReadsTheForecastIsInTheFile) {
+TEST_F(ReadOrderTest, ForecastsStayWithinTheFile) {
   const uint64_t seed = std::random_device{}();
   std::mt19937_64 random(seed);
   for (int i = 0; i < 20'000; ++i) {
@@ -182,7 +182,7 @@ TEST_F(ReadOrderTest, OfAnyReadsTheForecastIsInTheFile) {
     order_.add(range);
     ByteRange ranges[5];
     const uint64_t limit = 1 + random() % (64 * kMiB);
-    const uint32_t count = order_.expect(range, random() % 2 == 0, kSize / 50, limit, ranges);
+    const uint32_t count = order_.predict(range, random() % 2 == 0, kSize / 50, limit, ranges);
     ASSERT_LE(count, 5u) << "seed " << seed;
     uint64_t sum = 0;
     for (uint32_t k = 0; k < count; ++k) {

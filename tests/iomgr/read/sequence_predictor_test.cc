@@ -18,8 +18,8 @@ class SequencePredictorTest : public ::testing::Test {
   std::string read(char name, uint64_t begin, uint64_t end, uint64_t bytes_max = 16 * kMiB) {
     const ByteRange range{.offset = begin * kMiB, .length_bytes = (end - begin) * kMiB};
     reads_->arrive(id(name), range);
-    SequencePredictor::Next next[8];
-    const uint32_t count = reads_->expect(id(name), range, size_bytes_, bytes_max, next);
+    SequencePredictor::Prediction next[8];
+    const uint32_t count = reads_->predict(id(name), range, size_bytes_, bytes_max, next);
     std::string text;
     for (uint32_t i = 0; i < count; ++i) {
       const auto letter = static_cast<char>(next[i].file_id.bytes[0]);
@@ -38,11 +38,11 @@ class SequencePredictorTest : public ::testing::Test {
   const std::unique_ptr<SequencePredictor> reads_ = std::make_unique<SequencePredictor>();
 };
 
-TEST_F(SequencePredictorTest, TheFirstSweepTellsNothing) {
+TEST_F(SequencePredictorTest, TheFirstSweepPredictsNothing) {
   for (char name = 'a'; name <= 'f'; ++name) EXPECT_EQ(read(name, 0, 12 + name % 3), "");
 }
 
-TEST_F(SequencePredictorTest, OfReadsThatGoOnWhatLiesBehindIsToldUpToTheEndOfTheFile) {
+TEST_F(SequencePredictorTest, SequentialReadsPredictUpToTheEndOfTheFile) {
   EXPECT_EQ(read('a', 0, 4, 8 * kMiB), "") << "one read goes nowhere";
   EXPECT_EQ(read('a', 4, 8, 8 * kMiB), "a:8-16");
   EXPECT_EQ(read('a', 8, 12, 8 * kMiB), "a:16-20");
@@ -50,13 +50,13 @@ TEST_F(SequencePredictorTest, OfReadsThatGoOnWhatLiesBehindIsToldUpToTheEndOfThe
   EXPECT_EQ(read('a', 52, 56, 40 * kMiB), "a:56-64");
 }
 
-TEST_F(SequencePredictorTest, OfReadsInStridesTheNextAreToldUpToTheEndOfTheFile) {
+TEST_F(SequencePredictorTest, StridesPredictUpToTheEndOfTheFile) {
   for (uint64_t begin = 0; begin < 30; begin += 10) EXPECT_EQ(read('a', begin, begin + 2), "");
   EXPECT_EQ(read('a', 30, 32, 5 * kMiB), "a:40-42 a:50-52");
   EXPECT_EQ(read('a', 40, 42), "a:60-62");
 }
 
-TEST_F(SequencePredictorTest, WhoseSizeIsNotKnownHasNoGuesses) {
+TEST_F(SequencePredictorTest, AnUnknownSizeAllowsNoGuesses) {
   size_bytes_ = 0;
   for (uint64_t begin = 0; begin < 40; begin += 4) EXPECT_EQ(read('a', begin, begin + 4), "");
   EXPECT_EQ(read('a', 0, 4, 8 * kMiB), "a:4-12");
@@ -74,20 +74,20 @@ TEST_F(SequencePredictorTest, AfterTheLastFileTheFirstComes) {
   EXPECT_EQ(read('l', 0, 12), "a:0-12");
 }
 
-TEST_F(SequencePredictorTest, SeveralAreToldIfThereIsRoom) {
+TEST_F(SequencePredictorTest, SeveralRangesArePredictedIfThereIsRoom) {
   for (char name = 'a'; name <= 'l'; ++name) read(name, 0, 4);
   EXPECT_EQ(read('a', 0, 4, 12 * kMiB), "b:0-4 c:0-4 d:0-4");
   EXPECT_EQ(read('b', 0, 4, 12 * kMiB), "e:0-4") << "what was told is not told again";
 }
 
-TEST_F(SequencePredictorTest, WhatHasNoRoomAsAWholeWaitsUnlessItIsAllThatComes) {
+TEST_F(SequencePredictorTest, ALargeRangeWaitsForRoomUnlessItIsTheOnlyOne) {
   for (char name = 'a'; name <= 'l'; ++name) read(name, 0, 12);
   EXPECT_EQ(read('a', 0, 12, 8 * kMiB), "b:0-8");
   EXPECT_EQ(read('b', 0, 12, 20 * kMiB), "c:0-12") << "and not 8 of d";
 }
 
 // GraphChi's sliding windows: a piece of each shard, further on in each interval.
-TEST_F(SequencePredictorTest, WindowsOfManyFilesAreToldInTheirOrder) {
+TEST_F(SequencePredictorTest, WindowsOfManyFilesArePredictedInOrder) {
   constexpr int kFiles = 12;
   for (int interval = 0; interval < kFiles; ++interval) {
     for (int file = 0; file < kFiles; ++file) {
@@ -98,7 +98,7 @@ TEST_F(SequencePredictorTest, WindowsOfManyFilesAreToldInTheirOrder) {
   EXPECT_EQ(read('a', 0, 1, 3 * kMiB), "b:0-1 c:0-1 d:0-1");
 }
 
-TEST_F(SequencePredictorTest, WhoIsWrongMoreOftenThanRightIsToldNothingForAWhile) {
+TEST_F(SequencePredictorTest, MostlyWrongPredictionsPause) {
   for (char name = 'a'; name <= 'l'; ++name) read(name, 0, 12);
   for (int times = 0; times < 40; ++times) {  // nobody comes for what is told
     read('a', 0, 12);
@@ -107,45 +107,45 @@ TEST_F(SequencePredictorTest, WhoIsWrongMoreOftenThanRightIsToldNothingForAWhile
   EXPECT_EQ(read('b', 0, 12), "");
 }
 
-TEST_F(SequencePredictorTest, WhatWasPassedOverTakesNoRoom) {
+TEST_F(SequencePredictorTest, SkippedPredictionsTakeNoRoom) {
   for (char name = 'a'; name <= 'l'; ++name) read(name, 0, 1);
   EXPECT_EQ(read('a', 0, 1, 8 * kMiB), "b:0-1 c:0-1 d:0-1 e:0-1 f:0-1 g:0-1 h:0-1 i:0-1");
   // d to g may come late; b and c do not come.
   EXPECT_EQ(read('h', 0, 1, 8 * kMiB), "j:0-1 k:0-1 l:0-1");
 }
 
-TEST_F(SequencePredictorTest, AReadSaysHowMuchOfItWasTold) {
+TEST_F(SequencePredictorTest, AReadReturnsItsPredictedBytes) {
   for (char name = 'a'; name <= 'd'; ++name) read(name, 0, 12);
   read('a', 0, 12);
   EXPECT_EQ(reads_->arrive(id('b'), {.offset = 0, .length_bytes = 12 * kMiB}), 12 * kMiB);
   EXPECT_EQ(reads_->arrive(id('x'), {.offset = 0, .length_bytes = 12 * kMiB}), 0u);
 }
 
-TEST_F(SequencePredictorTest, WhatWasUsedAndWhatWasForNothingIsCounted) {
+TEST_F(SequencePredictorTest, UsedAndUnusedBytesAreCounted) {
   for (char name = 'a'; name <= 'f'; ++name) read(name, 0, 12);
   read('a', 0, 12);
   read('b', 4, 12, 0);
-  EXPECT_EQ(reads_->stats().begun_bytes, 12 * kMiB);
+  EXPECT_EQ(reads_->stats().prefetched_bytes, 12 * kMiB);
   EXPECT_EQ(reads_->stats().used_bytes, 8 * kMiB);
-  EXPECT_EQ(reads_->stats().wasted_bytes, 4 * kMiB) << "passed over";
+  EXPECT_EQ(reads_->stats().unused_bytes, 4 * kMiB) << "passed over";
   read('e', 0, 12);
   for (uint64_t begin = 0; begin < 200; begin += 20) read('x', begin, begin + 20, 0);
-  EXPECT_EQ(reads_->stats().begun_bytes, 24 * kMiB);
-  EXPECT_EQ(reads_->stats().wasted_bytes, 16 * kMiB) << "nobody came for f";
+  EXPECT_EQ(reads_->stats().prefetched_bytes, 24 * kMiB);
+  EXPECT_EQ(reads_->stats().unused_bytes, 16 * kMiB) << "nobody came for f";
 }
 
-TEST(PageCacheShareTest, ShrinksWhenWhatItHoldsHasGone) {
+TEST(PageCacheShareTest, ShrinksWhenItsPagesAreReclaimed) {
   PageCacheShare share;
   EXPECT_EQ(share.bytes(), 0u) << "as long as nobody has looked at the memory";
-  share.set_most(64 * kMiB);
+  share.set_max(64 * kMiB);
   EXPECT_EQ(share.bytes(), 64 * kMiB);
-  share.came(16 * kMiB, 4 * kMiB);
+  share.record_use(16 * kMiB, 4 * kMiB);
   EXPECT_EQ(share.bytes(), 48 * kMiB);
-  share.came(16 * kMiB, 0);
+  share.record_use(16 * kMiB, 0);
   EXPECT_EQ(share.bytes(), 49 * kMiB);
-  for (int times = 0; times < 100; ++times) share.came(kMiB, kMiB);
+  for (int times = 0; times < 100; ++times) share.record_use(kMiB, kMiB);
   EXPECT_EQ(share.bytes(), PageCacheShare::kMin);
-  for (int times = 0; times < 100; ++times) share.came(16 * kMiB, 0);
+  for (int times = 0; times < 100; ++times) share.record_use(16 * kMiB, 0);
   EXPECT_EQ(share.bytes(), 64 * kMiB) << "and no more than there is";
 }
 

@@ -27,14 +27,14 @@ class StreamTableTest : public ::testing::Test {
 
 TEST_F(StreamTableTest, TheFirstReadIsNoStreamYet) { EXPECT_EQ(ahead_of({0, 24 * kMiB}), 0u); }
 
-TEST_F(StreamTableTest, ASequenceIsReadAheadToTheNextMultiple) {
+TEST_F(StreamTableTest, ASequenceIsPrefetchedToTheNextMultiple) {
   ahead_of({0, kMiB});
   EXPECT_EQ(ahead_of({kMiB, kMiB}), 46 * kMiB);
   EXPECT_EQ(ahead_of({2 * kMiB, kMiB}), 45 * kMiB);
   EXPECT_EQ(ahead_of({47 * kMiB, kMiB}), 0u) << "not at the multiple itself";
 }
 
-TEST_F(StreamTableTest, NoFurtherThanAllowed) {
+TEST_F(StreamTableTest, PrefetchStaysWithinItsLimit) {
   table_->observe(file_, 1, {0, kMiB}, kQuantum, 4 * kMiB);
   EXPECT_EQ(table_->observe(file_, 1, {kMiB, kMiB}, kQuantum, 4 * kMiB).fetch_end, 6 * kMiB);
 }
@@ -52,7 +52,7 @@ TEST_F(StreamTableTest, ReadsOutOfOrderAreOneStream) {
   EXPECT_GT(ahead, 180);
 }
 
-TEST_F(StreamTableTest, RandomReadsAreNone) {
+TEST_F(StreamTableTest, RandomReadsAreNoStream) {
   std::mt19937_64 random(11);
   int ahead = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -71,7 +71,7 @@ TEST_F(StreamTableTest, TwoStreamsOfAFileAreToldApart) {
 }
 
 // GraphChi reads a window of each of its shards in turn.
-TEST_F(StreamTableTest, AStreamOfEachOfManyFilesIsTold) {
+TEST_F(StreamTableTest, TracksAStreamInEachOfManyFiles) {
   std::vector<Uuid> shards(48);
   for (Uuid& shard : shards) shard = Uuid::random();
   for (uint64_t i = 0; i < 3; ++i) {

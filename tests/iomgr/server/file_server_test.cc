@@ -32,7 +32,7 @@ class ShortOfMemory final : public FileServer::Host {
   int asked_count_ = 0;
 };
 
-TEST(FileServerTest, WithoutMemoryItRefusesAndGoesOn) {
+TEST(FileServerTest, WithoutMemoryItRejectsAndGoesOn) {
   const std::string name = "graphlane-" + std::string(UuidText(Uuid::random()).view());
   const ServerAddress address = ServerAddress::of_mount(name.c_str());
   ShortOfMemory host;
@@ -113,7 +113,7 @@ class FileServerUsersTest : public ::testing::Test {
   std::unique_ptr<FileServer> server_;
 };
 
-TEST_F(FileServerUsersTest, WhoAsksALotIsAnsweredInTurnWithOthers) {
+TEST_F(FileServerUsersTest, AGreedyUserIsAnsweredInTurn) {
   std::vector<Fd> flood;
   for (int i = 0; i < 200; ++i) {
     flood.push_back(connect_as(kOther));
@@ -129,7 +129,7 @@ TEST_F(FileServerUsersTest, WhoAsksALotIsAnsweredInTurnWithOthers) {
   for (const Fd& other : flood) expect_answer(other);  // all are answered
 }
 
-TEST_F(FileServerUsersTest, TheSilentMakeRoomForWhoSpeaks) {
+TEST_F(FileServerUsersTest, SilentConnectionsMakeRoomForActiveOnes) {
   constexpr auto kPatience = std::chrono::seconds(1);  // of the server with the silent
   host_.let_go();
   const auto begin = std::chrono::steady_clock::now();
@@ -146,7 +146,7 @@ TEST_F(FileServerUsersTest, TheSilentMakeRoomForWhoSpeaks) {
   }
 }
 
-TEST_F(FileServerUsersTest, TheSilentOfTheGreediestUserGoFirst) {
+TEST_F(FileServerUsersTest, SilentConnectionsOfTheGreediestUserCloseFirst) {
   host_.let_go();
   const Fd mine = connect_as(0);
   std::vector<Fd> flood;

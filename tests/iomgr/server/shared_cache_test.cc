@@ -151,7 +151,7 @@ class SharedCacheTest : public ::testing::Test {
   std::atomic<int> move_count_{0};
 };
 
-TEST_F(SharedCacheTest, WhatWasFetchedIsInTheImageAndNothingElse) {
+TEST_F(SharedCacheTest, TheImageShowsExactlyTheFetchedFrames) {
   start(64);
   const auto one = reader(1);
   EXPECT_EQ(look(*one, mib(3, 2)), "??");
@@ -162,7 +162,7 @@ TEST_F(SharedCacheTest, WhatWasFetchedIsInTheImageAndNothingElse) {
   EXPECT_TRUE(look(*one, {40 * kMiB, 12345}) == expected({40 * kMiB, 12345}));
 }
 
-TEST_F(SharedCacheTest, TwoThatGoTogetherReadTheDevicesOnce) {
+TEST_F(SharedCacheTest, TwoScansTogetherReadTheDevicesOnce) {
   start(16);
   const auto one = reader(1);
   const auto two = reader(2);
@@ -177,7 +177,7 @@ TEST_F(SharedCacheTest, TwoThatGoTogetherReadTheDevicesOnce) {
   }
 }
 
-TEST_F(SharedCacheTest, WhoIsBehindCatchesUpWithoutTheDevices) {
+TEST_F(SharedCacheTest, ATrailingScanHits) {
   start(16);
   const auto one = reader(1);
   for (uint64_t at = 0; at < 12; at += 4) EXPECT_TRUE(read(*one, mib(at, 4)));
@@ -188,7 +188,7 @@ TEST_F(SharedCacheTest, WhoIsBehindCatchesUpWithoutTheDevices) {
 }
 
 // LRU would find nothing.
-TEST_F(SharedCacheTest, OneAloneKeepsWhatItBeganWith) {
+TEST_F(SharedCacheTest, ASingleScanKeepsItsFirstFrames) {
   start(24);
   const auto one = reader(1);
   for (int sweep = 0; sweep < 4; ++sweep) {
@@ -199,7 +199,7 @@ TEST_F(SharedCacheTest, OneAloneKeepsWhatItBeganWith) {
   EXPECT_LE(moved_bytes_, kSharedFileSize - 14 * kMiB);
 }
 
-TEST_F(SharedCacheTest, AFrameThatIsOnItsWayIsNotAskedForAgain) {
+TEST_F(SharedCacheTest, AFrameInFlightIsNotFetchedAgain) {
   start(64);
   const auto one = reader(1);
   const auto two = reader(2);
@@ -213,7 +213,7 @@ TEST_F(SharedCacheTest, AFrameThatIsOnItsWayIsNotAskedForAgain) {
   EXPECT_TRUE(look(*two, mib(0, 8)) == expected(mib(0, 8)));
 }
 
-TEST_F(SharedCacheTest, WhatAnotherIsAboutToReadIsWaitedFor) {
+TEST_F(SharedCacheTest, AFrameThatAnotherScanWantsIsWaitedFor) {
   start(12);
   const auto ahead = reader(1);
   const auto behind = reader(2);
@@ -228,7 +228,7 @@ TEST_F(SharedCacheTest, WhatAnotherIsAboutToReadIsWaitedFor) {
   EXPECT_EQ(moved_bytes_, 4 * kMiB) << "only what came new";
 }
 
-TEST_F(SharedCacheTest, TheLastOneWaitsForNobody) {
+TEST_F(SharedCacheTest, TheLastScanDoesNotWait) {
   start(8);
   const auto ahead = reader(1);
   const auto behind = reader(2);
@@ -264,17 +264,17 @@ class HeldTest : public SharedCacheTest {
   }
 };
 
-TEST_F(HeldTest, WhoIsAheadWaitsAsLongAsTheDevicesWork) {
+TEST_F(HeldTest, ALeadingScanWaitsWhileTheDevicesWork) {
   start(13, std::chrono::milliseconds(1));  // while they do not
   EXPECT_FALSE(evicted_within(100'000'000));
 }
 
-TEST_F(HeldTest, WhoIsAheadWaitsNoLongerThanIsAllowed) {
+TEST_F(HeldTest, ALeadingScanWaitsAtMostItsLimit) {
   start(13, std::chrono::hours(1), std::chrono::milliseconds(100));
   EXPECT_TRUE(evicted_within(10'000'000'000));
 }
 
-TEST_F(SharedCacheTest, NobodyWaitsWhereThatIsNotWished) {
+TEST_F(SharedCacheTest, WithoutHoldingNoScanWaits) {
   start(8, std::chrono::hours(1), std::chrono::milliseconds(0));
   const auto ahead = reader(1);
   const auto behind = reader(2);
@@ -283,7 +283,7 @@ TEST_F(SharedCacheTest, NobodyWaitsWhereThatIsNotWished) {
   EXPECT_EQ(cache_->stats().held_ns, 0u);
 }
 
-TEST_F(SharedCacheTest, WhatTheKernelHasTakenIsFetchedAgain) {
+TEST_F(SharedCacheTest, ReclaimedFramesAreFetchedAgain) {
   start(64);
   const auto one = reader(1);
   EXPECT_TRUE(read(*one, mib(0, 8)));
@@ -299,11 +299,11 @@ TEST_F(SharedCacheTest, WhatTheKernelHasTakenIsFetchedAgain) {
   moved_bytes_ = 0;
   EXPECT_EQ(one->scan->fetch(mib(0, 4)), 0);
   EXPECT_EQ(moved_bytes_, 4 * kMiB);
-  EXPECT_EQ(cache_->stats().lost_bytes, 4 * kMiB);
+  EXPECT_EQ(cache_->stats().reclaimed_bytes, 4 * kMiB);
   EXPECT_EQ(cache_->stats().resident_bytes, 8 * kMiB);
 }
 
-TEST_F(SharedCacheTest, ClientsOfOneProcessAreSeveral) {
+TEST_F(SharedCacheTest, ClientsOfOneProcessAreDistinct) {
   start(16);
   const auto one = reader(1, 10);
   const auto two = reader(1, 11);
@@ -313,7 +313,7 @@ TEST_F(SharedCacheTest, ClientsOfOneProcessAreSeveral) {
 }
 
 // All the way round: each has another before itself and one behind.
-TEST_F(SharedCacheTest, OfSeveralInACircleOneIsTheLast) {
+TEST_F(SharedCacheTest, OneOfSeveralScansInACircleIsTheLast) {
   start(8);
   const auto first = reader(1);
   const auto second = reader(2);
@@ -330,7 +330,7 @@ TEST_F(SharedCacheTest, OfSeveralInACircleOneIsTheLast) {
   EXPECT_TRUE(held.get());
 }
 
-TEST_F(SharedCacheTest, WhatHasBeenCopiedMakesRoom) {
+TEST_F(SharedCacheTest, CopiedFramesMakeRoom) {
   start(8);
   const auto has_copied = reader(1);
   EXPECT_TRUE(read(*has_copied, mib(0, 4)));
@@ -360,7 +360,7 @@ TEST_F(SharedCacheTest, SmallBlocksOfAStreamAreReadAheadInLargePieces) {
 }
 
 // GridGraph's are of 24 MiB at most, which a client asks for in two pieces.
-TEST_F(SharedCacheTest, BlocksOfThreadsInSeveralPiecesAreOneStream) {
+TEST_F(SharedCacheTest, PiecesOfSeveralThreadsAreOneStream) {
   start(20);
   const auto one = reader(1);
   const auto two = reader(1);
@@ -373,7 +373,7 @@ TEST_F(SharedCacheTest, BlocksOfThreadsInSeveralPiecesAreOneStream) {
   EXPECT_EQ(moved_bytes_, 10 * kMiB) << "half of the memory";
 }
 
-TEST_F(SharedCacheTest, NobodyWaitsForOneThatHasStopped) {
+TEST_F(SharedCacheTest, AStoppedScanIsNotWaitedFor) {
   start(8);
   const auto stopped = reader(1);
   EXPECT_TRUE(sweep(*stopped, 0, 4));
@@ -383,7 +383,7 @@ TEST_F(SharedCacheTest, NobodyWaitsForOneThatHasStopped) {
   }
 }
 
-TEST_F(SharedCacheTest, NobodyWaitsForOneThatStaysWhereItIs) {
+TEST_F(SharedCacheTest, AScanThatRereadsIsNotWaitedFor) {
   start(8);
   const auto stays = reader(1);
   const auto other = reader(2);
@@ -394,7 +394,7 @@ TEST_F(SharedCacheTest, NobodyWaitsForOneThatStaysWhereItIs) {
   EXPECT_EQ(cache_->stats().held_ns, 0u);
 }
 
-TEST_F(SharedCacheTest, WhoStaysWhereItIsWaitsForNobody) {
+TEST_F(SharedCacheTest, ARereadingScanDoesNotWait) {
   start(8);
   const auto sweeps = reader(1);
   EXPECT_TRUE(sweep(*reader(3), 4, 8));  // wanted next by who sweeps
@@ -404,7 +404,7 @@ TEST_F(SharedCacheTest, WhoStaysWhereItIsWaitsForNobody) {
 }
 
 // An hour is what each may wait for the other.
-TEST_F(SharedCacheTest, TwoThatNeedEachOthersRoomGoOn) {
+TEST_F(SharedCacheTest, TwoScansThatNeedEachOthersRoomGoOn) {
   start(6);
   const auto one = reader(1);
   const auto two = reader(2);
@@ -442,7 +442,7 @@ TEST_F(SharedCacheTest, ReadersOfAllKindsSeeTheRightBytesWithinTheBudget) {
   EXPECT_GT(found, 300u) << "seed " << seed;
 }
 
-TEST_F(SharedCacheTest, WhatIsTooLargeIsRefused) {
+TEST_F(SharedCacheTest, TooLargeRequestsAreRejected) {
   start(4);
   const auto one = reader(1);
   EXPECT_EQ(one->scan->fetch(mib(0, 8)), EAGAIN);
@@ -451,7 +451,7 @@ TEST_F(SharedCacheTest, WhatIsTooLargeIsRefused) {
 }
 
 // Of which nothing but the size is there: `truncate -s 1E`.
-TEST_F(SharedCacheTest, AFileOfMoreFramesThanCanBeToldIsRefused) {
+TEST_F(SharedCacheTest, AFileOfTooManyFramesIsRejected) {
   start(4);
   const Fd stub(::open((made_->volume->root() + "/source").c_str(), O_RDONLY | O_CLOEXEC));
   const auto sparse = StripedFile::open(*made_->volume, stub.get(), file_->layout(), "sparse");
@@ -463,7 +463,7 @@ TEST_F(SharedCacheTest, AFileOfMoreFramesThanCanBeToldIsRefused) {
   EXPECT_EQ(cache_->stats().scan_count, 0u);
 }
 
-TEST_F(SharedCacheTest, WhoWasRefusedKeepsNothing) {
+TEST_F(SharedCacheTest, ARejectedClientKeepsNothing) {
   start(6);
   const auto refused = reader(1);
   const auto copies = reader(2);
@@ -474,7 +474,7 @@ TEST_F(SharedCacheTest, WhoWasRefusedKeepsNothing) {
   EXPECT_TRUE(look(*copies, mib(16, 2)) == expected(mib(16, 2)));
 }
 
-TEST_F(SharedCacheTest, AnErrorIsToldAndTheNextOneTriesAgain) {
+TEST_F(SharedCacheTest, AnErrorIsReportedAndRetriedNextTime) {
   start(16);
   const auto one = reader(1);
   error_ = EIO;
@@ -485,7 +485,7 @@ TEST_F(SharedCacheTest, AnErrorIsToldAndTheNextOneTriesAgain) {
   EXPECT_TRUE(read(*one, mib(0, 4)));
 }
 
-TEST_F(SharedCacheTest, AChangedFileIsFetchedNoMore) {
+TEST_F(SharedCacheTest, AChangedFileIsNotFetched) {
   start(16);
   const auto old = reader(1);
   EXPECT_TRUE(read(*old, mib(0, 4)));
@@ -498,7 +498,7 @@ TEST_F(SharedCacheTest, AChangedFileIsFetchedNoMore) {
   EXPECT_EQ(cache_->stats().resident_bytes, 4 * kMiB) << "the old one has given its memory back";
 }
 
-TEST_F(SharedCacheTest, WhatWasChangedBehindTheServerIsAnotherImage) {
+TEST_F(SharedCacheTest, AChangeBehindTheServerStartsAnotherImage) {
   start(16);
   const auto old = reader(1);
   EXPECT_TRUE(read(*old, mib(0, 4)));
@@ -509,7 +509,7 @@ TEST_F(SharedCacheTest, WhatWasChangedBehindTheServerIsAnotherImage) {
   EXPECT_EQ(now->frames.header().process_count, 1u);
 }
 
-TEST_F(SharedCacheTest, MemoryGoesBackWhenNobodyReadsAnyMore) {
+TEST_F(SharedCacheTest, MemoryIsFreedAfterTheLastReader) {
   start_forgetful(16);
   EXPECT_TRUE(read(*reader(1), mib(0, 4)));
   tidy_later();
@@ -519,7 +519,7 @@ TEST_F(SharedCacheTest, MemoryGoesBackWhenNobodyReadsAnyMore) {
 
 // Its file was forgotten with it, and then its frames were in the list of what may go for others,
 // but without a file.
-TEST_F(SharedCacheTest, WhatComesForAProgramThatWasKilledGoesBack) {
+TEST_F(SharedCacheTest, FramesFetchedForAKilledProgramAreDropped) {
   start_forgetful(8);
   const pid_t killed = ::fork();
   if (killed == 0) ::_exit(0);

@@ -49,7 +49,7 @@ class VolumeTest : public VolumeFixture {
   std::string device_json(uint32_t d) const { return volume_->devices()[d].root + "/device.json"; }
 };
 
-TEST_F(VolumeTest, IsWhatItWasMadeAsWhenOpenedAgain) {
+TEST_F(VolumeTest, AReopenedVolumeIsUnchanged) {
   create_volume(3, 64 << 10, {.globs = {"column", "r*w"}, .size_min_bytes = 12345});
   const auto again = Volume::open(path("vol"));
   ASSERT_TRUE(again) << again.error().text;
@@ -131,7 +131,7 @@ TEST_F(VolumeTest, RefusesARootInsideOrOnAVolume) {
   EXPECT_EQ(error_of(wrong), path("vol/inner") + ": lies inside the volume " + path("vol"));
 }
 
-TEST_F(VolumeTest, UndoesTheDevicesWhenTheRootCannotBeMade) {
+TEST_F(VolumeTest, RemovesTheDevicesWhenTheRootFails) {
   VolumeOptions wrong = options();
   wrong.root = path(std::string(300, 'v'));  // ENAMETOOLONG, known only when it is made
   EXPECT_NE(error_of(wrong).find("File name too long"), std::string::npos);
@@ -144,19 +144,19 @@ TEST_F(VolumeTest, RefusesNamesThatJsonCannotHold) {
   EXPECT_NE(error_of(wrong).find("not UTF-8"), std::string::npos);
 }
 
-TEST_F(VolumeTest, TellsAMissingDevice) {
+TEST_F(VolumeTest, DetectsAMissingDevice) {
   create_volume();
   fs::remove_all(path("d2"));
   EXPECT_NE(open_error().find(path("d2") + ": missing: device 2 of volume "), std::string::npos);
 }
 
-TEST_F(VolumeTest, TellsADeviceThatIsNotMounted) {
+TEST_F(VolumeTest, DetectsAnUnmountedDevice) {
   create_volume();
   fs::remove_all(volume_->devices()[2].root);
   EXPECT_NE(open_error().find(path("d2") + ": holds no device"), std::string::npos);
 }
 
-TEST_F(VolumeTest, TellsSwappedDevices) {
+TEST_F(VolumeTest, DetectsSwappedDevices) {
   create_volume();
   fs::rename(path("d1"), path("x"));
   fs::rename(path("d2"), path("d1"));
@@ -164,21 +164,21 @@ TEST_F(VolumeTest, TellsSwappedDevices) {
   EXPECT_NE(open_error().find(path("d1") + ": holds device 2 of volume "), std::string::npos);
 }
 
-TEST_F(VolumeTest, TellsAForeignDevice) {
+TEST_F(VolumeTest, DetectsAForeignDevice) {
   create_volume();
   fs::rename(volume_->devices()[1].root,
              path("d1/graphlane-") + UuidText(Uuid::random()).c_str());
   EXPECT_NE(open_error().find(path("d1") + ": foreign: holds graphlane-"), std::string::npos);
 }
 
-TEST_F(VolumeTest, TellsADeviceOfAnotherVolumeUnderOurName) {
+TEST_F(VolumeTest, DetectsADeviceOfAnotherVolumeUnderItsName) {
   create_volume();
   write(device_json(1), to_json(DeviceRecord{.volume = Uuid::random(), .ordinal = 1, .device_count = 3}));
   EXPECT_NE(open_error().find(path("d1") + ": foreign: holds a device of volume "),
             std::string::npos);
 }
 
-TEST_F(VolumeTest, TellsDamagedJsonByNameAndReason) {
+TEST_F(VolumeTest, ReportsDamagedJsonWithNameAndReason) {
   create_volume();
   const std::string json = in_volume(".graphlane/volume.json");
   const std::string whole = read(json);

@@ -52,7 +52,7 @@ class PassedFdsTest : public ::testing::Test {
   Fd sender_, receiver_;
 };
 
-TEST_F(PassedFdsTest, AllArriveEachOnce) {
+TEST_F(PassedFdsTest, DescriptorsArriveOnceEach) {
   for (const size_t count : {0, 1, 2, 3}) {
     message_.msg_control = nullptr;
     message_.msg_controllen = 0;
@@ -63,7 +63,7 @@ TEST_F(PassedFdsTest, AllArriveEachOnce) {
 
 // With CMSG_SPACE as the room, which pads to eight bytes, a fourth one came where three were
 // expected: a word behind the receiver's array.
-TEST_F(PassedFdsTest, NoMoreComeThanThereIsRoomForAndNoneLeaks) {
+TEST_F(PassedFdsTest, ExcessDescriptorsAreClosed) {
   const size_t before = open_count();
   ASSERT_NO_FATAL_FAILURE(send(4));
   EXPECT_EQ(receive<3>().size(), 3u);

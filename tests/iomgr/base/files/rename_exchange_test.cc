@@ -38,16 +38,16 @@ class ExchangeNamesTest : public VolumeFixture {
   std::vector<std::string> before_;
 };
 
-TEST_F(ExchangeNamesTest, ChangesPlaces) { exchanges(); }
+TEST_F(ExchangeNamesTest, ExchangesNames) { exchanges(); }
 
-TEST_F(ExchangeNamesTest, ChangesPlacesWhereTheKernelDoesNotKnowHow) {
+TEST_F(ExchangeNamesTest, ExchangesNamesWithoutKernelSupport) {
   without_rename_flags([this] { exchanges(); });
 }
 
-TEST_F(ExchangeNamesTest, AnErrorLeavesAllAsItWas) { leaves_all_as_it_was(); }
+TEST_F(ExchangeNamesTest, AnErrorChangesNothing) { leaves_all_as_it_was(); }
 
 // The old one, which has made room by then, comes back.
-TEST_F(ExchangeNamesTest, AnErrorLeavesAllAsItWasWhereTheKernelDoesNotKnowHow) {
+TEST_F(ExchangeNamesTest, AnErrorChangesNothingWithoutKernelSupport) {
   without_rename_flags([this] { leaves_all_as_it_was(); });
 }
 

@@ -34,18 +34,18 @@ class MemoryLimitTest : public ::testing::Test {
   const MemoryFiles files_;
 };
 
-TEST_F(MemoryLimitTest, OfAMachineIsWhatNoProgramHasMapped) {
+TEST_F(MemoryLimitTest, TheMachinesFreeMemoryExcludesMappedPages) {
   EXPECT_EQ(available(), 3072u);
   write_group(kGroup, "max", "max");
   EXPECT_EQ(available(), 3072u);
 }
 
-TEST_F(MemoryLimitTest, PageCacheThatNobodyHasMappedIsFree) {
+TEST_F(MemoryLimitTest, UnmappedPageCacheCountsAsFree) {
   write_group(kGroup, "max", std::to_string(1000 * kMiB));
   EXPECT_EQ(available(), 1000u - (300 - 90));
 }
 
-TEST_F(MemoryLimitTest, IsWhereTheKernelBeginsToSlowProgramsDown) {
+TEST_F(MemoryLimitTest, FreeMemoryEndsAtMemoryHigh) {
   write_group(kGroup, std::to_string(600 * kMiB), std::to_string(1000 * kMiB));
   EXPECT_EQ(available(), 600u - (300 - 90));
   write_group(kGroup, std::to_string(600 * kMiB), "max");
@@ -54,13 +54,13 @@ TEST_F(MemoryLimitTest, IsWhereTheKernelBeginsToSlowProgramsDown) {
   EXPECT_EQ(available(), 0u);
 }
 
-TEST_F(MemoryLimitTest, IsTheLeastOfAllGroupsAbove) {
+TEST_F(MemoryLimitTest, FreeMemoryIsTheLeastOfAllGroups) {
   write_group(kGroup, "max", std::to_string(1000 * kMiB));
   write_group("/sys/fs/cgroup/system.slice", std::to_string(500 * kMiB), "max");
   EXPECT_EQ(available(), 500u - (300 - 90));
 }
 
-TEST_F(MemoryLimitTest, OfVersion1HasFilesOfOtherNames) {
+TEST_F(MemoryLimitTest, Version1NamesItsFilesDifferently) {
   files_.write("/proc/self/cgroup", "9:cpu,cpuacct:/\n4:memory:/engine\n0::/\n");
   const std::string group = "/sys/fs/cgroup/memory/engine";
   files_.write(group + "/memory.limit_in_bytes", std::to_string(1000 * kMiB) + "\n");

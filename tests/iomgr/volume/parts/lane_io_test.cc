@@ -105,7 +105,7 @@ TEST(IoQueueTest, WaitingEndsWhenTheEventfdIsWritten) {
 
 // Pieces of one size, wherever they lie in memory: one I/O a device where they follow
 // each other in the file.
-TEST_F(CutterTest, PiecesThatFollowEachOtherAreOneIoADevice) {
+TEST_F(CutterTest, AdjacentPiecesAreOneIoPerDevice) {
   constexpr uint64_t kPiece = 4096;
   make_file({.stripe_depth_bytes = 4 * kPiece, .device_count = 2, .first_device = 1}, 40 * kPiece);
   std::vector<char> memory(40 * kPiece);
@@ -209,7 +209,7 @@ TEST(SettleTest, TakesUpAShortTransferWhereItEnded) {
   EXPECT_EQ(io.moved_bytes, 30u);
 }
 
-TEST(SettleTest, RepeatsWhatWasInterruptedAndFailsWhatIsMissing) {
+TEST(SettleTest, RetriesInterruptedIosAndFailsMissingBytes) {
   LaneIo io;
   io.length_bytes = io.expected_bytes = 4096;
   int error = 0;

@@ -88,7 +88,7 @@ class LiveFileTest : public VolumeFixture {
   std::unique_ptr<Lanes> lanes_;
 };
 
-TEST_F(LiveFileTest, AgreesWithAModelWhateverIsDoneToIt) {
+TEST_F(LiveFileTest, RandomOperationsAgreeWithAModel) {
   for (const uint32_t seed : {1, 2, 3, 4}) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
@@ -180,7 +180,7 @@ TEST_F(LiveFileTest, AWriteThatWasNotSyncedWholeKeepsItOpen) {
   EXPECT_EQ(layout_of("f").logical_size, 30'000u);
 }
 
-TEST_F(LiveFileTest, AWriteFromOutsideThatIsUnderWayKeepsItOpen) {
+TEST_F(LiveFileTest, AnOutsideWriteInFlightKeepsItOpen) {
   make(random_bytes(10'000));
   const auto live = opened();
   const ByteRange range{.offset = 10'000, .length_bytes = 20'000};
@@ -197,7 +197,7 @@ TEST_F(LiveFileTest, AWriteFromOutsideThatIsUnderWayKeepsItOpen) {
 }
 
 // Stopped by SIGSTOP, say: five seconds later the file is cut without it.
-TEST_F(LiveFileTest, AWriteFromOutsideThatNobodyWaitedForIsNotLost) {
+TEST_F(LiveFileTest, AnAbandonedOutsideWriteIsNotLost) {
   make(random_bytes(10'000));
   auto live = opened();
   const ByteRange range{.offset = 40'960, .length_bytes = kDepth};
@@ -240,7 +240,7 @@ TEST_F(LiveFileTest, HasOneWriterOnly) {
   EXPECT_TRUE(open());
 }
 
-TEST_F(LiveFileTest, WhoShowsItsPagesAndWhoChangesItExcludeEachOther) {
+TEST_F(LiveFileTest, MappingAndChangingExcludeEachOther) {
   make(random_bytes(10'000));
   const auto opened_anew = [this] { return Fd(::open(in_volume("f").c_str(), O_RDWR | O_CLOEXEC)); };
   const Fd other = opened_anew();
@@ -265,7 +265,7 @@ TEST_F(LiveFileTest, WhoShowsItsPagesAndWhoChangesItExcludeEachOther) {
 }
 
 // Who reads by the parts that a writer opened may go on when the writer has gone.
-TEST_F(LiveFileTest, AsLongAsItsPartsAreOpenTheStubIsHeld) {
+TEST_F(LiveFileTest, TheStubIsHeldWhileItsPartsAreOpen) {
   make(random_bytes(10'000));
   const Fd stub(::open(in_volume("f").c_str(), O_RDWR | O_CLOEXEC));
   std::shared_ptr<StripedFile> reading = opened()->file();
@@ -290,7 +290,7 @@ TEST_F(LiveFileTest, ReadersSeeTheSizeChange) {
   EXPECT_EQ((*reading)->size(), 5u);
 }
 
-TEST_F(LiveFileTest, TakesOverWhatADeadWriterLeftUneven) {
+TEST_F(LiveFileTest, RepairsUnevenPartsOfADeadWriter) {
   const std::string content = random_bytes(kDeviceCount * kDepth * 2);
   make(content);
   ASSERT_TRUE(opened()->resize(content.size() + 1));  // and dies
@@ -303,7 +303,7 @@ TEST_F(LiveFileTest, TakesOverWhatADeadWriterLeftUneven) {
 }
 
 // By its name a part may not be found for once, though it is there: what is long stays long.
-TEST_F(LiveFileTest, TakesTheSizeFromThePartsThatItHasOpen) {
+TEST_F(LiveFileTest, TakesTheSizeFromItsOpenParts) {
   const std::string content = random_bytes(kDeviceCount * kDepth * 2);
   make(content);
   ASSERT_TRUE(opened()->resize(content.size() + 1));  // and dies
@@ -320,7 +320,7 @@ TEST_F(LiveFileTest, TakesTheSizeFromThePartsThatItHasOpen) {
 }
 
 // Killed when the stub had its bound, and the parts were still long.
-TEST_F(LiveFileTest, ATruncationIsDoneWhenTheStubSaysSo) {
+TEST_F(LiveFileTest, ATruncationTakesEffectWithTheStub) {
   const std::string content = random_bytes(kDeviceCount * kDepth * 3);
   make(content);
   std::vector<uint64_t> sizes;

@@ -32,14 +32,14 @@ TEST(OpenSizeTest, IsTheLongestPrefixThatAllPartsHold) {
   EXPECT_EQ(size_of({kUnit, 2 * kUnit, 10}).short_device, 2u);
 }
 
-TEST(OpenSizeTest, TheBoundCapsWhatIsThereAndWhatWasPromised) {
+TEST(OpenSizeTest, TheBoundCapsBytesAndPromises) {
   const OpenSize open = size_of({kUnit, kUnit, kUnit}, 3 * kUnit, 5000);
   EXPECT_EQ(open.bytes, 5000u);
   EXPECT_EQ(open.promised_bytes, 5000u);
   EXPECT_FALSE(open.is_damaged());
 }
 
-TEST(OpenSizeTest, LessThanWasPromisedIsDamaged) {
+TEST(OpenSizeTest, FewerBytesThanPromisedIsDamage) {
   EXPECT_FALSE(size_of({kUnit, kUnit, 10}, kUnit + 10).is_damaged());
   EXPECT_TRUE(size_of({kUnit, kUnit, 10}, kUnit + 11).is_damaged());
 }

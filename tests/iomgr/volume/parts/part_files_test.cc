@@ -89,7 +89,7 @@ int count_descriptors() {
   return count;
 }
 
-TEST_F(PartFilesTest, WithTooFewDescriptorsAreDirectLater) {
+TEST_F(PartFilesTest, DirectOpensAreRetriedWithoutDescriptors) {
   PartFiles parts;
   ASSERT_TRUE(parts.open(root_fds(), layout_, O_RDONLY, nullptr));
   if (Fd(::open(part(0).c_str(), O_RDONLY | O_DIRECT)).get() < 0) GTEST_SKIP() << "no O_DIRECT here";

@@ -36,7 +36,7 @@ class FirstUnwrittenTest : public testing::Test {
   }
 };
 
-TEST_F(FirstUnwrittenTest, IsTheEndOfWhatWasWritten) {
+TEST_F(FirstUnwrittenTest, FindsTheEndOfTheWrittenBytes) {
   const Fd file = make_file();
   write_bytes(file.get(), 0, 8192);
   EXPECT_EQ(first_unwritten(file.get(), 0, 8192), 8192u) << "what is in the page cache counts as written";
@@ -48,7 +48,7 @@ TEST_F(FirstUnwrittenTest, IsTheEndOfWhatWasWritten) {
   EXPECT_EQ(first_unwritten(place.get(), 0, 73728), 8192u);
 }
 
-TEST_F(FirstUnwrittenTest, AHoleIsTheProgramsOwn) {
+TEST_F(FirstUnwrittenTest, AProgramsHoleIsKept) {
   const Fd file = make_file();
   write_bytes(file.get(), 1 << 20, 4096);
   EXPECT_EQ(first_unwritten(file.get(), 0, (1 << 20) + 4096), (1u << 20) + 4096u);
@@ -102,7 +102,7 @@ TEST_F(LookAtOpenTest, AfterAPowerFailureWhatWasNeverWrittenIsNoPartOfTheFile) {
   EXPECT_FALSE(look().is_damaged());
 }
 
-TEST_F(LookAtOpenTest, WhatWasSyncedIsNeverCut) {
+TEST_F(LookAtOpenTest, SyncedBytesAreNeverCut) {
   record(4 * kUnitBytes, other_boot_);
   EXPECT_EQ(look().bytes, 4 * kUnitBytes);
   record(5 * kUnitBytes, other_boot_);
@@ -110,17 +110,17 @@ TEST_F(LookAtOpenTest, WhatWasSyncedIsNeverCut) {
   EXPECT_FALSE(look().is_cut);
 }
 
-TEST_F(LookAtOpenTest, WithinOneBootNothingIsCut) {
+TEST_F(LookAtOpenTest, NothingIsCutWithinOneBoot) {
   record(0, boot_tag_now());
   EXPECT_EQ(look().bytes, 5 * kUnitBytes);
 }
 
-TEST_F(LookAtOpenTest, WhatAProgramAllocatedIsTheFiles) {
+TEST_F(LookAtOpenTest, AllocatedBlocksBelongToTheFile) {
   record(0, other_boot_, PartRecord::kAllocated);
   EXPECT_EQ(look().bytes, 5 * kUnitBytes);
 }
 
-TEST_F(LookAtOpenTest, AWriterOfThisBootEndsIt) {
+TEST_F(LookAtOpenTest, AWriterOfThisBootEndsTheCut) {
   record(0, other_boot_);
   for (uint32_t d = 0; d < 2; ++d) {
     ASSERT_EQ(::ftruncate(fds_[d], static_cast<off_t>(StripeMap(geometry_).part_size(d, 3 * kUnitBytes))), 0);

@@ -65,7 +65,7 @@ TEST(PartRecordTest, AnotherFilesOrVolumesIsNotTaken) {
   EXPECT_EQ(decode_part_record(bytes, kRecordFile, kRecordFile, &decoded), RecordVerdict::kBadChecksum);
 }
 
-TEST(PartRecordTest, SaysWhatIsWrong) {
+TEST(PartRecordTest, VerdictsHaveDescriptions) {
   const PartRecordBytes good = encode_part_record(sample_record(), kRecordVolume, kRecordFile);
   PartRecord decoded;
   EXPECT_EQ(decode_part_record({}, kRecordVolume, kRecordFile, &decoded), RecordVerdict::kNone);

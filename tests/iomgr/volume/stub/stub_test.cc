@@ -86,7 +86,7 @@ StubVerdict verdict_with(size_t offset, uint32_t value) {
   return decode_stub(bytes, &decoded);
 }
 
-TEST(StubTest, RefusesFieldsThatCannotBe) {
+TEST(StubTest, RejectsImpossibleFields) {
   EXPECT_EQ(verdict_with(8, 3), StubVerdict::kBadVersion);
   EXPECT_EQ(verdict_with(48, 4097), StubVerdict::kBadField);  // S
   EXPECT_EQ(verdict_with(48, 0), StubVerdict::kBadField);

@@ -103,7 +103,7 @@ class LiveSumsTest : public VolumeFixture {
 
 constexpr uint64_t kSumsBytes = 600'123;
 
-TEST_F(LiveSumsTest, WhatIsWrittenInPlaceIsUnverifiedUntilItIsClosed) {
+TEST_F(LiveSumsTest, InPlaceWritesAreUnverifiedUntilClose) {
   make(kSumsBytes);
   const uint32_t before = layout_of("f").generation;
   put(100'000, random_bytes(50'000, 2));
@@ -115,7 +115,7 @@ TEST_F(LiveSumsTest, WhatIsWrittenInPlaceIsUnverifiedUntilItIsClosed) {
   expect_all_verified(kSumsBytes);
 }
 
-TEST_F(LiveSumsTest, WhatIsOnlyOpenedStaysAsItIs) {
+TEST_F(LiveSumsTest, OpeningAloneChangesNothing) {
   make(kSumsBytes);
   EXPECT_FALSE(live_->needs_close());
   close();
@@ -201,7 +201,7 @@ TEST_F(LiveSumsTest, AWriterThatDiesLeavesNoSumThatContradictsGoodData) {
   expect_all_verified(size);
 }
 
-TEST_F(LiveSumsTest, ABlockThatWasNotWrittenIsNotSummedAnew) {
+TEST_F(LiveSumsTest, UnwrittenBlocksKeepTheirSums) {
   make(kSumsBytes);
   flip(40'000);
   put(200'000, random_bytes(30'000, 8));

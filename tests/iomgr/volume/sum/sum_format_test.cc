@@ -38,7 +38,7 @@ TEST(SumFormatTest, ZerosHaveTheSumZero) {
   EXPECT_EQ(sum_partial_block(zeros.data(), 100), 0u);
 }
 
-TEST(SumFormatTest, WhatIsNotCoveredCountsAsZeros) {
+TEST(SumFormatTest, UncoveredBytesCountAsZeros) {
   std::string block(kBlockSize, '\0');
   fill(block.data(), 1000, /*seed=*/5);
   uint32_t whole = 0;

@@ -1,4 +1,4 @@
-// NamesHeld: keeps the names of stubs and parts as they are for `graphlane check`.
+// NameLock: keeps the names of stubs and parts as they are for `graphlane check`.
 //
 // A process that changes names holds the volume's lock shared, and waits while check has it
 // exclusively (FORMAT.md, "Locks"). Otherwise a stub that moves during the check could be missed,
@@ -35,12 +35,17 @@ inline Fd open_lock_file(int root_fd, int flags) {
   return open_regular(root_fd, kLockFile, flags, 0644);
 }
 
-class NamesHeld {
+class NameLock {
  public:
-  // `root_fd` is the volume's directory.
-  explicit NamesHeld(int root_fd)
-      : file_(open_lock_file(root_fd, O_RDONLY | O_CREAT)) {
+  NameLock() = default;
+  // Waits while a check has the names. `root_fd` is the volume's directory.
+  explicit NameLock(int root_fd) : file_(open_lock_file(root_fd, O_RDONLY | O_CREAT)) {
     while (file_ && !lock_names(file_.get(), F_RDLCK, F_OFD_SETLKW) && errno == EINTR) continue;
+  }
+  // As the constructor, without waiting. False: a check has the names.
+  bool try_take(int root_fd) {
+    file_ = open_lock_file(root_fd, O_RDONLY | O_CREAT);
+    return !file_ || lock_names(file_.get(), F_RDLCK, F_OFD_SETLK) || errno != EAGAIN;
   }
 
  private:
