@@ -118,7 +118,7 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
 
 uint64_t ExtentCache::budget_of(uint64_t room_bytes) const {
   const bool takes_all = reclaimable_ && !beside_page_cache_.load(relaxed);
-  return takes_all ? yielding_budget_of(room_bytes) : cache_budget_of(room_bytes);
+  return takes_all ? reclaimable_budget_of(room_bytes) : cache_budget_of(room_bytes);
 }
 
 uint64_t ExtentCache::ahead_memory(uint64_t budget) const {

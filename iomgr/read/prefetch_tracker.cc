@@ -24,7 +24,7 @@ PrefetchTracker::Entry* PrefetchTracker::begin_entry(const ExtentFile& file) {
   entry.generation = file.generation;
   entry.used = true;
   entry.clock = entry.longest = entry.next_look = entry.paused_until = 0;
-  entry.passed = entry.wasted = entry.hint_count = 0;
+  entry.used_frames = entry.unused_frames = entry.hint_count = 0;
   entry.order.clear();
   return &entry;
 }
@@ -76,20 +76,20 @@ void PrefetchTracker::give_up_late(Entry& entry) {
     cut_hints(entry, {.offset = held.frame_index * kExtentFrameBytes, .length_bytes = kExtentFrameBytes});
     return true;
   });
-  entry.wasted += late;
-  wasted_.fetch_add(late, relaxed);
+  entry.unused_frames += late;
+  unused_.fetch_add(late, relaxed);
 }
 
 void PrefetchTracker::let_go(Entry& entry) {
-  wasted_.fetch_add(entry.held_count, relaxed);
+  unused_.fetch_add(entry.held_count, relaxed);
   release_if(entry, [](const Held&) { return true; });
 }
 
 // Pauses after more wrong guesses than right ones.
 void PrefetchTracker::pause_if_wrong(Entry& entry) {
-  if (entry.passed + entry.wasted < kVerdictFrames) return;
-  if (entry.wasted > entry.passed) entry.paused_until = entry.clock + kPauseBytes;
-  entry.passed = entry.wasted = 0;
+  if (entry.used_frames + entry.unused_frames < kVerdictFrames) return;
+  if (entry.unused_frames > entry.used_frames) entry.paused_until = entry.clock + kPauseBytes;
+  entry.used_frames = entry.unused_frames = 0;
 }
 
 void PrefetchTracker::arrive(const ExtentFile& file, ByteRange range) {
@@ -109,11 +109,11 @@ void PrefetchTracker::pass(const ExtentFile& file, ByteRange range) {
     const bool to_end = range.end() >= file.size_bytes;
     const uint64_t begin = range.offset / kExtentFrameBytes;
     const uint64_t end = (range.end() + (to_end ? kExtentFrameBytes - 1 : 0)) / kExtentFrameBytes;
-    const uint32_t passed = release_if(*entry, [&](const Held& held) {
+    const uint32_t used = release_if(*entry, [&](const Held& held) {
       return held.frame_index >= begin && held.frame_index < end;
     });
-    entry->passed += passed;
-    passed_.fetch_add(passed, relaxed);
+    entry->used_frames += used;
+    used_.fetch_add(used, relaxed);
     give_up_late(*entry);
     pause_if_wrong(*entry);
   }
@@ -190,8 +190,8 @@ void PrefetchTracker::clear() {
 
 AheadStats PrefetchTracker::stats() const {
   return {.fetched = fetched_.load(relaxed),
-          .passed = passed_.load(relaxed),
-          .wasted = wasted_.load(relaxed)};
+          .used = used_.load(relaxed),
+          .unused = unused_.load(relaxed)};
 }
 
 }  // namespace graphlane

@@ -23,8 +23,8 @@ namespace graphlane {
 // Counts of prefetched frames.
 struct AheadStats {
   uint64_t fetched = 0;
-  uint64_t passed = 0;  // used: a read has passed them
-  uint64_t wasted = 0;  // released unused
+  uint64_t used = 0;    // a read has passed them
+  uint64_t unused = 0;  // released unused
 };
 
 class PrefetchTracker {
@@ -91,8 +91,8 @@ class PrefetchTracker {
     uint64_t longest = 0;     // the longest read recently
     uint64_t next_look = 0;   // on the clock
     uint64_t paused_until = 0;
-    uint32_t passed = 0;      // frames since the last verdict
-    uint32_t wasted = 0;
+    uint32_t used_frames = 0;   // since the last verdict
+    uint32_t unused_frames = 0;
     uint32_t held_count = 0;
     uint32_t hint_count = 0;
     ByteRange hints[kHintsMax];  // in the order of arrival, none empty
@@ -117,8 +117,8 @@ class PrefetchTracker {
 
   // Relaxed: counts.
   std::atomic<uint64_t> fetched_{0};
-  std::atomic<uint64_t> passed_{0};
-  std::atomic<uint64_t> wasted_{0};
+  std::atomic<uint64_t> used_{0};
+  std::atomic<uint64_t> unused_{0};
 };
 
 }  // namespace graphlane

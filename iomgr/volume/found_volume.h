@@ -18,12 +18,12 @@
 namespace graphlane {
 
 // `control` is DIRECTORY/.graphlane itself, without following a link.
-constexpr bool may_be_believed(const struct stat& directory, const struct stat& control, uid_t user) {
+constexpr bool may_be_trusted(const struct stat& directory, const struct stat& control, uid_t user) {
   return S_ISDIR(control.st_mode) &&
          (control.st_uid == 0 || control.st_uid == user || control.st_uid == directory.st_uid);
 }
 
-enum class FoundVolume { kNone, kBelieved, kSomebodyElses };
+enum class FoundVolume { kNone, kTrusted, kUntrusted };
 
 // Checks the volume at the two paths; `json` is the volume.json.
 inline FoundVolume find_volume_at(const char* directory, const char* control, const char* json) {
@@ -34,7 +34,7 @@ inline FoundVolume find_volume_at(const char* directory, const char* control, co
     return FoundVolume::kNone;
   }
   const auto user = static_cast<uid_t>(::syscall(SYS_geteuid));
-  return may_be_believed(above, made, user) ? FoundVolume::kBelieved : FoundVolume::kSomebodyElses;
+  return may_be_trusted(above, made, user) ? FoundVolume::kTrusted : FoundVolume::kUntrusted;
 }
 
 }  // namespace graphlane

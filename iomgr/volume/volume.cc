@@ -226,8 +226,8 @@ Outcome<std::string> find_volume_root(const std::string& path) {
   std::string strange;
   for (fs::path at = real;; at = at.parent_path()) {
     const FoundVolume found = find_volume_at(at.c_str(), (at / kControlDirectory).c_str(), (at / kVolumeJson).c_str());
-    if (found == FoundVolume::kBelieved) return at.string();
-    if (found == FoundVolume::kSomebodyElses && strange.empty()) strange = (at / kControlDirectory).string();
+    if (found == FoundVolume::kTrusted) return at.string();
+    if (found == FoundVolume::kUntrusted && strange.empty()) strange = (at / kControlDirectory).string();
     if (at == at.parent_path()) break;
   }
   if (!strange.empty()) {

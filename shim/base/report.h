@@ -24,14 +24,14 @@ struct DeviceCounters {
   std::atomic<uint64_t> io_count{0};
   std::atomic<uint64_t> bytes_read{0};
   std::atomic<uint64_t> bytes_written{0};
-  std::atomic<DeviceCounts*> told{nullptr};  // the server's counts, for `graphlane stat`
+  std::atomic<DeviceCounts*> server_counts{nullptr};  // for `graphlane stat`; null: none
 
   void count(IoOp op, uint64_t bytes, uint32_t ios = 1) {
     add(*this, op, bytes, ios);
-    if (DeviceCounts* const server = told.load(std::memory_order_relaxed)) add(*server, op, bytes, ios);
+    if (DeviceCounts* const server = server_counts.load(std::memory_order_relaxed)) add(*server, op, bytes, ios);
   }
   // From now on also counts in the server's memory, which stays mapped.
-  void tell(DeviceCounts* server) { told.store(server, std::memory_order_relaxed); }
+  void mirror_to(DeviceCounts* server) { server_counts.store(server, std::memory_order_relaxed); }
 
  private:
   template <class Counts>

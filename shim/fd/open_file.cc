@@ -157,7 +157,7 @@ void protect(const PartFiles& parts, bool direct) {
   }
 }
 
-uint64_t size_now(const OpenFile& file, const SaidSize& said) {
+uint64_t size_now(const OpenFile& file, const StubSize& said) {
   if (said.state == FileState::kClosed) return said.bytes;
   return std::min(said.bytes, size_of_parts(file));
 }
@@ -216,7 +216,7 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
     protect(*parts, direct || file->too_large_for_memory);
     for (uint32_t d = 0; d < parts->count(); ++d) {
       file->counters[d] = counters_of_device(located_device(d));
-      if (located.counts != nullptr) file->counters[d]->tell(&located.counts[d]);
+      if (located.counts != nullptr) file->counters[d]->mirror_to(&located.counts[d]);
       file->gates[d] = gate_of(parts->buffered(d), located_device(d));
       if (file->gates[d] != nullptr) file->counters[d]->depth = file->gates[d]->width();
     }
@@ -297,7 +297,7 @@ OpenFile* open_link(int fd, const struct stat& st, bool direct) {
 
 // Returns a referenced file to the caller. Empty while the file has a writer: then the filesystem
 // serves it.
-OpenFileRef hand_out(OpenFile* file, FdEntry entry, const SaidSize& said) {
+OpenFileRef hand_out(OpenFile* file, FdEntry entry, const StubSize& said) {
   if (file->origin != Origin::kWritten && file->origin != Origin::kLinked) {
     return {file, entry, said};
   }
@@ -314,7 +314,7 @@ bool look(int fd, struct statx* st) {
 }
 
 // Reads the size from a changed stub. False: it belongs to another file now. Under the lock.
-bool read_again(OpenFile& file, int fd, SaidSize* said) {
+bool read_again(OpenFile& file, int fd, StubSize* said) {
   struct statx st;
   Layout layout;
   const int readable = file.stub_fd >= 0 ? file.stub_fd : fd;
@@ -337,7 +337,7 @@ bool read_again(OpenFile& file, int fd, SaidSize* said) {
 }
 
 // Whether the number still is the file in the table; `said` is what its stub says.
-bool still_open(OpenFile& file, int fd, SaidSize* said) {
+bool still_open(OpenFile& file, int fd, StubSize* said) {
   struct statx st;
   if (file.lost.load(std::memory_order_relaxed) || !look(fd, &st) ||
       makedev(st.stx_dev_major, st.stx_dev_minor) != file.device_number ||
@@ -365,7 +365,7 @@ OpenFileRef identify(int fd, Fd stub = {}) {
   const Access access = access_of(fd, flags);
   const bool direct = (flags & O_DIRECT) != 0 && settings().io_mode != IoMode::kBuffered;
   OpenFile* file = nullptr;
-  SaidSize said;
+  StubSize said;
   if (access != Access::kNone && S_ISREG(st.st_mode)) {
     file = find_open(st, access);
     const bool is_new = file == nullptr;
@@ -429,7 +429,7 @@ OpenFileRef acquire_slow(int fd) {
     if (!entry.is_ours()) return {};
     OpenFile* file = &open_file(entry.slot());
     if (!reference(file)) continue;  // closed by another thread just now
-    SaidSize said;
+    StubSize said;
     if (fd_table.load(fd) == entry && still_open(*file, fd, &said) && still_holds(*file)) {
       errno = saved_errno;
       return hand_out(file, entry, said);
@@ -545,7 +545,7 @@ OpenFileRef acquire_link(int fd) {
   if (!entry.is_ours()) return {};
   OpenFile* file = &open_file(entry.slot());
   if (!reference(file)) return {};
-  SaidSize said;
+  StubSize said;
   const bool good = file->origin == Origin::kLinked && may_write(entry.access()) &&
                     fd_table.load(fd) == entry && still_open(*file, fd, &said);
   errno = saved_errno;
@@ -590,7 +590,7 @@ bool size_if_open(const struct stat& st, uint64_t* size_bytes) {
   statx_timestamp ctime = {};
   ctime.tv_sec = st.st_ctim.tv_sec;
   ctime.tv_nsec = static_cast<uint32_t>(st.st_ctim.tv_nsec);
-  SaidSize said;
+  StubSize said;
   const bool known = file->origin == Origin::kStub &&
                      (file->stub.holds(ctime, &said) ||
                       (file->stub_fd >= 0 && read_again(*file, file->stub_fd, &said)));

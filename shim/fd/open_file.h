@@ -50,7 +50,7 @@ struct OpenFile {
   int error = 0;  // kDamaged: the errno of reads
   Uuid volume;
   Uuid file_id;
-  SaidSize said;  // the stub's when it was identified; over a mount the size
+  StubSize said;  // the stub's when it was identified; over a mount the size
 
   // Without a mount: the stub, with the lock of a process that has the parts open. For a written file
   // it is open for writing, with a writer's lock. Otherwise -1.
@@ -79,7 +79,7 @@ SmallReads* small_reads_of(int fd);
 class OpenFileRef {
  public:
   OpenFileRef() = default;
-  OpenFileRef(OpenFile* file, FdEntry entry, const SaidSize& said)
+  OpenFileRef(OpenFile* file, FdEntry entry, const StubSize& said)
       : file_(file), entry_(entry), said_(said) {}
   OpenFileRef(OpenFileRef&& other) noexcept
       : file_(other.file_), entry_(other.entry_), said_(other.said_) {
@@ -104,7 +104,7 @@ class OpenFileRef {
  private:
   OpenFile* file_ = nullptr;
   FdEntry entry_;
-  SaidSize said_;
+  StubSize said_;
 };
 
 // The file was written to. note_written() sets its mtime for the first time. show_written() sets it

@@ -16,7 +16,7 @@
 namespace graphlane {
 
 // A closed file's size, or an open file's bound.
-struct SaidSize {
+struct StubSize {
   uint64_t bytes = 0;
   FileState state = FileState::kClosed;
   int64_t ctime_ns = 0;  // the inode's at that time; 0: unknown
@@ -29,7 +29,7 @@ constexpr int64_t nanoseconds(const statx_timestamp& time) {
 class StubWatch {
  public:
   // Whether the stub is unchanged since it was read; *said is its content.
-  bool holds(const statx_timestamp& ctime, SaidSize* said) const {
+  bool holds(const statx_timestamp& ctime, StubSize* said) const {
     // Acquire, and a second load: `said` belongs to that stamp (a sequence lock).
     const int64_t stamp = stamp_.load(std::memory_order_acquire);
     if (stamp == kNever || stamp != nanoseconds(ctime)) return false;
@@ -42,7 +42,7 @@ class StubWatch {
   }
 
   // `ctime` is from before the stub was read.
-  void remember(const statx_timestamp& ctime, const SaidSize& said) {
+  void remember(const statx_timestamp& ctime, const StubSize& said) {
     const int64_t stamp = nanoseconds(ctime);
     stamp_.store(kNever, std::memory_order_relaxed);
     // Release: a thread that sees the new size sees that the old stamp is gone.

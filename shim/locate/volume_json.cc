@@ -162,11 +162,11 @@ const char* read_nearest(std::string_view file, PathText& path) {
     path << "/.graphlane/volume.json";
     const FoundVolume found = find_volume_at(directory.c_str(), control.c_str(), path.c_str());
     errno = 0;
-    const bool has_read = found == FoundVolume::kBelieved && document.read(AT_FDCWD, path.c_str());
+    const bool has_read = found == FoundVolume::kTrusted && document.read(AT_FDCWD, path.c_str());
     path.cut(slash);
     if (has_read) return nullptr;
     if (is_lack(errno)) return strerrordesc_np(errno);
-    if (found == FoundVolume::kSomebodyElses) {
+    if (found == FoundVolume::kUntrusted) {
       wrong = "the .graphlane above the stub is neither its directory's owner's nor root's";
     }
   }

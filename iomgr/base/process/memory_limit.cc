@@ -198,7 +198,7 @@ uint64_t given_budget_of(uint64_t room_bytes) {
   return room_bytes - std::min(room_bytes, kShort);
 }
 
-uint64_t yielding_budget_of(uint64_t room_bytes) {
+uint64_t reclaimable_budget_of(uint64_t room_bytes) {
   return room_bytes - std::min(room_bytes, std::max(room_bytes / 8, kShort / 2));
 }
 

@@ -27,7 +27,7 @@ uint64_t memory_available_bytes(const char* root = "");
 // A cache that the kernel cannot reclaim: half of what there is beyond 128 MiB.
 uint64_t cache_budget_of(uint64_t room_bytes);
 // A reclaimable cache (mapped_cache.h): all but an eighth, at least 16 MiB.
-uint64_t yielding_budget_of(uint64_t room_bytes);
+uint64_t reclaimable_budget_of(uint64_t room_bytes);
 // A cache in the page cache: five eighths, because its pages evict others that programs have
 // mapped.
 uint64_t page_cache_budget_of(uint64_t room_bytes);

@@ -56,7 +56,7 @@ TEST_F(ExtentCacheTest, ASequenceOfSmallReadsReachesTheDevicesInLargeOnes) {
   EXPECT_TRUE(got == expected({65536, content_.size()}));
   EXPECT_LE(io_count_, 2u * 4u + 2u) << "two devices, four rows of 8 MiB";
   EXPECT_LE(moved_bytes_, 32 * kMiB);
-  EXPECT_EQ(cache_->stats().ahead.wasted, 0u);
+  EXPECT_EQ(cache_->stats().ahead.unused, 0u);
 }
 
 TEST_F(ExtentCacheTest, SmallReadsHereAndThereAreDeclined) {
@@ -161,7 +161,7 @@ TEST_F(BegunAheadTest, OnlyTheFirstReadsOfASweepWaitInFull) {
   EXPECT_EQ(moved_bytes_, 2 * kBlock) << "the second one makes it a stream";
   EXPECT_EQ(started_bytes_, content_.size() - 2 * kBlock);
   EXPECT_LE(started_count_, content_.size() / kBlock);
-  EXPECT_EQ(cache_->stats().ahead.wasted, 0u);
+  EXPECT_EQ(cache_->stats().ahead.unused, 0u);
 }
 
 // He waited until somebody else read, half a minute at most.
@@ -275,11 +275,11 @@ TEST_F(BegunAheadTest, SkippedRangesAreNotPrefetched) {
     sweep(8 * kBlock, 12 * kBlock);
   };
   for (int i = 0; i < 5; ++i) skipping_sweep();  // by then the first one's guesses are given up
-  const uint64_t wasted = cache_->stats().ahead.wasted;
+  const uint64_t wasted = cache_->stats().ahead.unused;
   const uint64_t moved = moved_bytes_;
   for (int i = 0; i < 8; ++i) skipping_sweep();
   EXPECT_EQ(moved_bytes_, moved);
-  EXPECT_EQ(cache_->stats().ahead.wasted, wasted);
+  EXPECT_EQ(cache_->stats().ahead.unused, wasted);
 }
 
 TEST_F(BegunAheadTest, AStrideIsPrefetched) {
@@ -329,7 +329,7 @@ TEST_F(BegunAheadTest, AHintIsPrefetched) {
   EXPECT_EQ(started_bytes_, 20 * kMiB);
   sweep(40 * kMiB, 56 * kMiB);
   EXPECT_EQ(moved_bytes_, 0u);
-  EXPECT_EQ(cache_->stats().ahead.wasted, 0u);
+  EXPECT_EQ(cache_->stats().ahead.unused, 0u);
 }
 
 TEST_F(BegunAheadTest, ALongHintIsPrefetchedAsItIsRead) {
@@ -353,7 +353,7 @@ TEST_F(BegunAheadTest, AnUnusedHintExpires) {
   while (ahead_.poll()) {
   }
   for (int i = 0; i < 40; ++i) sweep(0, 2 * kBlock);
-  EXPECT_EQ(cache_->stats().ahead.wasted, kBlock / kMiB);
+  EXPECT_EQ(cache_->stats().ahead.unused, kBlock / kMiB);
   EXPECT_LE(started_bytes_, 3 * kBlock) << "once, and the sweep itself";
 }
 
@@ -416,7 +416,7 @@ TEST_F(BegunAheadTest, TheFirstIdleDevicePrefetchesMeanwhile) {
   sweep(2 * kBlock, content_.size());
   EXPECT_LT(moved_bytes_, content_.size() / 2);
   EXPECT_EQ(moved_bytes_ + started_bytes_, content_.size());
-  EXPECT_EQ(cache_->stats().ahead.wasted, 0u);
+  EXPECT_EQ(cache_->stats().ahead.unused, 0u);
 }
 
 TEST_F(BegunAheadTest, RandomReadsPrefetchNothing) {

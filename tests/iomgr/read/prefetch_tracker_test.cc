@@ -57,12 +57,12 @@ TEST_F(PrefetchTrackerTest, AFramePassedBeforeItArrivesIsReleased) {
   table_->hold(file(id).key(1), 0);
   table_->hold(file(id).key(2), 0);
   table_->pass(file(id), {kMiB, kMiB});
-  EXPECT_EQ(table_->stats().passed, 1u);
+  EXPECT_EQ(table_->stats().used, 1u);
   table_->keep(file(id).key(1), Pin{});
   table_->keep(file(id).key(2), Pin{});
   EXPECT_EQ(table_->stats().fetched, 2u);
   table_->pass(file(id), {kMiB, 2 * kMiB});
-  EXPECT_EQ(table_->stats().passed, 2u) << "the second one only";
+  EXPECT_EQ(table_->stats().used, 2u) << "the second one only";
 }
 
 // Where most of a file is in memory, what is missing is begun from afar.
@@ -75,10 +75,10 @@ TEST_F(PrefetchTrackerTest, AnEarlyPrefetchDoesNotExpireBeforeItIsDue) {
     read(id, 0, 14 * kMiB);
     table_->pass(file(id), {0, kMiB});
   }
-  EXPECT_EQ(table_->stats().wasted, 1u);
+  EXPECT_EQ(table_->stats().unused, 1u);
   for (int i = 0; i < 10; ++i) read(id, 0, 14 * kMiB);
   table_->pass(file(id), {0, kMiB});
-  EXPECT_EQ(table_->stats().wasted, 2u) << "nobody has come for it";
+  EXPECT_EQ(table_->stats().unused, 2u) << "unused";
 }
 
 }  // namespace
