@@ -1,8 +1,8 @@
 // Counts what is allocated in the process while it reads: `allocations FILE`.
 //
-// Sweeps the file in blocks of 8 MiB, then reads pages here and there; all of it once to warm up. Says
-// how many allocations, by anybody in the process, the rest took. malloc() and its like are replaced by
-// these, which never give anything back.
+// Sweeps the file in blocks of 8 MiB, then reads pages at random, all of it once to warm up. Prints
+// how many allocations any thread of the process made after that. malloc() and its kin are replaced
+// by these here, which free nothing.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -46,7 +46,7 @@ bool read_all(int fd, off_t size, char* room) {
 
 extern "C" {
 void* malloc(size_t bytes) { return take(bytes); }
-void* calloc(size_t count, size_t bytes) { return take(count * bytes); }  // zeros, as it is new
+void* calloc(size_t count, size_t bytes) { return take(count * bytes); }  // new memory is zero
 void* realloc(void* old, size_t bytes) {
   void* const made = take(bytes);
   if (old != nullptr && made != nullptr) {
@@ -59,7 +59,7 @@ void free(void*) {}
 }
 
 int main(int, char** argv) {
-  const int fd = ::open(::strdup(argv[1]), O_RDONLY);  // one, by libc
+  const int fd = ::open(::strdup(argv[1]), O_RDONLY);  // one allocation, by libc
   struct stat st;
   if (allocation_count == 0 || fd < 0 || ::fstat(fd, &st) != 0) return 1;
   void* const room =

@@ -11,7 +11,7 @@ SIZE_MAX = 12 * UNIT
 
 
 def call(function, *arguments):
-    """What it returns, or its errno."""
+    """Its result, or its errno."""
     try:
         return function(*arguments)
     except OSError as error:
@@ -19,7 +19,7 @@ def call(function, *arguments):
 
 
 class Pair:
-    """Two descriptors, opened alike."""
+    """Two descriptors with the same open flags."""
 
     def __init__(self, paths, flags):
         self.fds = [os.open(path, flags, 0o640) for path in paths]
@@ -95,7 +95,7 @@ def main():
                 os.rename(path, path + ".old")
                 with open(path, "wb") as fresh:
                     fresh.write(b"new" * step)
-            pair.both(os.pwrite, data(), place())  # the one without its name
+            pair.both(os.pwrite, data(), place())  # the pair without a name
             for path in paths:
                 os.unlink(path + ".old")
         elif what == 14:

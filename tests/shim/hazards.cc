@@ -1,6 +1,6 @@
-// hazards NAME FILE: what programs do that a preload library easily gets wrong,
-// and what they see of it. It knows nothing of Graphlane: for a plain file and for
-// its striped twin it must print the same.
+// hazards NAME FILE: does what preload libraries are known to get wrong, and prints what a program
+// sees of it. It knows nothing of Graphlane: its output for a plain file and for the striped twin
+// must be the same.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -66,12 +66,12 @@ int open_file(const char* path, int flags = O_RDONLY) {
   return fd;
 }
 
-// Reads all of what `buffer` holds from `offset` on.
+// Reads the whole of `buffer` from `offset`.
 void say_large(const char* what, int fd, off_t offset = 12345) {
   say(what, pread(fd, buffer.data(), kLarge, offset), buffer.data());
 }
 
-// The same past the page cache, which wants multiples of a block.
+// Reads with O_DIRECT, which needs multiples of a block.
 void say_direct(const char* path) {
   static char* const aligned = static_cast<char*>(aligned_alloc(4096, 2 << 20));
   const int fd = open_file(path, O_RDONLY | O_DIRECT);
@@ -92,7 +92,7 @@ void end_child(pid_t child) {
   say("child", WEXITSTATUS(status));
 }
 
-// ---- 1: a shared offset, 13: numbers that come by ways of their own
+// ---- 1: a shared offset, 13: descriptor numbers that are passed in unusual ways
 
 void send_descriptor(int socket, int fd) {
   char byte = 'x';
@@ -164,7 +164,7 @@ void replaced_by_a_raw_system_call(const char* path) {
   say_large("the file again", again);
 }
 
-// ---- 3: the same by every name that it has
+// ---- 3: the same call by each of its names
 
 template <class Result, class... Arguments>
 Result call(const char* name, Arguments... arguments) {
@@ -323,7 +323,7 @@ void a_vfork_child_closes(const char* path) {
   say_large("after", fd);
 }
 
-// What a shell's child does before it is another program.
+// Acts as a shell's child before it executes another program.
 __attribute__((noinline)) void redirect_in_vfork_child() {
   int ends[2];
   require(pipe(ends) == 0, "pipe");
@@ -437,7 +437,7 @@ void few_descriptors(const char* path) {
   const int fd = open_file(path);
   say_large("with few", fd);
   close(fd);
-  // One is left for the file, none for anybody else.
+  // Leaves one descriptor for the file, and none for the library.
   int last = -1;
   for (int n = open_file("/dev/null"); n >= 0; n = open("/dev/null", O_RDONLY)) last = n;
   close(last);
@@ -476,8 +476,9 @@ void on_signal_read(int) {
   errno = saved_errno;
 }
 
-// Signals a thread until `done`; without a clock, so each time elsewhere. It waits for each signal to
-// be handled, and a little: else a thread may be in its handler all the time and get nowhere.
+// Signals a thread until `done`, without a clock, so at other places each time. It waits until each
+// signal is handled, and a little more: otherwise the thread could spend all its time in the
+// handler.
 class Pest {
  public:
   Pest() : target_(pthread_self()), thread_([this] { work(); }) {}
@@ -515,7 +516,7 @@ void handlers_read(const char* path) {
   {
     const Pest pest;
     for (int i = 0; i < 200 || handled < 100; ++i) {
-      const int own = open(path, O_RDONLY);  // identified anew
+      const int own = open(path, O_RDONLY);  // identified again
       if (pread(own, buffer.data(), kLarge, 777) != kLarge) ++wrong;
       if (i % 10 == 0 && digest(buffer.data(), kLarge) != right) ++wrong;
       close(own);
@@ -550,7 +551,7 @@ void handlers_leave(const char* path) {
         ++left;
       } else {
         may_leave = 1;
-        (void)!pread(open(path, O_RDONLY), buffer.data(), kLarge, 100);  // identified anew
+        (void)!pread(open(path, O_RDONLY), buffer.data(), kLarge, 100);  // identified again
         may_leave = 0;
       }
       closefrom(fd + 1);
@@ -619,7 +620,7 @@ void* wait_for_a_lock(void* argument) {
   return nullptr;
 }
 
-// Whoever the thread kept waiting is served when it has gone.
+// A thread that waits for the cancelled one goes on when that one has ended.
 void cancelled_elsewhere(const char* path) {
   const std::string made = std::string(path) + ".made";
   pthread_t thread;

@@ -1,6 +1,5 @@
-// listing DIR: what every call that shows sizes or types says of the tree DIR,
-// a line each. It knows nothing of Graphlane: on a plain tree and on its striped
-// twin it must print the same.
+// listing DIR: prints a line for every call that shows sizes or types in the tree DIR. It knows
+// nothing of Graphlane: its output for a plain tree and for the striped twin must be the same.
 #include <dirent.h>
 #include <fcntl.h>
 #include <fts.h>
@@ -33,12 +32,12 @@ std::string kind_of(mode_t mode) {
   return S_ISDIR(mode) ? "directory" : S_ISLNK(mode) ? "link" : "file";
 }
 
-// A directory's size is its filesystem's own affair.
+// A directory's size depends on the filesystem alone.
 void say_stat(const std::string& call, const std::string& name, const struct stat& st) {
   say(call, name, S_ISDIR(st.st_mode) ? 0 : st.st_size, kind_of(st.st_mode));
 }
 
-// A walk within a visit of a walk.
+// A walk inside the callback of another walk.
 int count_entries(const char*, const struct stat* st, int kind) {
   if (kind == FTW_F) say_stat("ftw within nftw", "", *st);
   return 0;
@@ -105,7 +104,7 @@ void list_names(const char* directory) {
     if (entry.d_name[0] == '.') continue;
     struct stat st;
     lstat((std::string(directory) + "/" + entry.d_name).c_str(), &st);
-    // A filesystem may leave the type unsaid, but it may not be wrong.
+    // A filesystem may leave the type unknown, but it may not be wrong.
     const bool said = entry.d_type == DT_UNKNOWN || IFTODT(st.st_mode) == entry.d_type;
     say_stat("lstat", entry.d_name, st);
     say("scandir", entry.d_name, 0, said ? "" : "of another type");

@@ -1,8 +1,7 @@
-// parity PLAIN STRIPED SEED [--map]: makes the same calls on two files of equal
-// content and compares results, errnos and bytes. It knows nothing of Graphlane:
-// what it sees is what any program sees. Built with _FORTIFY_SOURCE, so that
-// the checked names of read and open are called too. `--map` adds what needs the
-// kernel to serve the file: mmap, sendfile, copy_file_range.
+// parity PLAIN STRIPED SEED [--map]: makes the same calls on two files of equal content, and
+// compares results, errnos and bytes. It knows nothing of Graphlane: it sees what any program sees.
+// Built with _FORTIFY_SOURCE, so that the checked names of read and open are called too. `--map`
+// adds the calls that the kernel must serve: mmap, sendfile, copy_file_range.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
@@ -27,7 +26,7 @@
 
 namespace {
 
-// What a call did: its result, its errno if it failed, and the bytes it gave.
+// The outcome of a call: its result, its errno if it failed, and the bytes that it read.
 struct Outcome {
   int64_t result = 0;
   int error = 0;
@@ -49,7 +48,7 @@ Outcome outcome_of(int64_t result, const void* data = nullptr, size_t length = 0
 int failures = 0;
 int checks = 0;
 
-// The same call on each of the two files.
+// Makes the same call on each of the two files.
 void compare(const std::string& what, const char* plain, const char* striped,
              const std::function<Outcome(const char*)>& call) {
   errno = 0;
@@ -84,7 +83,7 @@ char* aligned_buffer(size_t size) {
 constexpr size_t kBufferSize = 25165824;
 char* const buffer = aligned_buffer(kBufferSize);
 
-// Bad arguments that the compiler cannot see through.
+// Bad arguments that the compiler cannot detect.
 char* volatile nowhere = reinterpret_cast<char*>(16);
 volatile int minus_one = -1;
 
@@ -364,7 +363,7 @@ void compare_threads(const char* plain, const char* striped) {
   });
 }
 
-// Numbers that are closed, by whatever way, and come back as another file.
+// Descriptor numbers that are closed in any way, and then reused for another file.
 void compare_descriptor_reuse(const char* plain, const char* striped) {
   compare("a number reused after a close that no library saw", plain, striped,
           [](const char* path) {
@@ -421,7 +420,7 @@ void compare_kernel_copies(const char* plain, const char* striped) {
     int64_t n = sendfile(fileno(target), fd, nullptr, 3000000);
     off_t from = 1000;
     off_t to = 5000000;
-    // Between two filesystems it may refuse (EXDEV), as it does natively.
+    // Between two filesystems the kernel may refuse it (EXDEV).
     n += copy_file_range(fd, &from, fileno(target), &to, 100000, 0) > 0 || errno == EXDEV;
     const ssize_t got = pread(fileno(target), buffer, kBufferSize, 0);
     fclose(target);

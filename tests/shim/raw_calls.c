@@ -1,5 +1,6 @@
-// A plain program that makes its system calls by syscall(2), and tells what each said: on a striped file and on an
-// ordinary one of the same content it must be the same. usage: raw_calls FILE SCRATCH [submit]
+// A plain program that makes its system calls by syscall(2), and prints the result of each. On a
+// striped file and on an ordinary one of the same content the output must be the same. usage:
+// raw_calls FILE SCRATCH [submit]
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -80,7 +81,7 @@ int main(int count, char** words) {
   const int out = open(words[2], O_RDWR | O_CREAT | O_TRUNC, 0600);
   TELL("write elsewhere", syscall(SYS_write, out, "abc", 3));
   TELL("write to a reader", syscall(SYS_pwrite64, fd, "abc", 3, 0L));
-  long all = 0;  // what a program does that is refused sendfile(2)
+  long all = 0;  // what a program does when sendfile(2) is refused
   lseek(fd, 0, SEEK_SET);
   for (long n; (n = syscall(SYS_sendfile, out, fd, NULL, 1 << 20)) > 0 ||
                (n < 0 && (n = read(fd, buffer, sizeof buffer)) > 0 && write(out, buffer, (size_t)n) == n);) {

@@ -1,5 +1,5 @@
-"""Preloaded programs that read blocks of one file, past the page cache if nothing else is said, as they
-are told."""
+"""Preloaded programs that read blocks of one file on request, with O_DIRECT unless told
+otherwise."""
 
 import os
 import random
@@ -15,19 +15,19 @@ BLOCK = 4 << 20
 
 
 def taken(shared: dict) -> int:
-    """Bytes that the kernel took of what was shared, and that were read again: other tests drop the
-    machine's caches meanwhile."""
+    """Shared bytes that the kernel reclaimed and that were read again. Other tests may drop the
+    machine's caches."""
     return shared["reclaimed_bytes"]
 
 
 def found(shared: dict) -> int:
-    """Bytes that were to be found in memory, whatever was taken of them meanwhile."""
+    """Bytes served from memory, counting those that the kernel reclaimed meanwhile."""
     return shared["hit_bytes"] + taken(shared)
 
 
-# Opens argv[1]; for each line, a number, reads that block, and says a checksum of it. "fork": in a
-# child. "threads": all blocks before it, each by a thread of its own at once. "open": anew. "say":
-# what the expression is. Its room is private where $ROOM says so.
+# Opens argv[1]. For each line with a number it reads that block and prints a checksum. "fork" reads
+# in a child, "threads" reads all blocks before the number in a thread each, "open" reopens the file
+# first, and "say" prints an expression. $ROOM=private gives it a private buffer.
 READER = f"""
 import ctypes, mmap, os, re, sys, zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -100,7 +100,7 @@ class Reader:
 class SharedFile:
     """A striped file, its content, and programs that read it."""
 
-    options: tuple[str, ...] = ()  # of `graphlane run`
+    options: tuple[str, ...] = ()  # options of `graphlane run`
 
     def __init__(self, graphlane, made, path: Path):
         self.graphlane, self.made, self.path = graphlane, made, path
@@ -112,7 +112,7 @@ class SharedFile:
         readers = [Reader(self.graphlane, self.path, *self.options, **environment)
                    for _ in range(count)]
         try:
-            # The first read of each only makes it known: whoever is alone shares nothing.
+            # The first read only registers the reader: a single reader shares nothing.
             for reader in readers:
                 assert reader.read(0) == self.expected(0)
             yield readers
@@ -130,5 +130,5 @@ class SharedFile:
         return [len(piece), zlib.crc32(piece)]
 
     def replace(self, offset, piece) -> None:
-        """What somebody has written."""
+        """Records a write in the expected content."""
         self.content = self.content[:offset] + piece + self.content[offset + len(piece):]

@@ -1,13 +1,13 @@
-// storm PLAIN FILE VISITS FORKS CHILD_THREADS SEED: 32 threads open, read and close
-// FILE while the process forks, and its children do the same; PLAIN is what it must
-// contain. It knows nothing of Graphlane.
+// storm PLAIN FILE VISITS FORKS CHILD_THREADS SEED: 32 threads open, read and close FILE while the
+// process forks, and its children do the same. FILE must contain the bytes of PLAIN. It knows
+// nothing of Graphlane.
 //
-// CHILD_THREADS 0: a child has one thread and calls what POSIX lets it after a fork
-// in a program with threads, nothing else; sanitizers cannot do with more (without
-// Graphlane, gcc 12's ASan hangs in malloc, and its TSan refuses a child's threads).
+// With CHILD_THREADS 0 a child has one thread and makes only the calls that POSIX allows after a
+// fork in a threaded program. Sanitizers cannot do more: without Graphlane, gcc 12's ASan hangs in
+// malloc, and its TSan refuses a child's threads.
 //
-// Fails for a wrong byte or a call that fails; says how many descriptors are open in
-// the end that were not in the beginning.
+// Fails on a wrong byte or a failed call. Prints how many descriptors are open at the end that were
+// not at the beginning.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -39,8 +39,8 @@ void fail(const char* what) {
   if (failures.fetch_add(1) < 5) std::fprintf(stderr, "%s: %s\n", what, std::strerror(errno));
 }
 
-// One open, a few reads of each kind, one close. Every other read is of whole pages:
-// such go past the page cache if any do.
+// One open, a few reads of each kind, one close. Every other read is of whole pages, which can
+// bypass the page cache.
 void visit(std::mt19937& chance, char* buffer) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return fail("open");
@@ -71,7 +71,7 @@ void work_in_own_memory(int rounds, unsigned seed) {
   work(rounds, seed, memory.get());
 }
 
-// The same in a child, whose parent was in the midst of things.
+// Does so in a child, forked while the parent's threads were busy.
 [[noreturn]] void be_a_child(int thread_count, unsigned seed) {
   alignas(kPage) static char memory[kReadMax];
   failures = 0;

@@ -1,6 +1,6 @@
-// streams FILE OTHER: what each function of stdio gives of a text, a line each. It
-// knows nothing of Graphlane: for a plain file and for its striped twin it must
-// print the same. OTHER is a plain file. Standard input is FILE too.
+// streams FILE OTHER: prints the result of each function of stdio on a text, a line each. It knows
+// nothing of Graphlane: its output for a plain file and for the striped twin must be the same.
+// OTHER is a plain file. Standard input is FILE too.
 #include <fcntl.h>
 #include <stdio_ext.h>
 #include <sys/stat.h>
@@ -36,7 +36,7 @@ void say(const char* what, long long result, uint64_t hash = 0) {
   std::printf("%s: %lld %016llx\n", what, result, static_cast<unsigned long long>(hash));
 }
 
-// A stream over the file, with something in it already.
+// A stream over the file, with some bytes buffered already.
 void with(const char* what, const std::function<void(FILE*)>& use, const char* mode = "r") {
   FILE* file = fopen(path, mode);
   if (file == nullptr) {
@@ -149,7 +149,7 @@ void read_lines() {
 }
 
 void read_wide() {
-  // One line where a stream has no wide characters at all.
+  // One line where a stream cannot have wide characters.
   with("wide", [](FILE* file) {
     if (fwide(file, 1) > 0) return;
     errno = 0;
@@ -230,7 +230,7 @@ void buffers() {
     });
   }
   with("fflush gives back what was not read", [](FILE* file) {
-    setvbuf(file, own, _IOFBF, 4096);  // how far it reads ahead is its own affair
+    setvbuf(file, own, _IOFBF, 4096);  // the buffer decides how far it reads ahead
     for (int i = 0; i < 1000; ++i) getc(file);
     say("fflush", fflush(file), static_cast<uint64_t>(lseek(fileno(file), 0, SEEK_CUR)));
   });

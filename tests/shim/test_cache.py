@@ -1,4 +1,4 @@
-"""What is read past the page cache is kept in the process, and is never old."""
+"""Data read past the page cache is cached in the process, and is never stale."""
 
 import array
 import hashlib
@@ -17,11 +17,11 @@ pytestmark = pytest.mark.usefixtures("kept_caches")
 
 SIZE = 40_000_123
 BLOCK = 8 << 20
-HINTED_MIN = 100_000  # bytes that a hint brings of a part
+HINTED_MIN = 100_000  # bytes of a part that one hint brings at least
 ATTEMPTS_MAX = 20
-FRESH_SECONDS = 0.1  # more than shim/locate/stub_watch.h has
-# Reads argv[1] in blocks, argv[2] times over, as an engine's sweeps; says whether it was
-# argv[3] each time.
+FRESH_SECONDS = 0.1  # longer than the interval in shim/locate/stub_watch.h
+# Sweeps argv[1] in blocks, argv[2] times, as an engine does. Prints whether each sweep read the
+# bytes of argv[3].
 SWEEPS = f"""
 import mmap, os, sys
 path, sweeps, like = sys.argv[1], int(sys.argv[2]), open(sys.argv[3], "rb").read()
@@ -32,7 +32,7 @@ for sweep in range(sweeps):
         got = os.preadv(fd, [room], at)
         assert room[:got] == like[at:at + {BLOCK}], (sweep, at)
 """
-# Sweeps twice, takes so much memory all at once, and sweeps again: says what it has read.
+# Sweeps twice, allocates all that memory at once, and sweeps again. Prints what it read.
 GROWS = f"""
 import hashlib, mmap, os, sys
 room = memoryview(mmap.mmap(-1, {BLOCK}))
@@ -63,7 +63,7 @@ assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0, ctyp
 os.execv(sys.argv[1], sys.argv[1:])
 """
 KERNELS = {"this": [], "older": [sys.executable, "-c", OLDER_KERNEL]}
-# Reads a block as often as a line comes, and says its first and last byte.
+# Reads a block for each line of input, and prints its first and last byte.
 READER = """
 import mmap, os, sys
 room = memoryview(mmap.mmap(-1, 1 << 20))
@@ -80,13 +80,13 @@ def pair(volume, graphlane, tmp_path):
     plain.write_bytes(random.Random(3).randbytes(SIZE))
     made = volume(depth="1M")
     graphlane("import", plain, made.path)
-    # Of a stub that has just changed nothing is kept: it could do so again unseen.
+    # A file with a stub that has just changed is not cached: the next change might not show.
     while time.time() < (made.path / "plain").stat().st_ctime + FRESH_SECONDS:
         time.sleep(0.01)
     return plain, made
 
 
-@pytest.mark.parametrize("cache", ["0", "16M", "64M"])  # none, of a part, of all
+@pytest.mark.parametrize("cache", ["0", "16M", "64M"])  # nothing, a part, the whole file
 @pytest.mark.parametrize("io", ["direct", "buffered"])
 def test_reading_allocates_nothing(graphlane, engines, pair, io, cache):
     _, made = pair
@@ -96,7 +96,7 @@ def test_reading_allocates_nothing(graphlane, engines, pair, io, cache):
 
 
 def sweep(graphlane, plain, path, sweeps, *options, kernel="this", **environment):
-    """What the report says of the cache."""
+    """Returns the cache's counters from the report."""
     report = plain.parent / "report"
     report.unlink(missing_ok=True)
     graphlane("run", f"--report={report}", "--io=direct", *options, "--", *KERNELS[kernel],
@@ -105,7 +105,7 @@ def sweep(graphlane, plain, path, sweeps, *options, kernel="this", **environment
 
 
 @pytest.mark.parametrize("mounted", [False, True])
-def test_a_second_sweep_finds_what_fits(graphlane, mount, pair, mounted):
+def test_a_second_sweep_hits_a_file_that_fits(graphlane, mount, pair, mounted):
     plain, made = pair
     if mounted:
         with mount(made) as at:
@@ -116,17 +116,17 @@ def test_a_second_sweep_finds_what_fits(graphlane, mount, pair, mounted):
     assert cache["fetched_bytes"] <= SIZE
 
 
-def test_nor_does_an_older_kernel_keep_it_off(graphlane, pair):
+def test_an_older_kernel_caches_too(graphlane, pair):
     plain, made = pair
     cache = sweep(graphlane, plain, made.path / "plain", 3, "--no-mount", "--cache=128M",
                   kernel="older")
     assert cache["hit_bytes"] >= 2 * SIZE - BLOCK
 
 
-def test_a_file_of_twice_the_cache_is_half_found(graphlane, pair):
+def test_half_of_a_file_of_twice_the_cache_hits(graphlane, pair):
     plain, made = pair
     cache = sweep(graphlane, plain, made.path / "plain", 9, "--no-mount", "--cache=20M")
-    # 16 MiB of it, of which newcomers have a sixteenth
+    # of its 16 MiB a sixteenth is for new blocks
     assert cache["hit_bytes"] >= 8 * 0.9 * (15 << 20)
     assert cache["resident_bytes"] <= 20 << 20
 
@@ -158,15 +158,16 @@ def bytes_in_memory(devices):
 
 
 def come_into_memory(devices, bytes_min):
-    """The kernel brings no more by one hint than a device takes at once."""
+    """For one hint the kernel reads no more than a device takes at once."""
     end = time.monotonic() + 30
     while bytes_in_memory(devices) < bytes_min and time.monotonic() < end:
         time.sleep(0.02)
     return bytes_in_memory(devices) >= bytes_min
 
 
-def test_a_program_that_needs_its_memory_gets_it(graphlane, little_memory, volume, tmp_path):
-    """No read tells the cache: the kernel takes of it, and does not kill."""
+def test_the_cache_gives_memory_back_to_its_program(graphlane, little_memory, volume, tmp_path):
+    """The cache gets no read that could shrink it. The kernel reclaims its memory instead of
+    killing the program."""
     content = random.Random(5).randbytes(160 << 20)
     (tmp_path / "plain").write_bytes(content)
     made = volume(depth="1M")
@@ -176,7 +177,7 @@ def test_a_program_that_needs_its_memory_gets_it(graphlane, little_memory, volum
                f"--report={report}", "--", sys.executable, "-c", GROWS, made.path / "plain", 190 << 20)
     assert said.stdout.split() == 4 * [hashlib.blake2b(content).hexdigest()]
     cache = json.loads(report.read_text())["cache"]
-    assert cache["hit_bytes"] >= 80 << 20  # the second sweep's: so much there was to take
+    assert cache["hit_bytes"] >= 80 << 20  # the second sweep's: so much was there to reclaim
     assert cache["reclaimed_frames"] > 0
     assert cache["budget_bytes"] <= 60 << 20
 
@@ -193,7 +194,7 @@ def test_hints_reach_the_parts_in_the_page_cache(graphlane, tmp_path):
     options = ("--no-mount", "--io=buffered")
 
     def comes_when_hinted_at(advice) -> bool:
-        # Again where pages are still on their way: those stay.
+        # Repeats the hint while pages are in flight: the kernel keeps those.
         for _ in range(ATTEMPTS_MAX):
             hint(graphlane, plain, made.path / "plain", "DONTNEED", 0, *options)
             left = bytes_in_memory(devices)
@@ -204,12 +205,12 @@ def test_hints_reach_the_parts_in_the_page_cache(graphlane, tmp_path):
         return come_into_memory(devices, left + 2 * HINTED_MIN)
 
     for advice in ["WILLNEED", "readahead"]:
-        # Once more: what looks cold may be paged out meanwhile (DAMON).
+        # Reads once more: cold pages may be reclaimed meanwhile (DAMON).
         assert comes_when_hinted_at(advice) or comes_when_hinted_at(advice)
 
 
 @pytest.mark.parametrize("advice", ["WILLNEED", "readahead"])
-def test_past_the_page_cache_a_hint_is_begun(graphlane, pair, advice):
+def test_a_hint_on_an_o_direct_file_prefetches(graphlane, pair, advice):
     plain, made = pair
     report = plain.parent / "report"
     hint(graphlane, plain, made.path / "plain", advice, 1 << 20, "--no-mount", "--io=direct",
@@ -217,7 +218,7 @@ def test_past_the_page_cache_a_hint_is_begun(graphlane, pair, advice):
     assert json.loads(report.read_text())["cache"]["ahead_frames"] > 0
 
 
-def test_on_disks_what_comes_next_is_begun_ahead(graphlane, tmp_path, disks):
+def test_a_sweep_on_disks_prefetches(graphlane, tmp_path, disks):
     plain = tmp_path / "plain"
     plain.write_bytes(random.Random(3).randbytes(SIZE))
     made = graphlane.create_on(tmp_path / "vol", disks, depth="1M")
@@ -252,7 +253,7 @@ def test_what_it_does_not_understand(graphlane, pair):
 
 @pytest.mark.parametrize("part", ["lanes", "merging", "prefetch", "cache", "packing",
                                   "lanes,merging,prefetch,cache,packing"])
-def test_without_some_of_it(graphlane, tmp_path, disks, part):
+def test_each_optional_part_can_be_disabled(graphlane, tmp_path, disks, part):
     plain = tmp_path / "plain"
     plain.write_bytes(random.Random(3).randbytes(SIZE))
     made = graphlane.create_on(tmp_path / "vol", disks, depth="1M")
@@ -273,9 +274,9 @@ def test_without_some_of_it(graphlane, tmp_path, disks, part):
 
 
 @pytest.mark.parametrize(("without", "share"), [(None, 0.1), ("packing", 0.2)])
-def test_edges_are_kept_in_fewer_bits(graphlane, tmp_path, disks, without, share):
-    """72 MiB of pairs of numbers below 2^16, in 48: of a sweep the devices read no more than this, and no
-    less if they are not packed."""
+def test_cached_edges_are_packed(graphlane, tmp_path, disks, without, share):
+    """72 MiB of pairs of numbers below 2^16 pack into a cache of 48 MiB. A sweep then reads no
+    more than this bound from the devices; without packing it reads more."""
     plain = tmp_path / "plain"
     numbers = array.array("I", array.array("H", random.Random(4).randbytes(36 << 20)))
     plain.write_bytes(numbers.tobytes())
@@ -292,7 +293,7 @@ def test_edges_are_kept_in_fewer_bits(graphlane, tmp_path, disks, without, share
 
 
 class Reader:
-    """A program that reads the file again and again."""
+    """A program that reads the file repeatedly."""
 
     def __init__(self, graphlane, path, *options):
         self.process = subprocess.Popen(
@@ -313,7 +314,7 @@ class Reader:
         assert self.process.wait(10) == 0
 
 
-def test_what_others_write_by_the_mount_is_seen(graphlane, mount, pair):
+def test_writes_by_a_mount_invalidate_the_cache(graphlane, mount, pair):
     plain, made = pair
     with mount(made) as at, Reader(graphlane, at / "plain") as reader:
         for value in range(1, 60):
@@ -324,7 +325,7 @@ def test_what_others_write_by_the_mount_is_seen(graphlane, mount, pair):
                 assert reader.read() == [1 << 20, value, value]
 
 
-def test_what_others_write_without_a_mount_is_seen(graphlane, pair, tmp_path):
+def test_writes_without_a_mount_invalidate_the_cache(graphlane, pair, tmp_path):
     plain, made = pair
     writer = ("import os, sys\n"
               "fd = os.open(sys.argv[1], os.O_RDWR)\n"
@@ -350,7 +351,7 @@ def test_what_others_write_without_a_mount_is_seen(graphlane, pair, tmp_path):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_memory_that_is_not_there_is_an_error_and_no_signal(graphlane, pair, kernel):
+def test_a_bad_buffer_is_an_error_and_no_signal(graphlane, pair, kernel):
     plain, made = pair
     program = ("import ctypes, os, sys\n"
                "libc = ctypes.CDLL(None, use_errno=True)\n"
@@ -365,8 +366,8 @@ def test_memory_that_is_not_there_is_an_error_and_no_signal(graphlane, pair, ker
               sys.executable, "-c", program, made.path / "plain")
 
 
-def test_a_child_reads_without_it(graphlane, pair):
-    """It has no copy of it, and its writes would be nobody's."""
+def test_a_child_reads_without_the_cache(graphlane, pair):
+    """A child has no copy of the cache, and what it fetched would never be used."""
     plain, made = pair
     program = SWEEPS + "\nif os.fork() == 0:\n" + "".join(
         f"    {line}\n" for line in SWEEPS.splitlines()[4:]) + "    os._exit(0)\n" + (

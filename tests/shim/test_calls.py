@@ -1,12 +1,11 @@
-"""calls.def decides on every name of the running libc by which a program can reach
-a file's data, size, name or descriptor. A libc with a new one fails here until
-someone has decided."""
+"""calls.def decides on every name of the running libc through which a program can reach a file's
+data, size, name or descriptor. A libc with a new name fails here until the table decides on it."""
 
 import re
 
 from harness import BUILD, ROOT, run
 
-# A name of libc reaches files if, with bare()'s cuts, it is one of these.
+# A name of libc reaches files if one of these matches it after bare().
 FILE_NAMES = [re.compile(pattern) for pattern in [
     r"p?(read|write)v?", r"p(read|write)vv?2", r"readahead", r"getdents|getdirentries",
     r"(f|fd|fre)?open(at)?\d?", r"creat", r"open_(by_handle_at|tree|memstream|wmemstream)",
@@ -32,7 +31,7 @@ FILE_NAMES = [re.compile(pattern) for pattern in [
 ]]
 
 def bare(name: str) -> str:
-    """fgets of __fgets_unlocked_chk, openat of __openat64_2."""
+    """The plain name: fgets for __fgets_unlocked_chk, openat for __openat64_2."""
     name = re.sub(r"^_+(IO_)?", "", name)
     name = re.sub(r"(_chk|_2)$", "", name)
     name = re.sub(r"_unlocked$", "", name)
@@ -44,7 +43,7 @@ def reaches_files(name: str) -> bool:
 
 
 def libc_functions() -> set[str]:
-    """What programs may call: not what libc's own parts share (GLIBC_PRIVATE)."""
+    """The names that programs may call, without those that libc's parts share (GLIBC_PRIVATE)."""
     libraries = run("ldd", BUILD / "lib/libgraphlane.so").stdout.splitlines()
     libc = next(line.split()[2] for line in libraries if "libc.so" in line)
     symbols = [line.split()[-2:] for line in run("nm", "-D", "--defined-only", libc).stdout.splitlines()]
@@ -67,8 +66,8 @@ def test_every_name_of_libc_that_reaches_files_is_decided_on():
     assert undecided == set()
 
 
-def test_the_patterns_know_what_the_table_knows():
-    """So that a pattern which is lost, or never matched, is noticed."""
+def test_the_patterns_match_the_table():
+    """A pattern that is lost or never matches is noticed."""
     assert {name for name in table() if not reaches_files(name)} == set()
     names = {bare(name) for name in libc_functions()} | {bare(name) for name in table()}
     idle = [p.pattern for p in FILE_NAMES if not any(p.fullmatch(name) for name in names)]

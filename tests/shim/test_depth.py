@@ -1,4 +1,4 @@
-"""How many I/Os of a program a device has at once."""
+"""How many I/Os of a program each device has in flight."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import sys
 import pytest
 
 SIZE = 8_000_123
-# Four threads read the file past the page cache, in blocks, and compare.
+# Four threads read the file in blocks with O_DIRECT, and compare.
 THREADS = """
 import mmap, os, sys
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +24,7 @@ with ThreadPoolExecutor(4) as threads:
 
 @pytest.fixture
 def depths(graphlane, disks, tmp_path):
-    """depths("--no-mount", …): what each device had, by a program's report."""
+    """depths("--no-mount", …): the depth of each device, by a program's report."""
     plain, report = tmp_path / "plain", tmp_path / "report"
     plain.write_bytes(random.Random(7).randbytes(SIZE))
     made = graphlane.create_on(tmp_path / "vol", disks, depth="256K")

@@ -1,4 +1,4 @@
-"""What leaves libgraphlane.so: the names of calls.def, and nothing else."""
+"""libgraphlane.so exports the names of calls.def, and nothing else."""
 
 import re
 import subprocess
@@ -24,13 +24,13 @@ def test_exports_are_the_table():
 
 
 def test_every_name_is_one_of_libc():
-    """A misspelt name would be a hook that nothing ever calls."""
+    """A misspelt name would be a hook that is never called."""
     libc = next(line.split()[2] for line in run("ldd", LIBRARY).stdout.splitlines()
                 if "libc.so" in line)
     known = {line.split()[-1].split("@")[0]
              for line in run("nm", "-D", "--defined-only", libc).stdout.splitlines()}
-    # __xstat and its like are in libc for old programs; closefrom and
-    # close_range came with glibc 2.34.
+    # libc keeps __xstat and its kin for old programs. closefrom and close_range came with glibc
+    # 2.34.
     assert table_names() <= known
 
 
@@ -40,9 +40,9 @@ def test_no_cxx_runtime_is_needed():
     assert libraries <= {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}, libraries
 
 
-def test_no_thread_is_cancelled_within_it():
-    """But where it asks for that: a cancelled thread gives back no lock. What a hook calls for the
-    program it looks up by name."""
+def test_no_thread_is_cancelled_inside_the_library():
+    """Threads are cancelled only where a hook allows it, as a cancelled thread releases no lock.
+    A hook looks up by name what it calls for the program."""
     called = {line.split()[-1].split("@")[0]
               for line in run("nm", "-D", "--undefined-only", LIBRARY).stdout.splitlines()}
     points = re.compile(r"accept4?|close|connect|creat|fcntl|fdatasync|fsync|getrandom|lockf|msync|(clock_)?nanosleep|"
@@ -53,7 +53,7 @@ def test_no_thread_is_cancelled_within_it():
     assert {name for name in called if points.fullmatch(name.replace("64", ""))} == set()
 
 
-def test_programs_that_read_nothing_of_ours_are_left_alone():
+def test_a_program_without_striped_files_is_left_alone():
     plain = subprocess.run(["ls", "-l", "/usr"], capture_output=True, check=True)
     preloaded = subprocess.run(["ls", "-l", "/usr"], capture_output=True, check=True,
                                env={"LD_PRELOAD": str(LIBRARY), "GRAPHLANE_REPORT": "1"})

@@ -1,5 +1,5 @@
-"""What programs do that preload libraries are known to get wrong (README.md says
-which hazard is where): the same on a plain file and on a striped one."""
+"""Programs do what preload libraries are known to get wrong, with the same result on a plain
+file and on a striped one. README.md lists where each hazard is tested."""
 
 import os
 import random
@@ -12,7 +12,7 @@ from harness import BUILD, run
 SIZE = 3_500_017
 PROGRAM = BUILD / "engines/hazards"
 LIBRARY = BUILD / "lib/libgraphlane.so"
-# Names that the program knows, for pytest; test_none_is_forgotten compares.
+# The names that the program knows, for pytest. test_the_list_of_hazards_is_complete compares the lists.
 HAZARDS = [
     "a-vfork-child-closes", "a-vfork-child-comes-first", "all-is-closed", "all-is-closed-by-raw-system-calls",
     "an-exec-that-fails", "by-every-name", "cancelled",
@@ -25,7 +25,8 @@ HAZARDS = [
 
 @pytest.fixture
 def pair(volume, graphlane, tmp_path):
-    """A plain file and its striped twin, in units of 64K. The program's new files are striped, too."""
+    """A plain file and its striped twin with 64K units. New files of the program are striped
+    too."""
     plain = tmp_path / "plain"
     plain.write_bytes(random.Random(3).randbytes(SIZE))
     made = volume(depth="64K", stripe=["*.made"])
@@ -41,7 +42,7 @@ def seen(hazard, path, prefix=(), environment=None):
     return result.stdout
 
 
-def test_none_is_forgotten():
+def test_the_list_of_hazards_is_complete():
     assert run(PROGRAM).stdout.split() == HAZARDS
 
 
@@ -50,7 +51,7 @@ def test_none_is_forgotten():
 def test_without_a_mount(pair, graphlane, hazard, backend):
     plain, made = pair
     environment = {"GRAPHLANE_BACKEND": backend}
-    if hazard == "loaded-late":  # by the program itself
+    if hazard == "loaded-late":  # the program loads it itself
         environment["LIBRARY"] = str(LIBRARY)
         prefix = []
     else:

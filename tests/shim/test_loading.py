@@ -1,5 +1,5 @@
-"""How the library comes into a program: beside others, before anybody's constructors,
-more than once, and into children with an environment of their own."""
+"""The library is loaded beside others, before other constructors, more than once, and into
+children with an environment of their own."""
 
 import os
 import random
@@ -10,7 +10,7 @@ import pytest
 from harness import BUILD, run
 
 LIBRARY = BUILD / "lib/libgraphlane.so"
-# Reads $EARLY in its constructor, before main() and maybe before our own.
+# Reads $EARLY in its constructor: before main(), and possibly before the library's own constructor.
 EARLY = r"""
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ __attribute__((constructor)) static void early(void) {
   close(fd);
 }
 """
-# malloc() that reads $EARLY when it is first called, as an allocator reads its settings.
+# A malloc() that reads $EARLY on its first call, as an allocator reads its settings.
 ALLOCATOR = r"""
 #define _GNU_SOURCE
 #include <fcntl.h>

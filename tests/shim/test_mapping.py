@@ -1,5 +1,5 @@
-"""GRAPHLANE_SHARE=map: what several programs read is shown in their buffers, not copied to them
-(shim/share/mapped_pages.h)."""
+"""With GRAPHLANE_SHARE=map, data that several programs read is mapped into their buffers instead
+of copied (shim/share/mapped_pages.h)."""
 
 import errno
 import json
@@ -22,14 +22,14 @@ OPEN = "os.open(sys.argv[1], os.O_WRONLY)"
 
 
 class Mapped(SharedFile):
-    """By a mount, or by the server of its volume."""
+    """A file that is shared by a mount, or by the server of its volume."""
 
     def __init__(self, graphlane, made, path, options):
         super().__init__(graphlane, made, path)
         self.options = options
 
     def change(self, expression: str) -> None:
-        """By a program that is preloaded, or by the mount."""
+        """Changes the file by a preloaded program, or by the mount."""
         program = f"import os, sys\ntry: {expression}\nexcept OSError as e: print(e.errno)"
         got = self.graphlane("run", *self.options, "--", sys.executable, "-c", program, self.path)
         if got.stdout:
@@ -45,7 +45,7 @@ def mapped(request, graphlane, volume, tmp_path):
     file = Mapped(graphlane, made, at / "data", ("--no-mount",) if served else ())
     source.write_bytes(file.content)
     graphlane("import", source, made.path)
-    time.sleep(0.05)  # what was changed just now could be changed again unseen
+    time.sleep(0.05)  # a file changed just now is not shared: it could change again unseen
     if served:
         graphlane("serve", "-o", "cache=64M", made.path)
     else:
@@ -64,11 +64,11 @@ def said(reader, expression) -> str:
 
 
 def own_kib(reader) -> int:
-    """Of the reader's room."""
+    """The private memory of the reader's buffer."""
     return int(said(reader, "own_kib()"))
 
 
-def test_buffers_show_what_was_read(mapped):
+def test_maps_shared_blocks_into_buffers(mapped):
     with mapped.readers(3, **PRIVATE) as readers:
         for _ in range(2):
             mapped.read_all(readers)
@@ -81,22 +81,22 @@ def test_buffers_show_what_was_read(mapped):
 
 @pytest.mark.parametrize("how", [{"GRAPHLANE_SHARE": "auto", "ROOM": "private"},
                                  {"GRAPHLANE_SHARE": "map"}])
-def test_others_are_copied_to(mapped, how):
-    """Who did not wish for it, and memory that is not his alone."""
+def test_unsuitable_buffers_get_copies(mapped, how):
+    """Programs that did not ask for maps, and buffers in shared memory."""
     with mapped.readers(2, **how) as readers:
         mapped.read_all(readers)
         if "ROOM" in how:
             assert all(own_kib(reader) == BLOCK >> 10 for reader in readers)
 
 
-def test_who_is_alone_is_copied_to(mapped):
+def test_a_single_reader_gets_copies(mapped):
     with mapped.readers(1, **PRIVATE) as (reader,):
         mapped.read_all([reader])
         assert reader.read(0) == mapped.expected(0)
         assert own_kib(reader) == BLOCK >> 10
 
 
-def test_what_a_program_writes_to_its_buffer_is_its_own(mapped):
+def test_a_store_to_a_buffer_stays_private(mapped):
     with mapped.readers(2, **PRIVATE) as (one, other):
         mapped.read_all([one, other])
         assert one.read(1) == other.read(1) == mapped.expected(1)
@@ -109,8 +109,8 @@ def test_what_a_program_writes_to_its_buffer_is_its_own(mapped):
         assert one.read(1) == other.read(1) == mapped.expected(1)
 
 
-def test_what_is_given_back_is_zero(mapped):
-    """As allocators have it."""
+def test_a_discarded_page_of_a_buffer_is_zero(mapped):
+    """Allocators rely on that."""
     with mapped.readers(2, **PRIVATE) as readers:
         mapped.read_all(readers)
         for reader in readers:
@@ -139,7 +139,7 @@ def test_only_whole_pages_are_shown(mapped, buffer, offset, shows):
                 f":{buffer}", f"{buffer + length}:"] if buffer or at[-1] == ":")
 
 
-def test_nobody_changes_what_buffers_show(mapped):
+def test_a_file_mapped_into_buffers_cannot_be_changed(mapped):
     with mapped.readers(2, **PRIVATE) as readers:
         mapped.read_all(readers)
         with pytest.raises(OSError) as refused:
@@ -172,7 +172,7 @@ def test_a_child_keeps_what_it_shows(mapped):
     wait_until(may_be_changed)
 
 
-def test_what_was_changed_since_is_seen(mapped):
+def test_a_read_after_a_change_returns_new_data(mapped):
     with mapped.readers(2, **PRIVATE) as readers:
         pass
     mapped.change(f"os.pwrite(os.open(sys.argv[1], os.O_WRONLY), b'changed', {BLOCK})")

@@ -1,4 +1,4 @@
-"""mmap of striped files without a mount: pieced together from the parts' pages."""
+"""Without a mount, mmap of a striped file is assembled from the pages of its parts."""
 
 import random
 import shutil
@@ -83,7 +83,7 @@ def striped(graphlane, volume, tmp_path):
 
 
 @pytest.mark.parametrize("what", PROGRAMS)
-def test_they_are_as_on_an_ordinary_file(graphlane, striped, tmp_path, what):
+def test_maps_behave_as_on_an_ordinary_file(graphlane, striped, tmp_path, what):
     program = PRELUDE + PROGRAMS[what]
     shutil.copy(tmp_path / "data", tmp_path / "ordinary")
     if what != "a small one that would grow":
@@ -93,7 +93,7 @@ def test_they_are_as_on_an_ordinary_file(graphlane, striped, tmp_path, what):
     assert said.count("\n") == (1 if "grow" in what else 0), said
 
 
-def test_the_refusal_names_the_file_and_the_way_out(graphlane, striped):
+def test_a_refused_map_names_the_file_and_a_remedy(graphlane, striped):
     said = graphlane("run", "--no-mount", "--", sys.executable, "-c",
                      "import mmap, os, sys\nfor i in range(2):\n try: mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 4096)\n"
                      " except OSError as error: assert error.errno == 19\n else: sys.exit(1)", striped.path / "data").stderr
@@ -101,7 +101,7 @@ def test_the_refusal_names_the_file_and_the_way_out(graphlane, striped):
     assert str(striped.path / "data") in line and "mmap: ENODEV" in line and "without --no-mount" in line
 
 
-def test_where_it_takes_too_many_pieces_it_is_read_at_once(graphlane, tmp_path):
+def test_a_map_of_too_many_pieces_is_read_at_once(graphlane, tmp_path):
     made = graphlane.create(tmp_path, device_count=2, depth="4096", stripe=["new*"])
     pieces = int(open("/proc/sys/vm/max_map_count").read()) // 2
     if pieces > 100_000:

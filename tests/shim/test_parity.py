@@ -1,6 +1,6 @@
-"""The same calls on a plain and on a striped file: same result, errno, bytes.
+"""Calls on a plain and on a striped file give the same result, errno and bytes.
 
-`parity` (parity.cc) makes them; here it runs over every way to a striped file.
+parity.cc makes the calls. This file runs it on every path to a striped file.
 """
 
 import os
@@ -11,7 +11,7 @@ import pytest
 
 from harness import BUILD, run
 
-SIZE = 30_000_123  # no multiple of a page, a unit, or a row of units
+SIZE = 30_000_123  # not a multiple of a page, a unit, or a row of units
 
 
 @pytest.fixture

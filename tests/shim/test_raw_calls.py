@@ -1,4 +1,5 @@
-"""System calls by number, which libc's syscall(2) makes for programs (Node.js, Julia, libaio's users)."""
+"""System calls by number through libc's syscall(2), as Node.js, Julia and users of libaio make
+them."""
 
 import random
 import re
@@ -31,7 +32,7 @@ def told(text) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("way", ["--no-mount", "mount"])
-def test_they_say_of_a_striped_file_what_they_say_of_another(request, graphlane, raw_calls, striped, tmp_path, way):
+def test_raw_calls_agree_on_striped_and_plain_files(request, graphlane, raw_calls, striped, tmp_path, way):
     if way == "mount":
         request.getfixturevalue("fuse")
     words = ["run", *([way] if way.startswith("-") else []), "--", raw_calls]
@@ -42,24 +43,24 @@ def test_they_say_of_a_striped_file_what_they_say_of_another(request, graphlane,
     assert (tmp_path / "scratch").read_bytes() == (tmp_path / "scratch2").read_bytes()
 
 
-def test_their_reads_go_to_the_devices(graphlane, raw_calls, striped, fuse, tmp_path):
+def test_raw_reads_go_to_the_devices(graphlane, raw_calls, striped, fuse, tmp_path):
     said = graphlane("run", "--report", "--", raw_calls, striped.path / "data", tmp_path / "scratch").stderr
     count = int(re.search(r"data: (\d+) reads, \d+ bytes from the devices, over the mount", said).group(1))
     assert count > 8
 
 
-def test_what_is_submitted_by_number(graphlane, raw_calls, striped, fuse, tmp_path):
+def test_io_submit_by_number(graphlane, raw_calls, striped, fuse, tmp_path):
     plain = run(raw_calls, tmp_path / "data", tmp_path / "scratch", "submit").stdout
     assert plain.startswith("io_submit: 4096")
     over = graphlane("run", "--", raw_calls, striped.path / "data", tmp_path / "scratch", "submit")
     assert over.stdout == plain
-    # Without a mount there is no io_setup(2): the program falls back, or says so.
+    # Without a mount io_setup(2) fails: the program falls back, or reports it.
     without = graphlane("run", "--no-mount", "--", raw_calls, striped.path / "data", tmp_path / "scratch", "submit")
     assert without.stdout == "io_setup: Function not implemented\n"
 
 
-def test_where_it_cannot_be_switched_off_it_is_refused(graphlane, raw_calls, striped, tmp_path):
-    """A context from before: io_submit is EIO, and one line tells."""
+def test_io_submit_on_an_earlier_context_is_refused(graphlane, raw_calls, striped, tmp_path):
+    """A context made before: io_submit fails with EIO, and one line reports it."""
     library = BUILD / "lib/libgraphlane.so"
     said = run("env", f"LD_PRELOAD={library}", raw_calls, striped.path / "data", tmp_path / "scratch", "submit")
     assert said.stdout == "io_submit: Input/output error\n"
@@ -67,8 +68,9 @@ def test_where_it_cannot_be_switched_off_it_is_refused(graphlane, raw_calls, str
     assert "io_submit" in line
 
 
-def test_what_is_not_answered_leaves_no_frame():
-    """clone(2) and vfork(2) return twice: a frame of ours would be gone the second time."""
+def test_calls_that_return_twice_leave_no_stack_frame():
+    """clone(2) and vfork(2) return twice: the library's stack frame would be gone the second
+    time."""
     if shutil.which("objdump") is None:
         pytest.skip("not applicable: no objdump")
     code = run("objdump", "-d", "--no-show-raw-insn", "--disassemble=syscall", BUILD / "lib/libgraphlane.so").stdout

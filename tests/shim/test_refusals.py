@@ -1,5 +1,5 @@
-"""What the library cannot do it refuses, with the errno that programs know, and says so
-once; what it may not do it leaves to FUSE; and damage hits the bytes that it hit."""
+"""The library refuses what it cannot do, with the usual errno and one line. It leaves to FUSE
+what it may not do. Damage affects only the damaged bytes."""
 
 import errno
 import os
@@ -17,10 +17,10 @@ from harness import run
 SIZE = 2_000_000
 UNIT = 65536
 
-# Each line is evaluated with `path` the striped file and `fd` open on it, and must raise
-# the error before it.
+# Each line is evaluated with `path`, the striped file, and `fd`, open on it. It must raise the
+# error named before it.
 REFUSALS = {
-    "mmap": ("ENODEV", "mmap.mmap(os.open(path, os.O_RDWR), 4096)"),  # shared, to write
+    "mmap": ("ENODEV", "mmap.mmap(os.open(path, os.O_RDWR), 4096)"),  # shared and writable
     "sendfile": ("EINVAL", "os.sendfile(other, fd, 0, 100)"),
     "copy_file_range": ("EXDEV", "os.copy_file_range(fd, other, 100)"),
     "splice": ("EINVAL", "os.splice(fd, os.pipe()[1], 100)"),
@@ -100,14 +100,14 @@ assert os.pread(fd, 10, 0)
 
 
 @pytest.mark.parametrize("what", ["mmap", "sendfile", "splice", "posix_spawn"])
-def test_over_a_mount_it_is_done(graphlane, striped, fuse, tmp_path, what):
+def test_a_mount_serves_refused_calls(graphlane, striped, fuse, tmp_path, what):
     assert python(graphlane, striped, tmp_path, REFUSALS[what][1]).stderr == ""
 
 
 def test_parts_that_the_caller_may_not_read_are_left_to_fuse(graphlane, fuse):
     if os.geteuid() != 0:
         pytest.skip("needs root")
-    directory = Path(tempfile.mkdtemp())  # pytest's own is root's alone
+    directory = Path(tempfile.mkdtemp())  # pytest's own directory is only for root
     try:
         directory.chmod(0o755)
         content = random.Random(8).randbytes(SIZE)
@@ -129,9 +129,9 @@ def test_parts_that_the_caller_may_not_read_are_left_to_fuse(graphlane, fuse):
 
 
 @pytest.mark.parametrize("when", ["before it is opened", "while it is open"])
-def test_a_part_that_was_cut(graphlane, striped, tmp_path, when):
+def test_a_cut_part_fails_only_its_bytes(graphlane, striped, tmp_path, when):
     (part,) = striped.devices[1].rglob("parts/*/" + 32 * "?")
-    cut = UNIT * 3  # of its units the fourth is gone, and what comes after
+    cut = UNIT * 3  # the fourth of its units is cut, with all after it
     program = f"""
 part, plain = {str(part)!r}, open({str(tmp_path / "plain")!r}, "rb").read()
 assert os.pread(fd, 10, 0) == plain[:10]

@@ -1,5 +1,6 @@
-"""`graphlane serve`: several preloaded programs, without a mount, by one, or each by its own, read what
-they have in common once, and nobody depends on the server (iomgr/server/volume_server.h)."""
+"""`graphlane serve`: several preloaded programs without a mount, or with a private one each,
+read common data from the devices once. None of them depends on the server
+(iomgr/server/volume_server.h)."""
 
 import errno
 import fcntl
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("kept_caches")
 SHARE_REQUEST = struct.pack("<II16x", 0x31534c47, 0)
 MIB = 1 << 20
 NOBODY = 65534
-# Opens argv[1] to write, and for each line writes argv[2] bytes of that at block 1.
+# Opens argv[1] to write. For each line it writes that letter argv[2] times at block 1.
 WRITER = f"""
 import os, sys
 fd = os.open(sys.argv[1], os.O_WRONLY)
@@ -35,7 +36,7 @@ for line in sys.stdin:
 
 
 class Served(SharedFile):
-    """A file of a volume without a mount, and what the volume's server says."""
+    """A file of a volume without a mount, and the statistics of the volume's server."""
 
     options = ("--no-mount",)
 
@@ -50,7 +51,7 @@ class Served(SharedFile):
         return self.stats()["shared"]
 
     def assert_read_once(self) -> None:
-        """From the devices, by three readers of all."""
+        """Three readers of the whole file read it from the devices once."""
         stats = self.stats()
         once = SIZE + MIB + taken(stats["shared"])
         assert stats["shared"]["fetched_bytes"] <= once
@@ -58,7 +59,7 @@ class Served(SharedFile):
         assert sum(device["bytes_read"] for device in stats["devices"]) <= once
 
     def process(self) -> int:
-        """The server's."""
+        """The server's process id."""
         with self.connect() as connection:
             return struct.unpack("iii", connection.getsockopt(
                 socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
@@ -72,7 +73,7 @@ class Served(SharedFile):
 
     @contextmanager
     def address(self):
-        """Short enough for a socket, wherever the volume is."""
+        """A path short enough for a socket, wherever the volume is."""
         directory = os.open(self.run_directory, os.O_PATH)
         try:
             yield f"/proc/self/fd/{directory}/server"
@@ -80,14 +81,14 @@ class Served(SharedFile):
             os.close(directory)
 
     def ask(self, fd) -> tuple[int, list[int]]:
-        """The errno and the descriptors that who shows this one gets."""
+        """The errno and the descriptors in the reply to a client that shows `fd`."""
         with self.connect() as connection:
             socket.send_fds(connection, [SHARE_REQUEST], [fd])
             reply, fds, _, _ = socket.recv_fds(connection, 1 << 16, 65)
         return struct.unpack_from("<Ii", reply)[1], fds
 
     def is_settled(self, path=None) -> bool:
-        """Whether the next change shows: what was changed just now is nobody's to share."""
+        """Whether the next change shows. A file changed just now is not shared."""
         return time.time() - (path or self.path).stat().st_ctime > 0.05
 
     def is_served(self) -> bool:
@@ -106,7 +107,7 @@ class Served(SharedFile):
 
     @contextmanager
     def writer(self, count):
-        """write(letter) writes as many of it."""
+        """write(letter) writes the letter `count` times."""
         process = subprocess.Popen(
             [self.graphlane.program, "run", "--no-mount", "--", sys.executable, "-c", WRITER,
              self.path, str(count)],
@@ -142,7 +143,7 @@ def served(file):
 
 
 def devices_read(path) -> int:
-    """By the programs whose reports these are."""
+    """The bytes that the programs with these reports read from the devices."""
     reports = [json.loads(line) for line in path.read_text().splitlines()]
     return sum(device["bytes_read"] for report in reports for device in report["devices"])
 
@@ -153,29 +154,29 @@ def test_each_byte_is_read_from_the_devices_once(served, tmp_path):
         served.read_all(readers)
         served.assert_read_once()
         assert served.shared()["resident_bytes"] <= 64 * MIB
-    assert devices_read(report) <= 2 * BLOCK  # whoever is alone reads for himself
+    assert devices_read(report) <= 2 * BLOCK  # a single reader reads by itself
 
 
-def test_without_a_server_each_reads_for_himself(file, tmp_path):
+def test_without_a_server_each_program_reads_for_itself(file, tmp_path):
     report = tmp_path / "report"
     with file.readers(3, GRAPHLANE_REPORT=str(report)) as readers:
         file.read_all(readers)
     assert devices_read(report) >= 3 * SIZE
 
 
-def test_one_alone_shares_nothing(served):
+def test_a_single_reader_shares_nothing(served):
     with served.readers(1) as readers:
         served.read_all(readers)
         assert served.shared()["fetched_bytes"] == 0
 
 
-def test_nothing_is_shared_if_so_wished(served):
+def test_share_no_shares_nothing(served):
     with served.readers(2, GRAPHLANE_SHARE="no") as readers:
         served.read_all(readers)
         assert served.shared()["fetched_bytes"] == 0 and served.shared()["scan_count"] == 0
 
 
-def test_what_somebody_writes_all_see(served):
+def test_all_readers_see_a_write(served):
     with served.readers(2) as readers:
         served.read_all(readers)
         with served.writer(1000) as write:
@@ -187,7 +188,7 @@ def test_what_somebody_writes_all_see(served):
             served.read_all(readers)
 
 
-def test_what_somebody_writes_by_a_mount_all_see(served, mount):
+def test_all_readers_see_a_write_by_a_mount(served, mount):
     with served.readers(2) as readers:
         served.read_all(readers)
         with mount(served.made) as at:
@@ -203,7 +204,7 @@ def test_what_somebody_writes_by_a_mount_all_see(served, mount):
 
 @pytest.fixture
 def by_private_mounts(served, fuse):
-    """The same, and each program has a mount of its own over the volume: the way of who says nothing."""
+    """Each program has a private mount over the volume, as by default."""
     served.options = ()
     return served
 
@@ -216,7 +217,7 @@ def test_programs_in_private_mounts_share_with_one_another(by_private_mounts):
 
 @pytest.fixture
 def unserved(file, fuse):
-    """The same where no user has started a server."""
+    """As by_private_mounts, but no user has started a server."""
     file.options = ()
     return file
 
@@ -232,18 +233,18 @@ def is_locked(directory) -> bool:
     return False
 
 
-def test_programs_that_run_at_once_have_a_server_that_goes_with_the_last(unserved):
+def test_the_last_program_ends_an_automatic_server(unserved):
     with unserved.readers(3) as readers:
         unserved.read_all(readers)
         unserved.assert_read_once()
-        readers.pop(0).end()  # who started it
+        readers.pop(0).end()  # the one that started the server
         before = found(unserved.shared())
         unserved.read_all(readers)
         assert found(unserved.shared()) - before >= 2 * SIZE - BLOCK
     assert not is_locked(unserved.run_directory) and not unserved.is_served()
 
 
-def test_who_comes_when_the_server_goes_starts_another(unserved):
+def test_a_program_starts_a_server_after_the_last_one_ended(unserved):
     for _ in range(10):
         runs = [subprocess.Popen([unserved.graphlane.program, "run", "--", "cat", unserved.path],
                                  stdout=subprocess.PIPE) for _ in range(3)]
@@ -251,7 +252,7 @@ def test_who_comes_when_the_server_goes_starts_another(unserved):
         assert not is_locked(unserved.run_directory)
 
 
-def test_the_server_goes_with_those_who_are_killed(unserved):
+def test_an_automatic_server_ends_when_its_programs_are_killed(unserved):
     with unserved.readers(2) as readers:
         assert unserved.is_served()
         for reader in readers:
@@ -259,19 +260,19 @@ def test_the_server_goes_with_those_who_are_killed(unserved):
     wait_until(lambda: not is_locked(unserved.run_directory))
 
 
-def test_a_server_that_a_user_started_outlives_those_who_use_it(by_private_mounts):
+def test_a_server_started_by_a_user_outlives_its_clients(by_private_mounts):
     with by_private_mounts.readers(2) as readers:
         by_private_mounts.read_all(readers)
     assert by_private_mounts.is_served()
 
 
-def test_who_shares_nothing_starts_no_server(unserved):
+def test_share_no_starts_no_server(unserved):
     with unserved.readers(1, GRAPHLANE_SHARE="no"):
         assert not is_locked(unserved.run_directory)
 
 
-def test_several_programs_in_one_private_mount_are_several(by_private_mounts, tmp_path):
-    """Two of a shell's, which has the mount."""
+def test_programs_in_one_private_mount_share(by_private_mounts, tmp_path):
+    """Both programs are a shell's children; the shell has the mount."""
     reader = f"""
 import mmap, os, sys
 room = memoryview(mmap.mmap(-1, {BLOCK}))
@@ -291,7 +292,7 @@ for at in range(0, {SIZE}, {BLOCK}):
     assert found(served.shared()) >= SIZE - BLOCK
 
 
-def test_programs_of_a_mount_share_with_those_of_none(served, mount):
+def test_programs_share_with_and_without_a_mount(served, mount):
     with mount(served.made) as at:
         readers = [Reader(served.graphlane, at / "data"),
                    Reader(served.graphlane, served.path, "--no-mount")]
@@ -305,7 +306,7 @@ def test_programs_of_a_mount_share_with_those_of_none(served, mount):
                 reader.end()
 
 
-def test_what_somebody_writes_in_a_private_mount_all_see(by_private_mounts):
+def test_all_readers_see_a_write_in_a_private_mount(by_private_mounts):
     served = by_private_mounts
     with served.readers(2) as readers:
         served.read_all(readers)
@@ -328,10 +329,10 @@ def test_private_mounts_read_on_when_the_server_dies(by_private_mounts):
         served.read_all(readers)
 
 
-def test_a_file_that_has_changed_is_shared_again(served):
+def test_a_changed_file_is_shared_again(served):
     with served.readers(2) as readers:
         served.read_all(readers)
-        os.chmod(served.path, 0o640)  # another ctime
+        os.chmod(served.path, 0o640)  # changes the ctime
         wait_until(served.is_settled)
         before = served.shared()
         served.read_all(readers)
@@ -340,23 +341,23 @@ def test_a_file_that_has_changed_is_shared_again(served):
         assert after["scan_count"] == before["scan_count"]
 
 
-def test_a_file_without_a_name_is_read_on(served):
+def test_readers_go_on_with_an_unlinked_file(served):
     with served.readers(2) as readers:
         served.read_all(readers)
         served.graphlane("run", "--no-mount", "--", "rm", served.path)
         for _ in range(2):
             served.read_all(readers)
-            time.sleep(0.05)  # from then on the server would be asked anew
+            time.sleep(0.05)  # after this time the server would be asked again
 
 
-def test_all_read_on_when_the_server_dies_and_the_next_one_serves(served):
+def test_readers_outlive_the_server_and_use_the_next_one(served):
     with served.readers(2) as readers:
         for reader in readers:
             assert reader.read(1) == served.expected(1)
         os.kill(served.process(), signal.SIGKILL)
         served.read_all(readers)
         wait_until(lambda: not served.is_served())
-        assert "server" in os.listdir(served.run_directory)  # what it left is in nobody's way
+        assert "server" in os.listdir(served.run_directory)  # a stale socket does no harm
         served.graphlane("serve", "-o", "cache=64M", served.made.path)
         for reader in readers:
             reader.ask("open")
@@ -365,7 +366,7 @@ def test_all_read_on_when_the_server_dies_and_the_next_one_serves(served):
         assert found(served.shared()) >= SIZE - 2 * BLOCK
 
 
-def test_a_server_that_was_stopped_is_left_alone(served):
+def test_a_stopped_server_is_asked_once(served):
     server = served.process()
     os.kill(server, signal.SIGSTOP)
     try:
@@ -375,13 +376,13 @@ def test_a_server_that_was_stopped_is_left_alone(served):
             for _ in range(20):
                 readers[0].ask("open")
                 assert readers[0].read(0) == served.expected(0)
-        assert time.monotonic() - begun < 25  # it was asked once
+        assert time.monotonic() - begun < 25  # the server was asked once
     finally:
         os.kill(server, signal.SIGCONT)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-def test_whoever_dies_or_stops_holds_nobody_up(served, how):
+def test_a_dead_or_stopped_reader_delays_no_other(served, how):
     with served.readers(3) as readers:
         victim, *others = readers
         victim.ask(1)
@@ -390,7 +391,7 @@ def test_whoever_dies_or_stops_holds_nobody_up(served, how):
             served.read_all(others)
 
 
-def test_one_server_a_volume(served):
+def test_a_volume_has_one_server(served):
     again = served.graphlane("serve", served.made.path, check=False)
     assert again.returncode == 1 and again.stderr.count("\n") == 1
     assert f"served already, by process {served.process()}" in again.stderr
@@ -398,7 +399,7 @@ def test_one_server_a_volume(served):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_in_the_foreground_it_ends_by_signals_and_leaves_nothing(file, number):
+def test_a_signal_ends_a_foreground_server_without_leftovers(file, number):
     left = os.listdir(file.run_directory)
     server = subprocess.Popen([file.graphlane.program, "serve", "-f", file.made.path])
     wait_until(file.is_served)
@@ -424,25 +425,25 @@ def test_stop_says_whether_there_was_one(file):
     (["-o", "io=direct"], "unknown option"),
     (["-o", "cache=much"], "cache=much: expected"),
 ])
-def test_options_that_make_no_sense_are_refused(file, words, said):
+def test_impossible_options_are_refused(file, words, said):
     refused = file.graphlane("serve", *words, file.made.path, check=False)
     assert refused.returncode == 1 and said in refused.stderr and refused.stderr.count("\n") == 1
     assert not file.is_served()
 
 
-def test_what_is_no_volume_is_refused(graphlane, tmp_path):
+def test_a_directory_that_is_no_volume_is_refused(graphlane, tmp_path):
     refused = graphlane("serve", tmp_path, check=False)
     assert refused.returncode == 1 and "not a Graphlane volume" in refused.stderr
 
 
-def test_who_may_not_write_the_volume_cannot_serve_it(file, root, open_tmp):
+def test_serving_needs_write_permission_on_the_volume(file, root, open_tmp):
     refused = run("setpriv", f"--reuid={NOBODY}", "--clear-groups", file.graphlane.program, "serve",
                   file.made.path, check=False)
     assert refused.returncode == 1 and "cannot serve the volume: only root may" in refused.stderr
     assert refused.stderr.count("\n") == 1
 
 
-def test_stat_shows_what_it_has_done(served):
+def test_stat_shows_the_servers_counters(served):
     with served.readers(2) as readers:
         served.read_all(readers)
         assert "\nshared: " in served.graphlane("stat", served.made.path).stdout
@@ -453,7 +454,7 @@ def test_stat_shows_what_it_has_done(served):
 # ---- rights
 
 
-def test_who_may_read_a_file_gets_its_frames_for_reading(served):
+def test_a_reader_of_a_file_gets_its_frames_read_only(served):
     fd = os.open(served.path, os.O_RDONLY)
     error, (frames,) = served.ask(fd)
     assert error == 0
@@ -482,7 +483,7 @@ def test_nothing_else_is_shared(served, what, error, root):
             other = served.made.path / "other"
             other.write_bytes(bytes(4096))
             return os.open(other, os.O_RDONLY)
-        copy = served.made.path / "copy"  # anyone can write 4096 bytes that name them
+        copy = served.made.path / "copy"  # any user can write 4096 bytes that name the parts
         copy.write_bytes(served.path.read_bytes())
         os.chown(copy, NOBODY, NOBODY)
         wait_until(lambda: served.is_settled(copy))  # until then nothing is shared (EAGAIN)
@@ -496,12 +497,12 @@ def test_nothing_else_is_shared(served, what, error, root):
 @pytest.mark.parametrize("maker, user, is_asked", [
     (0, 0, True), (0, NOBODY, False), (NOBODY, 0, False), (NOBODY, NOBODY, False)])
 def test_a_server_of_another_user_is_not_asked(file, root, maker, user, is_asked):
-    """Whether another user listened there, or made the socket, however it came there."""
+    """That holds whether another user listened on the socket or created it."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with file.address() as address:
         listening.bind(address)
     os.chown(file.run_directory / "server", maker, maker)
-    os.seteuid(user)  # who serves is who began to listen
+    os.seteuid(user)  # the server is the process that called listen()
     try:
         listening.listen()
     finally:
@@ -509,7 +510,7 @@ def test_a_server_of_another_user_is_not_asked(file, root, maker, user, is_asked
     listening.settimeout(10)
     with file.readers(1) as readers:
         readers[0].ask(1)
-        if maker == 0:  # else nobody even connects
+        if maker == 0:  # otherwise no client even connects
             connection, _ = listening.accept()
             assert connection.recv(24) == (SHARE_REQUEST if is_asked else b"")
             connection.close()

@@ -1,4 +1,4 @@
-"""Several preloaded programs that read the same file past the page cache: once from the devices."""
+"""Several preloaded programs that read the same file past the page cache read the devices once."""
 
 import json
 import os
@@ -14,13 +14,13 @@ from readers import BLOCK, SIZE, SharedFile, found, taken
 
 from experiments.cgroup import Group
 
-OF_PROGRAMS = ["total_rss", "total_mapped_file", "anon", "file_mapped"]  # by version 1, by 2
+OF_PROGRAMS = ["total_rss", "total_mapped_file", "anon", "file_mapped"]  # cgroup version 1, then 2
 
 pytestmark = pytest.mark.usefixtures("kept_caches")
 
 
 class Shared(SharedFile):
-    """By a mount, and what that says of it."""
+    """A file on a mount, and the mount's statistics."""
 
     def __init__(self, graphlane, made, at):
         super().__init__(graphlane, made, at / "data")
@@ -50,11 +50,11 @@ def shared(graphlane, volume, fuse, tmp_path):
 
 
 def test_the_first_read_of_a_file_is_shared_too(shared):
-    with shared.readers(4):  # whose second reader fetches it: the first one was alone
+    with shared.readers(4):  # the second reader fetches it: the first one was alone
         assert found(shared.stats()) >= 2 * BLOCK
 
 
-def test_what_one_has_read_the_other_finds(shared):
+def test_a_block_read_by_one_hits_for_the_others(shared):
     with shared.readers(3) as readers:
         before = shared.stats()
         shared.read_all(readers)
@@ -67,19 +67,19 @@ def test_what_one_has_read_the_other_finds(shared):
     assert after["resident_bytes"] <= 64 << 20
 
 
-def test_one_alone_shares_nothing(shared):
+def test_a_single_reader_shares_nothing(shared):
     with shared.readers(1) as readers:
         shared.read_all(readers)
         assert shared.stats()["fetched_bytes"] == 0
 
 
 def leave_room(group: Group, bytes_left: int) -> None:
-    """Beside what its programs have."""
+    """Limits the group to what its programs use, and so many bytes more."""
     used = dict(line.split() for line in (group.memory / "memory.stat").read_text().splitlines())
     group.limit(sum(int(used.get(name, 0)) for name in OF_PROGRAMS) + bytes_left)
 
 
-def test_who_found_room_for_a_file_shares_it_when_there_is_none_any_more(shared, little_group,
+def test_a_file_is_shared_once_memory_gets_short(shared, little_group,
                                                                               little_memory):
     little_group.limit(4 * SIZE)
     with shared.readers(2, prefix=little_memory, io="auto") as readers:
@@ -87,14 +87,14 @@ def test_who_found_room_for_a_file_shares_it_when_there_is_none_any_more(shared,
             shared.read_all(readers)
         assert shared.stats()["hit_bytes"] == 0 and shared.stats()["scan_count"] > 0
         leave_room(little_group, SIZE // 2)
-        for _ in range(30):  # beside others it takes them a while to see that
+        for _ in range(30):  # under load it takes them some sweeps to notice
             shared.read_all(readers)
             if shared.stats()["hit_bytes"] > 0:
                 break
         assert shared.stats()["hit_bytes"] > 0
 
 
-def test_files_that_have_no_room_together_are_shared(little_group, little_memory, shared, tmp_path):
+def test_files_that_exceed_memory_together_are_shared(little_group, little_memory, shared, tmp_path):
     little_group.limit(5 * SIZE)
     source = tmp_path / "data-2"
     source.write_bytes(shared.content)
@@ -123,7 +123,7 @@ def test_files_that_have_no_room_together_are_shared(little_group, little_memory
 def test_more_threads_than_processors_share(shared):
     one_processor = ("taskset", "-c", str(min(os.sched_getaffinity(0))))
     with shared.readers(2, prefix=one_processor) as readers:
-        os.kill(shared.daemon(), signal.SIGSTOP)  # one of them waits for it, the others for him
+        os.kill(shared.daemon(), signal.SIGSTOP)  # one reader waits for it, the others for that reader
         for reader in readers:
             reader.ask("threads", len(shared.blocks))
         time.sleep(0.3)
@@ -135,13 +135,13 @@ def test_more_threads_than_processors_share(shared):
         assert found(shared.stats()) - before >= 2 * SIZE - BLOCK
 
 
-def test_nothing_is_shared_if_so_wished(shared):
+def test_share_no_shares_nothing(shared):
     with shared.readers(2, GRAPHLANE_SHARE="no") as readers:
         shared.read_all(readers)
         assert shared.stats()["fetched_bytes"] == 0 and shared.stats()["scan_count"] == 0
 
 
-def test_what_somebody_writes_all_see(shared):
+def test_all_readers_see_a_write(shared):
     with shared.readers(2) as readers:
         for reader in readers:
             assert reader.read(1) == shared.expected(1)
@@ -160,7 +160,7 @@ def test_what_somebody_writes_all_see(shared):
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-def test_whoever_dies_or_stops_holds_nobody_up(shared, how):
+def test_a_dead_or_stopped_reader_delays_no_other(shared, how):
     with shared.readers(3) as readers:
         victim, *others = readers
         for reader in readers:
@@ -171,7 +171,7 @@ def test_whoever_dies_or_stops_holds_nobody_up(shared, how):
             shared.read_all(others)
 
 
-def test_all_read_on_when_the_server_dies(shared):
+def test_readers_outlive_the_server(shared):
     with shared.readers(2) as readers:
         for reader in readers:
             assert reader.read(1) == shared.expected(1)

@@ -1,4 +1,5 @@
-"""What shows a file's size shows a striped file's own, whether or not there is a mount."""
+"""Calls that show a file's size show the logical size of a striped file, with and without a
+mount."""
 
 import random
 
@@ -11,13 +12,13 @@ SIZE = 3_000_017
 
 @pytest.fixture
 def trees(volume, graphlane, tmp_path):
-    """A tree of plain files, and a volume with the same, where the large ones are striped."""
+    """A tree of plain files, and a volume with the same tree, where large files are striped."""
     plain = tmp_path / "native/tree"
     (plain / "below").mkdir(parents=True)
     for name in ["striped", "below/striped"]:
         (plain / name).write_bytes(random.Random(name).randbytes(SIZE))
     (plain / "small").write_bytes(b"small")
-    (plain / "page").write_bytes(b"x" * 4096)  # as large as a stub, and none
+    (plain / "page").write_bytes(b"x" * 4096)  # as large as a stub, but not one
     (plain / "link").symlink_to("striped")
     made = volume(depth="64K", stripe=["striped"])
     graphlane("import", plain, made.path / "tree")
@@ -29,7 +30,7 @@ def listing(tree, prefix=()):
     return run(*prefix, BUILD / "engines/listing", tree).stdout.replace(str(tree), "TREE")
 
 
-def test_the_program_notices_a_stub(trees):
+def test_the_listing_shows_an_unhooked_stub(trees):
     plain, made = trees
     assert f"fts_children striped {SIZE} file\n" in listing(plain)
     assert "fts_children striped 4096 file\n" in listing(made.path / "tree")
@@ -52,7 +53,7 @@ def test_mounted(trees, mount):
 
 
 def test_find_and_du_without_a_mount(trees, graphlane):
-    """find walks with fts of its own, du too."""
+    """find and du walk with a private copy of fts."""
     plain, made = trees
     words = ["-type", "f", "-printf", "%P %s\n"]
     prefix = [graphlane.program, "run", "--no-mount", "--"]

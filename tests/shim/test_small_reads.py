@@ -1,4 +1,4 @@
-"""Small reads over a mount: the kernel's, where it has the bytes in memory, else the parts'."""
+"""Small reads over a mount: the kernel serves cached bytes, and the parts serve the rest."""
 
 import json
 import random
@@ -10,8 +10,8 @@ import pytest
 SIZE = 24 << 20
 PAGE = 4096
 READS = 400
-RUN_FIRST = 16  # that go to the parts in any case: shim/read/small_reads.h
-# Reads pages of argv[1], far apart, and compares them with those of argv[2].
+RUN_FIRST = 16  # reads that always go to the parts: shim/read/small_reads.h
+# Reads distant pages of argv[1], and compares them with those of argv[2].
 READER = f"""
 import os, sys
 fd, plain = (os.open(path, os.O_RDONLY) for path in sys.argv[1:3])
@@ -32,7 +32,7 @@ def pair(volume, graphlane, tmp_path):
 
 
 def read_preloaded(graphlane, plain, path) -> dict:
-    """The report of it: the file's entry."""
+    """The file's entry in the report of the run."""
     report = plain.parent / "report"
     report.unlink(missing_ok=True)
     graphlane("run", f"--report={report}", "--", sys.executable, "-c", READER, path, plain)
@@ -44,18 +44,18 @@ def left_to_the_kernel(file: dict) -> int:
     return sum(left["calls"] for left in file["left_to_fuse"] if left["why"].startswith("small"))
 
 
-def test_what_the_kernel_has_in_memory_is_left_to_it(graphlane, mount, pair):
+def test_small_reads_of_cached_pages_go_to_the_kernel(graphlane, mount, pair):
     plain, made = pair
     with mount(made) as at:
         subprocess.run(["cat", at / "plain"], stdout=subprocess.DEVNULL, check=True)
         file = read_preloaded(graphlane, plain, at / "plain")
-    # Where memory is short the kernel may have lost some.
+    # The kernel may have reclaimed some when memory is short.
     assert left_to_the_kernel(file) >= READS / 2
     assert file["reads"] + left_to_the_kernel(file) == READS
     assert file["reads"] >= RUN_FIRST
 
 
-def test_what_it_has_not_is_read_from_the_parts(graphlane, mount, pair):
+def test_small_reads_of_uncached_pages_go_to_the_parts(graphlane, mount, pair):
     plain, made = pair
     with mount(made) as at:
         file = read_preloaded(graphlane, plain, at / "plain")
@@ -63,7 +63,7 @@ def test_what_it_has_not_is_read_from_the_parts(graphlane, mount, pair):
     assert 0 < left_to_the_kernel(file) == READS - file["reads"]
 
 
-def test_without_a_mount_all_are_the_parts(graphlane, pair):
+def test_without_a_mount_small_reads_go_to_the_parts(graphlane, pair):
     plain, made = pair
     report = plain.parent / "report"
     graphlane("run", "--no-mount", f"--report={report}", "--", sys.executable, "-c", READER,

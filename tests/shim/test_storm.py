@@ -1,4 +1,4 @@
-"""10,000 times open, read and close by 32 threads during 100 forks: no wrong byte, no
+"""32 threads open, read and close 10,000 times during 100 forks: no wrong byte, and no
 descriptor left."""
 
 import os
@@ -11,9 +11,9 @@ import pytest
 from harness import BUILD, ROOT, run
 
 SIZE = 3_000_017
-# The pool of queues stays, each with an eventfd. A leak would be one a visit, or one a fork.
+# The pool of queues stays, each with an eventfd. A leak would add one for each visit or each fork.
 QUEUES_MAX = 32
-PARTS_KEPT = 4  # on disks, of the file that was read (shim/read/swept_files.h)
+PARTS_KEPT = 4  # on disks, parts of the file last read (shim/read/swept_files.h)
 PROGRAM = BUILD / "engines/storm"
 
 
@@ -39,7 +39,7 @@ def storm(plain, striped, visits, prefix=(), environment=None, program=PROGRAM, 
     assert match and int(match[1]) <= QUEUES_MAX + PARTS_KEPT, said
 
 
-def test_it_notices_a_wrong_byte(tmp_path):
+def test_storm_notices_a_wrong_byte(tmp_path):
     for name, byte in [("a", b"a"), ("b", b"b")]:
         (tmp_path / name).write_bytes(b"a" * 100_000 + byte)
     with pytest.raises(AssertionError, match="wrong bytes"):
@@ -61,7 +61,7 @@ def test_over_a_mount(pair, graphlane, mount):
 
 @pytest.mark.parametrize("backend", ["io_uring", "libaio", "threads"])
 def test_on_disks(graphlane, tmp_path, disks, backend):
-    """Past the page cache, where one I/O at a time goes to each."""
+    """Reads bypass the page cache, and each disk gets one I/O at a time."""
     plain = tmp_path / "plain"
     plain.write_bytes(random.Random(5).randbytes(SIZE))
     made = graphlane.create_on(tmp_path / "vol", disks, depth="64K")
@@ -72,14 +72,14 @@ def test_on_disks(graphlane, tmp_path, disks, backend):
 
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
 def test_a_sanitized_program(pair, graphlane, tmp_path, sanitizer):
-    """The library is not sanitized itself, but a program may be: the sanitizer's own read()
-    then stands behind the library's."""
+    """The library is not sanitized itself, but a program may be. The sanitizer's read() then
+    comes after the library's."""
     plain, made = pair
     program = tmp_path / "storm"
     run("g++", "-std=c++20", "-O1", "-g", f"-fsanitize={sanitizer}", "-pthread",
         ROOT / "tests/shim/storm.cc", "-o", program)
-    # What it sees the library do, it does not see ordered. A child has threads of its parent's
-    # that nobody can join.
+    # The sanitizer does not see how the library orders its accesses. A child inherits threads of
+    # its parent that cannot be joined.
     (tmp_path / "suppressions").write_text("called_from_lib:libgraphlane.so\n")
     storm(plain, made.path / "plain", 10_000, [graphlane.program, "run", "--no-mount", "--"],
           {"ASAN_OPTIONS": "verify_asan_link_order=0",

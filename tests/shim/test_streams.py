@@ -1,4 +1,4 @@
-"""stdio on striped files: some forty functions, wide and unlocked ones too."""
+"""stdio on striped files: some forty functions, including wide and unlocked ones."""
 
 import os
 import random
@@ -14,7 +14,7 @@ PROGRAM = BUILD / "engines/streams"
 
 @pytest.fixture
 def pair(volume, graphlane, tmp_path):
-    """A text of 3 MB with words of several bytes a letter, plain and striped."""
+    """A text of 3 MB with multibyte letters, plain and striped."""
     chance = random.Random(4)
     words = ["edge", "vertex", "größe", "степень", "€", "節點"]
     plain = tmp_path / "text"
@@ -93,7 +93,7 @@ int main(void) {
 
 
 @pytest.mark.parametrize("fortified", ["-D_FORTIFY_SOURCE=0", "-D_FORTIFY_SOURCE=2"])
-def test_wide_characters_of_standard_streams_are_refused_not_spoilt(volume, graphlane, tmp_path, fortified):
+def test_wide_characters_of_standard_streams_are_refused(volume, graphlane, tmp_path, fortified):
     made = volume(depth="64K", stripe=["*.dat"])
     source, program = tmp_path / "wide.c", tmp_path / "wide"
     source.write_text(WIDE)
@@ -106,7 +106,7 @@ def test_wide_characters_of_standard_streams_are_refused_not_spoilt(volume, grap
     assert said.stderr == "refused: 0\n" and said.stdout.count("é") == 12
 
 
-def test_a_standard_stream_that_was_closed_is_made_anew(volume, graphlane, tmp_path):
+def test_a_closed_standard_stream_is_recreated(volume, graphlane, tmp_path):
     made = volume(depth="64K", stripe=["*.dat"])
     program = tmp_path / "program"
     program.write_text(f"""
@@ -120,7 +120,7 @@ for name in ["1.dat", "2.dat"]:
     assert os.open({str(made.path)!r} + "/" + name, os.O_WRONLY | os.O_CREAT) == 1
 libc.fputs(b"the last", stdout())
 """)
-    # What was freed is no stream any more.
+    # A freed stream is no stream any more.
     environment = os.environ | {"MALLOC_PERTURB_": "165"}
     script = f"{sys.executable} {program} > {made.path}/0.dat; cd {made.path}; head *.dat"
     said = run(graphlane.program, "run", "--no-mount", "--", "bash", "-c", script, env=environment)
@@ -150,8 +150,9 @@ int main(int argc, char**) {
 
 
 @pytest.mark.parametrize("words", [[], ["not synchronized"]])
-def test_a_cxx_library_that_takes_the_streams_before_us(pair, graphlane, tmp_path, words):
-    """libstdc++ of gcc 13, and any library that includes <iostream>, sets std::cin up before our library is asked."""
+def test_a_cxx_library_that_is_initialized_before_the_hooks(pair, graphlane, tmp_path, words):
+    """libstdc++ of gcc 13, and any library that includes <iostream>, sets std::cin up before the
+    library is asked."""
     plain, made = pair
     (tmp_path / "library.cc").write_text(LIBRARY)
     (tmp_path / "program.cc").write_text(CXX_STREAMS)

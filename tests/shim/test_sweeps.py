@@ -1,4 +1,4 @@
-"""Files that a program reads one after the other, each of which fits in memory, on disks."""
+"""Files that a program reads one after another on disks. Each of them fits in memory."""
 
 import json
 import os
@@ -18,9 +18,9 @@ MIB = 1 << 20
 ATTEMPTS_MAX = 5
 SIZE = 6 * MIB + 123
 LARGER = 16 * MIB
-HELD = 180 * MIB  # of what little_memory has
-# Holds argv[1] bytes, then reads the whole of each file that a line names, and says how it begins
-# and ends.
+HELD = 180 * MIB  # of little_memory
+# Holds argv[1] bytes. Then it reads each file that a line names, and prints its first and last
+# bytes.
 READER = """
 import mmap, os, sys
 held = mmap.mmap(-1, int(sys.argv[1]))
@@ -40,7 +40,7 @@ def resident(paths: list[Path]) -> int:
 
 
 class Files:
-    """On a volume of disks; of each, its bytes and its parts."""
+    """Files on a volume of disks, with the bytes and the parts of each."""
 
     def __init__(self, graphlane, disks, tmp_path, size):
         self.made = graphlane.create_on(tmp_path / "vol", disks, depth="1M")
@@ -90,7 +90,7 @@ def test_prefetches_the_next_file_of_the_last_sweep(graphlane, disks, tmp_path):
     files = Files(graphlane, disks, tmp_path, SIZE)
     with Reader(graphlane, files) as reader:
         reader.read("abc")
-        # Who drops the machine's caches meanwhile drops these too.
+        # Retries: other tests may drop the machine's caches.
         for _ in range(ATTEMPTS_MAX):
             forget_pages(files.all_parts)
             reader.read("a")
@@ -100,7 +100,7 @@ def test_prefetches_the_next_file_of_the_last_sweep(graphlane, disks, tmp_path):
         pytest.fail("nothing is begun")
 
 
-def test_what_was_begun_and_used_is_reported(graphlane, disks, tmp_path):
+def test_the_report_counts_prefetched_and_used_bytes(graphlane, disks, tmp_path):
     files = Files(graphlane, disks, tmp_path, SIZE)
     report = tmp_path / "report"
     with Reader(graphlane, files, GRAPHLANE_REPORT=str(report)) as reader:
@@ -110,7 +110,7 @@ def test_what_was_begun_and_used_is_reported(graphlane, disks, tmp_path):
     assert sweeps["unused_bytes"] == 0
 
 
-def test_nor_without_prefetch_nor_in_the_first_sweep(graphlane, disks, tmp_path):
+def test_no_prefetch_when_disabled_or_in_the_first_sweep(graphlane, disks, tmp_path):
     files = Files(graphlane, disks, tmp_path, SIZE)
     with Reader(graphlane, files) as reader:
         reader.read("ab")
@@ -119,14 +119,14 @@ def test_nor_without_prefetch_nor_in_the_first_sweep(graphlane, disks, tmp_path)
         reader.read("abc")
         forget_pages(files.all_parts)
         reader.read("a")
-        time.sleep(0.2)  # in which it would have come
+        time.sleep(0.2)  # time enough for a prefetch
         assert resident(files.parts["b"]) == 0
 
 
 @pytest.mark.parametrize("held", [4096, HELD])
-def test_files_that_do_not_fit_together_are_not_all_kept(graphlane, disks, tmp_path,
+def test_files_that_exceed_memory_together_are_not_all_kept(graphlane, disks, tmp_path,
                                                          little_memory, held):
-    """They would push out what else the program reads, and none would be there in time."""
+    """They would evict other data of the program, and none would arrive in time."""
     files = Files(graphlane, disks, tmp_path, LARGER)
     with Reader(graphlane, files, *little_memory, held=held) as reader:
         reader.read("abcabcabc")
@@ -134,7 +134,7 @@ def test_files_that_do_not_fit_together_are_not_all_kept(graphlane, disks, tmp_p
         assert kept <= LARGER * 2 if held == HELD else kept >= LARGER * 3 - MIB
 
 
-def test_a_file_that_was_removed_gives_its_room_back(graphlane, disks, tmp_path):
+def test_a_removed_file_releases_its_parts(graphlane, disks, tmp_path):
     files = Files(graphlane, disks, tmp_path, SIZE)
     with Reader(graphlane, files) as reader:
         reader.read("abc")

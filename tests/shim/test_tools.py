@@ -1,5 +1,5 @@
-"""Programs that everyone has read striped files right: preloaded over a private
-mount, preloaded without one, mounted, and preloaded over that mount."""
+"""Common programs read striped files right: preloaded over a private mount, preloaded without
+one, mounted, and preloaded over that mount."""
 
 import hashlib
 import random
@@ -11,7 +11,7 @@ from harness import run
 
 SIZE = 20_000_123
 MOUNTLESS_FIO = ["psync", "pvsync", "pvsync2", "sync", "vsync"]
-# Raw system calls and maps: the kernel serves them, so there must be a mount.
+# They use raw system calls and maps, which the kernel serves: there must be a mount.
 FIO = [*MOUNTLESS_FIO, "libaio", "io_uring", "posixaio", "mmap"]
 
 
@@ -35,7 +35,7 @@ def fio(path, engine, prefix, *options, cwd):
 
 @pytest.fixture(params=["private mount", "no mount", "mount", "preloaded over a mount"])
 def way(request, files, graphlane):
-    """(the directory with the striped files, what goes before a command, the way)"""
+    """Returns (the directory with the striped files, the command prefix, the way)."""
     _, made = files
     prefix = [graphlane.program, "run", "--"]
     if request.param == "no mount":
@@ -88,7 +88,7 @@ def test_fio_finds_the_checksums_that_it_wrote(way, tmp_path):
 
 
 def test_fio_would_notice_a_wrong_byte(tmp_path):
-    """The test above can fail."""
+    """Shows that the test above can fail."""
     path = tmp_path / "checked"
     fio(path, "psync", [], "--rw=write", "--do_verify=0", cwd=tmp_path)
     with path.open("r+b") as file:

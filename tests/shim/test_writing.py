@@ -1,4 +1,4 @@
-"""Writing striped files without a mount: everything is as on plain files."""
+"""Writing striped files without a mount behaves as writing plain files."""
 
 import errno
 import fcntl
@@ -29,7 +29,7 @@ def made(volume):
 
 @pytest.fixture
 def preloaded(graphlane):
-    """Runs a command without a mount; a str is a Python program."""
+    """Runs a command without a mount. A str is a Python program."""
     def start(*command, **options):
         if len(command) == 1:
             command = (sys.executable, "-c", *command)
@@ -37,19 +37,19 @@ def preloaded(graphlane):
     return start
 
 
-NOBODY = dict(user=65534, group=65534, extra_groups=[])
+ORDINARY = dict(user=65534, group=65534, extra_groups=[])
 
 
 @pytest.fixture
-def his(root, graphlane, open_tmp):
-    """A volume of an ordinary user's."""
-    home = open_tmp / "his"
+def owned(root, graphlane, open_tmp):
+    """A volume that an ordinary user owns."""
+    home = open_tmp / "owned"
     home.mkdir()
     os.chown(home, 65534, 65534)
     devices = [home / f"d{n}" for n in range(2)]
     words = [word for device in devices for word in ("--device", device)]
-    run("mkdir", *devices, **NOBODY)
-    run(graphlane.program, "create", home / "vol", *words, "--stripe", "*.dat", **NOBODY)
+    run("mkdir", *devices, **ORDINARY)
+    run(graphlane.program, "create", home / "vol", *words, "--stripe", "*.dat", **ORDINARY)
     return Volume(home / "vol", devices)
 
 
@@ -59,7 +59,7 @@ def is_stub(path: Path) -> bool:
 
 
 def content(graphlane, made, name: str) -> bytes:
-    """As the rest of the world sees it: exported, without the library."""
+    """The content as other programs see it: exported, without the library."""
     with tempfile.TemporaryDirectory() as out:
         graphlane("export", made.path / name, f"{out}/copy")
         return Path(out, "copy").read_bytes()
@@ -70,7 +70,7 @@ def part_count(made) -> int:
 
 
 def settled(graphlane, made) -> None:
-    """Nothing is wrong but that files were not closed, and then nothing at all."""
+    """A check finds only files that were not closed. A second check finds nothing."""
     assert run(graphlane.program, "check", "--repair", made.path, check=False).returncode in (0, 1)
     assert "no problems" in graphlane("check", made.path).stdout
 
@@ -144,8 +144,8 @@ def test_shells_and_their_tools_write(graphlane, preloaded, made, tmp_path):
     settled(graphlane, made)
 
 
-def test_every_name_of_write_is_taken_over(preloaded, made, tmp_path):
-    """By libc's old and new names, and by streams of every mode."""
+def test_every_name_of_write_is_hooked(preloaded, made, tmp_path):
+    """libc's old and new names, and streams of every mode, write."""
     preloaded(f"""
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
@@ -181,7 +181,7 @@ for name in ["fopen", "fopen64"]:
 @pytest.mark.parametrize("opened", ["libc.fopen(path, mode)",
                                     "libc.fdopen(os.open(path, os.O_RDWR), mode)"], ids=["fopen", "fdopen"])
 def test_a_stream_that_appends(preloaded, made, tmp_path, opened, mode):
-    """Where it begins, where it writes, and what its descriptor does from then on."""
+    """Its first position, its writes, and what its descriptor does afterwards."""
     program = """
 import ctypes, fcntl, os
 libc = ctypes.CDLL(None)
@@ -202,9 +202,9 @@ print(libc.fclose(stream), open(path).read())
     assert is_stub(made.path / "a.dat")
 
 
-def test_what_the_library_does_not_see_cannot_tear_the_stub(preloaded, made):
-    """The kernel's descriptor is for reading only. Calls by number that libc makes are seen; those that the
-    program makes by an instruction of its own are not."""
+def test_calls_around_the_library_cannot_tear_the_stub(preloaded, made):
+    """The kernel's descriptor is read-only. The library sees calls by number that libc makes,
+    but not those by the program's own syscall instruction."""
     preloaded(f"""
 import ctypes, errno, mmap, os, subprocess, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -230,7 +230,7 @@ assert os.pread(fd, 100, 0) == b"content"
     assert is_stub(made.path / "a.dat")
 
 
-def test_a_descriptor_keeps_what_it_may(preloaded, made):
+def test_a_descriptor_keeps_its_flags_and_rights(preloaded, made):
     preloaded(f"""
 import errno, fcntl, os, subprocess, sys
 path = {str(made.path / 'a.dat')!r}
@@ -267,8 +267,8 @@ LOOKS = [
 @pytest.mark.parametrize("kind", ["striped", "plain"])
 @pytest.mark.parametrize("call", LOOKS)
 def test_record_locks_last_until_the_program_closes(preloaded, made, call, kind, lock):
-    """To the kernel they end with any descriptor of the file that the process closes. A plain file has
-    a stub's size: only who reads it knows that it is none."""
+    """The kernel releases record locks when the process closes any descriptor of the file. The
+    plain file has a stub's size: only a read shows that it is not a stub."""
     path, moved = [made.path / (name + (".dat" if kind == "striped" else "")) for name in ("a", "b")]
     preloaded(f"""
 import ctypes, fcntl, os
@@ -297,8 +297,9 @@ assert not is_locked()
 
 
 @pytest.mark.parametrize("name", ["a", "a.dat"])
-def test_who_has_locked_all_of_a_file_keeps_nobody_from_opening_it(preloaded, made, name):
-    """He has locked past the largest offset, too, where a file that is striped has our locks."""
+def test_a_lock_on_a_whole_file_blocks_no_open(preloaded, made, name):
+    """The lock extends past the largest offset, where the library keeps its own locks on striped
+    files."""
     preloaded(f"""
 import ctypes, os
 path = {str(made.path / name)!r}
@@ -315,7 +316,7 @@ assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_lock_by_one_descriptor_is_shared_or_refused(preloaded, made):
-    """Without a mount all writers of a process are one to the kernel."""
+    """Without a mount all writers of a process are one lock owner to the kernel."""
     said = preloaded(f"""
 import errno, fcntl, os, struct
 path = {str(made.path / 'a.dat')!r}
@@ -341,7 +342,7 @@ assert lock(os.open(path, os.O_RDONLY), fcntl.F_WRLCK) == "EBADF"
 
 
 def test_appenders_do_not_overlap(graphlane, preloaded, made):
-    """Threads, forked children and strangers at once."""
+    """Threads, forked children and unrelated processes append at once."""
     preloaded(f"""
 import os, subprocess, sys, threading
 path = {str(made.path / 'log.dat')!r}
@@ -368,8 +369,8 @@ assert [p.wait() for p in processes] == [0, 0]
     assert names == sorted(f"{a}{b}{c}{n:03}" for a in "AB" for b in "cp" for c in range(3) for n in range(100))
 
 
-def test_readers_in_other_processes_see_what_is_written(preloaded, made):
-    """Sizes, too, and a truncation, although they had the file open before."""
+def test_readers_in_other_processes_see_writes(preloaded, made):
+    """They see sizes and truncations too, although they opened the file before."""
     preloaded(f"""
 import os, random, subprocess, sys
 path = {str(made.path / 'a.dat')!r}
@@ -418,8 +419,8 @@ assert os.pread(reader, 10, 499_995) == b"yyyyy"
 
 
 @pytest.mark.parametrize("looks", [True, False])
-def test_who_reads_keeps_the_parts_when_a_writer_comes_and_goes(preloaded, made, looks):
-    """In the same process: who reads need not move to what the writer has opened."""
+def test_a_reader_keeps_its_parts_across_a_writer(preloaded, made, looks):
+    """In the same process: the reader need not switch to the writer's parts."""
     preloaded(f"""
 import os
 path = {str(made.path / 'a.dat')!r}
@@ -436,7 +437,7 @@ assert os.pread(fd, 10, 0) == b"the"
 """)
 
 
-def test_record_locks_last_when_somebody_reads_who_came_before(preloaded, made):
+def test_record_locks_survive_reads_by_an_earlier_descriptor(preloaded, made):
     preloaded(f"""
 import fcntl, os
 path = {str(made.path / 'a.dat')!r}
@@ -458,8 +459,8 @@ assert os.waitpid(child, 0)[1] != 0
 
 
 @pytest.mark.parametrize("call", ["libc.dup2(-1, fd)", "libc.dup3(-1, fd, 0)", "libc.dup3(fd, fd, 0)"])
-def test_a_descriptor_that_could_not_be_replaced_is_what_it_was(preloaded, made, call):
-    """The last one of a file that has lost its name: nobody finds its parts any more."""
+def test_a_failed_dup2_leaves_the_descriptor_unchanged(preloaded, made, call):
+    """It is the last descriptor of an unlinked file: its parts cannot be found again."""
     preloaded(f"""
 import ctypes, os
 libc = ctypes.CDLL(None)
@@ -472,7 +473,7 @@ assert os.pread(fd, 10, 0) == b"content"
 """)
 
 
-def test_who_truncates_and_reads_has_the_parts(preloaded, made):
+def test_truncate_by_a_reader_keeps_parts(preloaded, made):
     preloaded(f"""
 import os
 path = {str(made.path / 'a.dat')!r}
@@ -490,7 +491,7 @@ assert os.read(fd, 5000) == b"other"
     "ctypes.CDLL(None).renameat2(-100, b'plain', -100, b'top', 2)"],
     ids=["rename", "directory", "replace", "unlink", "exchange"])
 def test_a_check_blocks_renames(preloaded, made, change):
-    """A repair that misses a stub because it moved takes its parts for orphans."""
+    """A repair that misses a stub because it moved would take its parts for orphans."""
     preloaded(f"""
 import os
 os.chdir({str(made.path)!r})
@@ -503,14 +504,14 @@ open("top/sub/a.dat", "w").close(); open("plain", "w").close()
         with pytest.raises(TimeoutError):
             changed.result(0.5)
         preloaded("import os; open('other', 'w').close(); os.rename('other', 'another')", cwd=made.path)
-        os.unlink(made.path / "another")  # what is no stub goes on
+        os.unlink(made.path / "another")  # only stubs are locked
         assert sorted(made.path.rglob("*")) == before
     changed.result(10)
     assert sorted(made.path.rglob("*")) != before
 
 
 def test_a_rename_over_it_is_durable_before_its_parts_go(root, preloaded, made, tmp_path):
-    """Else a power failure could bring its stub back without them, or leave neither file."""
+    """Otherwise a power failure could restore its stub without the parts, or leave neither file."""
     log = tmp_path / "calls"
     preloaded(f"""
 import os, signal, subprocess
@@ -527,7 +528,7 @@ strace.send_signal(signal.SIGINT)
 strace.wait()
 """)
     calls = re.findall(r"^(\w+)\((?:\d+<([^>]*)>)?", log.read_text(), re.MULTILINE)
-    of_a_part = ["fsync"] * 3  # it with its record, its name, and the name of its directory
+    of_a_part = ["fsync"] * 3  # the part with its record, its name, and its directory's name
     count = len(made.devices) * len(of_a_part)
     assert [name for name, _ in calls[:count]] == len(made.devices) * of_a_part
     (stub, renamed, directory, *removed) = calls[count:]
@@ -537,8 +538,8 @@ strace.wait()
 
 @pytest.fixture
 def traced(graphlane, tmp_path):
-    """What a command without a mount asks of the kernel: the calls of these names, with the paths that
-    their descriptors are open on."""
+    """The system calls of these names by a command without a mount, with the paths of their
+    descriptors."""
     def start(names, *command):
         log = tmp_path / "calls"
         run("strace", "-f", "-y", "-o", log, "-e", f"trace={names}",
@@ -547,15 +548,15 @@ def traced(graphlane, tmp_path):
     return start
 
 
-def test_syncfs_is_of_all_filesystems(preloaded, made, traced):
+def test_syncfs_syncs_all_filesystems(preloaded, made, traced):
     preloaded(f"open({str(made.path / 'a.dat')!r}, 'w').write('x')")
     synced = [path for _, path in traced("syncfs", "sync", "-f", made.path / "a.dat")]
     assert [path.is_relative_to(device) for path, device in zip(synced, made.devices)] == [True] * len(made.devices)
     assert synced[len(made.devices):] == [made.path / "a.dat"]
 
 
-def test_fsync_by_who_only_reads_is_of_the_stub_too(preloaded, made, traced):
-    """Which may have a bound that a writer, who has gone, has lifted in memory alone."""
+def test_fsync_by_a_reader_syncs_the_stub_too(preloaded, made, traced):
+    """The stub may have a bound that a past writer has lifted only in memory."""
     preloaded(f"open({str(made.path / 'a.dat')!r}, 'w').write('x')")
     calls = traced("fsync,fdatasync", "sync", made.path / "a.dat")
     assert calls[-1] == ("fsync", made.path / "a.dat")
@@ -563,18 +564,18 @@ def test_fsync_by_who_only_reads_is_of_the_stub_too(preloaded, made, traced):
 
 
 def test_a_bound_is_lifted_after_the_cut_parts_are_durable(preloaded, made, traced):
-    """Else a power failure could bring some parts back in their old length."""
+    """Otherwise a power failure could restore some parts to their old length."""
     preloaded(f"open({str(made.path / 'a.dat')!r}, 'wb').write(bytes(1_000_000))")
     calls = traced("fsync,fdatasync,ftruncate,pwrite64", sys.executable, "-c",
                    f"open({str(made.path / 'a.dat')!r}, 'wb').write(b'x')")
     calls = [call for call in calls if call[1].is_relative_to(made.path.parent)]
     cut = max(i for i, (name, _) in enumerate(calls) if name == "ftruncate")
     assert [name for name, _ in calls[cut + 1:cut + 2 + len(made.devices)]] == \
-        ["fsync"] * len(made.devices) + ["pwrite64"]  # with what the records promise (iomgr/volume/parts/promises.h)
+        ["fsync"] * len(made.devices) + ["pwrite64"]  # see iomgr/volume/parts/promises.h
 
 
-def test_who_waits_for_another_to_change_the_size_can_be_ended(graphlane, preloaded, made):
-    """Whoever may read a file can hold the lock for ever."""
+def test_a_wait_to_change_the_size_can_be_interrupted(graphlane, preloaded, made):
+    """Any reader of the file can hold the lock for ever."""
     preloaded(f"open({str(made.path / 'a.dat')!r}, 'w').write('x')")
     part = sorted(made.devices[0].glob("*/parts/*/" + 32 * "?"))[0]
     with open(part, "rb") as held:
@@ -590,16 +591,16 @@ def test_who_waits_for_another_to_change_the_size_can_be_ended(graphlane, preloa
 
 
 def test_a_truncation_is_durable_before_parts_are_cut(preloaded, made, traced):
-    """They lie on filesystems of their own: else a power failure could leave some cut, and no stub that
-    says so, and the file would have zeros in it."""
+    """The parts lie on different filesystems. A power failure could otherwise leave some cut
+    without a stub that says so, and the file would contain zeros."""
     preloaded(f"open({str(made.path / 'a.dat')!r}, 'wb').write(bytes(1_000_000))")
     calls = traced("fdatasync,ftruncate", "truncate", "-s", 100_000, made.path / "a.dat")
     assert calls[0] == ("fdatasync", made.path / "a.dat"), "of a file that was open already"
     assert {call for call, _ in calls[1:]} == {"ftruncate"}
 
 
-def test_who_waits_for_a_check_holds_up_nobody(preloaded, made):
-    """Other threads open files and fork, and a signal ends who waits."""
+def test_a_wait_for_a_check_blocks_no_other_thread(preloaded, made):
+    """Other threads open files and fork, and a signal ends the waiting process."""
     preloaded(f"""
 import fcntl, os, signal, struct, subprocess, threading, time
 os.chdir({str(made.path)!r})
@@ -647,7 +648,7 @@ assert open(path, "rb").read() == data
     settled(graphlane, made)
 
 
-def test_rights_of_the_parts_follow(preloaded, made):
+def test_the_modes_of_the_parts_follow_the_stub(preloaded, made):
     preloaded(f"""
 import os
 path = {str(made.path / 'a.dat')!r}
@@ -664,7 +665,7 @@ if os.geteuid() == 0:
         assert os.geteuid() != 0 or (part.stat().st_uid, part.stat().st_gid) == (1234, 2345)
 
 
-def test_mtime_is_of_the_last_write(preloaded, made):
+def test_mtime_is_the_time_of_the_last_write(preloaded, made):
     preloaded(f"""
 import os, time
 path = {str(made.path / 'a.dat')!r}
@@ -684,7 +685,7 @@ assert open(path, "rb").read(1) == b"y" and os.stat(path).st_mtime == 1
 """)
 
 
-def test_a_mount_and_a_preloaded_writer_keep_out_of_each_others_way(graphlane, preloaded, made, fuse, tmp_path):
+def test_a_mount_and_a_preloaded_writer_exclude_each_other(graphlane, preloaded, made, fuse, tmp_path):
     preloaded(f"open({str(made.path / 'a.dat')!r}, 'w').write('one')")
     with graphlane.mounted(made, tmp_path / "mnt") as at:
         assert (at / "a.dat").read_text() == "one"
@@ -761,40 +762,40 @@ def test_a_child_by_vfork_truncates_nothing(graphlane, preloaded, made, tmp_path
     assert content(graphlane, made, "a.dat") == b"content"
 
 
-def test_an_ordinary_user_writes_what_is_his(graphlane, his):
+def test_an_ordinary_user_writes_its_own_files(graphlane, owned):
     command = [graphlane.program, "run", "--no-mount", "--", "bash", "-c",
-               f"printf mine >> {his.path}/a.dat"]
-    run(*command, **NOBODY)
+               f"printf mine >> {owned.path}/a.dat"]
+    run(*command, **ORDINARY)
     other = run(*command, check=False, user=65533, group=65533, extra_groups=[])
     assert "Permission denied" in other.stderr
-    assert (his.path / "a.dat").stat().st_uid == 65534
-    assert content(graphlane, his, "a.dat") == b"mine"
+    assert (owned.path / "a.dat").stat().st_uid == 65534
+    assert content(graphlane, owned, "a.dat") == b"mine"
 
 
-HIS = f"""
+AS_OWNER = f"""
 import os
 os.setgroups([])
-os.setgid({NOBODY['group']})
-os.setuid({NOBODY['user']})
+os.setgid({ORDINARY['group']})
+os.setuid({ORDINARY['user']})
 """
 
 
 @pytest.mark.parametrize("mode", [0o444, 0o400, 0o200], ids=oct)
-def test_who_makes_a_file_writes_it_whatever_its_mode(graphlane, preloaded, his, mode):
-    """As cp(1) makes copies of what may only be read."""
-    path = his.path / "a.dat"
-    preloaded(HIS + f"""
+def test_the_creator_of_a_file_can_write_it_whatever_its_mode(graphlane, preloaded, owned, mode):
+    """cp(1) does so when it copies read-only files."""
+    path = owned.path / "a.dat"
+    preloaded(AS_OWNER + f"""
 fd = os.open({str(path)!r}, os.O_CREAT | os.O_EXCL | os.O_WRONLY, {mode})
 assert os.write(fd, b"content") == 7 and os.pwrite(fd, b"C", 0) == 1
 os.ftruncate(fd, 4)
 """)
-    modes = {stat.S_IMODE(part.stat().st_mode) for device in his.devices for part in device.rglob("parts/*/" + 32 * "?")}
+    modes = {stat.S_IMODE(part.stat().st_mode) for device in owned.devices for part in device.rglob("parts/*/" + 32 * "?")}
     assert modes == {mode} == {stat.S_IMODE(path.stat().st_mode)}
-    assert content(graphlane, his, "a.dat") == b"Cont"
+    assert content(graphlane, owned, "a.dat") == b"Cont"
 
 
-def test_what_cannot_be_made_leaves_no_name(preloaded, made):
-    """Whatever it is that one descriptor too few is there for."""
+def test_a_failed_create_leaves_no_name(preloaded, made):
+    """The test runs out of descriptors at each step in turn."""
     failures = preloaded(f"""
 import os, resource
 os.chdir({str(made.path)!r})
@@ -819,10 +820,10 @@ print(failures)
 @pytest.mark.parametrize("call", ["os.open(path, os.O_WRONLY)", "os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)",
                                   "open(path, 'w')", "os.truncate(path, 10)", "reopened('w')",
                                   "spawned(os.O_WRONLY | os.O_TRUNC)"])
-def test_a_stub_that_cannot_be_read_is_not_torn(graphlane, preloaded, his, call):
-    path = his.path / "a.dat"
-    preloaded("import ctypes" + HIS + f"""
-path, plain = {str(path)!r}, {str(his.path.parent / 'plain')!r}
+def test_a_stub_that_cannot_be_read_is_not_torn(graphlane, preloaded, owned, call):
+    path = owned.path / "a.dat"
+    preloaded("import ctypes" + AS_OWNER + f"""
+path, plain = {str(path)!r}, {str(owned.path.parent / 'plain')!r}
 for name, data in (path, b"content"), (plain, bytes(4096)):
     open(name, "wb").write(data)
     os.chmod(name, 0o200)
@@ -847,51 +848,51 @@ assert failed()
 path = plain
 assert not failed(), "elsewhere it is no stub"
 """)
-    assert content(graphlane, his, "a.dat") == b"content"
+    assert content(graphlane, owned, "a.dat") == b"content"
 
 
-def test_who_may_read_again_may_read_the_parts_too(graphlane, preloaded, his):
-    """The parts stayed closed for good."""
-    path = his.path / "a.dat"
-    preloaded(HIS + f"""
+def test_restoring_read_permission_restores_the_parts(graphlane, preloaded, owned):
+    """The parts once stayed closed for good."""
+    path = owned.path / "a.dat"
+    preloaded(AS_OWNER + f"""
 path = {str(path)!r}
 open(path, "wb").write(b"content")
 os.chmod(path, 0)
 os.chmod(path, 0o644)
 assert open(path, "rb").read() == b"content"
 """)
-    assert content(graphlane, his, "a.dat") == b"content"
+    assert content(graphlane, owned, "a.dat") == b"content"
 
 
-def test_who_may_not_read_a_file_may_rename_it_over_another(graphlane, preloaded, his):
-    preloaded(HIS + f"""
-os.chdir({str(his.path)!r})
+def test_an_unreadable_file_can_be_renamed_over_another(graphlane, preloaded, owned):
+    preloaded(AS_OWNER + f"""
+os.chdir({str(owned.path)!r})
 open("a.dat", "wb").write(b"old")
 fd = os.open("b.dat", os.O_WRONLY | os.O_CREAT, 0o200)
 os.write(fd, b"new")
 os.rename("b.dat", "a.dat")
 os.chmod("a.dat", 0o600)
 """)
-    assert content(graphlane, his, "a.dat") == b"new"
-    settled(graphlane, his)
+    assert content(graphlane, owned, "a.dat") == b"new"
+    settled(graphlane, owned)
 
 
 @pytest.mark.parametrize("end", ["libc.fclose(stream)", "libc.freopen(b'/dev/null', b'r', stream)",
                                  "libc.fcloseall()", "pass"], ids=["fclose", "freopen", "fcloseall", "exit"])
-def test_a_stream_writes_what_it_holds_when_it_ends(graphlane, preloaded, his, end):
-    """Its file's mode forbids by then that it is opened to be written."""
+def test_closing_a_stream_writes_its_buffer(graphlane, preloaded, owned, end):
+    """The file's mode forbids by then to open it for writing."""
     preloaded(f"""
 import ctypes, os
 os.setgroups([])
-os.setgid({NOBODY['group']})
-os.setuid({NOBODY['user']})
+os.setgid({ORDINARY['group']})
+os.setuid({ORDINARY['user']})
 libc = ctypes.CDLL(None)
 libc.fopen.restype = ctypes.c_void_p
-stream = ctypes.c_void_p(libc.fopen({str(his.path / 'a.dat').encode()!r}, b"w"))
+stream = ctypes.c_void_p(libc.fopen({str(owned.path / 'a.dat').encode()!r}, b"w"))
 assert libc.fputs(b"held", stream) >= 0 and os.fchmod(libc.fileno(stream), 0o444) is None
 {end}
 """)
-    assert content(graphlane, his, "a.dat") == b"held"
+    assert content(graphlane, owned, "a.dat") == b"held"
 
 
 WRITER = """
@@ -909,7 +910,7 @@ for number in range(1_000_000):
 
 
 def test_a_writer_that_is_killed_loses_nothing_that_was_synced(graphlane, made, tmp_path):
-    """GRAPHLANE_KILLS=200 for more."""
+    """GRAPHLANE_KILLS=200 is the long run."""
     rng = random.Random(11)
     for kill in range(int(os.environ.get("GRAPHLANE_KILLS", 5))):
         path = made.path / f"{kill}.dat"
