@@ -12,6 +12,8 @@
 #include "shim/hooks/groups.h"
 
 namespace graphlane::cli {
+
+using namespace shim;  // its table of calls
 namespace {
 
 struct ExplainOptions {

@@ -15,7 +15,7 @@
 #include "shim/base/process.h"
 #include "shim/base/slow_lock.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 // State of the forking thread, and of its copy in the child.
@@ -46,4 +46,4 @@ __attribute__((constructor)) void guard_forks() {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::shim

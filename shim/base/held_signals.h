@@ -14,7 +14,7 @@
 
 #include "iomgr/base/sys.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 class HeldSignals {
  public:
@@ -64,4 +64,4 @@ class HeldSignals {
   uint64_t before_ = 0;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

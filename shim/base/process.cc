@@ -8,7 +8,7 @@
 
 #include "iomgr/base/sys.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 // A page that reads as zeros in a new child.
@@ -61,4 +61,4 @@ bool in_vfork_child() {
   return page->process.load(std::memory_order_relaxed) != process_id();
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace graphlane {
+namespace graphlane::shim {
 
 // Differs between a process and its forked children. 0: unknown.
 uint32_t process_epoch();
@@ -20,4 +20,4 @@ uint32_t process_epoch();
 // child that called it first would be taken for the process.
 bool in_vfork_child();
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

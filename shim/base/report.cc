@@ -12,7 +12,7 @@
 #include "shim/share/mapped_pages.h"
 #include "shim/share/shared_reader.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 // Several volumes may be open at once. Beyond that, devices share the last entry.
@@ -239,4 +239,4 @@ FileCounters* counters_of_file(int fd, Origin origin) {
       });
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -16,7 +16,7 @@
 #include "shim/hooks/groups.h"
 #include "shim/locate/locate.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 struct DeviceCounters {
   Text<1024> directory;
@@ -72,4 +72,4 @@ DeviceCounters* counters_of_device(const char* root);
 // The counters of the file that `fd` shows. Once the table is full, all later files share one entry.
 FileCounters* counters_of_file(int fd, Origin origin);
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

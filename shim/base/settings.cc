@@ -9,7 +9,7 @@
 #include "iomgr/server/mount_request.h"
 #include "shim/base/text.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 Settings values;
@@ -114,4 +114,4 @@ const Settings& settings() {
   return values;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

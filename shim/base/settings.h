@@ -21,7 +21,7 @@
 #include "iomgr/io/io_queue.h"
 #include "iomgr/read/extent_cache.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 // When reads are verified without a mount. Over a mount the mount decides.
 enum class Verify : uint8_t { kByVolume, kScrub, kRead };
@@ -45,4 +45,4 @@ struct Settings {
 
 const Settings& settings();
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

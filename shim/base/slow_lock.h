@@ -14,7 +14,7 @@
 #include "shim/base/held_signals.h"
 #include "shim/base/process.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 class SlowLock {
  public:
@@ -65,4 +65,4 @@ class SlowLockGuard {
   const bool held_;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -6,7 +6,7 @@
 #include "iomgr/volume/sum/part_sums.h"
 #include "shim/base/text.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 void complain_of(const SumFailure& failure) {
@@ -27,4 +27,4 @@ void complain_of(const SumFailure& failure) {
 
 void tell_sum_failures() { tell_sum_failure.store(complain_of, std::memory_order_relaxed); }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

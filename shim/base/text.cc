@@ -4,7 +4,7 @@
 
 #include "iomgr/base/sys.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 void find_path(int fd, PathText* path) {
   Text<40> link;
@@ -24,4 +24,4 @@ void complain(std::string_view subject, std::string_view reason) {
   errno = saved_errno;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace graphlane {
+namespace graphlane::shim {
 
 // Appends while there is room; ok() tells whether everything fitted.
 template <size_t kSize>
@@ -58,4 +58,4 @@ void find_path(int fd, PathText* path);
 // "graphlane: SUBJECT: REASON" on stderr, in one write.
 void complain(std::string_view subject, std::string_view reason);
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

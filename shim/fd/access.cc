@@ -4,7 +4,7 @@
 
 #include "iomgr/base/sys.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 // SIGCANCEL and SIGSETXID of glibc and musl: sigaction() refuses both.
@@ -29,4 +29,4 @@ int grant(int fd, Access access) {
   return sys::fcntl(fd, F_SETSIG, signal) == 0 ? 0 : errno;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

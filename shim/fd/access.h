@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-namespace graphlane {
+namespace graphlane::shim {
 
 enum class Access : uint8_t { kNone = 0, kRead = 1, kWrite = 2, kBoth = 3 };
 
@@ -42,4 +42,4 @@ Access access_of(int fd, int flags);
 // Records the access in a descriptor that is open for reading. 0 or an errno.
 int grant(int fd, Access access);
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -23,7 +23,7 @@
 
 #include "shim/fd/access.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 class FdEntry {
  public:
@@ -79,4 +79,4 @@ inline void set_entry(int fd, FdEntry entry) {
 // Constant for the process.
 int internal_fd_floor();
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

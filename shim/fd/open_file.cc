@@ -21,7 +21,7 @@
 #include "shim/share/mapped_pages.h"
 #include "shim/write/writer.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 constinit FdTable fd_table;
 constinit SlowLock slow_lock;
@@ -622,4 +622,4 @@ void forget(int fd) {
   if (entry.is_ours()) unreference(&open_file(entry.slot()));
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

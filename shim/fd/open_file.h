@@ -22,7 +22,7 @@
 #include "shim/read/small_reads.h"
 #include "shim/share/shared_reader.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 struct DeviceCounters;
 struct FileCounters;
@@ -175,4 +175,4 @@ uint64_t current_size(int fd, const Layout& layout);
 // The descriptor was opened, closed or replaced: it becomes unknown.
 void forget(int fd);
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

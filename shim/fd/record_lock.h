@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-namespace graphlane {
+namespace graphlane::shim {
 
 // Whether the descriptor is a stub's. If so, *status is fcntl(2)'s result, with errno.
 bool lock_record(int fd, int command, struct flock* asked, int* status);
@@ -23,4 +23,4 @@ constexpr bool is_lock_command(int command) {
          command == F_OFD_SETLK || command == F_OFD_SETLKW || command == F_OFD_GETLK;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -11,7 +11,7 @@
 #include "iomgr/base/sys.h"
 #include "shim/fd/open_file.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 // The offset that preadv2() takes for the file's own.
 inline constexpr off_t kAtFileOffset = -1;
@@ -78,4 +78,4 @@ enum class Attempt {
   kLost,      // the file's state has changed: try again
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -18,7 +18,7 @@
 #include "shim/hooks/real.h"
 #include "shim/locate/foresight.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 constexpr size_t kWordsOnStackMax = 4096;
@@ -104,9 +104,10 @@ int with_list(const char* first, va_list values, Call call) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::shim
 
 using namespace graphlane;
+using namespace graphlane::shim;
 
 int hook_execve(const char* path, char* const* words, char* const* environment) {
   return start_program({path, words, environment},

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace graphlane {
+namespace graphlane::shim {
 
 enum class Group : uint8_t {
 #define GROUP(group, way, phrase) group,
@@ -29,4 +29,4 @@ inline constexpr size_t kGroupCount = sizeof kGroups / sizeof kGroups[0];
 
 constexpr const GroupInfo& info_of(Group group) { return kGroups[static_cast<size_t>(group)]; }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -9,7 +9,7 @@
 #include "shim/hooks/real.h"
 #include "shim/read/transfer.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 // Handles a file that the library reads; length 0 means up to its end. False: left to libc.
@@ -25,9 +25,10 @@ bool advise(int fd, off_t offset, off_t length, int advice) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::shim
 
 using namespace graphlane;
+using namespace graphlane::shim;
 
 // Other advice is about the descriptor, and is left to the kernel.
 int hook_posix_fadvise(int fd, off_t offset, off_t length, int advice) {

@@ -27,7 +27,7 @@
 #include "shim/hooks/real.h"
 #include "shim/locate/stub_path.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 // As fcntl(2), which may wait until the thread is cancelled: then it releases the file.
@@ -135,9 +135,10 @@ bool lock_record(int fd, int command, struct flock* asked, int* status) {
   return true;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim
 
 using namespace graphlane;
+using namespace graphlane::shim;
 
 int hook_lockf(int fd, int command, off_t length) {
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_CUR, .l_start = 0, .l_len = length, .l_pid = 0};

@@ -27,7 +27,7 @@
 #include "shim/locate/stub_path.h"
 #include "shim/read/transfer.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 constexpr int kTypeMask = 0x0f;  // MAP_SHARED, MAP_PRIVATE, MAP_SHARED_VALIDATE
@@ -171,9 +171,10 @@ bool is_piece(const void* address) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::shim
 
 using namespace graphlane;
+using namespace graphlane::shim;
 
 void* hook_mmap(void* address, size_t length, int protection, int flags, int fd, off_t offset) {
   const int type = flags & kTypeMask;

@@ -6,6 +6,7 @@
 #include "shim/share/mapped_pages.h"
 
 using namespace graphlane;
+using namespace graphlane::shim;
 
 // An allocator calls this with its own locks held. So libc's function is not looked up, which may
 // allocate: the system call is the same.

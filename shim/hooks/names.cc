@@ -22,7 +22,7 @@
 #include "shim/locate/locate.h"
 #include "shim/locate/stub_path.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 VolumeDevices named_volume;  // under the SlowLock
@@ -246,9 +246,10 @@ int change_rights(int fd, Original original) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::shim
 
 using namespace graphlane;
+using namespace graphlane::shim;
 
 int hook_rename(const char* from, const char* to) {
   return rename_stub(AT_FDCWD, from, AT_FDCWD, to, [=] { return real::rename(from, to); });

@@ -16,7 +16,7 @@
 #include "shim/locate/stub_open.h"
 #include "shim/locate/stub_path.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 bool is_internal(int fd) { return FdTable::covers(fd) && fd_table.load(fd) == FdEntry::internal(); }
@@ -101,9 +101,10 @@ int close_span(unsigned first, unsigned last, int flags) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::shim
 
 using namespace graphlane;
+using namespace graphlane::shim;
 
 #define OPEN_HOOK(name, parameters, arguments, directory, mode)            \
   int hook_##name parameters {                                             \

@@ -16,7 +16,7 @@
 #include "shim/hooks/real.h"
 #include "shim/locate/stub_path.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 constexpr long kNumbersMax = 512;
@@ -96,11 +96,11 @@ extern "C" __attribute__((visibility("hidden"))) long graphlane_answer(long numb
   }
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim
 
 extern "C" __attribute__((visibility("hidden"))) void* graphlane_next_syscall;  // raw_entry.cc
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 __attribute__((constructor)) void find_next_syscall() {
@@ -108,4 +108,4 @@ __attribute__((constructor)) void find_next_syscall() {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -12,7 +12,7 @@
 #include "shim/hooks/real.h"
 #include "shim/read/transfer.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 // Bytes or -errno.
@@ -118,9 +118,10 @@ ssize_t read_many(int fd, const iovec* iov, int count, off_t offset, int flags, 
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::shim
 
 using namespace graphlane;
+using namespace graphlane::shim;
 
 ssize_t hook_read(int fd, void* buffer, size_t count) {
   return read_one<real::read>(fd, buffer, count, kAtFileOffset);

@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-namespace graphlane::real {
+namespace graphlane::shim::real {
 
 void* resolve(const char* name) {
   const int saved_errno = errno;
@@ -11,4 +11,4 @@ void* resolve(const char* name) {
   return address;
 }
 
-}  // namespace graphlane::real
+}  // namespace graphlane::shim::real

@@ -11,7 +11,7 @@
 
 #include "shim/hooks/call_types.h"
 
-namespace graphlane::real {
+namespace graphlane::shim::real {
 
 // The next definition of `name` after the library's; null: there is none.
 void* resolve(const char* name);
@@ -46,4 +46,4 @@ T absent() {
   }
 #include "shim/hooks/calls.def"
 
-}  // namespace graphlane::real
+}  // namespace graphlane::shim::real

@@ -12,7 +12,7 @@
 #include "shim/hooks/hooks.h"
 #include "shim/locate/stub_path.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 int cookie_fd(void* cookie) { return static_cast<int>(reinterpret_cast<intptr_t>(cookie)); }
@@ -112,4 +112,4 @@ void follow_standard_stream(int fd) {
   errno = saved_errno;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-namespace graphlane {
+namespace graphlane::shim {
 
 // A descriptor has become another file's. Does nothing unless it is 0, 1 or 2. Keeps errno.
 void follow_standard_stream(int fd);
@@ -20,4 +20,4 @@ FILE* standing_in_for(FILE* stream);
 // A stream over a stub's descriptor, which it takes over; null: out of memory.
 FILE* stub_stream(int fd, const char* mode);
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

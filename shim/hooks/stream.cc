@@ -21,7 +21,7 @@
 #include "shim/locate/stub_open.h"
 #include "shim/locate/stub_path.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 // The flags of open(2) for a stream's mode.
@@ -103,9 +103,10 @@ bool fails_as_wide(FILE* stream) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::shim
 
 using namespace graphlane;
+using namespace graphlane::shim;
 
 FILE* hook_fopen(const char* path, const char* mode) {
   FILE* stream = nullptr;

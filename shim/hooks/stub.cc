@@ -16,7 +16,7 @@
 #include "shim/hooks/real.h"
 #include "shim/locate/stub_path.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 // The times of a file that this process has written to.
@@ -106,9 +106,10 @@ Value refuse(int error, Value value) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::shim
 
 using namespace graphlane;
+using namespace graphlane::shim;
 
 off_t hook_lseek(int fd, off_t offset, int whence) {
   const bool by_size = whence != SEEK_SET && whence != SEEK_CUR;

@@ -9,7 +9,7 @@
 #include "shim/hooks/real.h"
 #include "shim/locate/stub_path.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 // The walk of this thread; a visit may start a nested walk. Needed because neither ftw() nor nftw()
@@ -62,9 +62,10 @@ void show_file(FTSENT* entry, int directory, const char* path) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::shim
 
 using namespace graphlane;
+using namespace graphlane::shim;
 
 int hook_ftw(const char* path, __ftw_func_t visit, int fd_max) {
   const WalkScope scope({.ftw = visit});

@@ -12,7 +12,7 @@
 #include "shim/write/link_writer.h"
 #include "shim/write/writer.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 // RWF_APPEND and RWF_NOWAIT by number: Debian 12's headers lack one of them.
@@ -155,9 +155,10 @@ bool sync(int fd, bool data_only, int* error) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::shim
 
 using namespace graphlane;
+using namespace graphlane::shim;
 
 ssize_t hook_write(int fd, const void* buffer, size_t count) {
   return write_one<real::write>(fd, buffer, count, kAtFileOffset);

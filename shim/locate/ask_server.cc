@@ -10,7 +10,7 @@
 #include "iomgr/server/server_socket.h"
 #include "shim/locate/locate.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 // The counters of the mounts that this process has read from; they stay mapped.
@@ -177,7 +177,7 @@ ShareAnswer ask_mount_to_share(int fd) {
 
 ShareAnswer ask_volume_to_share(int stub_fd) {
   const Fd run_directory = open_run_directory(stub_fd);
-  return run_directory ? ask_volume_to_share(run_directory.get(), stub_fd) : ShareAnswer();
+  return run_directory ? graphlane::ask_volume_to_share(run_directory.get(), stub_fd) : ShareAnswer();
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -10,7 +10,7 @@
 #include "iomgr/server/server_protocol.h"
 #include "iomgr/server/share_client.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 struct ServerAnswer {
   // 0; EAGAIN: the file has a writer; otherwise leave the file to the filesystem.
@@ -47,4 +47,4 @@ ShareAnswer ask_mount_to_share(int fd);
 // As above, by a stub's descriptor: asks the server of the volume.
 ShareAnswer ask_volume_to_share(int stub_fd);
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

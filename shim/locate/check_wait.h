@@ -12,11 +12,11 @@
 
 #include <ctime>
 
-namespace graphlane {
+namespace graphlane::shim {
 
 inline void wait_for_check() {
   const timespec pause{.tv_sec = 0, .tv_nsec = 5'000'000};
   ::syscall(SYS_nanosleep, &pause, nullptr);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

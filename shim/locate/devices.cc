@@ -9,7 +9,7 @@
 #include "iomgr/volume/stub/part_record_io.h"
 #include "shim/base/text.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 int error_for_program(int code) {
   switch (code) {
@@ -136,4 +136,4 @@ int share_access(int stub_fd, const Devices& devices, const Uuid& file_id) {
   return error;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

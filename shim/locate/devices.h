@@ -11,7 +11,7 @@
 #include "iomgr/volume/stub/stub.h"
 #include "shim/locate/volume_json.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 // A failure, for a message, and the errno of the program's call.
 struct Failure {
@@ -66,4 +66,4 @@ void remove_parts(const Devices& devices, const Layout& layout);
 // the group. 0 or the last errno.
 int share_access(int stub_fd, const Devices& devices, const Uuid& file_id);
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

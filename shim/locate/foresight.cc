@@ -24,7 +24,7 @@
 #include "shim/locate/locate.h"
 #include "shim/locate/stub_path.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 constexpr timeval kMounterPatience{.tv_sec = 20, .tv_usec = 0};
@@ -273,4 +273,4 @@ const char* run_again(const ProgramCall& call, const char** words) {
   return settings().program;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

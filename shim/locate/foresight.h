@@ -10,7 +10,7 @@
 // Threads: everything is safe from any. A vfork() child only looks at programs. Keeps errno.
 #pragma once
 
-namespace graphlane {
+namespace graphlane::shim {
 
 // Call it before open(2), with its arguments. Mounts the volume that contains the path.
 void foresee(int directory, const char* path, int flags);
@@ -42,4 +42,4 @@ bool foresee_program(const ProgramCall& call);
 inline constexpr int kRunAgainWords = 8;
 const char* run_again(const ProgramCall& call, const char** words);
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

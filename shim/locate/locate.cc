@@ -18,7 +18,7 @@
 #include "shim/locate/ask_server.h"
 #include "shim/locate/devices.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 // Under the SlowLock.
@@ -201,4 +201,4 @@ bool is_stub(int fd, const struct stat& st, Layout* layout) {
   return verdict && *verdict == StubVerdict::kStub;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

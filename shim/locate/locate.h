@@ -17,7 +17,7 @@
 #include "iomgr/volume/stub/stub.h"
 #include "shim/fd/access.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 enum class Origin : uint8_t {
   kForeign,    // an ordinary file
@@ -63,4 +63,4 @@ bool lies_on_fuse(int fd);
 // Whether the descriptor is a valid stub's, without opening anything else.
 bool is_stub(int fd, const struct stat& st, Layout* layout);
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

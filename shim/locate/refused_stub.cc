@@ -12,7 +12,7 @@
 #include "shim/locate/devices.h"
 #include "shim/locate/locate.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 VolumeDevices refusing_volume;  // under the SlowLock
@@ -43,4 +43,4 @@ int empty_refused_stub(int directory, const char* path, int flags) {
   return 0;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

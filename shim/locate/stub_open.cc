@@ -19,7 +19,7 @@
 #include "shim/locate/stub_path.h"
 #include "shim/write/writer.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 constexpr mode_t kMakersMode = S_IRUSR | S_IWUSR;
@@ -294,4 +294,4 @@ bool truncate_stub(const char* path, off_t size, int* status) {
   return true;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

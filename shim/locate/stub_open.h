@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace graphlane {
+namespace graphlane::shim {
 
 // Whether the library does this open. If so, *fd is open(2)'s result, with errno. Left to libc are
 // opens for reading, ordinary files, and files on a mount.
@@ -21,4 +21,4 @@ bool may_be_unreadable_stub(int directory, const char* path, int flags);
 // As open_stub(), for truncate(2).
 bool truncate_stub(const char* path, off_t size, int* status);
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

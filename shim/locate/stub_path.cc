@@ -12,7 +12,7 @@
 #include "shim/fd/record_lock.h"
 #include "shim/locate/locate.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 const char* last_name(const char* path) {
   const char* slash = std::strrchr(path, '/');
@@ -109,4 +109,4 @@ void explain_once(Refusal refusal, int fd) {
   explain_once(refusal, path.view());
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

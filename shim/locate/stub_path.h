@@ -9,7 +9,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/volume/stub/stub.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 // A path's last part: "c" of "a/b/c", "" of "a/b/".
 const char* last_name(const char* path);
@@ -42,4 +42,4 @@ inline constexpr int kRefusalCount = 9;
 void explain_once(Refusal refusal, std::string_view path = "a striped file");
 void explain_once(Refusal refusal, int fd);
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

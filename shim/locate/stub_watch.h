@@ -13,7 +13,7 @@
 
 #include "iomgr/volume/stub/stub_lock.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 // A closed file's size, or an open file's bound.
 struct StubSize {
@@ -60,4 +60,4 @@ class StubWatch {
   std::atomic<uint64_t> said_{0};
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -17,7 +17,7 @@
 #include "iomgr/volume/found_volume.h"
 #include "iomgr/volume/stub/part_record_io.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 constexpr size_t kFileMax = 512 * 1024;  // 64 devices with the longest of paths
@@ -280,4 +280,4 @@ uint32_t calibrated_depth(const char* root) {
   return depth <= kQueueDepthMax ? static_cast<uint32_t>(depth) : 0;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

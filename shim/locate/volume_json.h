@@ -12,7 +12,7 @@
 #include "iomgr/volume/stub/stripe.h"
 #include "shim/base/text.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 // The device directories of a volume, with "/graphlane-<uuid>" appended.
 struct VolumeDevices {
@@ -41,4 +41,4 @@ const char* check_device_file(int root_fd, const VolumeDevices& devices, uint32_
 // The number of I/Os in flight from `graphlane calibrate`; 0: not calibrated.
 uint32_t calibrated_depth(const char* root);
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -5,7 +5,7 @@
 #include "shim/base/settings.h"
 #include "shim/locate/volume_json.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 constexpr uint32_t kGateCount = 64;
@@ -42,4 +42,4 @@ DeviceGate* gate_of(int part_fd, const char* root) {
   return &entry.gate;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

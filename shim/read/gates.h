@@ -5,9 +5,9 @@
 
 #include "iomgr/io/device_gate.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 // The gate of the part's device, below `root`; null: there are too many devices. Under the SlowLock.
 DeviceGate* gate_of(int part_fd, const char* root);
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

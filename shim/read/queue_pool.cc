@@ -7,7 +7,7 @@
 #include "shim/fd/fd_table.h"
 #include "shim/fd/open_file.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 // With more concurrent requests than this, the others are served without a queue.
@@ -90,4 +90,4 @@ const char* backend_in_use() {
   return used == IoBackend::kUring || used == IoBackend::kAio ? name_of(used) : "preadv";
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

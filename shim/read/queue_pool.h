@@ -15,7 +15,7 @@
 #include "iomgr/io/io_queue.h"
 #include "shim/base/held_signals.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 // I/Os in flight of one request: 16 of up to 24 MiB each.
 inline constexpr uint32_t kRequestDepth = 16;
@@ -58,4 +58,4 @@ bool is_first_process();
 // The backend that has moved bytes so far, for the report: its name, or "preadv".
 const char* backend_in_use();
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -8,7 +8,7 @@
 #include "shim/base/settings.h"
 #include "shim/read/queue_pool.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 // Has no destructor, because other threads may still read at the exit.
@@ -109,4 +109,4 @@ ExtentCacheStats read_cache_stats() {
   return cache == nullptr ? ExtentCacheStats{} : cache->stats();
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -9,7 +9,7 @@
 #include "iomgr/read/extent_cache.h"
 #include "shim/fd/open_file.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 // Reads through the cache, as ExtentCache::read(). Nothing also without a cache (GRAPHLANE_CACHE=0, or
 // in a forked child), while the file is being changed, and if the caller's memory is not all mapped,
@@ -32,4 +32,4 @@ bool is_there(void* buffer, size_t count);
 // The cache's counts; all zero if it was not used.
 ExtentCacheStats read_cache_stats();
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -25,7 +25,7 @@
 #include "iomgr/server/server_protocol.h"
 #include "shim/base/report.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 class SmallReads {
  public:
@@ -82,4 +82,4 @@ class SmallReads {
   std::atomic<uint32_t> left_{kRunMin};  // reads left of the run
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

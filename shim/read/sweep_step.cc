@@ -12,7 +12,7 @@
 #include "shim/read/queue_pool.h"
 #include "shim/share/shared_reader.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 constinit SequencePredictor sequence_predictor;
@@ -71,4 +71,4 @@ SweepStep::~SweepStep() {
 
 PrefetchStats sweep_stats() { return sequence_predictor.stats(); }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

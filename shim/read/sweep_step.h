@@ -18,7 +18,7 @@
 #include "shim/fd/open_file.h"
 #include "shim/read/swept_files.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 class SweepStep {
  public:
@@ -38,4 +38,4 @@ class SweepStep {
 // The counts of prefetched ranges.
 PrefetchStats sweep_stats();
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

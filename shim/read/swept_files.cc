@@ -8,7 +8,7 @@
 #include "shim/base/settings.h"
 #include "shim/fd/open_file.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 // The most of the free memory for kept files.
@@ -122,4 +122,4 @@ void SweptFiles::share_memory(uint64_t available_bytes) {
   lock_.unlock();
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -19,7 +19,7 @@
 #include "iomgr/read/sequence_predictor.h"
 #include "iomgr/volume/stub/stripe.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 struct OpenFile;
 
@@ -86,4 +86,4 @@ class SweptFiles {
   File files_[kFileCount];
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -14,7 +14,7 @@
 #include "shim/read/sweep_step.h"
 #include "shim/share/shared_reader.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 constexpr uint64_t kVerifiedIoMax = 1 << 20;
@@ -250,7 +250,7 @@ AioReadQueue aio_read_queue;
 class InlineEngine final : public IoEngine {
  public:
   InlineEngine(const OpenFile& file, bool asked_for) : file_(file), asked_for_(asked_for) {}
-  int run(const PartRequest& request) override { return graphlane::move(file_, request); }
+  int run(const PartRequest& request) override { return shim::move(file_, request); }
 
   // Without a hint on disks only: a device without seeks serves many reads at once, and these reads
   // need no copy.
@@ -412,4 +412,4 @@ ssize_t write_in_order(const OpenFileRef& file, uint64_t offset, const void* buf
   return done > 0 || error == 0 ? static_cast<ssize_t>(done) : -error;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

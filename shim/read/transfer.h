@@ -16,7 +16,7 @@
 
 #include "shim/fd/open_file.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 // Bytes read, fewer than `count` only at end of file; or -errno. Keeps errno.
 ssize_t read_striped(const OpenFileRef& file, uint64_t offset, void* buffer, size_t count);
@@ -33,4 +33,4 @@ int overwrite_striped(const OpenFileRef& file, uint64_t offset, const void* buff
 // written, fewer than `count` only if no more could be; or -errno. Keeps errno.
 ssize_t write_in_order(const OpenFileRef& file, uint64_t offset, const void* buffer, size_t count);
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

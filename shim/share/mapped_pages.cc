@@ -13,7 +13,7 @@
 #include "shim/base/settings.h"
 #include "shim/fd/open_file.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 struct Permit {
@@ -237,4 +237,4 @@ void hide(void* buffer, size_t length) {
 
 uint64_t mapped_bytes() { return bytes_shown.load(relaxed); }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -28,7 +28,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/volume/stub/stripe.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 struct OpenFile;
 
@@ -58,4 +58,4 @@ uint64_t mapped_bytes();
 // Copies a range from the page cache. False: (without `waits`) some of it is not there.
 bool copy_range(const OpenFile& file, ByteRange range, char* buffer, bool waits);
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

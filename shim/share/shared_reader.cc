@@ -23,7 +23,7 @@
 #include "shim/read/read_cache.h"
 #include "shim/share/mapped_pages.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 // For smaller reads the question costs more than it gains.
@@ -299,4 +299,4 @@ std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void
 
 uint64_t shared_bytes() { return bytes_read.load(relaxed); }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -20,13 +20,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "iomgr/io/engine.h"
 #include "iomgr/server/shared_frames.h"
 #include "shim/locate/ask_server.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 class OpenFileRef;
-class IoEngine;
 struct OpenFile;
 
 struct SharedReader {
@@ -71,4 +71,4 @@ std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void
 // The bytes read so far, of all files: for the report.
 uint64_t shared_bytes();
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

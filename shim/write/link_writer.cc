@@ -13,7 +13,7 @@
 #include "shim/fd/request.h"
 #include "shim/read/transfer.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 // Borrows the connection for one write, if this process has opened it.
@@ -107,4 +107,4 @@ bool write_past_kernel(int fd, const void* buffer, size_t count, off_t offset, s
   return true;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-namespace graphlane {
+namespace graphlane::shim {
 
 // The two questions cost some 50 microseconds, which FUSE takes for 256 KiB.
 inline constexpr size_t kPastKernelMin = 1 << 20;
@@ -17,4 +17,4 @@ inline constexpr size_t kPastKernelMin = 1 << 20;
 // pwrite(2)'s. Keeps errno.
 bool write_past_kernel(int fd, const void* buffer, size_t count, off_t offset, ssize_t* result);
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -11,7 +11,7 @@
 #include "shim/base/report.h"
 #include "shim/read/transfer.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 namespace {
 
 // Opens the part's own open file description, whatever its mode permits now.
@@ -333,4 +333,4 @@ int sync_filesystems(const OpenFileRef& file) {
   return 0;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -21,7 +21,7 @@
 #include "shim/fd/open_file.h"
 #include "shim/fd/request.h"
 
-namespace graphlane {
+namespace graphlane::shim {
 
 // As pwritev2(2). `append`: at the end; sets *offset. Bytes or -errno; ESTALE: the stub names another
 // file by now.
@@ -43,4 +43,4 @@ void note_closed(const OpenFile& file);
 // As syncfs(2), for the filesystems that the parts lie in. 0 or an errno.
 int sync_filesystems(const OpenFileRef& file);
 
-}  // namespace graphlane
+}  // namespace graphlane::shim

@@ -8,6 +8,7 @@
 #include "adapters/share/coordinator/label_file.h"
 #include "iomgr/base/crc32c.h"
 #include "tests/adapters/share_fixture.h"
+#include "tests/eventually.h"
 
 namespace graphlane::share {
 namespace {
@@ -289,7 +290,7 @@ TEST_F(ActiveTest, KeepsOneCopyOfTheLabelsInMemory) {
   };
   const uint64_t before = anonymous_bytes();
   learn(job);
-  while (!std::filesystem::exists(label_path())) ::usleep(1000);
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(label_path()); }));
   EXPECT_GT(std::filesystem::file_size(label_path()), graph_bytes() / 2);
   EXPECT_LT(anonymous_bytes(), before + graph_bytes() / 4);
 }
@@ -558,7 +559,7 @@ TEST_F(SnapshotTest, DropsOldCopiesAfterTheirLastReaderAndKeepsUpdates) {
   job1->update(3, 0, large.data(), large.size());
   EXPECT_GT(job1->statistics().changed_bytes, 2 * large.size());
   job2.reset();
-  while (job1->statistics().jobs > 1) ::usleep(1000);
+  ASSERT_TRUE(eventually([&] { return job1->statistics().jobs == 1; }));
   EXPECT_LT(job1->statistics().changed_bytes, large.size() + 1000);
   job1.reset();
   ::usleep(500'000);  // more than it idles otherwise

@@ -10,6 +10,8 @@
 #include "tests/fuzz/target.h"
 
 namespace graphlane::fuzz {
+
+using namespace graphlane::shim;
 namespace {
 
 // VOL/.graphlane/volume.json and a device, in memory.

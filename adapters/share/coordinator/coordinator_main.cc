@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -98,9 +99,10 @@ int run(int argc, char** argv) {
       options.budget_bytes = *size;
       options.is_budget_given = true;
     } else if (take(word, "--idle-ms=", value)) {
-      const Outcome<uint64_t> number = parse_size(value);
-      if (!number) return fail(number.error().text);
-      options.idle_ns = *number < UINT64_MAX / 1'000'000 / 2 ? *number * 1'000'000 : UINT64_MAX;
+      uint64_t number = 0;
+      const auto [end, error] = std::from_chars(value.begin(), value.end(), number);
+      if (error != std::errc() || end != value.end()) return fail("--idle-ms: not a number of milliseconds");
+      options.idle_ns = number < UINT64_MAX / 1'000'000 / 2 ? number * 1'000'000 : UINT64_MAX;
     } else {
       std::fputs(kUsage, stderr);
       return 2;

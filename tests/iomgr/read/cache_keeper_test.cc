@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/eventually.h"
 #include "tests/iomgr/base/process/memory_files.h"
 #include "tests/iomgr/read/extent_fixture.h"
 
@@ -27,7 +28,7 @@ TEST_F(CacheKeeperTest, AnIdleCacheFreesItsMemoryAndStaysUsable) {
   CacheKeeper keeper(*cache_, 1ms, 5ms);
   for (int round = 0; round < 3; ++round) {
     EXPECT_TRUE(read({0, 4 * kMiB}) == expected({0, 4 * kMiB}));
-    while (cache_->stats().frames.resident_bytes > 0) std::this_thread::sleep_for(1ms);
+    ASSERT_TRUE(eventually([&] { return cache_->stats().frames.resident_bytes == 0; }));
   }
   EXPECT_EQ(cache_->stats().budget_bytes, 32 * kMiB);
 }
@@ -44,7 +45,7 @@ TEST_F(CacheKeeperTest, MemoryPressureAdjustsTheBudgetAtOnce) {
   CacheKeeper keeper(*cache_, 1h, 1h, Fd(ends[1]));
   memory.set_available(8 * kMiB);
   if (::send(kernel.get(), "!", 1, MSG_OOB) != 1) GTEST_SKIP() << "no urgent bytes (Linux 5.15)";
-  while (cache_->stats().frames.resident_bytes > 8 * kMiB) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(eventually([&] { return cache_->stats().frames.resident_bytes <= 8 * kMiB; }));
 }
 
 TEST(MemoryPressureTest, PrefersTheCgroupToTheMachine) {
